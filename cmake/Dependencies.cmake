@@ -1,0 +1,45 @@
+# Finds what Nitinol is built from, and says which Debian package to install for what is missing.
+
+# nitinol_require(<name> <version> <Debian package> <target> [more find_package arguments])
+# A macro: find_package sets variables that the caller needs.
+macro(nitinol_require name version package target)
+  find_package(${name} ${version} QUIET ${ARGN})
+  if(NOT ${name}_FOUND OR (NOT "${target}" STREQUAL "" AND NOT TARGET ${target}))
+    set(seen "${${name}_CONSIDERED_VERSIONS}")
+    if(NOT seen)
+      set(seen "none")
+    endif()
+    message(FATAL_ERROR "Nitinol needs ${name} ${version} or a compatible version; found: ${seen}.\n"
+      "On Debian 12: apt-get install ${package}\n"
+      "(./dev test and ./dev demo install all that they need.)")
+  endif()
+endmacro()
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+nitinol_require(Threads "" libc6-dev Threads::Threads)
+nitinol_require(OpenMP "" g++ OpenMP::OpenMP_CXX COMPONENTS CXX)
+nitinol_require(fmt 9 libfmt-dev fmt::fmt CONFIG)
+nitinol_require(Boost 1.81 libboost1.81-dev Boost::headers CONFIG)
+# Its config asks for OpenCL, hence the second package.
+nitinol_require(dnnl "" "libdnnl-dev ocl-icd-opencl-dev" DNNL::dnnl CONFIG)
+if(dnnl_VERSION VERSION_LESS 2.6 OR dnnl_VERSION VERSION_GREATER_EQUAL 4)
+  message(FATAL_ERROR "Nitinol needs oneDNN 2.6 up to 3.x; found ${dnnl_VERSION} (${dnnl_DIR}).")
+endif()
+
+if(NITINOL_LLVM)
+  # "19" alone is refused by LLVM's version file, which compares major.minor.
+  nitinol_require(LLVM 19.1 llvm-19-dev "LLVM" CONFIG)
+  separate_arguments(LLVM_DEFINITIONS_LIST NATIVE_COMMAND "${LLVM_DEFINITIONS}")
+  list(TRANSFORM LLVM_DEFINITIONS_LIST REPLACE "^-D" "")
+endif()
+
+if(NITINOL_TESTS)
+  nitinol_require(Catch2 2.13 catch2 Catch2::Catch2 CONFIG)
+endif()
+if(NITINOL_BENCH)
+  nitinol_require(benchmark 1.7 libbenchmark-dev benchmark::benchmark CONFIG)
+endif()
+if(NITINOL_TESTS OR NITINOL_BENCH OR NITINOL_EXAMPLES)
+  nitinol_require(CLI11 2 libcli11-dev CLI11::CLI11 CONFIG)
+  nitinol_require(nlohmann_json 3.11 nlohmann-json3-dev nlohmann_json::nlohmann_json CONFIG)
+endif()

@@ -1,0 +1,19 @@
+# Each examples/<name>/<name>.cpp is a program <name>, which finds its data in NITINOL_EXAMPLE_DIR.
+
+file(GLOB example_sources CONFIGURE_DEPENDS examples/*/*.cpp)
+foreach(source IN LISTS example_sources)
+  cmake_path(GET source STEM stem)
+  cmake_path(GET source PARENT_PATH folder)
+  cmake_path(GET folder FILENAME name)
+  if(NOT stem STREQUAL name)
+    message(FATAL_ERROR "${source}: an example is one program, named after its folder")
+  endif()
+  nitinol_program(${name} ${source})
+  target_compile_definitions(${name} PRIVATE NITINOL_EXAMPLE_DIR="${folder}")
+  set_target_properties(${name} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples")
+  if(NITINOL_TESTS)
+    add_test(NAME example.${name} COMMAND ${name})
+    set_tests_properties(example.${name} PROPERTIES LABELS example TIMEOUT 600)
+  endif()
+endforeach()

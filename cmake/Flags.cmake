@@ -1,0 +1,52 @@
+# Compiler flags of everything built here.
+#
+# The floating-point flags are part of the promise that eager and compiled code give the same bits,
+# so they hold in every build type. There is never a -march or -m flag: loops choose their
+# instruction set per function, and a file compiled for a newer one would leak it through shared
+# inline functions into the baseline path.
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12)
+  message(FATAL_ERROR "Nitinol needs g++ 12 or newer; found ${CMAKE_CXX_COMPILER_VERSION}.\n"
+    "On Debian 12: apt-get install g++")
+endif()
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_SCAN_FOR_MODULES OFF)
+
+option(NITINOL_WERROR "Turn warnings into errors" ${PROJECT_IS_TOP_LEVEL})
+set(NITINOL_SANITIZE "" CACHE STRING "address, undefined or thread")
+
+if(PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+  find_program(NITINOL_CCACHE ccache)
+  if(NITINOL_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    # Without the sloppiness ccache gives up on precompiled headers.
+    set(CMAKE_CXX_COMPILER_LAUNCHER env "CCACHE_SLOPPINESS=pch_defines,time_macros"
+        "${NITINOL_CCACHE}")
+  endif()
+endif()
+
+# nitinol_flags(<target>)
+function(nitinol_flags target)
+  target_compile_options(${target} PRIVATE
+    -ffp-contract=off -fno-math-errno -fno-trapping-math
+    -Wall -Wextra -Wconversion -Wshadow
+    $<$<CONFIG:Release>:-O3 -g1>  # line tables, so that errors can name file and line
+    # __FILE__ and std::source_location name files from the root, wherever it was built
+    "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
+  if(NITINOL_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  if(NITINOL_SANITIZE)
+    # The instrumentation makes g++ 12 see paths that do not exist.
+    target_compile_options(${target} PRIVATE -O1 -g1 -fno-omit-frame-pointer
+      -fsanitize=${NITINOL_SANITIZE} -fno-sanitize-recover=all
+      -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds -Wno-tsan)
+    target_link_options(${target} PRIVATE -fsanitize=${NITINOL_SANITIZE})
+  endif()
+endfunction()

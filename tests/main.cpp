@@ -1,0 +1,6 @@
+// tests/main.cpp -- The test program's main function, which is Catch's own.
+//
+// It is alone in its file because it takes 12 s to compile.
+
+#define CATCH_CONFIG_MAIN
+#include <catch2/catch.hpp>
