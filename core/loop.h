@@ -1,0 +1,170 @@
+// Native loops over a formula, one per instruction set.
+//
+// The loop body is a formula of Nums, which the compiler vectorises. It runs on blocks whose length
+// is a multiple of every vector length, so there is no scalar epilogue; the rest of an array goes
+// through the same code in padded copies on the stack.
+//
+// Only the loop functions have a target attribute; `flatten` inlines everything into them, so that
+// shared inline functions are never compiled for an instruction set the machine may lack.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+#include "core/isa.h"
+#include "core/num.h"
+#include "core/probe.h"
+
+namespace nitinol {
+
+/// out[i] = formula(in[0][i], ...) for 0 <= i < n. All arrays are contiguous; out may equal an
+/// input of the same element size exactly, and must not overlap one otherwise.
+using Loop = void (*)(const void* const* in, void* out, int64_t n);
+
+/// One loop, compiled for each instruction set; all give the same bits.
+struct Loops {
+  Loop baseline, avx2, avx512;
+
+  [[nodiscard]] Loop at(Isa isa) const {
+    switch (isa) {
+      case Isa::baseline: return baseline;
+      case Isa::avx2: return avx2;
+      case Isa::avx512: return avx512;
+    }
+    return baseline;
+  }
+  /// The loop for current_isa().
+  [[nodiscard]] Loop pick() const { return at(current_isa()); }
+};
+
+namespace loops {
+
+/// bool is stored as one byte, 0 or 1.
+template <class T>
+using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
+
+template <class T, Path P>
+constexpr Num<T, P> load(Stored<T> stored) {
+  if constexpr (std::is_same_v<T, bool>) return {stored != 0, {}};
+  else return {stored, {}};
+}
+
+inline constexpr int64_t block = 256;
+
+/// Lanes that are a multiple of every vector length for the element types T.
+template <class... T>
+inline constexpr int64_t granule = 64 / static_cast<int64_t>(std::min({sizeof(T)...}));
+
+/// Computes groups * granule lanes. Returns nonzero if Path::fast was not enough.
+template <Path P, class F, class R, class... A, std::size_t... k>
+inline uint32_t run_groups(const void* const* in, void* out, int64_t groups,
+                           std::index_sequence<k...>) {
+  const std::tuple<const Stored<A>*...> from{static_cast<const Stored<A>*>(in[k])...};
+  auto* const to = static_cast<Stored<R>*>(out);
+  const int64_t lanes = groups * granule<R, A...>;
+  native::Bits<R> slow = 0;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < lanes; ++i) {
+    const Num<R, P> result = F{}(load<A, P>(std::get<k>(from)[i])...);
+    to[i] = static_cast<Stored<R>>(result.value);
+    if constexpr (P == Path::fast) {
+      slow = static_cast<native::Bits<R>>(slow | (result.flag.needed ? 1U : 0U));
+    }
+  }
+  return slow != 0;
+}
+
+/// Computes groups * granule <= block lanes, the slow way where needed.
+template <class F, class R, class... A>
+inline void run_block(const void* const* in, void* out, int64_t groups) {
+  constexpr auto indices = std::index_sequence_for<A...>{};
+  if constexpr (!has_slow_path<F, A...>) {
+    run_groups<Path::exact, F, R, A...>(in, out, groups, indices);
+  } else {
+    // The fast path may write wrong values over an input that the exact path reads again.
+    std::tuple<std::array<Stored<A>, block>...> saved;
+    std::array<const void*, sizeof...(A)> kept;
+    const auto keep = [&]<std::size_t... k>(std::index_sequence<k...>) {
+      const auto keep_one = [&](std::size_t index, auto& buffer) {
+        kept[index] = in[index];
+        if (in[index] != out) return;
+        std::memcpy(buffer.data(), in[index],
+                    static_cast<std::size_t>(groups * granule<R, A...>) * sizeof(buffer[0]));
+        kept[index] = buffer.data();
+      };
+      (keep_one(k, std::get<k>(saved)), ...);
+    };
+    keep(indices);
+    if (run_groups<Path::fast, F, R, A...>(kept.data(), out, groups, indices) == 0) return;
+    run_groups<Path::exact, F, R, A...>(kept.data(), out, groups, indices);
+  }
+}
+
+template <class F, class R, class... A, std::size_t... k>
+inline void run(const void* const* in, void* out, int64_t n, std::index_sequence<k...>) {
+  constexpr int64_t step = granule<R, A...>;
+  std::array<const void*, sizeof...(A)> from{in[k]...};
+  auto* to = static_cast<Stored<R>*>(out);
+  int64_t left = n;
+  while (left >= step) {
+    const int64_t groups = (has_slow_path<F, A...> ? std::min(left, block) : left) / step;
+    run_block<F, R, A...>(from.data(), to, groups);
+    ((from[k] = static_cast<const Stored<A>*>(from[k]) + groups * step), ...);
+    to += groups * step;
+    left -= groups * step;
+  }
+  if (left <= 0) return;
+  std::tuple<std::array<Stored<A>, step>...> padded;
+  const auto pad = [&](const void*& source, auto& buffer) {
+    const auto count = static_cast<std::size_t>(left);
+    std::memcpy(buffer.data(), source, count * sizeof(buffer[0]));
+    std::fill(buffer.begin() + left, buffer.end(), buffer[count - 1]);
+    source = buffer.data();
+  };
+  (pad(from[k], std::get<k>(padded)), ...);
+  std::array<Stored<R>, step> results;
+  run_block<F, R, A...>(from.data(), results.data(), 1);
+  std::memcpy(to, results.data(), static_cast<std::size_t>(left) * sizeof(results[0]));
+}
+
+template <class F, class R, class... A>
+[[gnu::flatten]] void run_baseline(const void* const* in, void* out, int64_t n) {
+  run<F, R, A...>(in, out, n, std::index_sequence_for<A...>{});
+}
+
+#if defined(__x86_64__)
+template <class F, class R, class... A>
+[[gnu::flatten, gnu::target("avx2,fma,f16c,bmi2")]] void run_avx2(const void* const* in, void* out,
+                                                                  int64_t n) {
+  run<F, R, A...>(in, out, n, std::index_sequence_for<A...>{});
+}
+template <class F, class R, class... A>
+[[gnu::flatten, gnu::target("avx512f,avx512bw,avx512dq,avx512vl,fma,f16c,bmi2,"
+                            "prefer-vector-width=512")]] void
+run_avx512(const void* const* in, void* out, int64_t n) {
+  run<F, R, A...>(in, out, n, std::index_sequence_for<A...>{});
+}
+#endif
+
+}  // namespace loops
+
+/// The loops of the formula F (a lambda without captures): R and A are native types (float, double,
+/// integers, bool).
+template <class F, class R, class... A>
+inline constexpr Loops loops_of = {
+    loops::run_baseline<F, R, A...>,
+#if defined(__x86_64__)
+    loops::run_avx2<F, R, A...>,
+    loops::run_avx512<F, R, A...>,
+#else
+    loops::run_baseline<F, R, A...>,
+    loops::run_baseline<F, R, A...>,
+#endif
+};
+
+}  // namespace nitinol

@@ -1,0 +1,95 @@
+// Probe: a lane that computes nothing and finds out, at compile time, whether a formula uses
+// if_any. Loops need to know before they overwrite an input in place.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "core/num.h"
+
+namespace nitinol {
+
+template <class T>
+struct Probe {
+  bool has_slow_path = false;
+
+  Probe() = default;
+  template <class L>
+    requires std::is_arithmetic_v<L>
+  constexpr Probe(L) {}
+  struct Found {
+    bool yes;
+  };
+  constexpr explicit Probe(Found found) : has_slow_path(found.yes) {}
+
+  // clang-format off
+  friend constexpr Probe operator+(Probe a, Probe b) { return join(a, b); }
+  friend constexpr Probe operator-(Probe a, Probe b) { return join(a, b); }
+  friend constexpr Probe operator*(Probe a, Probe b) { return join(a, b); }
+  friend constexpr Probe operator/(Probe a, Probe b) { return join(a, b); }
+  friend constexpr Probe operator%(Probe a, Probe b) { return join(a, b); }
+  friend constexpr Probe operator&(Probe a, Probe b) { return join(a, b); }
+  friend constexpr Probe operator|(Probe a, Probe b) { return join(a, b); }
+  friend constexpr Probe operator^(Probe a, Probe b) { return join(a, b); }
+  friend constexpr Probe operator<<(Probe a, Probe b) { return join(a, b); }
+  friend constexpr Probe operator>>(Probe a, Probe b) { return join(a, b); }
+  friend constexpr Probe mul_high(Probe a, Probe b) { return join(a, b); }
+  friend constexpr Probe<bool> operator==(Probe a, Probe b) { return join<bool>(a, b); }
+  friend constexpr Probe<bool> operator!=(Probe a, Probe b) { return join<bool>(a, b); }
+  friend constexpr Probe<bool> operator<(Probe a, Probe b) { return join<bool>(a, b); }
+  friend constexpr Probe<bool> operator<=(Probe a, Probe b) { return join<bool>(a, b); }
+  friend constexpr Probe<bool> operator>(Probe a, Probe b) { return join<bool>(a, b); }
+  friend constexpr Probe<bool> operator>=(Probe a, Probe b) { return join<bool>(a, b); }
+  friend constexpr Probe operator-(Probe a) { return a; }
+  friend constexpr Probe operator~(Probe a) { return a; }
+  friend constexpr Probe operator!(Probe a) { return a; }
+  friend constexpr Probe abs(Probe a) { return a; }
+  friend constexpr Probe sqrt(Probe a) { return a; }
+  friend constexpr Probe floor(Probe a) { return a; }
+  friend constexpr Probe ceil(Probe a) { return a; }
+  friend constexpr Probe trunc(Probe a) { return a; }
+  friend constexpr Probe round_even(Probe a) { return a; }
+  friend constexpr Probe fma(Probe a, Probe b, Probe c) { return join(join(a, b), c); }
+  friend constexpr Probe select(Probe<bool> c, Probe a, Probe b) { return join<T>(c, join(a, b)); }
+  // clang-format on
+
+ private:
+  template <class U = T, class A>
+  static constexpr Probe<U> join(Probe<A> a, Probe b) {
+    return Probe<U>(typename Probe<U>::Found{a.has_slow_path || b.has_slow_path});
+  }
+};
+
+template <class To, class From>
+constexpr Probe<To> convert(Probe<From> a) {
+  return Probe<To>(typename Probe<To>::Found{a.has_slow_path});
+}
+template <class To, class From>
+constexpr Probe<To> bitcast(Probe<From> a) {
+  return convert<To>(a);
+}
+template <TableId id>
+constexpr Probe<uint32_t> table(Probe<uint32_t> index) {
+  return index;
+}
+template <class T, class Slow>
+constexpr Probe<T> if_any(Probe<bool>, Probe<T>, Slow&&) {
+  return Probe<T>(typename Probe<T>::Found{true});
+}
+template <class U, class T, class L>
+constexpr Probe<U> constant(Probe<T>, L) {
+  return {};
+}
+
+template <class T>
+struct LaneTraits<Probe<T>> {
+  using Element = T;
+  template <class U>
+  using Rebind = Probe<U>;
+};
+
+/// Whether the formula F, given arguments of element types A, uses if_any.
+template <class F, class... A>
+inline constexpr bool has_slow_path = F{}(Probe<A>{}...).has_slow_path;
+
+}  // namespace nitinol
