@@ -1,0 +1,30 @@
+// Generator: a stream of counter-based random numbers (Philox 4x32-10).
+#pragma once
+
+#include <cstdint>
+
+#include "core/variable.h"
+
+namespace nitinol {
+
+/// A stream of random numbers, {key, counter} as an i64[2] Variable: copies share it, compiled functions see it as
+/// state like any other Variable, and a call that throws leaves it where it was. An op that draws n numbers takes
+/// the counters [counter, counter + n), fixed in program order when the op is issued.
+class Generator {
+ public:
+  explicit Generator(uint64_t seed);
+
+  /// Starts the stream of `seed` from its beginning.
+  void manual_seed(uint64_t seed) const;
+  /// {key, counter} before, advancing the counter by `count`.
+  [[nodiscard]] Tensor draw(int64_t count) const;
+  [[nodiscard]] const Variable& state() const { return state_; }
+
+ private:
+  Variable state_;
+};
+
+/// The process's default generator, seeded with 0 at start.
+[[nodiscard]] const Generator& default_generator();
+
+}  // namespace nitinol

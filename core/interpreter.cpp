@@ -1,0 +1,38 @@
+#include "core/interpreter.h"
+
+#include <atomic>
+
+namespace nitinol {
+namespace {
+
+thread_local Interpreter* top = nullptr;
+Interpreter& (*base_interpreter)() = nullptr;
+std::atomic<uint64_t> epoch = 0;
+
+}  // namespace
+
+Interpreter& current() {
+  return top != nullptr ? *top : base_interpreter();
+}
+
+InterpreterScope::InterpreterScope(Interpreter& interpreter) : below_(top) {
+  top = &interpreter;
+}
+
+InterpreterScope::~InterpreterScope() {
+  top = below_;
+}
+
+void set_base_interpreter(Interpreter& (*base)()) {
+  base_interpreter = base;
+}
+
+uint64_t current_epoch() {
+  return epoch.load(std::memory_order_relaxed);
+}
+
+uint64_t begin_epoch() {
+  return epoch.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+}  // namespace nitinol

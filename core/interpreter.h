@@ -1,0 +1,63 @@
+// Interpreter: the one noun through which layers hook into what a program does.
+//
+// `apply(op, ...)` infers the result's spec and calls current().run(...). eager computes; the recorder and
+// autograd each run the interpreter below them and note what happened. No folder includes another to hook in.
+#pragma once
+
+#include <cstdint>
+#include <source_location>
+
+#include "core/op.h"
+#include "core/tensor.h"
+
+namespace nitinol {
+
+class Variable;
+struct HostValueGuard;
+
+/// Where a data read happened and what it was called.
+struct ReadSite {
+  const char* what;  ///< "item()", "bool(tensor)", "print"
+  std::source_location place;
+};
+
+/// What happens when an op is applied, data is looked at, or a Variable is touched.
+class Interpreter {
+ public:
+  virtual ~Interpreter() = default;
+  /// The result of `op`, whose spec was inferred. Composite ops arrive here expanded.
+  virtual Tensor run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) = 0;
+  /// Called before the host looks at a tensor's elements.
+  virtual void read(const Tensor& tensor, const ReadSite& site) = 0;
+  virtual Tensor get(const Variable& variable) = 0;
+  virtual void set(const Variable& variable, const Tensor& value) = 0;
+  /// Called with each tensor made from host data.
+  virtual void created(const Tensor& tensor) = 0;
+  /// Called when a HostValue is read: the compiled function runs its Plan only while the value is the same.
+  virtual void guard(const HostValueGuard& guard) = 0;
+};
+
+/// The thread's interpreter; eager's own unless a layer has put itself on top.
+[[nodiscard]] Interpreter& current();
+
+/// Puts `interpreter` on top for this thread while it lives.
+class InterpreterScope {
+ public:
+  explicit InterpreterScope(Interpreter& interpreter);
+  ~InterpreterScope();
+  InterpreterScope(const InterpreterScope&) = delete;
+  InterpreterScope& operator=(const InterpreterScope&) = delete;
+
+ private:
+  Interpreter* below_;
+};
+
+/// The interpreter at the bottom, which computes; set once by eager.
+void set_base_interpreter(Interpreter& (*base)());
+
+/// Number of traces begun in this process so far; a tensor's birth is the epoch when it was made.
+[[nodiscard]] uint64_t current_epoch();
+/// Begins a new epoch and returns it: tensors made from now on are younger than the trace that calls this.
+uint64_t begin_epoch();
+
+}  // namespace nitinol

@@ -1,0 +1,139 @@
+// Kernel: one fused loop nest, made from one op (eager) or a fused group (compiled).
+//
+// A kernel says everything that code depends on and nothing else: sizes, strides, offsets, scalars and
+// addresses come with each Launch. Two kernels that compare equal can share machine code.
+//
+// Order::none       Elementwise. One stage at Level::element runs at every point of the domain. The innermost
+//                   loop dimension is the last one.
+// Order::lanes      The last loop dimension is the reduced one ("element" dimension), of length R; those before it
+//                   are rows. Stages alternate: an element stage visits the R points of a row and accumulates;
+//                   a row stage runs once per row on what was accumulated.
+// Order::sequential The last loop dimension is the reduced one; elements are visited in its order for many rows at
+//                   once, and the innermost (vectorised) loop is the last row dimension.
+//
+// Example: softmax over the last axis of x[n, m]:
+//   stage 0 element: max0 <- x
+//   stage 1 element: sum1 <- exp(x - max0)
+//   stage 2 element: store exp(x - max0) / sum1
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/dtype.h"
+#include "core/loop.h"
+#include "core/scalar.h"
+
+namespace nitinol {
+
+/// What an operand of a kernel is.
+enum class Role : uint8_t {
+  input,     ///< read from memory
+  output,    ///< written to memory
+  scalar,    ///< a run-time number: one 8-byte slot of Launch::scalars, in the operand's dtype
+  position,  ///< the i64 number offset + sum(index * stride): where we are (create ops, argmax)
+};
+
+/// How an operand moves along the innermost loop: not at all, to the next element, or by a run-time stride.
+enum class StrideClass : uint8_t { zero, one, any };
+
+struct Operand {
+  Role role = Role::input;
+  DType dtype = f32;
+  StrideClass inner = StrideClass::one;
+  int16_t alias = -1;  ///< output: the input operand whose memory it is exactly, or -1: overlaps nothing
+  friend bool operator==(const Operand&, const Operand&) = default;
+};
+
+/// How a reduction joins two values. maximum and minimum propagate NaN; arg_* give the first position.
+enum class Combine : uint8_t { add, multiply, maximum, minimum, logical_or, logical_and, arg_maximum, arg_minimum };
+
+/// One accumulator of an element stage. arg_* compare values of `type` and result in i64.
+struct Reduction {
+  Combine combine = Combine::add;
+  ScalarType type = ScalarType::f32;
+  friend bool operator==(const Reduction&, const Reduction&) = default;
+};
+
+/// Where argument k of a stage's program comes from.
+struct Source {
+  enum class Kind : uint8_t {
+    operand,    ///< loaded, and converted to the compute type of its dtype (exactly)
+    reduction,  ///< result of a reduction of an earlier stage
+    row_value,  ///< value that an earlier row stage kept
+  };
+  Kind kind = Kind::operand;
+  uint16_t index = 0;
+  friend bool operator==(const Source&, const Source&) = default;
+};
+
+/// What is done with value `value` of a stage's program.
+struct Sink {
+  enum class Kind : uint8_t {
+    store,       ///< to operand `index`: already rounded, the conversion to its dtype is exact
+    accumulate,  ///< into reduction `index`
+    row_value,   ///< kept as row value `index` for later stages
+  };
+  Kind kind = Kind::store;
+  uint16_t index = 0;
+  uint32_t value = 0;
+  friend bool operator==(const Sink&, const Sink&) = default;
+};
+
+/// A program run at each point of the element dimension, or once per row.
+struct Stage {
+  enum class Level : uint8_t { element, row };
+  Level level = Level::element;
+  ScalarProgram program;
+  std::vector<Source> sources;
+  std::vector<Sink> sinks;
+  friend bool operator==(const Stage&, const Stage&) = default;
+};
+
+/// Order in which reductions combine (design, section 5).
+enum class Order : uint8_t { none, lanes, sequential };
+
+/// Whether outputs go around the caches: for outputs far larger than the last-level cache.
+enum class Stores : uint8_t { cached, non_temporal };
+
+/// The loops of the one op this kernel was made from, for eager. Not part of its identity.
+struct Prebuilt {
+  Loops loops = {};  ///< elementwise: over compute types
+};
+
+struct Kernel {
+  std::vector<Operand> operands;
+  std::vector<Stage> stages;
+  std::vector<Reduction> reductions;
+  std::vector<ScalarType> row_values;
+  Order order = Order::none;
+  Stores stores = Stores::cached;
+  bool fast_math = false;
+  Prebuilt prebuilt;
+};
+
+/// True if code for one is code for the other: every field but `prebuilt`.
+[[nodiscard]] bool operator==(const Kernel& a, const Kernel& b);
+/// Hash over the same fields.
+[[nodiscard]] std::size_t hash_of(const Kernel& kernel);
+/// The kernel as readable text.
+[[nodiscard]] std::string to_string(const Kernel& kernel);
+[[nodiscard]] std::string_view name_of(Combine combine);
+
+/// The constants of the canonical order of reduction. Frozen: tests/core/reduction_order_test.cpp.
+namespace reduction_order {
+/// Interleaved lanes within a block when the innermost axis is reduced (Order::lanes), by accumulator size.
+inline constexpr int lanes_32 = 64;  ///< element i of a block goes to lane i % 64 (types of 4 bytes or fewer)
+inline constexpr int lanes_64 = 32;  ///< types of 8 bytes
+/// Elements in a block: lanes start from the neutral element in each; blocks combine pairwise.
+inline constexpr int64_t lanes_block = 4096;
+/// Elements in a block of Order::sequential.
+inline constexpr int64_t sequential_block = 256;
+}  // namespace reduction_order
+
+/// Lanes that a reduction of this accumulator type has.
+[[nodiscard]] int lanes_of(ScalarType type);
+
+}  // namespace nitinol

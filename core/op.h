@@ -1,0 +1,80 @@
+// Op: one primitive of the vocabulary. One record is the whole operation.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/kernel.h"
+#include "core/library.h"
+#include "core/loop.h"
+#include "core/tensor.h"
+
+namespace nitinol {
+
+/// Static parameter of an op application: an axis, a flag, a dtype, a list of axes.
+using Attr = std::variant<bool, int64_t, double, DType, Dims>;
+using Attrs = std::vector<Attr>;
+
+/// Operands of an op application, borrowed for its duration.
+using Inputs = std::span<const Tensor* const>;
+
+enum class OpKind : uint8_t {
+  elementwise,  ///< a formula of the elements of its inputs, which all have the result's shape or broadcast to it
+  reduce,       ///< combines elements along axes in the canonical order
+  view,         ///< a map of shape and strides
+  index,        ///< indirect load or store
+  create,       ///< a formula of the index of the element
+  library,      ///< a LibraryCall
+  composite,    ///< an expansion in other ops, recorded as its expansion
+};
+
+/// A formula over scalars, written once: instructions for code generators, loops for eager.
+struct Formula {
+  /// Appends the instructions of f(arguments) and returns the result.
+  Expr (*emit)(std::span<const Expr> arguments) = nullptr;
+  /// The native loops when the (last) argument's compute type is `type`; all null if there are none.
+  Loops (*loops)(ScalarType type) = nullptr;
+};
+
+/// How a view op reads its input: the result's strides and offset.
+struct ViewMap {
+  bool is_possible = true;  ///< false: these strides cannot express it (reshape); the input must be copied first
+  Strides strides;
+  int64_t offset = 0;
+};
+
+/// The record of an operation: name, what it accepts, shape rule, formula. Defined as `constinit const`.
+struct Op {
+  std::string_view name;
+  OpKind kind = OpKind::elementwise;
+  int arity = 1;  ///< number of tensor inputs; -1: any number
+  DTypes accepts = any_dtype;
+  bool is_predicate = false;  ///< elementwise with a boolean result whatever the inputs' dtype
+  bool has_checks = false;    ///< can fail on values (bounds, division): never removed or merged away
+  std::span<const std::string_view> attr_names = {};
+
+  /// The result's spec, or an Error naming op, operands, expectation and fix.
+  Spec (*infer)(const Op& op, Inputs inputs, const Attrs& attrs) = nullptr;
+  /// elementwise and create.
+  Formula formula = {};
+  /// view.
+  ViewMap (*view)(const Spec& input, const Strides& strides, const Attrs& attrs) = nullptr;
+  /// reduce.
+  Combine combine = Combine::add;
+  /// library and index: the call that backends know by name.
+  LibraryCall (*call)(Inputs inputs, const Attrs& attrs, const Spec& spec) = nullptr;
+  /// composite.
+  Tensor (*expand)(Inputs inputs, const Attrs& attrs) = nullptr;
+  /// One line for the documentation page.
+  std::string_view summary = {};
+};
+
+/// "axes=[0] keepdims=true": attributes in the text form of graphs.
+[[nodiscard]] std::string to_string(const Op& op, const Attrs& attrs);
+
+}  // namespace nitinol

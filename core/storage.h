@@ -1,0 +1,26 @@
+// Storage: a counted block of device memory that tensors and their views share.
+#pragma once
+
+#include <cstddef>
+
+#include "core/device.h"
+#include "core/handle.h"
+
+namespace nitinol {
+
+/// A block of memory on one device, 64-byte aligned if it came from our allocator.
+struct Storage : Counted {
+  void* data = nullptr;
+  std::size_t bytes = 0;
+  Device device;
+  bool is_borrowed = false;                    ///< the user's memory: never written, never reused
+  void (*release)(Storage*) noexcept = nullptr;  ///< gives the block back; also ends the Storage itself
+};
+
+inline void destroy(Storage* storage) {
+  storage->release(storage);
+}
+
+using StorageHandle = Handle<Storage>;
+
+}  // namespace nitinol

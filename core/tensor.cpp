@@ -1,0 +1,100 @@
+#include "core/tensor.h"
+
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "core/backend.h"
+#include "core/error.h"
+#include "core/interpreter.h"
+
+namespace nitinol {
+namespace {
+
+// TensorData blocks are recycled per thread: making one costs a few nanoseconds. A block freed by another thread
+// than the one that made it joins that thread's list; both are bounded.
+class TensorDataPool {
+ public:
+  TensorDataPool() = default;
+  TensorDataPool(const TensorDataPool&) = delete;
+  TensorDataPool& operator=(const TensorDataPool&) = delete;
+  ~TensorDataPool() {
+    for (int i = 0; i < count_; ++i) ::operator delete(blocks_[i]);
+    count_ = capacity + 1;  // frees after this thread's destructors have run go to the heap
+  }
+
+  void* take() { return count_ > 0 && count_ <= capacity ? blocks_[--count_] : ::operator new(sizeof(TensorData)); }
+  void give(void* block) {
+    if (count_ < capacity) {
+      blocks_[count_++] = block;
+    } else {
+      ::operator delete(block);
+    }
+  }
+
+ private:
+  static constexpr int capacity = 256;
+  void* blocks_[capacity] = {};
+  int count_ = 0;
+};
+
+thread_local TensorDataPool pool;
+
+}  // namespace
+
+void destroy(TensorData* data) {
+  delete data->gradient;
+  delete data->pending;
+  data->~TensorData();
+  pool.give(data);
+}
+
+TensorData& Tensor::internals() const {
+  if (!data_) {
+    throw Error(ErrorKind::value, {.where = "Tensor",
+                                   .what = "use of an undefined tensor",
+                                   .expected = "a tensor with a value",
+                                   .got = "a default-constructed one",
+                                   .fix = "Initialise it first, for example with zeros({2, 3})."});
+  }
+  return *data_;
+}
+
+std::string describe(const Spec& spec) {
+  return fmt::format("{}{}", name_of(spec.dtype), to_string(spec.shape));
+}
+
+std::string describe(const Tensor& tensor) {
+  return tensor.is_defined() ? describe(tensor.spec()) : "undefined tensor";
+}
+
+Tensor make_tensor(const Spec& spec, const Strides& strides, int64_t offset, StorageHandle storage) {
+  auto* data = new (pool.take()) TensorData;
+  data->spec = spec;
+  data->strides = strides;
+  data->offset = offset;
+  data->storage = std::move(storage);
+  data->birth = current_epoch();
+  return Tensor(Handle<TensorData>::adopt(data));
+}
+
+Tensor allocate_tensor(const Spec& spec) {
+  std::size_t bytes = size_of(spec.dtype);
+  for (const int64_t size : spec.shape) {
+    if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(size), &bytes) || bytes > PTRDIFF_MAX) {
+      throw Error(ErrorKind::value, {.where = "allocate",
+                                     .what = fmt::format("a tensor {}", describe(spec)),
+                                     .expected = "a size that fits in memory",
+                                     .got = "more bytes than can be addressed",
+                                     .fix = "Check the shape."});
+    }
+  }
+  return make_tensor(spec, strides_of(spec.shape), 0, backend(spec.device).allocate(bytes));
+}
+
+bool is_donatable(const Tensor& tensor) {
+  return tensor.handle().is_unique() && tensor.internals().storage.is_unique() &&
+         !tensor.internals().storage->is_borrowed;
+}
+
+}  // namespace nitinol

@@ -1,0 +1,117 @@
+// Tensor: an immutable value with shape, dtype and device; a counted handle to a view of shared storage.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <source_location>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/device.h"
+#include "core/dtype.h"
+#include "core/handle.h"
+#include "core/shape.h"
+#include "core/storage.h"
+
+namespace nitinol {
+
+class Argument;
+class At;
+struct Index;
+
+/// What every op knows of its result before computing it.
+struct Spec {
+  DType dtype = f32;
+  Shape shape;
+  bool is_weak = false;  ///< a host number: takes the other operand's dtype within its kind
+  Device device;
+  friend bool operator==(const Spec&, const Spec&) = default;
+};
+
+/// State another layer hangs on a tensor (the gradient node, a pending computation); owned by the tensor.
+struct TensorSlot {
+  virtual ~TensorSlot() = default;
+};
+
+/// What a Tensor points to. Users never see it; ops, interpreters and backends do.
+struct TensorData : Counted {
+  Spec spec;
+  Strides strides;     ///< in elements
+  int64_t offset = 0;  ///< in elements, from the start of the storage
+  StorageHandle storage;
+  uint64_t birth = 0;              ///< the epoch it was made in (core/interpreter.h)
+  uint64_t trace = 0;              ///< the epoch of the trace that made it, or 0
+  uint32_t value = 0;              ///< its number in that trace
+  TensorSlot* gradient = nullptr;  ///< set by autograd
+  TensorSlot* pending = nullptr;   ///< set by deferred execution
+
+  /// Address of the first element.
+  [[nodiscard]] void* address() const {
+    return static_cast<std::byte*>(storage->data) + offset * static_cast<int64_t>(size_of(spec.dtype));
+  }
+};
+
+void destroy(TensorData* data);
+
+/// An n-dimensional array value. Copying copies a handle; no operation changes a Tensor that exists.
+class Tensor {
+ public:
+  /// An undefined tensor: only is_defined() may be asked of it.
+  Tensor() = default;
+  explicit Tensor(Handle<TensorData> data) : data_(std::move(data)) {}
+
+  [[nodiscard]] bool is_defined() const { return static_cast<bool>(data_); }
+  [[nodiscard]] const Spec& spec() const { return internals().spec; }
+  [[nodiscard]] const Shape& shape() const { return spec().shape; }
+  [[nodiscard]] DType dtype() const { return spec().dtype; }
+  [[nodiscard]] Device device() const { return spec().device; }
+  [[nodiscard]] int rank() const { return shape().size(); }
+  /// Number of elements.
+  [[nodiscard]] int64_t size() const { return element_count(shape()); }
+
+  /// The one element, converted to T (bool, an integer or floating type).
+  /// Throws Error(shape) if there is not exactly one. Inside a compiled function this ends the trace.
+  template <class T>
+  [[nodiscard]] T item(std::source_location place = std::source_location::current()) const;
+  /// All elements in row-major order. T must be the dtype's C++ type; f16 and bf16 read as float.
+  template <class T>
+  [[nodiscard]] std::vector<T> to_vector(std::source_location place = std::source_location::current()) const;
+  /// The elements in place. Throws Error(value) unless contiguous and T is the dtype's C++ type.
+  template <class T>
+  [[nodiscard]] std::span<const T> data(std::source_location place = std::source_location::current()) const;
+  /// Whether the one element is nonzero; `if (loss < best)` works. Ends a trace, like item().
+  explicit operator bool() const;
+
+  /// The same values as another dtype (see cast).
+  [[nodiscard]] Tensor to(DType dtype) const;
+  /// Sub-tensor `i` along axis 0; negative counts from the end.
+  Tensor operator[](int64_t i) const;
+  /// Basic indexing: integers, ranges, `ellipsis`, `new_axis`. Convert to Tensor to read, or call set(v).
+  [[nodiscard]] At at(std::initializer_list<Index> indices) const;
+
+  Tensor& operator+=(const Argument& other);
+  Tensor& operator-=(const Argument& other);
+  Tensor& operator*=(const Argument& other);
+  Tensor& operator/=(const Argument& other);
+
+  /// For the library's own layers. The tensor must be defined.
+  [[nodiscard]] TensorData& internals() const;
+  [[nodiscard]] const Handle<TensorData>& handle() const { return data_; }
+
+ private:
+  Handle<TensorData> data_;
+};
+
+/// "float32[4, 3]".
+[[nodiscard]] std::string describe(const Spec& spec);
+[[nodiscard]] std::string describe(const Tensor& tensor);
+
+/// A tensor that views `storage`; for ops and interpreters.
+[[nodiscard]] Tensor make_tensor(const Spec& spec, const Strides& strides, int64_t offset, StorageHandle storage);
+/// A tensor of this spec in fresh, uninitialised, contiguous memory of spec.device.
+[[nodiscard]] Tensor allocate_tensor(const Spec& spec);
+/// True if no other handle or view can see this tensor's memory, and the memory is ours: it may be overwritten.
+[[nodiscard]] bool is_donatable(const Tensor& tensor);
+
+}  // namespace nitinol

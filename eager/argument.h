@@ -1,0 +1,33 @@
+// Argument: what a binary op takes on either side: a Tensor, a Variable or a number.
+#pragma once
+
+#include "core/scalar_value.h"
+#include "core/tensor.h"
+#include "core/variable.h"
+
+namespace nitinol {
+
+/// Lives for one call. A number is weak (core/scalar_value.h).
+class Argument {
+ public:
+  Argument(const Tensor& tensor) : tensor_(&tensor) {}                             // NOLINT(google-explicit-constructor)
+  Argument(const Variable& variable) : owned_(variable.get()), tensor_(&owned_) {}  // NOLINT(google-explicit-constructor)
+  Argument(const Scalar& scalar) : scalar_(scalar) {                               // NOLINT(google-explicit-constructor)
+    if (scalar_.traced().is_defined()) tensor_ = &scalar_.traced();
+  }
+  template <Arithmetic T>
+  Argument(T value) : scalar_(value) {}  // NOLINT(google-explicit-constructor)
+  Argument(const Argument&) = delete;
+  Argument& operator=(const Argument&) = delete;
+
+  /// The tensor, or null for a host number.
+  [[nodiscard]] const Tensor* tensor() const { return tensor_; }
+  [[nodiscard]] const Scalar& scalar() const { return scalar_; }
+
+ private:
+  Tensor owned_;
+  Scalar scalar_;
+  const Tensor* tensor_ = nullptr;
+};
+
+}  // namespace nitinol

@@ -1,0 +1,173 @@
+// The trace of a call, while it happens.
+//
+// Problem: which earlier value is this operand? A table from addresses to values would have to keep every
+// intermediate alive (or a later tensor could get a dead one's address), and recording would need more memory than
+// eager. So a tensor made under a Recorder carries its number, with the epoch of the trace that gave it; only tensors
+// from outside (arguments, captured tensors) are in a table, and those are kept alive anyway.
+#include "tracer/recorder.h"
+
+#include <fmt/format.h>
+
+namespace nitinol::tracer {
+namespace {
+
+/// Larger tensors made from host data are not compared at every recording.
+constexpr std::size_t largest_host_constant = std::size_t{1} << 16;
+
+thread_local int recorders = 0;
+
+}  // namespace
+
+bool is_recording() {
+  return recorders > 0;
+}
+
+Recorder::Recorder() : epoch_(begin_epoch()) {
+  ++recorders;
+}
+
+Recorder::~Recorder() {
+  --recorders;
+}
+
+Value Recorder::add_node(Node node) {
+  trace_.graph.nodes.push_back(std::move(node));
+  return static_cast<Value>(trace_.graph.nodes.size() - 1);
+}
+
+Value Recorder::add_input(const Tensor& tensor, TraceInput origin) {
+  const Value value = add_node({.kind = Node::Kind::input,
+                                .op = nullptr,
+                                .inputs = {},
+                                .attrs = {},
+                                .spec = tensor.spec(),
+                                .strides = tensor.internals().strides,
+                                .constant = {}});
+  trace_.graph.inputs.push_back(value);
+  trace_.inputs.push_back(std::move(origin));
+  foreign_.try_emplace(tensor.handle().get(), value);  // one tensor given twice: the first position stands for both
+  kept_.push_back(tensor);
+  return value;
+}
+
+void Recorder::declare_arguments(std::span<const Tensor* const> tensors, std::span<const Variable* const> variables,
+                                 std::span<const Tensor> scalars) {
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    add_input(*tensors[i], {.kind = TraceInput::Kind::tensor, .leaf = static_cast<int>(i), .captured = {}});
+  }
+  for (std::size_t i = 0; i < scalars.size(); ++i) {
+    add_input(scalars[i], {.kind = TraceInput::Kind::scalar, .leaf = static_cast<int>(i), .captured = {}});
+  }
+  variable_arguments_.assign(variables.begin(), variables.end());
+}
+
+void Recorder::obstruct(std::string reason, const ReadSite* site) {
+  if (trace_.obstacle) return;  // the first one is what the user should see
+  std::string place;
+  if (site != nullptr && site->place.line() != 0) {
+    place = fmt::format("{}:{}", site->place.file_name(), site->place.line());
+  }
+  trace_.obstacle = Obstacle{std::move(reason), std::move(place)};
+}
+
+Value Recorder::value_of(const Tensor& tensor) {
+  const TensorData& data = tensor.internals();
+  if (data.trace == epoch_) return data.value;
+  if (const auto found = foreign_.find(&data); found != foreign_.end()) return found->second;
+  if (data.birth >= epoch_) {
+    obstruct(fmt::format("a tensor {} was made during the call but not by it: on another thread, or from data that "
+                         "left the trace",
+                         describe(tensor)));
+  }
+  const Value value = add_node({.kind = Node::Kind::constant,
+                                .op = nullptr,
+                                .inputs = {},
+                                .attrs = {},
+                                .spec = tensor.spec(),
+                                .strides = {},
+                                .constant = tensor});
+  foreign_.emplace(&data, value);
+  kept_.push_back(tensor);
+  return value;
+}
+
+Tensor Recorder::run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
+  Node node = {.kind = Node::Kind::op, .op = &op, .inputs = {}, .attrs = attrs, .spec = spec, .strides = {}, .constant = {}};
+  node.inputs.reserve(inputs.size());
+  for (const Tensor* input : inputs) node.inputs.push_back(value_of(*input));
+  Tensor result = below().run(op, inputs, attrs, spec);
+  TensorData& data = result.internals();
+  if (data.trace == epoch_ || foreign_.contains(&data)) return result;  // the op returned one of its operands
+  data.trace = epoch_;
+  data.value = add_node(std::move(node));
+  return result;
+}
+
+void Recorder::read(const Tensor& tensor, const ReadSite& site) {
+  obstruct(fmt::format("the function looks at a tensor's elements by {}", site.what), &site);
+  below().read(tensor, site);
+}
+
+TraceInput Recorder::origin_of(const Variable& variable) const {
+  for (std::size_t i = 0; i < variable_arguments_.size(); ++i) {
+    if (*variable_arguments_[i] == variable) {
+      return {.kind = TraceInput::Kind::variable, .leaf = static_cast<int>(i), .captured = {}};
+    }
+  }
+  return {.kind = TraceInput::Kind::variable, .leaf = -1, .captured = variable};
+}
+
+Tensor Recorder::get(const Variable& variable) {
+  if (const Tensor* value = assigned(variable)) return *value;
+  const auto found = variable_reads_.find(&variable.cell());
+  if (found != variable_reads_.end()) return found->second;
+  // A handle of its own: the tensor in the cell may also be an argument, which is another input.
+  const Tensor held = below().get(variable);
+  const TensorData& data = held.internals();
+  const Tensor value = make_tensor(data.spec, data.strides, data.offset, data.storage);
+  add_input(value, origin_of(variable));
+  variable_reads_.emplace(&variable.cell(), value);
+  return value;
+}
+
+void Recorder::set(const Variable& variable, const Tensor& value) {
+  value_of(value);
+  Transaction::set(variable, value);
+}
+
+void Recorder::created(const Tensor& tensor) {
+  below().created(tensor);
+  const std::size_t bytes = static_cast<std::size_t>(tensor.size()) * size_of(tensor.dtype());
+  if (bytes > largest_host_constant) {
+    obstruct(fmt::format("the function makes a tensor {} of {} bytes from host data at each call; make it once outside, "
+                         "or pass it as an argument",
+                         describe(tensor), bytes));
+  }
+  TensorData& data = tensor.internals();
+  data.trace = epoch_;
+  data.value = add_node({.kind = Node::Kind::constant,
+                         .op = nullptr,
+                         .inputs = {},
+                         .attrs = {},
+                         .spec = tensor.spec(),
+                         .strides = {},
+                         .constant = tensor});
+  trace_.host_made.push_back(data.value);
+}
+
+void Recorder::guard(const HostValueGuard& guard) {
+  trace_.guards.push_back(guard);
+  below().guard(guard);
+}
+
+Trace Recorder::finish(std::span<const Tensor* const> results) {
+  for (const Tensor* result : results) trace_.graph.outputs.push_back(value_of(*result));
+  trace_.result_count = results.size();
+  for (const Assignment& assignment : assignments()) {
+    trace_.graph.outputs.push_back(value_of(assignment.value));
+    trace_.assigned.push_back(origin_of(assignment.variable));
+  }
+  return std::move(trace_);
+}
+
+}  // namespace nitinol::tracer
