@@ -26,6 +26,16 @@ if(dnnl_VERSION VERSION_LESS 2.6 OR dnnl_VERSION VERSION_GREATER_EQUAL 4)
   message(FATAL_ERROR "Nitinol needs oneDNN 2.6 up to 3.x; found ${dnnl_VERSION} (${dnnl_DIR}).")
 endif()
 
+# Comes with g++; elsewhere errors name functions in place of lines.
+include(CheckCXXSourceCompiles)
+set(CMAKE_REQUIRED_LIBRARIES backtrace)
+set(CMAKE_REQUIRED_FLAGS "-fPIC -shared")
+check_cxx_source_compiles("#include <backtrace.h>
+  int main() { return backtrace_create_state(nullptr, 1, nullptr, nullptr) == nullptr; }"
+  NITINOL_HAS_BACKTRACE)
+unset(CMAKE_REQUIRED_LIBRARIES)
+unset(CMAKE_REQUIRED_FLAGS)
+
 if(NITINOL_LLVM)
   # "19" alone is refused by LLVM's version file, which compares major.minor.
   nitinol_require(LLVM 19.1 llvm-19-dev "LLVM" CONFIG)

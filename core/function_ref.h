@@ -1,0 +1,34 @@
+// A reference to something callable: what a parameter is that is only called during the call.
+#pragma once
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace nitinol {
+
+template <class Signature>
+class FunctionRef;
+
+/// Does not own what it refers to, which must outlive it. Two words, no allocation.
+template <class Result, class... Args>
+class FunctionRef<Result(Args...)> {
+ public:
+  template <class F>
+  requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef> &&
+           std::is_invocable_r_v<Result, F&, Args...> &&
+           !std::is_function_v<std::remove_reference_t<F>>) FunctionRef(F&& function)
+  noexcept  // NOLINT(google-explicit-constructor): meant to be passed
+      : object_(const_cast<void*>(static_cast<const void*>(std::addressof(function)))),
+        call_([](void* object, Args... args) -> Result {
+          return (*static_cast<std::remove_reference_t<F>*>(object))(std::forward<Args>(args)...);
+        }) {}
+
+  Result operator()(Args... args) const { return call_(object_, std::forward<Args>(args)...); }
+
+ private:
+  void* object_;
+  Result (*call_)(void*, Args...);
+};
+
+}  // namespace nitinol
