@@ -184,7 +184,7 @@ constexpr Num<U, P> constant(Num<T, P>, L value) {
 
 /// on_f32(x) if x is f32, on_f64(x) if f64: how a function chooses its polynomial.
 template <Lane X, class F32, class F64>
-auto by_float_type(X x, F32 on_f32, F64 on_f64) {
+constexpr auto by_float_type(X x, F32 on_f32, F64 on_f64) {
   if constexpr (std::is_same_v<Element<X>, void>) {
     return x.type == ScalarType::f64 ? on_f64(x) : on_f32(x);
   } else if constexpr (std::is_same_v<Element<X>, double>) {

@@ -1,0 +1,10 @@
+// Every scalar function of the library, once: templates over lanes (Num, Expr), built only from
+// scalar instructions. Never calls libm. docs/accuracy.md tabulates the errors.
+#pragma once
+
+// IWYU pragma: begin_exports
+#include "core/math/erf.h"
+#include "core/math/exp.h"
+#include "core/math/hyperbolic.h"
+#include "core/math/log.h"
+// IWYU pragma: end_exports
