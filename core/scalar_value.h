@@ -17,21 +17,21 @@ concept Arithmetic = std::is_arithmetic_v<T>;
 /// tensor gives f32 and a number beside a boolean tensor gives i64 or f32 (as PyTorch).
 class Scalar {
  public:
-  enum class Kind : uint8_t { boolean, integer, floating };
+  enum class Kind : uint8_t { boolean, integer, real };
 
   Scalar() : Scalar(0.0) {}
   template <Arithmetic T>
   Scalar(T value)  // NOLINT(google-explicit-constructor): numbers are Scalars
       : kind_(std::same_as<T, bool>    ? Kind::boolean
               : std::integral<T>       ? Kind::integer
-                                       : Kind::floating),
+                                       : Kind::real),
         floating_(static_cast<double>(value)),
         integer_(std::integral<T> ? static_cast<int64_t>(value) : 0) {}
 
   [[nodiscard]] Kind kind() const { return kind_; }
   /// The number as double; integers beyond 2^53 round.
   [[nodiscard]] double to_double() const { return floating_; }
-  /// The number as an integer; 0 for a floating Scalar.
+  /// The number as an integer; 0 for a real Scalar.
   [[nodiscard]] int64_t to_integer() const { return integer_; }
   /// The dtype a 0-d tensor of it has when nothing else decides: bool, i64 or f64.
   [[nodiscard]] DType dtype() const {
