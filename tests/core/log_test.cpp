@@ -1,0 +1,77 @@
+#include "core/log.h"
+
+#include <catch2/catch.hpp>
+
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+using namespace nitinol;
+
+namespace {
+
+// Collects what is logged at or above a level, and restores the defaults.
+class Collected {
+ public:
+  explicit Collected(LogLevel level) : saved_(log_level()) {
+    set_log_level(level);
+    set_log_sink([this](LogLevel at, std::string_view text) {
+      lines.push_back(std::string(name_of(at)) + " " + std::string(text));
+    });
+  }
+  ~Collected() {
+    set_log_sink({});
+    set_log_level(saved_);
+  }
+  Collected(const Collected&) = delete;
+  Collected& operator=(const Collected&) = delete;
+
+  std::vector<std::string> lines;
+
+ private:
+  LogLevel saved_;
+};
+
+}  // namespace
+
+TEST_CASE("the log passes on what is at or above its level", "[core][log]") {
+  const Collected collected(LogLevel::info);
+  log(LogLevel::debug, "a");
+  log(LogLevel::info, "b");
+  log(LogLevel::warning, "c");
+  CHECK(collected.lines == std::vector<std::string>{"info b", "warning c"});
+  CHECK_FALSE(is_logged(LogLevel::debug));
+  CHECK(is_logged(LogLevel::warning));
+}
+
+TEST_CASE("a log that is off says nothing", "[core][log]") {
+  const Collected collected(LogLevel::off);
+  log(LogLevel::warning, "a");
+  log(LogLevel::off, "b");
+  CHECK(collected.lines.empty());
+}
+
+TEST_CASE("a sink may throw or log without harm", "[core][log]") {
+  Collected collected(LogLevel::info);
+  set_log_sink([&collected](LogLevel level, std::string_view text) {
+    collected.lines.emplace_back(text);
+    if (level == LogLevel::warning) log(LogLevel::info, "from the sink");
+    throw std::runtime_error("full");
+  });
+  log(LogLevel::warning, "a");
+  CHECK(collected.lines == std::vector<std::string>{"a", "from the sink"});
+}
+
+TEST_CASE("threads log without overlapping calls of the sink", "[core][log]") {
+  const Collected collected(LogLevel::info);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([] {
+      for (int k = 0; k < 100; ++k) log(LogLevel::info, "x");
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(collected.lines.size() == 400);
+}

@@ -1,0 +1,223 @@
+// tests/style_test.cpp -- Reads the tree and fails on what a reviewer should not have to look for.
+//
+// Checked: who may include whom, where headers of vendors may appear, the size of files, the form
+// of headers, `#pragma omp` in one place, no path of somebody's machine.
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+using Names = std::set<std::string, std::less<>>;
+
+// Folder -> the folders it may include, itself aside. "nitinol.h" is the public header.
+const std::map<std::string, Names, std::less<>> may_include = {
+    {"core", {}},
+    {"backends", {"core"}},
+    {"tracer", {"core"}},
+    {"eager", {"core", "tracer"}},
+    {"autograd", {"core", "tracer", "eager"}},
+    {"jit", {"core", "tracer", "eager", "autograd"}},
+    {"nn", {"core", "eager", "autograd"}},
+    {"nitinol.h", {"core", "tracer", "eager", "autograd", "jit", "nn"}},
+    {"bindings", {"core", "tracer", "eager", "autograd", "jit", "nn", "backends", "nitinol.h"}},
+    {"examples", {"nitinol.h"}},
+    {"tests",
+     {"core", "tracer", "eager", "autograd", "jit", "nn", "backends", "bindings", "nitinol.h"}},
+    {"bench",
+     {"core", "tracer", "eager", "autograd", "jit", "nn", "backends", "bindings", "nitinol.h"}},
+};
+
+// Beginning of a library's headers -> where they may be included, by beginning of the path.
+// Not listed: the standard library, POSIX, fmt.
+struct LibraryRule {
+  std::string_view header;
+  std::vector<std::string_view> allowed;
+  bool only_sources;
+};
+const std::vector<LibraryRule> library_rules = {
+    {"llvm/", {"backends/cpu/"}, true},
+    {"llvm-c/", {"backends/cpu/"}, true},
+    {"clang", {}, true},
+    {"dnnl", {"backends/cpu/"}, true},
+    {"oneapi/", {"backends/cpu/"}, true},
+    {"cuda", {"backends/cuda/"}, true},
+    {"cublas", {"backends/cuda/"}, true},
+    {"nvrtc", {"backends/cuda/"}, true},
+    {"nanobind/", {"bindings/"}, false},
+    {"boost/", {"core/reflect.h"}, false},
+    {"omp.h", {"core/parallel.cpp", "tests/", "bench/"}, true},
+    {"backtrace.h", {"core/error.cpp"}, true},
+    {"catch2/", {"tests/"}, false},
+    {"benchmark/", {"bench/micro/"}, false},
+    {"CLI/", {"examples/", "bench/", "tests/"}, false},
+    {"nlohmann/", {"examples/", "bench/", "tests/"}, false},
+};
+
+constexpr int max_source_lines = 600;
+constexpr int max_header_lines = 250;
+
+// In pieces, so that this file does not contain them.
+const std::vector<std::string> machine_paths = {
+    std::string("/ho") + "me/", std::string("/wo") + "rk/", std::string("/ro") + "ot/",
+    std::string("/Us") + "ers/"};
+
+std::string top_of(std::string_view path) {
+  return std::string(path.substr(0, path.find('/')));
+}
+
+std::string check_project_include(std::string_view path, std::string_view header) {
+  const std::string from = top_of(path);
+  const std::string to = top_of(header);
+  if (!may_include.contains(to)) return fmt::format("\"{}\" is not a path from the root", header);
+  if (from == to || may_include.at(from).contains(to)) return {};
+  return fmt::format("{} may not include {}: \"{}\"", from, to, header);
+}
+
+std::string check_library_include(std::string_view path, std::string_view header) {
+  for (const LibraryRule& rule : library_rules) {
+    if (!header.starts_with(rule.header)) continue;
+    const bool is_here = std::ranges::any_of(
+        rule.allowed, [&](std::string_view place) { return path.starts_with(place); });
+    if (!is_here) return fmt::format("<{}> may not be included here", header);
+    if (rule.only_sources && path.ends_with(".h")) {
+      return fmt::format("<{}> may be included by sources only", header);
+    }
+  }
+  return {};
+}
+
+std::string check_line(std::string_view path, std::string_view line) {
+  constexpr std::string_view directive = "#include ";
+  if (line.starts_with(directive)) {
+    const std::string_view rest = line.substr(directive.size());
+    const std::size_t end = rest.find_first_of("\">", 1);
+    if (end == std::string_view::npos) return "an include that this test cannot read";
+    const std::string_view header = rest.substr(1, end - 1);
+    return rest[0] == '"' ? check_project_include(path, header)
+                          : check_library_include(path, header);
+  }
+  const std::size_t start = line.find_first_not_of(" \t");
+  if (start != std::string_view::npos && line.substr(start).starts_with("#pragma omp") &&
+      path != "core/parallel.cpp") {
+    return "threads are started in core/parallel.cpp only";
+  }
+  for (const std::string& machine_path : machine_paths) {
+    if (line.find("\"" + machine_path) != std::string_view::npos) return "a path of one machine";
+  }
+  return {};
+}
+
+// What is wrong with a file, each as "path:line: reason".
+std::vector<std::string> violations(const std::string& path, const std::string& text) {
+  std::vector<std::string> found;
+  if (!may_include.contains(top_of(path))) return {path + ": not in a folder of the layout"};
+  std::istringstream stream(text);
+  std::string line;
+  int number = 0;
+  bool has_pragma_once = false;
+  while (std::getline(stream, line)) {
+    ++number;
+    if (line == "#pragma once") has_pragma_once = true;
+    const std::string reason = check_line(path, line);
+    if (!reason.empty()) found.push_back(fmt::format("{}:{}: {}", path, number, reason));
+  }
+  const bool is_header = path.ends_with(".h");
+  const int limit = is_header ? max_header_lines : max_source_lines;
+  if (number > limit) found.push_back(fmt::format("{}: {} lines, limit {}", path, number, limit));
+  if (is_header && !has_pragma_once) found.push_back(path + ": no #pragma once");
+  if (is_header && !text.starts_with("// ")) {
+    found.push_back(path + ":1: a header's first line says what it is");
+  }
+  return found;
+}
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Paths of all sources and headers, from the root. Hidden folders, builds and the consumer project,
+// which stands for somebody else's, are left out.
+std::vector<std::string> all_files(const fs::path& root) {
+  std::vector<std::string> files;
+  for (auto it = fs::recursive_directory_iterator(root); it != fs::recursive_directory_iterator();
+       ++it) {
+    const std::string path = it->path().lexically_relative(root).generic_string();
+    const std::string name = it->path().filename().string();
+    if (it->is_directory() &&
+        (name.starts_with(".") || path == "build" || path == "tests/package")) {
+      it.disable_recursion_pending();
+    }
+    if (it->is_regular_file() && (name.ends_with(".h") || name.ends_with(".cpp"))) {
+      files.push_back(path);
+    }
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+std::string first_violation(const std::string& path, const std::string& text) {
+  const std::vector<std::string> found = violations(path, text);
+  return found.empty() ? "" : found.front();
+}
+
+}  // namespace
+
+TEST_CASE("the tree keeps to its layout", "[tree]") {
+  const fs::path root = NITINOL_SOURCE_DIR;
+  const std::vector<std::string> files = all_files(root);
+  CHECK(files.size() > 3);
+  for (const std::string& path : files) {
+    for (const std::string& violation : violations(path, read(root / path))) {
+      FAIL_CHECK(violation);
+    }
+  }
+}
+
+TEST_CASE("the layout check sees wrong includes", "[tree]") {
+  const auto include = [](const std::string& path, const std::string& header) {
+    return first_violation(path, "#include " + header + "\n");
+  };
+  CHECK(include("eager/a.cpp", "\"core/shape.h\"").empty());
+  CHECK(include("eager/a.cpp", "\"jit/plan.h\"") ==
+        "eager/a.cpp:1: eager may not include jit: \"jit/plan.h\"");
+  CHECK(include("core/a.cpp", "\"eager/apply.h\"") != "");
+  CHECK(include("backends/cpu/a.cpp", "\"backends/host/stage.h\"").empty());
+  CHECK(include("backends/cpu/a.cpp", "\"tracer/trace.h\"") != "");
+  CHECK(include("examples/a/a.cpp", "\"core/shape.h\"") != "");
+  CHECK(include("examples/a/a.cpp", "\"nitinol.h\"").empty());
+  CHECK(include("core/a.cpp", "\"shape.h\"") != "");
+  CHECK(include("core/a.cpp", "<dnnl.hpp>") != "");
+  CHECK(include("backends/cpu/a.cpp", "<dnnl.hpp>").empty());
+  CHECK(include("backends/cpu/jit/a.cpp", "<llvm/IR/Module.h>").empty());
+  CHECK(include("jit/a.cpp", "<boost/pfr.hpp>") != "");
+  CHECK(include("jit/a.cpp", "<omp.h>") != "");
+  CHECK(include("elsewhere/a.cpp", "<vector>") == "elsewhere/a.cpp: not in a folder of the layout");
+}
+
+TEST_CASE("the layout check sees the form of headers and what sources may not hold", "[tree]") {
+  const std::string good = "// A header.\n#pragma once\n";
+  CHECK(first_violation("core/a.h", good).empty());
+  CHECK(first_violation("core/a.h", "// A header.\n") == "core/a.h: no #pragma once");
+  CHECK(first_violation("core/a.h", "#pragma once\n") != "");
+  CHECK(first_violation("backends/cpu/a.h", good + "#include <dnnl.hpp>\n") != "");
+  CHECK(first_violation("core/a.h", good + std::string(249, '\n')) ==
+        "core/a.h: 251 lines, limit 250");
+  CHECK(first_violation("core/a.cpp", std::string(600, '\n')).empty());
+  CHECK(first_violation("core/a.cpp", std::string(601, '\n')) != "");
+  CHECK(first_violation("core/a.cpp", "  #pragma omp parallel\n") != "");
+  CHECK(first_violation("core/a.cpp", "f(\"" + machine_paths[0] + "x\");\n") != "");
+}
