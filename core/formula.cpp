@@ -1,0 +1,21 @@
+#include "core/formula.h"
+
+#include "core/math.h"
+
+namespace nitinol {
+
+Expr rounded_to(DType dtype, const Expr& value) {
+  if (dtype == f16) return half_to_float(float_to_half(value));
+  if (dtype == bf16) return bfloat_to_float(float_to_bfloat(value));
+  return value;
+}
+
+Expr apply_formula(const Op& op, std::span<const Expr> arguments, DType dtype) {
+  const Expr result = op.formula.emit(arguments);
+  const ScalarType type = compute_type(dtype);
+  if (result.type == type) return rounded_to(dtype, result);
+  return rounded_to(dtype,
+                    emit(*result.program, {.op = ScalarOp::convert, .type = type, .a = result.id}));
+}
+
+}  // namespace nitinol

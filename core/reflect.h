@@ -1,0 +1,148 @@
+// Reflection over what compiled functions take and return: every leaf of nested containers and
+// plain structs.
+#pragma once
+
+#include "core/generator.h"
+#include "core/host_value.h"
+#include "core/scalar_value.h"
+#include "core/tensor.h"
+#include "core/variable.h"
+
+#include <boost/pfr/core.hpp>
+#include <boost/pfr/tuple_size.hpp>
+
+#include <array>
+#include <bit>
+#include <concepts>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace nitinol {
+
+namespace reflection {
+
+template <class T>
+inline constexpr bool is_host_value = false;
+template <class T>
+inline constexpr bool is_host_value<HostValue<T>> = true;
+
+template <class T>
+inline constexpr bool is_sequence = false;
+template <class T, class A>
+inline constexpr bool is_sequence<std::vector<T, A>> = true;
+template <class T, std::size_t N>
+inline constexpr bool is_sequence<std::array<T, N>> = true;
+template <>
+inline constexpr bool is_sequence<Dims> = true;
+
+template <class T>
+inline constexpr bool is_optional = false;
+template <class T>
+inline constexpr bool is_optional<std::optional<T>> = true;
+
+template <class T>
+inline constexpr bool is_tuple = false;
+template <class... T>
+inline constexpr bool is_tuple<std::tuple<T...>> = true;
+template <class A, class B>
+inline constexpr bool is_tuple<std::pair<A, B>> = true;
+
+template <class T>
+concept Text = std::same_as<T, std::string> || std::same_as<T, std::string_view>;
+
+template <class>
+inline constexpr bool never = false;
+
+template <class T>
+constexpr bool has_scalar();
+
+template <class T, std::size_t... I>
+constexpr bool has_scalar_field(std::index_sequence<I...>) {
+  return (has_scalar<std::remove_cv_t<boost::pfr::tuple_element_t<I, T>>>() || ... || false);
+}
+
+template <class T, std::size_t... I>
+constexpr bool has_scalar_element(std::index_sequence<I...>) {
+  return (has_scalar<std::remove_cvref_t<std::tuple_element_t<I, T>>>() || ... || false);
+}
+
+/// Whether values of type T (no reference, no const) can contain a Scalar.
+template <class T>
+constexpr bool has_scalar() {
+  if constexpr (std::same_as<T, Scalar>) {
+    return true;
+  } else if constexpr (std::same_as<T, Tensor> || std::same_as<T, Variable> ||
+                       std::same_as<T, Generator> || is_host_value<T> || Text<T> ||
+                       std::is_scalar_v<T>) {
+    return false;
+  } else if constexpr (is_sequence<T>) {
+    return has_scalar<std::remove_cvref_t<decltype(*std::declval<T&>().begin())>>();
+  } else if constexpr (is_optional<T>) {
+    return has_scalar<typename T::value_type>();
+  } else if constexpr (is_tuple<T>) {
+    return has_scalar_element<T>(std::make_index_sequence<std::tuple_size_v<T>>());
+  } else if constexpr (std::is_aggregate_v<T>) {
+    return has_scalar_field<T>(std::make_index_sequence<boost::pfr::tuple_size_v<T>>());
+  } else {
+    return false;
+  }
+}
+
+}  // namespace reflection
+
+/// Calls visitor.tensor(t), .variable(v), .scalar(s) or .fixed(bits) for every leaf of `value`,
+/// depth first, in the order of declaration. Lengths of vectors and whether optionals hold
+/// something are fixed leaves. HostValues are skipped: a read makes its own guard.
+template <class T, class Visitor>
+void visit_leaves(T& value, Visitor& visitor) {
+  using Plain = std::remove_cv_t<T>;
+  if constexpr (std::same_as<Plain, Tensor>) {
+    visitor.tensor(value);
+  } else if constexpr (std::same_as<Plain, Variable>) {
+    visitor.variable(value);
+  } else if constexpr (std::same_as<Plain, Generator>) {
+    visitor.variable(value.state());
+  } else if constexpr (std::same_as<Plain, Scalar>) {
+    visitor.scalar(value);
+  } else if constexpr (reflection::is_host_value<Plain> || std::same_as<Plain, std::monostate>) {
+    return;
+  } else if constexpr (std::is_floating_point_v<Plain>) {
+    visitor.fixed(std::bit_cast<uint64_t>(static_cast<double>(value)));
+  } else if constexpr (std::is_integral_v<Plain> || std::is_enum_v<Plain>) {
+    visitor.fixed(static_cast<uint64_t>(value));
+  } else if constexpr (reflection::Text<Plain>) {
+    visitor.fixed(value.size());
+    for (const char c : value) visitor.fixed(static_cast<uint64_t>(static_cast<unsigned char>(c)));
+  } else if constexpr (reflection::is_sequence<Plain>) {
+    visitor.fixed(static_cast<uint64_t>(value.size()));
+    for (auto&& element : value) visit_leaves(element, visitor);
+  } else if constexpr (reflection::is_optional<Plain>) {
+    visitor.fixed(value.has_value() ? 1 : 0);
+    if (value.has_value()) visit_leaves(*value, visitor);
+  } else if constexpr (reflection::is_tuple<Plain>) {
+    std::apply([&](auto&... element) { (visit_leaves(element, visitor), ...); }, value);
+  } else if constexpr (std::is_pointer_v<Plain> || std::is_null_pointer_v<Plain>) {
+    static_assert(reflection::never<T>,
+                  "compile(): pointers cannot be arguments or results of a compiled function: what "
+                  "they point to could "
+                  "change unseen. Pass a Tensor, a Variable or a struct of them.");
+  } else if constexpr (std::is_aggregate_v<Plain>) {
+    boost::pfr::for_each_field(value, [&](auto& field) { visit_leaves(field, visitor); });
+  } else {
+    static_assert(
+        reflection::never<T>,
+        "compile(): arguments and results may be Tensor, Scalar, Variable, Generator, numbers, "
+        "enums, strings, "
+        "std::vector/array/optional/pair/tuple of them, and plain structs (aggregates) of them.");
+  }
+}
+
+}  // namespace nitinol

@@ -1,0 +1,59 @@
+#include "jit/access.h"
+
+#include <algorithm>
+
+namespace nitinol::jit {
+
+std::optional<Access> through(const Access& access, const Map& map, DType dtype) {
+  if (map.view == nullptr) {
+    return Access{map.shape, broadcast_strides(access.shape, access.strides, map.shape),
+                  access.offset};
+  }
+  const Spec input = {.dtype = dtype, .shape = access.shape, .is_weak = false, .device = {}};
+  const ViewMap view = map.view->op->view(input, access.strides, map.view->attrs);
+  if (!view.is_possible) return std::nullopt;
+  return Access{map.view->spec.shape, view.strides, access.offset + view.offset};
+}
+
+std::optional<Access> through(Access access, const std::vector<Map>& maps, DType dtype) {
+  for (const Map& map : maps) {
+    std::optional<Access> next = through(access, map, dtype);
+    if (!next) return std::nullopt;
+    access = *next;
+  }
+  return access;
+}
+
+Value base_of(const Graph& graph, Value value, std::vector<Map>* maps) {
+  Value base = value;
+  std::vector<const Node*> views;
+  while (graph[base].kind == Node::Kind::op && graph[base].op->kind == OpKind::view) {
+    views.push_back(&graph[base]);
+    base = graph[base].inputs[0];
+  }
+  if (maps != nullptr) {
+    for (auto view = views.rbegin(); view != views.rend(); ++view)
+      maps->push_back({*view, (*view)->spec.shape});
+  }
+  return base;
+}
+
+bool is_identity(const Shape& from, const std::vector<Map>& maps, const Shape& to) {
+  if (element_count(from) != element_count(to)) return false;
+  const std::optional<Access> access = through(Access{from, strides_of(from), 0}, maps, f32);
+  return access && access->offset == 0 && same_but_ones(access->shape, to) &&
+         is_contiguous(access->shape, access->strides);
+}
+
+bool same_but_ones(const Shape& a, const Shape& b) {
+  int i = 0;
+  int j = 0;
+  while (true) {
+    while (i < a.size() && a[i] == 1) ++i;
+    while (j < b.size() && b[j] == 1) ++j;
+    if (i == a.size() || j == b.size()) return i == a.size() && j == b.size();
+    if (a[i++] != b[j++]) return false;
+  }
+}
+
+}  // namespace nitinol::jit

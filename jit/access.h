@@ -1,0 +1,41 @@
+// Access: how the elements of one value are read from the buffer of another, through views and
+// broadcasts.
+#pragma once
+
+#include "core/graph.h"
+
+#include <optional>
+#include <vector>
+
+namespace nitinol::jit {
+
+/// Strides (in elements) and offset over some shape.
+struct Access {
+  Shape shape;
+  Strides strides;
+  int64_t offset = 0;
+};
+
+/// A step from the shape of a value to the shape of its reader: a view node, or a broadcast.
+struct Map {
+  const Node* view = nullptr;  ///< null: broadcast to `shape`
+  Shape shape;
+};
+
+/// `access` seen through `map`, or nothing if strides cannot express it (some reshapes).
+[[nodiscard]] std::optional<Access> through(const Access& access, const Map& map, DType dtype);
+[[nodiscard]] std::optional<Access> through(Access access, const std::vector<Map>& maps,
+                                            DType dtype);
+
+/// The value whose buffer `value` is a view of, following view nodes down; `maps` gets the views
+/// from there up.
+[[nodiscard]] Value base_of(const Graph& graph, Value value, std::vector<Map>* maps = nullptr);
+
+/// True if reading a contiguous tensor of `from` through `maps` visits the points of `to` in the
+/// same order: the two have the same elements at the same places, but for dimensions of size 1.
+[[nodiscard]] bool is_identity(const Shape& from, const std::vector<Map>& maps, const Shape& to);
+
+/// True if both shapes are equal once sizes 1 are dropped.
+[[nodiscard]] bool same_but_ones(const Shape& a, const Shape& b);
+
+}  // namespace nitinol::jit

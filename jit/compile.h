@@ -1,0 +1,235 @@
+// compile(f): the same function, recorded, fused and compiled for each signature it is called with.
+#pragma once
+
+#include "core/reflect.h"
+#include "jit/compiled_function.h"
+#include "jit/explain.h"
+#include "jit/stance.h"
+#include "tracer/recorder.h"
+
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace nitinol {
+
+namespace jit {
+
+/// The leaves of arguments or results, by address.
+struct LeafCollector {
+  Leaves& leaves;
+  void tensor(const Tensor& tensor) { leaves.tensors.push_back(&tensor); }
+  void variable(const Variable& variable) { leaves.variables.push_back(&variable); }
+  void scalar(const Scalar& scalar) { leaves.scalars.push_back(&scalar); }
+  void fixed(uint64_t bits) { leaves.fixed.push_back(bits); }
+};
+
+/// Replaces the leaves of one kind, in order.
+struct TensorReplacer {
+  const Tensor* next;
+  void tensor(Tensor& tensor) { tensor = next != nullptr ? *next++ : Tensor(); }
+  void variable(const Variable&) {}
+  void scalar(const Scalar&) {}
+  void fixed(uint64_t) {}
+};
+struct ScalarReplacer {
+  const Tensor*& next;
+  void tensor(const Tensor&) {}
+  void variable(const Variable&) {}
+  void scalar(Scalar& scalar) { scalar.set_traced(*next++); }
+  void fixed(uint64_t) {}
+};
+
+/// A copy of `argument` in which Scalars carry their tensors, where it has any; else the argument
+/// itself.
+template <class T>
+decltype(auto) with_traced_scalars(T& argument, const Tensor*& next) {
+  using Plain = std::remove_cvref_t<T>;
+  if constexpr (reflection::has_scalar<Plain>()) {
+    Plain copy = argument;
+    ScalarReplacer replacer{next};
+    visit_leaves(copy, replacer);
+    return copy;
+  } else {
+    return static_cast<T&>(argument);
+  }
+}
+
+/// Parameter types of a callable whose call operator is not a template.
+template <class F>
+struct Parameters {
+  static constexpr bool is_known = false;
+};
+template <class R, class... P>
+struct Parameters<R (*)(P...)> {
+  static constexpr bool is_known = true;
+  static constexpr bool is_const = true;
+  using Types = std::tuple<P...>;
+};
+template <class C, class R, class... P>
+struct Parameters<R (C::*)(P...) const> : Parameters<R (*)(P...)> {};
+template <class C, class R, class... P>
+struct Parameters<R (C::*)(P...)> : Parameters<R (*)(P...)> {
+  static constexpr bool is_const = false;
+};
+template <class F>
+requires requires {
+  &F::operator();
+}
+struct Parameters<F> : Parameters<decltype(&F::operator())> {};
+
+template <class P>
+inline constexpr bool is_mutable_tensor =
+    std::is_same_v<P, Tensor&> || std::is_pointer_v<std::remove_cvref_t<P>>;
+
+}  // namespace jit
+
+/// A function that compiles itself; copies share everything. Call it like the function it wraps.
+template <class F>
+class Compiled {
+ public:
+  Compiled(F function, CompileOptions options)
+      : function_(std::make_shared<F>(std::move(function))),
+        compiled_(std::make_shared<jit::CompiledFunction>(std::move(options), is_const)) {}
+
+  /// Calls the function: recorded, by a Plan, or eagerly; explain() tells. Throws what the function
+  /// throws.
+  template <class... A>
+  auto operator()(A&&... arguments) const {
+    return dispatch(Mode::compiled, std::forward<A>(arguments)...);
+  }
+  /// Calls the function as written.
+  template <class... A>
+  auto eager(A&&... arguments) const {
+    return dispatch(Mode::eager, std::forward<A>(arguments)...);
+  }
+  /// Overrides the thread's and the process's stance for this function.
+  void set_stance(Stance stance) const { compiled_->set_stance(static_cast<int>(stance)); }
+  [[nodiscard]] Explanation explain() const { return compiled_->explain(); }
+
+ private:
+  enum class Mode : uint8_t { compiled, eager };
+  using Parameters = jit::Parameters<F>;
+
+  static constexpr bool const_callable() {
+    if constexpr (Parameters::is_known) return Parameters::is_const;
+    return true;
+  }
+  static constexpr bool is_const = const_callable();
+
+  template <class... A>
+  auto dispatch(Mode mode, A&&... arguments) const {
+    if constexpr (Parameters::is_known) {
+      return convert(mode, static_cast<typename Parameters::Types*>(nullptr),
+                     std::forward<A>(arguments)...);
+    } else {
+      return call<A&&...>(mode, std::forward<A>(arguments)...);
+    }
+  }
+
+  template <class... P, class... A>
+  auto convert(Mode mode, std::tuple<P...>*, A&&... arguments) const {
+    static_assert((!jit::is_mutable_tensor<P> && ...),
+                  "compile(): a parameter of type Tensor& or a pointer cannot be compiled: the "
+                  "caller's value would "
+                  "change behind the trace. Take `const Tensor&` and return the new value, or use "
+                  "a Variable.");
+    static_assert(sizeof...(P) == sizeof...(A),
+                  "compile(): called with another number of arguments than f takes");
+    return call<P...>(mode, std::forward<A>(arguments)...);
+  }
+
+  /// Arguments as the function's own parameter types (implicit conversions happen at this call).
+  template <class... P>
+  auto call(Mode mode, P... arguments) const {
+    using Returned = std::invoke_result_t<F&, P...>;
+    using Result =
+        std::conditional_t<std::is_void_v<Returned>, std::monostate, std::decay_t<Returned>>;
+    TypedCaller<Result, P...> caller(*function_, arguments...);
+    if (tracer::is_recording()) {
+      caller.run();
+    } else if (mode == Mode::eager) {
+      compiled_->call_eagerly(caller);
+    } else {
+      jit::Leaves leaves;
+      jit::LeafCollector collector{leaves};
+      (visit_leaves(std::as_const(arguments), collector), ...);
+      compiled_->call(leaves, caller);
+    }
+    if constexpr (!std::is_void_v<Returned>) return std::move(*caller.result);
+  }
+
+  template <class Result, class... P>
+  class TypedCaller final : public jit::Caller {
+   public:
+    TypedCaller(F& function, std::remove_reference_t<P>&... arguments)
+        : function_(function), arguments_(arguments...) {}
+
+    std::optional<Result> result;
+
+    void run() override {
+      std::apply([&](auto&... argument) { keep(static_cast<P&&>(argument)...); }, arguments_);
+    }
+    void run_traced(std::span<const Tensor> scalars) override {
+      if (scalars.empty()) return run();
+      const Tensor* next = scalars.data();
+      std::apply(
+          [&](auto&... argument) {
+            // Braces fix the order of evaluation: Scalars take their tensors from left to right.
+            std::tuple<decltype(jit::with_traced_scalars(argument, next))...> traced{
+                jit::with_traced_scalars(argument, next)...};
+            std::apply([&](auto&... a) { keep(static_cast<P&&>(a)...); }, traced);
+          },
+          arguments_);
+    }
+    void result_leaves(jit::Leaves& leaves) override {
+      jit::LeafCollector collector{leaves};
+      visit_leaves(std::as_const(*result), collector);
+    }
+    std::shared_ptr<const void> result_form() override {
+      auto form = std::make_shared<Result>(*result);
+      jit::TensorReplacer replacer{nullptr};
+      visit_leaves(*form, replacer);
+      return form;
+    }
+    void restore(const void* form, std::span<const Tensor> tensors) override {
+      if constexpr (std::same_as<Result, Tensor>) {
+        result.emplace(tensors[0]);
+      } else {
+        result.emplace(*static_cast<const Result*>(form));
+        jit::TensorReplacer replacer{tensors.data()};
+        visit_leaves(*result, replacer);
+      }
+    }
+
+   private:
+    template <class... A>
+    void keep(A&&... arguments) {
+      if constexpr (std::is_void_v<std::invoke_result_t<F&, A...>>) {
+        function_(std::forward<A>(arguments)...);
+        result.emplace();
+      } else {
+        result.emplace(function_(std::forward<A>(arguments)...));
+      }
+    }
+
+    F& function_;
+    std::tuple<std::remove_reference_t<P>&...> arguments_;
+  };
+
+  std::shared_ptr<F> function_;
+  std::shared_ptr<jit::CompiledFunction> compiled_;
+};
+
+/// Wraps `function`: see docs and the README for the contract. Arguments and results: Tensor,
+/// Scalar, std::vector/array/optional/pair/tuple, plain structs of them, structs of Variables by
+/// reference; numbers, enums and strings are fixed parts of the signature.
+template <class F>
+[[nodiscard]] Compiled<std::decay_t<F>> compile(F&& function, CompileOptions options = {}) {
+  return Compiled<std::decay_t<F>>(std::forward<F>(function), std::move(options));
+}
+
+}  // namespace nitinol

@@ -1,0 +1,547 @@
+// The life of a signature.
+//
+//   call 1    recorded: eager's results, and a Trace
+//   call 2    recorded; if both traces agree (or a signature that differs only in sizes is trusted
+//   already, after
+//             call 1) the trace is compiled into a Plan
+//   later     the Plan runs; at calls 4, 8, 16 … the call is recorded again instead and compared
+//
+// A trace that cannot stand for the function, or two that disagree, leave the signature eager, with
+// the reason. User code runs without any lock of ours (except that a function with state of its own
+// is never run by two threads).
+#include "jit/compiled_function.h"
+
+#include "core/error.h"
+#include "core/interpreter.h"
+#include "core/log.h"
+#include "core/parallel.h"
+#include "jit/stance.h"
+#include "tracer/recorder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <optional>
+
+namespace nitinol::jit {
+namespace {
+
+/// Disagreements between recordings before a signature is given up: the first call may initialise
+/// something.
+constexpr int most_disagreements = 2;
+constexpr uint64_t largest_check_interval = 1024;
+
+using Key = SmallList<uint64_t, 64>;
+
+/// Position of the first element equal to element `i`.
+template <class List, class Same>
+uint64_t first_equal(const List& list, std::size_t i, Same same) {
+  for (std::size_t k = 0; k < i; ++k) {
+    if (same(list[k], list[i])) return k;
+  }
+  return i;
+}
+
+void append_spec(Key& key, const Spec& spec, const Strides& strides) {
+  const bool contiguous = is_contiguous(spec.shape, strides);
+  key.push_back(static_cast<uint64_t>(spec.dtype) | static_cast<uint64_t>(spec.shape.size()) << 8U |
+                static_cast<uint64_t>(contiguous) << 16U |
+                static_cast<uint64_t>(spec.is_weak) << 17U |
+                static_cast<uint64_t>(spec.device.kind) << 24U);
+  for (const int64_t size : spec.shape) key.push_back(static_cast<uint64_t>(size));
+  if (contiguous) return;
+  for (const int64_t stride : strides) key.push_back(static_cast<uint64_t>(stride));
+}
+
+/// Everything a Plan depends on, packed into words.
+void make_key(const Leaves& leaves, Key& key) {
+  key.push_back(static_cast<uint64_t>(num_threads()) |
+                static_cast<uint64_t>(leaves.tensors.size()) << 16U |
+                static_cast<uint64_t>(leaves.variables.size()) << 32U |
+                static_cast<uint64_t>(leaves.scalars.size()) << 48U);
+  for (std::size_t i = 0; i < leaves.tensors.size(); ++i) {
+    const TensorData& data = leaves.tensors[i]->internals();
+    append_spec(key, data.spec, data.strides);
+    if (i == 0) continue;
+    key.push_back(first_equal(leaves.tensors, i, [](const Tensor* a, const Tensor* b) {
+      return a->handle() == b->handle();
+    }));
+  }
+  for (std::size_t i = 0; i < leaves.variables.size(); ++i) {
+    const Spec& spec = leaves.variables[i]->spec();
+    append_spec(key, spec, strides_of(spec.shape));
+    key.push_back(first_equal(leaves.variables, i,
+                              [](const Variable* a, const Variable* b) { return *a == *b; }));
+  }
+  for (const Scalar* scalar : leaves.scalars) key.push_back(static_cast<uint64_t>(scalar->kind()));
+  for (const uint64_t word : leaves.fixed) key.push_back(word);
+}
+
+uint64_t hash_of(std::span<const uint64_t> words) {
+  uint64_t hash = 0x9e3779b97f4a7c15U;
+  for (const uint64_t word : words) {
+    hash = (hash ^ word) * 0xff51afd7ed558ccdU;
+    hash ^= hash >> 32U;
+  }
+  return hash;
+}
+
+/// What a signature looks like to a person; also tells two signatures' first difference.
+std::vector<std::string> describe_leaves(const Leaves& leaves) {
+  std::vector<std::string> words;
+  for (const Tensor* tensor : leaves.tensors) {
+    const TensorData& data = tensor->internals();
+    words.push_back(describe(data.spec));
+    if (!is_contiguous(data.spec.shape, data.strides))
+      words.back() += fmt::format(" strides {}", to_string(data.strides));
+  }
+  for (const Variable* variable : leaves.variables)
+    words.push_back("Variable " + describe(variable->spec()));
+  for (const Scalar* scalar : leaves.scalars)
+    words.push_back(fmt::format("Scalar {}", name_of(scalar->dtype())));
+  for (const uint64_t word : leaves.fixed)
+    words.push_back(fmt::format("fixed {}", static_cast<int64_t>(word)));
+  return words;
+}
+
+std::string join(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text.empty() ? "no arguments" : text;
+}
+
+/// A signature with its sizes left out: what must agree for one recorded call to be enough.
+std::vector<uint64_t> without_sizes(const Leaves& leaves) {
+  std::vector<uint64_t> words;
+  const auto add = [&](const Spec& spec, bool contiguous) {
+    words.push_back(static_cast<uint64_t>(spec.dtype) |
+                    static_cast<uint64_t>(spec.shape.size()) << 8U |
+                    static_cast<uint64_t>(contiguous) << 16U);
+  };
+  for (const Tensor* tensor : leaves.tensors) {
+    add(tensor->spec(), is_contiguous(tensor->shape(), tensor->internals().strides));
+  }
+  words.push_back(~uint64_t{0});
+  for (const Variable* variable : leaves.variables) add(variable->spec(), true);
+  for (const Scalar* scalar : leaves.scalars)
+    words.push_back(static_cast<uint64_t>(scalar->kind()));
+  words.insert(words.end(), leaves.fixed.begin(), leaves.fixed.end());
+  return words;
+}
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+struct CompiledFunction::Entry {
+  std::vector<uint64_t> key;
+  std::vector<uint64_t> structure;  ///< without_sizes()
+  std::vector<std::string> words;
+  std::vector<uint64_t> fixed;
+  std::string cause;
+  uint64_t first_use = 0, last_use = 0;
+
+  Tier tier = Tier::recorded;
+  bool is_recording = false;
+  uint64_t calls = 0, recorded_calls = 0, plan_calls = 0, eager_calls = 0;
+  uint64_t next_check = 4;
+  uint64_t trusted_since = 0;  ///< the call after which the Plan was made
+  int disagreements = 0;
+  std::optional<tracer::Trace> trace;
+  std::vector<uint64_t> result_fixed;  ///< fixed leaves of the recorded result
+  std::shared_ptr<const void> form;
+  std::shared_ptr<const Plan> plan;
+  double compile_s = 0;
+  std::string reason, place;
+
+  /// True if every host value read while recording is still what it was.
+  [[nodiscard]] bool guards_hold() const {
+    return !trace || std::ranges::all_of(trace->guards, [](const HostValueGuard& g) {
+      return g.same(g.object, g.bits);
+    });
+  }
+  void give_up(std::string why, std::string where) {
+    tier = Tier::eager;
+    reason = std::move(why);
+    place = std::move(where);
+    plan = nullptr;
+    form = nullptr;
+  }
+};
+
+CompiledFunction::CompiledFunction(CompileOptions options, bool is_const)
+    : options_(std::move(options)), is_const_(is_const) {
+  if (options_.name.empty()) options_.name = "function";
+}
+
+CompiledFunction::~CompiledFunction() = default;
+
+// ---- look-up (all under mutex_)
+
+std::shared_ptr<CompiledFunction::Entry> CompiledFunction::entry_for(
+    const Leaves& leaves, std::span<const uint64_t> key) {
+  if (latest_ && std::ranges::equal(latest_->key, key) && latest_->guards_hold()) return latest_;
+  const auto found = entries_.find(hash_of(key));
+  if (found != entries_.end()) {
+    for (const std::shared_ptr<Entry>& entry : found->second) {
+      if (std::ranges::equal(entry->key, key) && entry->guards_hold()) return entry;
+    }
+  }
+  return add_entry(leaves, key);
+}
+
+std::shared_ptr<CompiledFunction::Entry> CompiledFunction::add_entry(
+    const Leaves& leaves, std::span<const uint64_t> key) {
+  auto entry = std::make_shared<Entry>();
+  entry->key.assign(key.begin(), key.end());
+  entry->structure = without_sizes(leaves);
+  entry->words = describe_leaves(leaves);
+  entry->fixed.assign(leaves.fixed.begin(), leaves.fixed.end());
+  if (latest_) {
+    const auto [before, after] = std::ranges::mismatch(latest_->words, entry->words);
+    if (before != latest_->words.end() && after != entry->words.end()) {
+      entry->cause =
+          fmt::format("leaf {} is {}, was {}", after - entry->words.begin(), *after, *before);
+    } else if (latest_->words.size() != entry->words.size()) {
+      entry->cause = "another number of arguments";
+    } else if (!std::ranges::equal(latest_->key, key)) {
+      entry->cause = "other thread count, or arguments that are the same tensor";
+    } else {
+      entry->cause = "a HostValue changed";
+    }
+  }
+  entries_[hash_of(key)].push_back(entry);
+  ++entry_count_;
+  evict();
+  return entry;
+}
+
+void CompiledFunction::evict() {
+  if (entry_count_ <= options_.signature_limit) return;
+  std::vector<std::shared_ptr<Entry>>* bucket = nullptr;
+  std::size_t oldest = 0;
+  for (auto& [hash, list] : entries_) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (list[i]->last_use == 0 && list[i]->calls == 0) continue;  // the one being added
+      if (bucket == nullptr || list[i]->last_use < (*bucket)[oldest]->last_use) {
+        bucket = &list;
+        oldest = i;
+      }
+    }
+  }
+  if (bucket == nullptr) return;
+  bucket->erase(bucket->begin() + static_cast<std::ptrdiff_t>(oldest));
+  --entry_count_;
+}
+
+CompiledFunction::Action CompiledFunction::next_action(Entry& entry) {
+  entry.last_use = ++clock_;
+  if (entry.first_use == 0) entry.first_use = entry.last_use;
+  ++entry.calls;
+  if (entry.tier == Tier::eager) return Action::run_eagerly;
+  if (entry.tier == Tier::traced) {
+    const bool is_due = options_.check == Check::always ||
+                        (options_.check == Check::scheduled && entry.calls >= entry.next_check);
+    if (!is_due || entry.is_recording) return Action::run_plan;
+    entry.next_check = entry.calls + std::min(entry.calls, largest_check_interval);
+  }
+  if (entry.is_recording) return Action::run_eagerly;
+  entry.is_recording = true;
+  return Action::record;
+}
+
+// ---- calls
+
+void CompiledFunction::call(const Leaves& leaves, Caller& caller) {
+  const int own = stance_.load(std::memory_order_relaxed);
+  const Stance stance = own >= 0 ? static_cast<Stance>(own) : current_stance();
+  if (stance == Stance::eager) return call_eagerly(caller);
+  Key key;
+  make_key(leaves, key);
+  std::shared_ptr<Entry> entry;
+  Action action;
+  {
+    const std::lock_guard lock(mutex_);
+    entry = entry_for(leaves, key);
+    if (stance == Stance::fail_on_recompile && entry->calls == 0 && latest_ &&
+        latest_->tier == Tier::traced) {
+      throw Error(ErrorKind::compile,
+                  {.where = options_.name,
+                   .what = "the call needs another Plan: " + entry->cause,
+                   .expected = "a signature seen before (stance fail_on_recompile)",
+                   .got = join(entry->words),
+                   .fix = "Pass changing numbers as Scalar, or lift the stance."});
+    }
+    action = next_action(*entry);
+    latest_ = entry;
+  }
+  if (action == Action::run_plan) return run_plan(entry, leaves, caller);
+  if (action == Action::record) return record(entry, leaves, caller);
+  if (stance == Stance::fail_on_fallback && entry->tier == Tier::eager) {
+    throw Error(ErrorKind::compile,
+                {.where = options_.name,
+                 .what = "the call would run eagerly: " + entry->reason,
+                 .expected = "a function that can be compiled (stance fail_on_fallback)",
+                 .got = entry->place.empty() ? "eager execution" : "a fallback at " + entry->place,
+                 .fix = "Move what prevents it out of the function, or lift the stance."});
+  }
+  fall_back(*entry, caller);
+}
+
+void CompiledFunction::call_eagerly(Caller& caller) {
+  {
+    const std::lock_guard lock(mutex_);
+    ++eager_calls_;
+  }
+  std::unique_lock<std::mutex> running(running_, std::defer_lock);
+  if (!is_const_) running.lock();
+  tracer::Transaction transaction;
+  {
+    const InterpreterScope scope(transaction);
+    caller.run();
+  }
+  transaction.commit();
+}
+
+void CompiledFunction::fall_back(Entry& entry, Caller& caller) {
+  call_eagerly(caller);
+  const std::lock_guard lock(mutex_);
+  --eager_calls_;
+  ++entry.eager_calls;
+}
+
+void CompiledFunction::run_plan(const std::shared_ptr<Entry>& entry, const Leaves& leaves,
+                                Caller& caller) {
+  std::shared_ptr<const Plan> plan;
+  std::shared_ptr<const void> form;
+  {
+    const std::lock_guard lock(mutex_);
+    plan = entry->plan;
+    form = entry->form;
+    if (plan) ++entry->plan_calls;
+  }
+  if (!plan) return fall_back(*entry, caller);  // dropped by another thread just now
+  std::vector<Tensor> results;
+  const Plan::Outcome outcome = plan->run(
+      {.tensors = leaves.tensors, .variables = leaves.variables, .scalars = leaves.scalars},
+      results);
+  if (outcome == Plan::Outcome::done) return caller.restore(form.get(), results);
+  {
+    const std::lock_guard lock(mutex_);
+    --entry->plan_calls;
+    if (outcome == Plan::Outcome::check_failed) {
+      ++failed_checks_;
+    } else {
+      entry->tier = Tier::recorded;  // a Variable's layout changed: record anew
+      entry->plan = nullptr;
+      entry->trace.reset();
+    }
+  }
+  fall_back(*entry, caller);
+}
+
+namespace {
+
+/// 0-d weak tensors that stand for the Scalars while a call is recorded.
+std::vector<Tensor> scalar_tensors(const Leaves& leaves) {
+  std::vector<Tensor> tensors;
+  for (const Scalar* scalar : leaves.scalars) {
+    tensors.push_back(
+        allocate_tensor({.dtype = scalar->dtype(), .shape = {}, .is_weak = true, .device = {}}));
+    void* to = tensors.back().internals().address();
+    if (scalar->kind() == Scalar::Kind::boolean) {
+      const bool value = scalar->to_integer() != 0;
+      std::memcpy(to, &value, sizeof value);
+    } else if (scalar->dtype() == i64) {
+      const int64_t value = scalar->to_integer();
+      std::memcpy(to, &value, sizeof value);
+    } else {
+      const double value = scalar->to_double();
+      std::memcpy(to, &value, sizeof value);
+    }
+  }
+  return tensors;
+}
+
+/// Ends an entry's time as the one being recorded, however that ends.
+class RecordingMark {
+ public:
+  RecordingMark(std::mutex& mutex, bool& mark) : mutex_(mutex), mark_(mark) {}
+  RecordingMark(const RecordingMark&) = delete;
+  RecordingMark& operator=(const RecordingMark&) = delete;
+  ~RecordingMark() {
+    const std::lock_guard lock(mutex_);
+    mark_ = false;
+  }
+
+ private:
+  std::mutex& mutex_;
+  bool& mark_;
+};
+
+}  // namespace
+
+void CompiledFunction::record(const std::shared_ptr<Entry>& entry, const Leaves& leaves,
+                              Caller& caller) {
+  const RecordingMark mark(mutex_, entry->is_recording);
+  tracer::Trace trace;
+  Leaves result;
+  {
+    std::unique_lock<std::mutex> running(running_, std::defer_lock);
+    if (!is_const_) running.lock();
+    const std::vector<Tensor> scalars = scalar_tensors(leaves);
+    tracer::Recorder recorder;
+    recorder.declare_arguments(leaves.tensors, leaves.variables, scalars);
+    {
+      const InterpreterScope scope(recorder);
+      caller.run_traced(scalars);
+    }
+    caller.result_leaves(result);
+    trace = recorder.finish(result.tensors);
+    recorder.commit();
+  }
+  if (!trace.obstacle && (result.variables.size() > 0 || result.scalars.size() > 0)) {
+    trace.obstacle =
+        tracer::Obstacle{"the function returns a Variable or a Scalar; return a Tensor", ""};
+  }
+  accept(entry, std::move(trace), result, caller);
+}
+
+void CompiledFunction::accept(const std::shared_ptr<Entry>& entry, tracer::Trace trace,
+                              const Leaves& result, Caller& caller) {
+  const std::vector<uint64_t> fixed(result.fixed.begin(), result.fixed.end());
+  {
+    const std::lock_guard lock(mutex_);
+    ++entry->recorded_calls;
+    if (entry->tier == Tier::eager) return;
+    if (trace.obstacle) {
+      entry->give_up(trace.obstacle->reason, trace.obstacle->place);
+      log(LogLevel::warning,
+          fmt::format("{}: runs eagerly for ({}): {}{}", options_.name, join(entry->words),
+                      entry->reason, entry->place.empty() ? "" : " at " + entry->place));
+      return;
+    }
+    if (entry->trace) {
+      std::optional<std::string> difference = tracer::first_difference(*entry->trace, trace);
+      if (!difference && fixed != entry->result_fixed)
+        difference = "a number in the result differs";
+      if (difference) return disagree(*entry, *difference, std::move(trace), fixed, caller);
+      if (entry->plan) return;  // still trusted
+    }
+    const bool is_enough = entry->trace.has_value() || has_trusted_sibling(*entry);
+    entry->trace = std::move(trace);
+    entry->result_fixed = fixed;
+    entry->form = caller.result_form();
+    if (!is_enough) return;
+  }
+  build(entry);
+}
+
+bool CompiledFunction::has_trusted_sibling(const Entry& entry) const {
+  for (const auto& [hash, list] : entries_) {
+    for (const std::shared_ptr<Entry>& other : list) {
+      if (other->tier == Tier::traced && other->structure == entry.structure) return true;
+    }
+  }
+  return false;
+}
+
+void CompiledFunction::disagree(Entry& entry, const std::string& difference, tracer::Trace trace,
+                                const std::vector<uint64_t>& fixed, Caller& caller) {
+  const bool was_trusted = entry.plan != nullptr;
+  const std::string since = was_trusted ? fmt::format(" (a Plan ran {} calls since call {})",
+                                                      entry.plan_calls, entry.trusted_since)
+                                        : "";
+  if (was_trusted || ++entry.disagreements > most_disagreements) {
+    entry.give_up(
+        fmt::format("the function does not do the same at each call: {}{}", difference, since), "");
+    log(LogLevel::warning, fmt::format("{}: runs eagerly for ({}): {}", options_.name,
+                                       join(entry.words), entry.reason));
+    return;
+  }
+  entry.trace = std::move(trace);
+  entry.result_fixed = fixed;
+  entry.form = caller.result_form();
+}
+
+void CompiledFunction::build(const std::shared_ptr<Entry>& entry) {
+  const double start = now();
+  std::shared_ptr<const Plan> plan;
+  std::string failure;
+  try {
+    plan = std::make_shared<const Plan>(*entry->trace, num_threads());
+  } catch (const Error& error) {
+    failure = error.what();
+  }
+  const std::lock_guard lock(mutex_);
+  entry->compile_s = now() - start;
+  if (!plan) {
+    entry->give_up("compilation failed: " + failure, "");
+    log(LogLevel::warning, fmt::format("{}: runs eagerly for ({}): {}", options_.name,
+                                       join(entry->words), entry->reason));
+    return;
+  }
+  entry->plan = std::move(plan);
+  entry->tier = Tier::traced;
+  entry->trusted_since = entry->calls;
+}
+
+// ---- explanation
+
+Explanation CompiledFunction::explain() const {
+  const std::lock_guard lock(mutex_);
+  Explanation out;
+  out.name = options_.name;
+  out.eager_calls = out.calls = eager_calls_;
+  out.failed_checks = failed_checks_;
+  std::vector<const Entry*> entries;
+  for (const auto& [hash, list] : entries_) {
+    for (const std::shared_ptr<Entry>& entry : list) entries.push_back(entry.get());
+  }
+  std::ranges::sort(entries, {}, &Entry::first_use);
+  for (const Entry* entry : entries) {
+    out.signatures.push_back({.signature = join(entry->words),
+                              .tier = entry->tier,
+                              .calls = entry->calls,
+                              .recorded_calls = entry->recorded_calls,
+                              .plan_calls = entry->plan_calls,
+                              .eager_calls = entry->eager_calls,
+                              .cause = entry->cause,
+                              .reason = entry->reason,
+                              .place = entry->place,
+                              .compile_s = entry->compile_s,
+                              .plan = entry->plan ? entry->plan->report() : PlanReport{},
+                              .graph = entry->plan ? to_string(entry->plan->graph()) : ""});
+    out.calls += entry->calls;
+    out.recorded_calls += entry->recorded_calls;
+    out.plan_calls += entry->plan_calls;
+    out.eager_calls += entry->eager_calls;
+  }
+  add_remarks(entries, out);
+  return out;
+}
+
+void CompiledFunction::add_remarks(const std::vector<const Entry*>& entries, Explanation& out) {
+  std::size_t most_fixed = 0;
+  for (const Entry* entry : entries) most_fixed = std::max(most_fixed, entry->fixed.size());
+  for (std::size_t i = 0; i < most_fixed; ++i) {
+    std::vector<uint64_t> values;
+    for (const Entry* entry : entries) {
+      if (i < entry->fixed.size() && std::ranges::find(values, entry->fixed[i]) == values.end()) {
+        values.push_back(entry->fixed[i]);
+      }
+    }
+    if (values.size() < 3) continue;
+    out.remarks.push_back(
+        fmt::format("fixed argument {} has had {} different values, and each is a signature of its "
+                    "own: if it is a number, take it as "
+                    "Scalar",
+                    i, values.size()));
+  }
+}
+
+}  // namespace nitinol::jit

@@ -1,0 +1,167 @@
+#include "jit/explain.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <map>
+#include <ostream>
+
+namespace nitinol {
+namespace {
+
+/// "12.3 us": three significant digits and the unit that suits.
+std::string seconds(double value) {
+  if (value >= 1) return fmt::format("{:.3g} s", value);
+  if (value >= 1e-3) return fmt::format("{:.3g} ms", value * 1e3);
+  return fmt::format("{:.3g} us", value * 1e6);
+}
+
+std::string bytes(std::size_t count) {
+  const auto value = static_cast<double>(count);
+  if (value >= 1e9) return fmt::format("{:.3g} GB", value / 1e9);
+  if (value >= 1e6) return fmt::format("{:.3g} MB", value / 1e6);
+  if (value >= 1e3) return fmt::format("{:.3g} kB", value / 1e3);
+  return fmt::format("{} B", count);
+}
+
+std::string plural(uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+/// "mul, add, relu" or, for repeated names, "mul x3, add".
+std::string list_of(const std::vector<std::string>& ops) {
+  std::vector<std::pair<std::string, int>> counted;
+  for (const std::string& op : ops) {
+    const auto known = std::ranges::find(counted, op, &std::pair<std::string, int>::first);
+    if (known != counted.end()) {
+      ++known->second;
+    } else {
+      counted.emplace_back(op, 1);
+    }
+  }
+  std::string text;
+  for (const auto& [name, count] : counted) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", name);
+    if (count > 1) text += fmt::format(" x{}", count);
+  }
+  return text;
+}
+
+std::string step_text(const jit::StepReport& step, std::size_t number) {
+  std::string text = fmt::format("      {}. {:<8}{}\n", number, step.kind, list_of(step.ops));
+  std::string detail =
+      fmt::format("reads {}, writes {}", bytes(step.bytes_read), bytes(step.bytes_written));
+  if (step.build.is_generated) {
+    detail +=
+        step.was_cached
+            ? ", kernel reused"
+            : fmt::format(", generated in {} ({} of code)",
+                          seconds(step.build.emit_s + step.build.codegen_s + step.build.link_s),
+                          bytes(step.build.code_bytes));
+  }
+  return text + "                 " + detail + "\n";
+}
+
+std::string signature_text(const SignatureReport& report) {
+  std::string text = fmt::format("  ({}): {}\n", report.signature, name_of(report.tier));
+  text +=
+      fmt::format("    {}: {} recorded, {} by the plan, {} eager\n", plural(report.calls, "call"),
+                  report.recorded_calls, report.plan_calls, report.eager_calls);
+  if (!report.cause.empty()) text += fmt::format("    recorded because {}\n", report.cause);
+  if (!report.reason.empty()) text += fmt::format("    eager because {}\n", report.reason);
+  if (!report.place.empty()) text += fmt::format("      at {}\n", report.place);
+  if (report.tier != Tier::traced) return text;
+  const jit::PlanReport& plan = report.plan;
+  text += fmt::format(
+      "    plan: {} in {} (passes {}, fusion {}, kernels {}), {} of temporary memory\n",
+      plural(plan.steps.size(), "step"), seconds(report.compile_s), seconds(plan.passes_s),
+      seconds(plan.fusion_s), seconds(plan.prepare_s), bytes(plan.arena_bytes));
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) text += step_text(plan.steps[i], i + 1);
+  return text;
+}
+
+nlohmann::json json_of(const jit::StepReport& step) {
+  return {{"kind", step.kind},
+          {"ops", step.ops},
+          {"bytes_read", step.bytes_read},
+          {"bytes_written", step.bytes_written},
+          {"generated", step.build.is_generated},
+          {"cached", step.was_cached},
+          {"emit_s", step.build.emit_s},
+          {"codegen_s", step.build.codegen_s},
+          {"link_s", step.build.link_s},
+          {"code_bytes", step.build.code_bytes}};
+}
+
+nlohmann::json json_of(const SignatureReport& report) {
+  nlohmann::json steps = nlohmann::json::array();
+  for (const jit::StepReport& step : report.plan.steps) steps.push_back(json_of(step));
+  return {{"signature", report.signature},
+          {"tier", name_of(report.tier)},
+          {"calls", report.calls},
+          {"recorded_calls", report.recorded_calls},
+          {"plan_calls", report.plan_calls},
+          {"eager_calls", report.eager_calls},
+          {"cause", report.cause},
+          {"reason", report.reason},
+          {"place", report.place},
+          {"compile_s", report.compile_s},
+          {"passes_s", report.plan.passes_s},
+          {"fusion_s", report.plan.fusion_s},
+          {"prepare_s", report.plan.prepare_s},
+          {"arena_bytes", report.plan.arena_bytes},
+          {"kernels_generated", report.plan.kernels_generated},
+          {"steps", std::move(steps)},
+          {"graph", report.graph}};
+}
+
+}  // namespace
+
+std::string_view name_of(Tier tier) {
+  switch (tier) {
+    case Tier::recorded:
+      return "recorded, not compiled yet";
+    case Tier::traced:
+      return "compiled";
+    case Tier::eager:
+      return "eager";
+  }
+  return "";
+}
+
+std::string to_string(const Explanation& explanation) {
+  std::string text =
+      fmt::format("{}: {} in {}\n", explanation.name, plural(explanation.calls, "call"),
+                  plural(explanation.signatures.size(), "signature"));
+  text += fmt::format("  {} by plans, {} recorded, {} eager\n", explanation.plan_calls,
+                      explanation.recorded_calls, explanation.eager_calls);
+  if (explanation.failed_checks > 0) {
+    text += fmt::format("  {} discarded: a check inside a kernel failed\n",
+                        plural(explanation.failed_checks, "plan run"));
+  }
+  for (const SignatureReport& report : explanation.signatures) text += signature_text(report);
+  for (const std::string& remark : explanation.remarks)
+    text += fmt::format("  remark: {}\n", remark);
+  return text;
+}
+
+std::ostream& operator<<(std::ostream& stream, const Explanation& explanation) {
+  return stream << to_string(explanation);
+}
+
+std::string Explanation::to_json() const {
+  nlohmann::json list = nlohmann::json::array();
+  for (const SignatureReport& report : signatures) list.push_back(json_of(report));
+  const nlohmann::json object = {{"name", name},
+                                 {"calls", calls},
+                                 {"recorded_calls", recorded_calls},
+                                 {"plan_calls", plan_calls},
+                                 {"eager_calls", eager_calls},
+                                 {"failed_checks", failed_checks},
+                                 {"signatures", std::move(list)},
+                                 {"remarks", remarks}};
+  return object.dump(2);
+}
+
+}  // namespace nitinol

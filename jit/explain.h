@@ -1,0 +1,50 @@
+// Explanation: what happened to the calls of a compiled function and why, as data and as text.
+#pragma once
+
+#include "jit/plan.h"
+
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+namespace nitinol {
+
+/// How a signature's calls run at present.
+enum class Tier : uint8_t {
+  recorded,  ///< eagerly, noting what happens; compiled when the next recorded call agrees
+  traced,    ///< by a Plan, without running the host code
+  eager,     ///< as written; SignatureReport::reason says why
+};
+
+/// One combination of shapes, dtypes, layouts and fixed arguments.
+struct SignatureReport {
+  std::string signature;  ///< "float32[1000], Scalar"
+  Tier tier = Tier::recorded;
+  uint64_t calls = 0, recorded_calls = 0, plan_calls = 0, eager_calls = 0;
+  std::string cause;   ///< why it was recorded: the first difference from the signature used before
+  std::string reason;  ///< tier eager: what prevents compilation
+  std::string place;   ///< file:line of that, if known
+  double compile_s = 0;
+  jit::PlanReport plan;  ///< tier traced
+  std::string graph;     ///< tier traced: the graph after the passes, as text
+};
+
+/// Everything about one compiled function.
+struct Explanation {
+  std::string name;
+  uint64_t calls = 0, recorded_calls = 0, plan_calls = 0, eager_calls = 0;
+  uint64_t failed_checks = 0;  ///< Plan runs discarded because a check inside a kernel failed
+  std::vector<SignatureReport> signatures;
+  std::vector<std::string> remarks;  ///< advice: a fixed argument that keeps changing, …
+
+  /// The same as one JSON object.
+  [[nodiscard]] std::string to_json() const;
+};
+
+/// A page of text, as explain() is meant to be read.
+[[nodiscard]] std::string to_string(const Explanation& explanation);
+std::ostream& operator<<(std::ostream& stream, const Explanation& explanation);
+[[nodiscard]] std::string_view name_of(Tier tier);
+
+}  // namespace nitinol

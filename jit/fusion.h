@@ -1,0 +1,58 @@
+// Grouping: which nodes of a graph are computed together, in one kernel each.
+#pragma once
+
+#include "core/graph.h"
+#include "core/kernel.h"
+#include "jit/access.h"
+
+#include <memory>
+#include <vector>
+
+namespace nitinol::jit {
+
+/// A node inside a group.
+struct Member {
+  Value value = 0;
+  /// Computed at each point of the domain, or once per row of a reduction.
+  Stage::Level level = Stage::Level::element;
+  /// How many reductions, one after another, come before it within the group.
+  int stage = 0;
+  /// From the node's own shape to the group's domain, where these differ (a producer read through a
+  /// view).
+  std::vector<Map> maps;
+};
+
+/// Nodes that become one Kernel.
+struct Group {
+  Order order = Order::none;
+  Shape domain;                 ///< the points visited; with a reduction: the shape that is reduced
+  Dims reduced;                 ///< axes of the domain
+  std::vector<Member> members;  ///< each after those it reads
+  [[nodiscard]] const Member* find(Value value) const;
+};
+
+/// What becomes of a graph: groups, and the other nodes, each by itself. Views are no work.
+struct Fusion {
+  std::vector<Group> groups;
+  std::vector<int> group_of;  ///< per node: its group, or -1
+  /// Per node: a number that is cheap to recompute anywhere (made of scalars only); never in a
+  /// group unless needed in memory.
+  std::vector<bool> is_uniform;
+  /// Per node: must be in memory (read by another step, or an output).
+  std::vector<bool> is_materialised;
+};
+
+/// Groups the elementwise, create and reduce nodes of `graph`. With `is_enabled` false each is its
+/// own group.
+[[nodiscard]] Fusion fuse(const Graph& graph, bool is_enabled = true);
+
+/// Order of reduction for these axes (design, section 5): sizes 1 are dropped; lanes if the
+/// innermost axis left is reduced, else sequential.
+[[nodiscard]] Order order_of(const Shape& shape, const Dims& axes);
+
+/// Strides over the domain with which the member reads input `input` from the contiguous or given
+/// layout of its base.
+[[nodiscard]] std::optional<Access> leaf_access(const Graph& graph, const Member& member,
+                                                Value input);
+
+}  // namespace nitinol::jit

@@ -1,0 +1,337 @@
+// A group's members are written, stage by stage, as scalar programs.
+//
+// A stage contains what its sinks need: the operand of each reduction that ends in it, and each
+// member to be stored. A member that an earlier pass over the row computed too is computed again
+// (its operands are in cache); a number that exists once per row is handed on as a row value.
+#include "jit/lowering.h"
+
+#include "core/formula.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+namespace nitinol::jit {
+namespace {
+
+using Level = Stage::Level;
+
+class Lowerer {
+ public:
+  Lowerer(const Graph& graph, const Fusion& fusion, const Group& group)
+      : graph_(graph), fusion_(fusion), group_(group) {}
+
+  Lowered run() {
+    out_.kernel.order = group_.order;
+    for (const Member& member : group_.members) passes_ = std::max(passes_, member.stage);
+    find_loops();
+    number_reductions();
+    for (int s = 0; s <= passes_; ++s) {
+      emit_elements(s);
+      emit_rows(s);
+    }
+    drop_empty_stages();
+    finish_loops();
+    return std::move(out_);
+  }
+
+ private:
+  /// Loop dimensions: the domain's, rows before the reduced ones (which are merged into the last).
+  void find_loops() {
+    for (int i = 0; i < group_.domain.size(); ++i) {
+      if (!is_reduced(i)) rows_.push_back(i);
+    }
+    for (const int axis : rows_) sizes_.push_back(group_.domain[axis]);
+    if (group_.order == Order::none) return;
+    int64_t length = 1;
+    for (const int64_t axis : group_.reduced) length *= group_.domain[static_cast<int>(axis)];
+    sizes_.push_back(length);
+  }
+
+  [[nodiscard]] bool is_reduced(int axis) const {
+    return std::ranges::find(group_.reduced, axis) != group_.reduced.end();
+  }
+
+  void number_reductions() {
+    for (const Member& member : group_.members) {
+      const Node& node = graph_[member.value];
+      if (node.op->kind != OpKind::reduce) continue;
+      reductions_[member.value] = static_cast<uint16_t>(out_.kernel.reductions.size());
+      out_.kernel.reductions.push_back(
+          {.combine = node.op->combine, .type = compute_type(graph_[node.inputs[0]].spec.dtype)});
+    }
+  }
+
+  // ---- stages
+
+  Stage& begin_stage(Level level, int pass) {
+    out_.kernel.stages.push_back({.level = level, .program = {}, .sources = {}, .sinks = {}});
+    level_ = level;
+    pass_ = pass;
+    emitted_.clear();
+    arguments_.clear();
+    return out_.kernel.stages.back();
+  }
+
+  void emit_elements(int pass) {
+    stage_ = &begin_stage(Level::element, pass);
+    for (const Member& member : group_.members) {
+      if (member.stage != pass) continue;
+      const Node& node = graph_[member.value];
+      if (node.op->kind == OpKind::reduce) {
+        const Expr operand = value(node.inputs[0]);
+        stage_->sinks.push_back({Sink::Kind::accumulate, reductions_[member.value], operand.id});
+      } else if (member.level == Level::element && fusion_.is_materialised[member.value]) {
+        store(member, value(member.value));
+      }
+    }
+  }
+
+  void emit_rows(int pass) {
+    if (group_.order == Order::none) return;
+    stage_ = &begin_stage(Level::row, pass);
+    for (const Member& member : group_.members) {
+      if (member.level != Level::row || member.stage != pass) continue;
+      const bool is_kept =
+          graph_[member.value].op->kind != OpKind::reduce && is_read_later(member.value, pass);
+      if (!fusion_.is_materialised[member.value] && !is_kept) continue;
+      const Expr result = value(member.value);
+      if (fusion_.is_materialised[member.value]) store(member, result);
+      if (!is_kept) continue;
+      const auto index = static_cast<uint16_t>(out_.kernel.row_values.size());
+      row_values_[member.value] = index;
+      out_.kernel.row_values.push_back(result.type);
+      stage_->sinks.push_back({Sink::Kind::row_value, index, result.id});
+    }
+  }
+
+  /// True if a member in a later stage than row stage `pass` reads `v`.
+  [[nodiscard]] bool is_read_later(Value v, int pass) const {
+    return std::ranges::any_of(group_.members, [&](const Member& member) {
+      if (member.stage <= pass) return false;
+      const std::vector<Value>& inputs = graph_[member.value].inputs;
+      return std::ranges::any_of(inputs, [&](Value input) { return base_of(graph_, input) == v; });
+    });
+  }
+
+  /// A stage without sinks does nothing; one that only stands between two others goes too.
+  void drop_empty_stages() {
+    std::erase_if(out_.kernel.stages, [](const Stage& stage) { return stage.sinks.empty(); });
+  }
+
+  // ---- values
+
+  /// The value that `v` (perhaps a view of it) has at the present point, in its compute type.
+  Expr value(Value v, const Member* reader = nullptr) {
+    const Value base = base_of(graph_, v);
+    if (const Member* member = group_.find(base)) return value_of_member(*member);
+    if (is_scalar_leaf(v)) return scalar(v);
+    if (fusion_.is_uniform[v]) return formula(v, nullptr);
+    return load(v, *reader);
+  }
+
+  Expr value_of_member(const Member& member) {
+    const Node& node = graph_[member.value];
+    if (const auto found = emitted_.find(member.value); found != emitted_.end())
+      return found->second;
+    Expr result = {};
+    if (node.op->kind == OpKind::reduce) {
+      const uint16_t index = reductions_[member.value];
+      const ScalarType type = out_.kernel.reductions[index].type;
+      result = rounded_to(node.spec.dtype, source({Source::Kind::reduction, index}, type));
+    } else if (const auto kept = row_values_.find(member.value); kept != row_values_.end()) {
+      result = source({Source::Kind::row_value, kept->second}, compute_type(node.spec.dtype));
+    } else {
+      result = formula(member.value, &member);
+    }
+    emitted_[member.value] = result;
+    return result;
+  }
+
+  Expr formula(Value v, const Member* member) {
+    const Node& node = graph_[v];
+    std::vector<Expr> arguments;
+    if (node.op->kind == OpKind::create) arguments.push_back(position(*member));
+    const Member self = {.value = v, .level = level_, .stage = pass_, .maps = {}};
+    for (const Value input : node.inputs)
+      arguments.push_back(value(input, member != nullptr ? member : &self));
+    return apply_formula(*node.op, arguments, node.spec.dtype);
+  }
+
+  [[nodiscard]] bool is_scalar_leaf(Value v) const {
+    const Node& node = graph_[v];
+    return (node.kind == Node::Kind::input && node.spec.is_weak) ||
+           (node.kind == Node::Kind::constant && element_count(node.spec.shape) == 1);
+  }
+
+  Expr source(Source from, ScalarType type) {
+    stage_->sources.push_back(from);
+    return argument(stage_->program, type, static_cast<uint32_t>(stage_->sources.size() - 1));
+  }
+
+  Expr operand_source(uint16_t operand, DType dtype) {
+    if (const auto found = arguments_.find(operand); found != arguments_.end())
+      return found->second;
+    return arguments_[operand] = source({Source::Kind::operand, operand}, compute_type(dtype));
+  }
+
+  // ---- operands
+
+  Expr scalar(Value v) {
+    const Node& node = graph_[v];
+    const auto known = scalars_.find(v);
+    if (known != scalars_.end()) return operand_source(known->second, node.spec.dtype);
+    OperandOrigin origin = {
+        .kind = OperandOrigin::Kind::scalar, .value = v, .offset = 0, .bits = 0};
+    if (node.kind == Node::Kind::constant) {
+      origin.kind = OperandOrigin::Kind::constant;
+      std::memcpy(&origin.bits, node.constant.internals().address(), size_of(node.spec.dtype));
+    }
+    const uint16_t operand = add_operand(Role::scalar, node.spec.dtype, origin, {});
+    scalars_[v] = operand;
+    return operand_source(operand, node.spec.dtype);
+  }
+
+  Expr load(Value v, const Member& reader) {
+    const Value base = base_of(graph_, v);
+    const Access access = *leaf_access(graph_, reader, v);
+    const DType dtype = graph_[base].spec.dtype;
+    const OperandOrigin origin = {
+        .kind = OperandOrigin::Kind::memory, .value = base, .offset = access.offset, .bits = 0};
+    const bool reads_elements =
+        reader.level == Level::element || graph_[reader.value].op->kind == OpKind::reduce;
+    return operand_source(operand_for(Role::input, dtype, origin, loops_of(access, reads_elements)),
+                          dtype);
+  }
+
+  Expr position(const Member& member) {
+    const Shape& shape = graph_[member.value].spec.shape;
+    const Access access = *through(Access{shape, strides_of(shape), 0}, member.maps, i64);
+    const OperandOrigin origin = {
+        .kind = OperandOrigin::Kind::position, .value = 0, .offset = access.offset, .bits = 0};
+    return operand_source(
+        operand_for(Role::position, i64, origin, loops_of(access, member.level == Level::element)),
+        i64);
+  }
+
+  void store(const Member& member, const Expr& result) {
+    const Node& node = graph_[member.value];
+    const OperandOrigin origin = {
+        .kind = OperandOrigin::Kind::memory, .value = member.value, .offset = 0, .bits = 0};
+    const Access access = {node.spec.shape, strides_of(node.spec.shape), 0};
+    const uint16_t operand = add_operand(Role::output, node.spec.dtype, origin,
+                                         loops_of(access, member.level == Level::element));
+    stage_->sinks.push_back({Sink::Kind::store, operand, result.id});
+  }
+
+  /// Strides over the loop dimensions.
+  [[nodiscard]] Dims loops_of(const Access& access, bool is_element) const {
+    Strides strides;
+    for (int i = 0; i < access.shape.size(); ++i) {
+      if (access.shape[i] != 1) strides.push_back(access.strides[i]);
+    }
+    if (!is_element) {
+      strides.push_back(0);
+      return strides;
+    }
+    while (strides.size() < group_.domain.size())
+      strides.push_back(0);  // a reduced dimension of one
+    Dims loops;
+    for (const int axis : rows_) loops.push_back(strides[axis]);
+    if (group_.order != Order::none)
+      loops.push_back(strides[static_cast<int>(group_.reduced.back())]);
+    return loops;
+  }
+
+  uint16_t operand_for(Role role, DType dtype, const OperandOrigin& origin, const Dims& strides) {
+    for (std::size_t i = 0; i < out_.origins.size(); ++i) {
+      const OperandOrigin& known = out_.origins[i];
+      if (out_.kernel.operands[i].role == role && known.value == origin.value &&
+          known.offset == origin.offset && strides_[i] == strides) {
+        return static_cast<uint16_t>(i);
+      }
+    }
+    return add_operand(role, dtype, origin, strides);
+  }
+
+  uint16_t add_operand(Role role, DType dtype, const OperandOrigin& origin, const Dims& strides) {
+    out_.kernel.operands.push_back(
+        {.role = role, .dtype = dtype, .inner = StrideClass::zero, .alias = -1});
+    out_.origins.push_back(origin);
+    strides_.push_back(strides);
+    return static_cast<uint16_t>(out_.origins.size() - 1);
+  }
+
+  // ---- loops
+
+  /// Merges loop dimensions that every operand walks through as if they were one, and classifies
+  /// inner strides.
+  void finish_loops() {
+    for (Dims& strides : strides_) {
+      while (strides.size() < static_cast<int>(sizes_.size())) strides.push_back(0);  // scalars
+    }
+    const int last_row = static_cast<int>(sizes_.size()) - (group_.order == Order::none ? 1 : 2);
+    for (int i = last_row - 1; i >= 0; --i) merge_if_possible(i);
+    if (sizes_.empty()) add_single_point();
+    const std::size_t rank = sizes_.size();
+    const std::size_t inner = group_.order == Order::sequential && rank > 1 ? rank - 2 : rank - 1;
+    for (std::size_t k = 0; k < strides_.size(); ++k) {
+      const int64_t stride = strides_[k][static_cast<int>(inner)];
+      Operand& operand = out_.kernel.operands[k];
+      if (operand.role != Role::scalar) {
+        operand.inner = stride == 0   ? StrideClass::zero
+                        : stride == 1 ? StrideClass::one
+                                      : StrideClass::any;
+      }
+      out_.strides.insert(out_.strides.end(), strides_[k].begin(), strides_[k].end());
+      out_.offsets.push_back(
+          out_.origins[k].kind == OperandOrigin::Kind::position ? out_.origins[k].offset : 0);
+    }
+    out_.sizes = sizes_;
+  }
+
+  void merge_if_possible(int i) {
+    const auto at = static_cast<std::size_t>(i);
+    for (const Dims& strides : strides_) {
+      if (strides[i] != strides[i + 1] * sizes_[at + 1]) return;
+    }
+    sizes_[at + 1] *= sizes_[at];
+    sizes_.erase(sizes_.begin() + i);
+    for (Dims& strides : strides_) strides.erase(i);
+  }
+
+  /// A 0-d domain is one point of a contiguous vector.
+  void add_single_point() {
+    sizes_ = {1};
+    for (std::size_t k = 0; k < strides_.size(); ++k) {
+      strides_[k] = Dims{out_.kernel.operands[k].role == Role::scalar ? 0 : 1};
+    }
+  }
+
+  const Graph& graph_;
+  const Fusion& fusion_;
+  const Group& group_;
+  Lowered out_;
+  int passes_ = 0;
+  std::vector<int> rows_;                 ///< axes of the domain that are not reduced
+  std::vector<int64_t> sizes_;            ///< of the loops
+  std::vector<Dims> strides_;             ///< per operand
+  std::map<Value, uint16_t> reductions_;  ///< reduce member -> its number
+  std::map<Value, uint16_t>
+      row_values_;                     ///< row member -> its number, once a row stage has kept it
+  std::map<Value, uint16_t> scalars_;  ///< scalar leaf -> operand
+
+  Stage* stage_ = nullptr;  ///< being emitted
+  Level level_ = Level::element;
+  int pass_ = 0;
+  std::map<Value, Expr> emitted_;       ///< members in this stage
+  std::map<uint16_t, Expr> arguments_;  ///< operands loaded in this stage
+};
+
+}  // namespace
+
+Lowered lower(const Graph& graph, const Fusion& fusion, const Group& group) {
+  return Lowerer(graph, fusion, group).run();
+}
+
+}  // namespace nitinol::jit

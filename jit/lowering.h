@@ -1,0 +1,40 @@
+// Lowering: a group of nodes becomes a Kernel, and a description of the arguments to launch it
+// with.
+#pragma once
+
+#include "core/graph.h"
+#include "core/kernel.h"
+#include "jit/fusion.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace nitinol::jit {
+
+/// Where an operand of a lowered kernel comes from at each call.
+struct OperandOrigin {
+  enum class Kind : uint8_t {
+    memory,    ///< the buffer of `value`, from element `offset` on
+    constant,  ///< the number `bits`
+    scalar,    ///< the Scalar argument that graph input `value` stands for
+    position,  ///< the index itself, from `offset` on
+  };
+  Kind kind = Kind::memory;
+  Value value = 0;
+  int64_t offset = 0;
+  uint64_t bits = 0;
+};
+
+/// A kernel with everything that launches need but addresses and run-time scalars.
+struct Lowered {
+  Kernel kernel;
+  std::vector<OperandOrigin> origins;  ///< per operand
+  std::vector<int64_t> sizes;          ///< per loop dimension
+  std::vector<int64_t> strides;        ///< [operand][dimension], in elements
+  std::vector<int64_t> offsets;        ///< per operand: first value of a position
+};
+
+/// The kernel that computes the members of `group` and stores those that must be in memory.
+[[nodiscard]] Lowered lower(const Graph& graph, const Fusion& fusion, const Group& group);
+
+}  // namespace nitinol::jit

@@ -1,0 +1,285 @@
+// A call: find the memory, launch the steps, hand out results, commit Variables. No graph is
+// touched.
+//
+// Everything that can fail comes before the first step that overwrites a Variable's buffer: memory
+// is allocated first, and a Plan with checks or eager steps overwrites nothing.
+#include "jit/plan.h"
+
+#include "core/interpreter.h"
+#include "jit/plan_impl.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <mutex>
+
+namespace nitinol::jit {
+namespace {
+
+/// An array that is on the stack when it is short.
+template <class T, std::size_t N>
+class ShortArray {
+ public:
+  explicit ShortArray(std::size_t size) : size_(size) {
+    if (size > N) heap_.resize(size);
+  }
+  T* data() { return size_ > N ? heap_.data() : stack_; }
+  T& operator[](std::size_t i) { return data()[i]; }
+  [[nodiscard]] std::span<const T> span() { return {data(), size_}; }
+
+ private:
+  std::size_t size_;
+  T stack_[N] = {};
+  std::vector<T> heap_;
+};
+
+/// Bits of a Scalar argument in the dtype of its slot.
+uint64_t bits_of(const Scalar& scalar, DType dtype) {
+  if (dtype == f64) return std::bit_cast<uint64_t>(scalar.to_double());
+  if (dtype == boolean) return scalar.to_integer() != 0 ? 1 : 0;
+  return static_cast<uint64_t>(scalar.to_integer());
+}
+
+/// Everything of one call.
+class Run {
+ public:
+  Run(const PlanImpl& plan, const Graph& graph, const CallInputs& inputs)
+      : plan_(plan),
+        graph_(graph),
+        inputs_(inputs),
+        addresses_(graph.nodes.size()),
+        values_(plan.inputs.size()),
+        outputs_(plan.outputs.size()) {
+    eager_.resize(plan.eager_steps);
+  }
+
+  Plan::Outcome run(std::vector<Tensor>& results) {
+    lock_cells();
+    if (!find_inputs()) return Plan::Outcome::layout_changed;
+    allocate();
+    Status status;
+    for (const StepPlan& step : plan_.steps) {
+      if (step.kind == StepPlan::Kind::launch) {
+        launch(step, status);
+      } else {
+        run_eagerly(step);
+      }
+    }
+    if (status.code.load(std::memory_order_acquire) != Status::ok)
+      return Plan::Outcome::check_failed;
+    results.clear();
+    for (const ResultPlan& result : plan_.results) results.push_back(make_result(result));
+    commit();
+    return Plan::Outcome::done;
+  }
+
+ private:
+  [[nodiscard]] const Variable& variable_of(const tracer::TraceInput& input) const {
+    return input.leaf >= 0 ? *inputs_.variables[static_cast<std::size_t>(input.leaf)]
+                           : input.captured;
+  }
+
+  /// Cells that the plan assigns stay locked until they have their new values, so that none is seen
+  /// half-way and a buffer is not handed out while it is overwritten. Under an outer recording or
+  /// transaction nothing is assigned yet.
+  void lock_cells() {
+    if (plan_.updates.empty() || !is_base_current()) return;
+    std::vector<VariableCell*> cells;
+    for (const UpdatePlan& update : plan_.updates)
+      cells.push_back(&variable_of(update.variable).cell());
+    std::ranges::sort(cells, {}, &VariableCell::id);
+    const auto repeated = std::ranges::unique(cells);
+    cells.erase(repeated.begin(), repeated.end());
+    for (VariableCell* cell : cells) locks_.emplace_back(cell->mutex);
+    locked_ = std::move(cells);
+  }
+
+  [[nodiscard]] bool is_locked(const VariableCell& cell) const {
+    return std::ranges::find(locked_, &cell) != locked_.end();
+  }
+
+  bool find_inputs() {
+    for (std::size_t i = 0; i < plan_.inputs.size(); ++i) {
+      const tracer::TraceInput& input = plan_.inputs[i];
+      if (input.kind == tracer::TraceInput::Kind::scalar) continue;
+      const TensorData* data = nullptr;
+      if (input.kind == tracer::TraceInput::Kind::tensor) {
+        data = &inputs_.tensors[static_cast<std::size_t>(input.leaf)]->internals();
+      } else {
+        VariableCell& cell = variable_of(input).cell();
+        if (!is_locked(cell)) values_[i] = current().get(variable_of(input));
+        data = values_[i].is_defined() ? &values_[i].internals() : &cell.value.internals();
+        if (data->strides != graph_[graph_.inputs[i]].strides) return false;
+      }
+      addresses_[graph_.inputs[i]] = static_cast<std::byte*>(data->address());
+    }
+    return true;
+  }
+
+  void allocate() {
+    if (plan_.arena_bytes > 0) arena_ = backend(Device{}).allocate(plan_.arena_bytes);
+    std::size_t next = 0;
+    for (const Spec& spec : plan_.outputs) {
+      outputs_[next] = output_tensor(static_cast<int>(next), spec);
+      ++next;
+    }
+    for (Value v = 0; v < graph_.nodes.size(); ++v) {
+      const BufferPlan& buffer = plan_.buffers[v];
+      if (buffer.place == BufferPlan::Place::constant) {
+        addresses_[v] = static_cast<std::byte*>(graph_[v].constant.internals().address());
+      } else if (buffer.place == BufferPlan::Place::arena) {
+        addresses_[v] = static_cast<std::byte*>(arena_->data) + buffer.offset;
+      } else if (buffer.place == BufferPlan::Place::output) {
+        addresses_[v] = static_cast<std::byte*>(
+            outputs_[static_cast<std::size_t>(buffer.index)].internals().address());
+      }
+    }
+  }
+
+  /// Fresh memory, or the Variable's own where the plan may overwrite it and nobody else sees it.
+  Tensor output_tensor(int output, const Spec& spec) {
+    for (const UpdatePlan& update : plan_.updates) {
+      const BufferPlan& buffer = plan_.buffers[update.result.base];
+      if (update.in_place_input < 0 || buffer.place != BufferPlan::Place::output ||
+          buffer.index != output)
+        continue;
+      const VariableCell& cell = variable_of(update.variable).cell();
+      if (is_locked(cell) && is_donatable(cell.value) && !is_argument_storage(cell.value))
+        return cell.value;
+    }
+    return allocate_tensor(spec);
+  }
+
+  /// A tensor argument may share the Variable's storage without sharing its count only if it is the
+  /// same handle.
+  [[nodiscard]] bool is_argument_storage(const Tensor& value) const {
+    return std::ranges::any_of(inputs_.tensors, [&](const Tensor* tensor) {
+      return tensor->internals().storage == value.internals().storage;
+    });
+  }
+
+  void launch(const StepPlan& step, Status& status) {
+    ShortArray<void*, 24> buffers(step.operands.size());
+    for (std::size_t k = 0; k < step.operands.size(); ++k) {
+      const OperandPlan& operand = step.operands[k];
+      if (operand.value >= 0)
+        buffers[k] = addresses_[static_cast<std::size_t>(operand.value)] + operand.byte_offset;
+    }
+    std::span<const uint64_t> scalars = step.scalars;
+    ShortArray<uint64_t, 24> patched(step.call_scalars.empty() ? 0 : step.scalars.size());
+    if (!step.call_scalars.empty()) {
+      std::ranges::copy(step.scalars, patched.data());
+      for (const ScalarPlan& slot : step.call_scalars) {
+        patched[slot.operand] =
+            bits_of(*inputs_.scalars[static_cast<std::size_t>(slot.leaf)], slot.dtype);
+      }
+      scalars = patched.span();
+    }
+    step.executable->launch({.buffers = buffers.span(),
+                             .sizes = step.sizes,
+                             .strides = step.strides,
+                             .offsets = step.offsets,
+                             .scalars = scalars,
+                             .status = &status,
+                             .threads = plan_.threads});
+  }
+
+  /// An operation that has no kernel of its own runs as it would eagerly.
+  void run_eagerly(const StepPlan& step) {
+    const Node& node = graph_[step.value];
+    std::vector<Tensor> operands;
+    std::vector<const Tensor*> inputs;
+    for (const Value input : node.inputs) operands.push_back(tensor_of(input));
+    for (const Tensor& operand : operands) inputs.push_back(&operand);
+    Tensor result = current().run(*node.op, inputs, node.attrs, node.spec);
+    addresses_[step.value] = static_cast<std::byte*>(result.internals().address());
+    eager_[static_cast<std::size_t>(plan_.buffers[step.value].index)] = std::move(result);
+  }
+
+  /// The value, perhaps a view, as a tensor.
+  Tensor tensor_of(Value v) {
+    std::vector<Map> maps;
+    const Value base = base_of(graph_, v, &maps);
+    const Tensor memory = memory_of(base);
+    if (maps.empty()) return memory;
+    const TensorData& data = memory.internals();
+    const Access access =
+        *through(Access{data.spec.shape, data.strides, data.offset}, maps, data.spec.dtype);
+    return make_tensor(graph_[v].spec, access.strides, access.offset, data.storage);
+  }
+
+  Tensor memory_of(Value base) {
+    const Node& node = graph_[base];
+    const BufferPlan& buffer = plan_.buffers[base];
+    switch (buffer.place) {
+      case BufferPlan::Place::constant:
+        return node.constant;
+      case BufferPlan::Place::output:
+        return outputs_[static_cast<std::size_t>(buffer.index)];
+      case BufferPlan::Place::eager:
+        return eager_[static_cast<std::size_t>(buffer.index)];
+      case BufferPlan::Place::input:
+        return input_tensor(static_cast<std::size_t>(buffer.index));
+      case BufferPlan::Place::arena:
+      case BufferPlan::Place::none:
+        break;
+    }
+    const auto offset = static_cast<int64_t>(buffer.offset / size_of(node.spec.dtype));
+    return make_tensor(node.spec, strides_of(node.spec.shape), offset, arena_);
+  }
+
+  Tensor input_tensor(std::size_t i) {
+    const tracer::TraceInput& input = plan_.inputs[i];
+    if (input.kind == tracer::TraceInput::Kind::tensor)
+      return *inputs_.tensors[static_cast<std::size_t>(input.leaf)];
+    if (input.kind == tracer::TraceInput::Kind::variable) {
+      return values_[i].is_defined() ? values_[i] : variable_of(input).cell().value;
+    }
+    const Spec& spec = graph_[graph_.inputs[i]].spec;
+    const Tensor tensor = allocate_tensor(spec);
+    const uint64_t bits =
+        bits_of(*inputs_.scalars[static_cast<std::size_t>(input.leaf)], spec.dtype);
+    std::memcpy(tensor.internals().address(), &bits, size_of(spec.dtype));
+    return tensor;
+  }
+
+  Tensor make_result(const ResultPlan& result) {
+    const Tensor memory = memory_of(result.base);
+    if (result.is_base) return memory;
+    const TensorData& data = memory.internals();
+    return make_tensor(result.spec, result.strides, data.offset + result.offset, data.storage);
+  }
+
+  /// All new values exist before the first is stored: two Variables may swap.
+  void commit() {
+    std::vector<Tensor> values;
+    for (const UpdatePlan& update : plan_.updates) values.push_back(make_result(update.result));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const Variable& variable = variable_of(plan_.updates[i].variable);
+      if (locked_.empty()) {
+        current().set(variable, values[i]);
+      } else if (!(variable.cell().value.handle() == values[i].handle())) {
+        variable.cell().value = std::move(values[i]);
+      }
+    }
+  }
+
+  const PlanImpl& plan_;
+  const Graph& graph_;
+  const CallInputs& inputs_;
+  ShortArray<std::byte*, 32> addresses_;  ///< per value
+  ShortArray<Tensor, 8> values_;  ///< per input: the Variable's value, unless its cell is locked
+  ShortArray<Tensor, 8> outputs_;
+  std::vector<Tensor> eager_;
+  StorageHandle arena_;
+  std::vector<VariableCell*> locked_;
+  std::vector<std::unique_lock<std::mutex>> locks_;
+};
+
+}  // namespace
+
+Plan::Outcome Plan::run(const CallInputs& inputs, std::vector<Tensor>& results) const {
+  return Run(*impl_, graph_, inputs).run(results);
+}
+
+}  // namespace nitinol::jit

@@ -1,0 +1,72 @@
+// Plan: what a call of a compiled function runs. Steps in order, with a memory plan.
+#pragma once
+
+#include "core/backend.h"
+#include "core/graph.h"
+#include "core/scalar_value.h"
+#include "core/variable.h"
+#include "tracer/trace.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace nitinol::jit {
+
+/// One step as explain() shows it.
+struct StepReport {
+  std::string kind;                               ///< "kernel", "library" or "eager"
+  std::vector<std::string> ops;                   ///< names of the operations it does
+  std::size_t bytes_read = 0, bytes_written = 0;  ///< at this signature's sizes, each operand once
+  BuildReport build;
+  bool was_cached = false;  ///< a kernel of this structure existed already
+};
+
+/// What making a Plan cost and gave, for explain().
+struct PlanReport {
+  std::vector<StepReport> steps;
+  double passes_s = 0, fusion_s = 0, prepare_s = 0, total_s = 0;
+  std::size_t arena_bytes = 0;  ///< temporaries of one call
+  std::size_t kernels_generated = 0;
+};
+
+/// The leaves of one call's arguments.
+struct CallInputs {
+  std::span<const Tensor* const> tensors;
+  std::span<const Variable* const> variables;
+  std::span<const Scalar* const> scalars;
+};
+
+struct PlanImpl;
+
+class Plan {
+ public:
+  /// Compiles `trace`. Throws Error(compile) if code generation fails.
+  explicit Plan(const tracer::Trace& trace, int threads);
+  ~Plan();
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  /// Runs the steps and commits the Variables; `results` get the result tensors. When it is not
+  /// `done`, nothing has changed and the caller must run the function eagerly (which, after a
+  /// failed check, throws eager's own error).
+  enum class Outcome : uint8_t {
+    done,
+    check_failed,    ///< a check inside a kernel: an index out of range, a division by zero
+    layout_changed,  ///< a captured Variable holds a tensor with other strides than when it was
+                     ///< recorded
+  };
+  [[nodiscard]] Outcome run(const CallInputs& inputs, std::vector<Tensor>& results) const;
+
+  [[nodiscard]] const PlanReport& report() const { return report_; }
+  /// The graph after the passes.
+  [[nodiscard]] const Graph& graph() const { return graph_; }
+
+ private:
+  friend class Planner;
+  Graph graph_;
+  PlanReport report_;
+  std::unique_ptr<PlanImpl> impl_;
+};
+
+}  // namespace nitinol::jit

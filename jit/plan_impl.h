@@ -1,0 +1,80 @@
+// The parts of a Plan: shared by the planner, which makes them, and Plan::run, which follows them.
+#pragma once
+
+#include "core/backend.h"
+#include "jit/lowering.h"
+#include "jit/plan.h"
+
+#include <memory>
+#include <vector>
+
+namespace nitinol::jit {
+
+/// Memory of a value during a call.
+struct BufferPlan {
+  enum class Place : uint8_t {
+    none,
+    input,     ///< the argument or Variable that graph input `index` stands for
+    constant,  ///< the graph's constant
+    arena,     ///< temporary, at byte `offset` of the call's arena
+    output,    ///< fresh tensor number `index`, for results and Variables
+    eager,     ///< result of eager step number `index`
+  };
+  Place place = Place::none;
+  int index = 0;
+  std::size_t offset = 0;
+};
+
+/// Operand of a step: an offset into the memory of a value.
+struct OperandPlan {
+  int64_t value = -1;  ///< -1: no memory
+  int64_t byte_offset = 0;
+};
+
+/// A Scalar argument that goes into a scalar slot of a kernel.
+struct ScalarPlan {
+  std::size_t operand = 0;
+  int leaf = 0;
+  DType dtype = f64;
+};
+
+struct StepPlan {
+  enum class Kind : uint8_t { launch, eager };
+  Kind kind = Kind::launch;
+  std::shared_ptr<const Executable> executable;
+  std::vector<OperandPlan> operands;
+  std::vector<int64_t> sizes, strides, offsets;
+  std::vector<uint64_t> scalars;
+  std::vector<ScalarPlan> call_scalars;
+  Value value = 0;  ///< eager: the node
+};
+
+/// What a graph output is: a view of the memory of `base`.
+struct ResultPlan {
+  Value base = 0;
+  bool is_base = true;  ///< the very tensor, not a view of it
+  Spec spec;
+  Strides strides;
+  int64_t offset = 0;
+};
+
+/// The new value of a Variable.
+struct UpdatePlan {
+  tracer::TraceInput variable;
+  ResultPlan result;
+  int in_place_input = -1;  ///< graph input whose buffer may be overwritten with it, or -1
+};
+
+struct PlanImpl {
+  std::vector<tracer::TraceInput> inputs;
+  std::vector<BufferPlan> buffers;  ///< per value
+  std::vector<StepPlan> steps;
+  std::vector<Spec> outputs;  ///< fresh tensors
+  std::size_t arena_bytes = 0;
+  std::size_t eager_steps = 0;
+  std::vector<ResultPlan> results;
+  std::vector<UpdatePlan> updates;
+  int threads = 1;
+};
+
+}  // namespace nitinol::jit

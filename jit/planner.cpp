@@ -1,0 +1,418 @@
+// From a trace to a Plan: passes, grouping, one Executable per step, and a place in memory for
+// every value.
+//
+// Temporaries live in one arena per call. A temporary's place is free again after the last step
+// that reads it; each is put at the lowest free place that is large enough (first fit in order of
+// definition).
+#include "core/executables.h"
+#include "jit/access.h"
+#include "jit/passes/pipeline.h"
+#include "jit/plan.h"
+#include "jit/plan_impl.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace nitinol::jit {
+namespace {
+
+constexpr std::size_t alignment = 64;
+/// Outputs of this many bytes in all go around the caches: well beyond a last-level cache.
+constexpr std::size_t streaming_bytes = std::size_t{32} << 20;
+
+std::size_t bytes_of(const Spec& spec) {
+  return static_cast<std::size_t>(element_count(spec.shape)) * size_of(spec.dtype);
+}
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Where a temporary lies while it lives.
+struct Block {
+  std::size_t offset, bytes;
+  std::size_t last_step;
+};
+
+}  // namespace
+
+class Planner {
+ public:
+  Planner(Plan& plan, const tracer::Trace& trace, int threads)
+      : plan_(plan), impl_(*plan.impl_), trace_(trace) {
+    impl_.threads = threads;
+    impl_.inputs = trace.inputs;
+  }
+
+  void run() {
+    const double start = now();
+    plan_.graph_ = run_passes(trace_.graph, nullptr);
+    const double passes_done = now();
+    fusion_ = fuse(graph(), is_pass_enabled("fuse"));
+    order_units();
+    const double fusion_done = now();
+    impl_.buffers.resize(graph().nodes.size());
+    place_inputs();
+    place_outputs();
+    for (const std::size_t unit : order_) add_step(units_[unit]);
+    place_temporaries();
+    plan_results();
+    PlanReport& report = plan_.report_;
+    report.passes_s = passes_done - start;
+    report.fusion_s = fusion_done - passes_done;
+    report.total_s = now() - start;
+    report.prepare_s = report.total_s - report.passes_s - report.fusion_s;
+    report.arena_bytes = impl_.arena_bytes;
+  }
+
+ private:
+  /// What becomes one step: a group, or a node outside groups.
+  struct Unit {
+    int group = -1;
+    Value node = 0;
+  };
+
+  [[nodiscard]] const Graph& graph() const { return plan_.graph_; }
+  BufferPlan& buffer(Value v) { return impl_.buffers[v]; }
+
+  // ---- order
+
+  void order_units() {
+    std::vector<int> unit_of(graph().nodes.size(), -1);
+    std::vector<int> unit_of_group(fusion_.groups.size(), -1);
+    for (Value v = 0; v < graph().nodes.size(); ++v) {
+      const Node& node = graph()[v];
+      if (node.kind != Node::Kind::op || node.op->kind == OpKind::view) continue;
+      const int group = fusion_.group_of[v];
+      if (group < 0 && fusion_.is_uniform[v]) continue;
+      if (group >= 0 && unit_of_group[static_cast<std::size_t>(group)] >= 0) {
+        unit_of[v] = unit_of_group[static_cast<std::size_t>(group)];
+        continue;
+      }
+      unit_of[v] = static_cast<int>(units_.size());
+      if (group >= 0) unit_of_group[static_cast<std::size_t>(group)] = unit_of[v];
+      units_.push_back({group, v});
+    }
+    std::vector<bool> visited(units_.size(), false);
+    for (std::size_t unit = 0; unit < units_.size(); ++unit) visit(unit, unit_of, visited);
+  }
+
+  void visit(std::size_t unit, const std::vector<int>& unit_of, std::vector<bool>& visited) {
+    if (visited[unit]) return;
+    visited[unit] = true;
+    for (const Value member : members_of(units_[unit])) {
+      for (const Value input : graph()[member].inputs) {
+        const int before = unit_of[base_of(graph(), input)];
+        if (before >= 0) visit(static_cast<std::size_t>(before), unit_of, visited);
+      }
+    }
+    order_.push_back(unit);
+  }
+
+  [[nodiscard]] std::vector<Value> members_of(const Unit& unit) const {
+    if (unit.group < 0) return {unit.node};
+    std::vector<Value> values;
+    for (const Member& member : fusion_.groups[static_cast<std::size_t>(unit.group)].members)
+      values.push_back(member.value);
+    return values;
+  }
+
+  // ---- memory
+
+  void place_inputs() {
+    for (std::size_t i = 0; i < graph().inputs.size(); ++i) {
+      buffer(graph().inputs[i]) = {BufferPlan::Place::input, static_cast<int>(i), 0};
+    }
+    for (Value v = 0; v < graph().nodes.size(); ++v) {
+      if (graph()[v].kind == Node::Kind::constant) buffer(v) = {BufferPlan::Place::constant, 0, 0};
+    }
+  }
+
+  void place_outputs() {
+    for (const Value output : graph().outputs) {
+      const Value base = base_of(graph(), output);
+      if (buffer(base).place != BufferPlan::Place::none || is_eager_node(base)) continue;
+      buffer(base) = {BufferPlan::Place::output, static_cast<int>(impl_.outputs.size()), 0};
+      impl_.outputs.push_back(graph()[base].spec);
+    }
+  }
+
+  [[nodiscard]] bool is_eager_node(Value v) const {
+    return fusion_.group_of[v] < 0 && graph()[v].kind == Node::Kind::op &&
+           !is_library_node(graph()[v]);
+  }
+
+  [[nodiscard]] bool is_library_node(const Node& node) const {
+    return node.op->call != nullptr && element_count(node.spec.shape) > 0 &&
+           std::ranges::all_of(node.inputs,
+                               [&](Value v) { return element_count(graph()[v].spec.shape) > 0; });
+  }
+
+  void place_temporaries() {
+    const std::size_t step_count = impl_.steps.size();
+    std::vector<std::size_t> last_use(graph().nodes.size(), 0);
+    std::vector<std::vector<Value>> defined(step_count);
+    for (std::size_t s = 0; s < step_count; ++s) {
+      for (const OperandPlan& operand : impl_.steps[s].operands) {
+        if (operand.value < 0) continue;
+        const auto v = static_cast<Value>(operand.value);
+        if (buffer(v).place == BufferPlan::Place::none) {
+          buffer(v).place = BufferPlan::Place::arena;
+          defined[s].push_back(v);
+        }
+        last_use[v] = s;
+      }
+    }
+    std::vector<Block> live;
+    for (std::size_t s = 0; s < step_count; ++s) {
+      std::erase_if(live, [&](const Block& block) { return block.last_step < s; });
+      for (const Value v : defined[s]) {
+        const std::size_t bytes =
+            (bytes_of(graph()[v].spec) + alignment - 1) / alignment * alignment;
+        buffer(v).offset = first_fit(live, bytes);
+        live.push_back({buffer(v).offset, bytes, last_use[v]});
+        impl_.arena_bytes = std::max(impl_.arena_bytes, buffer(v).offset + bytes);
+      }
+    }
+  }
+
+  static std::size_t first_fit(std::vector<Block>& live, std::size_t bytes) {
+    std::ranges::sort(live, {}, &Block::offset);
+    std::size_t offset = 0;
+    for (const Block& block : live) {
+      if (block.offset >= offset + bytes) break;
+      offset = std::max(offset, block.offset + block.bytes);
+    }
+    return offset;
+  }
+
+  // ---- steps
+
+  void add_step(const Unit& unit) {
+    if (unit.group >= 0) {
+      add_kernel(fusion_.groups[static_cast<std::size_t>(unit.group)]);
+    } else if (!is_library_node(graph()[unit.node]) || !add_library_call(unit.node)) {
+      add_eager(unit.node);
+    }
+  }
+
+  void add_kernel(const Group& group) {
+    Lowered lowered = lower(graph(), fusion_, group);
+    StepReport report = {.kind = "kernel",
+                         .ops = {},
+                         .bytes_read = 0,
+                         .bytes_written = 0,
+                         .build = {},
+                         .was_cached = false};
+    for (const Member& member : group.members)
+      report.ops.emplace_back(graph()[member.value].op->name);
+    StepPlan step;
+    for (std::size_t k = 0; k < lowered.origins.size(); ++k) plan_operand(lowered, k, step, report);
+    if (report.bytes_written >= streaming_bytes && group.order == Order::none) {
+      lowered.kernel.stores = Stores::non_temporal;
+    }
+    step.executable = prepare(std::move(lowered.kernel), report);
+    step.sizes = std::move(lowered.sizes);
+    step.strides = std::move(lowered.strides);
+    step.offsets = std::move(lowered.offsets);
+    impl_.steps.push_back(std::move(step));
+    plan_.report_.steps.push_back(std::move(report));
+  }
+
+  void plan_operand(const Lowered& lowered, std::size_t k, StepPlan& step, StepReport& report) {
+    const OperandOrigin& origin = lowered.origins[k];
+    const DType dtype = lowered.kernel.operands[k].dtype;
+    step.scalars.push_back(origin.bits);
+    if (origin.kind == OperandOrigin::Kind::scalar) {
+      step.call_scalars.push_back({k, trace_.inputs[input_number(origin.value)].leaf, dtype});
+    }
+    if (origin.kind != OperandOrigin::Kind::memory) {
+      step.operands.push_back({-1, 0});
+      return;
+    }
+    step.operands.push_back(
+        {static_cast<int64_t>(origin.value), origin.offset * static_cast<int64_t>(size_of(dtype))});
+    const std::size_t bytes = bytes_of(graph()[origin.value].spec);
+    (lowered.kernel.operands[k].role == Role::output ? report.bytes_written : report.bytes_read) +=
+        bytes;
+  }
+
+  [[nodiscard]] std::size_t input_number(Value v) const {
+    return static_cast<std::size_t>(std::ranges::find(graph().inputs, v) - graph().inputs.begin());
+  }
+
+  std::shared_ptr<const Executable> prepare(Step step, StepReport& report) {
+    const uint64_t before = executable_statistics().prepared;
+    std::shared_ptr<const Executable> executable = executable_for(Device{}, step);
+    report.build = executable->report();
+    report.was_cached = executable_statistics().prepared == before;
+    if (report.build.is_generated && !report.was_cached) ++plan_.report_.kernels_generated;
+    return executable;
+  }
+
+  /// A call that backends know by name, with operands laid out exactly as eager's. False if views
+  /// are in the way.
+  bool add_library_call(Value v) {
+    const Node& node = graph()[v];
+    StepReport report = {.kind = "library",
+                         .ops = {std::string(node.op->name)},
+                         .bytes_read = 0,
+                         .bytes_written = 0,
+                         .build = {},
+                         .was_cached = false};
+    StepPlan step;
+    std::vector<Tensor> placeholders;
+    for (const Value input : node.inputs) {
+      const std::optional<Access> access = memory_access(input);
+      if (!access) return false;
+      const Spec& spec = graph()[input].spec;
+      placeholders.push_back(make_tensor(spec, access->strides, 0, {}));
+      step.operands.push_back({static_cast<int64_t>(base_of(graph(), input)),
+                               access->offset * static_cast<int64_t>(size_of(spec.dtype))});
+      report.bytes_read += bytes_of(spec);
+    }
+    step.operands.push_back({static_cast<int64_t>(v), 0});
+    report.bytes_written = bytes_of(node.spec);
+    std::vector<const Tensor*> inputs;
+    for (const Tensor& placeholder : placeholders) inputs.push_back(&placeholder);
+    LibraryCall call = node.op->call(inputs, node.attrs, node.spec);
+    call.threads = impl_.threads;
+    step.executable = prepare(std::move(call), report);
+    impl_.steps.push_back(std::move(step));
+    plan_.report_.steps.push_back(std::move(report));
+    return true;
+  }
+
+  /// Shape, strides and offset with which `v`, perhaps a view, lies in the memory of its base.
+  [[nodiscard]] std::optional<Access> memory_access(Value v) const {
+    std::vector<Map> maps;
+    const Node& base = graph()[base_of(graph(), v, &maps)];
+    const Strides strides = base.kind == Node::Kind::input      ? base.strides
+                            : base.kind == Node::Kind::constant ? base.constant.internals().strides
+                                                                : strides_of(base.spec.shape);
+    return through(Access{base.spec.shape, strides, 0}, maps, base.spec.dtype);
+  }
+
+  void add_eager(Value v) {
+    const Node& node = graph()[v];
+    StepPlan step;
+    step.kind = StepPlan::Kind::eager;
+    step.value = v;
+    for (const Value input : node.inputs)
+      step.operands.push_back({static_cast<int64_t>(base_of(graph(), input)), 0});
+    buffer(v) = {BufferPlan::Place::eager, static_cast<int>(impl_.eager_steps++), 0};
+    impl_.steps.push_back(std::move(step));
+    plan_.report_.steps.push_back({.kind = "eager",
+                                   .ops = {std::string(node.op->name)},
+                                   .bytes_read = 0,
+                                   .bytes_written = bytes_of(node.spec),
+                                   .build = {},
+                                   .was_cached = false});
+  }
+
+  // ---- results
+
+  [[nodiscard]] ResultPlan result_of(Value output) const {
+    const Value base = base_of(graph(), output);
+    const Access access =
+        *memory_access(output);  // views that strides cannot express were made copies by a pass
+    return {.base = base,
+            .is_base = base == output,
+            .spec = graph()[output].spec,
+            .strides = access.strides,
+            .offset = access.offset};
+  }
+
+  void plan_results() {
+    for (std::size_t i = 0; i < trace_.result_count; ++i)
+      impl_.results.push_back(result_of(graph().outputs[i]));
+    for (std::size_t i = 0; i < trace_.assigned.size(); ++i) {
+      const Value output = graph().outputs[trace_.result_count + i];
+      impl_.updates.push_back(
+          {trace_.assigned[i], result_of(output), in_place_input(trace_.assigned[i], output)});
+    }
+  }
+
+  /// The graph input that `variable` is read by, if the step that computes `output` may overwrite
+  /// it.
+  [[nodiscard]] int in_place_input(const tracer::TraceInput& variable, Value output) const {
+    if (impl_.eager_steps > 0 || has_checks() ||
+        impl_.buffers[output].place != BufferPlan::Place::output)
+      return -1;
+    for (std::size_t i = 0; i < impl_.inputs.size(); ++i) {
+      const tracer::TraceInput& input = impl_.inputs[i];
+      if (input.kind != variable.kind || input.leaf != variable.leaf ||
+          !(input.captured == variable.captured))
+        continue;
+      return may_overwrite(graph().inputs[i], output) ? static_cast<int>(i) : -1;
+    }
+    return -1;
+  }
+
+  [[nodiscard]] bool has_checks() const {
+    return std::ranges::any_of(
+        graph().nodes, [](const Node& node) { return node.op != nullptr && node.op->has_checks; });
+  }
+
+  [[nodiscard]] bool may_overwrite(Value input, Value output) const {
+    const Node& node = graph()[input];
+    if (!is_contiguous(node.spec.shape, node.strides)) return false;
+    for (const Value result : graph().outputs) {
+      if (base_of(graph(), result) == input) return false;
+    }
+    // Several outputs of one value are one tensor: it can be in only one place.
+    if (std::ranges::count(graph().outputs, output) != 1) return false;
+    bool is_written = false;
+    for (const StepPlan& step : impl_.steps) {
+      const auto reads = [&](const OperandPlan& operand) {
+        return operand.value == static_cast<int64_t>(input);
+      };
+      const auto writes = [&](const OperandPlan& operand) {
+        return operand.value == static_cast<int64_t>(output);
+      };
+      const bool is_read = std::ranges::any_of(step.operands, reads);
+      if (is_written && is_read) return false;
+      const auto written = std::ranges::find_if(step.operands, writes);
+      if (is_written || written == step.operands.end()) continue;
+      is_written = true;
+      if (!is_read) continue;
+      if (step.sizes.empty() ||
+          !reads_where_it_writes(step, input, written - step.operands.begin()))
+        return false;
+    }
+    return is_written;
+  }
+
+  /// True if every read of `input` in the step is of the very element being written: one pass, the
+  /// same strides.
+  [[nodiscard]] static bool reads_where_it_writes(const StepPlan& step, Value input,
+                                                  std::ptrdiff_t written) {
+    const std::size_t rank = step.sizes.size();
+    const auto strides = [&](std::size_t k) {
+      return std::span(step.strides).subspan(k * rank, rank);
+    };
+    for (std::size_t k = 0; k < step.operands.size(); ++k) {
+      if (step.operands[k].value != static_cast<int64_t>(input)) continue;
+      if (step.operands[k].byte_offset != 0) return false;
+      if (!std::ranges::equal(strides(k), strides(static_cast<std::size_t>(written)))) return false;
+    }
+    // Along a reduced dimension the output does not move; then it is no elementwise update.
+    return std::ranges::none_of(strides(static_cast<std::size_t>(written)),
+                                [](int64_t s) { return s == 0; });
+  }
+
+  Plan& plan_;
+  PlanImpl& impl_;
+  const tracer::Trace& trace_;
+  Fusion fusion_;
+  std::vector<Unit> units_;
+  std::vector<std::size_t> order_;
+};
+
+Plan::Plan(const tracer::Trace& trace, int threads) : impl_(std::make_unique<PlanImpl>()) {
+  Planner(*this, trace, threads).run();
+}
+
+Plan::~Plan() = default;
+
+}  // namespace nitinol::jit

@@ -1,0 +1,44 @@
+#include "jit/stance.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <string_view>
+
+namespace nitinol {
+namespace {
+
+constexpr int unset = -1;
+
+Stance initial_stance() {
+  const char* text =
+      std::getenv("NITINOL_COMPILE");  // NOLINT(concurrency-mt-unsafe): read once, never written
+  return text != nullptr && std::string_view(text) == "0" ? Stance::eager : Stance::normal;
+}
+
+std::atomic<Stance>& process_stance() {
+  static std::atomic<Stance> stance = initial_stance();
+  return stance;
+}
+
+thread_local int scoped = unset;
+
+}  // namespace
+
+void set_stance(Stance stance) {
+  process_stance().store(stance, std::memory_order_relaxed);
+}
+
+Stance current_stance() {
+  return scoped != unset ? static_cast<Stance>(scoped)
+                         : process_stance().load(std::memory_order_relaxed);
+}
+
+StanceScope::StanceScope(Stance stance) : before_(scoped) {
+  scoped = static_cast<int>(stance);
+}
+
+StanceScope::~StanceScope() {
+  scoped = before_;
+}
+
+}  // namespace nitinol

@@ -1,0 +1,34 @@
+// Stance: how compiled functions behave, for the whole process or while a scope lasts.
+#pragma once
+
+#include <cstdint>
+
+namespace nitinol {
+
+enum class Stance : uint8_t {
+  normal,             ///< record, compile, run Plans
+  eager,              ///< run every compiled function as written
+  fail_on_recompile,  ///< throw Error(compile) when a function that has a Plan would record another
+                      ///< signature
+  fail_on_fallback,   ///< throw Error(compile) when a call would run eagerly because it cannot be
+                      ///< compiled
+};
+
+/// Sets the process's stance. Thread-safe. NITINOL_COMPILE=0 starts with Stance::eager.
+void set_stance(Stance stance);
+/// The innermost StanceScope of this thread, or the process's.
+[[nodiscard]] Stance current_stance();
+
+/// Sets this thread's stance while it lives.
+class StanceScope {
+ public:
+  explicit StanceScope(Stance stance);
+  ~StanceScope();
+  StanceScope(const StanceScope&) = delete;
+  StanceScope& operator=(const StanceScope&) = delete;
+
+ private:
+  int before_;
+};
+
+}  // namespace nitinol
