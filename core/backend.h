@@ -1,6 +1,11 @@
 // Backend: all that the library asks of a device.
 #pragma once
 
+#include "core/device.h"
+#include "core/kernel.h"
+#include "core/library.h"
+#include "core/storage.h"
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -8,11 +13,6 @@
 #include <span>
 #include <string>
 #include <variant>
-
-#include "core/device.h"
-#include "core/kernel.h"
-#include "core/library.h"
-#include "core/storage.h"
 
 namespace nitinol {
 
@@ -28,11 +28,13 @@ struct Status {
 /// All that varies from launch to launch; everything else is in the Executable.
 /// For a LibraryCall only buffers, scratch, status and threads are used.
 struct Launch {
-  std::span<void* const> buffers;       ///< per operand: its first element; null for scalar and position
-  std::span<const int64_t> sizes;       ///< per loop dimension, outermost first, at most max_rank
-  std::span<const int64_t> strides;     ///< [operand][dimension], in elements
-  std::span<const int64_t> offsets;     ///< per operand: first value of a position; may be empty if there is none
-  std::span<const uint64_t> scalars;    ///< per operand: bits of a scalar, in its dtype, in the low bytes
+  std::span<void* const> buffers;  ///< per operand: its first element; null for scalar and position
+  std::span<const int64_t> sizes;  ///< per loop dimension, outermost first, at most max_rank
+  std::span<const int64_t> strides;  ///< [operand][dimension], in elements
+  std::span<const int64_t>
+      offsets;  ///< per operand: first value of a position; may be empty if there is none
+  std::span<const uint64_t>
+      scalars;  ///< per operand: bits of a scalar, in its dtype, in the low bytes
   Status* status = nullptr;
   int threads = 1;
 };
@@ -50,7 +52,8 @@ struct BuildReport {
 class Executable {
  public:
   virtual ~Executable() = default;
-  /// Runs the step. Throws Error(internal) if the arguments are not of the classes it was prepared for.
+  /// Runs the step. Throws Error(internal) if the arguments are not of the classes it was prepared
+  /// for.
   virtual void launch(const Launch& launch) const = 0;
   /// Bytes of temporary memory launch() takes for itself, at most.
   [[nodiscard]] virtual BuildReport report() const { return {}; }
@@ -67,7 +70,8 @@ struct MemoryStatistics {
 class Backend {
  public:
   virtual ~Backend() = default;
-  /// At least `bytes` of 64-byte aligned memory. Throws Error(value) when the budget or the machine is exhausted.
+  /// At least `bytes` of 64-byte aligned memory. Throws Error(value) when the budget or the machine
+  /// is exhausted.
   virtual StorageHandle allocate(std::size_t bytes) = 0;
   virtual void copy(const void* from, void* to, std::size_t bytes) = 0;
   /// Generates code or creates a vendor handle. Slow: callers keep the result (core/executables.h).

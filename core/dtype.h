@@ -1,17 +1,18 @@
 // Element types of tensors, their names, and the one promotion table.
 #pragma once
 
+#include "core/scalar.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <string_view>
 
-#include "core/scalar.h"
-
 namespace nitinol {
 
-/// Element type of a tensor. `boolean` is one byte, 0 or 1; f16 and bf16 are stored in 16 bits and compute in f32.
+/// Element type of a tensor. `boolean` is one byte, 0 or 1; f16 and bf16 are stored in 16 bits and
+/// compute in f32.
 enum class DType : uint8_t { boolean, u8, i8, i16, i32, i64, f16, bf16, f32, f64 };
 using enum DType;
 
@@ -30,8 +31,8 @@ inline constexpr int dtype_count = 10;
 /// True for u8, i8, i16, i32, i64; false for boolean.
 [[nodiscard]] bool is_integer(DType dtype);
 
-/// The dtype in which `a` and `b` meet: the Array API table within a kind; an integer or boolean with a
-/// floating dtype gives the floating one (as PyTorch); f16 with bf16 gives f32.
+/// The dtype in which `a` and `b` meet: the Array API table within a kind; an integer or boolean
+/// with a floating dtype gives the floating one (as PyTorch); f16 with bf16 gives f32.
 [[nodiscard]] DType promote(DType a, DType b);
 
 /// What formulas compute in: pred for boolean, f32 for f16 and bf16, else the dtype itself.
@@ -67,20 +68,36 @@ inline constexpr DTypes bitwise = integers | DTypes{boolean};
 template <class T>
 constexpr DType dtype_of();
 template <>
-constexpr DType dtype_of<bool>() { return boolean; }
+constexpr DType dtype_of<bool>() {
+  return boolean;
+}
 template <>
-constexpr DType dtype_of<uint8_t>() { return u8; }
+constexpr DType dtype_of<uint8_t>() {
+  return u8;
+}
 template <>
-constexpr DType dtype_of<int8_t>() { return i8; }
+constexpr DType dtype_of<int8_t>() {
+  return i8;
+}
 template <>
-constexpr DType dtype_of<int16_t>() { return i16; }
+constexpr DType dtype_of<int16_t>() {
+  return i16;
+}
 template <>
-constexpr DType dtype_of<int32_t>() { return i32; }
+constexpr DType dtype_of<int32_t>() {
+  return i32;
+}
 template <>
-constexpr DType dtype_of<int64_t>() { return i64; }
+constexpr DType dtype_of<int64_t>() {
+  return i64;
+}
 template <>
-constexpr DType dtype_of<float>() { return f32; }
+constexpr DType dtype_of<float>() {
+  return f32;
+}
 template <>
-constexpr DType dtype_of<double>() { return f64; }
+constexpr DType dtype_of<double>() {
+  return f64;
+}
 
 }  // namespace nitinol

@@ -1,9 +1,9 @@
 // Step -> Executable: the one cache of prepared steps, shared by eager and compiled code.
 #pragma once
 
-#include <memory>
-
 #include "core/backend.h"
+
+#include <memory>
 
 namespace nitinol {
 
@@ -14,8 +14,9 @@ struct ExecutableStatistics {
   std::size_t entries = 0;
 };
 
-/// The prepared form of `step` on `device`, made at most once: threads that ask together wait for the first.
-/// Keys are compared in full. Thread-safe. Errors of Backend::prepare propagate and leave no entry.
+/// The prepared form of `step` on `device`, made at most once: threads that ask together wait for
+/// the first. Keys are compared in full. Thread-safe. Errors of Backend::prepare propagate and
+/// leave no entry.
 [[nodiscard]] std::shared_ptr<const Executable> executable_for(Device device, const Step& step);
 [[nodiscard]] ExecutableStatistics executable_statistics();
 /// Forgets all entries (running calls keep theirs alive).

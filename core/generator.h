@@ -1,15 +1,16 @@
 // Generator: a stream of counter-based random numbers (Philox 4x32-10).
 #pragma once
 
-#include <cstdint>
-
 #include "core/variable.h"
+
+#include <cstdint>
 
 namespace nitinol {
 
-/// A stream of random numbers, {key, counter} as an i64[2] Variable: copies share it, compiled functions see it as
-/// state like any other Variable, and a call that throws leaves it where it was. An op that draws n numbers takes
-/// the counters [counter, counter + n), fixed in program order when the op is issued.
+/// A stream of random numbers, {key, counter} as an i64[2] Variable: copies share it, compiled
+/// functions see it as state like any other Variable, and a call that throws leaves it where it
+/// was. An op that draws n numbers takes the counters [counter, counter + n), fixed in program
+/// order when the op is issued.
 class Generator {
  public:
   explicit Generator(uint64_t seed);

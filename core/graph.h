@@ -1,17 +1,18 @@
 // Graph: the IR, a list of op applications in the order they were made (SSA).
 //
 // Text form, one statement per node, which parses back:
-//   x: f32[4, 3] = input; c: f32[] = constant 0.5; y: f32[4, 3] = mul x c; s: f32[4] = sum y axes=[1] keepdims=false; return s
+//   x: f32[4, 3] = input; c: f32[] = constant 0.5; y: f32[4, 3] = mul x c; s: f32[4] = sum y
+//   axes=[1] keepdims=false; return s
 #pragma once
+
+#include "core/op.h"
+#include "core/tensor.h"
 
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "core/op.h"
-#include "core/tensor.h"
 
 namespace nitinol {
 
@@ -39,11 +40,14 @@ struct Graph {
   [[nodiscard]] const Node& operator[](Value value) const { return nodes[value]; }
 };
 
-/// The graph as text. Constants of more than 16 elements print as `constant @hash`, which does not parse back.
+/// The graph as text. Constants of more than 16 elements print as `constant @hash`, which does not
+/// parse back.
 [[nodiscard]] std::string to_string(const Graph& graph);
-/// The graph that prints as `text`. `ops` is the vocabulary. Throws Error(value) with line and column.
+/// The graph that prints as `text`. `ops` is the vocabulary. Throws Error(value) with line and
+/// column.
 [[nodiscard]] Graph parse(std::string_view text, std::span<const Op* const> ops);
-/// Throws Error(internal) naming `stage` unless every invariant holds; the comment of graph.cpp lists them.
+/// Throws Error(internal) naming `stage` unless every invariant holds; the comment of graph.cpp
+/// lists them.
 void verify(const Graph& graph, std::string_view stage);
 /// How often each value is used, as an operand or as an output.
 [[nodiscard]] std::vector<int> use_counts(const Graph& graph);

@@ -7,12 +7,14 @@
 
 namespace nitinol {
 
-/// Base of what a Handle can own. `destroy(T*)`, found by argument-dependent look-up, ends its life.
+/// Base of what a Handle can own. `destroy(T*)`, found by argument-dependent look-up, ends its
+/// life.
 struct Counted {
   std::atomic<int32_t> references = 1;
 };
 
-/// One reference to a T derived from Counted; empty when default-constructed. Copying is thread-safe.
+/// One reference to a T derived from Counted; empty when default-constructed. Copying is
+/// thread-safe.
 template <class T>
 class Handle {
  public:

@@ -1,15 +1,16 @@
 // HostValue<T>: a host field (a module's training flag) that compiled functions may depend on.
 #pragma once
 
+#include "core/interpreter.h"
+
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 
-#include "core/interpreter.h"
-
 namespace nitinol {
 
-/// A guard of a Plan: the Plan may run while same(object, bits). The object must outlive the compiled function's calls.
+/// A guard of a Plan: the Plan may run while same(object, bits). The object must outlive the
+/// compiled function's calls.
 struct HostValueGuard {
   const void* object = nullptr;
   uint64_t bits = 0;
@@ -17,13 +18,14 @@ struct HostValueGuard {
   friend bool operator==(const HostValueGuard&, const HostValueGuard&) = default;
 };
 
-/// A value of host code (bool, enum, number of at most 8 bytes). Reading it while a compiled function records
-/// makes the Plan valid for this value only: after a change the function is recorded anew for the new value.
+/// A value of host code (bool, enum, number of at most 8 bytes). Reading it while a compiled
+/// function records makes the Plan valid for this value only: after a change the function is
+/// recorded anew for the new value.
 template <class T>
-  requires(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(uint64_t))
-class HostValue {
+requires(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(uint64_t)) class HostValue {
  public:
-  HostValue(T value = {}) : value_(value) {}  // NOLINT(google-explicit-constructor): stands for the field
+  HostValue(T value = {})
+      : value_(value) {}  // NOLINT(google-explicit-constructor): stands for the field
   HostValue& operator=(T value) {
     value_ = value;
     return *this;

@@ -15,6 +15,10 @@ Interpreter& current() {
   return top != nullptr ? *top : base_interpreter();
 }
 
+bool is_base_current() {
+  return top == nullptr;
+}
+
 InterpreterScope::InterpreterScope(Interpreter& interpreter) : below_(top) {
   top = &interpreter;
 }

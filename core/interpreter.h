@@ -1,14 +1,15 @@
 // Interpreter: the one noun through which layers hook into what a program does.
 //
-// `apply(op, ...)` infers the result's spec and calls current().run(...). eager computes; the recorder and
-// autograd each run the interpreter below them and note what happened. No folder includes another to hook in.
+// `apply(op, ...)` infers the result's spec and calls current().run(...). eager computes; the
+// recorder and autograd each run the interpreter below them and note what happened. No folder
+// includes another to hook in.
 #pragma once
-
-#include <cstdint>
-#include <source_location>
 
 #include "core/op.h"
 #include "core/tensor.h"
+
+#include <cstdint>
+#include <source_location>
 
 namespace nitinol {
 
@@ -33,12 +34,16 @@ class Interpreter {
   virtual void set(const Variable& variable, const Tensor& value) = 0;
   /// Called with each tensor made from host data.
   virtual void created(const Tensor& tensor) = 0;
-  /// Called when a HostValue is read: the compiled function runs its Plan only while the value is the same.
+  /// Called when a HostValue is read: the compiled function runs its Plan only while the value is
+  /// the same.
   virtual void guard(const HostValueGuard& guard) = 0;
 };
 
 /// The thread's interpreter; eager's own unless a layer has put itself on top.
 [[nodiscard]] Interpreter& current();
+
+/// True if nothing is put on top of eager's own interpreter on this thread.
+[[nodiscard]] bool is_base_current();
 
 /// Puts `interpreter` on top for this thread while it lives.
 class InterpreterScope {
@@ -57,7 +62,8 @@ void set_base_interpreter(Interpreter& (*base)());
 
 /// Number of traces begun in this process so far; a tensor's birth is the epoch when it was made.
 [[nodiscard]] uint64_t current_epoch();
-/// Begins a new epoch and returns it: tensors made from now on are younger than the trace that calls this.
+/// Begins a new epoch and returns it: tensors made from now on are younger than the trace that
+/// calls this.
 uint64_t begin_epoch();
 
 }  // namespace nitinol

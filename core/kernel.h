@@ -1,14 +1,17 @@
 // Kernel: one fused loop nest, made from one op (eager) or a fused group (compiled).
 //
-// A kernel says everything that code depends on and nothing else: sizes, strides, offsets, scalars and
-// addresses come with each Launch. Two kernels that compare equal can share machine code.
+// A kernel says everything that code depends on and nothing else: sizes, strides, offsets, scalars
+// and addresses come with each Launch. Two kernels that compare equal can share machine code.
 //
-// Order::none       Elementwise. One stage at Level::element runs at every point of the domain. The innermost
+// Order::none       Elementwise. One stage at Level::element runs at every point of the domain. The
+// innermost
 //                   loop dimension is the last one.
-// Order::lanes      The last loop dimension is the reduced one ("element" dimension), of length R; those before it
-//                   are rows. Stages alternate: an element stage visits the R points of a row and accumulates;
-//                   a row stage runs once per row on what was accumulated.
-// Order::sequential The last loop dimension is the reduced one; elements are visited in its order for many rows at
+// Order::lanes      The last loop dimension is the reduced one ("element" dimension), of length R;
+// those before it
+//                   are rows. Stages alternate: an element stage visits the R points of a row and
+//                   accumulates; a row stage runs once per row on what was accumulated.
+// Order::sequential The last loop dimension is the reduced one; elements are visited in its order
+// for many rows at
 //                   once, and the innermost (vectorised) loop is the last row dimension.
 //
 // Example: softmax over the last axis of x[n, m]:
@@ -17,14 +20,14 @@
 //   stage 2 element: store exp(x - max0) / sum1
 #pragma once
 
+#include "core/dtype.h"
+#include "core/loop.h"
+#include "core/scalar.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#include "core/dtype.h"
-#include "core/loop.h"
-#include "core/scalar.h"
 
 namespace nitinol {
 
@@ -36,19 +39,31 @@ enum class Role : uint8_t {
   position,  ///< the i64 number offset + sum(index * stride): where we are (create ops, argmax)
 };
 
-/// How an operand moves along the innermost loop: not at all, to the next element, or by a run-time stride.
+/// How an operand moves along the innermost loop: not at all, to the next element, or by a run-time
+/// stride.
 enum class StrideClass : uint8_t { zero, one, any };
 
 struct Operand {
   Role role = Role::input;
   DType dtype = f32;
   StrideClass inner = StrideClass::one;
-  int16_t alias = -1;  ///< output: the input operand whose memory it is exactly, or -1: overlaps nothing
+  int16_t alias =
+      -1;  ///< output: the input operand whose memory it is exactly, or -1: overlaps nothing
   friend bool operator==(const Operand&, const Operand&) = default;
 };
 
-/// How a reduction joins two values. maximum and minimum propagate NaN; arg_* give the first position.
-enum class Combine : uint8_t { add, multiply, maximum, minimum, logical_or, logical_and, arg_maximum, arg_minimum };
+/// How a reduction joins two values. maximum and minimum propagate NaN; arg_* give the first
+/// position.
+enum class Combine : uint8_t {
+  add,
+  multiply,
+  maximum,
+  minimum,
+  logical_or,
+  logical_and,
+  arg_maximum,
+  arg_minimum
+};
 
 /// One accumulator of an element stage. arg_* compare values of `type` and result in i64.
 struct Reduction {
@@ -124,8 +139,10 @@ struct Kernel {
 
 /// The constants of the canonical order of reduction. Frozen: tests/core/reduction_order_test.cpp.
 namespace reduction_order {
-/// Interleaved lanes within a block when the innermost axis is reduced (Order::lanes), by accumulator size.
-inline constexpr int lanes_32 = 64;  ///< element i of a block goes to lane i % 64 (types of 4 bytes or fewer)
+/// Interleaved lanes within a block when the innermost axis is reduced (Order::lanes), by
+/// accumulator size.
+inline constexpr int lanes_32 =
+    64;  ///< element i of a block goes to lane i % 64 (types of 4 bytes or fewer)
 inline constexpr int lanes_64 = 32;  ///< types of 8 bytes
 /// Elements in a block: lanes start from the neutral element in each; blocks combine pairwise.
 inline constexpr int64_t lanes_block = 4096;

@@ -1,12 +1,13 @@
-// LibraryCall: the closed list of work that backends know by name rather than as scalar instructions.
+// LibraryCall: the closed list of work that backends know by name rather than as scalar
+// instructions.
 #pragma once
+
+#include "core/dtype.h"
+#include "core/shape.h"
 
 #include <cstdint>
 #include <string_view>
 #include <vector>
-
-#include "core/dtype.h"
-#include "core/shape.h"
 
 namespace nitinol {
 
@@ -18,15 +19,18 @@ struct OperandLayout {
   friend bool operator==(const OperandLayout&, const OperandLayout&) = default;
 };
 
-/// One call into a vendor library, or a prebuilt routine of the backend. The whole struct is its key.
+/// One call into a vendor library, or a prebuilt routine of the backend. The whole struct is its
+/// key.
 struct LibraryCall {
   enum class Kind : uint8_t {
-    matmul,  ///< operands a[..., m, k], b[..., k, n] (batch dims broadcast by stride 0) -> c[..., m, n]
-    take,    ///< operands table[rows, ...], indices i64 -> out; checks 0 <= index < rows (status: index)
+    matmul,  ///< operands a[..., m, k], b[..., k, n] (batch dims broadcast by stride 0) -> c[...,
+             ///< m, n]
+    take,    ///< operands table[rows, ...], indices i64 -> out; checks 0 <= index < rows (status:
+             ///< index)
   };
   Kind kind = Kind::matmul;
   std::vector<OperandLayout> operands;  ///< inputs, then the output
-  int threads = 0;                      ///< the thread count it was made for; results may depend on it
+  int threads = 0;  ///< the thread count it was made for; results may depend on it
   friend bool operator==(const LibraryCall&, const LibraryCall&) = default;
 };
 

@@ -67,16 +67,16 @@ inline uint32_t run_groups(const void* const* in, void* out, int64_t groups,
   const std::tuple<const Stored<A>*...> from{static_cast<const Stored<A>*>(in[k])...};
   auto* const to = static_cast<Stored<R>*>(out);
   const int64_t lanes = groups * granule<R, A...>;
-  native::Bits<R> slow = 0;
+  uint32_t slow = 0;
 #pragma GCC ivdep
   for (int64_t i = 0; i < lanes; ++i) {
     const Num<R, P> result = F{}(load<A, P>(std::get<k>(from)[i])...);
     to[i] = static_cast<Stored<R>>(result.value);
     if constexpr (P == Path::fast) {
-      slow = static_cast<native::Bits<R>>(slow | (result.flag.needed ? 1U : 0U));
+      slow |= result.flag.needed;
     }
   }
-  return slow != 0;
+  return slow;
 }
 
 /// Computes groups * granule <= block lanes, the slow way where needed.

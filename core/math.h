@@ -7,4 +7,5 @@
 #include "core/math/exp.h"
 #include "core/math/hyperbolic.h"
 #include "core/math/log.h"
+#include "core/math/trig.h"
 // IWYU pragma: end_exports

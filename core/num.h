@@ -29,10 +29,8 @@ enum class Path : uint8_t {
 /// Whether a slow path was skipped; empty on Path::exact.
 template <Path P>
 struct SlowFlag {
-  bool needed = false;
-  constexpr SlowFlag operator|(SlowFlag other) const {
-    return {static_cast<bool>(needed | other.needed)};
-  }
+  uint32_t needed = 0;  ///< not a bool, which would keep the loops from being vectorised
+  constexpr SlowFlag operator|(SlowFlag other) const { return {needed | other.needed}; }
 };
 template <>
 struct SlowFlag<Path::exact> {
@@ -138,7 +136,7 @@ Num<uint32_t, P> table(Num<uint32_t, P> index) {
 template <class T, Path P, std::invocable Slow>
 constexpr Num<T, P> if_any(Num<bool, P> condition, Num<T, P> fast, Slow&& slow) {
   if constexpr (P == Path::fast) {
-    return {fast.value, fast.flag | condition.flag | SlowFlag<P>{condition.value}};
+    return {fast.value, fast.flag | condition.flag | SlowFlag<P>{condition.value ? 1U : 0U}};
   } else {
     return select(condition, slow(), fast);
   }

@@ -9,7 +9,7 @@ std::string to_string(const Attr& attr) {
   struct Printer {
     std::string operator()(bool value) const { return value ? "true" : "false"; }
     std::string operator()(int64_t value) const { return fmt::format("{}", value); }
-    std::string operator()(double value) const { return fmt::format("{:#.17g}", value); }
+    std::string operator()(double value) const { return fmt::format("{:#}", value); }
     std::string operator()(DType value) const { return std::string(short_name_of(value)); }
     std::string operator()(const Dims& value) const { return nitinol::to_string(value); }
   };

@@ -1,6 +1,11 @@
 // Op: one primitive of the vocabulary. One record is the whole operation.
 #pragma once
 
+#include "core/kernel.h"
+#include "core/library.h"
+#include "core/loop.h"
+#include "core/tensor.h"
+
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -8,11 +13,6 @@
 #include <string_view>
 #include <variant>
 #include <vector>
-
-#include "core/kernel.h"
-#include "core/library.h"
-#include "core/loop.h"
-#include "core/tensor.h"
 
 namespace nitinol {
 
@@ -24,7 +24,8 @@ using Attrs = std::vector<Attr>;
 using Inputs = std::span<const Tensor* const>;
 
 enum class OpKind : uint8_t {
-  elementwise,  ///< a formula of the elements of its inputs, which all have the result's shape or broadcast to it
+  elementwise,  ///< a formula of the elements of its inputs, which all have the result's shape or
+                ///< broadcast to it
   reduce,       ///< combines elements along axes in the canonical order
   view,         ///< a map of shape and strides
   index,        ///< indirect load or store
@@ -37,25 +38,28 @@ enum class OpKind : uint8_t {
 struct Formula {
   /// Appends the instructions of f(arguments) and returns the result.
   Expr (*emit)(std::span<const Expr> arguments) = nullptr;
-  /// The native loops when the (last) argument's compute type is `type`; all null if there are none.
+  /// The native loops when the (last) argument's compute type is `type`; all null if there are
+  /// none.
   Loops (*loops)(ScalarType type) = nullptr;
 };
 
 /// How a view op reads its input: the result's strides and offset.
 struct ViewMap {
-  bool is_possible = true;  ///< false: these strides cannot express it (reshape); the input must be copied first
+  bool is_possible =
+      true;  ///< false: these strides cannot express it (reshape); the input must be copied first
   Strides strides;
   int64_t offset = 0;
 };
 
-/// The record of an operation: name, what it accepts, shape rule, formula. Defined as `constinit const`.
+/// The record of an operation: name, what it accepts, shape rule, formula. Defined as `constinit
+/// const`.
 struct Op {
   std::string_view name;
   OpKind kind = OpKind::elementwise;
   int arity = 1;  ///< number of tensor inputs; -1: any number
   DTypes accepts = any_dtype;
   bool is_predicate = false;  ///< elementwise with a boolean result whatever the inputs' dtype
-  bool has_checks = false;    ///< can fail on values (bounds, division): never removed or merged away
+  bool has_checks = false;  ///< can fail on values (bounds, division): never removed or merged away
   std::span<const std::string_view> attr_names = {};
 
   /// The result's spec, or an Error naming op, operands, expectation and fix.

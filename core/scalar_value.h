@@ -1,20 +1,20 @@
 // Scalar: the run-time number; passing a different one to a compiled function never recompiles.
 #pragma once
 
+#include "core/tensor.h"
+
 #include <concepts>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
-
-#include "core/tensor.h"
 
 namespace nitinol {
 
 template <class T>
 concept Arithmetic = std::is_arithmetic_v<T>;
 
-/// A weak number: beside a tensor it takes the tensor's dtype, except that a floating Scalar beside an integer
-/// tensor gives f32 and a number beside a boolean tensor gives i64 or f32 (as PyTorch).
+/// A weak number: beside a tensor it takes the tensor's dtype, except that a floating Scalar beside
+/// an integer tensor gives f32 and a number beside a boolean tensor gives i64 or f32 (as PyTorch).
 class Scalar {
  public:
   enum class Kind : uint8_t { boolean, integer, real };
@@ -22,9 +22,9 @@ class Scalar {
   Scalar() : Scalar(0.0) {}
   template <Arithmetic T>
   Scalar(T value)  // NOLINT(google-explicit-constructor): numbers are Scalars
-      : kind_(std::same_as<T, bool>    ? Kind::boolean
-              : std::integral<T>       ? Kind::integer
-                                       : Kind::real),
+      : kind_(std::same_as<T, bool> ? Kind::boolean
+              : std::integral<T>    ? Kind::integer
+                                    : Kind::real),
         floating_(static_cast<double>(value)),
         integer_(std::integral<T> ? static_cast<int64_t>(value) : 0) {}
 

@@ -1,11 +1,11 @@
 #include "core/shape.h"
 
-#include <algorithm>
+#include "core/error.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "core/error.h"
+#include <algorithm>
 
 namespace nitinol {
 namespace {
@@ -61,7 +61,8 @@ int64_t element_count(const Shape& shape) {
 
 Strides strides_of(const Shape& shape) {
   Strides strides = Dims::filled(shape.size(), 1);
-  for (int i = shape.size() - 2; i >= 0; --i) strides[i] = strides[i + 1] * std::max<int64_t>(shape[i + 1], 1);
+  for (int i = shape.size() - 2; i >= 0; --i)
+    strides[i] = strides[i + 1] * std::max<int64_t>(shape[i + 1], 1);
   return strides;
 }
 
@@ -82,12 +83,13 @@ Shape broadcast_shapes(std::string_view where, const Shape& a, const Shape& b) {
     const int64_t m = i <= a.size() ? a[a.size() - i] : 1;
     const int64_t n = i <= b.size() ? b[b.size() - i] : 1;
     if (m != n && m != 1 && n != 1) {
-      throw Error(ErrorKind::shape,
-                  {.where = std::string(where),
-                   .what = fmt::format("shapes {} and {} do not broadcast", to_string(a), to_string(b)),
-                   .expected = fmt::format("equal sizes, or 1, in dimension {} from the end", i),
-                   .got = fmt::format("{} and {}", m, n),
-                   .fix = "Reshape one of them, or insert a dimension of size 1 with unsqueeze."});
+      throw Error(
+          ErrorKind::shape,
+          {.where = std::string(where),
+           .what = fmt::format("shapes {} and {} do not broadcast", to_string(a), to_string(b)),
+           .expected = fmt::format("equal sizes, or 1, in dimension {} from the end", i),
+           .got = fmt::format("{} and {}", m, n),
+           .fix = "Reshape one of them, or insert a dimension of size 1 with unsqueeze."});
     }
     out[rank - i] = m == 1 ? n : m;
   }

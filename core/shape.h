@@ -31,7 +31,9 @@ class Dims {
   [[nodiscard]] const int64_t* begin() const { return values_.data(); }
   [[nodiscard]] const int64_t* end() const { return values_.data() + size_; }
   [[nodiscard]] int64_t back() const { return (*this)[size_ - 1]; }
-  operator std::span<const int64_t>() const { return {begin(), end()}; }  // NOLINT(google-explicit-constructor)
+  operator std::span<const int64_t>() const {
+    return {begin(), end()};
+  }  // NOLINT(google-explicit-constructor)
 
   void push_back(int64_t value);
   void insert(int position, int64_t value);
@@ -56,15 +58,18 @@ using Strides = Dims;
 [[nodiscard]] int64_t element_count(const Shape& shape);
 /// Row-major strides of a contiguous tensor of this shape.
 [[nodiscard]] Strides strides_of(const Shape& shape);
-/// True if these strides visit memory in row-major order without gaps (sizes 1 may have any stride).
+/// True if these strides visit memory in row-major order without gaps (sizes 1 may have any
+/// stride).
 [[nodiscard]] bool is_contiguous(const Shape& shape, const Strides& strides);
 /// The common shape of NumPy's broadcasting. `where` names the op in the Error(shape).
 [[nodiscard]] Shape broadcast_shapes(std::string_view where, const Shape& a, const Shape& b);
-/// Strides with which a tensor of `from` is read as `to`: 0 where it repeats. `from` must broadcast to `to`.
+/// Strides with which a tensor of `from` is read as `to`: 0 where it repeats. `from` must broadcast
+/// to `to`.
 [[nodiscard]] Strides broadcast_strides(const Shape& from, const Strides& strides, const Shape& to);
 /// `axis` counted from the front. Throws Error(shape) unless -rank <= axis < rank.
 [[nodiscard]] int normalize_axis(std::string_view where, int64_t axis, int rank);
-/// Sorted, distinct, counted from the front; all axes if `axes` is empty. Throws Error(shape) on repeats.
+/// Sorted, distinct, counted from the front; all axes if `axes` is empty. Throws Error(shape) on
+/// repeats.
 [[nodiscard]] Dims normalize_axes(std::string_view where, const Dims& axes, int rank);
 /// "[4, 3]".
 [[nodiscard]] std::string to_string(const Dims& dims);

@@ -1,10 +1,10 @@
 // Storage: a counted block of device memory that tensors and their views share.
 #pragma once
 
-#include <cstddef>
-
 #include "core/device.h"
 #include "core/handle.h"
+
+#include <cstddef>
 
 namespace nitinol {
 
@@ -13,8 +13,9 @@ struct Storage : Counted {
   void* data = nullptr;
   std::size_t bytes = 0;
   Device device;
-  bool is_borrowed = false;                    ///< the user's memory: never written, never reused
-  void (*release)(Storage*) noexcept = nullptr;  ///< gives the block back; also ends the Storage itself
+  bool is_borrowed = false;  ///< the user's memory: never written, never reused
+  void (*release)(Storage*) noexcept =
+      nullptr;  ///< gives the block back; also ends the Storage itself
 };
 
 inline void destroy(Storage* storage) {

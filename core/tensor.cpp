@@ -1,18 +1,18 @@
 #include "core/tensor.h"
 
-#include <vector>
-
-#include <fmt/format.h>
-
 #include "core/backend.h"
 #include "core/error.h"
 #include "core/interpreter.h"
 
+#include <fmt/format.h>
+
+#include <vector>
+
 namespace nitinol {
 namespace {
 
-// TensorData blocks are recycled per thread: making one costs a few nanoseconds. A block freed by another thread
-// than the one that made it joins that thread's list; both are bounded.
+// TensorData blocks are recycled per thread: making one costs a few nanoseconds. A block freed by
+// another thread than the one that made it joins that thread's list; both are bounded.
 class TensorDataPool {
  public:
   TensorDataPool() = default;
@@ -23,7 +23,10 @@ class TensorDataPool {
     count_ = capacity + 1;  // frees after this thread's destructors have run go to the heap
   }
 
-  void* take() { return count_ > 0 && count_ <= capacity ? blocks_[--count_] : ::operator new(sizeof(TensorData)); }
+  void* take() {
+    return count_ > 0 && count_ <= capacity ? blocks_[--count_]
+                                            : ::operator new(sizeof(TensorData));
+  }
   void give(void* block) {
     if (count_ < capacity) {
       blocks_[count_++] = block;
@@ -68,7 +71,8 @@ std::string describe(const Tensor& tensor) {
   return tensor.is_defined() ? describe(tensor.spec()) : "undefined tensor";
 }
 
-Tensor make_tensor(const Spec& spec, const Strides& strides, int64_t offset, StorageHandle storage) {
+Tensor make_tensor(const Spec& spec, const Strides& strides, int64_t offset,
+                   StorageHandle storage) {
   auto* data = new (pool.take()) TensorData;
   data->spec = spec;
   data->strides = strides;
@@ -81,7 +85,8 @@ Tensor make_tensor(const Spec& spec, const Strides& strides, int64_t offset, Sto
 Tensor allocate_tensor(const Spec& spec) {
   std::size_t bytes = size_of(spec.dtype);
   for (const int64_t size : spec.shape) {
-    if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(size), &bytes) || bytes > PTRDIFF_MAX) {
+    if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(size), &bytes) ||
+        bytes > PTRDIFF_MAX) {
       throw Error(ErrorKind::value, {.where = "allocate",
                                      .what = fmt::format("a tensor {}", describe(spec)),
                                      .expected = "a size that fits in memory",

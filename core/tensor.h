@@ -1,5 +1,12 @@
-// Tensor: an immutable value with shape, dtype and device; a counted handle to a view of shared storage.
+// Tensor: an immutable value with shape, dtype and device; a counted handle to a view of shared
+// storage.
 #pragma once
+
+#include "core/device.h"
+#include "core/dtype.h"
+#include "core/handle.h"
+#include "core/shape.h"
+#include "core/storage.h"
 
 #include <cstdint>
 #include <functional>
@@ -7,12 +14,6 @@
 #include <span>
 #include <string>
 #include <vector>
-
-#include "core/device.h"
-#include "core/dtype.h"
-#include "core/handle.h"
-#include "core/shape.h"
-#include "core/storage.h"
 
 namespace nitinol {
 
@@ -29,7 +30,8 @@ struct Spec {
   friend bool operator==(const Spec&, const Spec&) = default;
 };
 
-/// State another layer hangs on a tensor (the gradient node, a pending computation); owned by the tensor.
+/// State another layer hangs on a tensor (the gradient node, a pending computation); owned by the
+/// tensor.
 struct TensorSlot {
   virtual ~TensorSlot() = default;
 };
@@ -48,13 +50,15 @@ struct TensorData : Counted {
 
   /// Address of the first element.
   [[nodiscard]] void* address() const {
-    return static_cast<std::byte*>(storage->data) + offset * static_cast<int64_t>(size_of(spec.dtype));
+    return static_cast<std::byte*>(storage->data) +
+           offset * static_cast<int64_t>(size_of(spec.dtype));
   }
 };
 
 void destroy(TensorData* data);
 
-/// An n-dimensional array value. Copying copies a handle; no operation changes a Tensor that exists.
+/// An n-dimensional array value. Copying copies a handle; no operation changes a Tensor that
+/// exists.
 class Tensor {
  public:
   /// An undefined tensor: only is_defined() may be asked of it.
@@ -71,15 +75,18 @@ class Tensor {
   [[nodiscard]] int64_t size() const { return element_count(shape()); }
 
   /// The one element, converted to T (bool, an integer or floating type).
-  /// Throws Error(shape) if there is not exactly one. Inside a compiled function this ends the trace.
+  /// Throws Error(shape) if there is not exactly one. Inside a compiled function this ends the
+  /// trace.
   template <class T>
   [[nodiscard]] T item(std::source_location place = std::source_location::current()) const;
   /// All elements in row-major order. T must be the dtype's C++ type; f16 and bf16 read as float.
   template <class T>
-  [[nodiscard]] std::vector<T> to_vector(std::source_location place = std::source_location::current()) const;
+  [[nodiscard]] std::vector<T> to_vector(
+      std::source_location place = std::source_location::current()) const;
   /// The elements in place. Throws Error(value) unless contiguous and T is the dtype's C++ type.
   template <class T>
-  [[nodiscard]] std::span<const T> data(std::source_location place = std::source_location::current()) const;
+  [[nodiscard]] std::span<const T> data(
+      std::source_location place = std::source_location::current()) const;
   /// Whether the one element is nonzero; `if (loss < best)` works. Ends a trace, like item().
   explicit operator bool() const;
 
@@ -87,7 +94,8 @@ class Tensor {
   [[nodiscard]] Tensor to(DType dtype) const;
   /// Sub-tensor `i` along axis 0; negative counts from the end.
   Tensor operator[](int64_t i) const;
-  /// Basic indexing: integers, ranges, `ellipsis`, `new_axis`. Convert to Tensor to read, or call set(v).
+  /// Basic indexing: integers, ranges, `ellipsis`, `new_axis`. Convert to Tensor to read, or call
+  /// set(v).
   [[nodiscard]] At at(std::initializer_list<Index> indices) const;
 
   Tensor& operator+=(const Argument& other);
@@ -108,10 +116,12 @@ class Tensor {
 [[nodiscard]] std::string describe(const Tensor& tensor);
 
 /// A tensor that views `storage`; for ops and interpreters.
-[[nodiscard]] Tensor make_tensor(const Spec& spec, const Strides& strides, int64_t offset, StorageHandle storage);
+[[nodiscard]] Tensor make_tensor(const Spec& spec, const Strides& strides, int64_t offset,
+                                 StorageHandle storage);
 /// A tensor of this spec in fresh, uninitialised, contiguous memory of spec.device.
 [[nodiscard]] Tensor allocate_tensor(const Spec& spec);
-/// True if no other handle or view can see this tensor's memory, and the memory is ours: it may be overwritten.
+/// True if no other handle or view can see this tensor's memory, and the memory is ours: it may be
+/// overwritten.
 [[nodiscard]] bool is_donatable(const Tensor& tensor);
 
 }  // namespace nitinol

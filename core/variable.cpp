@@ -1,9 +1,9 @@
 #include "core/variable.h"
 
-#include <atomic>
-
 #include "core/error.h"
 #include "core/interpreter.h"
+
+#include <atomic>
 
 namespace nitinol {
 
@@ -31,7 +31,7 @@ VariableCell& Variable::cell() const {
 }
 
 Tensor Variable::get() const {
-  cell();
+  static_cast<void>(cell());  // an empty Variable throws here
   return current().get(*this);
 }
 

@@ -1,25 +1,26 @@
 // Variable: the one mutable thing, a handle to a cell that holds a Tensor.
 #pragma once
 
+#include "core/tensor.h"
+
 #include <cstdint>
 #include <mutex>
-
-#include "core/tensor.h"
 
 namespace nitinol {
 
 /// What a Variable points to. The value may be replaced, its spec never changes.
 struct VariableCell : Counted {
-  uint64_t id = 0;   ///< order of creation; locks are taken in this order
-  std::mutex mutex;  ///< held while `value` is read or replaced, and while its buffer is overwritten
+  uint64_t id = 0;  ///< order of creation; locks are taken in this order
+  std::mutex
+      mutex;  ///< held while `value` is read or replaced, and while its buffer is overwritten
   Tensor value;
 };
 
 void destroy(VariableCell* cell);
 
 /// A parameter, running mean or step count. Copying a Variable shares the cell; clone() does not.
-/// Inside a compiled function a read sees the last assignment of the same call; all assignments are committed
-/// together when the call succeeds, and none if it throws.
+/// Inside a compiled function a read sees the last assignment of the same call; all assignments are
+/// committed together when the call succeeds, and none if it throws.
 class Variable {
  public:
   Variable() = default;
@@ -30,7 +31,9 @@ class Variable {
   [[nodiscard]] Tensor get() const;
   /// Replaces the value. Throws Error(shape) or Error(dtype) unless it has the cell's spec.
   void set(const Tensor& value) const;
-  operator Tensor() const { return get(); }  // NOLINT(google-explicit-constructor): reads like a tensor in formulas
+  operator Tensor() const {
+    return get();
+  }  // NOLINT(google-explicit-constructor): reads like a tensor in formulas
   const Variable& operator=(const Tensor& value) const {
     set(value);
     return *this;

@@ -10,9 +10,10 @@ namespace nitinol {
 /// Lives for one call. A number is weak (core/scalar_value.h).
 class Argument {
  public:
-  Argument(const Tensor& tensor) : tensor_(&tensor) {}                             // NOLINT(google-explicit-constructor)
-  Argument(const Variable& variable) : owned_(variable.get()), tensor_(&owned_) {}  // NOLINT(google-explicit-constructor)
-  Argument(const Scalar& scalar) : scalar_(scalar) {                               // NOLINT(google-explicit-constructor)
+  Argument(const Tensor& tensor) : tensor_(&tensor) {}  // NOLINT(google-explicit-constructor)
+  Argument(const Variable& variable)
+      : owned_(variable.get()), tensor_(&owned_) {}   // NOLINT(google-explicit-constructor)
+  Argument(const Scalar& scalar) : scalar_(scalar) {  // NOLINT(google-explicit-constructor)
     if (scalar_.traced().is_defined()) tensor_ = &scalar_.traced();
   }
   template <Arithmetic T>

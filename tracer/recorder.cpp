@@ -1,9 +1,10 @@
 // The trace of a call, while it happens.
 //
-// Problem: which earlier value is this operand? A table from addresses to values would have to keep every
-// intermediate alive (or a later tensor could get a dead one's address), and recording would need more memory than
-// eager. So a tensor made under a Recorder carries its number, with the epoch of the trace that gave it; only tensors
-// from outside (arguments, captured tensors) are in a table, and those are kept alive anyway.
+// Problem: which earlier value is this operand? A table from addresses to values would have to keep
+// every intermediate alive (or a later tensor could get a dead one's address), and recording would
+// need more memory than eager. So a tensor made under a Recorder carries its number, with the epoch
+// of the trace that gave it; only tensors from outside (arguments, captured tensors) are in a
+// table, and those are kept alive anyway.
 #include "tracer/recorder.h"
 
 #include <fmt/format.h>
@@ -45,18 +46,22 @@ Value Recorder::add_input(const Tensor& tensor, TraceInput origin) {
                                 .constant = {}});
   trace_.graph.inputs.push_back(value);
   trace_.inputs.push_back(std::move(origin));
-  foreign_.try_emplace(tensor.handle().get(), value);  // one tensor given twice: the first position stands for both
+  foreign_.try_emplace(tensor.handle().get(),
+                       value);  // one tensor given twice: the first position stands for both
   kept_.push_back(tensor);
   return value;
 }
 
-void Recorder::declare_arguments(std::span<const Tensor* const> tensors, std::span<const Variable* const> variables,
+void Recorder::declare_arguments(std::span<const Tensor* const> tensors,
+                                 std::span<const Variable* const> variables,
                                  std::span<const Tensor> scalars) {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    add_input(*tensors[i], {.kind = TraceInput::Kind::tensor, .leaf = static_cast<int>(i), .captured = {}});
+    add_input(*tensors[i],
+              {.kind = TraceInput::Kind::tensor, .leaf = static_cast<int>(i), .captured = {}});
   }
   for (std::size_t i = 0; i < scalars.size(); ++i) {
-    add_input(scalars[i], {.kind = TraceInput::Kind::scalar, .leaf = static_cast<int>(i), .captured = {}});
+    add_input(scalars[i],
+              {.kind = TraceInput::Kind::scalar, .leaf = static_cast<int>(i), .captured = {}});
   }
   variable_arguments_.assign(variables.begin(), variables.end());
 }
@@ -75,9 +80,10 @@ Value Recorder::value_of(const Tensor& tensor) {
   if (data.trace == epoch_) return data.value;
   if (const auto found = foreign_.find(&data); found != foreign_.end()) return found->second;
   if (data.birth >= epoch_) {
-    obstruct(fmt::format("a tensor {} was made during the call but not by it: on another thread, or from data that "
-                         "left the trace",
-                         describe(tensor)));
+    obstruct(fmt::format(
+        "a tensor {} was made during the call but not by it: on another thread, or from data that "
+        "left the trace",
+        describe(tensor)));
   }
   const Value value = add_node({.kind = Node::Kind::constant,
                                 .op = nullptr,
@@ -92,12 +98,19 @@ Value Recorder::value_of(const Tensor& tensor) {
 }
 
 Tensor Recorder::run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
-  Node node = {.kind = Node::Kind::op, .op = &op, .inputs = {}, .attrs = attrs, .spec = spec, .strides = {}, .constant = {}};
+  Node node = {.kind = Node::Kind::op,
+               .op = &op,
+               .inputs = {},
+               .attrs = attrs,
+               .spec = spec,
+               .strides = {},
+               .constant = {}};
   node.inputs.reserve(inputs.size());
   for (const Tensor* input : inputs) node.inputs.push_back(value_of(*input));
   Tensor result = below().run(op, inputs, attrs, spec);
   TensorData& data = result.internals();
-  if (data.trace == epoch_ || foreign_.contains(&data)) return result;  // the op returned one of its operands
+  if (data.trace == epoch_ || foreign_.contains(&data))
+    return result;  // the op returned one of its operands
   data.trace = epoch_;
   data.value = add_node(std::move(node));
   return result;
@@ -139,9 +152,11 @@ void Recorder::created(const Tensor& tensor) {
   below().created(tensor);
   const std::size_t bytes = static_cast<std::size_t>(tensor.size()) * size_of(tensor.dtype());
   if (bytes > largest_host_constant) {
-    obstruct(fmt::format("the function makes a tensor {} of {} bytes from host data at each call; make it once outside, "
-                         "or pass it as an argument",
-                         describe(tensor), bytes));
+    obstruct(
+        fmt::format("the function makes a tensor {} of {} bytes from host data at each call; make "
+                    "it once outside, "
+                    "or pass it as an argument",
+                    describe(tensor), bytes));
   }
   TensorData& data = tensor.internals();
   data.trace = epoch_;

@@ -1,26 +1,30 @@
 // Recorder: computes each op through the interpreter below it and appends it to a Graph.
 #pragma once
 
-#include <span>
-#include <unordered_map>
-
 #include "tracer/trace.h"
 #include "tracer/transaction.h"
 
+#include <span>
+#include <unordered_map>
+
 namespace nitinol::tracer {
 
-/// Records one call of a function on real tensors. Never throws through user code on its own account: what
-/// prevents a trace is noted as its obstacle, and the call goes on and returns eager's results.
+/// Records one call of a function on real tensors. Never throws through user code on its own
+/// account: what prevents a trace is noted as its obstacle, and the call goes on and returns
+/// eager's results.
 class Recorder final : public Transaction {
  public:
   /// Tensors made from now on belong to this call.
   Recorder();
   ~Recorder() override;
 
-  /// Declares the call's arguments, before the function runs: tensor leaves, Variables, and 0-d tensors for Scalars.
-  void declare_arguments(std::span<const Tensor* const> tensors, std::span<const Variable* const> variables,
+  /// Declares the call's arguments, before the function runs: tensor leaves, Variables, and 0-d
+  /// tensors for Scalars.
+  void declare_arguments(std::span<const Tensor* const> tensors,
+                         std::span<const Variable* const> variables,
                          std::span<const Tensor> scalars);
-  /// Ends the recording: `results` are the call's tensor leaves. Assignments are in the trace, uncommitted.
+  /// Ends the recording: `results` are the call's tensor leaves. Assignments are in the trace,
+  /// uncommitted.
   [[nodiscard]] Trace finish(std::span<const Tensor* const> results);
 
   Tensor run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) override;
@@ -39,8 +43,9 @@ class Recorder final : public Transaction {
 
   Trace trace_;
   uint64_t epoch_;
-  std::unordered_map<const TensorData*, Value> foreign_;  ///< tensors not made here: arguments, captured ones
-  std::vector<Tensor> kept_;                               ///< keeps the keys of foreign_ alive
+  std::unordered_map<const TensorData*, Value>
+      foreign_;               ///< tensors not made here: arguments, captured ones
+  std::vector<Tensor> kept_;  ///< keeps the keys of foreign_ alive
   std::vector<const Variable*> variable_arguments_;
   std::unordered_map<const VariableCell*, Tensor> variable_reads_;
 };

@@ -1,16 +1,17 @@
 #include "tracer/trace.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
-
-#include <fmt/format.h>
 
 namespace nitinol::tracer {
 namespace {
 
 bool same_bytes(const Tensor& a, const Tensor& b) {
   const auto bytes = static_cast<std::size_t>(a.size()) * size_of(a.dtype());
-  return a.spec() == b.spec() && std::memcmp(a.internals().address(), b.internals().address(), bytes) == 0;
+  return a.spec() == b.spec() &&
+         std::memcmp(a.internals().address(), b.internals().address(), bytes) == 0;
 }
 
 bool same_input(const TraceInput& a, const TraceInput& b) {
@@ -25,27 +26,34 @@ std::string describe_node(const Node& node) {
   if (node.kind == Node::Kind::input) return fmt::format("an input {}", describe(node.spec));
   if (node.kind == Node::Kind::constant) return fmt::format("a constant {}", describe(node.spec));
   const std::string attrs = to_string(*node.op, node.attrs);
-  return fmt::format("{}{}{} -> {}", node.op->name, attrs.empty() ? "" : " ", attrs, describe(node.spec));
+  return fmt::format("{}{}{} -> {}", node.op->name, attrs.empty() ? "" : " ", attrs,
+                     describe(node.spec));
 }
 
 std::optional<std::string> node_difference(const Trace& a, const Trace& b, Value v) {
   const Node& m = a.graph[v];
   const Node& n = b.graph[v];
   if (m.kind != n.kind || m.op != n.op || m.attrs != n.attrs || m.spec != n.spec) {
-    return fmt::format("operation {}: it was {}, now it is {}", v, describe_node(m), describe_node(n));
+    return fmt::format("operation {}: it was {}, now it is {}", v, describe_node(m),
+                       describe_node(n));
   }
-  if (m.inputs != n.inputs) return fmt::format("operation {} ({}) takes other operands", v, describe_node(n));
+  if (m.inputs != n.inputs)
+    return fmt::format("operation {} ({}) takes other operands", v, describe_node(n));
   if (m.kind != Node::Kind::constant) return std::nullopt;
-  if (contains(a.host_made, v) != contains(b.host_made, v)) return fmt::format("constant {} changed its origin", v);
+  if (contains(a.host_made, v) != contains(b.host_made, v))
+    return fmt::format("constant {} changed its origin", v);
   if (contains(a.host_made, v)) {
     if (same_bytes(m.constant, n.constant)) return std::nullopt;
     return fmt::format(
-        "operation {}: a {} made from host data has another value than before; pass it as a Scalar or Tensor argument",
+        "operation {}: a {} made from host data has another value than before; pass it as a Scalar "
+        "or Tensor argument",
         v, describe(m.spec));
   }
   if (m.constant.handle() == n.constant.handle()) return std::nullopt;
-  return fmt::format("operation {}: another captured tensor {} than before; pass it as an argument or use a Variable", v,
-                     describe(m.spec));
+  return fmt::format(
+      "operation {}: another captured tensor {} than before; pass it as an argument or use a "
+      "Variable",
+      v, describe(m.spec));
 }
 
 }  // namespace
@@ -57,11 +65,13 @@ std::optional<std::string> first_difference(const Trace& before, const Trace& no
   }
   if (before.graph.nodes.size() != now.graph.nodes.size()) {
     const Trace& longer = before.graph.nodes.size() > common ? before : now;
-    return fmt::format("it recorded {} operations, now {}; the first extra one is {}", before.graph.nodes.size(),
-                       now.graph.nodes.size(), describe_node(longer.graph.nodes[common]));
+    return fmt::format("it recorded {} operations, now {}; the first extra one is {}",
+                       before.graph.nodes.size(), now.graph.nodes.size(),
+                       describe_node(longer.graph.nodes[common]));
   }
   if (!std::ranges::equal(before.inputs, now.inputs, same_input)) return "other Variables are read";
-  if (!std::ranges::equal(before.assigned, now.assigned, same_input)) return "other Variables are assigned";
+  if (!std::ranges::equal(before.assigned, now.assigned, same_input))
+    return "other Variables are assigned";
   if (before.graph.outputs != now.graph.outputs) return "other values are returned";
   if (before.guards != now.guards) return "other host values are read";
   return std::nullopt;

@@ -1,14 +1,14 @@
 // Trace: what one recorded call did, as data.
 #pragma once
 
+#include "core/graph.h"
+#include "core/host_value.h"
+#include "core/variable.h"
+
 #include <optional>
 #include <source_location>
 #include <string>
 #include <vector>
-
-#include "core/graph.h"
-#include "core/host_value.h"
-#include "core/variable.h"
 
 namespace nitinol::tracer {
 
@@ -30,15 +30,17 @@ struct Obstacle {
 struct Trace {
   Graph graph;
   std::vector<TraceInput> inputs;  ///< parallel to graph.inputs
-  std::vector<TraceInput> assigned;  ///< Variables whose new values are graph.outputs[result_count ...]
+  std::vector<TraceInput>
+      assigned;  ///< Variables whose new values are graph.outputs[result_count ...]
   std::size_t result_count = 0;
-  std::vector<Value> host_made;  ///< constants made from host data during the call: compared by bytes
+  std::vector<Value>
+      host_made;  ///< constants made from host data during the call: compared by bytes
   std::vector<HostValueGuard> guards;
   std::optional<Obstacle> obstacle;
 };
 
-/// What differs first between two recordings of one function, as a sentence, or nothing if they agree.
-/// Captured tensors are compared by identity, tensors made from host data by bytes.
+/// What differs first between two recordings of one function, as a sentence, or nothing if they
+/// agree. Captured tensors are compared by identity, tensors made from host data by bytes.
 [[nodiscard]] std::optional<std::string> first_difference(const Trace& before, const Trace& now);
 
 }  // namespace nitinol::tracer

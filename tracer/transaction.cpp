@@ -43,7 +43,8 @@ void Transaction::guard(const HostValueGuard& guard) {
 }
 
 void Transaction::commit() {
-  for (const Assignment& assignment : assignments_) below_.set(assignment.variable, assignment.value);
+  for (const Assignment& assignment : assignments_)
+    below_.set(assignment.variable, assignment.value);
   assignments_.clear();
 }
 

@@ -1,10 +1,10 @@
 // Transaction: Variables change together at the end of a call, or not at all.
 #pragma once
 
-#include <vector>
-
 #include "core/interpreter.h"
 #include "core/variable.h"
+
+#include <vector>
 
 namespace nitinol::tracer {
 
@@ -14,8 +14,8 @@ struct Assignment {
   Tensor value;
 };
 
-/// Runs everything by the interpreter below it, but keeps assignments to Variables to itself until commit().
-/// If it is never committed, no Variable has changed.
+/// Runs everything by the interpreter below it, but keeps assignments to Variables to itself until
+/// commit(). If it is never committed, no Variable has changed.
 class Transaction : public Interpreter {
  public:
   Transaction() : below_(current()) {}
@@ -27,7 +27,8 @@ class Transaction : public Interpreter {
   void created(const Tensor& tensor) override;
   void guard(const HostValueGuard& guard) override;
 
-  /// Hands the assignments to the interpreter below, at once for all threads that lock the same cells.
+  /// Hands the assignments to the interpreter below, at once for all threads that lock the same
+  /// cells.
   void commit();
 
  protected:

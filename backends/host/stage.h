@@ -1,40 +1,51 @@
 // StageCall: how the loop-nest driver of host backends calls the code of one stage.
 //
-// The driver (host/loop_nest.cpp) owns everything that decides results and is the same for every host backend:
-// the walk over the domain, threads, blocks and the canonical order of reduction. A stage function only visits a
-// two-dimensional piece. Three kinds exist: interpreted (reference), prebuilt loops (eager), generated (LLVM).
+// The driver (host/loop_nest.cpp) owns everything that decides results and is the same for every
+// host backend: the walk over the domain, threads, blocks and the canonical order of reduction. A
+// stage function only visits a two-dimensional piece. Three kinds exist: interpreted (reference),
+// prebuilt loops (eager), generated (LLVM).
+//
+// arg_* reductions accumulate a value together with its index along the reduced dimension, which is
+// their result; the driver gives the index of the first point of each call, so no operand is needed
+// for it.
 #pragma once
+
+#include "core/backend.h"
+#include "core/kernel.h"
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "core/backend.h"
-#include "core/kernel.h"
-
 namespace nitinol::host {
 
 /// Points visited: outer in [0, outer_size), inner in [0, inner_size), outer loop outside.
 /// Order::none: any piece of the domain; inner is the innermost dimension.
-/// Order::lanes, element level: outer_size is 1; inner runs along a part of one block of the reduced dimension that
+/// Order::lanes, element level: outer_size is 1; inner runs along a part of one block of the
+/// reduced dimension that
 ///   starts at a multiple of the block length.
-/// Order::sequential, element level: outer runs along the reduced dimension within a block, inner along rows.
-/// Level::row: outer_size is 1; inner runs along rows (Order::lanes: inner_size is 1).
+/// Order::sequential, element level: outer runs along the reduced dimension within a block, inner
+/// along rows. Level::row: outer_size is 1; inner runs along rows (Order::lanes: inner_size is 1).
 struct StageCall {
-  char* const* pointers;      ///< per operand: its element at (0, 0); for a position: the number itself
-  const int64_t* outer;       ///< per operand: bytes (position: units) per outer step
-  const int64_t* inner;       ///< per operand: bytes (position: units) per inner step
+  char* const* pointers;  ///< per operand: its element at (0, 0); for a position: the number itself
+  const int64_t* outer;   ///< per operand: bytes (position: units) per outer step
+  const int64_t* inner;   ///< per operand: bytes (position: units) per inner step
   int64_t outer_size;
   int64_t inner_size;
-  const uint64_t* scalars;    ///< per operand: slot bits (scalar operands only)
+  const uint64_t* scalars;  ///< per operand: slot bits (scalar operands only)
   /// Per reduction, in the accumulator's type (pred: one byte 0/1).
-  /// Element level, lanes: an array of lanes_of(type) values the call fills: starting from the neutral element,
-  ///   element i joins lane i % lanes (arg_*: first `lanes` values, then at accumulator_positions the i64 positions).
-  /// Element level, sequential: inner_size values, read and written: value j joins element j of each outer step.
+  /// Element level, lanes: an array of lanes_of(type) values the call fills: starting from the
+  /// neutral element,
+  ///   element i joins lane i % lanes (arg_*: first `lanes` values, then at accumulator_positions
+  ///   the i64 positions).
+  /// Element level, sequential: inner_size values, read and written: value j joins element j of
+  /// each outer step.
   void* const* accumulators;
   int64_t* const* accumulator_positions;  ///< arg_* only: lanes or inner_size positions
-  /// Per reduction: finished results of earlier stages (arg_*: the i64 position); per row value: kept values.
-  /// Arrays over rows: element j belongs to row j of this call; element-level lanes calls read index 0.
+  int64_t position;  ///< element level: index along the reduced dimension of the first point
+  /// Per reduction: finished results of earlier stages (arg_*: the i64 position); per row value:
+  /// kept values. Arrays over rows: element j belongs to row j of this call; element-level lanes
+  /// calls read index 0.
   const void* const* results;
   void* const* row_values;
 };
@@ -47,8 +58,8 @@ struct StageCode {
   const void* self = nullptr;
 };
 
-/// Runs `kernel`, whose stage s is code[s], over the launch's domain. Checks that the arguments are of the stride
-/// classes the kernel was made for; throws Error(internal) if not.
+/// Runs `kernel`, whose stage s is code[s], over the launch's domain. Checks that the arguments are
+/// of the stride classes the kernel was made for; throws Error(internal) if not.
 void run_loop_nest(const Kernel& kernel, const StageCode* code, const Launch& launch);
 
 }  // namespace nitinol::host

@@ -42,9 +42,7 @@ constexpr X erf_of(X x) {
   using C = ErfConstants<T>;
   const X a = at_most(abs(x), C::limit);
   const X w = fma(a, polynomial(a, C::tail), a);
-  // -expm1(-w) is not negative, except for -0, so that its sign can be replaced.
-  const X y = bitcast<T>(bitcast<BitsOf<T>>(expm1_reduced<T>(-w)) | sign_bit<T>);
-  return flip_sign<T>(-y, sign_of<T>(x));
+  return set_sign<T>(expm1_reduced<T>(-w), sign_of<T>(x));
 }
 
 }  // namespace math

@@ -71,6 +71,12 @@ constexpr X flip_sign(X y, S sign) {
   return bitcast<T>(bitcast<BitsOf<T>>(y) ^ sign);
 }
 
+/// |y| with the sign bit `sign`.
+template <class T, Lane X, Lane S>
+constexpr X set_sign(X y, S sign) {
+  return bitcast<T>((bitcast<BitsOf<T>>(y) & ~sign_bit<T>) | sign);
+}
+
 /// min(x, high) and max(x, low) in one instruction each; NaN stays NaN.
 template <Lane X, class T>
 constexpr X at_most(X x, T high) {

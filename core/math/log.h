@@ -3,7 +3,8 @@
 // Method: x = 2^k m with m in [sqrt(1/2), sqrt(2)), f = m - 1 exactly, and
 // ln(1+f) = f + f^2 q(f) with a minimax polynomial q (Remez, relative error of the logarithm below
 // 2^-27.3, f64: 2^-56). No division. Zero, negative, denormal, infinite and NaN arguments are one
-// rare case. k ln2 is added in two parts, through -k, so that log1p(-0) = -0.
+// rare case. k ln2 is added in two
+// parts, both positive, through -k, so that log1p(-0) = -0.
 #pragma once
 
 #include <array>
@@ -18,9 +19,9 @@ struct LogConstants;
 template <>
 struct LogConstants<float> {
   static constexpr uint32_t sqrt_half_bits = 0x3f3504f3;
-  static constexpr float ln2_high = 0.693147182f, ln2_low = -1.90465421e-9f;
+  static constexpr float ln2_high = 6.931471229e-01f, ln2_low = 5.769999048e-08f;
   static constexpr float log2e = 1.44269504f, log10e = 0.434294492f;
-  static constexpr float log10_2_high = 0.301030010f, log10_2_low = -1.43209888e-8f;
+  static constexpr float log10_2_high = 3.010299802e-01f, log10_2_low = 1.548133349e-08f;
   /// (ln(1+f) - f) / f^2
   static constexpr std::array tail = {
       -5.000000000e-01f, 3.333333135e-01f,  -2.500081956e-01f, 2.000122666e-01f, -1.662335694e-01f,

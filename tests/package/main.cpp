@@ -1,11 +1,9 @@
 // tests/package/main.cpp -- A user's program: all public headers, one error, the thread pool.
 
-#include <nitinol.h>
-
 #include <core/error.h>
 #include <core/parallel.h>
-
 #include <cstdio>
+#include <nitinol.h>
 
 int main() {
   try {
