@@ -1,0 +1,175 @@
+// What must hold of every graph, at every stage. verify() checks it all:
+//
+//  1. An operand of a node is the result of an earlier node, so the nodes are in topological order
+//  and acyclic.
+//  2. Graph::inputs lists every node of Kind::input, once, and no other node.
+//  3. Outputs are numbers of nodes. The same value may be an output several times.
+//  4. Inputs and constants have no op, operands or attributes.
+//  5. An application has an op that is not composite (those are recorded expanded), as many
+//  operands as the op takes,
+//     and one attribute for each of the op's attribute names.
+//  6. Its spec is what op.infer says of its operands and attributes.
+//  7. A constant is present, with memory, and of the node's spec; other nodes hold none.
+//  8. An input has a stride for each dimension; other nodes record no strides (results are
+//  contiguous, or views whose
+//     strides follow from the op).
+//  9. Sizes are not negative.
+#include "core/graph.h"
+
+#include "core/error.h"
+#include "core/graph_infer.h"
+
+#include <fmt/format.h>
+
+namespace nitinol {
+
+Tensor placeholder(const Node& node) {
+  if (node.kind == Node::Kind::constant) return node.constant;
+  const Strides strides =
+      node.kind == Node::Kind::input ? node.strides : strides_of(node.spec.shape);
+  return make_tensor(node.spec, strides, 0, {});
+}
+
+Spec inferred_spec(const Node& node, Inputs operands) {
+  const auto require = [&](bool holds, const char* what, std::string expected, std::size_t got) {
+    if (holds) return;
+    throw Error(ErrorKind::value, {.where = std::string(node.op->name),
+                                   .what = what,
+                                   .expected = std::move(expected),
+                                   .got = fmt::format("{}", got),
+                                   .fix = {}});
+  };
+  const int arity = node.op->arity;
+  require(arity < 0 ? !operands.empty() : operands.size() == static_cast<std::size_t>(arity),
+          "number of operands", arity < 0 ? "at least 1" : fmt::format("{}", arity),
+          operands.size());
+  require(node.attrs.size() == node.op->attr_names.size(), "number of attributes",
+          fmt::format("{}", node.op->attr_names.size()), node.attrs.size());
+  return node.op->infer(*node.op, operands, node.attrs);
+}
+
+namespace {
+
+class Verifier {
+ public:
+  Verifier(const Graph& graph, std::string_view stage) : graph_(graph), stage_(stage) {}
+
+  void run() {
+    check_inputs();
+    for (const Value output : graph_.outputs) {
+      if (output >= graph_.nodes.size())
+        fail("outputs", "the number of a node", fmt::format("{}", output));
+    }
+    for (Value v = 0; v < graph_.nodes.size(); ++v) check_node(v);
+  }
+
+ private:
+  [[noreturn]] void fail(std::string what, std::string expected, std::string got) const {
+    throw Error(ErrorKind::internal, {.where = fmt::format("verify after {}", stage_),
+                                      .what = std::move(what),
+                                      .expected = std::move(expected),
+                                      .got = std::move(got),
+                                      .fix = {}});
+  }
+  void require(bool holds, Value v, const char* rule, std::string got) const {
+    if (!holds) fail(describe_value(v), rule, std::move(got));
+  }
+  [[nodiscard]] std::string describe_value(Value v) const {
+    const Node& node = graph_[v];
+    const char* kind = node.kind == Node::Kind::input ? "input" : "constant";
+    return fmt::format("value {} ({})", v, node.op != nullptr ? node.op->name : kind);
+  }
+
+  void check_inputs() const {
+    std::vector<int> listed(graph_.nodes.size(), 0);
+    for (const Value input : graph_.inputs) {
+      if (input >= graph_.nodes.size())
+        fail("inputs", "the number of a node", fmt::format("{}", input));
+      ++listed[input];
+    }
+    for (Value v = 0; v < graph_.nodes.size(); ++v) {
+      const int expected = graph_[v].kind == Node::Kind::input ? 1 : 0;
+      if (listed[v] != expected) {
+        fail(describe_value(v), fmt::format("to be {} times among the inputs", expected),
+             fmt::format("{}", listed[v]));
+      }
+    }
+  }
+
+  void check_node(Value v) {
+    const Node& node = graph_[v];
+    for (const int64_t size : node.spec.shape)
+      require(size >= 0, v, "no negative size", describe(node.spec));
+    const bool is_input = node.kind == Node::Kind::input;
+    require(!is_input || node.strides.size() == node.spec.shape.size(), v,
+            "a stride for each dimension", to_string(node.strides));
+    require(is_input || node.strides.empty(), v, "no strides", to_string(node.strides));
+    if (node.kind == Node::Kind::op) {
+      check_application(v);
+    } else {
+      require(node.op == nullptr && node.inputs.empty() && node.attrs.empty(), v,
+              "no op, operands or attributes", "some");
+    }
+    check_constant(v);
+    placeholders_.push_back(placeholder(node));
+  }
+
+  void check_constant(Value v) const {
+    const Node& node = graph_[v];
+    const bool is_constant = node.kind == Node::Kind::constant;
+    require(node.constant.is_defined() == is_constant, v, "a tensor exactly if it is a constant",
+            "otherwise");
+    if (!is_constant) return;
+    require(static_cast<bool>(node.constant.internals().storage), v, "a constant with memory",
+            "none");
+    require(node.constant.spec() == node.spec, v, "the spec of its tensor",
+            describe(node.constant));
+  }
+
+  void check_application(Value v) const {
+    const Node& node = graph_[v];
+    require(node.op != nullptr, v, "an op", "none");
+    require(node.op->kind != OpKind::composite, v, "the expansion of a composite op", "the op");
+    std::vector<const Tensor*> operands;
+    for (const Value input : node.inputs) {
+      require(input < v, v, "operands that come earlier", fmt::format("value {}", input));
+      operands.push_back(&placeholders_[input]);
+    }
+    try {
+      const Spec inferred = inferred_spec(node, operands);
+      if (inferred != node.spec) {
+        fail(describe_value(v),
+             fmt::format("the inferred spec {}{}", inferred.is_weak ? "weak " : "",
+                         describe(inferred)),
+             fmt::format("{}{}", node.spec.is_weak ? "weak " : "", describe(node.spec)));
+      }
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::internal) throw;
+      fail(describe_value(v), "operands and attributes that the op accepts", error.message());
+    } catch (const std::bad_variant_access&) {
+      fail(describe_value(v), "attributes of the kinds that the op takes",
+           to_string(*node.op, node.attrs));
+    }
+  }
+
+  const Graph& graph_;
+  std::string_view stage_;
+  std::vector<Tensor> placeholders_;
+};
+
+}  // namespace
+
+void verify(const Graph& graph, std::string_view stage) {
+  Verifier(graph, stage).run();
+}
+
+std::vector<int> use_counts(const Graph& graph) {
+  std::vector<int> counts(graph.nodes.size(), 0);
+  for (const Node& node : graph.nodes) {
+    for (const Value input : node.inputs) ++counts[input];
+  }
+  for (const Value output : graph.outputs) ++counts[output];
+  return counts;
+}
+
+}  // namespace nitinol
