@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 
 #include "core/math/exp.h"
 
@@ -39,17 +40,20 @@ template <class T, Lane X>
 constexpr X tanh_of(X x) {
   using C = ExpConstants<T>;
   constexpr T limit = sizeof(T) == 4 ? T{10} : T{20};  // tanh is 1 from 9.02 (19.1) on
+  constexpr T small_limit = static_cast<T>(0.26);
   const X a = at_most(abs(x), limit);
-  const auto small = a < T{0.26};
-  const X rounded = fma(a, 2 * C::log2e, round_magic<T>);
-  const X shifted = select(small, constant<T>(x, round_magic<T>), rounded);
+  // Compared as bits, because compilers that see the relation to `limit` split the code in two.
+  const auto small = bitcast<BitsOf<T>>(abs(x)) < std::bit_cast<BitsOf<T>>(small_limit);
+  const X shifted =
+      fma(a, select(small, constant<T>(x, 0), constant<T>(x, 2 * C::log2e)), round_magic<T>);
   const X n = shifted - round_magic<T>;
   const X r = fma(n, -C::ln2_low, fma(n, -C::ln2_high, a + a));
   const X c = polynomial(r, tanh_tail<T>) * (r * r);
   const X scale = power_of_two<T>(shifted);
   const X u = fma(r + c, scale, scale - T{1});
-  const X quotient = select(small, fma(-a, u, c), u) / (u + T{2});
-  return set_sign<T>(select(small, a + quotient, quotient), sign_of<T>(x));
+  const X base = select(small, a, constant<T>(x, 0));
+  const X y = base + select(small, fma(-a, u, c), u) / (u + T{2});
+  return flip_sign<T>(y, sign_of<T>(x));
 }
 
 }  // namespace math

@@ -78,8 +78,14 @@ constexpr X log1p_small(X f) {
 template <class T, Lane X>
 constexpr X finish_log(LogReduction<X> in) {
   using C = LogConstants<T>;
-  const X small = log1p_small<T>(in.f);
-  return fma(in.minus_k, -C::ln2_high, fma(in.minus_k, -C::ln2_low, small));
+  if constexpr (sizeof(T) == 8) {  // one rounding fewer: the other way gives 1.14 ulp
+    const X square_part = in.f * in.f * polynomial(in.f, C::tail);
+    const X small = in.f + fma(in.minus_k, -C::ln2_low, square_part);
+    return fma(in.minus_k, -C::ln2_high, small);
+  } else {
+    const X small = log1p_small<T>(in.f);
+    return fma(in.minus_k, -C::ln2_high, fma(in.minus_k, -C::ln2_low, small));
+  }
 }
 template <class T, Lane X>
 constexpr X finish_log2(LogReduction<X> in) {
