@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <cxxabi.h>
 #include <dlfcn.h>
@@ -69,7 +70,8 @@ std::string describe_return_address(const void* address) {
   std::string line = line_of(call);
   if (!line.empty()) return line;
   Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(call), &info) != 0) {
+  const void* in_call = static_cast<const std::byte*>(address) - 1;
+  if (dladdr(in_call, &info) != 0) {
     if (info.dli_sname != nullptr) {
       return fmt::format("{} + {:#x}", demangled(info.dli_sname),
                          call - reinterpret_cast<uintptr_t>(info.dli_saddr));
@@ -146,7 +148,7 @@ const std::string& Error::message() const noexcept {
 const std::string& Error::location() const noexcept {
   try {
     state_->resolve();
-  } catch (...) {  // no memory: the message must do
+  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory; the message must do
   }
   return state_->location;
 }

@@ -14,11 +14,12 @@ class FunctionRef;
 template <class Result, class... Args>
 class FunctionRef<Result(Args...)> {
  public:
-  template <class F>
-  requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef> &&
-           std::is_invocable_r_v<Result, F&, Args...> &&
-           !std::is_function_v<std::remove_reference_t<F>>) FunctionRef(F&& function)
-  noexcept  // NOLINT(google-explicit-constructor): meant to be passed
+  template <class F,
+            class = std::enable_if_t<!std::is_same_v<std::remove_cvref_t<F>, FunctionRef> &&
+                                     !std::is_function_v<std::remove_reference_t<F>> &&
+                                     std::is_invocable_r_v<Result, F&, Args...>>>
+  // NOLINTNEXTLINE(google-explicit-constructor): the point is to pass a lambda
+  FunctionRef(F&& function) noexcept
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(function)))),
         call_([](void* object, Args... args) -> Result {
           return (*static_cast<std::remove_reference_t<F>*>(object))(std::forward<Args>(args)...);

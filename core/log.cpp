@@ -83,7 +83,7 @@ void log(LogLevel level, std::string_view message) noexcept {
     const std::scoped_lock lock(log.mutex);
     const auto sink = log.sink;  // kept alive: it may replace itself
     (*sink)(level, message);
-  } catch (...) {  // a log must not change what the program does
+  } catch (...) {  // NOLINT(bugprone-empty-catch): a log must not change what the program does
   }
 }
 

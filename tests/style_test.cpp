@@ -194,17 +194,17 @@ TEST_CASE("the layout check sees wrong includes", "[tree]") {
   CHECK(include("eager/a.cpp", "\"core/shape.h\"").empty());
   CHECK(include("eager/a.cpp", "\"jit/plan.h\"") ==
         "eager/a.cpp:1: eager may not include jit: \"jit/plan.h\"");
-  CHECK(include("core/a.cpp", "\"eager/apply.h\"") != "");
+  CHECK_FALSE(include("core/a.cpp", "\"eager/apply.h\"").empty());
   CHECK(include("backends/cpu/a.cpp", "\"backends/host/stage.h\"").empty());
-  CHECK(include("backends/cpu/a.cpp", "\"tracer/trace.h\"") != "");
-  CHECK(include("examples/a/a.cpp", "\"core/shape.h\"") != "");
+  CHECK_FALSE(include("backends/cpu/a.cpp", "\"tracer/trace.h\"").empty());
+  CHECK_FALSE(include("examples/a/a.cpp", "\"core/shape.h\"").empty());
   CHECK(include("examples/a/a.cpp", "\"nitinol.h\"").empty());
-  CHECK(include("core/a.cpp", "\"shape.h\"") != "");
-  CHECK(include("core/a.cpp", "<dnnl.hpp>") != "");
+  CHECK_FALSE(include("core/a.cpp", "\"shape.h\"").empty());
+  CHECK_FALSE(include("core/a.cpp", "<dnnl.hpp>").empty());
   CHECK(include("backends/cpu/a.cpp", "<dnnl.hpp>").empty());
   CHECK(include("backends/cpu/jit/a.cpp", "<llvm/IR/Module.h>").empty());
-  CHECK(include("jit/a.cpp", "<boost/pfr.hpp>") != "");
-  CHECK(include("jit/a.cpp", "<omp.h>") != "");
+  CHECK_FALSE(include("jit/a.cpp", "<boost/pfr.hpp>").empty());
+  CHECK_FALSE(include("jit/a.cpp", "<omp.h>").empty());
   CHECK(include("elsewhere/a.cpp", "<vector>") == "elsewhere/a.cpp: not in a folder of the layout");
 }
 
@@ -212,12 +212,12 @@ TEST_CASE("the layout check sees the form of headers and what sources may not ho
   const std::string good = "// A header.\n#pragma once\n";
   CHECK(first_violation("core/a.h", good).empty());
   CHECK(first_violation("core/a.h", "// A header.\n") == "core/a.h: no #pragma once");
-  CHECK(first_violation("core/a.h", "#pragma once\n") != "");
-  CHECK(first_violation("backends/cpu/a.h", good + "#include <dnnl.hpp>\n") != "");
+  CHECK_FALSE(first_violation("core/a.h", "#pragma once\n").empty());
+  CHECK_FALSE(first_violation("backends/cpu/a.h", good + "#include <dnnl.hpp>\n").empty());
   CHECK(first_violation("core/a.h", good + std::string(249, '\n')) ==
         "core/a.h: 251 lines, limit 250");
   CHECK(first_violation("core/a.cpp", std::string(600, '\n')).empty());
-  CHECK(first_violation("core/a.cpp", std::string(601, '\n')) != "");
-  CHECK(first_violation("core/a.cpp", "  #pragma omp parallel\n") != "");
-  CHECK(first_violation("core/a.cpp", "f(\"" + machine_paths[0] + "x\");\n") != "");
+  CHECK_FALSE(first_violation("core/a.cpp", std::string(601, '\n')).empty());
+  CHECK_FALSE(first_violation("core/a.cpp", "  #pragma omp parallel\n").empty());
+  CHECK_FALSE(first_violation("core/a.cpp", "f(\"" + machine_paths[0] + "x\");\n").empty());
 }

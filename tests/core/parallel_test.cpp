@@ -134,7 +134,7 @@ TEST_CASE("several threads may call parallel_for at once", "[core][parallel]") {
     });
   }
   for (std::thread& caller : callers) caller.join();
-  CHECK(sum == 4 * 50 * 100);
+  CHECK(sum == 20'000);
 }
 
 TEST_CASE("set_num_threads refuses what is not a number of threads", "[core][parallel]") {
