@@ -1,0 +1,139 @@
+// Order: folding first, since it makes constants of what the others would look at; simplify then
+// reads past nodes, which makes more of them equal; merging leaves the unused ones to remove_dead.
+#include "jit/passes/pipeline.h"
+
+#include "core/log.h"
+#include "jit/passes/fold_constants.h"
+#include "jit/passes/merge_duplicates.h"
+#include "jit/passes/remove_dead.h"
+#include "jit/passes/simplify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+
+namespace nitinol::jit {
+namespace {
+
+constexpr Pass passes[] = {
+    {"fold_constants", fold_constants},
+    {"simplify", simplify},
+    {"merge_duplicates", merge_duplicates},
+    {"remove_dead", remove_dead},
+};
+
+bool contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+std::vector<std::string> names_in(const char* variable) {
+  std::vector<std::string> names;
+  const char* text = std::getenv(variable);
+  std::string_view rest = text != nullptr ? text : "";
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find(','), rest.size());
+    if (end > 0) names.emplace_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return names;
+}
+
+void note_unknown(const PassOptions& options) {
+  for (const std::string& name : options.disabled) {
+    const bool is_known =
+        name == "fuse" || std::ranges::find(passes, name, &Pass::name) != std::end(passes);
+    if (is_known) continue;
+    std::string known = "fuse";
+    for (const Pass& pass : passes) known += fmt::format(", {}", pass.name);
+    log(LogLevel::warning,
+        fmt::format("there is no pass '{}' to switch off; there are {}", name, known));
+  }
+}
+
+/// The process's options with the lock that guards them.
+struct SharedOptions {
+  std::mutex mutex;
+  PassOptions options{.disabled = names_in("NITINOL_DISABLE_PASSES"),
+                      .dumped = names_in("NITINOL_DUMP")};
+  SharedOptions() { note_unknown(options); }
+};
+
+SharedOptions& shared_options() {
+  static SharedOptions shared;
+  return shared;
+}
+
+/// One statement a line.
+void dump(std::string_view title, std::string text) {
+  for (std::size_t at = text.find("; "); at != std::string::npos; at = text.find("; ", at))
+    text.replace(at, 2, "\n");
+  const std::string page = fmt::format("-- {}\n{}\n", title, text);
+  std::fwrite(page.data(), 1, page.size(), stderr);
+}
+
+void check([[maybe_unused]] const Graph& graph, [[maybe_unused]] std::string_view stage) {
+#ifndef NDEBUG
+  verify(graph, stage);
+#endif
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+std::span<const Pass> all_passes() {
+  return passes;
+}
+
+PassOptions pass_options() {
+  SharedOptions& shared = shared_options();
+  const std::lock_guard lock(shared.mutex);
+  return shared.options;
+}
+
+void set_pass_options(PassOptions options) {
+  note_unknown(options);
+  SharedOptions& shared = shared_options();
+  const std::lock_guard lock(shared.mutex);
+  shared.options = std::move(options);
+}
+
+bool is_pass_enabled(std::string_view name) {
+  SharedOptions& shared = shared_options();
+  const std::lock_guard lock(shared.mutex);
+  return !contains(shared.options.disabled, name);
+}
+
+Graph run_passes(const Graph& recorded, PassReport* report) {
+  const PassOptions options = pass_options();
+  const bool dumps_all = contains(options.dumped, "all");
+  const bool dumps_graph = dumps_all || contains(options.dumped, "graph");
+  Graph graph = recorded;
+  check(graph, "recording");
+  if (dumps_graph) dump("recorded", to_string(graph));
+  for (const Pass& pass : passes) {
+    const bool is_enabled = !contains(options.disabled, pass.name);
+    const bool is_dumped = dumps_all || contains(options.dumped, pass.name);
+    const std::string before = is_dumped ? to_string(graph) : "";
+    const std::size_t nodes_before = graph.nodes.size();
+    const auto start = std::chrono::steady_clock::now();
+    if (is_enabled) graph = pass.run(graph);
+    if (report != nullptr) {
+      report->passes.push_back(
+          {pass.name, is_enabled, seconds_since(start), nodes_before, graph.nodes.size()});
+    }
+    check(graph, pass.name);
+    if (!is_dumped) continue;
+    if (std::string after = to_string(graph); after != before) dump(pass.name, std::move(after));
+  }
+  if (dumps_graph) dump("after the passes", to_string(graph));
+  return graph;
+}
+
+}  // namespace nitinol::jit

@@ -1,0 +1,54 @@
+// The passes, in the order in which they run.
+#pragma once
+
+#include "core/graph.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace nitinol::jit {
+
+/// One rewrite of a graph, by name.
+struct Pass {
+  std::string_view name;
+  Graph (*run)(const Graph&);
+};
+
+/// All passes in order.
+[[nodiscard]] std::span<const Pass> all_passes();
+
+/// What the passes did to one graph.
+struct PassReport {
+  struct Entry {
+    std::string_view name;
+    bool is_enabled = true;
+    double seconds = 0;
+    std::size_t nodes_before = 0, nodes_after = 0;
+  };
+  std::vector<Entry> passes;
+};
+
+/// Runs all enabled passes. Builds with assertions verify the graph before and after each. `report`
+/// may be null.
+[[nodiscard]] Graph run_passes(const Graph& graph, PassReport* report);
+
+/// What a process changes about its passes, for finding the one that is wrong.
+struct PassOptions {
+  /// Names not to run: of passes, or "fuse", which turns grouping off.
+  std::vector<std::string> disabled;
+  /// What to print to stderr: "graph" (as recorded, and after the last pass), the name of a pass
+  /// (what it made, if it changed anything), or "all".
+  std::vector<std::string> dumped;
+};
+
+/// The present options: at first NITINOL_DISABLE_PASSES and NITINOL_DUMP, comma-separated.
+/// Thread-safe.
+[[nodiscard]] PassOptions pass_options();
+/// Replaces them, for graphs compiled from now on. Names that no pass has are noted in the log.
+/// Thread-safe.
+void set_pass_options(PassOptions options);
+/// False if `name` is switched off.
+[[nodiscard]] bool is_pass_enabled(std::string_view name);
+
+}  // namespace nitinol::jit

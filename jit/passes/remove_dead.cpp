@@ -1,0 +1,34 @@
+// Operands come before the nodes that read them, so one walk from the end marks all that is needed,
+// and one from the start renumbers it.
+#include "jit/passes/remove_dead.h"
+
+#include <algorithm>
+
+namespace nitinol::jit {
+
+Graph remove_dead(const Graph& graph) {
+  std::vector<bool> is_needed(graph.nodes.size(), false);
+  for (const Value output : graph.outputs) is_needed[output] = true;
+  for (Value v = static_cast<Value>(graph.nodes.size()); v-- > 0;) {
+    const Node& node = graph[v];
+    const bool has_checks = node.kind == Node::Kind::op && node.op->has_checks;
+    if (has_checks || node.kind == Node::Kind::input) is_needed[v] = true;
+    if (!is_needed[v]) continue;
+    for (const Value input : node.inputs) is_needed[input] = true;
+  }
+  if (std::ranges::find(is_needed, false) == is_needed.end()) return graph;
+
+  Graph out;
+  std::vector<Value> renamed(graph.nodes.size());
+  for (Value v = 0; v < graph.nodes.size(); ++v) {
+    if (!is_needed[v]) continue;
+    renamed[v] = static_cast<Value>(out.nodes.size());
+    out.nodes.push_back(graph[v]);
+    for (Value& input : out.nodes.back().inputs) input = renamed[input];
+  }
+  for (const Value input : graph.inputs) out.inputs.push_back(renamed[input]);
+  for (const Value output : graph.outputs) out.outputs.push_back(renamed[output]);
+  return out;
+}
+
+}  // namespace nitinol::jit

@@ -1,0 +1,23 @@
+// Rewriting: the walk that all passes share.
+#pragma once
+
+#include "core/function_ref.h"
+#include "core/graph.h"
+
+#include <optional>
+
+namespace nitinol::jit {
+
+/// What a rule makes of one node: an earlier value of the new graph that stands for it, or nothing:
+/// it is kept. `node` has its operands in the new graph's numbers and may be changed.
+using Rule = FunctionRef<std::optional<Value>(Graph& out, Node& node)>;
+
+/// Builds a graph node by node, in order; inputs and outputs stay what they are. `rule` is asked
+/// about applications and constants: inputs are always kept, because their position is their
+/// meaning.
+[[nodiscard]] Graph rewrite(const Graph& in, Rule rule);
+
+/// Appends a node and returns its number.
+Value append(Graph& graph, Node node);
+
+}  // namespace nitinol::jit
