@@ -15,6 +15,8 @@
 // the row.
 #include "jit/fusion.h"
 
+#include "core/one_op.h"
+
 #include <algorithm>
 
 namespace nitinol::jit {
@@ -89,7 +91,7 @@ class Fuser {
            node.op->formula.emit != nullptr;
   }
 
-  static Dims axes_of(const Node& node) { return std::get<Dims>(node.attrs[0]); }
+  [[nodiscard]] static Dims axes_of(const Node& node) { return std::get<Dims>(node.attrs[0]); }
 
   /// The domain of a reduce node: its input's shape without sizes 1, and which of its axes are
   /// reduced.
@@ -135,7 +137,9 @@ class Fuser {
     Group group;
     if (node.op->kind == OpKind::reduce) {
       std::tie(group.domain, group.reduced) = reduction_domain(node);
-      group.order = order_of(graph_[node.inputs[0]].spec.shape, axes_of(node));
+      const Shape& shape = graph_[node.inputs[0]].spec.shape;
+      group.order =
+          reduction_order_for(shape, normalize_axes(node.op->name, axes_of(node), shape.size()));
       group.members.push_back({.value = v, .level = Stage::Level::row, .stage = 0, .maps = {}});
       if (!validate(group)) return;
     } else {
@@ -426,14 +430,6 @@ class Fuser {
 const Member* Group::find(Value value) const {
   const auto found = std::ranges::lower_bound(members, value, {}, &Member::value);
   return found != members.end() && found->value == value ? &*found : nullptr;
-}
-
-Order order_of(const Shape& shape, const Dims& axes) {
-  const Dims reduced = normalize_axes("reduce", axes, shape.size());
-  for (int i = shape.size() - 1; i >= 0; --i) {
-    if (shape[i] != 1) return contains(reduced, i) ? Order::lanes : Order::sequential;
-  }
-  return Order::lanes;
 }
 
 std::optional<Access> leaf_access(const Graph& graph, const Member& member, Value input) {

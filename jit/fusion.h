@@ -46,10 +46,6 @@ struct Fusion {
 /// own group.
 [[nodiscard]] Fusion fuse(const Graph& graph, bool is_enabled = true);
 
-/// Order of reduction for these axes (design, section 5): sizes 1 are dropped; lanes if the
-/// innermost axis left is reduced, else sequential.
-[[nodiscard]] Order order_of(const Shape& shape, const Dims& axes);
-
 /// Strides over the domain with which the member reads input `input` from the contiguous or given
 /// layout of its base.
 [[nodiscard]] std::optional<Access> leaf_access(const Graph& graph, const Member& member,

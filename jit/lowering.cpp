@@ -16,6 +16,47 @@ namespace {
 
 using Level = Stage::Level;
 
+/// Merges loop dimension i with the next if every operand walks through both as if they were one.
+void merge_if_possible(int i, std::vector<int64_t>& sizes, std::vector<Dims>& strides) {
+  const auto at = static_cast<std::size_t>(i);
+  for (const Dims& s : strides) {
+    if (s[i] != s[i + 1] * sizes[at + 1]) return;
+  }
+  sizes[at + 1] *= sizes[at];
+  sizes.erase(sizes.begin() + i);
+  for (Dims& s : strides) s.erase(i);
+}
+
+/// Completes `out` with loops of these sizes and strides per operand: merged where possible, with
+/// inner stride classes. A reduced dimension is the last and stays by itself.
+void arrange_loops(Lowered& out, std::vector<int64_t> sizes, std::vector<Dims> strides) {
+  std::vector<Operand>& operands = out.kernel.operands;
+  for (Dims& s : strides) {
+    while (s.size() < static_cast<int>(sizes.size())) s.push_back(0);  // scalars
+  }
+  const int last_row = static_cast<int>(sizes.size()) - (out.kernel.order == Order::none ? 1 : 2);
+  for (int i = last_row - 1; i >= 0; --i) merge_if_possible(i, sizes, strides);
+  if (sizes.empty()) {  // a 0-d domain is one point of a contiguous vector
+    sizes = {1};
+    for (std::size_t k = 0; k < strides.size(); ++k)
+      strides[k] = Dims{operands[k].role == Role::scalar ? 0 : 1};
+  }
+  const std::size_t rank = sizes.size();
+  const std::size_t inner = out.kernel.order == Order::sequential && rank > 1 ? rank - 2 : rank - 1;
+  for (std::size_t k = 0; k < strides.size(); ++k) {
+    const int64_t stride = strides[k][static_cast<int>(inner)];
+    if (operands[k].role != Role::scalar) {
+      operands[k].inner = stride == 0   ? StrideClass::zero
+                          : stride == 1 ? StrideClass::one
+                                        : StrideClass::any;
+    }
+    out.strides.insert(out.strides.end(), strides[k].begin(), strides[k].end());
+    out.offsets.push_back(
+        out.origins[k].kind == OperandOrigin::Kind::position ? out.origins[k].offset : 0);
+  }
+  out.sizes = std::move(sizes);
+}
+
 class Lowerer {
  public:
   Lowerer(const Graph& graph, const Fusion& fusion, const Group& group)
@@ -31,7 +72,7 @@ class Lowerer {
       emit_rows(s);
     }
     drop_empty_stages();
-    finish_loops();
+    arrange_loops(out_, sizes_, strides_);
     return std::move(out_);
   }
 
@@ -262,52 +303,6 @@ class Lowerer {
     return static_cast<uint16_t>(out_.origins.size() - 1);
   }
 
-  // ---- loops
-
-  /// Merges loop dimensions that every operand walks through as if they were one, and classifies
-  /// inner strides.
-  void finish_loops() {
-    for (Dims& strides : strides_) {
-      while (strides.size() < static_cast<int>(sizes_.size())) strides.push_back(0);  // scalars
-    }
-    const int last_row = static_cast<int>(sizes_.size()) - (group_.order == Order::none ? 1 : 2);
-    for (int i = last_row - 1; i >= 0; --i) merge_if_possible(i);
-    if (sizes_.empty()) add_single_point();
-    const std::size_t rank = sizes_.size();
-    const std::size_t inner = group_.order == Order::sequential && rank > 1 ? rank - 2 : rank - 1;
-    for (std::size_t k = 0; k < strides_.size(); ++k) {
-      const int64_t stride = strides_[k][static_cast<int>(inner)];
-      Operand& operand = out_.kernel.operands[k];
-      if (operand.role != Role::scalar) {
-        operand.inner = stride == 0   ? StrideClass::zero
-                        : stride == 1 ? StrideClass::one
-                                      : StrideClass::any;
-      }
-      out_.strides.insert(out_.strides.end(), strides_[k].begin(), strides_[k].end());
-      out_.offsets.push_back(
-          out_.origins[k].kind == OperandOrigin::Kind::position ? out_.origins[k].offset : 0);
-    }
-    out_.sizes = sizes_;
-  }
-
-  void merge_if_possible(int i) {
-    const auto at = static_cast<std::size_t>(i);
-    for (const Dims& strides : strides_) {
-      if (strides[i] != strides[i + 1] * sizes_[at + 1]) return;
-    }
-    sizes_[at + 1] *= sizes_[at];
-    sizes_.erase(sizes_.begin() + i);
-    for (Dims& strides : strides_) strides.erase(i);
-  }
-
-  /// A 0-d domain is one point of a contiguous vector.
-  void add_single_point() {
-    sizes_ = {1};
-    for (std::size_t k = 0; k < strides_.size(); ++k) {
-      strides_[k] = Dims{out_.kernel.operands[k].role == Role::scalar ? 0 : 1};
-    }
-  }
-
   const Graph& graph_;
   const Fusion& fusion_;
   const Group& group_;
@@ -329,6 +324,30 @@ class Lowerer {
 };
 
 }  // namespace
+
+Lowered lower_copy(DType dtype, const Copy& copy) {
+  Lowered out;
+  Stage& stage = out.kernel.stages.emplace_back();
+  stage.sources.push_back({Source::Kind::operand, 0});
+  stage.sinks.push_back({Sink::Kind::store, 1, argument(stage.program, compute_type(dtype), 0).id});
+  std::vector<int64_t> sizes;
+  std::vector<Dims> strides(2);
+  for (int i = 0; i < copy.shape.size(); ++i) {
+    if (copy.shape[i] == 1) continue;
+    sizes.push_back(copy.shape[i]);
+    strides[0].push_back(copy.from_strides[i]);
+    strides[1].push_back(copy.to_strides[i]);
+  }
+  for (const Role role : {Role::input, Role::output}) {
+    out.kernel.operands.push_back(
+        {.role = role, .dtype = dtype, .inner = StrideClass::one, .alias = -1});
+  }
+  const auto memory = OperandOrigin::Kind::memory;
+  out.origins = {{.kind = memory, .value = copy.from, .offset = copy.from_offset, .bits = 0},
+                 {.kind = memory, .value = copy.to, .offset = copy.to_offset, .bits = 0}};
+  arrange_loops(out, std::move(sizes), std::move(strides));
+  return out;
+}
 
 Lowered lower(const Graph& graph, const Fusion& fusion, const Group& group) {
   return Lowerer(graph, fusion, group).run();

@@ -34,6 +34,21 @@ struct Lowered {
   std::vector<int64_t> offsets;        ///< per operand: first value of a position
 };
 
+/// A strided region of one value's memory, copied to one of another's. Strides and offsets in
+/// elements.
+struct Copy {
+  Shape shape;
+  Value from = 0;
+  Strides from_strides;
+  int64_t from_offset = 0;
+  Value to = 0;
+  Strides to_strides;
+  int64_t to_offset = 0;
+};
+
+/// The kernel of a copy.
+[[nodiscard]] Lowered lower_copy(DType dtype, const Copy& copy);
+
 /// The kernel that computes the members of `group` and stores those that must be in memory.
 [[nodiscard]] Lowered lower(const Graph& graph, const Fusion& fusion, const Group& group);
 

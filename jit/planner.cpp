@@ -5,6 +5,7 @@
 // that reads it; each is put at the lowest free place that is large enough (first fit in order of
 // definition).
 #include "core/executables.h"
+#include "core/one_op.h"
 #include "jit/access.h"
 #include "jit/passes/pipeline.h"
 #include "jit/plan.h"
@@ -17,8 +18,6 @@ namespace nitinol::jit {
 namespace {
 
 constexpr std::size_t alignment = 64;
-/// Outputs of this many bytes in all go around the caches: well beyond a last-level cache.
-constexpr std::size_t streaming_bytes = std::size_t{32} << 20;
 
 std::size_t bytes_of(const Spec& spec) {
   return static_cast<std::size_t>(element_count(spec.shape)) * size_of(spec.dtype);
@@ -138,8 +137,14 @@ class Planner {
   }
 
   [[nodiscard]] bool is_eager_node(Value v) const {
-    return fusion_.group_of[v] < 0 && graph()[v].kind == Node::Kind::op &&
-           !is_library_node(graph()[v]);
+    const Node& node = graph()[v];
+    return fusion_.group_of[v] < 0 && node.kind == Node::Kind::op && !is_library_node(node) &&
+           !is_window_node(node);
+  }
+
+  /// Pad, concat and the like: operands are copied to regions of the result.
+  [[nodiscard]] static bool is_window_node(const Node& node) {
+    return node.op->window != nullptr && element_count(node.spec.shape) > 0;
   }
 
   [[nodiscard]] bool is_library_node(const Node& node) const {
@@ -191,24 +196,29 @@ class Planner {
   void add_step(const Unit& unit) {
     if (unit.group >= 0) {
       add_kernel(fusion_.groups[static_cast<std::size_t>(unit.group)]);
+    } else if (is_window_node(graph()[unit.node])) {
+      add_windows(unit.node);
     } else if (!is_library_node(graph()[unit.node]) || !add_library_call(unit.node)) {
       add_eager(unit.node);
     }
   }
 
   void add_kernel(const Group& group) {
-    Lowered lowered = lower(graph(), fusion_, group);
+    std::vector<std::string> ops;
+    for (const Member& member : group.members) ops.emplace_back(graph()[member.value].op->name);
+    add_lowered(lower(graph(), fusion_, group), std::move(ops));
+  }
+
+  void add_lowered(Lowered lowered, std::vector<std::string> ops) {
     StepReport report = {.kind = "kernel",
-                         .ops = {},
+                         .ops = std::move(ops),
                          .bytes_read = 0,
                          .bytes_written = 0,
                          .build = {},
                          .was_cached = false};
-    for (const Member& member : group.members)
-      report.ops.emplace_back(graph()[member.value].op->name);
     StepPlan step;
     for (std::size_t k = 0; k < lowered.origins.size(); ++k) plan_operand(lowered, k, step, report);
-    if (report.bytes_written >= streaming_bytes && group.order == Order::none) {
+    if (report.bytes_written >= streaming_bytes && lowered.kernel.order == Order::none) {
       lowered.kernel.stores = Stores::non_temporal;
     }
     step.executable = prepare(std::move(lowered.kernel), report);
@@ -217,6 +227,33 @@ class Planner {
     step.offsets = std::move(lowered.offsets);
     impl_.steps.push_back(std::move(step));
     plan_.report_.steps.push_back(std::move(report));
+  }
+
+  void add_windows(Value v) {
+    const Node& node = graph()[v];
+    std::vector<Tensor> placeholders;
+    std::vector<const Tensor*> inputs;
+    for (const Value input : node.inputs) {
+      placeholders.push_back(
+          make_tensor(graph()[input].spec, strides_of(graph()[input].spec.shape), 0, {}));
+    }
+    for (const Tensor& placeholder : placeholders) inputs.push_back(&placeholder);
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      const Window window = node.op->window(node.spec, strides_of(node.spec.shape), inputs,
+                                            node.attrs, static_cast<int>(k));
+      if (element_count(window.shape) == 0) continue;
+      const Access access = *memory_access(node.inputs[k]);
+      const Lowered lowered =
+          lower_copy(node.spec.dtype,
+                     {.shape = window.shape,
+                      .from = base_of(graph(), node.inputs[k]),
+                      .from_strides = broadcast_strides(access.shape, access.strides, window.shape),
+                      .from_offset = access.offset,
+                      .to = v,
+                      .to_strides = window.map.strides,
+                      .to_offset = window.map.offset});
+      add_lowered(lowered, {std::string(node.op->name)});
+    }
   }
 
   void plan_operand(const Lowered& lowered, std::size_t k, StepPlan& step, StepReport& report) {

@@ -26,16 +26,24 @@ bool same_elements(const Tensor& a, const Tensor& b) {
 bool same_bits(const Tensor& a, const Tensor& b) {
   if (a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
   switch (a.dtype()) {
-    case boolean: return same_elements<bool>(a, b);
-    case u8: return same_elements<uint8_t>(a, b);
-    case i8: return same_elements<int8_t>(a, b);
-    case i16: return same_elements<int16_t>(a, b);
-    case i32: return same_elements<int32_t>(a, b);
-    case i64: return same_elements<int64_t>(a, b);
+    case boolean:
+      return same_elements<bool>(a, b);
+    case u8:
+      return same_elements<uint8_t>(a, b);
+    case i8:
+      return same_elements<int8_t>(a, b);
+    case i16:
+      return same_elements<int16_t>(a, b);
+    case i32:
+      return same_elements<int32_t>(a, b);
+    case i64:
+      return same_elements<int64_t>(a, b);
     case f16:
     case bf16:
-    case f32: return same_elements<float>(a, b);
-    case f64: return same_elements<double>(a, b);
+    case f32:
+      return same_elements<float>(a, b);
+    case f64:
+      return same_elements<double>(a, b);
   }
   return false;
 }

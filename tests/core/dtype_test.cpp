@@ -1,13 +1,14 @@
-#include <array>
+#include "core/dtype.h"
 
 #include <catch2/catch.hpp>
 
-#include "core/dtype.h"
+#include <array>
 
 using namespace nitinol;
 
 TEST_CASE("the promotion table is the documented one", "[core][dtype]") {
-  // Rows and columns: bool u8 i8 i16 i32 i64 f16 bf16 f32 f64. The Array API within a kind, PyTorch across kinds.
+  // Rows and columns: bool u8 i8 i16 i32 i64 f16 bf16 f32 f64. The Array API within a kind, PyTorch
+  // across kinds.
   constexpr std::array<std::array<DType, dtype_count>, dtype_count> table = {{
       {boolean, u8, i8, i16, i32, i64, f16, bf16, f32, f64},
       {u8, u8, i16, i16, i32, i64, f16, bf16, f32, f64},

@@ -1,7 +1,8 @@
-#include <catch2/catch.hpp>
+#include "core/shape.h"
 
 #include "core/error.h"
-#include "core/shape.h"
+
+#include <catch2/catch.hpp>
 
 using namespace nitinol;
 
@@ -27,7 +28,8 @@ TEST_CASE("axes count from either end and name the op when they are wrong", "[co
   CHECK(normalize_axis("sum", -1, 3) == 2);
   CHECK(normalize_axes("sum", {-1, 0}, 3) == Dims{0, 2});
   CHECK(normalize_axes("sum", {}, 2) == Dims{0, 1});
-  CHECK_THROWS_WITH(normalize_axis("sum", 3, 3), Catch::Contains("sum") && Catch::Contains("axis 3"));
+  CHECK_THROWS_WITH(normalize_axis("sum", 3, 3),
+                    Catch::Contains("sum") && Catch::Contains("axis 3"));
   CHECK_THROWS_WITH(normalize_axes("sum", {1, -1}, 2), Catch::Contains("repeated"));
   CHECK_THROWS_WITH(normalize_axis("sum", 0, 0), Catch::Contains("no dimensions"));
 }

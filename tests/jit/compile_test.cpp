@@ -1,12 +1,12 @@
 // The contract of compile(): one case per sentence of the design's sections 6 and 7.
-#include <atomic>
-#include <thread>
-#include <vector>
+#include "nitinol.h"
+#include "tests/same_bits.h"
 
 #include <catch2/catch.hpp>
 
-#include "nitinol.h"
-#include "tests/same_bits.h"
+#include <atomic>
+#include <thread>
+#include <vector>
 
 using namespace nitinol;
 
@@ -65,7 +65,8 @@ TEST_CASE("a trusted trace is recorded again at calls 4, 8, 16", "[jit][compile]
   CHECK(recorded == std::vector<int>{1, 2, 4, 8, 16, 32});
 }
 
-TEST_CASE("Check::always records every call, Check::never only until it is trusted", "[jit][compile]") {
+TEST_CASE("Check::always records every call, Check::never only until it is trusted",
+          "[jit][compile]") {
   int runs = 0;
   const auto f = [&runs](const Tensor& x) {
     ++runs;
@@ -96,7 +97,8 @@ TEST_CASE("a signature that differs only in sizes needs one recorded call", "[ji
   CHECK(runs == 0);
 }
 
-TEST_CASE("a function that does something else later loses its Plan, with the reason", "[jit][compile]") {
+TEST_CASE("a function that does something else later loses its Plan, with the reason",
+          "[jit][compile]") {
   bool flipped = false;
   const auto g = compile([&flipped](const Tensor& x) { return flipped ? x * 2.0 : x + 1.0; });
   const Tensor x = ramp(10);
@@ -110,7 +112,8 @@ TEST_CASE("a function that does something else later loses its Plan, with the re
   CHECK(same_bits(g(x), x * 2.0));
 }
 
-TEST_CASE("a look at data gives the real value and leaves the signature eager, with the place", "[jit][compile]") {
+TEST_CASE("a look at data gives the real value and leaves the signature eager, with the place",
+          "[jit][compile]") {
   const auto g = compile([](const Tensor& x) -> Tensor {
     if (sum(x).item<float>() > 0) return x * 2.0;
     return x - 1.0;
@@ -140,7 +143,8 @@ TEST_CASE("different Scalars use one Plan", "[jit][compile]") {
   CHECK(g.explain().signatures.size() == 2);
 }
 
-TEST_CASE("plain numbers are part of the signature, and the third value draws a remark", "[jit][compile]") {
+TEST_CASE("plain numbers are part of the signature, and the third value draws a remark",
+          "[jit][compile]") {
   const auto g = compile([](const Tensor& x, double s) { return x * s; });
   const Tensor x = ramp(5);
   for (const double s : {1.0, 2.0, 3.0}) settle(g, x, s);
@@ -150,7 +154,8 @@ TEST_CASE("plain numbers are part of the signature, and the third value draws a 
   CHECK(e.remarks[0].find("Scalar") != std::string::npos);
 }
 
-TEST_CASE("assignments to Variables are committed together at the end of a call", "[jit][compile]") {
+TEST_CASE("assignments to Variables are committed together at the end of a call",
+          "[jit][compile]") {
   const Variable a(ramp(4));
   const Variable b(ramp(4) + 10.0);
   const auto swap = compile([&] {
@@ -176,7 +181,8 @@ TEST_CASE("within a call a read sees the last assignment", "[jit][compile]") {
     return w.get() * 1.0;
   });
   const Tensor x = ones({3});
-  for (int call = 1; call <= 5; ++call) CHECK(step(x).to_vector<float>()[0] == static_cast<float>(2 * call));
+  for (int call = 1; call <= 5; ++call)
+    CHECK(step(x).to_vector<float>()[0] == static_cast<float>(2 * call));
 }
 
 TEST_CASE("a call that throws changes no Variable, compiled or eager", "[jit][compile]") {
@@ -229,7 +235,8 @@ TEST_CASE("a first call that throws leaves the function usable", "[jit][compile]
   CHECK(g.explain().signatures[0].tier == Tier::traced);
 }
 
-TEST_CASE("Variables in arguments are inputs by position: one Plan serves two models", "[jit][compile]") {
+TEST_CASE("Variables in arguments are inputs by position: one Plan serves two models",
+          "[jit][compile]") {
   struct Model {
     Variable w, b;
   };
@@ -249,7 +256,8 @@ TEST_CASE("Variables in arguments are inputs by position: one Plan serves two mo
   CHECK(same_bits(two.b.get(), ones({4})));
 }
 
-TEST_CASE("the same tensor given twice is another signature than two tensors", "[jit][compile][traps]") {
+TEST_CASE("the same tensor given twice is another signature than two tensors",
+          "[jit][compile][traps]") {
   const auto g = compile([](const Tensor& a, const Tensor& b) { return a * 2.0 + b; });
   const Tensor x = ramp(6);
   const Tensor y = ramp(6) + 1.0;
@@ -261,7 +269,8 @@ TEST_CASE("the same tensor given twice is another signature than two tensors", "
 
 TEST_CASE("a captured tensor that is replaced is not frozen", "[jit][compile][traps]") {
   Tensor captured = ones({3});
-  const auto g = compile([&captured](const Tensor& x) { return x + captured; }, {.name = "g", .check = Check::always});
+  const auto g = compile([&captured](const Tensor& x) { return x + captured; },
+                         {.name = "g", .check = Check::always});
   const Tensor x = ramp(3);
   settle(g, x);
   captured = ones({3}) * 7.0;
@@ -292,7 +301,8 @@ TEST_CASE("no result is overwritten by a later call", "[jit][compile][traps]") {
   CHECK(same_bits(second, zeros({8})));
 }
 
-TEST_CASE("a Variable's old value held by the user survives in-place updates", "[jit][compile][traps]") {
+TEST_CASE("a Variable's old value held by the user survives in-place updates",
+          "[jit][compile][traps]") {
   const Variable w(ones({1000}));
   const auto step = compile([&](const Tensor& g) { w -= g * 0.5; });
   const Tensor g = ones({1000});
@@ -334,7 +344,8 @@ TEST_CASE("random numbers are the same eagerly and compiled", "[jit][compile][tr
 
 TEST_CASE("compiled functions nest by inlining", "[jit][compile]") {
   const auto inner = compile([](const Tensor& x) { return x * 2.0; }, {.name = "inner"});
-  const auto outer = compile([&inner](const Tensor& x) { return inner(x) + 1.0; }, {.name = "outer"});
+  const auto outer =
+      compile([&inner](const Tensor& x) { return inner(x) + 1.0; }, {.name = "outer"});
   const Tensor x = ramp(5);
   CHECK(same_bits(settle(outer, x), x * 2.0 + 1.0));
   CHECK(inner.explain().calls == 0);
@@ -374,7 +385,8 @@ TEST_CASE("fail_on_fallback throws where a call would run eagerly", "[jit][compi
   CHECK_THROWS_AS(g(x), Error);
 }
 
-TEST_CASE("sixteen threads making the first calls agree and compile once", "[jit][compile][threads]") {
+TEST_CASE("sixteen threads making the first calls agree and compile once",
+          "[jit][compile][threads]") {
   const auto f = [](const Tensor& x) { return tanh(x) * 3.0 - exp(x); };
   const auto g = compile(f);
   const Tensor x = ramp(777);
@@ -407,7 +419,8 @@ TEST_CASE("a tensor that another thread makes during a recording is noticed", "[
   CHECK(g.explain().signatures[0].reason.find("another thread") != std::string::npos);
 }
 
-TEST_CASE("copies share entries; containers, structs and optionals pass through", "[jit][compile]") {
+TEST_CASE("copies share entries; containers, structs and optionals pass through",
+          "[jit][compile]") {
   struct Result {
     Tensor total;
     std::vector<Tensor> parts;
@@ -436,7 +449,8 @@ TEST_CASE("copies share entries; containers, structs and optionals pass through"
 }
 
 TEST_CASE("signatures beyond the limit go, the least recently used first", "[jit][compile]") {
-  const auto g = compile([](const Tensor& x) { return x + 1.0; }, {.name = "g", .signature_limit = 4});
+  const auto g =
+      compile([](const Tensor& x) { return x + 1.0; }, {.name = "g", .signature_limit = 4});
   for (int64_t n = 1; n <= 20; ++n) CHECK(same_bits(g(ramp(n)), ramp(n) + 1.0));
   CHECK(g.explain().signatures.size() == 4);
 }
