@@ -11,6 +11,8 @@
 #include "core/interpreter.h"
 #include "jit/passes/rewrite.h"
 
+#include <utility>
+
 namespace nitinol::jit {
 namespace {
 
@@ -44,8 +46,8 @@ bool is_folded(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-Graph fold_constants(const Graph& graph) {
-  return rewrite(graph, [](Graph& out, Node& node) -> std::optional<Value> {
+Graph fold_constants(Graph graph) {
+  return rewrite(std::move(graph), [](Graph& out, Node& node) -> std::optional<Value> {
     if (!is_folded(out, node)) return std::nullopt;
     std::vector<const Tensor*> operands;
     for (const Value input : node.inputs) operands.push_back(&out[input].constant);

@@ -8,6 +8,7 @@
 
 #include <bit>
 #include <unordered_map>
+#include <utility>
 
 namespace nitinol::jit {
 namespace {
@@ -56,10 +57,10 @@ Key key_of(const Node& node) {
 
 }  // namespace
 
-Graph merge_duplicates(const Graph& graph) {
+Graph merge_duplicates(Graph graph) {
   std::unordered_map<Key, Value, KeyHash> seen;
   seen.reserve(graph.nodes.size());
-  return rewrite(graph, [&seen](Graph& out, Node& node) -> std::optional<Value> {
+  return rewrite(std::move(graph), [&seen](Graph& out, Node& node) -> std::optional<Value> {
     if (node.kind == Node::Kind::op && node.op->has_checks) return std::nullopt;
     const auto [found, is_new] =
         seen.try_emplace(key_of(node), static_cast<Value>(out.nodes.size()));

@@ -1,9 +1,11 @@
-// Order: folding first, since it makes constants of what the others would look at; simplify then
-// reads past nodes, which makes more of them equal; merging leaves the unused ones to remove_dead.
+// Order: materialise_views first, so that the others see graphs whose layouts are known. Folding
+// makes constants of what the rest would look at; simplify then reads past nodes, which makes more
+// of them equal; merging leaves the unused ones to remove_dead.
 #include "jit/passes/pipeline.h"
 
 #include "core/log.h"
 #include "jit/passes/fold_constants.h"
+#include "jit/passes/materialise_views.h"
 #include "jit/passes/merge_duplicates.h"
 #include "jit/passes/remove_dead.h"
 #include "jit/passes/simplify.h"
@@ -15,16 +17,24 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <utility>
 
 namespace nitinol::jit {
 namespace {
 
 constexpr Pass passes[] = {
+    {"materialise_views", materialise_views, Pass::Need::required},
     {"fold_constants", fold_constants},
     {"simplify", simplify},
     {"merge_duplicates", merge_duplicates},
     {"remove_dead", remove_dead},
 };
+
+bool is_optional(std::string_view name) {
+  if (name == "fuse") return true;
+  const auto* pass = std::ranges::find(passes, name, &Pass::name);
+  return pass != std::end(passes) && pass->need == Pass::Need::optional;
+}
 
 bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
@@ -44,11 +54,11 @@ std::vector<std::string> names_in(const char* variable) {
 
 void note_unknown(const PassOptions& options) {
   for (const std::string& name : options.disabled) {
-    const bool is_known =
-        name == "fuse" || std::ranges::find(passes, name, &Pass::name) != std::end(passes);
-    if (is_known) continue;
+    if (is_optional(name)) continue;
     std::string known = "fuse";
-    for (const Pass& pass : passes) known += fmt::format(", {}", pass.name);
+    for (const Pass& pass : passes) {
+      if (pass.need == Pass::Need::optional) known += fmt::format(", {}", pass.name);
+    }
     log(LogLevel::warning,
         fmt::format("there is no pass '{}' to switch off; there are {}", name, known));
   }
@@ -110,20 +120,19 @@ bool is_pass_enabled(std::string_view name) {
   return !contains(shared.options.disabled, name);
 }
 
-Graph run_passes(const Graph& recorded, PassReport* report) {
+Graph run_passes(Graph graph, PassReport* report) {
   const PassOptions options = pass_options();
   const bool dumps_all = contains(options.dumped, "all");
   const bool dumps_graph = dumps_all || contains(options.dumped, "graph");
-  Graph graph = recorded;
   check(graph, "recording");
   if (dumps_graph) dump("recorded", to_string(graph));
   for (const Pass& pass : passes) {
-    const bool is_enabled = !contains(options.disabled, pass.name);
+    const bool is_enabled = !is_optional(pass.name) || !contains(options.disabled, pass.name);
     const bool is_dumped = dumps_all || contains(options.dumped, pass.name);
     const std::string before = is_dumped ? to_string(graph) : "";
     const std::size_t nodes_before = graph.nodes.size();
     const auto start = std::chrono::steady_clock::now();
-    if (is_enabled) graph = pass.run(graph);
+    if (is_enabled) graph = pass.run(std::move(graph));
     if (report != nullptr) {
       report->passes.push_back(
           {pass.name, is_enabled, seconds_since(start), nodes_before, graph.nodes.size()});

@@ -12,7 +12,9 @@ namespace nitinol::jit {
 /// One rewrite of a graph, by name.
 struct Pass {
   std::string_view name;
-  Graph (*run)(const Graph&);
+  Graph (*run)(Graph);
+  enum class Need : uint8_t { optional, required };
+  Need need = Need::optional;  ///< required: cannot be switched off
 };
 
 /// All passes in order.
@@ -31,7 +33,7 @@ struct PassReport {
 
 /// Runs all enabled passes. Builds with assertions verify the graph before and after each. `report`
 /// may be null.
-[[nodiscard]] Graph run_passes(const Graph& graph, PassReport* report);
+[[nodiscard]] Graph run_passes(Graph graph, PassReport* report);
 
 /// What a process changes about its passes, for finding the one that is wrong.
 struct PassOptions {

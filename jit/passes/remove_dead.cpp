@@ -3,10 +3,11 @@
 #include "jit/passes/remove_dead.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace nitinol::jit {
 
-Graph remove_dead(const Graph& graph) {
+Graph remove_dead(Graph graph) {
   std::vector<bool> is_needed(graph.nodes.size(), false);
   for (const Value output : graph.outputs) is_needed[output] = true;
   for (Value v = static_cast<Value>(graph.nodes.size()); v-- > 0;) {
@@ -19,11 +20,12 @@ Graph remove_dead(const Graph& graph) {
   if (std::ranges::find(is_needed, false) == is_needed.end()) return graph;
 
   Graph out;
+  out.nodes.reserve(graph.nodes.size());
   std::vector<Value> renamed(graph.nodes.size());
   for (Value v = 0; v < graph.nodes.size(); ++v) {
     if (!is_needed[v]) continue;
     renamed[v] = static_cast<Value>(out.nodes.size());
-    out.nodes.push_back(graph[v]);
+    out.nodes.push_back(std::move(graph.nodes[v]));
     for (Value& input : out.nodes.back().inputs) input = renamed[input];
   }
   for (const Value input : graph.inputs) out.inputs.push_back(renamed[input]);

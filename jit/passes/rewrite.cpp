@@ -9,13 +9,12 @@ Value append(Graph& graph, Node node) {
   return static_cast<Value>(graph.nodes.size() - 1);
 }
 
-Graph rewrite(const Graph& in, Rule rule) {
+Graph rewrite(Graph in, Rule rule) {
   Graph out;
   out.nodes.reserve(in.nodes.size());
   std::vector<Value> renamed;
   renamed.reserve(in.nodes.size());
-  for (const Node& original : in.nodes) {
-    Node node = original;
+  for (Node& node : in.nodes) {
     for (Value& input : node.inputs) input = renamed[input];
     std::optional<Value> stand_in;
     if (node.kind != Node::Kind::input) stand_in = rule(out, node);

@@ -15,7 +15,7 @@ using Rule = FunctionRef<std::optional<Value>(Graph& out, Node& node)>;
 /// Builds a graph node by node, in order; inputs and outputs stay what they are. `rule` is asked
 /// about applications and constants: inputs are always kept, because their position is their
 /// meaning.
-[[nodiscard]] Graph rewrite(const Graph& in, Rule rule);
+[[nodiscard]] Graph rewrite(Graph in, Rule rule);
 
 /// Appends a node and returns its number.
 Value append(Graph& graph, Node node);

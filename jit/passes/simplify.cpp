@@ -1,12 +1,10 @@
 // Each value gets two stand-ins, both earlier values or itself:
 //
 // - `same_value` has the same elements at the same indices. Elementwise and reduce ops, whose
-// results depend on nothing
-//   else, read that.
+//   results depend on nothing else, read that.
 // - `same_layout` lies in memory in the same way too. Everybody else reads that: a library call may
-// compute other bits
-//   on other strides, a view of other strides may be impossible, and a user may see whether a
-//   result is contiguous.
+//   compute other bits on other strides, a view of other strides may be impossible, and a user may
+//   see whether a result is contiguous.
 //
 // Example: t = transpose x; u = transpose t; c = copy t; y = matmul u c; z = exp c; return y z
 // u is x, bits and layout, so matmul reads x instead. c holds what t holds, but contiguously: exp
@@ -22,9 +20,11 @@
 #include "jit/passes/simplify.h"
 
 #include "jit/access.h"
+#include "jit/passes/layouts.h"
 #include "jit/passes/rewrite.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace nitinol::jit {
 namespace {
@@ -119,36 +119,28 @@ bool holds_exactly(DType to, DType from) {
   return keeps_sign && exact_digits(to) >= exact_digits(from);
 }
 
-/// Where the elements of a value lie in the storage of its base.
-struct Layout {
-  Strides strides;
-  int64_t offset = 0;
-  bool is_known = true;  ///< false: a view that strides cannot express
-};
-
 class Simplifier {
  public:
-  explicit Simplifier(const Graph& graph) : graph_(graph) {}
+  explicit Simplifier(Graph graph) : graph_(std::move(graph)) {}
 
   Graph run() {
     for (Value v = 0; v < graph_.nodes.size(); ++v) add(v);
-    Graph out = graph_;
-    for (Node& node : out.nodes) {
+    for (Node& node : graph_.nodes) {
       const bool by_value = node.kind == Node::Kind::op && (node.op->kind == OpKind::elementwise ||
                                                             node.op->kind == OpKind::reduce);
       for (Value& input : node.inputs) input = by_value ? same_value_[input] : same_layout_[input];
     }
-    for (Value& output : out.outputs) {
+    for (Value& output : graph_.outputs) {
       // The argument itself is not the same result as a view or a copy of it.
       if (graph_[same_layout_[output]].kind == Node::Kind::op) output = same_layout_[output];
     }
-    return out;
+    return std::move(graph_);
   }
 
  private:
   void add(Value v) {
     const Node& node = graph_[v];
-    layouts_.push_back(layout_of(node));
+    layouts_.push_back(layout_of(graph_, node, layouts_));
     meanings_.emplace_back();
     same_value_.push_back(v);
     same_layout_.push_back(v);
@@ -172,17 +164,7 @@ class Simplifier {
   [[nodiscard]] bool has_layout_of(Value v, Value other) const {
     const Layout& a = layouts_[v];
     const Layout& b = layouts_[other];
-    return a.is_known && b.is_known && a.strides == b.strides && a.offset == b.offset;
-  }
-
-  [[nodiscard]] Layout layout_of(const Node& node) const {
-    if (node.kind == Node::Kind::input) return {.strides = node.strides};
-    if (node.kind == Node::Kind::constant) return {.strides = node.constant.internals().strides};
-    if (node.op->kind != OpKind::view) return {.strides = strides_of(node.spec.shape)};
-    const Layout& from = layouts_[node.inputs[0]];
-    const ViewMap map = node.op->view(graph_[node.inputs[0]].spec, from.strides, node.attrs);
-    if (!from.is_known || !map.is_possible) return {.strides = {}, .offset = 0, .is_known = false};
-    return {.strides = map.strides, .offset = from.offset + map.offset};
+    return a.is_possible && b.is_possible && a.strides == b.strides && a.offset == b.offset;
   }
 
   // ---- views
@@ -246,7 +228,7 @@ class Simplifier {
                                                                  : std::nullopt;
   }
 
-  const Graph& graph_;
+  Graph graph_;
   std::vector<Value> same_value_, same_layout_;
   std::vector<Layout> layouts_;
   std::vector<Meaning> meanings_;
@@ -255,8 +237,8 @@ class Simplifier {
 
 }  // namespace
 
-Graph simplify(const Graph& graph) {
-  return Simplifier(graph).run();
+Graph simplify(Graph graph) {
+  return Simplifier(std::move(graph)).run();
 }
 
 }  // namespace nitinol::jit

@@ -9,6 +9,6 @@ namespace nitinol::jit {
 /// transpose), copies, casts to the same dtype or there and back, double negation, where(c, a, a).
 /// Rules look at view maps and scalar instructions, never at names, and none of them changes a bit
 /// (README). Leaves nodes behind that nothing uses any more.
-[[nodiscard]] Graph simplify(const Graph& graph);
+[[nodiscard]] Graph simplify(Graph graph);
 
 }  // namespace nitinol::jit

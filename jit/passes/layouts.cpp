@@ -1,0 +1,22 @@
+#include "jit/passes/layouts.h"
+
+namespace nitinol::jit {
+
+Layout layout_of(const Graph& graph, const Node& node, const std::vector<Layout>& earlier) {
+  if (node.kind == Node::Kind::input) return {.strides = node.strides};
+  if (node.kind == Node::Kind::constant) return {.strides = node.constant.internals().strides};
+  if (node.op->kind != OpKind::view) return {.strides = strides_of(node.spec.shape)};
+  const Value viewed = node.inputs[0];
+  const Spec& spec = graph[viewed].spec;
+  const Layout& from = earlier[viewed];
+  const ViewMap map = node.op->view(spec, from.strides, node.attrs);
+  if (map.is_possible) {
+    return {.strides = map.strides,
+            .offset = from.offset + map.offset,
+            .is_possible = from.is_possible};
+  }
+  const ViewMap of_copy = node.op->view(spec, strides_of(spec.shape), node.attrs);
+  return {.strides = of_copy.strides, .offset = of_copy.offset, .is_possible = false};
+}
+
+}  // namespace nitinol::jit

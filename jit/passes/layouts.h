@@ -1,0 +1,24 @@
+// Layouts: where the values of a graph lie in memory when a Plan runs.
+#pragma once
+
+#include "core/graph.h"
+
+#include <vector>
+
+namespace nitinol::jit {
+
+/// How the elements of a value lie in the storage that it starts in or views.
+struct Layout {
+  Strides strides;
+  int64_t offset = 0;
+  /// False for a view that strides cannot express: eager copies before it. Its strides are those of
+  /// the view of a contiguous copy.
+  bool is_possible = true;
+};
+
+/// The layout of `node`'s value, given those of all earlier values: arguments and constants lie as
+/// they were given, results are contiguous, views follow from what they view.
+[[nodiscard]] Layout layout_of(const Graph& graph, const Node& node,
+                               const std::vector<Layout>& earlier);
+
+}  // namespace nitinol::jit
