@@ -1,15 +1,13 @@
 // Graphs as text: printing, and the parser that reads it back.
 //
 //   graph     = { statement ( ";" | newline ) }
-//   statement = name [ ":" type ] "=" ( "input" | "constant" elements | op { name } { attr "="
-//   value } )
-//             | "return" { name }
+//   statement = name [ ":" type ] "=" made | "return" { name }
+//   made      = "input" | "constant" elements | op { name } { attr "=" value }
 //   type      = [ "weak" ] dtype dims [ "strides=" dims ] [ "on" device ":" number ]
-//   elements  = element | "[" element { "," element } "]"         in row-major order, whatever the
-//   rank value     = true | false | dtype | integer | number with point or exponent | dims
+//   elements  = element | "[" element { "," element } "]"     in row-major order, whatever the rank
+//   value     = true | false | dtype | integer | number with point or exponent | dims
 //
-// Example: a: f32[4, 3] strides=[1, 4] = input; b: f32[] = constant 0.5; c: f32[4, 3] = mul a b;
-// return c
+// Example: a: f32[4, 3] strides=[1, 4] = input; b: f32[] = constant 0.5; c = mul a b; return c
 //
 // Strides are printed where they are not those of a contiguous tensor, the device where it is not
 // cpu:0. The type of an op's result may be left out: it is inferred. Text comes from people and
