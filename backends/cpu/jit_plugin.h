@@ -8,8 +8,11 @@
 
 #include "backends/host/stage.h"
 #include "core/backend.h"
+#include "core/isa.h"
 #include "core/kernel.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,9 +40,15 @@ class JitPlugin {
   /// Generates code for current_isa(). Throws Error(compile) with the vendor's text if that fails,
   /// and Error(unsupported) for a kernel it cannot express, which the backend then interprets.
   virtual std::unique_ptr<StageCodes> compile(const Kernel& kernel) = 0;
+  /// The same for a level that the caller knows this processor to have: for tests.
+  virtual std::unique_ptr<StageCodes> compile_for(const Kernel& kernel, Isa isa) = 0;
   /// The intermediate code of `kernel` as text, and its assembly: for NITINOL_DUMP.
   virtual std::string intermediate_code(const Kernel& kernel) = 0;
   virtual std::string assembly(const Kernel& kernel) = 0;
+  /// Kernels that were compiled in this process.
+  [[nodiscard]] virtual uint64_t compilations() const = 0;
+  /// Executable memory held by kernels that are alive.
+  [[nodiscard]] virtual std::size_t code_bytes_in_use() const = 0;
 };
 
 /// Name of the one symbol that the module exports: a JitPluginEntry.

@@ -1,0 +1,300 @@
+// Everything between memory and memory becomes one scalar program, so that code generation knows
+// only loads, stores and scalar instructions. For example sum(float16 x) is
+//
+//   %0 = u16 argument 0       x
+//   ... half to float ...
+//   %9 = f32 argument 1       accumulator
+//   %10 = f32 add %9, %8      stored to the accumulator
+//
+// The joins below are those of backends/host/joins.h, instruction for instruction.
+
+#include "backends/cpu/jit/lower.h"
+
+#include "backends/host/joins.h"
+#include "core/expr.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace nitinol::cpu {
+namespace {
+
+/// What an element of `dtype` is in memory.
+ScalarType stored_type(DType dtype) {
+  if (dtype == boolean) return ScalarType::u8;
+  return dtype == f16 || dtype == bf16 ? ScalarType::u16 : compute_type(dtype);
+}
+
+ScalarType stored_type(ScalarType type) {
+  return type == ScalarType::pred ? ScalarType::u8 : type;
+}
+
+Expr half_to_float(Expr half) {
+  const Expr bits = convert<uint32_t>(half);
+  const Expr magnitude = bits & 0x7fff;
+  const Expr shifted = magnitude << 13;
+  const Expr denormal = bitcast<uint32_t>(convert<float>(magnitude) * 0x1p-24F);
+  const Expr finite = select(magnitude < 0x400, denormal, shifted + (112U << 23));
+  const Expr all = select(magnitude >= 0x7c00, shifted + (224U << 23), finite);
+  return bitcast<float>(all | (bits & 0x8000) << 16);
+}
+
+/// Exact: the value is a half already.
+Expr float_to_half(Expr value) {
+  const Expr bits = bitcast<uint32_t>(value);
+  const Expr magnitude = bits & 0x7fffffff;
+  const Expr denormal = convert<uint32_t>(abs(value) * 0x1p24F);
+  const Expr normal = (magnitude - (112U << 23)) >> 13;
+  const Expr finite = select(magnitude < 0x38800000, denormal, normal);
+  const Expr special = select(magnitude == 0x7f800000, constant(bits, ScalarType::u32, 0x7c00),
+                              constant(bits, ScalarType::u32, 0x7e00));
+  const Expr all = select(magnitude < 0x7f800000, finite, special);
+  return convert<uint16_t>(all | (bits >> 16 & 0x8000));
+}
+
+Expr bfloat_to_float(Expr bfloat) { return bitcast<float>(convert<uint32_t>(bfloat) << 16); }
+
+/// Exact: the value is a bfloat already.
+Expr float_to_bfloat(Expr value) {
+  const Expr bits = bitcast<uint32_t>(value);
+  const Expr upper = bits >> 16;
+  return convert<uint16_t>(select((bits & 0x7fffffff) > 0x7f800000, upper | 0x40, upper));
+}
+
+Expr from_storage(Expr stored, DType dtype) {
+  if (dtype == boolean) return convert(stored, ScalarType::pred);
+  if (dtype == f16) return half_to_float(stored);
+  return dtype == bf16 ? bfloat_to_float(stored) : stored;
+}
+
+Expr to_storage(Expr value, DType dtype) {
+  if (dtype == boolean) return convert(value, ScalarType::u8);
+  if (dtype == f16) return float_to_half(value);
+  return dtype == bf16 ? float_to_bfloat(value) : value;
+}
+
+Expr from_storage(Expr stored, ScalarType type) {
+  return type == ScalarType::pred ? convert(stored, type) : stored;
+}
+
+Expr to_storage(Expr value) {
+  return value.type == ScalarType::pred ? convert(value, ScalarType::u8) : value;
+}
+
+template <class T>
+Expr extreme_of_floats(Expr a, Expr b, bool largest) {
+  const Expr x = bitcast<native::Bits<T>>(a), y = bitcast<native::Bits<T>>(b);
+  const Expr equal = bitcast<T>(largest ? x & y : x | y);
+  const Expr ordered = select(a == b, equal, select(largest ? a > b : a < b, a, b));
+  return select(a != a, a, ordered);
+}
+
+Expr extreme(Expr a, Expr b, bool largest) {
+  if (a.type == ScalarType::f32) return extreme_of_floats<float>(a, b, largest);
+  if (a.type == ScalarType::f64) return extreme_of_floats<double>(a, b, largest);
+  return select(largest ? a > b : a < b, a, b);
+}
+
+Expr join(Combine combine, Expr a, Expr b) {
+  switch (combine) {
+    case Combine::add: return a + b;
+    case Combine::multiply: return a * b;
+    case Combine::logical_or: return a | b;
+    case Combine::logical_and: return a & b;
+    default: break;
+  }
+  const bool largest = combine == Combine::maximum;
+  if (a.type != ScalarType::pred) return extreme(a, b, largest);
+  return largest ? a | b : a & b;
+}
+
+/// True if (b, at q) beats (a, at p).
+Expr beats(bool largest, Expr b, Expr q, Expr a, Expr p) {
+  if (b.type == ScalarType::pred) {
+    b = convert(b, ScalarType::u8);
+    a = convert(a, ScalarType::u8);
+  }
+  const Expr is_better = largest ? b > a : b < a;
+  if (!is_float(a.type)) return is_better | ((a == b) & (q < p));
+  const Expr a_nan = a != a, b_nan = b != b;
+  const Expr same = (a == b) | (a_nan & b_nan);
+  return (is_better & !a_nan) | (b_nan & !a_nan) | (same & (q < p));
+}
+
+class Lowering {
+ public:
+  Lowering(const Kernel& kernel, const Stage& stage) : kernel_(kernel), stage_(stage) {
+    const bool is_row = stage.level == Stage::Level::row;
+    is_lanes_element_ = kernel.order == Order::lanes && !is_row;
+    out_.is_single = kernel.order == Order::lanes && is_row;
+    out_.non_temporal = kernel.stores == Stores::non_temporal && kernel.order == Order::none;
+    out_.fast_math = kernel.fast_math;
+  }
+
+  LoweredStage lower() {
+    load_sources();
+    copy_program();
+    for (const Sink& sink : stage_.sinks) lower_sink(sink);
+    return std::move(out_);
+  }
+
+ private:
+  Expr input(Place place, Access access, ScalarType type, uint16_t index) {
+    const auto number = static_cast<uint32_t>(out_.inputs.size());
+    out_.inputs.push_back({place, access, type, index});
+    return argument(out_.program, type, number);
+  }
+
+  Access access_of(const Operand& operand) const {
+    if (out_.is_single) return Access::unit;
+    if (operand.inner == StrideClass::one) return Access::unit;
+    // A store per outer step would keep the last of several lanes; strided stores keep them all.
+    if (operand.inner == StrideClass::zero && operand.role != Role::output) {
+      return Access::per_outer;
+    }
+    return Access::strided;
+  }
+
+  Expr load(const Source& source) {
+    const Access array = is_lanes_element_ ? Access::per_call : Access::unit;
+    if (source.kind == Source::Kind::reduction) {
+      const Reduction& reduction = kernel_.reductions[source.index];
+      const ScalarType type = host::is_arg(reduction.combine) ? ScalarType::i64 : reduction.type;
+      return from_storage(input(Place::result, array, stored_type(type), source.index), type);
+    }
+    if (source.kind == Source::Kind::row_value) {
+      const ScalarType type = kernel_.row_values[source.index];
+      return from_storage(input(Place::row_value, array, stored_type(type), source.index), type);
+    }
+    const Operand& operand = kernel_.operands[source.index];
+    if (operand.role == Role::position) {
+      const Access access =
+          operand.inner == StrideClass::zero ? Access::per_outer : Access::strided;
+      return input(Place::position, access, ScalarType::i64, source.index);
+    }
+    const bool is_scalar = operand.role == Role::scalar;
+    const Expr stored = input(is_scalar ? Place::scalar : Place::operand,
+                              is_scalar ? Access::per_call : access_of(operand),
+                              stored_type(operand.dtype), source.index);
+    return from_storage(stored, operand.dtype);
+  }
+
+  void load_sources() {
+    std::vector<bool> is_used(stage_.sources.size());
+    for (const ScalarInstr& instr : stage_.program.instrs) {
+      if (instr.op == ScalarOp::argument) is_used[instr.imm] = true;
+    }
+    arguments_.resize(stage_.sources.size());
+    for (std::size_t k = 0; k < arguments_.size(); ++k) {
+      if (is_used[k]) arguments_[k] = load(stage_.sources[k]).id;
+    }
+  }
+
+  void copy_program() {
+    values_.reserve(stage_.program.instrs.size());
+    for (ScalarInstr instr : stage_.program.instrs) {
+      if (instr.op == ScalarOp::argument) {
+        values_.push_back(arguments_[instr.imm]);
+        continue;
+      }
+      const int count = operand_count(instr.op);
+      if (count > 0) instr.a = values_[instr.a];
+      if (count > 1) instr.b = values_[instr.b];
+      if (count > 2) instr.c = values_[instr.c];
+      values_.push_back(emit(out_.program, instr).id);
+    }
+  }
+
+  Expr value_of(const Sink& sink) {
+    const uint32_t id = values_[sink.value];
+    return {&out_.program, id, out_.program.instrs[id].type};
+  }
+
+  void output(Place place, Access access, uint16_t index, Expr value) {
+    out_.outputs.push_back({place, access, value.type, index, value.id});
+  }
+
+  void lower_sink(const Sink& sink) {
+    const Expr value = value_of(sink);
+    switch (sink.kind) {
+      case Sink::Kind::store: {
+        const Operand& operand = kernel_.operands[sink.index];
+        return output(Place::operand, access_of(operand), sink.index,
+                      to_storage(value, operand.dtype));
+      }
+      case Sink::Kind::row_value:
+        return output(Place::row_value, Access::unit, sink.index, to_storage(value));
+      case Sink::Kind::accumulate: return accumulate(sink.index, value);
+    }
+  }
+
+  void accumulate(uint16_t r, Expr value) {
+    const Reduction& reduction = kernel_.reductions[r];
+    const Access access = is_lanes_element_ ? Access::lanes : Access::unit;
+    out_.has_lanes = is_lanes_element_;
+    const ScalarType stored = stored_type(reduction.type);
+    const Expr old = from_storage(input(Place::accumulator, access, stored, r), reduction.type);
+    if (!host::is_arg(reduction.combine)) {
+      return output(Place::accumulator, access, r, to_storage(join(reduction.combine, old, value)));
+    }
+    const Expr old_position = input(Place::accumulator_position, access, ScalarType::i64, r);
+    const Expr position =
+        input(Place::element_index, is_lanes_element_ ? Access::strided : Access::per_outer,
+              ScalarType::i64, 0);
+    const Expr takes =
+        beats(reduction.combine == Combine::arg_maximum, value, position, old, old_position);
+    output(Place::accumulator, access, r, to_storage(select(takes, value, old)));
+    output(Place::accumulator_position, access, r, select(takes, position, old_position));
+  }
+
+  const Kernel& kernel_;
+  const Stage& stage_;
+  LoweredStage out_;
+  bool is_lanes_element_ = false;
+  std::vector<uint32_t> arguments_;  ///< per source: the instruction that has its value
+  std::vector<uint32_t> values_;     ///< per instruction of the stage: its number in out_.program
+};
+
+template <class T>
+uint64_t neutral(Combine combine) {
+  const auto bits = [&]<Combine c>() -> uint64_t {
+    if constexpr (!host::is_joinable<c, T>) return 0;
+    else return std::bit_cast<native::Bits<host::Element<T>>>(host::neutral_of<c, T>());
+  };
+  switch (combine) {
+    case Combine::add: return bits.template operator()<Combine::add>();
+    case Combine::multiply: return bits.template operator()<Combine::multiply>();
+    case Combine::maximum: return bits.template operator()<Combine::maximum>();
+    case Combine::minimum: return bits.template operator()<Combine::minimum>();
+    case Combine::logical_or: return bits.template operator()<Combine::logical_or>();
+    case Combine::logical_and: return bits.template operator()<Combine::logical_and>();
+    case Combine::arg_maximum: return bits.template operator()<Combine::arg_maximum>();
+    case Combine::arg_minimum: return bits.template operator()<Combine::arg_minimum>();
+  }
+  return 0;
+}
+
+}  // namespace
+
+LoweredStage lower(const Kernel& kernel, const Stage& stage) {
+  return Lowering(kernel, stage).lower();
+}
+
+uint64_t neutral_bits(const Reduction& reduction) {
+  switch (reduction.type) {
+    case ScalarType::pred: return neutral<bool>(reduction.combine);
+    case ScalarType::u8: return neutral<uint8_t>(reduction.combine);
+    case ScalarType::i8: return neutral<int8_t>(reduction.combine);
+    case ScalarType::u16: return neutral<uint16_t>(reduction.combine);
+    case ScalarType::i16: return neutral<int16_t>(reduction.combine);
+    case ScalarType::u32: return neutral<uint32_t>(reduction.combine);
+    case ScalarType::i32: return neutral<int32_t>(reduction.combine);
+    case ScalarType::u64: return neutral<uint64_t>(reduction.combine);
+    case ScalarType::i64: return neutral<int64_t>(reduction.combine);
+    case ScalarType::f32: return neutral<float>(reduction.combine);
+    case ScalarType::f64: return neutral<double>(reduction.combine);
+  }
+  return 0;
+}
+
+}  // namespace nitinol::cpu

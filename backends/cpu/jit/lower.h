@@ -1,0 +1,64 @@
+// Lowering: one stage of a kernel as a single scalar program over what lies in memory.
+#pragma once
+
+#include "core/kernel.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace nitinol::cpu {
+
+/// Which array or number of a StageCall an input or output is.
+enum class Place : uint8_t {
+  operand,
+  scalar,
+  position,              ///< position operand
+  result,                ///< finished reduction
+  row_value,
+  accumulator,
+  accumulator_position,  ///< of arg_* reductions
+  element_index,         ///< where we are along the reduced dimension
+};
+
+/// How a value changes along the loops.
+enum class Access : uint8_t {
+  per_call,   ///< one value
+  per_outer,  ///< one value per step of the outer loop
+  unit,       ///< neighbours in memory
+  strided,    ///< a stride known at run time; also the formula of a position
+  lanes,      ///< lane i % lanes of an array of accumulators
+};
+
+struct Input {
+  Place place = Place::operand;
+  Access access = Access::unit;
+  ScalarType type = ScalarType::f32;  ///< as stored: pred is u8, f16 and bf16 are u16
+  uint16_t index = 0;
+};
+
+struct Output {
+  Place place = Place::operand;
+  Access access = Access::unit;
+  ScalarType type = ScalarType::f32;
+  uint16_t index = 0;
+  uint32_t value = 0;  ///< the instruction that computes it, of `type`
+};
+
+/// Argument k of `program` is inputs[k]. Conversions from and to storage, and the joining of
+/// accumulators, are instructions like any other.
+struct LoweredStage {
+  ScalarProgram program;
+  std::vector<Input> inputs;
+  std::vector<Output> outputs;
+  bool has_lanes = false;     ///< accumulates in the lanes of Order::lanes
+  bool is_single = false;     ///< runs on one point: a row stage of Order::lanes
+  bool non_temporal = false;
+  bool fast_math = false;
+};
+
+[[nodiscard]] LoweredStage lower(const Kernel& kernel, const Stage& stage);
+
+/// Bits of the value that, joined with x, gives x.
+[[nodiscard]] uint64_t neutral_bits(const Reduction& reduction);
+
+}  // namespace nitinol::cpu

@@ -1,0 +1,128 @@
+// A program runs once per vector, but what it computes from scalars, constants and operands that
+// do not move along the inner loop is the same every time. Each instruction gets the depth of the
+// deepest loop that it depends on, and each loop emits the instructions of its own depth before it
+// enters the next one.
+//
+// if_any is a branch: it goes where the deepest instruction of the whole region goes, because its
+// blocks cannot be torn apart. The select that joins both sides stands in the slow block, so that
+// the condition, which is expensive to keep in a register across blocks, is not needed after it.
+
+#include "backends/cpu/jit/program.h"
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/MDBuilder.h>
+
+#include <algorithm>
+#include <array>
+
+namespace nitinol::cpu {
+namespace {
+
+bool is_free(ScalarOp op) { return op == ScalarOp::constant || op == ScalarOp::argument; }
+
+std::array<uint32_t, 3> operands_of(const ScalarInstr& instr) {
+  return {instr.a, instr.b, instr.c};
+}
+
+}  // namespace
+
+ProgramEmitter::ProgramEmitter(const EmitContext& context, const ScalarProgram& program,
+                               const std::vector<Depth>& argument_depths)
+    : context_(context),
+      program_(program),
+      depths_(program.instrs.size(), Depth::call),
+      values_(program.instrs.size()),
+      arguments_(argument_depths.size()) {
+  find_depths(argument_depths);
+}
+
+void ProgramEmitter::find_depths(const std::vector<Depth>& argument_depths) {
+  std::size_t nesting = 0, begin = 0;
+  Depth region = Depth::call;
+  for (std::size_t i = 0; i < depths_.size(); ++i) {
+    const ScalarInstr& instr = program_.instrs[i];
+    if (instr.op == ScalarOp::argument) depths_[i] = argument_depths[instr.imm];
+    for (int k = 0; k < operand_count(instr.op); ++k) {
+      depths_[i] = std::max(depths_[i], depths_[operands_of(instr)[static_cast<std::size_t>(k)]]);
+    }
+    if (instr.op == ScalarOp::begin_if && nesting++ == 0) {
+      begin = i;
+      region = Depth::call;
+    }
+    if (nesting == 0) continue;
+    region = std::max(region, depths_[i]);
+    if (instr.op != ScalarOp::end_if || --nesting > 0) continue;
+    for (std::size_t j = begin; j <= i; ++j) {
+      if (!is_free(program_.instrs[j].op)) depths_[j] = region;
+    }
+  }
+}
+
+int ProgramEmitter::inner_size() const {
+  int size = 0;
+  for (std::size_t i = 0; i < depths_.size(); ++i) {
+    if (depths_[i] == Depth::inner && !is_free(program_.instrs[i].op)) ++size;
+  }
+  return size;
+}
+
+llvm::Value* ProgramEmitter::value(uint32_t id) {
+  const ScalarInstr& instr = program_.instrs[id];
+  if (instr.op == ScalarOp::argument) return arguments_[instr.imm];
+  if (values_[id] == nullptr && instr.op == ScalarOp::constant) {
+    values_[id] = splat(context_, instr.type, instr.imm);
+  }
+  return values_[id];
+}
+
+void ProgramEmitter::emit(Depth depth) {
+  for (std::size_t i = 0; i < depths_.size(); ++i) {
+    const ScalarInstr& instr = program_.instrs[i];
+    if (depths_[i] != depth || is_free(instr.op)) continue;
+    if (instr.op == ScalarOp::begin_if) {
+      begin_if(instr);
+      continue;
+    }
+    if (instr.op == ScalarOp::end_if) {
+      values_[i] = end_if(instr);
+      continue;
+    }
+    Operands operands{.type = program_.instrs[instr.a].type};
+    const int count = operand_count(instr.op);
+    for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k) {
+      operands.values[k] = value(operands_of(instr)[k]);
+    }
+    values_[i] = emit_instruction(context_, instr, operands);
+  }
+}
+
+void ProgramEmitter::begin_if(const ScalarInstr& instr) {
+  llvm::IRBuilderBase& ir = context_.ir;
+  llvm::BasicBlock* const here = ir.GetInsertBlock();
+  llvm::Function* const function = here->getParent();
+  auto* const slow = llvm::BasicBlock::Create(ir.getContext(), "slow", function);
+  auto* const merge = llvm::BasicBlock::Create(ir.getContext(), "merge", function);
+  llvm::Value* const condition = value(instr.a);
+  llvm::Value* const any = context_.width == 1 ? ir.CreateExtractElement(condition, uint64_t{0})
+                                               : ir.CreateOrReduce(condition);
+  ir.CreateCondBr(any, slow, merge, llvm::MDBuilder(ir.getContext()).createBranchWeights(1, 2000));
+  branches_.push_back({condition, here, merge});
+  ir.SetInsertPoint(slow);
+}
+
+llvm::Value* ProgramEmitter::end_if(const ScalarInstr& instr) {
+  llvm::IRBuilderBase& ir = context_.ir;
+  const Branch branch = branches_.back();
+  branches_.pop_back();
+  llvm::Value* const fast = value(instr.a);
+  llvm::Value* const both = ir.CreateSelect(branch.condition, value(instr.b), fast);
+  llvm::BasicBlock* const slow = ir.GetInsertBlock();
+  ir.CreateBr(branch.merge_block);
+  ir.SetInsertPoint(branch.merge_block);
+  llvm::PHINode* const joined = ir.CreatePHI(fast->getType(), 2);
+  joined->addIncoming(fast, branch.fast_block);
+  joined->addIncoming(both, slow);
+  return joined;
+}
+
+}  // namespace nitinol::cpu

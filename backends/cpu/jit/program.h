@@ -1,0 +1,55 @@
+// ProgramEmitter: a scalar program as vector code, what is uniform outside the loops.
+#pragma once
+
+#include "backends/cpu/jit/instruction.h"
+#include "core/scalar.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace llvm {
+class BasicBlock;
+}
+
+namespace nitinol::cpu {
+
+/// The loop that a value depends on; a value is computed just inside that loop.
+enum class Depth : uint8_t { call, outer, inner };
+
+/// Emits a program in up to three parts, each as often as needed (a loop body and its tail).
+class ProgramEmitter {
+ public:
+  /// argument_depths[k]: where argument k comes from.
+  ProgramEmitter(const EmitContext& context, const ScalarProgram& program,
+                 const std::vector<Depth>& argument_depths);
+
+  /// Argument k for the code emitted from now on: a vector.
+  void set_argument(uint32_t k, llvm::Value* value) { arguments_[k] = value; }
+  /// Emits the instructions of that depth at the builder's place, which if_any may move to
+  /// another block.
+  void emit(Depth depth);
+  /// The vector that instruction `id` computed last.
+  [[nodiscard]] llvm::Value* value(uint32_t id);
+  /// Instructions in the inner loop.
+  [[nodiscard]] int inner_size() const;
+
+ private:
+  /// One if_any that is being emitted.
+  struct Branch {
+    llvm::Value* condition;
+    llvm::BasicBlock* fast_block;
+    llvm::BasicBlock* merge_block;
+  };
+  void find_depths(const std::vector<Depth>& argument_depths);
+  void begin_if(const ScalarInstr& instr);
+  llvm::Value* end_if(const ScalarInstr& instr);
+
+  EmitContext context_;
+  const ScalarProgram& program_;
+  std::vector<Depth> depths_;
+  std::vector<llvm::Value*> values_;
+  std::vector<llvm::Value*> arguments_;
+  std::vector<Branch> branches_;
+};
+
+}  // namespace nitinol::cpu

@@ -1,0 +1,536 @@
+// The loops of a stage.
+//
+//   for outer                           values that change here are computed once per step
+//     [accumulate whole lanes in registers]
+//     for inner, a vector at a time     load, program, store
+//
+// Code generation dominates the time to compile, and is proportional to the number of copies of the
+// program. So a long program is emitted once: in the last round, when fewer points than lanes are
+// left, only its loads and stores take another branch. That costs two predictable branches per
+// vector, which a short program (x + y) would feel: it gets a second copy after the loop instead.
+//
+// Lanes (Order::lanes): element i joins lane i % 64. The accumulators are an array of 64, and each
+// vector joins its part of it: load, join, store. That is a loop-carried dependency through memory,
+// 64 elements long; it is hidden by a long program, while a short one is first unrolled over all
+// lanes with the accumulators in registers.
+
+#include "backends/cpu/jit/stage_code.h"
+
+#include "backends/cpu/jit/lower.h"
+#include "backends/cpu/jit/program.h"
+#include "backends/cpu/jit/streams.h"
+#include "backends/host/joins.h"
+#include "backends/host/stage.h"
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/IntrinsicsX86.h>
+#include <llvm/IR/MDBuilder.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/NoFolder.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <vector>
+
+namespace nitinol::cpu {
+namespace {
+
+using host::StageCall;
+using llvm::Value;
+
+/// Programs of at most so many instructions are short (see above).
+constexpr int short_program = 24;
+constexpr int unrolled_program = 96;  ///< times the copies that fill all lanes
+
+/// Elements per vector: registers are filled by the widest type that matters. Types of less than a
+/// quarter of the instructions are split (wider) or fill registers partly (narrower).
+int width_for(const LoweredStage& stage, const Kernel& kernel, const Target& target) {
+  if (stage.is_single) return 1;
+  std::array<int, 9> weight = {};
+  int total = 0, nesting = 0;
+  const auto count = [&](ScalarType type) {
+    ++weight[static_cast<std::size_t>(size_of(type))];
+    ++total;
+  };
+  for (const Input& input : stage.inputs) {
+    if (input.access != Access::per_call && input.access != Access::per_outer) count(input.type);
+  }
+  for (const Output& output : stage.outputs) count(output.type);
+  for (const ScalarInstr& instr : stage.program.instrs) {
+    if (instr.op == ScalarOp::begin_if) ++nesting;
+    if (instr.op == ScalarOp::end_if) --nesting;
+    const int operands = operand_count(instr.op);
+    if (nesting > 0 || operands == 0) continue;
+    const ScalarType from = stage.program.instrs[instr.a].type;
+    count(size_of(from) > size_of(instr.type) ? from : instr.type);
+  }
+  int size = 8;
+  while (size > 1 && 4 * weight[static_cast<std::size_t>(size)] < std::max(total, 1)) size /= 2;
+  int width = target.vector_bytes / size;
+  for (const Output& output : stage.outputs) {
+    if (output.access != Access::lanes) continue;
+    width = std::min(width, lanes_of(kernel.reductions[output.index].type));
+  }
+  return width;
+}
+
+class StageEmitter {
+ public:
+  StageEmitter(llvm::Module& module, const Target& target, const Kernel& kernel, const Stage& stage)
+      : kernel_(kernel),
+        stage_(lower(kernel, stage)),
+        ir_(module.getContext()),
+        context_{ir_, module, target, width_for(stage_, kernel, target)},
+        streams_(context_),
+        program_(context_, stage_.program, depths()) {
+    if (stage_.fast_math) {
+      // Not reassociation: the polynomials rely on (x + magic) - magic.
+      llvm::FastMathFlags flags;
+      flags.setAllowContract();
+      ir_.setFastMathFlags(flags);
+    }
+  }
+
+  void emit(const std::string& name) {
+    begin_function(name);
+    make_streams();
+    load_arguments(Access::per_call);
+    program_.emit(Depth::call);
+    if (stage_.has_lanes) fill_lanes();
+    Value* const zero = ir_.getInt64(0);
+    // Without an outer loop there is no other use of the row: one pass, or none.
+    for_each(zero, call_field(offsetof(StageCall, outer_size)), [&](Value* outer) {
+      for (Stream& stream : inputs_) stream.row = streams_.row_of(stream, outer);
+      for (Stream& stream : outputs_) stream.row = streams_.row_of(stream, outer);
+      load_arguments(Access::per_outer);
+      program_.emit(Depth::outer);
+      emit_row();
+    });
+    if (stage_.non_temporal) emit_fence();
+    ir_.CreateRetVoid();
+  }
+
+ private:
+  // ---- the function and its arguments --------------------------------------------------------
+
+  std::vector<Depth> depths() const {
+    std::vector<Depth> depths;
+    for (const Input& input : stage_.inputs) {
+      depths.push_back(input.access == Access::per_call    ? Depth::call
+                       : input.access == Access::per_outer ? Depth::outer
+                                                           : Depth::inner);
+    }
+    return depths;
+  }
+
+  void begin_function(const std::string& name) {
+    llvm::Type* const pointer = ir_.getPtrTy();
+    auto* const type = llvm::FunctionType::get(ir_.getVoidTy(), {pointer, pointer}, false);
+    function_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, name,
+                                       context_.module);
+    function_->setDoesNotThrow();
+    call_ = function_->getArg(1);
+    ir_.SetInsertPoint(new_block("entry"));
+  }
+
+  llvm::BasicBlock* new_block(const char* name) {
+    return llvm::BasicBlock::Create(ir_.getContext(), name, function_);
+  }
+
+  Value* load_at(Value* base, uint64_t bytes, llvm::Type* type) {
+    Value* const place = ir_.CreateGEP(ir_.getInt8Ty(), base, ir_.getInt64(bytes));
+    return ir_.CreateAlignedLoad(type, place, llvm::Align(8));
+  }
+  /// An 8-byte integer field of the StageCall.
+  Value* call_field(std::size_t offset) { return load_at(call_, offset, ir_.getInt64Ty()); }
+  /// Entry `index` of an array that a field of the StageCall points to.
+  Value* array_entry(std::size_t offset, uint16_t index, llvm::Type* type) {
+    return load_at(load_at(call_, offset, ir_.getPtrTy()), uint64_t{index} * 8, type);
+  }
+
+  Value* outer_step(uint16_t operand) {
+    return array_entry(offsetof(StageCall, outer), operand, ir_.getInt64Ty());
+  }
+  Value* inner_step(uint16_t operand) {
+    return array_entry(offsetof(StageCall, inner), operand, ir_.getInt64Ty());
+  }
+
+  template <class InputOrOutput>
+  Stream make_stream(const InputOrOutput& io) {
+    Stream stream{.access = io.access, .type = io.type};
+    llvm::Type* const pointer = ir_.getPtrTy();
+    switch (io.place) {
+      case Place::operand:
+        stream.start = array_entry(offsetof(StageCall, pointers), io.index, pointer);
+        break;
+      case Place::scalar: {
+        Value* const scalars = load_at(call_, offsetof(StageCall, scalars), pointer);
+        stream.start =
+            ir_.CreateGEP(ir_.getInt8Ty(), scalars, ir_.getInt64(uint64_t{io.index} * 8));
+        break;
+      }
+      case Place::position:
+        stream.is_counted = true;
+        stream.start = array_entry(offsetof(StageCall, pointers), io.index, ir_.getInt64Ty());
+        break;
+      case Place::result:
+        stream.start = array_entry(offsetof(StageCall, results), io.index, pointer);
+        break;
+      case Place::row_value:
+        stream.start = array_entry(offsetof(StageCall, row_values), io.index, pointer);
+        break;
+      case Place::accumulator:
+        stream.start = array_entry(offsetof(StageCall, accumulators), io.index, pointer);
+        break;
+      case Place::accumulator_position:
+        stream.start = array_entry(offsetof(StageCall, accumulator_positions), io.index, pointer);
+        break;
+      case Place::element_index:
+        stream.is_counted = true;
+        stream.start = call_field(offsetof(StageCall, position));
+        break;
+    }
+    if (io.place == Place::operand || io.place == Place::position) {
+      stream.outer_step = outer_step(io.index);
+      if (io.access == Access::strided) stream.inner_step = inner_step(io.index);
+    }
+    if (io.place == Place::element_index) {
+      (io.access == Access::strided ? stream.inner_step : stream.outer_step) = ir_.getInt64(1);
+    }
+    if (io.access == Access::lanes) stream.lanes = lanes_of(kernel_.reductions[io.index].type);
+    stream.row = stream.start;
+    return stream;
+  }
+
+  void make_streams() {
+    for (const Input& input : stage_.inputs) inputs_.push_back(make_stream(input));
+    for (const Output& output : stage_.outputs) outputs_.push_back(make_stream(output));
+  }
+
+  void load_arguments(Access access) {
+    for (uint32_t k = 0; k < inputs_.size(); ++k) {
+      if (inputs_[k].access == access) {
+        program_.set_argument(k, streams_.load_uniform(inputs_[k]));
+      }
+    }
+  }
+
+  bool is_inner(uint32_t k) const {
+    return inputs_[k].access != Access::per_call && inputs_[k].access != Access::per_outer;
+  }
+
+  // ---- loops -----------------------------------------------------------------------------------
+
+  /// for (i = first; i < last; i = body(i)), where the body gives i + 1 if it returns nothing.
+  template <class Body>
+  void for_each(Value* first, Value* last, Body body) {
+    llvm::BasicBlock* const before = ir_.GetInsertBlock();
+    llvm::BasicBlock* const loop = new_block("loop");
+    llvm::BasicBlock* const after = new_block("after");
+    ir_.CreateCondBr(ir_.CreateICmpSLT(first, last), loop, after);
+    ir_.SetInsertPoint(loop);
+    llvm::PHINode* const i = ir_.CreatePHI(ir_.getInt64Ty(), 2);
+    i->addIncoming(first, before);
+    Value* next = nullptr;
+    if constexpr (std::is_void_v<decltype(body(i))>) {
+      body(i);
+      next = ir_.CreateAdd(i, ir_.getInt64(1));
+    } else {
+      next = body(i);
+    }
+    i->addIncoming(next, ir_.GetInsertBlock());
+    ir_.CreateCondBr(ir_.CreateICmpSLT(next, last), loop, after);
+    ir_.SetInsertPoint(after);
+  }
+
+  void emit_row() {
+    Value* const size = call_field(offsetof(StageCall, inner_size));
+    Value* first = ir_.getInt64(0);
+    const int length = program_.inner_size();
+    if (stage_.has_lanes) {
+      const int lanes = common_lanes();
+      if (lanes > 0 && length * (lanes / context_.width) <= unrolled_program) {
+        first = accumulate_in_registers(size, lanes);
+      }
+      return shared_loop(first, size);
+    }
+    if (context_.width == 1) return single_loop(size);
+    if (length <= short_program && !stage_.non_temporal) return loop_and_tail(size);
+    shared_loop(first, size);
+  }
+
+  Value* width() { return ir_.getInt64(static_cast<uint64_t>(context_.width)); }
+
+  void emit_chunk(const Chunk& chunk) {
+    for (uint32_t k = 0; k < inputs_.size(); ++k) {
+      if (is_inner(k)) program_.set_argument(k, streams_.load(inputs_[k], chunk));
+    }
+    program_.emit(Depth::inner);
+    store_all(chunk);
+  }
+
+  void store_all(const Chunk& chunk) {
+    for (std::size_t k = 0; k < outputs_.size(); ++k) {
+      streams_.store(outputs_[k], chunk, program_.value(stage_.outputs[k].value));
+    }
+  }
+
+  void single_loop(Value* size) {
+    for_each(ir_.getInt64(0), size, [&](Value* i) { emit_chunk({.index = i}); });
+  }
+
+  void loop_and_tail(Value* size) {
+    Value* const whole =
+        ir_.CreateAnd(size, ir_.getInt64(static_cast<uint64_t>(-int64_t{context_.width})));
+    for_each(ir_.getInt64(0), whole, [&](Value* i) {
+      emit_chunk({.index = i});
+      return ir_.CreateAdd(i, width());
+    });
+    llvm::BasicBlock* const tail = new_block("tail");
+    llvm::BasicBlock* const done = new_block("done");
+    ir_.CreateCondBr(ir_.CreateICmpSLT(whole, size), tail, done);
+    ir_.SetInsertPoint(tail);
+    emit_chunk({.index = whole, .count = ir_.CreateSub(size, whole)});
+    ir_.CreateBr(done);
+    ir_.SetInsertPoint(done);
+  }
+
+  /// Runs full() or part() and continues after both.
+  template <class Full, class Part>
+  void either(Value* is_full, Full full, Part part) {
+    llvm::BasicBlock* const on_full = new_block("full");
+    llvm::BasicBlock* const on_part = new_block("part");
+    llvm::BasicBlock* const join = new_block("join");
+    ir_.CreateCondBr(is_full, on_full, on_part,
+                     llvm::MDBuilder(ir_.getContext()).createBranchWeights(2000, 1));
+    ir_.SetInsertPoint(on_full);
+    full();
+    ir_.CreateBr(join);
+    ir_.SetInsertPoint(on_part);
+    part();
+    ir_.CreateBr(join);
+    ir_.SetInsertPoint(join);
+  }
+
+  void load_either(Value* is_full, const Chunk& chunk) {
+    std::vector<Value*> full(inputs_.size()), part(inputs_.size());
+    llvm::BasicBlock *after_full = nullptr, *after_part = nullptr;
+    const auto load = [&](std::vector<Value*>& values, const Chunk& from) {
+      for (uint32_t k = 0; k < inputs_.size(); ++k) {
+        if (is_inner(k)) values[k] = streams_.load(inputs_[k], from);
+      }
+      return ir_.GetInsertBlock();
+    };
+    either(
+        is_full, [&] { after_full = load(full, {.index = chunk.index}); },
+        [&] { after_part = load(part, chunk); });
+    for (uint32_t k = 0; k < inputs_.size(); ++k) {
+      if (!is_inner(k)) continue;
+      llvm::PHINode* const joined = ir_.CreatePHI(full[k]->getType(), 2);
+      joined->addIncoming(full[k], after_full);
+      joined->addIncoming(part[k], after_part);
+      program_.set_argument(k, joined);
+    }
+  }
+
+  /// One copy of the program for whole and incomplete vectors.
+  void shared_loop(Value* first, Value* size) {
+    Value* const peeled = stage_.non_temporal ? points_to_alignment(size) : nullptr;
+    Value* const may_bypass = peeled == nullptr ? nullptr : aligned_after(peeled);
+    for_each(first, size, [&](Value* i) {
+      Value* count = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateSub(size, i),
+                                               width());
+      if (peeled != nullptr) {
+        Value* const is_first = ir_.CreateICmpEQ(i, ir_.getInt64(0));
+        Value* const peels = ir_.CreateAnd(is_first, ir_.CreateICmpSGT(peeled, ir_.getInt64(0)));
+        count = ir_.CreateSelect(peels, peeled, count);
+      }
+      Value* const is_full = ir_.CreateICmpEQ(count, width());
+      const Chunk chunk{.index = i, .count = count};
+      load_either(is_full, chunk);
+      program_.emit(Depth::inner);
+      either(
+          is_full, [&] { store_whole(chunk, may_bypass); }, [&] { store_all(chunk); });
+      return ir_.CreateAdd(i, count);
+    });
+  }
+
+  // ---- stores around the caches ----------------------------------------------------------------
+
+  void store_whole(const Chunk& chunk, Value* may_bypass) {
+    const Chunk whole{.index = chunk.index};
+    if (may_bypass == nullptr) return store_all(whole);
+    either(
+        may_bypass,
+        [&] {
+          for (std::size_t k = 0; k < outputs_.size(); ++k) {
+            Value* const value = program_.value(stage_.outputs[k].value);
+            if (outputs_[k].access != Access::unit) streams_.store(outputs_[k], whole, value);
+            else streams_.store_non_temporal(outputs_[k], whole, value);
+          }
+        },
+        [&] { store_all(whole); });
+  }
+
+  Value* misalignment(const Stream& stream, Value* index) {
+    Value* const place =
+        ir_.CreateGEP(element_type(context_, stream.type), stream.row, index);
+    return ir_.CreateAnd(ir_.CreatePtrToInt(place, ir_.getInt64Ty()),
+                         ir_.getInt64(streams_.vector_alignment(stream) - 1));
+  }
+
+  /// How many points of the row come before the first output is aligned; at most `size`.
+  Value* points_to_alignment(Value* size) {
+    for (const Stream& stream : outputs_) {
+      if (stream.access != Access::unit) continue;
+      const uint64_t align = streams_.vector_alignment(stream);
+      Value* const bytes = ir_.CreateAnd(
+          ir_.CreateSub(ir_.getInt64(align), misalignment(stream, ir_.getInt64(0))),
+          ir_.getInt64(align - 1));
+      Value* const points =
+          ir_.CreateUDiv(bytes, ir_.getInt64(static_cast<uint64_t>(size_of(stream.type))));
+      return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, points, size);
+    }
+    return ir_.getInt64(0);
+  }
+
+  /// Whether all outputs are aligned at point `index`.
+  Value* aligned_after(Value* index) {
+    Value* bits = ir_.getInt64(0);
+    for (const Stream& stream : outputs_) {
+      if (stream.access == Access::unit) bits = ir_.CreateOr(bits, misalignment(stream, index));
+    }
+    return ir_.CreateICmpEQ(bits, ir_.getInt64(0));
+  }
+
+  void emit_fence() {
+#if defined(__x86_64__)
+    ir_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
+#else
+    ir_.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent);
+#endif
+  }
+
+  // ---- lanes -----------------------------------------------------------------------------------
+
+  /// The number of lanes if all outputs are reductions that have the same, else 0.
+  int common_lanes() const {
+    const int lanes = outputs_.front().lanes;
+    const auto same = [&](const Stream& stream) { return stream.lanes == lanes; };
+    return std::ranges::all_of(outputs_, same) ? lanes : 0;
+  }
+
+  llvm::Constant* neutral(const Output& output) {
+    const bool is_position = output.place == Place::accumulator_position;
+    return splat(context_, output.type,
+                 is_position ? static_cast<uint64_t>(host::no_position)
+                             : neutral_bits(kernel_.reductions[output.index]));
+  }
+
+  void fill_lanes() {
+    for (std::size_t k = 0; k < outputs_.size(); ++k) {
+      for (int lane = 0; lane < outputs_[k].lanes; lane += context_.width) {
+        streams_.store(outputs_[k], {.index = ir_.getInt64(static_cast<uint64_t>(lane))},
+                       neutral(stage_.outputs[k]));
+      }
+    }
+  }
+
+  /// The output that replaces input k, an accumulator.
+  std::size_t output_of(uint32_t k) const {
+    const Input& input = stage_.inputs[k];
+    const auto same = [&](const Output& output) {
+      return output.place == input.place && output.index == input.index;
+    };
+    return static_cast<std::size_t>(std::ranges::find_if(stage_.outputs, same) -
+                                    stage_.outputs.begin());
+  }
+
+  /// Visits all whole groups of `lanes` points; returns how many points those are.
+  Value* accumulate_in_registers(Value* size, int lanes) {
+    const auto copies = static_cast<std::size_t>(lanes / context_.width);
+    Value* const whole = ir_.CreateAnd(size, ir_.getInt64(static_cast<uint64_t>(-int64_t{lanes})));
+    llvm::BasicBlock* const before = ir_.GetInsertBlock();
+    llvm::BasicBlock* const loop = new_block("lanes");
+    llvm::BasicBlock* const after = new_block("rest");
+    ir_.CreateCondBr(ir_.CreateICmpSGT(whole, ir_.getInt64(0)), loop, after);
+    ir_.SetInsertPoint(loop);
+    llvm::PHINode* const i = ir_.CreatePHI(ir_.getInt64Ty(), 2);
+    i->addIncoming(ir_.getInt64(0), before);
+    std::vector<std::vector<llvm::PHINode*>> registers(outputs_.size());
+    for (std::size_t k = 0; k < outputs_.size(); ++k) {
+      llvm::Constant* const start = neutral(stage_.outputs[k]);
+      for (std::size_t copy = 0; copy < copies; ++copy) {
+        registers[k].push_back(ir_.CreatePHI(start->getType(), 2));
+        registers[k].back()->addIncoming(start, before);
+      }
+    }
+    std::vector<std::vector<Value*>> joined(outputs_.size());
+    for (std::size_t copy = 0; copy < copies; ++copy) {
+      Value* const offset = ir_.getInt64(copy * static_cast<uint64_t>(context_.width));
+      const Chunk chunk{.index = ir_.CreateAdd(i, offset)};
+      for (uint32_t k = 0; k < inputs_.size(); ++k) {
+        if (!is_inner(k)) continue;
+        program_.set_argument(k, inputs_[k].access == Access::lanes
+                                     ? registers[output_of(k)][copy]
+                                     : streams_.load(inputs_[k], chunk));
+      }
+      program_.emit(Depth::inner);
+      for (std::size_t k = 0; k < outputs_.size(); ++k) {
+        joined[k].push_back(program_.value(stage_.outputs[k].value));
+      }
+    }
+    finish_registers(*i, registers, joined, {whole, loop, after, lanes});
+    return whole;
+  }
+
+  struct LanesLoop {
+    Value* end;
+    llvm::BasicBlock *first, *after;
+    int lanes;
+  };
+
+  /// Closes the loop and puts the accumulators where the rest of the points finds them.
+  void finish_registers(llvm::PHINode& i, const std::vector<std::vector<llvm::PHINode*>>& registers,
+                        const std::vector<std::vector<Value*>>& joined, const LanesLoop& loop) {
+    llvm::BasicBlock* const last = ir_.GetInsertBlock();
+    llvm::BasicBlock* const keep = new_block("keep");
+    Value* const next = ir_.CreateAdd(&i, ir_.getInt64(static_cast<uint64_t>(loop.lanes)));
+    i.addIncoming(next, last);
+    for (std::size_t k = 0; k < outputs_.size(); ++k) {
+      for (std::size_t copy = 0; copy < joined[k].size(); ++copy) {
+        registers[k][copy]->addIncoming(joined[k][copy], last);
+      }
+    }
+    ir_.CreateCondBr(ir_.CreateICmpSLT(next, loop.end), loop.first, keep);
+    ir_.SetInsertPoint(keep);
+    for (std::size_t k = 0; k < outputs_.size(); ++k) {
+      for (std::size_t copy = 0; copy < joined[k].size(); ++copy) {
+        Value* const lane = ir_.getInt64(copy * static_cast<uint64_t>(context_.width));
+        streams_.store(outputs_[k], {.index = lane}, joined[k][copy]);
+      }
+    }
+    ir_.CreateBr(loop.after);
+    ir_.SetInsertPoint(loop.after);
+  }
+
+  const Kernel& kernel_;
+  LoweredStage stage_;
+  llvm::IRBuilder<llvm::NoFolder> ir_;
+  EmitContext context_;
+  StreamEmitter streams_;
+  ProgramEmitter program_;
+  llvm::Function* function_ = nullptr;
+  Value* call_ = nullptr;
+  std::vector<Stream> inputs_, outputs_;
+};
+
+}  // namespace
+
+void emit_stage(llvm::Module& module, const Target& target, const Kernel& kernel,
+                const Stage& stage, const std::string& name) {
+  StageEmitter(module, target, kernel, stage).emit(name);
+}
+
+}  // namespace nitinol::cpu

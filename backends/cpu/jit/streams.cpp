@@ -1,0 +1,196 @@
+// How vectors come from and go to memory.
+//
+//   unit stride     one vector load; the incomplete last vector is masked where the processor can
+//   other strides   a load per lane
+//   incomplete, without masks, or strided: copied element by element from or to a buffer on the
+//   stack, which is loaded and stored as a whole
+//
+// Gather instructions are no faster than loads per lane on the processors we measured.
+
+#include "backends/cpu/jit/streams.h"
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace nitinol::cpu {
+
+using llvm::Value;
+
+namespace {
+
+llvm::Align element_align(const Stream& stream) {
+  return llvm::Align(static_cast<uint64_t>(size_of(stream.type)));
+}
+
+}  // namespace
+
+Value* StreamEmitter::row_of(const Stream& stream, Value* outer) {
+  llvm::IRBuilderBase& ir = context_.ir;
+  if (stream.outer_step == nullptr) return stream.start;
+  Value* const offset = ir.CreateMul(outer, stream.outer_step);
+  if (stream.is_counted) return ir.CreateAdd(stream.start, offset);
+  return ir.CreateGEP(ir.getInt8Ty(), stream.start, offset);
+}
+
+Value* StreamEmitter::load_uniform(const Stream& stream) {
+  if (stream.is_counted) return splat(context_, stream.row);
+  return splat(context_, context_.ir.CreateAlignedLoad(element_type(context_, stream.type),
+                                                       stream.row, element_align(stream)));
+}
+
+Value* StreamEmitter::step_of(const Stream& stream) {
+  if (stream.access == Access::strided) return stream.inner_step;
+  return context_.ir.getInt64(static_cast<uint64_t>(size_of(stream.type)));
+}
+
+Value* StreamEmitter::address(const Stream& stream, Value* index) {
+  llvm::IRBuilderBase& ir = context_.ir;
+  if (stream.access == Access::strided) {
+    return ir.CreateGEP(ir.getInt8Ty(), stream.row, ir.CreateMul(index, stream.inner_step));
+  }
+  if (stream.access == Access::lanes) {
+    index = ir.CreateAnd(index, ir.getInt64(static_cast<uint64_t>(stream.lanes - 1)));
+  }
+  return ir.CreateGEP(element_type(context_, stream.type), stream.row, index);
+}
+
+Value* StreamEmitter::counted(const Stream& stream, Value* index) {
+  llvm::IRBuilderBase& ir = context_.ir;
+  std::vector<uint64_t> numbers(static_cast<std::size_t>(context_.width));
+  for (std::size_t lane = 0; lane < numbers.size(); ++lane) numbers[lane] = lane;
+  llvm::Constant* const iota = llvm::ConstantDataVector::get(ir.getContext(), numbers);
+  Value* const first = ir.CreateAdd(stream.row, ir.CreateMul(index, stream.inner_step));
+  return ir.CreateAdd(splat(context_, first), ir.CreateMul(iota, splat(context_, stream.inner_step)));
+}
+
+bool StreamEmitter::has_mask(const Stream& stream) const {
+  if (stream.access == Access::strided) return false;
+  return size_of(stream.type) >= 4 ? context_.target.has_masks : context_.target.has_narrow_masks;
+}
+
+Value* StreamEmitter::mask(Value* count) {
+  llvm::IRBuilderBase& ir = context_.ir;
+  const auto width = static_cast<unsigned>(context_.width);
+  llvm::FixedVectorType* const type = llvm::FixedVectorType::get(ir.getInt1Ty(), width);
+  if (context_.target.has_narrow_masks && width < 64) {
+    // (1 << count) - 1, in a general register.
+    Value* const ones = ir.CreateSub(ir.CreateShl(ir.getInt64(1), count), ir.getInt64(1));
+    return ir.CreateBitCast(ir.CreateTrunc(ones, ir.getIntNTy(width)), type);
+  }
+  std::vector<uint32_t> numbers(width);
+  for (uint32_t lane = 0; lane < width; ++lane) numbers[lane] = lane;
+  return ir.CreateICmpULT(llvm::ConstantDataVector::get(ir.getContext(), numbers),
+                          ir.CreateVectorSplat(width, ir.CreateTrunc(count, ir.getInt32Ty())));
+}
+
+Value* StreamEmitter::buffer() {
+  if (buffer_ != nullptr) return buffer_;
+  llvm::IRBuilderBase& ir = context_.ir;
+  llvm::BasicBlock& entry = ir.GetInsertBlock()->getParent()->getEntryBlock();
+  const llvm::IRBuilderBase::InsertPointGuard guard(ir);
+  ir.SetInsertPoint(&entry, entry.begin());
+  buffer_ = ir.CreateAlloca(
+      llvm::ArrayType::get(ir.getInt64Ty(), static_cast<uint64_t>(context_.width)));
+  buffer_->setAlignment(llvm::Align(static_cast<uint64_t>(context_.target.vector_bytes)));
+  return buffer_;
+}
+
+void StreamEmitter::copy_elements(const Stream& stream, const Chunk& chunk, bool to_buffer) {
+  llvm::IRBuilderBase& ir = context_.ir;
+  llvm::Type* const element = element_type(context_, stream.type);
+  Value* const memory = address(stream, chunk.index);
+  Value* const step = step_of(stream);
+  llvm::BasicBlock* const before = ir.GetInsertBlock();
+  llvm::Function* const function = before->getParent();
+  auto* const loop = llvm::BasicBlock::Create(ir.getContext(), "copy", function);
+  auto* const after = llvm::BasicBlock::Create(ir.getContext(), "copied", function);
+  ir.CreateBr(loop);
+  ir.SetInsertPoint(loop);
+  llvm::PHINode* const lane = ir.CreatePHI(ir.getInt64Ty(), 2);
+  lane->addIncoming(ir.getInt64(0), before);
+  Value* const there = ir.CreateGEP(ir.getInt8Ty(), memory, ir.CreateMul(lane, step));
+  Value* const here = ir.CreateGEP(element, buffer(), lane);
+  const llvm::Align align = element_align(stream);
+  Value* const moved = ir.CreateAlignedLoad(element, to_buffer ? there : here, align);
+  ir.CreateAlignedStore(moved, to_buffer ? here : there, align);
+  Value* const next = ir.CreateAdd(lane, ir.getInt64(1));
+  lane->addIncoming(next, loop);
+  ir.CreateCondBr(ir.CreateICmpULT(next, chunk.count), loop, after);
+  ir.SetInsertPoint(after);
+}
+
+Value* StreamEmitter::load_lanes(const Stream& stream, Value* index) {
+  llvm::IRBuilderBase& ir = context_.ir;
+  Value* memory = address(stream, index);
+  Value* result = llvm::PoisonValue::get(vector_type(context_, stream.type));
+  for (int lane = 0; lane < context_.width; ++lane) {
+    if (lane > 0) memory = ir.CreateGEP(ir.getInt8Ty(), memory, stream.inner_step);
+    Value* const element = ir.CreateAlignedLoad(element_type(context_, stream.type), memory,
+                                                element_align(stream));
+    result = ir.CreateInsertElement(result, element, static_cast<uint64_t>(lane));
+  }
+  return result;
+}
+
+void StreamEmitter::store_lanes(const Stream& stream, Value* index, Value* value) {
+  llvm::IRBuilderBase& ir = context_.ir;
+  Value* memory = address(stream, index);
+  for (int lane = 0; lane < context_.width; ++lane) {
+    if (lane > 0) memory = ir.CreateGEP(ir.getInt8Ty(), memory, stream.inner_step);
+    ir.CreateAlignedStore(ir.CreateExtractElement(value, static_cast<uint64_t>(lane)), memory,
+                          element_align(stream));
+  }
+}
+
+Value* StreamEmitter::load(const Stream& stream, const Chunk& chunk) {
+  llvm::IRBuilderBase& ir = context_.ir;
+  if (stream.is_counted) return counted(stream, chunk.index);
+  llvm::FixedVectorType* const vector = vector_type(context_, stream.type);
+  if (chunk.count == nullptr) {
+    if (stream.access == Access::strided) return load_lanes(stream, chunk.index);
+    return ir.CreateAlignedLoad(vector, address(stream, chunk.index), element_align(stream));
+  }
+  if (has_mask(stream)) {
+    return ir.CreateMaskedLoad(vector, address(stream, chunk.index), element_align(stream),
+                               mask(chunk.count), llvm::Constant::getNullValue(vector));
+  }
+  const llvm::Align align(vector_alignment(stream));
+  ir.CreateAlignedStore(llvm::Constant::getNullValue(vector), buffer(), align);
+  copy_elements(stream, chunk, /*to_buffer=*/true);
+  return ir.CreateAlignedLoad(vector, buffer(), align);
+}
+
+void StreamEmitter::store(const Stream& stream, const Chunk& chunk, Value* value) {
+  llvm::IRBuilderBase& ir = context_.ir;
+  if (chunk.count == nullptr) {
+    if (stream.access == Access::strided) return store_lanes(stream, chunk.index, value);
+    ir.CreateAlignedStore(value, address(stream, chunk.index), element_align(stream));
+    return;
+  }
+  if (has_mask(stream)) {
+    ir.CreateMaskedStore(value, address(stream, chunk.index), element_align(stream),
+                         mask(chunk.count));
+    return;
+  }
+  ir.CreateAlignedStore(value, buffer(), llvm::Align(vector_alignment(stream)));
+  copy_elements(stream, chunk, /*to_buffer=*/false);
+}
+
+uint64_t StreamEmitter::vector_alignment(const Stream& stream) const {
+  return static_cast<uint64_t>(
+      std::min(context_.width * size_of(stream.type), context_.target.vector_bytes));
+}
+
+void StreamEmitter::store_non_temporal(const Stream& stream, const Chunk& chunk, Value* value) {
+  llvm::IRBuilderBase& ir = context_.ir;
+  llvm::StoreInst* const store = ir.CreateAlignedStore(value, address(stream, chunk.index),
+                                                       llvm::Align(vector_alignment(stream)));
+  store->setMetadata(
+      llvm::LLVMContext::MD_nontemporal,
+      llvm::MDNode::get(ir.getContext(), llvm::ConstantAsMetadata::get(ir.getInt32(1))));
+}
+
+}  // namespace nitinol::cpu

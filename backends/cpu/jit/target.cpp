@@ -1,0 +1,96 @@
+// Features are named by level, never by the host's name, so that results and cached code do not
+// depend on the machine; only the scheduling model ("tune-cpu", set per function) does.
+
+#include "backends/cpu/jit/target.h"
+
+#include "core/error.h"
+
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/TargetParser/Host.h>
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace nitinol::cpu {
+namespace {
+
+const char* features_of(Isa isa) {
+#if defined(__x86_64__)
+  switch (isa) {
+    case Isa::baseline: return "";
+    case Isa::avx2: return "+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+popcnt";
+    case Isa::avx512:
+      return "+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+popcnt,"
+             "+avx512f,+avx512bw,+avx512dq,+avx512vl";
+  }
+#endif
+  static_cast<void>(isa);
+  return "";
+}
+
+const char* processor_of() {
+#if defined(__x86_64__)
+  return "x86-64";
+#else
+  return "generic";
+#endif
+}
+
+[[noreturn]] void fail(const std::string& reason) {
+  throw Error(ErrorKind::compile, {.where = "compile",
+                                   .what = "LLVM cannot generate code for this processor",
+                                   .got = reason,
+                                   .fix = "Set NITINOL_COMPILE=0 to run without it."});
+}
+
+std::unique_ptr<llvm::TargetMachine> make_machine(Isa isa) {
+  static std::once_flag initialised;
+  std::call_once(initialised, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+  });
+  const std::string triple = llvm::sys::getProcessTriple();
+  std::string reason;
+  const llvm::Target* const target = llvm::TargetRegistry::lookupTarget(triple, reason);
+  if (target == nullptr) fail(reason);
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  // The detected code model is the large one, which costs 20 % of the time and needs relocations
+  // that our loader does not know.
+  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
+      triple, processor_of(), features_of(isa), options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
+      llvm::CodeGenOptLevel::Less, /*JIT=*/true));
+  if (machine == nullptr) fail("no target machine for " + triple);
+  return machine;
+}
+
+}  // namespace
+
+Target target_for(Isa isa) {
+#if defined(__x86_64__)
+  switch (isa) {
+    case Isa::baseline: return {.isa = isa, .has_fma = false, .has_round = false};
+    case Isa::avx2: return {.isa = isa, .vector_bytes = 32, .has_masks = true, .has_gather = true};
+    case Isa::avx512:
+      return {.isa = isa,
+              .vector_bytes = 64,
+              .has_masks = true,
+              .has_narrow_masks = true,
+              .has_gather = true};
+  }
+#endif
+  return {.isa = isa};
+}
+
+llvm::TargetMachine& target_machine(Isa isa) {
+  thread_local std::array<std::unique_ptr<llvm::TargetMachine>, 3> machines;
+  std::unique_ptr<llvm::TargetMachine>& machine = machines[static_cast<std::size_t>(isa)];
+  if (machine == nullptr) machine = make_machine(isa);
+  return *machine;
+}
+
+}  // namespace nitinol::cpu
