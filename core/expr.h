@@ -1,13 +1,13 @@
 // Operators and functions of Expr: each appends the one instruction it stands for.
 #pragma once
 
+#include "core/scalar.h"
+
 #include <bit>
 #include <cassert>
 #include <concepts>
 #include <cstdint>
 #include <type_traits>
-
-#include "core/scalar.h"
 
 namespace nitinol {
 
@@ -19,17 +19,28 @@ concept Literal = std::is_arithmetic_v<L>;
 template <Literal L>
 [[nodiscard]] constexpr uint64_t bits_of(ScalarType type, L value) {
   switch (type) {
-    case ScalarType::pred: return value != L{0};
-    case ScalarType::u8: return static_cast<uint8_t>(value);
-    case ScalarType::i8: return static_cast<uint8_t>(static_cast<int8_t>(value));
-    case ScalarType::u16: return static_cast<uint16_t>(value);
-    case ScalarType::i16: return static_cast<uint16_t>(static_cast<int16_t>(value));
-    case ScalarType::u32: return static_cast<uint32_t>(value);
-    case ScalarType::i32: return static_cast<uint32_t>(static_cast<int32_t>(value));
-    case ScalarType::u64: return static_cast<uint64_t>(value);
-    case ScalarType::i64: return static_cast<uint64_t>(static_cast<int64_t>(value));
-    case ScalarType::f32: return std::bit_cast<uint32_t>(static_cast<float>(value));
-    case ScalarType::f64: return std::bit_cast<uint64_t>(static_cast<double>(value));
+    case ScalarType::pred:
+      return value != L{0};
+    case ScalarType::u8:
+      return static_cast<uint8_t>(value);
+    case ScalarType::i8:
+      return static_cast<uint8_t>(static_cast<int8_t>(value));
+    case ScalarType::u16:
+      return static_cast<uint16_t>(value);
+    case ScalarType::i16:
+      return static_cast<uint16_t>(static_cast<int16_t>(value));
+    case ScalarType::u32:
+      return static_cast<uint32_t>(value);
+    case ScalarType::i32:
+      return static_cast<uint32_t>(static_cast<int32_t>(value));
+    case ScalarType::u64:
+      return static_cast<uint64_t>(value);
+    case ScalarType::i64:
+      return static_cast<uint64_t>(static_cast<int64_t>(value));
+    case ScalarType::f32:
+      return std::bit_cast<uint32_t>(static_cast<float>(value));
+    case ScalarType::f64:
+      return std::bit_cast<uint64_t>(static_cast<double>(value));
   }
   return 0;
 }
@@ -37,8 +48,7 @@ template <Literal L>
 /// A constant of a given type in the program of `like`.
 template <Literal L>
 Expr constant(const Expr& like, ScalarType type, L value) {
-  return emit(*like.program,
-              {.op = ScalarOp::constant, .type = type, .imm = bits_of(type, value)});
+  return emit(*like.program, {.op = ScalarOp::constant, .type = type, .imm = bits_of(type, value)});
 }
 
 /// An Expr as it is, or a literal as a constant of the type of `like`.
@@ -58,8 +68,10 @@ concept ExprOrLiteral = std::same_as<X, Expr> || Literal<X>;
 /// The first Expr among the operands: it gives literals their type.
 template <class A, class... Rest>
 const Expr& first_expr(const A& a, const Rest&... rest) {
-  if constexpr (std::same_as<A, Expr>) return a;
-  else return first_expr(rest...);
+  if constexpr (std::same_as<A, Expr>)
+    return a;
+  else
+    return first_expr(rest...);
 }
 
 inline Expr unary(ScalarOp op, ScalarType type, const Expr& a) {
@@ -115,8 +127,7 @@ inline Expr round_even(const Expr& a) { return unary(ScalarOp::round_even, a.typ
 
 /// a * b + c, rounded once.
 template <class A, class B, class C>
-  requires SomeExpr<A, B, C>
-Expr fma(const A& a, const B& b, const C& c) {
+requires SomeExpr<A, B, C> Expr fma(const A& a, const B& b, const C& c) {
   const Expr& like = first_expr(a, b, c);
   const Expr x = lift(like, a), y = lift(like, b), z = lift(like, c);
   return emit(*like.program,
@@ -125,20 +136,18 @@ Expr fma(const A& a, const B& b, const C& c) {
 
 /// condition ? a : b. At least one of a and b must be an Expr.
 template <class A, class B>
-  requires SomeExpr<A, B>
-Expr select(const Expr& condition, const A& a, const B& b) {
+requires SomeExpr<A, B> Expr select(const Expr& condition, const A& a, const B& b) {
   assert(condition.type == ScalarType::pred);
   const Expr& like = first_expr(a, b);
   const Expr x = lift(like, a), y = lift(like, b);
-  return emit(*like.program, {.op = ScalarOp::select,
-                              .type = like.type,
-                              .a = x.id,
-                              .b = y.id,
-                              .c = condition.id});
+  return emit(*like.program,
+              {.op = ScalarOp::select, .type = like.type, .a = x.id, .b = y.id, .c = condition.id});
 }
 
 /// Always an instruction, even when the types agree.
-inline Expr convert(const Expr& a, ScalarType type) { return unary(ScalarOp::convert, type, a); }
+inline Expr convert(const Expr& a, ScalarType type) {
+  return unary(ScalarOp::convert, type, a);
+}
 template <class To>
 Expr convert(const Expr& a) {
   return convert(a, scalar_type_of<To>);
@@ -164,15 +173,12 @@ Expr table(const Expr& index) {
 /// condition holds in some lane.
 template <std::invocable Slow>
 Expr if_any(const Expr& condition, const Expr& fast, Slow&& slow) {
-  emit(*condition.program,
-       {.op = ScalarOp::begin_if, .type = ScalarType::pred, .a = condition.id});
+  emit(*condition.program, {.op = ScalarOp::begin_if, .type = ScalarType::pred, .a = condition.id});
   const Expr exact = slow();
   assert(exact.type == fast.type);
-  return emit(*condition.program, {.op = ScalarOp::end_if,
-                                   .type = fast.type,
-                                   .a = fast.id,
-                                   .b = exact.id,
-                                   .c = condition.id});
+  return emit(
+      *condition.program,
+      {.op = ScalarOp::end_if, .type = fast.type, .a = fast.id, .b = exact.id, .c = condition.id});
 }
 
 }  // namespace nitinol

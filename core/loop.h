@@ -8,6 +8,10 @@
 // shared inline functions are never compiled for an instruction set the machine may lack.
 #pragma once
 
+#include "core/isa.h"
+#include "core/num.h"
+#include "core/probe.h"
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -15,10 +19,6 @@
 #include <cstring>
 #include <tuple>
 #include <utility>
-
-#include "core/isa.h"
-#include "core/num.h"
-#include "core/probe.h"
 
 namespace nitinol {
 
@@ -32,9 +32,12 @@ struct Loops {
 
   [[nodiscard]] Loop at(Isa isa) const {
     switch (isa) {
-      case Isa::baseline: return baseline;
-      case Isa::avx2: return avx2;
-      case Isa::avx512: return avx512;
+      case Isa::baseline:
+        return baseline;
+      case Isa::avx2:
+        return avx2;
+      case Isa::avx512:
+        return avx512;
     }
     return baseline;
   }
@@ -50,8 +53,10 @@ using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
 
 template <class T, Path P>
 constexpr Num<T, P> load(Stored<T> stored) {
-  if constexpr (std::is_same_v<T, bool>) return {stored != 0, {}};
-  else return {stored, {}};
+  if constexpr (std::is_same_v<T, bool>)
+    return {stored != 0, {}};
+  else
+    return {stored, {}};
 }
 
 inline constexpr int64_t block = 256;

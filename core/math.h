@@ -3,9 +3,14 @@
 #pragma once
 
 // IWYU pragma: begin_exports
+#include "core/math/compare.h"
+#include "core/math/divide.h"
 #include "core/math/erf.h"
 #include "core/math/exp.h"
+#include "core/math/half.h"
 #include "core/math/hyperbolic.h"
 #include "core/math/log.h"
+#include "core/math/pow.h"
+#include "core/math/random.h"
 #include "core/math/trig.h"
 // IWYU pragma: end_exports

@@ -23,10 +23,10 @@ using Wide = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 
 /// The unsigned type of the same size.
 template <class T>
-using Bits = std::conditional_t<
-    sizeof(T) == 1, uint8_t,
-    std::conditional_t<sizeof(T) == 2, uint16_t,
-                       std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
+using Bits =
+    std::conditional_t<sizeof(T) == 1, uint8_t,
+                       std::conditional_t<sizeof(T) == 2, uint16_t,
+                                          std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
 
 // clang-format off
 template <Float T> constexpr T add(T a, T b) { return a + b; }
@@ -99,8 +99,7 @@ constexpr int64_t mul_high(int64_t a, int64_t b) {
   return static_cast<int64_t>(high);
 }
 template <Int T>
-  requires(sizeof(T) < 8)
-constexpr T mul_high(T a, T b) {
+requires(sizeof(T) < 8) constexpr T mul_high(T a, T b) {
   using Double = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
   return static_cast<T>(static_cast<Double>(a) * static_cast<Double>(b) >> (sizeof(T) * 8));
 }
@@ -119,11 +118,16 @@ constexpr To saturate(From a) {
 
 template <class To, class From>
 constexpr To convert(From a) {
-  if constexpr (std::is_same_v<To, From>) return a;
-  else if constexpr (std::is_same_v<To, bool>) return a != From{0};
-  else if constexpr (std::is_same_v<From, bool>) return a ? To{1} : To{0};
-  else if constexpr (Int<To> && Float<From>) return saturate<To>(a);
-  else return static_cast<To>(a);
+  if constexpr (std::is_same_v<To, From>)
+    return a;
+  else if constexpr (std::is_same_v<To, bool>)
+    return a != From{0};
+  else if constexpr (std::is_same_v<From, bool>)
+    return a ? To{1} : To{0};
+  else if constexpr (Int<To> && Float<From>)
+    return saturate<To>(a);
+  else
+    return static_cast<To>(a);
 }
 
 template <class To, class From>

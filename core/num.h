@@ -10,14 +10,14 @@
 // selects. Without if_any in the formula the flag is a constant and vanishes.
 #pragma once
 
-#include <concepts>
-#include <cstdint>
-#include <type_traits>
-
 #include "core/expr.h"
 #include "core/native.h"
 #include "core/scalar.h"
 #include "core/tables.h"
+
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
 
 namespace nitinol {
 
@@ -161,7 +161,9 @@ struct LaneTraits<Num<T, P>> {
 
 /// Num, Expr or Probe: what formulas are written over.
 template <class X>
-concept Lane = requires { typename LaneTraits<X>::Element; };
+concept Lane = requires {
+  typename LaneTraits<X>::Element;
+};
 
 template <Lane X>
 using Element = typename LaneTraits<X>::Element;

@@ -2,10 +2,10 @@
 // if_any. Loops need to know before they overwrite an input in place.
 #pragma once
 
+#include "core/num.h"
+
 #include <cstdint>
 #include <type_traits>
-
-#include "core/num.h"
 
 namespace nitinol {
 
@@ -15,7 +15,7 @@ struct Probe {
 
   Probe() = default;
   template <class L>
-    requires std::is_arithmetic_v<L>
+  requires std::is_arithmetic_v<L>
   constexpr Probe(L) {}
   struct Found {
     bool yes;

@@ -42,15 +42,15 @@ enum class ScalarOp : uint8_t {
   bit_or,
   bit_xor,
   bit_not,
-  shl,         ///< a << (b mod width)
-  shr,         ///< a >> (b mod width), arithmetic if the type is signed
-  select,      ///< c (a pred) ? a : b
-  convert,     ///< a to `type`: float to int saturates and NaN gives 0, int to int wraps, pred
-               ///< gives 0 or 1, a number to pred is != 0, f64 to f32 rounds to nearest even
-  bitcast,     ///< the bits of a, a type of the same size
-  table,       ///< entry a (u32, always in range) of the constant table number imm
-  begin_if,    ///< up to the matching end_if: run only if pred a holds in any lane
-  end_if,      ///< select(c, b, a): c is the condition, a the fast value, b the one computed inside
+  shl,       ///< a << (b mod width)
+  shr,       ///< a >> (b mod width), arithmetic if the type is signed
+  select,    ///< c (a pred) ? a : b
+  convert,   ///< a to `type`: float to int saturates and NaN gives 0, int to int wraps, pred
+             ///< gives 0 or 1, a number to pred is != 0, f64 to f32 rounds to nearest even
+  bitcast,   ///< the bits of a, a type of the same size
+  table,     ///< entry a (u32, always in range) of the constant table number imm
+  begin_if,  ///< up to the matching end_if: run only if pred a holds in any lane
+  end_if,    ///< select(c, b, a): c is the condition, a the fast value, b the one computed inside
 };
 
 /// One instruction. Unused operands and imm are zero, so equal instructions compare equal.
@@ -95,7 +95,9 @@ inline constexpr std::size_t table_count = 1;
 /// Bytes of one value: 1 for pred and 8-bit integers.
 [[nodiscard]] int size_of(ScalarType type);
 
-[[nodiscard]] constexpr bool is_float(ScalarType type) { return type >= ScalarType::f32; }
+[[nodiscard]] constexpr bool is_float(ScalarType type) {
+  return type >= ScalarType::f32;
+}
 
 /// Runs a program on one lane. args[k] is the bit pattern (zero-extended) of argument k; returns
 /// the bit patterns of the instructions `wanted`. Slow: the reference for all backends.

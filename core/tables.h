@@ -1,10 +1,10 @@
 // The contents of the constant tables that the instruction `table` reads.
 #pragma once
 
+#include "core/scalar.h"
+
 #include <array>
 #include <cstdint>
-
-#include "core/scalar.h"
 
 namespace nitinol {
 

@@ -8,9 +8,9 @@
 // (f64: 2^-57).
 #pragma once
 
-#include <array>
-
 #include "core/math/format.h"
+
+#include <array>
 
 namespace nitinol {
 namespace math {
@@ -41,9 +41,10 @@ struct ExpConstants<double> {
       0.0013888888946984117, 0.00019841269917286096, 2.4801489978030546e-05, 2.755721637961362e-06,
       2.763126660915988e-07, 2.5117838266127348e-08};
   static constexpr std::array exp2_tail = {
-      0.6931471805599453,     0.24022650695910133,    0.05550410866482174,   0.009618129107593335,
-      0.001333355814637916,   0.00015403530458077443, 1.5252733867436733e-05, 1.3215434817859755e-06,
-      1.0178046499920476e-07, 7.073860031470722e-09,  4.457382039176871e-10};
+      0.6931471805599453,     0.24022650695910133,    0.05550410866482174,
+      0.009618129107593335,   0.001333355814637916,   0.00015403530458077443,
+      1.5252733867436733e-05, 1.3215434817859755e-06, 1.0178046499920476e-07,
+      7.073860031470722e-09,  4.457382039176871e-10};
 };
 
 /// x = n ln2 + r. `shifted` holds n in its low bits.
@@ -110,7 +111,8 @@ constexpr X expm1_reduced(X x) {
 template <class T, Lane X>
 constexpr X expm1_of(X x) {
   using C = ExpConstants<T>;
-  constexpr T lowest = -T{Format<T>::mantissa + 3} * T{0.6875};  // e^lowest is below half an ulp of 1
+  constexpr T lowest =
+      -T{Format<T>::mantissa + 3} * T{0.6875};  // e^lowest is below half an ulp of 1
   const X clamped = at_most(at_least(x, lowest * T{1.5}), C::highest + T{0.25});
   const auto [shifted, r] = reduce_exp<T>(clamped);
   const X p = fma(polynomial(r, C::tail), r * r, r);

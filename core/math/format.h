@@ -1,13 +1,13 @@
 // What the math functions share: the layout of floats, polynomials, signs.
 #pragma once
 
+#include "core/num.h"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <utility>
-
-#include "core/num.h"
 
 /// The parts that math functions are built from. T is float or double and says which format a lane
 /// has, because an Expr does not know it at compile time.
@@ -34,8 +34,8 @@ using BitsOf = typename Format<T>::U;
 template <class T>
 inline constexpr BitsOf<T> one_bits = BitsOf<T>{Format<T>::bias} << Format<T>::mantissa;
 template <class T>
-inline constexpr BitsOf<T> infinity_bits = BitsOf<T>{2 * Format<T>::bias + 1}
-                                           << Format<T>::mantissa;
+inline constexpr BitsOf<T> infinity_bits =
+    BitsOf<T>{2 * Format<T>::bias + 1} << Format<T>::mantissa;
 template <class T>
 inline constexpr BitsOf<T> sign_bit = BitsOf<T>{1} << (sizeof(T) * 8 - 1);
 
@@ -55,7 +55,8 @@ constexpr X polynomial(X x, const std::array<T, n>& c) {
   X sum = constant<T>(x, c[n - 1]);
   [&]<std::size_t... k>(std::index_sequence<k...>) {
     ((sum = fma(sum, x, c[n - 2 - k])), ...);
-  }(std::make_index_sequence<n - 1>{});
+  }
+  (std::make_index_sequence<n - 1>{});
   return sum;
 }
 

@@ -8,10 +8,10 @@
 // split off, and u / (u + 2) is written as |x| + (c - |x| u) / (u + 2).
 #pragma once
 
+#include "core/math/exp.h"
+
 #include <array>
 #include <bit>
-
-#include "core/math/exp.h"
 
 namespace nitinol {
 namespace math {
@@ -19,22 +19,13 @@ namespace math {
 /// (e^r - 1 - r) / r^2 for -ln2/2 <= r <= 0.525, with relative error of e^r - 1 below 2^-29.4
 /// (f64: 2^-57.8).
 template <class T>
-inline constexpr auto tanh_tail =
-    std::array{5.000000000e-01f, 1.666667759e-01f, 4.166640341e-02f,
-               8.330602199e-03f, 1.393437618e-03f, 2.135593240e-04f};
+inline constexpr auto tanh_tail = std::array{5.000000000e-01f, 1.666667759e-01f, 4.166640341e-02f,
+                                             8.330602199e-03f, 1.393437618e-03f, 2.135593240e-04f};
 template <>
-inline constexpr auto tanh_tail<double> =
-    std::array{0.49999999999999994,
-               0.166666666666666,
-               0.04166666666667618,
-               0.008333333333380856,
-               0.0013888888884881557,
-               0.00019841269744852225,
-               2.4801594430424783e-05,
-               2.7557376583754886e-06,
-               2.755158513742837e-07,
-               2.5066189310306624e-08,
-               2.2605853355540492e-09};
+inline constexpr auto tanh_tail<double> = std::array{
+    0.49999999999999994,   0.166666666666666,      0.04166666666667618,    0.008333333333380856,
+    0.0013888888884881557, 0.00019841269744852225, 2.4801594430424783e-05, 2.7557376583754886e-06,
+    2.755158513742837e-07, 2.5066189310306624e-08, 2.2605853355540492e-09};
 
 template <class T, Lane X>
 constexpr X tanh_of(X x) {

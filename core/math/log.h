@@ -7,9 +7,9 @@
 // parts, both positive, through -k, so that log1p(-0) = -0.
 #pragma once
 
-#include <array>
-
 #include "core/math/format.h"
+
+#include <array>
 
 namespace nitinol {
 namespace math {
@@ -23,17 +23,16 @@ struct LogConstants<float> {
   static constexpr float log2e = 1.44269504f, log10e = 0.434294492f;
   static constexpr float log10_2_high = 3.010299802e-01f, log10_2_low = 1.548133349e-08f;
   /// (ln(1+f) - f) / f^2
-  static constexpr std::array tail = {
-      -5.000000000e-01f, 3.333333135e-01f,  -2.500081956e-01f, 2.000122666e-01f, -1.662335694e-01f,
-      1.420175731e-01f,  -1.316017956e-01f, 1.276157647e-01f,  -7.634501159e-02f};
+  static constexpr std::array tail = {-5.000000000e-01f, 3.333333135e-01f,  -2.500081956e-01f,
+                                      2.000122666e-01f,  -1.662335694e-01f, 1.420175731e-01f,
+                                      -1.316017956e-01f, 1.276157647e-01f,  -7.634501159e-02f};
 };
 template <>
 struct LogConstants<double> {
   static constexpr uint64_t sqrt_half_bits = 0x3fe6a09e667f3bcd;
   static constexpr double ln2_high = 0.6931471805599453, ln2_low = 2.3190468138462996e-17;
   static constexpr double log2e = 1.4426950408889634, log10e = 0.4342944819032518;
-  static constexpr double log10_2_high = 0.3010299956639812,
-                          log10_2_low = -2.8037281277851704e-18;
+  static constexpr double log10_2_high = 0.3010299956639812, log10_2_low = -2.8037281277851704e-18;
   static constexpr std::array tail = {
       -0.5000000000000007,  0.3333333333333338,  -0.24999999999960457, 0.19999999999952423,
       -0.1666666667345107,  0.14285714297067958, -0.12499999473157669, 0.1111110997933379,
@@ -54,8 +53,7 @@ template <class T, Lane U>
 constexpr auto minus_exponent(U biased) {
   using F = Format<T>;
   constexpr T two_power = static_cast<T>(uint64_t{1} << F::mantissa);
-  const auto shifted =
-      bitcast<T>((biased >> F::mantissa) | bits_of(scalar_type_of<T>, two_power));
+  const auto shifted = bitcast<T>((biased >> F::mantissa) | bits_of(scalar_type_of<T>, two_power));
   return (two_power + T{F::bias}) - shifted;
 }
 
@@ -133,10 +131,9 @@ constexpr X log1p_of(X x) {
   constexpr BitsOf<T> mantissa_mask = (BitsOf<T>{1} << F::mantissa) - 1;
   constexpr T large = static_cast<T>(uint64_t{1} << 60);
   const X u = x + T{1};
-  const auto biased =
-      bitcast<BitsOf<T>>(u) + (one_bits<T> - LogConstants<T>::sqrt_half_bits);
+  const auto biased = bitcast<BitsOf<T>>(u) + (one_bits<T> - LogConstants<T>::sqrt_half_bits);
   const X scale = bitcast<T>(2 * one_bits<T> - (biased & ~mantissa_mask));  // 2^-k
-  const X f = fma(x, scale, -(T{1} - scale));  // -0 stays -0
+  const X f = fma(x, scale, -(T{1} - scale));                               // -0 stays -0
   const X fast = finish_log<T>(LogReduction<X>{minus_exponent<T>(biased), f});
   const auto rare = !((u > T{0}) & (x < large));
   return if_any(rare, fast, [&] { return log_of<T>(u); });

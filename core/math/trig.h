@@ -7,10 +7,10 @@
 // 2^-61.6; tan 2^-29.4, 2^-56.2).
 #pragma once
 
-#include <array>
-
 #include "core/math/format.h"
 #include "core/math/reduce.h"
+
+#include <array>
 
 namespace nitinol {
 namespace math {
@@ -31,12 +31,11 @@ inline constexpr auto tan_tail =
     std::array{3.333334923e-01f, 1.333263367e-01f, 5.406339467e-02f, 2.126366831e-02f,
                1.088518742e-02f, 2.528209188e-05f, 4.408757202e-03f};
 template <>
-inline constexpr auto tan_tail<double> =
-    std::array{0.3333333333333278,    0.1333333333341433,      0.05396825392681005,
-               0.02186948960557228,   0.008863219212666746,    0.003592288642486752,
-               0.0014547606081622207, 0.0005950536803687497,   0.00022241234282752883,
-               0.00013645851225069992, -2.62914645544405e-05,  8.936499353054187e-05,
-               -4.482921246824301e-05, 2.085182164454553e-05};
+inline constexpr auto tan_tail<double> = std::array{
+    0.3333333333333278,     0.1333333333341433,     0.05396825392681005,   0.02186948960557228,
+    0.008863219212666746,   0.003592288642486752,   0.0014547606081622207, 0.0005950536803687497,
+    0.00022241234282752883, 0.00013645851225069992, -2.62914645544405e-05, 8.936499353054187e-05,
+    -4.482921246824301e-05, 2.085182164454553e-05};
 
 /// r + r^3 tail(r^2).
 template <Lane X, class T, std::size_t n>
@@ -58,9 +57,9 @@ constexpr X sin_large(X x, uint64_t quarter) {
   const auto high = turns.high + (quarter << 62);
   const auto nearest = (high + (uint64_t{1} << 62)) >> 63;
   const auto fraction = Turns<decltype(turns.low)>{(high << 1) | (turns.low >> 63), turns.low << 1};
-  const X r = angle_of<T>(x, fraction, ReduceConstants<double>::pi_high,
-                          ReduceConstants<double>::pi_middle)
-                  .high;
+  const X r =
+      angle_of<T>(x, fraction, ReduceConstants<double>::pi_high, ReduceConstants<double>::pi_middle)
+          .high;
   const X y = sin_with_parity<T>(r, convert<BitsOf<T>>(nearest));
   return select(abs(x) < infinity<T>, y, x - x);
 }
@@ -71,8 +70,8 @@ constexpr X sin_of(X x) {
   const X a = abs(x);
   const X shifted = fma(a, C::inverse_pi, round_magic<T>);
   const X n = shifted - round_magic<T>;
-  const X fast = sin_with_parity<T>(subtract_multiple_of_pi(a, n, T{1}),
-                                    bitcast<BitsOf<T>>(shifted));
+  const X fast =
+      sin_with_parity<T>(subtract_multiple_of_pi(a, n, T{1}), bitcast<BitsOf<T>>(shifted));
   const X y = if_any(!(a < C::limit), fast, [&] { return sin_large<T>(x, 0); });
   return flip_sign<T>(y, sign_of<T>(x));
 }
@@ -82,7 +81,7 @@ constexpr X cos_of(X x) {
   using C = ReduceConstants<T>;
   const X a = abs(x);
   const X shifted = fma(a, C::inverse_pi, T{-0.5}) + round_magic<T>;
-  const X n = (shifted - round_magic<T>) + T{0.5};
+  const X n = (shifted - round_magic<T>)+T{0.5};
   const X r = subtract_multiple_of_pi(a, n, T{1});
   const X fast = sin_with_parity<T>(-r, bitcast<BitsOf<T>>(shifted));
   return if_any(!(a < C::limit), fast, [&] { return sin_large<T>(x, 1); });
@@ -104,8 +103,8 @@ template <class T, Lane X>
 constexpr X tan_large(X x) {
   const auto turns = turns_of<T>(x);
   const auto nearest = ((turns.high << 1) + (uint64_t{1} << 62)) >> 63;
-  const auto fraction = Turns<decltype(turns.low)>{(turns.high << 2) | (turns.low >> 62),
-                                                   turns.low << 2};
+  const auto fraction =
+      Turns<decltype(turns.low)>{(turns.high << 2) | (turns.low >> 62), turns.low << 2};
   const auto angle = angle_of<T>(x, fraction, ReduceConstants<double>::pi_high / 2,
                                  ReduceConstants<double>::pi_middle / 2);
   const X y = tan_with_parity<T>(angle, convert<BitsOf<T>>(nearest));
@@ -118,8 +117,8 @@ constexpr X tan_of(X x) {
   const X a = abs(x);
   const X shifted = fma(a, 2 * C::inverse_pi, round_magic<T>);
   const X n = shifted - round_magic<T>;
-  const X fast = tan_with_parity<T>(split_multiple_of_pi(a, n, T{0.5}),
-                                    bitcast<BitsOf<T>>(shifted));
+  const X fast =
+      tan_with_parity<T>(split_multiple_of_pi(a, n, T{0.5}), bitcast<BitsOf<T>>(shifted));
   const X y = if_any(!(a < C::limit), fast, [&] { return tan_large<T>(x); });
   return flip_sign<T>(y, sign_of<T>(x));
 }

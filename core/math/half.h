@@ -1,0 +1,56 @@
+// f16 and bf16, which no compiler sees: 16-bit integers, converted by integer instructions.
+//
+// To 16 bits: round to nearest, ties to even, by adding half a unit (less one for even) below the
+// kept bits; a carry runs into the exponent, as it should, up to infinity. Denormal f16 results are
+// rounded by adding 1/2, whose unit is that of f16's denormals. NaN stays a NaN.
+#pragma once
+
+#include "core/math/format.h"
+
+#include <bit>
+
+namespace nitinol {
+
+/// The f32 value of the f16 with bits `half` (u16 lane); exact.
+template <Lane X>
+constexpr auto half_to_float(X half) {
+  const auto bits = convert<uint32_t>(half);
+  const auto magnitude = bits & 0x7fff;
+  // The exponent is biased by 15 here and by 127 there; a product moves denormals, too.
+  const auto finite = bitcast<uint32_t>(bitcast<float>(magnitude << 13) * 0x1p112f);
+  const auto special = (magnitude << 13) | 0x7f800000;
+  const auto result = select(magnitude < 0x7c00, finite, special);
+  return bitcast<float>(result | ((bits & 0x8000) << 16));
+}
+
+/// `value` (f32 lane) rounded to f16, as its bits (u16 lane).
+template <Lane X>
+constexpr auto float_to_half(X value) {
+  const auto bits = bitcast<uint32_t>(value);
+  const auto magnitude = bits & 0x7fffffff;
+  const auto even = (magnitude >> 13) & 1;
+  const auto normal = (magnitude + (even + (0xfff - (112U << 23)))) >> 13;
+  const auto denormal =
+      bitcast<uint32_t>(bitcast<float>(magnitude) + 0.5f) - std::bit_cast<uint32_t>(0.5f);
+  const auto rounded = select(magnitude < (113U << 23), denormal, normal);
+  const auto finite = select(magnitude < (143U << 23), rounded, 0x7c00);
+  const auto result = select(0x7f800000 < magnitude, 0x7e00, finite);
+  return convert<uint16_t>(result | ((bits >> 16) & 0x8000));
+}
+
+/// The f32 value of the bf16 with bits `bfloat` (u16 lane); exact.
+template <Lane X>
+constexpr auto bfloat_to_float(X bfloat) {
+  return bitcast<float>(convert<uint32_t>(bfloat) << 16);
+}
+
+/// `value` (f32 lane) rounded to bf16, as its bits (u16 lane).
+template <Lane X>
+constexpr auto float_to_bfloat(X value) {
+  const auto bits = bitcast<uint32_t>(value);
+  const auto rounded = (bits + (((bits >> 16) & 1) + 0x7fff)) >> 16;
+  const auto is_nan = 0x7f800000 < (bits & 0x7fffffff);
+  return convert<uint16_t>(select(is_nan, (bits >> 16) | 0x40, rounded));
+}
+
+}  // namespace nitinol

@@ -1,0 +1,108 @@
+// Counter-based random numbers: Philox 4x32-10, and uniform and normal numbers from it.
+//
+// Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+//
+// Which words an element uses: element i of an op that starts at counter `offset` has the block
+// with the 128-bit counter {offset + i (64 bits), 0} and the 64-bit key, words least significant
+// first. So it depends on key, offset and i only. Of the block's four words
+//   uniform f32 takes word 0, uniform f64 words 0 (low) and 1 (high),
+//   normal f32 takes words 0 (radius) and 1 (angle), normal f64 all four (low, high; low, high),
+//   random bits are words 0 (low) and 1 (high).
+#pragma once
+
+#include "core/math/log.h"
+#include "core/math/trig.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace nitinol {
+namespace math {
+
+inline constexpr int philox_rounds = 10;
+
+/// The generator proper: counter and key are u32 lanes.
+template <Lane U>
+constexpr std::array<U, 4> philox_block(std::array<U, 4> counter, U key0, U key1) {
+  constexpr uint32_t multiplier0 = 0xd2511f53, multiplier1 = 0xcd9e8d57;
+  constexpr uint32_t weyl0 = 0x9e3779b9, weyl1 = 0xbb67ae85;
+  std::array<U, 4> c = counter;
+  const auto round = [&](uint32_t number) {
+    const U high0 = mul_high(c[0], constant<uint32_t>(key0, multiplier0));
+    const U high1 = mul_high(c[2], constant<uint32_t>(key0, multiplier1));
+    const U low0 = c[0] * multiplier0, low1 = c[2] * multiplier1;
+    c = {high1 ^ c[1] ^ (key0 + number * weyl0), low1, high0 ^ c[3] ^ (key1 + number * weyl1),
+         low0};
+  };
+  [&]<std::size_t... k>(std::index_sequence<k...>) {
+    (round(static_cast<uint32_t>(k)), ...);
+  }
+  (std::make_index_sequence<philox_rounds>{});
+  return c;
+}
+
+/// A u64 lane from its halves.
+template <Lane U>
+constexpr auto joined(U low, U high) {
+  return convert<uint64_t>(low) | (convert<uint64_t>(high) << 32);
+}
+
+/// sqrt(-2 ln u) sin(pi f) for u in (0, 1] and f uniform in [-1/2, 1/2): Box and Muller, where half
+/// a turn will do because sin has the same values in the other half.
+template <class T, Lane X>
+constexpr X normal_of(X u, X f) {
+  const X radius = sqrt(finish_log<T>(reduce_log<T>(u)) * T{-2});
+  return radius * odd_polynomial(f * ReduceConstants<T>::pi_high, sin_tail<T>);
+}
+
+}  // namespace math
+
+/// The four random words (u32 lanes) of element `index` of an op whose counters start at `offset`;
+/// all arguments are u64 lanes.
+template <Lane X>
+constexpr auto philox(X index, X offset, X key) {
+  using U = Rebind<X, uint32_t>;
+  const X position = offset + index;
+  const U zero = constant<uint32_t>(index, 0);
+  const std::array<U, 4> counter = {convert<uint32_t>(position), convert<uint32_t>(position >> 32),
+                                    zero, zero};
+  return math::philox_block(counter, convert<uint32_t>(key), convert<uint32_t>(key >> 32));
+}
+
+/// 64 random bits, a u64 lane.
+template <Lane X>
+constexpr auto random_bits(X index, X offset, X key) {
+  const auto words = philox(index, offset, key);
+  return math::joined(words[0], words[1]);
+}
+
+/// Uniform in [0, 1): a multiple of 2^-24 (float) or 2^-53 (double).
+template <class T, Lane X>
+constexpr auto random_uniform(X index, X offset, X key) {
+  const auto words = philox(index, offset, key);
+  if constexpr (sizeof(T) == 4) {
+    return convert<float>(bitcast<int32_t>(words[0] >> 8)) * 0x1p-24f;
+  } else {
+    const auto bits = math::joined(words[0], words[1]);
+    return convert<double>(bitcast<int64_t>(bits >> 11)) * 0x1p-53;
+  }
+}
+
+/// Normal with mean 0 and standard deviation 1; at most 6.7 (float) or 9.5 (double) in size.
+template <class T, Lane X>
+constexpr auto random_normal(X index, X offset, X key) {
+  const auto words = philox(index, offset, key);
+  if constexpr (sizeof(T) == 4) {
+    const auto u = fma(convert<float>(words[0]), 0x1p-32f, 0x1p-33f);
+    const auto f = convert<float>(bitcast<int32_t>(words[1])) * 0x1p-32f;
+    return math::normal_of<float>(u, f);
+  } else {
+    const auto u = fma(convert<double>(math::joined(words[0], words[1])), 0x1p-64, 0x1p-65);
+    const auto f = convert<double>(bitcast<int64_t>(math::joined(words[2], words[3]))) * 0x1p-64;
+    return math::normal_of<double>(u, f);
+  }
+}
+
+}  // namespace nitinol
