@@ -1,0 +1,211 @@
+// Reading a tensor from host code: item, to_vector, data, bool.
+//
+// Each asks the thread's interpreter first (eager/host_read.h), which is how a compiled function
+// learns that its host code depends on a computed value.
+
+#include "core/error.h"
+#include "core/native.h"
+#include "core/parallel.h"
+#include "core/tensor.h"
+#include "eager/elements.h"
+#include "eager/host_read.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <memory>
+#include <source_location>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace nitinol {
+namespace {
+
+using eager::copy_elements;
+using eager::host_read;
+using eager::located;
+
+/// "int64_t": how host code spells the type of an element.
+std::string_view host_type_of(DType dtype) {
+  switch (dtype) {
+    case boolean:
+      return "bool";
+    case u8:
+      return "uint8_t";
+    case i8:
+      return "int8_t";
+    case i16:
+      return "int16_t";
+    case i32:
+      return "int32_t";
+    case i64:
+      return "int64_t";
+    case f16:
+    case bf16:
+    case f32:
+      return "float";
+    case f64:
+      return "double";
+  }
+  return "?";
+}
+
+template <class T>
+T number_as(const Scalar& number) {
+  switch (number.kind()) {
+    case Scalar::Kind::boolean:
+    case Scalar::Kind::integer:
+      return native::convert<T>(number.to_integer());
+    case Scalar::Kind::real:
+      break;
+  }
+  return native::convert<T>(number.to_double());
+}
+
+template <class T>
+T only_element(const Tensor& tensor, const ReadSite& site) {
+  const TensorData& data = tensor.internals();
+  if (element_count(data.spec.shape) != 1) {
+    throw Error(ErrorKind::shape,
+                {.where = site.what,
+                 .what = fmt::format("{} is not a single value", describe(data.spec)),
+                 .expected = "1 element",
+                 .got = std::to_string(element_count(data.spec.shape)),
+                 .fix = "Reduce it first (sum, mean, any, all, ...) or index one element."});
+  }
+  host_read(tensor, site);
+  const DefaultFloatMode mode;  // so that denormal numbers arrive
+  return number_as<T>(number_at(data.spec.dtype, data.address()));
+}
+
+/// The fix for a wrong T names the call that is right.
+[[noreturn]] void throw_wrong_type(const char* where, DType asked, const Spec& spec,
+                                   const std::string& fix) {
+  throw Error(ErrorKind::value,
+              {.where = fmt::format("{}<{}>()", where, host_type_of(asked)),
+               .what = fmt::format("the elements of {} are not read as {}", describe(spec),
+                                   host_type_of(asked)),
+               .expected = fmt::format("{}<{}>()", where, host_type_of(spec.dtype)),
+               .got = fmt::format("{}<{}>()", where, host_type_of(asked)),
+               .fix = fix});
+}
+
+bool is_16_bit_float(DType dtype) {
+  return dtype == f16 || dtype == bf16;
+}
+
+/// The 16-bit formats widen, which is exact.
+std::vector<float> widened(const TensorData& data) {
+  const auto count = static_cast<std::size_t>(element_count(data.spec.shape));
+  std::vector<uint16_t> stored(count);
+  copy_elements(data, reinterpret_cast<std::byte*>(stored.data()));
+  std::vector<float> result(count);
+  const DefaultFloatMode mode;  // so that denormal numbers arrive
+  for (std::size_t i = 0; i < count; ++i) {
+    result[i] = static_cast<float>(number_at(data.spec.dtype, &stored[i]).to_double());
+  }
+  return result;
+}
+
+template <class T>
+std::vector<T> all_elements(const Tensor& tensor, std::source_location place) {
+  const Spec& spec = tensor.spec();
+  constexpr DType asked = dtype_of<T>();
+  const bool is_widened = asked == f32 && is_16_bit_float(spec.dtype);
+  if (spec.dtype != asked && !is_widened) {
+    throw_wrong_type(
+        "to_vector", asked, spec,
+        fmt::format("Ask for its own type, or convert it first: x.to({}).", short_name_of(asked)));
+  }
+  const TensorData& data = host_read(tensor, {.what = "to_vector()", .place = place});
+  if constexpr (std::is_same_v<T, float>) {
+    if (is_widened) return widened(data);
+  }
+  const auto count = static_cast<std::size_t>(element_count(spec.shape));
+  if constexpr (std::is_same_v<T, bool>) {  // std::vector<bool> has no array to copy to
+    const auto bytes = std::make_unique<std::byte[]>(count);
+    copy_elements(data, bytes.get());
+    std::vector<bool> result(count);
+    for (std::size_t i = 0; i < count; ++i) result[i] = bytes[i] != std::byte{0};
+    return result;
+  } else {
+    std::vector<T> result(count);
+    copy_elements(data, reinterpret_cast<std::byte*>(result.data()));
+    return result;
+  }
+}
+
+template <class T>
+std::span<const T> elements_in_place(const Tensor& tensor, std::source_location place) {
+  const TensorData& data = tensor.internals();
+  const Spec& spec = data.spec;
+  constexpr DType asked = dtype_of<T>();
+  if (is_16_bit_float(spec.dtype)) {
+    throw Error(ErrorKind::value,
+                {.where = fmt::format("data<{}>()", host_type_of(asked)),
+                 .what = fmt::format("C++ has no type for the elements of {}", describe(spec)),
+                 .fix = "Read a converted copy: to_vector<float>(), or x.to(f32) and its data."});
+  }
+  if (spec.dtype != asked) {
+    throw_wrong_type(
+        "data", asked, spec,
+        fmt::format("Ask for its own type, or convert it first: x.to({}).", short_name_of(asked)));
+  }
+  if (!is_contiguous(spec.shape, data.strides)) {
+    throw Error(
+        ErrorKind::value,
+        {.where = fmt::format("data<{}>()", host_type_of(asked)),
+         .what = fmt::format("{} is a view whose elements are not in row-major order in memory",
+                             describe(spec)),
+         .expected = fmt::format("strides {}", to_string(strides_of(spec.shape))),
+         .got = to_string(data.strides),
+         .fix = "Read a copy: to_vector() gives the elements in order."});
+  }
+  host_read(tensor, {.what = "data()", .place = place});
+  return {static_cast<const T*>(data.address()), static_cast<std::size_t>(tensor.size())};
+}
+
+}  // namespace
+
+template <class T>
+T Tensor::item(std::source_location place) const {
+  return located(place, [&] { return only_element<T>(*this, {.what = "item()", .place = place}); });
+}
+
+template <class T>
+std::vector<T> Tensor::to_vector(std::source_location place) const {
+  return located(place, [&] { return all_elements<T>(*this, place); });
+}
+
+template <class T>
+std::span<const T> Tensor::data(std::source_location place) const {
+  return located(place, [&] { return elements_in_place<T>(*this, place); });
+}
+
+[[gnu::noinline]] Tensor::operator bool() const {
+  const void* const caller = __builtin_extract_return_addr(__builtin_return_address(0));
+  try {
+    return only_element<bool>(*this,
+                              {.what = "bool(tensor)", .place = {}, .return_address = caller});
+  } catch (const Error& error) {
+    throw error.with_return_address(caller);
+  }
+}
+
+#define NITINOL_READ_AS(T)                                                  \
+  template T Tensor::item<T>(std::source_location) const;                   \
+  template std::vector<T> Tensor::to_vector<T>(std::source_location) const; \
+  template std::span<const T> Tensor::data<T>(std::source_location) const;
+NITINOL_READ_AS(bool)
+NITINOL_READ_AS(uint8_t)
+NITINOL_READ_AS(int8_t)
+NITINOL_READ_AS(int16_t)
+NITINOL_READ_AS(int32_t)
+NITINOL_READ_AS(int64_t)
+NITINOL_READ_AS(float)
+NITINOL_READ_AS(double)
+#undef NITINOL_READ_AS
+
+}  // namespace nitinol
