@@ -1,0 +1,25 @@
+// The allocator of host memory: caches blocks, so that a program in a steady state asks the system
+// for nothing.
+#pragma once
+
+#include "core/backend.h"
+#include "core/storage.h"
+
+#include <cstddef>
+
+namespace nitinol::cpu {
+
+/// At least `bytes` of 64-byte aligned, uninitialised memory of `device`, which must be one that
+/// shares the host's. Any thread may release it. Throws Error(value) if the budget or the system
+/// does not allow it, after giving back what is cached.
+[[nodiscard]] StorageHandle allocate(std::size_t bytes, Device device);
+
+/// Counts of the whole process. Blocks in other threads' caches count as cached.
+[[nodiscard]] MemoryStatistics memory_statistics();
+
+/// See Backend. Caches of other threads empty themselves at those threads' next allocation or
+/// release.
+void set_memory_budget(std::size_t bytes);
+void release_cached_memory();
+
+}  // namespace nitinol::cpu

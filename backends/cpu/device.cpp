@@ -1,0 +1,66 @@
+#include "backends/cpu/device.h"
+
+#include "backends/cpu/allocator.h"
+#include "backends/cpu/jit_loader.h"
+#include "backends/cpu/library_calls.h"
+#include "backends/host/prebuilt.h"
+#include "backends/host/stage.h"
+#include "backends/reference/interpreted.h"
+#include "core/error.h"
+
+#include <cstring>
+
+namespace nitinol::cpu {
+namespace {
+
+class GeneratedKernel final : public Executable {
+ public:
+  GeneratedKernel(const Kernel& kernel, std::unique_ptr<StageCodes> codes)
+      : kernel_(kernel), codes_(std::move(codes)) {}
+  void launch(const Launch& launch) const override {
+    host::run_loop_nest(kernel_, codes_->stages().data(), launch);
+  }
+  [[nodiscard]] BuildReport report() const override { return codes_->report(); }
+
+ private:
+  const Kernel kernel_;
+  const std::unique_ptr<StageCodes> codes_;
+};
+
+std::unique_ptr<Executable> prepare_kernel(const Kernel& kernel) {
+  if (auto prebuilt = host::make_prebuilt(kernel)) return prebuilt;
+  if (JitPlugin* const plugin = jit_plugin()) {
+    try {
+      return std::make_unique<GeneratedKernel>(kernel, plugin->compile(kernel));
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::unsupported) throw;
+    }
+  }
+  return reference::make_interpreted(kernel);
+}
+
+class CpuDevice final : public Backend {
+ public:
+  StorageHandle allocate(std::size_t bytes) override { return cpu::allocate(bytes, Device{}); }
+  void copy(const void* from, void* to, std::size_t bytes) override {
+    std::memmove(to, from, bytes);
+  }
+  std::unique_ptr<Executable> prepare(const Step& step) override {
+    if (const auto* kernel = std::get_if<Kernel>(&step)) return prepare_kernel(*kernel);
+    return prepare_call(std::get<LibraryCall>(step));
+  }
+  void synchronize() override {}
+  MemoryStatistics memory() override { return memory_statistics(); }
+  void set_memory_budget(std::size_t bytes) override { cpu::set_memory_budget(bytes); }
+  void release_cached_memory() override { cpu::release_cached_memory(); }
+  bool can_generate_code() override { return jit_plugin() != nullptr; }
+};
+
+}  // namespace
+
+Backend& device() {
+  static Backend& instance = *new CpuDevice;
+  return instance;
+}
+
+}  // namespace nitinol::cpu

@@ -1,0 +1,71 @@
+#include "backends/cpu/jit_loader.h"
+
+#include "core/log.h"
+
+#include <fmt/format.h>
+
+#include <dlfcn.h>
+#include <string>
+
+#if defined(NITINOL_LLVM_BUILTIN)
+extern "C" nitinol::cpu::JitPlugin* nitinol_llvm_plugin(int version);
+#endif
+
+namespace nitinol::cpu {
+namespace {
+
+#if defined(NITINOL_LLVM_BUILTIN)
+
+JitPlugin* load() {
+  return nitinol_llvm_plugin(jit_plugin_version);
+}
+
+#elif defined(NITINOL_LLVM_PLUGIN)
+
+JitPlugin* give_up(const std::string& reason) {
+  log(LogLevel::warning,
+      fmt::format("no code generator, so fused kernels are interpreted, which is slow: {}",
+                  reason));
+  return nullptr;
+}
+
+/// The plugin lies beside the file that holds this function.
+std::string plugin_path() {
+  Dl_info here = {};
+  if (dladdr(reinterpret_cast<void*>(&plugin_path), &here) == 0 || here.dli_fname == nullptr) {
+    return NITINOL_LLVM_PLUGIN;
+  }
+  const std::string library = here.dli_fname;
+  const std::size_t slash = library.rfind('/');
+  return slash == std::string::npos ? NITINOL_LLVM_PLUGIN
+                                    : library.substr(0, slash + 1) + NITINOL_LLVM_PLUGIN;
+}
+
+JitPlugin* load() {
+  void* const module = dlopen(plugin_path().c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (module == nullptr) return give_up(dlerror());
+  const auto entry = reinterpret_cast<JitPluginEntry>(dlsym(module, jit_plugin_symbol));
+  if (entry == nullptr) return give_up("the module lacks its entry point");
+  JitPlugin* const plugin = entry(jit_plugin_version);
+  return plugin != nullptr ? plugin : give_up("the module is of another version");
+}
+
+#else
+
+JitPlugin* load() {
+  log(LogLevel::warning,
+      "built without LLVM, so fused kernels are interpreted, which is slow: configure with "
+      "-DNITINOL_LLVM=ON");
+  return nullptr;
+}
+
+#endif
+
+}  // namespace
+
+JitPlugin* jit_plugin() {
+  static JitPlugin* const plugin = load();
+  return plugin;
+}
+
+}  // namespace nitinol::cpu

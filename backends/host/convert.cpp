@@ -1,0 +1,107 @@
+#include "backends/host/convert.h"
+
+#include "backends/host/per_isa.h"
+
+#include <cstring>
+
+namespace nitinol::host {
+namespace {
+
+/// A fixed step lets the compiler vectorise.
+template <class T, class Convert>
+inline void gather_as(const char* from, int64_t step, auto* to, int64_t n, Convert convert) {
+  const auto load = [&](int64_t at) {
+    T value;
+    std::memcpy(&value, from + at, sizeof(T));
+    return convert(value);
+  };
+  constexpr auto size = static_cast<int64_t>(sizeof(T));
+  if (step == size) {
+    for (int64_t i = 0; i < n; ++i) to[i] = load(i * size);
+  } else if (step == 0) {
+    const auto value = n > 0 ? load(0) : decltype(load(0)){};
+    for (int64_t i = 0; i < n; ++i) to[i] = value;
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = load(i * step);
+  }
+}
+
+template <class T, class Convert>
+inline void scatter_as(const auto* from, char* to, int64_t step, int64_t n, Convert convert) {
+  const auto store = [&](int64_t at, auto value) {
+    const T element = convert(value);
+    std::memcpy(to + at, &element, sizeof(T));
+  };
+  constexpr auto size = static_cast<int64_t>(sizeof(T));
+  if (step == size) {
+    for (int64_t i = 0; i < n; ++i) store(i * size, from[i]);
+  } else {
+    for (int64_t i = 0; i < n; ++i) store(i * step, from[i]);
+  }
+}
+
+// clang-format off
+template <class T>
+using GatherSame = decltype([](const char* from, int64_t step, void* to, int64_t n) {
+  gather_as<T>(from, step, static_cast<T*>(to), n, [](T x) { return x; });
+});
+template <class T>
+using ScatterSame = decltype([](const void* from, char* to, int64_t step, int64_t n) {
+  scatter_as<T>(static_cast<const T*>(from), to, step, n, [](T x) { return x; });
+});
+using GatherHalf = decltype([](const char* from, int64_t step, void* to, int64_t n) {
+  gather_as<uint16_t>(from, step, static_cast<float*>(to), n, [](uint16_t x) { return half_to_float(x); });
+});
+using ScatterHalf = decltype([](const void* from, char* to, int64_t step, int64_t n) {
+  scatter_as<uint16_t>(static_cast<const float*>(from), to, step, n, [](float x) { return float_to_half(x); });
+});
+using GatherBfloat = decltype([](const char* from, int64_t step, void* to, int64_t n) {
+  gather_as<uint16_t>(from, step, static_cast<float*>(to), n, [](uint16_t x) { return bfloat_to_float(x); });
+});
+using ScatterBfloat = decltype([](const void* from, char* to, int64_t step, int64_t n) {
+  scatter_as<uint16_t>(static_cast<const float*>(from), to, step, n, [](float x) { return float_to_bfloat(x); });
+});
+// clang-format on
+
+template <class F>
+Gather gather() {
+  return PerIsa<F, const char*, int64_t, void*, int64_t>::at(current_isa());
+}
+template <class F>
+Scatter scatter() {
+  return PerIsa<F, const void*, char*, int64_t, int64_t>::at(current_isa());
+}
+
+}  // namespace
+
+Gather gather_of(DType dtype) {
+  if (dtype == f16) return gather<GatherHalf>();
+  if (dtype == bf16) return gather<GatherBfloat>();
+  switch (size_of(dtype)) {
+    case 1:
+      return gather<GatherSame<uint8_t>>();
+    case 2:
+      return gather<GatherSame<uint16_t>>();
+    case 4:
+      return gather<GatherSame<uint32_t>>();
+    default:
+      return gather<GatherSame<uint64_t>>();
+  }
+}
+
+Scatter scatter_of(DType dtype) {
+  if (dtype == f16) return scatter<ScatterHalf>();
+  if (dtype == bf16) return scatter<ScatterBfloat>();
+  switch (size_of(dtype)) {
+    case 1:
+      return scatter<ScatterSame<uint8_t>>();
+    case 2:
+      return scatter<ScatterSame<uint16_t>>();
+    case 4:
+      return scatter<ScatterSame<uint32_t>>();
+    default:
+      return scatter<ScatterSame<uint64_t>>();
+  }
+}
+
+}  // namespace nitinol::host

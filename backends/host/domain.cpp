@@ -1,0 +1,206 @@
+// A launch may come with its loops merged or not: [4, 1, 8] contiguous is one loop of 32. What must
+// not change is how each operand moves along the innermost loop, because code was made for that.
+// Dropping an innermost loop of size 1 would put another in its place; that is done only if the
+// kernel's classes still hold, else the loop stays, with steps as the kernel expects them.
+
+#include "backends/host/domain.h"
+
+#include "core/error.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+
+namespace nitinol::host {
+namespace {
+
+int64_t unit_of(const Operand& operand) {
+  return operand.role == Role::position ? 1 : static_cast<int64_t>(size_of(operand.dtype));
+}
+
+int64_t step_of_class(const Operand& operand) {
+  return operand.inner == StrideClass::zero || operand.role == Role::scalar ? 0 : unit_of(operand);
+}
+
+bool fits(const Operand& operand, int64_t step) {
+  switch (operand.inner) {
+    case StrideClass::zero:
+      return step == 0;
+    case StrideClass::one:
+      return step == unit_of(operand);
+    case StrideClass::any:
+      return true;
+  }
+  return false;
+}
+
+/// Whether operand k takes part in stages of this level.
+bool is_used(const Kernel& kernel, std::size_t k, Stage::Level level) {
+  const auto uses = [k](const auto& list, auto kind) {
+    return std::ranges::any_of(list, [&](const auto& x) { return x.kind == kind && x.index == k; });
+  };
+  return std::ranges::any_of(kernel.stages, [&](const Stage& stage) {
+    return stage.level == level &&
+           (uses(stage.sources, Source::Kind::operand) || uses(stage.sinks, Sink::Kind::store));
+  });
+}
+
+/// The first operand whose steps along the innermost loop are not of its class, or -1.
+int first_misfit(const Kernel& kernel, const Steps& steps) {
+  for (std::size_t k = 0; k < kernel.operands.size(); ++k) {
+    const Operand& operand = kernel.operands[k];
+    if (operand.role == Role::scalar || fits(operand, steps[k])) continue;
+    // Per row, nothing moves along the reduced loop.
+    if (kernel.order == Order::lanes && !is_used(kernel, k, Stage::Level::element)) continue;
+    return static_cast<int>(k);
+  }
+  return -1;
+}
+
+[[noreturn]] void reject(const Kernel& kernel, std::string what) {
+  throw Error(ErrorKind::internal,
+              {.where = "launch", .what = std::move(what), .got = to_string(kernel)});
+}
+
+void check_sizes(const Kernel& kernel, const Launch& launch) {
+  const std::size_t loops = launch.sizes.size();
+  const std::size_t operands = kernel.operands.size();
+  const bool reduces = kernel.order != Order::none;
+  if (operands > max_operands || loops > max_rank + (reduces ? 1 : 0) || (reduces && loops == 0) ||
+      launch.strides.size() != operands * loops || launch.buffers.size() != operands) {
+    reject(kernel, "arguments do not match the kernel");
+  }
+}
+
+/// The output's memory must be that of the input the kernel names, and of no other unless it names
+/// one.
+void check_alias(const Kernel& kernel, const Launch& launch, std::size_t output) {
+  const int alias = kernel.operands[output].alias;
+  if (alias >= 0) {
+    if (launch.buffers[static_cast<std::size_t>(alias)] == launch.buffers[output]) return;
+    reject(kernel, fmt::format("operand {} is not in place of operand {}", output, alias));
+  }
+  for (std::size_t k = 0; k < kernel.operands.size(); ++k) {
+    if (kernel.operands[k].role == Role::input && launch.buffers[k] == launch.buffers[output]) {
+      reject(kernel,
+             fmt::format("operand {} is in place of operand {}, which the kernel does not say",
+                         output, k));
+    }
+  }
+}
+
+void set_bases(const Kernel& kernel, const Launch& launch, Domain& domain) {
+  for (std::size_t k = 0; k < domain.operands; ++k) {
+    const Operand& operand = kernel.operands[k];
+    domain.base[k] = static_cast<char*>(launch.buffers[k]);
+    if (operand.role == Role::position) {
+      const int64_t offset = launch.offsets.empty() ? 0 : launch.offsets[k];
+      domain.base[k] = reinterpret_cast<char*>(offset);  // NOLINT: positions travel as pointers
+    }
+    if (operand.role == Role::output && launch.buffers[k] != nullptr)
+      check_alias(kernel, launch, k);
+  }
+}
+
+/// Puts loop `steps` inside the ones already there, or merges it with the innermost.
+void append(Domain& domain, int64_t size, const Steps& steps) {
+  const std::size_t count = domain.operands;
+  if (domain.rank > 0) {
+    Steps& outer = domain.steps[static_cast<std::size_t>(domain.rank - 1)];
+    bool merges = true;
+    for (std::size_t k = 0; k < count; ++k) merges &= outer[k] == steps[k] * size;
+    if (merges) {
+      std::copy_n(steps.begin(), count, outer.begin());
+      domain.sizes[static_cast<std::size_t>(domain.rank - 1)] *= size;
+      return;
+    }
+  }
+  const auto loop = static_cast<std::size_t>(domain.rank++);
+  domain.sizes[loop] = size;
+  std::copy_n(steps.begin(), count, domain.steps[loop].begin());
+}
+
+void append_row_loops(const Kernel& kernel, const Launch& launch, std::size_t rows,
+                      Domain& domain) {
+  const std::size_t loops = launch.sizes.size();
+  for (std::size_t loop = 0; loop < rows; ++loop) {
+    const int64_t size = launch.sizes[loop];
+    if (size == 0) domain.is_empty = true;
+    if (size == 1) continue;
+    Steps steps;
+    for (std::size_t k = 0; k < domain.operands; ++k) {
+      const Operand& operand = kernel.operands[k];
+      steps[k] =
+          operand.role == Role::scalar ? 0 : launch.strides[k * loops + loop] * unit_of(operand);
+    }
+    append(domain, size, steps);
+  }
+}
+
+void append_single_point(const Kernel& kernel, Domain& domain) {
+  const auto loop = static_cast<std::size_t>(domain.rank++);
+  domain.sizes[loop] = 1;
+  for (std::size_t k = 0; k < domain.operands; ++k) {
+    domain.steps[loop][k] = step_of_class(kernel.operands[k]);
+  }
+}
+
+void check_innermost(const Kernel& kernel, const Launch& launch, std::size_t rows, Domain& domain) {
+  const bool is_row_loop = kernel.order != Order::lanes;
+  if (is_row_loop && domain.rank == 0) return append_single_point(kernel, domain);
+  if (!is_row_loop && domain.reduced_size <= 1) return;
+  const Steps& inner =
+      is_row_loop ? domain.steps[static_cast<std::size_t>(domain.rank - 1)] : domain.reduced_steps;
+  const int misfit = first_misfit(kernel, inner);
+  if (misfit < 0) return;
+  if (!is_row_loop || launch.sizes[rows - 1] != 1 || domain.rank == max_rank) {
+    reject(kernel, fmt::format("operand {} has an innermost step of {}", misfit,
+                               inner[static_cast<std::size_t>(misfit)]));
+  }
+  append_single_point(kernel, domain);
+}
+
+}  // namespace
+
+int64_t Domain::count(int first, int last) const {
+  int64_t product = 1;
+  for (int i = first; i < last; ++i) product *= sizes[static_cast<std::size_t>(i)];
+  return product;
+}
+
+void make_domain(const Kernel& kernel, const Launch& launch, Domain& domain) {
+  check_sizes(kernel, launch);
+  const std::size_t loops = launch.sizes.size();
+  const bool reduces = kernel.order != Order::none;
+  const std::size_t rows = reduces ? loops - 1 : loops;
+  domain.operands = kernel.operands.size();
+  domain.rank = 0;
+  domain.is_empty = false;
+  domain.reduced_size = 1;
+  if (reduces) {
+    domain.reduced_size = launch.sizes[rows];
+    for (std::size_t k = 0; k < domain.operands; ++k) {
+      const Operand& operand = kernel.operands[k];
+      domain.reduced_steps[k] =
+          operand.role == Role::scalar ? 0 : launch.strides[k * loops + rows] * unit_of(operand);
+    }
+  }
+  append_row_loops(kernel, launch, rows, domain);
+  if (domain.is_empty) return;
+  set_bases(kernel, launch, domain);
+  check_innermost(kernel, launch, rows, domain);
+}
+
+void seek(const Domain& domain, int loops, int64_t index, Pointers& pointers) {
+  std::copy_n(domain.base.begin(), domain.operands, pointers.begin());
+  for (int i = loops - 1; i >= 0 && index != 0; --i) {
+    const auto loop = static_cast<std::size_t>(i);
+    const int64_t rest = i == 0 ? 0 : index / domain.sizes[loop];
+    const int64_t at = index - rest * domain.sizes[loop];
+    for (std::size_t k = 0; k < domain.operands; ++k) pointers[k] += at * domain.steps[loop][k];
+    index = rest;
+  }
+}
+
+}  // namespace nitinol::host

@@ -1,0 +1,84 @@
+// Walking an elementwise domain: a stage visits the two innermost loops at a time.
+//
+// Threads share the rows (all loops but the innermost), or, where there are few rows, the innermost
+// loop. The order of points does not matter to results, only to caches.
+
+#include "backends/host/loop_nest.h"
+
+#include <algorithm>
+
+namespace nitinol::host {
+namespace {
+
+/// Cuts of the innermost loop are multiples of it, so that pieces stay aligned.
+constexpr int64_t inner_granule = 1024;
+
+class Walk {
+ public:
+  Walk(const StageCode& code, const Launch& launch, const Domain& domain)
+      : code_(code), scalars_(launch.scalars.data()), domain_(domain), inner_(domain.rank - 1) {}
+
+  /// Points [begin, end) of the innermost loop in rows [first, last).
+  void run(int64_t first, int64_t last, int64_t begin, int64_t end) const {
+    const int64_t in_plane = inner_ > 0 ? size_of(inner_ - 1) : 1;
+    Pointers pointers;
+    while (first < last) {
+      const int64_t rows = std::min(last - first, in_plane - first % in_plane);
+      seek(domain_, inner_, first, pointers);
+      for (std::size_t k = 0; k < domain_.operands; ++k) pointers[k] += begin * steps(inner_)[k];
+      call(pointers, rows, end - begin);
+      first += rows;
+    }
+  }
+
+ private:
+  [[nodiscard]] int64_t size_of(int loop) const {
+    return domain_.sizes[static_cast<std::size_t>(loop)];
+  }
+  [[nodiscard]] const Steps& steps(int loop) const {
+    return domain_.steps[static_cast<std::size_t>(loop)];
+  }
+
+  void call(const Pointers& pointers, int64_t rows, int64_t points) const {
+    code_.function(code_.self, {.pointers = pointers.data(),
+                                .outer = steps(std::max(inner_ - 1, 0)).data(),
+                                .inner = steps(inner_).data(),
+                                .outer_size = rows,
+                                .inner_size = points,
+                                .scalars = scalars_,
+                                .accumulators = nullptr,
+                                .accumulator_positions = nullptr,
+                                .position = 0,
+                                .results = nullptr,
+                                .row_values = nullptr});
+  }
+
+  const StageCode& code_;
+  const uint64_t* scalars_;
+  const Domain& domain_;
+  int inner_;
+};
+
+}  // namespace
+
+void run_elementwise(const Kernel& kernel, const StageCode& code, const Launch& launch,
+                     const Domain& domain) {
+  const Walk walk(code, launch, domain);
+  const int64_t rows = domain.count(0, domain.rank - 1);
+  const int64_t points = domain.sizes[static_cast<std::size_t>(domain.rank - 1)];
+  const int64_t grain = grain_of(kernel);
+  if (rows >= 4 * int64_t{launch.threads} || points < 2 * inner_granule) {
+    const int64_t rows_at_once = std::max<int64_t>(grain / points, 1);
+    split(rows, rows_at_once, launch.threads,
+          [&](int64_t first, int64_t last) { walk.run(first, last, 0, points); });
+    return;
+  }
+  // In granules, because a cut must be a multiple of one.
+  const int64_t granules = (points + inner_granule - 1) / inner_granule;
+  const int64_t granules_at_once = std::max<int64_t>(grain / rows / inner_granule, 1);
+  split(granules, granules_at_once, launch.threads, [&](int64_t first, int64_t last) {
+    walk.run(0, rows, first * inner_granule, std::min(last * inner_granule, points));
+  });
+}
+
+}  // namespace nitinol::host

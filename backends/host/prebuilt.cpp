@@ -1,0 +1,23 @@
+#include "backends/host/prebuilt.h"
+
+#include "backends/host/prebuilt_stages.h"
+#include "core/formula.h"
+
+namespace nitinol::host {
+
+bool is_identity(const Stage& stage, DType dtype) {
+  if (stage.sources.size() != 1 || stage.sinks.size() != 1) return false;
+  ScalarProgram program;
+  const Expr value = argument(program, compute_type(dtype), 0);
+  if (stage.program == program && stage.sinks[0].value == value.id) return true;
+  const Expr rounded = rounded_to(dtype, value);
+  return stage.program == program && stage.sinks[0].value == rounded.id;
+}
+
+std::unique_ptr<Executable> make_prebuilt(const Kernel& kernel) {
+  if (kernel.order != Order::none) return nullptr;
+  if (auto copy = make_prebuilt_copy(kernel)) return copy;
+  return make_prebuilt_loop(kernel);
+}
+
+}  // namespace nitinol::host

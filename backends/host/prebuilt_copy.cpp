@@ -1,0 +1,136 @@
+// Copies between any strides: materialised views, padding, filling with a number.
+//
+// The one that needs care is the transpose: rows of the output are columns of the input, so walking
+// either row by row touches a cache line per element on the other side. Square tiles use each line
+// they touch completely.
+
+#include "backends/host/convert.h"
+#include "backends/host/loop_nest.h"
+#include "backends/host/prebuilt_stages.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace nitinol::host {
+namespace {
+
+/// A two-dimensional piece: addresses and steps in bytes.
+struct Piece {
+  const char* from;
+  char* to;
+  int64_t from_outer, from_inner, to_outer, to_inner;
+  int64_t rows, columns;
+};
+
+template <class T>
+void copy_strided(const Piece& piece) {
+  for (int64_t i = 0; i < piece.rows; ++i) {
+    const char* from = piece.from + i * piece.from_outer;
+    char* to = piece.to + i * piece.to_outer;
+    for (int64_t j = 0; j < piece.columns; ++j) {
+      T value;
+      std::memcpy(&value, from + j * piece.from_inner, sizeof(T));
+      std::memcpy(to + j * piece.to_inner, &value, sizeof(T));
+    }
+  }
+}
+
+template <class T>
+void copy_tiled(const Piece& piece) {
+  constexpr auto edge = static_cast<int64_t>(64 / sizeof(T));
+  constexpr int64_t tall = 4 * edge;
+  for (int64_t i = 0; i < piece.rows; i += edge) {
+    for (int64_t j = 0; j < piece.columns; j += tall) {
+      Piece tile = piece;
+      tile.from += i * piece.from_outer + j * piece.from_inner;
+      tile.to += i * piece.to_outer + j * piece.to_inner;
+      tile.rows = std::min(edge, piece.rows - i);
+      tile.columns = std::min(tall, piece.columns - j);
+      copy_strided<T>(tile);
+    }
+  }
+}
+
+template <class T>
+void copy_piece(const Piece& piece) {
+  constexpr auto size = static_cast<int64_t>(sizeof(T));
+  if (piece.from_inner == size && piece.to_inner == size) {
+    for (int64_t i = 0; i < piece.rows; ++i) {
+      std::memcpy(piece.to + i * piece.to_outer, piece.from + i * piece.from_outer,
+                  static_cast<std::size_t>(piece.columns * size));
+    }
+  } else if (piece.from_outer == size && piece.rows > 1) {
+    copy_tiled<T>(piece);
+  } else {
+    copy_strided<T>(piece);
+  }
+}
+
+using CopyPiece = void (*)(const Piece&);
+
+CopyPiece copy_piece_of(DType dtype) {
+  switch (size_of(dtype)) {
+    case 1:
+      return copy_piece<uint8_t>;
+    case 2:
+      return copy_piece<uint16_t>;
+    case 4:
+      return copy_piece<uint32_t>;
+    default:
+      return copy_piece<uint64_t>;
+  }
+}
+
+class PrebuiltCopy final : public Executable {
+ public:
+  explicit PrebuiltCopy(const Kernel& kernel)
+      : kernel_(kernel),
+        source_(kernel.stages[0].sources[0].index),
+        result_(kernel.stages[0].sinks[0].index),
+        is_number_(kernel.operands[source_].role == Role::scalar),
+        copy_(copy_piece_of(kernel.operands[result_].dtype)),
+        code_({.function =
+                   [](const void* self, const StageCall& call) {
+                     static_cast<const PrebuiltCopy*>(self)->run(call);
+                   },
+               .self = this}) {}
+
+  void launch(const Launch& launch) const override { run_loop_nest(kernel_, &code_, launch); }
+
+ private:
+  void run(const StageCall& call) const {
+    copy_({.from = is_number_ ? reinterpret_cast<const char*>(&call.scalars[source_])
+                              : call.pointers[source_],
+           .to = call.pointers[result_],
+           .from_outer = is_number_ ? 0 : call.outer[source_],
+           .from_inner = is_number_ ? 0 : call.inner[source_],
+           .to_outer = call.outer[result_],
+           .to_inner = call.inner[result_],
+           .rows = call.outer_size,
+           .columns = call.inner_size});
+  }
+
+  const Kernel kernel_;
+  const std::size_t source_, result_;
+  const bool is_number_;
+  const CopyPiece copy_;
+  const StageCode code_;
+};
+
+}  // namespace
+
+std::unique_ptr<Executable> make_prebuilt_copy(const Kernel& kernel) {
+  if (kernel.stages.size() != 1) return nullptr;
+  const Stage& stage = kernel.stages[0];
+  if (stage.sources.size() != 1 || stage.sinks.size() != 1 ||
+      stage.sources[0].kind != Source::Kind::operand || stage.sinks[0].kind != Sink::Kind::store) {
+    return nullptr;
+  }
+  const Operand& from = kernel.operands[stage.sources[0].index];
+  const Operand& to = kernel.operands[stage.sinks[0].index];
+  const bool is_value = from.role == Role::input || from.role == Role::scalar;
+  if (!is_value || from.dtype != to.dtype || !is_identity(stage, from.dtype)) return nullptr;
+  return std::make_unique<PrebuiltCopy>(kernel);
+}
+
+}  // namespace nitinol::host

@@ -1,0 +1,312 @@
+// One-op elementwise kernels by native loops.
+//
+// A loop (core/loop.h) takes contiguous arrays of compute types. Operands that already lie so are
+// given to it in place; others pass through blocks on the stack: gathered and converted before the
+// loop, converted and scattered after it. What does not change along the way is filled in once.
+//
+// Example: x[1000, 10] + b[10]. A loop over ten elements would be all overhead, so 51 rows are
+// taken at a time: x is in place, because its rows follow each other, and the block of b is filled
+// once with 51 copies.
+
+#include "backends/host/convert.h"
+#include "backends/host/loop_nest.h"
+#include "backends/host/prebuilt_stages.h"
+#include "core/parallel.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+namespace nitinol::host {
+namespace {
+
+constexpr std::size_t most_arguments = 6;
+
+/// An operand as the loop sees it.
+struct Port {
+  uint16_t operand = 0;
+  Role role = Role::input;
+  DType dtype = f32;
+  int64_t size = 0;  ///< bytes in memory; 8 for positions
+  Gather gather = nullptr;
+};
+
+/// How an operand reaches the loop in this call.
+enum class Way : uint8_t {
+  direct,    ///< its memory is the array
+  constant,  ///< one block serves the whole call
+  per_row,   ///< plain walk: one value for each row
+  staged,    ///< a block at a time
+};
+
+struct alignas(64) Buffer {
+  std::array<char, staging_block * sizeof(uint64_t)> bytes;
+};
+
+void fill_positions(int64_t first, int64_t step, void* to, int64_t n) {
+  auto* const numbers = static_cast<int64_t*>(to);
+  for (int64_t i = 0; i < n; ++i) numbers[i] = first + i * step;
+}
+
+class PrebuiltLoop final : public Executable {
+ public:
+  PrebuiltLoop(const Kernel& kernel, std::vector<Port> arguments, Port result)
+      : kernel_(kernel),
+        loop_(kernel.prebuilt.loops.pick()),
+        arguments_(std::move(arguments)),
+        result_(result),
+        scatter_(scatter_of(result.dtype)),
+        grain_(grain_of(kernel)),
+        code_({.function =
+                   [](const void* self, const StageCall& call) {
+                     static_cast<const PrebuiltLoop*>(self)->run(call);
+                   },
+               .self = this}) {
+    for (const Operand& operand : kernel.operands) {
+      const bool is_plain = operand.role == Role::scalar ||
+                            (operand.role != Role::position && operand.inner == StrideClass::one);
+      has_short_path_ &= is_plain;
+    }
+  }
+
+  void launch(const Launch& launch) const override {
+    if (!has_short_path_ || !launch_contiguous(launch)) run_loop_nest(kernel_, &code_, launch);
+  }
+
+ private:
+  /// The short way for small launches on contiguous operands; false if this is not one.
+  bool launch_contiguous(const Launch& launch) const {
+    const std::size_t rank = launch.sizes.size();
+    const std::size_t operands = kernel_.operands.size();
+    int64_t count = 1;
+    for (std::size_t i = rank; i-- > 0;) {
+      const int64_t size = launch.sizes[i];
+      if (size == 1) continue;
+      for (std::size_t k = 0; k < operands; ++k) {
+        if (launch.strides[k * rank + i] != count && kernel_.operands[k].role != Role::scalar) {
+          return false;
+        }
+      }
+      count *= size;
+    }
+    if (count == 0) return true;
+    if (count > grain_ && launch.threads > 1) return false;
+    std::array<char*, most_arguments + 1> pointers;
+    std::array<int64_t, most_arguments + 1> steps;
+    for (std::size_t k = 0; k < operands; ++k) {
+      pointers[k] = static_cast<char*>(launch.buffers[k]);
+      steps[k] = static_cast<int64_t>(size_of(kernel_.operands[k].dtype));
+    }
+    if (!is_alias_right(pointers)) return false;  // the long way says why not
+    const DefaultFloatMode mode;
+    run({.pointers = pointers.data(),
+         .outer = steps.data(),
+         .inner = steps.data(),
+         .outer_size = 1,
+         .inner_size = count,
+         .scalars = launch.scalars.data(),
+         .accumulators = nullptr,
+         .accumulator_positions = nullptr,
+         .position = 0,
+         .results = nullptr,
+         .row_values = nullptr});
+    return true;
+  }
+
+  [[nodiscard]] bool is_alias_right(const std::array<char*, most_arguments + 1>& pointers) const {
+    const int alias = kernel_.operands[result_.operand].alias;
+    const char* const out = pointers[result_.operand];
+    if (alias >= 0) return pointers[static_cast<std::size_t>(alias)] == out;
+    return std::none_of(arguments_.begin(), arguments_.end(),
+                        [&](const Port& port) { return pointers[port.operand] == out; });
+  }
+
+  /// Whether short rows should be taken several at a time.
+  [[nodiscard]] bool packs(const StageCall& call) const {
+    if (call.outer_size == 1 || call.inner_size > staging_block / 2) return false;
+    if (call.inner_size <= 64) return true;
+    return is_packed(call, result_) &&
+           std::all_of(arguments_.begin(), arguments_.end(), [&](const Port& port) {
+             return port.role == Role::scalar || call.outer[port.operand] == 0 ||
+                    (port.role == Role::input && is_packed(call, port));
+           });
+  }
+
+  void run(const StageCall& call) const {
+    if (packs(call)) return run_packed(call);
+    std::array<Way, most_arguments> ways;
+    bool is_direct_all = true;
+    for (std::size_t a = 0; a < arguments_.size(); ++a) {
+      ways[a] = way_along_row(call, arguments_[a]);
+      is_direct_all &= ways[a] == Way::direct;
+    }
+    const bool is_result_direct =
+        is_direct(result_.dtype) &&
+        (call.inner[result_.operand] == result_.size || call.inner_size == 1);
+    if (is_direct_all && is_result_direct)
+      run_in_place(call);
+    else
+      run_staged(call, ways, is_result_direct);
+  }
+
+  void run_in_place(const StageCall& call) const {
+    std::array<const void*, most_arguments> in;
+    for (int64_t row = 0; row < call.outer_size; ++row) {
+      for (std::size_t a = 0; a < arguments_.size(); ++a) in[a] = at(call, arguments_[a], row, 0);
+      loop_(in.data(), at(call, result_, row, 0), call.inner_size);
+    }
+  }
+
+  [[nodiscard]] static Way way_along_row(const StageCall& call, const Port& port) {
+    if (port.role == Role::scalar) return Way::constant;
+    const int64_t step = call.inner[port.operand];
+    const bool is_memory = port.role == Role::input;
+    if (is_memory && is_direct(port.dtype) && (step == port.size || call.inner_size == 1)) {
+      return Way::direct;
+    }
+    if (step != 0) return Way::staged;
+    return call.outer[port.operand] == 0 || call.outer_size == 1 ? Way::constant : Way::per_row;
+  }
+
+  static char* at(const StageCall& call, const Port& port, int64_t row, int64_t point) {
+    return call.pointers[port.operand] + row * call.outer[port.operand] +
+           point * call.inner[port.operand];
+  }
+
+  /// n values from (row, point) on, along the row.
+  static void stage(const StageCall& call, const Port& port, int64_t row, int64_t point, void* to,
+                    int64_t n) {
+    if (port.role == Role::scalar) {
+      port.gather(reinterpret_cast<const char*>(&call.scalars[port.operand]), 0, to, n);
+    } else if (port.role == Role::position) {
+      const auto first = reinterpret_cast<int64_t>(at(call, port, row, point));
+      fill_positions(first, call.inner[port.operand], to, n);
+    } else {
+      port.gather(at(call, port, row, point), call.inner[port.operand], to, n);
+    }
+  }
+
+  void run_staged(const StageCall& call, const std::array<Way, most_arguments>& ways,
+                  bool is_result_direct) const {
+    std::array<Buffer, most_arguments> buffers;
+    Buffer result;
+    std::array<const void*, most_arguments> in;
+    const int64_t block = std::min(staging_block, call.inner_size);
+    for (std::size_t a = 0; a < arguments_.size(); ++a) {
+      in[a] = buffers[a].bytes.data();
+      if (ways[a] == Way::constant)
+        stage(call, arguments_[a], 0, 0, buffers[a].bytes.data(), block);
+    }
+    for (int64_t row = 0; row < call.outer_size; ++row) {
+      for (std::size_t a = 0; a < arguments_.size(); ++a) {
+        if (ways[a] == Way::per_row) {
+          stage(call, arguments_[a], row, 0, buffers[a].bytes.data(), block);
+        }
+      }
+      for (int64_t point = 0; point < call.inner_size; point += block) {
+        const int64_t n = std::min(block, call.inner_size - point);
+        for (std::size_t a = 0; a < arguments_.size(); ++a) {
+          if (ways[a] == Way::direct) in[a] = at(call, arguments_[a], row, point);
+          if (ways[a] == Way::staged) {
+            stage(call, arguments_[a], row, point, buffers[a].bytes.data(), n);
+          }
+        }
+        char* const out = at(call, result_, row, point);
+        loop_(in.data(), is_result_direct ? out : result.bytes.data(), n);
+        if (!is_result_direct) scatter_(result.bytes.data(), out, call.inner[result_.operand], n);
+      }
+    }
+  }
+
+  /// Whether rows follow each other in memory without gaps.
+  [[nodiscard]] static bool is_packed(const StageCall& call, const Port& port) {
+    return is_direct(port.dtype) && call.inner[port.operand] == port.size &&
+           call.outer[port.operand] == port.size * call.inner_size;
+  }
+
+  /// Short rows, several at a time.
+  void run_packed(const StageCall& call) const {
+    const int64_t columns = call.inner_size;
+    const int64_t rows_at_once = std::min(staging_block / columns, call.outer_size);
+    std::array<Buffer, most_arguments> buffers;
+    Buffer result;
+    std::array<const void*, most_arguments> in;
+    std::array<Way, most_arguments> ways;
+    for (std::size_t a = 0; a < arguments_.size(); ++a) {
+      const Port& port = arguments_[a];
+      ways[a] = Way::staged;
+      in[a] = buffers[a].bytes.data();
+      if (port.role == Role::input && is_packed(call, port)) ways[a] = Way::direct;
+      if (port.role != Role::scalar && call.outer[port.operand] != 0) continue;
+      ways[a] = Way::constant;
+      stage_rows(call, port, 0, rows_at_once, buffers[a].bytes.data());
+    }
+    const bool is_result_direct = is_packed(call, result_);
+    for (int64_t row = 0; row < call.outer_size; row += rows_at_once) {
+      const int64_t rows = std::min(rows_at_once, call.outer_size - row);
+      for (std::size_t a = 0; a < arguments_.size(); ++a) {
+        if (ways[a] == Way::direct) in[a] = at(call, arguments_[a], row, 0);
+        if (ways[a] == Way::staged) {
+          stage_rows(call, arguments_[a], row, rows, buffers[a].bytes.data());
+        }
+      }
+      void* const out = is_result_direct ? at(call, result_, row, 0) : result.bytes.data();
+      loop_(in.data(), out, rows * columns);
+      if (is_result_direct) continue;
+      const int64_t stored = compute_size(result_.dtype) * columns;
+      for (int64_t r = 0; r < rows; ++r) {
+        scatter_(result.bytes.data() + r * stored, at(call, result_, row + r, 0),
+                 call.inner[result_.operand], columns);
+      }
+    }
+  }
+
+  static int64_t compute_size(DType dtype) { return nitinol::size_of(compute_type(dtype)); }
+
+  static void stage_rows(const StageCall& call, const Port& port, int64_t row, int64_t rows,
+                         char* to) {
+    const int64_t bytes = compute_size(port.dtype) * call.inner_size;
+    for (int64_t r = 0; r < rows; ++r) {
+      stage(call, port, row + r, 0, to + r * bytes, call.inner_size);
+    }
+  }
+
+  const Kernel kernel_;
+  const Loop loop_;
+  const std::vector<Port> arguments_;
+  const Port result_;
+  const Scatter scatter_;
+  const int64_t grain_;
+  const StageCode code_;
+  bool has_short_path_ = true;
+};
+
+Port port_of(const Kernel& kernel, uint16_t operand) {
+  const Operand& o = kernel.operands[operand];
+  return {.operand = operand,
+          .role = o.role,
+          .dtype = o.dtype,
+          .size = static_cast<int64_t>(size_of(o.dtype)),
+          .gather = gather_of(o.dtype)};
+}
+
+}  // namespace
+
+std::unique_ptr<Executable> make_prebuilt_loop(const Kernel& kernel) {
+  if (kernel.prebuilt.loops.pick() == nullptr || kernel.stages.size() != 1) return nullptr;
+  const Stage& stage = kernel.stages[0];
+  const bool stores_one = stage.sinks.size() == 1 && stage.sinks[0].kind == Sink::Kind::store;
+  if (!stores_one || stage.sources.size() > most_arguments ||
+      kernel.operands.size() > most_arguments + 1) {
+    return nullptr;
+  }
+  std::vector<Port> arguments;
+  for (const Source& source : stage.sources) {
+    if (source.kind != Source::Kind::operand) return nullptr;
+    arguments.push_back(port_of(kernel, source.index));
+  }
+  return std::make_unique<PrebuiltLoop>(kernel, std::move(arguments),
+                                        port_of(kernel, stage.sinks[0].index));
+}
+
+}  // namespace nitinol::host

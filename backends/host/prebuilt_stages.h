@@ -1,0 +1,24 @@
+// What the prebuilt kinds of kernels share.
+#pragma once
+
+#include "backends/host/stage.h"
+#include "core/backend.h"
+#include "core/kernel.h"
+
+#include <memory>
+
+namespace nitinol::host {
+
+/// Elements that are converted or gathered at a time: buffers stay in the first-level cache.
+inline constexpr int64_t staging_block = 512;
+
+/// One of the kinds listed in prebuilt.h, or null if the kernel is not of it.
+[[nodiscard]] std::unique_ptr<Executable> make_prebuilt_loop(const Kernel& kernel);
+[[nodiscard]] std::unique_ptr<Executable> make_prebuilt_copy(const Kernel& kernel);
+[[nodiscard]] std::unique_ptr<Executable> make_prebuilt_reduction(const Kernel& kernel);
+
+/// True if the stage does nothing but store (or accumulate) its only argument; for f16 and bf16 it
+/// may round it again. `dtype` is what the argument was loaded as.
+[[nodiscard]] bool is_identity(const Stage& stage, DType dtype);
+
+}  // namespace nitinol::host

@@ -1,0 +1,428 @@
+// Reductions in the canonical order, which no thread count, vector width or device changes.
+//
+// The reduced dimension is cut into blocks of a fixed length. A stage function accumulates one
+// block: into lanes (Order::lanes), which are then folded as a binary tree, or element after
+// element for a tile of rows at once (Order::sequential). The results of blocks join pairwise:
+// adjacent pairs, level by level, an odd last one carried up. Example: 7 blocks join as
+//   ((0 1) (2 3)) ((4 5) 6).
+//
+// A stack gives that tree without keeping all blocks: each new result joins the top while the top
+// stands for as many blocks as it does; at the end the rest joins from the top down. An aligned
+// group of 2^g blocks is a subtree, so threads may each compute groups and the groups join in the
+// same way.
+//
+// A job is one row (lanes) or one tile of rows (sequential), and passes through all stages. Threads
+// share the jobs; where there are few jobs with many blocks, they share the groups of each stage.
+
+#include "backends/host/combine.h"
+#include "backends/host/loop_nest.h"
+#include "backends/host/scratch.h"
+#include "core/parallel.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace nitinol::host {
+namespace {
+
+/// Rows at once: their accumulators stay in the first-level cache.
+constexpr int64_t tile_rows = 1024;
+/// A reduced dimension of 2^62 elements has at most this many levels.
+constexpr int most_levels = 64;
+constexpr int64_t most_groups = 64;
+
+struct StageInfo {
+  const Stage* stage;
+  const StageCode* code;
+  uint16_t* reductions;  ///< that it accumulates
+  std::size_t reduction_count;
+};
+
+/// What is the same for all jobs of a launch.
+struct Shared {
+  const Kernel& kernel;
+  const Launch& launch;
+  const Domain& domain;
+  bool is_lanes;
+  int64_t block_length;
+  int64_t blocks;
+  int64_t width;  ///< rows of a full tile
+  int64_t tiles;  ///< along the last row loop
+  int64_t jobs;
+  StageInfo* stages;
+  Combiner* combiners;
+};
+
+/// Results of blocks, waiting to be joined: per reduction `depth` arrays of `width` values.
+class Stack {
+ public:
+  Stack(const Shared& shared, Scratch& scratch, int64_t blocks)
+      : shared_(shared),
+        slots_(scratch.take<char*>(shared.kernel.reductions.size())),
+        positions_(scratch.take<int64_t*>(shared.kernel.reductions.size())) {
+    const auto depth = static_cast<std::size_t>(std::bit_width(static_cast<uint64_t>(blocks)) + 1);
+    const std::size_t values = depth * static_cast<std::size_t>(shared.width);
+    for (std::size_t r = 0; r < shared.kernel.reductions.size(); ++r) {
+      const Combiner& combiner = shared.combiners[r];
+      slots_[r] = scratch.take<char>(values * combiner.value_bytes);
+      positions_[r] = combiner.has_positions ? scratch.take<int64_t>(values) : nullptr;
+    }
+  }
+
+  void clear() { depth_ = 0; }
+  /// Where the next result of reduction r goes, before push().
+  [[nodiscard]] char* values(std::size_t r) const { return values_at(r, depth_); }
+  [[nodiscard]] int64_t* positions(std::size_t r) const { return positions_at(r, depth_); }
+
+  /// Takes in the results that were written, `rows` for each of the stage's reductions.
+  void push(const StageInfo& stage, int64_t rows) {
+    int level = 0;
+    while (depth_ > 0 && levels_[static_cast<std::size_t>(depth_ - 1)] == level) {
+      join(stage, rows, depth_ - 1);
+      --depth_;
+      ++level;
+    }
+    levels_[static_cast<std::size_t>(depth_++)] = level;
+  }
+
+  /// Joins what is left; the results are then in values_at(r, 0).
+  void finish(const StageInfo& stage, int64_t rows) {
+    for (; depth_ > 1; --depth_) join(stage, rows, depth_ - 2);
+    depth_ = 0;
+  }
+
+ private:
+  [[nodiscard]] char* values_at(std::size_t r, int depth) const {
+    return slots_[r] +
+           static_cast<std::size_t>(depth * shared_.width) * shared_.combiners[r].value_bytes;
+  }
+  [[nodiscard]] int64_t* positions_at(std::size_t r, int depth) const {
+    return positions_[r] == nullptr ? nullptr : positions_[r] + depth * shared_.width;
+  }
+  /// Joins entry into + 1 into the one before it.
+  void join(const StageInfo& stage, int64_t rows, int into) {
+    for (std::size_t i = 0; i < stage.reduction_count; ++i) {
+      const std::size_t r = stage.reductions[i];
+      shared_.combiners[r].join(values_at(r, into), positions_at(r, into), values_at(r, into + 1),
+                                positions_at(r, into + 1), rows);
+    }
+  }
+
+  const Shared& shared_;
+  char** slots_;
+  int64_t** positions_;
+  int depth_ = 0;
+  std::array<int, most_levels> levels_;
+};
+
+/// One job: where it is and what its stages have found out so far.
+struct Job {
+  Pointers pointers;
+  int64_t rows;
+  const void** results;
+  void** row_values;
+};
+
+/// Accumulates blocks on one thread.
+class Accumulator {
+ public:
+  Accumulator(const Shared& shared, Scratch& scratch, int64_t blocks)
+      : shared_(shared),
+        stack_(shared, scratch, blocks),
+        values_(scratch.take<void*>(shared.kernel.reductions.size())),
+        positions_(scratch.take<int64_t*>(shared.kernel.reductions.size())) {
+    if (!shared.is_lanes) return;
+    for (std::size_t r = 0; r < shared.kernel.reductions.size(); ++r) {
+      const auto lanes = static_cast<std::size_t>(lanes_of(shared.kernel.reductions[r].type));
+      const Combiner& combiner = shared.combiners[r];
+      values_[r] = scratch.take<char>(lanes * combiner.value_bytes);
+      positions_[r] = combiner.has_positions ? scratch.take<int64_t>(lanes) : nullptr;
+    }
+  }
+
+  /// Blocks [first, last) of a stage; their joined results are then in results(r).
+  void run(const StageInfo& stage, const Job& job, int64_t first, int64_t last) {
+    stack_.clear();
+    for (int64_t block = first; block < last; ++block) {
+      if (!shared_.is_lanes) start_rows(stage, job.rows);
+      visit(stage, job, block);
+      if (shared_.is_lanes) fold_lanes(stage, length_of(block));
+      stack_.push(stage, job.rows);
+    }
+    stack_.finish(stage, job.rows);
+  }
+
+  [[nodiscard]] Stack& stack() { return stack_; }
+
+ private:
+  [[nodiscard]] int64_t length_of(int64_t block) const {
+    return std::min(shared_.block_length,
+                    shared_.domain.reduced_size - block * shared_.block_length);
+  }
+
+  void start_rows(const StageInfo& stage, int64_t rows) {
+    for (std::size_t i = 0; i < stage.reduction_count; ++i) {
+      const std::size_t r = stage.reductions[i];
+      values_[r] = stack_.values(r);
+      positions_[r] = stack_.positions(r);
+      shared_.combiners[r].fill(values_[r], positions_[r], rows);
+    }
+  }
+
+  /// Lanes that no element joined are neutral, so the tree starts where the first element is.
+  void fold_lanes(const StageInfo& stage, int64_t length) {
+    for (std::size_t i = 0; i < stage.reduction_count; ++i) {
+      const std::size_t r = stage.reductions[i];
+      const Combiner& combiner = shared_.combiners[r];
+      const auto lanes = static_cast<int64_t>(lanes_of(shared_.kernel.reductions[r].type));
+      const auto used = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(length)));
+      combiner.fold(values_[r], positions_[r], std::min(lanes, used));
+      std::memcpy(stack_.values(r), values_[r], combiner.value_bytes);
+      if (combiner.has_positions) *stack_.positions(r) = *positions_[r];
+    }
+  }
+
+  void visit(const StageInfo& stage, const Job& job, int64_t block) {
+    const Domain& domain = shared_.domain;
+    const int64_t start = block * shared_.block_length;
+    Pointers pointers;
+    for (std::size_t k = 0; k < domain.operands; ++k) {
+      pointers[k] = job.pointers[k] + start * domain.reduced_steps[k];
+    }
+    const int64_t length = length_of(block);
+    const Steps& reduced = domain.reduced_steps;
+    stage.code->function(
+        stage.code->self,
+        {.pointers = pointers.data(),
+         .outer = reduced.data(),
+         .inner = shared_.is_lanes ? reduced.data()
+                                   : domain.steps[static_cast<std::size_t>(domain.rank - 1)].data(),
+         .outer_size = shared_.is_lanes ? 1 : length,
+         .inner_size = shared_.is_lanes ? length : job.rows,
+         .scalars = shared_.launch.scalars.data(),
+         .accumulators = values_,
+         .accumulator_positions = positions_,
+         .position = start,
+         .results = job.results,
+         .row_values = job.row_values});
+  }
+
+  const Shared& shared_;
+  Stack stack_;
+  void** values_;
+  int64_t** positions_;
+};
+
+/// Runs jobs one after another; its stages may use all threads.
+class JobRunner {
+ public:
+  JobRunner(const Shared& shared, bool is_alone)
+      : shared_(shared), is_alone_(is_alone), accumulator_(shared, scratch_, shared.blocks) {
+    const Kernel& kernel = shared.kernel;
+    const auto width = static_cast<std::size_t>(shared.width);
+    results_ = scratch_.take<char*>(kernel.reductions.size());
+    for (std::size_t r = 0; r < kernel.reductions.size(); ++r) {
+      results_[r] = scratch_.take<char>(width * sizeof(uint64_t));
+    }
+    job_.results = const_cast<const void**>(reinterpret_cast<void**>(results_));
+    job_.row_values = scratch_.take<void*>(kernel.row_values.size());
+    for (std::size_t v = 0; v < kernel.row_values.size(); ++v) {
+      job_.row_values[v] = scratch_.take<char>(width * sizeof(uint64_t));
+    }
+  }
+
+  void run(int64_t number) {
+    start(number);
+    for (std::size_t s = 0; s < shared_.kernel.stages.size(); ++s) {
+      const StageInfo& stage = shared_.stages[s];
+      if (stage.stage->level == Stage::Level::row)
+        run_rows(stage);
+      else
+        run_elements(stage);
+    }
+  }
+
+ private:
+  void start(int64_t number) {
+    const Domain& domain = shared_.domain;
+    if (shared_.is_lanes) {
+      seek(domain, domain.rank, number, job_.pointers);
+      job_.rows = 1;
+      return;
+    }
+    const int64_t outer = number / shared_.tiles;
+    const int64_t first = (number - outer * shared_.tiles) * shared_.width;
+    const auto last_loop = static_cast<std::size_t>(domain.rank - 1);
+    seek(domain, domain.rank - 1, outer, job_.pointers);
+    const Steps& steps = domain.steps[last_loop];
+    for (std::size_t k = 0; k < domain.operands; ++k) job_.pointers[k] += first * steps[k];
+    job_.rows = std::min(shared_.width, domain.sizes[last_loop] - first);
+  }
+
+  void run_rows(const StageInfo& stage) {
+    const Domain& domain = shared_.domain;
+    const int64_t* steps = domain.rank > 0
+                               ? domain.steps[static_cast<std::size_t>(domain.rank - 1)].data()
+                               : domain.reduced_steps.data();
+    stage.code->function(stage.code->self, {.pointers = job_.pointers.data(),
+                                            .outer = steps,
+                                            .inner = steps,
+                                            .outer_size = 1,
+                                            .inner_size = job_.rows,
+                                            .scalars = shared_.launch.scalars.data(),
+                                            .accumulators = nullptr,
+                                            .accumulator_positions = nullptr,
+                                            .position = 0,
+                                            .results = job_.results,
+                                            .row_values = job_.row_values});
+  }
+
+  void run_elements(const StageInfo& stage) {
+    if (shared_.blocks == 0) return fill_empty(stage);
+    if (is_alone_)
+      accumulator_.run(stage, job_, 0, shared_.blocks);
+    else
+      run_groups(stage);
+    keep_results(stage);
+  }
+
+  void fill_empty(const StageInfo& stage) {
+    accumulator_.stack().clear();
+    for (std::size_t i = 0; i < stage.reduction_count; ++i) {
+      const std::size_t r = stage.reductions[i];
+      Stack& stack = accumulator_.stack();
+      shared_.combiners[r].fill_empty(stack.values(r), stack.positions(r), job_.rows);
+    }
+    keep_results(stage);
+  }
+
+  void keep_results(const StageInfo& stage) {
+    const auto rows = static_cast<std::size_t>(job_.rows);
+    for (std::size_t i = 0; i < stage.reduction_count; ++i) {
+      const std::size_t r = stage.reductions[i];
+      const Combiner& combiner = shared_.combiners[r];
+      if (combiner.has_positions) {
+        std::memcpy(results_[r], accumulator_.stack().positions(r), rows * sizeof(int64_t));
+      } else {
+        std::memcpy(results_[r], accumulator_.stack().values(r), rows * combiner.value_bytes);
+      }
+    }
+  }
+
+  /// All threads on one stage: each reduces groups of blocks, and the groups join here.
+  void run_groups(const StageInfo& stage) {
+    const int64_t blocks = shared_.blocks;
+    const auto group = static_cast<int64_t>(
+        std::bit_ceil(static_cast<uint64_t>((blocks + most_groups - 1) / most_groups)));
+    const int64_t groups = (blocks + group - 1) / group;
+    Scratch scratch;
+    char** values = scratch.take<char*>(stage.reduction_count);
+    int64_t** positions = scratch.take<int64_t*>(stage.reduction_count);
+    const auto width = static_cast<std::size_t>(shared_.width);
+    for (std::size_t i = 0; i < stage.reduction_count; ++i) {
+      const Combiner& combiner = shared_.combiners[stage.reductions[i]];
+      const std::size_t count = static_cast<std::size_t>(groups) * width;
+      values[i] = scratch.take<char>(count * combiner.value_bytes);
+      positions[i] = combiner.has_positions ? scratch.take<int64_t>(count) : nullptr;
+    }
+    const auto copy = [&](std::size_t i, int64_t number, Stack& stack, bool is_in) {
+      const std::size_t r = stage.reductions[i];
+      const std::size_t bytes = shared_.combiners[r].value_bytes;
+      const auto rows = static_cast<std::size_t>(job_.rows);
+      char* const kept = values[i] + static_cast<std::size_t>(number) * width * bytes;
+      char* const top = stack.values(r);
+      std::memcpy(is_in ? kept : top, is_in ? top : kept, rows * bytes);
+      if (positions[i] == nullptr) return;
+      int64_t* const kept_at = positions[i] + static_cast<std::size_t>(number) * width;
+      int64_t* const top_at = stack.positions(r);
+      std::memcpy(is_in ? kept_at : top_at, is_in ? top_at : kept_at, rows * sizeof(int64_t));
+    };
+    split(groups, 1, shared_.launch.threads, [&](int64_t first, int64_t last) {
+      Scratch own;
+      Accumulator accumulator(shared_, own, group);
+      for (int64_t number = first; number < last; ++number) {
+        accumulator.run(stage, job_, number * group, std::min((number + 1) * group, blocks));
+        for (std::size_t i = 0; i < stage.reduction_count; ++i) {
+          copy(i, number, accumulator.stack(), true);
+        }
+      }
+    });
+    Stack& stack = accumulator_.stack();
+    stack.clear();
+    for (int64_t number = 0; number < groups; ++number) {
+      for (std::size_t i = 0; i < stage.reduction_count; ++i) copy(i, number, stack, false);
+      stack.push(stage, job_.rows);
+    }
+    stack.finish(stage, job_.rows);
+  }
+
+  const Shared& shared_;
+  const bool is_alone_;
+  Scratch scratch_;
+  Accumulator accumulator_;
+  char** results_;
+  Job job_;
+};
+
+void find_reductions(const Kernel& kernel, const StageCode* code, Scratch& scratch,
+                     Shared& shared) {
+  shared.combiners = scratch.take<Combiner>(kernel.reductions.size());
+  for (std::size_t r = 0; r < kernel.reductions.size(); ++r) {
+    shared.combiners[r] = combiner_of(kernel.reductions[r].combine, kernel.reductions[r].type);
+  }
+  shared.stages = scratch.take<StageInfo>(kernel.stages.size());
+  for (std::size_t s = 0; s < kernel.stages.size(); ++s) {
+    const Stage& stage = kernel.stages[s];
+    StageInfo& info = shared.stages[s];
+    info = {.stage = &stage,
+            .code = &code[s],
+            .reductions = scratch.take<uint16_t>(stage.sinks.size()),
+            .reduction_count = 0};
+    for (const Sink& sink : stage.sinks) {
+      if (sink.kind == Sink::Kind::accumulate) info.reductions[info.reduction_count++] = sink.index;
+    }
+  }
+}
+
+}  // namespace
+
+void run_reduction(const Kernel& kernel, const StageCode* code, const Launch& launch,
+                   const Domain& domain) {
+  const bool is_lanes = kernel.order == Order::lanes;
+  const int64_t block = is_lanes ? reduction_order::lanes_block : reduction_order::sequential_block;
+  const int64_t last = is_lanes ? 1 : domain.sizes[static_cast<std::size_t>(domain.rank - 1)];
+  const int64_t width = std::min(last, tile_rows);
+  const int64_t tiles = (last + width - 1) / width;
+  Scratch scratch;
+  Shared shared = {.kernel = kernel,
+                   .launch = launch,
+                   .domain = domain,
+                   .is_lanes = is_lanes,
+                   .block_length = block,
+                   .blocks = (domain.reduced_size + block - 1) / block,
+                   .width = width,
+                   .tiles = tiles,
+                   .jobs = domain.count(0, is_lanes ? domain.rank : domain.rank - 1) * tiles,
+                   .stages = nullptr,
+                   .combiners = nullptr};
+  find_reductions(kernel, code, scratch, shared);
+
+  const int64_t points = std::max<int64_t>(domain.reduced_size * width, 1);
+  const int64_t grain = grain_of(kernel);
+  const bool shares_blocks = launch.threads > 1 && shared.jobs < 4 * int64_t{launch.threads} &&
+                             shared.blocks > 1 && points >= 2 * grain;
+  if (shares_blocks) {
+    const DefaultFloatMode mode;
+    JobRunner runner(shared, false);
+    for (int64_t job = 0; job < shared.jobs; ++job) runner.run(job);
+    return;
+  }
+  split(shared.jobs, std::max<int64_t>(grain / points, 1), launch.threads,
+        [&](int64_t first, int64_t end) {
+          JobRunner runner(shared, true);
+          for (int64_t job = first; job < end; ++job) runner.run(job);
+        });
+}
+
+}  // namespace nitinol::host

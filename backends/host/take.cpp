@@ -1,0 +1,129 @@
+// Each index copies one row of the table. A row is walked as its innermost loop, which is one
+// memcpy where both sides are contiguous, inside the loops above it.
+
+#include "backends/host/take.h"
+
+#include "backends/host/loop_nest.h"
+#include "core/error.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+namespace nitinol::host {
+namespace {
+
+int64_t product(const Shape& shape, int first, int last) {
+  int64_t count = 1;
+  for (int i = first; i < last; ++i) count *= shape[i];
+  return count;
+}
+
+class Take {
+ public:
+  Take(const LibraryCall& call, const Launch& launch)
+      : table_(call.operands[0]),
+        indices_(call.operands[1]),
+        out_(call.operands[2]),
+        element_(static_cast<int64_t>(size_of(table_.dtype))),
+        from_(static_cast<const char*>(launch.buffers[0])),
+        at_(static_cast<const char*>(launch.buffers[1])),
+        to_(static_cast<char*>(launch.buffers[2])) {
+    // The innermost loops of a row that both sides walk without gaps are one piece.
+    while (piece_ > 1 && fits(piece_ - 1)) --piece_;
+    piece_bytes_ = product(table_.shape, piece_, table_.shape.size()) * element_;
+  }
+
+  [[nodiscard]] int64_t count() const { return element_count(indices_.shape); }
+  [[nodiscard]] int64_t row_elements() const {
+    return product(table_.shape, 1, table_.shape.size());
+  }
+
+  /// Copies the rows of indices [first, last). Returns false at the first that is out of range.
+  [[nodiscard]] bool run(int64_t first, int64_t last, int64_t& wrong) const {
+    for (int64_t i = first; i < last; ++i) {
+      int64_t index = 0, from = 0, to = 0;
+      find(i, from, to);
+      std::memcpy(&index, at_ + from, sizeof index);
+      const int64_t row = index < 0 ? index + table_.shape[0] : index;
+      if (row < 0 || row >= table_.shape[0]) {
+        wrong = index;
+        return false;
+      }
+      copy(1, from_ + row * table_.strides[0] * element_, to_ + to);
+    }
+    return true;
+  }
+
+ private:
+  [[nodiscard]] int out_axis(int table_axis) const {
+    return table_axis - 1 + indices_.shape.size();
+  }
+
+  [[nodiscard]] bool fits(int axis) const {
+    const int64_t expected = product(table_.shape, axis + 1, table_.shape.size());
+    return table_.shape[axis] == 1 ||
+           (table_.strides[axis] == expected && out_.strides[out_axis(axis)] == expected);
+  }
+
+  /// Byte offsets of index number i and of its row in the output.
+  void find(int64_t i, int64_t& from, int64_t& to) const {
+    for (int axis = indices_.shape.size() - 1; axis >= 0; --axis) {
+      const int64_t at = i % indices_.shape[axis];
+      i /= indices_.shape[axis];
+      from += at * indices_.strides[axis] * static_cast<int64_t>(sizeof(int64_t));
+      to += at * out_.strides[axis] * element_;
+    }
+  }
+
+  void copy(int axis, const char* from, char* to) const {
+    if (axis == piece_) {
+      std::memcpy(to, from, static_cast<std::size_t>(piece_bytes_));
+      return;
+    }
+    for (int64_t i = 0; i < table_.shape[axis]; ++i) {
+      copy(axis + 1, from + i * table_.strides[axis] * element_,
+           to + i * out_.strides[out_axis(axis)] * element_);
+    }
+  }
+
+  const OperandLayout& table_;
+  const OperandLayout& indices_;
+  const OperandLayout& out_;
+  int64_t element_;
+  const char* from_;
+  const char* at_;
+  char* to_;
+  int piece_ = table_.shape.size();
+  int64_t piece_bytes_;
+};
+
+}  // namespace
+
+void take_rows(const LibraryCall& call, const Launch& launch) {
+  const Take take(call, launch);
+  std::atomic<bool> has_failed = false;
+  std::atomic<int64_t> wrong = 0;
+  const int64_t grain = std::max<int64_t>(16384 / std::max<int64_t>(take.row_elements(), 1), 1);
+  split(take.count(), grain, launch.threads, [&](int64_t first, int64_t last) {
+    int64_t index = 0;
+    if (take.run(first, last, index)) return;
+    wrong = index;
+    has_failed = true;
+  });
+  if (!has_failed) return;
+  if (launch.status != nullptr) {
+    launch.status->code = Status::index_out_of_range;
+    return;
+  }
+  const int64_t rows = call.operands[0].shape[0];
+  throw Error(ErrorKind::value, {.where = "take",
+                                 .what = "an index is out of range",
+                                 .expected = fmt::format("{} <= index < {}", -rows, rows),
+                                 .got = std::to_string(wrong.load()),
+                                 .fix = {}});
+}
+
+}  // namespace nitinol::host
