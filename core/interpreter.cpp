@@ -6,7 +6,6 @@ namespace nitinol {
 namespace {
 
 thread_local Interpreter* top = nullptr;
-Interpreter& (*base_interpreter)() = nullptr;
 std::atomic<uint64_t> epoch = 0;
 
 }  // namespace
@@ -25,10 +24,6 @@ InterpreterScope::InterpreterScope(Interpreter& interpreter) : below_(top) {
 
 InterpreterScope::~InterpreterScope() {
   top = below_;
-}
-
-void set_base_interpreter(Interpreter& (*base)()) {
-  base_interpreter = base;
 }
 
 uint64_t current_epoch() {

@@ -20,6 +20,7 @@ struct HostValueGuard;
 struct ReadSite {
   const char* what;  ///< "item()", "bool(tensor)", "print"
   std::source_location place;
+  const void* return_address = nullptr;  ///< instead of place, where a call cannot take one
 };
 
 /// What happens when an op is applied, data is looked at, or a Variable is touched.
@@ -57,8 +58,8 @@ class InterpreterScope {
   Interpreter* below_;
 };
 
-/// The interpreter at the bottom, which computes; set once by eager.
-void set_base_interpreter(Interpreter& (*base)());
+/// The interpreter at the bottom, which computes. (eager/interpreter.cpp)
+[[nodiscard]] Interpreter& base_interpreter();
 
 /// Number of traces begun in this process so far; a tensor's birth is the epoch when it was made.
 [[nodiscard]] uint64_t current_epoch();

@@ -27,6 +27,8 @@ struct LibraryCall {
              ///< m, n]
     take,    ///< operands table[rows, ...], indices i64 -> out; checks 0 <= index < rows (status:
              ///< index)
+    check_nonzero,  ///< operands in -> out, an equal integer tensor; checks that no element is 0
+                    ///< (status: division)
   };
   Kind kind = Kind::matmul;
   std::vector<OperandLayout> operands;  ///< inputs, then the output

@@ -38,9 +38,9 @@ enum class OpKind : uint8_t {
 struct Formula {
   /// Appends the instructions of f(arguments) and returns the result.
   Expr (*emit)(std::span<const Expr> arguments) = nullptr;
-  /// The native loops when the (last) argument's compute type is `type`; all null if there are
-  /// none.
-  Loops (*loops)(ScalarType type) = nullptr;
+  /// The native loops when the last argument's compute type is `argument` and that of the result's
+  /// dtype is `result`; all null if there are none.
+  Loops (*loops)(ScalarType argument, ScalarType result) = nullptr;
 };
 
 /// How a view op reads its input: the result's strides and offset.
@@ -49,6 +49,12 @@ struct ViewMap {
       true;  ///< false: these strides cannot express it (reshape); the input must be copied first
   Strides strides;
   int64_t offset = 0;
+};
+
+/// Where an index op stores one of its inputs: a strided region of the result.
+struct Window {
+  Shape shape;  ///< the input broadcasts to it
+  ViewMap map;  ///< of the result's memory
 };
 
 /// The record of an operation: name, what it accepts, shape rule, formula. Defined as `constinit
@@ -70,8 +76,14 @@ struct Op {
   ViewMap (*view)(const Spec& input, const Strides& strides, const Attrs& attrs) = nullptr;
   /// reduce.
   Combine combine = Combine::add;
+  /// index, instead of call: the region of the result (of `spec` and `strides`) that input `k` is
+  /// stored to. Inputs are stored in order; together they cover the result.
+  Window (*window)(const Spec& spec, const Strides& strides, Inputs inputs, const Attrs& attrs,
+                   int k) = nullptr;
   /// library and index: the call that backends know by name.
   LibraryCall (*call)(Inputs inputs, const Attrs& attrs, const Spec& spec) = nullptr;
+  /// has_checks: throws the Error that says which element failed the call's check.
+  void (*fail)(const Op& op, Inputs inputs, const Attrs& attrs) = nullptr;
   /// composite.
   Tensor (*expand)(Inputs inputs, const Attrs& attrs) = nullptr;
   /// One line for the documentation page.

@@ -1,0 +1,84 @@
+#include "core/one_op.h"
+
+#include "core/formula.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace nitinol {
+namespace {
+
+Operand operand(Role role, DType dtype, StrideClass inner) {
+  return {.role = role, .dtype = dtype, .inner = inner, .alias = -1};
+}
+
+bool is_arg(Combine combine) {
+  return combine == Combine::arg_maximum || combine == Combine::arg_minimum;
+}
+
+/// A stage with one source and the argument that stands for it.
+std::pair<Stage, Expr> stage_reading(Stage::Level level, Source source, ScalarType type) {
+  std::pair<Stage, Expr> result = {
+      Stage{.level = level, .program = {}, .sources = {source}, .sinks = {}}, Expr{}};
+  result.second = argument(result.first.program, type, 0);
+  return result;
+}
+
+}  // namespace
+
+Kernel elementwise_kernel(const Op& op, std::span<const DType> inputs, DType result,
+                          std::span<const StrideClass> classes) {
+  Kernel kernel;
+  std::size_t k = 0;
+  if (op.kind == OpKind::create) {
+    kernel.operands.push_back(operand(Role::position, i64, classes[k++]));
+  }
+  for (const DType dtype : inputs) {
+    kernel.operands.push_back(operand(Role::input, dtype, classes[k++]));
+  }
+  Stage& stage = kernel.stages.emplace_back();
+  std::vector<Expr> arguments;
+  for (uint16_t i = 0; i < kernel.operands.size(); ++i) {
+    stage.sources.push_back({Source::Kind::operand, i});
+    arguments.push_back(argument(stage.program, compute_type(kernel.operands[i].dtype), i));
+  }
+  const Expr value = apply_formula(op, arguments, result);
+  const auto output = static_cast<uint16_t>(kernel.operands.size());
+  stage.sinks.push_back({Sink::Kind::store, output, value.id});
+  if (op.formula.loops != nullptr) {
+    const ScalarType last = compute_type(kernel.operands.back().dtype);
+    kernel.prebuilt.loops = op.formula.loops(last, compute_type(result));
+  }
+  kernel.operands.push_back(operand(Role::output, result, classes[k]));
+  return kernel;
+}
+
+Kernel reduction_kernel(const Op& op, DType input, DType result, Order order,
+                        StrideClass input_class, StrideClass output_class) {
+  Kernel kernel;
+  kernel.order = order;
+  kernel.operands = {operand(Role::input, input, input_class),
+                     operand(Role::output, result, output_class)};
+  const ScalarType type = compute_type(input);
+  kernel.reductions = {{.combine = op.combine, .type = type}};
+  auto [elements, element] = stage_reading(Stage::Level::element, {Source::Kind::operand, 0}, type);
+  elements.sinks.push_back({Sink::Kind::accumulate, 0, element.id});
+  kernel.stages.push_back(std::move(elements));
+  auto [rows, total] = stage_reading(Stage::Level::row, {Source::Kind::reduction, 0},
+                                     is_arg(op.combine) ? ScalarType::i64 : type);
+  const Expr rounded = rounded_to(result, {&rows.program, total.id, total.type});
+  rows.sinks.push_back({Sink::Kind::store, 1, rounded.id});
+  kernel.stages.push_back(std::move(rows));
+  return kernel;
+}
+
+Order reduction_order_for(const Shape& shape, const Dims& axes) {
+  for (int i = shape.size() - 1; i >= 0; --i) {
+    if (shape[i] == 1) continue;
+    return std::ranges::find(axes, i) != axes.end() ? Order::lanes : Order::sequential;
+  }
+  return Order::lanes;
+}
+
+}  // namespace nitinol

@@ -1,0 +1,92 @@
+#include "eager/elements.h"
+
+#include "core/math.h"
+#include "core/native.h"
+
+#include <bit>
+#include <cstring>
+
+namespace nitinol {
+namespace {
+
+template <class T>
+uint64_t bits(T value) {
+  uint64_t result = 0;
+  std::memcpy(&result, &value, sizeof(T));
+  return result;
+}
+
+template <class T>
+uint64_t integer_bits(const Scalar& number) {
+  if (number.kind() == Scalar::Kind::real) return bits(native::convert<T>(number.to_double()));
+  return bits(static_cast<T>(number.to_integer()));
+}
+
+float to_float(const Scalar& number) {
+  // An integer goes to f32 in one rounding.
+  if (number.kind() == Scalar::Kind::real) return static_cast<float>(number.to_double());
+  return static_cast<float>(number.to_integer());
+}
+
+template <class T>
+T load(const void* address) {
+  T value;
+  std::memcpy(&value, address, sizeof(T));
+  return value;
+}
+
+}  // namespace
+
+uint64_t element_of(DType dtype, const Scalar& number) {
+  switch (dtype) {
+    case boolean:
+      return number.to_double() != 0 ? 1 : 0;
+    case u8:
+      return integer_bits<uint8_t>(number);
+    case i8:
+      return integer_bits<int8_t>(number);
+    case i16:
+      return integer_bits<int16_t>(number);
+    case i32:
+      return integer_bits<int32_t>(number);
+    case i64:
+      return integer_bits<int64_t>(number);
+    case f16:
+      return float_to_half(Num<float>(to_float(number))).value;
+    case bf16:
+      return float_to_bfloat(Num<float>(to_float(number))).value;
+    case f32:
+      return bits(to_float(number));
+    case f64:
+      return bits(number.to_double());
+  }
+  return 0;
+}
+
+Scalar number_at(DType dtype, const void* address) {
+  switch (dtype) {
+    case boolean:
+      return load<uint8_t>(address) != 0;
+    case u8:
+      return load<uint8_t>(address);
+    case i8:
+      return load<int8_t>(address);
+    case i16:
+      return load<int16_t>(address);
+    case i32:
+      return load<int32_t>(address);
+    case i64:
+      return load<int64_t>(address);
+    case f16:
+      return half_to_float(Num<uint16_t>(load<uint16_t>(address))).value;
+    case bf16:
+      return bfloat_to_float(Num<uint16_t>(load<uint16_t>(address))).value;
+    case f32:
+      return load<float>(address);
+    case f64:
+      return load<double>(address);
+  }
+  return {};
+}
+
+}  // namespace nitinol

@@ -1,0 +1,131 @@
+#include "eager/interpreter.h"
+
+#include "core/backend.h"
+#include "core/error.h"
+#include "core/variable.h"
+#include "eager/launch.h"
+
+#include <bit>
+#include <cstring>
+#include <mutex>
+#include <utility>
+#include <variant>
+
+namespace nitinol::eager {
+namespace {
+
+Tensor view_of(const Op& op, const Tensor& x, const Attrs& attrs, const Spec& spec) {
+  const TensorData& data = x.internals();
+  const ViewMap map = op.view(data.spec, data.strides, attrs);
+  if (map.is_possible)
+    return make_tensor(spec, map.strides, data.offset + map.offset, data.storage);
+  return view_of(op, contiguous(x), attrs, spec);
+}
+
+/// What a reduction of nothing gives. Those without such a value are rejected by their inference.
+void fill_neutral(Combine combine, const Tensor& out) {
+  const auto count = static_cast<std::size_t>(out.size());
+  const std::size_t size = size_of(out.dtype());
+  uint64_t one = 1;
+  if (out.dtype() == f32) one = std::bit_cast<uint32_t>(1.0F);
+  if (out.dtype() == f64) one = std::bit_cast<uint64_t>(1.0);
+  if (out.dtype() == f16) one = 0x3c00;
+  if (out.dtype() == bf16) one = 0x3f80;
+  const bool is_one = combine == Combine::multiply || combine == Combine::logical_and;
+  const uint64_t bits = is_one ? one : 0;
+  auto* element = static_cast<std::byte*>(out.internals().address());
+  for (std::size_t i = 0; i < count; ++i) std::memcpy(element + i * size, &bits, size);
+}
+
+Tensor reduce(const Op& op, const Tensor& x, const Attrs& attrs, const Spec& spec) {
+  const Tensor out = allocate_tensor(spec);
+  if (out.size() == 0) return out;
+  if (x.size() == 0) {
+    fill_neutral(op.combine, out);
+    return out;
+  }
+  reduce_into(op, x, normalize_axes(op.name, std::get<Dims>(attrs[0]), x.rank()), out);
+  return out;
+}
+
+/// Each input in its window of the result: concat, pad, assignment to a part.
+Tensor assemble(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
+  const Tensor out = allocate_tensor(spec);
+  const TensorData& data = out.internals();
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    const Window window = op.window(spec, data.strides, inputs, attrs, static_cast<int>(k));
+    Spec part = spec;
+    part.shape = window.shape;
+    copy_into(*inputs[k], make_tensor(part, window.map.strides, window.map.offset, data.storage));
+  }
+  return out;
+}
+
+Tensor call(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
+  const Tensor out = allocate_tensor(spec);
+  if (out.size() == 0) return out;
+  for (const Tensor* input : inputs) {
+    if (input->size() != 0) continue;
+    fill_neutral(Combine::add, out);  // a matrix product over an inner dimension of 0
+    return out;
+  }
+  call_into(op, inputs, attrs, out);
+  return out;
+}
+
+}  // namespace
+
+Tensor EagerInterpreter::run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
+  switch (op.kind) {
+    case OpKind::elementwise:
+    case OpKind::create: {
+      Tensor out = allocate_tensor(spec);
+      compute_into(op, inputs, out);
+      return out;
+    }
+    case OpKind::view:
+      return view_of(op, *inputs[0], attrs, spec);
+    case OpKind::reduce:
+      return reduce(op, *inputs[0], attrs, spec);
+    case OpKind::index:
+      return op.window != nullptr ? assemble(op, inputs, attrs, spec)
+                                  : call(op, inputs, attrs, spec);
+    case OpKind::library:
+      return call(op, inputs, attrs, spec);
+    case OpKind::composite:
+      break;
+  }
+  return op.expand(inputs, attrs);
+}
+
+void EagerInterpreter::read(const Tensor& tensor, const ReadSite&) {
+  backend(tensor.device()).synchronize();
+}
+
+Tensor EagerInterpreter::get(const Variable& variable) {
+  VariableCell& cell = variable.cell();
+  const std::lock_guard lock(cell.mutex);
+  return cell.value;
+}
+
+void EagerInterpreter::set(const Variable& variable, const Tensor& value) {
+  VariableCell& cell = variable.cell();
+  Tensor held = value;  // then the old value, released after the lock
+  const std::lock_guard lock(cell.mutex);
+  std::swap(cell.value, held);
+}
+
+void EagerInterpreter::created(const Tensor&) {}
+
+void EagerInterpreter::guard(const HostValueGuard&) {}
+
+}  // namespace nitinol::eager
+
+namespace nitinol {
+
+Interpreter& base_interpreter() {
+  static eager::EagerInterpreter interpreter;
+  return interpreter;
+}
+
+}  // namespace nitinol

@@ -1,0 +1,331 @@
+// From tensors to a Launch.
+//
+// Dimensions of size 1 go, and neighbouring dimensions that every operand walks through as if they
+// were one become one. What is left decides the stride classes, and with op and dtypes the kernel.
+// Looking that kernel up must cost nanoseconds, so each thread keeps a small direct-mapped table in
+// front of the process's cache.
+//
+// Example: x[2, 3] + y[3]: sizes [2, 3], strides x [3, 1], y [0, 1], out [3, 1]; class one for all.
+#include "eager/launch.h"
+
+#include "core/backend.h"
+#include "core/error.h"
+#include "core/executables.h"
+#include "core/one_op.h"
+#include "core/parallel.h"
+#include "eager/ops/cast.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+namespace nitinol::eager {
+namespace {
+
+/// A position, the inputs and the output of an op with one kernel.
+constexpr int most_operands = 6;
+
+StrideClass class_of(int64_t stride) {
+  return stride == 0 ? StrideClass::zero : stride == 1 ? StrideClass::one : StrideClass::any;
+}
+
+// ---- prepared kernels
+
+/// All that eager's one-op kernels differ in, 4 bits each: dtypes, classes, order, stores.
+class KernelKey {
+ public:
+  explicit KernelKey(const Op& op) : op_(&op) {}
+  template <class T>
+  void add(T field) {
+    bits_ = bits_ << 4 | static_cast<uint64_t>(field);
+  }
+  [[nodiscard]] std::size_t slot(std::size_t count) const {
+    const uint64_t mixed = (reinterpret_cast<uintptr_t>(op_) ^ bits_) * 0x9e3779b97f4a7c15U;
+    return mixed >> 32 & (count - 1);
+  }
+  friend bool operator==(const KernelKey&, const KernelKey&) = default;
+  KernelKey() = default;
+
+ private:
+  const Op* op_ = nullptr;
+  uint64_t bits_ = 0;
+};
+
+struct TableEntry {
+  KernelKey key;
+  std::shared_ptr<const Executable> executable;
+};
+
+/// The executable for `key`, made by `make()` (a Kernel) if this thread does not have it at hand.
+template <class Make>
+const Executable& prepared(const KernelKey& key, Device device, Make make) {
+  constexpr std::size_t count = 512;
+  thread_local std::array<TableEntry, count> table;
+  TableEntry& entry = table[key.slot(count)];
+  if (entry.key != key || entry.executable == nullptr) {
+    entry.executable = executable_for(device, make());
+    entry.key = key;
+  }
+  return *entry.executable;
+}
+
+// ---- loops
+
+/// Loop dimensions and the strides of each operand along them.
+struct LoopNest {
+  Dims sizes;
+  std::array<Strides, most_operands> strides;
+  int operands = 0;
+
+  void add(const Strides& operand) { strides[static_cast<std::size_t>(operands++)] = operand; }
+
+  [[nodiscard]] bool can_merge(int i) const {
+    return std::all_of(strides.begin(), strides.begin() + operands,
+                       [&](const Strides& s) { return s[i] == s[i + 1] * sizes[i + 1]; });
+  }
+
+  /// Drops sizes 1 and merges what can be merged among the first `count` dimensions.
+  void simplify(int count) {
+    for (int i = count - 1; i >= 0; --i) {
+      if (sizes[i] == 1) {
+        remove(i);
+        --count;
+      }
+    }
+    for (int i = count - 2; i >= 0; --i) {
+      if (!can_merge(i)) continue;
+      sizes[i + 1] *= sizes[i];
+      remove(i);
+    }
+  }
+
+  void remove(int i) {
+    sizes.erase(i);
+    for (int k = 0; k < operands; ++k) strides[static_cast<std::size_t>(k)].erase(i);
+  }
+
+  /// One point is a contiguous vector of one.
+  void add_point_if_empty() {
+    if (!sizes.empty()) return;
+    sizes.push_back(1);
+    for (int k = 0; k < operands; ++k) strides[static_cast<std::size_t>(k)].push_back(1);
+  }
+};
+
+/// The arguments of a launch, flat.
+struct Arguments {
+  std::array<void*, most_operands> buffers = {};
+  std::array<int64_t, static_cast<std::size_t>(most_operands) * max_rank> strides;
+  std::array<int64_t, most_operands> offsets = {};
+  std::array<uint64_t, most_operands> scalars = {};
+
+  void launch(const Executable& executable, const LoopNest& nest) {
+    const auto rank = static_cast<std::size_t>(nest.sizes.size());
+    const auto count = static_cast<std::size_t>(nest.operands);
+    for (std::size_t k = 0; k < count; ++k) {
+      std::copy(nest.strides[k].begin(), nest.strides[k].end(), strides.begin() + k * rank);
+    }
+    executable.launch({.buffers = {buffers.data(), count},
+                       .sizes = nest.sizes,
+                       .strides = {strides.data(), count * rank},
+                       .offsets = {offsets.data(), count},
+                       .scalars = {scalars.data(), count},
+                       .status = nullptr,
+                       .threads = num_threads()});
+  }
+};
+
+bool is_plain(const TensorData& data, const Shape& shape) {
+  return data.spec.shape == shape && is_contiguous(shape, data.strides);
+}
+
+LoopNest elementwise_loops(const Op& op, Inputs inputs, const TensorData& out) {
+  const Shape& shape = out.spec.shape;
+  const bool has_position = op.kind == OpKind::create;
+  const auto covers = [&](const Tensor* input) { return is_plain(input->internals(), shape); };
+  LoopNest nest;
+  if (is_plain(out, shape) && std::ranges::all_of(inputs, covers)) {
+    nest.sizes.push_back(element_count(shape));
+    nest.operands = static_cast<int>(inputs.size()) + (has_position ? 2 : 1);
+    for (int k = 0; k < nest.operands; ++k) nest.strides[static_cast<std::size_t>(k)].push_back(1);
+    return nest;
+  }
+  nest.sizes = shape;
+  if (has_position) nest.add(strides_of(shape));
+  for (const Tensor* input : inputs) {
+    const TensorData& data = input->internals();
+    nest.add(broadcast_strides(data.spec.shape, data.strides, shape));
+  }
+  nest.add(out.strides);
+  nest.simplify(shape.size());
+  nest.add_point_if_empty();
+  return nest;
+}
+
+// ---- reductions
+
+/// `x` with sizes 1 dropped, and the rows before the reduced axes.
+struct RowView {
+  Shape shape;
+  Strides strides;
+  int rows = 0;
+};
+
+RowView rows_first(const Tensor& x, const Dims& axes) {
+  const TensorData& data = x.internals();
+  RowView view;
+  for (const bool is_reduced : {false, true}) {
+    for (int i = 0; i < x.rank(); ++i) {
+      const bool in_axes = std::ranges::find(axes, i) != axes.end();
+      if (data.spec.shape[i] == 1 || in_axes != is_reduced) continue;
+      view.shape.push_back(data.spec.shape[i]);
+      view.strides.push_back(data.strides[i]);
+      if (!is_reduced) ++view.rows;
+    }
+  }
+  return view;
+}
+
+bool reduced_dims_merge(const RowView& view) {
+  for (int i = view.rows; i + 1 < view.shape.size(); ++i) {
+    if (view.strides[i] != view.strides[i + 1] * view.shape[i + 1]) return false;
+  }
+  return true;
+}
+
+/// A copy of the view in which the reduced axes are one loop: last in memory for lanes, first for
+/// sequential, whose innermost loop runs over rows.
+Tensor copied(const Tensor& x, RowView& view, Order order) {
+  const int rank = view.shape.size();
+  const int reduced = rank - view.rows;
+  const int shift = order == Order::lanes ? 0 : view.rows;
+  Spec spec = x.spec();
+  spec.shape = {};
+  Strides strides;
+  for (int i = 0; i < rank; ++i) {
+    const int from = (i + shift) % rank;
+    spec.shape.push_back(view.shape[from]);
+    strides.push_back(view.strides[from]);
+  }
+  const TensorData& data = x.internals();
+  const Tensor moved = contiguous(make_tensor(spec, strides, data.offset, data.storage));
+  const Strides& packed = moved.internals().strides;
+  const int first = order == Order::lanes ? 0 : reduced;
+  for (int i = 0; i < rank; ++i) view.strides[i] = packed[(i + first) % rank];
+  return moved;
+}
+
+}  // namespace
+
+void compute_into(const Op& op, Inputs inputs, const Tensor& out) {
+  const TensorData& to = out.internals();
+  if (element_count(to.spec.shape) == 0) return;
+  const LoopNest nest = elementwise_loops(op, inputs, to);
+  const int inner = nest.sizes.size() - 1;
+  std::array<DType, most_operands> dtypes;
+  std::array<StrideClass, most_operands> classes;
+  KernelKey key(op);
+  Arguments arguments;
+  std::size_t k = op.kind == OpKind::create ? 1 : 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const TensorData& data = inputs[i]->internals();
+    arguments.buffers[k++] = data.address();
+    dtypes[i] = data.spec.dtype;
+    key.add(dtypes[i]);
+  }
+  arguments.buffers[k++] = to.address();
+  for (std::size_t i = 0; i < k; ++i) {
+    classes[i] = class_of(nest.strides[i][inner]);
+    key.add(classes[i]);
+  }
+  const auto bytes =
+      static_cast<std::size_t>(element_count(to.spec.shape)) * size_of(to.spec.dtype);
+  const Stores stores = bytes >= streaming_bytes ? Stores::non_temporal : Stores::cached;
+  key.add(to.spec.dtype);
+  key.add(stores);
+  key.add(to.spec.device.kind);
+  const Executable& executable = prepared(key, to.spec.device, [&] {
+    Kernel kernel =
+        elementwise_kernel(op, {dtypes.data(), inputs.size()}, to.spec.dtype, {classes.data(), k});
+    kernel.stores = stores;
+    return kernel;
+  });
+  arguments.launch(executable, nest);
+}
+
+void reduce_into(const Op& op, const Tensor& x, const Dims& axes, const Tensor& out) {
+  const Order order = reduction_order_for(x.shape(), axes);
+  RowView view = rows_first(x, axes);
+  Tensor source = x;
+  if (!reduced_dims_merge(view)) source = copied(x, view, order);
+  LoopNest nest;
+  int64_t length = 1;
+  for (int i = 0; i < view.shape.size(); ++i) {
+    if (i < view.rows)
+      nest.sizes.push_back(view.shape[i]);
+    else
+      length *= view.shape[i];
+  }
+  Strides to = strides_of(nest.sizes);
+  Strides from;
+  for (int i = 0; i < view.rows; ++i) from.push_back(view.strides[i]);
+  nest.sizes.push_back(length);
+  from.push_back(length == 1 ? 0 : view.strides.back());
+  to.push_back(0);
+  nest.add(from);
+  nest.add(to);
+  nest.simplify(view.rows);
+  const int rank = nest.sizes.size();
+  const int inner = order == Order::sequential && rank > 1 ? rank - 2 : rank - 1;
+  const StrideClass input_class = class_of(nest.strides[0][inner]);
+  const StrideClass output_class = class_of(nest.strides[1][inner]);
+  KernelKey key(op);
+  key.add(x.dtype());
+  key.add(out.dtype());
+  key.add(input_class);
+  key.add(output_class);
+  key.add(order);
+  key.add(x.device().kind);
+  const Executable& executable = prepared(key, x.device(), [&] {
+    return reduction_kernel(op, x.dtype(), out.dtype(), order, input_class, output_class);
+  });
+  Arguments arguments;
+  arguments.buffers = {source.internals().address(), out.internals().address()};
+  arguments.launch(executable, nest);
+}
+
+void call_into(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& out) {
+  LibraryCall call = op.call(inputs, attrs, out.spec());
+  call.threads = num_threads();
+  const std::shared_ptr<const Executable> executable = executable_for(out.device(), call);
+  std::array<void*, most_operands> buffers = {};
+  std::size_t count = 0;
+  for (const Tensor* input : inputs) buffers[count++] = input->internals().address();
+  buffers[count++] = out.internals().address();
+  Status status;
+  executable->launch({.buffers = {buffers.data(), count},
+                      .sizes = {},
+                      .strides = {},
+                      .offsets = {},
+                      .scalars = {},
+                      .status = &status,
+                      .threads = call.threads});
+  if (status.code != Status::ok) op.fail(op, inputs, attrs);
+}
+
+void copy_into(const Tensor& from, const Tensor& out) {
+  const Tensor* const input = &from;
+  compute_into(copy_op, Inputs(&input, 1), out);
+}
+
+Tensor contiguous(const Tensor& x) {
+  const TensorData& data = x.internals();
+  if (is_contiguous(data.spec.shape, data.strides)) return x;
+  Tensor out = allocate_tensor(data.spec);
+  copy_into(x, out);
+  return out;
+}
+
+}  // namespace nitinol::eager

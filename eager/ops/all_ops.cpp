@@ -1,0 +1,33 @@
+#include "eager/ops/all_ops.h"
+
+#include "eager/ops/arithmetic.h"
+#include "eager/ops/cast.h"
+#include "eager/ops/create.h"
+#include "eager/ops/matmul.h"
+#include "eager/ops/reduce.h"
+#include "eager/ops/unary.h"
+#include "eager/ops/view.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace nitinol {
+
+std::span<const Op* const> all_ops() {
+  static const std::vector<const Op*> ops = [] {
+    std::vector<const Op*> list;
+    for (const auto family : {unary_ops(), cast_ops(), arithmetic_ops(), reduce_ops(), view_ops(),
+                              create_ops(), matmul_ops()}) {
+      list.insert(list.end(), family.begin(), family.end());
+    }
+    return list;
+  }();
+  return ops;
+}
+
+const Op* find_op(std::string_view name) {
+  const auto found = std::ranges::find(all_ops(), name, &Op::name);
+  return found == all_ops().end() ? nullptr : *found;
+}
+
+}  // namespace nitinol

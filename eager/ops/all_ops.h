@@ -1,0 +1,16 @@
+// The vocabulary: every op, in one list.
+#pragma once
+
+#include "core/op.h"
+
+#include <span>
+#include <string_view>
+
+namespace nitinol {
+
+/// All ops, family by family. Bindings, documentation and the generic tests loop over it.
+[[nodiscard]] std::span<const Op* const> all_ops();
+/// The op of that name, or null.
+[[nodiscard]] const Op* find_op(std::string_view name);
+
+}  // namespace nitinol

@@ -1,0 +1,54 @@
+// Arithmetic of two or three tensors, element by element.
+//
+// Operands broadcast. They meet in the dtype that promotion gives (core/dtype.h); a number beside a
+// tensor takes the tensor's dtype, but a floating number beside integers gives float32. Integers
+// wrap. Every function throws Error(shape) if the shapes do not broadcast, Error(dtype) if the op
+// does not take the common dtype, Error(device) if the operands are on different devices.
+#pragma once
+
+#include "core/op.h"
+#include "core/tensor.h"
+#include "eager/argument.h"
+
+#include <span>
+
+namespace nitinol {
+
+/// Sum of two numeric tensors.
+[[nodiscard]] Tensor add(const Argument& a, const Argument& b);
+/// Difference.
+[[nodiscard]] Tensor sub(const Argument& a, const Argument& b);
+/// Product.
+[[nodiscard]] Tensor mul(const Argument& a, const Argument& b);
+/// Quotient. Integers are divided as float32 (numbers alone as float64).
+[[nodiscard]] Tensor div(const Argument& a, const Argument& b);
+/// Quotient rounded towards minus infinity, in the operands' dtype.
+/// Throws Error(value) if an integer divisor is 0.
+[[nodiscard]] Tensor floor_divide(const Argument& a, const Argument& b);
+/// a - floor_divide(a, b) * b: has the divisor's sign.
+/// Throws Error(value) if an integer divisor is 0.
+[[nodiscard]] Tensor remainder(const Argument& a, const Argument& b);
+/// a to the power of b. Of integers: wraps; with a negative exponent the quotient rounded towards 0
+/// (so 0, but for the bases 1 and -1).
+[[nodiscard]] Tensor pow(const Argument& a, const Argument& b);
+/// The larger one; NaN if either is; -0 counts as less than +0.
+[[nodiscard]] Tensor maximum(const Argument& a, const Argument& b);
+/// The smaller one; NaN if either is; -0 counts as less than +0.
+[[nodiscard]] Tensor minimum(const Argument& a, const Argument& b);
+/// |a| with the sign of b; floating dtypes. A NaN counts as positive.
+[[nodiscard]] Tensor copysign(const Argument& a, const Argument& b);
+/// x limited to [low, high], as minimum(maximum(x, low), high).
+[[nodiscard]] Tensor clamp(const Argument& x, const Argument& low, const Argument& high);
+/// a * b + c rounded once; floating dtypes.
+[[nodiscard]] Tensor fma(const Argument& a, const Argument& b, const Argument& c);
+
+[[nodiscard]] Tensor operator+(const Argument& a, const Argument& b);
+[[nodiscard]] Tensor operator-(const Argument& a, const Argument& b);
+[[nodiscard]] Tensor operator*(const Argument& a, const Argument& b);
+[[nodiscard]] Tensor operator/(const Argument& a, const Argument& b);
+/// remainder.
+[[nodiscard]] Tensor operator%(const Argument& a, const Argument& b);
+
+[[nodiscard]] std::span<const Op* const> arithmetic_ops();
+
+}  // namespace nitinol

@@ -1,0 +1,105 @@
+#include "eager/ops/cast.h"
+
+#include "eager/apply.h"
+#include "eager/ops/define.h"
+
+#include <array>
+
+namespace nitinol {
+namespace {
+
+constexpr auto identity = [](auto x) { return x; };
+
+/// The identity with its result converted: what a cast does between compute types.
+template <class To>
+struct Convert {
+  template <class X>
+  constexpr auto operator()(X x) const {
+    return convert<To>(x);
+  }
+};
+
+template <class From>
+Loops loops_from(ScalarType result) {
+  // clang-format off
+  switch (result) {
+    case ScalarType::pred: return loops_of<Convert<bool>, bool, From>;
+    case ScalarType::u8: return loops_of<Convert<uint8_t>, uint8_t, From>;
+    case ScalarType::i8: return loops_of<Convert<int8_t>, int8_t, From>;
+    case ScalarType::i16: return loops_of<Convert<int16_t>, int16_t, From>;
+    case ScalarType::i32: return loops_of<Convert<int32_t>, int32_t, From>;
+    case ScalarType::i64: return loops_of<Convert<int64_t>, int64_t, From>;
+    case ScalarType::f32: return loops_of<Convert<float>, float, From>;
+    case ScalarType::f64: return loops_of<Convert<double>, double, From>;
+    case ScalarType::u16:
+    case ScalarType::u32:
+    case ScalarType::u64: break;
+  }
+  // clang-format on
+  return {};
+}
+
+Loops cast_loops(ScalarType argument, ScalarType result) {
+  // clang-format off
+  switch (argument) {
+    case ScalarType::pred: return loops_from<bool>(result);
+    case ScalarType::u8: return loops_from<uint8_t>(result);
+    case ScalarType::i8: return loops_from<int8_t>(result);
+    case ScalarType::i16: return loops_from<int16_t>(result);
+    case ScalarType::i32: return loops_from<int32_t>(result);
+    case ScalarType::i64: return loops_from<int64_t>(result);
+    case ScalarType::f32: return loops_from<float>(result);
+    case ScalarType::f64: return loops_from<double>(result);
+    case ScalarType::u16:
+    case ScalarType::u32:
+    case ScalarType::u64: break;
+  }
+  // clang-format on
+  return {};
+}
+
+constexpr std::array<std::string_view, 2> cast_attrs = {"dtype", "weak"};
+
+// The conversion is what happens to every formula's result (core/formula.h), so the formula itself
+// is the identity.
+constinit const Op cast_op = {
+    .name = "cast",
+    .kind = OpKind::elementwise,
+    .attr_names = cast_attrs,
+    .infer =
+        [](const Op&, Inputs inputs, const Attrs& attrs) {
+          Spec spec = inputs[0]->spec();
+          spec.dtype = attr<DType>(attrs, 0);
+          spec.is_weak = attr<bool>(attrs, 1);
+          return spec;
+        },
+    .formula = {.emit = [](std::span<const Expr> x) { return x[0]; }, .loops = cast_loops},
+    .summary = "Each element as another dtype."};
+
+}  // namespace
+
+constinit const Op copy_op = unary_op("copy", all_types, identity, "The same elements.");
+
+Tensor cast(const Tensor& x, DType dtype) {
+  if (x.dtype() == dtype && !x.spec().is_weak) return x;
+  return apply(cast_op, {&x}, {dtype, false});
+}
+
+Tensor cast_weak(const Tensor& number, DType dtype) {
+  return apply(cast_op, {&number}, {dtype, true});
+}
+
+Tensor copy(const Tensor& x) {
+  return apply(copy_op, {&x});
+}
+
+Tensor Tensor::to(DType dtype) const {
+  return cast(*this, dtype);
+}
+
+std::span<const Op* const> cast_ops() {
+  static constexpr std::array<const Op*, 2> ops = {&cast_op, &copy_op};
+  return ops;
+}
+
+}  // namespace nitinol

@@ -1,0 +1,26 @@
+// Changing the dtype, and copying.
+#pragma once
+
+#include "core/op.h"
+#include "core/tensor.h"
+
+namespace nitinol {
+
+/// The elements of `x` as `dtype`; `x` itself if it has that dtype already.
+///
+/// Floating to integer saturates and NaN gives 0; integers wrap; a number to bool is x != 0; to a
+/// narrower floating dtype rounds to nearest even.
+[[nodiscard]] Tensor cast(const Tensor& x, DType dtype);
+
+/// For promotion: a weak number as another dtype, still weak.
+[[nodiscard]] Tensor cast_weak(const Tensor& number, DType dtype);
+
+/// The same elements in fresh, contiguous memory. Values cannot tell; it releases the memory that
+/// `x`, a small view, keeps alive.
+[[nodiscard]] Tensor copy(const Tensor& x);
+
+/// For the interpreter, which copies what has the wrong layout.
+extern constinit const Op copy_op;
+[[nodiscard]] std::span<const Op* const> cast_ops();
+
+}  // namespace nitinol

@@ -1,0 +1,266 @@
+#include "eager/ops/create.h"
+
+#include "core/backend.h"
+#include "core/interpreter.h"
+#include "eager/apply.h"
+#include "eager/elements.h"
+#include "eager/ops/cast.h"
+#include "eager/ops/create_op.h"
+#include "eager/ops/view.h"
+#include "eager/promotion.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+namespace nitinol {
+namespace {
+
+// ---- host data
+
+void check_shape(std::string_view where, const Shape& shape) {
+  for (const int64_t size : shape) {
+    if (size >= 0) continue;
+    throw Error(ErrorKind::shape, {.where = std::string(where),
+                                   .what = fmt::format("shape {}", to_string(shape)),
+                                   .expected = "sizes of at least 0",
+                                   .got = fmt::format("{}", size),
+                                   .fix = "Check how the shape is computed."});
+  }
+}
+
+void check_count(std::string_view where, const Shape& shape, std::size_t count) {
+  check_shape(where, shape);
+  if (static_cast<std::size_t>(element_count(shape)) == count) return;
+  throw Error(ErrorKind::shape,
+              {.where = std::string(where),
+               .what = fmt::format("{} values for shape {}", count, to_string(shape)),
+               .expected = fmt::format("{} values", element_count(shape)),
+               .got = fmt::format("{}", count),
+               .fix = "Check the shape, and that all rows are of one length."});
+}
+
+/// The shape that the first elements of all levels have.
+Shape shape_of(const Numbers& numbers) {
+  Shape shape;
+  const Numbers* level = &numbers;
+  while (level->is_list()) {
+    shape.push_back(static_cast<int64_t>(level->list().size()));
+    if (level->list().empty()) break;
+    level = &level->list().front();
+  }
+  return shape;
+}
+
+[[noreturn]] void throw_ragged(const Shape& shape, int level, const Numbers& numbers) {
+  const std::string got =
+      numbers.is_list() ? fmt::format("a list of {}", numbers.list().size()) : "a number";
+  throw Error(
+      ErrorKind::shape,
+      {.where = "tensor",
+       .what = fmt::format("lists of level {} differ", level),
+       .expected = level < shape.size() ? fmt::format("a list of {}", shape[level]) : "a number",
+       .got = got,
+       .fix = "Give all rows the same length."});
+}
+
+/// The numbers in row-major order; checks that they are of this shape.
+void flatten_into(std::vector<const Numbers*>& out, const Numbers& numbers, const Shape& shape,
+                  int level) {
+  const bool is_leaf = level == shape.size();
+  const bool fits =
+      is_leaf ? !numbers.is_list()
+              : numbers.is_list() && static_cast<int64_t>(numbers.list().size()) == shape[level];
+  if (!fits) throw_ragged(shape, level, numbers);
+  if (is_leaf) out.push_back(&numbers);
+  for (const Numbers& part : numbers.list()) flatten_into(out, part, shape, level + 1);
+}
+
+/// The storage of memory that somebody else owns.
+struct BorrowedStorage : Storage {
+  std::function<void()> end;
+};
+
+void release_borrowed(Storage* storage) noexcept {
+  auto* borrowed = static_cast<BorrowedStorage*>(storage);
+  if (borrowed->end) borrowed->end();
+  delete borrowed;
+}
+
+// ---- formulas
+
+constexpr auto step_formula = [](auto position, auto start, auto step) {
+  return start + convert_like(start, position) * step;
+};
+// From both ends, so that the last element is exactly `stop`.
+constexpr auto linspace_formula = [](auto position, auto start, auto stop, auto last) {
+  const auto i = convert_like(start, position);
+  const auto step = (stop - start) / last;
+  return select(i + i < last, start + i * step, stop - (last - i) * step);
+};
+constexpr auto eye_formula = [](auto position, auto columns, auto diagonal) {
+  return position % columns - position / columns == diagonal;
+};
+
+constinit const Op arange_op = create_op<3>("arange", Types<int64_t, double>{{i64, f64}},
+                                            step_formula, "start + index * step.");
+constinit const Op linspace_op = create_op<4>("linspace", Types<double>{{f64}}, linspace_formula,
+                                              "Evenly spaced numbers, both ends included.");
+constinit const Op eye_op =
+    create_op<3>("eye", Types<int64_t>{{i64}}, eye_formula, "Ones on a diagonal.");
+
+/// Number of elements of arange.
+int64_t range_length(const Scalar& start, const Scalar& stop, const Scalar& step) {
+  const double count = std::ceil((stop.to_double() - start.to_double()) / step.to_double());
+  if (step.to_double() == 0 || !(count < 0x1p62)) {
+    throw Error(ErrorKind::value,
+                {.where = "arange",
+                 .what = fmt::format("from {} to {} by {}", start.to_double(), stop.to_double(),
+                                     step.to_double()),
+                 .expected = "a step other than 0 and a finite length",
+                 .got = fmt::format("{} elements", count),
+                 .fix = "Check the step; linspace takes the number of elements instead."});
+  }
+  return count > 0 ? static_cast<int64_t>(count) : 0;
+}
+
+DType default_dtype(DType number) {
+  return number == f64 ? f32 : number;
+}
+
+}  // namespace
+
+Tensor tensor(const Numbers& numbers, std::optional<DType> dtype) {
+  const Shape shape = shape_of(numbers);
+  std::vector<const Numbers*> elements;
+  flatten_into(elements, numbers, shape, 0);
+  DType common = elements.empty() ? f32 : elements.front()->dtype();
+  for (const Numbers* element : elements) common = promote(common, element->dtype());
+  const DType stored = dtype.value_or(common);
+  Tensor out = allocate_tensor({.dtype = stored, .shape = shape, .is_weak = false, .device = {}});
+  auto* to = static_cast<std::byte*>(out.internals().address());
+  for (const Numbers* element : elements) {
+    const uint64_t bits = element_of(stored, element->number());
+    std::memcpy(to, &bits, size_of(stored));
+    to += size_of(stored);
+  }
+  current().created(out);
+  return out;
+}
+
+Tensor from_bytes(std::span<const std::byte> bytes, const Spec& spec) {
+  check_count("from_span", spec.shape, bytes.size() / size_of(spec.dtype));
+  Tensor out = allocate_tensor(spec);
+  backend(spec.device).copy(bytes.data(), out.internals().address(), bytes.size());
+  current().created(out);
+  return out;
+}
+
+template <class T>
+Tensor from_span(std::span<const T> values, const Shape& shape) {
+  return from_bytes(std::as_bytes(values),
+                    {.dtype = dtype_of<T>(), .shape = shape, .is_weak = false, .device = {}});
+}
+
+Tensor borrow_bytes(const void* data, const Spec& spec, const Strides& strides,
+                    std::function<void()> release) {
+  check_shape("borrow", spec.shape);
+  auto* storage = new BorrowedStorage;  // owned by the handle from the next line on
+  StorageHandle handle = StorageHandle::adopt(storage);
+  storage->release = release_borrowed;
+  storage->end = std::move(release);
+  storage->data = const_cast<void*>(data);  // is_borrowed: never written
+  storage->is_borrowed = true;
+  storage->bytes = static_cast<std::size_t>(element_count(spec.shape)) * size_of(spec.dtype);
+  Tensor out = make_tensor(spec, strides, 0, std::move(handle));
+  current().created(out);
+  return out;
+}
+
+template <class T>
+Tensor borrow(const T* data, const Shape& shape, std::function<void()> release) {
+  const Spec spec = {.dtype = dtype_of<T>(), .shape = shape, .is_weak = false, .device = {}};
+  return borrow_bytes(data, spec, strides_of(shape), std::move(release));
+}
+
+Tensor full(const Shape& shape, const Argument& value, std::optional<DType> dtype) {
+  check_shape("full", shape);
+  const Promoted number(value, dtype.value_or(default_dtype(common_dtype({&value}))));
+  return copy(expand(cast(*number.get(), number.get()->dtype()), shape));
+}
+
+Tensor zeros(const Shape& shape, DType dtype) {
+  return full(shape, 0, dtype);
+}
+
+Tensor ones(const Shape& shape, DType dtype) {
+  return full(shape, 1, dtype);
+}
+
+Tensor full_like(const Tensor& like, const Argument& value) {
+  return full(like.shape(), value, like.dtype());
+}
+
+Tensor zeros_like(const Tensor& like) {
+  return zeros(like.shape(), like.dtype());
+}
+
+Tensor ones_like(const Tensor& like) {
+  return ones(like.shape(), like.dtype());
+}
+
+Tensor arange(const Scalar& stop, std::optional<DType> dtype) {
+  return arange(0, stop, 1, dtype);
+}
+
+Tensor arange(const Scalar& start, const Scalar& stop, const Scalar& step,
+              std::optional<DType> dtype) {
+  const bool is_integral = start.kind() != Scalar::Kind::real &&
+                           stop.kind() != Scalar::Kind::real && step.kind() != Scalar::Kind::real;
+  const DType computed = is_integral ? i64 : f64;
+  const Shape shape = {range_length(start, stop, step)};
+  const Tensor first = constant(start, computed);
+  const Tensor distance = constant(step, computed);
+  return apply(arange_op, {&first, &distance}, {shape, dtype.value_or(default_dtype(computed))});
+}
+
+Tensor linspace(double start, double stop, int64_t count, DType dtype) {
+  check_shape("linspace", {count});
+  if (count == 1) return full({1}, start, dtype);
+  const Tensor first = constant(start, f64);
+  const Tensor end = constant(stop, f64);
+  const Tensor last = constant(static_cast<double>(count - 1), f64);
+  return apply(linspace_op, {&first, &end, &last}, {Shape{count}, dtype});
+}
+
+Tensor eye(int64_t rows, std::optional<int64_t> columns, int64_t diagonal, DType dtype) {
+  const Shape shape = {rows, columns.value_or(rows)};
+  check_shape("eye", shape);
+  const Tensor width = constant(shape[1], i64);
+  const Tensor offset = constant(diagonal, i64);
+  return apply(eye_op, {&width, &offset}, {shape, dtype});
+}
+
+std::span<const Op* const> create_ops() {
+  static constexpr auto ops = std::to_array<const Op*>({&arange_op, &linspace_op, &eye_op});
+  return ops;
+}
+
+#define NITINOL_INSTANTIATE(T)                                 \
+  template Tensor from_span(std::span<const T>, const Shape&); \
+  template Tensor borrow(const T*, const Shape&, std::function<void()>);
+NITINOL_INSTANTIATE(bool)
+NITINOL_INSTANTIATE(uint8_t)
+NITINOL_INSTANTIATE(int8_t)
+NITINOL_INSTANTIATE(int16_t)
+NITINOL_INSTANTIATE(int32_t)
+NITINOL_INSTANTIATE(int64_t)
+NITINOL_INSTANTIATE(float)
+NITINOL_INSTANTIATE(double)
+#undef NITINOL_INSTANTIATE
+
+}  // namespace nitinol

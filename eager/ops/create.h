@@ -1,0 +1,94 @@
+// New tensors: from host data, and from formulas of the index.
+#pragma once
+
+#include "core/op.h"
+#include "core/tensor.h"
+#include "eager/argument.h"
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace nitinol {
+
+// ---- from host data
+//
+// Inside a compiled function such data is compared at each recording; large data (64 KiB) makes the
+// function run eagerly: create it outside.
+
+/// A number, or a list of lists of ... numbers, as written in braces.
+class Numbers {
+ public:
+  template <Arithmetic T>
+  Numbers(T number) : number_(number), dtype_(dtype_of<T>()) {}  // NOLINT: numbers are Numbers
+  Numbers(std::initializer_list<Numbers> list) : is_list_(true), list_(list) {}  // NOLINT
+  [[nodiscard]] bool is_list() const { return is_list_; }
+  [[nodiscard]] const std::vector<Numbers>& list() const { return list_; }
+  [[nodiscard]] const Scalar& number() const { return number_; }
+  [[nodiscard]] DType dtype() const { return dtype_; }
+
+ private:
+  bool is_list_ = false;
+  Scalar number_;
+  DType dtype_ = f32;
+  std::vector<Numbers> list_;
+};
+
+/// A tensor of numbers: `tensor(1.5f)` is 0-d, `tensor({{1, 2}, {3, 4}})` is 2 by 2. The dtype is
+/// the promotion of the numbers' C++ types unless another is given, so that plain literals give
+/// int32 and float64.
+/// Throws Error(shape) if lists of one level differ in length.
+[[nodiscard]] Tensor tensor(const Numbers& numbers, std::optional<DType> dtype = {});
+
+/// A copy of `values`, in row-major order. T: a dtype's C++ type.
+/// Throws Error(shape) unless there are as many values as the shape has elements.
+template <class T>
+[[nodiscard]] Tensor from_span(std::span<const T> values, const Shape& shape);
+
+/// A tensor that reads the caller's memory, row-major, without copying. `release` is called once,
+/// by any thread, when no tensor needs the memory any more; until then it must not change.
+template <class T>
+[[nodiscard]] Tensor borrow(const T* data, const Shape& shape, std::function<void()> release);
+
+/// The same for memory described at run time. Strides are in elements.
+[[nodiscard]] Tensor borrow_bytes(const void* data, const Spec& spec, const Strides& strides,
+                                  std::function<void()> release);
+/// A copy of `bytes`, which hold the row-major elements of a tensor of this spec.
+[[nodiscard]] Tensor from_bytes(std::span<const std::byte> bytes, const Spec& spec);
+
+// ---- filled
+// `dtype` defaults to float32.
+
+/// Every element is `value`; the dtype, unless given, is bool, int64 or float32 by the number's
+/// kind.
+[[nodiscard]] Tensor full(const Shape& shape, const Argument& value,
+                          std::optional<DType> dtype = {});
+[[nodiscard]] Tensor zeros(const Shape& shape, DType dtype = f32);
+[[nodiscard]] Tensor ones(const Shape& shape, DType dtype = f32);
+/// Shape and dtype of `like`.
+[[nodiscard]] Tensor full_like(const Tensor& like, const Argument& value);
+[[nodiscard]] Tensor zeros_like(const Tensor& like);
+[[nodiscard]] Tensor ones_like(const Tensor& like);
+
+// ---- formulas of the index
+
+/// 0, 1, ... below `stop`.
+[[nodiscard]] Tensor arange(const Scalar& stop, std::optional<DType> dtype = {});
+/// start, start + step, ... before `stop`; computed in int64 or float64. The dtype, unless given,
+/// is int64 if all three are integers, else float32. Throws Error(value) if step is 0 or the length
+/// is not finite.
+[[nodiscard]] Tensor arange(const Scalar& start, const Scalar& stop, const Scalar& step = 1,
+                            std::optional<DType> dtype = {});
+/// `count` evenly spaced numbers from start to stop, both included; computed in float64.
+/// Throws Error(dtype) unless dtype is floating.
+[[nodiscard]] Tensor linspace(double start, double stop, int64_t count, DType dtype = f32);
+/// Ones where column - row == diagonal, else zeros. `columns` defaults to `rows`.
+[[nodiscard]] Tensor eye(int64_t rows, std::optional<int64_t> columns = {}, int64_t diagonal = 0,
+                         DType dtype = f32);
+
+[[nodiscard]] std::span<const Op* const> create_ops();
+
+}  // namespace nitinol

@@ -1,0 +1,105 @@
+// How op records are written: a generic lambda becomes instructions and loops.
+#pragma once
+
+#include "core/loop.h"
+#include "core/math.h"
+#include "core/op.h"
+#include "eager/ops/infer.h"
+
+#include <concepts>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+namespace nitinol {
+
+/// The C++ types that a formula is compiled for, and the dtypes that compute in them.
+template <class... T>
+struct Types {
+  DTypes dtypes;
+};
+inline constexpr Types<float, double> floating_types = {floating};
+inline constexpr Types<uint8_t, int8_t, int16_t, int32_t, int64_t> integer_types = {integers};
+inline constexpr Types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t> bit_types = {bitwise};
+inline constexpr Types<float, double, uint8_t, int8_t, int16_t, int32_t, int64_t> number_types = {
+    numeric};
+inline constexpr Types<bool, float, double, uint8_t, int8_t, int16_t, int32_t, int64_t> all_types =
+    {any_dtype};
+inline constexpr Types<bool> bool_type = {DTypes{boolean}};
+
+namespace formulas {
+
+template <class F, std::size_t... k>
+Expr emit(std::span<const Expr> arguments, std::index_sequence<k...>) {
+  return F{}(arguments[k]...);
+}
+
+/// What F gives for arguments A, as a native type.
+template <class F, class... A>
+using Result = Element<decltype(F{}(std::declval<Num<A>>()...))>;
+
+/// The loops of F for arguments First..., then T as often as is needed to make `arity`.
+template <class F, std::size_t arity, class T, class... First>
+constexpr Loops loops_for() {
+  if constexpr (sizeof...(First) < arity)
+    return loops_for<F, arity, T, First..., T>();
+  else
+    return loops_of<F, Result<F, First...>, First...>;
+}
+
+/// The first argument is of type First if given (a condition), the others of the type asked for.
+template <class F, std::size_t arity, class... First, class... T>
+constexpr auto loops_by_type(Types<T...>) {
+  return [](ScalarType argument, ScalarType) {
+    Loops loops = {};
+    ((argument == scalar_type_of<T> ? void(loops = loops_for<F, arity, T, First...>()) : void()),
+     ...);
+    return loops;
+  };
+}
+
+}  // namespace formulas
+
+/// The formula that the lambda F (without captures) says, with loops for the types T.
+template <std::size_t arity, class... First, class F, class... T>
+consteval Formula formula(Types<T...> types, F) {
+  return {.emit =
+              [](std::span<const Expr> arguments) {
+                return formulas::emit<F>(arguments, std::make_index_sequence<arity>{});
+              },
+          .loops = formulas::loops_by_type<F, arity, First...>(types)};
+}
+
+/// Functions of one, two or three tensors of one dtype, element by element.
+template <std::size_t arity, class F, class... T>
+consteval Op elementwise_op(std::string_view name, Types<T...> types, F f,
+                            std::string_view summary) {
+  return {.name = name,
+          .kind = OpKind::elementwise,
+          .arity = static_cast<int>(arity),
+          .accepts = types.dtypes,
+          .infer = infer_elementwise,
+          .formula = formula<arity>(types, f),
+          .summary = summary};
+}
+template <class F, class... T>
+consteval Op unary_op(std::string_view name, Types<T...> types, F f, std::string_view summary) {
+  return elementwise_op<1>(name, types, f, summary);
+}
+template <class F, class... T>
+consteval Op binary_op(std::string_view name, Types<T...> types, F f, std::string_view summary) {
+  return elementwise_op<2>(name, types, f, summary);
+}
+template <class F, class... T>
+consteval Op ternary_op(std::string_view name, Types<T...> types, F f, std::string_view summary) {
+  return elementwise_op<3>(name, types, f, summary);
+}
+
+/// The same op with a boolean result.
+consteval Op predicate(Op op) {
+  op.is_predicate = true;
+  return op;
+}
+
+}  // namespace nitinol

@@ -1,0 +1,132 @@
+#include "eager/ops/reduce.h"
+
+#include "eager/apply.h"
+#include "eager/ops/cast.h"
+#include "eager/ops/infer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace nitinol {
+namespace {
+
+constexpr std::array<std::string_view, 2> reduce_attrs = {"axes", "keepdims"};
+
+bool is_arg(const Op& op) {
+  return op.combine == Combine::arg_maximum || op.combine == Combine::arg_minimum;
+}
+
+/// Sums, products and conditions of nothing have a value; the others need an element.
+bool has_neutral(Combine combine) {
+  return combine == Combine::add || combine == Combine::multiply ||
+         combine == Combine::logical_or || combine == Combine::logical_and;
+}
+
+Spec infer_reduce(const Op& op, Inputs inputs, const Attrs& attrs) {
+  const Tensor& x = *inputs[0];
+  check_dtype(op, x);
+  const Dims axes = normalize_axes(op.name, attr<Dims>(attrs, 0), x.rank());
+  const bool keeps = attr<bool>(attrs, 1);
+  Spec spec = x.spec();
+  spec.shape = {};
+  if (is_arg(op)) spec.dtype = i64;
+  for (int i = 0; i < x.rank(); ++i) {
+    const bool is_reduced = std::ranges::find(axes, i) != axes.end();
+    if (!is_reduced)
+      spec.shape.push_back(x.shape()[i]);
+    else if (keeps)
+      spec.shape.push_back(1);
+  }
+  if (x.size() == 0 && element_count(spec.shape) > 0 && !has_neutral(op.combine)) {
+    throw Error(ErrorKind::shape, {.where = std::string(op.name),
+                                   .what = fmt::format("{} of no elements: {} over axes {}",
+                                                       op.name, describe(x), to_string(axes)),
+                                   .expected = "at least one element along the reduced axes",
+                                   .got = "none",
+                                   .fix = "Check for an empty tensor first."});
+  }
+  return spec;
+}
+
+constexpr Op reduce_op(std::string_view name, DTypes accepts, Combine combine,
+                       std::string_view summary) {
+  return {.name = name,
+          .kind = OpKind::reduce,
+          .accepts = accepts,
+          .attr_names = reduce_attrs,
+          .infer = infer_reduce,
+          .combine = combine,
+          .summary = summary};
+}
+
+constexpr DTypes accumulating = floating | DTypes{i64};
+constinit const Op sum_op = reduce_op("sum", accumulating, Combine::add, "Sum.");
+constinit const Op prod_op = reduce_op("prod", accumulating, Combine::multiply, "Product.");
+constinit const Op max_op = reduce_op("max", numeric, Combine::maximum, "Largest element.");
+constinit const Op min_op = reduce_op("min", numeric, Combine::minimum, "Smallest element.");
+constinit const Op any_op =
+    reduce_op("any", {boolean}, Combine::logical_or, "Whether any element is true.");
+constinit const Op all_op =
+    reduce_op("all", {boolean}, Combine::logical_and, "Whether all elements are true.");
+constinit const Op argmax_op =
+    reduce_op("argmax", numeric, Combine::arg_maximum, "Position of the first largest element.");
+constinit const Op argmin_op =
+    reduce_op("argmin", numeric, Combine::arg_minimum, "Position of the first smallest element.");
+
+Tensor reduce(const Op& op, const Tensor& x, const Axes& axes, KeepDims keep) {
+  return apply(op, {&x}, {axes.dims(), keep == KeepDims::yes});
+}
+
+/// `x` in the dtype that sums of it have.
+Tensor accumulated(const Tensor& x) {
+  return is_floating(x.dtype()) ? x : cast(x, i64);
+}
+
+Tensor arg_reduce(const Op& op, const Tensor& x, std::optional<int64_t> axis, KeepDims keep) {
+  const Axes axes = axis ? Axes(*axis) : Axes();
+  return reduce(op, x.dtype() == boolean ? cast(x, u8) : x, axes, keep);
+}
+
+}  // namespace
+
+Tensor sum(const Tensor& x, const Axes& axes, KeepDims keep) {
+  return reduce(sum_op, accumulated(x), axes, keep);
+}
+
+Tensor prod(const Tensor& x, const Axes& axes, KeepDims keep) {
+  return reduce(prod_op, accumulated(x), axes, keep);
+}
+
+Tensor max(const Tensor& x, const Axes& axes, KeepDims keep) {
+  return x.dtype() == boolean ? any(x, axes, keep) : reduce(max_op, x, axes, keep);
+}
+
+Tensor min(const Tensor& x, const Axes& axes, KeepDims keep) {
+  return x.dtype() == boolean ? all(x, axes, keep) : reduce(min_op, x, axes, keep);
+}
+
+Tensor any(const Tensor& x, const Axes& axes, KeepDims keep) {
+  return reduce(any_op, cast(x, boolean), axes, keep);
+}
+
+Tensor all(const Tensor& x, const Axes& axes, KeepDims keep) {
+  return reduce(all_op, cast(x, boolean), axes, keep);
+}
+
+Tensor argmax(const Tensor& x, std::optional<int64_t> axis, KeepDims keep) {
+  return arg_reduce(argmax_op, x, axis, keep);
+}
+
+Tensor argmin(const Tensor& x, std::optional<int64_t> axis, KeepDims keep) {
+  return arg_reduce(argmin_op, x, axis, keep);
+}
+
+std::span<const Op* const> reduce_ops() {
+  static constexpr auto ops = std::to_array<const Op*>(
+      {&sum_op, &prod_op, &max_op, &min_op, &any_op, &all_op, &argmax_op, &argmin_op});
+  return ops;
+}
+
+}  // namespace nitinol

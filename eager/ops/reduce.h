@@ -1,0 +1,39 @@
+// Reductions over any axes, in the canonical order (design, section 5): the result depends neither
+// on threads nor on the instruction set.
+//
+// Without axes all are reduced. The result has the other axes, or all with size 1 at the reduced
+// ones (keepdims). Throws Error(shape) for an axis that does not exist or is repeated.
+#pragma once
+
+#include "core/op.h"
+#include "core/tensor.h"
+#include "eager/ops/axes.h"
+
+#include <optional>
+#include <span>
+
+namespace nitinol {
+
+/// Sum. Integers and booleans are summed as int64; float16 and bfloat16 accumulate in float32.
+[[nodiscard]] Tensor sum(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
+/// Product; dtypes as sum.
+[[nodiscard]] Tensor prod(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
+/// Largest element; NaN if there is one. Throws Error(shape) for no elements.
+[[nodiscard]] Tensor max(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
+/// Smallest element; NaN if there is one. Throws Error(shape) for no elements.
+[[nodiscard]] Tensor min(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
+/// Boolean: whether any element is nonzero.
+[[nodiscard]] Tensor any(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
+/// Boolean: whether all elements are nonzero.
+[[nodiscard]] Tensor all(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
+/// int64 position of the first largest element (of the first NaN if there is one) along `axis`, or
+/// in row-major order of all. Throws Error(shape) for no elements.
+[[nodiscard]] Tensor argmax(const Tensor& x, std::optional<int64_t> axis = {},
+                            KeepDims keep = KeepDims::no);
+/// int64 position of the first smallest element, as argmax.
+[[nodiscard]] Tensor argmin(const Tensor& x, std::optional<int64_t> axis = {},
+                            KeepDims keep = KeepDims::no);
+
+[[nodiscard]] std::span<const Op* const> reduce_ops();
+
+}  // namespace nitinol

@@ -1,0 +1,132 @@
+// Functions of one tensor, applied to each element.
+//
+// One entry is the whole operation. The formula is written once, over any scalar type: with a Num
+// it is the eager loop, with Expr it emits the instructions that compiled kernels are made of.
+#include "eager/ops/unary.h"
+
+#include "eager/apply.h"
+#include "eager/ops/cast.h"
+#include "eager/ops/define.h"
+
+#include <array>
+#include <limits>
+
+namespace nitinol {
+namespace {
+
+constexpr float infinite = std::numeric_limits<float>::infinity();
+
+// clang-format off
+constinit const Op abs_op = unary_op("abs", number_types, [](auto x) { return abs(x); }, "|x|.");
+constinit const Op neg_op = unary_op("neg", number_types, [](auto x) { return -x; }, "-x.");
+// A NaN fails all three comparisons.
+constinit const Op sign_op = unary_op("sign", number_types,
+    [](auto x) { return select(x > 0, 1, select(x < 0, -1, select(x == 0, 0, x))); }, "-1, 0 or 1.");
+constinit const Op square_op = unary_op("square", number_types, [](auto x) { return x * x; }, "x * x.");
+constinit const Op floor_op = unary_op("floor", floating_types, [](auto x) { return floor(x); }, "Largest integral value <= x.");
+constinit const Op ceil_op = unary_op("ceil", floating_types, [](auto x) { return ceil(x); }, "Smallest integral value >= x.");
+constinit const Op round_op = unary_op("round", floating_types, [](auto x) { return round_even(x); }, "To the nearest integral value, ties to even.");
+constinit const Op trunc_op = unary_op("trunc", floating_types, [](auto x) { return trunc(x); }, "Towards zero.");
+// Written so that NaN, which fails the comparison, stays, and -0 becomes 0.
+constinit const Op relu_op = unary_op("relu", number_types, [](auto x) { return select(x <= 0, 0, x); }, "max(x, 0).");
+
+constinit const Op sqrt_op = unary_op("sqrt", floating_types, [](auto x) { return sqrt(x); }, "Square root.");
+constinit const Op rsqrt_op = unary_op("rsqrt", floating_types, [](auto x) { return 1 / sqrt(x); }, "1 / sqrt(x).");
+constinit const Op reciprocal_op = unary_op("reciprocal", floating_types, [](auto x) { return 1 / x; }, "1 / x.");
+constinit const Op exp_op = unary_op("exp", floating_types, [](auto x) { return exp(x); }, "e^x.");
+constinit const Op exp2_op = unary_op("exp2", floating_types, [](auto x) { return exp2(x); }, "2^x.");
+constinit const Op expm1_op = unary_op("expm1", floating_types, [](auto x) { return expm1(x); }, "e^x - 1.");
+constinit const Op log_op = unary_op("log", floating_types, [](auto x) { return log(x); }, "Natural logarithm.");
+constinit const Op log1p_op = unary_op("log1p", floating_types, [](auto x) { return log1p(x); }, "ln(1 + x).");
+constinit const Op log2_op = unary_op("log2", floating_types, [](auto x) { return log2(x); }, "Logarithm to base 2.");
+constinit const Op log10_op = unary_op("log10", floating_types, [](auto x) { return log10(x); }, "Logarithm to base 10.");
+constinit const Op sin_op = unary_op("sin", floating_types, [](auto x) { return sin(x); }, "Sine.");
+constinit const Op cos_op = unary_op("cos", floating_types, [](auto x) { return cos(x); }, "Cosine.");
+constinit const Op tan_op = unary_op("tan", floating_types, [](auto x) { return tan(x); }, "Tangent.");
+constinit const Op tanh_op = unary_op("tanh", floating_types, [](auto x) { return tanh(x); }, "Hyperbolic tangent.");
+constinit const Op erf_op = unary_op("erf", floating_types, [](auto x) { return erf(x); }, "The error function.");
+// Safe at both ends: below x = -88.7 (float32) exp(-x) is +inf and the quotient is exactly 0.
+constinit const Op sigmoid_op = unary_op("sigmoid", floating_types,
+    [](auto x) { return 1 / (1 + exp(-x)); }, "1 / (1 + e^-x).");
+constinit const Op gelu_op = unary_op("gelu", floating_types,
+    [](auto x) { return 0.5 * x * (1 + erf(x * 0.70710678118654752)); }, "x (1 + erf(x / sqrt 2)) / 2.");
+constinit const Op gelu_tanh_op = unary_op("gelu_tanh", floating_types,
+    [](auto x) { return 0.5 * x * (1 + tanh(0.79788456080286536 * (x + 0.044715 * x * x * x))); },
+    "x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2.");
+constinit const Op silu_op = unary_op("silu", floating_types,
+    [](auto x) { return x / (1 + exp(-x)); }, "x sigmoid(x).");
+// exp never overflows: its argument is at most 0.
+constinit const Op softplus_op = unary_op("softplus", floating_types,
+    [](auto x) { return select(x <= 0, 0, x) + log1p(exp(-abs(x))); }, "ln(1 + e^x).");
+
+constinit const Op isnan_op = predicate(unary_op("isnan", floating_types, [](auto x) { return x != x; }, "Whether x is NaN."));
+constinit const Op isinf_op = predicate(unary_op("isinf", floating_types,
+    [](auto x) { return abs(x) == infinite; }, "Whether x is +inf or -inf."));
+constinit const Op isfinite_op = predicate(unary_op("isfinite", floating_types,
+    [](auto x) { return abs(x) < infinite; }, "Whether x is neither infinite nor NaN."));
+constinit const Op logical_not_op = unary_op("logical_not", bool_type, [](auto x) { return !x; }, "Whether x is false.");
+constinit const Op bitwise_not_op = unary_op("bitwise_not", bit_types, [](auto x) { return ~x; }, "All bits flipped.");
+// clang-format on
+
+/// Integers are integral already.
+Tensor rounded(const Op& op, const Tensor& x) {
+  return is_integer(x.dtype()) ? x : apply(op, {&x});
+}
+
+}  // namespace
+
+// clang-format off
+Tensor abs(const Tensor& x) { return apply(abs_op, {&x}); }
+Tensor neg(const Tensor& x) { return apply(neg_op, {&x}); }
+Tensor sign(const Tensor& x) { return apply(sign_op, {&x}); }
+Tensor square(const Tensor& x) { return apply(square_op, {&x}); }
+Tensor floor(const Tensor& x) { return rounded(floor_op, x); }
+Tensor ceil(const Tensor& x) { return rounded(ceil_op, x); }
+Tensor round(const Tensor& x) { return rounded(round_op, x); }
+Tensor trunc(const Tensor& x) { return rounded(trunc_op, x); }
+Tensor relu(const Tensor& x) { return apply(relu_op, {&x}); }
+Tensor sqrt(const Tensor& x) { return apply(sqrt_op, {&x}); }
+Tensor rsqrt(const Tensor& x) { return apply(rsqrt_op, {&x}); }
+Tensor reciprocal(const Tensor& x) { return apply(reciprocal_op, {&x}); }
+Tensor exp(const Tensor& x) { return apply(exp_op, {&x}); }
+Tensor exp2(const Tensor& x) { return apply(exp2_op, {&x}); }
+Tensor expm1(const Tensor& x) { return apply(expm1_op, {&x}); }
+Tensor log(const Tensor& x) { return apply(log_op, {&x}); }
+Tensor log1p(const Tensor& x) { return apply(log1p_op, {&x}); }
+Tensor log2(const Tensor& x) { return apply(log2_op, {&x}); }
+Tensor log10(const Tensor& x) { return apply(log10_op, {&x}); }
+Tensor sin(const Tensor& x) { return apply(sin_op, {&x}); }
+Tensor cos(const Tensor& x) { return apply(cos_op, {&x}); }
+Tensor tan(const Tensor& x) { return apply(tan_op, {&x}); }
+Tensor tanh(const Tensor& x) { return apply(tanh_op, {&x}); }
+Tensor erf(const Tensor& x) { return apply(erf_op, {&x}); }
+Tensor sigmoid(const Tensor& x) { return apply(sigmoid_op, {&x}); }
+Tensor gelu(const Tensor& x) { return apply(gelu_op, {&x}); }
+Tensor gelu_tanh(const Tensor& x) { return apply(gelu_tanh_op, {&x}); }
+Tensor silu(const Tensor& x) { return apply(silu_op, {&x}); }
+Tensor softplus(const Tensor& x) { return apply(softplus_op, {&x}); }
+Tensor isnan(const Tensor& x) { return apply(isnan_op, {&x}); }
+Tensor isinf(const Tensor& x) { return apply(isinf_op, {&x}); }
+Tensor isfinite(const Tensor& x) { return apply(isfinite_op, {&x}); }
+Tensor bitwise_not(const Tensor& x) { return apply(bitwise_not_op, {&x}); }
+Tensor operator-(const Tensor& x) { return apply(neg_op, {&x}); }
+Tensor operator!(const Tensor& x) { return logical_not(x); }
+Tensor operator~(const Tensor& x) { return apply(bitwise_not_op, {&x}); }
+// clang-format on
+
+Tensor logical_not(const Tensor& x) {
+  const Tensor condition = cast(x, boolean);
+  return apply(logical_not_op, {&condition});
+}
+
+std::span<const Op* const> unary_ops() {
+  static constexpr auto ops = std::to_array<const Op*>(
+      {&abs_op,      &neg_op,   &sign_op,  &square_op,   &floor_op,       &ceil_op,       &round_op,
+       &trunc_op,    &relu_op,  &sqrt_op,  &rsqrt_op,    &reciprocal_op,  &exp_op,        &exp2_op,
+       &expm1_op,    &log_op,   &log1p_op, &log2_op,     &log10_op,       &sin_op,        &cos_op,
+       &tan_op,      &tanh_op,  &erf_op,   &sigmoid_op,  &gelu_op,        &gelu_tanh_op,  &silu_op,
+       &softplus_op, &isnan_op, &isinf_op, &isfinite_op, &logical_not_op, &bitwise_not_op});
+  return ops;
+}
+
+}  // namespace nitinol

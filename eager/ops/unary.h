@@ -1,0 +1,100 @@
+// Functions of one tensor, applied to each element.
+//
+// The result has the operand's shape and dtype unless said otherwise. Functions of floating dtypes
+// throw Error(dtype) for integers and booleans: cast them first. float16 and bfloat16 compute in
+// float32 and round once. Accuracy of each function: docs/accuracy.md.
+#pragma once
+
+#include "core/op.h"
+#include "core/tensor.h"
+
+#include <span>
+
+namespace nitinol {
+
+// ---- any number
+
+/// |x|; the smallest integer of a dtype stays itself.
+[[nodiscard]] Tensor abs(const Tensor& x);
+/// -x; integers wrap.
+[[nodiscard]] Tensor neg(const Tensor& x);
+/// -1, 0 or 1; NaN stays NaN.
+[[nodiscard]] Tensor sign(const Tensor& x);
+/// x * x.
+[[nodiscard]] Tensor square(const Tensor& x);
+/// Largest integral value <= x; integers stay as they are, here and in the next three.
+[[nodiscard]] Tensor floor(const Tensor& x);
+/// Smallest integral value >= x.
+[[nodiscard]] Tensor ceil(const Tensor& x);
+/// To the nearest integral value, ties to even.
+[[nodiscard]] Tensor round(const Tensor& x);
+/// Towards zero.
+[[nodiscard]] Tensor trunc(const Tensor& x);
+/// max(x, 0); NaN stays NaN.
+[[nodiscard]] Tensor relu(const Tensor& x);
+
+// ---- floating dtypes
+
+/// Square root, correctly rounded.
+[[nodiscard]] Tensor sqrt(const Tensor& x);
+/// 1 / sqrt(x), rounded twice.
+[[nodiscard]] Tensor rsqrt(const Tensor& x);
+/// 1 / x.
+[[nodiscard]] Tensor reciprocal(const Tensor& x);
+/// e^x.
+[[nodiscard]] Tensor exp(const Tensor& x);
+/// 2^x.
+[[nodiscard]] Tensor exp2(const Tensor& x);
+/// e^x - 1, accurate near 0.
+[[nodiscard]] Tensor expm1(const Tensor& x);
+/// Natural logarithm.
+[[nodiscard]] Tensor log(const Tensor& x);
+/// ln(1 + x), accurate near 0.
+[[nodiscard]] Tensor log1p(const Tensor& x);
+/// Logarithm to base 2.
+[[nodiscard]] Tensor log2(const Tensor& x);
+/// Logarithm to base 10.
+[[nodiscard]] Tensor log10(const Tensor& x);
+/// Sine of radians, at any magnitude.
+[[nodiscard]] Tensor sin(const Tensor& x);
+/// Cosine of radians, at any magnitude.
+[[nodiscard]] Tensor cos(const Tensor& x);
+/// Tangent of radians, at any magnitude.
+[[nodiscard]] Tensor tan(const Tensor& x);
+/// Hyperbolic tangent.
+[[nodiscard]] Tensor tanh(const Tensor& x);
+/// The error function, 2/sqrt(pi) times the integral of e^(-t^2) from 0 to x.
+[[nodiscard]] Tensor erf(const Tensor& x);
+/// Logistic function, 1 / (1 + e^-x).
+[[nodiscard]] Tensor sigmoid(const Tensor& x);
+/// x Phi(x) = x (1 + erf(x / sqrt 2)) / 2 (Hendrycks and Gimpel, arXiv:1606.08415, section 2).
+[[nodiscard]] Tensor gelu(const Tensor& x);
+/// x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2 (the same paper's approximation).
+[[nodiscard]] Tensor gelu_tanh(const Tensor& x);
+/// x sigmoid(x).
+[[nodiscard]] Tensor silu(const Tensor& x);
+/// ln(1 + e^x), without overflow.
+[[nodiscard]] Tensor softplus(const Tensor& x);
+
+// ---- conditions and bits
+
+/// Boolean result: whether x is NaN. Floating dtypes, here and in the next two.
+[[nodiscard]] Tensor isnan(const Tensor& x);
+/// Boolean result: whether x is +inf or -inf.
+[[nodiscard]] Tensor isinf(const Tensor& x);
+/// Boolean result: whether x is neither infinite nor NaN.
+[[nodiscard]] Tensor isfinite(const Tensor& x);
+/// Boolean result: x == 0. Any dtype.
+[[nodiscard]] Tensor logical_not(const Tensor& x);
+/// All bits flipped; integers and booleans.
+[[nodiscard]] Tensor bitwise_not(const Tensor& x);
+
+[[nodiscard]] Tensor operator-(const Tensor& x);
+/// logical_not.
+[[nodiscard]] Tensor operator!(const Tensor& x);
+/// bitwise_not.
+[[nodiscard]] Tensor operator~(const Tensor& x);
+
+[[nodiscard]] std::span<const Op* const> unary_ops();
+
+}  // namespace nitinol

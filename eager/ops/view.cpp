@@ -1,0 +1,316 @@
+#include "eager/ops/view.h"
+
+#include "eager/apply.h"
+#include "eager/ops/infer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+#include <utility>
+
+namespace nitinol {
+namespace {
+
+// ---- reshape
+
+constexpr std::array<std::string_view, 1> shape_attrs = {"shape"};
+
+Spec infer_reshape(const Op& op, Inputs inputs, const Attrs& attrs) {
+  Spec spec = inputs[0]->spec();
+  spec.shape = attr<Dims>(attrs, 0);
+  if (element_count(spec.shape) == inputs[0]->size()) return spec;
+  throw Error(ErrorKind::shape,
+              {.where = std::string(op.name),
+               .what = fmt::format("{} as shape {}", describe(*inputs[0]), to_string(spec.shape)),
+               .expected = fmt::format("a shape of {} elements", inputs[0]->size()),
+               .got = fmt::format("{}", element_count(spec.shape)),
+               .fix = "One size may be -1: it is computed."});
+}
+
+// Runs of old dimensions that are contiguous among themselves are one dimension, which may be cut
+// anywhere. So both shapes are walked from the end: new sizes are split off the present run, and
+// when it is used up the next run begins. If a new size crosses the border of a run, strides cannot
+// express it.
+ViewMap view_reshape(const Spec& input, const Strides& strides, const Attrs& attrs) {
+  const Shape& to = attr<Dims>(attrs, 0);
+  ViewMap map = {.is_possible = true, .strides = strides_of(to), .offset = 0};
+  if (element_count(input.shape) == 0 || is_contiguous(input.shape, strides)) return map;
+  int64_t run = 1;   // elements of the run not yet used
+  int64_t step = 1;  // stride of its next piece
+  int i = input.shape.size() - 1;
+  for (int j = to.size() - 1; j >= 0; --j) {
+    if (to[j] == 1) continue;
+    while (run == 1) {
+      run = input.shape[i];
+      step = strides[i];
+      for (--i; i >= 0 && run > 1 && (input.shape[i] == 1 || strides[i] == step * run); --i) {
+        run *= input.shape[i];
+      }
+    }
+    if (run % to[j] != 0) return {.is_possible = false, .strides = {}, .offset = 0};
+    map.strides[j] = step;
+    step *= to[j];
+    run /= to[j];
+  }
+  return map;
+}
+
+constinit const Op reshape_op = {.name = "reshape",
+                                 .kind = OpKind::view,
+                                 .attr_names = shape_attrs,
+                                 .infer = infer_reshape,
+                                 .view = view_reshape,
+                                 .summary = "The elements in row-major order as another shape."};
+
+// ---- permute
+
+constexpr std::array<std::string_view, 1> axes_attrs = {"axes"};
+
+constinit const Op permute_op = {
+    .name = "permute",
+    .kind = OpKind::view,
+    .attr_names = axes_attrs,
+    .infer =
+        [](const Op&, Inputs inputs, const Attrs& attrs) {
+          const Dims& axes = attr<Dims>(attrs, 0);
+          Spec spec = inputs[0]->spec();
+          for (int i = 0; i < axes.size(); ++i) {
+            spec.shape[i] = inputs[0]->shape()[static_cast<int>(axes[i])];
+          }
+          return spec;
+        },
+    .view =
+        [](const Spec&, const Strides& strides, const Attrs& attrs) {
+          const Dims& axes = attr<Dims>(attrs, 0);
+          ViewMap map = {.is_possible = true, .strides = strides, .offset = 0};
+          for (int i = 0; i < axes.size(); ++i) map.strides[i] = strides[static_cast<int>(axes[i])];
+          return map;
+        },
+    .summary = "The axes in another order."};
+
+// ---- expand
+
+Spec infer_expand(const Op& op, Inputs inputs, const Attrs& attrs) {
+  Spec spec = inputs[0]->spec();
+  const Shape& to = attr<Dims>(attrs, 0);
+  const Shape& from = spec.shape;
+  bool fits = from.size() <= to.size();
+  for (int i = 1; fits && i <= from.size(); ++i) {
+    fits = from[from.size() - i] == 1 || from[from.size() - i] == to[to.size() - i];
+  }
+  if (!fits) {
+    throw Error(ErrorKind::shape,
+                {.where = std::string(op.name),
+                 .what = fmt::format("{} to shape {}", describe(spec), to_string(to)),
+                 .expected = "sizes equal or 1, counted from the last axis",
+                 .got = to_string(from),
+                 .fix = "Insert axes of size 1 with unsqueeze or reshape."});
+  }
+  spec.shape = to;
+  return spec;
+}
+
+constinit const Op expand_op = {
+    .name = "expand",
+    .kind = OpKind::view,
+    .attr_names = shape_attrs,
+    .infer = infer_expand,
+    .view =
+        [](const Spec& input, const Strides& strides, const Attrs& attrs) {
+          return ViewMap{.is_possible = true,
+                         .strides = broadcast_strides(input.shape, strides, attr<Dims>(attrs, 0)),
+                         .offset = 0};
+        },
+    .summary = "Sizes 1 and new leading axes repeated."};
+
+// ---- slice
+
+constexpr std::array<std::string_view, 3> slice_attrs = {"starts", "sizes", "steps"};
+
+constinit const Op slice_op = {
+    .name = "slice",
+    .kind = OpKind::view,
+    .attr_names = slice_attrs,
+    .infer =
+        [](const Op&, Inputs inputs, const Attrs& attrs) {
+          Spec spec = inputs[0]->spec();
+          spec.shape = attr<Dims>(attrs, 1);
+          return spec;
+        },
+    .view =
+        [](const Spec& input, const Strides& strides, const Attrs& attrs) {
+          const Dims& starts = attr<Dims>(attrs, 0);
+          const Dims& steps = attr<Dims>(attrs, 2);
+          ViewMap map = {.is_possible = true, .strides = strides, .offset = 0};
+          if (element_count(attr<Dims>(attrs, 1)) == 0) return map;
+          for (int i = 0; i < input.shape.size(); ++i) {
+            map.strides[i] = strides[i] * steps[i];
+            map.offset += strides[i] * starts[i];
+          }
+          return map;
+        },
+    .summary = "Per axis a range of indices with a step."};
+
+/// First index and number of indices of a range along an axis of this size.
+std::pair<int64_t, int64_t> resolve(const Range& range, int64_t size) {
+  if (range.step == 0) {
+    throw Error(ErrorKind::value, {.where = "slice",
+                                   .what = "a range with step 0",
+                                   .expected = "a step other than 0",
+                                   .got = "0",
+                                   .fix = "Use 1 for every element, -1 for reverse order."});
+  }
+  const bool forward = range.step > 0;
+  const int64_t low = forward ? 0 : -1;
+  const int64_t high = forward ? size : size - 1;
+  const auto bound = [&](int64_t index, int64_t if_open) {
+    if (index == Range::open) return if_open;
+    return std::clamp(index < 0 ? index + size : index, low, high);
+  };
+  const int64_t start = bound(range.start, forward ? low : high);
+  const int64_t stop = bound(range.stop, forward ? high : low);
+  const int64_t distance = forward ? stop - start : start - stop;
+  if (distance <= 0) return {0, 0};
+  const uint64_t step =
+      forward ? static_cast<uint64_t>(range.step) : uint64_t{0} - static_cast<uint64_t>(range.step);
+  return {start, static_cast<int64_t>((static_cast<uint64_t>(distance) - 1) / step) + 1};
+}
+
+}  // namespace
+
+Tensor reshape(const Tensor& x, const Shape& shape) {
+  Shape sizes = shape;
+  int64_t known = 1;
+  int open = -1;
+  for (int i = 0; i < sizes.size(); ++i) {
+    const bool is_bad = sizes[i] < -1 || (sizes[i] == -1 && open >= 0);
+    if (is_bad) {
+      throw Error(ErrorKind::shape, {.where = "reshape",
+                                     .what = fmt::format("shape {}", to_string(shape)),
+                                     .expected = "sizes of at least 0, and at most one -1",
+                                     .got = to_string(shape),
+                                     .fix = "Leave at most one size to be computed."});
+    }
+    if (sizes[i] == -1)
+      open = i;
+    else
+      known *= sizes[i];
+  }
+  if (open >= 0) sizes[open] = known == 0 ? 0 : x.size() / known;
+  return apply(reshape_op, {&x}, {sizes});
+}
+
+Tensor flatten(const Tensor& x) {
+  return reshape(x, {x.size()});
+}
+
+Tensor permute(const Tensor& x, const Dims& axes) {
+  Dims order;
+  for (const int64_t axis : axes) order.push_back(normalize_axis("permute", axis, x.rank()));
+  const bool is_complete =
+      axes.size() == x.rank() && normalize_axes("permute", axes, x.rank()).size() == x.rank();
+  if (!is_complete) {
+    throw Error(ErrorKind::shape,
+                {.where = "permute",
+                 .what = fmt::format("axes {} for {}", to_string(axes), describe(x)),
+                 .expected = fmt::format("all {} axes, each once", x.rank()),
+                 .got = fmt::format("{}", axes.size()),
+                 .fix = "Name every axis; transpose exchanges two."});
+  }
+  return apply(permute_op, {&x}, {order});
+}
+
+Tensor transpose(const Tensor& x, int64_t a, int64_t b) {
+  const int first = normalize_axis("transpose", a, x.rank());
+  const int second = normalize_axis("transpose", b, x.rank());
+  Dims order;
+  for (int i = 0; i < x.rank(); ++i) order.push_back(i);
+  std::swap(order[first], order[second]);
+  return apply(permute_op, {&x}, {order});
+}
+
+Tensor expand(const Tensor& x, const Shape& shape) {
+  Shape sizes = shape;
+  const int shift = shape.size() - x.rank();
+  for (int i = std::max(shift, 0); i < sizes.size(); ++i) {
+    if (sizes[i] == -1) sizes[i] = x.shape()[i - shift];
+  }
+  return apply(expand_op, {&x}, {sizes});
+}
+
+Tensor squeeze(const Tensor& x, const Axes& axes) {
+  const bool is_all = axes.dims().empty();
+  const Dims wanted = normalize_axes("squeeze", axes.dims(), x.rank());
+  Shape shape;
+  for (int i = 0; i < x.rank(); ++i) {
+    const bool is_wanted = std::ranges::find(wanted, i) != wanted.end();
+    const int64_t size = x.shape()[i];
+    if (!is_wanted || (is_all && size != 1)) {
+      shape.push_back(size);
+    } else if (size != 1) {
+      throw Error(ErrorKind::shape, {.where = "squeeze",
+                                     .what = fmt::format("axis {} of {}", i, describe(x)),
+                                     .expected = "an axis of size 1",
+                                     .got = fmt::format("{}", size),
+                                     .fix = "Only axes of size 1 can be dropped."});
+    }
+  }
+  return apply(reshape_op, {&x}, {shape});
+}
+
+Tensor unsqueeze(const Tensor& x, int64_t axis) {
+  Shape shape = x.shape();
+  shape.insert(normalize_axis("unsqueeze", axis, x.rank() + 1), 1);
+  return apply(reshape_op, {&x}, {shape});
+}
+
+Tensor flip(const Tensor& x, const Axes& axes) {
+  Dims starts = Dims::filled(x.rank(), 0);
+  Dims steps = Dims::filled(x.rank(), 1);
+  for (const int64_t axis : normalize_axes("flip", axes.dims(), x.rank())) {
+    const int i = static_cast<int>(axis);
+    starts[i] = std::max<int64_t>(x.shape()[i] - 1, 0);
+    steps[i] = -1;
+  }
+  return window(x, starts, x.shape(), steps);
+}
+
+Tensor slice(const Tensor& x, int64_t axis, const Range& range) {
+  const int i = normalize_axis("slice", axis, x.rank());
+  Dims starts = Dims::filled(x.rank(), 0);
+  Dims steps = Dims::filled(x.rank(), 1);
+  Shape sizes = x.shape();
+  std::tie(starts[i], sizes[i]) = resolve(range, x.shape()[i]);
+  steps[i] = range.step;
+  return window(x, starts, sizes, steps);
+}
+
+std::vector<Tensor> split(const Tensor& x, int64_t length, int64_t axis) {
+  const int i = normalize_axis("split", axis, x.rank());
+  if (length < 1) {
+    throw Error(ErrorKind::value, {.where = "split",
+                                   .what = "the length of the parts",
+                                   .expected = "at least 1",
+                                   .got = fmt::format("{}", length),
+                                   .fix = "Give the size of each part, not their number."});
+  }
+  std::vector<Tensor> parts;
+  for (int64_t start = 0; start < x.shape()[i]; start += length) {
+    parts.push_back(slice(x, i, {start, std::min(start + length, x.shape()[i])}));
+  }
+  return parts;
+}
+
+Tensor window(const Tensor& x, const Dims& starts, const Shape& sizes, const Dims& steps) {
+  return apply(slice_op, {&x}, {starts, sizes, steps});
+}
+
+std::span<const Op* const> view_ops() {
+  static constexpr auto ops =
+      std::to_array<const Op*>({&reshape_op, &permute_op, &expand_op, &slice_op});
+  return ops;
+}
+
+}  // namespace nitinol

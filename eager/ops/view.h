@@ -1,0 +1,59 @@
+// Views: other shapes of the same elements. They share memory and copy nothing, but for some
+// reshapes.
+//
+// Axes and indices may be negative: they count from the end. Throws Error(shape) for axes that do
+// not exist or are repeated and for shapes that do not fit.
+#pragma once
+
+#include "core/op.h"
+#include "core/tensor.h"
+#include "eager/ops/axes.h"
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace nitinol {
+
+/// The elements in row-major order as another shape of the same size; one size may be -1: what is
+/// left. Copies if strides cannot express it.
+[[nodiscard]] Tensor reshape(const Tensor& x, const Shape& shape);
+/// All elements as one dimension.
+[[nodiscard]] Tensor flatten(const Tensor& x);
+/// The axes in another order: axis i of the result is axis axes[i] of x.
+[[nodiscard]] Tensor permute(const Tensor& x, const Dims& axes);
+/// Two axes exchanged; by default the last two.
+[[nodiscard]] Tensor transpose(const Tensor& x, int64_t a = -2, int64_t b = -1);
+/// Sizes 1 and new leading dimensions repeated up to `shape`; -1 keeps the size of x.
+[[nodiscard]] Tensor expand(const Tensor& x, const Shape& shape);
+/// Without the given axes of size 1, or without all of them. Throws Error(shape) for a given axis
+/// of another size.
+[[nodiscard]] Tensor squeeze(const Tensor& x, const Axes& axes = {});
+/// With a new axis of size 1 at position `axis` of the result.
+[[nodiscard]] Tensor unsqueeze(const Tensor& x, int64_t axis);
+/// The elements in reverse order along the axes.
+[[nodiscard]] Tensor flip(const Tensor& x, const Axes& axes = {});
+
+/// A range of indices along one axis, as Python's slices: `Range{1, 4}`, `Range{.step = -1}`.
+/// Negative bounds count from the end, bounds beyond the end are cut; the step may be negative.
+struct Range {
+  static constexpr int64_t open = std::numeric_limits<int64_t>::min();  ///< up to the very end
+  int64_t start = open;
+  int64_t stop = open;
+  int64_t step = 1;
+};
+
+/// The elements of a range along one axis.
+[[nodiscard]] Tensor slice(const Tensor& x, int64_t axis, const Range& range);
+/// Consecutive parts of `length` along an axis; the last may be shorter.
+[[nodiscard]] std::vector<Tensor> split(const Tensor& x, int64_t length, int64_t axis = 0);
+
+/// The window of a view: per axis its first index, size and step (which may be negative).
+[[nodiscard]] Tensor window(const Tensor& x, const Dims& starts, const Shape& sizes,
+                            const Dims& steps);
+
+[[nodiscard]] std::span<const Op* const> view_ops();
+
+}  // namespace nitinol

@@ -1,0 +1,64 @@
+#include "eager/promotion.h"
+
+#include "core/interpreter.h"
+#include "eager/elements.h"
+#include "eager/ops/cast.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+namespace nitinol {
+namespace {
+
+enum class Kind : uint8_t { boolean, integer, floating };
+
+Kind kind_of(DType dtype) {
+  if (is_floating(dtype)) return Kind::floating;
+  return dtype == boolean ? Kind::boolean : Kind::integer;
+}
+
+DType joined(const std::optional<DType>& a, DType b) {
+  return a ? promote(*a, b) : b;
+}
+
+}  // namespace
+
+DType common_dtype(std::initializer_list<const Argument*> arguments) {
+  std::optional<DType> strong;
+  std::optional<DType> weak;
+  for (const Argument* argument : arguments) {
+    const Tensor* tensor = argument->tensor();
+    if (tensor == nullptr)
+      weak = joined(weak, argument->scalar().dtype());
+    else if (tensor->spec().is_weak)
+      weak = joined(weak, tensor->dtype());
+    else
+      strong = joined(strong, tensor->dtype());
+  }
+  if (!strong) return *weak;
+  if (!weak || kind_of(*weak) <= kind_of(*strong)) return *strong;
+  return kind_of(*weak) == Kind::integer ? i64 : f32;
+}
+
+Promoted::Promoted(const Argument& argument, DType dtype) : tensor_(argument.tensor()) {
+  if (tensor_ == nullptr) {
+    owned_ = constant(argument.scalar(), dtype, true);
+  } else if (tensor_->dtype() != dtype) {
+    owned_ = tensor_->spec().is_weak ? cast_weak(*tensor_, dtype) : cast(*tensor_, dtype);
+  } else {
+    return;
+  }
+  tensor_ = &owned_;
+}
+
+Tensor constant(const Scalar& number, DType dtype, bool is_weak) {
+  Tensor tensor =
+      allocate_tensor({.dtype = dtype, .shape = {}, .is_weak = is_weak, .device = Device{}});
+  const uint64_t bits = element_of(dtype, number);
+  std::memcpy(tensor.internals().address(), &bits, size_of(dtype));
+  current().created(tensor);
+  return tensor;
+}
+
+}  // namespace nitinol

@@ -1,0 +1,33 @@
+// Promotion: the dtype in which the operands of an op meet.
+#pragma once
+
+#include "core/tensor.h"
+#include "eager/argument.h"
+
+#include <initializer_list>
+
+namespace nitinol {
+
+/// The dtype of an op on `arguments`: that of the tensors by the promotion table (core/dtype.h);
+/// weak numbers take it unless they are of a higher kind, then an integer gives i64 and a floating
+/// number f32. Numbers alone give bool, i64 or f64.
+[[nodiscard]] DType common_dtype(std::initializer_list<const Argument*> arguments);
+
+/// An argument as a tensor of a dtype: itself, a cast, or a 0-d constant made of the host number.
+/// Lives for one op application.
+class Promoted {
+ public:
+  Promoted(const Argument& argument, DType dtype);
+  Promoted(const Promoted&) = delete;
+  Promoted& operator=(const Promoted&) = delete;
+  [[nodiscard]] const Tensor* get() const { return tensor_; }
+
+ private:
+  Tensor owned_;
+  const Tensor* tensor_;
+};
+
+/// A 0-d tensor of the number, converted to `dtype` (integers wrap). Weak if `is_weak`.
+[[nodiscard]] Tensor constant(const Scalar& number, DType dtype, bool is_weak = false);
+
+}  // namespace nitinol

@@ -1,0 +1,20 @@
+// Nitinol: tensors that run eagerly, and functions that remember the shapes they have seen.
+//
+// This header is the whole public interface.
+#pragma once
+
+// IWYU pragma: begin_exports
+#include "core/error.h"
+#include "core/generator.h"
+#include "core/host_value.h"
+#include "core/parallel.h"
+#include "core/scalar_value.h"
+#include "core/tensor.h"
+#include "core/variable.h"
+#include "eager/argument.h"
+#include "eager/ops/ops.h"
+#include "eager/print.h"
+#if __has_include("jit/compile.h")
+#  include "jit/compile.h"
+#endif
+// IWYU pragma: end_exports
