@@ -38,7 +38,8 @@ constexpr std::string_view prefix = "tensor(";
 /// Width, and characters before and after the decimal point.
 struct FloatStyle {
   bool is_scientific = false;
-  int places = 0;  ///< digits after the point
+  int places = 0;            ///< digits after the point
+  std::size_t exponent = 0;  ///< characters from the 'e' on; 0 if not scientific
   std::size_t left = 0;
   std::size_t right = 0;
 };
@@ -108,7 +109,6 @@ FloatStyle style_of(DType dtype, const std::vector<double>& values) {
   FloatStyle style{.is_scientific = is_scientific(dtype, values)};
   const auto format =
       style.is_scientific ? std::chars_format::scientific : std::chars_format::fixed;
-  std::size_t exponent = 0;
   bool has_nan = false;
   bool has_infinity = false;
   bool has_negative_infinity = false;
@@ -121,9 +121,10 @@ FloatStyle style_of(DType dtype, const std::vector<double>& values) {
     style.places = std::max(style.places, places);
     const std::string text = with_point(chars_of(value, format, places));
     style.left = std::max(style.left, text.find('.'));
-    if (style.is_scientific) exponent = std::max(exponent, text.size() - text.find('e'));
+    if (style.is_scientific)
+      style.exponent = std::max(style.exponent, text.size() - text.find('e'));
   }
-  style.right = static_cast<std::size_t>(style.places) + exponent;
+  style.right = static_cast<std::size_t>(style.places) + style.exponent;
   const std::size_t special = has_infinity ? (has_negative_infinity ? 4 : 3) : (has_nan ? 3 : 0);
   if (style.left + style.right + 1 < special) style.left = special - style.right - 1;
   return style;
@@ -134,8 +135,10 @@ std::string float_text(DType dtype, double value, const FloatStyle& style) {
   if (std::isnan(value)) return fmt::format("{:>{}}", "nan", width);
   if (std::isinf(value)) return fmt::format("{:>{}}", value < 0 ? "-inf" : "inf", width);
   if (style.is_scientific) {
-    return fmt::format(
-        "{:>{}}", with_point(chars_of(value, std::chars_format::scientific, style.places)), width);
+    std::string text = with_point(chars_of(value, std::chars_format::scientific, style.places));
+    const std::size_t exponent = text.find('e');
+    text.insert(exponent + 2, style.exponent - (text.size() - exponent), '0');
+    return fmt::format("{:>{}}", text, width);
   }
   const auto format = std::chars_format::fixed;
   const std::string text = with_point(chars_of(value, format, places_of(dtype, value, format)));
