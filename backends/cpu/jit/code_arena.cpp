@@ -9,13 +9,12 @@
 
 #include "core/error.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <iterator>
+#include <sys/mman.h>
+#include <unistd.h>
 
 namespace nitinol::cpu {
 namespace {
@@ -46,8 +45,8 @@ Mapping map_twice(std::size_t size) {
 }
 
 Mapping map_once(std::size_t size) {
-  void* const both = mmap(nullptr, size, PROT_READ | PROT_WRITE | PROT_EXEC,
-                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const both =
+      mmap(nullptr, size, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (both == MAP_FAILED) return {};
   return {both, both};
 }

@@ -47,7 +47,9 @@ const void* resolve(std::string_view name) {
   return nullptr;
 }
 
-std::string stage_name(std::size_t stage) { return "stage" + std::to_string(stage); }
+std::string stage_name(std::size_t stage) {
+  return "stage" + std::to_string(stage);
+}
 
 void set_attributes(llvm::Module& module, const Target& target) {
   static const std::string processor = llvm::sys::getHostCPUName().str();

@@ -11,9 +11,8 @@
 
 #include "core/error.h"
 
-#include <elf.h>
-
 #include <cstring>
+#include <elf.h>
 #include <vector>
 
 namespace nitinol::cpu {
@@ -136,8 +135,8 @@ class Loader {
     const std::span relocations{at<Elf64_Rela>(section.sh_offset, count), count};
     for (const Elf64_Rela& relocation : relocations) {
       const std::size_t offset = offsets_[section.sh_info] + relocation.r_offset;
-      const uint64_t target = address_of(ELF64_R_SYM(relocation.r_info)) +
-                              static_cast<uint64_t>(relocation.r_addend);
+      const uint64_t target =
+          address_of(ELF64_R_SYM(relocation.r_info)) + static_cast<uint64_t>(relocation.r_addend);
       apply(static_cast<uint32_t>(ELF64_R_TYPE(relocation.r_info)), offset, target);
     }
   }
@@ -152,19 +151,27 @@ class Loader {
     if (header_->e_machine == EM_AARCH64) {
       const uint64_t pages = (target >> 12) - (address_at(offset) >> 12);
       switch (type) {
-        case R_AARCH64_ABS64: return std::memcpy(where, &target, 8), void();
+        case R_AARCH64_ABS64:
+          return std::memcpy(where, &target, 8), void();
         case R_AARCH64_CALL26:
-        case R_AARCH64_JUMP26: return insert(where, distance >> 2 & 0x3ffffff, 0);
+        case R_AARCH64_JUMP26:
+          return insert(where, distance >> 2 & 0x3ffffff, 0);
         case R_AARCH64_ADR_PREL_PG_HI21:
           insert(where, pages & 3, 29);
           return insert(where, pages >> 2 & 0x7ffff, 5);
         case R_AARCH64_ADD_ABS_LO12_NC:
-        case R_AARCH64_LDST8_ABS_LO12_NC: return insert(where, target & 0xfff, 10);
-        case R_AARCH64_LDST16_ABS_LO12_NC: return insert(where, (target & 0xfff) >> 1, 10);
-        case R_AARCH64_LDST32_ABS_LO12_NC: return insert(where, (target & 0xfff) >> 2, 10);
-        case R_AARCH64_LDST64_ABS_LO12_NC: return insert(where, (target & 0xfff) >> 3, 10);
-        case R_AARCH64_LDST128_ABS_LO12_NC: return insert(where, (target & 0xfff) >> 4, 10);
-        default: break;
+        case R_AARCH64_LDST8_ABS_LO12_NC:
+          return insert(where, target & 0xfff, 10);
+        case R_AARCH64_LDST16_ABS_LO12_NC:
+          return insert(where, (target & 0xfff) >> 1, 10);
+        case R_AARCH64_LDST32_ABS_LO12_NC:
+          return insert(where, (target & 0xfff) >> 2, 10);
+        case R_AARCH64_LDST64_ABS_LO12_NC:
+          return insert(where, (target & 0xfff) >> 3, 10);
+        case R_AARCH64_LDST128_ABS_LO12_NC:
+          return insert(where, (target & 0xfff) >> 4, 10);
+        default:
+          break;
       }
     }
     fail("relocation type " + std::to_string(type));
@@ -188,8 +195,7 @@ class Loader {
           ELF64_ST_BIND(symbol.st_info) != STB_GLOBAL) {
         continue;
       }
-      result_.functions.emplace(name_of(symbol),
-                                reinterpret_cast<const void*>(address_of(i)));
+      result_.functions.emplace(name_of(symbol), reinterpret_cast<const void*>(address_of(i)));
     }
   }
 

@@ -22,7 +22,9 @@ bool is_signed(ScalarType type) {
          type == ScalarType::i64;
 }
 
-unsigned bits_in(ScalarType type) { return static_cast<unsigned>(size_of(type)) * 8; }
+unsigned bits_in(ScalarType type) {
+  return static_cast<unsigned>(size_of(type)) * 8;
+}
 
 class InstructionEmitter {
  public:
@@ -43,12 +45,18 @@ class InstructionEmitter {
       case ScalarOp::eq:
       case ScalarOp::ne:
       case ScalarOp::lt:
-      case ScalarOp::le: return compare();
-      case ScalarOp::select: return ir_.CreateSelect(c_, a_, b_);
-      case ScalarOp::convert: return convert();
-      case ScalarOp::bitcast: return bitcast();
-      case ScalarOp::table: return table();
-      default: break;
+      case ScalarOp::le:
+        return compare();
+      case ScalarOp::select:
+        return ir_.CreateSelect(c_, a_, b_);
+      case ScalarOp::convert:
+        return convert();
+      case ScalarOp::bitcast:
+        return bitcast();
+      case ScalarOp::table:
+        return table();
+      default:
+        break;
     }
     if (is_float(type_)) return float_operation();
     return type_ == ScalarType::pred ? bit_operation() : int_operation();
@@ -77,17 +85,25 @@ class InstructionEmitter {
 
   Value* float_operation() const {
     switch (op_) {
-      case ScalarOp::add: return ir_.CreateFAdd(a_, b_);
-      case ScalarOp::sub: return ir_.CreateFSub(a_, b_);
-      case ScalarOp::mul: return ir_.CreateFMul(a_, b_);
-      case ScalarOp::div: return ir_.CreateFDiv(a_, b_);
+      case ScalarOp::add:
+        return ir_.CreateFAdd(a_, b_);
+      case ScalarOp::sub:
+        return ir_.CreateFSub(a_, b_);
+      case ScalarOp::mul:
+        return ir_.CreateFMul(a_, b_);
+      case ScalarOp::div:
+        return ir_.CreateFDiv(a_, b_);
       case ScalarOp::fma:
         if (!context_.target.has_fma) return emit_software_fma(context_, type_, operands_);
         return ir_.CreateIntrinsic(llvm::Intrinsic::fma, {a_->getType()}, {a_, b_, c_});
-      case ScalarOp::neg: return ir_.CreateFNeg(a_);
-      case ScalarOp::abs: return intrinsic(llvm::Intrinsic::fabs, a_);
-      case ScalarOp::sqrt: return intrinsic(llvm::Intrinsic::sqrt, a_);
-      default: break;
+      case ScalarOp::neg:
+        return ir_.CreateFNeg(a_);
+      case ScalarOp::abs:
+        return intrinsic(llvm::Intrinsic::fabs, a_);
+      case ScalarOp::sqrt:
+        return intrinsic(llvm::Intrinsic::sqrt, a_);
+      default:
+        break;
     }
     return context_.target.has_round ? round() : round_by_addition();
   }
@@ -127,30 +143,43 @@ class InstructionEmitter {
   /// Integers and conditions.
   Value* bit_operation() const {
     switch (op_) {
-      case ScalarOp::bit_and: return ir_.CreateAnd(a_, b_);
-      case ScalarOp::bit_or: return ir_.CreateOr(a_, b_);
-      case ScalarOp::bit_xor: return ir_.CreateXor(a_, b_);
-      default: return ir_.CreateNot(a_);
+      case ScalarOp::bit_and:
+        return ir_.CreateAnd(a_, b_);
+      case ScalarOp::bit_or:
+        return ir_.CreateOr(a_, b_);
+      case ScalarOp::bit_xor:
+        return ir_.CreateXor(a_, b_);
+      default:
+        return ir_.CreateNot(a_);
     }
   }
 
   Value* int_operation() const {
     switch (op_) {
-      case ScalarOp::add: return ir_.CreateAdd(a_, b_);
-      case ScalarOp::sub: return ir_.CreateSub(a_, b_);
-      case ScalarOp::mul: return ir_.CreateMul(a_, b_);
-      case ScalarOp::neg: return ir_.CreateNeg(a_);
+      case ScalarOp::add:
+        return ir_.CreateAdd(a_, b_);
+      case ScalarOp::sub:
+        return ir_.CreateSub(a_, b_);
+      case ScalarOp::mul:
+        return ir_.CreateMul(a_, b_);
+      case ScalarOp::neg:
+        return ir_.CreateNeg(a_);
       case ScalarOp::abs:
         if (!is_signed(type_)) return a_;
         return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, a_, ir_.getFalse());
-      case ScalarOp::int_div: return quotient();
-      case ScalarOp::int_rem: return ir_.CreateSub(a_, ir_.CreateMul(quotient(), b_));
-      case ScalarOp::mul_high: return mul_high();
-      case ScalarOp::shl: return ir_.CreateShl(a_, shift_count());
+      case ScalarOp::int_div:
+        return quotient();
+      case ScalarOp::int_rem:
+        return ir_.CreateSub(a_, ir_.CreateMul(quotient(), b_));
+      case ScalarOp::mul_high:
+        return mul_high();
+      case ScalarOp::shl:
+        return ir_.CreateShl(a_, shift_count());
       case ScalarOp::shr:
         return is_signed(type_) ? ir_.CreateAShr(a_, shift_count())
                                 : ir_.CreateLShr(a_, shift_count());
-      default: return bit_operation();
+      default:
+        return bit_operation();
     }
   }
 
@@ -184,8 +213,8 @@ class InstructionEmitter {
         return negates ? ir_.CreateSIToFP(x, real) : ir_.CreateUIToFP(x, real);
       };
       Value* const ratio = ir_.CreateFDiv(widen(a_), widen(divisor));
-      result = negates ? ir_.CreateFPToSI(ratio, a_->getType())
-                       : ir_.CreateFPToUI(ratio, a_->getType());
+      result =
+          negates ? ir_.CreateFPToSI(ratio, a_->getType()) : ir_.CreateFPToUI(ratio, a_->getType());
     }
     if (!negates) return result;
     return ir_.CreateSelect(divides_by_minus_one, ir_.CreateNeg(a_), result);
@@ -194,8 +223,8 @@ class InstructionEmitter {
   Value* mul_high() const {
     if (size_of(type_) == 8) return mul_high_64();
     const unsigned bits = bits_in(type_);
-    llvm::Type* const wide = llvm::FixedVectorType::get(
-        ir_.getIntNTy(bits * 2), static_cast<unsigned>(context_.width));
+    llvm::Type* const wide =
+        llvm::FixedVectorType::get(ir_.getIntNTy(bits * 2), static_cast<unsigned>(context_.width));
     const auto widen = [&](Value* x) {
       return is_signed(type_) ? ir_.CreateSExt(x, wide) : ir_.CreateZExt(x, wide);
     };
@@ -269,8 +298,8 @@ class InstructionEmitter {
     }
     Value* result = llvm::PoisonValue::get(vector(type_));
     for (int lane = 0; lane < context_.width; ++lane) {
-      Value* const index =
-          ir_.CreateZExt(ir_.CreateExtractElement(a_, static_cast<uint64_t>(lane)), ir_.getInt64Ty());
+      Value* const index = ir_.CreateZExt(ir_.CreateExtractElement(a_, static_cast<uint64_t>(lane)),
+                                          ir_.getInt64Ty());
       Value* const entry = ir_.CreateAlignedLoad(word, ir_.CreateGEP(word, words, index), align);
       result = ir_.CreateInsertElement(result, entry, static_cast<uint64_t>(lane));
     }
@@ -310,8 +339,7 @@ llvm::Constant* splat(const EmitContext& context, ScalarType type, uint64_t bits
                                       llvm::APInt(element->getIntegerBitWidth(), bits)));
   }
   const llvm::APFloat value(element->getFltSemantics(), llvm::APInt(bits_in(type), bits));
-  return llvm::ConstantVector::getSplat(width,
-                                        llvm::ConstantFP::get(element->getContext(), value));
+  return llvm::ConstantVector::getSplat(width, llvm::ConstantFP::get(element->getContext(), value));
 }
 
 llvm::Value* splat(const EmitContext& context, llvm::Value* element) {

@@ -12,6 +12,7 @@
 
 #include "backends/host/joins.h"
 #include "core/expr.h"
+#include "core/math/half.h"
 
 #include <algorithm>
 #include <bit>
@@ -27,38 +28,6 @@ ScalarType stored_type(DType dtype) {
 
 ScalarType stored_type(ScalarType type) {
   return type == ScalarType::pred ? ScalarType::u8 : type;
-}
-
-Expr half_to_float(Expr half) {
-  const Expr bits = convert<uint32_t>(half);
-  const Expr magnitude = bits & 0x7fff;
-  const Expr shifted = magnitude << 13;
-  const Expr denormal = bitcast<uint32_t>(convert<float>(magnitude) * 0x1p-24F);
-  const Expr finite = select(magnitude < 0x400, denormal, shifted + (112U << 23));
-  const Expr all = select(magnitude >= 0x7c00, shifted + (224U << 23), finite);
-  return bitcast<float>(all | (bits & 0x8000) << 16);
-}
-
-/// Exact: the value is a half already.
-Expr float_to_half(Expr value) {
-  const Expr bits = bitcast<uint32_t>(value);
-  const Expr magnitude = bits & 0x7fffffff;
-  const Expr denormal = convert<uint32_t>(abs(value) * 0x1p24F);
-  const Expr normal = (magnitude - (112U << 23)) >> 13;
-  const Expr finite = select(magnitude < 0x38800000, denormal, normal);
-  const Expr special = select(magnitude == 0x7f800000, constant(bits, ScalarType::u32, 0x7c00),
-                              constant(bits, ScalarType::u32, 0x7e00));
-  const Expr all = select(magnitude < 0x7f800000, finite, special);
-  return convert<uint16_t>(all | (bits >> 16 & 0x8000));
-}
-
-Expr bfloat_to_float(Expr bfloat) { return bitcast<float>(convert<uint32_t>(bfloat) << 16); }
-
-/// Exact: the value is a bfloat already.
-Expr float_to_bfloat(Expr value) {
-  const Expr bits = bitcast<uint32_t>(value);
-  const Expr upper = bits >> 16;
-  return convert<uint16_t>(select((bits & 0x7fffffff) > 0x7f800000, upper | 0x40, upper));
 }
 
 Expr from_storage(Expr stored, DType dtype) {
@@ -97,11 +66,16 @@ Expr extreme(Expr a, Expr b, bool largest) {
 
 Expr join(Combine combine, Expr a, Expr b) {
   switch (combine) {
-    case Combine::add: return a + b;
-    case Combine::multiply: return a * b;
-    case Combine::logical_or: return a | b;
-    case Combine::logical_and: return a & b;
-    default: break;
+    case Combine::add:
+      return a + b;
+    case Combine::multiply:
+      return a * b;
+    case Combine::logical_or:
+      return a | b;
+    case Combine::logical_and:
+      return a & b;
+    default:
+      break;
   }
   const bool largest = combine == Combine::maximum;
   if (a.type != ScalarType::pred) return extreme(a, b, largest);
@@ -224,7 +198,8 @@ class Lowering {
       }
       case Sink::Kind::row_value:
         return output(Place::row_value, Access::unit, sink.index, to_storage(value));
-      case Sink::Kind::accumulate: return accumulate(sink.index, value);
+      case Sink::Kind::accumulate:
+        return accumulate(sink.index, value);
     }
   }
 
@@ -258,18 +233,28 @@ class Lowering {
 template <class T>
 uint64_t neutral(Combine combine) {
   const auto bits = [&]<Combine c>() -> uint64_t {
-    if constexpr (!host::is_joinable<c, T>) return 0;
-    else return std::bit_cast<native::Bits<host::Element<T>>>(host::neutral_of<c, T>());
+    if constexpr (!host::is_joinable<c, T>)
+      return 0;
+    else
+      return std::bit_cast<native::Bits<host::Element<T>>>(host::neutral_of<c, T>());
   };
   switch (combine) {
-    case Combine::add: return bits.template operator()<Combine::add>();
-    case Combine::multiply: return bits.template operator()<Combine::multiply>();
-    case Combine::maximum: return bits.template operator()<Combine::maximum>();
-    case Combine::minimum: return bits.template operator()<Combine::minimum>();
-    case Combine::logical_or: return bits.template operator()<Combine::logical_or>();
-    case Combine::logical_and: return bits.template operator()<Combine::logical_and>();
-    case Combine::arg_maximum: return bits.template operator()<Combine::arg_maximum>();
-    case Combine::arg_minimum: return bits.template operator()<Combine::arg_minimum>();
+    case Combine::add:
+      return bits.template operator()<Combine::add>();
+    case Combine::multiply:
+      return bits.template operator()<Combine::multiply>();
+    case Combine::maximum:
+      return bits.template operator()<Combine::maximum>();
+    case Combine::minimum:
+      return bits.template operator()<Combine::minimum>();
+    case Combine::logical_or:
+      return bits.template operator()<Combine::logical_or>();
+    case Combine::logical_and:
+      return bits.template operator()<Combine::logical_and>();
+    case Combine::arg_maximum:
+      return bits.template operator()<Combine::arg_maximum>();
+    case Combine::arg_minimum:
+      return bits.template operator()<Combine::arg_minimum>();
   }
   return 0;
 }
@@ -282,17 +267,28 @@ LoweredStage lower(const Kernel& kernel, const Stage& stage) {
 
 uint64_t neutral_bits(const Reduction& reduction) {
   switch (reduction.type) {
-    case ScalarType::pred: return neutral<bool>(reduction.combine);
-    case ScalarType::u8: return neutral<uint8_t>(reduction.combine);
-    case ScalarType::i8: return neutral<int8_t>(reduction.combine);
-    case ScalarType::u16: return neutral<uint16_t>(reduction.combine);
-    case ScalarType::i16: return neutral<int16_t>(reduction.combine);
-    case ScalarType::u32: return neutral<uint32_t>(reduction.combine);
-    case ScalarType::i32: return neutral<int32_t>(reduction.combine);
-    case ScalarType::u64: return neutral<uint64_t>(reduction.combine);
-    case ScalarType::i64: return neutral<int64_t>(reduction.combine);
-    case ScalarType::f32: return neutral<float>(reduction.combine);
-    case ScalarType::f64: return neutral<double>(reduction.combine);
+    case ScalarType::pred:
+      return neutral<bool>(reduction.combine);
+    case ScalarType::u8:
+      return neutral<uint8_t>(reduction.combine);
+    case ScalarType::i8:
+      return neutral<int8_t>(reduction.combine);
+    case ScalarType::u16:
+      return neutral<uint16_t>(reduction.combine);
+    case ScalarType::i16:
+      return neutral<int16_t>(reduction.combine);
+    case ScalarType::u32:
+      return neutral<uint32_t>(reduction.combine);
+    case ScalarType::i32:
+      return neutral<int32_t>(reduction.combine);
+    case ScalarType::u64:
+      return neutral<uint64_t>(reduction.combine);
+    case ScalarType::i64:
+      return neutral<int64_t>(reduction.combine);
+    case ScalarType::f32:
+      return neutral<float>(reduction.combine);
+    case ScalarType::f64:
+      return neutral<double>(reduction.combine);
   }
   return 0;
 }

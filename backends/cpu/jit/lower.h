@@ -12,8 +12,8 @@ namespace nitinol::cpu {
 enum class Place : uint8_t {
   operand,
   scalar,
-  position,              ///< position operand
-  result,                ///< finished reduction
+  position,  ///< position operand
+  result,    ///< finished reduction
   row_value,
   accumulator,
   accumulator_position,  ///< of arg_* reductions
@@ -50,8 +50,8 @@ struct LoweredStage {
   ScalarProgram program;
   std::vector<Input> inputs;
   std::vector<Output> outputs;
-  bool has_lanes = false;     ///< accumulates in the lanes of Order::lanes
-  bool is_single = false;     ///< runs on one point: a row stage of Order::lanes
+  bool has_lanes = false;  ///< accumulates in the lanes of Order::lanes
+  bool is_single = false;  ///< runs on one point: a row stage of Order::lanes
   bool non_temporal = false;
   bool fast_math = false;
 };

@@ -3,13 +3,12 @@
 #include "backends/cpu/jit/compiler.h"
 #include "backends/cpu/jit_plugin.h"
 
-#include <unistd.h>
-
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <string_view>
+#include <unistd.h>
 
 namespace nitinol::cpu {
 namespace {
@@ -96,7 +95,8 @@ class Plugin : public JitPlugin {
 }  // namespace
 }  // namespace nitinol::cpu
 
-extern "C" [[gnu::visibility("default")]] nitinol::cpu::JitPlugin* nitinol_llvm_plugin(int version) {
+extern "C" [[gnu::visibility("default")]] nitinol::cpu::JitPlugin* nitinol_llvm_plugin(
+    int version) {
   if (version != nitinol::cpu::jit_plugin_version) return nullptr;
   static auto* const plugin = new nitinol::cpu::Plugin;
   return plugin;

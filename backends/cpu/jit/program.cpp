@@ -18,7 +18,9 @@
 namespace nitinol::cpu {
 namespace {
 
-bool is_free(ScalarOp op) { return op == ScalarOp::constant || op == ScalarOp::argument; }
+bool is_free(ScalarOp op) {
+  return op == ScalarOp::constant || op == ScalarOp::argument;
+}
 
 std::array<uint32_t, 3> operands_of(const ScalarInstr& instr) {
   return {instr.a, instr.b, instr.c};

@@ -74,9 +74,9 @@ llvm::Value* emit_software_fma(const EmitContext& context, ScalarType type,
       "fma." + std::string(name_of(type)) + "." + std::to_string(context.width);
   llvm::Function* function = context.module.getFunction(name);
   if (function == nullptr) {
-    function = llvm::Function::Create(
-        llvm::FunctionType::get(vector, {vector, vector, vector}, false),
-        llvm::GlobalValue::InternalLinkage, name, context.module);
+    function =
+        llvm::Function::Create(llvm::FunctionType::get(vector, {vector, vector, vector}, false),
+                               llvm::GlobalValue::InternalLinkage, name, context.module);
     function->setDoesNotThrow();
     Builder ir(llvm::BasicBlock::Create(context.module.getContext(), "", function));
     ir.CreateRet(type == ScalarType::f32 ? fma_of_floats(ir, *function)

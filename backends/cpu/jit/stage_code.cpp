@@ -127,8 +127,8 @@ class StageEmitter {
   void begin_function(const std::string& name) {
     llvm::Type* const pointer = ir_.getPtrTy();
     auto* const type = llvm::FunctionType::get(ir_.getVoidTy(), {pointer, pointer}, false);
-    function_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, name,
-                                       context_.module);
+    function_ =
+        llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, name, context_.module);
     function_->setDoesNotThrow();
     call_ = function_->getArg(1);
     ir_.SetInsertPoint(new_block("entry"));
@@ -339,8 +339,8 @@ class StageEmitter {
     Value* const peeled = stage_.non_temporal ? points_to_alignment(size) : nullptr;
     Value* const may_bypass = peeled == nullptr ? nullptr : aligned_after(peeled);
     for_each(first, size, [&](Value* i) {
-      Value* count = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateSub(size, i),
-                                               width());
+      Value* count =
+          ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateSub(size, i), width());
       if (peeled != nullptr) {
         Value* const is_first = ir_.CreateICmpEQ(i, ir_.getInt64(0));
         Value* const peels = ir_.CreateAnd(is_first, ir_.CreateICmpSGT(peeled, ir_.getInt64(0)));
@@ -366,16 +366,17 @@ class StageEmitter {
         [&] {
           for (std::size_t k = 0; k < outputs_.size(); ++k) {
             Value* const value = program_.value(stage_.outputs[k].value);
-            if (outputs_[k].access != Access::unit) streams_.store(outputs_[k], whole, value);
-            else streams_.store_non_temporal(outputs_[k], whole, value);
+            if (outputs_[k].access != Access::unit)
+              streams_.store(outputs_[k], whole, value);
+            else
+              streams_.store_non_temporal(outputs_[k], whole, value);
           }
         },
         [&] { store_all(whole); });
   }
 
   Value* misalignment(const Stream& stream, Value* index) {
-    Value* const place =
-        ir_.CreateGEP(element_type(context_, stream.type), stream.row, index);
+    Value* const place = ir_.CreateGEP(element_type(context_, stream.type), stream.row, index);
     return ir_.CreateAnd(ir_.CreatePtrToInt(place, ir_.getInt64Ty()),
                          ir_.getInt64(streams_.vector_alignment(stream) - 1));
   }
@@ -385,9 +386,9 @@ class StageEmitter {
     for (const Stream& stream : outputs_) {
       if (stream.access != Access::unit) continue;
       const uint64_t align = streams_.vector_alignment(stream);
-      Value* const bytes = ir_.CreateAnd(
-          ir_.CreateSub(ir_.getInt64(align), misalignment(stream, ir_.getInt64(0))),
-          ir_.getInt64(align - 1));
+      Value* const bytes =
+          ir_.CreateAnd(ir_.CreateSub(ir_.getInt64(align), misalignment(stream, ir_.getInt64(0))),
+                        ir_.getInt64(align - 1));
       Value* const points =
           ir_.CreateUDiv(bytes, ir_.getInt64(static_cast<uint64_t>(size_of(stream.type))));
       return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, points, size);

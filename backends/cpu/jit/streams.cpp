@@ -63,7 +63,8 @@ Value* StreamEmitter::counted(const Stream& stream, Value* index) {
   for (std::size_t lane = 0; lane < numbers.size(); ++lane) numbers[lane] = lane;
   llvm::Constant* const iota = llvm::ConstantDataVector::get(ir.getContext(), numbers);
   Value* const first = ir.CreateAdd(stream.row, ir.CreateMul(index, stream.inner_step));
-  return ir.CreateAdd(splat(context_, first), ir.CreateMul(iota, splat(context_, stream.inner_step)));
+  return ir.CreateAdd(splat(context_, first),
+                      ir.CreateMul(iota, splat(context_, stream.inner_step)));
 }
 
 bool StreamEmitter::has_mask(const Stream& stream) const {
@@ -92,8 +93,8 @@ Value* StreamEmitter::buffer() {
   llvm::BasicBlock& entry = ir.GetInsertBlock()->getParent()->getEntryBlock();
   const llvm::IRBuilderBase::InsertPointGuard guard(ir);
   ir.SetInsertPoint(&entry, entry.begin());
-  buffer_ = ir.CreateAlloca(
-      llvm::ArrayType::get(ir.getInt64Ty(), static_cast<uint64_t>(context_.width)));
+  buffer_ =
+      ir.CreateAlloca(llvm::ArrayType::get(ir.getInt64Ty(), static_cast<uint64_t>(context_.width)));
   buffer_->setAlignment(llvm::Align(static_cast<uint64_t>(context_.target.vector_bytes)));
   return buffer_;
 }
@@ -128,8 +129,8 @@ Value* StreamEmitter::load_lanes(const Stream& stream, Value* index) {
   Value* result = llvm::PoisonValue::get(vector_type(context_, stream.type));
   for (int lane = 0; lane < context_.width; ++lane) {
     if (lane > 0) memory = ir.CreateGEP(ir.getInt8Ty(), memory, stream.inner_step);
-    Value* const element = ir.CreateAlignedLoad(element_type(context_, stream.type), memory,
-                                                element_align(stream));
+    Value* const element =
+        ir.CreateAlignedLoad(element_type(context_, stream.type), memory, element_align(stream));
     result = ir.CreateInsertElement(result, element, static_cast<uint64_t>(lane));
   }
   return result;

@@ -16,12 +16,12 @@ namespace nitinol::cpu {
 struct Stream {
   Access access = Access::unit;
   ScalarType type = ScalarType::f32;
-  int lanes = 0;                       ///< Access::lanes: length of the array, a power of two
-  bool is_counted = false;             ///< not memory: start + index * step
-  llvm::Value* start = nullptr;        ///< address (counted: i64) at (0, 0)
-  llvm::Value* outer_step = nullptr;   ///< bytes (counted: units) per outer step; null: none
-  llvm::Value* inner_step = nullptr;   ///< the same per inner step
-  llvm::Value* row = nullptr;          ///< address (counted: i64) at the current outer step
+  int lanes = 0;                      ///< Access::lanes: length of the array, a power of two
+  bool is_counted = false;            ///< not memory: start + index * step
+  llvm::Value* start = nullptr;       ///< address (counted: i64) at (0, 0)
+  llvm::Value* outer_step = nullptr;  ///< bytes (counted: units) per outer step; null: none
+  llvm::Value* inner_step = nullptr;  ///< the same per inner step
+  llvm::Value* row = nullptr;         ///< address (counted: i64) at the current outer step
 };
 
 /// The points that a piece of code works on: `width` of them, or the first `count`.
