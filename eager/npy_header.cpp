@@ -49,7 +49,7 @@ std::string name_of_unsupported(std::string_view code) {
     case 'c':
       return "complex numbers";
     case 'f':
-      return "extended floating-point numbers";
+      return "floating-point numbers of another size";
     case 'u':
       return "unsigned integers of more than 8 bits";
     case 'O':
