@@ -59,82 +59,94 @@ constexpr Num<T, P> load(Stored<T> stored) {
     return {stored, {}};
 }
 
+/// Lanes between two looks at the flag of the fast path.
 inline constexpr int64_t block = 256;
 
 /// Lanes that are a multiple of every vector length for the element types T.
 template <class... T>
 inline constexpr int64_t granule = 64 / static_cast<int64_t>(std::min({sizeof(T)...}));
 
-/// Computes groups * granule lanes. Returns nonzero if Path::fast was not enough.
+/// Computes `lanes` lanes, a multiple of the granule. Nonzero if Path::fast was not enough.
 template <Path P, class F, class R, class... A, std::size_t... k>
-inline uint32_t run_groups(const void* const* in, void* out, int64_t groups,
-                           std::index_sequence<k...>) {
+inline uint32_t run_lanes(const void* const* in, void* out, int64_t lanes,
+                          std::index_sequence<k...>) {
   const std::tuple<const Stored<A>*...> from{static_cast<const Stored<A>*>(in[k])...};
   auto* const to = static_cast<Stored<R>*>(out);
-  const int64_t lanes = groups * granule<R, A...>;
   uint32_t slow = 0;
+#pragma GCC unroll 1
 #pragma GCC ivdep
   for (int64_t i = 0; i < lanes; ++i) {
-    const Num<R, P> result = F{}(load<A, P>(std::get<k>(from)[i])...);
-    to[i] = static_cast<Stored<R>>(result.value);
-    if constexpr (P == Path::fast) {
-      slow |= result.flag.needed;
-    }
+    const auto result = convert<Stored<R>>(F{}(load<A, P>(std::get<k>(from)[i])...));
+    to[i] = result.value;
+    if constexpr (P == Path::fast) slow |= result.flag.needed;
   }
   return slow;
 }
 
-/// Computes groups * granule <= block lanes, the slow way where needed.
+/// The fast path, and again the exact one if that was not enough. `lanes` is at most `block`, and
+/// known to the compiler.
 template <class F, class R, class... A>
-inline void run_block(const void* const* in, void* out, int64_t groups) {
-  constexpr auto indices = std::index_sequence_for<A...>{};
-  if constexpr (!has_slow_path<F, A...>) {
-    run_groups<Path::exact, F, R, A...>(in, out, groups, indices);
-  } else {
-    // The fast path may write wrong values over an input that the exact path reads again.
-    std::tuple<std::array<Stored<A>, block>...> saved;
-    std::array<const void*, sizeof...(A)> kept;
-    const auto keep = [&]<std::size_t... k>(std::index_sequence<k...>) {
-      const auto keep_one = [&](std::size_t index, auto& buffer) {
-        kept[index] = in[index];
-        if (in[index] != out) return;
-        std::memcpy(buffer.data(), in[index],
-                    static_cast<std::size_t>(groups * granule<R, A...>) * sizeof(buffer[0]));
-        kept[index] = buffer.data();
-      };
-      (keep_one(k, std::get<k>(saved)), ...);
+inline void run_block(const void* const* in, void* out, int64_t lanes) {
+  // The fast path may write wrong values over an input that the exact path reads again.
+  std::tuple<std::array<Stored<A>, block>...> saved;
+  std::array<const void*, sizeof...(A)> kept;
+  const auto keep = [&]<std::size_t... k>(std::index_sequence<k...>) {
+    const auto keep_one = [&](std::size_t index, auto& buffer) {
+      kept[index] = in[index];
+      if (in[index] != out) return;
+      std::memcpy(buffer.data(), in[index], static_cast<std::size_t>(lanes) * sizeof(buffer[0]));
+      kept[index] = buffer.data();
     };
-    keep(indices);
-    if (run_groups<Path::fast, F, R, A...>(kept.data(), out, groups, indices) == 0) return;
-    run_groups<Path::exact, F, R, A...>(kept.data(), out, groups, indices);
-  }
+    (keep_one(k, std::get<k>(saved)), ...);
+  };
+  constexpr auto indices = std::index_sequence_for<A...>{};
+  keep(indices);
+  if (run_lanes<Path::fast, F, R, A...>(kept.data(), out, lanes, indices) == 0) return;
+  run_lanes<Path::exact, F, R, A...>(kept.data(), out, lanes, indices);
 }
 
 template <class F, class R, class... A, std::size_t... k>
-inline void run(const void* const* in, void* out, int64_t n, std::index_sequence<k...>) {
+inline void run(const void* const* in, void* out, int64_t n, std::index_sequence<k...> indices) {
   constexpr int64_t step = granule<R, A...>;
   std::array<const void*, sizeof...(A)> from{in[k]...};
   auto* to = static_cast<Stored<R>*>(out);
   int64_t left = n;
-  while (left >= step) {
-    const int64_t groups = (has_slow_path<F, A...> ? std::min(left, block) : left) / step;
-    run_block<F, R, A...>(from.data(), to, groups);
-    ((from[k] = static_cast<const Stored<A>*>(from[k]) + groups * step), ...);
-    to += groups * step;
-    left -= groups * step;
-  }
-  if (left <= 0) return;
-  std::tuple<std::array<Stored<A>, step>...> padded;
-  const auto pad = [&](const void*& source, auto& buffer) {
-    const auto count = static_cast<std::size_t>(left);
-    std::memcpy(buffer.data(), source, count * sizeof(buffer[0]));
-    std::fill(buffer.begin() + left, buffer.end(), buffer[count - 1]);
-    source = buffer.data();
+  const auto advance = [&](int64_t lanes) {
+    ((from[k] = static_cast<const Stored<A>*>(from[k]) + lanes), ...);
+    to += lanes;
+    left -= lanes;
   };
-  (pad(from[k], std::get<k>(padded)), ...);
+  if constexpr (has_slow_path<F, A...>) {
+    for (; left >= block; advance(block)) run_block<F, R, A...>(from.data(), to, block);
+  } else if (left >= step) {
+    const int64_t lanes = left / step * step;
+    run_lanes<Path::exact, F, R, A...>(from.data(), to, lanes, indices);
+    advance(lanes);
+  }
+  std::tuple<std::array<Stored<A>, step>...> padded;
   std::array<Stored<R>, step> results;
-  run_block<F, R, A...>(from.data(), results.data(), 1);
-  std::memcpy(to, results.data(), static_cast<std::size_t>(left) * sizeof(results[0]));
+  for (; left > 0; advance(step)) {
+    void* target = to;
+    const auto pad = [&](const void*& source, auto& buffer) {
+      const auto count = static_cast<std::size_t>(left);
+      std::memcpy(buffer.data(), source, count * sizeof(buffer[0]));
+      std::fill(buffer.begin() + left, buffer.end(), buffer[count - 1]);
+      source = buffer.data();
+    };
+    if (left < step) {
+      (pad(from[k], std::get<k>(padded)), ...);
+      target = results.data();
+    }
+    if constexpr (has_slow_path<F, A...>) {
+      run_block<F, R, A...>(from.data(), target, step);
+    } else {
+      run_lanes<Path::exact, F, R, A...>(from.data(), target, step, indices);
+    }
+    if (left < step) {
+      std::memcpy(to, results.data(), static_cast<std::size_t>(left) * sizeof(results[0]));
+      return;
+    }
+  }
 }
 
 template <class F, class R, class... A>

@@ -21,7 +21,7 @@ template <>
 struct ExpConstants<float> {
   static constexpr float log2e = 1.44269504f;
   static constexpr float ln2_high = 0.693147182f, ln2_low = -1.90465421e-9f;
-  static constexpr float lowest = -104, highest = 88.72283905f;  ///< beyond: 0, infinity
+  static constexpr float lowest = -104, highest = 88.7228317f;  ///< beyond: 0, infinity
   static constexpr float lowest_normal = -87;                    ///< below: scale in two steps
   /// (e^r - 1 - r) / r^2
   static constexpr std::array tail = {5.000000000e-01f, 1.666651815e-01f, 4.166620597e-02f,

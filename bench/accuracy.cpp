@@ -1,0 +1,231 @@
+// How far is each function of core/math.h from the true value, and how fast is it?
+//
+// float32: all 2^32 arguments (all bit patterns, NaN included), against the C library in double.
+// float64: 2^22 random arguments over several ranges, against the C library in long double. pow:
+// 2^24 random pairs. Prints the table of docs/accuracy.md. With arguments: only those functions.
+//
+// Error in ulp: |result - true| divided by the spacing of floats at the true value. A wrong NaN,
+// infinity or sign of zero counts as infinite error.
+
+#include "core/loop.h"
+#include "core/math.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <random>
+#include <span>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace nitinol {
+namespace {
+
+/// The worst result found.
+template <class T>
+struct Worst {
+  double ulp = 0;
+  T x = 0, y = 0;
+  void take(const Worst& other) {
+    if (other.ulp > ulp) *this = other;
+  }
+};
+
+template <class T, class Reference>
+double error_in_ulp(T got, Reference want) {
+  constexpr double wrong = std::numeric_limits<double>::infinity();
+  using Limits = std::numeric_limits<T>;
+  if (std::isnan(want) || std::isnan(got)) return std::isnan(want) == std::isnan(got) ? 0 : wrong;
+  if (std::isinf(want) || want == 0) {
+    return got == static_cast<T>(want) && std::signbit(got) == std::signbit(want) ? 0 : wrong;
+  }
+  if (got == 0 && std::signbit(got) != std::signbit(want)) return wrong;
+  // Overflow is right where the true value rounds to it; measured as if the range went on.
+  if (std::isinf(got) && std::isinf(static_cast<T>(want))) return 0;
+  const Reference beyond = std::ldexp(Reference{1}, Limits::max_exponent);
+  const Reference value = std::isinf(got) ? std::copysign(beyond, Reference{got}) : Reference{got};
+  const int exponent = std::max(std::ilogb(want), Limits::min_exponent - 1);
+  return static_cast<double>(std::ldexp(std::abs(value - want), Limits::digits - 1 - exponent));
+}
+
+constexpr std::size_t chunk = 1 << 16;
+
+/// All f32 arguments whose upper bits are in [first, last) of 2^16 chunks.
+template <class Reference>
+Worst<float> check_chunks(Loop loop, Reference reference, uint32_t first, uint32_t last) {
+  std::vector<float> x(chunk), y(chunk);
+  Worst<float> worst;
+  for (uint32_t high = first; high < last; ++high) {
+    for (uint32_t low = 0; low < chunk; ++low) x[low] = std::bit_cast<float>(high << 16 | low);
+    const void* const in[] = {x.data()};
+    loop(in, y.data(), static_cast<int64_t>(chunk));
+    for (std::size_t i = 0; i < chunk; ++i) {
+      const double ulp = error_in_ulp(y[i], reference(static_cast<double>(x[i])));
+      worst.take({ulp, x[i], 0});
+    }
+  }
+  return worst;
+}
+
+template <class Reference>
+Worst<float> check_all_f32(Loop loop, Reference reference) {
+  Worst<float> lower, upper;
+  std::thread other([&] { lower = check_chunks(loop, reference, 0, chunk / 2); });
+  upper = check_chunks(loop, reference, chunk / 2, chunk);
+  other.join();
+  lower.take(upper);
+  return lower;
+}
+
+/// Random bit patterns, and numbers of moderate size of either sign.
+template <class T>
+T random_argument(std::mt19937_64& random) {
+  const auto unit = [&] { return static_cast<double>(random() >> 11) * 0x1p-53; };
+  switch (random() % 4) {
+    case 0:
+      return std::bit_cast<T>(static_cast<native::Bits<T>>(random()));
+    case 1:
+      return static_cast<T>(unit() * 2 - 1);
+    case 2:
+      return static_cast<T>(unit() * 60 - 30);
+    default:
+      return static_cast<T>(std::exp(unit() * 40 - 20) * (unit() < 0.5 ? -1 : 1));
+  }
+}
+
+template <class Reference>
+Worst<double> check_f64(Loop loop, Reference reference) {
+  std::mt19937_64 random(1);
+  std::vector<double> x(1 << 22), y(x.size());
+  for (double& value : x) value = random_argument<double>(random);
+  const void* const in[] = {x.data()};
+  loop(in, y.data(), static_cast<int64_t>(x.size()));
+  Worst<double> worst;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    worst.take({error_in_ulp(y[i], reference(static_cast<long double>(x[i]))), x[i], 0});
+  }
+  return worst;
+}
+
+/// Half of the pairs are arbitrary, half give results all over the range.
+template <class T, class Wide>
+Worst<T> check_pow(Loop loop) {
+  std::mt19937_64 random(2);
+  std::vector<T> x(1 << 24), y(x.size()), z(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    x[i] = random_argument<T>(random);
+    y[i] = random_argument<T>(random);
+    if (i % 2 == 0) continue;
+    x[i] = std::abs(x[i]);
+    const double position = static_cast<double>(random() >> 11) * 0x1p-53 * 2.2 - 1.1;
+    y[i] = static_cast<T>(position * std::log(std::numeric_limits<T>::max()) / std::log(x[i]));
+  }
+  const void* const in[] = {x.data(), y.data()};
+  loop(in, z.data(), static_cast<int64_t>(x.size()));
+  Worst<T> worst;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    worst.take({error_in_ulp(z[i], std::pow(Wide{x[i]}, Wide{y[i]})), x[i], y[i]});
+  }
+  return worst;
+}
+
+/// Elements per second, one thread, in cache, arguments in [low, high].
+template <class T, int inputs>
+double speed(Loop loop, double low, double high) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<T> x(4096), y(x.size());
+  const double step = (high - low) / static_cast<double>(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    x[i] = static_cast<T>(low + step * static_cast<double>(i));
+  }
+  const void* const in[] = {x.data(), x.data()};
+  double best = 0;
+  for (int round = 0; round < 10; ++round) {
+    const auto start = Clock::now();
+    for (int k = 0; k < 50; ++k) loop(in, y.data(), static_cast<int64_t>(x.size()));
+    const std::chrono::duration<double> took = Clock::now() - start;
+    best = std::max(best, 50 * static_cast<double>(x.size()) / took.count());
+  }
+  return best * 1e-9;
+}
+
+template <class T, int inputs>
+void print_row(std::string_view name, const Loops& loops, const Worst<T>& worst, double low,
+               double high) {
+  std::printf("| %s | %s | %.3f | ", name.data(), sizeof(T) == 4 ? "f32" : "f64", worst.ulp);
+  std::printf(sizeof(T) == 4 ? "%.9g" : "%.17g", static_cast<double>(worst.x));
+  if (inputs == 2) std::printf(sizeof(T) == 4 ? ", %.9g" : ", %.17g", static_cast<double>(worst.y));
+  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
+    if (isa <= host_isa()) {
+      std::printf(" | %.2f", speed<T, inputs>(loops.at(isa), low, high));
+    } else {
+      std::printf(" | -");
+    }
+  }
+  std::printf(" |\n");
+  std::fflush(stdout);
+}
+
+bool is_wanted(std::string_view name, std::span<char* const> names) {
+  return names.empty() || std::ranges::find(names, name) != names.end();
+}
+
+template <class F, class Reference>
+void check(std::string_view name, F, Reference reference, double low, double high,
+           std::span<char* const> names) {
+  if (!is_wanted(name, names)) return;
+  constexpr const Loops& f32 = loops_of<F, float, float>;
+  constexpr const Loops& f64 = loops_of<F, double, double>;
+  print_row<float, 1>(name, f32, check_all_f32(f32.pick(), reference), low, high);
+  print_row<double, 1>(name, f64, check_f64(f64.pick(), reference), low, high);
+}
+
+}  // namespace
+}  // namespace nitinol
+
+int main(int argc, char** argv) {
+  using namespace nitinol;
+  const std::span<char* const> names(argv + 1, static_cast<std::size_t>(argc - 1));
+  std::printf("| function | type | max ulp | at | baseline | avx2 | avx512 |\n");
+  std::printf("|---|---|---|---|---|---|---|\n");
+  check(
+      "exp", [](auto x) { return exp(x); }, [](auto x) { return std::exp(x); }, -5, 5, names);
+  check(
+      "exp2", [](auto x) { return exp2(x); }, [](auto x) { return std::exp2(x); }, -5, 5, names);
+  check(
+      "expm1", [](auto x) { return expm1(x); }, [](auto x) { return std::expm1(x); }, -5, 5, names);
+  check(
+      "log", [](auto x) { return log(x); }, [](auto x) { return std::log(x); }, 0.01, 10, names);
+  check(
+      "log2", [](auto x) { return log2(x); }, [](auto x) { return std::log2(x); }, 0.01, 10, names);
+  check(
+      "log10", [](auto x) { return log10(x); }, [](auto x) { return std::log10(x); }, 0.01, 10,
+      names);
+  check(
+      "log1p", [](auto x) { return log1p(x); }, [](auto x) { return std::log1p(x); }, -0.9, 10,
+      names);
+  check(
+      "sin", [](auto x) { return sin(x); }, [](auto x) { return std::sin(x); }, -6, 6, names);
+  check(
+      "cos", [](auto x) { return cos(x); }, [](auto x) { return std::cos(x); }, -6, 6, names);
+  check(
+      "tan", [](auto x) { return tan(x); }, [](auto x) { return std::tan(x); }, -6, 6, names);
+  check(
+      "tanh", [](auto x) { return tanh(x); }, [](auto x) { return std::tanh(x); }, -4, 4, names);
+  check(
+      "erf", [](auto x) { return erf(x); }, [](auto x) { return std::erf(x); }, -3, 3, names);
+  check(
+      "sqrt", [](auto x) { return sqrt(x); }, [](auto x) { return std::sqrt(x); }, 0, 10, names);
+  if (is_wanted("pow", names)) {
+    const auto formula = [](auto x, auto y) { return pow(x, y); };
+    const Loops& f32 = loops_of<decltype(formula), float, float, float>;
+    const Loops& f64 = loops_of<decltype(formula), double, double, double>;
+    print_row<float, 2>("pow", f32, check_pow<float, double>(f32.pick()), 0.1, 5);
+    print_row<double, 2>("pow", f64, check_pow<double, long double>(f64.pick()), 0.1, 5);
+  }
+}
