@@ -42,23 +42,23 @@ inline void scatter_as(const auto* from, char* to, int64_t step, int64_t n, Conv
 
 // clang-format off
 template <class T>
-using GatherSame = decltype([](const char* from, int64_t step, void* to, int64_t n) {
+using GatherSame = decltype([](auto, const char* from, int64_t step, void* to, int64_t n) {
   gather_as<T>(from, step, static_cast<T*>(to), n, [](T x) { return x; });
 });
 template <class T>
-using ScatterSame = decltype([](const void* from, char* to, int64_t step, int64_t n) {
+using ScatterSame = decltype([](auto, const void* from, char* to, int64_t step, int64_t n) {
   scatter_as<T>(static_cast<const T*>(from), to, step, n, [](T x) { return x; });
 });
-using GatherHalf = decltype([](const char* from, int64_t step, void* to, int64_t n) {
+using GatherHalf = decltype([](auto, const char* from, int64_t step, void* to, int64_t n) {
   gather_as<uint16_t>(from, step, static_cast<float*>(to), n, [](uint16_t x) { return half_to_float(x); });
 });
-using ScatterHalf = decltype([](const void* from, char* to, int64_t step, int64_t n) {
+using ScatterHalf = decltype([](auto, const void* from, char* to, int64_t step, int64_t n) {
   scatter_as<uint16_t>(static_cast<const float*>(from), to, step, n, [](float x) { return float_to_half(x); });
 });
-using GatherBfloat = decltype([](const char* from, int64_t step, void* to, int64_t n) {
+using GatherBfloat = decltype([](auto, const char* from, int64_t step, void* to, int64_t n) {
   gather_as<uint16_t>(from, step, static_cast<float*>(to), n, [](uint16_t x) { return bfloat_to_float(x); });
 });
-using ScatterBfloat = decltype([](const void* from, char* to, int64_t step, int64_t n) {
+using ScatterBfloat = decltype([](auto, const void* from, char* to, int64_t step, int64_t n) {
   scatter_as<uint16_t>(static_cast<const float*>(from), to, step, n, [](float x) { return float_to_bfloat(x); });
 });
 // clang-format on

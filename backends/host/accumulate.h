@@ -1,0 +1,25 @@
+// Accumulate: native loops that take contiguous values into the accumulators of a reduction.
+#pragma once
+
+#include "core/isa.h"
+#include "core/kernel.h"
+
+#include <cstdint>
+
+namespace nitinol::host {
+
+/// Loops for one (Combine, accumulator type, instruction set). Positions matter to arg_* alone.
+struct Accumulate {
+  /// Value i joins lane i % lanes_of(type); its position is `position` + i.
+  void (*lanes)(const void* values, int64_t n, int64_t position, void* lanes,
+                int64_t* lane_positions) = nullptr;
+  /// Value j of each row joins accumulator j, row after row; rows are `row_step` bytes apart, and
+  /// have the positions `position`, `position` + 1, ...
+  void (*rows)(const void* values, int64_t row_step, int64_t rows, int64_t columns,
+               int64_t position, void* accumulators, int64_t* positions) = nullptr;
+};
+
+/// Loops for `isa`, which the processor must have. Null members for a pair that means nothing.
+[[nodiscard]] Accumulate accumulate_of(Combine combine, ScalarType type, Isa isa);
+
+}  // namespace nitinol::host

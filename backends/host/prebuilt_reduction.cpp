@@ -1,0 +1,150 @@
+// Reductions of one operand by native loops: sum, product, maximum, all, argmax ...
+//
+// The element stage accumulates what it loads and the row stage stores the result. Contiguous
+// operands of the accumulator's type are read in place; others pass through a block on the stack.
+
+#include "backends/host/accumulate.h"
+#include "backends/host/combine.h"
+#include "backends/host/convert.h"
+#include "backends/host/prebuilt_stages.h"
+
+#include <algorithm>
+#include <array>
+
+namespace nitinol::host {
+namespace {
+
+class PrebuiltReduction final : public Executable {
+ public:
+  explicit PrebuiltReduction(const Kernel& kernel)
+      : kernel_(kernel),
+        source_(kernel.stages[0].sources[0].index),
+        result_(kernel.stages[1].sinks[0].index),
+        reduction_(kernel.stages[0].sinks[0].index),
+        dtype_(kernel.operands[source_].dtype),
+        size_(static_cast<int64_t>(size_of(dtype_))),
+        combiner_(
+            combiner_of(kernel.reductions[reduction_].combine, kernel.reductions[reduction_].type)),
+        accumulate_(accumulate_of(kernel.reductions[reduction_].combine,
+                                  kernel.reductions[reduction_].type, current_isa())),
+        lanes_(lanes_of(kernel.reductions[reduction_].type)),
+        gather_(gather_of(dtype_)),
+        scatter_(scatter_of(kernel.operands[result_].dtype)) {
+    const StageFunction elements = kernel.order == Order::lanes
+                                       ? call<&PrebuiltReduction::accumulate_lanes>
+                                       : call<&PrebuiltReduction::accumulate_rows>;
+    codes_ = {StageCode{elements, this}, StageCode{call<&PrebuiltReduction::store>, this}};
+  }
+
+  void launch(const Launch& launch) const override {
+    run_loop_nest(kernel_, codes_.data(), launch);
+  }
+
+ private:
+  struct alignas(64) Buffer {
+    std::array<char, staging_block * sizeof(uint64_t)> bytes;
+  };
+
+  template <void (PrebuiltReduction::*member)(const StageCall&) const>
+  static void call(const void* self, const StageCall& call) {
+    (static_cast<const PrebuiltReduction*>(self)->*member)(call);
+  }
+
+  [[nodiscard]] int64_t* positions(const StageCall& call) const {
+    return combiner_.has_positions ? call.accumulator_positions[reduction_] : nullptr;
+  }
+
+  void accumulate_lanes(const StageCall& call) const {
+    void* const lanes = call.accumulators[reduction_];
+    const char* const from = call.pointers[source_];
+    const int64_t step = call.inner[source_];
+    combiner_.fill(lanes, positions(call), lanes_);
+    if (is_direct(dtype_) && step == size_) {
+      accumulate_.lanes(from, call.inner_size, call.position, lanes, positions(call));
+      return;
+    }
+    // Pieces begin at lane 0, because a block of staging is a whole number of lanes.
+    static_assert(staging_block % reduction_order::lanes_32 == 0);
+    Buffer buffer;
+    for (int64_t i = 0; i < call.inner_size; i += staging_block) {
+      const int64_t n = std::min(staging_block, call.inner_size - i);
+      gather_(from + i * step, step, buffer.bytes.data(), n);
+      accumulate_.lanes(buffer.bytes.data(), n, call.position + i, lanes, positions(call));
+    }
+  }
+
+  void accumulate_rows(const StageCall& call) const {
+    const char* const from = call.pointers[source_];
+    const int64_t step = call.inner[source_], row_step = call.outer[source_];
+    auto* const sums = static_cast<char*>(call.accumulators[reduction_]);
+    if (is_direct(dtype_) && (step == size_ || call.inner_size == 1)) {
+      accumulate_.rows(from, row_step, call.outer_size, call.inner_size, call.position, sums,
+                       positions(call));
+      return;
+    }
+    Buffer buffer;
+    const auto bytes = static_cast<int64_t>(combiner_.value_bytes);
+    for (int64_t j = 0; j < call.inner_size; j += staging_block) {
+      const int64_t n = std::min(staging_block, call.inner_size - j);
+      int64_t* const at = combiner_.has_positions ? positions(call) + j : nullptr;
+      for (int64_t i = 0; i < call.outer_size; ++i) {
+        gather_(from + i * row_step + j * step, step, buffer.bytes.data(), n);
+        accumulate_.rows(buffer.bytes.data(), 0, 1, n, call.position + i, sums + j * bytes, at);
+      }
+    }
+  }
+
+  void store(const StageCall& call) const {
+    scatter_(call.results[reduction_], call.pointers[result_], call.inner[result_],
+             call.inner_size);
+  }
+
+  const Kernel kernel_;
+  const std::size_t source_, result_, reduction_;
+  const DType dtype_;
+  const int64_t size_;
+  const Combiner combiner_;
+  const Accumulate accumulate_;
+  const int lanes_;
+  const Gather gather_;
+  const Scatter scatter_;
+  std::array<StageCode, 2> codes_;
+};
+
+bool accumulates_its_argument(const Kernel& kernel) {
+  const Stage& stage = kernel.stages[0];
+  if (stage.level != Stage::Level::element || stage.sources.size() != 1 ||
+      stage.sinks.size() != 1 || stage.sources[0].kind != Source::Kind::operand ||
+      stage.sinks[0].kind != Sink::Kind::accumulate) {
+    return false;
+  }
+  const Operand& operand = kernel.operands[stage.sources[0].index];
+  return operand.role == Role::input && is_identity(stage, operand.dtype) &&
+         kernel.reductions[0].type == compute_type(operand.dtype) &&
+         accumulate_of(kernel.reductions[0].combine, kernel.reductions[0].type, Isa::baseline)
+                 .lanes != nullptr;
+}
+
+bool stores_the_result(const Kernel& kernel) {
+  const Stage& stage = kernel.stages[1];
+  if (stage.level != Stage::Level::row || stage.sources.size() != 1 || stage.sinks.size() != 1 ||
+      stage.sources[0].kind != Source::Kind::reduction ||
+      stage.sinks[0].kind != Sink::Kind::store) {
+    return false;
+  }
+  const DType dtype = kernel.operands[stage.sinks[0].index].dtype;
+  const Combine combine = kernel.reductions[0].combine;
+  const bool is_arg = combine == Combine::arg_maximum || combine == Combine::arg_minimum;
+  return compute_type(dtype) == (is_arg ? ScalarType::i64 : kernel.reductions[0].type) &&
+         is_identity(stage, dtype);
+}
+
+}  // namespace
+
+std::unique_ptr<Executable> make_prebuilt_reduction(const Kernel& kernel) {
+  if (kernel.stages.size() != 2 || kernel.reductions.size() != 1) return nullptr;
+  if (!accumulates_its_argument(kernel) || !stores_the_result(kernel)) return nullptr;
+  return std::make_unique<PrebuiltReduction>(kernel);
+}
+
+}  // namespace nitinol::host

@@ -1,0 +1,260 @@
+// Reductions against plain loops, and the prebuilt code against the interpreter, bit for bit.
+#include "backends/host/accumulate.h"
+#include "backends/host/combine.h"
+#include "core/isa.h"
+#include "tests/backends/kernels.h"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+using namespace nitinol;
+using namespace nitinol::test;
+
+namespace {
+
+constexpr float nan_value = std::numeric_limits<float>::quiet_NaN();
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+/// One value per row of x[rows, n]; n elements `step` apart, rows `row_step` apart.
+template <class T, class R>
+std::vector<R> reduce(const Kernel& kernel, std::vector<T>& x, std::vector<int64_t> sizes,
+                      std::vector<int64_t> strides, Device::Kind kind, int threads) {
+  const int64_t rows = sizes[0];
+  std::vector<R> result(static_cast<std::size_t>(rows));
+  const Call call = {.buffers = {x.data(), result.data()},
+                     .sizes = std::move(sizes),
+                     .strides = {strides[0], strides[1], 1, 0},
+                     .threads = threads};
+  call.run(kernel, kind);
+  return result;
+}
+
+template <class T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return std::ranges::equal(a, b, [](T x, T y) {
+    if constexpr (std::is_floating_point_v<T>) {
+      if (std::isnan(x) && std::isnan(y)) return true;
+    }
+    return std::memcmp(&x, &y, sizeof(T)) == 0;
+  });
+}
+
+template <class T, class R>
+void check_all_ways(Combine combine, DType in, DType out, std::vector<T> x, int64_t rows,
+                    int64_t n) {
+  CAPTURE(name_of(combine), name_of(in), rows, n);
+  for (const Order order : {Order::lanes, Order::sequential}) {
+    // The same matrix in both directions: contiguous along the vectorised loop, and not.
+    for (const bool is_contiguous : {true, false}) {
+      const bool by_rows = (order == Order::lanes) == is_contiguous;
+      const std::vector<int64_t> strides =
+          by_rows ? std::vector<int64_t>{n, 1} : std::vector<int64_t>{1, rows};
+      // 1 if that loop has one element at most, whatever the stride
+      const int64_t inner = order == Order::lanes ? strides[1] : strides[0];
+      const StrideClass outer = order == Order::lanes ? StrideClass::zero : StrideClass::one;
+      const Kernel kernel = reduction(combine, in, out, order,
+                                      inner == 1 ? StrideClass::one : StrideClass::any, outer);
+      const auto expected = reduce<T, R>(kernel, x, {rows, n}, strides, Device::Kind::reference, 1);
+      for (const int threads : {1, 2, 3}) {
+        for (const auto kind : {Device::Kind::cpu, Device::Kind::reference}) {
+          CHECK(same_bits(reduce<T, R>(kernel, x, {rows, n}, strides, kind, threads), expected));
+        }
+      }
+    }
+  }
+}
+
+template <class T>
+std::vector<T> integers_of(int64_t count, uint64_t seed) {
+  std::vector<T> values(static_cast<std::size_t>(count));
+  Numbers numbers(seed);
+  for (T& value : values) value = static_cast<T>(numbers.next());
+  return values;
+}
+
+struct Extent {
+  int64_t rows, n;
+};
+constexpr Extent extents[] = {{1, 1},    {3, 2},    {5, 64},  {2, 65},    {7, 300},
+                              {1, 9000}, {3, 5000}, {40, 70}, {1100, 90}, {1, 70001}};
+
+}  // namespace
+
+TEST_CASE("prebuilt reductions equal interpreted ones at any thread count", "[reduction]") {
+  for (const auto& [rows, n] : extents) {
+    const int64_t count = rows * n;
+    const auto x = Numbers(11).reals<float>(count);
+    for (const Combine c : {Combine::add, Combine::multiply, Combine::maximum, Combine::minimum}) {
+      check_all_ways<float, float>(c, f32, f32, x, rows, n);
+    }
+    if (count > 100000) continue;
+    for (const Combine c : {Combine::arg_maximum, Combine::arg_minimum}) {
+      check_all_ways<float, int64_t>(c, f32, i64, x, rows, n);
+    }
+    const auto y = Numbers(12).reals<double>(count);
+    check_all_ways<double, double>(Combine::add, f64, f64, y, rows, n);
+    check_all_ways<double, int64_t>(Combine::arg_minimum, f64, i64, y, rows, n);
+    check_all_ways<int64_t, int64_t>(Combine::add, i64, i64, integers_of<int64_t>(count, 1), rows,
+                                     n);
+    check_all_ways<int32_t, int32_t>(Combine::multiply, i32, i32, integers_of<int32_t>(count, 2),
+                                     rows, n);
+    check_all_ways<int8_t, int8_t>(Combine::maximum, i8, i8, integers_of<int8_t>(count, 3), rows,
+                                   n);
+    check_all_ways<uint8_t, int64_t>(Combine::arg_maximum, u8, i64, integers_of<uint8_t>(count, 4),
+                                     rows, n);
+    check_all_ways<int16_t, int16_t>(Combine::add, i16, i16, integers_of<int16_t>(count, 5), rows,
+                                     n);
+    auto bits = integers_of<uint8_t>(count, 6);
+    for (uint8_t& bit : bits) bit &= 1;
+    check_all_ways<uint8_t, uint8_t>(Combine::logical_and, boolean, boolean, bits, rows, n);
+    check_all_ways<uint8_t, uint8_t>(Combine::logical_or, boolean, boolean, bits, rows, n);
+    auto halves = integers_of<uint16_t>(count, 7);
+    for (uint16_t& half : halves) half = static_cast<uint16_t>(half & 0xbfff);  // finite
+    check_all_ways<uint16_t, uint16_t>(Combine::add, f16, f16, halves, rows, n);
+    check_all_ways<uint16_t, uint16_t>(Combine::maximum, bf16, bf16, halves, rows, n);
+  }
+}
+
+TEST_CASE("extremes propagate NaN and order zeros; positions are the first", "[reduction]") {
+  struct Case {
+    std::vector<float> x;
+    float maximum, minimum;
+    int64_t arg_maximum, arg_minimum;
+  };
+  std::vector<Case> cases = {
+      {{-0.0F, 0.0F}, 0.0F, -0.0F, 0, 0},
+      {{0.0F, -0.0F}, 0.0F, -0.0F, 0, 0},
+      {{1, nan_value, 2, nan_value}, nan_value, nan_value, 1, 1},
+      {{-infinity, -infinity}, -infinity, -infinity, 0, 0},
+      {{infinity}, infinity, infinity, 0, 0},
+      {{1, 3, 3, 1, 1}, 3, 1, 1, 0},
+  };
+  // The same far apart, in other lanes and blocks.
+  Case spread = {std::vector<float>(9001, 5.0F), 7, 2, 4097, 130};
+  spread.x[4097] = spread.x[4096 + 65] = spread.x[9000] = 7;
+  spread.x[130] = spread.x[131] = spread.x[8000] = 2;
+  cases.push_back(spread);
+  for (Case& c : cases) {
+    const auto n = static_cast<int64_t>(c.x.size());
+    for (const auto kind : {Device::Kind::cpu, Device::Kind::reference}) {
+      for (const Order order : {Order::lanes, Order::sequential}) {
+        const auto of = [&](Combine combine, DType out) {
+          return reduction(combine, f32, out, order,
+                           order == Order::lanes ? StrideClass::one : StrideClass::any);
+        };
+        const std::vector<int64_t> strides = {n, 1};
+        const auto value = [&](Combine combine) {
+          return reduce<float, float>(of(combine, f32), c.x, {1, n}, strides, kind, 2);
+        };
+        const auto position = [&](Combine combine) {
+          return reduce<float, int64_t>(of(combine, i64), c.x, {1, n}, strides, kind, 2)[0];
+        };
+        CHECK(same_bits(value(Combine::maximum), {c.maximum}));
+        CHECK(same_bits(value(Combine::minimum), {c.minimum}));
+        CHECK(position(Combine::arg_maximum) == c.arg_maximum);
+        CHECK(position(Combine::arg_minimum) == c.arg_minimum);
+      }
+    }
+  }
+}
+
+TEST_CASE("reducing nothing gives the neutral element", "[reduction]") {
+  for (const auto kind : {Device::Kind::cpu, Device::Kind::reference}) {
+    for (const Order order : {Order::lanes, Order::sequential}) {
+      std::vector<float> x(1);
+      const auto of = [&](Combine c) {
+        return reduce<float, float>(reduction(c, f32, f32, order), x, {3, 0}, {1, 1}, kind, 2);
+      };
+      CHECK(same_bits(of(Combine::add), {0, 0, 0}));
+      CHECK(same_bits(of(Combine::multiply), {1, 1, 1}));
+    }
+  }
+}
+
+TEST_CASE("accumulating loops give equal bits at every instruction set", "[reduction]") {
+  const auto x = Numbers(21).reals<float>(4096);
+  for (const Combine c :
+       {Combine::add, Combine::multiply, Combine::maximum, Combine::arg_minimum}) {
+    const host::Combiner combiner = host::combiner_of(c, ScalarType::f32);
+    std::vector<float> lanes[3];
+    std::vector<int64_t> positions[3];
+    for (int level = 0; level <= static_cast<int>(host_isa()); ++level) {
+      const auto isa = static_cast<Isa>(level);
+      for (const int64_t n : {1, 63, 64, 1000, 4096}) {
+        lanes[level].assign(64, 0);
+        positions[level].assign(64, 0);
+        combiner.fill(lanes[level].data(), positions[level].data(), 64);
+        host::accumulate_of(c, ScalarType::f32, isa)
+            .lanes(x.data(), n, 10, lanes[level].data(), positions[level].data());
+        if (level == 0) continue;
+        lanes[0].assign(64, 0);
+        positions[0].assign(64, 0);
+        combiner.fill(lanes[0].data(), positions[0].data(), 64);
+        host::accumulate_of(c, ScalarType::f32, Isa::baseline)
+            .lanes(x.data(), n, 10, lanes[0].data(), positions[0].data());
+        CHECK(same_bits(lanes[0], lanes[level]));
+        CHECK(positions[0] == positions[level]);
+      }
+    }
+  }
+}
+
+TEST_CASE("a softmax in three passes runs in one launch", "[reduction]") {
+  // max <- x; sum <- x - max; kept = sum; out = (x - max) * kept
+  Kernel kernel;
+  kernel.order = Order::lanes;
+  kernel.operands = {{Role::input, f32, StrideClass::one, -1},
+                     {Role::output, f32, StrideClass::one, -1}};
+  kernel.reductions = {{Combine::maximum, ScalarType::f32}, {Combine::add, ScalarType::f32}};
+  kernel.row_values = {ScalarType::f32};
+  constexpr auto type = ScalarType::f32;
+  Stage first, second, row, last;
+  argument(first.program, type, 0);
+  first.sources = {{Source::Kind::operand, 0}};
+  first.sinks = {{Sink::Kind::accumulate, 0, 0}};
+  argument(second.program, type, 0);
+  argument(second.program, type, 1);
+  emit(second.program, {.op = ScalarOp::sub, .type = type, .a = 0, .b = 1});
+  second.sources = {{Source::Kind::operand, 0}, {Source::Kind::reduction, 0}};
+  second.sinks = {{Sink::Kind::accumulate, 1, 2}};
+  row.level = Stage::Level::row;
+  argument(row.program, type, 0);
+  row.sources = {{Source::Kind::reduction, 1}};
+  row.sinks = {{Sink::Kind::row_value, 0, 0}};
+  last.program = second.program;
+  argument(last.program, type, 2);
+  emit(last.program, {.op = ScalarOp::mul, .type = type, .a = 2, .b = 3});
+  last.sources = {
+      {Source::Kind::operand, 0}, {Source::Kind::reduction, 0}, {Source::Kind::row_value, 0}};
+  last.sinks = {{Sink::Kind::store, 1, 4}};
+  kernel.stages = {first, second, row, last};
+  for (const Extent extent : {Extent{3, 100}, Extent{1, 40000}}) {
+    const auto count = extent.rows * extent.n;
+    auto x = integers_of<uint8_t>(count, 8);
+    std::vector<float> values(x.begin(), x.end());
+    for (const int threads : {1, 2, 3}) {
+      std::vector<float> out(values.size());
+      const Call call = {.buffers = {values.data(), out.data()},
+                         .sizes = {extent.rows, extent.n},
+                         .strides = {extent.n, 1, extent.n, 1},
+                         .threads = threads};
+      call.run(kernel, Device::Kind::reference);
+      bool is_right = true;
+      for (int64_t r = 0; r < extent.rows; ++r) {
+        const auto begin = values.begin() + r * extent.n;
+        const float maximum = *std::max_element(begin, begin + extent.n);
+        float sum = 0;  // exact: integers below 2^24
+        for (int64_t i = 0; i < extent.n; ++i) sum += begin[i] - maximum;
+        for (int64_t i = 0; i < extent.n; ++i) {
+          is_right &= out[static_cast<std::size_t>(r * extent.n + i)] == (begin[i] - maximum) * sum;
+        }
+      }
+      CHECK(is_right);
+    }
+  }
+}

@@ -1,0 +1,56 @@
+// Kernels made by hand, and launches of them on plain vectors, for tests of the backends.
+#pragma once
+
+#include "core/backend.h"
+#include "core/executables.h"
+#include "core/kernel.h"
+#include "core/one_op.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace nitinol::test {
+
+/// Reads operand 0 at each point, accumulates it, stores the result in operand 1.
+Kernel reduction(Combine combine, DType input, DType output, Order order,
+                 StrideClass inner = StrideClass::one, StrideClass outer = StrideClass::one);
+
+/// What Launch borrows, owned. Strides are [operand][dimension], in elements.
+struct Call {
+  std::vector<void*> buffers;
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> strides;
+  std::vector<int64_t> offsets = {};
+  std::vector<uint64_t> scalars = {};
+  int threads = 1;
+
+  /// Prepares the step on the device and launches it.
+  void run(const Step& step, Device::Kind kind = Device::Kind::cpu, Status* status = nullptr) const;
+};
+
+/// A reproducible stream of numbers.
+class Numbers {
+ public:
+  explicit Numbers(uint64_t seed) : state_(seed * 2654435761 + 1) {}
+  uint32_t next() {
+    state_ = state_ * 6364136223846793005U + 1442695040888963407U;
+    return static_cast<uint32_t>(state_ >> 33);
+  }
+  int64_t below(int64_t limit) { return next() % limit; }
+  /// Magnitudes from 2^-8 to 2^8 and both signs: sums round at every step.
+  double real() {
+    const double magnitude = static_cast<double>(next() % 65536 + 1) / 256.0;
+    return (next() & 1) != 0 ? magnitude : -1.0 / magnitude;
+  }
+  template <class T>
+  std::vector<T> reals(int64_t count) {
+    std::vector<T> values(static_cast<std::size_t>(count));
+    for (T& value : values) value = static_cast<T>(real());
+    return values;
+  }
+
+ private:
+  uint64_t state_;
+};
+
+}  // namespace nitinol::test

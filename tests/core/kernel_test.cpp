@@ -1,0 +1,100 @@
+#include "core/kernel.h"
+
+#include "tests/backends/kernels.h"
+
+#include <catch2/catch.hpp>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+using namespace nitinol;
+
+namespace {
+
+/// Has something in every field.
+Kernel example() {
+  Kernel kernel = test::reduction(Combine::add, f32, f32, Order::lanes);
+  kernel.row_values = {ScalarType::f32};
+  kernel.stages[1].sinks.push_back({Sink::Kind::row_value, 0, 0});
+  kernel.stages[0].program.instrs.push_back(
+      {.op = ScalarOp::add, .type = ScalarType::f32, .a = 0, .b = 0});
+  return kernel;
+}
+
+}  // namespace
+
+TEST_CASE("every field of a kernel is part of its identity", "[kernel]") {
+  const std::vector<std::function<void(Kernel&)>> changes = {
+      [](Kernel& k) { k.operands[0].role = Role::output; },
+      [](Kernel& k) { k.operands[0].dtype = f64; },
+      [](Kernel& k) { k.operands[0].inner = StrideClass::any; },
+      [](Kernel& k) { k.operands[1].alias = 0; },
+      [](Kernel& k) { k.operands.push_back(k.operands[0]); },
+      [](Kernel& k) { std::swap(k.operands[0], k.operands[1]); },
+      [](Kernel& k) { k.stages[0].level = Stage::Level::row; },
+      [](Kernel& k) { k.stages[0].program.instrs[1].op = ScalarOp::mul; },
+      [](Kernel& k) { k.stages[0].program.instrs[1].type = ScalarType::f64; },
+      [](Kernel& k) { k.stages[0].program.instrs[1].a = 1; },
+      [](Kernel& k) { k.stages[0].program.instrs[1].b = 1; },
+      [](Kernel& k) { k.stages[0].program.instrs[1].c = 1; },
+      [](Kernel& k) { k.stages[0].program.instrs[0].imm = 1; },
+      [](Kernel& k) { k.stages[0].sources[0].kind = Source::Kind::row_value; },
+      [](Kernel& k) { k.stages[0].sources[0].index = 1; },
+      [](Kernel& k) { k.stages[0].sources.push_back({}); },
+      [](Kernel& k) { k.stages[0].sinks[0].kind = Sink::Kind::store; },
+      [](Kernel& k) { k.stages[0].sinks[0].index = 1; },
+      [](Kernel& k) { k.stages[0].sinks[0].value = 1; },
+      [](Kernel& k) { k.stages[0].sinks.push_back({}); },
+      [](Kernel& k) { std::swap(k.stages[0], k.stages[1]); },
+      [](Kernel& k) { k.stages.pop_back(); },
+      [](Kernel& k) { k.reductions[0].combine = Combine::maximum; },
+      [](Kernel& k) { k.reductions[0].type = ScalarType::f64; },
+      [](Kernel& k) { k.reductions.push_back({}); },
+      [](Kernel& k) { k.row_values[0] = ScalarType::f64; },
+      [](Kernel& k) { k.row_values.clear(); },
+      [](Kernel& k) { k.order = Order::sequential; },
+      [](Kernel& k) { k.stores = Stores::non_temporal; },
+      [](Kernel& k) { k.fast_math = true; },
+  };
+  const Kernel original = example();
+  std::vector<std::size_t> hashes = {hash_of(original)};
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    CAPTURE(i);
+    Kernel changed = example();
+    CHECK(changed == original);
+    CHECK(hash_of(changed) == hash_of(original));
+    changes[i](changed);
+    CHECK_FALSE(changed == original);
+    CHECK(std::ranges::find(hashes, hash_of(changed)) == hashes.end());
+    hashes.push_back(hash_of(changed));
+  }
+}
+
+TEST_CASE("the loops a kernel carries are not part of its identity", "[kernel]") {
+  Kernel changed = example();
+  changed.prebuilt.loops.baseline = [](const void* const*, void*, int64_t) {};
+  CHECK(changed == example());
+  CHECK(hash_of(changed) == hash_of(example()));
+}
+
+TEST_CASE("a kernel prints as text", "[kernel]") {
+  const std::string expected =
+      "kernel sequential\n"
+      "  operand 0: input f16, inner stride 1\n"
+      "  operand 1: output f16, inner stride 1\n"
+      "  reduction 0: f32 maximum\n"
+      "  stage 0 per element\n"
+      "    argument 0: operand 0\n"
+      "    %0 = f32 argument 0\n"
+      "    accumulate into reduction 0: %0\n";
+  const std::string text =
+      to_string(test::reduction(Combine::maximum, f16, f16, Order::sequential));
+  CHECK(text.substr(0, expected.size()) == expected);
+}
+
+TEST_CASE("types of 8 bytes have half the lanes", "[kernel]") {
+  CHECK(lanes_of(ScalarType::f32) == 64);
+  CHECK(lanes_of(ScalarType::pred) == 64);
+  CHECK(lanes_of(ScalarType::i64) == 32);
+}
