@@ -208,7 +208,7 @@ TEST_CASE("in place, several outputs, stores around the caches") {
   stage.sinks.push_back({Sink::Kind::store, 3, convert<int8_t>(sum).id});
   for (const Stores stores : {Stores::cached, Stores::non_temporal}) {
     kernel.stores = stores;
-    for (const int16_t alias : {-1, 0}) {
+    for (const int16_t alias : {int16_t{-1}, int16_t{0}}) {
       kernel.operands[2].alias = alias;
       for (const Isa isa : isa_levels()) {
         const auto code = plugin().compile_for(kernel, isa);
