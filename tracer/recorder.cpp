@@ -7,6 +7,8 @@
 // table, and those are kept alive anyway.
 #include "tracer/recorder.h"
 
+#include "core/error.h"
+
 #include <fmt/format.h>
 
 namespace nitinol::tracer {
@@ -69,7 +71,9 @@ void Recorder::declare_arguments(std::span<const Tensor* const> tensors,
 void Recorder::obstruct(std::string reason, const ReadSite* site) {
   if (trace_.obstacle) return;  // the first one is what the user should see
   std::string place;
-  if (site != nullptr && site->place.line() != 0) {
+  if (site != nullptr && site->return_address != nullptr) {
+    place = describe_return_address(site->return_address);
+  } else if (site != nullptr && site->place.line() != 0) {
     place = fmt::format("{}:{}", site->place.file_name(), site->place.line());
   }
   trace_.obstacle = Obstacle{std::move(reason), std::move(place)};
