@@ -96,6 +96,14 @@ constexpr X finish_log10(LogReduction<X> in) {
   return fma(in.minus_k, -C::log10_2_high, fma(in.minus_k, -C::log10_2_low, small));
 }
 
+/// `y`, a logarithm of x, but for the x that have none or an infinite one.
+template <class T, Lane X>
+constexpr X with_special_logs(X x, X y) {
+  const X finite = select(x < infinity<T>, y, x);  // infinity and NaN stay
+  const X not_positive = select(x == T{0}, constant<T>(x, -infinity<T>), x + quiet_nan<T>);
+  return select(x > T{0}, finite, not_positive);
+}
+
 /// A logarithm of any x, by `finish`.
 template <class T, Lane X, class Finish>
 constexpr X log_with(X x, Finish finish) {
@@ -106,8 +114,7 @@ constexpr X log_with(X x, Finish finish) {
     const auto denormal = x < std::numeric_limits<T>::min();
     auto in = reduce_log<T>(select(denormal, x * raise, x));
     in.minus_k = select(denormal, in.minus_k + T{Format<T>::mantissa + 1}, in.minus_k);
-    const X y = select(x < infinity<T>, finish(in), x);  // infinity and NaN stay
-    return select(x > T{0}, y, select(x == T{0}, constant<T>(x, -infinity<T>), x + quiet_nan<T>));
+    return with_special_logs<T>(x, finish(in));
   });
 }
 
@@ -136,7 +143,8 @@ constexpr X log1p_of(X x) {
   const X f = fma(x, scale, -(T{1} - scale));                               // -0 stays -0
   const X fast = finish_log<T>(LogReduction<X>{minus_exponent<T>(biased), f});
   const auto rare = !((u > T{0}) & (x < large));
-  return if_any(rare, fast, [&] { return log_of<T>(u); });
+  return if_any(rare, fast,
+                [&] { return with_special_logs<T>(u, finish_log<T>(reduce_log<T>(u))); });
 }
 
 }  // namespace math

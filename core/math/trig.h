@@ -44,15 +44,15 @@ constexpr X odd_polynomial(X r, const std::array<T, n>& tail) {
   return fma(polynomial(square, tail), square * r, r);
 }
 
-/// sin(r), negated if the lowest bit of `n` is set.
+/// r, negated if the lowest bit of `n` is set: sin of it is sin(r + n pi).
 template <class T, Lane X, Lane U>
-constexpr X sin_with_parity(X r, U n) {
-  return flip_sign<T>(odd_polynomial(r, sin_tail<T>), n << (sizeof(T) * 8 - 1));
+constexpr X with_parity(X r, U n) {
+  return flip_sign<T>(r, n << (sizeof(T) * 8 - 1));
 }
 
-/// sin |x| (quarter = 0) or cos |x| (quarter = 1) of a large x.
+/// An r in [-pi/2, pi/2] with sin(r) = sin |x| (quarter = 0) or cos |x| (quarter = 1), x large.
 template <class T, Lane X>
-constexpr X sin_large(X x, uint64_t quarter) {
+constexpr X reduce_large(X x, uint64_t quarter) {
   const auto turns = turns_of<T>(x);
   const auto high = turns.high + (quarter << 62);
   const auto nearest = (high + (uint64_t{1} << 62)) >> 63;
@@ -60,8 +60,7 @@ constexpr X sin_large(X x, uint64_t quarter) {
   const X r =
       angle_of<T>(x, fraction, ReduceConstants<double>::pi_high, ReduceConstants<double>::pi_middle)
           .high;
-  const X y = sin_with_parity<T>(r, convert<BitsOf<T>>(nearest));
-  return select(abs(x) < infinity<T>, y, x - x);
+  return select(abs(x) < infinity<T>, with_parity<T>(r, convert<BitsOf<T>>(nearest)), x - x);
 }
 
 template <class T, Lane X>
@@ -70,10 +69,9 @@ constexpr X sin_of(X x) {
   const X a = abs(x);
   const X shifted = fma(a, C::inverse_pi, round_magic<T>);
   const X n = shifted - round_magic<T>;
-  const X fast =
-      sin_with_parity<T>(subtract_multiple_of_pi(a, n, T{1}), bitcast<BitsOf<T>>(shifted));
-  const X y = if_any(!(a < C::limit), fast, [&] { return sin_large<T>(x, 0); });
-  return flip_sign<T>(y, sign_of<T>(x));
+  const X fast = with_parity<T>(subtract_multiple_of_pi(a, n, T{1}), bitcast<BitsOf<T>>(shifted));
+  const X r = if_any(!(a < C::limit), fast, [&] { return reduce_large<T>(x, 0); });
+  return flip_sign<T>(odd_polynomial(r, sin_tail<T>), sign_of<T>(x));
 }
 
 template <class T, Lane X>
@@ -82,9 +80,10 @@ constexpr X cos_of(X x) {
   const X a = abs(x);
   const X shifted = fma(a, C::inverse_pi, T{-0.5}) + round_magic<T>;
   const X n = (shifted - round_magic<T>)+T{0.5};
-  const X r = subtract_multiple_of_pi(a, n, T{1});
-  const X fast = sin_with_parity<T>(-r, bitcast<BitsOf<T>>(shifted));
-  return if_any(!(a < C::limit), fast, [&] { return sin_large<T>(x, 1); });
+  const X minus_r = subtract_multiple_of_pi(-a, -n, T{1});
+  const X fast = with_parity<T>(minus_r, bitcast<BitsOf<T>>(shifted));
+  const X r = if_any(!(a < C::limit), fast, [&] { return reduce_large<T>(x, 1); });
+  return odd_polynomial(r, sin_tail<T>);
 }
 
 /// tan(high + low), or -1 / tan if the lowest bit of `n` is set. The part of the angle lost to
