@@ -1,11 +1,36 @@
 #include "backends/cpu/library_calls.h"
 
-#include "backends/reference/routines.h"
+#include "backends/cpu/matmul.h"
+#include "backends/host/check_nonzero.h"
+#include "backends/host/take.h"
 
 namespace nitinol::cpu {
+namespace {
+
+using Routine = void (*)(const LibraryCall& call, const Launch& launch);
+
+class HostRoutine final : public Executable {
+ public:
+  HostRoutine(LibraryCall call, Routine routine) : call_(std::move(call)), routine_(routine) {}
+  void launch(const Launch& launch) const override { routine_(call_, launch); }
+
+ private:
+  const LibraryCall call_;
+  const Routine routine_;
+};
+
+}  // namespace
 
 std::unique_ptr<Executable> prepare_call(const LibraryCall& call) {
-  return reference::make_routine(call);
+  switch (call.kind) {
+    case LibraryCall::Kind::matmul:
+      return make_matmul(call);
+    case LibraryCall::Kind::take:
+      return std::make_unique<HostRoutine>(call, host::take_rows);
+    case LibraryCall::Kind::check_nonzero:
+      return std::make_unique<HostRoutine>(call, host::check_nonzero);
+  }
+  return nullptr;
 }
 
 }  // namespace nitinol::cpu
