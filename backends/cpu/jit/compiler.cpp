@@ -62,8 +62,8 @@ void set_attributes(llvm::Module& module, const Target& target) {
   }
 }
 
-/// Halves the time to generate a function, which then runs about 10 % slower: for what runs once per
-/// row.
+/// Halves the time to generate a function, which then runs about 10 % slower: for what runs once
+/// per row.
 void compile_quickly(llvm::Module& module, const std::string& name) {
   llvm::Function& function = *module.getFunction(name);
   function.addFnAttr(llvm::Attribute::OptimizeNone);
