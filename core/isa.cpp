@@ -5,13 +5,29 @@
 #include <cstdlib>
 #include <string_view>
 
+#if defined(__x86_64__)
+#  include <cpuid.h>
+#endif
+
 namespace nitinol {
+
+#if defined(__x86_64__)
+namespace {
+
+/// Not __builtin_cpu_supports, which some compilers (clang 14) refuse for this feature.
+bool has_f16c() {
+  uint32_t a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+
+}  // namespace
+#endif
 
 Isa host_isa() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
   const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                        __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi2");
+                        __builtin_cpu_supports("bmi2") && has_f16c();
   if (!has_avx2) return Isa::baseline;
   const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");

@@ -47,6 +47,7 @@ struct Num<bool, P> {
   [[no_unique_address]] SlowFlag<P> flag = {};
 
   Num() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): literals
   constexpr Num(std::same_as<bool> auto v) : value(v) {}
   constexpr Num(bool v, SlowFlag<P> f) : value(v), flag(f) {}
 
@@ -77,6 +78,7 @@ struct Num {
 
   Num() = default;
   template <LiteralFor<T> L>
+  // NOLINTNEXTLINE(google-explicit-constructor): literals
   constexpr Num(L literal) : value(static_cast<T>(literal)) {}
   constexpr Num(T v, SlowFlag<P> f) : value(v), flag(f) {}
 

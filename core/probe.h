@@ -16,7 +16,7 @@ struct Probe {
   Probe() = default;
   template <class L>
   requires std::is_arithmetic_v<L>
-  constexpr Probe(L) {}
+  constexpr Probe(L) {}  // NOLINT(google-explicit-constructor): literals
   struct Found {
     bool yes;
   };

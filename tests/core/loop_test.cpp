@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <random>
 #include <string>
@@ -118,7 +119,8 @@ TEST_CASE("the loops for the process's instruction set are picked", "[core][loop
 namespace {
 
 std::string disassembly(Loop loop) {
-  const std::string file = "/tmp/nitinol_loop_" + std::to_string(getpid());
+  const std::string file =
+      std::filesystem::temp_directory_path() / ("nitinol_loop_" + std::to_string(getpid()));
   const char* const code = reinterpret_cast<const char*>(loop);
   std::ofstream(file, std::ios::binary).write(code, 1 << 14);
   const std::string command = "objdump -D -b binary -m i386:x86-64 " + file + " 2>/dev/null";
