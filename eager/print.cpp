@@ -152,6 +152,7 @@ std::vector<std::string> texts_of(const Spec& spec, const std::vector<uint64_t>&
   texts.reserve(elements.size());
   if (is_floating(spec.dtype)) {
     std::vector<double> values;
+    values.reserve(elements.size());
     for (const uint64_t& bits : elements) {
       values.push_back(number_at(spec.dtype, &bits).to_double());
     }
