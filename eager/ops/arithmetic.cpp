@@ -1,43 +1,188 @@
+// Arithmetic of two or three tensors, element by element.
+//
+// Operands are promoted here, so that a formula sees one type; interpreters see casts as ops of
+// their own.
 #include "eager/ops/arithmetic.h"
 
+#include "core/variable.h"
 #include "eager/apply.h"
+#include "eager/elements.h"
 #include "eager/ops/define.h"
 #include "eager/promotion.h"
 
 #include <array>
+#include <initializer_list>
 
 namespace nitinol {
 namespace {
 
-constinit const Op add_op = binary_op(
-    "add", number_types, [](auto a, auto b) { return a + b; }, "a + b.");
-constinit const Op mul_op = binary_op(
-    "mul", number_types, [](auto a, auto b) { return a * b; }, "a * b.");
+// clang-format off
+constinit const Op add_op = binary_op("add", number_types, [](auto a, auto b) { return a + b; }, "a + b.");
+constinit const Op sub_op = binary_op("sub", number_types, [](auto a, auto b) { return a - b; }, "a - b.");
+constinit const Op mul_op = binary_op("mul", number_types, [](auto a, auto b) { return a * b; }, "a * b.");
+constinit const Op div_op = binary_op("div", floating_types, [](auto a, auto b) { return a / b; }, "a / b.");
+// Integer divisors have passed check_nonzero.
+constinit const Op floor_divide_op = binary_op("floor_divide", number_types,
+    [](auto a, auto b) { return floor_divide(a, b); }, "a / b rounded towards minus infinity.");
+constinit const Op remainder_op = binary_op("remainder", number_types,
+    [](auto a, auto b) { return remainder(a, b); }, "a - floor_divide(a, b) * b.");
+constinit const Op pow_op = binary_op("pow", floating_types, [](auto a, auto b) { return pow(a, b); }, "a to the power of b.");
+constinit const Op integer_pow_op = binary_op("integer_pow", integer_types,
+    [](auto a, auto b) { return integer_pow(a, b); }, "a to the power of b, modulo 2^bits.");
+constinit const Op maximum_op = binary_op("maximum", number_types, [](auto a, auto b) { return maximum(a, b); }, "The larger one.");
+constinit const Op minimum_op = binary_op("minimum", number_types, [](auto a, auto b) { return minimum(a, b); }, "The smaller one.");
+constinit const Op copysign_op = binary_op("copysign", floating_types,
+    [](auto a, auto b) { return copysign(a, b); }, "|a| with the sign of b.");
+constinit const Op clamp_op = ternary_op("clamp", number_types,
+    [](auto x, auto low, auto high) { return minimum(maximum(x, low), high); }, "x limited to [low, high].");
+constinit const Op fma_op = ternary_op("fma", floating_types,
+    [](auto a, auto b, auto c) { return fma(a, b, c); }, "a * b + c rounded once.");
+// clang-format on
 
-Tensor apply_binary(const Op& op, const Argument& a, const Argument& b) {
-  const DType dtype = common_dtype({&a, &b});
+[[noreturn]] void throw_division_by_zero(std::string_view where) {
+  throw Error(ErrorKind::value, {.where = std::string(where),
+                                 .what = "integer division by zero",
+                                 .expected = "divisors other than 0",
+                                 .got = "0",
+                                 .fix = "Replace the zeros, or divide floating-point numbers."});
+}
+
+constexpr std::array<std::string_view, 1> check_attrs = {"is_remainder"};
+
+// A divisor passes through this op, which fails on a zero: a call by name, so that compiled
+// functions check it too.
+constinit const Op check_nonzero_op = {
+    .name = "check_nonzero",
+    .kind = OpKind::index,
+    .accepts = integers,
+    .has_checks = true,
+    .attr_names = check_attrs,
+    .infer =
+        [](const Op& op, Inputs inputs, const Attrs&) {
+          check_dtype(op, *inputs[0]);
+          return inputs[0]->spec();
+        },
+    .call =
+        [](Inputs inputs, const Attrs&, const Spec& spec) {
+          return LibraryCall{.kind = LibraryCall::Kind::check_nonzero,
+                             .operands = {{spec.dtype, spec.shape, inputs[0]->internals().strides},
+                                          {spec.dtype, spec.shape, strides_of(spec.shape)}},
+                             .threads = 0};
+        },
+    .fail =
+        [](const Op&, Inputs, const Attrs& attrs) {
+          throw_division_by_zero(attr<bool>(attrs, 0) ? "remainder" : "floor_divide");
+        },
+    .summary = "The same integers; fails if one is 0."};
+
+Tensor apply_promoted(const Op& op, const Argument& a, const Argument& b, DType dtype) {
   const Promoted x(a, dtype);
   const Promoted y(b, dtype);
   return apply(op, {x.get(), y.get()});
 }
 
+Tensor apply_binary(const Op& op, const Argument& a, const Argument& b) {
+  return apply_promoted(op, a, b, common_dtype({&a, &b}));
+}
+
+Tensor apply_ternary(const Op& op, const Argument& a, const Argument& b, const Argument& c) {
+  const DType dtype = common_dtype({&a, &b, &c});
+  const Promoted x(a, dtype);
+  const Promoted y(b, dtype);
+  const Promoted z(c, dtype);
+  return apply(op, {x.get(), y.get(), z.get()});
+}
+
+/// The dtype of a true quotient of operands that meet in `dtype`.
+DType quotient_dtype(DType dtype, std::initializer_list<const Argument*> arguments) {
+  if (is_floating(dtype)) return dtype;
+  for (const Argument* argument : arguments) {
+    const bool is_number = argument->tensor() == nullptr || argument->tensor()->spec().is_weak;
+    if (!is_number) return f32;
+  }
+  return f64;
+}
+
+/// floor_divide or remainder. A host number is checked here and now.
+Tensor divide_integers(const Op& op, const Argument& a, const Argument& b) {
+  const DType dtype = common_dtype({&a, &b});
+  if (!is_integer(dtype)) return apply_promoted(op, a, b, dtype);
+  const Promoted x(a, dtype);
+  const Promoted y(b, dtype);
+  if (b.tensor() == nullptr) {
+    if (element_of(dtype, b.scalar()) == 0) throw_division_by_zero(op.name);
+    return apply(op, {x.get(), y.get()});
+  }
+  const Tensor checked = apply(check_nonzero_op, {y.get()}, {&op == &remainder_op});
+  return apply(op, {x.get(), &checked});
+}
+
+Tensor quotient(const Argument& a, const Argument& b) {
+  return apply_promoted(div_op, a, b, quotient_dtype(common_dtype({&a, &b}), {&a, &b}));
+}
+
 }  // namespace
 
-Tensor add(const Argument& a, const Argument& b) {
-  return apply_binary(add_op, a, b);
+// clang-format off
+Tensor add(const Argument& a, const Argument& b) { return apply_binary(add_op, a, b); }
+Tensor sub(const Argument& a, const Argument& b) { return apply_binary(sub_op, a, b); }
+Tensor mul(const Argument& a, const Argument& b) { return apply_binary(mul_op, a, b); }
+Tensor div(const Argument& a, const Argument& b) { return quotient(a, b); }
+Tensor floor_divide(const Argument& a, const Argument& b) { return divide_integers(floor_divide_op, a, b); }
+Tensor remainder(const Argument& a, const Argument& b) { return divide_integers(remainder_op, a, b); }
+Tensor maximum(const Argument& a, const Argument& b) { return apply_binary(maximum_op, a, b); }
+Tensor minimum(const Argument& a, const Argument& b) { return apply_binary(minimum_op, a, b); }
+Tensor copysign(const Argument& a, const Argument& b) { return apply_binary(copysign_op, a, b); }
+Tensor operator+(const Argument& a, const Argument& b) { return apply_binary(add_op, a, b); }
+Tensor operator-(const Argument& a, const Argument& b) { return apply_binary(sub_op, a, b); }
+Tensor operator*(const Argument& a, const Argument& b) { return apply_binary(mul_op, a, b); }
+Tensor operator/(const Argument& a, const Argument& b) { return quotient(a, b); }
+Tensor operator%(const Argument& a, const Argument& b) { return divide_integers(remainder_op, a, b); }
+// clang-format on
+
+Tensor pow(const Argument& a, const Argument& b) {
+  const DType dtype = common_dtype({&a, &b});
+  return apply_promoted(is_integer(dtype) ? integer_pow_op : pow_op, a, b, dtype);
 }
-Tensor mul(const Argument& a, const Argument& b) {
-  return apply_binary(mul_op, a, b);
+
+Tensor clamp(const Argument& x, const Argument& low, const Argument& high) {
+  return apply_ternary(clamp_op, x, low, high);
 }
-Tensor operator+(const Argument& a, const Argument& b) {
-  return apply_binary(add_op, a, b);
+
+Tensor fma(const Argument& a, const Argument& b, const Argument& c) {
+  return apply_ternary(fma_op, a, b, c);
 }
-Tensor operator*(const Argument& a, const Argument& b) {
-  return apply_binary(mul_op, a, b);
+
+// ---- assignment: the name stands for the new value
+
+Tensor& Tensor::operator+=(const Argument& other) {
+  return *this = *this + other;
+}
+Tensor& Tensor::operator-=(const Argument& other) {
+  return *this = *this - other;
+}
+Tensor& Tensor::operator*=(const Argument& other) {
+  return *this = *this * other;
+}
+Tensor& Tensor::operator/=(const Argument& other) {
+  return *this = *this / other;
+}
+
+const Variable& Variable::operator+=(const Argument& other) const {
+  return *this = get() + other;
+}
+const Variable& Variable::operator-=(const Argument& other) const {
+  return *this = get() - other;
+}
+const Variable& Variable::operator*=(const Argument& other) const {
+  return *this = get() * other;
 }
 
 std::span<const Op* const> arithmetic_ops() {
-  static constexpr std::array<const Op*, 2> ops = {&add_op, &mul_op};
+  static constexpr auto ops =
+      std::to_array<const Op*>({&add_op, &sub_op, &mul_op, &div_op, &floor_divide_op, &remainder_op,
+                                &pow_op, &integer_pow_op, &maximum_op, &minimum_op, &copysign_op,
+                                &clamp_op, &fma_op, &check_nonzero_op});
   return ops;
 }
 

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace nitinol {
 
 std::string to_string(DTypes dtypes) {
@@ -68,8 +71,62 @@ Spec infer_elementwise(const Op& op, Inputs inputs, const Attrs&) {
   return spec;
 }
 
+namespace {
+
+[[noreturn]] void throw_bad_attribute(const Op& op, std::string expected, std::string got) {
+  throw Error(ErrorKind::shape, {.where = std::string(op.name),
+                                 .what = "an attribute does not fit the operand",
+                                 .expected = std::move(expected),
+                                 .got = std::move(got),
+                                 .fix = {}});
+}
+
+}  // namespace
+
+void check_sizes(const Op& op, const Shape& sizes) {
+  int64_t count = 1;
+  for (const int64_t size : sizes) {
+    if (size < 0 || __builtin_mul_overflow(count, std::max<int64_t>(size, 1), &count)) {
+      throw_bad_attribute(op, "sizes of at least 0 that fit in memory", to_string(sizes));
+    }
+  }
+}
+
+void check_axis(const Op& op, int64_t axis, int rank) {
+  if (axis >= 0 && axis < rank) return;
+  throw_bad_attribute(op, fmt::format("0 <= axis < {}", rank), fmt::format("{}", axis));
+}
+
+void check_permutation(const Op& op, const Dims& axes, int rank) {
+  for (const int64_t axis : axes) check_axis(op, axis, rank);
+  Dims sorted = axes;
+  std::sort(sorted.begin(), sorted.end());
+  const bool repeats = std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
+  if (axes.size() == rank && !repeats) return;
+  throw_bad_attribute(op, fmt::format("all {} axes, each once", rank), to_string(axes));
+}
+
+void check_window(const Op& op, const Shape& shape, const Dims& starts, const Shape& sizes,
+                  const Dims& steps) {
+  check_sizes(op, sizes);
+  const int rank = shape.size();
+  bool fits = starts.size() == rank && sizes.size() == rank && steps.size() == rank;
+  const bool is_empty = element_count(sizes) == 0;
+  for (int i = 0; fits && !is_empty && i < rank; ++i) {
+    int64_t last = 0;
+    fits = !__builtin_mul_overflow(sizes[i] - 1, steps[i], &last) &&
+           !__builtin_add_overflow(last, starts[i], &last) && starts[i] >= 0 &&
+           starts[i] < shape[i] && last >= 0 && last < shape[i];
+  }
+  if (fits) return;
+  throw_bad_attribute(
+      op, fmt::format("a window inside {}", to_string(shape)),
+      fmt::format("{} from {} by {}", to_string(sizes), to_string(starts), to_string(steps)));
+}
+
 Spec infer_create(const Op& op, Inputs inputs, const Attrs& attrs) {
   for (const Tensor* input : inputs) check_dtype(op, *input);
+  check_sizes(op, attr<Dims>(attrs, 0));
   return {.dtype = attr<DType>(attrs, 1),
           .shape = attr<Dims>(attrs, 0),
           .is_weak = false,

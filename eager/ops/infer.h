@@ -22,6 +22,17 @@ Device common_device(const Op& op, Inputs inputs);
 /// "f32, f64".
 [[nodiscard]] std::string to_string(DTypes dtypes);
 
+/// Attributes made by the public functions are right; graphs parsed from text may say anything.
+/// Throws Error(shape) unless the sizes are those of a tensor.
+void check_sizes(const Op& op, const Shape& sizes);
+/// Throws Error(shape) unless 0 <= axis < rank.
+void check_axis(const Op& op, int64_t axis, int rank);
+/// Throws Error(shape) unless `axes` are the numbers from 0 to rank - 1 in some order.
+void check_permutation(const Op& op, const Dims& axes, int rank);
+/// Throws Error(shape) unless the window, a range of indices per axis, lies inside `shape`.
+void check_window(const Op& op, const Shape& shape, const Dims& starts, const Shape& sizes,
+                  const Dims& steps);
+
 /// attrs[i] as a T.
 template <class T>
 [[nodiscard]] const T& attr(const Attrs& attrs, std::size_t i) {

@@ -9,19 +9,15 @@
 #include "eager/ops/define.h"
 
 #include <array>
-#include <limits>
 
 namespace nitinol {
 namespace {
 
-constexpr float infinite = std::numeric_limits<float>::infinity();
-
 // clang-format off
 constinit const Op abs_op = unary_op("abs", number_types, [](auto x) { return abs(x); }, "|x|.");
 constinit const Op neg_op = unary_op("neg", number_types, [](auto x) { return -x; }, "-x.");
-// A NaN fails all three comparisons.
 constinit const Op sign_op = unary_op("sign", number_types,
-    [](auto x) { return select(x > 0, 1, select(x < 0, -1, select(x == 0, 0, x))); }, "-1, 0 or 1.");
+    [](auto x) { return sign(x); }, "-1, 0 or 1.");
 constinit const Op square_op = unary_op("square", number_types, [](auto x) { return x * x; }, "x * x.");
 constinit const Op floor_op = unary_op("floor", floating_types, [](auto x) { return floor(x); }, "Largest integral value <= x.");
 constinit const Op ceil_op = unary_op("ceil", floating_types, [](auto x) { return ceil(x); }, "Smallest integral value >= x.");
@@ -59,11 +55,11 @@ constinit const Op silu_op = unary_op("silu", floating_types,
 constinit const Op softplus_op = unary_op("softplus", floating_types,
     [](auto x) { return select(x <= 0, 0, x) + log1p(exp(-abs(x))); }, "ln(1 + e^x).");
 
-constinit const Op isnan_op = predicate(unary_op("isnan", floating_types, [](auto x) { return x != x; }, "Whether x is NaN."));
+constinit const Op isnan_op = predicate(unary_op("isnan", floating_types, [](auto x) { return isnan(x); }, "Whether x is NaN."));
 constinit const Op isinf_op = predicate(unary_op("isinf", floating_types,
-    [](auto x) { return abs(x) == infinite; }, "Whether x is +inf or -inf."));
+    [](auto x) { return isinf(x); }, "Whether x is +inf or -inf."));
 constinit const Op isfinite_op = predicate(unary_op("isfinite", floating_types,
-    [](auto x) { return abs(x) < infinite; }, "Whether x is neither infinite nor NaN."));
+    [](auto x) { return isfinite(x); }, "Whether x is neither infinite nor NaN."));
 constinit const Op logical_not_op = unary_op("logical_not", bool_type, [](auto x) { return !x; }, "Whether x is false.");
 constinit const Op bitwise_not_op = unary_op("bitwise_not", bit_types, [](auto x) { return ~x; }, "All bits flipped.");
 // clang-format on

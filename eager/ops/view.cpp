@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <tuple>
 #include <utility>
 
 namespace nitinol {
@@ -20,6 +19,7 @@ constexpr std::array<std::string_view, 1> shape_attrs = {"shape"};
 Spec infer_reshape(const Op& op, Inputs inputs, const Attrs& attrs) {
   Spec spec = inputs[0]->spec();
   spec.shape = attr<Dims>(attrs, 0);
+  check_sizes(op, spec.shape);
   if (element_count(spec.shape) == inputs[0]->size()) return spec;
   throw Error(ErrorKind::shape,
               {.where = std::string(op.name),
@@ -73,9 +73,10 @@ constinit const Op permute_op = {
     .kind = OpKind::view,
     .attr_names = axes_attrs,
     .infer =
-        [](const Op&, Inputs inputs, const Attrs& attrs) {
+        [](const Op& op, Inputs inputs, const Attrs& attrs) {
           const Dims& axes = attr<Dims>(attrs, 0);
           Spec spec = inputs[0]->spec();
+          check_permutation(op, axes, spec.shape.size());
           for (int i = 0; i < axes.size(); ++i) {
             spec.shape[i] = inputs[0]->shape()[static_cast<int>(axes[i])];
           }
@@ -96,6 +97,7 @@ Spec infer_expand(const Op& op, Inputs inputs, const Attrs& attrs) {
   Spec spec = inputs[0]->spec();
   const Shape& to = attr<Dims>(attrs, 0);
   const Shape& from = spec.shape;
+  check_sizes(op, to);
   bool fits = from.size() <= to.size();
   for (int i = 1; fits && i <= from.size(); ++i) {
     fits = from[from.size() - i] == 1 || from[from.size() - i] == to[to.size() - i];
@@ -134,8 +136,10 @@ constinit const Op slice_op = {
     .kind = OpKind::view,
     .attr_names = slice_attrs,
     .infer =
-        [](const Op&, Inputs inputs, const Attrs& attrs) {
+        [](const Op& op, Inputs inputs, const Attrs& attrs) {
           Spec spec = inputs[0]->spec();
+          check_window(op, spec.shape, attr<Dims>(attrs, 0), attr<Dims>(attrs, 1),
+                       attr<Dims>(attrs, 2));
           spec.shape = attr<Dims>(attrs, 1);
           return spec;
         },
@@ -153,8 +157,9 @@ constinit const Op slice_op = {
         },
     .summary = "Per axis a range of indices with a step."};
 
-/// First index and number of indices of a range along an axis of this size.
-std::pair<int64_t, int64_t> resolve(const Range& range, int64_t size) {
+}  // namespace
+
+IndexRun resolve(const Range& range, int64_t size) {
   if (range.step == 0) {
     throw Error(ErrorKind::value, {.where = "slice",
                                    .what = "a range with step 0",
@@ -172,13 +177,12 @@ std::pair<int64_t, int64_t> resolve(const Range& range, int64_t size) {
   const int64_t start = bound(range.start, forward ? low : high);
   const int64_t stop = bound(range.stop, forward ? high : low);
   const int64_t distance = forward ? stop - start : start - stop;
-  if (distance <= 0) return {0, 0};
+  if (distance <= 0) return {0, 0, range.step};
   const uint64_t step =
       forward ? static_cast<uint64_t>(range.step) : uint64_t{0} - static_cast<uint64_t>(range.step);
-  return {start, static_cast<int64_t>((static_cast<uint64_t>(distance) - 1) / step) + 1};
+  const uint64_t last = (static_cast<uint64_t>(distance) - 1) / step;
+  return {start, static_cast<int64_t>(last) + 1, range.step};
 }
-
-}  // namespace
 
 Tensor reshape(const Tensor& x, const Shape& shape) {
   Shape sizes = shape;
@@ -282,8 +286,10 @@ Tensor slice(const Tensor& x, int64_t axis, const Range& range) {
   Dims starts = Dims::filled(x.rank(), 0);
   Dims steps = Dims::filled(x.rank(), 1);
   Shape sizes = x.shape();
-  std::tie(starts[i], sizes[i]) = resolve(range, x.shape()[i]);
-  steps[i] = range.step;
+  const IndexRun run = resolve(range, x.shape()[i]);
+  starts[i] = run.start;
+  sizes[i] = run.count;
+  steps[i] = run.step;
   return window(x, starts, sizes, steps);
 }
 

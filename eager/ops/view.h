@@ -45,6 +45,13 @@ struct Range {
   int64_t step = 1;
 };
 
+/// A range along an axis of a certain size: start, start + step, ... `count` times.
+struct IndexRun {
+  int64_t start = 0, count = 0, step = 1;
+};
+/// Throws Error(value) if the step is 0.
+[[nodiscard]] IndexRun resolve(const Range& range, int64_t size);
+
 /// The elements of a range along one axis.
 [[nodiscard]] Tensor slice(const Tensor& x, int64_t axis, const Range& range);
 /// Consecutive parts of `length` along an axis; the last may be shorter.

@@ -1,0 +1,59 @@
+// Comparisons, conditions and bits of two tensors, element by element; selection.
+//
+// Operands broadcast and are promoted as in arithmetic.h, with the same errors.
+#pragma once
+
+#include "core/op.h"
+#include "core/tensor.h"
+#include "eager/argument.h"
+
+#include <span>
+
+namespace nitinol {
+
+// ---- boolean results; a NaN is unequal to everything and neither less nor greater
+
+[[nodiscard]] Tensor eq(const Argument& a, const Argument& b);
+[[nodiscard]] Tensor ne(const Argument& a, const Argument& b);
+[[nodiscard]] Tensor lt(const Argument& a, const Argument& b);
+[[nodiscard]] Tensor le(const Argument& a, const Argument& b);
+[[nodiscard]] Tensor gt(const Argument& a, const Argument& b);
+[[nodiscard]] Tensor ge(const Argument& a, const Argument& b);
+
+/// Of conditions: operands of other dtypes count as x != 0.
+[[nodiscard]] Tensor logical_and(const Argument& a, const Argument& b);
+[[nodiscard]] Tensor logical_or(const Argument& a, const Argument& b);
+[[nodiscard]] Tensor logical_xor(const Argument& a, const Argument& b);
+
+// ---- integers and booleans
+
+[[nodiscard]] Tensor bitwise_and(const Argument& a, const Argument& b);
+[[nodiscard]] Tensor bitwise_or(const Argument& a, const Argument& b);
+[[nodiscard]] Tensor bitwise_xor(const Argument& a, const Argument& b);
+/// a shifted by b modulo the number of bits; integers.
+[[nodiscard]] Tensor left_shift(const Argument& a, const Argument& b);
+/// The same to the right; signed integers keep their sign.
+[[nodiscard]] Tensor right_shift(const Argument& a, const Argument& b);
+
+/// condition ? a : b. The condition counts as x != 0; a and b meet in their common dtype.
+[[nodiscard]] Tensor where(const Argument& condition, const Argument& a, const Argument& b);
+
+[[nodiscard]] Tensor operator==(const Argument& a, const Argument& b);
+[[nodiscard]] Tensor operator!=(const Argument& a, const Argument& b);
+[[nodiscard]] Tensor operator<(const Argument& a, const Argument& b);
+[[nodiscard]] Tensor operator<=(const Argument& a, const Argument& b);
+[[nodiscard]] Tensor operator>(const Argument& a, const Argument& b);
+[[nodiscard]] Tensor operator>=(const Argument& a, const Argument& b);
+/// logical_and; both sides are computed.
+[[nodiscard]] Tensor operator&&(const Argument& a, const Argument& b);
+/// logical_or; both sides are computed.
+[[nodiscard]] Tensor operator||(const Argument& a, const Argument& b);
+[[nodiscard]] Tensor operator&(const Argument& a, const Argument& b);
+[[nodiscard]] Tensor operator|(const Argument& a, const Argument& b);
+[[nodiscard]] Tensor operator^(const Argument& a, const Argument& b);
+[[nodiscard]] Tensor operator<<(const Argument& a, const Argument& b);
+[[nodiscard]] Tensor operator>>(const Argument& a, const Argument& b);
+
+[[nodiscard]] std::span<const Op* const> compare_ops();
+
+}  // namespace nitinol

@@ -1,0 +1,211 @@
+// Joining: tensors made of parts of others.
+//
+// Two primitives say where each input goes in the result (Op::window): `concat` puts n tensors side
+// by side, each written once; `place` stores a piece in a strided window over a base. pad is a
+// place over a constant, stack a concat of tensors with a new axis, x.at(...).set(v) a place over
+// x.
+#include "eager/ops/join.h"
+
+#include "eager/apply.h"
+#include "eager/ops/cast.h"
+#include "eager/ops/infer.h"
+#include "eager/ops/view.h"
+#include "eager/promotion.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+#include <vector>
+
+namespace nitinol {
+namespace {
+
+// ---- concat
+
+constexpr std::array<std::string_view, 1> concat_attrs = {"axis"};
+
+int axis_of(const Attrs& attrs) {
+  return static_cast<int>(attr<int64_t>(attrs, 0));
+}
+
+Spec infer_concat(const Op& op, Inputs inputs, const Attrs& attrs) {
+  check_axis(op, attr<int64_t>(attrs, 0), inputs[0]->rank());
+  const int axis = axis_of(attrs);
+  Spec spec = inputs[0]->spec();
+  spec.device = common_device(op, inputs);
+  spec.is_weak = false;
+  for (const Tensor* input : inputs.subspan(1)) {
+    Shape aligned = input->shape();
+    const bool has_rank = aligned.size() == spec.shape.size();
+    if (has_rank) aligned[axis] = spec.shape[axis];
+    if (aligned != spec.shape || input->dtype() != spec.dtype) {
+      throw Error(ErrorKind::shape,
+                  {.where = std::string(op.name),
+                   .what = fmt::format("{} and {} along axis {}", describe(*inputs[0]),
+                                       describe(*input), axis),
+                   .expected = fmt::format("equal sizes along all axes but {}", axis),
+                   .got = to_string(input->shape()),
+                   .fix = "Reshape, or use stack for a new axis."});
+    }
+    spec.shape[axis] += input->shape()[axis];
+  }
+  return spec;
+}
+
+Window concat_window(const Spec&, const Strides& strides, Inputs inputs, const Attrs& attrs,
+                     int k) {
+  const int axis = axis_of(attrs);
+  int64_t start = 0;
+  for (int i = 0; i < k; ++i) start += inputs[static_cast<std::size_t>(i)]->shape()[axis];
+  return {.shape = inputs[static_cast<std::size_t>(k)]->shape(),
+          .map = {.is_possible = true, .strides = strides, .offset = start * strides[axis]}};
+}
+
+constinit const Op concat_op = {.name = "concat",
+                                .kind = OpKind::index,
+                                .arity = -1,
+                                .attr_names = concat_attrs,
+                                .infer = infer_concat,
+                                .window = concat_window,
+                                .summary = "Tensors one after another along an axis."};
+
+// ---- place
+
+constexpr std::array<std::string_view, 3> place_attrs = {"starts", "sizes", "steps"};
+
+Spec infer_place(const Op& op, Inputs inputs, const Attrs& attrs) {
+  Spec spec = inputs[0]->spec();
+  spec.device = common_device(op, inputs);
+  const Shape& sizes = attr<Dims>(attrs, 1);
+  const Shape& given = inputs[1]->shape();
+  check_window(op, spec.shape, attr<Dims>(attrs, 0), sizes, attr<Dims>(attrs, 2));
+  bool fits = given.size() <= sizes.size();
+  for (int i = 1; fits && i <= given.size(); ++i) {
+    fits = given[given.size() - i] == 1 || given[given.size() - i] == sizes[sizes.size() - i];
+  }
+  if (!fits) {
+    throw Error(ErrorKind::shape,
+                {.where = std::string(op.name),
+                 .what = fmt::format("{} does not broadcast to a part of {}", describe(*inputs[1]),
+                                     describe(spec)),
+                 .expected = fmt::format("a shape that broadcasts to {}", to_string(sizes)),
+                 .got = to_string(given),
+                 .fix = "Reshape the value, or check the indices."});
+  }
+  return spec;
+}
+
+Window place_window(const Spec& spec, const Strides& strides, Inputs, const Attrs& attrs, int k) {
+  Window window = {.shape = spec.shape,
+                   .map = {.is_possible = true, .strides = strides, .offset = 0}};
+  if (k == 0) return window;
+  const Dims& starts = attr<Dims>(attrs, 0);
+  const Dims& steps = attr<Dims>(attrs, 2);
+  window.shape = attr<Dims>(attrs, 1);
+  if (element_count(window.shape) == 0) return window;
+  for (int i = 0; i < strides.size(); ++i) {
+    window.map.strides[i] = strides[i] * steps[i];
+    window.map.offset += strides[i] * starts[i];
+  }
+  return window;
+}
+
+constinit const Op place_op = {.name = "place",
+                               .kind = OpKind::index,
+                               .arity = 2,
+                               .attr_names = place_attrs,
+                               .infer = infer_place,
+                               .window = place_window,
+                               .summary = "A piece stored in a strided window over a base."};
+
+[[noreturn]] void throw_no_tensors(std::string_view where) {
+  throw Error(ErrorKind::value, {.where = std::string(where),
+                                 .what = "no tensors",
+                                 .expected = "at least one",
+                                 .got = "none",
+                                 .fix = "Check for an empty list first."});
+}
+
+}  // namespace
+
+Tensor concat(std::span<const Tensor> tensors, int64_t axis) {
+  if (tensors.empty()) throw_no_tensors("concat");
+  DType dtype = tensors[0].dtype();
+  for (const Tensor& tensor : tensors) dtype = promote(dtype, tensor.dtype());
+  std::vector<Tensor> parts;
+  for (const Tensor& tensor : tensors) parts.push_back(cast(tensor, dtype));
+  std::vector<const Tensor*> inputs;
+  for (const Tensor& part : parts) inputs.push_back(&part);
+  const int64_t along = normalize_axis("concat", axis, tensors[0].rank());
+  return apply(concat_op, inputs, {along});
+}
+
+Tensor concat(std::initializer_list<Tensor> tensors, int64_t axis) {
+  return concat(std::span(tensors.begin(), tensors.size()), axis);
+}
+
+Tensor stack(std::span<const Tensor> tensors, int64_t axis) {
+  if (tensors.empty()) throw_no_tensors("stack");
+  std::vector<Tensor> parts;
+  for (const Tensor& tensor : tensors) {
+    if (tensor.shape() != tensors[0].shape()) {
+      throw Error(ErrorKind::shape,
+                  {.where = "stack",
+                   .what = fmt::format("{} and {}", describe(tensors[0]), describe(tensor)),
+                   .expected = "tensors of one shape",
+                   .got = to_string(tensor.shape()),
+                   .fix = "Use concat for different sizes along an axis."});
+    }
+    parts.push_back(unsqueeze(tensor, axis));
+  }
+  return concat(parts, axis < 0 ? axis + parts[0].rank() : axis);
+}
+
+Tensor stack(std::initializer_list<Tensor> tensors, int64_t axis) {
+  return stack(std::span(tensors.begin(), tensors.size()), axis);
+}
+
+Tensor pad(const Tensor& x, std::span<const Padding> paddings, const Argument& value) {
+  if (std::cmp_not_equal(paddings.size(), x.rank())) {
+    throw Error(ErrorKind::shape, {.where = "pad",
+                                   .what = describe(x),
+                                   .expected = fmt::format("{} paddings, one per axis", x.rank()),
+                                   .got = fmt::format("{}", paddings.size()),
+                                   .fix = "Give {0, 0} for axes that stay."});
+  }
+  Shape shape = x.shape();
+  Dims starts;
+  for (int i = 0; i < x.rank(); ++i) {
+    const auto [before, after] = paddings[static_cast<std::size_t>(i)];
+    if (before < 0 || after < 0) {
+      throw Error(ErrorKind::value, {.where = "pad",
+                                     .what = fmt::format("axis {}", i),
+                                     .expected = "paddings of at least 0",
+                                     .got = fmt::format("{{{}, {}}}", before, after),
+                                     .fix = "Cut with slice or at."});
+    }
+    starts.push_back(before);
+    shape[i] += before + after;
+  }
+  const Promoted around(value, x.dtype());
+  const Tensor base = expand(cast(*around.get(), x.dtype()), shape);
+  return place(base, x, starts, x.shape(), Dims::filled(x.rank(), 1));
+}
+
+Tensor pad(const Tensor& x, std::initializer_list<Padding> paddings, const Argument& value) {
+  return pad(x, std::span(paddings.begin(), paddings.size()), value);
+}
+
+Tensor place(const Tensor& base, const Tensor& piece, const Dims& starts, const Shape& sizes,
+             const Dims& steps) {
+  const Tensor value = cast(piece, base.dtype());
+  return apply(place_op, {&base, &value}, {starts, sizes, steps});
+}
+
+std::span<const Op* const> join_ops() {
+  static constexpr auto ops = std::to_array<const Op*>({&concat_op, &place_op});
+  return ops;
+}
+
+}  // namespace nitinol

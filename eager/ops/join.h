@@ -1,0 +1,41 @@
+// Joining: tensors made of parts of others.
+#pragma once
+
+#include "core/op.h"
+#include "core/tensor.h"
+#include "eager/argument.h"
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+
+namespace nitinol {
+
+/// The tensors one after another along an existing axis. They have one rank, equal sizes along the
+/// other axes, and meet in their common dtype.
+/// Throws Error(shape) if sizes differ, Error(value) for no tensors.
+[[nodiscard]] Tensor concat(std::span<const Tensor> tensors, int64_t axis = 0);
+[[nodiscard]] Tensor concat(std::initializer_list<Tensor> tensors, int64_t axis = 0);
+/// The tensors, of one shape, one after another along a new axis at position `axis`.
+[[nodiscard]] Tensor stack(std::span<const Tensor> tensors, int64_t axis = 0);
+[[nodiscard]] Tensor stack(std::initializer_list<Tensor> tensors, int64_t axis = 0);
+
+/// How many elements are added before and after an axis.
+struct Padding {
+  int64_t before = 0, after = 0;
+};
+/// x with `value` around it; one Padding per axis.
+/// Throws Error(shape) unless there are as many as axes, Error(value) if one is negative.
+[[nodiscard]] Tensor pad(const Tensor& x, std::span<const Padding> paddings,
+                         const Argument& value = 0);
+[[nodiscard]] Tensor pad(const Tensor& x, std::initializer_list<Padding> paddings,
+                         const Argument& value = 0);
+
+/// `base` with `piece`, broadcast to `sizes`, stored in a window (per axis first index, size,
+/// step). `piece` takes the dtype of `base`.
+[[nodiscard]] Tensor place(const Tensor& base, const Tensor& piece, const Dims& starts,
+                           const Shape& sizes, const Dims& steps);
+
+[[nodiscard]] std::span<const Op* const> join_ops();
+
+}  // namespace nitinol

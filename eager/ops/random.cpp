@@ -1,0 +1,143 @@
+#include "eager/ops/random.h"
+
+#include "eager/apply.h"
+#include "eager/ops/cast.h"
+#include "eager/ops/create_op.h"
+#include "eager/ops/define.h"
+#include "eager/ops/view.h"
+#include "eager/promotion.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace nitinol {
+namespace {
+
+/// A create op of i64 inputs {key, counter, ...} with results of one type R.
+template <class R, std::size_t arity, class F>
+consteval Op random_op(std::string_view name, F, std::string_view summary) {
+  constexpr auto emit = [](std::span<const Expr> arguments) {
+    return formulas::emit<F>(arguments, std::make_index_sequence<arity>{});
+  };
+  constexpr auto loops = [](ScalarType, ScalarType result) {
+    if (result != scalar_type_of<R>) return Loops{};
+    return formulas::loops_for<F, arity, int64_t>();
+  };
+  return {.name = name,
+          .kind = OpKind::create,
+          .arity = static_cast<int>(arity) - 1,
+          .accepts = {i64},
+          .attr_names = create_attrs,
+          .infer = infer_create,
+          .formula = {.emit = emit, .loops = loops},
+          .summary = summary};
+}
+
+template <class T>
+constexpr auto uniform_formula = [](auto index, auto key, auto counter) {
+  return random_uniform<T>(convert<uint64_t>(index), convert<uint64_t>(counter),
+                           convert<uint64_t>(key));
+};
+template <class T>
+constexpr auto normal_formula = [](auto index, auto key, auto counter) {
+  return random_normal<T>(convert<uint64_t>(index), convert<uint64_t>(counter),
+                          convert<uint64_t>(key));
+};
+// The upper half of bits * range is uniform in [0, range).
+constexpr auto integer_formula = [](auto index, auto key, auto counter, auto low, auto range) {
+  const auto bits =
+      random_bits(convert<uint64_t>(index), convert<uint64_t>(counter), convert<uint64_t>(key));
+  return convert<int64_t>(mul_high(bits, convert<uint64_t>(range))) + low;
+};
+
+constinit const Op rand_f32_op =
+    random_op<float, 3>("rand_f32", uniform_formula<float>, "Uniform float32 in [0, 1).");
+constinit const Op rand_f64_op =
+    random_op<double, 3>("rand_f64", uniform_formula<double>, "Uniform float64 in [0, 1).");
+constinit const Op randn_f32_op =
+    random_op<float, 3>("randn_f32", normal_formula<float>, "Normal float32.");
+constinit const Op randn_f64_op =
+    random_op<double, 3>("randn_f64", normal_formula<double>, "Normal float64.");
+constinit const Op randint_op =
+    random_op<int64_t, 5>("randint", integer_formula, "Uniform int64 in [low, low + range).");
+
+/// The generator's key and counter for one op.
+struct Draw {
+  Tensor key, counter;
+};
+
+Draw draw_for(std::string_view where, const Shape& shape, const Generator& generator) {
+  for (const int64_t size : shape) {
+    if (size >= 0) continue;
+    throw Error(ErrorKind::shape, {.where = std::string(where),
+                                   .what = fmt::format("shape {}", to_string(shape)),
+                                   .expected = "sizes of at least 0",
+                                   .got = fmt::format("{}", size),
+                                   .fix = "Check how the shape is computed."});
+  }
+  const Tensor state = generator.draw(element_count(shape));
+  return {state[0], state[1]};
+}
+
+[[noreturn]] void throw_dtype(std::string_view where, DType dtype, std::string expected,
+                              std::string fix) {
+  throw Error(ErrorKind::dtype, {.where = std::string(where),
+                                 .what = "the result's dtype",
+                                 .expected = std::move(expected),
+                                 .got = std::string(name_of(dtype)),
+                                 .fix = std::move(fix)});
+}
+
+}  // namespace
+
+Tensor rand(const Shape& shape, DType dtype, const Generator& generator) {
+  if (dtype != f32 && dtype != f64) {
+    throw_dtype("rand", dtype, "float32 or float64", "Cast the result; it may round to 1.");
+  }
+  const auto [key, counter] = draw_for("rand", shape, generator);
+  return apply(dtype == f32 ? rand_f32_op : rand_f64_op, {&key, &counter}, {shape, dtype});
+}
+
+Tensor randn(const Shape& shape, DType dtype, const Generator& generator) {
+  if (!is_floating(dtype)) throw_dtype("randn", dtype, "a floating dtype", "Use randint.");
+  const auto [key, counter] = draw_for("randn", shape, generator);
+  return apply(dtype == f64 ? randn_f64_op : randn_f32_op, {&key, &counter}, {shape, dtype});
+}
+
+Tensor randint(int64_t low, int64_t high, const Shape& shape, DType dtype,
+               const Generator& generator) {
+  if (!is_integer(dtype)) throw_dtype("randint", dtype, "an integer dtype", "Cast the result.");
+  if (low >= high) {
+    throw Error(ErrorKind::value, {.where = "randint",
+                                   .what = fmt::format("the range [{}, {})", low, high),
+                                   .expected = "low < high",
+                                   .got = "an empty range",
+                                   .fix = "high itself is never drawn."});
+  }
+  const auto [key, counter] = draw_for("randint", shape, generator);
+  const Tensor first = constant(low, i64);
+  const auto length = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+  const Tensor range = constant(static_cast<int64_t>(length), i64);
+  return cast(apply(randint_op, {&key, &counter, &first, &range}, {shape, i64}), dtype);
+}
+
+Tensor rand_like(const Tensor& like, const Generator& generator) {
+  return rand(like.shape(), like.dtype(), generator);
+}
+
+Tensor randn_like(const Tensor& like, const Generator& generator) {
+  return randn(like.shape(), like.dtype(), generator);
+}
+
+void manual_seed(uint64_t seed) {
+  default_generator().manual_seed(seed);
+}
+
+std::span<const Op* const> random_ops() {
+  static constexpr auto ops = std::to_array<const Op*>(
+      {&rand_f32_op, &rand_f64_op, &randn_f32_op, &randn_f64_op, &randint_op});
+  return ops;
+}
+
+}  // namespace nitinol

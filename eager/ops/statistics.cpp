@@ -1,0 +1,225 @@
+// Reductions and normalisations that are compositions of primitive ops.
+//
+// Example: softmax(x) = e / sum(e), e = exp(x - max(x)). Each is a composite op, so that
+// documentation and tests find it; interpreters only see what it expands to.
+#include "eager/ops/statistics.h"
+
+#include "eager/apply.h"
+#include "eager/ops/arithmetic.h"
+#include "eager/ops/cast.h"
+#include "eager/ops/compare.h"
+#include "eager/ops/infer.h"
+#include "eager/ops/reduce.h"
+#include "eager/ops/unary.h"
+#include "eager/ops/view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+namespace nitinol {
+namespace {
+
+/// The dtype of the result: that of x if floating, else f32.
+DType result_dtype(const Tensor& x) {
+  return is_floating(x.dtype()) ? x.dtype() : f32;
+}
+
+/// x in the dtype that is computed in: f32 or f64.
+Tensor computed(const Tensor& x) {
+  return cast(x, x.dtype() == f64 ? f64 : f32);
+}
+
+int64_t reduced_count(std::string_view where, const Tensor& x, const Dims& axes) {
+  int64_t count = 1;
+  for (const int64_t axis : normalize_axes(where, axes, x.rank())) {
+    count *= x.shape()[static_cast<int>(axis)];
+  }
+  return count;
+}
+
+Tensor mean_of(const Tensor& x, const Dims& axes, KeepDims keep) {
+  return sum(x, axes, keep) / static_cast<double>(reduced_count("mean", x, axes));
+}
+
+Tensor variance_of(const Tensor& x, const Dims& axes, int64_t ddof, KeepDims keep) {
+  const Tensor deviation = x - mean_of(x, axes, keepdims);
+  const auto count = static_cast<double>(reduced_count("var", x, axes) - ddof);
+  return sum(deviation * deviation, axes, keep) / std::max(count, 0.0);
+}
+
+/// A maximum that may be subtracted: 0 where it is infinite or NaN, so that inf - inf does not
+/// occur.
+Tensor finite_max(const Tensor& x, const Dims& axes) {
+  const Tensor most = max(x, axes, keepdims);
+  return where(isfinite(most), most, 0);
+}
+
+KeepDims keep_of(const Attrs& attrs, std::size_t i) {
+  return attr<bool>(attrs, i) ? KeepDims::yes : KeepDims::no;
+}
+
+Tensor expand_mean(Inputs inputs, const Attrs& attrs) {
+  const Tensor& x = *inputs[0];
+  return cast(mean_of(computed(x), attr<Dims>(attrs, 0), keep_of(attrs, 1)), result_dtype(x));
+}
+
+Tensor expand_var(Inputs inputs, const Attrs& attrs) {
+  const Tensor& x = *inputs[0];
+  const Tensor result =
+      variance_of(computed(x), attr<Dims>(attrs, 0), attr<int64_t>(attrs, 2), keep_of(attrs, 1));
+  return cast(result, result_dtype(x));
+}
+
+Tensor expand_std(Inputs inputs, const Attrs& attrs) {
+  const Tensor& x = *inputs[0];
+  const Tensor result =
+      variance_of(computed(x), attr<Dims>(attrs, 0), attr<int64_t>(attrs, 2), keep_of(attrs, 1));
+  return cast(sqrt(result), result_dtype(x));
+}
+
+Tensor expand_logsumexp(Inputs inputs, const Attrs& attrs) {
+  const Tensor& given = *inputs[0];
+  const Dims& axes = attr<Dims>(attrs, 0);
+  const Tensor x = computed(given);
+  const Tensor most = finite_max(x, axes);
+  const Tensor total = log(sum(exp(x - most), axes, keepdims)) + most;
+  const Tensor result = keep_of(attrs, 1) == keepdims ? total : squeeze(total, axes);
+  return cast(result, result_dtype(given));
+}
+
+Tensor expand_softmax(Inputs inputs, const Attrs& attrs) {
+  const Tensor& given = *inputs[0];
+  const Dims axis = {attr<int64_t>(attrs, 0)};
+  if (given.size() == 0) return cast(given, result_dtype(given));
+  const Tensor x = computed(given);
+  const Tensor power = exp(x - max(x, axis, keepdims));
+  return cast(power / sum(power, axis, keepdims), result_dtype(given));
+}
+
+Tensor expand_log_softmax(Inputs inputs, const Attrs& attrs) {
+  const Tensor& given = *inputs[0];
+  const Dims axis = {attr<int64_t>(attrs, 0)};
+  if (given.size() == 0) return cast(given, result_dtype(given));
+  const Tensor x = computed(given);
+  const Tensor shifted = x - max(x, axis, keepdims);
+  return cast(shifted - log(sum(exp(shifted), axis, keepdims)), result_dtype(given));
+}
+
+/// Inputs: x, then weight and bias as far as the flags say.
+Tensor expand_layer_norm(Inputs inputs, const Attrs& attrs) {
+  const Tensor& given = *inputs[0];
+  Dims axes;
+  for (int64_t i = attr<int64_t>(attrs, 0); i > 0; --i) axes.push_back(-i);
+  const Tensor x = computed(given);
+  const Tensor deviation = x - mean_of(x, axes, keepdims);
+  const auto count = static_cast<double>(reduced_count("layer_norm", x, axes));
+  const Tensor variance = sum(deviation * deviation, axes, keepdims) / count;
+  Tensor result = deviation / sqrt(variance + attr<double>(attrs, 1));
+  std::size_t next = 1;
+  if (attr<bool>(attrs, 2)) result *= computed(*inputs[next++]);
+  if (attr<bool>(attrs, 3)) result += computed(*inputs[next]);
+  return cast(result, result_dtype(given));
+}
+
+constexpr std::array<std::string_view, 2> axes_attrs = {"axes", "keepdims"};
+constexpr std::array<std::string_view, 3> var_attrs = {"axes", "keepdims", "ddof"};
+constexpr std::array<std::string_view, 1> axis_attrs = {"axis"};
+constexpr std::array<std::string_view, 4> layer_norm_attrs = {"normalized_axes", "eps",
+                                                              "has_weight", "has_bias"};
+
+constexpr Op composite(std::string_view name, std::span<const std::string_view> attr_names,
+                       Tensor (*expand)(Inputs, const Attrs&), std::string_view summary) {
+  return {.name = name,
+          .kind = OpKind::composite,
+          .attr_names = attr_names,
+          .expand = expand,
+          .summary = summary};
+}
+
+constinit const Op mean_op = composite("mean", axes_attrs, expand_mean, "Mean.");
+constinit const Op var_op = composite("var", var_attrs, expand_var, "Variance.");
+constinit const Op std_op = composite("std", var_attrs, expand_std, "Standard deviation.");
+constinit const Op logsumexp_op =
+    composite("logsumexp", axes_attrs, expand_logsumexp, "ln(sum(e^x)).");
+constinit const Op softmax_op =
+    composite("softmax", axis_attrs, expand_softmax, "e^x / sum(e^x) along an axis.");
+constinit const Op log_softmax_op =
+    composite("log_softmax", axis_attrs, expand_log_softmax, "ln(softmax(x)).");
+constinit const Op layer_norm_op = [] {
+  Op op = composite("layer_norm", layer_norm_attrs, expand_layer_norm,
+                    "(x - mean) / sqrt(var + eps) over the last axes.");
+  op.arity = -1;
+  return op;
+}();
+
+void check_normalized(const Tensor& x, const Tensor& parameter, std::string_view name,
+                      int64_t count) {
+  Shape expected;
+  for (int64_t i = x.rank() - count; i < x.rank(); ++i) {
+    expected.push_back(x.shape()[static_cast<int>(i)]);
+  }
+  if (!parameter.is_defined() || parameter.shape() == expected) return;
+  throw Error(ErrorKind::shape,
+              {.where = "layer_norm",
+               .what = fmt::format("{} is {} for {}", name, describe(parameter), describe(x)),
+               .expected = fmt::format("shape {}", to_string(expected)),
+               .got = to_string(parameter.shape()),
+               .fix = "It has the sizes of the normalised axes."});
+}
+
+}  // namespace
+
+Tensor mean(const Tensor& x, const Axes& axes, KeepDims keep) {
+  return apply(mean_op, {&x}, {axes.dims(), keep == keepdims});
+}
+
+Tensor var(const Tensor& x, const Axes& axes, int64_t ddof, KeepDims keep) {
+  return apply(var_op, {&x}, {axes.dims(), keep == keepdims, ddof});
+}
+
+Tensor stddev(const Tensor& x, const Axes& axes, int64_t ddof, KeepDims keep) {
+  return apply(std_op, {&x}, {axes.dims(), keep == keepdims, ddof});
+}
+
+Tensor logsumexp(const Tensor& x, const Axes& axes, KeepDims keep) {
+  return apply(logsumexp_op, {&x}, {axes.dims(), keep == keepdims});
+}
+
+Tensor softmax(const Tensor& x, int64_t axis) {
+  return apply(softmax_op, {&x}, {int64_t{normalize_axis("softmax", axis, x.rank())}});
+}
+
+Tensor log_softmax(const Tensor& x, int64_t axis) {
+  return apply(log_softmax_op, {&x}, {int64_t{normalize_axis("log_softmax", axis, x.rank())}});
+}
+
+Tensor layer_norm(const Tensor& x, const LayerNorm& options) {
+  const int64_t count = options.normalized_axes;
+  if (count < 1 || count > x.rank()) {
+    throw Error(ErrorKind::shape,
+                {.where = "layer_norm",
+                 .what = fmt::format("{} normalised axes of {}", count, describe(x)),
+                 .expected = fmt::format("1 to {}", x.rank()),
+                 .got = fmt::format("{}", count),
+                 .fix = "They are counted from the last."});
+  }
+  check_normalized(x, options.weight, "weight", count);
+  check_normalized(x, options.bias, "bias", count);
+  std::vector<const Tensor*> inputs = {&x};
+  for (const Tensor* parameter : {&options.weight, &options.bias}) {
+    if (parameter->is_defined()) inputs.push_back(parameter);
+  }
+  return apply(layer_norm_op, inputs,
+               {count, options.eps, options.weight.is_defined(), options.bias.is_defined()});
+}
+
+std::span<const Op* const> statistics_ops() {
+  static constexpr auto ops = std::to_array<const Op*>(
+      {&mean_op, &var_op, &std_op, &logsumexp_op, &softmax_op, &log_softmax_op, &layer_norm_op});
+  return ops;
+}
+
+}  // namespace nitinol

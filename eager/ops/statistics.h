@@ -1,0 +1,47 @@
+// Reductions and normalisations that are compositions of primitive ops.
+//
+// They are recorded as their expansions, which compiled functions fuse. float16 and bfloat16 are
+// computed in float32 and rounded at the end; integers and booleans as float32. Axes and keepdims
+// are as in reduce.h.
+#pragma once
+
+#include "core/op.h"
+#include "core/tensor.h"
+#include "eager/ops/axes.h"
+
+#include <cstdint>
+#include <span>
+
+namespace nitinol {
+
+/// Sum divided by the number of elements; NaN for no elements.
+[[nodiscard]] Tensor mean(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
+/// Mean square distance from the mean, in two passes; divides by the number of elements - ddof.
+[[nodiscard]] Tensor var(const Tensor& x, const Axes& axes = {}, int64_t ddof = 0,
+                         KeepDims keep = KeepDims::no);
+/// Square root of var; NumPy calls it std, which is a namespace here.
+[[nodiscard]] Tensor stddev(const Tensor& x, const Axes& axes = {}, int64_t ddof = 0,
+                            KeepDims keep = KeepDims::no);
+/// ln(sum(e^x)) without overflow; -inf where all elements are.
+/// Throws Error(shape) for no elements.
+[[nodiscard]] Tensor logsumexp(const Tensor& x, const Axes& axes = {},
+                               KeepDims keep = KeepDims::no);
+/// e^x / sum(e^x) along an axis, without overflow.
+[[nodiscard]] Tensor softmax(const Tensor& x, int64_t axis = -1);
+/// ln(softmax(x)), accurate where softmax is small.
+[[nodiscard]] Tensor log_softmax(const Tensor& x, int64_t axis = -1);
+
+/// What layer_norm does after normalising; undefined tensors are left out.
+struct LayerNorm {
+  Tensor weight;                ///< multiplied; of the normalised axes' shape
+  Tensor bias;                  ///< added; of the normalised axes' shape
+  int64_t normalized_axes = 1;  ///< how many axes, from the last
+  double eps = 1e-5;            ///< added to the variance
+};
+/// (x - mean) / sqrt(var + eps) over the last axes (Ba, Kiros, Hinton, arXiv:1607.06450, section
+/// 3). Throws Error(shape) if x has fewer axes, or weight or bias another shape.
+[[nodiscard]] Tensor layer_norm(const Tensor& x, const LayerNorm& options = {});
+
+[[nodiscard]] std::span<const Op* const> statistics_ops();
+
+}  // namespace nitinol
