@@ -125,29 +125,42 @@ constexpr X int_remainder(X a, X b) {
   return select((r != zero) & ((r ^ divisor) < zero), r + divisor, r);
 }
 
-template <Lane X>
-constexpr int bits_per_lane(X x) {
-  if constexpr (std::is_same_v<Element<X>, void>) {
-    return 8 * size_of(x.type);
-  } else {
-    static_cast<void>(x);
-    return static_cast<int>(8 * sizeof(Element<X>));
-  }
-}
-
-/// Square and multiply over all bits of the exponent.
-template <Lane X>
+/// Square and multiply over all bits of the exponent; unrolled, so that loops are vectorised.
+template <int bits, Lane X>
 constexpr X int_power(X base, X exponent) {
   const X zero = small_constant(base, 0), one = small_constant(base, 1);
   X result = one, square = base;
-  for (int bit = 0; bit < bits_per_lane(base); ++bit) {
-    const auto set = ((exponent >> small_constant(base, bit)) & one) == one;
-    result = select(set, result * square, result);
+  const auto step = [&](int bit) {
+    // square or 1, by a mask: a test of one bit is not vectorised either.
+    const X mask = zero - ((exponent >> small_constant(base, bit)) & one);
+    result = result * (((square ^ one) & mask) ^ one);
     square = square * square;
+  };
+  [&]<std::size_t... k>(std::index_sequence<k...>) {
+    (step(static_cast<int>(k)), ...);
   }
+  (std::make_index_sequence<bits>{});
   // A negative exponent: base^-n is 0, but for 1 and -1, whose powers repeat.
   const auto is_unit = (base == one) | (base == zero - one);
   return select((exponent < zero) & !is_unit, zero, result);
+}
+
+template <Lane X>
+constexpr X int_power_of_width(X base, X exponent) {
+  if constexpr (std::is_same_v<Element<X>, void>) {
+    switch (size_of(base.type)) {
+      case 1:
+        return int_power<8>(base, exponent);
+      case 2:
+        return int_power<16>(base, exponent);
+      case 4:
+        return int_power<32>(base, exponent);
+      default:
+        return int_power<64>(base, exponent);
+    }
+  } else {
+    return int_power<static_cast<int>(8 * sizeof(Element<X>))>(base, exponent);
+  }
 }
 
 }  // namespace math
@@ -175,7 +188,7 @@ constexpr X remainder(X a, X b) {
 /// Integers: base^exponent modulo 2^width; 0 for a negative exponent, but for bases 1 and -1.
 template <Lane X>
 constexpr X integer_pow(X base, X exponent) {
-  return math::int_power(base, exponent);
+  return math::int_power_of_width(base, exponent);
 }
 
 }  // namespace nitinol
