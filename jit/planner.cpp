@@ -204,6 +204,9 @@ class Planner {
   }
 
   void add_kernel(const Group& group) {
+    // Nothing of it is needed in memory: dead code that no pass has removed.
+    const auto is_stored = [&](const Member& m) { return fusion_.is_materialised[m.value]; };
+    if (std::ranges::none_of(group.members, is_stored)) return;
     std::vector<std::string> ops;
     for (const Member& member : group.members) ops.emplace_back(graph()[member.value].op->name);
     add_lowered(lower(graph(), fusion_, group), std::move(ops));

@@ -1,0 +1,151 @@
+// tests/fuzz/programs.cpp -- Draws random programs and runs each in every way there is.
+//
+// A failure is shrunk and printed as C++, a crash too: the programs run in a child process, and
+// when it dies the parent shrinks the program it was at, one child per attempt. Every program has a
+// number; `--program N` with the same seed runs that one alone, `--print` shows it without running
+// it.
+
+#include "core/isa.h"
+#include "core/parallel.h"
+#include "eager/ops/ops.h"
+#include "tests/fuzz/programs/check.h"
+#include "tests/fuzz/programs/draw.h"
+#include "tests/fuzz/programs/isolate.h"
+#include "tests/fuzz/programs/shrink.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <sys/mman.h>
+
+using namespace nitinol;
+using namespace nitinol::fuzz;
+
+namespace {
+
+struct Options {
+  double seconds = 10;
+  double shrink_seconds = 60;
+  uint64_t seed = 1;
+  int64_t first = 0;
+  int64_t count = -1;
+  int64_t only = -1;
+  bool prints = false;
+  bool digests = false;
+};
+
+uint64_t seed_of(const Options& options, int64_t number) {
+  return options.seed * 1000003 + static_cast<uint64_t>(number);
+}
+
+/// What failed, or an empty text.
+std::string failure_of(const Program& program, uint64_t seed) {
+  return first_failure(program, seed).value_or("");
+}
+
+/// Draws and checks one program after another; stops at the first that fails. `number` is where it
+/// is.
+std::string check_programs(const Options& options, std::atomic<int64_t>& number) {
+  Drawer drawer(all_ops());
+  const auto start = std::chrono::steady_clock::now();
+  const auto goes_on = [&] {
+    if (options.count >= 0) return number < options.first + options.count;
+    return std::chrono::steady_clock::now() - start <
+           std::chrono::duration<double>(options.seconds);
+  };
+  for (number = options.first; goes_on(); ++number) {
+    const uint64_t seed = seed_of(options, number);
+    const Program program = drawer.draw(seed);
+    const std::string failure = failure_of(program, seed);
+    if (!failure.empty()) return failure;
+  }
+  fmt::print("{} programs, seed {}, {}: same bits everywhere\n", number - options.first,
+             options.seed, name_of(current_isa()));
+  std::string never;
+  for (const Op* op : all_ops()) {
+    if (drawer.counts().count(op) == 0) never += fmt::format(" {}", op->name);
+  }
+  if (!never.empty()) fmt::print("never drawn:{}\n", never);
+  return {};
+}
+
+/// The same text: how digests of several instruction sets are compared.
+void print_programs(const Options& options) {
+  Drawer drawer(all_ops());
+  const int64_t first = options.only >= 0 ? options.only : options.first;
+  const int64_t count = options.only >= 0 ? 1 : std::max<int64_t>(options.count, 1);
+  for (int64_t number = first; number < first + count; ++number) {
+    const uint64_t seed = seed_of(options, number);
+    const Program program = drawer.draw(seed);
+    if (options.prints)
+      fmt::print("// --seed {} --program {}\n{}", options.seed, number, to_cpp(program, seed));
+    if (!options.digests || has_library_call(program)) continue;
+    fmt::print("{} {:016x}\n", number, digest(program, seed));
+  }
+}
+
+int report(const Options& options, int64_t number, const std::string& failure) {
+  fmt::print("FAILED: --seed {} --program {}\n  {}\n\nshrinking ...\n", options.seed, number,
+             failure);
+  std::fflush(stdout);
+  const uint64_t seed = seed_of(options, number);
+  std::string last = failure;
+  // This process stays without threads of the pool, which the children could not use.
+  set_num_threads(1);
+  Drawer drawer(all_ops());
+  const auto fails = [&](const Program& candidate) {
+    const ChildOutcome outcome = run_in_child([&] { return failure_of(candidate, seed); });
+    if (!outcome.text.empty()) last = outcome.text;
+    return !outcome.text.empty();
+  };
+  const Program program = drawer.draw(seed);
+  if (!fails(program))
+    fmt::print("  (alone it does not fail: it depends on the programs before it)\n");
+  const Program small = shrunk(program, fails, options.shrink_seconds);
+  fmt::print("  {}\n\n  // tests/fuzz/programs/program.h, check.h\n{}", last, to_cpp(small, seed));
+  return 1;
+}
+
+int run(const Options& options) {
+  if (options.prints || options.digests) {
+    print_programs(options);
+    return 0;
+  }
+  Options wanted = options;
+  if (options.only >= 0) {
+    wanted.first = options.only;
+    wanted.count = 1;
+  }
+  void* shared = mmap(nullptr, sizeof(std::atomic<int64_t>), PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  auto& number = *new (shared) std::atomic<int64_t>(0);
+  const ChildOutcome outcome = run_in_child([&] { return check_programs(wanted, number); });
+  return outcome.text.empty() ? 0 : report(options, number, outcome.text);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Random programs: eager x compiled x reference x threads, compared bit by bit.");
+  app.add_option("--seconds", options.seconds, "how long to go on")->capture_default_str();
+  app.add_option("--shrink-seconds", options.shrink_seconds, "how long to shrink")
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "another seed, other programs")->capture_default_str();
+  app.add_option("--first", options.first, "the number of the first program")
+      ->capture_default_str();
+  app.add_option("--count", options.count, "how many programs, instead of --seconds");
+  app.add_option("--program", options.only, "run only this one");
+  app.add_flag("--print", options.prints, "print programs as C++, without checking them");
+  app.add_flag("--digest", options.digests, "print hashes of results, to compare instruction sets");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return run(options);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,27 @@
+// Drawing random programs from the vocabulary.
+#pragma once
+
+#include "tests/fuzz/programs/program.h"
+
+#include <map>
+#include <random>
+#include <span>
+
+namespace nitinol::fuzz {
+
+/// Draws programs; deterministic in the seed of each. Knows no op: what an op takes it finds out by
+/// asking its inference and by running it.
+class Drawer {
+ public:
+  explicit Drawer(std::span<const Op* const> ops);
+  [[nodiscard]] Program draw(uint64_t seed);
+  /// How often each op has been part of a program.
+  [[nodiscard]] const std::map<const Op*, int>& counts() const { return counts_; }
+
+ private:
+  class Session;
+  std::map<OpKind, std::vector<const Op*>> ops_;
+  std::map<const Op*, int> counts_;
+};
+
+}  // namespace nitinol::fuzz
