@@ -1,0 +1,105 @@
+// The first call records and costs what eager costs; one that agrees with it makes the Plan; a
+// later one runs it. `first` is call 1, `ready` the sum of all calls up to and with the first that
+// ran the Plan, `warm` a call after that. Inputs are made before, and not counted.
+
+#include "bench/cold.h"
+
+#include "bench/functions.h"
+#include "bench/timer.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <stdexcept>
+
+namespace nitinol::bench {
+
+namespace {
+
+/// A compiled function with its inputs, and how many of its calls ran a Plan so far.
+struct Subject {
+  std::function<void()> pass;
+  std::function<int64_t()> planned_calls;
+  int64_t calls_in_pass = 1;
+};
+
+template <class Compiled, class... Inputs>
+Subject subject_of(const Compiled& compiled, const Inputs&... inputs) {
+  return {.pass = [=] { (void)compiled(inputs...); },
+          .planned_calls = [=] { return static_cast<int64_t>(compiled.explain().plan_calls); }};
+}
+
+Subject shapes_subject() {
+  std::vector<Tensor> inputs;
+  inputs.reserve(32);
+  for (int64_t i = 0; i < 32; ++i) inputs.push_back(normal(0, {1000 + 31 * i}));
+  const auto compiled = compile(w1b);
+  return {.pass =
+              [=] {
+                for (const Tensor& x : inputs) (void)compiled(x);
+              },
+          .planned_calls = [=] { return static_cast<int64_t>(compiled.explain().plan_calls); },
+          .calls_in_pass = 32};
+}
+
+Subject subject_named(const std::string& name) {
+  constexpr int64_t n = 100'000;
+  const Tensor x = normal(0, {n});
+  if (name == "W1a")
+    return subject_of(compile(w1a), x, normal(1, {n}), normal(2, {n}), normal(3, {n}));
+  if (name == "W1b") return subject_of(compile(w1b), x);
+  if (name == "W1c") return subject_of(compile(w1c), x);
+  if (name == "W1d") {
+    const Market market(n);
+    return subject_of(compile(w1d), market.s, market.k, market.t);
+  }
+  if (name == "W3.chain10") return subject_of(compile(chain10), full({4}, 0.5), normal(1, {4}));
+  if (name == "W7.shapes") return shapes_subject();
+  throw std::runtime_error("no function " + name + " to call cold");
+}
+
+double seconds_of(const std::function<void()>& pass) {
+  const double start = now();
+  pass();
+  return now() - start;
+}
+
+}  // namespace
+
+std::vector<std::string> cold_functions() {
+  return {"W1a", "W1b", "W1c", "W1d", "W3.chain10", "W7.shapes"};
+}
+
+void print_cold_rows(const Options& options) {
+  const Subject subject = subject_named(options.cold);
+  const double first = seconds_of(subject.pass);
+  double ready = first;
+  int passes = 1;
+  for (int64_t planned = 0; planned < subject.calls_in_pass; ++passes) {
+    if (passes == 64) throw std::runtime_error(options.cold + " runs no Plan after 64 passes");
+    const int64_t before = subject.planned_calls();
+    ready += seconds_of(subject.pass);
+    planned = subject.planned_calls() - before;
+  }
+  for (int i = 0; i < 16; ++i) subject.pass();
+  std::vector<double> warm;
+  warm.reserve(15);
+  for (int i = 0; i < 15; ++i) warm.push_back(seconds_of(subject.pass));
+  const auto print = [&](const char* kind, double seconds, const std::string& notes) {
+    const Row row{.workload = "W6." + options.cold + kind,
+                  .mode = "compiled",
+                  .threads = options.threads.front(),
+                  .median_s = seconds,
+                  .min_s = seconds,
+                  .repeats = 1,
+                  .first_call_s = first,
+                  .notes = notes};
+    fmt::print("{}\n", to_json(row).dump());
+  };
+  print(".first", first, "call 1 in a fresh process");
+  print(".ready", ready,
+        fmt::format("{} calls of a fresh process, the last runs the Plan", passes));
+  print(".warm", median_of(warm), "one call, timed alone");
+}
+
+}  // namespace nitinol::bench

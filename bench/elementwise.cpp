@@ -1,0 +1,48 @@
+#include "bench/families.h"
+#include "bench/functions.h"
+#include "bench/time_both.h"
+
+namespace nitinol::bench {
+
+namespace {
+
+constexpr struct {
+  const char* suffix;
+  int64_t count;
+} sizes[] = {{".n1e3", 1'000}, {".n1e5", 100'000}, {".n1e6", 1'000'000}, {".n1.6e7", 16'000'000}};
+
+/// What a chain moves: `arrays` arrays of n floats, read or written once.
+Work arrays_of(int arrays, int64_t n) {
+  return {.bytes = 4.0 * arrays * static_cast<double>(n)};
+}
+
+}  // namespace
+
+void elementwise_rows(Timer& timer) {
+  for (const auto& [suffix, n] : sizes) {
+    const std::string name = suffix;
+    if (timer.wants("W1a" + name)) {
+      time_both(timer, "W1a" + name, arrays_of(5, n), w1a, normal(0, {n}), normal(1, {n}),
+                normal(2, {n}), normal(3, {n}));
+    }
+    if (timer.wants("W1b" + name))
+      time_both(timer, "W1b" + name, arrays_of(2, n), w1b, normal(0, {n}));
+    if (timer.wants("W1c" + name))
+      time_both(timer, "W1c" + name, arrays_of(2, n), w1c, normal(0, {n}));
+    if (timer.wants("W1d" + name)) {
+      const Market market(n);
+      time_both(timer, "W1d" + name, arrays_of(5, n), w1d, market.s, market.k, market.t);
+    }
+  }
+  if (timer.wants("W1e")) {
+    constexpr int64_t rows = 1024, columns = 1024;
+    const auto w1e = [](const Tensor& x, const Tensor& scale, const Tensor& bias,
+                        const Tensor& residual) -> Tensor {
+      return relu(x * scale + bias) + residual;
+    };
+    time_both(timer, "W1e", arrays_of(3, rows * columns), w1e, normal(0, {rows, columns}),
+              normal(1, {columns}), normal(2, {columns}), normal(3, {rows, columns}));
+  }
+}
+
+}  // namespace nitinol::bench

@@ -1,0 +1,15 @@
+// The rows of the benchmark by family; names, formulas, shapes and inputs are those of the peers
+// harness.
+#pragma once
+
+#include "bench/timer.h"
+
+namespace nitinol::bench {
+
+void elementwise_rows(Timer& timer);  ///< W1: chains of 3 to 30 operations
+void reduction_rows(Timer& timer);    ///< W2: over [4096, 1024]
+void small_rows(Timer& timer);        ///< W3: four elements, so that only the overhead is left
+void matmul_rows(Timer& timer);       ///< W5
+void shape_rows(Timer& timer);        ///< W7.shapes: 32 lengths in turn
+
+}  // namespace nitinol::bench

@@ -1,0 +1,29 @@
+// The functions that several families of rows time.
+#pragma once
+
+#include "nitinol.h"
+
+#include <utility>
+
+namespace nitinol::bench {
+
+/// Polynomial of three vectors.
+[[nodiscard]] Tensor w1a(const Tensor& x, const Tensor& a, const Tensor& b, const Tensor& c);
+/// gelu by tanh, spelt out.
+[[nodiscard]] Tensor w1b(const Tensor& x);
+/// Twelve operations, half of them transcendental.
+[[nodiscard]] Tensor w1c(const Tensor& x);
+/// Black-Scholes prices of a call and a put.
+[[nodiscard]] std::pair<Tensor, Tensor> w1d(const Tensor& s, const Tensor& k, const Tensor& t);
+/// Ten additions and multiplications.
+[[nodiscard]] Tensor chain10(const Tensor& x, const Tensor& y);
+
+/// Normal numbers in f32 from the stream of `seed`.
+[[nodiscard]] Tensor normal(uint64_t seed, const Shape& shape);
+/// The inputs s, k, t of w1d.
+struct Market {
+  explicit Market(int64_t n);
+  Tensor s, k, t;
+};
+
+}  // namespace nitinol::bench

@@ -1,0 +1,153 @@
+// nitinol_bench: times the workloads of the peers harness, the limits of the machine, and first
+// calls.
+//
+// For each thread count a process of its own is pinned to that many cores and times all rows: pools
+// then see only what they may use, as they do in the peers harness. First calls need a process
+// each. This one starts them (it starts itself again), gathers the rows they print, and shows them.
+
+#include "bench/cold.h"
+#include "bench/families.h"
+#include "bench/output.h"
+#include "bench/timer.h"
+#include "nitinol.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace {
+
+using nitinol::bench::Figure;
+using nitinol::bench::Limits;
+using nitinol::bench::Options;
+using nitinol::bench::Row;
+using nitinol::bench::Timer;
+
+/// Runs this program again with `arguments` and returns the rows it printed.
+std::vector<Row> rows_of_process(const std::string& arguments) {
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string command = fmt::format("'{}' {}", program, arguments);
+  std::vector<Row> rows;
+  std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
+  if (!pipe) throw std::runtime_error("cannot start " + command);
+  std::string line;
+  for (int c = std::fgetc(pipe.get()); c != EOF; c = std::fgetc(pipe.get())) {
+    if (c != '\n') {
+      line.push_back(static_cast<char>(c));
+      continue;
+    }
+    rows.push_back(nitinol::bench::row_of(nlohmann::json::parse(line)));
+    const Row& row = rows.back();
+    fmt::print(stderr, "{:<22} {} {:<9} {}\n", row.workload, row.threads, row.mode,
+               nitinol::bench::human_time(row.median_s));
+    line.clear();
+  }
+  if (pclose(pipe.release()) != 0) throw std::runtime_error("failed: " + command);
+  return rows;
+}
+
+/// The rows of the middle one of several fresh processes.
+std::vector<Row> cold_rows(const Options& options, int threads, const std::string& name) {
+  const int processes = options.is_quick ? 1 : 5;
+  std::vector<std::vector<Row>> all;
+  all.reserve(static_cast<std::size_t>(processes));
+  for (int i = 0; i < processes; ++i) {
+    all.push_back(rows_of_process(fmt::format("--cold {} --threads {}", name, threads)));
+  }
+  std::vector<Row> result = all.front();
+  for (std::size_t k = 0; k < result.size(); ++k) {
+    std::vector<double> times;
+    times.reserve(all.size());
+    for (const std::vector<Row>& rows : all) times.push_back(rows.at(k).median_s);
+    result[k].median_s = nitinol::bench::median_of(times);
+    result[k].min_s = *std::min_element(times.begin(), times.end());
+    result[k].repeats = processes;
+  }
+  return result;
+}
+
+std::vector<Row> measure(const Options& options) {
+  std::string arguments = "--worker";
+  if (options.is_quick) arguments += " --quick";
+  if (!options.rows.empty()) arguments += fmt::format(" --rows '{}'", fmt::join(options.rows, ","));
+  std::vector<Row> rows;
+  for (const int threads : options.threads) {
+    const std::vector<Row> timed =
+        rows_of_process(fmt::format("{} --threads {}", arguments, threads));
+    rows.insert(rows.end(), timed.begin(), timed.end());
+    for (const std::string& name : nitinol::bench::cold_functions()) {
+      if (!options.wants("W6." + name)) continue;
+      const std::vector<Row> cold = cold_rows(options, threads, name);
+      rows.insert(rows.end(), cold.begin(), cold.end());
+    }
+  }
+  return rows;
+}
+
+/// Times all rows in this process.
+void work(const Options& options) {
+  const Limits limits(options.threads.front(), options.is_quick);
+  Timer timer(options, limits);
+  for (const Row& row : limits.rows(timer.threads())) timer.emit(row);
+  nitinol::bench::elementwise_rows(timer);
+  nitinol::bench::reduction_rows(timer);
+  nitinol::bench::small_rows(timer);
+  nitinol::bench::matmul_rows(timer);
+  nitinol::bench::shape_rows(timer);
+}
+
+int run(const Options& options) {
+  if (options.is_worker || !options.cold.empty()) {
+    nitinol::bench::pin_to_cores(options.threads.front());
+    nitinol::set_num_threads(options.threads.front());
+    options.is_worker ? work(options) : print_cold_rows(options);
+    return 0;
+  }
+  // Read first: a mistyped name should not cost a run.
+  std::vector<nitinol::bench::PeerRow> peers;
+  if (!options.against.empty()) peers = nitinol::bench::read_peers(options.against);
+  const std::vector<Row> rows = measure(options);
+  nitinol::bench::print_table(rows);
+  if (!options.against.empty()) {
+    nitinol::bench::print_against(rows, peers,
+                                  options.is_by_fastest ? Figure::fastest : Figure::median);
+  }
+  if (!options.json.empty()) nitinol::bench::write_json(options.json, rows);
+  return nitinol::bench::print_differences(rows) == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    Options options;
+    CLI::App app("Times Nitinol on the workloads of the peers harness.");
+    app.add_option("--rows", options.rows, "prefixes of row names, e.g. W1c,W5,limit")
+        ->delimiter(',');
+    app.add_option("--threads", options.threads, "thread counts")
+        ->delimiter(',')
+        ->check(CLI::PositiveNumber);
+    app.add_option("--json", options.json, "write the rows to this file");
+    app.add_option("--against", options.against,
+                   "a results file of the peers harness to compare with");
+    app.add_flag("--fastest", options.is_by_fastest, "compare fastest samples, not medians");
+    app.add_flag("--quick", options.is_quick,
+                 "few and short samples: a check that everything runs");
+    app.add_flag("--worker", options.is_worker)->group("");
+    app.add_option("--cold", options.cold)->group("");
+    CLI11_PARSE(app, argc, argv);
+    return run(options);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "nitinol_bench: %s\n", error.what());
+    return 1;
+  }
+}

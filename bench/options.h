@@ -1,0 +1,31 @@
+// What the user of the benchmark asked for.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace nitinol::bench {
+
+struct Options {
+  std::vector<int> threads = {1, 2};
+  std::vector<std::string> rows;  ///< prefixes of names; empty means all
+  bool is_quick = false;          ///< few and short samples: a check that everything runs
+  bool is_by_fastest = false;     ///< compare fastest samples, not medians
+  std::string json, against;
+
+  // A benchmark runs in several processes; these say which one this is.
+  bool is_worker = false;  ///< times the rows for threads[0] and prints them as JSON
+  std::string cold;        ///< times the first calls of one function in this fresh process
+
+  /// Whether `row` was asked for: as in the peers harness, either may be a prefix of the other.
+  [[nodiscard]] bool wants(std::string_view row) const {
+    if (rows.empty()) return true;
+    for (const std::string& prefix : rows) {
+      if (row.starts_with(prefix) || prefix.starts_with(row)) return true;
+    }
+    return false;
+  }
+};
+
+}  // namespace nitinol::bench

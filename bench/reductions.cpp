@@ -1,0 +1,30 @@
+#include "bench/families.h"
+#include "bench/functions.h"
+#include "bench/time_both.h"
+
+namespace nitinol::bench {
+
+void reduction_rows(Timer& timer) {
+  if (!timer.wants("W2")) return;
+  constexpr int64_t rows = 4096, columns = 1024;
+  const Tensor x = normal(0, {rows, columns});
+  const Tensor scale = normal(1, {columns}), bias = normal(2, {columns});
+  const Work read{.bytes = 4.0 * rows * columns};
+  const Work read_and_write{.bytes = 8.0 * rows * columns};
+  const auto sum_all = [](const Tensor& v) -> Tensor { return sum(v); };
+  const auto mean_rows = [](const Tensor& v) -> Tensor { return mean(v, -1); };
+  const auto softmax_rows = [](const Tensor& v) -> Tensor { return softmax(v, -1); };
+  const auto norm_rows = [](const Tensor& v, const Tensor& g, const Tensor& b) -> Tensor {
+    return layer_norm(v, {.weight = g, .bias = b});
+  };
+  const auto var_rows = [](const Tensor& v) -> Tensor { return var(v, -1); };
+  const auto argmax_rows = [](const Tensor& v) -> Tensor { return argmax(v, -1); };
+  time_both(timer, "W2.sum", read, sum_all, x);
+  time_both(timer, "W2.mean", read, mean_rows, x);
+  time_both(timer, "W2.softmax", read_and_write, softmax_rows, x);
+  time_both(timer, "W2.layernorm", read_and_write, norm_rows, x, scale, bias);
+  time_both(timer, "W2.var", read, var_rows, x);
+  time_both(timer, "W2.argmax", read, argmax_rows, x);
+}
+
+}  // namespace nitinol::bench

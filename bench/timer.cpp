@@ -1,0 +1,140 @@
+// A sample is as many calls as last 20 ms, so that neither the clock's resolution nor one interrupt
+// decides it. The modes of a row take turns sample by sample, so that a change of the machine's
+// speed in between falls on all of them. The median of 7 samples is the figure, the fastest is
+// noted too.
+
+#include "bench/timer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <memory>
+#include <sched.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+namespace nitinol::bench {
+
+namespace {
+
+double loop(const std::function<void()>& call, int64_t count) {
+  const double start = now();
+  for (int64_t i = 0; i < count; ++i) call();
+  return now() - start;
+}
+
+/// Calls per sample, so that a sample lasts at least `sample_s`.
+int64_t calibrate(const std::function<void()>& call, double sample_s) {
+  loop(call, 1);
+  for (int64_t count = 1;;) {
+    const double seconds = loop(call, count);
+    if (seconds >= sample_s) return count;
+    const auto wanted =
+        static_cast<int64_t>(static_cast<double>(count) * sample_s * 1.3 / std::max(seconds, 1e-9));
+    count = std::max(count + 1, std::min(count * 10, wanted));
+  }
+}
+
+/// Seconds of a 32 MiB copy: how fast the machine is just now, whatever ran.
+double probe_copy() {
+  constexpr std::size_t bytes = 32 << 20;
+  static const std::unique_ptr<std::byte[]> from(new std::byte[bytes]()),
+      to(new std::byte[bytes]());
+  double best = 1e9;
+  for (int i = 0; i < 4; ++i) {
+    const double start = now();
+    std::memcpy(to.get(), from.get(), bytes);
+    best = std::min(best, now() - start);
+  }
+  return best;
+}
+
+/// What is known of one mode while its row is timed.
+struct Timed {
+  double first_call_s = 0;
+  int64_t inner = 1;
+  std::vector<double> samples = {};
+};
+
+}  // namespace
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double median_of(std::vector<double> samples) {
+  std::sort(samples.begin(), samples.end());
+  const std::size_t middle = samples.size() / 2;
+  return samples.size() % 2 == 1 ? samples[middle] : (samples[middle - 1] + samples[middle]) / 2;
+}
+
+void pin_to_cores(int count) {
+  cpu_set_t all, few;
+  CPU_ZERO(&few);
+  if (sched_getaffinity(0, sizeof all, &all) != 0) return;
+  for (std::size_t core = 0, taken = 0;
+       core < CPU_SETSIZE && taken < static_cast<std::size_t>(count); ++core) {
+    if (!CPU_ISSET(core, &all)) continue;
+    CPU_SET(core, &few);
+    ++taken;
+  }
+  sched_setaffinity(0, sizeof few, &few);
+}
+
+void Timer::time(const std::string& row, const Work& work, const std::vector<Mode>& modes,
+                 const std::string& notes) {
+  if (!wants(row)) return;
+  const int repeats = options_.is_quick ? 2 : 7;
+  const double sample_s = options_.is_quick ? 0.001 : 0.02;
+  const Quiet quiet;
+  std::vector<Timed> timed;
+  for (const Mode& mode : modes) {
+    Timed t{.first_call_s = loop(mode.call, 1)};
+    loop(mode.call, mode.calls_to_settle);
+    t.inner = calibrate(mode.call, sample_s);
+    timed.push_back(std::move(t));
+  }
+  for (int sample = 0; sample < repeats; ++sample) {
+    for (std::size_t i = 0; i < modes.size(); ++i) {
+      timed[i].samples.push_back(loop(modes[i].call, timed[i].inner) /
+                                 static_cast<double>(timed[i].inner));
+    }
+  }
+  const double probe = probe_copy();
+  for (std::size_t i = 0; i < modes.size(); ++i) {
+    emit({.workload = row,
+          .mode = modes[i].name,
+          .threads = threads(),
+          .median_s = median_of(timed[i].samples),
+          .min_s = *std::min_element(timed[i].samples.begin(), timed[i].samples.end()),
+          .repeats = repeats,
+          .inner = timed[i].inner,
+          .first_call_s = timed[i].first_call_s,
+          .check = modes[i].check ? std::optional(modes[i].check()) : std::nullopt,
+          .bound_s = limits_.bound(work),
+          .probe_copy_s = probe,
+          .notes = notes});
+  }
+}
+
+void Timer::emit(const Row& row) const {
+  fmt::print("{}\n", to_json(row).dump());
+  std::fflush(stdout);
+}
+
+Quiet::Quiet() {
+  const char* const path = std::getenv("PEERS_LOCK");
+  if (path == nullptr) return;
+  file_ = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (file_ >= 0) flock(file_, LOCK_EX);
+}
+
+Quiet::~Quiet() {
+  if (file_ >= 0) close(file_);
+}
+
+}  // namespace nitinol::bench
