@@ -25,8 +25,8 @@ struct LibraryCall {
   enum class Kind : uint8_t {
     matmul,  ///< operands a[..., m, k], b[..., k, n] (batch dims broadcast by stride 0) -> c[...,
              ///< m, n]
-    take,    ///< operands table[rows, ...], indices i64 -> out; checks 0 <= index < rows (status:
-             ///< index)
+    take,    ///< operands table[rows, ...], indices i64 -> out; checks -rows <= index < rows
+             ///< (status: index); negative ones count from the end
     check_nonzero,  ///< operands in -> out, an equal integer tensor; checks that no element is 0
                     ///< (status: division)
   };

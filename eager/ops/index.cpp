@@ -5,9 +5,8 @@
 #include "eager/ops/cast.h"
 #include "eager/ops/compare.h"
 #include "eager/ops/create.h"
-#include "eager/ops/define.h"
+#include "eager/ops/infer.h"
 #include "eager/ops/view.h"
-#include "eager/promotion.h"
 
 #include <fmt/format.h>
 
@@ -16,12 +15,6 @@
 
 namespace nitinol {
 namespace {
-
-// Indices before the table's start count from its end.
-constinit const Op wrap_index_op = binary_op(
-    "wrap_index", Types<int64_t>{{i64}},
-    [](auto index, auto size) { return select(index < 0, index + size, index); },
-    "index, or index + size if it is negative.");
 
 [[noreturn]] void throw_index(const Spec& table, int64_t index) {
   const int64_t rows = table.shape[0];
@@ -57,15 +50,14 @@ LibraryCall take_call(Inputs inputs, const Attrs&, const Spec& spec) {
           .threads = 0};
 }
 
-/// Names the first index that is out of range, as the user wrote it.
+/// Names the first index that is out of range.
 void fail_take(const Op&, Inputs inputs, const Attrs&) {
   const Spec& table = inputs[0]->spec();
   const TensorData& data = inputs[1]->internals();
   std::vector<int64_t> indices(static_cast<std::size_t>(element_count(data.spec.shape)));
   eager::copy_elements(data, reinterpret_cast<std::byte*>(indices.data()));
   for (const int64_t index : indices) {
-    if (index >= table.shape[0]) throw_index(table, index);
-    if (index < 0) throw_index(table, index - table.shape[0]);  // undoes wrap_index
+    if (index >= table.shape[0] || index < -table.shape[0]) throw_index(table, index);
   }
 }
 
@@ -92,17 +84,15 @@ void check_indices(std::string_view where, const Tensor& indices) {
 Tensor take(const Tensor& x, const Tensor& indices, int64_t axis) {
   check_indices("take", indices);
   const int along = normalize_axis("take", axis, x.rank());
-  const Tensor size = constant(x.shape()[along], i64);
-  const Tensor given = cast(indices, i64);
-  const Tensor wrapped = apply(wrap_index_op, {&given, &size});
-  if (along == 0) return apply(take_op, {&x, &wrapped});
+  const Tensor rows_of = cast(indices, i64);
+  if (along == 0) return apply(take_op, {&x, &rows_of});
   // The axis goes to the front for the op, and the axes of the indices go to its place.
   Dims front = {along};
   for (int i = 0; i < x.rank(); ++i) {
     if (i != along) front.push_back(i);
   }
   const Tensor table = permute(x, front);
-  const Tensor rows = apply(take_op, {&table, &wrapped});
+  const Tensor rows = apply(take_op, {&table, &rows_of});
   Dims back;
   for (int i = 0; i < along; ++i) back.push_back(indices.rank() + i);
   for (int i = 0; i < indices.rank(); ++i) back.push_back(i);
@@ -124,7 +114,7 @@ Tensor one_hot(const Tensor& indices, int64_t classes, DType dtype) {
 }
 
 std::span<const Op* const> index_ops() {
-  static constexpr auto ops = std::to_array<const Op*>({&wrap_index_op, &take_op});
+  static constexpr auto ops = std::to_array<const Op*>({&take_op});
   return ops;
 }
 

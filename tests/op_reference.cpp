@@ -1,0 +1,561 @@
+#include "tests/op_reference.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+
+namespace nitinol::test {
+namespace {
+
+using Real = long double;
+/// f(a, b, c) at one element; unused arguments are 0.
+using ScalarReference = Real (*)(Real a, Real b, Real c);
+constexpr Real nan_value = std::numeric_limits<Real>::quiet_NaN();
+
+Real load(DType dtype, const std::byte* at) {
+  const auto read = [&]<class T>(T value) {
+    std::memcpy(&value, at, sizeof value);
+    return static_cast<Real>(value);
+  };
+  const auto bits = [&] {
+    uint16_t value = 0;
+    std::memcpy(&value, at, sizeof value);
+    return value;
+  };
+  switch (dtype) {
+    case boolean:
+    case u8:
+      return read(uint8_t{});
+    case i8:
+      return read(int8_t{});
+    case i16:
+      return read(int16_t{});
+    case i32:
+      return read(int32_t{});
+    case i64:
+      return read(int64_t{});
+    case f32:
+      return read(float{});
+    case f64:
+      return read(double{});
+    case bf16: {
+      const uint32_t wide = static_cast<uint32_t>(bits()) << 16;
+      float value = 0;
+      std::memcpy(&value, &wide, sizeof value);
+      return value;
+    }
+    case f16: {
+      const int exponent = bits() >> 10 & 31;
+      const int fraction = bits() & 1023;
+      Real size = exponent == 0 ? std::ldexp(static_cast<Real>(fraction), -24)
+                                : std::ldexp(static_cast<Real>(1024 + fraction), exponent - 25);
+      if (exponent == 31) size = fraction == 0 ? std::numeric_limits<Real>::infinity() : nan_value;
+      return (bits() & 0x8000) != 0 ? -size : size;
+    }
+  }
+  return 0;
+}
+
+Real sign_of(Real x) {
+  return x > 0 ? 1 : x < 0 ? -1 : x;
+}
+Real maximum(Real a, Real b) {
+  if (std::isnan(a) || std::isnan(b)) return nan_value;
+  return a == b ? (std::signbit(a) ? b : a) : std::max(a, b);
+}
+Real minimum(Real a, Real b) {
+  return -maximum(-a, -b);
+}
+Real remainder_of(Real a, Real b) {
+  if (b == 0 || std::isinf(a) || std::isnan(a) || std::isnan(b)) return nan_value;
+  const Real r = std::fmod(a, b);
+  return r != 0 && std::signbit(r) != std::signbit(b) ? r + b : r;
+}
+Real floor_divide(Real a, Real b) {
+  const Real r = remainder_of(a, b);
+  if (std::isinf(a)) return b == 0 ? a / b : nan_value;
+  if (std::isnan(r)) return a / b;
+  if (std::isinf(b)) return r == a ? 0 : -1;
+  return std::round((a - r) / b);
+}
+Real integer_power(Real a, Real b) {
+  if (b < 0) return a == 1 ? 1 : a == -1 ? (std::fmod(b, 2.0L) == 0 ? 1 : -1) : 0;
+  unsigned __int128 result = 1;
+  const auto base = static_cast<unsigned __int128>(static_cast<__int128>(a));
+  unsigned __int128 square = base;
+  for (auto n = static_cast<uint64_t>(b); n != 0; n >>= 1) {
+    if ((n & 1) != 0) result *= square;
+    square *= square;
+  }
+  return static_cast<Real>(static_cast<int64_t>(static_cast<uint64_t>(result)));
+}
+int64_t as_int(Real x) {
+  return static_cast<int64_t>(x);
+}
+
+#define NITINOL_REF(expression)        \
+  [](Real a, Real b, Real c) -> Real { \
+    static_cast<void>(b);              \
+    static_cast<void>(c);              \
+    return expression;                 \
+  }
+
+const std::map<std::string_view, ScalarReference>& functions() {
+  static const std::map<std::string_view, ScalarReference> table = {
+      {"abs", NITINOL_REF(std::fabs(a))},
+      {"neg", NITINOL_REF(-a)},
+      {"sign", NITINOL_REF(a == 0 ? 0 : sign_of(a))},
+      {"square", NITINOL_REF(a * a)},
+      {"floor", NITINOL_REF(std::floor(a))},
+      {"ceil", NITINOL_REF(std::ceil(a))},
+      {"round", NITINOL_REF(std::nearbyint(a))},
+      {"trunc", NITINOL_REF(std::trunc(a))},
+      {"relu", NITINOL_REF(a <= 0 ? 0 : a)},
+      {"sqrt", NITINOL_REF(std::sqrt(a))},
+      {"rsqrt", NITINOL_REF(1 / std::sqrt(a))},
+      {"reciprocal", NITINOL_REF(1 / a)},
+      {"exp", NITINOL_REF(std::exp(a))},
+      {"exp2", NITINOL_REF(std::exp2(a))},
+      {"expm1", NITINOL_REF(std::expm1(a))},
+      {"log", NITINOL_REF(std::log(a))},
+      {"log1p", NITINOL_REF(std::log1p(a))},
+      {"log2", NITINOL_REF(std::log2(a))},
+      {"log10", NITINOL_REF(std::log10(a))},
+      {"sin", NITINOL_REF(std::sin(a))},
+      {"cos", NITINOL_REF(std::cos(a))},
+      {"tan", NITINOL_REF(std::tan(a))},
+      {"tanh", NITINOL_REF(std::tanh(a))},
+      {"erf", NITINOL_REF(std::erf(a))},
+      {"sigmoid", NITINOL_REF(1 / (1 + std::exp(-a)))},
+      {"gelu", NITINOL_REF(0.5L * a * (1 + std::erf(a * std::sqrt(0.5L))))},
+      {"gelu_tanh",
+       NITINOL_REF(0.5L * a *
+                   (1 + std::tanh(0.79788456080286535588L * (a + 0.044715L * a * a * a))))},
+      {"silu", NITINOL_REF(a / (1 + std::exp(-a)))},
+      {"softplus", NITINOL_REF(maximum(a, 0) + std::log1p(std::exp(-std::fabs(a))))},
+      {"isnan", NITINOL_REF(std::isnan(a))},
+      {"isinf", NITINOL_REF(std::isinf(a))},
+      {"isfinite", NITINOL_REF(std::isfinite(a))},
+      {"logical_not", NITINOL_REF(a == 0)},
+      {"copy", NITINOL_REF(a)},
+      {"cast", NITINOL_REF(a)},
+      {"add", NITINOL_REF(a + b)},
+      {"sub", NITINOL_REF(a - b)},
+      {"mul", NITINOL_REF(a * b)},
+      {"div", NITINOL_REF(a / b)},
+      {"floor_divide", NITINOL_REF(floor_divide(a, b))},
+      {"remainder", NITINOL_REF(remainder_of(a, b))},
+      {"pow", NITINOL_REF(std::pow(a, b))},
+      {"integer_pow", NITINOL_REF(integer_power(a, b))},
+      {"maximum", NITINOL_REF(maximum(a, b))},
+      {"minimum", NITINOL_REF(minimum(a, b))},
+      {"copysign", NITINOL_REF(std::isnan(b) ? std::fabs(a) : std::copysign(a, b))},
+      {"clamp", NITINOL_REF(minimum(maximum(a, b), c))},
+      {"fma", NITINOL_REF(std::fma(a, b, c))},
+      {"eq", NITINOL_REF(a == b)},
+      {"ne", NITINOL_REF(a != b)},
+      {"lt", NITINOL_REF(a < b)},
+      {"le", NITINOL_REF(a <= b)},
+      {"gt", NITINOL_REF(a > b)},
+      {"ge", NITINOL_REF(a >= b)},
+      {"logical_and", NITINOL_REF(a != 0 && b != 0)},
+      {"logical_or", NITINOL_REF(a != 0 || b != 0)},
+      {"logical_xor", NITINOL_REF((a != 0) != (b != 0))},
+      {"bitwise_and", NITINOL_REF(static_cast<Real>(as_int(a) & as_int(b)))},
+      {"bitwise_or", NITINOL_REF(static_cast<Real>(as_int(a) | as_int(b)))},
+      {"bitwise_xor", NITINOL_REF(static_cast<Real>(as_int(a) ^ as_int(b)))},
+      {"where", NITINOL_REF(a != 0 ? b : c)},
+      {"check_nonzero", NITINOL_REF(a)},
+  };
+  return table;
+}
+
+/// The index into `input` that broadcasting to `index` reads.
+Dims broadcast_index(const Shape& input, const Dims& index) {
+  Dims from;
+  const int shift = index.size() - input.size();
+  for (int i = 0; i < input.size(); ++i) from.push_back(input[i] == 1 ? 0 : index[i + shift]);
+  return from;
+}
+
+int bits_of(DType dtype) {
+  return static_cast<int>(8 * size_of(dtype));
+}
+
+/// Ops on integers that depend on their width.
+std::optional<Real> by_width(std::string_view op, DType dtype, Real a, Real b) {
+  if (op == "bitwise_not") return dtype == boolean ? Real(a == 0) : -a - 1;
+  if (op != "left_shift" && op != "right_shift") return std::nullopt;
+  const auto mask = static_cast<uint64_t>(bits_of(dtype)) - 1;
+  const auto count = static_cast<int>(static_cast<uint64_t>(as_int(b)) & mask);
+  if (op == "right_shift") return static_cast<Real>(as_int(a) >> count);
+  return static_cast<Real>(static_cast<int64_t>(static_cast<uint64_t>(as_int(a)) << count));
+}
+
+/// What cast does to a number out of the integer's range.
+Real saturated(DType from, DType to, Real value) {
+  if (to == boolean) return value != 0;
+  if (!is_floating(from) || is_floating(to)) return value;
+  if (std::isnan(value)) return 0;
+  const Real high = to == u8 ? 255 : std::ldexp(1.0L, bits_of(to) - 1) - 1;
+  const Real low = to == u8 ? 0 : -high - 1;
+  return std::clamp(std::trunc(value), low, high);
+}
+
+Real elementwise_at(const Op& op, std::span<const Elements> inputs, const Dims& index,
+                    DType result) {
+  std::array<Real, 3> x = {};
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    x[k] = inputs[k].at(broadcast_index(inputs[k].shape, index));
+  }
+  const DType dtype = inputs.back().dtype;
+  if (op.name == "cast") x[0] = saturated(dtype, result, x[0]);
+  if (const std::optional<Real> special = by_width(op.name, dtype, x[0], x[1])) {
+    return wrapped(result, *special);
+  }
+  const bool is_division = op.name == "floor_divide" || op.name == "remainder";
+  if (is_division && is_integer(dtype) && x[1] == 0) x[1] = 1;
+  const auto function = functions().find(op.name);
+  if (function == functions().end()) throw std::runtime_error("no reference");
+  return wrapped(result, function->second(x[0], x[1], x[2]));
+}
+
+// ---- reductions
+
+Real reduced(std::string_view op, const std::vector<Real>& x, int64_t ddof) {
+  const auto count = static_cast<Real>(x.size());
+  Real sum = 0;
+  Real product = 1;
+  std::size_t largest = 0;
+  std::size_t smallest = 0;
+  bool any = false;
+  bool all = true;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    sum += x[i];
+    product *= x[i];
+    any = any || x[i] != 0;
+    all = all && x[i] != 0;
+    if (std::isnan(x[largest])) continue;
+    if (std::isnan(x[i])) {
+      largest = smallest = i;
+      continue;
+    }
+    if (x[i] > x[largest]) largest = i;
+    if (x[i] < x[smallest]) smallest = i;
+  }
+  if (op == "sum") return sum;
+  if (op == "prod") return product;
+  if (op == "any") return any;
+  if (op == "all") return all;
+  if (op == "argmax") return static_cast<Real>(largest);
+  if (op == "argmin") return static_cast<Real>(smallest);
+  if (op == "max") return x[largest];
+  if (op == "min") return x[smallest];
+  const Real mean = sum / count;
+  if (op == "mean") return mean;
+  if (op == "logsumexp") {
+    const Real most = std::isfinite(x[largest]) ? x[largest] : 0;
+    Real total = 0;
+    for (const Real value : x) total += std::exp(value - most);
+    return std::log(total) + most;
+  }
+  Real squares = 0;
+  for (const Real value : x) squares += (value - mean) * (value - mean);
+  const Real variance = squares / std::max(count - static_cast<Real>(ddof), 0.0L);
+  if (op == "var") return variance;
+  if (op == "std") return std::sqrt(variance);
+  throw std::runtime_error("no reference");
+}
+
+/// Calls f(values, indices) for each group of elements that differ in the axes only.
+void for_each_group(const Elements& x, const Dims& axes,
+                    const std::function<void(const std::vector<Real>&, std::vector<Dims>&)>& f) {
+  Shape rows = x.shape;
+  Shape columns = x.shape;
+  for (int i = 0; i < rows.size(); ++i) {
+    const bool is_reduced = std::ranges::find(axes, i) != axes.end();
+    (is_reduced ? rows : columns)[i] = 1;
+  }
+  for_each_index(rows, [&](const Dims& row) {
+    std::vector<Real> values;
+    std::vector<Dims> indices;
+    for_each_index(columns, [&](const Dims& column) {
+      Dims index = row;
+      for (int i = 0; i < index.size(); ++i) index[i] += column[i];
+      values.push_back(x.at(index));
+      indices.push_back(index);
+    });
+    f(values, indices);
+  });
+}
+
+Elements reduction(const Op& op, const Elements& x, const Attrs& attrs, const Spec& spec) {
+  Elements out = {spec.dtype, spec.shape, {}};
+  const Dims axes = normalize_axes(op.name, std::get<Dims>(attrs[0]), x.shape.size());
+  const int64_t ddof = attrs.size() > 2 ? std::get<int64_t>(attrs[2]) : 0;
+  for_each_group(x, axes, [&](const std::vector<Real>& values, std::vector<Dims>&) {
+    out.values.push_back(wrapped(spec.dtype, reduced(op.name, values, ddof)));
+  });
+  return out;
+}
+
+/// softmax, log_softmax and layer_norm: each element from its group.
+Elements normalisation(const Op& op, std::span<const Elements> inputs, const Attrs& attrs) {
+  const Elements& x = inputs[0];
+  Elements out = {is_floating(x.dtype) ? x.dtype : f32, x.shape, {}};
+  out.values.resize(x.values.size());
+  Dims axes;
+  const int64_t number = std::get<int64_t>(attrs[0]);
+  if (op.name != "layer_norm")
+    axes.push_back(number < 0 ? number + x.shape.size() : number);
+  else
+    for (int64_t i = x.shape.size() - number; i < x.shape.size(); ++i) axes.push_back(i);
+  const Strides strides = strides_of(x.shape);
+  for_each_group(x, axes, [&](const std::vector<Real>& values, std::vector<Dims>& indices) {
+    const Real most = reduced("max", values, 0);
+    const Real total = reduced("logsumexp", values, 0);
+    const Real mean = reduced("mean", values, 0);
+    const Real variance = reduced("var", values, 0);
+    for (std::size_t k = 0; k < values.size(); ++k) {
+      Real value = 0;
+      if (op.name == "softmax") value = std::exp(values[k] - total);
+      if (op.name == "log_softmax") value = (values[k] - most) - (total - most);
+      if (op.name == "layer_norm") {
+        value = (values[k] - mean) / std::sqrt(variance + std::get<double>(attrs[1]));
+        std::size_t next = 1;
+        if (std::get<bool>(attrs[2])) value *= inputs[next++].values[k];
+        if (std::get<bool>(attrs[3])) value += inputs[next].values[k];
+      }
+      int64_t flat = 0;
+      for (int i = 0; i < strides.size(); ++i) flat += indices[k][i] * strides[i];
+      out.values[static_cast<std::size_t>(flat)] = value;
+    }
+  });
+  return out;
+}
+
+// ---- movement
+
+Elements viewed(const Op& op, const Elements& x, const Attrs& attrs, const Spec& spec) {
+  Elements out = {spec.dtype, spec.shape, {}};
+  if (op.name == "reshape") {
+    out.values = x.values;
+    return out;
+  }
+  for_each_index(spec.shape, [&](const Dims& index) {
+    Dims from = index;
+    if (op.name == "expand") from = broadcast_index(x.shape, index);
+    for (int i = 0; i < x.shape.size(); ++i) {
+      if (op.name == "permute") from[static_cast<int>(std::get<Dims>(attrs[0])[i])] = index[i];
+      if (op.name == "slice") {
+        from[i] = std::get<Dims>(attrs[0])[i] + index[i] * std::get<Dims>(attrs[2])[i];
+      }
+    }
+    out.values.push_back(x.at(from));
+  });
+  return out;
+}
+
+Elements concatenated(std::span<const Elements> inputs, const Attrs& attrs, const Spec& spec) {
+  Elements out = {spec.dtype, spec.shape, {}};
+  const auto axis = static_cast<int>(std::get<int64_t>(attrs[0]));
+  for_each_index(spec.shape, [&](const Dims& index) {
+    Dims from = index;
+    std::size_t k = 0;
+    while (from[axis] >= inputs[k].shape[axis]) from[axis] -= inputs[k++].shape[axis];
+    out.values.push_back(inputs[k].at(from));
+  });
+  return out;
+}
+
+Elements placed(std::span<const Elements> inputs, const Attrs& attrs) {
+  Elements out = inputs[0];
+  const Strides strides = strides_of(out.shape);
+  const Shape& sizes = std::get<Dims>(attrs[1]);
+  for_each_index(sizes, [&](const Dims& index) {
+    int64_t flat = 0;
+    for (int i = 0; i < sizes.size(); ++i) {
+      flat += strides[i] * (std::get<Dims>(attrs[0])[i] + index[i] * std::get<Dims>(attrs[2])[i]);
+    }
+    out.values[static_cast<std::size_t>(flat)] =
+        inputs[1].at(broadcast_index(inputs[1].shape, index));
+  });
+  return out;
+}
+
+Elements taken(std::span<const Elements> inputs, const Spec& spec) {
+  Elements out = {spec.dtype, spec.shape, {}};
+  const Shape& indices = inputs[1].shape;
+  for_each_index(spec.shape, [&](const Dims& index) {
+    Dims which;
+    for (int i = 0; i < indices.size(); ++i) which.push_back(index[i]);
+    const int64_t row = as_int(inputs[1].at(which));
+    Dims from = {row < 0 ? row + inputs[0].shape[0] : row};
+    for (int i = indices.size(); i < index.size(); ++i) from.push_back(index[i]);
+    out.values.push_back(inputs[0].at(from));
+  });
+  return out;
+}
+
+Elements product(std::span<const Elements> inputs, const Spec& spec) {
+  Elements out = {spec.dtype, spec.shape, {}};
+  const Shape& a = inputs[0].shape;
+  const Shape& b = inputs[1].shape;
+  for_each_index(spec.shape, [&](const Dims& index) {
+    Dims left = index;
+    Dims right = index;
+    Real sum = 0;
+    for (int64_t k = 0; k < a.back(); ++k) {
+      left[index.size() - 1] = k;
+      right[index.size() - 2] = k;
+      sum += inputs[0].at(broadcast_index(a, left)) * inputs[1].at(broadcast_index(b, right));
+    }
+    out.values.push_back(wrapped(spec.dtype, sum));
+  });
+  return out;
+}
+
+// ---- creation
+
+/// Philox 4x32-10 (Salmon et al., SC 2011), written anew.
+std::array<uint32_t, 4> philox(uint64_t counter, uint64_t key) {
+  std::array<uint32_t, 4> c = {static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32),
+                               0, 0};
+  auto k0 = static_cast<uint32_t>(key);
+  auto k1 = static_cast<uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t p0 = uint64_t{0xD2511F53} * c[0];
+    const uint64_t p1 = uint64_t{0xCD9E8D57} * c[2];
+    c = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1),
+         static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<uint32_t>(p0)};
+    k0 += 0x9E3779B9;
+    k1 += 0xBB67AE85;
+  }
+  return c;
+}
+
+uint64_t joined(uint32_t low, uint32_t high) {
+  return low | static_cast<uint64_t>(high) << 32;
+}
+
+Real random_value(std::string_view op, const std::array<uint32_t, 4>& w,
+                  std::span<const Elements> inputs) {
+  constexpr Real pi = 3.14159265358979323846264338327950288L;
+  if (op == "rand_f32") return static_cast<Real>(w[0] >> 8) * 0x1p-24L;
+  if (op == "rand_f64") return static_cast<Real>(joined(w[0], w[1]) >> 11) * 0x1p-53L;
+  if (op == "randint") {
+    const auto range = static_cast<uint64_t>(as_int(inputs[3].values[0]));
+    const auto high =
+        static_cast<uint64_t>(static_cast<unsigned __int128>(joined(w[0], w[1])) * range >> 64);
+    return static_cast<Real>(static_cast<int64_t>(high)) + inputs[2].values[0];
+  }
+  const bool is_f32 = op == "randn_f32";
+  const Real u = is_f32 ? (static_cast<Real>(w[0]) + 0.5L) * 0x1p-32L
+                        : (static_cast<Real>(joined(w[0], w[1])) + 0.5L) * 0x1p-64L;
+  const Real turn = is_f32 ? static_cast<Real>(static_cast<int32_t>(w[1])) * 0x1p-32L
+                           : static_cast<Real>(static_cast<int64_t>(joined(w[2], w[3]))) * 0x1p-64L;
+  return std::sqrt(-2 * std::log(u)) * std::sin(pi * turn);
+}
+
+Elements created(const Op& op, std::span<const Elements> inputs, const Spec& spec) {
+  Elements out = {spec.dtype, spec.shape, {}};
+  for (int64_t i = 0; i < element_count(spec.shape); ++i) {
+    const auto n = static_cast<Real>(i);
+    const auto x = [&](std::size_t k) { return inputs[k].values[0]; };
+    Real value = 0;
+    if (op.name == "arange") {
+      value = x(0) + n * x(1);
+    } else if (op.name == "linspace") {
+      value = x(0) + n * (x(1) - x(0)) / x(2);
+    } else if (op.name == "eye") {
+      value = std::fmod(n, x(0)) - std::floor(n / x(0)) == x(1);
+    } else {
+      const auto counter = static_cast<uint64_t>(as_int(x(1))) + static_cast<uint64_t>(i);
+      value = random_value(op.name, philox(counter, static_cast<uint64_t>(as_int(x(0)))), inputs);
+    }
+    out.values.push_back(wrapped(spec.dtype, saturated(inputs[0].dtype, spec.dtype, value)));
+  }
+  return out;
+}
+
+}  // namespace
+
+long double wrapped(DType dtype, long double value) {
+  if (!is_integer(dtype)) return value;
+  const auto exact = static_cast<unsigned __int128>(static_cast<__int128>(value));
+  const auto low = static_cast<uint64_t>(exact);
+  switch (dtype) {
+    case u8:
+      return static_cast<uint8_t>(low);
+    case i8:
+      return static_cast<int8_t>(low);
+    case i16:
+      return static_cast<int16_t>(low);
+    case i32:
+      return static_cast<int32_t>(low);
+    default:
+      return static_cast<Real>(static_cast<int64_t>(low));
+  }
+}
+
+long double Elements::at(const Dims& indices) const {
+  const Strides strides = strides_of(shape);
+  int64_t flat = 0;
+  for (int i = 0; i < indices.size(); ++i) flat += indices[i] * strides[i];
+  return values[static_cast<std::size_t>(flat)];
+}
+
+Elements elements_of(const Tensor& tensor) {
+  const TensorData& data = tensor.internals();
+  Elements out = {data.spec.dtype, data.spec.shape, {}};
+  const auto* base = static_cast<const std::byte*>(data.address());
+  for_each_index(data.spec.shape, [&](const Dims& index) {
+    int64_t flat = 0;
+    for (int i = 0; i < index.size(); ++i) flat += index[i] * data.strides[i];
+    out.values.push_back(
+        load(data.spec.dtype, base + flat * static_cast<int64_t>(size_of(data.spec.dtype))));
+  });
+  return out;
+}
+
+void for_each_index(const Shape& shape, const std::function<void(const Dims&)>& f) {
+  Dims index = Dims::filled(shape.size(), 0);
+  for (int64_t left = element_count(shape); left > 0; --left) {
+    f(index);
+    for (int i = shape.size() - 1; i >= 0; --i) {
+      if (++index[i] < shape[i]) break;
+      index[i] = 0;
+    }
+  }
+}
+
+Elements reference(const Op& op, std::span<const Tensor> inputs, const Attrs& attrs,
+                   const Spec& result) {
+  std::vector<Elements> given;
+  for (const Tensor& input : inputs) given.push_back(elements_of(input));
+  if (op.kind == OpKind::elementwise || op.name == "check_nonzero") {
+    Elements out = {result.dtype, result.shape, {}};
+    for_each_index(result.shape, [&](const Dims& index) {
+      out.values.push_back(elementwise_at(op, given, index, result.dtype));
+    });
+    return out;
+  }
+  if (op.kind == OpKind::view) return viewed(op, given[0], attrs, result);
+  if (op.kind == OpKind::create) return created(op, given, result);
+  if (op.name == "concat") return concatenated(given, attrs, result);
+  if (op.name == "place") return placed(given, attrs);
+  if (op.name == "take") return taken(given, result);
+  if (op.name == "matmul") return product(given, result);
+  const bool normalises =
+      op.name == "softmax" || op.name == "log_softmax" || op.name == "layer_norm";
+  if (normalises) return normalisation(op, given, attrs);
+  return reduction(op, given[0], attrs, result);
+}
+
+}  // namespace nitinol::test
