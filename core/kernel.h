@@ -48,7 +48,7 @@ struct Operand {
   DType dtype = f32;
   StrideClass inner = StrideClass::one;
   int16_t alias =
-      -1;  ///< output: the input operand whose memory it is exactly, or -1: overlaps nothing
+      -1;  ///< output: the input operand whose memory it may be exactly; it overlaps no other
   friend bool operator==(const Operand&, const Operand&) = default;
 };
 

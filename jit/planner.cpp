@@ -56,6 +56,7 @@ class Planner {
     for (const std::size_t unit : order_) add_step(units_[unit]);
     place_temporaries();
     plan_results();
+    prepare_kernels();
     PlanReport& report = plan_.report_;
     report.passes_s = passes_done - start;
     report.fusion_s = fusion_done - passes_done;
@@ -224,7 +225,8 @@ class Planner {
     if (report.bytes_written >= streaming_bytes && lowered.kernel.order == Order::none) {
       lowered.kernel.stores = Stores::non_temporal;
     }
-    step.executable = prepare(std::move(lowered.kernel), report);
+    kernels_.resize(impl_.steps.size());
+    kernels_.push_back(std::move(lowered.kernel));
     step.sizes = std::move(lowered.sizes);
     step.strides = std::move(lowered.strides);
     step.offsets = std::move(lowered.offsets);
@@ -279,6 +281,28 @@ class Planner {
 
   [[nodiscard]] std::size_t input_number(Value v) const {
     return static_cast<std::size_t>(std::ranges::find(graph().inputs, v) - graph().inputs.begin());
+  }
+
+  /// After plan_results(), which says what may be computed in place.
+  void prepare_kernels() {
+    for (std::size_t s = 0; s < kernels_.size(); ++s) {
+      if (!kernels_[s]) continue;
+      for (const UpdatePlan& update : impl_.updates) allow_in_place(update, s);
+      impl_.steps[s].executable = prepare(std::move(*kernels_[s]), plan_.report_.steps[s]);
+    }
+  }
+
+  void allow_in_place(const UpdatePlan& update, std::size_t s) {
+    if (update.in_place_input < 0) return;
+    const auto input =
+        static_cast<int64_t>(graph().inputs[static_cast<std::size_t>(update.in_place_input)]);
+    const auto output = static_cast<int64_t>(update.result.base);
+    const std::vector<OperandPlan>& operands = impl_.steps[s].operands;
+    const auto read = std::ranges::find(operands, input, &OperandPlan::value);
+    const auto written = std::ranges::find(operands, output, &OperandPlan::value);
+    if (read == operands.end() || written == operands.end()) return;
+    kernels_[s]->operands[static_cast<std::size_t>(written - operands.begin())].alias =
+        static_cast<int16_t>(read - operands.begin());
   }
 
   std::shared_ptr<const Executable> prepare(Step step, StepReport& report) {
@@ -403,7 +427,8 @@ class Planner {
     // Several outputs of one value are one tensor: it can be in only one place.
     if (std::ranges::count(graph().outputs, output) != 1) return false;
     bool is_written = false;
-    for (const StepPlan& step : impl_.steps) {
+    for (std::size_t s = 0; s < impl_.steps.size(); ++s) {
+      const StepPlan& step = impl_.steps[s];
       const auto reads = [&](const OperandPlan& operand) {
         return operand.value == static_cast<int64_t>(input);
       };
@@ -416,8 +441,10 @@ class Planner {
       if (is_written || written == step.operands.end()) continue;
       is_written = true;
       if (!is_read) continue;
-      if (step.sizes.empty() ||
-          !reads_where_it_writes(step, input, written - step.operands.begin()))
+      // A reduction may read the input again after it has stored.
+      const bool is_one_pass =
+          s < kernels_.size() && kernels_[s] && kernels_[s]->order == Order::none;
+      if (!is_one_pass || !reads_where_it_writes(step, input, written - step.operands.begin()))
         return false;
     }
     return is_written;
@@ -447,6 +474,7 @@ class Planner {
   Fusion fusion_;
   std::vector<Unit> units_;
   std::vector<std::size_t> order_;
+  std::vector<std::optional<Kernel>> kernels_;  ///< per step, until it is prepared
 };
 
 Plan::Plan(const tracer::Trace& trace, int threads) : impl_(std::make_unique<PlanImpl>()) {

@@ -4,6 +4,9 @@
 // given to it in place; others pass through blocks on the stack: gathered and converted before the
 // loop, converted and scattered after it. What does not change along the way is filled in once.
 //
+// An operand that is contiguous from row to row, as a transposed one, is turned in blocks of 16
+// rows.
+//
 // Example: x[1000, 10] + b[10]. A loop over ten elements would be all overhead, so 51 rows are
 // taken at a time: x is in place, because its rows follow each other, and the block of b is filled
 // once with 51 copies.
@@ -11,6 +14,7 @@
 #include "backends/host/convert.h"
 #include "backends/host/loop_nest.h"
 #include "backends/host/prebuilt_stages.h"
+#include "backends/host/transpose.h"
 #include "core/parallel.h"
 
 #include <algorithm>
@@ -39,8 +43,16 @@ enum class Way : uint8_t {
   staged,    ///< a block at a time
 };
 
+/// Rows and columns of a block in which transposed operands are turned.
+constexpr int64_t turned_rows = 16, turned_columns = staging_block / turned_rows * 2;
+
 struct alignas(64) Buffer {
   std::array<char, staging_block * sizeof(uint64_t)> bytes;
+};
+
+/// One row of a turned block after the other.
+struct alignas(64) TurnedBuffer {
+  std::array<char, turned_rows * turned_columns * sizeof(uint64_t)> bytes;
 };
 
 void fill_positions(int64_t first, int64_t step, void* to, int64_t n) {
@@ -116,7 +128,7 @@ class PrebuiltLoop final : public Executable {
   [[nodiscard]] bool is_alias_right(const std::array<char*, most_arguments + 1>& pointers) const {
     const int alias = kernel_.operands[result_.operand].alias;
     const char* const out = pointers[result_.operand];
-    if (alias >= 0) return pointers[static_cast<std::size_t>(alias)] == out;
+    if (alias >= 0 && pointers[static_cast<std::size_t>(alias)] == out) return true;
     return std::none_of(arguments_.begin(), arguments_.end(),
                         [&](const Port& port) { return pointers[port.operand] == out; });
   }
@@ -134,6 +146,7 @@ class PrebuiltLoop final : public Executable {
 
   void run(const StageCall& call) const {
     if (packs(call)) return run_packed(call);
+    if (turns(call)) return run_turned(call);
     std::array<Way, most_arguments> ways;
     bool is_direct_all = true;
     for (std::size_t a = 0; a < arguments_.size(); ++a) {
@@ -216,6 +229,67 @@ class PrebuiltLoop final : public Executable {
         if (!is_result_direct) scatter_(result.bytes.data(), out, call.inner[result_.operand], n);
       }
     }
+  }
+
+  /// Whether the operand is contiguous from row to row.
+  [[nodiscard]] static bool is_turned(const StageCall& call, const Port& port) {
+    return port.role == Role::input && is_direct(port.dtype) &&
+           call.outer[port.operand] == port.size && call.inner[port.operand] != port.size &&
+           call.inner[port.operand] != 0;
+  }
+
+  [[nodiscard]] bool turns(const StageCall& call) const {
+    return call.outer_size >= turned_rows / 2 &&
+           std::any_of(arguments_.begin(), arguments_.end(),
+                       [&](const Port& port) { return is_turned(call, port); });
+  }
+
+  void run_turned(const StageCall& call) const {
+    std::array<TurnedBuffer, most_arguments> buffers;
+    for (int64_t row = 0; row < call.outer_size; row += turned_rows) {
+      const int64_t rows = std::min(turned_rows, call.outer_size - row);
+      for (int64_t point = 0; point < call.inner_size; point += turned_columns) {
+        const int64_t n = std::min(turned_columns, call.inner_size - point);
+        for (std::size_t a = 0; a < arguments_.size(); ++a) {
+          const Port& port = arguments_[a];
+          if (!is_turned(call, port)) continue;
+          transpose({.from = at(call, port, row, point),
+                     .from_step = call.inner[port.operand],
+                     .to = buffers[a].bytes.data(),
+                     .to_step = turned_columns * port.size,
+                     .rows = rows,
+                     .columns = n},
+                    static_cast<std::size_t>(port.size));
+        }
+        for (int64_t r = 0; r < rows; ++r) run_turned_row(call, buffers, row, r, point, n);
+      }
+    }
+  }
+
+  /// Row `row` + r of a block, whose turned operands are in the buffers.
+  void run_turned_row(const StageCall& call, std::array<TurnedBuffer, most_arguments>& buffers,
+                      int64_t row, int64_t r, int64_t point, int64_t n) const {
+    std::array<const void*, most_arguments> in;
+    for (std::size_t a = 0; a < arguments_.size(); ++a) {
+      const Port& port = arguments_[a];
+      char* const buffer = buffers[a].bytes.data();
+      if (is_turned(call, port)) {
+        in[a] = buffer + r * turned_columns * port.size;
+      } else if (way_along_row(call, port) == Way::direct) {
+        in[a] = at(call, port, row + r, point);
+      } else {
+        stage(call, port, row + r, point, buffer, n);
+        in[a] = buffer;
+      }
+    }
+    char* const out = at(call, result_, row + r, point);
+    if (is_direct(result_.dtype) && call.inner[result_.operand] == result_.size) {
+      loop_(in.data(), out, n);
+      return;
+    }
+    Buffer result;
+    loop_(in.data(), result.bytes.data(), n);
+    scatter_(result.bytes.data(), out, call.inner[result_.operand], n);
   }
 
   /// Whether rows follow each other in memory without gaps.
