@@ -10,7 +10,7 @@ namespace nitinol::host {
 
 /// Loops for one (Combine, accumulator type, instruction set). Positions matter to arg_* alone.
 struct Accumulate {
-  /// Value i joins lane i % lanes_of(type); its position is `position` + i.
+  /// Value i joins lane i % lanes_of(type). arg_*: all join lane 0; value i is at `position` + i.
   void (*lanes)(const void* values, int64_t n, int64_t position, void* lanes,
                 int64_t* lane_positions) = nullptr;
   /// Value j of each row joins accumulator j, row after row; rows are `row_step` bytes apart, and

@@ -1,14 +1,11 @@
-// Copies between any strides: materialised views, padding, filling with a number.
-//
-// The one that needs care is the transpose: rows of the output are columns of the input, so walking
-// either row by row touches a cache line per element on the other side. Square tiles use each line
-// they touch completely.
+// Copies between any strides: materialised views, padding, filling with a number. Where input and
+// output are contiguous in different directions, the copy is a transpose.
 
 #include "backends/host/convert.h"
 #include "backends/host/loop_nest.h"
 #include "backends/host/prebuilt_stages.h"
+#include "backends/host/transpose.h"
 
-#include <algorithm>
 #include <cstring>
 
 namespace nitinol::host {
@@ -36,22 +33,6 @@ void copy_strided(const Piece& piece) {
 }
 
 template <class T>
-void copy_tiled(const Piece& piece) {
-  constexpr auto edge = static_cast<int64_t>(64 / sizeof(T));
-  constexpr int64_t tall = 4 * edge;
-  for (int64_t i = 0; i < piece.rows; i += edge) {
-    for (int64_t j = 0; j < piece.columns; j += tall) {
-      Piece tile = piece;
-      tile.from += i * piece.from_outer + j * piece.from_inner;
-      tile.to += i * piece.to_outer + j * piece.to_inner;
-      tile.rows = std::min(edge, piece.rows - i);
-      tile.columns = std::min(tall, piece.columns - j);
-      copy_strided<T>(tile);
-    }
-  }
-}
-
-template <class T>
 void copy_piece(const Piece& piece) {
   constexpr auto size = static_cast<int64_t>(sizeof(T));
   if (piece.from_inner == size && piece.to_inner == size) {
@@ -59,8 +40,14 @@ void copy_piece(const Piece& piece) {
       std::memcpy(piece.to + i * piece.to_outer, piece.from + i * piece.from_outer,
                   static_cast<std::size_t>(piece.columns * size));
     }
-  } else if (piece.from_outer == size && piece.rows > 1) {
-    copy_tiled<T>(piece);
+  } else if (piece.from_outer == size && piece.to_inner == size && piece.rows > 1) {
+    transpose({.from = piece.from,
+               .from_step = piece.from_inner,
+               .to = piece.to,
+               .to_step = piece.to_outer,
+               .rows = piece.rows,
+               .columns = piece.columns},
+              sizeof(T));
   } else {
     copy_strided<T>(piece);
   }

@@ -1,0 +1,80 @@
+// Vectors of the compiler, and joins.h on them.
+#pragma once
+
+#include "backends/host/joins.h"
+
+#include <type_traits>
+
+namespace nitinol::host {
+
+/// A vector register (or several) of T.
+template <class T, int bytes>
+struct VectorOf {
+  using Type [[gnu::vector_size(bytes)]] = T;
+  using Anywhere [[gnu::vector_size(bytes), gnu::aligned(1), gnu::may_alias]] = T;
+  Type value;  // a member keeps the attribute, which a template argument loses
+
+  // Not by memcpy, which g++ cuts into smaller pieces that the next instruction must wait for.
+  static VectorOf load(const T* from) { return {*reinterpret_cast<const Anywhere*>(from)}; }
+  void store(T* to) const { *reinterpret_cast<Anywhere*>(to) = value; }
+};
+template <class T, int bytes>
+using Vector = typename VectorOf<T, bytes>::Type;
+
+/// joins.h on vectors; equal bits lane by lane.
+template <Combine c, class T, int bytes>
+inline void join_into(VectorOf<Element<T>, bytes>& into, const VectorOf<Element<T>, bytes>& from) {
+  using V = Vector<Element<T>, bytes>;
+  V& a = into.value;
+  const V& b = from.value;
+  if constexpr (std::is_same_v<T, bool>) {
+    constexpr bool is_or = c == Combine::logical_or || c == Combine::maximum;
+    if constexpr (is_or)
+      a |= b;
+    else
+      a &= b;
+  } else if constexpr (c == Combine::add || c == Combine::multiply) {
+    // Unsigned, because integers wrap.
+    using U =
+        std::conditional_t<native::Float<T>, T,
+                           std::make_unsigned_t<std::conditional_t<native::Float<T>, int, T>>>;
+    using UV = Vector<U, bytes>;
+    const UV x = (UV)a, y = (UV)b;
+    a = (V)(c == Combine::add ? x + y : x * y);
+  } else {
+    constexpr bool largest = c == Combine::maximum;
+    const auto takes_a = largest ? a > b : a < b;
+    const V ordered = takes_a ? a : b;
+    if constexpr (native::Float<T>) {
+      using UV = Vector<native::Bits<T>, bytes>;
+      const V equal = (V)(largest ? (UV)a & (UV)b : (UV)a | (UV)b);
+      const V joined = a == b ? equal : ordered;
+      a = a != a ? a : joined;
+    } else {
+      a = ordered;
+    }
+  }
+}
+
+/// Joins lane l with lane l + lanes/2, halving until the result is in lane 0; unrolled.
+template <Combine c, class T, int lanes>
+inline void fold_lanes(Element<T>* a) {
+  using V = VectorOf<Element<T>, 16>;
+  constexpr int half = lanes / 2, step = 16 / static_cast<int>(sizeof(Element<T>));
+  if constexpr (half == 0) {
+    return;
+  } else if constexpr (half >= step) {
+#pragma GCC unroll 16
+    for (int j = 0; j < half; j += step) {
+      V left = V::load(a + j);
+      join_into<c, T, 16>(left, V::load(a + half + j));
+      left.store(a + j);
+    }
+  } else {
+#pragma GCC unroll 16
+    for (int j = 0; j < half; ++j) a[j] = join<c, T>(a[j], a[j + half]);
+  }
+  fold_lanes<c, T, half>(a);
+}
+
+}  // namespace nitinol::host
