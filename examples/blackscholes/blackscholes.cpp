@@ -96,7 +96,7 @@ bool demo(const Options& options) {
   const Tensor strike = uniform(options.count, 80, 120);
   const Tensor years = uniform(options.count, 0.1, 2);
   const double interest = 0.03, volatility = 0.2;
-  const auto compiled = nitinol::compile(price);
+  const auto compiled = nitinol::compile(price, {.name = "price"});
 
   const auto run_eager = [&] { return price(spot, strike, years, interest, volatility); };
   const auto run_compiled = [&] { return compiled(spot, strike, years, interest, volatility); };

@@ -243,7 +243,7 @@ bool demo(const Options& options, const digits::Split& split) {
   bool is_same = true;
   if (!options.eager_only) {
     const Network second = fresh_network(options);
-    const auto compiled_step = nitinol::compile(step_of(second));
+    const auto compiled_step = nitinol::compile(step_of(second), {.name = "train_step"});
     const Run compiled = train("compiled", second, compiled_step, data, held_out, options);
     is_same = same_bits(eager.network, compiled.network);
     print_times(eager, compiled);
