@@ -22,7 +22,7 @@ struct ExpConstants<float> {
   static constexpr float log2e = 1.44269504f;
   static constexpr float ln2_high = 0.693147182f, ln2_low = -1.90465421e-9f;
   static constexpr float lowest = -104, highest = 88.7228317f;  ///< beyond: 0, infinity
-  static constexpr float lowest_normal = -87;                    ///< below: scale in two steps
+  static constexpr float lowest_normal = -87;                   ///< below: scale in two steps
   /// (e^r - 1 - r) / r^2
   static constexpr std::array tail = {5.000000000e-01f, 1.666651815e-01f, 4.166620597e-02f,
                                       8.368903771e-03f, 1.395051251e-03f};
@@ -98,12 +98,12 @@ constexpr X exp2_of(X x) {
   return select(x < T{F::bias + 1}, y, x + infinity<T>);
 }
 
-/// e^x - 1 for arguments whose 2^n is a normal number, scaled by 1/2 or not: the middle of expm1,
-/// tanh and erf. 2^n (e^r - 1) + (2^n - 1): the last term is exact, so small x lose nothing.
+/// e^(x + low) - 1, low being a rounding error of x, for x <= 0 whose 2^n is a normal number.
+/// 2^n (e^r - 1) + (2^n - 1): the last term is exact, so small x lose nothing.
 template <class T, Lane X>
-constexpr X expm1_reduced(X x) {
+constexpr X expm1_of_sum(X x, X low) {
   const auto [shifted, r] = reduce_exp<T>(x);
-  const X p = fma(polynomial(r, ExpConstants<T>::tail), r * r, r);
+  const X p = r + fma(polynomial(r, ExpConstants<T>::tail), r * r, low);
   const X scale = power_of_two<T>(shifted);
   return fma(p, scale, scale - T{1});
 }

@@ -11,7 +11,7 @@
 #pragma once
 
 #include "core/math/log.h"
-#include "core/math/trig.h"
+#include "core/math/reduce.h"
 
 #include <array>
 #include <cstddef>
@@ -49,12 +49,24 @@ constexpr auto joined(U low, U high) {
   return convert<uint64_t>(low) | (convert<uint64_t>(high) << 32);
 }
 
+/// (sin(r) / r - 1) / r^2 in powers of r^2 for |r| <= pi/2; relative error of the sine below 2^-27
+/// (f64: 2^-61).
+template <class T>
+inline constexpr auto half_turn_tail =
+    std::array{-1.666665971e-01f, 8.333068341e-03f, -1.980966481e-04f, 2.605776899e-06f};
+template <>
+inline constexpr auto half_turn_tail<double> =
+    std::array{-0.16666666666666666,   0.008333333333333207,    -0.0001984126984121248,
+               2.7557319211569482e-06, -2.5052106904423313e-08, 1.6058941002399343e-10,
+               -7.643019378819293e-13, 2.7214197270358946e-15};
+
 /// sqrt(-2 ln u) sin(pi f) for u in (0, 1] and f uniform in [-1/2, 1/2): Box and Muller, where half
 /// a turn will do because sin has the same values in the other half.
 template <class T, Lane X>
 constexpr X normal_of(X u, X f) {
   const X radius = sqrt(finish_log<T>(reduce_log<T>(u)) * T{-2});
-  return radius * odd_polynomial(f * ReduceConstants<T>::pi_high, sin_tail<T>);
+  const X angle = f * ReduceConstants<T>::pi_high, square = angle * angle;
+  return radius * fma(polynomial(square, half_turn_tail<T>), square * angle, angle);
 }
 
 }  // namespace math

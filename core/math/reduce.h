@@ -34,13 +34,6 @@ struct ReduceConstants<double> {
                           pi_low = -2.9947698097183397e-33;
 };
 
-/// r = x - n pi (or - (n + 1/2) pi, or x - n pi/2); the lowest bit of `shifted` is that of n.
-template <Lane X, Lane U>
-struct PiReduction {
-  X r;
-  U shifted;
-};
-
 /// x - n * step, step being pi * scale and scale a power of 2.
 template <class T, Lane X>
 constexpr X subtract_multiple_of_pi(X x, X n, T scale) {

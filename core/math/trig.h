@@ -1,10 +1,11 @@
 // sin, cos, tan.
 //
-// Method: sin x = (-1)^n sin(x - n pi) and cos x = (-1)^(n+1) sin(x - (n + 1/2) pi) with the
-// argument in [-pi/2, pi/2]: one polynomial for both (core/math/reduce.h for the reduction).
-// tan x = tan(r) or -1 / tan(r) with r in [-pi/4, pi/4]. Signs are put on at the end: an fma that
-// adds a product to -0 would lose it. Polynomials: Remez, relative error below 2^-27.2 (f64:
-// 2^-61.6; tan 2^-29.4, 2^-56.2).
+// Method: x = n pi/2 + r with r in [-pi/4, pi/4] (core/math/reduce.h); n modulo 4 selects sin(r) or
+// cos(r) and the sign. (One polynomial on [-pi/2, pi/2] would do with fewer instructions, but is
+// off by 2.1 ulp at its ends, and there lies cos(0) = 1.) tan x = tan(r) or -1 / tan(r); the parts
+// of r and tan(r) that rounding loses are kept for the quotient. Signs are put on at the end: an
+// fma that adds a product to -0 would lose it. Polynomials: Remez, relative error below 2^-27.8
+// (f64: 2^-57.8; tan 2^-29.4, 2^-56.2).
 #pragma once
 
 #include "core/math/format.h"
@@ -17,13 +18,24 @@ namespace math {
 
 /// (sin(r) / r - 1) / r^2 in powers of r^2.
 template <class T>
-inline constexpr auto sin_tail =
-    std::array{-1.666665971e-01f, 8.333060890e-03f, -1.980921807e-04f, 2.604882411e-06f};
+inline constexpr auto sin_tail = std::array{-1.666665375e-01f, 8.332106285e-03f, -1.950789156e-04f};
 template <>
 inline constexpr auto sin_tail<double> =
-    std::array{-0.16666666666666666,   0.008333333333333194,    -0.0001984126984120922,
-               2.7557319211137254e-06, -2.5052106872795556e-08, 1.6058939705392428e-10,
-               -7.642991472967658e-13, 2.7211747648785615e-15};
+    std::array{-0.1666666666666663,   0.00833333333332184,     -0.0001984126982935851,
+               2.755731353849833e-06, -2.5050734385200457e-08, 1.5895432965146973e-10};
+
+/// (cos(r) - 1) / r^2 in powers of r^2.
+template <class T>
+inline constexpr auto cos_tail =
+    std::array{-0.5f, 4.166664556e-02f, -1.388730714e-03f, 2.443187623e-05f};
+template <>
+inline constexpr auto cos_tail<double> = std::array{-0.5,
+                                                    0.041666666666666595,
+                                                    -0.0013888888888873342,
+                                                    2.4801587289002076e-05,
+                                                    -2.7557314217037415e-07,
+                                                    2.0875705396043194e-09,
+                                                    -1.13587492670018e-11};
 
 /// (tan(r) / r - 1) / r^2 in powers of r^2.
 template <class T>
@@ -37,77 +49,76 @@ inline constexpr auto tan_tail<double> = std::array{
     0.00022241234282752883, 0.00013645851225069992, -2.62914645544405e-05, 8.936499353054187e-05,
     -4.482921246824301e-05, 2.085182164454553e-05};
 
-/// r + r^3 tail(r^2).
-template <Lane X, class T, std::size_t n>
-constexpr X odd_polynomial(X r, const std::array<T, n>& tail) {
+/// 1, or -1 if the lowest bit of `n` is set. Its sign is tested rather than the bit because
+/// compilers do not vectorise the latter.
+template <class T, Lane X, Lane U>
+constexpr X parity_sign(X like, U n) {
+  return flip_sign<T>(constant<T>(like, 1), n << (sizeof(T) * 8 - 1));
+}
+
+/// sin(r + n pi/2).
+template <class T, Lane X, Lane U>
+constexpr X sin_of_quadrant(X r, U n) {
   const X square = r * r;
-  return fma(polynomial(square, tail), square * r, r);
+  const X sine = fma(polynomial(square, sin_tail<T>), square * r, r);
+  const X cosine = fma(polynomial(square, cos_tail<T>), square, T{1});
+  const X y = select(parity_sign<T>(r, n) < T{0}, cosine, sine);
+  return flip_sign<T>(y, (n << (sizeof(T) * 8 - 2)) & sign_bit<T>);
 }
 
-/// r, negated if the lowest bit of `n` is set: sin of it is sin(r + n pi).
-template <class T, Lane X, Lane U>
-constexpr X with_parity(X r, U n) {
-  return flip_sign<T>(r, n << (sizeof(T) * 8 - 1));
-}
-
-/// An r in [-pi/2, pi/2] with sin(r) = sin |x| (quarter = 0) or cos |x| (quarter = 1), x large.
+/// |x| = n pi/2 + angle for large |x|; NaN for infinity and NaN.
+template <Lane X, Lane U>
+struct LargeReduction {
+  SplitAngle<X> angle;
+  U n;
+};
 template <class T, Lane X>
-constexpr X reduce_large(X x, uint64_t quarter) {
+constexpr auto reduce_large(X x) {
   const auto turns = turns_of<T>(x);
-  const auto high = turns.high + (quarter << 62);
-  const auto nearest = (high + (uint64_t{1} << 62)) >> 63;
-  const auto fraction = Turns<decltype(turns.low)>{(high << 1) | (turns.low >> 63), turns.low << 1};
-  const X r =
-      angle_of<T>(x, fraction, ReduceConstants<double>::pi_high, ReduceConstants<double>::pi_middle)
-          .high;
-  return select(abs(x) < infinity<T>, with_parity<T>(r, convert<BitsOf<T>>(nearest)), x - x);
-}
-
-template <class T, Lane X>
-constexpr X sin_of(X x) {
-  using C = ReduceConstants<T>;
-  const X a = abs(x);
-  const X shifted = fma(a, C::inverse_pi, round_magic<T>);
-  const X n = shifted - round_magic<T>;
-  const X fast = with_parity<T>(subtract_multiple_of_pi(a, n, T{1}), bitcast<BitsOf<T>>(shifted));
-  const X r = if_any(!(a < C::limit), fast, [&] { return reduce_large<T>(x, 0); });
-  return flip_sign<T>(odd_polynomial(r, sin_tail<T>), sign_of<T>(x));
-}
-
-template <class T, Lane X>
-constexpr X cos_of(X x) {
-  using C = ReduceConstants<T>;
-  const X a = abs(x);
-  const X shifted = fma(a, C::inverse_pi, T{-0.5}) + round_magic<T>;
-  const X n = (shifted - round_magic<T>)+T{0.5};
-  const X minus_r = subtract_multiple_of_pi(-a, -n, T{1});
-  const X fast = with_parity<T>(minus_r, bitcast<BitsOf<T>>(shifted));
-  const X r = if_any(!(a < C::limit), fast, [&] { return reduce_large<T>(x, 1); });
-  return odd_polynomial(r, sin_tail<T>);
-}
-
-/// tan(high + low), or -1 / tan if the lowest bit of `n` is set. The part of the angle lost to
-/// rounding matters, because the quotient rounds once more.
-template <class T, Lane X, Lane U>
-constexpr X tan_with_parity(SplitAngle<X> angle, U n) {
-  const X r = angle.high, square = r * r;
-  const X correction = fma(square, angle.low, angle.low);  // tan' = 1 + tan^2
-  const X t = r + fma(polynomial(square, tan_tail<T>), square * r, correction);
-  const X one = flip_sign<T>(constant<T>(r, 1), n << (sizeof(T) * 8 - 1));
-  const auto odd = one < T{0};
-  return select(odd, one, t) / select(odd, t, one);
-}
-
-template <class T, Lane X>
-constexpr X tan_large(X x) {
-  const auto turns = turns_of<T>(x);
-  const auto nearest = ((turns.high << 1) + (uint64_t{1} << 62)) >> 63;
+  const auto n = convert<BitsOf<T>>((turns.high + (uint64_t{1} << 61)) >> 62);
   const auto fraction =
       Turns<decltype(turns.low)>{(turns.high << 2) | (turns.low >> 62), turns.low << 2};
   const auto angle = angle_of<T>(x, fraction, ReduceConstants<double>::pi_high / 2,
                                  ReduceConstants<double>::pi_middle / 2);
-  const X y = tan_with_parity<T>(angle, convert<BitsOf<T>>(nearest));
-  return select(abs(x) < infinity<T>, y, x - x);
+  const X high = select(abs(x) < infinity<T>, angle.high, x - x);
+  return LargeReduction<X, std::remove_const_t<decltype(n)>>{{high, angle.low}, n};
+}
+
+/// sin(|x| + quarter pi/2).
+template <class T, Lane X>
+constexpr X sin_from_quarter(X x, BitsOf<T> quarter) {
+  using C = ReduceConstants<T>;
+  const X a = abs(x);
+  const X shifted = fma(a, 2 * C::inverse_pi, round_magic<T>);
+  const X r = subtract_multiple_of_pi(a, shifted - round_magic<T>, T{0.5});
+  const X fast = sin_of_quadrant<T>(r, bitcast<BitsOf<T>>(shifted) + quarter);
+  return if_any(!(a < C::limit), fast, [&] {
+    const auto large = reduce_large<T>(x);
+    return sin_of_quadrant<T>(large.angle.high, large.n + quarter);
+  });
+}
+
+template <class T, Lane X>
+constexpr X sin_of(X x) {
+  return flip_sign<T>(sin_from_quarter<T>(x, 0), sign_of<T>(x));
+}
+
+template <class T, Lane X>
+constexpr X cos_of(X x) {
+  return sin_from_quarter<T>(x, 1);
+}
+
+/// tan(angle + n pi/2): tan(angle), or -1 / tan(angle) for odd n.
+template <class T, Lane X, Lane U>
+constexpr X tan_of_quadrant(SplitAngle<X> angle, U n) {
+  const X r = angle.high, square = r * r;
+  const X correction = fma(square, angle.low, angle.low);  // tan' = 1 + tan^2
+  const X rest = fma(polynomial(square, tan_tail<T>), square * r, correction);
+  const X t = r + rest, t_low = (r - t) + rest;
+  const X one = parity_sign<T>(r, n);
+  const auto odd = one < T{0};
+  const X y = select(odd, one, t) / select(odd, t, one);
+  return fma(y * y, t_low, y);  // (-1 / t)' = (-1 / t)^2; for even n too small to matter
 }
 
 template <class T, Lane X>
@@ -117,8 +128,11 @@ constexpr X tan_of(X x) {
   const X shifted = fma(a, 2 * C::inverse_pi, round_magic<T>);
   const X n = shifted - round_magic<T>;
   const X fast =
-      tan_with_parity<T>(split_multiple_of_pi(a, n, T{0.5}), bitcast<BitsOf<T>>(shifted));
-  const X y = if_any(!(a < C::limit), fast, [&] { return tan_large<T>(x); });
+      tan_of_quadrant<T>(split_multiple_of_pi(a, n, T{0.5}), bitcast<BitsOf<T>>(shifted));
+  const X y = if_any(!(a < C::limit), fast, [&] {
+    const auto large = reduce_large<T>(x);
+    return tan_of_quadrant<T>(large.angle, large.n);
+  });
   return flip_sign<T>(y, sign_of<T>(x));
 }
 

@@ -109,6 +109,12 @@ TEST_CASE("powers of 2 are exact", "[core][math]") {
   }
 }
 
+TEST_CASE("the cosine of a tiny angle is 1", "[core][math]") {
+  CHECK(cos(Num<float>(0)).value == 1);
+  CHECK(cos(Num<float>(1e-5)).value == 1);
+  CHECK(cos(Num<double>(-4.2484559200764899e-09)).value == 1);  // 2.1 ulp off with another method
+}
+
 TEST_CASE("angles beyond the exact range are reduced by the bits of 1/pi", "[core][math]") {
   for (const float x : {1e5F, 1e10F, 3.4e38F, 16367173.0F, -2.9e22F}) {
     CHECK(error_in_ulp(at([](auto v) { return sin(v); }, x), std::sin(x * 1.0L)) <= 2);
