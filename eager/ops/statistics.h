@@ -33,8 +33,8 @@ namespace nitinol {
 
 /// What layer_norm does after normalising; undefined tensors are left out.
 struct LayerNorm {
-  Tensor weight;                ///< multiplied; of the normalised axes' shape
-  Tensor bias;                  ///< added; of the normalised axes' shape
+  Tensor weight{};              ///< multiplied; of the normalised axes' shape
+  Tensor bias{};                ///< added; of the normalised axes' shape
   int64_t normalized_axes = 1;  ///< how many axes, from the last
   double eps = 1e-5;            ///< added to the variance
 };

@@ -1,0 +1,110 @@
+#include "eager/ops/indexing.h"
+
+#include "eager/ops/ops.h"
+
+#include <catch2/catch.hpp>
+
+using namespace nitinol;
+
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+Ints ints(const Tensor& x) {
+  return x.to_vector<int64_t>();
+}
+
+}  // namespace
+
+TEST_CASE("at reads integers, ranges, the ellipsis and new axes", "[eager][indexing]") {
+  const Tensor x = reshape(arange(24), {2, 3, 4});
+  CHECK(ints(x.at({1, 2, 3})) == Ints{23});
+  CHECK(ints(x.at({1, 2})) == Ints{20, 21, 22, 23});
+  CHECK(ints(x.at({ellipsis, -1})) == Ints{3, 7, 11, 15, 19, 23});
+  CHECK(ints(x.at({0, ellipsis, Range{1, 3}})) == Ints{1, 2, 5, 6, 9, 10});
+  CHECK(x.at({new_axis, 0, ellipsis, new_axis}).get().shape() == Shape{1, 3, 4, 1});
+  CHECK(x.at({all_of_axis, 1}).get().shape() == Shape{2, 4});
+  CHECK(ints(x[-1][0]) == Ints{12, 13, 14, 15});
+}
+
+TEST_CASE("ranges follow Python", "[eager][indexing]") {
+  const Tensor x = arange(6);
+  CHECK(ints(slice(x, 0, {1, 4})) == Ints{1, 2, 3});
+  CHECK(ints(slice(x, 0, {.step = -1})) == Ints{5, 4, 3, 2, 1, 0});
+  CHECK(ints(slice(x, 0, {-2})) == Ints{4, 5});
+  CHECK(ints(slice(x, 0, {.stop = -4})) == Ints{0, 1});
+  CHECK(ints(slice(x, 0, {4, 1, -2})) == Ints{4, 2});
+  CHECK(ints(slice(x, 0, {2, 100, 3})) == Ints{2, 5});
+  CHECK(ints(slice(x, 0, {4, 2})).empty());
+  CHECK(ints(slice(x, 0, {10})).empty());
+  CHECK(ints(slice(x, 0, {-100, 2})) == Ints{0, 1});
+  CHECK(ints(slice(x, 0, {0, 6, INT64_MAX})) == Ints{0});
+  CHECK(ints(slice(x, 0, {5, Range::open, INT64_MIN})) == Ints{5});
+}
+
+TEST_CASE("set makes a new value", "[eager][indexing]") {
+  const Tensor x = reshape(arange(6), {2, 3});
+  CHECK(ints(x.at({0}).set(9)) == Ints{9, 9, 9, 3, 4, 5});
+  CHECK(ints(x.at({ellipsis, 1}).set(tensor({7, 8}))) == Ints{0, 7, 2, 3, 8, 5});
+  CHECK(ints(x.at({Range{.step = -1}, Range{0, 2}}).set(tensor({{1, 2}, {3, 4}}))) ==
+        Ints{3, 4, 2, 1, 2, 5});
+  CHECK(ints(x.at({}).set(0)) == Ints(6));
+  CHECK(ints(x.at({Range{2, 2}}).set(1)) == ints(x));
+  CHECK(x.at({0, 0}).set(2.9).dtype() == i64);
+  CHECK(ints(x) == Ints{0, 1, 2, 3, 4, 5});
+}
+
+TEST_CASE("split cuts into parts", "[eager][indexing]") {
+  const std::vector<Tensor> parts = split(arange(5), 2);
+  REQUIRE(parts.size() == 3);
+  CHECK(ints(parts[2]) == Ints{4});
+}
+
+TEST_CASE("reshape keeps strides where they can express it", "[eager][view]") {
+  const Tensor x = permute(reshape(arange(24), {2, 3, 4}), {1, 0, 2});
+  const auto shares = [&](const Tensor& y) {
+    return y.internals().storage.get() == x.internals().storage.get();
+  };
+  CHECK(shares(reshape(x, {3, 2, 2, 2})));
+  CHECK(shares(reshape(x, {3, 1, 2, 4, 1})));
+  CHECK_FALSE(shares(reshape(x, {6, 4})));
+  CHECK(ints(reshape(x, {6, 4})) == ints(x));
+  CHECK(shares(reshape(expand(x, {5, 3, 2, 4}), {5, 3, 2, 2, 2})));
+  CHECK(ints(reshape(expand(tensor({1, 2}, i64), {2, 2}), {4})) == Ints{1, 2, 1, 2});
+  CHECK(reshape(x, {-1}).shape() == Shape{24});
+  CHECK(reshape(zeros({0, 3}), {-1, 3}).shape() == Shape{0, 3});
+  CHECK(reshape(flip(arange(4)), {2, 2}).to_vector<int64_t>() == Ints{3, 2, 1, 0});
+}
+
+TEST_CASE("axes count from the end too", "[eager][view]") {
+  const Tensor x = zeros({2, 3, 1});
+  CHECK(transpose(x).shape() == Shape{2, 1, 3});
+  CHECK(transpose(x, 0, -1).shape() == Shape{1, 3, 2});
+  CHECK(permute(x, {-1, 0, 1}).shape() == Shape{1, 2, 3});
+  CHECK(squeeze(x, -1).shape() == Shape{2, 3});
+  CHECK(squeeze(x).shape() == Shape{2, 3});
+  CHECK(unsqueeze(x, -1).shape() == Shape{2, 3, 1, 1});
+  CHECK(unsqueeze(x, 0).shape() == Shape{1, 2, 3, 1});
+  CHECK(expand(x, {-1, -1, 4}).shape() == Shape{2, 3, 4});
+  CHECK(stack({x, x}, -1).shape() == Shape{2, 3, 1, 2});
+  CHECK(concat({x, x}, -2).shape() == Shape{2, 6, 1});
+  CHECK(take(x, tensor({0, 1, 2}), -2).shape() == Shape{2, 3, 1});
+  CHECK(flip(arange(3), -1).to_vector<int64_t>() == Ints{2, 1, 0});
+}
+
+TEST_CASE("joins promote, pads take the tensor's dtype", "[eager][join]") {
+  CHECK(concat({ones({1}, i8), ones({1}, f16)}).dtype() == f16);
+  CHECK(stack({ones({2}, i32), ones({2})}).shape() == Shape{2, 2});
+  const Tensor x = pad(tensor({1, 2}), {{1, 2}}, 7.9);
+  CHECK(x.to_vector<int>() == std::vector<int>{7, 1, 2, 7, 7});
+  CHECK(one_hot(tensor({1, 5, -1}), 2, u8).to_vector<uint8_t>() ==
+        std::vector<uint8_t>{0, 1, 0, 0, 0, 0});
+}
+
+TEST_CASE("take replaces the axis by the axes of the indices", "[eager][indexing]") {
+  const Tensor x = reshape(arange(6), {2, 3});
+  CHECK(ints(take(x, tensor({1, -2}))) == Ints{3, 4, 5, 0, 1, 2});
+  CHECK(ints(take(x, tensor({2, 0}), 1)) == Ints{2, 0, 5, 3});
+  CHECK(take(x, tensor({{0, 1, 1}}), 1).shape() == Shape{2, 1, 3});
+  CHECK(ints(take(x, tensor(1, u8))) == Ints{3, 4, 5});
+}

@@ -1,0 +1,90 @@
+#include "eager/ops/statistics.h"
+
+#include "eager/ops/ops.h"
+
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <limits>
+
+using namespace nitinol;
+
+namespace {
+
+constexpr float inf = std::numeric_limits<float>::infinity();
+
+}  // namespace
+
+TEST_CASE("integers and booleans are summed as int64", "[eager][reduce]") {
+  CHECK(sum(full({1000}, 127, i8)).item<int64_t>() == 127000);
+  CHECK(sum(tensor({true, true, false})).item<int64_t>() == 2);
+  CHECK(sum(tensor({1, 2}, u8)).dtype() == i64);
+  CHECK(prod(tensor({1000, 1000, 1000, 1000})).item<int64_t>() == 1000000000000);
+  CHECK(mean(tensor({1, 2})).item<float>() == 1.5F);
+}
+
+TEST_CASE("16-bit dtypes accumulate in float32", "[eager][reduce]") {
+  CHECK(sum(full({5000}, 1, f16)).item<float>() == 5000);
+  CHECK(mean(full({5000}, 40, f16)).item<float>() == 40);
+  CHECK(mean(full({5000}, 40, f16)).dtype() == f16);
+  CHECK(var(full({100}, 300, f16)).item<float>() == 0);
+}
+
+TEST_CASE("extremes meet NaN and booleans", "[eager][reduce]") {
+  const Tensor x = tensor({1.0F, std::nanf(""), 3.0F});
+  CHECK(std::isnan(max(x).item<float>()));
+  CHECK(argmax(x).item<int>() == 1);
+  CHECK(argmin(x).item<int>() == 1);
+  CHECK(argmax(tensor({2, 5, 5})).item<int>() == 1);
+  CHECK(max(tensor({false, true})).dtype() == boolean);
+  CHECK(argmax(tensor({false, true, true})).item<int>() == 1);
+  CHECK(argmax(reshape(tensor({1, 9, 3, 4}), {2, 2}), 0).to_vector<int64_t>() ==
+        std::vector<int64_t>{1, 0});
+  CHECK(argmax(ones({2, 3}), -1, keepdims).shape() == Shape{2, 1});
+}
+
+TEST_CASE("logsumexp is right at infinities", "[eager][statistics]") {
+  CHECK(logsumexp(tensor({-inf, -inf})).item<float>() == -inf);
+  CHECK(logsumexp(tensor({inf, 0.0F})).item<float>() == inf);
+  CHECK(logsumexp(tensor({1000.0F, 1000.0F})).item<float>() == Approx(1000.6931));
+  CHECK(std::isnan(logsumexp(tensor({std::nanf(""), 0.0F})).item<float>()));
+  CHECK(logsumexp(ones({2, 3}), 1, keepdims).shape() == Shape{2, 1});
+  CHECK(logsumexp(ones({2, 3}), 1).shape() == Shape{2});
+  CHECK(logsumexp(ones({1, 1})).shape() == Shape{});
+}
+
+TEST_CASE("softmax does not overflow", "[eager][statistics]") {
+  CHECK(softmax(tensor({1e30F, 1e30F})).to_vector<float>() == std::vector<float>{0.5, 0.5});
+  CHECK(softmax(tensor({-inf, 0.0F})).to_vector<float>() == std::vector<float>{0, 1});
+  CHECK(log_softmax(tensor({-1000.0F, 0.0F})).to_vector<float>() == std::vector<float>{-1000, 0});
+  CHECK(softmax(tensor({1, 1})).dtype() == f32);
+}
+
+TEST_CASE("ddof divides by fewer", "[eager][statistics]") {
+  const Tensor x = tensor({1.0, 2.0, 3.0, 4.0});
+  CHECK(var(x).item<double>() == 1.25);
+  CHECK(var(x, {}, 1).item<double>() == Approx(5.0 / 3));
+  CHECK(stddev(x).item<double>() == Approx(std::sqrt(1.25)));
+  CHECK(std::isnan(var(tensor({1.0}), {}, 1).item<double>()));
+}
+
+TEST_CASE("layer_norm takes weight, bias or neither", "[eager][statistics]") {
+  const Tensor x = tensor({{1.0F, 3.0F}, {2.0F, 6.0F}});
+  const LayerNorm scaled = {.weight = full({2}, 2), .bias = ones({2}), .eps = 0};
+  CHECK(layer_norm(x, {.eps = 0}).to_vector<float>() == std::vector<float>{-1, 1, -1, 1});
+  CHECK(layer_norm(x, scaled).to_vector<float>() == std::vector<float>{-1, 3, -1, 3});
+  CHECK(layer_norm(x, {.bias = ones({2}), .eps = 0}).to_vector<float>() ==
+        std::vector<float>{0, 2, 0, 2});
+}
+
+TEST_CASE("matmul takes vectors and batches", "[eager][matmul]") {
+  const Tensor v = tensor({1, 2});
+  const Tensor m = tensor({{1, 2}, {3, 4}});
+  CHECK(matmul(v, v).shape() == Shape{});
+  CHECK(matmul(v, v).item<int>() == 5);
+  CHECK(matmul(m, v).to_vector<int>() == std::vector<int>{5, 11});
+  CHECK(matmul(v, m).to_vector<int>() == std::vector<int>{7, 10});
+  CHECK(matmul(ones({5, 1, 2, 3}), ones({4, 3, 2})).shape() == Shape{5, 4, 2, 2});
+  CHECK(matmul(ones({3}), ones({4, 3, 2})).shape() == Shape{4, 2});
+  CHECK(matmul(ones({2, 2}, i8), ones({2, 2}, f16)).dtype() == f16);
+}

@@ -1,0 +1,100 @@
+#include "eager/promotion.h"
+
+#include "eager/ops/ops.h"
+
+#include <catch2/catch.hpp>
+
+#include <array>
+
+using namespace nitinol;
+
+namespace {
+
+constexpr std::array<DType, dtype_count> dtypes = {boolean, u8,  i8,   i16, i32,
+                                                   i64,     f16, bf16, f32, f64};
+
+/// The documented table, rows and columns in the order of `dtypes`.
+constexpr DType promoted[dtype_count][dtype_count] = {
+    {boolean, u8, i8, i16, i32, i64, f16, bf16, f32, f64},
+    {u8, u8, i16, i16, i32, i64, f16, bf16, f32, f64},
+    {i8, i16, i8, i16, i32, i64, f16, bf16, f32, f64},
+    {i16, i16, i16, i16, i32, i64, f16, bf16, f32, f64},
+    {i32, i32, i32, i32, i32, i64, f16, bf16, f32, f64},
+    {i64, i64, i64, i64, i64, i64, f16, bf16, f32, f64},
+    {f16, f16, f16, f16, f16, f16, f16, f32, f32, f64},
+    {bf16, bf16, bf16, bf16, bf16, bf16, f32, bf16, f32, f64},
+    {f32, f32, f32, f32, f32, f32, f32, f32, f32, f64},
+    {f64, f64, f64, f64, f64, f64, f64, f64, f64, f64}};
+
+Tensor weak(const Scalar& number) {
+  return constant(number, number.dtype(), true);
+}
+
+}  // namespace
+
+TEST_CASE("two tensors meet in the dtype of the table", "[eager][promotion]") {
+  for (int i = 0; i < dtype_count; ++i) {
+    for (int j = 0; j < dtype_count; ++j) {
+      const DType a = dtypes[static_cast<std::size_t>(i)];
+      const DType b = dtypes[static_cast<std::size_t>(j)];
+      INFO(name_of(a) << " and " << name_of(b));
+      CHECK((ones({2}, a) == ones({2}, b)).dtype() == boolean);
+      CHECK(where(true, ones({2}, a), ones({}, b)).dtype() == promoted[i][j]);
+    }
+  }
+}
+
+TEST_CASE("a number takes the tensor's dtype within its kind", "[eager][promotion]") {
+  for (const DType dtype : dtypes) {
+    const Tensor x = ones({2}, dtype);
+    const DType with_real = is_floating(dtype) ? dtype : f32;
+    const DType with_integer = dtype == boolean ? i64 : dtype;
+    INFO(name_of(dtype));
+    CHECK((x * 0.5).dtype() == with_real);
+    CHECK((0.5 * x).dtype() == with_real);
+    CHECK((x + 2).dtype() == with_integer);
+    CHECK(where(true, x, true).dtype() == dtype);
+    CHECK((x * Scalar(0.5)).dtype() == with_real);
+    CHECK((x * weak(0.5)).dtype() == with_real);
+    CHECK((x + weak(2)).dtype() == with_integer);
+    CHECK_FALSE((x * weak(0.5)).spec().is_weak);
+  }
+}
+
+TEST_CASE("numbers alone stay weak", "[eager][promotion]") {
+  const Tensor rate = weak(0.25) * 2;
+  CHECK(rate.spec().is_weak);
+  CHECK(rate.dtype() == f64);
+  CHECK((rate * ones({2})).dtype() == f32);
+  const Tensor mixed = weak(3) * 0.5;
+  CHECK(mixed.spec().is_weak);
+  CHECK((mixed * ones({2}, f16)).dtype() == f16);
+  CHECK(mixed.item<double>() == 1.5);
+}
+
+TEST_CASE("true division of integers gives floating numbers", "[eager][promotion]") {
+  CHECK((tensor({7, 1}) / tensor({2, 4})).to_vector<float>() == std::vector<float>{3.5, 0.25});
+  CHECK((tensor({7, 1}) / 2).dtype() == f32);
+  CHECK((tensor({true, false}) / 2).dtype() == f32);
+  CHECK((weak(1) / 4).dtype() == f64);
+  CHECK((tensor({7.0}) / 2).dtype() == f64);
+}
+
+TEST_CASE("numbers wrap into the tensor's integers", "[eager][promotion]") {
+  CHECK((tensor({1}, u8) + 300).to_vector<uint8_t>() == std::vector<uint8_t>{45});
+  CHECK((tensor({1}, i64) + INT64_MAX).to_vector<int64_t>() == std::vector<int64_t>{INT64_MIN});
+}
+
+TEST_CASE("Variables and Scalars are operands", "[eager][promotion]") {
+  const Variable v(tensor({1.0f, 2.0f}));
+  const Scalar two = 2;
+  CHECK((v * two + 1).to_vector<float>() == std::vector<float>{3, 5});
+  CHECK((two - v).to_vector<float>() == std::vector<float>{1, 0});
+  v += v;
+  v *= 2;
+  v -= 1;
+  CHECK(v.get().to_vector<float>() == std::vector<float>{3, 7});
+  Tensor x = v;
+  x /= 2;
+  CHECK(x.to_vector<float>() == std::vector<float>{1.5, 3.5});
+}
