@@ -10,7 +10,8 @@
 namespace nitinol::host {
 namespace {
 
-/// Copies n elements; false if one is zero.
+/// Copies n elements, but 1 for 0; false if there was one. A failed Plan runs to its end before it
+/// is discarded, and must not divide by zero on the way: that would be a signal.
 using CopyRow = bool (*)(const char* from, int64_t from_step, char* to, int64_t to_step, int64_t n);
 
 template <class T>
@@ -19,7 +20,10 @@ bool copy_row(const char* from, int64_t from_step, char* to, int64_t to_step, in
   for (int64_t i = 0; i < n; ++i) {
     T value;
     std::memcpy(&value, from + i * from_step, sizeof(T));
-    has_zero |= value == 0;
+    if (value == 0) {
+      has_zero = true;
+      value = 1;
+    }
     std::memcpy(to + i * to_step, &value, sizeof(T));
   }
   return !has_zero;

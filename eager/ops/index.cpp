@@ -30,6 +30,14 @@ namespace {
 Spec infer_take(const Op& op, Inputs inputs, const Attrs&) {
   const Spec& table = inputs[0]->spec();
   const Spec& indices = inputs[1]->spec();
+  check_axis(op, 0, table.shape.size());
+  if (indices.dtype != i64) {
+    throw Error(ErrorKind::dtype, {.where = std::string(op.name),
+                                   .what = "the indices are " + describe(indices),
+                                   .expected = "int64",
+                                   .got = std::string(name_of(indices.dtype)),
+                                   .fix = "Cast them: indices.to(i64)."});
+  }
   Spec spec = {.dtype = table.dtype,
                .shape = indices.shape,
                .is_weak = false,
