@@ -12,6 +12,7 @@
 #include "core/tensor.h"
 #include "core/variable.h"
 #include "eager/argument.h"
+#include "eager/npy.h"
 #include "eager/ops/ops.h"
 #include "eager/print.h"
 #if __has_include("jit/compile.h")

@@ -6,7 +6,10 @@
 #include <cstdlib>
 #include <cxxabi.h>
 #include <dlfcn.h>
+#include <execinfo.h>
 #include <mutex>
+#include <string_view>
+#include <sys/auxv.h>
 #include <utility>
 #ifdef NITINOL_BACKTRACE
 #  include <backtrace.h>
@@ -61,6 +64,42 @@ std::string line_of(uintptr_t) {
   return {};
 }
 #endif
+
+Dl_info object_with(const void* address) {
+  Dl_info info{};
+  return dladdr(address, &info) != 0 ? info : Dl_info{};
+}
+
+bool is_runtime_library(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  for (const std::string_view start : {"libc.", "libgomp", "libstdc++", "libpthread", "ld-linux"}) {
+    if (name.starts_with(start)) return true;
+  }
+  return false;
+}
+
+// Where the user's code called the library: the innermost return address outside it. Nothing if the
+// Error was not made by the library, on a worker thread, or if the library is part of the program
+// (a static build), whose frames look like the user's.
+const void* call_from_outside() {
+  static const void* const library =
+      object_with(reinterpret_cast<const void*>(&call_from_outside)).dli_fbase;
+  static const void* const program =
+      object_with(reinterpret_cast<const void*>(getauxval(AT_PHDR))).dli_fbase;
+  if (library == nullptr || library == program) return nullptr;
+  constexpr int most_frames = 64;
+  constexpr int own_frames = 2;  // this function and the constructor
+  void* frames[most_frames];
+  const int count = backtrace(frames, most_frames);
+  for (int i = own_frames; i < count; ++i) {
+    const Dl_info object = object_with(frames[i]);
+    if (object.dli_fbase == library) continue;
+    const bool is_users =
+        i > own_frames && object.dli_fname != nullptr && !is_runtime_library(object.dli_fname);
+    return is_users ? frames[i] : nullptr;
+  }
+  return nullptr;
+}
 
 }  // namespace
 
@@ -129,6 +168,7 @@ Error::Error(ErrorKind kind, ErrorReport report) : state_(std::make_shared<State
   state_->kind = kind;
   state_->message = text_of(report);
   state_->report = std::move(report);
+  state_->return_address = call_from_outside();
 }
 
 Error::Error(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}

@@ -36,7 +36,9 @@ struct ErrorReport {
   std::string fix{};       ///< a sentence: the likely remedy
 };
 
-/// Copying shares the text, so it cannot fail.
+/// Copying shares the text, so it cannot fail. An Error that the library makes knows the place in
+/// the caller's code at which the library was entered, if the library is a shared one: operators
+/// and conversions, which cannot take a std::source_location, need nothing more.
 class Error : public std::exception {
  public:
   Error(ErrorKind kind, ErrorReport report);

@@ -149,3 +149,26 @@ TEST_CASE("values that an op does not take", "[errors]") {
               "default-constructed one.\nInitialise it first, for example with zeros({2, 3}).");
   CHECK(error_of([] { return zeros({int64_t{1} << 40, 1 << 20}); }).starts_with("value: allocate"));
 }
+
+TEST_CASE("errors tell the line of the user's call", "[errors]") {
+  const Tensor x = zeros({2});
+  const auto location_of = [](auto f) -> std::string {
+    try {
+      static_cast<void>(f());
+    } catch (const Error& error) {
+      return error.location();
+    }
+    return "no error";
+  };
+  const auto is_here = [](const std::string& place, uint_least32_t line) {
+    // Without line tables, or with a static library, there is a function name or nothing.
+    return place.find(".cpp:") == std::string::npos ||
+           place.find("errors/ops_test.cpp:" + std::to_string(line)) != std::string::npos;
+  };
+  std::string place = location_of([&] { return x + zeros({3}); });
+  INFO(place);
+  CHECK(is_here(place, std::source_location::current().line() - 2));
+  place = location_of([&] { return softmax(x, 4); });
+  INFO(place);
+  CHECK(is_here(place, std::source_location::current().line() - 2));
+}
