@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <variant>
 
 namespace nitinol::fuzz {
@@ -189,7 +190,11 @@ class Drawer::Session {
     const bool takes_numbers = op.kind == OpKind::create && below(8) != 0;
     const DType number_dtype = below(2) == 0 ? i64 : f64;
     for (int k = 0; k < arity; ++k) {
-      const Known chosen = takes_numbers ? random_number(number_dtype) : choose_operand(tensors, k);
+      Known chosen = takes_numbers ? random_number(number_dtype) : choose_operand(tensors, k);
+      // As a width it may divide.
+      while (takes_numbers && number_dtype == i64 && chosen.operand.number <= 0) {
+        chosen = random_number(i64);
+      }
       step.operands.push_back(chosen.operand);
       tensors.push_back(chosen.tensor);
     }
@@ -198,8 +203,13 @@ class Drawer::Session {
       like.shape = random_shape();
     else
       like = tensors.front().spec();
-    for (const std::string_view name : op.attr_names) step.attrs.push_back(random_attr(name, like));
+    for (const std::string_view name : op.attr_names)
+      step.attrs.push_back(random_attr(name, like, tensors.size()));
     use_numbers(step, tensors);
+    if (divides_integers(step, tensors)) {
+      if (!check_divisor(step, tensors)) return false;
+      if (must_throw_) return true;
+    }
     return is_accepted(step, tensors);
   }
 
@@ -245,6 +255,36 @@ class Drawer::Session {
     const Known number = random_number(dtype);
     step.operands[k] = number.operand;
     tensors[k] = number.tensor;
+  }
+
+  /// True if the formula divides integers: its divisor, the last operand, must have been checked.
+  static bool divides_integers(const Step& step, const std::vector<Tensor>& tensors) {
+    if (step.op->kind != OpKind::elementwise || tensors.size() != 2) return false;
+    if (!is_integer(tensors[0].dtype()) || tensors[0].dtype() != tensors[1].dtype()) return false;
+    if (!step.op->accepts.contains(tensors[0].dtype())) return false;
+    ScalarProgram program;
+    const ScalarType type = compute_type(tensors[0].dtype());
+    const std::array arguments = {argument(program, type, 0), argument(program, type, 1)};
+    static_cast<void>(step.op->formula.emit(arguments));
+    return std::ranges::any_of(program.instrs, [](const ScalarInstr& instr) {
+      return instr.op == ScalarOp::int_div || instr.op == ScalarOp::int_rem;
+    });
+  }
+
+  /// Puts the vocabulary's check in front of the divisor, as the public functions do.
+  bool check_divisor(Step& step, std::vector<Tensor>& tensors) {
+    if (step.operands[1].kind == Operand::Kind::number) return step.operands[1].number != 0;
+    const auto& index_ops = drawer_.ops_[OpKind::index];
+    const auto check = std::ranges::find_if(
+        index_ops, [](const Op* op) { return op->has_checks && op->arity == 1; });
+    if (check == index_ops.end()) return false;
+    const std::size_t before = program_.steps.size();
+    Step checked = {.op = *check, .operands = {step.operands[1]}, .attrs = {true}};
+    if (!is_accepted(checked, {tensors[1]})) return false;
+    if (must_throw_) return true;  // the program ends with the check
+    step.operands[1] = {Operand::Kind::step, static_cast<int>(before)};
+    tensors[1] = known_.back().tensor;
+    return true;
   }
 
   /// True if the op takes these operands; then the step is part of the program.
@@ -338,12 +378,16 @@ class Drawer::Session {
   }
 
   /// By the attribute's name, which means the same for every op that has it.
-  Attr random_attr(std::string_view name, const Spec& like) {
-    if (name == "keepdims" || name == "weak") return below(2) == 0;
+  Attr random_attr(std::string_view name, const Spec& like, std::size_t operands) {
+    if (name == "keepdims" || name == "weak" || name == "is_remainder") return below(2) == 0;
+    if (name == "has_weight") return operands > 1;
+    if (name == "has_bias") return operands > 2;
+    if (name == "eps") return 1e-5 * below(3);
+    if (name == "ddof" || name == "normalized_axes") return static_cast<int64_t>(below(3));
     if (name == "dtype") return random_dtype();
-    if (name == "axis" || name == "offset") return static_cast<int64_t>(below(6) - 2);
+    if (name == "axis") return static_cast<int64_t>(below(6) - 2);
     if (name == "axes" || name == "shape" || name == "starts" || name == "sizes" ||
-        name == "steps" || name == "before" || name == "after") {
+        name == "steps") {
       return random_dims(like.shape);
     }
     throw Error(ErrorKind::unsupported,
