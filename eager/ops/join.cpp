@@ -80,6 +80,14 @@ Spec infer_place(const Op& op, Inputs inputs, const Attrs& attrs) {
   const Shape& sizes = attr<Dims>(attrs, 1);
   const Shape& given = inputs[1]->shape();
   check_window(op, spec.shape, attr<Dims>(attrs, 0), sizes, attr<Dims>(attrs, 2));
+  if (inputs[1]->dtype() != spec.dtype) {
+    throw Error(ErrorKind::dtype,
+                {.where = std::string(op.name),
+                 .what = fmt::format("{} into {}", describe(*inputs[1]), describe(spec)),
+                 .expected = "one dtype",
+                 .got = "two",
+                 .fix = "Cast the value."});
+  }
   bool fits = given.size() <= sizes.size();
   for (int i = 1; fits && i <= given.size(); ++i) {
     fits = given[given.size() - i] == 1 || given[given.size() - i] == sizes[sizes.size() - i];

@@ -60,6 +60,13 @@ void remove_unused(Program& program) {
   for (int i = static_cast<int>(program.inputs.size()) - 1; i >= 0; --i) {
     if (!is_needed(program, i)) remove_input(program, i);
   }
+  for (int i = program.scalars - 1; i >= 0; --i) {
+    if (is_read(program, Operand::Kind::scalar, i)) continue;
+    for_each_operand(program, [i](Operand& operand) {
+      if (operand.kind == Operand::Kind::scalar && operand.index > i) --operand.index;
+    });
+    --program.scalars;
+  }
 }
 
 class Shrinker {
