@@ -106,6 +106,15 @@ void check_permutation(const Op& op, const Dims& axes, int rank) {
   throw_bad_attribute(op, fmt::format("all {} axes, each once", rank), to_string(axes));
 }
 
+void check_step(const Op& op, int64_t step) {
+  if (step != 0) return;
+  throw Error(ErrorKind::value, {.where = std::string(op.name),
+                                 .what = "a range with step 0",
+                                 .expected = "a step other than 0",
+                                 .got = "0",
+                                 .fix = {}});
+}
+
 void check_window(const Op& op, const Shape& shape, const Dims& starts, const Shape& sizes,
                   const Dims& steps) {
   check_sizes(op, sizes);

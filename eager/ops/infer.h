@@ -32,6 +32,8 @@ void check_permutation(const Op& op, const Dims& axes, int rank);
 /// Throws Error(shape) unless the window, a range of indices per axis, lies inside `shape`.
 void check_window(const Op& op, const Shape& shape, const Dims& starts, const Shape& sizes,
                   const Dims& steps);
+/// Throws Error(value) for a step of 0.
+void check_step(const Op& op, int64_t step);
 
 /// attrs[i] as a T.
 template <class T>

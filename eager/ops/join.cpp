@@ -79,7 +79,11 @@ Spec infer_place(const Op& op, Inputs inputs, const Attrs& attrs) {
   spec.device = common_device(op, inputs);
   const Shape& sizes = attr<Dims>(attrs, 1);
   const Shape& given = inputs[1]->shape();
-  check_window(op, spec.shape, attr<Dims>(attrs, 0), sizes, attr<Dims>(attrs, 2));
+  const Dims& steps = attr<Dims>(attrs, 2);
+  check_window(op, spec.shape, attr<Dims>(attrs, 0), sizes, steps);
+  for (int i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] > 1) check_step(op, steps[i]);  // two values cannot be stored in one place
+  }
   if (inputs[1]->dtype() != spec.dtype) {
     throw Error(ErrorKind::dtype,
                 {.where = std::string(op.name),

@@ -130,7 +130,7 @@ Tensor on_device(const Tensor& tensor, Device device) {
 Tensor sample(DType dtype, const Shape& shape, const Strides& strides, Style style, uint64_t seed) {
   int64_t below = 0;
   int64_t above = 0;
-  for (int i = 0; i < shape.size(); ++i) {
+  for (int i = 0; i < shape.size() && element_count(shape) > 0; ++i) {
     if (shape[i] > 1) (strides[i] < 0 ? below : above) += (shape[i] - 1) * strides[i];
   }
   Spec spec = {.dtype = dtype, .shape = {above - below + 1}, .is_weak = false, .device = {}};
