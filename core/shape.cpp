@@ -69,8 +69,7 @@ Strides strides_of(const Shape& shape) {
 bool is_contiguous(const Shape& shape, const Strides& strides) {
   int64_t expected = 1;
   for (int i = shape.size() - 1; i >= 0; --i) {
-    if (shape[i] == 0) return true;
-    if (shape[i] != 1 && strides[i] != expected) return false;
+    if (shape[i] != 1 && strides[i] != expected) return element_count(shape) == 0;
     expected *= shape[i];
   }
   return true;
