@@ -155,6 +155,29 @@ TEST_CASE("a broadcast operand is as good as a repeated one", "[ops]") {
   }
 }
 
+TEST_CASE("the reference device gives the same bits", "[ops]") {
+  // There each formula runs as instructions, one element at a time.
+  const auto moved = [](const Tensor& x) {
+    Spec spec = x.spec();
+    spec.device = {Device::Kind::reference, 0};
+    const Tensor packed = copy(x);
+    const auto bytes = static_cast<std::size_t>(x.size()) * size_of(x.dtype());
+    return from_bytes({static_cast<const std::byte*>(packed.internals().address()), bytes}, spec);
+  };
+  for (const Op* op : all_ops()) {
+    // Composites make constants on the host; matrix products are the library's.
+    if (op->kind == OpKind::composite || op->kind == OpKind::library) continue;
+    for (const Sample& sample : samples(*op)) {
+      INFO(sample.describe(*op));
+      Sample there = sample;
+      for (Tensor& input : there.inputs) input = moved(input);
+      const Tensor got = compute(*op, there);
+      CHECK(got.device().kind == Device::Kind::reference);
+      CHECK(same_bits(got, compute(*op, sample)));
+    }
+  }
+}
+
 TEST_CASE("the number of threads does not change bits", "[ops]") {
   const int threads = num_threads();
   const Tensor x = random_values(f32, {300, 4100}, 1);
