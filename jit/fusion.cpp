@@ -340,10 +340,45 @@ class Fuser {
     return leaves.size() + group.members.size() / 4 <= most_operands;
   }
 
+  /// True if what the member reads of another member is the value at the very point, or of the very
+  /// row, that is being computed. In y - transpose(y) it reads y at two points: only one of them is
+  /// at hand, so y must be in memory.
+  [[nodiscard]] bool reads_present_point(const Group& group, const Member& member,
+                                         Value input) const {
+    std::vector<Map> maps;
+    const Value base = base_of(graph_, input, &maps);
+    const Member& made = *group.find(base);
+    const bool reduces = graph_[member.value].op->kind == OpKind::reduce;
+    if (!reduces) maps.push_back({nullptr, graph_[member.value].spec.shape});
+    maps.insert(maps.end(), member.maps.begin(), member.maps.end());
+    const Shape& shape = graph_[base].spec.shape;
+    const Access whole = {shape, strides_of(shape), 0};
+    const std::optional<Access> seen = through(whole, maps, f32);
+    if (!seen) return false;
+    const bool at_elements = reduces || member.level == Stage::Level::element;
+    if (made.level == Stage::Level::element) {
+      const std::optional<Access> present = through(whole, made.maps, f32);
+      return at_elements && present && present->offset == seen->offset &&
+             squeezed(*present) == squeezed(*seen);
+    }
+    const Strides rows = strides_of(row_shape(group));
+    Strides expected;
+    int row = 0;
+    for (int i = 0; i < group.domain.size(); ++i) {
+      const bool is_reduced = contains(group.reduced, i);
+      const int64_t stride = is_reduced ? 0 : rows[row++];
+      if (group.domain[i] != 1 && (at_elements || !is_reduced)) expected.push_back(stride);
+    }
+    return seen->offset == 0 && squeezed(*seen) == expected;
+  }
+
   /// True if the member can read this input from memory (or need not), with the reduced axes as one
   /// loop.
   [[nodiscard]] bool is_readable(const Group& group, const Member& member, Value input) const {
-    if (needs_no_memory(input) || group.find(base_of(graph_, input)) != nullptr) return true;
+    if (needs_no_memory(input)) return true;
+    if (group.find(base_of(graph_, input)) != nullptr) {
+      return reads_present_point(group, member, input);
+    }
     const std::optional<Access> access = leaf_access(graph_, member, input);
     if (!access) return false;
     const bool is_row =

@@ -75,7 +75,7 @@ namespace {
 
 [[noreturn]] void throw_bad_attribute(const Op& op, std::string expected, std::string got) {
   throw Error(ErrorKind::shape, {.where = std::string(op.name),
-                                 .what = "an attribute does not fit the operand",
+                                 .what = "an operand or attribute does not fit",
                                  .expected = std::move(expected),
                                  .got = std::move(got),
                                  .fix = {}});
@@ -134,7 +134,10 @@ void check_window(const Op& op, const Shape& shape, const Dims& starts, const Sh
 }
 
 Spec infer_create(const Op& op, Inputs inputs, const Attrs& attrs) {
-  for (const Tensor* input : inputs) check_dtype(op, *input);
+  for (const Tensor* input : inputs) {
+    check_dtype(op, *input);
+    if (input->rank() != 0) throw_bad_attribute(op, "numbers", describe(*input));
+  }
   check_sizes(op, attr<Dims>(attrs, 0));
   return {.dtype = attr<DType>(attrs, 1),
           .shape = attr<Dims>(attrs, 0),

@@ -96,6 +96,14 @@ int report(const Options& options, int64_t number, const std::string& failure) {
   // This process stays without threads of the pool, which the children could not use.
   set_num_threads(1);
   Drawer drawer(all_ops());
+  const ChildOutcome drawn = run_in_child([&] {
+    static_cast<void>(drawer.draw(seed));
+    return std::string();
+  });
+  if (drawn.has_crashed) {
+    fmt::print("  {}, in eager code, while the program was drawn\n", drawn.text);
+    return 1;
+  }
   const auto fails = [&](const Program& candidate) {
     const ChildOutcome outcome = run_in_child([&] { return failure_of(candidate, seed); });
     if (!outcome.text.empty()) last = outcome.text;

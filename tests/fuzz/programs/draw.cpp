@@ -110,7 +110,10 @@ class Drawer::Session {
     return strides;
   }
 
-  const Known& add_input(DType dtype, const Shape& shape) {
+  const Known& add_input(DType dtype, Shape shape) {
+    while (element_count(shape) > largest_tensor) {
+      *std::max_element(shape.begin(), shape.end()) = 1;
+    }
     const int index = static_cast<int>(program_.inputs.size());
     InputDecl input = {.dtype = dtype, .shape = shape, .strides = random_strides(shape)};
     input.style = below(4) != 0 ? Style::plain : below(3) == 0 ? Style::wild : Style::special;
@@ -187,7 +190,7 @@ class Drawer::Session {
     Step step = {.op = &op, .operands = {}, .attrs = {}};
     std::vector<Tensor> tensors;
     const int arity = op.arity >= 0 ? op.arity : 1 + below(3);
-    const bool takes_numbers = op.kind == OpKind::create && below(8) != 0;
+    const bool takes_numbers = op.kind == OpKind::create;
     const DType number_dtype = below(2) == 0 ? i64 : f64;
     for (int k = 0; k < arity; ++k) {
       Known chosen = takes_numbers ? random_number(number_dtype) : choose_operand(tensors, k);
@@ -203,6 +206,7 @@ class Drawer::Session {
       like.shape = random_shape();
     else
       like = tensors.front().spec();
+    choose_window(like.shape);
     for (const std::string_view name : op.attr_names)
       step.attrs.push_back(random_attr(name, like, tensors.size()));
     use_numbers(step, tensors);
@@ -377,6 +381,19 @@ class Drawer::Session {
     }
   }
 
+  /// Per axis a range of indices: all, backwards, one, every second, or a part.
+  void choose_window(const Shape& shape) {
+    starts_ = sizes_ = steps_ = {};
+    for (const int64_t size : shape) {
+      const int at = size == 0 ? 0 : below(static_cast<int>(size));
+      const int way = size == 0 ? 0 : below(6);
+      const int64_t rest = size - at;
+      starts_.push_back(way == 2 ? size - 1 : way < 2 ? 0 : at);
+      sizes_.push_back(way <= 2 ? size : way == 3 ? 1 : way == 4 ? (rest + 1) / 2 : rest);
+      steps_.push_back(way == 2 ? -1 : way == 4 ? 2 : 1);
+    }
+  }
+
   /// By the attribute's name, which means the same for every op that has it.
   Attr random_attr(std::string_view name, const Spec& like, std::size_t operands) {
     if (name == "keepdims" || name == "weak" || name == "is_remainder") return below(2) == 0;
@@ -386,10 +403,10 @@ class Drawer::Session {
     if (name == "ddof" || name == "normalized_axes") return static_cast<int64_t>(below(3));
     if (name == "dtype") return random_dtype();
     if (name == "axis") return static_cast<int64_t>(below(6) - 2);
-    if (name == "axes" || name == "shape" || name == "starts" || name == "sizes" ||
-        name == "steps") {
-      return random_dims(like.shape);
-    }
+    if (name == "starts") return starts_;
+    if (name == "sizes") return sizes_;
+    if (name == "steps") return steps_;
+    if (name == "axes" || name == "shape") return random_dims(like.shape);
     throw Error(ErrorKind::unsupported,
                 {.where = "fuzz",
                  .what = fmt::format("an attribute '{}'", name),
@@ -423,6 +440,7 @@ class Drawer::Session {
   uint64_t seed_;
   bool is_large_ = false;
   bool must_throw_ = false;
+  Dims starts_, sizes_, steps_;  ///< of the window that the next step may want
   Program program_;
   std::vector<Known> known_;
 };

@@ -57,7 +57,7 @@ double special_number(DType dtype, Random& random) {
 
 uint64_t element_bits(DType dtype, Style style, Random& random) {
   if (style == Style::wild && dtype != boolean) return random();
-  const bool is_special = style == Style::special && random() % 4 == 0;
+  const bool is_special = style == Style::special && dtype != boolean && random() % 4 == 0;
   const double value = is_special ? special_number(dtype, random) : plain_number(dtype, random);
   if (dtype == f64) return std::bit_cast<uint64_t>(value);
   if (dtype == f32) return std::bit_cast<uint32_t>(static_cast<float>(value));
