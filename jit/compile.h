@@ -155,7 +155,7 @@ class Compiled {
       compiled_->call_eagerly(caller);
     } else {
       jit::Leaves leaves;
-      jit::LeafCollector collector{leaves};
+      [[maybe_unused]] jit::LeafCollector collector{leaves};
       (visit_leaves(std::as_const(arguments), collector), ...);
       compiled_->call(leaves, caller);
     }

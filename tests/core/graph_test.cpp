@@ -8,6 +8,7 @@
 #include "core/error.h"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include <bit>
 #include <cstring>
@@ -179,7 +180,7 @@ TEST_CASE("the type of a result may be left out of the text", "[core][graph]") {
 
 TEST_CASE("there are names for any number of values", "[core][graph]") {
   std::string text = "%0: f32[] = input;";
-  for (int i = 1; i < 800; ++i) text += "%" + std::to_string(i) + " = mul %0 %0;";
+  for (int i = 1; i < 800; ++i) text += fmt::format("%{} = mul %0 %0;", i);
   const std::string printed = to_string(parsed(text + "return %799"));
   CHECK_THAT(printed, Catch::Contains("; aa: f32[] = mul a a") && Catch::EndsWith("return adt"));
   check_round_trip(printed);

@@ -1,0 +1,49 @@
+#include "jit/passes/materialise_views.h"
+
+#include "nitinol.h"
+#include "tests/jit/passes/pass_text.h"
+
+using namespace nitinol;
+using namespace nitinol::test;
+
+namespace {
+
+std::string materialised(std::string_view text) {
+  return after(jit::materialise_views, text);
+}
+
+}  // namespace
+
+TEST_CASE("materialise_views copies before a view that strides cannot express", "[jit][pass]") {
+  CHECK(materialised("a: f32[2, 3] = input; b = permute a axes=[1, 0]; c = reshape b shape=[6]; "
+                     "return c") ==
+        "a: f32[2, 3] = input; b: f32[3, 2] = permute a axes=[1, 0]; c: f32[3, 2] = copy b; "
+        "d: f32[6] = reshape c shape=[6]; return d");
+  CHECK_THAT(materialised("a: f32[2, 3] strides=[1, 2] = input; b = reshape a shape=[6]; return b"),
+             Catch::Contains("copy a"));
+}
+
+TEST_CASE("materialise_views copies once for a chain of views", "[jit][pass]") {
+  CHECK(materialised("a: f32[2, 3] = input; b = permute a axes=[1, 0]; c = reshape b shape=[6]; "
+                     "d = reshape c shape=[2, 3]; return d") ==
+        "a: f32[2, 3] = input; b: f32[3, 2] = permute a axes=[1, 0]; c: f32[3, 2] = copy b; "
+        "d: f32[6] = reshape c shape=[6]; e: f32[2, 3] = reshape d shape=[2, 3]; return e");
+}
+
+TEST_CASE("materialise_views leaves possible views alone", "[jit][pass]") {
+  for (const std::string text :
+       {"a: f32[2, 3] = input; b: f32[3, 2] = permute a axes=[1, 0]; return b",
+        "a: f32[2, 3] strides=[6, 2] = input; b: f32[6] = reshape a shape=[6]; return b",
+        "a: f32[2, 3] = input; b: f32[3, 2] = permute a axes=[1, 0]; c: f32[3, 2] = exp b; "
+        "d: f32[6] = reshape c shape=[6]; return d"}) {
+    CHECK(materialised(text) == text);
+  }
+}
+
+TEST_CASE("a reshape of a transposed tensor compiles", "[jit][pass]") {
+  const Tensor x = reshape(arange(0, 12, 1, f32), {3, 4});
+  const auto f = [](const Tensor& t) { return flatten(transpose(t, 0, 1)); };
+  const auto g = compile(f);
+  for (int call = 0; call < 3; ++call) CHECK(same_bits(g(x), f(x)));
+  CHECK(g.explain().plan_calls == 1);
+}

@@ -1,0 +1,62 @@
+#include "jit/passes/merge_duplicates.h"
+
+#include "nitinol.h"
+#include "tests/jit/passes/pass_text.h"
+
+using namespace nitinol;
+using namespace nitinol::test;
+
+namespace {
+
+std::string merged(std::string_view text) {
+  return after(jit::merge_duplicates, text);
+}
+
+}  // namespace
+
+TEST_CASE("merge_duplicates shares equal nodes", "[jit][pass]") {
+  CHECK(merged("a: f32[4] = input; b = exp a; c = exp a; d = add b c; return d") ==
+        "a: f32[4] = input; b: f32[4] = exp a; c: f32[4] = add b b; return c");
+}
+
+TEST_CASE("merge_duplicates sees duplicates of duplicates, and outputs", "[jit][pass]") {
+  CHECK(merged("a: f32[4] = input; b = exp a; c = exp a; d = neg b; e = neg c; return d e") ==
+        "a: f32[4] = input; b: f32[4] = exp a; c: f32[4] = neg b; return c c");
+}
+
+TEST_CASE("merge_duplicates keeps what differs in operands or attributes", "[jit][pass]") {
+  for (const std::string text : {"a: f32[4] = input; b: f32[4] = input; c: f32[4] = sub a b; d: "
+                                 "f32[4] = sub b a; return c d",
+                                 "a: f32[2, 2] = input; b: f32[2] = sum a axes=[0] keepdims=false; "
+                                 "c: f32[2] = sum a axes=[1] keepdims=false; return b c"}) {
+    CHECK(merged(text) == text);
+  }
+}
+
+TEST_CASE("merge_duplicates never merges ops with checks", "[jit][pass]") {
+  const std::string text =
+      "a: i32[4] = input; b: i32[4] = check_nonzero a is_remainder=false; "
+      "c: i32[4] = check_nonzero a is_remainder=false; return b c";
+  CHECK(merged(text) == text);
+}
+
+TEST_CASE("merge_duplicates does not look at the values of constants", "[jit][pass]") {
+  const std::string text =
+      "a: f32[4] = input; b: f32[] = constant 2; c: f32[] = constant 2; d: f32[4] = mul a b; "
+      "e: f32[4] = mul a c; return d e";
+  CHECK(merged(text) == text);
+}
+
+TEST_CASE("merge_duplicates merges constants that are the same tensor", "[jit][pass]") {
+  Graph graph =
+      parse("b: f32[] = constant 2; c: f32[] = constant 2; d = add b c; return d", all_ops());
+  graph.nodes[1].constant = graph[0].constant;
+  CHECK(to_string(jit::merge_duplicates(graph)) ==
+        "a: f32[] = constant 2; b: f32[] = add a a; return b");
+}
+
+TEST_CASE("a value written twice is computed once", "[jit][pass]") {
+  const auto f = [](const Tensor& x) { return sum(exp(x)) * exp(x) + sum(exp(x)); };
+  const std::string graph = check_end_to_end("merge_duplicates", f, arange(0, 10, 1, f32));
+  CHECK(graph.find("exp") == graph.rfind("exp"));
+}
