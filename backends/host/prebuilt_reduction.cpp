@@ -2,11 +2,17 @@
 //
 // The element stage accumulates what it loads and the row stage stores the result. Contiguous
 // operands of the accumulator's type are read in place; others pass through a block on the stack.
+//
+// Many short rows, x[100000, 10], would be all overhead one by one. They are turned, 64 at a time,
+// so that vectors run across rows; each row still joins by the tree of its lanes, of which those
+// beyond its length are neutral and change nothing.
 
 #include "backends/host/accumulate.h"
 #include "backends/host/combine.h"
 #include "backends/host/convert.h"
+#include "backends/host/loop_nest.h"
 #include "backends/host/prebuilt_stages.h"
+#include "backends/host/transpose.h"
 
 #include <algorithm>
 #include <array>
@@ -37,10 +43,19 @@ class PrebuiltReduction final : public Executable {
   }
 
   void launch(const Launch& launch) const override {
-    run_loop_nest(kernel_, codes_.data(), launch);
+    const bool may_be_short = kernel_.order == Order::lanes && is_direct(dtype_) &&
+                              launch.sizes.back() > 0 && launch.sizes.back() <= short_row;
+    if (!may_be_short || !run_short_rows(launch)) run_loop_nest(kernel_, codes_.data(), launch);
   }
 
  private:
+  static constexpr int64_t short_row = 32, rows_at_once = 64;
+
+  /// rows_at_once rows turned: values of all rows at one index lie together.
+  struct alignas(64) Turned {
+    std::array<char, short_row * rows_at_once * sizeof(uint64_t)> bytes;
+  };
+
   struct alignas(64) Buffer {
     std::array<char, staging_block * sizeof(uint64_t)> bytes;
   };
@@ -48,6 +63,57 @@ class PrebuiltReduction final : public Executable {
   template <void (PrebuiltReduction::*member)(const StageCall&) const>
   static void call(const void* self, const StageCall& call) {
     (static_cast<const PrebuiltReduction*>(self)->*member)(call);
+  }
+
+  /// False if these rows are not many, or not contiguous.
+  bool run_short_rows(const Launch& launch) const {
+    Domain domain;
+    make_domain(kernel_, launch, domain);
+    if (domain.is_empty) return true;
+    if (domain.rank == 0 || domain.reduced_steps[source_] != size_) return false;
+    const auto last = static_cast<std::size_t>(domain.rank - 1);
+    const int64_t rows = domain.sizes[last], length = domain.reduced_size;
+    if (rows < rows_at_once / 4) return false;
+    const int64_t pieces = (rows + rows_at_once - 1) / rows_at_once;
+    const int64_t grain = grain_of(kernel_) / (rows_at_once * length) + 1;
+    split(domain.count(0, domain.rank - 1) * pieces, grain, launch.threads,
+          [&](int64_t first, int64_t end) {
+            Pointers pointers;
+            for (int64_t i = first; i < end; ++i) {
+              const int64_t row = i % pieces * rows_at_once;
+              seek(domain, domain.rank - 1, i / pieces, pointers);
+              reduce_turned({.from = pointers[source_] + row * domain.steps[last][source_],
+                             .from_step = domain.steps[last][source_],
+                             .to = nullptr,
+                             .to_step = rows_at_once * size_,
+                             .rows = length,
+                             .columns = std::min(rows_at_once, rows - row)},
+                            pointers[result_] + row * domain.steps[last][result_],
+                            domain.steps[last][result_]);
+            }
+          });
+    return true;
+  }
+
+  void reduce_turned(TransposedBlock block, char* out, int64_t out_step) const {
+    Turned turned;
+    block.to = turned.bytes.data();
+    transpose(block, static_cast<std::size_t>(size_));
+    const auto at = [&](int64_t index) { return turned.bytes.data() + index * block.to_step; };
+    if (combiner_.has_positions) {
+      std::array<int64_t, rows_at_once> best_at;
+      Buffer best;
+      combiner_.fill(best.bytes.data(), best_at.data(), block.columns);
+      accumulate_.rows(at(0), block.to_step, block.rows, block.columns, 0, best.bytes.data(),
+                       best_at.data());
+      return scatter_(best_at.data(), out, out_step, block.columns);
+    }
+    for (int64_t half = lanes_ / 2; half > 0; half /= 2) {
+      for (int64_t l = 0; l < half && l + half < block.rows; ++l) {
+        accumulate_.rows(at(l + half), 0, 1, block.columns, 0, at(l), nullptr);
+      }
+    }
+    scatter_(at(0), out, out_step, block.columns);
   }
 
   [[nodiscard]] int64_t* positions(const StageCall& call) const {

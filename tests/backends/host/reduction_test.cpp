@@ -80,8 +80,9 @@ std::vector<T> integers_of(int64_t count, uint64_t seed) {
 struct Extent {
   int64_t rows, n;
 };
-constexpr Extent extents[] = {{1, 1},    {3, 2},    {5, 64},  {2, 65},    {7, 300},
-                              {1, 9000}, {3, 5000}, {40, 70}, {1100, 90}, {1, 70001}};
+constexpr Extent extents[] = {{1, 1},    {100, 1}, {200, 10},  {70, 32},  {65, 31},
+                              {3, 2},    {5, 64},  {2, 65},    {7, 300},  {1, 9000},
+                              {3, 5000}, {40, 70}, {1100, 90}, {1, 70001}};
 
 }  // namespace
 
