@@ -24,8 +24,8 @@ struct HostValueGuard {
 template <class T>
 requires(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(uint64_t)) class HostValue {
  public:
-  HostValue(T value = {})
-      : value_(value) {}  // NOLINT(google-explicit-constructor): stands for the field
+  // NOLINTNEXTLINE(google-explicit-constructor): stands for the field
+  HostValue(T value = {}) : value_(value) {}
   HostValue& operator=(T value) {
     value_ = value;
     return *this;

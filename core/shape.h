@@ -31,9 +31,8 @@ class Dims {
   [[nodiscard]] const int64_t* begin() const { return values_.data(); }
   [[nodiscard]] const int64_t* end() const { return values_.data() + size_; }
   [[nodiscard]] int64_t back() const { return (*this)[size_ - 1]; }
-  operator std::span<const int64_t>() const {
-    return {begin(), end()};
-  }  // NOLINT(google-explicit-constructor)
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  operator std::span<const int64_t>() const { return {begin(), end()}; }
 
   void push_back(int64_t value);
   void insert(int position, int64_t value);

@@ -31,9 +31,8 @@ class Variable {
   [[nodiscard]] Tensor get() const;
   /// Replaces the value. Throws Error(shape) or Error(dtype) unless it has the cell's spec.
   void set(const Tensor& value) const;
-  operator Tensor() const {
-    return get();
-  }  // NOLINT(google-explicit-constructor): reads like a tensor in formulas
+  // NOLINTNEXTLINE(google-explicit-constructor): reads like a tensor in formulas
+  operator Tensor() const { return get(); }
   const Variable& operator=(const Tensor& value) const {
     set(value);
     return *this;

@@ -10,14 +10,15 @@ namespace nitinol {
 /// Lives for one call. A number is weak (core/scalar_value.h).
 class Argument {
  public:
-  Argument(const Tensor& tensor) : tensor_(&tensor) {}  // NOLINT(google-explicit-constructor)
-  Argument(const Variable& variable)
-      : owned_(variable.get()), tensor_(&owned_) {}   // NOLINT(google-explicit-constructor)
-  Argument(const Scalar& scalar) : scalar_(scalar) {  // NOLINT(google-explicit-constructor)
+  // NOLINTBEGIN(google-explicit-constructor): whatever a formula may contain is an operand
+  Argument(const Tensor& tensor) : tensor_(&tensor) {}
+  Argument(const Variable& variable) : owned_(variable.get()), tensor_(&owned_) {}
+  Argument(const Scalar& scalar) : scalar_(scalar) {
     if (scalar_.traced().is_defined()) tensor_ = &scalar_.traced();
   }
   template <Arithmetic T>
-  Argument(T value) : scalar_(value) {}  // NOLINT(google-explicit-constructor)
+  Argument(T value) : scalar_(value) {}
+  // NOLINTEND(google-explicit-constructor)
   Argument(const Argument&) = delete;
   Argument& operator=(const Argument&) = delete;
 

@@ -36,7 +36,7 @@ DType common_dtype(std::initializer_list<const Argument*> arguments) {
     else
       strong = joined(strong, tensor->dtype());
   }
-  if (!strong) return *weak;
+  if (!strong) return weak.value_or(f32);  // an op has at least one operand
   if (!weak || kind_of(*weak) <= kind_of(*strong)) return *strong;
   return kind_of(*weak) == Kind::integer ? i64 : f32;
 }

@@ -155,7 +155,9 @@ Tensor tensor(const Numbers& numbers, std::optional<DType> dtype) {
 Tensor from_bytes(std::span<const std::byte> bytes, const Spec& spec) {
   check_count("from_span", spec.shape, bytes.size() / size_of(spec.dtype));
   Tensor out = allocate_tensor(spec);
-  backend(spec.device).copy(bytes.data(), out.internals().address(), bytes.size());
+  if (!bytes.empty()) {
+    backend(spec.device).copy(bytes.data(), out.internals().address(), bytes.size());
+  }
   current().created(out);
   return out;
 }

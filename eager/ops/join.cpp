@@ -146,8 +146,10 @@ Tensor concat(std::span<const Tensor> tensors, int64_t axis) {
   DType dtype = tensors[0].dtype();
   for (const Tensor& tensor : tensors) dtype = promote(dtype, tensor.dtype());
   std::vector<Tensor> parts;
+  parts.reserve(tensors.size());
   for (const Tensor& tensor : tensors) parts.push_back(cast(tensor, dtype));
   std::vector<const Tensor*> inputs;
+  inputs.reserve(parts.size());
   for (const Tensor& part : parts) inputs.push_back(&part);
   const int64_t along = normalize_axis("concat", axis, tensors[0].rank());
   return apply(concat_op, inputs, {along});
