@@ -36,12 +36,12 @@ namespace nitinol::cpu {
 namespace {
 
 constexpr std::size_t line = 64;
-constexpr std::size_t small_limit = 32 * 1024;
+constexpr std::size_t small_limit = std::size_t{32} << 10;
 constexpr std::size_t class_count = 32;
 constexpr std::size_t page = 4096;
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 /// Of each size, a thread keeps this many bytes, but at least 4 and at most 64 blocks.
-constexpr std::size_t bytes_per_class = 64 * 1024;
+constexpr std::size_t bytes_per_class = std::size_t{64} << 10;
 /// Large blocks kept beyond what is in use.
 constexpr std::size_t least_cached = std::size_t{256} << 20;
 constexpr uint8_t large_class = class_count;
@@ -134,14 +134,13 @@ void* ask_system(std::size_t capacity) {
   void* const mapped =
       mmap(nullptr, bytes + huge_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) return nullptr;
-  const auto begin = reinterpret_cast<std::uintptr_t>(mapped);
-  const std::uintptr_t aligned = (begin + huge_page - 1) / huge_page * huge_page;
-  if (aligned > begin) munmap(mapped, aligned - begin);
-  const std::uintptr_t end = begin + bytes + huge_page;
-  if (end > aligned + bytes)
-    munmap(reinterpret_cast<void*>(aligned + bytes), end - aligned - bytes);
-  madvise(reinterpret_cast<void*>(aligned), bytes, MADV_HUGEPAGE);
-  return reinterpret_cast<void*>(aligned);
+  auto* const begin = static_cast<std::byte*>(mapped);
+  const std::size_t before = -reinterpret_cast<std::uintptr_t>(mapped) % huge_page;
+  std::byte* const aligned = begin + before;
+  if (before > 0) munmap(begin, before);
+  if (before < huge_page) munmap(aligned + bytes, huge_page - before);
+  madvise(aligned, bytes, MADV_HUGEPAGE);
+  return aligned;
 }
 
 void give_to_system(Block* block) {

@@ -290,8 +290,14 @@ class Matmul final : public Executable {
 
   void run_loops(const Launch& launch, int64_t number) const {
     const Matrix& c = product_.matrices[2];
-    multiply(dtype_, c.rows, c.columns, depth_, view(launch, 0, number), view(launch, 1, number),
-             view(launch, 2, number), threads_);
+    multiply(dtype_,
+             {.m = c.rows,
+              .n = c.columns,
+              .k = depth_,
+              .a = view(launch, 0, number),
+              .b = view(launch, 1, number),
+              .c = view(launch, 2, number)},
+             threads_);
   }
 
   void fill_zeros(const Launch& launch) const {

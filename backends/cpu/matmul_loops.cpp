@@ -20,11 +20,6 @@ struct VectorOf {
   using Type [[gnu::vector_size(bytes)]] = T;
 };
 
-struct Problem {
-  int64_t m, n, k;
-  MatrixView a, b, c;
-};
-
 template <class T>
 inline const T* element(const MatrixView& x, int64_t row, int64_t column) {
   return static_cast<const T*>(x.data) + row * x.row + column * x.column;
@@ -32,7 +27,7 @@ inline const T* element(const MatrixView& x, int64_t row, int64_t column) {
 
 /// Rows [row, row + rows) of the panel that begins at `column`.
 template <class T, int width, int rows>
-inline void multiply_rows(const Problem& p, const T* panel, int64_t row, int64_t column,
+inline void multiply_rows(const MatrixProduct& p, const T* panel, int64_t row, int64_t column,
                           int64_t columns) {
   using V = typename VectorOf<T, width>::Type;
   constexpr int lanes = width / static_cast<int>(sizeof(T));
@@ -58,7 +53,8 @@ inline void multiply_rows(const Problem& p, const T* panel, int64_t row, int64_t
 template <class T>
 struct Panels {
   template <int width>
-  void operator()(host::VectorWidth<width>, const Problem& p, int64_t first, int64_t last) const {
+  void operator()(host::VectorWidth<width>, const MatrixProduct& p, int64_t first,
+                  int64_t last) const {
     constexpr int64_t wide = 2 * width / static_cast<int>(sizeof(T));
     const auto panel = std::make_unique<T[]>(static_cast<std::size_t>(wide * p.k));
     for (int64_t number = first; number < last; ++number) {
@@ -88,8 +84,9 @@ int64_t vector_bytes(Isa isa) {
 }
 
 template <class T>
-void multiply_as(const Problem& p, int threads) {
-  const auto run = host::PerIsa<Panels<T>, const Problem&, int64_t, int64_t>::at(current_isa());
+void multiply_as(const MatrixProduct& p, int threads) {
+  const auto run =
+      host::PerIsa<Panels<T>, const MatrixProduct&, int64_t, int64_t>::at(current_isa());
   const int64_t wide = 2 * vector_bytes(current_isa()) / static_cast<int64_t>(sizeof(T));
   const int64_t work = std::max<int64_t>(p.m * p.k * wide, 1);
   host::split((p.n + wide - 1) / wide, std::max<int64_t>(65536 / work, 1), threads,
@@ -98,20 +95,18 @@ void multiply_as(const Problem& p, int threads) {
 
 }  // namespace
 
-void multiply(DType dtype, int64_t m, int64_t n, int64_t k, const MatrixView& a,
-              const MatrixView& b, const MatrixView& c, int threads) {
-  const Problem problem = {.m = m, .n = n, .k = k, .a = a, .b = b, .c = c};
-  if (dtype == f64) return multiply_as<double>(problem, threads);
+void multiply(DType dtype, const MatrixProduct& product, int threads) {
+  if (dtype == f64) return multiply_as<double>(product, threads);
   // Signed products wrap to the same bits as unsigned ones.
   switch (size_of(dtype)) {
     case 1:
-      return multiply_as<uint8_t>(problem, threads);
+      return multiply_as<uint8_t>(product, threads);
     case 2:
-      return multiply_as<uint16_t>(problem, threads);
+      return multiply_as<uint16_t>(product, threads);
     case 4:
-      return multiply_as<uint32_t>(problem, threads);
+      return multiply_as<uint32_t>(product, threads);
     default:
-      return multiply_as<uint64_t>(problem, threads);
+      return multiply_as<uint64_t>(product, threads);
   }
 }
 

@@ -13,10 +13,14 @@ struct MatrixView {
   int64_t row = 0, column = 0;
 };
 
-/// c[m, n] = a[m, k] b[k, n] for f64 and integers, which wrap. Each element is 0 + a[0] b[0] + a[1]
-/// b[1] + ... in that order, product and sum rounded each, whatever the threads and instruction
-/// set.
-void multiply(DType dtype, int64_t m, int64_t n, int64_t k, const MatrixView& a,
-              const MatrixView& b, const MatrixView& c, int threads);
+/// c[m, n] = a[m, k] b[k, n].
+struct MatrixProduct {
+  int64_t m = 0, n = 0, k = 0;
+  MatrixView a, b, c;
+};
+
+/// The product for f64 and integers, which wrap. Each element is 0 + a[0] b[0] + a[1] b[1] + ... in
+/// that order, product and sum rounded each, whatever the threads and instruction set.
+void multiply(DType dtype, const MatrixProduct& product, int threads);
 
 }  // namespace nitinol::cpu

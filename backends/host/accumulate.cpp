@@ -118,14 +118,15 @@ inline void accumulate_some_rows(const char* values, int64_t row_step, int64_t c
 }
 
 template <Combine c, class T, int bytes>
-inline void accumulate_rows(const char* values, int64_t row_step, int64_t rows, int64_t columns,
-                            Element<T>* sums) {
+inline void accumulate_rows(const RowBlock& block, Element<T>* sums) {
+  const char* values = static_cast<const char*>(block.values);
+  const int64_t step = block.row_step;
   int64_t i = 0;
-  for (; i + 8 <= rows; i += 8) {
-    accumulate_some_rows<c, T, bytes, 8>(values + i * row_step, row_step, columns, sums);
+  for (; i + 8 <= block.rows; i += 8) {
+    accumulate_some_rows<c, T, bytes, 8>(values + i * step, step, block.columns, sums);
   }
-  for (; i < rows; ++i) {
-    accumulate_some_rows<c, T, bytes, 1>(values + i * row_step, row_step, columns, sums);
+  for (; i < block.rows; ++i) {
+    accumulate_some_rows<c, T, bytes, 1>(values + i * step, step, block.columns, sums);
   }
 }
 
@@ -185,12 +186,13 @@ inline bool replaces(E value, E best) {
 }
 
 template <Combine c, class T>
-inline void arg_rows(const char* values, int64_t row_step, int64_t rows, int64_t columns,
-                     int64_t position, Element<T>* best, int64_t* positions) {
+inline void arg_rows(const RowBlock& block, Element<T>* best, int64_t* positions) {
   using E = Element<T>;
-  for (int64_t i = 0; i < rows; ++i) {
-    const E* row = reinterpret_cast<const E*>(values + i * row_step);
-    const int64_t here = position + i;
+  const int64_t columns = block.columns;  // here, no store can change it
+  for (int64_t i = 0; i < block.rows; ++i) {
+    const E* row =
+        reinterpret_cast<const E*>(static_cast<const char*>(block.values) + i * block.row_step);
+    const int64_t here = block.position + i;
 #pragma GCC ivdep
     for (int64_t j = 0; j < columns; ++j) {
       const bool takes = replaces<c>(row[j], best[j]) | (positions[j] == no_position);
@@ -217,15 +219,12 @@ struct Lanes {
 template <Combine c, class T>
 struct Rows {
   template <int width>
-  void operator()(VectorWidth<width>, const void* values, int64_t row_step, int64_t rows,
-                  int64_t columns, int64_t position, void* sums, int64_t* positions) const {
+  void operator()(VectorWidth<width>, const RowBlock& block, void* sums, int64_t* positions) const {
     auto* const to = static_cast<Element<T>*>(sums);
-    const auto* const from = static_cast<const char*>(values);
-    if constexpr (is_arg(c)) {
-      arg_rows<c, T>(from, row_step, rows, columns, position, to, positions);
-    } else {
-      accumulate_rows<c, T, width>(from, row_step, rows, columns, to);
-    }
+    if constexpr (is_arg(c))
+      arg_rows<c, T>(block, to, positions);
+    else
+      accumulate_rows<c, T, width>(block, to);
   }
 };
 
@@ -233,8 +232,7 @@ template <Combine c, class T>
 Accumulate make(Isa isa) {
   if constexpr (is_joinable<c, T>) {
     return {.lanes = PerIsa<Lanes<c, T>, const void*, int64_t, int64_t, void*, int64_t*>::at(isa),
-            .rows = PerIsa<Rows<c, T>, const void*, int64_t, int64_t, int64_t, int64_t, void*,
-                           int64_t*>::at(isa)};
+            .rows = PerIsa<Rows<c, T>, const RowBlock&, void*, int64_t*>::at(isa)};
   } else {
     return {};
   }

@@ -8,15 +8,22 @@
 
 namespace nitinol::host {
 
+/// Contiguous rows of values, `row_step` bytes apart; the first is at `position` along the reduced
+/// dimension, the next at `position` + 1.
+struct RowBlock {
+  const void* values;
+  int64_t row_step;
+  int64_t rows, columns;
+  int64_t position;
+};
+
 /// Loops for one (Combine, accumulator type, instruction set). Positions matter to arg_* alone.
 struct Accumulate {
   /// Value i joins lane i % lanes_of(type). arg_*: all join lane 0; value i is at `position` + i.
   void (*lanes)(const void* values, int64_t n, int64_t position, void* lanes,
                 int64_t* lane_positions) = nullptr;
-  /// Value j of each row joins accumulator j, row after row; rows are `row_step` bytes apart, and
-  /// have the positions `position`, `position` + 1, ...
-  void (*rows)(const void* values, int64_t row_step, int64_t rows, int64_t columns,
-               int64_t position, void* accumulators, int64_t* positions) = nullptr;
+  /// Value j of each row joins accumulator j, row after row.
+  void (*rows)(const RowBlock& block, void* accumulators, int64_t* positions) = nullptr;
 };
 
 /// Loops for `isa`, which the processor must have. Null members for a pair that means nothing.

@@ -15,7 +15,7 @@ namespace nitinol::host {
 template <class T>
 using Element = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
 
-inline constexpr bool is_arg(Combine combine) {
+constexpr bool is_arg(Combine combine) {
   return combine == Combine::arg_maximum || combine == Combine::arg_minimum;
 }
 

@@ -11,7 +11,7 @@ int64_t grain_of(const Kernel& kernel) {
   // transcendental functions, which is about 300 instructions.
   std::size_t instructions = 0;
   for (const Stage& stage : kernel.stages) instructions += stage.program.instrs.size();
-  return 16384 * 20 / static_cast<int64_t>(20 + instructions) + 64;
+  return int64_t{16384} * 20 / static_cast<int64_t>(20 + instructions) + 64;
 }
 
 void split(int64_t count, int64_t grain, int threads, FunctionRef<void(int64_t, int64_t)> body) {

@@ -15,6 +15,7 @@ namespace nitinol::host {
 /// - Order::none whose program stores its only argument: a copy, any strides;
 /// - reductions whose element stage accumulates its argument, perhaps converted, and whose row
 /// stage stores it.
+/// Kernel::stores is not heeded: passing outputs through a block to stream them gained nothing.
 [[nodiscard]] std::unique_ptr<Executable> make_prebuilt(const Kernel& kernel);
 
 }  // namespace nitinol::host

@@ -87,7 +87,7 @@ class PrebuiltLoop final : public Executable {
 
  private:
   /// The short way for small launches on contiguous operands; false if this is not one.
-  bool launch_contiguous(const Launch& launch) const {
+  [[nodiscard]] bool launch_contiguous(const Launch& launch) const {
     const std::size_t rank = launch.sizes.size();
     const std::size_t operands = kernel_.operands.size();
     int64_t count = 1;
@@ -205,24 +205,21 @@ class PrebuiltLoop final : public Executable {
     Buffer result;
     std::array<const void*, most_arguments> in;
     const int64_t block = std::min(staging_block, call.inner_size);
-    for (std::size_t a = 0; a < arguments_.size(); ++a) {
-      in[a] = buffers[a].bytes.data();
-      if (ways[a] == Way::constant)
-        stage(call, arguments_[a], 0, 0, buffers[a].bytes.data(), block);
-    }
-    for (int64_t row = 0; row < call.outer_size; ++row) {
+    const auto stage_all = [&](Way way, int64_t row, int64_t point, int64_t n) {
       for (std::size_t a = 0; a < arguments_.size(); ++a) {
-        if (ways[a] == Way::per_row) {
-          stage(call, arguments_[a], row, 0, buffers[a].bytes.data(), block);
-        }
+        if (ways[a] != way) continue;
+        in[a] = buffers[a].bytes.data();
+        stage(call, arguments_[a], row, point, buffers[a].bytes.data(), n);
       }
+    };
+    stage_all(Way::constant, 0, 0, block);
+    for (int64_t row = 0; row < call.outer_size; ++row) {
+      stage_all(Way::per_row, row, 0, block);
       for (int64_t point = 0; point < call.inner_size; point += block) {
         const int64_t n = std::min(block, call.inner_size - point);
+        stage_all(Way::staged, row, point, n);
         for (std::size_t a = 0; a < arguments_.size(); ++a) {
           if (ways[a] == Way::direct) in[a] = at(call, arguments_[a], row, point);
-          if (ways[a] == Way::staged) {
-            stage(call, arguments_[a], row, point, buffers[a].bytes.data(), n);
-          }
         }
         char* const out = at(call, result_, row, point);
         loop_(in.data(), is_result_direct ? out : result.bytes.data(), n);

@@ -66,7 +66,7 @@ class PrebuiltReduction final : public Executable {
   }
 
   /// False if these rows are not many, or not contiguous.
-  bool run_short_rows(const Launch& launch) const {
+  [[nodiscard]] bool run_short_rows(const Launch& launch) const {
     Domain domain;
     make_domain(kernel_, launch, domain);
     if (domain.is_empty) return true;
@@ -104,13 +104,13 @@ class PrebuiltReduction final : public Executable {
       std::array<int64_t, rows_at_once> best_at;
       Buffer best;
       combiner_.fill(best.bytes.data(), best_at.data(), block.columns);
-      accumulate_.rows(at(0), block.to_step, block.rows, block.columns, 0, best.bytes.data(),
+      accumulate_.rows({at(0), block.to_step, block.rows, block.columns, 0}, best.bytes.data(),
                        best_at.data());
       return scatter_(best_at.data(), out, out_step, block.columns);
     }
     for (int64_t half = lanes_ / 2; half > 0; half /= 2) {
       for (int64_t l = 0; l < half && l + half < block.rows; ++l) {
-        accumulate_.rows(at(l + half), 0, 1, block.columns, 0, at(l), nullptr);
+        accumulate_.rows({at(l + half), 0, 1, block.columns, 0}, at(l), nullptr);
       }
     }
     scatter_(at(0), out, out_step, block.columns);
@@ -144,7 +144,7 @@ class PrebuiltReduction final : public Executable {
     const int64_t step = call.inner[source_], row_step = call.outer[source_];
     auto* const sums = static_cast<char*>(call.accumulators[reduction_]);
     if (is_direct(dtype_) && (step == size_ || call.inner_size == 1)) {
-      accumulate_.rows(from, row_step, call.outer_size, call.inner_size, call.position, sums,
+      accumulate_.rows({from, row_step, call.outer_size, call.inner_size, call.position}, sums,
                        positions(call));
       return;
     }
@@ -155,7 +155,7 @@ class PrebuiltReduction final : public Executable {
       int64_t* const at = combiner_.has_positions ? positions(call) + j : nullptr;
       for (int64_t i = 0; i < call.outer_size; ++i) {
         gather_(from + i * row_step + j * step, step, buffer.bytes.data(), n);
-        accumulate_.rows(buffer.bytes.data(), 0, 1, n, call.position + i, sums + j * bytes, at);
+        accumulate_.rows({buffer.bytes.data(), 0, 1, n, call.position + i}, sums + j * bytes, at);
       }
     }
   }

@@ -357,11 +357,11 @@ class JobRunner {
     stack.finish(stage, job_.rows);
   }
 
+  Scratch scratch_;
   const Shared& shared_;
   const bool is_alone_;
-  Scratch scratch_;
-  Accumulator accumulator_;
   char** results_;
+  Accumulator accumulator_;
   Job job_;
 };
 

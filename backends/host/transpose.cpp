@@ -43,14 +43,14 @@ void turn(const Tile<uint32_t>& in, Tile<uint32_t>& out) {
   for (int64_t i = 0; i < 16; i += 4) {
     for (int64_t j = 0; j < 16; j += 4) {
       const Four a = load(j, i), b = load(j + 1, i), c = load(j + 2, i), d = load(j + 3, i);
-      const Four low_ac = __builtin_shuffle(a, c, Four{0, 4, 1, 5});
-      const Four high_ac = __builtin_shuffle(a, c, Four{2, 6, 3, 7});
-      const Four low_bd = __builtin_shuffle(b, d, Four{0, 4, 1, 5});
-      const Four high_bd = __builtin_shuffle(b, d, Four{2, 6, 3, 7});
-      store(i, j, __builtin_shuffle(low_ac, low_bd, Four{0, 4, 1, 5}));
-      store(i + 1, j, __builtin_shuffle(low_ac, low_bd, Four{2, 6, 3, 7}));
-      store(i + 2, j, __builtin_shuffle(high_ac, high_bd, Four{0, 4, 1, 5}));
-      store(i + 3, j, __builtin_shuffle(high_ac, high_bd, Four{2, 6, 3, 7}));
+      const Four low_ac = __builtin_shufflevector(a, c, 0, 4, 1, 5);
+      const Four high_ac = __builtin_shufflevector(a, c, 2, 6, 3, 7);
+      const Four low_bd = __builtin_shufflevector(b, d, 0, 4, 1, 5);
+      const Four high_bd = __builtin_shufflevector(b, d, 2, 6, 3, 7);
+      store(i, j, __builtin_shufflevector(low_ac, low_bd, 0, 4, 1, 5));
+      store(i + 1, j, __builtin_shufflevector(low_ac, low_bd, 2, 6, 3, 7));
+      store(i + 2, j, __builtin_shufflevector(high_ac, high_bd, 0, 4, 1, 5));
+      store(i + 3, j, __builtin_shufflevector(high_ac, high_bd, 2, 6, 3, 7));
     }
   }
 }

@@ -38,9 +38,9 @@ template <class T>
 bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
   return std::ranges::equal(a, b, [](T x, T y) {
     if constexpr (std::is_floating_point_v<T>) {
-      if (std::isnan(x) && std::isnan(y)) return true;
+      return (std::isnan(x) && std::isnan(y)) || (x == y && std::signbit(x) == std::signbit(y));
     }
-    return std::memcmp(&x, &y, sizeof(T)) == 0;
+    return x == y;
   });
 }
 
@@ -184,15 +184,15 @@ TEST_CASE("accumulating loops give equal bits at every instruction set", "[reduc
     const host::Combiner combiner = host::combiner_of(c, ScalarType::f32);
     std::vector<float> lanes[3];
     std::vector<int64_t> positions[3];
-    for (int level = 0; level <= static_cast<int>(host_isa()); ++level) {
-      const auto isa = static_cast<Isa>(level);
+    for (const Isa isa : {Isa::avx2, Isa::avx512}) {
+      if (isa > host_isa()) continue;
+      const auto level = static_cast<std::size_t>(isa);
       for (const int64_t n : {1, 63, 64, 1000, 4096}) {
         lanes[level].assign(64, 0);
         positions[level].assign(64, 0);
         combiner.fill(lanes[level].data(), positions[level].data(), 64);
         host::accumulate_of(c, ScalarType::f32, isa)
             .lanes(x.data(), n, 10, lanes[level].data(), positions[level].data());
-        if (level == 0) continue;
         lanes[0].assign(64, 0);
         positions[0].assign(64, 0);
         combiner.fill(lanes[0].data(), positions[0].data(), 64);

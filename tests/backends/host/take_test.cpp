@@ -12,10 +12,9 @@ using namespace nitinol::test;
 
 namespace {
 
-LibraryCall take(OperandLayout table, OperandLayout indices, OperandLayout out) {
-  return {.kind = LibraryCall::Kind::take,
-          .operands = {std::move(table), std::move(indices), std::move(out)},
-          .threads = 1};
+LibraryCall take(const OperandLayout& table, const OperandLayout& indices,
+                 const OperandLayout& out) {
+  return {.kind = LibraryCall::Kind::take, .operands = {table, indices, out}, .threads = 1};
 }
 
 }  // namespace
@@ -65,10 +64,9 @@ TEST_CASE("take reports an index that is out of range", "[take]") {
 }
 
 TEST_CASE("check_nonzero copies and notices zeros", "[take]") {
-  const auto check = [](OperandLayout in, OperandLayout out) {
-    return LibraryCall{.kind = LibraryCall::Kind::check_nonzero,
-                       .operands = {std::move(in), std::move(out)},
-                       .threads = 2};
+  const auto check = [](const OperandLayout& in, const OperandLayout& out) {
+    return LibraryCall{
+        .kind = LibraryCall::Kind::check_nonzero, .operands = {in, out}, .threads = 2};
   };
   std::vector<int16_t> in = {1, 2, 3, 4, 5, 6}, out(6);
   const Call call = {.buffers = {in.data(), out.data()}, .sizes = {}, .strides = {}};
