@@ -301,10 +301,11 @@ class Drawer::Session {
     try {
       // A composite op has no inference; what its operands broadcast to says how large it gets.
       Shape shape;
-      if (step.op->kind != OpKind::composite)
+      if (step.op->kind != OpKind::composite) {
         shape = inferred_spec(node, operands).shape;
-      else
+      } else {
         for (const Tensor& x : tensors) shape = broadcast_shapes("fuzz", shape, x.shape());
+      }
       const auto is_bad = [](int64_t size) { return size < 0 || size > largest_tensor; };
       if (std::ranges::any_of(shape, is_bad) || element_count(shape) > largest_tensor) return false;
     } catch (const std::exception&) {
