@@ -120,7 +120,7 @@ class Lowerer {
       if (member.stage != pass) continue;
       const Node& node = graph_[member.value];
       if (node.op->kind == OpKind::reduce) {
-        const Expr operand = value(node.inputs[0]);
+        const Expr operand = value(node.inputs[0], &member);
         stage_->sinks.push_back({Sink::Kind::accumulate, reductions_[member.value], operand.id});
       } else if (member.level == Level::element && fusion_.is_materialised[member.value]) {
         store(member, value(member.value));

@@ -18,7 +18,7 @@ Tensor ramp(int64_t n) {
 
 /// Calls until the first Plan run: two recordings and one call of the Plan.
 template <class F, class... A>
-auto settle(const F& f, const A&... arguments) {
+auto settle(const F& f, A&&... arguments) {
   f(arguments...);
   f(arguments...);
   return f(arguments...);
