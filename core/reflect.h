@@ -61,36 +61,36 @@ concept Text = std::same_as<T, std::string> || std::same_as<T, std::string_view>
 template <class>
 inline constexpr bool never = false;
 
-template <class T>
-constexpr bool has_scalar();
+template <class Leaf, class T>
+constexpr bool contains();
 
-template <class T, std::size_t... I>
-constexpr bool has_scalar_field(std::index_sequence<I...>) {
-  return (has_scalar<std::remove_cv_t<boost::pfr::tuple_element_t<I, T>>>() || ... || false);
+template <class Leaf, class T, std::size_t... I>
+constexpr bool has_field(std::index_sequence<I...>) {
+  return (contains<Leaf, std::remove_cv_t<boost::pfr::tuple_element_t<I, T>>>() || ... || false);
 }
 
-template <class T, std::size_t... I>
-constexpr bool has_scalar_element(std::index_sequence<I...>) {
-  return (has_scalar<std::remove_cvref_t<std::tuple_element_t<I, T>>>() || ... || false);
+template <class Leaf, class T, std::size_t... I>
+constexpr bool has_element(std::index_sequence<I...>) {
+  return (contains<Leaf, std::remove_cvref_t<std::tuple_element_t<I, T>>>() || ... || false);
 }
 
-/// Whether values of type T (no reference, no const) can contain a Scalar.
-template <class T>
-constexpr bool has_scalar() {
-  if constexpr (std::same_as<T, Scalar>) {
+/// Whether values of type T (no reference, no const) can contain a leaf of type Leaf.
+template <class Leaf, class T>
+constexpr bool contains() {
+  if constexpr (std::same_as<T, Leaf>) {
     return true;
   } else if constexpr (std::same_as<T, Tensor> || std::same_as<T, Variable> ||
-                       std::same_as<T, Generator> || is_host_value<T> || Text<T> ||
-                       std::is_scalar_v<T>) {
+                       std::same_as<T, Generator> || std::same_as<T, Scalar> || is_host_value<T> ||
+                       Text<T> || std::is_scalar_v<T>) {
     return false;
   } else if constexpr (is_sequence<T>) {
-    return has_scalar<std::remove_cvref_t<decltype(*std::declval<T&>().begin())>>();
+    return contains<Leaf, std::remove_cvref_t<decltype(*std::declval<T&>().begin())>>();
   } else if constexpr (is_optional<T>) {
-    return has_scalar<typename T::value_type>();
+    return contains<Leaf, typename T::value_type>();
   } else if constexpr (is_tuple<T>) {
-    return has_scalar_element<T>(std::make_index_sequence<std::tuple_size_v<T>>());
+    return has_element<Leaf, T>(std::make_index_sequence<std::tuple_size_v<T>>());
   } else if constexpr (std::is_aggregate_v<T>) {
-    return has_scalar_field<T>(std::make_index_sequence<boost::pfr::tuple_size_v<T>>());
+    return has_field<Leaf, T>(std::make_index_sequence<boost::pfr::tuple_size_v<T>>());
   } else {
     return false;
   }

@@ -4,6 +4,7 @@
 #include "core/reflect.h"
 #include "jit/compiled_function.h"
 #include "jit/explain.h"
+#include "jit/parameters.h"
 #include "jit/stance.h"
 #include "tracer/recorder.h"
 
@@ -26,64 +27,6 @@ struct LeafCollector {
   void scalar(const Scalar& scalar) { leaves.scalars.push_back(&scalar); }
   void fixed(uint64_t bits) { leaves.fixed.push_back(bits); }
 };
-
-/// Replaces the leaves of one kind, in order.
-struct TensorReplacer {
-  const Tensor* next;
-  void tensor(Tensor& tensor) { tensor = next != nullptr ? *next++ : Tensor(); }
-  void variable(const Variable&) {}
-  void scalar(const Scalar&) {}
-  void fixed(uint64_t) {}
-};
-struct ScalarReplacer {
-  const Tensor*& next;
-  void tensor(const Tensor&) {}
-  void variable(const Variable&) {}
-  void scalar(Scalar& scalar) { scalar.set_traced(*next++); }
-  void fixed(uint64_t) {}
-};
-
-/// A copy of `argument` in which Scalars carry their tensors, where it has any; else the argument
-/// itself.
-template <class T>
-decltype(auto) with_traced_scalars(T& argument, const Tensor*& next) {
-  using Plain = std::remove_cvref_t<T>;
-  if constexpr (reflection::has_scalar<Plain>()) {
-    Plain copy = argument;
-    ScalarReplacer replacer{next};
-    visit_leaves(copy, replacer);
-    return copy;
-  } else {
-    return static_cast<T&>(argument);
-  }
-}
-
-/// Parameter types of a callable whose call operator is not a template.
-template <class F>
-struct Parameters {
-  static constexpr bool is_known = false;
-};
-template <class R, class... P>
-struct Parameters<R (*)(P...)> {
-  static constexpr bool is_known = true;
-  static constexpr bool is_const = true;
-  using Types = std::tuple<P...>;
-};
-template <class C, class R, class... P>
-struct Parameters<R (C::*)(P...) const> : Parameters<R (*)(P...)> {};
-template <class C, class R, class... P>
-struct Parameters<R (C::*)(P...)> : Parameters<R (*)(P...)> {
-  static constexpr bool is_const = false;
-};
-template <class F>
-requires requires {
-  &F::operator();
-}
-struct Parameters<F> : Parameters<decltype(&F::operator())> {};
-
-template <class P>
-inline constexpr bool is_mutable_tensor =
-    std::is_same_v<P, Tensor&> || std::is_pointer_v<std::remove_cvref_t<P>>;
 
 }  // namespace jit
 
@@ -126,17 +69,17 @@ class Compiled {
       return convert(mode, static_cast<typename Parameters::Types*>(nullptr),
                      std::forward<A>(arguments)...);
     } else {
-      return call<A&&...>(mode, std::forward<A>(arguments)...);
+      return call<jit::GenericParameter<A>...>(mode, std::forward<A>(arguments)...);
     }
   }
 
   template <class... P, class... A>
   auto convert(Mode mode, std::tuple<P...>*, A&&... arguments) const {
-    static_assert((!jit::is_mutable_tensor<P> && ...),
-                  "compile(): a parameter of type Tensor& or a pointer cannot be compiled: the "
-                  "caller's value would "
-                  "change behind the trace. Take `const Tensor&` and return the new value, or use "
-                  "a Variable.");
+    static_assert((!jit::can_change_behind_the_trace<P>() && ...),
+                  "compile(): a parameter that is a pointer, a Tensor& or a struct with Tensors by "
+                  "mutable reference cannot be compiled: the caller's value would change behind "
+                  "the trace. Take a const reference and return the new value, or hold it in a "
+                  "Variable.");
     static_assert(sizeof...(P) == sizeof...(A),
                   "compile(): called with another number of arguments than f takes");
     return call<P...>(mode, std::forward<A>(arguments)...);
@@ -173,15 +116,14 @@ class Compiled {
     void run() override {
       std::apply([&](auto&... argument) { keep(static_cast<P&&>(argument)...); }, arguments_);
     }
-    void run_traced(std::span<const Tensor> scalars) override {
-      if (scalars.empty()) return run();
-      const Tensor* next = scalars.data();
+    void run_on(std::span<const Tensor> tensors, std::span<const Tensor> scalars) override {
+      jit::StandInPlacer placer{tensors.data(), scalars.data()};
       std::apply(
           [&](auto&... argument) {
-            // Braces fix the order of evaluation: Scalars take their tensors from left to right.
-            std::tuple<decltype(jit::with_traced_scalars(argument, next))...> traced{
-                jit::with_traced_scalars(argument, next)...};
-            std::apply([&](auto&... a) { keep(static_cast<P&&>(a)...); }, traced);
+            // Braces fix the order of evaluation: stand-ins are taken from left to right.
+            std::tuple<decltype(jit::with_stand_ins(argument, placer))...> given{
+                jit::with_stand_ins(argument, placer)...};
+            std::apply([&](auto&... a) { keep(static_cast<P&&>(a)...); }, given);
           },
           arguments_);
     }
@@ -189,10 +131,14 @@ class Compiled {
       jit::LeafCollector collector{leaves};
       visit_leaves(std::as_const(*result), collector);
     }
+    void change_result(FunctionRef<void(Tensor&)> change) override {
+      jit::TensorChanger changer{change};
+      visit_leaves(*result, changer);
+    }
     std::shared_ptr<const void> result_form() override {
       auto form = std::make_shared<Result>(*result);
-      jit::TensorReplacer replacer{nullptr};
-      visit_leaves(*form, replacer);
+      jit::TensorChanger forget{[](Tensor& tensor) { tensor = Tensor(); }};
+      visit_leaves(*form, forget);
       return form;
     }
     void restore(const void* form, std::span<const Tensor> tensors) override {
@@ -200,8 +146,9 @@ class Compiled {
         result.emplace(tensors[0]);
       } else {
         result.emplace(*static_cast<const Result*>(form));
-        jit::TensorReplacer replacer{tensors.data()};
-        visit_leaves(*result, replacer);
+        const Tensor* next = tensors.data();
+        jit::TensorChanger place{[&next](Tensor& tensor) { tensor = *next++; }};
+        visit_leaves(*result, place);
       }
     }
 

@@ -44,6 +44,10 @@ uint64_t first_equal(const List& list, std::size_t i, Same same) {
   return i;
 }
 
+bool is_same_tensor(const Tensor* a, const Tensor* b) {
+  return a->handle() == b->handle();
+}
+
 void append_spec(Key& key, const Spec& spec, const Strides& strides) {
   const bool contiguous = is_contiguous(spec.shape, strides);
   key.push_back(static_cast<uint64_t>(spec.dtype) | static_cast<uint64_t>(spec.shape.size()) << 8U |
@@ -65,9 +69,7 @@ void make_key(const Leaves& leaves, Key& key) {
     const TensorData& data = leaves.tensors[i]->internals();
     append_spec(key, data.spec, data.strides);
     if (i == 0) continue;
-    key.push_back(first_equal(leaves.tensors, i, [](const Tensor* a, const Tensor* b) {
-      return a->handle() == b->handle();
-    }));
+    key.push_back(first_equal(leaves.tensors, i, is_same_tensor));
   }
   for (std::size_t i = 0; i < leaves.variables.size(); ++i) {
     const Spec& spec = leaves.variables[i]->spec();
@@ -367,6 +369,23 @@ std::vector<Tensor> scalar_tensors(const Leaves& leaves) {
   return tensors;
 }
 
+/// Tensors that stand for the tensor arguments while a call is recorded: handles of their own, so
+/// that a captured tensor that is also an argument is told from it. One tensor given twice has one
+/// stand-in.
+std::vector<Tensor> stand_ins(const Leaves& leaves) {
+  std::vector<Tensor> tensors;
+  for (std::size_t i = 0; i < leaves.tensors.size(); ++i) {
+    const uint64_t first = first_equal(leaves.tensors, i, is_same_tensor);
+    if (first < i) {
+      tensors.push_back(tensors[first]);
+      continue;
+    }
+    const TensorData& data = leaves.tensors[i]->internals();
+    tensors.push_back(make_tensor(data.spec, data.strides, data.offset, data.storage));
+  }
+  return tensors;
+}
+
 /// Ends an entry's time as the one being recorded, however that ends.
 class RecordingMark {
  public:
@@ -394,14 +413,23 @@ void CompiledFunction::record(const std::shared_ptr<Entry>& entry, const Leaves&
     std::unique_lock<std::mutex> running(running_, std::defer_lock);
     if (!is_const_) running.lock();
     const std::vector<Tensor> scalars = scalar_tensors(leaves);
+    const std::vector<Tensor> tensors = stand_ins(leaves);
     tracer::Recorder recorder;
-    recorder.declare_arguments(leaves.tensors, leaves.variables, scalars);
+    recorder.declare_arguments(tensors, leaves.variables, scalars);
     {
       const InterpreterScope scope(recorder);
-      caller.run_traced(scalars);
+      caller.run_on(tensors, scalars);
     }
     caller.result_leaves(result);
     trace = recorder.finish(result.tensors);
+    caller.change_result([&](Tensor& tensor) {  // an argument returned is the same handle
+      for (std::size_t i = 0; i < tensors.size(); ++i) {
+        if (tensor.handle() == tensors[i].handle()) {
+          tensor = *leaves.tensors[i];
+          return;
+        }
+      }
+    });
     recorder.commit();
   }
   if (!trace.obstacle && (result.variables.size() > 0 || result.scalars.size() > 0)) {

@@ -1,6 +1,7 @@
 // CompiledFunction: the untyped half of Compiled<F>: signatures, recording, Plans.
 #pragma once
 
+#include "core/function_ref.h"
 #include "core/scalar_value.h"
 #include "core/small_list.h"
 #include "core/tensor.h"
@@ -47,10 +48,12 @@ class Caller {
   virtual ~Caller() = default;
   /// Runs the user's function on the caller's arguments and keeps its result.
   virtual void run() = 0;
-  /// Runs it with these tensors standing for the Scalar leaves.
-  virtual void run_traced(std::span<const Tensor> scalars) = 0;
+  /// Runs it with these stand-ins for the tensor and Scalar leaves.
+  virtual void run_on(std::span<const Tensor> tensors, std::span<const Tensor> scalars) = 0;
   /// After run(): the result's leaves.
   virtual void result_leaves(Leaves& leaves) = 0;
+  /// After run(): changes the result's tensors.
+  virtual void change_result(FunctionRef<void(Tensor&)> change) = 0;
   /// After run(): the result without its tensors.
   virtual std::shared_ptr<const void> result_form() = 0;
   /// Makes the result from its form and tensors.

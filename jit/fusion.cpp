@@ -22,8 +22,8 @@
 namespace nitinol::jit {
 namespace {
 
-constexpr std::size_t most_members = 96;
-constexpr std::size_t most_operands = 24;
+constexpr std::size_t most_members = 192;
+constexpr std::size_t most_streams = 24;  ///< operands in memory
 /// Several passes over one long row would be neither parallel nor in cache.
 constexpr int64_t longest_lone_row = 65536;
 
@@ -333,11 +333,13 @@ class Fuser {
       for (const Value input : graph_[member.value].inputs) {
         if (!is_readable(group, member, input)) return false;
         const Value base = base_of(graph_, input);
-        if (group.find(base) == nullptr && std::ranges::find(leaves, base) == leaves.end())
+        if (group.find(base) == nullptr && !needs_no_memory(base) &&
+            std::ranges::find(leaves, base) == leaves.end()) {
           leaves.push_back(base);
+        }
       }
     }
-    return leaves.size() + group.members.size() / 4 <= most_operands;
+    return leaves.size() <= most_streams;
   }
 
   /// True if what the member reads of another member is the value at the very point, or of the very

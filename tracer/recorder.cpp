@@ -54,11 +54,11 @@ Value Recorder::add_input(const Tensor& tensor, TraceInput origin) {
   return value;
 }
 
-void Recorder::declare_arguments(std::span<const Tensor* const> tensors,
+void Recorder::declare_arguments(std::span<const Tensor> tensors,
                                  std::span<const Variable* const> variables,
                                  std::span<const Tensor> scalars) {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    add_input(*tensors[i],
+    add_input(tensors[i],
               {.kind = TraceInput::Kind::tensor, .leaf = static_cast<int>(i), .captured = {}});
   }
   for (std::size_t i = 0; i < scalars.size(); ++i) {

@@ -18,9 +18,9 @@ class Recorder final : public Transaction {
   Recorder();
   ~Recorder() override;
 
-  /// Declares the call's arguments, before the function runs: tensor leaves, Variables, and 0-d
-  /// tensors for Scalars.
-  void declare_arguments(std::span<const Tensor* const> tensors,
+  /// Declares the call's arguments, before the function runs: what stands for its tensor leaves,
+  /// its Variables, and 0-d tensors for its Scalars.
+  void declare_arguments(std::span<const Tensor> tensors,
                          std::span<const Variable* const> variables,
                          std::span<const Tensor> scalars);
   /// Ends the recording: `results` are the call's tensor leaves. Assignments are in the trace,

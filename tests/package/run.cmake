@@ -1,5 +1,5 @@
 # Installs the build into a fresh folder, then configures, builds and runs the consumer against it.
-# Arguments: build, config, generator, compiler.
+# Arguments: build, config, generator, compiler, llvm ("llvm" if kernels must come from it).
 
 set(root "${build}/package")
 file(REMOVE_RECURSE "${root}")
@@ -20,5 +20,5 @@ step("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}" -B "${root}/consumer" -G 
      "-DCMAKE_CXX_COMPILER=${compiler}" "-DCMAKE_BUILD_TYPE=${config}"
      "-DCMAKE_PREFIX_PATH=${root}/installed")
 step("${CMAKE_COMMAND}" --build "${root}/consumer")
-step("${root}/consumer/consumer")
+step("${root}/consumer/consumer" ${llvm})
 message(STATUS "${output}")

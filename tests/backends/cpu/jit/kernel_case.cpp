@@ -1,4 +1,4 @@
-#include "kernel_case.h"
+#include "tests/backends/cpu/jit/kernel_case.h"
 
 #include "backends/cpu/jit_loader.h"
 #include "backends/host/stage.h"

@@ -1,10 +1,10 @@
 // Random scalar programs, and many threads compiling them.
 
 #include "core/math.h"
+#include "tests/backends/cpu/jit/kernel_case.h"
 
 #include <catch2/catch.hpp>
 
-#include "kernel_case.h"
 #include <string>
 #include <thread>
 #include <vector>

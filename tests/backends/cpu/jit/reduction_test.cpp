@@ -1,10 +1,10 @@
 // Generated reductions against the interpreter, bit for bit.
 
 #include "core/math.h"
+#include "tests/backends/cpu/jit/kernel_case.h"
 
 #include <catch2/catch.hpp>
 
-#include "kernel_case.h"
 #include <string>
 #include <vector>
 
