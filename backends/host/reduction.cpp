@@ -153,6 +153,18 @@ class Accumulator {
     stack_.finish(stage, job.rows);
   }
 
+  /// The only block of a row, in lanes: `results` gets what run() would leave in the stack. Rows
+  /// may be so short that each copy saved is felt.
+  void run_single(const StageInfo& stage, const Job& job, char* const* results) {
+    call(stage, job, job.pointers, 0, shared_.domain.reduced_size);
+    for (std::size_t i = 0; i < stage.reduction_count; ++i) {
+      const std::size_t r = stage.reductions[i];
+      fold(r, shared_.domain.reduced_size);
+      const void* const result = positions_[r] != nullptr ? positions_[r] : values_[r];
+      std::memcpy(results[r], result, sizeof(uint64_t));
+    }
+  }
+
   [[nodiscard]] Stack& stack() { return stack_; }
 
  private:
@@ -171,13 +183,17 @@ class Accumulator {
   }
 
   /// Lanes that no element joined are neutral, so the tree starts where the first element is.
+  void fold(std::size_t r, int64_t length) {
+    const auto lanes = static_cast<int64_t>(lanes_of(shared_.kernel.reductions[r].type));
+    const auto used = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(length)));
+    shared_.combiners[r].fold(values_[r], positions_[r], std::min(lanes, used));
+  }
+
   void fold_lanes(const StageInfo& stage, int64_t length) {
     for (std::size_t i = 0; i < stage.reduction_count; ++i) {
       const std::size_t r = stage.reductions[i];
       const Combiner& combiner = shared_.combiners[r];
-      const auto lanes = static_cast<int64_t>(lanes_of(shared_.kernel.reductions[r].type));
-      const auto used = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(length)));
-      combiner.fold(values_[r], positions_[r], std::min(lanes, used));
+      fold(r, length);
       std::memcpy(stack_.values(r), values_[r], combiner.value_bytes);
       if (combiner.has_positions) *stack_.positions(r) = *positions_[r];
     }
@@ -190,7 +206,12 @@ class Accumulator {
     for (std::size_t k = 0; k < domain.operands; ++k) {
       pointers[k] = job.pointers[k] + start * domain.reduced_steps[k];
     }
-    const int64_t length = length_of(block);
+    call(stage, job, pointers, start, length_of(block));
+  }
+
+  void call(const StageInfo& stage, const Job& job, const Pointers& pointers, int64_t start,
+            int64_t length) {
+    const Domain& domain = shared_.domain;
     const Steps& reduced = domain.reduced_steps;
     stage.code->function(
         stage.code->self,
@@ -232,8 +253,15 @@ class JobRunner {
     }
   }
 
-  void run(int64_t number) {
-    start(number);
+  void run_all(int64_t first, int64_t end) {
+    for (int64_t job = first; job < end; ++job) {
+      start(job, job > first);
+      run_stages();
+    }
+  }
+
+ private:
+  void run_stages() {
     for (std::size_t s = 0; s < shared_.kernel.stages.size(); ++s) {
       const StageInfo& stage = shared_.stages[s];
       if (stage.stage->level == Stage::Level::row)
@@ -243,12 +271,16 @@ class JobRunner {
     }
   }
 
- private:
-  void start(int64_t number) {
+  /// `follows`: the job before this one was the last one run.
+  void start(int64_t number, bool follows) {
     const Domain& domain = shared_.domain;
     if (shared_.is_lanes) {
-      seek(domain, domain.rank, number, job_.pointers);
       job_.rows = 1;
+      if (!follows || domain.rank == 0) return seek_row(number);
+      const auto last_loop = static_cast<std::size_t>(domain.rank - 1);
+      if (++index_in_last_loop_ == domain.sizes[last_loop]) return seek_row(number);
+      const Steps& steps = domain.steps[last_loop];
+      for (std::size_t k = 0; k < domain.operands; ++k) job_.pointers[k] += steps[k];
       return;
     }
     const int64_t outer = number / shared_.tiles;
@@ -258,6 +290,14 @@ class JobRunner {
     const Steps& steps = domain.steps[last_loop];
     for (std::size_t k = 0; k < domain.operands; ++k) job_.pointers[k] += first * steps[k];
     job_.rows = std::min(shared_.width, domain.sizes[last_loop] - first);
+  }
+
+  void seek_row(int64_t number) {
+    const Domain& domain = shared_.domain;
+    seek(domain, domain.rank, number, job_.pointers);
+    if (domain.rank > 0) {
+      index_in_last_loop_ = number % domain.sizes[static_cast<std::size_t>(domain.rank - 1)];
+    }
   }
 
   void run_rows(const StageInfo& stage) {
@@ -280,6 +320,8 @@ class JobRunner {
 
   void run_elements(const StageInfo& stage) {
     if (shared_.blocks == 0) return fill_empty(stage);
+    if (shared_.blocks == 1 && shared_.is_lanes)
+      return accumulator_.run_single(stage, job_, results_);
     if (is_alone_)
       accumulator_.run(stage, job_, 0, shared_.blocks);
     else
@@ -363,6 +405,7 @@ class JobRunner {
   char** results_;
   Accumulator accumulator_;
   Job job_;
+  int64_t index_in_last_loop_ = 0;
 };
 
 void find_reductions(const Kernel& kernel, const StageCode* code, Scratch& scratch,
@@ -415,13 +458,12 @@ void run_reduction(const Kernel& kernel, const StageCode* code, const Launch& la
   if (shares_blocks) {
     const DefaultFloatMode mode;
     JobRunner runner(shared, false);
-    for (int64_t job = 0; job < shared.jobs; ++job) runner.run(job);
-    return;
+    return runner.run_all(0, shared.jobs);
   }
   split(shared.jobs, std::max<int64_t>(grain / points, 1), launch.threads,
         [&](int64_t first, int64_t end) {
           JobRunner runner(shared, true);
-          for (int64_t job = first; job < end; ++job) runner.run(job);
+          runner.run_all(first, end);
         });
 }
 

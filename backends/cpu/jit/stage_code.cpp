@@ -256,17 +256,21 @@ class StageEmitter {
       return shared_loop(first, size);
     }
     if (context_.width == 1) return single_loop(size);
-    if (length <= short_program && !stage_.non_temporal) return loop_and_tail(size);
-    shared_loop(first, size);
+    if (length > short_program) return shared_loop(first, size);
+    stage_.non_temporal ? loop_around_caches(size) : loop_and_tail(size);
   }
 
   Value* width() { return ir_.getInt64(static_cast<uint64_t>(context_.width)); }
 
-  void emit_chunk(const Chunk& chunk) {
+  void compute(const Chunk& chunk) {
     for (uint32_t k = 0; k < inputs_.size(); ++k) {
       if (is_inner(k)) program_.set_argument(k, streams_.load(inputs_[k], chunk));
     }
     program_.emit(Depth::inner);
+  }
+
+  void emit_chunk(const Chunk& chunk) {
+    compute(chunk);
     store_all(chunk);
   }
 
@@ -281,17 +285,42 @@ class StageEmitter {
   }
 
   void loop_and_tail(Value* size) {
-    Value* const whole =
-        ir_.CreateAnd(size, ir_.getInt64(static_cast<uint64_t>(-int64_t{context_.width})));
+    Value* const whole = whole_vectors(ir_.getInt64(0), size);
     for_each(ir_.getInt64(0), whole, [&](Value* i) {
       emit_chunk({.index = i});
       return ir_.CreateAdd(i, width());
     });
-    llvm::BasicBlock* const tail = new_block("tail");
+    incomplete_vector(whole, size);
+  }
+
+  /// The same between what comes before the first output is aligned and the tail.
+  void loop_around_caches(Value* size) {
+    Value* const peeled = points_to_alignment(size);
+    Value* const may_bypass = aligned_after(peeled);
+    incomplete_vector(ir_.getInt64(0), peeled);
+    Value* const whole = whole_vectors(peeled, size);
+    for_each(peeled, whole, [&](Value* i) {
+      const Chunk chunk{.index = i};
+      compute(chunk);
+      store_whole(chunk, may_bypass);
+      return ir_.CreateAdd(i, width());
+    });
+    incomplete_vector(whole, size);
+  }
+
+  /// Where the last whole vector from `first` on ends.
+  Value* whole_vectors(Value* first, Value* size) {
+    Value* const mask = ir_.getInt64(static_cast<uint64_t>(-int64_t{context_.width}));
+    return ir_.CreateAdd(first, ir_.CreateAnd(ir_.CreateSub(size, first), mask));
+  }
+
+  /// Points [first, last), fewer than lanes, if there are any.
+  void incomplete_vector(Value* first, Value* last) {
+    llvm::BasicBlock* const some = new_block("some");
     llvm::BasicBlock* const done = new_block("done");
-    ir_.CreateCondBr(ir_.CreateICmpSLT(whole, size), tail, done);
-    ir_.SetInsertPoint(tail);
-    emit_chunk({.index = whole, .count = ir_.CreateSub(size, whole)});
+    ir_.CreateCondBr(ir_.CreateICmpSLT(first, last), some, done);
+    ir_.SetInsertPoint(some);
+    emit_chunk({.index = first, .count = ir_.CreateSub(last, first)});
     ir_.CreateBr(done);
     ir_.SetInsertPoint(done);
   }
