@@ -14,7 +14,6 @@
 #include "core/error.h"
 #include "core/interpreter.h"
 #include "core/log.h"
-#include "core/parallel.h"
 #include "jit/stance.h"
 #include "tracer/recorder.h"
 
@@ -22,7 +21,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <optional>
 
 namespace nitinol::jit {
@@ -32,106 +30,6 @@ namespace {
 /// something.
 constexpr int most_disagreements = 2;
 constexpr uint64_t largest_check_interval = 1024;
-
-using Key = SmallList<uint64_t, 64>;
-
-/// Position of the first element equal to element `i`.
-template <class List, class Same>
-uint64_t first_equal(const List& list, std::size_t i, Same same) {
-  for (std::size_t k = 0; k < i; ++k) {
-    if (same(list[k], list[i])) return k;
-  }
-  return i;
-}
-
-bool is_same_tensor(const Tensor* a, const Tensor* b) {
-  return a->handle() == b->handle();
-}
-
-void append_spec(Key& key, const Spec& spec, const Strides& strides) {
-  const bool contiguous = is_contiguous(spec.shape, strides);
-  key.push_back(static_cast<uint64_t>(spec.dtype) | static_cast<uint64_t>(spec.shape.size()) << 8U |
-                static_cast<uint64_t>(contiguous) << 16U |
-                static_cast<uint64_t>(spec.is_weak) << 17U |
-                static_cast<uint64_t>(spec.device.kind) << 24U);
-  for (const int64_t size : spec.shape) key.push_back(static_cast<uint64_t>(size));
-  if (contiguous) return;
-  for (const int64_t stride : strides) key.push_back(static_cast<uint64_t>(stride));
-}
-
-/// Everything a Plan depends on, packed into words.
-void make_key(const Leaves& leaves, Key& key) {
-  key.push_back(static_cast<uint64_t>(num_threads()) |
-                static_cast<uint64_t>(leaves.tensors.size()) << 16U |
-                static_cast<uint64_t>(leaves.variables.size()) << 32U |
-                static_cast<uint64_t>(leaves.scalars.size()) << 48U);
-  for (std::size_t i = 0; i < leaves.tensors.size(); ++i) {
-    const TensorData& data = leaves.tensors[i]->internals();
-    append_spec(key, data.spec, data.strides);
-    if (i == 0) continue;
-    key.push_back(first_equal(leaves.tensors, i, is_same_tensor));
-  }
-  for (std::size_t i = 0; i < leaves.variables.size(); ++i) {
-    const Spec& spec = leaves.variables[i]->spec();
-    append_spec(key, spec, strides_of(spec.shape));
-    key.push_back(first_equal(leaves.variables, i,
-                              [](const Variable* a, const Variable* b) { return *a == *b; }));
-  }
-  for (const Scalar* scalar : leaves.scalars) key.push_back(static_cast<uint64_t>(scalar->kind()));
-  for (const uint64_t word : leaves.fixed) key.push_back(word);
-}
-
-uint64_t hash_of(std::span<const uint64_t> words) {
-  uint64_t hash = 0x9e3779b97f4a7c15U;
-  for (const uint64_t word : words) {
-    hash = (hash ^ word) * 0xff51afd7ed558ccdU;
-    hash ^= hash >> 32U;
-  }
-  return hash;
-}
-
-/// What a signature looks like to a person; also tells two signatures' first difference.
-std::vector<std::string> describe_leaves(const Leaves& leaves) {
-  std::vector<std::string> words;
-  for (const Tensor* tensor : leaves.tensors) {
-    const TensorData& data = tensor->internals();
-    words.push_back(describe(data.spec));
-    if (!is_contiguous(data.spec.shape, data.strides))
-      words.back() += fmt::format(" strides {}", to_string(data.strides));
-  }
-  for (const Variable* variable : leaves.variables)
-    words.push_back("Variable " + describe(variable->spec()));
-  for (const Scalar* scalar : leaves.scalars)
-    words.push_back(fmt::format("Scalar {}", name_of(scalar->dtype())));
-  for (const uint64_t word : leaves.fixed)
-    words.push_back(fmt::format("fixed {}", static_cast<int64_t>(word)));
-  return words;
-}
-
-std::string join(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text.empty() ? "no arguments" : text;
-}
-
-/// A signature with its sizes left out: what must agree for one recorded call to be enough.
-std::vector<uint64_t> without_sizes(const Leaves& leaves) {
-  std::vector<uint64_t> words;
-  const auto add = [&](const Spec& spec, bool contiguous) {
-    words.push_back(static_cast<uint64_t>(spec.dtype) |
-                    static_cast<uint64_t>(spec.shape.size()) << 8U |
-                    static_cast<uint64_t>(contiguous) << 16U);
-  };
-  for (const Tensor* tensor : leaves.tensors) {
-    add(tensor->spec(), is_contiguous(tensor->shape(), tensor->internals().strides));
-  }
-  words.push_back(~uint64_t{0});
-  for (const Variable* variable : leaves.variables) add(variable->spec(), true);
-  for (const Scalar* scalar : leaves.scalars)
-    words.push_back(static_cast<uint64_t>(scalar->kind()));
-  words.insert(words.end(), leaves.fixed.begin(), leaves.fixed.end());
-  return words;
-}
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -149,6 +47,7 @@ struct CompiledFunction::Entry {
 
   Tier tier = Tier::recorded;
   bool is_recording = false;
+  bool is_queued = false;  ///< its Plan is being made in the background
   uint64_t calls = 0, recorded_calls = 0, plan_calls = 0, eager_calls = 0;
   uint64_t next_check = 4;
   uint64_t trusted_since = 0;  ///< the call after which the Plan was made
@@ -180,7 +79,10 @@ CompiledFunction::CompiledFunction(CompileOptions options, bool is_const)
   if (options_.name.empty()) options_.name = "function";
 }
 
-CompiledFunction::~CompiledFunction() = default;
+CompiledFunction::~CompiledFunction() {
+  const std::lock_guard lock(mutex_);
+  queue_.clear();
+}
 
 // ---- look-up (all under mutex_)
 
@@ -251,7 +153,7 @@ CompiledFunction::Action CompiledFunction::next_action(Entry& entry) {
     if (!is_due || entry.is_recording) return Action::run_plan;
     entry.next_check = entry.calls + std::min(entry.calls, largest_check_interval);
   }
-  if (entry.is_recording) return Action::run_eagerly;
+  if (entry.is_recording || entry.is_queued) return Action::run_eagerly;
   entry.is_recording = true;
   return Action::record;
 }
@@ -348,44 +250,6 @@ void CompiledFunction::run_plan(const std::shared_ptr<Entry>& entry, const Leave
 
 namespace {
 
-/// 0-d weak tensors that stand for the Scalars while a call is recorded.
-std::vector<Tensor> scalar_tensors(const Leaves& leaves) {
-  std::vector<Tensor> tensors;
-  for (const Scalar* scalar : leaves.scalars) {
-    tensors.push_back(
-        allocate_tensor({.dtype = scalar->dtype(), .shape = {}, .is_weak = true, .device = {}}));
-    void* to = tensors.back().internals().address();
-    if (scalar->kind() == Scalar::Kind::boolean) {
-      const bool value = scalar->to_integer() != 0;
-      std::memcpy(to, &value, sizeof value);
-    } else if (scalar->dtype() == i64) {
-      const int64_t value = scalar->to_integer();
-      std::memcpy(to, &value, sizeof value);
-    } else {
-      const double value = scalar->to_double();
-      std::memcpy(to, &value, sizeof value);
-    }
-  }
-  return tensors;
-}
-
-/// Tensors that stand for the tensor arguments while a call is recorded: handles of their own, so
-/// that a captured tensor that is also an argument is told from it. One tensor given twice has one
-/// stand-in.
-std::vector<Tensor> stand_ins(const Leaves& leaves) {
-  std::vector<Tensor> tensors;
-  for (std::size_t i = 0; i < leaves.tensors.size(); ++i) {
-    const uint64_t first = first_equal(leaves.tensors, i, is_same_tensor);
-    if (first < i) {
-      tensors.push_back(tensors[first]);
-      continue;
-    }
-    const TensorData& data = leaves.tensors[i]->internals();
-    tensors.push_back(make_tensor(data.spec, data.strides, data.offset, data.storage));
-  }
-  return tensors;
-}
-
 /// Ends an entry's time as the one being recorded, however that ends.
 class RecordingMark {
  public:
@@ -465,8 +329,9 @@ void CompiledFunction::accept(const std::shared_ptr<Entry>& entry, tracer::Trace
     entry->result_fixed = fixed;
     entry->form = caller.result_form();
     if (!is_enough) return;
+    entry->is_queued = options_.in_background;
   }
-  build(entry);
+  options_.in_background ? build_later(entry) : build(entry);
 }
 
 bool CompiledFunction::has_trusted_sibling(const Entry& entry) const {
@@ -501,12 +366,13 @@ void CompiledFunction::build(const std::shared_ptr<Entry>& entry) {
   std::shared_ptr<const Plan> plan;
   std::string failure;
   try {
-    plan = std::make_shared<const Plan>(*entry->trace, num_threads());
+    plan = std::make_shared<const Plan>(*entry->trace, threads_of(entry->key));
   } catch (const Error& error) {
     failure = error.what();
   }
   const std::lock_guard lock(mutex_);
   entry->compile_s = now() - start;
+  entry->is_queued = false;
   if (!plan) {
     entry->give_up("compilation failed: " + failure, "");
     log(LogLevel::warning, fmt::format("{}: runs eagerly for ({}): {}", options_.name,
@@ -516,6 +382,28 @@ void CompiledFunction::build(const std::shared_ptr<Entry>& entry) {
   entry->plan = std::move(plan);
   entry->tier = Tier::traced;
   entry->trusted_since = entry->calls;
+}
+
+void CompiledFunction::build_later(const std::shared_ptr<Entry>& entry) {
+  const std::lock_guard lock(mutex_);
+  queue_.push_back(entry);
+  if (is_building_) return;
+  is_building_ = true;
+  builder_ = std::jthread([this] { build_all_queued(); });  // the one before has nothing left to do
+}
+
+void CompiledFunction::build_all_queued() {
+  for (;;) {
+    std::shared_ptr<Entry> entry;
+    {
+      const std::lock_guard lock(mutex_);
+      is_building_ = !queue_.empty();
+      if (!is_building_) return;
+      entry = std::move(queue_.front());
+      queue_.pop_front();
+    }
+    build(entry);
+  }
 }
 
 // ---- explanation

@@ -2,18 +2,19 @@
 #pragma once
 
 #include "core/function_ref.h"
-#include "core/scalar_value.h"
-#include "core/small_list.h"
 #include "core/tensor.h"
 #include "core/variable.h"
 #include "jit/explain.h"
+#include "jit/leaves.h"
 #include "tracer/trace.h"
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -30,17 +31,12 @@ struct CompileOptions {
   std::string name;  ///< shown by explain() and in the log; default: "function"
   Check check = Check::scheduled;
   std::size_t signature_limit = 256;  ///< the least recently used go first
+  /// Compile on a thread of the function's own; calls run eagerly until the Plan is there. Results
+  /// have the same bits either way; only the pause goes away.
+  bool in_background = false;
 };
 
 namespace jit {
-
-/// The leaves of one call's arguments.
-struct Leaves {
-  SmallList<const Tensor*, 8> tensors;
-  SmallList<const Variable*, 8> variables;
-  SmallList<const Scalar*, 4> scalars;
-  SmallList<uint64_t, 16> fixed;
-};
 
 /// What the typed half does for one call.
 class Caller {
@@ -88,6 +84,8 @@ class CompiledFunction {
   void disagree(Entry& entry, const std::string& difference, tracer::Trace trace,
                 const std::vector<uint64_t>& fixed, Caller& caller);
   void build(const std::shared_ptr<Entry>& entry);
+  void build_later(const std::shared_ptr<Entry>& entry);
+  void build_all_queued();
   [[nodiscard]] bool has_trusted_sibling(const Entry& entry) const;
   void fall_back(Entry& entry, Caller& caller);
   void evict();
@@ -105,6 +103,9 @@ class CompiledFunction {
   uint64_t clock_ = 0;
   uint64_t eager_calls_ = 0;  ///< by stance, not by any entry
   uint64_t failed_checks_ = 0;
+  std::deque<std::shared_ptr<Entry>> queue_;  ///< to be built in the background
+  bool is_building_ = false;                  ///< builder_ is taking entries from the queue
+  std::jthread builder_;                      ///< last: joined before the rest goes
 };
 
 }  // namespace jit

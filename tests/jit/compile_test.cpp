@@ -426,6 +426,23 @@ TEST_CASE("sixteen threads making the first calls agree and compile once",
   CHECK(e.calls == 320);
 }
 
+TEST_CASE("a Plan made in the background changes nothing but when it is there",
+          "[jit][compile][threads]") {
+  const auto f = [](const Tensor& x) { return tanh(x) * 3.0 - exp(x); };
+  const auto g = compile(f, {.name = "g", .in_background = true});
+  for (const int64_t n : {10, 20, 30}) {
+    const Tensor x = ramp(n);
+    const Tensor expected = f(x);
+    while (g.explain().signatures.empty() || g.explain().signatures.back().plan_calls == 0) {
+      REQUIRE(same_bits(g(x), expected));
+      REQUIRE(g.explain().signatures.back().tier != Tier::eager);
+    }
+  }
+  const auto dropped = compile(f, {.name = "dropped", .in_background = true});
+  dropped(ramp(5));
+  dropped(ramp(5));  // goes while its Plan is being made
+}
+
 TEST_CASE("a tensor that another thread makes during a recording is noticed", "[jit][compile]") {
   const auto g = compile([](const Tensor& x) {
     Tensor other;

@@ -1,0 +1,147 @@
+#include "jit/leaves.h"
+
+#include "core/parallel.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+namespace nitinol::jit {
+namespace {
+
+/// Position of the first element equal to element `i`.
+template <class List, class Same>
+uint64_t first_equal(const List& list, std::size_t i, Same same) {
+  for (std::size_t k = 0; k < i; ++k) {
+    if (same(list[k], list[i])) return k;
+  }
+  return i;
+}
+
+bool is_same_tensor(const Tensor* a, const Tensor* b) {
+  return a->handle() == b->handle();
+}
+
+void append_spec(Key& key, const Spec& spec, const Strides& strides) {
+  const bool contiguous = is_contiguous(spec.shape, strides);
+  key.push_back(static_cast<uint64_t>(spec.dtype) | static_cast<uint64_t>(spec.shape.size()) << 8U |
+                static_cast<uint64_t>(contiguous) << 16U |
+                static_cast<uint64_t>(spec.is_weak) << 17U |
+                static_cast<uint64_t>(spec.device.kind) << 24U);
+  for (const int64_t size : spec.shape) key.push_back(static_cast<uint64_t>(size));
+  if (contiguous) return;
+  for (const int64_t stride : strides) key.push_back(static_cast<uint64_t>(stride));
+}
+
+}  // namespace
+
+void make_key(const Leaves& leaves, Key& key) {
+  key.push_back(static_cast<uint64_t>(num_threads()) |
+                static_cast<uint64_t>(leaves.tensors.size()) << 16U |
+                static_cast<uint64_t>(leaves.variables.size()) << 32U |
+                static_cast<uint64_t>(leaves.scalars.size()) << 48U);
+  for (std::size_t i = 0; i < leaves.tensors.size(); ++i) {
+    const TensorData& data = leaves.tensors[i]->internals();
+    append_spec(key, data.spec, data.strides);
+    if (i == 0) continue;
+    key.push_back(first_equal(leaves.tensors, i, is_same_tensor));
+  }
+  for (std::size_t i = 0; i < leaves.variables.size(); ++i) {
+    const Spec& spec = leaves.variables[i]->spec();
+    append_spec(key, spec, strides_of(spec.shape));
+    key.push_back(first_equal(leaves.variables, i,
+                              [](const Variable* a, const Variable* b) { return *a == *b; }));
+  }
+  for (const Scalar* scalar : leaves.scalars) key.push_back(static_cast<uint64_t>(scalar->kind()));
+  for (const uint64_t word : leaves.fixed) key.push_back(word);
+}
+
+int threads_of(std::span<const uint64_t> key) {
+  return static_cast<int>(key[0] & 0xffffU);
+}
+
+uint64_t hash_of(std::span<const uint64_t> words) {
+  uint64_t hash = 0x9e3779b97f4a7c15U;
+  for (const uint64_t word : words) {
+    hash = (hash ^ word) * 0xff51afd7ed558ccdU;
+    hash ^= hash >> 32U;
+  }
+  return hash;
+}
+
+std::vector<std::string> describe_leaves(const Leaves& leaves) {
+  std::vector<std::string> words;
+  for (const Tensor* tensor : leaves.tensors) {
+    const TensorData& data = tensor->internals();
+    words.push_back(describe(data.spec));
+    if (!is_contiguous(data.spec.shape, data.strides))
+      words.back() += fmt::format(" strides {}", to_string(data.strides));
+  }
+  for (const Variable* variable : leaves.variables)
+    words.push_back("Variable " + describe(variable->spec()));
+  for (const Scalar* scalar : leaves.scalars)
+    words.push_back(fmt::format("Scalar {}", name_of(scalar->dtype())));
+  for (const uint64_t word : leaves.fixed)
+    words.push_back(fmt::format("fixed {}", static_cast<int64_t>(word)));
+  return words;
+}
+
+std::string join(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text.empty() ? "no arguments" : text;
+}
+
+std::vector<uint64_t> without_sizes(const Leaves& leaves) {
+  std::vector<uint64_t> words;
+  const auto add = [&](const Spec& spec, bool contiguous) {
+    words.push_back(static_cast<uint64_t>(spec.dtype) |
+                    static_cast<uint64_t>(spec.shape.size()) << 8U |
+                    static_cast<uint64_t>(contiguous) << 16U);
+  };
+  for (const Tensor* tensor : leaves.tensors) {
+    add(tensor->spec(), is_contiguous(tensor->shape(), tensor->internals().strides));
+  }
+  words.push_back(~uint64_t{0});
+  for (const Variable* variable : leaves.variables) add(variable->spec(), true);
+  for (const Scalar* scalar : leaves.scalars)
+    words.push_back(static_cast<uint64_t>(scalar->kind()));
+  words.insert(words.end(), leaves.fixed.begin(), leaves.fixed.end());
+  return words;
+}
+
+std::vector<Tensor> scalar_tensors(const Leaves& leaves) {
+  std::vector<Tensor> tensors;
+  for (const Scalar* scalar : leaves.scalars) {
+    tensors.push_back(
+        allocate_tensor({.dtype = scalar->dtype(), .shape = {}, .is_weak = true, .device = {}}));
+    void* to = tensors.back().internals().address();
+    if (scalar->kind() == Scalar::Kind::boolean) {
+      const bool value = scalar->to_integer() != 0;
+      std::memcpy(to, &value, sizeof value);
+    } else if (scalar->dtype() == i64) {
+      const int64_t value = scalar->to_integer();
+      std::memcpy(to, &value, sizeof value);
+    } else {
+      const double value = scalar->to_double();
+      std::memcpy(to, &value, sizeof value);
+    }
+  }
+  return tensors;
+}
+
+std::vector<Tensor> stand_ins(const Leaves& leaves) {
+  std::vector<Tensor> tensors;
+  for (std::size_t i = 0; i < leaves.tensors.size(); ++i) {
+    const uint64_t first = first_equal(leaves.tensors, i, is_same_tensor);
+    if (first < i) {
+      tensors.push_back(tensors[first]);
+      continue;
+    }
+    const TensorData& data = leaves.tensors[i]->internals();
+    tensors.push_back(make_tensor(data.spec, data.strides, data.offset, data.storage));
+  }
+  return tensors;
+}
+
+}  // namespace nitinol::jit

@@ -1,0 +1,46 @@
+// Leaves: the tensors, Variables, Scalars and fixed bits of one call, and what is made of them:
+// the key of its signature, words for people, stand-ins for recording.
+#pragma once
+
+#include "core/scalar_value.h"
+#include "core/small_list.h"
+#include "core/tensor.h"
+#include "core/variable.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace nitinol::jit {
+
+/// The leaves of one call's arguments, or of its result.
+struct Leaves {
+  SmallList<const Tensor*, 8> tensors;
+  SmallList<const Variable*, 8> variables;
+  SmallList<const Scalar*, 4> scalars;
+  SmallList<uint64_t, 16> fixed;
+};
+
+/// Everything a Plan depends on, packed into words.
+using Key = SmallList<uint64_t, 64>;
+void make_key(const Leaves& leaves, Key& key);
+[[nodiscard]] uint64_t hash_of(std::span<const uint64_t> key);
+/// The number of threads that the call with this key runs on.
+[[nodiscard]] int threads_of(std::span<const uint64_t> key);
+/// A signature with its sizes left out: what must agree for one recorded call to be enough.
+[[nodiscard]] std::vector<uint64_t> without_sizes(const Leaves& leaves);
+
+/// What a signature looks like to a person; also tells two signatures' first difference.
+[[nodiscard]] std::vector<std::string> describe_leaves(const Leaves& leaves);
+/// "float32[3], Scalar float64".
+[[nodiscard]] std::string join(const std::vector<std::string>& words);
+
+/// Tensors that stand for the tensor arguments while a call is recorded: handles of their own, so
+/// that a captured tensor that is also an argument is told from it. One tensor given twice has one
+/// stand-in.
+[[nodiscard]] std::vector<Tensor> stand_ins(const Leaves& leaves);
+/// 0-d weak tensors that stand for the Scalars.
+[[nodiscard]] std::vector<Tensor> scalar_tensors(const Leaves& leaves);
+
+}  // namespace nitinol::jit
