@@ -1,0 +1,56 @@
+// What tests of compiled functions share: calling until a Plan runs, and catching errors as text.
+#pragma once
+
+#include "backends/cpu/jit_loader.h"
+#include "nitinol.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace nitinol::test {
+
+/// Calls until the first Plan run: two recordings and one call of the Plan, whose result it
+/// returns.
+template <class F, class... A>
+auto settle(const F& f, A&&... arguments) {
+  f(arguments...);
+  f(arguments...);
+  return f(arguments...);
+}
+
+/// The kind and message of the Error that `body` throws, or "no error".
+template <class Body>
+std::string error_of(const Body& body) {
+  try {
+    static_cast<void>(body());
+  } catch (const Error& error) {
+    return std::string(name_of(error.kind())) + ": " + error.message();
+  }
+  return "no error";
+}
+
+/// Kernels that went through the code generator so far in this process; 0 without one.
+inline uint64_t compilations() {
+  const cpu::JitPlugin* plugin = cpu::jit_plugin();
+  return plugin == nullptr ? 0 : plugin->compilations();
+}
+
+/// `kernels` where there is a code generator, else 0: what a count of compilations() must be.
+inline uint64_t if_generated(uint64_t kernels) {
+  return cpu::jit_plugin() == nullptr ? 0 : kernels;
+}
+
+/// Sets the thread count while it lives.
+class ThreadCount {
+ public:
+  explicit ThreadCount(int count) : before_(num_threads()) { set_num_threads(count); }
+  ~ThreadCount() { set_num_threads(before_); }
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+
+ private:
+  int before_;
+};
+
+}  // namespace nitinol::test

@@ -1,0 +1,167 @@
+// Every op of the table, compiled against eager.
+//
+// Samples are compiled many at a time, as one function of all their operands: a Plan then has as
+// many steps as there are samples, and the work per signature is paid once.
+#include "core/executables.h"
+#include "eager/apply.h"
+#include "tests/jit/calls.h"
+#include "tests/op_samples.h"
+#include "tests/same_bits.h"
+
+#include <catch2/catch.hpp>
+
+using namespace nitinol;
+using namespace nitinol::test;
+
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+Tensor apply_to(const Op& op, const Tensors& inputs, const Attrs& attrs) {
+  std::vector<const Tensor*> pointers;
+  for (const Tensor& input : inputs) pointers.push_back(&input);
+  return apply(op, pointers, attrs);
+}
+
+/// Something elementwise that changes the bits.
+Tensor changed(const Tensor& x) {
+  if (x.dtype() == boolean) return logical_not(x);
+  return x * 3 - 1;
+}
+
+/// The op on operands that were computed, with a reader of its result. Operands that must stay
+/// what they are (indices, divisors, bounds) are left alone.
+Tensor embedded(const Op& op, Tensors inputs, const Attrs& attrs) {
+  const bool is_fragile = op.has_checks || op.kind == OpKind::create;
+  if (!is_fragile) {
+    const bool is_where = op.name == "where";
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+      if (!(is_where && k == 0)) inputs[k] = changed(inputs[k]);
+    }
+  }
+  return changed(apply_to(op, inputs, attrs));
+}
+
+/// True if eager computes it: what an op makes of a neighbour may be no operand of it.
+bool is_accepted(const Op& op, const Sample& sample) {
+  return error_of([&] { return embedded(op, sample.inputs, sample.attrs); }) == "no error";
+}
+
+/// True for samples worth embedding: all of f32, and every fourth of two others. The rest of the
+/// table is covered by applying the op alone; each kernel takes milliseconds.
+bool is_chosen(const Sample& sample, std::size_t number) {
+  const DType dtype = sample.inputs[0].dtype();
+  return dtype == f32 || ((dtype == f16 || dtype == i8) && number % 4 == 1);
+}
+
+using Application = Tensor (*)(const Op&, Tensors, const Attrs&);
+
+Tensor plain(const Op& op, Tensors inputs, const Attrs& attrs) {
+  return apply_to(op, inputs, attrs);
+}
+
+/// Compiles one function of all samples and compares it with eager, at 1 and 2 threads.
+void check_compiled(const Op& op, const std::vector<Sample>& list, Application application) {
+  const auto all = [&op, &list, application](const std::vector<Tensors>& operands) {
+    Tensors results;
+    for (std::size_t i = 0; i < list.size(); ++i)
+      results.push_back(application(op, operands[i], list[i].attrs));
+    return results;
+  };
+  std::vector<Tensors> operands;
+  for (const Sample& sample : list) operands.push_back(sample.inputs);
+  const auto compiled = compile(all, {.name = std::string(op.name)});
+  for (const int threads : {1, 2}) {
+    const ThreadCount scope(threads);
+    const Tensors expected = all(operands);
+    const Tensors got = settle(compiled, operands);
+    REQUIRE(got.size() == expected.size());
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      INFO(list[i].describe(op) << " threads " << threads);
+      CHECK(same_bits(got[i], expected[i]));
+      CHECK(got[i].spec() == expected[i].spec());
+    }
+  }
+  INFO(compiled.explain());
+  CHECK(compiled.explain().plan_calls >= 2);
+  CHECK(compiled.explain().eager_calls == 0);
+}
+
+/// Samples that should be refused: operands of dtypes that the op does not take, and of a shape
+/// that fits nothing.
+std::vector<Sample> wrong_samples(const Op& op) {
+  std::vector<Sample> out;
+  const Sample good = samples(op).front();
+  for (std::size_t k = 0; k < good.inputs.size(); ++k) {
+    for (const DType dtype : {boolean, i64, f32, f64}) {
+      out.push_back(good);
+      out.back().inputs[k] = cast(good.inputs[k], dtype);
+    }
+    out.push_back(good);
+    out.back().inputs[k] = zeros({2, 3, 5, 7, 11}, good.inputs[k].dtype());
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("every op gives eager's bits when compiled", "[jit][ops]") {
+  for (const Op* op : all_ops()) check_compiled(*op, samples(*op), plain);
+}
+
+TEST_CASE("every op gives eager's bits between elementwise neighbours", "[jit][ops]") {
+  for (const Op* op : all_ops()) {
+    const std::vector<Sample> all = samples(*op);
+    std::vector<Sample> list;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (is_chosen(all[i], i) && is_accepted(*op, all[i])) list.push_back(all[i]);
+    }
+    if (list.empty() && is_accepted(*op, all.back())) list.push_back(all.back());
+    INFO(op->name);
+    REQUIRE_FALSE(list.empty());
+    check_compiled(*op, list, embedded);
+  }
+}
+
+TEST_CASE("what an op refuses it refuses with the same words when compiled", "[jit][ops]") {
+  int refused = 0;
+  for (const Op* op : all_ops()) {
+    const Attrs attrs = samples(*op).front().attrs;
+    const auto f = [&](const Tensors& inputs) { return apply_to(*op, inputs, attrs); };
+    const auto g = compile(f);
+    settle(g, samples(*op).front().inputs);
+    for (const Sample& sample : wrong_samples(*op)) {
+      INFO(sample.describe(*op));
+      const std::string eager = error_of([&] { return f(sample.inputs); });
+      CHECK(error_of([&] { return g(sample.inputs); }) == eager);
+      refused += eager == "no error" ? 0 : 1;
+    }
+  }
+  CHECK(refused > 50);
+}
+
+TEST_CASE("values that an op refuses are refused by its Plan with eager's words", "[jit][ops]") {
+  const auto check = [](const auto& f, const Tensor& a, const Tensor& good, const Tensor& bad) {
+    const auto g = compile(f, {.name = "g", .check = Check::never});
+    CHECK(same_bits(settle(g, a, good), f(a, good)));
+    const std::string eager = error_of([&] { return f(a, bad); });
+    CHECK(eager != "no error");
+    CHECK(error_of([&] { return g(a, bad); }) == eager);
+    CHECK(g.explain().failed_checks == 1);
+    CHECK(same_bits(g(a, good), f(a, good)));
+  };
+  for (const DType dtype : {u8, i8, i16, i32, i64}) {
+    const Tensor a = random_values(dtype, {300}, 1);
+    const Tensor good = full({300}, 7, dtype);
+    const Tensor bad = where(arange(300) == 299, zeros({300}, dtype), good);
+    const auto divide = [](const Tensor& x, const Tensor& y) { return floor_divide(x, y) + 1; };
+    const auto rest = [](const Tensor& x, const Tensor& y) { return remainder(x, y) * 2; };
+    INFO(name_of(dtype));
+    check(divide, a, good, bad);
+    check(rest, a, good, bad);
+  }
+  const auto rows = [](const Tensor& x, const Tensor& y) { return take(x, y) * 2.0; };
+  const Tensor table = random_values(f32, {4, 3}, 2);
+  check(rows, table, tensor({0, 3, -4}), tensor({0, 3, 4}));
+  check(rows, table, tensor({0, 3, -4}), tensor({-5, 3, 3}));
+}
