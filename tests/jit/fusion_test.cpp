@@ -1,0 +1,203 @@
+// Which operations become one kernel: graphs as text in, groups as text out.
+#include "jit/fusion.h"
+
+#include "eager/ops/all_ops.h"
+#include "jit/passes/pipeline.h"
+#include "tests/jit/calls.h"
+#include "tests/jit/passes/pass_text.h"
+#include "tests/same_bits.h"
+
+#include <catch2/catch.hpp>
+
+using namespace nitinol;
+using namespace nitinol::test;
+
+namespace {
+
+/// "exp mul | sum": the operations of each group, in the order of the program.
+std::string groups_of(const Graph& graph, bool is_enabled = true) {
+  verify(graph, "test");
+  const jit::Fusion fusion = jit::fuse(graph, is_enabled);
+  std::vector<const jit::Group*> groups;
+  for (const jit::Group& group : fusion.groups) {
+    if (!group.members.empty()) groups.push_back(&group);
+  }
+  std::ranges::sort(groups, {}, [](const jit::Group* group) { return group->members[0].value; });
+  std::string text;
+  for (const jit::Group* group : groups) {
+    if (!text.empty()) text += " | ";
+    for (const jit::Member& member : group->members) {
+      if (&member != group->members.data()) text += ' ';
+      text += graph[member.value].op->name;
+    }
+  }
+  return text;
+}
+
+std::string groups(std::string_view text, bool is_enabled = true) {
+  return groups_of(parse(text, all_ops()), is_enabled);
+}
+
+/// The ops of each kernel of f(x)'s Plan, after checking that it gives eager's bits.
+template <class F>
+std::vector<std::size_t> kernel_sizes(const F& f, const Tensor& x) {
+  const auto g = compile(f);
+  CHECK(same_bits(settle(g, x), f(x)));
+  std::vector<std::size_t> sizes;
+  for (const jit::StepReport& step : g.explain().signatures[0].plan.steps)
+    sizes.push_back(step.ops.size());
+  return sizes;
+}
+
+Tensor ramp(const Shape& shape) {
+  return reshape(arange(0, element_count(shape), 1, f32) * 0.1 + 0.5, shape);
+}
+
+}  // namespace
+
+TEST_CASE("a chain is one group", "[jit][fusion]") {
+  CHECK(groups("a: f32[4] = input; b = exp a; c = neg b; d = mul c a; return d") == "exp neg mul");
+}
+
+TEST_CASE("without fusion each operation is its own group", "[jit][fusion]") {
+  CHECK(groups("a: f32[4] = input; b = exp a; c = neg b; d = mul c a; return d", false) ==
+        "exp | neg | mul");
+}
+
+TEST_CASE("a diamond is one group", "[jit][fusion]") {
+  CHECK(groups("a: f32[4] = input; b = exp a; c = neg b; d = sin b; e = add c d; return e") ==
+        "exp neg sin add");
+}
+
+TEST_CASE("several outputs of one group", "[jit][fusion]") {
+  CHECK(groups("a: f32[4] = input; b = exp a; c = neg b; d = sin b; return b c d") ==
+        "exp neg sin");
+}
+
+TEST_CASE("operands broadcast into a group", "[jit][fusion]") {
+  CHECK(groups("a: f32[3, 4] = input; b: f32[4] = input; c = exp a; d = add c b; return d") ==
+        "exp add");
+  CHECK(groups("a: f32[3, 1] = input; b: f32[1, 4] = input; c = add a b; d = exp c; return d") ==
+        "add exp");
+}
+
+TEST_CASE("what is computed on the small side of a broadcast is not computed again for each reader",
+          "[jit][fusion]") {
+  CHECK(groups("a: f32[3, 4] = input; b: f32[4] = input; c = exp b; d = add a c; return d") ==
+        "exp | add");
+}
+
+TEST_CASE("other shapes are other groups", "[jit][fusion]") {
+  CHECK(groups("a: f32[4] = input; b: f32[5] = input; c = exp a; d = exp b; return c d") ==
+        "exp | exp");
+}
+
+TEST_CASE("a transpose with one reader is an index map", "[jit][fusion]") {
+  CHECK(groups("a: f32[3, 4] = input; b = exp a; c = permute b axes=[1, 0]; d = neg c; return d") ==
+        "exp neg");
+}
+
+TEST_CASE("what a transpose and another read is in memory", "[jit][fusion]") {
+  CHECK(groups("a: f32[3, 4] = input; b = exp a; c = permute b axes=[1, 0]; d = neg c; return d "
+               "b") == "exp | neg");
+  CHECK(groups("a: f32[3, 4] = input; b = exp a; c = permute b axes=[1, 0]; d = neg c; e = sin c; "
+               "return d e") == "exp | neg | sin");
+}
+
+TEST_CASE("y - transpose(y) reads two points: two groups", "[jit][fusion]") {
+  CHECK(groups("a: f32[4, 4] = input; b = exp a; c = permute b axes=[1, 0]; d = sub b c; return "
+               "d") == "exp | sub");
+  kernel_sizes(
+      [](const Tensor& x) {
+        const Tensor y = exp(x);
+        return y - transpose(y, 0, 1);
+      },
+      ramp({5, 5}));
+}
+
+TEST_CASE("a reduction takes in what computes its operand and what follows per row",
+          "[jit][fusion]") {
+  CHECK(groups("a: f32[3, 4] = input; b = mul a a; c = sum b axes=[1] keepdims=false; d = sqrt c; "
+               "return d") == "mul sum sqrt");
+  CHECK(groups("a: f32[3, 4] = input; b = mul a a; c = sum b axes=[0] keepdims=false; d = sqrt c; "
+               "return d") == "mul sum sqrt");
+}
+
+TEST_CASE("a value read by a reduction and by others is computed once", "[jit][fusion]") {
+  CHECK(groups("a: f32[3, 4] = input; b = exp a; c = sum b axes=[1] keepdims=false; return b c") ==
+        "exp sum");
+}
+
+TEST_CASE("reductions over different axes are different groups", "[jit][fusion]") {
+  CHECK(groups("a: f32[3, 4] = input; b = sum a axes=[1] keepdims=false; c = sum a axes=[0] "
+               "keepdims=false; return b c") == "sum | sum");
+}
+
+TEST_CASE("softmax is one kernel", "[jit][fusion]") {
+  const std::vector<std::size_t> sizes =
+      kernel_sizes([](const Tensor& x) { return softmax(x); }, ramp({20, 30}));
+  CHECK(sizes == std::vector<std::size_t>{5});
+}
+
+TEST_CASE("layer_norm is one kernel", "[jit][fusion]") {
+  const Tensor weight = ramp({30});
+  const auto norm = [weight](const Tensor& x) {
+    return layer_norm(x, {.weight = weight, .bias = weight});
+  };
+  CHECK(kernel_sizes(norm, ramp({20, 30})).size() == 1);
+}
+
+TEST_CASE("a group is not merged around a path through a library call", "[jit][fusion]") {
+  CHECK(groups("a: f32[4, 4] = input; b = exp a; c = matmul b b; d = add b c; return d") ==
+        "exp | add");
+  CHECK(groups("a: f32[4, 4] = input; b = exp a; c = matmul b b; d = neg b; e = add d c; return "
+               "e") == "exp neg | add");
+}
+
+TEST_CASE("operations with checks are no members of groups", "[jit][fusion]") {
+  CHECK(groups("a: i64[4] = input; b: i64[4] = input; c = add a b; d = check_nonzero c "
+               "is_remainder=false; e = mul d a; return e") == "add | mul");
+}
+
+TEST_CASE("numbers made of numbers are in no group", "[jit][fusion]") {
+  CHECK(groups("a: f32[4] = input; s: weak f64[] = input; t = neg s; u: weak f32[] = cast t "
+               "dtype=f32 weak=true; b = mul a u; return b") == "mul");
+}
+
+TEST_CASE("a number that is returned is in memory", "[jit][fusion]") {
+  CHECK(groups("s: weak f64[] = input; t = neg s; return t") == "neg");
+}
+
+TEST_CASE("a pricing chain is one kernel", "[jit][fusion]") {
+  const auto price = [](const Tensor& s) {
+    const Tensor k = s * 1.1 - 0.05;
+    const Tensor t = sqrt(s) * 0.5 + 0.1;
+    const Tensor deviation = 0.3 * sqrt(t);
+    const Tensor d1 = (log(s / k) + (0.02 + 0.5 * 0.09) * t) / deviation;
+    const Tensor d2 = d1 - deviation;
+    const auto normal = [](const Tensor& x) { return 0.5 * (1.0 + erf(x * 0.7071067811865476)); };
+    const Tensor discounted = k * exp(-0.02 * t);
+    const Tensor call = s * normal(d1) - discounted * normal(d2);
+    return call - s + discounted;
+  };
+  const std::vector<std::size_t> sizes = kernel_sizes(price, ramp({1000}));
+  REQUIRE(sizes.size() == 1);
+  CHECK(sizes[0] >= 25);
+}
+
+TEST_CASE("a chain longer than a kernel may be is cut, with the same bits", "[jit][fusion]") {
+  const auto f = [](const Tensor& x) {
+    Tensor y = x;
+    for (int i = 0; i < 300; ++i) y = y * 0.99 + x;
+    return y;
+  };
+  const std::vector<std::size_t> sizes = kernel_sizes(f, ramp({50}));
+  CHECK(sizes.size() >= 2);
+  CHECK(sizes.size() <= 8);
+}
+
+TEST_CASE("fusion is switched off by name", "[jit][fusion]") {
+  const WithoutPasses off({"fuse"});
+  const auto f = [](const Tensor& x) { return exp(x) * x + 1.0; };
+  CHECK(kernel_sizes(f, ramp({30})) == std::vector<std::size_t>{1, 1, 1});
+}
