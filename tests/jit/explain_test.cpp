@@ -1,0 +1,213 @@
+// What explain() says, as data, as text and as JSON.
+#include "jit/explain.h"
+
+#include "core/executables.h"
+#include "tests/jit/calls.h"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+using namespace nitinol;
+using namespace nitinol::test;
+
+namespace {
+
+Tensor ramp(int64_t n) {
+  return arange(0, n, 1, f32) * 0.25 - 3.0;
+}
+
+}  // namespace
+
+TEST_CASE("explain counts calls by how they ran", "[jit][explain]") {
+  const auto g = compile([](const Tensor& x) { return x + 1.0; }, {.name = "increment"});
+  CHECK(g.explain().calls == 0);
+  CHECK(g.explain().signatures.empty());
+  const Tensor x = ramp(10);
+  g(x);
+  CHECK(g.explain().signatures.at(0).tier == Tier::recorded);
+  for (int i = 0; i < 5; ++i) g(x);
+  g.eager(x);
+  const Explanation e = g.explain();
+  CHECK(e.name == "increment");
+  CHECK(e.calls == 7);
+  CHECK(e.recorded_calls == 3);  // 1, 2 and 4
+  CHECK(e.plan_calls == 3);
+  CHECK(e.eager_calls == 1);
+  REQUIRE(e.signatures.size() == 1);
+  CHECK(e.signatures[0].signature == "float32[10]");
+  CHECK(e.signatures[0].tier == Tier::traced);
+  CHECK(e.signatures[0].calls == 6);
+  CHECK(e.signatures[0].cause == "");
+  CHECK(e.remarks.empty());
+}
+
+TEST_CASE("a recompilation is explained by the first difference", "[jit][explain]") {
+  const auto cause = [](const auto& f, const auto& first, const auto& second) {
+    const auto g = compile(f);
+    std::apply(g, first);
+    std::apply(g, second);
+    REQUIRE(g.explain().signatures.size() == 2);
+    return g.explain().signatures[1].cause;
+  };
+  const auto add = [](const Tensor& x, const Tensor& y) { return x + y; };
+  const Tensor x = ramp(4);
+  const Tensor y = ramp(4);
+  CHECK(cause(add, std::tuple(x, y), std::tuple(x, ramp(1))) ==
+        "leaf 1 is float32[1], was float32[4]");
+  CHECK(cause(add, std::tuple(x, y), std::tuple(cast(x, f64), y)) ==
+        "leaf 0 is float64[4], was float32[4]");
+  CHECK(cause(add, std::tuple(x, y), std::tuple(slice(ramp(8), 0, {0, 8, 2}), y)) ==
+        "leaf 0 is float32[4] strides [2], was float32[4]");
+  CHECK(cause(add, std::tuple(x, y), std::tuple(x, x)) ==
+        "other thread count, or arguments that are the same tensor");
+  CHECK(cause([](const Tensor& a, Scalar s) { return a * s; }, std::tuple(x, Scalar(1.5)),
+              std::tuple(x, Scalar(2))) == "leaf 1 is Scalar int64, was Scalar float64");
+  CHECK(cause([](const Tensor& a, int n) { return a * n; }, std::tuple(x, 3), std::tuple(x, 4)) ==
+        "leaf 1 is fixed 4, was fixed 3");
+  CHECK(cause([](const std::vector<Tensor>& list) { return list[0] * 2.0; },
+              std::tuple(std::vector{x}), std::tuple(std::vector{x, y})) != "");
+}
+
+TEST_CASE("a HostValue that changed is a cause", "[jit][explain]") {
+  HostValue<bool> training = true;
+  const auto g = compile([&](const Tensor& x) { return training ? x * 2.0 : x * 3.0; });
+  settle(g, ramp(4));
+  training = false;
+  g(ramp(4));
+  CHECK(g.explain().signatures.at(1).cause == "a HostValue changed");
+}
+
+TEST_CASE("a fallback has its reason and place", "[jit][explain]") {
+  const auto g = compile([](const Tensor& x) { return x * sum(x).item<float>(); });
+  g(ramp(4));
+  g(ramp(4));
+  const SignatureReport report = g.explain().signatures.at(0);
+  CHECK(report.tier == Tier::eager);
+  CHECK(report.recorded_calls == 1);
+  CHECK(report.eager_calls == 1);
+  CHECK(report.reason == "the function looks at a tensor's elements by item()");
+  CHECK_THAT(report.place, Catch::Contains("explain_test.cpp:"));
+  const std::string text = to_string(g.explain());
+  CHECK_THAT(text, Catch::Contains("eager because the function looks at") &&
+                       Catch::Contains("explain_test.cpp:"));
+}
+
+TEST_CASE("each kernel's operations, bytes and cost are told", "[jit][explain]") {
+  const auto g =
+      compile([](const Tensor& x, const Tensor& w) { return sum(exp(matmul(x, w)) * 2.0, {1}); });
+  const Tensor x = reshape(ramp(12), {4, 3});
+  const Tensor w = reshape(ramp(15), {3, 5});
+  settle(g, x, w);
+  const SignatureReport report = g.explain().signatures.at(0);
+  REQUIRE(report.plan.steps.size() == 2);
+  const jit::StepReport& product = report.plan.steps[0];
+  CHECK(product.kind == "library");
+  CHECK(product.ops == std::vector<std::string>{"matmul"});
+  CHECK(product.bytes_read == (12 + 15) * sizeof(float));
+  CHECK(product.bytes_written == 20 * sizeof(float));
+  const jit::StepReport& kernel = report.plan.steps[1];
+  CHECK(kernel.kind == "kernel");
+  CHECK(kernel.ops == std::vector<std::string>{"exp", "mul", "sum"});
+  CHECK(kernel.bytes_read == 20 * sizeof(float));
+  CHECK(kernel.bytes_written == 4 * sizeof(float));
+  CHECK(report.plan.arena_bytes >= 20 * sizeof(float));
+  CHECK_THAT(report.graph, Catch::Contains("matmul") && Catch::Contains("return"));
+}
+
+TEST_CASE("compile time is split", "[jit][explain]") {
+  clear_executables();
+  const auto g = compile([](const Tensor& x) { return tanh(x) * 0.5 + cos(x); });
+  settle(g, ramp(64));
+  const SignatureReport report = g.explain().signatures.at(0);
+  const jit::PlanReport& plan = report.plan;
+  CHECK(plan.passes_s > 0);
+  CHECK(plan.fusion_s > 0);
+  CHECK(plan.prepare_s > 0);
+  CHECK(plan.total_s == Approx(plan.passes_s + plan.fusion_s + plan.prepare_s));
+  CHECK(report.compile_s >= plan.total_s);
+  const BuildReport& build = plan.steps.at(0).build;
+  CHECK(build.is_generated == (if_generated(1) == 1));
+  CHECK(plan.kernels_generated == if_generated(1));
+  if (!build.is_generated) return;
+  CHECK(build.emit_s > 0);
+  CHECK(build.codegen_s > 0);
+  CHECK(build.code_bytes > 100);
+  CHECK(build.emit_s + build.codegen_s + build.link_s <= plan.prepare_s);
+  CHECK_FALSE(plan.steps[0].was_cached);
+  CHECK_THAT(to_string(g.explain()), Catch::Contains("generated in"));
+}
+
+TEST_CASE("a kernel that existed is said to be reused", "[jit][explain]") {
+  const auto g = compile([](const Tensor& x) { return tanh(x) * 0.5 + sin(x); });
+  settle(g, ramp(64));
+  settle(g, ramp(65));
+  const jit::PlanReport plan = g.explain().signatures.at(1).plan;
+  CHECK(plan.steps.at(0).was_cached);
+  CHECK(plan.kernels_generated == 0);
+  if (plan.steps[0].build.is_generated)
+    CHECK_THAT(to_string(g.explain()), Catch::Contains("kernel reused"));
+}
+
+TEST_CASE("the third value of a fixed argument draws a remark, the second does not",
+          "[jit][explain]") {
+  const auto g = compile([](const Tensor& x, int n, double s) { return x * s + n; });
+  const Tensor x = ramp(4);
+  g(x, 1, 0.1);
+  g(x, 1, 0.2);
+  CHECK(g.explain().remarks.empty());
+  g(x, 1, 0.3);
+  const Explanation e = g.explain();
+  REQUIRE(e.remarks.size() == 1);
+  CHECK_THAT(e.remarks[0], Catch::StartsWith("fixed argument 1 has had 3 different values") &&
+                               Catch::Contains("Scalar"));
+  CHECK_THAT(to_string(e), Catch::Contains("remark: fixed argument 1"));
+}
+
+TEST_CASE("discarded Plan runs are counted", "[jit][explain]") {
+  const auto g = compile([](const Tensor& a, const Tensor& b) { return floor_divide(a, b); },
+                         {.name = "divide", .check = Check::never});
+  settle(g, arange(4), arange(1, 5));
+  CHECK_THROWS_AS(g(arange(4), arange(4)), Error);
+  const Explanation e = g.explain();
+  CHECK(e.failed_checks == 1);
+  CHECK(e.plan_calls == 1);
+  CHECK_THAT(to_string(e), Catch::Contains("1 plan run discarded"));
+}
+
+TEST_CASE("JSON says the same as the data", "[jit][explain]") {
+  const auto g = compile([](const Tensor& x) { return exp(x) * 2.0; }, {.name = "quoted \"name\""});
+  settle(g, ramp(10));
+  const Explanation e = g.explain();
+  const nlohmann::json json = nlohmann::json::parse(e.to_json());
+  CHECK(json["name"] == "quoted \"name\"");
+  CHECK(json["calls"] == e.calls);
+  CHECK(json["plan_calls"] == 1);
+  CHECK(json["recorded_calls"] == 2);
+  CHECK(json["eager_calls"] == 0);
+  CHECK(json["failed_checks"] == 0);
+  CHECK(json["remarks"].empty());
+  const nlohmann::json& signature = json["signatures"].at(0);
+  CHECK(signature["signature"] == "float32[10]");
+  CHECK(signature["tier"] == "compiled");
+  CHECK(signature["compile_s"] > 0);
+  CHECK(signature["graph"] == e.signatures[0].graph);
+  const nlohmann::json& step = signature["steps"].at(0);
+  CHECK(step["kind"] == "kernel");
+  CHECK(step["ops"] == std::vector<std::string>{"exp", "mul"});
+  CHECK(step["bytes_read"] == 40);
+  CHECK(step["bytes_written"] == 40);
+  CHECK(step["code_bytes"] == e.signatures[0].plan.steps[0].build.code_bytes);
+}
+
+TEST_CASE("the page begins with a summary", "[jit][explain]") {
+  const auto g = compile([](const Tensor& x) { return exp(x) * 2.0; }, {.name = "f"});
+  settle(g, ramp(10));
+  CHECK_THAT(to_string(g.explain()),
+             Catch::StartsWith("f: 3 calls in 1 signature\n"
+                               "  1 by plans, 2 recorded, 0 eager\n"
+                               "  (float32[10]): compiled\n"
+                               "    3 calls: 2 recorded, 1 by the plan, 0 eager\n"
+                               "    plan: 1 step in ") &&
+                 Catch::Contains("      1. kernel  exp, mul\n"
+                                 "                 reads 40 B, writes 40 B"));
+}
