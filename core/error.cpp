@@ -91,11 +91,13 @@ const void* call_from_outside() {
   constexpr int own_frames = 2;  // this function and the constructor
   void* frames[most_frames];
   const int count = backtrace(frames, most_frames);
-  for (int i = own_frames; i < count; ++i) {
+  int own = 0;  // a sanitizer's backtrace() lies before
+  while (own < count && object_with(frames[own]).dli_fbase != library) ++own;
+  for (int i = own + own_frames; i < count; ++i) {
     const Dl_info object = object_with(frames[i]);
     if (object.dli_fbase == library) continue;
-    const bool is_users =
-        i > own_frames && object.dli_fname != nullptr && !is_runtime_library(object.dli_fname);
+    const bool is_users = i > own + own_frames && object.dli_fname != nullptr &&
+                          !is_runtime_library(object.dli_fname);
     return is_users ? frames[i] : nullptr;
   }
   return nullptr;
