@@ -16,6 +16,7 @@ Variable::Variable(const Tensor& initial) {
   auto* cell = new VariableCell;  // owned by the handle from the next line on
   cell_ = Handle<VariableCell>::adopt(cell);
   cell->id = next_id.fetch_add(1, std::memory_order_relaxed);
+  cell->spec = initial.spec();
   cell->value = initial;
 }
 
@@ -49,7 +50,7 @@ void Variable::set(const Tensor& value) const {
 }
 
 const Spec& Variable::spec() const {
-  return cell().value.spec();
+  return cell().spec;
 }
 
 }  // namespace nitinol

@@ -11,6 +11,7 @@ namespace nitinol {
 /// What a Variable points to. The value may be replaced, its spec never changes.
 struct VariableCell : Counted {
   uint64_t id = 0;  ///< order of creation; locks are taken in this order
+  Spec spec;        ///< of the value; read without the lock
   std::mutex
       mutex;  ///< held while `value` is read or replaced, and while its buffer is overwritten
   Tensor value;
