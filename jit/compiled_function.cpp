@@ -138,7 +138,9 @@ void CompiledFunction::evict() {
     }
   }
   if (bucket == nullptr) return;
+  const uint64_t hash = hash_of((*bucket)[oldest]->key);
   bucket->erase(bucket->begin() + static_cast<std::ptrdiff_t>(oldest));
+  if (bucket->empty()) entries_.erase(hash);
   --entry_count_;
 }
 
