@@ -20,7 +20,8 @@ void shape_new_row(const Timer& timer) {
     for (int call = 0; call < 3; ++call) (void)compiled(x);
   }
   std::vector<double> times;
-  for (const SignatureReport& signature : compiled.explain().signatures) {
+  const Explanation explanation = compiled.explain();
+  for (const SignatureReport& signature : explanation.signatures) {
     if (signature.tier == Tier::traced && signature.plan.kernels_generated == 0) {
       times.push_back(signature.compile_s);
     }

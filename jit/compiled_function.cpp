@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "core/interpreter.h"
 #include "core/log.h"
+#include "jit/race.h"
 #include "jit/stance.h"
 #include "tracer/recorder.h"
 
@@ -52,6 +53,7 @@ struct CompiledFunction::Entry {
   uint64_t next_check = 4;
   uint64_t trusted_since = 0;  ///< the call after which the Plan was made
   int disagreements = 0;
+  Race race;
   std::optional<tracer::Trace> trace;
   std::vector<uint64_t> result_fixed;  ///< fixed leaves of the recorded result
   std::shared_ptr<const void> form;
@@ -64,13 +66,6 @@ struct CompiledFunction::Entry {
     return !trace || std::ranges::all_of(trace->guards, [](const HostValueGuard& g) {
       return g.same(g.object, g.bits);
     });
-  }
-  void give_up(std::string why, std::string where) {
-    tier = Tier::eager;
-    reason = std::move(why);
-    place = std::move(where);
-    plan = nullptr;
-    form = nullptr;
   }
 };
 
@@ -224,20 +219,26 @@ void CompiledFunction::run_plan(const std::shared_ptr<Entry>& entry, const Leave
                                 Caller& caller) {
   std::shared_ptr<const Plan> plan;
   std::shared_ptr<const void> form;
+  bool is_timed = false;
   {
     const std::lock_guard lock(mutex_);
     plan = entry->plan;
     form = entry->form;
+    is_timed = entry->calls + 1 == entry->next_check;
     if (plan) ++entry->plan_calls;
   }
   if (!plan) return fall_back(*entry, caller);  // dropped by another thread just now
   std::vector<Tensor> results;
+  const double start = is_timed ? now() : 0;
   const Plan::Outcome outcome = plan->run(
       {.tensors = leaves.tensors, .variables = leaves.variables, .scalars = leaves.scalars},
       results);
-  if (outcome == Plan::Outcome::done) return caller.restore(form.get(), results);
+  const double took = is_timed ? now() - start : 0;
+  if (outcome == Plan::Outcome::done) caller.restore(form.get(), results);
+  if (outcome == Plan::Outcome::done && !is_timed) return;
   {
     const std::lock_guard lock(mutex_);
+    if (outcome == Plan::Outcome::done) return entry->race.plan_took(took);
     --entry->plan_calls;
     if (outcome == Plan::Outcome::check_failed) {
       ++failed_checks_;
@@ -245,6 +246,7 @@ void CompiledFunction::run_plan(const std::shared_ptr<Entry>& entry, const Leave
       entry->tier = Tier::recorded;  // a Variable's layout changed: record anew
       entry->plan = nullptr;
       entry->trace.reset();
+      entry->race = {};
     }
   }
   fall_back(*entry, caller);
@@ -275,9 +277,11 @@ void CompiledFunction::record(const std::shared_ptr<Entry>& entry, const Leaves&
   const RecordingMark mark(mutex_, entry->is_recording);
   tracer::Trace trace;
   Leaves result;
+  double took = 0;
   {
     std::unique_lock<std::mutex> running(running_, std::defer_lock);
     if (!is_const_) running.lock();
+    const double start = now();
     const std::vector<Tensor> scalars = scalar_tensors(leaves);
     const std::vector<Tensor> tensors = stand_ins(leaves);
     tracer::Recorder recorder;
@@ -297,34 +301,34 @@ void CompiledFunction::record(const std::shared_ptr<Entry>& entry, const Leaves&
       }
     });
     recorder.commit();
+    took = now() - start;
   }
   if (!trace.obstacle && (result.variables.size() > 0 || result.scalars.size() > 0)) {
     trace.obstacle =
         tracer::Obstacle{"the function returns a Variable or a Scalar; return a Tensor", ""};
   }
-  accept(entry, std::move(trace), result, caller);
+  accept(entry, std::move(trace), result, took, caller);
 }
 
 void CompiledFunction::accept(const std::shared_ptr<Entry>& entry, tracer::Trace trace,
-                              const Leaves& result, Caller& caller) {
+                              const Leaves& result, double took, Caller& caller) {
   const std::vector<uint64_t> fixed(result.fixed.begin(), result.fixed.end());
   {
     const std::lock_guard lock(mutex_);
     ++entry->recorded_calls;
     if (entry->tier == Tier::eager) return;
-    if (trace.obstacle) {
-      entry->give_up(trace.obstacle->reason, trace.obstacle->place);
-      log(LogLevel::warning,
-          fmt::format("{}: runs eagerly for ({}): {}{}", options_.name, join(entry->words),
-                      entry->reason, entry->place.empty() ? "" : " at " + entry->place));
-      return;
-    }
+    if (trace.obstacle) return give_up(*entry, trace.obstacle->reason, trace.obstacle->place);
     if (entry->trace) {
       std::optional<std::string> difference = tracer::first_difference(*entry->trace, trace);
       if (!difference && fixed != entry->result_fixed)
         difference = "a number in the result differs";
       if (difference) return disagree(*entry, *difference, std::move(trace), fixed, caller);
-      if (entry->plan) return;  // still trusted
+      if (entry->plan) {  // still trusted
+        if (options_.check != Check::scheduled) return;
+        entry->race.recording_took(took);
+        if (const auto reason = entry->race.verdict()) give_up(*entry, *reason, "");
+        return;
+      }
     }
     const bool is_enough = entry->trace.has_value() || has_trusted_sibling(*entry);
     entry->trace = std::move(trace);
@@ -334,6 +338,17 @@ void CompiledFunction::accept(const std::shared_ptr<Entry>& entry, tracer::Trace
     entry->is_queued = options_.in_background;
   }
   options_.in_background ? build_later(entry) : build(entry);
+}
+
+void CompiledFunction::give_up(Entry& entry, std::string reason, std::string place) const {
+  entry.tier = Tier::eager;
+  entry.reason = std::move(reason);
+  entry.place = std::move(place);
+  entry.plan = nullptr;
+  entry.form = nullptr;
+  log(LogLevel::warning,
+      fmt::format("{}: runs eagerly for ({}): {}{}", options_.name, join(entry.words), entry.reason,
+                  entry.place.empty() ? "" : " at " + entry.place));
 }
 
 bool CompiledFunction::has_trusted_sibling(const Entry& entry) const {
@@ -352,11 +367,9 @@ void CompiledFunction::disagree(Entry& entry, const std::string& difference, tra
                                                       entry.plan_calls, entry.trusted_since)
                                         : "";
   if (was_trusted || ++entry.disagreements > most_disagreements) {
-    entry.give_up(
+    return give_up(
+        entry,
         fmt::format("the function does not do the same at each call: {}{}", difference, since), "");
-    log(LogLevel::warning, fmt::format("{}: runs eagerly for ({}): {}", options_.name,
-                                       join(entry.words), entry.reason));
-    return;
   }
   entry.trace = std::move(trace);
   entry.result_fixed = fixed;
@@ -375,12 +388,7 @@ void CompiledFunction::build(const std::shared_ptr<Entry>& entry) {
   const std::lock_guard lock(mutex_);
   entry->compile_s = now() - start;
   entry->is_queued = false;
-  if (!plan) {
-    entry->give_up("compilation failed: " + failure, "");
-    log(LogLevel::warning, fmt::format("{}: runs eagerly for ({}): {}", options_.name,
-                                       join(entry->words), entry->reason));
-    return;
-  }
+  if (!plan) return give_up(*entry, "compilation failed: " + failure, "");
   entry->plan = std::move(plan);
   entry->tier = Tier::traced;
   entry->trusted_since = entry->calls;

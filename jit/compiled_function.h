@@ -80,7 +80,8 @@ class CompiledFunction {
   void run_plan(const std::shared_ptr<Entry>& entry, const Leaves& leaves, Caller& caller);
   void record(const std::shared_ptr<Entry>& entry, const Leaves& leaves, Caller& caller);
   void accept(const std::shared_ptr<Entry>& entry, tracer::Trace trace, const Leaves& result,
-              Caller& caller);
+              double took, Caller& caller);
+  void give_up(Entry& entry, std::string reason, std::string place) const;
   void disagree(Entry& entry, const std::string& difference, tracer::Trace trace,
                 const std::vector<uint64_t>& fixed, Caller& caller);
   void build(const std::shared_ptr<Entry>& entry);

@@ -16,6 +16,8 @@ namespace {
 
 /// Larger tensors made from host data are not compared at every recording.
 constexpr std::size_t largest_host_constant = std::size_t{1} << 16;
+/// Longer calls run eagerly: rewriting and compiling them would take minutes.
+constexpr std::size_t most_operations = 100'000;
 
 thread_local int recorders = 0;
 
@@ -102,6 +104,10 @@ Value Recorder::value_of(const Tensor& tensor) {
 }
 
 Tensor Recorder::run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
+  if (trace_.graph.nodes.size() >= most_operations) {
+    obstruct(fmt::format("one call makes more than {} operations", most_operations));
+    return below().run(op, inputs, attrs, spec);
+  }
   Node node = {.kind = Node::Kind::op,
                .op = &op,
                .inputs = {},

@@ -45,6 +45,23 @@ Device common_device(const Op& op, Inputs inputs) {
   return device;
 }
 
+namespace {
+
+/// Throws Error(dtype) unless all inputs are of the last one's dtype.
+void check_one_dtype(const Op& op, Inputs inputs) {
+  for (const Tensor* input : inputs) {
+    if (input->dtype() == inputs.back()->dtype()) continue;
+    throw Error(ErrorKind::dtype, {.where = std::string(op.name),
+                                   .what = fmt::format("operands {} and {}", describe(*input),
+                                                       describe(*inputs.back())),
+                                   .expected = "one dtype",
+                                   .got = "two",
+                                   .fix = "Cast one of them."});
+  }
+}
+
+}  // namespace
+
 Spec infer_elementwise(const Op& op, Inputs inputs, const Attrs&) {
   const Spec& last = inputs.back()->spec();
   check_dtype(op, *inputs.back());
@@ -52,18 +69,8 @@ Spec infer_elementwise(const Op& op, Inputs inputs, const Attrs&) {
                .shape = last.shape,
                .is_weak = true,
                .device = common_device(op, inputs)};
-  for (const Tensor* input : inputs) {
-    const Spec& given = input->spec();
-    spec.is_weak = spec.is_weak && given.is_weak;
-    if (given.dtype != last.dtype) {
-      throw Error(ErrorKind::dtype,
-                  {.where = std::string(op.name),
-                   .what = fmt::format("operands {} and {}", describe(given), describe(last)),
-                   .expected = "one dtype",
-                   .got = "two",
-                   .fix = "Cast one of them."});
-    }
-  }
+  check_one_dtype(op, inputs);
+  for (const Tensor* input : inputs) spec.is_weak = spec.is_weak && input->spec().is_weak;
   for (std::size_t k = inputs.size(); k-- > 0;) {
     if (inputs[k]->shape() == spec.shape) continue;
     spec.shape = broadcast_shapes(op.name, inputs[k]->shape(), spec.shape);
@@ -134,6 +141,7 @@ void check_window(const Op& op, const Shape& shape, const Dims& starts, const Sh
 }
 
 Spec infer_create(const Op& op, Inputs inputs, const Attrs& attrs) {
+  check_one_dtype(op, inputs);
   for (const Tensor* input : inputs) {
     check_dtype(op, *input);
     if (input->rank() != 0) throw_bad_attribute(op, "numbers", describe(*input));

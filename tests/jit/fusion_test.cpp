@@ -44,8 +44,8 @@ std::vector<std::size_t> kernel_sizes(const F& f, const Tensor& x) {
   const auto g = compile(f);
   CHECK(same_bits(settle(g, x), f(x)));
   std::vector<std::size_t> sizes;
-  for (const jit::StepReport& step : g.explain().signatures[0].plan.steps)
-    sizes.push_back(step.ops.size());
+  const jit::PlanReport plan = g.explain().signatures[0].plan;
+  for (const jit::StepReport& step : plan.steps) sizes.push_back(step.ops.size());
   return sizes;
 }
 

@@ -38,8 +38,10 @@ TEST_CASE("32 lengths compile one kernel", "[jit][kernels]") {
   CHECK(kernels == if_generated(1));
   CHECK(g.explain().signatures.size() == 32);
   std::size_t generated = 0;
-  for (const SignatureReport& report : g.explain().signatures)
+  const Explanation explanation = g.explain();
+  for (const SignatureReport& report : explanation.signatures) {
     generated += report.plan.kernels_generated;
+  }
   CHECK(generated == if_generated(1));
 }
 

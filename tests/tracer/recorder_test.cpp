@@ -137,6 +137,18 @@ TEST_CASE("a look at the data is an obstacle with its place, and gives the value
   CHECK_THAT(trace.obstacle->place, Catch::Contains("recorder_test.cpp:"));
 }
 
+TEST_CASE("a call of very many operations is an obstacle and still computes", "[tracer]") {
+  Tensor seen;
+  const Trace trace = record({{zeros({1})}}, [&](const std::vector<Tensor>& in) {
+    seen = in[0];
+    for (int i = 0; i < 100'001; ++i) seen = seen + 1.0;
+    return std::vector{seen};
+  });
+  REQUIRE(trace.obstacle);
+  CHECK(trace.obstacle->reason == "one call makes more than 100000 operations");
+  CHECK(same_bits(seen, full({1}, 100'001.0F)));
+}
+
 TEST_CASE("the first obstacle is the one told", "[tracer]") {
   const Trace trace = record({{ramp(1)}}, [&](const std::vector<Tensor>& in) {
     if (in[0]) return in;
