@@ -113,8 +113,7 @@ TEST_CASE("the loops for the process's instruction set are picked", "[core][loop
 // memory at the loop's address; the function ends before the next symbol, which we do not know, so
 // the first kilobytes up to the first `ret` are looked at.
 
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
-    defined(__OPTIMIZE__)
+#if defined(__x86_64__) && !defined(NITINOL_SANITIZED) && defined(__OPTIMIZE__)
 
 namespace {
 
