@@ -67,7 +67,7 @@ concept ExprOrLiteral = std::same_as<X, Expr> || Literal<X>;
 
 /// The first Expr among the operands: it gives literals their type.
 template <class A, class... Rest>
-const Expr& first_expr(const A& a, const Rest&... rest) {
+Expr first_expr(const A& a, const Rest&... rest) {
   if constexpr (std::same_as<A, Expr>)
     return a;
   else
