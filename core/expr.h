@@ -79,13 +79,13 @@ inline Expr unary(ScalarOp op, ScalarType type, const Expr& a) {
 }
 template <ExprOrLiteral A, ExprOrLiteral B>
 Expr binary(ScalarOp op, const A& a, const B& b) {
-  const Expr& like = first_expr(a, b);
+  const Expr like = first_expr(a, b);
   const Expr left = lift(like, a), right = lift(like, b);
   return emit(*like.program, {.op = op, .type = like.type, .a = left.id, .b = right.id});
 }
 template <ExprOrLiteral A, ExprOrLiteral B>
 Expr comparison(ScalarOp op, const A& a, const B& b) {
-  const Expr& like = first_expr(a, b);
+  const Expr like = first_expr(a, b);
   const Expr left = lift(like, a), right = lift(like, b);
   return emit(*like.program, {.op = op, .type = ScalarType::pred, .a = left.id, .b = right.id});
 }
@@ -128,7 +128,7 @@ inline Expr round_even(const Expr& a) { return unary(ScalarOp::round_even, a.typ
 /// a * b + c, rounded once.
 template <class A, class B, class C>
 requires SomeExpr<A, B, C> Expr fma(const A& a, const B& b, const C& c) {
-  const Expr& like = first_expr(a, b, c);
+  const Expr like = first_expr(a, b, c);
   const Expr x = lift(like, a), y = lift(like, b), z = lift(like, c);
   return emit(*like.program,
               {.op = ScalarOp::fma, .type = like.type, .a = x.id, .b = y.id, .c = z.id});
@@ -138,7 +138,7 @@ requires SomeExpr<A, B, C> Expr fma(const A& a, const B& b, const C& c) {
 template <class A, class B>
 requires SomeExpr<A, B> Expr select(const Expr& condition, const A& a, const B& b) {
   assert(condition.type == ScalarType::pred);
-  const Expr& like = first_expr(a, b);
+  const Expr like = first_expr(a, b);
   const Expr x = lift(like, a), y = lift(like, b);
   return emit(*like.program,
               {.op = ScalarOp::select, .type = like.type, .a = x.id, .b = y.id, .c = condition.id});
