@@ -173,7 +173,8 @@ double speed(Loop loop, double low, double high) {
 template <class T, int inputs>
 void print_row(std::string_view name, const Loops& loops, const Worst<T>& worst, double low,
                double high) {
-  std::printf("| %s | %s | %.3f | ", name.data(), sizeof(T) == 4 ? "f32" : "f64", worst.ulp);
+  std::printf("| %.*s | %s | %.3f | ", static_cast<int>(name.size()), name.data(),
+              sizeof(T) == 4 ? "f32" : "f64", worst.ulp);
   std::printf(sizeof(T) == 4 ? "%.9g" : "%.17g", static_cast<double>(worst.x));
   if (inputs == 2) std::printf(sizeof(T) == 4 ? ", %.9g" : ", %.17g", static_cast<double>(worst.y));
   for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
@@ -201,12 +202,7 @@ void check(std::string_view name, F, Reference reference, double low, double hig
   print_row<double, 1>(name, f64, check_f64(f64.pick(), reference), low, high);
 }
 
-}  // namespace
-}  // namespace nitinol
-
-int main(int argc, char** argv) {
-  using namespace nitinol;
-  const std::span<char* const> names(argv + 1, static_cast<std::size_t>(argc - 1));
+void check_functions(std::span<char* const> names) {
   std::printf("| function | type | max ulp | at | baseline | avx2 | avx512 |\n");
   std::printf("|---|---|---|---|---|---|---|\n");
   check(
@@ -244,4 +240,11 @@ int main(int argc, char** argv) {
     print_row<float, 2>("pow", f32, check_pow<float, double>(f32.pick()), 0.1, 5);
     print_row<double, 2>("pow", f64, check_pow<double, long double>(f64.pick()), 0.1, 5);
   }
+}
+
+}  // namespace
+}  // namespace nitinol
+
+int main(int argc, char** argv) {
+  nitinol::check_functions({argv + 1, static_cast<std::size_t>(argc - 1)});
 }

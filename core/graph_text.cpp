@@ -200,7 +200,7 @@ class Parser {
     ++at_;
     return true;
   }
-  std::string here() const {
+  [[nodiscard]] std::string here() const {
     if (at_ >= text_.size()) return "the end of the text";
     return text_[at_] == '\n' ? "the end of the line" : fmt::format("'{}'", text_[at_]);
   }
@@ -379,7 +379,7 @@ class Parser {
     node.constant = make_tensor(node.spec, strides, -below,
                                 host_block(static_cast<std::size_t>(above - below + 1) * bytes));
     const bool is_list = accept('[');
-    if (!is_list && shape.size() != 0) fail(at_, "a constant", "'['", here());
+    if (!is_list && !shape.empty()) fail(at_, "a constant", "'['", here());
     bool is_first = true;
     for_each_element(node.constant, [&](std::byte* element) {
       if (!is_first) expect(',', "an element");

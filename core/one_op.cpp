@@ -39,9 +39,10 @@ Kernel elementwise_kernel(const Op& op, std::span<const DType> inputs, DType res
   }
   Stage& stage = kernel.stages.emplace_back();
   std::vector<Expr> arguments;
-  for (uint16_t i = 0; i < kernel.operands.size(); ++i) {
-    stage.sources.push_back({Source::Kind::operand, i});
-    arguments.push_back(argument(stage.program, compute_type(kernel.operands[i].dtype), i));
+  for (const Operand& source : kernel.operands) {
+    const auto index = static_cast<uint16_t>(arguments.size());
+    stage.sources.push_back({Source::Kind::operand, index});
+    arguments.push_back(argument(stage.program, compute_type(source.dtype), index));
   }
   const Expr value = apply_formula(op, arguments, result);
   const auto output = static_cast<uint16_t>(kernel.operands.size());

@@ -77,12 +77,10 @@ constexpr bool has_element(std::index_sequence<I...>) {
 /// Whether values of type T (no reference, no const) can contain a leaf of type Leaf.
 template <class Leaf, class T>
 constexpr bool contains() {
-  if constexpr (std::same_as<T, Leaf>) {
-    return true;
-  } else if constexpr (std::same_as<T, Tensor> || std::same_as<T, Variable> ||
-                       std::same_as<T, Generator> || std::same_as<T, Scalar> || is_host_value<T> ||
-                       Text<T> || std::is_scalar_v<T>) {
-    return false;
+  if constexpr (std::same_as<T, Leaf> || std::same_as<T, Tensor> || std::same_as<T, Variable> ||
+                std::same_as<T, Generator> || std::same_as<T, Scalar> || is_host_value<T> ||
+                Text<T> || std::is_scalar_v<T>) {
+    return std::same_as<T, Leaf>;
   } else if constexpr (is_sequence<T>) {
     return contains<Leaf, std::remove_cvref_t<decltype(*std::declval<T&>().begin())>>();
   } else if constexpr (is_optional<T>) {

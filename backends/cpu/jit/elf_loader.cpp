@@ -50,12 +50,12 @@ class Loader {
 
  private:
   template <class T>
-  const T* at(std::size_t offset, std::size_t count = 1) const {
+  [[nodiscard]] const T* at(std::size_t offset, std::size_t count = 1) const {
     if (offset > object_.size() || count * sizeof(T) > object_.size() - offset) fail("truncated");
     return reinterpret_cast<const T*>(object_.data() + offset);
   }
 
-  bool is_loaded(std::size_t index) const {
+  [[nodiscard]] bool is_loaded(std::size_t index) const {
     return (sections_[index].sh_flags & SHF_ALLOC) != 0 && sections_[index].sh_size != 0;
   }
 
@@ -70,7 +70,7 @@ class Loader {
     stubs_.assign(symbols_.size(), 0);
   }
 
-  std::string_view name_of(const Elf64_Sym& symbol) const {
+  [[nodiscard]] std::string_view name_of(const Elf64_Sym& symbol) const {
     return names_.substr(symbol.st_name, names_.find('\0', symbol.st_name) - symbol.st_name);
   }
 
@@ -100,8 +100,10 @@ class Loader {
     }
   }
 
-  std::byte* write_at(std::size_t offset) const { return result_.block.writable().data() + offset; }
-  uint64_t address_at(std::size_t offset) const {
+  [[nodiscard]] std::byte* write_at(std::size_t offset) const {
+    return result_.block.writable().data() + offset;
+  }
+  [[nodiscard]] uint64_t address_at(std::size_t offset) const {
     return reinterpret_cast<uint64_t>(result_.block.executable() + offset);
   }
 
@@ -109,8 +111,8 @@ class Loader {
   uint64_t stub_for(std::size_t index) {
     if (stubs_[index] != 0) return stubs_[index];
     const std::string_view name = name_of(symbols_[index]);
-    const void* const function = resolve_(name);
-    if (function == nullptr) fail("unknown symbol " + std::string(name));
+    const auto function = reinterpret_cast<uint64_t>(resolve_(name));
+    if (function == 0) fail("unknown symbol " + std::string(name));
 #if defined(__x86_64__)
     constexpr unsigned char jump[] = {0xff, 0x25, 2, 0, 0, 0, 0x0f, 0x0b};  // jmp *[rip+2]; ud2
 #else

@@ -40,7 +40,7 @@ class InstructionEmitter {
         c_(operands.values[2]),
         operands_(operands) {}
 
-  Value* emit() const {
+  [[nodiscard]] Value* emit() const {
     switch (op_) {
       case ScalarOp::eq:
       case ScalarOp::ne:
@@ -63,13 +63,17 @@ class InstructionEmitter {
   }
 
  private:
-  llvm::FixedVectorType* vector(ScalarType type) const { return vector_type(context_, type); }
-  llvm::Constant* constant(uint64_t bits) const { return splat(context_, type_, bits); }
+  [[nodiscard]] llvm::FixedVectorType* vector(ScalarType type) const {
+    return vector_type(context_, type);
+  }
+  [[nodiscard]] llvm::Constant* constant(uint64_t bits) const {
+    return splat(context_, type_, bits);
+  }
   Value* intrinsic(llvm::Intrinsic::ID id, Value* x) const {
     return ir_.CreateUnaryIntrinsic(id, x);
   }
 
-  Value* compare() const {
+  [[nodiscard]] Value* compare() const {
     if (is_float(from_)) {
       if (op_ == ScalarOp::eq) return ir_.CreateFCmpOEQ(a_, b_);
       if (op_ == ScalarOp::ne) return ir_.CreateFCmpUNE(a_, b_);
@@ -83,7 +87,7 @@ class InstructionEmitter {
     return op_ == ScalarOp::lt ? ir_.CreateICmpULT(a_, b_) : ir_.CreateICmpULE(a_, b_);
   }
 
-  Value* float_operation() const {
+  [[nodiscard]] Value* float_operation() const {
     switch (op_) {
       case ScalarOp::add:
         return ir_.CreateFAdd(a_, b_);
@@ -108,7 +112,7 @@ class InstructionEmitter {
     return context_.target.has_round ? round() : round_by_addition();
   }
 
-  Value* round() const {
+  [[nodiscard]] Value* round() const {
     if (op_ == ScalarOp::floor) return intrinsic(llvm::Intrinsic::floor, a_);
     if (op_ == ScalarOp::ceil) return intrinsic(llvm::Intrinsic::ceil, a_);
     if (op_ == ScalarOp::trunc) return intrinsic(llvm::Intrinsic::trunc, a_);
@@ -116,7 +120,7 @@ class InstructionEmitter {
   }
 
   /// Adding 2^mantissa to a smaller number rounds it to an integer.
-  Value* round_by_addition() const {
+  [[nodiscard]] Value* round_by_addition() const {
     llvm::FixedVectorType* const type = vector(type_);
     llvm::Constant* const magic =
         llvm::ConstantFP::get(type, type_ == ScalarType::f32 ? 0x1p23 : 0x1p52);
@@ -141,7 +145,7 @@ class InstructionEmitter {
   }
 
   /// Integers and conditions.
-  Value* bit_operation() const {
+  [[nodiscard]] Value* bit_operation() const {
     switch (op_) {
       case ScalarOp::bit_and:
         return ir_.CreateAnd(a_, b_);
@@ -154,7 +158,7 @@ class InstructionEmitter {
     }
   }
 
-  Value* int_operation() const {
+  [[nodiscard]] Value* int_operation() const {
     switch (op_) {
       case ScalarOp::add:
         return ir_.CreateAdd(a_, b_);
@@ -183,7 +187,7 @@ class InstructionEmitter {
     }
   }
 
-  Value* shift_count() const {
+  [[nodiscard]] Value* shift_count() const {
     const unsigned mask = bits_in(type_) - 1;
     const auto* const fixed = llvm::dyn_cast<llvm::Constant>(b_);
     if (fixed != nullptr) {
@@ -194,7 +198,7 @@ class InstructionEmitter {
 
   /// Up to 32 bits the division runs in floating point, which is exact: with n bits, quotients
   /// that are not whole are at least 2^-n away from whole ones, more than the rounding error.
-  Value* quotient() const {
+  [[nodiscard]] Value* quotient() const {
     const bool negates = is_signed(type_);
     llvm::Constant* const one = constant(1);
     Value* divides_by_minus_one = nullptr;
@@ -220,7 +224,7 @@ class InstructionEmitter {
     return ir_.CreateSelect(divides_by_minus_one, ir_.CreateNeg(a_), result);
   }
 
-  Value* mul_high() const {
+  [[nodiscard]] Value* mul_high() const {
     if (size_of(type_) == 8) return mul_high_64();
     const unsigned bits = bits_in(type_);
     llvm::Type* const wide =
@@ -233,7 +237,7 @@ class InstructionEmitter {
   }
 
   /// As native::mul_high: vector units have no 128-bit product.
-  Value* mul_high_64() const {
+  [[nodiscard]] Value* mul_high_64() const {
     llvm::Constant* const low = constant(0xffffffff);
     const auto lower = [&](Value* x) { return ir_.CreateAnd(x, low); };
     const auto upper = [&](Value* x) { return ir_.CreateLShr(x, uint64_t{32}); };
@@ -250,7 +254,7 @@ class InstructionEmitter {
     return ir_.CreateSub(high, ir_.CreateAdd(if_negative(a_, b_), if_negative(b_, a_)));
   }
 
-  Value* convert() const {
+  [[nodiscard]] Value* convert() const {
     llvm::FixedVectorType* const to = vector(type_);
     if (type_ == from_) return a_;
     if (type_ == ScalarType::pred) {
@@ -271,25 +275,29 @@ class InstructionEmitter {
     return is_signed(from_) ? ir_.CreateSExtOrTrunc(a_, to) : ir_.CreateZExtOrTrunc(a_, to);
   }
 
-  Value* bitcast() const {
+  [[nodiscard]] Value* bitcast() const {
     if (type_ == from_) return a_;
     if (from_ == ScalarType::pred) return ir_.CreateZExt(a_, vector(type_));
     if (type_ == ScalarType::pred) return convert();
     return ir_.CreateBitCast(a_, vector(type_));
   }
 
-  llvm::GlobalVariable* table_in_module() const {
+  [[nodiscard]] llvm::GlobalVariable* table_in_module() const {
     const ConstantTable& table = constant_table(static_cast<TableId>(imm_));
     const std::string name = "table." + std::string(table.name);
     if (llvm::GlobalVariable* const known = context_.module.getNamedGlobal(name)) return known;
     auto* const words = llvm::ConstantDataArray::get(
         context_.module.getContext(),
         llvm::ArrayRef<uint32_t>(table.words.data(), table.words.size()));
-    return new llvm::GlobalVariable(context_.module, words->getType(), /*isConstant=*/true,
-                                    llvm::GlobalValue::PrivateLinkage, words, name);
+    auto* const made =
+        llvm::cast<llvm::GlobalVariable>(context_.module.getOrInsertGlobal(name, words->getType()));
+    made->setConstant(true);
+    made->setLinkage(llvm::GlobalValue::PrivateLinkage);
+    made->setInitializer(words);
+    return made;
   }
 
-  Value* table() const {
+  [[nodiscard]] Value* table() const {
     llvm::GlobalVariable* const words = table_in_module();
     llvm::Type* const word = ir_.getInt32Ty();
     const llvm::Align align(4);

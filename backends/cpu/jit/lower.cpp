@@ -119,7 +119,7 @@ class Lowering {
     return argument(out_.program, type, number);
   }
 
-  Access access_of(const Operand& operand) const {
+  [[nodiscard]] Access access_of(const Operand& operand) const {
     if (out_.is_single) return Access::unit;
     if (operand.inner == StrideClass::one) return Access::unit;
     // A store per outer step would keep the last of several lanes; strided stores keep them all.

@@ -175,7 +175,7 @@ TEST_CASE("sixteen threads compile and run at once, and give their memory back")
   }
   for (std::thread& thread : pool) thread.join();
   for (const std::string& text : found) CHECK(text == "");
-  CHECK(plugin().compilations() == compilations + threads * kernels);
+  CHECK(plugin().compilations() == compilations + uint64_t{threads} * kernels);
   CHECK(plugin().code_bytes_in_use() == in_use);
 }
 
