@@ -46,6 +46,7 @@ class Compiled {
   }
   /// Calls the function as written.
   template <class... A>
+  // NOLINTNEXTLINE(modernize-use-nodiscard): may return nothing, or be called for its effects
   auto eager(A&&... arguments) const {
     return dispatch(Mode::eager, std::forward<A>(arguments)...);
   }
@@ -63,6 +64,7 @@ class Compiled {
   }
   static constexpr bool is_const = const_callable();
 
+  // NOLINTBEGIN(modernize-use-nodiscard): as for eager
   template <class... A>
   auto dispatch(Mode mode, A&&... arguments) const {
     if constexpr (Parameters::is_known) {
@@ -104,11 +106,12 @@ class Compiled {
     }
     if constexpr (!std::is_void_v<Returned>) return std::move(*caller.result);
   }
+  // NOLINTEND(modernize-use-nodiscard)
 
   template <class Result, class... P>
   class TypedCaller final : public jit::Caller {
    public:
-    TypedCaller(F& function, std::remove_reference_t<P>&... arguments)
+    explicit TypedCaller(F& function, std::remove_reference_t<P>&... arguments)
         : function_(function), arguments_(arguments...) {}
 
     std::optional<Result> result;

@@ -270,6 +270,18 @@ class RecordingMark {
   bool& mark_;
 };
 
+/// An argument that is returned is the same handle: the caller's own replaces its stand-in.
+void put_arguments_back(const Leaves& leaves, const std::vector<Tensor>& given, Caller& caller) {
+  caller.change_result([&](Tensor& tensor) {
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      if (tensor.handle() == given[i].handle()) {
+        tensor = *leaves.tensors[i];
+        return;
+      }
+    }
+  });
+}
+
 }  // namespace
 
 void CompiledFunction::record(const std::shared_ptr<Entry>& entry, const Leaves& leaves,
@@ -292,14 +304,7 @@ void CompiledFunction::record(const std::shared_ptr<Entry>& entry, const Leaves&
     }
     caller.result_leaves(result);
     trace = recorder.finish(result.tensors);
-    caller.change_result([&](Tensor& tensor) {  // an argument returned is the same handle
-      for (std::size_t i = 0; i < tensors.size(); ++i) {
-        if (tensor.handle() == tensors[i].handle()) {
-          tensor = *leaves.tensors[i];
-          return;
-        }
-      }
-    });
+    put_arguments_back(leaves, tensors, caller);
     recorder.commit();
     took = now() - start;
   }

@@ -5,6 +5,7 @@
 // (its operands are in cache); a number that exists once per row is handed on as a row value.
 #include "jit/lowering.h"
 
+#include "core/error.h"
 #include "core/formula.h"
 
 #include <algorithm>
@@ -168,6 +169,7 @@ class Lowerer {
     if (const Member* member = group_.find(base)) return value_of_member(*member);
     if (is_scalar_leaf(v)) return scalar(v);
     if (fusion_.is_uniform[v]) return formula(v, nullptr);
+    NITINOL_ASSERT(reader != nullptr, "what is read from memory is read for a member");
     return load(v, *reader);
   }
 
@@ -191,11 +193,11 @@ class Lowerer {
 
   Expr formula(Value v, const Member* member) {
     const Node& node = graph_[v];
-    std::vector<Expr> arguments;
-    if (node.op->kind == OpKind::create) arguments.push_back(position(*member));
     const Member self = {.value = v, .level = level_, .stage = pass_, .maps = {}};
-    for (const Value input : node.inputs)
-      arguments.push_back(value(input, member != nullptr ? member : &self));
+    const Member& reader = member != nullptr ? *member : self;
+    std::vector<Expr> arguments;
+    if (node.op->kind == OpKind::create) arguments.push_back(position(reader));
+    for (const Value input : node.inputs) arguments.push_back(value(input, &reader));
     return apply_formula(*node.op, arguments, node.spec.dtype);
   }
 

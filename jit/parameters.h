@@ -39,7 +39,7 @@ decltype(auto) with_stand_ins(T& argument, StandInPlacer& placer) {
     visit_leaves(copy, placer);
     return copy;
   } else {
-    return static_cast<T&>(argument);
+    return (argument);  // in parentheses: a reference
   }
 }
 

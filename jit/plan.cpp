@@ -200,7 +200,7 @@ class Run {
   Tensor tensor_of(Value v) {
     std::vector<Map> maps;
     const Value base = base_of(graph_, v, &maps);
-    const Tensor memory = memory_of(base);
+    Tensor memory = memory_of(base);
     if (maps.empty()) return memory;
     const TensorData& data = memory.internals();
     const Access access =
@@ -244,7 +244,7 @@ class Run {
   }
 
   Tensor make_result(const ResultPlan& result) {
-    const Tensor memory = memory_of(result.base);
+    Tensor memory = memory_of(result.base);
     if (result.is_base) return memory;
     const TensorData& data = memory.internals();
     return make_tensor(result.spec, result.strides, data.offset + result.offset, data.storage);

@@ -305,7 +305,7 @@ class Planner {
         static_cast<int16_t>(read - operands.begin());
   }
 
-  std::shared_ptr<const Executable> prepare(Step step, StepReport& report) {
+  std::shared_ptr<const Executable> prepare(const Step& step, StepReport& report) {
     const uint64_t before = executable_statistics().prepared;
     std::shared_ptr<const Executable> executable = executable_for(Device{}, step);
     report.build = executable->report();
