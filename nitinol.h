@@ -4,6 +4,9 @@
 #pragma once
 
 // IWYU pragma: begin_exports
+#include "autograd/check.h"
+#include "autograd/custom.h"
+#include "autograd/gradient.h"
 #include "core/error.h"
 #include "core/generator.h"
 #include "core/host_value.h"
@@ -15,7 +18,5 @@
 #include "eager/npy.h"
 #include "eager/ops/ops.h"
 #include "eager/print.h"
-#if __has_include("jit/compile.h")
-#  include "jit/compile.h"
-#endif
+#include "jit/compile.h"
 // IWYU pragma: end_exports

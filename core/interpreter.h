@@ -43,6 +43,10 @@ class Interpreter {
 /// The thread's interpreter; eager's own unless a layer has put itself on top.
 [[nodiscard]] Interpreter& current();
 
+/// What ops and Variables go to: autograd's interpreter, which runs current() and notes how to
+/// differentiate. (autograd/differentiator.cpp)
+[[nodiscard]] Interpreter& differentiating();
+
 /// True if nothing is put on top of eager's own interpreter on this thread.
 [[nodiscard]] bool is_base_current();
 

@@ -8,6 +8,8 @@ std::string_view name_of(LibraryCall::Kind kind) {
       return "matmul";
     case LibraryCall::Kind::take:
       return "take";
+    case LibraryCall::Kind::scatter_add:
+      return "scatter_add";
     case LibraryCall::Kind::check_nonzero:
       return "check_nonzero";
   }

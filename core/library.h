@@ -27,6 +27,8 @@ struct LibraryCall {
              ///< m, n]
     take,    ///< operands table[rows, ...], indices i64 -> out; checks -rows <= index < rows
              ///< (status: index); negative ones count from the end
+    scatter_add,  ///< operands values, indices i64 -> out[rows, ...], the opposite of take; checks
+                  ///< and negative indices likewise
     check_nonzero,  ///< operands in -> out, an equal integer tensor; checks that no element is 0
                     ///< (status: division)
   };

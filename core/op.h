@@ -57,6 +57,26 @@ struct Window {
   ViewMap map;  ///< of the result's memory
 };
 
+/// What a gradient rule sees of one application.
+struct GradientCall {
+  const Attrs& attrs;
+  std::span<const Tensor> inputs;  ///< undefined where the rule does not look
+  std::span<const Spec> input_specs;
+  const Tensor& result;  ///< undefined unless the rule looks
+  const Spec& result_spec;
+  const Tensor& gradient;  ///< of the result: its shape and dtype
+};
+
+/// How an op is differentiated, written with public functions.
+struct Gradient {
+  /// The gradient of input k, or an undefined tensor for none. It may have any shape that the input
+  /// was broadcast to, and any floating dtype: it is summed and cast.
+  Tensor (*rule)(const GradientCall& call, int k) = nullptr;
+  uint32_t looks_at_inputs = 0;  ///< bit k: at input k
+  bool looks_at_result = false;
+  bool is_zero = false;  ///< constant almost everywhere, or not a function of floating values
+};
+
 /// The record of an operation: name, what it accepts, shape rule, formula. Defined as `constinit
 /// const`.
 struct Op {
@@ -86,6 +106,8 @@ struct Op {
   void (*fail)(const Op& op, Inputs inputs, const Attrs& attrs) = nullptr;
   /// composite.
   Tensor (*expand)(Inputs inputs, const Attrs& attrs) = nullptr;
+  /// How gradients pass; an op with a floating result has a rule or says that there is none.
+  Gradient gradient = {};
   /// One line for the documentation page.
   std::string_view summary = {};
 };

@@ -98,7 +98,7 @@ constexpr bool contains() {
 
 /// Calls visitor.tensor(t), .variable(v), .scalar(s) or .fixed(bits) for every leaf of `value`,
 /// depth first, in the order of declaration. Lengths of vectors and whether optionals hold
-/// something are fixed leaves. HostValues are skipped: a read makes its own guard.
+/// something are fixed leaves, and so are HostValues.
 template <class T, class Visitor>
 void visit_leaves(T& value, Visitor& visitor) {
   using Plain = std::remove_cv_t<T>;
@@ -110,7 +110,9 @@ void visit_leaves(T& value, Visitor& visitor) {
     visitor.variable(value.state());
   } else if constexpr (std::same_as<Plain, Scalar>) {
     visitor.scalar(value);
-  } else if constexpr (reflection::is_host_value<Plain> || std::same_as<Plain, std::monostate>) {
+  } else if constexpr (reflection::is_host_value<Plain>) {
+    visitor.fixed(value.bits());
+  } else if constexpr (std::same_as<Plain, std::monostate>) {
     return;
   } else if constexpr (std::is_floating_point_v<Plain>) {
     visitor.fixed(std::bit_cast<uint64_t>(static_cast<double>(value)));

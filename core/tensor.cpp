@@ -46,10 +46,12 @@ thread_local TensorDataPool pool;
 }  // namespace
 
 void destroy(TensorData* data) {
-  delete data->gradient;
-  delete data->pending;
   data->~TensorData();
   pool.give(data);
+}
+
+void destroy(TensorSlot* slot) {
+  delete slot;
 }
 
 TensorData& Tensor::internals() const {
@@ -80,6 +82,15 @@ Tensor make_tensor(const Spec& spec, const Strides& strides, int64_t offset,
   data->storage = std::move(storage);
   data->birth = current_epoch();
   return Tensor(Handle<TensorData>::adopt(data));
+}
+
+Tensor bare_copy(const Tensor& tensor) {
+  const TensorData& data = tensor.internals();
+  Tensor copy = make_tensor(data.spec, data.strides, data.offset, data.storage);
+  copy.internals().birth = data.birth;
+  copy.internals().trace = data.trace;
+  copy.internals().value = data.value;
+  return copy;
 }
 
 Tensor allocate_tensor(const Spec& spec) {

@@ -30,11 +30,15 @@ struct Spec {
   friend bool operator==(const Spec&, const Spec&) = default;
 };
 
-/// State another layer hangs on a tensor (the gradient node, a pending computation); owned by the
-/// tensor.
-struct TensorSlot {
+/// State another layer hangs on a tensor (the gradient node, a pending computation).
+struct TensorSlot : Counted {
+  TensorSlot() = default;
+  TensorSlot(const TensorSlot&) = delete;
+  TensorSlot& operator=(const TensorSlot&) = delete;
   virtual ~TensorSlot() = default;
 };
+
+void destroy(TensorSlot* slot);
 
 /// What a Tensor points to. Users never see it; ops, interpreters and backends do.
 struct TensorData : Counted {
@@ -42,11 +46,11 @@ struct TensorData : Counted {
   Strides strides;     ///< in elements
   int64_t offset = 0;  ///< in elements, from the start of the storage
   StorageHandle storage;
-  uint64_t birth = 0;              ///< the epoch it was made in (core/interpreter.h)
-  uint64_t trace = 0;              ///< the epoch of the trace that made it, or 0
-  uint32_t value = 0;              ///< its number in that trace
-  TensorSlot* gradient = nullptr;  ///< set by autograd
-  TensorSlot* pending = nullptr;   ///< set by deferred execution
+  uint64_t birth = 0;           ///< the epoch it was made in (core/interpreter.h)
+  uint64_t trace = 0;           ///< the epoch of the trace that made it, or 0
+  uint32_t value = 0;           ///< its number in that trace
+  Handle<TensorSlot> gradient;  ///< set by autograd: how it was computed
+  Handle<TensorSlot> pending;   ///< set by deferred execution
 
   /// Address of the first element.
   [[nodiscard]] void* address() const {
@@ -98,6 +102,16 @@ class Tensor {
   /// set(v).
   [[nodiscard]] At at(std::initializer_list<Index> indices) const;
 
+  /// Adds the gradient of this tensor (of its one element, or weighted by `seed` of its shape) to
+  /// the gradient() of every Variable it was computed from, and frees the tape as it goes.
+  /// Throws Error(value) if nothing it was computed from tracks gradients, or if the tape was freed
+  /// by an earlier backward(); Error(shape) without a seed unless there is one element.
+  /// (autograd/backward.cpp)
+  void backward() const;
+  void backward(const Tensor& seed) const;
+  /// Whether gradients flow through this tensor.
+  [[nodiscard]] bool tracks_gradient() const { return static_cast<bool>(internals().gradient); }
+
   Tensor& operator+=(const Argument& other);
   Tensor& operator-=(const Argument& other);
   Tensor& operator*=(const Argument& other);
@@ -118,6 +132,9 @@ class Tensor {
 /// A tensor that views `storage`; for ops and interpreters.
 [[nodiscard]] Tensor make_tensor(const Spec& spec, const Strides& strides, int64_t offset,
                                  StorageHandle storage);
+/// Another tensor that is the same value in the same memory, for traces too, but without the state
+/// that other layers hang on it.
+[[nodiscard]] Tensor bare_copy(const Tensor& tensor);
 /// A tensor of this spec in fresh, uninitialised, contiguous memory of spec.device.
 [[nodiscard]] Tensor allocate_tensor(const Spec& spec);
 /// True if no other handle or view can see this tensor's memory, and the memory is ours: it may be

@@ -4,9 +4,12 @@
 #include "core/tensor.h"
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 
 namespace nitinol {
+
+class Variable;
 
 /// What a Variable points to. The value may be replaced, its spec never changes.
 struct VariableCell : Counted {
@@ -15,6 +18,10 @@ struct VariableCell : Counted {
   std::mutex
       mutex;  ///< held while `value` is read or replaced, and while its buffer is overwritten
   Tensor value;
+  bool may_be_empty = false;  ///< of a gradient: its value may be undefined
+  /// If gradients flow to this Variable: the cell they gather in, which is empty (its value is
+  /// undefined) until the first backward() and after clear_grad().
+  std::unique_ptr<const Variable> gradient;
 };
 
 void destroy(VariableCell* cell);
@@ -42,19 +49,32 @@ class Variable {
   const Variable& operator-=(const Argument& other) const;
   const Variable& operator*=(const Argument& other) const;
 
+  /// Whether Tensor::backward() computes a gradient for this Variable: made by parameter().
+  [[nodiscard]] bool tracks_gradient() const { return cell().gradient != nullptr; }
+  /// What backward() has gathered since the last clear_grad(): the value's shape and dtype, or an
+  /// undefined tensor if nothing was. Throws Error(value) unless tracks_gradient().
+  [[nodiscard]] Tensor grad() const;
+  /// Replaces it. Throws Error(shape) or Error(dtype) unless it has the Variable's spec.
+  void set_grad(const Tensor& gradient) const;
+  void clear_grad() const;
+
   /// Shape and dtype, which never change.
   [[nodiscard]] const Spec& spec() const;
   [[nodiscard]] const Shape& shape() const { return spec().shape; }
   [[nodiscard]] DType dtype() const { return spec().dtype; }
-  /// A new cell with the present value.
-  [[nodiscard]] Variable clone() const { return Variable(get()); }
+  /// A new cell with the present value, which tracks gradients if this one does.
+  [[nodiscard]] Variable clone() const;
 
   /// For interpreters and the compiler.
   [[nodiscard]] VariableCell& cell() const;
   friend bool operator==(const Variable& a, const Variable& b) { return a.cell_ == b.cell_; }
 
  private:
+  friend Variable parameter(const Tensor& initial);
   Handle<VariableCell> cell_;
 };
+
+/// A Variable that tracks gradients: what is to be learned. `initial` must be floating.
+[[nodiscard]] Variable parameter(const Tensor& initial);
 
 }  // namespace nitinol

@@ -6,7 +6,7 @@ namespace nitinol {
 
 Tensor apply(const Op& op, Inputs inputs, const Attrs& attrs) {
   if (op.kind == OpKind::composite) return op.expand(inputs, attrs);
-  return current().run(op, inputs, attrs, op.infer(op, inputs, attrs));
+  return differentiating().run(op, inputs, attrs, op.infer(op, inputs, attrs));
 }
 
 Tensor apply(const Op& op, std::initializer_list<const Tensor*> inputs, const Attrs& attrs) {

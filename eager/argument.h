@@ -1,4 +1,4 @@
-// Argument: what a binary op takes on either side: a Tensor, a Variable or a number.
+// Argument: what a binary op takes on either side: a Tensor, a part of one, a Variable or a number.
 #pragma once
 
 #include "core/scalar_value.h"
@@ -7,12 +7,15 @@
 
 namespace nitinol {
 
+class At;
+
 /// Lives for one call. A number is weak (core/scalar_value.h).
 class Argument {
  public:
   // NOLINTBEGIN(google-explicit-constructor): whatever a formula may contain is an operand
   Argument(const Tensor& tensor) : tensor_(&tensor) {}
   Argument(const Variable& variable) : owned_(variable.get()), tensor_(&owned_) {}
+  Argument(const At& part);  // eager/ops/indexing.cpp
   Argument(const Scalar& scalar) : scalar_(scalar) {
     if (scalar_.traced().is_defined()) tensor_ = &scalar_.traced();
   }

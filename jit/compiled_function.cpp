@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "core/interpreter.h"
 #include "core/log.h"
+#include "jit/derivative.h"
 #include "jit/race.h"
 #include "jit/stance.h"
 #include "tracer/recorder.h"
@@ -58,13 +59,14 @@ struct CompiledFunction::Entry {
   std::vector<uint64_t> result_fixed;  ///< fixed leaves of the recorded result
   std::shared_ptr<const void> form;
   std::shared_ptr<const Plan> plan;
+  std::shared_ptr<const Derivative> derivative;  ///< if results track gradients
   double compile_s = 0;
   std::string reason, place;
 
   /// True if every host value read while recording is still what it was.
   [[nodiscard]] bool guards_hold() const {
     return !trace || std::ranges::all_of(trace->guards, [](const HostValueGuard& g) {
-      return g.same(g.object, g.bits);
+      return g.same(g.object.get(), g.bits);
     });
   }
 };
@@ -218,23 +220,31 @@ void CompiledFunction::fall_back(Entry& entry, Caller& caller) {
 void CompiledFunction::run_plan(const std::shared_ptr<Entry>& entry, const Leaves& leaves,
                                 Caller& caller) {
   std::shared_ptr<const Plan> plan;
+  std::shared_ptr<const Derivative> derivative;
   std::shared_ptr<const void> form;
   bool is_timed = false;
   {
     const std::lock_guard lock(mutex_);
     plan = entry->plan;
+    derivative = entry->derivative;
     form = entry->form;
+    if (derivative && derivative->needs_eager_tape(leaves)) plan = nullptr;
     is_timed = entry->calls + 1 == entry->next_check;
     if (plan) ++entry->plan_calls;
   }
-  if (!plan) return fall_back(*entry, caller);  // dropped by another thread just now
+  if (!plan) return fall_back(*entry, caller);  // or dropped by another thread just now
+  Derivative::Held held;
+  if (derivative) held = derivative->hold(leaves);
   std::vector<Tensor> results;
   const double start = is_timed ? now() : 0;
   const Plan::Outcome outcome = plan->run(
       {.tensors = leaves.tensors, .variables = leaves.variables, .scalars = leaves.scalars},
       results);
   const double took = is_timed ? now() - start : 0;
-  if (outcome == Plan::Outcome::done) caller.restore(form.get(), results);
+  if (outcome == Plan::Outcome::done) {
+    if (derivative) Derivative::link(derivative, options_.name, std::move(held), results);
+    caller.restore(form.get(), results);
+  }
   if (outcome == Plan::Outcome::done && !is_timed) return;
   {
     const std::lock_guard lock(mutex_);
@@ -245,6 +255,7 @@ void CompiledFunction::run_plan(const std::shared_ptr<Entry>& entry, const Leave
     } else {
       entry->tier = Tier::recorded;  // a Variable's layout changed: record anew
       entry->plan = nullptr;
+      entry->derivative = nullptr;
       entry->trace.reset();
       entry->race = {};
     }
@@ -303,6 +314,7 @@ void CompiledFunction::record(const std::shared_ptr<Entry>& entry, const Leaves&
       caller.run_on(tensors, scalars);
     }
     caller.result_leaves(result);
+    if (autograd::is_enabled()) record_backward(recorder, result.tensors, tensors);
     trace = recorder.finish(result.tensors);
     put_arguments_back(leaves, tensors, caller);
     recorder.commit();
@@ -350,6 +362,7 @@ void CompiledFunction::give_up(Entry& entry, std::string reason, std::string pla
   entry.reason = std::move(reason);
   entry.place = std::move(place);
   entry.plan = nullptr;
+  entry.derivative = nullptr;
   entry.form = nullptr;
   log(LogLevel::warning,
       fmt::format("{}: runs eagerly for ({}): {}{}", options_.name, join(entry.words), entry.reason,
@@ -384,9 +397,16 @@ void CompiledFunction::disagree(Entry& entry, const std::string& difference, tra
 void CompiledFunction::build(const std::shared_ptr<Entry>& entry) {
   const double start = now();
   std::shared_ptr<const Plan> plan;
+  std::shared_ptr<const Derivative> derivative;
   std::string failure;
   try {
-    plan = std::make_shared<const Plan>(*entry->trace, threads_of(entry->key));
+    const int threads = threads_of(entry->key);
+    if (entry->trace->backward) {
+      derivative = std::make_shared<const Derivative>(*entry->trace, threads);
+      plan = std::make_shared<const Plan>(derivative->forward(), threads);
+    } else {
+      plan = std::make_shared<const Plan>(*entry->trace, threads);
+    }
   } catch (const Error& error) {
     failure = error.what();
   }
@@ -395,6 +415,7 @@ void CompiledFunction::build(const std::shared_ptr<Entry>& entry) {
   entry->is_queued = false;
   if (!plan) return give_up(*entry, "compilation failed: " + failure, "");
   entry->plan = std::move(plan);
+  entry->derivative = std::move(derivative);
   entry->tier = Tier::traced;
   entry->trusted_since = entry->calls;
 }

@@ -1,5 +1,6 @@
 #include "jit/leaves.h"
 
+#include "autograd/node.h"
 #include "core/parallel.h"
 
 #include <fmt/format.h>
@@ -22,6 +23,15 @@ bool is_same_tensor(const Tensor* a, const Tensor* b) {
   return a->handle() == b->handle();
 }
 
+enum class GradientState : uint8_t { untracked, absent, present };
+
+GradientState gradient_state(const Variable& variable) {
+  if (!variable.tracks_gradient()) return GradientState::untracked;
+  VariableCell& cell = variable.cell().gradient->cell();
+  const std::lock_guard lock(cell.mutex);
+  return cell.value.is_defined() ? GradientState::present : GradientState::absent;
+}
+
 void append_spec(Key& key, const Spec& spec, const Strides& strides) {
   const bool contiguous = is_contiguous(spec.shape, strides);
   key.push_back(static_cast<uint64_t>(spec.dtype) | static_cast<uint64_t>(spec.shape.size()) << 8U |
@@ -36,28 +46,33 @@ void append_spec(Key& key, const Spec& spec, const Strides& strides) {
 }  // namespace
 
 void make_key(const Leaves& leaves, Key& key) {
+  const bool is_differentiated = autograd::is_enabled();
   key.push_back(static_cast<uint64_t>(num_threads()) |
+                static_cast<uint64_t>(is_differentiated) << 15U |
                 static_cast<uint64_t>(leaves.tensors.size()) << 16U |
                 static_cast<uint64_t>(leaves.variables.size()) << 32U |
                 static_cast<uint64_t>(leaves.scalars.size()) << 48U);
   for (std::size_t i = 0; i < leaves.tensors.size(); ++i) {
     const TensorData& data = leaves.tensors[i]->internals();
     append_spec(key, data.spec, data.strides);
-    if (i == 0) continue;
-    key.push_back(first_equal(leaves.tensors, i, is_same_tensor));
+    const bool is_tracked = is_differentiated && data.gradient;
+    key.push_back(first_equal(leaves.tensors, i, is_same_tensor) << 1U |
+                  static_cast<uint64_t>(is_tracked));
   }
   for (std::size_t i = 0; i < leaves.variables.size(); ++i) {
     const Spec& spec = leaves.variables[i]->spec();
     append_spec(key, spec, strides_of(spec.shape));
     key.push_back(first_equal(leaves.variables, i,
-                              [](const Variable* a, const Variable* b) { return *a == *b; }));
+                              [](const Variable* a, const Variable* b) { return *a == *b; })
+                      << 2U |
+                  static_cast<uint64_t>(gradient_state(*leaves.variables[i])));
   }
   for (const Scalar* scalar : leaves.scalars) key.push_back(static_cast<uint64_t>(scalar->kind()));
   for (const uint64_t word : leaves.fixed) key.push_back(word);
 }
 
 int threads_of(std::span<const uint64_t> key) {
-  return static_cast<int>(key[0] & 0xffffU);
+  return static_cast<int>(key[0] & 0x7fffU);
 }
 
 uint64_t hash_of(std::span<const uint64_t> words) {
@@ -140,6 +155,7 @@ std::vector<Tensor> stand_ins(const Leaves& leaves) {
     }
     const TensorData& data = leaves.tensors[i]->internals();
     tensors.push_back(make_tensor(data.spec, data.strides, data.offset, data.storage));
+    tensors.back().internals().gradient = data.gradient;
   }
   return tensors;
 }

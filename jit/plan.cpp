@@ -75,18 +75,21 @@ class Run {
 
  private:
   [[nodiscard]] const Variable& variable_of(const tracer::TraceInput& input) const {
-    return input.leaf >= 0 ? *inputs_.variables[static_cast<std::size_t>(input.leaf)]
-                           : input.captured;
+    const Variable& variable =
+        input.leaf >= 0 ? *inputs_.variables[static_cast<std::size_t>(input.leaf)] : input.captured;
+    return input.is_gradient ? *variable.cell().gradient : variable;
   }
 
   /// Cells that the plan assigns stay locked until they have their new values, so that none is seen
   /// half-way and a buffer is not handed out while it is overwritten. Under an outer recording or
   /// transaction nothing is assigned yet.
   void lock_cells() {
-    if (plan_.updates.empty() || !is_base_current()) return;
+    if ((plan_.updates.empty() && plan_.cleared.empty()) || !is_base_current()) return;
     std::vector<VariableCell*> cells;
     for (const UpdatePlan& update : plan_.updates)
       cells.push_back(&variable_of(update.variable).cell());
+    for (const tracer::TraceInput& cleared : plan_.cleared)
+      cells.push_back(&variable_of(cleared).cell());
     std::ranges::sort(cells, {}, &VariableCell::id);
     const auto repeated = std::ranges::unique(cells);
     cells.erase(repeated.begin(), repeated.end());
@@ -98,7 +101,15 @@ class Run {
     return std::ranges::find(locked_, &cell) != locked_.end();
   }
 
+  /// The Variable's value, perhaps undefined.
+  Tensor value_of(const Variable& variable) {
+    return is_locked(variable.cell()) ? variable.cell().value : current().get(variable);
+  }
+
   bool find_inputs() {
+    for (const tracer::TraceInput& empty : plan_.empty) {
+      if (value_of(variable_of(empty)).is_defined()) return false;
+    }
     for (std::size_t i = 0; i < plan_.inputs.size(); ++i) {
       const tracer::TraceInput& input = plan_.inputs[i];
       if (input.kind == tracer::TraceInput::Kind::scalar) continue;
@@ -108,6 +119,7 @@ class Run {
       } else {
         VariableCell& cell = variable_of(input).cell();
         if (!is_locked(cell)) values_[i] = current().get(variable_of(input));
+        if (!values_[i].is_defined() && !cell.value.is_defined()) return false;
         data = values_[i].is_defined() ? &values_[i].internals() : &cell.value.internals();
         if (data->strides != graph_[graph_.inputs[i]].strides) return false;
       }
@@ -254,6 +266,13 @@ class Run {
   void commit() {
     std::vector<Tensor> values;
     for (const UpdatePlan& update : plan_.updates) values.push_back(make_result(update.result));
+    for (const tracer::TraceInput& cleared : plan_.cleared) {
+      const Variable& variable = variable_of(cleared);
+      if (locked_.empty())
+        current().set(variable, Tensor());
+      else
+        variable.cell().value = Tensor();
+    }
     for (std::size_t i = 0; i < values.size(); ++i) {
       const Variable& variable = variable_of(plan_.updates[i].variable);
       if (locked_.empty()) {

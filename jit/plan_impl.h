@@ -74,6 +74,7 @@ struct PlanImpl {
   std::size_t eager_steps = 0;
   std::vector<ResultPlan> results;
   std::vector<UpdatePlan> updates;
+  std::vector<tracer::TraceInput> empty, cleared;  ///< see tracer::Trace
   int threads = 1;
 };
 

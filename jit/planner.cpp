@@ -41,6 +41,8 @@ class Planner {
       : plan_(plan), impl_(*plan.impl_), trace_(trace) {
     impl_.threads = threads;
     impl_.inputs = trace.inputs;
+    impl_.empty = trace.empty;
+    impl_.cleared = trace.cleared;
   }
 
   void run() {
@@ -405,9 +407,7 @@ class Planner {
       return -1;
     for (std::size_t i = 0; i < impl_.inputs.size(); ++i) {
       const tracer::TraceInput& input = impl_.inputs[i];
-      if (input.kind != variable.kind || input.leaf != variable.leaf ||
-          !(input.captured == variable.captured))
-        continue;
+      if (!(input == variable)) continue;
       return may_overwrite(graph().inputs[i], output) ? static_cast<int>(i) : -1;
     }
     return -1;

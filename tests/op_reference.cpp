@@ -403,6 +403,22 @@ Elements taken(std::span<const Elements> inputs, const Spec& spec) {
   return out;
 }
 
+Elements scattered(std::span<const Elements> inputs, const Spec& spec) {
+  Elements out = {spec.dtype, spec.shape, {}};
+  for_each_index(spec.shape, [&](const Dims& to) {
+    Real sum = 0;
+    for_each_index(inputs[1].shape, [&](const Dims& which) {
+      const int64_t row = as_int(inputs[1].at(which));
+      if ((row < 0 ? row + spec.shape[0] : row) != to[0]) return;
+      Dims from = which;
+      for (int i = 1; i < to.size(); ++i) from.push_back(to[i]);
+      sum += inputs[0].at(from);
+    });
+    out.values.push_back(wrapped(spec.dtype, sum));
+  });
+  return out;
+}
+
 Elements product(std::span<const Elements> inputs, const Spec& spec) {
   Elements out = {spec.dtype, spec.shape, {}};
   const Shape& a = inputs[0].shape;
@@ -551,6 +567,7 @@ Elements reference(const Op& op, std::span<const Tensor> inputs, const Attrs& at
   if (op.name == "concat") return concatenated(given, attrs, result);
   if (op.name == "place") return placed(given, attrs);
   if (op.name == "take") return taken(given, result);
+  if (op.name == "scatter_add") return scattered(given, result);
   if (op.name == "matmul") return product(given, result);
   const bool normalises =
       op.name == "softmax" || op.name == "log_softmax" || op.name == "layer_norm";

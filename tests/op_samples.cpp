@@ -257,6 +257,21 @@ Samples take_samples(const Op&) {
   return out;
 }
 
+Samples scatter_add_samples(const Op& op) {
+  Samples out;
+  for (const DType dtype : list_of(op.accepts)) {
+    const auto add = [&](const Shape& shape, const Tensor& indices) {
+      const Tensor values = random_values(dtype, shape, 12);
+      out.push_back({.inputs = {values, indices}, .attrs = {int64_t{4}}, .ulps = 2, .absolute = 2});
+    };
+    add({2, 3, 2, 5}, tensor({{0, 3, -1}, {1, 3, 3}}, i64));
+    add({6}, tensor({0, 3, 3, 1, -4, 0}, i64));
+    add({3}, tensor(2, i64));
+    add({0, 3}, zeros({0}, i64));
+  }
+  return out;
+}
+
 Samples matmul_samples(const Op&) {
   Samples out;
   const std::vector<std::pair<Shape, Shape>> shapes = {
@@ -338,6 +353,7 @@ const std::map<std::string_view, Maker>& makers() {
                                                           {"concat", concat_samples},
                                                           {"place", place_samples},
                                                           {"take", take_samples},
+                                                          {"scatter_add", scatter_add_samples},
                                                           {"matmul", matmul_samples},
                                                           {"arange", arange_samples},
                                                           {"linspace", linspace_samples},

@@ -8,6 +8,7 @@
 #include "tracer/recorder.h"
 
 #include "core/error.h"
+#include "tracer/shapes.h"
 
 #include <fmt/format.h>
 
@@ -27,7 +28,7 @@ bool is_recording() {
   return recorders > 0;
 }
 
-Recorder::Recorder() : epoch_(begin_epoch()) {
+Recorder::Recorder() : computing_(&below()), epoch_(begin_epoch()) {
   ++recorders;
 }
 
@@ -50,9 +51,11 @@ Value Recorder::add_input(const Tensor& tensor, TraceInput origin) {
                                 .constant = {}});
   trace_.graph.inputs.push_back(value);
   trace_.inputs.push_back(std::move(origin));
-  foreign_.try_emplace(tensor.handle().get(),
-                       value);  // one tensor given twice: the first position stands for both
-  kept_.push_back(tensor);
+  TensorData& data = tensor.internals();
+  if (data.trace != epoch_) {  // one tensor given twice: the first position stands for both
+    data.trace = epoch_;
+    data.value = value;
+  }
   return value;
 }
 
@@ -85,6 +88,12 @@ Value Recorder::value_of(const Tensor& tensor) {
   const TensorData& data = tensor.internals();
   if (data.trace == epoch_) return data.value;
   if (const auto found = foreign_.find(&data); found != foreign_.end()) return found->second;
+  if (data.gradient) {
+    obstruct(
+        fmt::format("a captured tensor {} tracks gradients: pass it as an argument, or capture "
+                    "stop_gradient() of it",
+                    describe(tensor)));
+  }
   if (data.birth >= epoch_) {
     obstruct(fmt::format(
         "a tensor {} was made during the call but not by it: on another thread, or from data that "
@@ -106,7 +115,7 @@ Value Recorder::value_of(const Tensor& tensor) {
 Tensor Recorder::run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
   if (trace_.graph.nodes.size() >= most_operations) {
     obstruct(fmt::format("one call makes more than {} operations", most_operations));
-    return below().run(op, inputs, attrs, spec);
+    return computing_->run(op, inputs, attrs, spec);
   }
   Node node = {.kind = Node::Kind::op,
                .op = &op,
@@ -117,7 +126,7 @@ Tensor Recorder::run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec
                .constant = {}};
   node.inputs.reserve(inputs.size());
   for (const Tensor* input : inputs) node.inputs.push_back(value_of(*input));
-  Tensor result = below().run(op, inputs, attrs, spec);
+  Tensor result = computing_->run(op, inputs, attrs, spec);
   TensorData& data = result.internals();
   if (data.trace == epoch_ || foreign_.contains(&data))
     return result;  // the op returned one of its operands
@@ -128,16 +137,34 @@ Tensor Recorder::run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec
 
 void Recorder::read(const Tensor& tensor, const ReadSite& site) {
   obstruct(fmt::format("the function looks at a tensor's elements by {}", site.what), &site);
-  below().read(tensor, site);
+  computing_->read(tensor, site);
 }
 
 TraceInput Recorder::origin_of(const Variable& variable) const {
   for (std::size_t i = 0; i < variable_arguments_.size(); ++i) {
-    if (*variable_arguments_[i] == variable) {
-      return {.kind = TraceInput::Kind::variable, .leaf = static_cast<int>(i), .captured = {}};
+    const Variable& argument = *variable_arguments_[i];
+    const Variable* const gradient = argument.cell().gradient.get();
+    const bool is_gradient = gradient != nullptr && *gradient == variable;
+    if (argument == variable || is_gradient) {
+      return {.kind = TraceInput::Kind::variable,
+              .leaf = static_cast<int>(i),
+              .is_gradient = is_gradient,
+              .captured = {}};
     }
   }
   return {.kind = TraceInput::Kind::variable, .leaf = -1, .captured = variable};
+}
+
+void Recorder::guard_presence(const Variable& variable, bool is_there) {
+  const auto same = [](const void* object, uint64_t was_there) {
+    const auto& cell = *static_cast<const VariableCell*>(object);
+    return cell.value.is_defined() == (was_there != 0);
+  };
+  // Shares ownership of the cell through a Variable.
+  const auto holder = std::make_shared<const Variable>(variable);
+  guard({.object = std::shared_ptr<const void>(holder, &variable.cell()),
+         .bits = is_there ? 1U : 0U,
+         .same = same});
 }
 
 Tensor Recorder::get(const Variable& variable) {
@@ -146,15 +173,23 @@ Tensor Recorder::get(const Variable& variable) {
   if (found != variable_reads_.end()) return found->second;
   // A handle of its own: the tensor in the cell may also be an argument, which is another input.
   const Tensor held = below().get(variable);
-  const TensorData& data = held.internals();
-  const Tensor value = make_tensor(data.spec, data.strides, data.offset, data.storage);
-  add_input(value, origin_of(variable));
+  const TraceInput origin = origin_of(variable);
+  // Whether there is a gradient selects the Plan: of arguments by the signature, else by a guard.
+  if (variable.cell().may_be_empty && origin.leaf < 0) guard_presence(variable, held.is_defined());
+  Tensor value;
+  if (held.is_defined()) {
+    const TensorData& data = held.internals();
+    value = make_tensor(data.spec, data.strides, data.offset, data.storage);
+    add_input(value, origin);
+  } else {
+    trace_.empty.push_back(origin);
+  }
   variable_reads_.emplace(&variable.cell(), value);
   return value;
 }
 
 void Recorder::set(const Variable& variable, const Tensor& value) {
-  value_of(value);
+  if (value.is_defined()) value_of(value);
   Transaction::set(variable, value);
 }
 
@@ -185,12 +220,42 @@ void Recorder::guard(const HostValueGuard& guard) {
   below().guard(guard);
 }
 
+void Recorder::begin_backward(std::span<const Tensor* const> results) {
+  for (const Tensor* result : results) value_of(*result);
+  trace_.backward.emplace();
+  trace_.backward->first = static_cast<Value>(trace_.graph.nodes.size());
+  computing_ = &shapes_only();
+}
+
+Tensor Recorder::add_seed(std::size_t result, const Spec& spec) {
+  const Tensor seed = make_tensor(spec, strides_of(spec.shape), 0, {});
+  add_input(seed, {.kind = TraceInput::Kind::seed,
+                   .leaf = static_cast<int>(trace_.backward->results.size()),
+                   .captured = {}});
+  trace_.backward->results.push_back(result);
+  return seed;
+}
+
+void Recorder::add_part(int leaf, const Tensor& gradient) {
+  const TraceInput target = {.kind = TraceInput::Kind::tensor, .leaf = leaf, .captured = {}};
+  trace_.backward->parts.push_back({target, value_of(gradient)});
+}
+
+void Recorder::add_part(const Variable& variable, const Tensor& gradient) {
+  trace_.backward->parts.push_back({origin_of(variable), value_of(gradient)});
+}
+
 Trace Recorder::finish(std::span<const Tensor* const> results) {
   for (const Tensor* result : results) trace_.graph.outputs.push_back(value_of(*result));
   trace_.result_count = results.size();
   for (const Assignment& assignment : assignments()) {
+    const TraceInput origin = origin_of(assignment.variable);
+    if (!assignment.value.is_defined()) {
+      trace_.cleared.push_back(origin);
+      continue;
+    }
     trace_.graph.outputs.push_back(value_of(assignment.value));
-    trace_.assigned.push_back(origin_of(assignment.variable));
+    trace_.assigned.push_back(origin);
   }
   return std::move(trace_);
 }

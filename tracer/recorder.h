@@ -23,6 +23,17 @@ class Recorder final : public Transaction {
   void declare_arguments(std::span<const Tensor> tensors,
                          std::span<const Variable* const> variables,
                          std::span<const Tensor> scalars);
+  /// After the function: what is applied from now on is how gradients of these results go back. It
+  /// is noted, not computed: tensors have shapes but no elements.
+  void begin_backward(std::span<const Tensor* const> results);
+  /// The gradient of result number `result`.
+  [[nodiscard]] Tensor add_seed(std::size_t result, const Spec& spec);
+  /// A gradient of argument tensor `leaf`, or of a Variable.
+  void add_part(int leaf, const Tensor& gradient);
+  void add_part(const Variable& variable, const Tensor& gradient);
+  /// Notes why the trace cannot be used, unless a reason is known already.
+  void obstruct(std::string reason, const ReadSite* site = nullptr);
+
   /// Ends the recording: `results` are the call's tensor leaves. Assignments are in the trace,
   /// uncommitted.
   [[nodiscard]] Trace finish(std::span<const Tensor* const> results);
@@ -39,13 +50,13 @@ class Recorder final : public Transaction {
   Value add_input(const Tensor& tensor, TraceInput origin);
   Value value_of(const Tensor& tensor);
   TraceInput origin_of(const Variable& variable) const;
-  void obstruct(std::string reason, const ReadSite* site = nullptr);
+  void guard_presence(const Variable& variable, bool is_there);
 
   Trace trace_;
+  Interpreter* computing_;  ///< the interpreter below; after begin_backward one of shapes only
   uint64_t epoch_;
-  std::unordered_map<const TensorData*, Value>
-      foreign_;               ///< tensors not made here: arguments, captured ones
-  std::vector<Tensor> kept_;  ///< keeps the keys of foreign_ alive
+  std::unordered_map<const TensorData*, Value> foreign_;  ///< captured tensors
+  std::vector<Tensor> kept_;                              ///< keeps the keys of foreign_ alive
   std::vector<const Variable*> variable_arguments_;
   std::unordered_map<const VariableCell*, Tensor> variable_reads_;
 };

@@ -14,8 +14,11 @@ bool same_bytes(const Tensor& a, const Tensor& b) {
          std::memcmp(a.internals().address(), b.internals().address(), bytes) == 0;
 }
 
-bool same_input(const TraceInput& a, const TraceInput& b) {
-  return a.kind == b.kind && a.leaf == b.leaf && a.captured == b.captured;
+/// Tensors do not change, so the same part of the same memory is the same value.
+bool same_memory(const Tensor& a, const Tensor& b) {
+  const TensorData& m = a.internals();
+  const TensorData& n = b.internals();
+  return m.storage == n.storage && m.offset == n.offset && m.strides == n.strides;
 }
 
 bool contains(const std::vector<Value>& list, Value value) {
@@ -49,7 +52,7 @@ std::optional<std::string> node_difference(const Trace& a, const Trace& b, Value
         "or Tensor argument",
         v, describe(m.spec));
   }
-  if (m.constant.handle() == n.constant.handle()) return std::nullopt;
+  if (same_memory(m.constant, n.constant)) return std::nullopt;
   return fmt::format(
       "operation {}: another captured tensor {} than before; pass it as an argument or use a "
       "Variable",
@@ -69,10 +72,11 @@ std::optional<std::string> first_difference(const Trace& before, const Trace& no
                        before.graph.nodes.size(), now.graph.nodes.size(),
                        describe_node(longer.graph.nodes[common]));
   }
-  if (!std::ranges::equal(before.inputs, now.inputs, same_input)) return "other Variables are read";
-  if (!std::ranges::equal(before.assigned, now.assigned, same_input))
+  if (before.inputs != now.inputs || before.empty != now.empty) return "other Variables are read";
+  if (before.assigned != now.assigned || before.cleared != now.cleared)
     return "other Variables are assigned";
   if (before.graph.outputs != now.graph.outputs) return "other values are returned";
+  if (before.backward != now.backward) return "gradients flow another way";
   if (before.guards != now.guards) return "other host values are read";
   return std::nullopt;
 }

@@ -14,16 +14,38 @@ namespace nitinol::tracer {
 
 /// Where an input of the graph comes from at each call.
 struct TraceInput {
-  enum class Kind : uint8_t { tensor, scalar, variable };
+  enum class Kind : uint8_t {
+    tensor,
+    scalar,
+    variable,
+    seed,  ///< of a Backward: the gradient of one of its results
+  };
   Kind kind = Kind::tensor;
-  int leaf = -1;      ///< position among the call's leaves of that kind; -1: a captured Variable
+  int leaf = -1;  ///< position among the call's leaves of that kind; -1: a captured Variable
+  bool is_gradient =
+      false;          ///< kind variable: not the Variable itself but what gathers its gradient
   Variable captured;  ///< kind variable with leaf -1: bound by cell
+  friend bool operator==(const TraceInput&, const TraceInput&) = default;
 };
 
 /// Why a trace cannot stand for the function, and where that was seen.
 struct Obstacle {
   std::string reason;
   std::string place;  ///< "file:line", or empty
+};
+
+/// How gradients of a call's results reach its inputs: the end of the trace's graph.
+struct Backward {
+  /// A gradient of an input. One input may have several, which add up.
+  struct Part {
+    TraceInput target;
+    Value value;
+    friend bool operator==(const Part&, const Part&) = default;
+  };
+  Value first = 0;                   ///< nodes from here on belong to it
+  std::vector<std::size_t> results;  ///< positions of the results; one seed each, in this order
+  std::vector<Part> parts;           ///< in the order in which eager adds them
+  friend bool operator==(const Backward&, const Backward&) = default;
 };
 
 /// A recorded call.
@@ -33,9 +55,12 @@ struct Trace {
   std::vector<TraceInput>
       assigned;  ///< Variables whose new values are graph.outputs[result_count ...]
   std::size_t result_count = 0;
+  std::vector<TraceInput> empty;    ///< gradients that were read and were not there
+  std::vector<TraceInput> cleared;  ///< gradients that are not there when the call ends
   std::vector<Value>
       host_made;  ///< constants made from host data during the call: compared by bytes
   std::vector<HostValueGuard> guards;
+  std::optional<Backward> backward;  ///< if results track gradients
   std::optional<Obstacle> obstacle;
 };
 

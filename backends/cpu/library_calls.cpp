@@ -2,6 +2,7 @@
 
 #include "backends/cpu/matmul.h"
 #include "backends/host/check_nonzero.h"
+#include "backends/host/scatter_add.h"
 #include "backends/host/take.h"
 
 namespace nitinol::cpu {
@@ -27,6 +28,8 @@ std::unique_ptr<Executable> prepare_call(const LibraryCall& call) {
       return make_matmul(call);
     case LibraryCall::Kind::take:
       return std::make_unique<HostRoutine>(call, host::take_rows);
+    case LibraryCall::Kind::scatter_add:
+      return std::make_unique<HostRoutine>(call, host::scatter_add);
     case LibraryCall::Kind::check_nonzero:
       return std::make_unique<HostRoutine>(call, host::check_nonzero);
   }

@@ -3,10 +3,8 @@
 
 #include "backends/host/take.h"
 
+#include "backends/host/indices.h"
 #include "backends/host/loop_nest.h"
-#include "core/error.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
@@ -14,12 +12,6 @@
 
 namespace nitinol::host {
 namespace {
-
-int64_t product(const Shape& shape, int first, int last) {
-  int64_t count = 1;
-  for (int i = first; i < last; ++i) count *= shape[i];
-  return count;
-}
 
 class Take {
  public:
@@ -113,17 +105,7 @@ void take_rows(const LibraryCall& call, const Launch& launch) {
     wrong = index;
     has_failed = true;
   });
-  if (!has_failed) return;
-  if (launch.status != nullptr) {
-    launch.status->code = Status::index_out_of_range;
-    return;
-  }
-  const int64_t rows = call.operands[0].shape[0];
-  throw Error(ErrorKind::value, {.where = "take",
-                                 .what = "an index is out of range",
-                                 .expected = fmt::format("{} <= index < {}", -rows, rows),
-                                 .got = std::to_string(wrong.load()),
-                                 .fix = {}});
+  if (has_failed) report_index("take", wrong, call.operands[0].shape[0], launch);
 }
 
 }  // namespace nitinol::host

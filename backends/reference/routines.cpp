@@ -2,6 +2,7 @@
 
 #include "backends/host/check_nonzero.h"
 #include "backends/host/convert.h"
+#include "backends/host/scatter_add.h"
 #include "backends/host/take.h"
 #include "core/error.h"
 #include "core/native.h"
@@ -118,6 +119,8 @@ class Routine final : public Executable {
         return multiply_all(call_, launch, 0, {});
       case LibraryCall::Kind::take:
         return host::take_rows(call_, launch);
+      case LibraryCall::Kind::scatter_add:
+        return host::scatter_add(call_, launch);
       case LibraryCall::Kind::check_nonzero:
         return host::check_nonzero(call_, launch);
     }

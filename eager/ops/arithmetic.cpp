@@ -8,6 +8,7 @@
 #include "eager/apply.h"
 #include "eager/elements.h"
 #include "eager/ops/define.h"
+#include "eager/ops/ops.h"
 #include "eager/promotion.h"
 
 #include <array>
@@ -16,27 +17,82 @@
 namespace nitinol {
 namespace {
 
+// ---- gradient rules
+
+Tensor add_rule(const GradientCall& c, int) {
+  return c.gradient;
+}
+Tensor sub_rule(const GradientCall& c, int k) {
+  return k == 0 ? c.gradient : -c.gradient;
+}
+Tensor mul_rule(const GradientCall& c, int k) {
+  return c.gradient * c.inputs[k == 0 ? 1 : 0];
+}
+Tensor div_rule(const GradientCall& c, int k) {
+  const Tensor& a = c.inputs[0];
+  const Tensor& b = c.inputs[1];
+  return k == 0 ? c.gradient / b : -c.gradient * (a / (b * b));
+}
+Tensor remainder_rule(const GradientCall& c, int k) {
+  return k == 0 ? c.gradient : -c.gradient * floor_divide(c.inputs[0], c.inputs[1]);
+}
+/// 0 where the formula is 0 * inf: a^0 by a, and 0^b by b.
+Tensor pow_rule(const GradientCall& c, int k) {
+  const Tensor& a = c.inputs[0];
+  const Tensor& b = c.inputs[1];
+  if (k == 0) return where(b == 0, 0, c.gradient * (b * pow(a, b - 1)));
+  return where((a == 0) & (b >= 0), 0, c.gradient * (c.result * log(a)));
+}
+/// Equal operands share the gradient.
+Tensor extreme(const GradientCall& c, const Tensor& is_chosen) {
+  return where(is_chosen, c.gradient, where(c.inputs[0] == c.inputs[1], c.gradient * 0.5, 0));
+}
+Tensor maximum_rule(const GradientCall& c, int k) {
+  const auto other = static_cast<std::size_t>(1 - k);
+  return extreme(c, c.inputs[static_cast<std::size_t>(k)] > c.inputs[other]);
+}
+Tensor minimum_rule(const GradientCall& c, int k) {
+  const auto other = static_cast<std::size_t>(1 - k);
+  return extreme(c, c.inputs[static_cast<std::size_t>(k)] < c.inputs[other]);
+}
+Tensor copysign_rule(const GradientCall& c, int k) {
+  if (k == 1) return {};
+  return c.gradient * (sign(c.inputs[0]) * copysign(1, c.inputs[1]));
+}
+/// minimum(maximum(x, low), high); at a bound the gradient goes to x.
+Tensor clamp_rule(const GradientCall& c, int k) {
+  const Tensor& x = c.inputs[0];
+  const Tensor& low = c.inputs[1];
+  const Tensor& high = c.inputs[2];
+  if (k == 0) return where((x >= low) & (x <= high), c.gradient, 0);
+  if (k == 1) return where((x < low) & (low <= high), c.gradient, 0);
+  return where((x > high) | (low > high), c.gradient, 0);
+}
+Tensor fma_rule(const GradientCall& c, int k) {
+  return k == 2 ? c.gradient : c.gradient * c.inputs[k == 0 ? 1 : 0];
+}
+
 // clang-format off
-constinit const Op add_op = binary_op("add", number_types, [](auto a, auto b) { return a + b; }, "a + b.");
-constinit const Op sub_op = binary_op("sub", number_types, [](auto a, auto b) { return a - b; }, "a - b.");
-constinit const Op mul_op = binary_op("mul", number_types, [](auto a, auto b) { return a * b; }, "a * b.");
-constinit const Op div_op = binary_op("div", floating_types, [](auto a, auto b) { return a / b; }, "a / b.");
+constinit const Op add_op = with_rule(binary_op("add", number_types, [](auto a, auto b) { return a + b; }, "a + b."), add_rule);
+constinit const Op sub_op = with_rule(binary_op("sub", number_types, [](auto a, auto b) { return a - b; }, "a - b."), sub_rule);
+constinit const Op mul_op = with_rule(binary_op("mul", number_types, [](auto a, auto b) { return a * b; }, "a * b."), mul_rule, 0b11);
+constinit const Op div_op = with_rule(binary_op("div", floating_types, [](auto a, auto b) { return a / b; }, "a / b."), div_rule, 0b11);
 // Integer divisors have passed check_nonzero.
-constinit const Op floor_divide_op = binary_op("floor_divide", number_types,
-    [](auto a, auto b) { return floor_divide(a, b); }, "a / b rounded towards minus infinity.");
-constinit const Op remainder_op = binary_op("remainder", number_types,
-    [](auto a, auto b) { return remainder(a, b); }, "a - floor_divide(a, b) * b.");
-constinit const Op pow_op = binary_op("pow", floating_types, [](auto a, auto b) { return pow(a, b); }, "a to the power of b.");
+constinit const Op floor_divide_op = without_gradient(binary_op("floor_divide", number_types,
+    [](auto a, auto b) { return floor_divide(a, b); }, "a / b rounded towards minus infinity."));
+constinit const Op remainder_op = with_rule(binary_op("remainder", number_types,
+    [](auto a, auto b) { return remainder(a, b); }, "a - floor_divide(a, b) * b."), remainder_rule, 0b11);
+constinit const Op pow_op = with_rule(binary_op("pow", floating_types, [](auto a, auto b) { return pow(a, b); }, "a to the power of b."), pow_rule, 0b11, true);
 constinit const Op integer_pow_op = binary_op("integer_pow", integer_types,
     [](auto a, auto b) { return integer_pow(a, b); }, "a to the power of b, modulo 2^bits.");
-constinit const Op maximum_op = binary_op("maximum", number_types, [](auto a, auto b) { return maximum(a, b); }, "The larger one.");
-constinit const Op minimum_op = binary_op("minimum", number_types, [](auto a, auto b) { return minimum(a, b); }, "The smaller one.");
-constinit const Op copysign_op = binary_op("copysign", floating_types,
-    [](auto a, auto b) { return copysign(a, b); }, "|a| with the sign of b.");
-constinit const Op clamp_op = ternary_op("clamp", number_types,
-    [](auto x, auto low, auto high) { return minimum(maximum(x, low), high); }, "x limited to [low, high].");
-constinit const Op fma_op = ternary_op("fma", floating_types,
-    [](auto a, auto b, auto c) { return fma(a, b, c); }, "a * b + c rounded once.");
+constinit const Op maximum_op = with_rule(binary_op("maximum", number_types, [](auto a, auto b) { return maximum(a, b); }, "The larger one."), maximum_rule, 0b11);
+constinit const Op minimum_op = with_rule(binary_op("minimum", number_types, [](auto a, auto b) { return minimum(a, b); }, "The smaller one."), minimum_rule, 0b11);
+constinit const Op copysign_op = with_rule(binary_op("copysign", floating_types,
+    [](auto a, auto b) { return copysign(a, b); }, "|a| with the sign of b."), copysign_rule, 0b11);
+constinit const Op clamp_op = with_rule(ternary_op("clamp", number_types,
+    [](auto x, auto low, auto high) { return minimum(maximum(x, low), high); }, "x limited to [low, high]."), clamp_rule, 0b111);
+constinit const Op fma_op = with_rule(ternary_op("fma", floating_types,
+    [](auto a, auto b, auto c) { return fma(a, b, c); }, "a * b + c rounded once."), fma_rule, 0b11);
 // clang-format on
 
 [[noreturn]] void throw_division_by_zero(std::string_view where) {

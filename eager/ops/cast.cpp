@@ -74,11 +74,13 @@ constinit const Op cast_op = {
           return spec;
         },
     .formula = {.emit = [](std::span<const Expr> x) { return x[0]; }, .loops = cast_loops},
+    .gradient = {.rule = [](const GradientCall& c, int) { return c.gradient; }},
     .summary = "Each element as another dtype."};
 
 }  // namespace
 
-constinit const Op copy_op = unary_op("copy", all_types, identity, "The same elements.");
+constinit const Op copy_op = with_rule(unary_op("copy", all_types, identity, "The same elements."),
+                                       [](const GradientCall& c, int) { return c.gradient; });
 
 Tensor cast(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype && !x.spec().is_weak) return x;

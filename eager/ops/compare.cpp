@@ -41,12 +41,17 @@ Spec infer_where(const Op& op, Inputs inputs, const Attrs& attrs) {
   return spec;
 }
 
+Tensor where_rule(const GradientCall& c, int k) {
+  return k == 1 ? where(c.inputs[0], c.gradient, 0) : where(c.inputs[0], 0, c.gradient);
+}
+
 constexpr auto choose = [](auto condition, auto a, auto b) { return select(condition, a, b); };
 constinit const Op where_op = {.name = "where",
                                .kind = OpKind::elementwise,
                                .arity = 3,
                                .infer = infer_where,
                                .formula = formula<3, bool>(all_types, choose),
+                               .gradient = {.rule = where_rule, .looks_at_inputs = 0b001},
                                .summary = "condition ? a : b."};
 
 Tensor apply_promoted(const Op& op, const Argument& a, const Argument& b, DType dtype) {

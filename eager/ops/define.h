@@ -96,9 +96,36 @@ consteval Op ternary_op(std::string_view name, Types<T...> types, F f, std::stri
   return elementwise_op<3>(name, types, f, summary);
 }
 
+/// The op with a gradient rule f(x, g) of its input and the result's gradient, or f(y, g) of its
+/// result.
+template <class F>
+consteval Op by_input(Op op, F) {
+  op.gradient = {.rule = [](const GradientCall& c, int) { return F{}(c.inputs[0], c.gradient); },
+                 .looks_at_inputs = 1};
+  return op;
+}
+template <class F>
+consteval Op by_result(Op op, F) {
+  op.gradient = {.rule = [](const GradientCall& c, int) { return F{}(c.result, c.gradient); },
+                 .looks_at_result = true};
+  return op;
+}
+/// With a rule that looks at the inputs of these bits.
+consteval Op with_rule(Op op, Tensor (*rule)(const GradientCall&, int), uint32_t inputs = 0,
+                       bool result = false) {
+  op.gradient = {.rule = rule, .looks_at_inputs = inputs, .looks_at_result = result};
+  return op;
+}
+/// Constant almost everywhere, or not a function of floating values.
+consteval Op without_gradient(Op op) {
+  op.gradient.is_zero = true;
+  return op;
+}
+
 /// The same op with a boolean result.
 consteval Op predicate(Op op) {
   op.is_predicate = true;
+  op.gradient.is_zero = true;
   return op;
 }
 

@@ -16,10 +16,9 @@
 namespace nitinol {
 namespace {
 
-[[noreturn]] void throw_index(const Spec& table, int64_t index) {
-  const int64_t rows = table.shape[0];
+[[noreturn]] void throw_index(const Op& op, int64_t rows, int64_t index) {
   throw Error(ErrorKind::value,
-              {.where = "take",
+              {.where = std::string(op.name),
                .what = fmt::format("index {} for an axis of {}", index, rows),
                .expected = rows == 0 ? "no index: the axis is empty"
                                      : fmt::format("{} <= index < {}", -rows, rows),
@@ -27,56 +26,127 @@ namespace {
                .fix = "Check the indices; clamp limits them."});
 }
 
+void check_i64(const Op& op, const Spec& indices) {
+  if (indices.dtype == i64) return;
+  throw Error(ErrorKind::dtype, {.where = std::string(op.name),
+                                 .what = "the indices are " + describe(indices),
+                                 .expected = "int64",
+                                 .got = std::string(name_of(indices.dtype)),
+                                 .fix = "Cast them: indices.to(i64)."});
+}
+
+OperandLayout layout_of(const Tensor& x) {
+  return {x.dtype(), x.shape(), x.internals().strides};
+}
+
+/// A call of two inputs, the second one the indices.
+LibraryCall indexed_call(LibraryCall::Kind kind, Inputs inputs, const Spec& spec) {
+  return {.kind = kind,
+          .operands = {layout_of(*inputs[0]),
+                       layout_of(*inputs[1]),
+                       {spec.dtype, spec.shape, strides_of(spec.shape)}},
+          .threads = 0};
+}
+
+/// Names the first index that is none of `rows`.
+void fail_index(const Op& op, const Tensor& indices, int64_t rows) {
+  const TensorData& data = indices.internals();
+  std::vector<int64_t> list(static_cast<std::size_t>(element_count(data.spec.shape)));
+  eager::copy_elements(data, reinterpret_cast<std::byte*>(list.data()));
+  for (const int64_t index : list) {
+    if (index >= rows || index < -rows) throw_index(op, rows, index);
+  }
+}
+
+// ---- take
+
 Spec infer_take(const Op& op, Inputs inputs, const Attrs&) {
   const Spec& table = inputs[0]->spec();
   const Spec& indices = inputs[1]->spec();
   check_axis(op, 0, table.shape.size());
-  if (indices.dtype != i64) {
-    throw Error(ErrorKind::dtype, {.where = std::string(op.name),
-                                   .what = "the indices are " + describe(indices),
-                                   .expected = "int64",
-                                   .got = std::string(name_of(indices.dtype)),
-                                   .fix = "Cast them: indices.to(i64)."});
-  }
+  check_i64(op, indices);
   Spec spec = {.dtype = table.dtype,
                .shape = indices.shape,
                .is_weak = false,
                .device = common_device(op, inputs)};
   for (int i = 1; i < table.shape.size(); ++i) spec.shape.push_back(table.shape[i]);
-  if (table.shape[0] == 0 && element_count(indices.shape) > 0) throw_index(table, 0);
+  if (table.shape[0] == 0 && element_count(indices.shape) > 0) throw_index(op, 0, 0);
   return spec;
 }
 
-LibraryCall take_call(Inputs inputs, const Attrs&, const Spec& spec) {
-  const auto layout = [](const Tensor& x) {
-    return OperandLayout{x.dtype(), x.shape(), x.internals().strides};
-  };
-  return {.kind = LibraryCall::Kind::take,
-          .operands = {layout(*inputs[0]),
-                       layout(*inputs[1]),
-                       {spec.dtype, spec.shape, strides_of(spec.shape)}},
-          .threads = 0};
-}
+constinit const Op take_op = {
+    .name = "take",
+    .kind = OpKind::index,
+    .arity = 2,
+    .has_checks = true,
+    .infer = infer_take,
+    .call = [](Inputs inputs, const Attrs&,
+               const Spec& spec) { return indexed_call(LibraryCall::Kind::take, inputs, spec); },
+    .fail = [](const Op& op, Inputs inputs,
+               const Attrs&) { fail_index(op, *inputs[1], inputs[0]->shape()[0]); },
+    .gradient = {.rule =
+                     [](const GradientCall& c, int k) {
+                       if (k == 1) return Tensor();
+                       return scatter_add(c.gradient, c.inputs[1], c.input_specs[0].shape[0]);
+                     },
+                 .looks_at_inputs = 2},
+    .summary = "The rows that indices name."};
 
-/// Names the first index that is out of range.
-void fail_take(const Op&, Inputs inputs, const Attrs&) {
-  const Spec& table = inputs[0]->spec();
-  const TensorData& data = inputs[1]->internals();
-  std::vector<int64_t> indices(static_cast<std::size_t>(element_count(data.spec.shape)));
-  eager::copy_elements(data, reinterpret_cast<std::byte*>(indices.data()));
-  for (const int64_t index : indices) {
-    if (index >= table.shape[0] || index < -table.shape[0]) throw_index(table, index);
+// ---- scatter_add
+
+Spec infer_scatter_add(const Op& op, Inputs inputs, const Attrs& attrs) {
+  const Spec& values = inputs[0]->spec();
+  const Spec& indices = inputs[1]->spec();
+  check_dtype(op, *inputs[0]);
+  check_i64(op, indices);
+  const int64_t rows = attr<int64_t>(attrs, 0);
+  if (rows < 0) {
+    throw Error(ErrorKind::value, {.where = std::string(op.name),
+                                   .what = "the number of rows",
+                                   .expected = "at least 0",
+                                   .got = fmt::format("{}", rows),
+                                   .fix = {}});
   }
+  const int depth = indices.shape.size();
+  bool is_prefix = values.shape.size() >= depth;
+  for (int i = 0; is_prefix && i < depth; ++i) is_prefix = values.shape[i] == indices.shape[i];
+  if (!is_prefix) {
+    throw Error(ErrorKind::shape, {.where = std::string(op.name),
+                                   .what = fmt::format("values {} at indices {}", describe(values),
+                                                       describe(indices)),
+                                   .expected = "values whose first axes are those of the indices",
+                                   .got = to_string(values.shape),
+                                   .fix = "One value, or row of values, goes to each index."});
+  }
+  if (rows == 0 && element_count(indices.shape) > 0) throw_index(op, 0, 0);
+  Spec spec = {.dtype = values.dtype,
+               .shape = {rows},
+               .is_weak = false,
+               .device = common_device(op, inputs)};
+  for (int i = depth; i < values.shape.size(); ++i) spec.shape.push_back(values.shape[i]);
+  check_sizes(op, spec.shape);
+  return spec;
 }
 
-constinit const Op take_op = {.name = "take",
-                              .kind = OpKind::index,
-                              .arity = 2,
-                              .has_checks = true,
-                              .infer = infer_take,
-                              .call = take_call,
-                              .fail = fail_take,
-                              .summary = "The rows that indices name."};
+constexpr std::array<std::string_view, 1> scatter_add_attrs = {"rows"};
+constinit const Op scatter_add_op = {
+    .name = "scatter_add",
+    .kind = OpKind::index,
+    .arity = 2,
+    .accepts = numeric,
+    .has_checks = true,
+    .attr_names = scatter_add_attrs,
+    .infer = infer_scatter_add,
+    .call =
+        [](Inputs inputs, const Attrs&, const Spec& spec) {
+          return indexed_call(LibraryCall::Kind::scatter_add, inputs, spec);
+        },
+    .fail = [](const Op& op, Inputs inputs,
+               const Attrs& attrs) { fail_index(op, *inputs[1], attr<int64_t>(attrs, 0)); },
+    .gradient = {.rule = [](const GradientCall& c,
+                            int k) { return k == 1 ? Tensor() : take(c.gradient, c.inputs[1]); },
+                 .looks_at_inputs = 2},
+    .summary = "Rows summed where indices say."};
 
 void check_indices(std::string_view where, const Tensor& indices) {
   if (is_integer(indices.dtype())) return;
@@ -108,6 +178,12 @@ Tensor take(const Tensor& x, const Tensor& indices, int64_t axis) {
   return permute(rows, back);
 }
 
+Tensor scatter_add(const Tensor& values, const Tensor& indices, int64_t rows) {
+  check_indices("scatter_add", indices);
+  const Tensor rows_of = cast(indices, i64);
+  return apply(scatter_add_op, {&values, &rows_of}, {rows});
+}
+
 Tensor one_hot(const Tensor& indices, int64_t classes, DType dtype) {
   check_indices("one_hot", indices);
   if (classes < 0) {
@@ -122,7 +198,7 @@ Tensor one_hot(const Tensor& indices, int64_t classes, DType dtype) {
 }
 
 std::span<const Op* const> index_ops() {
-  static constexpr auto ops = std::to_array<const Op*>({&take_op});
+  static constexpr auto ops = std::to_array<const Op*>({&take_op, &scatter_add_op});
   return ops;
 }
 

@@ -92,6 +92,8 @@ Tensor At::set(const Argument& value) const {
   return place(base_, piece, starts_, sizes_, steps_);
 }
 
+Argument::Argument(const At& part) : owned_(part.get()), tensor_(&owned_) {}
+
 At Tensor::at(std::initializer_list<Index> indices) const {
   return {*this, indices};
 }

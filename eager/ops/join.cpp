@@ -8,6 +8,7 @@
 
 #include "eager/apply.h"
 #include "eager/ops/cast.h"
+#include "eager/ops/create.h"
 #include "eager/ops/infer.h"
 #include "eager/ops/view.h"
 #include "eager/promotion.h"
@@ -62,12 +63,21 @@ Window concat_window(const Spec&, const Strides& strides, Inputs inputs, const A
           .map = {.is_possible = true, .strides = strides, .offset = start * strides[axis]}};
 }
 
+Tensor concat_rule(const GradientCall& c, int k) {
+  const int axis = axis_of(c.attrs);
+  int64_t start = 0;
+  for (int i = 0; i < k; ++i) start += c.input_specs[static_cast<std::size_t>(i)].shape[axis];
+  const int64_t size = c.input_specs[static_cast<std::size_t>(k)].shape[axis];
+  return slice(c.gradient, axis, {start, start + size});
+}
+
 constinit const Op concat_op = {.name = "concat",
                                 .kind = OpKind::index,
                                 .arity = -1,
                                 .attr_names = concat_attrs,
                                 .infer = infer_concat,
                                 .window = concat_window,
+                                .gradient = {.rule = concat_rule},
                                 .summary = "Tensors one after another along an axis."};
 
 // ---- place
@@ -123,12 +133,21 @@ Window place_window(const Spec& spec, const Strides& strides, Inputs, const Attr
   return window;
 }
 
+Tensor place_rule(const GradientCall& c, int k) {
+  const Dims& starts = attr<Dims>(c.attrs, 0);
+  const Dims& sizes = attr<Dims>(c.attrs, 1);
+  const Dims& steps = attr<Dims>(c.attrs, 2);
+  if (k == 1) return window(c.gradient, starts, sizes, steps);
+  return place(c.gradient, zeros({}, c.result_spec.dtype), starts, sizes, steps);
+}
+
 constinit const Op place_op = {.name = "place",
                                .kind = OpKind::index,
                                .arity = 2,
                                .attr_names = place_attrs,
                                .infer = infer_place,
                                .window = place_window,
+                               .gradient = {.rule = place_rule},
                                .summary = "A piece stored in a strided window over a base."};
 
 [[noreturn]] void throw_no_tensors(std::string_view where) {

@@ -66,6 +66,11 @@ OperandLayout layout_of(const Tensor& x, const Shape& result) {
   return {.dtype = x.dtype(), .shape = shape, .strides = broadcast};
 }
 
+Tensor matmul_rule(const GradientCall& c, int k) {
+  return k == 0 ? matmul(c.gradient, transpose(c.inputs[1]))
+                : matmul(transpose(c.inputs[0]), c.gradient);
+}
+
 constinit const Op matmul_op = {.name = "matmul",
                                 .kind = OpKind::library,
                                 .arity = 2,
@@ -82,6 +87,7 @@ constinit const Op matmul_op = {.name = "matmul",
                                                         .strides = strides_of(spec.shape)}},
                                           .threads = 0};
                                     },
+                                .gradient = {.rule = matmul_rule, .looks_at_inputs = 0b11},
                                 .summary = "Matrix product; leading axes broadcast."};
 
 void check_rank(const Tensor& x, std::string_view side) {

@@ -1,8 +1,8 @@
 #include "eager/ops/reduce.h"
 
 #include "eager/apply.h"
-#include "eager/ops/cast.h"
 #include "eager/ops/infer.h"
+#include "eager/ops/ops.h"
 
 #include <fmt/format.h>
 
@@ -50,22 +50,64 @@ Spec infer_reduce(const Op& op, Inputs inputs, const Attrs& attrs) {
   return spec;
 }
 
+/// A reduced tensor with its reduced axes back, as sizes 1.
+Tensor unreduced(const Tensor& x, const GradientCall& c) {
+  const Shape& full = c.input_specs[0].shape;
+  Shape shape = full;
+  for (const int64_t axis : normalize_axes("sum", attr<Dims>(c.attrs, 0), full.size()))
+    shape[static_cast<int>(axis)] = 1;
+  return reshape(x, shape);
+}
+
+Tensor sum_rule(const GradientCall& c, int) {
+  return expand(unreduced(c.gradient, c), c.input_specs[0].shape);
+}
+
+/// All elements that are the extreme share its gradient equally.
+Tensor extreme_rule(const GradientCall& c, int) {
+  const Tensor& x = c.inputs[0];
+  const Tensor is_extreme = cast(x == unreduced(c.result, c), x.dtype());
+  const Tensor count = sum(is_extreme, attr<Dims>(c.attrs, 0), keepdims);
+  return is_extreme * (unreduced(c.gradient, c) / count);
+}
+
+/// The product of the others: where there is one zero only that element has any, and where there
+/// are two nothing has.
+Tensor prod_rule(const GradientCall& c, int) {
+  const Tensor& x = c.inputs[0];
+  const Dims& axes = attr<Dims>(c.attrs, 0);
+  const Tensor is_zero = x == 0;
+  const Tensor zeros_in = sum(cast(is_zero, x.dtype()), axes, keepdims);
+  const Tensor nonzero = where(is_zero, 1, x);
+  const Tensor others = prod(nonzero, axes, keepdims);
+  const Tensor partial =
+      where(is_zero, where(zeros_in == 1, others, 0), where(zeros_in == 0, others / nonzero, 0));
+  return unreduced(c.gradient, c) * partial;
+}
+
 constexpr Op reduce_op(std::string_view name, DTypes accepts, Combine combine,
-                       std::string_view summary) {
+                       std::string_view summary, Gradient gradient = {.is_zero = true}) {
   return {.name = name,
           .kind = OpKind::reduce,
           .accepts = accepts,
           .attr_names = reduce_attrs,
           .infer = infer_reduce,
           .combine = combine,
+          .gradient = gradient,
           .summary = summary};
 }
 
 constexpr DTypes accumulating = floating | DTypes{i64};
-constinit const Op sum_op = reduce_op("sum", accumulating, Combine::add, "Sum.");
-constinit const Op prod_op = reduce_op("prod", accumulating, Combine::multiply, "Product.");
-constinit const Op max_op = reduce_op("max", numeric, Combine::maximum, "Largest element.");
-constinit const Op min_op = reduce_op("min", numeric, Combine::minimum, "Smallest element.");
+constexpr Gradient extreme_gradient = {
+    .rule = extreme_rule, .looks_at_inputs = 1, .looks_at_result = true};
+constinit const Op sum_op =
+    reduce_op("sum", accumulating, Combine::add, "Sum.", {.rule = sum_rule});
+constinit const Op prod_op = reduce_op("prod", accumulating, Combine::multiply, "Product.",
+                                       {.rule = prod_rule, .looks_at_inputs = 1});
+constinit const Op max_op =
+    reduce_op("max", numeric, Combine::maximum, "Largest element.", extreme_gradient);
+constinit const Op min_op =
+    reduce_op("min", numeric, Combine::minimum, "Smallest element.", extreme_gradient);
 constinit const Op any_op =
     reduce_op("any", {boolean}, Combine::logical_or, "Whether any element is true.");
 constinit const Op all_op =

@@ -5,55 +5,93 @@
 #include "eager/ops/unary.h"
 
 #include "eager/apply.h"
-#include "eager/ops/cast.h"
 #include "eager/ops/define.h"
+#include "eager/ops/ops.h"
 
 #include <array>
 
 namespace nitinol {
 namespace {
 
-// clang-format off
-constinit const Op abs_op = unary_op("abs", number_types, [](auto x) { return abs(x); }, "|x|.");
-constinit const Op neg_op = unary_op("neg", number_types, [](auto x) { return -x; }, "-x.");
-constinit const Op sign_op = unary_op("sign", number_types,
-    [](auto x) { return sign(x); }, "-1, 0 or 1.");
-constinit const Op square_op = unary_op("square", number_types, [](auto x) { return x * x; }, "x * x.");
-constinit const Op floor_op = unary_op("floor", floating_types, [](auto x) { return floor(x); }, "Largest integral value <= x.");
-constinit const Op ceil_op = unary_op("ceil", floating_types, [](auto x) { return ceil(x); }, "Smallest integral value >= x.");
-constinit const Op round_op = unary_op("round", floating_types, [](auto x) { return round_even(x); }, "To the nearest integral value, ties to even.");
-constinit const Op trunc_op = unary_op("trunc", floating_types, [](auto x) { return trunc(x); }, "Towards zero.");
-// Written so that NaN, which fails the comparison, stays, and -0 becomes 0.
-constinit const Op relu_op = unary_op("relu", number_types, [](auto x) { return select(x <= 0, 0, x); }, "max(x, 0).");
+// d/dx x cdf(x) = cdf(x) + x pdf(x) of the normal distribution.
+constexpr auto gelu_gradient = [](const Tensor& x, const Tensor& g) {
+  const Tensor cdf = (erf(x * 0.70710678118654752) + 1) * 0.5;
+  return g * (cdf + x * (exp(x * x * -0.5) * 0.3989422804014327));
+};
+constexpr auto gelu_tanh_gradient = [](const Tensor& x, const Tensor& g) {
+  const Tensor t = tanh((x + x * x * x * 0.044715) * 0.79788456080286536);
+  const Tensor slope = (x * x * 0.134145 + 1) * 0.79788456080286536;
+  return g * ((t + 1) * 0.5 + x * 0.5 * ((1 - t * t) * slope));
+};
 
-constinit const Op sqrt_op = unary_op("sqrt", floating_types, [](auto x) { return sqrt(x); }, "Square root.");
-constinit const Op rsqrt_op = unary_op("rsqrt", floating_types, [](auto x) { return 1 / sqrt(x); }, "1 / sqrt(x).");
-constinit const Op reciprocal_op = unary_op("reciprocal", floating_types, [](auto x) { return 1 / x; }, "1 / x.");
-constinit const Op exp_op = unary_op("exp", floating_types, [](auto x) { return exp(x); }, "e^x.");
-constinit const Op exp2_op = unary_op("exp2", floating_types, [](auto x) { return exp2(x); }, "2^x.");
-constinit const Op expm1_op = unary_op("expm1", floating_types, [](auto x) { return expm1(x); }, "e^x - 1.");
-constinit const Op log_op = unary_op("log", floating_types, [](auto x) { return log(x); }, "Natural logarithm.");
-constinit const Op log1p_op = unary_op("log1p", floating_types, [](auto x) { return log1p(x); }, "ln(1 + x).");
-constinit const Op log2_op = unary_op("log2", floating_types, [](auto x) { return log2(x); }, "Logarithm to base 2.");
-constinit const Op log10_op = unary_op("log10", floating_types, [](auto x) { return log10(x); }, "Logarithm to base 10.");
-constinit const Op sin_op = unary_op("sin", floating_types, [](auto x) { return sin(x); }, "Sine.");
-constinit const Op cos_op = unary_op("cos", floating_types, [](auto x) { return cos(x); }, "Cosine.");
-constinit const Op tan_op = unary_op("tan", floating_types, [](auto x) { return tan(x); }, "Tangent.");
-constinit const Op tanh_op = unary_op("tanh", floating_types, [](auto x) { return tanh(x); }, "Hyperbolic tangent.");
-constinit const Op erf_op = unary_op("erf", floating_types, [](auto x) { return erf(x); }, "The error function.");
+// clang-format off
+constinit const Op abs_op = by_input(unary_op("abs", number_types, [](auto x) { return abs(x); }, "|x|."),
+    [](auto& x, auto& g) { return g * sign(x); });
+constinit const Op neg_op = with_rule(unary_op("neg", number_types, [](auto x) { return -x; }, "-x."),
+    [](const GradientCall& c, int) { return -c.gradient; });
+constinit const Op sign_op = without_gradient(unary_op("sign", number_types,
+    [](auto x) { return sign(x); }, "-1, 0 or 1."));
+constinit const Op square_op = by_input(unary_op("square", number_types, [](auto x) { return x * x; }, "x * x."),
+    [](auto& x, auto& g) { return g * (x * 2); });
+constinit const Op floor_op = without_gradient(unary_op("floor", floating_types, [](auto x) { return floor(x); }, "Largest integral value <= x."));
+constinit const Op ceil_op = without_gradient(unary_op("ceil", floating_types, [](auto x) { return ceil(x); }, "Smallest integral value >= x."));
+constinit const Op round_op = without_gradient(unary_op("round", floating_types, [](auto x) { return round_even(x); }, "To the nearest integral value, ties to even."));
+constinit const Op trunc_op = without_gradient(unary_op("trunc", floating_types, [](auto x) { return trunc(x); }, "Towards zero."));
+// Written so that NaN, which fails the comparison, stays, and -0 becomes 0.
+constinit const Op relu_op = by_result(unary_op("relu", number_types, [](auto x) { return select(x <= 0, 0, x); }, "max(x, 0)."),
+    [](auto& y, auto& g) { return where(y > 0, g, 0); });
+
+constinit const Op sqrt_op = by_result(unary_op("sqrt", floating_types, [](auto x) { return sqrt(x); }, "Square root."),
+    [](auto& y, auto& g) { return g / (y * 2); });
+constinit const Op rsqrt_op = by_result(unary_op("rsqrt", floating_types, [](auto x) { return 1 / sqrt(x); }, "1 / sqrt(x)."),
+    [](auto& y, auto& g) { return g * (y * y * y * -0.5); });
+constinit const Op reciprocal_op = by_result(unary_op("reciprocal", floating_types, [](auto x) { return 1 / x; }, "1 / x."),
+    [](auto& y, auto& g) { return -g * (y * y); });
+constinit const Op exp_op = by_result(unary_op("exp", floating_types, [](auto x) { return exp(x); }, "e^x."),
+    [](auto& y, auto& g) { return g * y; });
+constinit const Op exp2_op = by_result(unary_op("exp2", floating_types, [](auto x) { return exp2(x); }, "2^x."),
+    [](auto& y, auto& g) { return g * (y * 0.69314718055994531); });
+constinit const Op expm1_op = by_result(unary_op("expm1", floating_types, [](auto x) { return expm1(x); }, "e^x - 1."),
+    [](auto& y, auto& g) { return g * (y + 1); });
+constinit const Op log_op = by_input(unary_op("log", floating_types, [](auto x) { return log(x); }, "Natural logarithm."),
+    [](auto& x, auto& g) { return g / x; });
+constinit const Op log1p_op = by_input(unary_op("log1p", floating_types, [](auto x) { return log1p(x); }, "ln(1 + x)."),
+    [](auto& x, auto& g) { return g / (x + 1); });
+constinit const Op log2_op = by_input(unary_op("log2", floating_types, [](auto x) { return log2(x); }, "Logarithm to base 2."),
+    [](auto& x, auto& g) { return g / (x * 0.69314718055994531); });
+constinit const Op log10_op = by_input(unary_op("log10", floating_types, [](auto x) { return log10(x); }, "Logarithm to base 10."),
+    [](auto& x, auto& g) { return g / (x * 2.3025850929940457); });
+constinit const Op sin_op = by_input(unary_op("sin", floating_types, [](auto x) { return sin(x); }, "Sine."),
+    [](auto& x, auto& g) { return g * cos(x); });
+constinit const Op cos_op = by_input(unary_op("cos", floating_types, [](auto x) { return cos(x); }, "Cosine."),
+    [](auto& x, auto& g) { return -g * sin(x); });
+constinit const Op tan_op = by_result(unary_op("tan", floating_types, [](auto x) { return tan(x); }, "Tangent."),
+    [](auto& y, auto& g) { return g * (y * y + 1); });
+constinit const Op tanh_op = by_result(unary_op("tanh", floating_types, [](auto x) { return tanh(x); }, "Hyperbolic tangent."),
+    [](auto& y, auto& g) { return g * (1 - y * y); });
+constinit const Op erf_op = by_input(unary_op("erf", floating_types, [](auto x) { return erf(x); }, "The error function."),
+    [](auto& x, auto& g) { return g * (exp(-x * x) * 1.1283791670955126); });
 // Safe at both ends: below x = -88.7 (float32) exp(-x) is +inf and the quotient is exactly 0.
-constinit const Op sigmoid_op = unary_op("sigmoid", floating_types,
-    [](auto x) { return 1 / (1 + exp(-x)); }, "1 / (1 + e^-x).");
-constinit const Op gelu_op = unary_op("gelu", floating_types,
-    [](auto x) { return 0.5 * x * (1 + erf(x * 0.70710678118654752)); }, "x (1 + erf(x / sqrt 2)) / 2.");
-constinit const Op gelu_tanh_op = unary_op("gelu_tanh", floating_types,
+constinit const Op sigmoid_op = by_result(unary_op("sigmoid", floating_types,
+    [](auto x) { return 1 / (1 + exp(-x)); }, "1 / (1 + e^-x)."),
+    [](auto& y, auto& g) { return g * (y * (1 - y)); });
+constinit const Op gelu_op = by_input(unary_op("gelu", floating_types,
+    [](auto x) { return 0.5 * x * (1 + erf(x * 0.70710678118654752)); }, "x (1 + erf(x / sqrt 2)) / 2."),
+    gelu_gradient);
+constinit const Op gelu_tanh_op = by_input(unary_op("gelu_tanh", floating_types,
     [](auto x) { return 0.5 * x * (1 + tanh(0.79788456080286536 * (x + 0.044715 * x * x * x))); },
-    "x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2.");
-constinit const Op silu_op = unary_op("silu", floating_types,
-    [](auto x) { return x / (1 + exp(-x)); }, "x sigmoid(x).");
+    "x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2."),
+    gelu_tanh_gradient);
+constinit const Op silu_op = by_input(unary_op("silu", floating_types,
+    [](auto x) { return x / (1 + exp(-x)); }, "x sigmoid(x)."),
+    [](auto& x, auto& g) {
+      const Tensor s = sigmoid(x);
+      return g * (s * (x * (1 - s) + 1));
+    });
 // exp never overflows: its argument is at most 0.
-constinit const Op softplus_op = unary_op("softplus", floating_types,
-    [](auto x) { return select(x <= 0, 0, x) + log1p(exp(-abs(x))); }, "ln(1 + e^x).");
+constinit const Op softplus_op = by_input(unary_op("softplus", floating_types,
+    [](auto x) { return select(x <= 0, 0, x) + log1p(exp(-abs(x))); }, "ln(1 + e^x)."),
+    [](auto& x, auto& g) { return g * sigmoid(x); });
 
 constinit const Op isnan_op = predicate(unary_op("isnan", floating_types, [](auto x) { return isnan(x); }, "Whether x is NaN."));
 constinit const Op isinf_op = predicate(unary_op("isinf", floating_types,

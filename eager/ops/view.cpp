@@ -1,7 +1,9 @@
 #include "eager/ops/view.h"
 
 #include "eager/apply.h"
+#include "eager/ops/create.h"
 #include "eager/ops/infer.h"
+#include "eager/ops/join.h"
 
 #include <fmt/format.h>
 
@@ -57,12 +59,15 @@ ViewMap view_reshape(const Spec& input, const Strides& strides, const Attrs& att
   return map;
 }
 
-constinit const Op reshape_op = {.name = "reshape",
-                                 .kind = OpKind::view,
-                                 .attr_names = shape_attrs,
-                                 .infer = infer_reshape,
-                                 .view = view_reshape,
-                                 .summary = "The elements in row-major order as another shape."};
+constinit const Op reshape_op = {
+    .name = "reshape",
+    .kind = OpKind::view,
+    .attr_names = shape_attrs,
+    .infer = infer_reshape,
+    .view = view_reshape,
+    .gradient = {.rule = [](const GradientCall& c,
+                            int) { return reshape(c.gradient, c.input_specs[0].shape); }},
+    .summary = "The elements in row-major order as another shape."};
 
 // ---- permute
 
@@ -89,6 +94,13 @@ constinit const Op permute_op = {
           for (int i = 0; i < axes.size(); ++i) map.strides[i] = strides[static_cast<int>(axes[i])];
           return map;
         },
+    .gradient = {.rule =
+                     [](const GradientCall& c, int) {
+                       const Dims& axes = attr<Dims>(c.attrs, 0);
+                       Dims back = axes;
+                       for (int i = 0; i < axes.size(); ++i) back[static_cast<int>(axes[i])] = i;
+                       return permute(c.gradient, back);
+                     }},
     .summary = "The axes in another order."};
 
 // ---- expand
@@ -125,6 +137,7 @@ constinit const Op expand_op = {
                          .strides = broadcast_strides(input.shape, strides, attr<Dims>(attrs, 0)),
                          .offset = 0};
         },
+    .gradient = {.rule = [](const GradientCall& c, int) { return c.gradient; }},
     .summary = "Sizes 1 and new leading axes repeated."};
 
 // ---- slice
@@ -155,6 +168,13 @@ constinit const Op slice_op = {
           }
           return map;
         },
+    .gradient = {.rule =
+                     [](const GradientCall& c, int) {
+                       const Spec& input = c.input_specs[0];
+                       return place(zeros(input.shape, input.dtype), c.gradient,
+                                    attr<Dims>(c.attrs, 0), attr<Dims>(c.attrs, 1),
+                                    attr<Dims>(c.attrs, 2));
+                     }},
     .summary = "Per axis a range of indices with a step."};
 
 }  // namespace

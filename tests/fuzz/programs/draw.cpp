@@ -406,6 +406,7 @@ class Drawer::Session {
     if (name == "ddof" || name == "normalized_axes") return static_cast<int64_t>(below(3));
     if (name == "dtype") return random_dtype();
     if (name == "axis") return static_cast<int64_t>(below(6) - 2);
+    if (name == "rows") return static_cast<int64_t>(1 + below(5));
     if (name == "starts") return starts_;
     if (name == "sizes") return sizes_;
     if (name == "steps") return steps_;

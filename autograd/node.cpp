@@ -1,0 +1,94 @@
+// Letting go of a tape must not recurse: a chain of 100,000 ops would overflow the stack. What a
+// node holds goes to a list of the thread's, which the outermost destructor empties.
+#include "autograd/node.h"
+
+#include <atomic>
+#include <utility>
+
+namespace nitinol::autograd {
+namespace {
+
+std::atomic<uint64_t> next_sequence = 1;
+thread_local bool enabled = true;
+thread_local int depth = 0;  ///< of differentiations
+
+struct Remains {
+  std::vector<Handle<TensorSlot>> inputs;
+  std::vector<Tensor> saved;
+  Tensor result;
+  CustomRule rule;
+};
+
+/// Null while nothing is being let go of.
+thread_local std::vector<Remains>* graveyard = nullptr;
+
+void let_go(Remains remains) {
+  if (graveyard != nullptr) {
+    graveyard->push_back(std::move(remains));
+    return;
+  }
+  std::vector<Remains> waiting;
+  graveyard = &waiting;
+  waiting.push_back(std::move(remains));
+  while (!waiting.empty()) {
+    const Remains next = std::move(waiting.back());
+    waiting.pop_back();
+  }
+  graveyard = nullptr;
+}
+
+}  // namespace
+
+Node::~Node() {
+  if (!is_freed) free();
+}
+
+void Node::free() {
+  is_freed = true;
+  let_go({std::move(inputs), std::move(saved), std::move(result), std::move(rule)});
+  inputs.clear();
+  saved.clear();
+  result = Tensor();
+  rule = nullptr;
+}
+
+Node* node_of(const Tensor& tensor) {
+  return static_cast<Node*>(tensor.internals().gradient.get());
+}
+
+Handle<TensorSlot> make_node(Node::Kind kind, Node*& node) {
+  node = new Node;  // owned by the handle
+  node->kind = kind;
+  node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
+  return Handle<TensorSlot>::adopt(node);
+}
+
+Tensor with_node(const Tensor& value, Handle<TensorSlot> node) {
+  Tensor copy = bare_copy(value);
+  copy.internals().gradient = std::move(node);
+  return copy;
+}
+
+bool is_enabled() {
+  return enabled;
+}
+
+EnabledScope::EnabledScope(bool enable) : before_(std::exchange(enabled, enable)) {}
+
+EnabledScope::~EnabledScope() {
+  enabled = before_;
+}
+
+int differentiation_depth() {
+  return depth;
+}
+
+DifferentiationScope::DifferentiationScope(int order) : order_(order) {
+  depth += order;
+}
+
+DifferentiationScope::~DifferentiationScope() {
+  depth -= order_;
+}
+
+}  // namespace nitinol::autograd

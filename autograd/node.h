@@ -1,0 +1,102 @@
+// Node: how one tensor was computed, for going back.
+#pragma once
+
+#include "core/op.h"
+#include "core/tensor.h"
+#include "core/variable.h"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace nitinol::autograd {
+
+/// What the rule of a custom node is called with.
+struct CustomCall {
+  std::span<const Tensor> gradients;  ///< per output; undefined where nothing used the output
+  bool builds_tape = false;           ///< the result must be differentiable itself
+  /// Per input: whether another gradient of it has been added before.
+  const std::function<bool(std::size_t)>& has_arrived;
+};
+
+/// A gradient of input number `input` of a custom node, or of `variable` if that is defined.
+struct Contribution {
+  std::size_t input = 0;
+  Tensor gradient;
+  Variable variable = {};
+};
+
+/// Gradients of a custom node's inputs, in the order in which they are to be added: none, one or
+/// several of each.
+using CustomRule = std::function<std::vector<Contribution>(const CustomCall&)>;
+
+/// An application of an op, a leaf, or a function with a rule of its own. Immutable once linked,
+/// until the tape is freed. A tensor's `gradient` slot holds it.
+class Node final : public TensorSlot {
+ public:
+  ~Node() override;
+
+  enum class Kind : uint8_t {
+    op,      ///< one op, one output
+    leaf,    ///< an argument that gradients are asked for, or a Variable
+    custom,  ///< several outputs
+    output,  ///< output number `output` of the custom node `inputs[0]`
+  };
+  Kind kind = Kind::op;
+  bool is_freed = false;
+  uint64_t sequence = 0;   ///< order of creation: what was computed from it has a larger one
+  const Op* op = nullptr;  ///< kind op
+  Attrs attrs;
+  Spec spec;                               ///< of the result
+  std::vector<Handle<TensorSlot>> inputs;  ///< their nodes; null: nothing wants that gradient
+  std::vector<Spec> input_specs;
+  std::vector<Tensor> saved;  ///< per input, those that the rule looks at
+  Tensor result;              ///< if the rule looks at it, without its slot
+  Variable variable;          ///< kind leaf: where the gradient gathers, if it is a Variable's
+  std::string name;           ///< kind custom
+  CustomRule rule;            ///< kind custom
+  int output_count = 1;       ///< kind custom
+  bool reads_variables =
+      false;       ///< kind custom: gradients may flow to Variables besides the inputs
+  int output = 0;  ///< kind output
+
+  /// Lets go of all that backward needs.
+  void free();
+};
+
+/// The node of a tensor, or null.
+[[nodiscard]] Node* node_of(const Tensor& tensor);
+/// A fresh node with the next sequence number.
+[[nodiscard]] Handle<TensorSlot> make_node(Node::Kind kind, Node*& node);
+/// The same value, computed by `node`.
+[[nodiscard]] Tensor with_node(const Tensor& value, Handle<TensorSlot> node);
+
+/// Whether ops note how to differentiate on this thread.
+[[nodiscard]] bool is_enabled();
+/// Sets that while it lives.
+class EnabledScope {
+ public:
+  explicit EnabledScope(bool enabled);
+  ~EnabledScope();
+  EnabledScope(const EnabledScope&) = delete;
+  EnabledScope& operator=(const EnabledScope&) = delete;
+
+ private:
+  bool before_;
+};
+
+/// How many differentiations of functions (grad, vjp, jvp) this thread's call is inside of.
+[[nodiscard]] int differentiation_depth();
+class DifferentiationScope {
+ public:
+  explicit DifferentiationScope(int order);
+  ~DifferentiationScope();
+  DifferentiationScope(const DifferentiationScope&) = delete;
+  DifferentiationScope& operator=(const DifferentiationScope&) = delete;
+
+ private:
+  int order_;
+};
+
+}  // namespace nitinol::autograd

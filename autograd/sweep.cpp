@@ -1,0 +1,224 @@
+#include "autograd/sweep.h"
+
+#include "core/error.h"
+#include "eager/ops/ops.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace nitinol::autograd {
+namespace {
+
+[[noreturn]] void throw_freed(const Node& node) {
+  throw Error(ErrorKind::value,
+              {.where = "backward",
+               .what = fmt::format("the tape of {} was freed by an earlier backward()",
+                                   node.kind == Node::Kind::op ? node.op->name : node.name),
+               .expected = "one backward() for each time the value is computed",
+               .got = "a second one",
+               .fix = "Compute the value again, or add the losses and call backward() once."});
+}
+
+}  // namespace
+
+Tensor reduced_to(const Tensor& gradient, const Spec& spec) {
+  Tensor result = gradient;
+  if (result.shape() != spec.shape) {
+    const int extra = result.rank() - spec.shape.size();
+    Dims axes;
+    for (int i = 0; i < result.rank(); ++i) {
+      if (i < extra || (spec.shape[i - extra] == 1 && result.shape()[i] != 1)) axes.push_back(i);
+    }
+    if (!axes.empty()) result = sum(result, Axes(axes), keepdims);
+    if (extra > 0) result = reshape(result, spec.shape);
+    // Smaller than the operand where the rule gave one number for all of it.
+    if (result.shape() != spec.shape) result = expand(result, spec.shape);
+  }
+  return result.dtype() == spec.dtype ? result : cast(result, spec.dtype);
+}
+
+void Sweep::end_at(std::span<const Node* const> nodes) {
+  for (const Node* node : nodes) at_leaves_[node] = Tensor();
+}
+
+void Sweep::stop_at(std::span<const Node* const> leaves) {
+  end_at(leaves);
+  has_leaves_ = true;
+  oldest_leaf_ = UINT64_MAX;
+  for (const Node* leaf : leaves) {
+    oldest_leaf_ = std::min(oldest_leaf_, leaf->sequence);
+    leads_[leaf] = true;
+  }
+}
+
+bool Sweep::leads_to_leaf(const Node* start) {
+  std::vector<const Node*> path = {start};
+  while (!path.empty()) {
+    const Node* const node = path.back();
+    if (leads_.contains(node)) {
+      path.pop_back();
+      continue;
+    }
+    bool leads = false, is_known = true;
+    for (const Handle<TensorSlot>& input : node->inputs) {
+      const auto* const next = static_cast<const Node*>(input.get());
+      if (next == nullptr || next->sequence < oldest_leaf_) continue;
+      const auto found = leads_.find(next);
+      if (found == leads_.end()) {
+        path.push_back(next);
+        is_known = false;
+      } else {
+        leads |= found->second;
+      }
+    }
+    if (leads || is_known) leads_[node] = leads;
+  }
+  return leads_[start];
+}
+
+bool Sweep::wants(const Handle<TensorSlot>& node) {
+  if (!node) return false;
+  return !has_leaves_ || leads_to_leaf(static_cast<const Node*>(node.get()));
+}
+
+void Sweep::add(const Handle<TensorSlot>& handle, const Tensor& gradient) {
+  if (!gradient.is_defined() || !wants(handle)) return;
+  auto* node = static_cast<Node*>(handle.get());
+  if (const auto leaf = at_leaves_.find(node); leaf != at_leaves_.end()) {
+    if (options_.keeps_parts) return parts_.push_back({node, {}, gradient});
+    leaf->second = leaf->second.is_defined() ? leaf->second + gradient : gradient;
+    return;
+  }
+  if (node->kind == Node::Kind::leaf && node->variable.is_defined()) {
+    return add_to_variable(node->variable, gradient);
+  }
+  if (node->is_freed) throw_freed(*node);
+  const std::size_t output = node->kind == Node::Kind::output ? node->output : 0;
+  const Handle<TensorSlot>& maker = node->kind == Node::Kind::output ? node->inputs[0] : handle;
+  auto* const made = static_cast<Node*>(maker.get());
+  if (made->is_freed) throw_freed(*made);
+  const auto [place, is_new] = arrived_.try_emplace(made);
+  if (is_new) {
+    place->second.node = maker;
+    place->second.gradients.resize(static_cast<std::size_t>(made->output_count));
+    waiting_.push(made);
+  }
+  Tensor& sum = place->second.gradients[output];
+  sum = sum.is_defined() ? sum + gradient : gradient;
+}
+
+void Sweep::add_to_variable(const Variable& variable, const Tensor& gradient) {
+  if (options_.keeps_parts) return parts_.push_back({nullptr, variable, gradient});
+  const auto [place, is_new] = variable_index_.try_emplace(&variable.cell(), variables_.size());
+  if (is_new) {
+    variables_.emplace_back(variable, gradient);
+  } else {
+    Tensor& sum = variables_[place->second].second;
+    sum = sum + gradient;
+  }
+}
+
+bool Sweep::has_arrived(const Handle<TensorSlot>& handle) const {
+  const auto* const node = static_cast<const Node*>(handle.get());
+  if (node == nullptr) return false;
+  if (const auto leaf = at_leaves_.find(node); leaf != at_leaves_.end()) {
+    return leaf->second.is_defined();
+  }
+  if (node->kind == Node::Kind::leaf && node->variable.is_defined()) {
+    return variable_index_.contains(&node->variable.cell());
+  }
+  const bool is_output = node->kind == Node::Kind::output;
+  const auto found =
+      arrived_.find(is_output ? static_cast<const Node*>(node->inputs[0].get()) : node);
+  return found != arrived_.end() &&
+         found->second.gradients[is_output ? static_cast<std::size_t>(node->output) : 0]
+             .is_defined();
+}
+
+void Sweep::run() {
+  const EnabledScope scope(options_.builds_tape);
+  while (!waiting_.empty()) {
+    Node* const node = waiting_.top();
+    waiting_.pop();
+    const Arrived here = std::move(arrived_.extract(node).mapped());
+    visit(*node, here.gradients);
+    if (!options_.keeps_tape && node->kind != Node::Kind::leaf) node->free();
+  }
+}
+
+void Sweep::visit(Node& node, std::vector<Tensor> gradients) {
+  switch (node.kind) {
+    case Node::Kind::op:
+      return visit_op(node, gradients[0]);
+    case Node::Kind::leaf:  // an argument of an inner differentiation: the value passes through it
+      if (!node.inputs.empty()) add(node.inputs[0], gradients[0]);
+      return;
+    case Node::Kind::custom:
+      return visit_custom(node, gradients);
+    case Node::Kind::output:
+      return;
+  }
+}
+
+void Sweep::visit_op(Node& node, const Tensor& gradient) {
+  std::vector<Tensor> inputs = node.saved;
+  inputs.resize(node.inputs.size());
+  Tensor result = node.result;
+  if (result.is_defined() && options_.builds_tape) {
+    node.references.fetch_add(1, std::memory_order_relaxed);
+    result = with_node(result, Handle<TensorSlot>::adopt(&node));
+  }
+  const GradientCall call = {.attrs = node.attrs,
+                             .inputs = inputs,
+                             .input_specs = node.input_specs,
+                             .result = result,
+                             .result_spec = node.spec,
+                             .gradient = gradient};
+  for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+    if (!is_floating(node.input_specs[k].dtype) || !wants(node.inputs[k])) continue;
+    pass(node, k, node.op->gradient.rule(call, static_cast<int>(k)));
+  }
+}
+
+void Sweep::visit_custom(Node& node, const std::vector<Tensor>& gradients) {
+  const std::function<bool(std::size_t)> has_arrived_at = [&](std::size_t k) {
+    return has_arrived(node.inputs[k]);
+  };
+  const std::vector<Contribution> contributions = node.rule(
+      {.gradients = gradients, .builds_tape = options_.builds_tape, .has_arrived = has_arrived_at});
+  for (const Contribution& part : contributions) {
+    if (!part.variable.is_defined())
+      pass(node, part.input, part.gradient);
+    else if (!has_leaves_)
+      add_to_variable(part.variable, part.gradient);
+  }
+}
+
+void Sweep::pass(const Node& node, std::size_t k, const Tensor& gradient) {
+  if (gradient.is_defined()) add(node.inputs[k], reduced_to(gradient, node.input_specs[k]));
+}
+
+Tensor Sweep::at(const Node* leaf) const {
+  return at_leaves_.at(leaf);
+}
+
+bool depends_on_more(const Tensor& result, std::span<const Node* const> leaves) {
+  std::unordered_set<const Node*> seen(leaves.begin(), leaves.end());
+  std::vector<const Node*> path = {node_of(result)};
+  for (const Node* leaf : leaves) {
+    if (!leaf->inputs.empty()) return true;
+  }
+  while (!path.empty()) {
+    const Node* const node = path.back();
+    path.pop_back();
+    if (node == nullptr || !seen.insert(node).second) continue;
+    if (node->kind == Node::Kind::leaf || node->reads_variables) return true;
+    for (const Handle<TensorSlot>& input : node->inputs)
+      path.push_back(static_cast<const Node*>(input.get()));
+  }
+  return false;
+}
+
+}  // namespace nitinol::autograd

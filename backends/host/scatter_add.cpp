@@ -1,0 +1,173 @@
+// The indices are sorted by row first (a counting sort, so that equal ones keep their order); then
+// each row is summed on its own, so any thread may take any rows.
+
+#include "backends/host/scatter_add.h"
+
+#include "backends/host/convert.h"
+#include "backends/host/indices.h"
+#include "backends/host/loop_nest.h"
+#include "core/scalar.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace nitinol::host {
+namespace {
+
+using Add = void (*)(void* total, const void* values, int64_t n);
+
+template <class T>
+void add_elements(void* total, const void* values, int64_t n) {
+  auto* const to = static_cast<T*>(total);
+  const auto* const from = static_cast<const T*>(values);
+  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(to[i] + from[i]);
+}
+
+/// Integers wrap; signed ones are added as unsigned ones, which gives the same bits.
+Add add_of(DType dtype) {
+  switch (dtype) {
+    case boolean:
+    case u8:
+    case i8:
+      return add_elements<uint8_t>;
+    case i16:
+      return add_elements<uint16_t>;
+    case i32:
+      return add_elements<uint32_t>;
+    case i64:
+      return add_elements<uint64_t>;
+    case f16:
+    case bf16:
+    case f32:
+      return add_elements<float>;
+    case f64:
+      return add_elements<double>;
+  }
+  return nullptr;
+}
+
+class ScatterAdd {
+ public:
+  ScatterAdd(const LibraryCall& call, const Launch& launch)
+      : values_(call.operands[0]),
+        indices_(call.operands[1]),
+        out_(call.operands[2]),
+        element_(static_cast<int64_t>(size_of(values_.dtype))),
+        from_(static_cast<const char*>(launch.buffers[0])),
+        at_(static_cast<const char*>(launch.buffers[1])),
+        to_(static_cast<char*>(launch.buffers[2])) {
+    if (out_.shape.size() > 1) {
+      line_ = out_.shape.back();
+      from_step_ = values_.strides.back() * element_;
+      to_step_ = out_.strides.back() * element_;
+    }
+  }
+
+  [[nodiscard]] int64_t rows() const { return out_.shape[0]; }
+  [[nodiscard]] int64_t row_elements() const { return product(out_.shape, 1, out_.shape.size()); }
+  [[nodiscard]] int64_t count() const { return element_count(indices_.shape); }
+
+  /// Sorts the indices by row. Returns false at the first that is out of range.
+  [[nodiscard]] bool sort(int64_t& wrong) {
+    std::vector<int64_t> row_of(static_cast<std::size_t>(count()));
+    first_.assign(static_cast<std::size_t>(rows()) + 1, 0);
+    for (std::size_t i = 0; i < row_of.size(); ++i) {
+      int64_t index = 0;
+      std::memcpy(&index, at_ + offset(i, indices_, sizeof index), sizeof index);
+      const int64_t row = index < 0 ? index + rows() : index;
+      if (row < 0 || row >= rows()) {
+        wrong = index;
+        return false;
+      }
+      row_of[i] = row;
+      ++first_[static_cast<std::size_t>(row) + 1];
+    }
+    for (std::size_t r = 1; r < first_.size(); ++r) first_[r] += first_[r - 1];
+    std::vector<int64_t> next(first_.begin(), first_.end() - 1);
+    sorted_.resize(row_of.size());
+    for (std::size_t i = 0; i < row_of.size(); ++i) {
+      const auto place = static_cast<std::size_t>(next[static_cast<std::size_t>(row_of[i])]++);
+      sorted_[place] = offset(i, values_, element_);
+    }
+    return true;
+  }
+
+  /// Sums rows [first, last), line by line of their innermost axis.
+  void run(int64_t first, int64_t last) const {
+    const Gather gather = gather_of(values_.dtype);
+    const Scatter scatter = scatter_of(values_.dtype);
+    const Add add = add_of(values_.dtype);
+    const auto size = static_cast<std::size_t>(line_) * sizeof(double);
+    std::vector<std::byte> total(size);
+    std::vector<std::byte> values(size);
+    const int64_t lines = line_ == 0 ? 0 : row_elements() / line_;
+    for (int64_t row = first; row < last; ++row) {
+      for (int64_t l = 0; l < lines; ++l) {
+        const auto [from, to] = line_offsets(l);
+        std::ranges::fill(total, std::byte{0});
+        for (int64_t i = first_[static_cast<std::size_t>(row)];
+             i < first_[static_cast<std::size_t>(row) + 1]; ++i) {
+          gather(from_ + sorted_[static_cast<std::size_t>(i)] + from, from_step_, values.data(),
+                 line_);
+          add(total.data(), values.data(), line_);
+        }
+        scatter(total.data(), to_ + row * out_.strides[0] * element_ + to, to_step_, line_);
+      }
+    }
+  }
+
+ private:
+  /// Bytes from the start of `layout` to its part at position i of the indices' axes.
+  [[nodiscard]] int64_t offset(std::size_t i, const OperandLayout& layout, int64_t element) const {
+    auto rest = static_cast<int64_t>(i);
+    int64_t bytes = 0;
+    for (int axis = indices_.shape.size() - 1; axis >= 0; --axis) {
+      bytes += rest % indices_.shape[axis] * layout.strides[axis] * element;
+      rest /= indices_.shape[axis];
+    }
+    return bytes;
+  }
+
+  struct LineOffsets {
+    int64_t from, to;
+  };
+  /// Of line l within a row, in bytes.
+  [[nodiscard]] LineOffsets line_offsets(int64_t l) const {
+    LineOffsets offsets = {0, 0};
+    const int shift =
+        indices_.shape.size() - 1;  // axis a of the output is axis a + shift of values
+    for (int axis = out_.shape.size() - 2; axis >= 1; --axis) {
+      const int64_t at = l % out_.shape[axis];
+      l /= out_.shape[axis];
+      offsets.from += at * values_.strides[axis + shift] * element_;
+      offsets.to += at * out_.strides[axis] * element_;
+    }
+    return offsets;
+  }
+
+  const OperandLayout& values_;
+  const OperandLayout& indices_;
+  const OperandLayout& out_;
+  int64_t element_;
+  const char* from_;
+  const char* at_;
+  char* to_;
+  int64_t line_ = 1, from_step_ = 0, to_step_ = 0;
+  std::vector<int64_t> first_;   ///< per row: where its values begin in sorted_
+  std::vector<int64_t> sorted_;  ///< byte offsets of values, by row
+};
+
+}  // namespace
+
+void scatter_add(const LibraryCall& call, const Launch& launch) {
+  ScatterAdd work(call, launch);
+  int64_t wrong = 0;
+  if (!work.sort(wrong)) return report_index("scatter_add", wrong, work.rows(), launch);
+  const int64_t per_row = std::max<int64_t>(work.count() / std::max<int64_t>(work.rows(), 1), 1) *
+                          std::max<int64_t>(work.row_elements(), 1);
+  split(work.rows(), std::max<int64_t>(16384 / per_row, 1), launch.threads,
+        [&](int64_t first, int64_t last) { work.run(first, last); });
+}
+
+}  // namespace nitinol::host

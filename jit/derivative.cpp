@@ -1,0 +1,420 @@
+#include "jit/derivative.h"
+
+#include "autograd/sweep.h"
+#include "core/error.h"
+#include "eager/ops/all_ops.h"
+#include "eager/ops/ops.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace nitinol::jit {
+namespace {
+
+using tracer::TraceInput;
+
+constexpr Value none = UINT32_MAX;
+
+/// Whether computing a value again costs less than keeping it.
+bool is_cheap(const Node& node) {
+  if (node.op->has_checks) return false;
+  return node.op->kind == OpKind::elementwise || node.op->kind == OpKind::view ||
+         node.op->kind == OpKind::create;
+}
+
+const Variable& variable_of(const TraceInput& input, const Leaves& leaves) {
+  const Variable& variable =
+      input.leaf >= 0 ? *leaves.variables[static_cast<std::size_t>(input.leaf)] : input.captured;
+  return input.is_gradient ? *variable.cell().gradient : variable;
+}
+
+/// The backward part of a trace for some of its seeds: a cut of its graph.
+class Cut {
+ public:
+  Cut(const tracer::Trace& trace, uint64_t seeds)
+      : trace_(trace), backward_(*trace.backward), same_(trace.graph.nodes.size()) {
+    find_absent(seeds);
+    is_needed_.assign(same_.size(), false);
+    for (const tracer::Backward::Part& part : backward_.parts) need(part.value);
+    for (std::size_t v = same_.size(); v-- > 0;) {
+      const Node& node = graph()[static_cast<Value>(v)];
+      if (!is_needed_[v] || node.kind != Node::Kind::op || is_saved(static_cast<Value>(v)))
+        continue;
+      for (const Value input : node.inputs) need(input);
+    }
+  }
+
+  [[nodiscard]] bool is_needed(Value value) const { return is_needed_[value]; }
+  /// The value that stands for this one, or `none` if no seed given reaches it.
+  [[nodiscard]] Value same(Value value) const { return same_[value]; }
+
+  /// Whether backward reads the value from the forward part rather than computing it again.
+  [[nodiscard]] bool is_saved(Value value) const {
+    const Node& node = graph()[value];
+    if (value >= backward_.first || node.kind != Node::Kind::op) return false;
+    return !is_cheap(node) || (node.op->kind != OpKind::view && is_result(value));
+  }
+
+ private:
+  [[nodiscard]] const Graph& graph() const { return trace_.graph; }
+
+  [[nodiscard]] bool is_result(Value value) const {
+    const auto end = graph().outputs.begin() + static_cast<std::ptrdiff_t>(trace_.result_count);
+    return std::find(graph().outputs.begin(), end, value) != end;
+  }
+
+  void need(Value value) {
+    if (same_[value] != none) is_needed_[same_[value]] = true;
+  }
+
+  /// Gradients whose seed is not given are not zeros but not there: a sum with one of them is the
+  /// other one. Nothing else mixes gradients of different seeds.
+  void find_absent(uint64_t seeds) {
+    std::vector<bool> is_seeded(same_.size(), false);
+    for (Value v = 0; v < same_.size(); ++v) same_[v] = v;
+    for (std::size_t i = 0; i < trace_.inputs.size(); ++i) {
+      if (trace_.inputs[i].kind != TraceInput::Kind::seed) continue;
+      const Value seed = graph().inputs[i];
+      is_seeded[seed] = true;
+      if ((seeds >> trace_.inputs[i].leaf & 1U) == 0) same_[seed] = none;
+    }
+    for (Value v = backward_.first; v < same_.size(); ++v) {
+      Value present = none;
+      bool is_partly_absent = false;
+      for (const Value input : graph()[v].inputs) {
+        if (!is_seeded[input]) continue;
+        is_seeded[v] = true;
+        if (same_[input] == none)
+          is_partly_absent = true;
+        else
+          present = same_[input];
+      }
+      if (is_partly_absent) same_[v] = present;
+    }
+  }
+
+  const tracer::Trace& trace_;
+  const tracer::Backward& backward_;
+  std::vector<Value> same_;
+  std::vector<bool> is_needed_;
+};
+
+/// A graph made of parts of another one.
+class Extract {
+ public:
+  explicit Extract(const tracer::Trace& from)
+      : from_(from), value_of_(from.graph.nodes.size(), none) {}
+
+  tracer::Trace trace;
+
+  void add_input(Value value, std::size_t leaf) {
+    const Node& node = from_.graph[value];
+    Node input = {
+        .kind = Node::Kind::input,
+        .op = nullptr,
+        .inputs = {},
+        .attrs = {},
+        .spec = node.spec,
+        .strides = node.kind == Node::Kind::input ? node.strides : strides_of(node.spec.shape),
+        .constant = {}};
+    value_of_[value] = add(std::move(input));
+    trace.graph.inputs.push_back(value_of_[value]);
+    trace.inputs.push_back(
+        {.kind = TraceInput::Kind::tensor, .leaf = static_cast<int>(leaf), .captured = {}});
+  }
+  void add_node(Value value, const Cut& cut) {
+    Node node = from_.graph[value];
+    for (Value& input : node.inputs) input = value_of_[cut.same(input)];
+    value_of_[value] = add(std::move(node));
+  }
+  /// a + b, of the new graph's values.
+  Value add_sum(Value a, Value b) {
+    static const Op* const op = find_op("add");
+    return add({.kind = Node::Kind::op,
+                .op = op,
+                .inputs = {a, b},
+                .attrs = {},
+                .spec = trace.graph[a].spec,
+                .strides = {},
+                .constant = {}});
+  }
+  [[nodiscard]] bool has(Value value) const { return value_of_[value] != none; }
+  [[nodiscard]] Value value(Value value) const { return value_of_[value]; }
+
+ private:
+  Value add(Node node) {
+    trace.graph.nodes.push_back(std::move(node));
+    return static_cast<Value>(trace.graph.nodes.size() - 1);
+  }
+
+  const tracer::Trace& from_;
+  std::vector<Value> value_of_;
+};
+
+}  // namespace
+
+void record_backward(tracer::Recorder& recorder, std::span<const Tensor* const> results,
+                     std::span<const Tensor> arguments) {
+  std::vector<std::size_t> tracked;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const autograd::Node* const node = autograd::node_of(*results[i]);
+    const bool is_argument = std::ranges::any_of(
+        arguments, [&](const Tensor& x) { return x.handle() == results[i]->handle(); });
+    if (node != nullptr && !node->is_freed && !is_argument) tracked.push_back(i);
+  }
+  if (tracked.empty()) return;
+  if (tracked.size() > 64) {
+    return recorder.obstruct("more than 64 results track gradients; return them joined (concat)");
+  }
+  std::vector<const autograd::Node*> ends;
+  std::vector<int> leaves;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const autograd::Node* const node = autograd::node_of(arguments[i]);
+    if (node == nullptr || std::ranges::find(ends, node) != ends.end()) continue;
+    ends.push_back(node);
+    leaves.push_back(static_cast<int>(i));
+  }
+  recorder.begin_backward(results);
+  autograd::Sweep sweep({.keeps_tape = true, .keeps_parts = true});
+  sweep.end_at(ends);
+  try {
+    const InterpreterScope scope(recorder);
+    for (const std::size_t i : tracked) {
+      const Tensor seed = recorder.add_seed(i, results[i]->spec());
+      sweep.add(results[i]->internals().gradient, seed);
+    }
+    sweep.run();
+  } catch (const Error& error) {
+    return recorder.obstruct(fmt::format("gradients of its results: {}", error.what()));
+  }
+  for (const autograd::Sweep::Part& part : sweep.parts()) {
+    const auto end = std::ranges::find(ends, part.node);
+    if (part.node != nullptr)
+      recorder.add_part(leaves[static_cast<std::size_t>(end - ends.begin())], part.gradient);
+    else
+      recorder.add_part(part.variable, part.gradient);
+  }
+}
+
+Derivative::Derivative(tracer::Trace whole, int threads)
+    : whole_(std::move(whole)), threads_(threads) {
+  for (const tracer::Backward::Part& part : whole_.backward->parts) {
+    const auto found = std::ranges::find(targets_, part.target);
+    part_targets_.push_back(static_cast<std::size_t>(found - targets_.begin()));
+    if (found == targets_.end()) targets_.push_back(part.target);
+  }
+  const Cut cut(whole_, ~uint64_t{0});
+  for (std::size_t i = 0; i < whole_.inputs.size(); ++i) {
+    const bool is_seed = whole_.inputs[i].kind == TraceInput::Kind::seed;
+    if (!is_seed && cut.is_needed(whole_.graph.inputs[i])) kept_.push_back(i);
+  }
+  for (Value v = 0; v < whole_.backward->first; ++v) {
+    if (cut.is_needed(v) && cut.is_saved(v)) saved_.push_back(v);
+  }
+}
+
+bool Derivative::needs_eager_tape(const Leaves& leaves) const {
+  const int depth = autograd::differentiation_depth();
+  if (depth != 1) return depth > 1;
+  return std::ranges::any_of(targets_, [&](const TraceInput& target) {
+    if (target.kind == TraceInput::Kind::variable) return true;
+    const autograd::Node* const node =
+        autograd::node_of(*leaves.tensors[static_cast<std::size_t>(target.leaf)]);
+    return node->kind != autograd::Node::Kind::leaf || !node->inputs.empty();
+  });
+}
+
+tracer::Trace Derivative::forward() const {
+  tracer::Trace trace = whole_;
+  trace.graph.nodes.resize(whole_.backward->first);
+  trace.graph.inputs.clear();
+  trace.inputs.clear();
+  for (std::size_t i = 0; i < whole_.inputs.size(); ++i) {
+    if (whole_.inputs[i].kind == TraceInput::Kind::seed) continue;
+    trace.graph.inputs.push_back(whole_.graph.inputs[i]);
+    trace.inputs.push_back(whole_.inputs[i]);
+  }
+  const auto end_of_results =
+      trace.graph.outputs.begin() + static_cast<std::ptrdiff_t>(trace.result_count);
+  trace.graph.outputs.insert(end_of_results, saved_.begin(), saved_.end());
+  trace.result_count += saved_.size();
+  std::erase_if(trace.host_made, [&](Value v) { return v >= whole_.backward->first; });
+  trace.backward.reset();
+  return trace;
+}
+
+tracer::Trace Derivative::backward_trace(const Variant& variant,
+                                         std::vector<std::size_t>& targets) const {
+  const Cut cut(whole_, variant.seeds);
+  Extract extract(whole_);
+  std::size_t leaf = 0;
+  for (const std::size_t i : kept_) {
+    const Value value = whole_.graph.inputs[i];
+    if (cut.is_needed(value)) extract.add_input(value, leaf);
+    ++leaf;
+  }
+  for (const Value value : saved_) {
+    if (cut.is_needed(value)) extract.add_input(value, leaf);
+    ++leaf;
+  }
+  for (std::size_t i = 0; i < whole_.inputs.size(); ++i) {
+    const Value value = whole_.graph.inputs[i];
+    if (whole_.inputs[i].kind != TraceInput::Kind::seed) continue;
+    if (cut.is_needed(value)) extract.add_input(value, leaf);
+    ++leaf;
+  }
+  for (Value v = 0; v < whole_.graph.nodes.size(); ++v) {
+    if (cut.is_needed(v) && !extract.has(v)) extract.add_node(v, cut);
+  }
+  std::vector<Value> sums(targets_.size(), none);
+  std::vector<Value>& outputs = extract.trace.graph.outputs;
+  const std::vector<tracer::Backward::Part>& parts = whole_.backward->parts;
+  std::vector<std::size_t> places(targets_.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Value same = cut.same(parts[i].value);
+    if (same == none) continue;
+    const std::size_t target = part_targets_[i];
+    const Value value = extract.value(same);
+    if (!variant.is_summed || sums[target] == none) {
+      places[target] = outputs.size();
+      outputs.push_back(value);
+      targets.push_back(target);
+      sums[target] = value;
+    } else {
+      sums[target] = extract.add_sum(sums[target], value);
+      outputs[places[target]] = sums[target];
+    }
+  }
+  extract.trace.result_count = outputs.size();
+  return std::move(extract.trace);
+}
+
+std::shared_ptr<const Derivative::Backward> Derivative::backward(const Variant& variant) const {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<const Backward>& found = plans_[variant];
+  if (found == nullptr) {
+    auto made = std::make_shared<Backward>();
+    const tracer::Trace trace = backward_trace(variant, made->targets);
+    made->plan = std::make_unique<const Plan>(trace, threads_);
+    found = std::move(made);
+  }
+  return found;
+}
+
+std::shared_ptr<const Plan> Derivative::backward_plan() const {
+  const std::lock_guard lock(mutex_);
+  if (plans_.empty()) return nullptr;
+  const std::shared_ptr<const Backward> last = plans_.rbegin()->second;
+  return {last, last->plan.get()};
+}
+
+Derivative::Held Derivative::hold(const Leaves& leaves) const {
+  Held held;
+  std::vector<Tensor> scalars;
+  for (const std::size_t i : kept_) {
+    const TraceInput& input = whole_.inputs[i];
+    const auto leaf = static_cast<std::size_t>(input.leaf);
+    switch (input.kind) {
+      case TraceInput::Kind::tensor:
+        held.kept.push_back(*leaves.tensors[leaf]);
+        break;
+      case TraceInput::Kind::scalar:
+        if (scalars.empty()) scalars = scalar_tensors(leaves);
+        held.kept.push_back(scalars[leaf]);
+        break;
+      case TraceInput::Kind::variable:
+      case TraceInput::Kind::seed:
+        held.kept.push_back(current().get(variable_of(input, leaves)));
+        break;
+    }
+  }
+  for (const TraceInput& target : targets_) {
+    const Tensor value = target.kind == TraceInput::Kind::tensor
+                             ? *leaves.tensors[static_cast<std::size_t>(target.leaf)]
+                             : differentiating().get(variable_of(target, leaves));
+    held.nodes.push_back(value.internals().gradient);
+    held.specs.push_back(value.spec());
+  }
+  return held;
+}
+
+void Derivative::link(const std::shared_ptr<const Derivative>& derivative, const std::string& name,
+                      Held held, std::vector<Tensor>& results) {
+  const std::size_t count = results.size() - derivative->saved_.size();
+  std::vector<Tensor> saved;
+  for (std::size_t i = count; i < results.size(); ++i) {
+    const TensorData& data = results[i].internals();
+    saved.push_back(is_contiguous(data.spec.shape, data.strides) ? results[i] : copy(results[i]));
+  }
+  results.resize(count);
+  const std::vector<std::size_t>& tracked = derivative->whole_.backward->results;
+  autograd::Node* node = nullptr;
+  const Handle<TensorSlot> handle = autograd::make_node(autograd::Node::Kind::custom, node);
+  node->name = name;
+  node->inputs = std::move(held.nodes);
+  node->input_specs = std::move(held.specs);
+  node->output_count = static_cast<int>(tracked.size());
+  node->rule = [derivative, kept = std::move(held.kept), saved = std::move(saved)](
+                   const autograd::CustomCall& call) { return derivative->run(kept, saved, call); };
+  for (std::size_t i = 0; i < tracked.size(); ++i) {
+    autograd::Node* output = nullptr;
+    Handle<TensorSlot> slot = autograd::make_node(autograd::Node::Kind::output, output);
+    output->inputs = {handle};
+    output->output = static_cast<int>(i);
+    output->spec = results[tracked[i]].spec();
+    results[tracked[i]] = autograd::with_node(results[tracked[i]], std::move(slot));
+  }
+}
+
+std::vector<autograd::Contribution> Derivative::run(std::span<const Tensor> kept,
+                                                    std::span<const Tensor> saved,
+                                                    const autograd::CustomCall& call) const {
+  if (call.builds_tape) {
+    throw Error(ErrorKind::unsupported,
+                {.where = "grad",
+                 .what = "a gradient of a compiled function is differentiated again",
+                 .expected = "a function that notes its operations one by one",
+                 .got = "a compiled one",
+                 .fix = "Compile the outermost function instead, or call this one by eager()."});
+  }
+  Variant variant;
+  for (std::size_t i = 0; i < call.gradients.size(); ++i) {
+    if (call.gradients[i].is_defined()) variant.seeds |= uint64_t{1} << i;
+  }
+  // A sum of sums rounds otherwise than one long sum: what came before is added to part by part.
+  for (std::size_t i = 0; i < part_targets_.size(); ++i) {
+    const auto before = part_targets_.begin() + static_cast<std::ptrdiff_t>(i);
+    const bool is_second = std::find(part_targets_.begin(), before, part_targets_[i]) != before;
+    if (is_second && call.has_arrived(part_targets_[i])) variant.is_summed = false;
+  }
+  std::vector<const Tensor*> inputs;
+  for (const Tensor& tensor : kept) inputs.push_back(&tensor);
+  for (const Tensor& tensor : saved) inputs.push_back(&tensor);
+  for (const Tensor& tensor : call.gradients) inputs.push_back(&tensor);
+  std::vector<Tensor> seeds(call.gradients.begin(), call.gradients.end());
+  for (std::size_t i = 0; i < seeds.size(); ++i) {
+    if (!seeds[i].is_defined()) continue;
+    const TensorData& data = seeds[i].internals();
+    if (!is_contiguous(data.spec.shape, data.strides)) seeds[i] = copy(seeds[i]);
+    inputs[kept.size() + saved.size() + i] = &seeds[i];
+  }
+  const std::shared_ptr<const Backward> made = backward(variant);
+  std::vector<Tensor> gradients;
+  const Plan::Outcome outcome =
+      made->plan->run({.tensors = inputs, .variables = {}, .scalars = {}}, gradients);
+  if (outcome != Plan::Outcome::done) {
+    throw Error(ErrorKind::internal, {.where = "backward",
+                                      .what = "a compiled gradient could not run",
+                                      .expected = "values that passed the checks of the call",
+                                      .got = "a failed check",
+                                      .fix = {}});
+  }
+  std::vector<autograd::Contribution> contributions;
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    contributions.push_back({made->targets[i], std::move(gradients[i])});
+  }
+  return contributions;
+}
+
+}  // namespace nitinol::jit
