@@ -18,5 +18,12 @@
 #include "eager/npy.h"
 #include "eager/ops/ops.h"
 #include "eager/print.h"
+#include "eager/safetensors.h"
 #include "jit/compile.h"
+#include "nn/checkpoint.h"
+#include "nn/init.h"
+#include "nn/layers.h"
+#include "nn/losses.h"
+#include "nn/module.h"
+#include "nn/optimizers.h"
 // IWYU pragma: end_exports

@@ -57,13 +57,13 @@ const std::vector<LibraryRule> library_rules = {
     {"cublas", {"backends/cuda/"}, true},
     {"nvrtc", {"backends/cuda/"}, true},
     {"nanobind/", {"bindings/"}, false},
-    {"boost/", {"core/reflect.h"}, false},
+    {"boost/", {"core/reflect.h", "core/field_names.h"}, false},
     {"omp.h", {"core/parallel.cpp", "tests/", "bench/"}, true},
     {"backtrace.h", {"core/error.cpp"}, true},
     {"catch2/", {"tests/"}, false},
     {"benchmark/", {"bench/micro/"}, false},
     {"CLI/", {"examples/", "bench/", "tests/"}, false},
-    {"nlohmann/", {"jit/explain.cpp", "examples/", "bench/", "tests/"}, false},
+    {"nlohmann/", {"jit/explain.cpp", "eager/safetensors.cpp", "examples/", "bench/", "tests/"}, false},
 };
 
 constexpr int max_source_lines = 600;

@@ -1,0 +1,140 @@
+#include "eager/file.h"
+
+#include "core/error.h"
+#include "core/shape.h"
+#include "eager/host_read.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <fcntl.h>
+#include <random>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+namespace nitinol::eager {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path fresh_name(const fs::path& target) {
+  std::random_device random;
+  return target.parent_path() / fmt::format(".{:08x}{:08x}.tmp", random(), random());
+}
+
+/// The file that a save replaces: what a symbolic link points to, and never a device.
+fs::path target_of(const char* where, const fs::path& path) {
+  std::error_code error;
+  const fs::path target = fs::is_symlink(path, error) ? fs::canonical(path, error) : path;
+  const fs::file_status status = fs::status(error ? path : target, error);
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    throw Error(ErrorKind::io,
+                {.where = where,
+                 .what = fmt::format("\"{}\" exists and is not a regular file", path.string()),
+                 .fix = "Choose another name."});
+  }
+  return target.empty() ? path : target;
+}
+
+}  // namespace
+
+// ---- File
+
+File::File(const char* where, fs::path path, int flags)
+    : where_(where), path_(std::move(path)), descriptor_(::open(path_.c_str(), flags, 0666)) {
+  if (descriptor_ < 0) fail("cannot be opened");
+}
+
+File::~File() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void File::fail(std::string_view what) const {
+  const std::string reason = std::generic_category().message(errno);
+  throw Error(ErrorKind::io,
+              {.where = where_, .what = fmt::format("\"{}\" {}: {}", name(), what, reason)});
+}
+
+int64_t File::size() const {
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) fail("cannot be examined");
+  if (!S_ISREG(status.st_mode)) {
+    throw Error(ErrorKind::io,
+                {.where = where_, .what = fmt::format("\"{}\" is not a regular file", name())});
+  }
+  return status.st_size;
+}
+
+void File::read(std::span<std::byte> to) const {
+  while (!to.empty()) {
+    const ssize_t count = ::read(descriptor_, to.data(), to.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail("cannot be read");
+    if (count == 0) fail_short(to.size());
+    to = to.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+void File::write(std::span<const std::byte> from) const {
+  while (!from.empty()) {
+    const ssize_t count = ::write(descriptor_, from.data(), from.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail("cannot be written");
+    from = from.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+void File::synchronize() const {
+  // EINVAL: a file system that cannot.
+  if (::fsync(descriptor_) != 0 && errno != EINVAL) fail("cannot be written");
+}
+
+void File::fail_short(std::size_t missing) const {
+  throw Error(ErrorKind::io, {.where = where_,
+                              .what = fmt::format("\"{}\" ends {} bytes early", name(), missing),
+                              .fix = "It may still be being written."});
+}
+
+// ---- TemporaryFile
+
+TemporaryFile::TemporaryFile(const char* where, const fs::path& path)
+    : target_(target_of(where, path)),
+      path_(fresh_name(target_)),
+      file_(where, path_, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC) {}
+
+TemporaryFile::~TemporaryFile() {
+  if (!is_published_) ::unlink(path_.c_str());
+}
+
+void TemporaryFile::write_elements(const TensorData& data) const {
+  const auto bytes =
+      static_cast<std::size_t>(element_count(data.spec.shape)) * size_of(data.spec.dtype);
+  if (bytes == 0) return;
+  if (is_contiguous(data.spec.shape, data.strides)) {
+    return file_.write({static_cast<const std::byte*>(data.address()), bytes});
+  }
+  const Tensor packed = allocate_tensor(data.spec);
+  auto* const address = static_cast<std::byte*>(packed.internals().address());
+  copy_elements(data, address);
+  file_.write({address, bytes});
+}
+
+void TemporaryFile::publish() {
+  file_.synchronize();
+  if (::rename(path_.c_str(), target_.c_str()) != 0) file_.fail("cannot be renamed");
+  is_published_ = true;
+  synchronize_folder();
+}
+
+/// Makes the new name last; where that is not permitted the file is complete all the same.
+void TemporaryFile::synchronize_folder() const {
+  const fs::path folder = target_.has_parent_path() ? target_.parent_path() : fs::path(".");
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);
+  ::close(descriptor);
+}
+
+}  // namespace nitinol::eager

@@ -1,0 +1,67 @@
+// Files as saves and loads need them: errors with names and reasons, writes that happen whole or
+// not at all.
+#pragma once
+
+#include "core/tensor.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace nitinol::eager {
+
+/// An open file descriptor, and the name of its file in messages. Errors are Error(io).
+class File {
+ public:
+  /// `where`: the function that messages name. `flags`: those of open(2).
+  File(const char* where, std::filesystem::path path, int flags);
+  ~File();
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  /// Throws the Error that says why the last call to the system failed.
+  [[noreturn]] void fail(std::string_view what) const;
+  [[nodiscard]] std::string name() const { return path_.string(); }
+  /// Bytes in it. Throws Error(io) unless it is a regular file, whose size is known.
+  [[nodiscard]] int64_t size() const;
+  void read(std::span<std::byte> to) const;
+  void write(std::span<const std::byte> from) const;
+  /// Waits until the contents are on the disk.
+  void synchronize() const;
+
+ private:
+  [[noreturn]] void fail_short(std::size_t missing) const;
+
+  const char* where_;
+  std::filesystem::path path_;
+  int descriptor_;
+};
+
+/// A file that takes its final name at the end of a successful write, and is removed otherwise.
+class TemporaryFile {
+ public:
+  /// For `path`, or what a symbolic link there points to. Throws Error(io) if that is a device or
+  /// folder.
+  TemporaryFile(const char* where, const std::filesystem::path& path);
+  ~TemporaryFile();
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  [[nodiscard]] const File& file() const { return file_; }
+  /// Writes all elements in row-major order.
+  void write_elements(const TensorData& data) const;
+  void publish();
+
+ private:
+  void synchronize_folder() const;
+
+  std::filesystem::path target_;
+  std::filesystem::path path_;
+  File file_;
+  bool is_published_ = false;
+};
+
+}  // namespace nitinol::eager

@@ -1,0 +1,58 @@
+#include "nn/init.h"
+
+#include "core/error.h"
+#include "eager/ops/ops.h"
+
+#include <cmath>
+
+namespace nitinol::nn {
+namespace {
+
+struct Fan {
+  double in, out;
+};
+
+Fan fan_of(const char* where, const Shape& shape) {
+  const int rank = shape.size();
+  if (rank < 2) {
+    throw Error(ErrorKind::shape, {.where = where,
+                                   .what = "the shape of weights",
+                                   .expected = "[..., in, out]",
+                                   .got = to_string(shape),
+                                   .fix = "Use uniform() or normal() for biases."});
+  }
+  double window = 1;
+  for (int i = 0; i < rank - 2; ++i) window *= static_cast<double>(shape[i]);
+  return {window * static_cast<double>(shape[rank - 2]),
+          window * static_cast<double>(shape[rank - 1])};
+}
+
+}  // namespace
+
+Tensor uniform(const Shape& shape, double bound, DType dtype) {
+  return cast(rand(shape) * (2 * bound) - bound, dtype);
+}
+
+Tensor normal(const Shape& shape, double deviation, DType dtype) {
+  return cast(randn(shape) * deviation, dtype);
+}
+
+Tensor xavier_uniform(const Shape& shape, DType dtype) {
+  const Fan fan = fan_of("xavier_uniform", shape);
+  return uniform(shape, std::sqrt(6 / (fan.in + fan.out)), dtype);
+}
+
+Tensor xavier_normal(const Shape& shape, DType dtype) {
+  const Fan fan = fan_of("xavier_normal", shape);
+  return normal(shape, std::sqrt(2 / (fan.in + fan.out)), dtype);
+}
+
+Tensor kaiming_uniform(const Shape& shape, DType dtype) {
+  return uniform(shape, std::sqrt(6 / fan_of("kaiming_uniform", shape).in), dtype);
+}
+
+Tensor kaiming_normal(const Shape& shape, DType dtype) {
+  return normal(shape, std::sqrt(2 / fan_of("kaiming_normal", shape).in), dtype);
+}
+
+}  // namespace nitinol::nn

@@ -1,0 +1,188 @@
+#include "nn/layers.h"
+
+#include "autograd/gradient.h"
+#include "core/error.h"
+#include "eager/ops/ops.h"
+#include "nn/init.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace nitinol::nn {
+namespace {
+
+/// Throws Error(shape) unless the axis has the size that the layer was made for.
+void check_features(const char* where, const Tensor& x, int axis, int64_t features) {
+  const int at = axis < 0 ? x.rank() + axis : axis;
+  if (at >= 0 && at < x.rank() && x.shape()[at] == features) return;
+  throw Error(ErrorKind::shape,
+              {.where = where,
+               .what = "the input is " + describe(x),
+               .expected = fmt::format("{} features along axis {}", features, axis),
+               .got = at >= 0 && at < x.rank() ? fmt::format("{}", x.shape()[at])
+                                               : fmt::format("rank {}", x.rank()),
+               .fix = "Check the layer before, and what this one was made for."});
+}
+
+}  // namespace
+
+Linear linear(int64_t in, int64_t out, const LinearOptions& options) {
+  const double bound = 1 / std::sqrt(static_cast<double>(in));
+  Linear layer = {.weight = parameter(uniform({in, out}, bound, options.dtype)), .bias = {}};
+  if (options.has_bias) layer.bias = parameter(uniform({out}, bound, options.dtype));
+  return layer;
+}
+
+Tensor Linear::operator()(const Tensor& x) const {
+  check_features("Linear", x, -1, weight.shape()[0]);
+  const Tensor product = matmul(x, weight);
+  return bias ? product + *bias : product;
+}
+
+Embedding embedding(int64_t count, int64_t width, DType dtype) {
+  return {.weight = parameter(randn({count, width}, dtype))};
+}
+
+Tensor Embedding::operator()(const Tensor& indices) const {
+  return take(weight, indices);
+}
+
+LayerNorm layer_norm(int64_t features, double eps, DType dtype) {
+  return {.weight = parameter(ones({features}, dtype)),
+          .bias = parameter(zeros({features}, dtype)),
+          .eps = eps};
+}
+
+Tensor LayerNorm::operator()(const Tensor& x) const {
+  check_features("LayerNorm", x, -1, weight.shape()[0]);
+  return nitinol::layer_norm(x, {.weight = weight, .bias = bias, .eps = eps});
+}
+
+RmsNorm rms_norm(int64_t features, double eps, DType dtype) {
+  return {.weight = parameter(ones({features}, dtype)), .eps = eps};
+}
+
+Tensor RmsNorm::operator()(const Tensor& x) const {
+  check_features("RmsNorm", x, -1, weight.shape()[0]);
+  return x * rsqrt(mean(square(x), {-1}, keepdims) + eps) * weight;
+}
+
+BatchNorm batch_norm(int64_t features, DType dtype) {
+  return {.weight = parameter(ones({features}, dtype)),
+          .bias = parameter(zeros({features}, dtype)),
+          .running_mean = Variable(zeros({features}, dtype)),
+          .running_var = Variable(ones({features}, dtype))};
+}
+
+Tensor BatchNorm::operator()(const Tensor& x) const {
+  check_features("BatchNorm", x, 1, weight.shape()[0]);
+  Dims axes = {0};
+  for (int i = 2; i < x.rank(); ++i) axes.push_back(i);
+  Shape column = Dims::filled(x.rank() - 1, 1);
+  column[0] = weight.shape()[0];
+  const auto spread = [&](const Tensor& t) { return reshape(t, column); };
+  Tensor centre = running_mean;
+  Tensor spreading = running_var;
+  if (training) {
+    const auto count = static_cast<double>(x.size() / weight.shape()[0]);
+    centre = mean(x, axes);
+    spreading = mean(square(x - spread(centre)), axes);
+    const NoGradients scope;
+    const double unbiased = count > 1 ? count / (count - 1) : 1;
+    running_mean.set(running_mean * (1 - momentum) + stop_gradient(centre) * momentum);
+    running_var.set(running_var * (1 - momentum) +
+                    stop_gradient(spreading) * (momentum * unbiased));
+  }
+  const Tensor scale = weight * rsqrt(spreading + eps);
+  return (x - spread(centre)) * spread(scale) + spread(bias);
+}
+
+Dropout dropout(double rate) {
+  if (!(rate >= 0 && rate < 1)) {
+    throw Error(ErrorKind::value, {.where = "dropout",
+                                   .what = "the share of elements to drop",
+                                   .expected = "0 <= rate < 1",
+                                   .got = fmt::format("{}", rate),
+                                   .fix = {}});
+  }
+  return {.rate = rate};
+}
+
+Tensor Dropout::operator()(const Tensor& x) const {
+  if (!training || rate == 0) return x;
+  const Tensor draws = rand(x.shape(), x.dtype() == f64 ? f64 : f32);
+  return where(draws >= rate, x * (1 / (1 - rate)), 0.0);
+}
+
+Lstm lstm(int64_t in, int64_t hidden, DType dtype) {
+  const double bound = 1 / std::sqrt(static_cast<double>(hidden));
+  return {.input_weight = parameter(uniform({in, 4 * hidden}, bound, dtype)),
+          .hidden_weight = parameter(uniform({hidden, 4 * hidden}, bound, dtype)),
+          .bias = parameter(uniform({4 * hidden}, bound, dtype))};
+}
+
+Lstm::Output Lstm::operator()(const Tensor& x, std::optional<State> state) const {
+  check_features("Lstm", x, -1, input_weight.shape()[0]);
+  const int64_t steps = x.shape()[0];
+  const int64_t hidden = hidden_weight.shape()[0];
+  if (!state) {
+    const Tensor start = zeros({x.shape()[1], hidden}, x.dtype());
+    state = State{start, start};
+  }
+  // All steps' inputs at once: one product instead of one for each step.
+  const Tensor projected = matmul(x, input_weight) + bias;
+  const Tensor recurrent = hidden_weight;
+  std::vector<Tensor> sequence;
+  for (int64_t t = 0; t < steps; ++t) {
+    const Tensor gates = projected[t] + matmul(state->hidden, recurrent);
+    const auto gate = [&](int64_t k) { return slice(gates, 1, {k * hidden, (k + 1) * hidden}); };
+    state->cell = sigmoid(gate(1)) * state->cell + sigmoid(gate(0)) * tanh(gate(2));
+    state->hidden = sigmoid(gate(3)) * tanh(state->cell);
+    sequence.push_back(state->hidden);
+  }
+  return {stack(sequence), *state};
+}
+
+MultiHeadAttention multi_head_attention(int64_t width, int64_t heads,
+                                        const AttentionOptions& options) {
+  if (heads < 1 || width % heads != 0) {
+    throw Error(ErrorKind::value, {.where = "multi_head_attention",
+                                   .what = fmt::format("{} heads for a width of {}", heads, width),
+                                   .expected = "a number of heads that divides the width",
+                                   .got = fmt::format("{}", heads),
+                                   .fix = {}});
+  }
+  const LinearOptions projection = {.has_bias = options.has_bias, .dtype = options.dtype};
+  return {.qkv = linear(width, 3 * width, projection),
+          .proj = linear(width, width, projection),
+          .heads = heads,
+          .is_causal = options.is_causal};
+}
+
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, bool is_causal) {
+  const int64_t width = q.shape()[-1 + q.rank()];
+  const int64_t positions = q.shape()[-2 + q.rank()];
+  Tensor scores = matmul(q, transpose(k, -2, -1)) * (1 / std::sqrt(static_cast<double>(width)));
+  if (is_causal) {
+    const Tensor row = unsqueeze(arange(positions), 1);
+    const Tensor column = arange(k.shape()[-2 + k.rank()]);
+    scores = where(column <= row, scores, -std::numeric_limits<double>::infinity());
+  }
+  return matmul(softmax(scores), v);
+}
+
+Tensor MultiHeadAttention::operator()(const Tensor& x) const {
+  const int64_t batch = x.shape()[0];
+  const int64_t positions = x.shape()[1];
+  const int64_t width = x.shape()[2];
+  // [batch, positions, 3, heads, width / heads] -> [3, batch, heads, positions, width / heads]
+  const Tensor parts =
+      permute(reshape(qkv(x), {batch, positions, 3, heads, width / heads}), {2, 0, 3, 1, 4});
+  const Tensor joined = attention(parts[0], parts[1], parts[2], is_causal);
+  return proj(reshape(transpose(joined, 1, 2), {batch, positions, width}));
+}
+
+}  // namespace nitinol::nn

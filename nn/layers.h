@@ -1,0 +1,117 @@
+// Layers: what they hold is public, what they do is their call operator.
+//
+// Factories draw initial values from the default generator: manual_seed() makes them repeatable.
+// `x` stands for a batch; the last axis holds features unless something else is said.
+#pragma once
+
+#include "core/generator.h"
+#include "core/tensor.h"
+#include "nn/module.h"
+
+#include <cstdint>
+#include <optional>
+
+namespace nitinol::nn {
+
+/// x @ weight + bias, over the last axis.
+struct Linear {
+  Variable weight;               ///< [in, out]
+  std::optional<Variable> bias;  ///< [out]
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+};
+struct LinearOptions {
+  bool has_bias = true;
+  DType dtype = f32;
+};
+/// Initial values as PyTorch: uniform within 1 / sqrt(in), both weight and bias.
+[[nodiscard]] Linear linear(int64_t in, int64_t out, const LinearOptions& options = {});
+
+/// Rows of a table: indices of shape [...] give [..., width].
+struct Embedding {
+  Variable weight;  ///< [count, width]
+  [[nodiscard]] Tensor operator()(const Tensor& indices) const;
+};
+/// Initial values are normal with standard deviation 1.
+[[nodiscard]] Embedding embedding(int64_t count, int64_t width, DType dtype = f32);
+
+/// (x - mean) / sqrt(var + eps) * weight + bias over the last axis.
+struct LayerNorm {
+  Variable weight, bias;  ///< [features]
+  double eps = 1e-5;
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+};
+[[nodiscard]] LayerNorm layer_norm(int64_t features, double eps = 1e-5, DType dtype = f32);
+
+/// x / sqrt(mean(x^2) + eps) * weight over the last axis (B. Zhang, R. Sennrich,
+/// arXiv:1910.07467).
+struct RmsNorm {
+  Variable weight;  ///< [features]
+  double eps = 1e-6;
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+};
+[[nodiscard]] RmsNorm rms_norm(int64_t features, double eps = 1e-6, DType dtype = f32);
+
+/// Normalises each feature (axis 1) over the batch and all other axes (S. Ioffe, C. Szegedy,
+/// arXiv:1502.03167). While training the statistics are those of the batch, and the running ones
+/// move towards them by `momentum` (the variance as the unbiased one, as in PyTorch); in eval mode
+/// the running ones are used.
+struct BatchNorm {
+  Variable weight, bias;               ///< [features]
+  Variable running_mean, running_var;  ///< [features]
+  double eps = 1e-5, momentum = 0.1;
+  Training training = true;
+  /// x: [batch, features, ...].
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+};
+[[nodiscard]] BatchNorm batch_norm(int64_t features, DType dtype = f32);
+
+/// Zeroes elements with probability `rate` while training, and scales the rest by 1 / (1 - rate).
+struct Dropout {
+  double rate = 0.5;
+  Training training = true;
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+};
+[[nodiscard]] Dropout dropout(double rate);
+
+/// A recurrent layer with long short-term memory (S. Hochreiter, J. Schmidhuber, 1997), gates in
+/// PyTorch's order: input, forget, cell, output.
+struct Lstm {
+  Variable input_weight;   ///< [in, 4 hidden]
+  Variable hidden_weight;  ///< [hidden, 4 hidden]
+  Variable bias;           ///< [4 hidden]
+  struct State {
+    Tensor hidden, cell;  ///< [batch, hidden]
+  };
+  struct Output {
+    Tensor sequence;  ///< [steps, batch, hidden]
+    State last;
+  };
+  /// x: [steps, batch, in]. Without a state it begins with zeros.
+  [[nodiscard]] Output operator()(const Tensor& x, std::optional<State> state = {}) const;
+};
+[[nodiscard]] Lstm lstm(int64_t in, int64_t hidden, DType dtype = f32);
+
+/// Attention of every position to every other one with several heads (A. Vaswani et al.,
+/// arXiv:1706.03762).
+struct MultiHeadAttention {
+  Linear qkv;   ///< width -> 3 width: queries, keys, values
+  Linear proj;  ///< width -> width
+  int64_t heads = 1;
+  bool is_causal = false;  ///< position i sees positions 0 ... i
+  /// x: [batch, positions, width].
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+};
+struct AttentionOptions {
+  bool is_causal = false;
+  bool has_bias = true;
+  DType dtype = f32;
+};
+/// Throws Error(value) unless `heads` divides `width`.
+[[nodiscard]] MultiHeadAttention multi_head_attention(int64_t width, int64_t heads,
+                                                      const AttentionOptions& options = {});
+
+/// softmax(q k^T / sqrt(width)) v over the last two axes [positions, width].
+[[nodiscard]] Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                               bool is_causal = false);
+
+}  // namespace nitinol::nn

@@ -1,0 +1,25 @@
+// Losses: the mean over all elements (of the batch, for cross_entropy), one element of the inputs'
+// dtype. Throw Error(shape) for shapes that differ.
+#pragma once
+
+#include "core/tensor.h"
+
+namespace nitinol::nn {
+
+struct CrossEntropyOptions {
+  double label_smoothing = 0;  ///< the share of each target spread evenly over all classes
+};
+/// -log softmax(logits)[target]. logits: [..., classes]; targets: integers [...] below `classes`,
+/// or probabilities of the logits' shape.
+[[nodiscard]] Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
+                                   const CrossEntropyOptions& options = {});
+/// (x - y)^2.
+[[nodiscard]] Tensor mse_loss(const Tensor& x, const Tensor& y);
+/// |x - y|.
+[[nodiscard]] Tensor l1_loss(const Tensor& x, const Tensor& y);
+/// (x - y)^2 / 2 where |x - y| <= delta, delta (|x - y| - delta / 2) elsewhere (P. Huber, 1964).
+[[nodiscard]] Tensor huber_loss(const Tensor& x, const Tensor& y, double delta = 1);
+/// -(t log p + (1 - t) log(1 - p)) with p = sigmoid(logits), without overflow.
+[[nodiscard]] Tensor bce_with_logits(const Tensor& logits, const Tensor& targets);
+
+}  // namespace nitinol::nn

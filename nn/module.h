@@ -1,0 +1,204 @@
+// Modules: plain structs of Variables and other modules.
+//
+//     struct Mlp {
+//       nn::Linear hidden = nn::linear(64, 128);
+//       nn::Linear out = nn::linear(128, 10);
+//       Tensor operator()(const Tensor& x) const { return out(relu(hidden(x))); }
+//     };
+//
+// There is no base class and nothing to register: fields are found by reflection, and named by
+// their path ("hidden.weight"). Copies share their Variables. A class that is no aggregate (it has
+// private fields or constructors) says what it holds with a member function `template <class V>
+// void fields(V&& visit)` that calls visit(name, field) for each.
+#pragma once
+
+#include "core/field_names.h"
+#include "core/host_value.h"
+#include "core/reflect.h"
+#include "core/variable.h"
+#include "eager/ops/cast.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace nitinol::nn {
+
+/// A module's flag: whether it trains. See train() and eval().
+using Training = HostValue<bool>;
+
+/// A Variable of a module and its path.
+struct NamedVariable {
+  std::string name;
+  Variable variable;
+};
+
+namespace module {
+
+template <class T>
+concept HasFields = requires(T& module) {
+  module.fields([](const char*, auto&) {});
+};
+
+inline std::string joined(const std::string& path, std::string_view name) {
+  return path.empty() ? std::string(name) : path + "." + std::string(name);
+}
+
+/// Calls leaf(path, field) for every Variable and Training flag in `value`, depth first in the
+/// order of declaration, and enter(path, type) for every struct.
+template <class T, class Visitor>
+void visit(T& value, const std::string& path, Visitor& visitor) {
+  using Plain = std::remove_cv_t<T>;
+  if constexpr (std::same_as<Plain, Variable>) {
+    if (value.is_defined()) visitor.variable(path, value);
+  } else if constexpr (std::same_as<Plain, Training>) {
+    visitor.training(value);
+  } else if constexpr (reflection::is_optional<Plain>) {
+    if (value) visit(*value, path, visitor);
+  } else if constexpr (reflection::Text<Plain> || std::is_scalar_v<Plain>) {
+    return;
+  } else if constexpr (reflection::is_sequence<Plain>) {
+    std::size_t i = 0;
+    for (auto& element : value) visit(element, joined(path, std::to_string(i++)), visitor);
+  } else if constexpr (reflection::is_tuple<Plain>) {
+    std::size_t i = 0;
+    std::apply(
+        [&](auto&... element) {
+          (visit(element, joined(path, std::to_string(i++)), visitor), ...);
+        },
+        value);
+  } else if constexpr (HasFields<T>) {
+    visitor.module(path, value);
+    value.fields([&](const char* name, auto& field) { visit(field, joined(path, name), visitor); });
+  } else if constexpr (std::is_aggregate_v<Plain>) {
+    visitor.module(path, value);
+    reflection::for_each_named_field(value, [&](std::string_view name, auto& field) {
+      visit(field, joined(path, name), visitor);
+    });
+  }
+}
+
+struct Collector {
+  std::vector<NamedVariable> found;
+  void variable(const std::string& path, const Variable& variable) {
+    for (const NamedVariable& before : found) {
+      if (before.variable == variable) return;  // shared: by its first name
+    }
+    found.push_back({path, variable});
+  }
+  void training(const Training&) {}
+  template <class T>
+  void module(const std::string&, const T&) {}
+};
+
+struct TrainingSetter {
+  bool value;
+  void variable(const std::string&, const Variable&) {}
+  void training(Training& flag) const { flag = value; }
+  template <class T>
+  void module(const std::string&, const T&) {}
+};
+
+struct Caster {
+  DType dtype;
+  std::vector<std::pair<Variable, Variable>> done;  ///< so that what was shared stays shared
+  void variable(const std::string& path, Variable& variable);
+  void training(const Training&) {}
+  template <class T>
+  void module(const std::string&, const T&) {}
+};
+
+/// The last part of a type's name.
+template <class T>
+std::string type_name() {
+  std::string_view text = __PRETTY_FUNCTION__;
+  text = text.substr(text.find("T = ") + 4);
+  text = text.substr(0, text.find_first_of(";]"));
+  const std::size_t arguments = text.find('<');
+  return std::string(text.substr(text.substr(0, arguments).find_last_of(':') + 1));
+}
+
+struct Line {
+  std::string path, type;
+  Variable variable;  ///< undefined: a module
+};
+
+struct Printer {
+  std::vector<Line> lines;
+  void variable(const std::string& path, const Variable& variable) {
+    lines.push_back({path, "", variable});
+  }
+  void training(const Training&) {}
+  template <class T>
+  void module(const std::string& path, const T&) {
+    lines.push_back({path, type_name<T>(), {}});
+  }
+};
+[[nodiscard]] std::string to_text(const std::vector<Line>& lines);
+
+}  // namespace module
+
+/// All Variables of a module, each once, in the order of declaration.
+template <class M>
+[[nodiscard]] std::vector<NamedVariable> named_variables(const M& module) {
+  module::Collector collector;
+  module::visit(module, "", collector);
+  return std::move(collector.found);
+}
+
+/// Those that gradients flow to.
+template <class M>
+[[nodiscard]] std::vector<NamedVariable> named_parameters(const M& module) {
+  std::vector<NamedVariable> found = named_variables(module);
+  std::erase_if(found, [](const NamedVariable& v) { return !v.variable.tracks_gradient(); });
+  return found;
+}
+template <class M>
+[[nodiscard]] std::vector<Variable> parameters(const M& module) {
+  std::vector<Variable> found;
+  for (const NamedVariable& named : named_parameters(module)) found.push_back(named.variable);
+  return found;
+}
+
+/// The others: running means, counts.
+template <class M>
+[[nodiscard]] std::vector<NamedVariable> buffers(const M& module) {
+  std::vector<NamedVariable> found = named_variables(module);
+  std::erase_if(found, [](const NamedVariable& v) { return v.variable.tracks_gradient(); });
+  return found;
+}
+
+/// Switches dropout and running statistics on. A compiled function sees the change: it has a Plan
+/// for each mode.
+template <class M>
+void train(M& module, bool value = true) {
+  module::TrainingSetter setter{value};
+  module::visit(module, "", setter);
+}
+/// Switches them off.
+template <class M>
+void eval(M& module) {
+  train(module, false);
+}
+
+/// The same module with new Variables of another floating dtype; call it before optimizers are
+/// made. Integer Variables stay as they are.
+template <class M>
+[[nodiscard]] M to(M module, DType dtype) {
+  module::Caster caster{dtype, {}};
+  module::visit(module, "", caster);
+  return module;
+}
+
+/// A tree of the module's structs and Variables with shapes and numbers of elements.
+template <class M>
+[[nodiscard]] std::string to_string(const M& module) {
+  module::Printer printer;
+  module::visit(module, "", printer);
+  return module::to_text(printer.lines);
+}
+
+}  // namespace nitinol::nn

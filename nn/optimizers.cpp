@@ -1,0 +1,215 @@
+#include "nn/optimizers.h"
+
+#include "autograd/gradient.h"
+#include "core/error.h"
+#include "eager/ops/ops.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+namespace nitinol::nn {
+
+// ---- what all share
+
+void Optimizer::add_group(std::vector<Variable> parameters, double rate, int states) {
+  Group group = {.rate = Variable(tensor(rate)),
+                 .steps = Variable(tensor(0.0)),
+                 .state = {},
+                 .parameters = std::move(parameters)};
+  for (const Variable& parameter : group.parameters) {
+    if (!parameter.tracks_gradient()) {
+      throw Error(ErrorKind::value, {.where = "optimizer",
+                                     .what = "a Variable that tracks no gradient",
+                                     .expected = "what parameter() made",
+                                     .got = describe(parameter.spec()),
+                                     .fix = "Pass nn::parameters(model)."});
+    }
+    std::vector<Variable>& state = group.state.emplace_back();
+    for (int i = 0; i < states; ++i) {
+      state.emplace_back(zeros(parameter.shape(), parameter.dtype()));
+    }
+  }
+  groups_.push_back(std::move(group));
+}
+
+void Optimizer::zero_grad() const {
+  for (const Group& group : groups_) {
+    for (const Variable& parameter : group.parameters) parameter.clear_grad();
+  }
+}
+
+void Optimizer::set_rate(double rate) const {
+  for (const Group& group : groups_) group.rate.set(tensor(rate));
+}
+
+void Optimizer::step() const {
+  const NoGradients scope;
+  bool is_any = false;
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    const Group& group = groups_[g];
+    std::vector<Item> items;
+    for (std::size_t i = 0; i < group.parameters.size(); ++i) {
+      const Variable& parameter = group.parameters[i];
+      const Tensor gradient = parameter.grad();
+      if (gradient.is_defined()) items.push_back({parameter, group.state[i], parameter, gradient});
+    }
+    if (items.empty()) continue;
+    is_any = true;
+    group.steps.set(group.steps + 1.0);
+    update(g, items, group.rate, group.steps);
+  }
+  if (is_any) return;
+  throw Error(ErrorKind::value, {.where = "Optimizer::step",
+                                 .what = "no parameter has a gradient",
+                                 .expected = "a backward() since zero_grad()",
+                                 .got = "none",
+                                 .fix = "Call loss.backward() first, and check that the optimizer "
+                                        "was given the model's own parameters."});
+}
+
+// ---- SGD
+
+Sgd::Sgd(std::vector<Variable> parameters, const SgdOptions& options) {
+  add(std::move(parameters), options);
+}
+
+void Sgd::add(std::vector<Variable> parameters, const SgdOptions& options) {
+  add_group(std::move(parameters), options.rate, options.momentum == 0 ? 0 : 1);
+  options_.push_back(options);
+}
+
+void Sgd::update(std::size_t group, const std::vector<Item>& items, const Tensor& rate,
+                 const Tensor&) const {
+  const SgdOptions& o = options_[group];
+  for (const Item& item : items) {
+    Tensor g = item.gradient;
+    if (o.weight_decay != 0) g = g + item.value * o.weight_decay;
+    if (o.momentum != 0) {
+      const Tensor velocity = item.state[0] * o.momentum + g;
+      item.state[0].set(velocity);
+      g = o.is_nesterov ? g + velocity * o.momentum : velocity;
+    }
+    item.parameter.set(item.value - g * cast(rate, g.dtype()));
+  }
+}
+
+// ---- Adam
+
+Adam::Adam(std::vector<Variable> parameters, const AdamOptions& options) {
+  Adam::add(std::move(parameters), options);
+}
+
+void Adam::add(std::vector<Variable> parameters, const AdamOptions& options) {
+  add_group(std::move(parameters), options.rate, 2);
+  options_.push_back(options);
+}
+
+AdamW::AdamW(std::vector<Variable> parameters, const AdamOptions& options)
+    : Adam(std::move(parameters), options) {
+  is_decoupled_ = true;
+}
+
+void Adam::update(std::size_t group, const std::vector<Item>& items, const Tensor& rate,
+                  const Tensor& steps) const {
+  const AdamOptions& o = options_[group];
+  // Corrections for the averages' start at zero, in float64, once for all parameters.
+  const Tensor step = rate / (1 - pow(o.beta1, steps));
+  const Tensor bias = sqrt(1 - pow(o.beta2, steps));
+  const Tensor kept = 1 - rate * o.weight_decay;
+  for (const Item& item : items) {
+    const DType dtype = item.value.dtype();
+    Tensor value = item.value;
+    Tensor g = item.gradient;
+    if (o.weight_decay != 0 && is_decoupled_) value = value * cast(kept, dtype);
+    if (o.weight_decay != 0 && !is_decoupled_) g = g + value * o.weight_decay;
+    const Tensor first = item.state[0] * o.beta1 + g * (1 - o.beta1);
+    const Tensor second = item.state[1] * o.beta2 + square(g) * (1 - o.beta2);
+    item.state[0].set(first);
+    item.state[1].set(second);
+    const Tensor denominator = sqrt(second) / cast(bias, dtype) + o.eps;
+    item.parameter.set(value - first / denominator * cast(step, dtype));
+  }
+}
+
+// ---- RMSprop
+
+RmsProp::RmsProp(std::vector<Variable> parameters, const RmsPropOptions& options) {
+  add(std::move(parameters), options);
+}
+
+void RmsProp::add(std::vector<Variable> parameters, const RmsPropOptions& options) {
+  add_group(std::move(parameters), options.rate, options.momentum == 0 ? 1 : 2);
+  options_.push_back(options);
+}
+
+void RmsProp::update(std::size_t group, const std::vector<Item>& items, const Tensor& rate,
+                     const Tensor&) const {
+  const RmsPropOptions& o = options_[group];
+  for (const Item& item : items) {
+    Tensor g = item.gradient;
+    if (o.weight_decay != 0) g = g + item.value * o.weight_decay;
+    const Tensor average = item.state[0] * o.decay + square(g) * (1 - o.decay);
+    item.state[0].set(average);
+    Tensor move = g / (sqrt(average) + o.eps);
+    if (o.momentum != 0) {
+      move = item.state[1] * o.momentum + move;
+      item.state[1].set(move);
+    }
+    item.parameter.set(item.value - move * cast(rate, g.dtype()));
+  }
+}
+
+// ---- clipping
+
+Tensor clip_gradient_norm(const std::vector<Variable>& parameters, double largest) {
+  const NoGradients scope;
+  Tensor total;
+  for (const Variable& parameter : parameters) {
+    const Tensor gradient = parameter.grad();
+    if (!gradient.is_defined()) continue;
+    const Tensor part = sum(square(cast(gradient, f32)));
+    total = total.is_defined() ? total + part : part;
+  }
+  if (!total.is_defined()) return zeros({});
+  const Tensor norm = sqrt(total);
+  const Tensor scale = minimum(largest / (norm + 1e-6), 1.0);
+  for (const Variable& parameter : parameters) {
+    const Tensor gradient = parameter.grad();
+    if (gradient.is_defined()) parameter.set_grad(gradient * cast(scale, gradient.dtype()));
+  }
+  return norm;
+}
+
+void clip_gradient_value(const std::vector<Variable>& parameters, double largest) {
+  const NoGradients scope;
+  for (const Variable& parameter : parameters) {
+    const Tensor gradient = parameter.grad();
+    if (gradient.is_defined()) parameter.set_grad(clamp(gradient, -largest, largest));
+  }
+}
+
+// ---- schedules
+
+Schedule step_decay(double rate, int64_t every, double factor) {
+  return [=](int64_t step) { return rate * std::pow(factor, static_cast<double>(step / every)); };
+}
+
+Schedule cosine_decay(double rate, int64_t steps, double last) {
+  return [=](int64_t step) {
+    if (step >= steps) return last;
+    const double phase = std::numbers::pi * static_cast<double>(step) / static_cast<double>(steps);
+    return last + (rate - last) * 0.5 * (1 + std::cos(phase));
+  };
+}
+
+Schedule warm_up(int64_t steps, Schedule then) {
+  return [steps, then = std::move(then)](int64_t step) {
+    if (step >= steps) return then(step - steps);
+    return then(0) * static_cast<double>(step + 1) / static_cast<double>(steps);
+  };
+}
+
+}  // namespace nitinol::nn

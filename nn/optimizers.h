@@ -1,0 +1,136 @@
+// Optimizers: step() moves parameters against their gradients.
+//
+// All state, the rate included, is in Variables, so a step inside compile() is part of its Plan,
+// and changing the rate compiles nothing.
+//
+//     nn::Adam optimizer(nn::parameters(model), {.rate = 1e-3});
+//     optimizer.zero_grad(); loss.backward(); optimizer.step();
+#pragma once
+
+#include "core/variable.h"
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace nitinol::nn {
+
+/// What all optimizers share: groups of parameters with settings of their own.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+
+  /// Forgets all gradients. Call it before backward(), or gradients of several calls add up.
+  void zero_grad() const;
+  /// Updates every parameter that has a gradient.
+  void step() const;
+
+  /// The learning rate of a group, a float64 number.
+  [[nodiscard]] const Variable& rate(std::size_t group = 0) const { return groups_.at(group).rate; }
+  /// Sets the learning rate of all groups.
+  void set_rate(double rate) const;
+
+  /// For named_variables(), save() and load(): rate, step counts and running averages.
+  template <class V>
+  void fields(V&& visit) {
+    visit("groups", groups_);
+  }
+  template <class V>
+  void fields(V&& visit) const {
+    visit("groups", groups_);
+  }
+
+ protected:
+  struct Group {
+    Variable rate;                             ///< float64
+    Variable steps;                            ///< float64: how many were made
+    std::vector<std::vector<Variable>> state;  ///< per parameter
+    std::vector<Variable> parameters;
+  };
+
+  /// Adds a group whose parameters each have `states` Variables of their shape, zeros at first.
+  void add_group(std::vector<Variable> parameters, double rate, int states);
+  /// A parameter that has a gradient.
+  struct Item {
+    const Variable& parameter;
+    const std::vector<Variable>& state;
+    Tensor value, gradient;
+  };
+  /// Updates the items of group number `group`; `rate` and `steps` (this one included) are float64.
+  virtual void update(std::size_t group, const std::vector<Item>& items, const Tensor& rate,
+                      const Tensor& steps) const = 0;
+
+ private:
+  std::vector<Group> groups_;
+};
+
+struct SgdOptions {
+  double rate = 1e-2, momentum = 0, weight_decay = 0;
+  bool is_nesterov = false;
+};
+/// Stochastic gradient descent, with momentum as in PyTorch: v = momentum v + g; p -= rate v.
+class Sgd final : public Optimizer {
+ public:
+  explicit Sgd(std::vector<Variable> parameters, const SgdOptions& options = {});
+  void add(std::vector<Variable> parameters, const SgdOptions& options);
+
+ private:
+  void update(std::size_t group, const std::vector<Item>& items, const Tensor& rate,
+              const Tensor& steps) const override;
+  std::vector<SgdOptions> options_;
+};
+
+struct AdamOptions {
+  double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
+};
+/// D. Kingma, J. Ba, arXiv:1412.6980; weight decay is added to the gradient.
+class Adam : public Optimizer {
+ public:
+  explicit Adam(std::vector<Variable> parameters, const AdamOptions& options = {});
+  void add(std::vector<Variable> parameters, const AdamOptions& options);
+
+ protected:
+  void update(std::size_t group, const std::vector<Item>& items, const Tensor& rate,
+              const Tensor& steps) const override;
+  bool is_decoupled_ = false;
+
+ private:
+  std::vector<AdamOptions> options_;
+};
+/// I. Loshchilov, F. Hutter, arXiv:1711.05101: weight decay is apart from the gradient.
+class AdamW final : public Adam {
+ public:
+  explicit AdamW(std::vector<Variable> parameters,
+                 const AdamOptions& options = {.weight_decay = 1e-2});
+};
+
+struct RmsPropOptions {
+  double rate = 1e-2, decay = 0.99, eps = 1e-8, momentum = 0, weight_decay = 0;
+};
+/// T. Tieleman, G. Hinton, lecture 6.5 (2012), as in PyTorch.
+class RmsProp final : public Optimizer {
+ public:
+  explicit RmsProp(std::vector<Variable> parameters, const RmsPropOptions& options = {});
+  void add(std::vector<Variable> parameters, const RmsPropOptions& options);
+
+ private:
+  void update(std::size_t group, const std::vector<Item>& items, const Tensor& rate,
+              const Tensor& steps) const override;
+  std::vector<RmsPropOptions> options_;
+};
+
+/// Scales all gradients so that their common 2-norm is at most `largest`; returns what it was.
+Tensor clip_gradient_norm(const std::vector<Variable>& parameters, double largest);
+/// Limits each gradient's elements to [-largest, largest].
+void clip_gradient_value(const std::vector<Variable>& parameters, double largest);
+
+/// The learning rate of step 0, 1, 2, …: `optimizer.set_rate(schedule(i))`.
+using Schedule = std::function<double(int64_t step)>;
+/// rate * factor^(step / every), rounded down.
+[[nodiscard]] Schedule step_decay(double rate, int64_t every, double factor = 0.1);
+/// From `rate` to `last` along half a cosine over `steps` (arXiv:1608.03983), then `last`.
+[[nodiscard]] Schedule cosine_decay(double rate, int64_t steps, double last = 0);
+/// Rises linearly to `then`'s first rate during `steps` steps, then follows it from its beginning.
+[[nodiscard]] Schedule warm_up(int64_t steps, Schedule then);
+
+}  // namespace nitinol::nn

@@ -1,0 +1,140 @@
+// Optimizers in training loops: compiled with the same bits, rates, groups, schedules, misuse.
+#include "nn/optimizers.h"
+
+#include "core/executables.h"
+#include "nitinol.h"
+#include "tests/same_bits.h"
+
+#include <catch2/catch.hpp>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+using namespace nitinol;
+
+namespace {
+
+struct Mlp {
+  nn::Linear hidden, out;
+  [[nodiscard]] Tensor operator()(const Tensor& x) const { return out(relu(hidden(x))); }
+};
+
+Mlp mlp() {
+  manual_seed(3);
+  return {.hidden = nn::linear(6, 10), .out = nn::linear(10, 3)};
+}
+
+using Make = std::function<std::unique_ptr<nn::Optimizer>(std::vector<Variable>)>;
+
+/// 100 steps eagerly and compiled.
+void check_training(const Make& make) {
+  const Mlp a = mlp();
+  const Mlp b = mlp();
+  const auto of_a = make(nn::parameters(a));
+  const auto of_b = make(nn::parameters(b));
+  const auto train = [](const Mlp& model, const nn::Optimizer& optimizer, const Tensor& x,
+                        const Tensor& y) {
+    optimizer.zero_grad();
+    const Tensor loss = nn::cross_entropy(model(x), y);
+    loss.backward();
+    optimizer.step();
+    return loss;
+  };
+  const auto step =
+      compile([&](const Tensor& x, const Tensor& y) { return train(a, *of_a, x, y); });
+  manual_seed(4);
+  const Tensor y = arange(20) % 3;
+  float first = 0, last = 0;
+  for (int i = 0; i < 100; ++i) {
+    const Tensor x = randn({20, 6}) + unsqueeze(cast(y, f32), 1);
+    of_a->set_rate(0.02 / (1 + 0.1 * i));
+    of_b->set_rate(0.02 / (1 + 0.1 * i));
+    const Tensor loss = step(x, y);
+    REQUIRE(same_bits(loss, train(b, *of_b, x, y)));
+    for (std::size_t k = 0; k < nn::parameters(a).size(); ++k) {
+      REQUIRE(same_bits(nn::parameters(a)[k].get(), nn::parameters(b)[k].get()));
+    }
+    (i == 0 ? first : last) = loss.item<float>();
+  }
+  CHECK(last < first);
+  INFO(step.explain());
+  CHECK(step.explain().plan_calls > 80);
+}
+
+}  // namespace
+
+TEST_CASE("training with each optimizer has the same bits compiled", "[nn][jit]") {
+  check_training([](auto p) { return std::make_unique<nn::Sgd>(p, nn::SgdOptions{}); });
+  check_training([](auto p) {
+    return std::make_unique<nn::Sgd>(
+        p, nn::SgdOptions{.momentum = 0.9, .weight_decay = 1e-3, .is_nesterov = true});
+  });
+  check_training([](auto p) { return std::make_unique<nn::Adam>(p); });
+  check_training([](auto p) { return std::make_unique<nn::AdamW>(p); });
+  check_training([](auto p) { return std::make_unique<nn::RmsProp>(p); });
+}
+
+TEST_CASE("changing the rate compiles nothing", "[nn][jit]") {
+  const Mlp model = mlp();
+  const nn::Adam optimizer(nn::parameters(model));
+  const auto step = compile([&](const Tensor& x) {
+    optimizer.zero_grad();
+    const Tensor loss = mean(square(model(x)));
+    loss.backward();
+    optimizer.step();
+    return loss;
+  });
+  const Tensor x = randn({4, 6});
+  for (int i = 0; i < 5; ++i) step(x);
+  const uint64_t kernels = executable_statistics().prepared;
+  for (int i = 0; i < 32; ++i) {
+    optimizer.set_rate(1e-3 * i);
+    step(x);
+  }
+  CHECK(executable_statistics().prepared == kernels);
+  CHECK(step.explain().signatures.back().tier == Tier::traced);
+}
+
+TEST_CASE("groups have their own settings, and parameters without a gradient stay", "[nn]") {
+  const Variable a = parameter(ones({2}));
+  const Variable b = parameter(ones({2}));
+  const Variable c = parameter(ones({2}));
+  nn::Sgd optimizer({a}, {.rate = 1.0});
+  optimizer.add({b, c}, {.rate = 0.5});
+  sum(a + b).backward();
+  optimizer.step();
+  CHECK(same_bits(a.get(), zeros({2})));
+  CHECK(same_bits(b.get(), full({2}, 0.5F)));
+  CHECK(same_bits(c.get(), ones({2})));
+}
+
+TEST_CASE("misuse of optimizers is an Error that says what to do", "[nn][errors]") {
+  CHECK_THROWS_WITH(nn::Sgd({Variable(ones({2}))}), Catch::Contains("nn::parameters"));
+  const Variable a = parameter(ones({2}));
+  CHECK_THROWS_WITH(nn::Sgd({a}).step(), Catch::Contains("no parameter has a gradient"));
+}
+
+TEST_CASE("an optimizer's state has names", "[nn]") {
+  const Variable a = parameter(ones({2}));
+  const nn::Adam optimizer({a});
+  std::vector<std::string> names;
+  for (const auto& named : nn::named_variables(optimizer)) names.push_back(named.name);
+  CHECK(names == std::vector<std::string>{"groups.0.rate", "groups.0.steps", "groups.0.state.0.0",
+                                          "groups.0.state.0.1", "groups.0.parameters.0"});
+}
+
+TEST_CASE("schedules", "[nn]") {
+  const nn::Schedule steps = nn::step_decay(1.0, 10, 0.5);
+  CHECK(steps(9) == 1.0);
+  CHECK(steps(10) == 0.5);
+  CHECK(steps(25) == 0.25);
+  const nn::Schedule cosine = nn::cosine_decay(1.0, 100, 0.2);
+  CHECK(cosine(0) == 1.0);
+  CHECK(cosine(50) == Approx(0.6));
+  CHECK(cosine(100) == 0.2);
+  const nn::Schedule warm = nn::warm_up(4, cosine);
+  CHECK(warm(0) == 0.25);
+  CHECK(warm(3) == 1.0);
+  CHECK(warm(54) == Approx(0.6));
+}
