@@ -101,6 +101,7 @@ void work(const Options& options) {
   nitinol::bench::elementwise_rows(timer);
   nitinol::bench::reduction_rows(timer);
   nitinol::bench::small_rows(timer);
+  nitinol::bench::model_rows(timer);
   nitinol::bench::matmul_rows(timer);
   nitinol::bench::shape_rows(timer);
 }

@@ -1,6 +1,6 @@
 #include "nn/layers.h"
 
-#include "autograd/gradient.h"
+#include "autograd/custom.h"
 #include "core/error.h"
 #include "eager/ops/ops.h"
 #include "nn/init.h"
@@ -9,6 +9,8 @@
 
 #include <cmath>
 #include <limits>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace nitinol::nn {
@@ -124,26 +126,103 @@ Lstm lstm(int64_t in, int64_t hidden, DType dtype) {
           .bias = parameter(uniform({4 * hidden}, bound, dtype))};
 }
 
+namespace {
+
+/// What one step of an Lstm computes; all [batch, hidden].
+struct LstmStep {
+  Tensor input, forget, update, output;         ///< gates
+  Tensor cell_before, hidden_before, squashed;  ///< squashed: tanh of the new cell
+};
+
+/// An Lstm over all steps with its own gradient, because the weights' gradients are then one
+/// product over all steps rather than one for each. Takes x, the first hidden and cell values, and
+/// the weights; gives the hidden values of all steps and after them the last cell value.
+class LstmRun {
+ public:
+  explicit LstmRun(bool wants_x) : wants_x_(wants_x) {}
+
+  auto operator()(const Tensor& x, const Tensor& hidden, const Tensor& cell,
+                  const Tensor& input_weight, const Tensor& hidden_weight,
+                  const Tensor& bias) const {
+    const int64_t width = hidden_weight.shape()[0];
+    // All steps' inputs at once: one product instead of one for each step.
+    const Tensor projected = matmul(x, input_weight) + bias;
+    std::vector<LstmStep> steps;
+    std::vector<Tensor> results;
+    Tensor h = hidden;
+    Tensor c = cell;
+    for (int64_t t = 0; t < x.shape()[0]; ++t) {
+      const Tensor gates = projected[t] + matmul(h, hidden_weight);
+      const auto gate = [&](int64_t k) { return slice(gates, 1, {k * width, (k + 1) * width}); };
+      LstmStep step = {.input = sigmoid(gate(0)),
+                       .forget = sigmoid(gate(1)),
+                       .update = tanh(gate(2)),
+                       .output = sigmoid(gate(3)),
+                       .cell_before = c,
+                       .hidden_before = h,
+                       .squashed = {}};
+      c = step.forget * c + step.input * step.update;
+      step.squashed = tanh(c);
+      h = step.output * step.squashed;
+      results.push_back(h);
+      steps.push_back(std::move(step));
+    }
+    results.push_back(c);
+    const bool wants_x = wants_x_;
+    auto pull = [=, steps = std::move(steps)](const Tensor& gradient) {
+      Tensor dc = gradient[static_cast<int64_t>(steps.size())];
+      Tensor dh = zeros_like(dc);
+      std::vector<Tensor> gates(steps.size());
+      std::vector<Tensor> hidden_values(steps.size());
+      for (std::size_t t = steps.size(); t-- > 0;) {
+        const LstmStep& s = steps[t];
+        dh = dh + gradient[static_cast<int64_t>(t)];
+        dc = dc + dh * s.output * (1 - square(s.squashed));
+        gates[t] = concat(
+            {dc * s.update * (s.input * (1 - s.input)),
+             dc * s.cell_before * (s.forget * (1 - s.forget)),
+             dc * s.input * (1 - square(s.update)), dh * s.squashed * (s.output * (1 - s.output))},
+            1);
+        hidden_values[t] = s.hidden_before;
+        dh = matmul(gates[t], transpose(hidden_weight, 0, 1));
+        dc = dc * s.forget;
+      }
+      const int64_t rows = x.shape()[0] * x.shape()[1];
+      const auto flat = [rows](const Tensor& values) {
+        return reshape(values, {rows, values.shape()[values.rank() - 1]});
+      };
+      const Tensor all = flat(stack(gates));
+      return std::tuple(
+          wants_x ? reshape(matmul(all, transpose(input_weight, 0, 1)), x.shape()) : Tensor(), dh,
+          dc, matmul(transpose(flat(x), 0, 1), all),
+          matmul(transpose(flat(stack(hidden_values)), 0, 1), all), sum(all, {0}));
+    };
+    return std::pair(stack(results), std::move(pull));
+  }
+
+ private:
+  bool wants_x_;
+};
+
+}  // namespace
+
 Lstm::Output Lstm::operator()(const Tensor& x, std::optional<State> state) const {
+  if (x.rank() != 3 || x.shape()[0] == 0) {
+    throw Error(ErrorKind::shape, {.where = "Lstm",
+                                   .what = "the input is " + describe(x),
+                                   .expected = "[steps, batch, features] of at least one step",
+                                   .got = to_string(x.shape()),
+                                   .fix = {}});
+  }
   check_features("Lstm", x, -1, input_weight.shape()[0]);
   const int64_t steps = x.shape()[0];
-  const int64_t hidden = hidden_weight.shape()[0];
   if (!state) {
-    const Tensor start = zeros({x.shape()[1], hidden}, x.dtype());
+    const Tensor start = zeros({x.shape()[1], hidden_weight.shape()[0]}, x.dtype());
     state = State{start, start};
   }
-  // All steps' inputs at once: one product instead of one for each step.
-  const Tensor projected = matmul(x, input_weight) + bias;
-  const Tensor recurrent = hidden_weight;
-  std::vector<Tensor> sequence;
-  for (int64_t t = 0; t < steps; ++t) {
-    const Tensor gates = projected[t] + matmul(state->hidden, recurrent);
-    const auto gate = [&](int64_t k) { return slice(gates, 1, {k * hidden, (k + 1) * hidden}); };
-    state->cell = sigmoid(gate(1)) * state->cell + sigmoid(gate(0)) * tanh(gate(2));
-    state->hidden = sigmoid(gate(3)) * tanh(state->cell);
-    sequence.push_back(state->hidden);
-  }
-  return {stack(sequence), *state};
+  const Tensor all = custom_gradient(LstmRun(x.tracks_gradient()))(
+      x, state->hidden, state->cell, input_weight.get(), hidden_weight.get(), bias.get());
+  return {slice(all, 0, {0, steps}), {all[steps - 1], all[steps]}};
 }
 
 MultiHeadAttention multi_head_attention(int64_t width, int64_t heads,

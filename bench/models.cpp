@@ -1,0 +1,141 @@
+#include "bench/families.h"
+#include "bench/functions.h"
+#include "bench/time_both.h"
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace nitinol::bench {
+
+namespace {
+
+/// Normal weights of variance 1 / in, small biases: the harness's own.
+nn::Linear layer(uint64_t seed, int64_t in, int64_t out) {
+  const double scale = 1 / std::sqrt(static_cast<double>(in));
+  return {.weight = parameter(normal(seed, {in, out}) * scale),
+          .bias = parameter(normal(seed + 1, {out}) * 0.02)};
+}
+
+/// i: 100 -> 128 -> 10.
+struct Mlp {
+  nn::Linear hidden, out;
+  [[nodiscard]] Tensor operator()(const Tensor& x) const { return out(relu(hidden(x))); }
+};
+
+/// ii: 784 -> 256 -> 128 -> 10 with batch norm and dropout.
+struct NormMlp {
+  struct Block {
+    nn::Linear linear;
+    nn::BatchNorm norm;
+    nn::Dropout drop;
+    [[nodiscard]] Tensor operator()(const Tensor& x) const { return drop(relu(norm(linear(x)))); }
+  };
+  Block first, second;
+  nn::Linear out;
+  [[nodiscard]] Tensor operator()(const Tensor& x) const { return out(second(first(x))); }
+};
+
+/// iii: 50 steps of 128 -> 256, and a layer of scores on the last one.
+struct Recurrent {
+  nn::Lstm lstm;
+  nn::Linear out;
+  [[nodiscard]] Tensor operator()(const Tensor& x) const { return out(lstm(x).last.hidden); }
+};
+
+/// vii: one block of a transformer, normalised before.
+struct Block {
+  nn::LayerNorm before_attention;
+  nn::MultiHeadAttention attention;
+  nn::LayerNorm before_mlp;
+  nn::Linear up, down;
+  [[nodiscard]] Tensor operator()(const Tensor& input) const {
+    const Tensor x = input + attention(before_attention(input));
+    return x + down(gelu_tanh(up(before_mlp(x))));
+  }
+};
+
+using Loss = std::function<Tensor(const Tensor& out)>;
+
+/// A step of Adam, eagerly on one copy of the model and compiled on another.
+template <class Model, class Make>
+void train_row(Timer& timer, const std::string& row, double operations, const Make& make,
+               const Tensor& x, const Loss& loss) {
+  if (!timer.wants(row)) return;
+  const auto step = [&](const Model& model, const nn::Adam& optimizer, const Tensor& input) {
+    optimizer.zero_grad();
+    const Tensor value = loss(model(input));
+    value.backward();
+    optimizer.step();
+    return stop_gradient(value);
+  };
+  const Model eager = make(), other = make();
+  const nn::Adam of_eager(nn::parameters(eager)), of_other(nn::parameters(other));
+  const auto compiled = compile([&](const Tensor& input) { return step(other, of_other, input); });
+  timer.time(row, {.flops = operations},
+             {{.name = "eager", .call = [&] { (void)step(eager, of_eager, x); }},
+              {.name = "compiled", .call = [&] { (void)compiled(x); }, .calls_to_settle = 16}});
+}
+
+/// What a model in eval mode says, without a tape.
+template <class Model, class F>
+void infer_row(Timer& timer, const std::string& row, double operations, Model model,
+               const Tensor& x, const F& f) {
+  if (!timer.wants(row)) return;
+  nn::eval(model);
+  const NoGradients scope;
+  time_both(
+      timer, row, {.flops = operations}, [&](const Tensor& input) { return f(model, input); },
+      x);
+}
+
+Loss cross_entropy_of(int64_t batch) {
+  const Tensor classes = arange(batch) * 7 % 10;
+  return [classes](const Tensor& out) { return nn::cross_entropy(out, classes); };
+}
+
+}  // namespace
+
+void model_rows(Timer& timer) {
+  const auto call = [](const auto& model, const Tensor& x) { return model(x); };
+  const auto mlp = [] { return Mlp{layer(10, 100, 128), layer(12, 128, 10)}; };
+  for (const int64_t batch : {32, 1000}) {
+    const double operations = 6.0 * static_cast<double>(batch) * (100 * 128 + 128 * 10);
+    train_row<Mlp>(timer, "W4i.train.b" + std::to_string(batch), operations, mlp,
+                   normal(3, {batch, 100}), cross_entropy_of(batch));
+  }
+  const auto norm_mlp = [] {
+    const auto block = [](uint64_t seed, int64_t in, int64_t out) {
+      return NormMlp::Block{layer(seed, in, out), nn::batch_norm(out), nn::dropout(0.5)};
+    };
+    return NormMlp{block(20, 784, 256), block(22, 256, 128), layer(24, 128, 10)};
+  };
+  const double norm_mlp_size = 128.0 * (784 * 256 + 256 * 128 + 128 * 10);
+  train_row<NormMlp>(timer, "W4ii.train", 6 * norm_mlp_size, norm_mlp, normal(3, {128, 784}),
+                     cross_entropy_of(128));
+  infer_row(timer, "W4ii.infer", 2 * norm_mlp_size, norm_mlp(), normal(3, {128, 784}), call);
+
+  const auto recurrent = [] { return Recurrent{nn::lstm(128, 256), layer(30, 256, 10)}; };
+  const double lstm_size = 50.0 * 32 * 1024 * (128 + 256);
+  train_row<Recurrent>(timer, "W4iii.train", 6 * lstm_size, recurrent, normal(3, {50, 32, 128}),
+                       cross_entropy_of(32));
+  infer_row(timer, "W4iii.infer", 2 * lstm_size, recurrent(), normal(3, {50, 32, 128}),
+            [](const Recurrent& model, const Tensor& x) { return model.lstm(x).sequence; });
+
+  const auto block = [] {
+    return Block{.before_attention = nn::layer_norm(768),
+                 .attention = {.qkv = layer(40, 768, 2304),
+                               .proj = layer(42, 768, 768),
+                               .heads = 12,
+                               .is_causal = true},
+                 .before_mlp = nn::layer_norm(768),
+                 .up = layer(44, 768, 3072),
+                 .down = layer(46, 3072, 768)};
+  };
+  const double block_size = 512.0 * 768 * (2304 + 768 + 2 * 3072 + 2 * 128);
+  train_row<Block>(timer, "W4vii.train", 6 * block_size, block, normal(3, {4, 128, 768}),
+                   [](const Tensor& out) { return mean(square(out)); });
+}
+
+}  // namespace nitinol::bench
