@@ -86,8 +86,7 @@ void infer_row(Timer& timer, const std::string& row, double operations, Model mo
   nn::eval(model);
   const NoGradients scope;
   time_both(
-      timer, row, {.flops = operations}, [&](const Tensor& input) { return f(model, input); },
-      x);
+      timer, row, {.flops = operations}, [&](const Tensor& input) { return f(model, input); }, x);
 }
 
 Loss cross_entropy_of(int64_t batch) {

@@ -467,7 +467,12 @@ Explanation CompiledFunction::explain() const {
                               .place = entry->place,
                               .compile_s = entry->compile_s,
                               .plan = entry->plan ? entry->plan->report() : PlanReport{},
+                              .backward = {},
                               .graph = entry->plan ? to_string(entry->plan->graph()) : ""});
+    if (entry->derivative) {
+      const std::shared_ptr<const Plan> backward = entry->derivative->backward_plan();
+      if (backward) out.signatures.back().backward = backward->report();
+    }
     out.calls += entry->calls;
     out.recorded_calls += entry->recorded_calls;
     out.plan_calls += entry->plan_calls;

@@ -108,7 +108,8 @@ class Extract {
 
   tracer::Trace trace;
 
-  void add_input(Value value, std::size_t leaf) {
+  /// An input of the new graph, for an input or any other value of the old one.
+  void add_input(Value value, TraceInput::Kind kind, std::size_t leaf) {
     const Node& node = from_.graph[value];
     Node input = {
         .kind = Node::Kind::input,
@@ -118,10 +119,13 @@ class Extract {
         .spec = node.spec,
         .strides = node.kind == Node::Kind::input ? node.strides : strides_of(node.spec.shape),
         .constant = {}};
+    // Weak inputs are Scalars; a weak tensor comes in as another one and is made weak again.
+    const bool is_weak_tensor = node.spec.is_weak && kind != TraceInput::Kind::scalar;
+    if (is_weak_tensor) input.spec.is_weak = false;
     value_of_[value] = add(std::move(input));
     trace.graph.inputs.push_back(value_of_[value]);
-    trace.inputs.push_back(
-        {.kind = TraceInput::Kind::tensor, .leaf = static_cast<int>(leaf), .captured = {}});
+    trace.inputs.push_back({.kind = kind, .leaf = static_cast<int>(leaf), .captured = {}});
+    if (is_weak_tensor) weaken(value, node.spec);
   }
   void add_node(Value value, const Cut& cut) {
     Node node = from_.graph[value];
@@ -146,6 +150,17 @@ class Extract {
   Value add(Node node) {
     trace.graph.nodes.push_back(std::move(node));
     return static_cast<Value>(trace.graph.nodes.size() - 1);
+  }
+
+  void weaken(Value value, const Spec& spec) {
+    static const Op* const op = find_op("cast");
+    value_of_[value] = add({.kind = Node::Kind::op,
+                            .op = op,
+                            .inputs = {value_of_[value]},
+                            .attrs = {spec.dtype, true},
+                            .spec = spec,
+                            .strides = {},
+                            .constant = {}});
   }
 
   const tracer::Trace& from_;
@@ -248,21 +263,19 @@ tracer::Trace Derivative::backward_trace(const Variant& variant,
                                          std::vector<std::size_t>& targets) const {
   const Cut cut(whole_, variant.seeds);
   Extract extract(whole_);
-  std::size_t leaf = 0;
+  std::size_t tensor = 0;
+  std::size_t scalar = 0;
+  const auto add_input = [&](Value value, bool is_scalar) {
+    const auto kind = is_scalar ? TraceInput::Kind::scalar : TraceInput::Kind::tensor;
+    const std::size_t leaf = is_scalar ? scalar++ : tensor++;
+    if (cut.is_needed(value)) extract.add_input(value, kind, leaf);
+  };
   for (const std::size_t i : kept_) {
-    const Value value = whole_.graph.inputs[i];
-    if (cut.is_needed(value)) extract.add_input(value, leaf);
-    ++leaf;
+    add_input(whole_.graph.inputs[i], whole_.inputs[i].kind == TraceInput::Kind::scalar);
   }
-  for (const Value value : saved_) {
-    if (cut.is_needed(value)) extract.add_input(value, leaf);
-    ++leaf;
-  }
+  for (const Value value : saved_) add_input(value, false);
   for (std::size_t i = 0; i < whole_.inputs.size(); ++i) {
-    const Value value = whole_.graph.inputs[i];
-    if (whole_.inputs[i].kind != TraceInput::Kind::seed) continue;
-    if (cut.is_needed(value)) extract.add_input(value, leaf);
-    ++leaf;
+    if (whole_.inputs[i].kind == TraceInput::Kind::seed) add_input(whole_.graph.inputs[i], false);
   }
   for (Value v = 0; v < whole_.graph.nodes.size(); ++v) {
     if (cut.is_needed(v) && !extract.has(v)) extract.add_node(v, cut);
@@ -311,7 +324,6 @@ std::shared_ptr<const Plan> Derivative::backward_plan() const {
 
 Derivative::Held Derivative::hold(const Leaves& leaves) const {
   Held held;
-  std::vector<Tensor> scalars;
   for (const std::size_t i : kept_) {
     const TraceInput& input = whole_.inputs[i];
     const auto leaf = static_cast<std::size_t>(input.leaf);
@@ -320,8 +332,7 @@ Derivative::Held Derivative::hold(const Leaves& leaves) const {
         held.kept.push_back(*leaves.tensors[leaf]);
         break;
       case TraceInput::Kind::scalar:
-        if (scalars.empty()) scalars = scalar_tensors(leaves);
-        held.kept.push_back(scalars[leaf]);
+        held.scalars.push_back(*leaves.scalars[leaf]);
         break;
       case TraceInput::Kind::variable:
       case TraceInput::Kind::seed:
@@ -355,8 +366,10 @@ void Derivative::link(const std::shared_ptr<const Derivative>& derivative, const
   node->inputs = std::move(held.nodes);
   node->input_specs = std::move(held.specs);
   node->output_count = static_cast<int>(tracked.size());
-  node->rule = [derivative, kept = std::move(held.kept), saved = std::move(saved)](
-                   const autograd::CustomCall& call) { return derivative->run(kept, saved, call); };
+  node->rule = [derivative, kept = std::move(held.kept), scalars = std::move(held.scalars),
+                saved = std::move(saved)](const autograd::CustomCall& call) {
+    return derivative->run(kept, scalars, saved, call);
+  };
   for (std::size_t i = 0; i < tracked.size(); ++i) {
     autograd::Node* output = nullptr;
     Handle<TensorSlot> slot = autograd::make_node(autograd::Node::Kind::output, output);
@@ -368,6 +381,7 @@ void Derivative::link(const std::shared_ptr<const Derivative>& derivative, const
 }
 
 std::vector<autograd::Contribution> Derivative::run(std::span<const Tensor> kept,
+                                                    std::span<const Scalar> scalars,
                                                     std::span<const Tensor> saved,
                                                     const autograd::CustomCall& call) const {
   if (call.builds_tape) {
@@ -399,10 +413,12 @@ std::vector<autograd::Contribution> Derivative::run(std::span<const Tensor> kept
     if (!is_contiguous(data.spec.shape, data.strides)) seeds[i] = copy(seeds[i]);
     inputs[kept.size() + saved.size() + i] = &seeds[i];
   }
+  std::vector<const Scalar*> numbers;
+  for (const Scalar& scalar : scalars) numbers.push_back(&scalar);
   const std::shared_ptr<const Backward> made = backward(variant);
   std::vector<Tensor> gradients;
   const Plan::Outcome outcome =
-      made->plan->run({.tensors = inputs, .variables = {}, .scalars = {}}, gradients);
+      made->plan->run({.tensors = inputs, .variables = {}, .scalars = numbers}, gradients);
   if (outcome != Plan::Outcome::done) {
     throw Error(ErrorKind::internal, {.where = "backward",
                                       .what = "a compiled gradient could not run",

@@ -41,6 +41,7 @@ class Derivative {
   /// What a call holds before its Plan runs.
   struct Held {
     std::vector<Tensor> kept;               ///< inputs of the call that backward reads
+    std::vector<Scalar> scalars;            ///< the same
     std::vector<Handle<TensorSlot>> nodes;  ///< of the inputs that gradients flow to
     std::vector<Spec> specs;                ///< of the same
   };
@@ -65,6 +66,7 @@ class Derivative {
   };
 
   std::vector<autograd::Contribution> run(std::span<const Tensor> kept,
+                                          std::span<const Scalar> scalars,
                                           std::span<const Tensor> saved,
                                           const autograd::CustomCall& call) const;
   [[nodiscard]] std::shared_ptr<const Backward> backward(const Variant& variant) const;

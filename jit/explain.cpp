@@ -63,6 +63,15 @@ std::string step_text(const jit::StepReport& step, std::size_t number) {
   return text + "                 " + detail + "\n";
 }
 
+std::string plan_text(std::string_view name, const jit::PlanReport& plan, double total_s) {
+  std::string text =
+      fmt::format("    {}: {} in {} (passes {}, fusion {}, kernels {}), {} of temporary memory\n",
+                  name, plural(plan.steps.size(), "step"), seconds(total_s), seconds(plan.passes_s),
+                  seconds(plan.fusion_s), seconds(plan.prepare_s), bytes(plan.arena_bytes));
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) text += step_text(plan.steps[i], i + 1);
+  return text;
+}
+
 std::string signature_text(const SignatureReport& report) {
   std::string text = fmt::format("  ({}): {}\n", report.signature, name_of(report.tier));
   text +=
@@ -72,12 +81,8 @@ std::string signature_text(const SignatureReport& report) {
   if (!report.reason.empty()) text += fmt::format("    eager because {}\n", report.reason);
   if (!report.place.empty()) text += fmt::format("      at {}\n", report.place);
   if (report.tier != Tier::traced) return text;
-  const jit::PlanReport& plan = report.plan;
-  text += fmt::format(
-      "    plan: {} in {} (passes {}, fusion {}, kernels {}), {} of temporary memory\n",
-      plural(plan.steps.size(), "step"), seconds(report.compile_s), seconds(plan.passes_s),
-      seconds(plan.fusion_s), seconds(plan.prepare_s), bytes(plan.arena_bytes));
-  for (std::size_t i = 0; i < plan.steps.size(); ++i) text += step_text(plan.steps[i], i + 1);
+  text += plan_text("plan", report.plan, report.compile_s);
+  if (report.backward) text += plan_text("backward", *report.backward, report.backward->total_s);
   return text;
 }
 
@@ -94,26 +99,32 @@ nlohmann::json json_of(const jit::StepReport& step) {
           {"code_bytes", step.build.code_bytes}};
 }
 
-nlohmann::json json_of(const SignatureReport& report) {
+nlohmann::json json_of(const jit::PlanReport& plan) {
   nlohmann::json steps = nlohmann::json::array();
-  for (const jit::StepReport& step : report.plan.steps) steps.push_back(json_of(step));
-  return {{"signature", report.signature},
-          {"tier", name_of(report.tier)},
-          {"calls", report.calls},
-          {"recorded_calls", report.recorded_calls},
-          {"plan_calls", report.plan_calls},
-          {"eager_calls", report.eager_calls},
-          {"cause", report.cause},
-          {"reason", report.reason},
-          {"place", report.place},
-          {"compile_s", report.compile_s},
-          {"passes_s", report.plan.passes_s},
-          {"fusion_s", report.plan.fusion_s},
-          {"prepare_s", report.plan.prepare_s},
-          {"arena_bytes", report.plan.arena_bytes},
-          {"kernels_generated", report.plan.kernels_generated},
-          {"steps", std::move(steps)},
-          {"graph", report.graph}};
+  for (const jit::StepReport& step : plan.steps) steps.push_back(json_of(step));
+  return {{"passes_s", plan.passes_s},
+          {"fusion_s", plan.fusion_s},
+          {"prepare_s", plan.prepare_s},
+          {"arena_bytes", plan.arena_bytes},
+          {"kernels_generated", plan.kernels_generated},
+          {"steps", std::move(steps)}};
+}
+
+nlohmann::json json_of(const SignatureReport& report) {
+  nlohmann::json json = json_of(report.plan);
+  json.update({{"signature", report.signature},
+               {"tier", name_of(report.tier)},
+               {"calls", report.calls},
+               {"recorded_calls", report.recorded_calls},
+               {"plan_calls", report.plan_calls},
+               {"eager_calls", report.eager_calls},
+               {"cause", report.cause},
+               {"reason", report.reason},
+               {"place", report.place},
+               {"compile_s", report.compile_s},
+               {"graph", report.graph}});
+  if (report.backward) json["backward"] = json_of(*report.backward);
+  return json;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,9 @@ struct SignatureReport {
   std::string place;   ///< file:line of that, if known
   double compile_s = 0;
   jit::PlanReport plan;  ///< tier traced
-  std::string graph;     ///< tier traced: the graph after the passes, as text
+  /// If results track gradients and backward() has come through: the Plan that computed them.
+  std::optional<jit::PlanReport> backward;
+  std::string graph;  ///< tier traced: the graph after the passes, as text
 };
 
 /// Everything about one compiled function.

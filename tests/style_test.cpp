@@ -63,7 +63,9 @@ const std::vector<LibraryRule> library_rules = {
     {"catch2/", {"tests/"}, false},
     {"benchmark/", {"bench/micro/"}, false},
     {"CLI/", {"examples/", "bench/", "tests/"}, false},
-    {"nlohmann/", {"jit/explain.cpp", "eager/safetensors.cpp", "examples/", "bench/", "tests/"}, false},
+    {"nlohmann/",
+     {"jit/explain.cpp", "eager/safetensors.cpp", "examples/", "bench/", "tests/"},
+     false},
 };
 
 constexpr int max_source_lines = 600;

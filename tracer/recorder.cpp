@@ -42,11 +42,16 @@ Value Recorder::add_node(Node node) {
 }
 
 Value Recorder::add_input(const Tensor& tensor, TraceInput origin) {
+  Spec spec = tensor.spec();
+  if (spec.is_weak && origin.kind != TraceInput::Kind::scalar) {
+    obstruct("an argument is a number computed from Scalars; pass the Scalars themselves");
+    spec.is_weak = false;  // weak inputs are Scalars
+  }
   const Value value = add_node({.kind = Node::Kind::input,
                                 .op = nullptr,
                                 .inputs = {},
                                 .attrs = {},
-                                .spec = tensor.spec(),
+                                .spec = spec,
                                 .strides = tensor.internals().strides,
                                 .constant = {}});
   trace_.graph.inputs.push_back(value);
@@ -228,7 +233,9 @@ void Recorder::begin_backward(std::span<const Tensor* const> results) {
 }
 
 Tensor Recorder::add_seed(std::size_t result, const Spec& spec) {
-  const Tensor seed = make_tensor(spec, strides_of(spec.shape), 0, {});
+  Spec given = spec;
+  given.is_weak = false;
+  const Tensor seed = make_tensor(given, strides_of(spec.shape), 0, {});
   add_input(seed, {.kind = TraceInput::Kind::seed,
                    .leaf = static_cast<int>(trace_.backward->results.size()),
                    .captured = {}});

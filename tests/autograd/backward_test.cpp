@@ -64,8 +64,10 @@ TEST_CASE("misuse of backward() is an Error that says what to do", "[autograd][e
   CHECK(message([&] { (w * 2.0).backward(); }).find("one element") != std::string::npos);
   CHECK(message([&] { sum(tensor({1.0F})).backward(); }).find("parameter(") != std::string::npos);
   CHECK(message([&] { (w * 2.0).backward(ones({3})); }).find("seed") != std::string::npos);
-  CHECK(message([&] { static_cast<void>(parameter(arange(3))); }).find("floating") != std::string::npos);
-  CHECK(message([&] { static_cast<void>(Variable(ones({2})).grad()); }).find("parameter(") != std::string::npos);
+  CHECK(message([&] { static_cast<void>(parameter(arange(3))); }).find("floating") !=
+        std::string::npos);
+  CHECK(message([&] { static_cast<void>(Variable(ones({2})).grad()); }).find("parameter(") !=
+        std::string::npos);
 }
 
 TEST_CASE("nothing is noted under NoGradients or after stop_gradient", "[autograd]") {

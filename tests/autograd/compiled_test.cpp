@@ -177,8 +177,12 @@ TEST_CASE("a compiled model is one node of the tape", "[autograd][jit]") {
     }
     if (i > 4) CHECK_THROWS_WITH(loss.backward(), Catch::Contains("freed"));
   }
-  CHECK(g.explain().plan_calls >= 4);
-  CHECK(g.explain().eager_calls == 0);
+  const Explanation explanation = g.explain();
+  CHECK(explanation.plan_calls >= 4);
+  CHECK(explanation.eager_calls == 0);
+  REQUIRE(explanation.signatures.back().backward);
+  CHECK(explanation.signatures.back().backward->steps.size() >= 4);
+  CHECK_THAT(to_string(explanation), Catch::Contains("backward: "));
 }
 
 TEST_CASE("gradients from inside and outside a compiled function add up in eager's order",

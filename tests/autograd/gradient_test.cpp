@@ -85,8 +85,8 @@ TEST_CASE("the hessian of a quadratic form", "[autograd]") {
 }
 
 TEST_CASE("gradients of what does not depend on the argument are zeros", "[autograd]") {
-  CHECK(same_bits(grad([](const Tensor& x) { return sum(floor(x)); })(tensor({1.5})),
-                  tensor({0.0})));
+  CHECK(
+      same_bits(grad([](const Tensor& x) { return sum(floor(x)); })(tensor({1.5})), tensor({0.0})));
   CHECK(same_bits(grad([](const Tensor&) { return tensor(1.0); })(tensor({1.5})), tensor({0.0})));
   CHECK_THROWS_AS(grad([](const Tensor& x) { return x; })(tensor({1.0, 2.0})), Error);
 }

@@ -1,7 +1,9 @@
 #include "tests/fuzz/programs/check.h"
 
+#include "autograd/gradient.h"
 #include "core/error.h"
 #include "core/parallel.h"
+#include "eager/ops/ops.h"
 #include "jit/compile.h"
 #include "jit/passes/pipeline.h"
 #include "tests/same_bits.h"
@@ -93,6 +95,7 @@ class Checker {
     }
     set_num_threads(1);
     check_unfused(single);
+    check_gradients();
     check_reference(single);
     return failure_;
   }
@@ -114,23 +117,60 @@ class Checker {
     }
   }
 
-  void check_compiled(const std::vector<Outcome>& eager, const std::string& where) {
-    const auto compiled = compile(function_);
-    // Recorded, recorded, Plan, recorded again (call 4), Plan. Results are compared only at the
-    // end: none may be overwritten by a later call.
+  /// Recorded, recorded, Plan, recorded again (call 4), Plan. Results are compared only at the end:
+  /// none may be overwritten by a later call.
+  template <class F>
+  void check_calls(const std::vector<Outcome>& eager, const F& function, const std::string& where) {
     constexpr int order[] = {0, 1, 2, 0, 1};
     std::vector<Outcome> got;
-    for (const int set : order)
-      got.push_back(outcome_of(program_, seed_of_set(seed_, set), compiled));
+    for (const int set : order) {
+      got.push_back(outcome_of(program_, seed_of_set(seed_, set), function));
+    }
     for (std::size_t call = 0; call < got.size() && !failure_; ++call) {
       const auto found = difference(eager[static_cast<std::size_t>(order[call])], got[call]);
       if (found) failure_ = fmt::format("{}, call {}: {}", where, call + 1, *found);
     }
+  }
+
+  void check_compiled(const std::vector<Outcome>& eager, const std::string& where) {
+    const auto compiled = compile(function_);
+    check_calls(eager, compiled, where);
     const Explanation explanation = compiled.explain();
     const bool throws =
         std::ranges::any_of(eager, [](const Outcome& outcome) { return !outcome.error.empty(); });
     if (failure_ || throws || explanation.plan_calls > 0) return;
     failure_ = fmt::format("{}: no Plan ran. {}", where, to_string(explanation));
+  }
+
+  /// The gradients of all inputs: eagerly, traced, and through a compiled function.
+  void check_gradients() {
+    if (failure_) return;
+    const auto loss_of = [](const std::vector<Tensor>& results) {
+      Tensor loss = zeros({});
+      for (const Tensor& result : results) {
+        if (is_floating(result.dtype())) loss = loss + sum(cast(result, f32));
+      }
+      return loss;
+    };
+    const auto gradient_of = [&](const auto& function) {
+      return [&](const std::vector<Tensor>& tensors, const std::vector<Variable>& variables,
+                 const std::vector<Scalar>& scalars) {
+        std::vector<Tensor> gradients = grad([&](const std::vector<Tensor>& x) {
+          return loss_of(function(x, variables, scalars));
+        })(tensors);
+        // Eager may give one number for many elements, a backward Plan writes them all.
+        for (Tensor& gradient : gradients) gradient = copy(gradient);
+        return gradients;
+      };
+    };
+    const auto eager_gradient = gradient_of(function_);
+    std::vector<Outcome> eager;
+    for (int set = 0; set < value_sets; ++set) {
+      eager.push_back(outcome_of(program_, seed_of_set(seed_, set), eager_gradient));
+    }
+    const auto compiled = compile(function_);
+    check_calls(eager, compile(eager_gradient), "gradient, compiled");
+    check_calls(eager, gradient_of(compiled), "gradient through a compiled function");
   }
 
   void check_unfused(const std::vector<Outcome>& eager) {
