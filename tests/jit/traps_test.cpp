@@ -244,6 +244,13 @@ TEST_CASE("a size of 1 is reduced, not dropped", "[jit][traps]") {
   }
 }
 
+TEST_CASE("a number computed from numbers is no Scalar argument", "[jit][traps]") {
+  const auto g = compile([](const Tensor& x) { return x * 2.0; });
+  const Tensor number = where(tensor(true), 3.0, 1.0);  // weak: made of host numbers only
+  for (int call = 1; call <= 5; ++call) CHECK(g(number).item<double>() == 6.0);
+  CHECK_THAT(g.explain().signatures.at(0).reason, Catch::Contains("pass the Scalars themselves"));
+}
+
 TEST_CASE("parts of a broadcast value do not alias", "[jit][traps]") {
   const auto f = [](const Tensor& row) {
     const Tensor all = expand(row, {3, 4});
