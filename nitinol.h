@@ -21,6 +21,7 @@
 #include "eager/safetensors.h"
 #include "jit/compile.h"
 #include "nn/checkpoint.h"
+#include "nn/data_loader.h"
 #include "nn/init.h"
 #include "nn/layers.h"
 #include "nn/losses.h"

@@ -1,0 +1,69 @@
+#include "nn/data_loader.h"
+
+#include "core/error.h"
+#include "eager/ops/ops.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <utility>
+
+namespace nitinol::nn {
+
+DataLoader::DataLoader(std::vector<Tensor> tensors, const DataLoaderOptions& options)
+    : tensors_(std::move(tensors)), options_(options) {
+  if (options_.batch < 1) {
+    throw Error(ErrorKind::value, {.where = "DataLoader",
+                                   .what = "the number of rows of a batch",
+                                   .expected = "at least 1",
+                                   .got = fmt::format("{}", options_.batch),
+                                   .fix = {}});
+  }
+  for (const Tensor& tensor : tensors_) {
+    if (tensor.rank() > 0 && tensor.shape()[0] == tensors_[0].shape()[0]) continue;
+    throw Error(ErrorKind::shape,
+                {.where = "DataLoader",
+                 .what = fmt::format("{} beside {}", describe(tensor), describe(tensors_[0])),
+                 .expected = "tensors with the same number of rows",
+                 .got = to_string(tensor.shape()),
+                 .fix = "Row i of all tensors makes one sample."});
+  }
+}
+
+int64_t DataLoader::size() const {
+  if (tensors_.empty()) return 0;
+  const int64_t rows = tensors_[0].shape()[0];
+  return options_.drops_last ? rows / options_.batch : (rows + options_.batch - 1) / options_.batch;
+}
+
+DataLoader::Iterator DataLoader::begin() {
+  if (options_.is_shuffled && !tensors_.empty()) {
+    std::vector<int64_t> rows(static_cast<std::size_t>(tensors_[0].shape()[0]));
+    std::iota(rows.begin(), rows.end(), 0);
+    std::seed_seq seeds = {static_cast<uint32_t>(options_.seed),
+                           static_cast<uint32_t>(options_.seed >> 32U),
+                           static_cast<uint32_t>(passes_), static_cast<uint32_t>(passes_ >> 32U)};
+    std::mt19937_64 random(seeds);
+    // Written out: std::shuffle may differ from one standard library to the next.
+    for (std::size_t i = rows.size(); i > 1; --i) std::swap(rows[i - 1], rows[random() % i]);
+    order_ = from_span<int64_t>(rows, {static_cast<int64_t>(rows.size())});
+  }
+  ++passes_;
+  return {this, 0};
+}
+
+std::vector<Tensor> DataLoader::batch(int64_t i) const {
+  const int64_t rows = tensors_[0].shape()[0];
+  const int64_t first = i * options_.batch;
+  const Range range = {first, std::min(rows, first + options_.batch)};
+  std::vector<Tensor> result;
+  for (const Tensor& tensor : tensors_) {
+    result.push_back(order_.is_defined() ? take(tensor, slice(order_, 0, range))
+                                         : slice(tensor, 0, range));
+  }
+  return result;
+}
+
+}  // namespace nitinol::nn
