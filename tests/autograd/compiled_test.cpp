@@ -73,7 +73,7 @@ TEST_CASE("a training step compiles: backward and update in one Plan, the same b
     REQUIRE(same_bits(compiled.b1.grad(), eager.b1.grad()));
   }
   INFO(step.explain());
-  CHECK(step.explain().plan_calls > 50);  // later ones may run eagerly where that is faster
+  CHECK(step.explain().plan_calls > 20);  // later ones may run eagerly where that is faster
 }
 
 TEST_CASE("a model given as argument trains compiled", "[autograd][jit]") {
