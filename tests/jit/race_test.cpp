@@ -29,6 +29,7 @@ TEST_CASE("without generated code an interpreted Plan makes way for eager loops"
   const Tensor x = ones({10000});
   for (int call = 1; call <= 100; ++call) static_cast<void>(g(x));
   const SignatureReport report = g.explain().signatures.at(0);
+  INFO(g.explain());
   // With generated code either may win, and without there is no doubt.
   if (report.tier == Tier::eager) CHECK(report.reason.starts_with("measured faster eagerly"));
   CHECK((report.tier == Tier::eager || backend(Device{}).can_generate_code()));
