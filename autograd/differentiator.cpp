@@ -27,7 +27,7 @@ void link(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& result)
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     node->inputs.push_back(inputs[k]->internals().gradient);
     node->input_specs.push_back(inputs[k]->spec());
-    if ((op.gradient.looks_at_inputs >> k & 1U) != 0) node->saved[k] = *inputs[k];
+    if (op.gradient.looks_at(k)) node->saved[k] = *inputs[k];
   }
   if (op.gradient.looks_at_result) node->result = bare_copy(result);
   result.internals().gradient = std::move(handle);

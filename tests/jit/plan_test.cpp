@@ -2,6 +2,7 @@
 #include "jit/plan.h"
 
 #include "core/backend.h"
+#include "core/executables.h"
 #include "eager/ops/all_ops.h"
 #include "tests/jit/calls.h"
 #include "tests/same_bits.h"
@@ -50,6 +51,14 @@ MemoryStatistics memory() {
 constexpr std::size_t matrix_bytes = 16 * 16 * sizeof(float);
 
 }  // namespace
+
+// ---- kernels
+
+TEST_CASE("a Plan's kernel of one op runs eager's loop, whoever asks first", "[jit][plan]") {
+  clear_executables();
+  const jit::Plan plan = plan_of("a: f32[64] = input; b = exp a; return b");
+  CHECK_FALSE(plan.report().steps.at(0).build.is_generated);
+}
 
 // ---- temporaries
 
