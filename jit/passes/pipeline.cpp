@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -30,8 +31,11 @@ constexpr Pass passes[] = {
     {"remove_dead", remove_dead},
 };
 
+/// What the planner does after the passes and can leave out too.
+constexpr std::array<std::string_view, 2> planning = {"fuse", "horizontal_fusion"};
+
 bool is_optional(std::string_view name) {
-  if (name == "fuse") return true;
+  if (std::ranges::find(planning, name) != planning.end()) return true;
   const auto* pass = std::ranges::find(passes, name, &Pass::name);
   return pass != std::end(passes) && pass->need == Pass::Need::optional;
 }
@@ -55,7 +59,7 @@ std::vector<std::string> names_in(const char* variable) {
 void note_unknown(const PassOptions& options) {
   for (const std::string& name : options.disabled) {
     if (is_optional(name)) continue;
-    std::string known = "fuse";
+    std::string known = fmt::format("{}", fmt::join(planning, ", "));
     for (const Pass& pass : passes) {
       if (pass.need == Pass::Need::optional) known += fmt::format(", {}", pass.name);
     }

@@ -41,7 +41,7 @@ TEST_CASE("gradients flow through an op of many inputs", "[autograd]") {
   std::vector<Variable> parts;
   std::vector<Tensor> values;
   for (int i = 0; i < 70; ++i) {
-    parts.push_back(parameter(full({2}, i)));
+    parts.push_back(parameter(full({2}, static_cast<float>(i))));
     values.push_back(parts.back().get());
   }
   const Tensor weight = arange(140, f32);
