@@ -170,7 +170,7 @@ class Run {
   }
 
   /// Whether the value is one that `spec` describes, without gaps. (A Variable that the Plan does
-  /// not read may hold anything.)
+  /// not read may be undefined or have gaps.)
   [[nodiscard]] static bool fits(const Tensor& value, const Spec& spec) {
     return value.is_defined() && value.spec() == spec &&
            is_contiguous(spec.shape, value.internals().strides);

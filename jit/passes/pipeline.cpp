@@ -1,10 +1,11 @@
 // Order: materialise_views first, so that the others see graphs whose layouts are known. Folding
 // makes constants of what the rest would look at; simplify then reads past nodes, which makes more
-// of them equal; merging leaves the unused ones to remove_dead.
+// of them equal, and so does hoisting; merging leaves the unused ones to remove_dead.
 #include "jit/passes/pipeline.h"
 
 #include "core/log.h"
 #include "jit/passes/fold_constants.h"
+#include "jit/passes/hoist_views.h"
 #include "jit/passes/materialise_views.h"
 #include "jit/passes/merge_duplicates.h"
 #include "jit/passes/remove_dead.h"
@@ -27,6 +28,7 @@ constexpr Pass passes[] = {
     {"materialise_views", materialise_views, Pass::Need::required},
     {"fold_constants", fold_constants},
     {"simplify", simplify},
+    {"hoist_views", hoist_views},
     {"merge_duplicates", merge_duplicates},
     {"remove_dead", remove_dead},
 };

@@ -92,7 +92,7 @@ TEST_CASE("a name that no pass has is noted, and so is one that cannot be switch
   REQUIRE(messages.size() == 2);
   CHECK(messages[0] ==
         "there is no pass 'simplfy' to switch off; there are fuse, horizontal_fusion, "
-        "fold_constants, simplify, merge_duplicates, remove_dead");
+        "fold_constants, simplify, hoist_views, merge_duplicates, remove_dead");
 }
 
 TEST_CASE("graphs are dumped as text that parses", "[jit][pass]") {
