@@ -18,6 +18,9 @@
 namespace nitinol {
 namespace {
 
+/// Operands of an elementwise op, at most.
+constexpr std::size_t most_operands = 4;
+
 Dims to_last() {
   return {0, 2, 3, 1};
 }
@@ -63,11 +66,12 @@ Tensor operand_view(const Tensor& x) {
 }  // namespace
 
 Tensor eager::run_in_layout(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
-  const bool may_keep = op.kind == OpKind::elementwise && !op.is_row_major &&
-                        spec.shape.size() == 4 && is_for_channels_last(inputs, spec.shape);
-  if (!may_keep) return current().run(op, inputs, attrs, spec);
-  std::array<Tensor, 4> views;
-  std::array<const Tensor*, 4> pointers = {};
+  const bool may_keep = spec.shape.size() == 4 && op.kind == OpKind::elementwise &&
+                        !op.is_row_major && inputs.size() <= most_operands;
+  if (!may_keep || !is_for_channels_last(inputs, spec.shape))
+    return current().run(op, inputs, attrs, spec);
+  std::array<Tensor, most_operands> views;
+  std::array<const Tensor*, most_operands> pointers = {};
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     views[k] = operand_view(*inputs[k]);
     pointers[k] = &views[k];
