@@ -89,6 +89,8 @@ struct Op {
   int arity = 1;  ///< number of tensor inputs; -1: any number
   DTypes accepts = any_dtype;
   bool is_predicate = false;  ///< elementwise with a boolean result whatever the inputs' dtype
+  bool is_row_major = false;  ///< elementwise: the result lies in row-major order even where the
+                              ///< operands do not (eager/channels_last.h)
   bool has_checks = false;  ///< can fail on values (bounds, division): never removed or merged away
   std::span<const std::string_view> attr_names = {};
 
