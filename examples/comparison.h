@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <numeric>
 #include <span>
 #include <string>
@@ -22,33 +24,34 @@ using nitinol::Tensor;
 
 /// What a run of training took, and where it ended.
 struct Run {
-  double step_s = 0;           ///< median of all steps
-  double fastest_s = 0;        ///< of them
-  double total_s = 0;          ///< of all steps, with recording and compiling
-  double compile_s = 0;        ///< as explain() says; 0 for an eager run
-  std::size_t peak_bytes = 0;  ///< the most that the run had in use, model and optimizer included
-  float loss = 0;              ///< of the last step
+  double step_s = 0;     ///< median of all steps
+  double fastest_s = 0;  ///< of them
+  double total_s = 0;    ///< of all steps, with recording and compiling
+  double compile_s = 0;  ///< as explain() says; 0 for an eager run
+  /// The most in use during the last step, model and optimizer included. (The first steps of a
+  /// compiled run, which are recorded, take what eager ones take and some more.)
+  std::size_t peak_bytes = 0;
+  float loss = 0;                  ///< of the last step
   std::vector<Tensor> state = {};  ///< the Variables of model and optimizer at the end
 };
 
-/// Times the steps of a run. Make it before the model, whose memory it counts too.
+/// Times so many steps of a run. Make it before the model, whose memory it counts too.
 class Meter {
  public:
-  Meter() {
-    nitinol::reset_peak_memory();
-    in_use_before_ = nitinol::memory_statistics().in_use;
-  }
+  explicit Meter(int64_t steps)
+      : steps_(steps), in_use_before_(nitinol::memory_statistics().in_use) {}
 
   /// Calls a step of training; its loss.
   template <class Step, class... Arguments>
   Tensor time(const Step& step, const Arguments&... arguments) {
+    if (std::ssize(times_) + 1 == steps_) nitinol::reset_peak_memory();
     const auto start = Clock::now();
     loss_ = step(arguments...);
     times_.push_back(std::chrono::duration<double>(Clock::now() - start).count());
     return loss_;
   }
 
-  /// The figures of all steps so far. `modules`: the model, the optimizer.
+  /// The figures of all steps. `modules`: the model, the optimizer.
   template <class... M>
   [[nodiscard]] Run finish(const M&... modules) const {
     Run run;
@@ -70,7 +73,8 @@ class Meter {
 
  private:
   using Clock = std::chrono::steady_clock;
-  std::size_t in_use_before_ = 0;
+  int64_t steps_;
+  std::size_t in_use_before_;
   std::vector<double> times_;
   Tensor loss_;
 };

@@ -33,7 +33,7 @@ using chargpt::Text;
 using nitinol::Tensor;
 
 struct Options {
-  int64_t steps = 1500;
+  int64_t steps = 2400;
   int64_t compared = 20;
   int64_t batch = 16;
   double rate = 3e-3;
@@ -42,7 +42,7 @@ struct Options {
   uint64_t seed = 0;
   std::string prompt = "## ";
   int64_t length = 500;
-  double temperature = 0.7;
+  double temperature = 0.5;
   std::vector<std::filesystem::path> files;
   std::string json;
 };
@@ -56,7 +56,7 @@ struct Trained {
 Trained train(const std::string& name, bool is_compiled, int64_t steps, const Text& text,
               const Options& options) {
   nitinol::manual_seed(options.seed);
-  examples::Meter meter;
+  examples::Meter meter(steps);
   const Gpt model = gpt(options.sizes);
   const std::vector<nitinol::Variable> parameters = nn::parameters(model);
   const nn::AdamW optimizer(parameters, {.beta2 = 0.99, .weight_decay = 0.01});

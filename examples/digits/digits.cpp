@@ -61,8 +61,11 @@ struct Outcome {
 
 template <class Model>
 Outcome train(bool is_compiled, const Data& data, const Data& held_out, const Options& options) {
+  nn::DataLoader loader({data.images, data.labels},
+                        {.batch = options.batch, .drops_last = true, .seed = options.seed});
+  const int64_t steps = options.epochs * loader.size();
   nitinol::manual_seed(options.seed);
-  examples::Meter meter;
+  examples::Meter meter(steps);
   const Model model;
   const nn::Adam optimizer(nn::parameters(model));
   const auto step = [&](const Tensor& images, const Tensor& labels) {
@@ -74,9 +77,6 @@ Outcome train(bool is_compiled, const Data& data, const Data& held_out, const Op
   };
   const auto compiled = nitinol::compile(step, {.name = "train_step"});
 
-  nn::DataLoader loader({data.images, data.labels},
-                        {.batch = options.batch, .drops_last = true, .seed = options.seed});
-  const int64_t steps = options.epochs * loader.size();
   const nn::Schedule rate = nn::cosine_decay(options.rate, steps);
   nn::Progress progress({.name = is_compiled ? "compiled" : "eager",
                          .steps = steps,

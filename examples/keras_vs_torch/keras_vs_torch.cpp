@@ -31,7 +31,7 @@ struct Options {
 template <class Model>
 examples::Run train(bool is_compiled, const Options& options, const Tensor& x, const Tensor& y) {
   nitinol::manual_seed(options.seed);
-  examples::Meter meter;
+  examples::Meter meter(options.epochs);
   const Model model;
   const nn::Adam optimizer(nn::parameters(model), {.rate = 1e-3});
   const auto epoch = [&](const Tensor& in, const Tensor& wanted) {
