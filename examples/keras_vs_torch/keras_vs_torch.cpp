@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
+#include <cstdio>
 #include <exception>
 #include <fstream>
 #include <string>
@@ -75,10 +76,10 @@ int run(const Options& options) {
   fmt::print("{:<26} {:^19} {:>5} {:^19}\n", "", "epoch", "", "peak memory");
   fmt::print("{:<26} {:>9} {:>9} {:>5} {:>9} {:>9} {:>9} {:>7} {:>5}\n", "model", "eager",
              "compiled", "ratio", "eager", "compiled", "compiling", "loss", "bits");
-  using namespace keras_vs_torch;
-  const nlohmann::json rows = {row<Small>("MLP 100-128-10", options, x, y),
-                               row<Normalised>("MLP 100-256-128-10 bn+drop", options, x, y),
-                               row<Recurrent>("LSTM 25x4-64-10", options, x, y)};
+  const nlohmann::json rows = {
+      row<keras_vs_torch::Small>("MLP 100-128-10", options, x, y),
+      row<keras_vs_torch::Normalised>("MLP 100-256-128-10 bn+drop", options, x, y),
+      row<keras_vs_torch::Recurrent>("LSTM 25x4-64-10", options, x, y)};
   fmt::print("\nAn epoch is the fastest of {}; bits: all that was trained agrees bit for bit.\n",
              options.epochs);
   if (!options.json.empty()) std::ofstream(options.json) << rows.dump(2) << '\n';
@@ -91,19 +92,20 @@ int run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
-  CLI::App app("The networks of \"Why is Torch 4 times slower than Keras?\", eager and compiled.");
-  app.option_defaults()->always_capture_default();
-  app.add_option("--epochs", options.epochs, "how often to train on all samples")
-      ->check(CLI::Range(4, 100000));
-  app.add_option("--threads", options.threads, "0: all cores")->check(CLI::Range(0, 1024));
-  app.add_option("--seed", options.seed, "of data and weights");
-  app.add_option("--json", options.json, "write all figures to this file");
-  CLI11_PARSE(app, argc, argv);
   try {
+    Options options;
+    CLI::App app(
+        "The networks of \"Why is Torch 4 times slower than Keras?\", eager and compiled.");
+    app.option_defaults()->always_capture_default();
+    app.add_option("--epochs", options.epochs, "how often to train on all samples")
+        ->check(CLI::Range(4, 100000));
+    app.add_option("--threads", options.threads, "0: all cores")->check(CLI::Range(0, 1024));
+    app.add_option("--seed", options.seed, "of data and weights");
+    app.add_option("--json", options.json, "write all figures to this file");
+    CLI11_PARSE(app, argc, argv);
     return run(options);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "keras_vs_torch: {}\n", error.what());
+    std::fprintf(stderr, "keras_vs_torch: %s\n", error.what());
     return 2;
   }
 }

@@ -21,7 +21,7 @@ std::string written(const Body& body) {
   std::FILE* const stream = std::tmpfile();
   REQUIRE(stream != nullptr);
   body(stream);
-  std::rewind(stream);
+  REQUIRE(std::fseek(stream, 0, SEEK_SET) == 0);
   std::string text;
   std::array<char, 4096> part{};
   while (const std::size_t count = std::fread(part.data(), 1, part.size(), stream)) {
