@@ -54,19 +54,6 @@ std::vector<Spec> specs_of(const std::vector<Tensor>& tensors) {
   return specs;
 }
 
-/// Hangs outputs of a custom node on the floating ones of `results`.
-void link_outputs(const Handle<TensorSlot>& custom, std::vector<Tensor>& results) {
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    if (!is_floating(results[i].dtype())) continue;
-    Node* output = nullptr;
-    Handle<TensorSlot> slot = make_node(Node::Kind::output, output);
-    output->inputs = {custom};
-    output->output = static_cast<int>(i);
-    output->spec = results[i].spec();
-    results[i] = with_node(results[i], std::move(slot));
-  }
-}
-
 /// Runs f again and goes back through what it does.
 std::vector<Contribution> run_again(const TensorFunction& f, const std::vector<Tensor>& arguments,
                                     const Reads& reads, const CustomCall& call) {
@@ -134,7 +121,9 @@ std::vector<Tensor> checkpointed(const TensorFunction& f, const std::vector<Tens
   node->rule = [f, arguments, reads = std::move(noting.reads)](const CustomCall& call) {
     return run_again(f, arguments, reads, call);
   };
-  link_outputs(handle, results);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (is_floating(results[i].dtype())) results[i] = as_output(results[i], handle, i);
+  }
   return results;
 }
 
@@ -169,9 +158,7 @@ Tensor customized(const CustomFunction& f, const std::vector<Tensor>& arguments)
     }
     return contributions;
   };
-  std::vector<Tensor> results = {made.first};
-  link_outputs(handle, results);
-  return results[0];
+  return is_floating(made.first.dtype()) ? as_output(made.first, handle, 0) : made.first;
 }
 
 }  // namespace nitinol::autograd

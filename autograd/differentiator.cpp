@@ -3,6 +3,7 @@
 // transactions; the recorder, below, records the ops of a backward pass like any others.
 #include "autograd/node.h"
 #include "core/interpreter.h"
+#include "eager/channels_last.h"
 
 namespace nitinol {
 namespace autograd {
@@ -27,7 +28,7 @@ void link(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& result)
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     node->inputs.push_back(inputs[k]->internals().gradient);
     node->input_specs.push_back(inputs[k]->spec());
-    if ((op.gradient.looks_at_inputs >> k & 1U) != 0) node->saved[k] = *inputs[k];
+    if (op.gradient.looks_at(k)) node->saved[k] = *inputs[k];
   }
   if (op.gradient.looks_at_result) node->result = bare_copy(result);
   result.internals().gradient = std::move(handle);
@@ -36,7 +37,7 @@ void link(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& result)
 class Differentiator final : public Interpreter {
  public:
   Tensor run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) override {
-    Tensor result = current().run(op, inputs, attrs, spec);
+    Tensor result = eager::run_in_layout(op, inputs, attrs, spec);
     if (op.gradient.rule == nullptr || !is_enabled() || !is_tracked(inputs)) return result;
     // An op may give back its operand, which is linked already.
     if (is_floating(spec.dtype) && !result.internals().gradient) link(op, inputs, attrs, result);

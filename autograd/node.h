@@ -72,6 +72,10 @@ class Node final : public TensorSlot {
 /// The same value, computed by `node`.
 [[nodiscard]] Tensor with_node(const Tensor& value, Handle<TensorSlot> node);
 
+/// The same value, as output number `output` of a custom node.
+[[nodiscard]] Tensor as_output(const Tensor& value, const Handle<TensorSlot>& custom,
+                               std::size_t output);
+
 /// Whether ops note how to differentiate on this thread.
 [[nodiscard]] bool is_enabled();
 /// Sets that while it lives.

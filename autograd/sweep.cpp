@@ -197,7 +197,8 @@ void Sweep::visit_custom(Node& node, const std::vector<Tensor>& gradients) {
 }
 
 void Sweep::pass(const Node& node, std::size_t k, const Tensor& gradient) {
-  if (gradient.is_defined()) add(node.inputs[k], reduced_to(gradient, node.input_specs[k]));
+  if (!gradient.is_defined() || !wants(node.inputs[k])) return;
+  add(node.inputs[k], reduced_to(gradient, node.input_specs[k]));
 }
 
 Tensor Sweep::at(const Node* leaf) const {

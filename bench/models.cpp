@@ -18,6 +18,12 @@ nn::Linear layer(uint64_t seed, int64_t in, int64_t out) {
           .bias = parameter(normal(seed + 1, {out}) * 0.02)};
 }
 
+nn::Conv2d conv_layer(uint64_t seed, int64_t in, int64_t out) {
+  const double scale = 1 / std::sqrt(static_cast<double>(in * 3 * 3));
+  return {.weight = parameter(normal(seed, {out, in, 3, 3}) * scale),
+          .bias = parameter(normal(seed + 1, {out}) * 0.02)};
+}
+
 /// i: 100 -> 128 -> 10.
 struct Mlp {
   nn::Linear hidden, out;
@@ -42,6 +48,16 @@ struct Recurrent {
   nn::Lstm lstm;
   nn::Linear out;
   [[nodiscard]] Tensor operator()(const Tensor& x) const { return out(lstm(x).last.hidden); }
+};
+
+/// iv: images of 28 by 28 through two convolutions and two linear layers.
+struct Cnn {
+  nn::Conv2d first, second;
+  nn::Linear hidden, out;
+  [[nodiscard]] Tensor operator()(const Tensor& x) const {
+    const Tensor y = max_pool2d(relu(second(max_pool2d(relu(first(x)), 2))), 2);
+    return out(relu(hidden(flatten(y, 1))));
+  }
 };
 
 /// vii: one block of a transformer, normalised before.
@@ -121,6 +137,15 @@ void model_rows(Timer& timer) {
                        cross_entropy_of(32));
   infer_row(timer, "W4iii.infer", 2 * lstm_size, recurrent(), normal(3, {50, 32, 128}),
             [](const Recurrent& model, const Tensor& x) { return model.lstm(x).sequence; });
+
+  const auto cnn = [] {
+    return Cnn{conv_layer(50, 1, 32), conv_layer(52, 32, 64), layer(54, 1600, 128),
+               layer(56, 128, 10)};
+  };
+  const double cnn_size = 64.0 * (26 * 26 * 32 * 9 + 11 * 11 * 64 * 288 + 1600 * 128 + 128 * 10);
+  train_row<Cnn>(timer, "W4iv.train", 6 * cnn_size, cnn, normal(3, {64, 1, 28, 28}),
+                 cross_entropy_of(64));
+  infer_row(timer, "W4iv.infer", 2 * cnn_size, cnn(), normal(3, {64, 1, 28, 28}), call);
 
   const auto block = [] {
     return Block{.before_attention = nn::layer_norm(768),

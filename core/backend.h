@@ -56,7 +56,10 @@ class Executable {
   /// Runs the step. Throws Error(internal) if the arguments are not of the classes it was prepared
   /// for.
   virtual void launch(const Launch& launch) const = 0;
-  /// Bytes of temporary memory launch() takes for itself, at most.
+  /// Runs the step once for each of these arguments, in any order or at the same time.
+  virtual void launch_all(std::span<const Launch> launches) const {
+    for (const Launch& arguments : launches) launch(arguments);
+  }
   [[nodiscard]] virtual BuildReport report() const { return {}; }
 };
 

@@ -29,6 +29,11 @@ std::size_t hash_of_call(const LibraryCall& call) {
     for (const int64_t size : operand.shape) add(static_cast<uint64_t>(size));
     for (const int64_t stride : operand.strides) add(static_cast<uint64_t>(stride));
   }
+  const Windows& windows = call.windows;
+  for (const auto& pair : {windows.kernel, windows.stride, windows.padding, windows.dilation}) {
+    for (const int64_t number : pair) add(static_cast<uint64_t>(number));
+  }
+  add(static_cast<uint64_t>(windows.groups));
   return state ^ state >> 32;
 }
 

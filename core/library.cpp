@@ -2,6 +2,12 @@
 
 namespace nitinol {
 
+int64_t Windows::count(int axis, int64_t size) const {
+  const auto i = static_cast<std::size_t>(axis);
+  const int64_t room = size + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1;
+  return room < 0 ? 0 : room / stride[i] + 1;
+}
+
 std::string_view name_of(LibraryCall::Kind kind) {
   switch (kind) {
     case LibraryCall::Kind::matmul:
@@ -12,6 +18,16 @@ std::string_view name_of(LibraryCall::Kind kind) {
       return "scatter_add";
     case LibraryCall::Kind::check_nonzero:
       return "check_nonzero";
+    case LibraryCall::Kind::conv2d:
+      return "conv2d";
+    case LibraryCall::Kind::conv2d_input:
+      return "conv2d_input";
+    case LibraryCall::Kind::conv2d_weight:
+      return "conv2d_weight";
+    case LibraryCall::Kind::window_max:
+      return "window_max";
+    case LibraryCall::Kind::window_max_input:
+      return "window_max_input";
   }
   return "?";
 }

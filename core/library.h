@@ -5,6 +5,7 @@
 #include "core/dtype.h"
 #include "core/shape.h"
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,20 @@ struct OperandLayout {
   friend bool operator==(const OperandLayout&, const OperandLayout&) = default;
 };
 
+/// How windows lie on images: vertically, then horizontally. An output pixel (i, j) sees the input
+/// pixels (i * stride[0] - padding[0] + a * dilation[0], ...) for 0 <= a < kernel[0].
+struct Windows {
+  std::array<int64_t, 2> kernel = {1, 1};
+  std::array<int64_t, 2> stride = {1, 1};
+  std::array<int64_t, 2> padding = {0, 0};
+  std::array<int64_t, 2> dilation = {1, 1};
+  int64_t groups = 1;  ///< of channels: those of a group see only each other
+  friend bool operator==(const Windows&, const Windows&) = default;
+
+  /// How many windows fit on `size` pixels along an axis (0 or 1); 0 if none does.
+  [[nodiscard]] int64_t count(int axis, int64_t size) const;
+};
+
 /// One call into a vendor library, or a prebuilt routine of the backend. The whole struct is its
 /// key.
 struct LibraryCall {
@@ -31,9 +46,16 @@ struct LibraryCall {
                   ///< and negative indices likewise
     check_nonzero,  ///< operands in -> out, an equal integer tensor; checks that no element is 0
                     ///< (status: division)
+    conv2d,         ///< operands x[n, h, w, c], weight[o, c / groups, kh, kw] -> y[n, oh, ow, o]
+    conv2d_input,   ///< operands y, weight -> x: the gradient of conv2d for x
+    conv2d_weight,  ///< operands x, y -> weight: the gradient of conv2d for the weight
+    window_max,     ///< operands x[n, h, w, c], values of its shape -> y[n, oh, ow, c]: the value
+                    ///< where x is largest in the window, at the first of equal places
+    window_max_input,  ///< operands x, y -> values: each y added where x is largest; 0 elsewhere
   };
   Kind kind = Kind::matmul;
   std::vector<OperandLayout> operands;  ///< inputs, then the output
+  Windows windows = {};                 ///< conv2d..., window_max...
   int threads = 0;  ///< the thread count it was made for; results may depend on it
   friend bool operator==(const LibraryCall&, const LibraryCall&) = default;
 };

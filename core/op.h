@@ -72,9 +72,13 @@ struct Gradient {
   /// The gradient of input k, or an undefined tensor for none. It may have any shape that the input
   /// was broadcast to, and any floating dtype: it is summed and cast.
   Tensor (*rule)(const GradientCall& call, int k) = nullptr;
-  uint32_t looks_at_inputs = 0;  ///< bit k: at input k
+  uint32_t looks_at_inputs = 0;  ///< bit k: at input k; ops of any number of inputs look at none
   bool looks_at_result = false;
   bool is_zero = false;  ///< constant almost everywhere, or not a function of floating values
+
+  [[nodiscard]] bool looks_at(std::size_t input) const {
+    return input < 32 && (looks_at_inputs >> input & 1U) != 0;
+  }
 };
 
 /// The record of an operation: name, what it accepts, shape rule, formula. Defined as `constinit
@@ -85,6 +89,8 @@ struct Op {
   int arity = 1;  ///< number of tensor inputs; -1: any number
   DTypes accepts = any_dtype;
   bool is_predicate = false;  ///< elementwise with a boolean result whatever the inputs' dtype
+  bool is_row_major = false;  ///< elementwise: the result lies in row-major order even where the
+                              ///< operands do not (eager/channels_last.h)
   bool has_checks = false;  ///< can fail on values (bounds, division): never removed or merged away
   std::span<const std::string_view> attr_names = {};
 

@@ -41,6 +41,8 @@ template <class T, std::size_t N>
 inline constexpr bool is_sequence<std::array<T, N>> = true;
 template <>
 inline constexpr bool is_sequence<Dims> = true;
+template <>
+inline constexpr bool is_sequence<Pair> = true;
 
 template <class T>
 inline constexpr bool is_optional = false;

@@ -53,6 +53,22 @@ class Dims {
 using Shape = Dims;
 using Strides = Dims;
 
+/// A number for rows and one for columns: `2` for both, or `{2, 1}`.
+class Pair {
+ public:
+  Pair(int64_t both) : values_{both, both} {}  // NOLINT(google-explicit-constructor)
+  Pair(int64_t rows, int64_t columns) : values_{rows, columns} {}
+  [[nodiscard]] int64_t rows() const { return values_[0]; }
+  [[nodiscard]] int64_t columns() const { return values_[1]; }
+  [[nodiscard]] Dims dims() const { return {rows(), columns()}; }
+  [[nodiscard]] static int size() { return 2; }
+  [[nodiscard]] const int64_t* begin() const { return values_.data(); }
+  [[nodiscard]] const int64_t* end() const { return values_.data() + values_.size(); }
+
+ private:
+  std::array<int64_t, 2> values_;
+};
+
 /// Product of the sizes; 1 for a 0-d shape.
 [[nodiscard]] int64_t element_count(const Shape& shape);
 /// Row-major strides of a contiguous tensor of this shape.

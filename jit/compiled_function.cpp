@@ -313,12 +313,12 @@ void CompiledFunction::record(const std::shared_ptr<Entry>& entry, const Leaves&
       const InterpreterScope scope(recorder);
       caller.run_on(tensors, scalars);
     }
+    took = now() - start;
     caller.result_leaves(result);
     if (autograd::is_enabled()) record_backward(recorder, result.tensors, tensors);
     trace = recorder.finish(result.tensors);
     put_arguments_back(leaves, tensors, caller);
     recorder.commit();
-    took = now() - start;
   }
   if (!trace.obstacle && (result.variables.size() > 0 || result.scalars.size() > 0)) {
     trace.obstacle =

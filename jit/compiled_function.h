@@ -28,7 +28,7 @@ enum class Check : uint8_t {
 };
 
 struct CompileOptions {
-  std::string name;  ///< shown by explain() and in the log; default: "function"
+  std::string name = {};  ///< shown by explain() and in the log; default: "function"
   Check check = Check::scheduled;
   std::size_t signature_limit = 256;  ///< the least recently used go first
   /// Compile on a thread of the function's own; calls run eagerly until the Plan is there. Results

@@ -371,12 +371,7 @@ void Derivative::link(const std::shared_ptr<const Derivative>& derivative, const
     return derivative->run(kept, scalars, saved, call);
   };
   for (std::size_t i = 0; i < tracked.size(); ++i) {
-    autograd::Node* output = nullptr;
-    Handle<TensorSlot> slot = autograd::make_node(autograd::Node::Kind::output, output);
-    output->inputs = {handle};
-    output->output = static_cast<int>(i);
-    output->spec = results[tracked[i]].spec();
-    results[tracked[i]] = autograd::with_node(results[tracked[i]], std::move(slot));
+    results[tracked[i]] = autograd::as_output(results[tracked[i]], handle, i);
   }
 }
 

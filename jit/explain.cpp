@@ -49,7 +49,10 @@ std::string list_of(const std::vector<std::string>& ops) {
 }
 
 std::string step_text(const jit::StepReport& step, std::size_t number) {
-  std::string text = fmt::format("      {}. {:<8}{}\n", number, step.kind, list_of(step.ops));
+  const std::string times =
+      step.launches > 1 ? fmt::format(" ({} in one launch)", step.launches) : "";
+  std::string text =
+      fmt::format("      {}. {:<8}{}{}\n", number, step.kind, list_of(step.ops), times);
   std::string detail =
       fmt::format("reads {}, writes {}", bytes(step.bytes_read), bytes(step.bytes_written));
   if (step.build.is_generated) {
@@ -65,9 +68,12 @@ std::string step_text(const jit::StepReport& step, std::size_t number) {
 
 std::string plan_text(std::string_view name, const jit::PlanReport& plan, double total_s) {
   std::string text =
-      fmt::format("    {}: {} in {} (passes {}, fusion {}, kernels {}), {} of temporary memory\n",
-                  name, plural(plan.steps.size(), "step"), seconds(total_s), seconds(plan.passes_s),
-                  seconds(plan.fusion_s), seconds(plan.prepare_s), bytes(plan.arena_bytes));
+      fmt::format("    {}: {} in {} (passes {}, fusion {}, kernels {})\n", name,
+                  plural(plan.steps.size(), "step"), seconds(total_s), seconds(plan.passes_s),
+                  seconds(plan.fusion_s), seconds(plan.prepare_s));
+  text += fmt::format("      peak memory {}: {} temporary, {} of results; {} updated in place\n",
+                      bytes(plan.peak_bytes()), bytes(plan.arena_bytes), bytes(plan.result_bytes),
+                      bytes(plan.in_place_bytes));
   for (std::size_t i = 0; i < plan.steps.size(); ++i) text += step_text(plan.steps[i], i + 1);
   return text;
 }
@@ -89,6 +95,7 @@ std::string signature_text(const SignatureReport& report) {
 nlohmann::json json_of(const jit::StepReport& step) {
   return {{"kind", step.kind},
           {"ops", step.ops},
+          {"launches", step.launches},
           {"bytes_read", step.bytes_read},
           {"bytes_written", step.bytes_written},
           {"generated", step.build.is_generated},
@@ -102,11 +109,10 @@ nlohmann::json json_of(const jit::StepReport& step) {
 nlohmann::json json_of(const jit::PlanReport& plan) {
   nlohmann::json steps = nlohmann::json::array();
   for (const jit::StepReport& step : plan.steps) steps.push_back(json_of(step));
-  return {{"passes_s", plan.passes_s},
-          {"fusion_s", plan.fusion_s},
-          {"prepare_s", plan.prepare_s},
-          {"arena_bytes", plan.arena_bytes},
-          {"kernels_generated", plan.kernels_generated},
+  return {{"passes_s", plan.passes_s},         {"fusion_s", plan.fusion_s},
+          {"prepare_s", plan.prepare_s},       {"arena_bytes", plan.arena_bytes},
+          {"result_bytes", plan.result_bytes}, {"in_place_bytes", plan.in_place_bytes},
+          {"peak_bytes", plan.peak_bytes()},   {"kernels_generated", plan.kernels_generated},
           {"steps", std::move(steps)}};
 }
 

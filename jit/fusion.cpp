@@ -18,6 +18,7 @@
 #include "core/one_op.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace nitinol::jit {
 namespace {
@@ -59,6 +60,9 @@ class Fuser {
     fusion_.group_of.assign(count, -1);
     fusion_.is_uniform.assign(count, false);
     fusion_.is_materialised.assign(count, false);
+    seen_.assign(count, 0);
+    first_of_group_.resize(count);
+    std::iota(first_of_group_.begin(), first_of_group_.end(), Value{0});
   }
 
   Fusion run(bool is_enabled) {
@@ -164,6 +168,7 @@ class Fuser {
     std::optional<Group> merged = merge(to, from, v, base, maps);
     if (!merged) return;
     for (const Member& member : merged->members) fusion_.group_of[member.value] = to;
+    note_extent(merged->members.front().value, merged->members.back().value);
     fusion_.groups[static_cast<std::size_t>(to)] = std::move(*merged);
     fusion_.groups[static_cast<std::size_t>(from)] = {};
   }
@@ -262,18 +267,21 @@ class Fuser {
     for (const Map& map : maps) {
       if (map.view != nullptr && uses_of(map) != 1) return false;
     }
-    std::vector<int> inside(graph_.nodes.size(), 0);
+    std::vector<int> inside(group.members.size(), 0);
     for (const Member& member : group.members) {
       for (const Value input : graph_[member.value].inputs) {
         std::vector<Map> views;
-        const Value base = base_of(graph_, input, &views);
+        const Member* const read = group.find(base_of(graph_, input, &views));
+        if (read == nullptr) continue;
         if (std::ranges::all_of(views, [&](const Map& map) { return uses_of(map) == 1; }))
-          ++inside[base];
+          ++inside[static_cast<std::size_t>(read - group.members.data())];
       }
     }
-    return std::ranges::all_of(group.members, [&](const Member& member) {
-      return uses_[member.value] == (member.value == made ? 1 : inside[member.value]);
-    });
+    for (std::size_t m = 0; m < group.members.size(); ++m) {
+      const Value value = group.members[m].value;
+      if (uses_[value] != (value == made ? 1 : inside[m])) return false;
+    }
+    return true;
   }
 
   /// Both groups as one, if a loop nest can express it. Members of `other` that are elementwise get
@@ -399,18 +407,31 @@ class Fuser {
     return reaches(a, b) || reaches(b, a);
   }
 
+  /// A value before which nothing depends on `value`: no group has members on both sides of it.
+  [[nodiscard]] Value start_of(Value value) const {
+    while (first_of_group_[value] < value) value = first_of_group_[value];
+    return value;
+  }
+
+  void note_extent(Value first, Value last) {
+    for (Value v = first; v <= last; ++v) first_of_group_[v] = std::min(first_of_group_[v], first);
+  }
+
   /// True if going up from the operands of group `start`, leaving it, one comes to `goal` through a
   /// third.
   [[nodiscard]] bool reaches(int start, int goal) const {
-    std::vector<bool> seen(graph_.nodes.size(), false);
+    const std::vector<Member>& goals = fusion_.groups[static_cast<std::size_t>(goal)].members;
+    const Value end = start_of(goals.front().value);
+    ++search_;
     std::vector<Value> open;
     const auto push_operands = [&](Value v, bool is_direct) {
       for (const Value input : graph_[v].inputs) {
         const Value base = base_of(graph_, input);
+        if (base < end) continue;
         const int group = fusion_.group_of[base];
         if (is_direct && (group == start || group == goal)) continue;
-        if (!seen[base]) {
-          seen[base] = true;
+        if (seen_[base] != search_) {
+          seen_[base] = search_;
           open.push_back(base);
         }
       }
@@ -460,6 +481,9 @@ class Fuser {
   const Graph& graph_;
   std::vector<int> uses_;
   Fusion fusion_;
+  std::vector<Value> first_of_group_;   ///< per value: of those groups that reach across it
+  mutable std::vector<uint64_t> seen_;  ///< per value: the last search that came by
+  mutable uint64_t search_ = 0;
 };
 
 }  // namespace

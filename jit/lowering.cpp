@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/formula.h"
+#include "core/one_op.h"
 
 #include <algorithm>
 #include <cstring>
@@ -74,10 +75,28 @@ class Lowerer {
     }
     drop_empty_stages();
     arrange_loops(out_, sizes_, strides_);
+    if (group_.members.size() == 1) find_prebuilt();
     return std::move(out_);
   }
 
  private:
+  /// Equal kernels are one entry of the cache, whoever asks first: a group that eager would run as
+  /// it is brings eager's loops.
+  void find_prebuilt() {
+    const Node& node = graph_[group_.members[0].value];
+    if (node.op->kind != OpKind::elementwise && node.op->kind != OpKind::create) return;
+    std::vector<DType> inputs;
+    std::vector<StrideClass> classes;
+    for (const Operand& operand : out_.kernel.operands) {
+      if (operand.role == Role::input) inputs.push_back(operand.dtype);
+      classes.push_back(operand.inner);
+    }
+    const auto expected = node.inputs.size() + (node.op->kind == OpKind::create ? 1 : 0);
+    if (inputs.size() != node.inputs.size() || classes.size() != expected + 1) return;
+    const Kernel eager = elementwise_kernel(*node.op, inputs, node.spec.dtype, classes);
+    if (eager == out_.kernel) out_.kernel.prebuilt = eager.prebuilt;
+  }
+
   /// Loop dimensions: the domain's, rows before the reduced ones (which are merged into the last).
   void find_loops() {
     for (int i = 0; i < group_.domain.size(); ++i) {

@@ -2,7 +2,7 @@
 // touched.
 //
 // Everything that can fail comes before the first step that overwrites a Variable's buffer: memory
-// is allocated first, and a Plan with checks or eager steps overwrites nothing.
+// is allocated first, and checks are looked at once more there.
 #include "jit/plan.h"
 
 #include "core/interpreter.h"
@@ -58,15 +58,21 @@ class Run {
     if (!find_inputs()) return Plan::Outcome::layout_changed;
     allocate();
     Status status;
-    for (const StepPlan& step : plan_.steps) {
-      if (step.kind == StepPlan::Kind::launch) {
+    const auto has_failed = [&] {
+      return status.code.load(std::memory_order_acquire) != Status::ok;
+    };
+    for (std::size_t s = 0; s < plan_.steps.size(); s += plan_.steps[s].together) {
+      if (s == plan_.first_overwrite && has_failed()) return Plan::Outcome::check_failed;
+      const StepPlan& step = plan_.steps[s];
+      if (step.kind == StepPlan::Kind::eager) {
+        run_eagerly(step);
+      } else if (step.together == 1) {
         launch(step, status);
       } else {
-        run_eagerly(step);
+        launch_all(std::span(plan_.steps).subspan(s, step.together), status);
       }
     }
-    if (status.code.load(std::memory_order_acquire) != Status::ok)
-      return Plan::Outcome::check_failed;
+    if (has_failed()) return Plan::Outcome::check_failed;
     results.clear();
     for (const ResultPlan& result : plan_.results) results.push_back(make_result(result));
     commit();
@@ -152,14 +158,22 @@ class Run {
   Tensor output_tensor(int output, const Spec& spec) {
     for (const UpdatePlan& update : plan_.updates) {
       const BufferPlan& buffer = plan_.buffers[update.result.base];
-      if (update.in_place_input < 0 || buffer.place != BufferPlan::Place::output ||
+      if (!update.is_in_place || buffer.place != BufferPlan::Place::output ||
           buffer.index != output)
         continue;
       const VariableCell& cell = variable_of(update.variable).cell();
-      if (is_locked(cell) && is_donatable(cell.value) && !is_argument_storage(cell.value))
+      if (is_locked(cell) && fits(cell.value, spec) && is_donatable(cell.value) &&
+          !is_argument_storage(cell.value))
         return cell.value;
     }
     return allocate_tensor(spec);
+  }
+
+  /// Whether the value is one that `spec` describes, without gaps. (A Variable that the Plan does
+  /// not read may be undefined or have gaps.)
+  [[nodiscard]] static bool fits(const Tensor& value, const Spec& spec) {
+    return value.is_defined() && value.spec() == spec &&
+           is_contiguous(spec.shape, value.internals().strides);
   }
 
   /// A tensor argument may share the Variable's storage without sharing its count only if it is the
@@ -172,28 +186,45 @@ class Run {
 
   void launch(const StepPlan& step, Status& status) {
     ShortArray<void*, 24> buffers(step.operands.size());
+    ShortArray<uint64_t, 24> scalars(step.call_scalars.empty() ? 0 : step.scalars.size());
+    step.executable->launch(arguments(step, buffers.data(), scalars.data(), status));
+  }
+
+  void launch_all(std::span<const StepPlan> steps, Status& status) {
+    std::size_t operands = 0;
+    for (const StepPlan& step : steps) operands += step.operands.size();
+    std::vector<void*> buffers(operands);
+    std::vector<uint64_t> scalars(operands);
+    std::vector<Launch> launches;
+    std::size_t at = 0;
+    for (const StepPlan& step : steps) {
+      launches.push_back(arguments(step, &buffers[at], &scalars[at], status));
+      at += step.operands.size();
+    }
+    steps[0].executable->launch_all(launches);
+  }
+
+  /// What a step is launched with. Addresses go to `buffers`, and the numbers to `scalars` if some
+  /// of them come with the call.
+  Launch arguments(const StepPlan& step, void** buffers, uint64_t* scalars, Status& status) {
     for (std::size_t k = 0; k < step.operands.size(); ++k) {
       const OperandPlan& operand = step.operands[k];
       if (operand.value >= 0)
         buffers[k] = addresses_[static_cast<std::size_t>(operand.value)] + operand.byte_offset;
     }
-    std::span<const uint64_t> scalars = step.scalars;
-    ShortArray<uint64_t, 24> patched(step.call_scalars.empty() ? 0 : step.scalars.size());
-    if (!step.call_scalars.empty()) {
-      std::ranges::copy(step.scalars, patched.data());
-      for (const ScalarPlan& slot : step.call_scalars) {
-        patched[slot.operand] =
-            bits_of(*inputs_.scalars[static_cast<std::size_t>(slot.leaf)], slot.dtype);
-      }
-      scalars = patched.span();
+    if (!step.call_scalars.empty()) std::ranges::copy(step.scalars, scalars);
+    for (const ScalarPlan& slot : step.call_scalars) {
+      scalars[slot.operand] =
+          bits_of(*inputs_.scalars[static_cast<std::size_t>(slot.leaf)], slot.dtype);
     }
-    step.executable->launch({.buffers = buffers.span(),
-                             .sizes = step.sizes,
-                             .strides = step.strides,
-                             .offsets = step.offsets,
-                             .scalars = scalars,
-                             .status = &status,
-                             .threads = plan_.threads});
+    const uint64_t* const numbers = step.call_scalars.empty() ? step.scalars.data() : scalars;
+    return {.buffers = {buffers, step.operands.size()},
+            .sizes = step.sizes,
+            .strides = step.strides,
+            .offsets = step.offsets,
+            .scalars = {numbers, step.scalars.size()},
+            .status = &status,
+            .threads = plan_.threads};
   }
 
   /// An operation that has no kernel of its own runs as it would eagerly.

@@ -17,6 +17,7 @@ namespace nitinol::jit {
 struct StepReport {
   std::string kind;                               ///< "kernel", "library" or "eager"
   std::vector<std::string> ops;                   ///< names of the operations it does
+  std::size_t launches = 1;                       ///< how many times it is run side by side
   std::size_t bytes_read = 0, bytes_written = 0;  ///< at this signature's sizes, each operand once
   BuildReport build;
   bool was_cached = false;  ///< a kernel of this structure existed already
@@ -26,7 +27,11 @@ struct StepReport {
 struct PlanReport {
   std::vector<StepReport> steps;
   double passes_s = 0, fusion_s = 0, prepare_s = 0, total_s = 0;
-  std::size_t arena_bytes = 0;  ///< temporaries of one call
+  std::size_t arena_bytes = 0;     ///< temporaries of one call
+  std::size_t result_bytes = 0;    ///< what a call returns or assigns, in memory of its own
+  std::size_t in_place_bytes = 0;  ///< what goes into the Variables' own buffers
+  /// The most memory that a call takes beside its arguments and the Variables' values.
+  [[nodiscard]] std::size_t peak_bytes() const { return arena_bytes + result_bytes; }
   std::size_t kernels_generated = 0;
 };
 

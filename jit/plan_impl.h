@@ -47,6 +47,8 @@ struct StepPlan {
   std::vector<uint64_t> scalars;
   std::vector<ScalarPlan> call_scalars;
   Value value = 0;  ///< eager: the node
+  bool can_fail = false;
+  std::size_t together = 1;  ///< this step and those after it that are launched at once
 };
 
 /// What a graph output is: a view of the memory of `base`.
@@ -62,7 +64,8 @@ struct ResultPlan {
 struct UpdatePlan {
   tracer::TraceInput variable;
   ResultPlan result;
-  int in_place_input = -1;  ///< graph input whose buffer may be overwritten with it, or -1
+  bool is_in_place = false;  ///< may go into the Variable's own buffer
+  int overwritten = -1;      ///< graph input that is read from that buffer, or -1: nothing reads it
 };
 
 struct PlanImpl {
@@ -76,6 +79,8 @@ struct PlanImpl {
   std::vector<UpdatePlan> updates;
   std::vector<tracer::TraceInput> empty, cleared;  ///< see tracer::Trace
   int threads = 1;
+  /// The first step that overwrites a Variable's buffer. All that can fail comes before.
+  std::size_t first_overwrite = SIZE_MAX;
 };
 
 }  // namespace nitinol::jit

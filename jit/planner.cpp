@@ -7,6 +7,7 @@
 #include "core/executables.h"
 #include "core/one_op.h"
 #include "jit/access.h"
+#include "jit/horizontal_fusion.h"
 #include "jit/passes/pipeline.h"
 #include "jit/plan.h"
 #include "jit/plan_impl.h"
@@ -56,15 +57,17 @@ class Planner {
     place_inputs();
     place_outputs();
     for (const std::size_t unit : order_) add_step(units_[unit]);
-    place_temporaries();
+    kernels_.resize(impl_.steps.size());
     plan_results();
+    if (is_pass_enabled("horizontal_fusion")) join_launches();
+    place_temporaries();
     prepare_kernels();
+    sum_up_memory();
     PlanReport& report = plan_.report_;
     report.passes_s = passes_done - start;
     report.fusion_s = fusion_done - passes_done;
     report.total_s = now() - start;
     report.prepare_s = report.total_s - report.passes_s - report.fusion_s;
-    report.arena_bytes = impl_.arena_bytes;
   }
 
  private:
@@ -159,9 +162,11 @@ class Planner {
   void place_temporaries() {
     const std::size_t step_count = impl_.steps.size();
     std::vector<std::size_t> last_use(graph().nodes.size(), 0);
-    std::vector<std::vector<Value>> defined(step_count);
-    for (std::size_t s = 0; s < step_count; ++s) {
-      for (const OperandPlan& operand : impl_.steps[s].operands) {
+    std::vector<std::vector<Value>> defined(step_count);  // per launch, by its first step
+    std::size_t s = 0;
+    for (std::size_t i = 0; i < step_count; ++i) {
+      if (i == s + impl_.steps[s].together) s = i;
+      for (const OperandPlan& operand : impl_.steps[i].operands) {
         if (operand.value < 0) continue;
         const auto v = static_cast<Value>(operand.value);
         if (buffer(v).place == BufferPlan::Place::none) {
@@ -172,7 +177,7 @@ class Planner {
       }
     }
     std::vector<Block> live;
-    for (std::size_t s = 0; s < step_count; ++s) {
+    for (s = 0; s < step_count; ++s) {
       std::erase_if(live, [&](const Block& block) { return block.last_step < s; });
       for (const Value v : defined[s]) {
         const std::size_t bytes =
@@ -218,6 +223,7 @@ class Planner {
   void add_lowered(Lowered lowered, std::vector<std::string> ops) {
     StepReport report = {.kind = "kernel",
                          .ops = std::move(ops),
+                         .launches = 1,
                          .bytes_read = 0,
                          .bytes_written = 0,
                          .build = {},
@@ -285,26 +291,77 @@ class Planner {
     return static_cast<std::size_t>(std::ranges::find(graph().inputs, v) - graph().inputs.begin());
   }
 
-  /// After plan_results(), which says what may be computed in place.
   void prepare_kernels() {
-    for (std::size_t s = 0; s < kernels_.size(); ++s) {
-      if (!kernels_[s]) continue;
-      for (const UpdatePlan& update : impl_.updates) allow_in_place(update, s);
-      impl_.steps[s].executable = prepare(std::move(*kernels_[s]), plan_.report_.steps[s]);
+    auto report = plan_.report_.steps.begin();
+    for (std::size_t s = 0; s < kernels_.size(); s += impl_.steps[s].together, ++report) {
+      if (kernels_[s]) impl_.steps[s].executable = prepare(std::move(*kernels_[s]), *report);
     }
   }
 
-  void allow_in_place(const UpdatePlan& update, std::size_t s) {
-    if (update.in_place_input < 0) return;
-    const auto input =
-        static_cast<int64_t>(graph().inputs[static_cast<std::size_t>(update.in_place_input)]);
-    const auto output = static_cast<int64_t>(update.result.base);
-    const std::vector<OperandPlan>& operands = impl_.steps[s].operands;
-    const auto read = std::ranges::find(operands, input, &OperandPlan::value);
-    const auto written = std::ranges::find(operands, output, &OperandPlan::value);
-    if (read == operands.end() || written == operands.end()) return;
-    kernels_[s]->operands[static_cast<std::size_t>(written - operands.begin())].alias =
-        static_cast<int16_t>(read - operands.begin());
+  void sum_up_memory() {
+    PlanReport& report = plan_.report_;
+    report.arena_bytes = impl_.arena_bytes;
+    std::vector<bool> is_in_place(impl_.outputs.size(), false);
+    for (const UpdatePlan& update : impl_.updates) {
+      if (update.is_in_place)
+        is_in_place[static_cast<std::size_t>(buffer(update.result.base).index)] = true;
+    }
+    for (std::size_t i = 0; i < impl_.outputs.size(); ++i) {
+      (is_in_place[i] ? report.in_place_bytes : report.result_bytes) += bytes_of(impl_.outputs[i]);
+    }
+  }
+
+  /// Reorders the steps so that those to be launched together follow each other.
+  void join_launches() {
+    std::vector<StepEffects> effects;
+    for (std::size_t s = 0; s < impl_.steps.size(); ++s) effects.push_back(effects_of(s));
+    std::vector<StepPlan> steps;
+    std::vector<std::optional<Kernel>> kernels;
+    std::vector<StepReport> reports;
+    impl_.first_overwrite = SIZE_MAX;
+    for (const std::vector<std::size_t>& batch : join_steps(effects, graph().nodes.size())) {
+      const std::size_t start = steps.size();
+      StepReport report = std::move(plan_.report_.steps[batch[0]]);
+      report.launches = batch.size();
+      impl_.steps[batch[0]].together = batch.size();
+      for (const std::size_t s : batch) {
+        if (effects[s].overwrites) impl_.first_overwrite = std::min(impl_.first_overwrite, start);
+        if (s != batch[0]) {
+          report.bytes_read += plan_.report_.steps[s].bytes_read;
+          report.bytes_written += plan_.report_.steps[s].bytes_written;
+        }
+        steps.push_back(std::move(impl_.steps[s]));
+        kernels.push_back(std::move(kernels_[s]));
+      }
+      reports.push_back(std::move(report));
+    }
+    impl_.steps = std::move(steps);
+    kernels_ = std::move(kernels);
+    plan_.report_.steps = std::move(reports);
+  }
+
+  [[nodiscard]] StepEffects effects_of(std::size_t s) const {
+    const StepPlan& step = impl_.steps[s];
+    const std::optional<Kernel>& kernel = kernels_[s];
+    StepEffects effects = {.reads = {}, .writes = {}, .can_fail = step.can_fail};
+    if (kernel && kernel->order == Order::none && step.sizes.size() == 1) effects.kernel = &*kernel;
+    for (std::size_t k = 0; k < step.operands.size(); ++k) {
+      if (step.operands[k].value < 0) continue;
+      const bool is_last = k + 1 == step.operands.size();
+      const bool is_output = kernel ? kernel->operands[k].role == Role::output
+                                    : is_last && step.kind == StepPlan::Kind::launch;
+      (is_output ? effects.writes : effects.reads)
+          .push_back(static_cast<Value>(step.operands[k].value));
+    }
+    if (step.kind == StepPlan::Kind::eager) effects.writes.push_back(step.value);
+    for (const UpdatePlan& update : impl_.updates) {
+      if (!update.is_in_place || std::ranges::count(effects.writes, update.result.base) == 0)
+        continue;
+      effects.overwrites = true;
+      if (update.overwritten >= 0)
+        effects.writes.push_back(graph().inputs[static_cast<std::size_t>(update.overwritten)]);
+    }
+    return effects;
   }
 
   std::shared_ptr<const Executable> prepare(const Step& step, StepReport& report) {
@@ -322,6 +379,7 @@ class Planner {
     const Node& node = graph()[v];
     StepReport report = {.kind = "library",
                          .ops = {std::string(node.op->name)},
+                         .launches = 1,
                          .bytes_read = 0,
                          .bytes_written = 0,
                          .build = {},
@@ -344,6 +402,7 @@ class Planner {
     LibraryCall call = node.op->call(inputs, node.attrs, node.spec);
     call.threads = impl_.threads;
     step.executable = prepare(std::move(call), report);
+    step.can_fail = node.op->has_checks;
     impl_.steps.push_back(std::move(step));
     plan_.report_.steps.push_back(std::move(report));
     return true;
@@ -363,6 +422,7 @@ class Planner {
     const Node& node = graph()[v];
     StepPlan step;
     step.kind = StepPlan::Kind::eager;
+    step.can_fail = true;
     step.value = v;
     for (const Value input : node.inputs)
       step.operands.push_back({static_cast<int64_t>(base_of(graph(), input)), 0});
@@ -370,6 +430,7 @@ class Planner {
     impl_.steps.push_back(std::move(step));
     plan_.report_.steps.push_back({.kind = "eager",
                                    .ops = {std::string(node.op->name)},
+                                   .launches = 1,
                                    .bytes_read = 0,
                                    .bytes_written = bytes_of(node.spec),
                                    .build = {},
@@ -394,60 +455,73 @@ class Planner {
       impl_.results.push_back(result_of(graph().outputs[i]));
     for (std::size_t i = 0; i < trace_.assigned.size(); ++i) {
       const Value output = graph().outputs[trace_.result_count + i];
-      impl_.updates.push_back(
-          {trace_.assigned[i], result_of(output), in_place_input(trace_.assigned[i], output)});
+      impl_.updates.push_back({.variable = trace_.assigned[i], .result = result_of(output)});
+      plan_in_place(impl_.updates.back(), output);
     }
   }
 
-  /// The graph input that `variable` is read by, if the step that computes `output` may overwrite
-  /// it.
-  [[nodiscard]] int in_place_input(const tracer::TraceInput& variable, Value output) const {
-    if (impl_.eager_steps > 0 || has_checks() ||
-        impl_.buffers[output].place != BufferPlan::Place::output)
-      return -1;
-    for (std::size_t i = 0; i < impl_.inputs.size(); ++i) {
-      const tracer::TraceInput& input = impl_.inputs[i];
-      if (!(input == variable)) continue;
-      return may_overwrite(graph().inputs[i], output) ? static_cast<int>(i) : -1;
+  /// Decides whether `output` may be computed in the buffer of the Variable that it is for.
+  void plan_in_place(UpdatePlan& update, Value output) {
+    if (impl_.buffers[output].place != BufferPlan::Place::output) return;
+    // Several outputs of one value are one tensor: it can be in only one place.
+    if (std::ranges::count(graph().outputs, output) != 1) return;
+    const std::size_t step = step_that_writes(output);
+    const auto can_fail = [](const StepPlan& other) { return other.can_fail; };
+    const auto next = impl_.steps.begin() + static_cast<std::ptrdiff_t>(step);
+    if (next == impl_.steps.end() || std::any_of(next, impl_.steps.end(), can_fail)) return;
+    const auto read = std::ranges::find(impl_.inputs, update.variable);
+    if (read != impl_.inputs.end()) {
+      const auto input = static_cast<std::size_t>(read - impl_.inputs.begin());
+      if (!may_overwrite(graph().inputs[input], output, step)) return;
+      update.overwritten = static_cast<int>(input);
+      if (kernels_[step]) allow_alias(graph().inputs[input], output, step);
     }
-    return -1;
+    update.is_in_place = true;
+    impl_.first_overwrite = std::min(impl_.first_overwrite, step);
   }
 
-  [[nodiscard]] bool has_checks() const {
-    return std::ranges::any_of(
-        graph().nodes, [](const Node& node) { return node.op != nullptr && node.op->has_checks; });
+  void allow_alias(Value input, Value output, std::size_t s) {
+    const std::vector<OperandPlan>& operands = impl_.steps[s].operands;
+    const auto read = std::ranges::find(operands, static_cast<int64_t>(input), &OperandPlan::value);
+    const auto written =
+        std::ranges::find(operands, static_cast<int64_t>(output), &OperandPlan::value);
+    if (read == operands.end()) return;
+    kernels_[s]->operands[static_cast<std::size_t>(written - operands.begin())].alias =
+        static_cast<int16_t>(read - operands.begin());
   }
 
-  [[nodiscard]] bool may_overwrite(Value input, Value output) const {
+  [[nodiscard]] std::size_t step_that_writes(Value output) const {
+    const auto writes = [&](const StepPlan& step) {
+      return std::ranges::any_of(step.operands, [&](const OperandPlan& operand) {
+        return operand.value == static_cast<int64_t>(output);
+      });
+    };
+    return static_cast<std::size_t>(std::ranges::find_if(impl_.steps, writes) -
+                                    impl_.steps.begin());
+  }
+
+  /// Whether step number `written`, the first to write `output`, may write it to where `input`
+  /// lies.
+  [[nodiscard]] bool may_overwrite(Value input, Value output, std::size_t written) const {
     const Node& node = graph()[input];
     if (!is_contiguous(node.spec.shape, node.strides)) return false;
     for (const Value result : graph().outputs) {
       if (base_of(graph(), result) == input) return false;
     }
-    // Several outputs of one value are one tensor: it can be in only one place.
-    if (std::ranges::count(graph().outputs, output) != 1) return false;
-    bool is_written = false;
-    for (std::size_t s = 0; s < impl_.steps.size(); ++s) {
-      const StepPlan& step = impl_.steps[s];
-      const auto reads = [&](const OperandPlan& operand) {
-        return operand.value == static_cast<int64_t>(input);
+    const auto is_of = [](Value value) {
+      return [value](const OperandPlan& operand) {
+        return operand.value == static_cast<int64_t>(value);
       };
-      const auto writes = [&](const OperandPlan& operand) {
-        return operand.value == static_cast<int64_t>(output);
-      };
-      const bool is_read = std::ranges::any_of(step.operands, reads);
-      if (is_written && is_read) return false;
-      const auto written = std::ranges::find_if(step.operands, writes);
-      if (is_written || written == step.operands.end()) continue;
-      is_written = true;
-      if (!is_read) continue;
-      // A reduction may read the input again after it has stored.
-      const bool is_one_pass =
-          s < kernels_.size() && kernels_[s] && kernels_[s]->order == Order::none;
-      if (!is_one_pass || !reads_where_it_writes(step, input, written - step.operands.begin()))
-        return false;
+    };
+    for (std::size_t s = written + 1; s < impl_.steps.size(); ++s) {
+      if (std::ranges::any_of(impl_.steps[s].operands, is_of(input))) return false;
     }
-    return is_written;
+    const StepPlan& step = impl_.steps[written];
+    if (std::ranges::none_of(step.operands, is_of(input))) return true;
+    // A reduction may read the input again after it has stored.
+    const bool is_one_pass = kernels_[written] && kernels_[written]->order == Order::none;
+    const auto operand = std::ranges::find_if(step.operands, is_of(output));
+    return is_one_pass && reads_where_it_writes(step, input, operand - step.operands.begin());
   }
 
   /// True if every read of `input` in the step is of the very element being written: one pass, the

@@ -2,6 +2,7 @@
 
 #include "autograd/custom.h"
 #include "core/error.h"
+#include "eager/channels_last.h"
 #include "eager/ops/ops.h"
 #include "nn/init.h"
 
@@ -44,6 +45,39 @@ Tensor Linear::operator()(const Tensor& x) const {
   return bias ? product + *bias : product;
 }
 
+Conv2d conv2d(int64_t in, int64_t out, Pair kernel, const Conv2dLayerOptions& options) {
+  const int64_t groups = options.conv.groups;
+  if (groups < 1 || in % groups != 0 || out % groups != 0) {
+    throw Error(ErrorKind::value,
+                {.where = "conv2d",
+                 .what = fmt::format("{} groups for {} channels in and {} out", groups, in, out),
+                 .expected = "a number of groups that divides both",
+                 .got = fmt::format("{}", groups),
+                 .fix = {}});
+  }
+  const Shape shape = {out, in / groups, kernel.rows(), kernel.columns()};
+  const auto seen = static_cast<double>(in / groups * kernel.rows() * kernel.columns());
+  const double bound = 1 / std::sqrt(seen);
+  Conv2d layer = {.weight = parameter(uniform(shape, bound, options.dtype)),
+                  .bias = {},
+                  .options = options.conv};
+  if (options.has_bias) layer.bias = parameter(uniform({out}, bound, options.dtype));
+  return layer;
+}
+
+Tensor Conv2d::operator()(const Tensor& x) const {
+  check_features("Conv2d", x, 1, weight.shape()[1] * options.groups);
+  return bias ? nitinol::conv2d(x, weight, *bias, options) : nitinol::conv2d(x, weight, options);
+}
+
+Tensor MaxPool2d::operator()(const Tensor& x) const {
+  return max_pool2d(x, kernel, options);
+}
+
+Tensor AvgPool2d::operator()(const Tensor& x) const {
+  return avg_pool2d(x, kernel, options);
+}
+
 Embedding embedding(int64_t count, int64_t width, DType dtype) {
   return {.weight = parameter(randn({count, width}, dtype))};
 }
@@ -81,17 +115,23 @@ BatchNorm batch_norm(int64_t features, DType dtype) {
 
 Tensor BatchNorm::operator()(const Tensor& x) const {
   check_features("BatchNorm", x, 1, weight.shape()[0]);
-  Dims axes = {0};
-  for (int i = 2; i < x.rank(); ++i) axes.push_back(i);
-  Shape column = Dims::filled(x.rank() - 1, 1);
+  // Images are normalised in the order in which convolutions leave them, channels last.
+  const bool is_images = x.rank() == 4;
+  const Tensor given = is_images ? channels_last(x) : x;
+  const int features = is_images ? 3 : 1;
+  Dims axes;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (i != features) axes.push_back(i);
+  }
+  Shape column = Dims::filled(x.rank() - features, 1);
   column[0] = weight.shape()[0];
   const auto spread = [&](const Tensor& t) { return reshape(t, column); };
   Tensor centre = running_mean;
   Tensor spreading = running_var;
   if (training) {
     const auto count = static_cast<double>(x.size() / weight.shape()[0]);
-    centre = mean(x, axes);
-    spreading = mean(square(x - spread(centre)), axes);
+    centre = mean(given, axes);
+    spreading = mean(square(given - spread(centre)), axes);
     const NoGradients scope;
     const double unbiased = count > 1 ? count / (count - 1) : 1;
     running_mean.set(running_mean * (1 - momentum) + stop_gradient(centre) * momentum);
@@ -99,7 +139,8 @@ Tensor BatchNorm::operator()(const Tensor& x) const {
                     stop_gradient(spreading) * (momentum * unbiased));
   }
   const Tensor scale = weight * rsqrt(spreading + eps);
-  return (x - spread(centre)) * spread(scale) + spread(bias);
+  const Tensor result = (given - spread(centre)) * spread(scale) + spread(bias);
+  return is_images ? channels_first(result) : result;
 }
 
 Dropout dropout(double rate) {

@@ -6,6 +6,8 @@
 
 #include "core/generator.h"
 #include "core/tensor.h"
+#include "eager/ops/conv.h"
+#include "eager/ops/pool.h"
 #include "nn/module.h"
 
 #include <cstdint>
@@ -25,6 +27,36 @@ struct LinearOptions {
 };
 /// Initial values as PyTorch: uniform within 1 / sqrt(in), both weight and bias.
 [[nodiscard]] Linear linear(int64_t in, int64_t out, const LinearOptions& options = {});
+
+/// Convolution of images [n, in, h, w] (nitinol::conv2d): [n, out, oh, ow].
+struct Conv2d {
+  Variable weight;               ///< [out, in / groups, kh, kw]
+  std::optional<Variable> bias;  ///< [out]
+  Conv2dOptions options = {};
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+};
+struct Conv2dLayerOptions {
+  Conv2dOptions conv = {};
+  bool has_bias = true;
+  DType dtype = f32;
+};
+/// Initial values as PyTorch: uniform within 1 / sqrt(in / groups * kh * kw), both weight and bias.
+/// Throws Error(value) unless the groups divide `in` and `out`.
+[[nodiscard]] Conv2d conv2d(int64_t in, int64_t out, Pair kernel,
+                            const Conv2dLayerOptions& options = {});
+
+/// The largest, or the mean, of each window of images [n, c, h, w] (nitinol::max_pool2d,
+/// avg_pool2d).
+struct MaxPool2d {
+  Pair kernel;
+  MaxPool2dOptions options = {};
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+};
+struct AvgPool2d {
+  Pair kernel;
+  AvgPool2dOptions options = {};
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+};
 
 /// Rows of a table: indices of shape [...] give [..., width].
 struct Embedding {

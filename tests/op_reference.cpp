@@ -1,5 +1,7 @@
 #include "tests/op_reference.h"
 
+#include "tests/op_windows.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -569,6 +571,8 @@ Elements reference(const Op& op, std::span<const Tensor> inputs, const Attrs& at
   if (op.name == "take") return taken(given, result);
   if (op.name == "scatter_add") return scattered(given, result);
   if (op.name == "matmul") return product(given, result);
+  if (op.name.starts_with("conv2d")) return convolved(op, given, attrs, result);
+  if (op.name.starts_with("window_max")) return pooled(op, given, attrs, result);
   const bool normalises =
       op.name == "softmax" || op.name == "log_softmax" || op.name == "layer_norm";
   if (normalises) return normalisation(op, given, attrs);

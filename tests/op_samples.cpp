@@ -1,6 +1,7 @@
 #include "tests/op_samples.h"
 
 #include "eager/ops/ops.h"
+#include "tests/op_windows.h"
 
 #include <fmt/format.h>
 
@@ -355,6 +356,11 @@ const std::map<std::string_view, Maker>& makers() {
                                                           {"take", take_samples},
                                                           {"scatter_add", scatter_add_samples},
                                                           {"matmul", matmul_samples},
+                                                          {"conv2d", convolution_samples},
+                                                          {"conv2d_input", convolution_samples},
+                                                          {"conv2d_weight", convolution_samples},
+                                                          {"window_max", pool_samples},
+                                                          {"window_max_input", pool_samples},
                                                           {"arange", arange_samples},
                                                           {"linspace", linspace_samples},
                                                           {"eye", eye_samples},

@@ -20,6 +20,9 @@ class GeneratedKernel final : public Executable {
   void launch(const Launch& launch) const override {
     host::run_loop_nest(kernel_, codes_->stages().data(), launch);
   }
+  void launch_all(std::span<const Launch> launches) const override {
+    host::run_loop_nests(kernel_, codes_->stages().data(), launches);
+  }
   [[nodiscard]] BuildReport report() const override { return codes_->report(); }
 
  private:

@@ -1,9 +1,12 @@
 #include "backends/cpu/library_calls.h"
 
+#include "backends/cpu/convolution.h"
 #include "backends/cpu/matmul.h"
 #include "backends/host/check_nonzero.h"
+#include "backends/host/convolve.h"
 #include "backends/host/scatter_add.h"
 #include "backends/host/take.h"
+#include "backends/host/window_max.h"
 
 namespace nitinol::cpu {
 namespace {
@@ -32,6 +35,15 @@ std::unique_ptr<Executable> prepare_call(const LibraryCall& call) {
       return std::make_unique<HostRoutine>(call, host::scatter_add);
     case LibraryCall::Kind::check_nonzero:
       return std::make_unique<HostRoutine>(call, host::check_nonzero);
+    case LibraryCall::Kind::conv2d:
+    case LibraryCall::Kind::conv2d_input:
+    case LibraryCall::Kind::conv2d_weight:
+      if (auto fast = make_convolution(call)) return fast;
+      return std::make_unique<HostRoutine>(call, host::convolve);
+    case LibraryCall::Kind::window_max:
+      return std::make_unique<HostRoutine>(call, host::window_max);
+    case LibraryCall::Kind::window_max_input:
+      return std::make_unique<HostRoutine>(call, host::window_max_input);
   }
   return nullptr;
 }

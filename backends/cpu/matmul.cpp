@@ -321,7 +321,7 @@ class Matmul final : public Executable {
   bool is_converted_ = false;  ///< operands pass as f32 copies
   bool runs_whole_batch_ = true;
   std::array<Operand, 3> operands_;
-  std::unique_ptr<OneDnnMatmul> primitive_;
+  std::unique_ptr<OneDnnCall> primitive_;
 };
 
 }  // namespace

@@ -5,6 +5,10 @@
 //
 // The primitive is made for a number of threads, on which its scratchpad and results may depend; it
 // always runs with that number.
+//
+// A convolution takes images as [n, h, w, c] and chooses the layout of its weight itself, which is
+// reordered before or after it: it is small. Where it has no fast code for such images it may
+// choose their layout too.
 
 #include "backends/cpu/onednn.h"
 
@@ -15,15 +19,18 @@
 
 #include <dnnl.hpp>
 
+#include <array>
 #include <atomic>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 namespace nitinol::cpu {
 namespace {
 
-[[noreturn]] void rethrow(const dnnl::error& error) {
-  throw Error(ErrorKind::internal, {.where = "matmul",
+[[noreturn]] void rethrow(const char* where, const dnnl::error& error) {
+  throw Error(ErrorKind::internal, {.where = where,
                                     .what = std::string("oneDNN failed: ") + error.what(),
                                     .expected = {},
                                     .got = {},
@@ -54,36 +61,78 @@ dnnl::memory::desc layout(const MatmulDescription& description, std::size_t oper
   return {description.sizes[operand], type, description.strides[operand]};
 }
 
+dnnl::primitive_attr attributes() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+/// An operand as the caller has it and as the primitive wants it.
+struct Argument {
+  int id;
+  dnnl::memory::desc given, wanted;
+  [[nodiscard]] bool is_reordered() const { return given != wanted; }
+};
+
+/// Memory that is ours as long as the context lives.
+struct OwnMemory {
+  dnnl::memory memory;
+  StorageHandle storage;
+
+  explicit OwnMemory(const dnnl::memory::desc& desc)
+      : memory(desc, engine(), DNNL_MEMORY_NONE), storage(allocate(desc.get_size(), Device{})) {
+    memory.set_data_handle(storage->data);
+  }
+};
+
+/// A change of layout before or after the primitive.
+struct Reorder {
+  dnnl::reorder reorder;
+  std::unordered_map<int, dnnl::memory> arguments;
+};
+
 /// What one running call needs for itself.
 struct Context {
   dnnl::stream stream;
+  std::array<dnnl::memory, 3> given;
+  std::vector<Reorder> before, after;
   std::unordered_map<int, dnnl::memory> arguments;
-  StorageHandle scratch;
+  std::vector<OwnMemory> owned;
 };
 
-class Matmul final : public OneDnnMatmul {
+class Call final : public OneDnnCall {
  public:
-  Matmul(const dnnl::matmul::primitive_desc& plan, int threads)
-      : plan_(plan), primitive_(plan), threads_(threads) {}
-  ~Matmul() override { delete idle_.load(); }
+  /// Arguments: the two inputs, the result.
+  Call(const char* name, dnnl::primitive primitive, const dnnl::memory::desc& scratchpad,
+       const std::array<Argument, 3>& arguments, int threads)
+      : name_(name),
+        primitive_(std::move(primitive)),
+        scratchpad_(scratchpad),
+        arguments_(arguments),
+        threads_(threads) {}
+  ~Call() override { delete idle_.load(); }
 
-  void run(const void* a, const void* b, void* c) const override {
+  void run(const void* a, const void* b, void* result) const override {
     try {
+      const LibraryThreads threads(threads_);
       std::unique_ptr<Context> context(idle_.exchange(nullptr));
       if (context == nullptr) context = make_context();
       // oneDNN takes inputs as void* too
-      context->arguments.at(DNNL_ARG_SRC).set_data_handle(const_cast<void*>(a));
-      context->arguments.at(DNNL_ARG_WEIGHTS).set_data_handle(const_cast<void*>(b));
-      context->arguments.at(DNNL_ARG_DST).set_data_handle(c);
+      context->given[0].set_data_handle(const_cast<void*>(a));
+      context->given[1].set_data_handle(const_cast<void*>(b));
+      context->given[2].set_data_handle(result);
       {
         const DefaultFloatMode mode;
-        const LibraryThreads threads(threads_);
+        for (const Reorder& step : context->before)
+          step.reorder.execute(context->stream, step.arguments);
         primitive_.execute(context->stream, context->arguments);
+        for (const Reorder& step : context->after)
+          step.reorder.execute(context->stream, step.arguments);
         context->stream.wait();
       }
       delete idle_.exchange(context.release());
     } catch (const dnnl::error& error) {
-      rethrow(error);
+      rethrow(name_, error);
     }
   }
 
@@ -91,55 +140,243 @@ class Matmul final : public OneDnnMatmul {
   [[nodiscard]] std::unique_ptr<Context> make_context() const {
     auto context = std::make_unique<Context>();
     context->stream = dnnl::stream(engine());
-    const auto memory = [](const dnnl::memory::desc& desc) {
-      return dnnl::memory(desc, engine(), DNNL_MEMORY_NONE);
-    };
-    const dnnl::memory::desc scratchpad = plan_.scratchpad_desc();
-    dnnl::memory scratch = memory(scratchpad);
-    context->scratch = allocate(scratchpad.get_size(), Device{});
-    scratch.set_data_handle(context->scratch->data);
-    context->arguments = {{DNNL_ARG_SRC, memory(plan_.src_desc())},
-                          {DNNL_ARG_WEIGHTS, memory(plan_.weights_desc())},
-                          {DNNL_ARG_DST, memory(plan_.dst_desc())},
-                          {DNNL_ARG_SCRATCHPAD, scratch}};
+    for (std::size_t k = 0; k < 3; ++k) {
+      const Argument& argument = arguments_[k];
+      dnnl::memory& given = context->given[k];
+      given = dnnl::memory(argument.given, engine(), DNNL_MEMORY_NONE);
+      dnnl::memory used = given;
+      if (argument.is_reordered()) {
+        used = own(*context, argument.wanted);
+        if (k < 2)
+          context->before.push_back(reorder(*context, given, used));
+        else
+          context->after.push_back(reorder(*context, used, given));
+      }
+      context->arguments.emplace(argument.id, used);
+    }
+    context->arguments.emplace(DNNL_ARG_SCRATCHPAD, own(*context, scratchpad_));
     return context;
   }
 
-  const dnnl::matmul::primitive_desc plan_;
-  const dnnl::matmul primitive_;
+  static dnnl::memory own(Context& context, const dnnl::memory::desc& desc) {
+    return context.owned.emplace_back(desc).memory;
+  }
+
+  static Reorder reorder(Context& context, const dnnl::memory& from, const dnnl::memory& to) {
+    const dnnl::reorder::primitive_desc plan(engine(), from.get_desc(), engine(), to.get_desc(),
+                                             attributes());
+    return {.reorder = dnnl::reorder(plan),
+            .arguments = {{DNNL_ARG_FROM, from},
+                          {DNNL_ARG_TO, to},
+                          {DNNL_ARG_SCRATCHPAD, own(context, plan.scratchpad_desc())}}};
+  }
+
+  const char* const name_;
+  const dnnl::primitive primitive_;
+  const dnnl::memory::desc scratchpad_;
+  const std::array<Argument, 3> arguments_;
   const int threads_;
   mutable std::atomic<Context*> idle_ = nullptr;
 };
 
+template <class Plan>
+bool is_fast(const Plan& plan) {
+  if (!plan) return false;
+  const std::string_view name = plan.impl_info_str();
+  return name.find("ref") == std::string_view::npos;
+}
+
+// ---- matmul
+
 dnnl::matmul::primitive_desc plan_for(const MatmulDescription& description) {
-  dnnl::primitive_attr attributes;
-  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   const auto a = layout(description, 0), b = layout(description, 1), c = layout(description, 2);
 #if DNNL_VERSION_MAJOR >= 3
-  return {engine(), a, b, c, attributes, true};
+  return {engine(), a, b, c, attributes(), true};
 #else
-  return {dnnl::matmul::desc(a, b, c), attributes, engine(), true};
+  return {dnnl::matmul::desc(a, b, c), attributes(), engine(), true};
 #endif
+}
+
+// ---- convolution
+
+using Sizes = dnnl::memory::dims;
+
+/// What the three kinds are made from. Images are [n, c, h, w] to oneDNN, whatever their layout.
+struct ConvolutionParts {
+  dnnl::memory::desc x, weight, y;                        ///< as the caller has them
+  dnnl::memory::desc any_x, any_weight, any_y;            ///< the same sizes, in any layout
+  Sizes strides, dilates, padding_before, padding_after;  ///< oneDNN counts dilation from 0
+
+  explicit ConvolutionParts(const ConvolutionDescription& d) {
+    const auto type = dnnl::memory::data_type::f32;
+    const auto any = dnnl::memory::format_tag::any;
+    const auto images = [](const Shape& s) { return Sizes{s[0], s[3], s[1], s[2]}; };
+    const auto last = [](const Shape& s) {
+      return Sizes{s[1] * s[2] * s[3], 1, s[2] * s[3], s[3]};
+    };
+    x = {images(d.x), type, last(d.x)};
+    y = {images(d.y), type, last(d.y)};
+    any_x = {images(d.x), type, any};
+    any_y = {images(d.y), type, any};
+    const Shape& w = d.weight;
+    Sizes sizes = {w[0], w[1], w[2], w[3]};
+    Sizes steps = {w[1] * w[2] * w[3], w[2] * w[3], w[3], 1};
+    const int64_t groups = d.windows.groups;
+    if (groups > 1) {
+      sizes = {groups, w[0] / groups, w[1], w[2], w[3]};
+      steps.insert(steps.begin(), w[0] / groups * steps[0]);
+    }
+    weight = {sizes, type, steps};
+    any_weight = {sizes, type, any};
+    for (const std::size_t i : {0, 1}) {
+      const Windows& windows = d.windows;
+      const auto axis = static_cast<int>(i);
+      strides.push_back(windows.stride[i]);
+      dilates.push_back(windows.dilation[i] - 1);
+      padding_before.push_back(windows.padding[i]);
+      // As much as the last window reaches into it, which may be less than nothing.
+      const int64_t reach = (d.y[axis + 1] - 1) * windows.stride[i] +
+                            windows.dilation[i] * (windows.kernel[i] - 1) + 1;
+      padding_after.push_back(reach - d.x[axis + 1] - windows.padding[i]);
+    }
+  }
+};
+
+constexpr auto direct = dnnl::algorithm::convolution_direct;
+
+/// With images in the caller's layout, or in any.
+dnnl::convolution_forward::primitive_desc forward_plan(const ConvolutionParts& p, bool is_any) {
+  const auto& x = is_any ? p.any_x : p.x;
+  const auto& y = is_any ? p.any_y : p.y;
+  const auto kind = dnnl::prop_kind::forward_training;
+#if DNNL_VERSION_MAJOR >= 3
+  return {engine(),         kind,
+          direct,           x,
+          p.any_weight,     y,
+          p.strides,        p.dilates,
+          p.padding_before, p.padding_after,
+          attributes(),     true};
+#else
+  return {
+      {kind, direct, x, p.any_weight, y, p.strides, p.dilates, p.padding_before, p.padding_after},
+      attributes(),
+      engine(),
+      true};
+#endif
+}
+
+dnnl::convolution_backward_data::primitive_desc input_plan(const ConvolutionParts& p, bool is_any) {
+  const auto& x = is_any ? p.any_x : p.x;
+  const auto& y = is_any ? p.any_y : p.y;
+  const auto hint = forward_plan(p, true);
+#if DNNL_VERSION_MAJOR >= 3
+  return {engine(),         direct,          x,    p.any_weight, y,   p.strides, p.dilates,
+          p.padding_before, p.padding_after, hint, attributes(), true};
+#else
+  return {{direct, x, p.any_weight, y, p.strides, p.dilates, p.padding_before, p.padding_after},
+          attributes(),
+          engine(),
+          hint,
+          true};
+#endif
+}
+
+dnnl::convolution_backward_weights::primitive_desc weight_plan(const ConvolutionParts& p,
+                                                               bool is_any) {
+  const auto& x = is_any ? p.any_x : p.x;
+  const auto& y = is_any ? p.any_y : p.y;
+  const auto hint = forward_plan(p, true);
+#if DNNL_VERSION_MAJOR >= 3
+  return {engine(),         direct,          x,    p.any_weight, y,   p.strides, p.dilates,
+          p.padding_before, p.padding_after, hint, attributes(), true};
+#else
+  return {{direct, x, p.any_weight, y, p.strides, p.dilates, p.padding_before, p.padding_after},
+          attributes(),
+          engine(),
+          hint,
+          true};
+#endif
+}
+
+/// The first fast one of plan(parts, false) and plan(parts, true), as a Call; or null.
+template <class Primitive, class Plan, class Arguments>
+std::unique_ptr<OneDnnCall> call_of(const char* name, const ConvolutionParts& parts, Plan plan,
+                                    Arguments arguments, int threads) {
+  for (const bool is_any : {false, true}) {
+    const auto made = plan(parts, is_any);
+    if (!is_fast(made)) continue;
+    return std::make_unique<Call>(name, Primitive(made), made.scratchpad_desc(), arguments(made),
+                                  threads);
+  }
+  return nullptr;
+}
+
+std::unique_ptr<OneDnnCall> convolution_call(const ConvolutionDescription& d) {
+  using Arguments = std::array<Argument, 3>;
+  const ConvolutionParts p(d);
+  if (d.kind == LibraryCall::Kind::conv2d_input) {
+    return call_of<dnnl::convolution_backward_data>(
+        "conv2d_input", p, input_plan,
+        [&](const auto& plan) -> Arguments {
+          return {{{DNNL_ARG_DIFF_DST, p.y, plan.diff_dst_desc()},
+                   {DNNL_ARG_WEIGHTS, p.weight, plan.weights_desc()},
+                   {DNNL_ARG_DIFF_SRC, p.x, plan.diff_src_desc()}}};
+        },
+        d.threads);
+  }
+  if (d.kind == LibraryCall::Kind::conv2d_weight) {
+    return call_of<dnnl::convolution_backward_weights>(
+        "conv2d_weight", p, weight_plan,
+        [&](const auto& plan) -> Arguments {
+          return {{{DNNL_ARG_SRC, p.x, plan.src_desc()},
+                   {DNNL_ARG_DIFF_DST, p.y, plan.diff_dst_desc()},
+                   {DNNL_ARG_DIFF_WEIGHTS, p.weight, plan.diff_weights_desc()}}};
+        },
+        d.threads);
+  }
+  return call_of<dnnl::convolution_forward>(
+      "conv2d", p, forward_plan,
+      [&](const auto& plan) -> Arguments {
+        return {{{DNNL_ARG_SRC, p.x, plan.src_desc()},
+                 {DNNL_ARG_WEIGHTS, p.weight, plan.weights_desc()},
+                 {DNNL_ARG_DST, p.y, plan.dst_desc()}}};
+      },
+      d.threads);
+}
+
+/// `make()`, on as many threads as it will run on; null for what oneDNN rejects: that is for the
+/// caller to take apart or to compute itself.
+template <class Make>
+std::unique_ptr<OneDnnCall> made_on(int threads, const char* name, Make make) {
+  try {
+    static_cast<void>(engine());
+    const LibraryThreads scope(threads);
+    return make();
+  } catch (const dnnl::error& error) {
+    if (error.status == dnnl_invalid_arguments || error.status == dnnl_unimplemented) {
+      return nullptr;
+    }
+    rethrow(name, error);
+  }
 }
 
 }  // namespace
 
-std::unique_ptr<OneDnnMatmul> make_onednn_matmul(const MatmulDescription& description) {
-  try {
-    static_cast<void>(engine());
-    const LibraryThreads threads(description.threads);
-    const dnnl::matmul::primitive_desc plan = plan_for(description);
-    if (!plan) return nullptr;
-    const std::string_view name = plan.impl_info_str();
-    if (name.find("ref") != std::string_view::npos) return nullptr;
-    return std::make_unique<Matmul>(plan, description.threads);
-  } catch (const dnnl::error& error) {
-    // Layouts that it rejects, such as batches that overlap, are for the caller to take apart.
-    if (error.status == dnnl_invalid_arguments || error.status == dnnl_unimplemented) {
-      return nullptr;
-    }
-    rethrow(error);
-  }
+std::unique_ptr<OneDnnCall> make_onednn_matmul(const MatmulDescription& d) {
+  return made_on(d.threads, "matmul", [&]() -> std::unique_ptr<OneDnnCall> {
+    const dnnl::matmul::primitive_desc plan = plan_for(d);
+    if (!is_fast(plan)) return nullptr;
+    const std::array<Argument, 3> arguments = {
+        {{DNNL_ARG_SRC, plan.src_desc(), plan.src_desc()},
+         {DNNL_ARG_WEIGHTS, plan.weights_desc(), plan.weights_desc()},
+         {DNNL_ARG_DST, plan.dst_desc(), plan.dst_desc()}}};
+    return std::make_unique<Call>("matmul", dnnl::matmul(plan), plan.scratchpad_desc(), arguments,
+                                  d.threads);
+  });
+}
+
+std::unique_ptr<OneDnnCall> make_onednn_convolution(const ConvolutionDescription& d) {
+  return made_on(d.threads, "conv2d", [&] { return convolution_call(d); });
 }
 
 }  // namespace nitinol::cpu

@@ -1,7 +1,8 @@
-// oneDNN's matrix product, without its types.
+// oneDNN's matrix products and convolutions, without its types.
 #pragma once
 
 #include "core/dtype.h"
+#include "core/library.h"
 
 #include <array>
 #include <cstdint>
@@ -19,16 +20,26 @@ struct MatmulDescription {
   int threads = 1;
 };
 
-/// A primitive, with all it needs to run from several threads at once.
-class OneDnnMatmul {
+/// A convolution in float32 or one of its gradients, as its LibraryCall has it but for layouts: all
+/// operands are row-major.
+struct ConvolutionDescription {
+  LibraryCall::Kind kind = LibraryCall::Kind::conv2d;
+  Shape x, weight, y;  ///< [n, h, w, c], [o, c / groups, kh, kw], [n, oh, ow, o]
+  Windows windows;
+  int threads = 1;
+};
+
+/// A primitive of two inputs, with all it needs to run from several threads at once.
+class OneDnnCall {
  public:
-  virtual ~OneDnnMatmul() = default;
-  virtual void run(const void* a, const void* b, void* c) const = 0;
+  virtual ~OneDnnCall() = default;
+  virtual void run(const void* a, const void* b, void* result) const = 0;
 };
 
 /// Null if oneDNN has no fast code for this on the instruction set in use. Throws Error(internal)
 /// with its text.
-[[nodiscard]] std::unique_ptr<OneDnnMatmul> make_onednn_matmul(
-    const MatmulDescription& description);
+[[nodiscard]] std::unique_ptr<OneDnnCall> make_onednn_matmul(const MatmulDescription& description);
+[[nodiscard]] std::unique_ptr<OneDnnCall> make_onednn_convolution(
+    const ConvolutionDescription& description);
 
 }  // namespace nitinol::cpu

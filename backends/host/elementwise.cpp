@@ -81,4 +81,32 @@ void run_elementwise(const Kernel& kernel, const StageCode& code, const Launch& 
   });
 }
 
+void run_elementwise_all(const Kernel& kernel, const StageCode& code,
+                         std::span<const Launch> launches) {
+  const auto granules_of = [](const Launch& launch) {
+    return (launch.sizes[0] + inner_granule - 1) / inner_granule;
+  };
+  int64_t granules = 0;
+  int64_t points = 0;
+  for (const Launch& launch : launches) {
+    granules += granules_of(launch);
+    points += launch.sizes[0];
+  }
+  if (points == 0) return;
+  // Small launches are granules that are not full.
+  const int64_t grain = std::max<int64_t>(grain_of(kernel) * granules / points, 1);
+  split(granules, grain, launches[0].threads, [&](int64_t first, int64_t last) {
+    int64_t before = 0;
+    for (const Launch& launch : launches) {
+      const int64_t begin = std::max(first - before, int64_t{0}) * inner_granule;
+      const int64_t end = std::min((last - before) * inner_granule, launch.sizes[0]);
+      before += granules_of(launch);
+      if (begin >= end) continue;
+      Domain domain;
+      make_domain(kernel, launch, domain);
+      Walk(code, launch, domain).run(0, 1, begin, end);
+    }
+  });
+}
+
 }  // namespace nitinol::host

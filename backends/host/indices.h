@@ -4,7 +4,10 @@
 #include "core/backend.h"
 #include "core/library.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <string_view>
 
 namespace nitinol::host {
 
@@ -14,6 +17,43 @@ inline int64_t product(const Shape& shape, int first, int last) {
   for (int i = first; i < last; ++i) count *= shape[i];
   return count;
 }
+
+/// Bytes from the start of `layout` to its element at position `i` of its leading axes, which have
+/// the sizes `shape`.
+inline int64_t byte_offset(int64_t i, const Shape& shape, const OperandLayout& layout) {
+  int64_t elements = 0;
+  for (int axis = shape.size() - 1; axis >= 0; --axis) {
+    elements += i % shape[axis] * layout.strides[axis];
+    i /= shape[axis];
+  }
+  return elements * static_cast<int64_t>(size_of(layout.dtype));
+}
+
+/// The rows that a tensor of int64 indices names. Negative ones count from the end.
+class RowIndices {
+ public:
+  RowIndices(const OperandLayout& layout, const void* data, int64_t rows)
+      : layout_(layout), data_(static_cast<const char*>(data)), rows_(rows) {}
+
+  [[nodiscard]] int64_t count() const { return element_count(layout_.shape); }
+  /// Index number i as it was given.
+  [[nodiscard]] int64_t given(int64_t i) const {
+    int64_t index = 0;
+    std::memcpy(&index, data_ + byte_offset(i, layout_.shape, layout_), sizeof index);
+    return index;
+  }
+  /// Its row, or -1 if there is none.
+  [[nodiscard]] int64_t row(int64_t i) const {
+    const int64_t index = given(i);
+    const int64_t row = index < 0 ? index + rows_ : index;
+    return row < rows_ ? std::max<int64_t>(row, -1) : -1;
+  }
+
+ private:
+  const OperandLayout& layout_;
+  const char* data_;
+  int64_t rows_;
+};
 
 /// Notes in the launch's status that `index` is none of `rows`, or throws Error(value) where nobody
 /// reads a status.

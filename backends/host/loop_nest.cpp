@@ -34,4 +34,11 @@ void run_loop_nest(const Kernel& kernel, const StageCode* code, const Launch& la
     run_reduction(kernel, code, launch, domain);
 }
 
+void run_loop_nests(const Kernel& kernel, const StageCode* code, std::span<const Launch> launches) {
+  const auto is_flat = [](const Launch& launch) { return launch.sizes.size() == 1; };
+  if (kernel.order == Order::none && std::ranges::all_of(launches, is_flat))
+    return run_elementwise_all(kernel, code[0], launches);
+  for (const Launch& launch : launches) run_loop_nest(kernel, code, launch);
+}
+
 }  // namespace nitinol::host

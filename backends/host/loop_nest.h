@@ -6,6 +6,7 @@
 #include "core/function_ref.h"
 
 #include <cstdint>
+#include <span>
 
 namespace nitinol::host {
 
@@ -18,6 +19,9 @@ void split(int64_t count, int64_t grain, int threads, FunctionRef<void(int64_t, 
 /// Order::none. (elementwise.cpp)
 void run_elementwise(const Kernel& kernel, const StageCode& code, const Launch& launch,
                      const Domain& domain);
+/// The same for launches of one loop each, as if their loops were one.
+void run_elementwise_all(const Kernel& kernel, const StageCode& code,
+                         std::span<const Launch> launches);
 /// Order::lanes and Order::sequential. (reduction.cpp)
 void run_reduction(const Kernel& kernel, const StageCode* code, const Launch& launch,
                    const Domain& domain);

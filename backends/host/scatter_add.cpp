@@ -9,7 +9,6 @@
 #include "core/scalar.h"
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 namespace nitinol::host {
@@ -51,11 +50,11 @@ class ScatterAdd {
  public:
   ScatterAdd(const LibraryCall& call, const Launch& launch)
       : values_(call.operands[0]),
-        indices_(call.operands[1]),
+        index_shape_(call.operands[1].shape),
         out_(call.operands[2]),
+        indices_(call.operands[1], launch.buffers[1], out_.shape[0]),
         element_(static_cast<int64_t>(size_of(values_.dtype))),
         from_(static_cast<const char*>(launch.buffers[0])),
-        at_(static_cast<const char*>(launch.buffers[1])),
         to_(static_cast<char*>(launch.buffers[2])) {
     if (out_.shape.size() > 1) {
       line_ = out_.shape.back();
@@ -66,18 +65,16 @@ class ScatterAdd {
 
   [[nodiscard]] int64_t rows() const { return out_.shape[0]; }
   [[nodiscard]] int64_t row_elements() const { return product(out_.shape, 1, out_.shape.size()); }
-  [[nodiscard]] int64_t count() const { return element_count(indices_.shape); }
+  [[nodiscard]] int64_t count() const { return indices_.count(); }
 
   /// Sorts the indices by row. Returns false at the first that is out of range.
   [[nodiscard]] bool sort(int64_t& wrong) {
     std::vector<int64_t> row_of(static_cast<std::size_t>(count()));
     first_.assign(static_cast<std::size_t>(rows()) + 1, 0);
     for (std::size_t i = 0; i < row_of.size(); ++i) {
-      int64_t index = 0;
-      std::memcpy(&index, at_ + offset(i, indices_, sizeof index), sizeof index);
-      const int64_t row = index < 0 ? index + rows() : index;
-      if (row < 0 || row >= rows()) {
-        wrong = index;
+      const int64_t row = indices_.row(static_cast<int64_t>(i));
+      if (row < 0) {
+        wrong = indices_.given(static_cast<int64_t>(i));
         return false;
       }
       row_of[i] = row;
@@ -88,7 +85,7 @@ class ScatterAdd {
     sorted_.resize(row_of.size());
     for (std::size_t i = 0; i < row_of.size(); ++i) {
       const auto place = static_cast<std::size_t>(next[static_cast<std::size_t>(row_of[i])]++);
-      sorted_[place] = offset(i, values_, element_);
+      sorted_[place] = byte_offset(static_cast<int64_t>(i), index_shape_, values_);
     }
     return true;
   }
@@ -118,25 +115,14 @@ class ScatterAdd {
   }
 
  private:
-  /// Bytes from the start of `layout` to its part at position i of the indices' axes.
-  [[nodiscard]] int64_t offset(std::size_t i, const OperandLayout& layout, int64_t element) const {
-    auto rest = static_cast<int64_t>(i);
-    int64_t bytes = 0;
-    for (int axis = indices_.shape.size() - 1; axis >= 0; --axis) {
-      bytes += rest % indices_.shape[axis] * layout.strides[axis] * element;
-      rest /= indices_.shape[axis];
-    }
-    return bytes;
-  }
-
   struct LineOffsets {
     int64_t from, to;
   };
   /// Of line l within a row, in bytes.
   [[nodiscard]] LineOffsets line_offsets(int64_t l) const {
     LineOffsets offsets = {0, 0};
-    const int shift =
-        indices_.shape.size() - 1;  // axis a of the output is axis a + shift of values
+    // Axis a of the output is axis a + shift of the values.
+    const int shift = index_shape_.size() - 1;
     for (int axis = out_.shape.size() - 2; axis >= 1; --axis) {
       const int64_t at = l % out_.shape[axis];
       l /= out_.shape[axis];
@@ -147,11 +133,11 @@ class ScatterAdd {
   }
 
   const OperandLayout& values_;
-  const OperandLayout& indices_;
+  const Shape& index_shape_;
   const OperandLayout& out_;
+  RowIndices indices_;
   int64_t element_;
   const char* from_;
-  const char* at_;
   char* to_;
   int64_t line_ = 1, from_step_ = 0, to_step_ = 0;
   std::vector<int64_t> first_;   ///< per row: where its values begin in sorted_

@@ -62,4 +62,7 @@ struct StageCode {
 /// of the stride classes the kernel was made for; throws Error(internal) if not.
 void run_loop_nest(const Kernel& kernel, const StageCode* code, const Launch& launch);
 
+/// The same for several independent launches of one elementwise kernel over contiguous memory.
+void run_loop_nests(const Kernel& kernel, const StageCode* code, std::span<const Launch> launches);
+
 }  // namespace nitinol::host

@@ -17,18 +17,18 @@ class Take {
  public:
   Take(const LibraryCall& call, const Launch& launch)
       : table_(call.operands[0]),
-        indices_(call.operands[1]),
+        index_shape_(call.operands[1].shape),
         out_(call.operands[2]),
+        indices_(call.operands[1], launch.buffers[1], table_.shape[0]),
         element_(static_cast<int64_t>(size_of(table_.dtype))),
         from_(static_cast<const char*>(launch.buffers[0])),
-        at_(static_cast<const char*>(launch.buffers[1])),
         to_(static_cast<char*>(launch.buffers[2])) {
     // The innermost loops of a row that both sides walk without gaps are one piece.
     while (piece_ > 1 && fits(piece_ - 1)) --piece_;
     piece_bytes_ = product(table_.shape, piece_, table_.shape.size()) * element_;
   }
 
-  [[nodiscard]] int64_t count() const { return element_count(indices_.shape); }
+  [[nodiscard]] int64_t count() const { return indices_.count(); }
   [[nodiscard]] int64_t row_elements() const {
     return product(table_.shape, 1, table_.shape.size());
   }
@@ -36,38 +36,23 @@ class Take {
   /// Copies the rows of indices [first, last). Returns false at the first that is out of range.
   [[nodiscard]] bool run(int64_t first, int64_t last, int64_t& wrong) const {
     for (int64_t i = first; i < last; ++i) {
-      int64_t index = 0, from = 0, to = 0;
-      find(i, from, to);
-      std::memcpy(&index, at_ + from, sizeof index);
-      const int64_t row = index < 0 ? index + table_.shape[0] : index;
-      if (row < 0 || row >= table_.shape[0]) {
-        wrong = index;
+      const int64_t row = indices_.row(i);
+      if (row < 0) {
+        wrong = indices_.given(i);
         return false;
       }
-      copy(1, from_ + row * table_.strides[0] * element_, to_ + to);
+      copy(1, from_ + row * table_.strides[0] * element_, to_ + byte_offset(i, index_shape_, out_));
     }
     return true;
   }
 
  private:
-  [[nodiscard]] int out_axis(int table_axis) const {
-    return table_axis - 1 + indices_.shape.size();
-  }
+  [[nodiscard]] int out_axis(int table_axis) const { return table_axis - 1 + index_shape_.size(); }
 
   [[nodiscard]] bool fits(int axis) const {
     const int64_t expected = product(table_.shape, axis + 1, table_.shape.size());
     return table_.shape[axis] == 1 ||
            (table_.strides[axis] == expected && out_.strides[out_axis(axis)] == expected);
-  }
-
-  /// Byte offsets of index number i and of its row in the output.
-  void find(int64_t i, int64_t& from, int64_t& to) const {
-    for (int axis = indices_.shape.size() - 1; axis >= 0; --axis) {
-      const int64_t at = i % indices_.shape[axis];
-      i /= indices_.shape[axis];
-      from += at * indices_.strides[axis] * static_cast<int64_t>(sizeof(int64_t));
-      to += at * out_.strides[axis] * element_;
-    }
   }
 
   void copy(int axis, const char* from, char* to) const {
@@ -82,11 +67,11 @@ class Take {
   }
 
   const OperandLayout& table_;
-  const OperandLayout& indices_;
+  const Shape& index_shape_;
   const OperandLayout& out_;
+  RowIndices indices_;
   int64_t element_;
   const char* from_;
-  const char* at_;
   char* to_;
   int piece_ = table_.shape.size();
   int64_t piece_bytes_;

@@ -1,52 +1,19 @@
 #include "backends/reference/routines.h"
 
 #include "backends/host/check_nonzero.h"
-#include "backends/host/convert.h"
+#include "backends/host/convolve.h"
+#include "backends/host/elements.h"
 #include "backends/host/scatter_add.h"
 #include "backends/host/take.h"
-#include "core/error.h"
+#include "backends/host/window_max.h"
 #include "core/native.h"
-
-#include <fmt/format.h>
-
-#include <type_traits>
 
 namespace nitinol::reference {
 namespace {
 
-template <DType dtype>
-struct Elements;  // how elements of a dtype are stored and computed with
-// clang-format off
-template <> struct Elements<u8> { using Stored = uint8_t; using Value = uint8_t; };
-template <> struct Elements<i8> { using Stored = int8_t; using Value = int8_t; };
-template <> struct Elements<i16> { using Stored = int16_t; using Value = int16_t; };
-template <> struct Elements<i32> { using Stored = int32_t; using Value = int32_t; };
-template <> struct Elements<i64> { using Stored = int64_t; using Value = int64_t; };
-template <> struct Elements<f16> { using Stored = uint16_t; using Value = float; };
-template <> struct Elements<bf16> { using Stored = uint16_t; using Value = float; };
-template <> struct Elements<f32> { using Stored = float; using Value = float; };
-template <> struct Elements<f64> { using Stored = double; using Value = double; };
-// clang-format on
-
-template <DType dtype>
-typename Elements<dtype>::Value value_of(typename Elements<dtype>::Stored stored) {
-  if constexpr (dtype == f16)
-    return host::half_to_float(stored);
-  else if constexpr (dtype == bf16)
-    return host::bfloat_to_float(stored);
-  else
-    return stored;
-}
-
-template <DType dtype>
-typename Elements<dtype>::Stored stored(typename Elements<dtype>::Value value) {
-  if constexpr (dtype == f16)
-    return host::float_to_half(value);
-  else if constexpr (dtype == bf16)
-    return host::float_to_bfloat(value);
-  else
-    return value;
-}
+using host::Elements;
+using host::stored;
+using host::value_of;
 
 /// One matrix of the batch: offsets of its three operands.
 struct Offsets {
@@ -75,29 +42,8 @@ void multiply(const LibraryCall& call, const Launch& launch, const Offsets& at) 
 }
 
 void multiply_one(const LibraryCall& call, const Launch& launch, const Offsets& at) {
-  switch (call.operands[2].dtype) {
-    case u8:
-      return multiply<u8>(call, launch, at);
-    case i8:
-      return multiply<i8>(call, launch, at);
-    case i16:
-      return multiply<i16>(call, launch, at);
-    case i32:
-      return multiply<i32>(call, launch, at);
-    case i64:
-      return multiply<i64>(call, launch, at);
-    case f16:
-      return multiply<f16>(call, launch, at);
-    case bf16:
-      return multiply<bf16>(call, launch, at);
-    case f32:
-      return multiply<f32>(call, launch, at);
-    case f64:
-      return multiply<f64>(call, launch, at);
-    case boolean:
-      break;
-  }
-  throw Error(ErrorKind::unsupported, {.where = "matmul", .what = "bool has no product"});
+  host::with_number_type(call.operands[2].dtype,
+                         [&](auto dtype) { multiply<dtype.value>(call, launch, at); });
 }
 
 void multiply_all(const LibraryCall& call, const Launch& launch, int axis, const Offsets& at) {
@@ -123,6 +69,14 @@ class Routine final : public Executable {
         return host::scatter_add(call_, launch);
       case LibraryCall::Kind::check_nonzero:
         return host::check_nonzero(call_, launch);
+      case LibraryCall::Kind::conv2d:
+      case LibraryCall::Kind::conv2d_input:
+      case LibraryCall::Kind::conv2d_weight:
+        return host::convolve(call_, launch);
+      case LibraryCall::Kind::window_max:
+        return host::window_max(call_, launch);
+      case LibraryCall::Kind::window_max_input:
+        return host::window_max_input(call_, launch);
     }
   }
 

@@ -3,10 +3,12 @@
 #include "eager/ops/arithmetic.h"
 #include "eager/ops/cast.h"
 #include "eager/ops/compare.h"
+#include "eager/ops/conv.h"
 #include "eager/ops/create.h"
 #include "eager/ops/index.h"
 #include "eager/ops/join.h"
 #include "eager/ops/matmul.h"
+#include "eager/ops/pool.h"
 #include "eager/ops/random.h"
 #include "eager/ops/reduce.h"
 #include "eager/ops/statistics.h"
@@ -21,9 +23,9 @@ namespace nitinol {
 std::span<const Op* const> all_ops() {
   static const std::vector<const Op*> ops = [] {
     std::vector<const Op*> list;
-    for (const auto family :
-         {unary_ops(), cast_ops(), arithmetic_ops(), compare_ops(), reduce_ops(), statistics_ops(),
-          view_ops(), join_ops(), index_ops(), matmul_ops(), create_ops(), random_ops()}) {
+    for (const auto family : {unary_ops(), cast_ops(), arithmetic_ops(), compare_ops(),
+                              reduce_ops(), statistics_ops(), view_ops(), join_ops(), index_ops(),
+                              matmul_ops(), conv_ops(), pool_ops(), create_ops(), random_ops()}) {
       list.insert(list.end(), family.begin(), family.end());
     }
     return list;

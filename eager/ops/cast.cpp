@@ -10,6 +10,11 @@ namespace {
 
 constexpr auto identity = [](auto x) { return x; };
 
+consteval Op stored_row_major(Op op) {
+  op.is_row_major = true;
+  return op;
+}
+
 /// The identity with its result converted: what a cast does between compute types.
 template <class To>
 struct Convert {
@@ -79,8 +84,9 @@ constinit const Op cast_op = {
 
 }  // namespace
 
-constinit const Op copy_op = with_rule(unary_op("copy", all_types, identity, "The same elements."),
-                                       [](const GradientCall& c, int) { return c.gradient; });
+constinit const Op copy_op =
+    stored_row_major(with_rule(unary_op("copy", all_types, identity, "The same elements."),
+                               [](const GradientCall& c, int) { return c.gradient; }));
 
 Tensor cast(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype && !x.spec().is_weak) return x;
@@ -93,6 +99,11 @@ Tensor cast_weak(const Tensor& number, DType dtype) {
 
 Tensor copy(const Tensor& x) {
   return apply(copy_op, {&x});
+}
+
+Tensor row_major(const Tensor& x) {
+  const TensorData& data = x.internals();
+  return is_contiguous(data.spec.shape, data.strides) ? x : copy(x);
 }
 
 Tensor Tensor::to(DType dtype) const {

@@ -19,6 +19,9 @@ namespace nitinol {
 /// `x`, a small view, keeps alive.
 [[nodiscard]] Tensor copy(const Tensor& x);
 
+/// `x` itself if its elements lie in row-major order, else a copy in which they do.
+[[nodiscard]] Tensor row_major(const Tensor& x);
+
 /// For the interpreter, which copies what has the wrong layout.
 extern constinit const Op copy_op;
 [[nodiscard]] std::span<const Op* const> cast_ops();

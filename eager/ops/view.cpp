@@ -59,6 +59,8 @@ ViewMap view_reshape(const Spec& input, const Strides& strides, const Attrs& att
   return map;
 }
 
+}  // namespace
+
 constinit const Op reshape_op = {
     .name = "reshape",
     .kind = OpKind::view,
@@ -71,7 +73,10 @@ constinit const Op reshape_op = {
 
 // ---- permute
 
+namespace {
 constexpr std::array<std::string_view, 1> axes_attrs = {"axes"};
+
+}  // namespace
 
 constinit const Op permute_op = {
     .name = "permute",
@@ -104,6 +109,8 @@ constinit const Op permute_op = {
     .summary = "The axes in another order."};
 
 // ---- expand
+
+namespace {
 
 Spec infer_expand(const Op& op, Inputs inputs, const Attrs& attrs) {
   Spec spec = inputs[0]->spec();
@@ -226,8 +233,19 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
   return apply(reshape_op, {&x}, {sizes});
 }
 
-Tensor flatten(const Tensor& x) {
-  return reshape(x, {x.size()});
+Tensor flatten(const Tensor& x, int64_t first_axis) {
+  if (x.rank() == 0) return reshape(x, {1});
+  const int first = normalize_axis("flatten", first_axis, x.rank());
+  Shape shape;
+  int64_t rest = 1;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (i < first)
+      shape.push_back(x.shape()[i]);
+    else
+      rest *= x.shape()[i];
+  }
+  shape.push_back(rest);
+  return reshape(x, shape);
 }
 
 Tensor permute(const Tensor& x, const Dims& axes) {

@@ -20,8 +20,8 @@ namespace nitinol {
 /// The elements in row-major order as another shape of the same size; one size may be -1: what is
 /// left. Copies if strides cannot express it.
 [[nodiscard]] Tensor reshape(const Tensor& x, const Shape& shape);
-/// All elements as one dimension.
-[[nodiscard]] Tensor flatten(const Tensor& x);
+/// All axes from `first_axis` on as one: of [n, c, h, w], flatten(x, 1) is [n, c * h * w].
+[[nodiscard]] Tensor flatten(const Tensor& x, int64_t first_axis = 0);
 /// The axes in another order: axis i of the result is axis axes[i] of x.
 [[nodiscard]] Tensor permute(const Tensor& x, const Dims& axes);
 /// Two axes exchanged; by default the last two.
@@ -60,6 +60,9 @@ struct IndexRun {
 /// The window of a view: per axis its first index, size and step (which may be negative).
 [[nodiscard]] Tensor window(const Tensor& x, const Dims& starts, const Shape& sizes,
                             const Dims& steps);
+
+/// What other files of eager apply by name.
+extern constinit const Op reshape_op, permute_op;
 
 [[nodiscard]] std::span<const Op* const> view_ops();
 

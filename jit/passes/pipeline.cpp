@@ -1,10 +1,11 @@
 // Order: materialise_views first, so that the others see graphs whose layouts are known. Folding
 // makes constants of what the rest would look at; simplify then reads past nodes, which makes more
-// of them equal; merging leaves the unused ones to remove_dead.
+// of them equal, and so does hoisting; merging leaves the unused ones to remove_dead.
 #include "jit/passes/pipeline.h"
 
 #include "core/log.h"
 #include "jit/passes/fold_constants.h"
+#include "jit/passes/hoist_views.h"
 #include "jit/passes/materialise_views.h"
 #include "jit/passes/merge_duplicates.h"
 #include "jit/passes/remove_dead.h"
@@ -13,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -26,12 +28,16 @@ constexpr Pass passes[] = {
     {"materialise_views", materialise_views, Pass::Need::required},
     {"fold_constants", fold_constants},
     {"simplify", simplify},
+    {"hoist_views", hoist_views},
     {"merge_duplicates", merge_duplicates},
     {"remove_dead", remove_dead},
 };
 
+/// What the planner does after the passes and can leave out too.
+constexpr std::array<std::string_view, 2> planning = {"fuse", "horizontal_fusion"};
+
 bool is_optional(std::string_view name) {
-  if (name == "fuse") return true;
+  if (std::ranges::find(planning, name) != planning.end()) return true;
   const auto* pass = std::ranges::find(passes, name, &Pass::name);
   return pass != std::end(passes) && pass->need == Pass::Need::optional;
 }
@@ -55,7 +61,7 @@ std::vector<std::string> names_in(const char* variable) {
 void note_unknown(const PassOptions& options) {
   for (const std::string& name : options.disabled) {
     if (is_optional(name)) continue;
-    std::string known = "fuse";
+    std::string known = fmt::format("{}", fmt::join(planning, ", "));
     for (const Pass& pass : passes) {
       if (pass.need == Pass::Need::optional) known += fmt::format(", {}", pass.name);
     }

@@ -37,6 +37,19 @@ TEST_CASE("the tape follows loops and branches", "[autograd]") {
   CHECK(w.grad().item<float>() > 0.0F);
 }
 
+TEST_CASE("gradients flow through an op of many inputs", "[autograd]") {
+  std::vector<Variable> parts;
+  std::vector<Tensor> values;
+  for (int i = 0; i < 70; ++i) {
+    parts.push_back(parameter(full({2}, static_cast<float>(i))));
+    values.push_back(parts.back().get());
+  }
+  const Tensor weight = arange(140, f32);
+  sum(concat(values, 0) * weight).backward();
+  CHECK(same_bits(parts[0].grad(), tensor({0.0F, 1.0F})));
+  CHECK(same_bits(parts[69].grad(), tensor({138.0F, 139.0F})));
+}
+
 TEST_CASE("a chain of 100,000 ops neither overflows the stack nor is slow", "[autograd]") {
   const Variable w = parameter(tensor({1.0F}));
   Tensor x = w;

@@ -58,9 +58,9 @@ TEST_CASE("a training step compiles: backward and update in one Plan, the same b
           "[autograd][jit]") {
   const Net eager = net_of(1);
   const Net compiled = net_of(1);
-  const auto step = compile([&](const Tensor& x, const Tensor& y, const Scalar& rate) {
-    return compiled.step(x, y, rate);
-  });
+  const auto step = compile([&](const Tensor& x, const Tensor& y,
+                                const Scalar& rate) { return compiled.step(x, y, rate); },
+                            {.check = Check::never});  // which no race turns eager
   manual_seed(2);
   const Tensor y = classes(12);
   for (int i = 0; i < 100; ++i) {
@@ -73,7 +73,7 @@ TEST_CASE("a training step compiles: backward and update in one Plan, the same b
     REQUIRE(same_bits(compiled.b1.grad(), eager.b1.grad()));
   }
   INFO(step.explain());
-  CHECK(step.explain().plan_calls > 20);  // later ones may run eagerly where that is faster
+  CHECK(step.explain().plan_calls > 80);
 }
 
 TEST_CASE("a model given as argument trains compiled", "[autograd][jit]") {

@@ -7,6 +7,7 @@ using namespace nitinol;
 TEST_CASE("library calls have names and compare in full", "[library]") {
   CHECK(name_of(LibraryCall::Kind::matmul) == "matmul");
   CHECK(name_of(LibraryCall::Kind::take) == "take");
+  CHECK(name_of(LibraryCall::Kind::window_max_input) == "window_max_input");
   const LibraryCall call = {
       .kind = LibraryCall::Kind::take, .operands = {{f32, {2}, {1}}}, .threads = 1};
   LibraryCall other = call;
@@ -16,4 +17,15 @@ TEST_CASE("library calls have names and compare in full", "[library]") {
   other = call;
   other.operands[0].strides = {2};
   CHECK_FALSE(other == call);
+  other = call;
+  other.windows.padding = {0, 1};
+  CHECK_FALSE(other == call);
+}
+
+TEST_CASE("windows are counted as they fit", "[library]") {
+  const Windows windows = {.kernel = {3, 2}, .stride = {2, 1}, .padding = {1, 0}};
+  CHECK(windows.count(0, 5) == 3);
+  CHECK(windows.count(1, 5) == 4);
+  CHECK(windows.count(1, 1) == 0);
+  CHECK(Windows{.kernel = {2, 1}, .dilation = {4, 1}}.count(0, 5) == 1);
 }

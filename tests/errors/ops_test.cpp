@@ -172,3 +172,30 @@ TEST_CASE("errors tell the line of the user's call", "[errors]") {
   INFO(place);
   CHECK(is_here(place, std::source_location::current().line() - 2));
 }
+
+TEST_CASE("convolutions that do not fit", "[errors][conv]") {
+  const Tensor x = zeros({2, 3, 8, 8});
+  CHECK_ERROR(conv2d(x, zeros({4, 5, 3, 3})),
+              "shape: conv2d: channels of float32[2, 3, 8, 8] and of weight float32[4, 5, 3, 3] in "
+              "1 groups: expected x.shape[1] == 5, got 3.\nImages are [n, c, h, w], weights [out, "
+              "c / groups, kh, kw].");
+  CHECK_ERROR(conv2d(x[0], zeros({4, 3, 3, 3})),
+              "shape: conv2d: an operand is float32[3, 8, 8]: expected four axes [n, c, h, w], got "
+              "3.\nA single image needs unsqueeze(x, 0), one without channels unsqueeze(x, 1).");
+  CHECK_ERROR(conv2d(x, zeros({4, 3, 9, 3})),
+              "shape: conv2d: windows of 9 by 3 on images of 8 by 8: expected images of at least 9 "
+              "by 3, got 8 by 8.\nUse a smaller kernel, less dilation or more padding.");
+  CHECK_ERROR(conv2d(x, zeros({4, 3, 3, 3}), {.stride = 0}),
+              "shape: conv2d: stride [0, 0]: expected two numbers of at least 1, got [0, 0].\nOne "
+              "is for rows, the other for columns.");
+  CHECK_ERROR(conv2d(x, zeros({4, 1, 3, 3}), {.groups = 3}),
+              "shape: conv2d: 4 channels in 3 groups: expected a number of groups that divides the "
+              "channels, got 3.\nCheck the groups and the weight's first axis.");
+  CHECK_ERROR(conv2d(x, zeros({4, 3, 3, 3}), zeros({3})),
+              "shape: conv2d: the bias is float32[3]: expected [4], got [3].\nIt has a number for "
+              "each channel of the result.");
+  CHECK_ERROR(
+      conv2d(x.to(boolean), zeros({4, 3, 3, 3}, boolean)),
+      "dtype: conv2d: not defined for bool[2, 8, 8, 3]: expected uint8, int8, int16, int32, "
+      "int64, float16, bfloat16, float32, float64, got bool.\nCast it first: x.to(i32).");
+}

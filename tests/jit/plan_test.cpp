@@ -2,6 +2,7 @@
 #include "jit/plan.h"
 
 #include "core/backend.h"
+#include "core/executables.h"
 #include "eager/ops/all_ops.h"
 #include "tests/jit/calls.h"
 #include "tests/same_bits.h"
@@ -50,6 +51,14 @@ MemoryStatistics memory() {
 constexpr std::size_t matrix_bytes = 16 * 16 * sizeof(float);
 
 }  // namespace
+
+// ---- kernels
+
+TEST_CASE("a Plan's kernel of one op runs eager's loop, whoever asks first", "[jit][plan]") {
+  clear_executables();
+  const jit::Plan plan = plan_of("a: f32[64] = input; b = exp a; return b");
+  CHECK_FALSE(plan.report().steps.at(0).build.is_generated);
+}
 
 // ---- temporaries
 
@@ -124,6 +133,44 @@ TEST_CASE("a Variable that nobody else sees is updated in place", "[jit][plan]")
   step(ones({1000}));
   step(ones({1000}));
   CHECK(address_of(w) == address);
+}
+
+TEST_CASE("a Variable that is assigned without being read keeps its buffer", "[jit][plan]") {
+  const Variable w(ramp(1000));
+  const auto step = compile([&](const Tensor& x) { w.set(x * 2.0); }, {.check = Check::never});
+  settle(step, ones({1000}));
+  const void* address = address_of(w);
+  step(ramp(1000));
+  CHECK(address_of(w) == address);
+  CHECK(same_bits(w.get(), ramp(1000) * 2.0));
+  SECTION("unless somebody sees it") {
+    const Tensor held = w.get();
+    step(ones({1000}));
+    CHECK(same_bits(held, ramp(1000) * 2.0));
+    CHECK(same_bits(w.get(), full({1000}, 2.0F)));
+  }
+}
+
+TEST_CASE("after the last check Variables are updated in place, before it never", "[jit][plan]") {
+  const Variable before(ramp(100)), after(ramp(100));
+  const auto step = compile(
+      [&](const Tensor& index) {
+        before -= 1.0;
+        const Tensor row = take(reshape(ramp(100), {10, 10}), index);
+        after -= sum(row);
+      },
+      {.check = Check::never});
+  const Tensor good = tensor({int64_t{3}});
+  settle(step, good);
+  const void* address = address_of(after);
+  step(good);
+  CHECK(address_of(after) == address);
+  const Tensor seen_before = copy(before.get()), seen_after = copy(after.get());
+  CHECK_THROWS_AS(step(tensor({int64_t{10}})), Error);
+  CHECK(same_bits(before.get(), seen_before));
+  CHECK(same_bits(after.get(), seen_after));
+  step(good);
+  CHECK(same_bits(before.get(), seen_before - 1.0));
 }
 
 TEST_CASE("a value that somebody sees is not overwritten", "[jit][plan]") {

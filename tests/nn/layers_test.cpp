@@ -37,6 +37,56 @@ TEST_CASE("Linear is a product and a bias over the last axis", "[nn]") {
                     Catch::Contains("Linear") && Catch::Contains("3 features"));
 }
 
+TEST_CASE("Conv2d convolves images and adds a bias", "[nn]") {
+  const nn::Conv2d layer = nn::conv2d(3, 8, {3, 2}, {.conv = {.stride = 2, .padding = 1}});
+  CHECK(layer.weight.shape() == Shape{8, 3, 3, 2});
+  CHECK(nn::parameters(layer).size() == 2);
+  CHECK(max(abs(layer.weight.get())).item<float>() <= 1 / std::sqrt(18.0F));
+  const Tensor x = randn({2, 3, 6, 7});
+  CHECK(same_bits(layer(x), conv2d(x, layer.weight, *layer.bias, {.stride = 2, .padding = 1})));
+  CHECK(!nn::conv2d(4, 4, 1, {.conv = {.groups = 2}, .has_bias = false}).bias);
+  CHECK_THROWS_WITH(layer(randn({2, 4, 6, 7})),
+                    Catch::Contains("Conv2d") && Catch::Contains("3 features"));
+  CHECK_THROWS_WITH(nn::conv2d(4, 6, 3, {.conv = {.groups = 4}}), Catch::Contains("divides both"));
+  check_layer(nn::conv2d(2, 3, 2, {.conv = {.padding = 1}}), values({1, 2, 3, 3}),
+              [](const auto& l, const Tensor& t) { return l(t); });
+}
+
+TEST_CASE("a training step of a network on images is the same bits compiled", "[nn][jit]") {
+  struct Net {
+    nn::Conv2d first = nn::conv2d(1, 8, 3, {.conv = {.padding = 1}});
+    nn::BatchNorm norm = nn::batch_norm(8);
+    nn::Conv2d second = nn::conv2d(8, 16, 3, {.has_bias = false});
+    nn::MaxPool2d pool = {2};
+    nn::AvgPool2d mean = {2};
+    nn::Linear out = nn::linear(16 * 2 * 2, 10);
+    Tensor operator()(const Tensor& x) const {
+      const Tensor y = pool(relu(norm(first(x))));
+      return out(flatten(mean(relu(second(y))), 1));
+    }
+  };
+  const auto step = [](const Net& net, const nn::Sgd& optimizer, const Tensor& x) {
+    optimizer.zero_grad();
+    const Tensor loss = nn::cross_entropy(net(x), arange(4));
+    loss.backward();
+    optimizer.step();
+    return stop_gradient(loss);
+  };
+  manual_seed(1);
+  const Net eager;
+  manual_seed(1);
+  const Net other;
+  const nn::Sgd of_eager(nn::parameters(eager)), of_other(nn::parameters(other));
+  const auto compiled = compile([&](const Tensor& x) { return step(other, of_other, x); });
+  for (int i = 0; i < 5; ++i) {
+    const Tensor x = randn({4, 1, 12, 12});
+    CHECK(same_bits(compiled(x), step(eager, of_eager, x)));
+  }
+  CHECK(same_bits(eager.first.weight.get(), other.first.weight.get()));
+  CHECK(same_bits(eager.norm.running_var.get(), other.norm.running_var.get()));
+  CHECK(compiled.explain().plan_calls > 0);
+}
+
 TEST_CASE("Embedding takes rows and gathers gradients of repeated ones", "[nn]") {
   const nn::Embedding layer = nn::embedding(5, 2);
   const Tensor y = layer(tensor({{1, 1}, {4, 0}}));
@@ -52,6 +102,8 @@ TEST_CASE("norms have gradients that agree with central differences", "[nn]") {
   check_layer(nn::layer_norm(4), x, [](const auto& layer, const Tensor& t) { return layer(t); });
   check_layer(nn::rms_norm(4), x, [](const auto& layer, const Tensor& t) { return layer(t); });
   check_layer(nn::batch_norm(4), x, [](const auto& layer, const Tensor& t) { return layer(t); });
+  check_layer(nn::batch_norm(2), values({2, 2, 3, 2}),
+              [](const auto& layer, const Tensor& t) { return layer(t); });
 }
 
 TEST_CASE("BatchNorm keeps running statistics while it trains, and uses them in eval mode",

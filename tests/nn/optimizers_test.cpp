@@ -41,8 +41,8 @@ void check_training(const Make& make) {
     optimizer.step();
     return loss;
   };
-  const auto step =
-      compile([&](const Tensor& x, const Tensor& y) { return train(a, *of_a, x, y); });
+  const auto step = compile([&](const Tensor& x, const Tensor& y) { return train(a, *of_a, x, y); },
+                            {.check = Check::never});  // which no race turns eager
   manual_seed(4);
   const Tensor y = arange(20) % 3;
   float first = 0, last = 0;
@@ -59,7 +59,7 @@ void check_training(const Make& make) {
   }
   CHECK(last < first);
   INFO(step.explain());
-  CHECK(step.explain().plan_calls > 20);  // later ones may run eagerly where that is faster
+  CHECK(step.explain().plan_calls > 80);
 }
 
 }  // namespace

@@ -99,6 +99,44 @@ TEST_CASE("norms as PyTorch's", "[nn][reference]") {
   }
 }
 
+TEST_CASE("Conv2d as PyTorch's", "[nn][reference]") {
+  const auto check = [](const std::string& name, const Conv2dOptions& options) {
+    INFO(name);
+    const Case c(name);
+    const nn::Conv2d layer = {
+        .weight = parameter(c["w"]), .bias = parameter(c["b"]), .options = options};
+    const Variable x = parameter(c["x"]);
+    const Tensor y = layer(x);
+    CHECK(close(y, c["y"]));
+    backward(y);
+    CHECK(close(x.grad(), c["dx"]));
+    CHECK(close(layer.weight.grad(), c["dw"]));
+    CHECK(close(layer.bias->grad(), c["db"]));
+  };
+  check("conv2d", {});
+  check("conv2d_padded", {.stride = {2, 1}, .padding = {1, 2}});
+  check("conv2d_groups", {.dilation = {1, 2}, .groups = 2});
+  check("conv2d_depthwise", {.padding = 1, .groups = 3});
+}
+
+TEST_CASE("pooling as PyTorch's", "[nn][reference]") {
+  const auto check = [](const std::string& name, const auto& layer) {
+    INFO(name);
+    const Case c(name);
+    const Variable x = parameter(c["x"]);
+    const Tensor y = layer(x);
+    CHECK(close(y, c["y"]));
+    backward(y);
+    CHECK(close(x.grad(), c["dx"]));
+  };
+  check("max_pool", nn::MaxPool2d{2});
+  check("max_pool_padded", nn::MaxPool2d{{3, 2}, {.stride = Pair(2, 1), .padding = 1}});
+  check("avg_pool", nn::AvgPool2d{2});
+  check("avg_pool_padded", nn::AvgPool2d{3, {.stride = 2, .padding = 1}});
+  check("avg_pool_uncounted",
+        nn::AvgPool2d{3, {.stride = 2, .padding = 1, .counts_padding = false}});
+}
+
 TEST_CASE("Lstm as PyTorch's", "[nn][reference]") {
   const Case c("lstm");
   const nn::Lstm layer = {.input_weight = parameter(c["wi"]),

@@ -134,6 +134,32 @@ before = (p.grad.clone(), q.grad.clone())
 norm = torch.nn.utils.clip_grad_norm_([p, q], 1.5)
 store("clip_norm", p=before[0], q=before[1], norm=norm, cp=p.grad, cq=q.grad)
 
+# ---- images
+
+for name, shape, weight, options in (
+        ("conv2d", (2, 3, 6, 5), (4, 3, 3, 2), {}),
+        ("conv2d_padded", (2, 3, 6, 5), (4, 3, 3, 3), {"stride": (2, 1), "padding": (1, 2)}),
+        ("conv2d_groups", (1, 4, 7, 6), (6, 2, 2, 3), {"dilation": (1, 2), "groups": 2}),
+        ("conv2d_depthwise", (2, 3, 5, 5), (3, 1, 3, 3), {"padding": 1, "groups": 3})):
+    x, w, b = leaf(*shape), leaf(*weight), leaf(weight[0])
+    y = F.conv2d(x, w, b, **options)
+    backward(y)
+    store(name, x=x, w=w, b=b, y=y, dx=x.grad, dw=w.grad, db=b.grad)
+
+for name, f in {
+    "max_pool": lambda: F.max_pool2d(x, 2),
+    "max_pool_padded": lambda: F.max_pool2d(x, (3, 2), (2, 1), 1),
+    "avg_pool": lambda: F.avg_pool2d(x, 2),
+    "avg_pool_padded": lambda: F.avg_pool2d(x, 3, 2, 1),
+    "avg_pool_uncounted": lambda: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
+}.items():
+    x = leaf(2, 3, 6, 7)
+    with torch.no_grad():
+        x.copy_(torch.round(x * 2) / 2)  # so that there are equal elements
+    y = f()
+    backward(y)
+    store(name, x=x, y=y, dx=x.grad)
+
 path = pathlib.Path(__file__).with_name("nn.json")
 path.write_text(json.dumps(cases, separators=(",", ":")).replace('},"', '},\n"') + "\n")
 print(f"{path.name}: {len(cases)} cases, PyTorch {torch.__version__}")

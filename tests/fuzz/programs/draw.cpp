@@ -134,9 +134,12 @@ class Drawer::Session {
   /// A shape related to `shape`: the same, broadcast to it, transposed, or sharing a size.
   Shape related_shape(const Shape& shape) {
     Shape related = shape;
-    switch (below(6)) {
+    switch (below(7)) {
       case 0:
       case 1:
+        return shape;
+      case 5:  // small windows on it, if it is a batch of images
+        if (related.size() == 4) return {1 + below(5), shape.back(), 1 + below(3), 1 + below(2)};
         return shape;
       case 2:
         for (int64_t& size : related) size = below(2) == 0 ? 1 : size;
@@ -407,6 +410,12 @@ class Drawer::Session {
     if (name == "dtype") return random_dtype();
     if (name == "axis") return static_cast<int64_t>(below(6) - 2);
     if (name == "rows") return static_cast<int64_t>(1 + below(5));
+    if (name == "groups") return static_cast<int64_t>(1 + below(2));
+    if (name == "stride" || name == "dilation" || name == "kernel") {
+      return Dims{1 + below(3), 1 + below(2)};
+    }
+    if (name == "padding") return Dims{below(2), below(2)};
+    if (name == "image") return Dims{1 + below(9), 1 + below(9)};
     if (name == "starts") return starts_;
     if (name == "sizes") return sizes_;
     if (name == "steps") return steps_;

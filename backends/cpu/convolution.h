@@ -1,0 +1,16 @@
+// Convolutions on the cpu device.
+#pragma once
+
+#include "core/backend.h"
+#include "core/library.h"
+
+#include <memory>
+
+namespace nitinol::cpu {
+
+/// An Executable of LibraryCall::conv2d, conv2d_input or conv2d_weight: oneDNN for f32 and
+/// (computed in f32) bf16 and f16, own loops for the rest. Operands of any strides: those that are
+/// not row-major are copied in each launch, so that no bit depends on them.
+[[nodiscard]] std::unique_ptr<Executable> make_convolution(const LibraryCall& call);
+
+}  // namespace nitinol::cpu
