@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/generator.h"
 #include "core/host_value.h"
+#include "core/memory.h"
 #include "core/parallel.h"
 #include "core/scalar_value.h"
 #include "core/tensor.h"
@@ -27,4 +28,6 @@
 #include "nn/losses.h"
 #include "nn/module.h"
 #include "nn/optimizers.h"
+#include "nn/progress.h"
+#include "nn/sequential.h"
 // IWYU pragma: end_exports

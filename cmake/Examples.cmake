@@ -1,5 +1,8 @@
 # Each examples/<name>/<name>.cpp is a program <name>, which finds its data in NITINOL_EXAMPLE_DIR.
 
+# What ctest gives to those that would take too long otherwise.
+set(chargpt_arguments --steps 30 --compared 10 --length 40)
+
 file(GLOB example_sources CONFIGURE_DEPENDS examples/*/*.cpp)
 foreach(source IN LISTS example_sources)
   cmake_path(GET source STEM stem)
@@ -13,7 +16,7 @@ foreach(source IN LISTS example_sources)
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples")
   if(NITINOL_TESTS)
-    add_test(NAME example.${name} COMMAND ${name})
+    add_test(NAME example.${name} COMMAND ${name} ${${name}_arguments})
     set_tests_properties(example.${name} PROPERTIES LABELS example TIMEOUT 600)
   endif()
 endforeach()

@@ -4,6 +4,7 @@
 #include "core/device.h"
 #include "core/kernel.h"
 #include "core/library.h"
+#include "core/memory.h"
 #include "core/storage.h"
 
 #include <atomic>
@@ -62,13 +63,6 @@ class Executable {
   [[nodiscard]] virtual BuildReport report() const { return {}; }
 };
 
-/// Allocator statistics, in bytes.
-struct MemoryStatistics {
-  std::size_t in_use = 0, peak = 0, cached = 0;
-  uint64_t allocations = 0;         ///< served, from the cache or not
-  uint64_t system_allocations = 0;  ///< asked of the operating system
-};
-
 /// All that the library asks of a device; a new device implements this and nothing else.
 class Backend {
  public:
@@ -87,6 +81,8 @@ class Backend {
   virtual void set_memory_budget(std::size_t bytes) = 0;
   /// Gives cached blocks back to the system.
   virtual void release_cached_memory() = 0;
+  /// Lets the peak of memory() begin anew at what is in use.
+  virtual void reset_peak_memory() = 0;
   /// False if prepare() on a fused Kernel interprets instead of generating code.
   [[nodiscard]] virtual bool can_generate_code() = 0;
 };

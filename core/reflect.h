@@ -22,7 +22,6 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace nitinol {
@@ -114,8 +113,8 @@ void visit_leaves(T& value, Visitor& visitor) {
     visitor.scalar(value);
   } else if constexpr (reflection::is_host_value<Plain>) {
     visitor.fixed(value.bits());
-  } else if constexpr (std::same_as<Plain, std::monostate>) {
-    return;
+  } else if constexpr (std::is_empty_v<Plain>) {
+    return;  // std::monostate, a lambda without captures
   } else if constexpr (std::is_floating_point_v<Plain>) {
     visitor.fixed(std::bit_cast<uint64_t>(static_cast<double>(value)));
   } else if constexpr (std::is_integral_v<Plain> || std::is_enum_v<Plain>) {
@@ -131,6 +130,9 @@ void visit_leaves(T& value, Visitor& visitor) {
     if (value.has_value()) visit_leaves(*value, visitor);
   } else if constexpr (reflection::is_tuple<Plain>) {
     std::apply([&](auto&... element) { (visit_leaves(element, visitor), ...); }, value);
+  } else if constexpr (std::is_pointer_v<Plain> &&
+                       std::is_function_v<std::remove_pointer_t<Plain>>) {
+    visitor.fixed(static_cast<uint64_t>(reinterpret_cast<std::uintptr_t>(value)));
   } else if constexpr (std::is_pointer_v<Plain> || std::is_null_pointer_v<Plain>) {
     static_assert(reflection::never<T>,
                   "compile(): pointers cannot be arguments or results of a compiled function: what "

@@ -34,11 +34,13 @@ class DataLoader {
 
   class Iterator {
    public:
+    // NOLINTBEGIN(readability-identifier-naming): names of the standard
     using iterator_category = std::input_iterator_tag;
     using value_type = std::vector<Tensor>;
     using difference_type = int64_t;
     using pointer = const value_type*;
     using reference = value_type;
+    // NOLINTEND(readability-identifier-naming)
     /// One tensor of rows for each of the loader's.
     [[nodiscard]] std::vector<Tensor> operator*() const { return loader_->batch(position_); }
     Iterator& operator++() {

@@ -8,8 +8,13 @@
 //
 // There is no base class and nothing to register: fields are found by reflection, and named by
 // their path ("hidden.weight"). Copies share their Variables. A class that is no aggregate (it has
-// private fields or constructors) says what it holds with a member function `template <class V>
-// void fields(V&& visit)` that calls visit(name, field) for each.
+// private fields or constructors) says what it holds, and under which names:
+//
+//     template <class V>
+//     void fields(V&& visit) { visit("hidden", hidden_), visit("out", out_); }
+//
+// and the same with `const`, for what only looks. Fields that it leaves out are neither trained nor
+// saved.
 #pragma once
 
 #include "core/field_names.h"
@@ -64,6 +69,8 @@ void visit(T& value, const std::string& path, Visitor& visitor) {
     std::size_t i = 0;
     for (auto& element : value) visit(element, joined(path, std::to_string(i++)), visitor);
   } else if constexpr (reflection::is_tuple<Plain>) {
+    // One that can be called is a Sequential.
+    if constexpr (std::is_invocable_v<T&, const Tensor&>) visitor.module(path, value);
     std::size_t i = 0;
     std::apply(
         [&](auto&... element) {
@@ -111,14 +118,14 @@ struct Caster {
   void module(const std::string&, const T&) {}
 };
 
-/// The last part of a type's name.
+/// The last part of a type's name, without template arguments.
 template <class T>
 std::string type_name() {
   std::string_view text = __PRETTY_FUNCTION__;
   text = text.substr(text.find("T = ") + 4);
   text = text.substr(0, text.find_first_of(";]"));
-  const std::size_t arguments = text.find('<');
-  return std::string(text.substr(text.substr(0, arguments).find_last_of(':') + 1));
+  text = text.substr(0, text.find('<'));
+  return std::string(text.substr(text.find_last_of(':') + 1));
 }
 
 struct Line {

@@ -35,7 +35,8 @@ const std::map<std::string, Names, std::less<>> may_include = {
     {"bindings", {"core", "tracer", "eager", "autograd", "jit", "nn", "backends", "nitinol.h"}},
     {"examples", {"nitinol.h"}},
     {"tests",
-     {"core", "tracer", "eager", "autograd", "jit", "nn", "backends", "bindings", "nitinol.h"}},
+     {"core", "tracer", "eager", "autograd", "jit", "nn", "backends", "bindings", "nitinol.h",
+      "examples"}},
     {"bench",
      {"core", "tracer", "eager", "autograd", "jit", "nn", "backends", "bindings", "nitinol.h"}},
 };
@@ -63,9 +64,7 @@ const std::vector<LibraryRule> library_rules = {
     {"catch2/", {"tests/"}, false},
     {"benchmark/", {"bench/micro/"}, false},
     {"CLI/", {"examples/", "bench/", "tests/"}, false},
-    {"nlohmann/",
-     {"jit/explain.cpp", "eager/safetensors.cpp", "examples/", "bench/", "tests/"},
-     false},
+    {"nlohmann/", {"jit/explain.cpp", "eager/safetensors", "examples/", "bench/", "tests/"}, false},
 };
 
 constexpr int max_source_lines = 600;

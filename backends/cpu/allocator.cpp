@@ -235,6 +235,12 @@ class Pool {
     release_epoch_.fetch_add(1, std::memory_order_relaxed);
   }
 
+  void reset_peak() {
+    const std::scoped_lock lock(mutex_);
+    peak_ = 0;
+    note_peak(0);
+  }
+
   [[nodiscard]] uint32_t release_epoch() const {
     return release_epoch_.load(std::memory_order_relaxed);
   }
@@ -504,6 +510,10 @@ MemoryStatistics memory_statistics() {
 
 void set_memory_budget(std::size_t bytes) {
   pool().set_budget(bytes);
+}
+
+void reset_peak_memory() {
+  pool().reset_peak();
 }
 
 void release_cached_memory() {

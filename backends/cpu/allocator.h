@@ -21,5 +21,6 @@ namespace nitinol::cpu {
 /// release.
 void set_memory_budget(std::size_t bytes);
 void release_cached_memory();
+void reset_peak_memory();
 
 }  // namespace nitinol::cpu

@@ -56,6 +56,7 @@ class CpuDevice final : public Backend {
   MemoryStatistics memory() override { return memory_statistics(); }
   void set_memory_budget(std::size_t bytes) override { cpu::set_memory_budget(bytes); }
   void release_cached_memory() override { cpu::release_cached_memory(); }
+  void reset_peak_memory() override { cpu::reset_peak_memory(); }
   bool can_generate_code() override { return jit_plugin() != nullptr; }
 };
 

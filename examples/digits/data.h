@@ -81,11 +81,13 @@ inline Split read_csv(const std::filesystem::path& path) {
   return split;
 }
 
-/// Where digits.csv lies: `given` if not empty, else beside the program, else in the source tree.
-inline std::filesystem::path find_data(const std::string& given, const char* program) {
+/// Where digits.csv lies: `given` if not empty, else beside the program, else in the source tree,
+/// in `folder`.
+inline std::filesystem::path find_data(const std::string& given, const char* program,
+                                       const std::filesystem::path& folder) {
   if (!given.empty()) return given;
   const std::filesystem::path beside = std::filesystem::path(program).parent_path() / "digits.csv";
-  const std::filesystem::path source = std::filesystem::path(NITINOL_EXAMPLE_DIR) / "digits.csv";
+  const std::filesystem::path source = folder / "digits.csv";
   for (const std::filesystem::path& path : {beside, source}) {
     if (std::filesystem::exists(path)) return path;
   }

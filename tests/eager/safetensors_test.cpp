@@ -114,7 +114,18 @@ TEST_CASE("damaged files are refused, and the message says how", "[safetensors][
 
   check("nonsense", 0, "not JSON");
   check("[1]", 0, "the header: expected a JSON object");
-  check(std::string(10000, '['), 0, "not JSON");
+  check(std::string(10000, '['), 0, "a JSON object");
+  check(R"({"x":)", 0, "not JSON");
+  check(R"({"x":[1]})", 0, "the entry of \"x\"");
+  check(R"({"x":{"more":{}}})", 0, "the header");
+  check(R"({"x":{"shape":)" + std::string(1000000, '[') + std::string(1000000, ']') + "}}", 0,
+        "lists of numbers");
+  check(R"({"x":{"dtype":"F32","dtype":"F32"}})", 0, "each name once");
+  check(R"({"x":)" + entry("F32", "[\"2\"]", "[0,8]") + "}", 8, "lists of numbers");
+  check(R"({"x":)" + entry("F32", "[null]", "[0,8]") + "}", 8, "lists of numbers");
+  check(R"({"__metadata__":3})", 0, "the metadata");
+  check(R"({"__metadata__":{"a":{}}})", 0, "the metadata");
+  check(R"({")" + std::string(1000, 'x') + R"(":3})", 0, "xx...");
   check(R"({"x":3})", 0, "the entry of \"x\"");
   check(
       R"({"x":)" + entry("F32", "[2]", "[0,8]") + R"(,"x":)" + entry("F32", "[2]", "[8,16]") + "}",

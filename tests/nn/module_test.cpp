@@ -35,6 +35,25 @@ Model model() {
   return out;
 }
 
+/// A class with private fields, which it registers.
+class Closed {
+ public:
+  explicit Closed(int64_t width) : inner_(nn::linear(width, width)) {}
+  [[nodiscard]] Tensor operator()(const Tensor& x) const { return drop_(inner_(x)); }
+  template <class V>
+  void fields(V&& visit) {
+    visit("inner", inner_), visit("dropout", drop_);
+  }
+  template <class V>
+  void fields(V&& visit) const {
+    visit("inner", inner_), visit("dropout", drop_);
+  }
+
+ private:
+  nn::Linear inner_;
+  nn::Dropout drop_;
+};
+
 std::vector<std::string> names(const std::vector<nn::NamedVariable>& list) {
   std::vector<std::string> out;
   for (const nn::NamedVariable& named : list) out.push_back(named.name);
@@ -50,6 +69,21 @@ TEST_CASE("parameters and buffers are named by their path", "[nn]") {
                                  "blocks.0.down.weight", "blocks.1.up.weight", "blocks.1.up.bias",
                                  "blocks.1.down.weight", "norm.weight", "norm.bias"});
   CHECK(names(nn::buffers(m)) == std::vector<std::string>{"norm.running_mean", "norm.running_var"});
+}
+
+TEST_CASE("a class with private fields registers them", "[nn]") {
+  struct Outer {
+    Closed closed;
+  };
+  Outer m = {.closed = Closed(3)};
+  CHECK(names(nn::named_variables(m)) ==
+        std::vector<std::string>{"closed.inner.weight", "closed.inner.bias"});
+  nn::eval(m);
+  const Tensor x = randn({20, 3});
+  CHECK(same_bits(m.closed(x), m.closed(x)));
+  nn::train(m);
+  CHECK(!same_bits(m.closed(x), m.closed(x)));
+  CHECK(nn::to_string(m).find("    inner: Linear") != std::string::npos);
 }
 
 TEST_CASE("a shared Variable is listed once", "[nn]") {

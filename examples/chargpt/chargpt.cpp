@@ -1,0 +1,187 @@
+// Trains a small GPT, character by character, on this project's own documents, and lets it write.
+//
+// First it makes the same few steps eagerly and compiled, to compare times, memory and bits; then
+// it trains, compiled, for a minute or two.
+
+#include "examples/chargpt/model.h"
+#include "examples/chargpt/text.h"
+#include "examples/comparison.h"
+#include "nitinol.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace nn = nitinol::nn;
+using chargpt::Gpt;
+using chargpt::Text;
+using nitinol::Tensor;
+
+struct Options {
+  int64_t steps = 2400;
+  int64_t compared = 20;
+  int64_t batch = 16;
+  double rate = 3e-3;
+  chargpt::Sizes sizes = {};
+  int threads = 0;
+  uint64_t seed = 0;
+  std::string prompt = "## ";
+  int64_t length = 500;
+  double temperature = 0.5;
+  std::vector<std::filesystem::path> files;
+  std::string json;
+};
+
+/// A model, and how it was trained.
+struct Trained {
+  Gpt model;
+  examples::Run run;
+};
+
+Trained train(const std::string& name, bool is_compiled, int64_t steps, const Text& text,
+              const Options& options) {
+  nitinol::manual_seed(options.seed);
+  examples::Meter meter(steps);
+  const Gpt model = gpt(options.sizes);
+  const std::vector<nitinol::Variable> parameters = nn::parameters(model);
+  const nn::AdamW optimizer(parameters, {.beta2 = 0.99, .weight_decay = 0.01});
+  const auto step = [&](const Tensor& x, const Tensor& y) {
+    optimizer.zero_grad();
+    const Tensor loss = nn::cross_entropy(model(x), y);
+    loss.backward();
+    nn::clip_gradient_norm(parameters, 1);
+    optimizer.step();
+    return stop_gradient(loss);
+  };
+  const auto compiled = nitinol::compile(step, {.name = "train_step"});
+  const nn::Schedule rate = nn::warm_up(50, nn::cosine_decay(options.rate, options.steps));
+  nn::Progress progress({.name = name,
+                         .steps = steps,
+                         .items = options.batch * options.sizes.context,
+                         .unit = "characters"});
+  for (int64_t i = 0; i < steps; ++i) {
+    optimizer.set_rate(rate(i));
+    const auto [x, y] = text.batch(options.batch, options.sizes.context);
+    const Tensor loss = is_compiled ? meter.time(compiled, x, y) : meter.time(step, x, y);
+    progress.step(progress.is_due() ? fmt::format("loss {:.3f}", loss.item<float>()) : "");
+  }
+  Trained result = {model, meter.finish(model, optimizer)};
+  result.run.compile_s = examples::compile_seconds(compiled.explain());
+  return result;
+}
+
+/// A character drawn from the scores of all; those of low probability become rarer still at
+/// temperatures below 1.
+std::size_t draw(const std::vector<float>& scores, double temperature, std::mt19937_64& random) {
+  const double most = *std::ranges::max_element(scores);
+  std::vector<double> weights;
+  for (const float score : scores) weights.push_back(std::exp((score - most) / temperature));
+  return std::discrete_distribution<std::size_t>(weights.begin(), weights.end())(random);
+}
+
+/// What the model writes after the prompt.
+std::string sample(const Gpt& model, const Text& text, const Options& options) {
+  const nitinol::NoGradients scope;
+  std::mt19937_64 random(options.seed);
+  std::string written = options.prompt;
+  std::vector<int64_t> numbers = text.numbers_of(options.prompt);
+  for (int64_t i = 0; i < options.length; ++i) {
+    const auto count = std::min<int64_t>(std::ssize(numbers), options.sizes.context);
+    const std::span<const int64_t> seen(numbers.end() - count, numbers.end());
+    const Tensor scores = model(nitinol::from_span(seen, {1, count}));
+    const std::size_t next =
+        draw(scores.at({0, count - 1}).get().to_vector<float>(), options.temperature, random);
+    numbers.push_back(static_cast<int64_t>(next));
+    written += text.alphabet()[next];
+  }
+  return written;
+}
+
+/// Returns false if eager and compiled disagree.
+bool run(Options options) {
+  if (options.threads > 0) nitinol::set_num_threads(options.threads);
+  if (options.files.empty()) {
+    options.files = chargpt::documents_of(std::filesystem::path(NITINOL_EXAMPLE_DIR) / "../..");
+  }
+  const Text text(chargpt::read_files(options.files));
+  if (text.size() <= options.sizes.context) throw std::runtime_error("there is too little text");
+  if (options.prompt.empty()) throw std::runtime_error("there must be a prompt to go on from");
+  static_cast<void>(text.numbers_of(options.prompt));
+  options.sizes.characters = std::ssize(text.alphabet());
+  int64_t parameters = 0;
+  for (const auto& p : nn::parameters(gpt(options.sizes))) parameters += p.get().size();
+  fmt::print("{} characters of {} files, {} different; {} parameters, {} threads\n\n", text.size(),
+             options.files.size(), text.alphabet().size(), parameters, nitinol::num_threads());
+
+  const examples::Run eager = train("eager", false, options.compared, text, options).run;
+  const examples::Run compiled = train("compiled", true, options.compared, text, options).run;
+  examples::print_comparison(eager, compiled);
+  fmt::print("\n");
+  const Trained trained = train("train", true, options.steps, text, options);
+  const std::string written = sample(trained.model, text, options);
+  fmt::print("\n{}\n", written);
+
+  if (!options.json.empty()) {
+    nlohmann::json report = examples::to_json(eager, compiled);
+    report.update({{"characters", text.size()},
+                   {"parameters", parameters},
+                   {"threads", nitinol::num_threads()},
+                   {"training", examples::to_json(trained.run)},
+                   {"sample", written}});
+    std::ofstream(options.json) << report.dump(2) << '\n';
+  }
+  return examples::same_bits(eager, compiled);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    Options options;
+    CLI::App app("Trains a small GPT on this project's documents and lets it write.");
+    app.option_defaults()->always_capture_default();
+    app.add_option("--steps", options.steps, "of training")->check(CLI::PositiveNumber);
+    app.add_option("--compared", options.compared, "steps made eagerly, too")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--batch", options.batch, "pieces of text in a step")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--rate", options.rate, "the highest learning rate")->check(CLI::PositiveNumber);
+    app.add_option("--context", options.sizes.context, "how many characters back it sees")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--width", options.sizes.width, "features of a character")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--heads", options.sizes.heads, "of attention; they divide the width")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--blocks", options.sizes.blocks, "of attention and MLP")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--threads", options.threads, "0: all cores")->check(CLI::Range(0, 1024));
+    app.add_option("--seed", options.seed, "start of all random numbers");
+    app.add_option("--prompt", options.prompt, "what the written text begins with");
+    app.add_option("--length", options.length, "characters to write")
+        ->check(CLI::NonNegativeNumber);
+    app.add_option("--temperature", options.temperature, "the lower, the likelier the characters")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--json", options.json, "write all figures to this file");
+    app.add_option("files", options.files, "text; without any, README.md and docs/*.md");
+    CLI11_PARSE(app, argc, argv);
+    return run(options) ? 0 : 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "chargpt: %s\n", error.what());
+    return 2;
+  }
+}

@@ -1,0 +1,111 @@
+#include "nn/progress.h"
+
+#include "core/error.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <utility>
+
+namespace nitinol::nn {
+namespace {
+
+constexpr std::chrono::milliseconds shortest_pause(100);
+
+bool is_terminal(std::FILE* stream) {
+  return isatty(fileno(stream)) != 0;
+}
+
+/// Columns of the terminal; 80 if it does not say.
+std::size_t columns_of(std::FILE* stream) {
+  winsize size = {};
+  if (ioctl(fileno(stream), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return size.ws_col;
+}
+
+/// "0:09", "12:34", "1:02:03".
+std::string clock_text(double seconds) {
+  const auto all = static_cast<int64_t>(std::lround(std::min(seconds, 1e7)));
+  const int64_t hours = all / 3600;
+  const int64_t minutes = all / 60 % 60;
+  if (hours > 0) return fmt::format("{}:{:02}:{:02}", hours, minutes, all % 60);
+  return fmt::format("{}:{:02}", minutes, all % 60);
+}
+
+/// "61,240" from 10 on, else two digits: "1.7".
+std::string rate_text(double rate) {
+  if (rate < 10) return fmt::format("{:.2g}", rate);
+  std::string text = fmt::format("{:.0f}", rate);
+  for (int at = static_cast<int>(text.size()) - 3; at > 0; at -= 3) {
+    text.insert(static_cast<std::size_t>(at), ",");
+  }
+  return text;
+}
+
+}  // namespace
+
+Progress::Progress(ProgressOptions options)
+    : options_(std::move(options)),
+      is_in_place_(options_.style == ProgressStyle::in_place ||
+                   (options_.style == ProgressStyle::automatic && is_terminal(options_.stream))) {
+  const int64_t least = std::min({options_.steps, options_.items, options_.lines});
+  if (least < 1) {
+    throw Error(ErrorKind::value, {.where = "Progress",
+                                   .what = "steps, items and lines",
+                                   .expected = "at least 1",
+                                   .got = fmt::format("{}", least),
+                                   .fix = {}});
+  }
+}
+
+bool Progress::is_due() const {
+  const int64_t next = done_ + 1;
+  if (next >= options_.steps) return next == options_.steps;
+  if (is_in_place_) return Clock::now() - shown_ >= shortest_pause;
+  // Where a line's share of the steps ends.
+  return next * options_.lines / options_.steps != done_ * options_.lines / options_.steps;
+}
+
+void Progress::step(const std::string& remark) {
+  const bool writes = is_due();
+  ++done_;
+  if (!writes) return;
+  shown_ = Clock::now();
+  std::string line = text(remark);
+  if (is_in_place_) {
+    // What is longer than the terminal would wrap, and then not be overwritten. The last column is
+    // left free: some terminals wrap when it is filled.
+    line.resize(std::min(line.size(), columns_of(options_.stream) - 1));
+    line = "\r" + line + "\x1b[K";  // clears the rest of a longer line before
+  }
+  const bool ends = !is_in_place_ || done_ == options_.steps;
+  fmt::print(options_.stream, "{}{}", line, ends ? "\n" : "");
+  std::fflush(options_.stream);
+}
+
+std::string Progress::text(const std::string& remark) const {
+  const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  const auto done = static_cast<double>(done_);
+  const auto steps = static_cast<double>(options_.steps);
+  std::string line = options_.name.empty() ? "" : fmt::format("{:<9} ", options_.name);
+  line +=
+      fmt::format("{:>{}}/{}", done_, fmt::formatted_size("{}", options_.steps), options_.steps);
+  if (is_in_place_) {
+    constexpr int width = 20;
+    line += fmt::format(" [{:<{}}]",
+                        std::string(static_cast<std::size_t>(width * done / steps), '='), width);
+  }
+  if (!remark.empty()) line += "  " + remark;
+  const double rate = done * static_cast<double>(options_.items) / std::max(seconds, 1e-9);
+  line += fmt::format("  {} {}/s", rate_text(rate), options_.unit);
+  line += done_ == options_.steps
+              ? fmt::format("  in {}", clock_text(seconds))
+              : fmt::format("  {} left", clock_text(seconds / done * (steps - done)));
+  return line;
+}
+
+}  // namespace nitinol::nn

@@ -1,0 +1,104 @@
+// What the fuzzers do (tests/fuzz/readers), in short and without libFuzzer: the seeds, and bytes of
+// them changed at random, are read or refused with an Error; nothing else happens.
+#include "tests/hostile_files.h"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+using namespace nitinol::test;
+
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+/// All files of a folder, in the order of their names.
+std::vector<Bytes> seeds_in(const std::string& folder) {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(NITINOL_SOURCE_DIR) + folder)) {
+    if (entry.path().extension() != ".md") paths.push_back(entry.path());
+  }
+  std::ranges::sort(paths);
+  std::vector<Bytes> seeds;
+  for (const auto& path : paths) {
+    std::ifstream file(path, std::ios::binary);
+    seeds.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  }
+  return seeds;
+}
+
+/// A few bytes changed, inserted, removed, repeated, or taken from another seed.
+Bytes mutated(Bytes bytes, const std::vector<Bytes>& seeds, std::mt19937& random) {
+  const auto below = [&](std::size_t limit) { return limit == 0 ? 0 : random() % limit; };
+  const auto at = [&](Bytes& in) { return in.begin() + static_cast<int64_t>(below(in.size())); };
+  for (std::size_t changes = 1 + below(4); changes > 0; --changes) {
+    if (bytes.empty()) bytes.push_back('x');
+    switch (below(6)) {
+      case 0:
+        *at(bytes) = static_cast<uint8_t>(random());
+        break;
+      case 1:
+        *at(bytes) ^= static_cast<uint8_t>(1U << below(8));
+        break;
+      case 2:
+        bytes.insert(at(bytes), static_cast<uint8_t>(R"([]{}:,"0129-e'()<>|)"[below(20)]));
+        break;
+      case 3:
+        bytes.erase(at(bytes));
+        break;
+      case 4:
+        bytes.resize(below(bytes.size() + 8));
+        break;
+      default: {
+        Bytes other = seeds[below(seeds.size())];
+        if (!other.empty()) bytes.insert(at(bytes), at(other), other.end());
+      }
+    }
+  }
+  return bytes;
+}
+
+/// Makes the first eight bytes the length of the header again, as often as not: otherwise nearly
+/// all changes end there.
+void mend_length(Bytes& bytes, std::mt19937& random) {
+  if (bytes.size() < 8 || random() % 2 == 0) return;
+  const auto end = std::find(bytes.rbegin(), bytes.rend() - 8, '}').base();
+  const auto length = static_cast<uint64_t>(end - bytes.begin() - 8);
+  for (std::size_t i = 0; i < 8; ++i) bytes[i] = static_cast<uint8_t>(length >> (8 * i));
+}
+
+}  // namespace
+
+TEST_CASE("seeds of the safetensors fuzzer, and what becomes of them", "[safetensors][errors]") {
+  const std::vector<Bytes> seeds = seeds_in("/tests/fuzz/corpus/safetensors");
+  REQUIRE(seeds.size() >= 10);
+  CHECK(std::ranges::count_if(
+            seeds, [](const Bytes& seed) { return reads(read_safetensors, seed); }) == 4);
+  std::mt19937 random(1);
+  int read = 0;
+  for (int i = 0; i < 4000; ++i) {
+    Bytes bytes = mutated(seeds[random() % seeds.size()], seeds, random);
+    mend_length(bytes, random);
+    read += reads(read_safetensors, bytes) ? 1 : 0;
+  }
+  CHECK(read > 20);
+}
+
+TEST_CASE("seeds of the .npy fuzzer, and what becomes of them", "[npy][errors]") {
+  const std::vector<Bytes> seeds = seeds_in("/tests/eager/data");
+  REQUIRE(seeds.size() >= 10);
+  std::mt19937 random(1);
+  int read = 0;
+  for (int i = 0; i < 4000; ++i) {
+    read += reads(read_npy, mutated(seeds[random() % seeds.size()], seeds, random)) ? 1 : 0;
+  }
+  CHECK(read > 20);
+}

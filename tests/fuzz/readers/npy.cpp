@@ -1,0 +1,10 @@
+// libFuzzer's entry for .npy files; `./dev fuzz npy` builds and runs it.
+#include "tests/hostile_files.h"
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
+  nitinol::test::reads(nitinol::test::read_npy, {data, size});
+  return 0;
+}

@@ -1,0 +1,10 @@
+// libFuzzer's entry for safetensors files; `./dev fuzz safetensors` builds and runs it.
+#include "tests/hostile_files.h"
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
+  nitinol::test::reads(nitinol::test::read_safetensors, {data, size});
+  return 0;
+}

@@ -1,0 +1,85 @@
+#include "tests/hostile_files.h"
+
+#include "core/backend.h"
+#include "core/error.h"
+#include "eager/npy.h"
+#include "eager/safetensors.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace nitinol::test {
+namespace {
+
+/// A file in memory: faster than a disk, and gone with this object.
+class MemoryFile {
+ public:
+  explicit MemoryFile(std::span<const uint8_t> bytes) : descriptor_(memfd_create("hostile", 0)) {
+    while (descriptor_ >= 0 && !bytes.empty()) {
+      const ssize_t count = ::write(descriptor_, bytes.data(), bytes.size());
+      if (count <= 0) throw std::runtime_error("a file in memory cannot be written");
+      bytes = bytes.subspan(static_cast<std::size_t>(count));
+    }
+    if (descriptor_ < 0) throw std::runtime_error("a file in memory cannot be made");
+  }
+  ~MemoryFile() { ::close(descriptor_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  [[nodiscard]] std::filesystem::path path() const {
+    return fmt::format("/proc/self/fd/{}", descriptor_);
+  }
+
+ private:
+  int descriptor_;
+};
+
+/// Limits what tensors may take while it lives.
+class Budget {
+ public:
+  explicit Budget(std::size_t bytes) {
+    // What is cached counts, too.
+    const MemoryStatistics now = memory_statistics();
+    backend(Device{}).set_memory_budget(now.in_use + now.cached + bytes);
+  }
+  ~Budget() { backend(Device{}).set_memory_budget(0); }
+  Budget(const Budget&) = delete;
+  Budget& operator=(const Budget&) = delete;
+};
+
+/// Reads the first and last byte, so that a sanitizer sees memory that is not there.
+void look_at(const Tensor& tensor) {
+  if (tensor.size() == 0) return;
+  const auto* const bytes = static_cast<const volatile uint8_t*>(tensor.internals().address());
+  const std::size_t count = static_cast<std::size_t>(tensor.size()) * size_of(tensor.dtype());
+  static_cast<void>(bytes[0]);
+  static_cast<void>(bytes[count - 1]);
+}
+
+}  // namespace
+
+bool reads(Reader reader, std::span<const uint8_t> bytes) {
+  const MemoryFile file(bytes);
+  // A tensor of one byte takes a block of two lines. A file in Fortran order is copied.
+  const Budget budget(64 * bytes.size() + (std::size_t{1} << 20));
+  try {
+    reader(file.path());
+    return true;
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::io || error.kind() == ErrorKind::unsupported) return false;
+    throw std::logic_error(error.message());
+  }
+}
+
+void read_safetensors(const std::filesystem::path& path) {
+  for (const auto& [name, tensor] : load_safetensors(path).tensors) look_at(tensor);
+}
+
+void read_npy(const std::filesystem::path& path) {
+  look_at(load_npy(path));
+}
+
+}  // namespace nitinol::test
