@@ -33,6 +33,7 @@ struct Options {
   double rate = 3e-3;
   int threads = 1;
   uint64_t seed = 0;
+  std::string model = "mlp";
   std::string data, json;
 };
 
@@ -119,7 +120,8 @@ bool demo(const Options& options, const digits::Split& split) {
     report["explain"] = nlohmann::json::parse(compiled.explanation.to_json());
   }
   fmt::print("accuracy on what was held out: {:.3f}\n", eager.accuracy);
-  report.update({{"epochs", options.epochs},
+  report.update({{"model", options.model},
+                 {"epochs", options.epochs},
                  {"batch", options.batch},
                  {"threads", options.threads},
                  {"seed", options.seed},
@@ -137,6 +139,7 @@ int main(int argc, char** argv) {
     app.add_flag("--eager", options.eager_only, "train eagerly only, to look around in a debugger");
     app.add_flag("--explain", options.explains, "say what the compiled step consists of");
     app.option_defaults()->always_capture_default();
+    app.add_option("--model", options.model, "the network")->check(CLI::IsMember({"mlp", "cnn"}));
     app.add_option("--epochs", options.epochs, "passes over the data")->check(CLI::PositiveNumber);
     app.add_option("--batch", options.batch, "images in a batch")->check(CLI::PositiveNumber);
     app.add_option("--rate", options.rate, "the first learning rate")->check(CLI::PositiveNumber);
@@ -150,7 +153,9 @@ int main(int argc, char** argv) {
     nitinol::set_num_threads(options.threads);
     const digits::Split split =
         digits::read_csv(digits::find_data(options.data, argv[0], NITINOL_EXAMPLE_DIR));
-    return demo<digits::Mlp>(options, split) ? 0 : 1;
+    const bool is_same = options.model == "cnn" ? demo<digits::Cnn>(options, split)
+                                                : demo<digits::Mlp>(options, split);
+    return is_same ? 0 : 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "digits: %s\n", error.what());
     return 2;

@@ -39,7 +39,10 @@ void fill(const Model& model) {
   for (const nn::NamedVariable& named : nn::named_parameters(model)) {
     const Shape& shape = named.variable.shape();
     const Tensor values = number(k++, shape);
-    if (shape.size() == 2) {
+    if (shape.size() == 4) {
+      const int64_t inputs = shape[1] * shape[2] * shape[3];
+      named.variable.set(values * (2 / std::sqrt(static_cast<double>(inputs))));
+    } else if (shape.size() == 2) {
       named.variable.set(values * (2 / std::sqrt(static_cast<double>(shape[0]))));
     } else {
       named.variable.set(named.name.ends_with("bias") ? values * 0.1 : values * 0.1 + 1);
@@ -134,6 +137,7 @@ TEST_CASE("the examples' models learn as in PyTorch", "[nn][examples][reference]
   const Tensor x = number(1000, {64, 100}) * 3.5;
   const Tensor y = classes({64}, 10);
   check_losses("digits_mlp", digits::Mlp(), number(1001, {64, 64}) + 0.5, y);
+  check_losses("digits_cnn", digits::Cnn(), number(1001, {16, 64}) + 0.5, classes({16}, 10));
   check_losses("small", keras_vs_torch::Small(), x, y);
   keras_vs_torch::Normalised normalised;
   normalised.drop_1.rate = normalised.drop_2.rate = 0;
@@ -150,6 +154,7 @@ TEST_CASE("100 compiled steps of the examples' models end with eager's bits",
   const Tensor x = randn({16, 100});
   const Tensor y = classes({16}, 10);
   check_bits(made<digits::Mlp>, rand({16, 64}), y);
+  check_bits(made<digits::Cnn>, rand({16, 64}), y);
   check_bits(made<keras_vs_torch::Small>, x, y);
   check_bits(made<keras_vs_torch::Normalised>, x, y);
   check_bits(made<keras_vs_torch::Recurrent>, x, y);

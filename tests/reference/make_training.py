@@ -25,16 +25,18 @@ def fill(model):
     """Sets the parameters, numbered in order of declaration. Nitinol's matrices are [in, out]."""
     for k, (name, p) in enumerate(model.named_parameters()):
         is_table = name.split(".")[0] in ("characters", "positions")
-        shape = p.shape if p.dim() < 2 or is_table else p.shape[::-1]
+        shape = p.shape[::-1] if p.dim() == 2 and not is_table else p.shape
         values = number(k, p.numel()).reshape(shape)
         if p.dim() == 2:
             values = values * (2 / shape[0] ** 0.5)
+        elif p.dim() == 4:  # [out, in, height, width] in both
+            values = values * (2 / (p.numel() // p.shape[0]) ** 0.5)
         elif "bias" in name:
             values = values * 0.1
         else:
             values = 1 + values * 0.1
         with torch.no_grad():
-            p.copy_(values if p.dim() < 2 or is_table else values.T)
+            p.copy_(values.T if p.dim() == 2 and not is_table else values)
 
 
 def train(model, x, y):
@@ -113,6 +115,12 @@ cases = {
     "digits_mlp": train(
         nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10)),
         number(1001, 64 * 64).reshape(64, 64) + 0.5, y),
+    "digits_cnn": train(
+        nn.Sequential(nn.Unflatten(1, (1, 8, 8)),
+                      nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(),
+                      nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+                      nn.Flatten(), nn.Linear(512, 10)),
+        number(1001, 16 * 64).reshape(16, 64) + 0.5, classes(16, 10)),
     "small": train(nn.Sequential(nn.Linear(100, 128), nn.ReLU(), nn.Linear(128, 10)), x, y),
     "normalised": train(
         nn.Sequential(nn.Linear(100, 256), nn.BatchNorm1d(256), nn.ReLU(), nn.Dropout(0),
