@@ -13,9 +13,11 @@
 //
 // A value is never computed in two groups; within one it may be computed again in a later pass over
 // the row.
+// Being greedy has a price, part of which sink.cpp gives back.
 #include "jit/fusion.h"
 
 #include "core/one_op.h"
+#include "jit/sink.h"
 
 #include <algorithm>
 #include <numeric>
@@ -23,7 +25,6 @@
 namespace nitinol::jit {
 namespace {
 
-constexpr std::size_t most_members = 192;
 constexpr std::size_t most_streams = 24;  ///< operands in memory
 /// Several passes over one long row would be neither parallel nor in cache.
 constexpr int64_t longest_lone_row = 65536;
@@ -67,20 +68,15 @@ class Fuser {
 
   Fusion run(bool is_enabled) {
     for (Value v = 0; v < graph_.nodes.size(); ++v) place(v, is_enabled);
+    if (is_enabled) sink(graph_, fusion_, [this](const Group& group) { return validate(group); });
     for (const Value output : graph_.outputs) materialise(base_of(graph_, output));
     for (Value v = 0; v < graph_.nodes.size(); ++v) materialise_operands(v);
     return std::move(fusion_);
   }
 
  private:
-  [[nodiscard]] bool is_scalar_leaf(Value v) const {
-    const Node& node = graph_[v];
-    return (node.kind == Node::Kind::input && node.spec.is_weak) ||
-           (node.kind == Node::Kind::constant && element_count(node.spec.shape) == 1);
-  }
-
   [[nodiscard]] bool needs_no_memory(Value v) const {
-    return is_scalar_leaf(v) || fusion_.is_uniform[v];
+    return jit::needs_no_memory(graph_, fusion_, v);
   }
 
   [[nodiscard]] bool is_groupable(const Node& node) const {
@@ -491,6 +487,13 @@ class Fuser {
 const Member* Group::find(Value value) const {
   const auto found = std::ranges::lower_bound(members, value, {}, &Member::value);
   return found != members.end() && found->value == value ? &*found : nullptr;
+}
+
+bool needs_no_memory(const Graph& graph, const Fusion& fusion, Value value) {
+  const Node& node = graph[value];
+  const bool is_scalar = (node.kind == Node::Kind::input && node.spec.is_weak) ||
+                         (node.kind == Node::Kind::constant && element_count(node.spec.shape) == 1);
+  return is_scalar || fusion.is_uniform[value];
 }
 
 std::optional<Access> leaf_access(const Graph& graph, const Member& member, Value input) {

@@ -10,6 +10,8 @@
 
 namespace nitinol::jit {
 
+inline constexpr std::size_t most_members = 192;  ///< of a group
+
 /// A node inside a group.
 struct Member {
   Value value = 0;
@@ -45,6 +47,9 @@ struct Fusion {
 /// Groups the elementwise, create and reduce nodes of `graph`. With `is_enabled` false each is its
 /// own group.
 [[nodiscard]] Fusion fuse(const Graph& graph, bool is_enabled = true);
+
+/// True for a number that kernels get with each call, or compute from such numbers.
+[[nodiscard]] bool needs_no_memory(const Graph& graph, const Fusion& fusion, Value value);
 
 /// Strides over the domain with which the member reads input `input` from the contiguous or given
 /// layout of its base.

@@ -21,4 +21,8 @@ struct Layout {
 [[nodiscard]] Layout layout_of(const Graph& graph, const Node& node,
                                const std::vector<Layout>& earlier);
 
+/// True if `node`, a reduction of a tensor that lies like this, reduces neighbouring axes that are
+/// not one loop in memory.
+[[nodiscard]] bool reduces_split_loop(const Node& node, const Layout& input, const Shape& shape);
+
 }  // namespace nitinol::jit

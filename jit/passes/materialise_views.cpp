@@ -1,6 +1,6 @@
 // Example: t: f32[3, 4] = transpose x; r: f32[12] = reshape t becomes c = copy t; r = reshape c.
 // The copy is an elementwise op like any other, so it usually fuses with what made t and costs
-// nothing of its own.
+// nothing of its own. A sum over several axes that are not one loop in memory gets one, too.
 #include "jit/passes/materialise_views.h"
 
 #include "eager/ops/cast.h"
@@ -10,6 +10,17 @@
 #include <utility>
 
 namespace nitinol::jit {
+namespace {
+
+/// Whether eager copies what `node` reads, so that a Plan must, too.
+bool reads_a_copy(const Graph& graph, const Node& node, const std::vector<Layout>& layouts) {
+  if (node.kind != Node::Kind::op) return false;
+  if (node.op->kind == OpKind::view) return !layout_of(graph, node, layouts).is_possible;
+  return node.op->kind == OpKind::reduce &&
+         reduces_split_loop(node, layouts[node.inputs[0]], graph[node.inputs[0]].spec.shape);
+}
+
+}  // namespace
 
 Graph materialise_views(Graph graph) {
   std::vector<Layout> layouts;  // of the new graph's values
@@ -19,9 +30,8 @@ Graph materialise_views(Graph graph) {
     }
   };
   return rewrite(std::move(graph), [&](Graph& out, Node& node) -> std::optional<Value> {
-    if (node.kind != Node::Kind::op || node.op->kind != OpKind::view) return std::nullopt;
     follow(out);
-    if (layout_of(out, node, layouts).is_possible) return std::nullopt;
+    if (!reads_a_copy(out, node, layouts)) return std::nullopt;
     Node copied;
     copied.op = &copy_op;
     copied.inputs = {node.inputs[0]};

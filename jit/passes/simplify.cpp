@@ -126,9 +126,8 @@ class Simplifier {
   Graph run() {
     for (Value v = 0; v < graph_.nodes.size(); ++v) add(v);
     for (Node& node : graph_.nodes) {
-      const bool by_value = node.kind == Node::Kind::op && (node.op->kind == OpKind::elementwise ||
-                                                            node.op->kind == OpKind::reduce);
-      for (Value& input : node.inputs) input = by_value ? same_value_[input] : same_layout_[input];
+      for (Value& input : node.inputs)
+        input = reads_by_value(node, same_value_[input]) ? same_value_[input] : same_layout_[input];
     }
     for (Value& output : graph_.outputs) {
       // The argument itself is not the same result as a view or a copy of it.
@@ -159,6 +158,14 @@ class Simplifier {
       const bool is_ours = graph_[*earlier].kind == Node::Kind::op;
       if (is_ours && has_layout_of(v, *earlier)) same_layout_[v] = *earlier;
     }
+  }
+
+  /// Whether it does not matter how `operand` lies in memory.
+  [[nodiscard]] bool reads_by_value(const Node& node, Value operand) const {
+    if (node.kind != Node::Kind::op) return false;
+    if (node.op->kind == OpKind::elementwise) return true;
+    return node.op->kind == OpKind::reduce &&
+           !reduces_split_loop(node, layouts_[operand], graph_[operand].spec.shape);
   }
 
   [[nodiscard]] bool has_layout_of(Value v, Value other) const {

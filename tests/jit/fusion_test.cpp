@@ -55,6 +55,17 @@ Tensor ramp(const Shape& shape) {
 
 }  // namespace
 
+TEST_CASE("what only a later group reads is computed there", "[jit][fusion]") {
+  const std::string start =
+      "x: f32[8, 8] = input; t = tanh x; q = square t; s = sub x q; w = matmul t t; ";
+  // t is read there anyway, so that s need not be kept until then.
+  CHECK(groups(start + "y = mul w s; z = add y t; return z") == "tanh | square sub mul add");
+  // Not if more would have to be kept for it, or if it is a result.
+  CHECK(groups("x: f32[8, 8] = input; t = exp x; g = gt t x; u = mul t x; w = matmul u u; "
+               "z = where g w x; return z") == "exp gt mul | where");
+  CHECK(groups(start + "y = mul w s; z = add y t; return z s") == "tanh square sub | mul add");
+}
+
 TEST_CASE("a chain is one group", "[jit][fusion]") {
   CHECK(groups("a: f32[4] = input; b = exp a; c = neg b; d = mul c a; return d") == "exp neg mul");
 }

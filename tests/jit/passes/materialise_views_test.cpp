@@ -23,6 +23,24 @@ TEST_CASE("materialise_views copies before a view that strides cannot express", 
              Catch::Contains("copy a"));
 }
 
+TEST_CASE("materialise_views copies before a sum over axes that are not one loop", "[jit][pass]") {
+  const std::string moved = "a: f32[2, 3, 4] = input; b: f32[4, 2, 3] = permute a axes=[2, 0, 1]; ";
+  CHECK_THAT(materialised(moved + "c = sum b axes=[0, 1, 2] keepdims=false; return c"),
+             Catch::Contains("copy b"));
+  for (const std::string& text :
+       {moved + "c: f32[4] = sum b axes=[1, 2] keepdims=false; return c",
+        moved + "c: f32[2] = sum b axes=[0, 2] keepdims=false; return c"}) {
+    CHECK(materialised(text) == text);
+  }
+  const auto f = [](const Tensor& x) { return sum(exp(permute(x, {2, 0, 1}))); };
+  const auto g = compile(f, {.check = Check::never});
+  const Tensor x = randn({3, 5, 4});
+  for (int call = 0; call < 3; ++call) CHECK(same_bits(g(x), f(x)));
+  const Explanation explanation = g.explain();
+  for (const jit::StepReport& step : explanation.signatures.at(0).plan.steps)
+    CHECK(step.kind == "kernel");
+}
+
 TEST_CASE("materialise_views copies once for a chain of views", "[jit][pass]") {
   CHECK(materialised("a: f32[2, 3] = input; b = permute a axes=[1, 0]; c = reshape b shape=[6]; "
                      "d = reshape c shape=[2, 3]; return d") ==

@@ -1,0 +1,13 @@
+// Sinking: moving work from the group where greedy grouping put it to the later one that needs it.
+#pragma once
+
+#include "core/function_ref.h"
+#include "jit/fusion.h"
+
+namespace nitinol::jit {
+
+/// Moves what only one later group reads to that group, where that leaves less in memory between
+/// the two. `is_valid` says whether a loop nest can express a group.
+void sink(const Graph& graph, Fusion& fusion, FunctionRef<bool(const Group&)> is_valid);
+
+}  // namespace nitinol::jit

@@ -1,0 +1,73 @@
+// A compiled training step takes no more memory than the eager one.
+#include "nitinol.h"
+#include "tests/jit/calls.h"
+
+#include <catch2/catch.hpp>
+
+using namespace nitinol;
+
+namespace {
+
+/// The most memory that a call takes beside what was in use before.
+template <class F>
+std::size_t peak_of(const F& f) {
+  const std::size_t before = memory_statistics().in_use;
+  reset_peak_memory();
+  f();
+  return memory_statistics().peak - before;
+}
+
+template <class Model>
+void check_peak(const std::string& name, const Model& model, const Tensor& x) {
+  INFO(name);
+  const nn::Adam optimizer(nn::parameters(model));
+  const auto step = [&](const Tensor& input) {
+    optimizer.zero_grad();
+    const Tensor loss = mean(square(model(input)));
+    loss.backward();
+    optimizer.step();
+    return stop_gradient(loss);
+  };
+  step(x);
+  const std::size_t eager = peak_of([&] { step(x); });
+  const auto compiled = compile(step, {.check = Check::never});
+  test::settle(compiled, x);
+  const std::size_t peak = peak_of([&] { compiled(x); });
+  INFO(compiled.explain());
+  CHECK(peak <= eager);
+  const std::size_t reported = compiled.explain().signatures.at(0).plan.peak_bytes();
+  CHECK(peak <= reported + reported / 8 + 65536);  // libraries take scratch memory of their own
+  CHECK(compiled.explain().plan_calls >= 1);
+}
+
+struct Recurrent {
+  nn::Lstm lstm = nn::lstm(8, 32);
+  [[nodiscard]] Tensor operator()(const Tensor& x) const { return lstm(x).last.hidden; }
+};
+
+struct Block {
+  nn::LayerNorm before = nn::layer_norm(64);
+  nn::MultiHeadAttention attention = nn::multi_head_attention(64, 4, {.is_causal = true});
+  nn::Linear up = nn::linear(64, 256), down = nn::linear(256, 64);
+  [[nodiscard]] Tensor operator()(const Tensor& x) const {
+    const Tensor y = x + attention(before(x));
+    return y + down(gelu_tanh(up(y)));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a compiled step's peak memory is at most eager's", "[nn][memory]") {
+  const test::ThreadCount one(1);
+  manual_seed(1);
+  check_peak("MLP",
+             nn::Sequential(nn::linear(100, 128), relu, nn::linear(128, 128), nitinol::tanh,
+                            nn::linear(128, 10)),
+             randn({1000, 100}));
+  check_peak("LSTM", Recurrent(), randn({20, 200, 8}));
+  check_peak("transformer block", Block(), randn({4, 64, 64}));
+  check_peak(
+      "CNN",
+      nn::Sequential(nn::conv2d(1, 8, 3), relu, nn::MaxPool2d{2}, nn::conv2d(8, 16, 3), relu),
+      randn({16, 1, 28, 28}));
+}
