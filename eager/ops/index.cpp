@@ -35,19 +35,6 @@ void check_i64(const Op& op, const Spec& indices) {
                                  .fix = "Cast them: indices.to(i64)."});
 }
 
-OperandLayout layout_of(const Tensor& x) {
-  return {x.dtype(), x.shape(), x.internals().strides};
-}
-
-/// A call of two inputs, the second one the indices.
-LibraryCall indexed_call(LibraryCall::Kind kind, Inputs inputs, const Spec& spec) {
-  return {.kind = kind,
-          .operands = {layout_of(*inputs[0]),
-                       layout_of(*inputs[1]),
-                       {spec.dtype, spec.shape, strides_of(spec.shape)}},
-          .threads = 0};
-}
-
 /// Names the first index that is none of `rows`.
 void fail_index(const Op& op, const Tensor& indices, int64_t rows) {
   const TensorData& data = indices.internals();
@@ -81,7 +68,7 @@ constinit const Op take_op = {
     .has_checks = true,
     .infer = infer_take,
     .call = [](Inputs inputs, const Attrs&,
-               const Spec& spec) { return indexed_call(LibraryCall::Kind::take, inputs, spec); },
+               const Spec& spec) { return library_call(LibraryCall::Kind::take, inputs, spec); },
     .fail = [](const Op& op, Inputs inputs,
                const Attrs&) { fail_index(op, *inputs[1], inputs[0]->shape()[0]); },
     .gradient = {.rule =
@@ -139,7 +126,7 @@ constinit const Op scatter_add_op = {
     .infer = infer_scatter_add,
     .call =
         [](Inputs inputs, const Attrs&, const Spec& spec) {
-          return indexed_call(LibraryCall::Kind::scatter_add, inputs, spec);
+          return library_call(LibraryCall::Kind::scatter_add, inputs, spec);
         },
     .fail = [](const Op& op, Inputs inputs,
                const Attrs& attrs) { fail_index(op, *inputs[1], attr<int64_t>(attrs, 0)); },
