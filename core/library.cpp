@@ -16,6 +16,12 @@ std::string_view name_of(LibraryCall::Kind kind) {
       return "take";
     case LibraryCall::Kind::scatter_add:
       return "scatter_add";
+    case LibraryCall::Kind::gather:
+      return "gather";
+    case LibraryCall::Kind::scatter_add_along:
+      return "scatter_add_along";
+    case LibraryCall::Kind::cumsum:
+      return "cumsum";
     case LibraryCall::Kind::check_nonzero:
       return "check_nonzero";
     case LibraryCall::Kind::conv2d:

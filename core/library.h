@@ -44,6 +44,11 @@ struct LibraryCall {
              ///< (status: index); negative ones count from the end
     scatter_add,  ///< operands values, indices i64 -> out[rows, ...], the opposite of take; checks
                   ///< and negative indices likewise
+    gather,  ///< operands x, indices i64 -> out of the indices' shape: the elements of x that they
+             ///< name along `axis`; checks and negative indices likewise
+    scatter_add_along,  ///< operands values, indices i64 of their shape -> out: each value added
+                        ///< where its index says along `axis`, the opposite of gather
+    cumsum,             ///< operands x -> out of its shape: running sums along `axis`
     check_nonzero,  ///< operands in -> out, an equal integer tensor; checks that no element is 0
                     ///< (status: division)
     conv2d,         ///< operands x[n, h, w, c], weight[o, c / groups, kh, kw] -> y[n, oh, ow, o]
@@ -56,6 +61,7 @@ struct LibraryCall {
   Kind kind = Kind::matmul;
   std::vector<OperandLayout> operands;  ///< inputs, then the output
   Windows windows = {};                 ///< conv2d..., window_max...
+  int axis = 0;                         ///< gather, scatter_add_along, cumsum
   int threads = 0;  ///< the thread count it was made for; results may depend on it
   friend bool operator==(const LibraryCall&, const LibraryCall&) = default;
 };

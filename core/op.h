@@ -28,7 +28,8 @@ enum class OpKind : uint8_t {
                 ///< broadcast to it
   reduce,       ///< combines elements along axes in the canonical order
   view,         ///< a map of shape and strides
-  index,        ///< indirect load or store
+  index,        ///< indirect load or store, or what else goes from place to place in one order:
+                ///< bits depend neither on strides nor on the thread count
   create,       ///< a formula of the index of the element
   library,      ///< a LibraryCall
   composite,    ///< an expansion in other ops, recorded as its expansion

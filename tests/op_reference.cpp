@@ -1,5 +1,6 @@
 #include "tests/op_reference.h"
 
+#include "tests/op_along.h"
 #include "tests/op_windows.h"
 
 #include <algorithm>
@@ -570,6 +571,9 @@ Elements reference(const Op& op, std::span<const Tensor> inputs, const Attrs& at
   if (op.name == "place") return placed(given, attrs);
   if (op.name == "take") return taken(given, result);
   if (op.name == "scatter_add") return scattered(given, result);
+  if (op.name == "gather") return gathered(given, attrs, result);
+  if (op.name == "scatter_add_along") return scattered_along(given, attrs, result);
+  if (op.name == "cumsum") return running_sums(given[0], attrs);
   if (op.name == "matmul") return product(given, result);
   if (op.name.starts_with("conv2d")) return convolved(op, given, attrs, result);
   if (op.name.starts_with("window_max")) return pooled(op, given, attrs, result);

@@ -1,6 +1,7 @@
 #include "tests/op_samples.h"
 
 #include "eager/ops/ops.h"
+#include "tests/op_along.h"
 #include "tests/op_windows.h"
 
 #include <fmt/format.h>
@@ -339,37 +340,41 @@ Samples random_samples(const Op& op) {
 
 using Maker = Samples (*)(const Op&);
 const std::map<std::string_view, Maker>& makers() {
-  static const std::map<std::string_view, Maker> table = {{"cast", cast_samples},
-                                                          {"mean", statistics_samples},
-                                                          {"var", statistics_samples},
-                                                          {"std", statistics_samples},
-                                                          {"logsumexp", statistics_samples},
-                                                          {"softmax", softmax_samples},
-                                                          {"log_softmax", softmax_samples},
-                                                          {"layer_norm", layer_norm_samples},
-                                                          {"reshape", reshape_samples},
-                                                          {"permute", permute_samples},
-                                                          {"expand", expand_samples},
-                                                          {"slice", slice_samples},
-                                                          {"concat", concat_samples},
-                                                          {"place", place_samples},
-                                                          {"take", take_samples},
-                                                          {"scatter_add", scatter_add_samples},
-                                                          {"matmul", matmul_samples},
-                                                          {"conv2d", convolution_samples},
-                                                          {"conv2d_input", convolution_samples},
-                                                          {"conv2d_weight", convolution_samples},
-                                                          {"window_max", pool_samples},
-                                                          {"window_max_input", pool_samples},
-                                                          {"arange", arange_samples},
-                                                          {"linspace", linspace_samples},
-                                                          {"eye", eye_samples},
-                                                          {"rand_f32", random_samples},
-                                                          {"rand_f64", random_samples},
-                                                          {"randn_f32", random_samples},
-                                                          {"randn_f64", random_samples},
-                                                          {"randint", random_samples},
-                                                          {"check_nonzero", elementwise_samples}};
+  static const std::map<std::string_view, Maker> table = {
+      {"cast", cast_samples},
+      {"mean", statistics_samples},
+      {"var", statistics_samples},
+      {"std", statistics_samples},
+      {"logsumexp", statistics_samples},
+      {"softmax", softmax_samples},
+      {"log_softmax", softmax_samples},
+      {"layer_norm", layer_norm_samples},
+      {"reshape", reshape_samples},
+      {"permute", permute_samples},
+      {"expand", expand_samples},
+      {"slice", slice_samples},
+      {"concat", concat_samples},
+      {"place", place_samples},
+      {"take", take_samples},
+      {"scatter_add", scatter_add_samples},
+      {"gather", gather_samples},
+      {"scatter_add_along", scatter_add_along_samples},
+      {"cumsum", cumsum_samples},
+      {"matmul", matmul_samples},
+      {"conv2d", convolution_samples},
+      {"conv2d_input", convolution_samples},
+      {"conv2d_weight", convolution_samples},
+      {"window_max", pool_samples},
+      {"window_max_input", pool_samples},
+      {"arange", arange_samples},
+      {"linspace", linspace_samples},
+      {"eye", eye_samples},
+      {"rand_f32", random_samples},
+      {"rand_f64", random_samples},
+      {"randn_f32", random_samples},
+      {"randn_f64", random_samples},
+      {"randint", random_samples},
+      {"check_nonzero", elementwise_samples}};
   return table;
 }
 

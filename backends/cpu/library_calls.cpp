@@ -4,6 +4,8 @@
 #include "backends/cpu/matmul.h"
 #include "backends/host/check_nonzero.h"
 #include "backends/host/convolve.h"
+#include "backends/host/cumsum.h"
+#include "backends/host/gather.h"
 #include "backends/host/scatter_add.h"
 #include "backends/host/take.h"
 #include "backends/host/window_max.h"
@@ -33,6 +35,12 @@ std::unique_ptr<Executable> prepare_call(const LibraryCall& call) {
       return std::make_unique<HostRoutine>(call, host::take_rows);
     case LibraryCall::Kind::scatter_add:
       return std::make_unique<HostRoutine>(call, host::scatter_add);
+    case LibraryCall::Kind::gather:
+      return std::make_unique<HostRoutine>(call, host::gather);
+    case LibraryCall::Kind::scatter_add_along:
+      return std::make_unique<HostRoutine>(call, host::scatter_add_along);
+    case LibraryCall::Kind::cumsum:
+      return std::make_unique<HostRoutine>(call, host::cumsum);
     case LibraryCall::Kind::check_nonzero:
       return std::make_unique<HostRoutine>(call, host::check_nonzero);
     case LibraryCall::Kind::conv2d:

@@ -5,6 +5,7 @@
 #include "core/library.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
@@ -29,7 +30,13 @@ inline int64_t byte_offset(int64_t i, const Shape& shape, const OperandLayout& l
   return elements * static_cast<int64_t>(size_of(layout.dtype));
 }
 
-/// The rows that a tensor of int64 indices names. Negative ones count from the end.
+/// The row of `rows` that `index` names, or -1 if there is none. Negative ones count from the end.
+inline int64_t row_of(int64_t index, int64_t rows) {
+  const int64_t row = index < 0 ? index + rows : index;
+  return row < rows ? std::max<int64_t>(row, -1) : -1;
+}
+
+/// The rows that a tensor of int64 indices names.
 class RowIndices {
  public:
   RowIndices(const OperandLayout& layout, const void* data, int64_t rows)
@@ -43,11 +50,7 @@ class RowIndices {
     return index;
   }
   /// Its row, or -1 if there is none.
-  [[nodiscard]] int64_t row(int64_t i) const {
-    const int64_t index = given(i);
-    const int64_t row = index < 0 ? index + rows_ : index;
-    return row < rows_ ? std::max<int64_t>(row, -1) : -1;
-  }
+  [[nodiscard]] int64_t row(int64_t i) const { return row_of(given(i), rows_); }
 
  private:
   const OperandLayout& layout_;
@@ -58,5 +61,22 @@ class RowIndices {
 /// Notes in the launch's status that `index` is none of `rows`, or throws Error(value) where nobody
 /// reads a status.
 void report_index(std::string_view where, int64_t index, int64_t rows, const Launch& launch);
+
+/// An index that is out of range, which any thread may note.
+class WrongIndex {
+ public:
+  void note(int64_t index) {
+    index_ = index;
+    was_noted_ = true;
+  }
+  /// As report_index, if there was one.
+  void report(std::string_view where, int64_t rows, const Launch& launch) const {
+    if (was_noted_) report_index(where, index_, rows, launch);
+  }
+
+ private:
+  std::atomic<int64_t> index_ = 0;
+  std::atomic<bool> was_noted_ = false;
+};
 
 }  // namespace nitinol::host

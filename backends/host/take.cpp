@@ -7,7 +7,6 @@
 #include "backends/host/loop_nest.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
 namespace nitinol::host {
@@ -81,16 +80,13 @@ class Take {
 
 void take_rows(const LibraryCall& call, const Launch& launch) {
   const Take take(call, launch);
-  std::atomic<bool> has_failed = false;
-  std::atomic<int64_t> wrong = 0;
+  WrongIndex wrong;
   const int64_t grain = std::max<int64_t>(16384 / std::max<int64_t>(take.row_elements(), 1), 1);
   split(take.count(), grain, launch.threads, [&](int64_t first, int64_t last) {
     int64_t index = 0;
-    if (take.run(first, last, index)) return;
-    wrong = index;
-    has_failed = true;
+    if (!take.run(first, last, index)) wrong.note(index);
   });
-  if (has_failed) report_index("take", wrong, call.operands[0].shape[0], launch);
+  wrong.report("take", call.operands[0].shape[0], launch);
 }
 
 }  // namespace nitinol::host

@@ -2,7 +2,9 @@
 
 #include "backends/host/check_nonzero.h"
 #include "backends/host/convolve.h"
+#include "backends/host/cumsum.h"
 #include "backends/host/elements.h"
+#include "backends/host/gather.h"
 #include "backends/host/scatter_add.h"
 #include "backends/host/take.h"
 #include "backends/host/window_max.h"
@@ -67,6 +69,12 @@ class Routine final : public Executable {
         return host::take_rows(call_, launch);
       case LibraryCall::Kind::scatter_add:
         return host::scatter_add(call_, launch);
+      case LibraryCall::Kind::gather:
+        return host::gather(call_, launch);
+      case LibraryCall::Kind::scatter_add_along:
+        return host::scatter_add_along(call_, launch);
+      case LibraryCall::Kind::cumsum:
+        return host::cumsum(call_, launch);
       case LibraryCall::Kind::check_nonzero:
         return host::check_nonzero(call_, launch);
       case LibraryCall::Kind::conv2d:

@@ -35,17 +35,13 @@ void check_i64(const Op& op, const Spec& indices) {
                                  .fix = "Cast them: indices.to(i64)."});
 }
 
-OperandLayout layout_of(const Tensor& x) {
-  return {x.dtype(), x.shape(), x.internals().strides};
-}
-
-/// A call of two inputs, the second one the indices.
-LibraryCall indexed_call(LibraryCall::Kind kind, Inputs inputs, const Spec& spec) {
-  return {.kind = kind,
-          .operands = {layout_of(*inputs[0]),
-                       layout_of(*inputs[1]),
-                       {spec.dtype, spec.shape, strides_of(spec.shape)}},
-          .threads = 0};
+void check_rows(const Op& op, int64_t rows) {
+  if (rows >= 0) return;
+  throw Error(ErrorKind::value, {.where = std::string(op.name),
+                                 .what = "the number of rows",
+                                 .expected = "at least 0",
+                                 .got = fmt::format("{}", rows),
+                                 .fix = {}});
 }
 
 /// Names the first index that is none of `rows`.
@@ -81,7 +77,7 @@ constinit const Op take_op = {
     .has_checks = true,
     .infer = infer_take,
     .call = [](Inputs inputs, const Attrs&,
-               const Spec& spec) { return indexed_call(LibraryCall::Kind::take, inputs, spec); },
+               const Spec& spec) { return library_call(LibraryCall::Kind::take, inputs, spec); },
     .fail = [](const Op& op, Inputs inputs,
                const Attrs&) { fail_index(op, *inputs[1], inputs[0]->shape()[0]); },
     .gradient = {.rule =
@@ -100,13 +96,7 @@ Spec infer_scatter_add(const Op& op, Inputs inputs, const Attrs& attrs) {
   check_dtype(op, *inputs[0]);
   check_i64(op, indices);
   const int64_t rows = attr<int64_t>(attrs, 0);
-  if (rows < 0) {
-    throw Error(ErrorKind::value, {.where = std::string(op.name),
-                                   .what = "the number of rows",
-                                   .expected = "at least 0",
-                                   .got = fmt::format("{}", rows),
-                                   .fix = {}});
-  }
+  check_rows(op, rows);
   const int depth = indices.shape.size();
   bool is_prefix = values.shape.size() >= depth;
   for (int i = 0; is_prefix && i < depth; ++i) is_prefix = values.shape[i] == indices.shape[i];
@@ -139,7 +129,7 @@ constinit const Op scatter_add_op = {
     .infer = infer_scatter_add,
     .call =
         [](Inputs inputs, const Attrs&, const Spec& spec) {
-          return indexed_call(LibraryCall::Kind::scatter_add, inputs, spec);
+          return library_call(LibraryCall::Kind::scatter_add, inputs, spec);
         },
     .fail = [](const Op& op, Inputs inputs,
                const Attrs& attrs) { fail_index(op, *inputs[1], attr<int64_t>(attrs, 0)); },
@@ -147,6 +137,124 @@ constinit const Op scatter_add_op = {
                             int k) { return k == 1 ? Tensor() : take(c.gradient, c.inputs[1]); },
                  .looks_at_inputs = 2},
     .summary = "Rows summed where indices say."};
+
+// ---- gather
+
+/// Throws Error(shape) unless the sizes are equal but along axis `along` (none if -1).
+void check_sizes_match(const Op& op, const Tensor& x, const Tensor& indices, int along) {
+  bool matches = x.rank() == indices.rank();
+  for (int i = 0; matches && i < x.rank(); ++i)
+    matches = i == along || x.shape()[i] == indices.shape()[i];
+  if (matches) return;
+  throw Error(
+      ErrorKind::shape,
+      {.where = std::string(op.name),
+       .what = fmt::format("{} at indices {}", describe(x), describe(indices)),
+       .expected = along < 0 ? "equal sizes, or 1"
+                             : fmt::format("equal sizes, or 1, but along axis {}", along),
+       .got = fmt::format("{} and {}", to_string(x.shape()), to_string(indices.shape())),
+       .fix = "There is an index for each element of the result; take chooses whole rows."});
+}
+
+Spec infer_gather(const Op& op, Inputs inputs, const Attrs& attrs) {
+  const auto axis = static_cast<int>(attr<int64_t>(attrs, 0));
+  check_axis(op, attr<int64_t>(attrs, 0), inputs[0]->rank());
+  check_i64(op, inputs[1]->spec());
+  check_sizes_match(op, *inputs[0], *inputs[1], axis);
+  if (inputs[0]->shape()[axis] == 0 && inputs[1]->size() > 0) throw_index(op, 0, 0);
+  return {.dtype = inputs[0]->dtype(),
+          .shape = inputs[1]->shape(),
+          .is_weak = false,
+          .device = common_device(op, inputs)};
+}
+
+LibraryCall call_along(LibraryCall::Kind kind, Inputs inputs, const Attrs& attrs,
+                       const Spec& spec) {
+  LibraryCall call = library_call(kind, inputs, spec);
+  call.axis = static_cast<int>(attr<int64_t>(attrs, 0));
+  return call;
+}
+
+constexpr std::array<std::string_view, 1> gather_attrs = {"axis"};
+constinit const Op gather_op = {
+    .name = "gather",
+    .kind = OpKind::index,
+    .arity = 2,
+    .has_checks = true,
+    .attr_names = gather_attrs,
+    .infer = infer_gather,
+    .call =
+        [](Inputs inputs, const Attrs& attrs, const Spec& spec) {
+          return call_along(LibraryCall::Kind::gather, inputs, attrs, spec);
+        },
+    .fail =
+        [](const Op& op, Inputs inputs, const Attrs& attrs) {
+          const auto axis = static_cast<int>(attr<int64_t>(attrs, 0));
+          fail_index(op, *inputs[1], inputs[0]->shape()[axis]);
+        },
+    .gradient = {.rule =
+                     [](const GradientCall& c, int k) {
+                       if (k == 1) return Tensor();
+                       const auto axis = attr<int64_t>(c.attrs, 0);
+                       return scatter_add_along(c.gradient, axis, c.inputs[1],
+                                                c.input_specs[0].shape[static_cast<int>(axis)]);
+                     },
+                 .looks_at_inputs = 2},
+    .summary = "The elements along an axis that indices name."};
+
+// ---- scatter_add_along
+
+Spec infer_scatter_add_along(const Op& op, Inputs inputs, const Attrs& attrs) {
+  const Tensor& values = *inputs[0];
+  const auto axis = static_cast<int>(attr<int64_t>(attrs, 0));
+  const auto rows = attr<int64_t>(attrs, 1);
+  check_dtype(op, values);
+  check_axis(op, attr<int64_t>(attrs, 0), values.rank());
+  check_i64(op, inputs[1]->spec());
+  check_sizes_match(op, values, *inputs[1], -1);
+  check_rows(op, rows);
+  if (rows == 0 && values.size() > 0) throw_index(op, 0, 0);
+  Spec spec = {.dtype = values.dtype(),
+               .shape = values.shape(),
+               .is_weak = false,
+               .device = common_device(op, inputs)};
+  spec.shape[axis] = rows;
+  check_sizes(op, spec.shape);
+  return spec;
+}
+
+constexpr std::array<std::string_view, 2> scatter_add_along_attrs = {"axis", "rows"};
+constinit const Op scatter_add_along_op = {
+    .name = "scatter_add_along",
+    .kind = OpKind::index,
+    .arity = 2,
+    .accepts = numeric,
+    .has_checks = true,
+    .attr_names = scatter_add_along_attrs,
+    .infer = infer_scatter_add_along,
+    .call =
+        [](Inputs inputs, const Attrs& attrs, const Spec& spec) {
+          return call_along(LibraryCall::Kind::scatter_add_along, inputs, attrs, spec);
+        },
+    .fail = [](const Op& op, Inputs inputs,
+               const Attrs& attrs) { fail_index(op, *inputs[1], attr<int64_t>(attrs, 1)); },
+    .gradient = {.rule =
+                     [](const GradientCall& c, int k) {
+                       if (k == 1) return Tensor();
+                       return gather(c.gradient, attr<int64_t>(c.attrs, 0), c.inputs[1]);
+                     },
+                 .looks_at_inputs = 2},
+    .summary = "Values summed along an axis where indices say."};
+
+/// `x` with its axes of size 1, but `along`, repeated to the sizes of `other`.
+Tensor repeated_to(const Tensor& x, const Tensor& other, int along) {
+  if (x.rank() != other.rank()) return x;  // the op will say so
+  Shape shape = x.shape();
+  for (int i = 0; i < shape.size(); ++i) {
+    if (i != along && shape[i] == 1) shape[i] = other.shape()[i];
+  }
+  return shape == x.shape() ? x : expand(x, shape);
+}
 
 void check_indices(std::string_view where, const Tensor& indices) {
   if (is_integer(indices.dtype())) return;
@@ -184,6 +292,22 @@ Tensor scatter_add(const Tensor& values, const Tensor& indices, int64_t rows) {
   return apply(scatter_add_op, {&values, &rows_of}, {rows});
 }
 
+Tensor gather(const Tensor& x, int64_t axis, const Tensor& indices) {
+  check_indices("gather", indices);
+  const int along = normalize_axis("gather", axis, x.rank());
+  const Tensor from = repeated_to(x, indices, along);
+  const Tensor places = repeated_to(cast(indices, i64), x, along);
+  return apply(gather_op, {&from, &places}, {int64_t{along}});
+}
+
+Tensor scatter_add_along(const Tensor& values, int64_t axis, const Tensor& indices, int64_t size) {
+  check_indices("scatter_add_along", indices);
+  const int along = normalize_axis("scatter_add_along", axis, values.rank());
+  const Tensor addends = repeated_to(values, indices, -1);
+  const Tensor places = repeated_to(cast(indices, i64), values, -1);
+  return apply(scatter_add_along_op, {&addends, &places}, {int64_t{along}, size});
+}
+
 Tensor one_hot(const Tensor& indices, int64_t classes, DType dtype) {
   check_indices("one_hot", indices);
   if (classes < 0) {
@@ -198,7 +322,8 @@ Tensor one_hot(const Tensor& indices, int64_t classes, DType dtype) {
 }
 
 std::span<const Op* const> index_ops() {
-  static constexpr auto ops = std::to_array<const Op*>({&take_op, &scatter_add_op});
+  static constexpr auto ops =
+      std::to_array<const Op*>({&take_op, &scatter_add_op, &gather_op, &scatter_add_along_op});
   return ops;
 }
 

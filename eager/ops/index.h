@@ -21,6 +21,26 @@ namespace nitinol {
 /// an index out of range.
 [[nodiscard]] Tensor scatter_add(const Tensor& values, const Tensor& indices, int64_t rows);
 
+/// One element of x for each index, which takes the index's place along `axis`: in two dimensions
+/// and along axis 1, result[i, j] = x[i, indices[i, j]]. NumPy's take_along_axis.
+///
+/// x: any dtype. indices: integers, as many axes as x; negative ones count from the end. Along the
+/// other axes the two have equal sizes, or one has size 1 and is repeated.
+/// Returns the dtype of x and the size of `indices` along `axis`: argmax(x, -1, keepdims) gathers
+/// what max(x, -1, keepdims) finds.
+/// Throws Error(shape) for sizes that differ, Error(value) for an index out of range.
+[[nodiscard]] Tensor gather(const Tensor& x, int64_t axis, const Tensor& indices);
+
+/// Zeros of `size` along `axis` to which each value has been added where its index says: in two
+/// dimensions and along axis 1, result[i, indices[i, j]] += values[i, j]. The opposite of gather.
+/// Sums are taken in the order of the indices, whatever the number of threads.
+///
+/// values: numbers. indices: integers, as many axes as values; negative ones count from the end.
+/// Sizes are equal, or 1 and repeated: values of ones({1, 1}) count the indices of each row.
+/// Throws Error(shape) for sizes that differ, Error(value) for an index out of range.
+[[nodiscard]] Tensor scatter_add_along(const Tensor& values, int64_t axis, const Tensor& indices,
+                                       int64_t size);
+
 /// A last axis of `classes` elements: 1 at the position that the integer says, else 0; all 0 if it
 /// is out of range.
 [[nodiscard]] Tensor one_hot(const Tensor& indices, int64_t classes, DType dtype = f32);

@@ -153,4 +153,13 @@ Spec infer_create(const Op& op, Inputs inputs, const Attrs& attrs) {
           .device = common_device(op, inputs)};
 }
 
+LibraryCall library_call(LibraryCall::Kind kind, Inputs inputs, const Spec& result) {
+  LibraryCall call = {.kind = kind, .operands = {}, .threads = 0};
+  call.operands.reserve(inputs.size() + 1);
+  for (const Tensor* x : inputs)
+    call.operands.push_back({x->dtype(), x->shape(), x->internals().strides});
+  call.operands.push_back({result.dtype, result.shape, strides_of(result.shape)});
+  return call;
+}
+
 }  // namespace nitinol

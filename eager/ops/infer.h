@@ -1,4 +1,4 @@
-// Inference shared by the ops: specs of results, and the errors for operands that do not fit.
+// Inference shared by the ops: specs of results, calls, and errors for operands that do not fit.
 #pragma once
 
 #include "core/error.h"
@@ -34,6 +34,9 @@ void check_window(const Op& op, const Shape& shape, const Dims& starts, const Sh
                   const Dims& steps);
 /// Throws Error(value) for a step of 0.
 void check_step(const Op& op, int64_t step);
+
+/// The call of `kind` on the operands exactly as they lie, with a row-major result.
+[[nodiscard]] LibraryCall library_call(LibraryCall::Kind kind, Inputs inputs, const Spec& result);
 
 /// attrs[i] as a T.
 template <class T>

@@ -117,6 +117,31 @@ constinit const Op argmax_op =
 constinit const Op argmin_op =
     reduce_op("argmin", numeric, Combine::arg_minimum, "Position of the first smallest element.");
 
+constexpr std::array<std::string_view, 1> cumsum_attrs = {"axis"};
+constinit const Op cumsum_op = {
+    .name = "cumsum",
+    .kind = OpKind::index,
+    .accepts = accumulating,
+    .attr_names = cumsum_attrs,
+    .infer =
+        [](const Op& op, Inputs inputs, const Attrs& attrs) {
+          check_dtype(op, *inputs[0]);
+          check_axis(op, attr<int64_t>(attrs, 0), inputs[0]->rank());
+          return inputs[0]->spec();
+        },
+    .call =
+        [](Inputs inputs, const Attrs& attrs, const Spec& spec) {
+          LibraryCall call = library_call(LibraryCall::Kind::cumsum, inputs, spec);
+          call.axis = static_cast<int>(attr<int64_t>(attrs, 0));
+          return call;
+        },
+    .gradient = {.rule =
+                     [](const GradientCall& c, int) {
+                       const auto axis = attr<int64_t>(c.attrs, 0);
+                       return flip(cumsum(flip(c.gradient, axis), axis), axis);
+                     }},
+    .summary = "Running sums along an axis."};
+
 Tensor reduce(const Op& op, const Tensor& x, const Axes& axes, KeepDims keep) {
   return apply(op, {&x}, {axes.dims(), keep == KeepDims::yes});
 }
@@ -165,9 +190,15 @@ Tensor argmin(const Tensor& x, std::optional<int64_t> axis, KeepDims keep) {
   return arg_reduce(argmin_op, x, axis, keep);
 }
 
+Tensor cumsum(const Tensor& x, int64_t axis) {
+  const int along = normalize_axis("cumsum", axis, x.rank());
+  const Tensor terms = accumulated(x);
+  return apply(cumsum_op, {&terms}, {int64_t{along}});
+}
+
 std::span<const Op* const> reduce_ops() {
   static constexpr auto ops = std::to_array<const Op*>(
-      {&sum_op, &prod_op, &max_op, &min_op, &any_op, &all_op, &argmax_op, &argmin_op});
+      {&sum_op, &prod_op, &max_op, &min_op, &any_op, &all_op, &argmax_op, &argmin_op, &cumsum_op});
   return ops;
 }
 

@@ -54,18 +54,11 @@ std::array<int64_t, 2> count_windows(const Op& op, const Windows& windows, int64
                .fix = "Use a smaller kernel, less dilation or more padding."});
 }
 
-OperandLayout operand_layout(const Tensor& x) {
-  return {x.dtype(), x.shape(), x.internals().strides};
-}
-
 LibraryCall windowed_call(LibraryCall::Kind kind, const Windows& windows, Inputs inputs,
                           const Spec& result) {
-  return {.kind = kind,
-          .operands = {operand_layout(*inputs[0]),
-                       operand_layout(*inputs[1]),
-                       {result.dtype, result.shape, strides_of(result.shape)}},
-          .windows = windows,
-          .threads = 0};
+  LibraryCall call = library_call(kind, inputs, result);
+  call.windows = windows;
+  return call;
 }
 
 }  // namespace nitinol

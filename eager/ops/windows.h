@@ -19,8 +19,6 @@ void check_images(std::string_view where, const Tensor& x, std::string_view axes
 /// fits.
 [[nodiscard]] std::array<int64_t, 2> count_windows(const Op& op, const Windows& windows,
                                                    int64_t height, int64_t width);
-/// An operand exactly as it lies.
-[[nodiscard]] OperandLayout operand_layout(const Tensor& x);
 /// The call of `kind` on these operands, with a row-major result.
 [[nodiscard]] LibraryCall windowed_call(LibraryCall::Kind kind, const Windows& windows,
                                         Inputs inputs, const Spec& result);

@@ -7,6 +7,9 @@ using namespace nitinol;
 TEST_CASE("library calls have names and compare in full", "[library]") {
   CHECK(name_of(LibraryCall::Kind::matmul) == "matmul");
   CHECK(name_of(LibraryCall::Kind::take) == "take");
+  CHECK(name_of(LibraryCall::Kind::gather) == "gather");
+  CHECK(name_of(LibraryCall::Kind::scatter_add_along) == "scatter_add_along");
+  CHECK(name_of(LibraryCall::Kind::cumsum) == "cumsum");
   CHECK(name_of(LibraryCall::Kind::window_max_input) == "window_max_input");
   const LibraryCall call = {
       .kind = LibraryCall::Kind::take, .operands = {{f32, {2}, {1}}}, .threads = 1};
@@ -19,6 +22,9 @@ TEST_CASE("library calls have names and compare in full", "[library]") {
   CHECK_FALSE(other == call);
   other = call;
   other.windows.padding = {0, 1};
+  CHECK_FALSE(other == call);
+  other = call;
+  other.axis = 1;
   CHECK_FALSE(other == call);
 }
 

@@ -64,6 +64,20 @@ TEST_CASE("shapes that do not fit", "[errors]") {
       "unsupported: shape: a tensor of rank 9: expected at most 8 dimensions, got 9.\nMerge "
       "dimensions with reshape.");
   CHECK_ERROR(
+      gather(x[0], 1, tensor({{0}, {1}})),
+      "shape: gather: float32[3, 4] at indices int64[2, 1]: expected equal sizes, or 1, but "
+      "along axis 1, got [3, 4] and [2, 1].\nThere is an index for each element of the "
+      "result; take chooses whole rows.");
+  CHECK_ERROR(
+      gather(x, 1, tensor({0})),
+      "shape: gather: float32[2, 3, 4] at indices int64[1]: expected equal sizes, or 1, but "
+      "along axis 1, got [2, 3, 4] and [1].\nThere is an index for each element of the "
+      "result; take chooses whole rows.");
+  CHECK_ERROR(scatter_add_along(x[0], 0, zeros({2, 4}, i64), 5),
+              "shape: scatter_add_along: float32[3, 4] at indices int64[2, 4]: expected equal "
+              "sizes, or 1, got [3, 4] and [2, 4].\nThere is an index for each element of the "
+              "result; take chooses whole rows.");
+  CHECK_ERROR(
       layer_norm(x, {.weight = ones({3})}),
       "shape: layer_norm: weight is float32[3] for float32[2, 3, 4]: expected shape [4], got "
       "[3].\nIt has the sizes of the normalised axes.");
@@ -99,6 +113,25 @@ TEST_CASE("axes and indices that do not exist", "[errors]") {
       "value: take: index -3 for an axis of 2: expected -2 <= index < 2, got -3.\nCheck the "
       "indices; clamp limits them.");
   CHECK_ERROR(
+      gather(x, 1, tensor({{0}, {3}})),
+      "value: gather: index 3 for an axis of 3: expected -3 <= index < 3, got 3.\nCheck the "
+      "indices; clamp limits them.");
+  CHECK_ERROR(gather(zeros({2, 0}), 1, tensor({{0}, {0}})),
+              "value: gather: index 0 for an axis of 0: expected no index: the axis is empty, got "
+              "0.\nCheck the indices; clamp limits them.");
+  CHECK_ERROR(scatter_add_along(x, 0, tensor({{-3}}), 2),
+              "value: scatter_add_along: index -3 for an axis of 2: expected -2 <= index < 2, got "
+              "-3.\nCheck the indices; clamp limits them.");
+  CHECK_ERROR(scatter_add_along(x, 0, tensor({{0}}), -1),
+              "value: scatter_add_along: the number of rows: expected at least 0, got -1.");
+  CHECK_ERROR(gather(x, 2, tensor({{0}})),
+              "shape: gather: axis 2 of a tensor of rank 2: expected -2 <= axis < 2, got 2.\nAxes "
+              "count from 0, or from -1 at the end.");
+  CHECK_ERROR(cumsum(zeros({}), 0),
+              "shape: cumsum: axis 0 of a tensor of rank 0: expected no axis: the tensor has no "
+              "dimensions, got 0.\nAxes count "
+              "from 0, or from -1 at the end.");
+  CHECK_ERROR(
       max(zeros({0})),
       "shape: max: max of no elements: float32[0] over axes [0]: expected at least one element "
       "along the reduced axes, got none.\nCheck for an empty tensor first.");
@@ -119,6 +152,13 @@ TEST_CASE("dtypes that an op does not take", "[errors]") {
       take(zeros({2}), zeros({1})),
       "dtype: take: the indices are float32[1]: expected integers, got float32.\nCast them: "
       "indices.to(i64).");
+  CHECK_ERROR(gather(zeros({2}), 0, zeros({1})),
+              "dtype: gather: the indices are float32[1]: expected integers, got float32.\nCast "
+              "them: indices.to(i64).");
+  CHECK_ERROR(scatter_add_along(zeros({2}, boolean), 0, tensor({0, 1}), 2),
+              "dtype: scatter_add_along: not defined for bool[2]: expected uint8, int8, int16, "
+              "int32, int64, float16, bfloat16, float32, float64, got bool.\nCast it first: "
+              "x.to(i32).");
   CHECK_ERROR(rand({2}, i32),
               "dtype: rand: the result's dtype: expected float32 or float64, got int32.\nCast the "
               "result; it may round to 1.");

@@ -164,4 +164,11 @@ TEST_CASE("values that an op refuses are refused by its Plan with eager's words"
   const Tensor table = random_values(f32, {4, 3}, 2);
   check(rows, table, tensor({0, 3, -4}), tensor({0, 3, 4}));
   check(rows, table, tensor({0, 3, -4}), tensor({-5, 3, 3}));
+  const auto along = [](const Tensor& x, const Tensor& y) { return gather(x, 1, y) * 2.0; };
+  const auto back = [](const Tensor& x, const Tensor& y) { return scatter_add_along(x, 1, y, 3); };
+  const Tensor good = tensor({{0}, {2}, {-3}, {-1}});
+  for (const Tensor& bad : {tensor({{0}, {2}, {3}, {-1}}), tensor({{0}, {-4}, {1}, {9}})}) {
+    check(along, table, good, bad);
+    check(back, table, good, bad);
+  }
 }

@@ -108,3 +108,52 @@ TEST_CASE("take replaces the axis by the axes of the indices", "[eager][indexing
   CHECK(take(x, tensor({{0, 1, 1}}), 1).shape() == Shape{2, 1, 3});
   CHECK(ints(take(x, tensor(1, u8))) == Ints{3, 4, 5});
 }
+
+TEST_CASE("gather takes an element for each index along the axis", "[eager][indexing]") {
+  const Tensor x = reshape(arange(6), {2, 3});
+  CHECK(ints(gather(x, 1, tensor({{2, 0}, {-1, 1}}))) == Ints{2, 0, 5, 4});
+  CHECK(ints(gather(x, 0, tensor({{1, 0, -1}}))) == Ints{3, 1, 5});
+  CHECK(ints(gather(transpose(x), -2, tensor({{0, -2}}, i8))) == Ints{0, 4});
+  CHECK(ints(gather(flip(x), 1, tensor({{0}, {1}}))) == Ints{5, 1});
+  CHECK(gather(x, 1, zeros({2, 0}, i64)).shape() == Shape{2, 0});
+  CHECK(gather(zeros({2, 0}), 1, zeros({2, 0}, i64)).shape() == Shape{2, 0});
+  const Tensor y = tensor({{3, 9, 4}, {8, 1, 2}}, i64);
+  CHECK(ints(gather(y, 1, argmax(y, 1, keepdims))) == ints(max(y, 1)));
+}
+
+TEST_CASE("gather repeats sizes of 1 off the axis", "[eager][indexing]") {
+  const Tensor x = reshape(arange(6), {2, 3});
+  CHECK(ints(gather(x, 1, tensor({{2, 0}}))) == Ints{2, 0, 5, 3});
+  CHECK(ints(gather(tensor({{7, 8, 9}}, i64), 1, tensor({{0}, {2}}))) == Ints{7, 9});
+  CHECK(ints(gather(tensor({{7, 8, 9}}, i64), 0, tensor({{0}, {0}}))) == Ints{7, 8, 9, 7, 8, 9});
+}
+
+TEST_CASE("scatter_add_along is the opposite of gather", "[eager][indexing]") {
+  const Tensor values = tensor({{1, 2, 4}, {8, 16, 32}}, i64);
+  const Tensor indices = tensor({{0, 3, 0}, {-1, 1, -4}});
+  CHECK(ints(scatter_add_along(values, 1, indices, 4)) == Ints{5, 0, 0, 2, 32, 16, 0, 8});
+  CHECK(ints(scatter_add_along(values, 0, tensor({{0, 1, 1}, {0, 0, 1}}), 2)) ==
+        Ints{9, 16, 0, 0, 2, 36});
+  CHECK(ints(scatter_add_along(ones({1, 1}, i64), 1, indices, 4)) == Ints{2, 0, 0, 1, 1, 1, 0, 1});
+  CHECK(ints(scatter_add_along(zeros({2, 0}, i64), 1, zeros({2, 0}, i64), 2)) == Ints(4));
+  CHECK(scatter_add_along(zeros({2, 0}), 1, zeros({2, 0}, i64), 0).shape() == Shape{2, 0});
+}
+
+TEST_CASE("scatter_add_along sums 16-bit numbers in float32", "[eager][indexing]") {
+  const Tensor indices = zeros({2, 4096}, i64);
+  for (const DType dtype : {f16, bf16}) {
+    const Tensor sums = scatter_add_along(ones({2, 4096}, dtype), 1, indices, 1);
+    CHECK(sums.to(f32).to_vector<float>() == std::vector<float>{4096, 4096});
+  }
+}
+
+TEST_CASE("scatter_add_along of more rows than are summed at once", "[eager][indexing]") {
+  const int64_t rows = 40000;
+  const Tensor indices = remainder(reshape(arange(60000), {30000, 2}) * 48271, rows);
+  const Tensor values = randint(-9, 9, {30000, 2});
+  const Tensor sums = scatter_add_along(values, 0, indices, rows);
+  for (const int64_t c : {0, 1}) {
+    CHECK(ints(transpose(sums)[c]) ==
+          ints(scatter_add(transpose(values)[c], transpose(indices)[c], rows)));
+  }
+}

@@ -1,0 +1,14 @@
+// Running sums along an axis, for host backends.
+#pragma once
+
+#include "core/backend.h"
+#include "core/library.h"
+
+namespace nitinol::host {
+
+/// out[i..., j, k...] = the sum of x[i..., 0 to j, k...], one after another from 0, in the compute
+/// type of the dtype: f16 and bf16 in f32, each result rounded. Integers wrap. Bits depend neither
+/// on strides nor on the thread count.
+void cumsum(const LibraryCall& call, const Launch& launch);
+
+}  // namespace nitinol::host

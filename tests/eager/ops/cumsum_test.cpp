@@ -1,0 +1,77 @@
+#include "core/parallel.h"
+#include "eager/ops/ops.h"
+#include "tests/op_samples.h"
+#include "tests/same_bits.h"
+
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <limits>
+
+using namespace nitinol;
+using namespace nitinol::test;
+
+TEST_CASE("cumsum adds up along an axis", "[eager][cumsum]") {
+  using Ints = std::vector<int64_t>;
+  const Tensor x = tensor({{1, 2, 3}, {10, 20, 30}});
+  CHECK(cumsum(x, 1).to_vector<int64_t>() == Ints{1, 3, 6, 10, 30, 60});
+  CHECK(cumsum(x, 0).to_vector<int64_t>() == Ints{1, 2, 3, 11, 22, 33});
+  CHECK(cumsum(x, -2).to_vector<int64_t>() == Ints{1, 2, 3, 11, 22, 33});
+  CHECK(cumsum(flip(x, 1), -1).to_vector<int64_t>() == Ints{3, 5, 6, 30, 50, 60});
+  CHECK(cumsum(zeros({2, 0}), 1).shape() == Shape{2, 0});
+  CHECK(cumsum(expand(tensor({1}), {4}), 0).to_vector<int64_t>() == Ints{1, 2, 3, 4});
+}
+
+TEST_CASE("cumsum has the dtype of sum, and integers wrap", "[eager][cumsum]") {
+  for (const DType dtype : list_of(any_dtype)) {
+    const Tensor x = ones({3}, dtype);
+    CHECK(cumsum(x, 0).dtype() == sum(x).dtype());
+    CHECK(cumsum(x, 0).to(f64).to_vector<double>() == std::vector<double>{1, 2, 3});
+  }
+  constexpr int64_t most = std::numeric_limits<int64_t>::max();
+  CHECK(cumsum(tensor({most, int64_t{1}}, i64), 0).to_vector<int64_t>() ==
+        std::vector<int64_t>{most, std::numeric_limits<int64_t>::min()});
+}
+
+TEST_CASE("cumsum keeps sums of 16-bit numbers in float32", "[eager][cumsum]") {
+  for (const DType dtype : {f16, bf16}) {
+    // In the dtype itself the sum would stop at 2048 or 256.
+    CHECK(cumsum(ones({4096}, dtype), 0)[-1].to(f32).item<float>() == 4096);
+  }
+}
+
+TEST_CASE("cumsum goes on with what is no number", "[eager][cumsum]") {
+  const double inf = std::numeric_limits<double>::infinity();
+  const std::vector<double> sums =
+      cumsum(tensor({1.0, inf, 2.0, -inf, 3.0}), 0).to_vector<double>();
+  CHECK((sums[0] == 1 && sums[1] == inf && sums[2] == inf));
+  CHECK((std::isnan(sums[3]) && std::isnan(sums[4])));
+}
+
+TEST_CASE("the number of threads does not change what ops along an axis give", "[eager][cumsum]") {
+  const int threads = num_threads();
+  const Tensor x = random_values(f32, {300, 700}, 1);
+  const Tensor half = cast(x, f16);
+  const Tensor indices = randint(-300, 300, {300, 700});
+  const auto compute_all = [&] {
+    return std::vector<Tensor>{cumsum(x, 0),
+                               cumsum(x, 1),
+                               cumsum(half, 0),
+                               cumsum(half, 1),
+                               gather(x, 0, indices),
+                               gather(x, 1, indices),
+                               scatter_add_along(x, 0, indices, 300),
+                               scatter_add_along(half, 1, indices, 300)};
+  };
+  set_num_threads(1);
+  const std::vector<Tensor> expected = compute_all();
+  for (const int count : {2, 3}) {
+    set_num_threads(count);
+    const std::vector<Tensor> got = compute_all();
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      INFO(i << " on " << count << " threads");
+      CHECK(same_bits(got[i], expected[i]));
+    }
+  }
+  set_num_threads(threads);
+}

@@ -1,0 +1,139 @@
+#include "tests/op_along.h"
+
+#include "eager/ops/ops.h"
+
+namespace nitinol::test {
+namespace {
+
+int axis_of(const Attrs& attrs) {
+  return static_cast<int>(std::get<int64_t>(attrs[0]));
+}
+
+/// Indices of `rows` from both ends, some of them more than once.
+Tensor some_indices(const Shape& shape, int64_t rows) {
+  const Tensor numbers = arange(element_count(shape));
+  return reshape(remainder(numbers * 7 + 3, 2 * rows) - rows, shape);
+}
+
+/// A tensor and indices of it along an axis.
+struct Along {
+  Shape data;
+  int64_t axis;
+  Shape indices;
+};
+const std::vector<Along> cases = {{{5}, 0, {3}},
+                                  {{3, 4}, 1, {3, 6}},
+                                  {{3, 4}, 0, {2, 4}},
+                                  {{2, 3, 4}, 1, {2, 5, 4}},
+                                  {{2, 3, 5}, 2, {2, 3, 1}},
+                                  {{1, 1}, 0, {1, 1}},
+                                  {{7, 1}, 0, {4, 1}},
+                                  {{4, 70}, 0, {3, 70}},
+                                  {{2, 2, 1, 3, 2}, 3, {2, 2, 1, 2, 2}},
+                                  {{3, 4}, 1, {3, 0}},
+                                  {{0, 4}, 1, {0, 2}}};
+
+/// Calls f with each index of `shape` and the index in the other tensor that the index says.
+template <class F>
+void for_each_pair(const Elements& indices, int axis, int64_t rows, const F& f) {
+  for_each_index(indices.shape, [&](const Dims& index) {
+    const auto row = static_cast<int64_t>(indices.at(index));
+    Dims other = index;
+    other[axis] = row < 0 ? row + rows : row;
+    f(index, other);
+  });
+}
+
+int64_t flat_of(const Shape& shape, const Dims& index) {
+  const Strides strides = strides_of(shape);
+  int64_t flat = 0;
+  for (int i = 0; i < shape.size(); ++i) flat += index[i] * strides[i];
+  return flat;
+}
+
+}  // namespace
+
+std::vector<Sample> gather_samples(const Op&) {
+  std::vector<Sample> out;
+  for (const DType dtype : list_of(any_dtype)) {
+    for (const auto& [data, axis, indices] : cases) {
+      out.push_back({.inputs = {random_values(dtype, data, 21),
+                                some_indices(indices, data[static_cast<int>(axis)])},
+                     .attrs = {axis},
+                     .ulps = 0});
+    }
+  }
+  return out;
+}
+
+std::vector<Sample> scatter_add_along_samples(const Op& op) {
+  std::vector<Sample> out;
+  for (const DType dtype : list_of(op.accepts)) {
+    for (const auto& [result, axis, values] : cases) {
+      const int64_t rows = result[static_cast<int>(axis)];
+      out.push_back({.inputs = {random_values(dtype, values, 22), some_indices(values, rows)},
+                     .attrs = {axis, rows},
+                     .ulps = 2,
+                     .absolute = 2});
+    }
+  }
+  return out;
+}
+
+std::vector<Sample> cumsum_samples(const Op& op) {
+  std::vector<Sample> out;
+  for (const DType dtype : list_of(op.accepts)) {
+    for (const auto& [shape, axis] : std::vector<std::pair<Shape, int64_t>>{{{5}, 0},
+                                                                            {{3, 4}, 1},
+                                                                            {{3, 4}, 0},
+                                                                            {{2, 3, 4}, 1},
+                                                                            {{9, 5, 2}, 0},
+                                                                            {{1}, 0},
+                                                                            {{3, 1}, 1},
+                                                                            {{4, 1}, 0},
+                                                                            {{40, 70}, 0},
+                                                                            {{6, 300}, 1},
+                                                                            {{3, 0}, 1},
+                                                                            {{0, 3}, 1}}) {
+      const int64_t terms = shape[static_cast<int>(axis)];
+      out.push_back({.inputs = {random_values(dtype, shape, 23)},
+                     .attrs = {axis},
+                     .ulps = 1,
+                     .absolute = static_cast<double>(terms)});
+    }
+  }
+  return out;
+}
+
+Elements gathered(std::span<const Elements> inputs, const Attrs& attrs, const Spec& result) {
+  Elements out = {result.dtype, result.shape, {}};
+  const int axis = axis_of(attrs);
+  for_each_pair(inputs[1], axis, inputs[0].shape[axis],
+                [&](const Dims&, const Dims& from) { out.values.push_back(inputs[0].at(from)); });
+  return out;
+}
+
+Elements scattered_along(std::span<const Elements> inputs, const Attrs& attrs, const Spec& result) {
+  Elements out = {result.dtype, result.shape, {}};
+  out.values.resize(static_cast<std::size_t>(element_count(result.shape)));
+  const int axis = axis_of(attrs);
+  for_each_pair(inputs[1], axis, result.shape[axis], [&](const Dims& from, const Dims& to) {
+    long double& sum = out.values[static_cast<std::size_t>(flat_of(result.shape, to))];
+    sum = wrapped(result.dtype, sum + inputs[0].at(from));
+  });
+  return out;
+}
+
+Elements running_sums(const Elements& x, const Attrs& attrs) {
+  Elements out = {x.dtype, x.shape, {}};
+  const int axis = axis_of(attrs);
+  for_each_index(x.shape, [&](const Dims& index) {
+    Dims from = index;
+    long double sum = 0;
+    for (from[axis] = 0; from[axis] <= index[axis]; ++from[axis]) sum += x.at(from);
+    out.values.push_back(wrapped(x.dtype, sum));
+  });
+  return out;
+}
+
+}  // namespace nitinol::test
