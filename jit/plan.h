@@ -19,7 +19,7 @@ struct StepReport {
   std::vector<std::string> ops;                   ///< names of the operations it does
   std::size_t launches = 1;                       ///< how many times it is run side by side
   std::size_t bytes_read = 0, bytes_written = 0;  ///< at this signature's sizes, each operand once
-  BuildReport build;
+  BuildReport build = {};
   bool was_cached = false;  ///< a kernel of this structure existed already
 };
 

@@ -221,13 +221,10 @@ class Planner {
   }
 
   void add_lowered(Lowered lowered, std::vector<std::string> ops) {
-    StepReport report = {.kind = "kernel",
-                         .ops = std::move(ops),
-                         .launches = 1,
-                         .bytes_read = 0,
-                         .bytes_written = 0,
-                         .build = {},
-                         .was_cached = false};
+    StepReport report = {
+        .kind = "kernel",
+        .ops = std::move(ops),
+    };
     StepPlan step;
     for (std::size_t k = 0; k < lowered.origins.size(); ++k) plan_operand(lowered, k, step, report);
     if (report.bytes_written >= streaming_bytes && lowered.kernel.order == Order::none) {
@@ -377,13 +374,10 @@ class Planner {
   /// are in the way.
   bool add_library_call(Value v) {
     const Node& node = graph()[v];
-    StepReport report = {.kind = "library",
-                         .ops = {std::string(node.op->name)},
-                         .launches = 1,
-                         .bytes_read = 0,
-                         .bytes_written = 0,
-                         .build = {},
-                         .was_cached = false};
+    StepReport report = {
+        .kind = "library",
+        .ops = {std::string(node.op->name)},
+    };
     StepPlan step;
     std::vector<Tensor> placeholders;
     for (const Value input : node.inputs) {
@@ -430,11 +424,7 @@ class Planner {
     impl_.steps.push_back(std::move(step));
     plan_.report_.steps.push_back({.kind = "eager",
                                    .ops = {std::string(node.op->name)},
-                                   .launches = 1,
-                                   .bytes_read = 0,
-                                   .bytes_written = bytes_of(node.spec),
-                                   .build = {},
-                                   .was_cached = false});
+                                   .bytes_written = bytes_of(node.spec)});
   }
 
   // ---- results

@@ -9,8 +9,9 @@ namespace nitinol::nn {
 struct CrossEntropyOptions {
   double label_smoothing = 0;  ///< the share of each target spread evenly over all classes
 };
-/// -log softmax(logits)[target]. logits: [..., classes]; targets: integers [...] below `classes`,
-/// or probabilities of the logits' shape.
+/// -log softmax(logits)[target]. logits: [..., classes]; targets: integers [...], or probabilities
+/// of the logits' shape. A target that is no class, such as -1 for padding, adds 0 to the sum but
+/// counts in the mean.
 [[nodiscard]] Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
                                    const CrossEntropyOptions& options = {});
 /// (x - y)^2.
