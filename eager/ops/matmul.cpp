@@ -90,6 +90,18 @@ constinit const Op matmul_op = {.name = "matmul",
                                 .gradient = {.rule = matmul_rule, .looks_at_inputs = 0b11},
                                 .summary = "Matrix product; leading axes broadcast."};
 
+/// A batch of matrices times one matrix is the product of all their rows with it: one large product
+/// instead of several, and a gradient of the matrix without a sum over the batch.
+Tensor product_of(const Tensor& a, const Tensor& b) {
+  if (a.rank() <= 2 || b.rank() != 2) return apply(matmul_op, {&a, &b});
+  Shape shape = a.shape();
+  int64_t rows = 1;
+  for (int i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
+  const Tensor folded = reshape(a, {rows, shape.back()});
+  shape[shape.size() - 1] = b.shape()[1];
+  return reshape(apply(matmul_op, {&folded, &b}), shape);
+}
+
 void check_rank(const Tensor& x, std::string_view side) {
   if (x.rank() > 0) return;
   throw Error(ErrorKind::shape, {.where = "matmul",
@@ -109,7 +121,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   const DType dtype = promote(a.dtype(), b.dtype());
   const Tensor left = cast(a.rank() == 1 ? unsqueeze(a, 0) : a, dtype);
   const Tensor right = cast(b.rank() == 1 ? unsqueeze(b, 1) : b, dtype);
-  Tensor product = apply(matmul_op, {&left, &right});
+  Tensor product = product_of(left, right);
   if (b.rank() == 1) product = squeeze(product, -1);
   if (a.rank() == 1) product = squeeze(product, b.rank() == 1 ? -1 : -2);
   return product;
