@@ -113,13 +113,15 @@ bool demo(const Options& options, const digits::Split& split) {
     report["eager"] = examples::to_json(eager.run);
   } else {
     const Outcome compiled = train<Model>(true, data, held_out, options);
+    std::string explained = to_string(compiled.explanation);
+    if (!options.explains) explained.resize(explained.find("\n      1. ") + 1);  // without steps
+    fmt::print("\n{}", explained);
     examples::print_comparison(eager.run, compiled.run);
-    if (options.explains) fmt::print("\n{}\n", to_string(compiled.explanation));
     is_same = examples::same_bits(eager.run, compiled.run);
     report = examples::to_json(eager.run, compiled.run);
     report["explain"] = nlohmann::json::parse(compiled.explanation.to_json());
   }
-  fmt::print("accuracy on what was held out: {:.3f}\n", eager.accuracy);
+  fmt::print("accuracy: {:.3f} (of {} images held out)\n", eager.accuracy, split.test.count());
   report.update({{"model", options.model},
                  {"epochs", options.epochs},
                  {"batch", options.batch},
