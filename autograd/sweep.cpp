@@ -189,16 +189,16 @@ void Sweep::visit_custom(Node& node, const std::vector<Tensor>& gradients) {
   const std::vector<Contribution> contributions = node.rule(
       {.gradients = gradients, .builds_tape = options_.builds_tape, .has_arrived = has_arrived_at});
   for (const Contribution& part : contributions) {
-    if (!part.variable.is_defined())
+    if (part.variable.is_defined()) {
+      if (!has_leaves_) add_to_variable(part.variable, part.gradient);
+    } else if (wants(node.inputs[part.input])) {
       pass(node, part.input, part.gradient);
-    else if (!has_leaves_)
-      add_to_variable(part.variable, part.gradient);
+    }
   }
 }
 
 void Sweep::pass(const Node& node, std::size_t k, const Tensor& gradient) {
-  if (!gradient.is_defined() || !wants(node.inputs[k])) return;
-  add(node.inputs[k], reduced_to(gradient, node.input_specs[k]));
+  if (gradient.is_defined()) add(node.inputs[k], reduced_to(gradient, node.input_specs[k]));
 }
 
 Tensor Sweep::at(const Node* leaf) const {

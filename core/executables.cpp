@@ -34,6 +34,7 @@ std::size_t hash_of_call(const LibraryCall& call) {
     for (const int64_t number : pair) add(static_cast<uint64_t>(number));
   }
   add(static_cast<uint64_t>(windows.groups));
+  add(static_cast<uint64_t>(call.axis));
   return state ^ state >> 32;
 }
 

@@ -354,10 +354,7 @@ void Derivative::link(const std::shared_ptr<const Derivative>& derivative, const
                       Held held, std::vector<Tensor>& results) {
   const std::size_t count = results.size() - derivative->saved_.size();
   std::vector<Tensor> saved;
-  for (std::size_t i = count; i < results.size(); ++i) {
-    const TensorData& data = results[i].internals();
-    saved.push_back(is_contiguous(data.spec.shape, data.strides) ? results[i] : copy(results[i]));
-  }
+  for (std::size_t i = count; i < results.size(); ++i) saved.push_back(row_major(results[i]));
   results.resize(count);
   const std::vector<std::size_t>& tracked = derivative->whole_.backward->results;
   autograd::Node* node = nullptr;
@@ -404,8 +401,7 @@ std::vector<autograd::Contribution> Derivative::run(std::span<const Tensor> kept
   std::vector<Tensor> seeds(call.gradients.begin(), call.gradients.end());
   for (std::size_t i = 0; i < seeds.size(); ++i) {
     if (!seeds[i].is_defined()) continue;
-    const TensorData& data = seeds[i].internals();
-    if (!is_contiguous(data.spec.shape, data.strides)) seeds[i] = copy(seeds[i]);
+    seeds[i] = row_major(seeds[i]);
     inputs[kept.size() + saved.size() + i] = &seeds[i];
   }
   std::vector<const Scalar*> numbers;

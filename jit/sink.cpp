@@ -99,8 +99,7 @@ class Sinker {
     };
     if (std::ranges::any_of(readers_[value], reads_too)) return;
     move.read_bytes += bytes_of(value);
-    const Value last = *std::ranges::max_element(readers_[value]);
-    if (graph_[value].kind == Node::Kind::op && last < readers_[v].front())
+    if (graph_[value].kind == Node::Kind::op && readers_[value].back() < readers_[v].front())
       move.held_bytes += bytes_of(value);
   }
 

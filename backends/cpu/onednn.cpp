@@ -265,24 +265,9 @@ dnnl::convolution_forward::primitive_desc forward_plan(const ConvolutionParts& p
 #endif
 }
 
-dnnl::convolution_backward_data::primitive_desc input_plan(const ConvolutionParts& p, bool is_any) {
-  const auto& x = is_any ? p.any_x : p.x;
-  const auto& y = is_any ? p.any_y : p.y;
-  const auto hint = forward_plan(p, true);
-#if DNNL_VERSION_MAJOR >= 3
-  return {engine(),         direct,          x,    p.any_weight, y,   p.strides, p.dilates,
-          p.padding_before, p.padding_after, hint, attributes(), true};
-#else
-  return {{direct, x, p.any_weight, y, p.strides, p.dilates, p.padding_before, p.padding_after},
-          attributes(),
-          engine(),
-          hint,
-          true};
-#endif
-}
-
-dnnl::convolution_backward_weights::primitive_desc weight_plan(const ConvolutionParts& p,
-                                                               bool is_any) {
+/// The same for a gradient, `Primitive`: for the image or for the weight.
+template <class Primitive>
+typename Primitive::primitive_desc backward_plan(const ConvolutionParts& p, bool is_any) {
   const auto& x = is_any ? p.any_x : p.x;
   const auto& y = is_any ? p.any_y : p.y;
   const auto hint = forward_plan(p, true);
@@ -316,7 +301,7 @@ std::unique_ptr<OneDnnCall> convolution_call(const ConvolutionDescription& d) {
   const ConvolutionParts p(d);
   if (d.kind == LibraryCall::Kind::conv2d_input) {
     return call_of<dnnl::convolution_backward_data>(
-        "conv2d_input", p, input_plan,
+        "conv2d_input", p, backward_plan<dnnl::convolution_backward_data>,
         [&](const auto& plan) -> Arguments {
           return {{{DNNL_ARG_DIFF_DST, p.y, plan.diff_dst_desc()},
                    {DNNL_ARG_WEIGHTS, p.weight, plan.weights_desc()},
@@ -326,7 +311,7 @@ std::unique_ptr<OneDnnCall> convolution_call(const ConvolutionDescription& d) {
   }
   if (d.kind == LibraryCall::Kind::conv2d_weight) {
     return call_of<dnnl::convolution_backward_weights>(
-        "conv2d_weight", p, weight_plan,
+        "conv2d_weight", p, backward_plan<dnnl::convolution_backward_weights>,
         [&](const auto& plan) -> Arguments {
           return {{{DNNL_ARG_SRC, p.x, plan.src_desc()},
                    {DNNL_ARG_DIFF_DST, p.y, plan.diff_dst_desc()},

@@ -91,14 +91,16 @@ void check_groups(const Op& op, int64_t channels, int64_t groups) {
                                  .fix = "Check the groups and the weight's first axis."});
 }
 
-/// The size of the result's images must be that of the other image operand.
-void check_result_size(const Op& op, const std::array<int64_t, 2>& expected, const Shape& images) {
-  if (images[1] == expected[0] && images[2] == expected[1]) return;
-  throw Error(ErrorKind::shape, {.where = std::string(op.name),
-                                 .what = "results of another size than the windows give",
-                                 .expected = fmt::format("{} by {}", expected[0], expected[1]),
-                                 .got = fmt::format("{} by {}", images[1], images[2]),
-                                 .fix = {}});
+/// The other image operand must be of the size that the windows give.
+void check_result_size(const Op& op, int64_t batch, const std::array<int64_t, 2>& size,
+                       const Shape& images) {
+  if (images[0] == batch && images[1] == size[0] && images[2] == size[1]) return;
+  throw Error(ErrorKind::shape,
+              {.where = std::string(op.name),
+               .what = "results of another size than the windows give",
+               .expected = fmt::format("{} of {} by {}", batch, size[0], size[1]),
+               .got = fmt::format("{} of {} by {}", images[0], images[1], images[2]),
+               .fix = {}});
 }
 
 Spec infer_conv2d(const Op& op, Inputs inputs, const Attrs& attrs) {
@@ -123,7 +125,7 @@ Spec infer_input(const Op& op, Inputs inputs, const Attrs& attrs) {
     throw_channels(op, *inputs[0], *inputs[1], weight[0], y[3], "The weight's first axis.");
   check_groups(op, weight[0], windows.groups);
   const std::array<int64_t, 2> image = checked_pair(op, attrs, last_attr, 1);
-  check_result_size(op, count_windows(op, windows, image[0], image[1]), y);
+  check_result_size(op, y[0], count_windows(op, windows, image[0], image[1]), y);
   spec.shape = {y[0], image[0], image[1], weight[1] * windows.groups};
   check_sizes(op, spec.shape);
   return spec;
@@ -136,8 +138,7 @@ Spec infer_weight(const Op& op, Inputs inputs, const Attrs& attrs) {
   const Windows windows = checked_windows(op, attrs, kernel[0], kernel[1]);
   check_groups(op, x[3], windows.groups);
   check_groups(op, y[3], windows.groups);
-  check_result_size(op, count_windows(op, windows, x[1], x[2]), y);
-  if (x[0] != y[0]) check_result_size(op, {x[0], x[0]}, {0, y[0], y[0]});
+  check_result_size(op, x[0], count_windows(op, windows, x[1], x[2]), y);
   spec.shape = {y[3], x[3] / windows.groups, kernel[0], kernel[1]};
   check_sizes(op, spec.shape);
   return spec;
