@@ -38,9 +38,9 @@ Windows windows_of(const Attrs& attrs, int64_t kernel_height, int64_t kernel_wid
 
 Windows checked_windows(const Op& op, const Attrs& attrs, int64_t kernel_height,
                         int64_t kernel_width) {
-  checked_pair(op, attrs, 0, 1);
-  checked_pair(op, attrs, 1, 0);
-  checked_pair(op, attrs, 2, 1);
+  checked_pair(op.name, "stride", attr<Dims>(attrs, 0), 1);
+  checked_pair(op.name, "padding", attr<Dims>(attrs, 1), 0);
+  checked_pair(op.name, "dilation", attr<Dims>(attrs, 2), 1);
   const auto groups = attr<int64_t>(attrs, 3);
   if (groups >= 1 && kernel_height >= 1 && kernel_width >= 1)
     return windows_of(attrs, kernel_height, kernel_width);
@@ -112,7 +112,7 @@ Spec infer_conv2d(const Op& op, Inputs inputs, const Attrs& attrs) {
                    "The weight's second axis is the input's channels by the groups.");
   }
   check_groups(op, weight[0], windows.groups);
-  const std::array<int64_t, 2> size = count_windows(op, windows, x[1], x[2]);
+  const std::array<int64_t, 2> size = count_windows(op.name, windows, x[1], x[2]);
   spec.shape = {x[0], size[0], size[1], weight[0]};
   return spec;
 }
@@ -124,8 +124,9 @@ Spec infer_input(const Op& op, Inputs inputs, const Attrs& attrs) {
   if (y[3] != weight[0])
     throw_channels(op, *inputs[0], *inputs[1], weight[0], y[3], "The weight's first axis.");
   check_groups(op, weight[0], windows.groups);
-  const std::array<int64_t, 2> image = checked_pair(op, attrs, last_attr, 1);
-  check_result_size(op, y[0], count_windows(op, windows, image[0], image[1]), y);
+  const std::array<int64_t, 2> image =
+      checked_pair(op.name, "image", attr<Dims>(attrs, last_attr), 1);
+  check_result_size(op, y[0], count_windows(op.name, windows, image[0], image[1]), y);
   spec.shape = {y[0], image[0], image[1], weight[1] * windows.groups};
   check_sizes(op, spec.shape);
   return spec;
@@ -134,11 +135,12 @@ Spec infer_input(const Op& op, Inputs inputs, const Attrs& attrs) {
 Spec infer_weight(const Op& op, Inputs inputs, const Attrs& attrs) {
   Spec spec = result_of(op, inputs);
   const Shape &x = inputs[0]->shape(), &y = inputs[1]->shape();
-  const std::array<int64_t, 2> kernel = checked_pair(op, attrs, last_attr, 1);
+  const std::array<int64_t, 2> kernel =
+      checked_pair(op.name, "kernel", attr<Dims>(attrs, last_attr), 1);
   const Windows windows = checked_windows(op, attrs, kernel[0], kernel[1]);
   check_groups(op, x[3], windows.groups);
   check_groups(op, y[3], windows.groups);
-  check_result_size(op, x[0], count_windows(op, windows, x[1], x[2]), y);
+  check_result_size(op, x[0], count_windows(op.name, windows, x[1], x[2]), y);
   spec.shape = {y[3], x[3] / windows.groups, kernel[0], kernel[1]};
   check_sizes(op, spec.shape);
   return spec;

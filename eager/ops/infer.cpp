@@ -18,13 +18,17 @@ std::string to_string(DTypes dtypes) {
 }
 
 void check_dtype(const Op& op, const Tensor& x) {
-  if (op.accepts.contains(x.dtype())) return;
-  const bool wants_floats = !op.accepts.contains(i32) && !op.accepts.contains(boolean);
-  const bool wants_numbers = op.accepts.contains(i32);
+  check_dtype(op.name, op.accepts, x);
+}
+
+void check_dtype(std::string_view where, DTypes accepts, const Tensor& x) {
+  if (accepts.contains(x.dtype())) return;
+  const bool wants_floats = !accepts.contains(i32) && !accepts.contains(boolean);
+  const bool wants_numbers = accepts.contains(i32);
   const std::string_view to = wants_floats ? "f32" : wants_numbers ? "i32" : "boolean";
-  throw Error(ErrorKind::dtype, {.where = std::string(op.name),
+  throw Error(ErrorKind::dtype, {.where = std::string(where),
                                  .what = fmt::format("not defined for {}", describe(x)),
-                                 .expected = to_string(op.accepts),
+                                 .expected = to_string(accepts),
                                  .got = std::string(name_of(x.dtype())),
                                  .fix = fmt::format("Cast it first: x.to({}).", to)});
 }

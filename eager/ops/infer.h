@@ -5,6 +5,7 @@
 #include "core/op.h"
 
 #include <string>
+#include <string_view>
 
 namespace nitinol {
 
@@ -17,6 +18,8 @@ namespace nitinol {
 
 /// Throws Error(dtype) unless `op` accepts the tensor's dtype.
 void check_dtype(const Op& op, const Tensor& x);
+/// The same for a function that is no op.
+void check_dtype(std::string_view where, DTypes accepts, const Tensor& x);
 /// Throws Error(device) unless all inputs are on one device, which it returns.
 Device common_device(const Op& op, Inputs inputs);
 /// "f32, f64".

@@ -25,7 +25,19 @@ namespace {
 
 constexpr std::array<std::string_view, 3> pool_attrs = {"kernel", "stride", "padding"};
 
-[[noreturn]] void throw_padding(std::string_view where, const Dims& kernel, const Dims& padding) {
+Windows windows_of(const Attrs& attrs) {
+  return {.kernel = pair(attrs, 0), .stride = pair(attrs, 1), .padding = pair(attrs, 2)};
+}
+
+/// The size of what windows with these attributes give on images of this size.
+std::array<int64_t, 2> checked_size(std::string_view where, const Attrs& attrs, int64_t height,
+                                    int64_t width) {
+  const auto &kernel = attr<Dims>(attrs, 0), &padding = attr<Dims>(attrs, 2);
+  checked_pair(where, "kernel", kernel, 1);
+  checked_pair(where, "stride", attr<Dims>(attrs, 1), 1);
+  checked_pair(where, "padding", padding, 0);
+  if (2 * padding[0] <= kernel[0] && 2 * padding[1] <= kernel[1])
+    return count_windows(where, windows_of(attrs), height, width);
   throw Error(
       ErrorKind::shape,
       {.where = std::string(where),
@@ -33,22 +45,6 @@ constexpr std::array<std::string_view, 3> pool_attrs = {"kernel", "stride", "pad
        .expected = "at most half the window",
        .got = to_string(padding),
        .fix = "A window without a pixel has no value; use pad for more."});
-}
-
-Windows windows_of(const Attrs& attrs) {
-  return {.kernel = pair(attrs, 0), .stride = pair(attrs, 1), .padding = pair(attrs, 2)};
-}
-
-Windows checked_windows(const Op& op, const Attrs& attrs) {
-  checked_pair(op, attrs, 0, 1);
-  checked_pair(op, attrs, 1, 1);
-  checked_pair(op, attrs, 2, 0);
-  const Windows windows = windows_of(attrs);
-  for (const std::size_t i : {0, 1}) {
-    if (2 * windows.padding[i] > windows.kernel[i])
-      throw_padding(op.name, attr<Dims>(attrs, 0), attr<Dims>(attrs, 2));
-  }
-  return windows;
 }
 
 /// The spec of what windows of the first operand give; checks the operands' dtypes and ranks.
@@ -60,8 +56,7 @@ Spec pooled(const Op& op, Inputs inputs, const Attrs& attrs) {
   Spec spec = inputs[0]->spec();
   spec.is_weak = false;
   spec.device = common_device(op, inputs);
-  const Windows windows = checked_windows(op, attrs);
-  const std::array<int64_t, 2> size = count_windows(op, windows, spec.shape[1], spec.shape[2]);
+  const std::array<int64_t, 2> size = checked_size(op.name, attrs, spec.shape[1], spec.shape[2]);
   if (spec.shape[1] * spec.shape[2] > std::numeric_limits<int32_t>::max()) {
     throw Error(ErrorKind::unsupported, {.where = std::string(op.name),
                                          .what = describe(*inputs[0]),
@@ -145,34 +140,32 @@ Tensor put(const Tensor& x, const Tensor& values, const Attrs& attrs) {
   return apply(window_max_input_op, {&x, &given}, attrs);
 }
 
+/// What both public functions check first: `x` is images of an accepted dtype.
+void check_pooling(std::string_view where, DTypes accepts, const Tensor& x) {
+  check_images(where, x, "[n, c, h, w]");
+  check_dtype(where, accepts, x);
+}
+
 }  // namespace
 
 Tensor max_pool2d(const Tensor& x, Pair kernel, const MaxPool2dOptions& options) {
-  check_images("max_pool2d", x, "[n, c, h, w]");
-  const Tensor images = row_major(channels_last(x));
+  check_pooling("max_pool2d", numeric, x);
   const Attrs attrs = {kernel.dims(), options.stride.value_or(kernel).dims(),
                        options.padding.dims()};
+  checked_size("max_pool2d", attrs, x.shape()[2], x.shape()[3]);
+  const Tensor images = row_major(channels_last(x));
   return channels_first(apply(window_max_op, {&images, &images}, attrs));
 }
 
 Tensor avg_pool2d(const Tensor& x, Pair kernel, const AvgPool2dOptions& options) {
-  check_images("avg_pool2d", x, "[n, c, h, w]");
-  if (!is_floating(x.dtype())) {
-    throw Error(ErrorKind::dtype, {.where = "avg_pool2d",
-                                   .what = "the mean of " + describe(x),
-                                   .expected = to_string(floating),
-                                   .got = std::string(name_of(x.dtype())),
-                                   .fix = "Cast it first."});
-  }
-  if (2 * options.padding.rows() > kernel.rows() ||
-      2 * options.padding.columns() > kernel.columns())
-    throw_padding("avg_pool2d", kernel.dims(), options.padding.dims());
+  check_pooling("avg_pool2d", floating, x);
+  const Pair stride = options.stride.value_or(kernel);
+  checked_size("avg_pool2d", {kernel.dims(), stride.dims(), options.padding.dims()}, x.shape()[2],
+               x.shape()[3]);
   const int64_t channels = x.shape()[1];
   const auto total = [&](const Tensor& images, int64_t groups) {
     const Tensor each = ones({groups, 1, kernel.rows(), kernel.columns()}, x.dtype());
-    return conv2d(
-        images, each,
-        {.stride = options.stride.value_or(kernel), .padding = options.padding, .groups = groups});
+    return conv2d(images, each, {.stride = stride, .padding = options.padding, .groups = groups});
   };
   const bool is_padded = options.padding.rows() > 0 || options.padding.columns() > 0;
   if (!options.counts_padding && is_padded) {

@@ -13,15 +13,14 @@ std::array<int64_t, 2> pair(const Attrs& attrs, std::size_t i) {
   return {given[0], given[1]};
 }
 
-std::array<int64_t, 2> checked_pair(const Op& op, const Attrs& attrs, std::size_t i,
-                                    int64_t least) {
-  const Dims& given = attr<Dims>(attrs, i);
+std::array<int64_t, 2> checked_pair(std::string_view where, std::string_view name,
+                                    const Dims& given, int64_t least) {
   // So large that sizes computed from it cannot overflow.
   constexpr int64_t most = int64_t{1} << 31;
   const auto fits = [&](int64_t number) { return number >= least && number <= most; };
   if (given.size() == 2 && fits(given[0]) && fits(given[1])) return {given[0], given[1]};
-  throw Error(ErrorKind::shape, {.where = std::string(op.name),
-                                 .what = fmt::format("{} {}", op.attr_names[i], to_string(given)),
+  throw Error(ErrorKind::shape, {.where = std::string(where),
+                                 .what = fmt::format("{} {}", name, to_string(given)),
                                  .expected = fmt::format("two numbers of at least {}", least),
                                  .got = to_string(given),
                                  .fix = "One is for rows, the other for columns."});
@@ -38,7 +37,7 @@ void check_images(std::string_view where, const Tensor& x, std::string_view axes
        .fix = "A single image needs unsqueeze(x, 0), one without channels unsqueeze(x, 1)."});
 }
 
-std::array<int64_t, 2> count_windows(const Op& op, const Windows& windows, int64_t height,
+std::array<int64_t, 2> count_windows(std::string_view where, const Windows& windows, int64_t height,
                                      int64_t width) {
   const std::array<int64_t, 2> count = {windows.count(0, height), windows.count(1, width)};
   if (count[0] > 0 && count[1] > 0) return count;
@@ -46,7 +45,7 @@ std::array<int64_t, 2> count_windows(const Op& op, const Windows& windows, int64
     return windows.dilation[i] * (windows.kernel[i] - 1) + 1 - 2 * windows.padding[i];
   };
   throw Error(ErrorKind::shape,
-              {.where = std::string(op.name),
+              {.where = std::string(where),
                .what = fmt::format("windows of {} by {} on images of {} by {}", windows.kernel[0],
                                    windows.kernel[1], height, width),
                .expected = fmt::format("images of at least {} by {}", reach(0), reach(1)),

@@ -72,8 +72,10 @@ TEST_CASE("pooling refuses what does not fit", "[eager][pool]") {
   const Tensor x = zeros({1, 2, 4, 4});
   CHECK_THROWS_WITH(max_pool2d(x[0], 2), Catch::Contains("four axes [n, c, h, w]"));
   CHECK_THROWS_WITH(max_pool2d(x, 5), Catch::Contains("images of at least 5 by 5"));
-  CHECK_THROWS_WITH(max_pool2d(x, 2, {.padding = 2}), Catch::Contains("at most half the window"));
+  CHECK_THROWS_WITH(max_pool2d(x, 2, {.padding = 2}),
+                    Catch::StartsWith("max_pool2d: padding [2, 2] of windows [2, 2]"));
   CHECK_THROWS_WITH(avg_pool2d(x, 2, {.padding = 2}), Catch::Contains("at most half the window"));
-  CHECK_THROWS_WITH(max_pool2d(x, 2, {.stride = 0}), Catch::Contains("stride"));
-  CHECK_THROWS_WITH(avg_pool2d(x.to(i32), 2), Catch::Contains("Cast it first"));
+  CHECK_THROWS_WITH(max_pool2d(x, 2, {.stride = 0}),
+                    Catch::StartsWith("max_pool2d: stride [0, 0]"));
+  CHECK_THROWS_WITH(avg_pool2d(x.to(i32), 2), Catch::StartsWith("avg_pool2d: not defined for"));
 }
