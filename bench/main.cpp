@@ -136,7 +136,7 @@ int main(int argc, char** argv) {
         ->delimiter(',');
     app.add_option("--threads", options.threads, "thread counts")
         ->delimiter(',')
-        ->check(CLI::PositiveNumber);
+        ->check(CLI::Range(1, 1024));
     app.add_option("--json", options.json, "write the rows to this file");
     app.add_option("--against", options.against,
                    "a results file of the peers harness to compare with");

@@ -6,6 +6,7 @@
 // do.
 
 #include "examples/blackscholes/bandwidth.h"
+#include "examples/options.h"
 #include "nitinol.h"
 
 #include <CLI/CLI.hpp>
@@ -136,10 +137,10 @@ int main(int argc, char** argv) {
     Options options;
     CLI::App app("Prices options with the Black-Scholes formula, eagerly and compiled.");
     app.option_defaults()->always_capture_default();
-    app.add_option("--count", options.count, "number of options")->check(CLI::PositiveNumber);
+    app.add_option("--count", options.count, "number of options")->check(examples::positive());
     app.add_option("--threads", options.threads, "threads to compute with")
-        ->check(CLI::PositiveNumber);
-    app.add_option("--repeats", options.repeats, "calls to time")->check(CLI::PositiveNumber);
+        ->check(examples::positive());
+    app.add_option("--repeats", options.repeats, "calls to time")->check(examples::positive());
     app.add_option("--json", options.json, "write all figures to this file");
     CLI11_PARSE(app, argc, argv);
     nitinol::set_num_threads(options.threads);

@@ -6,6 +6,7 @@
 #include "examples/chargpt/model.h"
 #include "examples/chargpt/text.h"
 #include "examples/comparison.h"
+#include "examples/options.h"
 #include "nitinol.h"
 
 #include <CLI/CLI.hpp>
@@ -155,27 +156,28 @@ int main(int argc, char** argv) {
     Options options;
     CLI::App app("Trains a small GPT on this project's documents and lets it write.");
     app.option_defaults()->always_capture_default();
-    app.add_option("--steps", options.steps, "of training")->check(CLI::PositiveNumber);
+    app.add_option("--steps", options.steps, "of training")->check(examples::positive());
     app.add_option("--compared", options.compared, "steps made eagerly, too")
-        ->check(CLI::PositiveNumber);
+        ->check(examples::positive());
     app.add_option("--batch", options.batch, "pieces of text in a step")
-        ->check(CLI::PositiveNumber);
-    app.add_option("--rate", options.rate, "the highest learning rate")->check(CLI::PositiveNumber);
+        ->check(examples::positive());
+    app.add_option("--rate", options.rate, "the highest learning rate")
+        ->check(examples::positive());
     app.add_option("--context", options.sizes.context, "how many characters back it sees")
-        ->check(CLI::PositiveNumber);
+        ->check(examples::positive());
     app.add_option("--width", options.sizes.width, "features of a character")
-        ->check(CLI::PositiveNumber);
+        ->check(examples::positive());
     app.add_option("--heads", options.sizes.heads, "of attention; they divide the width")
-        ->check(CLI::PositiveNumber);
+        ->check(examples::positive());
     app.add_option("--blocks", options.sizes.blocks, "of attention and MLP")
-        ->check(CLI::PositiveNumber);
+        ->check(examples::positive());
     app.add_option("--threads", options.threads, "0: all cores")->check(CLI::Range(0, 1024));
     app.add_option("--seed", options.seed, "start of all random numbers");
     app.add_option("--prompt", options.prompt, "what the written text begins with");
     app.add_option("--length", options.length, "characters to write")
-        ->check(CLI::NonNegativeNumber);
+        ->check(CLI::Range(0, 1'000'000));
     app.add_option("--temperature", options.temperature, "the lower, the likelier the characters")
-        ->check(CLI::PositiveNumber);
+        ->check(examples::positive());
     app.add_option("--json", options.json, "write all figures to this file");
     app.add_option("files", options.files, "text; without any, README.md and docs/*.md");
     CLI11_PARSE(app, argc, argv);

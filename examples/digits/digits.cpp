@@ -7,6 +7,7 @@
 #include "examples/comparison.h"
 #include "examples/digits/data.h"
 #include "examples/digits/model.h"
+#include "examples/options.h"
 #include "nitinol.h"
 
 #include <CLI/CLI.hpp>
@@ -142,11 +143,11 @@ int main(int argc, char** argv) {
     app.add_flag("--explain", options.explains, "say what the compiled step consists of");
     app.option_defaults()->always_capture_default();
     app.add_option("--model", options.model, "the network")->check(CLI::IsMember({"mlp", "cnn"}));
-    app.add_option("--epochs", options.epochs, "passes over the data")->check(CLI::PositiveNumber);
-    app.add_option("--batch", options.batch, "images in a batch")->check(CLI::PositiveNumber);
-    app.add_option("--rate", options.rate, "the first learning rate")->check(CLI::PositiveNumber);
+    app.add_option("--epochs", options.epochs, "passes over the data")->check(examples::positive());
+    app.add_option("--batch", options.batch, "images in a batch")->check(examples::positive());
+    app.add_option("--rate", options.rate, "the first learning rate")->check(examples::positive());
     app.add_option("--threads", options.threads, "threads to compute with")
-        ->check(CLI::PositiveNumber);
+        ->check(examples::positive());
     app.add_option("--seed", options.seed, "start of all random numbers");
     app.add_option("--data", options.data, "digits.csv, if it is elsewhere");
     app.add_option("--json", options.json, "write all figures to this file");
