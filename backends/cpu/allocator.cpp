@@ -4,7 +4,7 @@
 // batches. Large ones go to the shared pool directly and are handed out to requests of nearly their
 // size. From 2 MiB on they come from mmap, aligned for huge pages.
 //
-// A block is a line of 64 bytes with the Storage and the block's size, then the data. One
+// A block is a line of 64 bytes with the Storage and the block's size before the data. One
 // allocation serves both, and the Storage of a released block is the link of the free list.
 //
 // Counters are per thread and plain; statistics add them up. A block may be released by another
@@ -52,7 +52,12 @@ struct Block : Storage {
   Block* next;  ///< while it is free
 };
 static_assert(sizeof(Block) <= line);
-constexpr std::size_t header = line;
+
+/// Bytes from where the system's memory begins to the data: the block is the line before the data.
+/// A loop over 16 MB that begins one or two lines behind a multiple of 256 bytes takes 13 % longer.
+constexpr std::size_t lead_of(std::size_t capacity) {
+  return capacity > small_limit ? std::size_t{256} : line;
+}
 
 /// 1 to 4 lines, then four sizes from each power of two to the next.
 std::size_t class_of(std::size_t bytes) {
@@ -73,7 +78,7 @@ std::size_t most_of_class(std::size_t size_class) {
 }
 
 std::byte* data_of(Block* block) {
-  return reinterpret_cast<std::byte*>(block) + header;
+  return reinterpret_cast<std::byte*>(block) + line;
 }
 
 void forbid_access([[maybe_unused]] Block* block) {
@@ -126,10 +131,8 @@ std::size_t physical_memory() {
   return bytes;
 }
 
-/// Memory for a block of this capacity, or null.
-void* ask_system(std::size_t capacity) {
-  const std::size_t bytes = header + capacity;
-  if (bytes < huge_page) return std::aligned_alloc(line, (bytes + line - 1) / line * line);
+/// `bytes` of memory aligned for huge pages, or null.
+void* map_memory(std::size_t bytes) {
   // Aligned to huge pages by mapping more and giving back both ends.
   void* const mapped =
       mmap(nullptr, bytes + huge_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -143,13 +146,23 @@ void* ask_system(std::size_t capacity) {
   return aligned;
 }
 
+/// Memory for a block of this capacity and its data, or null.
+void* ask_system(std::size_t capacity) {
+  const std::size_t lead = lead_of(capacity), bytes = lead + capacity;
+  void* const memory = bytes < huge_page
+                           ? std::aligned_alloc(lead, (bytes + lead - 1) / lead * lead)
+                           : map_memory(bytes);
+  return memory == nullptr ? nullptr : static_cast<std::byte*>(memory) + lead - line;
+}
+
 void give_to_system(Block* block) {
-  const std::size_t bytes = header + block->capacity;
+  const std::size_t lead = lead_of(block->capacity), bytes = lead + block->capacity;
+  void* const memory = data_of(block) - lead;
   allow_access(block);
   if (bytes < huge_page)
-    std::free(block);
+    std::free(memory);
   else
-    munmap(block, bytes);
+    munmap(memory, bytes);
 }
 
 /// What all threads share. Locks itself; never destroyed.
@@ -440,9 +453,9 @@ Block* take_small(std::size_t bytes, std::size_t size_class, ThreadCache* cache)
 }
 
 Block* take_large(std::size_t bytes, ThreadCache* cache) {
-  // Header and data together fill whole pages.
-  const std::size_t unit = bytes < huge_page ? page : 16 * page;
-  const std::size_t capacity = (bytes + header + unit - 1) / unit * unit - header;
+  // Lead and data together fill whole pages.
+  const std::size_t unit = bytes < huge_page ? page : 16 * page, lead = lead_of(bytes);
+  const std::size_t capacity = (bytes + lead + unit - 1) / unit * unit - lead;
   Block* const block = pool().take_large(capacity);
   return block != nullptr ? block : make_block(bytes, capacity, large_class, cache);
 }
