@@ -72,26 +72,50 @@ inline bool find_extremes(const T* values, int64_t n, LaneVectors<T, count, byte
   return (any & sign) == 0;
 }
 
+/// What the lanes hold before a piece.
 template <Combine c, class T, int bytes>
-inline void accumulate_lanes(const Element<T>* values, int64_t n, Element<T>* lanes) {
+inline LaneVectors<Element<T>, lane_count<T>, bytes> lanes_before(const LanePiece& piece,
+                                                                  const Element<T>* lanes) {
+  LaneVectors<Element<T>, lane_count<T>, bytes> vectors;
+  constexpr std::size_t step = bytes / sizeof(Element<T>);
+#pragma GCC unroll 16
+  for (std::size_t v = 0; v < vectors.size(); ++v) {
+    if (piece.is_first)
+      vectors[v].value = neutral_of<c, T>() - Vector<Element<T>, bytes>{};
+    else
+      vectors[v] = VectorOf<Element<T>, bytes>::load(lanes + v * step);
+  }
+  return vectors;
+}
+
+template <Combine c, class T, int bytes>
+inline void accumulate_lanes(const LanePiece& piece, Element<T>* lanes) {
   using E = Element<T>;
   constexpr int count = lane_count<T>;
-  LaneVectors<E, count, bytes> sums;
-  static_assert(sizeof sums == count * sizeof(E));
-  std::memcpy(sums.data(), lanes, sizeof sums);
+  const auto* const values = static_cast<const E*>(piece.values);
+  LaneVectors<E, count, bytes> sums = lanes_before<c, T, bytes>(piece, lanes);
   bool is_done = false;
   if constexpr (native::Float<T> && (c == Combine::maximum || c == Combine::minimum)) {
-    is_done =
-        find_extremes<c == Combine::maximum, T, count, bytes>(values, n, sums, neutral_of<c, T>());
-    if (!is_done) std::memcpy(sums.data(), lanes, sizeof sums);
+    is_done = find_extremes<c == Combine::maximum, T, count, bytes>(values, piece.n, sums,
+                                                                    neutral_of<c, T>());
+    if (!is_done) sums = lanes_before<c, T, bytes>(piece, lanes);
   }
   if (!is_done) {
-    for_each_vector<E, count, bytes>(values, n, sums, neutral_of<c, T>(),
+    for_each_vector<E, count, bytes>(values, piece.n, sums, neutral_of<c, T>(),
                                      [](VectorOf<E, bytes>& lane, const VectorOf<E, bytes>& next) {
                                        join_into<c, T, bytes>(lane, next);
                                      });
   }
-  std::memcpy(lanes, sums.data(), sizeof sums);
+  if (!piece.is_last) {
+    std::memcpy(lanes, sums.data(), sizeof sums);
+    return;
+  }
+#pragma GCC unroll 4
+  for (std::size_t half = sums.size() / 2; half > 0; half /= 2) {
+#pragma GCC unroll 8
+    for (std::size_t v = 0; v < half; ++v) join_into<c, T, bytes>(sums[v], sums[v + half]);
+  }
+  lanes[0] = fold_vector<c, T, bytes>(sums[0]);
 }
 
 /// Joins `count` rows to the accumulators.
@@ -159,19 +183,20 @@ inline int64_t first_equal(const E* values, int64_t n, E value) {
 /// The order of joining does not matter to arg_*, so the extreme is found first, then its place;
 /// and lane 0 takes it for all.
 template <Combine c, class T, int bytes>
-inline void arg_lanes(const Element<T>* values, int64_t n, int64_t position, Element<T>* lanes,
-                      int64_t* positions) {
+inline void arg_lanes(const LanePiece& piece, Element<T>* lanes, int64_t* positions) {
   constexpr Combine extreme = c == Combine::arg_maximum ? Combine::maximum : Combine::minimum;
-  constexpr int count = lane_count<T>;
-  if (n <= 0) return;
-  std::array<Element<T>, count> best;
-  best.fill(neutral_of<extreme, T>());
-  accumulate_lanes<extreme, T, bytes>(values, n, best.data());
-  fold_lanes<extreme, T, count>(best.data());
-  const int64_t at = first_equal(values, n, best[0]);
-  if (!beats<c>(values[at], position + at, lanes[0], positions[0])) return;
+  if (piece.is_first) {
+    lanes[0] = neutral_of<extreme, T>();
+    positions[0] = no_position;
+  }
+  if (piece.n <= 0) return;
+  const auto* const values = static_cast<const Element<T>*>(piece.values);
+  Element<T> best;
+  accumulate_lanes<extreme, T, bytes>({values, piece.n, 0, true, true}, &best);
+  const int64_t at = first_equal(values, piece.n, best);
+  if (!beats<c>(values[at], piece.position + at, lanes[0], positions[0])) return;
   lanes[0] = values[at];
-  positions[0] = position + at;
+  positions[0] = piece.position + at;
 }
 
 /// True if a later value replaces `best`.
@@ -205,14 +230,13 @@ inline void arg_rows(const RowBlock& block, Element<T>* best, int64_t* positions
 template <Combine c, class T>
 struct Lanes {
   template <int width>
-  void operator()(VectorWidth<width>, const void* values, int64_t n, int64_t position, void* lanes,
+  void operator()(VectorWidth<width>, const LanePiece& piece, void* lanes,
                   int64_t* positions) const {
     auto* const to = static_cast<Element<T>*>(lanes);
-    const auto* const from = static_cast<const Element<T>*>(values);
     if constexpr (is_arg(c))
-      arg_lanes<c, T, width>(from, n, position, to, positions);
+      arg_lanes<c, T, width>(piece, to, positions);
     else
-      accumulate_lanes<c, T, width>(from, n, to);
+      accumulate_lanes<c, T, width>(piece, to);
   }
 };
 
@@ -231,7 +255,7 @@ struct Rows {
 template <Combine c, class T>
 Accumulate make(Isa isa) {
   if constexpr (is_joinable<c, T>) {
-    return {.lanes = PerIsa<Lanes<c, T>, const void*, int64_t, int64_t, void*, int64_t*>::at(isa),
+    return {.lanes = PerIsa<Lanes<c, T>, const LanePiece&, void*, int64_t*>::at(isa),
             .rows = PerIsa<Rows<c, T>, const RowBlock&, void*, int64_t*>::at(isa)};
   } else {
     return {};

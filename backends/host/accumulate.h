@@ -17,11 +17,19 @@ struct RowBlock {
   int64_t position;
 };
 
+/// A contiguous piece of a block, whose values join lanes.
+struct LanePiece {
+  const void* values;
+  int64_t n;
+  int64_t position;
+  bool is_first;  ///< of its block: the lanes start from the neutral element
+  bool is_last;   ///< the lanes are folded: lane 0 gets the block's value, and the others nothing
+};
+
 /// Loops for one (Combine, accumulator type, instruction set). Positions matter to arg_* alone.
 struct Accumulate {
   /// Value i joins lane i % lanes_of(type). arg_*: all join lane 0; value i is at `position` + i.
-  void (*lanes)(const void* values, int64_t n, int64_t position, void* lanes,
-                int64_t* lane_positions) = nullptr;
+  void (*lanes)(const LanePiece& piece, void* lanes, int64_t* lane_positions) = nullptr;
   /// Value j of each row joins accumulator j, row after row.
   void (*rows)(const RowBlock& block, void* accumulators, int64_t* positions) = nullptr;
 };

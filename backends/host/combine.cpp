@@ -1,7 +1,6 @@
 #include "backends/host/combine.h"
 
 #include "backends/host/joins.h"
-#include "backends/host/vectors.h"
 #include "core/error.h"
 
 #include <algorithm>
@@ -45,41 +44,11 @@ void join_all(void* into, int64_t* into_positions, const void* from, const int64
                     static_cast<const Element<T>*>(from), from_positions, n);
 }
 
-/// A lane in which nothing is yet joins nothing.
-template <Combine c, class T, int lanes>
-inline void fold_known(Element<T>* a, int64_t* positions) {
-  if constexpr (is_arg(c)) {
-    for (int half = lanes / 2; half > 0; half /= 2) {
-      for (int j = 0; j < half; ++j) {
-        if (positions[j + half] == no_position) continue;
-        if (!beats<c>(a[j + half], positions[j + half], a[j], positions[j])) continue;
-        a[j] = a[j + half];
-        positions[j] = positions[j + half];
-      }
-    }
-  } else {
-    fold_lanes<c, T, lanes>(a);
-  }
-}
-
 template <Combine c, class T>
 void fold(void* values, int64_t* positions, int64_t n) {
   auto* const a = static_cast<Element<T>*>(values);
-  switch (n) {
-    case 64:
-      return fold_known<c, T, 64>(a, positions);
-    case 32:
-      return fold_known<c, T, 32>(a, positions);
-    case 16:
-      return fold_known<c, T, 16>(a, positions);
-    case 8:
-      return fold_known<c, T, 8>(a, positions);
-    case 4:
-      return fold_known<c, T, 4>(a, positions);
-    case 2:
-      return fold_known<c, T, 2>(a, positions);
-    default:
-      return;
+  for (int64_t half = n / 2; half > 0; half /= 2) {
+    join_arrays<c, T>(a, positions, a + half, is_arg(c) ? positions + half : nullptr, half);
   }
 }
 

@@ -124,9 +124,8 @@ class PrebuiltReduction final : public Executable {
     void* const lanes = call.accumulators[reduction_];
     const char* const from = call.pointers[source_];
     const int64_t step = call.inner[source_];
-    combiner_.fill(lanes, positions(call), lanes_);
     if (is_direct(dtype_) && step == size_) {
-      accumulate_.lanes(from, call.inner_size, call.position, lanes, positions(call));
+      accumulate_.lanes({from, call.inner_size, call.position, true, true}, lanes, positions(call));
       return;
     }
     // Pieces begin at lane 0, because a block of staging is a whole number of lanes.
@@ -135,7 +134,9 @@ class PrebuiltReduction final : public Executable {
     for (int64_t i = 0; i < call.inner_size; i += staging_block) {
       const int64_t n = std::min(staging_block, call.inner_size - i);
       gather_(from + i * step, step, buffer.bytes.data(), n);
-      accumulate_.lanes(buffer.bytes.data(), n, call.position + i, lanes, positions(call));
+      accumulate_.lanes(
+          {buffer.bytes.data(), n, call.position + i, i == 0, i + n == call.inner_size}, lanes,
+          positions(call));
     }
   }
 

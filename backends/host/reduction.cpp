@@ -31,6 +31,17 @@ constexpr int64_t tile_rows = 1024;
 /// A reduced dimension of 2^62 elements has at most this many levels.
 constexpr int most_levels = 64;
 constexpr int64_t most_groups = 64;
+constexpr std::size_t most_lanes = std::max(reduction_order::lanes_32, reduction_order::lanes_64);
+
+/// A store as wide as the load that follows: a wider load would wait for the store to reach memory.
+void copy_value(void* to, const void* from, std::size_t bytes) {
+  if (bytes == 4)
+    std::memcpy(to, from, 4);
+  else if (bytes == 8)
+    std::memcpy(to, from, 8);
+  else
+    std::memcpy(to, from, bytes);
+}
 
 struct StageInfo {
   const Stage* stage;
@@ -127,17 +138,19 @@ struct Job {
 /// Accumulates blocks on one thread.
 class Accumulator {
  public:
-  Accumulator(const Shared& shared, Scratch& scratch, int64_t blocks)
+  /// `results`: per reduction an array of most_lanes 8-byte words for run_single().
+  Accumulator(const Shared& shared, Scratch& scratch, int64_t blocks, char* const* results)
       : shared_(shared),
         stack_(shared, scratch, blocks),
         values_(scratch.take<void*>(shared.kernel.reductions.size())),
         positions_(scratch.take<int64_t*>(shared.kernel.reductions.size())) {
     if (!shared.is_lanes) return;
     for (std::size_t r = 0; r < shared.kernel.reductions.size(); ++r) {
-      const auto lanes = static_cast<std::size_t>(lanes_of(shared.kernel.reductions[r].type));
-      const Combiner& combiner = shared.combiners[r];
-      values_[r] = scratch.take<char>(lanes * combiner.value_bytes);
-      positions_[r] = combiner.has_positions ? scratch.take<int64_t>(lanes) : nullptr;
+      const bool has_positions = shared.combiners[r].has_positions;
+      const bool is_kept = results != nullptr && blocks == 1;
+      char* const kept = is_kept ? results[r] : scratch.take<char>(most_lanes * sizeof(uint64_t));
+      values_[r] = has_positions ? scratch.take<char>(most_lanes * sizeof(uint64_t)) : kept;
+      positions_[r] = has_positions ? reinterpret_cast<int64_t*>(kept) : nullptr;
     }
   }
 
@@ -147,22 +160,16 @@ class Accumulator {
     for (int64_t block = first; block < last; ++block) {
       if (!shared_.is_lanes) start_rows(stage, job.rows);
       visit(stage, job, block);
-      if (shared_.is_lanes) fold_lanes(stage, length_of(block));
+      if (shared_.is_lanes) keep(stage);
       stack_.push(stage, job.rows);
     }
     stack_.finish(stage, job.rows);
   }
 
-  /// The only block of a row, in lanes: `results` gets what run() would leave in the stack. Rows
-  /// may be so short that each copy saved is felt.
-  void run_single(const StageInfo& stage, const Job& job, char* const* results) {
+  /// The only block of a row, in lanes: the constructor's `results` get what run() would leave in
+  /// the stack. Rows may be so short that each copy saved is felt.
+  void run_single(const StageInfo& stage, const Job& job) {
     call(stage, job, job.pointers, 0, shared_.domain.reduced_size);
-    for (std::size_t i = 0; i < stage.reduction_count; ++i) {
-      const std::size_t r = stage.reductions[i];
-      fold(r, shared_.domain.reduced_size);
-      const void* const result = positions_[r] != nullptr ? positions_[r] : values_[r];
-      std::memcpy(results[r], result, sizeof(uint64_t));
-    }
   }
 
   [[nodiscard]] Stack& stack() { return stack_; }
@@ -182,20 +189,12 @@ class Accumulator {
     }
   }
 
-  /// Lanes that no element joined are neutral, so the tree starts where the first element is.
-  void fold(std::size_t r, int64_t length) {
-    const auto lanes = static_cast<int64_t>(lanes_of(shared_.kernel.reductions[r].type));
-    const auto used = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(length)));
-    shared_.combiners[r].fold(values_[r], positions_[r], std::min(lanes, used));
-  }
-
-  void fold_lanes(const StageInfo& stage, int64_t length) {
+  /// Puts a block's values on the stack.
+  void keep(const StageInfo& stage) {
     for (std::size_t i = 0; i < stage.reduction_count; ++i) {
       const std::size_t r = stage.reductions[i];
-      const Combiner& combiner = shared_.combiners[r];
-      fold(r, length);
-      std::memcpy(stack_.values(r), values_[r], combiner.value_bytes);
-      if (combiner.has_positions) *stack_.positions(r) = *positions_[r];
+      copy_value(stack_.values(r), values_[r], shared_.combiners[r].value_bytes);
+      if (positions_[r] != nullptr) *stack_.positions(r) = *positions_[r];
     }
   }
 
@@ -239,13 +238,12 @@ class Accumulator {
 class JobRunner {
  public:
   JobRunner(const Shared& shared, bool is_alone)
-      : shared_(shared), is_alone_(is_alone), accumulator_(shared, scratch_, shared.blocks) {
+      : shared_(shared),
+        is_alone_(is_alone),
+        results_(take_results(shared, scratch_)),
+        accumulator_(shared, scratch_, shared.blocks, results_) {
     const Kernel& kernel = shared.kernel;
     const auto width = static_cast<std::size_t>(shared.width);
-    results_ = scratch_.take<char*>(kernel.reductions.size());
-    for (std::size_t r = 0; r < kernel.reductions.size(); ++r) {
-      results_[r] = scratch_.take<char>(width * sizeof(uint64_t));
-    }
     job_.results = const_cast<const void**>(reinterpret_cast<void**>(results_));
     job_.row_values = scratch_.take<void*>(kernel.row_values.size());
     for (std::size_t v = 0; v < kernel.row_values.size(); ++v) {
@@ -261,6 +259,16 @@ class JobRunner {
   }
 
  private:
+  static char** take_results(const Shared& shared, Scratch& scratch) {
+    const std::size_t count = shared.kernel.reductions.size();
+    const std::size_t width = shared.is_lanes ? most_lanes : static_cast<std::size_t>(shared.width);
+    char** const results = scratch.take<char*>(count);
+    for (std::size_t r = 0; r < count; ++r) {
+      results[r] = scratch.take<char>(width * sizeof(uint64_t));
+    }
+    return results;
+  }
+
   void run_stages() {
     for (std::size_t s = 0; s < shared_.kernel.stages.size(); ++s) {
       const StageInfo& stage = shared_.stages[s];
@@ -320,8 +328,7 @@ class JobRunner {
 
   void run_elements(const StageInfo& stage) {
     if (shared_.blocks == 0) return fill_empty(stage);
-    if (shared_.blocks == 1 && shared_.is_lanes)
-      return accumulator_.run_single(stage, job_, results_);
+    if (shared_.blocks == 1 && shared_.is_lanes) return accumulator_.run_single(stage, job_);
     if (is_alone_)
       accumulator_.run(stage, job_, 0, shared_.blocks);
     else
@@ -382,7 +389,7 @@ class JobRunner {
     };
     split(groups, 1, shared_.launch.threads, [&](int64_t first, int64_t last) {
       Scratch own;
-      Accumulator accumulator(shared_, own, group);
+      Accumulator accumulator(shared_, own, group, nullptr);
       for (int64_t number = first; number < last; ++number) {
         accumulator.run(stage, job_, number * group, std::min((number + 1) * group, blocks));
         for (std::size_t i = 0; i < stage.reduction_count; ++i) {

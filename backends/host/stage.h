@@ -34,10 +34,9 @@ struct StageCall {
   int64_t inner_size;
   const uint64_t* scalars;  ///< per operand: slot bits (scalar operands only)
   /// Per reduction, in the accumulator's type (pred: one byte 0/1).
-  /// Element level, lanes: an array of lanes_of(type) values the call fills: starting from the
-  /// neutral element,
-  ///   element i joins lane i % lanes (arg_*: first `lanes` values, then at accumulator_positions
-  ///   the i64 positions).
+  /// Element level, lanes: room for lanes_of(type) values, whose first the call sets to the value
+  ///   of all points: starting from the neutral element, element i joins lane i % lanes, then lanes
+  ///   join as Combiner::fold says (arg_*: with the i64 positions at accumulator_positions).
   /// Element level, sequential: inner_size values, read and written: value j joins element j of
   /// each outer step.
   void* const* accumulators;

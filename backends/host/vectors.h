@@ -3,6 +3,8 @@
 
 #include "backends/host/joins.h"
 
+#include <array>
+#include <bit>
 #include <type_traits>
 
 namespace nitinol::host {
@@ -56,25 +58,26 @@ inline void join_into(VectorOf<Element<T>, bytes>& into, const VectorOf<Element<
   }
 }
 
-/// Joins lane l with lane l + lanes/2, halving until the result is in lane 0; unrolled.
-template <Combine c, class T, int lanes>
-inline void fold_lanes(Element<T>* a) {
-  using V = VectorOf<Element<T>, 16>;
-  constexpr int half = lanes / 2, step = 16 / static_cast<int>(sizeof(Element<T>));
-  if constexpr (half == 0) {
-    return;
-  } else if constexpr (half >= step) {
-#pragma GCC unroll 16
-    for (int j = 0; j < half; j += step) {
-      V left = V::load(a + j);
-      join_into<c, T, 16>(left, V::load(a + half + j));
-      left.store(a + j);
-    }
+/// Joins lane l with lane l + n/2 of a vector's n lanes, halving until one is left, which it gives.
+template <Combine c, class T, int bytes>
+inline Element<T> fold_vector(const VectorOf<Element<T>, bytes>& lanes) {
+  using E = Element<T>;
+  if constexpr (bytes > 16) {
+    auto halves = std::bit_cast<std::array<VectorOf<E, bytes / 2>, 2>>(lanes);
+    join_into<c, T, bytes / 2>(halves[0], halves[1]);
+    return fold_vector<c, T, bytes / 2>(halves[0]);
   } else {
-#pragma GCC unroll 16
-    for (int j = 0; j < half; ++j) a[j] = join<c, T>(a[j], a[j + half]);
+    using Index = std::conditional_t<native::Float<E>, native::Bits<E>, E>;
+    constexpr int count = bytes / static_cast<int>(sizeof(E));
+    VectorOf<E, bytes> left = lanes;
+#pragma GCC unroll 4
+    for (int half = count / 2; half > 0; half /= 2) {
+      Vector<Index, bytes> upper = {};
+      for (int j = 0; j < count; ++j) upper[j] = static_cast<Index>((j + half) % count);
+      join_into<c, T, bytes>(left, {__builtin_shuffle(left.value, upper)});
+    }
+    return left.value[0];
   }
-  fold_lanes<c, T, half>(a);
 }
 
 }  // namespace nitinol::host

@@ -52,7 +52,7 @@ class InterpretedStage {
   }
 
   void run(const host::StageCall& call) const {
-    if (is_lanes()) start_lanes(call);
+    if (is_lanes()) for_lanes(call, &Combiner::fill);
     std::vector<uint64_t> arguments(stage_.sources.size());
     for (int64_t outer = 0; outer < call.outer_size; ++outer) {
       for (int64_t inner = 0; inner < call.inner_size; ++inner) {
@@ -66,6 +66,7 @@ class InterpretedStage {
         }
       }
     }
+    if (is_lanes()) for_lanes(call, &Combiner::fold);
   }
 
  private:
@@ -76,13 +77,18 @@ class InterpretedStage {
   /// Index of this point's row in results and row values.
   [[nodiscard]] int64_t row(Point point) const { return is_lanes() ? 0 : point.inner; }
 
-  void start_lanes(const host::StageCall& call) const {
+  using Combiner = host::Combiner;
+
+  /// Calls fill or fold on all lanes.
+  template <class Function>
+  void for_lanes(const host::StageCall& call, Function Combiner::*function) const {
     for (const Sink& sink : stage_.sinks) {
       if (sink.kind != Sink::Kind::accumulate) continue;
       const Combiner& combiner = combiners_[sink.index];
-      combiner.fill(call.accumulators[sink.index],
-                    combiner.has_positions ? call.accumulator_positions[sink.index] : nullptr,
-                    lanes_of(kernel_.reductions[sink.index].type));
+      (combiner.*function)(
+          call.accumulators[sink.index],
+          combiner.has_positions ? call.accumulator_positions[sink.index] : nullptr,
+          lanes_of(kernel_.reductions[sink.index].type));
     }
   }
 
@@ -139,8 +145,6 @@ class InterpretedStage {
       }
     }
   }
-
-  using Combiner = host::Combiner;
 
   const Kernel& kernel_;
   const Stage& stage_;

@@ -95,6 +95,18 @@ Expr beats(bool largest, Expr b, Expr q, Expr a, Expr p) {
   return (is_better & !a_nan) | (b_nan & !a_nan) | (same & (q < p));
 }
 
+/// A value and, of arg_*, where it is; as accumulated.
+struct Joined {
+  Expr value, position;
+};
+
+Joined join(Combine combine, const Joined& old, const Joined& next) {
+  if (!host::is_arg(combine)) return {join(combine, old.value, next.value), {}};
+  const Expr takes =
+      beats(combine == Combine::arg_maximum, next.value, next.position, old.value, old.position);
+  return {select(takes, next.value, old.value), select(takes, next.position, old.position)};
+}
+
 class Lowering {
  public:
   Lowering(const Kernel& kernel, const Stage& stage) : kernel_(kernel), stage_(stage) {
@@ -208,18 +220,18 @@ class Lowering {
     const Access access = is_lanes_element_ ? Access::lanes : Access::unit;
     out_.has_lanes = is_lanes_element_;
     const ScalarType stored = stored_type(reduction.type);
-    const Expr old = from_storage(input(Place::accumulator, access, stored, r), reduction.type);
-    if (!host::is_arg(reduction.combine)) {
-      return output(Place::accumulator, access, r, to_storage(join(reduction.combine, old, value)));
+    const bool has_position = host::is_arg(reduction.combine);
+    Joined old = {from_storage(input(Place::accumulator, access, stored, r), reduction.type), {}};
+    Joined next = {value, {}};
+    if (has_position) {
+      old.position = input(Place::accumulator_position, access, ScalarType::i64, r);
+      next.position =
+          input(Place::element_index, is_lanes_element_ ? Access::strided : Access::per_outer,
+                ScalarType::i64, 0);
     }
-    const Expr old_position = input(Place::accumulator_position, access, ScalarType::i64, r);
-    const Expr position =
-        input(Place::element_index, is_lanes_element_ ? Access::strided : Access::per_outer,
-              ScalarType::i64, 0);
-    const Expr takes =
-        beats(reduction.combine == Combine::arg_maximum, value, position, old, old_position);
-    output(Place::accumulator, access, r, to_storage(select(takes, value, old)));
-    output(Place::accumulator_position, access, r, select(takes, position, old_position));
+    const Joined joined = join(reduction.combine, old, next);
+    output(Place::accumulator, access, r, to_storage(joined.value));
+    if (has_position) output(Place::accumulator_position, access, r, joined.position);
   }
 
   const Kernel& kernel_;
@@ -263,6 +275,26 @@ uint64_t neutral(Combine combine) {
 
 LoweredStage lower(const Kernel& kernel, const Stage& stage) {
   return Lowering(kernel, stage).lower();
+}
+
+LaneJoin lower_join(const Reduction& reduction) {
+  LaneJoin join_of_lanes;
+  ScalarProgram& program = join_of_lanes.program;
+  const auto argument = [&](uint64_t k, ScalarType type) {
+    return emit(program, {.op = ScalarOp::argument, .type = type, .imm = k});
+  };
+  const auto value = [&](uint64_t k) {
+    return from_storage(argument(k, stored_type(reduction.type)), reduction.type);
+  };
+  const bool has_position = host::is_arg(reduction.combine);
+  const auto position = [&](uint64_t k) {
+    return has_position ? argument(k, ScalarType::i64) : Expr{};
+  };
+  const Joined left = {value(0), position(2)}, right = {value(1), position(3)};
+  const Joined joined = join(reduction.combine, left, right);
+  join_of_lanes.value = to_storage(joined.value).id;
+  join_of_lanes.position = joined.position.id;
+  return join_of_lanes;
 }
 
 uint64_t neutral_bits(const Reduction& reduction) {

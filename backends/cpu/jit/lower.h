@@ -58,6 +58,16 @@ struct LoweredStage {
 
 [[nodiscard]] LoweredStage lower(const Kernel& kernel, const Stage& stage);
 
+/// How two lanes of a reduction join: arguments 0 and 1 are their values, as stored; of arg_* 2 and
+/// 3 are their positions.
+struct LaneJoin {
+  ScalarProgram program;
+  uint32_t value = 0;     ///< the instruction that computes the joined value
+  uint32_t position = 0;  ///< of arg_*: its position
+};
+
+[[nodiscard]] LaneJoin lower_join(const Reduction& reduction);
+
 /// Bits of the value that, joined with x, gives x.
 [[nodiscard]] uint64_t neutral_bits(const Reduction& reduction);
 

@@ -16,6 +16,7 @@
 
 #include "backends/cpu/jit/stage_code.h"
 
+#include "backends/cpu/jit/fold_lanes.h"
 #include "backends/cpu/jit/lower.h"
 #include "backends/cpu/jit/program.h"
 #include "backends/cpu/jit/streams.h"
@@ -107,6 +108,7 @@ class StageEmitter {
       program_.emit(Depth::outer);
       emit_row();
     });
+    if (stage_.has_lanes) fold_all_lanes();
     if (stage_.non_temporal) emit_fence();
     ir_.CreateRetVoid();
   }
@@ -464,6 +466,16 @@ class StageEmitter {
         streams_.store(outputs_[k], {.index = ir_.getInt64(static_cast<uint64_t>(lane))},
                        neutral(stage_.outputs[k]));
       }
+    }
+  }
+
+  void fold_all_lanes() {
+    for (std::size_t k = 0; k < outputs_.size(); ++k) {
+      if (stage_.outputs[k].place != Place::accumulator) continue;
+      const Reduction& reduction = kernel_.reductions[stage_.outputs[k].index];
+      // The position of a value is the output that follows it.
+      const Stream* const positions = host::is_arg(reduction.combine) ? &outputs_[k + 1] : nullptr;
+      fold_lanes(context_, streams_, reduction, {outputs_[k], positions});
     }
   }
 

@@ -192,12 +192,12 @@ TEST_CASE("accumulating loops give equal bits at every instruction set", "[reduc
         positions[level].assign(64, 0);
         combiner.fill(lanes[level].data(), positions[level].data(), 64);
         host::accumulate_of(c, ScalarType::f32, isa)
-            .lanes(x.data(), n, 10, lanes[level].data(), positions[level].data());
+            .lanes({x.data(), n, 10, true, true}, lanes[level].data(), positions[level].data());
         lanes[0].assign(64, 0);
         positions[0].assign(64, 0);
         combiner.fill(lanes[0].data(), positions[0].data(), 64);
         host::accumulate_of(c, ScalarType::f32, Isa::baseline)
-            .lanes(x.data(), n, 10, lanes[0].data(), positions[0].data());
+            .lanes({x.data(), n, 10, true, true}, lanes[0].data(), positions[0].data());
         CHECK(same_bits(lanes[0], lanes[level]));
         CHECK(positions[0] == positions[level]);
       }
