@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 namespace nitinol::host {
 namespace {
@@ -121,23 +122,33 @@ class PrebuiltReduction final : public Executable {
   }
 
   void accumulate_lanes(const StageCall& call) const {
-    void* const lanes = call.accumulators[reduction_];
-    const char* const from = call.pointers[source_];
-    const int64_t step = call.inner[source_];
-    if (is_direct(dtype_) && step == size_) {
-      accumulate_.lanes({from, call.inner_size, call.position, true, true}, lanes, positions(call));
-      return;
+    auto* const results = static_cast<char*>(call.accumulators[reduction_]);
+    const auto bytes = static_cast<int64_t>(combiner_.value_bytes);
+    for (int64_t row = 0; row < call.outer_size; ++row) {
+      const char* const from = call.pointers[source_] + row * call.outer[source_];
+      int64_t* const at = combiner_.has_positions ? positions(call) + row : nullptr;
+      if (is_direct(dtype_) && call.inner[source_] == size_)
+        accumulate_.lanes({from, call.inner_size, call.position, true, true}, results + row * bytes,
+                          at);
+      else
+        accumulate_staged(call, from, results + row * bytes, at);
     }
+  }
+
+  /// One row, piece by piece through a block on the stack.
+  void accumulate_staged(const StageCall& call, const char* from, char* result, int64_t* at) const {
     // Pieces begin at lane 0, because a block of staging is a whole number of lanes.
     static_assert(staging_block % reduction_order::lanes_32 == 0);
-    Buffer buffer;
+    const int64_t step = call.inner[source_];
+    Buffer buffer, lanes;
     for (int64_t i = 0; i < call.inner_size; i += staging_block) {
       const int64_t n = std::min(staging_block, call.inner_size - i);
       gather_(from + i * step, step, buffer.bytes.data(), n);
       accumulate_.lanes(
-          {buffer.bytes.data(), n, call.position + i, i == 0, i + n == call.inner_size}, lanes,
-          positions(call));
+          {buffer.bytes.data(), n, call.position + i, i == 0, i + n == call.inner_size},
+          lanes.bytes.data(), at);
     }
+    std::memcpy(result, lanes.bytes.data(), combiner_.value_bytes);
   }
 
   void accumulate_rows(const StageCall& call) const {

@@ -11,8 +11,8 @@
 // group of 2^g blocks is a subtree, so threads may each compute groups and the groups join in the
 // same way.
 //
-// A job is one row (lanes) or one tile of rows (sequential), and passes through all stages. Threads
-// share the jobs; where there are few jobs with many blocks, they share the groups of each stage.
+// A job is one tile of rows, and passes through all stages. Threads share the jobs; where there are
+// few jobs with many blocks, they share the groups of each stage.
 
 #include "backends/host/combine.h"
 #include "backends/host/loop_nest.h"
@@ -26,22 +26,12 @@
 namespace nitinol::host {
 namespace {
 
-/// Rows at once: their accumulators stay in the first-level cache.
-constexpr int64_t tile_rows = 1024;
+/// Rows at once: their accumulators (sequential), or what is read of them (lanes), stay in the
+/// first-level cache.
+constexpr int64_t tile_rows = 1024, tile_rows_of_lanes = 64, tile_bytes_of_lanes = 32768;
 /// A reduced dimension of 2^62 elements has at most this many levels.
 constexpr int most_levels = 64;
 constexpr int64_t most_groups = 64;
-constexpr std::size_t most_lanes = std::max(reduction_order::lanes_32, reduction_order::lanes_64);
-
-/// A store as wide as the load that follows: a wider load would wait for the store to reach memory.
-void copy_value(void* to, const void* from, std::size_t bytes) {
-  if (bytes == 4)
-    std::memcpy(to, from, 4);
-  else if (bytes == 8)
-    std::memcpy(to, from, 8);
-  else
-    std::memcpy(to, from, bytes);
-}
 
 struct StageInfo {
   const Stage* stage;
@@ -61,6 +51,7 @@ struct Shared {
   int64_t width;  ///< rows of a full tile
   int64_t tiles;  ///< along the last row loop
   int64_t jobs;
+  const int64_t* row_steps;  ///< from row to row of a tile
   StageInfo* stages;
   Combiner* combiners;
 };
@@ -138,38 +129,21 @@ struct Job {
 /// Accumulates blocks on one thread.
 class Accumulator {
  public:
-  /// `results`: per reduction an array of most_lanes 8-byte words for run_single().
-  Accumulator(const Shared& shared, Scratch& scratch, int64_t blocks, char* const* results)
+  Accumulator(const Shared& shared, Scratch& scratch, int64_t blocks)
       : shared_(shared),
         stack_(shared, scratch, blocks),
         values_(scratch.take<void*>(shared.kernel.reductions.size())),
-        positions_(scratch.take<int64_t*>(shared.kernel.reductions.size())) {
-    if (!shared.is_lanes) return;
-    for (std::size_t r = 0; r < shared.kernel.reductions.size(); ++r) {
-      const bool has_positions = shared.combiners[r].has_positions;
-      const bool is_kept = results != nullptr && blocks == 1;
-      char* const kept = is_kept ? results[r] : scratch.take<char>(most_lanes * sizeof(uint64_t));
-      values_[r] = has_positions ? scratch.take<char>(most_lanes * sizeof(uint64_t)) : kept;
-      positions_[r] = has_positions ? reinterpret_cast<int64_t*>(kept) : nullptr;
-    }
-  }
+        positions_(scratch.take<int64_t*>(shared.kernel.reductions.size())) {}
 
   /// Blocks [first, last) of a stage; their joined results are then in results(r).
   void run(const StageInfo& stage, const Job& job, int64_t first, int64_t last) {
     stack_.clear();
     for (int64_t block = first; block < last; ++block) {
-      if (!shared_.is_lanes) start_rows(stage, job.rows);
+      start_rows(stage, job.rows);
       visit(stage, job, block);
-      if (shared_.is_lanes) keep(stage);
       stack_.push(stage, job.rows);
     }
     stack_.finish(stage, job.rows);
-  }
-
-  /// The only block of a row, in lanes: the constructor's `results` get what run() would leave in
-  /// the stack. Rows may be so short that each copy saved is felt.
-  void run_single(const StageInfo& stage, const Job& job) {
-    call(stage, job, job.pointers, 0, shared_.domain.reduced_size);
   }
 
   [[nodiscard]] Stack& stack() { return stack_; }
@@ -185,16 +159,8 @@ class Accumulator {
       const std::size_t r = stage.reductions[i];
       values_[r] = stack_.values(r);
       positions_[r] = stack_.positions(r);
-      shared_.combiners[r].fill(values_[r], positions_[r], rows);
-    }
-  }
-
-  /// Puts a block's values on the stack.
-  void keep(const StageInfo& stage) {
-    for (std::size_t i = 0; i < stage.reduction_count; ++i) {
-      const std::size_t r = stage.reductions[i];
-      copy_value(stack_.values(r), values_[r], shared_.combiners[r].value_bytes);
-      if (positions_[r] != nullptr) *stack_.positions(r) = *positions_[r];
+      // In lanes, every row starts from the neutral element by itself.
+      if (!shared_.is_lanes) shared_.combiners[r].fill(values_[r], positions_[r], rows);
     }
   }
 
@@ -210,22 +176,19 @@ class Accumulator {
 
   void call(const StageInfo& stage, const Job& job, const Pointers& pointers, int64_t start,
             int64_t length) {
-    const Domain& domain = shared_.domain;
-    const Steps& reduced = domain.reduced_steps;
-    stage.code->function(
-        stage.code->self,
-        {.pointers = pointers.data(),
-         .outer = reduced.data(),
-         .inner = shared_.is_lanes ? reduced.data()
-                                   : domain.steps[static_cast<std::size_t>(domain.rank - 1)].data(),
-         .outer_size = shared_.is_lanes ? 1 : length,
-         .inner_size = shared_.is_lanes ? length : job.rows,
-         .scalars = shared_.launch.scalars.data(),
-         .accumulators = values_,
-         .accumulator_positions = positions_,
-         .position = start,
-         .results = job.results,
-         .row_values = job.row_values});
+    const int64_t* const reduced = shared_.domain.reduced_steps.data();
+    const int64_t* const rows = shared_.row_steps;
+    stage.code->function(stage.code->self, {.pointers = pointers.data(),
+                                            .outer = shared_.is_lanes ? rows : reduced,
+                                            .inner = shared_.is_lanes ? reduced : rows,
+                                            .outer_size = shared_.is_lanes ? job.rows : length,
+                                            .inner_size = shared_.is_lanes ? length : job.rows,
+                                            .scalars = shared_.launch.scalars.data(),
+                                            .accumulators = values_,
+                                            .accumulator_positions = positions_,
+                                            .position = start,
+                                            .results = job.results,
+                                            .row_values = job.row_values});
   }
 
   const Shared& shared_;
@@ -238,12 +201,13 @@ class Accumulator {
 class JobRunner {
  public:
   JobRunner(const Shared& shared, bool is_alone)
-      : shared_(shared),
-        is_alone_(is_alone),
-        results_(take_results(shared, scratch_)),
-        accumulator_(shared, scratch_, shared.blocks, results_) {
+      : shared_(shared), is_alone_(is_alone), accumulator_(shared, scratch_, shared.blocks) {
     const Kernel& kernel = shared.kernel;
     const auto width = static_cast<std::size_t>(shared.width);
+    results_ = scratch_.take<char*>(kernel.reductions.size());
+    for (std::size_t r = 0; r < kernel.reductions.size(); ++r) {
+      results_[r] = scratch_.take<char>(width * sizeof(uint64_t));
+    }
     job_.results = const_cast<const void**>(reinterpret_cast<void**>(results_));
     job_.row_values = scratch_.take<void*>(kernel.row_values.size());
     for (std::size_t v = 0; v < kernel.row_values.size(); ++v) {
@@ -253,22 +217,12 @@ class JobRunner {
 
   void run_all(int64_t first, int64_t end) {
     for (int64_t job = first; job < end; ++job) {
-      start(job, job > first);
+      start(job);
       run_stages();
     }
   }
 
  private:
-  static char** take_results(const Shared& shared, Scratch& scratch) {
-    const std::size_t count = shared.kernel.reductions.size();
-    const std::size_t width = shared.is_lanes ? most_lanes : static_cast<std::size_t>(shared.width);
-    char** const results = scratch.take<char*>(count);
-    for (std::size_t r = 0; r < count; ++r) {
-      results[r] = scratch.take<char>(width * sizeof(uint64_t));
-    }
-    return results;
-  }
-
   void run_stages() {
     for (std::size_t s = 0; s < shared_.kernel.stages.size(); ++s) {
       const StageInfo& stage = shared_.stages[s];
@@ -279,40 +233,22 @@ class JobRunner {
     }
   }
 
-  /// `follows`: the job before this one was the last one run.
-  void start(int64_t number, bool follows) {
+  void start(int64_t number) {
     const Domain& domain = shared_.domain;
-    if (shared_.is_lanes) {
-      job_.rows = 1;
-      if (!follows || domain.rank == 0) return seek_row(number);
-      const auto last_loop = static_cast<std::size_t>(domain.rank - 1);
-      if (++index_in_last_loop_ == domain.sizes[last_loop]) return seek_row(number);
-      const Steps& steps = domain.steps[last_loop];
-      for (std::size_t k = 0; k < domain.operands; ++k) job_.pointers[k] += steps[k];
-      return;
-    }
+    job_.rows = 1;
+    if (domain.rank == 0) return seek(domain, 0, 0, job_.pointers);
+    const auto last_loop = static_cast<std::size_t>(domain.rank - 1);
     const int64_t outer = number / shared_.tiles;
     const int64_t first = (number - outer * shared_.tiles) * shared_.width;
-    const auto last_loop = static_cast<std::size_t>(domain.rank - 1);
     seek(domain, domain.rank - 1, outer, job_.pointers);
-    const Steps& steps = domain.steps[last_loop];
-    for (std::size_t k = 0; k < domain.operands; ++k) job_.pointers[k] += first * steps[k];
+    for (std::size_t k = 0; k < domain.operands; ++k) {
+      job_.pointers[k] += first * shared_.row_steps[k];
+    }
     job_.rows = std::min(shared_.width, domain.sizes[last_loop] - first);
   }
 
-  void seek_row(int64_t number) {
-    const Domain& domain = shared_.domain;
-    seek(domain, domain.rank, number, job_.pointers);
-    if (domain.rank > 0) {
-      index_in_last_loop_ = number % domain.sizes[static_cast<std::size_t>(domain.rank - 1)];
-    }
-  }
-
   void run_rows(const StageInfo& stage) {
-    const Domain& domain = shared_.domain;
-    const int64_t* steps = domain.rank > 0
-                               ? domain.steps[static_cast<std::size_t>(domain.rank - 1)].data()
-                               : domain.reduced_steps.data();
+    const int64_t* const steps = shared_.row_steps;
     stage.code->function(stage.code->self, {.pointers = job_.pointers.data(),
                                             .outer = steps,
                                             .inner = steps,
@@ -328,7 +264,6 @@ class JobRunner {
 
   void run_elements(const StageInfo& stage) {
     if (shared_.blocks == 0) return fill_empty(stage);
-    if (shared_.blocks == 1 && shared_.is_lanes) return accumulator_.run_single(stage, job_);
     if (is_alone_)
       accumulator_.run(stage, job_, 0, shared_.blocks);
     else
@@ -389,7 +324,7 @@ class JobRunner {
     };
     split(groups, 1, shared_.launch.threads, [&](int64_t first, int64_t last) {
       Scratch own;
-      Accumulator accumulator(shared_, own, group, nullptr);
+      Accumulator accumulator(shared_, own, group);
       for (int64_t number = first; number < last; ++number) {
         accumulator.run(stage, job_, number * group, std::min((number + 1) * group, blocks));
         for (std::size_t i = 0; i < stage.reduction_count; ++i) {
@@ -412,7 +347,6 @@ class JobRunner {
   char** results_;
   Accumulator accumulator_;
   Job job_;
-  int64_t index_in_last_loop_ = 0;
 };
 
 void find_reductions(const Kernel& kernel, const StageCode* code, Scratch& scratch,
@@ -435,27 +369,46 @@ void find_reductions(const Kernel& kernel, const StageCode* code, Scratch& scrat
   }
 }
 
+/// Rows of a tile of Order::lanes.
+int64_t lanes_width(const Kernel& kernel, const Launch& launch, const Domain& domain) {
+  if (domain.rank == 0 || domain.reduced_size > reduction_order::lanes_block) return 1;
+  int64_t bytes = 1;  // of a row
+  for (std::size_t k = 0; k < domain.operands; ++k) {
+    if (domain.reduced_steps[k] != 0)
+      bytes += size_of(kernel.operands[k].dtype) * domain.reduced_size;
+  }
+  const int64_t fitting = std::clamp<int64_t>(tile_bytes_of_lanes / bytes, 1, tile_rows_of_lanes);
+  const int64_t rows = domain.count(0, domain.rank);
+  const bool is_shared = launch.threads > 1 && rows * domain.reduced_size >= 2 * grain_of(kernel);
+  const int64_t fair = std::max<int64_t>(rows / (4 * int64_t{launch.threads}), 1);
+  return std::min(
+      {fitting, is_shared ? fair : rows, domain.sizes[static_cast<std::size_t>(domain.rank - 1)]});
+}
+
 }  // namespace
 
 void run_reduction(const Kernel& kernel, const StageCode* code, const Launch& launch,
                    const Domain& domain) {
   const bool is_lanes = kernel.order == Order::lanes;
   const int64_t block = is_lanes ? reduction_order::lanes_block : reduction_order::sequential_block;
-  const int64_t last = is_lanes ? 1 : domain.sizes[static_cast<std::size_t>(domain.rank - 1)];
-  const int64_t width = std::min(last, tile_rows);
+  const auto last_loop = static_cast<std::size_t>(std::max(domain.rank - 1, 0));
+  const int64_t last = domain.rank == 0 ? 1 : domain.sizes[last_loop];
+  const int64_t width = is_lanes ? lanes_width(kernel, launch, domain) : std::min(last, tile_rows);
   const int64_t tiles = (last + width - 1) / width;
   Scratch scratch;
-  Shared shared = {.kernel = kernel,
-                   .launch = launch,
-                   .domain = domain,
-                   .is_lanes = is_lanes,
-                   .block_length = block,
-                   .blocks = (domain.reduced_size + block - 1) / block,
-                   .width = width,
-                   .tiles = tiles,
-                   .jobs = domain.count(0, is_lanes ? domain.rank : domain.rank - 1) * tiles,
-                   .stages = nullptr,
-                   .combiners = nullptr};
+  Shared shared = {
+      .kernel = kernel,
+      .launch = launch,
+      .domain = domain,
+      .is_lanes = is_lanes,
+      .block_length = block,
+      .blocks = (domain.reduced_size + block - 1) / block,
+      .width = width,
+      .tiles = tiles,
+      .jobs = domain.count(0, std::max(domain.rank - 1, 0)) * tiles,
+      .row_steps = (domain.rank == 0 ? domain.reduced_steps : domain.steps[last_loop]).data(),
+      .stages = nullptr,
+      .combiners = nullptr};
   find_reductions(kernel, code, scratch, shared);
 
   const int64_t points = std::max<int64_t>(domain.reduced_size * width, 1);

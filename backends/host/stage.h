@@ -21,11 +21,10 @@ namespace nitinol::host {
 
 /// Points visited: outer in [0, outer_size), inner in [0, inner_size), outer loop outside.
 /// Order::none: any piece of the domain; inner is the innermost dimension.
-/// Order::lanes, element level: outer_size is 1; inner runs along a part of one block of the
-/// reduced dimension that
-///   starts at a multiple of the block length.
+/// Order::lanes, element level: outer runs along rows, inner along one block of the reduced
+/// dimension.
 /// Order::sequential, element level: outer runs along the reduced dimension within a block, inner
-/// along rows. Level::row: outer_size is 1; inner runs along rows (Order::lanes: inner_size is 1).
+/// along rows. Level::row: outer_size is 1; inner runs along rows.
 struct StageCall {
   char* const* pointers;  ///< per operand: its element at (0, 0); for a position: the number itself
   const int64_t* outer;   ///< per operand: bytes (position: units) per outer step
@@ -34,17 +33,16 @@ struct StageCall {
   int64_t inner_size;
   const uint64_t* scalars;  ///< per operand: slot bits (scalar operands only)
   /// Per reduction, in the accumulator's type (pred: one byte 0/1).
-  /// Element level, lanes: room for lanes_of(type) values, whose first the call sets to the value
-  ///   of all points: starting from the neutral element, element i joins lane i % lanes, then lanes
-  ///   join as Combiner::fold says (arg_*: with the i64 positions at accumulator_positions).
+  /// Element level, lanes: outer_size values, which the call sets: of lanes_of(type) lanes, which
+  ///   start from the neutral element, element i joins lane i % lanes; then the lanes join as
+  ///   Combiner::fold says.
   /// Element level, sequential: inner_size values, read and written: value j joins element j of
   /// each outer step.
   void* const* accumulators;
-  int64_t* const* accumulator_positions;  ///< arg_* only: lanes or inner_size positions
+  int64_t* const* accumulator_positions;  ///< arg_* only: as many i64 positions
   int64_t position;  ///< element level: index along the reduced dimension of the first point
   /// Per reduction: finished results of earlier stages (arg_*: the i64 position); per row value:
-  /// kept values. Arrays over rows: element j belongs to row j of this call; element-level lanes
-  /// calls read index 0.
+  /// kept values. Arrays over rows: element j belongs to row j of this call.
   const void* const* results;
   void* const* row_values;
 };

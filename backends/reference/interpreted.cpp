@@ -8,6 +8,7 @@
 #include "backends/host/convert.h"
 #include "backends/host/stage.h"
 
+#include <array>
 #include <cstring>
 #include <vector>
 
@@ -52,9 +53,10 @@ class InterpretedStage {
   }
 
   void run(const host::StageCall& call) const {
-    if (is_lanes()) for_lanes(call, &Combiner::fill);
     std::vector<uint64_t> arguments(stage_.sources.size());
+    std::vector<Lanes> lanes(is_lanes() ? combiners_.size() : 0);
     for (int64_t outer = 0; outer < call.outer_size; ++outer) {
+      if (is_lanes()) start_lanes(lanes);
       for (int64_t inner = 0; inner < call.inner_size; ++inner) {
         const Point point = {outer, inner};
         for (std::size_t k = 0; k < arguments.size(); ++k) {
@@ -62,11 +64,15 @@ class InterpretedStage {
         }
         const std::vector<uint64_t> values = evaluate(stage_.program, arguments, wanted_);
         for (std::size_t s = 0; s < values.size(); ++s) {
-          take(call, stage_.sinks[s], values[s], point);
+          if (is_lanes() && stage_.sinks[s].kind == Sink::Kind::accumulate)
+            join_lane(lanes[stage_.sinks[s].index], stage_.sinks[s].index, values[s],
+                      call.position + inner, inner);
+          else
+            take(call, stage_.sinks[s], values[s], point);
         }
       }
+      if (is_lanes()) fold_lanes(call, lanes, outer);
     }
-    if (is_lanes()) for_lanes(call, &Combiner::fold);
   }
 
  private:
@@ -75,20 +81,41 @@ class InterpretedStage {
   }
 
   /// Index of this point's row in results and row values.
-  [[nodiscard]] int64_t row(Point point) const { return is_lanes() ? 0 : point.inner; }
+  [[nodiscard]] int64_t row(Point point) const { return is_lanes() ? point.outer : point.inner; }
 
   using Combiner = host::Combiner;
 
-  /// Calls fill or fold on all lanes.
-  template <class Function>
-  void for_lanes(const host::StageCall& call, Function Combiner::*function) const {
+  /// The accumulators of a row.
+  struct Lanes {
+    std::array<uint64_t, reduction_order::lanes_32> values;
+    std::array<int64_t, reduction_order::lanes_32> positions;
+  };
+
+  [[nodiscard]] int lane_count(std::size_t r) const { return lanes_of(kernel_.reductions[r].type); }
+
+  void start_lanes(std::vector<Lanes>& lanes) const {
+    for (std::size_t r = 0; r < lanes.size(); ++r) {
+      combiners_[r].fill(lanes[r].values.data(), lanes[r].positions.data(), lane_count(r));
+    }
+  }
+
+  void join_lane(Lanes& lanes, std::size_t r, uint64_t value, int64_t position, int64_t i) const {
+    const auto lane = static_cast<std::size_t>(i % lane_count(r));
+    char* const values = reinterpret_cast<char*>(lanes.values.data());
+    combiners_[r].join(values + lane * combiners_[r].value_bytes, &lanes.positions[lane], &value,
+                       &position, 1);
+  }
+
+  void fold_lanes(const host::StageCall& call, std::vector<Lanes>& lanes, int64_t row) const {
     for (const Sink& sink : stage_.sinks) {
       if (sink.kind != Sink::Kind::accumulate) continue;
-      const Combiner& combiner = combiners_[sink.index];
-      (combiner.*function)(
-          call.accumulators[sink.index],
-          combiner.has_positions ? call.accumulator_positions[sink.index] : nullptr,
-          lanes_of(kernel_.reductions[sink.index].type));
+      const std::size_t r = sink.index;
+      const Combiner& combiner = combiners_[r];
+      combiner.fold(lanes[r].values.data(), lanes[r].positions.data(), lane_count(r));
+      std::memcpy(static_cast<char*>(call.accumulators[r]) +
+                      static_cast<std::size_t>(row) * combiner.value_bytes,
+                  lanes[r].values.data(), combiner.value_bytes);
+      if (combiner.has_positions) call.accumulator_positions[r][row] = lanes[r].positions[0];
     }
   }
 
@@ -134,13 +161,12 @@ class InterpretedStage {
       }
       case Sink::Kind::accumulate: {
         const Combiner& combiner = combiners_[k];
-        const int64_t lane =
-            is_lanes() ? point.inner % lanes_of(kernel_.reductions[k].type) : point.inner;
-        const int64_t position = call.position + (is_lanes() ? point.inner : point.outer);
-        combiner.join(static_cast<char*>(call.accumulators[k]) +
-                          lane * static_cast<int64_t>(combiner.value_bytes),
-                      combiner.has_positions ? call.accumulator_positions[k] + lane : nullptr,
-                      &value, &position, 1);
+        const int64_t position = call.position + point.outer;
+        combiner.join(
+            static_cast<char*>(call.accumulators[k]) +
+                point.inner * static_cast<int64_t>(combiner.value_bytes),
+            combiner.has_positions ? call.accumulator_positions[k] + point.inner : nullptr, &value,
+            &position, 1);
         return;
       }
     }

@@ -5,6 +5,7 @@
 
 #include <llvm/IR/IRBuilder.h>
 
+#include <cstddef>
 #include <vector>
 
 namespace nitinol::cpu {
@@ -17,74 +18,96 @@ class LaneFolder {
   LaneFolder(const EmitContext& context, StreamEmitter& streams, const Reduction& reduction,
              const Lanes& lanes)
       : context_(context),
+        ir_(context.ir),
         streams_(streams),
         lanes_(lanes),
         join_(lower_join(reduction)),
-        joiner_(context, join_.program, std::vector<Depth>(4, Depth::inner)),
-        values_(load(lanes.values)) {
-    if (lanes.positions != nullptr) positions_ = load(*lanes.positions);
-  }
+        joiner_(context, join_.program, std::vector<Depth>(4, Depth::inner)) {}
 
-  void fold() {
-    for (std::size_t half = values_.size() / 2; half > 0; half /= 2) {
-      for (std::size_t v = 0; v < half; ++v) {
-        join(v, values_[v + half], has_positions() ? positions_[v + half] : nullptr);
-      }
-    }
+  Folded fold(Value* size) {
+    Folded folded = load(0);
+    if (lanes_.values.lanes > context_.width) folded = join_vectors(folded, size);
     for (int half = context_.width / 2; half > 0; half /= 2) {
-      join(0, upper(values_[0], half), has_positions() ? upper(positions_[0], half) : nullptr);
+      folded = join(folded, upper(folded, half));
     }
-    const Chunk first{.index = context_.ir.getInt64(0)};
-    streams_.store(lanes_.values, first, values_[0]);
-    if (has_positions()) streams_.store(*lanes_.positions, first, positions_[0]);
+    return {element(folded.value), element(folded.position)};
   }
 
  private:
-  [[nodiscard]] bool has_positions() const { return lanes_.positions != nullptr; }
-
-  std::vector<Value*> load(const Stream& stream) {
-    std::vector<Value*> vectors;
-    for (int lane = 0; lane < stream.lanes; lane += context_.width) {
-      Value* const index = context_.ir.getInt64(static_cast<uint64_t>(lane));
-      vectors.push_back(streams_.load(stream, {.index = index}));
+  /// The other vectors join the first one, if they have more than neutral lanes.
+  Folded join_vectors(Folded first, Value* size) {
+    llvm::Function* const function = ir_.GetInsertBlock()->getParent();
+    llvm::BasicBlock* const before = ir_.GetInsertBlock();
+    auto* const many = llvm::BasicBlock::Create(ir_.getContext(), "many", function);
+    auto* const after = llvm::BasicBlock::Create(ir_.getContext(), "joined", function);
+    Value* const width = ir_.getInt64(static_cast<uint64_t>(context_.width));
+    ir_.CreateCondBr(ir_.CreateICmpSGT(size, width), many, after);
+    ir_.SetInsertPoint(many);
+    std::vector<Folded> vectors = {first};
+    for (int lane = context_.width; lane < lanes_.values.lanes; lane += context_.width) {
+      vectors.push_back(load(lane));
     }
-    return vectors;
+    for (std::size_t half = vectors.size() / 2; half > 0; half /= 2) {
+      for (std::size_t v = 0; v < half; ++v) vectors[v] = join(vectors[v], vectors[v + half]);
+    }
+    llvm::BasicBlock* const last = ir_.GetInsertBlock();
+    ir_.CreateBr(after);
+    ir_.SetInsertPoint(after);
+    const auto either = [&](Value* few, Value* all) -> Value* {
+      if (few == nullptr) return nullptr;
+      llvm::PHINode* const phi = ir_.CreatePHI(few->getType(), 2);
+      phi->addIncoming(few, before);
+      phi->addIncoming(all, last);
+      return phi;
+    };
+    return {either(first.value, vectors[0].value), either(first.position, vectors[0].position)};
   }
 
-  void join(std::size_t into, Value* value, Value* position) {
-    joiner_.set_argument(0, values_[into]);
-    joiner_.set_argument(1, value);
-    if (has_positions()) {
-      joiner_.set_argument(2, positions_[into]);
-      joiner_.set_argument(3, position);
-    }
+  Folded load(int lane) {
+    const Chunk chunk{.index = ir_.getInt64(static_cast<uint64_t>(lane))};
+    return {streams_.load(lanes_.values, chunk),
+            lanes_.positions == nullptr ? nullptr : streams_.load(*lanes_.positions, chunk)};
+  }
+
+  Folded join(const Folded& left, const Folded& right) {
+    joiner_.set_argument(0, left.value);
+    joiner_.set_argument(1, right.value);
+    joiner_.set_argument(2, left.position);
+    joiner_.set_argument(3, right.position);
     joiner_.emit(Depth::inner);
-    values_[into] = joiner_.value(join_.value);
-    if (has_positions()) positions_[into] = joiner_.value(join_.position);
+    return {joiner_.value(join_.value),
+            left.position == nullptr ? nullptr : joiner_.value(join_.position)};
   }
 
-  /// Lane l + half of a vector in lane l; what is in lanes from `half` on is of no use.
-  Value* upper(Value* vector, int half) {
+  /// Lane l + half in lane l; what is in lanes from `half` on is of no use.
+  Folded upper(const Folded& vectors, int half) {
     std::vector<int> lanes(static_cast<std::size_t>(context_.width));
     for (int lane = 0; lane < context_.width; ++lane) {
       lanes[static_cast<std::size_t>(lane)] = (lane + half) % context_.width;
     }
-    return context_.ir.CreateShuffleVector(vector, lanes);
+    const auto shuffle = [&](Value* vector) {
+      return vector == nullptr ? nullptr : ir_.CreateShuffleVector(vector, lanes);
+    };
+    return {shuffle(vectors.value), shuffle(vectors.position)};
+  }
+
+  Value* element(Value* vector) {
+    return vector == nullptr ? nullptr : ir_.CreateExtractElement(vector, uint64_t{0});
   }
 
   const EmitContext& context_;
+  llvm::IRBuilderBase& ir_;
   StreamEmitter& streams_;
   const Lanes& lanes_;
   const LaneJoin join_;
   ProgramEmitter joiner_;
-  std::vector<Value*> values_, positions_;
 };
 
 }  // namespace
 
-void fold_lanes(const EmitContext& context, StreamEmitter& streams, const Reduction& reduction,
-                const Lanes& lanes) {
-  LaneFolder(context, streams, reduction, lanes).fold();
+Folded fold_lanes(const EmitContext& context, StreamEmitter& streams, const Reduction& reduction,
+                  const Lanes& lanes, Value* size) {
+  return LaneFolder(context, streams, reduction, lanes).fold(size);
 }
 
 }  // namespace nitinol::cpu

@@ -13,9 +13,15 @@ struct Lanes {
   const Stream* positions;  ///< of arg_*, else null
 };
 
-/// Joins lane l with lane l + n/2, halving n until the value is in lane 0; the other lanes are of
-/// no use then.
-void fold_lanes(const EmitContext& context, StreamEmitter& streams, const Reduction& reduction,
-                const Lanes& lanes);
+/// A vector of lanes or one element: what is left of them.
+struct Folded {
+  llvm::Value* value;
+  llvm::Value* position;  ///< of arg_*, else null
+};
+
+/// Joins lane l with lane l + n/2, halving n until one is left. `size`: elements that joined lanes;
+/// vectors of lanes beyond are neutral and left out.
+[[nodiscard]] Folded fold_lanes(const EmitContext& context, StreamEmitter& streams,
+                                const Reduction& reduction, const Lanes& lanes, llvm::Value* size);
 
 }  // namespace nitinol::cpu

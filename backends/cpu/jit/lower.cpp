@@ -15,6 +15,7 @@
 #include "core/math/half.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 namespace nitinol::cpu {
@@ -132,7 +133,7 @@ class Lowering {
   }
 
   [[nodiscard]] Access access_of(const Operand& operand) const {
-    if (out_.is_single) return Access::unit;
+    if (out_.is_single) return Access::strided;
     if (operand.inner == StrideClass::one) return Access::unit;
     // A store per outer step would keep the last of several lanes; strided stores keep them all.
     if (operand.inner == StrideClass::zero && operand.role != Role::output) {
@@ -142,7 +143,7 @@ class Lowering {
   }
 
   Expr load(const Source& source) {
-    const Access array = is_lanes_element_ ? Access::per_call : Access::unit;
+    const Access array = is_lanes_element_ ? Access::per_outer : Access::unit;
     if (source.kind == Source::Kind::reduction) {
       const Reduction& reduction = kernel_.reductions[source.index];
       const ScalarType type = host::is_arg(reduction.combine) ? ScalarType::i64 : reduction.type;
@@ -154,8 +155,8 @@ class Lowering {
     }
     const Operand& operand = kernel_.operands[source.index];
     if (operand.role == Role::position) {
-      const Access access =
-          operand.inner == StrideClass::zero ? Access::per_outer : Access::strided;
+      const bool moves = out_.is_single || operand.inner != StrideClass::zero;
+      const Access access = moves ? Access::strided : Access::per_outer;
       return input(Place::position, access, ScalarType::i64, source.index);
     }
     const bool is_scalar = operand.role == Role::scalar;
@@ -275,6 +276,36 @@ uint64_t neutral(Combine combine) {
 
 LoweredStage lower(const Kernel& kernel, const Stage& stage) {
   return Lowering(kernel, stage).lower();
+}
+
+int vector_width(const LoweredStage& stage, const Kernel& kernel, int vector_bytes) {
+  if (stage.is_single) return 1;
+  std::array<int, 9> weight = {};
+  int total = 0, nesting = 0;
+  const auto count = [&](ScalarType type) {
+    ++weight[static_cast<std::size_t>(size_of(type))];
+    ++total;
+  };
+  for (const Input& input : stage.inputs) {
+    if (input.access != Access::per_call && input.access != Access::per_outer) count(input.type);
+  }
+  for (const Output& output : stage.outputs) count(output.type);
+  for (const ScalarInstr& instr : stage.program.instrs) {
+    if (instr.op == ScalarOp::begin_if) ++nesting;
+    if (instr.op == ScalarOp::end_if) --nesting;
+    const int operands = operand_count(instr.op);
+    if (nesting > 0 || operands == 0) continue;
+    const ScalarType from = stage.program.instrs[instr.a].type;
+    count(size_of(from) > size_of(instr.type) ? from : instr.type);
+  }
+  int size = 8;
+  while (size > 1 && 4 * weight[static_cast<std::size_t>(size)] < std::max(total, 1)) size /= 2;
+  int width = vector_bytes / size;
+  for (const Output& output : stage.outputs) {
+    if (output.access != Access::lanes) continue;
+    width = std::min(width, lanes_of(kernel.reductions[output.index].type));
+  }
+  return width;
 }
 
 LaneJoin lower_join(const Reduction& reduction) {

@@ -26,7 +26,7 @@ enum class Access : uint8_t {
   per_outer,  ///< one value per step of the outer loop
   unit,       ///< neighbours in memory
   strided,    ///< a stride known at run time; also the formula of a position
-  lanes,      ///< lane i % lanes of an array of accumulators
+  lanes,      ///< lane i % lanes of an array of accumulators of one row
 };
 
 struct Input {
@@ -51,12 +51,16 @@ struct LoweredStage {
   std::vector<Input> inputs;
   std::vector<Output> outputs;
   bool has_lanes = false;  ///< accumulates in the lanes of Order::lanes
-  bool is_single = false;  ///< runs on one point: a row stage of Order::lanes
+  bool is_single = false;  ///< runs on one point at a time: a row stage of Order::lanes
   bool non_temporal = false;
   bool fast_math = false;
 };
 
 [[nodiscard]] LoweredStage lower(const Kernel& kernel, const Stage& stage);
+
+/// Elements per vector: registers are filled by the widest type that matters. Types of less than a
+/// quarter of the instructions are split (wider) or fill registers partly (narrower).
+[[nodiscard]] int vector_width(const LoweredStage& stage, const Kernel& kernel, int vector_bytes);
 
 /// How two lanes of a reduction join: arguments 0 and 1 are their values, as stored; of arg_* 2 and
 /// 3 are their positions.

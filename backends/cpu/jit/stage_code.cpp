@@ -32,6 +32,8 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <map>
+#include <utility>
 #include <vector>
 
 namespace nitinol::cpu {
@@ -44,45 +46,13 @@ using llvm::Value;
 constexpr int short_program = 24;
 constexpr int unrolled_program = 96;  ///< times the copies that fill all lanes
 
-/// Elements per vector: registers are filled by the widest type that matters. Types of less than a
-/// quarter of the instructions are split (wider) or fill registers partly (narrower).
-int width_for(const LoweredStage& stage, const Kernel& kernel, const Target& target) {
-  if (stage.is_single) return 1;
-  std::array<int, 9> weight = {};
-  int total = 0, nesting = 0;
-  const auto count = [&](ScalarType type) {
-    ++weight[static_cast<std::size_t>(size_of(type))];
-    ++total;
-  };
-  for (const Input& input : stage.inputs) {
-    if (input.access != Access::per_call && input.access != Access::per_outer) count(input.type);
-  }
-  for (const Output& output : stage.outputs) count(output.type);
-  for (const ScalarInstr& instr : stage.program.instrs) {
-    if (instr.op == ScalarOp::begin_if) ++nesting;
-    if (instr.op == ScalarOp::end_if) --nesting;
-    const int operands = operand_count(instr.op);
-    if (nesting > 0 || operands == 0) continue;
-    const ScalarType from = stage.program.instrs[instr.a].type;
-    count(size_of(from) > size_of(instr.type) ? from : instr.type);
-  }
-  int size = 8;
-  while (size > 1 && 4 * weight[static_cast<std::size_t>(size)] < std::max(total, 1)) size /= 2;
-  int width = target.vector_bytes / size;
-  for (const Output& output : stage.outputs) {
-    if (output.access != Access::lanes) continue;
-    width = std::min(width, lanes_of(kernel.reductions[output.index].type));
-  }
-  return width;
-}
-
 class StageEmitter {
  public:
   StageEmitter(llvm::Module& module, const Target& target, const Kernel& kernel, const Stage& stage)
       : kernel_(kernel),
         stage_(lower(kernel, stage)),
         ir_(module.getContext()),
-        context_{ir_, module, target, width_for(stage_, kernel, target)},
+        context_{ir_, module, target, vector_width(stage_, kernel, target.vector_bytes)},
         streams_(context_),
         program_(context_, stage_.program, depths()) {
     if (stage_.fast_math) {
@@ -98,7 +68,6 @@ class StageEmitter {
     make_streams();
     load_arguments(Access::per_call);
     program_.emit(Depth::call);
-    if (stage_.has_lanes) fill_lanes();
     Value* const zero = ir_.getInt64(0);
     // Without an outer loop there is no other use of the row: one pass, or none.
     for_each(zero, call_field(offsetof(StageCall, outer_size)), [&](Value* outer) {
@@ -106,9 +75,10 @@ class StageEmitter {
       for (Stream& stream : outputs_) stream.row = streams_.row_of(stream, outer);
       load_arguments(Access::per_outer);
       program_.emit(Depth::outer);
+      if (stage_.has_lanes) fill_lanes();
       emit_row();
+      if (stage_.has_lanes) fold_all_lanes(outer);
     });
-    if (stage_.has_lanes) fold_all_lanes();
     if (stage_.non_temporal) emit_fence();
     ir_.CreateRetVoid();
   }
@@ -158,6 +128,36 @@ class StageEmitter {
     return array_entry(offsetof(StageCall, inner), operand, ir_.getInt64Ty());
   }
 
+  Value* element_bytes(ScalarType type) {
+    return ir_.getInt64(static_cast<uint64_t>(size_of(type)));
+  }
+
+  /// Where a StageCall has the arrays over rows.
+  static std::size_t array_of(Place place) {
+    switch (place) {
+      case Place::result:
+        return offsetof(StageCall, results);
+      case Place::row_value:
+        return offsetof(StageCall, row_values);
+      case Place::accumulator_position:
+        return offsetof(StageCall, accumulator_positions);
+      default:
+        return offsetof(StageCall, accumulators);
+    }
+  }
+
+  /// The lanes of one row: an array on the stack, the same for the input and the output.
+  template <class InputOrOutput>
+  Value* lanes_of_row(const InputOrOutput& io) {
+    llvm::Value*& lanes = lanes_[{io.place, io.index}];
+    if (lanes != nullptr) return lanes;
+    const auto count = static_cast<uint64_t>(lanes_of(kernel_.reductions[io.index].type));
+    llvm::AllocaInst* const array =
+        ir_.CreateAlloca(llvm::ArrayType::get(element_type(context_, io.type), count));
+    array->setAlignment(llvm::Align(64));
+    return lanes = array;
+  }
+
   template <class InputOrOutput>
   Stream make_stream(const InputOrOutput& io) {
     Stream stream{.access = io.access, .type = io.type};
@@ -177,16 +177,13 @@ class StageEmitter {
         stream.start = array_entry(offsetof(StageCall, pointers), io.index, ir_.getInt64Ty());
         break;
       case Place::result:
-        stream.start = array_entry(offsetof(StageCall, results), io.index, pointer);
-        break;
       case Place::row_value:
-        stream.start = array_entry(offsetof(StageCall, row_values), io.index, pointer);
-        break;
       case Place::accumulator:
-        stream.start = array_entry(offsetof(StageCall, accumulators), io.index, pointer);
-        break;
       case Place::accumulator_position:
-        stream.start = array_entry(offsetof(StageCall, accumulator_positions), io.index, pointer);
+        stream.start = io.access == Access::lanes
+                           ? lanes_of_row(io)
+                           : array_entry(array_of(io.place), io.index, pointer);
+        if (io.access == Access::per_outer) stream.outer_step = element_bytes(io.type);
         break;
       case Place::element_index:
         stream.is_counted = true;
@@ -469,14 +466,24 @@ class StageEmitter {
     }
   }
 
-  void fold_all_lanes() {
+  /// The values of row `outer`.
+  void fold_all_lanes(Value* outer) {
     for (std::size_t k = 0; k < outputs_.size(); ++k) {
       if (stage_.outputs[k].place != Place::accumulator) continue;
       const Reduction& reduction = kernel_.reductions[stage_.outputs[k].index];
       // The position of a value is the output that follows it.
       const Stream* const positions = host::is_arg(reduction.combine) ? &outputs_[k + 1] : nullptr;
-      fold_lanes(context_, streams_, reduction, {outputs_[k], positions});
+      const Folded folded = fold_lanes(context_, streams_, reduction, {outputs_[k], positions},
+                                       call_field(offsetof(StageCall, inner_size)));
+      store_of_row(stage_.outputs[k], outer, folded.value);
+      if (positions != nullptr) store_of_row(stage_.outputs[k + 1], outer, folded.position);
     }
+  }
+
+  void store_of_row(const Output& output, Value* row, Value* element) {
+    Value* const array = array_entry(array_of(output.place), output.index, ir_.getPtrTy());
+    ir_.CreateAlignedStore(element, ir_.CreateGEP(element->getType(), array, row),
+                           llvm::Align(static_cast<uint64_t>(size_of(output.type))));
   }
 
   /// The output that replaces input k, an accumulator.
@@ -566,6 +573,7 @@ class StageEmitter {
   llvm::Function* function_ = nullptr;
   Value* call_ = nullptr;
   std::vector<Stream> inputs_, outputs_;
+  std::map<std::pair<Place, uint16_t>, Value*> lanes_;
 };
 
 }  // namespace
