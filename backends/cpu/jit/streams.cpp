@@ -2,8 +2,9 @@
 //
 //   unit stride     one vector load; the incomplete last vector is masked where the processor can
 //   other strides   a load per lane
-//   incomplete, without masks, or strided: copied element by element from or to a buffer on the
-//   stack, which is loaded and stored as a whole
+//   lanes           of accumulators: whole vectors always, of which an incomplete one changes a
+//   part incomplete, without masks, or strided: copied element by element from or to a buffer on
+//   the stack, which is loaded and stored as a whole
 //
 // Gather instructions are no faster than loads per lane on the processors we measured.
 
@@ -150,7 +151,7 @@ Value* StreamEmitter::load(const Stream& stream, const Chunk& chunk) {
   llvm::IRBuilderBase& ir = context_.ir;
   if (stream.is_counted) return counted(stream, chunk.index);
   llvm::FixedVectorType* const vector = vector_type(context_, stream.type);
-  if (chunk.count == nullptr) {
+  if (chunk.count == nullptr || stream.access == Access::lanes) {
     if (stream.access == Access::strided) return load_lanes(stream, chunk.index);
     return ir.CreateAlignedLoad(vector, address(stream, chunk.index), element_align(stream));
   }
@@ -166,7 +167,11 @@ Value* StreamEmitter::load(const Stream& stream, const Chunk& chunk) {
 
 void StreamEmitter::store(const Stream& stream, const Chunk& chunk, Value* value) {
   llvm::IRBuilderBase& ir = context_.ir;
-  if (chunk.count == nullptr) {
+  if (stream.access == Access::lanes && chunk.count != nullptr) {
+    // A masked store would make the next load wait until it is in the cache.
+    value = ir.CreateSelect(mask(chunk.count), value, load(stream, chunk));
+  }
+  if (chunk.count == nullptr || stream.access == Access::lanes) {
     if (stream.access == Access::strided) return store_lanes(stream, chunk.index, value);
     ir.CreateAlignedStore(value, address(stream, chunk.index), element_align(stream));
     return;
