@@ -30,7 +30,6 @@
 #include <llvm/IR/NoFolder.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <map>
 #include <utility>

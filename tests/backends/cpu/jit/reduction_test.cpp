@@ -64,8 +64,9 @@ void check(const Kernel& kernel, const std::vector<Domain>& domains, std::mt1993
 
 std::vector<Domain> domains_of(Order order) {
   if (order == Order::lanes) {
-    return {{.sizes = {1}},       {.sizes = {2, 31}}, {.sizes = {3, 64}}, {.sizes = {130}},
-            {.sizes = {2, 4095}}, {.sizes = {4096}},  {.sizes = {9000}}};
+    return {{.sizes = {1}},        {.sizes = {2, 31}},  {.sizes = {3, 64}}, {.sizes = {130}},
+            {.sizes = {2, 4095}},  {.sizes = {4096}},   {.sizes = {9000}},  {.sizes = {70, 7}},
+            {.sizes = {2, 3, 40}}, {.sizes = {9, 1500}}};
   }
   return {{.sizes = {1, 5}}, {.sizes = {2, 33, 3}}, {.sizes = {17, 300}}, {.sizes = {64, 2}}};
 }
