@@ -17,6 +17,7 @@ foreach(source IN LISTS example_sources)
     RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples")
   if(NITINOL_TESTS)
     add_test(NAME example.${name} COMMAND ${name} ${${name}_arguments})
-    set_tests_properties(example.${name} PROPERTIES LABELS example TIMEOUT 600)
+    set_tests_properties(example.${name} PROPERTIES LABELS example TIMEOUT 600
+      ENVIRONMENT "${sanitizer_environment}")
   endif()
 endforeach()

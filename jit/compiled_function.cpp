@@ -222,12 +222,14 @@ void CompiledFunction::run_plan(const std::shared_ptr<Entry>& entry, const Leave
   std::shared_ptr<const Plan> plan;
   std::shared_ptr<const Derivative> derivative;
   std::shared_ptr<const void> form;
+  std::shared_ptr<const std::vector<tracer::SpentResult>> spent;
   bool is_timed = false;
   {
     const std::lock_guard lock(mutex_);
     plan = entry->plan;
     derivative = entry->derivative;
     form = entry->form;
+    spent = entry->trace->spent;
     if (derivative && derivative->needs_eager_tape(leaves)) plan = nullptr;
     is_timed = entry->calls + 1 == entry->next_check;
     if (plan) ++entry->plan_calls;
@@ -243,6 +245,7 @@ void CompiledFunction::run_plan(const std::shared_ptr<Entry>& entry, const Leave
   const double took = is_timed ? now() - start : 0;
   if (outcome == Plan::Outcome::done) {
     if (derivative) Derivative::link(derivative, options_.name, std::move(held), results);
+    if (spent) link_spent(*spent, results);
     caller.restore(form.get(), results);
   }
   if (outcome == Plan::Outcome::done && !is_timed) return;
@@ -317,6 +320,7 @@ void CompiledFunction::record(const std::shared_ptr<Entry>& entry, const Leaves&
     caller.result_leaves(result);
     if (autograd::is_enabled()) record_backward(recorder, result.tensors, tensors);
     trace = recorder.finish(result.tensors);
+    trace.spent = spent_results(result.tensors, tensors);
     put_arguments_back(leaves, tensors, caller);
     recorder.commit();
   }

@@ -167,16 +167,38 @@ class Extract {
   std::vector<Value> value_of_;
 };
 
+/// Null for one of the arguments, returned as it is.
+const autograd::Node* computed_by(const Tensor& result, std::span<const Tensor> arguments) {
+  const auto is_result = [&](const Tensor& x) { return x.handle() == result.handle(); };
+  return std::ranges::any_of(arguments, is_result) ? nullptr : autograd::node_of(result);
+}
+
 }  // namespace
+
+std::shared_ptr<const std::vector<tracer::SpentResult>> spent_results(
+    std::span<const Tensor* const> results, std::span<const Tensor> arguments) {
+  std::vector<tracer::SpentResult> spent;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const autograd::Node* const node = computed_by(*results[i], arguments);
+    if (node == nullptr || !node->is_freed) continue;
+    spent.push_back({i, results[i]->internals().gradient});
+  }
+  if (spent.empty()) return nullptr;
+  return std::make_shared<const std::vector<tracer::SpentResult>>(std::move(spent));
+}
+
+void link_spent(std::span<const tracer::SpentResult> spent, std::span<Tensor> results) {
+  for (const tracer::SpentResult& each : spent) {
+    results[each.result] = autograd::with_node(results[each.result], each.node);
+  }
+}
 
 void record_backward(tracer::Recorder& recorder, std::span<const Tensor* const> results,
                      std::span<const Tensor> arguments) {
   std::vector<std::size_t> tracked;
   for (std::size_t i = 0; i < results.size(); ++i) {
-    const autograd::Node* const node = autograd::node_of(*results[i]);
-    const bool is_argument = std::ranges::any_of(
-        arguments, [&](const Tensor& x) { return x.handle() == results[i]->handle(); });
-    if (node != nullptr && !node->is_freed && !is_argument) tracked.push_back(i);
+    const autograd::Node* const node = computed_by(*results[i], arguments);
+    if (node != nullptr && !node->is_freed) tracked.push_back(i);
   }
   if (tracked.empty()) return;
   if (tracked.size() > 64) {

@@ -27,6 +27,13 @@ namespace nitinol::jit {
 void record_backward(tracer::Recorder& recorder, std::span<const Tensor* const> results,
                      std::span<const Tensor> arguments);
 
+/// The results whose tape is freed; null if there are none.
+[[nodiscard]] std::shared_ptr<const std::vector<tracer::SpentResult>> spent_results(
+    std::span<const Tensor* const> results, std::span<const Tensor> arguments);
+
+/// Gives the results of a Plan what is left of their tape.
+void link_spent(std::span<const tracer::SpentResult> spent, std::span<Tensor> results);
+
 class Derivative {
  public:
   /// Of a trace with a Backward.

@@ -5,6 +5,7 @@
 #include "core/host_value.h"
 #include "core/variable.h"
 
+#include <memory>
 #include <optional>
 #include <source_location>
 #include <string>
@@ -48,6 +49,13 @@ struct Backward {
   friend bool operator==(const Backward&, const Backward&) = default;
 };
 
+/// A result whose tape a backward() during the call has freed. It still tracks gradients, and says
+/// so to whoever calls backward() again.
+struct SpentResult {
+  std::size_t result = 0;
+  Handle<TensorSlot> node;
+};
+
 /// A recorded call.
 struct Trace {
   Graph graph;
@@ -60,7 +68,8 @@ struct Trace {
   std::vector<Value>
       host_made;  ///< constants made from host data during the call: compared by bytes
   std::vector<HostValueGuard> guards;
-  std::optional<Backward> backward;  ///< if results track gradients
+  std::optional<Backward> backward;                       ///< if results track gradients
+  std::shared_ptr<const std::vector<SpentResult>> spent;  ///< null if there are none
   std::optional<Obstacle> obstacle;
 };
 

@@ -153,6 +153,23 @@ TEST_CASE("grad(compile(f)) gives eager's bits", "[autograd][jit]") {
   CHECK(g.explain().plan_calls > 8);
 }
 
+TEST_CASE("a step that has gone back returns a loss that says so", "[autograd][jit]") {
+  const Variable w = parameter(ones({3}));
+  const auto step = compile([&](const Tensor& x) {
+    const Tensor loss = sum(square(w * x));
+    loss.backward();
+    return std::pair(loss, x);
+  });
+  for (int i = 0; i < 9; ++i) {
+    const auto [loss, x] = step(ones({3}));
+    CHECK(loss.tracks_gradient());
+    CHECK_FALSE(x.tracks_gradient());
+    CHECK_THROWS_WITH(loss.backward(), Catch::Contains("the tape of sum was freed by an earlier"));
+    CHECK_THROWS_WITH((loss * 2).backward(), Catch::Contains("the tape of sum was freed"));
+  }
+  CHECK(step.explain().plan_calls >= 4);
+}
+
 TEST_CASE("a compiled model is one node of the tape", "[autograd][jit]") {
   const Net a = net_of(5);
   const Net b = net_of(5);
