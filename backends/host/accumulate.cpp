@@ -37,7 +37,13 @@ inline void for_each_vector(const E* values, int64_t n, LaneVectors<E, count, by
     }
   };
   const int64_t whole = n / count * count;
-  for (int64_t i = 0; i < whole; i += count) take_round(values + i);
+  const E* from = values;
+  for (const E* const end = values + whole; from != end;) {
+    take_round(from);
+    // All loads from one address, then the next: g++ adds after the first one, which is 4 % slower.
+    asm volatile("" : "+r"(from));
+    from += count;
+  }
   if (whole == n) return;
   std::array<E, count> padded;
   padded.fill(neutral);
