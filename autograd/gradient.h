@@ -69,7 +69,7 @@ struct IsTuple : std::bool_constant<reflection::is_tuple<T>> {};
 
 /// The loss of a function that returns it alone, or first of a pair or tuple.
 template <class Result>
-const Tensor& loss_of(const Result& result) {
+Tensor loss_of(const Result& result) {
   if constexpr (std::same_as<Result, Tensor>) {
     return result;
   } else {
@@ -146,7 +146,7 @@ template <class F>
   return [f = std::move(f)]<class A, class... Rest>(const A& argument, Rest&&... rest) {
     autograd::Arguments arguments;
     auto result = autograd::call(1, f, argument, arguments, std::forward<Rest>(rest)...);
-    const Tensor& loss = autograd::loss_of(result);
+    const Tensor loss = autograd::loss_of(result);
     autograd::check_scalar("grad", loss);
     const std::vector<Tensor> results = {loss};
     const std::vector<Tensor> gradients = arguments.gradients(results, autograd::ones_for(results));

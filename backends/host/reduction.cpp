@@ -375,7 +375,7 @@ int64_t lanes_width(const Kernel& kernel, const Launch& launch, const Domain& do
   int64_t bytes = 1;  // of a row
   for (std::size_t k = 0; k < domain.operands; ++k) {
     if (domain.reduced_steps[k] != 0)
-      bytes += size_of(kernel.operands[k].dtype) * domain.reduced_size;
+      bytes += static_cast<int64_t>(size_of(kernel.operands[k].dtype)) * domain.reduced_size;
   }
   const int64_t fitting = std::clamp<int64_t>(tile_bytes_of_lanes / bytes, 1, tile_rows_of_lanes);
   const int64_t rows = domain.count(0, domain.rank);

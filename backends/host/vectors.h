@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <type_traits>
+#include <utility>
 
 namespace nitinol::host {
 
@@ -58,25 +59,31 @@ inline void join_into(VectorOf<Element<T>, bytes>& into, const VectorOf<Element<
   }
 }
 
-/// Joins lane l with lane l + n/2 of a vector's n lanes, halving until one is left, which it gives.
+/// Joins lane l with lane l + half, halving until one is left, which it gives.
+template <Combine c, class T, int half, int bytes>
+inline Element<T> fold_lanes(VectorOf<Element<T>, bytes> lanes) {
+  constexpr int count = bytes / static_cast<int>(sizeof(Element<T>));
+  if constexpr (half == 0) {
+    return lanes.value[0];
+  } else {
+    const auto upper = [&]<int... lane>(std::integer_sequence<int, lane...>) {
+      return VectorOf<Element<T>, bytes>{
+          __builtin_shufflevector(lanes.value, lanes.value, (lane + half) % count...)};
+    };
+    join_into<c, T, bytes>(lanes, upper(std::make_integer_sequence<int, count>{}));
+    return fold_lanes<c, T, half / 2>(lanes);
+  }
+}
+
+/// The same for all lanes of a vector; wide registers by halves first.
 template <Combine c, class T, int bytes>
 inline Element<T> fold_vector(const VectorOf<Element<T>, bytes>& lanes) {
-  using E = Element<T>;
   if constexpr (bytes > 16) {
-    auto halves = std::bit_cast<std::array<VectorOf<E, bytes / 2>, 2>>(lanes);
+    auto halves = std::bit_cast<std::array<VectorOf<Element<T>, bytes / 2>, 2>>(lanes);
     join_into<c, T, bytes / 2>(halves[0], halves[1]);
     return fold_vector<c, T, bytes / 2>(halves[0]);
   } else {
-    using Index = std::conditional_t<native::Float<E>, native::Bits<E>, E>;
-    constexpr int count = bytes / static_cast<int>(sizeof(E));
-    VectorOf<E, bytes> left = lanes;
-#pragma GCC unroll 4
-    for (int half = count / 2; half > 0; half /= 2) {
-      Vector<Index, bytes> upper = {};
-      for (int j = 0; j < count; ++j) upper[j] = static_cast<Index>((j + half) % count);
-      join_into<c, T, bytes>(left, {__builtin_shuffle(left.value, upper)});
-    }
-    return left.value[0];
+    return fold_lanes<c, T, bytes / static_cast<int>(sizeof(Element<T>)) / 2>(lanes);
   }
 }
 

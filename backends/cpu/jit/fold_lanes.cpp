@@ -22,7 +22,7 @@ class LaneFolder {
         streams_(streams),
         lanes_(lanes),
         join_(lower_join(reduction)),
-        joiner_(context, join_.program, std::vector<Depth>(4, Depth::inner)) {}
+        joiner_(context, join_.program, depths()) {}
 
   Folded fold(Value* size) {
     Folded folded = load(0);
@@ -34,6 +34,9 @@ class LaneFolder {
   }
 
  private:
+  /// Of the join's arguments.
+  static std::vector<Depth> depths() { return std::vector<Depth>(4, Depth::inner); }
+
   /// The other vectors join the first one, if they have more than neutral lanes.
   Folded join_vectors(Folded first, Value* size) {
     llvm::Function* const function = ir_.GetInsertBlock()->getParent();
