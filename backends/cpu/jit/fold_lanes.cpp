@@ -15,14 +15,15 @@ using llvm::Value;
 
 class LaneFolder {
  public:
-  LaneFolder(const EmitContext& context, StreamEmitter& streams, const Reduction& reduction,
-             const Lanes& lanes)
+  /// `joiner` emits `join`.
+  LaneFolder(const EmitContext& context, StreamEmitter& streams, const Lanes& lanes,
+             const LaneJoin& join, ProgramEmitter& joiner)
       : context_(context),
         ir_(context.ir),
         streams_(streams),
         lanes_(lanes),
-        join_(lower_join(reduction)),
-        joiner_(context, join_.program, depths()) {}
+        join_(join),
+        joiner_(joiner) {}
 
   Folded fold(Value* size) {
     Folded folded = load(0);
@@ -34,9 +35,6 @@ class LaneFolder {
   }
 
  private:
-  /// Of the join's arguments.
-  static std::vector<Depth> depths() { return std::vector<Depth>(4, Depth::inner); }
-
   /// The other vectors join the first one, if they have more than neutral lanes.
   Folded join_vectors(Folded first, Value* size) {
     llvm::Function* const function = ir_.GetInsertBlock()->getParent();
@@ -102,15 +100,17 @@ class LaneFolder {
   llvm::IRBuilderBase& ir_;
   StreamEmitter& streams_;
   const Lanes& lanes_;
-  const LaneJoin join_;
-  ProgramEmitter joiner_;
+  const LaneJoin& join_;
+  ProgramEmitter& joiner_;
 };
 
 }  // namespace
 
 Folded fold_lanes(const EmitContext& context, StreamEmitter& streams, const Reduction& reduction,
                   const Lanes& lanes, Value* size) {
-  return LaneFolder(context, streams, reduction, lanes).fold(size);
+  const LaneJoin join = lower_join(reduction);
+  ProgramEmitter joiner(context, join.program, std::vector<Depth>(4, Depth::inner));
+  return LaneFolder(context, streams, lanes, join, joiner).fold(size);
 }
 
 }  // namespace nitinol::cpu
