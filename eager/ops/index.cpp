@@ -168,13 +168,6 @@ Spec infer_gather(const Op& op, Inputs inputs, const Attrs& attrs) {
           .device = common_device(op, inputs)};
 }
 
-LibraryCall call_along(LibraryCall::Kind kind, Inputs inputs, const Attrs& attrs,
-                       const Spec& spec) {
-  LibraryCall call = library_call(kind, inputs, spec);
-  call.axis = static_cast<int>(attr<int64_t>(attrs, 0));
-  return call;
-}
-
 constexpr std::array<std::string_view, 1> gather_attrs = {"axis"};
 constinit const Op gather_op = {
     .name = "gather",

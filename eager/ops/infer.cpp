@@ -166,4 +166,11 @@ LibraryCall library_call(LibraryCall::Kind kind, Inputs inputs, const Spec& resu
   return call;
 }
 
+LibraryCall call_along(LibraryCall::Kind kind, Inputs inputs, const Attrs& attrs,
+                       const Spec& spec) {
+  LibraryCall call = library_call(kind, inputs, spec);
+  call.axis = static_cast<int>(attr<int64_t>(attrs, 0));
+  return call;
+}
+
 }  // namespace nitinol

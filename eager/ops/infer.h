@@ -40,6 +40,9 @@ void check_step(const Op& op, int64_t step);
 
 /// The call of `kind` on the operands exactly as they lie, with a row-major result.
 [[nodiscard]] LibraryCall library_call(LibraryCall::Kind kind, Inputs inputs, const Spec& result);
+/// The same along an axis, the first of `attrs`.
+[[nodiscard]] LibraryCall call_along(LibraryCall::Kind kind, Inputs inputs, const Attrs& attrs,
+                                     const Spec& result);
 
 /// attrs[i] as a T.
 template <class T>

@@ -131,9 +131,7 @@ constinit const Op cumsum_op = {
         },
     .call =
         [](Inputs inputs, const Attrs& attrs, const Spec& spec) {
-          LibraryCall call = library_call(LibraryCall::Kind::cumsum, inputs, spec);
-          call.axis = static_cast<int>(attr<int64_t>(attrs, 0));
-          return call;
+          return call_along(LibraryCall::Kind::cumsum, inputs, attrs, spec);
         },
     .gradient = {.rule =
                      [](const GradientCall& c, int) {

@@ -19,6 +19,7 @@
 #endif
 
 #include "core/error.h"
+#include "tests/on_threads.h"
 
 #include <catch2/catch.hpp>
 
@@ -26,23 +27,11 @@ using namespace nitinol;
 
 namespace {
 
-// Sets the thread count and restores it.
-class Threads {
- public:
-  explicit Threads(int count) : saved_(num_threads()) { set_num_threads(count); }
-  ~Threads() { set_num_threads(saved_); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
+using Piece = std::pair<int64_t, int64_t>;
 
- private:
-  int saved_;
-};
-
-using Range = std::pair<int64_t, int64_t>;
-
-std::set<Range> ranges_of(int64_t begin, int64_t end, int64_t grain) {
+std::set<Piece> ranges_of(int64_t begin, int64_t end, int64_t grain) {
   std::mutex mutex;
-  std::set<Range> ranges;
+  std::set<Piece> ranges;
   parallel_for(begin, end, grain, [&](int64_t first, int64_t last) {
     const std::scoped_lock lock(mutex);
     ranges.emplace(first, last);
@@ -58,7 +47,7 @@ TEST_CASE("parallel_for covers the range once, cut at multiples of the grain", "
     for (const int64_t begin : {0, 5}) {
       for (const int64_t size : {0, 1, 2, 9, 10, 11, 64, 1000}) {
         for (const int64_t grain : {1, 3, 10, 5000}) {
-          const std::set<Range> ranges = ranges_of(begin, begin + size, grain);
+          const std::set<Piece> ranges = ranges_of(begin, begin + size, grain);
           CAPTURE(count, begin, size, grain);
           int64_t next = begin;
           for (const auto& [first, last] : ranges) {
@@ -79,13 +68,13 @@ TEST_CASE("parallel_for uses as many threads as there are blocks", "[core][paral
   const Threads threads(3);
   CHECK(ranges_of(0, 300, 100).size() == 3);
   CHECK(ranges_of(0, 200, 100).size() == 2);
-  CHECK(ranges_of(0, 100, 100) == std::set<Range>{{0, 100}});
+  CHECK(ranges_of(0, 100, 100) == std::set<Piece>{{0, 100}});
 }
 
 TEST_CASE("parallel_for near the largest integer does not overflow", "[core][parallel]") {
   const Threads threads(2);
   const int64_t most = std::numeric_limits<int64_t>::max();
-  CHECK(ranges_of(most - 10, most, most) == std::set<Range>{{most - 10, most}});
+  CHECK(ranges_of(most - 10, most, most) == std::set<Piece>{{most - 10, most}});
   CHECK(ranges_of(0, most, most / 2 + 1).size() == 2);
 }
 

@@ -3,6 +3,7 @@
 
 #include "core/parallel.h"
 #include "eager/apply.h"
+#include "tests/on_threads.h"
 #include "tests/op_reference.h"
 #include "tests/op_samples.h"
 #include "tests/same_bits.h"
@@ -179,7 +180,6 @@ TEST_CASE("the reference device gives the same bits", "[ops]") {
 }
 
 TEST_CASE("the number of threads does not change bits", "[ops]") {
-  const int threads = num_threads();
   const Tensor x = random_values(f32, {300, 4100}, 1);
   const Tensor y = random_values(f32, {4100}, 2);
   const auto compute_all = [&] {
@@ -188,15 +188,5 @@ TEST_CASE("the number of threads does not change bits", "[ops]") {
         max(x, 0), argmax(x, 1), softmax(x), copy(transpose(x)), concat({x, x}, 1),
         x.to(i32), logsumexp(x)};
   };
-  set_num_threads(1);
-  const std::vector<Tensor> expected = compute_all();
-  for (const int count : {2, 3}) {
-    set_num_threads(count);
-    const std::vector<Tensor> got = compute_all();
-    for (std::size_t i = 0; i < got.size(); ++i) {
-      INFO(i << " on " << count << " threads");
-      CHECK(same_bits(got[i], expected[i]));
-    }
-  }
-  set_num_threads(threads);
+  check_same_on_threads(compute_all);
 }

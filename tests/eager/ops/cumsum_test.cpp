@@ -1,5 +1,5 @@
-#include "core/parallel.h"
 #include "eager/ops/ops.h"
+#include "tests/on_threads.h"
 #include "tests/op_samples.h"
 #include "tests/same_bits.h"
 
@@ -49,7 +49,6 @@ TEST_CASE("cumsum goes on with what is no number", "[eager][cumsum]") {
 }
 
 TEST_CASE("the number of threads does not change what ops along an axis give", "[eager][cumsum]") {
-  const int threads = num_threads();
   const Tensor x = random_values(f32, {300, 700}, 1);
   const Tensor half = cast(x, f16);
   const Tensor indices = randint(-300, 300, {300, 700});
@@ -63,15 +62,5 @@ TEST_CASE("the number of threads does not change what ops along an axis give", "
                                scatter_add_along(x, 0, indices, 300),
                                scatter_add_along(half, 1, indices, 300)};
   };
-  set_num_threads(1);
-  const std::vector<Tensor> expected = compute_all();
-  for (const int count : {2, 3}) {
-    set_num_threads(count);
-    const std::vector<Tensor> got = compute_all();
-    for (std::size_t i = 0; i < got.size(); ++i) {
-      INFO(i << " on " << count << " threads");
-      CHECK(same_bits(got[i], expected[i]));
-    }
-  }
-  set_num_threads(threads);
+  check_same_on_threads(compute_all);
 }
