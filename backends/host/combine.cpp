@@ -53,6 +53,22 @@ void fold(void* values, int64_t* positions, int64_t n) {
 }
 
 template <Combine c, class T>
+void join_neighbours(void* values, int64_t n) {
+  auto* const a = static_cast<Element<T>*>(values);
+  for (; n > 1; n /= 2) {
+    for (int64_t j = 0; j < n / 2; ++j) a[j] = join<c, T>(a[2 * j], a[2 * j + 1]);
+  }
+}
+
+template <Combine c, class T>
+constexpr auto neighbours_of() -> void (*)(void*, int64_t) {
+  if constexpr (is_arg(c))
+    return nullptr;
+  else
+    return join_neighbours<c, T>;
+}
+
+template <Combine c, class T>
 Combiner make() {
   if constexpr (is_joinable<c, T>) {
     return {.value_bytes = sizeof(Element<T>),
@@ -60,6 +76,7 @@ Combiner make() {
             .fill = fill<c, T>,
             .join = join_all<c, T>,
             .fold = fold<c, T>,
+            .join_neighbours = neighbours_of<c, T>(),
             .fill_empty = fill_empty<c, T>};
   } else {
     throw Error(ErrorKind::internal,

@@ -21,6 +21,9 @@ struct Combiner {
                int64_t n) = nullptr;
   /// Joins value l with value l + n/2, halving n (a power of two) until the result is values[0].
   void (*fold)(void* values, int64_t* positions, int64_t n) = nullptr;
+  /// Joins value 2 i with value 2 i + 1, halving n (a power of two) until the result is values[0].
+  /// Null for arg_*.
+  void (*join_neighbours)(void* values, int64_t n) = nullptr;
   /// What a reduction of nothing gives: the neutral element, but +0.0 for sums.
   void (*fill_empty)(void* values, int64_t* positions, int64_t n) = nullptr;
 };

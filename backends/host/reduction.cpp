@@ -9,7 +9,8 @@
 // A stack gives that tree without keeping all blocks: each new result joins the top while the top
 // stands for as many blocks as it does; at the end the rest joins from the top down. An aligned
 // group of 2^g blocks is a subtree, so threads may each compute groups and the groups join in the
-// same way.
+// same way. So may a call of a stage: to one that needs nothing of earlier stages, blocks of a long
+// row are rows, and it visits up to 64 of them.
 //
 // A job is one tile of rows, and passes through all stages. Threads share the jobs; where there are
 // few jobs with many blocks, they share the groups of each stage.
@@ -29,6 +30,8 @@ namespace {
 /// Rows at once: their accumulators (sequential), or what is read of them (lanes), stay in the
 /// first-level cache.
 constexpr int64_t tile_rows = 1024, tile_rows_of_lanes = 64, tile_bytes_of_lanes = 32768;
+/// Blocks of one long row in a call, at most; a power of two.
+constexpr int64_t most_blocks_at_once = 64;
 /// A reduced dimension of 2^62 elements has at most this many levels.
 constexpr int most_levels = 64;
 constexpr int64_t most_groups = 64;
@@ -38,6 +41,8 @@ struct StageInfo {
   const StageCode* code;
   uint16_t* reductions;  ///< that it accumulates
   std::size_t reduction_count;
+  /// Blocks of a row are to it as rows are: it visits some in a call.
+  bool takes_blocks;
 };
 
 /// What is the same for all jobs of a launch.
@@ -49,14 +54,16 @@ struct Shared {
   int64_t block_length;
   int64_t blocks;
   int64_t width;  ///< rows of a full tile
+  int64_t slots;  ///< values of a reduction that one call sets, at most
   int64_t tiles;  ///< along the last row loop
   int64_t jobs;
-  const int64_t* row_steps;  ///< from row to row of a tile
+  const int64_t* row_steps;    ///< from row to row of a tile
+  const int64_t* block_steps;  ///< from block to block of a row
   StageInfo* stages;
   Combiner* combiners;
 };
 
-/// Results of blocks, waiting to be joined: per reduction `depth` arrays of `width` values.
+/// Results of blocks, waiting to be joined: per reduction `depth` arrays of `slots` values.
 class Stack {
  public:
   Stack(const Shared& shared, Scratch& scratch, int64_t blocks)
@@ -64,7 +71,7 @@ class Stack {
         slots_(scratch.take<char*>(shared.kernel.reductions.size())),
         positions_(scratch.take<int64_t*>(shared.kernel.reductions.size())) {
     const auto depth = static_cast<std::size_t>(std::bit_width(static_cast<uint64_t>(blocks)) + 1);
-    const std::size_t values = depth * static_cast<std::size_t>(shared.width);
+    const std::size_t values = depth * static_cast<std::size_t>(shared.slots);
     for (std::size_t r = 0; r < shared.kernel.reductions.size(); ++r) {
       const Combiner& combiner = shared.combiners[r];
       slots_[r] = scratch.take<char>(values * combiner.value_bytes);
@@ -77,9 +84,14 @@ class Stack {
   [[nodiscard]] char* values(std::size_t r) const { return values_at(r, depth_); }
   [[nodiscard]] int64_t* positions(std::size_t r) const { return positions_at(r, depth_); }
 
-  /// Takes in the results that were written, `rows` for each of the stage's reductions.
-  void push(const StageInfo& stage, int64_t rows) {
-    int level = 0;
+  /// Takes in the results that were written for each of the stage's reductions: one of each of
+  /// `rows` rows, or of each of a row's `blocks` blocks, of which as many precede or a multiple.
+  void push(const StageInfo& stage, int64_t rows, int64_t blocks) {
+    for (std::size_t i = 0; blocks > 1 && i < stage.reduction_count; ++i) {
+      const std::size_t r = stage.reductions[i];
+      shared_.combiners[r].join_neighbours(values(r), blocks);
+    }
+    int level = std::countr_zero(static_cast<uint64_t>(blocks));
     while (depth_ > 0 && levels_[static_cast<std::size_t>(depth_ - 1)] == level) {
       join(stage, rows, depth_ - 1);
       --depth_;
@@ -97,10 +109,10 @@ class Stack {
  private:
   [[nodiscard]] char* values_at(std::size_t r, int depth) const {
     return slots_[r] +
-           static_cast<std::size_t>(depth * shared_.width) * shared_.combiners[r].value_bytes;
+           static_cast<std::size_t>(depth * shared_.slots) * shared_.combiners[r].value_bytes;
   }
   [[nodiscard]] int64_t* positions_at(std::size_t r, int depth) const {
-    return positions_[r] == nullptr ? nullptr : positions_[r] + depth * shared_.width;
+    return positions_[r] == nullptr ? nullptr : positions_[r] + depth * shared_.slots;
   }
   /// Joins entry into + 1 into the one before it.
   void join(const StageInfo& stage, int64_t rows, int into) {
@@ -138,10 +150,13 @@ class Accumulator {
   /// Blocks [first, last) of a stage; their joined results are then in results(r).
   void run(const StageInfo& stage, const Job& job, int64_t first, int64_t last) {
     stack_.clear();
-    for (int64_t block = first; block < last; ++block) {
+    const int64_t whole = std::min(last, shared_.domain.reduced_size / shared_.block_length);
+    for (int64_t block = first; block < last;) {
+      const int64_t count = stage.takes_blocks ? blocks_at_once(whole - block) : 1;
       start_rows(stage, job.rows);
-      visit(stage, job, block);
-      stack_.push(stage, job.rows);
+      visit(stage, job, block, count);
+      stack_.push(stage, job.rows, count);
+      block += count;
     }
     stack_.finish(stage, job.rows);
   }
@@ -149,6 +164,12 @@ class Accumulator {
   [[nodiscard]] Stack& stack() { return stack_; }
 
  private:
+  /// A power of two, of those that are left: a run of them starts at a multiple of its length.
+  static int64_t blocks_at_once(int64_t left) {
+    const auto whole = static_cast<uint64_t>(std::max<int64_t>(left, 1));
+    return std::min(most_blocks_at_once, static_cast<int64_t>(std::bit_floor(whole)));
+  }
+
   [[nodiscard]] int64_t length_of(int64_t block) const {
     return std::min(shared_.block_length,
                     shared_.domain.reduced_size - block * shared_.block_length);
@@ -164,25 +185,23 @@ class Accumulator {
     }
   }
 
-  void visit(const StageInfo& stage, const Job& job, int64_t block) {
+  void visit(const StageInfo& stage, const Job& job, int64_t block, int64_t count) {
     const Domain& domain = shared_.domain;
     const int64_t start = block * shared_.block_length;
     Pointers pointers;
     for (std::size_t k = 0; k < domain.operands; ++k) {
       pointers[k] = job.pointers[k] + start * domain.reduced_steps[k];
     }
-    call(stage, job, pointers, start, length_of(block));
-  }
-
-  void call(const StageInfo& stage, const Job& job, const Pointers& pointers, int64_t start,
-            int64_t length) {
-    const int64_t* const reduced = shared_.domain.reduced_steps.data();
-    const int64_t* const rows = shared_.row_steps;
+    const bool is_lanes = shared_.is_lanes;
+    const int64_t length = length_of(block);
+    const int64_t* const reduced = domain.reduced_steps.data();
+    const int64_t* const rows = count > 1 ? shared_.block_steps : shared_.row_steps;
+    const int64_t row_count = count > 1 ? count : job.rows;
     stage.code->function(stage.code->self, {.pointers = pointers.data(),
-                                            .outer = shared_.is_lanes ? rows : reduced,
-                                            .inner = shared_.is_lanes ? reduced : rows,
-                                            .outer_size = shared_.is_lanes ? job.rows : length,
-                                            .inner_size = shared_.is_lanes ? length : job.rows,
+                                            .outer = is_lanes ? rows : reduced,
+                                            .inner = is_lanes ? reduced : rows,
+                                            .outer_size = is_lanes ? row_count : length,
+                                            .inner_size = is_lanes ? length : row_count,
                                             .scalars = shared_.launch.scalars.data(),
                                             .accumulators = values_,
                                             .accumulator_positions = positions_,
@@ -336,7 +355,7 @@ class JobRunner {
     stack.clear();
     for (int64_t number = 0; number < groups; ++number) {
       for (std::size_t i = 0; i < stage.reduction_count; ++i) copy(i, number, stack, false);
-      stack.push(stage, job_.rows);
+      stack.push(stage, job_.rows, 1);
     }
     stack.finish(stage, job_.rows);
   }
@@ -362,9 +381,15 @@ void find_reductions(const Kernel& kernel, const StageCode* code, Scratch& scrat
     info = {.stage = &stage,
             .code = &code[s],
             .reductions = scratch.take<uint16_t>(stage.sinks.size()),
-            .reduction_count = 0};
+            .reduction_count = 0,
+            .takes_blocks = shared.slots > shared.width};
     for (const Sink& sink : stage.sinks) {
-      if (sink.kind == Sink::Kind::accumulate) info.reductions[info.reduction_count++] = sink.index;
+      if (sink.kind != Sink::Kind::accumulate) continue;
+      info.reductions[info.reduction_count++] = sink.index;
+      if (shared.combiners[sink.index].has_positions) info.takes_blocks = false;
+    }
+    for (const Source& source : stage.sources) {
+      if (source.kind != Source::Kind::operand) info.takes_blocks = false;
     }
   }
 }
@@ -395,6 +420,12 @@ void run_reduction(const Kernel& kernel, const StageCode* code, const Launch& la
   const int64_t last = domain.rank == 0 ? 1 : domain.sizes[last_loop];
   const int64_t width = is_lanes ? lanes_width(kernel, launch, domain) : std::min(last, tile_rows);
   const int64_t tiles = (last + width - 1) / width;
+  const int64_t blocks = (domain.reduced_size + block - 1) / block;
+  const bool has_blocks = is_lanes && blocks > 1;
+  Steps block_steps;
+  for (std::size_t k = 0; has_blocks && k < domain.operands; ++k) {
+    block_steps[k] = domain.reduced_steps[k] * block;
+  }
   Scratch scratch;
   Shared shared = {
       .kernel = kernel,
@@ -402,11 +433,13 @@ void run_reduction(const Kernel& kernel, const StageCode* code, const Launch& la
       .domain = domain,
       .is_lanes = is_lanes,
       .block_length = block,
-      .blocks = (domain.reduced_size + block - 1) / block,
+      .blocks = blocks,
       .width = width,
+      .slots = has_blocks ? std::min(blocks, most_blocks_at_once) : width,
       .tiles = tiles,
       .jobs = domain.count(0, std::max(domain.rank - 1, 0)) * tiles,
       .row_steps = (domain.rank == 0 ? domain.reduced_steps : domain.steps[last_loop]).data(),
+      .block_steps = block_steps.data(),
       .stages = nullptr,
       .combiners = nullptr};
   find_reductions(kernel, code, scratch, shared);

@@ -22,7 +22,8 @@ namespace nitinol::host {
 /// Points visited: outer in [0, outer_size), inner in [0, inner_size), outer loop outside.
 /// Order::none: any piece of the domain; inner is the innermost dimension.
 /// Order::lanes, element level: outer runs along rows, inner along one block of the reduced
-/// dimension.
+/// dimension; or outer runs along blocks of one row, if the stage reads operands alone and has no
+/// arg_*.
 /// Order::sequential, element level: outer runs along the reduced dimension within a block, inner
 /// along rows. Level::row: outer_size is 1; inner runs along rows.
 struct StageCall {

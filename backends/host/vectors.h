@@ -24,6 +24,15 @@ struct VectorOf {
 template <class T, int bytes>
 using Vector = typename VectorOf<T, bytes>::Type;
 
+/// Calls f(i) for each i in [0, n), a constant: arrays at such an index are registers.
+template <std::size_t n, class F>
+inline void for_each_index(F f) {
+  [&]<std::size_t... i>(std::index_sequence<i...>) {
+    (f(std::integral_constant<std::size_t, i>{}), ...);
+  }
+  (std::make_index_sequence<n>{});
+}
+
 /// joins.h on vectors; equal bits lane by lane.
 template <Combine c, class T, int bytes>
 inline void join_into(VectorOf<Element<T>, bytes>& into, const VectorOf<Element<T>, bytes>& from) {

@@ -114,6 +114,21 @@ TEST_CASE("sums over the innermost axis have these bits", "[reduction]") {
   }
 }
 
+TEST_CASE("any number of blocks, whole or not, joins in the same tree", "[reduction]") {
+  for (const int64_t blocks : {2, 3, 5, 31, 64, 65, 147}) {
+    for (const int64_t rest : {0, 1, 4095}) {
+      CAPTURE(blocks, rest);
+      auto x = Numbers(5).reals<float>(blocks * 4096 + rest);
+      const auto expected = std::bit_cast<uint32_t>(lanes_sum(x));
+      for (const auto kind : {Device::Kind::cpu, Device::Kind::reference}) {
+        for (const int threads : {1, 3}) {
+          CHECK(std::bit_cast<uint32_t>(backend_lanes_sum(x, kind, threads)) == expected);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("sums over another axis have these bits", "[reduction]") {
   constexpr int64_t columns = 3;
   for (const GoldenColumn& golden : sequential_golden) {
