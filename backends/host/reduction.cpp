@@ -27,8 +27,8 @@
 namespace nitinol::host {
 namespace {
 
-/// Rows at once: their accumulators (sequential), or what is read of them (lanes), stay in the
-/// first-level cache.
+/// Rows at once: their accumulators (sequential), or what several stages read of them (lanes), stay
+/// in the first-level cache.
 constexpr int64_t tile_rows = 1024, tile_rows_of_lanes = 64, tile_bytes_of_lanes = 32768;
 /// Blocks of one long row in a call, at most; a power of two.
 constexpr int64_t most_blocks_at_once = 64;
@@ -397,8 +397,9 @@ void find_reductions(const Kernel& kernel, const StageCode* code, Scratch& scrat
 /// Rows of a tile of Order::lanes.
 int64_t lanes_width(const Kernel& kernel, const Launch& launch, const Domain& domain) {
   if (domain.rank == 0 || domain.reduced_size > reduction_order::lanes_block) return 1;
-  int64_t bytes = 1;  // of a row
-  for (std::size_t k = 0; k < domain.operands; ++k) {
+  const auto passes = std::ranges::count(kernel.stages, Stage::Level::element, &Stage::level);
+  int64_t bytes = 1;  // of a row that are read again
+  for (std::size_t k = 0; passes > 1 && k < domain.operands; ++k) {
     if (domain.reduced_steps[k] != 0)
       bytes += static_cast<int64_t>(size_of(kernel.operands[k].dtype)) * domain.reduced_size;
   }
