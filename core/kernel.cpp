@@ -29,6 +29,8 @@ std::string_view name_of(Role role) {
       return "scalar";
     case Role::position:
       return "position";
+    case Role::scratch:
+      return "scratch";
   }
   return "?";
 }

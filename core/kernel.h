@@ -18,6 +18,7 @@
 //   stage 0 element: max0 <- x
 //   stage 1 element: sum1 <- exp(x - max0)
 //   stage 2 element: store exp(x - max0) / sum1
+// where stage 1 may also store exp(x - max0) to a scratch operand, which stage 2 loads.
 #pragma once
 
 #include "core/dtype.h"
@@ -37,6 +38,8 @@ enum class Role : uint8_t {
   output,    ///< written to memory
   scalar,    ///< a run-time number: one 8-byte slot of Launch::scalars, in the operand's dtype
   position,  ///< the i64 number offset + sum(index * stride): where we are (create ops, argmax)
+  scratch,   ///< memory of the driver's, one element per point, for a launch: an element stage of
+             ///< Order::lanes stores what later ones load; strides are contiguous
 };
 
 /// How an operand moves along the innermost loop: not at all, to the next element, or by a run-time
@@ -47,8 +50,10 @@ struct Operand {
   Role role = Role::input;
   DType dtype = f32;
   StrideClass inner = StrideClass::one;
-  int16_t alias =
-      -1;  ///< output: the input operand whose memory it may be exactly; it overlaps no other
+  /// output: the input operand whose memory it may be exactly; it overlaps no other. scratch: the
+  /// output whose memory it is, with the same strides and stored after scratch is loaded; -1: its
+  /// own.
+  int16_t alias = -1;
   friend bool operator==(const Operand&, const Operand&) = default;
 };
 

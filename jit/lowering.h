@@ -18,6 +18,7 @@ struct OperandOrigin {
     constant,  ///< the number `bits`
     scalar,    ///< the Scalar argument that graph input `value` stands for
     position,  ///< the index itself, from `offset` on
+    scratch,   ///< nowhere: the kernel's own
   };
   Kind kind = Kind::memory;
   Value value = 0;

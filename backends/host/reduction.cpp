@@ -223,6 +223,12 @@ class JobRunner {
       : shared_(shared), is_alone_(is_alone), accumulator_(shared, scratch_, shared.blocks) {
     const Kernel& kernel = shared.kernel;
     const auto width = static_cast<std::size_t>(shared.width);
+    kept_ = scratch_.take<char*>(shared.domain.operands);
+    for (std::size_t k = 0; k < shared.domain.operands; ++k) {
+      if (kernel.operands[k].role != Role::scratch || kernel.operands[k].alias >= 0) continue;
+      const auto points = width * static_cast<std::size_t>(shared.domain.reduced_size);
+      kept_[k] = scratch_.take<char>(points * size_of(kernel.operands[k].dtype));
+    }
     results_ = scratch_.take<char*>(kernel.reductions.size());
     for (std::size_t r = 0; r < kernel.reductions.size(); ++r) {
       results_[r] = scratch_.take<char>(width * sizeof(uint64_t));
@@ -253,6 +259,16 @@ class JobRunner {
   }
 
   void start(int64_t number) {
+    find_rows(number);
+    for (std::size_t k = 0; k < shared_.domain.operands; ++k) {
+      const Operand& operand = shared_.kernel.operands[k];
+      if (operand.role != Role::scratch) continue;
+      const auto output = static_cast<std::size_t>(operand.alias);
+      job_.pointers[k] = operand.alias < 0 ? kept_[k] : job_.pointers[output];
+    }
+  }
+
+  void find_rows(int64_t number) {
     const Domain& domain = shared_.domain;
     job_.rows = 1;
     if (domain.rank == 0) return seek(domain, 0, 0, job_.pointers);
@@ -363,6 +379,7 @@ class JobRunner {
   Scratch scratch_;
   const Shared& shared_;
   const bool is_alone_;
+  char** kept_;  ///< per operand: its memory if it is scratch
   char** results_;
   Accumulator accumulator_;
   Job job_;
@@ -400,7 +417,7 @@ int64_t lanes_width(const Kernel& kernel, const Launch& launch, const Domain& do
   const auto passes = std::ranges::count(kernel.stages, Stage::Level::element, &Stage::level);
   int64_t bytes = 1;  // of a row that are read again
   for (std::size_t k = 0; passes > 1 && k < domain.operands; ++k) {
-    if (domain.reduced_steps[k] != 0)
+    if (domain.reduced_steps[k] != 0 && kernel.operands[k].role != Role::output)
       bytes += static_cast<int64_t>(size_of(kernel.operands[k].dtype)) * domain.reduced_size;
   }
   const int64_t fitting = std::clamp<int64_t>(tile_bytes_of_lanes / bytes, 1, tile_rows_of_lanes);

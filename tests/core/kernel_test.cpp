@@ -27,6 +27,7 @@ Kernel example() {
 TEST_CASE("every field of a kernel is part of its identity", "[kernel]") {
   const std::vector<std::function<void(Kernel&)>> changes = {
       [](Kernel& k) { k.operands[0].role = Role::output; },
+      [](Kernel& k) { k.operands[0].role = Role::scratch; },
       [](Kernel& k) { k.operands[0].dtype = f64; },
       [](Kernel& k) { k.operands[0].inner = StrideClass::any; },
       [](Kernel& k) { k.operands[1].alias = 0; },

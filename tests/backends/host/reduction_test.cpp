@@ -205,8 +205,11 @@ TEST_CASE("accumulating loops give equal bits at every instruction set", "[reduc
   }
 }
 
-TEST_CASE("a softmax in three passes runs in one launch", "[reduction]") {
-  // max <- x; sum <- x - max; kept = sum; out = (x - max) * kept
+namespace {
+
+/// max <- x; sum <- x - max; kept = sum; out = (x - max) * kept. The difference may be kept too: in
+/// memory of its own or in the output's.
+Kernel three_passes(bool is_kept, int16_t alias) {
   Kernel kernel;
   kernel.order = Order::lanes;
   kernel.operands = {{Role::input, f32, StrideClass::one, -1},
@@ -233,18 +236,40 @@ TEST_CASE("a softmax in three passes runs in one launch", "[reduction]") {
   last.sources = {
       {Source::Kind::operand, 0}, {Source::Kind::reduction, 0}, {Source::Kind::row_value, 0}};
   last.sinks = {{Sink::Kind::store, 1, 4}};
+  if (is_kept) {
+    kernel.operands.push_back({Role::scratch, f32, StrideClass::one, alias});
+    second.sinks.push_back({Sink::Kind::store, 2, 2});
+    last.program.instrs.clear();
+    const Expr difference = argument(last.program, type, 0);
+    last.sources = {{Source::Kind::operand, 2}, {Source::Kind::row_value, 0}};
+    last.sinks = {{Sink::Kind::store, 1, (difference * argument(last.program, type, 1)).id}};
+  }
   kernel.stages = {first, second, row, last};
+  return kernel;
+}
+
+}  // namespace
+
+TEST_CASE("a softmax in three passes runs in one launch", "[reduction]") {
+  const auto kind = GENERATE(Device::Kind::cpu, Device::Kind::reference);
+  const auto [is_kept, alias] =
+      GENERATE(table<bool, int16_t>({{false, -1}, {true, -1}, {true, 1}}));
+  const Kernel kernel = three_passes(is_kept, alias);
   for (const Extent extent : {Extent{3, 100}, Extent{1, 40000}}) {
     const auto count = extent.rows * extent.n;
     auto x = integers_of<uint8_t>(count, 8);
     std::vector<float> values(x.begin(), x.end());
     for (const int threads : {1, 2, 3}) {
       std::vector<float> out(values.size());
-      const Call call = {.buffers = {values.data(), out.data()},
-                         .sizes = {extent.rows, extent.n},
-                         .strides = {extent.n, 1, extent.n, 1},
-                         .threads = threads};
-      call.run(kernel, Device::Kind::reference);
+      Call call = {.buffers = {values.data(), out.data()},
+                   .sizes = {extent.rows, extent.n},
+                   .strides = {extent.n, 1, extent.n, 1},
+                   .threads = threads};
+      if (is_kept) {
+        call.buffers.push_back(nullptr);
+        call.strides.insert(call.strides.end(), {extent.n, 1});
+      }
+      call.run(kernel, kind);
       bool is_right = true;
       for (int64_t r = 0; r < extent.rows; ++r) {
         const auto begin = values.begin() + r * extent.n;

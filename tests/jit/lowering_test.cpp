@@ -1,0 +1,94 @@
+// How groups become kernels: what is kept from stage to stage.
+#include "jit/lowering.h"
+
+#include "eager/ops/all_ops.h"
+#include "nitinol.h"
+#include "tests/jit/calls.h"
+#include "tests/same_bits.h"
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+using namespace nitinol;
+using namespace nitinol::test;
+
+namespace {
+
+/// The kernel of a graph that is one group.
+Kernel kernel_of(const std::string& text) {
+  const Graph graph = parse(text, all_ops());
+  const jit::Fusion fusion = jit::fuse(graph);
+  const auto has_members = [](const jit::Group& group) { return !group.members.empty(); };
+  REQUIRE(std::ranges::count_if(fusion.groups, has_members) == 1);
+  return jit::lower(graph, fusion, *std::ranges::find_if(fusion.groups, has_members)).kernel;
+}
+
+std::vector<Operand> scratch_of(const Kernel& kernel) {
+  std::vector<Operand> scratch;
+  std::ranges::copy_if(kernel.operands, std::back_inserter(scratch),
+                       [](const Operand& operand) { return operand.role == Role::scratch; });
+  return scratch;
+}
+
+std::string softmax_of(int64_t rows, int64_t columns) {
+  return fmt::format(
+      "x: f32[{0}, {1}] = input; m = max x axes=[1] keepdims=true; d = sub x m; e = exp d; "
+      "s = sum e axes=[1] keepdims=true; y = div e s; ",
+      rows, columns);
+}
+
+}  // namespace
+
+TEST_CASE("what takes long to compute again is kept where the output will be", "[jit][lowering]") {
+  const Kernel kernel = kernel_of(softmax_of(8, 100) + "return y");
+  const std::vector<Operand> scratch = scratch_of(kernel);
+  REQUIRE(scratch.size() == 1);
+  CHECK(scratch[0].dtype == f32);
+  CHECK(kernel.operands[static_cast<std::size_t>(scratch[0].alias)].role == Role::output);
+}
+
+TEST_CASE("what is kept has its own memory if no output fits", "[jit][lowering]") {
+  const Kernel narrow = kernel_of(softmax_of(8, 100) + "h = cast y dtype=f16 weak=false; return h");
+  REQUIRE(scratch_of(narrow).size() == 1);
+  CHECK(scratch_of(narrow)[0].alias == -1);
+  // The difference is stored before the powers are read.
+  const Kernel early =
+      kernel_of(softmax_of(8, 100) + "h = cast y dtype=f16 weak=false; return h d");
+  REQUIRE(scratch_of(early).size() == 1);
+  CHECK(scratch_of(early)[0].alias == -1);
+}
+
+TEST_CASE("short programs and long rows are computed again", "[jit][lowering]") {
+  CHECK(scratch_of(kernel_of("x: f32[8, 100] = input; m = max x axes=[1] keepdims=true; "
+                             "d = sub x m; q = square d; s = sum q axes=[1] keepdims=true; "
+                             "y = div d s; return y"))
+            .empty());
+  CHECK(scratch_of(kernel_of(softmax_of(8, 16384) + "return y")).size() == 1);
+  CHECK(scratch_of(kernel_of(softmax_of(8, 16385) + "return y")).empty());
+}
+
+TEST_CASE("kept values give eager's bits", "[jit][lowering]") {
+  for (const DType dtype : {f16, bf16, f32, f64}) {
+    for (const Shape& shape : {Shape{7, 1}, Shape{70, 17}, Shape{3, 1000}, Shape{2, 9001}}) {
+      CAPTURE(to_string(shape), dtype);
+      manual_seed(1);
+      const Tensor x = cast(randn(shape), dtype);
+      const auto two = [](const Tensor& t) {
+        const Tensor power = exp(t - max(t, {-1}, keepdims));
+        return std::pair(power / sum(power, {-1}, keepdims),
+                         tanh(t) * max(tanh(t), {-1}, keepdims));
+      };
+      for (const int threads : {1, 3}) {
+        const ThreadCount count(threads);
+        const auto f = compile(two);
+        const auto g = compile([](const Tensor& t) { return softmax(t); });
+        const auto [a, b] = settle(f, x);
+        CHECK(same_bits(a, two(x).first));
+        CHECK(same_bits(b, two(x).second));
+        CHECK(same_bits(settle(g, x), softmax(x)));
+      }
+    }
+  }
+}
