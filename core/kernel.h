@@ -118,9 +118,12 @@ enum class Order : uint8_t { none, lanes, sequential };
 /// Whether outputs go around the caches: for outputs far larger than the last-level cache.
 enum class Stores : uint8_t { cached, non_temporal };
 
-/// The loops of the one op this kernel was made from, for eager. Not part of its identity.
+/// The loops of the op this kernel was made from, for eager. Not part of its identity.
 struct Prebuilt {
   Loops loops = {};  ///< elementwise: over compute types
+  /// Order::lanes, over contiguous operands of one type, f32 or f64: a loop for each stage; none:
+  /// the stage accumulates its argument.
+  std::vector<Loops> stages = {};
 };
 
 struct Kernel {

@@ -11,6 +11,7 @@
 #include "core/backend.h"
 #include "core/error.h"
 #include "core/executables.h"
+#include "core/expr.h"
 #include "core/one_op.h"
 #include "core/parallel.h"
 #include "eager/ops/cast.h"
@@ -24,8 +25,8 @@
 namespace nitinol::eager {
 namespace {
 
-/// A position, the inputs and the output of an op with one kernel.
-constexpr int most_operands = 6;
+/// A position or numbers, the inputs, the output and scratch of an op with one kernel.
+constexpr int most_operands = 8;
 
 StrideClass class_of(int64_t stride) {
   return stride == 0 ? StrideClass::zero : stride == 1 ? StrideClass::one : StrideClass::any;
@@ -302,6 +303,34 @@ void reduce_into(const Op& op, const Tensor& x, const Dims& axes, const Tensor& 
   });
   Arguments arguments;
   arguments.buffers = {source.internals().address(), out.internals().address()};
+  arguments.launch(executable, nest);
+}
+
+void compute_rows(const RowLaunch& call, const Tensor& out) {
+  const Spec& spec = call.inputs[0]->spec();
+  const int64_t count = element_count(spec.shape);
+  LoopNest nest;
+  nest.sizes = {count / call.length, call.length};
+  Arguments arguments;
+  std::size_t k = 0;
+  for (const Tensor* input : call.inputs) {
+    arguments.buffers[k++] = input->internals().address();
+    nest.add({input == call.inputs[0] ? call.length : 0, 1});
+  }
+  for (const double number : call.numbers) {
+    arguments.scalars[k++] = bits_of(compute_type(spec.dtype), number);
+    nest.add({0, 0});
+  }
+  arguments.buffers[k++] = out.internals().address();
+  const Strides of_result = out.size() == count ? Strides{call.length, 1} : Strides{1, 0};
+  nest.add(of_result);
+  if (call.has_scratch) nest.add(of_result);
+  KernelKey key(call.op);
+  key.add(call.variant);
+  key.add(spec.dtype);
+  key.add(spec.device.kind);
+  const Executable& executable =
+      prepared(key, spec.device, [&] { return call.make(spec.dtype, call.variant); });
   arguments.launch(executable, nest);
 }
 

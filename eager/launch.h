@@ -4,6 +4,9 @@
 #include "core/op.h"
 #include "core/tensor.h"
 
+#include <cstdint>
+#include <span>
+
 namespace nitinol::eager {
 
 /// Stores the elementwise or create op's result into the memory that `out` views. Inputs broadcast
@@ -12,6 +15,22 @@ void compute_into(const Op& op, Inputs inputs, const Tensor& out);
 
 /// Stores the reduction of `x` over `axes` (normalised) into `out`, contiguous; x has elements.
 void reduce_into(const Op& op, const Tensor& x, const Dims& axes, const Tensor& out);
+
+/// A composite op on contiguous rows as one kernel. Its operands: inputs, numbers, the output, and
+/// scratch in its place if the kernel has one more.
+struct RowLaunch {
+  const Op& op;
+  /// The kernel for a dtype; with the variant it is all that kernels of the op differ in.
+  Kernel (*make)(DType dtype, unsigned variant);
+  unsigned variant = 0;             ///< below 16
+  Inputs inputs;                    ///< of one dtype: rows, then what has `length` elements
+  std::span<const double> numbers;  ///< converted to that dtype
+  int64_t length = 0;               ///< of a row
+  bool has_scratch = false;
+};
+
+/// Stores the result into `out`, contiguous: an element for each of inputs[0], or for each row.
+void compute_rows(const RowLaunch& call, const Tensor& out);
 
 /// Calls the backend's routine that a library or index op names. Throws Error(value) if a check
 /// inside fails.

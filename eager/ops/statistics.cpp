@@ -10,6 +10,7 @@
 #include "eager/ops/compare.h"
 #include "eager/ops/infer.h"
 #include "eager/ops/reduce.h"
+#include "eager/ops/row_kernels.h"
 #include "eager/ops/unary.h"
 #include "eager/ops/view.h"
 
@@ -131,25 +132,28 @@ constexpr std::array<std::string_view, 4> layer_norm_attrs = {"normalized_axes",
                                                               "has_weight", "has_bias"};
 
 constexpr Op composite(std::string_view name, std::span<const std::string_view> attr_names,
-                       Tensor (*expand)(Inputs, const Attrs&), std::string_view summary) {
+                       Tensor (*expand)(Inputs, const Attrs&),
+                       Tensor (*fused)(const Op&, Inputs, const Attrs&), std::string_view summary) {
   return {.name = name,
           .kind = OpKind::composite,
           .attr_names = attr_names,
           .expand = expand,
+          .fused = fused,
           .summary = summary};
 }
 
-constinit const Op mean_op = composite("mean", axes_attrs, expand_mean, "Mean.");
-constinit const Op var_op = composite("var", var_attrs, expand_var, "Variance.");
-constinit const Op std_op = composite("std", var_attrs, expand_std, "Standard deviation.");
+constinit const Op mean_op = composite("mean", axes_attrs, expand_mean, fused_mean, "Mean.");
+constinit const Op var_op = composite("var", var_attrs, expand_var, fused_var, "Variance.");
+constinit const Op std_op =
+    composite("std", var_attrs, expand_std, fused_std, "Standard deviation.");
 constinit const Op logsumexp_op =
-    composite("logsumexp", axes_attrs, expand_logsumexp, "ln(sum(e^x)).");
-constinit const Op softmax_op =
-    composite("softmax", axis_attrs, expand_softmax, "e^x / sum(e^x) along an axis.");
+    composite("logsumexp", axes_attrs, expand_logsumexp, fused_logsumexp, "ln(sum(e^x)).");
+constinit const Op softmax_op = composite("softmax", axis_attrs, expand_softmax, fused_softmax,
+                                          "e^x / sum(e^x) along an axis.");
 constinit const Op log_softmax_op =
-    composite("log_softmax", axis_attrs, expand_log_softmax, "ln(softmax(x)).");
+    composite("log_softmax", axis_attrs, expand_log_softmax, fused_log_softmax, "ln(softmax(x)).");
 constinit const Op layer_norm_op = [] {
-  Op op = composite("layer_norm", layer_norm_attrs, expand_layer_norm,
+  Op op = composite("layer_norm", layer_norm_attrs, expand_layer_norm, fused_layer_norm,
                     "(x - mean) / sqrt(var + eps) over the last axes.");
   op.arity = -1;
   return op;

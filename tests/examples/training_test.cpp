@@ -133,7 +133,7 @@ chargpt::Gpt tiny_gpt() {
 }  // namespace
 
 TEST_CASE("the examples' models learn as in PyTorch", "[nn][examples][reference]") {
-  const test::ThreadCount one(1);
+  const Threads one(1);
   const Tensor x = number(1000, {64, 100}) * 3.5;
   const Tensor y = classes({64}, 10);
   check_losses("digits_mlp", digits::Mlp(), number(1001, {64, 64}) + 0.5, y);
@@ -149,7 +149,7 @@ TEST_CASE("the examples' models learn as in PyTorch", "[nn][examples][reference]
 
 TEST_CASE("100 compiled steps of the examples' models end with eager's bits",
           "[nn][examples][jit]") {
-  const test::ThreadCount one(1);  // so small that threads only cost time
+  const Threads one(1);  // so small that threads only cost time
   manual_seed(2);
   const Tensor x = randn({16, 100});
   const Tensor y = classes({16}, 10);

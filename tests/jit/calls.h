@@ -3,6 +3,7 @@
 
 #include "backends/cpu/jit_loader.h"
 #include "nitinol.h"
+#include "tests/on_threads.h"
 
 #include <cstdint>
 #include <string>
@@ -40,17 +41,5 @@ inline uint64_t compilations() {
 inline uint64_t if_generated(uint64_t kernels) {
   return cpu::jit_plugin() == nullptr ? 0 : kernels;
 }
-
-/// Sets the thread count while it lives.
-class ThreadCount {
- public:
-  explicit ThreadCount(int count) : before_(num_threads()) { set_num_threads(count); }
-  ~ThreadCount() { set_num_threads(before_); }
-  ThreadCount(const ThreadCount&) = delete;
-  ThreadCount& operator=(const ThreadCount&) = delete;
-
- private:
-  int before_;
-};
 
 }  // namespace nitinol::test

@@ -85,7 +85,7 @@ Tensor train(const Net& net, const nn::Optimizer& optimizer, const Tensor& x) {
 
 TEST_CASE("an optimizer's updates are one launch, with eager's bits", "[jit][horizontal]") {
   for (const int threads : {1, 3}) {
-    const ThreadCount count(threads);
+    const Threads count(threads);
     manual_seed(3);
     const Net eager;
     manual_seed(3);

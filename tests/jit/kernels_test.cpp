@@ -158,7 +158,7 @@ TEST_CASE("thread counts share a kernel", "[jit][kernels]") {
   const Tensor x = ramp({300, 50});
   CHECK(compiled_by([&] {
           for (const int threads : {1, 2, 3}) {
-            const ThreadCount scope(threads);
+            const Threads scope(threads);
             CHECK(same_bits(settle(g, x), f(x)));
           }
         }) == if_generated(1));

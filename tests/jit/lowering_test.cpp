@@ -81,7 +81,7 @@ TEST_CASE("kept values give eager's bits", "[jit][lowering]") {
                          tanh(t) * max(tanh(t), {-1}, keepdims));
       };
       for (const int threads : {1, 3}) {
-        const ThreadCount count(threads);
+        const Threads count(threads);
         const auto f = compile(two);
         const auto g = compile([](const Tensor& t) { return softmax(t); });
         const auto [a, b] = settle(f, x);

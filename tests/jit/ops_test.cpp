@@ -72,7 +72,7 @@ void check_compiled(const Op& op, const std::vector<Sample>& list, Application a
   for (const Sample& sample : list) operands.push_back(sample.inputs);
   const auto compiled = compile(all, {.name = std::string(op.name)});
   for (const int threads : {1, 2}) {
-    const ThreadCount scope(threads);
+    const Threads scope(threads);
     const Tensors expected = all(operands);
     const Tensors got = settle(compiled, operands);
     REQUIRE(got.size() == expected.size());

@@ -381,7 +381,7 @@ TEST_CASE("a failed check is an error at the user's line, also from several thre
   const auto f = [](const Tensor& a, const Tensor& b) { return remainder(a, b); };
   const auto g = compile(f, {.name = "g", .check = Check::never});
   const Tensor a = arange(0, 100000);
-  const ThreadCount threads(2);
+  const Threads threads(2);
   settle(g, a, full({100000}, 3, i64));
   const Tensor bad = where(a == 99999, 0, full({100000}, 3, i64));
   CHECK(error_of([&] { return g(a, bad); }) == error_of([&] { return f(a, bad); }));

@@ -26,7 +26,7 @@ TEST_CASE("a Plan that is clearly slower than recordings is told from one that i
 }
 
 TEST_CASE("without generated code an interpreted Plan makes way for eager loops", "[jit][race]") {
-  const test::ThreadCount one(1);  // a second one may have to wait for other work on the machine
+  const Threads one(1);  // a second one may have to wait for other work on the machine
   const auto g = compile([](const Tensor& x) { return exp(x) * 2.0 + x * x; });
   const Tensor x = ones({10000});
   for (int call = 1; call <= 100; ++call) static_cast<void>(g(x));

@@ -170,7 +170,7 @@ TEST_CASE("a learning rate that changes each step compiles nothing", "[jit][trap
 TEST_CASE("10,000 shapes stay within bounds", "[jit][traps]") {
   const auto g = compile([](const Tensor& x) { return sum(x * 2.0 + 1.0); });
   const Tensor x = ramp({12000});
-  const ThreadCount one(1);
+  const Threads one(1);
   const auto call = [&](int64_t n) { static_cast<void>(g(slice(x, 0, {0, n}))); };
   for (int64_t n = 1; n <= 1000; ++n) call(n);
   const std::size_t before = memory_in_use();

@@ -58,7 +58,7 @@ struct Block {
 }  // namespace
 
 TEST_CASE("a compiled step's peak memory is at most eager's", "[nn][memory]") {
-  const test::ThreadCount one(1);
+  const Threads one(1);
   manual_seed(1);
   check_peak("MLP",
              nn::Sequential(nn::linear(100, 128), relu, nn::linear(128, 128), nitinol::tanh,

@@ -1,0 +1,248 @@
+// Kernels of several stages over contiguous rows, a native loop for each: eager's softmax.
+//
+// What changes along a row is read and stored in place, a block at a time; of what a row has one, a
+// block of copies is made first. A block that is accumulated joins its lanes while it is in the
+// first-level cache.
+
+#include "backends/host/accumulate.h"
+#include "backends/host/loop_nest.h"
+#include "backends/host/per_isa.h"
+#include "backends/host/prebuilt_stages.h"
+#include "backends/host/vectors.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <deque>
+#include <optional>
+#include <vector>
+
+namespace nitinol::host {
+namespace {
+
+constexpr std::size_t most_sources = 6;
+
+/// Bytes of an element: all that such a kernel computes with is of one type, f32 or f64.
+int64_t element_bytes(const Kernel& kernel) {
+  return size_of(kernel.reductions[0].type);
+}
+
+/// Elements of a row at a time.
+constexpr int64_t row_block = 512;
+
+/// Not a power of two long: equal low bits of the addresses of several would slow loads down.
+struct alignas(64) Buffer {
+  std::array<char, row_block * sizeof(uint64_t) + 64> bytes;
+};
+
+/// Copies of the T at `from` in at least `n` places. By whole registers, as they are loaded again:
+/// a load of what several stores in flight have written waits for them.
+template <class T>
+struct Fill {
+  template <int width>
+  void operator()(VectorWidth<width>, const void* from, Buffer& to, int64_t n) const {
+    using V = VectorOf<T, width>;
+    constexpr auto step = static_cast<int64_t>(width / sizeof(T));
+    const V value = {*static_cast<const T*>(from) - Vector<T, width>{}};
+    auto* const values = reinterpret_cast<T*>(to.bytes.data());
+    for (int64_t i = 0; i < n; i += step) value.store(values + i);
+  }
+};
+using FillFunction = void (*)(const void* from, Buffer& to, int64_t n);
+FillFunction fill_of(ScalarType type) {
+  if (type == ScalarType::f64) {
+    return PerIsa<Fill<double>, const void*, Buffer&, int64_t>::at(current_isa());
+  }
+  return PerIsa<Fill<float>, const void*, Buffer&, int64_t>::at(current_isa());
+}
+
+/// One stage: its loop, and what becomes of the loop's result.
+class StageLoop {
+ public:
+  StageLoop(const Kernel& kernel, std::size_t stage)
+      : kernel_(kernel),
+        stage_(kernel.stages[stage]),
+        loop_(kernel.prebuilt.stages[stage].pick()),
+        fill_(fill_of(kernel.reductions[0].type)),
+        bytes_(element_bytes(kernel)) {
+    for (const Sink& sink : stage_.sinks) {
+      if (sink.kind != Sink::Kind::accumulate) continue;
+      reduction_ = sink.index;
+      const Reduction& reduction = kernel.reductions[sink.index];
+      accumulate_ = accumulate_of(reduction.combine, reduction.type, current_isa());
+    }
+    const auto stores = [](const Sink& sink) { return sink.kind == Sink::Kind::store; };
+    const auto stored = std::ranges::find_if(stage_.sinks, stores);
+    if (stored != stage_.sinks.end()) output_ = stored->index;
+    for (std::size_t a = 0; a < stage_.sources.size(); ++a) {
+      const Source& source = stage_.sources[a];
+      const bool moves = source.kind == Source::Kind::operand && !is_number(source);
+      (moves ? moving_ : of_rows_).push_back({a, source});
+    }
+  }
+
+  [[nodiscard]] StageCode code() const {
+    const bool is_row = stage_.level == Stage::Level::row;
+    return {.function = is_row ? call<&StageLoop::run_row_values> : call<&StageLoop::run_rows>,
+            .self = this};
+  }
+
+ private:
+  struct Numbered {
+    std::size_t argument;
+    Source source;
+  };
+  using Arguments = std::array<const void*, most_sources>;
+  using Buffers = std::array<Buffer, most_sources>;
+
+  template <void (StageLoop::*member)(const StageCall&) const>
+  static void call(const void* self, const StageCall& call) {
+    (static_cast<const StageLoop*>(self)->*member)(call);
+  }
+
+  [[nodiscard]] bool is_number(const Source& source) const {
+    return source.kind == Source::Kind::operand &&
+           kernel_.operands[source.index].role == Role::scalar;
+  }
+
+  /// What row `row` has one of: a number, a result, a row value.
+  [[nodiscard]] const void* of_row(const StageCall& call, const Source& source, int64_t row) const {
+    if (is_number(source)) return &call.scalars[source.index];
+    const void* const values = source.kind == Source::Kind::reduction
+                                   ? call.results[source.index]
+                                   : call.row_values[source.index];
+    return static_cast<const char*>(values) + row * bytes_;
+  }
+
+  [[nodiscard]] static char* at(const StageCall& call, std::size_t operand, int64_t row,
+                                int64_t bytes) {
+    return call.pointers[operand] + row * call.outer[operand] + bytes;
+  }
+
+  void run_rows(const StageCall& call) const {
+    Buffers copies;
+    Buffer result;
+    Arguments in;
+    for (int64_t row = 0; row < call.outer_size; ++row) {
+      for (const auto& [a, source] : of_rows_) {
+        in[a] = copies[a].bytes.data();
+        fill_(of_row(call, source, row), copies[a], std::min(row_block, call.inner_size));
+      }
+      if (loop_ == nullptr)
+        take_row(call, row);
+      else
+        compute_row(call, row, in, result);
+    }
+  }
+
+  /// The identity: a row of the operand is accumulated where it lies.
+  void take_row(const StageCall& call, int64_t row) const {
+    accumulate_.lanes({at(call, stage_.sources[0].index, row, 0), call.inner_size, 0, true, true},
+                      accumulator(call, row), nullptr);
+  }
+
+  void compute_row(const StageCall& call, int64_t row, Arguments& in, Buffer& result) const {
+    // Blocks begin at lane 0: their length is a multiple of the number of lanes.
+    static_assert(row_block % reduction_order::lanes_32 == 0);
+    Buffer lanes;
+    for (int64_t i = 0; i < call.inner_size; i += row_block) {
+      const int64_t n = std::min(row_block, call.inner_size - i);
+      for (const auto& [a, source] : moving_) in[a] = at(call, source.index, row, i * bytes_);
+      char* const out = output_ ? at(call, *output_, row, i * bytes_) : result.bytes.data();
+      loop_(in.data(), out, n);
+      if (accumulate_.lanes == nullptr) continue;
+      accumulate_.lanes({out, n, 0, i == 0, i + n == call.inner_size}, lanes.bytes.data(), nullptr);
+    }
+    if (accumulate_.lanes == nullptr) return;
+    std::memcpy(accumulator(call, row), lanes.bytes.data(), static_cast<std::size_t>(bytes_));
+  }
+
+  [[nodiscard]] char* accumulator(const StageCall& call, int64_t row) const {
+    return static_cast<char*>(call.accumulators[reduction_]) + row * bytes_;
+  }
+
+  void run_row_values(const StageCall& call) const {
+    Buffers copies;
+    Buffer result;
+    Arguments in;
+    for (int64_t row = 0; row < call.inner_size; row += row_block) {
+      const int64_t n = std::min(row_block, call.inner_size - row);
+      for (const auto& [a, source] : of_rows_) {
+        in[a] = of_row(call, source, row);
+        if (!is_number(source)) continue;
+        fill_(in[a], copies[a], n);
+        in[a] = copies[a].bytes.data();
+      }
+      loop_(in.data(), result.bytes.data(), n);
+      for (const Sink& sink : stage_.sinks) put_row_values(call, sink, row, result, n);
+    }
+  }
+
+  void put_row_values(const StageCall& call, const Sink& sink, int64_t row, const Buffer& values,
+                      int64_t n) const {
+    const bool is_kept = sink.kind == Sink::Kind::row_value;
+    const int64_t step = is_kept ? bytes_ : call.inner[sink.index];
+    char* const to =
+        (is_kept ? static_cast<char*>(call.row_values[sink.index]) : call.pointers[sink.index]) +
+        row * step;
+    for (int64_t i = 0; i < n; ++i) {
+      std::memcpy(to + i * step, values.bytes.data() + i * bytes_,
+                  static_cast<std::size_t>(bytes_));
+    }
+  }
+
+  const Kernel& kernel_;
+  const Stage& stage_;
+  const Loop loop_;  ///< null: the identity
+  const FillFunction fill_;
+  const int64_t bytes_;
+  Accumulate accumulate_;
+  std::size_t reduction_ = 0;
+  std::optional<std::size_t> output_;
+  std::vector<Numbered> moving_, of_rows_;  ///< arguments that change along a row, and the others
+};
+
+class PrebuiltRows final : public Executable {
+ public:
+  explicit PrebuiltRows(const Kernel& kernel) : kernel_(kernel) {
+    for (std::size_t s = 0; s < kernel_.stages.size(); ++s) {
+      codes_.push_back(loops_.emplace_back(kernel_, s).code());
+    }
+  }
+  void launch(const Launch& launch) const override {
+    run_loop_nest(kernel_, codes_.data(), launch);
+  }
+
+ private:
+  const Kernel kernel_;
+  std::deque<StageLoop> loops_;  // whose addresses stay
+  std::vector<StageCode> codes_;
+};
+
+/// One loop, or the identity of an operand that is accumulated; one place for the result, and one
+/// accumulator of it.
+bool is_one_loop(const Kernel& kernel, const Stage& stage, const Loops& loops) {
+  if (stage.sources.size() > most_sources || stage.sinks.size() > 2) return false;
+  const auto is_other = [&](const Sink& sink) { return sink.value != stage.sinks[0].value; };
+  if (stage.sinks.empty() || std::ranges::any_of(stage.sinks, is_other)) return false;
+  if (stage.sinks.size() == 2 && stage.sinks[0].kind == stage.sinks[1].kind) return false;
+  if (loops.pick() != nullptr) return true;
+  return stage.level == Stage::Level::element && stage.sinks.size() == 1 &&
+         stage.sinks[0].kind == Sink::Kind::accumulate &&
+         is_identity(stage, kernel.operands[stage.sources[0].index].dtype);
+}
+
+}  // namespace
+
+std::unique_ptr<Executable> make_prebuilt_rows(const Kernel& kernel) {
+  const std::size_t count = kernel.stages.size();
+  if (kernel.order != Order::lanes || count == 0 || kernel.prebuilt.stages.size() != count) {
+    return nullptr;
+  }
+  for (std::size_t s = 0; s < count; ++s) {
+    if (!is_one_loop(kernel, kernel.stages[s], kernel.prebuilt.stages[s])) return nullptr;
+  }
+  return std::make_unique<PrebuiltRows>(kernel);
+}
+
+}  // namespace nitinol::host
