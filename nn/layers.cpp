@@ -56,8 +56,8 @@ Conv2d conv2d(int64_t in, int64_t out, Pair kernel, const Conv2dLayerOptions& op
                  .fix = {}});
   }
   const Shape shape = {out, in / groups, kernel.rows(), kernel.columns()};
-  const auto seen = static_cast<double>(in / groups * kernel.rows() * kernel.columns());
-  const double bound = 1 / std::sqrt(seen);
+  const int64_t seen = in / groups * kernel.rows() * kernel.columns();
+  const double bound = 1 / std::sqrt(static_cast<double>(seen));
   Conv2d layer = {.weight = parameter(uniform(shape, bound, options.dtype)),
                   .bias = {},
                   .options = options.conv};
@@ -129,7 +129,8 @@ Tensor BatchNorm::operator()(const Tensor& x) const {
   Tensor centre = running_mean;
   Tensor spreading = running_var;
   if (training) {
-    const auto count = static_cast<double>(x.size() / weight.shape()[0]);
+    const int64_t positions = x.size() / weight.shape()[0];
+    const auto count = static_cast<double>(positions);
     centre = mean(given, axes);
     spreading = mean(square(given - spread(centre)), axes);
     const NoGradients scope;

@@ -194,7 +194,10 @@ void clip_gradient_value(const std::vector<Variable>& parameters, double largest
 // ---- schedules
 
 Schedule step_decay(double rate, int64_t every, double factor) {
-  return [=](int64_t step) { return rate * std::pow(factor, static_cast<double>(step / every)); };
+  return [=](int64_t step) {
+    const int64_t decays = step / every;
+    return rate * std::pow(factor, static_cast<double>(decays));
+  };
 }
 
 Schedule cosine_decay(double rate, int64_t steps, double last) {

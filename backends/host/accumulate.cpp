@@ -36,11 +36,12 @@ inline void for_each_vector(const E* values, int64_t n, LaneVectors<E, count, by
   };
   const int64_t whole = n / count * count;
   const E* from = values;
-  for (const E* const end = values + n / (2 * count) * (2 * count); from != end;) {
+  constexpr int64_t two_rounds = 2 * int64_t{count};
+  for (const E* const end = values + n / two_rounds * two_rounds; from != end;) {
     take_round(from);
     // The address moves on in the middle. Where the compiler put that, long rows were 7 % slower.
     asm volatile("" : "+r"(from) : : "memory");
-    from += 2 * count;
+    from += two_rounds;
     asm volatile("" : "+r"(from));
     take_round(from - count);
   }

@@ -18,7 +18,7 @@ struct Block {
   Stored* data;
   Shape shape;
   Strides strides;
-  Stored& at(int64_t i, int64_t j, int64_t k, int64_t l) const {
+  [[nodiscard]] Stored& at(int64_t i, int64_t j, int64_t k, int64_t l) const {
     return data[i * strides[0] + j * strides[1] + k * strides[2] + l * strides[3]];
   }
 };
@@ -48,19 +48,12 @@ class Convolution {
     const int64_t n = row / y_.shape[1], i = row % y_.shape[1];
     for (int64_t j = 0; j < y_.shape[2]; ++j) {
       for (int64_t o = 0; o < y_.shape[3]; ++o) {
+        const int64_t first = o / out_group_ * in_group_;
         Value sum = 0;
-        for (int64_t a = 0; a < windows_.kernel[0]; ++a) {
-          const int64_t h = input_of(0, i, a);
-          if (h < 0 || h >= x_.shape[1]) continue;
-          for (int64_t b = 0; b < windows_.kernel[1]; ++b) {
-            const int64_t w = input_of(1, j, b);
-            if (w < 0 || w >= x_.shape[2]) continue;
-            for (int64_t c = 0; c < in_group_; ++c) {
-              sum = plus_product(sum, x_.at(n, h, w, o / out_group_ * in_group_ + c),
-                                 weight_.at(o, c, a, b));
-            }
-          }
-        }
+        for_each_input(i, j, [&](Tap tap, int64_t h, int64_t w) {
+          for (int64_t c = 0; c < in_group_; ++c)
+            sum = plus_product(sum, x_.at(n, h, w, first + c), weight_.at(o, c, tap.a, tap.b));
+        });
         y_.at(n, i, j, o) = stored<dtype>(sum);
       }
     }
@@ -70,18 +63,12 @@ class Convolution {
     const int64_t n = row / x_.shape[1], h = row % x_.shape[1];
     for (int64_t w = 0; w < x_.shape[2]; ++w) {
       for (int64_t c = 0; c < x_.shape[3]; ++c) {
-        const int64_t group = c / in_group_;
+        const int64_t first = c / in_group_ * out_group_;
         Value sum = 0;
-        for (int64_t a = 0; a < windows_.kernel[0]; ++a) {
-          const int64_t i = output_of(0, h, a);
-          if (i < 0) continue;
-          for (int64_t b = 0; b < windows_.kernel[1]; ++b) {
-            const int64_t j = output_of(1, w, b);
-            if (j < 0) continue;
-            for (int64_t o = group * out_group_; o < (group + 1) * out_group_; ++o)
-              sum = plus_product(sum, y_.at(n, i, j, o), weight_.at(o, c % in_group_, a, b));
-          }
-        }
+        for_each_output(h, w, [&](Tap tap, int64_t i, int64_t j) {
+          for (int64_t o = first; o < first + out_group_; ++o)
+            sum = plus_product(sum, y_.at(n, i, j, o), weight_.at(o, c % in_group_, tap.a, tap.b));
+        });
         x_.at(n, h, w, c) = stored<dtype>(sum);
       }
     }
@@ -94,15 +81,9 @@ class Convolution {
       for (int64_t b = 0; b < windows_.kernel[1]; ++b) {
         Value sum = 0;
         for (int64_t n = 0; n < y_.shape[0]; ++n) {
-          for (int64_t i = 0; i < y_.shape[1]; ++i) {
-            const int64_t h = input_of(0, i, a);
-            if (h < 0 || h >= x_.shape[1]) continue;
-            for (int64_t j = 0; j < y_.shape[2]; ++j) {
-              const int64_t w = input_of(1, j, b);
-              if (w < 0 || w >= x_.shape[2]) continue;
-              sum = plus_product(sum, x_.at(n, h, w, channel), y_.at(n, i, j, o));
-            }
-          }
+          for_each_pair({a, b}, [&](int64_t h, int64_t w, int64_t i, int64_t j) {
+            sum = plus_product(sum, x_.at(n, h, w, channel), y_.at(n, i, j, o));
+          });
         }
         weight_.at(o, c, a, b) = stored<dtype>(sum);
       }
@@ -110,6 +91,48 @@ class Convolution {
   }
 
  private:
+  /// A row and a column of the kernel.
+  struct Tap {
+    int64_t a, b;
+  };
+
+  /// Calls f(tap, h, w) for the input pixels that output pixel (i, j) reads.
+  template <class F>
+  void for_each_input(int64_t i, int64_t j, F f) const {
+    for (int64_t a = 0; a < windows_.kernel[0]; ++a) {
+      const int64_t h = input_of(0, i, a);
+      if (h < 0 || h >= x_.shape[1]) continue;
+      for (int64_t b = 0; b < windows_.kernel[1]; ++b) {
+        const int64_t w = input_of(1, j, b);
+        if (w >= 0 && w < x_.shape[2]) f(Tap{a, b}, h, w);
+      }
+    }
+  }
+  /// Calls f(tap, i, j) for the output pixels that read input pixel (h, w).
+  template <class F>
+  void for_each_output(int64_t h, int64_t w, F f) const {
+    for (int64_t a = 0; a < windows_.kernel[0]; ++a) {
+      const int64_t i = output_of(0, h, a);
+      if (i < 0) continue;
+      for (int64_t b = 0; b < windows_.kernel[1]; ++b) {
+        const int64_t j = output_of(1, w, b);
+        if (j >= 0) f(Tap{a, b}, i, j);
+      }
+    }
+  }
+  /// Calls f(h, w, i, j) for the pairs of an input and an output pixel that a tap connects.
+  template <class F>
+  void for_each_pair(Tap tap, F f) const {
+    for (int64_t i = 0; i < y_.shape[1]; ++i) {
+      const int64_t h = input_of(0, i, tap.a);
+      if (h < 0 || h >= x_.shape[1]) continue;
+      for (int64_t j = 0; j < y_.shape[2]; ++j) {
+        const int64_t w = input_of(1, j, tap.b);
+        if (w >= 0 && w < x_.shape[2]) f(h, w, i, j);
+      }
+    }
+  }
+
   [[nodiscard]] int64_t input_of(std::size_t axis, int64_t output, int64_t tap) const {
     return output * windows_.stride[axis] - windows_.padding[axis] + tap * windows_.dilation[axis];
   }
