@@ -105,8 +105,8 @@ void print(std::string& text, const Stage& stage, std::size_t number) {
 
 bool operator==(const Kernel& a, const Kernel& b) {
   return a.order == b.order && a.stores == b.stores && a.fast_math == b.fast_math &&
-         a.operands == b.operands && a.reductions == b.reductions && a.row_values == b.row_values &&
-         a.stages == b.stages;
+         a.prebuilt.stages.empty() == b.prebuilt.stages.empty() && a.operands == b.operands &&
+         a.reductions == b.reductions && a.row_values == b.row_values && a.stages == b.stages;
 }
 
 std::size_t hash_of(const Kernel& kernel) {
@@ -114,6 +114,7 @@ std::size_t hash_of(const Kernel& kernel) {
   hash.add(kernel.order);
   hash.add(kernel.stores);
   hash.add(kernel.fast_math);
+  hash.add(kernel.prebuilt.stages.empty());
   hash.add(kernel.operands.size());
   for (const Operand& operand : kernel.operands) {
     hash.add(static_cast<uint32_t>(operand.role) | static_cast<uint32_t>(operand.dtype) << 8 |

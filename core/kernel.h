@@ -118,11 +118,12 @@ enum class Order : uint8_t { none, lanes, sequential };
 /// Whether outputs go around the caches: for outputs far larger than the last-level cache.
 enum class Stores : uint8_t { cached, non_temporal };
 
-/// The loops of the op this kernel was made from, for eager. Not part of its identity.
+/// The loops of the op this kernel was made from, for eager.
 struct Prebuilt {
-  Loops loops = {};  ///< elementwise: over compute types
+  Loops loops = {};  ///< elementwise: over compute types. Not part of the kernel's identity
   /// Order::lanes, over contiguous operands of one type, f32 or f64: a loop for each stage; none:
-  /// the stage accumulates its argument.
+  /// the stage accumulates its argument. That there are any is part of the kernel's identity:
+  /// generated code for all of a stage is faster, so that a Plan shall not find these.
   std::vector<Loops> stages = {};
 };
 
@@ -137,7 +138,7 @@ struct Kernel {
   Prebuilt prebuilt;
 };
 
-/// True if code for one is code for the other: every field but `prebuilt`.
+/// True if code for one is code for the other: every field but the loops in `prebuilt`.
 [[nodiscard]] bool operator==(const Kernel& a, const Kernel& b);
 /// Hash over the same fields.
 [[nodiscard]] std::size_t hash_of(const Kernel& kernel);
