@@ -1,6 +1,7 @@
 #include "eager/promotion.h"
 
 #include "core/interpreter.h"
+#include "eager/apply.h"
 #include "eager/elements.h"
 #include "eager/ops/cast.h"
 
@@ -50,6 +51,16 @@ Promoted::Promoted(const Argument& argument, DType dtype) : tensor_(argument.ten
     return;
   }
   tensor_ = &owned_;
+}
+
+Tensor apply_promoted(const Op& op, const Argument& a, const Argument& b, DType dtype) {
+  const Promoted x(a, dtype);
+  const Promoted y(b, dtype);
+  return apply(op, {x.get(), y.get()});
+}
+
+Tensor apply_binary(const Op& op, const Argument& a, const Argument& b) {
+  return apply_promoted(op, a, b, common_dtype({&a, &b}));
 }
 
 Tensor constant(const Scalar& number, DType dtype, bool is_weak) {

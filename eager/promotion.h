@@ -1,6 +1,7 @@
 // Promotion: the dtype in which the operands of an op meet.
 #pragma once
 
+#include "core/op.h"
 #include "core/tensor.h"
 #include "eager/argument.h"
 
@@ -26,6 +27,12 @@ class Promoted {
   Tensor owned_;
   const Tensor* tensor_;
 };
+
+/// The op on both arguments as `dtype`.
+[[nodiscard]] Tensor apply_promoted(const Op& op, const Argument& a, const Argument& b,
+                                    DType dtype);
+/// The same as their common dtype.
+[[nodiscard]] Tensor apply_binary(const Op& op, const Argument& a, const Argument& b);
 
 /// A 0-d tensor of the number, converted to `dtype` (integers wrap). Weak if `is_weak`.
 [[nodiscard]] Tensor constant(const Scalar& number, DType dtype, bool is_weak = false);

@@ -131,16 +131,6 @@ constinit const Op check_nonzero_op = {
         },
     .summary = "The same integers; fails if one is 0."};
 
-Tensor apply_promoted(const Op& op, const Argument& a, const Argument& b, DType dtype) {
-  const Promoted x(a, dtype);
-  const Promoted y(b, dtype);
-  return apply(op, {x.get(), y.get()});
-}
-
-Tensor apply_binary(const Op& op, const Argument& a, const Argument& b) {
-  return apply_promoted(op, a, b, common_dtype({&a, &b}));
-}
-
 Tensor apply_ternary(const Op& op, const Argument& a, const Argument& b, const Argument& c) {
   const DType dtype = common_dtype({&a, &b, &c});
   const Promoted x(a, dtype);

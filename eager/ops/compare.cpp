@@ -54,16 +54,6 @@ constinit const Op where_op = {.name = "where",
                                .gradient = {.rule = where_rule, .looks_at_inputs = 0b001},
                                .summary = "condition ? a : b."};
 
-Tensor apply_promoted(const Op& op, const Argument& a, const Argument& b, DType dtype) {
-  const Promoted x(a, dtype);
-  const Promoted y(b, dtype);
-  return apply(op, {x.get(), y.get()});
-}
-
-Tensor apply_binary(const Op& op, const Argument& a, const Argument& b) {
-  return apply_promoted(op, a, b, common_dtype({&a, &b}));
-}
-
 /// Booleans are ordered as 0 and 1.
 Tensor apply_order(const Op& op, const Argument& a, const Argument& b) {
   const DType dtype = common_dtype({&a, &b});

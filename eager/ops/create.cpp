@@ -6,6 +6,7 @@
 #include "eager/elements.h"
 #include "eager/ops/cast.h"
 #include "eager/ops/create_op.h"
+#include "eager/ops/infer.h"
 #include "eager/ops/view.h"
 #include "eager/promotion.h"
 
@@ -21,17 +22,6 @@ namespace nitinol {
 namespace {
 
 // ---- host data
-
-void check_shape(std::string_view where, const Shape& shape) {
-  for (const int64_t size : shape) {
-    if (size >= 0) continue;
-    throw Error(ErrorKind::shape, {.where = std::string(where),
-                                   .what = fmt::format("shape {}", to_string(shape)),
-                                   .expected = "sizes of at least 0",
-                                   .got = fmt::format("{}", size),
-                                   .fix = "Check how the shape is computed."});
-  }
-}
 
 void check_count(std::string_view where, const Shape& shape, std::size_t count) {
   check_shape(where, shape);

@@ -103,6 +103,17 @@ void check_sizes(const Op& op, const Shape& sizes) {
   }
 }
 
+void check_shape(std::string_view where, const Shape& shape) {
+  for (const int64_t size : shape) {
+    if (size >= 0) continue;
+    throw Error(ErrorKind::shape, {.where = std::string(where),
+                                   .what = fmt::format("shape {}", to_string(shape)),
+                                   .expected = "sizes of at least 0",
+                                   .got = fmt::format("{}", size),
+                                   .fix = "Check how the shape is computed."});
+  }
+}
+
 void check_axis(const Op& op, int64_t axis, int rank) {
   if (axis >= 0 && axis < rank) return;
   throw_bad_attribute(op, fmt::format("0 <= axis < {}", rank), fmt::format("{}", axis));

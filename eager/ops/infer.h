@@ -25,6 +25,9 @@ Device common_device(const Op& op, Inputs inputs);
 /// "f32, f64".
 [[nodiscard]] std::string to_string(DTypes dtypes);
 
+/// Throws Error(shape) if a size is negative.
+void check_shape(std::string_view where, const Shape& shape);
+
 /// Attributes made by the public functions are right; graphs parsed from text may say anything.
 /// Throws Error(shape) unless the sizes are those of a tensor.
 void check_sizes(const Op& op, const Shape& sizes);

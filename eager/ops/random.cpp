@@ -68,14 +68,7 @@ struct Draw {
 };
 
 Draw draw_for(std::string_view where, const Shape& shape, const Generator& generator) {
-  for (const int64_t size : shape) {
-    if (size >= 0) continue;
-    throw Error(ErrorKind::shape, {.where = std::string(where),
-                                   .what = fmt::format("shape {}", to_string(shape)),
-                                   .expected = "sizes of at least 0",
-                                   .got = fmt::format("{}", size),
-                                   .fix = "Check how the shape is computed."});
-  }
+  check_shape(where, shape);
   const Tensor state = generator.draw(element_count(shape));
   return {state[0], state[1]};
 }
