@@ -219,6 +219,21 @@ class PrebuiltRows final : public Executable {
   std::vector<StageCode> codes_;
 };
 
+/// Element stages walk contiguous operands, and row stages read none.
+bool walks_rows(const Kernel& kernel, const Stage& stage) {
+  const bool is_element = stage.level == Stage::Level::element;
+  for (const Source& source : stage.sources) {
+    if (source.kind != Source::Kind::operand) continue;
+    const Operand& operand = kernel.operands[source.index];
+    if (operand.role == Role::scalar) continue;
+    if (!is_element || operand.inner != StrideClass::one) return false;
+  }
+  return std::ranges::none_of(stage.sinks, [&](const Sink& sink) {
+    return is_element && sink.kind == Sink::Kind::store &&
+           kernel.operands[sink.index].inner != StrideClass::one;
+  });
+}
+
 /// One loop, or the identity of an operand that is accumulated; one place for the result, and one
 /// accumulator of it.
 bool is_one_loop(const Kernel& kernel, const Stage& stage, const Loops& loops) {
@@ -240,7 +255,10 @@ std::unique_ptr<Executable> make_prebuilt_rows(const Kernel& kernel) {
     return nullptr;
   }
   for (std::size_t s = 0; s < count; ++s) {
-    if (!is_one_loop(kernel, kernel.stages[s], kernel.prebuilt.stages[s])) return nullptr;
+    if (!walks_rows(kernel, kernel.stages[s]) ||
+        !is_one_loop(kernel, kernel.stages[s], kernel.prebuilt.stages[s])) {
+      return nullptr;
+    }
   }
   return std::make_unique<PrebuiltRows>(kernel);
 }
