@@ -22,62 +22,64 @@ std::string error_of(F f) {
 
 }  // namespace
 
-#define CHECK_ERROR(expression, message) CHECK(error_of([&] { return expression; }) == message)
+#define NITINOL_CHECK_ERROR(expression, message) \
+  CHECK(error_of([&] { return (expression); }) == (message))
 
 TEST_CASE("shapes that do not fit", "[errors]") {
   const Tensor x = zeros({2, 3, 4});
-  CHECK_ERROR(
+  NITINOL_CHECK_ERROR(
       x + zeros({5}),
       "shape: add: shapes [2, 3, 4] and [5] do not broadcast: expected equal sizes, or 1, in "
       "dimension 1 from the end, got 4 and 5.\nReshape one of them, or insert a dimension of "
       "size 1 with unsqueeze.");
-  CHECK_ERROR(
+  NITINOL_CHECK_ERROR(
       matmul(x, x),
       "shape: matmul: inner dimensions of float32[2, 3, 4] and float32[2, 3, 4] differ: "
       "expected b.shape[-2] == 4, got 3.\nTranspose an operand, or check the layer's sizes.");
-  CHECK_ERROR(
+  NITINOL_CHECK_ERROR(
       reshape(x, {5, -1}),
       "shape: reshape: float32[2, 3, 4] as shape [5, 4]: expected a shape of 24 elements, got "
       "20.\nOne size may be -1: it is computed.");
-  CHECK_ERROR(
+  NITINOL_CHECK_ERROR(
       expand(x, {2, 2, 4}),
       "shape: expand: float32[2, 3, 4] to shape [2, 2, 4]: expected sizes equal or 1, counted "
       "from the last axis, got [2, 3, 4].\nInsert axes of size 1 with unsqueeze or reshape.");
-  CHECK_ERROR(
+  NITINOL_CHECK_ERROR(
       concat({x, x[0]}),
       "shape: concat: float32[2, 3, 4] and float32[3, 4] along axis 0: expected equal sizes "
       "along all axes but 0, got [3, 4].\nReshape, or use stack for a new axis.");
-  CHECK_ERROR(
+  NITINOL_CHECK_ERROR(
       x.at({0}).set(zeros({5})),
       "shape: expand: float32[5] to shape [3, 4]: expected sizes equal or 1, counted from the "
       "last axis, got [5].\nInsert axes of size 1 with unsqueeze or reshape.");
-  CHECK_ERROR(
+  NITINOL_CHECK_ERROR(
       tensor({{1, 2}, {3}}),
       "shape: tensor: lists of level 1 differ: expected a list of 2, got a list of 1.\nGive "
       "all rows the same length.");
-  CHECK_ERROR(
+  NITINOL_CHECK_ERROR(
       zeros({-1}),
       "shape: full: shape [-1]: expected sizes of at least 0, got -1.\nCheck how the shape is "
       "computed.");
-  CHECK_ERROR(
+  NITINOL_CHECK_ERROR(
       zeros({1, 1, 1, 1, 1, 1, 1, 1, 1}),
       "unsupported: shape: a tensor of rank 9: expected at most 8 dimensions, got 9.\nMerge "
       "dimensions with reshape.");
-  CHECK_ERROR(
+  NITINOL_CHECK_ERROR(
       gather(x[0], 1, tensor({{0}, {1}})),
       "shape: gather: float32[3, 4] at indices int64[2, 1]: expected equal sizes, or 1, but "
       "along axis 1, got [3, 4] and [2, 1].\nThere is an index for each element of the "
       "result; take chooses whole rows.");
-  CHECK_ERROR(
+  NITINOL_CHECK_ERROR(
       gather(x, 1, tensor({0})),
       "shape: gather: float32[2, 3, 4] at indices int64[1]: expected equal sizes, or 1, but "
       "along axis 1, got [2, 3, 4] and [1].\nThere is an index for each element of the "
       "result; take chooses whole rows.");
-  CHECK_ERROR(scatter_add_along(x[0], 0, zeros({2, 4}, i64), 5),
-              "shape: scatter_add_along: float32[3, 4] at indices int64[2, 4]: expected equal "
-              "sizes, or 1, got [3, 4] and [2, 4].\nThere is an index for each element of the "
-              "result; take chooses whole rows.");
-  CHECK_ERROR(
+  NITINOL_CHECK_ERROR(
+      scatter_add_along(x[0], 0, zeros({2, 4}, i64), 5),
+      "shape: scatter_add_along: float32[3, 4] at indices int64[2, 4]: expected equal "
+      "sizes, or 1, got [3, 4] and [2, 4].\nThere is an index for each element of the "
+      "result; take chooses whole rows.");
+  NITINOL_CHECK_ERROR(
       layer_norm(x, {.weight = ones({3})}),
       "shape: layer_norm: weight is float32[3] for float32[2, 3, 4]: expected shape [4], got "
       "[3].\nIt has the sizes of the normalised axes.");
@@ -85,83 +87,97 @@ TEST_CASE("shapes that do not fit", "[errors]") {
 
 TEST_CASE("axes and indices that do not exist", "[errors]") {
   const Tensor x = zeros({2, 3});
-  CHECK_ERROR(
+  NITINOL_CHECK_ERROR(
       sum(x, 2),
       "shape: sum: axis 2 of a tensor of rank 2: expected -2 <= axis < 2, got 2.\nAxes count "
       "from 0, or from -1 at the end.");
-  CHECK_ERROR(sum(x, {1, -1}),
-              "shape: sum: axes [1, -1]: expected each axis once, got a repeated axis.\nRemove the "
-              "repetition; -1 names the last axis.");
-  CHECK_ERROR(transpose(zeros({3})),
-              "shape: transpose: axis -2 of a tensor of rank 1: expected -1 <= axis < 1, got "
-              "-2.\nAxes count from 0, or from -1 at the end.");
-  CHECK_ERROR(permute(x, {0}),
-              "shape: permute: axes [0] for float32[2, 3]: expected all 2 axes, each once, got "
-              "1.\nName every axis; transpose exchanges two.");
-  CHECK_ERROR(x[2],
-              "shape: index: index 2 for axis 0 of float32[2, 3]: expected -2 <= index < 2, got "
-              "2.\nNegative indices count from the end.");
-  CHECK_ERROR(
+  NITINOL_CHECK_ERROR(
+      sum(x, {1, -1}),
+      "shape: sum: axes [1, -1]: expected each axis once, got a repeated axis.\nRemove the "
+      "repetition; -1 names the last axis.");
+  NITINOL_CHECK_ERROR(
+      transpose(zeros({3})),
+      "shape: transpose: axis -2 of a tensor of rank 1: expected -1 <= axis < 1, got "
+      "-2.\nAxes count from 0, or from -1 at the end.");
+  NITINOL_CHECK_ERROR(
+      permute(x, {0}),
+      "shape: permute: axes [0] for float32[2, 3]: expected all 2 axes, each once, got "
+      "1.\nName every axis; transpose exchanges two.");
+  NITINOL_CHECK_ERROR(
+      x[2],
+      "shape: index: index 2 for axis 0 of float32[2, 3]: expected -2 <= index < 2, got "
+      "2.\nNegative indices count from the end.");
+  NITINOL_CHECK_ERROR(
       x.at({0, 0, 0}).get(),
       "shape: at: 3 indices for float32[2, 3]: expected at most 2, and one ellipsis, got 3 and "
       "0.\nCheck the tensor's rank.");
-  CHECK_ERROR(take(x, tensor({0, 2})),
-              "value: take: index 2 for an axis of 2: expected -2 <= index < 2, got 2.\nCheck the "
-              "indices; clamp limits them.");
-  CHECK_ERROR(
+  NITINOL_CHECK_ERROR(
+      take(x, tensor({0, 2})),
+      "value: take: index 2 for an axis of 2: expected -2 <= index < 2, got 2.\nCheck the "
+      "indices; clamp limits them.");
+  NITINOL_CHECK_ERROR(
       take(x, tensor({-3})),
       "value: take: index -3 for an axis of 2: expected -2 <= index < 2, got -3.\nCheck the "
       "indices; clamp limits them.");
-  CHECK_ERROR(
+  NITINOL_CHECK_ERROR(
       gather(x, 1, tensor({{0}, {3}})),
       "value: gather: index 3 for an axis of 3: expected -3 <= index < 3, got 3.\nCheck the "
       "indices; clamp limits them.");
-  CHECK_ERROR(gather(zeros({2, 0}), 1, tensor({{0}, {0}})),
-              "value: gather: index 0 for an axis of 0: expected no index: the axis is empty, got "
-              "0.\nCheck the indices; clamp limits them.");
-  CHECK_ERROR(scatter_add_along(x, 0, tensor({{-3}}), 2),
-              "value: scatter_add_along: index -3 for an axis of 2: expected -2 <= index < 2, got "
-              "-3.\nCheck the indices; clamp limits them.");
-  CHECK_ERROR(scatter_add_along(x, 0, tensor({{0}}), -1),
-              "value: scatter_add_along: the number of rows: expected at least 0, got -1.");
-  CHECK_ERROR(gather(x, 2, tensor({{0}})),
-              "shape: gather: axis 2 of a tensor of rank 2: expected -2 <= axis < 2, got 2.\nAxes "
-              "count from 0, or from -1 at the end.");
-  CHECK_ERROR(cumsum(zeros({}), 0),
-              "shape: cumsum: axis 0 of a tensor of rank 0: expected no axis: the tensor has no "
-              "dimensions, got 0.\nAxes count "
-              "from 0, or from -1 at the end.");
-  CHECK_ERROR(
+  NITINOL_CHECK_ERROR(
+      gather(zeros({2, 0}), 1, tensor({{0}, {0}})),
+      "value: gather: index 0 for an axis of 0: expected no index: the axis is empty, got "
+      "0.\nCheck the indices; clamp limits them.");
+  NITINOL_CHECK_ERROR(
+      scatter_add_along(x, 0, tensor({{-3}}), 2),
+      "value: scatter_add_along: index -3 for an axis of 2: expected -2 <= index < 2, got "
+      "-3.\nCheck the indices; clamp limits them.");
+  NITINOL_CHECK_ERROR(scatter_add_along(x, 0, tensor({{0}}), -1),
+                      "value: scatter_add_along: the number of rows: expected at least 0, got -1.");
+  NITINOL_CHECK_ERROR(
+      gather(x, 2, tensor({{0}})),
+      "shape: gather: axis 2 of a tensor of rank 2: expected -2 <= axis < 2, got 2.\nAxes "
+      "count from 0, or from -1 at the end.");
+  NITINOL_CHECK_ERROR(
+      cumsum(zeros({}), 0),
+      "shape: cumsum: axis 0 of a tensor of rank 0: expected no axis: the tensor has no "
+      "dimensions, got 0.\nAxes count "
+      "from 0, or from -1 at the end.");
+  NITINOL_CHECK_ERROR(
       max(zeros({0})),
       "shape: max: max of no elements: float32[0] over axes [0]: expected at least one element "
       "along the reduced axes, got none.\nCheck for an empty tensor first.");
 }
 
 TEST_CASE("dtypes that an op does not take", "[errors]") {
-  CHECK_ERROR(
+  NITINOL_CHECK_ERROR(
       exp(tensor({1, 2})),
       "dtype: exp: not defined for int32[2]: expected float16, bfloat16, float32, float64, got "
       "int32.\nCast it first: x.to(f32).");
-  CHECK_ERROR(bitwise_not(zeros({2})),
-              "dtype: bitwise_not: not defined for float32[2]: expected bool, uint8, int8, int16, "
-              "int32, int64, got float32.\nCast it first: x.to(i32).");
-  CHECK_ERROR(tensor({true}) + tensor({true}),
-              "dtype: add: not defined for bool[1]: expected uint8, int8, int16, int32, int64, "
-              "float16, bfloat16, float32, float64, got bool.\nCast it first: x.to(i32).");
-  CHECK_ERROR(
+  NITINOL_CHECK_ERROR(
+      bitwise_not(zeros({2})),
+      "dtype: bitwise_not: not defined for float32[2]: expected bool, uint8, int8, int16, "
+      "int32, int64, got float32.\nCast it first: x.to(i32).");
+  NITINOL_CHECK_ERROR(
+      tensor({true}) + tensor({true}),
+      "dtype: add: not defined for bool[1]: expected uint8, int8, int16, int32, int64, "
+      "float16, bfloat16, float32, float64, got bool.\nCast it first: x.to(i32).");
+  NITINOL_CHECK_ERROR(
       take(zeros({2}), zeros({1})),
       "dtype: take: the indices are float32[1]: expected integers, got float32.\nCast them: "
       "indices.to(i64).");
-  CHECK_ERROR(gather(zeros({2}), 0, zeros({1})),
-              "dtype: gather: the indices are float32[1]: expected integers, got float32.\nCast "
-              "them: indices.to(i64).");
-  CHECK_ERROR(scatter_add_along(zeros({2}, boolean), 0, tensor({0, 1}), 2),
-              "dtype: scatter_add_along: not defined for bool[2]: expected uint8, int8, int16, "
-              "int32, int64, float16, bfloat16, float32, float64, got bool.\nCast it first: "
-              "x.to(i32).");
-  CHECK_ERROR(rand({2}, i32),
-              "dtype: rand: the result's dtype: expected float32 or float64, got int32.\nCast the "
-              "result; it may round to 1.");
+  NITINOL_CHECK_ERROR(
+      gather(zeros({2}), 0, zeros({1})),
+      "dtype: gather: the indices are float32[1]: expected integers, got float32.\nCast "
+      "them: indices.to(i64).");
+  NITINOL_CHECK_ERROR(
+      scatter_add_along(zeros({2}, boolean), 0, tensor({0, 1}), 2),
+      "dtype: scatter_add_along: not defined for bool[2]: expected uint8, int8, int16, "
+      "int32, int64, float16, bfloat16, float32, float64, got bool.\nCast it first: "
+      "x.to(i32).");
+  NITINOL_CHECK_ERROR(
+      rand({2}, i32),
+      "dtype: rand: the result's dtype: expected float32 or float64, got int32.\nCast the "
+      "result; it may round to 1.");
 }
 
 TEST_CASE("values that an op does not take", "[errors]") {
@@ -170,23 +186,25 @@ TEST_CASE("values that an op does not take", "[errors]") {
       "divide "
       "floating-point numbers.";
   const Tensor x = tensor({1, 2});
-  CHECK_ERROR(x % tensor({1, 0}), "value: remainder: " + zero);
-  CHECK_ERROR(floor_divide(x, tensor({1, 0})), "value: floor_divide: " + zero);
-  CHECK_ERROR(x % 0, "value: remainder: " + zero);
-  CHECK_ERROR(slice(x, 0, {.step = 0}),
-              "value: slice: a range with step 0: expected a step other than 0, got 0.\nUse 1 for "
-              "every element, -1 for reverse order.");
-  CHECK_ERROR(
+  NITINOL_CHECK_ERROR(x % tensor({1, 0}), "value: remainder: " + zero);
+  NITINOL_CHECK_ERROR(floor_divide(x, tensor({1, 0})), "value: floor_divide: " + zero);
+  NITINOL_CHECK_ERROR(x % 0, "value: remainder: " + zero);
+  NITINOL_CHECK_ERROR(
+      slice(x, 0, {.step = 0}),
+      "value: slice: a range with step 0: expected a step other than 0, got 0.\nUse 1 for "
+      "every element, -1 for reverse order.");
+  NITINOL_CHECK_ERROR(
       randint(3, 3, {1}),
       "value: randint: the range [3, 3): expected low < high, got an empty range.\nhigh itself "
       "is never drawn.");
-  CHECK_ERROR(
+  NITINOL_CHECK_ERROR(
       concat(std::span<const Tensor>{}),
       "value: concat: no tensors: expected at least one, got none.\nCheck for an empty list "
       "first.");
-  CHECK_ERROR(exp(Tensor()),
-              "value: Tensor: use of an undefined tensor: expected a tensor with a value, got a "
-              "default-constructed one.\nInitialise it first, for example with zeros({2, 3}).");
+  NITINOL_CHECK_ERROR(
+      exp(Tensor()),
+      "value: Tensor: use of an undefined tensor: expected a tensor with a value, got a "
+      "default-constructed one.\nInitialise it first, for example with zeros({2, 3}).");
   CHECK(error_of([] { return zeros({int64_t{1} << 40, 1 << 20}); }).starts_with("value: allocate"));
 }
 
@@ -215,26 +233,32 @@ TEST_CASE("errors tell the line of the user's call", "[errors]") {
 
 TEST_CASE("convolutions that do not fit", "[errors][conv]") {
   const Tensor x = zeros({2, 3, 8, 8});
-  CHECK_ERROR(conv2d(x, zeros({4, 5, 3, 3})),
-              "shape: conv2d: channels of float32[2, 3, 8, 8] and of weight float32[4, 5, 3, 3] in "
-              "1 groups: expected x.shape[1] == 5, got 3.\nImages are [n, c, h, w], weights [out, "
-              "c / groups, kh, kw].");
-  CHECK_ERROR(conv2d(x[0], zeros({4, 3, 3, 3})),
-              "shape: conv2d: an operand is float32[3, 8, 8]: expected four axes [n, c, h, w], got "
-              "3.\nA single image needs unsqueeze(x, 0), one without channels unsqueeze(x, 1).");
-  CHECK_ERROR(conv2d(x, zeros({4, 3, 9, 3})),
-              "shape: conv2d: windows of 9 by 3 on images of 8 by 8: expected images of at least 9 "
-              "by 3, got 8 by 8.\nUse a smaller kernel, less dilation or more padding.");
-  CHECK_ERROR(conv2d(x, zeros({4, 3, 3, 3}), {.stride = 0}),
-              "shape: conv2d: stride [0, 0]: expected two numbers of at least 1, got [0, 0].\nOne "
-              "is for rows, the other for columns.");
-  CHECK_ERROR(conv2d(x, zeros({4, 1, 3, 3}), {.groups = 3}),
-              "shape: conv2d: 4 channels in 3 groups: expected a number of groups that divides the "
-              "channels, got 3.\nCheck the groups and the weight's first axis.");
-  CHECK_ERROR(conv2d(x, zeros({4, 3, 3, 3}), zeros({3})),
-              "shape: conv2d: the bias is float32[3]: expected [4], got [3].\nIt has a number for "
-              "each channel of the result.");
-  CHECK_ERROR(
+  NITINOL_CHECK_ERROR(
+      conv2d(x, zeros({4, 5, 3, 3})),
+      "shape: conv2d: channels of float32[2, 3, 8, 8] and of weight float32[4, 5, 3, 3] in "
+      "1 groups: expected x.shape[1] == 5, got 3.\nImages are [n, c, h, w], weights [out, "
+      "c / groups, kh, kw].");
+  NITINOL_CHECK_ERROR(
+      conv2d(x[0], zeros({4, 3, 3, 3})),
+      "shape: conv2d: an operand is float32[3, 8, 8]: expected four axes [n, c, h, w], got "
+      "3.\nA single image needs unsqueeze(x, 0), one without channels unsqueeze(x, 1).");
+  NITINOL_CHECK_ERROR(
+      conv2d(x, zeros({4, 3, 9, 3})),
+      "shape: conv2d: windows of 9 by 3 on images of 8 by 8: expected images of at least 9 "
+      "by 3, got 8 by 8.\nUse a smaller kernel, less dilation or more padding.");
+  NITINOL_CHECK_ERROR(
+      conv2d(x, zeros({4, 3, 3, 3}), {.stride = 0}),
+      "shape: conv2d: stride [0, 0]: expected two numbers of at least 1, got [0, 0].\nOne "
+      "is for rows, the other for columns.");
+  NITINOL_CHECK_ERROR(
+      conv2d(x, zeros({4, 1, 3, 3}), {.groups = 3}),
+      "shape: conv2d: 4 channels in 3 groups: expected a number of groups that divides the "
+      "channels, got 3.\nCheck the groups and the weight's first axis.");
+  NITINOL_CHECK_ERROR(
+      conv2d(x, zeros({4, 3, 3, 3}), zeros({3})),
+      "shape: conv2d: the bias is float32[3]: expected [4], got [3].\nIt has a number for "
+      "each channel of the result.");
+  NITINOL_CHECK_ERROR(
       conv2d(x.to(boolean), zeros({4, 3, 3, 3}, boolean)),
       "dtype: conv2d: not defined for bool[2, 8, 8, 3]: expected uint8, int8, int16, int32, "
       "int64, float16, bfloat16, float32, float64, got bool.\nCast it first: x.to(i32).");

@@ -137,20 +137,21 @@ int run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
-  CLI::App app("Random programs: eager x compiled x reference x threads, compared bit by bit.");
-  app.add_option("--seconds", options.seconds, "how long to go on")->capture_default_str();
-  app.add_option("--shrink-seconds", options.shrink_seconds, "how long to shrink")
-      ->capture_default_str();
-  app.add_option("--seed", options.seed, "another seed, other programs")->capture_default_str();
-  app.add_option("--first", options.first, "the number of the first program")
-      ->capture_default_str();
-  app.add_option("--count", options.count, "how many programs, instead of --seconds");
-  app.add_option("--program", options.only, "run only this one");
-  app.add_flag("--print", options.prints, "print programs as C++, without checking them");
-  app.add_flag("--digest", options.digests, "print hashes of results, to compare instruction sets");
-  CLI11_PARSE(app, argc, argv);
   try {
+    Options options;
+    CLI::App app("Random programs: eager x compiled x reference x threads, compared bit by bit.");
+    app.add_option("--seconds", options.seconds, "how long to go on")->capture_default_str();
+    app.add_option("--shrink-seconds", options.shrink_seconds, "how long to shrink")
+        ->capture_default_str();
+    app.add_option("--seed", options.seed, "another seed, other programs")->capture_default_str();
+    app.add_option("--first", options.first, "the number of the first program")
+        ->capture_default_str();
+    app.add_option("--count", options.count, "how many programs, instead of --seconds");
+    app.add_option("--program", options.only, "run only this one");
+    app.add_flag("--print", options.prints, "print programs as C++, without checking them");
+    app.add_flag("--digest", options.digests,
+                 "print hashes of results, to compare instruction sets");
+    CLI11_PARSE(app, argc, argv);
     return run(options);
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());

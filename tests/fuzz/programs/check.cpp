@@ -101,7 +101,7 @@ class Checker {
   }
 
  private:
-  std::vector<Outcome> eager_outcomes() const {
+  [[nodiscard]] std::vector<Outcome> eager_outcomes() const {
     std::vector<Outcome> outcomes;
     for (int set = 0; set < value_sets; ++set) {
       outcomes.push_back(outcome_of(program_, seed_of_set(seed_, set), function_));

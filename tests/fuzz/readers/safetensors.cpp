@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+// NOLINTNEXTLINE(readability-identifier-naming): the library calls it so
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   nitinol::test::reads(nitinol::test::read_safetensors, {data, size});
   return 0;
