@@ -48,7 +48,7 @@ MemoryStatistics memory() {
   return backend(Device{}).memory();
 }
 
-constexpr std::size_t matrix_bytes = 16 * 16 * sizeof(float);
+constexpr std::size_t matrix_bytes = std::size_t{16} * 16 * sizeof(float);
 
 }  // namespace
 

@@ -284,7 +284,8 @@ TEST_CASE("a moved argument that somebody else holds is not overwritten", "[jit]
   const Tensor kept = copy(held);
   for (int i = 0; i < 5; ++i) {
     Tensor given = held;
-    CHECK(same_bits(g(std::move(given)), kept * 2.0 + 1.0));
+    const Tensor result = g(std::move(given));
+    CHECK(same_bits(result, kept * 2.0 + 1.0));
     CHECK(same_bits(held, kept));
   }
 }

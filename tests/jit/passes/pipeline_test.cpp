@@ -23,15 +23,17 @@ Graph recorded_graph() {
 template <class Body>
 std::string stderr_of(const Body& body) {
   std::FILE* file = std::tmpfile();
+  REQUIRE(file != nullptr);
   std::fflush(stderr);
   const int saved = dup(STDERR_FILENO);
+  REQUIRE(saved >= 0);
   dup2(fileno(file), STDERR_FILENO);
   body();
   std::fflush(stderr);
   dup2(saved, STDERR_FILENO);
   close(saved);
   std::string text(static_cast<std::size_t>(std::ftell(file)), '\0');
-  std::rewind(file);
+  REQUIRE(std::fseek(file, 0, SEEK_SET) == 0);
   text.resize(std::fread(text.data(), 1, text.size(), file));
   std::fclose(file);
   return text;
