@@ -78,15 +78,8 @@ class Convolution {
     const int64_t o = row / in_group_, c = row % in_group_;
     const int64_t channel = o / out_group_ * in_group_ + c;
     for (int64_t a = 0; a < windows_.kernel[0]; ++a) {
-      for (int64_t b = 0; b < windows_.kernel[1]; ++b) {
-        Value sum = 0;
-        for (int64_t n = 0; n < y_.shape[0]; ++n) {
-          for_each_pair({a, b}, [&](int64_t h, int64_t w, int64_t i, int64_t j) {
-            sum = plus_product(sum, x_.at(n, h, w, channel), y_.at(n, i, j, o));
-          });
-        }
-        weight_.at(o, c, a, b) = stored<dtype>(sum);
-      }
+      for (int64_t b = 0; b < windows_.kernel[1]; ++b)
+        weight_.at(o, c, a, b) = stored<dtype>(sum_of_pairs({a, b}, channel, o));
     }
   }
 
@@ -120,17 +113,21 @@ class Convolution {
       }
     }
   }
-  /// Calls f(h, w, i, j) for the pairs of an input and an output pixel that a tap connects.
-  template <class F>
-  void for_each_pair(Tap tap, F f) const {
-    for (int64_t i = 0; i < y_.shape[1]; ++i) {
-      const int64_t h = input_of(0, i, tap.a);
-      if (h < 0 || h >= x_.shape[1]) continue;
-      for (int64_t j = 0; j < y_.shape[2]; ++j) {
-        const int64_t w = input_of(1, j, tap.b);
-        if (w >= 0 && w < x_.shape[2]) f(h, w, i, j);
+  /// Over the pairs of an input and an output pixel that a tap connects.
+  [[nodiscard]] Value sum_of_pairs(Tap tap, int64_t in, int64_t out) const {
+    Value sum = 0;
+    for (int64_t n = 0; n < y_.shape[0]; ++n) {
+      for (int64_t i = 0; i < y_.shape[1]; ++i) {
+        const int64_t h = input_of(0, i, tap.a);
+        if (h < 0 || h >= x_.shape[1]) continue;
+        for (int64_t j = 0; j < y_.shape[2]; ++j) {
+          const int64_t w = input_of(1, j, tap.b);
+          if (w < 0 || w >= x_.shape[2]) continue;
+          sum = plus_product(sum, x_.at(n, h, w, in), y_.at(n, i, j, out));
+        }
       }
     }
+    return sum;
   }
 
   [[nodiscard]] int64_t input_of(std::size_t axis, int64_t output, int64_t tap) const {

@@ -248,7 +248,7 @@ int last_axes(const Tensor& x, const Dims& axes) {
   for (int i = rank - count; i < rank; ++i) {
     if (!is_given[static_cast<std::size_t>(i)]) return 0;
   }
-  return count == static_cast<int>(axes.size()) ? count : 0;
+  return count == axes.size() ? count : 0;
 }
 
 /// A value per element.

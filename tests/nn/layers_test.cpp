@@ -59,7 +59,7 @@ TEST_CASE("a training step of a network on images is the same bits compiled", "[
     nn::Conv2d second = nn::conv2d(8, 16, 3, {.has_bias = false});
     nn::MaxPool2d pool = {2};
     nn::AvgPool2d mean = {2};
-    nn::Linear out = nn::linear(16 * 2 * 2, 10);
+    nn::Linear out = nn::linear(int64_t{16} * 2 * 2, 10);
     Tensor operator()(const Tensor& x) const {
       const Tensor y = pool(relu(norm(first(x))));
       return out(flatten(mean(relu(second(y))), 1));
