@@ -314,8 +314,8 @@ void compute_rows(const RowLaunch& call, const Tensor& out) {
   Arguments arguments;
   std::size_t k = 0;
   for (const Tensor* input : call.inputs) {
+    nest.add({k == 0 ? call.length : 0, 1});
     arguments.buffers[k++] = input->internals().address();
-    nest.add({input == call.inputs[0] ? call.length : 0, 1});
   }
   for (const double number : call.numbers) {
     arguments.scalars[k++] = bits_of(compute_type(spec.dtype), number);

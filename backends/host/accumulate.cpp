@@ -86,7 +86,7 @@ using LanesOf = LaneVectors<Element<T>, lane_count<T>, bytes>;
 template <Combine c, class T, int bytes>
 inline LanesOf<T, bytes> neutral_lanes() {
   LanesOf<T, bytes> lanes;
-  for (auto& lane : lanes) lane.value = neutral_of<c, T>() - Vector<Element<T>, bytes>{};
+  lanes.fill(VectorOf<Element<T>, bytes>::all(neutral_of<c, T>()));
   return lanes;
 }
 

@@ -43,7 +43,7 @@ struct Fill {
   void operator()(VectorWidth<width>, const void* from, Buffer& to, int64_t n) const {
     using V = VectorOf<T, width>;
     constexpr auto step = static_cast<int64_t>(width / sizeof(T));
-    const V value = {*static_cast<const T*>(from) - Vector<T, width>{}};
+    const V value = V::all(*static_cast<const T*>(from));
     auto* const values = reinterpret_cast<T*>(to.bytes.data());
     for (int64_t i = 0; i < n; i += step) value.store(values + i);
   }

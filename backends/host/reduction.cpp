@@ -216,6 +216,12 @@ class Accumulator {
   int64_t** positions_;
 };
 
+/// A scratch operand: in memory of its own, or in an output's.
+struct Kept {
+  std::size_t operand, output;
+  char* memory;
+};
+
 /// Runs jobs one after another; its stages may use all threads.
 class JobRunner {
  public:
@@ -223,11 +229,16 @@ class JobRunner {
       : shared_(shared), is_alone_(is_alone), accumulator_(shared, scratch_, shared.blocks) {
     const Kernel& kernel = shared.kernel;
     const auto width = static_cast<std::size_t>(shared.width);
-    kept_ = scratch_.take<char*>(shared.domain.operands);
+    kept_ = scratch_.take<Kept>(shared.domain.operands);
     for (std::size_t k = 0; k < shared.domain.operands; ++k) {
-      if (kernel.operands[k].role != Role::scratch || kernel.operands[k].alias >= 0) continue;
+      const Operand& operand = kernel.operands[k];
+      if (operand.role != Role::scratch) continue;
       const auto points = width * static_cast<std::size_t>(shared.domain.reduced_size);
-      kept_[k] = scratch_.take<char>(points * size_of(kernel.operands[k].dtype));
+      const bool is_own = operand.alias < 0;
+      kept_[kept_count_++] = {
+          .operand = k,
+          .output = static_cast<std::size_t>(operand.alias),
+          .memory = is_own ? scratch_.take<char>(points * size_of(operand.dtype)) : nullptr};
     }
     results_ = scratch_.take<char*>(kernel.reductions.size());
     for (std::size_t r = 0; r < kernel.reductions.size(); ++r) {
@@ -260,11 +271,10 @@ class JobRunner {
 
   void start(int64_t number) {
     find_rows(number);
-    for (std::size_t k = 0; k < shared_.domain.operands; ++k) {
-      const Operand& operand = shared_.kernel.operands[k];
-      if (operand.role != Role::scratch) continue;
-      const auto output = static_cast<std::size_t>(operand.alias);
-      job_.pointers[k] = operand.alias < 0 ? kept_[k] : job_.pointers[output];
+    for (std::size_t i = 0; i < kept_count_; ++i) {
+      const Kept& kept = kept_[i];
+      job_.pointers[kept.operand] =
+          kept.memory != nullptr ? kept.memory : job_.pointers[kept.output];
     }
   }
 
@@ -379,7 +389,8 @@ class JobRunner {
   Scratch scratch_;
   const Shared& shared_;
   const bool is_alone_;
-  char** kept_;  ///< per operand: its memory if it is scratch
+  Kept* kept_;
+  std::size_t kept_count_ = 0;
   char** results_;
   Accumulator accumulator_;
   Job job_;

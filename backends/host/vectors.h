@@ -17,6 +17,7 @@ struct VectorOf {
   using Anywhere [[gnu::vector_size(bytes), gnu::aligned(1), gnu::may_alias]] = T;
   Type value;  // a member keeps the attribute, which a template argument loses
 
+  static VectorOf all(T x) { return {x - Type{}}; }
   // Not by memcpy, which g++ cuts into smaller pieces that the next instruction must wait for.
   static VectorOf load(const T* from) { return {*reinterpret_cast<const Anywhere*>(from)}; }
   void store(T* to) const { *reinterpret_cast<Anywhere*>(to) = value; }

@@ -258,35 +258,40 @@ Tensor per_element(const eager::RowLaunch& launch) {
   return out;
 }
 
-/// A value per row, whose axes go or stay as ones.
-Tensor per_row(const eager::RowLaunch& launch, int axes, bool keeps_dims) {
-  Spec spec = launch.inputs[0]->spec();
+/// A value per row, whose axes, the op's first attribute, go or stay as ones. `numbers_of(length)`
+/// are the kernel's numbers.
+template <class Numbers>
+Tensor per_row(const Op& op, Inputs inputs, const Attrs& attrs, Kernel (*make)(DType, unsigned),
+               unsigned variant, Numbers numbers_of) {
+  const int axes = last_axes(*inputs[0], std::get<Dims>(attrs[0]));
+  const auto length = row_length(inputs, axes);
+  if (!length) return {};
+  Spec spec = inputs[0]->spec();
   const Shape shape = spec.shape;
   spec.shape = {};
   for (int i = 0; i < shape.size(); ++i) {
     if (i < shape.size() - axes)
       spec.shape.push_back(shape[i]);
-    else if (keeps_dims)
+    else if (std::get<bool>(attrs[1]))  // keepdims
       spec.shape.push_back(1);
   }
   const Tensor out = allocate_tensor(spec);
-  eager::compute_rows(launch, out);
+  const auto numbers = numbers_of(*length);
+  eager::compute_rows({.op = op,
+                       .make = make,
+                       .variant = variant,
+                       .inputs = inputs,
+                       .numbers = numbers,
+                       .length = *length},
+                      out);
   return out;
 }
 
 Tensor fused_variance(const Op& op, Inputs inputs, const Attrs& attrs, unsigned is_root) {
-  const int axes = last_axes(*inputs[0], std::get<Dims>(attrs[0]));
-  const auto length = row_length(inputs, axes);
-  if (!length) return {};
-  const int64_t rest = std::max<int64_t>(*length - std::get<int64_t>(attrs[2]), 0);
-  const std::array numbers = {static_cast<double>(*length), static_cast<double>(rest)};
-  return per_row({.op = op,
-                  .make = var_kernel,
-                  .variant = is_root,
-                  .inputs = inputs,
-                  .numbers = numbers,
-                  .length = *length},
-                 axes, std::get<bool>(attrs[1]));
+  return per_row(op, inputs, attrs, var_kernel, is_root, [&attrs](int64_t length) {
+    const int64_t rest = std::max<int64_t>(length - std::get<int64_t>(attrs[2]), 0);
+    return std::array{static_cast<double>(length), static_cast<double>(rest)};
+  });
 }
 
 Tensor fused_over_last(const Op& op, Inputs inputs, const Attrs& attrs,
@@ -305,13 +310,8 @@ Tensor fused_over_last(const Op& op, Inputs inputs, const Attrs& attrs,
 }  // namespace
 
 Tensor fused_mean(const Op& op, Inputs inputs, const Attrs& attrs) {
-  const int axes = last_axes(*inputs[0], std::get<Dims>(attrs[0]));
-  const auto length = row_length(inputs, axes);
-  if (!length) return {};
-  const std::array numbers = {static_cast<double>(*length)};
-  return per_row(
-      {.op = op, .make = mean_kernel, .inputs = inputs, .numbers = numbers, .length = *length},
-      axes, std::get<bool>(attrs[1]));
+  return per_row(op, inputs, attrs, mean_kernel, 0,
+                 [](int64_t length) { return std::array{static_cast<double>(length)}; });
 }
 
 Tensor fused_var(const Op& op, Inputs inputs, const Attrs& attrs) {
@@ -323,12 +323,8 @@ Tensor fused_std(const Op& op, Inputs inputs, const Attrs& attrs) {
 }
 
 Tensor fused_logsumexp(const Op& op, Inputs inputs, const Attrs& attrs) {
-  const int axes = last_axes(*inputs[0], std::get<Dims>(attrs[0]));
-  const auto length = row_length(inputs, axes);
-  if (!length) return {};
-  return per_row(
-      {.op = op, .make = logsumexp_kernel, .inputs = inputs, .numbers = {}, .length = *length},
-      axes, std::get<bool>(attrs[1]));
+  return per_row(op, inputs, attrs, logsumexp_kernel, 0,
+                 [](int64_t) { return std::array<double, 0>(); });
 }
 
 Tensor fused_softmax(const Op& op, Inputs inputs, const Attrs& attrs) {
