@@ -6,6 +6,8 @@
 
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 struct GradientCheck {
@@ -36,3 +38,5 @@ void check_gradients(const F& f, const A& argument, const GradientCheck& options
 }
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

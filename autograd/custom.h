@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 namespace autograd {
 
@@ -82,3 +84,5 @@ template <class F>
 }
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// The same value, for which no gradient flows. Costs nothing.
@@ -196,3 +198,5 @@ template <class F, class A>
 [[nodiscard]] Tensor hessian(const std::function<Tensor(const Tensor&)>& f, const Tensor& argument);
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

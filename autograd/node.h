@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol::autograd {
 
 /// What the rule of a custom node is called with.
@@ -104,3 +106,5 @@ class DifferentiationScope {
 };
 
 }  // namespace nitinol::autograd
+
+#pragma GCC visibility pop

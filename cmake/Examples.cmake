@@ -11,7 +11,8 @@ foreach(source IN LISTS example_sources)
   if(NOT stem STREQUAL name)
     message(FATAL_ERROR "${source}: an example is one program, named after its folder")
   endif()
-  nitinol_program(${name} ${source})
+  nitinol_program(${name} nitinol::nitinol ${source})
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")  # "examples/..."
   target_compile_definitions(${name} PRIVATE NITINOL_EXAMPLE_DIR="${folder}")
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples")

@@ -60,3 +60,11 @@ function(nitinol_flags target)
     target_link_options(${target} PRIVATE -fsanitize=${NITINOL_SANITIZE})
   endif()
 endfunction()
+
+# nitinol_hidden(<target>)
+# Names are exported where a header says so: `#pragma GCC visibility push(default)` in each that a
+# user's nitinol.h includes (docs/decisions/0008-hidden-symbols.md).
+function(nitinol_hidden target)
+  set_target_properties(${target} PROPERTIES
+    CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+endfunction()

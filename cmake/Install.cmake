@@ -10,13 +10,7 @@ install(TARGETS nitinol EXPORT nitinolTargets
 if(TARGET nitinol_llvm)
   install(TARGETS nitinol_llvm LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 endif()
-foreach(folder IN LISTS NITINOL_FOLDERS)
-  if(IS_DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}")
-    install(DIRECTORY "${folder}" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/nitinol"
-      FILES_MATCHING PATTERN "*.h")
-  endif()
-endforeach()
-install(FILES nitinol.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/nitinol")
+install(DIRECTORY "${PROJECT_BINARY_DIR}/include/nitinol" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(EXPORT nitinolTargets NAMESPACE nitinol:: DESTINATION "${package_dir}")
 
 configure_package_config_file(cmake/nitinolConfig.cmake.in

@@ -15,6 +15,8 @@
 #include <string>
 #include <variant>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// One unit of device work: a generated kernel, or a call that the backend knows by name.
@@ -91,3 +93,5 @@ class Backend {
 [[nodiscard]] Backend& backend(Device device);
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// A device of one kind, by number. The host is Device{} (cpu, 0).
@@ -14,3 +16,5 @@ struct Device {
 };
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

@@ -9,6 +9,8 @@
 #include <optional>
 #include <string_view>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// Element type of a tensor. `boolean` is one byte, 0 or 1; f16 and bf16 are stored in 16 bits and
@@ -101,3 +103,5 @@ constexpr DType dtype_of<double>() {
 }
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

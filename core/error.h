@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// What a caller could react to; bindings map each to an exception of their language.
@@ -82,3 +84,5 @@ class Error : public std::exception {
   (static_cast<bool>(condition)           \
        ? static_cast<void>(0)             \
        : ::nitinol::assertion_failed(#condition, reason, std::source_location::current()))
+
+#pragma GCC visibility pop

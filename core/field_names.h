@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol::reflection {
 
 /// Never defined: only the addresses of its fields are named.
@@ -45,3 +47,5 @@ void for_each_named_field(T& value, F f) {
 }
 
 }  // namespace nitinol::reflection
+
+#pragma GCC visibility pop

@@ -5,6 +5,8 @@
 #include <type_traits>
 #include <utility>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 template <class Signature>
@@ -33,3 +35,5 @@ class FunctionRef<Result(Args...)> {
 };
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// A stream of random numbers, {key, counter} as an i64[2] Variable: copies share it, compiled
@@ -29,3 +31,5 @@ class Generator {
 [[nodiscard]] const Generator& default_generator();
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

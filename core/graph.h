@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// Number of the node that makes a value.
@@ -53,3 +55,5 @@ void verify(const Graph& graph, std::string_view stage);
 [[nodiscard]] std::vector<int> use_counts(const Graph& graph);
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <utility>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// Base of what a Handle can own. `destroy(T*)`, found by argument-dependent look-up, ends its
@@ -57,3 +59,5 @@ class Handle {
 };
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

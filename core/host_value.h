@@ -9,6 +9,8 @@
 #include <memory>
 #include <type_traits>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// A guard of a Plan: the Plan may run while same(object, bits).
@@ -53,3 +55,5 @@ requires(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(uint64_t)) class
 };
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <source_location>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 class Variable;
@@ -72,3 +74,5 @@ class InterpreterScope {
 uint64_t begin_epoch();
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

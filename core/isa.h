@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// Instruction set levels, each containing the ones before it.
@@ -25,3 +27,5 @@ enum class Isa : uint8_t {
 [[nodiscard]] std::string_view name_of(Isa isa);
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

@@ -30,6 +30,8 @@
 #include <string>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// What an operand of a kernel is.
@@ -163,3 +165,5 @@ inline constexpr int64_t sequential_block = 256;
 [[nodiscard]] int lanes_of(ScalarType type);
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

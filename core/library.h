@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// Shape, strides (in elements) and dtype of one operand, exactly as the call will get it.
@@ -69,3 +71,5 @@ struct LibraryCall {
 [[nodiscard]] std::string_view name_of(LibraryCall::Kind kind);
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

@@ -5,6 +5,8 @@
 #include <functional>
 #include <string_view>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 enum class LogLevel : uint8_t { debug, info, warning, off };
@@ -31,3 +33,5 @@ void set_log_level(LogLevel level);
 void log(LogLevel level, std::string_view message) noexcept;
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

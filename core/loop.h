@@ -20,6 +20,8 @@
 #include <tuple>
 #include <utility>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// out[i] = formula(in[0][i], ...) for 0 <= i < n. All arrays are contiguous; out may equal an
@@ -185,3 +187,5 @@ inline constexpr Loops loops_of = {
 };
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

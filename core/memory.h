@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// Counts of the allocator that tensors come from, for the whole process; sizes in bytes.
@@ -25,3 +27,5 @@ struct MemoryStatistics {
 void reset_peak_memory(Device device = {});
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

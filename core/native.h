@@ -10,6 +10,8 @@
 #include <limits>
 #include <type_traits>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol::native {
 
 template <class T>
@@ -136,3 +138,5 @@ constexpr To bitcast(From a) {
 }
 
 }  // namespace nitinol::native
+
+#pragma GCC visibility pop

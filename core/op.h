@@ -14,6 +14,8 @@
 #include <variant>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// Static parameter of an op application: an axis, a flag, a dtype, a list of axes.
@@ -126,3 +128,5 @@ struct Op {
 [[nodiscard]] std::string to_string(const Op& op, const Attrs& attrs);
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

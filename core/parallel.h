@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// Calls `body(first, last)` for ranges that together are [begin, end), on several threads.
@@ -59,3 +61,5 @@ class DefaultFloatMode {
 };
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

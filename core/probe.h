@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 template <class T>
@@ -93,3 +95,5 @@ template <class F, class... A>
 inline constexpr bool has_slow_path = F{}(Probe<A>{}...).has_slow_path;
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

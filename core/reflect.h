@@ -24,6 +24,8 @@
 #include <utility>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 namespace reflection {
@@ -150,3 +152,5 @@ void visit_leaves(T& value, Visitor& visitor) {
 }
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

@@ -9,6 +9,8 @@
 #include <type_traits>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// The type of one lane. `pred` is a condition: what comparisons give and select takes.
@@ -142,3 +144,5 @@ inline Expr argument(ScalarProgram& program, ScalarType type, uint32_t k) {
 }
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

@@ -8,6 +8,8 @@
 #include <type_traits>
 #include <utility>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 template <class T>
@@ -50,3 +52,5 @@ class Scalar {
 };
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 inline constexpr int max_rank = 8;
@@ -90,3 +92,5 @@ class Pair {
 [[nodiscard]] std::string to_string(const Dims& dims);
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

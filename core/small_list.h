@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// For trivially copyable T. Contiguous; grows; never shrinks but by clear().
@@ -35,3 +37,5 @@ class SmallList {
 };
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

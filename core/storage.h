@@ -6,6 +6,8 @@
 
 #include <cstddef>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// A block of memory on one device, 64-byte aligned if it came from our allocator.
@@ -25,3 +27,5 @@ inline void destroy(Storage* storage) {
 using StorageHandle = Handle<Storage>;
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

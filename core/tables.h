@@ -6,6 +6,8 @@
 #include <array>
 #include <cstdint>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// The words of a constant table, for native code.
@@ -25,3 +27,5 @@ inline constexpr std::array<uint32_t, 42> table_words<TableId::inverse_pi> = {
 };
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

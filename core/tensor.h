@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 class Argument;
@@ -142,3 +144,5 @@ class Tensor {
 [[nodiscard]] bool is_donatable(const Tensor& tensor);
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

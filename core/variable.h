@@ -7,6 +7,8 @@
 #include <memory>
 #include <mutex>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 class Variable;
@@ -78,3 +80,5 @@ class Variable {
 [[nodiscard]] Variable parameter(const Tensor& initial);
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

@@ -5,6 +5,8 @@
 #include "core/tensor.h"
 #include "core/variable.h"
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 class At;
@@ -36,3 +38,5 @@ class Argument {
 };
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

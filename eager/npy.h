@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <source_location>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// Writes `tensor`, of any dtype but bf16, to a file that np.load and load_npy read back exactly.
@@ -28,3 +30,5 @@ void save_npy(const std::filesystem::path& path, const Tensor& tensor,
                               std::source_location place = std::source_location::current());
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

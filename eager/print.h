@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// The elements in nested brackets, then dtype and shape:
@@ -37,3 +39,5 @@ struct fmt::formatter<nitinol::Tensor> : fmt::formatter<std::string_view> {
     return fmt::formatter<std::string_view>::format(nitinol::to_string(tensor, {}), context);
   }
 };
+
+#pragma GCC visibility pop

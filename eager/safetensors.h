@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// A tensor and its name in a file.
@@ -38,3 +40,5 @@ void save_safetensors(const std::filesystem::path& path, const std::vector<Named
     std::source_location place = std::source_location::current());
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

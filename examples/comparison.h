@@ -2,7 +2,7 @@
 // ended with the same bits.
 #pragma once
 
-#include "nitinol.h"
+#include <nitinol/nitinol.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

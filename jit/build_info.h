@@ -3,6 +3,8 @@
 
 #include <string>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// One line per fact: version, compiler, instruction set in use and the host's, threads, code
@@ -10,3 +12,5 @@ namespace nitinol {
 [[nodiscard]] std::string build_info();
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

@@ -15,6 +15,8 @@
 #include <utility>
 #include <variant>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 namespace jit {
@@ -183,3 +185,5 @@ template <class F>
 }
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

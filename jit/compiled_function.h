@@ -18,6 +18,8 @@
 #include <unordered_map>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// When trusted traces are recorded again and compared.
@@ -111,3 +113,5 @@ class CompiledFunction {
 
 }  // namespace jit
 }  // namespace nitinol
+
+#pragma GCC visibility pop

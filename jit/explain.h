@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// How a signature's calls run at present.
@@ -51,3 +53,5 @@ std::ostream& operator<<(std::ostream& stream, const Explanation& explanation);
 [[nodiscard]] std::string_view name_of(Tier tier);
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol::jit {
 
 /// The leaves of one call's arguments, or of its result.
@@ -44,3 +46,5 @@ void make_key(const Leaves& leaves, Key& key);
 [[nodiscard]] std::vector<Tensor> scalar_tensors(const Leaves& leaves);
 
 }  // namespace nitinol::jit
+
+#pragma GCC visibility pop

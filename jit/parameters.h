@@ -7,6 +7,8 @@
 #include <tuple>
 #include <type_traits>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol::jit {
 
 /// Calls `change(tensor)` for every tensor, in order.
@@ -86,3 +88,5 @@ using GenericParameter =
     std::conditional_t<can_change_behind_the_trace<A&&>(), const std::remove_reference_t<A>&, A&&>;
 
 }  // namespace nitinol::jit
+
+#pragma GCC visibility pop

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol::jit {
 
 /// One step as explain() shows it.
@@ -75,3 +77,5 @@ class Plan {
 };
 
 }  // namespace nitinol::jit
+
+#pragma GCC visibility pop

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 enum class Stance : uint8_t {
@@ -32,3 +34,5 @@ class StanceScope {
 };
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

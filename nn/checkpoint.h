@@ -8,6 +8,8 @@
 #include <source_location>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol::nn {
 
 namespace module {
@@ -36,3 +38,5 @@ void load(const std::filesystem::path& path, const M& module,
 }
 
 }  // namespace nitinol::nn
+
+#pragma GCC visibility pop

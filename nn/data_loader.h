@@ -12,6 +12,8 @@
 #include <iterator>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol::nn {
 
 struct DataLoaderOptions {
@@ -71,3 +73,5 @@ class DataLoader {
 };
 
 }  // namespace nitinol::nn
+
+#pragma GCC visibility pop

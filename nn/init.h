@@ -3,6 +3,8 @@
 
 #include "core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace nitinol::nn {
 
 /// Uniform in [-bound, bound).
@@ -19,3 +21,5 @@ namespace nitinol::nn {
 [[nodiscard]] Tensor kaiming_normal(const Shape& shape, DType dtype = f32);
 
 }  // namespace nitinol::nn
+
+#pragma GCC visibility pop

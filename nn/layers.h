@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <optional>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol::nn {
 
 /// x @ weight + bias, over the last axis.
@@ -147,3 +149,5 @@ struct AttentionOptions {
                                bool is_causal = false);
 
 }  // namespace nitinol::nn
+
+#pragma GCC visibility pop

@@ -4,6 +4,8 @@
 
 #include "core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace nitinol::nn {
 
 struct CrossEntropyOptions {
@@ -24,3 +26,5 @@ struct CrossEntropyOptions {
 [[nodiscard]] Tensor bce_with_logits(const Tensor& logits, const Tensor& targets);
 
 }  // namespace nitinol::nn
+
+#pragma GCC visibility pop

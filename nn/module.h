@@ -30,6 +30,8 @@
 #include <utility>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol::nn {
 
 /// A module's flag: whether it trains. See train() and eval().
@@ -209,3 +211,5 @@ template <class M>
 }
 
 }  // namespace nitinol::nn
+
+#pragma GCC visibility pop

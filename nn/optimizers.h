@@ -13,6 +13,8 @@
 #include <functional>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol::nn {
 
 /// What all optimizers share: groups of parameters with settings of their own.
@@ -134,3 +136,5 @@ using Schedule = std::function<double(int64_t step)>;
 [[nodiscard]] Schedule warm_up(int64_t steps, Schedule then);
 
 }  // namespace nitinol::nn
+
+#pragma GCC visibility pop

@@ -13,6 +13,8 @@
 #include <cstdio>
 #include <string>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol::nn {
 
 /// Whether the line changes in place.
@@ -58,3 +60,5 @@ class Progress {
 };
 
 }  // namespace nitinol::nn
+
+#pragma GCC visibility pop

@@ -12,6 +12,8 @@
 #include <type_traits>
 #include <utility>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol::nn {
 
 /// A tuple of modules and other callables from Tensor to Tensor, in the order of application.
@@ -45,3 +47,5 @@ struct std::tuple_element<i, nitinol::nn::Sequential<M...>>
     : std::tuple_element<i, std::tuple<M...>> {};
 template <class... M>
 inline constexpr bool nitinol::reflection::is_tuple<nitinol::nn::Sequential<M...>> = true;
+
+#pragma GCC visibility pop

@@ -33,7 +33,7 @@ const std::map<std::string, Names, std::less<>> may_include = {
     {"nn", {"core", "eager", "autograd"}},
     {"nitinol.h", {"core", "tracer", "eager", "autograd", "jit", "nn"}},
     {"bindings", {"core", "tracer", "eager", "autograd", "jit", "nn", "backends", "nitinol.h"}},
-    {"examples", {"nitinol.h"}},
+    {"examples", {}},  // includes <nitinol/nitinol.h>, as a user would
     {"tests",
      {"core", "tracer", "eager", "autograd", "jit", "nn", "backends", "bindings", "nitinol.h",
       "examples"}},
@@ -49,6 +49,7 @@ struct LibraryRule {
   bool only_sources;
 };
 const std::vector<LibraryRule> library_rules = {
+    {"nitinol/", {"examples/"}, false},
     {"llvm/", {"backends/cpu/"}, true},
     {"llvm-c/", {"backends/cpu/"}, true},
     {"clang", {}, true},
@@ -170,6 +171,36 @@ std::vector<std::string> all_files(const fs::path& root) {
   return files;
 }
 
+// Paths of nitinol.h and of all that it includes.
+void add_public(const fs::path& root, const std::string& path, Names& found) {
+  if (!found.insert(path).second) return;
+  std::istringstream stream(read(root / path));
+  constexpr std::string_view directive = "#include \"";
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.starts_with(directive)) continue;
+    add_public(root, line.substr(directive.size(), line.rfind('"') - directive.size()), found);
+  }
+}
+
+// What is wrong with the `#pragma GCC visibility` of a header; nothing is if it should export what
+// it declares and begins to after its includes, or should not and does not.
+std::string check_visibility(const std::string& text, bool is_exported) {
+  const std::string begin = "\n\n#pragma GCC visibility push(default)\n\n";
+  const std::string end = "\n\n#pragma GCC visibility pop\n";
+  if (!is_exported) {
+    return text.find("GCC visibility") == std::string::npos ? "" : "exports what is internal";
+  }
+  const std::size_t space = text.find("\nnamespace ");
+  if (space == std::string::npos) return {};
+  const std::size_t pushed = text.find(begin);
+  if (pushed == std::string::npos || !text.ends_with(end)) {
+    return "does not export what it declares: write" + begin + "after the includes and" + end;
+  }
+  const std::size_t included = text.rfind("\n#include ");
+  if (pushed > space) return "declares before it exports";
+  return included != std::string::npos && included > pushed ? "exports what it includes" : "";
+}
+
 std::string first_violation(const std::string& path, const std::string& text) {
   const std::vector<std::string> found = violations(path, text);
   return found.empty() ? "" : found.front();
@@ -188,6 +219,35 @@ TEST_CASE("the tree keeps to its layout", "[tree]") {
   }
 }
 
+// Internal headers whose functions the plugin calls.
+const Names exported_for_plugin = {};
+
+TEST_CASE("public headers export what they declare, and no others do", "[tree]") {
+  const fs::path root = NITINOL_SOURCE_DIR;
+  Names exported = exported_for_plugin;
+  add_public(root, "nitinol.h", exported);
+  CHECK(exported.size() > 50);
+  for (const std::string& path : all_files(root)) {
+    if (!path.ends_with(".h")) continue;
+    const std::string reason = check_visibility(read(root / path), exported.contains(path));
+    if (!reason.empty()) FAIL_CHECK(path + " " + reason);
+  }
+}
+
+TEST_CASE("the check of what headers export sees each mistake", "[tree]") {
+  const std::string includes = "// A.\n#pragma once\n\n#include <span>\n";
+  const std::string push = "\n#pragma GCC visibility push(default)\n";
+  const std::string body = "\nnamespace nitinol {}\n";
+  const std::string pop = "\n#pragma GCC visibility pop\n";
+  CHECK(check_visibility(includes + push + body + pop, true).empty());
+  CHECK(check_visibility(includes + body, false).empty());
+  CHECK_FALSE(check_visibility(includes + push + body + pop, false).empty());
+  CHECK_FALSE(check_visibility(includes + body, true).empty());
+  CHECK_FALSE(check_visibility(includes + push + body, true).empty());
+  CHECK_FALSE(check_visibility(includes + body + push + body + pop, true).empty());
+  CHECK_FALSE(check_visibility("// A.\n" + push + includes + body + pop, true).empty());
+}
+
 TEST_CASE("the layout check sees wrong includes", "[tree]") {
   const auto include = [](const std::string& path, const std::string& header) {
     return first_violation(path, "#include " + header + "\n");
@@ -199,7 +259,9 @@ TEST_CASE("the layout check sees wrong includes", "[tree]") {
   CHECK(include("backends/cpu/a.cpp", "\"backends/host/stage.h\"").empty());
   CHECK_FALSE(include("backends/cpu/a.cpp", "\"tracer/trace.h\"").empty());
   CHECK_FALSE(include("examples/a/a.cpp", "\"core/shape.h\"").empty());
-  CHECK(include("examples/a/a.cpp", "\"nitinol.h\"").empty());
+  CHECK(include("examples/a/a.cpp", "<nitinol/nitinol.h>").empty());
+  CHECK_FALSE(include("examples/a/a.cpp", "\"nitinol.h\"").empty());
+  CHECK_FALSE(include("core/a.cpp", "<nitinol/core/shape.h>").empty());
   CHECK_FALSE(include("core/a.cpp", "\"shape.h\"").empty());
   CHECK_FALSE(include("core/a.cpp", "<dnnl.hpp>").empty());
   CHECK(include("backends/cpu/a.cpp", "<dnnl.hpp>").empty());

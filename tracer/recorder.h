@@ -7,6 +7,8 @@
 #include <span>
 #include <unordered_map>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol::tracer {
 
 /// Records one call of a function on real tensors. Never throws through user code on its own
@@ -65,3 +67,5 @@ class Recorder final : public Transaction {
 [[nodiscard]] bool is_recording();
 
 }  // namespace nitinol::tracer
+
+#pragma GCC visibility pop

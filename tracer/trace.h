@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol::tracer {
 
 /// Where an input of the graph comes from at each call.
@@ -78,3 +80,5 @@ struct Trace {
 [[nodiscard]] std::optional<std::string> first_difference(const Trace& before, const Trace& now);
 
 }  // namespace nitinol::tracer
+
+#pragma GCC visibility pop

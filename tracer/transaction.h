@@ -6,6 +6,8 @@
 
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol::tracer {
 
 /// A Variable and the value it will have.
@@ -43,3 +45,5 @@ class Transaction : public Interpreter {
 };
 
 }  // namespace nitinol::tracer
+
+#pragma GCC visibility pop

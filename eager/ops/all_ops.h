@@ -6,6 +6,8 @@
 #include <span>
 #include <string_view>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// All ops, family by family. Bindings, documentation and the generic tests loop over it.
@@ -14,3 +16,5 @@ namespace nitinol {
 [[nodiscard]] const Op* find_op(std::string_view name);
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

@@ -12,6 +12,8 @@
 
 #include <span>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// Sum of two numeric tensors.
@@ -52,3 +54,5 @@ namespace nitinol {
 [[nodiscard]] std::span<const Op* const> arithmetic_ops();
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <initializer_list>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// A list of axes, negative ones counting from the end; one axis; or none, which means all.
@@ -26,3 +28,5 @@ enum class KeepDims : bool { no, yes };
 inline constexpr KeepDims keepdims = KeepDims::yes;
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

@@ -4,6 +4,8 @@
 #include "core/op.h"
 #include "core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// The elements of `x` as `dtype`; `x` itself if it has that dtype already.
@@ -27,3 +29,5 @@ extern constinit const Op copy_op;
 [[nodiscard]] std::span<const Op* const> cast_ops();
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

@@ -9,6 +9,8 @@
 
 #include <span>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 // ---- boolean results; a NaN is unequal to everything and neither less nor greater
@@ -57,3 +59,5 @@ namespace nitinol {
 [[nodiscard]] std::span<const Op* const> compare_ops();
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <span>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 struct Conv2dOptions {
@@ -35,3 +37,5 @@ struct Conv2dOptions {
 [[nodiscard]] std::span<const Op* const> conv_ops();
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

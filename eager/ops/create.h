@@ -12,6 +12,8 @@
 #include <span>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 // ---- from host data
@@ -46,12 +48,14 @@ class Numbers {
 /// A copy of `values`, in row-major order. T: a dtype's C++ type.
 /// Throws Error(shape) unless there are as many values as the shape has elements.
 template <class T>
-[[nodiscard]] Tensor from_span(std::span<const T> values, const Shape& shape);
+[[nodiscard, gnu::visibility("default")]] Tensor from_span(std::span<const T> values,
+                                                           const Shape& shape);
 
 /// A tensor that reads the caller's memory, row-major, without copying. `release` is called once,
 /// by any thread, when no tensor needs the memory any more; until then it must not change.
 template <class T>
-[[nodiscard]] Tensor borrow(const T* data, const Shape& shape, std::function<void()> release);
+[[nodiscard, gnu::visibility("default")]] Tensor borrow(const T* data, const Shape& shape,
+                                                        std::function<void()> release);
 
 /// The same for memory described at run time. Strides are in elements.
 [[nodiscard]] Tensor borrow_bytes(const void* data, const Spec& spec, const Strides& strides,
@@ -92,3 +96,5 @@ template <class T>
 [[nodiscard]] std::span<const Op* const> create_ops();
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

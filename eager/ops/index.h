@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <span>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// The sub-tensors of x along `axis` that `indices` name: the axis is replaced by the axes of
@@ -48,3 +50,5 @@ namespace nitinol {
 [[nodiscard]] std::span<const Op* const> index_ops();
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

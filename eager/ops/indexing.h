@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <initializer_list>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 struct Ellipsis {};
@@ -55,3 +57,5 @@ class At {
 };
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

@@ -9,6 +9,8 @@
 #include <initializer_list>
 #include <span>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// The tensors one after another along an existing axis. They have one rank, equal sizes along the
@@ -39,3 +41,5 @@ struct Padding {
 [[nodiscard]] std::span<const Op* const> join_ops();
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

@@ -6,6 +6,8 @@
 
 #include <span>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// Matrix product of a[..., m, k] and b[..., k, n]: [..., m, n]; leading axes broadcast. A vector
@@ -18,3 +20,5 @@ namespace nitinol {
 [[nodiscard]] std::span<const Op* const> matmul_ops();
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

@@ -10,6 +10,8 @@
 #include <optional>
 #include <span>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 struct MaxPool2dOptions {
@@ -37,3 +39,5 @@ struct AvgPool2dOptions {
 [[nodiscard]] std::span<const Op* const> pool_ops();
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

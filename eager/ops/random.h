@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <span>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// Uniform in [0, 1): multiples of 2^-24 (float32) or 2^-53 (float64).
@@ -36,3 +38,5 @@ void manual_seed(uint64_t seed);
 [[nodiscard]] std::span<const Op* const> random_ops();
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

@@ -12,6 +12,8 @@
 #include <optional>
 #include <span>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// Sum. Integers and booleans are summed as int64; float16 and bfloat16 accumulate in float32.
@@ -42,3 +44,5 @@ namespace nitinol {
 [[nodiscard]] std::span<const Op* const> reduce_ops();
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

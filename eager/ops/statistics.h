@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <span>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// Sum divided by the number of elements; NaN for no elements.
@@ -45,3 +47,5 @@ struct LayerNorm {
 [[nodiscard]] std::span<const Op* const> statistics_ops();
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

@@ -10,6 +10,8 @@
 
 #include <span>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 // ---- any number
@@ -98,3 +100,5 @@ namespace nitinol {
 [[nodiscard]] std::span<const Op* const> unary_ops();
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

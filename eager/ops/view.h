@@ -15,6 +15,8 @@
 #include <span>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// The elements in row-major order as another shape of the same size; one size may be -1: what is
@@ -67,3 +69,5 @@ extern constinit const Op reshape_op, permute_op;
 [[nodiscard]] std::span<const Op* const> view_ops();
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

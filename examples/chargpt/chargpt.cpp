@@ -7,7 +7,7 @@
 #include "examples/chargpt/text.h"
 #include "examples/comparison.h"
 #include "examples/options.h"
-#include "nitinol.h"
+#include <nitinol/nitinol.h>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

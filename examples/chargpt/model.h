@@ -1,7 +1,7 @@
 // A small GPT: what the next character is, given those before it (A. Radford et al., 2019).
 #pragma once
 
-#include "nitinol.h"
+#include <nitinol/nitinol.h>
 
 #include <cstdint>
 #include <vector>

@@ -1,7 +1,7 @@
 // Text as numbers, and batches of it.
 #pragma once
 
-#include "nitinol.h"
+#include <nitinol/nitinol.h>
 
 #include <fmt/format.h>
 

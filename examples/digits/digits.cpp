@@ -8,7 +8,7 @@
 #include "examples/digits/data.h"
 #include "examples/digits/model.h"
 #include "examples/options.h"
-#include "nitinol.h"
+#include <nitinol/nitinol.h>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

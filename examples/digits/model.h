@@ -2,7 +2,7 @@
 #pragma once
 
 #include "examples/digits/data.h"
-#include "nitinol.h"
+#include <nitinol/nitinol.h>
 
 namespace digits {
 

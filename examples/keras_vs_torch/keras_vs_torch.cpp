@@ -5,7 +5,7 @@
 
 #include "examples/comparison.h"
 #include "examples/keras_vs_torch/models.h"
-#include "nitinol.h"
+#include <nitinol/nitinol.h>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

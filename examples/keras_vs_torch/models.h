@@ -2,7 +2,7 @@
 // random numbers are others, sets it to 0.
 #pragma once
 
-#include "nitinol.h"
+#include <nitinol/nitinol.h>
 
 namespace keras_vs_torch {
 

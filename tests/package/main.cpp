@@ -2,7 +2,7 @@
 // installed. The first argument says whether kernels are expected to come from LLVM.
 #include <cstdio>
 #include <cstring>
-#include <nitinol.h>
+#include <nitinol/nitinol.h>
 
 using namespace nitinol;
 
