@@ -334,7 +334,11 @@ class Fuser {
     }
     std::vector<Value> leaves;
     for (const Member& member : group.members) {
-      for (const Value input : graph_[member.value].inputs) {
+      const Node& node = graph_[member.value];
+      if (node.op->kind == OpKind::create &&
+          !is_walkable(group, member, position_access(graph_, member)))
+        return false;
+      for (const Value input : node.inputs) {
         if (!is_readable(group, member, input)) return false;
         const Value base = base_of(graph_, input);
         if (group.find(base) == nullptr && !needs_no_memory(base) &&
@@ -385,7 +389,13 @@ class Fuser {
     if (group.find(base_of(graph_, input)) != nullptr) {
       return reads_present_point(group, member, input);
     }
-    const std::optional<Access> access = leaf_access(graph_, member, input);
+    return is_walkable(group, member, leaf_access(graph_, member, input));
+  }
+
+  /// True if the member can walk through the loops of the group like this: strides express it, with
+  /// the reduced axes as one loop.
+  [[nodiscard]] bool is_walkable(const Group& group, const Member& member,
+                                 const std::optional<Access>& access) const {
     if (!access) return false;
     const bool is_row =
         member.level == Stage::Level::row && graph_[member.value].op->kind != OpKind::reduce;
@@ -494,6 +504,11 @@ bool needs_no_memory(const Graph& graph, const Fusion& fusion, Value value) {
   const bool is_scalar = (node.kind == Node::Kind::input && node.spec.is_weak) ||
                          (node.kind == Node::Kind::constant && element_count(node.spec.shape) == 1);
   return is_scalar || fusion.is_uniform[value];
+}
+
+std::optional<Access> position_access(const Graph& graph, const Member& member) {
+  const Shape& shape = graph[member.value].spec.shape;
+  return through(Access{shape, strides_of(shape), 0}, member.maps, i64);
 }
 
 std::optional<Access> leaf_access(const Graph& graph, const Member& member, Value input) {

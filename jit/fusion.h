@@ -51,6 +51,10 @@ struct Fusion {
 /// True for a number that kernels get with each call, or compute from such numbers.
 [[nodiscard]] bool needs_no_memory(const Graph& graph, const Fusion& fusion, Value value);
 
+/// Over the domain, the position of the element of `member` that is computed at each point: of a
+/// create op, whose elements are formulas of it. Nothing if strides cannot express it.
+[[nodiscard]] std::optional<Access> position_access(const Graph& graph, const Member& member);
+
 /// Strides over the domain with which the member reads input `input` from the contiguous or given
 /// layout of its base.
 [[nodiscard]] std::optional<Access> leaf_access(const Graph& graph, const Member& member,

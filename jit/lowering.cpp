@@ -362,8 +362,7 @@ class Lowerer {
   }
 
   Expr position(const Member& member) {
-    const Shape& shape = graph_[member.value].spec.shape;
-    const Access access = *through(Access{shape, strides_of(shape), 0}, member.maps, i64);
+    const Access access = *position_access(graph_, member);
     const OperandOrigin origin = {
         .kind = OperandOrigin::Kind::position, .value = 0, .offset = access.offset, .bits = 0};
     return operand_source(

@@ -10,6 +10,7 @@
 
 #include "eager/ops/all_ops.h"
 #include "jit/access.h"
+#include "jit/passes/materialise_views.h"
 #include "jit/passes/remove_dead.h"
 #include "jit/passes/rewrite.h"
 
@@ -113,12 +114,15 @@ Graph hoist_once(Graph graph, const std::vector<bool>& is_in_parts) {
 }  // namespace
 
 Graph hoist_views(Graph graph) {
+  bool has_moved = false;
   for (int round = 0; round < most_rounds; ++round) {
     const std::vector<bool> is_in_parts = read_in_parts(graph);
     if (std::ranges::none_of(is_in_parts, [](bool mark) { return mark; })) break;
     graph = remove_dead(hoist_once(std::move(graph), is_in_parts));
+    has_moved = true;
   }
-  return graph;
+  // A part lies in memory without gaps, and what was a view of the whole may be none of it.
+  return has_moved ? materialise_views(std::move(graph)) : std::move(graph);
 }
 
 }  // namespace nitinol::jit
