@@ -24,7 +24,12 @@ using Step = std::variant<Kernel, LibraryCall>;
 
 /// Where in-kernel checks report. Nonzero means failed; the results must be discarded.
 struct Status {
-  enum Code : uint32_t { ok = 0, index_out_of_range = 1, division_by_zero = 2 };
+  enum Code : uint32_t {
+    ok = 0,
+    index_out_of_range = 1,
+    division_by_zero = 2,
+    number_out_of_range = 3
+  };
   std::atomic<uint32_t> code = ok;
 };
 

@@ -24,6 +24,8 @@ std::string_view name_of(LibraryCall::Kind kind) {
       return "cumsum";
     case LibraryCall::Kind::check_nonzero:
       return "check_nonzero";
+    case LibraryCall::Kind::check_fits:
+      return "check_fits";
     case LibraryCall::Kind::conv2d:
       return "conv2d";
     case LibraryCall::Kind::conv2d_input:

@@ -22,13 +22,18 @@ class Scalar {
   enum class Kind : uint8_t { boolean, integer, real };
 
   Scalar() : Scalar(0.0) {}
+  /// Throws Error(value) for an unsigned number beyond int64.
   template <Arithmetic T>
   Scalar(T value)  // NOLINT(google-explicit-constructor): numbers are Scalars
       : kind_(std::same_as<T, bool> ? Kind::boolean
               : std::integral<T>    ? Kind::integer
                                     : Kind::real),
         floating_(static_cast<double>(value)),
-        integer_(std::integral<T> ? static_cast<int64_t>(value) : 0) {}
+        integer_(std::integral<T> ? static_cast<int64_t>(value) : 0) {
+    if constexpr (std::unsigned_integral<T> && sizeof(T) >= sizeof(int64_t)) {
+      if (integer_ < 0) throw_beyond_int64(value);
+    }
+  }
 
   [[nodiscard]] Kind kind() const { return kind_; }
   /// The number as double; integers beyond 2^53 round.
@@ -45,6 +50,8 @@ class Scalar {
   void set_traced(Tensor tensor) { traced_ = std::move(tensor); }
 
  private:
+  [[noreturn]] static void throw_beyond_int64(uint64_t value);
+
   Kind kind_;
   double floating_;
   int64_t integer_;

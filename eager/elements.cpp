@@ -1,10 +1,15 @@
 #include "eager/elements.h"
 
+#include "core/error.h"
 #include "core/math.h"
 #include "core/native.h"
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <cstring>
+#include <limits>
+#include <utility>
 
 namespace nitinol {
 namespace {
@@ -35,7 +40,54 @@ T load(const void* address) {
   return value;
 }
 
+/// The least and the largest number of an integer dtype.
+struct IntegerRange {
+  int64_t low, high;
+};
+
+template <class T>
+constexpr IntegerRange range_of() {
+  return {std::numeric_limits<T>::min(), std::numeric_limits<T>::max()};
+}
+
+IntegerRange range_of(DType dtype) {
+  switch (dtype) {
+    case u8:
+      return range_of<uint8_t>();
+    case i8:
+      return range_of<int8_t>();
+    case i16:
+      return range_of<int16_t>();
+    case i32:
+      return range_of<int32_t>();
+    case i64:
+    case boolean:
+    case f16:
+    case bf16:
+    case f32:
+    case f64:
+      break;
+  }
+  return range_of<int64_t>();
+}
+
 }  // namespace
+
+bool fits(DType dtype, const Scalar& number) {
+  if (number.kind() != Scalar::Kind::integer) return true;
+  const auto [low, high] = range_of(dtype);
+  return number.to_integer() >= low && number.to_integer() <= high;
+}
+
+void throw_does_not_fit(DType dtype, int64_t number) {
+  const auto [low, high] = range_of(dtype);
+  throw Error(ErrorKind::value,
+              {.where = std::string(name_of(dtype)),
+               .what = fmt::format("{} does not hold the number that it meets", name_of(dtype)),
+               .expected = fmt::format("an integer from {} to {}", low, high),
+               .got = fmt::format("{}", number),
+               .fix = "Cast the tensor to a wider dtype first, for example x.to(i64)."});
+}
 
 uint64_t element_of(DType dtype, const Scalar& number) {
   switch (dtype) {

@@ -12,6 +12,11 @@ namespace nitinol {
 /// The stored bits, zero-extended, of `number` as an element of `dtype`: integers wrap, floating
 /// numbers round or saturate as cast does.
 [[nodiscard]] uint64_t element_of(DType dtype, const Scalar& number);
+/// Whether an integer dtype holds the number, if that is an integer. True for all others, which are
+/// rounded.
+[[nodiscard]] bool fits(DType dtype, const Scalar& number);
+/// Throws the Error that says which integers `dtype` holds.
+[[noreturn]] void throw_does_not_fit(DType dtype, int64_t number);
 /// The number that the element at `address` is.
 [[nodiscard]] Scalar number_at(DType dtype, const void* address);
 

@@ -44,6 +44,8 @@ DType common_dtype(std::initializer_list<const Argument*> arguments) {
 
 Promoted::Promoted(const Argument& argument, DType dtype) : tensor_(argument.tensor()) {
   if (tensor_ == nullptr) {
+    if (is_integer(dtype) && !fits(dtype, argument.scalar()))
+      throw_does_not_fit(dtype, argument.scalar().to_integer());
     owned_ = constant(argument.scalar(), dtype, true);
   } else if (tensor_->dtype() != dtype) {
     owned_ = tensor_->spec().is_weak ? cast_weak(*tensor_, dtype) : cast(*tensor_, dtype);

@@ -15,6 +15,7 @@ namespace nitinol {
 [[nodiscard]] DType common_dtype(std::initializer_list<const Argument*> arguments);
 
 /// An argument as a tensor of a dtype: itself, a cast, or a 0-d constant made of the host number.
+/// Throws Error(value) for an integer number that an integer dtype does not hold.
 /// Lives for one op application.
 class Promoted {
  public:

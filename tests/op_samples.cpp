@@ -110,6 +110,16 @@ Samples cast_samples(const Op&) {
   return out;
 }
 
+Samples check_fits_samples(const Op&) {
+  Samples out;
+  for (const DType dtype : {u8, i8, i16, i32}) {
+    const Tensor x = cast(random_values(dtype, {3, 5}, 13), i64);
+    out.push_back({.inputs = {x}, .attrs = {dtype}, .ulps = 0});
+    out.push_back({.inputs = {cast(edge_values(dtype), i64)}, .attrs = {dtype}, .ulps = 0});
+  }
+  return out;
+}
+
 // ---- reductions
 
 struct Axed {
@@ -374,7 +384,8 @@ const std::map<std::string_view, Maker>& makers() {
       {"randn_f32", random_samples},
       {"randn_f64", random_samples},
       {"randint", random_samples},
-      {"check_nonzero", elementwise_samples}};
+      {"check_nonzero", elementwise_samples},
+      {"check_fits", check_fits_samples}};
   return table;
 }
 

@@ -2,6 +2,7 @@
 
 #include "backends/cpu/convolution.h"
 #include "backends/cpu/matmul.h"
+#include "backends/host/check_fits.h"
 #include "backends/host/check_nonzero.h"
 #include "backends/host/convolve.h"
 #include "backends/host/cumsum.h"
@@ -43,6 +44,8 @@ std::unique_ptr<Executable> prepare_call(const LibraryCall& call) {
       return std::make_unique<HostRoutine>(call, host::cumsum);
     case LibraryCall::Kind::check_nonzero:
       return std::make_unique<HostRoutine>(call, host::check_nonzero);
+    case LibraryCall::Kind::check_fits:
+      return std::make_unique<HostRoutine>(call, host::check_fits);
     case LibraryCall::Kind::conv2d:
     case LibraryCall::Kind::conv2d_input:
     case LibraryCall::Kind::conv2d_weight:

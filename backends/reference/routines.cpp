@@ -1,5 +1,6 @@
 #include "backends/reference/routines.h"
 
+#include "backends/host/check_fits.h"
 #include "backends/host/check_nonzero.h"
 #include "backends/host/convolve.h"
 #include "backends/host/cumsum.h"
@@ -77,6 +78,8 @@ class Routine final : public Executable {
         return host::cumsum(call_, launch);
       case LibraryCall::Kind::check_nonzero:
         return host::check_nonzero(call_, launch);
+      case LibraryCall::Kind::check_fits:
+        return host::check_fits(call_, launch);
       case LibraryCall::Kind::conv2d:
       case LibraryCall::Kind::conv2d_input:
       case LibraryCall::Kind::conv2d_weight:

@@ -1,6 +1,8 @@
 #include "eager/ops/cast.h"
 
 #include "eager/apply.h"
+#include "eager/elements.h"
+#include "eager/host_read.h"
 #include "eager/ops/define.h"
 
 #include <array>
@@ -82,6 +84,40 @@ constinit const Op cast_op = {
     .gradient = {.rule = [](const GradientCall& c, int) { return c.gradient; }},
     .summary = "Each element as another dtype."};
 
+constexpr std::array<std::string_view, 1> fits_attrs = {"dtype"};
+
+/// Names the first number that the dtype does not hold.
+void fail_fit(const Op&, Inputs inputs, const Attrs& attrs) {
+  const TensorData& data = inputs[0]->internals();
+  std::vector<int64_t> numbers(static_cast<std::size_t>(element_count(data.spec.shape)));
+  eager::copy_elements(data, reinterpret_cast<std::byte*>(numbers.data()));
+  for (const int64_t number : numbers) {
+    if (!fits(attr<DType>(attrs, 0), number)) throw_does_not_fit(attr<DType>(attrs, 0), number);
+  }
+}
+
+// What a run-time number passes on its way to narrower integers: a host number is looked at when it
+// meets them, this one whenever the Plan runs.
+constinit const Op check_fits_op = {
+    .name = "check_fits",
+    .kind = OpKind::index,
+    .accepts = {i64},
+    .has_checks = true,
+    .attr_names = fits_attrs,
+    .infer =
+        [](const Op& op, Inputs inputs, const Attrs& attrs) {
+          check_dtype(op, *inputs[0]);
+          Spec spec = inputs[0]->spec();
+          spec.dtype = attr<DType>(attrs, 0);
+          return spec;
+        },
+    .call =
+        [](Inputs inputs, const Attrs&, const Spec& spec) {
+          return library_call(LibraryCall::Kind::check_fits, inputs, spec);
+        },
+    .fail = fail_fit,
+    .summary = "Integers as a narrower dtype; fails if one does not fit."};
+
 }  // namespace
 
 constinit const Op copy_op =
@@ -94,6 +130,8 @@ Tensor cast(const Tensor& x, DType dtype) {
 }
 
 Tensor cast_weak(const Tensor& number, DType dtype) {
+  const bool may_not_fit = number.dtype() == i64 && is_integer(dtype) && dtype != i64;
+  if (may_not_fit) return apply(check_fits_op, {&number}, {dtype});
   return apply(cast_op, {&number}, {dtype, true});
 }
 
@@ -111,7 +149,7 @@ Tensor Tensor::to(DType dtype) const {
 }
 
 std::span<const Op* const> cast_ops() {
-  static constexpr std::array<const Op*, 2> ops = {&cast_op, &copy_op};
+  static constexpr std::array<const Op*, 3> ops = {&cast_op, &copy_op, &check_fits_op};
   return ops;
 }
 

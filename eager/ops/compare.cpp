@@ -1,6 +1,7 @@
 #include "eager/ops/compare.h"
 
 #include "eager/apply.h"
+#include "eager/elements.h"
 #include "eager/ops/define.h"
 #include "eager/promotion.h"
 
@@ -54,17 +55,37 @@ constinit const Op where_op = {.name = "where",
                                .gradient = {.rule = where_rule, .looks_at_inputs = 0b001},
                                .summary = "condition ? a : b."};
 
+bool is_number(const Argument& argument) {
+  return argument.tensor() == nullptr || argument.tensor()->spec().is_weak;
+}
+
+/// The dtype that holds both sides of a comparison. A number may lie outside the other side's
+/// dtype, or between its values: 300 is not 44 for uint8, and 16777217 not 16777216.0 for int32.
+DType compared_dtype(const Argument& a, const Argument& b) {
+  const DType common = common_dtype({&a, &b});
+  if (is_number(a) == is_number(b)) return common;
+  const Argument& number = is_number(a) ? a : b;
+  const DType other = (is_number(a) ? b : a).tensor()->dtype();
+  if (is_floating(common)) return is_floating(other) ? common : f64;
+  const bool is_held = number.tensor() == nullptr && fits(common, number.scalar());
+  return is_held || common == boolean ? common : i64;
+}
+
+Tensor apply_equality(const Op& op, const Argument& a, const Argument& b) {
+  return apply_promoted(op, a, b, compared_dtype(a, b));
+}
+
 /// Booleans are ordered as 0 and 1.
 Tensor apply_order(const Op& op, const Argument& a, const Argument& b) {
-  const DType dtype = common_dtype({&a, &b});
+  const DType dtype = compared_dtype(a, b);
   return apply_promoted(op, a, b, dtype == boolean ? u8 : dtype);
 }
 
 }  // namespace
 
 // clang-format off
-Tensor eq(const Argument& a, const Argument& b) { return apply_binary(eq_op, a, b); }
-Tensor ne(const Argument& a, const Argument& b) { return apply_binary(ne_op, a, b); }
+Tensor eq(const Argument& a, const Argument& b) { return apply_equality(eq_op, a, b); }
+Tensor ne(const Argument& a, const Argument& b) { return apply_equality(ne_op, a, b); }
 Tensor lt(const Argument& a, const Argument& b) { return apply_order(lt_op, a, b); }
 Tensor le(const Argument& a, const Argument& b) { return apply_order(le_op, a, b); }
 Tensor gt(const Argument& a, const Argument& b) { return apply_order(gt_op, a, b); }
@@ -77,8 +98,8 @@ Tensor bitwise_or(const Argument& a, const Argument& b) { return apply_binary(bi
 Tensor bitwise_xor(const Argument& a, const Argument& b) { return apply_binary(bitwise_xor_op, a, b); }
 Tensor left_shift(const Argument& a, const Argument& b) { return apply_binary(left_shift_op, a, b); }
 Tensor right_shift(const Argument& a, const Argument& b) { return apply_binary(right_shift_op, a, b); }
-Tensor operator==(const Argument& a, const Argument& b) { return apply_binary(eq_op, a, b); }
-Tensor operator!=(const Argument& a, const Argument& b) { return apply_binary(ne_op, a, b); }
+Tensor operator==(const Argument& a, const Argument& b) { return apply_equality(eq_op, a, b); }
+Tensor operator!=(const Argument& a, const Argument& b) { return apply_equality(ne_op, a, b); }
 Tensor operator<(const Argument& a, const Argument& b) { return apply_order(lt_op, a, b); }
 Tensor operator<=(const Argument& a, const Argument& b) { return apply_order(le_op, a, b); }
 Tensor operator>(const Argument& a, const Argument& b) { return apply_order(gt_op, a, b); }

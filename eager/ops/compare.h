@@ -13,7 +13,9 @@
 
 namespace nitinol {
 
-// ---- boolean results; a NaN is unequal to everything and neither less nor greater
+// ---- boolean results; a NaN is unequal to everything and neither less nor greater. Integers
+// compare exactly with numbers that their dtype does not hold: uint8 tensors are less than 300. (An
+// int64 meets a floating number in float64.)
 
 [[nodiscard]] Tensor eq(const Argument& a, const Argument& b);
 [[nodiscard]] Tensor ne(const Argument& a, const Argument& b);

@@ -103,19 +103,69 @@ constinit const Op linspace_op = create_op<4>("linspace", Types<double>{{f64}}, 
 constinit const Op eye_op =
     create_op<3>("eye", Types<int64_t>{{i64}}, eye_formula, "Ones on a diagonal.");
 
-/// Number of elements of arange.
-int64_t range_length(const Scalar& start, const Scalar& stop, const Scalar& step) {
-  const double count = std::ceil((stop.to_double() - start.to_double()) / step.to_double());
-  if (step.to_double() == 0 || !(count < 0x1p62)) {
+/// Number of elements of arange from integers, of whatever size they are.
+int64_t integer_range_length(int64_t start, int64_t stop, int64_t step) {
+  const bool is_up = step > 0;
+  if (is_up ? start >= stop : start <= stop) return 0;
+  const auto low = static_cast<uint64_t>(is_up ? start : stop);
+  const auto high = static_cast<uint64_t>(is_up ? stop : start);
+  const uint64_t stride =
+      is_up ? static_cast<uint64_t>(step) : uint64_t{0} - static_cast<uint64_t>(step);
+  const uint64_t last = (high - low - 1) / stride;
+  return last < static_cast<uint64_t>(INT64_MAX) ? static_cast<int64_t>(last) + 1 : INT64_MAX;
+}
+
+int64_t real_range_length(double start, double stop, double step) {
+  const double count = std::ceil((stop - start) / step);
+  if (!(count < 0x1p62)) {
     throw Error(ErrorKind::value,
                 {.where = "arange",
-                 .what = fmt::format("from {} to {} by {}", start.to_double(), stop.to_double(),
-                                     step.to_double()),
-                 .expected = "a step other than 0 and a finite length",
+                 .what = fmt::format("from {} to {} by {}", start, stop, step),
+                 .expected = "a finite length",
                  .got = fmt::format("{} elements", count),
                  .fix = "Check the step; linspace takes the number of elements instead."});
   }
   return count > 0 ? static_cast<int64_t>(count) : 0;
+}
+
+bool is_integral(const Scalar& number) {
+  return number.kind() != Scalar::Kind::real;
+}
+
+/// First number, distance and length of an arange.
+struct Progression {
+  Scalar start, step;
+  int64_t length;
+  bool is_integral;
+};
+
+Progression progression(const Scalar& start, const Scalar& stop, const Scalar& step) {
+  if (step.to_double() == 0) {
+    throw Error(ErrorKind::value, {.where = "arange",
+                                   .what = "the step",
+                                   .expected = "a number other than 0",
+                                   .got = "0",
+                                   .fix = "Use full for equal numbers."});
+  }
+  if (is_integral(start) && is_integral(stop) && is_integral(step)) {
+    const int64_t length =
+        integer_range_length(start.to_integer(), stop.to_integer(), step.to_integer());
+    return {start.to_integer(), step.to_integer(), length, true};
+  }
+  const int64_t length = real_range_length(start.to_double(), stop.to_double(), step.to_double());
+  return {start.to_double(), step.to_double(), length, false};
+}
+
+/// Throws Error(value) unless `dtype` holds both ends of a range of integers.
+void check_ends(const Progression& range, DType dtype) {
+  if (!range.is_integral || range.length == 0 || !is_integer(dtype)) return;
+  const auto first = static_cast<uint64_t>(range.start.to_integer());
+  const auto steps = static_cast<uint64_t>(range.length - 1);
+  const uint64_t last = first + steps * static_cast<uint64_t>(range.step.to_integer());
+  for (const uint64_t end : {first, last}) {
+    const auto number = static_cast<int64_t>(end);
+    if (!fits(dtype, number)) throw_does_not_fit(dtype, number);
+  }
 }
 
 DType default_dtype(DType number) {
@@ -134,7 +184,10 @@ Tensor tensor(const Numbers& numbers, std::optional<DType> dtype) {
   Tensor out = allocate_tensor({.dtype = stored, .shape = shape, .is_weak = false, .device = {}});
   auto* to = static_cast<std::byte*>(out.internals().address());
   for (const Numbers* element : elements) {
-    const uint64_t bits = element_of(stored, element->number());
+    const Scalar& number = element->number();
+    if (is_integer(stored) && !fits(stored, number))
+      throw_does_not_fit(stored, number.to_integer());
+    const uint64_t bits = element_of(stored, number);
     std::memcpy(to, &bits, size_of(stored));
     to += size_of(stored);
   }
@@ -211,17 +264,25 @@ Tensor arange(const Scalar& stop, std::optional<DType> dtype) {
 
 Tensor arange(const Scalar& start, const Scalar& stop, const Scalar& step,
               std::optional<DType> dtype) {
-  const bool is_integral = start.kind() != Scalar::Kind::real &&
-                           stop.kind() != Scalar::Kind::real && step.kind() != Scalar::Kind::real;
-  const DType computed = is_integral ? i64 : f64;
-  const Shape shape = {range_length(start, stop, step)};
-  const Tensor first = constant(start, computed);
-  const Tensor distance = constant(step, computed);
-  return apply(arange_op, {&first, &distance}, {shape, dtype.value_or(default_dtype(computed))});
+  const Progression range = progression(start, stop, step);
+  const DType computed = range.is_integral ? i64 : f64;
+  const DType result = dtype.value_or(default_dtype(computed));
+  check_shape("arange", {range.length});
+  check_ends(range, result);
+  const Tensor first = constant(range.start, computed);
+  const Tensor distance = constant(range.step, computed);
+  return apply(arange_op, {&first, &distance}, {Shape{range.length}, result});
 }
 
 Tensor linspace(double start, double stop, int64_t count, DType dtype) {
   check_shape("linspace", {count});
+  if (!is_floating(dtype)) {
+    throw Error(ErrorKind::dtype, {.where = "linspace",
+                                   .what = "the result's dtype",
+                                   .expected = "a floating dtype",
+                                   .got = std::string(name_of(dtype)),
+                                   .fix = "Round and cast the result, or use arange."});
+  }
   if (count == 1) return full({1}, start, dtype);
   const Tensor first = constant(start, f64);
   const Tensor end = constant(stop, f64);

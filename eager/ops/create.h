@@ -42,7 +42,8 @@ class Numbers {
 /// A tensor of numbers: `tensor(1.5f)` is 0-d, `tensor({{1, 2}, {3, 4}})` is 2 by 2. The dtype is
 /// the promotion of the numbers' C++ types unless another is given, so that plain literals give
 /// int32 and float64.
-/// Throws Error(shape) if lists of one level differ in length.
+/// Throws Error(shape) if lists of one level differ in length, and Error(value) for an integer that
+/// an integer dtype does not hold.
 [[nodiscard]] Tensor tensor(const Numbers& numbers, std::optional<DType> dtype = {});
 
 /// A copy of `values`, in row-major order. T: a dtype's C++ type.
@@ -67,7 +68,7 @@ template <class T>
 // `dtype` defaults to float32.
 
 /// Every element is `value`; the dtype, unless given, is bool, int64 or float32 by the number's
-/// kind.
+/// kind. Throws Error(value) if that is an integer dtype and does not hold an integer `value`.
 [[nodiscard]] Tensor full(const Shape& shape, const Argument& value,
                           std::optional<DType> dtype = {});
 [[nodiscard]] Tensor zeros(const Shape& shape, DType dtype = f32);
@@ -81,9 +82,9 @@ template <class T>
 
 /// 0, 1, ... below `stop`.
 [[nodiscard]] Tensor arange(const Scalar& stop, std::optional<DType> dtype = {});
-/// start, start + step, ... before `stop`; computed in int64 or float64. The dtype, unless given,
-/// is int64 if all three are integers, else float32. Throws Error(value) if step is 0 or the length
-/// is not finite.
+/// start, start + step, ... before `stop`; computed in int64, exactly, if all three are integers,
+/// else in float64. The dtype, unless given, is int64 or float32. Throws Error(value) if step is 0,
+/// the length is not finite, or an integer dtype does not hold all integers of the range.
 [[nodiscard]] Tensor arange(const Scalar& start, const Scalar& stop, const Scalar& step = 1,
                             std::optional<DType> dtype = {});
 /// `count` evenly spaced numbers from start to stop, both included; computed in float64.

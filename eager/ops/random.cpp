@@ -1,6 +1,7 @@
 #include "eager/ops/random.h"
 
 #include "eager/apply.h"
+#include "eager/elements.h"
 #include "eager/ops/cast.h"
 #include "eager/ops/create_op.h"
 #include "eager/ops/define.h"
@@ -107,6 +108,9 @@ Tensor randint(int64_t low, int64_t high, const Shape& shape, DType dtype,
                                    .expected = "low < high",
                                    .got = "an empty range",
                                    .fix = "high itself is never drawn."});
+  }
+  for (const int64_t end : {low, high - 1}) {
+    if (!fits(dtype, end)) throw_does_not_fit(dtype, end);
   }
   const auto [key, counter] = draw_for("randint", shape, generator);
   const Tensor first = constant(low, i64);

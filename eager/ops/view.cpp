@@ -229,7 +229,15 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
     else
       known *= sizes[i];
   }
-  if (open >= 0) sizes[open] = known == 0 ? 0 : x.size() / known;
+  if (open >= 0 && known == 0) {
+    throw Error(ErrorKind::shape,
+                {.where = "reshape",
+                 .what = fmt::format("{} to {}", describe(x), to_string(shape)),
+                 .expected = "sizes other than 0 beside the -1",
+                 .got = to_string(shape),
+                 .fix = "Any size would do for the -1: write the one that you mean."});
+  }
+  if (open >= 0) sizes[open] = x.size() / known;
   return apply(reshape_op, {&x}, {sizes});
 }
 

@@ -1,5 +1,6 @@
 #include "eager/promotion.h"
 
+#include "core/error.h"
 #include "eager/ops/ops.h"
 
 #include <catch2/catch.hpp>
@@ -80,8 +81,10 @@ TEST_CASE("true division of integers gives floating numbers", "[eager][promotion
   CHECK((tensor({7.0}) / 2).dtype() == f64);
 }
 
-TEST_CASE("numbers wrap into the tensor's integers", "[eager][promotion]") {
-  CHECK((tensor({1}, u8) + 300).to_vector<uint8_t>() == std::vector<uint8_t>{45});
+TEST_CASE("results wrap in the tensor's integers, numbers must be among them",
+          "[eager][promotion]") {
+  CHECK_THROWS_AS((tensor({1}, u8) + 300), Error);
+  CHECK((tensor({45}, u8) + 255).to_vector<uint8_t>() == std::vector<uint8_t>{44});
   CHECK((tensor({1}, i64) + INT64_MAX).to_vector<int64_t>() == std::vector<int64_t>{INT64_MIN});
 }
 

@@ -41,6 +41,10 @@ TEST_CASE("shapes that do not fit", "[errors]") {
       "shape: reshape: float32[2, 3, 4] as shape [5, 4]: expected a shape of 24 elements, got "
       "20.\nOne size may be -1: it is computed.");
   NITINOL_CHECK_ERROR(
+      reshape(zeros({0, 5}), {0, -1}),
+      "shape: reshape: float32[0, 5] to [0, -1]: expected sizes other than 0 beside the -1, got "
+      "[0, -1].\nAny size would do for the -1: write the one that you mean.");
+  NITINOL_CHECK_ERROR(
       expand(x, {2, 2, 4}),
       "shape: expand: float32[2, 3, 4] to shape [2, 2, 4]: expected sizes equal or 1, counted "
       "from the last axis, got [2, 3, 4].\nInsert axes of size 1 with unsqueeze or reshape.");
@@ -178,6 +182,22 @@ TEST_CASE("dtypes that an op does not take", "[errors]") {
       rand({2}, i32),
       "dtype: rand: the result's dtype: expected float32 or float64, got int32.\nCast the "
       "result; it may round to 1.");
+}
+
+TEST_CASE("numbers that a dtype does not hold", "[errors]") {
+  const Tensor bytes = zeros({2}, u8);
+  const std::string message =
+      "value: uint8: uint8 does not hold the number that it meets: expected an integer from 0 to "
+      "255, got 300.\nCast the tensor to a wider dtype first, for example x.to(i64).";
+  NITINOL_CHECK_ERROR(bytes + 300, message);
+  NITINOL_CHECK_ERROR(full_like(bytes, 300), message);
+  NITINOL_CHECK_ERROR(
+      Scalar(~0ULL),
+      "value: Scalar: an unsigned number: expected at most 9223372036854775807, the largest "
+      "int64, got 18446744073709551615.\nPass it as a double if rounding does no harm.");
+  NITINOL_CHECK_ERROR(linspace(0, 1, 3, i32),
+                      "dtype: linspace: the result's dtype: expected a floating dtype, got "
+                      "int32.\nRound and cast the result, or use arange.");
 }
 
 TEST_CASE("values that an op does not take", "[errors]") {

@@ -1,5 +1,6 @@
 #include "eager/ops/create.h"
 
+#include "core/error.h"
 #include "core/generator.h"
 #include "eager/ops/ops.h"
 #include "tests/same_bits.h"
@@ -26,7 +27,7 @@ TEST_CASE("tensor() promotes the C++ types of its numbers", "[eager][create]") {
   CHECK(tensor({true, false}).dtype() == boolean);
   CHECK(tensor({int64_t{1}, int64_t{2}}).dtype() == i64);
   CHECK(tensor({1, 2}, f16).dtype() == f16);
-  CHECK(tensor({300, -1}, u8).to_vector<uint8_t>() == std::vector<uint8_t>{44, 255});
+  CHECK(tensor({255, 0}, u8).to_vector<uint8_t>() == std::vector<uint8_t>{255, 0});
   CHECK(tensor({1e10, -1e10}, i32).to_vector<int>() ==
         std::vector<int>{std::numeric_limits<int>::max(), std::numeric_limits<int>::min()});
 }
@@ -77,12 +78,83 @@ TEST_CASE("arange counts as Python's range", "[eager][create]") {
   CHECK(arange(3, f16).dtype() == f16);
 }
 
+TEST_CASE("ranges of integers are exact at any size", "[eager][create]") {
+  constexpr int64_t large = int64_t{1} << 53;
+  constexpr int64_t most = std::numeric_limits<int64_t>::max();
+  constexpr int64_t least = std::numeric_limits<int64_t>::min();
+  using List = std::vector<int64_t>;
+  CHECK(arange(large, large + 3).to_vector<int64_t>() == List{large, large + 1, large + 2});
+  CHECK(arange(most - 2, most).to_vector<int64_t>() == List{most - 2, most - 1});
+  CHECK(arange(most, most - 3, -1).to_vector<int64_t>() == List{most, most - 1, most - 2});
+  CHECK(arange(least + 2, least, -1).to_vector<int64_t>() == List{least + 2, least + 1});
+  CHECK(arange(least, most, most).to_vector<int64_t>() == List{least, -1, most - 1});
+  CHECK(arange(most, least, least).to_vector<int64_t>() == List{most, -1});
+  CHECK(arange(3, least + 3, least).to_vector<int64_t>() == List{3});
+  CHECK(arange(0, -5).shape() == Shape{0});
+  CHECK(arange(7, 0, -3).to_vector<int64_t>() == List{7, 4, 1});
+  CHECK(arange(true, 4).to_vector<int64_t>() == List{1, 2, 3});
+  CHECK_THROWS_AS(arange(0, 4, 0), Error);
+  CHECK_THROWS_AS(arange(least, most), Error);
+}
+
+TEST_CASE("integers that an integer dtype does not hold are refused", "[eager][create]") {
+  CHECK(arange(256, u8).size() == 256);
+  CHECK(arange(127, -129, -1, i8).size() == 256);
+  CHECK(arange(5, 5, 300, u8).size() == 0);
+  CHECK_THROWS_AS(arange(257, u8), Error);
+  CHECK_THROWS_AS(arange(-1, 3, 1, u8), Error);
+  CHECK_THROWS_AS(arange(0, -130, -1, i8), Error);
+  CHECK_THROWS_AS(full({1}, ~0ULL), Error);
+  CHECK_THROWS_AS(full({1}, uint64_t{1} << 63), Error);
+  CHECK(full({1}, uint64_t{5}).item<int64_t>() == 5);
+  CHECK_THROWS_AS(tensor({300, -1}, u8), Error);
+  for (const DType dtype : {u8, i8, i16, i32}) {
+    const auto bits = static_cast<int>(8 * size_of(dtype));
+    const int64_t high = (int64_t{1} << (dtype == u8 ? 8 : bits - 1)) - 1;
+    const int64_t low = dtype == u8 ? 0 : -high - 1;
+    INFO(name_of(dtype));
+    const Tensor x = full({2}, high, dtype);
+    CHECK(x[0].item<int64_t>() == high);
+    CHECK(full_like(x, low)[0].item<int64_t>() == low);
+    for (const int64_t bad : {high + 1, low - 1}) {
+      CHECK_THROWS_AS(full({2}, bad, dtype), Error);
+      CHECK_THROWS_AS(full_like(x, bad), Error);
+      CHECK_THROWS_AS(x + bad, Error);
+      CHECK_THROWS_AS(bad * x, Error);
+      CHECK_THROWS_AS(remainder(x, bad), Error);
+      CHECK_THROWS_AS(where(x > 0, x, bad), Error);
+      CHECK_THROWS_AS(maximum(x, bad), Error);
+      CHECK_THROWS_AS(minimum(bad, x), Error);
+      CHECK_THROWS_AS(clamp(x, 0, bad), Error);
+      CHECK_THROWS_AS(pow(x, bad), Error);
+      CHECK_THROWS_AS(x & bad, Error);
+      CHECK_THROWS_AS(x << bad, Error);
+      CHECK_THROWS_AS(pad(x, {{1, 1}}, bad), Error);
+      CHECK_THROWS_AS(x.at({0}).set(bad), Error);
+    }
+  }
+}
+
 TEST_CASE("linspace meets both ends exactly", "[eager][create]") {
   const std::vector<double> x = linspace(0.1, 0.7, 7, f64).to_vector<double>();
   CHECK(x.front() == 0.1);
   CHECK(x.back() == 0.7);
   CHECK(linspace(3, 5, 1).to_vector<float>() == std::vector<float>{3});
   CHECK(linspace(3, 5, 0).shape() == Shape{0});
+  for (const int64_t count : {0, 1, 3}) CHECK_THROWS_AS(linspace(0, 1, count, i32), Error);
+}
+
+TEST_CASE("randint draws what its dtype holds, or nothing", "[eager][random]") {
+  const Tensor bytes = randint(0, 256, {4000}, u8);
+  CHECK(min(bytes).item<int>() == 0);
+  CHECK(max(bytes).item<int>() == 255);
+  CHECK(min(randint(-128, 128, {4000}, i8)).item<int>() == -128);
+  CHECK_THROWS_AS(randint(-5, 5, {8}, u8), Error);
+  CHECK_THROWS_AS(randint(0, 257, {8}, u8), Error);
+  CHECK_THROWS_AS(randint(0, 300, {6}, i8), Error);
+  CHECK_THROWS_AS(randint(-129, 0, {6}, i8), Error);
+  constexpr int64_t most = std::numeric_limits<int64_t>::max();
+  CHECK(min(randint(-most, most, {100})).item<int64_t>() < 0);
 }
 
 TEST_CASE("random numbers depend on the seed and the order of draws", "[eager][random]") {
