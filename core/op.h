@@ -105,10 +105,10 @@ struct Op {
   ViewMap (*view)(const Spec& input, const Strides& strides, const Attrs& attrs) = nullptr;
   /// reduce.
   Combine combine = Combine::add;
-  /// index, instead of call: the region of the result (of `spec` and `strides`) that input `k` is
-  /// stored to. Inputs are stored in order; together they cover the result.
-  Window (*window)(const Spec& spec, const Strides& strides, Inputs inputs, const Attrs& attrs,
-                   int k) = nullptr;
+  /// index, instead of call: per input the region of the result (of `spec` and `strides`) that it
+  /// is stored to. Inputs are stored in order; together they cover the result.
+  std::vector<Window> (*windows)(const Spec& spec, const Strides& strides, Inputs inputs,
+                                 const Attrs& attrs) = nullptr;
   /// library and index: the call that backends know by name.
   LibraryCall (*call)(Inputs inputs, const Attrs& attrs, const Spec& spec) = nullptr;
   /// has_checks: throws the Error that says which element failed the call's check.

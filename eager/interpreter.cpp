@@ -52,8 +52,9 @@ Tensor reduce(const Op& op, const Tensor& x, const Attrs& attrs, const Spec& spe
 Tensor assemble(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
   const Tensor out = allocate_tensor(spec);
   const TensorData& data = out.internals();
+  const std::vector<Window> windows = op.windows(spec, data.strides, inputs, attrs);
   for (std::size_t k = 0; k < inputs.size(); ++k) {
-    const Window window = op.window(spec, data.strides, inputs, attrs, static_cast<int>(k));
+    const Window& window = windows[k];
     Spec part = spec;
     part.shape = window.shape;
     copy_into(*inputs[k], make_tensor(part, window.map.strides, window.map.offset, data.storage));
@@ -88,8 +89,8 @@ Tensor EagerInterpreter::run(const Op& op, Inputs inputs, const Attrs& attrs, co
     case OpKind::reduce:
       return reduce(op, *inputs[0], attrs, spec);
     case OpKind::index:
-      return op.window != nullptr ? assemble(op, inputs, attrs, spec)
-                                  : call(op, inputs, attrs, spec);
+      return op.windows != nullptr ? assemble(op, inputs, attrs, spec)
+                                   : call(op, inputs, attrs, spec);
     case OpKind::library:
       return call(op, inputs, attrs, spec);
     case OpKind::composite:

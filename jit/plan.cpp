@@ -49,6 +49,7 @@ class Run {
         inputs_(inputs),
         addresses_(graph.nodes.size()),
         values_(plan.inputs.size()),
+        numbers_(plan.scalar_count),
         outputs_(plan.outputs.size()) {
     eager_.resize(plan.eager_steps);
   }
@@ -116,9 +117,15 @@ class Run {
     for (const tracer::TraceInput& empty : plan_.empty) {
       if (value_of(variable_of(empty)).is_defined()) return false;
     }
+    std::size_t number = 0;
     for (std::size_t i = 0; i < plan_.inputs.size(); ++i) {
       const tracer::TraceInput& input = plan_.inputs[i];
-      if (input.kind == tracer::TraceInput::Kind::scalar) continue;
+      if (input.kind == tracer::TraceInput::Kind::scalar) {
+        uint64_t& bits = numbers_[number++];
+        bits = scalar_bits(i);
+        addresses_[graph_.inputs[i]] = reinterpret_cast<std::byte*>(&bits);
+        continue;
+      }
       const TensorData* data = nullptr;
       if (input.kind == tracer::TraceInput::Kind::tensor) {
         data = &inputs_.tensors[static_cast<std::size_t>(input.leaf)]->internals();
@@ -280,10 +287,15 @@ class Run {
     }
     const Spec& spec = graph_[graph_.inputs[i]].spec;
     const Tensor tensor = allocate_tensor(spec);
-    const uint64_t bits =
-        bits_of(*inputs_.scalars[static_cast<std::size_t>(input.leaf)], spec.dtype);
+    const uint64_t bits = scalar_bits(i);
     std::memcpy(tensor.internals().address(), &bits, size_of(spec.dtype));
     return tensor;
+  }
+
+  /// The number that graph input i, a Scalar argument, is in this call.
+  [[nodiscard]] uint64_t scalar_bits(std::size_t i) const {
+    const Scalar& number = *inputs_.scalars[static_cast<std::size_t>(plan_.inputs[i].leaf)];
+    return bits_of(number, graph_[graph_.inputs[i]].spec.dtype);
   }
 
   Tensor make_result(const ResultPlan& result) {
@@ -318,7 +330,8 @@ class Run {
   const Graph& graph_;
   const CallInputs& inputs_;
   ShortArray<std::byte*, 32> addresses_;  ///< per value
-  ShortArray<Tensor, 8> values_;  ///< per input: the Variable's value, unless its cell is locked
+  ShortArray<Tensor, 8> values_;     ///< per input: the Variable's value, unless its cell is locked
+  ShortArray<uint64_t, 8> numbers_;  ///< per Scalar among the inputs: what steps read as memory
   ShortArray<Tensor, 8> outputs_;
   std::vector<Tensor> eager_;
   StorageHandle arena_;

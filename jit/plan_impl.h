@@ -70,6 +70,7 @@ struct UpdatePlan {
 
 struct PlanImpl {
   std::vector<tracer::TraceInput> inputs;
+  std::size_t scalar_count = 0;     ///< of the inputs
   std::vector<BufferPlan> buffers;  ///< per value
   std::vector<StepPlan> steps;
   std::vector<Spec> outputs;  ///< fresh tensors

@@ -42,6 +42,8 @@ class Planner {
       : plan_(plan), impl_(*plan.impl_), trace_(trace) {
     impl_.threads = threads;
     impl_.inputs = trace.inputs;
+    impl_.scalar_count = static_cast<std::size_t>(std::ranges::count(
+        trace.inputs, tracer::TraceInput::Kind::scalar, &tracer::TraceInput::kind));
     impl_.empty = trace.empty;
     impl_.cleared = trace.cleared;
   }
@@ -150,7 +152,7 @@ class Planner {
 
   /// Pad, concat and the like: operands are copied to regions of the result.
   [[nodiscard]] static bool is_window_node(const Node& node) {
-    return node.op->window != nullptr && element_count(node.spec.shape) > 0;
+    return node.op->windows != nullptr && element_count(node.spec.shape) > 0;
   }
 
   [[nodiscard]] bool is_library_node(const Node& node) const {
@@ -248,9 +250,10 @@ class Planner {
           make_tensor(graph()[input].spec, strides_of(graph()[input].spec.shape), 0, {}));
     }
     for (const Tensor& placeholder : placeholders) inputs.push_back(&placeholder);
+    const std::vector<Window> windows =
+        node.op->windows(node.spec, strides_of(node.spec.shape), inputs, node.attrs);
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-      const Window window = node.op->window(node.spec, strides_of(node.spec.shape), inputs,
-                                            node.attrs, static_cast<int>(k));
+      const Window& window = windows[k];
       if (element_count(window.shape) == 0) continue;
       const Access access = *memory_access(node.inputs[k]);
       const Lowered lowered =

@@ -54,13 +54,18 @@ Spec infer_concat(const Op& op, Inputs inputs, const Attrs& attrs) {
   return spec;
 }
 
-Window concat_window(const Spec&, const Strides& strides, Inputs inputs, const Attrs& attrs,
-                     int k) {
+std::vector<Window> concat_windows(const Spec&, const Strides& strides, Inputs inputs,
+                                   const Attrs& attrs) {
   const int axis = axis_of(attrs);
-  int64_t start = 0;
-  for (int i = 0; i < k; ++i) start += inputs[static_cast<std::size_t>(i)]->shape()[axis];
-  return {.shape = inputs[static_cast<std::size_t>(k)]->shape(),
-          .map = {.is_possible = true, .strides = strides, .offset = start * strides[axis]}};
+  std::vector<Window> windows;
+  windows.reserve(inputs.size());
+  int64_t offset = 0;
+  for (const Tensor* input : inputs) {
+    windows.push_back({.shape = input->shape(),
+                       .map = {.is_possible = true, .strides = strides, .offset = offset}});
+    offset += input->shape()[axis] * strides[axis];
+  }
+  return windows;
 }
 
 Tensor concat_rule(const GradientCall& c, int k) {
@@ -76,7 +81,7 @@ constinit const Op concat_op = {.name = "concat",
                                 .arity = -1,
                                 .attr_names = concat_attrs,
                                 .infer = infer_concat,
-                                .window = concat_window,
+                                .windows = concat_windows,
                                 .gradient = {.rule = concat_rule},
                                 .summary = "Tensors one after another along an axis."};
 
@@ -118,19 +123,20 @@ Spec infer_place(const Op& op, Inputs inputs, const Attrs& attrs) {
   return spec;
 }
 
-Window place_window(const Spec& spec, const Strides& strides, Inputs, const Attrs& attrs, int k) {
-  Window window = {.shape = spec.shape,
-                   .map = {.is_possible = true, .strides = strides, .offset = 0}};
-  if (k == 0) return window;
+std::vector<Window> place_windows(const Spec& spec, const Strides& strides, Inputs,
+                                  const Attrs& attrs) {
+  const Window base = {.shape = spec.shape,
+                       .map = {.is_possible = true, .strides = strides, .offset = 0}};
+  Window window = base;
   const Dims& starts = attr<Dims>(attrs, 0);
   const Dims& steps = attr<Dims>(attrs, 2);
   window.shape = attr<Dims>(attrs, 1);
-  if (element_count(window.shape) == 0) return window;
+  if (element_count(window.shape) == 0) return {base, window};
   for (int i = 0; i < strides.size(); ++i) {
     window.map.strides[i] = strides[i] * steps[i];
     window.map.offset += strides[i] * starts[i];
   }
-  return window;
+  return {base, window};
 }
 
 Tensor place_rule(const GradientCall& c, int k) {
@@ -146,7 +152,7 @@ constinit const Op place_op = {.name = "place",
                                .arity = 2,
                                .attr_names = place_attrs,
                                .infer = infer_place,
-                               .window = place_window,
+                               .windows = place_windows,
                                .gradient = {.rule = place_rule},
                                .summary = "A piece stored in a strided window over a base."};
 

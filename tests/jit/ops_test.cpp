@@ -4,11 +4,16 @@
 // many steps as there are samples, and the work per signature is paid once.
 #include "core/executables.h"
 #include "eager/apply.h"
+#include "eager/promotion.h"
 #include "tests/jit/calls.h"
 #include "tests/op_samples.h"
 #include "tests/same_bits.h"
 
 #include <catch2/catch.hpp>
+
+#include <array>
+#include <set>
+#include <tuple>
 
 using namespace nitinol;
 using namespace nitinol::test;
@@ -87,6 +92,51 @@ void check_compiled(const Op& op, const std::vector<Sample>& list, Application a
   CHECK(compiled.explain().eager_calls == 0);
 }
 
+/// One number of each kind, as arguments of a compiled function.
+struct Given {
+  Scalar truth, integer, real;
+};
+
+/// An application of which operand `place` is a number: by itself, or broadcast to the operand's
+/// shape.
+struct WithNumber {
+  Sample sample;
+  std::size_t place = 0;
+  bool is_expanded = false;
+
+  [[nodiscard]] Tensor apply(const Op& op, const Given& given) const {
+    Tensors inputs = sample.inputs;
+    Tensor& operand = inputs[place];
+    const DType dtype = operand.dtype();
+    const Argument number(dtype == boolean    ? given.truth
+                          : is_integer(dtype) ? given.integer
+                                              : given.real);
+    const Promoted promoted(number, dtype);
+    operand = is_expanded ? expand(*promoted.get(), operand.shape()) : *promoted.get();
+    return apply_to(op, inputs, sample.attrs);
+  }
+};
+
+/// For every operand of the op and every dtype: an application that eager takes.
+std::vector<WithNumber> with_numbers(const Op& op, const Given& given) {
+  std::vector<WithNumber> out;
+  std::set<std::tuple<std::size_t, DType, DType, bool>> seen;
+  for (const Sample& sample : samples(op)) {
+    for (std::size_t k = 0; k < sample.inputs.size(); ++k) {
+      for (const bool is_expanded : {false, true}) {
+        const WithNumber candidate = {sample, k, is_expanded};
+        const auto key =
+            std::tuple(k, sample.inputs[0].dtype(), sample.inputs[k].dtype(), is_expanded);
+        if (seen.contains(key)) continue;
+        if (error_of([&] { return candidate.apply(op, given); }) != "no error") continue;
+        seen.insert(key);
+        out.push_back(candidate);
+      }
+    }
+  }
+  return out;
+}
+
 /// Samples that should be refused: operands of dtypes that the op does not take, and of a shape
 /// that fits nothing.
 std::vector<Sample> wrong_samples(const Op& op) {
@@ -121,6 +171,37 @@ TEST_CASE("every op gives eager's bits between elementwise neighbours", "[jit][o
     REQUIRE_FALSE(list.empty());
     check_compiled(*op, list, embedded);
   }
+}
+
+TEST_CASE("a Scalar argument is an operand of every op at every place", "[jit][ops]") {
+  const Given first = {true, 2, 0.75};
+  const std::array<Given, 3> others = {{{false, 1, -1.5}, {true, 3, 0.0}, {true, 2, 0.75}}};
+  std::size_t count = 0;
+  for (const Op* op : all_ops()) {
+    const std::vector<WithNumber> list = with_numbers(*op, first);
+    const auto f = [&](const Scalar& truth, const Scalar& integer, const Scalar& real) {
+      Tensors results;
+      for (const WithNumber& item : list)
+        results.push_back(item.apply(*op, {truth, integer, real}));
+      return results;
+    };
+    if (list.empty()) continue;
+    count += list.size();
+    const auto compiled = compile(f, {.name = std::string(op->name), .check = Check::never});
+    settle(compiled, first.truth, first.integer, first.real);
+    INFO(compiled.explain());
+    CHECK(compiled.explain().plan_calls == 1);
+    for (const Given& given : others) {
+      const Tensors expected = f(given.truth, given.integer, given.real);
+      const Tensors got = compiled(given.truth, given.integer, given.real);
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        INFO(list[i].sample.describe(*op) << " operand " << list[i].place);
+        CHECK(same_bits(got[i], expected[i]));
+        CHECK(got[i].spec() == expected[i].spec());
+      }
+    }
+  }
+  CHECK(count > 500);
 }
 
 TEST_CASE("what an op refuses it refuses with the same words when compiled", "[jit][ops]") {
@@ -161,6 +242,21 @@ TEST_CASE("values that an op refuses are refused by its Plan with eager's words"
     check(rest, a, good, bad);
   }
   const auto rows = [](const Tensor& x, const Tensor& y) { return take(x, y) * 2.0; };
+  const auto with_number = [](const Tensor& x, const Scalar& n) { return x + n * 2; };
+  for (const DType dtype : {u8, i8, i16, i32}) {
+    INFO(name_of(dtype));
+    const Tensor x = random_values(dtype, {300}, 1);
+    const auto g = compile(with_number, {.name = "g", .check = Check::never});
+    CHECK(same_bits(settle(g, x, 11), with_number(x, 11)));
+    const int64_t large = int64_t{1} << (8 * size_of(dtype) - 1);
+    for (const int64_t bad : {large, -1 - large}) {
+      const std::string eager = error_of([&] { return with_number(x, bad); });
+      CHECK(eager.starts_with("value"));
+      CHECK(error_of([&] { return g(x, bad); }) == eager);
+    }
+    CHECK(g.explain().failed_checks == 2);
+    CHECK(same_bits(g(x, 12), with_number(x, 12)));
+  }
   const Tensor table = random_values(f32, {4, 3}, 2);
   check(rows, table, tensor({0, 3, -4}), tensor({0, 3, 4}));
   check(rows, table, tensor({0, 3, -4}), tensor({-5, 3, 3}));
