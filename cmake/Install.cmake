@@ -19,3 +19,26 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/nitinolConfigVersion.cma
   COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/nitinolConfig.cmake"
   "${PROJECT_BINARY_DIR}/nitinolConfigVersion.cmake" DESTINATION "${package_dir}")
+
+# What gdb shows for tensors: beside the library, under its name; of system libraries gdb looks for
+# scripts, and trusts them, in a tree of their own.
+if(NOT BUILD_SHARED_LIBS)
+  install(FILES core/gdb_printers.py DESTINATION "${CMAKE_INSTALL_DATADIR}/nitinol")
+else()
+  set(gdb_dir "${CMAKE_INSTALL_LIBDIR}")
+  if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
+    set(gdb_dir "${CMAKE_INSTALL_DATADIR}/gdb/auto-load${CMAKE_INSTALL_FULL_LIBDIR}")
+  endif()
+  install(FILES core/gdb_printers.py DESTINATION "${gdb_dir}"
+    RENAME "$<TARGET_FILE_NAME:nitinol>-gdb.py")
+endif()
+
+# For other build systems. A static library passes on what it links in ways that only CMake's package
+# knows (the LLVM part above all), so it has none.
+if(BUILD_SHARED_LIBS)
+  cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX
+    BASE_DIRECTORY "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" OUTPUT_VARIABLE pc_prefix)
+  configure_file(cmake/nitinol.pc.in "${PROJECT_BINARY_DIR}/nitinol.pc" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/nitinol.pc"
+    DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endif()

@@ -1,8 +1,11 @@
 #include "core/isa.h"
 
+#include "core/environment.h"
+
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
+#include <array>
+#include <cstddef>
+#include <optional>
 #include <string_view>
 
 #if defined(__x86_64__)
@@ -40,15 +43,11 @@ Isa host_isa() {
 namespace {
 
 Isa isa_from_environment() {
+  constexpr Isa isas[] = {Isa::baseline, Isa::avx2, Isa::avx512};
+  const std::array names = {name_of(isas[0]), name_of(isas[1]), name_of(isas[2])};
   const Isa host = host_isa();
-  const char* const wish = std::getenv("NITINOL_ISA");
-  if (wish == nullptr) return host;
-  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
-    if (name_of(isa) == wish) return std::min(isa, host);
-  }
-  std::fprintf(stderr, "nitinol: NITINOL_ISA=%s ignored: expected baseline, avx2 or avx512\n",
-               wish);
-  return host;
+  const std::optional<std::size_t> wish = environment_choice("NITINOL_ISA", names);
+  return wish ? std::min(isas[*wish], host) : host;
 }
 
 }  // namespace

@@ -1,13 +1,21 @@
 #include "core/log.h"
 
+#include "core/environment.h"
+
 #include <fmt/format.h>
 
 #include <atomic>
+#include <condition_variable>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 namespace nitinol {
 
@@ -18,21 +26,79 @@ void write_to_stderr(LogLevel level, std::string_view message) {
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
+constexpr LogLevel levels[] = {LogLevel::debug, LogLevel::info, LogLevel::warning, LogLevel::off};
+
+// Not environment_choice(), which would log that it cannot say how to log.
 LogLevel level_from_environment() {
   const char* text = std::getenv("NITINOL_LOG");
-  if (text == nullptr) return LogLevel::warning;
-  for (const LogLevel level : {LogLevel::debug, LogLevel::info, LogLevel::warning, LogLevel::off}) {
+  if (text == nullptr || *text == '\0') return LogLevel::warning;
+  std::vector<std::string_view> names;
+  for (const LogLevel level : levels) {
     if (name_of(level) == text) return level;
+    names.push_back(name_of(level));
   }
-  write_to_stderr(LogLevel::warning,
-                  fmt::format("NITINOL_LOG={} is not debug, info, warning or off", text));
+  write_to_stderr(LogLevel::warning, meaningless("NITINOL_LOG", text, names));
   return LogLevel::warning;
 }
 
-struct Log {
+struct Message {
+  LogLevel level;
+  std::string text;
+};
+
+// The sink is the user's code, and may wait for a lock that a thread holds which logs: so it runs
+// without a lock of ours. Calls do not overlap all the same: the thread that finds nobody writing
+// passes on its message and all that come meanwhile; the others leave theirs and go on.
+class Log {
+ public:
   std::atomic<LogLevel> level{level_from_environment()};
-  std::recursive_mutex mutex;  // held while the sink runs, which may log itself
-  std::shared_ptr<const LogSink> sink = std::make_shared<const LogSink>(write_to_stderr);
+
+  void add(LogLevel at, std::string_view text) {
+    std::unique_lock lock(mutex_);
+    if (writer_ == std::this_thread::get_id()) {  // a sink that logs
+      const std::shared_ptr<const LogSink> sink = sink_;
+      lock.unlock();
+      (*sink)(at, text);
+      return;
+    }
+    if (waiting_.size() == most_waiting) return;
+    waiting_.push_back({at, std::string(text)});
+    if (writer_ != std::thread::id()) return;
+    writer_ = std::this_thread::get_id();
+    while (!waiting_.empty()) {
+      const Message message = std::move(waiting_.front());
+      waiting_.pop_front();
+      std::shared_ptr<const LogSink> sink = sink_;  // kept alive: it may be replaced meanwhile
+      running_ = sink.get();
+      lock.unlock();
+      try {
+        (*sink)(message.level, message.text);
+      } catch (...) {  // NOLINT(bugprone-empty-catch): a log must not change what the program does
+      }
+      sink.reset();
+      lock.lock();
+      running_ = nullptr;
+      changed_.notify_all();
+    }
+    writer_ = {};
+  }
+
+  void replace(std::shared_ptr<const LogSink> sink) {
+    std::unique_lock lock(mutex_);
+    sink_.swap(sink);
+    if (writer_ == std::this_thread::get_id()) return;
+    changed_.wait(lock, [&] { return running_ != sink.get(); });
+  }
+
+ private:
+  static constexpr std::size_t most_waiting = 10'000;  // more are dropped
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::thread::id writer_;
+  std::deque<Message> waiting_;
+  std::shared_ptr<const LogSink> sink_ = std::make_shared<const LogSink>(write_to_stderr);
+  const LogSink* running_ = nullptr;
 };
 
 // Never destroyed: other globals may log while the program ends.
@@ -59,9 +125,7 @@ std::string_view name_of(LogLevel level) {
 
 void set_log_sink(LogSink sink) {
   auto shared = std::make_shared<const LogSink>(sink ? std::move(sink) : LogSink(write_to_stderr));
-  Log& log = the_log();
-  const std::scoped_lock lock(log.mutex);
-  log.sink.swap(shared);
+  the_log().replace(std::move(shared));
 }
 
 void set_log_level(LogLevel level) {
@@ -79,10 +143,7 @@ bool is_logged(LogLevel level) {
 void log(LogLevel level, std::string_view message) noexcept {
   try {
     if (!is_logged(level)) return;
-    Log& log = the_log();
-    const std::scoped_lock lock(log.mutex);
-    const auto sink = log.sink;  // kept alive: it may replace itself
-    (*sink)(level, message);
+    the_log().add(level, message);
   } catch (...) {  // NOLINT(bugprone-empty-catch): a log must not change what the program does
   }
 }

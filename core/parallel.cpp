@@ -24,6 +24,7 @@
 #  include <immintrin.h>
 #endif
 
+#include "core/environment.h"
 #include "core/error.h"
 
 namespace nitinol {
@@ -33,20 +34,22 @@ namespace {
 thread_local bool is_inside = false;
 std::atomic<bool> is_child{false};
 
-// A positive number at the start of the variable ("4,2" counts as 4), else 0.
-int count_from_environment(const char* name) {
-  const char* text = std::getenv(name);
+constexpr int most_threads = 4096;
+
+// OMP_NUM_THREADS may be a list, one number for each level of nesting: the first counts. What else
+// it says is OpenMP's to judge.
+int openmp_threads() {
+  const char* text = std::getenv("OMP_NUM_THREADS");
   if (text == nullptr) return 0;
   int count = 0;
   std::from_chars(text, text + std::strlen(text), count);
-  return std::max(count, 0);
+  return std::clamp(count, 0, most_threads);
 }
 
 int initial_threads() {
   pthread_atfork(nullptr, nullptr, [] { is_child = true; });
-  for (const char* name : {"NITINOL_NUM_THREADS", "OMP_NUM_THREADS"}) {
-    if (const int count = count_from_environment(name); count > 0) return count;
-  }
+  if (const auto count = environment_count("NITINOL_NUM_THREADS", most_threads)) return *count;
+  if (const int count = openmp_threads(); count > 0) return count;
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(CPU_COUNT(&set), 1);
   return std::max(static_cast<int>(std::thread::hardware_concurrency()), 1);

@@ -1,7 +1,9 @@
 #include "jit/stance.h"
 
+#include "core/environment.h"
+
+#include <array>
 #include <atomic>
-#include <cstdlib>
 #include <string_view>
 
 namespace nitinol {
@@ -10,9 +12,8 @@ namespace {
 constexpr int unset = -1;
 
 Stance initial_stance() {
-  const char* text =
-      std::getenv("NITINOL_COMPILE");  // NOLINT(concurrency-mt-unsafe): read once, never written
-  return text != nullptr && std::string_view(text) == "0" ? Stance::eager : Stance::normal;
+  constexpr std::array<std::string_view, 2> values = {"0", "1"};
+  return environment_choice("NITINOL_COMPILE", values) == 0 ? Stance::eager : Stance::normal;
 }
 
 std::atomic<Stance>& process_stance() {

@@ -3,6 +3,7 @@
 // of them equal, and so does hoisting; merging leaves the unused ones to remove_dead.
 #include "jit/passes/pipeline.h"
 
+#include "core/environment.h"
 #include "core/log.h"
 #include "jit/passes/fold_constants.h"
 #include "jit/passes/hoist_views.h"
@@ -17,7 +18,6 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <mutex>
 #include <utility>
 
@@ -46,36 +46,35 @@ bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-std::vector<std::string> names_in(const char* variable) {
-  std::vector<std::string> names;
-  const char* text = std::getenv(variable);
-  std::string_view rest = text != nullptr ? text : "";
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find(','), rest.size());
-    if (end > 0) names.emplace_back(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+std::vector<std::string_view> optional_names() {
+  std::vector<std::string_view> names(planning.begin(), planning.end());
+  for (const Pass& pass : passes) {
+    if (pass.need == Pass::Need::optional) names.push_back(pass.name);
   }
   return names;
 }
 
-void note_unknown(const PassOptions& options) {
-  for (const std::string& name : options.disabled) {
-    if (is_optional(name)) continue;
-    std::string known = fmt::format("{}", fmt::join(planning, ", "));
-    for (const Pass& pass : passes) {
-      if (pass.need == Pass::Need::optional) known += fmt::format(", {}", pass.name);
-    }
-    log(LogLevel::warning,
-        fmt::format("there is no pass '{}' to switch off; there are {}", name, known));
+/// "llvm" and "asm" are the code generator's.
+std::vector<std::string_view> dumpable_names() {
+  std::vector<std::string_view> names = {"graph", "all", "llvm", "asm"};
+  for (const Pass& pass : passes) names.push_back(pass.name);
+  return names;
+}
+
+void note_unknown(const std::vector<std::string>& given, const std::vector<std::string_view>& known,
+                  std::string_view use) {
+  for (const std::string& name : given) {
+    if (std::ranges::find(known, name) != known.end()) continue;
+    log(LogLevel::warning, fmt::format("there is no pass '{}' to {}; there are {}", name, use,
+                                       fmt::join(known, ", ")));
   }
 }
 
 /// The process's options with the lock that guards them.
 struct SharedOptions {
   std::mutex mutex;
-  PassOptions options{.disabled = names_in("NITINOL_DISABLE_PASSES"),
-                      .dumped = names_in("NITINOL_DUMP")};
-  SharedOptions() { note_unknown(options); }
+  PassOptions options{.disabled = environment_list("NITINOL_DISABLE_PASSES", optional_names()),
+                      .dumped = environment_list("NITINOL_DUMP", dumpable_names())};
 };
 
 SharedOptions& shared_options() {
@@ -114,7 +113,8 @@ PassOptions pass_options() {
 }
 
 void set_pass_options(PassOptions options) {
-  note_unknown(options);
+  note_unknown(options.disabled, optional_names(), "switch off");
+  note_unknown(options.dumped, dumpable_names(), "print");
   SharedOptions& shared = shared_options();
   const std::lock_guard lock(shared.mutex);
   shared.options = std::move(options);

@@ -2,6 +2,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <atomic>
+#include <chrono>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -74,4 +77,52 @@ TEST_CASE("threads log without overlapping calls of the sink", "[core][log]") {
   }
   for (std::thread& thread : threads) thread.join();
   CHECK(collected.lines.size() == 400);
+}
+
+TEST_CASE("a sink may wait for a lock that another thread holds while it logs", "[core][log]") {
+  std::mutex users;  // such as an interpreter's global lock
+  std::atomic<int> written = 0;
+  std::atomic<bool> is_in_sink = false;
+  set_log_sink([&](LogLevel, std::string_view) {
+    is_in_sink = true;
+    const std::scoped_lock lock(users);
+    ++written;
+  });
+  std::thread other;
+  {
+    const std::scoped_lock lock(users);
+    other = std::thread([] { log(LogLevel::warning, "first"); });
+    while (!is_in_sink) std::this_thread::yield();
+    log(LogLevel::warning, "second");  // would never return if the sink ran under a lock of ours
+  }
+  other.join();
+  set_log_sink({});
+  CHECK(written == 2);
+}
+
+TEST_CASE("when set_log_sink returns, the old sink is not running", "[core][log]") {
+  std::atomic<bool> is_in_sink = false;
+  std::atomic<bool> has_left = false;
+  set_log_sink([&](LogLevel, std::string_view) {
+    is_in_sink = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    has_left = true;
+  });
+  std::thread other([] { log(LogLevel::warning, "slow"); });
+  while (!is_in_sink) std::this_thread::yield();
+  set_log_sink({});
+  CHECK(has_left);
+  other.join();
+}
+
+TEST_CASE("a sink may replace itself", "[core][log]") {
+  int calls = 0;
+  set_log_sink([&calls](LogLevel, std::string_view) {
+    ++calls;
+    set_log_sink([&calls](LogLevel, std::string_view) { calls += 10; });
+  });
+  log(LogLevel::warning, "a");
+  log(LogLevel::warning, "b");
+  set_log_sink({});
+  CHECK(calls == 11);
 }

@@ -1,49 +1,39 @@
 // The module's one symbol, and the switches for looking at its output.
 
 #include "backends/cpu/jit/compiler.h"
+#include "backends/cpu/jit/perf_map.h"
 #include "backends/cpu/jit_plugin.h"
+
+#include <fmt/format.h>
 
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <mutex>
-#include <string_view>
-#include <unistd.h>
+#include <string>
 
 namespace nitinol::cpu {
 namespace {
 
-/// Whether the comma-separated list in the environment variable NITINOL_DUMP has `what`.
-bool dumps(std::string_view what) {
-  const char* const variable = std::getenv("NITINOL_DUMP");
-  if (variable == nullptr) return false;
-  std::string_view list = variable;
-  while (!list.empty()) {
-    const std::size_t comma = std::min(list.find(','), list.size());
-    if (list.substr(0, comma) == what) return true;
-    list.remove_prefix(std::min(comma + 1, list.size()));
-  }
-  return false;
+enum class Text : uint8_t { llvm, assembly };
+
+/// Whether NITINOL_DUMP lists it. Other names are the passes' (jit/passes/pipeline.cpp), which
+/// warn of those that nobody knows.
+bool dumps(Text text) {
+  static const std::string list = [] {
+    const char* const variable = std::getenv("NITINOL_DUMP");
+    return fmt::format(",{},", variable != nullptr ? variable : "");
+  }();
+  return list.find(text == Text::llvm ? ",llvm," : ",asm,") != std::string::npos;
 }
 
-/// With NITINOL_PERF=1, tells `perf` the names of generated functions by its map file. The format
-/// cannot take names back, so it shows the last owner of a reused address.
-void tell_perf(const CompiledKernel& compiled) {
-  const char* const variable = std::getenv("NITINOL_PERF");
-  if (variable == nullptr || std::string_view(variable) != "1") return;
-  static std::mutex mutex;
-  static std::FILE* const map =
-      std::fopen(("/tmp/perf-" + std::to_string(getpid()) + ".map").c_str(), "a");
-  if (map == nullptr) return;
-  const std::lock_guard lock(mutex);
+/// The format cannot take names back, so perf shows the last owner of a reused address.
+void tell_perf_of(const CompiledKernel& compiled) {
   const auto* const end = reinterpret_cast<const char*>(compiled.object.block.executable()) +
                           compiled.object.code_bytes;
   for (const auto& [name, address] : compiled.object.functions) {
     const auto* const first = static_cast<const char*>(address);
-    std::fprintf(map, "%lx %lx nitinol:%s\n", reinterpret_cast<unsigned long>(first),
-                 static_cast<unsigned long>(end - first), name.c_str());
+    tell_perf(name, first, static_cast<std::size_t>(end - first));
   }
-  std::fflush(map);
 }
 
 class LoadedStages : public StageCodes {
@@ -69,11 +59,11 @@ class Plugin : public JitPlugin {
 
   std::unique_ptr<StageCodes> compile_for(const Kernel& kernel, Isa isa) override {
     const Target target = target_for(isa);
-    if (dumps("llvm")) std::fputs(intermediate_code_of(kernel, target).c_str(), stderr);
-    if (dumps("asm")) std::fputs(assembly_of(kernel, target).c_str(), stderr);
+    if (dumps(Text::llvm)) std::fputs(intermediate_code_of(kernel, target).c_str(), stderr);
+    if (dumps(Text::assembly)) std::fputs(assembly_of(kernel, target).c_str(), stderr);
     compilations_.fetch_add(1, std::memory_order_relaxed);
     CompiledKernel compiled = compile_kernel(kernel, target);
-    tell_perf(compiled);
+    tell_perf_of(compiled);
     return std::make_unique<LoadedStages>(std::move(compiled));
   }
 

@@ -1,0 +1,202 @@
+// tests/docs_test.cpp -- Holds the pages that list things against what there is.
+//
+// docs/ops.md is written by this test from the public headers and the table of ops: when it is
+// stale, the case fails and says which file to copy over it. Of environment variables and passes
+// only the names are compared.
+
+#include "core/op.h"
+#include "eager/ops/all_ops.h"
+#include "jit/passes/pipeline.h"
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+using namespace nitinol;
+namespace fs = std::filesystem;
+
+namespace {
+
+const fs::path root = NITINOL_SOURCE_DIR;
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  REQUIRE(file);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+std::set<std::string> all_matches(const std::string& text, const std::regex& pattern) {
+  std::set<std::string> found;
+  for (std::sregex_iterator it(text.begin(), text.end(), pattern), end; it != end; ++it) {
+    found.insert((*it)[1]);
+  }
+  return found;
+}
+
+// ---- docs/ops.md
+
+struct Function {
+  std::string name;
+  std::string sentence;  ///< the first of its comment
+};
+
+struct Family {
+  std::string header;
+  std::string title;
+  std::vector<Function> functions;
+  std::vector<std::string> operators;
+};
+
+// Up to the first full stop that ends a sentence. A bar would end the cell of a table.
+std::string first_sentence(const std::string& comment) {
+  static const std::regex end("[.:;](?= [A-Z]|$)|:$");
+  std::smatch found;
+  std::string sentence = comment;
+  if (std::regex_search(comment, found, end)) {
+    sentence = comment.substr(0, static_cast<std::size_t>(found.position()));
+  }
+  return std::regex_replace(sentence, std::regex("\\|"), "\\|");
+}
+
+void add_function(Family& family, const std::string& name, const std::string& comment) {
+  const auto same = std::ranges::find(family.functions, name, &Function::name);
+  if (same == family.functions.end()) family.functions.push_back({name, first_sentence(comment)});
+}
+
+// The functions that a header declares and that give tensors; overloads once, by their first.
+Family family_of(const std::string& header) {
+  static const std::regex declaration(
+      R"(^(?:\[\[[^\]]*\]\] )?(?:Tensor|std::(?:vector|pair|array)<[^>]*Tensor[^>]*>) (\w+)\()");
+  static const std::regex operation(R"(^\[\[nodiscard\]\] Tensor operator(\W+)\()");
+  Family family;
+  family.header = header;
+  std::string comment;
+  std::smatch found;
+  for (const std::string& line : lines_of(read(root / header))) {
+    if (family.title.empty()) family.title = line.substr(3, line.find_first_of(".:", 3) - 3);
+    if (line.starts_with("/// ")) {
+      if (!comment.empty()) comment += ' ';
+      comment += line.substr(4);
+    } else if (std::regex_search(line, found, declaration)) {
+      add_function(family, found[1], comment);
+      comment.clear();
+    } else if (std::regex_search(line, found, operation)) {
+      family.operators.push_back(fmt::format("`{}`", std::string(found[1])));
+      comment.clear();
+    } else if (!line.starts_with("template") && !line.starts_with("///")) {
+      comment.clear();
+    }
+  }
+  return family;
+}
+
+std::string_view name_of(OpKind kind) {
+  switch (kind) {
+    case OpKind::elementwise:
+      return "elementwise";
+    case OpKind::reduce:
+      return "reduce";
+    case OpKind::view:
+      return "view";
+    case OpKind::index:
+      return "index";
+    case OpKind::create:
+      return "create";
+    case OpKind::library:
+      return "library";
+    case OpKind::composite:
+      return "composite";
+  }
+  return "?";
+}
+
+std::string page_of_ops() {
+  std::string page =
+      "# Ops\n\n"
+      "Every function of `nitinol.h` that makes tensors of tensors or numbers, with the first "
+      "sentence of its\n"
+      "declaration; the header has the rest. The last column says which op of a graph it becomes, "
+      "by name and kind;\n"
+      "without one it is composed of others. `tests/docs_test.cpp` writes this page.\n";
+  std::set<std::string_view> shown;
+  const std::set<std::string> headers = all_matches(
+      read(root / "eager/ops/ops.h"), std::regex("#include \"(eager/ops/[a-z_]+\\.h)\""));
+  for (const std::string& header : headers) {
+    const Family family = family_of(header);
+    if (family.functions.empty() && family.operators.empty()) continue;
+    page += fmt::format("\n## {}\n\n`{}`\n", family.title, header);
+    if (!family.operators.empty()) {
+      std::vector<std::string> operators = family.operators;
+      operators.erase(std::unique(operators.begin(), operators.end()), operators.end());
+      page += fmt::format("\nOperators: {}\n", fmt::join(operators, " "));
+    }
+    if (family.functions.empty()) continue;
+    page += "\n| function | | op |\n|---|---|---|\n";
+    for (const Function& function : family.functions) {
+      const Op* const op = find_op(function.name);
+      if (op != nullptr) shown.insert(op->name);
+      page += fmt::format("| `{}` | {} | {} |\n", function.name, function.sentence,
+                          op != nullptr ? name_of(op->kind) : "");
+    }
+  }
+  page +=
+      "\n## Other ops of graphs\n\nWhat functions of other names become.\n\n"
+      "| op | kind |\n|---|---|\n";
+  for (const Op* op : all_ops()) {
+    if (!shown.contains(op->name))
+      page += fmt::format("| `{}` | {} |\n", op->name, name_of(op->kind));
+  }
+  return page;
+}
+
+}  // namespace
+
+TEST_CASE("docs/ops.md lists the functions and ops that there are", "[tree][docs]") {
+  const std::string page = page_of_ops();
+  // The parser must not have lost them.
+  for (const char* name : {"`add`", "`matmul`", "`softmax`", "`split`", "`randn`", "`from_span`"}) {
+    CHECK(page.find(name) != std::string::npos);
+  }
+  for (const Op* op : all_ops())
+    CHECK(page.find(fmt::format("`{}`", op->name)) != std::string::npos);
+  const fs::path written = root / "docs/ops.md";
+  if (fs::exists(written) && read(written) == page) return;
+  const fs::path fresh = fs::temp_directory_path() / "nitinol-ops.md";
+  std::ofstream(fresh) << page;
+  FAIL_CHECK("docs/ops.md is stale: cp " + fresh.string() + " docs/ops.md");
+}
+
+TEST_CASE("docs/environment.md names every environment variable and pass", "[tree][docs]") {
+  std::set<std::string> read_by_code;
+  for (const char* folder : {"core", "eager", "tracer", "autograd", "jit", "nn", "backends"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+      if (entry.path().extension() != ".cpp") continue;
+      read_by_code.merge(all_matches(read(entry.path()), std::regex("\"(NITINOL_[A-Z_]+)\"")));
+    }
+  }
+  CHECK(read_by_code.size() >= 7);
+  const std::string page = read(root / "docs/environment.md");
+  CHECK(all_matches(page, std::regex("`(NITINOL_[A-Z_]+)`")) == read_by_code);
+
+  std::set<std::string> passes = {"fuse", "horizontal_fusion"};
+  for (const jit::Pass& pass : jit::all_passes()) passes.emplace(pass.name);
+  CHECK(all_matches(page, std::regex("\n\\| `([a-z_]+)` \\|")) == passes);
+}
