@@ -142,8 +142,9 @@ TEST_CASE("what users throw, catch and derive from is exported, what is internal
 }
 
 TEST_CASE("the library can be opened by a program that does not link it", "[tree][exports]") {
-  // Its variables of threads are at fixed places (initial-exec), for which glibc keeps a reserve: 512
-  // bytes unless told otherwise (glibc.rtld.optional_static_tls), and some for libraries of its own.
+  // Its variables of threads are at fixed places (initial-exec), for which glibc keeps a reserve:
+  // 512 bytes unless told otherwise (glibc.rtld.optional_static_tls), and some for libraries of its
+  // own.
   const Library library(NITINOL_LIBRARY_FILE);
   INFO("static: " << library.has_static_tls());
   CHECK(library.bytes_of_thread() <= 640);
