@@ -20,13 +20,15 @@ namespace {
 struct Subject {
   std::function<void()> pass;
   std::function<int64_t()> planned_calls;
+  std::function<double()> plan_s = [] { return 0.0; };  ///< what making the Plan took
   int64_t calls_in_pass = 1;
 };
 
 template <class Compiled, class... Inputs>
 Subject subject_of(const Compiled& compiled, const Inputs&... inputs) {
   return {.pass = [=] { (void)compiled(inputs...); },
-          .planned_calls = [=] { return static_cast<int64_t>(compiled.explain().plan_calls); }};
+          .planned_calls = [=] { return static_cast<int64_t>(compiled.explain().plan_calls); },
+          .plan_s = [=] { return compiled.explain().signatures.at(0).compile_s; }};
 }
 
 Subject shapes_subject() {
@@ -55,6 +57,7 @@ Subject subject_named(const std::string& name) {
   }
   if (name == "W3.chain10") return subject_of(compile(chain10), full({4}, 0.5), normal(1, {4}));
   if (name == "W7.shapes") return shapes_subject();
+  if (name == "chain10000") return subject_of(compile(chain10000), normal(0, {1000}));
   throw std::runtime_error("no function " + name + " to call cold");
 }
 
@@ -67,7 +70,7 @@ double seconds_of(const std::function<void()>& pass) {
 }  // namespace
 
 std::vector<std::string> cold_functions() {
-  return {"W1a", "W1b", "W1c", "W1d", "W3.chain10", "W7.shapes"};
+  return {"W1a", "W1b", "W1c", "W1d", "W3.chain10", "W7.shapes", "chain10000"};
 }
 
 void print_cold_rows(const Options& options) {
@@ -99,6 +102,7 @@ void print_cold_rows(const Options& options) {
   print(".first", first, "call 1 in a fresh process");
   print(".ready", ready,
         fmt::format("{} calls of a fresh process, the last runs the Plan", passes));
+  if (options.cold == "chain10000") print(".plan", subject.plan_s(), "from agreeing traces");
   print(".warm", median_of(warm), "one call, timed alone");
 }
 

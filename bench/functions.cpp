@@ -1,5 +1,8 @@
 #include "bench/functions.h"
 
+#include <cstdint>
+#include <utility>
+
 namespace nitinol::bench {
 
 Tensor w1a(const Tensor& x, const Tensor& a, const Tensor& b, const Tensor& c) {
@@ -29,6 +32,22 @@ Tensor chain10(const Tensor& x, const Tensor& y) {
   Tensor z = x;
   for (int i = 0; i < 5; ++i) z = (z + y) * y;
   return z;
+}
+
+Tensor chain10000(const Tensor& x) {
+  uint32_t state = 1;
+  Tensor before = abs(x);
+  Tensor y = x;
+  for (int i = 0; i < 10'000; ++i) {
+    state = state * 1664525 + 1013904223;
+    const uint32_t choice = state >> 16 & 3;
+    const Tensor next = choice == 0   ? y - before
+                        : choice == 1 ? y * 0.5
+                        : choice == 2 ? maximum(y, before)
+                                      : abs(y);
+    before = std::exchange(y, next);
+  }
+  return y;
 }
 
 Tensor normal(uint64_t seed, const Shape& shape) {

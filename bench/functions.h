@@ -18,6 +18,9 @@ namespace nitinol::bench {
 /// Ten additions and multiplications.
 [[nodiscard]] Tensor chain10(const Tensor& x, const Tensor& y);
 
+/// 10,000 cheap operations, in no order that repeats.
+[[nodiscard]] Tensor chain10000(const Tensor& x);
+
 /// Normal numbers in f32 from the stream of `seed`.
 [[nodiscard]] Tensor normal(uint64_t seed, const Shape& shape);
 /// The inputs s, k, t of w1d.

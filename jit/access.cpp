@@ -45,6 +45,22 @@ bool is_identity(const Shape& from, const std::vector<Map>& maps, const Shape& t
          is_contiguous(access->shape, access->strides);
 }
 
+Shape squeezed(const Shape& shape) {
+  Shape out;
+  for (const int64_t size : shape) {
+    if (size != 1) out.push_back(size);
+  }
+  return out;
+}
+
+Strides squeezed(const Access& access) {
+  Strides out;
+  for (int i = 0; i < access.shape.size(); ++i) {
+    if (access.shape[i] != 1) out.push_back(access.strides[i]);
+  }
+  return out;
+}
+
 bool same_but_ones(const Shape& a, const Shape& b) {
   int i = 0;
   int j = 0;

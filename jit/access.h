@@ -35,6 +35,10 @@ struct Map {
 /// same order: the two have the same elements at the same places, but for dimensions of size 1.
 [[nodiscard]] bool is_identity(const Shape& from, const std::vector<Map>& maps, const Shape& to);
 
+/// The shape, or the strides, without the dimensions of size 1.
+[[nodiscard]] Shape squeezed(const Shape& shape);
+[[nodiscard]] Strides squeezed(const Access& access);
+
 /// True if both shapes are equal once sizes 1 are dropped.
 [[nodiscard]] bool same_but_ones(const Shape& a, const Shape& b);
 

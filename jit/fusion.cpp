@@ -17,34 +17,25 @@
 #include "jit/fusion.h"
 
 #include "core/one_op.h"
+#include "jit/nest_rules.h"
 #include "jit/sink.h"
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
+#include <utility>
 
 namespace nitinol::jit {
 namespace {
 
-constexpr std::size_t most_streams = 24;  ///< operands in memory
-/// Several passes over one long row would be neither parallel nor in cache.
-constexpr int64_t longest_lone_row = 65536;
-
-Shape squeezed(const Shape& shape) {
-  Shape out;
-  for (const int64_t size : shape) {
-    if (size != 1) out.push_back(size);
-  }
-  return out;
-}
-
-/// Strides of the dimensions that are not of size 1.
-Strides squeezed(const Access& access) {
-  Strides out;
-  for (int i = 0; i < access.shape.size(); ++i) {
-    if (access.shape[i] != 1) out.push_back(access.strides[i]);
-  }
-  return out;
-}
+/// Operations on numbers that are done again wherever the result is read.
+constexpr std::size_t largest_uniform = 16;
+/// Values that a search for a path looks at before it takes one for granted.
+constexpr int longest_search = 2048;
+/// Operands of a kernel; backends take some more.
+constexpr std::size_t most_operands = 120;
+/// Members of each part of a group that needs more operands. One reads at most three values.
+constexpr std::size_t members_of_part = most_operands / 4;
 
 bool contains(const Dims& axes, int axis) {
   return std::ranges::find(axes, axis) != axes.end();
@@ -56,8 +47,10 @@ bool is_arg(Combine combine) {
 
 class Fuser {
  public:
-  explicit Fuser(const Graph& graph) : graph_(graph), uses_(use_counts(graph)) {
+  explicit Fuser(const Graph& graph)
+      : graph_(graph), uses_(use_counts(graph)), rules_(graph, fusion_) {
     const std::size_t count = graph.nodes.size();
+    uniform_size_.assign(count, 0);
     fusion_.group_of.assign(count, -1);
     fusion_.is_uniform.assign(count, false);
     fusion_.is_materialised.assign(count, false);
@@ -68,9 +61,12 @@ class Fuser {
 
   Fusion run(bool is_enabled) {
     for (Value v = 0; v < graph_.nodes.size(); ++v) place(v, is_enabled);
-    if (is_enabled) sink(graph_, fusion_, [this](const Group& group) { return validate(group); });
+    if (is_enabled) {
+      sink(graph_, fusion_, [this](const Group& group) { return rules_.check(group).has_value(); });
+    }
     for (const Value output : graph_.outputs) materialise(base_of(graph_, output));
-    for (Value v = 0; v < graph_.nodes.size(); ++v) materialise_operands(v);
+    materialise_what_steps_read();
+    if (cut_large_groups()) materialise_what_steps_read();
     return std::move(fusion_);
   }
 
@@ -121,19 +117,22 @@ class Fuser {
     return true;
   }
 
-  [[nodiscard]] bool is_uniform(const Node& node) const {
-    return node.op->kind == OpKind::elementwise && element_count(node.spec.shape) == 1 &&
-           !node.inputs.empty() &&
-           std::ranges::all_of(node.inputs, [&](Value input) { return needs_no_memory(input); });
+  /// How many operations on numbers make `node`, if it is a number made of numbers: else 0.
+  [[nodiscard]] std::size_t size_as_uniform(const Node& node) const {
+    if (node.op->kind != OpKind::elementwise || element_count(node.spec.shape) != 1 ||
+        node.inputs.empty())
+      return 0;
+    std::size_t size = 1;
+    for (const Value input : node.inputs) {
+      if (!needs_no_memory(input)) return 0;
+      size += uniform_size_[input];
+    }
+    return size;
   }
 
-  void place(Value v, bool is_enabled) {
+  /// The group that `v` is by itself; no members if no kernel does that.
+  [[nodiscard]] Group alone(Value v) const {
     const Node& node = graph_[v];
-    if (!is_groupable(node)) return;
-    if (is_uniform(node)) {
-      fusion_.is_uniform[v] = true;
-      return;
-    }
     Group group;
     if (node.op->kind == OpKind::reduce) {
       std::tie(group.domain, group.reduced) = reduction_domain(node);
@@ -141,13 +140,34 @@ class Fuser {
       group.order =
           reduction_order_for(shape, normalize_axes(node.op->name, axes_of(node), shape.size()));
       group.members.push_back({.value = v, .level = Stage::Level::row, .stage = 0, .maps = {}});
-      if (!validate(group)) return;
     } else {
       group.domain = squeezed(node.spec.shape);
       group.members.push_back({.value = v, .level = Stage::Level::element, .stage = 0, .maps = {}});
     }
-    fusion_.group_of[v] = static_cast<int>(fusion_.groups.size());
+    return group;
+  }
+
+  int add_group(Group group, Contents contents) {
+    const int number = static_cast<int>(fusion_.groups.size());
+    for (const Member& member : group.members) fusion_.group_of[member.value] = number;
     fusion_.groups.push_back(std::move(group));
+    contents_.push_back(std::move(contents));
+    return number;
+  }
+
+  void place(Value v, bool is_enabled) {
+    const Node& node = graph_[v];
+    if (!is_groupable(node)) return;
+    uniform_size_[v] = size_as_uniform(node);
+    if (uniform_size_[v] > 0 && uniform_size_[v] <= largest_uniform) {
+      fusion_.is_uniform[v] = true;
+      return;
+    }
+    uniform_size_[v] = 0;
+    Group group = alone(v);
+    std::optional<Contents> contents = rules_.check(group);
+    if (!contents) return;
+    add_group(std::move(group), std::move(*contents));
     if (!is_enabled) return;
     for (const Value input : node.inputs) try_join(v, input);
   }
@@ -158,21 +178,67 @@ class Fuser {
     const Value base = base_of(graph_, input, &maps);
     const int from = fusion_.group_of[base];
     const int to = fusion_.group_of[v];
-    if (from < 0 || from == to || has_path_through_others(from, to)) return;
+    if (from < 0 || from == to || would_be_too_large(from, to) ||
+        has_path_through_others(from, to) || append(v, from, base, maps))
+      return;
     const bool reduces = graph_[v].op->kind == OpKind::reduce;
     if (!reduces) maps.push_back({nullptr, graph_[v].spec.shape});
     std::optional<Group> merged = merge(to, from, v, base, maps);
     if (!merged) return;
+    std::optional<Contents> contents = rules_.check(*merged);
+    if (!contents) return;
     for (const Member& member : merged->members) fusion_.group_of[member.value] = to;
-    note_extent(merged->members.front().value, merged->members.back().value);
-    fusion_.groups[static_cast<std::size_t>(to)] = std::move(*merged);
-    fusion_.groups[static_cast<std::size_t>(from)] = {};
+    const Value first = merged->members.front().value;
+    note_extent(first, first, merged->members.back().value);
+    group(to) = std::move(*merged);
+    contents_[static_cast<std::size_t>(to)] = std::move(*contents);
+    group(from) = {};
+    contents_[static_cast<std::size_t>(from)] = {};
+  }
+
+  [[nodiscard]] Group& group(int number) {
+    return fusion_.groups[static_cast<std::size_t>(number)];
+  }
+  [[nodiscard]] const Group& group(int number) const {
+    return fusion_.groups[static_cast<std::size_t>(number)];
+  }
+
+  [[nodiscard]] bool would_be_too_large(int a, int b) const {
+    if (group(a).members.size() + group(b).members.size() > most_members) return true;
+    Contents both;
+    both.instructions = contents_[static_cast<std::size_t>(a)].instructions +
+                        contents_[static_cast<std::size_t>(b)].instructions;
+    return !both.is_small_enough();
+  }
+
+  /// What most merges are, in time that does not depend on the group's size: `v`, elementwise and
+  /// in a group by itself, becomes the last member of group `from`, whose `base` it reads as it is.
+  bool append(Value v, int from, Value base, const std::vector<Map>& maps) {
+    const int own = fusion_.group_of[v];
+    Group& into = group(from);
+    const bool is_plain = maps.empty() && graph_[base].spec.shape == graph_[v].spec.shape;
+    if (!is_plain || into.order != Order::none || group(own).order != Order::none ||
+        group(own).members.size() != 1 || !into.find(base)->maps.empty())
+      return false;
+    const Value last = into.members.back().value;
+    Contents grown = contents_[static_cast<std::size_t>(from)];
+    into.members.push_back(group(own).members[0]);
+    if (!rules_.add(into, into.members.back(), grown) || !grown.is_small_enough()) {
+      into.members.pop_back();
+      return false;
+    }
+    contents_[static_cast<std::size_t>(from)] = std::move(grown);
+    fusion_.group_of[v] = from;
+    fusion_.groups.pop_back();  // v's own is the newest
+    contents_.pop_back();
+    note_extent(into.members.front().value, last + 1, v);
+    return true;
   }
 
   [[nodiscard]] std::optional<Group> merge(int to, int from, Value v, Value base,
                                            const std::vector<Map>& maps) const {
-    const Group& reader = fusion_.groups[static_cast<std::size_t>(to)];
-    Group producer = fusion_.groups[static_cast<std::size_t>(from)];
+    const Group& reader = group(to);
+    Group producer = group(from);
     const Member& read_by = *reader.find(v);
     const Member& made = *producer.find(base);
     if (!made.maps.empty()) return std::nullopt;
@@ -227,14 +293,6 @@ class Fuser {
     return unite(producer, reader, Stage::Level::element);
   }
 
-  static Shape row_shape(const Group& group) {
-    Shape rows;
-    for (int i = 0; i < group.domain.size(); ++i) {
-      if (!contains(group.reduced, i)) rows.push_back(group.domain[i]);
-    }
-    return rows;
-  }
-
   /// True if `made`, once per row, is read at each point of the domain by the value of its own row.
   [[nodiscard]] bool reads_rows(const Group& group, const Member& made,
                                 const std::vector<Map>& maps, const Shape& seen) const {
@@ -284,7 +342,6 @@ class Fuser {
   /// `level`.
   [[nodiscard]] std::optional<Group> unite(const Group& main, const Group& other,
                                            std::optional<Stage::Level> level) const {
-    if (main.members.size() + other.members.size() > most_members) return std::nullopt;
     Group united = main;
     const Shape& expected = level == Stage::Level::row ? row_shape(main) : main.domain;
     if (other.order == Order::none && level && other.members.front().maps.empty() &&
@@ -297,7 +354,6 @@ class Fuser {
     }
     std::ranges::sort(united.members, {}, &Member::value);
     set_stages(united);
-    if (!validate(united)) return std::nullopt;
     return united;
   }
 
@@ -317,97 +373,6 @@ class Fuser {
     }
   }
 
-  [[nodiscard]] bool validate(const Group& group) const {
-    int passes = 0;
-    for (const Member& member : group.members) passes = std::max(passes, member.stage);
-    if (group.order == Order::sequential) {
-      // Rows are visited many at a time: only producers and what follows per row take part.
-      const bool is_simple =
-          std::ranges::all_of(group.members, [](const Member& m) { return m.stage == 0; });
-      if (!is_simple) return false;
-    }
-    if (passes > 0 &&
-        element_count(group.domain) / std::max<int64_t>(element_count(row_shape(group)), 1) >
-            longest_lone_row &&
-        element_count(row_shape(group)) < 8) {
-      return false;
-    }
-    std::vector<Value> leaves;
-    for (const Member& member : group.members) {
-      const Node& node = graph_[member.value];
-      if (node.op->kind == OpKind::create &&
-          !is_walkable(group, member, position_access(graph_, member)))
-        return false;
-      for (const Value input : node.inputs) {
-        if (!is_readable(group, member, input)) return false;
-        const Value base = base_of(graph_, input);
-        if (group.find(base) == nullptr && !needs_no_memory(base) &&
-            std::ranges::find(leaves, base) == leaves.end()) {
-          leaves.push_back(base);
-        }
-      }
-    }
-    return leaves.size() <= most_streams;
-  }
-
-  /// True if what the member reads of another member is the value at the very point, or of the very
-  /// row, that is being computed. In y - transpose(y) it reads y at two points: only one of them is
-  /// at hand, so y must be in memory.
-  [[nodiscard]] bool reads_present_point(const Group& group, const Member& member,
-                                         Value input) const {
-    std::vector<Map> maps;
-    const Value base = base_of(graph_, input, &maps);
-    const Member& made = *group.find(base);
-    const bool reduces = graph_[member.value].op->kind == OpKind::reduce;
-    if (!reduces) maps.push_back({nullptr, graph_[member.value].spec.shape});
-    maps.insert(maps.end(), member.maps.begin(), member.maps.end());
-    const Shape& shape = graph_[base].spec.shape;
-    const Access whole = {shape, strides_of(shape), 0};
-    const std::optional<Access> seen = through(whole, maps, f32);
-    if (!seen) return false;
-    const bool at_elements = reduces || member.level == Stage::Level::element;
-    if (made.level == Stage::Level::element) {
-      const std::optional<Access> present = through(whole, made.maps, f32);
-      return at_elements && present && present->offset == seen->offset &&
-             squeezed(*present) == squeezed(*seen);
-    }
-    const Strides rows = strides_of(row_shape(group));
-    Strides expected;
-    int row = 0;
-    for (int i = 0; i < group.domain.size(); ++i) {
-      const bool is_reduced = contains(group.reduced, i);
-      const int64_t stride = is_reduced ? 0 : rows[row++];
-      if (group.domain[i] != 1 && (at_elements || !is_reduced)) expected.push_back(stride);
-    }
-    return seen->offset == 0 && squeezed(*seen) == expected;
-  }
-
-  /// True if the member can read this input from memory (or need not), with the reduced axes as one
-  /// loop.
-  [[nodiscard]] bool is_readable(const Group& group, const Member& member, Value input) const {
-    if (needs_no_memory(input)) return true;
-    if (group.find(base_of(graph_, input)) != nullptr) {
-      return reads_present_point(group, member, input);
-    }
-    return is_walkable(group, member, leaf_access(graph_, member, input));
-  }
-
-  /// True if the member can walk through the loops of the group like this: strides express it, with
-  /// the reduced axes as one loop.
-  [[nodiscard]] bool is_walkable(const Group& group, const Member& member,
-                                 const std::optional<Access>& access) const {
-    if (!access) return false;
-    const bool is_row =
-        member.level == Stage::Level::row && graph_[member.value].op->kind != OpKind::reduce;
-    if (is_row || group.reduced.size() < 2) return true;
-    const Strides strides = squeezed(*access);
-    for (int i = 1; i < group.reduced.size(); ++i) {
-      const int axis = static_cast<int>(group.reduced[i]);
-      if (strides[axis - 1] != strides[axis] * group.domain[axis]) return false;
-    }
-    return true;
-  }
-
   /// True if what one group makes reaches the other by way of a node outside both.
   [[nodiscard]] bool has_path_through_others(int a, int b) const {
     return reaches(a, b) || reaches(b, a);
@@ -419,15 +384,16 @@ class Fuser {
     return value;
   }
 
-  void note_extent(Value first, Value last) {
-    for (Value v = first; v <= last; ++v) first_of_group_[v] = std::min(first_of_group_[v], first);
+  /// Notes for the values [begin, last] that a group reaches across them from `first`.
+  void note_extent(Value first, Value begin, Value last) {
+    for (Value v = begin; v <= last; ++v) first_of_group_[v] = std::min(first_of_group_[v], first);
   }
 
   /// True if going up from the operands of group `start`, leaving it, one comes to `goal` through a
-  /// third.
+  /// third; or perhaps, after a long search.
   [[nodiscard]] bool reaches(int start, int goal) const {
-    const std::vector<Member>& goals = fusion_.groups[static_cast<std::size_t>(goal)].members;
-    const Value end = start_of(goals.front().value);
+    const Value end = start_of(group(goal).members.front().value);
+    if (group(start).members.back().value < end) return false;
     ++search_;
     std::vector<Value> open;
     const auto push_operands = [&](Value v, bool is_direct) {
@@ -442,19 +408,18 @@ class Fuser {
         }
       }
     };
-    for (const Member& member : fusion_.groups[static_cast<std::size_t>(start)].members)
-      push_operands(member.value, true);
-    while (!open.empty()) {
+    for (const Member& member : group(start).members) push_operands(member.value, true);
+    for (int looked_at = 0; !open.empty(); ++looked_at) {
+      if (looked_at == longest_search) return true;
       const Value v = open.back();
       open.pop_back();
-      const int group = fusion_.group_of[v];
-      if (group == goal) return true;
-      if (group < 0) {
+      const int number = fusion_.group_of[v];
+      if (number == goal) return true;
+      if (number < 0) {
         push_operands(v, false);
         continue;
       }
-      for (const Member& member : fusion_.groups[static_cast<std::size_t>(group)].members)
-        push_operands(member.value, false);
+      for (const Member& member : group(number).members) push_operands(member.value, false);
     }
     return false;
   }
@@ -484,11 +449,54 @@ class Fuser {
     if (group < 0 && !fusion_.is_uniform[v]) materialise(v);
   }
 
+  void materialise_what_steps_read() {
+    for (Value v = 0; v < graph_.nodes.size(); ++v) materialise_operands(v);
+  }
+
+  // ---- groups that need more operands than a kernel has
+
+  /// True if there were such. What a group stores is known only when all have been made.
+  bool cut_large_groups() {
+    bool has_cut = false;
+    for (int number = 0; number < static_cast<int>(fusion_.groups.size()); ++number) {
+      if (rules_.operands_of(group(number)) <= most_operands || group(number).members.size() == 1)
+        continue;
+      cut(number);
+      has_cut = true;
+    }
+    return has_cut;
+  }
+
+  /// Elementwise groups become parts in the order of the program, others what each member is alone.
+  void cut(int number) {
+    const Group whole = std::exchange(group(number), {});
+    const bool has_maps =
+        std::ranges::any_of(whole.members, [](const Member& m) { return !m.maps.empty(); });
+    if (whole.order == Order::none && !has_maps) {
+      for (std::size_t i = 0; i < whole.members.size(); i += members_of_part) {
+        Group part = {.order = Order::none, .domain = whole.domain, .reduced = {}, .members = {}};
+        const std::size_t end = std::min(i + members_of_part, whole.members.size());
+        part.members.assign(whole.members.begin() + static_cast<std::ptrdiff_t>(i),
+                            whole.members.begin() + static_cast<std::ptrdiff_t>(end));
+        add_group(std::move(part), {});
+      }
+      return;
+    }
+    for (const Member& member : whole.members) {
+      fusion_.group_of[member.value] = -1;
+      Group group = alone(member.value);
+      if (rules_.check(group)) add_group(std::move(group), {});
+    }
+  }
+
   const Graph& graph_;
   std::vector<int> uses_;
   Fusion fusion_;
-  std::vector<Value> first_of_group_;   ///< per value: of those groups that reach across it
-  mutable std::vector<uint64_t> seen_;  ///< per value: the last search that came by
+  NestRules rules_;
+  std::vector<Contents> contents_;         ///< per group
+  std::vector<std::size_t> uniform_size_;  ///< per value: see size_as_uniform
+  std::vector<Value> first_of_group_;      ///< per value: of those groups that reach across it
+  mutable std::vector<uint64_t> seen_;     ///< per value: the last search that came by
   mutable uint64_t search_ = 0;
 };
 

@@ -21,8 +21,9 @@ bool same_memory(const Tensor& a, const Tensor& b) {
   return m.storage == n.storage && m.offset == n.offset && m.strides == n.strides;
 }
 
+/// Whether a list in ascending order has the value.
 bool contains(const std::vector<Value>& list, Value value) {
-  return std::ranges::find(list, value) != list.end();
+  return std::ranges::binary_search(list, value);
 }
 
 std::string describe_node(const Node& node) {

@@ -207,6 +207,90 @@ TEST_CASE("a chain longer than a kernel may be is cut, with the same bits", "[ji
   CHECK(sizes.size() <= 8);
 }
 
+TEST_CASE("a kernel is cut before its code takes long to generate", "[jit][fusion]") {
+  const auto f = [](const Tensor& x) {
+    Tensor y = x;
+    for (int i = 0; i < 60; ++i) y = sin(y) + x;
+    return y;
+  };
+  // 180 instructions each; all kernels but the last are of one structure.
+  const std::vector<std::size_t> sizes = kernel_sizes(f, ramp({50}));
+  CHECK(sizes.size() >= 8);
+  for (const std::size_t size : sizes) CHECK(size <= 12);
+}
+
+TEST_CASE("a kernel has no more operands than launches take", "[jit][fusion]") {
+  SECTION("numbers") {
+    const auto f = [](const Tensor& x) {
+      Tensor y = x;
+      for (int i = 0; i < 200; ++i) y = y * 0.99 + 0.01 * i;
+      return y;
+    };
+    CHECK(kernel_sizes(f, ramp({50})).size() > 5);
+  }
+  SECTION("results") {
+    const auto f = [](const Tensor& x) {
+      std::vector<Tensor> results = {x};
+      for (int i = 0; i < 190; ++i) results.push_back(results.back() + x);
+      return results;
+    };
+    const auto g = compile(f);
+    const std::vector<Tensor> expected = f(ramp({50}));
+    const std::vector<Tensor> got = settle(g, ramp({50}));
+    REQUIRE(g.explain().plan_calls > 0);
+    for (std::size_t i = 0; i < got.size(); ++i) CHECK(same_bits(got[i], expected[i]));
+  }
+  SECTION("results of a reduction's group") {
+    const auto f = [](const Tensor& x) {
+      const Tensor centred = exp(x - max(x, {1}, keepdims));
+      std::vector<Tensor> results;
+      for (int i = 0; i < 130; ++i) {
+        results.push_back(centred / sum(centred, {1}, keepdims));
+        results.push_back(centred * (i + 2));
+      }
+      return results;
+    };
+    const auto g = compile(f);
+    const std::vector<Tensor> expected = f(ramp({5, 6}));
+    const std::vector<Tensor> got = settle(g, ramp({5, 6}));
+    REQUIRE(g.explain().plan_calls > 0);
+    for (std::size_t i = 0; i < got.size(); ++i) CHECK(same_bits(got[i], expected[i]));
+  }
+}
+
+TEST_CASE("numbers made of many numbers are computed once", "[jit][fusion]") {
+  // As a formula in every kernel it would have 2^40 operations.
+  const auto f = [](const Tensor& x, const Scalar& s) {
+    Tensor number = s * 1;
+    for (int i = 0; i < 40; ++i) number = number * number;
+    return x + number;
+  };
+  const auto g = compile(f);
+  CHECK(same_bits(settle(g, ramp({5}), 1.0), f(ramp({5}), 1.0)));
+  CHECK(same_bits(g(ramp({5}), 0.75), f(ramp({5}), 0.75)));
+}
+
+TEST_CASE("the work of planning a chain is proportional to its length", "[jit][fusion]") {
+  const auto seconds_of = [](int length) {
+    const auto f = [length](const Tensor& x) {
+      const Tensor early = tanh(x);
+      Tensor y = x;
+      for (int i = 0; i < length; ++i) y = i % 2 == 0 ? y * 0.999 : y + early;
+      return y;
+    };
+    const auto g = compile(f, {.check = Check::never});
+    const Tensor x = ramp({50});
+    CHECK(same_bits(settle(g, x), f(x)));
+    REQUIRE(g.explain().plan_calls == 1);
+    const jit::PlanReport plan = g.explain().signatures[0].plan;
+    return plan.passes_s + plan.fusion_s;
+  };
+  const double shorter = seconds_of(2000);
+  const double longer = seconds_of(16000);  // 8 times the length; 64 times the work if quadratic
+  INFO(shorter << " and " << longer);
+  CHECK(longer < 24 * shorter + 0.05);
+}
+
 TEST_CASE("fusion is switched off by name", "[jit][fusion]") {
   const WithoutPasses off({"fuse"});
   const auto f = [](const Tensor& x) { return exp(x) * x + 1.0; };

@@ -1,0 +1,187 @@
+// A member may read memory, numbers, positions, and other members. Memory and positions must be
+// walked through by strides, with the reduced axes as one loop; of other members only the value at
+// the present point, or of the present row, is at hand.
+//
+// The limits are on what costs more than linearly, or not at all, beyond them: a kernel of 1,000
+// instructions takes 30 ms to compile, and streams beyond 24 outnumber the registers that hold
+// their addresses.
+#include "jit/nest_rules.h"
+
+#include "core/formula.h"
+
+#include <algorithm>
+
+namespace nitinol::jit {
+namespace {
+
+constexpr std::size_t most_streams = 24;
+constexpr std::size_t most_numbers = 40;
+constexpr std::size_t most_instructions = 1024;
+/// Several passes over one long row would be neither parallel nor in cache.
+constexpr int64_t longest_lone_row = 65536;
+
+bool contains(const Dims& axes, int axis) {
+  return std::ranges::find(axes, axis) != axes.end();
+}
+
+void add_once(std::vector<Value>& list, Value value) {
+  if (std::ranges::find(list, value) == list.end()) list.push_back(value);
+}
+
+bool reduces(const Node& node) {
+  return node.op->kind == OpKind::reduce;
+}
+
+}  // namespace
+
+bool Contents::is_small_enough() const {
+  return streams.size() <= most_streams && numbers.size() + positions <= most_numbers &&
+         instructions <= most_instructions;
+}
+
+Shape row_shape(const Group& group) {
+  Shape rows;
+  for (int i = 0; i < group.domain.size(); ++i) {
+    if (!contains(group.reduced, i)) rows.push_back(group.domain[i]);
+  }
+  return rows;
+}
+
+std::optional<Contents> NestRules::check(const Group& group) const {
+  int passes = 0;
+  for (const Member& member : group.members) passes = std::max(passes, member.stage);
+  // Rows are visited many at a time: only producers and what follows per row take part.
+  if (group.order == Order::sequential && passes > 0) return std::nullopt;
+  const int64_t rows = passes > 0 ? element_count(row_shape(group)) : 0;
+  const bool is_long = passes > 0 && rows < 8 &&
+                       element_count(group.domain) / std::max<int64_t>(rows, 1) > longest_lone_row;
+  if (is_long) return std::nullopt;
+  Contents contents;
+  for (const Member& member : group.members) {
+    if (!add(group, member, contents)) return std::nullopt;
+  }
+  if (group.members.size() > 1 && !contents.is_small_enough()) return std::nullopt;
+  return contents;
+}
+
+bool NestRules::add(const Group& group, const Member& member, Contents& contents) const {
+  const Node& node = graph_[member.value];
+  if (node.op->kind == OpKind::create) {
+    if (!is_walkable(group, member, position_access(graph_, member))) return false;
+    ++contents.positions;
+  }
+  for (const Value input : node.inputs) {
+    if (!is_readable(group, member, input)) return false;
+    add_operand(group, input, contents);
+  }
+  contents.instructions += instructions_of(member.value);
+  return true;
+}
+
+void NestRules::add_operand(const Group& group, Value input, Contents& contents) const {
+  if (needs_no_memory(graph_, fusion_, input)) return add_numbers(input, contents);
+  const Value base = base_of(graph_, input);
+  if (group.find(base) == nullptr) add_once(contents.streams, base);
+}
+
+/// What `number` is made of.
+void NestRules::add_numbers(Value number, Contents& contents) const {
+  if (!fusion_.is_uniform[number]) return add_once(contents.numbers, number);
+  for (const Value input : graph_[number].inputs) add_numbers(input, contents);
+}
+
+std::size_t NestRules::instructions_of(Value v) const {
+  if (instructions_[v] == unknown) instructions_[v] = count_instructions(graph_[v]);
+  return instructions_[v];
+}
+
+std::size_t NestRules::count_instructions(const Node& node) const {
+  if (reduces(node) || node.op->formula.emit == nullptr) return 0;
+  const DType last = node.inputs.empty() ? i64 : graph_[node.inputs.back()].spec.dtype;
+  const auto [found, is_new] = of_formula_.try_emplace({node.op, last, node.spec.dtype}, 0);
+  if (!is_new) return found->second;
+  ScalarProgram program;
+  std::vector<Expr> arguments;
+  const auto add_argument = [&](DType dtype) {
+    const auto number = static_cast<uint32_t>(arguments.size());
+    arguments.push_back(argument(program, compute_type(dtype), number));
+  };
+  if (node.op->kind == OpKind::create) add_argument(i64);
+  for (const Value input : node.inputs) add_argument(graph_[input].spec.dtype);
+  static_cast<void>(apply_formula(*node.op, arguments, node.spec.dtype));
+  found->second = program.instrs.size() - arguments.size();
+  return found->second;
+}
+
+std::size_t NestRules::operands_of(const Group& group) const {
+  Contents contents;
+  std::size_t stored = 0;
+  int passes = 0;
+  for (const Member& member : group.members) {
+    for (const Value input : graph_[member.value].inputs) add_operand(group, input, contents);
+    if (fusion_.is_materialised[member.value]) ++stored;
+    if (graph_[member.value].op->kind == OpKind::create) ++contents.positions;
+    passes = std::max(passes, member.stage);
+  }
+  // What a later pass reads again may be kept in scratch.
+  const std::size_t kept = passes > 0 ? group.members.size() : 0;
+  return contents.streams.size() + contents.numbers.size() + contents.positions + stored + kept;
+}
+
+/// True if what the member reads of another member is the value at the very point, or of the very
+/// row, that is being computed. In y - transpose(y) it reads y at two points: only one of them is
+/// at hand, so y must be in memory.
+bool NestRules::reads_present_point(const Group& group, const Member& member, Value input) const {
+  std::vector<Map> maps;
+  const Value base = base_of(graph_, input, &maps);
+  const Member& made = *group.find(base);
+  const Node& node = graph_[member.value];
+  const Shape& shape = graph_[base].spec.shape;
+  const bool is_plain = maps.empty() && member.maps.empty() && made.maps.empty() && !reduces(node);
+  if (is_plain && made.level == member.level && shape == node.spec.shape) return true;
+  if (!reduces(node)) maps.push_back({nullptr, node.spec.shape});
+  maps.insert(maps.end(), member.maps.begin(), member.maps.end());
+  const Access whole = {shape, strides_of(shape), 0};
+  const std::optional<Access> seen = through(whole, maps, f32);
+  if (!seen) return false;
+  const bool at_elements = reduces(node) || member.level == Stage::Level::element;
+  if (made.level == Stage::Level::element) {
+    const std::optional<Access> present = through(whole, made.maps, f32);
+    return at_elements && present && present->offset == seen->offset &&
+           squeezed(*present) == squeezed(*seen);
+  }
+  const Strides rows = strides_of(row_shape(group));
+  Strides expected;
+  int row = 0;
+  for (int i = 0; i < group.domain.size(); ++i) {
+    const bool is_reduced = contains(group.reduced, i);
+    const int64_t stride = is_reduced ? 0 : rows[row++];
+    if (group.domain[i] != 1 && (at_elements || !is_reduced)) expected.push_back(stride);
+  }
+  return seen->offset == 0 && squeezed(*seen) == expected;
+}
+
+/// True if the member can read this input from memory (or need not).
+bool NestRules::is_readable(const Group& group, const Member& member, Value input) const {
+  if (needs_no_memory(graph_, fusion_, input)) return true;
+  if (group.find(base_of(graph_, input)) != nullptr)
+    return reads_present_point(group, member, input);
+  return is_walkable(group, member, leaf_access(graph_, member, input));
+}
+
+/// True if the member can walk through the loops of the group like this: strides express it, with
+/// the reduced axes as one loop.
+bool NestRules::is_walkable(const Group& group, const Member& member,
+                            const std::optional<Access>& access) const {
+  if (!access) return false;
+  const bool is_row = member.level == Stage::Level::row && !reduces(graph_[member.value]);
+  if (is_row || group.reduced.size() < 2) return true;
+  const Strides strides = squeezed(*access);
+  for (int i = 1; i < group.reduced.size(); ++i) {
+    const int axis = static_cast<int>(group.reduced[i]);
+    if (strides[axis - 1] != strides[axis] * group.domain[axis]) return false;
+  }
+  return true;
+}
+
+}  // namespace nitinol::jit

@@ -1,0 +1,65 @@
+// What one loop nest can express, and how large a kernel may be.
+#pragma once
+
+#include "core/graph.h"
+#include "jit/access.h"
+#include "jit/fusion.h"
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+namespace nitinol::jit {
+
+/// What a kernel of a group would hold.
+struct Contents {
+  std::vector<Value> streams;    ///< read from memory
+  std::vector<Value> numbers;    ///< that come with each launch
+  std::size_t positions = 0;     ///< created tensors
+  std::size_t instructions = 0;  ///< of the members' formulas
+
+  /// False if code for it would take long to generate, or a launch could not bring all of it.
+  [[nodiscard]] bool is_small_enough() const;
+};
+
+/// The rules for groups of one graph. `fusion` may change meanwhile.
+class NestRules {
+ public:
+  NestRules(const Graph& graph, const Fusion& fusion)
+      : graph_(graph), fusion_(fusion), instructions_(graph.nodes.size(), unknown) {}
+
+  /// The contents of `group` if a loop nest expresses it and a kernel can hold it.
+  [[nodiscard]] std::optional<Contents> check(const Group& group) const;
+  /// Adds what `member`, the last of `group`, reads. False if a loop nest cannot express that.
+  [[nodiscard]] bool add(const Group& group, const Member& member, Contents& contents) const;
+
+  /// Instructions of the formula of `v`.
+  [[nodiscard]] std::size_t instructions_of(Value v) const;
+  /// Most operands that a kernel of the group may need, given which values must be in memory.
+  [[nodiscard]] std::size_t operands_of(const Group& group) const;
+
+ private:
+  static constexpr std::size_t unknown = SIZE_MAX;
+
+  [[nodiscard]] bool reads_present_point(const Group& group, const Member& member,
+                                         Value input) const;
+  [[nodiscard]] bool is_readable(const Group& group, const Member& member, Value input) const;
+  [[nodiscard]] bool is_walkable(const Group& group, const Member& member,
+                                 const std::optional<Access>& access) const;
+  void add_operand(const Group& group, Value input, Contents& contents) const;
+  void add_numbers(Value number, Contents& contents) const;
+  [[nodiscard]] std::size_t count_instructions(const Node& node) const;
+
+  const Graph& graph_;
+  const Fusion& fusion_;
+  mutable std::vector<std::size_t> instructions_;  ///< per value
+  /// By op, and the dtypes of its last operand and result.
+  mutable std::map<std::tuple<const Op*, DType, DType>, std::size_t> of_formula_;
+};
+
+/// The axes of the group's domain that are not reduced.
+[[nodiscard]] Shape row_shape(const Group& group);
+
+}  // namespace nitinol::jit
