@@ -9,6 +9,8 @@ namespace nitinol {
 
 namespace {
 
+std::atomic<uint64_t> next_id = 1;
+
 void check_same_spec(const char* where, const Spec& expected, const Tensor& value) {
   if (value.shape() == expected.shape && value.dtype() == expected.dtype) return;
   throw Error(value.shape() != expected.shape ? ErrorKind::shape : ErrorKind::dtype,
@@ -39,12 +41,25 @@ void destroy(VariableCell* cell) {
 }
 
 Variable::Variable(const Tensor& initial) {
-  static std::atomic<uint64_t> next_id = 1;
   auto* cell = new VariableCell;  // owned by the handle from the next line on
   cell_ = Handle<VariableCell>::adopt(cell);
   cell->id = next_id.fetch_add(1, std::memory_order_relaxed);
   cell->spec = initial.spec();
-  cell->value = initial;
+  cell->value = initial.tracks_gradient() ? bare_copy(initial) : initial;
+}
+
+UpdateScope::UpdateScope(const Variable& variable) {
+  CallOrder& order = variable.cell().order;
+  if (!is_base_current() || order.is_mine()) return;
+  if (order.lock_within(CallOrder::patience)) order_ = &order;
+}
+
+UpdateScope::~UpdateScope() {
+  if (order_ != nullptr) order_->unlock();
+}
+
+uint64_t next_variable_id() {
+  return next_id.load(std::memory_order_relaxed);
 }
 
 VariableCell& Variable::cell() const {

@@ -1,8 +1,10 @@
 // Variable: the one mutable thing, a handle to a cell that holds a Tensor.
 #pragma once
 
+#include "core/call_order.h"
 #include "core/tensor.h"
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -15,12 +17,14 @@ class Variable;
 
 /// What a Variable points to. The value may be replaced, its spec never changes.
 struct VariableCell : Counted {
-  uint64_t id = 0;  ///< order of creation; locks are taken in this order
+  uint64_t id = 0;  ///< order of creation, from 1; locks are taken in this order
   Spec spec;        ///< of the value; read without the lock
   std::mutex
       mutex;  ///< held while `value` is read or replaced, and while its buffer is overwritten
   Tensor value;
-  bool may_be_empty = false;  ///< of a gradient: its value may be undefined
+  std::atomic<uint64_t> version = 0;  ///< how often `value` has been replaced
+  CallOrder order;                    ///< owned by the call that will assign the Variable
+  bool may_be_empty = false;          ///< of a gradient: its value may be undefined
   /// If gradients flow to this Variable: the cell they gather in, which is empty (its value is
   /// undefined) until the first backward() and after clear_grad().
   std::unique_ptr<const Variable> gradient;
@@ -34,6 +38,8 @@ void destroy(VariableCell* cell);
 class Variable {
  public:
   Variable() = default;
+  /// A new cell. What `initial` was computed from does not matter: a Variable holds a value, and
+  /// gradients that flow to it do not flow further.
   explicit Variable(const Tensor& initial);
 
   [[nodiscard]] bool is_defined() const { return static_cast<bool>(cell_); }
@@ -75,6 +81,22 @@ class Variable {
   friend Variable parameter(const Tensor& initial);
   Handle<VariableCell> cell_;
 };
+
+/// While it lives, no other call assigns the Variable: what is read and assigned meanwhile is one
+/// update. Does nothing inside a compiled function, whose calls are updates as a whole.
+class UpdateScope {
+ public:
+  explicit UpdateScope(const Variable& variable);
+  ~UpdateScope();
+  UpdateScope(const UpdateScope&) = delete;
+  UpdateScope& operator=(const UpdateScope&) = delete;
+
+ private:
+  CallOrder* order_ = nullptr;  ///< taken by this scope, or null
+};
+
+/// The id of the next cell that is made: cells with ids from here on are younger than this call.
+[[nodiscard]] uint64_t next_variable_id();
 
 /// A Variable that tracks gradients: what is to be learned. `initial` must be floating.
 [[nodiscard]] Variable parameter(const Tensor& initial);

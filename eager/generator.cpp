@@ -20,6 +20,7 @@ void Generator::manual_seed(uint64_t seed) const {
 }
 
 Tensor Generator::draw(int64_t count) const {
+  const UpdateScope update(state_);
   const Tensor state = state_.get();
   state_.set(state + tensor({int64_t{0}, count}));
   return state;

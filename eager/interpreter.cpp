@@ -110,10 +110,12 @@ Tensor EagerInterpreter::get(const Variable& variable) {
 }
 
 void EagerInterpreter::set(const Variable& variable, const Tensor& value) {
+  const UpdateScope update(variable);
   VariableCell& cell = variable.cell();
   Tensor held = value;  // then the old value, released after the lock
   const std::lock_guard lock(cell.mutex);
   std::swap(cell.value, held);
+  cell.version.fetch_add(1, std::memory_order_relaxed);
 }
 
 void EagerInterpreter::created(const Tensor&) {}

@@ -100,6 +100,7 @@ class Run {
     std::ranges::sort(cells, {}, &VariableCell::id);
     const auto repeated = std::ranges::unique(cells);
     cells.erase(repeated.begin(), repeated.end());
+    for (VariableCell* cell : cells) orders_.emplace_back(cell->order);
     for (VariableCell* cell : cells) locks_.emplace_back(cell->mutex);
     locked_ = std::move(cells);
   }
@@ -300,7 +301,9 @@ class Run {
 
   Tensor make_result(const ResultPlan& result) {
     Tensor memory = memory_of(result.base);
-    if (result.is_base) return memory;
+    if (result.is_base) {
+      return result.is_argument || !memory.tracks_gradient() ? memory : bare_copy(memory);
+    }
     const TensorData& data = memory.internals();
     return make_tensor(result.spec, result.strides, data.offset + result.offset, data.storage);
   }
@@ -316,6 +319,7 @@ class Run {
       else
         variable.cell().value = Tensor();
     }
+    for (VariableCell* cell : locked_) cell->version.fetch_add(1, std::memory_order_release);
     for (std::size_t i = 0; i < values.size(); ++i) {
       const Variable& variable = variable_of(plan_.updates[i].variable);
       if (locked_.empty()) {
@@ -336,6 +340,7 @@ class Run {
   std::vector<Tensor> eager_;
   StorageHandle arena_;
   std::vector<VariableCell*> locked_;
+  std::vector<std::unique_lock<CallOrder>> orders_;
   std::vector<std::unique_lock<std::mutex>> locks_;
 };
 

@@ -1,8 +1,38 @@
 #include "tracer/transaction.h"
 
+#include "core/error.h"
+
 #include <algorithm>
+#include <mutex>
 
 namespace nitinol::tracer {
+
+Transaction::~Transaction() {
+  for (const Variable& variable : owned_) variable.cell().order.unlock();
+}
+
+void Transaction::order(std::string name, std::span<const Variable> assigned, bool is_first) {
+  if (!is_outermost_) return;
+  is_ordered_ = true;
+  is_first_ = is_first;
+  name_ = std::move(name);
+  owned_.reserve(assigned.size());
+  for (const Variable& variable : assigned) {
+    CallOrder& order = variable.cell().order;
+    if (order.is_mine()) continue;  // given twice
+    order.lock();
+    owned_.push_back(variable);
+  }
+}
+
+bool Transaction::own(const Variable& variable) {
+  CallOrder& order = variable.cell().order;
+  if (is_local(variable) || order.is_mine()) return true;
+  owned_.reserve(owned_.size() + 1);
+  if (!order.lock_within(CallOrder::patience)) return false;
+  owned_.push_back(variable);
+  return true;
+}
 
 Tensor Transaction::run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
   return below_.run(op, inputs, attrs, spec);
@@ -21,6 +51,14 @@ const Tensor* Transaction::assigned(const Variable& variable) const {
 
 Tensor Transaction::get(const Variable& variable) {
   if (const Tensor* value = assigned(variable)) return *value;
+  return fetch(variable);
+}
+
+Tensor Transaction::fetch(const Variable& variable) {
+  if (is_ordered_ && !is_local(variable)) {
+    if (is_first_) own(variable);
+    reads_.emplace_back(variable, variable.cell().version.load(std::memory_order_acquire));
+  }
   return below_.get(variable);
 }
 
@@ -31,6 +69,7 @@ void Transaction::set(const Variable& variable, const Tensor& value) {
       return;
     }
   }
+  if (is_ordered_) own(variable);
   assignments_.push_back({variable, value});
 }
 
@@ -43,9 +82,41 @@ void Transaction::guard(const HostValueGuard& guard) {
 }
 
 void Transaction::commit() {
+  if (is_ordered_) return commit_ordered();
   for (const Assignment& assignment : assignments_)
     below_.set(assignment.variable, assignment.value);
   assignments_.clear();
+}
+
+/// Nothing that was read has changed, or nothing changes.
+void Transaction::commit_ordered() {
+  std::ranges::sort(assignments_, {}, [](const Assignment& a) { return a.variable.cell().id; });
+  std::vector<std::unique_lock<std::mutex>> locks;
+  for (const Assignment& assignment : assignments_) {
+    if (!own(assignment.variable)) throw_conflict(assignment.variable);
+    locks.emplace_back(assignment.variable.cell().mutex);
+  }
+  for (const auto& [variable, version] : reads_) {
+    const bool is_replaced = variable.cell().version.load(std::memory_order_relaxed) != version;
+    if (is_replaced && assigned(variable) != nullptr) throw_conflict(variable);
+  }
+  for (Assignment& assignment : assignments_) {
+    VariableCell& cell = assignment.variable.cell();
+    std::swap(cell.value, assignment.value);
+    cell.version.fetch_add(1, std::memory_order_release);
+  }
+  locks.clear();
+  assignments_.clear();  // with the old values, now that nothing is locked
+}
+
+void Transaction::throw_conflict(const Variable& variable) const {
+  throw Error(ErrorKind::value,
+              {.where = name_,
+               .what = "a Variable " + describe(variable.spec()) +
+                       " that this call read and assigns was assigned elsewhere while it ran",
+               .expected = "calls that assign the same Variables one after the other",
+               .got = "an assignment on another thread; this call has changed nothing",
+               .fix = "Call again, or let one thread at a time assign it."});
 }
 
 }  // namespace nitinol::tracer

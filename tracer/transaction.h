@@ -4,6 +4,9 @@
 #include "core/interpreter.h"
 #include "core/variable.h"
 
+#include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #pragma GCC visibility push(default)
@@ -20,7 +23,17 @@ struct Assignment {
 /// commit(). If it is never committed, no Variable has changed.
 class Transaction : public Interpreter {
  public:
-  Transaction() : below_(current()) {}
+  Transaction()
+      : below_(current()), is_outermost_(is_base_current()), first_local_(next_variable_id()) {}
+  ~Transaction() override;
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+
+  /// Makes this call, which errors name as `name`, one of those that are ordered by the Variables
+  /// they assign (core/call_order.h): before it reads any. `assigned` are the Variables that it
+  /// will assign, as far as is known, sorted by id; `is_first` if no earlier call tells. Does
+  /// nothing within another call, which has its own order.
+  void order(std::string name, std::span<const Variable> assigned, bool is_first);
 
   Tensor run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) override;
   void read(const Tensor& tensor, const ReadSite& site) override;
@@ -30,18 +43,36 @@ class Transaction : public Interpreter {
   void guard(const HostValueGuard& guard) override;
 
   /// Hands the assignments to the interpreter below, at once for all threads that lock the same
-  /// cells.
+  /// cells. Throws Error(value), and changes nothing, if the call is ordered and a Variable that it
+  /// read and assigns has been replaced meanwhile.
   void commit();
+  /// The pending assignments, in the order in which the Variables were first assigned.
+  [[nodiscard]] const std::vector<Assignment>& assignments() const { return assignments_; }
+  /// Whether the Variable was made since this call began.
+  [[nodiscard]] bool is_local(const Variable& variable) const {
+    return variable.cell().id >= first_local_;
+  }
 
  protected:
   [[nodiscard]] Interpreter& below() { return below_; }
-  [[nodiscard]] const std::vector<Assignment>& assignments() const { return assignments_; }
+  /// The value of `variable` from below.
+  [[nodiscard]] Tensor fetch(const Variable& variable);
   /// The pending value of `variable`, or null.
   [[nodiscard]] const Tensor* assigned(const Variable& variable) const;
 
  private:
+  bool own(const Variable& variable);
+  void commit_ordered();
+  [[noreturn]] void throw_conflict(const Variable& variable) const;
+
   Interpreter& below_;
+  bool is_outermost_;
+  uint64_t first_local_;
+  bool is_ordered_ = false, is_first_ = false;
+  std::string name_;
   std::vector<Assignment> assignments_;
+  std::vector<Variable> owned_;                       ///< whose order this call owns
+  std::vector<std::pair<Variable, uint64_t>> reads_;  ///< ordered: versions that were read
 };
 
 }  // namespace nitinol::tracer

@@ -215,12 +215,15 @@ Tensor& Tensor::operator/=(const Argument& other) {
 }
 
 const Variable& Variable::operator+=(const Argument& other) const {
+  const UpdateScope update(*this);
   return *this = get() + other;
 }
 const Variable& Variable::operator-=(const Argument& other) const {
+  const UpdateScope update(*this);
   return *this = get() - other;
 }
 const Variable& Variable::operator*=(const Argument& other) const {
+  const UpdateScope update(*this);
   return *this = get() * other;
 }
 
