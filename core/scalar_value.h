@@ -3,8 +3,10 @@
 
 #include "core/tensor.h"
 
+#include <bit>
 #include <concepts>
 #include <cstdint>
+#include <source_location>
 #include <type_traits>
 #include <utility>
 
@@ -36,13 +38,29 @@ class Scalar {
   }
 
   [[nodiscard]] Kind kind() const { return kind_; }
-  /// The number as double; integers beyond 2^53 round.
-  [[nodiscard]] double to_double() const { return floating_; }
-  /// The number as an integer; 0 for a real Scalar.
-  [[nodiscard]] int64_t to_integer() const { return integer_; }
+  /// The number as double; integers beyond 2^53 round. Of an argument of a compiled function this
+  /// is a look by host code: what was recorded then holds for calls with this very number, and each
+  /// other number is a signature of its own.
+  [[nodiscard]] double to_double(
+      std::source_location place = std::source_location::current()) const {
+    if (traced_.is_defined()) note_look("to_double()", place);
+    return floating_;
+  }
+  /// The number as an integer; 0 for a real Scalar. A look by host code, as to_double().
+  [[nodiscard]] int64_t to_integer(
+      std::source_location place = std::source_location::current()) const {
+    if (traced_.is_defined()) note_look("to_integer()", place);
+    return integer_;
+  }
   /// The dtype a 0-d tensor of it has when nothing else decides: bool, i64 or f64.
   [[nodiscard]] DType dtype() const {
     return kind_ == Kind::boolean ? boolean : kind_ == Kind::integer ? i64 : f64;
+  }
+
+  /// The number itself, for comparing: of a double its bit pattern, of others the integer.
+  [[nodiscard]] uint64_t bits() const {
+    return kind_ == Kind::real ? std::bit_cast<uint64_t>(floating_)
+                               : static_cast<uint64_t>(integer_);
   }
 
   /// Inside a recording: the 0-d weak tensor that stands for this argument; undefined elsewhere.
@@ -51,6 +69,7 @@ class Scalar {
 
  private:
   [[noreturn]] static void throw_beyond_int64(uint64_t value);
+  void note_look(const char* what, const std::source_location& place) const;
 
   Kind kind_;
   double floating_;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace nitinol::jit {
 namespace {
@@ -173,15 +174,65 @@ const autograd::Node* computed_by(const Tensor& result, std::span<const Tensor> 
   return std::ranges::any_of(arguments, is_result) ? nullptr : autograd::node_of(result);
 }
 
+/// What a result was computed from.
+struct Reach {
+  const autograd::Node* freed = nullptr;  ///< where a backward() would find the tape gone first
+  bool arguments = false;                 ///< whether an argument that tracks gradients is reached
+};
+
+Reach reach_of(const autograd::Node* start, std::span<const Tensor> arguments) {
+  const auto is_argument = [&](const autograd::Node* node) {
+    const auto same = [&](const Tensor& x) { return autograd::node_of(x) == node; };
+    return std::ranges::any_of(arguments, same);
+  };
+  const auto is_older = [](const autograd::Node* a, const autograd::Node* b) {
+    return a->sequence < b->sequence;
+  };
+  Reach reach;
+  std::set<const autograd::Node*, decltype(is_older)> waiting(is_older);
+  waiting.insert(start);
+  while (!waiting.empty()) {  // from the youngest to the oldest, as a backward() goes
+    const autograd::Node* const node = *std::prev(waiting.end());
+    waiting.erase(std::prev(waiting.end()));
+    if (is_argument(node)) {
+      reach.arguments = true;
+      continue;
+    }
+    if (node->is_freed && reach.freed == nullptr) reach.freed = node;
+    for (const Handle<TensorSlot>& input : node->inputs) {
+      if (input) waiting.insert(static_cast<const autograd::Node*>(input.get()));
+    }
+  }
+  return reach;
+}
+
+/// A backward() from there fails whatever else it meets. (Where an argument is reached too, grad()
+/// of that argument does not fail: such a call has to run eagerly.)
+const autograd::Node* freed_behind(const Tensor& result, std::span<const Tensor> arguments) {
+  const autograd::Node* const node = computed_by(result, arguments);
+  if (node == nullptr) return nullptr;
+  const Reach reach = reach_of(node, arguments);
+  return reach.arguments ? nullptr : reach.freed;
+}
+
+/// A node that says what `freed` says.
+Handle<TensorSlot> spent_node(const autograd::Node& freed) {
+  autograd::Node* node = nullptr;
+  Handle<TensorSlot> handle = autograd::make_node(freed.kind, node);
+  node->op = freed.op;
+  node->name = freed.name;
+  node->is_freed = true;
+  return handle;
+}
+
 }  // namespace
 
 std::shared_ptr<const std::vector<tracer::SpentResult>> spent_results(
     std::span<const Tensor* const> results, std::span<const Tensor> arguments) {
   std::vector<tracer::SpentResult> spent;
   for (std::size_t i = 0; i < results.size(); ++i) {
-    const autograd::Node* const node = computed_by(*results[i], arguments);
-    if (node == nullptr || !node->is_freed) continue;
-    spent.push_back({i, results[i]->internals().gradient});
+    const autograd::Node* const freed = freed_behind(*results[i], arguments);
+    if (freed != nullptr) spent.push_back({i, spent_node(*freed)});
   }
   if (spent.empty()) return nullptr;
   return std::make_shared<const std::vector<tracer::SpentResult>>(std::move(spent));
@@ -197,8 +248,8 @@ void record_backward(tracer::Recorder& recorder, std::span<const Tensor* const> 
                      std::span<const Tensor> arguments) {
   std::vector<std::size_t> tracked;
   for (std::size_t i = 0; i < results.size(); ++i) {
-    const autograd::Node* const node = computed_by(*results[i], arguments);
-    if (node != nullptr && !node->is_freed) tracked.push_back(i);
+    if (computed_by(*results[i], arguments) == nullptr) continue;
+    if (freed_behind(*results[i], arguments) == nullptr) tracked.push_back(i);
   }
   if (tracked.empty()) return;
   if (tracked.size() > 64) {
@@ -276,6 +327,7 @@ tracer::Trace Derivative::forward() const {
       trace.graph.outputs.begin() + static_cast<std::ptrdiff_t>(trace.result_count);
   trace.graph.outputs.insert(end_of_results, saved_.begin(), saved_.end());
   trace.result_count += saved_.size();
+  trace.returned.resize(trace.result_count, -1);
   std::erase_if(trace.host_made, [&](Value v) { return v >= whole_.backward->first; });
   trace.backward.reset();
   return trace;
@@ -322,6 +374,7 @@ tracer::Trace Derivative::backward_trace(const Variant& variant,
     }
   }
   extract.trace.result_count = outputs.size();
+  extract.trace.returned.assign(outputs.size(), -1);
   return std::move(extract.trace);
 }
 

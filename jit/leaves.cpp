@@ -3,8 +3,6 @@
 #include "autograd/node.h"
 #include "core/parallel.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
 
 namespace nitinol::jit {
@@ -32,20 +30,23 @@ GradientState gradient_state(const Variable& variable) {
   return cell.value.is_defined() ? GradientState::present : GradientState::absent;
 }
 
-void append_spec(Key& key, const Spec& spec, const Strides& strides) {
+enum class Sizes : uint8_t { kept, dropped };
+
+template <class List>
+void append_spec(List& key, const Spec& spec, const Strides& strides, Sizes sizes) {
   const bool contiguous = is_contiguous(spec.shape, strides);
   key.push_back(static_cast<uint64_t>(spec.dtype) | static_cast<uint64_t>(spec.shape.size()) << 8U |
                 static_cast<uint64_t>(contiguous) << 16U |
                 static_cast<uint64_t>(spec.is_weak) << 17U |
                 static_cast<uint64_t>(spec.device.kind) << 24U);
+  if (sizes == Sizes::dropped) return;
   for (const int64_t size : spec.shape) key.push_back(static_cast<uint64_t>(size));
   if (contiguous) return;
   for (const int64_t stride : strides) key.push_back(static_cast<uint64_t>(stride));
 }
 
-}  // namespace
-
-void make_key(const Leaves& leaves, Key& key) {
+template <class List>
+void append_key(const Leaves& leaves, List& key, Sizes sizes) {
   const bool is_differentiated = autograd::is_enabled();
   key.push_back(static_cast<uint64_t>(num_threads()) |
                 static_cast<uint64_t>(is_differentiated) << 15U |
@@ -54,14 +55,14 @@ void make_key(const Leaves& leaves, Key& key) {
                 static_cast<uint64_t>(leaves.scalars.size()) << 48U);
   for (std::size_t i = 0; i < leaves.tensors.size(); ++i) {
     const TensorData& data = leaves.tensors[i]->internals();
-    append_spec(key, data.spec, data.strides);
+    append_spec(key, data.spec, data.strides, sizes);
     const bool is_tracked = is_differentiated && data.gradient;
     key.push_back(first_equal(leaves.tensors, i, is_same_tensor) << 1U |
                   static_cast<uint64_t>(is_tracked));
   }
   for (std::size_t i = 0; i < leaves.variables.size(); ++i) {
     const Spec& spec = leaves.variables[i]->spec();
-    append_spec(key, spec, strides_of(spec.shape));
+    append_spec(key, spec, strides_of(spec.shape), sizes);
     key.push_back(first_equal(leaves.variables, i,
                               [](const Variable* a, const Variable* b) { return *a == *b; })
                       << 2U |
@@ -69,6 +70,18 @@ void make_key(const Leaves& leaves, Key& key) {
   }
   for (const Scalar* scalar : leaves.scalars) key.push_back(static_cast<uint64_t>(scalar->kind()));
   for (const uint64_t word : leaves.fixed) key.push_back(word);
+}
+
+}  // namespace
+
+void make_key(const Leaves& leaves, Key& key) {
+  append_key(leaves, key, Sizes::kept);
+}
+
+std::vector<uint64_t> without_sizes(const Leaves& leaves) {
+  std::vector<uint64_t> words;
+  append_key(leaves, words, Sizes::dropped);
+  return words;
 }
 
 int threads_of(std::span<const uint64_t> key) {
@@ -82,47 +95,6 @@ uint64_t hash_of(std::span<const uint64_t> words) {
     hash ^= hash >> 32U;
   }
   return hash;
-}
-
-std::vector<std::string> describe_leaves(const Leaves& leaves) {
-  std::vector<std::string> words;
-  for (const Tensor* tensor : leaves.tensors) {
-    const TensorData& data = tensor->internals();
-    words.push_back(describe(data.spec));
-    if (!is_contiguous(data.spec.shape, data.strides))
-      words.back() += fmt::format(" strides {}", to_string(data.strides));
-  }
-  for (const Variable* variable : leaves.variables)
-    words.push_back("Variable " + describe(variable->spec()));
-  for (const Scalar* scalar : leaves.scalars)
-    words.push_back(fmt::format("Scalar {}", name_of(scalar->dtype())));
-  for (const uint64_t word : leaves.fixed)
-    words.push_back(fmt::format("fixed {}", static_cast<int64_t>(word)));
-  return words;
-}
-
-std::string join(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text.empty() ? "no arguments" : text;
-}
-
-std::vector<uint64_t> without_sizes(const Leaves& leaves) {
-  std::vector<uint64_t> words;
-  const auto add = [&](const Spec& spec, bool contiguous) {
-    words.push_back(static_cast<uint64_t>(spec.dtype) |
-                    static_cast<uint64_t>(spec.shape.size()) << 8U |
-                    static_cast<uint64_t>(contiguous) << 16U);
-  };
-  for (const Tensor* tensor : leaves.tensors) {
-    add(tensor->spec(), is_contiguous(tensor->shape(), tensor->internals().strides));
-  }
-  words.push_back(~uint64_t{0});
-  for (const Variable* variable : leaves.variables) add(variable->spec(), true);
-  for (const Scalar* scalar : leaves.scalars)
-    words.push_back(static_cast<uint64_t>(scalar->kind()));
-  words.insert(words.end(), leaves.fixed.begin(), leaves.fixed.end());
-  return words;
 }
 
 std::vector<Tensor> scalar_tensors(const Leaves& leaves) {

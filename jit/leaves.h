@@ -1,5 +1,5 @@
 // Leaves: the tensors, Variables, Scalars and fixed bits of one call, and what is made of them:
-// the key of its signature, words for people, stand-ins for recording.
+// the key of its signature, stand-ins for recording.
 #pragma once
 
 #include "core/scalar_value.h"
@@ -30,13 +30,8 @@ void make_key(const Leaves& leaves, Key& key);
 [[nodiscard]] uint64_t hash_of(std::span<const uint64_t> key);
 /// The number of threads that the call with this key runs on.
 [[nodiscard]] int threads_of(std::span<const uint64_t> key);
-/// A signature with its sizes left out: what must agree for one recorded call to be enough.
+/// A key without its sizes and strides: what must agree for one recorded call to be enough.
 [[nodiscard]] std::vector<uint64_t> without_sizes(const Leaves& leaves);
-
-/// What a signature looks like to a person; also tells two signatures' first difference.
-[[nodiscard]] std::vector<std::string> describe_leaves(const Leaves& leaves);
-/// "float32[3], Scalar float64".
-[[nodiscard]] std::string join(const std::vector<std::string>& words);
 
 /// Tensors that stand for the tensor arguments while a call is recorded: handles of their own, so
 /// that a captured tensor that is also an argument is told from it. One tensor given twice has one

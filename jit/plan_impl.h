@@ -54,7 +54,8 @@ struct StepPlan {
 /// What a graph output is: a view of the memory of `base`.
 struct ResultPlan {
   Value base = 0;
-  bool is_base = true;  ///< the very tensor, not a view of it
+  bool is_base = true;       ///< the very tensor, not a view of it
+  bool is_argument = false;  ///< the very argument, with all that hangs on it
   Spec spec;
   Strides strides;
   int64_t offset = 0;

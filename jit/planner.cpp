@@ -444,8 +444,10 @@ class Planner {
   }
 
   void plan_results() {
-    for (std::size_t i = 0; i < trace_.result_count; ++i)
+    for (std::size_t i = 0; i < trace_.result_count; ++i) {
       impl_.results.push_back(result_of(graph().outputs[i]));
+      impl_.results.back().is_argument = i < trace_.returned.size() && trace_.returned[i] >= 0;
+    }
     for (std::size_t i = 0; i < trace_.assigned.size(); ++i) {
       const Value output = graph().outputs[trace_.result_count + i];
       impl_.updates.push_back({.variable = trace_.assigned[i], .result = result_of(output)});

@@ -12,6 +12,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstring>
+#include <unordered_set>
+
 namespace nitinol::tracer {
 namespace {
 
@@ -21,6 +25,20 @@ constexpr std::size_t largest_host_constant = std::size_t{1} << 16;
 constexpr std::size_t most_operations = 100'000;
 
 thread_local int recorders = 0;
+
+/// Scalar::bits() of the Scalar that this 0-d tensor stands for.
+uint64_t bits_of_number(const Tensor& tensor) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, tensor.internals().address(), size_of(tensor.dtype()));
+  return bits;
+}
+
+/// "file:line" of a look at data, or empty.
+std::string place_of(const ReadSite& site) {
+  if (site.return_address != nullptr) return describe_return_address(site.return_address);
+  if (site.place.line() == 0) return "";
+  return fmt::format("{}:{}", site.place.file_name(), site.place.line());
+}
 
 }  // namespace
 
@@ -70,23 +88,19 @@ void Recorder::declare_arguments(std::span<const Tensor> tensors,
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     add_input(tensors[i],
               {.kind = TraceInput::Kind::tensor, .leaf = static_cast<int>(i), .captured = {}});
+    tensor_arguments_.push_back(tensors[i].handle().get());
   }
   for (std::size_t i = 0; i < scalars.size(); ++i) {
     add_input(scalars[i],
               {.kind = TraceInput::Kind::scalar, .leaf = static_cast<int>(i), .captured = {}});
+    number_bits_.push_back(bits_of_number(scalars[i]));
   }
   variable_arguments_.assign(variables.begin(), variables.end());
 }
 
 void Recorder::obstruct(std::string reason, const ReadSite* site) {
   if (trace_.obstacle) return;  // the first one is what the user should see
-  std::string place;
-  if (site != nullptr && site->return_address != nullptr) {
-    place = describe_return_address(site->return_address);
-  } else if (site != nullptr && site->place.line() != 0) {
-    place = fmt::format("{}:{}", site->place.file_name(), site->place.line());
-  }
-  trace_.obstacle = Obstacle{std::move(reason), std::move(place)};
+  trace_.obstacle = Obstacle{std::move(reason), site != nullptr ? place_of(*site) : ""};
 }
 
 Value Recorder::value_of(const Tensor& tensor) {
@@ -141,8 +155,66 @@ Tensor Recorder::run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec
 }
 
 void Recorder::read(const Tensor& tensor, const ReadSite& site) {
-  obstruct(fmt::format("the function looks at a tensor's elements by {}", site.what), &site);
+  const TensorData& data = tensor.internals();
+  if (data.trace != epoch_ || !guard_numbers(data.value, site))
+    obstruct(fmt::format("the function looks at a tensor's elements by {}", site.what), &site);
   computing_->read(tensor, site);
+}
+
+/// A value computed from Scalar arguments alone may be looked at: the trace then holds for these
+/// numbers. False if it depends on anything else.
+bool Recorder::guard_numbers(Value value, const ReadSite& site) {
+  std::vector<int> leaves;
+  std::vector<Value> waiting = {value};
+  std::unordered_set<Value> seen = {value};
+  while (!waiting.empty()) {
+    const Value v = waiting.back();
+    waiting.pop_back();
+    const Node& node = trace_.graph[v];
+    if (node.kind == Node::Kind::input) {
+      const auto at = std::ranges::find(trace_.graph.inputs, v) - trace_.graph.inputs.begin();
+      const TraceInput& input = trace_.inputs[static_cast<std::size_t>(at)];
+      if (input.kind != TraceInput::Kind::scalar) return false;
+      leaves.push_back(input.leaf);
+    } else if (node.kind == Node::Kind::constant && std::ranges::count(trace_.host_made, v) == 0) {
+      return false;
+    }
+    for (const Value input : node.inputs) {
+      if (seen.insert(input).second) waiting.push_back(input);
+    }
+  }
+  for (const int leaf : leaves) {
+    const auto place = std::ranges::lower_bound(trace_.numbers, leaf, {}, &NumberGuard::leaf);
+    if (place != trace_.numbers.end() && place->leaf == leaf) continue;
+    trace_.numbers.insert(place, {.leaf = leaf,
+                                  .bits = number_bits_[static_cast<std::size_t>(leaf)],
+                                  .what = site.what,
+                                  .place = place_of(site)});
+  }
+  return !leaves.empty();
+}
+
+/// A Variable made by this call is a name for values of the trace, not an input of it.
+void Recorder::note_local(const Variable& variable) {
+  if (std::ranges::find(locals_, variable) == locals_.end()) locals_.push_back(variable);
+}
+
+/// A Plan does not make the Variables that the call made: nobody may hold one when it has ended.
+void Recorder::check_locals() {
+  for (const Variable& local : locals_) {
+    const auto assigns = [&](const Assignment& assignment) { return assignment.variable == local; };
+    const auto owns = [&](const Variable& other) {  // as its gradient
+      return other.cell().gradient != nullptr && *other.cell().gradient == local;
+    };
+    const auto held =
+        1 + std::ranges::count_if(assignments(), assigns) + std::ranges::count_if(locals_, owns);
+    if (local.cell().references.load(std::memory_order_acquire) > held) {
+      obstruct(fmt::format(
+          "a Variable {} that the function makes is still held when the call has ended; make it "
+          "outside",
+          describe(local.spec())));
+    }
+  }
 }
 
 TraceInput Recorder::origin_of(const Variable& variable) const {
@@ -174,10 +246,14 @@ void Recorder::guard_presence(const Variable& variable, bool is_there) {
 
 Tensor Recorder::get(const Variable& variable) {
   if (const Tensor* value = assigned(variable)) return *value;
+  if (is_local(variable)) {
+    note_local(variable);
+    return fetch(variable);
+  }
   const auto found = variable_reads_.find(&variable.cell());
   if (found != variable_reads_.end()) return found->second;
   // A handle of its own: the tensor in the cell may also be an argument, which is another input.
-  const Tensor held = below().get(variable);
+  const Tensor held = fetch(variable);
   const TraceInput origin = origin_of(variable);
   // Whether there is a gradient selects the Plan: of arguments by the signature, else by a guard.
   if (variable.cell().may_be_empty && origin.leaf < 0) guard_presence(variable, held.is_defined());
@@ -195,6 +271,7 @@ Tensor Recorder::get(const Variable& variable) {
 
 void Recorder::set(const Variable& variable, const Tensor& value) {
   if (value.is_defined()) value_of(value);
+  if (is_local(variable)) note_local(variable);
   Transaction::set(variable, value);
 }
 
@@ -249,13 +326,22 @@ void Recorder::add_part(int leaf, const Tensor& gradient) {
 }
 
 void Recorder::add_part(const Variable& variable, const Tensor& gradient) {
+  if (is_local(variable)) return note_local(variable);  // the tape holds it: an obstacle
   trace_.backward->parts.push_back({origin_of(variable), value_of(gradient)});
 }
 
 Trace Recorder::finish(std::span<const Tensor* const> results) {
-  for (const Tensor* result : results) trace_.graph.outputs.push_back(value_of(*result));
+  for (const Tensor* result : results) {
+    trace_.graph.outputs.push_back(value_of(*result));
+    const auto argument = std::ranges::find(tensor_arguments_, result->handle().get());
+    const bool is_argument = argument != tensor_arguments_.end();
+    trace_.returned.push_back(is_argument ? static_cast<int>(argument - tensor_arguments_.begin())
+                                          : -1);
+  }
   trace_.result_count = results.size();
+  check_locals();
   for (const Assignment& assignment : assignments()) {
+    if (is_local(assignment.variable)) continue;
     const TraceInput origin = origin_of(assignment.variable);
     if (!assignment.value.is_defined()) {
       trace_.cleared.push_back(origin);

@@ -21,7 +21,7 @@ class Recorder final : public Transaction {
   ~Recorder() override;
 
   /// Declares the call's arguments, before the function runs: what stands for its tensor leaves,
-  /// its Variables, and 0-d tensors for its Scalars.
+  /// its Variables, and 0-d tensors for its Scalars. The tensors must outlive the recording.
   void declare_arguments(std::span<const Tensor> tensors,
                          std::span<const Variable* const> variables,
                          std::span<const Tensor> scalars);
@@ -53,13 +53,19 @@ class Recorder final : public Transaction {
   Value value_of(const Tensor& tensor);
   TraceInput origin_of(const Variable& variable) const;
   void guard_presence(const Variable& variable, bool is_there);
+  bool guard_numbers(Value value, const ReadSite& site);
+  void note_local(const Variable& variable);
+  void check_locals();
 
   Trace trace_;
   Interpreter* computing_;  ///< the interpreter below; after begin_backward one of shapes only
   uint64_t epoch_;
   std::unordered_map<const TensorData*, Value> foreign_;  ///< captured tensors
   std::vector<Tensor> kept_;                              ///< keeps the keys of foreign_ alive
+  std::vector<const TensorData*> tensor_arguments_;
   std::vector<const Variable*> variable_arguments_;
+  std::vector<uint64_t> number_bits_;  ///< of the Scalar arguments
+  std::vector<Variable> locals_;       ///< made by this call, and read or assigned
   std::unordered_map<const VariableCell*, Tensor> variable_reads_;
 };
 

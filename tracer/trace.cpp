@@ -60,7 +60,41 @@ std::optional<std::string> node_difference(const Trace& a, const Trace& b, Value
       v, describe(m.spec));
 }
 
+bool same_but_sizes(const Attr& a, const Attr& b) {
+  if (a.index() != b.index()) return false;
+  const auto* const dims = std::get_if<Dims>(&a);  // axes, but also shapes
+  return dims != nullptr ? dims->size() == std::get<Dims>(b).size() : a == b;
+}
+
+bool same_but_sizes(const Trace& a, const Trace& b, Value v) {
+  const Node& m = a.graph[v];
+  const Node& n = b.graph[v];
+  if (m.kind != n.kind || m.op != n.op || m.inputs != n.inputs || m.spec.dtype != n.spec.dtype ||
+      m.spec.is_weak != n.spec.is_weak || m.spec.shape.size() != n.spec.shape.size() ||
+      m.attrs.size() != n.attrs.size() || contains(a.host_made, v) != contains(b.host_made, v))
+    return false;
+  for (std::size_t i = 0; i < m.attrs.size(); ++i) {
+    if (!same_but_sizes(m.attrs[i], n.attrs[i])) return false;
+  }
+  if (m.kind != Node::Kind::constant) return true;
+  // A number made by host code may be a size: "/ n".
+  if (contains(a.host_made, v)) return m.spec == n.spec;
+  return same_memory(m.constant, n.constant);
+}
+
 }  // namespace
+
+bool differ_only_in_sizes(const Trace& a, const Trace& b) {
+  if (a.graph.nodes.size() != b.graph.nodes.size() || a.inputs != b.inputs || a.empty != b.empty ||
+      a.assigned != b.assigned || a.cleared != b.cleared || a.graph.outputs != b.graph.outputs ||
+      a.returned != b.returned || a.backward != b.backward || a.guards != b.guards ||
+      a.numbers != b.numbers)
+    return false;
+  for (Value v = 0; v < a.graph.nodes.size(); ++v) {
+    if (!same_but_sizes(a, b, v)) return false;
+  }
+  return true;
+}
 
 std::optional<std::string> first_difference(const Trace& before, const Trace& now) {
   const std::size_t common = std::min(before.graph.nodes.size(), now.graph.nodes.size());
@@ -76,9 +110,11 @@ std::optional<std::string> first_difference(const Trace& before, const Trace& no
   if (before.inputs != now.inputs || before.empty != now.empty) return "other Variables are read";
   if (before.assigned != now.assigned || before.cleared != now.cleared)
     return "other Variables are assigned";
-  if (before.graph.outputs != now.graph.outputs) return "other values are returned";
+  if (before.graph.outputs != now.graph.outputs || before.returned != now.returned)
+    return "other values are returned";
   if (before.backward != now.backward) return "gradients flow another way";
-  if (before.guards != now.guards) return "other host values are read";
+  if (before.guards != now.guards || before.numbers != now.numbers)
+    return "other host values are read";
   return std::nullopt;
 }
 

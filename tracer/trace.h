@@ -58,6 +58,17 @@ struct SpentResult {
   Handle<TensorSlot> node;
 };
 
+/// A Scalar argument that host code looked at: what was recorded holds for this number only.
+struct NumberGuard {
+  int leaf = 0;
+  uint64_t bits = 0;  ///< Scalar::bits()
+  std::string what;   ///< "to_double()"
+  std::string place;  ///< "file:line", or empty
+  friend bool operator==(const NumberGuard& a, const NumberGuard& b) {
+    return a.leaf == b.leaf && a.bits == b.bits;
+  }
+};
+
 /// A recorded call.
 struct Trace {
   Graph graph;
@@ -65,11 +76,15 @@ struct Trace {
   std::vector<TraceInput>
       assigned;  ///< Variables whose new values are graph.outputs[result_count ...]
   std::size_t result_count = 0;
+  /// Per result: the tensor argument that it is, by identity, or -1; empty if none is. (What has an
+  /// argument's value but not its handle, such as stop_gradient() of it, is a tensor of its own.)
+  std::vector<int> returned;
   std::vector<TraceInput> empty;    ///< gradients that were read and were not there
   std::vector<TraceInput> cleared;  ///< gradients that are not there when the call ends
   std::vector<Value>
       host_made;  ///< constants made from host data during the call: compared by bytes
   std::vector<HostValueGuard> guards;
+  std::vector<NumberGuard> numbers;                       ///< by leaf, each once
   std::optional<Backward> backward;                       ///< if results track gradients
   std::shared_ptr<const std::vector<SpentResult>> spent;  ///< null if there are none
   std::optional<Obstacle> obstacle;
@@ -78,6 +93,11 @@ struct Trace {
 /// What differs first between two recordings of one function, as a sentence, or nothing if they
 /// agree. Captured tensors are compared by identity, tensors made from host data by bytes.
 [[nodiscard]] std::optional<std::string> first_difference(const Trace& before, const Trace& now);
+
+/// Whether two recordings, of signatures that differ only in sizes, do the same but for sizes: the
+/// same operations on the same operands, the same captured state, the same host values seen. Such a
+/// second recording says what another one of its own signature would say.
+[[nodiscard]] bool differ_only_in_sizes(const Trace& a, const Trace& b);
 
 }  // namespace nitinol::tracer
 
