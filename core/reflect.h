@@ -99,9 +99,44 @@ constexpr bool contains() {
 
 }  // namespace reflection
 
+namespace reflection {
+
+/// A visitor that is told values as they are, and where they stand.
+template <class Visitor>
+concept WantsPlaces = requires(Visitor visitor) {
+  visitor.leave();
+};
+
+template <class T, class Visitor>
+void visit_fixed(const T& value, uint64_t bits, Visitor& visitor) {
+  if constexpr (WantsPlaces<Visitor>)
+    visitor.value(value);
+  else
+    visitor.fixed(bits);
+}
+
+template <class Visitor>
+void visit_length(std::size_t length, Visitor& visitor) {
+  if constexpr (WantsPlaces<Visitor>)
+    visitor.length(length);
+  else
+    visitor.fixed(length);
+}
+
+/// visit() of a part of something.
+template <class Visitor, class Visit>
+void visit_part(const char* kind, std::size_t position, Visitor& visitor, Visit visit) {
+  if constexpr (WantsPlaces<Visitor>) visitor.enter(kind, position);
+  visit();
+  if constexpr (WantsPlaces<Visitor>) visitor.leave();
+}
+
+}  // namespace reflection
+
 /// Calls visitor.tensor(t), .variable(v), .scalar(s) or .fixed(bits) for every leaf of `value`,
 /// depth first, in the order of declaration. Lengths of vectors and whether optionals hold
-/// something are fixed leaves, and so are HostValues.
+/// something are fixed leaves, and so are HostValues. A visitor with leave() gets .value(x) and
+/// .length(n) instead of fixed(), with .enter("field", i) and .leave() around parts.
 template <class T, class Visitor>
 void visit_leaves(T& value, Visitor& visitor) {
   using Plain = std::remove_cv_t<T>;
@@ -118,20 +153,30 @@ void visit_leaves(T& value, Visitor& visitor) {
   } else if constexpr (std::is_empty_v<Plain>) {
     return;  // std::monostate, a lambda without captures
   } else if constexpr (std::is_floating_point_v<Plain>) {
-    visitor.fixed(std::bit_cast<uint64_t>(static_cast<double>(value)));
+    reflection::visit_fixed(value, std::bit_cast<uint64_t>(static_cast<double>(value)), visitor);
   } else if constexpr (std::is_integral_v<Plain> || std::is_enum_v<Plain>) {
-    visitor.fixed(static_cast<uint64_t>(value));
+    reflection::visit_fixed(value, static_cast<uint64_t>(value), visitor);
   } else if constexpr (reflection::Text<Plain>) {
+    if constexpr (reflection::WantsPlaces<Visitor>) return visitor.value(value);
     visitor.fixed(value.size());
     for (const char c : value) visitor.fixed(static_cast<uint64_t>(static_cast<unsigned char>(c)));
   } else if constexpr (reflection::is_sequence<Plain>) {
-    visitor.fixed(static_cast<uint64_t>(value.size()));
-    for (auto&& element : value) visit_leaves(element, visitor);
+    reflection::visit_length(static_cast<std::size_t>(value.size()), visitor);
+    std::size_t position = 0;
+    for (auto&& element : value) {
+      reflection::visit_part("element", position++, visitor,
+                             [&] { visit_leaves(element, visitor); });
+    }
   } else if constexpr (reflection::is_optional<Plain>) {
-    visitor.fixed(value.has_value() ? 1 : 0);
+    reflection::visit_length(value.has_value() ? 1 : 0, visitor);
     if (value.has_value()) visit_leaves(*value, visitor);
   } else if constexpr (reflection::is_tuple<Plain>) {
-    std::apply([&](auto&... element) { (visit_leaves(element, visitor), ...); }, value);
+    std::size_t position = 0;
+    const auto visit = [&](auto& element) {
+      reflection::visit_part("element", position++, visitor,
+                             [&] { visit_leaves(element, visitor); });
+    };
+    std::apply([&](auto&... element) { (visit(element), ...); }, value);
   } else if constexpr (std::is_pointer_v<Plain> &&
                        std::is_function_v<std::remove_pointer_t<Plain>>) {
     visitor.fixed(static_cast<uint64_t>(reinterpret_cast<std::uintptr_t>(value)));
@@ -141,7 +186,9 @@ void visit_leaves(T& value, Visitor& visitor) {
                   "they point to could "
                   "change unseen. Pass a Tensor, a Variable or a struct of them.");
   } else if constexpr (std::is_aggregate_v<Plain>) {
-    boost::pfr::for_each_field(value, [&](auto& field) { visit_leaves(field, visitor); });
+    boost::pfr::for_each_field(value, [&](auto& field, std::size_t position) {
+      reflection::visit_part("field", position, visitor, [&] { visit_leaves(field, visitor); });
+    });
   } else {
     static_assert(
         reflection::never<T>,

@@ -97,14 +97,13 @@ class Compiled {
         std::conditional_t<std::is_void_v<Returned>, std::monostate, std::decay_t<Returned>>;
     TypedCaller<Result, P...> caller(*function_, arguments...);
     if (tracer::is_recording()) {
-      caller.run();
-    } else if (mode == Mode::eager) {
-      compiled_->call_eagerly(caller);
+      compiled_->call_inlined(caller);
     } else {
       jit::Leaves leaves;
       [[maybe_unused]] jit::LeafCollector collector{leaves};
       (visit_leaves(std::as_const(arguments), collector), ...);
-      compiled_->call(leaves, caller);
+      mode == Mode::eager ? compiled_->call_eagerly(leaves, caller)
+                          : compiled_->call(leaves, caller);
     }
     if constexpr (!std::is_void_v<Returned>) return std::move(*caller.result);
   }
@@ -139,6 +138,17 @@ class Compiled {
     void change_result(FunctionRef<void(Tensor&)> change) override {
       jit::TensorChanger changer{change};
       visit_leaves(*result, changer);
+    }
+    std::vector<jit::Word> describe_arguments(std::span<const std::string> names) override {
+      jit::Describer describer;
+      std::size_t position = 0;
+      const auto describe = [&](const auto& argument) {
+        describer.begin_argument(position, position < names.size() ? names[position] : "");
+        visit_leaves(argument, describer);
+        ++position;
+      };
+      std::apply([&](const auto&... argument) { (describe(argument), ...); }, arguments_);
+      return describer.take();
     }
     std::shared_ptr<const void> result_form() override {
       auto form = std::make_shared<Result>(*result);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <ostream>
+#include <span>
 
 namespace nitinol {
 namespace {
@@ -66,7 +67,17 @@ std::string step_text(const jit::StepReport& step, std::size_t number) {
   return text + "                 " + detail + "\n";
 }
 
-std::string plan_text(std::string_view name, const jit::PlanReport& plan, double total_s) {
+/// Whether two Plans do the same, on other sizes.
+bool same_steps(const jit::PlanReport& a, const jit::PlanReport& b) {
+  return std::ranges::equal(a.steps, b.steps,
+                            [](const jit::StepReport& m, const jit::StepReport& n) {
+                              return m.kind == n.kind && m.ops == n.ops && m.launches == n.launches;
+                            });
+}
+
+/// `like`: an earlier signature whose Plan has the same steps, or null.
+std::string plan_text(std::string_view name, const jit::PlanReport& plan, double total_s,
+                      const SignatureReport* like) {
   std::string text =
       fmt::format("    {}: {} in {} (passes {}, fusion {}, kernels {})\n", name,
                   plural(plan.steps.size(), "step"), seconds(total_s), seconds(plan.passes_s),
@@ -74,21 +85,38 @@ std::string plan_text(std::string_view name, const jit::PlanReport& plan, double
   text += fmt::format("      peak memory {}: {} temporary, {} of results; {} updated in place\n",
                       bytes(plan.peak_bytes()), bytes(plan.arena_bytes), bytes(plan.result_bytes),
                       bytes(plan.in_place_bytes));
+  if (like != nullptr) return text + fmt::format("      the steps of ({})\n", like->signature);
   for (std::size_t i = 0; i < plan.steps.size(); ++i) text += step_text(plan.steps[i], i + 1);
   return text;
 }
 
-std::string signature_text(const SignatureReport& report) {
+/// The first of `earlier` whose compiled Plan does the same steps, or null.
+const SignatureReport* with_same_steps(const SignatureReport& report,
+                                       std::span<const SignatureReport> earlier) {
+  const auto found = std::ranges::find_if(earlier, [&](const SignatureReport& other) {
+    return other.tier == Tier::traced && same_steps(other.plan, report.plan) &&
+           other.backward.has_value() == report.backward.has_value() &&
+           (!report.backward || same_steps(*other.backward, *report.backward));
+  });
+  return found != earlier.end() ? &*found : nullptr;
+}
+
+std::string signature_text(const SignatureReport& report,
+                           std::span<const SignatureReport> earlier) {
   std::string text = fmt::format("  ({}): {}\n", report.signature, name_of(report.tier));
   text +=
       fmt::format("    {}: {} recorded, {} by the plan, {} eager\n", plural(report.calls, "call"),
                   report.recorded_calls, report.plan_calls, report.eager_calls);
   if (!report.cause.empty()) text += fmt::format("    recorded because {}\n", report.cause);
+  for (const auto& [why, count] : report.eager_because)
+    text += fmt::format("    {} eager: {}\n", plural(count, "call"), why);
   if (!report.reason.empty()) text += fmt::format("    eager because {}\n", report.reason);
   if (!report.place.empty()) text += fmt::format("      at {}\n", report.place);
   if (report.tier != Tier::traced) return text;
-  text += plan_text("plan", report.plan, report.compile_s);
-  if (report.backward) text += plan_text("backward", *report.backward, report.backward->total_s);
+  const SignatureReport* const like = with_same_steps(report, earlier);
+  text += plan_text("plan", report.plan, report.compile_s, like);
+  if (report.backward)
+    text += plan_text("backward", *report.backward, report.backward->total_s, like);
   return text;
 }
 
@@ -124,6 +152,7 @@ nlohmann::json json_of(const SignatureReport& report) {
                {"recorded_calls", report.recorded_calls},
                {"plan_calls", report.plan_calls},
                {"eager_calls", report.eager_calls},
+               {"eager_because", nlohmann::json(report.eager_because)},
                {"cause", report.cause},
                {"reason", report.reason},
                {"place", report.place},
@@ -157,7 +186,9 @@ std::string to_string(const Explanation& explanation) {
     text += fmt::format("  {} discarded: a check inside a kernel failed\n",
                         plural(explanation.failed_checks, "plan run"));
   }
-  for (const SignatureReport& report : explanation.signatures) text += signature_text(report);
+  const std::span<const SignatureReport> signatures = explanation.signatures;
+  for (std::size_t i = 0; i < signatures.size(); ++i)
+    text += signature_text(signatures[i], signatures.first(i));
   for (const std::string& remark : explanation.remarks)
     text += fmt::format("  remark: {}\n", remark);
   return text;

@@ -7,6 +7,7 @@
 #include <iosfwd>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #pragma GCC visibility push(default)
@@ -25,6 +26,8 @@ struct SignatureReport {
   std::string signature;  ///< "float32[1000], Scalar"
   Tier tier = Tier::recorded;
   uint64_t calls = 0, recorded_calls = 0, plan_calls = 0, eager_calls = 0;
+  /// Of the eager calls those that `reason` does not explain: why, and how many.
+  std::vector<std::pair<std::string, uint64_t>> eager_because;
   std::string cause;   ///< why it was recorded: the first difference from the signature used before
   std::string reason;  ///< tier eager: what prevents compilation
   std::string place;   ///< file:line of that, if known

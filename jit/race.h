@@ -3,42 +3,45 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <limits>
+#include <cstdint>
 #include <optional>
 #include <string>
 
 namespace nitinol::jit {
 
-/// Fed with the time of each scheduled recording and of the Plan call before it. Each side's best
-/// time counts, since other work on the machine only ever adds. A recording costs a little more
-/// than an eager call, so the doubt is the Plan's.
+/// Fed with pairs: the time of a call by the Plan and that of the eager call right after it. Both
+/// see the same load of the machine, if not the same hiccups; so one pair proves nothing, and the
+/// last eight decide together. A decision holds until as many pairs speak against it.
 class Race {
  public:
-  void plan_took(double seconds) { plan_.add(seconds); }
-  void recording_took(double seconds) { recording_.add(seconds); }
+  /// `plan_s` is followed by `eager_s`, which may be that of a recording: it costs a little more,
+  /// so the doubt is the Plan's.
+  void add_pair(double plan_s, double eager_s) {
+    slower_ = static_cast<uint8_t>(slower_ << 1U | unsigned{plan_s > clearly * eager_s});
+    faster_ = static_cast<uint8_t>(faster_ << 1U | unsigned{plan_s <= eager_s});
+    if (pairs_ < considered) ++pairs_;
+    plan_s_ = plan_s;
+    eager_s_ = eager_s;
+  }
 
-  /// Why to run eagerly from now on, once that is clear.
-  [[nodiscard]] std::optional<std::string> verdict() const {
-    if (plan_.count < enough || recording_.count < enough) return std::nullopt;
-    if (plan_.best < clearly * recording_.best) return std::nullopt;
+  /// Why to run eagerly from now on, once nearly all of the last pairs say so.
+  [[nodiscard]] std::optional<std::string> plan_lost() const {
+    if (pairs_ < considered || __builtin_popcount(slower_) < nearly_all) return std::nullopt;
     return fmt::format("measured faster eagerly: {:.3g} us a call, its Plan {:.3g} us",
-                       recording_.best * 1e6, plan_.best * 1e6);
+                       eager_s_ * 1e6, plan_s_ * 1e6);
+  }
+  /// Whether an earlier plan_lost() is to be revised: the Plan won most of the latest pairs.
+  [[nodiscard]] bool plan_won() const {
+    return __builtin_popcount(faster_ & ((1U << latest) - 1)) >= latest - 1;
   }
 
  private:
-  static constexpr int enough = 4;         ///< times of each side
+  static constexpr int considered = 8, nearly_all = 7, latest = 4;
   static constexpr double clearly = 1.25;  ///< below that the Plan stays: it needs less memory
 
-  struct Side {
-    double best = std::numeric_limits<double>::infinity();
-    int count = 0;
-    void add(double seconds) {
-      best = std::min(best, seconds);
-      ++count;
-    }
-  };
-  Side plan_, recording_;
+  uint8_t slower_ = 0, faster_ = 0;  ///< a bit for each of the last pairs
+  int pairs_ = 0;
+  double plan_s_ = 0, eager_s_ = 0;  ///< of the last pair
 };
 
 }  // namespace nitinol::jit

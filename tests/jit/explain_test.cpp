@@ -53,19 +53,39 @@ TEST_CASE("a recompilation is explained by the first difference", "[jit][explain
   const Tensor x = ramp(4);
   const Tensor y = ramp(4);
   CHECK(cause(add, std::tuple(x, y), std::tuple(x, ramp(1))) ==
-        "leaf 1 is float32[1], was float32[4]");
+        "argument 1 is float32[1], was float32[4]");
   CHECK(cause(add, std::tuple(x, y), std::tuple(cast(x, f64), y)) ==
-        "leaf 0 is float64[4], was float32[4]");
+        "argument 0 is float64[4], was float32[4]");
   CHECK(cause(add, std::tuple(x, y), std::tuple(slice(ramp(8), 0, {0, 8, 2}), y)) ==
-        "leaf 0 is float32[4] strides [2], was float32[4]");
+        "argument 0 is float32[4] strides [2], was float32[4]");
   CHECK(cause(add, std::tuple(x, y), std::tuple(x, x)) ==
-        "other thread count, or arguments that are the same tensor");
+        "other arguments are the same tensor or Variable, or track gradients");
   CHECK(cause([](const Tensor& a, Scalar s) { return a * s; }, std::tuple(x, Scalar(1.5)),
-              std::tuple(x, Scalar(2))) == "leaf 1 is Scalar int64, was Scalar float64");
+              std::tuple(x, Scalar(2))) == "argument 1 is Scalar int64, was Scalar float64");
   CHECK(cause([](const Tensor& a, int n) { return a * n; }, std::tuple(x, 3), std::tuple(x, 4)) ==
-        "leaf 1 is fixed 4, was fixed 3");
+        "argument 1 is 4, was 3");
   CHECK(cause([](const std::vector<Tensor>& list) { return list[0] * 2.0; },
-              std::tuple(std::vector{x}), std::tuple(std::vector{x, y})) != "");
+              std::tuple(std::vector{x}),
+              std::tuple(std::vector{x, y})) == "argument 0 is of length 2, was of length 1");
+  CHECK(cause([](const std::vector<Tensor>& list) { return list[0] * 2.0; },
+              std::tuple(std::vector{x, x}), std::tuple(std::vector{x, ramp(5)})) ==
+        "argument 0, element 1 is float32[5], was float32[4]");
+  CHECK(cause([](const Tensor& a, const std::string& s) { return s == "a" ? a : -a; },
+              std::tuple(x, std::string("a")),
+              std::tuple(x, std::string("b"))) == "argument 1 is \"b\", was \"a\"");
+  CHECK(cause([](const Tensor& a, double s) { return a * s; }, std::tuple(x, 0.2),
+              std::tuple(x, 0.1)) == "argument 1 is 0.1, was 0.2");
+}
+
+TEST_CASE("parameters may have names", "[jit][explain]") {
+  const auto g = compile([](const Tensor& a, double s, bool b) { return b ? a * s : a; },
+                         {.arguments = {"x", "rate"}});
+  g(ramp(4), 0.2, true);
+  g(ramp(4), 0.1, true);
+  g(ramp(4), 0.1, false);
+  CHECK(g.explain().signatures.at(1).cause == "argument 1 (rate) is 0.1, was 0.2");
+  CHECK(g.explain().signatures.at(2).cause == "argument 2 is false, was true");
+  CHECK(g.explain().signatures.at(0).signature == "float32[4], 0.2, true");
 }
 
 TEST_CASE("a HostValue that changed is a cause", "[jit][explain]") {
@@ -158,9 +178,9 @@ TEST_CASE("the third value of a fixed argument draws a remark, the second does n
   g(x, 1, 0.3);
   const Explanation e = g.explain();
   REQUIRE(e.remarks.size() == 1);
-  CHECK_THAT(e.remarks[0], Catch::StartsWith("fixed argument 1 has had 3 different values") &&
+  CHECK_THAT(e.remarks[0], Catch::StartsWith("argument 2 has had 3 different values") &&
                                Catch::Contains("Scalar"));
-  CHECK_THAT(to_string(e), Catch::Contains("remark: fixed argument 1"));
+  CHECK_THAT(to_string(e), Catch::Contains("remark: argument 2"));
 }
 
 TEST_CASE("discarded Plan runs are counted", "[jit][explain]") {
@@ -210,4 +230,17 @@ TEST_CASE("the page begins with a summary", "[jit][explain]") {
                                "    plan: 1 step in ") &&
                  Catch::Contains("      1. kernel  exp, mul\n"
                                  "                 reads 40 B, writes 40 B"));
+}
+
+TEST_CASE("a second size prints what differs, not the Plan once more", "[jit][explain]") {
+  const auto g = compile([](const Tensor& x) { return exp(x) * 2.0; }, {.name = "f"});
+  for (const int64_t n : {10, 20}) settle(g, ramp(n));
+  const std::string text = to_string(g.explain());
+  const std::size_t second = text.find("(float32[20]): compiled");
+  REQUIRE(second != std::string::npos);
+  CHECK(text.find("1. kernel") < second);
+  CHECK(text.find("1. kernel", second) == std::string::npos);
+  CHECK_THAT(text.substr(second), Catch::Contains("recorded because argument 0 is float32[20], was "
+                                                  "float32[10]\n") &&
+                                      Catch::Contains("      the steps of (float32[10])\n"));
 }

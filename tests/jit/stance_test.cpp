@@ -130,8 +130,9 @@ TEST_CASE("fail_on_recompile names the difference, and known signatures still ru
   const StanceScope scope(Stance::fail_on_recompile);
   settle(g, x);  // the first signature may be compiled
   const std::string message = error_of([&] { return g(ones({4})); });
-  CHECK_THAT(message, Catch::StartsWith("compile: twice: the call needs another Plan: leaf 0 is "
-                                        "float32[4], was float32[3]"));
+  CHECK_THAT(message,
+             Catch::StartsWith("compile: twice: the call needs another Plan: argument 0 is "
+                               "float32[4], was float32[3]"));
   CHECK(error_of([&] { return g(ones({4})); }) == message);
   CHECK(error_of([&] { return g(x); }) == "no error");
 }

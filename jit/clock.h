@@ -1,0 +1,26 @@
+// The clock that decides when a trusted trace is recorded again.
+#pragma once
+
+#include <cstdint>
+
+namespace nitinol::jit {
+
+/// Nanoseconds of a clock that never goes back. Cheap to ask and coarse: it moves every few
+/// milliseconds.
+[[nodiscard]] int64_t coarse_now();
+
+/// Seconds of a precise clock, for durations.
+[[nodiscard]] double precise_now();
+
+/// For tests: coarse_now() answers what it is told while this lives.
+class FakeClock {
+ public:
+  FakeClock();
+  ~FakeClock();
+  FakeClock(const FakeClock&) = delete;
+  FakeClock& operator=(const FakeClock&) = delete;
+
+  void advance(int64_t nanoseconds);
+};
+
+}  // namespace nitinol::jit

@@ -1,0 +1,81 @@
+#include "jit/describe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace nitinol::jit {
+
+std::string describe_leaf(const Tensor& tensor) {
+  const TensorData& data = tensor.internals();
+  if (is_contiguous(data.spec.shape, data.strides)) return describe(data.spec);
+  return fmt::format("{} strides {}", describe(data.spec), to_string(data.strides));
+}
+
+std::string describe_leaf(const Variable& variable) {
+  return "Variable " + describe(variable.spec());
+}
+
+std::string describe_leaf(const Scalar& scalar) {
+  return fmt::format("Scalar {}", name_of(scalar.dtype()));
+}
+
+std::string describe_leaf(bool value) {
+  return value ? "true" : "false";
+}
+
+std::string describe_leaf(int64_t value) {
+  return fmt::format("{}", value);
+}
+
+std::string describe_leaf(uint64_t value) {
+  return fmt::format("{}", value);
+}
+
+std::string describe_leaf(double value) {
+  return fmt::format("{}", value);
+}
+
+std::string describe_leaf(std::string_view value) {
+  constexpr std::size_t longest = 40;
+  if (value.size() <= longest) return fmt::format("\"{}\"", value);
+  return fmt::format("\"{}...\" of {} characters", value.substr(0, longest), value.size());
+}
+
+std::string join(std::span<const Word> words) {
+  std::string text;
+  for (const Word& word : words) {
+    if (word.is_shown) text += (text.empty() ? "" : ", ") + word.text;
+  }
+  return text.empty() ? "no arguments" : text;
+}
+
+std::string first_difference(std::span<const Word> before, std::span<const Word> now) {
+  const auto [was, is] = std::ranges::mismatch(before, now, [](const Word& a, const Word& b) {
+    return a.text == b.text && a.where == b.where;
+  });
+  if (was == before.end() && is == now.end()) return "";
+  if (was == before.end()) return fmt::format("{} is {}, was not there", is->where, is->text);
+  if (is == now.end()) return fmt::format("{} is not there, was {}", was->where, was->text);
+  return fmt::format("{} is {}, was {}", is->where, is->text, was->text);
+}
+
+void Describer::begin_argument(std::size_t position, std::string_view name) {
+  path_ = {name.empty() ? fmt::format("argument {}", position)
+                        : fmt::format("argument {} ({})", position, name)};
+}
+
+void Describer::length(std::size_t count) {
+  add(fmt::format("of length {}", count));
+  words_.back().is_shown = false;
+}
+
+void Describer::enter(std::string_view kind, std::size_t position) {
+  path_.push_back(fmt::format("{} {}", kind, position));
+}
+
+void Describer::add(std::string text) {
+  words_.push_back({fmt::format("{}", fmt::join(path_, ", ")), std::move(text)});
+}
+
+}  // namespace nitinol::jit

@@ -1,0 +1,314 @@
+// The life of a signature.
+//
+//   call 1    recorded: eager's results, and a Trace
+//   call 2    recorded; if both traces agree (or a signature that differs only in sizes is trusted
+//             already, after call 1) the trace is compiled into a Plan, if that will repay
+//   later     the Plan runs; at calls 4, 8, 16 … and every few milliseconds the call is recorded
+//             again instead and compared
+//
+// A trace that cannot stand for the function, or two that disagree, leave the signature eager, with
+// the reason. User code runs without any lock of ours, with two exceptions: a function with state
+// of its own is never run by two threads at once, and calls that assign the same Variables run one
+// after the other (core/call_order.h).
+#include "jit/dispatcher.h"
+
+#include "core/error.h"
+#include "core/interpreter.h"
+#include "core/log.h"
+#include "jit/clock.h"
+#include "tracer/recorder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace nitinol::jit {
+namespace {
+
+constexpr uint64_t largest_check_interval = 1024;
+/// Checks by time may cost one part in so many.
+constexpr double check_share = 100;
+/// How often a Plan is timed to know what it saves.
+constexpr int plan_timings = 3;
+
+}  // namespace
+
+Dispatcher::Dispatcher(CompileOptions options, bool is_const)
+    : options_(std::move(options)), is_const_(is_const), entries_(options_.signature_limit) {
+  if (options_.name.empty()) options_.name = "function";
+}
+
+Dispatcher::~Dispatcher() {
+  const std::lock_guard lock(mutex_);
+  queue_.clear();
+}
+
+// ---- what a call does
+
+void Dispatcher::call(const Leaves& leaves, Caller& caller) {
+  const int own = stance_.load(std::memory_order_relaxed);
+  const Stance stance = own >= 0 ? static_cast<Stance>(own) : current_stance();
+  if (stance == Stance::eager) return call_eagerly(leaves, caller);
+  const Decision decision = decide(leaves, caller, stance);
+  switch (decision.action) {
+    case Action::run_plan:
+      return run_plan(decision, leaves, caller);
+    case Action::record:
+      return record(decision, leaves, caller);
+    case Action::run_eagerly:
+      break;
+  }
+  if (stance == Stance::fail_on_fallback && decision.now && decision.now->tier == Tier::eager) {
+    throw Error(ErrorKind::compile,
+                {.where = options_.name,
+                 .what = "the call would run eagerly: " + decision.now->reason,
+                 .expected = "a function that can be compiled (stance fail_on_fallback)",
+                 .got = decision.now->place.empty() ? "eager execution"
+                                                    : "a fallback at " + decision.now->place,
+                 .fix = "Move what prevents it out of the function, or lift the stance."});
+  }
+  run_eagerly(decision, leaves, caller);
+}
+
+Dispatcher::Decision Dispatcher::decide(const Leaves& leaves, Caller& caller, Stance stance) {
+  Key key;
+  make_key(leaves, key);
+  std::unique_lock lock(mutex_);
+  Entries::Found found = entries_.find(leaves, key);
+  if (!found.entry) {
+    lock.unlock();  // arguments are described by code that may be the user's
+    std::vector<Word> words = caller.describe_arguments(options_.arguments);
+    lock.lock();
+    found = entries_.find(leaves, key);
+    if (!found.entry) found = add_entry(leaves, key, std::move(words));
+  }
+  if (stance == Stance::fail_on_recompile) check_known(found.entry.get());
+  Decision decision = {.entry = std::move(found.entry), .now = {}, .match = found.match};
+  if (decision.entry) {
+    decide_for(decision, stance);
+  } else {
+    ++crowded_calls_;
+  }
+  return decision;
+}
+
+Entries::Found Dispatcher::add_entry(const Leaves& leaves, std::span<const uint64_t> key,
+                                     std::vector<Word> words) {
+  const std::span<const std::shared_ptr<Entry>> variants = entries_.with_key(key);
+  const auto looks = std::ranges::find_if(variants, [](const std::shared_ptr<Entry>& entry) {
+    return entry->now->guards && !entry->now->guards->numbers().empty();
+  });
+  // Copied: adding may move the bucket.
+  std::optional<tracer::NumberGuard> look;
+  if (variants.size() >= Entries::most_variants && looks != variants.end())
+    look = (*looks)->now->guards->numbers()[0];
+  const std::shared_ptr<Entry> entry = entries_.add(leaves, key, std::move(words));
+  if (!entry) {
+    warn_once(
+        has_warned_crowded_,
+        fmt::format("more than {} signatures are in use: calls with others run eagerly; raise "
+                    "CompileOptions::signature_limit, or pad arguments to fewer sizes",
+                    options_.signature_limit));
+    return {};
+  }
+  if (look) {
+    give_up(*entry,
+            fmt::format("host code looks at a Scalar argument by {}, and it has had more than {} "
+                        "values; compute with the Scalar itself, or with a tensor",
+                        look->what, Entries::most_variants),
+            look->place);
+  }
+  return {entry, Guards::Match::yes};
+}
+
+/// Stance::fail_on_recompile: `entry` must have been called, unless the function has no Plan yet.
+void Dispatcher::check_known(const Entry* entry) const {
+  const std::shared_ptr<Entry>& latest = entries_.latest();
+  if (entry == nullptr || entry->calls > 0 || !latest || latest->now->tier != Tier::traced) return;
+  throw Error(ErrorKind::compile, {.where = options_.name,
+                                   .what = "the call needs another Plan: " + entry->cause,
+                                   .expected = "a signature seen before (stance fail_on_recompile)",
+                                   .got = join(entry->words),
+                                   .fix = "Pass changing numbers as Scalar, or lift the stance."});
+}
+
+bool Dispatcher::is_check_due(Entry& entry) const {
+  if (options_.check != Check::scheduled) return options_.check == Check::always;
+  if (entry.calls >= entry.next_check) {
+    entry.next_check = entry.calls + std::min(entry.calls, largest_check_interval);
+    return true;
+  }
+  if (options_.check_interval.count() == 0) return false;
+  const auto shortest = std::chrono::nanoseconds(options_.check_interval).count();
+  const auto passed = static_cast<double>(coarse_now() - entry.last_check);
+  return passed >= static_cast<double>(shortest) && passed >= check_share * 1e9 * entry.recording_s;
+}
+
+/// Counts the call and says how it runs.
+void Dispatcher::decide_for(Decision& decision, Stance stance) {
+  Entry& entry = *decision.entry;
+  entries_.touch(decision.entry);
+  ++entry.calls;
+  decision.now = entry.now;
+  const Snapshot& now = *entry.now;
+  const auto eagerly = [&](Eagerly why) { decision.why = why; };
+  const auto record = [&] {
+    if (entry.is_recording) return eagerly(Eagerly::while_recorded);
+    if (entry.is_queued) return eagerly(Eagerly::while_compiled);
+    entry.is_recording = true;
+    decision.action = Action::record;
+  };
+  if (!now.plan) {
+    if (now.tier == Tier::eager) return eagerly(Eagerly::for_good);
+    if (entry.is_waiting && !ledger_.repays(entry.calls, entry.recording_s))
+      return eagerly(Eagerly::unrepaid);
+    return record();
+  }
+  if (decision.match == Guards::Match::unproven) return record();
+  const bool is_checked = is_check_due(entry) && !entry.is_recording;
+  decision.is_timed =
+      is_checked || entry.calls + 1 == entry.next_check || entry.plan_times < plan_timings;
+  if (now.tier == Tier::eager && stance != Stance::fail_on_fallback) {  // measured to be faster
+    if (entry.calls + 1 == entry.next_check) decision.action = Action::run_plan;
+    return;
+  }
+  if (is_checked) return record();
+  decision.action = Action::run_plan;
+}
+
+// ---- eager calls
+
+double Dispatcher::compute(const Leaves& leaves, Caller& caller) {
+  tracer::Transaction transaction;
+  order(transaction, leaves);
+  std::unique_lock<std::recursive_mutex> running(running_, std::defer_lock);
+  if (!is_const_) running.lock();
+  const double start = precise_now();
+  {
+    const InterpreterScope scope(transaction);
+    caller.run();
+  }
+  const double took = precise_now() - start;
+  note_assigned(transaction, leaves);
+  transaction.commit();
+  return took;
+}
+
+void Dispatcher::call_eagerly(const Leaves& leaves, Caller& caller) {
+  {
+    const std::lock_guard lock(mutex_);
+    ++eager_calls_;
+  }
+  compute(leaves, caller);
+}
+
+void Dispatcher::call_inlined(Caller& caller) {
+  std::unique_lock<std::recursive_mutex> running(running_, std::defer_lock);
+  if (!is_const_) running.lock();
+  caller.run();
+}
+
+void Dispatcher::run_eagerly(const Decision& decision, const Leaves& leaves, Caller& caller) {
+  const double took = compute(leaves, caller);
+  if (!decision.entry) return;
+  const std::lock_guard lock(mutex_);
+  Entry& entry = *decision.entry;
+  ++entry.eager_calls[static_cast<std::size_t>(decision.why)];
+  if (!decision.is_timed || entry.timed_plan == 0 || entry.now != decision.now) return;
+  entry.race.add_pair(std::exchange(entry.timed_plan, 0), took);
+  if (!entry.race.plan_won()) return;
+  replace(entry, [](Snapshot& next) {
+    next.tier = Tier::traced;
+    next.reason.clear();
+  });
+}
+
+/// Orders this call by the Variables that earlier calls have assigned.
+void Dispatcher::order(tracer::Transaction& transaction, const Leaves& leaves) {
+  if (!is_base_current()) return;
+  std::vector<Variable> assigned;
+  bool is_first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_first = !has_assigned_;
+    assigned = assigned_;
+    if (assigns_arguments_) {
+      for (const Variable* variable : leaves.variables) {
+        assigned.push_back(*variable);
+        if (variable->tracks_gradient()) assigned.push_back(*variable->cell().gradient);
+      }
+    }
+  }
+  std::ranges::sort(assigned, {}, [](const Variable& variable) { return variable.cell().id; });
+  transaction.order(options_.name, assigned, is_first);
+}
+
+void Dispatcher::note_assigned(const tracer::Transaction& transaction, const Leaves& leaves) {
+  const std::lock_guard lock(mutex_);
+  has_assigned_ = true;
+  const auto id = [](const Variable& variable) { return variable.cell().id; };
+  for (const tracer::Assignment& assignment : transaction.assignments()) {
+    const Variable& variable = assignment.variable;
+    if (transaction.is_local(variable)) continue;
+    const bool is_argument = std::ranges::any_of(leaves.variables, [&](const Variable* leaf) {
+      return *leaf == variable || (leaf->tracks_gradient() && *leaf->cell().gradient == variable);
+    });
+    assigns_arguments_ |= is_argument;
+    const auto place = std::ranges::lower_bound(assigned_, id(variable), {}, id);
+    if (!is_argument && (place == assigned_.end() || *place != variable))
+      assigned_.insert(place, variable);
+  }
+}
+
+// ---- calls by a Plan
+
+void Dispatcher::run_plan(const Decision& decision, const Leaves& leaves, Caller& caller) {
+  const Snapshot& now = *decision.now;
+  Decision instead = decision;
+  instead.action = Action::run_eagerly;
+  instead.is_timed = false;
+  if (now.derivative && now.derivative->needs_eager_tape(leaves)) {
+    instead.why = Eagerly::differentiated_twice;
+    return run_eagerly(instead, leaves, caller);
+  }
+  Derivative::Held held;
+  if (now.derivative) held = now.derivative->hold(leaves);
+  std::vector<Tensor> results;
+  const double start = decision.is_timed ? precise_now() : 0;
+  const Plan::Outcome outcome = now.plan->run(
+      {.tensors = leaves.tensors, .variables = leaves.variables, .scalars = leaves.scalars},
+      results);
+  const double took = decision.is_timed ? precise_now() - start : 0;
+  if (outcome == Plan::Outcome::done) {
+    if (now.derivative) Derivative::link(now.derivative, options_.name, std::move(held), results);
+    if (now.trace->spent) link_spent(*now.trace->spent, results);
+    caller.restore(now.form.get(), results);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    Entry& entry = *decision.entry;
+    if (outcome == Plan::Outcome::done) {
+      ++entry.plan_calls;
+      ledger_.plan_ran();
+      if (!decision.is_timed || entry.now != decision.now) return;
+      entry.timed_plan = entry.calls + 1 == entry.next_check ? took : 0;
+      entry.plan_s = std::min(entry.plan_s, took);
+      if (++entry.plan_times == plan_timings) ledger_.measured(entry.recording_s, entry.plan_s);
+      return;
+    }
+    if (outcome == Plan::Outcome::check_failed) {
+      ++failed_checks_;
+      instead.why = Eagerly::check_failed;
+    } else {
+      instead.why = Eagerly::layout_changed;  // of a Variable: record anew
+      if (entry.now == decision.now) {
+        entry.now = std::make_shared<const Snapshot>();
+        entry.race = {};
+      }
+    }
+  }
+  run_eagerly(instead, leaves, caller);
+}
+
+}  // namespace nitinol::jit

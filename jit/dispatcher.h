@@ -1,0 +1,104 @@
+// Dispatcher: how each call of one compiled function runs: recorded, by a Plan, or eagerly.
+#pragma once
+
+#include "core/variable.h"
+#include "jit/compiled_function.h"
+#include "jit/entries.h"
+#include "jit/ledger.h"
+#include "jit/stance.h"
+#include "tracer/transaction.h"
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace nitinol::jit {
+
+class Dispatcher {
+ public:
+  /// `is_const`: the function's call operator is const; otherwise no two threads run it at once.
+  Dispatcher(CompileOptions options, bool is_const);
+  ~Dispatcher();
+  Dispatcher(const Dispatcher&) = delete;
+  Dispatcher& operator=(const Dispatcher&) = delete;
+
+  void call(const Leaves& leaves, Caller& caller);
+  /// Runs the function as written, with Variables committed at the end.
+  void call_eagerly(const Leaves& leaves, Caller& caller);
+  /// Runs the function as a part of the call that this thread is recording.
+  void call_inlined(Caller& caller);
+  [[nodiscard]] Explanation explain() const;
+  void set_stance(int stance) { stance_ = stance; }
+
+ private:
+  enum class Action : uint8_t { run_plan, record, run_eagerly };
+  /// What one call does.
+  struct Decision {
+    Action action = Action::run_eagerly;
+    std::shared_ptr<Entry> entry;  ///< null: there is no room for another signature
+    std::shared_ptr<const Snapshot> now;
+    Guards::Match match = Guards::Match::yes;
+    Eagerly why = Eagerly::for_good;  ///< run_eagerly
+    bool is_timed = false;
+  };
+
+  Decision decide(const Leaves& leaves, Caller& caller, Stance stance);
+  Entries::Found add_entry(const Leaves& leaves, std::span<const uint64_t> key,
+                           std::vector<Word> words);
+  void check_known(const Entry* entry) const;
+  void decide_for(Decision& decision, Stance stance);
+  [[nodiscard]] bool is_check_due(Entry& entry) const;
+  void run_plan(const Decision& decision, const Leaves& leaves, Caller& caller);
+  void record(const Decision& decision, const Leaves& leaves, Caller& caller);
+  void run_eagerly(const Decision& decision, const Leaves& leaves, Caller& caller);
+  /// Runs user code eagerly and commits its assignments; returns how long that took.
+  double compute(const Leaves& leaves, Caller& caller);
+  void order(tracer::Transaction& transaction, const Leaves& leaves);
+  void note_assigned(const tracer::Transaction& transaction, const Leaves& leaves);
+
+  /// What a recorded call gave.
+  struct Recording {
+    std::shared_ptr<const tracer::Trace> trace;
+    std::vector<uint64_t> fixed;
+    std::shared_ptr<const void> form;
+    double seconds = 0;
+  };
+  void accept(const Decision& decision, const Leaves& leaves, Recording recording);
+  bool accept_locked(const Decision& decision, const Leaves& leaves, Recording& recording);
+  void accept_again(Entry& entry, const Leaves& leaves, const Recording& recording);
+  void disagree(const Decision& decision, const Leaves& leaves, const std::string& difference,
+                Recording recording);
+  bool split(Entry& entry, const Leaves& leaves, const Recording& recording);
+  void give_up(Entry& entry, std::string reason, std::string place) const;
+  void wait_to_repay(Entry& entry);
+  void build(const std::shared_ptr<Entry>& entry);
+  void build_later(const std::shared_ptr<Entry>& entry);
+  void build_all_queued();
+  void warn_once(bool& has_warned, const std::string& text) const;
+  static void add_remarks(const std::vector<const Entry*>& entries, Explanation& out);
+
+  CompileOptions options_;
+  const bool is_const_;
+  std::atomic<int> stance_ = -1;  ///< a Stance, or -1: the thread's
+  mutable std::mutex mutex_;      ///< guards all below; never held while user code runs
+  std::recursive_mutex running_;  ///< held while a non-const function runs
+  Entries entries_;
+  Ledger ledger_;
+  uint64_t eager_calls_ = 0;    ///< by stance, not by any entry
+  uint64_t crowded_calls_ = 0;  ///< eager: no room for their signature
+  uint64_t failed_checks_ = 0;
+  std::vector<Variable> assigned_;  ///< captured Variables that calls have assigned, by id
+  bool assigns_arguments_ = false;
+  bool has_assigned_ = false;  ///< whether a call has ended, so that the two above tell
+  bool has_warned_crowded_ = false, has_warned_unrepaid_ = false;
+  std::deque<std::shared_ptr<Entry>> queue_;  ///< to be built in the background
+  bool is_building_ = false;                  ///< builder_ is taking entries from the queue
+  std::jthread builder_;                      ///< last: joined before the rest goes
+};
+
+}  // namespace nitinol::jit

@@ -1,0 +1,127 @@
+#include "jit/entries.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace nitinol::jit {
+namespace {
+
+/// A signature that has not been used for so many times as many calls as there may be signatures
+/// makes room for a new one. Shorter, and a loop over a few more shapes than fit would throw away
+/// each Plan just before its next use.
+constexpr uint64_t idle_rounds = 4;
+
+/// The first difference between two signatures, for people.
+std::string difference(const Entry& before, const Entry& now) {
+  const std::string words = first_difference(before.words, now.words);
+  if (!words.empty()) return words;
+  if (std::ranges::equal(before.key, now.key)) return "";
+  if (threads_of(before.key) != threads_of(now.key)) {
+    return fmt::format("it runs on {} threads, was {}", threads_of(now.key),
+                       threads_of(before.key));
+  }
+  return "other arguments are the same tensor or Variable, or track gradients";
+}
+
+}  // namespace
+
+Entries::Found Entries::find(const Leaves& leaves, std::span<const uint64_t> key) const {
+  if (latest_ && latest_->now->guards && std::ranges::equal(latest_->key, key) &&
+      latest_->now->guards->match(leaves) == Guards::Match::yes)
+    return {latest_, Guards::Match::yes};
+  Found found;
+  const auto bucket = buckets_.find(hash_of(key));
+  if (bucket == buckets_.end()) return found;
+  for (const std::shared_ptr<Entry>& entry : bucket->second) {
+    if (!std::ranges::equal(entry->key, key)) continue;
+    const std::shared_ptr<const Guards>& guards = entry->now->guards;
+    const Guards::Match match = guards ? guards->match(leaves) : Guards::Match::yes;
+    if (match == Guards::Match::yes) return {entry, match};
+    if (match == Guards::Match::unproven && !found.entry) found = {entry, match};
+  }
+  return found;
+}
+
+std::shared_ptr<Entry> Entries::add(const Leaves& leaves, std::span<const uint64_t> key,
+                                    std::vector<Word> words) {
+  ++clock_;  // also if there is no room: what is not used meanwhile grows old
+  auto entry = std::make_shared<Entry>();
+  entry->key.assign(key.begin(), key.end());
+  entry->structure = without_sizes(leaves);
+  entry->words = std::move(words);
+  if (latest_) {
+    entry->cause = difference(*latest_, *entry);
+    const std::shared_ptr<const Guards>& guards = latest_->now->guards;
+    if (entry->cause.empty() && guards) entry->cause = guards->difference(leaves, entry->words);
+  }
+  return insert(entry) ? entry : nullptr;
+}
+
+std::shared_ptr<Entry> Entries::add(const Entry& like, std::string cause) {
+  auto entry = std::make_shared<Entry>();
+  entry->key = like.key;
+  entry->structure = like.structure;
+  entry->words = like.words;
+  entry->cause = std::move(cause);
+  return insert(entry) ? entry : nullptr;
+}
+
+bool Entries::insert(const std::shared_ptr<Entry>& entry) {
+  if (count_ >= limit_ && !make_room()) return false;
+  buckets_[hash_of(entry->key)].push_back(entry);
+  ++count_;
+  return true;
+}
+
+/// Drops the signature that was used least recently, if that was long ago.
+bool Entries::make_room() {
+  Bucket* oldest_bucket = nullptr;
+  Bucket::iterator oldest;
+  for (auto& [hash, bucket] : buckets_) {
+    const auto candidate = std::ranges::min_element(bucket, {}, &Entry::last_use);
+    if (oldest_bucket != nullptr && (*candidate)->last_use >= (*oldest)->last_use) continue;
+    oldest_bucket = &bucket;
+    oldest = candidate;
+  }
+  if (oldest_bucket == nullptr || clock_ - (*oldest)->last_use < idle_rounds * limit_) return false;
+  const uint64_t hash = hash_of((*oldest)->key);
+  oldest_bucket->erase(oldest);
+  if (oldest_bucket->empty()) buckets_.erase(hash);
+  --count_;
+  return true;
+}
+
+void Entries::touch(const std::shared_ptr<Entry>& entry) {
+  entry->last_use = ++clock_;
+  if (entry->first_use == 0) entry->first_use = clock_;
+  if (latest_ != entry) latest_ = entry;
+}
+
+std::span<const std::shared_ptr<Entry>> Entries::with_key(std::span<const uint64_t> key) const {
+  const auto bucket = buckets_.find(hash_of(key));
+  if (bucket == buckets_.end()) return {};
+  return bucket->second;  // keys of one hash are as good as equal: used for limits only
+}
+
+bool Entries::has_trusted_sibling(const Entry& entry, const tracer::Trace& trace) const {
+  for (const auto& [hash, bucket] : buckets_) {
+    for (const std::shared_ptr<Entry>& other : bucket) {
+      if (other->now->tier == Tier::traced && other->structure == entry.structure &&
+          tracer::differ_only_in_sizes(*other->now->trace, trace))
+        return true;
+    }
+  }
+  return false;
+}
+
+std::vector<const Entry*> Entries::in_order() const {
+  std::vector<const Entry*> entries;
+  for (const auto& [hash, bucket] : buckets_) {
+    for (const std::shared_ptr<Entry>& entry : bucket) entries.push_back(entry.get());
+  }
+  std::ranges::sort(entries, {}, &Entry::first_use);
+  return entries;
+}
+
+}  // namespace nitinol::jit

@@ -1,0 +1,293 @@
+// What a recorded call means for its signature: trusted, compiled, given up, or one of several.
+#include "core/error.h"
+#include "core/interpreter.h"
+#include "core/log.h"
+#include "jit/clock.h"
+#include "jit/dispatcher.h"
+#include "tracer/recorder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace nitinol::jit {
+namespace {
+
+/// Disagreements between recordings before a signature is given up: the first call may initialise
+/// something.
+constexpr int most_disagreements = 2;
+
+/// Ends an entry's time as the one being recorded, however that ends.
+class RecordingMark {
+ public:
+  RecordingMark(std::mutex& mutex, bool& mark) : mutex_(mutex), mark_(mark) {}
+  RecordingMark(const RecordingMark&) = delete;
+  RecordingMark& operator=(const RecordingMark&) = delete;
+  ~RecordingMark() {
+    const std::lock_guard lock(mutex_);
+    mark_ = false;
+  }
+
+ private:
+  std::mutex& mutex_;
+  bool& mark_;
+};
+
+/// An argument that is returned is the same handle: the caller's own replaces its stand-in.
+void put_arguments_back(const Leaves& leaves, const std::vector<Tensor>& given, Caller& caller) {
+  caller.change_result([&](Tensor& tensor) {
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      if (tensor.handle() == given[i].handle()) {
+        tensor = *leaves.tensors[i];
+        return;
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void Dispatcher::record(const Decision& decision, const Leaves& leaves, Caller& caller) {
+  const RecordingMark mark(mutex_, decision.entry->is_recording);
+  tracer::Trace trace;
+  Leaves result;
+  Recording recording;
+  {
+    const std::vector<Tensor> scalars = scalar_tensors(leaves);
+    const std::vector<Tensor> tensors = stand_ins(leaves);
+    tracer::Recorder recorder;
+    order(recorder, leaves);
+    std::unique_lock<std::recursive_mutex> running(running_, std::defer_lock);
+    if (!is_const_) running.lock();
+    recorder.declare_arguments(tensors, leaves.variables, scalars);
+    const double start = precise_now();
+    {
+      const InterpreterScope scope(recorder);
+      caller.run_on(tensors, scalars);
+    }
+    recording.seconds = precise_now() - start;
+    caller.result_leaves(result);
+    if (autograd::is_enabled()) record_backward(recorder, result.tensors, tensors);
+    trace = recorder.finish(result.tensors);
+    trace.spent = spent_results(result.tensors, tensors);
+    put_arguments_back(leaves, tensors, caller);
+    note_assigned(recorder, leaves);
+    recorder.commit();
+  }
+  if (!trace.obstacle && (result.variables.size() > 0 || result.scalars.size() > 0)) {
+    trace.obstacle =
+        tracer::Obstacle{"the function returns a Variable or a Scalar; return a Tensor", ""};
+  }
+  recording.fixed.assign(result.fixed.begin(), result.fixed.end());
+  if (!trace.obstacle) recording.form = caller.result_form();
+  recording.trace = std::make_shared<const tracer::Trace>(std::move(trace));
+  accept(decision, leaves, std::move(recording));
+}
+
+void Dispatcher::accept(const Decision& decision, const Leaves& leaves, Recording recording) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!accept_locked(decision, leaves, recording)) return;
+    decision.entry->is_queued = options_.in_background;
+  }
+  options_.in_background ? build_later(decision.entry) : build(decision.entry);
+}
+
+/// Whether a Plan is to be made.
+bool Dispatcher::accept_locked(const Decision& decision, const Leaves& leaves,
+                               Recording& recording) {
+  Entry& entry = *decision.entry;
+  ++entry.recorded_calls;
+  entry.last_check = coarse_now();
+  entry.recording_s = std::min(entry.recording_s, recording.seconds);
+  if (entry.now != decision.now) return false;  // another call has changed it meanwhile
+  const std::optional<tracer::Obstacle>& obstacle = recording.trace->obstacle;
+  if (obstacle) {
+    give_up(entry, obstacle->reason, obstacle->place);
+    return false;
+  }
+  bool is_enough = false;
+  if (entry.now->trace) {
+    std::optional<std::string> difference =
+        tracer::first_difference(*entry.now->trace, *recording.trace);
+    if (!difference && recording.fixed != entry.now->result_fixed)
+      difference = "a number in the result differs";
+    if (difference) {
+      disagree(decision, leaves, *difference, std::move(recording));
+      return false;
+    }
+    if (entry.now->plan) {
+      accept_again(entry, leaves, recording);
+      return false;
+    }
+    is_enough = true;
+  } else {
+    is_enough = entries_.has_trusted_sibling(entry, *recording.trace);
+  }
+  const Guards guards =
+      entry.now->trace ? entry.now->guards->widened(leaves) : Guards(*recording.trace, leaves);
+  replace(entry, [&](Snapshot& next) {
+    next.trace = std::move(recording.trace);
+    next.guards = std::make_shared<const Guards>(guards);
+    next.result_fixed = std::move(recording.fixed);
+    next.form = std::move(recording.form);
+  });
+  if (!is_enough) return false;
+  if (ledger_.repays(entry.calls, entry.recording_s)) return true;
+  wait_to_repay(entry);
+  return false;
+}
+
+/// A trusted trace has been confirmed.
+void Dispatcher::accept_again(Entry& entry, const Leaves& leaves, const Recording& recording) {
+  const double plan_s = std::exchange(entry.timed_plan, 0);
+  if (options_.check == Check::scheduled && plan_s > 0)
+    entry.race.add_pair(plan_s, recording.seconds);
+  const Guards wider = entry.now->guards->widened(leaves);
+  if (wider.match(leaves) != entry.now->guards->match(leaves))
+    replace(entry, [&](Snapshot& next) { next.guards = std::make_shared<const Guards>(wider); });
+  const std::optional<std::string> lost = entry.race.plan_lost();
+  if (!lost) return;
+  replace(entry, [&](Snapshot& next) {
+    next.tier = Tier::eager;
+    next.reason = *lost;
+  });
+  log(LogLevel::warning, fmt::format("{}: ({}) {}; compared again from time to time", options_.name,
+                                     join(entry.words), *lost));
+}
+
+/// The signature waits, trusted but without a Plan.
+void Dispatcher::wait_to_repay(Entry& entry) {
+  entry.is_waiting = true;
+  warn_once(has_warned_unrepaid_,
+            fmt::format("{} signatures were compiled in {:.3g} ms and called {} times since: a "
+                        "further one is compiled when it has been called often enough to repay; if "
+                        "sizes keep changing, pad them to a few, or call eager()",
+                        ledger_.plans(), ledger_.spent_s() * 1e3, ledger_.plan_calls()));
+}
+
+void Dispatcher::warn_once(bool& has_warned, const std::string& text) const {
+  if (std::exchange(has_warned, true)) return;
+  log(LogLevel::warning, fmt::format("{}: {}", options_.name, text));
+}
+
+void Dispatcher::give_up(Entry& entry, std::string reason, std::string place) const {
+  log(LogLevel::warning,
+      fmt::format("{}: runs eagerly for ({}): {}{}", options_.name, join(entry.words), reason,
+                  place.empty() ? "" : " at " + place));
+  auto next = std::make_shared<Snapshot>();
+  next->tier = Tier::eager;
+  next->guards = entry.now->guards;
+  next->reason = std::move(reason);
+  next->place = std::move(place);
+  entry.now = std::move(next);
+}
+
+void Dispatcher::disagree(const Decision& decision, const Leaves& leaves,
+                          const std::string& difference, Recording recording) {
+  Entry& entry = *decision.entry;
+  if (decision.match == Guards::Match::unproven && split(entry, leaves, recording)) return;
+  const bool was_trusted = entry.now->plan != nullptr;
+  const std::string since = was_trusted ? fmt::format(" (a Plan ran {} calls since call {})",
+                                                      entry.plan_calls, entry.trusted_since)
+                                        : "";
+  if (was_trusted || ++entry.disagreements > most_disagreements) {
+    return give_up(
+        entry,
+        fmt::format("the function does not do the same at each call: {}{}", difference, since), "");
+  }
+  replace(entry, [&](Snapshot& next) {
+    next.guards = std::make_shared<const Guards>(*recording.trace, leaves);
+    next.trace = std::move(recording.trace);
+    next.result_fixed = std::move(recording.fixed);
+    next.form = std::move(recording.form);
+  });
+}
+
+/// With other Variables the function does something else: it has captured one of those it was given
+/// before, or is given one that it captures. Each case is a signature of its own.
+bool Dispatcher::split(Entry& entry, const Leaves& leaves, const Recording& recording) {
+  if (entries_.with_key(entry.key).size() >= Entries::most_variants) return false;
+  const std::shared_ptr<Entry> other =
+      entries_.add(entry, "a Variable is both an argument and captured, or no longer is");
+  if (!other) return false;
+  replace(entry, [&](Snapshot& next) {
+    next.guards = std::make_shared<const Guards>(entry.now->guards->bound());
+  });
+  entries_.touch(other);
+  // The call that was recorded moves with its recording.
+  --entry.calls;
+  --entry.recorded_calls;
+  other->calls = other->recorded_calls = 1;
+  replace(*other, [&](Snapshot& next) {
+    next.trace = recording.trace;
+    next.guards = std::make_shared<const Guards>(*recording.trace, leaves);
+    next.result_fixed = recording.fixed;
+    next.form = recording.form;
+  });
+  return true;
+}
+
+// ---- Plans
+
+void Dispatcher::build(const std::shared_ptr<Entry>& entry) {
+  std::shared_ptr<const Snapshot> from;
+  {
+    const std::lock_guard lock(mutex_);
+    from = entry->now;
+  }
+  const double start = precise_now();
+  std::shared_ptr<const Plan> plan;
+  std::shared_ptr<const Derivative> derivative;
+  std::string failure;
+  try {
+    const int threads = threads_of(entry->key);
+    if (from->trace->backward) {
+      derivative = std::make_shared<const Derivative>(*from->trace, threads);
+      plan = std::make_shared<const Plan>(derivative->forward(), threads);
+    } else {
+      plan = std::make_shared<const Plan>(*from->trace, threads);
+    }
+  } catch (const Error& error) {
+    failure = error.what();
+  }
+  const double took = precise_now() - start;
+  const std::lock_guard lock(mutex_);
+  entry->is_queued = entry->is_waiting = false;
+  if (entry->now != from) return;
+  if (!plan) return give_up(*entry, "compilation failed: " + failure, "");
+  ledger_.compiled(took);
+  entry->trusted_since = entry->calls;
+  entry->last_check = coarse_now();
+  replace(*entry, [&](Snapshot& next) {
+    next.tier = Tier::traced;
+    next.plan = std::move(plan);
+    next.derivative = std::move(derivative);
+    next.compile_s = took;
+  });
+}
+
+void Dispatcher::build_later(const std::shared_ptr<Entry>& entry) {
+  const std::lock_guard lock(mutex_);
+  queue_.push_back(entry);
+  if (is_building_) return;
+  is_building_ = true;
+  builder_ = std::jthread([this] { build_all_queued(); });  // the one before has nothing left to do
+}
+
+void Dispatcher::build_all_queued() {
+  for (;;) {
+    std::shared_ptr<Entry> entry;
+    {
+      const std::lock_guard lock(mutex_);
+      is_building_ = !queue_.empty();
+      if (!is_building_) return;
+      entry = std::move(queue_.front());
+      queue_.pop_front();
+    }
+    build(entry);
+  }
+}
+
+}  // namespace nitinol::jit

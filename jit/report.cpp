@@ -1,0 +1,121 @@
+// What explain() tells of a compiled function.
+#include "jit/dispatcher.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace nitinol::jit {
+namespace {
+
+std::string_view text_of(Eagerly why) {
+  switch (why) {
+    case Eagerly::while_recorded:
+      return "another thread was recording the signature";
+    case Eagerly::while_compiled:
+      return "its plan was being made in the background";
+    case Eagerly::unrepaid:
+      return "a plan would not have repaid what making it costs";
+    case Eagerly::check_failed:
+      return "a check inside a kernel had failed, and eager execution tells where";
+    case Eagerly::layout_changed:
+      return "a Variable had another layout than when it was recorded";
+    case Eagerly::differentiated_twice:
+      return "gradients of its gradients may be asked for (grad() of a function that reads "
+             "parameters, or nested); compile the outermost function";
+    case Eagerly::for_good:
+    case Eagerly::count:
+      break;
+  }
+  return "";
+}
+
+SignatureReport report_of(const Entry& entry) {
+  const Snapshot& now = *entry.now;
+  SignatureReport report = {.signature = join(entry.words),
+                            .tier = now.tier,
+                            .calls = entry.calls,
+                            .recorded_calls = entry.recorded_calls,
+                            .plan_calls = entry.plan_calls,
+                            .eager_calls = 0,
+                            .eager_because = {},
+                            .cause = entry.cause,
+                            .reason = now.reason,
+                            .place = now.place,
+                            .compile_s = now.compile_s,
+                            .plan = now.plan ? now.plan->report() : PlanReport{},
+                            .backward = {},
+                            .graph = now.plan ? to_string(now.plan->graph()) : ""};
+  for (std::size_t i = 0; i < entry.eager_calls.size(); ++i) {
+    const std::string_view why = text_of(static_cast<Eagerly>(i));
+    report.eager_calls += entry.eager_calls[i];
+    if (entry.eager_calls[i] > 0 && !why.empty())
+      report.eager_because.emplace_back(why, entry.eager_calls[i]);
+  }
+  if (now.derivative) {
+    const std::shared_ptr<const Plan> backward = now.derivative->backward_plan();
+    if (backward) report.backward = backward->report();
+  }
+  return report;
+}
+
+/// Words of fixed leaves: those of which every value is a signature.
+bool is_fixed(const Word& word) {
+  return word.is_shown && !word.text.starts_with("Scalar ") &&
+         word.text.find('[') == std::string::npos;
+}
+
+}  // namespace
+
+Explanation Dispatcher::explain() const {
+  const std::lock_guard lock(mutex_);
+  Explanation out;
+  out.name = options_.name;
+  out.eager_calls = out.calls = eager_calls_ + crowded_calls_;
+  out.failed_checks = failed_checks_;
+  const std::vector<const Entry*> entries = entries_.in_order();
+  for (const Entry* entry : entries) {
+    out.signatures.push_back(report_of(*entry));
+    const SignatureReport& report = out.signatures.back();
+    out.calls += report.calls;
+    out.recorded_calls += report.recorded_calls;
+    out.plan_calls += report.plan_calls;
+    out.eager_calls += report.eager_calls;
+  }
+  add_remarks(entries, out);
+  if (crowded_calls_ > 0) {
+    out.remarks.push_back(
+        fmt::format("{} calls ran eagerly because {} signatures were in use: raise "
+                    "CompileOptions::signature_limit, or pad arguments to fewer sizes",
+                    crowded_calls_, options_.signature_limit));
+  }
+  if (has_warned_unrepaid_) {
+    out.remarks.push_back(fmt::format(
+        "{} plans took {:.3g} ms to make and ran {} times: further signatures are compiled when "
+        "they have been called often enough to repay",
+        ledger_.plans(), ledger_.spent_s() * 1e3, ledger_.plan_calls()));
+  }
+  return out;
+}
+
+void Dispatcher::add_remarks(const std::vector<const Entry*>& entries, Explanation& out) {
+  std::size_t most_words = 0;
+  for (const Entry* entry : entries) most_words = std::max(most_words, entry->words.size());
+  for (std::size_t i = 0; i < most_words; ++i) {
+    std::vector<std::string_view> values;
+    std::string_view where;
+    for (const Entry* entry : entries) {
+      if (i >= entry->words.size() || !is_fixed(entry->words[i])) continue;
+      where = entry->words[i].where;
+      if (std::ranges::find(values, entry->words[i].text) == values.end())
+        values.push_back(entry->words[i].text);
+    }
+    if (values.size() < 3) continue;
+    out.remarks.push_back(fmt::format(
+        "{} has had {} different values, and each is a signature of its own: if it is a number, "
+        "take it as Scalar",
+        where, values.size()));
+  }
+}
+
+}  // namespace nitinol::jit
