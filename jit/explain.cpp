@@ -85,7 +85,12 @@ std::string plan_text(std::string_view name, const jit::PlanReport& plan, double
   text += fmt::format("      peak memory {}: {} temporary, {} of results; {} updated in place\n",
                       bytes(plan.peak_bytes()), bytes(plan.arena_bytes), bytes(plan.result_bytes),
                       bytes(plan.in_place_bytes));
-  if (like != nullptr) return text + fmt::format("      the steps of ({})\n", like->signature);
+  if (like != nullptr) {
+    const std::string kernels = plan.kernels_generated == 0
+                                    ? "each kernel reused"
+                                    : plural(plan.kernels_generated, "kernel") + " generated";
+    return text + fmt::format("      the steps of ({}), {}\n", like->signature, kernels);
+  }
   for (std::size_t i = 0; i < plan.steps.size(); ++i) text += step_text(plan.steps[i], i + 1);
   return text;
 }
