@@ -3,14 +3,15 @@
 #include "autograd/node.h"
 
 #include <atomic>
+#include <new>
 #include <utility>
 
 namespace nitinol::autograd {
 namespace {
 
 std::atomic<uint64_t> next_sequence = 1;
-thread_local bool enabled = true;
-thread_local int depth = 0;  ///< of differentiations
+constinit thread_local bool enabled = true;
+constinit thread_local int depth = 0;  ///< of differentiations
 
 struct Remains {
   std::vector<Handle<TensorSlot>> inputs;
@@ -20,16 +21,17 @@ struct Remains {
 };
 
 /// Null while nothing is being let go of.
-thread_local std::vector<Remains>* graveyard = nullptr;
+constinit thread_local std::vector<Remains>* graveyard = nullptr;
 
 void let_go(Remains remains) {
-  if (graveyard != nullptr) {
-    graveyard->push_back(std::move(remains));
+  try {
+    if (graveyard != nullptr) return graveyard->push_back(std::move(remains));
+  } catch (const std::bad_alloc&) {  // goes here and now, at the cost of stack
     return;
   }
   std::vector<Remains> waiting;
   graveyard = &waiting;
-  waiting.push_back(std::move(remains));
+  { const Remains first = std::move(remains); }  // what it held alone is waiting now
   while (!waiting.empty()) {
     const Remains next = std::move(waiting.back());
     waiting.pop_back();

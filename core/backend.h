@@ -68,6 +68,8 @@ class Executable {
     for (const Launch& arguments : launches) launch(arguments);
   }
   [[nodiscard]] virtual BuildReport report() const { return {}; }
+  /// Bytes that it holds beside a copy of its step: code, or the objects of a library.
+  [[nodiscard]] virtual std::size_t bytes() const { return 0; }
 };
 
 /// All that the library asks of a device; a new device implements this and nothing else.

@@ -3,19 +3,25 @@
 // The first caller for a key inserts an unfinished entry and prepares outside the lock; later
 // callers find the entry and wait for that entry alone. An entry whose preparation failed is taken
 // out before its waiters see the error, so the next call tries again. The list holds the entries in
-// order of use; the least recent go first.
+// order of use; the least recent go first. How much an entry holds is known when it is prepared.
+//
+// A fork waits while an entry is being prepared: the child would wait for it for ever.
 
 #include "core/executables.h"
 
+#include "core/fork.h"
+
 #include <algorithm>
-#include <condition_variable>
 #include <exception>
-#include <functional>
 #include <list>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 
 namespace nitinol {
+
+std::atomic<uint64_t> executable_clears = 0;
+
 namespace {
 
 std::size_t hash_of_call(const LibraryCall& call) {
@@ -46,31 +52,41 @@ std::size_t hash_of(Device device, const Step& step) {
          static_cast<std::size_t>(device.index);
 }
 
+/// Bytes of a step twice, as the key and in the executable, with what the maps take for it.
+std::size_t bytes_of(const Step& step) {
+  const auto of_vector = [](const auto& vector) { return vector.capacity() * sizeof(vector[0]); };
+  std::size_t bytes = sizeof(Step) + 256;
+  if (const auto* kernel = std::get_if<Kernel>(&step)) {
+    bytes +=
+        of_vector(kernel->operands) + of_vector(kernel->reductions) + of_vector(kernel->stages);
+    for (const Stage& stage : kernel->stages) {
+      bytes += of_vector(stage.program.instrs) + of_vector(stage.sources) + of_vector(stage.sinks);
+    }
+    return 2 * bytes;
+  }
+  return 2 * (bytes + of_vector(std::get<LibraryCall>(step).operands));
+}
+
 struct Entry {
   Device device;
   Step step;
   std::size_t hash = 0;
-  std::mutex mutex;
-  std::condition_variable finished;
-  bool is_finished = false;
+  std::size_t bytes = 0;  ///< counted for it; guarded by the cache's lock
+
+  // Written before is_finished.
   std::shared_ptr<const Executable> executable;
   std::exception_ptr error;
+  std::atomic<bool> is_finished = false;
 
   std::shared_ptr<const Executable> wait() {
-    std::unique_lock lock(mutex);
-    finished.wait(lock, [this] { return is_finished; });
+    is_finished.wait(false, std::memory_order_acquire);
     if (error) std::rethrow_exception(error);
     return executable;
   }
 
-  void finish(std::shared_ptr<const Executable> made, std::exception_ptr failure) {
-    {
-      const std::scoped_lock lock(mutex);
-      executable = std::move(made);
-      error = std::move(failure);
-      is_finished = true;
-    }
-    finished.notify_all();
+  void finish() {
+    is_finished.store(true, std::memory_order_release);
+    is_finished.notify_all();
   }
 };
 
@@ -80,23 +96,8 @@ class Cache {
  public:
   std::shared_ptr<const Executable> find(Device device, const Step& step) {
     const std::size_t hash = hash_of(device, step);
-    EntryHandle entry;
-    bool is_new = false;
-    std::list<EntryHandle> evicted;  // destroyed after the lock is released
-    {
-      const std::scoped_lock lock(mutex_);
-      const auto found = position_of(device, step, hash);
-      is_new = found == by_use_.end();
-      if (is_new) {
-        entry = insert(device, step, hash);
-        evicted = shrink();
-      } else {
-        by_use_.splice(by_use_.begin(), by_use_, found);
-        entry = *found;
-        ++statistics_.hits;
-      }
-    }
-    return is_new ? prepare(entry) : entry->wait();
+    if (const EntryHandle entry = look_up(device, step, hash)) return entry->wait();
+    return prepare(device, step, hash);
   }
 
   ExecutableStatistics statistics() {
@@ -107,81 +108,122 @@ class Cache {
 
   void clear() {
     std::list<EntryHandle> removed;
-    const std::scoped_lock lock(mutex_);
-    by_hash_.clear();
-    removed.swap(by_use_);
+    {
+      const std::scoped_lock lock(mutex_);
+      by_hash_.clear();
+      removed.swap(by_use_);
+      statistics_.bytes = 0;
+      for (const EntryHandle& entry : removed) entry->bytes = 0;
+    }
+    executable_clears.fetch_add(1, std::memory_order_relaxed);
   }
 
-  void set_limit(std::size_t entries) {
-    std::list<EntryHandle> evicted;
+  void set_limit(std::size_t bytes) {
+    std::list<EntryHandle> evicted;  // destroyed after the lock is released
     const std::scoped_lock lock(mutex_);
-    limit_ = std::max<std::size_t>(entries, 1);
-    evicted = shrink();
+    statistics_.limit = bytes;
+    shrink(evicted);
   }
 
  private:
   using Position = std::list<EntryHandle>::iterator;
 
-  Position position_of(Device device, const Step& step, std::size_t hash) {
+  EntryHandle look_up(Device device, const Step& step, std::size_t hash) {
+    const std::scoped_lock lock(mutex_);
+    return look_up_locked(device, step, hash);
+  }
+
+  EntryHandle look_up_locked(Device device, const Step& step, std::size_t hash) {
     const auto [first, last] = by_hash_.equal_range(hash);
     for (auto it = first; it != last; ++it) {
       const Entry& entry = **it->second;
-      if (entry.device == device && entry.step == step) return it->second;
+      if (entry.device != device || entry.step != step) continue;
+      by_use_.splice(by_use_.begin(), by_use_, it->second);
+      ++statistics_.hits;
+      return *it->second;
     }
-    return by_use_.end();
+    return nullptr;
   }
 
-  EntryHandle insert(Device device, const Step& step, std::size_t hash) {
+  std::shared_ptr<const Executable> prepare(Device device, const Step& step, std::size_t hash) {
     auto entry = std::make_shared<Entry>();
     entry->device = device;
     entry->step = step;
     entry->hash = hash;
-    by_use_.push_front(entry);
-    by_hash_.emplace(hash, by_use_.begin());
-    ++statistics_.prepared;
-    return entry;
+    const NoFork no_fork;
+    if (const EntryHandle other = insert(entry)) return other->wait();
+    try {
+      entry->executable = backend(device).prepare(step);
+    } catch (...) {
+      remove(entry);
+      entry->error = std::current_exception();
+      entry->finish();
+      throw;
+    }
+    entry->finish();
+    add_bytes(entry, entry->executable->bytes());
+    return entry->executable;
   }
 
-  void forget(Position position) {
+  /// Or returns the entry that another thread has inserted meanwhile.
+  EntryHandle insert(const EntryHandle& entry) {
+    std::list<EntryHandle> added = {entry}, evicted;
+    const std::scoped_lock lock(mutex_);
+    if (EntryHandle other = look_up_locked(entry->device, entry->step, entry->hash)) return other;
+    by_hash_.emplace(entry->hash, added.begin());
+    by_use_.splice(by_use_.begin(), added);
+    ++statistics_.prepared;
+    grow(*entry, bytes_of(entry->step), evicted);
+    return nullptr;
+  }
+
+  void add_bytes(const EntryHandle& entry, std::size_t bytes) {
+    std::list<EntryHandle> evicted;  // destroyed after the lock is released
+    const std::scoped_lock lock(mutex_);
+    if (position_of(entry) == by_use_.end()) return;  // cleared or evicted meanwhile
+    grow(*entry, bytes, evicted);
+  }
+
+  void grow(Entry& entry, std::size_t bytes, std::list<EntryHandle>& evicted) {
+    entry.bytes += bytes;
+    statistics_.bytes += bytes;
+    shrink(evicted);
+  }
+
+  Position position_of(const EntryHandle& entry) {
+    const auto [first, last] = by_hash_.equal_range(entry->hash);
+    const auto found =
+        std::find_if(first, last, [&](const auto& pair) { return *pair.second == entry; });
+    return found == last ? by_use_.end() : found->second;
+  }
+
+  /// Moves an entry out of the cache.
+  void take_out(Position position, std::list<EntryHandle>& to) {
     const auto [first, last] = by_hash_.equal_range((*position)->hash);
     by_hash_.erase(
         std::find_if(first, last, [&](const auto& pair) { return pair.second == position; }));
+    statistics_.bytes -= std::exchange((*position)->bytes, 0);
+    to.splice(to.end(), by_use_, position);
   }
 
-  std::list<EntryHandle> shrink() {
-    std::list<EntryHandle> evicted;
-    while (by_use_.size() > limit_) {
-      forget(std::prev(by_use_.end()));
-      evicted.splice(evicted.end(), by_use_, std::prev(by_use_.end()));
+  void shrink(std::list<EntryHandle>& evicted) {
+    while (statistics_.bytes > statistics_.limit && by_use_.size() > 1) {
+      take_out(std::prev(by_use_.end()), evicted);
+      ++statistics_.evicted;
     }
-    return evicted;
   }
 
   void remove(const EntryHandle& entry) {
+    std::list<EntryHandle> removed;
     const std::scoped_lock lock(mutex_);
-    const auto found = std::find(by_use_.begin(), by_use_.end(), entry);
-    if (found == by_use_.end()) return;
-    forget(found);
-    by_use_.erase(found);
+    const Position position = position_of(entry);
+    if (position != by_use_.end()) take_out(position, removed);
   }
 
-  std::shared_ptr<const Executable> prepare(const EntryHandle& entry) {
-    try {
-      std::shared_ptr<const Executable> made = backend(entry->device).prepare(entry->step);
-      entry->finish(made, nullptr);
-      return made;
-    } catch (...) {
-      remove(entry);
-      entry->finish(nullptr, std::current_exception());
-      throw;
-    }
-  }
-
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
   std::list<EntryHandle> by_use_;  // most recent first
   std::unordered_multimap<std::size_t, Position> by_hash_;
-  std::size_t limit_ = 4096;
-  ExecutableStatistics statistics_;
+  ExecutableStatistics statistics_ = {.limit = std::size_t{256} << 20};
 };
 
 /// Never destroyed: threads may still launch while the process ends. Locks itself.
@@ -204,8 +246,8 @@ void clear_executables() {
   cache().clear();
 }
 
-void set_executable_limit(std::size_t entries) {
-  cache().set_limit(entries);
+void set_executable_limit(std::size_t bytes) {
+  cache().set_limit(bytes);
 }
 
 }  // namespace nitinol

@@ -5,7 +5,7 @@
 namespace nitinol {
 namespace {
 
-thread_local Interpreter* top = nullptr;
+constinit thread_local Interpreter* top = nullptr;
 std::atomic<uint64_t> epoch = 0;
 
 }  // namespace

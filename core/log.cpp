@@ -1,11 +1,11 @@
 #include "core/log.h"
 
 #include "core/environment.h"
+#include "core/fork.h"
 
 #include <fmt/format.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +14,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -55,6 +56,7 @@ class Log {
 
   void add(LogLevel at, std::string_view text) {
     std::unique_lock lock(mutex_);
+    forget_other_process();
     if (writer_ == std::this_thread::get_id()) {  // a sink that logs
       const std::shared_ptr<const LogSink> sink = sink_;
       lock.unlock();
@@ -78,7 +80,7 @@ class Log {
       sink.reset();
       lock.lock();
       running_ = nullptr;
-      changed_.notify_all();
+      running_.notify_all();
     }
     writer_ = {};
   }
@@ -86,19 +88,31 @@ class Log {
   void replace(std::shared_ptr<const LogSink> sink) {
     std::unique_lock lock(mutex_);
     sink_.swap(sink);
+    forget_other_process();
     if (writer_ == std::this_thread::get_id()) return;
-    changed_.wait(lock, [&] { return running_ != sink.get(); });
+    lock.unlock();
+    running_.wait(sink.get());
   }
 
  private:
   static constexpr std::size_t most_waiting = 10'000;  // more are dropped
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  /// After a fork: the thread that wrote is not here, unless it is the one that forked.
+  void forget_other_process() {
+    if (process_ == getpid()) return;
+    process_ = getpid();
+    if (writer_ == std::this_thread::get_id()) return;
+    writer_ = {};
+    waiting_.clear();
+    running_ = nullptr;
+  }
+
+  ForkSafeMutex mutex_;
+  pid_t process_ = getpid();
   std::thread::id writer_;
   std::deque<Message> waiting_;
   std::shared_ptr<const LogSink> sink_ = std::make_shared<const LogSink>(write_to_stderr);
-  const LogSink* running_ = nullptr;
+  std::atomic<const LogSink*> running_ = nullptr;
 };
 
 // Never destroyed: other globals may log while the program ends.

@@ -1,4 +1,4 @@
-// How much memory tensors take.
+// How much memory tensors and prepared steps take.
 #pragma once
 
 #include "core/device.h"
@@ -25,6 +25,27 @@ struct MemoryStatistics {
 /// Gives cached memory back to the system and lets the peak begin anew at what is in use now: the
 /// peak afterwards is that of what ran in between. Throws Error(device) like memory_statistics().
 void reset_peak_memory(Device device = {});
+
+/// Counts of the cache of prepared steps: generated kernels and calls into libraries, which eager
+/// and compiled code share.
+struct ExecutableStatistics {
+  uint64_t hits = 0;
+  uint64_t prepared = 0;    ///< steps that were not there
+  uint64_t evicted = 0;     ///< steps that had to go because of the limit
+  std::size_t entries = 0;  ///< steps in the cache
+  std::size_t bytes = 0;    ///< what they hold: code, keys, library objects (estimated)
+  std::size_t limit = 0;    ///< most bytes kept
+};
+
+[[nodiscard]] ExecutableStatistics executable_statistics();
+
+/// Most bytes that the cache keeps; the least recently used steps go first, but never the latest.
+/// Steps that a compiled function holds live on with it. 256 MiB unless set.
+void set_executable_limit(std::size_t bytes);
+
+/// Forgets all prepared steps. Calls that run and compiled functions keep theirs; what another
+/// thread has at hand it forgets when it next computes, or ends.
+void clear_executables();
 
 }  // namespace nitinol
 

@@ -31,7 +31,7 @@ namespace nitinol {
 
 namespace {
 
-thread_local bool is_inside = false;
+constinit thread_local bool is_inside = false;
 std::atomic<bool> is_child{false};
 
 constexpr int most_threads = 4096;

@@ -3,10 +3,12 @@
 #include "core/backend.h"
 #include "core/error.h"
 #include "core/interpreter.h"
+#include "core/per_thread.h"
 
 #include <fmt/format.h>
 
-#include <vector>
+#include <array>
+#include <new>
 
 namespace nitinol {
 namespace {
@@ -19,16 +21,12 @@ class TensorDataPool {
   TensorDataPool(const TensorDataPool&) = delete;
   TensorDataPool& operator=(const TensorDataPool&) = delete;
   ~TensorDataPool() {
-    for (int i = 0; i < count_; ++i) ::operator delete(blocks_[i]);
-    count_ = capacity + 1;  // frees after this thread's destructors have run go to the heap
+    for (std::size_t i = 0; i < count_; ++i) ::operator delete(blocks_[i]);
   }
 
-  void* take() {
-    return count_ > 0 && count_ <= capacity ? blocks_[--count_]
-                                            : ::operator new(sizeof(TensorData));
-  }
+  void* take() { return count_ > 0 ? blocks_[--count_] : ::operator new(sizeof(TensorData)); }
   void give(void* block) {
-    if (count_ < capacity) {
+    if (count_ < blocks_.size()) {
       blocks_[count_++] = block;
     } else {
       ::operator delete(block);
@@ -36,18 +34,25 @@ class TensorDataPool {
   }
 
  private:
-  static constexpr int capacity = 256;
-  void* blocks_[capacity] = {};
-  int count_ = 0;
+  std::array<void*, 256> blocks_;
+  std::size_t count_ = 0;
 };
 
-thread_local TensorDataPool pool;
+void* take_block() {
+  TensorDataPool* const pool = PerThread<TensorDataPool>::get();
+  return pool != nullptr ? pool->take() : ::operator new(sizeof(TensorData));
+}
+
+void give_block(void* block) {
+  TensorDataPool* const pool = PerThread<TensorDataPool>::get();
+  pool != nullptr ? pool->give(block) : ::operator delete(block);
+}
 
 }  // namespace
 
 void destroy(TensorData* data) {
   data->~TensorData();
-  pool.give(data);
+  give_block(data);
 }
 
 void destroy(TensorSlot* slot) {
@@ -75,7 +80,7 @@ std::string describe(const Tensor& tensor) {
 
 Tensor make_tensor(const Spec& spec, const Strides& strides, int64_t offset,
                    StorageHandle storage) {
-  auto* data = new (pool.take()) TensorData;
+  auto* data = new (take_block()) TensorData;
   data->spec = spec;
   data->strides = strides;
   data->offset = offset;

@@ -14,6 +14,7 @@
 #include "core/expr.h"
 #include "core/one_op.h"
 #include "core/parallel.h"
+#include "core/per_thread.h"
 #include "eager/ops/cast.h"
 
 #include <fmt/format.h>
@@ -59,17 +60,43 @@ struct TableEntry {
   std::shared_ptr<const Executable> executable;
 };
 
+/// What a thread has at hand; direct-mapped.
+struct KernelTable {
+  std::array<TableEntry, 1024> entries;
+  uint64_t clears = executable_clears.load(std::memory_order_relaxed);
+};
+
+/// Forgets what the thread has at hand if clear_executables() was called meanwhile.
+void follow_clears(KernelTable& table) {
+  const uint64_t clears = executable_clears.load(std::memory_order_relaxed);
+  if (table.clears == clears) [[likely]]
+    return;
+  table.clears = clears;
+  table.entries = {};
+}
+
+/// An executable that lives as long as this, or as the thread has it at hand.
+struct Prepared {
+  const Executable* executable;
+  std::shared_ptr<const Executable> owner;
+  const Executable& operator*() const { return *executable; }
+};
+
 /// The executable for `key`, made by `make()` (a Kernel) if this thread does not have it at hand.
 template <class Make>
-const Executable& prepared(const KernelKey& key, Device device, Make make) {
-  constexpr std::size_t count = 512;
-  thread_local std::array<TableEntry, count> table;
-  TableEntry& entry = table[key.slot(count)];
+Prepared prepared(const KernelKey& key, Device device, Make make) {
+  KernelTable* const table = PerThread<KernelTable>::get();
+  if (table == nullptr) {  // the thread is ending
+    std::shared_ptr<const Executable> owner = executable_for(device, make());
+    return {owner.get(), std::move(owner)};
+  }
+  follow_clears(*table);
+  TableEntry& entry = table->entries[key.slot(table->entries.size())];
   if (entry.key != key || entry.executable == nullptr) {
     entry.executable = executable_for(device, make());
     entry.key = key;
   }
-  return *entry.executable;
+  return {entry.executable.get(), nullptr};
 }
 
 // ---- loops
@@ -256,13 +283,13 @@ void compute_into(const Op& op, Inputs inputs, const Tensor& out) {
   key.add(to.spec.dtype);
   key.add(stores);
   key.add(to.spec.device.kind);
-  const Executable& executable = prepared(key, to.spec.device, [&] {
+  const Prepared executable = prepared(key, to.spec.device, [&] {
     Kernel kernel =
         elementwise_kernel(op, {dtypes.data(), inputs.size()}, to.spec.dtype, {classes.data(), k});
     kernel.stores = stores;
     return kernel;
   });
-  arguments.launch(executable, nest);
+  arguments.launch(*executable, nest);
 }
 
 void reduce_into(const Op& op, const Tensor& x, const Dims& axes, const Tensor& out) {
@@ -298,12 +325,12 @@ void reduce_into(const Op& op, const Tensor& x, const Dims& axes, const Tensor& 
   key.add(output_class);
   key.add(order);
   key.add(x.device().kind);
-  const Executable& executable = prepared(key, x.device(), [&] {
+  const Prepared executable = prepared(key, x.device(), [&] {
     return reduction_kernel(op, x.dtype(), out.dtype(), order, input_class, output_class);
   });
   Arguments arguments;
   arguments.buffers = {source.internals().address(), out.internals().address()};
-  arguments.launch(executable, nest);
+  arguments.launch(*executable, nest);
 }
 
 void compute_rows(const RowLaunch& call, const Tensor& out) {
@@ -329,9 +356,9 @@ void compute_rows(const RowLaunch& call, const Tensor& out) {
   key.add(call.variant);
   key.add(spec.dtype);
   key.add(spec.device.kind);
-  const Executable& executable =
+  const Prepared executable =
       prepared(key, spec.device, [&] { return call.make(spec.dtype, call.variant); });
-  arguments.launch(executable, nest);
+  arguments.launch(*executable, nest);
 }
 
 void call_into(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& out) {

@@ -21,7 +21,7 @@ std::atomic<Stance>& process_stance() {
   return stance;
 }
 
-thread_local int scoped = unset;
+constinit thread_local int scoped = unset;
 
 }  // namespace
 

@@ -13,6 +13,8 @@
 #include "backends/cpu/allocator.h"
 
 #include "core/error.h"
+#include "core/fork.h"
+#include "core/per_thread.h"
 
 #include <fmt/format.h>
 
@@ -25,7 +27,6 @@
 #include <map>
 #include <mutex>
 #include <new>
-#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #if defined(__SANITIZE_ADDRESS__)
@@ -92,6 +93,11 @@ void allow_access([[maybe_unused]] Block* block) {
 #endif
 }
 
+Block* last_of(Block* list) {
+  while (list->next != nullptr) list = list->next;
+  return list;
+}
+
 /// Written by one thread, read by any.
 class Counter {
  public:
@@ -109,6 +115,11 @@ struct Counters {
 };
 
 struct ThreadCache {
+  ThreadCache();
+  ThreadCache(const ThreadCache&) = delete;
+  ThreadCache& operator=(const ThreadCache&) = delete;
+  ~ThreadCache();
+
   std::array<Block*, class_count> free = {};
   std::array<uint8_t, class_count> count = {};
   Counters counters;
@@ -168,11 +179,6 @@ void give_to_system(Block* block) {
 /// What all threads share. Locks itself; never destroyed.
 class Pool {
  public:
-  Pool() {
-    // A child of fork must not find the lock held by a thread that it does not have.
-    pthread_atfork([] { pool().mutex_.lock(); }, [] { pool().mutex_.unlock(); },
-                   [] { pool().mutex_.unlock(); });
-  }
   static Pool& pool();
 
   /// Moves up to `most` blocks of a small size to `list`; returns how many.
@@ -208,7 +214,12 @@ class Pool {
 
   void put_large(Block* block) {
     const std::scoped_lock lock(mutex_);
-    large_.emplace(block->capacity, Cached{block, ++ticks_});
+    try {
+      large_.emplace(block->capacity, Cached{block, ++ticks_});
+    } catch (const std::bad_alloc&) {  // releasing must not fail
+      block->next = nullptr;
+      return destroy_locked(block);
+    }
     large_cached_ += block->capacity;
     const std::size_t in_use = reserved_ - std::min(reserved_, large_cached_);
     while (large_cached_ > std::max(least_cached, in_use)) drop_oldest();
@@ -345,7 +356,7 @@ class Pool {
     }));
   }
 
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
   std::array<Block*, class_count> small_ = {};
   LargeBlocks large_;
   uint64_t ticks_ = 0;
@@ -368,12 +379,6 @@ Pool& pool() {
   return Pool::pool();
 }
 
-// A plain pointer, because looking up a thread_local object that has a destructor costs more than
-// all the rest.
-enum class State : uint8_t { fresh, active, ended };
-[[gnu::tls_model("initial-exec")]] thread_local ThreadCache* this_cache = nullptr;
-[[gnu::tls_model("initial-exec")]] thread_local State this_state = State::fresh;
-
 void empty(ThreadCache& cache) {
   for (std::size_t i = 0; i < class_count; ++i) {
     pool().destroy(cache.free[i]);
@@ -382,40 +387,26 @@ void empty(ThreadCache& cache) {
   }
 }
 
-/// Owns the cache of a thread and gives its blocks to the others when the thread ends.
-struct CacheOwner {
-  ThreadCache cache;
-  CacheOwner() {
-    cache.release_epoch = pool().release_epoch();
-    pool().add(&cache);
-    this_cache = &cache;
-    this_state = State::active;
+ThreadCache::ThreadCache() : release_epoch(pool().release_epoch()) {
+  pool().add(this);
+}
+
+/// Its blocks go to the other threads.
+ThreadCache::~ThreadCache() {
+  for (std::size_t i = 0; i < class_count; ++i) {
+    if (free[i] != nullptr) pool().put_small(i, free[i], last_of(free[i]));
   }
-  ~CacheOwner() {
-    this_cache = nullptr;
-    this_state = State::ended;
-    for (std::size_t i = 0; i < class_count; ++i) {
-      Block* const first = cache.free[i];
-      if (first == nullptr) continue;
-      Block* last = first;
-      while (last->next != nullptr) last = last->next;
-      pool().put_small(i, first, last);
-    }
-    pool().remove(&cache);
-  }
-};
+  pool().remove(this);
+}
 
 /// The thread's cache; null in a thread that is ending.
 ThreadCache* cache_of_thread() {
-  if (this_cache == nullptr) [[unlikely]] {
-    if (this_state == State::ended) return nullptr;
-    static thread_local CacheOwner owner;
+  ThreadCache* const cache = PerThread<ThreadCache>::get();
+  if (cache != nullptr && cache->release_epoch != pool().release_epoch()) [[unlikely]] {
+    cache->release_epoch = pool().release_epoch();
+    empty(*cache);
   }
-  if (this_cache->release_epoch != pool().release_epoch()) [[unlikely]] {
-    this_cache->release_epoch = pool().release_epoch();
-    empty(*this_cache);
-  }
-  return this_cache;
+  return cache;
 }
 
 void count(ThreadCache* cache, int64_t in_use, int64_t allocations) {
@@ -468,9 +459,7 @@ void spill(ThreadCache& cache, std::size_t size_class) {
   Block* const first = last_kept->next;
   last_kept->next = nullptr;
   cache.count[size_class] = static_cast<uint8_t>(kept);
-  Block* last = first;
-  while (last->next != nullptr) last = last->next;
-  pool().put_small(size_class, first, last);
+  pool().put_small(size_class, first, last_of(first));
 }
 
 void release(Storage* storage) noexcept {

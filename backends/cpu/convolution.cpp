@@ -34,6 +34,7 @@ class Convolution final : public Executable {
   Convolution(const LibraryCall& call, std::unique_ptr<OneDnnCall> primitive)
       : operands_(call.operands), threads_(call.threads), primitive_(std::move(primitive)) {}
 
+  [[nodiscard]] std::size_t bytes() const override { return primitive_->bytes(); }
   void launch(const Launch& launch) const override {
     std::array<StorageHandle, 3> copies;
     std::array<void*, 3> data = {};

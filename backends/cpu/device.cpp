@@ -7,6 +7,7 @@
 #include "backends/host/stage.h"
 #include "backends/reference/interpreted.h"
 #include "core/error.h"
+#include "core/fork.h"
 
 #include <cstring>
 
@@ -17,6 +18,12 @@ class GeneratedKernel final : public Executable {
  public:
   GeneratedKernel(const Kernel& kernel, std::unique_ptr<StageCodes> codes)
       : kernel_(kernel), codes_(std::move(codes)) {}
+  GeneratedKernel(const GeneratedKernel&) = delete;
+  GeneratedKernel& operator=(const GeneratedKernel&) = delete;
+  ~GeneratedKernel() override {
+    const NoFork no_fork;
+    codes_ = nullptr;
+  }
   void launch(const Launch& launch) const override {
     host::run_loop_nest(kernel_, codes_->stages().data(), launch);
   }
@@ -24,10 +31,14 @@ class GeneratedKernel final : public Executable {
     host::run_loop_nests(kernel_, codes_->stages().data(), launches);
   }
   [[nodiscard]] BuildReport report() const override { return codes_->report(); }
+  [[nodiscard]] std::size_t bytes() const override {  // code has its pages for itself
+    constexpr std::size_t page = 4096;
+    return (codes_->report().code_bytes + page - 1) / page * page;
+  }
 
  private:
   const Kernel kernel_;
-  const std::unique_ptr<StageCodes> codes_;
+  std::unique_ptr<StageCodes> codes_;
 };
 
 std::unique_ptr<Executable> prepare_kernel(const Kernel& kernel) {

@@ -1,5 +1,6 @@
 #include "backends/cpu/jit_loader.h"
 
+#include "core/fork.h"
 #include "core/log.h"
 
 #include <fmt/format.h>
@@ -64,6 +65,7 @@ JitPlugin* load() {
 }  // namespace
 
 JitPlugin* jit_plugin() {
+  const NoFork no_fork;
   static JitPlugin* const plugin = load();
   return plugin;
 }

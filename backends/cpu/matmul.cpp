@@ -157,6 +157,9 @@ class Matmul final : public Executable {
     if (dtype_ == f32 || dtype_ == f16 || dtype_ == bf16) prepare();
   }
 
+  [[nodiscard]] std::size_t bytes() const override {
+    return primitive_ == nullptr ? 0 : primitive_->bytes();
+  }
   void launch(const Launch& launch) const override {
     if (is_empty_) return;
     if (depth_ == 0) return fill_zeros(launch);

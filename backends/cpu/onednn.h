@@ -5,6 +5,7 @@
 #include "core/library.h"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -34,6 +35,8 @@ class OneDnnCall {
  public:
   virtual ~OneDnnCall() = default;
   virtual void run(const void* a, const void* b, void* result) const = 0;
+  /// Bytes that it holds, scratch included; estimated.
+  [[nodiscard]] virtual std::size_t bytes() const = 0;
 };
 
 /// Null if oneDNN has no fast code for this on the instruction set in use. Throws Error(internal)

@@ -4,6 +4,7 @@
 #include "jit/passes/pipeline.h"
 
 #include "core/environment.h"
+#include "core/fork.h"
 #include "core/log.h"
 #include "jit/passes/fold_constants.h"
 #include "jit/passes/hoist_views.h"
@@ -72,13 +73,13 @@ void note_unknown(const std::vector<std::string>& given, const std::vector<std::
 
 /// The process's options with the lock that guards them.
 struct SharedOptions {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   PassOptions options{.disabled = environment_list("NITINOL_DISABLE_PASSES", optional_names()),
                       .dumped = environment_list("NITINOL_DUMP", dumpable_names())};
 };
 
 SharedOptions& shared_options() {
-  static SharedOptions shared;
+  static SharedOptions& shared = *new SharedOptions;  // static destructors may compile
   return shared;
 }
 

@@ -1,11 +1,14 @@
 #include "core/executables.h"
 
 #include "core/error.h"
+#include "nitinol.h"
 #include "tests/backends/kernels.h"
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <atomic>
+#include <fstream>
 #include <thread>
 #include <vector>
 
@@ -61,19 +64,45 @@ TEST_CASE("a failed preparation leaves no entry", "[executables]") {
   CHECK(executable_statistics().prepared == before.prepared + 2);
 }
 
+namespace {
+
+/// Sets the limit, and puts back the one before.
+class Limit {
+ public:
+  explicit Limit(std::size_t bytes) : before_(executable_statistics().limit) {
+    set_executable_limit(bytes);
+  }
+  Limit(const Limit&) = delete;
+  Limit& operator=(const Limit&) = delete;
+  ~Limit() { set_executable_limit(before_); }
+
+ private:
+  std::size_t before_;
+};
+
+}  // namespace
+
 TEST_CASE("the least recently used entry goes first, and its users keep it", "[executables]") {
   clear_executables();
-  set_executable_limit(2);
   const auto first = executable_for(reference_device, numbered(1));
+  const std::size_t bytes = executable_statistics().bytes;
+  CHECK(bytes > sizeof(Kernel));
+  const Limit limit(2 * bytes);
+  const uint64_t evicted = executable_statistics().evicted;
   const auto second = executable_for(reference_device, numbered(2));
   CHECK(executable_for(reference_device, numbered(1)) == first);
   const auto third = executable_for(reference_device, numbered(3));
   CHECK(executable_statistics().entries == 2);
+  CHECK(executable_statistics().evicted == evicted + 1);
+  CHECK(executable_statistics().bytes == 2 * bytes);
   CHECK(executable_for(reference_device, numbered(1)) == first);
   CHECK(executable_for(reference_device, numbered(2)) != second);
-  set_executable_limit(4096);
+  set_executable_limit(0);  // the latest stays
+  CHECK(executable_statistics().entries == 1);
+  CHECK(executable_statistics().bytes == bytes);
   clear_executables();
   CHECK(executable_statistics().entries == 0);
+  CHECK(executable_statistics().bytes == 0);
   std::vector<float> x = {1, 2, 3};
   float sum = 0;
   std::vector<void*> buffers = {x.data(), &sum};
@@ -86,6 +115,84 @@ TEST_CASE("the least recently used entry goes first, and its users keep it", "[e
                  .status = nullptr,
                  .threads = 1});
   CHECK(sum == 6);
+}
+
+TEST_CASE("bytes of an entry that is evicted while it is prepared are not counted",
+          "[executables]") {
+  clear_executables();
+  const Limit limit(1);
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 8; ++t) {
+    threads.emplace_back([t] {
+      for (uint64_t i = 0; i < 50; ++i) {
+        static_cast<void>(executable_for(reference_device, numbered(1000 + 50 * t + i)));
+        if (i % 10 == 0) clear_executables();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(executable_statistics().entries <= 1);
+  clear_executables();
+  CHECK(executable_statistics().bytes == 0);
+}
+
+TEST_CASE("products of ever new shapes stay within the limit, and count what they take",
+          "[executables]") {
+  const auto resident = [] {
+    std::ifstream file("/proc/self/statm");
+    std::size_t size = 0, pages = 0;
+    file >> size >> pages;
+    return pages * 4096;
+  };
+  const auto multiply = [](int64_t i) {
+    return matmul(ones({3 + i % 20, 5 + i / 20}), ones({5 + i / 20, 2 + i % 20}));
+  };
+  clear_executables();
+  for (int64_t i = 0; i < 100; ++i) static_cast<void>(multiply(i));
+  const std::size_t bytes = executable_statistics().bytes, before = resident();
+  for (int64_t i = 100; i < 300; ++i) static_cast<void>(multiply(i));
+  const std::size_t counted = executable_statistics().bytes - bytes;
+  CHECK(counted >= std::size_t{200} * 60'000);  // 200 of 64 KiB and some scratch
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  const std::size_t taken = resident() - std::min(before, resident());
+  CHECK(taken < 2 * counted);
+  CHECK(counted < 4 * std::max<std::size_t>(taken, 1 << 20));
+#else
+  static_cast<void>(before);
+#endif
+  const Limit limit(std::size_t{4} << 20);
+  for (int64_t i = 0; i < 100; ++i) static_cast<void>(multiply(i));
+  CHECK(executable_statistics().bytes <= std::size_t{4} << 20);
+  CHECK(executable_statistics().entries < 70);
+}
+
+TEST_CASE("clear_executables reaches what threads have at hand", "[executables]") {
+  const Tensor x = ones({3});
+  static_cast<void>(x + 1);
+  const uint64_t prepared = executable_statistics().prepared;
+  static_cast<void>(x + 1);
+  CHECK(executable_statistics().prepared == prepared);
+  clear_executables();
+  CHECK(executable_statistics().entries == 0);
+  static_cast<void>(x + 1);
+  CHECK(executable_statistics().prepared > prepared);
+  std::atomic<int> step = 0;
+  uint64_t before = 0, after = 0;
+  std::thread other([&] {
+    static_cast<void>(x + 1);
+    step = 1;
+    step.notify_all();
+    step.wait(1);
+    before = executable_statistics().prepared;
+    static_cast<void>(x + 1);
+    after = executable_statistics().prepared;
+  });
+  step.wait(0);
+  clear_executables();
+  step = 2;
+  step.notify_all();
+  other.join();
+  CHECK(after > before);
 }
 
 TEST_CASE("a device that does not exist is an error", "[executables]") {

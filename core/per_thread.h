@@ -1,0 +1,42 @@
+// PerThread<T>: one T on the heap for each thread that needs it, behind a plain pointer.
+//
+// A thread_local T would take its size from every thread of the process, and dlopen refuses a
+// library that has more of it than a few hundred bytes. It could also be used after its destructor
+// has run: by the destructor of another thread_local, or of a static object once main has returned.
+#pragma once
+
+#include <new>
+#include <utility>
+
+namespace nitinol {
+
+template <class T>
+class PerThread {
+ public:
+  /// The calling thread's object, made at the first use and destroyed when the thread ends. Null in
+  /// a thread whose object is gone, or if there is no memory: callers then do without.
+  static T* get() noexcept { return object_ != nullptr ? object_ : make(); }
+
+ private:
+  struct Owner {
+    Owner() = default;
+    Owner(const Owner&) = delete;
+    Owner& operator=(const Owner&) = delete;
+    ~Owner() {
+      has_ended_ = true;  // first: destroying the object may ask for it
+      delete std::exchange(object_, nullptr);
+    }
+  };
+
+  [[gnu::noinline]] static T* make() noexcept {
+    if (has_ended_) return nullptr;
+    static thread_local Owner owner;
+    object_ = new (std::nothrow) T;
+    return object_;
+  }
+
+  [[gnu::tls_model("initial-exec")]] static inline constinit thread_local T* object_ = nullptr;
+  [[gnu::tls_model("initial-exec")]] static inline constinit thread_local bool has_ended_ = false;
+};
+
+}  // namespace nitinol
