@@ -6,6 +6,7 @@
 
 #include "backends/cpu/jit/compiler.h"
 
+#include "backends/cpu/jit/reserve.h"
 #include "backends/cpu/jit/stage_code.h"
 #include "core/error.h"
 
@@ -31,6 +32,7 @@ double now() {
 }
 
 [[noreturn]] void fail(const std::string& reason) {
+  const WithoutReserve own;
   throw Error(ErrorKind::compile, {.where = "compile",
                                    .what = "LLVM rejects a kernel",
                                    .got = reason,
@@ -52,7 +54,7 @@ std::string stage_name(std::size_t stage) {
 }
 
 void set_attributes(llvm::Module& module, const Target& target) {
-  static const std::string processor = llvm::sys::getHostCPUName().str();
+  static const llvm::StringRef processor = llvm::sys::getHostCPUName();  // of static life
   const std::string bits = std::to_string(target.vector_bytes * 8);
   for (llvm::Function& function : module) {
     if (function.isDeclaration()) continue;

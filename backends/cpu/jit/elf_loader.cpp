@@ -9,6 +9,7 @@
 
 #include "backends/cpu/jit/elf_loader.h"
 
+#include "backends/cpu/jit/reserve.h"
 #include "core/error.h"
 
 #include <cstring>
@@ -21,6 +22,7 @@ namespace {
 constexpr std::size_t stub_size = 16;
 
 [[noreturn]] void fail(const std::string& what) {
+  const WithoutReserve own;
   throw Error(ErrorKind::compile, {.where = "compile",
                                    .what = "cannot load generated code: " + what,
                                    .fix = "This is a bug in Nitinol; please report it."});

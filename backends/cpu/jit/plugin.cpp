@@ -2,13 +2,20 @@
 
 #include "backends/cpu/jit/compiler.h"
 #include "backends/cpu/jit/perf_map.h"
+#include "backends/cpu/jit/reserve.h"
 #include "backends/cpu/jit_plugin.h"
+#include "core/error.h"
 
 #include <fmt/format.h>
+#include <llvm/Support/ErrorHandling.h>
 
 #include <atomic>
+#include <bit>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
+#include <new>
 #include <string>
 
 namespace nitinol::cpu {
@@ -51,20 +58,94 @@ class LoadedStages : public StageCodes {
   LoadedObject object_;
 };
 
+/// Lets compilations in until the process exits, where LLVM's static objects are destroyed then:
+/// other threads may still run, and static objects of the program call compiled functions.
+class Door {
+ public:
+  /// Throws Error(unsupported) when it is closed.
+  void enter() {
+    const std::lock_guard lock(mutex_);
+    if (is_closed_) {
+      throw Error(ErrorKind::unsupported,
+                  {.where = "compile", .what = "the process is ending", .got = "a new kernel"});
+    }
+    ++inside_;
+  }
+
+  void leave() {
+    const std::lock_guard lock(mutex_);
+    if (--inside_ == 0) empty_.notify_all();
+    // LLVM makes more of them as it goes, and the door must be closed before the latest is gone.
+    if (std::has_single_bit(++visits_)) std::atexit([] { door().close(); });
+  }
+
+  /// The one of the process, never destroyed.
+  static Door& door() {
+    static Door& instance = *new Door;
+    return instance;
+  }
+
+ private:
+  void close() {
+    std::unique_lock lock(mutex_);
+    is_closed_ = true;
+    empty_.wait(lock, [this] { return inside_ == 0; });
+  }
+
+  std::mutex mutex_;
+  std::condition_variable empty_;
+  int inside_ = 0;
+  uint64_t visits_ = 0;
+  bool is_closed_ = false;
+};
+
+class Visit {
+ public:
+  Visit() { Door::door().enter(); }
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+  ~Visit() { Door::door().leave(); }
+};
+
+/// LLVM would end the process: out of memory that even the reserve lacks, or something that it
+/// cannot generate. Its frames have unwind tables, but clean nothing up.
+void throw_bad_alloc(void*, const char*, bool) {
+  throw std::bad_alloc();
+}
+void throw_error(void*, const char* reason, bool) {
+  const WithoutReserve own;
+  throw Error(ErrorKind::compile, {.where = "compile",
+                                   .what = "LLVM cannot generate a kernel",
+                                   .got = reason,
+                                   .fix = "This is a bug in Nitinol; please report it."});
+}
+
 class Plugin : public JitPlugin {
  public:
+  Plugin() {
+    llvm::install_bad_alloc_error_handler(throw_bad_alloc);
+    llvm::install_fatal_error_handler(throw_error);
+  }
+
   std::unique_ptr<StageCodes> compile(const Kernel& kernel) override {
     return compile_for(kernel, current_isa());
   }
 
   std::unique_ptr<StageCodes> compile_for(const Kernel& kernel, Isa isa) override {
-    const Target target = target_for(isa);
-    if (dumps(Text::llvm)) std::fputs(intermediate_code_of(kernel, target).c_str(), stderr);
-    if (dumps(Text::assembly)) std::fputs(assembly_of(kernel, target).c_str(), stderr);
-    compilations_.fetch_add(1, std::memory_order_relaxed);
-    CompiledKernel compiled = compile_kernel(kernel, target);
-    tell_perf_of(compiled);
-    return std::make_unique<LoadedStages>(std::move(compiled));
+    const Visit visit;
+    const ReserveScope reserve;
+    std::unique_ptr<StageCodes> codes;
+    try {
+      codes = generate(kernel, target_for(isa));
+    } catch (...) {
+      forget_target_machines();  // which may be in any state
+      if (reserve.was_used()) throw std::bad_alloc();
+      throw;
+    }
+    if (!reserve.was_used()) return codes;
+    codes = nullptr;
+    forget_target_machines();
+    throw std::bad_alloc();
   }
 
   std::string intermediate_code(const Kernel& kernel) override {
@@ -79,6 +160,15 @@ class Plugin : public JitPlugin {
   [[nodiscard]] std::size_t code_bytes_in_use() const override { return code_arena().in_use(); }
 
  private:
+  std::unique_ptr<StageCodes> generate(const Kernel& kernel, const Target& target) {
+    if (dumps(Text::llvm)) std::fputs(intermediate_code_of(kernel, target).c_str(), stderr);
+    if (dumps(Text::assembly)) std::fputs(assembly_of(kernel, target).c_str(), stderr);
+    compilations_.fetch_add(1, std::memory_order_relaxed);
+    CompiledKernel compiled = compile_kernel(kernel, target);
+    tell_perf_of(compiled);
+    return std::make_unique<LoadedStages>(std::move(compiled));
+  }
+
   std::atomic<uint64_t> compilations_ = 0;
 };
 
@@ -89,5 +179,6 @@ extern "C" [[gnu::visibility("default")]] nitinol::cpu::JitPlugin* nitinol_llvm_
     int version) {
   if (version != nitinol::cpu::jit_plugin_version) return nullptr;
   static auto* const plugin = new nitinol::cpu::Plugin;
+  nitinol::cpu::end_opening();
   return plugin;
 }

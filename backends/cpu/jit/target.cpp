@@ -3,7 +3,9 @@
 
 #include "backends/cpu/jit/target.h"
 
+#include "backends/cpu/jit/reserve.h"
 #include "core/error.h"
+#include "core/per_thread.h"
 
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/TargetSelect.h>
@@ -44,10 +46,11 @@ const char* processor_of() {
 }
 
 [[noreturn]] void fail(const std::string& reason) {
-  throw Error(ErrorKind::compile, {.where = "compile",
-                                   .what = "LLVM cannot generate code for this processor",
-                                   .got = reason,
-                                   .fix = "Set NITINOL_COMPILE=0 to run without it."});
+  const WithoutReserve own;
+  throw Error(ErrorKind::unsupported, {.where = "compile",
+                                       .what = "LLVM cannot generate code for this processor",
+                                       .got = reason,
+                                       .fix = "Set NITINOL_COMPILE=0 to run without it."});
 }
 
 std::unique_ptr<llvm::TargetMachine> make_machine(Isa isa) {
@@ -91,11 +94,26 @@ Target target_for(Isa isa) {
   return {.isa = isa};
 }
 
+namespace {
+
+using Machines = std::array<std::unique_ptr<llvm::TargetMachine>, 3>;
+
+/// Null in a thread that is ending.
+Machines* machines() {
+  return PerThread<Machines>::get();
+}
+
+}  // namespace
+
 llvm::TargetMachine& target_machine(Isa isa) {
-  thread_local std::array<std::unique_ptr<llvm::TargetMachine>, 3> machines;
-  std::unique_ptr<llvm::TargetMachine>& machine = machines[static_cast<std::size_t>(isa)];
+  if (machines() == nullptr) fail("the thread is ending");
+  std::unique_ptr<llvm::TargetMachine>& machine = (*machines())[static_cast<std::size_t>(isa)];
   if (machine == nullptr) machine = make_machine(isa);
   return *machine;
+}
+
+void forget_target_machines() {
+  if (machines() != nullptr) *machines() = {};
 }
 
 }  // namespace nitinol::cpu

@@ -26,5 +26,7 @@ struct Target {
 /// The calling thread's machine for `isa`, made at the first use: sharing one would need a lock.
 /// Throws Error(compile) if LLVM was built without this processor.
 [[nodiscard]] llvm::TargetMachine& target_machine(Isa isa);
+/// Destroys the calling thread's machines.
+void forget_target_machines();
 
 }  // namespace nitinol::cpu

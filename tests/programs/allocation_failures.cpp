@@ -1,0 +1,142 @@
+// The n-th allocation fails, for hundreds of n: the call in which that happens throws
+// std::bad_alloc or Error, changes no Variable, and everything is right afterwards. Nothing ends
+// the process.
+
+#include "nitinol.h"
+
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // once it has inlined them
+
+using namespace nitinol;
+
+namespace {
+
+std::atomic<long> countdown = -1;
+
+bool is_time() {
+  return countdown.load() >= 0 && countdown.fetch_sub(1) == 0;
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+  void* const memory = is_time() ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  const auto unit = static_cast<std::size_t>(alignment);
+  void* const memory =
+      is_time() ? nullptr : std::aligned_alloc(unit, (bytes + unit - 1) / unit * unit);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+
+namespace {
+
+/// Calls `step` until the failure has happened, but at most 5 times. Whether it did.
+template <class Step>
+bool fail_once(long number, const Step& step) {
+  countdown = number;
+  bool has_failed = false;
+  for (int i = 0; i < 5 && !has_failed; ++i) {
+    try {
+      step();
+    } catch (const std::bad_alloc&) {
+      has_failed = true;
+    } catch (const Error&) {
+      has_failed = true;
+    }
+  }
+  countdown = -1;
+  return has_failed;
+}
+
+/// A compiled function with state. 0, 1 if nothing failed, or what is wrong.
+int compiled(long number) {
+  const Variable w(ones({4}));
+  const auto f = compile([w](const Tensor& x) {
+    w += x;
+    return (exp(x) + sum(w.get())) * 2;
+  });
+  const Tensor x = ones({4});
+  const bool has_failed = fail_once(number, [&] { static_cast<void>(f(x)); });
+  const float before = w.get().data<float>()[0];
+  if (before != std::floor(before)) return 10;
+  Tensor result;
+  for (int i = 0; i < 4; ++i) result = f(x);
+  const float after = w.get().data<float>()[0];
+  if (after != before + 4) return 11;
+  if (std::abs(result.data<float>()[0] - 2 * (std::exp(1.0F) + 4 * after)) > 1e-3F) return 12;
+  return has_failed ? 0 : 1;
+}
+
+/// An eager training step with library calls, gradients and a long tape.
+int eager(long number) {
+  const Variable w = parameter(full({4, 3}, 0.5F));
+  const Tensor x = ones({5, 4});
+  const auto step = [&] {
+    w.clear_grad();
+    Tensor y = matmul(x, w);
+    for (int i = 0; i < 20; ++i) y = y + sin(y) * 0;
+    mean(y).backward();
+  };
+  const bool has_failed = fail_once(number, step);
+  if (w.get().data<float>()[0] != 0.5F) return 10;
+  step();
+  for (const float gradient : w.grad().data<float>()) {
+    if (std::abs(gradient - 1.0F / 3) > 1e-5F) return 11;
+  }
+  return has_failed ? 0 : 1;
+}
+
+/// Runs `body(n)` for growing n, each in a process of its own, until nothing fails any more. How
+/// often something was wrong.
+template <class Body>
+int run_all(const char* name, const Body& body) {
+  int injected = 0, wrong = 0, passed = 0;
+  for (long n = 0; passed < 3 && n < 100'000; n += 1 + n / 60) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(30);
+      _exit(body(n));
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    ++injected;
+    const int result = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    passed = result == 1 ? passed + 1 : 0;
+    if (result == 0 || result == 1) continue;
+    ++wrong;
+    std::printf("%s, allocation %ld: %d\n", name, n, result);
+  }
+  std::printf("%s: %d injections, %d wrong\n", name, injected, wrong);
+  return wrong;
+}
+
+}  // namespace
+
+int main() {
+  set_log_level(LogLevel::off);
+  return run_all("eager", eager) + run_all("compiled", compiled) == 0 ? 0 : 1;
+}
