@@ -225,6 +225,32 @@ TEST_CASE("in place, several outputs, stores around the caches") {
   }
 }
 
+TEST_CASE("stores around the caches to outputs that are misaligned differently") {
+  std::mt19937 random(10);
+  Kernel kernel = elementwise({f32, f32}, f32, short_chain);
+  kernel.operands.push_back({.role = Role::output, .dtype = i8});
+  kernel.operands.push_back({.role = Role::output, .dtype = f32});
+  Stage& stage = kernel.stages[0];
+  const Expr sum{&stage.program, stage.sinks[0].value, ScalarType::f32};
+  stage.sinks.push_back({Sink::Kind::store, 3, convert<int8_t>(sum).id});
+  stage.sinks.push_back({Sink::Kind::store, 4, (sum * sum).id});
+  kernel.stores = Stores::non_temporal;
+  for (const Isa isa : isa_levels()) {
+    const auto code = plugin().compile_for(kernel, isa);
+    for (const int64_t n : {16, 100, 333}) {
+      for (const int64_t misalignment : {0, 1, 5}) {
+        for (const int64_t step : {0, 1, 2, 4}) {
+          INFO(n << " elements, misaligned by " << misalignment << " and " << step << " more each");
+          CHECK(
+              difference(kernel, *code,
+                         {.sizes = {2, n}, .misalignment = misalignment, .misalignment_step = step},
+                         random) == "");
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("branches nest, and whole branches leave the loop when they are uniform") {
   std::mt19937 random(9);
   Kernel kernel = elementwise({f32, f32}, f32, [](const Arguments& in) {

@@ -92,7 +92,10 @@ Arguments make_arguments(const Kernel& kernel, const Domain& domain, std::mt1993
       extent += arguments.strides[k * rank + d] * std::max<int64_t>(domain.sizes[d] - 1, 0);
     }
     const std::size_t size = size_of(operand.dtype);
-    const auto skipped = static_cast<std::size_t>(domain.misalignment) * size;
+    const auto skipped =
+        static_cast<std::size_t>(domain.misalignment +
+                                 static_cast<int64_t>(k) * domain.misalignment_step) *
+        size;
     auto& memory = arguments.memory.emplace_back(
         2 * margin + 64 + skipped + static_cast<std::size_t>(extent) * size, std::byte{0xab});
     std::byte* const first = first_byte(memory) + skipped;

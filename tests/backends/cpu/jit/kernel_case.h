@@ -21,9 +21,10 @@ std::vector<Isa> isa_levels();
 /// Sizes of the loops, and how operands that are not unit-stride lie in memory.
 struct Domain {
   std::vector<int64_t> sizes;
-  int64_t any_stride = 3;    ///< of StrideClass::any, in elements
-  int64_t misalignment = 0;  ///< elements by which buffers start behind an aligned address
-  bool no_zero = false;      ///< inputs hold no zeros: divisors
+  int64_t any_stride = 3;         ///< of StrideClass::any, in elements
+  int64_t misalignment = 0;       ///< elements by which buffers start behind an aligned address
+  int64_t misalignment_step = 0;  ///< by which each starts further behind than the one before
+  bool no_zero = false;           ///< inputs hold no zeros: divisors
 };
 
 /// Random numbers with special values among them, in the dtype's bits.
