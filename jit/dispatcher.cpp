@@ -74,19 +74,25 @@ void Dispatcher::call(const Leaves& leaves, Caller& caller) {
 Dispatcher::Decision Dispatcher::decide(const Leaves& leaves, Caller& caller, Stance stance) {
   Key key;
   make_key(leaves, key);
-  std::unique_lock lock(mutex_);
-  Entries::Found found = entries_.find(leaves, key);
-  if (!found.entry) {
-    lock.unlock();  // arguments are described by code that may be the user's
-    std::vector<Word> words = caller.describe_arguments(options_.arguments);
-    lock.lock();
-    found = entries_.find(leaves, key);
-    if (!found.entry) found = add_entry(leaves, key, std::move(words));
+  {
+    const std::lock_guard lock(mutex_);
+    const Entries::Found found = entries_.find(leaves, key);
+    if (found.entry) return decide_for(found, stance);
   }
+  // Described without the lock, by code that may be the user's.
+  std::vector<Word> words = caller.describe_arguments(options_.arguments);
+  const Section section(*this);
+  Entries::Found found = entries_.find(leaves, key);
+  if (!found.entry) found = add_entry(leaves, key, std::move(words));
+  return decide_for(found, stance);
+}
+
+/// Counts the call and says how it runs.
+Dispatcher::Decision Dispatcher::decide_for(const Entries::Found& found, Stance stance) {
   if (stance == Stance::fail_on_recompile) check_known(found.entry.get());
-  Decision decision = {.entry = std::move(found.entry), .now = {}, .match = found.match};
+  Decision decision = {.entry = found.entry, .now = {}, .match = found.match};
   if (decision.entry) {
-    decide_for(decision, stance);
+    choose(decision, stance);
   } else {
     ++crowded_calls_;
   }
@@ -145,8 +151,7 @@ bool Dispatcher::is_check_due(Entry& entry) const {
   return passed >= static_cast<double>(shortest) && passed >= check_share * 1e9 * entry.recording_s;
 }
 
-/// Counts the call and says how it runs.
-void Dispatcher::decide_for(Decision& decision, Stance stance) {
+void Dispatcher::choose(Decision& decision, Stance stance) {
   Entry& entry = *decision.entry;
   entries_.touch(decision.entry);
   ++entry.calls;

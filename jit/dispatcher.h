@@ -1,6 +1,7 @@
 // Dispatcher: how each call of one compiled function runs: recorded, by a Plan, or eagerly.
 #pragma once
 
+#include "core/fork.h"
 #include "core/variable.h"
 #include "jit/compiled_function.h"
 #include "jit/entries.h"
@@ -47,11 +48,26 @@ class Dispatcher {
     bool is_timed = false;
   };
 
+  /// While it lives, mutex_ is held. What is logged or dropped meanwhile is logged and destroyed
+  /// after: both may run the user's code.
+  class Section {
+   public:
+    explicit Section(Dispatcher& dispatcher) : dispatcher_(dispatcher), lock_(dispatcher.mutex_) {}
+    ~Section();
+    Section(const Section&) = delete;
+    Section& operator=(const Section&) = delete;
+
+   private:
+    Dispatcher& dispatcher_;
+    std::unique_lock<ForkSafeMutex> lock_;
+  };
+
   Decision decide(const Leaves& leaves, Caller& caller, Stance stance);
   Entries::Found add_entry(const Leaves& leaves, std::span<const uint64_t> key,
                            std::vector<Word> words);
   void check_known(const Entry* entry) const;
-  void decide_for(Decision& decision, Stance stance);
+  Decision decide_for(const Entries::Found& found, Stance stance);
+  void choose(Decision& decision, Stance stance);
   [[nodiscard]] bool is_check_due(Entry& entry) const;
   void run_plan(const Decision& decision, const Leaves& leaves, Caller& caller);
   void record(const Decision& decision, const Leaves& leaves, Caller& caller);
@@ -68,29 +84,32 @@ class Dispatcher {
     std::shared_ptr<const void> form;
     double seconds = 0;
   };
-  void accept(const Decision& decision, const Leaves& leaves, Recording recording);
+  void accept(const Decision& decision, const Leaves& leaves, const Leaves& result,
+              tracer::Trace trace, Recording recording, Caller& caller);
   bool accept_locked(const Decision& decision, const Leaves& leaves, Recording& recording);
   void accept_again(Entry& entry, const Leaves& leaves, const Recording& recording);
   void disagree(const Decision& decision, const Leaves& leaves, const std::string& difference,
                 Recording recording);
   bool split(Entry& entry, const Leaves& leaves, const Recording& recording);
-  void give_up(Entry& entry, std::string reason, std::string place) const;
+  void give_up(Entry& entry, std::string reason, std::string place);
   void wait_to_repay(Entry& entry);
   void build(const std::shared_ptr<Entry>& entry);
   void build_later(const std::shared_ptr<Entry>& entry);
   void build_all_queued();
-  void warn_once(bool& has_warned, const std::string& text) const;
+  void warn(const std::string& text);
+  void warn_once(bool& has_warned, const std::string& text);
   static void add_remarks(const std::vector<const Entry*>& entries, Explanation& out);
 
   CompileOptions options_;
   const bool is_const_;
   std::atomic<int> stance_ = -1;  ///< a Stance, or -1: the thread's
-  mutable std::mutex mutex_;      ///< guards all below; never held while user code runs
+  mutable ForkSafeMutex mutex_;   ///< guards all below; never held while user code runs
   std::recursive_mutex running_;  ///< held while a non-const function runs
   Entries entries_;
   Ledger ledger_;
-  uint64_t eager_calls_ = 0;    ///< by stance, not by any entry
-  uint64_t crowded_calls_ = 0;  ///< eager: no room for their signature
+  std::vector<std::string> warnings_;  ///< to be logged when the mutex is free
+  uint64_t eager_calls_ = 0;           ///< by stance, not by any entry
+  uint64_t crowded_calls_ = 0;         ///< eager: no room for their signature
   uint64_t failed_checks_ = 0;
   std::vector<Variable> assigned_;  ///< captured Variables that calls have assigned, by id
   bool assigns_arguments_ = false;

@@ -86,6 +86,7 @@ bool Entries::make_room() {
   }
   if (oldest_bucket == nullptr || clock_ - (*oldest)->last_use < idle_rounds * limit_) return false;
   const uint64_t hash = hash_of((*oldest)->key);
+  dropped_ = std::move(*oldest);  // one at a time: each add() drops one at most
   oldest_bucket->erase(oldest);
   if (oldest_bucket->empty()) buckets_.erase(hash);
   --count_;

@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unistd.h>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -45,6 +46,21 @@ enum class Eagerly : uint8_t {
   count,
 };
 
+/// A flag that a thread of this process sets for a time. In the child of a fork it is not set: the
+/// thread that would clear it is not there.
+class OfProcess {
+ public:
+  OfProcess& operator=(bool is_set) {
+    process_ = is_set ? getpid() : 0;
+    return *this;
+  }
+  // NOLINTNEXTLINE(google-explicit-constructor): reads as the flag that it is
+  operator bool() const { return process_ != 0 && process_ == getpid(); }
+
+ private:
+  pid_t process_ = 0;
+};
+
 /// One signature. All but the snapshot's target is guarded by the function's mutex.
 struct Entry {
   std::vector<uint64_t> key;
@@ -54,8 +70,8 @@ struct Entry {
   uint64_t first_use = 0, last_use = 0;
 
   std::shared_ptr<const Snapshot> now = std::make_shared<const Snapshot>();
-  bool is_recording = false;
-  bool is_queued = false;   ///< its Plan is being made in the background
+  OfProcess is_recording;
+  OfProcess is_queued;      ///< its Plan is being made in the background
   bool is_waiting = false;  ///< trusted, and compiled when that will repay
   uint64_t calls = 0, recorded_calls = 0, plan_calls = 0;
   std::array<uint64_t, static_cast<std::size_t>(Eagerly::count)> eager_calls = {};
@@ -107,6 +123,9 @@ class Entries {
   /// Whether a signature that differs from `entry` only in sizes, and whose recording differs from
   /// `trace` only in sizes, is trusted.
   [[nodiscard]] bool has_trusted_sibling(const Entry& entry, const tracer::Trace& trace) const;
+  /// What add() has made room by. Destroying it may run the user's code (borrowed memory is given
+  /// back), so that is left to whom holds no lock.
+  [[nodiscard]] std::shared_ptr<Entry> take_dropped() { return std::move(dropped_); }
   /// Null before the first use.
   [[nodiscard]] const std::shared_ptr<Entry>& latest() const { return latest_; }
   /// All, in the order of their first use.
@@ -122,7 +141,7 @@ class Entries {
   std::size_t count_ = 0;
   uint64_t clock_ = 0;                            ///< uses
   std::unordered_map<uint64_t, Bucket> buckets_;  ///< by hash of the key
-  std::shared_ptr<Entry> latest_;
+  std::shared_ptr<Entry> latest_, dropped_;
 };
 
 }  // namespace nitinol::jit

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
+#include <new>
 #include <optional>
 
 namespace nitinol::jit {
@@ -21,7 +23,7 @@ constexpr int most_disagreements = 2;
 /// Ends an entry's time as the one being recorded, however that ends.
 class RecordingMark {
  public:
-  RecordingMark(std::mutex& mutex, bool& mark) : mutex_(mutex), mark_(mark) {}
+  RecordingMark(ForkSafeMutex& mutex, OfProcess& mark) : mutex_(mutex), mark_(mark) {}
   RecordingMark(const RecordingMark&) = delete;
   RecordingMark& operator=(const RecordingMark&) = delete;
   ~RecordingMark() {
@@ -30,8 +32,8 @@ class RecordingMark {
   }
 
  private:
-  std::mutex& mutex_;
-  bool& mark_;
+  ForkSafeMutex& mutex_;
+  OfProcess& mark_;
 };
 
 /// An argument that is returned is the same handle: the caller's own replaces its stand-in.
@@ -75,6 +77,16 @@ void Dispatcher::record(const Decision& decision, const Leaves& leaves, Caller& 
     note_assigned(recorder, leaves);
     recorder.commit();
   }
+  // The call has been committed: what follows must not make it fail.
+  try {
+    accept(decision, leaves, result, std::move(trace), std::move(recording), caller);
+  } catch (const std::bad_alloc&) {
+    const Section section(*this);  // as if the call had not been recorded
+  }
+}
+
+void Dispatcher::accept(const Decision& decision, const Leaves& leaves, const Leaves& result,
+                        tracer::Trace trace, Recording recording, Caller& caller) {
   if (!trace.obstacle && (result.variables.size() > 0 || result.scalars.size() > 0)) {
     trace.obstacle =
         tracer::Obstacle{"the function returns a Variable or a Scalar; return a Tensor", ""};
@@ -82,12 +94,8 @@ void Dispatcher::record(const Decision& decision, const Leaves& leaves, Caller& 
   recording.fixed.assign(result.fixed.begin(), result.fixed.end());
   if (!trace.obstacle) recording.form = caller.result_form();
   recording.trace = std::make_shared<const tracer::Trace>(std::move(trace));
-  accept(decision, leaves, std::move(recording));
-}
-
-void Dispatcher::accept(const Decision& decision, const Leaves& leaves, Recording recording) {
   {
-    const std::lock_guard lock(mutex_);
+    const Section section(*this);
     if (!accept_locked(decision, leaves, recording)) return;
     decision.entry->is_queued = options_.in_background;
   }
@@ -153,8 +161,7 @@ void Dispatcher::accept_again(Entry& entry, const Leaves& leaves, const Recordin
     next.tier = Tier::eager;
     next.reason = *lost;
   });
-  log(LogLevel::warning, fmt::format("{}: ({}) {}; compared again from time to time", options_.name,
-                                     join(entry.words), *lost));
+  warn(fmt::format("({}) {}; compared again from time to time", join(entry.words), *lost));
 }
 
 /// The signature waits, trusted but without a Plan.
@@ -167,15 +174,25 @@ void Dispatcher::wait_to_repay(Entry& entry) {
                         ledger_.plans(), ledger_.spent_s() * 1e3, ledger_.plan_calls()));
 }
 
-void Dispatcher::warn_once(bool& has_warned, const std::string& text) const {
-  if (std::exchange(has_warned, true)) return;
-  log(LogLevel::warning, fmt::format("{}: {}", options_.name, text));
+void Dispatcher::warn(const std::string& text) {
+  warnings_.push_back(fmt::format("{}: {}", options_.name, text));
 }
 
-void Dispatcher::give_up(Entry& entry, std::string reason, std::string place) const {
-  log(LogLevel::warning,
-      fmt::format("{}: runs eagerly for ({}): {}{}", options_.name, join(entry.words), reason,
-                  place.empty() ? "" : " at " + place));
+void Dispatcher::warn_once(bool& has_warned, const std::string& text) {
+  if (!std::exchange(has_warned, true)) warn(text);
+}
+
+Dispatcher::Section::~Section() {
+  const std::vector<std::string> warnings = std::move(dispatcher_.warnings_);
+  dispatcher_.warnings_.clear();
+  const std::shared_ptr<Entry> dropped = dispatcher_.entries_.take_dropped();
+  lock_.unlock();
+  for (const std::string& warning : warnings) log(LogLevel::warning, warning);
+}
+
+void Dispatcher::give_up(Entry& entry, std::string reason, std::string place) {
+  warn(fmt::format("runs eagerly for ({}): {}{}", join(entry.words), reason,
+                   place.empty() ? "" : " at " + place));
   auto next = std::make_shared<Snapshot>();
   next->tier = Tier::eager;
   next->guards = entry.now->guards;
@@ -249,12 +266,14 @@ void Dispatcher::build(const std::shared_ptr<Entry>& entry) {
     } else {
       plan = std::make_shared<const Plan>(*from->trace, threads);
     }
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {  // an Error, or out of memory
     failure = error.what();
+    plan = nullptr;
   }
   const double took = precise_now() - start;
-  const std::lock_guard lock(mutex_);
-  entry->is_queued = entry->is_waiting = false;
+  const Section section(*this);
+  entry->is_queued = false;
+  entry->is_waiting = false;
   if (entry->now != from) return;
   if (!plan) return give_up(*entry, "compilation failed: " + failure, "");
   ledger_.compiled(took);
