@@ -65,7 +65,7 @@ class Differentiator final : public Interpreter {
 }  // namespace autograd
 
 Interpreter& differentiating() {
-  static autograd::Differentiator differentiator;
+  static auto& differentiator = *new autograd::Differentiator;  // never destroyed
   return differentiator;
 }
 

@@ -28,9 +28,9 @@ Tensor Generator::draw(int64_t count) const {
 
 const Generator& default_generator() {
   // Its first use may be inside a recorded call, of which it is no part.
-  static const Generator generator = [] {
+  static const Generator& generator = *[] {
     const InterpreterScope scope(base_interpreter());
-    return Generator(0);
+    return new Generator(0);  // never destroyed: others may draw while the process ends
   }();
   return generator;
 }

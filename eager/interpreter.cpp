@@ -127,7 +127,7 @@ void EagerInterpreter::guard(const HostValueGuard&) {}
 namespace nitinol {
 
 Interpreter& base_interpreter() {
-  static eager::EagerInterpreter interpreter;
+  static auto& interpreter = *new eager::EagerInterpreter;  // never destroyed
   return interpreter;
 }
 

@@ -23,12 +23,10 @@ double precise_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-FakeClock::FakeClock() {
-  fake_time = coarse_now();
-}
+FakeClock::FakeClock() : before_(fake_time.exchange(coarse_now())) {}
 
 FakeClock::~FakeClock() {
-  fake_time = -1;
+  fake_time = before_;
 }
 
 void FakeClock::advance(int64_t nanoseconds) {

@@ -12,7 +12,7 @@ namespace nitinol::jit {
 /// Seconds of a precise clock, for durations.
 [[nodiscard]] double precise_now();
 
-/// For tests: coarse_now() answers what it is told while this lives.
+/// For tests: coarse_now() stands still while this lives, but for advance(). Nests.
 class FakeClock {
  public:
   FakeClock();
@@ -21,6 +21,9 @@ class FakeClock {
   FakeClock& operator=(const FakeClock&) = delete;
 
   void advance(int64_t nanoseconds);
+
+ private:
+  int64_t before_;
 };
 
 }  // namespace nitinol::jit

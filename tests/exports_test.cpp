@@ -165,7 +165,7 @@ TEST_CASE("the plugin exports its entry, asks for the library, and shows no LLVM
   const std::vector<std::string> needed = plugin.needed();
   CHECK(std::ranges::any_of(
       needed, [](const std::string& name) { return name.starts_with("libnitinol.so"); }));
-  CHECK_FALSE(plugin.has_static_tls());
+  CHECK(plugin.bytes_of_thread() <= 64);  // of glibc's reserve, which the library uses too
 }
 #  endif
 

@@ -34,7 +34,7 @@ class Shapes final : public Interpreter {
 }  // namespace
 
 Interpreter& shapes_only() {
-  static Shapes shapes;
+  static auto& shapes = *new Shapes;  // never destroyed
   return shapes;
 }
 

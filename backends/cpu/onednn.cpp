@@ -13,6 +13,7 @@
 #include "backends/cpu/onednn.h"
 
 #include "backends/cpu/allocator.h"
+#include "backends/cpu/exit_gate.h"
 #include "core/error.h"
 #include "core/fork.h"
 #include "core/isa.h"
@@ -118,13 +119,18 @@ class Call final : public OneDnnCall {
   Call(const char* name, dnnl::primitive primitive, const dnnl::memory::desc& scratchpad,
        const std::array<Argument, 3>& arguments, int threads)
       : name_(name),
-        primitive_(std::move(primitive)),
+        primitive_(std::make_unique<const dnnl::primitive>(std::move(primitive))),
         scratchpad_(scratchpad),
         arguments_(arguments),
         threads_(threads) {}
-  ~Call() override { delete idle_.load(); }
+  ~Call() override {
+    const InsideOneDnn inside;
+    delete idle_.load();
+    primitive_.reset();
+  }
 
   void run(const void* a, const void* b, void* result) const override {
+    const InsideOneDnn inside;
     try {
       const LibraryThreads threads(threads_);
       std::unique_ptr<Context> context(idle_.exchange(nullptr));
@@ -137,7 +143,7 @@ class Call final : public OneDnnCall {
         const DefaultFloatMode mode;
         for (const Reorder& step : context->before)
           step.reorder.execute(context->stream, step.arguments);
-        primitive_.execute(context->stream, context->arguments);
+        primitive_->execute(context->stream, context->arguments);
         for (const Reorder& step : context->after)
           step.reorder.execute(context->stream, step.arguments);
         context->stream.wait();
@@ -196,7 +202,7 @@ class Call final : public OneDnnCall {
   }
 
   const char* const name_;
-  const dnnl::primitive primitive_;
+  std::unique_ptr<const dnnl::primitive> primitive_;
   const dnnl::memory::desc scratchpad_;
   const std::array<Argument, 3> arguments_;
   const int threads_;
@@ -357,10 +363,13 @@ std::unique_ptr<OneDnnCall> convolution_call(const ConvolutionDescription& d) {
 /// caller to take apart or to compute itself.
 template <class Make>
 std::unique_ptr<OneDnnCall> made_on(int threads, const char* name, Make make) {
+  const InsideOneDnn inside;
   try {
     static_cast<void>(engine());
     const LibraryThreads scope(threads);
-    return make();
+    std::unique_ptr<OneDnnCall> made = make();
+    close_at_exit();
+    return made;
   } catch (const dnnl::error& error) {
     if (error.status == dnnl_invalid_arguments || error.status == dnnl_unimplemented) {
       return nullptr;

@@ -21,7 +21,8 @@
 namespace nitinol {
 
 std::span<const Op* const> all_ops() {
-  static const std::vector<const Op*> ops = [] {
+  // Never destroyed, as all that lives as long as the process: others may compute while it ends.
+  static const auto& ops = *new const std::vector<const Op*>([] {
     std::vector<const Op*> list;
     for (const auto family : {unary_ops(), cast_ops(), arithmetic_ops(), compare_ops(),
                               reduce_ops(), statistics_ops(), view_ops(), join_ops(), index_ops(),
@@ -29,7 +30,7 @@ std::span<const Op* const> all_ops() {
       list.insert(list.end(), family.begin(), family.end());
     }
     return list;
-  }();
+  }());
   return ops;
 }
 

@@ -1,0 +1,23 @@
+// What may not run while the program ends.
+//
+// oneDNN has static objects, which are destroyed after ours when main has returned. Detached
+// threads may still be inside it then, or come to it later. So the end of the program waits until
+// nobody is inside, and who comes later stays outside: the process is about to be gone.
+#pragma once
+
+namespace nitinol::cpu {
+
+/// While it lives, this thread is inside oneDNN. May not return, in a thread other than the one
+/// that ends the program.
+class InsideOneDnn {
+ public:
+  InsideOneDnn();
+  ~InsideOneDnn();
+  InsideOneDnn(const InsideOneDnn&) = delete;
+  InsideOneDnn& operator=(const InsideOneDnn&) = delete;
+};
+
+/// Call it when oneDNN has made its static objects: what is registered later runs earlier.
+void close_at_exit();
+
+}  // namespace nitinol::cpu
