@@ -14,6 +14,10 @@ Expr apply_formula(const Op& op, std::span<const Expr> arguments, DType dtype) {
   const Expr result = op.formula.emit(arguments);
   const ScalarType type = compute_type(dtype);
   if (result.type == type) return rounded_to(dtype, result);
+  const bool is_wide = result.type == ScalarType::f64 || result.type == ScalarType::i64 ||
+                       result.type == ScalarType::i32;
+  if (is_wide && type == ScalarType::f32 && dtype != f32)
+    return rounded_to(dtype, to_odd_float(result));
   return rounded_to(dtype,
                     emit(*result.program, {.op = ScalarOp::convert, .type = type, .a = result.id}));
 }

@@ -49,7 +49,10 @@ Kernel elementwise_kernel(const Op& op, std::span<const DType> inputs, DType res
   stage.sinks.push_back({Sink::Kind::store, output, value.id});
   if (op.formula.loops != nullptr) {
     const ScalarType last = compute_type(kernel.operands.back().dtype);
-    kernel.prebuilt.loops = op.formula.loops(last, compute_type(result));
+    // What is stored as f16 or bf16 rounds once: by way of a f32 that was rounded to odd.
+    const bool is_short = (result == f16 || result == bf16) && last != ScalarType::f32;
+    kernel.prebuilt.loops =
+        op.formula.loops(last, is_short ? ScalarType::u16 : compute_type(result));
   }
   kernel.operands.push_back(operand(Role::output, result, classes[k]));
   return kernel;

@@ -42,7 +42,8 @@ struct Formula {
   /// Appends the instructions of f(arguments) and returns the result.
   Expr (*emit)(std::span<const Expr> arguments) = nullptr;
   /// The native loops when the last argument's compute type is `argument` and that of the result's
-  /// dtype is `result`; all null if there are none.
+  /// dtype is `result` (u16: f32 that is stored as f16 or bf16 and has to round once); all null if
+  /// there are none.
   Loops (*loops)(ScalarType argument, ScalarType result) = nullptr;
 };
 

@@ -33,6 +33,12 @@ float to_float(const Scalar& number) {
   return static_cast<float>(number.to_integer());
 }
 
+/// What is rounded to 16 bits then.
+Num<float> to_short_float(const Scalar& number) {
+  if (number.kind() == Scalar::Kind::real) return to_odd_float(Num<double>(number.to_double()));
+  return to_odd_float(Num<int64_t>(number.to_integer()));
+}
+
 template <class T>
 T load(const void* address) {
   T value;
@@ -104,9 +110,9 @@ uint64_t element_of(DType dtype, const Scalar& number) {
     case i64:
       return integer_bits<int64_t>(number);
     case f16:
-      return float_to_half(Num<float>(to_float(number))).value;
+      return float_to_half(to_short_float(number)).value;
     case bf16:
-      return float_to_bfloat(Num<float>(to_float(number))).value;
+      return float_to_bfloat(to_short_float(number)).value;
     case f32:
       return bits(to_float(number));
     case f64:

@@ -5,11 +5,50 @@
 // rounded by adding 1/2, whose unit is that of f16's denormals. NaN stays a NaN.
 #pragma once
 
+#include "core/math/compare.h"
 #include "core/math/format.h"
 
 #include <bit>
 
 namespace nitinol {
+namespace math {
+
+/// `y` as an element of the type of `like`.
+template <Lane X, Lane Y>
+constexpr X converted_like(X like, Y y) {
+  if constexpr (std::is_same_v<Element<X>, void>)
+    return convert(y, like.type);
+  else
+    return convert<Element<X>>(y);
+}
+
+/// Of the native types: those whose values are all f32 numbers.
+template <class T>
+inline constexpr bool is_exact_in_float = sizeof(T) <= 2 || std::is_same_v<T, float>;
+template <>
+inline constexpr bool is_exact_in_float<void> = false;
+
+}  // namespace math
+
+/// `value` as f32, such that rounding that to f16 or bf16 rounds `value` once: to odd. Of the two
+/// f32 numbers beside a value that is none, that whose last bit is set (S. Boldo, G. Melquiond,
+/// "Emulation of FMA and correctly rounded sums", 2008).
+template <Lane X>
+constexpr auto to_odd_float(X value) {
+  if constexpr (math::is_exact_in_float<Element<X>>) {
+    return convert<float>(value);
+  } else {
+    const auto nearest = convert<float>(value);
+    const auto bits = bitcast<uint32_t>(nearest);
+    const X back = math::converted_like(value, nearest);
+    const auto is_above = value < back, is_below = back < value;
+    const auto is_positive = math::small_constant(value, 0) < value;
+    const auto is_away = (is_above & is_positive) | (is_below & !is_positive);
+    const auto is_even = (bits & 1) == 0;
+    const auto odd = select(is_away, bits - 1, bits + 1);
+    return bitcast<float>(select((is_above | is_below) & is_even, odd, bits));
+  }
+}
 
 /// The f32 value of the f16 with bits `half` (u16 lane); exact.
 template <Lane X>

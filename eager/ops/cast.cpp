@@ -26,6 +26,14 @@ struct Convert {
   }
 };
 
+/// What is stored as 16 bits.
+struct ToOddFloat {
+  template <class X>
+  constexpr auto operator()(X x) const {
+    return to_odd_float(x);
+  }
+};
+
 template <class From>
 Loops loops_from(ScalarType result) {
   // clang-format off
@@ -38,7 +46,7 @@ Loops loops_from(ScalarType result) {
     case ScalarType::i64: return loops_of<Convert<int64_t>, int64_t, From>;
     case ScalarType::f32: return loops_of<Convert<float>, float, From>;
     case ScalarType::f64: return loops_of<Convert<double>, double, From>;
-    case ScalarType::u16:
+    case ScalarType::u16: return loops_of<ToOddFloat, float, From>;
     case ScalarType::u32:
     case ScalarType::u64: break;
   }

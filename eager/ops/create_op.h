@@ -34,6 +34,15 @@ struct Converted {
   }
 };
 
+/// F with its result as what f16 and bf16 are rounded from.
+template <class F>
+struct ToOddFloat {
+  template <class... X>
+  constexpr auto operator()(X... x) const {
+    return to_odd_float(F{}(x...));
+  }
+};
+
 /// Loops of F over a position and arguments A for the result type asked for.
 template <class F, class... A>
 Loops create_loops(ScalarType result) {
@@ -47,7 +56,7 @@ Loops create_loops(ScalarType result) {
     case ScalarType::i64: return loops_of<Converted<F, int64_t>, int64_t, int64_t, A...>;
     case ScalarType::f32: return loops_of<Converted<F, float>, float, int64_t, A...>;
     case ScalarType::f64: return loops_of<Converted<F, double>, double, int64_t, A...>;
-    case ScalarType::u16:
+    case ScalarType::u16: return loops_of<ToOddFloat<F>, float, int64_t, A...>;
     case ScalarType::u32:
     case ScalarType::u64: break;
   }

@@ -22,7 +22,8 @@ consteval Op random_op(std::string_view name, F, std::string_view summary) {
     return formulas::emit<F>(arguments, std::make_index_sequence<arity>{});
   };
   constexpr auto loops = [](ScalarType, ScalarType result) {
-    if (result != scalar_type_of<R>) return Loops{};
+    const ScalarType computed = result == ScalarType::u16 ? ScalarType::f32 : result;
+    if (computed != scalar_type_of<R>) return Loops{};
     return formulas::loops_for<F, arity, int64_t>();
   };
   return {.name = name,
