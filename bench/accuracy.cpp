@@ -6,11 +6,15 @@
 // against the C library. Prints the table of docs/accuracy.md; minutes. With arguments: only those
 // functions.
 //
+// Fails if a function of the vocabulary that rounds more than once (its program has more than one
+// rounding instruction) has no row here, or none in docs/accuracy.md.
+//
 // Error in ulp: |result - true| divided by the spacing of floats at the true value. A wrong NaN,
 // infinity or sign of zero counts as infinite error.
 
 #include "core/loop.h"
 #include "core/math.h"
+#include "eager/ops/all_ops.h"
 
 #include <algorithm>
 #include <bit>
@@ -18,9 +22,13 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <random>
+#include <set>
 #include <span>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -188,7 +196,14 @@ void print_row(std::string_view name, const Loops& loops, const Worst<T>& worst,
   std::fflush(stdout);
 }
 
+/// The functions that were looked for.
+std::set<std::string_view>& known() {
+  static std::set<std::string_view> names;
+  return names;
+}
+
 bool is_wanted(std::string_view name, std::span<char* const> names) {
+  known().insert(name);
   return names.empty() || std::ranges::find(names, name) != names.end();
 }
 
@@ -200,6 +215,89 @@ void check(std::string_view name, F, Reference reference, double low, double hig
   constexpr const Loops& f64 = loops_of<F, double, double>;
   print_row<float, 1>(name, f32, check_all_f32(f32.pick(), f64.pick()), low, high);
   print_row<double, 1>(name, f64, check_f64(f64.pick(), reference), low, high);
+}
+
+/// cdf of the normal distribution, whose argument x / sqrt 2 long double cannot hold well enough.
+long double normal_cdf(long double x) {
+  const long double y = -x * 0.70710678118654752440084436210484903928L;
+  const long double exact = x * x / 2, off = std::fma(x, x / 2, -exact);
+  const long double square = y * y, rest = std::fma(y, y, -square);
+  const long double lost = y > 1 && y < 100 ? (square - exact) + (rest - off) : 0.0L;
+  return std::erfc(y) / 2 * std::exp(lost);
+}
+long double logistic(long double x) {
+  return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
+}
+template <class F>
+auto times_x(F f) {
+  return [f](long double x) { return x * f(x); };
+}
+
+void check_activations(std::span<char* const> names) {
+  check(
+      "sigmoid", [](auto x) { return sigmoid(x); }, logistic, -5, 5, names);
+  check(
+      "silu", [](auto x) { return silu(x); }, times_x(logistic), -5, 5, names);
+  check(
+      "gelu", [](auto x) { return gelu(x); }, times_x(normal_cdf), -5, 5, names);
+  check(
+      "gelu_tanh", [](auto x) { return gelu_tanh(x); }, times_x([](long double x) {
+        return logistic(1.595769121605730711759542394021987L * (x + 0.044715L * x * x * x));
+      }),
+      -5, 5, names);
+  check(
+      "softplus", [](auto x) { return select(x <= 0, 0, x) + log1p(exp(-abs(x))); },
+      [](long double x) { return std::max(x, 0.0L) + std::log1p(std::exp(-std::abs(x))); }, -5, 5,
+      names);
+  check(
+      "rsqrt", [](auto x) { return 1 / sqrt(x); }, [](long double x) { return 1 / std::sqrt(x); },
+      0.1, 10, names);
+}
+
+/// Ops that round more than once and have no row: their parts do (see docs/accuracy.md).
+constexpr std::string_view composed[] = {"remainder", "floor_divide", "linspace", "arange"};
+
+bool rounds(const ScalarInstr& instr) {
+  switch (instr.op) {
+    case ScalarOp::add:
+    case ScalarOp::sub:
+    case ScalarOp::mul:
+    case ScalarOp::div:
+    case ScalarOp::fma:
+    case ScalarOp::sqrt:
+      return is_float(instr.type);
+    default:
+      return false;
+  }
+}
+
+/// False, with a line for each, if functions lack a row here or in docs/accuracy.md.
+bool check_vocabulary() {
+  std::ifstream file(NITINOL_SOURCE_DIR "/docs/accuracy.md");
+  const std::string page((std::istreambuf_iterator<char>(file)), {});
+  bool is_complete = true;
+  for (const Op* op : all_ops()) {
+    if (op->kind != OpKind::elementwise || op->formula.emit == nullptr || op->is_predicate ||
+        !op->accepts.contains(f32)) {
+      continue;
+    }
+    ScalarProgram program;
+    std::vector<Expr> arguments;
+    for (int k = 0; k < op->arity; ++k) {
+      const bool is_condition = op->name == "where" && k == 0;
+      arguments.push_back(argument(program, is_condition ? ScalarType::pred : ScalarType::f32,
+                                   static_cast<uint32_t>(k)));
+    }
+    static_cast<void>(op->formula.emit(arguments));
+    const bool is_composed = std::ranges::find(composed, op->name) != std::end(composed);
+    if (std::ranges::count_if(program.instrs, rounds) <= 1 || is_composed) continue;
+    const std::string row = "| " + std::string(op->name) + " | f32 |";
+    if (known().contains(op->name) && page.find(row) != std::string::npos) continue;
+    std::fprintf(stderr, "%s has no row%s\n", op->name.data(),
+                 known().contains(op->name) ? " in docs/accuracy.md" : "");
+    is_complete = false;
+  }
+  return is_complete;
 }
 
 void check_functions(std::span<char* const> names) {
@@ -246,5 +344,8 @@ void check_functions(std::span<char* const> names) {
 }  // namespace nitinol
 
 int main(int argc, char** argv) {
-  nitinol::check_functions({argv + 1, static_cast<std::size_t>(argc - 1)});
+  const std::span<char* const> names(argv + 1, static_cast<std::size_t>(argc - 1));
+  nitinol::check_functions(names);
+  nitinol::check_activations(names);
+  return nitinol::check_vocabulary() ? 0 : 1;
 }

@@ -7,10 +7,12 @@
 #include "core/math/divide.h"
 #include "core/math/erf.h"
 #include "core/math/exp.h"
+#include "core/math/gelu.h"
 #include "core/math/half.h"
 #include "core/math/hyperbolic.h"
 #include "core/math/log.h"
 #include "core/math/pow.h"
 #include "core/math/random.h"
+#include "core/math/sigmoid.h"
 #include "core/math/trig.h"
 // IWYU pragma: end_exports

@@ -13,15 +13,16 @@
 namespace nitinol {
 namespace {
 
-// d/dx x cdf(x) = cdf(x) + x pdf(x) of the normal distribution.
+// d/dx x cdf(x) = cdf(x) + x pdf(x) of the normal distribution. Far left 1 + erf would cancel.
 constexpr auto gelu_gradient = [](const Tensor& x, const Tensor& g) {
-  const Tensor cdf = (erf(x * 0.70710678118654752) + 1) * 0.5;
+  const Tensor is_right = x > -1, left = where(is_right, -1, x);
+  const Tensor cdf = where(is_right, (erf(x * 0.70710678118654752) + 1) * 0.5, gelu(left) / left);
   return g * (cdf + x * (exp(x * x * -0.5) * 0.3989422804014327));
 };
 constexpr auto gelu_tanh_gradient = [](const Tensor& x, const Tensor& g) {
-  const Tensor t = tanh((x + x * x * x * 0.044715) * 0.79788456080286536);
-  const Tensor slope = (x * x * 0.134145 + 1) * 0.79788456080286536;
-  return g * ((t + 1) * 0.5 + x * 0.5 * ((1 - t * t) * slope));
+  const Tensor s = sigmoid((x + x * x * x * 0.044715) * 1.5957691216057308);
+  const Tensor slope = (x * x * 0.134145 + 1) * 1.5957691216057308;
+  return g * (s + x * (s * (1 - s) * slope));
 };
 
 // clang-format off
@@ -71,19 +72,18 @@ constinit const Op tanh_op = by_result(unary_op("tanh", floating_types, [](auto 
     [](auto& y, auto& g) { return g * (1 - y * y); });
 constinit const Op erf_op = by_input(unary_op("erf", floating_types, [](auto x) { return erf(x); }, "The error function."),
     [](auto& x, auto& g) { return g * (exp(-x * x) * 1.1283791670955126); });
-// Safe at both ends: below x = -88.7 (float32) exp(-x) is +inf and the quotient is exactly 0.
 constinit const Op sigmoid_op = by_result(unary_op("sigmoid", floating_types,
-    [](auto x) { return 1 / (1 + exp(-x)); }, "1 / (1 + e^-x)."),
+    [](auto x) { return sigmoid(x); }, "1 / (1 + e^-x)."),
     [](auto& y, auto& g) { return g * (y * (1 - y)); });
 constinit const Op gelu_op = by_input(unary_op("gelu", floating_types,
-    [](auto x) { return 0.5 * x * (1 + erf(x * 0.70710678118654752)); }, "x (1 + erf(x / sqrt 2)) / 2."),
+    [](auto x) { return gelu(x); }, "x (1 + erf(x / sqrt 2)) / 2."),
     gelu_gradient);
 constinit const Op gelu_tanh_op = by_input(unary_op("gelu_tanh", floating_types,
-    [](auto x) { return 0.5 * x * (1 + tanh(0.79788456080286536 * (x + 0.044715 * x * x * x))); },
+    [](auto x) { return gelu_tanh(x); },
     "x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2."),
     gelu_tanh_gradient);
 constinit const Op silu_op = by_input(unary_op("silu", floating_types,
-    [](auto x) { return x / (1 + exp(-x)); }, "x sigmoid(x)."),
+    [](auto x) { return silu(x); }, "x sigmoid(x)."),
     [](auto& x, auto& g) {
       const Tensor s = sigmoid(x);
       return g * (s * (x * (1 - s) + 1));

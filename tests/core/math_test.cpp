@@ -56,12 +56,44 @@ void check_function(const char* name, F formula, Reference reference, double lim
   check_unary<double>(name, formula, reference, limit);
 }
 
+/// cdf of the normal distribution, whose argument x / sqrt 2 long double cannot hold well enough.
+long double normal_cdf(long double x) {
+  const long double y = -x * 0.70710678118654752440084436210484903928L;
+  const long double exact = x * x / 2, off = std::fma(x, x / 2, -exact);
+  const long double square = y * y, rest = std::fma(y, y, -square);
+  const long double lost = y > 1 && y < 100 ? (square - exact) + (rest - off) : 0.0L;
+  return std::erfc(y) / 2 * std::exp(lost);
+}
+long double logistic(long double x) {
+  return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
+}
+template <class F>
+auto times_x(F f) {
+  return [f](long double x) { return x * f(x); };
+}
+
 template <class F>
 float at(F formula, float x) {
   return formula(Num<float>(x)).value;
 }
 
 }  // namespace
+
+TEST_CASE("activations are accurate on the whole range", "[core][math]") {
+  check_function(
+      "sigmoid", [](auto x) { return sigmoid(x); }, logistic, 2);
+  check_function(
+      "silu", [](auto x) { return silu(x); }, times_x(logistic), 2);
+  check_function(
+      "gelu", [](auto x) { return gelu(x); }, times_x(normal_cdf), 2);
+  check_function(
+      "gelu_tanh", [](auto x) { return gelu_tanh(x); }, times_x([](long double x) {
+        return logistic(1.595769121605730711759542394021987L * (x + 0.044715L * x * x * x));
+      }),
+      2);
+  CHECK(at([](auto x) { return gelu(x); }, -5) == Approx(-1.4332577e-06F).epsilon(1e-6));
+  CHECK(at([](auto x) { return silu(x); }, -89) == Approx(-1.9822e-37).epsilon(1e-3));
+}
 
 TEST_CASE("functions are accurate and agree on every instruction set", "[core][math]") {
   check_function(

@@ -1,0 +1,186 @@
+// sigmoid, silu, gelu by tanh: x / (1 + e^-z), z = x or a function of it.
+//
+// Problem: 2 ulp over the whole range. e^-z overflows where the result is still a number, and each
+// of exp, 1 + e, the quotient and the product rounds. Method: t = e^-|z| <= 1 as a sum of two
+// numbers; z < 0 has t / (1 + t), z > 0 has 1 / (1 + t), by one division whose remainder is
+// computed. Where the result may be denormal, t is 2^96 times as large until the end.
+#pragma once
+
+#include "core/math/exp.h"
+
+#include <bit>
+
+namespace nitinol {
+namespace math {
+
+/// A number as a sum of two, the second of the size of the first one's rounding error.
+template <Lane X>
+struct Pair {
+  X high, low;
+};
+
+/// x + y (Knuth).
+template <Lane X>
+constexpr Pair<X> exact_sum(X x, X y) {
+  const X sum = x + y;
+  const X added = sum - x;
+  return {sum, (x - (sum - added)) + (y - added)};
+}
+/// x * y.
+template <Lane X>
+constexpr Pair<X> exact_product(X x, X y) {
+  const X product = x * y;
+  return {product, fma(x, y, -product)};
+}
+
+/// e^(x + low) = 2^n (high + low), n in the low bits of `shifted`.
+template <Lane X>
+struct ExpParts {
+  X shifted, high, low;
+};
+template <class T, Lane X>
+constexpr ExpParts<X> exp_parts(X x, X low) {
+  const auto [shifted, reduced] = reduce_exp<T>(x);
+  const X r = reduced + low;
+  const X q = fma(polynomial(r, ExpConstants<T>::tail), r * r, r);
+  const X high = q + T{1};
+  return {shifted, high, q - (high - T{1})};
+}
+
+/// Where e^x vanishes even when it is multiplied by |x|.
+template <class T>
+inline constexpr T exp_vanishes = sizeof(T) == 4 ? T{-110} : T{-760};
+/// True where 2^n is negligible beside 1; not for NaN. Compared as bits, because compilers that see
+/// how arguments and limits are ordered split the code in two.
+template <class T, Lane X>
+constexpr auto is_negligible(X shifted) {
+  return bitcast<BitsOf<T>>(shifted) < std::bit_cast<BitsOf<T>>(round_magic<T> - T{58});
+}
+/// What numbers are raised by whose results may be denormal.
+template <class T>
+inline constexpr T raise = T{0x1p96f};
+
+/// 2^n, and `raise` times that where `is_tiny`.
+template <class T, Lane X, Lane Condition>
+constexpr X raised_power(X shifted, Condition is_tiny) {
+  constexpr BitsOf<T> plain = one_bits<T>;
+  constexpr BitsOf<T> raised = plain + (BitsOf<T>{96} << Format<T>::mantissa);
+  const auto n = bitcast<BitsOf<T>>(shifted) << Format<T>::mantissa;
+  return bitcast<T>(select(is_tiny, n + raised, n + plain));
+}
+
+/// The logistic function is `factor` times a sum of two.
+template <Lane X>
+struct Logistic {
+  X high, low, factor;
+};
+/// Of z + low; |z| is at most 115 (f64: 770).
+template <class T, Lane X>
+constexpr Logistic<X> logistic_of(X z, X low) {
+  const auto sign = sign_of<T>(z);
+  const auto is_negative = sign != 0;
+  const ExpParts<X> e = exp_parts<T>(-abs(z), flip_sign<T>(-low, sign));
+  const auto is_tiny = is_negligible<T>(e.shifted);
+  const X scale = raised_power<T>(e.shifted, is_tiny);
+  const X t = e.high * scale, t_low = e.low * scale;
+  const X beside_1 = select(is_tiny, T{0}, t);
+  const X d = beside_1 + T{1};
+  const X d_low = (beside_1 - (d - T{1})) + select(is_tiny, T{0}, t_low);
+  const X numerator = select(is_negative, t, T{1});
+  const X inverse = T{1} / d;
+  const X quotient = numerator * inverse;
+  const X remainder =
+      fma(-quotient, d, numerator) + (select(is_negative, t_low, T{0}) - quotient * d_low);
+  const X if_negative = select(is_tiny, constant<T>(z, 1 / raise<T>), T{1});
+  return {quotient, remainder * inverse, select(is_negative, if_negative, T{1})};
+}
+
+template <class T, Lane X>
+constexpr X sigmoid_of(X x) {
+  const X z = at_most(at_least(x, exp_vanishes<T>), -exp_vanishes<T>);
+  const Logistic<X> s = logistic_of<T>(z, constant<T>(x, 0));
+  return select(x == x, (s.high + s.low) * s.factor, x);
+}
+
+/// x times the logistic function of z + low; has the sign of x. Not for infinite x.
+template <class T, Lane X>
+constexpr X times_logistic(X x, X z, X low) {
+  const Logistic<X> s = logistic_of<T>(z, low);
+  const Pair<X> product = exact_product(x, s.high);
+  const X y = (product.high + fma(x, s.low, product.low)) * s.factor;
+  return set_sign<T>(y, sign_of<T>(x));
+}
+
+/// y, but infinity for infinity and NaN for -infinity: what infinity * 1 and -infinity * 0 are.
+template <class T, Lane X>
+constexpr X unless_infinite(X x, X y) {
+  const auto is_infinite = bitcast<BitsOf<T>>(abs(x)) == infinity_bits<T>;
+  return select(is_infinite, x + abs(x), y);
+}
+
+template <class T, Lane X>
+constexpr X silu_of(X x) {
+  const X above = at_least(x, exp_vanishes<T>);
+  const X z = at_most(above, -exp_vanishes<T>);
+  return unless_infinite<T>(x, times_logistic<T>(above, z, constant<T>(x, 0)));
+}
+
+template <class T>
+struct GeluTanhConstants;
+template <>
+struct GeluTanhConstants<float> {
+  static constexpr float limit = 11;  ///< beyond, the result is x or 0
+  /// 2 sqrt(2 / pi), and 0.044715 times that
+  static constexpr float linear = 1.59576917f, linear_low = -4.53406805e-08f;
+  static constexpr float cubic = 0.0713548139f, cubic_low = 2.39883247e-09f;
+};
+template <>
+struct GeluTanhConstants<double> {
+  static constexpr double limit = 21.75;
+  static constexpr double linear = 1.5957691216057308, linear_low = -9.9693088091109202e-17;
+  static constexpr double cubic = 0.071354816272600249, cubic_low = -6.175149918155315e-19;
+};
+
+/// (1 + tanh u) / 2 = 1 / (1 + e^-2u), here with 2u = x (linear + cubic x^2) as a sum of two.
+template <class T, Lane X>
+constexpr X gelu_tanh_of(X x) {
+  using C = GeluTanhConstants<T>;
+  const X above = at_least(x, -C::limit);
+  const X a = at_most(above, C::limit);
+  const Pair<X> square = exact_product(a, a);
+  const Pair<X> cubic = exact_product(square.high, constant<T>(x, C::cubic));
+  const Pair<X> sum = exact_sum(cubic.high, constant<T>(x, C::linear));
+  const X rest =
+      fma(square.low, C::cubic, fma(square.high, C::cubic_low, cubic.low)) + C::linear_low;
+  const Pair<X> z = exact_product(a, sum.high);
+  const X y = times_logistic<T>(above, z.high, fma(a, sum.low + rest, z.low));
+  return unless_infinite<T>(x, y);
+}
+
+}  // namespace math
+
+/// The logistic function, 1 / (1 + e^-x).
+template <Lane X>
+constexpr X sigmoid(X x) {
+  return by_float_type(
+      x, [](auto v) { return math::sigmoid_of<float>(v); },
+      [](auto v) { return math::sigmoid_of<double>(v); });
+}
+
+/// x / (1 + e^-x); NaN for -infinity.
+template <Lane X>
+constexpr X silu(X x) {
+  return by_float_type(
+      x, [](auto v) { return math::silu_of<float>(v); },
+      [](auto v) { return math::silu_of<double>(v); });
+}
+
+/// x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2.
+template <Lane X>
+constexpr X gelu_tanh(X x) {
+  return by_float_type(
+      x, [](auto v) { return math::gelu_tanh_of<float>(v); },
+      [](auto v) { return math::gelu_tanh_of<double>(v); });
+}
+
+}  // namespace nitinol
