@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 namespace nitinol {
@@ -191,6 +192,18 @@ std::string_view name_of(Combine combine) {
 
 int lanes_of(ScalarType type) {
   return size_of(type) == 8 ? reduction_order::lanes_64 : reduction_order::lanes_32;
+}
+
+bool depends_on_order(const Reduction& reduction) {
+  return is_float(reduction.type) &&
+         (reduction.combine == Combine::add || reduction.combine == Combine::multiply);
+}
+
+int64_t block_of(const Kernel& kernel) {
+  if (kernel.order == Order::lanes) return reduction_order::lanes_block;
+  return std::ranges::any_of(kernel.reductions, depends_on_order)
+             ? reduction_order::ordered_block
+             : reduction_order::unordered_block;
 }
 
 }  // namespace nitinol

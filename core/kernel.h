@@ -123,8 +123,8 @@ enum class Stores : uint8_t { cached, non_temporal };
 /// The loops of the op this kernel was made from, for eager.
 struct Prebuilt {
   Loops loops = {};  ///< elementwise: over compute types. Not part of the kernel's identity
-  /// Order::lanes, over contiguous operands of one type, f32 or f64: a loop for each stage; none:
-  /// the stage accumulates its argument. That there are any is part of the kernel's identity:
+  /// Order::lanes, over contiguous operands, f32 or f64: a loop for each stage; none: the stage
+  /// accumulates its argument. That there are any is part of the kernel's identity:
   /// generated code for all of a stage is faster, so that a Plan shall not find these.
   std::vector<Loops> stages = {};
 };
@@ -155,14 +155,22 @@ namespace reduction_order {
 inline constexpr int lanes_32 =
     64;  ///< element i of a block goes to lane i % 64 (types of 4 bytes or fewer)
 inline constexpr int lanes_64 = 32;  ///< types of 8 bytes
-/// Elements in a block: lanes start from the neutral element in each; blocks combine pairwise.
+/// Elements in a block of Order::lanes; blocks combine pairwise.
 inline constexpr int64_t lanes_block = 4096;
-/// Elements in a block of Order::sequential.
-inline constexpr int64_t sequential_block = 256;
+/// Elements in a run, a part of such a block: lanes start from the neutral element in each, and
+/// then join those of the runs before. Long chains of additions lose digits
+/// (docs/decisions/0008-short-chains.md).
+inline constexpr int64_t lanes_run = 1024;
+/// Elements in a block of Order::sequential, where the order of joining shows and where not.
+inline constexpr int64_t ordered_block = 16, unordered_block = 256;
 }  // namespace reduction_order
 
 /// Lanes that a reduction of this accumulator type has.
 [[nodiscard]] int lanes_of(ScalarType type);
+/// Whether the order of joining shows in the result: that of floating sums and products does.
+[[nodiscard]] bool depends_on_order(const Reduction& reduction);
+/// Elements in a block of the reduced dimension.
+[[nodiscard]] int64_t block_of(const Kernel& kernel);
 
 }  // namespace nitinol
 

@@ -344,8 +344,12 @@ void compute_rows(const RowLaunch& call, const Tensor& out) {
     nest.add({k == 0 ? call.length : 0, 1});
     arguments.buffers[k++] = input->internals().address();
   }
+  if (call.has_first) {
+    nest.add({call.length, 0});
+    arguments.buffers[k++] = call.inputs[0]->internals().address();
+  }
   for (const double number : call.numbers) {
-    arguments.scalars[k++] = bits_of(compute_type(spec.dtype), number);
+    arguments.scalars[k++] = bits_of(compute_type(call.number_dtype), number);
     nest.add({0, 0});
   }
   arguments.buffers[k++] = out.internals().address();

@@ -25,13 +25,13 @@ template <class E, int count, int bytes>
 using LaneVectors =
     std::array<VectorOf<E, bytes>, static_cast<std::size_t>(count) * sizeof(E) / bytes>;
 
-/// Calls take(lane vector, next vector) for n values, the last round padded with `neutral`.
-template <class E, int count, int bytes, class Take>
-inline void for_each_vector(const E* values, int64_t n, LaneVectors<E, count, bytes>& lanes,
-                            E neutral, Take take) {
+/// Calls take(entry v of lanes, next vector) for n values, vector v of each round, the last round
+/// padded with `neutral`.
+template <class E, int count, int bytes, class Lanes, class Take>
+inline void for_each_vector(const E* values, int64_t n, Lanes& lanes, E neutral, Take take) {
   constexpr int step = bytes / static_cast<int>(sizeof(E));
   const auto take_round = [&](const E* from) {
-    for_each_index<std::tuple_size_v<LaneVectors<E, count, bytes>>>(
+    for_each_index<std::tuple_size_v<Lanes>>(
         [&](auto v) { take(lanes[v], VectorOf<E, bytes>::load(from + v * step)); });
   };
   const int64_t whole = n / count * count;
@@ -120,6 +120,18 @@ inline Element<T> fold(LanesOf<T, bytes> lanes) {
   return fold_vector<c, T, bytes>(lanes[0]);
 }
 
+/// depends_on_order.
+template <Combine c, class T>
+inline constexpr bool has_runs = native::Float<T> && (c == Combine::add || c == Combine::multiply);
+
+/// Calls take(first value, number of values) for each run of the piece.
+template <class Take>
+inline void for_each_run(const LanePiece& piece, Take take) {
+  for (int64_t i = 0; i < piece.n; i += reduction_order::lanes_run) {
+    take(i, std::min(reduction_order::lanes_run, piece.n - i));
+  }
+}
+
 template <Combine c, class T, int bytes>
 inline void accumulate_lanes(const LanePiece& piece, Element<T>* to) {
   using V = VectorOf<Element<T>, bytes>;
@@ -128,11 +140,67 @@ inline void accumulate_lanes(const LanePiece& piece, Element<T>* to) {
   Lanes lanes = neutral_lanes<c, T, bytes>();
   if (!piece.is_first) for_each_index<count>([&](auto v) { lanes[v] = V::load(to + v * step); });
   const auto* const values = static_cast<const Element<T>*>(piece.values);
-  lanes = take_values<c, T, bytes>(values, piece.n, lanes);
+  if constexpr (has_runs<c, T>) {
+    for_each_run(piece, [&](int64_t i, int64_t n) {
+      const Lanes run = take_values<c, T, bytes>(values + i, n, neutral_lanes<c, T, bytes>());
+      for_each_index<count>([&](auto v) { join_into<c, T, bytes>(lanes[v], run[v]); });
+    });
+  } else {
+    lanes = take_values<c, T, bytes>(values, piece.n, lanes);
+  }
   if (piece.is_last)
     to[0] = fold<c, T, bytes>(lanes);
   else
     for_each_index<count>([&](auto v) { lanes[v].store(to + v * step); });
+}
+
+/// A lane's sum, and that of the squares.
+template <class T, int bytes>
+struct Moments {
+  VectorOf<T, bytes> sum, squares;
+};
+
+template <class T, int bytes>
+inline void accumulate_moments(const LanePiece& piece, T* sums, T* squares) {
+  using V = VectorOf<T, bytes>;
+  using Lanes = LanesOf<T, bytes>;
+  constexpr std::size_t count = std::tuple_size_v<Lanes>, step = bytes / sizeof(T);
+  std::array<Moments<T, bytes>, count> lanes;
+  const V none = V::all(neutral_of<Combine::add, T>());
+  for_each_index<count>([&](auto v) {
+    lanes[v] = piece.is_first
+                   ? Moments<T, bytes>{none, none}
+                   : Moments<T, bytes>{V::load(sums + v * step), V::load(squares + v * step)};
+  });
+  for_each_run(piece, [&](int64_t i, int64_t n) {
+    std::array<Moments<T, bytes>, count> run;
+    run.fill({none, none});
+    for_each_vector<T, lane_count<T>, bytes>(static_cast<const T*>(piece.values) + i, n, run,
+                                             neutral_of<Combine::add, T>(),
+                                             [](Moments<T, bytes>& lane, const V& next) {
+                                               lane.sum.value += next.value;
+                                               const auto square = next.value * next.value;
+                                               lane.squares.value += square;
+                                             });
+    for_each_index<count>([&](auto v) {
+      lanes[v].sum.value += run[v].sum.value;
+      lanes[v].squares.value += run[v].squares.value;
+    });
+  });
+  Lanes of_values, of_squares;
+  for_each_index<count>([&](auto v) {
+    of_values[v] = lanes[v].sum;
+    of_squares[v] = lanes[v].squares;
+  });
+  if (piece.is_last) {
+    sums[0] = fold<Combine::add, T, bytes>(of_values);
+    squares[0] = fold<Combine::add, T, bytes>(of_squares);
+    return;
+  }
+  for_each_index<count>([&](auto v) {
+    of_values[v].store(sums + v * step);
+    of_squares[v].store(squares + v * step);
+  });
 }
 
 /// Joins `count` rows to the accumulators.
@@ -257,6 +325,15 @@ struct Lanes {
   }
 };
 
+template <class T>
+struct MomentLanes {
+  template <int width>
+  void operator()(VectorWidth<width>, const LanePiece& piece, void* lanes,
+                  void* lanes_of_squares) const {
+    accumulate_moments<T, width>(piece, static_cast<T*>(lanes), static_cast<T*>(lanes_of_squares));
+  }
+};
+
 template <Combine c, class T>
 struct Rows {
   template <int width>
@@ -272,8 +349,11 @@ struct Rows {
 template <Combine c, class T>
 Accumulate make(Isa isa) {
   if constexpr (is_joinable<c, T>) {
-    return {.lanes = PerIsa<Lanes<c, T>, const LanePiece&, void*, int64_t*>::at(isa),
-            .rows = PerIsa<Rows<c, T>, const RowBlock&, void*, int64_t*>::at(isa)};
+    Accumulate made = {.lanes = PerIsa<Lanes<c, T>, const LanePiece&, void*, int64_t*>::at(isa),
+                       .rows = PerIsa<Rows<c, T>, const RowBlock&, void*, int64_t*>::at(isa)};
+    if constexpr (c == Combine::add && native::Float<T>)
+      made.moments = PerIsa<MomentLanes<T>, const LanePiece&, void*, void*>::at(isa);
+    return made;
   } else {
     return {};
   }

@@ -17,7 +17,8 @@ struct RowBlock {
   int64_t position;
 };
 
-/// A contiguous piece of a block, whose values join lanes.
+/// A contiguous piece of a block, whose values join lanes: all of the block, or a run of it
+/// (reduction_order::lanes_run).
 struct LanePiece {
   const void* values;
   int64_t n;
@@ -30,6 +31,8 @@ struct LanePiece {
 struct Accumulate {
   /// Value i joins lane i % lanes_of(type). arg_*: all join lane 0; value i is at `position` + i.
   void (*lanes)(const LanePiece& piece, void* lanes, int64_t* lane_positions) = nullptr;
+  /// lanes() of the values and of their squares; sums in f32 and f64 alone.
+  void (*moments)(const LanePiece& piece, void* lanes, void* lanes_of_squares) = nullptr;
   /// Value j of each row joins accumulator j, row after row.
   void (*rows)(const RowBlock& block, void* accumulators, int64_t* positions) = nullptr;
 };

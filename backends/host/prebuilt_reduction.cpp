@@ -51,6 +51,8 @@ class PrebuiltReduction final : public Executable {
 
  private:
   static constexpr int64_t short_row = 32, rows_at_once = 64;
+  /// Elements that pass through a block on the stack at a time.
+  static constexpr int64_t piece_length = reduction_order::lanes_run;
 
   /// rows_at_once rows turned: values of all rows at one index lie together.
   struct alignas(64) Turned {
@@ -58,7 +60,7 @@ class PrebuiltReduction final : public Executable {
   };
 
   struct alignas(64) Buffer {
-    std::array<char, staging_block * sizeof(uint64_t)> bytes;
+    std::array<char, piece_length * sizeof(uint64_t)> bytes;
   };
 
   template <void (PrebuiltReduction::*member)(const StageCall&) const>
@@ -137,12 +139,10 @@ class PrebuiltReduction final : public Executable {
 
   /// One row, piece by piece through a block on the stack.
   void accumulate_staged(const StageCall& call, const char* from, char* result, int64_t* at) const {
-    // Pieces begin at lane 0, because a block of staging is a whole number of lanes.
-    static_assert(staging_block % reduction_order::lanes_32 == 0);
     const int64_t step = call.inner[source_];
     Buffer buffer, lanes;
-    for (int64_t i = 0; i < call.inner_size; i += staging_block) {
-      const int64_t n = std::min(staging_block, call.inner_size - i);
+    for (int64_t i = 0; i < call.inner_size; i += piece_length) {
+      const int64_t n = std::min(piece_length, call.inner_size - i);
       gather_(from + i * step, step, buffer.bytes.data(), n);
       accumulate_.lanes(
           {buffer.bytes.data(), n, call.position + i, i == 0, i + n == call.inner_size},
@@ -162,8 +162,8 @@ class PrebuiltReduction final : public Executable {
     }
     Buffer buffer;
     const auto bytes = static_cast<int64_t>(combiner_.value_bytes);
-    for (int64_t j = 0; j < call.inner_size; j += staging_block) {
-      const int64_t n = std::min(staging_block, call.inner_size - j);
+    for (int64_t j = 0; j < call.inner_size; j += piece_length) {
+      const int64_t n = std::min(piece_length, call.inner_size - j);
       int64_t* const at = combiner_.has_positions ? positions(call) + j : nullptr;
       for (int64_t i = 0; i < call.outer_size; ++i) {
         gather_(from + i * row_step + j * step, step, buffer.bytes.data(), n);

@@ -22,13 +22,27 @@ namespace {
 
 constexpr std::size_t most_sources = 6;
 
-/// Bytes of an element: all that such a kernel computes with is of one type, f32 or f64.
-int64_t element_bytes(const Kernel& kernel) {
-  return size_of(kernel.reductions[0].type);
+/// Elements of a row at a time, at most: a run where they are accumulated, else fewer, so that less
+/// has to be copied.
+constexpr int64_t row_block = reduction_order::lanes_run, stored_block = 512;
+
+ScalarType type_of(const Kernel& kernel, const Source& source) {
+  switch (source.kind) {
+    case Source::Kind::operand:
+      return compute_type(kernel.operands[source.index].dtype);
+    case Source::Kind::reduction:
+      return kernel.reductions[source.index].type;
+    case Source::Kind::row_value:
+      return kernel.row_values[source.index];
+  }
+  return ScalarType::f32;
 }
 
-/// Elements of a row at a time.
-constexpr int64_t row_block = 512;
+/// True if value `square` of the program is that of value `x`.
+bool is_square(const ScalarProgram& program, uint32_t square, uint32_t x) {
+  const ScalarInstr& instr = program.instrs[square];
+  return instr.op == ScalarOp::mul && instr.a == x && instr.b == x;
+}
 
 /// Not a power of two long: equal low bits of the addresses of several would slow loads down.
 struct alignas(64) Buffer {
@@ -63,10 +77,13 @@ class StageLoop {
       : kernel_(kernel),
         stage_(kernel.stages[stage]),
         loop_(kernel.prebuilt.stages[stage].pick()),
-        fill_(fill_of(kernel.reductions[0].type)),
-        bytes_(element_bytes(kernel)) {
+        bytes_(size_of(stage_.program.instrs[stage_.sinks[0].value].type)) {
     for (const Sink& sink : stage_.sinks) {
       if (sink.kind != Sink::Kind::accumulate) continue;
+      if (accumulate_.lanes != nullptr) {
+        squares_ = sink.index;
+        break;
+      }
       reduction_ = sink.index;
       const Reduction& reduction = kernel.reductions[sink.index];
       accumulate_ = accumulate_of(reduction.combine, reduction.type, current_isa());
@@ -76,8 +93,10 @@ class StageLoop {
     if (stored != stage_.sinks.end()) output_ = stored->index;
     for (std::size_t a = 0; a < stage_.sources.size(); ++a) {
       const Source& source = stage_.sources[a];
-      const bool moves = source.kind == Source::Kind::operand && !is_number(source);
-      (moves ? moving_ : of_rows_).push_back({a, source});
+      const bool moves = source.kind == Source::Kind::operand &&
+                         kernel.operands[source.index].inner == StrideClass::one;
+      const ScalarType type = type_of(kernel, source);
+      (moves ? moving_ : of_rows_).push_back({a, source, size_of(type), fill_of(type)});
     }
   }
 
@@ -91,6 +110,8 @@ class StageLoop {
   struct Numbered {
     std::size_t argument;
     Source source;
+    int64_t bytes;
+    FillFunction fill;
   };
   using Arguments = std::array<const void*, most_sources>;
   using Buffers = std::array<Buffer, most_sources>;
@@ -105,13 +126,16 @@ class StageLoop {
            kernel_.operands[source.index].role == Role::scalar;
   }
 
-  /// What row `row` has one of: a number, a result, a row value.
-  [[nodiscard]] const void* of_row(const StageCall& call, const Source& source, int64_t row) const {
+  /// What row `row` has one of: a number, an element, a result, a row value.
+  [[nodiscard]] const void* of_row(const StageCall& call, const Numbered& value,
+                                   int64_t row) const {
+    const Source& source = value.source;
     if (is_number(source)) return &call.scalars[source.index];
+    if (source.kind == Source::Kind::operand) return at(call, source.index, row, 0);
     const void* const values = source.kind == Source::Kind::reduction
                                    ? call.results[source.index]
                                    : call.row_values[source.index];
-    return static_cast<const char*>(values) + row * bytes_;
+    return static_cast<const char*>(values) + row * value.bytes;
   }
 
   [[nodiscard]] static char* at(const StageCall& call, std::size_t operand, int64_t row,
@@ -123,10 +147,12 @@ class StageLoop {
     Buffers copies;
     Buffer result;
     Arguments in;
+    const int64_t copied = std::min(block(), call.inner_size);
     for (int64_t row = 0; row < call.outer_size; ++row) {
-      for (const auto& [a, source] : of_rows_) {
-        in[a] = copies[a].bytes.data();
-        fill_(of_row(call, source, row), copies[a], std::min(row_block, call.inner_size));
+      for (const Numbered& value : of_rows_) {
+        Buffer& copy = copies[value.argument];
+        in[value.argument] = copy.bytes.data();
+        value.fill(of_row(call, value, row), copy, copied);
       }
       if (loop_ == nullptr)
         take_row(call, row);
@@ -138,27 +164,38 @@ class StageLoop {
   /// The identity: a row of the operand is accumulated where it lies.
   void take_row(const StageCall& call, int64_t row) const {
     accumulate_.lanes({at(call, stage_.sources[0].index, row, 0), call.inner_size, 0, true, true},
-                      accumulator(call, row), nullptr);
+                      accumulator(call, reduction_, row), nullptr);
   }
 
   void compute_row(const StageCall& call, int64_t row, Arguments& in, Buffer& result) const {
-    // Blocks begin at lane 0: their length is a multiple of the number of lanes.
-    static_assert(row_block % reduction_order::lanes_32 == 0);
-    Buffer lanes;
-    for (int64_t i = 0; i < call.inner_size; i += row_block) {
-      const int64_t n = std::min(row_block, call.inner_size - i);
-      for (const auto& [a, source] : moving_) in[a] = at(call, source.index, row, i * bytes_);
+    Buffer lanes, lanes_of_squares;
+    for (int64_t i = 0; i < call.inner_size; i += block()) {
+      const int64_t n = std::min(block(), call.inner_size - i);
+      for (const Numbered& moving : moving_) {
+        in[moving.argument] = at(call, moving.source.index, row, i * moving.bytes);
+      }
       char* const out = output_ ? at(call, *output_, row, i * bytes_) : result.bytes.data();
       loop_(in.data(), out, n);
       if (accumulate_.lanes == nullptr) continue;
-      accumulate_.lanes({out, n, 0, i == 0, i + n == call.inner_size}, lanes.bytes.data(), nullptr);
+      const LanePiece piece = {out, n, 0, i == 0, i + n == call.inner_size};
+      if (squares_)
+        accumulate_.moments(piece, lanes.bytes.data(), lanes_of_squares.bytes.data());
+      else
+        accumulate_.lanes(piece, lanes.bytes.data(), nullptr);
     }
     if (accumulate_.lanes == nullptr) return;
-    std::memcpy(accumulator(call, row), lanes.bytes.data(), static_cast<std::size_t>(bytes_));
+    const auto bytes = static_cast<std::size_t>(bytes_);
+    std::memcpy(accumulator(call, reduction_, row), lanes.bytes.data(), bytes);
+    if (squares_)
+      std::memcpy(accumulator(call, *squares_, row), lanes_of_squares.bytes.data(), bytes);
   }
 
-  [[nodiscard]] char* accumulator(const StageCall& call, int64_t row) const {
-    return static_cast<char*>(call.accumulators[reduction_]) + row * bytes_;
+  [[nodiscard]] int64_t block() const {
+    return accumulate_.lanes != nullptr ? row_block : stored_block;
+  }
+
+  [[nodiscard]] char* accumulator(const StageCall& call, std::size_t reduction, int64_t row) const {
+    return static_cast<char*>(call.accumulators[reduction]) + row * bytes_;
   }
 
   void run_row_values(const StageCall& call) const {
@@ -167,11 +204,12 @@ class StageLoop {
     Arguments in;
     for (int64_t row = 0; row < call.inner_size; row += row_block) {
       const int64_t n = std::min(row_block, call.inner_size - row);
-      for (const auto& [a, source] : of_rows_) {
-        in[a] = of_row(call, source, row);
-        if (!is_number(source)) continue;
-        fill_(in[a], copies[a], n);
-        in[a] = copies[a].bytes.data();
+      for (const Numbered& value : of_rows_) {
+        const void*& from = in[value.argument];
+        from = of_row(call, value, row);
+        if (!is_number(value.source)) continue;
+        value.fill(from, copies[value.argument], n);
+        from = copies[value.argument].bytes.data();
       }
       loop_(in.data(), result.bytes.data(), n);
       for (const Sink& sink : stage_.sinks) put_row_values(call, sink, row, result, n);
@@ -193,11 +231,11 @@ class StageLoop {
 
   const Kernel& kernel_;
   const Stage& stage_;
-  const Loop loop_;  ///< null: the identity
-  const FillFunction fill_;
-  const int64_t bytes_;
+  const Loop loop_;      ///< null: the identity
+  const int64_t bytes_;  ///< of the loop's result
   Accumulate accumulate_;
   std::size_t reduction_ = 0;
+  std::optional<std::size_t> squares_;  ///< the reduction that takes the results' squares
   std::optional<std::size_t> output_;
   std::vector<Numbered> moving_, of_rows_;  ///< arguments that change along a row, and the others
 };
@@ -226,7 +264,7 @@ bool walks_rows(const Kernel& kernel, const Stage& stage) {
     if (source.kind != Source::Kind::operand) continue;
     const Operand& operand = kernel.operands[source.index];
     if (operand.role == Role::scalar) continue;
-    if (!is_element || operand.inner != StrideClass::one) return false;
+    if (!is_element || operand.inner == StrideClass::any) return false;
   }
   return std::ranges::none_of(stage.sinks, [&](const Sink& sink) {
     return is_element && sink.kind == Sink::Kind::store &&
@@ -234,13 +272,26 @@ bool walks_rows(const Kernel& kernel, const Stage& stage) {
   });
 }
 
+/// Accumulates what a loop gives, and its square.
+bool takes_moments(const Kernel& kernel, const Stage& stage) {
+  const Sink &first = stage.sinks[0], &second = stage.sinks[1];
+  if (first.kind != Sink::Kind::accumulate) return false;
+  const Reduction& reduction = kernel.reductions[first.index];
+  return reduction == kernel.reductions[second.index] &&
+         accumulate_of(reduction.combine, reduction.type, Isa::baseline).moments != nullptr &&
+         is_square(stage.program, second.value, first.value);
+}
+
 /// One loop, or the identity of an operand that is accumulated; one place for the result, and one
-/// accumulator of it.
+/// accumulator of it; or an accumulator of it and one of its square.
 bool is_one_loop(const Kernel& kernel, const Stage& stage, const Loops& loops) {
   if (stage.sources.size() > most_sources || stage.sinks.size() > 2) return false;
-  const auto is_other = [&](const Sink& sink) { return sink.value != stage.sinks[0].value; };
-  if (stage.sinks.empty() || std::ranges::any_of(stage.sinks, is_other)) return false;
-  if (stage.sinks.size() == 2 && stage.sinks[0].kind == stage.sinks[1].kind) return false;
+  if (stage.sinks.empty()) return false;
+  if (stage.sinks.size() == 2) {
+    const Sink &first = stage.sinks[0], &second = stage.sinks[1];
+    if (first.kind == second.kind) return takes_moments(kernel, stage) && loops.pick() != nullptr;
+    if (first.value != second.value) return false;
+  }
   if (loops.pick() != nullptr) return true;
   return stage.level == Stage::Level::element && stage.sinks.size() == 1 &&
          stage.sinks[0].kind == Sink::Kind::accumulate &&

@@ -444,7 +444,7 @@ int64_t lanes_width(const Kernel& kernel, const Launch& launch, const Domain& do
 void run_reduction(const Kernel& kernel, const StageCode* code, const Launch& launch,
                    const Domain& domain) {
   const bool is_lanes = kernel.order == Order::lanes;
-  const int64_t block = is_lanes ? reduction_order::lanes_block : reduction_order::sequential_block;
+  const int64_t block = block_of(kernel);
   const auto last_loop = static_cast<std::size_t>(std::max(domain.rank - 1, 0));
   const int64_t last = domain.rank == 0 ? 1 : domain.sizes[last_loop];
   const int64_t width = is_lanes ? lanes_width(kernel, launch, domain) : std::min(last, tile_rows);

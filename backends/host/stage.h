@@ -35,8 +35,8 @@ struct StageCall {
   const uint64_t* scalars;  ///< per operand: slot bits (scalar operands only)
   /// Per reduction, in the accumulator's type (pred: one byte 0/1).
   /// Element level, lanes: outer_size values, which the call sets: of lanes_of(type) lanes, which
-  ///   start from the neutral element, element i joins lane i % lanes; then the lanes join as
-  ///   Combiner::fold says.
+  ///   start from the neutral element, element i joins lane i % lanes, in runs if the order shows
+  ///   (reduction_order::lanes_run); then the lanes join as Combiner::fold says.
   /// Element level, sequential: inner_size values, read and written: value j joins element j of
   /// each outer step.
   void* const* accumulators;

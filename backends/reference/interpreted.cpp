@@ -59,6 +59,7 @@ class InterpretedStage {
       if (is_lanes()) start_lanes(lanes);
       for (int64_t inner = 0; inner < call.inner_size; ++inner) {
         const Point point = {outer, inner};
+        if (is_lanes() && inner > 0 && inner % reduction_order::lanes_run == 0) end_run(lanes);
         for (std::size_t k = 0; k < arguments.size(); ++k) {
           arguments[k] = argument(call, stage_.sources[k], point);
         }
@@ -71,7 +72,9 @@ class InterpretedStage {
             take(call, stage_.sinks[s], values[s], point);
         }
       }
-      if (is_lanes()) fold_lanes(call, lanes, outer);
+      if (!is_lanes()) continue;
+      end_run(lanes);
+      fold_lanes(call, lanes, outer);
     }
   }
 
@@ -89,6 +92,7 @@ class InterpretedStage {
   struct Lanes {
     std::array<uint64_t, reduction_order::lanes_32> values;
     std::array<int64_t, reduction_order::lanes_32> positions;
+    std::array<uint64_t, reduction_order::lanes_32> runs;  ///< what the runs before came to
   };
 
   [[nodiscard]] int lane_count(std::size_t r) const { return lanes_of(kernel_.reductions[r].type); }
@@ -96,6 +100,18 @@ class InterpretedStage {
   void start_lanes(std::vector<Lanes>& lanes) const {
     for (std::size_t r = 0; r < lanes.size(); ++r) {
       combiners_[r].fill(lanes[r].values.data(), lanes[r].positions.data(), lane_count(r));
+      if (depends_on_order(kernel_.reductions[r]))
+        combiners_[r].fill(lanes[r].runs.data(), nullptr, lane_count(r));
+    }
+  }
+
+  /// The lanes join those of the runs before.
+  void end_run(std::vector<Lanes>& lanes) const {
+    for (std::size_t r = 0; r < lanes.size(); ++r) {
+      if (!depends_on_order(kernel_.reductions[r])) continue;
+      combiners_[r].join(lanes[r].runs.data(), nullptr, lanes[r].values.data(), nullptr,
+                         lane_count(r));
+      combiners_[r].fill(lanes[r].values.data(), nullptr, lane_count(r));
     }
   }
 
@@ -111,6 +127,7 @@ class InterpretedStage {
       if (sink.kind != Sink::Kind::accumulate) continue;
       const std::size_t r = sink.index;
       const Combiner& combiner = combiners_[r];
+      if (depends_on_order(kernel_.reductions[r])) lanes[r].values = lanes[r].runs;
       combiner.fold(lanes[r].values.data(), lanes[r].positions.data(), lane_count(r));
       std::memcpy(static_cast<char*>(call.accumulators[r]) +
                       static_cast<std::size_t>(row) * combiner.value_bytes,

@@ -50,17 +50,26 @@ constexpr Sink keep(uint16_t index) {
 /// Operands: inputs, numbers, the output, and scratch in its place if the rows keep something.
 class RowKernel {
  public:
-  RowKernel(DType dtype, std::initializer_list<Combine> reductions, std::size_t row_values)
-      : dtype_(dtype) {
+  /// `inner`: the dtype of what is computed on the way.
+  RowKernel(DType dtype, DType inner, std::initializer_list<Combine> reductions,
+            std::size_t row_values)
+      : dtype_(dtype), inner_(inner) {
     kernel_.order = Order::lanes;
     for (const Combine combine : reductions) {
-      kernel_.reductions.push_back({combine, compute_type(dtype)});
+      kernel_.reductions.push_back({combine, compute_type(inner)});
     }
-    kernel_.row_values.assign(row_values, compute_type(dtype));
+    kernel_.row_values.assign(row_values, compute_type(inner));
   }
+  RowKernel(DType dtype, std::initializer_list<Combine> reductions, std::size_t row_values)
+      : RowKernel(dtype, dtype, reductions, row_values) {}
 
   Source input() { return add(Role::input, StrideClass::one); }
-  Source number() { return add(Role::scalar, StrideClass::zero); }
+  Source first() { return add(Role::input, StrideClass::zero); }
+  Source number() {
+    const Source added = add(Role::scalar, StrideClass::zero);
+    kernel_.operands.back().dtype = inner_;
+    return added;
+  }
   Sink output(StrideClass inner) { return store(add(Role::output, inner).index); }
   /// Until the output is stored.
   Source scratch() {
@@ -77,13 +86,16 @@ class RowKernel {
   void stage(Level level, const Formula& formula, std::initializer_list<Source> sources,
              std::initializer_list<Sink> sinks) {
     Stage& stage = begin(level, sources, sinks);
-    std::vector<Expr> arguments;
-    for (uint32_t k = 0; k < sources.size(); ++k) {
-      arguments.push_back(argument(stage.program, compute_type(dtype_), k));
-    }
-    const Expr value = formula.emit(arguments);
+    const Expr value = emit(formula, stage);
     for (Sink& sink : stage.sinks) sink.value = value.id;
-    kernel_.prebuilt.stages.push_back(formula.loops(compute_type(dtype_), compute_type(dtype_)));
+  }
+  /// Accumulates what the formula gives, and its square.
+  void moments(const Formula& formula, std::initializer_list<Source> sources, uint16_t into,
+               uint16_t squares_into) {
+    Stage& stage = begin(Level::element, sources, {accumulate(into), accumulate(squares_into)});
+    const Expr value = emit(formula, stage);
+    stage.sinks[0].value = value.id;
+    stage.sinks[1].value = (value * value).id;
   }
 
   Kernel take() { return std::move(kernel_); }
@@ -93,13 +105,27 @@ class RowKernel {
     kernel_.operands.push_back({.role = role, .dtype = dtype_, .inner = inner, .alias = -1});
     return operand(static_cast<uint16_t>(kernel_.operands.size() - 1));
   }
+  [[nodiscard]] ScalarType type_of(const Source& source) const {
+    const bool is_operand = source.kind == Source::Kind::operand;
+    return compute_type(is_operand ? kernel_.operands[source.index].dtype : inner_);
+  }
+  Expr emit(const Formula& formula, Stage& stage) {
+    std::vector<Expr> arguments;
+    for (const Source& source : stage.sources) {
+      arguments.push_back(
+          argument(stage.program, type_of(source), static_cast<uint32_t>(arguments.size())));
+    }
+    const Expr value = formula.emit(arguments);
+    kernel_.prebuilt.stages.push_back(formula.loops(arguments[0].type, value.type));
+    return value;
+  }
   Stage& begin(Level level, std::initializer_list<Source> sources,
                std::initializer_list<Sink> sinks) {
     return kernel_.stages.emplace_back(
         Stage{.level = level, .program = {}, .sources = sources, .sinks = sinks});
   }
 
-  DType dtype_;
+  DType dtype_, inner_;
   Kernel kernel_;
 };
 
@@ -107,14 +133,35 @@ class RowKernel {
 constexpr Formula divided = formula<2>(floating_types, [](auto x, auto y) { return x / y; });
 constexpr Formula power = formula<2>(floating_types, [](auto x, auto m) { return exp(x - m); });
 constexpr Formula logarithm = formula<1>(floating_types, [](auto x) { return log(x); });
-constexpr Formula squared_deviation = formula<2>(floating_types, [](auto x, auto m) {
-  const auto deviation = x - m;
-  return deviation * deviation;
-});
-constexpr Formula root_of_quotient =
-    formula<2>(floating_types, [](auto x, auto y) { return sqrt(x / y); });
+constexpr Formula deviation = formula<2>(floating_types, [](auto x, auto m) { return x - m; });
+constexpr Formula wide_deviation =
+    formula<2>(Types<float>{}, [](auto x, auto m) { return convert<double>(x - m); });
+constexpr auto variance_of = [](auto s, auto q, auto n, auto rest) {
+  const auto v = (q - s * s / n) / rest;
+  return select(v < 0, 0, v);
+};
+constexpr Formula variance = formula<4>(Types<double>{}, variance_of);
 constexpr Formula root_of_variance =
-    formula<3>(floating_types, [](auto x, auto n, auto eps) { return sqrt(x / n + eps); });
+    formula<4>(Types<double>{},
+               [](auto s, auto q, auto n, auto rest) { return sqrt(variance_of(s, q, n, rest)); });
+constexpr Formula narrow_variance = formula<4>(
+    Types<double>{},
+    [](auto s, auto q, auto n, auto rest) { return convert<float>(variance_of(s, q, n, rest)); });
+constexpr Formula narrow_root_of_variance =
+    formula<4>(Types<double>{}, [](auto s, auto q, auto n, auto rest) {
+      return convert<float>(sqrt(variance_of(s, q, n, rest)));
+    });
+// Of a row's sums, in f64.
+template <class T>
+constexpr Formula shift_of_row = formula<2>(Types<T>{}, [](auto s, auto n) {
+  return convert<T>(convert<double>(s) / convert<double>(n));
+});
+template <class T>
+constexpr Formula scale_of_row = formula<4>(Types<T>{}, [](auto s, auto q, auto n, auto eps) {
+  const auto total = convert<double>(s), count = convert<double>(n);
+  const auto v = (convert<double>(q) - total / count * total) / count;
+  return convert<T>(1 / sqrt(select(v < 0, 0, v) + convert<double>(eps)));
+});
 constexpr Formula twice_subtracted =
     formula<3>(floating_types, [](auto x, auto m, auto l) { return x - m - l; });
 constexpr Formula finite_or_zero =
@@ -122,13 +169,14 @@ constexpr Formula finite_or_zero =
 constexpr Formula logarithm_plus =
     formula<2>(floating_types, [](auto x, auto m) { return log(x) + m; });
 constexpr Formula normalized =
-    formula<3>(floating_types, [](auto x, auto m, auto s) { return (x - m) / s; });
-constexpr Formula normalized_times =
-    formula<4>(floating_types, [](auto x, auto m, auto s, auto w) { return (x - m) / s * w; });
-constexpr Formula normalized_plus =
-    formula<4>(floating_types, [](auto x, auto m, auto s, auto b) { return (x - m) / s + b; });
-constexpr Formula normalized_times_plus = formula<5>(
-    floating_types, [](auto x, auto m, auto s, auto w, auto b) { return (x - m) / s * w + b; });
+    formula<4>(floating_types, [](auto x, auto m, auto d, auto s) { return (x - m - d) * s; });
+constexpr Formula normalized_times = formula<5>(
+    floating_types, [](auto x, auto m, auto d, auto s, auto w) { return (x - m - d) * s * w; });
+constexpr Formula normalized_plus = formula<5>(
+    floating_types, [](auto x, auto m, auto d, auto s, auto b) { return (x - m - d) * s + b; });
+constexpr Formula normalized_times_plus = formula<6>(
+    floating_types,
+    [](auto x, auto m, auto d, auto s, auto w, auto b) { return (x - m - d) * s * w + b; });
 
 Kernel mean_kernel(DType dtype, unsigned) {
   RowKernel k(dtype, {Combine::add}, 0);
@@ -139,15 +187,27 @@ Kernel mean_kernel(DType dtype, unsigned) {
   return k.take();
 }
 
-/// Variant 1: the standard deviation.
+/// Variant 1: the standard deviation. Of f32 in f64, from the first element; of f64 from the mean.
 Kernel var_kernel(DType dtype, unsigned is_root) {
-  RowKernel k(dtype, {Combine::add, Combine::add}, 1);
-  const Source x = k.input(), count = k.number(), rest = k.number();
+  if (dtype == f32) {
+    RowKernel k(f32, f64, {Combine::add, Combine::add}, 0);
+    const Source x = k.input(), first = k.first(), count = k.number(), rest = k.number();
+    const Sink out = k.output(StrideClass::zero);
+    k.moments(wide_deviation, {x, first}, 0, 1);
+    k.stage(Level::row, is_root != 0 ? narrow_root_of_variance : narrow_variance,
+            {reduction(0), reduction(1), count, rest}, {out});
+    return k.take();
+  }
+  RowKernel k(dtype, {Combine::add, Combine::add, Combine::add}, 1);
+  const Source x = k.input();
+  k.first();
+  const Source count = k.number(), rest = k.number();
   const Sink out = k.output(StrideClass::zero);
   k.total(x, 0);
   k.stage(Level::row, divided, {reduction(0), count}, {keep(0)});
-  k.stage(Level::element, squared_deviation, {x, row_value(0)}, {accumulate(1)});
-  k.stage(Level::row, is_root != 0 ? root_of_quotient : divided, {reduction(1), rest}, {out});
+  k.moments(deviation, {x, row_value(0)}, 1, 2);
+  k.stage(Level::row, is_root != 0 ? root_of_variance : variance,
+          {reduction(1), reduction(2), count, rest}, {out});
   return k.take();
 }
 
@@ -186,29 +246,32 @@ Kernel log_softmax_kernel(DType dtype, unsigned) {
 
 /// Variants: 1 has a weight, 2 a bias, 3 both.
 Kernel layer_norm_kernel(DType dtype, unsigned variant) {
-  RowKernel k(dtype, {Combine::add, Combine::add}, 2);
+  RowKernel k(dtype, {Combine::add, Combine::add, Combine::add}, 3);
   const Source x = k.input();
   const Source weight = (variant & 1U) != 0 ? k.input() : x;
   const Source bias = (variant & 2U) != 0 ? k.input() : x;
   const Source count = k.number(), eps = k.number();
   const Sink out = k.output(StrideClass::one);
-  const Source mean = row_value(0), deviation = row_value(1);
+  const Source mean = row_value(0), shift = row_value(1), scale = row_value(2);
   k.total(x, 0);
   k.stage(Level::row, divided, {reduction(0), count}, {keep(0)});
-  k.stage(Level::element, squared_deviation, {x, mean}, {accumulate(1)});
-  k.stage(Level::row, root_of_variance, {reduction(1), count, eps}, {keep(1)});
+  k.moments(deviation, {x, mean}, 1, 2);
+  k.stage(Level::row, dtype == f32 ? shift_of_row<float> : shift_of_row<double>,
+          {reduction(1), count}, {keep(1)});
+  k.stage(Level::row, dtype == f32 ? scale_of_row<float> : scale_of_row<double>,
+          {reduction(1), reduction(2), count, eps}, {keep(2)});
   switch (variant) {
     case 0:
-      k.stage(Level::element, normalized, {x, mean, deviation}, {out});
+      k.stage(Level::element, normalized, {x, mean, shift, scale}, {out});
       break;
     case 1:
-      k.stage(Level::element, normalized_times, {x, mean, deviation, weight}, {out});
+      k.stage(Level::element, normalized_times, {x, mean, shift, scale, weight}, {out});
       break;
     case 2:
-      k.stage(Level::element, normalized_plus, {x, mean, deviation, bias}, {out});
+      k.stage(Level::element, normalized_plus, {x, mean, shift, scale, bias}, {out});
       break;
     default:
-      k.stage(Level::element, normalized_times_plus, {x, mean, deviation, weight, bias}, {out});
+      k.stage(Level::element, normalized_times_plus, {x, mean, shift, scale, weight, bias}, {out});
   }
   return k.take();
 }
@@ -261,8 +324,8 @@ Tensor per_element(const eager::RowLaunch& launch) {
 /// A value per row, whose axes, the op's first attribute, go or stay as ones. `numbers_of(length)`
 /// are the kernel's numbers.
 template <class Numbers>
-Tensor per_row(const Op& op, Inputs inputs, const Attrs& attrs, Kernel (*make)(DType, unsigned),
-               unsigned variant, Numbers numbers_of) {
+Tensor per_row(eager::RowLaunch launch, const Attrs& attrs, Numbers numbers_of) {
+  const Inputs inputs = launch.inputs;
   const int axes = last_axes(*inputs[0], std::get<Dims>(attrs[0]));
   const auto length = row_length(inputs, axes);
   if (!length) return {};
@@ -277,21 +340,25 @@ Tensor per_row(const Op& op, Inputs inputs, const Attrs& attrs, Kernel (*make)(D
   }
   const Tensor out = allocate_tensor(spec);
   const auto numbers = numbers_of(*length);
-  eager::compute_rows({.op = op,
-                       .make = make,
-                       .variant = variant,
-                       .inputs = inputs,
-                       .numbers = numbers,
-                       .length = *length},
-                      out);
+  launch.numbers = numbers;
+  launch.length = *length;
+  eager::compute_rows(launch, out);
   return out;
 }
 
 Tensor fused_variance(const Op& op, Inputs inputs, const Attrs& attrs, unsigned is_root) {
-  return per_row(op, inputs, attrs, var_kernel, is_root, [&attrs](int64_t length) {
+  const auto numbers_of = [&attrs](int64_t length) {
     const int64_t rest = std::max<int64_t>(length - std::get<int64_t>(attrs[2]), 0);
     return std::array{static_cast<double>(length), static_cast<double>(rest)};
-  });
+  };
+  return per_row({.op = op,
+                  .make = var_kernel,
+                  .variant = is_root,
+                  .inputs = inputs,
+                  .numbers = {},
+                  .number_dtype = f64,
+                  .has_first = true},
+                 attrs, numbers_of);
 }
 
 Tensor fused_over_last(const Op& op, Inputs inputs, const Attrs& attrs,
@@ -310,8 +377,12 @@ Tensor fused_over_last(const Op& op, Inputs inputs, const Attrs& attrs,
 }  // namespace
 
 Tensor fused_mean(const Op& op, Inputs inputs, const Attrs& attrs) {
-  return per_row(op, inputs, attrs, mean_kernel, 0,
-                 [](int64_t length) { return std::array{static_cast<double>(length)}; });
+  return per_row({.op = op,
+                  .make = mean_kernel,
+                  .inputs = inputs,
+                  .numbers = {},
+                  .number_dtype = inputs[0]->dtype()},
+                 attrs, [](int64_t length) { return std::array{static_cast<double>(length)}; });
 }
 
 Tensor fused_var(const Op& op, Inputs inputs, const Attrs& attrs) {
@@ -323,7 +394,7 @@ Tensor fused_std(const Op& op, Inputs inputs, const Attrs& attrs) {
 }
 
 Tensor fused_logsumexp(const Op& op, Inputs inputs, const Attrs& attrs) {
-  return per_row(op, inputs, attrs, logsumexp_kernel, 0,
+  return per_row({.op = op, .make = logsumexp_kernel, .inputs = inputs, .numbers = {}}, attrs,
                  [](int64_t) { return std::array<double, 0>(); });
 }
 
@@ -347,6 +418,7 @@ Tensor fused_layer_norm(const Op& op, Inputs inputs, const Attrs& attrs) {
                       .variant = variant,
                       .inputs = inputs,
                       .numbers = numbers,
+                      .number_dtype = inputs[0]->dtype(),
                       .length = *length});
 }
 

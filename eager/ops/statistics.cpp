@@ -45,10 +45,42 @@ Tensor mean_of(const Tensor& x, const Dims& axes, KeepDims keep) {
   return sum(x, axes, keep) / static_cast<double>(reduced_count("mean", x, axes));
 }
 
+/// A number as an operand of x's dtype.
+double as_computed(const Tensor& x, double number) {
+  return x.dtype() == f64 ? number : static_cast<double>(static_cast<float>(number));
+}
+
+Tensor not_negative(const Tensor& variance) {
+  return where(variance < 0, 0, variance);
+}
+
+/// sqrt(variance), whose gradient is 0 where it is 0, as it is where nothing varies.
+Tensor root_of(const Tensor& variance) {
+  const Tensor varies = variance > 0;
+  return where(varies, sqrt(where(varies, variance, 1)), variance);
+}
+
+/// The first elements along the axes: of what is reduced, some value.
+Tensor first_of(const Tensor& x, const Dims& axes) {
+  Tensor first = x;
+  for (const int64_t axis : normalize_axes("var", axes, x.rank()))
+    first = slice(first, axis, {0, 1});
+  return first;
+}
+
+/// In float64. The square of the deviations' mean is subtracted, so that it need not be 0: whatever
+/// x is subtracted from is only near the mean. For float32 that is the first element, and squares
+/// and sums are float64: its square is at most the variance times the number of elements, of which
+/// float64 has digits to spare (docs/decisions/0008-short-chains.md). For float64 it is the mean.
 Tensor variance_of(const Tensor& x, const Dims& axes, int64_t ddof, KeepDims keep) {
-  const Tensor deviation = x - mean_of(x, axes, keepdims);
-  const auto count = static_cast<double>(reduced_count("var", x, axes) - ddof);
-  return sum(deviation * deviation, axes, keep) / std::max(count, 0.0);
+  const auto count = static_cast<double>(reduced_count("var", x, axes));
+  const bool is_wide = x.dtype() == f64 || x.size() == 0;
+  const Tensor deviation =
+      cast(x - (is_wide ? mean_of(x, axes, keepdims) : first_of(x, axes)), f64);
+  const Tensor total = sum(deviation, axes, keep);
+  const Tensor squares = sum(deviation * deviation, axes, keep);
+  const double rest = std::max(count - static_cast<double>(ddof), 0.0);
+  return not_negative((squares - total * total / count) / rest);
 }
 
 /// A maximum that may be subtracted: 0 where it is infinite or NaN, so that inf - inf does not
@@ -78,7 +110,7 @@ Tensor expand_std(Inputs inputs, const Attrs& attrs) {
   const Tensor& x = *inputs[0];
   const Tensor result =
       variance_of(computed(x), attr<Dims>(attrs, 0), attr<int64_t>(attrs, 2), keep_of(attrs, 1));
-  return cast(sqrt(result), result_dtype(x));
+  return cast(root_of(result), result_dtype(x));
 }
 
 Tensor expand_logsumexp(Inputs inputs, const Attrs& attrs) {
@@ -116,9 +148,14 @@ Tensor expand_layer_norm(Inputs inputs, const Attrs& attrs) {
   for (int64_t i = attr<int64_t>(attrs, 0); i > 0; --i) axes.push_back(-i);
   const Tensor x = computed(given);
   const Tensor deviation = x - mean_of(x, axes, keepdims);
-  const auto count = static_cast<double>(reduced_count("layer_norm", x, axes));
-  const Tensor variance = sum(deviation * deviation, axes, keepdims) / count;
-  Tensor result = deviation / sqrt(variance + attr<double>(attrs, 1));
+  const double count = as_computed(x, static_cast<double>(reduced_count("layer_norm", x, axes)));
+  // The mean was rounded: `shift` is what it lacks. A row's few numbers are computed in float64.
+  const Tensor total = cast(sum(deviation, axes, keepdims), f64);
+  const Tensor squares = cast(sum(deviation * deviation, axes, keepdims), f64);
+  const Tensor shift = total / count;
+  const Tensor variance = not_negative((squares - shift * total) / count);
+  const Tensor scale = rsqrt(variance + as_computed(x, attr<double>(attrs, 1)));
+  Tensor result = (deviation - cast(shift, x.dtype())) * cast(scale, x.dtype());
   std::size_t next = 1;
   if (attr<bool>(attrs, 2)) result *= computed(*inputs[next++]);
   if (attr<bool>(attrs, 3)) result += computed(*inputs[next]);

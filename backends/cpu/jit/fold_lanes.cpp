@@ -113,4 +113,31 @@ Folded fold_lanes(const EmitContext& context, StreamEmitter& streams, const Redu
   return LaneFolder(context, streams, lanes, join, joiner).fold(size);
 }
 
+void join_runs(const EmitContext& context, StreamEmitter& streams, const RunLanes& lanes,
+               const Run& run) {
+  llvm::IRBuilderBase& ir = context.ir;
+  llvm::Function* const function = ir.GetInsertBlock()->getParent();
+  Stream runs = lanes.own;
+  runs.start = runs.row = lanes.runs;
+  const auto unless = [&](Value* condition, auto visit) {
+    auto* const otherwise = llvm::BasicBlock::Create(ir.getContext(), "otherwise", function);
+    auto* const after = llvm::BasicBlock::Create(ir.getContext(), "after", function);
+    ir.CreateCondBr(condition, after, otherwise);
+    ir.SetInsertPoint(otherwise);
+    for (int lane = 0; lane < lanes.own.lanes; lane += context.width) {
+      visit(Chunk{.index = ir.getInt64(static_cast<uint64_t>(lane))});
+    }
+    ir.CreateBr(after);
+    ir.SetInsertPoint(after);
+  };
+  unless(run.is_first, [&](const Chunk& chunk) {
+    Value* const before = streams.load(runs, chunk);
+    Value* const own = streams.load(lanes.own, chunk);
+    const bool adds = run.combine == Combine::add;
+    streams.store(lanes.own, chunk, adds ? ir.CreateFAdd(before, own) : ir.CreateFMul(before, own));
+  });
+  unless(run.is_last,
+         [&](const Chunk& chunk) { streams.store(runs, chunk, streams.load(lanes.own, chunk)); });
+}
+
 }  // namespace nitinol::cpu

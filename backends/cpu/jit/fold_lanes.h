@@ -24,4 +24,18 @@ struct Folded {
 [[nodiscard]] Folded fold_lanes(const EmitContext& context, StreamEmitter& streams,
                                 const Reduction& reduction, const Lanes& lanes, llvm::Value* size);
 
+/// Lanes of the present run, and the address of an array of as many: of the runs before it.
+struct RunLanes {
+  const Stream& own;
+  llvm::Value* runs;
+};
+/// A run of a block that has ended; floating sums and products have them.
+struct Run {
+  Combine combine;
+  llvm::Value *is_first, *is_last;  ///< of its block
+};
+/// Its lanes join what the runs before it came to, and are kept if more follow.
+void join_runs(const EmitContext& context, StreamEmitter& streams, const RunLanes& lanes,
+               const Run& run);
+
 }  // namespace nitinol::cpu

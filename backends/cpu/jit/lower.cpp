@@ -110,7 +110,8 @@ Joined join(Combine combine, const Joined& old, const Joined& next) {
 
 class Lowering {
  public:
-  Lowering(const Kernel& kernel, const Stage& stage) : kernel_(kernel), stage_(stage) {
+  Lowering(const Kernel& kernel, const Stage& stage, bool has_fma)
+      : kernel_(kernel), stage_(stage), has_fma_(has_fma) {
     const bool is_row = stage.level == Stage::Level::row;
     is_lanes_element_ = kernel.order == Order::lanes && !is_row;
     out_.is_single = kernel.order == Order::lanes && is_row;
@@ -216,6 +217,18 @@ class Lowering {
     }
   }
 
+  /// True of a product in f64 of numbers that were f32: a fused multiply-add of it gives the bits
+  /// of a multiplication and an addition.
+  [[nodiscard]] bool is_exact_product(Expr value) const {
+    const std::vector<ScalarInstr>& instrs = out_.program.instrs;
+    const auto was_f32 = [&](uint32_t id) {
+      return instrs[id].op == ScalarOp::convert && instrs[instrs[id].a].type == ScalarType::f32;
+    };
+    const ScalarInstr& product = instrs[value.id];
+    return product.op == ScalarOp::mul && product.type == ScalarType::f64 && was_f32(product.a) &&
+           was_f32(product.b);
+  }
+
   void accumulate(uint16_t r, Expr value) {
     const Reduction& reduction = kernel_.reductions[r];
     const Access access = is_lanes_element_ ? Access::lanes : Access::unit;
@@ -230,13 +243,19 @@ class Lowering {
           input(Place::element_index, is_lanes_element_ ? Access::strided : Access::per_outer,
                 ScalarType::i64, 0);
     }
-    const Joined joined = join(reduction.combine, old, next);
+    Joined joined = join(reduction.combine, old, next);
+    if (has_fma_ && reduction.combine == Combine::add && is_exact_product(value)) {
+      const ScalarInstr& product = out_.program.instrs[value.id];
+      joined.value = fma(Expr{&out_.program, product.a, value.type},
+                         Expr{&out_.program, product.b, value.type}, old.value);
+    }
     output(Place::accumulator, access, r, to_storage(joined.value));
     if (has_position) output(Place::accumulator_position, access, r, joined.position);
   }
 
   const Kernel& kernel_;
   const Stage& stage_;
+  const bool has_fma_;
   LoweredStage out_;
   bool is_lanes_element_ = false;
   std::vector<uint32_t> arguments_;  ///< per source: the instruction that has its value
@@ -274,8 +293,8 @@ uint64_t neutral(Combine combine) {
 
 }  // namespace
 
-LoweredStage lower(const Kernel& kernel, const Stage& stage) {
-  return Lowering(kernel, stage).lower();
+LoweredStage lower(const Kernel& kernel, const Stage& stage, bool has_fma) {
+  return Lowering(kernel, stage, has_fma).lower();
 }
 
 int vector_width(const LoweredStage& stage, const Kernel& kernel, int vector_bytes) {

@@ -56,7 +56,7 @@ struct LoweredStage {
   bool fast_math = false;
 };
 
-[[nodiscard]] LoweredStage lower(const Kernel& kernel, const Stage& stage);
+[[nodiscard]] LoweredStage lower(const Kernel& kernel, const Stage& stage, bool has_fma);
 
 /// Elements per vector: registers are filled by the widest type that matters. Types of less than a
 /// quarter of the instructions are split (wider) or fill registers partly (narrower).

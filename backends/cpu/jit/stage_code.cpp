@@ -24,7 +24,6 @@
 #include "backends/host/stage.h"
 
 #include <llvm/IR/IRBuilder.h>
-#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/NoFolder.h>
@@ -49,7 +48,7 @@ class StageEmitter {
  public:
   StageEmitter(llvm::Module& module, const Target& target, const Kernel& kernel, const Stage& stage)
       : kernel_(kernel),
-        stage_(lower(kernel, stage)),
+        stage_(lower(kernel, stage, target.has_fma)),
         ir_(module.getContext()),
         context_{ir_, module, target, vector_width(stage_, kernel, target.vector_bytes)},
         streams_(context_),
@@ -74,11 +73,12 @@ class StageEmitter {
       for (Stream& stream : outputs_) stream.row = streams_.row_of(stream, outer);
       load_arguments(Access::per_outer);
       program_.emit(Depth::outer);
-      if (stage_.has_lanes) fill_lanes();
-      emit_row();
-      if (stage_.has_lanes) fold_all_lanes(outer);
+      if (stage_.has_lanes)
+        accumulate_row(outer);
+      else
+        emit_row();
     });
-    if (stage_.non_temporal) emit_fence();
+    if (stage_.non_temporal) streams_.fence();
     ir_.CreateRetVoid();
   }
 
@@ -149,12 +149,17 @@ class StageEmitter {
   template <class InputOrOutput>
   Value* lanes_of_row(const InputOrOutput& io) {
     llvm::Value*& lanes = lanes_[{io.place, io.index}];
-    if (lanes != nullptr) return lanes;
+    if (lanes == nullptr) lanes = new_lanes(io);
+    return lanes;
+  }
+
+  template <class InputOrOutput>
+  Value* new_lanes(const InputOrOutput& io) {
     const auto count = static_cast<uint64_t>(lanes_of(kernel_.reductions[io.index].type));
     llvm::AllocaInst* const array =
         ir_.CreateAlloca(llvm::ArrayType::get(element_type(context_, io.type), count));
     array->setAlignment(llvm::Align(64));
-    return lanes = array;
+    return array;
   }
 
   template <class InputOrOutput>
@@ -204,6 +209,10 @@ class StageEmitter {
   void make_streams() {
     for (const Input& input : stage_.inputs) inputs_.push_back(make_stream(input));
     for (const Output& output : stage_.outputs) outputs_.push_back(make_stream(output));
+    for (std::size_t k = 0; k < outputs_.size(); ++k) {
+      const bool accumulates = stage_.has_lanes && has_runs(k);
+      runs_.push_back(accumulates ? new_lanes(stage_.outputs[k]) : nullptr);
+    }
   }
 
   void load_arguments(Access access) {
@@ -219,7 +228,6 @@ class StageEmitter {
   }
 
   // ---- loops -----------------------------------------------------------------------------------
-
   /// for (i = first; i < last; i = body(i)), where the body gives i + 1 if it returns nothing.
   template <class Body>
   void for_each(Value* first, Value* last, Body body) {
@@ -244,15 +252,8 @@ class StageEmitter {
 
   void emit_row() {
     Value* const size = call_field(offsetof(StageCall, inner_size));
-    Value* first = ir_.getInt64(0);
+    Value* const first = ir_.getInt64(0);
     const int length = program_.inner_size();
-    if (stage_.has_lanes) {
-      const int lanes = common_lanes();
-      if (lanes > 0 && length * (lanes / context_.width) <= unrolled_program) {
-        first = accumulate_in_registers(size, lanes);
-      }
-      return shared_loop(first, size);
-    }
     if (context_.width == 1) return single_loop(size);
     if (length > short_program) return shared_loop(first, size);
     stage_.non_temporal ? loop_around_caches(size) : loop_and_tail(size);
@@ -293,8 +294,8 @@ class StageEmitter {
 
   /// The same between what comes before the first output is aligned and the tail.
   void loop_around_caches(Value* size) {
-    Value* const peeled = points_to_alignment(size);
-    Value* const may_bypass = aligned_after(peeled);
+    Value* const peeled = streams_.points_to_alignment(outputs_, size);
+    Value* const may_bypass = streams_.aligned_after(outputs_, peeled);
     incomplete_vector(ir_.getInt64(0), peeled);
     Value* const whole = whole_vectors(peeled, size);
     for_each(peeled, whole, [&](Value* i) {
@@ -363,8 +364,10 @@ class StageEmitter {
 
   /// One copy of the program for whole and incomplete vectors.
   void shared_loop(Value* first, Value* size) {
-    Value* const peeled = stage_.non_temporal ? points_to_alignment(size) : nullptr;
-    Value* const may_bypass = peeled == nullptr ? nullptr : aligned_after(peeled);
+    Value* const peeled =
+        stage_.non_temporal ? streams_.points_to_alignment(outputs_, size) : nullptr;
+    Value* const may_bypass =
+        peeled == nullptr ? nullptr : streams_.aligned_after(outputs_, peeled);
     for_each(first, size, [&](Value* i) {
       Value* count =
           ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateSub(size, i), width());
@@ -402,44 +405,6 @@ class StageEmitter {
         [&] { store_all(whole); });
   }
 
-  Value* misalignment(const Stream& stream, Value* index) {
-    Value* const place = ir_.CreateGEP(element_type(context_, stream.type), stream.row, index);
-    return ir_.CreateAnd(ir_.CreatePtrToInt(place, ir_.getInt64Ty()),
-                         ir_.getInt64(streams_.vector_alignment(stream) - 1));
-  }
-
-  /// How many points of the row come before the first output is aligned; at most `size`.
-  Value* points_to_alignment(Value* size) {
-    for (const Stream& stream : outputs_) {
-      if (stream.access != Access::unit) continue;
-      const uint64_t align = streams_.vector_alignment(stream);
-      Value* const bytes =
-          ir_.CreateAnd(ir_.CreateSub(ir_.getInt64(align), misalignment(stream, ir_.getInt64(0))),
-                        ir_.getInt64(align - 1));
-      Value* const points =
-          ir_.CreateUDiv(bytes, ir_.getInt64(static_cast<uint64_t>(size_of(stream.type))));
-      return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, points, size);
-    }
-    return ir_.getInt64(0);
-  }
-
-  /// Whether all outputs are aligned at point `index`.
-  Value* aligned_after(Value* index) {
-    Value* bits = ir_.getInt64(0);
-    for (const Stream& stream : outputs_) {
-      if (stream.access == Access::unit) bits = ir_.CreateOr(bits, misalignment(stream, index));
-    }
-    return ir_.CreateICmpEQ(bits, ir_.getInt64(0));
-  }
-
-  void emit_fence() {
-#if defined(__x86_64__)
-    ir_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
-#else
-    ir_.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent);
-#endif
-  }
-
   // ---- lanes -----------------------------------------------------------------------------------
 
   /// The number of lanes if all outputs are reductions that have the same, else 0.
@@ -456,8 +421,45 @@ class StageEmitter {
                              : neutral_bits(kernel_.reductions[output.index]));
   }
 
-  void fill_lanes() {
+  /// One of the outputs whose lanes start anew in each run.
+  bool has_runs(std::size_t k) const {
+    return stage_.outputs[k].place == Place::accumulator &&
+           depends_on_order(kernel_.reductions[stage_.outputs[k].index]);
+  }
+
+  void accumulate_row(Value* outer) {
+    Value* const size = call_field(offsetof(StageCall, inner_size));
+    fill_lanes([this](std::size_t k) { return !has_runs(k); });
+    for_each(ir_.getInt64(0), size, [&](Value* first) {
+      Value* const last = ir_.CreateBinaryIntrinsic(
+          llvm::Intrinsic::smin,
+          ir_.CreateAdd(first, ir_.getInt64(uint64_t{reduction_order::lanes_run})), size);
+      fill_lanes([this](std::size_t k) { return has_runs(k); });
+      accumulate_run(first, last);
+      for (std::size_t k = 0; k < outputs_.size(); ++k) {
+        if (!has_runs(k)) continue;
+        join_runs(context_, streams_, {outputs_[k], runs_[k]},
+                  {.combine = kernel_.reductions[stage_.outputs[k].index].combine,
+                   .is_first = ir_.CreateICmpEQ(first, ir_.getInt64(0)),
+                   .is_last = ir_.CreateICmpEQ(last, size)});
+      }
+      return last;
+    });
+    fold_all_lanes(outer);
+  }
+
+  void accumulate_run(Value* first, Value* last) {
+    const int lanes = common_lanes();
+    if (lanes > 0 && program_.inner_size() * (lanes / context_.width) <= unrolled_program) {
+      first = accumulate_in_registers(first, last, lanes);
+    }
+    shared_loop(first, last);
+  }
+
+  template <class Wanted>
+  void fill_lanes(Wanted is_wanted) {
     for (std::size_t k = 0; k < outputs_.size(); ++k) {
+      if (!is_wanted(k)) continue;
       for (int lane = 0; lane < outputs_[k].lanes; lane += context_.width) {
         streams_.store(outputs_[k], {.index = ir_.getInt64(static_cast<uint64_t>(lane))},
                        neutral(stage_.outputs[k]));
@@ -495,23 +497,31 @@ class StageEmitter {
                                     stage_.outputs.begin());
   }
 
-  /// Visits all whole groups of `lanes` points; returns how many points those are.
-  Value* accumulate_in_registers(Value* size, int lanes) {
+  /// Visits all whole groups of `lanes` points from `first` on; returns where they end.
+  Value* accumulate_in_registers(Value* first, Value* last, int lanes) {
     const auto copies = static_cast<std::size_t>(lanes / context_.width);
-    Value* const whole = ir_.CreateAnd(size, ir_.getInt64(static_cast<uint64_t>(-int64_t{lanes})));
+    Value* const size = ir_.CreateSub(last, first);
+    Value* const whole = ir_.CreateAdd(
+        first, ir_.CreateAnd(size, ir_.getInt64(static_cast<uint64_t>(-int64_t{lanes}))));
     llvm::BasicBlock* const before = ir_.GetInsertBlock();
     llvm::BasicBlock* const loop = new_block("lanes");
     llvm::BasicBlock* const after = new_block("rest");
-    ir_.CreateCondBr(ir_.CreateICmpSGT(whole, ir_.getInt64(0)), loop, after);
+    std::vector<std::vector<Value*>> start(outputs_.size());
+    for (std::size_t k = 0; k < outputs_.size(); ++k) {
+      for (std::size_t copy = 0; copy < copies; ++copy) {
+        start[k].push_back(has_runs(k) ? neutral(stage_.outputs[k])
+                                       : streams_.load(outputs_[k], lanes_of_copy(copy)));
+      }
+    }
+    ir_.CreateCondBr(ir_.CreateICmpSGT(whole, first), loop, after);
     ir_.SetInsertPoint(loop);
     llvm::PHINode* const i = ir_.CreatePHI(ir_.getInt64Ty(), 2);
-    i->addIncoming(ir_.getInt64(0), before);
+    i->addIncoming(first, before);
     std::vector<std::vector<llvm::PHINode*>> registers(outputs_.size());
     for (std::size_t k = 0; k < outputs_.size(); ++k) {
-      llvm::Constant* const start = neutral(stage_.outputs[k]);
-      for (std::size_t copy = 0; copy < copies; ++copy) {
-        registers[k].push_back(ir_.CreatePHI(start->getType(), 2));
-        registers[k].back()->addIncoming(start, before);
+      for (Value* const value : start[k]) {
+        registers[k].push_back(ir_.CreatePHI(value->getType(), 2));
+        registers[k].back()->addIncoming(value, before);
       }
     }
     std::vector<std::vector<Value*>> joined(outputs_.size());
@@ -531,6 +541,11 @@ class StageEmitter {
     }
     finish_registers(*i, registers, joined, {whole, loop, after, lanes});
     return whole;
+  }
+
+  /// The lanes that the copy of the program numbered `copy` accumulates.
+  Chunk lanes_of_copy(std::size_t copy) {
+    return {.index = ir_.getInt64(copy * static_cast<uint64_t>(context_.width))};
   }
 
   struct LanesLoop {
@@ -555,8 +570,7 @@ class StageEmitter {
     ir_.SetInsertPoint(keep);
     for (std::size_t k = 0; k < outputs_.size(); ++k) {
       for (std::size_t copy = 0; copy < joined[k].size(); ++copy) {
-        Value* const lane = ir_.getInt64(copy * static_cast<uint64_t>(context_.width));
-        streams_.store(outputs_[k], {.index = lane}, joined[k][copy]);
+        streams_.store(outputs_[k], lanes_of_copy(copy), joined[k][copy]);
       }
     }
     ir_.CreateBr(loop.after);
@@ -573,6 +587,7 @@ class StageEmitter {
   Value* call_ = nullptr;
   std::vector<Stream> inputs_, outputs_;
   std::map<std::pair<Place, uint16_t>, Value*> lanes_;
+  std::vector<Value*> runs_;  ///< per output with runs: the lanes of those that ended
 };
 
 }  // namespace

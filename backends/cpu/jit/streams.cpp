@@ -11,6 +11,7 @@
 #include "backends/cpu/jit/streams.h"
 
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/Module.h>
 
 #include <algorithm>
@@ -197,6 +198,45 @@ void StreamEmitter::store_non_temporal(const Stream& stream, const Chunk& chunk,
   store->setMetadata(
       llvm::LLVMContext::MD_nontemporal,
       llvm::MDNode::get(ir.getContext(), llvm::ConstantAsMetadata::get(ir.getInt32(1))));
+}
+
+void StreamEmitter::fence() {
+#if defined(__x86_64__)
+  context_.ir.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
+#else
+  context_.ir.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent);
+#endif
+}
+
+Value* StreamEmitter::misalignment(const Stream& stream, Value* index) {
+  llvm::IRBuilderBase& ir = context_.ir;
+  Value* const place = ir.CreateGEP(element_type(context_, stream.type), stream.row, index);
+  return ir.CreateAnd(ir.CreatePtrToInt(place, ir.getInt64Ty()),
+                      ir.getInt64(vector_alignment(stream) - 1));
+}
+
+Value* StreamEmitter::points_to_alignment(std::span<const Stream> outputs, Value* size) {
+  llvm::IRBuilderBase& ir = context_.ir;
+  for (const Stream& stream : outputs) {
+    if (stream.access != Access::unit) continue;
+    const uint64_t align = vector_alignment(stream);
+    Value* const bytes =
+        ir.CreateAnd(ir.CreateSub(ir.getInt64(align), misalignment(stream, ir.getInt64(0))),
+                     ir.getInt64(align - 1));
+    Value* const points =
+        ir.CreateUDiv(bytes, ir.getInt64(static_cast<uint64_t>(size_of(stream.type))));
+    return ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, points, size);
+  }
+  return ir.getInt64(0);
+}
+
+Value* StreamEmitter::aligned_after(std::span<const Stream> outputs, Value* index) {
+  llvm::IRBuilderBase& ir = context_.ir;
+  Value* bits = ir.getInt64(0);
+  for (const Stream& stream : outputs) {
+    if (stream.access == Access::unit) bits = ir.CreateOr(bits, misalignment(stream, index));
+  }
+  return ir.CreateICmpEQ(bits, ir.getInt64(0));
 }
 
 }  // namespace nitinol::cpu

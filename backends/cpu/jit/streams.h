@@ -5,6 +5,7 @@
 #include "backends/cpu/jit/lower.h"
 
 #include <cstdint>
+#include <span>
 
 namespace llvm {
 class AllocaInst;
@@ -44,11 +45,19 @@ class StreamEmitter {
   /// As store() of a full chunk, around the caches; the address must be a multiple of
   /// vector_alignment().
   void store_non_temporal(const Stream& stream, const Chunk& chunk, llvm::Value* value);
+  /// After stores around the caches.
+  void fence();
+  /// How many points of the row come before the first of `outputs` is aligned; at most `size`.
+  [[nodiscard]] llvm::Value* points_to_alignment(std::span<const Stream> outputs,
+                                                 llvm::Value* size);
+  /// Whether all of `outputs` are aligned at point `index`.
+  [[nodiscard]] llvm::Value* aligned_after(std::span<const Stream> outputs, llvm::Value* index);
   /// Bytes of a vector of the stream, or of a register if that is less.
   [[nodiscard]] uint64_t vector_alignment(const Stream& stream) const;
 
  private:
   [[nodiscard]] llvm::Value* address(const Stream& stream, llvm::Value* index);
+  [[nodiscard]] llvm::Value* misalignment(const Stream& stream, llvm::Value* index);
   [[nodiscard]] llvm::Value* counted(const Stream& stream, llvm::Value* index);
   [[nodiscard]] llvm::Value* load_lanes(const Stream& stream, llvm::Value* index);
   void store_lanes(const Stream& stream, llvm::Value* index, llvm::Value* value);
