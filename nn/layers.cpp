@@ -17,6 +17,11 @@
 namespace nitinol::nn {
 namespace {
 
+/// What is squared, or has many terms, is computed in float32 at least.
+Tensor widened(const Tensor& x) {
+  return x.dtype() == f16 || x.dtype() == bf16 ? cast(x, f32) : x;
+}
+
 /// Throws Error(shape) unless the axis has the size that the layer was made for.
 void check_features(const char* where, const Tensor& x, int axis, int64_t features) {
   const int at = axis < 0 ? x.rank() + axis : axis;
@@ -103,7 +108,9 @@ RmsNorm rms_norm(int64_t features, double eps, DType dtype) {
 
 Tensor RmsNorm::operator()(const Tensor& x) const {
   check_features("RmsNorm", x, -1, weight.shape()[0]);
-  return x * rsqrt(mean(square(x), {-1}, keepdims) + eps) * weight;
+  const Tensor given = widened(x);
+  const Tensor scale = rsqrt(mean(square(given), {-1}, keepdims) + eps);
+  return cast(given * scale * widened(weight), promote(x.dtype(), weight.dtype()));
 }
 
 BatchNorm batch_norm(int64_t features, DType dtype) {
@@ -117,7 +124,7 @@ Tensor BatchNorm::operator()(const Tensor& x) const {
   check_features("BatchNorm", x, 1, weight.shape()[0]);
   // Images are normalised in the order in which convolutions leave them, channels last.
   const bool is_images = x.rank() == 4;
-  const Tensor given = is_images ? channels_last(x) : x;
+  const Tensor given = widened(is_images ? channels_last(x) : x);
   const int features = is_images ? 3 : 1;
   Dims axes;
   for (int i = 0; i < x.rank(); ++i) {
@@ -126,21 +133,30 @@ Tensor BatchNorm::operator()(const Tensor& x) const {
   Shape column = Dims::filled(x.rank() - features, 1);
   column[0] = weight.shape()[0];
   const auto spread = [&](const Tensor& t) { return reshape(t, column); };
-  Tensor centre = running_mean;
-  Tensor spreading = running_var;
+  Tensor deviation, spreading;
   if (training) {
     const int64_t positions = x.size() / weight.shape()[0];
     const auto count = static_cast<double>(positions);
-    centre = mean(given, axes);
-    spreading = mean(square(given - spread(centre)), axes);
+    const Tensor rounded = mean(given, axes);
+    deviation = given - spread(rounded);
+    const Tensor shift = mean(deviation, axes);  // what the rounded mean lacks
+    spreading = mean(square(deviation), axes) - square(shift);
+    deviation = deviation - spread(shift);
     const NoGradients scope;
     const double unbiased = count > 1 ? count / (count - 1) : 1;
-    running_mean.set(running_mean * (1 - momentum) + stop_gradient(centre) * momentum);
-    running_var.set(running_var * (1 - momentum) +
-                    stop_gradient(spreading) * (momentum * unbiased));
+    const auto move = [](const Variable& running, const Tensor& now, double share, double factor) {
+      const Tensor moved = widened(running) * (1 - share) + stop_gradient(now) * (share * factor);
+      running.set(cast(moved, running.dtype()));
+    };
+    move(running_mean, rounded + shift, momentum, 1);
+    move(running_var, spreading, momentum, unbiased);
+  } else {
+    deviation = given - spread(widened(running_mean));
+    spreading = widened(running_var);
   }
-  const Tensor scale = weight * rsqrt(spreading + eps);
-  const Tensor result = (given - spread(centre)) * spread(scale) + spread(bias);
+  const Tensor scale = widened(weight) * rsqrt(spreading + eps);
+  const Tensor result =
+      cast(deviation * spread(scale) + spread(widened(bias)), promote(x.dtype(), weight.dtype()));
   return is_images ? channels_first(result) : result;
 }
 
@@ -286,13 +302,15 @@ MultiHeadAttention multi_head_attention(int64_t width, int64_t heads,
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, bool is_causal) {
   const int64_t width = q.shape()[-1 + q.rank()];
   const int64_t positions = q.shape()[-2 + q.rank()];
-  Tensor scores = matmul(q, transpose(k, -2, -1)) * (1 / std::sqrt(static_cast<double>(width)));
+  // float16 and bfloat16 scores would be too coarse to exponentiate.
+  Tensor scores = matmul(widened(q), transpose(widened(k), -2, -1)) *
+                  (1 / std::sqrt(static_cast<double>(width)));
   if (is_causal) {
     const Tensor row = unsqueeze(arange(positions), 1);
     const Tensor column = arange(k.shape()[-2 + k.rank()]);
     scores = where(column <= row, scores, -std::numeric_limits<double>::infinity());
   }
-  return matmul(softmax(scores), v);
+  return cast(matmul(softmax(scores), widened(v)), promote(q.dtype(), v.dtype()));
 }
 
 Tensor MultiHeadAttention::operator()(const Tensor& x) const {

@@ -5,6 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <vector>
+
 namespace nitinol::nn {
 namespace {
 
@@ -18,28 +21,73 @@ void check_same_shape(const char* where, const Tensor& x, const Tensor& y) {
                .fix = "Broadcasting a loss is nearly always a mistake; reshape one of them."});
 }
 
-/// Probabilities of the classes.
-Tensor distribution(const Tensor& logits, const Tensor& targets, double smoothing) {
-  const int64_t classes = logits.shape()[logits.rank() - 1];
-  Tensor wanted = targets;
-  if (is_integer(targets.dtype())) {
-    Shape expected = logits.shape();
-    expected.erase(expected.size() - 1);
-    if (targets.shape() != expected) {
-      throw Error(
-          ErrorKind::shape,
-          {.where = "cross_entropy",
-           .what = fmt::format("targets {} for logits {}", describe(targets), describe(logits)),
-           .expected = fmt::format("class numbers of shape {}", to_string(expected)),
-           .got = to_string(targets.shape()),
-           .fix = "One class number stands for the last axis of the logits."});
-    }
-    wanted = one_hot(targets, classes, logits.dtype());
-  } else {
-    check_same_shape("cross_entropy", logits, targets);
+int64_t class_count(const Tensor& logits) {
+  return logits.shape()[logits.rank() - 1];
+}
+
+void check_class_shape(const Tensor& logits, const Tensor& targets) {
+  Shape expected = logits.shape();
+  expected.erase(expected.size() - 1);
+  if (targets.shape() == expected) return;
+  throw Error(ErrorKind::shape,
+              {.where = "cross_entropy",
+               .what = fmt::format("targets {} for logits {}", describe(targets), describe(logits)),
+               .expected = fmt::format("class numbers of shape {}", to_string(expected)),
+               .got = to_string(targets.shape()),
+               .fix = "One class number stands for the last axis of the logits."});
+}
+
+/// Names the first target that is neither a class nor left out, and where it is.
+[[noreturn]] void throw_no_class(const Tensor& targets, int64_t classes, int64_t ignored) {
+  const std::vector<int64_t> list = cast(targets, i64).to_vector<int64_t>();
+  const auto is_wrong = [=](int64_t target) {
+    return target != ignored && (target < 0 || target >= classes);
+  };
+  const auto found = std::ranges::find_if(list, is_wrong);
+  int64_t rest = found - list.begin();
+  Dims position = Dims::filled(targets.rank(), 0);
+  for (int i = targets.rank() - 1; i >= 0; --i) {
+    position[i] = rest % targets.shape()[i];
+    rest /= targets.shape()[i];
   }
+  throw Error(
+      ErrorKind::value,
+      {.where = "cross_entropy",
+       .what = fmt::format("target {} at {} for {} classes", *found, to_string(position), classes),
+       .expected = fmt::format("0 <= target < {}, or ignore_index = {}", classes, ignored),
+       .got = fmt::format("{}", *found),
+       .fix = "Check the labels and the width of the last layer; mark padding with "
+              "ignore_index."});
+}
+
+/// 1 where there is a class, 0 where the target is left out. Fails, in compiled calls too, where
+/// there is neither: `take` checks.
+Tensor class_weights(const Tensor& logits, const Tensor& targets, int64_t ignored, DType dtype) {
+  const int64_t classes = class_count(logits);
+  const Tensor counts = targets != ignored;
+  const Tensor checked = where(counts, where(targets < 0, classes, targets), 0);
+  try {
+    return cast(counts, dtype) * take(ones({classes}, dtype), checked);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::value || targets.size() == 0) throw;
+    throw_no_class(targets, classes, ignored);
+  }
+}
+
+Tensor smoothed(const Tensor& wanted, double smoothing) {
   if (smoothing == 0) return wanted;
-  return wanted * (1 - smoothing) + smoothing / static_cast<double>(classes);
+  const auto classes = static_cast<double>(class_count(wanted));
+  return wanted * (1 - smoothing) + smoothing / classes;
+}
+
+/// float16 and bfloat16 overflow, or lose, what is squared or summed: losses are computed in
+/// float32.
+Tensor widened(const Tensor& x) {
+  return x.dtype() == f16 || x.dtype() == bf16 ? cast(x, f32) : x;
+}
+Tensor mean_as(const Tensor& losses, const Tensor& like) {
+  const Tensor result = mean(losses);
+  return is_floating(like.dtype()) ? cast(result, like.dtype()) : result;
 }
 
 }  // namespace
@@ -53,29 +101,41 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
                                    .got = describe(logits),
                                    .fix = {}});
   }
-  const Tensor wanted = distribution(logits, targets, options.label_smoothing);
-  return -mean(sum(wanted * log_softmax(logits), {-1}));
+  const Tensor scores = log_softmax(widened(logits));
+  if (!is_integer(targets.dtype())) {
+    check_same_shape("cross_entropy", logits, targets);
+    const Tensor wanted = smoothed(targets, options.label_smoothing);
+    return mean_as(-sum(wanted * scores, {-1}), logits);
+  }
+  check_class_shape(logits, targets);
+  const Tensor labels = cast(targets, i64);
+  const Tensor weights = class_weights(logits, labels, options.ignore_index, scores.dtype());
+  const Tensor wanted =
+      smoothed(one_hot(labels, class_count(logits), scores.dtype()), options.label_smoothing);
+  const Tensor total = sum(weights * sum(wanted * scores, {-1}));
+  return cast(-total / sum(weights), logits.dtype());
 }
 
 Tensor mse_loss(const Tensor& x, const Tensor& y) {
   check_same_shape("mse_loss", x, y);
-  return mean(square(x - y));
+  return mean_as(square(widened(x) - widened(y)), x);
 }
 
 Tensor l1_loss(const Tensor& x, const Tensor& y) {
   check_same_shape("l1_loss", x, y);
-  return mean(abs(x - y));
+  return mean_as(abs(widened(x) - widened(y)), x);
 }
 
 Tensor huber_loss(const Tensor& x, const Tensor& y, double delta) {
   check_same_shape("huber_loss", x, y);
-  const Tensor d = abs(x - y);
-  return mean(where(d <= delta, square(d) * 0.5, (d - 0.5 * delta) * delta));
+  const Tensor d = abs(widened(x) - widened(y));
+  return mean_as(where(d <= delta, square(d) * 0.5, (d - 0.5 * delta) * delta), x);
 }
 
 Tensor bce_with_logits(const Tensor& logits, const Tensor& targets) {
   check_same_shape("bce_with_logits", logits, targets);
-  return mean(softplus(logits) - logits * targets);
+  const Tensor x = widened(logits);
+  return mean_as(softplus(x) - x * widened(targets), logits);
 }
 
 }  // namespace nitinol::nn

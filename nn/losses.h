@@ -4,16 +4,19 @@
 
 #include "core/tensor.h"
 
+#include <cstdint>
+
 #pragma GCC visibility push(default)
 
 namespace nitinol::nn {
 
 struct CrossEntropyOptions {
-  double label_smoothing = 0;  ///< the share of each target spread evenly over all classes
+  double label_smoothing = 0;   ///< the share of each target spread evenly over all classes
+  int64_t ignore_index = -100;  ///< a target that is left out: padding
 };
 /// -log softmax(logits)[target]. logits: [..., classes]; targets: integers [...], or probabilities
-/// of the logits' shape. A target that is no class, such as -1 for padding, adds 0 to the sum but
-/// counts in the mean.
+/// of the logits' shape. The mean is that of the targets that are not ignore_index; NaN if there
+/// are none. Throws Error(value) for a target that is neither a class nor ignore_index.
 [[nodiscard]] Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
                                    const CrossEntropyOptions& options = {});
 /// (x - y)^2.

@@ -167,10 +167,12 @@ void RmsProp::update(std::size_t group, const std::vector<Item>& items, const Te
 Tensor clip_gradient_norm(const std::vector<Variable>& parameters, double largest) {
   const NoGradients scope;
   Tensor total;
+  DType dtype = f32;
   for (const Variable& parameter : parameters) {
     const Tensor gradient = parameter.grad();
     if (!gradient.is_defined()) continue;
-    const Tensor part = sum(square(cast(gradient, f32)));
+    dtype = promote(dtype, gradient.dtype());
+    const Tensor part = sum(square(cast(gradient, f64)));
     total = total.is_defined() ? total + part : part;
   }
   if (!total.is_defined()) return zeros({});
@@ -178,9 +180,13 @@ Tensor clip_gradient_norm(const std::vector<Variable>& parameters, double larges
   const Tensor scale = minimum(largest / (norm + 1e-6), 1.0);
   for (const Variable& parameter : parameters) {
     const Tensor gradient = parameter.grad();
-    if (gradient.is_defined()) parameter.set_grad(gradient * cast(scale, gradient.dtype()));
+    if (!gradient.is_defined()) continue;
+    // The scale of float16 gradients may be too small for a float16.
+    const DType wide = promote(gradient.dtype(), f32);
+    const Tensor scaled = cast(gradient, wide) * cast(scale, wide);
+    parameter.set_grad(cast(scaled, gradient.dtype()));
   }
-  return norm;
+  return cast(norm, dtype);
 }
 
 void clip_gradient_value(const std::vector<Variable>& parameters, double largest) {

@@ -121,7 +121,9 @@ class RmsProp final : public Optimizer {
   std::vector<RmsPropOptions> options_;
 };
 
-/// Scales all gradients so that their common 2-norm is at most `largest`; returns what it was.
+/// Scales all gradients so that their common 2-norm is at most `largest`; returns what it was: a
+/// float64 if a gradient is one, else a float32. Squares are summed in float64: those of float32
+/// neither overflow nor vanish.
 Tensor clip_gradient_norm(const std::vector<Variable>& parameters, double largest);
 /// Limits each gradient's elements to [-largest, largest].
 void clip_gradient_value(const std::vector<Variable>& parameters, double largest);

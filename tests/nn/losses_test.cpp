@@ -2,10 +2,13 @@
 #include "nn/losses.h"
 
 #include "nitinol.h"
+#include "tests/jit/calls.h"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include <cmath>
+#include <string>
 
 using namespace nitinol;
 
@@ -31,6 +34,51 @@ TEST_CASE("cross entropy of class numbers, probabilities, and smoothed ones", "[
               0.9 * expected + 0.1 * even));
   CHECK_THROWS_WITH(nn::cross_entropy(logits, tensor({1, 2, 0})),
                     Catch::Contains("class numbers of shape [2]"));
+}
+
+TEST_CASE("cross entropy refuses what is no class, eagerly and compiled", "[nn]") {
+  const auto loss = [](const Tensor& x, const Tensor& t) { return nn::cross_entropy(x, t); };
+  const auto compiled = compile(loss);
+  const Tensor x = reshape(arange(24), {2, 4, 3}).to(f32);
+  const Tensor good = tensor({{0, 1, 2, 0}, {1, 2, 0, 1}});
+  for (int i = 0; i < 4; ++i) {
+    CHECK(compiled(x, good).item<float>() == loss(x, good).item<float>());
+  }
+  for (const int64_t wrong : {7, 3, -1, -3}) {
+    const Tensor bad = tensor({{0, 1, 2, 0}, {1, 2, wrong, 1}});
+    const std::string expected = test::error_of([&] { return loss(x, bad); });
+    CAPTURE(expected);
+    CHECK_THAT(expected, Catch::Contains(fmt::format("target {} at [1, 2] for 3 classes", wrong)));
+    for (int i = 0; i < 2; ++i) CHECK(test::error_of([&] { return compiled(x, bad); }) == expected);
+    CHECK(compiled(x, good).item<float>() == loss(x, good).item<float>());
+  }
+  CHECK_THROWS_WITH(grad([&](const Tensor& t) {
+                      return loss(t, tensor({{7, 0, 0, 0}, {0, 0, 0, 0}}));
+                    })(x),
+                    Catch::Contains("target 7 at [0, 0]"));
+}
+
+TEST_CASE("cross entropy leaves out ignore_index", "[nn]") {
+  const Tensor x = tensor({{1.5, -0.3, 0.2}, {-2.0, 0.7, 0.1}, {0.3, 0.4, -1.0}});
+  const Tensor rest = concat({x[0], x[2]});
+  const auto kept = [&](double smoothing) {
+    return nn::cross_entropy(reshape(rest, {2, 3}), tensor({2, 0}), {.label_smoothing = smoothing})
+        .item<double>();
+  };
+  for (const double smoothing : {0.0, 0.1}) {
+    const nn::CrossEntropyOptions options = {.label_smoothing = smoothing};
+    CHECK(
+        close(nn::cross_entropy(x, tensor({2, -100, 0}), options).item<double>(), kept(smoothing)));
+    CHECK(close(
+        nn::cross_entropy(x, tensor({2, 1, 0}), {.label_smoothing = smoothing, .ignore_index = 1})
+            .item<double>(),
+        kept(smoothing)));
+  }
+  CHECK(std::isnan(nn::cross_entropy(x, full({3}, -100, i64)).item<double>()));
+  const auto loss = [](const Tensor& t) { return nn::cross_entropy(t, tensor({2, -100, 0})); };
+  const Tensor gradient = grad(loss)(x);
+  CHECK(max(abs(gradient[1])).item<double>() == 0);
+  CHECK_NOTHROW(check_gradients(loss, x, {.order = 2}));
 }
 
 TEST_CASE("losses of real targets", "[nn]") {
