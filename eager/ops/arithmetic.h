@@ -39,7 +39,8 @@ namespace nitinol {
 [[nodiscard]] Tensor minimum(const Argument& a, const Argument& b);
 /// |a| with the sign of b; floating dtypes. A NaN counts as positive.
 [[nodiscard]] Tensor copysign(const Argument& a, const Argument& b);
-/// x limited to [low, high], as minimum(maximum(x, low), high).
+/// x limited to [low, high], as minimum(maximum(x, low), high). At a bound the gradient passes to
+/// x, and none to the bound.
 [[nodiscard]] Tensor clamp(const Argument& x, const Argument& low, const Argument& high);
 /// a * b + c rounded once; floating dtypes.
 [[nodiscard]] Tensor fma(const Argument& a, const Argument& b, const Argument& c);

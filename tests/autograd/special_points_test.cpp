@@ -1,0 +1,104 @@
+// Gradients where functions have a corner, a tie, or none: recorded from PyTorch 2.15 by
+// tests/reference/make_special_gradients.py, but for clamp.
+#include "nitinol.h"
+#include "tests/jit/calls.h"
+#include "tests/same_bits.h"
+
+#include <catch2/catch.hpp>
+
+#include <limits>
+#include <vector>
+
+using namespace nitinol;
+
+namespace {
+
+constexpr double inf = std::numeric_limits<double>::infinity();
+using List = std::vector<double>;
+
+Tensor of(const List& x) {
+  return copy(borrow<double>(x.data(), {static_cast<int64_t>(x.size())}, [] {}));
+}
+
+/// The gradient of sum(f(x)), which a compiled function agrees with.
+template <class F>
+List slope(const F& f, const List& x) {
+  const auto step = grad([f](const Tensor& t) { return sum(f(t)); });
+  const Tensor point = of(x), eager = step(point);
+  const auto compiled = compile([step](const Tensor& t) { return step(t); });
+  for (int i = 0; i < 3; ++i) CHECK(same_bits(compiled(point), eager));
+  return eager.to_vector<double>();
+}
+
+/// With respect to the first and second argument.
+template <class F>
+std::vector<List> slopes(const F& f, const List& a, const List& b) {
+  const Tensor x = of(a), y = of(b);
+  return {slope([&](const Tensor& t) { return f(t, y); }, a),
+          slope([&](const Tensor& t) { return f(x, t); }, b)};
+}
+
+}  // namespace
+
+TEST_CASE("gradients at corners", "[autograd][special]") {
+  CHECK(slope([](const Tensor& x) { return abs(x); }, {0, -0.0, -2}) == List{0, 0, -1});
+  CHECK(slope([](const Tensor& x) { return relu(x); }, {0, -0.0, 1}) == List{0, 0, 1});
+  CHECK(slope([](const Tensor& x) { return sqrt(x); }, {0, 4}) == List{inf, 0.25});
+  CHECK(slope([](const Tensor& x) { return log(x); }, {0, 2}) == List{inf, 0.5});
+  CHECK(slope([](const Tensor& x) { return where(x > 0, x, -x); }, {0, 2, -2}) == List{-1, 1, -1});
+  CHECK(slope([](const Tensor& x) { return nn::huber_loss(x, zeros({3}, f64)) * 3; }, {1, 0, -1}) ==
+        List{1, 0, -1});
+  CHECK_FALSE(
+      grad([](const Tensor& x) { return sum(sign(x) + floor(x)); })(of({0, 3})).tracks_gradient());
+}
+
+TEST_CASE("gradients at ties", "[autograd][special]") {
+  const List a = {1, 0, 2}, b = {1, -0.0, 1};
+  CHECK(slopes([](const Tensor& x, const Tensor& y) { return maximum(x, y); }, a, b) ==
+        std::vector<List>{{0.5, 0.5, 1}, {0.5, 0.5, 0}});
+  CHECK(slopes([](const Tensor& x, const Tensor& y) { return minimum(x, y); }, a, b) ==
+        std::vector<List>{{0.5, 0.5, 0}, {0.5, 0.5, 1}});
+  CHECK(slope([](const Tensor& x) { return max(x); }, {3, 1, 3}) == List{0.5, 0, 0.5});
+  CHECK(slope([](const Tensor& x) { return min(x); }, {1, 1, 3}) == List{0.5, 0.5, 0});
+  CHECK(slope([](const Tensor& x) { return max(x); }, {0, -0.0}) == List{0.5, 0.5});
+}
+
+TEST_CASE("gradients at bounds: clamp passes them on", "[autograd][special]") {
+  // PyTorch 2.15 gives 0 at the bounds; earlier ones gave 1, as does NumPy's one-sided limit.
+  CHECK(slope([](const Tensor& x) { return clamp(x, -1.0, 1.0); }, {-1, 1, 0, -2, 2}) ==
+        List{1, 1, 1, 0, 0});
+  CHECK(slope([](const Tensor& low) { return clamp(zeros({3}, f64), low, 1.0); }, {0, 0.5, 2}) ==
+        List{0, 1, 0});
+  CHECK(slope([](const Tensor& high) { return clamp(zeros({3}, f64), -1.0, high); },
+              {0, -0.5, -2}) == List{0, 1, 1});
+}
+
+TEST_CASE("gradients of powers and products at zero", "[autograd][special]") {
+  CHECK(slopes([](const Tensor& x, const Tensor& y) { return pow(x, y); }, {0, 0, 0, 0, 2},
+               {2, 1, 0, 0.5, 0}) ==
+        std::vector<List>{{0, 1, 0, inf, 0}, {0, 0, 0, 0, 0.69314718055994529}});
+  CHECK(slope([](const Tensor& x) { return prod(x); }, {0, 2, 3}) == List{6, 0, 0});
+  CHECK(slope([](const Tensor& x) { return prod(x); }, {0, 0, 3}) == List{0, 0, 0});
+  CHECK(slopes([](const Tensor& x, const Tensor& y) { return remainder(x, y); }, {4, 5}, {2, 2}) ==
+        std::vector<List>{{1, 1}, {-2, -2}});
+  CHECK(slope([](const Tensor& x) { return copysign(x, of({1, -1})); }, {0, 2}) == List{0, -1});
+}
+
+TEST_CASE("gradients of statistics of what does not vary", "[autograd][special]") {
+  CHECK(slope([](const Tensor& x) { return var(x); }, {2, 2}) == List{0, 0});
+  CHECK(slope([](const Tensor& x) { return stddev(x); }, {2, 2}) == List{0, 0});
+  CHECK(slope([](const Tensor& x) { return logsumexp(x); }, {-inf, 0}) == List{0, 1});
+}
+
+TEST_CASE("gradients of activations where they saturate", "[autograd][special]") {
+  const List ends = {0, 800, -800};
+  CHECK(slope([](const Tensor& x) { return softplus(x); }, ends) == List{0.5, 1, 0});
+  CHECK(slope([](const Tensor& x) { return sigmoid(x); }, ends) == List{0.25, 0, 0});
+  CHECK(slope([](const Tensor& x) { return tanh(x); }, ends) == List{1, 0, 0});
+  CHECK(slope([](const Tensor& x) { return silu(x); }, ends) == List{0.5, 1, 0});
+  CHECK(slope([](const Tensor& x) { return gelu(x); }, {0, 40, -40}) == List{0.5, 1, 0});
+  CHECK(slope([](const Tensor& x) { return gelu_tanh(x); }, {0, 40, -40}) == List{0.5, 1, 0});
+  // Left of 0, 1 + erf(x / sqrt 2) would cancel: d/dx x cdf(x) at -8.
+  CHECK(slope([](const Tensor& x) { return gelu(x); }, {-8})[0] ==
+        Approx(-3.9796073e-14).epsilon(1e-7));
+}
