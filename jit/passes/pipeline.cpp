@@ -47,14 +47,6 @@ bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-std::vector<std::string_view> optional_names() {
-  std::vector<std::string_view> names(planning.begin(), planning.end());
-  for (const Pass& pass : passes) {
-    if (pass.need == Pass::Need::optional) names.push_back(pass.name);
-  }
-  return names;
-}
-
 /// "llvm" and "asm" are the code generator's.
 std::vector<std::string_view> dumpable_names() {
   std::vector<std::string_view> names = {"graph", "all", "llvm", "asm"};
@@ -74,7 +66,7 @@ void note_unknown(const std::vector<std::string>& given, const std::vector<std::
 /// The process's options with the lock that guards them.
 struct SharedOptions {
   ForkSafeMutex mutex;
-  PassOptions options{.disabled = environment_list("NITINOL_DISABLE_PASSES", optional_names()),
+  PassOptions options{.disabled = environment_list("NITINOL_DISABLE_PASSES", optional_passes()),
                       .dumped = environment_list("NITINOL_DUMP", dumpable_names())};
 };
 
@@ -107,6 +99,14 @@ std::span<const Pass> all_passes() {
   return passes;
 }
 
+std::vector<std::string_view> optional_passes() {
+  std::vector<std::string_view> names(planning.begin(), planning.end());
+  for (const Pass& pass : passes) {
+    if (pass.need == Pass::Need::optional) names.push_back(pass.name);
+  }
+  return names;
+}
+
 PassOptions pass_options() {
   SharedOptions& shared = shared_options();
   const std::lock_guard lock(shared.mutex);
@@ -114,7 +114,7 @@ PassOptions pass_options() {
 }
 
 void set_pass_options(PassOptions options) {
-  note_unknown(options.disabled, optional_names(), "switch off");
+  note_unknown(options.disabled, optional_passes(), "switch off");
   note_unknown(options.dumped, dumpable_names(), "print");
   SharedOptions& shared = shared_options();
   const std::lock_guard lock(shared.mutex);

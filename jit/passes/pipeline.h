@@ -19,6 +19,9 @@ struct Pass {
 
 /// All passes in order.
 [[nodiscard]] std::span<const Pass> all_passes();
+/// The names of what can be switched off: passes that are not required, and what the planner does
+/// after them.
+[[nodiscard]] std::vector<std::string_view> optional_passes();
 
 /// What the passes did to one graph.
 struct PassReport {

@@ -6,16 +6,19 @@
 // it.
 
 #include "core/isa.h"
+#include "core/log.h"
 #include "core/parallel.h"
 #include "eager/ops/ops.h"
 #include "tests/fuzz/programs/check.h"
 #include "tests/fuzz/programs/draw.h"
+#include "tests/fuzz/programs/extra_ops.h"
 #include "tests/fuzz/programs/isolate.h"
 #include "tests/fuzz/programs/shrink.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -33,12 +36,24 @@ struct Options {
   int64_t first = 0;
   int64_t count = -1;
   int64_t only = -1;
+  int each = 0;
+  std::vector<std::string> without;
   bool prints = false;
   bool digests = false;
 };
 
 uint64_t seed_of(const Options& options, int64_t number) {
   return options.seed * 1000003 + static_cast<uint64_t>(number);
+}
+
+/// The vocabulary, and what else programs may do.
+std::vector<const Op*> drawn_ops(const Options& options) {
+  std::vector<const Op*> ops(all_ops().begin(), all_ops().end());
+  ops.insert(ops.end(), extra_ops().begin(), extra_ops().end());
+  std::erase_if(ops, [&](const Op* op) {
+    return std::ranges::find(options.without, op->name) != options.without.end();
+  });
+  return ops;
 }
 
 /// What failed, or an empty text.
@@ -49,7 +64,7 @@ std::string failure_of(const Program& program, uint64_t seed) {
 /// Draws and checks one program after another; stops at the first that fails. `number` is where it
 /// is.
 std::string check_programs(const Options& options, std::atomic<int64_t>& number) {
-  Drawer drawer(all_ops());
+  Drawer drawer(drawn_ops(options));
   const auto start = std::chrono::steady_clock::now();
   const auto goes_on = [&] {
     if (options.count >= 0) return number < options.first + options.count;
@@ -64,17 +79,19 @@ std::string check_programs(const Options& options, std::atomic<int64_t>& number)
   }
   fmt::print("{} programs, seed {}, {}: same bits everywhere\n", number - options.first,
              options.seed, name_of(current_isa()));
-  std::string never;
-  for (const Op* op : all_ops()) {
-    if (drawer.counts().count(op) == 0) never += fmt::format(" {}", op->name);
+  std::string rare;
+  for (const Op* op : drawn_ops(options)) {
+    const auto found = drawer.counts().find(op);
+    const int count = found == drawer.counts().end() ? 0 : found->second;
+    if (count < options.each) rare += fmt::format(" {} ({} times)", op->name, count);
   }
-  if (!never.empty()) fmt::print("never drawn:{}\n", never);
-  return {};
+  if (rare.empty()) return {};
+  return fmt::format("drawn less often than {} times, so not tested:{}", options.each, rare);
 }
 
 /// The same text: how digests of several instruction sets are compared.
 void print_programs(const Options& options) {
-  Drawer drawer(all_ops());
+  Drawer drawer(drawn_ops(options));
   const int64_t first = options.only >= 0 ? options.only : options.first;
   const int64_t count = options.only >= 0 ? 1 : std::max<int64_t>(options.count, 1);
   for (int64_t number = first; number < first + count; ++number) {
@@ -88,6 +105,11 @@ void print_programs(const Options& options) {
 }
 
 int report(const Options& options, int64_t number, const std::string& failure) {
+  const bool all_hold = options.count >= 0 && number >= options.first + options.count;
+  if (all_hold) {
+    fmt::print("FAILED: {}\n", failure);
+    return 1;
+  }
   fmt::print("FAILED: --seed {} --program {}\n  {}\n\nshrinking ...\n", options.seed, number,
              failure);
   std::fflush(stdout);
@@ -95,7 +117,7 @@ int report(const Options& options, int64_t number, const std::string& failure) {
   std::string last = failure;
   // This process stays without threads of the pool, which the children could not use.
   set_num_threads(1);
-  Drawer drawer(all_ops());
+  Drawer drawer(drawn_ops(options));
   const ChildOutcome drawn = run_in_child([&] {
     static_cast<void>(drawer.draw(seed));
     return std::string();
@@ -138,6 +160,7 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   try {
+    set_log_level(LogLevel::off);  // why a function is eager is part of what failed
     Options options;
     CLI::App app("Random programs: eager x compiled x reference x threads, compared bit by bit.");
     app.add_option("--seconds", options.seconds, "how long to go on")->capture_default_str();
@@ -148,6 +171,8 @@ int main(int argc, char** argv) {
         ->capture_default_str();
     app.add_option("--count", options.count, "how many programs, instead of --seconds");
     app.add_option("--program", options.only, "run only this one");
+    app.add_option("--without", options.without, "ops not to draw, to get past a known mistake");
+    app.add_option("--each", options.each, "fail if an op is drawn less often than that");
     app.add_flag("--print", options.prints, "print programs as C++, without checking them");
     app.add_flag("--digest", options.digests,
                  "print hashes of results, to compare instruction sets");

@@ -11,6 +11,9 @@
 #include "core/shape.h"
 #include "eager/apply.h"
 #include "eager/promotion.h"
+#include "tests/fuzz/programs/chance.h"
+#include "tests/fuzz/programs/extra_ops.h"
+#include "tests/fuzz/programs/values.h"
 
 #include <fmt/format.h>
 
@@ -31,84 +34,27 @@ struct Known {
 
 }  // namespace
 
-class Drawer::Session {
+class Drawer::Session : Chance {
  public:
-  Session(Drawer& drawer, uint64_t seed) : drawer_(drawer), random_(seed), seed_(seed) {}
+  Session(Drawer& drawer, uint64_t seed) : Chance(seed), drawer_(drawer), seed_(seed) {}
 
   Program run() {
-    is_large_ = below(10) == 0;
     const int inputs = 1 + below(3);
     for (int i = 0; i < inputs; ++i) add_input(random_dtype(), random_shape());
+    add_due_step();
+    if (below(6) == 0) add_created_chain();
     const int steps = 1 + below(below(4) == 0 ? 24 : 8);
-    for (int i = 0; i < steps && !must_throw_; ++i) add_step();
+    for (int i = 0; i < steps && !must_throw_; ++i) {
+      add_step();
+      if (below(6) == 0) add_update();
+    }
+    if (below(3) == 0) add_discontinuous_end();
     choose_outputs();
     return std::move(program_);
   }
 
  private:
-  // ---- chance
-
-  int below(int n) { return static_cast<int>(random_() % static_cast<uint64_t>(n)); }
-  template <class T>
-  const T& one_of(const std::vector<T>& list) {
-    return list[random_() % list.size()];
-  }
-
-  DType random_dtype() {
-    static const std::vector<DType> dtypes = {f32,  f32, f32, f32, f64, f64, f16,
-                                              bf16, i32, i64, u8,  i8,  i16, boolean};
-    return one_of(dtypes);
-  }
-
-  int64_t random_size() {
-    static const std::vector<int64_t> sizes = {1, 1, 2, 3, 4, 5, 7, 8, 16, 17, 33, 64, 65, 130};
-    return below(60) == 0 ? 0 : one_of(sizes);
-  }
-
-  Shape random_shape() {
-    if (is_large_) {
-      static const std::vector<Shape> shapes = {
-          {70001}, {300, 257}, {5, 9000}, {9000, 5}, {3, 64, 300}};
-      return one_of(shapes);
-    }
-    static const std::vector<int> ranks = {0, 1, 1, 2, 2, 2, 3, 3, 4, 5};
-    Shape shape;
-    const int rank = below(50) == 0 ? max_rank : one_of(ranks);
-    for (int i = 0; i < rank; ++i) {
-      const int64_t size = random_size();
-      shape.push_back(element_count(shape) * size > 20000 ? 1 : size);
-    }
-    return shape;
-  }
-
   // ---- inputs
-
-  Strides random_strides(const Shape& shape) {
-    Strides strides = strides_of(shape);
-    switch (below(8)) {
-      case 0: {  // as if permuted
-        Dims order = permutation(shape.size());
-        int64_t step = 1;
-        for (const int64_t axis : order) {
-          strides[static_cast<int>(axis)] = step;
-          step *= std::max<int64_t>(shape[static_cast<int>(axis)], 1);
-        }
-        break;
-      }
-      case 1:  // every second, or every third
-        for (int64_t& stride : strides) stride *= 2 + below(2);
-        break;
-      case 2:  // repeated or reversed along an axis
-        if (shape.size() > 0) {
-          int64_t& stride = strides[below(shape.size())];
-          stride = below(2) == 0 ? 0 : -stride;
-        }
-        break;
-      default:
-        break;
-    }
-    return strides;
-  }
 
   const Known& add_input(DType dtype, Shape shape) {
     while (element_count(shape) > largest_tensor) {
@@ -117,18 +63,36 @@ class Drawer::Session {
     const int index = static_cast<int>(program_.inputs.size());
     InputDecl input = {.dtype = dtype, .shape = shape, .strides = random_strides(shape)};
     input.style = below(4) != 0 ? Style::plain : below(3) == 0 ? Style::wild : Style::special;
-    input.is_variable = below(6) == 0;
-    if (index > 0 && below(12) == 0) {
-      const int other = below(index);
-      input = program_.inputs[static_cast<std::size_t>(other)];
-      input.same_as = input.same_as >= 0 ? input.same_as : other;
-    }
+    input.is_variable = below(5) == 0;
+    input.is_captured = below(6) == 0;
+    if (index > 0 && below(5) == 0) see_another(input, below(index));
+    input.is_parameter = input.is_variable && is_floating(input.dtype) && below(2) == 0;
+    if (input.base >= 0 && input.view == View::same && input.is_variable)
+      input.is_parameter = program_.inputs[static_cast<std::size_t>(input.base)].is_parameter;
     program_.inputs.push_back(input);
-    const uint64_t seed =
-        seed_ * 1000 + static_cast<uint64_t>(input.same_as >= 0 ? input.same_as : index);
-    known_.push_back({{Operand::Kind::input, index},
-                      sample(input.dtype, input.shape, input.strides, input.style, seed)});
+    const uint64_t seed = seed_ * 1000 + static_cast<uint64_t>(index);
+    const Tensor value =
+        input.base >= 0 ? view_of(known_inputs_[static_cast<std::size_t>(input.base)], input.view)
+                        : sample(input.dtype, input.shape, input.strides, input.style, seed);
+    known_inputs_.push_back(value);
+    known_.push_back({{Operand::Kind::input, index}, value});
     return known_.back();
+  }
+
+  /// `input` becomes a view of input `other`, or that very input passed twice, or also captured.
+  void see_another(InputDecl& input, int other) {
+    const InputDecl& base = program_.inputs[static_cast<std::size_t>(other)];
+    const bool is_captured = input.is_captured != (below(2) == 0);
+    const bool is_variable = input.is_variable;
+    input = base;
+    input.base = other;
+    input.is_captured = is_captured;
+    input.view = static_cast<View>(below(6));
+    if (below(2) == 0) input.view = View::same;
+    if (input.view != View::same) input.is_variable = is_variable;
+    const Tensor value = view_of(known_inputs_[static_cast<std::size_t>(other)], input.view);
+    input.shape = value.shape();
+    input.strides = strides_of(input.shape);
   }
 
   /// A shape related to `shape`: the same, broadcast to it, transposed, or sharing a size.
@@ -154,7 +118,7 @@ class Drawer::Session {
       default:
         if (related.size() >= 2) {
           related[related.size() - 2] = related.back();
-          related[related.size() - 1] = is_large_ ? 3 : std::max<int64_t>(random_size(), 1);
+          related[related.size() - 1] = is_large() ? 3 : std::max<int64_t>(random_size(), 1);
         }
         return related;
     }
@@ -178,20 +142,110 @@ class Drawer::Session {
     const Op* op = &random_op();
     for (int attempt = 0; attempt < 80; ++attempt) {
       if (attempt % 40 == 39) op = &random_op();
-      const Program before = program_;
-      const std::size_t known = known_.size();
-      if (try_step(*op)) {
-        ++drawer_.counts_[op];
+      if (attempt_step(*op)) return;
+    }
+  }
+
+  /// Leaves everything as it was if the op refuses what was drawn for it.
+  bool attempt_step(const Op& op) {
+    const Program before = program_;
+    const std::size_t known = known_.size();
+    const std::size_t inputs = known_inputs_.size();
+    if (try_step(op)) {
+      ++drawer_.counts_[&op];
+      return true;
+    }
+    program_ = before;
+    known_.resize(known);
+    known_inputs_.resize(inputs);
+    return false;
+  }
+
+  /// The op whose turn it is.
+  void add_due_step() {
+    const Op& op = *drawer_.all_[seed_ % drawer_.all_.size()];
+    for (int attempt = 0; attempt < 300 && !attempt_step(op); ++attempt) {
+    }
+    keep_latest();
+  }
+
+  /// The latest value is a result: what nobody reads is not computed.
+  void keep_latest() {
+    if (!must_throw_) program_.outputs.push_back(known_.back().operand);
+  }
+
+  /// What is made inside, seen through views, and reduced.
+  void add_created_chain() {
+    std::vector<const Op*> views = drawer_.ops_.find(OpKind::view)->second;
+    for (const std::string_view name : {"fuzz.flip", "fuzz.transpose"})
+      views.push_back(&op_named(name));
+    std::vector<const Op*> sources = drawer_.ops_.find(OpKind::create)->second;
+    for (const std::string_view name : {"fuzz.arange", "fuzz.rand", "fuzz.randn", "fuzz.randint"})
+      sources.push_back(&op_named(name));
+    const auto op_of = [&](OpKind kind) {
+      if (kind == OpKind::view) return one_of(views);
+      return one_of(kind == OpKind::create ? sources : drawer_.ops_.find(kind)->second);
+    };
+    const auto add = [&](OpKind kind) {
+      is_chained_ = kind != OpKind::create;
+      for (int attempt = 0; attempt < 40 && !must_throw_; ++attempt) {
+        if (attempt_step(*op_of(kind))) break;
+      }
+      is_chained_ = false;
+    };
+    add(OpKind::create);
+    for (int count = 1 + below(2); count > 0; --count) add(OpKind::view);
+    if (below(2) == 0) add(OpKind::elementwise);
+    add(below(3) == 0 ? OpKind::composite : OpKind::reduce);
+    keep_latest();
+  }
+
+  /// Where a last bit may make all the difference: floor, sign, a comparison, a cast.
+  void add_discontinuous_end() {
+    std::vector<const Op*> ends;
+    for (const Op* op : drawer_.ops_.find(OpKind::elementwise)->second) {
+      if (op->gradient.is_zero && !op->has_checks) ends.push_back(op);
+      if (op->name == "cast") ends.push_back(op);
+    }
+    is_chained_ = true;
+    for (int attempt = 0; attempt < 20 && !must_throw_; ++attempt) {
+      if (attempt_step(*one_of(ends))) break;
+    }
+    is_chained_ = false;
+  }
+
+  /// A Variable changes on the way, and may be read again.
+  void add_update() {
+    if (must_throw_) return;
+    for (int i = 0; i < static_cast<int>(program_.inputs.size()); ++i) {
+      const InputDecl& input = program_.inputs[static_cast<std::size_t>(i)];
+      // A parameter that holds a captured tensor makes the function eager, and says so.
+      if (!input.is_variable || input.is_parameter || below(2) == 0) continue;
+      for (auto known = known_.rbegin(); known != known_.rend(); ++known) {
+        if (!fits(input, *known)) continue;
+        const Tensor value = known->tensor;
+        program_.updates.push_back({i, known->operand, static_cast<int>(program_.steps.size())});
+        known_.push_back({{Operand::Kind::cell, i}, value});
         return;
       }
-      program_ = before;
-      known_.resize(known);
     }
+  }
+
+  static bool fits(const InputDecl& input, const Known& known) {
+    const Spec& spec = known.tensor.spec();
+    return spec.dtype == input.dtype && spec.shape == input.shape && !spec.is_weak;
   }
 
   bool try_step(const Op& op) {
     Step step = {.op = &op, .operands = {}, .attrs = {}};
     std::vector<Tensor> tensors;
+    if (has_attr(op, "stride") && program_.inputs.size() < 8 && below(2) == 0) {
+      add_windowed_operands(step, tensors);
+      return is_accepted(step, tensors);
+    }
+    if (has_attr(op, "normalized_axes")) {
+      return add_normalized_operands(step, tensors) && is_accepted(step, tensors);
+    }
     const int arity = op.arity >= 0 ? op.arity : 1 + below(3);
     const bool takes_numbers = op.kind == OpKind::create;
     const DType number_dtype = below(2) == 0 ? i64 : f64;
@@ -204,14 +258,18 @@ class Drawer::Session {
       step.operands.push_back(chosen.operand);
       tensors.push_back(chosen.tensor);
     }
+    const bool makes_shape =
+        op.kind == OpKind::create || (op.kind == OpKind::composite && has_attr(op, "shape"));
     Spec like;
-    if (tensors.empty())
+    if (tensors.empty() || makes_shape)
       like.shape = random_shape();
     else
       like = tensors.front().spec();
     choose_window(like.shape);
-    for (const std::string_view name : op.attr_names)
-      step.attrs.push_back(random_attr(name, like, tensors.size()));
+    for (const std::string_view name : op.attr_names) {
+      step.attrs.push_back(makes_shape && name == "shape" ? Attr(like.shape)
+                                                          : random_attr(name, like));
+    }
     use_numbers(step, tensors);
     if (divides_integers(step, tensors)) {
       if (!check_divisor(step, tensors)) return false;
@@ -220,7 +278,75 @@ class Drawer::Session {
     return is_accepted(step, tensors);
   }
 
+  static bool has_attr(const Op& op, std::string_view name) {
+    return std::ranges::find(op.attr_names, name) != op.attr_names.end();
+  }
+
+  /// Something with its weight and bias, which have the sizes of the last axes.
+  bool add_normalized_operands(Step& step, std::vector<Tensor>& tensors) {
+    const Known x = choose_operand({}, 0);
+    const int rank = x.tensor.rank();
+    const int count = rank == 0 ? 0 : 1 + below(rank);
+    Shape shape;
+    for (int i = rank - count; i < rank; ++i) shape.push_back(x.tensor.shape()[i]);
+    step.attrs = {int64_t{count}, 1e-5 * below(3)};
+    step.operands.push_back(x.operand);
+    tensors.push_back(x.tensor);
+    for (int k = 0; k < 2; ++k) {
+      const bool has_parameter = program_.inputs.size() < 8 && below(2) == 0;
+      step.attrs.emplace_back(has_parameter);
+      if (!has_parameter) continue;
+      const Known parameter = add_input(x.tensor.dtype(), shape);
+      if (parameter.tensor.shape() != shape) return false;  // a view of another input
+      step.operands.push_back(parameter.operand);
+      tensors.push_back(parameter.tensor);
+    }
+    return count > 0;
+  }
+
+  /// Images [n, h, w, c], and what windows on them take: hardly anything else fits these ops.
+  void add_windowed_operands(Step& step, std::vector<Tensor>& tensors) {
+    static const std::vector<DType> dtypes = {f32, f32, f32, f64, f16, bf16, i32, u8};
+    const DType dtype = one_of(dtypes);
+    const bool has_groups = has_attr(*step.op, "groups");
+    const auto pair = [&](int least, int most) {
+      return Dims{least + below(most - least + 1), least + below(most - least + 1)};
+    };
+    const Dims kernel = pair(1, 3);
+    const Dims stride = pair(1, 2);
+    const Dims padding = {below(static_cast<int>(kernel[0] / 2) + 1),
+                          below(static_cast<int>(kernel[1] / 2) + 1)};
+    const Dims dilation = has_groups ? pair(1, 2) : Dims{1, 1};
+    const int64_t groups = 1 + below(2);
+    const Shape image = {1 + below(3), 5 + below(5), 5 + below(5), groups * (1 + below(4))};
+    Shape windows = {image[0], 0, 0, has_groups ? groups * (1 + below(3)) : image[3]};
+    for (const int i : {0, 1}) {
+      windows[i + 1] =
+          (image[i + 1] + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1) / stride[i] + 1;
+    }
+    const Shape weight = {windows[3], image[3] / groups, kernel[0], kernel[1]};
+    const std::string_view name = step.op->name;
+    const bool has_weight = name == "conv2d" || name == "conv2d_input";
+    for (const Shape& shape :
+         {name == "conv2d_input" ? windows : image, has_weight             ? weight
+                                                    : name == "window_max" ? image
+                                                                           : windows}) {
+      const Known operand = add_input(dtype, shape);
+      step.operands.push_back(operand.operand);
+      tensors.push_back(operand.tensor);
+    }
+    for (const std::string_view attr : step.op->attr_names) {
+      step.attrs.push_back(attr == "kernel"     ? Attr(kernel)
+                           : attr == "stride"   ? Attr(stride)
+                           : attr == "padding"  ? Attr(padding)
+                           : attr == "dilation" ? Attr(dilation)
+                           : attr == "image"    ? Attr(Dims{image[1], image[2]})
+                                                : Attr(groups));
+    }
+  }
+
   Known choose_operand(const std::vector<Tensor>& others, int k) {
+    if (is_chained_ && k == 0) return known_.back();
     if (others.empty() || below(8) == 0) {
       return below(3) != 0 ? known_[known_.size() - 1 - recent()] : one_of(known_);
     }
@@ -243,23 +369,39 @@ class Drawer::Session {
 
   /// A host number, or a Scalar argument.
   Known random_number(DType dtype) {
-    const bool is_scalar = is_floating(dtype) && below(2) == 0;
-    Operand operand = {is_scalar ? Operand::Kind::scalar : Operand::Kind::number, 0, 0, dtype};
-    if (is_scalar)
-      operand.index = program_.scalars < 3 ? program_.scalars++ : below(3);
-    else
-      operand.number = (below(9) - (dtype == u8 ? 0 : 3)) * (is_floating(dtype) ? 0.75 : 1);
-    const Scalar number = is_scalar ? sample_scalar(operand.index, seed_) : Scalar(operand.number);
-    return {operand, constant(number, dtype, true)};
+    const auto kind = dtype == boolean                      ? Scalar::Kind::boolean
+                      : is_floating(dtype) && below(3) != 0 ? Scalar::Kind::real
+                                                            : Scalar::Kind::integer;
+    Operand operand = {Operand::Kind::number, 0, 0, dtype};
+    if (below(2) == 0) {
+      operand.kind = Operand::Kind::scalar;
+      operand.index = scalar_of(kind);
+      const Scalar number = sample_scalar(kind, operand.index, seed_);
+      return {operand, constant(number, dtype, true)};
+    }
+    operand.number = (below(9) - (dtype == u8 ? 0 : 3)) * (is_floating(dtype) ? 0.75 : 1);
+    if (dtype == boolean) operand.number = below(2);
+    return {operand, constant(Scalar(operand.number), dtype, true)};
   }
 
-  /// Now and then an operand of a binary op becomes a host number or a Scalar argument.
+  /// A Scalar argument of this kind, one of at most four.
+  int scalar_of(Scalar::Kind kind) {
+    for (int i = 0; i < static_cast<int>(program_.scalars.size()); ++i) {
+      const bool is_full = program_.scalars.size() >= 4;
+      if (program_.scalars[static_cast<std::size_t>(i)] == kind && (is_full || below(2) == 0))
+        return i;
+    }
+    program_.scalars.push_back(kind);
+    return static_cast<int>(program_.scalars.size()) - 1;
+  }
+
+  /// Now and then an operand of any op becomes a host number or a Scalar argument.
   void use_numbers(Step& step, std::vector<Tensor>& tensors) {
-    if (step.op->kind != OpKind::elementwise || step.operands.size() < 2 || below(4) != 0) return;
+    if (step.op->kind == OpKind::create || tensors.empty()) return;
+    const bool is_binary = step.op->kind == OpKind::elementwise && tensors.size() > 1;
+    if (is_chained_ || below(is_binary ? 4 : 8) != 0) return;
     const auto k = static_cast<std::size_t>(below(static_cast<int>(step.operands.size())));
-    const DType dtype = tensors[k].dtype();
-    if (dtype == boolean) return;
-    const Known number = random_number(dtype);
+    const Known number = random_number(tensors[k].dtype());
     step.operands[k] = number.operand;
     tensors[k] = number.tensor;
   }
@@ -334,59 +476,6 @@ class Drawer::Session {
 
   // ---- attributes
 
-  Dims permutation(int rank) {
-    Dims order;
-    for (int i = 0; i < rank; ++i) order.push_back(i);
-    std::shuffle(order.begin(), order.end(), random_);
-    return order;
-  }
-
-  Dims random_dims(const Shape& shape) {
-    const int rank = shape.size();
-    Dims dims;
-    switch (below(8)) {
-      case 0:
-        return permutation(rank);
-      case 1:
-      case 2: {  // some axes
-        const Dims order = permutation(rank);
-        for (int i = 0; i < rank && (i == 0 || below(2) == 0); ++i) {
-          dims.push_back(below(3) == 0 ? order[i] - rank : order[i]);
-        }
-        return dims;
-      }
-      case 3: {  // a shape of as many elements
-        int64_t left = element_count(shape);
-        while (dims.size() < 4 && left > 1) {
-          int64_t factor = 1 + below(static_cast<int>(std::min<int64_t>(left, 64)));
-          while (left % factor != 0) --factor;
-          dims.push_back(factor);
-          left /= factor;
-        }
-        if (dims.size() < max_rank) dims.push_back(left);
-        std::shuffle(dims.begin(), dims.end(), random_);
-        return dims;
-      }
-      case 4: {  // sizes that are at most these
-        for (const int64_t size : shape)
-          dims.push_back(size == 0 ? 0 : 1 + below(static_cast<int>(size)));
-        return dims;
-      }
-      case 5: {  // something to broadcast to
-        dims = shape;
-        for (int64_t& size : dims) size = size == 1 ? 1 + below(5) : size;
-        if (rank < max_rank && below(2) == 0) dims.insert(0, 1 + below(3));
-        return dims;
-      }
-      case 6:  // small numbers for each axis
-        for (int i = 0; i < rank; ++i) dims.push_back(below(3));
-        return dims;
-      default:  // steps
-        for (int i = 0; i < rank; ++i) dims.push_back(below(3) == 0 ? 2 : 1);
-        return dims;
-    }
-  }
-
   /// Per axis a range of indices: all, backwards, one, every second, or a part.
   void choose_window(const Shape& shape) {
     starts_ = sizes_ = steps_ = {};
@@ -401,12 +490,9 @@ class Drawer::Session {
   }
 
   /// By the attribute's name, which means the same for every op that has it.
-  Attr random_attr(std::string_view name, const Spec& like, std::size_t operands) {
+  Attr random_attr(std::string_view name, const Spec& like) {
     if (name == "keepdims" || name == "weak" || name == "is_remainder") return below(2) == 0;
-    if (name == "has_weight") return operands > 1;
-    if (name == "has_bias") return operands > 2;
-    if (name == "eps") return 1e-5 * below(3);
-    if (name == "ddof" || name == "normalized_axes") return static_cast<int64_t>(below(3));
+    if (name == "ddof") return static_cast<int64_t>(below(3));
     if (name == "dtype") return random_dtype();
     if (name == "axis") return static_cast<int64_t>(below(6) - 2);
     if (name == "rows") return static_cast<int64_t>(1 + below(5));
@@ -419,6 +505,7 @@ class Drawer::Session {
     if (name == "starts") return starts_;
     if (name == "sizes") return sizes_;
     if (name == "steps") return steps_;
+    if (name == "axes" && is_chained_ && below(2) == 0) return Dims{};  // all, if reduced
     if (name == "axes" || name == "shape") return random_dims(like.shape);
     throw Error(ErrorKind::unsupported,
                 {.where = "fuzz",
@@ -438,28 +525,30 @@ class Drawer::Session {
     if (must_throw_) return;
     for (std::size_t i = 0; i < program_.inputs.size(); ++i) {
       const InputDecl& input = program_.inputs[i];
-      if (!input.is_variable || input.same_as >= 0) continue;
-      for (auto known = known_.rbegin(); known != known_.rend(); ++known) {
-        const Spec& spec = known->tensor.spec();
-        if (spec.dtype != input.dtype || spec.shape != input.shape || spec.is_weak) continue;
-        program_.updates.push_back({static_cast<int>(i), known->operand});
-        break;
-      }
+      if (!input.is_variable) continue;
+      const auto known = std::find_if(known_.rbegin(), known_.rend(),
+                                      [&](const Known& k) { return fits(input, k); });
+      if (known == known_.rend()) continue;
+      program_.updates.push_back(
+          {static_cast<int>(i), known->operand, static_cast<int>(program_.steps.size())});
     }
   }
 
   Drawer& drawer_;
-  std::mt19937_64 random_;
   uint64_t seed_;
-  bool is_large_ = false;
   bool must_throw_ = false;
+  bool is_chained_ = false;      ///< the next step reads the latest value
   Dims starts_, sizes_, steps_;  ///< of the window that the next step may want
   Program program_;
   std::vector<Known> known_;
+  std::vector<Tensor> known_inputs_;  ///< per input
 };
 
 Drawer::Drawer(std::span<const Op* const> ops) {
-  for (const Op* op : ops) ops_[op->kind].push_back(op);
+  for (const Op* op : ops) {
+    ops_[op->kind].push_back(op);
+    all_.push_back(op);
+  }
 }
 
 Program Drawer::draw(uint64_t seed) {

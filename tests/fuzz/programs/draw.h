@@ -9,8 +9,9 @@
 
 namespace nitinol::fuzz {
 
-/// Draws programs; deterministic in the seed of each. Knows no op: what an op takes it finds out by
-/// asking its inference and by running it.
+/// Draws programs; deterministic in the seed of each. Knows hardly any op: what an op takes it
+/// finds out by asking its inference and by running it. Programs of successive seeds begin with one
+/// op after another, so that rare ones are drawn as often as others.
 class Drawer {
  public:
   explicit Drawer(std::span<const Op* const> ops);
@@ -20,6 +21,7 @@ class Drawer {
 
  private:
   class Session;
+  std::vector<const Op*> all_;
   std::map<OpKind, std::vector<const Op*>> ops_;
   std::map<const Op*, int> counts_;
 };

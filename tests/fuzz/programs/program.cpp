@@ -4,72 +4,18 @@
 #include "eager/apply.h"
 #include "eager/ops/ops.h"
 #include "eager/promotion.h"
+#include "tests/fuzz/programs/extra_ops.h"
+#include "tests/fuzz/programs/values.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <bit>
-#include <cmath>
-#include <cstring>
+#include <algorithm>
 #include <limits>
 #include <list>
-#include <random>
 
 namespace nitinol::fuzz {
 namespace {
-
-using Random = std::mt19937_64;
-
-double plain_number(DType dtype, Random& random) {
-  if (dtype == boolean) return static_cast<double>(random() % 2);
-  if (dtype == u8) return static_cast<double>(random() % 8);
-  if (is_integer(dtype)) return static_cast<double>(random() % 12) - 4;
-  return static_cast<double>(random() % 4001) / 500 - 4;
-}
-
-double special_number(DType dtype, Random& random) {
-  using Limits = std::numeric_limits<double>;
-  static constexpr double floats[] = {0.0,
-                                      -0.0,
-                                      Limits::infinity(),
-                                      -Limits::infinity(),
-                                      1.0,
-                                      -1.0,
-                                      0.5,
-                                      Limits::quiet_NaN(),
-                                      1e-40,
-                                      -1e-40,
-                                      3e38,
-                                      -3e38,
-                                      88.75,
-                                      -104.0,
-                                      65504,
-                                      1e-8,
-                                      5e-324,
-                                      1e300,
-                                      16777216.5,
-                                      -0.75};
-  static constexpr double integers[] = {0, 1, 2, 3, 127, 63, 31, 7, 8, 100};
-  if (is_floating(dtype)) return floats[random() % std::size(floats)];
-  const double value = integers[random() % std::size(integers)];
-  return dtype == u8 || random() % 2 == 0 ? value : -value;
-}
-
-uint64_t element_bits(DType dtype, Style style, Random& random) {
-  if (style == Style::wild && dtype != boolean) return random();
-  const bool is_special = style == Style::special && dtype != boolean && random() % 4 == 0;
-  const double value = is_special ? special_number(dtype, random) : plain_number(dtype, random);
-  if (dtype == f64) return std::bit_cast<uint64_t>(value);
-  if (dtype == f32) return std::bit_cast<uint32_t>(static_cast<float>(value));
-  // Truncating is good enough to make 16-bit numbers; f16 by way of f32 scaled to its exponents.
-  if (dtype == bf16) return std::bit_cast<uint32_t>(static_cast<float>(value)) >> 16;
-  if (dtype == f16) {
-    const uint32_t bits = std::bit_cast<uint32_t>(static_cast<float>(value) * 0x1p-112F);
-    const uint32_t magnitude = std::min<uint32_t>((bits & 0x7fffffffU) >> 13, 0x7bffU);
-    return magnitude | (bits >> 16 & 0x8000U) | (std::isnan(value) ? 0x7e00U : 0U);
-  }
-  return static_cast<uint64_t>(static_cast<int64_t>(value));
-}
 
 std::string name_of(const Program& program, const Operand& operand) {
   switch (operand.kind) {
@@ -77,6 +23,8 @@ std::string name_of(const Program& program, const Operand& operand) {
       return program.inputs[static_cast<std::size_t>(operand.index)].is_variable
                  ? fmt::format("in{}", operand.index)
                  : fmt::format("x{}", operand.index);
+    case Operand::Kind::cell:
+      return fmt::format("x{}.get()", operand.index);
     case Operand::Kind::step:
       return fmt::format("t{}", operand.index);
     case Operand::Kind::scalar:
@@ -116,102 +64,50 @@ std::string_view style_name(Style style) {
   return {};
 }
 
-/// The same tensor on a device whose memory is the host's.
-Tensor on_device(const Tensor& tensor, Device device) {
-  const TensorData& data = tensor.internals();
-  if (data.spec.device == device) return tensor;
-  Spec spec = data.spec;
-  spec.device = device;
-  return make_tensor(spec, data.strides, data.offset, data.storage);
+std::string_view view_name(View view) {
+  static constexpr std::string_view names[] = {"View::same",        "View::flipped",
+                                               "View::transposed",  "View::first_half",
+                                               "View::second_half", "View::every_second"};
+  return names[static_cast<std::size_t>(view)];
 }
 
 }  // namespace
 
-Tensor sample(DType dtype, const Shape& shape, const Strides& strides, Style style, uint64_t seed) {
-  int64_t below = 0;
-  int64_t above = 0;
-  for (int i = 0; i < shape.size() && element_count(shape) > 0; ++i) {
-    if (shape[i] > 1) (strides[i] < 0 ? below : above) += (shape[i] - 1) * strides[i];
-  }
-  Spec spec = {.dtype = dtype, .shape = {above - below + 1}, .is_weak = false, .device = {}};
-  const Tensor buffer = allocate_tensor(spec);
-  Random random(seed);
-  auto* bytes = static_cast<std::byte*>(buffer.internals().address());
-  const std::size_t size = size_of(dtype);
-  for (int64_t i = 0; i <= above - below; ++i) {
-    const uint64_t bits = element_bits(dtype, style, random);
-    std::memcpy(bytes + static_cast<std::size_t>(i) * size, &bits, size);
-  }
-  spec.shape = shape;
-  return make_tensor(spec, strides, -below, buffer.internals().storage);
-}
-
-Scalar sample_scalar(int index, uint64_t seed) {
-  Random random(seed * 31 + static_cast<uint64_t>(index));
-  return static_cast<double>(random() % 64) / 8 - 3;
-}
-
-Arguments arguments_of(const Program& program, uint64_t seed, Device device) {
-  Arguments arguments;
-  std::vector<Tensor> tensors;
-  std::vector<Variable> variables;  // per input
-  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
-    const InputDecl& input = program.inputs[i];
-    if (input.same_as >= 0) {
-      tensors.push_back(tensors[static_cast<std::size_t>(input.same_as)]);
-      variables.push_back(variables[static_cast<std::size_t>(input.same_as)]);
-    } else {
-      const Tensor tensor =
-          sample(input.dtype, input.shape, input.strides, input.style, seed * 1000 + i);
-      tensors.push_back(on_device(tensor, device));
-      variables.push_back(input.is_variable ? Variable(tensors.back()) : Variable());
-    }
-    if (input.is_variable)
-      arguments.variables.push_back(variables.back());
-    else
-      arguments.tensors.push_back(tensors.back());
-  }
-  for (int i = 0; i < program.scalars; ++i) arguments.scalars.push_back(sample_scalar(i, seed));
-  return arguments;
-}
-
-std::vector<Tensor> run(const Program& program, const std::vector<Tensor>& tensors,
-                        const std::vector<Variable>& variables, const std::vector<Scalar>& scalars,
-                        Device device) {
+std::vector<Tensor> run(const Program& program, const Given& given) {
   std::vector<Tensor> inputs;
-  std::vector<const Variable*> cells;
-  std::size_t next_tensor = 0;
-  std::size_t next_variable = 0;
-  for (const InputDecl& input : program.inputs) {
-    cells.push_back(input.is_variable ? &variables[next_variable++] : nullptr);
-    inputs.push_back(input.is_variable ? cells.back()->get() : tensors[next_tensor++]);
-  }
+  for (std::size_t i = 0; i < program.inputs.size(); ++i)
+    inputs.push_back(program.inputs[i].is_variable ? given.variables[i].get() : given.tensors[i]);
   std::vector<Tensor> results;
-  const auto tensor = [&](const Operand& operand) -> const Tensor& {
+  const auto tensor = [&](const Operand& operand) -> Tensor {
     const auto index = static_cast<std::size_t>(operand.index);
+    if (operand.kind == Operand::Kind::cell) return given.variables[index].get();
     return operand.kind == Operand::Kind::input ? inputs[index] : results[index];
   };
-  for (const Step& step : program.steps) {
+  auto update = program.updates.begin();
+  const auto update_before = [&](int step) {
+    for (; update != program.updates.end() && update->before <= step; ++update)
+      given.variables[static_cast<std::size_t>(update->variable)].set(tensor(update->value));
+  };
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    const Step& step = program.steps[i];
+    update_before(static_cast<int>(i));
     std::list<Argument> arguments;
     std::list<Promoted> promoted;
-    std::list<Tensor> moved;
+    std::list<Tensor> tensors;
     std::vector<const Tensor*> operands;
     for (const Operand& operand : step.operands) {
       const bool is_number = operand.kind == Operand::Kind::number;
       if (!is_number && operand.kind != Operand::Kind::scalar) {
-        operands.push_back(&tensor(operand));
+        operands.push_back(&tensors.emplace_back(tensor(operand)));
         continue;
       }
       arguments.emplace_back(is_number ? Scalar(operand.number)
-                                       : scalars[static_cast<std::size_t>(operand.index)]);
-      const Tensor& number = *promoted.emplace_back(arguments.back(), operand.dtype).get();
-      operands.push_back(&moved.emplace_back(on_device(number, device)));
+                                       : given.scalars[static_cast<std::size_t>(operand.index)]);
+      operands.push_back(promoted.emplace_back(arguments.back(), operand.dtype).get());
     }
     results.push_back(apply(*step.op, operands, step.attrs));
   }
-  for (const Update& update : program.updates) {
-    cells[static_cast<std::size_t>(update.variable)]->set(tensor(update.value));
-  }
+  update_before(std::numeric_limits<int>::max());
   std::vector<Tensor> outputs;
   for (const Operand& output : program.outputs) outputs.push_back(tensor(output));
   return outputs;
@@ -225,18 +121,28 @@ std::string inputs_text(const Program& program, uint64_t seed) {
   for (std::size_t i = 0; i < program.inputs.size(); ++i) {
     const InputDecl& input = program.inputs[i];
     const char* type = input.is_variable ? "Variable" : "Tensor";
-    if (input.same_as >= 0) {
-      text += fmt::format("  const {0} x{1} = x{2}, y{1} = y{2};\n", type, i, input.same_as);
-      continue;
+    const char* made = !input.is_variable   ? "Tensor"
+                       : input.is_parameter ? "parameter"
+                                            : "Variable";
+    for (const char* name : {"x", "y"}) {
+      if (input.base < 0) {
+        text += fmt::format("  const {} {}{} = {}(sample({}, {}, {}, {}, {}));\n", type, name, i,
+                            made, text_of(input.dtype), braces(input.shape), braces(input.strides),
+                            style_name(input.style), seed * 1000 + i);
+      } else if (input.view == View::same) {
+        text += fmt::format("  const {} {}{} = {}{};\n", type, name, i, name, input.base);
+      } else {
+        text += fmt::format("  const {} {}{} = {}(view_of({}{}, {}));\n", type, name, i, made, name,
+                            input.base, view_name(input.view));
+      }
     }
-    text += fmt::format("  const {} x{}(sample({}, {}, {}, {}, {}));\n", type, i,
-                        text_of(input.dtype), braces(input.shape), braces(input.strides),
-                        style_name(input.style), seed * 1000 + i);
-    text +=
-        fmt::format("  const {0} y{1} = x{1}{2};\n", type, i, input.is_variable ? ".clone()" : "");
   }
-  for (int i = 0; i < program.scalars; ++i) {
-    text += fmt::format("  const Scalar s{} = {:#};\n", i, sample_scalar(i, seed).to_double());
+  for (std::size_t i = 0; i < program.scalars.size(); ++i) {
+    const Scalar value = sample_scalar(program.scalars[i], static_cast<int>(i), seed);
+    text += fmt::format("  const Scalar s{} = {};\n", i,
+                        value.kind() == Scalar::Kind::boolean   ? text_of(value.to_integer() != 0)
+                        : value.kind() == Scalar::Kind::integer ? text_of(value.to_integer())
+                                                                : text_of(value.to_double()));
   }
   return text;
 }
@@ -246,54 +152,69 @@ std::string step_text(const Program& program, std::size_t number) {
   std::vector<std::string> operands;
   for (const Operand& operand : step.operands) {
     const std::string name = name_of(program, operand);
-    const bool is_tensor =
-        operand.kind == Operand::Kind::input || operand.kind == Operand::Kind::step;
-    operands.push_back(is_tensor
-                           ? "&" + name
-                           : fmt::format("Promoted({}, {}).get()", name, text_of(operand.dtype)));
+    const bool is_number =
+        operand.kind == Operand::Kind::number || operand.kind == Operand::Kind::scalar;
+    operands.push_back(
+        is_number ? fmt::format("Promoted({}, {}).get()", name, text_of(operand.dtype))
+        : operand.kind == Operand::Kind::cell ? fmt::format("&static_cast<const Tensor&>({})", name)
+                                              : "&" + name);
   }
   std::vector<std::string> attrs;
   for (const Attr& attr : step.attrs) attrs.push_back(text_of(attr));
-  return fmt::format("    const Tensor t{} = apply(op_named(\"{}\"), {{{}}}, {{{}}});\n", number,
+  return fmt::format("      const Tensor t{} = apply(op_named(\"{}\"), {{{}}}, {{{}}});\n", number,
                      step.op->name, fmt::join(operands, ", "), fmt::join(attrs, ", "));
+}
+
+std::string updates_text(const Program& program, int from, int to) {
+  std::string text;
+  for (const Update& update : program.updates) {
+    if (update.before < from || update.before >= to) continue;
+    text += fmt::format("      x{}.set({});\n", update.variable, name_of(program, update.value));
+  }
+  return text;
 }
 
 }  // namespace
 
 std::string to_cpp(const Program& program, uint64_t seed) {
-  std::vector<std::string> parameters;
-  std::vector<std::string> plain;
-  std::vector<std::string> compiled;
+  std::vector<std::string> captures, parameters, captured_by_f, captured_by_g, of_f, of_g;
   std::string body;
   for (std::size_t i = 0; i < program.inputs.size(); ++i) {
-    const bool is_variable = program.inputs[i].is_variable;
-    parameters.push_back(fmt::format("const {}& x{}", is_variable ? "Variable" : "Tensor", i));
-    plain.push_back(fmt::format("x{}", i));
-    compiled.push_back(fmt::format("y{}", i));
-    if (is_variable) body += fmt::format("    const Tensor in{} = x{}.get();\n", i, i);
+    const InputDecl& input = program.inputs[i];
+    const std::string declared =
+        fmt::format("const {}& x{}", input.is_variable ? "Variable" : "Tensor", i);
+    (input.is_captured ? captures : parameters).push_back(declared);
+    (input.is_captured ? captured_by_f : of_f).push_back(fmt::format("x{}", i));
+    (input.is_captured ? captured_by_g : of_g).push_back(fmt::format("y{}", i));
+    if (input.is_variable) body += fmt::format("      const Tensor in{} = x{}.get();\n", i, i);
   }
-  for (int i = 0; i < program.scalars; ++i) {
+  for (std::size_t i = 0; i < program.scalars.size(); ++i) {
     parameters.push_back(fmt::format("const Scalar& s{}", i));
-    plain.push_back(fmt::format("s{}", i));
-    compiled.push_back(fmt::format("s{}", i));
+    of_f.push_back(fmt::format("s{}", i));
+    of_g.push_back(fmt::format("s{}", i));
   }
-  for (std::size_t i = 0; i < program.steps.size(); ++i) body += step_text(program, i);
-  for (const Update& update : program.updates) {
-    body += fmt::format("    x{}.set({});\n", update.variable, name_of(program, update.value));
+  int step = 0;
+  for (; step < static_cast<int>(program.steps.size()); ++step) {
+    body += updates_text(program, step, step + 1);
+    body += step_text(program, static_cast<std::size_t>(step));
   }
+  body += updates_text(program, step, std::numeric_limits<int>::max());
   std::vector<std::string> outputs;
   for (const Operand& output : program.outputs) outputs.push_back(name_of(program, output));
   return fmt::format(
-      "{}  const auto f = []({}) {{\n{}    return std::vector<Tensor>{{{}}};\n  }};\n"
-      "  const auto g = compile(f);\n"
+      "{}  const auto make = []({}) {{\n    return [=]({}) {{\n{}"
+      "      return std::vector<Tensor>{{{}}};\n    }};\n  }};\n"
+      "  const auto f = make({});\n  const auto g = compile(make({}));\n"
       "  for (int call = 0; call < 3; ++call) CHECK(same_results(g({}), f({})));\n",
-      inputs_text(program, seed), fmt::join(parameters, ", "), body, fmt::join(outputs, ", "),
-      fmt::join(compiled, ", "), fmt::join(plain, ", "));
+      inputs_text(program, seed), fmt::join(captures, ", "), fmt::join(parameters, ", "), body,
+      fmt::join(outputs, ", "), fmt::join(captured_by_f, ", "), fmt::join(captured_by_g, ", "),
+      fmt::join(of_g, ", "), fmt::join(of_f, ", "));
 }
 
 const Op& op_named(std::string_view name) {
-  for (const Op* op : all_ops()) {
-    if (op->name == name) return *op;
+  for (const auto& ops : {all_ops(), extra_ops()}) {
+    const auto found = std::ranges::find(ops, name, &Op::name);
+    if (found != ops.end()) return **found;
   }
   throw Error(
       ErrorKind::value,

@@ -18,20 +18,39 @@ enum class Style : uint8_t {
   wild,     ///< any bit pattern
 };
 
+/// How an input sees the memory of an earlier one.
+enum class View : uint8_t {
+  same,  ///< the very tensor; of two Variables: one cell
+  flipped,
+  transposed,
+  first_half,  ///< along the first axis
+  second_half,
+  every_second,  ///< along the last axis
+};
+
 struct InputDecl {
   DType dtype = f32;
   Shape shape;
   Strides strides;
   Style style = Style::plain;
   bool is_variable = false;
-  int same_as = -1;  ///< the very tensor (or Variable) that this earlier input is, or -1
+  bool is_parameter = false;  ///< of a Variable: made by parameter()
+  bool is_captured = false;   ///< by the function, instead of passed to it
+  int base = -1;              ///< the earlier input that this is a view of, or -1
+  View view = View::same;
 };
 
 struct Operand {
-  enum class Kind : uint8_t { input, step, scalar, number };
+  enum class Kind : uint8_t {
+    input,   ///< as it was when the call began
+    cell,    ///< what the Variable that is this input holds when it is read
+    step,    ///< the result of a step
+    scalar,  ///< a Scalar argument
+    number,  ///< a host number, part of the program
+  };
   Kind kind = Kind::input;
   int index = 0;      ///< input, step or scalar
-  double number = 0;  ///< a host number, part of the program
+  double number = 0;  ///< a host number
   DType dtype = f32;  ///< scalar and number: what it is promoted to
   friend bool operator==(const Operand&, const Operand&) = default;
 };
@@ -42,42 +61,34 @@ struct Step {
   Attrs attrs;
 };
 
-/// `variable` (an input) becomes `value` at the end.
+/// `variable` (an input) becomes `value` before step number `before`.
 struct Update {
   int variable = 0;
   Operand value;
+  int before = 0;
 };
 
 struct Program {
   std::vector<InputDecl> inputs;
-  int scalars = 0;
+  std::vector<Scalar::Kind> scalars;
   std::vector<Step> steps;
-  std::vector<Operand> outputs;  ///< inputs or steps
-  std::vector<Update> updates;
+  std::vector<Operand> outputs;  ///< inputs, cells or steps
+  std::vector<Update> updates;   ///< in the order in which they are made
 };
 
-/// Arguments for one call: as many tensors and Variables as inputs, each used where it belongs.
-struct Arguments {
-  std::vector<Tensor> tensors;  ///< of inputs that are no Variables
+/// What a call works on: per input its tensor, or its Variable.
+struct Given {
+  std::vector<Tensor> tensors;
   std::vector<Variable> variables;
   std::vector<Scalar> scalars;
 };
 
-/// A tensor with these strides (any sign, any overlap), filled from `seed`.
-[[nodiscard]] Tensor sample(DType dtype, const Shape& shape, const Strides& strides, Style style,
-                            uint64_t seed);
-/// A number for Scalar number `index`.
-[[nodiscard]] Scalar sample_scalar(int index, uint64_t seed);
-
-[[nodiscard]] Arguments arguments_of(const Program& program, uint64_t seed, Device device = {});
 /// Applies the steps through whatever interpreter is current.
-[[nodiscard]] std::vector<Tensor> run(const Program& program, const std::vector<Tensor>& tensors,
-                                      const std::vector<Variable>& variables,
-                                      const std::vector<Scalar>& scalars, Device device = {});
+[[nodiscard]] std::vector<Tensor> run(const Program& program, const Given& given);
 /// The program as a test case that can be compiled and stepped through.
 [[nodiscard]] std::string to_cpp(const Program& program, uint64_t seed);
 
-/// The op of that name.
+/// The op of that name, of the vocabulary or of extra_ops().
 [[nodiscard]] const Op& op_named(std::string_view name);
 
 }  // namespace nitinol::fuzz

@@ -3,6 +3,8 @@
 // fail, since all ways of running them throw the same.
 #include "tests/fuzz/programs/shrink.h"
 
+#include "tests/fuzz/programs/values.h"
+
 #include <algorithm>
 #include <chrono>
 #include <set>
@@ -35,21 +37,25 @@ void replace_step(Program& program, int index, const Operand& stand_in) {
       --operand.index;
   });
   program.steps.erase(program.steps.begin() + index);
+  for (Update& update : program.updates) update.before -= update.before > index ? 1 : 0;
 }
 
 void remove_input(Program& program, int index) {
   for_each_operand(program, [&](Operand& operand) {
-    if (operand.kind == Operand::Kind::input && operand.index > index) --operand.index;
+    const bool is_input =
+        operand.kind == Operand::Kind::input || operand.kind == Operand::Kind::cell;
+    if (is_input && operand.index > index) --operand.index;
   });
   for (Update& update : program.updates) update.variable -= update.variable > index ? 1 : 0;
-  for (InputDecl& input : program.inputs) input.same_as -= input.same_as > index ? 1 : 0;
+  for (InputDecl& input : program.inputs) input.base -= input.base > index ? 1 : 0;
   program.inputs.erase(program.inputs.begin() + index);
 }
 
 bool is_needed(Program& program, int input) {
   const auto names = [input](const Update& update) { return update.variable == input; };
-  const auto shares = [input](const InputDecl& other) { return other.same_as == input; };
+  const auto shares = [input](const InputDecl& other) { return other.base == input; };
   return is_read(program, Operand::Kind::input, input) ||
+         is_read(program, Operand::Kind::cell, input) ||
          std::ranges::any_of(program.updates, names) || std::ranges::any_of(program.inputs, shares);
 }
 
@@ -60,12 +66,12 @@ void remove_unused(Program& program) {
   for (int i = static_cast<int>(program.inputs.size()) - 1; i >= 0; --i) {
     if (!is_needed(program, i)) remove_input(program, i);
   }
-  for (int i = program.scalars - 1; i >= 0; --i) {
+  for (int i = static_cast<int>(program.scalars.size()) - 1; i >= 0; --i) {
     if (is_read(program, Operand::Kind::scalar, i)) continue;
     for_each_operand(program, [i](Operand& operand) {
       if (operand.kind == Operand::Kind::scalar && operand.index > i) --operand.index;
     });
-    --program.scalars;
+    program.scalars.erase(program.scalars.begin() + i);
   }
 }
 
@@ -151,10 +157,12 @@ class Shrinker {
     prefix.outputs = {{Operand::Kind::step, index}};
     prefix.updates.clear();
     prefix.steps.resize(static_cast<std::size_t>(index) + 1);
-    const Arguments arguments = arguments_of(prefix, 1);
     Tensor value;
     try {
-      value = fuzz::run(prefix, arguments.tensors, arguments.variables, arguments.scalars)[0];
+      Environment environment(prefix, 1);
+      const Arguments arguments = environment.arguments(0);
+      value = fuzz::run(
+          prefix, environment.given(arguments.tensors, arguments.variables, arguments.scalars))[0];
     } catch (const std::exception&) {
       return;
     }
@@ -168,13 +176,22 @@ class Shrinker {
   bool plainer_inputs() {
     bool any = false;
     for (std::size_t i = 0; i < program_.inputs.size(); ++i) {
-      any |= attempt([i](Program& p) { p.inputs[i].same_as = -1; });
+      any |= attempt([i](Program& p) { p.inputs[i].base = -1; });
+      any |= attempt([i](Program& p) { p.inputs[i].is_captured = false; });
+      any |= attempt([i](Program& p) { p.inputs[i].is_parameter = false; });
       any |= attempt([i](Program& p) { p.inputs[i].strides = strides_of(p.inputs[i].shape); });
       any |= attempt([i](Program& p) { p.inputs[i].style = Style::plain; });
       const auto names = [i](const Update& update) {
         return update.variable == static_cast<int>(i);
       };
+      any |= attempt([i](Program& p) {
+        for_each_operand(p, [i](Operand& operand) {
+          if (operand.kind == Operand::Kind::cell && operand.index == static_cast<int>(i))
+            operand.kind = Operand::Kind::input;
+        });
+      });
       if (std::ranges::any_of(program_.updates, names)) continue;
+      if (is_read(program_, Operand::Kind::cell, static_cast<int>(i))) continue;
       any |= attempt([i](Program& p) { p.inputs[i].is_variable = false; });
     }
     for (std::size_t s = 0; s < program_.steps.size(); ++s) {

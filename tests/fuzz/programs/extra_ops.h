@@ -1,0 +1,13 @@
+// What programs may do besides the vocabulary: public functions that are no ops.
+#pragma once
+
+#include "core/op.h"
+
+#include <span>
+
+namespace nitinol::fuzz {
+
+/// As composite ops, so that they are drawn, run and printed like any other.
+[[nodiscard]] std::span<const Op* const> extra_ops();
+
+}  // namespace nitinol::fuzz

@@ -1,0 +1,54 @@
+#include "tests/fuzz/programs/interpret.h"
+
+#include "eager/apply.h"
+#include "tracer/recorder.h"
+
+namespace nitinol::fuzz {
+namespace {
+
+/// The same tensor on another device whose memory is the host's.
+Tensor on_device(const Tensor& tensor, Device device) {
+  const TensorData& data = tensor.internals();
+  Spec spec = data.spec;
+  spec.device = device;
+  return make_tensor(spec, data.strides, data.offset, data.storage);
+}
+
+}  // namespace
+
+std::vector<Tensor> interpreted(
+    FunctionRef<std::vector<Tensor>(const std::vector<Tensor>&, const std::vector<Variable>&,
+                                    const std::vector<Scalar>&)>
+        function,
+    const Arguments& arguments) {
+  const Device device = {.kind = Device::Kind::reference, .index = 0};
+  tracer::Trace trace;
+  {
+    tracer::Recorder recorder;
+    const InterpreterScope scope(recorder);
+    const std::vector<Tensor> results =
+        function(arguments.tensors, arguments.variables, arguments.scalars);
+    std::vector<const Tensor*> pointers;
+    for (const Tensor& result : results) pointers.push_back(&result);
+    trace = recorder.finish(pointers);
+  }
+  std::vector<Tensor> values;
+  std::size_t input = 0;
+  for (const Node& node : trace.graph.nodes) {
+    std::vector<const Tensor*> operands;
+    for (const Value value : node.inputs) operands.push_back(&values[value]);
+    if (node.kind == Node::Kind::op)
+      values.push_back(apply(*node.op, operands, node.attrs));
+    else if (node.kind == Node::Kind::constant)
+      values.push_back(on_device(node.constant, device));
+    else  // arguments were not declared: they are constants, only Variables are inputs
+      values.push_back(on_device(trace.inputs[input++].captured.get(), device));
+  }
+  std::vector<Tensor> results;
+  for (std::size_t i = 0; i < trace.result_count; ++i) {
+    results.push_back(on_device(values[trace.graph.outputs[i]], Device{}));
+  }
+  return results;
+}
+
+}  // namespace nitinol::fuzz
