@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -101,6 +102,12 @@ std::optional<std::string> difference(const Outcome& expected, const Outcome& go
   }
   if (const auto found = difference(expected.results, got.results, "result")) return found;
   return difference(expected.variables, got.variables, "Variable");
+}
+
+/// compile(function), recorded again by the number of calls alone, however long they take.
+template <class F>
+auto compiled_by_calls(const F& function) {
+  return compile(function, {.check_interval = std::chrono::milliseconds(0)});
 }
 
 /// A loss to which each element of each floating result contributes: with a factor of its own, or,
@@ -217,7 +224,7 @@ class Checker {
   void check_compiled(const std::vector<Outcome>& eager, const std::string& where) {
     if (failure_) return;
     const Function plain = function();
-    const auto compiled = compile(plain);
+    const auto compiled = compiled_by_calls(plain);
     check_calls(eager, *plain.environment, compiled, where);
     const Explanation explanation = compiled.explain();
     const bool throws =
@@ -249,10 +256,10 @@ class Checker {
     for (int set = 0; set < value_sets; ++set)
       eager.push_back(expected_of(*plain.environment, set, derivative));
     const Function traced = function();
-    check_calls(eager, *traced.environment, compile(derive(traced, traced.environment)),
+    check_calls(eager, *traced.environment, compiled_by_calls(derive(traced, traced.environment)),
                 what + ", compiled");
     const Function inner = function();
-    check_calls(eager, *inner.environment, derive(compile(inner), inner.environment),
+    check_calls(eager, *inner.environment, derive(compiled_by_calls(inner), inner.environment),
                 what + " through a compiled function");
   }
 
