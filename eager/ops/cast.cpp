@@ -117,7 +117,12 @@ constinit const Op check_fits_op = {
           check_dtype(op, *inputs[0]);
           Spec spec = inputs[0]->spec();
           spec.dtype = attr<DType>(attrs, 0);
-          return spec;
+          if (is_integer(spec.dtype)) return spec;
+          throw Error(ErrorKind::dtype, {.where = std::string(op.name),
+                                         .what = "a dtype that rounds instead of refusing",
+                                         .expected = "an integer dtype",
+                                         .got = std::string(name_of(spec.dtype)),
+                                         .fix = "Use cast."});
         },
     .call =
         [](Inputs inputs, const Attrs&, const Spec& spec) {
