@@ -23,7 +23,7 @@ double weighted_sum(const TensorFunction& f, const std::vector<Tensor>& inputs) 
   double total = 0;
   for (std::size_t k = 0; k < results.size(); ++k) {
     if (!is_floating(results[k].dtype())) continue;
-    total += sum(cast(results[k], f64) * weights_like(results[k], k)).item<double>();
+    total += sum(cast(results[k], f64) * weights_like(results[k], k)).item<double>({});
   }
   return total;
 }
@@ -48,8 +48,8 @@ std::vector<Tensor> weighted_gradient(const TensorFunction& f, const std::vector
 
 void check_input(const TensorFunction& f, const std::vector<Tensor>& inputs, std::size_t k,
                  const Tensor& gradient, const GradientCheck& options, int order) {
-  const auto analytic = gradient.to_vector<double>();
-  auto elements = inputs[k].to_vector<double>();
+  const auto analytic = gradient.to_vector<double>({});
+  auto elements = inputs[k].to_vector<double>({});
   std::vector<Tensor> shifted = inputs;
   const auto sum_at = [&](std::size_t i, double value) {
     const double kept = std::exchange(elements[i], value);

@@ -1,16 +1,21 @@
 #include "core/error.h"
 
+#include "core/callable.h"
+
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <cxxabi.h>
 #include <dlfcn.h>
 #include <execinfo.h>
+#include <initializer_list>
 #include <mutex>
 #include <string_view>
 #include <sys/auxv.h>
 #include <utility>
+#include <vector>
 #ifdef NITINOL_BACKTRACE
 #  include <backtrace.h>
 #endif
@@ -42,25 +47,66 @@ std::string demangled(const char* symbol) {
   return status == 0 ? name.get() : symbol;
 }
 
+bool starts_with_any(std::string_view text, std::initializer_list<std::string_view> beginnings) {
+  return std::ranges::any_of(beginnings, [&](auto start) { return text.starts_with(start); });
+}
+
+/// True for headers, the standard library's too, whose names have no extension.
+bool is_header(std::string_view file) {
+  const std::size_t point = file.substr(file.rfind('/') + 1).rfind('.');
+  if (point == std::string_view::npos) return true;
+  return starts_with_any(file.substr(file.rfind('.')), {".h", ".tcc", ".ipp"});
+}
+
+/// Whether a function is a template or inline function of ours, of the standard library or of fmt,
+/// so that not it but who called it is the user's. `symbol` is mangled.
+bool is_library_function(std::string_view symbol) {
+  return starts_with_any(symbol, {"_ZN7nitinol", "_ZNK7nitinol", "_ZZN7nitinol", "_ZZNK7nitinol",
+                                  "_ZSt", "_ZNSt", "_ZNKSt", "_ZZNSt", "_ZN9__gnu_cxx", "_ZN3fmt",
+                                  "_ZNK3fmt", "_ZZN3fmt", "_ZZNK3fmt"});
+}
+
+/// Whether a header lies in one of our folders: what tells where short debug information has a
+/// lambda's plain name only, "operator()".
+bool is_our_header(std::string_view file) {
+  file = file.substr(0, std::min(file.rfind('/'), file.size()));
+  const std::string_view folder = file.substr(file.rfind('/') + 1);
+  constexpr std::string_view folders[] = {"core",     "math",   "eager", "ops",
+                                          "autograd", "tracer", "jit",   "nn"};
+  return std::ranges::find(folders, folder) != std::ranges::end(folders);
+}
+
+/// What is known of an address: its line, or its function.
+struct Place {
+  std::string line;
+  bool is_users = true;
+};
+
 #ifdef NITINOL_BACKTRACE
-// Reads the line tables of the program and its libraries; empty if they have none.
-std::string line_of(uintptr_t address) {
+// Reads the line tables of the program and its libraries; an empty line if they have none. Of
+// inlined functions the innermost that is the user's counts.
+Place place_of(uintptr_t address) {
   static backtrace_state* const state = backtrace_create_state(
       nullptr, 1, [](void*, const char*, int) {}, nullptr);
   if (state == nullptr) return {};
-  std::string found;
+  Place found;
   backtrace_pcinfo(
       state, address,
-      [](void* result, uintptr_t, const char* file, int line, const char*) {
+      [](void* result, uintptr_t, const char* file, int line, const char* function) {
         if (file == nullptr) return 0;
-        *static_cast<std::string*>(result) = fmt::format("{}:{}", file, line);
-        return 1;  // the innermost inlined function
+        auto& place = *static_cast<Place*>(result);
+        const std::string_view name = function == nullptr ? "" : function;
+        const bool is_library =
+            name.starts_with("_Z") ? is_library_function(name) : is_our_header(file);
+        place.is_users = !is_header(file) || !is_library;
+        if (place.is_users || place.line.empty()) place.line = fmt::format("{}:{}", file, line);
+        return place.is_users ? 1 : 0;
       },
       [](void*, const char*, int) {}, &found);
   return found;
 }
 #else
-std::string line_of(uintptr_t) {
+Place place_of(uintptr_t) {
   return {};
 }
 #endif
@@ -78,15 +124,15 @@ bool is_runtime_library(std::string_view path) {
   return false;
 }
 
-// Where the user's code called the library: the innermost return address outside it. Nothing if the
-// Error was not made by the library, on a worker thread, or if the library is part of the program
-// (a static build), whose frames look like the user's.
-const void* call_from_outside() {
+// How the user's code came to call the library: return addresses from the innermost outside it on.
+// None if the Error was not made by the library, on a worker thread, or if the library is part of
+// the program (a static build), whose frames look like the user's.
+std::vector<const void*> calls_from_outside() {
   static const void* const library =
-      object_with(reinterpret_cast<const void*>(&call_from_outside)).dli_fbase;
+      object_with(reinterpret_cast<const void*>(&calls_from_outside)).dli_fbase;
   static const void* const program =
       object_with(reinterpret_cast<const void*>(getauxval(AT_PHDR))).dli_fbase;
-  if (library == nullptr || library == program) return nullptr;
+  if (library == nullptr || library == program) return {};
   constexpr int most_frames = 64;
   constexpr int own_frames = 2;  // this function and the constructor
   void* frames[most_frames];
@@ -98,31 +144,59 @@ const void* call_from_outside() {
     if (object.dli_fbase == library) continue;
     const bool is_users = i > own + own_frames && object.dli_fname != nullptr &&
                           !is_runtime_library(object.dli_fname);
-    return is_users ? frames[i] : nullptr;
+    if (!is_users) return {};
+    return std::vector<const void*>(frames + i, frames + count);
   }
-  return nullptr;
+  return {};
+}
+
+/// The function that a call lies in, its object, or the bare address.
+struct CalledFrom {
+  std::string text;
+  bool is_users = true;
+};
+CalledFrom function_of(const void* address) {
+  const uintptr_t call = reinterpret_cast<uintptr_t>(address) - 1;
+  Dl_info info{};
+  if (dladdr(static_cast<const std::byte*>(address) - 1, &info) == 0)
+    return {fmt::format("{:#x}", call)};
+  if (info.dli_sname != nullptr) {
+    return {fmt::format("{} + {:#x}", demangled(info.dli_sname),
+                        call - reinterpret_cast<uintptr_t>(info.dli_saddr)),
+            !is_library_function(info.dli_sname)};
+  }
+  if (info.dli_fname == nullptr) return {fmt::format("{:#x}", call)};
+  return {
+      fmt::format("{} + {:#x}", info.dli_fname, call - reinterpret_cast<uintptr_t>(info.dli_fbase)),
+      !is_runtime_library(info.dli_fname)};
+}
+
+/// The call that returns to `address`.
+CalledFrom describe_call(const void* address) {
+  // It lies before the address, which may already be the next line.
+  const Place place = place_of(reinterpret_cast<uintptr_t>(address) - 1);
+  if (!place.line.empty()) return {place.line, place.is_users};
+  return function_of(address);
+}
+
+/// The innermost of these calls that stands in the user's code and not in a header that the user's
+/// code includes: of ours (nn::load) or of the standard library (std::max of two tensors).
+std::string describe_calls(const std::vector<const void*>& calls) {
+  for (const void* address : calls) {
+    CalledFrom call = describe_call(address);
+    if (call.is_users) return call.text;
+  }
+  return calls.empty() ? "" : describe_call(calls.front()).text;
 }
 
 }  // namespace
 
 std::string describe_return_address(const void* address) {
-  // The call lies before the address it returns to, which may already be the next line.
-  const auto call = reinterpret_cast<uintptr_t>(address) - 1;
-  std::string line = line_of(call);
-  if (!line.empty()) return line;
-  Dl_info info{};
-  const void* in_call = static_cast<const std::byte*>(address) - 1;
-  if (dladdr(in_call, &info) != 0) {
-    if (info.dli_sname != nullptr) {
-      return fmt::format("{} + {:#x}", demangled(info.dli_sname),
-                         call - reinterpret_cast<uintptr_t>(info.dli_saddr));
-    }
-    if (info.dli_fname != nullptr) {
-      return fmt::format("{} + {:#x}", info.dli_fname,
-                         call - reinterpret_cast<uintptr_t>(info.dli_fbase));
-    }
-  }
-  return fmt::format("{:#x}", call);
+  return describe_call(address).text;
+}
+
+std::string describe_users_call() {
+  return describe_calls(calls_from_outside());
 }
 
 std::string_view name_of(ErrorKind kind) {
@@ -151,7 +225,7 @@ struct Error::State {
   ErrorKind kind{};
   ErrorReport report;
   std::string message;
-  const void* return_address = nullptr;
+  std::vector<const void*> calls;  ///< return addresses, the innermost first
 
   // Filled at the first use, under `once`.
   std::once_flag once;
@@ -160,7 +234,7 @@ struct Error::State {
 
   void resolve() {
     std::call_once(once, [this] {
-      if (return_address != nullptr) location = describe_return_address(return_address);
+      if (location.empty()) location = describe_calls(calls);
       full_text = location.empty() ? message : message + "\nat " + location;
     });
   }
@@ -170,7 +244,7 @@ Error::Error(ErrorKind kind, ErrorReport report) : state_(std::make_shared<State
   state_->kind = kind;
   state_->message = text_of(report);
   state_->report = std::move(report);
-  state_->return_address = call_from_outside();
+  state_->calls = calls_from_outside();
 }
 
 Error::Error(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
@@ -213,6 +287,7 @@ std::shared_ptr<Error::State> Error::copy_of_state() const {
 }
 
 Error Error::with_location(std::source_location location) const {
+  if (location.line() == 0) return *this;
   auto state = copy_of_state();
   state->location = fmt::format("{}:{}", location.file_name(), location.line());
   return Error(std::move(state));
@@ -220,8 +295,17 @@ Error Error::with_location(std::source_location location) const {
 
 Error Error::with_return_address(const void* address) const {
   auto state = copy_of_state();
-  state->return_address = address;
+  state->calls = state_->calls;
+  if (state->calls.empty()) state->calls.push_back(address);
   return Error(std::move(state));
+}
+
+void throw_empty_function(const char* where) {
+  throw Error(ErrorKind::value, {.where = where,
+                                 .what = "the function to call",
+                                 .expected = "one that can be called",
+                                 .got = "an empty one",
+                                 .fix = "Initialise it before it is passed."});
 }
 
 void assertion_failed(std::string_view condition, std::string_view reason,

@@ -57,9 +57,11 @@ class Error : public std::exception {
   [[nodiscard]] const char* what() const noexcept override;
 
   /// The same error with the place of the call. A later call wins, so that of nested named calls
-  /// the outermost, which is the user's, is reported.
+  /// the outermost, which is the user's, is reported. Nothing changes for a location without a
+  /// line.
   [[nodiscard]] Error with_location(std::source_location location) const;
-  /// The same for functions that cannot take a location, such as operators: where they return to.
+  /// The same for functions that cannot take a location, such as operators, if their Error does not
+  /// know its place: where they return to.
   [[nodiscard]] Error with_return_address(const void* address) const;
 
  private:
@@ -75,6 +77,9 @@ class Error : public std::exception {
 
 /// "file:line", or "function + 0x1f", or "0x7f..."; of the call that returns to `address`.
 [[nodiscard]] std::string describe_return_address(const void* address);
+/// The same of the call in the user's code that the library is working for: not of a header's
+/// inline function in between. Empty if that is not known.
+[[nodiscard]] std::string describe_users_call();
 
 }  // namespace nitinol
 

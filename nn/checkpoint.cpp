@@ -1,6 +1,7 @@
 #include "nn/checkpoint.h"
 
 #include "core/error.h"
+#include "eager/host_read.h"
 
 #include <fmt/format.h>
 
@@ -21,21 +22,9 @@ namespace {
                .fix = "Build the module with the settings that it was saved with."});
 }
 
-}  // namespace
-
-void save(const std::filesystem::path& path, const std::vector<NamedVariable>& variables,
-          std::source_location place) {
-  std::vector<NamedTensor> tensors;
-  for (const NamedVariable& named : variables) {
-    tensors.emplace_back(named.name, named.variable.get());
-  }
-  save_safetensors(path, tensors, {{"format", "nitinol"}}, place);
-}
-
-void load(const std::filesystem::path& path, const std::vector<NamedVariable>& variables,
-          std::source_location place) {
-  std::map<std::string, Tensor> found;
-  for (auto& [name, tensor] : load_safetensors(path, place).tensors) found.emplace(name, tensor);
+/// Throws unless the file holds just the module's names with their shapes and dtypes.
+void check_fit(const std::filesystem::path& path, const std::vector<NamedVariable>& variables,
+               const std::map<std::string, Tensor>& found) {
   for (const NamedVariable& named : variables) {
     const auto at = found.find(named.name);
     const Spec& spec = named.variable.spec();
@@ -51,6 +40,24 @@ void load(const std::filesystem::path& path, const std::vector<NamedVariable>& v
       if (!is_known) throw_misfit(path, name, "only names of the module", describe(tensor));
     }
   }
+}
+
+}  // namespace
+
+void save(const std::filesystem::path& path, const std::vector<NamedVariable>& variables,
+          std::source_location place) {
+  std::vector<NamedTensor> tensors;
+  for (const NamedVariable& named : variables) {
+    tensors.emplace_back(named.name, named.variable.get());
+  }
+  save_safetensors(path, tensors, {{"format", "nitinol"}}, place);
+}
+
+void load(const std::filesystem::path& path, const std::vector<NamedVariable>& variables,
+          std::source_location place) {
+  std::map<std::string, Tensor> found;
+  for (auto& [name, tensor] : load_safetensors(path, place).tensors) found.emplace(name, tensor);
+  eager::located(place, [&] { check_fit(path, variables, found); });
   for (const NamedVariable& named : variables) named.variable.set(found.at(named.name));
 }
 

@@ -35,9 +35,12 @@ uint64_t bits_of_number(const Tensor& tensor) {
 
 /// "file:line" of a look at data, or empty.
 std::string place_of(const ReadSite& site) {
-  if (site.return_address != nullptr) return describe_return_address(site.return_address);
-  if (site.place.line() == 0) return "";
-  return fmt::format("{}:{}", site.place.file_name(), site.place.line());
+  if (site.place.line() != 0)
+    return fmt::format("{}:{}", site.place.file_name(), site.place.line());
+  std::string place = describe_users_call();
+  if (place.empty() && site.return_address != nullptr)
+    return describe_return_address(site.return_address);
+  return place;
 }
 
 }  // namespace
