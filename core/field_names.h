@@ -2,8 +2,7 @@
 // (docs/decisions/0002-boost-pfr.md).
 #pragma once
 
-#include <boost/pfr/core.hpp>
-#include <boost/pfr/tuple_size.hpp>
+#include "core/fields.h"
 
 #include <cstddef>
 #include <string_view>
@@ -33,7 +32,7 @@ consteval std::string_view name_at() {
 /// The name of field number `i` of the aggregate T, as it is written in the source.
 template <class T, std::size_t i>
 consteval std::string_view field_name() {
-  return name_at<&boost::pfr::get<i>(field_holder<T>.value)>();
+  return name_at<&field<i>(field_holder<T>.value)>();
 }
 
 /// f(name, field) for each field of an aggregate, in the order of declaration.
@@ -41,9 +40,9 @@ template <class T, class F>
 void for_each_named_field(T& value, F f) {
   using Plain = std::remove_cv_t<T>;
   [&]<std::size_t... i>(std::index_sequence<i...>) {
-    (f(field_name<Plain, i>(), boost::pfr::get<i>(value)), ...);
+    (f(field_name<Plain, i>(), field<i>(value)), ...);
   }
-  (std::make_index_sequence<boost::pfr::tuple_size_v<Plain>>());
+  (std::make_index_sequence<field_count<Plain>>());
 }
 
 }  // namespace nitinol::reflection

@@ -2,14 +2,13 @@
 // plain structs.
 #pragma once
 
+#include "core/fields.h"
 #include "core/generator.h"
 #include "core/host_value.h"
+#include "core/integer.h"
 #include "core/scalar_value.h"
 #include "core/tensor.h"
 #include "core/variable.h"
-
-#include <boost/pfr/core.hpp>
-#include <boost/pfr/tuple_size.hpp>
 
 #include <array>
 #include <bit>
@@ -69,7 +68,7 @@ constexpr bool contains();
 
 template <class Leaf, class T, std::size_t... I>
 constexpr bool has_field(std::index_sequence<I...>) {
-  return (contains<Leaf, std::remove_cv_t<boost::pfr::tuple_element_t<I, T>>>() || ... || false);
+  return (contains<Leaf, FieldType<I, T>>() || ... || false);
 }
 
 template <class Leaf, class T, std::size_t... I>
@@ -82,7 +81,7 @@ template <class Leaf, class T>
 constexpr bool contains() {
   if constexpr (std::same_as<T, Leaf> || std::same_as<T, Tensor> || std::same_as<T, Variable> ||
                 std::same_as<T, Generator> || std::same_as<T, Scalar> || is_host_value<T> ||
-                Text<T> || std::is_scalar_v<T>) {
+                Text<T> || std::is_scalar_v<T> || std::same_as<T, Integer>) {
     return std::same_as<T, Leaf>;
   } else if constexpr (is_sequence<T>) {
     return contains<Leaf, std::remove_cvref_t<decltype(*std::declval<T&>().begin())>>();
@@ -91,7 +90,7 @@ constexpr bool contains() {
   } else if constexpr (is_tuple<T>) {
     return has_element<Leaf, T>(std::make_index_sequence<std::tuple_size_v<T>>());
   } else if constexpr (std::is_aggregate_v<T>) {
-    return has_field<Leaf, T>(std::make_index_sequence<boost::pfr::tuple_size_v<T>>());
+    return has_field<Leaf, T>(std::make_index_sequence<field_count<T>>());
   } else {
     return false;
   }
@@ -156,6 +155,9 @@ void visit_leaves(T& value, Visitor& visitor) {
     reflection::visit_fixed(value, std::bit_cast<uint64_t>(static_cast<double>(value)), visitor);
   } else if constexpr (std::is_integral_v<Plain> || std::is_enum_v<Plain>) {
     reflection::visit_fixed(value, static_cast<uint64_t>(value), visitor);
+  } else if constexpr (std::same_as<Plain, Integer>) {
+    const int64_t number = value;
+    reflection::visit_fixed(number, static_cast<uint64_t>(number), visitor);
   } else if constexpr (reflection::Text<Plain>) {
     if constexpr (reflection::WantsPlaces<Visitor>) return visitor.value(value);
     visitor.fixed(value.size());
@@ -186,9 +188,12 @@ void visit_leaves(T& value, Visitor& visitor) {
                   "they point to could "
                   "change unseen. Pass a Tensor, a Variable or a struct of them.");
   } else if constexpr (std::is_aggregate_v<Plain>) {
-    boost::pfr::for_each_field(value, [&](auto& field, std::size_t position) {
-      reflection::visit_part("field", position, visitor, [&] { visit_leaves(field, visitor); });
-    });
+    [&]<std::size_t... i>(std::index_sequence<i...>) {
+      (reflection::visit_part("field", i, visitor,
+                              [&] { visit_leaves(reflection::field<i>(value), visitor); }),
+       ...);
+    }
+    (std::make_index_sequence<reflection::field_count<Plain>>());
   } else {
     static_assert(
         reflection::never<T>,
