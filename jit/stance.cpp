@@ -1,9 +1,11 @@
 #include "jit/stance.h"
 
 #include "core/environment.h"
+#include "core/error.h"
 
 #include <array>
 #include <atomic>
+#include <string>
 #include <string_view>
 
 namespace nitinol {
@@ -26,7 +28,23 @@ constinit thread_local int scoped = unset;
 }  // namespace
 
 void set_stance(Stance stance) {
+  check_stance("set_stance", stance);
   process_stance().store(stance, std::memory_order_relaxed);
+}
+
+void check_stance(const char* where, Stance stance) {
+  switch (stance) {
+    case Stance::normal:
+    case Stance::eager:
+    case Stance::fail_on_recompile:
+    case Stance::fail_on_fallback:
+      return;
+  }
+  throw Error(ErrorKind::value, {.where = where,
+                                 .what = "no stance has this number",
+                                 .expected = "0 to 3",
+                                 .got = std::to_string(static_cast<int>(stance)),
+                                 .fix = "Use the names: Stance::eager, ..."});
 }
 
 Stance current_stance() {
@@ -35,6 +53,7 @@ Stance current_stance() {
 }
 
 StanceScope::StanceScope(Stance stance) : before_(scoped) {
+  check_stance("StanceScope", stance);
   scoped = static_cast<int>(stance);
 }
 

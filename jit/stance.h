@@ -21,6 +21,9 @@ void set_stance(Stance stance);
 /// The innermost StanceScope of this thread, or the process's.
 [[nodiscard]] Stance current_stance();
 
+/// Throws Error(value) unless it is one of the four.
+void check_stance(const char* where, Stance stance);
+
 /// Sets this thread's stance while it lives.
 class StanceScope {
  public:

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "eager/ops/ops.h"
+#include "nn/checks.h"
 
 #include <fmt/format.h>
 
@@ -14,12 +15,13 @@ namespace nitinol::nn {
 
 DataLoader::DataLoader(std::vector<Tensor> tensors, const DataLoaderOptions& options)
     : tensors_(std::move(tensors)), options_(options) {
-  if (options_.batch < 1) {
+  check_at_least("DataLoader", "batch", options_.batch, 1);
+  if (tensors_.empty()) {
     throw Error(ErrorKind::value, {.where = "DataLoader",
-                                   .what = "the number of rows of a batch",
-                                   .expected = "at least 1",
-                                   .got = fmt::format("{}", options_.batch),
-                                   .fix = {}});
+                                   .what = "the list of tensors",
+                                   .expected = "at least one",
+                                   .got = "none",
+                                   .fix = "Pass the data: DataLoader({images, labels}, …)."});
   }
   for (const Tensor& tensor : tensors_) {
     if (tensor.rank() > 0 && tensor.shape()[0] == tensors_[0].shape()[0]) continue;
@@ -33,13 +35,12 @@ DataLoader::DataLoader(std::vector<Tensor> tensors, const DataLoaderOptions& opt
 }
 
 int64_t DataLoader::size() const {
-  if (tensors_.empty()) return 0;
   const int64_t rows = tensors_[0].shape()[0];
   return options_.drops_last ? rows / options_.batch : (rows + options_.batch - 1) / options_.batch;
 }
 
 DataLoader::Iterator DataLoader::begin() {
-  if (options_.is_shuffled && !tensors_.empty()) {
+  if (options_.is_shuffled) {
     std::vector<int64_t> rows(static_cast<std::size_t>(tensors_[0].shape()[0]));
     std::iota(rows.begin(), rows.end(), 0);
     std::seed_seq seeds = {static_cast<uint32_t>(options_.seed),
@@ -54,11 +55,21 @@ DataLoader::Iterator DataLoader::begin() {
   return {this, 0};
 }
 
-std::vector<Tensor> DataLoader::batch(int64_t i) const {
+Tensor Batch::half(std::size_t i) const {
+  if (size() == 2) return (*this)[i];
+  throw Error(ErrorKind::value,
+              {.where = "DataLoader",
+               .what = "a batch is taken apart into two tensors",
+               .expected = "a loader of two tensors",
+               .got = fmt::format("one of {}", size()),
+               .fix = "Take it as a list: for (const auto& batch : loader) … batch[0]."});
+}
+
+Batch DataLoader::batch(int64_t i) const {
   const int64_t rows = tensors_[0].shape()[0];
   const int64_t first = i * options_.batch;
   const Range range = {first, std::min(rows, first + options_.batch)};
-  std::vector<Tensor> result;
+  Batch result;
   for (const Tensor& tensor : tensors_) {
     result.push_back(order_.is_defined() ? take(tensor, slice(order_, 0, range))
                                          : slice(tensor, 0, range));

@@ -2,14 +2,17 @@
 //
 //     nn::DataLoader loader({images, labels}, {.batch = 64, .seed = 1});
 //     for (int epoch = 0; epoch < 10; ++epoch) {
-//       for (const auto& batch : loader) step(batch[0], batch[1]);
+//       for (const auto& [x, y] : loader) step(x, y);
 //     }
 #pragma once
 
+#include "core/integer.h"
+#include "core/reflect.h"
 #include "core/tensor.h"
 
 #include <cstdint>
 #include <iterator>
+#include <tuple>
 #include <vector>
 
 #pragma GCC visibility push(default)
@@ -17,18 +20,32 @@
 namespace nitinol::nn {
 
 struct DataLoaderOptions {
-  int64_t batch = 32;
+  Integer batch = 32;
   bool is_shuffled = true;
   bool drops_last = false;  ///< leaves out a last batch of fewer rows, so that all have one shape
   uint64_t seed = 0;        ///< of the orders; the same seed gives the same ones
+};
+
+/// One tensor of rows for each of the loader's, in their order. Two can be taken apart,
+/// `auto [x, y] = batch`, which throws Error(value) if there are not two.
+class Batch : public std::vector<Tensor> {
+ public:
+  using std::vector<Tensor>::vector;
+  template <std::size_t i>
+  [[nodiscard]] Tensor get() const {
+    return half(i);
+  }
+
+ private:
+  [[nodiscard]] Tensor half(std::size_t i) const;
 };
 
 /// Rows of several tensors that belong together. Each pass over it takes a fresh order, a function
 /// of the seed and the number of passes before.
 class DataLoader {
  public:
-  /// `tensors` have the same first size. Throws Error(shape) if not, Error(value) for a batch
-  /// below 1.
+  /// `tensors` have the same first size. Throws Error(shape) if not, Error(value) for none and for
+  /// a batch below 1.
   explicit DataLoader(std::vector<Tensor> tensors, const DataLoaderOptions& options = {});
 
   /// Batches of one pass.
@@ -38,13 +55,12 @@ class DataLoader {
    public:
     // NOLINTBEGIN(readability-identifier-naming): names of the standard
     using iterator_category = std::input_iterator_tag;
-    using value_type = std::vector<Tensor>;
+    using value_type = Batch;
     using difference_type = int64_t;
     using pointer = const value_type*;
     using reference = value_type;
     // NOLINTEND(readability-identifier-naming)
-    /// One tensor of rows for each of the loader's.
-    [[nodiscard]] std::vector<Tensor> operator*() const { return loader_->batch(position_); }
+    [[nodiscard]] Batch operator*() const { return loader_->batch(position_); }
     Iterator& operator++() {
       ++position_;
       return *this;
@@ -64,7 +80,7 @@ class DataLoader {
   [[nodiscard]] Iterator end() const { return {this, size()}; }
 
  private:
-  [[nodiscard]] std::vector<Tensor> batch(int64_t i) const;
+  [[nodiscard]] Batch batch(int64_t i) const;
 
   std::vector<Tensor> tensors_;
   DataLoaderOptions options_;
@@ -73,5 +89,14 @@ class DataLoader {
 };
 
 }  // namespace nitinol::nn
+
+template <>
+struct std::tuple_size<nitinol::nn::Batch> : std::integral_constant<std::size_t, 2> {};
+template <std::size_t i>
+struct std::tuple_element<i, nitinol::nn::Batch> {
+  using type = nitinol::Tensor;
+};
+template <>
+inline constexpr bool nitinol::reflection::is_sequence<nitinol::nn::Batch> = true;
 
 #pragma GCC visibility pop

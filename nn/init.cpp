@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "eager/ops/ops.h"
+#include "nn/checks.h"
 
 #include <cmath>
 
@@ -21,6 +22,7 @@ Fan fan_of(const char* where, const Shape& shape) {
                                    .got = to_string(shape),
                                    .fix = "Use uniform() or normal() for biases."});
   }
+  for (const int64_t size : shape) check_at_least(where, "size", size, 1);
   double window = 1;
   for (int i = 0; i < rank - 2; ++i) window *= static_cast<double>(shape[i]);
   return {window * static_cast<double>(shape[rank - 2]),
@@ -30,10 +32,12 @@ Fan fan_of(const char* where, const Shape& shape) {
 }  // namespace
 
 Tensor uniform(const Shape& shape, double bound, DType dtype) {
+  check_setting("uniform", "bound", bound, Interval::not_negative);
   return cast(rand(shape) * (2 * bound) - bound, dtype);
 }
 
 Tensor normal(const Shape& shape, double deviation, DType dtype) {
+  check_setting("normal", "deviation", deviation, Interval::not_negative);
   return cast(randn(shape) * deviation, dtype);
 }
 

@@ -4,10 +4,12 @@
 #include "core/error.h"
 #include "eager/channels_last.h"
 #include "eager/ops/ops.h"
+#include "nn/checks.h"
 #include "nn/init.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <tuple>
@@ -37,7 +39,9 @@ void check_features(const char* where, const Tensor& x, int axis, int64_t featur
 
 }  // namespace
 
-Linear linear(int64_t in, int64_t out, const LinearOptions& options) {
+Linear linear(Integer in, Integer out, const LinearOptions& options) {
+  check_at_least("linear", "in", in, 1);
+  check_at_least("linear", "out", out, 1);
   const double bound = 1 / std::sqrt(static_cast<double>(in));
   Linear layer = {.weight = parameter(uniform({in, out}, bound, options.dtype)), .bias = {}};
   if (options.has_bias) layer.bias = parameter(uniform({out}, bound, options.dtype));
@@ -50,15 +54,18 @@ Tensor Linear::operator()(const Tensor& x) const {
   return bias ? product + *bias : product;
 }
 
-Conv2d conv2d(int64_t in, int64_t out, Pair kernel, const Conv2dLayerOptions& options) {
+Conv2d conv2d(Integer in, Integer out, Pair kernel, const Conv2dLayerOptions& options) {
+  check_at_least("conv2d", "in", in, 1);
+  check_at_least("conv2d", "out", out, 1);
+  check_at_least("conv2d", "kernel", std::min(kernel.rows(), kernel.columns()), 1);
   const int64_t groups = options.conv.groups;
   if (groups < 1 || in % groups != 0 || out % groups != 0) {
-    throw Error(ErrorKind::value,
-                {.where = "conv2d",
-                 .what = fmt::format("{} groups for {} channels in and {} out", groups, in, out),
-                 .expected = "a number of groups that divides both",
-                 .got = fmt::format("{}", groups),
-                 .fix = {}});
+    throw Error(ErrorKind::value, {.where = "conv2d",
+                                   .what = fmt::format("{} groups for {} channels in and {} out",
+                                                       groups, int64_t{in}, int64_t{out}),
+                                   .expected = "a number of groups that divides both",
+                                   .got = fmt::format("{}", groups),
+                                   .fix = {}});
   }
   const Shape shape = {out, in / groups, kernel.rows(), kernel.columns()};
   const int64_t seen = in / groups * kernel.rows() * kernel.columns();
@@ -71,6 +78,17 @@ Conv2d conv2d(int64_t in, int64_t out, Pair kernel, const Conv2dLayerOptions& op
 }
 
 Tensor Conv2d::operator()(const Tensor& x) const {
+  if (x.rank() != 4) {
+    throw Error(
+        ErrorKind::shape,
+        {.where = "Conv2d",
+         .what =
+             fmt::format("the input is {} for weights {}", describe(x), describe(weight.spec())),
+         .expected = fmt::format("images [n, {}, h, w]", weight.shape()[1] * options.groups),
+         .got = fmt::format("rank {}", x.rank()),
+         .fix = "A single image needs unsqueeze(x, 0), images without channels "
+                "unsqueeze(x, 1)."});
+  }
   check_features("Conv2d", x, 1, weight.shape()[1] * options.groups);
   return bias ? nitinol::conv2d(x, weight, *bias, options) : nitinol::conv2d(x, weight, options);
 }
@@ -83,7 +101,9 @@ Tensor AvgPool2d::operator()(const Tensor& x) const {
   return avg_pool2d(x, kernel, options);
 }
 
-Embedding embedding(int64_t count, int64_t width, DType dtype) {
+Embedding embedding(Integer count, Integer width, DType dtype) {
+  check_at_least("embedding", "count", count, 1);
+  check_at_least("embedding", "width", width, 1);
   return {.weight = parameter(randn({count, width}, dtype))};
 }
 
@@ -91,7 +111,9 @@ Tensor Embedding::operator()(const Tensor& indices) const {
   return take(weight, indices);
 }
 
-LayerNorm layer_norm(int64_t features, double eps, DType dtype) {
+LayerNorm layer_norm(Integer features, double eps, DType dtype) {
+  check_at_least("layer_norm", "features", features, 1);
+  check_setting("layer_norm", "eps", eps, Interval::not_negative);
   return {.weight = parameter(ones({features}, dtype)),
           .bias = parameter(zeros({features}, dtype)),
           .eps = eps};
@@ -102,18 +124,22 @@ Tensor LayerNorm::operator()(const Tensor& x) const {
   return nitinol::layer_norm(x, {.weight = weight, .bias = bias, .eps = eps});
 }
 
-RmsNorm rms_norm(int64_t features, double eps, DType dtype) {
+RmsNorm rms_norm(Integer features, double eps, DType dtype) {
+  check_at_least("rms_norm", "features", features, 1);
+  check_setting("rms_norm", "eps", eps, Interval::not_negative);
   return {.weight = parameter(ones({features}, dtype)), .eps = eps};
 }
 
 Tensor RmsNorm::operator()(const Tensor& x) const {
+  check_setting("RmsNorm", "eps", eps, Interval::not_negative);
   check_features("RmsNorm", x, -1, weight.shape()[0]);
   const Tensor given = widened(x);
   const Tensor scale = rsqrt(mean(square(given), {-1}, keepdims) + eps);
   return cast(given * scale * widened(weight), promote(x.dtype(), weight.dtype()));
 }
 
-BatchNorm batch_norm(int64_t features, DType dtype) {
+BatchNorm batch_norm(Integer features, DType dtype) {
+  check_at_least("batch_norm", "features", features, 1);
   return {.weight = parameter(ones({features}, dtype)),
           .bias = parameter(zeros({features}, dtype)),
           .running_mean = Variable(zeros({features}, dtype)),
@@ -121,6 +147,8 @@ BatchNorm batch_norm(int64_t features, DType dtype) {
 }
 
 Tensor BatchNorm::operator()(const Tensor& x) const {
+  check_setting("BatchNorm", "eps", eps, Interval::not_negative);
+  check_setting("BatchNorm", "momentum", momentum, Interval::share);
   check_features("BatchNorm", x, 1, weight.shape()[0]);
   // Images are normalised in the order in which convolutions leave them, channels last.
   const bool is_images = x.rank() == 4;
@@ -161,23 +189,20 @@ Tensor BatchNorm::operator()(const Tensor& x) const {
 }
 
 Dropout dropout(double rate) {
-  if (!(rate >= 0 && rate < 1)) {
-    throw Error(ErrorKind::value, {.where = "dropout",
-                                   .what = "the share of elements to drop",
-                                   .expected = "0 <= rate < 1",
-                                   .got = fmt::format("{}", rate),
-                                   .fix = {}});
-  }
+  check_setting("dropout", "rate", rate, Interval::below_one);
   return {.rate = rate};
 }
 
 Tensor Dropout::operator()(const Tensor& x) const {
+  check_setting("Dropout", "rate", rate, Interval::below_one);
   if (!training || rate == 0) return x;
   const Tensor draws = rand(x.shape(), x.dtype() == f64 ? f64 : f32);
   return where(draws >= rate, x * (1 / (1 - rate)), 0.0);
 }
 
-Lstm lstm(int64_t in, int64_t hidden, DType dtype) {
+Lstm lstm(Integer in, Integer hidden, DType dtype) {
+  check_at_least("lstm", "in", in, 1);
+  check_at_least("lstm", "hidden", hidden, 1);
   const double bound = 1 / std::sqrt(static_cast<double>(hidden));
   return {.input_weight = parameter(uniform({in, 4 * hidden}, bound, dtype)),
           .hidden_weight = parameter(uniform({hidden, 4 * hidden}, bound, dtype)),
@@ -283,14 +308,16 @@ Lstm::Output Lstm::operator()(const Tensor& x, std::optional<State> state) const
   return {slice(all, 0, {0, steps}), {all[steps - 1], all[steps]}};
 }
 
-MultiHeadAttention multi_head_attention(int64_t width, int64_t heads,
+MultiHeadAttention multi_head_attention(Integer width, Integer heads,
                                         const AttentionOptions& options) {
+  check_at_least("multi_head_attention", "width", width, 1);
   if (heads < 1 || width % heads != 0) {
-    throw Error(ErrorKind::value, {.where = "multi_head_attention",
-                                   .what = fmt::format("{} heads for a width of {}", heads, width),
-                                   .expected = "a number of heads that divides the width",
-                                   .got = fmt::format("{}", heads),
-                                   .fix = {}});
+    throw Error(ErrorKind::value,
+                {.where = "multi_head_attention",
+                 .what = fmt::format("{} heads for a width of {}", int64_t{heads}, int64_t{width}),
+                 .expected = "a number of heads that divides the width",
+                 .got = fmt::format("{}", int64_t{heads}),
+                 .fix = {}});
   }
   const LinearOptions projection = {.has_bias = options.has_bias, .dtype = options.dtype};
   return {.qkv = linear(width, 3 * width, projection),
@@ -300,6 +327,18 @@ MultiHeadAttention multi_head_attention(int64_t width, int64_t heads,
 }
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, bool is_causal) {
+  const int64_t features = q.rank() < 2 ? 0 : q.shape()[q.rank() - 1];
+  for (const Tensor* x : {&q, &k, &v}) {
+    const bool is_value = x == &v;  // its width is its own
+    if (x->rank() >= 2 && (is_value || x->shape()[x->rank() - 1] == features)) continue;
+    throw Error(ErrorKind::shape,
+                {.where = "attention",
+                 .what = fmt::format("queries {}, keys {} and values {}", describe(q), describe(k),
+                                     describe(v)),
+                 .expected = "[..., positions, width], with one width for queries and keys",
+                 .got = to_string(x->shape()),
+                 .fix = "A single sequence needs no batch axis, but both others."});
+  }
   const int64_t width = q.shape()[-1 + q.rank()];
   const int64_t positions = q.shape()[-2 + q.rank()];
   // float16 and bfloat16 scores would be too coarse to exponentiate.
@@ -314,6 +353,15 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, bool is_caus
 }
 
 Tensor MultiHeadAttention::operator()(const Tensor& x) const {
+  const int64_t made_for = qkv.weight.shape()[0];
+  if (x.rank() != 3 || x.shape()[2] != made_for) {
+    throw Error(ErrorKind::shape, {.where = "MultiHeadAttention",
+                                   .what = "the input is " + describe(x),
+                                   .expected = fmt::format("[batch, positions, {}]", made_for),
+                                   .got = to_string(x.shape()),
+                                   .fix = "A single sequence needs unsqueeze(x, 0)."});
+  }
+  check_at_least("MultiHeadAttention", "heads", heads, 1);
   const int64_t batch = x.shape()[0];
   const int64_t positions = x.shape()[1];
   const int64_t width = x.shape()[2];

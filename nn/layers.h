@@ -28,7 +28,7 @@ struct LinearOptions {
   DType dtype = f32;
 };
 /// Initial values as PyTorch: uniform within 1 / sqrt(in), both weight and bias.
-[[nodiscard]] Linear linear(int64_t in, int64_t out, const LinearOptions& options = {});
+[[nodiscard]] Linear linear(Integer in, Integer out, const LinearOptions& options = {});
 
 /// Convolution of images [n, in, h, w] (nitinol::conv2d): [n, out, oh, ow].
 struct Conv2d {
@@ -44,7 +44,7 @@ struct Conv2dLayerOptions {
 };
 /// Initial values as PyTorch: uniform within 1 / sqrt(in / groups * kh * kw), both weight and bias.
 /// Throws Error(value) unless the groups divide `in` and `out`.
-[[nodiscard]] Conv2d conv2d(int64_t in, int64_t out, Pair kernel,
+[[nodiscard]] Conv2d conv2d(Integer in, Integer out, Pair kernel,
                             const Conv2dLayerOptions& options = {});
 
 /// The largest, or the mean, of each window of images [n, c, h, w] (nitinol::max_pool2d,
@@ -66,7 +66,7 @@ struct Embedding {
   [[nodiscard]] Tensor operator()(const Tensor& indices) const;
 };
 /// Initial values are normal with standard deviation 1.
-[[nodiscard]] Embedding embedding(int64_t count, int64_t width, DType dtype = f32);
+[[nodiscard]] Embedding embedding(Integer count, Integer width, DType dtype = f32);
 
 /// (x - mean) / sqrt(var + eps) * weight + bias over the last axis.
 struct LayerNorm {
@@ -74,7 +74,7 @@ struct LayerNorm {
   double eps = 1e-5;
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
 };
-[[nodiscard]] LayerNorm layer_norm(int64_t features, double eps = 1e-5, DType dtype = f32);
+[[nodiscard]] LayerNorm layer_norm(Integer features, double eps = 1e-5, DType dtype = f32);
 
 /// x / sqrt(mean(x^2) + eps) * weight over the last axis (B. Zhang, R. Sennrich,
 /// arXiv:1910.07467).
@@ -83,7 +83,7 @@ struct RmsNorm {
   double eps = 1e-6;
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
 };
-[[nodiscard]] RmsNorm rms_norm(int64_t features, double eps = 1e-6, DType dtype = f32);
+[[nodiscard]] RmsNorm rms_norm(Integer features, double eps = 1e-6, DType dtype = f32);
 
 /// Normalises each feature (axis 1) over the batch and all other axes (S. Ioffe, C. Szegedy,
 /// arXiv:1502.03167). While training the statistics are those of the batch, and the running ones
@@ -97,7 +97,7 @@ struct BatchNorm {
   /// x: [batch, features, ...].
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
 };
-[[nodiscard]] BatchNorm batch_norm(int64_t features, DType dtype = f32);
+[[nodiscard]] BatchNorm batch_norm(Integer features, DType dtype = f32);
 
 /// Zeroes elements with probability `rate` while training, and scales the rest by 1 / (1 - rate).
 struct Dropout {
@@ -123,7 +123,7 @@ struct Lstm {
   /// x: [steps, batch, in]. Without a state it begins with zeros.
   [[nodiscard]] Output operator()(const Tensor& x, std::optional<State> state = {}) const;
 };
-[[nodiscard]] Lstm lstm(int64_t in, int64_t hidden, DType dtype = f32);
+[[nodiscard]] Lstm lstm(Integer in, Integer hidden, DType dtype = f32);
 
 /// Attention of every position to every other one with several heads (A. Vaswani et al.,
 /// arXiv:1706.03762).
@@ -141,7 +141,7 @@ struct AttentionOptions {
   DType dtype = f32;
 };
 /// Throws Error(value) unless `heads` divides `width`.
-[[nodiscard]] MultiHeadAttention multi_head_attention(int64_t width, int64_t heads,
+[[nodiscard]] MultiHeadAttention multi_head_attention(Integer width, Integer heads,
                                                       const AttentionOptions& options = {});
 
 /// softmax(q k^T / sqrt(width)) v over the last two axes [positions, width].

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "eager/ops/ops.h"
+#include "nn/checks.h"
 
 #include <fmt/format.h>
 
@@ -37,9 +38,26 @@ void check_class_shape(const Tensor& logits, const Tensor& targets) {
                .fix = "One class number stands for the last axis of the logits."});
 }
 
+/// Targets that are no integers are a probability for each class.
+void check_distribution(const Tensor& logits, const Tensor& targets) {
+  if (targets.shape() == logits.shape()) return;
+  Shape classes_of = logits.shape();
+  classes_of.erase(classes_of.size() - 1);
+  const bool looks_like_classes = targets.shape() == classes_of;
+  throw Error(looks_like_classes ? ErrorKind::dtype : ErrorKind::shape,
+              {.where = "cross_entropy",
+               .what = fmt::format("targets {} for logits {}", describe(targets), describe(logits)),
+               .expected = fmt::format("class numbers of an integer dtype and shape {}, or "
+                                       "probabilities of shape {}",
+                                       to_string(classes_of), to_string(logits.shape())),
+               .got = describe(targets),
+               .fix = looks_like_classes ? "Cast class numbers: targets.to(i64)."
+                                         : "Reshape the targets, or check what was passed."});
+}
+
 /// Names the first target that is neither a class nor left out, and where it is.
 [[noreturn]] void throw_no_class(const Tensor& targets, int64_t classes, int64_t ignored) {
-  const std::vector<int64_t> list = cast(targets, i64).to_vector<int64_t>();
+  const std::vector<int64_t> list = cast(targets, i64).to_vector<int64_t>({});
   const auto is_wrong = [=](int64_t target) {
     return target != ignored && (target < 0 || target >= classes);
   };
@@ -94,6 +112,7 @@ Tensor mean_as(const Tensor& losses, const Tensor& like) {
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
                      const CrossEntropyOptions& options) {
+  check_setting("cross_entropy", "label_smoothing", options.label_smoothing, Interval::share);
   if (logits.rank() == 0) {
     throw Error(ErrorKind::shape, {.where = "cross_entropy",
                                    .what = "the logits are one number",
@@ -103,7 +122,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
   }
   const Tensor scores = log_softmax(widened(logits));
   if (!is_integer(targets.dtype())) {
-    check_same_shape("cross_entropy", logits, targets);
+    check_distribution(logits, targets);
     const Tensor wanted = smoothed(targets, options.label_smoothing);
     return mean_as(-sum(wanted * scores, {-1}), logits);
   }
@@ -127,6 +146,7 @@ Tensor l1_loss(const Tensor& x, const Tensor& y) {
 }
 
 Tensor huber_loss(const Tensor& x, const Tensor& y, double delta) {
+  check_setting("huber_loss", "delta", delta, Interval::not_negative);
   check_same_shape("huber_loss", x, y);
   const Tensor d = abs(widened(x) - widened(y));
   return mean_as(where(d <= delta, square(d) * 0.5, (d - 0.5 * delta) * delta), x);

@@ -82,6 +82,10 @@ void visit(T& value, const std::string& path, Visitor& visitor) {
   } else if constexpr (HasFields<T>) {
     visitor.module(path, value);
     value.fields([&](const char* name, auto& field) { visit(field, joined(path, name), visitor); });
+  } else if constexpr (HasFields<Plain>) {
+    static_assert(reflection::never<T>,
+                  "nn: this class has fields() without const only; parameters(), save() and eval() "
+                  "look at const modules. Add the same with const.");
   } else if constexpr (std::is_aggregate_v<Plain>) {
     visitor.module(path, value);
     reflection::for_each_named_field(value, [&](std::string_view name, auto& field) {
@@ -106,7 +110,11 @@ struct Collector {
 struct TrainingSetter {
   bool value;
   void variable(const std::string&, const Variable&) {}
-  void training(Training& flag) const { flag = value; }
+  /// A flag is shared by the module's copies, so it may be const, as a Variable may.
+  void training(const Training& flag) const {
+    Training shared = flag;
+    shared = value;
+  }
   template <class T>
   void module(const std::string&, const T&) {}
 };
@@ -180,16 +188,16 @@ template <class M>
   return found;
 }
 
-/// Switches dropout and running statistics on. A compiled function sees the change: it has a Plan
-/// for each mode.
+/// Switches dropout and running statistics on, in a const module too. A compiled function sees the
+/// change: it has a Plan for each mode.
 template <class M>
-void train(M& module, bool value = true) {
+void train(const M& module, bool value = true) {
   module::TrainingSetter setter{value};
   module::visit(module, "", setter);
 }
 /// Switches them off.
 template <class M>
-void eval(M& module) {
+void eval(const M& module) {
   train(module, false);
 }
 

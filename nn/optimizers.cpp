@@ -1,12 +1,15 @@
 #include "nn/optimizers.h"
 
 #include "autograd/gradient.h"
+#include "core/callable.h"
 #include "core/error.h"
 #include "eager/ops/ops.h"
+#include "nn/checks.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <utility>
 
@@ -15,6 +18,15 @@ namespace nitinol::nn {
 // ---- what all share
 
 void Optimizer::add_group(std::vector<Variable> parameters, double rate, int states) {
+  check_setting("optimizer", "rate", rate, Interval::not_negative);
+  if (parameters.empty()) {
+    throw Error(ErrorKind::value,
+                {.where = "optimizer",
+                 .what = "the list of parameters",
+                 .expected = "at least one",
+                 .got = "none",
+                 .fix = "Check that the model's fields are Variables made by parameter()."});
+  }
   Group group = {.rate = Variable(tensor(rate)),
                  .steps = Variable(tensor(0.0)),
                  .state = {},
@@ -41,7 +53,17 @@ void Optimizer::zero_grad() const {
   }
 }
 
+const Variable& Optimizer::rate(std::size_t group) const {
+  if (group < groups_.size()) return groups_[group].rate;
+  throw Error(ErrorKind::value, {.where = "Optimizer::rate",
+                                 .what = "the number of a group",
+                                 .expected = fmt::format("less than {}", groups_.size()),
+                                 .got = fmt::format("{}", group),
+                                 .fix = "The constructor makes group 0, add() the others."});
+}
+
 void Optimizer::set_rate(double rate) const {
+  check_setting("Optimizer::set_rate", "rate", rate, Interval::not_negative);
   for (const Group& group : groups_) group.rate.set(tensor(rate));
 }
 
@@ -77,6 +99,10 @@ Sgd::Sgd(std::vector<Variable> parameters, const SgdOptions& options) {
 }
 
 void Sgd::add(std::vector<Variable> parameters, const SgdOptions& options) {
+  check_setting("Sgd", "momentum", options.momentum, Interval::not_negative);
+  check_setting("Sgd", "weight_decay", options.weight_decay, Interval::not_negative);
+  if (options.is_nesterov)
+    check_setting("Sgd with is_nesterov", "momentum", options.momentum, Interval::positive);
   add_group(std::move(parameters), options.rate, options.momentum == 0 ? 0 : 1);
   options_.push_back(options);
 }
@@ -103,6 +129,10 @@ Adam::Adam(std::vector<Variable> parameters, const AdamOptions& options) {
 }
 
 void Adam::add(std::vector<Variable> parameters, const AdamOptions& options) {
+  check_setting("Adam", "beta1", options.beta1, Interval::below_one);
+  check_setting("Adam", "beta2", options.beta2, Interval::below_one);
+  check_setting("Adam", "eps", options.eps, Interval::not_negative);
+  check_setting("Adam", "weight_decay", options.weight_decay, Interval::not_negative);
   add_group(std::move(parameters), options.rate, 2);
   options_.push_back(options);
 }
@@ -141,6 +171,10 @@ RmsProp::RmsProp(std::vector<Variable> parameters, const RmsPropOptions& options
 }
 
 void RmsProp::add(std::vector<Variable> parameters, const RmsPropOptions& options) {
+  check_setting("RmsProp", "decay", options.decay, Interval::share);
+  check_setting("RmsProp", "eps", options.eps, Interval::not_negative);
+  check_setting("RmsProp", "momentum", options.momentum, Interval::not_negative);
+  check_setting("RmsProp", "weight_decay", options.weight_decay, Interval::not_negative);
   add_group(std::move(parameters), options.rate, options.momentum == 0 ? 1 : 2);
   options_.push_back(options);
 }
@@ -164,7 +198,18 @@ void RmsProp::update(std::size_t group, const std::vector<Item>& items, const Te
 
 // ---- clipping
 
+namespace {
+
+/// Infinity is allowed: it only measures.
+void check_largest(const char* where, double largest) {
+  if (largest != std::numeric_limits<double>::infinity())
+    check_setting(where, "largest", largest, Interval::not_negative);
+}
+
+}  // namespace
+
 Tensor clip_gradient_norm(const std::vector<Variable>& parameters, double largest) {
+  check_largest("clip_gradient_norm", largest);
   const NoGradients scope;
   Tensor total;
   DType dtype = f32;
@@ -190,6 +235,7 @@ Tensor clip_gradient_norm(const std::vector<Variable>& parameters, double larges
 }
 
 void clip_gradient_value(const std::vector<Variable>& parameters, double largest) {
+  check_largest("clip_gradient_value", largest);
   const NoGradients scope;
   for (const Variable& parameter : parameters) {
     const Tensor gradient = parameter.grad();
@@ -199,24 +245,41 @@ void clip_gradient_value(const std::vector<Variable>& parameters, double largest
 
 // ---- schedules
 
+namespace {
+
+int64_t checked_step(const char* where, int64_t step) {
+  check_at_least(where, "step", step, 0);
+  return step;
+}
+
+}  // namespace
+
 Schedule step_decay(double rate, int64_t every, double factor) {
+  check_setting("step_decay", "rate", rate, Interval::not_negative);
+  check_at_least("step_decay", "every", every, 1);
+  check_setting("step_decay", "factor", factor, Interval::not_negative);
   return [=](int64_t step) {
-    const int64_t decays = step / every;
+    const int64_t decays = checked_step("step_decay", step) / every;
     return rate * std::pow(factor, static_cast<double>(decays));
   };
 }
 
 Schedule cosine_decay(double rate, int64_t steps, double last) {
+  check_setting("cosine_decay", "rate", rate, Interval::not_negative);
+  check_at_least("cosine_decay", "steps", steps, 1);
+  check_setting("cosine_decay", "last", last, Interval::not_negative);
   return [=](int64_t step) {
-    if (step >= steps) return last;
+    if (checked_step("cosine_decay", step) >= steps) return last;
     const double phase = std::numbers::pi * static_cast<double>(step) / static_cast<double>(steps);
     return last + (rate - last) * 0.5 * (1 + std::cos(phase));
   };
 }
 
 Schedule warm_up(int64_t steps, Schedule then) {
+  check_at_least("warm_up", "steps", steps, 0);
+  check_callable("warm_up", then);
   return [steps, then = std::move(then)](int64_t step) {
-    if (step >= steps) return then(step - steps);
+    if (checked_step("warm_up", step) >= steps) return then(step - steps);
     return then(0) * static_cast<double>(step + 1) / static_cast<double>(steps);
   };
 }

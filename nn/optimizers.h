@@ -18,6 +18,10 @@
 namespace nitinol::nn {
 
 /// What all optimizers share: groups of parameters with settings of their own.
+///
+/// Making a group throws Error(value) for no parameters, for one that tracks no gradient, and for
+/// settings that make no sense: rates, decays, momentum and eps are finite and not negative, beta1
+/// and beta2 less than 1, RmsProp's decay at most 1; Nesterov's method needs momentum.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -27,9 +31,10 @@ class Optimizer {
   /// Updates every parameter that has a gradient.
   void step() const;
 
-  /// The learning rate of a group, a float64 number.
-  [[nodiscard]] const Variable& rate(std::size_t group = 0) const { return groups_.at(group).rate; }
-  /// Sets the learning rate of all groups.
+  /// The learning rate of a group, a float64 number. Throws Error(value) if there is no such group.
+  [[nodiscard]] const Variable& rate(std::size_t group = 0) const;
+  /// Sets the learning rate of all groups. Throws Error(value) unless it is finite and not
+  /// negative.
   void set_rate(double rate) const;
 
   /// For named_variables(), save() and load(): rate, step counts and running averages.
@@ -124,11 +129,14 @@ class RmsProp final : public Optimizer {
 /// Scales all gradients so that their common 2-norm is at most `largest`; returns what it was: a
 /// float64 if a gradient is one, else a float32. Squares are summed in float64: those of float32
 /// neither overflow nor vanish.
+/// Throws Error(value) if `largest` is negative or NaN, as the next one.
 Tensor clip_gradient_norm(const std::vector<Variable>& parameters, double largest);
 /// Limits each gradient's elements to [-largest, largest].
 void clip_gradient_value(const std::vector<Variable>& parameters, double largest);
 
-/// The learning rate of step 0, 1, 2, …: `optimizer.set_rate(schedule(i))`.
+/// The learning rate of step 0, 1, 2, …: `optimizer.set_rate(schedule(i))`. Making one throws
+/// Error(value) for rates or factors that are negative or not finite and for numbers of steps below
+/// 1 (0, for warm_up); calling one, for a negative step.
 using Schedule = std::function<double(int64_t step)>;
 /// rate * factor^(step / every), rounded down.
 [[nodiscard]] Schedule step_decay(double rate, int64_t every, double factor = 0.1);

@@ -1,6 +1,7 @@
 #include "nn/progress.h"
 
 #include "core/error.h"
+#include "nn/checks.h"
 
 #include <fmt/format.h>
 
@@ -17,7 +18,31 @@ namespace {
 constexpr std::chrono::milliseconds shortest_pause(100);
 
 bool is_terminal(std::FILE* stream) {
+  if (stream == nullptr) {
+    throw Error(ErrorKind::value, {.where = "Progress",
+                                   .what = "the setting `stream`",
+                                   .expected = "an open file",
+                                   .got = "a null pointer",
+                                   .fix = "Check that it was opened."});
+  }
   return isatty(fileno(stream)) != 0;
+}
+
+bool writes_in_place(std::FILE* stream, ProgressStyle style) {
+  const bool is_shown_to_people = is_terminal(stream);
+  switch (style) {
+    case ProgressStyle::automatic:
+      return is_shown_to_people;
+    case ProgressStyle::in_place:
+      return true;
+    case ProgressStyle::lines:
+      return false;
+  }
+  throw Error(ErrorKind::value, {.where = "Progress",
+                                 .what = "the setting `style`",
+                                 .expected = "automatic, in_place or lines",
+                                 .got = fmt::format("{}", static_cast<int>(style)),
+                                 .fix = {}});
 }
 
 /// Columns of the terminal; 80 if it does not say.
@@ -49,17 +74,10 @@ std::string rate_text(double rate) {
 }  // namespace
 
 Progress::Progress(ProgressOptions options)
-    : options_(std::move(options)),
-      is_in_place_(options_.style == ProgressStyle::in_place ||
-                   (options_.style == ProgressStyle::automatic && is_terminal(options_.stream))) {
-  const int64_t least = std::min({options_.steps, options_.items, options_.lines});
-  if (least < 1) {
-    throw Error(ErrorKind::value, {.where = "Progress",
-                                   .what = "steps, items and lines",
-                                   .expected = "at least 1",
-                                   .got = fmt::format("{}", least),
-                                   .fix = {}});
-  }
+    : options_(std::move(options)), is_in_place_(writes_in_place(options_.stream, options_.style)) {
+  check_at_least("Progress", "steps", options_.steps, 1);
+  check_at_least("Progress", "items", options_.items, 1);
+  check_at_least("Progress", "lines", options_.lines, 1);
 }
 
 bool Progress::is_due() const {
@@ -90,10 +108,10 @@ void Progress::step(const std::string& remark) {
 std::string Progress::text(const std::string& remark) const {
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
   const auto done = static_cast<double>(done_);
-  const auto steps = static_cast<double>(options_.steps);
+  const int64_t all = options_.steps;
+  const auto steps = static_cast<double>(all);
   std::string line = options_.name.empty() ? "" : fmt::format("{:<9} ", options_.name);
-  line +=
-      fmt::format("{:>{}}/{}", done_, fmt::formatted_size("{}", options_.steps), options_.steps);
+  line += fmt::format("{:>{}}/{}", done_, fmt::formatted_size("{}", all), all);
   if (is_in_place_) {
     constexpr int width = 20;
     line += fmt::format(" [{:<{}}]",

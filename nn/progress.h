@@ -8,6 +8,8 @@
 //     train     300/900  loss 0.2461  61,240 images/s  0:09 left
 #pragma once
 
+#include "core/integer.h"
+
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -26,19 +28,19 @@ enum class ProgressStyle : uint8_t {
 
 struct ProgressOptions {
   std::string name = {};       ///< begins the line
-  int64_t steps = 1;           ///< in all
-  int64_t items = 1;           ///< in a step: what the throughput counts
+  Integer steps = 1;           ///< in all
+  Integer items = 1;           ///< in a step: what the throughput counts
   std::string unit = "steps";  ///< of items, as in "61,240 images/s"
   std::FILE* stream = stdout;
   ProgressStyle style = ProgressStyle::automatic;
-  int64_t lines = 4;  ///< at most so many, where the line does not change in place
+  Integer lines = 4;  ///< at most so many, where the line does not change in place
 };
 
 /// Writes the line. Lines that are not the last are left out when they would come too often (ten in
 /// a second), so that step() costs little in a fast loop.
 class Progress {
  public:
-  /// Begins to measure. Throws Error(value) for steps, items or lines below 1.
+  /// Begins to measure. Throws Error(value) for steps, items or lines below 1 and for no stream.
   explicit Progress(ProgressOptions options);
 
   /// Says that one more step is done. `remark` is shown as it is: a loss, an accuracy. Steps beyond

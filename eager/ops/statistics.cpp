@@ -18,6 +18,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <string>
 #include <vector>
 
 namespace nitinol {
@@ -211,34 +213,53 @@ void check_normalized(const Tensor& x, const Tensor& parameter, std::string_view
                .fix = "It has the sizes of the normalised axes."});
 }
 
+void check_ddof(std::string_view where, int64_t ddof) {
+  if (ddof >= 0) return;
+  throw Error(ErrorKind::value, {.where = std::string(where),
+                                 .what = "what is subtracted from the number of elements, ddof",
+                                 .expected = "at least 0",
+                                 .got = fmt::format("{}", ddof),
+                                 .fix = "0 is the variance of the elements, 1 the estimate for "
+                                        "what they were drawn from."});
+}
+
 }  // namespace
 
 Tensor mean(const Tensor& x, const Axes& axes, KeepDims keep) {
   return apply(mean_op, {&x}, {axes.dims(), keep == keepdims});
 }
 
-Tensor var(const Tensor& x, const Axes& axes, int64_t ddof, KeepDims keep) {
-  return apply(var_op, {&x}, {axes.dims(), keep == keepdims, ddof});
+Tensor var(const Tensor& x, const Axes& axes, Integer ddof, KeepDims keep) {
+  check_ddof("var", ddof);
+  return apply(var_op, {&x}, {axes.dims(), keep == keepdims, int64_t{ddof}});
 }
 
-Tensor stddev(const Tensor& x, const Axes& axes, int64_t ddof, KeepDims keep) {
-  return apply(std_op, {&x}, {axes.dims(), keep == keepdims, ddof});
+Tensor stddev(const Tensor& x, const Axes& axes, Integer ddof, KeepDims keep) {
+  check_ddof("stddev", ddof);
+  return apply(std_op, {&x}, {axes.dims(), keep == keepdims, int64_t{ddof}});
 }
 
 Tensor logsumexp(const Tensor& x, const Axes& axes, KeepDims keep) {
   return apply(logsumexp_op, {&x}, {axes.dims(), keep == keepdims});
 }
 
-Tensor softmax(const Tensor& x, int64_t axis) {
+Tensor softmax(const Tensor& x, Integer axis) {
   return apply(softmax_op, {&x}, {int64_t{normalize_axis("softmax", axis, x.rank())}});
 }
 
-Tensor log_softmax(const Tensor& x, int64_t axis) {
+Tensor log_softmax(const Tensor& x, Integer axis) {
   return apply(log_softmax_op, {&x}, {int64_t{normalize_axis("log_softmax", axis, x.rank())}});
 }
 
 Tensor layer_norm(const Tensor& x, const LayerNorm& options) {
   const int64_t count = options.normalized_axes;
+  if (!(options.eps >= 0 && std::isfinite(options.eps))) {
+    throw Error(ErrorKind::value, {.where = "layer_norm",
+                                   .what = "what is added to the variance, eps",
+                                   .expected = "0 <= eps < infinity",
+                                   .got = fmt::format("{}", options.eps),
+                                   .fix = "Usual values are 1e-5 and 1e-6."});
+  }
   if (count < 1 || count > x.rank()) {
     throw Error(ErrorKind::shape,
                 {.where = "layer_norm",

@@ -19,19 +19,20 @@ namespace nitinol {
 /// Sum divided by the number of elements; NaN for no elements.
 [[nodiscard]] Tensor mean(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
 /// Mean square distance from the mean, in two passes; divides by the number of elements - ddof.
-[[nodiscard]] Tensor var(const Tensor& x, const Axes& axes = {}, int64_t ddof = 0,
+/// Throws Error(value) for a negative ddof.
+[[nodiscard]] Tensor var(const Tensor& x, const Axes& axes = {}, Integer ddof = 0,
                          KeepDims keep = KeepDims::no);
 /// Square root of var; NumPy calls it std, which is a namespace here.
-[[nodiscard]] Tensor stddev(const Tensor& x, const Axes& axes = {}, int64_t ddof = 0,
+[[nodiscard]] Tensor stddev(const Tensor& x, const Axes& axes = {}, Integer ddof = 0,
                             KeepDims keep = KeepDims::no);
 /// ln(sum(e^x)) without overflow; -inf where all elements are.
 /// Throws Error(shape) for no elements.
 [[nodiscard]] Tensor logsumexp(const Tensor& x, const Axes& axes = {},
                                KeepDims keep = KeepDims::no);
 /// e^x / sum(e^x) along an axis, without overflow.
-[[nodiscard]] Tensor softmax(const Tensor& x, int64_t axis = -1);
+[[nodiscard]] Tensor softmax(const Tensor& x, Integer axis = -1);
 /// ln(softmax(x)), accurate where softmax is small.
-[[nodiscard]] Tensor log_softmax(const Tensor& x, int64_t axis = -1);
+[[nodiscard]] Tensor log_softmax(const Tensor& x, Integer axis = -1);
 
 /// What layer_norm does after normalising; undefined tensors are left out.
 struct LayerNorm {
@@ -41,7 +42,8 @@ struct LayerNorm {
   double eps = 1e-5;            ///< added to the variance
 };
 /// (x - mean) / sqrt(var + eps) over the last axes (Ba, Kiros, Hinton, arXiv:1607.06450, section
-/// 3). Throws Error(shape) if x has fewer axes, or weight or bias another shape.
+/// 3). Throws Error(shape) if x has fewer axes, or weight or bias another shape,
+/// Error(value) if eps is negative or not finite.
 [[nodiscard]] Tensor layer_norm(const Tensor& x, const LayerNorm& options = {});
 
 [[nodiscard]] std::span<const Op* const> statistics_ops();

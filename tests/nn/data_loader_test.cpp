@@ -46,6 +46,44 @@ TEST_CASE("without shuffling, and without a short last batch", "[nn]") {
   CHECK(pass(loader) == std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7});
 }
 
+TEST_CASE("a batch of two tensors can be taken apart, and is a list for compiled functions",
+          "[nn]") {
+  nn::DataLoader loader(data, {.batch = 4, .is_shuffled = false});
+  int64_t first = 0;
+  for (auto [x, y] : loader) {
+    CHECK(x[0].item<int64_t>() == first);
+    CHECK(same_bits(x * 2, y.at({all_of_axis, 0}).get()));
+    first += 4;
+  }
+  for (const auto& [x, y] : loader) CHECK(x.size() * 3 == y.size());
+  const auto f = compile([](const std::vector<Tensor>& batch) { return batch[0] * 3; });
+  for (const auto& batch : loader) CHECK(same_bits(f(batch), batch[0] * 3));
+  const auto g = compile([](const nn::Batch& batch) { return batch[1] * 3; });
+  for (const auto& batch : loader) CHECK(same_bits(g(batch), batch[1] * 3));
+  nn::DataLoader alone({arange(3)});
+  CHECK_THROWS_WITH(
+      [&] {
+        for (const auto& [x, y] : alone) CHECK(x.size() == y.size());
+      }(),
+      Catch::Contains("expected a loader of two tensors, got one of 1"));
+}
+
+TEST_CASE("another seed is another order, and each pass is one of its own", "[nn]") {
+  const auto orders = [](uint64_t seed) {
+    nn::DataLoader loader(data, {.batch = 10, .seed = seed});
+    return std::vector{pass(loader), pass(loader), pass(loader)};
+  };
+  const auto one = orders(1);
+  const auto other = orders(uint64_t{1} << 32U);
+  CHECK(one == orders(1));
+  CHECK(one != other);
+  CHECK(one[0] != one[1]);
+  CHECK(one[1] != one[2]);
+  CHECK(one[0] != one[2]);
+  // Frozen: a seed means the same order in every version.
+  CHECK(one[0] == std::vector<int64_t>{2, 1, 8, 9, 6, 7, 3, 5, 0, 4});
+}
+
 TEST_CASE("loaders refuse what does not fit", "[nn][errors]") {
   CHECK_THROWS_WITH(nn::DataLoader({arange(3), arange(4)}),
                     Catch::Contains("the same number of rows"));

@@ -162,6 +162,41 @@ TEST_CASE("Lstm: one step by its formulas, and shapes", "[nn]") {
               [](const auto& l, const Tensor& t) { return l(t).sequence; });
 }
 
+TEST_CASE("an Lstm's first state gets its gradient, and goes on where another stopped", "[nn]") {
+  const nn::Lstm layer = nn::to(nn::lstm(3, 2), f64);
+  const Tensor x = values({4, 5, 3});
+  const nn::Lstm::State start = {values({5, 2}, 2), values({5, 2}, 3)};
+  // Every part of the result by every part of the state.
+  CHECK_NOTHROW(check_gradients(
+      [&](const nn::Lstm::State& state) {
+        const auto [sequence, last] = layer(x, state);
+        return std::tuple(sequence, last.hidden, last.cell);
+      },
+      start));
+  CHECK_NOTHROW(check_gradients(
+      [&](const nn::Lstm::State& state) { return layer(x, state).last.cell; }, start));
+  CHECK_NOTHROW(
+      check_gradients([&](const Tensor& given) { return layer(given, start).sequence; }, x));
+  // A sequence in two halves is the whole one.
+  const auto whole = layer(x, start);
+  const auto first = layer(slice(x, 0, {0, 2}), start);
+  const auto second = layer(slice(x, 0, {2, 4}), first.last);
+  CHECK(same_bits(concat({first.sequence, second.sequence}), whole.sequence));
+  CHECK(same_bits(second.last.cell, whole.last.cell));
+  // The gradient crosses the cut.
+  const auto through = [&](const nn::Lstm::State& state) {
+    const auto half = layer(slice(x, 0, {0, 2}), state);
+    return sum(layer(slice(x, 0, {2, 4}), half.last).sequence);
+  };
+  const auto direct = [&](const nn::Lstm::State& state) {
+    return sum(slice(layer(x, state).sequence, 0, {2, 4}));
+  };
+  const nn::Lstm::State a = grad(through)(start);
+  const nn::Lstm::State b = grad(direct)(start);
+  CHECK(max(abs(a.hidden - b.hidden)).item<double>() < 1e-14);
+  CHECK(max(abs(a.cell - b.cell)).item<double>() < 1e-14);
+}
+
 TEST_CASE("attention is causal where it should be", "[nn]") {
   const auto layer = nn::multi_head_attention(8, 2, {.is_causal = true});
   const Tensor x = randn({2, 5, 8});

@@ -114,6 +114,24 @@ TEST_CASE("a mode reaches all flags, and compiled functions have a Plan for each
   CHECK(f.explain().signatures.size() == 2);
 }
 
+TEST_CASE("the mode of a const module can be set, as its Variables can", "[nn][jit]") {
+  const Model m = model();
+  const Tensor x = randn({50, 4});
+  const auto f = compile([&m](const Tensor& t) { return m.blocks[1].drop(t); });
+  for (int i = 0; i < 4; ++i) {
+    nn::eval(m);
+    CHECK(same_bits(m.blocks[0].drop(x), x));
+    CHECK(same_bits(f(x), x));
+    nn::train(m);
+    CHECK(!same_bits(m.blocks[0].drop(x), x));
+    CHECK(!same_bits(f(x), x));
+  }
+  const Closed closed(3);
+  nn::eval(closed);
+  CHECK(same_bits(closed(ones({4, 3})), closed(ones({4, 3}))));
+  nn::eval(nn::Sequential(nn::dropout(0.5)));  // a temporary, whose copies share its flag
+}
+
 TEST_CASE("a module is cast with what it shares", "[nn]") {
   Model m = model();
   m.blocks[1].up = m.blocks[0].up;

@@ -109,6 +109,61 @@ TEST_CASE("groups have their own settings, and parameters without a gradient sta
   CHECK(same_bits(c.get(), ones({2})));
 }
 
+namespace {
+
+/// The settings of group 1 do not reach group 0, nor the other way round: each parameter ends where
+/// an optimizer of its own would have brought it.
+template <class O, class Options>
+void check_groups(const Options& first, const Options& second) {
+  const auto start = [] {
+    return std::vector{parameter(full({3}, 2.0F)), parameter(full({2}, -1.0F))};
+  };
+  const std::vector<Variable> together = start();
+  const std::vector<Variable> apart = start();
+  O both({together[0]}, first);
+  both.add({together[1]}, second);
+  const O of_first({apart[0]}, first);
+  const O of_second({apart[1]}, second);
+  const auto loss = [](const std::vector<Variable>& p, int i) {
+    return sum(square(p[0])) * (1.0 + i) + sum(p[1] * p[1] * p[1]) * 0.5;
+  };
+  for (int i = 0; i < 4; ++i) {
+    both.zero_grad();
+    of_first.zero_grad();
+    of_second.zero_grad();
+    loss(together, i).backward();
+    loss(apart, i).backward();
+    both.step();
+    of_first.step();
+    of_second.step();
+    INFO("step " << i);
+    CHECK(same_bits(together[0].get(), apart[0].get()));
+    CHECK(same_bits(together[1].get(), apart[1].get()));
+  }
+  CHECK(both.rate(0).template item<double>() == first.rate);
+  CHECK(both.rate(1).template item<double>() == second.rate);
+}
+
+}  // namespace
+
+TEST_CASE("every setting belongs to its group", "[nn]") {
+  check_groups<nn::Sgd>(
+      nn::SgdOptions{.rate = 0.1},
+      nn::SgdOptions{.rate = 0.02, .momentum = 0.5, .weight_decay = 0.3, .is_nesterov = true});
+  check_groups<nn::Sgd>(nn::SgdOptions{.rate = 0.1, .momentum = 0.9},
+                        nn::SgdOptions{.rate = 0.1, .weight_decay = 0.1});
+  check_groups<nn::Adam>(
+      nn::AdamOptions{.rate = 0.1},
+      nn::AdamOptions{.rate = 0.02, .beta1 = 0.5, .beta2 = 0.7, .eps = 0.1, .weight_decay = 0.3});
+  check_groups<nn::AdamW>(
+      nn::AdamOptions{.rate = 0.1, .weight_decay = 0.2},
+      nn::AdamOptions{.rate = 0.02, .beta1 = 0.5, .beta2 = 0.7, .eps = 0.1, .weight_decay = 0.01});
+  check_groups<nn::RmsProp>(
+      nn::RmsPropOptions{.rate = 0.1},
+      nn::RmsPropOptions{
+          .rate = 0.02, .decay = 0.5, .eps = 0.1, .momentum = 0.4, .weight_decay = 0.3});
+}
+
 TEST_CASE("misuse of optimizers is an Error that says what to do", "[nn][errors]") {
   CHECK_THROWS_WITH(nn::Sgd({Variable(ones({2}))}), Catch::Contains("nn::parameters"));
   const Variable a = parameter(ones({2}));

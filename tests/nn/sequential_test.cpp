@@ -6,6 +6,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <cmath>
+#include <concepts>
 #include <string>
 #include <vector>
 
@@ -56,4 +58,19 @@ TEST_CASE("a Sequential may be captured by a compiled function, or its argument"
   }
   CHECK(captures.explain().plan_calls > 0);
   CHECK(takes.explain().plan_calls > 0);
+}
+
+TEST_CASE("activations may have overloaded names", "[nn]") {
+  manual_seed(2);
+  const nn::Sequential model(nn::linear(3, 4), tanh, nn::linear(4, 2), sqrt,
+                             [](const Tensor& t) { return t + 1.0; });
+  STATIC_REQUIRE(
+      std::same_as<std::tuple_element_t<1, std::remove_const_t<decltype(model)>>, nn::Activation>);
+  const Tensor x = randn({5, 3});
+  const Tensor expected =
+      nitinol::sqrt(std::get<2>(model)(nitinol::tanh(std::get<0>(model)(x)))) + 1.0;
+  CHECK(same_bits(model(x), expected));
+  CHECK(same_bits(nn::Sequential(tanh)(x), nitinol::tanh(x)));
+  const nn::Sequential same(model);  // a copy, not a Sequential of one
+  CHECK(nn::parameters(same).size() == 4);
 }
