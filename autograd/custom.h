@@ -37,6 +37,7 @@ using CustomFunction = std::function<std::pair<Tensor, Pull>(const std::vector<T
 /// and results are Tensors and containers and plain structs of them.
 template <class F>
 [[nodiscard]] auto checkpoint(F f) {
+  check_callable("checkpoint", f);
   return [f = std::move(f)]<class... A>(const A&... arguments) {
     using Arguments = std::tuple<A...>;
     using Result = std::decay_t<std::invoke_result_t<const F&, const A&...>>;
@@ -65,6 +66,7 @@ template <class F>
 ///     });
 template <class F>
 [[nodiscard]] auto custom_gradient(F f) {
+  check_callable("custom_gradient", f);
   return [f = std::move(f)]<class... A>(const A&... arguments) {
     static_assert((std::convertible_to<A, Tensor> && ...),
                   "custom_gradient(): the function takes Tensors; capture the rest");
@@ -76,7 +78,7 @@ template <class F>
           (std::index_sequence_for<A...>{});
           return std::pair<Tensor, autograd::Pull>(
               std::move(result), [pull = std::move(pull)](const Tensor& gradient) {
-                return autograd::tensors_in(pull(gradient));
+                return autograd::tensors_in<autograd::Undefined::visited>(pull(gradient));
               });
         },
         {Tensor(arguments)...});

@@ -13,6 +13,7 @@ Tensor stop_gradient(const Tensor& x) {
 }
 
 Tensor hessian(const std::function<Tensor(const Tensor&)>& f, const Tensor& argument) {
+  check_callable("hessian", f);
   const auto [gradient, pull] = vjp(grad(f), argument);
   const int64_t n = argument.size();
   Shape rows_of = argument.shape();
@@ -43,6 +44,14 @@ Tensor Arguments::add(const Tensor& value) {
 
 std::vector<Tensor> Arguments::gradients(std::span<const Tensor> results,
                                          std::span<const Tensor> seeds, bool keep) {
+  if (seeds.size() != results.size()) {
+    throw Error(ErrorKind::value,
+                {.where = "vjp",
+                 .what = "the seed or tangent does not fit what it is for",
+                 .expected = fmt::format("{} defined tensors", results.size()),
+                 .got = fmt::format("{}", seeds.size()),
+                 .fix = "Give one tensor for each of the result's (of the argument's, for jvp)."});
+  }
   std::vector<const Node*> leaves;
   for (const Tensor& leaf : leaves_) {
     if (leaf.internals().gradient) leaves.push_back(node_of(leaf));

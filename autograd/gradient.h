@@ -3,6 +3,7 @@
 #pragma once
 
 #include "autograd/node.h"
+#include "core/callable.h"
 #include "core/function_ref.h"
 #include "core/reflect.h"
 #include "core/tensor.h"
@@ -81,27 +82,31 @@ Tensor loss_of(const Result& result) {
   }
 }
 
-template <class Change>
+enum class Undefined : bool { skipped, visited };
+
+template <class Change, Undefined undefined>
 struct TensorVisitor {
   Change change;
-  void tensor(Tensor& tensor) { change(tensor); }
-  void tensor(const Tensor& tensor) { change(tensor); }
+  template <class T>
+  void tensor(T& tensor) {
+    if (undefined == Undefined::visited || tensor.is_defined()) change(tensor);
+  }
   void variable(const Variable&) {}
   void scalar(const Scalar&) {}
   void fixed(uint64_t) {}
 };
 
-/// Calls change(tensor) for each tensor in `value`.
-template <class T, class Change>
+/// Calls change(tensor) for each tensor in `value`. Undefined ones stay what they are.
+template <Undefined undefined = Undefined::skipped, class T, class Change>
 void for_each_tensor(T& value, Change change) {
-  TensorVisitor<Change> visitor{change};
+  TensorVisitor<Change, undefined> visitor{change};
   visit_leaves(value, visitor);
 }
 
-template <class T>
+template <Undefined undefined = Undefined::skipped, class T>
 std::vector<Tensor> tensors_in(const T& value) {
   std::vector<Tensor> tensors;
-  for_each_tensor(value, [&](const Tensor& tensor) { tensors.push_back(tensor); });
+  for_each_tensor<undefined>(value, [&](const Tensor& tensor) { tensors.push_back(tensor); });
   return tensors;
 }
 
@@ -118,6 +123,7 @@ template <class F, class T, class... Rest>
 auto call(int order, const F& f, const T& argument, Arguments& arguments, Rest&&... rest) {
   static_assert(reflection::contains<Tensor, T>(),
                 "grad(): the first argument holds no Tensor; for Variables use backward()");
+  check_callable("grad", f);
   const EnabledScope scope(true);
   const DifferentiationScope depth(order);
   T copy = argument;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
+#include <string>
 
 #pragma GCC visibility push(default)
 
@@ -14,6 +16,11 @@ struct Device {
   int8_t index = 0;
   friend bool operator==(const Device&, const Device&) = default;
 };
+
+/// "cpu:0". (core/tensor.cpp)
+[[nodiscard]] std::string describe(Device device);
+/// Writes describe(device).
+std::ostream& operator<<(std::ostream& stream, Device device);
 
 }  // namespace nitinol
 

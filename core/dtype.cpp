@@ -43,6 +43,10 @@ std::string_view short_name_of(DType dtype) {
   return info(dtype).short_name;
 }
 
+std::ostream& operator<<(std::ostream& stream, DType dtype) {
+  return stream << name_of(dtype);
+}
+
 std::optional<DType> dtype_named(std::string_view name) {
   for (std::size_t i = 0; i < infos.size(); ++i) {
     if (infos[i].name == name || infos[i].short_name == name) return static_cast<DType>(i);

@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 
 #pragma GCC visibility push(default)
 
@@ -24,6 +26,8 @@ inline constexpr int dtype_count = 10;
 [[nodiscard]] std::size_t size_of(DType dtype);
 /// "float32", "int64", "bool": the name that NumPy and PyTorch print.
 [[nodiscard]] std::string_view name_of(DType dtype);
+/// Writes name_of(dtype).
+std::ostream& operator<<(std::ostream& stream, DType dtype);
 /// "f32", "i64", "bool": the name used in graphs.
 [[nodiscard]] std::string_view short_name_of(DType dtype);
 /// The dtype with that short or long name, or nothing.
@@ -66,9 +70,18 @@ inline constexpr DTypes numeric = floating | integers;
 inline constexpr DTypes any_dtype = numeric | DTypes{boolean};
 inline constexpr DTypes bitwise = integers | DTypes{boolean};
 
-/// The DType that stores C++ type T (bool, integers of 1 to 8 bytes, float, double).
+/// The DType that stores C++ type T (bool, signed integers of 1 to 8 bytes, unsigned ones of 1,
+/// float, double).
 template <class T>
-constexpr DType dtype_of();
+constexpr DType dtype_of() {
+  constexpr bool is_integer = std::is_integral_v<T> && (std::is_signed_v<T> || sizeof(T) == 1);
+  static_assert(is_integer,
+                "no dtype holds this type: convert unsigned integers to int64_t, long double to "
+                "double");
+  if (sizeof(T) == 1) return std::is_signed_v<T> ? i8 : u8;
+  if (sizeof(T) == 2) return i16;
+  return sizeof(T) == 4 ? i32 : i64;
+}
 template <>
 constexpr DType dtype_of<bool>() {
   return boolean;

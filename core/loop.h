@@ -125,8 +125,8 @@ inline void run(const void* const* in, void* out, int64_t n, std::index_sequence
     run_lanes<Path::exact, F, R, A...>(from.data(), to, lanes, indices);
     advance(lanes);
   }
-  std::tuple<std::array<Stored<A>, step>...> padded;
-  std::array<Stored<R>, step> results;
+  std::tuple<std::array<Stored<A>, std::size_t{step}>...> padded;
+  std::array<Stored<R>, std::size_t{step}> results;
   for (; left > 0; advance(step)) {
     void* target = to;
     const auto pad = [&](const void*& source, auto& buffer) {

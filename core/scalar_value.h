@@ -62,6 +62,9 @@ class Scalar {
     return kind_ == Kind::real ? std::bit_cast<uint64_t>(floating_)
                                : static_cast<uint64_t>(integer_);
   }
+  /// A 0-d weak tensor, so that -s and exp(s) are what they are for tensors: inside a recording the
+  /// one that stands for this argument, never a constant. (eager/promotion.cpp)
+  operator Tensor() const;  // NOLINT(google-explicit-constructor): reads like one in formulas
 
   /// Inside a recording: the 0-d weak tensor that stands for this argument; undefined elsewhere.
   [[nodiscard]] const Tensor& traced() const { return traced_; }

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <ostream>
 
 namespace nitinol {
 namespace {
@@ -26,8 +27,11 @@ Dims::Dims(std::span<const int64_t> values) {
   std::ranges::copy(values, values_.begin());
 }
 
-Dims::Dims(std::initializer_list<int64_t> values)
-    : Dims(std::span<const int64_t>(values.begin(), values.size())) {}
+Dims::Dims(std::initializer_list<Integer> values) {
+  if (values.size() > max_rank) throw_rank(values.size());
+  size_ = static_cast<int8_t>(values.size());
+  std::ranges::copy(values, values_.begin());
+}
 
 Dims Dims::filled(int size, int64_t value) {
   if (size > max_rank) throw_rank(static_cast<std::size_t>(size));
@@ -135,6 +139,10 @@ Dims normalize_axes(std::string_view where, const Dims& axes, int rank) {
 
 std::string to_string(const Dims& dims) {
   return fmt::format("[{}]", fmt::join(dims.begin(), dims.end(), ", "));
+}
+
+std::ostream& operator<<(std::ostream& stream, const Dims& dims) {
+  return stream << to_string(dims);
 }
 
 }  // namespace nitinol

@@ -1,9 +1,12 @@
 // Shapes and strides: short lists of int64 without allocation, and the rules of broadcasting.
 #pragma once
 
+#include "core/integer.h"
+
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,15 +22,21 @@ inline constexpr int max_rank = 8;
 class Dims {
  public:
   Dims() = default;
-  Dims(std::initializer_list<int64_t> values);
+  Dims(std::initializer_list<Integer> values);
   explicit Dims(std::span<const int64_t> values);
   /// `size` copies of `value`.
   static Dims filled(int size, int64_t value);
 
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] bool empty() const { return size_ == 0; }
-  int64_t& operator[](int i) { return values_[static_cast<std::size_t>(i)]; }
-  int64_t operator[](int i) const { return values_[static_cast<std::size_t>(i)]; }
+  template <IntegerType I>
+  int64_t& operator[](I i) {
+    return values_[static_cast<std::size_t>(i)];
+  }
+  template <IntegerType I>
+  int64_t operator[](I i) const {
+    return values_[static_cast<std::size_t>(i)];
+  }
   [[nodiscard]] int64_t* begin() { return values_.data(); }
   [[nodiscard]] int64_t* end() { return values_.data() + size_; }
   [[nodiscard]] const int64_t* begin() const { return values_.data(); }
@@ -58,8 +67,10 @@ using Strides = Dims;
 /// A number for rows and one for columns: `2` for both, or `{2, 1}`.
 class Pair {
  public:
-  Pair(int64_t both) : values_{both, both} {}  // NOLINT(google-explicit-constructor)
-  Pair(int64_t rows, int64_t columns) : values_{rows, columns} {}
+  template <IntegerType T>
+  Pair(T both) : Pair(both, both) {}  // NOLINT(google-explicit-constructor)
+  template <IntegerType R, IntegerType C>
+  Pair(R rows, C columns) : values_{static_cast<int64_t>(rows), static_cast<int64_t>(columns)} {}
   [[nodiscard]] int64_t rows() const { return values_[0]; }
   [[nodiscard]] int64_t columns() const { return values_[1]; }
   [[nodiscard]] Dims dims() const { return {rows(), columns()}; }
@@ -90,6 +101,8 @@ class Pair {
 [[nodiscard]] Dims normalize_axes(std::string_view where, const Dims& axes, int rank);
 /// "[4, 3]".
 [[nodiscard]] std::string to_string(const Dims& dims);
+/// Writes to_string(dims).
+std::ostream& operator<<(std::ostream& stream, const Dims& dims);
 
 }  // namespace nitinol
 

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <new>
+#include <ostream>
 
 namespace nitinol {
 namespace {
@@ -65,9 +66,23 @@ TensorData& Tensor::internals() const {
                                    .what = "use of an undefined tensor",
                                    .expected = "a tensor with a value",
                                    .got = "a default-constructed one",
-                                   .fix = "Initialise it first, for example with zeros({2, 3})."});
+                                   .fix = undefined_tensor_fix()});
   }
   return *data_;
+}
+
+std::string describe(Device device) {
+  switch (device.kind) {
+    case Device::Kind::cpu:
+      return fmt::format("cpu:{}", device.index);
+    case Device::Kind::reference:
+      return fmt::format("reference:{}", device.index);
+  }
+  return "no device";
+}
+
+std::ostream& operator<<(std::ostream& stream, Device device) {
+  return stream << describe(device);
 }
 
 std::string describe(const Spec& spec) {
@@ -76,6 +91,11 @@ std::string describe(const Spec& spec) {
 
 std::string describe(const Tensor& tensor) {
   return tensor.is_defined() ? describe(tensor.spec()) : "undefined tensor";
+}
+
+std::string undefined_tensor_fix() {
+  return "Initialise it first, for example with zeros({2, 3}). If it is the grad() of a "
+         "parameter, no backward() has reached that since it was made or cleared.";
 }
 
 Tensor make_tensor(const Spec& spec, const Strides& strides, int64_t offset,

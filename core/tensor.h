@@ -99,7 +99,7 @@ class Tensor {
   /// The same values as another dtype (see cast).
   [[nodiscard]] Tensor to(DType dtype) const;
   /// Sub-tensor `i` along axis 0; negative counts from the end.
-  Tensor operator[](int64_t i) const;
+  Tensor operator[](Integer i) const;
   /// Basic indexing: integers, ranges, `ellipsis`, `new_axis`. Convert to Tensor to read, or call
   /// set(v).
   [[nodiscard]] At at(std::initializer_list<Index> indices) const;
@@ -130,6 +130,8 @@ class Tensor {
 /// "float32[4, 3]".
 [[nodiscard]] std::string describe(const Spec& spec);
 [[nodiscard]] std::string describe(const Tensor& tensor);
+/// What errors about undefined tensors advise.
+[[nodiscard]] std::string undefined_tensor_fix();
 
 /// A tensor that views `storage`; for ops and interpreters.
 [[nodiscard]] Tensor make_tensor(const Spec& spec, const Strides& strides, int64_t offset,

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <source_location>
+#include <vector>
 
 #pragma GCC visibility push(default)
 
@@ -70,6 +72,25 @@ class Variable {
   [[nodiscard]] const Spec& spec() const;
   [[nodiscard]] const Shape& shape() const { return spec().shape; }
   [[nodiscard]] DType dtype() const { return spec().dtype; }
+  [[nodiscard]] Device device() const { return spec().device; }
+  [[nodiscard]] int rank() const { return shape().size(); }
+  /// Number of elements.
+  [[nodiscard]] int64_t size() const { return element_count(shape()); }
+
+  /// Of the present value, as Tensor's functions of these names.
+  template <class T>
+  [[nodiscard]] T item(std::source_location place = std::source_location::current()) const {
+    return get().item<T>(place);
+  }
+  template <class T>
+  [[nodiscard]] std::vector<T> to_vector(
+      std::source_location place = std::source_location::current()) const {
+    return get().to_vector<T>(place);
+  }
+  [[nodiscard]] Tensor to(DType dtype) const { return get().to(dtype); }
+  Tensor operator[](Integer i) const { return get()[i]; }
+  [[nodiscard]] At at(std::initializer_list<Index> indices) const;
+
   /// A new cell with the present value, which tracks gradients if this one does.
   [[nodiscard]] Variable clone() const;
 

@@ -14,4 +14,7 @@ namespace nitinol {
 [[nodiscard]] Tensor apply(const Op& op, std::initializer_list<const Tensor*> inputs,
                            const Attrs& attrs = {});
 
+/// Throws Error(value) that names the op if an operand is undefined; null ones are numbers.
+void check_defined(const Op& op, Inputs operands);
+
 }  // namespace nitinol

@@ -55,6 +55,10 @@ Promoted::Promoted(const Argument& argument, DType dtype) : tensor_(argument.ten
   tensor_ = &owned_;
 }
 
+Scalar::operator Tensor() const {
+  return traced_.is_defined() ? traced_ : constant(*this, dtype(), true);
+}
+
 Tensor apply_promoted(const Op& op, const Argument& a, const Argument& b, DType dtype) {
   const Promoted x(a, dtype);
   const Promoted y(b, dtype);
@@ -62,6 +66,8 @@ Tensor apply_promoted(const Op& op, const Argument& a, const Argument& b, DType 
 }
 
 Tensor apply_binary(const Op& op, const Argument& a, const Argument& b) {
+  const Tensor* const operands[] = {a.tensor(), b.tensor()};
+  check_defined(op, operands);
   return apply_promoted(op, a, b, common_dtype({&a, &b}));
 }
 

@@ -1,6 +1,7 @@
 // compile(f): the same function, recorded, fused and compiled for each signature it is called with.
 #pragma once
 
+#include "core/callable.h"
 #include "core/reflect.h"
 #include "jit/compiled_function.h"
 #include "jit/explain.h"
@@ -21,24 +22,15 @@ namespace nitinol {
 
 namespace jit {
 
-/// The leaves of arguments or results, by address.
-struct LeafCollector {
-  Leaves& leaves;
-  void tensor(const Tensor& tensor) { leaves.tensors.push_back(&tensor); }
-  void variable(const Variable& variable) { leaves.variables.push_back(&variable); }
-  void scalar(const Scalar& scalar) { leaves.scalars.push_back(&scalar); }
-  void fixed(uint64_t bits) { leaves.fixed.push_back(bits); }
-};
-
-}  // namespace jit
-
-/// A function that compiles itself; copies share everything. Call it like the function it wraps.
+/// What Compiled<F> is but for arguments in braces.
 template <class F>
-class Compiled {
+class CompiledCall {
  public:
-  Compiled(F function, CompileOptions options)
+  CompiledCall(F function, CompileOptions options)
       : function_(std::make_shared<F>(std::move(function))),
-        compiled_(std::make_shared<jit::CompiledFunction>(std::move(options), is_const)) {}
+        compiled_(std::make_shared<CompiledFunction>(std::move(options), Parameters<F>::is_const)) {
+    check_callable("compile", *function_);
+  }
 
   /// Calls the function: recorded, by a Plan, or eagerly; explain() tells. Throws what the function
   /// throws.
@@ -53,40 +45,49 @@ class Compiled {
     return dispatch(Mode::eager, std::forward<A>(arguments)...);
   }
   /// Overrides the thread's and the process's stance for this function.
-  void set_stance(Stance stance) const { compiled_->set_stance(static_cast<int>(stance)); }
+  void set_stance(Stance stance) const {
+    check_stance("set_stance", stance);
+    compiled_->set_stance(static_cast<int>(stance));
+  }
   [[nodiscard]] Explanation explain() const { return compiled_->explain(); }
 
  private:
   enum class Mode : uint8_t { compiled, eager };
-  using Parameters = jit::Parameters<F>;
-
-  static constexpr bool const_callable() {
-    if constexpr (Parameters::is_known) return Parameters::is_const;
-    return true;
-  }
-  static constexpr bool is_const = const_callable();
+  using Known = Parameters<F>;
 
   // NOLINTBEGIN(modernize-use-nodiscard): as for eager
   template <class... A>
   auto dispatch(Mode mode, A&&... arguments) const {
-    if constexpr (Parameters::is_known) {
-      return convert(mode, static_cast<typename Parameters::Types*>(nullptr),
+    if constexpr (Known::is_known) {
+      return convert(mode, static_cast<typename Known::Types*>(nullptr),
                      std::forward<A>(arguments)...);
     } else {
-      return call<jit::GenericParameter<A>...>(mode, std::forward<A>(arguments)...);
+      return call<GenericParameter<A>...>(mode, std::forward<A>(arguments)...);
     }
   }
 
   template <class... P, class... A>
-  auto convert(Mode mode, std::tuple<P...>*, A&&... arguments) const {
-    static_assert((!jit::can_change_behind_the_trace<P>() && ...),
+  auto convert(Mode mode, std::tuple<P...>* types, A&&... arguments) const {
+    static_assert((!can_change_behind_the_trace<P>() && ...),
                   "compile(): a parameter that is a pointer, a Tensor& or a struct with Tensors by "
                   "mutable reference cannot be compiled: the caller's value would change behind "
                   "the trace. Take a const reference and return the new value, or hold it in a "
                   "Variable.");
-    static_assert(sizeof...(P) == sizeof...(A),
-                  "compile(): called with another number of arguments than f takes");
-    return call<P...>(mode, std::forward<A>(arguments)...);
+    if constexpr (sizeof...(A) < sizeof...(P) && std::is_invocable_v<F&, A...>) {
+      return with_defaults(mode, types, std::index_sequence_for<A...>(),
+                           std::forward<A>(arguments)...);
+    } else {
+      static_assert(sizeof...(P) == sizeof...(A),
+                    "compile(): called with another number of arguments than f takes. A pointer to "
+                    "a function does not know its default arguments: give all of them, or wrap the "
+                    "call, compile([](const Tensor& x) { return f(x); }).");
+      return call<P...>(mode, std::forward<A>(arguments)...);
+    }
+  }
+  /// The first of the parameters; the function itself fills in the others.
+  template <class Types, std::size_t... i, class... A>
+  auto with_defaults(Mode mode, Types*, std::index_sequence<i...>, A&&... arguments) const {
+    return call<std::tuple_element_t<i, Types>...>(mode, std::forward<A>(arguments)...);
   }
 
   /// Arguments as the function's own parameter types (implicit conversions happen at this call).
@@ -99,8 +100,8 @@ class Compiled {
     if (tracer::is_recording()) {
       compiled_->call_inlined(caller);
     } else {
-      jit::Leaves leaves;
-      [[maybe_unused]] jit::LeafCollector collector{leaves};
+      Leaves leaves;
+      [[maybe_unused]] LeafCollector collector{leaves};
       (visit_leaves(std::as_const(arguments), collector), ...);
       mode == Mode::eager ? compiled_->call_eagerly(leaves, caller)
                           : compiled_->call(leaves, caller);
@@ -110,7 +111,7 @@ class Compiled {
   // NOLINTEND(modernize-use-nodiscard)
 
   template <class Result, class... P>
-  class TypedCaller final : public jit::Caller {
+  class TypedCaller final : public Caller {
    public:
     explicit TypedCaller(F& function, std::remove_reference_t<P>&... arguments)
         : function_(function), arguments_(arguments...) {}
@@ -121,26 +122,26 @@ class Compiled {
       std::apply([&](auto&... argument) { keep(static_cast<P&&>(argument)...); }, arguments_);
     }
     void run_on(std::span<const Tensor> tensors, std::span<const Tensor> scalars) override {
-      jit::StandInPlacer placer{tensors.data(), scalars.data()};
+      StandInPlacer placer{tensors.data(), scalars.data()};
       std::apply(
           [&](auto&... argument) {
             // Braces fix the order of evaluation: stand-ins are taken from left to right.
-            std::tuple<decltype(jit::with_stand_ins(argument, placer))...> given{
-                jit::with_stand_ins(argument, placer)...};
+            std::tuple<decltype(with_stand_ins(argument, placer))...> given{
+                with_stand_ins(argument, placer)...};
             std::apply([&](auto&... a) { keep(static_cast<P&&>(a)...); }, given);
           },
           arguments_);
     }
-    void result_leaves(jit::Leaves& leaves) override {
-      jit::LeafCollector collector{leaves};
+    void result_leaves(Leaves& leaves) override {
+      LeafCollector collector{leaves};
       visit_leaves(std::as_const(*result), collector);
     }
     void change_result(FunctionRef<void(Tensor&)> change) override {
-      jit::TensorChanger changer{change};
+      TensorChanger changer{change};
       visit_leaves(*result, changer);
     }
-    std::vector<jit::Word> describe_arguments(std::span<const std::string> names) override {
-      jit::Describer describer;
+    std::vector<Word> describe_arguments(std::span<const std::string> names) override {
+      Describer describer;
       std::size_t position = 0;
       const auto describe = [&](const auto& argument) {
         describer.begin_argument(position, position < names.size() ? names[position] : "");
@@ -152,17 +153,19 @@ class Compiled {
     }
     std::shared_ptr<const void> result_form() override {
       auto form = std::make_shared<Result>(*result);
-      jit::TensorChanger forget{[](Tensor& tensor) { tensor = Tensor(); }};
+      // What is undefined stays so; the others are replaced by one that holds nothing.
+      const Tensor any = make_tensor({}, {}, 0, {});
+      TensorChanger forget{[&any](Tensor& tensor) { tensor = any; }};
       visit_leaves(*form, forget);
       return form;
     }
     void restore(const void* form, std::span<const Tensor> tensors) override {
       if constexpr (std::same_as<Result, Tensor>) {
-        result.emplace(tensors[0]);
+        result.emplace(tensors.empty() ? Tensor() : tensors[0]);
       } else {
         result.emplace(*static_cast<const Result*>(form));
         const Tensor* next = tensors.data();
-        jit::TensorChanger place{[&next](Tensor& tensor) { tensor = *next++; }};
+        TensorChanger place{[&next](Tensor& tensor) { tensor = *next++; }};
         visit_leaves(*result, place);
       }
     }
@@ -183,15 +186,63 @@ class Compiled {
   };
 
   std::shared_ptr<F> function_;
-  std::shared_ptr<jit::CompiledFunction> compiled_;
+  std::shared_ptr<CompiledFunction> compiled_;
 };
 
-/// Wraps `function`: see docs and the README for the contract. Arguments and results: Tensor,
-/// Scalar, std::vector/array/optional/pair/tuple, plain structs of them, structs of Variables by
-/// reference; numbers, enums and strings are fixed parts of the signature.
+}  // namespace jit
+
+/// A function that compiles itself; copies share everything. Call it like the function it wraps.
+template <class F, class Types = typename jit::ParameterTypes<F>::Type>
+class Compiled : public jit::CompiledCall<F> {
+ public:
+  using jit::CompiledCall<F>::CompiledCall;
+};
+/// One whose parameters are known also takes arguments in braces.
+template <class F, class... P>
+class Compiled<F, std::tuple<P...>> : public jit::CompiledCall<F> {
+  using Base = jit::CompiledCall<F>;
+
+ public:
+  using Base::Base;
+  using Base::operator();
+  using Base::eager;
+  auto operator()(P... arguments) const { return Base::operator()(static_cast<P&&>(arguments)...); }
+  // NOLINTNEXTLINE(modernize-use-nodiscard): may return nothing, or be called for its effects
+  auto eager(P... arguments) const { return Base::eager(static_cast<P&&>(arguments)...); }
+};
+
+/// Wraps `function`: see docs and the README for the contract. Arguments and results: Tensor
+/// (undefined ones too), Scalar, std::vector/array/optional/pair/tuple, plain structs of them,
+/// structs of Variables by reference; numbers, enums and strings are fixed parts of the signature.
+/// Throws Error(value) for a null pointer or an empty std::function.
 template <class F>
-[[nodiscard]] Compiled<std::decay_t<F>> compile(F&& function, CompileOptions options = {}) {
+requires(!std::is_member_function_pointer_v<std::decay_t<F>>)
+    [[nodiscard]] Compiled<std::decay_t<F>> compile(F&& function, CompileOptions options = {}) {
   return Compiled<std::decay_t<F>>(std::forward<F>(function), std::move(options));
+}
+/// A function of a tensor whose name is overloaded, such as tanh.
+[[nodiscard]] inline Compiled<Tensor (*)(const Tensor&)> compile(Tensor (*function)(const Tensor&),
+                                                                 CompileOptions options = {}) {
+  return {function, std::move(options)};
+}
+/// A member function, called with the object first: `compile(&Model::loss)(model, x)`.
+template <class C, class R, class... P>
+[[nodiscard]] auto compile(R (C::*function)(P...) const, CompileOptions options = {}) {
+  if (function == nullptr) throw_empty_function("compile");
+  return compile(
+      [function](const C& object, P... arguments) -> R {
+        return (object.*function)(static_cast<P&&>(arguments)...);
+      },
+      std::move(options));
+}
+template <class C, class R, class... P>
+[[nodiscard]] auto compile(R (C::*function)(P...), CompileOptions options = {}) {
+  if (function == nullptr) throw_empty_function("compile");
+  return compile(
+      [function](C& object, P... arguments) -> R {
+        return (object.*function)(static_cast<P&&>(arguments)...);
+      },
+      std::move(options));
 }
 
 }  // namespace nitinol

@@ -7,6 +7,7 @@
 namespace nitinol::jit {
 
 std::string describe_leaf(const Tensor& tensor) {
+  if (!tensor.is_defined()) return "undefined tensor";
   const TensorData& data = tensor.internals();
   if (is_contiguous(data.spec.shape, data.strides)) return describe(data.spec);
   return fmt::format("{} strides {}", describe(data.spec), to_string(data.strides));

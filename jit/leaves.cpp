@@ -70,9 +70,17 @@ void append_key(const Leaves& leaves, List& key, Sizes sizes) {
   }
   for (const Scalar* scalar : leaves.scalars) key.push_back(static_cast<uint64_t>(scalar->kind()));
   for (const uint64_t word : leaves.fixed) key.push_back(word);
+  for (const uint64_t position : leaves.undefined) key.push_back(position);
 }
 
 }  // namespace
+
+std::vector<uint64_t> Leaves::fixed_parts() const {
+  std::vector<uint64_t> parts(fixed.begin(), fixed.end());
+  parts.push_back(undefined.size());
+  parts.insert(parts.end(), undefined.begin(), undefined.end());
+  return parts;
+}
 
 void make_key(const Leaves& leaves, Key& key) {
   append_key(leaves, key, Sizes::kept);

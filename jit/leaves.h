@@ -22,6 +22,10 @@ struct Leaves {
   SmallList<const Variable*, 8> variables;
   SmallList<const Scalar*, 4> scalars;
   SmallList<uint64_t, 16> fixed;
+  SmallList<uint64_t, 2> undefined;  ///< per undefined tensor: how many defined ones came before it
+
+  /// What a function returned beside tensors: numbers, and which tensors are undefined.
+  [[nodiscard]] std::vector<uint64_t> fixed_parts() const;
 };
 
 /// Everything a Plan depends on, packed into words.

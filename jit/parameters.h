@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/reflect.h"
+#include "jit/leaves.h"
 
 #include <cstdint>
 #include <tuple>
@@ -11,21 +12,39 @@
 
 namespace nitinol::jit {
 
-/// Calls `change(tensor)` for every tensor, in order.
+/// The leaves of arguments or results, by address.
+struct LeafCollector {
+  Leaves& leaves;
+  void tensor(const Tensor& tensor) {
+    if (tensor.is_defined())
+      leaves.tensors.push_back(&tensor);
+    else
+      leaves.undefined.push_back(leaves.tensors.size());
+  }
+  void variable(const Variable& variable) { leaves.variables.push_back(&variable); }
+  void scalar(const Scalar& scalar) { leaves.scalars.push_back(&scalar); }
+  void fixed(uint64_t bits) { leaves.fixed.push_back(bits); }
+};
+
+/// Calls `change(tensor)` for every defined tensor, in order.
 template <class Change>
 struct TensorChanger {
   Change change;
-  void tensor(Tensor& tensor) { change(tensor); }
+  void tensor(Tensor& tensor) {
+    if (tensor.is_defined()) change(tensor);
+  }
   void variable(const Variable&) {}
   void scalar(const Scalar&) {}
   void fixed(uint64_t) {}
 };
 
-/// Puts stand-ins in the place of tensors and Scalars, in order.
+/// Puts stand-ins in the place of defined tensors and Scalars, in order.
 struct StandInPlacer {
   const Tensor* next_tensor;
   const Tensor* next_scalar;
-  void tensor(Tensor& tensor) { tensor = *next_tensor++; }
+  void tensor(Tensor& tensor) {
+    if (tensor.is_defined()) tensor = *next_tensor++;
+  }
   void variable(const Variable&) {}
   void scalar(Scalar& scalar) { scalar.set_traced(*next_scalar++); }
   void fixed(uint64_t) {}
@@ -49,24 +68,48 @@ decltype(auto) with_stand_ins(T& argument, StandInPlacer& placer) {
 template <class F>
 struct Parameters {
   static constexpr bool is_known = false;
-};
-template <class R, class... P>
-struct Parameters<R (*)(P...)> {
-  static constexpr bool is_known = true;
   static constexpr bool is_const = true;
+};
+template <bool is_const_callable, class... P>
+struct KnownParameters {
+  static constexpr bool is_known = true;
+  static constexpr bool is_const = is_const_callable;
   using Types = std::tuple<P...>;
 };
-template <class C, class R, class... P>
-struct Parameters<R (C::*)(P...) const> : Parameters<R (*)(P...)> {};
-template <class C, class R, class... P>
-struct Parameters<R (C::*)(P...)> : Parameters<R (*)(P...)> {
-  static constexpr bool is_const = false;
+template <class R, class... P>
+struct Parameters<R (*)(P...)> : KnownParameters<true, P...> {};
+template <class R, class... P>
+struct Parameters<R (*)(P...) noexcept> : KnownParameters<true, P...> {};
+
+/// The same of a call operator.
+template <class M>
+struct OperatorParameters {
+  static constexpr bool is_known = false;
+  static constexpr bool is_const = true;
 };
+template <class C, class R, class... P>
+struct OperatorParameters<R (C::*)(P...) const> : KnownParameters<true, P...> {};
+template <class C, class R, class... P>
+struct OperatorParameters<R (C::*)(P...) const noexcept> : KnownParameters<true, P...> {};
+template <class C, class R, class... P>
+struct OperatorParameters<R (C::*)(P...)> : KnownParameters<false, P...> {};
+template <class C, class R, class... P>
+struct OperatorParameters<R (C::*)(P...) noexcept> : KnownParameters<false, P...> {};
 template <class F>
 requires requires {
   &F::operator();
 }
-struct Parameters<F> : Parameters<decltype(&F::operator())> {};
+struct Parameters<F> : OperatorParameters<decltype(&F::operator())> {};
+
+/// A std::tuple of the parameter types, or void if they are not known.
+template <class F>
+struct ParameterTypes {
+  using Type = void;
+};
+template <class F>
+requires(Parameters<F>::is_known) struct ParameterTypes<F> {
+  using Type = typename Parameters<F>::Types;
+};
 
 /// A parameter through which the function could change the caller's tensors, unseen by the trace.
 template <class P>

@@ -91,7 +91,7 @@ void Dispatcher::accept(const Decision& decision, const Leaves& leaves, const Le
     trace.obstacle =
         tracer::Obstacle{"the function returns a Variable or a Scalar; return a Tensor", ""};
   }
-  recording.fixed.assign(result.fixed.begin(), result.fixed.end());
+  recording.fixed = result.fixed_parts();
   if (!trace.obstacle) recording.form = caller.result_form();
   recording.trace = std::make_shared<const tracer::Trace>(std::move(trace));
   {
@@ -120,7 +120,7 @@ bool Dispatcher::accept_locked(const Decision& decision, const Leaves& leaves,
     std::optional<std::string> difference =
         tracer::first_difference(*entry.now->trace, *recording.trace);
     if (!difference && recording.fixed != entry.now->result_fixed)
-      difference = "a number in the result differs";
+      difference = "a number in the result differs, or whether a tensor is defined";
     if (difference) {
       disagree(decision, leaves, *difference, std::move(recording));
       return false;

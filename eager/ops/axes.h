@@ -1,22 +1,28 @@
 // What functions over axes take: Axes, and whether reduced axes stay.
 #pragma once
 
+#include "core/integer.h"
 #include "core/shape.h"
 
-#include <cstdint>
+#include <concepts>
 #include <initializer_list>
 
 #pragma GCC visibility push(default)
 
 namespace nitinol {
 
-/// A list of axes, negative ones counting from the end; one axis; or none, which means all.
+/// A list of axes, negative ones counting from the end; one axis; or none, which means all. Numbers
+/// that are no integers are not axes: `max(x, 0.0)`, which meant maximum, and `sum(x, true)`, which
+/// meant keepdims, do not compile.
 class Axes {
  public:
   Axes() = default;
-  Axes(int64_t axis) : dims_({axis}) {}                       // NOLINT(google-explicit-constructor)
-  Axes(std::initializer_list<int64_t> axes) : dims_(axes) {}  // NOLINT(google-explicit-constructor)
-  Axes(const Dims& axes) : dims_(axes) {}                     // NOLINT(google-explicit-constructor)
+  // NOLINTBEGIN(google-explicit-constructor): written as numbers and in braces
+  template <IntegerType T>
+  Axes(T axis) : dims_({axis}) {}
+  Axes(std::initializer_list<Integer> axes) : dims_(axes) {}
+  Axes(const Dims& axes) : dims_(axes) {}
+  // NOLINTEND(google-explicit-constructor)
   [[nodiscard]] const Dims& dims() const { return dims_; }
 
  private:

@@ -104,8 +104,6 @@ Tensor operator<(const Argument& a, const Argument& b) { return apply_order(lt_o
 Tensor operator<=(const Argument& a, const Argument& b) { return apply_order(le_op, a, b); }
 Tensor operator>(const Argument& a, const Argument& b) { return apply_order(gt_op, a, b); }
 Tensor operator>=(const Argument& a, const Argument& b) { return apply_order(ge_op, a, b); }
-Tensor operator&&(const Argument& a, const Argument& b) { return logical_and(a, b); }
-Tensor operator||(const Argument& a, const Argument& b) { return logical_or(a, b); }
 Tensor operator&(const Argument& a, const Argument& b) { return apply_binary(bitwise_and_op, a, b); }
 Tensor operator|(const Argument& a, const Argument& b) { return apply_binary(bitwise_or_op, a, b); }
 Tensor operator^(const Argument& a, const Argument& b) { return apply_binary(bitwise_xor_op, a, b); }

@@ -7,6 +7,7 @@
 #include "core/tensor.h"
 #include "eager/argument.h"
 
+#include <concepts>
 #include <span>
 
 #pragma GCC visibility push(default)
@@ -48,10 +49,28 @@ namespace nitinol {
 [[nodiscard]] Tensor operator<=(const Argument& a, const Argument& b);
 [[nodiscard]] Tensor operator>(const Argument& a, const Argument& b);
 [[nodiscard]] Tensor operator>=(const Argument& a, const Argument& b);
-/// logical_and; both sides are computed.
-[[nodiscard]] Tensor operator&&(const Argument& a, const Argument& b);
-/// logical_or; both sides are computed.
-[[nodiscard]] Tensor operator||(const Argument& a, const Argument& b);
+/// What stands for a tensor in formulas.
+template <class T>
+concept TensorLike = std::same_as<T, Tensor> || std::same_as<T, Variable> || std::same_as<T, At> ||
+    std::same_as<T, Scalar>;
+/// Two of them, or one that is no condition of C++ beside a number.
+template <class A, class B>
+concept LogicalOperands = (TensorLike<A> && TensorLike<B>) ||
+                          (TensorLike<A> && !std::constructible_from<bool, A> && Arithmetic<B>) ||
+                          (Arithmetic<A> && TensorLike<B> && !std::constructible_from<bool, B>);
+/// logical_and; both sides are computed. Beside a bool of the host, as in `is_ready && loss < 1`,
+/// C++'s own operator stays: it looks at the tensor's one element.
+template <class A, class B>
+requires LogicalOperands<A, B>
+[[nodiscard]] Tensor operator&&(const A& a, const B& b) {
+  return logical_and(a, b);
+}
+/// logical_or, likewise.
+template <class A, class B>
+requires LogicalOperands<A, B>
+[[nodiscard]] Tensor operator||(const A& a, const B& b) {
+  return logical_or(a, b);
+}
 [[nodiscard]] Tensor operator&(const Argument& a, const Argument& b);
 [[nodiscard]] Tensor operator|(const Argument& a, const Argument& b);
 [[nodiscard]] Tensor operator^(const Argument& a, const Argument& b);

@@ -196,6 +196,14 @@ Tensor tensor(const Numbers& numbers, std::optional<DType> dtype) {
 }
 
 Tensor from_bytes(std::span<const std::byte> bytes, const Spec& spec) {
+  if (bytes.size() % size_of(spec.dtype) != 0) {
+    throw Error(ErrorKind::value,
+                {.where = "from_bytes",
+                 .what = fmt::format("{} bytes for {}", bytes.size(), describe(spec)),
+                 .expected = fmt::format("whole elements of {} bytes", size_of(spec.dtype)),
+                 .got = fmt::format("{} bytes", bytes.size()),
+                 .fix = "Check the length of the memory and the dtype."});
+  }
   check_count("from_span", spec.shape, bytes.size() / size_of(spec.dtype));
   Tensor out = allocate_tensor(spec);
   if (!bytes.empty()) {
@@ -214,6 +222,20 @@ Tensor from_span(std::span<const T> values, const Shape& shape) {
 Tensor borrow_bytes(const void* data, const Spec& spec, const Strides& strides,
                     std::function<void()> release) {
   check_shape("borrow", spec.shape);
+  if (strides.size() != spec.shape.size()) {
+    throw Error(ErrorKind::shape, {.where = "borrow",
+                                   .what = "the strides of " + describe(spec),
+                                   .expected = fmt::format("{} strides", spec.shape.size()),
+                                   .got = to_string(strides),
+                                   .fix = "Give a stride, in elements, for each axis."});
+  }
+  if (data == nullptr && element_count(spec.shape) > 0) {
+    throw Error(ErrorKind::value, {.where = "borrow",
+                                   .what = "the memory of " + describe(spec),
+                                   .expected = "an address",
+                                   .got = "a null pointer",
+                                   .fix = "Check that the memory was allocated."});
+  }
   auto* storage = new BorrowedStorage;  // owned by the handle from the next line on
   StorageHandle handle = StorageHandle::adopt(storage);
   storage->release = release_borrowed;
@@ -232,18 +254,27 @@ Tensor borrow(const T* data, const Shape& shape, std::function<void()> release) 
   return borrow_bytes(data, spec, strides_of(shape), std::move(release));
 }
 
-Tensor full(const Shape& shape, const Argument& value, std::optional<DType> dtype) {
-  check_shape("full", shape);
+namespace {
+
+Tensor filled(std::string_view where, const Shape& shape, const Argument& value,
+              std::optional<DType> dtype) {
+  check_shape(where, shape);
   const Promoted number(value, dtype.value_or(default_dtype(common_dtype({&value}))));
   return copy(expand(cast(*number.get(), number.get()->dtype()), shape));
 }
 
+}  // namespace
+
+Tensor full(const Shape& shape, const Argument& value, std::optional<DType> dtype) {
+  return filled("full", shape, value, dtype);
+}
+
 Tensor zeros(const Shape& shape, DType dtype) {
-  return full(shape, 0, dtype);
+  return filled("zeros", shape, 0, dtype);
 }
 
 Tensor ones(const Shape& shape, DType dtype) {
-  return full(shape, 1, dtype);
+  return filled("ones", shape, 1, dtype);
 }
 
 Tensor full_like(const Tensor& like, const Argument& value) {
@@ -274,7 +305,7 @@ Tensor arange(const Scalar& start, const Scalar& stop, const Scalar& step,
   return apply(arange_op, {&first, &distance}, {Shape{range.length}, result});
 }
 
-Tensor linspace(double start, double stop, int64_t count, DType dtype) {
+Tensor linspace(double start, double stop, Integer count, DType dtype) {
   check_shape("linspace", {count});
   if (!is_floating(dtype)) {
     throw Error(ErrorKind::dtype, {.where = "linspace",
@@ -290,11 +321,11 @@ Tensor linspace(double start, double stop, int64_t count, DType dtype) {
   return apply(linspace_op, {&first, &end, &last}, {Shape{count}, dtype});
 }
 
-Tensor eye(int64_t rows, std::optional<int64_t> columns, int64_t diagonal, DType dtype) {
+Tensor eye(Integer rows, std::optional<Integer> columns, Integer diagonal, DType dtype) {
   const Shape shape = {rows, columns.value_or(rows)};
   check_shape("eye", shape);
   const Tensor width = constant(shape[1], i64);
-  const Tensor offset = constant(diagonal, i64);
+  const Tensor offset = constant(int64_t{diagonal}, i64);
   return apply(eye_op, {&width, &offset}, {shape, dtype});
 }
 

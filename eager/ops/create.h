@@ -5,11 +5,17 @@
 #include "core/tensor.h"
 #include "eager/argument.h"
 
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #pragma GCC visibility push(default)
@@ -46,6 +52,44 @@ class Numbers {
 /// an integer dtype does not hold.
 [[nodiscard]] Tensor tensor(const Numbers& numbers, std::optional<DType> dtype = {});
 
+/// A copy of `bytes`, which hold the row-major elements of a tensor of this spec.
+[[nodiscard]] Tensor from_bytes(std::span<const std::byte> bytes, const Spec& spec);
+/// The numbers of a vector, array or span, 1-d. The dtype is that of their C++ type unless another
+/// is given: reshape() and cast() make the rest.
+template <Arithmetic T, std::size_t n>
+[[nodiscard]] Tensor tensor(std::span<T, n> values, std::optional<DType> dtype = {}) {
+  const DType own = dtype_of<std::remove_cv_t<T>>();
+  const Tensor made =
+      from_bytes(std::as_bytes(values),
+                 {.dtype = own, .shape = {values.size()}, .is_weak = false, .device = {}});
+  return dtype ? made.to(*dtype) : made;
+}
+template <Arithmetic T>
+[[nodiscard]] Tensor tensor(const std::vector<T>& values, std::optional<DType> dtype = {}) {
+  if constexpr (std::same_as<T, bool>) {  // which are bits
+    const auto bytes = std::make_unique<bool[]>(values.size());
+    std::copy(values.begin(), values.end(), bytes.get());
+    return tensor(std::span<const bool>(bytes.get(), values.size()), dtype);
+  } else {
+    return tensor(std::span<const T>(values), dtype);
+  }
+}
+template <Arithmetic T, std::size_t n>
+[[nodiscard]] Tensor tensor(const std::array<T, n>& values, std::optional<DType> dtype = {}) {
+  return tensor(std::span<const T>(values), dtype);
+}
+/// Every element is `value`; the dtype, unless given, is bool, int64 or float32 by the number's
+/// kind. Throws Error(value) if that is an integer dtype and does not hold an integer `value`.
+[[nodiscard]] Tensor full(const Shape& shape, const Argument& value,
+                          std::optional<DType> dtype = {});
+
+/// The number, 0-d and no longer weak: bool, int64 or float64 by its kind unless another dtype is
+/// given. Inside a compiled function it stays the argument that it is.
+template <std::same_as<Scalar> S>
+[[nodiscard]] Tensor tensor(const S& number, std::optional<DType> dtype = {}) {
+  return full({}, number, dtype.value_or(number.dtype()));
+}
+
 /// A copy of `values`, in row-major order. T: a dtype's C++ type.
 /// Throws Error(shape) unless there are as many values as the shape has elements.
 template <class T>
@@ -61,16 +105,10 @@ template <class T>
 /// The same for memory described at run time. Strides are in elements.
 [[nodiscard]] Tensor borrow_bytes(const void* data, const Spec& spec, const Strides& strides,
                                   std::function<void()> release);
-/// A copy of `bytes`, which hold the row-major elements of a tensor of this spec.
-[[nodiscard]] Tensor from_bytes(std::span<const std::byte> bytes, const Spec& spec);
 
 // ---- filled
 // `dtype` defaults to float32.
 
-/// Every element is `value`; the dtype, unless given, is bool, int64 or float32 by the number's
-/// kind. Throws Error(value) if that is an integer dtype and does not hold an integer `value`.
-[[nodiscard]] Tensor full(const Shape& shape, const Argument& value,
-                          std::optional<DType> dtype = {});
 [[nodiscard]] Tensor zeros(const Shape& shape, DType dtype = f32);
 [[nodiscard]] Tensor ones(const Shape& shape, DType dtype = f32);
 /// Shape and dtype of `like`.
@@ -89,9 +127,9 @@ template <class T>
                             std::optional<DType> dtype = {});
 /// `count` evenly spaced numbers from start to stop, both included; computed in float64.
 /// Throws Error(dtype) unless dtype is floating.
-[[nodiscard]] Tensor linspace(double start, double stop, int64_t count, DType dtype = f32);
+[[nodiscard]] Tensor linspace(double start, double stop, Integer count, DType dtype = f32);
 /// Ones where column - row == diagonal, else zeros. `columns` defaults to `rows`.
-[[nodiscard]] Tensor eye(int64_t rows, std::optional<int64_t> columns = {}, int64_t diagonal = 0,
+[[nodiscard]] Tensor eye(Integer rows, std::optional<Integer> columns = {}, Integer diagonal = 0,
                          DType dtype = f32);
 
 [[nodiscard]] std::span<const Op* const> create_ops();

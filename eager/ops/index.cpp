@@ -142,7 +142,17 @@ constinit const Op scatter_add_op = {
 
 /// Throws Error(shape) unless the sizes are equal but along axis `along` (none if -1).
 void check_sizes_match(const Op& op, const Tensor& x, const Tensor& indices, int along) {
-  bool matches = x.rank() == indices.rank();
+  if (x.rank() != indices.rank()) {
+    throw Error(
+        ErrorKind::shape,
+        {.where = std::string(op.name),
+         .what = fmt::format("{} at indices {}", describe(x), describe(indices)),
+         .expected = fmt::format("indices of {} axes, one for each of the tensor's", x.rank()),
+         .got = fmt::format("{}", indices.rank()),
+         .fix = "Insert axes of size 1 with unsqueeze; take chooses whole rows with indices "
+                "of any shape."});
+  }
+  bool matches = true;
   for (int i = 0; matches && i < x.rank(); ++i)
     matches = i == along || x.shape()[i] == indices.shape()[i];
   if (matches) return;
@@ -260,7 +270,7 @@ void check_indices(std::string_view where, const Tensor& indices) {
 
 }  // namespace
 
-Tensor take(const Tensor& x, const Tensor& indices, int64_t axis) {
+Tensor take(const Tensor& x, const Tensor& indices, Integer axis) {
   check_indices("take", indices);
   const int along = normalize_axis("take", axis, x.rank());
   const Tensor rows_of = cast(indices, i64);
@@ -279,13 +289,13 @@ Tensor take(const Tensor& x, const Tensor& indices, int64_t axis) {
   return permute(rows, back);
 }
 
-Tensor scatter_add(const Tensor& values, const Tensor& indices, int64_t rows) {
+Tensor scatter_add(const Tensor& values, const Tensor& indices, Integer rows) {
   check_indices("scatter_add", indices);
   const Tensor rows_of = cast(indices, i64);
   return apply(scatter_add_op, {&values, &rows_of}, {rows});
 }
 
-Tensor gather(const Tensor& x, int64_t axis, const Tensor& indices) {
+Tensor gather(const Tensor& x, Integer axis, const Tensor& indices) {
   check_indices("gather", indices);
   const int along = normalize_axis("gather", axis, x.rank());
   const Tensor from = repeated_to(x, indices, along);
@@ -293,7 +303,7 @@ Tensor gather(const Tensor& x, int64_t axis, const Tensor& indices) {
   return apply(gather_op, {&from, &places}, {int64_t{along}});
 }
 
-Tensor scatter_add_along(const Tensor& values, int64_t axis, const Tensor& indices, int64_t size) {
+Tensor scatter_add_along(const Tensor& values, Integer axis, const Tensor& indices, Integer size) {
   check_indices("scatter_add_along", indices);
   const int along = normalize_axis("scatter_add_along", axis, values.rank());
   const Tensor addends = repeated_to(values, indices, -1);
@@ -301,16 +311,16 @@ Tensor scatter_add_along(const Tensor& values, int64_t axis, const Tensor& indic
   return apply(scatter_add_along_op, {&addends, &places}, {int64_t{along}, size});
 }
 
-Tensor one_hot(const Tensor& indices, int64_t classes, DType dtype) {
+Tensor one_hot(const Tensor& indices, Integer classes, DType dtype) {
   check_indices("one_hot", indices);
   if (classes < 0) {
     throw Error(ErrorKind::value, {.where = "one_hot",
                                    .what = "the number of classes",
                                    .expected = "at least 0",
-                                   .got = fmt::format("{}", classes),
+                                   .got = fmt::format("{}", int64_t{classes}),
                                    .fix = "Pass the number of classes."});
   }
-  const Tensor columns = arange(classes, i64);
+  const Tensor columns = arange(int64_t{classes}, i64);
   return cast(unsqueeze(cast(indices, i64), -1) == columns, dtype);
 }
 

@@ -98,7 +98,11 @@ At Tensor::at(std::initializer_list<Index> indices) const {
   return {*this, indices};
 }
 
-Tensor Tensor::operator[](int64_t i) const {
+At Variable::at(std::initializer_list<Index> indices) const {
+  return {get(), indices};
+}
+
+Tensor Tensor::operator[](Integer i) const {
   if (rank() == 0) {
     throw Error(ErrorKind::shape, {.where = "index",
                                    .what = "a 0-d tensor has no axis to index",
@@ -106,7 +110,7 @@ Tensor Tensor::operator[](int64_t i) const {
                                    .got = describe(*this),
                                    .fix = "Read the number with item()."});
   }
-  return at({i});
+  return at({int64_t{i}});
 }
 
 }  // namespace nitinol

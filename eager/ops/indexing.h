@@ -12,6 +12,8 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <source_location>
+#include <vector>
 
 #pragma GCC visibility push(default)
 
@@ -29,11 +31,13 @@ inline constexpr Range all_of_axis;
 /// One entry of x.at({...}).
 struct Index {
   enum class Kind : uint8_t { integer, range, rest, insertion };
-  Index(int64_t i) : kind(Kind::integer), integer(i) {}  // NOLINT: written in braces
-  Index(int i) : Index(static_cast<int64_t>(i)) {}       // NOLINT
-  Index(Range r) : kind(Kind::range), range(r) {}        // NOLINT
-  Index(Ellipsis) : kind(Kind::rest) {}                  // NOLINT
-  Index(NewAxis) : kind(Kind::insertion) {}              // NOLINT
+  // NOLINTBEGIN(google-explicit-constructor): written in braces
+  template <IntegerType T>
+  Index(T i) : kind(Kind::integer), integer(static_cast<int64_t>(i)) {}
+  Index(Range r) : kind(Kind::range), range(r) {}
+  Index(Ellipsis) : kind(Kind::rest) {}
+  Index(NewAxis) : kind(Kind::insertion) {}
+  // NOLINTEND(google-explicit-constructor)
   Kind kind;
   int64_t integer = 0;
   Range range;
@@ -46,6 +50,27 @@ class At {
   /// The part, a view.
   operator Tensor() const { return get(); }  // NOLINT(google-explicit-constructor): reads like one
   [[nodiscard]] Tensor get() const;
+
+  [[nodiscard]] const Shape& shape() const { return shape_; }
+  [[nodiscard]] DType dtype() const { return base_.dtype(); }
+  [[nodiscard]] Device device() const { return base_.device(); }
+  [[nodiscard]] int rank() const { return shape_.size(); }
+  /// Number of elements.
+  [[nodiscard]] int64_t size() const { return element_count(shape_); }
+  /// Of the part, as Tensor's functions of these names.
+  template <class T>
+  [[nodiscard]] T item(std::source_location place = std::source_location::current()) const {
+    return get().item<T>(place);
+  }
+  template <class T>
+  [[nodiscard]] std::vector<T> to_vector(
+      std::source_location place = std::source_location::current()) const {
+    return get().to_vector<T>(place);
+  }
+  [[nodiscard]] Tensor to(DType dtype) const { return get().to(dtype); }
+  Tensor operator[](Integer i) const { return get()[i]; }
+  [[nodiscard]] At at(std::initializer_list<Index> indices) const { return get().at(indices); }
+
   /// The whole tensor with the part replaced by `value`, which broadcasts and takes its dtype.
   [[nodiscard]] Tensor set(const Argument& value) const;
 

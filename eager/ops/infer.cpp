@@ -104,7 +104,12 @@ void check_sizes(const Op& op, const Shape& sizes) {
 }
 
 void check_shape(std::string_view where, const Shape& shape) {
+  int64_t elements = 1;
+  double count = 1;
+  bool fits = true;
   for (const int64_t size : shape) {
+    count *= static_cast<double>(size);
+    fits = fits && !__builtin_mul_overflow(elements, std::max<int64_t>(size, 1), &elements);
     if (size >= 0) continue;
     throw Error(ErrorKind::shape, {.where = std::string(where),
                                    .what = fmt::format("shape {}", to_string(shape)),
@@ -112,6 +117,12 @@ void check_shape(std::string_view where, const Shape& shape) {
                                    .got = fmt::format("{}", size),
                                    .fix = "Check how the shape is computed."});
   }
+  if (fits) return;
+  throw Error(ErrorKind::shape, {.where = std::string(where),
+                                 .what = fmt::format("shape {}", to_string(shape)),
+                                 .expected = "as many elements as memory could hold",
+                                 .got = fmt::format("{:.3g}", count),
+                                 .fix = "Check how the shape is computed."});
 }
 
 void check_axis(const Op& op, int64_t axis, int rank) {

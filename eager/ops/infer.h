@@ -25,7 +25,7 @@ Device common_device(const Op& op, Inputs inputs);
 /// "f32, f64".
 [[nodiscard]] std::string to_string(DTypes dtypes);
 
-/// Throws Error(shape) if a size is negative.
+/// Throws Error(shape) if a size is negative, or if there are more elements than addresses.
 void check_shape(std::string_view where, const Shape& shape);
 
 /// Attributes made by the public functions are right; graphs parsed from text may say anything.

@@ -166,7 +166,7 @@ constinit const Op place_op = {.name = "place",
 
 }  // namespace
 
-Tensor concat(std::span<const Tensor> tensors, int64_t axis) {
+Tensor concat(std::span<const Tensor> tensors, Integer axis) {
   if (tensors.empty()) throw_no_tensors("concat");
   DType dtype = tensors[0].dtype();
   for (const Tensor& tensor : tensors) dtype = promote(dtype, tensor.dtype());
@@ -180,11 +180,11 @@ Tensor concat(std::span<const Tensor> tensors, int64_t axis) {
   return apply(concat_op, inputs, {along});
 }
 
-Tensor concat(std::initializer_list<Tensor> tensors, int64_t axis) {
+Tensor concat(std::initializer_list<Tensor> tensors, Integer axis) {
   return concat(std::span(tensors.begin(), tensors.size()), axis);
 }
 
-Tensor stack(std::span<const Tensor> tensors, int64_t axis) {
+Tensor stack(std::span<const Tensor> tensors, Integer axis) {
   if (tensors.empty()) throw_no_tensors("stack");
   std::vector<Tensor> parts;
   for (const Tensor& tensor : tensors) {
@@ -198,10 +198,10 @@ Tensor stack(std::span<const Tensor> tensors, int64_t axis) {
     }
     parts.push_back(unsqueeze(tensor, axis));
   }
-  return concat(parts, axis < 0 ? axis + parts[0].rank() : axis);
+  return concat(parts, axis < 0 ? axis + parts[0].rank() : int64_t{axis});
 }
 
-Tensor stack(std::initializer_list<Tensor> tensors, int64_t axis) {
+Tensor stack(std::initializer_list<Tensor> tensors, Integer axis) {
   return stack(std::span(tensors.begin(), tensors.size()), axis);
 }
 

@@ -16,11 +16,11 @@ namespace nitinol {
 /// The tensors one after another along an existing axis. They have one rank, equal sizes along the
 /// other axes, and meet in their common dtype.
 /// Throws Error(shape) if sizes differ, Error(value) for no tensors.
-[[nodiscard]] Tensor concat(std::span<const Tensor> tensors, int64_t axis = 0);
-[[nodiscard]] Tensor concat(std::initializer_list<Tensor> tensors, int64_t axis = 0);
+[[nodiscard]] Tensor concat(std::span<const Tensor> tensors, Integer axis = 0);
+[[nodiscard]] Tensor concat(std::initializer_list<Tensor> tensors, Integer axis = 0);
 /// The tensors, of one shape, one after another along a new axis at position `axis`.
-[[nodiscard]] Tensor stack(std::span<const Tensor> tensors, int64_t axis = 0);
-[[nodiscard]] Tensor stack(std::initializer_list<Tensor> tensors, int64_t axis = 0);
+[[nodiscard]] Tensor stack(std::span<const Tensor> tensors, Integer axis = 0);
+[[nodiscard]] Tensor stack(std::initializer_list<Tensor> tensors, Integer axis = 0);
 
 /// How many elements are added before and after an axis.
 struct Padding {

@@ -149,8 +149,8 @@ Tensor accumulated(const Tensor& x) {
   return is_floating(x.dtype()) ? x : cast(x, i64);
 }
 
-Tensor arg_reduce(const Op& op, const Tensor& x, std::optional<int64_t> axis, KeepDims keep) {
-  const Axes axes = axis ? Axes(*axis) : Axes();
+Tensor arg_reduce(const Op& op, const Tensor& x, std::optional<Integer> axis, KeepDims keep) {
+  const Axes axes = axis ? Axes(int64_t{*axis}) : Axes();
   return reduce(op, x.dtype() == boolean ? cast(x, u8) : x, axes, keep);
 }
 
@@ -180,15 +180,15 @@ Tensor all(const Tensor& x, const Axes& axes, KeepDims keep) {
   return reduce(all_op, cast(x, boolean), axes, keep);
 }
 
-Tensor argmax(const Tensor& x, std::optional<int64_t> axis, KeepDims keep) {
+Tensor argmax(const Tensor& x, std::optional<Integer> axis, KeepDims keep) {
   return arg_reduce(argmax_op, x, axis, keep);
 }
 
-Tensor argmin(const Tensor& x, std::optional<int64_t> axis, KeepDims keep) {
+Tensor argmin(const Tensor& x, std::optional<Integer> axis, KeepDims keep) {
   return arg_reduce(argmin_op, x, axis, keep);
 }
 
-Tensor cumsum(const Tensor& x, int64_t axis) {
+Tensor cumsum(const Tensor& x, Integer axis) {
   const int along = normalize_axis("cumsum", axis, x.rank());
   const Tensor terms = accumulated(x);
   return apply(cumsum_op, {&terms}, {int64_t{along}});

@@ -30,16 +30,16 @@ namespace nitinol {
 [[nodiscard]] Tensor all(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
 /// int64 position of the first largest element (of the first NaN if there is one) along `axis`, or
 /// in row-major order of all. Throws Error(shape) for no elements.
-[[nodiscard]] Tensor argmax(const Tensor& x, std::optional<int64_t> axis = {},
+[[nodiscard]] Tensor argmax(const Tensor& x, std::optional<Integer> axis = {},
                             KeepDims keep = KeepDims::no);
 /// int64 position of the first smallest element, as argmax.
-[[nodiscard]] Tensor argmin(const Tensor& x, std::optional<int64_t> axis = {},
+[[nodiscard]] Tensor argmin(const Tensor& x, std::optional<Integer> axis = {},
                             KeepDims keep = KeepDims::no);
 
 /// Running sums along one axis: result[j] = x[0] + ... + x[j], added one after another. Shape of x;
 /// dtypes as sum. float16 and bfloat16 sums are kept in float32 and rounded for each result.
 /// Throws Error(shape) for an axis that does not exist, so for any of a 0-d tensor.
-[[nodiscard]] Tensor cumsum(const Tensor& x, int64_t axis);
+[[nodiscard]] Tensor cumsum(const Tensor& x, Integer axis);
 
 [[nodiscard]] std::span<const Op* const> reduce_ops();
 

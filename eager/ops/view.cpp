@@ -241,7 +241,7 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
   return apply(reshape_op, {&x}, {sizes});
 }
 
-Tensor flatten(const Tensor& x, int64_t first_axis) {
+Tensor flatten(const Tensor& x, Integer first_axis) {
   if (x.rank() == 0) return reshape(x, {1});
   const int first = normalize_axis("flatten", first_axis, x.rank());
   Shape shape;
@@ -272,7 +272,7 @@ Tensor permute(const Tensor& x, const Dims& axes) {
   return apply(permute_op, {&x}, {order});
 }
 
-Tensor transpose(const Tensor& x, int64_t a, int64_t b) {
+Tensor transpose(const Tensor& x, Integer a, Integer b) {
   const int first = normalize_axis("transpose", a, x.rank());
   const int second = normalize_axis("transpose", b, x.rank());
   Dims order;
@@ -310,7 +310,7 @@ Tensor squeeze(const Tensor& x, const Axes& axes) {
   return apply(reshape_op, {&x}, {shape});
 }
 
-Tensor unsqueeze(const Tensor& x, int64_t axis) {
+Tensor unsqueeze(const Tensor& x, Integer axis) {
   Shape shape = x.shape();
   shape.insert(normalize_axis("unsqueeze", axis, x.rank() + 1), 1);
   return apply(reshape_op, {&x}, {shape});
@@ -327,7 +327,7 @@ Tensor flip(const Tensor& x, const Axes& axes) {
   return window(x, starts, x.shape(), steps);
 }
 
-Tensor slice(const Tensor& x, int64_t axis, const Range& range) {
+Tensor slice(const Tensor& x, Integer axis, const Range& range) {
   const int i = normalize_axis("slice", axis, x.rank());
   Dims starts = Dims::filled(x.rank(), 0);
   Dims steps = Dims::filled(x.rank(), 1);
@@ -339,7 +339,7 @@ Tensor slice(const Tensor& x, int64_t axis, const Range& range) {
   return window(x, starts, sizes, steps);
 }
 
-std::vector<Tensor> split(const Tensor& x, int64_t length, int64_t axis) {
+std::vector<Tensor> split(const Tensor& x, Integer length, Integer axis) {
   const int i = normalize_axis("split", axis, x.rank());
   if (length < 1) {
     throw Error(ErrorKind::value, {.where = "split",

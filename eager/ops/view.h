@@ -23,18 +23,18 @@ namespace nitinol {
 /// left. Copies if strides cannot express it.
 [[nodiscard]] Tensor reshape(const Tensor& x, const Shape& shape);
 /// All axes from `first_axis` on as one: of [n, c, h, w], flatten(x, 1) is [n, c * h * w].
-[[nodiscard]] Tensor flatten(const Tensor& x, int64_t first_axis = 0);
+[[nodiscard]] Tensor flatten(const Tensor& x, Integer first_axis = 0);
 /// The axes in another order: axis i of the result is axis axes[i] of x.
 [[nodiscard]] Tensor permute(const Tensor& x, const Dims& axes);
 /// Two axes exchanged; by default the last two.
-[[nodiscard]] Tensor transpose(const Tensor& x, int64_t a = -2, int64_t b = -1);
+[[nodiscard]] Tensor transpose(const Tensor& x, Integer a = -2, Integer b = -1);
 /// Sizes 1 and new leading dimensions repeated up to `shape`; -1 keeps the size of x.
 [[nodiscard]] Tensor expand(const Tensor& x, const Shape& shape);
 /// Without the given axes of size 1, or without all of them. Throws Error(shape) for a given axis
 /// of another size.
 [[nodiscard]] Tensor squeeze(const Tensor& x, const Axes& axes = {});
 /// With a new axis of size 1 at position `axis` of the result.
-[[nodiscard]] Tensor unsqueeze(const Tensor& x, int64_t axis);
+[[nodiscard]] Tensor unsqueeze(const Tensor& x, Integer axis);
 /// The elements in reverse order along the axes.
 [[nodiscard]] Tensor flip(const Tensor& x, const Axes& axes = {});
 
@@ -42,9 +42,9 @@ namespace nitinol {
 /// Negative bounds count from the end, bounds beyond the end are cut; the step may be negative.
 struct Range {
   static constexpr int64_t open = std::numeric_limits<int64_t>::min();  ///< up to the very end
-  int64_t start = open;
-  int64_t stop = open;
-  int64_t step = 1;
+  Integer start = open;
+  Integer stop = open;
+  Integer step = 1;
 };
 
 /// A range along an axis of a certain size: start, start + step, ... `count` times.
@@ -55,9 +55,9 @@ struct IndexRun {
 [[nodiscard]] IndexRun resolve(const Range& range, int64_t size);
 
 /// The elements of a range along one axis.
-[[nodiscard]] Tensor slice(const Tensor& x, int64_t axis, const Range& range);
+[[nodiscard]] Tensor slice(const Tensor& x, Integer axis, const Range& range);
 /// Consecutive parts of `length` along an axis; the last may be shorter.
-[[nodiscard]] std::vector<Tensor> split(const Tensor& x, int64_t length, int64_t axis = 0);
+[[nodiscard]] std::vector<Tensor> split(const Tensor& x, Integer length, Integer axis = 0);
 
 /// The window of a view: per axis its first index, size and step (which may be negative).
 [[nodiscard]] Tensor window(const Tensor& x, const Dims& starts, const Shape& sizes,

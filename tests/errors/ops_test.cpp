@@ -2,6 +2,7 @@
 #include "eager/ops/ops.h"
 
 #include "core/error.h"
+#include "nitinol.h"
 
 #include <catch2/catch.hpp>
 
@@ -62,7 +63,7 @@ TEST_CASE("shapes that do not fit", "[errors]") {
       "all rows the same length.");
   NITINOL_CHECK_ERROR(
       zeros({-1}),
-      "shape: full: shape [-1]: expected sizes of at least 0, got -1.\nCheck how the shape is "
+      "shape: zeros: shape [-1]: expected sizes of at least 0, got -1.\nCheck how the shape is "
       "computed.");
   NITINOL_CHECK_ERROR(
       zeros({1, 1, 1, 1, 1, 1, 1, 1, 1}),
@@ -75,9 +76,9 @@ TEST_CASE("shapes that do not fit", "[errors]") {
       "result; take chooses whole rows.");
   NITINOL_CHECK_ERROR(
       gather(x, 1, tensor({0})),
-      "shape: gather: float32[2, 3, 4] at indices int64[1]: expected equal sizes, or 1, but "
-      "along axis 1, got [2, 3, 4] and [1].\nThere is an index for each element of the "
-      "result; take chooses whole rows.");
+      "shape: gather: float32[2, 3, 4] at indices int64[1]: expected indices of 3 axes, one for "
+      "each of the tensor's, got 1.\nInsert axes of size 1 with unsqueeze; take chooses whole "
+      "rows with indices of any shape.");
   NITINOL_CHECK_ERROR(
       scatter_add_along(x[0], 0, zeros({2, 4}, i64), 5),
       "shape: scatter_add_along: float32[3, 4] at indices int64[2, 4]: expected equal "
@@ -201,6 +202,9 @@ TEST_CASE("numbers that a dtype does not hold", "[errors]") {
 }
 
 TEST_CASE("values that an op does not take", "[errors]") {
+  const std::string undefined =
+      "Initialise it first, for example with zeros({2, 3}). If it is the grad() of a parameter, no "
+      "backward() has reached that since it was made or cleared.";
   const std::string zero =
       "integer division by zero: expected divisors other than 0, got 0.\nReplace the zeros, or "
       "divide "
@@ -223,9 +227,27 @@ TEST_CASE("values that an op does not take", "[errors]") {
       "first.");
   NITINOL_CHECK_ERROR(
       exp(Tensor()),
+      "value: exp: operand is an undefined tensor: expected a tensor with a value, got a "
+      "default-constructed one.\n" +
+          undefined);
+  NITINOL_CHECK_ERROR(
+      Tensor().shape(),
       "value: Tensor: use of an undefined tensor: expected a tensor with a value, got a "
-      "default-constructed one.\nInitialise it first, for example with zeros({2, 3}).");
+      "default-constructed one.\n" +
+          undefined);
+  const Variable w = parameter(ones({2}));
+  NITINOL_CHECK_ERROR(
+      w - w.grad() * 0.1,
+      "value: mul: operand number 1 is an undefined tensor: expected a tensor with a value, got a "
+      "default-constructed one.\n" +
+          undefined);
   CHECK(error_of([] { return zeros({int64_t{1} << 40, 1 << 20}); }).starts_with("value: allocate"));
+  NITINOL_CHECK_ERROR(
+      zeros({int64_t{1} << 40, int64_t{1} << 40}),
+      "shape: zeros: shape [1099511627776, 1099511627776]: expected as many elements as memory "
+      "could hold, got 1.21e+24.\nCheck how the shape is computed.");
+  CHECK(error_of([] { return rand({INT64_MAX, 4}); }).starts_with("shape: rand: shape [922"));
+  CHECK(error_of([] { return ones({0, INT64_MAX, INT64_MAX}); }).starts_with("shape: ones: "));
 }
 
 TEST_CASE("errors tell the line of the user's call", "[errors]") {
@@ -282,4 +304,23 @@ TEST_CASE("convolutions that do not fit", "[errors][conv]") {
       conv2d(x.to(boolean), zeros({4, 3, 3, 3}, boolean)),
       "dtype: conv2d: not defined for bool[2, 8, 8, 3]: expected uint8, int8, int16, int32, "
       "int64, float16, bfloat16, float32, float64, got bool.\nCast it first: x.to(i32).");
+}
+
+TEST_CASE("layers and losses say what they take", "[errors][nn]") {
+  const nn::Conv2d conv = nn::conv2d(3, 8, 3);
+  NITINOL_CHECK_ERROR(
+      conv(zeros({3, 8, 8})),
+      "shape: Conv2d: the input is float32[3, 8, 8] for weights float32[8, 3, 3, 3]: expected "
+      "images [n, 3, h, w], got rank 3.\nA single image needs unsqueeze(x, 0), images without "
+      "channels unsqueeze(x, 1).");
+  NITINOL_CHECK_ERROR(
+      nn::cross_entropy(zeros({20, 3}), zeros({20})),
+      "dtype: cross_entropy: targets float32[20] for logits float32[20, 3]: expected class numbers "
+      "of an integer dtype and shape [20], or probabilities of shape [20, 3], got "
+      "float32[20].\nCast class numbers: targets.to(i64).");
+  NITINOL_CHECK_ERROR(
+      nn::cross_entropy(zeros({20, 3}), zeros({20, 4})),
+      "shape: cross_entropy: targets float32[20, 4] for logits float32[20, 3]: expected class "
+      "numbers of an integer dtype and shape [20], or probabilities of shape [20, 3], got "
+      "float32[20, 4].\nReshape the targets, or check what was passed.");
 }
