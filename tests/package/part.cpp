@@ -1,9 +1,9 @@
 // A user's code: the public header beside a header that has the name of one of the library's, an
 // error that is caught, a derived class, and a function that is compiled with what was installed.
 #include "core/shape.h"
+#include <nitinol/nitinol.h>
 
 #include <cstdio>
-#include <nitinol/nitinol.h>
 #include <typeinfo>
 
 using namespace nitinol;
