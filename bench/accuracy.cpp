@@ -254,8 +254,9 @@ void check_activations(std::span<char* const> names) {
       0.1, 10, names);
 }
 
-/// Ops that round more than once and have no row: their parts do (see docs/accuracy.md).
-constexpr std::string_view composed[] = {"remainder", "floor_divide", "linspace", "arange"};
+/// Ops without a row: quotients and ranges, whose parts are exact or have rows, and clamp, which
+/// adds to make a NaN only.
+constexpr std::string_view composed[] = {"remainder", "floor_divide", "clamp"};
 
 bool rounds(const ScalarInstr& instr) {
   switch (instr.op) {
