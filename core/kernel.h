@@ -159,7 +159,7 @@ inline constexpr int lanes_64 = 32;  ///< types of 8 bytes
 inline constexpr int64_t lanes_block = 4096;
 /// Elements in a run, a part of such a block: lanes start from the neutral element in each, and
 /// then join those of the runs before. Long chains of additions lose digits
-/// (docs/decisions/0008-short-chains.md).
+/// (docs/decisions/0011-short-chains.md).
 inline constexpr int64_t lanes_run = 1024;
 /// Elements in a block of Order::sequential, where the order of joining shows and where not.
 inline constexpr int64_t ordered_block = 16, unordered_block = 256;

@@ -73,7 +73,7 @@ Tensor first_of(const Tensor& x, const Dims& axes) {
 /// In float64. The square of the deviations' mean is subtracted, so that it need not be 0: whatever
 /// x is subtracted from is only near the mean. For float32 that is the first element, and squares
 /// and sums are float64: its square is at most the variance times the number of elements, of which
-/// float64 has digits to spare (docs/decisions/0008-short-chains.md). For float64 it is the mean.
+/// float64 has digits to spare (docs/decisions/0011-short-chains.md). For float64 it is the mean.
 Tensor variance_of(const Tensor& x, const Dims& axes, int64_t ddof, KeepDims keep) {
   const auto count = static_cast<double>(reduced_count("var", x, axes));
   const bool is_wide = x.dtype() == f64 || x.size() == 0;
