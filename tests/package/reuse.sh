@@ -3,7 +3,7 @@
 #
 # For builds that differ from that one in how objects are linked, not in how they are compiled: an
 # object is taken only if the flags that decide about code are the same. What differs between a
-# static and a shared library, but for flags, is in jit_loader.cpp.
+# static and a shared library, but for flags, is in jit_loader.cpp and behind NITINOL_LLVM_RESERVE.
 set -euo pipefail
 
 build=$REUSED_BUILD
@@ -25,6 +25,7 @@ name=${name#*nitinol_llvm.dir/}
 for target in nitinol nitinol_llvm; do
   existing=$build/CMakeFiles/$target.dir/$name
   [[ $object == */nitinol*.dir/* && -f $existing && $source != */jit_loader.cpp ]] || continue
+  ! grep -q NITINOL_LLVM_RESERVE "$source" "${source%.cpp}.h" 2>/dev/null || continue
   before=$(grep -F -- "-o CMakeFiles/$target.dir/$name -c" "$build/compile_commands.json" | deciding)
   [[ $before == "$(echo "$*" | deciding)" ]] || continue
   cp "$existing" "$object"
