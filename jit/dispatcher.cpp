@@ -270,13 +270,15 @@ void Dispatcher::note_assigned(const tracer::Transaction& transaction, const Lea
 
 void Dispatcher::run_plan(const Decision& decision, const Leaves& leaves, Caller& caller) {
   const Snapshot& now = *decision.now;
-  Decision instead = decision;
-  instead.action = Action::run_eagerly;
-  instead.is_timed = false;
-  if (now.derivative && now.derivative->needs_eager_tape(leaves)) {
-    instead.why = Eagerly::differentiated_twice;
-    return run_eagerly(instead, leaves, caller);
-  }
+  const auto run_instead = [&](Eagerly why) {
+    Decision instead = decision;
+    instead.action = Action::run_eagerly;
+    instead.is_timed = false;
+    instead.why = why;
+    run_eagerly(instead, leaves, caller);
+  };
+  if (now.derivative && now.derivative->needs_eager_tape(leaves))
+    return run_instead(Eagerly::differentiated_twice);
   Derivative::Held held;
   if (now.derivative) held = now.derivative->hold(leaves);
   std::vector<Tensor> results;
@@ -304,16 +306,13 @@ void Dispatcher::run_plan(const Decision& decision, const Leaves& leaves, Caller
     }
     if (outcome == Plan::Outcome::check_failed) {
       ++failed_checks_;
-      instead.why = Eagerly::check_failed;
-    } else {
-      instead.why = Eagerly::layout_changed;  // of a Variable: record anew
-      if (entry.now == decision.now) {
-        entry.now = std::make_shared<const Snapshot>();
-        entry.race = {};
-      }
+    } else if (entry.now == decision.now) {  // a Variable has another layout: record anew
+      entry.now = std::make_shared<const Snapshot>();
+      entry.race = {};
     }
   }
-  run_eagerly(instead, leaves, caller);
+  run_instead(outcome == Plan::Outcome::check_failed ? Eagerly::check_failed
+                                                     : Eagerly::layout_changed);
 }
 
 }  // namespace nitinol::jit
