@@ -193,3 +193,15 @@ TEST_CASE("schedules", "[nn]") {
   CHECK(warm(3) == 1.0);
   CHECK(warm(54) == Approx(0.6));
 }
+
+TEST_CASE("a new rate is that of every group", "[nn]") {
+  const Variable a = parameter(zeros({2}));
+  const Variable b = parameter(zeros({2}));
+  nn::Sgd optimizer({a}, {.rate = 0.5});
+  optimizer.add({b}, {.rate = 0.25});
+  optimizer.set_rate(2);
+  for (const Variable& parameter : {a, b}) parameter.set_grad(ones({2}));
+  optimizer.step();
+  CHECK(same_bits(a.get(), full({2}, -2, f32)));
+  CHECK(same_bits(b.get(), full({2}, -2, f32)));
+}
