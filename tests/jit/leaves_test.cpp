@@ -112,3 +112,27 @@ TEST_CASE("whether Variables are equal and have gradients is in the signature", 
     CHECK(same_bits(w.grad(), v.grad()));
   }
 }
+
+TEST_CASE("a number in the result that changes is noticed", "[jit][leaves]") {
+  int count = 1;
+  const auto g = compile([&](const Tensor& x) { return std::pair(x * 2, count); });
+  const Tensor x = ones({3});
+  for (int call = 1; call <= 3; ++call) CHECK(g(x).second == 1);
+  count = 2;
+  CHECK(g(x).second == 2);  // call 4 is recorded again
+  CHECK(g(x).second == 2);
+  CHECK_THAT(g.explain().signatures.at(0).reason, Catch::Contains("number in the result"));
+}
+
+TEST_CASE("another dtype is recorded twice again, another size once", "[jit][leaves]") {
+  const auto g =
+      compile([](const Tensor& x) { return exp(x) + 1; }, {.name = "g", .check = Check::never});
+  settle(g, ones({3}));
+  settle(g, ones({3}, f64));
+  settle(g, ones({5}));
+  const auto signatures = g.explain().signatures;
+  REQUIRE(signatures.size() == 3);
+  CHECK(signatures[0].recorded_calls == 2);
+  CHECK(signatures[1].recorded_calls == 2);
+  CHECK(signatures[2].recorded_calls == 1);
+}
