@@ -115,6 +115,20 @@ TEST_CASE("what a transpose and another read is in memory", "[jit][fusion]") {
                "return d e") == "exp | neg | sin");
 }
 
+TEST_CASE("two parts of a value are two points: two groups", "[jit][fusion]") {
+  const std::string parts =
+      "p = slice b starts=[0] sizes=[4] steps=[1]; q = slice b starts=[4] sizes=[4] steps=[1]; ";
+  CHECK(groups("a: f32[8] = input; b = exp a; " + parts + "c = mul p q; return c") == "exp | mul");
+  CHECK(groups("a: f32[8] = input; b = exp a; " + parts + "c = sin p; d = mul c q; return d") ==
+        "exp | sin mul");
+  const auto f = [](const Tensor& x) {
+    const Tensor y = exp(x);
+    return slice(y, 0, {0, 4}) * slice(y, 0, {4, 8}) + sum(y);
+  };
+  const auto g = compile(f);
+  CHECK(same_bits(settle(g, ramp({8})), f(ramp({8}))));
+}
+
 TEST_CASE("y - transpose(y) reads two points: two groups", "[jit][fusion]") {
   CHECK(groups("a: f32[4, 4] = input; b = exp a; c = permute b axes=[1, 0]; d = sub b c; return "
                "d") == "exp | sub");
