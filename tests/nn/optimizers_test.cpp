@@ -187,10 +187,15 @@ TEST_CASE("schedules", "[nn]") {
   const nn::Schedule cosine = nn::cosine_decay(1.0, 100, 0.2);
   CHECK(cosine(0) == 1.0);
   CHECK(cosine(50) == Approx(0.6));
+  CHECK(cosine(99) > 0.2);
   CHECK(cosine(100) == 0.2);
+  CHECK(cosine(101) == 0.2);  // where the cosine would rise again
+  CHECK(cosine(150) == 0.2);
   const nn::Schedule warm = nn::warm_up(4, cosine);
   CHECK(warm(0) == 0.25);
   CHECK(warm(3) == 1.0);
+  CHECK(warm(4) == 1.0);  // the schedule's own first step
+  CHECK(warm(5) == cosine(1));
   CHECK(warm(54) == Approx(0.6));
 }
 
