@@ -8,11 +8,13 @@
 #include "core/shape.h"
 #include "core/storage.h"
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <source_location>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #pragma GCC visibility push(default)
@@ -22,6 +24,16 @@ namespace nitinol {
 class Argument;
 class At;
 struct Index;
+
+template <class T, class... Types>
+concept OneOf = (std::same_as<T, Types> || ...);
+
+/// The type that item<T>() reads: T, or where no dtype has it, one that holds every value of the
+/// dtypes (int64_t for std::size_t and char, double for long double).
+template <class T>
+using ReadAs =
+    std::conditional_t<OneOf<T, bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double>, T,
+                       std::conditional_t<std::is_integral_v<T>, int64_t, double>>;
 
 /// What every op knows of its result before computing it.
 struct Spec {
@@ -80,11 +92,16 @@ class Tensor {
   /// Number of elements.
   [[nodiscard]] int64_t size() const { return element_count(shape()); }
 
-  /// The one element, converted to T (bool, an integer or floating type).
+  /// The one element, converted to T (bool, any integer or floating type) as C++ converts it.
   /// Throws Error(shape) if there is not exactly one. Inside a compiled function this ends the
   /// trace.
   template <class T>
-  [[nodiscard]] T item(std::source_location place = std::source_location::current()) const;
+  [[nodiscard]] T item(std::source_location place = std::source_location::current()) const {
+    static_assert(std::is_arithmetic_v<T>,
+                  "item<T>() reads a number: T is bool, int64_t, float, "
+                  "double, std::size_t and the like");
+    return static_cast<T>(read_item<ReadAs<T>>(place));
+  }
   /// All elements in row-major order. T must be the dtype's C++ type; f16 and bf16 read as float.
   template <class T>
   [[nodiscard]] std::vector<T> to_vector(
@@ -124,6 +141,9 @@ class Tensor {
   [[nodiscard]] const Handle<TensorData>& handle() const { return data_; }
 
  private:
+  template <class T>
+  [[nodiscard]] T read_item(std::source_location place) const;
+
   Handle<TensorData> data_;
 };
 

@@ -170,7 +170,7 @@ std::span<const T> elements_in_place(const Tensor& tensor, std::source_location 
 }  // namespace
 
 template <class T>
-T Tensor::item(std::source_location place) const {
+T Tensor::read_item(std::source_location place) const {
   return located(place, [&] { return only_element<T>(*this, {.what = "item()", .place = place}); });
 }
 
@@ -195,7 +195,7 @@ std::span<const T> Tensor::data(std::source_location place) const {
 }
 
 #define NITINOL_READ_AS(T)                                                  \
-  template T Tensor::item<T>(std::source_location) const;                   \
+  template T Tensor::read_item<T>(std::source_location) const;              \
   template std::vector<T> Tensor::to_vector<T>(std::source_location) const; \
   template std::span<const T> Tensor::data<T>(std::source_location) const;
 NITINOL_READ_AS(bool)

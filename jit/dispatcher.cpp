@@ -32,10 +32,26 @@ constexpr double check_share = 100;
 /// How often a Plan is timed to know what it saves.
 constexpr int plan_timings = 3;
 
+CompileOptions checked(CompileOptions options) {
+  const auto refuse = [](const char* what, const char* expected, int64_t got) {
+    throw Error(ErrorKind::value, {.where = "compile",
+                                   .what = fmt::format("the option `{}`", what),
+                                   .expected = expected,
+                                   .got = std::to_string(got)});
+  };
+  if (options.check > Check::never)
+    refuse("check", "Check::scheduled, always or never", static_cast<int64_t>(options.check));
+  if (options.check_interval.count() < 0)
+    refuse("check_interval", "0 ms or more", options.check_interval.count());
+  return options;
+}
+
 }  // namespace
 
 Dispatcher::Dispatcher(CompileOptions options, bool is_const)
-    : options_(std::move(options)), is_const_(is_const), entries_(options_.signature_limit) {
+    : options_(checked(std::move(options))),
+      is_const_(is_const),
+      entries_(options_.signature_limit) {
   if (options_.name.empty()) options_.name = "function";
 }
 

@@ -12,6 +12,7 @@
 
 #include "backends/cpu/allocator.h"
 
+#include "backends/cpu/fences.h"
 #include "core/error.h"
 #include "core/fork.h"
 #include "core/per_thread.h"
@@ -43,6 +44,7 @@ constexpr std::size_t page = 4096;
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 /// Of each size, a thread keeps this many bytes, but at least 4 and at most 64 blocks.
 constexpr std::size_t bytes_per_class = std::size_t{64} << 10;
+const bool is_fenced = has_fences();
 /// Large blocks kept beyond what is in use.
 constexpr std::size_t least_cached = std::size_t{256} << 20;
 constexpr uint8_t large_class = class_count;
@@ -481,6 +483,8 @@ StorageHandle allocate(std::size_t bytes, Device device) {
   if (bytes > std::size_t{std::numeric_limits<int64_t>::max() / 2}) {
     fail(bytes, "are more than any machine has", "Check the sizes of the shape.");
   }
+  if (is_fenced) [[unlikely]]
+    return allocate_fenced(bytes, device);
   ThreadCache* const cache = cache_of_thread();
   Block* block = nullptr;
   if (bytes > small_limit) {

@@ -274,25 +274,40 @@ struct ConvolutionParts {
 
 constexpr auto direct = dnnl::algorithm::convolution_direct;
 
+/// oneDNN 2.6 writes outside of its scratchpad in the code for kernels of one point that step over
+/// points, which first copies those in between away: for gradients, with AVX2 on any number of
+/// threads, with AVX-512 on two and more (x [1, 5, 4, 9], weight [3, 5, 1, 1], strides [2, 1]).
+bool is_safe(const char* implementation, const ConvolutionParts& parts) {
+  const std::string_view name = implementation;
+  const bool copies = name.starts_with("jit") && name.find("1x1") != std::string_view::npos;
+  return !copies || parts.strides == Sizes{1, 1};
+}
+
+/// The plan, or the next of its implementations that is safe; or an empty one. While what it was
+/// made from lives: oneDNN goes on from that.
+template <class Plan>
+Plan made_safe(Plan plan, const ConvolutionParts& parts) {
+  while (is_fast(plan) && !is_safe(plan.impl_info_str(), parts)) {
+    if (!plan.next_impl()) return {};
+  }
+  return plan;
+}
+
 /// With images in the caller's layout, or in any.
 dnnl::convolution_forward::primitive_desc forward_plan(const ConvolutionParts& p, bool is_any) {
   const auto& x = is_any ? p.any_x : p.x;
   const auto& y = is_any ? p.any_y : p.y;
   const auto kind = dnnl::prop_kind::forward_training;
+  using Plan = dnnl::convolution_forward::primitive_desc;
 #if DNNL_VERSION_MAJOR >= 3
-  return {engine(),         kind,
-          direct,           x,
-          p.any_weight,     y,
-          p.strides,        p.dilates,
-          p.padding_before, p.padding_after,
-          attributes(),     true};
+  const Plan plan(engine(), kind, direct, x, p.any_weight, y, p.strides, p.dilates,
+                  p.padding_before, p.padding_after, attributes(), true);
 #else
-  return {
+  const Plan plan(
       {kind, direct, x, p.any_weight, y, p.strides, p.dilates, p.padding_before, p.padding_after},
-      attributes(),
-      engine(),
-      true};
+      attributes(), engine(), true);
 #endif
+  return made_safe(plan, p);
 }
 
 /// The same for a gradient, `Primitive`: for the image or for the weight.
@@ -301,16 +316,16 @@ typename Primitive::primitive_desc backward_plan(const ConvolutionParts& p, bool
   const auto& x = is_any ? p.any_x : p.x;
   const auto& y = is_any ? p.any_y : p.y;
   const auto hint = forward_plan(p, true);
+  using Plan = typename Primitive::primitive_desc;
 #if DNNL_VERSION_MAJOR >= 3
-  return {engine(),         direct,          x,    p.any_weight, y,   p.strides, p.dilates,
-          p.padding_before, p.padding_after, hint, attributes(), true};
+  const Plan plan(engine(), direct, x, p.any_weight, y, p.strides, p.dilates, p.padding_before,
+                  p.padding_after, hint, attributes(), true);
 #else
-  return {{direct, x, p.any_weight, y, p.strides, p.dilates, p.padding_before, p.padding_after},
-          attributes(),
-          engine(),
-          hint,
-          true};
+  const Plan plan(
+      {direct, x, p.any_weight, y, p.strides, p.dilates, p.padding_before, p.padding_after},
+      attributes(), engine(), hint, true);
 #endif
+  return made_safe(plan, p);
 }
 
 /// The first fast one of plan(parts, false) and plan(parts, true), as a Call; or null.

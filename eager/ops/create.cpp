@@ -4,11 +4,13 @@
 #include "core/interpreter.h"
 #include "eager/apply.h"
 #include "eager/elements.h"
+#include "eager/launch.h"
 #include "eager/ops/cast.h"
 #include "eager/ops/create_op.h"
 #include "eager/ops/infer.h"
 #include "eager/ops/view.h"
 #include "eager/promotion.h"
+#include "tracer/recorder.h"
 
 #include <fmt/format.h>
 
@@ -244,6 +246,11 @@ Tensor borrow_bytes(const void* data, const Spec& spec, const Strides& strides,
   storage->is_borrowed = true;
   storage->bytes = static_cast<std::size_t>(element_count(spec.shape)) * size_of(spec.dtype);
   Tensor out = make_tensor(spec, strides, 0, std::move(handle));
+  if (tracer::is_recording()) {  // the trace outlives the call, which the memory may not
+    const Tensor copy = allocate_tensor(spec);
+    eager::copy_into(out, copy);
+    out = copy;
+  }
   current().created(out);
   return out;
 }

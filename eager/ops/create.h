@@ -97,7 +97,8 @@ template <class T>
                                                            const Shape& shape);
 
 /// A tensor that reads the caller's memory, row-major, without copying. `release` is called once,
-/// by any thread, when no tensor needs the memory any more; until then it must not change.
+/// by any thread, when no tensor needs the memory any more; until then it must not change. While a
+/// compiled function records, the elements are copied: what it keeps needs no memory of the caller.
 template <class T>
 [[nodiscard, gnu::visibility("default")]] Tensor borrow(const T* data, const Shape& shape,
                                                         std::function<void()> release);

@@ -58,6 +58,10 @@ Error error_of(F&& f) {
 
 TEST_CASE("item converts the one element", "[eager][read]") {
   CHECK(host_tensor<float>({}, {2.75F}).item<double>() == 2.75);
+  CHECK(host_tensor<int32_t>({}, {7}).item<std::size_t>() == 7);
+  CHECK(host_tensor<float>({}, {2.75F}).item<long long>() == 2);
+  CHECK(host_tensor<float>({}, {2.75F}).item<long double>() == 2.75L);
+  CHECK(host_tensor<uint8_t>({}, {65}).item<char>() == 'A');
   CHECK(host_tensor<float>({1, 1}, {-2.75F}).item<int>() == -2);
   CHECK(host_tensor<double>({}, {1e300}).item<int64_t>() == std::numeric_limits<int64_t>::max());
   CHECK(host_tensor<double>({}, {NAN}).item<int32_t>() == 0);

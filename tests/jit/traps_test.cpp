@@ -342,3 +342,22 @@ TEST_CASE("an exception in a later recording leaves the Plan usable", "[jit][tra
   CHECK(same_bits(g(x), x * 3.0));
   CHECK(g.explain().signatures.at(0).tier == Tier::traced);
 }
+
+TEST_CASE("memory borrowed within a call may be freed when the call has ended", "[jit][traps]") {
+  int borrowed = 0, released = 0;
+  const auto f = compile([&](const Tensor& x) {
+    std::array<float, 6> numbers = {1, 2, 3, 4, 5, 6};
+    ++borrowed;
+    const Tensor transposed = borrow_bytes(
+        numbers.data(), {.dtype = f32, .shape = {3, 2}, .is_weak = false, .device = {}}, {1, 3},
+        [&released] { ++released; });
+    const Tensor result = x * transposed + borrow(numbers.data(), {2}, [] {});
+    numbers.fill(-1);
+    return result * 1;
+  });
+  for (int i = 0; i < 6; ++i) {
+    CHECK(f(ones({3, 2})).to_vector<float>() == std::vector<float>{2, 6, 3, 7, 4, 8});
+    CHECK(released == borrowed);
+  }
+  CHECK(f.explain().plan_calls > 0);
+}

@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <chrono>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -37,6 +38,9 @@ Tensor one_image() {
 }
 std::vector<Variable> one() {
   return {parameter(ones({2}))};
+}
+Tensor twice(const Tensor& x) {
+  return x * 2;
 }
 Tensor two() {
   return ones({2});
@@ -222,6 +226,10 @@ TEST_CASE("settings that make no sense are Errors that say what came", "[nn][err
       NITINOL_MISUSE(linspace(0, 1, -1), shape, "linspace: shape [-1]", "got -1"),
       NITINOL_MISUSE(eye(-1), shape, "eye: shape [-1, -1]", "got -1"),
       NITINOL_MISUSE(one_hot(tensor({1}), -1), value, "one_hot: ", "got -1"),
+      NITINOL_MISUSE(compile(twice, {.check = static_cast<Check>(7)}), value,
+                     "compile: the option `check`", "got 7"),
+      NITINOL_MISUSE(compile(twice, {.check_interval = std::chrono::milliseconds(-1)}), value,
+                     "compile: the option `check_interval`", "got -1"),
       NITINOL_MISUSE(set_stance(static_cast<Stance>(99)), value, "set_stance: ", "got 99"),
       NITINOL_MISUSE(StanceScope(static_cast<Stance>(77)), value, "StanceScope: ", "got 77"),
   };
