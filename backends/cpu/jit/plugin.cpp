@@ -58,6 +58,8 @@ class LoadedStages : public StageCodes {
   LoadedObject object_;
 };
 
+#if !defined(NITINOL_LLVM_RESERVE)
+
 /// Lets compilations in until the process exits, where LLVM's static objects are destroyed then:
 /// other threads may still run, and static objects of the program call compiled functions.
 class Door {
@@ -106,6 +108,15 @@ class Visit {
   Visit& operator=(const Visit&) = delete;
   ~Visit() { Door::door().leave(); }
 };
+
+#else
+
+/// LLVM's static objects are never destroyed (reserve.cpp), so nothing needs to wait.
+struct Visit {
+  Visit() {}
+};
+
+#endif
 
 /// LLVM would end the process: out of memory that even the reserve lacks, or something that it
 /// cannot generate. Its frames have unwind tables, but clean nothing up.

@@ -191,6 +191,12 @@ void* __wrap_realloc(void* before, std::size_t bytes) {
   return data;
 }
 
+char* __wrap_strdup(const char* text) {
+  const std::size_t bytes = std::strlen(text) + 1;
+  void* const data = __wrap_malloc(bytes);
+  return data == nullptr ? nullptr : static_cast<char*>(std::memcpy(data, text, bytes));
+}
+
 void* __wrap__Znwm(std::size_t bytes) {
   try {
     return __real__Znwm(bytes);
