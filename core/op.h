@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -69,6 +70,9 @@ struct GradientCall {
   const Tensor& result;  ///< undefined unless the rule looks
   const Spec& result_spec;
   const Tensor& gradient;  ///< of the result: its shape and dtype
+  /// For a rule that adds up over the inputs, for which it is asked in ascending order: how far it
+  /// has come, and the sum.
+  mutable std::pair<int, int64_t> summed = {0, 0};
 };
 
 /// How an op is differentiated, written with public functions.

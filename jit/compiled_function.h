@@ -29,9 +29,10 @@ struct CompileOptions {
   std::string name = {};  ///< shown by explain() and in the log; default: "function"
   Check check = Check::scheduled;
   /// Check::scheduled also records a call again when this time has passed since the signature's
-  /// last recording, but never more often than costs 1 % of the time: not before 100 times what a
-  /// recorded call takes. So a host value that changed unseen is noticed after that long, or
-  /// at the next call if that comes later. 0: by the number of calls alone.
+  /// last recording, but never two calls in a row, and never more often than costs 1 % of the time:
+  /// not before 100 times what a recorded call takes have passed since that happened to any
+  /// signature of the function. So a host value that changed unseen is noticed after that long, or
+  /// at the second call if that comes later. 0: by the number of calls alone.
   std::chrono::milliseconds check_interval{10};
   /// How many signatures are kept. When all are in use, calls with others run eagerly.
   std::size_t signature_limit = 256;

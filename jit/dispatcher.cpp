@@ -155,16 +155,23 @@ void Dispatcher::check_known(const Entry* entry) const {
                                    .fix = "Pass changing numbers as Scalar, or lift the stance."});
 }
 
-bool Dispatcher::is_check_due(Entry& entry) const {
+bool Dispatcher::is_check_due(Entry& entry) {
   if (options_.check != Check::scheduled) return options_.check == Check::always;
   if (entry.calls >= entry.next_check) {
     entry.next_check = entry.calls + std::min(entry.calls, largest_check_interval);
     return true;
   }
   if (options_.check_interval.count() == 0) return false;
+  const int64_t now = coarse_now();
+  // Of all signatures together, and not of every call of one that is called rarely.
+  const auto passed = static_cast<double>(now - std::max(entry.last_check, last_timed_check_));
+  const bool is_cheap = passed >= check_share * 1e9 * entry.recording_s;
   const auto shortest = std::chrono::nanoseconds(options_.check_interval).count();
-  const auto passed = static_cast<double>(coarse_now() - entry.last_check);
-  return passed >= static_cast<double>(shortest) && passed >= check_share * 1e9 * entry.recording_s;
+  if (!is_cheap || now - entry.last_check < shortest ||
+      entry.plan_calls == entry.checked_plan_calls)
+    return false;
+  last_timed_check_ = now;
+  return true;
 }
 
 void Dispatcher::choose(Decision& decision, Stance stance) {

@@ -68,7 +68,7 @@ class Dispatcher {
   void check_known(const Entry* entry) const;
   Decision decide_for(const Entries::Found& found, Stance stance);
   void choose(Decision& decision, Stance stance);
-  [[nodiscard]] bool is_check_due(Entry& entry) const;
+  [[nodiscard]] bool is_check_due(Entry& entry);
   void run_plan(const Decision& decision, const Leaves& leaves, Caller& caller);
   void record(const Decision& decision, const Leaves& leaves, Caller& caller);
   void run_eagerly(const Decision& decision, const Leaves& leaves, Caller& caller);
@@ -107,6 +107,7 @@ class Dispatcher {
   std::recursive_mutex running_;  ///< held while a non-const function runs
   Entries entries_;
   Ledger ledger_;
+  int64_t last_timed_check_ = 0;       ///< of any signature, by coarse_now()
   std::vector<std::string> warnings_;  ///< to be logged when the mutex is free
   uint64_t eager_calls_ = 0;           ///< by stance, not by any entry
   uint64_t crowded_calls_ = 0;         ///< eager: no room for their signature

@@ -77,9 +77,10 @@ struct Entry {
   std::array<uint64_t, static_cast<std::size_t>(Eagerly::count)> eager_calls = {};
   int disagreements = 0;
 
-  uint64_t next_check = 4;     ///< the call that is recorded again
-  int64_t last_check = 0;      ///< by coarse_now()
-  uint64_t trusted_since = 0;  ///< the call after which the Plan was made
+  uint64_t next_check = 4;          ///< the call that is recorded again
+  int64_t last_check = 0;           ///< by coarse_now()
+  uint64_t checked_plan_calls = 0;  ///< plan_calls at the last check
+  uint64_t trusted_since = 0;       ///< the call after which the Plan was made
   Race race;
   double recording_s = std::numeric_limits<double>::infinity();  ///< the fastest one
   double plan_s = std::numeric_limits<double>::infinity();

@@ -108,6 +108,7 @@ bool Dispatcher::accept_locked(const Decision& decision, const Leaves& leaves,
   Entry& entry = *decision.entry;
   ++entry.recorded_calls;
   entry.last_check = coarse_now();
+  entry.checked_plan_calls = entry.plan_calls;
   entry.recording_s = std::min(entry.recording_s, recording.seconds);
   if (entry.now != decision.now) return false;  // another call has changed it meanwhile
   const std::optional<tracer::Obstacle>& obstacle = recording.trace->obstacle;

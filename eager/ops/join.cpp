@@ -70,10 +70,10 @@ std::vector<Window> concat_windows(const Spec&, const Strides& strides, Inputs i
 
 Tensor concat_rule(const GradientCall& c, int k) {
   const int axis = axis_of(c.attrs);
-  int64_t start = 0;
-  for (int i = 0; i < k; ++i) start += c.input_specs[static_cast<std::size_t>(i)].shape[axis];
-  const int64_t size = c.input_specs[static_cast<std::size_t>(k)].shape[axis];
-  return slice(c.gradient, axis, {start, start + size});
+  const auto size = [&](int i) { return c.input_specs[static_cast<std::size_t>(i)].shape[axis]; };
+  auto& [next, start] = c.summed;
+  for (; next < k; ++next) start += size(next);
+  return slice(c.gradient, axis, {start, start + size(k)});
 }
 
 constinit const Op concat_op = {.name = "concat",

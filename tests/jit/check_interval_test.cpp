@@ -62,6 +62,30 @@ TEST_CASE("checks by time cost at most one part in a hundred", "[jit][checks]") 
   CHECK(f.explain().recorded_calls == recorded + 1);
 }
 
+TEST_CASE("calls that come rarely are checked by turns, and so are signatures", "[jit][checks]") {
+  jit::FakeClock clock;
+  const auto f = compile([](const Tensor& x) { return x * 2.0; });
+  for (int i = 0; i < 9; ++i) static_cast<void>(f(ones({3})));
+  for (int i = 0; i < 9; ++i) static_cast<void>(f(ones({4})));
+  Explanation before = f.explain();
+  for (int i = 0; i < 20; ++i) {
+    clock.advance(1000 * millisecond);
+    static_cast<void>(f(ones({3})));
+  }
+  Explanation after = f.explain();
+  const auto recorded_in = [&] { return after.recorded_calls - before.recorded_calls; };
+  CHECK(recorded_in() >= 9);
+  CHECK(recorded_in() <= 11);  // with that at call 16
+  before = after;
+  for (int i = 0; i < 3; ++i) {  // one of the four calls of each round
+    clock.advance(1000 * millisecond);
+    for (const int64_t n : {3, 4, 3, 4}) static_cast<void>(f(ones({n})));
+  }
+  after = f.explain();
+  CHECK(recorded_in() >= 3);
+  CHECK(recorded_in() <= 4);  // with that at call 16 of the second
+}
+
 TEST_CASE("the first signatures are compiled at once, later ones when they repay",
           "[jit][checks]") {
   jit::Ledger ledger;
