@@ -124,10 +124,10 @@ inline Element<T> fold(LanesOf<T, bytes> lanes) {
 template <Combine c, class T>
 inline constexpr bool has_runs = native::Float<T> && (c == Combine::add || c == Combine::multiply);
 
-/// Calls take(first value, number of values) for each run of the piece.
+/// Calls take(first value, number of values) for each run of the piece from value `i` on.
 template <class Take>
-inline void for_each_run(const LanePiece& piece, Take take) {
-  for (int64_t i = 0; i < piece.n; i += reduction_order::lanes_run) {
+inline void for_each_run(const LanePiece& piece, int64_t i, Take take) {
+  for (; i < piece.n; i += reduction_order::lanes_run) {
     take(i, std::min(reduction_order::lanes_run, piece.n - i));
   }
 }
@@ -141,7 +141,12 @@ inline void accumulate_lanes(const LanePiece& piece, Element<T>* to) {
   if (!piece.is_first) for_each_index<count>([&](auto v) { lanes[v] = V::load(to + v * step); });
   const auto* const values = static_cast<const Element<T>*>(piece.values);
   if constexpr (has_runs<c, T>) {
-    for_each_run(piece, [&](int64_t i, int64_t n) {
+    int64_t begin = 0;
+    if (piece.is_first) {  // what joins neutral lanes stays as it is
+      begin = std::min(reduction_order::lanes_run, piece.n);
+      lanes = take_values<c, T, bytes>(values, begin, lanes);
+    }
+    for_each_run(piece, begin, [&](int64_t i, int64_t n) {
       const Lanes run = take_values<c, T, bytes>(values + i, n, neutral_lanes<c, T, bytes>());
       for_each_index<count>([&](auto v) { join_into<c, T, bytes>(lanes[v], run[v]); });
     });
@@ -172,16 +177,24 @@ inline void accumulate_moments(const LanePiece& piece, T* sums, T* squares) {
                    ? Moments<T, bytes>{none, none}
                    : Moments<T, bytes>{V::load(sums + v * step), V::load(squares + v * step)};
   });
-  for_each_run(piece, [&](int64_t i, int64_t n) {
-    std::array<Moments<T, bytes>, count> run;
-    run.fill({none, none});
-    for_each_vector<T, lane_count<T>, bytes>(static_cast<const T*>(piece.values) + i, n, run,
+  const auto take_run = [&](int64_t i, int64_t n, std::array<Moments<T, bytes>, count>& to) {
+    for_each_vector<T, lane_count<T>, bytes>(static_cast<const T*>(piece.values) + i, n, to,
                                              neutral_of<Combine::add, T>(),
                                              [](Moments<T, bytes>& lane, const V& next) {
                                                lane.sum.value += next.value;
                                                const auto square = next.value * next.value;
                                                lane.squares.value += square;
                                              });
+  };
+  int64_t begin = 0;
+  if (piece.is_first) {
+    begin = std::min(reduction_order::lanes_run, piece.n);
+    take_run(0, begin, lanes);
+  }
+  for_each_run(piece, begin, [&](int64_t i, int64_t n) {
+    std::array<Moments<T, bytes>, count> run;
+    run.fill({none, none});
+    take_run(i, n, run);
     for_each_index<count>([&](auto v) {
       lanes[v].sum.value += run[v].sum.value;
       lanes[v].squares.value += run[v].squares.value;
