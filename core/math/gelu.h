@@ -55,6 +55,25 @@ constexpr X positive_part(X x) {
   return select(x < T{0}, T{0}, x);
 }
 
+/// True where 2^n is negligible beside 1; not for NaN. Compared as bits, because compilers that see
+/// how arguments and limits are ordered split the code in two.
+template <class T, Lane X>
+constexpr auto is_negligible(X shifted) {
+  return bitcast<BitsOf<T>>(shifted) < std::bit_cast<BitsOf<T>>(round_magic<T> - T{58});
+}
+/// What numbers are raised by whose results may be denormal.
+template <class T>
+inline constexpr T raise = T{0x1p96f};
+
+/// 2^n, and `raise` times that where `is_tiny`.
+template <class T, Lane X, Lane Condition>
+constexpr X raised_power(X shifted, Condition is_tiny) {
+  constexpr BitsOf<T> plain = one_bits<T>;
+  constexpr BitsOf<T> raised = plain + (BitsOf<T>{96} << Format<T>::mantissa);
+  const auto n = bitcast<BitsOf<T>>(shifted) << Format<T>::mantissa;
+  return bitcast<T>(select(is_tiny, n + raised, n + plain));
+}
+
 template <Lane X>
 constexpr auto gelu_f32_of(X narrow) {
   using C = GeluConstants<float>;

@@ -1,9 +1,11 @@
 // sigmoid, silu, gelu by tanh: x / (1 + e^-z), z = x or a function of it.
 //
 // Problem: 2 ulp over the whole range. e^-z overflows where the result is still a number, and each
-// of exp, 1 + e, the quotient and the product rounds. Method: t = e^-|z| <= 1 as a sum of two
-// numbers; z < 0 has t / (1 + t), z > 0 has 1 / (1 + t), by one division whose remainder is
-// computed. Where the result may be denormal, t is 2^96 times as large until the end.
+// of exp, 1 + e, the quotient and the product rounds. Method: t = e^-z and d = 1 + t as sums of two
+// numbers; 1 / d by one division whose remainder is computed. Where t would overflow it is 2^k
+// times too small, and so is the result at the end: 1 is nothing beside it.
+//
+// No sign is asked for: where loops have several conditions g++ computes both sides of each.
 #pragma once
 
 #include "core/math/exp.h"
@@ -50,54 +52,40 @@ constexpr ExpParts<X> exp_parts(X x, X low) {
 /// Where e^x vanishes even when it is multiplied by |x|.
 template <class T>
 inline constexpr T exp_vanishes = sizeof(T) == 4 ? T{-110} : T{-760};
-/// True where 2^n is negligible beside 1; not for NaN. Compared as bits, because compilers that see
-/// how arguments and limits are ordered split the code in two.
-template <class T, Lane X>
-constexpr auto is_negligible(X shifted) {
-  return bitcast<BitsOf<T>>(shifted) < std::bit_cast<BitsOf<T>>(round_magic<T> - T{58});
-}
-/// What numbers are raised by whose results may be denormal.
+/// Where e^-x is nothing beside 1.
 template <class T>
-inline constexpr T raise = T{0x1p96f};
-
-/// 2^n, and `raise` times that where `is_tiny`.
-template <class T, Lane X, Lane Condition>
-constexpr X raised_power(X shifted, Condition is_tiny) {
-  constexpr BitsOf<T> plain = one_bits<T>;
-  constexpr BitsOf<T> raised = plain + (BitsOf<T>{96} << Format<T>::mantissa);
-  const auto n = bitcast<BitsOf<T>>(shifted) << Format<T>::mantissa;
-  return bitcast<T>(select(is_tiny, n + raised, n + plain));
-}
+inline constexpr T logistic_is_1 = 45;
+/// From this n on, 2^n beside 1 is all; above it the logistic function is scaled, so that it is a
+/// normal number.
+template <class T>
+inline constexpr BitsOf<T> most_exponent = sizeof(T) == 4 ? 100 : 1000;
 
 /// The logistic function is `factor` times a sum of two.
 template <Lane X>
 struct Logistic {
   X high, low, factor;
 };
-/// Of z + low; |z| is at most 115 (f64: 770).
+/// Of z + low; z is at least exp_vanishes and at most logistic_is_1.
 template <class T, Lane X>
 constexpr Logistic<X> logistic_of(X z, X low) {
-  const auto sign = sign_of<T>(z);
-  const auto is_negative = sign != 0;
-  const ExpParts<X> e = exp_parts<T>(-abs(z), flip_sign<T>(-low, sign));
-  const auto is_tiny = is_negligible<T>(e.shifted);
-  const X scale = raised_power<T>(e.shifted, is_tiny);
-  const X t = e.high * scale, t_low = e.low * scale;
-  const X beside_1 = select(is_tiny, T{0}, t);
-  const X d = beside_1 + T{1};
-  const X d_low = (beside_1 - (d - T{1})) + select(is_tiny, T{0}, t_low);
-  const X numerator = select(is_negative, t, T{1});
+  constexpr BitsOf<T> magic = std::bit_cast<BitsOf<T>>(round_magic<T>),
+                      most = magic + most_exponent<T>;
+  const ExpParts<X> e = exp_parts<T>(-z, -low);
+  const auto n = bitcast<BitsOf<T>>(e.shifted);  // beside that of magic
+  const auto kept = select(n < most, n, most);
+  const X scale = power_of_two<T>(bitcast<T>(kept));
+  const X factor = power_of_two<T>(bitcast<T>(kept - n));
+  const X t = e.high * scale;
+  const X d = t + T{1};
+  const X d_low = (at_most(t, T{1}) - (d - at_least(t, T{1}))) + e.low * scale;
   const X inverse = T{1} / d;
-  const X quotient = numerator * inverse;
-  const X remainder =
-      fma(-quotient, d, numerator) + (select(is_negative, t_low, T{0}) - quotient * d_low);
-  const X if_negative = select(is_tiny, constant<T>(z, 1 / raise<T>), T{1});
-  return {quotient, remainder * inverse, select(is_negative, if_negative, T{1})};
+  const X rest = fma(-inverse, d, constant<T>(z, 1)) - inverse * d_low;
+  return {inverse, rest * inverse, factor};
 }
 
 template <class T, Lane X>
 constexpr X sigmoid_of(X x) {
-  const X z = at_most(at_least(x, exp_vanishes<T>), -exp_vanishes<T>);
+  const X z = at_most(at_least(x, exp_vanishes<T>), logistic_is_1<T>);
   const Logistic<X> s = logistic_of<T>(z, constant<T>(x, 0));
   return select(x == x, (s.high + s.low) * s.factor, x);
 }
@@ -121,7 +109,7 @@ constexpr X unless_infinite(X x, X y) {
 template <class T, Lane X>
 constexpr X silu_of(X x) {
   const X above = at_least(x, exp_vanishes<T>);
-  const X z = at_most(above, -exp_vanishes<T>);
+  const X z = at_most(above, logistic_is_1<T>);
   return unless_infinite<T>(x, times_logistic<T>(above, z, constant<T>(x, 0)));
 }
 
@@ -129,24 +117,28 @@ template <class T>
 struct GeluTanhConstants;
 template <>
 struct GeluTanhConstants<float> {
-  static constexpr float limit = 11;  ///< beyond, the result is x or 0
+  static constexpr float lowest = -11;  ///< below, the result is 0
   /// 2 sqrt(2 / pi), and 0.044715 times that
   static constexpr float linear = 1.59576917f, linear_low = -4.53406805e-08f;
   static constexpr float cubic = 0.0713548139f, cubic_low = 2.39883247e-09f;
 };
 template <>
 struct GeluTanhConstants<double> {
-  static constexpr double limit = 21.75;
+  static constexpr double lowest = -21.75;
   static constexpr double linear = 1.5957691216057308, linear_low = -9.9693088091109202e-17;
   static constexpr double cubic = 0.071354816272600249, cubic_low = -6.175149918155315e-19;
 };
+
+/// Above, the result is x; its z is less than logistic_is_1.
+template <class T>
+inline constexpr T gelu_tanh_is_x = T{7.5};
 
 /// (1 + tanh u) / 2 = 1 / (1 + e^-2u), here with 2u = x (linear + cubic x^2) as a sum of two.
 template <class T, Lane X>
 constexpr X gelu_tanh_of(X x) {
   using C = GeluTanhConstants<T>;
-  const X above = at_least(x, -C::limit);
-  const X a = at_most(above, C::limit);
+  const X above = at_least(x, C::lowest);
+  const X a = at_most(above, gelu_tanh_is_x<T>);
   const Pair<X> square = exact_product(a, a);
   const Pair<X> cubic = exact_product(square.high, constant<T>(x, C::cubic));
   const Pair<X> sum = exact_sum(cubic.high, constant<T>(x, C::linear));
