@@ -34,6 +34,12 @@ inline void for_each_vector(const E* values, int64_t n, Lanes& lanes, E neutral,
     for_each_index<std::tuple_size_v<Lanes>>(
         [&](auto v) { take(lanes[v], VectorOf<E, bytes>::load(from + v * step)); });
   };
+  if (n == reduction_order::lanes_run) {  // most often; its end need not be guessed
+    constexpr int64_t rounds = reduction_order::lanes_run / count;
+#pragma GCC unroll 16
+    for (int64_t round = 0; round < rounds; ++round) take_round(values + round * count);
+    return;
+  }
   const int64_t whole = n / count * count;
   const E* from = values;
   constexpr int64_t two_rounds = 2 * int64_t{count};
