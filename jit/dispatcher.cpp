@@ -197,12 +197,17 @@ void Dispatcher::choose(Decision& decision, Stance stance) {
   const bool is_checked = is_check_due(entry) && !entry.is_recording;
   decision.is_timed =
       is_checked || entry.calls + 1 == entry.next_check || entry.plan_times < plan_timings;
+  const auto run_plan = [&] {  // counted here, where the lock is held anyway
+    decision.action = Action::run_plan;
+    ++entry.plan_calls;
+    ledger_.plan_runs();
+  };
   if (now.tier == Tier::eager && stance != Stance::fail_on_fallback) {  // measured to be faster
-    if (entry.calls + 1 == entry.next_check) decision.action = Action::run_plan;
+    if (entry.calls + 1 == entry.next_check) run_plan();
     return;
   }
   if (is_checked) return record();
-  decision.action = Action::run_plan;
+  run_plan();
 }
 
 // ---- eager calls
@@ -294,6 +299,11 @@ void Dispatcher::note_assigned(const tracer::Transaction& transaction, const Lea
 void Dispatcher::run_plan(const Decision& decision, const Leaves& leaves, Caller& caller) {
   const Snapshot& now = *decision.now;
   const auto run_instead = [&](Eagerly why) {
+    {
+      const std::lock_guard lock(mutex_);
+      --decision.entry->plan_calls;
+      ledger_.plan_did_not_run();
+    }
     Decision instead = decision;
     instead.action = Action::run_eagerly;
     instead.is_timed = false;
@@ -315,13 +325,12 @@ void Dispatcher::run_plan(const Decision& decision, const Leaves& leaves, Caller
     if (now.trace->spent) link_spent(*now.trace->spent, results);
     caller.restore(now.form.get(), results);
   }
+  if (outcome == Plan::Outcome::done && !decision.is_timed) return;
   {
     const std::lock_guard lock(mutex_);
     Entry& entry = *decision.entry;
     if (outcome == Plan::Outcome::done) {
-      ++entry.plan_calls;
-      ledger_.plan_ran();
-      if (!decision.is_timed || entry.now != decision.now) return;
+      if (entry.now != decision.now) return;
       entry.timed_plan = entry.calls + 1 == entry.next_check ? took : 0;
       entry.plan_s = std::min(entry.plan_s, took);
       if (++entry.plan_times == plan_timings) ledger_.measured(entry.recording_s, entry.plan_s);

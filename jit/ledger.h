@@ -21,7 +21,8 @@ class Ledger {
     spent_s_ += seconds;
     ++plans_;
   }
-  void plan_ran() { ++plan_calls_; }
+  void plan_runs() { ++plan_calls_; }
+  void plan_did_not_run() { --plan_calls_; }
   /// One signature's times of a call, eagerly and by its Plan.
   void measured(double eager_s, double plan_s) {
     eager_s_ += eager_s;

@@ -105,7 +105,7 @@ TEST_CASE("Plans that have served often make new signatures worth one at once", 
   jit::Ledger ledger;
   for (int i = 0; i < 10; ++i) ledger.compiled(1e-3);
   CHECK_FALSE(ledger.repays(1, 1e-6));
-  for (int i = 0; i < 100'000; ++i) ledger.plan_ran();
+  for (int i = 0; i < 100'000; ++i) ledger.plan_runs();
   CHECK(ledger.repays(1, 1e-6));
 }
 
