@@ -121,3 +121,11 @@ TEST_CASE("memory that is released is used again", "[allocator]") {
   void* large = take(9000000)->data;
   CHECK(take(9000000)->data == large);
 }
+
+TEST_CASE("large blocks kept beyond what is in use are bounded", "[allocator]") {
+  cpu::release_cached_memory();
+  constexpr std::size_t mega = std::size_t{1} << 20;
+  for (std::size_t i = 0; i < 40; ++i) static_cast<void>(take((8 + 4 * i) * mega));  // untouched
+  CHECK(cpu::memory_statistics().cached <= 256 * mega);
+  cpu::release_cached_memory();
+}
