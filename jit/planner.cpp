@@ -6,6 +6,7 @@
 // definition).
 #include "core/executables.h"
 #include "core/one_op.h"
+#include "core/round_up.h"
 #include "jit/access.h"
 #include "jit/horizontal_fusion.h"
 #include "jit/passes/pipeline.h"
@@ -182,8 +183,7 @@ class Planner {
     for (s = 0; s < step_count; ++s) {
       std::erase_if(live, [&](const Block& block) { return block.last_step < s; });
       for (const Value v : defined[s]) {
-        const std::size_t bytes =
-            (bytes_of(graph()[v].spec) + alignment - 1) / alignment * alignment;
+        const std::size_t bytes = round_up(bytes_of(graph()[v].spec), alignment);
         buffer(v).offset = first_fit(live, bytes);
         live.push_back({buffer(v).offset, bytes, last_use[v]});
         impl_.arena_bytes = std::max(impl_.arena_bytes, buffer(v).offset + bytes);

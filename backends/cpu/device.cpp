@@ -8,6 +8,7 @@
 #include "backends/reference/interpreted.h"
 #include "core/error.h"
 #include "core/fork.h"
+#include "core/round_up.h"
 
 #include <cstring>
 
@@ -33,7 +34,7 @@ class GeneratedKernel final : public Executable {
   [[nodiscard]] BuildReport report() const override { return codes_->report(); }
   [[nodiscard]] std::size_t bytes() const override {  // code has its pages for itself
     constexpr std::size_t page = 4096;
-    return (codes_->report().code_bytes + page - 1) / page * page;
+    return round_up(codes_->report().code_bytes, page);
   }
 
  private:

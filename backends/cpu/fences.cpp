@@ -2,6 +2,7 @@
 
 #include "core/environment.h"
 #include "core/error.h"
+#include "core/round_up.h"
 
 #include <fmt/format.h>
 
@@ -26,10 +27,6 @@ struct FencedBlock : Storage {
   std::size_t mapped;  ///< bytes from `pages`, with the page without access
 };
 static_assert(sizeof(FencedBlock) <= line);
-
-constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) {
-  return (bytes + unit - 1) / unit * unit;
-}
 
 void release(Storage* storage) noexcept {
   const auto* const block = static_cast<FencedBlock*>(storage);

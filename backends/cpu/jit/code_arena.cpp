@@ -14,6 +14,7 @@
 #include "backends/cpu/jit/reserve.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/round_up.h"
 
 #include <algorithm>
 #include <atomic>
@@ -35,10 +36,6 @@ struct Mapping {
   void* writable = nullptr;
   void* executable = nullptr;
 };
-
-std::size_t round_up(std::size_t bytes, std::size_t unit) {
-  return (bytes + unit - 1) / unit * unit;
-}
 
 std::size_t page_size() {
   static const auto size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));

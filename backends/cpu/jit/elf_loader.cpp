@@ -11,6 +11,7 @@
 
 #include "backends/cpu/jit/reserve.h"
 #include "core/error.h"
+#include "core/round_up.h"
 
 #include <cstring>
 #include <elf.h>
@@ -85,11 +86,11 @@ class Loader {
       if ((section.sh_flags & SHF_WRITE) != 0) fail("it has mutable data");
       const std::size_t align = std::max<std::size_t>(section.sh_addralign, 1);
       if (align > CodeArena::alignment) fail("a section is aligned too strictly");
-      offsets_[i] = size = (size + align - 1) / align * align;
+      offsets_[i] = size = round_up(size, align);
       size += section.sh_size;
     }
     result_.code_bytes = size;
-    stub_offset_ = size = (size + stub_size - 1) / stub_size * stub_size;
+    stub_offset_ = size = round_up(size, stub_size);
     for (const Elf64_Sym& symbol : symbols_) {
       if (symbol.st_shndx == SHN_UNDEF && symbol.st_name != 0) size += stub_size;
     }
