@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "core/fork.h"
 #include "core/per_thread.h"
+#include "core/round_up.h"
 
 #include <fmt/format.h>
 
@@ -44,7 +45,6 @@ constexpr std::size_t page = 4096;
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 /// Of each size, a thread keeps this many bytes, but at least 4 and at most 64 blocks.
 constexpr std::size_t bytes_per_class = std::size_t{64} << 10;
-const bool is_fenced = has_fences();
 /// Large blocks kept beyond what is in use.
 constexpr std::size_t least_cached = std::size_t{256} << 20;
 constexpr uint8_t large_class = class_count;
@@ -162,9 +162,8 @@ void* map_memory(std::size_t bytes) {
 /// Memory for a block of this capacity and its data, or null.
 void* ask_system(std::size_t capacity) {
   const std::size_t lead = lead_of(capacity), bytes = lead + capacity;
-  void* const memory = bytes < huge_page
-                           ? std::aligned_alloc(lead, (bytes + lead - 1) / lead * lead)
-                           : map_memory(bytes);
+  void* const memory =
+      bytes < huge_page ? std::aligned_alloc(lead, round_up(bytes, lead)) : map_memory(bytes);
   return memory == nullptr ? nullptr : static_cast<std::byte*>(memory) + lead - line;
 }
 
@@ -448,7 +447,7 @@ Block* take_small(std::size_t bytes, std::size_t size_class, ThreadCache* cache)
 Block* take_large(std::size_t bytes, ThreadCache* cache) {
   // Lead and data together fill whole pages.
   const std::size_t unit = bytes < huge_page ? page : 16 * page, lead = lead_of(bytes);
-  const std::size_t capacity = (bytes + lead + unit - 1) / unit * unit - lead;
+  const std::size_t capacity = round_up(bytes + lead, unit) - lead;
   Block* const block = pool().take_large(capacity);
   return block != nullptr ? block : make_block(bytes, capacity, large_class, cache);
 }
@@ -483,21 +482,18 @@ StorageHandle allocate(std::size_t bytes, Device device) {
   if (bytes > std::size_t{std::numeric_limits<int64_t>::max() / 2}) {
     fail(bytes, "are more than any machine has", "Check the sizes of the shape.");
   }
-  if (is_fenced) [[unlikely]]
-    return allocate_fenced(bytes, device);
   ThreadCache* const cache = cache_of_thread();
+  const bool is_small = bytes <= small_limit;
+  const std::size_t size_class = is_small ? class_of(bytes) : std::size_t{large_class};
   Block* block = nullptr;
-  if (bytes > small_limit) {
-    block = take_large(bytes, cache);
+  if (is_small && cache != nullptr && cache->free[size_class] != nullptr) {
+    block = cache->free[size_class];
+    cache->free[size_class] = block->next;
+    --cache->count[size_class];
+  } else if (has_fences()) {  // asked here: what has fences is in no cache
+    return allocate_fenced(bytes, device);
   } else {
-    const std::size_t size_class = class_of(bytes);
-    if (cache != nullptr && cache->free[size_class] != nullptr) {
-      block = cache->free[size_class];
-      cache->free[size_class] = block->next;
-      --cache->count[size_class];
-    } else {
-      block = take_small(bytes, size_class, cache);
-    }
+    block = is_small ? take_small(bytes, size_class, cache) : take_large(bytes, cache);
   }
   count(cache, static_cast<int64_t>(block->capacity), 1);
   allow_access(block);
