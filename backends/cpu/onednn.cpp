@@ -294,20 +294,29 @@ Plan made_safe(Plan plan, const ConvolutionParts& parts) {
 }
 
 /// With images in the caller's layout, or in any.
-dnnl::convolution_forward::primitive_desc forward_plan(const ConvolutionParts& p, bool is_any) {
+dnnl::convolution_forward::primitive_desc first_forward_plan(const ConvolutionParts& p,
+                                                             bool is_any) {
   const auto& x = is_any ? p.any_x : p.x;
   const auto& y = is_any ? p.any_y : p.y;
   const auto kind = dnnl::prop_kind::forward_training;
-  using Plan = dnnl::convolution_forward::primitive_desc;
 #if DNNL_VERSION_MAJOR >= 3
-  const Plan plan(engine(), kind, direct, x, p.any_weight, y, p.strides, p.dilates,
-                  p.padding_before, p.padding_after, attributes(), true);
+  return {engine(),         kind,
+          direct,           x,
+          p.any_weight,     y,
+          p.strides,        p.dilates,
+          p.padding_before, p.padding_after,
+          attributes(),     true};
 #else
-  const Plan plan(
+  return {
       {kind, direct, x, p.any_weight, y, p.strides, p.dilates, p.padding_before, p.padding_after},
-      attributes(), engine(), true);
+      attributes(),
+      engine(),
+      true};
 #endif
-  return made_safe(plan, p);
+}
+
+dnnl::convolution_forward::primitive_desc forward_plan(const ConvolutionParts& p, bool is_any) {
+  return made_safe(first_forward_plan(p, is_any), p);
 }
 
 /// The same for a gradient, `Primitive`: for the image or for the weight.
@@ -315,7 +324,7 @@ template <class Primitive>
 typename Primitive::primitive_desc backward_plan(const ConvolutionParts& p, bool is_any) {
   const auto& x = is_any ? p.any_x : p.x;
   const auto& y = is_any ? p.any_y : p.y;
-  const auto hint = forward_plan(p, true);
+  const auto hint = first_forward_plan(p, true);  // which is never run
   using Plan = typename Primitive::primitive_desc;
 #if DNNL_VERSION_MAJOR >= 3
   const Plan plan(engine(), direct, x, p.any_weight, y, p.strides, p.dilates, p.padding_before,
