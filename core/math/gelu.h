@@ -12,6 +12,8 @@
 #include "core/math/sigmoid.h"
 
 #include <array>
+#include <bit>
+#include <cstdint>
 
 namespace nitinol {
 namespace math {
@@ -55,25 +57,6 @@ constexpr X positive_part(X x) {
   return select(x < T{0}, T{0}, x);
 }
 
-/// True where 2^n is negligible beside 1; not for NaN. Compared as bits, because compilers that see
-/// how arguments and limits are ordered split the code in two.
-template <class T, Lane X>
-constexpr auto is_negligible(X shifted) {
-  return bitcast<BitsOf<T>>(shifted) < std::bit_cast<BitsOf<T>>(round_magic<T> - T{58});
-}
-/// What numbers are raised by whose results may be denormal.
-template <class T>
-inline constexpr T raise = T{0x1p96f};
-
-/// 2^n, and `raise` times that where `is_tiny`.
-template <class T, Lane X, Lane Condition>
-constexpr X raised_power(X shifted, Condition is_tiny) {
-  constexpr BitsOf<T> plain = one_bits<T>;
-  constexpr BitsOf<T> raised = plain + (BitsOf<T>{96} << Format<T>::mantissa);
-  const auto n = bitcast<BitsOf<T>>(shifted) << Format<T>::mantissa;
-  return bitcast<T>(select(is_tiny, n + raised, n + plain));
-}
-
 template <Lane X>
 constexpr auto gelu_f32_of(X narrow) {
   using C = GeluConstants<float>;
@@ -103,6 +86,22 @@ constexpr Pair<X> normal_tail_factor(X a) {
   return {h.high, h.low + fma(v, p_low, v_low * p.high)};
 }
 
+/// True where 2^n is negligible beside 1; not for NaN. Compared as bits, because compilers that see
+/// how arguments and limits are ordered split the code in two.
+template <Lane X>
+constexpr auto is_negligible(X shifted) {
+  return bitcast<uint64_t>(shifted) < std::bit_cast<uint64_t>(round_magic<double> - 58);
+}
+/// What numbers are raised by whose results may be denormal.
+inline constexpr double gelu_raise = 0x1p96;
+/// 2^n, and gelu_raise times that where `is_tiny`.
+template <Lane X, Lane Condition>
+constexpr X raised_power(X shifted, Condition is_tiny) {
+  constexpr auto plain = one_bits<double>, raised = std::bit_cast<uint64_t>(gelu_raise);
+  const auto n = bitcast<uint64_t>(shifted) << Format<double>::mantissa;
+  return bitcast<double>(select(is_tiny, n + raised, n + plain));
+}
+
 template <Lane X>
 constexpr X gelu_f64_of(X x) {
   const X a = at_most(abs(x), GeluConstants<double>::limit);
@@ -110,12 +109,12 @@ constexpr X gelu_f64_of(X x) {
   const Pair<X> z = exact_product(half, a);
   const ExpParts<X> e = exp_parts<double>(z.high, z.low);
   const auto is_negative = x < 0.0;
-  const auto is_tiny = is_negligible<double>(e.shifted);
+  const auto is_tiny = is_negligible(e.shifted);
   const Pair<X> h = normal_tail_factor(a);
   const Pair<X> ah = exact_product(a, h.high);
   const Pair<X> y = exact_product(ah.high, e.high);
   const X y_low = y.low + fma(ah.high, e.low, fma(a, h.low, ah.low) * e.high);
-  const X scale = raised_power<double>(e.shifted, is_tiny);
+  const X scale = raised_power(e.shifted, is_tiny);
   // Right of 0, what is tiny is nothing beside x.
   const X right = select(is_tiny, 0.0, constant<double>(x, 1));
   const X share = select(is_negative, 1.0, right);
@@ -123,7 +122,7 @@ constexpr X gelu_f64_of(X x) {
   const X base = positive_part<double>(x);
   const X difference = base - part;
   const X result = difference + (((base - difference) - part) - part_low);
-  const X left = select(is_tiny, result * (1 / raise<double>), result);
+  const X left = select(is_tiny, result * (1 / gelu_raise), result);
   const X signed_result = select(is_negative, left, result);
   return unless_infinite<double>(x, set_sign<double>(signed_result, sign_of<double>(x)));
 }
