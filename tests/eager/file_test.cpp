@@ -3,6 +3,7 @@
 
 #include "nitinol.h"
 #include "tests/same_bits.h"
+#include "tests/temporary_folder.h"
 
 #include <catch2/catch.hpp>
 
@@ -19,35 +20,11 @@
 using namespace nitinol;
 using eager::File;
 using eager::TemporaryFile;
+using test::TemporaryFolder;
 
 namespace {
 
 namespace fs = std::filesystem;
-
-/// An empty folder that goes when the test ends.
-class Folder {
- public:
-  Folder() : path_(fs::temp_directory_path() / ("nitinol_file_" + std::to_string(getpid()))) {
-    fs::remove_all(path_);
-    fs::create_directory(path_);
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  fs::path operator/(const char* name) const { return path_ / name; }
-  [[nodiscard]] std::vector<std::string> names() const {
-    std::vector<std::string> found;
-    for (const auto& entry : fs::directory_iterator(path_))
-      found.push_back(entry.path().filename());
-    return found;
-  }
-
- private:
-  fs::path path_;
-};
 
 /// Writes beyond this many bytes fail while it lives, as on a full disk.
 class SizeLimit {
@@ -86,7 +63,7 @@ std::span<const std::byte> bytes(const std::string& text) {
 }  // namespace
 
 TEST_CASE("a file takes its name when it is published, not before", "[eager][io]") {
-  const Folder folder;
+  const TemporaryFolder folder;
   {
     TemporaryFile file("save", folder / "a");
     file.file().write(bytes("whole"));
@@ -99,7 +76,7 @@ TEST_CASE("a file takes its name when it is published, not before", "[eager][io]
 }
 
 TEST_CASE("what was not published leaves nothing, and the old file as it was", "[eager][io]") {
-  const Folder folder;
+  const TemporaryFolder folder;
   write(folder / "a", "old");
   {
     const TemporaryFile file("save", folder / "a");
@@ -110,7 +87,7 @@ TEST_CASE("what was not published leaves nothing, and the old file as it was", "
 }
 
 TEST_CASE("a save that fails half way leaves no temporary file and the old one", "[eager][io]") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const Tensor small = ones({4});
   const Tensor large = zeros({1 << 16});
   save_safetensors(folder / "a", {{"x", small}});
@@ -133,7 +110,7 @@ TEST_CASE("a save that fails half way leaves no temporary file and the old one",
 }
 
 TEST_CASE("a failed write is an Error(io) that names the file and the reason", "[eager][io]") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const SizeLimit limit(8);
   const TemporaryFile file("save", folder / "a");
   try {
@@ -147,7 +124,7 @@ TEST_CASE("a failed write is an Error(io) that names the file and the reason", "
 }
 
 TEST_CASE("a symbolic link stays, and what it points to is replaced", "[eager][io]") {
-  const Folder folder;
+  const TemporaryFolder folder;
   write(folder / "target", "old");
   fs::create_symlink(folder / "target", folder / "link");
   {
@@ -161,7 +138,7 @@ TEST_CASE("a symbolic link stays, and what it points to is replaced", "[eager][i
 }
 
 TEST_CASE("devices and folders are refused as targets", "[eager][io]") {
-  const Folder folder;
+  const TemporaryFolder folder;
   fs::create_directory(folder / "sub");
   CHECK_THROWS_WITH(TemporaryFile("save", folder / "sub"), Catch::Contains("not a regular file"));
   CHECK_THROWS_WITH(TemporaryFile("save", "/dev/null"), Catch::Contains("not a regular file"));
@@ -170,7 +147,7 @@ TEST_CASE("devices and folders are refused as targets", "[eager][io]") {
 }
 
 TEST_CASE("elements of views are written in row-major order", "[eager][io]") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const Tensor x = reshape(arange(6, u8), {2, 3});
   {
     TemporaryFile file("save", folder / "a");
@@ -182,7 +159,7 @@ TEST_CASE("elements of views are written in row-major order", "[eager][io]") {
 }
 
 TEST_CASE("reading says what is missing", "[eager][io]") {
-  const Folder folder;
+  const TemporaryFolder folder;
   CHECK_THROWS_WITH(File("load", folder / "a", O_RDONLY),
                     Catch::StartsWith("load: \"") && Catch::Contains("No such file"));
   write(folder / "a", "12345");

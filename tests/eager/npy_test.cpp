@@ -4,6 +4,7 @@
 #include "core/tensor.h"
 #include "eager/npy_header.h"
 #include "tests/eager/host_tensor.h"
+#include "tests/temporary_folder.h"
 
 #include <catch2/catch.hpp>
 
@@ -21,6 +22,7 @@
 using namespace nitinol;
 using test::host_tensor;
 using test::reversed;
+using test::TemporaryFolder;
 
 namespace {
 
@@ -29,30 +31,6 @@ namespace fs = std::filesystem;
 fs::path data_file(const std::string& name) {
   return fs::path(NITINOL_SOURCE_DIR) / "tests/eager/data" / name;
 }
-
-// A folder that vanishes with the test.
-class Folder {
- public:
-  Folder() {
-    std::random_device random;
-    path_ = fs::temp_directory_path() / ("nitinol-npy-" + std::to_string(random()));
-    fs::create_directory(path_);
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  [[nodiscard]] fs::path operator/(const char* name) const { return path_ / name; }
-  [[nodiscard]] std::size_t files() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(path_), {}));
-  }
-
- private:
-  fs::path path_;
-};
 
 std::string contents(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -114,17 +92,17 @@ TEST_CASE("load_npy reads what NumPy wrote", "[eager][npy]") {
 }
 
 TEST_CASE("save_npy writes the bytes that NumPy writes", "[eager][npy]") {
-  const Folder folder;
+  const TemporaryFolder folder;
   for (const char* name :
        {"f32.npy", "f16.npy", "i64_scalar.npy", "u8_empty.npy", "bool.npy", "i8.npy"}) {
     save_npy(folder / name, load_npy(data_file(name)));
     CHECK(contents(folder / name) == contents(data_file(name)));
   }
-  CHECK(folder.files() == 6);
+  CHECK(folder.names().size() == 6);
 }
 
 TEST_CASE("views are saved as the elements they show", "[eager][npy]") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const Tensor x = host_tensor<int32_t>({2, 3}, {1, 2, 3, 4, 5, 6});
   save_npy(folder / "x.npy", reversed(x));
   const Tensor loaded = load_npy(folder / "x.npy");
@@ -133,7 +111,7 @@ TEST_CASE("views are saved as the elements they show", "[eager][npy]") {
 }
 
 TEST_CASE("a save replaces a file or leaves it as it was", "[eager][npy]") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const fs::path path = folder / "x.npy";
   write(path, "old");
   CHECK_THROWS_WITH(save_npy(path, host_tensor<uint16_t>(bf16, {1}, {0})),
@@ -143,7 +121,7 @@ TEST_CASE("a save replaces a file or leaves it as it was", "[eager][npy]") {
   save_npy(folder / "link.npy", host_tensor<float>({1}, {1}));
   CHECK(fs::is_symlink(folder / "link.npy"));
   CHECK(load_npy(path).item<float>() == 1);
-  CHECK(folder.files() == 2);
+  CHECK(folder.names().size() == 2);
   CHECK_THROWS_WITH(save_npy(folder / "none/x.npy", host_tensor<float>({1}, {1})),
                     Catch::Contains("No such file or directory"));
   CHECK_THROWS_WITH(save_npy("/dev/null", host_tensor<float>({1}, {1})),
@@ -160,7 +138,7 @@ TEST_CASE("unsupported elements are named", "[eager][npy]") {
 }
 
 TEST_CASE("files that cannot be read say why", "[eager][npy]") {
-  const Folder folder;
+  const TemporaryFolder folder;
   CHECK_THAT(load_error(folder / "none.npy", ErrorKind::io),
              Catch::Contains("No such file or directory"));
   fs::create_directory(folder / "folder.npy");
@@ -169,7 +147,7 @@ TEST_CASE("files that cannot be read say why", "[eager][npy]") {
 }
 
 TEST_CASE("damaged files give errors, not tensors", "[eager][npy]") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const fs::path path = folder / "bad.npy";
   const auto error_for = [&](const std::string& bytes) {
     write(path, bytes);
@@ -229,7 +207,7 @@ TEST_CASE("headers are Python dictionaries of three keys", "[eager][npy]") {
 }
 
 TEST_CASE("whatever the bytes are, loading gives a tensor or an Error", "[eager][npy]") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const fs::path path = folder / "random.npy";
   const std::string good = contents(data_file("f32.npy"));
   std::minstd_rand random(1);
