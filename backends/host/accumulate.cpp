@@ -26,18 +26,17 @@ using LaneVectors =
     std::array<VectorOf<E, bytes>, static_cast<std::size_t>(count) * sizeof(E) / bytes>;
 
 /// Calls take(entry v of lanes, next vector) for n values, vector v of each round, the last round
-/// padded with `neutral`.
-template <class E, int count, int bytes, class Lanes, class Take>
+/// padded with `neutral`. Most often n is `usual`, if that is not 0.
+template <class E, int count, int bytes, int64_t usual = 0, class Lanes, class Take>
 inline void for_each_vector(const E* values, int64_t n, Lanes& lanes, E neutral, Take take) {
   constexpr int step = bytes / static_cast<int>(sizeof(E));
   const auto take_round = [&](const E* from) {
     for_each_index<std::tuple_size_v<Lanes>>(
         [&](auto v) { take(lanes[v], VectorOf<E, bytes>::load(from + v * step)); });
   };
-  if (n == reduction_order::lanes_run) {  // most often; its end need not be guessed
-    constexpr int64_t rounds = reduction_order::lanes_run / count;
+  if (usual != 0 && n == usual) {  // its end need not be guessed
 #pragma GCC unroll 16
-    for (int64_t round = 0; round < rounds; ++round) take_round(values + round * count);
+    for (int64_t round = 0; round < usual / count; ++round) take_round(values + round * count);
     return;
   }
   const int64_t whole = n / count * count;
@@ -89,6 +88,10 @@ inline bool find_extremes(const T* values, int64_t n, LaneVectors<T, count, byte
 template <class T, int bytes>
 using LanesOf = LaneVectors<Element<T>, lane_count<T>, bytes>;
 
+/// depends_on_order.
+template <Combine c, class T>
+inline constexpr bool has_runs = native::Float<T> && (c == Combine::add || c == Combine::multiply);
+
 template <Combine c, class T, int bytes>
 inline LanesOf<T, bytes> neutral_lanes() {
   LanesOf<T, bytes> lanes;
@@ -108,7 +111,8 @@ inline LanesOf<T, bytes> take_values(const Element<T>* values, int64_t n,
     }
     lanes = before;
   }
-  for_each_vector<Element<T>, lane_count<T>, bytes>(
+  constexpr int64_t usual = has_runs<c, T> ? reduction_order::lanes_run : 0;
+  for_each_vector<Element<T>, lane_count<T>, bytes, usual>(
       values, n, lanes, neutral_of<c, T>(),
       [](VectorOf<Element<T>, bytes>& lane, const VectorOf<Element<T>, bytes>& next) {
         join_into<c, T, bytes>(lane, next);
@@ -125,10 +129,6 @@ inline Element<T> fold(LanesOf<T, bytes> lanes) {
   });
   return fold_vector<c, T, bytes>(lanes[0]);
 }
-
-/// depends_on_order.
-template <Combine c, class T>
-inline constexpr bool has_runs = native::Float<T> && (c == Combine::add || c == Combine::multiply);
 
 /// Calls take(first value, number of values) for each run of the piece from value `i` on.
 template <class Take>
@@ -184,13 +184,13 @@ inline void accumulate_moments(const LanePiece& piece, T* sums, T* squares) {
                    : Moments<T, bytes>{V::load(sums + v * step), V::load(squares + v * step)};
   });
   const auto take_run = [&](int64_t i, int64_t n, std::array<Moments<T, bytes>, count>& to) {
-    for_each_vector<T, lane_count<T>, bytes>(static_cast<const T*>(piece.values) + i, n, to,
-                                             neutral_of<Combine::add, T>(),
-                                             [](Moments<T, bytes>& lane, const V& next) {
-                                               lane.sum.value += next.value;
-                                               const auto square = next.value * next.value;
-                                               lane.squares.value += square;
-                                             });
+    for_each_vector<T, lane_count<T>, bytes, reduction_order::lanes_run>(
+        static_cast<const T*>(piece.values) + i, n, to, neutral_of<Combine::add, T>(),
+        [](Moments<T, bytes>& lane, const V& next) {
+          lane.sum.value += next.value;
+          const auto square = next.value * next.value;
+          lane.squares.value += square;
+        });
   };
   int64_t begin = 0;
   if (piece.is_first) {
