@@ -426,12 +426,15 @@ void find_reductions(const Kernel& kernel, const StageCode* code, Scratch& scrat
 int64_t lanes_width(const Kernel& kernel, const Launch& launch, const Domain& domain) {
   if (domain.rank == 0 || domain.reduced_size > reduction_order::lanes_block) return 1;
   const auto passes = std::ranges::count(kernel.stages, Stage::Level::element, &Stage::level);
-  int64_t bytes = 1;  // of a row that are read again
+  const Steps& row_steps = domain.steps[static_cast<std::size_t>(domain.rank - 1)];
+  int64_t bytes = 1, common_bytes = 0;  // that are read again: of a row, and of all rows of a tile
   for (std::size_t k = 0; passes > 1 && k < domain.operands; ++k) {
-    if (domain.reduced_steps[k] != 0 && kernel.operands[k].role != Role::output)
-      bytes += static_cast<int64_t>(size_of(kernel.operands[k].dtype)) * domain.reduced_size;
+    if (domain.reduced_steps[k] == 0 || kernel.operands[k].role == Role::output) continue;
+    (row_steps[k] == 0 ? common_bytes : bytes) +=
+        static_cast<int64_t>(size_of(kernel.operands[k].dtype)) * domain.reduced_size;
   }
-  const int64_t fitting = std::clamp<int64_t>(tile_bytes_of_lanes / bytes, 1, tile_rows_of_lanes);
+  const int64_t fitting =
+      std::clamp<int64_t>((tile_bytes_of_lanes - common_bytes) / bytes, 1, tile_rows_of_lanes);
   const int64_t rows = domain.count(0, domain.rank);
   const bool is_shared = launch.threads > 1 && rows * domain.reduced_size >= 2 * grain_of(kernel);
   const int64_t fair = std::max<int64_t>(rows / (4 * int64_t{launch.threads}), 1);
