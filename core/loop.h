@@ -68,6 +68,13 @@ inline constexpr int64_t block = 256;
 template <class... T>
 inline constexpr int64_t granule = 64 / static_cast<int64_t>(std::min({sizeof(T)...}));
 
+/// Room for n elements, which are not initialised: most calls have no use for it.
+template <class T, std::size_t n>
+struct Room {
+  Room() {}  // NOLINT(modernize-use-equals-default): that one would set zeros
+  std::array<T, n> elements;
+};
+
 /// Computes `lanes` lanes, a multiple of the granule. Nonzero if Path::fast was not enough.
 template <Path P, class F, class R, class... A, std::size_t... k>
 inline uint32_t run_lanes(const void* const* in, void* out, int64_t lanes,
@@ -90,12 +97,13 @@ inline uint32_t run_lanes(const void* const* in, void* out, int64_t lanes,
 template <class F, class R, class... A>
 inline void run_block(const void* const* in, void* out, int64_t lanes) {
   // The fast path may write wrong values over an input that the exact path reads again.
-  std::tuple<std::array<Stored<A>, block>...> saved;
+  std::tuple<Room<Stored<A>, block>...> saved;
   std::array<const void*, sizeof...(A)> kept;
   const auto keep = [&]<std::size_t... k>(std::index_sequence<k...>) {
-    const auto keep_one = [&](std::size_t index, auto& buffer) {
+    const auto keep_one = [&](std::size_t index, auto& room) {
       kept[index] = in[index];
       if (in[index] != out) return;
+      auto& buffer = room.elements;
       std::memcpy(buffer.data(), in[index], static_cast<std::size_t>(lanes) * sizeof(buffer[0]));
       kept[index] = buffer.data();
     };
@@ -125,11 +133,12 @@ inline void run(const void* const* in, void* out, int64_t n, std::index_sequence
     run_lanes<Path::exact, F, R, A...>(from.data(), to, lanes, indices);
     advance(lanes);
   }
-  std::tuple<std::array<Stored<A>, std::size_t{step}>...> padded;
+  std::tuple<Room<Stored<A>, std::size_t{step}>...> padded;
   std::array<Stored<R>, std::size_t{step}> results;
   for (; left > 0; advance(step)) {
     void* target = to;
-    const auto pad = [&](const void*& source, auto& buffer) {
+    const auto pad = [&](const void*& source, auto& room) {
+      auto& buffer = room.elements;
       const auto count = static_cast<std::size_t>(left);
       std::memcpy(buffer.data(), source, count * sizeof(buffer[0]));
       std::fill(buffer.begin() + left, buffer.end(), buffer[count - 1]);
