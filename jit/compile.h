@@ -159,13 +159,13 @@ class CompiledCall {
       visit_leaves(*form, forget);
       return form;
     }
-    void restore(const void* form, std::span<const Tensor> tensors) override {
+    void restore(const void* form, std::span<Tensor> tensors) override {
       if constexpr (std::same_as<Result, Tensor>) {
-        result.emplace(tensors.empty() ? Tensor() : tensors[0]);
+        result.emplace(tensors.empty() ? Tensor() : std::move(tensors[0]));
       } else {
         result.emplace(*static_cast<const Result*>(form));
-        const Tensor* next = tensors.data();
-        TensorChanger place{[&next](Tensor& tensor) { tensor = *next++; }};
+        Tensor* next = tensors.data();
+        TensorChanger place{[&next](Tensor& tensor) { tensor = std::move(*next++); }};
         visit_leaves(*result, place);
       }
     }

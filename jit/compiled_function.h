@@ -61,8 +61,8 @@ class Caller {
   virtual std::vector<Word> describe_arguments(std::span<const std::string> names) = 0;
   /// After run(): the result without its tensors.
   virtual std::shared_ptr<const void> result_form() = 0;
-  /// Makes the result from its form and tensors.
-  virtual void restore(const void* form, std::span<const Tensor> tensors) = 0;
+  /// Makes the result from its form and tensors, which it takes.
+  virtual void restore(const void* form, std::span<Tensor> tensors) = 0;
 };
 
 class Dispatcher;

@@ -92,21 +92,21 @@ Dispatcher::Decision Dispatcher::decide(const Leaves& leaves, Caller& caller, St
   make_key(leaves, key);
   {
     const std::lock_guard lock(mutex_);
-    const Entries::Found found = entries_.find(leaves, key);
-    if (found.entry) return decide_for(found, stance);
+    Entries::Found found = entries_.find(leaves, key);
+    if (found.entry) return decide_for(std::move(found), stance);
   }
   // Described without the lock, by code that may be the user's.
   std::vector<Word> words = caller.describe_arguments(options_.arguments);
   const Section section(*this);
   Entries::Found found = entries_.find(leaves, key);
   if (!found.entry) found = add_entry(leaves, key, std::move(words));
-  return decide_for(found, stance);
+  return decide_for(std::move(found), stance);
 }
 
 /// Counts the call and says how it runs.
-Dispatcher::Decision Dispatcher::decide_for(const Entries::Found& found, Stance stance) {
+Dispatcher::Decision Dispatcher::decide_for(Entries::Found found, Stance stance) {
   if (stance == Stance::fail_on_recompile) check_known(found.entry.get());
-  Decision decision = {.entry = found.entry, .now = {}, .match = found.match};
+  Decision decision = {.entry = std::move(found.entry), .now = {}, .match = found.match};
   if (decision.entry) {
     choose(decision, stance);
   } else {

@@ -66,7 +66,7 @@ class Dispatcher {
   Entries::Found add_entry(const Leaves& leaves, std::span<const uint64_t> key,
                            std::vector<Word> words);
   void check_known(const Entry* entry) const;
-  Decision decide_for(const Entries::Found& found, Stance stance);
+  Decision decide_for(Entries::Found found, Stance stance);
   void choose(Decision& decision, Stance stance);
   [[nodiscard]] bool is_check_due(Entry& entry);
   void run_plan(const Decision& decision, const Leaves& leaves, Caller& caller);

@@ -12,6 +12,7 @@
 #include <bit>
 #include <cstring>
 #include <mutex>
+#include <type_traits>
 
 namespace nitinol::jit {
 namespace {
@@ -21,7 +22,10 @@ template <class T, std::size_t N>
 class ShortArray {
  public:
   explicit ShortArray(std::size_t size) : size_(size) {
-    if (size > N) heap_.resize(size);
+    if (size > N)
+      heap_.resize(size);
+    else if constexpr (std::is_trivially_default_constructible_v<T>)
+      std::fill_n(stack_, size, T{});  // not all of N: that took longer than a short call's steps
   }
   T* data() { return size_ > N ? heap_.data() : stack_; }
   T& operator[](std::size_t i) { return data()[i]; }
@@ -29,7 +33,7 @@ class ShortArray {
 
  private:
   std::size_t size_;
-  T stack_[N] = {};
+  T stack_[N];
   std::vector<T> heap_;
 };
 
@@ -302,7 +306,8 @@ class Run {
   Tensor make_result(const ResultPlan& result) {
     Tensor memory = memory_of(result.base);
     if (result.is_base) {
-      return result.is_argument || !memory.tracks_gradient() ? memory : bare_copy(memory);
+      if (!result.is_argument && memory.tracks_gradient()) return bare_copy(memory);
+      return memory;
     }
     const TensorData& data = memory.internals();
     return make_tensor(result.spec, result.strides, data.offset + result.offset, data.storage);
