@@ -79,17 +79,17 @@ void check_distribution(const Tensor& logits, const Tensor& targets) {
 }
 
 /// 1 where there is a class, 0 where the target is left out. Fails, in compiled calls too, where
-/// there is neither: `take` checks.
-Tensor class_weights(const Tensor& logits, const Tensor& targets, int64_t ignored, DType dtype) {
-  const int64_t classes = class_count(logits);
+/// there is neither.
+Tensor class_weights(const Tensor& targets, int64_t classes, int64_t ignored, DType dtype) {
   const Tensor counts = targets != ignored;
-  const Tensor checked = where(counts, where(targets < 0, classes, targets), 0);
+  const Tensor considered = where(counts, targets, 0);
   try {
-    return cast(counts, dtype) * take(ones({classes}, dtype), checked);
+    check_nonzero(clamp(considered, 0, classes - 1) == considered);
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::value || targets.size() == 0) throw;
+    if (error.kind() != ErrorKind::value) throw;
     throw_no_class(targets, classes, ignored);
   }
+  return cast(counts, dtype);
 }
 
 Tensor smoothed(const Tensor& wanted, double smoothing) {
@@ -128,7 +128,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
   }
   check_class_shape(logits, targets);
   const Tensor labels = cast(targets, i64);
-  const Tensor weights = class_weights(logits, labels, options.ignore_index, scores.dtype());
+  const Tensor weights =
+      class_weights(labels, class_count(logits), options.ignore_index, scores.dtype());
   const Tensor wanted =
       smoothed(one_hot(labels, class_count(logits), scores.dtype()), options.label_smoothing);
   const Tensor total = sum(weights * sum(wanted * scores, {-1}));

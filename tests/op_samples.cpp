@@ -89,7 +89,7 @@ Samples elementwise_samples(const Op& op) {
     }
     if (op.name == "where") sample.inputs[0] = cast(sample.inputs[0], boolean);
     if (op.name == "check_nonzero") sample.inputs[0] = maximum(sample.inputs[0], 1);
-    if (op.name == "check_nonzero") sample.attrs = {false};
+    if (op.name == "check_nonzero") sample.attrs = {int64_t{0}};
     out.push_back(sample);
     sample.inputs.assign(static_cast<std::size_t>(op.arity), random_values(dtype, {3, 35}, 1));
     if (op.name == "where") sample.inputs[0] = sample.inputs[0] > 0;

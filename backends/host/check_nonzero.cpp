@@ -10,23 +10,29 @@
 namespace nitinol::host {
 namespace {
 
-/// Copies n elements, but 1 for 0; false if there was one. A failed Plan runs to its end before it
-/// is discarded, and must not divide by zero on the way: that would be a signal.
+/// Copies n elements, steps in bytes, but 1 for 0; false if there was one. A failed Plan runs to
+/// its end before it is discarded, and must not divide by zero on the way: that would be a signal.
 using CopyRow = bool (*)(const char* from, int64_t from_step, char* to, int64_t to_step, int64_t n);
 
 template <class T>
-bool copy_row(const char* from, int64_t from_step, char* to, int64_t to_step, int64_t n) {
-  bool has_zero = false;
+bool copy_with(const char* from, int64_t from_step, char* to, int64_t to_step, int64_t n) {
+  T zeros = 0;
   for (int64_t i = 0; i < n; ++i) {
     T value;
     std::memcpy(&value, from + i * from_step, sizeof(T));
-    if (value == 0) {
-      has_zero = true;
-      value = 1;
-    }
+    const T is_zero = value == 0 ? 1 : 0;
+    zeros |= is_zero;
+    value = static_cast<T>(value + is_zero);
     std::memcpy(to + i * to_step, &value, sizeof(T));
   }
-  return !has_zero;
+  return zeros == 0;
+}
+
+template <class T>
+bool copy_row(const char* from, int64_t from_step, char* to, int64_t to_step, int64_t n) {
+  constexpr auto size = static_cast<int64_t>(sizeof(T));
+  if (from_step == size && to_step == size) return copy_with<T>(from, size, to, size, n);
+  return copy_with<T>(from, from_step, to, to_step, n);
 }
 
 CopyRow copy_row_of(DType dtype) {

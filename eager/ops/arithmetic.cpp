@@ -103,14 +103,32 @@ constinit const Op fma_op = with_rule(ternary_op("fma", floating_types,
                                  .fix = "Replace the zeros, or divide floating-point numbers."});
 }
 
-constexpr std::array<std::string_view, 1> check_attrs = {"is_remainder"};
+/// Whose check it is.
+enum class Checker : int64_t { check_nonzero, floor_divide, remainder };
 
-// A divisor passes through this op, which fails on a zero: a call by name, so that compiled
-// functions check it too.
+[[noreturn]] void throw_zero(Checker checker) {
+  switch (checker) {
+    case Checker::floor_divide:
+      throw_division_by_zero("floor_divide");
+    case Checker::remainder:
+      throw_division_by_zero("remainder");
+    case Checker::check_nonzero:
+      break;
+  }
+  throw Error(ErrorKind::value, {.where = "check_nonzero",
+                                 .what = "an element is zero",
+                                 .expected = "elements other than 0",
+                                 .got = "0",
+                                 .fix = {}});
+}
+
+constexpr std::array<std::string_view, 1> check_attrs = {"checker"};
+
+// A call by name, so that compiled functions check too.
 constinit const Op check_nonzero_op = {
     .name = "check_nonzero",
     .kind = OpKind::index,
-    .accepts = integers,
+    .accepts = bitwise,
     .has_checks = true,
     .attr_names = check_attrs,
     .infer =
@@ -125,11 +143,13 @@ constinit const Op check_nonzero_op = {
                                           {spec.dtype, spec.shape, strides_of(spec.shape)}},
                              .threads = 0};
         },
-    .fail =
-        [](const Op&, Inputs, const Attrs& attrs) {
-          throw_division_by_zero(attr<bool>(attrs, 0) ? "remainder" : "floor_divide");
-        },
-    .summary = "The same integers; fails if one is 0."};
+    .fail = [](const Op&, Inputs,
+               const Attrs& attrs) { throw_zero(static_cast<Checker>(attr<int64_t>(attrs, 0))); },
+    .summary = "The same integers or bools; fails if one is 0."};
+
+Tensor apply_check_nonzero(const Tensor& x, Checker checker) {
+  return apply(check_nonzero_op, {&x}, {static_cast<int64_t>(checker)});
+}
 
 Tensor apply_ternary(const Op& op, const Argument& a, const Argument& b, const Argument& c) {
   const DType dtype = common_dtype({&a, &b, &c});
@@ -159,7 +179,8 @@ Tensor divide_integers(const Op& op, const Argument& a, const Argument& b) {
     if (element_of(dtype, b.scalar()) == 0) throw_division_by_zero(op.name);
     return apply(op, {x.get(), y.get()});
   }
-  const Tensor checked = apply(check_nonzero_op, {y.get()}, {&op == &remainder_op});
+  const Checker checker = &op == &remainder_op ? Checker::remainder : Checker::floor_divide;
+  const Tensor checked = apply_check_nonzero(*y.get(), checker);
   return apply(op, {x.get(), &checked});
 }
 
@@ -189,6 +210,10 @@ Tensor operator%(const Argument& a, const Argument& b) { return divide_integers(
 Tensor pow(const Argument& a, const Argument& b) {
   const DType dtype = common_dtype({&a, &b});
   return apply_promoted(is_integer(dtype) ? integer_pow_op : pow_op, a, b, dtype);
+}
+
+Tensor check_nonzero(const Tensor& x) {
+  return apply_check_nonzero(x, Checker::check_nonzero);
 }
 
 Tensor clamp(const Argument& x, const Argument& low, const Argument& high) {

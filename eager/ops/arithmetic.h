@@ -30,6 +30,9 @@ namespace nitinol {
 /// a - floor_divide(a, b) * b: has the divisor's sign.
 /// Throws Error(value) if an integer divisor is 0.
 [[nodiscard]] Tensor remainder(const Argument& a, const Argument& b);
+/// The same integers or bools. Throws Error(value) if one is 0, or false: also from a compiled
+/// function, in which the check stays even if nothing is done with the result.
+Tensor check_nonzero(const Tensor& x);
 /// a to the power of b. Of integers: wraps; with a negative exponent the quotient rounded towards 0
 /// (so 0, but for the bases 1 and -1).
 [[nodiscard]] Tensor pow(const Argument& a, const Argument& b);

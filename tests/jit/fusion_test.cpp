@@ -181,7 +181,7 @@ TEST_CASE("a group is not merged around a path through a library call", "[jit][f
 
 TEST_CASE("operations with checks are no members of groups", "[jit][fusion]") {
   CHECK(groups("a: i64[4] = input; b: i64[4] = input; c = add a b; d = check_nonzero c "
-               "is_remainder=false; e = mul d a; return e") == "add | mul");
+               "checker=1; e = mul d a; return e") == "add | mul");
 }
 
 TEST_CASE("numbers made of numbers are in no group", "[jit][fusion]") {

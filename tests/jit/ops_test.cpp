@@ -231,6 +231,10 @@ TEST_CASE("values that an op refuses are refused by its Plan with eager's words"
     CHECK(g.explain().failed_checks == 1);
     CHECK(same_bits(g(a, good), f(a, good)));
   };
+  const auto all_but_zero = [](const Tensor& x, const Tensor& y) {
+    check_nonzero(y);  // stays, though its result is not used
+    return x * 2;
+  };
   for (const DType dtype : {u8, i8, i16, i32, i64}) {
     const Tensor a = random_values(dtype, {300}, 1);
     const Tensor good = full({300}, 7, dtype);
@@ -240,6 +244,8 @@ TEST_CASE("values that an op refuses are refused by its Plan with eager's words"
     INFO(name_of(dtype));
     check(divide, a, good, bad);
     check(rest, a, good, bad);
+    check(all_but_zero, a, good, bad);
+    check(all_but_zero, a, flip(good, {0}) != 0, bad != 0);
   }
   const auto rows = [](const Tensor& x, const Tensor& y) { return take(x, y) * 2.0; };
   const auto with_number = [](const Tensor& x, const Scalar& n) { return x + n * 2; };

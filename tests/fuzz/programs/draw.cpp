@@ -491,8 +491,8 @@ class Drawer::Session : Chance {
 
   /// By the attribute's name, which means the same for every op that has it.
   Attr random_attr(std::string_view name, const Spec& like) {
-    if (name == "keepdims" || name == "weak" || name == "is_remainder") return below(2) == 0;
-    if (name == "ddof") return static_cast<int64_t>(below(3));
+    if (name == "keepdims" || name == "weak") return below(2) == 0;
+    if (name == "ddof" || name == "checker") return static_cast<int64_t>(below(3));
     if (name == "dtype") return random_dtype();
     if (name == "axis") return static_cast<int64_t>(below(6) - 2);
     if (name == "rows") return static_cast<int64_t>(1 + below(5));

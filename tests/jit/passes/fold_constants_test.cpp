@@ -40,7 +40,7 @@ TEST_CASE("fold_constants does not fold what sizes of arguments can change", "[j
 TEST_CASE("fold_constants does not fold checks or what follows from them", "[jit][pass]") {
   for (const std::string value : {"0", "3"}) {
     const std::string text = "a: i32[] = constant " + value +
-                             "; b: i32[] = check_nonzero a is_remainder=false; "
+                             "; b: i32[] = check_nonzero a checker=1; "
                              "c: i32[] = floor_divide a b; return c";
     CHECK(folded(text) == text);
   }

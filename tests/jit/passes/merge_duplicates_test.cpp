@@ -35,8 +35,8 @@ TEST_CASE("merge_duplicates keeps what differs in operands or attributes", "[jit
 
 TEST_CASE("merge_duplicates never merges ops with checks", "[jit][pass]") {
   const std::string text =
-      "a: i32[4] = input; b: i32[4] = check_nonzero a is_remainder=false; "
-      "c: i32[4] = check_nonzero a is_remainder=false; return b c";
+      "a: i32[4] = input; b: i32[4] = check_nonzero a checker=1; "
+      "c: i32[4] = check_nonzero a checker=1; return b c";
   CHECK(merged(text) == text);
 }
 

@@ -28,7 +28,7 @@ TEST_CASE("remove_dead keeps inputs, whose position is their meaning", "[jit][pa
 
 TEST_CASE("remove_dead keeps ops with checks and what they read", "[jit][pass]") {
   const std::string text =
-      "a: i32[4] = input; b: i32[4] = neg a; c: i32[4] = check_nonzero b is_remainder=false; "
+      "a: i32[4] = input; b: i32[4] = neg a; c: i32[4] = check_nonzero b checker=1; "
       "return a";
   CHECK(cleaned(text) == text);
 }
