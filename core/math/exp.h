@@ -11,6 +11,7 @@
 #include "core/math/format.h"
 
 #include <array>
+#include <bit>
 
 namespace nitinol {
 namespace math {
@@ -61,10 +62,17 @@ constexpr ExpReduction<X> reduce_exp(X x) {
   return {shifted, r};
 }
 
-/// 2^n for the n in the low bits of `shifted`, which must give a normal number.
-template <class T, Lane X>
+/// 2^n, a normal number.
+template <class T>
+constexpr T exp2_of_integer(int n) {
+  return std::bit_cast<T>(static_cast<BitsOf<T>>(n + Format<T>::bias) << Format<T>::mantissa);
+}
+
+/// 2^(n + more) for the n in the low bits of `shifted`; must be a normal number.
+template <class T, int more = 0, Lane X>
 constexpr X power_of_two(X shifted) {
-  return bitcast<T>((bitcast<BitsOf<T>>(shifted) << Format<T>::mantissa) + one_bits<T>);
+  constexpr auto zero = std::bit_cast<BitsOf<T>>(exp2_of_integer<T>(more));
+  return bitcast<T>((bitcast<BitsOf<T>>(shifted) << Format<T>::mantissa) + zero);
 }
 
 /// p * 2^n, n being in the low bits of `shifted`; `tiny` where the result may be denormal.

@@ -1,9 +1,13 @@
 // sigmoid, silu, gelu by tanh: x / (1 + e^-z), z = x or a function of it.
 //
 // Problem: 2 ulp over the whole range. e^-z overflows where the result is still a number, and each
-// of exp, 1 + e, the quotient and the product rounds. Method: t = e^-z and d = 1 + t as sums of two
-// numbers; 1 / d by one division whose remainder is computed. Where t would overflow it is 2^k
-// times too small, and so is the result at the end: 1 is nothing beside it.
+// of exp, 1 + e, the quotient and the product rounds.
+//
+// sigmoid: numerator and denominator are a power of two times smaller, which leaves room for e^-z;
+// and the denominator is added up so that only its last addition rounds.
+// The others: t = e^-z and d = 1 + t as sums of two numbers; 1 / d by one division whose remainder
+// is computed. Where t would overflow it is 2^k times too small, and so is the result at the end: 1
+// is nothing beside it.
 //
 // No sign is asked for: where loops have several conditions g++ computes both sides of each.
 #pragma once
@@ -85,9 +89,15 @@ constexpr Logistic<X> logistic_of(X z, X low) {
 
 template <class T, Lane X>
 constexpr X sigmoid_of(X x) {
+  constexpr int room = sizeof(T) == 4 ? 40 : 100;
+  constexpr T one = exp2_of_integer<T>(-room);
+  constexpr T most = exp2_of_integer<T>(Format<T>::mantissa - 1 - room);
   const X z = at_most(at_least(x, exp_vanishes<T>), logistic_is_1<T>);
-  const Logistic<X> s = logistic_of<T>(z, constant<T>(x, 0));
-  return select(x == x, (s.high + s.low) * s.factor, x);
+  const auto [shifted, r] = reduce_exp<T>(-z);
+  const X q = fma(polynomial(r, ExpConstants<T>::tail), r * r, r);  // e^r - 1
+  const X scale = power_of_two<T, -room>(shifted);
+  const X part = at_most(scale, most);  // of that, so that one + part is exact
+  return one / (fma(scale, q, part + one) + (scale - part));
 }
 
 /// x times the logistic function of z + low; has the sign of x. Not for infinite x.
