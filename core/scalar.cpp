@@ -5,6 +5,7 @@
 
 #include "core/scalar.h"
 
+#include "core/hash.h"
 #include "core/native.h"
 #include "core/tables.h"
 
@@ -256,17 +257,15 @@ std::vector<uint64_t> evaluate(const ScalarProgram& program, std::span<const uin
 }
 
 uint64_t ScalarProgram::hash() const {
-  uint64_t state = instrs.size();
-  const auto mix = [&state](uint64_t word) {
-    state = (std::rotl(state, 23) ^ word) * 0x9e3779b97f4a7c15U;
-  };
+  Hash hash;
+  hash.add(instrs.size());
   for (const ScalarInstr& instr : instrs) {
-    mix(static_cast<uint64_t>(instr.op) | static_cast<uint64_t>(instr.type) << 8 |
-        static_cast<uint64_t>(instr.a) << 32);
-    mix(instr.b | static_cast<uint64_t>(instr.c) << 32);
-    mix(instr.imm);
+    hash.add(static_cast<uint64_t>(instr.op) | static_cast<uint64_t>(instr.type) << 8 |
+             static_cast<uint64_t>(instr.a) << 32);
+    hash.add(instr.b | static_cast<uint64_t>(instr.c) << 32);
+    hash.add(instr.imm);
   }
-  return state ^ state >> 32;
+  return hash.result();
 }
 
 const ConstantTable& constant_table(TableId id) {

@@ -135,9 +135,8 @@ class Extract {
   }
   /// a + b, of the new graph's values.
   Value add_sum(Value a, Value b) {
-    static const Op* const op = find_op("add");
     return add({.kind = Node::Kind::op,
-                .op = op,
+                .op = &ops::add(),
                 .inputs = {a, b},
                 .attrs = {},
                 .spec = trace.graph[a].spec,
@@ -154,9 +153,8 @@ class Extract {
   }
 
   void weaken(Value value, const Spec& spec) {
-    static const Op* const op = find_op("cast");
     value_of_[value] = add({.kind = Node::Kind::op,
-                            .op = op,
+                            .op = &ops::cast(),
                             .inputs = {value_of_[value]},
                             .attrs = {spec.dtype, true},
                             .spec = spec,

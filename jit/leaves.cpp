@@ -1,6 +1,7 @@
 #include "jit/leaves.h"
 
 #include "autograd/node.h"
+#include "core/hash.h"
 #include "core/parallel.h"
 
 #include <cstring>
@@ -97,12 +98,9 @@ int threads_of(std::span<const uint64_t> key) {
 }
 
 uint64_t hash_of(std::span<const uint64_t> words) {
-  uint64_t hash = 0x9e3779b97f4a7c15U;
-  for (const uint64_t word : words) {
-    hash = (hash ^ word) * 0xff51afd7ed558ccdU;
-    hash ^= hash >> 32U;
-  }
-  return hash;
+  Hash hash;
+  hash.add_all(words);
+  return hash.result();
 }
 
 std::vector<Tensor> scalar_tensors(const Leaves& leaves) {

@@ -5,6 +5,8 @@
 // that reads it; each is put at the lowest free place that is large enough (first fit in order of
 // definition).
 #include "core/executables.h"
+#include "core/kernel.h"
+#include "core/library.h"
 #include "core/one_op.h"
 #include "core/round_up.h"
 #include "jit/access.h"
@@ -51,7 +53,7 @@ class Planner {
 
   void run() {
     const double start = now();
-    plan_.graph_ = run_passes(trace_.graph, nullptr);
+    plan_.graph_ = run_passes(trace_.graph);
     const double passes_done = now();
     fusion_ = fuse(graph(), is_pass_enabled("fuse"));
     order_units();

@@ -15,6 +15,13 @@ namespace nitinol {
 /// The op of that name, or null.
 [[nodiscard]] const Op* find_op(std::string_view name);
 
+/// What passes and derivatives put into graphs themselves.
+namespace ops {
+[[nodiscard]] const Op& add();
+[[nodiscard]] const Op& cast();
+[[nodiscard]] const Op& expand();
+}  // namespace ops
+
 }  // namespace nitinol
 
 #pragma GCC visibility pop

@@ -7,6 +7,7 @@
 #include "core/variable.h"
 #include "eager/apply.h"
 #include "eager/elements.h"
+#include "eager/ops/all_ops.h"
 #include "eager/ops/define.h"
 #include "eager/ops/ops.h"
 #include "eager/promotion.h"
@@ -250,6 +251,10 @@ const Variable& Variable::operator-=(const Argument& other) const {
 const Variable& Variable::operator*=(const Argument& other) const {
   const UpdateScope update(*this);
   return *this = get() * other;
+}
+
+const Op& ops::add() {
+  return add_op;
 }
 
 std::span<const Op* const> arithmetic_ops() {

@@ -3,6 +3,7 @@
 #include "eager/apply.h"
 #include "eager/elements.h"
 #include "eager/host_read.h"
+#include "eager/ops/all_ops.h"
 #include "eager/ops/define.h"
 
 #include <array>
@@ -159,6 +160,10 @@ Tensor row_major(const Tensor& x) {
 
 Tensor Tensor::to(DType dtype) const {
   return cast(*this, dtype);
+}
+
+const Op& ops::cast() {
+  return cast_op;
 }
 
 std::span<const Op* const> cast_ops() {

@@ -1,6 +1,7 @@
 #include "eager/ops/view.h"
 
 #include "eager/apply.h"
+#include "eager/ops/all_ops.h"
 #include "eager/ops/create.h"
 #include "eager/ops/infer.h"
 #include "eager/ops/join.h"
@@ -357,6 +358,10 @@ std::vector<Tensor> split(const Tensor& x, Integer length, Integer axis) {
 
 Tensor window(const Tensor& x, const Dims& starts, const Shape& sizes, const Dims& steps) {
   return apply(slice_op, {&x}, {starts, sizes, steps});
+}
+
+const Op& ops::expand() {
+  return expand_op;
 }
 
 std::span<const Op* const> view_ops() {

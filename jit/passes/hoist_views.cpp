@@ -73,13 +73,12 @@ std::vector<bool> read_in_parts(const Graph& graph) {
 
 /// The view of `operand`, which is broadcast to `shape` first.
 Value view_of(Graph& out, const Node& view, Value operand, const Shape& shape) {
-  static const Op* const expand = find_op("expand");
   Spec spec = out[operand].spec;
   if (element_count(spec.shape) == 1 && spec.shape.size() <= view.spec.shape.size()) return operand;
   Node node;
   if (spec.shape != shape) {
     spec.shape = shape;
-    node.op = expand;
+    node.op = &ops::expand();
     node.inputs = {operand};
     node.attrs = {Dims(shape)};
     node.spec = spec;

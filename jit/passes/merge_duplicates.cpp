@@ -4,6 +4,7 @@
 // Attributes are compared bit by bit: 0.0 and -0.0 are different, a NaN is the same as itself.
 #include "jit/passes/merge_duplicates.h"
 
+#include "core/hash.h"
 #include "jit/passes/rewrite.h"
 
 #include <bit>
@@ -18,12 +19,9 @@ using Key = std::vector<uint64_t>;
 
 struct KeyHash {
   std::size_t operator()(const Key& key) const {
-    uint64_t hash = 0xcbf29ce484222325;
-    for (const uint64_t word : key) {
-      hash = (hash ^ word) * 0x9e3779b97f4a7c15;
-      hash ^= hash >> 32;
-    }
-    return hash;
+    Hash hash;
+    hash.add_all(key);
+    return hash.result();
   }
 };
 

@@ -17,7 +17,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdio>
 #include <mutex>
 #include <utility>
@@ -89,10 +88,6 @@ void check([[maybe_unused]] const Graph& graph, [[maybe_unused]] std::string_vie
 #endif
 }
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 }  // namespace
 
 std::span<const Pass> all_passes() {
@@ -127,7 +122,7 @@ bool is_pass_enabled(std::string_view name) {
   return !contains(shared.options.disabled, name);
 }
 
-Graph run_passes(Graph graph, PassReport* report) {
+Graph run_passes(Graph graph) {
   const PassOptions options = pass_options();
   const bool dumps_all = contains(options.dumped, "all");
   const bool dumps_graph = dumps_all || contains(options.dumped, "graph");
@@ -137,13 +132,7 @@ Graph run_passes(Graph graph, PassReport* report) {
     const bool is_enabled = !is_optional(pass.name) || !contains(options.disabled, pass.name);
     const bool is_dumped = dumps_all || contains(options.dumped, pass.name);
     const std::string before = is_dumped ? to_string(graph) : "";
-    const std::size_t nodes_before = graph.nodes.size();
-    const auto start = std::chrono::steady_clock::now();
     if (is_enabled) graph = pass.run(std::move(graph));
-    if (report != nullptr) {
-      report->passes.push_back(
-          {pass.name, is_enabled, seconds_since(start), nodes_before, graph.nodes.size()});
-    }
     check(graph, pass.name);
     if (!is_dumped) continue;
     if (std::string after = to_string(graph); after != before) dump(pass.name, std::move(after));

@@ -23,20 +23,8 @@ struct Pass {
 /// after them.
 [[nodiscard]] std::vector<std::string_view> optional_passes();
 
-/// What the passes did to one graph.
-struct PassReport {
-  struct Entry {
-    std::string_view name;
-    bool is_enabled = true;
-    double seconds = 0;
-    std::size_t nodes_before = 0, nodes_after = 0;
-  };
-  std::vector<Entry> passes;
-};
-
-/// Runs all enabled passes. Builds with assertions verify the graph before and after each. `report`
-/// may be null.
-[[nodiscard]] Graph run_passes(Graph graph, PassReport* report);
+/// Runs all enabled passes. Builds with assertions verify the graph before and after each.
+[[nodiscard]] Graph run_passes(Graph graph);
 
 /// What a process changes about its passes, for finding the one that is wrong.
 struct PassOptions {

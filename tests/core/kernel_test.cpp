@@ -56,7 +56,6 @@ TEST_CASE("every field of a kernel is part of its identity", "[kernel]") {
       [](Kernel& k) { k.row_values.clear(); },
       [](Kernel& k) { k.order = Order::sequential; },
       [](Kernel& k) { k.stores = Stores::non_temporal; },
-      [](Kernel& k) { k.fast_math = true; },
       [](Kernel& k) { k.prebuilt.stages.resize(2); },
   };
   const Kernel original = example();

@@ -116,7 +116,6 @@ class Lowering {
     is_lanes_element_ = kernel.order == Order::lanes && !is_row;
     out_.is_single = kernel.order == Order::lanes && is_row;
     out_.non_temporal = kernel.stores == Stores::non_temporal && kernel.order == Order::none;
-    out_.fast_math = kernel.fast_math;
   }
 
   LoweredStage lower() {

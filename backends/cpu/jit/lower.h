@@ -53,7 +53,6 @@ struct LoweredStage {
   bool has_lanes = false;  ///< accumulates in the lanes of Order::lanes
   bool is_single = false;  ///< runs on one point at a time: a row stage of Order::lanes
   bool non_temporal = false;
-  bool fast_math = false;
 };
 
 [[nodiscard]] LoweredStage lower(const Kernel& kernel, const Stage& stage, bool has_fma);

@@ -44,37 +44,23 @@ void dump_while_running(std::vector<std::string> names) {
   jit::PassOptions options = before;
   options.dumped = std::move(names);
   jit::set_pass_options(options);
-  static_cast<void>(jit::run_passes(recorded_graph(), nullptr));
+  static_cast<void>(jit::run_passes(recorded_graph()));
   jit::set_pass_options(before);
 }
 
 }  // namespace
 
 TEST_CASE("the passes work together", "[jit][pass]") {
-  CHECK(to_string(jit::run_passes(recorded_graph(), nullptr)) ==
+  CHECK(to_string(jit::run_passes(recorded_graph())) ==
         "a: f32[4] = input; b: f32[4] = exp a; c: f32[4] = add b b; return c");
-}
-
-TEST_CASE("the report says what each pass did", "[jit][pass]") {
-  jit::PassReport report;
-  static_cast<void>(jit::run_passes(recorded_graph(), &report));
-  REQUIRE(report.passes.size() == jit::all_passes().size());
-  CHECK(report.passes.back().name == "remove_dead");
-  CHECK(report.passes.front().nodes_before == 6);
-  CHECK(report.passes.back().nodes_after == 3);
-  CHECK(report.passes.back().seconds >= 0);
 }
 
 TEST_CASE("passes are switched off by name", "[jit][pass]") {
   const WithoutPasses off({"merge_duplicates", "fuse"});
   CHECK_FALSE(jit::is_pass_enabled("fuse"));
   CHECK(jit::is_pass_enabled("simplify"));
-  jit::PassReport report;
-  CHECK(to_string(jit::run_passes(recorded_graph(), &report)) ==
+  CHECK(to_string(jit::run_passes(recorded_graph())) ==
         "a: f32[4] = input; b: f32[4] = exp a; c: f32[4] = exp a; d: f32[4] = add b c; return d");
-  for (const jit::PassReport::Entry& entry : report.passes) {
-    CHECK(entry.is_enabled == (entry.name != "merge_duplicates"));
-  }
 }
 
 TEST_CASE("a name that no pass has is noted, and so is one that cannot be switched off",
@@ -83,11 +69,9 @@ TEST_CASE("a name that no pass has is noted, and so is one that cannot be switch
   set_log_sink([&messages](LogLevel, std::string_view message) { messages.emplace_back(message); });
   {
     const WithoutPasses off({"simplfy", "materialise_views", "simplify"});
-    CHECK(to_string(
-              jit::run_passes(
-                  parse("a: f32[2, 3] strides=[1, 2] = input; b = reshape a shape=[6]; return b",
-                        all_ops()),
-                  nullptr))
+    CHECK(to_string(jit::run_passes(parse(
+                        "a: f32[2, 3] strides=[1, 2] = input; b = reshape a shape=[6]; return b",
+                        all_ops())))
               .find("copy") != std::string::npos);
   }
   set_log_sink({});
@@ -104,7 +88,7 @@ TEST_CASE("graphs are dumped as text that parses", "[jit][pass]") {
                                        "b: f32[4] = exp a\nc: f32[4] = add b b\nreturn c\n"));
   const std::size_t last = text.rfind("-- after the passes\n");
   CHECK(to_string(parse(text.substr(last + 20), all_ops())) ==
-        to_string(jit::run_passes(recorded_graph(), nullptr)));
+        to_string(jit::run_passes(recorded_graph())));
 }
 
 TEST_CASE("a pass that changed nothing is not dumped", "[jit][pass]") {
