@@ -10,6 +10,9 @@
 #include "core/executables.h"
 
 #include "core/fork.h"
+#include "core/hash.h"
+#include "core/kernel.h"
+#include "core/library.h"
 
 #include <algorithm>
 #include <exception>
@@ -25,23 +28,20 @@ std::atomic<uint64_t> executable_clears = 0;
 namespace {
 
 std::size_t hash_of_call(const LibraryCall& call) {
-  uint64_t state = static_cast<uint64_t>(call.kind);
-  const auto add = [&](uint64_t word) {
-    state = (state ^ word) * 0x9e3779b97f4a7c15U + (state >> 29);
-  };
-  add(static_cast<uint64_t>(call.threads));
+  Hash hash;
+  hash.add(call.kind);
+  hash.add(call.threads);
   for (const OperandLayout& operand : call.operands) {
-    add(static_cast<uint64_t>(operand.dtype));
-    for (const int64_t size : operand.shape) add(static_cast<uint64_t>(size));
-    for (const int64_t stride : operand.strides) add(static_cast<uint64_t>(stride));
+    hash.add(operand.dtype);
+    hash.add_all(operand.shape);
+    hash.add_all(operand.strides);
   }
   const Windows& windows = call.windows;
-  for (const auto& pair : {windows.kernel, windows.stride, windows.padding, windows.dilation}) {
-    for (const int64_t number : pair) add(static_cast<uint64_t>(number));
-  }
-  add(static_cast<uint64_t>(windows.groups));
-  add(static_cast<uint64_t>(call.axis));
-  return state ^ state >> 32;
+  for (const auto& pair : {windows.kernel, windows.stride, windows.padding, windows.dilation})
+    hash.add_all(pair);
+  hash.add(windows.groups);
+  hash.add(call.axis);
+  return hash.result();
 }
 
 std::size_t hash_of(Device device, const Step& step) {

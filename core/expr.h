@@ -9,8 +9,6 @@
 #include <cstdint>
 #include <type_traits>
 
-#pragma GCC visibility push(default)
-
 namespace nitinol {
 
 /// A C++ number written in a formula beside an Expr; takes the Expr's type.
@@ -184,5 +182,3 @@ Expr if_any(const Expr& condition, const Expr& fast, Slow&& slow) {
 }
 
 }  // namespace nitinol
-
-#pragma GCC visibility pop

@@ -1,24 +1,13 @@
 #include "core/kernel.h"
 
+#include "core/hash.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 namespace nitinol {
 namespace {
-
-class Hasher {
- public:
-  template <class T>
-  void add(T value) {
-    state_ = (std::rotl(state_, 23) ^ static_cast<uint64_t>(value)) * 0x9e3779b97f4a7c15U;
-  }
-  [[nodiscard]] std::size_t result() const { return state_ ^ state_ >> 32; }
-
- private:
-  uint64_t state_ = 0;
-};
 
 std::string_view name_of(Role role) {
   switch (role) {
@@ -105,16 +94,15 @@ void print(std::string& text, const Stage& stage, std::size_t number) {
 }  // namespace
 
 bool operator==(const Kernel& a, const Kernel& b) {
-  return a.order == b.order && a.stores == b.stores && a.fast_math == b.fast_math &&
+  return a.order == b.order && a.stores == b.stores &&
          a.prebuilt.stages.empty() == b.prebuilt.stages.empty() && a.operands == b.operands &&
          a.reductions == b.reductions && a.row_values == b.row_values && a.stages == b.stages;
 }
 
 std::size_t hash_of(const Kernel& kernel) {
-  Hasher hash;
+  Hash hash;
   hash.add(kernel.order);
   hash.add(kernel.stores);
-  hash.add(kernel.fast_math);
   hash.add(kernel.prebuilt.stages.empty());
   hash.add(kernel.operands.size());
   for (const Operand& operand : kernel.operands) {
@@ -145,9 +133,8 @@ std::size_t hash_of(const Kernel& kernel) {
 }
 
 std::string to_string(const Kernel& kernel) {
-  std::string text = fmt::format("kernel {}{}{}\n", name_of(kernel.order),
-                                 kernel.stores == Stores::non_temporal ? ", non-temporal" : "",
-                                 kernel.fast_math ? ", fast math" : "");
+  std::string text = fmt::format("kernel {}{}\n", name_of(kernel.order),
+                                 kernel.stores == Stores::non_temporal ? ", non-temporal" : "");
   for (std::size_t k = 0; k < kernel.operands.size(); ++k) {
     const Operand& operand = kernel.operands[k];
     text +=
@@ -166,37 +153,6 @@ std::string to_string(const Kernel& kernel) {
   }
   for (std::size_t s = 0; s < kernel.stages.size(); ++s) print(text, kernel.stages[s], s);
   return text;
-}
-
-std::string_view name_of(Combine combine) {
-  switch (combine) {
-    case Combine::add:
-      return "add";
-    case Combine::multiply:
-      return "multiply";
-    case Combine::maximum:
-      return "maximum";
-    case Combine::minimum:
-      return "minimum";
-    case Combine::logical_or:
-      return "logical_or";
-    case Combine::logical_and:
-      return "logical_and";
-    case Combine::arg_maximum:
-      return "arg_maximum";
-    case Combine::arg_minimum:
-      return "arg_minimum";
-  }
-  return "?";
-}
-
-int lanes_of(ScalarType type) {
-  return size_of(type) == 8 ? reduction_order::lanes_64 : reduction_order::lanes_32;
-}
-
-bool depends_on_order(const Reduction& reduction) {
-  return is_float(reduction.type) &&
-         (reduction.combine == Combine::add || reduction.combine == Combine::multiply);
 }
 
 int64_t block_of(const Kernel& kernel) {

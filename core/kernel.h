@@ -22,15 +22,14 @@
 #pragma once
 
 #include "core/dtype.h"
-#include "core/loop.h"
+#include "core/loops.h"
+#include "core/reduction.h"
 #include "core/scalar.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#pragma GCC visibility push(default)
 
 namespace nitinol {
 
@@ -57,26 +56,6 @@ struct Operand {
   /// own.
   int16_t alias = -1;
   friend bool operator==(const Operand&, const Operand&) = default;
-};
-
-/// How a reduction joins two values. maximum and minimum propagate NaN; arg_* give the first
-/// position.
-enum class Combine : uint8_t {
-  add,
-  multiply,
-  maximum,
-  minimum,
-  logical_or,
-  logical_and,
-  arg_maximum,
-  arg_minimum
-};
-
-/// One accumulator of an element stage. arg_* compare values of `type` and result in i64.
-struct Reduction {
-  Combine combine = Combine::add;
-  ScalarType type = ScalarType::f32;
-  friend bool operator==(const Reduction&, const Reduction&) = default;
 };
 
 /// Where argument k of a stage's program comes from.
@@ -136,7 +115,6 @@ struct Kernel {
   std::vector<ScalarType> row_values;
   Order order = Order::none;
   Stores stores = Stores::cached;
-  bool fast_math = false;
   Prebuilt prebuilt;
 };
 
@@ -146,32 +124,8 @@ struct Kernel {
 [[nodiscard]] std::size_t hash_of(const Kernel& kernel);
 /// The kernel as readable text.
 [[nodiscard]] std::string to_string(const Kernel& kernel);
-[[nodiscard]] std::string_view name_of(Combine combine);
 
-/// The constants of the canonical order of reduction. Frozen: tests/core/reduction_order_test.cpp.
-namespace reduction_order {
-/// Interleaved lanes within a block when the innermost axis is reduced (Order::lanes), by
-/// accumulator size.
-inline constexpr int lanes_32 =
-    64;  ///< element i of a block goes to lane i % 64 (types of 4 bytes or fewer)
-inline constexpr int lanes_64 = 32;  ///< types of 8 bytes
-/// Elements in a block of Order::lanes; blocks combine pairwise.
-inline constexpr int64_t lanes_block = 4096;
-/// Elements in a run, a part of such a block: lanes start from the neutral element in each, and
-/// then join those of the runs before. Long chains of additions lose digits
-/// (docs/decisions/0011-short-chains.md).
-inline constexpr int64_t lanes_run = 1024;
-/// Elements in a block of Order::sequential, where the order of joining shows and where not.
-inline constexpr int64_t ordered_block = 16, unordered_block = 256;
-}  // namespace reduction_order
-
-/// Lanes that a reduction of this accumulator type has.
-[[nodiscard]] int lanes_of(ScalarType type);
-/// Whether the order of joining shows in the result: that of floating sums and products does.
-[[nodiscard]] bool depends_on_order(const Reduction& reduction);
 /// Elements in a block of the reduced dimension.
 [[nodiscard]] int64_t block_of(const Kernel& kernel);
 
 }  // namespace nitinol
-
-#pragma GCC visibility pop

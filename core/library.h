@@ -10,8 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#pragma GCC visibility push(default)
-
 namespace nitinol {
 
 /// Shape, strides (in elements) and dtype of one operand, exactly as the call will get it.
@@ -73,5 +71,3 @@ struct LibraryCall {
 [[nodiscard]] std::string_view name_of(LibraryCall::Kind kind);
 
 }  // namespace nitinol
-
-#pragma GCC visibility pop

@@ -8,7 +8,7 @@
 // shared inline functions are never compiled for an instruction set the machine may lack.
 #pragma once
 
-#include "core/isa.h"
+#include "core/loops.h"
 #include "core/num.h"
 #include "core/probe.h"
 
@@ -20,32 +20,7 @@
 #include <tuple>
 #include <utility>
 
-#pragma GCC visibility push(default)
-
 namespace nitinol {
-
-/// out[i] = formula(in[0][i], ...) for 0 <= i < n. All arrays are contiguous; out may equal an
-/// input of the same element size exactly, and must not overlap one otherwise.
-using Loop = void (*)(const void* const* in, void* out, int64_t n);
-
-/// One loop, compiled for each instruction set; all give the same bits.
-struct Loops {
-  Loop baseline, avx2, avx512;
-
-  [[nodiscard]] Loop at(Isa isa) const {
-    switch (isa) {
-      case Isa::baseline:
-        return baseline;
-      case Isa::avx2:
-        return avx2;
-      case Isa::avx512:
-        return avx512;
-    }
-    return baseline;
-  }
-  /// The loop for current_isa().
-  [[nodiscard]] Loop pick() const { return at(current_isa()); }
-};
 
 namespace loops {
 
@@ -196,5 +171,3 @@ inline constexpr Loops loops_of = {
 };
 
 }  // namespace nitinol
-
-#pragma GCC visibility pop

@@ -10,8 +10,6 @@
 #include <limits>
 #include <type_traits>
 
-#pragma GCC visibility push(default)
-
 namespace nitinol::native {
 
 template <class T>
@@ -138,5 +136,3 @@ constexpr To bitcast(From a) {
 }
 
 }  // namespace nitinol::native
-
-#pragma GCC visibility pop

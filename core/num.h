@@ -19,8 +19,6 @@
 #include <cstdint>
 #include <type_traits>
 
-#pragma GCC visibility push(default)
-
 namespace nitinol {
 
 enum class Path : uint8_t {
@@ -200,5 +198,3 @@ constexpr auto by_float_type(X x, F32 on_f32, F64 on_f64) {
 }
 
 }  // namespace nitinol
-
-#pragma GCC visibility pop

@@ -1,9 +1,7 @@
 // Op: one primitive of the vocabulary. One record is the whole operation.
 #pragma once
 
-#include "core/kernel.h"
-#include "core/library.h"
-#include "core/loop.h"
+#include "core/reduction.h"
 #include "core/tensor.h"
 
 #include <cstdint>
@@ -18,6 +16,9 @@
 #pragma GCC visibility push(default)
 
 namespace nitinol {
+
+struct Loops;        // core/loops.h
+struct LibraryCall;  // core/library.h
 
 /// Static parameter of an op application: an axis, a flag, a dtype, a list of axes.
 using Attr = std::variant<bool, int64_t, double, DType, Dims>;

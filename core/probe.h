@@ -7,8 +7,6 @@
 #include <cstdint>
 #include <type_traits>
 
-#pragma GCC visibility push(default)
-
 namespace nitinol {
 
 template <class T>
@@ -95,5 +93,3 @@ template <class F, class... A>
 inline constexpr bool has_slow_path = F{}(Probe<A>{}...).has_slow_path;
 
 }  // namespace nitinol
-
-#pragma GCC visibility pop

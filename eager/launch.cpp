@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/executables.h"
 #include "core/expr.h"
+#include "core/library.h"
 #include "core/one_op.h"
 #include "core/parallel.h"
 #include "core/per_thread.h"

@@ -1,6 +1,7 @@
 // Running one op now: loops over its operands, a prepared kernel, a launch.
 #pragma once
 
+#include "core/kernel.h"
 #include "core/op.h"
 #include "core/tensor.h"
 

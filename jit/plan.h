@@ -1,7 +1,7 @@
 // Plan: what a call of a compiled function runs. Steps in order, with a memory plan.
 #pragma once
 
-#include "core/backend.h"
+#include "core/build_report.h"
 #include "core/graph.h"
 #include "core/scalar_value.h"
 #include "core/variable.h"

@@ -2,7 +2,7 @@
 // for nothing.
 #pragma once
 
-#include "core/backend.h"
+#include "core/memory.h"
 #include "core/storage.h"
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // Matrix products on the cpu device.
 #pragma once
 
-#include "core/backend.h"
+#include "core/executable.h"
 #include "core/library.h"
 
 #include <memory>

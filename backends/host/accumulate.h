@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/isa.h"
-#include "core/kernel.h"
+#include "core/reduction.h"
 
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 // A cast that notices what it cannot hold: what a run-time number becomes beside narrower integers.
 #pragma once
 
-#include "core/backend.h"
+#include "core/launch.h"
 #include "core/library.h"
 
 namespace nitinol::host {

@@ -1,7 +1,7 @@
 // A copy that notices zeros: what integer division does first with its divisor.
 #pragma once
 
-#include "core/backend.h"
+#include "core/launch.h"
 #include "core/library.h"
 
 namespace nitinol::host {

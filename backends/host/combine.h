@@ -1,7 +1,7 @@
 // Combiner: native code that joins the partial results of one kind of reduction.
 #pragma once
 
-#include "core/kernel.h"
+#include "core/reduction.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Convolutions as plain loops.
 #pragma once
 
-#include "core/backend.h"
+#include "core/launch.h"
 #include "core/library.h"
 
 namespace nitinol::host {

@@ -6,6 +6,7 @@
 #include "backends/host/domain.h"
 
 #include "core/error.h"
+#include "core/kernel.h"
 
 #include <fmt/format.h>
 

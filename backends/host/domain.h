@@ -1,12 +1,15 @@
 // Domain: the loops of one launch, simplified for walking.
 #pragma once
 
-#include "core/backend.h"
-#include "core/kernel.h"
+#include "core/launch.h"
 #include "core/shape.h"
 
 #include <array>
 #include <cstdint>
+
+namespace nitinol {
+struct Kernel;
+}  // namespace nitinol
 
 namespace nitinol::host {
 

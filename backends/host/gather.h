@@ -1,7 +1,7 @@
 // Elements by index along an axis, for host backends.
 #pragma once
 
-#include "core/backend.h"
+#include "core/launch.h"
 #include "core/library.h"
 
 namespace nitinol::host {

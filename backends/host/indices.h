@@ -1,7 +1,7 @@
 // What routines that look rows up by index share.
 #pragma once
 
-#include "core/backend.h"
+#include "core/launch.h"
 #include "core/library.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // How each reduction joins two values: scalars, written so that loops over them vectorise.
 #pragma once
 
-#include "core/kernel.h"
 #include "core/native.h"
+#include "core/reduction.h"
 
 #include <bit>
 #include <cstdint>

@@ -1,5 +1,6 @@
 #include "backends/host/loop_nest.h"
 
+#include "core/kernel.h"
 #include "core/parallel.h"
 
 #include <algorithm>

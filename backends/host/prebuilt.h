@@ -1,7 +1,7 @@
 // Stage code without code generation: native loops for kernels made from one op.
 #pragma once
 
-#include "core/backend.h"
+#include "core/executable.h"
 #include "core/kernel.h"
 
 #include <memory>

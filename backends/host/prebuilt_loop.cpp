@@ -15,6 +15,7 @@
 #include "backends/host/loop_nest.h"
 #include "backends/host/prebuilt_stages.h"
 #include "backends/host/transpose.h"
+#include "core/kernel.h"
 #include "core/parallel.h"
 
 #include <algorithm>

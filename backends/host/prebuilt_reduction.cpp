@@ -13,6 +13,7 @@
 #include "backends/host/loop_nest.h"
 #include "backends/host/prebuilt_stages.h"
 #include "backends/host/transpose.h"
+#include "core/kernel.h"
 
 #include <algorithm>
 #include <array>

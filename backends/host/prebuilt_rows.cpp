@@ -9,6 +9,7 @@
 #include "backends/host/per_isa.h"
 #include "backends/host/prebuilt_stages.h"
 #include "backends/host/vectors.h"
+#include "core/kernel.h"
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backends/host/stage.h"
-#include "core/backend.h"
+#include "core/executable.h"
 #include "core/kernel.h"
 
 #include <memory>

@@ -18,6 +18,7 @@
 #include "backends/host/combine.h"
 #include "backends/host/loop_nest.h"
 #include "backends/host/scratch.h"
+#include "core/kernel.h"
 #include "core/parallel.h"
 
 #include <algorithm>

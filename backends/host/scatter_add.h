@@ -1,7 +1,7 @@
 // Rows summed by index, for host backends: the opposite of take.
 #pragma once
 
-#include "core/backend.h"
+#include "core/launch.h"
 #include "core/library.h"
 
 namespace nitinol::host {

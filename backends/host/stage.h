@@ -10,12 +10,15 @@
 // for it.
 #pragma once
 
-#include "core/backend.h"
-#include "core/kernel.h"
+#include "core/launch.h"
 
 #include <cstdint>
 #include <memory>
 #include <vector>
+
+namespace nitinol {
+struct Kernel;
+}  // namespace nitinol
 
 namespace nitinol::host {
 

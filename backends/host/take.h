@@ -1,7 +1,7 @@
 // Rows of a table by index, for host backends.
 #pragma once
 
-#include "core/backend.h"
+#include "core/launch.h"
 #include "core/library.h"
 
 namespace nitinol::host {

@@ -1,7 +1,7 @@
 // The largest elements of windows on images.
 #pragma once
 
-#include "core/backend.h"
+#include "core/launch.h"
 #include "core/library.h"
 
 namespace nitinol::host {

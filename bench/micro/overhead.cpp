@@ -1,6 +1,5 @@
 // What a call costs when the tensors are so small that only the overhead is left.
 
-#include "core/backend.h"
 #include "nitinol.h"
 
 #include <benchmark/benchmark.h>
@@ -84,9 +83,8 @@ void call_compiled_with_state(benchmark::State& state) {
 BENCHMARK(call_compiled_with_state);
 
 void allocate(benchmark::State& state) {
-  Backend& device = backend(Device{});
-  const auto bytes = static_cast<std::size_t>(state.range(0));
-  while (state.KeepRunning()) benchmark::DoNotOptimize(device.allocate(bytes));
+  const Spec bytes = {.dtype = u8, .shape = {state.range(0)}, .device = {}};
+  while (state.KeepRunning()) benchmark::DoNotOptimize(allocate_tensor(bytes));
 }
 BENCHMARK(allocate)->Arg(16)->Arg(4096)->Arg(1 << 20)->Arg(64 << 20);
 

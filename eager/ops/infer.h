@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/error.h"
+#include "core/library.h"
 #include "core/op.h"
 
 #include <string>

@@ -1,6 +1,7 @@
 // What convolutions and pooling share: checks of windows on images, and their calls.
 #pragma once
 
+#include "core/library.h"
 #include "core/op.h"
 #include "core/tensor.h"
 

@@ -1,6 +1,8 @@
 #include "tests/backends/kernels.h"
 
 #include "core/formula.h"
+#include "core/kernel.h"
+#include "core/library.h"
 
 namespace nitinol::test {
 

@@ -1,6 +1,8 @@
 #include "core/executables.h"
 
 #include "core/error.h"
+#include "core/kernel.h"
+#include "core/library.h"
 #include "nitinol.h"
 #include "tests/backends/kernels.h"
 

@@ -1,6 +1,8 @@
 #include "core/fork.h"
 
 #include "core/executables.h"
+#include "core/kernel.h"
+#include "core/library.h"
 #include "core/log.h"
 #include "nitinol.h"
 #include "tests/backends/kernels.h"

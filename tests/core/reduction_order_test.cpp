@@ -1,5 +1,7 @@
 // The canonical order of reduction, written down a second time, plainly, and frozen as bits: a
 // change of any constant or tree in core or the backends shows here.
+#include "core/kernel.h"
+#include "core/library.h"
 #include "tests/backends/kernels.h"
 
 #include <catch2/catch.hpp>

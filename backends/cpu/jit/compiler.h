@@ -3,11 +3,14 @@
 
 #include "backends/cpu/jit/elf_loader.h"
 #include "backends/cpu/jit/target.h"
-#include "core/backend.h"
-#include "core/kernel.h"
+#include "core/build_report.h"
 
 #include <string>
 #include <vector>
+
+namespace nitinol {
+struct Kernel;
+}  // namespace nitinol
 
 namespace nitinol::cpu {
 

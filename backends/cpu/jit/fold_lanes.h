@@ -3,7 +3,7 @@
 
 #include "backends/cpu/jit/instruction.h"
 #include "backends/cpu/jit/streams.h"
-#include "core/kernel.h"
+#include "core/reduction.h"
 
 namespace nitinol::cpu {
 

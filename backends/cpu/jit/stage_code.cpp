@@ -22,6 +22,7 @@
 #include "backends/cpu/jit/streams.h"
 #include "backends/host/joins.h"
 #include "backends/host/stage.h"
+#include "core/kernel.h"
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/MDBuilder.h>
@@ -52,14 +53,7 @@ class StageEmitter {
         ir_(module.getContext()),
         context_{ir_, module, target, vector_width(stage_, kernel, target.vector_bytes)},
         streams_(context_),
-        program_(context_, stage_.program, depths()) {
-    if (stage_.fast_math) {
-      // Not reassociation: the polynomials rely on (x + magic) - magic.
-      llvm::FastMathFlags flags;
-      flags.setAllowContract();
-      ir_.setFastMathFlags(flags);
-    }
-  }
+        program_(context_, stage_.program, depths()) {}
 
   void emit(const std::string& name) {
     begin_function(name);

@@ -1,4 +1,5 @@
 // Convolutions of the cpu device against plain loops: small integers, so that all sums are exact.
+#include "core/library.h"
 #include "core/parallel.h"
 #include "tests/backends/kernels.h"
 

@@ -1,4 +1,5 @@
 #include "backends/host/convert.h"
+#include "core/library.h"
 #include "core/parallel.h"
 #include "tests/backends/kernels.h"
 

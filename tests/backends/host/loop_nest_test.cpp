@@ -1,5 +1,7 @@
 // Every kind of stage code against plain loops over indices, on random shapes and strides.
 #include "core/error.h"
+#include "core/kernel.h"
+#include "core/library.h"
 #include "core/loop.h"
 #include "tests/backends/kernels.h"
 

@@ -1,7 +1,10 @@
 // Reductions against plain loops, and the prebuilt code against the interpreter, bit for bit.
 #include "backends/host/accumulate.h"
 #include "backends/host/combine.h"
+#include "core/expr.h"
 #include "core/isa.h"
+#include "core/kernel.h"
+#include "core/library.h"
 #include "tests/backends/kernels.h"
 
 #include <catch2/catch.hpp>

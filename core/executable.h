@@ -1,0 +1,28 @@
+// Executable: a step that a backend has prepared.
+#pragma once
+
+#include "core/build_report.h"
+#include "core/launch.h"
+
+#include <cstddef>
+#include <span>
+
+namespace nitinol {
+
+/// A prepared step. Immutable, so one Executable may be launched from several threads.
+class Executable {
+ public:
+  virtual ~Executable() = default;
+  /// Runs the step. Throws Error(internal) if the arguments are not of the classes it was prepared
+  /// for.
+  virtual void launch(const Launch& launch) const = 0;
+  /// Runs the step once for each of these arguments, in any order or at the same time.
+  virtual void launch_all(std::span<const Launch> launches) const {
+    for (const Launch& arguments : launches) launch(arguments);
+  }
+  [[nodiscard]] virtual BuildReport report() const { return {}; }
+  /// Bytes that it holds beside a copy of its step: code, or the objects of a library.
+  [[nodiscard]] virtual std::size_t bytes() const { return 0; }
+};
+
+}  // namespace nitinol

@@ -1,0 +1,36 @@
+#include "core/reduction.h"
+
+namespace nitinol {
+
+std::string_view name_of(Combine combine) {
+  switch (combine) {
+    case Combine::add:
+      return "add";
+    case Combine::multiply:
+      return "multiply";
+    case Combine::maximum:
+      return "maximum";
+    case Combine::minimum:
+      return "minimum";
+    case Combine::logical_or:
+      return "logical_or";
+    case Combine::logical_and:
+      return "logical_and";
+    case Combine::arg_maximum:
+      return "arg_maximum";
+    case Combine::arg_minimum:
+      return "arg_minimum";
+  }
+  return "?";
+}
+
+int lanes_of(ScalarType type) {
+  return size_of(type) == 8 ? reduction_order::lanes_64 : reduction_order::lanes_32;
+}
+
+bool depends_on_order(const Reduction& reduction) {
+  return is_float(reduction.type) &&
+         (reduction.combine == Combine::add || reduction.combine == Combine::multiply);
+}
+
+}  // namespace nitinol

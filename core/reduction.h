@@ -1,0 +1,59 @@
+// How reductions join values, and in which order (design, section 5).
+#pragma once
+
+#include "core/scalar.h"
+
+#include <cstdint>
+#include <string_view>
+
+#pragma GCC visibility push(default)
+
+namespace nitinol {
+
+/// How a reduction joins two values. maximum and minimum propagate NaN; arg_* give the first
+/// position.
+enum class Combine : uint8_t {
+  add,
+  multiply,
+  maximum,
+  minimum,
+  logical_or,
+  logical_and,
+  arg_maximum,
+  arg_minimum
+};
+
+[[nodiscard]] std::string_view name_of(Combine combine);
+
+/// One accumulator of a kernel. arg_* compare values of `type` and result in i64.
+struct Reduction {
+  Combine combine = Combine::add;
+  ScalarType type = ScalarType::f32;
+  friend bool operator==(const Reduction&, const Reduction&) = default;
+};
+
+/// The constants of the canonical order of reduction. Frozen: tests/core/reduction_order_test.cpp.
+namespace reduction_order {
+/// Interleaved lanes within a block when the innermost axis is reduced (Order::lanes), by
+/// accumulator size.
+inline constexpr int lanes_32 =
+    64;  ///< element i of a block goes to lane i % 64 (types of 4 bytes or fewer)
+inline constexpr int lanes_64 = 32;  ///< types of 8 bytes
+/// Elements in a block of Order::lanes; blocks combine pairwise.
+inline constexpr int64_t lanes_block = 4096;
+/// Elements in a run, a part of such a block: lanes start from the neutral element in each, and
+/// then join those of the runs before. Long chains of additions lose digits
+/// (docs/decisions/0011-short-chains.md).
+inline constexpr int64_t lanes_run = 1024;
+/// Elements in a block of Order::sequential, where the order of joining shows and where not.
+inline constexpr int64_t ordered_block = 16, unordered_block = 256;
+}  // namespace reduction_order
+
+/// Lanes that a reduction of this accumulator type has.
+[[nodiscard]] int lanes_of(ScalarType type);
+/// Whether the order of joining shows in the result: that of floating sums and products does.
+[[nodiscard]] bool depends_on_order(const Reduction& reduction);
+
+}  // namespace nitinol
+
+#pragma GCC visibility pop

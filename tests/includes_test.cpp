@@ -1,0 +1,141 @@
+// tests/includes_test.cpp -- How much a source reads, and how much is built anew after a change.
+//
+// Of the project's own headers. A source's reach is the number of headers that it includes, in the
+// end; its depth, the longest chain of them. The bounds are on medians and counts, so that one
+// source may need much, but not each a little of everything.
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+using Paths = std::set<std::string, std::less<>>;
+
+/// What includes what, of the files below a folder.
+class Includes {
+ public:
+  explicit Includes(fs::path root) : root_(std::move(root)) {}
+
+  /// All headers that `path` includes, in the end.
+  const Paths& reached(const std::string& path) {
+    const auto [entry, is_new] = reached_.try_emplace(path);
+    if (!is_new) return entry->second;
+    Paths found;
+    for (const std::string& header : direct(path)) {
+      found.insert(header);
+      found.merge(Paths(reached(header)));
+    }
+    return reached_[path] = found;
+  }
+
+  int depth(const std::string& path) {
+    if (const auto known = depth_.find(path); known != depth_.end()) return known->second;
+    int deepest = 0;
+    for (const std::string& header : direct(path)) deepest = std::max(deepest, depth(header) + 1);
+    return depth_[path] = deepest;
+  }
+
+ private:
+  [[nodiscard]] std::vector<std::string> direct(const std::string& path) const {
+    std::vector<std::string> headers;
+    std::ifstream stream(root_ / path);
+    constexpr std::string_view directive = "#include \"";
+    for (std::string line; std::getline(stream, line);) {
+      if (!line.starts_with(directive)) continue;
+      std::string name = line.substr(directive.size(), line.rfind('"') - directive.size());
+      if (fs::exists(root_ / name)) headers.push_back(std::move(name));
+    }
+    return headers;
+  }
+
+  fs::path root_;
+  std::map<std::string, Paths> reached_;
+  std::map<std::string, int> depth_;
+};
+
+std::vector<std::string> sources(const fs::path& root, const std::vector<std::string>& folders) {
+  std::vector<std::string> found;
+  for (const std::string& folder : folders) {
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+      if (entry.path().extension() == ".cpp")
+        found.push_back(entry.path().lexically_relative(root).generic_string());
+    }
+  }
+  return found;
+}
+
+const std::vector<std::string> library = {"core", "eager",    "tracer",  "jit",
+                                          "nn",   "autograd", "backends"};
+
+/// The five with the most, of pairs of a number and a path.
+std::string worst(std::vector<std::pair<int, std::string>> list) {
+  std::ranges::sort(list, std::greater());
+  std::string text;
+  for (std::size_t i = 0; i < std::min<std::size_t>(list.size(), 5); ++i)
+    text += fmt::format("  {} {}\n", list[i].first, list[i].second);
+  return text;
+}
+
+int median(std::vector<std::pair<int, std::string>> list) {
+  std::ranges::sort(list);
+  return list[list.size() / 2].first;
+}
+
+}  // namespace
+
+TEST_CASE("sources read little of the project", "[tree]") {
+  const fs::path root = NITINOL_SOURCE_DIR;
+  Includes includes(root);
+  std::vector<std::pair<int, std::string>> reach, depth;
+  for (const std::string& path : sources(root, library)) {
+    reach.emplace_back(static_cast<int>(includes.reached(path).size()), path);
+    depth.emplace_back(includes.depth(path), path);
+  }
+  INFO("headers reached, most:\n" << worst(reach) << "depth, most:\n" << worst(depth));
+  CHECK(reach.size() > 100);
+  CHECK(median(reach) <= 16);
+  CHECK(median(depth) <= 7);
+}
+
+TEST_CASE("a change to a header builds few objects anew", "[tree]") {
+  const fs::path root = NITINOL_SOURCE_DIR;
+  Includes includes(root);
+  std::vector<std::string> folders = library;
+  folders.insert(folders.end(), {"tests", "bench", "examples"});
+  std::map<std::string, int> objects;
+  for (const std::string& path : sources(root, folders)) {
+    for (const std::string& header : includes.reached(path)) ++objects[header];
+  }
+  CHECK(objects["core/scalar.h"] > 100);  // that this can fail
+  CHECK(objects["core/num.h"] <= 45);
+  CHECK(objects["core/kernel.h"] <= 120);
+}
+
+TEST_CASE("what a file reaches is counted once, however it gets there", "[tree]") {
+  const fs::path root = fs::temp_directory_path() / "nitinol-includes";
+  fs::create_directories(root / "core");
+  const auto write = [&](const char* name, std::string_view text) {
+    std::ofstream(root / "core" / name) << text;
+  };
+  write("a.h", "#include <vector>\n");
+  write("b.h", "#include \"core/a.h\"\n");
+  write("c.cpp", "#include \"core/a.h\"\n#include \"core/b.h\"\n#include \"core/none.h\"\n");
+  Includes includes(root);
+  CHECK(includes.reached("core/c.cpp") == Paths{"core/a.h", "core/b.h"});
+  CHECK(includes.depth("core/c.cpp") == 2);
+  CHECK(sources(root, {"core"}) == std::vector<std::string>{"core/c.cpp"});
+  fs::remove_all(root);
+}
