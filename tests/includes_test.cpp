@@ -4,67 +4,31 @@
 // end; its depth, the longest chain of them. The bounds are on medians and counts, so that one
 // source may need much, but not each a little of everything.
 
+#include "tests/includes.h"
+
+#include "tests/temporary_folder.h"
+
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <functional>
 #include <map>
-#include <set>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+using namespace nitinol;
+
 namespace {
 
 namespace fs = std::filesystem;
-using Paths = std::set<std::string, std::less<>>;
-
-/// What includes what, of the files below a folder.
-class Includes {
- public:
-  explicit Includes(fs::path root) : root_(std::move(root)) {}
-
-  /// All headers that `path` includes, in the end.
-  const Paths& reached(const std::string& path) {
-    const auto [entry, is_new] = reached_.try_emplace(path);
-    if (!is_new) return entry->second;
-    Paths found;
-    for (const std::string& header : direct(path)) {
-      found.insert(header);
-      found.merge(Paths(reached(header)));
-    }
-    return reached_[path] = found;
-  }
-
-  int depth(const std::string& path) {
-    if (const auto known = depth_.find(path); known != depth_.end()) return known->second;
-    int deepest = 0;
-    for (const std::string& header : direct(path)) deepest = std::max(deepest, depth(header) + 1);
-    return depth_[path] = deepest;
-  }
-
- private:
-  [[nodiscard]] std::vector<std::string> direct(const std::string& path) const {
-    std::vector<std::string> headers;
-    std::ifstream stream(root_ / path);
-    constexpr std::string_view directive = "#include \"";
-    for (std::string line; std::getline(stream, line);) {
-      if (!line.starts_with(directive)) continue;
-      std::string name = line.substr(directive.size(), line.rfind('"') - directive.size());
-      if (fs::exists(root_ / name)) headers.push_back(std::move(name));
-    }
-    return headers;
-  }
-
-  fs::path root_;
-  std::map<std::string, Paths> reached_;
-  std::map<std::string, int> depth_;
-};
+using test::Includes;
+using test::Paths;
+using test::TemporaryFolder;
 
 std::vector<std::string> sources(const fs::path& root, const std::vector<std::string>& folders) {
   std::vector<std::string> found;
@@ -125,8 +89,9 @@ TEST_CASE("a change to a header builds few objects anew", "[tree]") {
 }
 
 TEST_CASE("what a file reaches is counted once, however it gets there", "[tree]") {
-  const fs::path root = fs::temp_directory_path() / "nitinol-includes";
-  fs::create_directories(root / "core");
+  const TemporaryFolder folder;
+  const fs::path root = folder / "";
+  fs::create_directory(root / "core");
   const auto write = [&](const char* name, std::string_view text) {
     std::ofstream(root / "core" / name) << text;
   };
@@ -137,5 +102,4 @@ TEST_CASE("what a file reaches is counted once, however it gets there", "[tree]"
   CHECK(includes.reached("core/c.cpp") == Paths{"core/a.h", "core/b.h"});
   CHECK(includes.depth("core/c.cpp") == 2);
   CHECK(sources(root, {"core"}) == std::vector<std::string>{"core/c.cpp"});
-  fs::remove_all(root);
 }

@@ -3,6 +3,8 @@
 // Checked: who may include whom, where headers of vendors may appear, the size of files, the form
 // of headers, `#pragma omp` in one place, no path of somebody's machine.
 
+#include "tests/includes.h"
+
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
@@ -171,17 +173,6 @@ std::vector<std::string> all_files(const fs::path& root) {
   return files;
 }
 
-// Paths of nitinol.h and of all that it includes.
-void add_public(const fs::path& root, const std::string& path, Names& found) {
-  if (!found.insert(path).second) return;
-  std::istringstream stream(read(root / path));
-  constexpr std::string_view directive = "#include \"";
-  for (std::string line; std::getline(stream, line);) {
-    if (!line.starts_with(directive)) continue;
-    add_public(root, line.substr(directive.size(), line.rfind('"') - directive.size()), found);
-  }
-}
-
 // What is wrong with the `#pragma GCC visibility` of a header; nothing is if it should export what
 // it declares and begins to after its includes, or should not and does not.
 std::string check_visibility(const std::string& text, bool is_exported) {
@@ -234,8 +225,9 @@ const Names exported_for_plugin = {"core/environment.h", "core/isa.h", "core/tab
 
 TEST_CASE("public headers export what they declare, and no others do", "[tree]") {
   const fs::path root = NITINOL_SOURCE_DIR;
-  Names exported = exported_for_plugin;
-  add_public(root, "nitinol.h", exported);
+  Names exported = nitinol::test::Includes(root).reached("nitinol.h");
+  exported.insert("nitinol.h");
+  exported.insert(exported_for_plugin.begin(), exported_for_plugin.end());
   CHECK(exported.size() > 50);
   for (const std::string& path : all_files(root)) {
     if (!path.ends_with(".h")) continue;
