@@ -55,13 +55,15 @@ void check_distribution(const Tensor& logits, const Tensor& targets) {
                                          : "Reshape the targets, or check what was passed."});
 }
 
-/// Names the first target that is neither a class nor left out, and where it is.
+/// In a handler: names the first target that is neither a class nor left out, and where it is; if
+/// there is none, what is handled goes on (memory can run out anywhere).
 [[noreturn]] void throw_no_class(const Tensor& targets, int64_t classes, int64_t ignored) {
   const std::vector<int64_t> list = cast(targets, i64).to_vector<int64_t>({});
   const auto is_wrong = [=](int64_t target) {
     return target != ignored && (target < 0 || target >= classes);
   };
   const auto found = std::ranges::find_if(list, is_wrong);
+  if (found == list.end()) throw;
   int64_t rest = found - list.begin();
   Dims position = Dims::filled(targets.rank(), 0);
   for (int i = targets.rank() - 1; i >= 0; --i) {

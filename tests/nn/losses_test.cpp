@@ -1,6 +1,7 @@
 // Losses: formulas in double precision, gradients, errors.
 #include "nn/losses.h"
 
+#include "core/backend.h"
 #include "nitinol.h"
 #include "tests/jit/calls.h"
 
@@ -108,4 +109,24 @@ TEST_CASE("losses have gradients that agree with central differences", "[nn]") {
   }
   CHECK_NOTHROW(
       check_gradients([&](const Tensor& x) { return nn::huber_loss(x, y, 0.6); }, logits));
+}
+
+TEST_CASE("cross_entropy blames no target when memory runs out", "[nn]") {
+  constexpr int64_t n = 1 << 20;
+  const Tensor x = ones({n, 1}), classes = zeros({n}, i64);
+  Backend& device = backend(Device{});
+  int failures = 0;
+  for (int64_t more = 1; more < 64; ++more) {
+    reset_peak_memory();
+    device.set_memory_budget(memory_statistics().in_use + static_cast<std::size_t>(more * n));
+    try {
+      (void)nn::cross_entropy(x, classes);
+    } catch (const Error& error) {
+      ++failures;
+      CHECK_THAT(error.what(), Catch::Contains("budget") && !Catch::Contains("target"));
+    }
+    device.set_memory_budget(0);
+  }
+  CHECK(failures > 10);
+  CHECK(failures < 63);
 }
