@@ -12,6 +12,8 @@
 #include "eager/ops/ops.h"
 #include "eager/promotion.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <initializer_list>
 
@@ -107,7 +109,7 @@ constinit const Op fma_op = with_rule(ternary_op("fma", floating_types,
 /// Whose check it is.
 enum class Checker : int64_t { check_nonzero, floor_divide, remainder };
 
-[[noreturn]] void throw_zero(Checker checker) {
+[[noreturn]] void throw_zero(const Tensor& x, Checker checker) {
   switch (checker) {
     case Checker::floor_divide:
       throw_division_by_zero("floor_divide");
@@ -117,10 +119,10 @@ enum class Checker : int64_t { check_nonzero, floor_divide, remainder };
       break;
   }
   throw Error(ErrorKind::value, {.where = "check_nonzero",
-                                 .what = "an element is zero",
+                                 .what = fmt::format("an element of {} is 0", describe(x)),
                                  .expected = "elements other than 0",
                                  .got = "0",
-                                 .fix = {}});
+                                 .fix = "x == 0 shows where."});
 }
 
 constexpr std::array<std::string_view, 1> check_attrs = {"checker"};
@@ -144,8 +146,10 @@ constinit const Op check_nonzero_op = {
                                           {spec.dtype, spec.shape, strides_of(spec.shape)}},
                              .threads = 0};
         },
-    .fail = [](const Op&, Inputs,
-               const Attrs& attrs) { throw_zero(static_cast<Checker>(attr<int64_t>(attrs, 0))); },
+    .fail =
+        [](const Op&, Inputs inputs, const Attrs& attrs) {
+          throw_zero(*inputs[0], static_cast<Checker>(attr<int64_t>(attrs, 0)));
+        },
     .summary = "The same integers or bools; fails if one is 0."};
 
 Tensor apply_check_nonzero(const Tensor& x, Checker checker) {
