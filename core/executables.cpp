@@ -1,4 +1,4 @@
-// One map from (device, step) to a shared entry, under one lock that is never held while preparing.
+// One map from (backend, step) to a shared entry, under one lock that is never held while preparing.
 //
 // The first caller for a key inserts an unfinished entry and prepares outside the lock; later
 // callers find the entry and wait for that entry alone. An entry whose preparation failed is taken
@@ -44,12 +44,13 @@ std::size_t hash_of_call(const LibraryCall& call) {
   return hash.result();
 }
 
-std::size_t hash_of(Device device, const Step& step) {
+std::size_t hash_of(const Backend& device, const Step& step) {
   const Kernel* kernel = std::get_if<Kernel>(&step);
-  const std::size_t hash =
-      kernel != nullptr ? nitinol::hash_of(*kernel) : hash_of_call(std::get<LibraryCall>(step));
-  return hash * 31 + static_cast<std::size_t>(device.kind) * 7 +
-         static_cast<std::size_t>(device.index);
+  Hash hash;
+  hash.add(reinterpret_cast<uintptr_t>(&device));
+  hash.add(kernel != nullptr ? nitinol::hash_of(*kernel)
+                             : hash_of_call(std::get<LibraryCall>(step)));
+  return hash.result();
 }
 
 /// Bytes of a step twice, as the key and in the executable, with what the maps take for it.
@@ -68,7 +69,7 @@ std::size_t bytes_of(const Step& step) {
 }
 
 struct Entry {
-  Device device;
+  Backend* device;
   Step step;
   std::size_t hash = 0;
   std::size_t bytes = 0;  ///< counted for it; guarded by the cache's lock
@@ -94,7 +95,7 @@ using EntryHandle = std::shared_ptr<Entry>;
 
 class Cache {
  public:
-  std::shared_ptr<const Executable> find(Device device, const Step& step) {
+  std::shared_ptr<const Executable> find(Backend& device, const Step& step) {
     const std::size_t hash = hash_of(device, step);
     if (const EntryHandle entry = look_up(device, step, hash)) return entry->wait();
     return prepare(device, step, hash);
@@ -128,16 +129,16 @@ class Cache {
  private:
   using Position = std::list<EntryHandle>::iterator;
 
-  EntryHandle look_up(Device device, const Step& step, std::size_t hash) {
+  EntryHandle look_up(Backend& device, const Step& step, std::size_t hash) {
     const std::scoped_lock lock(mutex_);
     return look_up_locked(device, step, hash);
   }
 
-  EntryHandle look_up_locked(Device device, const Step& step, std::size_t hash) {
+  EntryHandle look_up_locked(Backend& device, const Step& step, std::size_t hash) {
     const auto [first, last] = by_hash_.equal_range(hash);
     for (auto it = first; it != last; ++it) {
       const Entry& entry = **it->second;
-      if (entry.device != device || entry.step != step) continue;
+      if (entry.device != &device || entry.step != step) continue;
       by_use_.splice(by_use_.begin(), by_use_, it->second);
       ++statistics_.hits;
       return *it->second;
@@ -145,15 +146,15 @@ class Cache {
     return nullptr;
   }
 
-  std::shared_ptr<const Executable> prepare(Device device, const Step& step, std::size_t hash) {
+  std::shared_ptr<const Executable> prepare(Backend& device, const Step& step, std::size_t hash) {
     auto entry = std::make_shared<Entry>();
-    entry->device = device;
+    entry->device = &device;
     entry->step = step;
     entry->hash = hash;
     const NoFork no_fork;
     if (const EntryHandle other = insert(entry)) return other->wait();
     try {
-      entry->executable = backend(device).prepare(step);
+      entry->executable = device.prepare(step);
     } catch (...) {
       remove(entry);
       entry->error = std::current_exception();
@@ -169,7 +170,7 @@ class Cache {
   EntryHandle insert(const EntryHandle& entry) {
     std::list<EntryHandle> added = {entry}, evicted;
     const std::scoped_lock lock(mutex_);
-    if (EntryHandle other = look_up_locked(entry->device, entry->step, entry->hash)) return other;
+    if (EntryHandle other = look_up_locked(*entry->device, entry->step, entry->hash)) return other;
     by_hash_.emplace(entry->hash, added.begin());
     by_use_.splice(by_use_.begin(), added);
     ++statistics_.prepared;
@@ -234,7 +235,7 @@ Cache& cache() {
 
 }  // namespace
 
-std::shared_ptr<const Executable> executable_for(Device device, const Step& step) {
+std::shared_ptr<const Executable> executable_for(Backend& device, const Step& step) {
   return cache().find(device, step);
 }
 

@@ -10,12 +10,8 @@ std::atomic<uint64_t> epoch = 0;
 
 }  // namespace
 
-Interpreter& current() {
-  return top != nullptr ? *top : base_interpreter();
-}
-
-bool is_base_current() {
-  return top == nullptr;
+Interpreter* top_interpreter() {
+  return top;
 }
 
 InterpreterScope::InterpreterScope(Interpreter& interpreter) : below_(top) {

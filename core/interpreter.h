@@ -42,15 +42,19 @@ class Interpreter {
   virtual void guard(const HostValueGuard& guard) = 0;
 };
 
-/// The thread's interpreter; eager's own unless a layer has put itself on top.
+/// The thread's interpreter; eager's own, which computes, unless a layer has put itself on top.
+/// (eager/interpreter.cpp)
 [[nodiscard]] Interpreter& current();
 
 /// What ops and Variables go to: autograd's interpreter, which runs current() and notes how to
 /// differentiate. (autograd/differentiator.cpp)
 [[nodiscard]] Interpreter& differentiating();
 
-/// True if nothing is put on top of eager's own interpreter on this thread.
-[[nodiscard]] bool is_base_current();
+/// What has been put on top of eager's own interpreter on this thread, or null.
+[[nodiscard]] Interpreter* top_interpreter();
+[[nodiscard]] inline bool is_base_current() {
+  return top_interpreter() == nullptr;
+}
 
 /// Puts `interpreter` on top for this thread while it lives.
 class InterpreterScope {

@@ -1,6 +1,5 @@
 #include "core/tensor.h"
 
-#include "core/backend.h"
 #include "core/error.h"
 #include "core/interpreter.h"
 #include "core/per_thread.h"
@@ -116,21 +115,6 @@ Tensor bare_copy(const Tensor& tensor) {
   copy.internals().trace = data.trace;
   copy.internals().value = data.value;
   return copy;
-}
-
-Tensor allocate_tensor(const Spec& spec) {
-  std::size_t bytes = size_of(spec.dtype);
-  for (const int64_t size : spec.shape) {
-    if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(size), &bytes) ||
-        bytes > PTRDIFF_MAX) {
-      throw Error(ErrorKind::value, {.where = "allocate",
-                                     .what = fmt::format("a tensor {}", describe(spec)),
-                                     .expected = "a size that fits in memory",
-                                     .got = "more bytes than can be addressed",
-                                     .fix = "Check the shape."});
-    }
-  }
-  return make_tensor(spec, strides_of(spec.shape), 0, backend(spec.device).allocate(bytes));
 }
 
 bool is_donatable(const Tensor& tensor) {

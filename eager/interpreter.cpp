@@ -131,4 +131,9 @@ Interpreter& base_interpreter() {
   return interpreter;
 }
 
+Interpreter& current() {
+  Interpreter* const top = top_interpreter();
+  return top != nullptr ? *top : base_interpreter();
+}
+
 }  // namespace nitinol

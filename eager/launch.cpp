@@ -88,13 +88,13 @@ template <class Make>
 Prepared prepared(const KernelKey& key, Device device, Make make) {
   KernelTable* const table = PerThread<KernelTable>::get();
   if (table == nullptr) {  // the thread is ending
-    std::shared_ptr<const Executable> owner = executable_for(device, make());
+    std::shared_ptr<const Executable> owner = executable_for(backend(device), make());
     return {owner.get(), std::move(owner)};
   }
   follow_clears(*table);
   TableEntry& entry = table->entries[key.slot(table->entries.size())];
   if (entry.key != key || entry.executable == nullptr) {
-    entry.executable = executable_for(device, make());
+    entry.executable = executable_for(backend(device), make());
     entry.key = key;
   }
   return {entry.executable.get(), nullptr};
@@ -369,7 +369,7 @@ void compute_rows(const RowLaunch& call, const Tensor& out) {
 void call_into(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& out) {
   LibraryCall call = op.call(inputs, attrs, out.spec());
   call.threads = num_threads();
-  const std::shared_ptr<const Executable> executable = executable_for(out.device(), call);
+  const std::shared_ptr<const Executable> executable = executable_for(backend(out.device()), call);
   std::array<void*, most_operands> buffers = {};
   std::size_t count = 0;
   for (const Tensor* input : inputs) buffers[count++] = input->internals().address();

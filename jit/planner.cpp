@@ -368,7 +368,7 @@ class Planner {
 
   std::shared_ptr<const Executable> prepare(const Step& step, StepReport& report) {
     const uint64_t before = executable_statistics().prepared;
-    std::shared_ptr<const Executable> executable = executable_for(Device{}, step);
+    std::shared_ptr<const Executable> executable = executable_for(backend(Device{}), step);
     report.build = executable->report();
     report.was_cached = executable_statistics().prepared == before;
     if (report.build.is_generated && !report.was_cached) ++plan_.report_.kernels_generated;

@@ -15,7 +15,7 @@ Kernel reduction(Combine combine, DType input, DType output, Order order, Stride
 }
 
 void Call::run(const Step& step, Device::Kind kind, Status* status) const {
-  executable_for({.kind = kind, .index = 0}, step)
+  executable_for(backend({.kind = kind, .index = 0}), step)
       ->launch({.buffers = buffers,
                 .sizes = sizes,
                 .strides = strides,

@@ -32,11 +32,11 @@ constexpr Device reference_device = {.kind = Device::Kind::reference, .index = 0
 
 TEST_CASE("a step is prepared once", "[executables]") {
   const uint64_t before = executable_statistics().prepared;
-  const auto first = executable_for(reference_device, numbered(100));
-  CHECK(executable_for(reference_device, numbered(100)) == first);
+  const auto first = executable_for(backend(reference_device), numbered(100));
+  CHECK(executable_for(backend(reference_device), numbered(100)) == first);
   CHECK(executable_statistics().prepared == before + 1);
-  CHECK(executable_for(reference_device, numbered(101)) != first);
-  CHECK(executable_for(Device{}, numbered(100)) != first);
+  CHECK(executable_for(backend(reference_device), numbered(101)) != first);
+  CHECK(executable_for(backend(Device{}), numbered(100)) != first);
 }
 
 TEST_CASE("16 threads that ask together prepare once", "[executables]") {
@@ -49,7 +49,7 @@ TEST_CASE("16 threads that ask together prepare once", "[executables]") {
       threads.emplace_back([&ready, &mine, round] {
         ++ready;
         while (ready < 16) std::this_thread::yield();
-        mine = executable_for(reference_device, numbered(200 + round));
+        mine = executable_for(backend(reference_device), numbered(200 + round));
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -61,7 +61,7 @@ TEST_CASE("16 threads that ask together prepare once", "[executables]") {
 TEST_CASE("a failed preparation leaves no entry", "[executables]") {
   const Kernel wrong = test::reduction(Combine::logical_or, f32, f32, Order::lanes);
   const ExecutableStatistics before = executable_statistics();
-  for (int i = 0; i < 2; ++i) CHECK_THROWS_AS(executable_for(reference_device, wrong), Error);
+  for (int i = 0; i < 2; ++i) CHECK_THROWS_AS(executable_for(backend(reference_device), wrong), Error);
   CHECK(executable_statistics().entries == before.entries);
   CHECK(executable_statistics().prepared == before.prepared + 2);
 }
@@ -86,19 +86,19 @@ class Limit {
 
 TEST_CASE("the least recently used entry goes first, and its users keep it", "[executables]") {
   clear_executables();
-  const auto first = executable_for(reference_device, numbered(1));
+  const auto first = executable_for(backend(reference_device), numbered(1));
   const std::size_t bytes = executable_statistics().bytes;
   CHECK(bytes > sizeof(Kernel));
   const Limit limit(2 * bytes);
   const uint64_t evicted = executable_statistics().evicted;
-  const auto second = executable_for(reference_device, numbered(2));
-  CHECK(executable_for(reference_device, numbered(1)) == first);
-  const auto third = executable_for(reference_device, numbered(3));
+  const auto second = executable_for(backend(reference_device), numbered(2));
+  CHECK(executable_for(backend(reference_device), numbered(1)) == first);
+  const auto third = executable_for(backend(reference_device), numbered(3));
   CHECK(executable_statistics().entries == 2);
   CHECK(executable_statistics().evicted == evicted + 1);
   CHECK(executable_statistics().bytes == 2 * bytes);
-  CHECK(executable_for(reference_device, numbered(1)) == first);
-  CHECK(executable_for(reference_device, numbered(2)) != second);
+  CHECK(executable_for(backend(reference_device), numbered(1)) == first);
+  CHECK(executable_for(backend(reference_device), numbered(2)) != second);
   set_executable_limit(0);  // the latest stays
   CHECK(executable_statistics().entries == 1);
   CHECK(executable_statistics().bytes == bytes);
@@ -127,7 +127,7 @@ TEST_CASE("bytes of an entry that is evicted while it is prepared are not counte
   for (uint64_t t = 0; t < 8; ++t) {
     threads.emplace_back([t] {
       for (uint64_t i = 0; i < 50; ++i) {
-        static_cast<void>(executable_for(reference_device, numbered(1000 + 50 * t + i)));
+        static_cast<void>(executable_for(backend(reference_device), numbered(1000 + 50 * t + i)));
         if (i % 10 == 0) clear_executables();
       }
     });
@@ -197,5 +197,5 @@ TEST_CASE("clear_executables reaches what threads have at hand", "[executables]"
 }
 
 TEST_CASE("a device that does not exist is an error", "[executables]") {
-  CHECK_THROWS_AS(executable_for({.kind = Device::Kind::cpu, .index = 3}, numbered(1)), Error);
+  CHECK_THROWS_AS(executable_for(backend({.kind = Device::Kind::cpu, .index = 3}), numbered(1)), Error);
 }

@@ -102,7 +102,7 @@ TEST_CASE("children use the caches, the log and memory while threads of the pare
   {
     const Busy busy(2, [&](int t, int i) {
       const auto number = static_cast<uint64_t>(i) * 3 + static_cast<uint64_t>(t);
-      static_cast<void>(executable_for(Device{}, numbered(number % 20)));
+      static_cast<void>(executable_for(backend(Device{}), numbered(number % 20)));
       log(LogLevel::warning, "busy");
       static_cast<void>(exp(ones({100'000 + 1000 * (i % 7)})));
       if (i % 20 == 0) clear_executables();
@@ -110,7 +110,7 @@ TEST_CASE("children use the caches, the log and memory while threads of the pare
     for (uint64_t i = 0; i < 15; ++i) {
       REQUIRE(in_child([&] {
                 for (uint64_t k = 0; k < 20; k += 3) {
-                  static_cast<void>(executable_for(Device{}, numbered(k)));
+                  static_cast<void>(executable_for(backend(Device{}), numbered(k)));
                 }
                 log(LogLevel::warning, "child");
                 clear_executables();
