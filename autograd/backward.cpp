@@ -13,7 +13,7 @@ void Tensor::backward() const {
                                    .got = describe(*this),
                                    .fix = "Reduce it first (sum, mean), or call backward(seed)."});
   }
-  backward(ones(shape(), dtype()));
+  backward(ones(shape(), dtype(), device()));
 }
 
 void Tensor::backward(const Tensor& seed) const {

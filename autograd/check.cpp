@@ -13,7 +13,7 @@ namespace {
 
 /// Numbers without pattern, the same in each run: errors in a gradient do not cancel.
 Tensor weights_like(const Tensor& result, std::size_t k) {
-  const Tensor positions = reshape(arange(result.size(), f64), result.shape());
+  const Tensor positions = reshape(arange(result.size(), f64, result.device()), result.shape());
   return cos(positions * 1.7 + (static_cast<double>(k) + 0.3)) + 0.2;
 }
 

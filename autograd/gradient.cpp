@@ -18,12 +18,12 @@ Tensor hessian(const std::function<Tensor(const Tensor&)>& f, const Tensor& argu
   const int64_t n = argument.size();
   Shape rows_of = argument.shape();
   rows_of.insert(0, n);
-  const Tensor units = reshape(eye(n, {}, 0, argument.dtype()), rows_of);
+  const Tensor units = reshape(eye(n, {}, 0, argument.dtype(), argument.device()), rows_of);
   std::vector<Tensor> rows;
   for (int64_t i = 0; i < n; ++i) rows.push_back(pull(units[i]));
   Shape shape = argument.shape();
   for (const int64_t size : argument.shape()) shape.push_back(size);
-  return rows.empty() ? zeros(shape, argument.dtype()) : reshape(stack(rows), shape);
+  return rows.empty() ? zeros(shape, argument.dtype(), argument.device()) : reshape(stack(rows), shape);
 }
 
 namespace autograd {
@@ -71,7 +71,7 @@ std::vector<Tensor> Arguments::gradients(std::span<const Tensor> results,
   std::vector<Tensor> gradients;
   for (const Tensor& leaf : leaves_) {
     Tensor gradient = leaf.internals().gradient ? sweep.at(node_of(leaf)) : Tensor();
-    gradients.push_back(gradient.is_defined() ? gradient : zeros(leaf.shape(), leaf.dtype()));
+    gradients.push_back(gradient.is_defined() ? gradient : zeros_like(leaf));
   }
   return gradients;
 }
@@ -90,7 +90,7 @@ std::vector<Tensor> push_forward(Arguments& arguments, std::span<const Tensor> r
   Arguments seeds;
   std::vector<Tensor> seed_tensors;
   for (const Tensor& result : results)
-    seed_tensors.push_back(seeds.add(zeros(result.shape(), result.dtype())));
+    seed_tensors.push_back(seeds.add(zeros_like(result)));
   const std::vector<Tensor> pulled = arguments.gradients(results, seed_tensors);
   return seeds.gradients(pulled, tangents);
 }
@@ -107,7 +107,7 @@ void check_scalar(const char* where, const Tensor& result) {
 
 std::vector<Tensor> ones_for(std::span<const Tensor> results) {
   std::vector<Tensor> seeds;
-  for (const Tensor& result : results) seeds.push_back(ones(result.shape(), result.dtype()));
+  for (const Tensor& result : results) seeds.push_back(ones_like(result));
   return seeds;
 }
 

@@ -1,3 +1,4 @@
+// Which devices there are, and which is the default.
 #include "backends/cpu/device.h"
 #include "backends/reference/device.h"
 #include "core/backend.h"
@@ -5,23 +6,95 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <string>
+
 namespace nitinol {
+namespace {
+
+constexpr std::size_t kind_count = 2;
+constexpr std::size_t most_of_kind = 16;
+
+/// Backends that were added, by kind and number.
+constinit std::array<std::array<std::atomic<Backend*>, most_of_kind>, kind_count> added = {};
+
+constinit std::atomic<uint16_t> default_bits = std::bit_cast<uint16_t>(Device{});
+
+Backend* added_backend(Device device) {
+  const auto kind = static_cast<std::size_t>(device.kind);
+  const auto index = static_cast<std::size_t>(device.index);
+  if (kind >= kind_count || index >= most_of_kind) return nullptr;
+  return added[kind][index].load(std::memory_order_acquire);
+}
+
+/// The backend, or null if there is none.
+Backend* find(Device device) {
+  if (device == Device{}) return &cpu::device();
+  if (device == Device{.kind = Device::Kind::reference, .index = 0}) return &reference::device();
+  return added_backend(device);
+}
+
+DeviceInfo info_of(Backend& backend) {
+  return {.device = backend.device(), .description = backend.description(), .missing = {}};
+}
+
+std::string names_of_all() {
+  std::string names;
+  for (const DeviceInfo& info : devices()) {
+    if (info.missing.empty())
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", describe(info.device));
+  }
+  return names;
+}
+
+}  // namespace
 
 Backend& backend(Device device) {
-  if (device.index == 0) {
-    switch (device.kind) {
-      case Device::Kind::cpu:
-        return cpu::device();
-      case Device::Kind::reference:
-        return reference::device();
+  if (Backend* const found = find(device)) return *found;
+  throw Error(ErrorKind::device,
+              {.where = "device",
+               .what = fmt::format("there is no {} on this machine", describe(device)),
+               .expected = names_of_all(),
+               .got = describe(device),
+               .fix = "Use one of those; devices() lists them, with what is missing for others."});
+}
+
+void add_backend(Backend& backend) {
+  const Device device = backend.device();
+  const auto kind = static_cast<std::size_t>(device.kind);
+  const auto index = static_cast<std::size_t>(device.index);
+  if (find(device) != nullptr || kind >= kind_count || index >= most_of_kind) {
+    throw Error(ErrorKind::device, {.where = "add_backend",
+                                    .what = describe(device),
+                                    .expected = "a device that is not there yet",
+                                    .got = names_of_all(),
+                                    .fix = "Choose another number."});
+  }
+  added[kind][index].store(&backend, std::memory_order_release);
+}
+
+std::vector<DeviceInfo> devices() {
+  std::vector<DeviceInfo> list = {info_of(cpu::device()), info_of(reference::device())};
+  for (const auto& of_kind : added) {
+    for (const std::atomic<Backend*>& backend : of_kind) {
+      if (Backend* const found = backend.load(std::memory_order_acquire))
+        list.push_back(info_of(*found));
     }
   }
-  throw Error(ErrorKind::device, {.where = "backend",
-                                  .what = fmt::format("there is no device of kind {} with index {}",
-                                                      static_cast<int>(device.kind), device.index),
-                                  .expected = "cpu:0 or reference:0",
-                                  .got = {},
-                                  .fix = "Use Device{}, the host."});
+  std::ranges::stable_sort(list, {}, [](const DeviceInfo& info) { return info.device.kind; });
+  return list;
+}
+
+Device default_device() {
+  return std::bit_cast<Device>(default_bits.load(std::memory_order_relaxed));
+}
+
+void set_default_device(Device device) {
+  static_cast<void>(backend(device));  // throws if there is none
+  default_bits.store(std::bit_cast<uint16_t>(device), std::memory_order_relaxed);
 }
 
 }  // namespace nitinol

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/device.h"
+#include "core/device_limits.h"
 #include "core/executable.h"
 #include "core/memory.h"
 #include "core/storage.h"
@@ -21,19 +22,33 @@ struct LibraryCall;
 /// one includes both, core/kernel.h and core/library.h.
 using Step = std::variant<Kernel, LibraryCall>;
 
-/// All that the library asks of a device; a new device implements this and nothing else.
+/// All that the library asks of a device; a new device implements this and nothing else. Never
+/// destroyed; any thread may call any function.
+///
+/// Launches, uploads and fills take effect in the order in which they were asked for, but
+/// perhaps later (is_asynchronous()): only download() and synchronize() wait. A block that is
+/// released may be handed out again at once, since what uses it next comes later in that order.
 class Backend {
  public:
   virtual ~Backend() = default;
+  [[nodiscard]] virtual Device device() const = 0;
+  /// What devices() says of it.
+  [[nodiscard]] virtual std::string description() const = 0;
+
+  // ---- memory
+
   /// At least `bytes` of 64-byte aligned memory. Throws Error(value) when the budget or the machine
   /// is exhausted.
   virtual StorageHandle allocate(std::size_t bytes) = 0;
-  virtual void copy(const void* from, void* to, std::size_t bytes) = 0;
-  /// Generates code or creates a vendor handle. Slow: callers keep the result (core/executables.h).
-  /// Throws Error(unsupported) if the device cannot run the step, Error(compile) if codegen fails.
-  virtual std::unique_ptr<Executable> prepare(const Step& step) = 0;
-  /// Waits for all launches and rethrows the first failure among them.
-  virtual void synchronize() = 0;
+  /// Whether the device's memory is the host's, so that tensors in it have Storage::backend null.
+  [[nodiscard]] virtual bool is_host_memory() const { return false; }
+  /// From the host's memory to the device's. `from` may be reused on return.
+  virtual void upload(const void* from, void* to, std::size_t bytes) = 0;
+  /// From the device's memory to the host's, when what was asked for earlier has been done. Throws
+  /// what a launch among that has failed with.
+  virtual void download(const void* from, void* to, std::size_t bytes) = 0;
+  /// `count` elements of `element_bytes` each (1, 2, 4 or 8), the low bytes of `bits`.
+  virtual void fill(void* to, uint64_t bits, std::size_t element_bytes, std::size_t count) = 0;
   virtual MemoryStatistics memory() = 0;
   /// Most bytes that may be in use and cached; 0 lifts the limit.
   virtual void set_memory_budget(std::size_t bytes) = 0;
@@ -41,11 +56,56 @@ class Backend {
   virtual void release_cached_memory() = 0;
   /// Lets the peak of memory() begin anew at what is in use.
   virtual void reset_peak_memory() = 0;
+
+  // ---- work
+
+  /// Generates code or creates a vendor handle. Slow: callers keep the result (core/executables.h).
+  /// Throws Error(unsupported) if the device cannot run the step, Error(compile) if codegen fails.
+  virtual std::unique_ptr<Executable> prepare(const Step& step) = 0;
+  /// Whether launches may run after Executable::launch has returned.
+  [[nodiscard]] virtual bool is_asynchronous() const { return false; }
+  /// A word that launches on an asynchronous device can write and the host can read after
+  /// synchronize(); `ok`. Given back when no launch will write it any more. (StatusWord)
+  virtual Status* take_status() { return nullptr; }
+  virtual void give_status(Status* /*status*/) {}
+  /// Waits for all launches and rethrows the first failure among them.
+  virtual void synchronize() = 0;
   /// False if prepare() on a fused Kernel interprets instead of generating code.
   [[nodiscard]] virtual bool can_generate_code() = 0;
+  [[nodiscard]] virtual DeviceLimits limits() const { return {}; }
 };
 
-/// The backend of a device. Throws Error(device) if there is none. (backends/backends.cpp)
+/// The word that the checks of some launches write. Lives until they are done: on an asynchronous
+/// device, until has_failed() was asked.
+class StatusWord {
+ public:
+  explicit StatusWord(Backend& backend)
+      : backend_(backend.is_asynchronous() ? &backend : nullptr),
+        word_(backend_ != nullptr ? backend_->take_status() : &own_) {}
+  StatusWord(const StatusWord&) = delete;
+  StatusWord& operator=(const StatusWord&) = delete;
+  ~StatusWord() {
+    if (backend_ != nullptr) backend_->give_status(word_);
+  }
+  [[nodiscard]] Status* get() const { return word_; }
+  /// Waits for the launches.
+  [[nodiscard]] bool has_failed() const {
+    if (backend_ != nullptr) backend_->synchronize();
+    return word_->code.load(std::memory_order_acquire) != Status::ok;
+  }
+
+ private:
+  Backend* const backend_;  ///< null unless it is asynchronous
+  Status own_;
+  Status* const word_;
+};
+
+/// The backend of a device. Throws Error(device), with the reason, if it cannot be used.
+/// (backends/backends.cpp)
 [[nodiscard]] Backend& backend(Device device);
+
+/// Makes a device known whose backend is not the library's own. There must be none of its name.
+/// (backends/backends.cpp)
+void add_backend(Backend& backend);
 
 }  // namespace nitinol

@@ -3,7 +3,10 @@
 
 #include <cstdint>
 #include <iosfwd>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #pragma GCC visibility push(default)
 
@@ -17,10 +20,30 @@ struct Device {
   friend bool operator==(const Device&, const Device&) = default;
 };
 
-/// "cpu:0". (core/tensor.cpp)
+/// "cpu:0".
 [[nodiscard]] std::string describe(Device device);
 /// Writes describe(device).
 std::ostream& operator<<(std::ostream& stream, Device device);
+/// What describe() wrote; without a number the first of its kind. Nothing if the text means no
+/// device. Whether there is such a device is another question.
+[[nodiscard]] std::optional<Device> device_named(std::string_view text);
+
+/// A device of this machine, or one that is not there.
+struct DeviceInfo {
+  Device device;
+  std::string description;  ///< what it is, or for what
+  std::string missing;      ///< why it cannot be used; empty if it can
+};
+
+/// All devices that this library knows of, the host first. (backends/backends.cpp)
+[[nodiscard]] std::vector<DeviceInfo> devices();
+
+/// Where tensors are made that come from numbers and host data alone: the host unless set. Tensors
+/// made like another one, and results of operations, lie where their operands lie.
+/// (backends/backends.cpp)
+[[nodiscard]] Device default_device();
+/// For all threads, from now on. Throws Error(device), with the reason, if it cannot be used.
+void set_default_device(Device device);
 
 }  // namespace nitinol
 

@@ -9,17 +9,22 @@
 
 namespace nitinol {
 
-/// A prepared step. Immutable, so one Executable may be launched from several threads.
+/// A prepared step. Immutable, so one Executable may be launched from several threads. Its
+/// destructor waits for launches that use it.
 class Executable {
  public:
   virtual ~Executable() = default;
-  /// Runs the step. Throws Error(internal) if the arguments are not of the classes it was prepared
-  /// for.
+  /// Runs the step, or on an asynchronous device enqueues it: what `launch` points to is read
+  /// before this returns, the memory of its buffers and its status word when the step runs. Throws
+  /// Error(internal) if the arguments are not of the classes it was prepared for.
   virtual void launch(const Launch& launch) const = 0;
   /// Runs the step once for each of these arguments, in any order or at the same time.
   virtual void launch_all(std::span<const Launch> launches) const {
     for (const Launch& arguments : launches) launch(arguments);
   }
+  /// Called when a Plan is made, with its sizes and strides and without buffers: the time to choose
+  /// and compile what such launches need.
+  virtual void specialise(const Launch& /*example*/) const {}
   [[nodiscard]] virtual BuildReport report() const { return {}; }
   /// Bytes that it holds beside a copy of its step: code, or the objects of a library.
   [[nodiscard]] virtual std::size_t bytes() const { return 0; }

@@ -102,6 +102,9 @@ def describe(data):
     text += " on %s" % str(device["kind"]).rsplit("::", 1)[-1]
     if number(device["index"]) != 0:
         text += " %d" % number(device["index"])
+    if bool(data["is_number"]):
+        raw = int(data["number"]).to_bytes(8, "little")[:bytes_each]
+        return text + " = {%s}" % element(raw, layout)
     storage = data["storage"]["object_"]
     if int(storage) == 0:
         return text + ", without memory"

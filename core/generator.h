@@ -15,20 +15,22 @@ namespace nitinol {
 /// order when the op is issued.
 class Generator {
  public:
-  explicit Generator(uint64_t seed);
+  /// Its state lies on `device`, and so does what is drawn. Each device draws the same numbers.
+  explicit Generator(uint64_t seed, Device device = default_device());
 
   /// Starts the stream of `seed` from its beginning.
   void manual_seed(uint64_t seed) const;
   /// {key, counter} before, advancing the counter by `count`.
   [[nodiscard]] Tensor draw(int64_t count) const;
   [[nodiscard]] const Variable& state() const { return state_; }
+  [[nodiscard]] Device device() const { return state_.device(); }
 
  private:
   Variable state_;
 };
 
-/// The process's default generator, seeded with 0 at start.
-[[nodiscard]] const Generator& default_generator();
+/// The process's default generator of a device, seeded with 0 at its first use.
+[[nodiscard]] const Generator& default_generator(Device device = default_device());
 
 }  // namespace nitinol
 

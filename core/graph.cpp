@@ -21,6 +21,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace nitinol {
 
 Tensor placeholder(const Node& node) {
@@ -120,8 +122,8 @@ class Verifier {
     require(node.constant.is_defined() == is_constant, v, "a tensor exactly if it is a constant",
             "otherwise");
     if (!is_constant) return;
-    require(static_cast<bool>(node.constant.internals().storage), v, "a constant with memory",
-            "none");
+    const TensorData& data = node.constant.internals();
+    require(data.storage || data.is_number, v, "a constant with memory, or a number", "neither");
     require(node.constant.spec() == node.spec, v, "the spec of its tensor",
             describe(node.constant));
   }
@@ -161,6 +163,12 @@ class Verifier {
 
 void verify(const Graph& graph, std::string_view stage) {
   Verifier(graph, stage).run();
+}
+
+Device device_of(const Graph& graph) {
+  const auto lies_somewhere = [](const Node& node) { return !is_anywhere(node.spec); };
+  const auto found = std::ranges::find_if(graph.nodes, lies_somewhere);
+  return found != graph.nodes.end() ? found->spec.device : Device{};
 }
 
 std::vector<int> use_counts(const Graph& graph) {

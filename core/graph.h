@@ -51,6 +51,8 @@ struct Graph {
 /// Throws Error(internal) naming `stage` unless every invariant holds; the comment of graph.cpp
 /// lists them.
 void verify(const Graph& graph, std::string_view stage);
+/// The device that all values but numbers lie on; the host if there are none.
+[[nodiscard]] Device device_of(const Graph& graph);
 /// How often each value is used, as an operand or as an output.
 [[nodiscard]] std::vector<int> use_counts(const Graph& graph);
 

@@ -18,6 +18,7 @@
 #include "core/error.h"
 #include "core/graph.h"
 #include "core/graph_infer.h"
+#include "core/host_access.h"
 
 #include <fmt/format.h>
 
@@ -45,29 +46,17 @@ std::string name_of_value(Value value) {
   return name;
 }
 
-std::string_view name_of_device(Device::Kind kind) {
-  switch (kind) {
-    case Device::Kind::cpu:
-      return "cpu";
-    case Device::Kind::reference:
-      return "reference";
-  }
-  return {};
-}
-
-/// Calls visit(address) for each element in row-major order.
-template <class Visit>
-void for_each_element(const Tensor& tensor, Visit visit) {
-  const TensorData& data = tensor.internals();
-  const auto bytes = static_cast<int64_t>(size_of(data.spec.dtype));
-  Dims index = Dims::filled(data.spec.shape.size(), 0);
-  auto* address = static_cast<std::byte*>(data.storage ? data.address() : nullptr);
-  for (int64_t left = tensor.size(); left > 0; --left) {
+/// Calls visit(address) for each element in row-major order, the first of which lies at `address`.
+template <class Byte, class Visit>
+void for_each_element(const Spec& spec, const Strides& strides, Byte* address, Visit visit) {
+  const auto bytes = static_cast<int64_t>(size_of(spec.dtype));
+  Dims index = Dims::filled(spec.shape.size(), 0);
+  for (int64_t left = element_count(spec.shape); left > 0; --left) {
     visit(address);
     for (int i = index.size() - 1; i >= 0; --i) {
-      address += data.strides[i] * bytes;
-      if (++index[i] < data.spec.shape[i]) break;
-      address -= data.strides[i] * data.spec.shape[i] * bytes;
+      address += strides[i] * bytes;
+      if (++index[i] < spec.shape[i]) break;
+      address -= strides[i] * spec.shape[i] * bytes;
       index[i] = 0;
     }
   }
@@ -75,16 +64,20 @@ void for_each_element(const Tensor& tensor, Visit visit) {
 
 std::string constant_text(const Tensor& tensor) {
   const std::size_t bytes = size_of(tensor.dtype());
+  const HostElements elements(tensor.internals());
+  const auto visit_all = [&](auto visit) {
+    for_each_element(tensor.spec(), elements.strides(), elements.first(), visit);
+  };
   if (tensor.size() > largest_printed_constant) {
     uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-    for_each_element(tensor, [&](const std::byte* element) {
+    visit_all([&](const std::byte* element) {
       for (std::size_t i = 0; i < bytes; ++i)
         hash = (hash ^ static_cast<uint8_t>(element[i])) * 0x100000001b3;
     });
     return fmt::format("@{:016x}", hash);
   }
   std::string text;
-  for_each_element(tensor, [&](const std::byte* element) {
+  visit_all([&](const std::byte* element) {
     uint64_t bits = 0;
     std::memcpy(&bits, element, bytes);
     text += fmt::format("{}{}", text.empty() ? "" : ", ", element_text(tensor.dtype(), bits));
@@ -99,7 +92,7 @@ std::string type_text(const Spec& spec, const Strides& strides) {
     text += " strides=" + to_string(strides);
   }
   if (spec.device != Device{}) {
-    text += fmt::format(" on {}:{}", name_of_device(spec.device.kind), spec.device.index);
+    text += " on " + describe(spec.device);
   }
   return text;
 }
@@ -296,18 +289,11 @@ class Parser {
     word("on");
     const std::size_t start = at_;
     const std::string_view name = word("a device");
-    Device result;
-    if (name == name_of_device(Device::Kind::reference)) {
-      result.kind = Device::Kind::reference;
-    } else if (name != name_of_device(Device::Kind::cpu)) {
-      fail(start, "a device", "cpu or reference", fmt::format("'{}'", name));
-    }
     expect(':', "a device");
-    const int64_t index = integer();
-    if (index < 0 || index > std::numeric_limits<int8_t>::max())
-      fail(start, "a device", "a number of 0 to 127");
-    result.index = static_cast<int8_t>(index);
-    return result;
+    const std::string text = fmt::format("{}:{}", name, integer());
+    const std::optional<Device> named = device_named(text);
+    if (!named) fail(start, "a device", "a kind and a number of 0 to 127: cpu:0", text);
+    return *named;
   }
 
   // -- statements
@@ -375,25 +361,34 @@ class Parser {
     }
     if (above - below > largest_gap)
       fail(start, "a constant", "strides that keep its elements near each other");
+    if (shape.empty()) {
+      node.constant = make_number(node.spec, element(node.spec.dtype));
+      return node;
+    }
     const std::size_t bytes = size_of(node.spec.dtype);
-    node.constant = make_tensor(node.spec, strides, -below,
-                                host_block(static_cast<std::size_t>(above - below + 1) * bytes));
-    const bool is_list = accept('[');
-    if (!is_list && !shape.empty()) fail(at_, "a constant", "'['", here());
+    const StorageHandle block = host_block(static_cast<std::size_t>(above - below + 1) * bytes);
+    node.constant = make_tensor(node.spec, strides, -below, block);
+    if (!accept('[')) fail(at_, "a constant", "'['", here());
     bool is_first = true;
-    for_each_element(node.constant, [&](std::byte* element) {
+    auto* const first = static_cast<std::byte*>(block->data) - below * static_cast<int64_t>(bytes);
+    for_each_element(node.spec, strides, first, [&](std::byte* address) {
       if (!is_first) expect(',', "an element");
       is_first = false;
-      skip_blanks();
-      const std::size_t where = at_;
-      const std::string_view text = word("an element");
-      const std::optional<uint64_t> bits = element_bits(node.spec.dtype, text);
-      if (!bits)
-        fail(where, "an element", std::string(name_of(node.spec.dtype)), fmt::format("'{}'", text));
-      std::memcpy(element, &*bits, bytes);
+      const uint64_t bits = element(node.spec.dtype);
+      std::memcpy(address, &bits, bytes);
     });
-    if (is_list) expect(']', "as many elements as the shape has");
+    expect(']', "as many elements as the shape has");
     return node;
+  }
+
+  /// The bits of the element that comes next.
+  uint64_t element(DType dtype) {
+    skip_blanks();
+    const std::size_t start = at_;
+    const std::string_view text = word("an element");
+    const std::optional<uint64_t> bits = element_bits(dtype, text);
+    if (!bits) fail(start, "an element", std::string(name_of(dtype)), fmt::format("'{}'", text));
+    return *bits;
   }
 
   Node application(std::string_view verb, std::size_t start) {

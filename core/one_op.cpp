@@ -27,34 +27,27 @@ std::pair<Stage, Expr> stage_reading(Stage::Level level, Source source, ScalarTy
 
 }  // namespace
 
-Kernel elementwise_kernel(const Op& op, std::span<const DType> inputs, DType result,
-                          std::span<const StrideClass> classes) {
+Kernel elementwise_kernel(const Op& op, std::span<const Operand> operands) {
   Kernel kernel;
-  std::size_t k = 0;
-  if (op.kind == OpKind::create) {
-    kernel.operands.push_back(operand(Role::position, i64, classes[k++]));
-  }
-  for (const DType dtype : inputs) {
-    kernel.operands.push_back(operand(Role::input, dtype, classes[k++]));
-  }
+  kernel.operands.assign(operands.begin(), operands.end());
+  const std::size_t output = operands.size() - 1;
+  const DType result = operands[output].dtype;
   Stage& stage = kernel.stages.emplace_back();
   std::vector<Expr> arguments;
-  for (const Operand& source : kernel.operands) {
+  for (const Operand& source : operands.first(output)) {
     const auto index = static_cast<uint16_t>(arguments.size());
     stage.sources.push_back({Source::Kind::operand, index});
     arguments.push_back(argument(stage.program, compute_type(source.dtype), index));
   }
   const Expr value = apply_formula(op, arguments, result);
-  const auto output = static_cast<uint16_t>(kernel.operands.size());
-  stage.sinks.push_back({Sink::Kind::store, output, value.id});
+  stage.sinks.push_back({Sink::Kind::store, static_cast<uint16_t>(output), value.id});
   if (op.formula.loops != nullptr) {
-    const ScalarType last = compute_type(kernel.operands.back().dtype);
+    const ScalarType last = compute_type(operands[output - 1].dtype);
     // What is stored as f16 or bf16 rounds once: by way of a f32 that was rounded to odd.
     const bool is_short = (result == f16 || result == bf16) && last != ScalarType::f32;
     kernel.prebuilt.loops =
         op.formula.loops(last, is_short ? ScalarType::u16 : compute_type(result));
   }
-  kernel.operands.push_back(operand(Role::output, result, classes[k]));
   return kernel;
 }
 

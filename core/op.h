@@ -36,6 +36,7 @@ enum class OpKind : uint8_t {
                 ///< bits depend neither on strides nor on the thread count
   create,       ///< a formula of the index of the element
   library,      ///< a LibraryCall
+  transfer,     ///< the same elements on another device
   composite,    ///< an expansion in other ops, recorded as its expansion
 };
 

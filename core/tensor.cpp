@@ -8,7 +8,6 @@
 
 #include <array>
 #include <new>
-#include <ostream>
 
 namespace nitinol {
 namespace {
@@ -70,20 +69,6 @@ TensorData& Tensor::internals() const {
   return *data_;
 }
 
-std::string describe(Device device) {
-  switch (device.kind) {
-    case Device::Kind::cpu:
-      return fmt::format("cpu:{}", device.index);
-    case Device::Kind::reference:
-      return fmt::format("reference:{}", device.index);
-  }
-  return "no device";
-}
-
-std::ostream& operator<<(std::ostream& stream, Device device) {
-  return stream << describe(device);
-}
-
 std::string describe(const Spec& spec) {
   return fmt::format("{}{}", name_of(spec.dtype), to_string(spec.shape));
 }
@@ -108,9 +93,18 @@ Tensor make_tensor(const Spec& spec, const Strides& strides, int64_t offset,
   return Tensor(Handle<TensorData>::adopt(data));
 }
 
+Tensor make_number(const Spec& spec, uint64_t bits) {
+  Tensor number = make_tensor(spec, {}, 0, {});
+  number.internals().number = bits;
+  number.internals().is_number = true;
+  return number;
+}
+
 Tensor bare_copy(const Tensor& tensor) {
   const TensorData& data = tensor.internals();
   Tensor copy = make_tensor(data.spec, data.strides, data.offset, data.storage);
+  copy.internals().number = data.number;
+  copy.internals().is_number = data.is_number;
   copy.internals().birth = data.birth;
   copy.internals().trace = data.trace;
   copy.internals().value = data.value;

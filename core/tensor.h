@@ -9,6 +9,7 @@
 #include "core/storage.h"
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <source_location>
@@ -40,9 +41,14 @@ struct Spec {
   DType dtype = f32;
   Shape shape;
   bool is_weak = false;  ///< a host number: takes the other operand's dtype within its kind
-  Device device;
+  Device device;         ///< of a number: where what is made of numbers alone will lie
   friend bool operator==(const Spec&, const Spec&) = default;
 };
+
+/// Whether a tensor of this spec is a number, which is at home beside tensors of any device.
+[[nodiscard]] inline bool is_anywhere(const Spec& spec) {
+  return spec.is_weak && spec.shape.empty();
+}
 
 /// State another layer hangs on a tensor (the gradient node, a pending computation).
 struct TensorSlot : Counted {
@@ -60,14 +66,18 @@ struct TensorData : Counted {
   Strides strides;     ///< in elements
   int64_t offset = 0;  ///< in elements, from the start of the storage
   StorageHandle storage;
+  uint64_t number = 0;     ///< is_number: its bits, in the dtype, zero-extended
+  bool is_number = false;  ///< a 0-d host number: no memory, at home beside tensors of any device
   uint64_t birth = 0;           ///< the epoch it was made in (core/interpreter.h)
   uint64_t trace = 0;           ///< the epoch of the trace that made it, or 0
   uint32_t value = 0;           ///< its number in that trace
   Handle<TensorSlot> gradient;  ///< set by autograd: how it was computed
   Handle<TensorSlot> pending;   ///< set by deferred execution
 
-  /// Address of the first element.
+  /// Address of the first element, on its device. Only for device code and for who launches it;
+  /// host code reads by HostElements (core/host_access.h).
   [[nodiscard]] void* address() const {
+    if (is_number) return const_cast<uint64_t*>(&number);  // NOLINT: never written
     return static_cast<std::byte*>(storage->data) +
            offset * static_cast<int64_t>(size_of(spec.dtype));
   }
@@ -115,6 +125,8 @@ class Tensor {
 
   /// The same values as another dtype (see cast).
   [[nodiscard]] Tensor to(DType dtype) const;
+  /// The same values on another device (see nitinol::to).
+  [[nodiscard]] Tensor to(Device device) const;
   /// Sub-tensor `i` along axis 0; negative counts from the end.
   Tensor operator[](Integer i) const;
   /// Basic indexing: integers, ranges, `ellipsis`, `new_axis`. Convert to Tensor to read, or call
@@ -156,10 +168,13 @@ class Tensor {
 /// A tensor that views `storage`; for ops and interpreters.
 [[nodiscard]] Tensor make_tensor(const Spec& spec, const Strides& strides, int64_t offset,
                                  StorageHandle storage);
+/// A 0-d number: the low bytes of `bits` are the element.
+[[nodiscard]] Tensor make_number(const Spec& spec, uint64_t bits);
 /// Another tensor that is the same value in the same memory, for traces too, but without the state
 /// that other layers hang on it.
 [[nodiscard]] Tensor bare_copy(const Tensor& tensor);
-/// A tensor of this spec in fresh, uninitialised, contiguous memory of spec.device.
+/// A tensor of this spec in fresh, uninitialised, contiguous memory of spec.device. Throws
+/// Error(value) if there is not enough. (backends/memory.cpp)
 [[nodiscard]] Tensor allocate_tensor(const Spec& spec);
 /// True if no other handle or view can see this tensor's memory, and the memory is ours: it may be
 /// overwritten.

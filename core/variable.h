@@ -47,7 +47,8 @@ class Variable {
   [[nodiscard]] bool is_defined() const { return static_cast<bool>(cell_); }
   /// The present value.
   [[nodiscard]] Tensor get() const;
-  /// Replaces the value. Throws Error(shape) or Error(dtype) unless it has the cell's spec.
+  /// Replaces the value. Throws Error(shape), Error(dtype) or Error(device) unless it has the cell's
+  /// spec.
   void set(const Tensor& value) const;
   // NOLINTNEXTLINE(google-explicit-constructor): reads like a tensor in formulas
   operator Tensor() const { return get(); }
@@ -68,7 +69,7 @@ class Variable {
   void set_grad(const Tensor& gradient) const;
   void clear_grad() const;
 
-  /// Shape and dtype, which never change.
+  /// Shape, dtype and device, which never change.
   [[nodiscard]] const Spec& spec() const;
   [[nodiscard]] const Shape& shape() const { return spec().shape; }
   [[nodiscard]] DType dtype() const { return spec().dtype; }
@@ -88,6 +89,7 @@ class Variable {
     return get().to_vector<T>(place);
   }
   [[nodiscard]] Tensor to(DType dtype) const { return get().to(dtype); }
+  [[nodiscard]] Tensor to(Device device) const { return get().to(device); }
   Tensor operator[](Integer i) const { return get()[i]; }
   [[nodiscard]] At at(std::initializer_list<Index> indices) const;
 

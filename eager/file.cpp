@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <fcntl.h>
+#include <memory>
 #include <random>
 #include <sys/stat.h>
 #include <system_error>
@@ -108,17 +109,15 @@ TemporaryFile::~TemporaryFile() {
   if (!is_published_) ::unlink(path_.c_str());
 }
 
-void TemporaryFile::write_elements(const TensorData& data) const {
-  const auto bytes =
-      static_cast<std::size_t>(element_count(data.spec.shape)) * size_of(data.spec.dtype);
+void TemporaryFile::write_elements(const HostElements& elements) const {
+  const Spec& spec = elements.spec();
+  const auto bytes = static_cast<std::size_t>(element_count(spec.shape)) * size_of(spec.dtype);
   if (bytes == 0) return;
-  if (is_contiguous(data.spec.shape, data.strides)) {
-    return file_.write({static_cast<const std::byte*>(data.address()), bytes});
-  }
-  const Tensor packed = allocate_tensor(data.spec);
-  auto* const address = static_cast<std::byte*>(packed.internals().address());
-  copy_elements(data, address);
-  file_.write({address, bytes});
+  if (is_contiguous(spec.shape, elements.strides()))
+    return file_.write({elements.first(), bytes});
+  const std::unique_ptr<std::byte[]> packed(new std::byte[bytes]);  // not initialised
+  elements.copy_to(packed.get());
+  file_.write({packed.get(), bytes});
 }
 
 void TemporaryFile::publish() {

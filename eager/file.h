@@ -2,7 +2,7 @@
 // not at all.
 #pragma once
 
-#include "core/tensor.h"
+#include "core/host_access.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -40,6 +40,11 @@ class File {
   int descriptor_;
 };
 
+/// Makes every byte that is not 0 a 1: booleans as files may hold them.
+inline void make_boolean(std::span<std::byte> bytes) {
+  for (std::byte& byte : bytes) byte = byte != std::byte{0} ? std::byte{1} : std::byte{0};
+}
+
 /// A file that takes its final name at the end of a successful write, and is removed otherwise.
 class TemporaryFile {
  public:
@@ -52,7 +57,7 @@ class TemporaryFile {
 
   [[nodiscard]] const File& file() const { return file_; }
   /// Writes all elements in row-major order.
-  void write_elements(const TensorData& data) const;
+  void write_elements(const HostElements& elements) const;
   void publish();
 
  private:

@@ -1,12 +1,12 @@
 #include "eager/interpreter.h"
 
 #include "core/backend.h"
-#include "core/error.h"
+#include "core/host_access.h"
 #include "core/variable.h"
 #include "eager/launch.h"
 
+#include <algorithm>
 #include <bit>
-#include <cstring>
 #include <mutex>
 #include <utility>
 #include <variant>
@@ -16,6 +16,7 @@ namespace {
 
 Tensor view_of(const Op& op, const Tensor& x, const Attrs& attrs, const Spec& spec) {
   const TensorData& data = x.internals();
+  if (data.is_number) return view_of(op, in_memory(x, spec.device), attrs, spec);
   const ViewMap map = op.view(data.spec, data.strides, attrs);
   if (map.is_possible)
     return make_tensor(spec, map.strides, data.offset + map.offset, data.storage);
@@ -24,17 +25,13 @@ Tensor view_of(const Op& op, const Tensor& x, const Attrs& attrs, const Spec& sp
 
 /// What a reduction of nothing gives. Those without such a value are rejected by their inference.
 void fill_neutral(Combine combine, const Tensor& out) {
-  const auto count = static_cast<std::size_t>(out.size());
-  const std::size_t size = size_of(out.dtype());
   uint64_t one = 1;
   if (out.dtype() == f32) one = std::bit_cast<uint32_t>(1.0F);
   if (out.dtype() == f64) one = std::bit_cast<uint64_t>(1.0);
   if (out.dtype() == f16) one = 0x3c00;
   if (out.dtype() == bf16) one = 0x3f80;
   const bool is_one = combine == Combine::multiply || combine == Combine::logical_and;
-  const uint64_t bits = is_one ? one : 0;
-  auto* element = static_cast<std::byte*>(out.internals().address());
-  for (std::size_t i = 0; i < count; ++i) std::memcpy(element + i * size, &bits, size);
+  fill(out, is_one ? one : 0);
 }
 
 Tensor reduce(const Op& op, const Tensor& x, const Attrs& attrs, const Spec& spec) {
@@ -44,7 +41,7 @@ Tensor reduce(const Op& op, const Tensor& x, const Attrs& attrs, const Spec& spe
     fill_neutral(op.combine, out);
     return out;
   }
-  reduce_into(op, x, normalize_axes(op.name, std::get<Dims>(attrs[0]), x.rank()), out);
+  reduce_into(op, in_memory(x, spec.device), normalize_axes(op.name, std::get<Dims>(attrs[0]), x.rank()), out);
   return out;
 }
 
@@ -62,6 +59,15 @@ Tensor assemble(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spe
   return out;
 }
 
+/// The same elements in memory of another device.
+Tensor transfer(const Tensor& x, const Spec& spec) {
+  Tensor out = allocate_tensor(spec);
+  fill_elements(out, [&](std::span<std::byte> to) {
+    HostElements(x.internals()).copy_to(to.data());
+  });
+  return out;
+}
+
 Tensor call(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
   const Tensor out = allocate_tensor(spec);
   if (out.size() == 0) return out;
@@ -74,9 +80,7 @@ Tensor call(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
   return out;
 }
 
-}  // namespace
-
-Tensor EagerInterpreter::run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
+Tensor compute(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
   switch (op.kind) {
     case OpKind::elementwise:
     case OpKind::create: {
@@ -93,15 +97,32 @@ Tensor EagerInterpreter::run(const Op& op, Inputs inputs, const Attrs& attrs, co
                                    : call(op, inputs, attrs, spec);
     case OpKind::library:
       return call(op, inputs, attrs, spec);
+    case OpKind::transfer:
+      return transfer(*inputs[0], spec);
     case OpKind::composite:
       break;
   }
   return op.expand(inputs, attrs);
 }
 
-void EagerInterpreter::read(const Tensor& tensor, const ReadSite&) {
-  backend(tensor.device()).synchronize();
+/// What is weak and 0-d is a number: computed by the host, of numbers or of what lies on a device.
+Tensor compute_number(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
+  const auto is_number = [](const Tensor* input) { return input->internals().is_number; };
+  Spec here = spec;
+  if (std::ranges::all_of(inputs, is_number)) here.device = Device{};
+  const Tensor result = compute(op, inputs, attrs, here);
+  return is_number(&result) ? result : make_number(spec, first_element(result));
 }
+
+}  // namespace
+
+Tensor EagerInterpreter::run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
+  if (is_anywhere(spec)) return compute_number(op, inputs, attrs, spec);
+  return compute(op, inputs, attrs, spec);
+}
+
+// HostElements waits, and it alone.
+void EagerInterpreter::read(const Tensor&, const ReadSite&) {}
 
 Tensor EagerInterpreter::get(const Variable& variable) {
   VariableCell& cell = variable.cell();

@@ -44,6 +44,10 @@ class KernelKey {
   void add(T field) {
     bits_ = bits_ << 4 | static_cast<uint64_t>(field);
   }
+  void add(Device device) {
+    add(device.kind);
+    add(device.index);
+  }
   [[nodiscard]] std::size_t slot(std::size_t count) const {
     const uint64_t mixed = (reinterpret_cast<uintptr_t>(op_) ^ bits_) * 0x9e3779b97f4a7c15U;
     return mixed >> 32 & (count - 1);
@@ -109,6 +113,8 @@ struct LoopNest {
   int operands = 0;
 
   void add(const Strides& operand) { strides[static_cast<std::size_t>(operands++)] = operand; }
+  /// An operand of the only loop.
+  void add_flat(int64_t stride) { strides[static_cast<std::size_t>(operands++)].push_back(stride); }
 
   [[nodiscard]] bool can_merge(int i) const {
     return std::all_of(strides.begin(), strides.begin() + operands,
@@ -170,15 +176,32 @@ bool is_plain(const TensorData& data, const Shape& shape) {
   return data.spec.shape == shape && is_contiguous(shape, data.strides);
 }
 
+Operand operand_of(Role role, DType dtype, int64_t stride) {
+  return {.role = role, .dtype = dtype, .inner = class_of(stride), .alias = -1};
+}
+
+/// Whether outputs of this size go around the caches. Asks the backend about large ones only.
+Stores stores_for(const TensorData& out) {
+  constexpr std::size_t least = std::size_t{1} << 20;
+  const std::size_t bytes =
+      static_cast<std::size_t>(element_count(out.spec.shape)) * size_of(out.spec.dtype);
+  if (bytes < least || bytes < backend(out.spec.device).limits().streaming_bytes)
+    return Stores::cached;
+  return Stores::non_temporal;
+}
+
 LoopNest elementwise_loops(const Op& op, Inputs inputs, const TensorData& out) {
   const Shape& shape = out.spec.shape;
   const bool has_position = op.kind == OpKind::create;
-  const auto covers = [&](const Tensor* input) { return is_plain(input->internals(), shape); };
+  const auto covers = [&](const Tensor* input) {
+    return input->internals().is_number || is_plain(input->internals(), shape);
+  };
   LoopNest nest;
   if (is_plain(out, shape) && std::ranges::all_of(inputs, covers)) {
     nest.sizes.push_back(element_count(shape));
-    nest.operands = static_cast<int>(inputs.size()) + (has_position ? 2 : 1);
-    for (int k = 0; k < nest.operands; ++k) nest.strides[static_cast<std::size_t>(k)].push_back(1);
+    if (has_position) nest.add_flat(1);
+    for (const Tensor* input : inputs) nest.add_flat(input->internals().is_number ? 0 : 1);
+    nest.add_flat(1);
     return nest;
   }
   nest.sizes = shape;
@@ -262,31 +285,38 @@ void compute_into(const Op& op, Inputs inputs, const Tensor& out) {
   if (element_count(to.spec.shape) == 0) return;
   const LoopNest nest = elementwise_loops(op, inputs, to);
   const int inner = nest.sizes.size() - 1;
-  std::array<DType, most_operands> dtypes;
-  std::array<StrideClass, most_operands> classes;
+  const auto stride = [&](std::size_t k) { return nest.strides[k][inner]; };
+  std::array<Operand, most_operands> operands;
   KernelKey key(op);
   Arguments arguments;
-  std::size_t k = op.kind == OpKind::create ? 1 : 0;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const TensorData& data = inputs[i]->internals();
-    arguments.buffers[k++] = data.address();
-    dtypes[i] = data.spec.dtype;
-    key.add(dtypes[i]);
+  std::size_t k = 0;
+  if (op.kind == OpKind::create) {
+    operands[k] = operand_of(Role::position, i64, stride(k));
+    ++k;
   }
+  for (const Tensor* input : inputs) {
+    const TensorData& data = input->internals();
+    operands[k] = operand_of(data.is_number ? Role::scalar : Role::input, data.spec.dtype,
+                             stride(k));
+    if (data.is_number)
+      arguments.scalars[k] = data.number;
+    else
+      arguments.buffers[k] = data.address();
+    key.add(data.spec.dtype);
+    ++k;
+  }
+  operands[k] = operand_of(Role::output, to.spec.dtype, stride(k));
   arguments.buffers[k++] = to.address();
-  for (std::size_t i = 0; i < k; ++i) {
-    classes[i] = class_of(nest.strides[i][inner]);
-    key.add(classes[i]);
+  constexpr int number_class = 3;  // where StrideClass has none
+  for (const Operand& operand : std::span(operands).first(k)) {
+    key.add(operand.role == Role::scalar ? number_class : static_cast<int>(operand.inner));
   }
-  const auto bytes =
-      static_cast<std::size_t>(element_count(to.spec.shape)) * size_of(to.spec.dtype);
-  const Stores stores = bytes >= streaming_bytes ? Stores::non_temporal : Stores::cached;
+  const Stores stores = stores_for(to);
   key.add(to.spec.dtype);
   key.add(stores);
-  key.add(to.spec.device.kind);
+  key.add(to.spec.device);
   const Prepared executable = prepared(key, to.spec.device, [&] {
-    Kernel kernel =
-        elementwise_kernel(op, {dtypes.data(), inputs.size()}, to.spec.dtype, {classes.data(), k});
+    Kernel kernel = elementwise_kernel(op, std::span(operands).first(k));
     kernel.stores = stores;
     return kernel;
   });
@@ -325,7 +355,7 @@ void reduce_into(const Op& op, const Tensor& x, const Dims& axes, const Tensor& 
   key.add(input_class);
   key.add(output_class);
   key.add(order);
-  key.add(x.device().kind);
+  key.add(x.device());
   const Prepared executable = prepared(key, x.device(), [&] {
     return reduction_kernel(op, x.dtype(), out.dtype(), order, input_class, output_class);
   });
@@ -360,29 +390,50 @@ void compute_rows(const RowLaunch& call, const Tensor& out) {
   KernelKey key(call.op);
   key.add(call.variant);
   key.add(spec.dtype);
-  key.add(spec.device.kind);
+  key.add(spec.device);
   const Prepared executable =
       prepared(key, spec.device, [&] { return call.make(spec.dtype, call.variant); });
   arguments.launch(*executable, nest);
 }
 
 void call_into(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& out) {
+  Backend& device = backend(out.device());
   LibraryCall call = op.call(inputs, attrs, out.spec());
   call.threads = num_threads();
-  const std::shared_ptr<const Executable> executable = executable_for(backend(out.device()), call);
+  const std::shared_ptr<const Executable> executable = executable_for(device, call);
+  std::array<Tensor, most_operands> numbers;
   std::array<void*, most_operands> buffers = {};
   std::size_t count = 0;
-  for (const Tensor* input : inputs) buffers[count++] = input->internals().address();
+  for (const Tensor* input : inputs) {
+    if (input->internals().is_number) input = &(numbers[count] = in_memory(*input, out.device()));
+    buffers[count++] = input->internals().address();
+  }
   buffers[count++] = out.internals().address();
-  Status status;
+  const StatusWord status(device);
   executable->launch({.buffers = {buffers.data(), count},
                       .sizes = {},
                       .strides = {},
                       .offsets = {},
                       .scalars = {},
-                      .status = &status,
+                      .status = status.get(),
                       .threads = call.threads});
-  if (status.code != Status::ok) op.fail(op, inputs, attrs);
+  if (op.has_checks && status.has_failed()) op.fail(op, inputs, attrs);
+}
+
+Tensor in_memory(const Tensor& x, Device device) {
+  const TensorData& data = x.internals();
+  if (!data.is_number) return x;
+  Spec spec = data.spec;
+  spec.device = device;
+  Tensor out = allocate_tensor(spec);
+  fill(out, data.number);
+  return out;
+}
+
+void fill(const Tensor& out, uint64_t bits) {
+  backend(out.device())
+      .fill(out.internals().address(), bits, size_of(out.dtype()),
+            static_cast<std::size_t>(out.size()));
 }
 
 void copy_into(const Tensor& from, const Tensor& out) {

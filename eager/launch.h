@@ -40,6 +40,12 @@ void compute_rows(const RowLaunch& call, const Tensor& out);
 /// inside fails.
 void call_into(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& out);
 
+/// A number as a tensor in memory of `device`; other tensors as they are.
+[[nodiscard]] Tensor in_memory(const Tensor& x, Device device);
+
+/// Stores the element `bits` everywhere in `out`, contiguous.
+void fill(const Tensor& out, uint64_t bits);
+
 /// Stores `from`, broadcast, into the memory that `out` views.
 void copy_into(const Tensor& from, const Tensor& out);
 

@@ -26,10 +26,10 @@ void save(const fs::path& path, const Tensor& tensor, std::source_location place
   const Spec& spec = tensor.spec();
   const NpyHeader header{.dtype = spec.dtype, .is_fortran = false, .shape = spec.shape};
   const std::string text = eager::npy_header_text(header, path.string());
-  const TensorData& data = eager::host_read(tensor, {.what = "save_npy()", .place = place});
+  const HostElements elements = eager::host_read(tensor, {.what = "save_npy()", .place = place});
   TemporaryFile temporary("save_npy", path);
   temporary.file().write(std::as_bytes(std::span(text)));
-  temporary.write_elements(data);
+  temporary.write_elements(elements);
   temporary.publish();
 }
 
@@ -77,38 +77,37 @@ NpyHeader read_header(const File& file) {
   return header;
 }
 
-std::span<std::byte> memory_of(const Tensor& tensor, int64_t bytes) {
-  return {static_cast<std::byte*>(tensor.internals().address()), static_cast<std::size_t>(bytes)};
-}
-
-/// `x` with its axes in reverse order, in fresh memory.
-Tensor reversed(const Tensor& x, const Spec& spec) {
-  TensorData& data = x.internals();
-  Strides strides = data.strides;
+/// Reads the elements, which lie in the order of columns, and stores them in that of rows.
+void read_reversed(const File& file, const Spec& spec, std::span<std::byte> to) {
+  Spec stored = spec;
+  stored.device = Device{};
+  std::ranges::reverse(stored.shape);
+  const Tensor columns = allocate_tensor(stored);
+  fill_elements(columns, [&](std::span<std::byte> memory) { file.read(memory); });
+  Strides strides = strides_of(stored.shape);
   std::ranges::reverse(strides);
-  const Tensor view = make_tensor(spec, strides, data.offset, data.storage);
-  Tensor result = allocate_tensor(spec);
-  eager::copy_elements(view.internals(), static_cast<std::byte*>(result.internals().address()));
-  return result;
+  Spec rows = stored;
+  rows.shape = spec.shape;
+  HostElements(make_tensor(rows, strides, 0, columns.internals().storage).internals())
+      .copy_to(to.data());
 }
 
 Tensor load(const fs::path& path) {
   // O_NONBLOCK: opening a pipe must not wait for its writer.
   const File file("load_npy", path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   const NpyHeader header = read_header(file);
-  Spec spec;
-  spec.dtype = header.dtype;
-  spec.shape = header.shape;
-  Spec stored = spec;
-  if (header.is_fortran) std::ranges::reverse(stored.shape);
-  Tensor tensor = allocate_tensor(stored);
-  const std::span<std::byte> memory = memory_of(tensor, eager::npy_data_bytes(header));
-  file.read(memory);
-  if (spec.dtype == boolean) {
-    for (std::byte& element : memory)
-      element = element != std::byte{0} ? std::byte{1} : std::byte{0};
-  }
-  if (header.is_fortran && spec.shape.size() > 1) tensor = reversed(tensor, spec);
+  const Spec spec = {.dtype = header.dtype,
+                     .shape = header.shape,
+                     .is_weak = false,
+                     .device = default_device()};
+  const Tensor tensor = allocate_tensor(spec);
+  fill_elements(tensor, [&](std::span<std::byte> memory) {
+    if (header.is_fortran && spec.shape.size() > 1)
+      read_reversed(file, spec, memory);
+    else
+      file.read(memory);
+    if (spec.dtype == boolean) eager::make_boolean(memory);
+  });
   current().created(tensor);
   return tensor;
 }

@@ -174,9 +174,9 @@ std::vector<std::string> texts_of(const Spec& spec, const std::vector<uint64_t>&
 /// Reads the shown elements, then writes them; both walk the dimensions in the same order.
 class Printer {
  public:
-  explicit Printer(const TensorData& data)
-      : data_(data),
-        shape_(data.spec.shape),
+  explicit Printer(const HostElements& elements)
+      : elements_(elements),
+        shape_(elements.spec().shape),
         is_summary_(element_count(shape_) > summary_threshold) {}
 
   std::string text() {
@@ -186,11 +186,11 @@ class Printer {
     } else {
       Dims indices;
       collect(indices);
-      texts_ = texts_of(data_.spec, elements_);
+      texts_ = texts_of(elements_.spec(), shown_);
       result += shape_.empty() ? texts_[0] : brackets(0, prefix.size() + 1, line_width - 1);
     }
     result += ',';
-    const std::string type = describe(data_.spec);
+    const std::string type = describe(elements_.spec());
     const std::size_t column = result.size() - (result.rfind('\n') + 1);
     const bool fits = column + type.size() + 2 <= line_width;
     return result + (fits ? " " : "\n" + std::string(prefix.size(), ' ')) + type + ")";
@@ -203,8 +203,8 @@ class Printer {
     const int axis = indices.size();
     if (axis == shape_.size()) {
       uint64_t bits = 0;
-      std::memcpy(&bits, eager::element_at(data_, indices), size_of(data_.spec.dtype));
-      elements_.push_back(bits);
+      std::memcpy(&bits, elements_.at(indices), size_of(elements_.spec().dtype));
+      shown_.push_back(bits);
       return;
     }
     for (int64_t i = 0; i < shape_[axis]; ++i) {
@@ -254,19 +254,19 @@ class Printer {
     return (result + line).substr(indent);
   }
 
-  const TensorData& data_;
+  const HostElements& elements_;
   const Shape& shape_;
   bool is_summary_;
-  std::vector<uint64_t> elements_;
+  std::vector<uint64_t> shown_;
   std::vector<std::string> texts_;
   std::size_t next_ = 0;
 };
 
 std::string text_of(const Tensor& tensor, const ReadSite& site) {
   if (!tensor.is_defined()) return "tensor(undefined)";
-  const TensorData& data = eager::host_read(tensor, site);
+  const HostElements elements = eager::host_read(tensor, site);
   const DefaultFloatMode mode;  // so that denormal numbers are seen
-  return Printer(data).text();
+  return Printer(elements).text();
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include "eager/ops/cast.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 namespace nitinol {
@@ -42,11 +41,12 @@ DType common_dtype(std::initializer_list<const Argument*> arguments) {
   return kind_of(*weak) == Kind::integer ? i64 : f32;
 }
 
-Promoted::Promoted(const Argument& argument, DType dtype) : tensor_(argument.tensor()) {
+Promoted::Promoted(const Argument& argument, DType dtype, Device device)
+    : tensor_(argument.tensor()) {
   if (tensor_ == nullptr) {
     if (is_integer(dtype) && !fits(dtype, argument.scalar()))
       throw_does_not_fit(dtype, argument.scalar().to_integer());
-    owned_ = constant(argument.scalar(), dtype, true);
+    owned_ = constant(argument.scalar(), dtype, true, device);
   } else if (tensor_->dtype() != dtype) {
     owned_ = tensor_->spec().is_weak ? cast_weak(*tensor_, dtype) : cast(*tensor_, dtype);
   } else {
@@ -71,11 +71,9 @@ Tensor apply_binary(const Op& op, const Argument& a, const Argument& b) {
   return apply_promoted(op, a, b, common_dtype({&a, &b}));
 }
 
-Tensor constant(const Scalar& number, DType dtype, bool is_weak) {
-  Tensor tensor =
-      allocate_tensor({.dtype = dtype, .shape = {}, .is_weak = is_weak, .device = Device{}});
-  const uint64_t bits = element_of(dtype, number);
-  std::memcpy(tensor.internals().address(), &bits, size_of(dtype));
+Tensor constant(const Scalar& number, DType dtype, bool is_weak, Device device) {
+  Tensor tensor = make_number({.dtype = dtype, .shape = {}, .is_weak = is_weak, .device = device},
+                              element_of(dtype, number));
   current().created(tensor);
   return tensor;
 }

@@ -14,12 +14,13 @@ namespace nitinol {
 /// number f32. Numbers alone give bool, i64 or f64.
 [[nodiscard]] DType common_dtype(std::initializer_list<const Argument*> arguments);
 
-/// An argument as a tensor of a dtype: itself, a cast, or a 0-d constant made of the host number.
+/// An argument as a tensor of a dtype: itself, a cast, or the host number (of `device`: see
+/// constant).
 /// Throws Error(value) for an integer number that an integer dtype does not hold.
 /// Lives for one op application.
 class Promoted {
  public:
-  Promoted(const Argument& argument, DType dtype);
+  Promoted(const Argument& argument, DType dtype, Device device = default_device());
   Promoted(const Promoted&) = delete;
   Promoted& operator=(const Promoted&) = delete;
   [[nodiscard]] const Tensor* get() const { return tensor_; }
@@ -35,7 +36,9 @@ class Promoted {
 /// The same as their common dtype.
 [[nodiscard]] Tensor apply_binary(const Op& op, const Argument& a, const Argument& b);
 
-/// A 0-d tensor of the number, converted to `dtype` (integers wrap). Weak if `is_weak`.
-[[nodiscard]] Tensor constant(const Scalar& number, DType dtype, bool is_weak = false);
+/// The number, converted to `dtype` (integers wrap), as a tensor. Weak if `is_weak`. What is made of
+/// it and other numbers alone will lie on `device`.
+[[nodiscard]] Tensor constant(const Scalar& number, DType dtype, bool is_weak = false,
+                              Device device = default_device());
 
 }  // namespace nitinol

@@ -23,7 +23,6 @@
 namespace nitinol {
 namespace {
 
-using eager::copy_elements;
 using eager::host_read;
 using eager::located;
 
@@ -75,9 +74,9 @@ T only_element(const Tensor& tensor, const ReadSite& site) {
                  .got = std::to_string(element_count(data.spec.shape)),
                  .fix = "Reduce it first (sum, mean, any, all, ...) or index one element."});
   }
-  host_read(tensor, site);
+  const HostElements elements = host_read(tensor, site);
   const DefaultFloatMode mode;  // so that denormal numbers arrive
-  return number_as<T>(number_at(data.spec.dtype, data.address()));
+  return number_as<T>(number_at(data.spec.dtype, elements.first()));
 }
 
 /// The fix for a wrong T names the call that is right.
@@ -97,14 +96,14 @@ bool is_16_bit_float(DType dtype) {
 }
 
 /// The 16-bit formats widen, which is exact.
-std::vector<float> widened(const TensorData& data) {
-  const auto count = static_cast<std::size_t>(element_count(data.spec.shape));
+std::vector<float> widened(const HostElements& elements) {
+  const auto count = static_cast<std::size_t>(element_count(elements.spec().shape));
   std::vector<uint16_t> stored(count);
-  copy_elements(data, reinterpret_cast<std::byte*>(stored.data()));
+  elements.copy_to(reinterpret_cast<std::byte*>(stored.data()));
   std::vector<float> result(count);
   const DefaultFloatMode mode;  // so that denormal numbers arrive
   for (std::size_t i = 0; i < count; ++i) {
-    result[i] = static_cast<float>(number_at(data.spec.dtype, &stored[i]).to_double());
+    result[i] = static_cast<float>(number_at(elements.spec().dtype, &stored[i]).to_double());
   }
   return result;
 }
@@ -119,20 +118,20 @@ std::vector<T> all_elements(const Tensor& tensor, std::source_location place) {
         "to_vector", asked, spec,
         fmt::format("Ask for its own type, or convert it first: x.to({}).", short_name_of(asked)));
   }
-  const TensorData& data = host_read(tensor, {.what = "to_vector()", .place = place});
+  const HostElements elements = host_read(tensor, {.what = "to_vector()", .place = place});
   if constexpr (std::is_same_v<T, float>) {
-    if (is_widened) return widened(data);
+    if (is_widened) return widened(elements);
   }
   const auto count = static_cast<std::size_t>(element_count(spec.shape));
   if constexpr (std::is_same_v<T, bool>) {  // std::vector<bool> has no array to copy to
     const auto bytes = std::make_unique<std::byte[]>(count);
-    copy_elements(data, bytes.get());
+    elements.copy_to(bytes.get());
     std::vector<bool> result(count);
     for (std::size_t i = 0; i < count; ++i) result[i] = bytes[i] != std::byte{0};
     return result;
   } else {
     std::vector<T> result(count);
-    copy_elements(data, reinterpret_cast<std::byte*>(result.data()));
+    elements.copy_to(reinterpret_cast<std::byte*>(result.data()));
     return result;
   }
 }
@@ -163,8 +162,16 @@ std::span<const T> elements_in_place(const Tensor& tensor, std::source_location 
          .got = to_string(data.strides),
          .fix = "Read a copy: to_vector() gives the elements in order."});
   }
-  host_read(tensor, {.what = "data()", .place = place});
-  return {static_cast<const T*>(data.address()), static_cast<std::size_t>(tensor.size())};
+  if (data.storage && data.storage->backend != nullptr) {
+    throw Error(ErrorKind::device,
+                {.where = fmt::format("data<{}>()", host_type_of(asked)),
+                 .what = fmt::format("the memory of {} is not the host's", describe(spec)),
+                 .expected = "a tensor on " + describe(Device{}),
+                 .got = "one on " + describe(spec.device),
+                 .fix = "Read a copy: to_vector(), or x.to(Device{}) and its data."});
+  }
+  const HostElements elements = host_read(tensor, {.what = "data()", .place = place});
+  return {reinterpret_cast<const T*>(elements.first()), static_cast<std::size_t>(tensor.size())};
 }
 
 }  // namespace

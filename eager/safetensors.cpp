@@ -52,15 +52,12 @@ SafetensorsFile load(const fs::path& path) {
   SafetensorsFile result;
   result.metadata = std::move(header.metadata);
   for (eager::SafetensorsEntry& entry : header.entries) {
+    entry.spec.device = default_device();
     const Tensor tensor = allocate_tensor(entry.spec);
-    const std::span memory(static_cast<std::byte*>(tensor.internals().address()),
-                           entry.last - entry.first);
-    file.read(memory);
-    if (entry.spec.dtype == boolean) {
-      for (std::byte& element : memory) {
-        element = element != std::byte{0} ? std::byte{1} : std::byte{0};
-      }
-    }
+    fill_elements(tensor, [&](std::span<std::byte> memory) {
+      file.read(memory);  // as many bytes as the spec says: the header was checked
+      if (entry.spec.dtype == boolean) eager::make_boolean(memory);
+    });
     current().created(tensor);
     result.tensors.emplace_back(std::move(entry.name), tensor);
   }

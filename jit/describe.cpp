@@ -6,15 +6,24 @@
 
 namespace nitinol::jit {
 
+namespace {
+
+/// With the device where that is not the host.
+std::string with_device(const Spec& spec) {
+  return describe(spec) + (spec.device == Device{} ? "" : " on " + describe(spec.device));
+}
+
+}  // namespace
+
 std::string describe_leaf(const Tensor& tensor) {
   if (!tensor.is_defined()) return "undefined tensor";
   const TensorData& data = tensor.internals();
-  if (is_contiguous(data.spec.shape, data.strides)) return describe(data.spec);
-  return fmt::format("{} strides {}", describe(data.spec), to_string(data.strides));
+  if (is_contiguous(data.spec.shape, data.strides)) return with_device(data.spec);
+  return fmt::format("{} strides {}", with_device(data.spec), to_string(data.strides));
 }
 
 std::string describe_leaf(const Variable& variable) {
-  return "Variable " + describe(variable.spec());
+  return "Variable " + with_device(variable.spec());
 }
 
 std::string describe_leaf(const Scalar& scalar) {

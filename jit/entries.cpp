@@ -17,6 +17,10 @@ std::string difference(const Entry& before, const Entry& now) {
   const std::string words = first_difference(before.words, now.words);
   if (!words.empty()) return words;
   if (std::ranges::equal(before.key, now.key)) return "";
+  if (default_device_of(before.key) != default_device_of(now.key)) {
+    return fmt::format("the default device is {}, was {}", describe(default_device_of(now.key)),
+                       describe(default_device_of(before.key)));
+  }
   if (threads_of(before.key) != threads_of(now.key)) {
     return fmt::format("it runs on {} threads, was {}", threads_of(now.key),
                        threads_of(before.key));

@@ -4,7 +4,8 @@
 #include "core/hash.h"
 #include "core/parallel.h"
 
-#include <cstring>
+#include <bit>
+#include <mutex>
 
 namespace nitinol::jit {
 namespace {
@@ -39,7 +40,8 @@ void append_spec(List& key, const Spec& spec, const Strides& strides, Sizes size
   key.push_back(static_cast<uint64_t>(spec.dtype) | static_cast<uint64_t>(spec.shape.size()) << 8U |
                 static_cast<uint64_t>(contiguous) << 16U |
                 static_cast<uint64_t>(spec.is_weak) << 17U |
-                static_cast<uint64_t>(spec.device.kind) << 24U);
+                static_cast<uint64_t>(spec.device.kind) << 24U |
+                static_cast<uint64_t>(spec.device.index) << 32U);
   if (sizes == Sizes::dropped) return;
   for (const int64_t size : spec.shape) key.push_back(static_cast<uint64_t>(size));
   if (contiguous) return;
@@ -54,6 +56,7 @@ void append_key(const Leaves& leaves, List& key, Sizes sizes) {
                 static_cast<uint64_t>(leaves.tensors.size()) << 16U |
                 static_cast<uint64_t>(leaves.variables.size()) << 32U |
                 static_cast<uint64_t>(leaves.scalars.size()) << 48U);
+  key.push_back(std::bit_cast<uint16_t>(default_device()));
   for (std::size_t i = 0; i < leaves.tensors.size(); ++i) {
     const TensorData& data = leaves.tensors[i]->internals();
     append_spec(key, data.spec, data.strides, sizes);
@@ -97,6 +100,10 @@ int threads_of(std::span<const uint64_t> key) {
   return static_cast<int>(key[0] & 0x7fffU);
 }
 
+Device default_device_of(std::span<const uint64_t> key) {
+  return std::bit_cast<Device>(static_cast<uint16_t>(key[1]));
+}
+
 uint64_t hash_of(std::span<const uint64_t> words) {
   Hash hash;
   hash.add_all(words);
@@ -106,19 +113,11 @@ uint64_t hash_of(std::span<const uint64_t> words) {
 std::vector<Tensor> scalar_tensors(const Leaves& leaves) {
   std::vector<Tensor> tensors;
   for (const Scalar* scalar : leaves.scalars) {
-    tensors.push_back(
-        allocate_tensor({.dtype = scalar->dtype(), .shape = {}, .is_weak = true, .device = {}}));
-    void* to = tensors.back().internals().address();
-    if (scalar->kind() == Scalar::Kind::boolean) {
-      const bool value = scalar->to_integer() != 0;
-      std::memcpy(to, &value, sizeof value);
-    } else if (scalar->dtype() == i64) {
-      const int64_t value = scalar->to_integer();
-      std::memcpy(to, &value, sizeof value);
-    } else {
-      const double value = scalar->to_double();
-      std::memcpy(to, &value, sizeof value);
-    }
+    const Spec spec = {.dtype = scalar->dtype(),
+                       .shape = {},
+                       .is_weak = true,
+                       .device = default_device()};
+    tensors.push_back(make_number(spec, scalar->bits()));
   }
   return tensors;
 }
@@ -132,7 +131,7 @@ std::vector<Tensor> stand_ins(const Leaves& leaves) {
       continue;
     }
     const TensorData& data = leaves.tensors[i]->internals();
-    tensors.push_back(make_tensor(data.spec, data.strides, data.offset, data.storage));
+    tensors.push_back(bare_copy(*leaves.tensors[i]));
     tensors.back().internals().gradient = data.gradient;
   }
   return tensors;

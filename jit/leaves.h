@@ -34,6 +34,8 @@ void make_key(const Leaves& leaves, Key& key);
 [[nodiscard]] uint64_t hash_of(std::span<const uint64_t> key);
 /// The number of threads that the call with this key runs on.
 [[nodiscard]] int threads_of(std::span<const uint64_t> key);
+/// Where it makes tensors of nothing but numbers.
+[[nodiscard]] Device default_device_of(std::span<const uint64_t> key);
 /// A key without its sizes and strides: what must agree for one recorded call to be enough.
 [[nodiscard]] std::vector<uint64_t> without_sizes(const Leaves& leaves);
 

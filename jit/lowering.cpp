@@ -8,21 +8,16 @@
 
 #include "core/error.h"
 #include "core/formula.h"
+#include "core/host_access.h"
 #include "core/one_op.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 
 namespace nitinol::jit {
 namespace {
 
 using Level = Stage::Level;
-
-/// What takes more instructions than this to compute again is kept, if a row of it stays in the
-/// second-level cache. softmax of 4096 x 1024: 2.0 ms without, 1.55 ms with (one thread).
-constexpr std::size_t cheap_program = 12;
-constexpr int64_t most_kept_bytes = 65536;
 
 /// Merges loop dimension i with the next if every operand walks through both as if they were one.
 void merge_if_possible(int i, std::vector<int64_t>& sizes, std::vector<Dims>& strides) {
@@ -67,8 +62,9 @@ void arrange_loops(Lowered& out, std::vector<int64_t> sizes, std::vector<Dims> s
 
 class Lowerer {
  public:
-  Lowerer(const Graph& graph, const Fusion& fusion, const Group& group)
-      : graph_(graph), fusion_(fusion), group_(group) {}
+  Lowerer(const Graph& graph, const Fusion& fusion, const Group& group,
+          const DeviceLimits& limits)
+      : graph_(graph), fusion_(fusion), group_(group), limits_(limits) {}
 
   Lowered run() {
     out_.kernel.order = group_.order;
@@ -99,15 +95,9 @@ class Lowerer {
   void find_prebuilt() {
     const Node& node = graph_[group_.members[0].value];
     if (node.op->kind != OpKind::elementwise && node.op->kind != OpKind::create) return;
-    std::vector<DType> inputs;
-    std::vector<StrideClass> classes;
-    for (const Operand& operand : out_.kernel.operands) {
-      if (operand.role == Role::input) inputs.push_back(operand.dtype);
-      classes.push_back(operand.inner);
-    }
-    const auto expected = node.inputs.size() + (node.op->kind == OpKind::create ? 1 : 0);
-    if (inputs.size() != node.inputs.size() || classes.size() != expected + 1) return;
-    const Kernel eager = elementwise_kernel(*node.op, inputs, node.spec.dtype, classes);
+    const auto expected = node.inputs.size() + (node.op->kind == OpKind::create ? 2 : 1);
+    if (out_.kernel.operands.size() != expected) return;
+    const Kernel eager = elementwise_kernel(*node.op, out_.kernel.operands);
     if (eager == out_.kernel) out_.kernel.prebuilt = eager.prebuilt;
   }
 
@@ -281,7 +271,8 @@ class Lowerer {
     }
     const int64_t bytes = sizes_.back() * static_cast<int64_t>(size_of(kept_dtype(member)));
     return found->second.stage + 1 < out_.kernel.stages.size() &&
-           found->second.instructions > cheap_program && bytes <= most_kept_bytes;
+           found->second.instructions > limits_.cheap_instructions &&
+           bytes <= limits_.kept_row_bytes;
   }
 
   /// The scratch operand that holds the member, which the stage that computed it stores.
@@ -342,7 +333,7 @@ class Lowerer {
         .kind = OperandOrigin::Kind::scalar, .value = v, .offset = 0, .bits = 0};
     if (node.kind == Node::Kind::constant) {
       origin.kind = OperandOrigin::Kind::constant;
-      std::memcpy(&origin.bits, node.constant.internals().address(), size_of(node.spec.dtype));
+      origin.bits = first_element(node.constant);
     }
     const uint16_t operand = add_operand(Role::scalar, node.spec.dtype, origin, {});
     scalars_[v] = operand;
@@ -421,6 +412,7 @@ class Lowerer {
   const Graph& graph_;
   const Fusion& fusion_;
   const Group& group_;
+  const DeviceLimits& limits_;
   Lowered out_;
   int passes_ = 0;
   std::vector<int> rows_;                 ///< axes of the domain that are not reduced
@@ -466,8 +458,9 @@ Lowered lower_copy(DType dtype, const Copy& copy) {
   return out;
 }
 
-Lowered lower(const Graph& graph, const Fusion& fusion, const Group& group) {
-  return Lowerer(graph, fusion, group).run();
+Lowered lower(const Graph& graph, const Fusion& fusion, const Group& group,
+              const DeviceLimits& limits) {
+  return Lowerer(graph, fusion, group, limits).run();
 }
 
 }  // namespace nitinol::jit

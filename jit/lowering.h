@@ -2,6 +2,7 @@
 // with.
 #pragma once
 
+#include "core/device_limits.h"
 #include "core/graph.h"
 #include "core/kernel.h"
 #include "jit/fusion.h"
@@ -50,7 +51,9 @@ struct Copy {
 /// The kernel of a copy.
 [[nodiscard]] Lowered lower_copy(DType dtype, const Copy& copy);
 
-/// The kernel that computes the members of `group` and stores those that must be in memory.
-[[nodiscard]] Lowered lower(const Graph& graph, const Fusion& fusion, const Group& group);
+/// The kernel that computes the members of `group` and stores those that must be in memory, for a
+/// device of these limits.
+[[nodiscard]] Lowered lower(const Graph& graph, const Fusion& fusion, const Group& group,
+                            const DeviceLimits& limits);
 
 }  // namespace nitinol::jit

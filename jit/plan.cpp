@@ -5,12 +5,12 @@
 // is allocated first, and checks are looked at once more there.
 #include "jit/plan.h"
 
+#include "core/host_access.h"
 #include "core/interpreter.h"
 #include "jit/plan_impl.h"
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <mutex>
 #include <type_traits>
 
@@ -53,7 +53,6 @@ class Run {
         inputs_(inputs),
         addresses_(graph.nodes.size()),
         values_(plan.inputs.size()),
-        numbers_(plan.scalar_count),
         outputs_(plan.outputs.size()) {
     eager_.resize(plan.eager_steps);
   }
@@ -62,19 +61,17 @@ class Run {
     lock_cells();
     if (!find_inputs()) return Plan::Outcome::layout_changed;
     allocate();
-    Status status;
-    const auto has_failed = [&] {
-      return status.code.load(std::memory_order_acquire) != Status::ok;
-    };
+    const StatusWord status(*plan_.device);
+    const auto has_failed = [&] { return plan_.has_checks && status.has_failed(); };
     for (std::size_t s = 0; s < plan_.steps.size(); s += plan_.steps[s].together) {
       if (s == plan_.first_overwrite && has_failed()) return Plan::Outcome::check_failed;
       const StepPlan& step = plan_.steps[s];
       if (step.kind == StepPlan::Kind::eager) {
         run_eagerly(step);
       } else if (step.together == 1) {
-        launch(step, status);
+        launch(step, status.get());
       } else {
-        launch_all(std::span(plan_.steps).subspan(s, step.together), status);
+        launch_all(std::span(plan_.steps).subspan(s, step.together), status.get());
       }
     }
     if (has_failed()) return Plan::Outcome::check_failed;
@@ -122,24 +119,25 @@ class Run {
     for (const tracer::TraceInput& empty : plan_.empty) {
       if (value_of(variable_of(empty)).is_defined()) return false;
     }
-    std::size_t number = 0;
     for (std::size_t i = 0; i < plan_.inputs.size(); ++i) {
       const tracer::TraceInput& input = plan_.inputs[i];
-      if (input.kind == tracer::TraceInput::Kind::scalar) {
-        uint64_t& bits = numbers_[number++];
-        bits = scalar_bits(i);
-        addresses_[graph_.inputs[i]] = reinterpret_cast<std::byte*>(&bits);
-        continue;
-      }
+      if (input.kind == tracer::TraceInput::Kind::scalar) continue;
       const TensorData* data = nullptr;
       if (input.kind == tracer::TraceInput::Kind::tensor) {
-        data = &inputs_.tensors[static_cast<std::size_t>(input.leaf)]->internals();
+        const Tensor& given = *inputs_.tensors[static_cast<std::size_t>(input.leaf)];
+        data = &given.internals();
+        if (data->is_number) {  // kept for a gradient, for example
+          values_[i] = in_memory(given);
+          data = &values_[i].internals();
+        }
       } else {
         VariableCell& cell = variable_of(input).cell();
         if (!is_locked(cell)) values_[i] = current().get(variable_of(input));
         if (!values_[i].is_defined() && !cell.value.is_defined()) return false;
         data = values_[i].is_defined() ? &values_[i].internals() : &cell.value.internals();
-        if (data->strides != graph_[graph_.inputs[i]].strides) return false;
+        const Node& recorded = graph_[graph_.inputs[i]];
+        if (data->strides != recorded.strides || data->spec.device != recorded.spec.device)
+          return false;
       }
       addresses_[graph_.inputs[i]] = static_cast<std::byte*>(data->address());
     }
@@ -147,7 +145,11 @@ class Run {
   }
 
   void allocate() {
-    if (plan_.arena_bytes > 0) arena_ = backend(Device{}).allocate(plan_.arena_bytes);
+    if (plan_.arena_bytes > 0) arena_ = plan_.device->allocate(plan_.arena_bytes);
+    for (const std::size_t i : plan_.scalars_in_memory) {
+      values_[i] = in_memory(input_tensor(i));
+      addresses_[graph_.inputs[i]] = static_cast<std::byte*>(values_[i].internals().address());
+    }
     std::size_t next = 0;
     for (const Spec& spec : plan_.outputs) {
       outputs_[next] = output_tensor(static_cast<int>(next), spec);
@@ -196,13 +198,13 @@ class Run {
     });
   }
 
-  void launch(const StepPlan& step, Status& status) {
+  void launch(const StepPlan& step, Status* status) {
     ShortArray<void*, 24> buffers(step.operands.size());
     ShortArray<uint64_t, 24> scalars(step.call_scalars.empty() ? 0 : step.scalars.size());
     step.executable->launch(arguments(step, buffers.data(), scalars.data(), status));
   }
 
-  void launch_all(std::span<const StepPlan> steps, Status& status) {
+  void launch_all(std::span<const StepPlan> steps, Status* status) {
     std::size_t operands = 0;
     for (const StepPlan& step : steps) operands += step.operands.size();
     std::vector<void*> buffers(operands);
@@ -218,7 +220,7 @@ class Run {
 
   /// What a step is launched with. Addresses go to `buffers`, and the numbers to `scalars` if some
   /// of them come with the call.
-  Launch arguments(const StepPlan& step, void** buffers, uint64_t* scalars, Status& status) {
+  Launch arguments(const StepPlan& step, void** buffers, uint64_t* scalars, Status* status) {
     for (std::size_t k = 0; k < step.operands.size(); ++k) {
       const OperandPlan& operand = step.operands[k];
       if (operand.value >= 0)
@@ -235,7 +237,7 @@ class Run {
             .strides = step.strides,
             .offsets = step.offsets,
             .scalars = {numbers, step.scalars.size()},
-            .status = &status,
+            .status = status,
             .threads = plan_.threads};
   }
 
@@ -246,9 +248,20 @@ class Run {
     std::vector<const Tensor*> inputs;
     for (const Value input : node.inputs) operands.push_back(tensor_of(input));
     for (const Tensor& operand : operands) inputs.push_back(&operand);
-    Tensor result = current().run(*node.op, inputs, node.attrs, node.spec);
+    Tensor result = in_memory(current().run(*node.op, inputs, node.attrs, node.spec));
     addresses_[step.value] = static_cast<std::byte*>(result.internals().address());
     eager_[static_cast<std::size_t>(plan_.buffers[step.value].index)] = std::move(result);
+  }
+
+  /// A number as a tensor in the device's memory; other tensors as they are.
+  [[nodiscard]] Tensor in_memory(const Tensor& tensor) const {
+    const TensorData& data = tensor.internals();
+    if (!data.is_number) return tensor;
+    Spec spec = data.spec;
+    spec.device = plan_.device->device();
+    Tensor placed = allocate_tensor(spec);
+    plan_.device->fill(placed.internals().address(), data.number, size_of(spec.dtype), 1);
+    return placed;
   }
 
   /// The value, perhaps a view, as a tensor.
@@ -291,24 +304,25 @@ class Run {
       return values_[i].is_defined() ? values_[i] : variable_of(input).cell().value;
     }
     const Spec& spec = graph_[graph_.inputs[i]].spec;
-    const Tensor tensor = allocate_tensor(spec);
-    const uint64_t bits = scalar_bits(i);
-    std::memcpy(tensor.internals().address(), &bits, size_of(spec.dtype));
-    return tensor;
-  }
-
-  /// The number that graph input i, a Scalar argument, is in this call.
-  [[nodiscard]] uint64_t scalar_bits(std::size_t i) const {
-    const Scalar& number = *inputs_.scalars[static_cast<std::size_t>(plan_.inputs[i].leaf)];
-    return bits_of(number, graph_[graph_.inputs[i]].spec.dtype);
+    const Scalar& number = *inputs_.scalars[static_cast<std::size_t>(input.leaf)];
+    return make_number(spec, bits_of(number, spec.dtype));
   }
 
   Tensor make_result(const ResultPlan& result) {
     Tensor memory = memory_of(result.base);
+    if (is_anywhere(result.spec)) {  // a number, as eager gives it
+      if (!result.is_base) memory = view_of(result, memory);
+      return memory.internals().is_number ? memory
+                                          : make_number(result.spec, first_element(memory));
+    }
     if (result.is_base) {
       if (!result.is_argument && memory.tracks_gradient()) return bare_copy(memory);
       return memory;
     }
+    return view_of(result, memory);
+  }
+
+  static Tensor view_of(const ResultPlan& result, const Tensor& memory) {
     const TensorData& data = memory.internals();
     return make_tensor(result.spec, result.strides, data.offset + result.offset, data.storage);
   }
@@ -340,7 +354,6 @@ class Run {
   const CallInputs& inputs_;
   ShortArray<std::byte*, 32> addresses_;  ///< per value
   ShortArray<Tensor, 8> values_;     ///< per input: the Variable's value, unless its cell is locked
-  ShortArray<uint64_t, 8> numbers_;  ///< per Scalar among the inputs: what steps read as memory
   ShortArray<Tensor, 8> outputs_;
   std::vector<Tensor> eager_;
   StorageHandle arena_;

@@ -70,8 +70,9 @@ struct UpdatePlan {
 };
 
 struct PlanImpl {
+  Backend* device = nullptr;  ///< where it runs
   std::vector<tracer::TraceInput> inputs;
-  std::size_t scalar_count = 0;     ///< of the inputs
+  std::vector<std::size_t> scalars_in_memory;  ///< inputs that are numbers which a step loads
   std::vector<BufferPlan> buffers;  ///< per value
   std::vector<StepPlan> steps;
   std::vector<Spec> outputs;  ///< fresh tensors
@@ -81,6 +82,7 @@ struct PlanImpl {
   std::vector<UpdatePlan> updates;
   std::vector<tracer::TraceInput> empty, cleared;  ///< see tracer::Trace
   int threads = 1;
+  bool has_checks = false;  ///< a launch can fail
   /// The first step that overwrites a Variable's buffer. All that can fail comes before.
   std::size_t first_overwrite = SIZE_MAX;
 };

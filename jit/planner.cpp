@@ -5,6 +5,7 @@
 // that reads it; each is put at the lowest free place that is large enough (first fit in order of
 // definition).
 #include "core/executables.h"
+#include "core/host_access.h"
 #include "core/kernel.h"
 #include "core/library.h"
 #include "core/one_op.h"
@@ -42,11 +43,14 @@ struct Block {
 class Planner {
  public:
   Planner(Plan& plan, const tracer::Trace& trace, int threads)
-      : plan_(plan), impl_(*plan.impl_), trace_(trace) {
+      : plan_(plan),
+        impl_(*plan.impl_),
+        trace_(trace),
+        device_(backend(device_of(trace.graph))),
+        limits_(device_.limits()) {
+    impl_.device = &device_;
     impl_.threads = threads;
     impl_.inputs = trace.inputs;
-    impl_.scalar_count = static_cast<std::size_t>(std::ranges::count(
-        trace.inputs, tracer::TraceInput::Kind::scalar, &tracer::TraceInput::kind));
     impl_.empty = trace.empty;
     impl_.cleared = trace.cleared;
   }
@@ -54,6 +58,7 @@ class Planner {
   void run() {
     const double start = now();
     plan_.graph_ = run_passes(trace_.graph);
+    place_constants();
     const double passes_done = now();
     fusion_ = fuse(graph(), is_pass_enabled("fuse"));
     order_units();
@@ -66,6 +71,7 @@ class Planner {
     plan_results();
     if (is_pass_enabled("horizontal_fusion")) join_launches();
     place_temporaries();
+    place_numbers();
     prepare_kernels();
     sum_up_memory();
     PlanReport& report = plan_.report_;
@@ -221,7 +227,7 @@ class Planner {
     if (std::ranges::none_of(group.members, is_stored)) return;
     std::vector<std::string> ops;
     for (const Member& member : group.members) ops.emplace_back(graph()[member.value].op->name);
-    add_lowered(lower(graph(), fusion_, group), std::move(ops));
+    add_lowered(lower(graph(), fusion_, group, limits_), std::move(ops));
   }
 
   void add_lowered(Lowered lowered, std::vector<std::string> ops) {
@@ -231,7 +237,7 @@ class Planner {
     };
     StepPlan step;
     for (std::size_t k = 0; k < lowered.origins.size(); ++k) plan_operand(lowered, k, step, report);
-    if (report.bytes_written >= streaming_bytes && lowered.kernel.order == Order::none) {
+    if (report.bytes_written >= limits_.streaming_bytes && lowered.kernel.order == Order::none) {
       lowered.kernel.stores = Stores::non_temporal;
     }
     kernels_.resize(impl_.steps.size());
@@ -293,10 +299,54 @@ class Planner {
     return static_cast<std::size_t>(std::ranges::find(graph().inputs, v) - graph().inputs.begin());
   }
 
+  /// Numbers that a step loads, as a library call does, have to lie in the device's memory.
+  void place_numbers() {
+    std::vector<bool> is_loaded(graph().nodes.size(), false);
+    for (const StepPlan& step : impl_.steps) {
+      impl_.has_checks |= step.can_fail && step.kind == StepPlan::Kind::launch;
+      for (const OperandPlan& operand : step.operands) {
+        if (operand.value >= 0 && step.kind == StepPlan::Kind::launch)
+          is_loaded[static_cast<std::size_t>(operand.value)] = true;
+      }
+    }
+    for (Value v = 0; v < graph().nodes.size(); ++v) {
+      Node& node = plan_.graph_.nodes[v];
+      if (!is_loaded[v]) continue;
+      if (node.kind == Node::Kind::constant && node.constant.internals().is_number)
+        node.constant = on_device(node.constant);
+      if (node.kind == Node::Kind::input && node.spec.is_weak)
+        impl_.scalars_in_memory.push_back(input_number(v));
+    }
+  }
+
+  /// The same elements in the device's memory.
+  [[nodiscard]] Tensor on_device(const Tensor& constant) const {
+    Spec spec = constant.spec();
+    spec.device = device_.device();
+    const Tensor placed = allocate_tensor(spec);
+    fill_elements(placed, [&](std::span<std::byte> to) {
+      HostElements(constant.internals()).copy_to(to.data());
+    });
+    return placed;
+  }
+
+  /// Constants of graphs that were parsed are in the host's memory.
+  void place_constants() {
+    Backend* const home = device_.is_host_memory() ? nullptr : &device_;
+    for (Node& node : plan_.graph_.nodes) {
+      if (node.kind != Node::Kind::constant) continue;
+      const TensorData& data = node.constant.internals();
+      if (!data.is_number && data.storage->backend != home) node.constant = on_device(node.constant);
+    }
+  }
+
   void prepare_kernels() {
     auto report = plan_.report_.steps.begin();
     for (std::size_t s = 0; s < kernels_.size(); s += impl_.steps[s].together, ++report) {
       if (kernels_[s]) impl_.steps[s].executable = prepare(std::move(*kernels_[s]), *report);
+    }
+    for (const StepPlan& step : impl_.steps) {
+      if (step.executable) specialise(step);
     }
   }
 
@@ -366,9 +416,19 @@ class Planner {
     return effects;
   }
 
+  /// Lets an executable know what it will be launched with.
+  static void specialise(const StepPlan& step) {
+    const std::vector<void*> buffers(step.operands.size(), nullptr);
+    step.executable->specialise({.buffers = buffers,
+                                 .sizes = step.sizes,
+                                 .strides = step.strides,
+                                 .offsets = step.offsets,
+                                 .scalars = step.scalars});
+  }
+
   std::shared_ptr<const Executable> prepare(const Step& step, StepReport& report) {
     const uint64_t before = executable_statistics().prepared;
-    std::shared_ptr<const Executable> executable = executable_for(backend(Device{}), step);
+    std::shared_ptr<const Executable> executable = executable_for(device_, step);
     report.build = executable->report();
     report.was_cached = executable_statistics().prepared == before;
     if (report.build.is_generated && !report.was_cached) ++plan_.report_.kernels_generated;
@@ -542,6 +602,8 @@ class Planner {
   Plan& plan_;
   PlanImpl& impl_;
   const tracer::Trace& trace_;
+  Backend& device_;
+  const DeviceLimits limits_;
   Fusion fusion_;
   std::vector<Unit> units_;
   std::vector<std::size_t> order_;

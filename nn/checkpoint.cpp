@@ -58,7 +58,9 @@ void load(const std::filesystem::path& path, const std::vector<NamedVariable>& v
   std::map<std::string, Tensor> found;
   for (auto& [name, tensor] : load_safetensors(path, place).tensors) found.emplace(name, tensor);
   eager::located(place, [&] { check_fit(path, variables, found); });
-  for (const NamedVariable& named : variables) named.variable.set(found.at(named.name));
+  for (const NamedVariable& named : variables) {
+    named.variable.set(found.at(named.name).to(named.variable.device()));
+  }
 }
 
 }  // namespace nitinol::nn::module

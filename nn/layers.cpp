@@ -196,7 +196,7 @@ Dropout dropout(double rate) {
 Tensor Dropout::operator()(const Tensor& x) const {
   check_setting("Dropout", "rate", rate, Interval::below_one);
   if (!training || rate == 0) return x;
-  const Tensor draws = rand(x.shape(), x.dtype() == f64 ? f64 : f32);
+  const Tensor draws = rand(x.shape(), x.dtype() == f64 ? f64 : f32, default_generator(x.device()));
   return where(draws >= rate, x * (1 / (1 - rate)), 0.0);
 }
 
@@ -300,7 +300,7 @@ Lstm::Output Lstm::operator()(const Tensor& x, std::optional<State> state) const
   check_features("Lstm", x, -1, input_weight.shape()[0]);
   const int64_t steps = x.shape()[0];
   if (!state) {
-    const Tensor start = zeros({x.shape()[1], hidden_weight.shape()[0]}, x.dtype());
+    const Tensor start = zeros({x.shape()[1], hidden_weight.shape()[0]}, x.dtype(), x.device());
     state = State{start, start};
   }
   const Tensor all = custom_gradient(LstmRun(x.tracks_gradient()))(
@@ -345,8 +345,8 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, bool is_caus
   Tensor scores = matmul(widened(q), transpose(widened(k), -2, -1)) *
                   (1 / std::sqrt(static_cast<double>(width)));
   if (is_causal) {
-    const Tensor row = unsqueeze(arange(positions), 1);
-    const Tensor column = arange(k.shape()[-2 + k.rank()]);
+    const Tensor row = unsqueeze(arange(positions, {}, q.device()), 1);
+    const Tensor column = arange(k.shape()[-2 + k.rank()], {}, q.device());
     scores = where(column <= row, scores, -std::numeric_limits<double>::infinity());
   }
   return cast(matmul(softmax(scores), widened(v)), promote(q.dtype(), v.dtype()));

@@ -34,11 +34,14 @@ int64_t count_below(const std::vector<Line>& lines, const std::string& path) {
 
 }  // namespace
 
-void Caster::variable(const std::string&, Variable& variable) {
-  if (!is_floating(variable.dtype()) || variable.dtype() == dtype) return;
+void Replacer::variable(const std::string&, Variable& variable) {
+  const bool is_cast = dtype && is_floating(variable.dtype()) && variable.dtype() != *dtype;
+  const bool is_moved = device && variable.device() != *device;
+  if (!is_cast && !is_moved) return;
   const auto found = std::ranges::find(done, variable, &std::pair<Variable, Variable>::first);
   if (found == done.end()) {
-    const Tensor value = cast(variable.get(), dtype);
+    const Tensor held = variable.get();
+    const Tensor value = is_cast ? held.to(*dtype) : held.to(*device);
     done.emplace_back(variable, variable.tracks_gradient() ? parameter(value) : Variable(value));
     variable = done.back().second;
   } else {

@@ -24,6 +24,7 @@
 #include "eager/ops/cast.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -119,8 +120,10 @@ struct TrainingSetter {
   void module(const std::string&, const T&) {}
 };
 
-struct Caster {
-  DType dtype;
+/// Replaces Variables by ones of another floating dtype or device.
+struct Replacer {
+  std::optional<DType> dtype;
+  std::optional<Device> device;
   std::vector<std::pair<Variable, Variable>> done;  ///< so that what was shared stays shared
   void variable(const std::string& path, Variable& variable);
   void training(const Training&) {}
@@ -205,8 +208,17 @@ void eval(const M& module) {
 /// made. Integer Variables stay as they are.
 template <class M>
 [[nodiscard]] M to(M module, DType dtype) {
-  module::Caster caster{dtype, {}};
-  module::visit(module, "", caster);
+  module::Replacer replacer{dtype, {}, {}};
+  module::visit(module, "", replacer);
+  return module;
+}
+
+/// The same module with new Variables on another device; call it before optimizers are made. Throws
+/// Error(device), with the reason, if the device cannot be used.
+template <class M>
+[[nodiscard]] M to(M module, Device device) {
+  module::Replacer replacer{{}, device, {}};
+  module::visit(module, "", replacer);
   return module;
 }
 

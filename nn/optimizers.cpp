@@ -27,8 +27,9 @@ void Optimizer::add_group(std::vector<Variable> parameters, double rate, int sta
                  .got = "none",
                  .fix = "Check that the model's fields are Variables made by parameter()."});
   }
-  Group group = {.rate = Variable(tensor(rate)),
-                 .steps = Variable(tensor(0.0)),
+  const Device device = parameters[0].device();
+  Group group = {.rate = Variable(tensor(rate, f64, device)),
+                 .steps = Variable(tensor(0.0, f64, device)),
                  .state = {},
                  .parameters = std::move(parameters)};
   for (const Variable& parameter : group.parameters) {
@@ -41,7 +42,7 @@ void Optimizer::add_group(std::vector<Variable> parameters, double rate, int sta
     }
     std::vector<Variable>& state = group.state.emplace_back();
     for (int i = 0; i < states; ++i) {
-      state.emplace_back(zeros(parameter.shape(), parameter.dtype()));
+      state.emplace_back(zeros(parameter.shape(), parameter.dtype(), parameter.device()));
     }
   }
   groups_.push_back(std::move(group));
@@ -64,7 +65,7 @@ const Variable& Optimizer::rate(std::size_t group) const {
 
 void Optimizer::set_rate(double rate) const {
   check_setting("Optimizer::set_rate", "rate", rate, Interval::not_negative);
-  for (const Group& group : groups_) group.rate.set(tensor(rate));
+  for (const Group& group : groups_) group.rate.set(tensor(rate, f64, group.rate.device()));
 }
 
 void Optimizer::step() const {
@@ -220,7 +221,7 @@ Tensor clip_gradient_norm(const std::vector<Variable>& parameters, double larges
     const Tensor part = sum(square(cast(gradient, f64)));
     total = total.is_defined() ? total + part : part;
   }
-  if (!total.is_defined()) return zeros({});
+  if (!total.is_defined()) return zeros({}, f32, parameters.empty() ? default_device() : parameters[0].device());
   const Tensor norm = sqrt(total);
   const Tensor scale = minimum(largest / (norm + 1e-6), 1.0);
   for (const Variable& parameter : parameters) {

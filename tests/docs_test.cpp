@@ -122,6 +122,8 @@ std::string_view name_of(OpKind kind) {
       return "create";
     case OpKind::library:
       return "library";
+    case OpKind::transfer:
+      return "transfer";
     case OpKind::composite:
       return "composite";
   }

@@ -2,6 +2,7 @@
 
 #include "core/backend.h"
 #include "core/error.h"
+#include "core/host_access.h"
 #include "eager/npy.h"
 #include "eager/safetensors.h"
 
@@ -53,7 +54,8 @@ class Budget {
 /// Reads the first and last byte, so that a sanitizer sees memory that is not there.
 void look_at(const Tensor& tensor) {
   if (tensor.size() == 0) return;
-  const auto* const bytes = static_cast<const volatile uint8_t*>(tensor.internals().address());
+  const HostElements elements(tensor.internals());
+  const auto* const bytes = reinterpret_cast<const volatile uint8_t*>(elements.first());
   const std::size_t count = static_cast<std::size_t>(tensor.size()) * size_of(tensor.dtype());
   static_cast<void>(bytes[0]);
   static_cast<void>(bytes[count - 1]);

@@ -1,5 +1,6 @@
 #include "tests/op_reference.h"
 
+#include "core/host_access.h"
 #include "tests/op_along.h"
 #include "tests/op_windows.h"
 
@@ -175,7 +176,7 @@ const std::map<std::string_view, ScalarReference>& functions() {
       {"bitwise_xor", NITINOL_REF(static_cast<Real>(as_int(a) ^ as_int(b)))},
       {"where", NITINOL_REF(a != 0 ? b : c)},
       {"check_nonzero", NITINOL_REF(a)},
-      {"check_fits", NITINOL_REF(a)},
+      {"check_fits", NITINOL_REF(a)},  {"transfer", NITINOL_REF(a)},
   };
   return table;
 }
@@ -534,12 +535,9 @@ long double Elements::at(const Dims& indices) const {
 Elements elements_of(const Tensor& tensor) {
   const TensorData& data = tensor.internals();
   Elements out = {data.spec.dtype, data.spec.shape, {}};
-  const auto* base = static_cast<const std::byte*>(data.address());
+  const HostElements elements(data);
   for_each_index(data.spec.shape, [&](const Dims& index) {
-    int64_t flat = 0;
-    for (int i = 0; i < index.size(); ++i) flat += index[i] * data.strides[i];
-    out.values.push_back(
-        load(data.spec.dtype, base + flat * static_cast<int64_t>(size_of(data.spec.dtype))));
+    out.values.push_back(load(data.spec.dtype, elements.at(index)));
   });
   return out;
 }

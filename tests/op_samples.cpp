@@ -120,6 +120,18 @@ Samples check_fits_samples(const Op&) {
   return out;
 }
 
+Samples transfer_samples(const Op&) {
+  Samples out;
+  for (const DType dtype : list_of(any_dtype)) {
+    const Tensor x = edge_values(dtype);
+    for (const int64_t index : {0, 1}) {
+      const auto kind = static_cast<int64_t>(Device::Kind::reference);
+      out.push_back({.inputs = {x}, .attrs = {kind, index}, .ulps = 0});
+    }
+  }
+  return out;
+}
+
 // ---- reductions
 
 struct Axed {
@@ -385,7 +397,8 @@ const std::map<std::string_view, Maker>& makers() {
       {"randn_f64", random_samples},
       {"randint", random_samples},
       {"check_nonzero", elementwise_samples},
-      {"check_fits", check_fits_samples}};
+      {"check_fits", check_fits_samples},
+      {"transfer", transfer_samples}};
   return table;
 }
 

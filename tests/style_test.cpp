@@ -70,6 +70,12 @@ const std::vector<LibraryRule> library_rules = {
     {"nlohmann/", {"jit/explain.cpp", "eager/safetensors", "examples/", "bench/", "tests/"}, false},
 };
 
+// Who may ask a tensor for its memory's address: what launches device work, and the two functions
+// through which the host sees elements.
+const std::vector<std::string_view> may_address = {
+    "core/tensor.h", "core/host_access.cpp", "backends/", "eager/launch.cpp",
+    "jit/plan.cpp",  "tests/",               "bench/"};
+
 constexpr int max_source_lines = 600;
 constexpr int max_header_lines = 250;
 
@@ -118,6 +124,9 @@ std::string check_line(std::string_view path, std::string_view line) {
       path != "core/parallel.cpp") {
     return "threads are started in core/parallel.cpp only";
   }
+  const auto begins = [&](std::string_view place) { return path.starts_with(place); };
+  if (line.find("address()") != std::string_view::npos && !std::ranges::any_of(may_address, begins))
+    return "a tensor's memory is the device's: read by HostElements, write by fill_elements";
   for (const std::string& machine_path : machine_paths) {
     if (line.find("\"" + machine_path) != std::string_view::npos) return "a path of one machine";
   }
@@ -284,5 +293,7 @@ TEST_CASE("the layout check sees the form of headers and what sources may not ho
   CHECK(first_violation("core/a.cpp", std::string(600, '\n')).empty());
   CHECK_FALSE(first_violation("core/a.cpp", std::string(601, '\n')).empty());
   CHECK_FALSE(first_violation("core/a.cpp", "  #pragma omp parallel\n").empty());
+  CHECK_FALSE(first_violation("eager/read.cpp", "  use(data.address());\n").empty());
+  CHECK(first_violation("eager/launch.cpp", "  use(data.address());\n").empty());
   CHECK_FALSE(first_violation("core/a.cpp", "f(\"" + machine_paths[0] + "x\");\n").empty());
 }

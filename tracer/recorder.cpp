@@ -13,7 +13,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <unordered_set>
 
 namespace nitinol::tracer {
@@ -25,13 +24,6 @@ constexpr std::size_t largest_host_constant = std::size_t{1} << 16;
 constexpr std::size_t most_operations = 100'000;
 
 thread_local int recorders = 0;
-
-/// Scalar::bits() of the Scalar that this 0-d tensor stands for.
-uint64_t bits_of_number(const Tensor& tensor) {
-  uint64_t bits = 0;
-  std::memcpy(&bits, tensor.internals().address(), size_of(tensor.dtype()));
-  return bits;
-}
 
 /// "file:line" of a look at data, or empty.
 std::string place_of(const ReadSite& site) {
@@ -96,7 +88,7 @@ void Recorder::declare_arguments(std::span<const Tensor> tensors,
   for (std::size_t i = 0; i < scalars.size(); ++i) {
     add_input(scalars[i],
               {.kind = TraceInput::Kind::scalar, .leaf = static_cast<int>(i), .captured = {}});
-    number_bits_.push_back(bits_of_number(scalars[i]));
+    number_bits_.push_back(scalars[i].internals().number);
   }
   variable_arguments_.assign(variables.begin(), variables.end());
 }
@@ -138,6 +130,10 @@ Tensor Recorder::run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec
   if (trace_.graph.nodes.size() >= most_operations) {
     obstruct(fmt::format("one call makes more than {} operations", most_operations));
     return computing_->run(op, inputs, attrs, spec);
+  }
+  if (op.kind == OpKind::transfer) {
+    obstruct(fmt::format("the function moves a tensor {} from {} to {}; move it before the call",
+                         describe(spec), describe(inputs[0]->device()), describe(spec.device)));
   }
   Node node = {.kind = Node::Kind::op,
                .op = &op,
@@ -262,8 +258,7 @@ Tensor Recorder::get(const Variable& variable) {
   if (variable.cell().may_be_empty && origin.leaf < 0) guard_presence(variable, held.is_defined());
   Tensor value;
   if (held.is_defined()) {
-    const TensorData& data = held.internals();
-    value = make_tensor(data.spec, data.strides, data.offset, data.storage);
+    value = bare_copy(held);
     add_input(value, origin);
   } else {
     trace_.empty.push_back(origin);
@@ -333,6 +328,17 @@ void Recorder::add_part(const Variable& variable, const Tensor& gradient) {
   trace_.backward->parts.push_back({origin_of(variable), value_of(gradient)});
 }
 
+/// A Plan runs on one device.
+void Recorder::check_device() {
+  const Device device = device_of(trace_.graph);
+  for (const Node& node : trace_.graph.nodes) {
+    if (is_anywhere(node.spec) || node.spec.device == device) continue;
+    return obstruct(fmt::format("the function works on two devices, {} and, with {}, {}",
+                                describe(device), describe(node.spec),
+                                describe(node.spec.device)));
+  }
+}
+
 Trace Recorder::finish(std::span<const Tensor* const> results) {
   for (const Tensor* result : results) {
     trace_.graph.outputs.push_back(value_of(*result));
@@ -342,6 +348,7 @@ Trace Recorder::finish(std::span<const Tensor* const> results) {
                                           : -1);
   }
   trace_.result_count = results.size();
+  check_device();
   check_locals();
   for (const Assignment& assignment : assignments()) {
     if (is_local(assignment.variable)) continue;

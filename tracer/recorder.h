@@ -56,6 +56,7 @@ class Recorder final : public Transaction {
   bool guard_numbers(Value value, const ReadSite& site);
   void note_local(const Variable& variable);
   void check_locals();
+  void check_device();
 
   Trace trace_;
   Interpreter* computing_;  ///< the interpreter below; after begin_backward one of shapes only

@@ -1,5 +1,7 @@
 #include "tracer/trace.h"
 
+#include "core/host_access.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,16 +10,20 @@
 namespace nitinol::tracer {
 namespace {
 
+/// Of tensors made from host data, which are contiguous.
 bool same_bytes(const Tensor& a, const Tensor& b) {
+  if (a.spec() != b.spec()) return false;
   const auto bytes = static_cast<std::size_t>(a.size()) * size_of(a.dtype());
-  return a.spec() == b.spec() &&
-         std::memcmp(a.internals().address(), b.internals().address(), bytes) == 0;
+  const HostElements x(a.internals());
+  const HostElements y(b.internals());
+  return bytes == 0 || std::memcmp(x.first(), y.first(), bytes) == 0;
 }
 
 /// Tensors do not change, so the same part of the same memory is the same value.
 bool same_memory(const Tensor& a, const Tensor& b) {
   const TensorData& m = a.internals();
   const TensorData& n = b.internals();
+  if (m.is_number || n.is_number) return m.is_number && n.is_number && m.number == n.number;
   return m.storage == n.storage && m.offset == n.offset && m.strides == n.strides;
 }
 

@@ -478,7 +478,7 @@ void release(Storage* storage) noexcept {
 
 }  // namespace
 
-StorageHandle allocate(std::size_t bytes, Device device) {
+StorageHandle allocate(std::size_t bytes) {
   if (bytes > std::size_t{std::numeric_limits<int64_t>::max() / 2}) {
     fail(bytes, "are more than any machine has", "Check the sizes of the shape.");
   }
@@ -491,7 +491,7 @@ StorageHandle allocate(std::size_t bytes, Device device) {
     cache->free[size_class] = block->next;
     --cache->count[size_class];
   } else if (has_fences()) {  // asked here: what has fences is in no cache
-    return allocate_fenced(bytes, device);
+    return allocate_fenced(bytes);
   } else {
     block = is_small ? take_small(bytes, size_class, cache) : take_large(bytes, cache);
   }
@@ -500,7 +500,6 @@ StorageHandle allocate(std::size_t bytes, Device device) {
   block->references.store(1, std::memory_order_relaxed);
   block->data = data_of(block);
   block->bytes = bytes;
-  block->device = device;
   block->is_borrowed = false;
   block->release = release;
   return StorageHandle::adopt(block);

@@ -9,10 +9,9 @@
 
 namespace nitinol::cpu {
 
-/// At least `bytes` of 64-byte aligned, uninitialised memory of `device`, which must be one that
-/// shares the host's. Any thread may release it. Throws Error(value) if the budget or the system
+/// At least `bytes` of 64-byte aligned, uninitialised memory. Any thread may release it. Throws Error(value) if the budget or the system
 /// does not allow it, after giving back what is cached.
-[[nodiscard]] StorageHandle allocate(std::size_t bytes, Device device);
+[[nodiscard]] StorageHandle allocate(std::size_t bytes);
 
 /// Counts of the whole process. Blocks in other threads' caches count as cached.
 [[nodiscard]] MemoryStatistics memory_statistics();

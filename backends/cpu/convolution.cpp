@@ -42,7 +42,7 @@ class Convolution final : public Executable {
       data[k] = launch.buffers[k];
       if (is_usable(operands_[k])) continue;
       const auto count = static_cast<std::size_t>(element_count(operands_[k].shape));
-      copies[k] = allocate(count * sizeof(float), Device{});
+      copies[k] = allocate(count * sizeof(float));
       data[k] = copies[k]->data;
       if (k < 2) pack(operands_[k], launch.buffers[k], static_cast<float*>(data[k]));
     }

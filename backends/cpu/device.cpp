@@ -1,6 +1,6 @@
 #include "backends/cpu/device.h"
 
-#include "backends/cpu/allocator.h"
+#include "backends/cpu/host_memory.h"
 #include "backends/cpu/jit_loader.h"
 #include "backends/cpu/library_calls.h"
 #include "backends/host/prebuilt.h"
@@ -8,9 +8,12 @@
 #include "backends/reference/interpreted.h"
 #include "core/error.h"
 #include "core/fork.h"
+#include "core/isa.h"
+#include "core/parallel.h"
 #include "core/round_up.h"
 
-#include <cstring>
+#include <fmt/format.h>
+
 
 namespace nitinol::cpu {
 namespace {
@@ -54,21 +57,16 @@ std::unique_ptr<Executable> prepare_kernel(const Kernel& kernel) {
   return reference::make_interpreted(kernel);
 }
 
-class CpuDevice final : public Backend {
+class CpuDevice final : public HostMemoryBackend {
  public:
-  StorageHandle allocate(std::size_t bytes) override { return cpu::allocate(bytes, Device{}); }
-  void copy(const void* from, void* to, std::size_t bytes) override {
-    std::memmove(to, from, bytes);
+  [[nodiscard]] Device device() const override { return {}; }
+  [[nodiscard]] std::string description() const override {
+    return fmt::format("the processor ({}, {} threads)", name_of(current_isa()), num_threads());
   }
   std::unique_ptr<Executable> prepare(const Step& step) override {
     if (const auto* kernel = std::get_if<Kernel>(&step)) return prepare_kernel(*kernel);
     return prepare_call(std::get<LibraryCall>(step));
   }
-  void synchronize() override {}
-  MemoryStatistics memory() override { return memory_statistics(); }
-  void set_memory_budget(std::size_t bytes) override { cpu::set_memory_budget(bytes); }
-  void release_cached_memory() override { cpu::release_cached_memory(); }
-  void reset_peak_memory() override { cpu::reset_peak_memory(); }
   bool can_generate_code() override { return jit_plugin() != nullptr; }
 };
 

@@ -51,7 +51,7 @@ bool has_fences() {
   return wanted;
 }
 
-StorageHandle allocate_fenced(std::size_t bytes, Device device) {
+StorageHandle allocate_fenced(std::size_t bytes) {
   const std::size_t size = round_up(bytes, line), inside = round_up(line + size, page);
   void* const memory =
       mmap(nullptr, inside + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -70,7 +70,6 @@ StorageHandle allocate_fenced(std::size_t bytes, Device device) {
   block->references.store(1, std::memory_order_relaxed);
   block->data = data;
   block->bytes = bytes;
-  block->device = device;
   block->release = release;
   return StorageHandle::adopt(block);
 }

@@ -17,6 +17,6 @@ namespace nitinol::cpu {
 /// Memory of its own pages, before a page without access: its data begins at a multiple of 64 and
 /// ends less than 64 bytes before that page. Those bytes are checked when it is released. Not
 /// counted by memory_statistics(). Throws Error(value) if the system has none.
-[[nodiscard]] StorageHandle allocate_fenced(std::size_t bytes, Device device);
+[[nodiscard]] StorageHandle allocate_fenced(std::size_t bytes);
 
 }  // namespace nitinol::cpu

@@ -234,7 +234,7 @@ class Matmul final : public Executable {
       data[k] = static_cast<char*>(launch.buffers[k]);
       if (!operands_[k].is_copied) continue;
       const int64_t bytes = elements_of(operands_[k].used, product_.batch) * used_size();
-      copies[k] = allocate(static_cast<std::size_t>(bytes), Device{});
+      copies[k] = allocate(static_cast<std::size_t>(bytes));
       data[k] = static_cast<char*>(copies[k]->data);
       if (k < 2) move(operands_[k], static_cast<char*>(launch.buffers[k]), data[k], true);
     }

@@ -93,7 +93,7 @@ struct OwnMemory {
   StorageHandle storage;
 
   explicit OwnMemory(const dnnl::memory::desc& desc)
-      : memory(desc, engine(), DNNL_MEMORY_NONE), storage(allocate(desc.get_size(), Device{})) {
+      : memory(desc, engine(), DNNL_MEMORY_NONE), storage(allocate(desc.get_size())) {
     memory.set_data_handle(storage->data);
   }
 };

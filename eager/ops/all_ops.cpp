@@ -12,6 +12,7 @@
 #include "eager/ops/random.h"
 #include "eager/ops/reduce.h"
 #include "eager/ops/statistics.h"
+#include "eager/ops/transfer.h"
 #include "eager/ops/unary.h"
 #include "eager/ops/view.h"
 
@@ -26,7 +27,7 @@ std::span<const Op* const> all_ops() {
     std::vector<const Op*> list;
     for (const auto family : {unary_ops(), cast_ops(), arithmetic_ops(), compare_ops(),
                               reduce_ops(), statistics_ops(), view_ops(), join_ops(), index_ops(),
-                              matmul_ops(), conv_ops(), pool_ops(), create_ops(), random_ops()}) {
+                              matmul_ops(), conv_ops(), pool_ops(), create_ops(), random_ops(), transfer_ops()}) {
       list.insert(list.end(), family.begin(), family.end());
     }
     return list;

@@ -99,7 +99,7 @@ constexpr std::array<std::string_view, 1> fits_attrs = {"dtype"};
 void fail_fit(const Op&, Inputs inputs, const Attrs& attrs) {
   const TensorData& data = inputs[0]->internals();
   std::vector<int64_t> numbers(static_cast<std::size_t>(element_count(data.spec.shape)));
-  eager::copy_elements(data, reinterpret_cast<std::byte*>(numbers.data()));
+  HostElements(data).copy_to(reinterpret_cast<std::byte*>(numbers.data()));
   for (const int64_t number : numbers) {
     if (!fits(attr<DType>(attrs, 0), number)) throw_does_not_fit(attr<DType>(attrs, 0), number);
   }

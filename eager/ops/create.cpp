@@ -1,6 +1,6 @@
 #include "eager/ops/create.h"
 
-#include "core/backend.h"
+#include "core/host_access.h"
 #include "core/interpreter.h"
 #include "eager/apply.h"
 #include "eager/elements.h"
@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -70,6 +71,17 @@ void flatten_into(std::vector<const Numbers*>& out, const Numbers& numbers, cons
   if (!fits) throw_ragged(shape, level, numbers);
   if (is_leaf) out.push_back(&numbers);
   for (const Numbers& part : numbers.list()) flatten_into(out, part, shape, level + 1);
+}
+
+/// The numbers as elements of `dtype`, one after another from `to` on.
+void store(const std::vector<const Numbers*>& elements, DType dtype, std::byte* to) {
+  for (const Numbers* element : elements) {
+    const Scalar& number = element->number();
+    if (is_integer(dtype) && !fits(dtype, number)) throw_does_not_fit(dtype, number.to_integer());
+    const uint64_t bits = element_of(dtype, number);
+    std::memcpy(to, &bits, size_of(dtype));
+    to += size_of(dtype);
+  }
 }
 
 /// The storage of memory that somebody else owns.
@@ -176,23 +188,16 @@ DType default_dtype(DType number) {
 
 }  // namespace
 
-Tensor tensor(const Numbers& numbers, std::optional<DType> dtype) {
+Tensor tensor(const Numbers& numbers, std::optional<DType> dtype, Device device) {
   const Shape shape = shape_of(numbers);
   std::vector<const Numbers*> elements;
   flatten_into(elements, numbers, shape, 0);
   DType common = elements.empty() ? f32 : elements.front()->dtype();
   for (const Numbers* element : elements) common = promote(common, element->dtype());
   const DType stored = dtype.value_or(common);
-  Tensor out = allocate_tensor({.dtype = stored, .shape = shape, .is_weak = false, .device = {}});
-  auto* to = static_cast<std::byte*>(out.internals().address());
-  for (const Numbers* element : elements) {
-    const Scalar& number = element->number();
-    if (is_integer(stored) && !fits(stored, number))
-      throw_does_not_fit(stored, number.to_integer());
-    const uint64_t bits = element_of(stored, number);
-    std::memcpy(to, &bits, size_of(stored));
-    to += size_of(stored);
-  }
+  const Tensor out =
+      allocate_tensor({.dtype = stored, .shape = shape, .is_weak = false, .device = device});
+  fill_elements(out, [&](std::span<std::byte> memory) { store(elements, stored, memory.data()); });
   current().created(out);
   return out;
 }
@@ -207,23 +212,29 @@ Tensor from_bytes(std::span<const std::byte> bytes, const Spec& spec) {
                  .fix = "Check the length of the memory and the dtype."});
   }
   check_count("from_span", spec.shape, bytes.size() / size_of(spec.dtype));
-  Tensor out = allocate_tensor(spec);
-  if (!bytes.empty()) {
-    backend(spec.device).copy(bytes.data(), out.internals().address(), bytes.size());
-  }
+  const Tensor out = allocate_tensor(spec);
+  fill_elements(out, [&](std::span<std::byte> to) { std::ranges::copy(bytes, to.begin()); });
   current().created(out);
   return out;
 }
 
 template <class T>
 Tensor from_span(std::span<const T> values, const Shape& shape) {
-  return from_bytes(std::as_bytes(values),
-                    {.dtype = dtype_of<T>(), .shape = shape, .is_weak = false, .device = {}});
+  return from_bytes(
+      std::as_bytes(values),
+      {.dtype = dtype_of<T>(), .shape = shape, .is_weak = false, .device = default_device()});
 }
 
 Tensor borrow_bytes(const void* data, const Spec& spec, const Strides& strides,
                     std::function<void()> release) {
   check_shape("borrow", spec.shape);
+  if (spec.device != Device{}) {
+    throw Error(ErrorKind::device, {.where = "borrow",
+                                    .what = "the memory of " + describe(spec),
+                                    .expected = "the host's memory: " + describe(Device{}),
+                                    .got = describe(spec.device),
+                                    .fix = "Borrow it on the host, then copy it: to(device)."});
+  }
   if (strides.size() != spec.shape.size()) {
     throw Error(ErrorKind::shape, {.where = "borrow",
                                    .what = "the strides of " + describe(spec),
@@ -264,55 +275,56 @@ Tensor borrow(const T* data, const Shape& shape, std::function<void()> release) 
 namespace {
 
 Tensor filled(std::string_view where, const Shape& shape, const Argument& value,
-              std::optional<DType> dtype) {
+              std::optional<DType> dtype, Device device) {
   check_shape(where, shape);
-  const Promoted number(value, dtype.value_or(default_dtype(common_dtype({&value}))));
+  const Promoted number(value, dtype.value_or(default_dtype(common_dtype({&value}))), device);
   return copy(expand(cast(*number.get(), number.get()->dtype()), shape));
 }
 
 }  // namespace
 
-Tensor full(const Shape& shape, const Argument& value, std::optional<DType> dtype) {
-  return filled("full", shape, value, dtype);
+Tensor full(const Shape& shape, const Argument& value, std::optional<DType> dtype,
+            Device device) {
+  return filled("full", shape, value, dtype, device);
 }
 
-Tensor zeros(const Shape& shape, DType dtype) {
-  return filled("zeros", shape, 0, dtype);
+Tensor zeros(const Shape& shape, DType dtype, Device device) {
+  return filled("zeros", shape, 0, dtype, device);
 }
 
-Tensor ones(const Shape& shape, DType dtype) {
-  return filled("ones", shape, 1, dtype);
+Tensor ones(const Shape& shape, DType dtype, Device device) {
+  return filled("ones", shape, 1, dtype, device);
 }
 
 Tensor full_like(const Tensor& like, const Argument& value) {
-  return full(like.shape(), value, like.dtype());
+  return full(like.shape(), value, like.dtype(), like.device());
 }
 
 Tensor zeros_like(const Tensor& like) {
-  return zeros(like.shape(), like.dtype());
+  return zeros(like.shape(), like.dtype(), like.device());
 }
 
 Tensor ones_like(const Tensor& like) {
-  return ones(like.shape(), like.dtype());
+  return ones(like.shape(), like.dtype(), like.device());
 }
 
-Tensor arange(const Scalar& stop, std::optional<DType> dtype) {
-  return arange(0, stop, 1, dtype);
+Tensor arange(const Scalar& stop, std::optional<DType> dtype, Device device) {
+  return arange(0, stop, 1, dtype, device);
 }
 
 Tensor arange(const Scalar& start, const Scalar& stop, const Scalar& step,
-              std::optional<DType> dtype) {
+              std::optional<DType> dtype, Device device) {
   const Progression range = progression(start, stop, step);
   const DType computed = range.is_integral ? i64 : f64;
   const DType result = dtype.value_or(default_dtype(computed));
   check_shape("arange", {range.length});
   check_ends(range, result);
-  const Tensor first = constant(range.start, computed);
-  const Tensor distance = constant(range.step, computed);
+  const Tensor first = constant(range.start, computed, false, device);
+  const Tensor distance = constant(range.step, computed, false, device);
   return apply(arange_op, {&first, &distance}, {Shape{range.length}, result});
 }
 
-Tensor linspace(double start, double stop, Integer count, DType dtype) {
+Tensor linspace(double start, double stop, Integer count, DType dtype, Device device) {
   check_shape("linspace", {count});
   if (!is_floating(dtype)) {
     throw Error(ErrorKind::dtype, {.where = "linspace",
@@ -321,18 +333,19 @@ Tensor linspace(double start, double stop, Integer count, DType dtype) {
                                    .got = std::string(name_of(dtype)),
                                    .fix = "Round and cast the result, or use arange."});
   }
-  if (count == 1) return full({1}, start, dtype);
-  const Tensor first = constant(start, f64);
-  const Tensor end = constant(stop, f64);
-  const Tensor last = constant(static_cast<double>(count - 1), f64);
+  if (count == 1) return full({1}, start, dtype, device);
+  const Tensor first = constant(start, f64, false, device);
+  const Tensor end = constant(stop, f64, false, device);
+  const Tensor last = constant(static_cast<double>(count - 1), f64, false, device);
   return apply(linspace_op, {&first, &end, &last}, {Shape{count}, dtype});
 }
 
-Tensor eye(Integer rows, std::optional<Integer> columns, Integer diagonal, DType dtype) {
+Tensor eye(Integer rows, std::optional<Integer> columns, Integer diagonal, DType dtype,
+           Device device) {
   const Shape shape = {rows, columns.value_or(rows)};
   check_shape("eye", shape);
-  const Tensor width = constant(shape[1], i64);
-  const Tensor offset = constant(int64_t{diagonal}, i64);
+  const Tensor width = constant(shape[1], i64, false, device);
+  const Tensor offset = constant(int64_t{diagonal}, i64, false, device);
   return apply(eye_op, {&width, &offset}, {shape, dtype});
 }
 

@@ -26,6 +26,8 @@ namespace nitinol {
 //
 // Inside a compiled function such data is compared at each recording; large data (64 KiB) makes the
 // function run eagerly: create it outside.
+//
+// Whatever is created lies on default_device() unless another is given.
 
 /// A number, or a list of lists of ... numbers, as written in braces.
 class Numbers {
@@ -50,9 +52,10 @@ class Numbers {
 /// int32 and float64.
 /// Throws Error(shape) if lists of one level differ in length, and Error(value) for an integer that
 /// an integer dtype does not hold.
-[[nodiscard]] Tensor tensor(const Numbers& numbers, std::optional<DType> dtype = {});
+[[nodiscard]] Tensor tensor(const Numbers& numbers, std::optional<DType> dtype = {},
+                            Device device = default_device());
 
-/// A copy of `bytes`, which hold the row-major elements of a tensor of this spec.
+/// A copy of `bytes`, which hold the row-major elements of a tensor of this spec, on its device.
 [[nodiscard]] Tensor from_bytes(std::span<const std::byte> bytes, const Spec& spec);
 /// The numbers of a vector, array or span, 1-d. The dtype is that of their C++ type unless another
 /// is given: reshape() and cast() make the rest.
@@ -61,7 +64,10 @@ template <Arithmetic T, std::size_t n>
   const DType own = dtype_of<std::remove_cv_t<T>>();
   const Tensor made =
       from_bytes(std::as_bytes(values),
-                 {.dtype = own, .shape = {values.size()}, .is_weak = false, .device = {}});
+                 {.dtype = own,
+                  .shape = {values.size()},
+                  .is_weak = false,
+                  .device = default_device()});
   return dtype ? made.to(*dtype) : made;
 }
 template <Arithmetic T>
@@ -81,7 +87,8 @@ template <Arithmetic T, std::size_t n>
 /// Every element is `value`; the dtype, unless given, is bool, int64 or float32 by the number's
 /// kind. Throws Error(value) if that is an integer dtype and does not hold an integer `value`.
 [[nodiscard]] Tensor full(const Shape& shape, const Argument& value,
-                          std::optional<DType> dtype = {});
+                          std::optional<DType> dtype = {},
+                          Device device = default_device());
 
 /// The number, 0-d and no longer weak: bool, int64 or float64 by its kind unless another dtype is
 /// given. Inside a compiled function it stays the argument that it is.
@@ -103,16 +110,18 @@ template <class T>
 [[nodiscard, gnu::visibility("default")]] Tensor borrow(const T* data, const Shape& shape,
                                                         std::function<void()> release);
 
-/// The same for memory described at run time. Strides are in elements.
+/// The same for memory described at run time. Strides are in elements. The memory is the host's,
+/// and so is the device.
 [[nodiscard]] Tensor borrow_bytes(const void* data, const Spec& spec, const Strides& strides,
                                   std::function<void()> release);
 
 // ---- filled
 // `dtype` defaults to float32.
 
-[[nodiscard]] Tensor zeros(const Shape& shape, DType dtype = f32);
-[[nodiscard]] Tensor ones(const Shape& shape, DType dtype = f32);
-/// Shape and dtype of `like`.
+[[nodiscard]] Tensor zeros(const Shape& shape, DType dtype = f32,
+                           Device device = default_device());
+[[nodiscard]] Tensor ones(const Shape& shape, DType dtype = f32, Device device = default_device());
+/// Shape, dtype and device of `like`.
 [[nodiscard]] Tensor full_like(const Tensor& like, const Argument& value);
 [[nodiscard]] Tensor zeros_like(const Tensor& like);
 [[nodiscard]] Tensor ones_like(const Tensor& like);
@@ -120,18 +129,20 @@ template <class T>
 // ---- formulas of the index
 
 /// 0, 1, ... below `stop`.
-[[nodiscard]] Tensor arange(const Scalar& stop, std::optional<DType> dtype = {});
+[[nodiscard]] Tensor arange(const Scalar& stop, std::optional<DType> dtype = {},
+                            Device device = default_device());
 /// start, start + step, ... before `stop`; computed in int64, exactly, if all three are integers,
 /// else in float64. The dtype, unless given, is int64 or float32. Throws Error(value) if step is 0,
 /// the length is not finite, or an integer dtype does not hold all integers of the range.
 [[nodiscard]] Tensor arange(const Scalar& start, const Scalar& stop, const Scalar& step = 1,
-                            std::optional<DType> dtype = {});
+                            std::optional<DType> dtype = {}, Device device = default_device());
 /// `count` evenly spaced numbers from start to stop, both included; computed in float64.
 /// Throws Error(dtype) unless dtype is floating.
-[[nodiscard]] Tensor linspace(double start, double stop, Integer count, DType dtype = f32);
+[[nodiscard]] Tensor linspace(double start, double stop, Integer count, DType dtype = f32,
+                              Device device = default_device());
 /// Ones where column - row == diagonal, else zeros. `columns` defaults to `rows`.
 [[nodiscard]] Tensor eye(Integer rows, std::optional<Integer> columns = {}, Integer diagonal = 0,
-                         DType dtype = f32);
+                         DType dtype = f32, Device device = default_device());
 
 [[nodiscard]] std::span<const Op* const> create_ops();
 

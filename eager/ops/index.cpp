@@ -48,7 +48,7 @@ void check_rows(const Op& op, int64_t rows) {
 void fail_index(const Op& op, const Tensor& indices, int64_t rows) {
   const TensorData& data = indices.internals();
   std::vector<int64_t> list(static_cast<std::size_t>(element_count(data.spec.shape)));
-  eager::copy_elements(data, reinterpret_cast<std::byte*>(list.data()));
+  HostElements(data).copy_to(reinterpret_cast<std::byte*>(list.data()));
   for (const int64_t index : list) {
     if (index >= rows || index < -rows) throw_index(op, rows, index);
   }
@@ -320,7 +320,7 @@ Tensor one_hot(const Tensor& indices, Integer classes, DType dtype) {
                                    .got = fmt::format("{}", int64_t{classes}),
                                    .fix = "Pass the number of classes."});
   }
-  const Tensor columns = arange(int64_t{classes}, i64);
+  const Tensor columns = arange(int64_t{classes}, i64, indices.device());
   return cast(unsqueeze(cast(indices, i64), -1) == columns, dtype);
 }
 

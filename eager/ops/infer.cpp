@@ -33,20 +33,30 @@ void check_dtype(std::string_view where, DTypes accepts, const Tensor& x) {
                                  .fix = fmt::format("Cast it first: x.to({}).", to)});
 }
 
+namespace {
+
+[[noreturn]] void throw_two_devices(const Op& op, const Tensor& a, const Tensor& b) {
+  throw Error(ErrorKind::device,
+              {.where = std::string(op.name),
+               .what = fmt::format("operands {} on {} and {} on {}", describe(a),
+                                   describe(a.device()), describe(b), describe(b.device())),
+               .expected = "operands on one device",
+               .got = fmt::format("{} and {}", describe(a.device()), describe(b.device())),
+               .fix = "Move one of them to the other's device: x.to(device), or nn::to(model, "
+                      "device) for all that a model holds."});
+}
+
+}  // namespace
+
 Device common_device(const Op& op, Inputs inputs) {
-  if (inputs.empty()) return {};
-  const Device device = inputs[0]->device();
+  if (inputs.empty()) return default_device();
+  const Tensor* first = nullptr;
   for (const Tensor* input : inputs) {
-    if (input->device() == device) continue;
-    throw Error(ErrorKind::device,
-                {.where = std::string(op.name),
-                 .what = fmt::format("operands {} and {} are on different devices",
-                                     describe(*inputs[0]), describe(*input)),
-                 .expected = "all on one device",
-                 .got = "two devices",
-                 .fix = "Copy one of them to the other's device."});
+    if (is_anywhere(input->spec())) continue;
+    if (first == nullptr) first = input;
+    if (input->device() != first->device()) throw_two_devices(op, *first, *input);
   }
-  return device;
+  return (first != nullptr ? first : inputs[0])->device();
 }
 
 namespace {

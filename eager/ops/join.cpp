@@ -144,7 +144,7 @@ Tensor place_rule(const GradientCall& c, int k) {
   const Dims& sizes = attr<Dims>(c.attrs, 1);
   const Dims& steps = attr<Dims>(c.attrs, 2);
   if (k == 1) return window(c.gradient, starts, sizes, steps);
-  return place(c.gradient, zeros({}, c.result_spec.dtype), starts, sizes, steps);
+  return place(c.gradient, zeros({}, c.result_spec.dtype, c.result_spec.device), starts, sizes, steps);
 }
 
 constinit const Op place_op = {.name = "place",

@@ -164,12 +164,12 @@ Tensor avg_pool2d(const Tensor& x, Pair kernel, const AvgPool2dOptions& options)
                x.shape()[3]);
   const int64_t channels = x.shape()[1];
   const auto total = [&](const Tensor& images, int64_t groups) {
-    const Tensor each = ones({groups, 1, kernel.rows(), kernel.columns()}, x.dtype());
+    const Tensor each = ones({groups, 1, kernel.rows(), kernel.columns()}, x.dtype(), x.device());
     return conv2d(images, each, {.stride = stride, .padding = options.padding, .groups = groups});
   };
   const bool is_padded = options.padding.rows() > 0 || options.padding.columns() > 0;
   if (!options.counts_padding && is_padded) {
-    const Tensor count = total(ones({1, 1, x.shape()[2], x.shape()[3]}, x.dtype()), 1);
+    const Tensor count = total(ones({1, 1, x.shape()[2], x.shape()[3]}, x.dtype(), x.device()), 1);
     return total(x, channels) / count;
   }
   return total(x, channels) / static_cast<double>(kernel.rows() * kernel.columns());

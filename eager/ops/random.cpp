@@ -114,22 +114,41 @@ Tensor randint(int64_t low, int64_t high, const Shape& shape, DType dtype,
     if (!fits(dtype, end)) throw_does_not_fit(dtype, end);
   }
   const auto [key, counter] = draw_for("randint", shape, generator);
-  const Tensor first = constant(low, i64);
+  const Tensor first = constant(low, i64, false, generator.device());
   const auto length = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
-  const Tensor range = constant(static_cast<int64_t>(length), i64);
+  const Tensor range = constant(static_cast<int64_t>(length), i64, false, generator.device());
   return cast(apply(randint_op, {&key, &counter, &first, &range}, {shape, i64}), dtype);
 }
 
+namespace {
+
+void check_device(const char* where, const Tensor& like, const Generator& generator) {
+  if (like.device() == generator.device()) return;
+  throw Error(ErrorKind::device, {.where = where,
+                                  .what = "the generator, for a tensor like " + describe(like),
+                                  .expected = "one on " + describe(like.device()),
+                                  .got = "one on " + describe(generator.device()),
+                                  .fix = "Make it there: Generator(seed, x.device())."});
+}
+
+}  // namespace
+
+Tensor rand_like(const Tensor& like) {
+  return rand_like(like, default_generator(like.device()));
+}
+
 Tensor rand_like(const Tensor& like, const Generator& generator) {
+  check_device("rand_like", like, generator);
   return rand(like.shape(), like.dtype(), generator);
 }
 
-Tensor randn_like(const Tensor& like, const Generator& generator) {
-  return randn(like.shape(), like.dtype(), generator);
+Tensor randn_like(const Tensor& like) {
+  return randn_like(like, default_generator(like.device()));
 }
 
-void manual_seed(uint64_t seed) {
-  default_generator().manual_seed(seed);
+Tensor randn_like(const Tensor& like, const Generator& generator) {
+  check_device("randn_like", like, generator);
+  return randn(like.shape(), like.dtype(), generator);
 }
 
 std::span<const Op* const> random_ops() {

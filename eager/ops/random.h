@@ -15,6 +15,8 @@
 
 namespace nitinol {
 
+// Results lie on the generator's device.
+
 /// Uniform in [0, 1): multiples of 2^-24 (float32) or 2^-53 (float64).
 /// Throws Error(dtype) for other dtypes.
 [[nodiscard]] Tensor rand(const Shape& shape, DType dtype = f32,
@@ -27,12 +29,13 @@ namespace nitinol {
 [[nodiscard]] Tensor randint(int64_t low, int64_t high, const Shape& shape, DType dtype = i64,
                              const Generator& generator = default_generator());
 
-[[nodiscard]] Tensor rand_like(const Tensor& like,
-                               const Generator& generator = default_generator());
-[[nodiscard]] Tensor randn_like(const Tensor& like,
-                                const Generator& generator = default_generator());
+/// Of the shape, dtype and device of `like`. Throws Error(device) for a generator of another device.
+[[nodiscard]] Tensor rand_like(const Tensor& like);
+[[nodiscard]] Tensor rand_like(const Tensor& like, const Generator& generator);
+[[nodiscard]] Tensor randn_like(const Tensor& like);
+[[nodiscard]] Tensor randn_like(const Tensor& like, const Generator& generator);
 
-/// Starts the default generator's stream of `seed` from its beginning.
+/// Starts the streams of all default generators anew, those of `seed`.
 void manual_seed(uint64_t seed);
 
 [[nodiscard]] std::span<const Op* const> random_ops();

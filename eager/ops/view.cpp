@@ -179,7 +179,7 @@ constinit const Op slice_op = {
     .gradient = {.rule =
                      [](const GradientCall& c, int) {
                        const Spec& input = c.input_specs[0];
-                       return place(zeros(input.shape, input.dtype), c.gradient,
+                       return place(zeros(input.shape, input.dtype, input.device), c.gradient,
                                     attr<Dims>(c.attrs, 0), attr<Dims>(c.attrs, 1),
                                     attr<Dims>(c.attrs, 2));
                      }},

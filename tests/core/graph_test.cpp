@@ -6,6 +6,7 @@
 
 #include "core/element_text.h"
 #include "core/error.h"
+#include "core/host_access.h"
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
@@ -76,10 +77,8 @@ void check_round_trip(const std::string& text) {
 template <class T>
 T element(const Graph& graph, Value constant, int64_t offset) {
   T value;
-  const TensorData& data = graph[constant].constant.internals();
-  std::memcpy(&value,
-              static_cast<std::byte*>(data.address()) + offset * static_cast<int64_t>(sizeof(T)),
-              sizeof(T));
+  const HostElements elements(graph[constant].constant.internals());
+  std::memcpy(&value, elements.first() + offset * static_cast<int64_t>(sizeof(T)), sizeof(T));
   return value;
 }
 

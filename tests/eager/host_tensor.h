@@ -1,6 +1,7 @@
 // Tensors from host values without any op, for tests of what lies below the ops.
 #pragma once
 
+#include "core/host_access.h"
 #include "core/tensor.h"
 
 #include <algorithm>
@@ -13,15 +14,11 @@ namespace nitinol::test {
 /// A tensor whose memory is `elements`, in order.
 template <class T>
 Tensor host_tensor(DType dtype, const Shape& shape, const std::vector<T>& elements) {
-  Spec spec;
-  spec.dtype = dtype;
-  spec.shape = shape;
-  Tensor tensor = allocate_tensor(spec);
-  auto* to = static_cast<std::byte*>(tensor.internals().address());
-  for (const T element : elements) {
-    std::memcpy(to, &element, sizeof(T));
-    to += sizeof(T);
-  }
+  const Tensor tensor = allocate_tensor(
+      {.dtype = dtype, .shape = shape, .is_weak = false, .device = default_device()});
+  fill_elements(tensor, [&](std::span<std::byte> memory) {
+    std::ranges::copy(std::as_bytes(std::span(elements)), memory.begin());
+  });
   return tensor;
 }
 

@@ -5,6 +5,7 @@
 #include "eager/apply.h"
 #include "tests/on_threads.h"
 #include "tests/op_reference.h"
+#include "tests/fenced.h"
 #include "tests/op_samples.h"
 #include "tests/same_bits.h"
 
@@ -156,25 +157,22 @@ TEST_CASE("a broadcast operand is as good as a repeated one", "[ops]") {
   }
 }
 
-TEST_CASE("the reference device gives the same bits", "[ops]") {
-  // There each formula runs as instructions, one element at a time.
-  const auto moved = [](const Tensor& x) {
-    Spec spec = x.spec();
-    spec.device = {Device::Kind::reference, 0};
-    const Tensor packed = copy(x);
-    const auto bytes = static_cast<std::size_t>(x.size()) * size_of(x.dtype());
-    return from_bytes({static_cast<const std::byte*>(packed.internals().address()), bytes}, spec);
-  };
-  for (const Op* op : all_ops()) {
-    // Composites make constants on the host; matrix products are the library's.
-    if (op->kind == OpKind::composite || op->kind == OpKind::library) continue;
-    for (const Sample& sample : samples(*op)) {
-      INFO(sample.describe(*op));
-      Sample there = sample;
-      for (Tensor& input : there.inputs) input = moved(input);
-      const Tensor got = compute(*op, there);
-      CHECK(got.device().kind == Device::Kind::reference);
-      CHECK(same_bits(got, compute(*op, sample)));
+TEST_CASE("devices with memory of their own give the same bits", "[ops]") {
+  // Number 0 interprets each formula as instructions, one element at a time; number 1 does that
+  // behind a fence (tests/fenced.h).
+  for (const Device device : {Device{Device::Kind::reference, 0}, test::fenced_device}) {
+    for (const Op* op : all_ops()) {
+      if (op->kind == OpKind::transfer) continue;
+      // The host's matrix products and convolutions are a library's.
+      const bool has_own_bits = op->kind != OpKind::library;
+      for (const Sample& sample : samples(*op)) {
+        INFO(sample.describe(*op) << " on " << device);
+        Sample there = sample;
+        for (Tensor& input : there.inputs) input = input.to(device);
+        const Tensor got = compute(*op, there);
+        CHECK(got.device() == device);
+        if (has_own_bits) CHECK(same_bits(got, compute(*op, sample)));
+      }
     }
   }
 }

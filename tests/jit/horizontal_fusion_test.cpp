@@ -16,9 +16,9 @@ using Batches = std::vector<std::vector<std::size_t>>;
 namespace {
 
 Kernel kernel_of(std::string_view op) {
-  const std::array<DType, 1> inputs = {f32};
-  const std::array<StrideClass, 2> classes = {StrideClass::one, StrideClass::one};
-  return elementwise_kernel(*find_op(op), inputs, f32, classes);
+  const std::array<Operand, 2> operands = {Operand{.role = Role::input},
+                                           Operand{.role = Role::output}};
+  return elementwise_kernel(*find_op(op), operands);
 }
 
 const Kernel exp_kernel = kernel_of("exp");

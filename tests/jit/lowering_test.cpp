@@ -22,7 +22,7 @@ Kernel kernel_of(const std::string& text) {
   const jit::Fusion fusion = jit::fuse(graph);
   const auto has_members = [](const jit::Group& group) { return !group.members.empty(); };
   REQUIRE(std::ranges::count_if(fusion.groups, has_members) == 1);
-  return jit::lower(graph, fusion, *std::ranges::find_if(fusion.groups, has_members)).kernel;
+  return jit::lower(graph, fusion, *std::ranges::find_if(fusion.groups, has_members), {}).kernel;
 }
 
 std::vector<Operand> scratch_of(const Kernel& kernel) {

@@ -15,7 +15,7 @@ using namespace nitinol;
 namespace {
 
 StorageHandle take(std::size_t bytes) {
-  return cpu::allocate(bytes, Device{});
+  return cpu::allocate(bytes);
 }
 
 uint64_t asked_of_system() {

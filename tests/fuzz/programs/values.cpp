@@ -1,5 +1,6 @@
 #include "tests/fuzz/programs/values.h"
 
+#include "core/host_access.h"
 #include "eager/ops/ops.h"
 
 #include <algorithm>
@@ -84,12 +85,13 @@ Tensor sample(DType dtype, const Shape& shape, const Strides& strides, Style sty
   Spec spec = {.dtype = dtype, .shape = {above - below + 1}, .is_weak = false, .device = {}};
   const Tensor buffer = allocate_tensor(spec);
   Random random(seed);
-  auto* bytes = static_cast<std::byte*>(buffer.internals().address());
   const std::size_t size = size_of(dtype);
-  for (int64_t i = 0; i <= above - below; ++i) {
-    const uint64_t bits = element_bits(dtype, style, random);
-    std::memcpy(bytes + static_cast<std::size_t>(i) * size, &bits, size);
-  }
+  fill_elements(buffer, [&](std::span<std::byte> bytes) {
+    for (std::size_t at = 0; at < bytes.size(); at += size) {
+      const uint64_t bits = element_bits(dtype, style, random);
+      std::memcpy(&bytes[at], &bits, size);
+    }
+  });
   spec.shape = shape;
   return make_tensor(spec, strides, -below, buffer.internals().storage);
 }

@@ -1,0 +1,55 @@
+#include "backends/cpu/host_memory.h"
+
+#include "backends/cpu/allocator.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace nitinol::cpu {
+
+StorageHandle HostMemoryBackend::allocate(std::size_t bytes) {
+  return cpu::allocate(bytes);
+}
+
+void HostMemoryBackend::upload(const void* from, void* to, std::size_t bytes) {
+  std::memcpy(to, from, bytes);
+}
+
+void HostMemoryBackend::download(const void* from, void* to, std::size_t bytes) {
+  std::memcpy(to, from, bytes);
+}
+
+void HostMemoryBackend::fill(void* to, uint64_t bits, std::size_t element_bytes,
+                             std::size_t count) {
+  switch (element_bytes) {
+    case 1:
+      std::fill_n(static_cast<uint8_t*>(to), count, static_cast<uint8_t>(bits));
+      return;
+    case 2:
+      std::fill_n(static_cast<uint16_t*>(to), count, static_cast<uint16_t>(bits));
+      return;
+    case 4:
+      std::fill_n(static_cast<uint32_t*>(to), count, static_cast<uint32_t>(bits));
+      return;
+    default:
+      std::fill_n(static_cast<uint64_t*>(to), count, bits);
+  }
+}
+
+MemoryStatistics HostMemoryBackend::memory() {
+  return memory_statistics();
+}
+
+void HostMemoryBackend::set_memory_budget(std::size_t bytes) {
+  cpu::set_memory_budget(bytes);
+}
+
+void HostMemoryBackend::release_cached_memory() {
+  cpu::release_cached_memory();
+}
+
+void HostMemoryBackend::reset_peak_memory() {
+  cpu::reset_peak_memory();
+}
+
+}  // namespace nitinol::cpu

@@ -1,0 +1,43 @@
+// The two ways from host code to a tensor's elements: one waits and reads, one fills. Whatever else
+// looks at memory is device code, or hands an address to it (tests/style_test.cpp).
+#pragma once
+
+#include "core/function_ref.h"
+#include "core/tensor.h"
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+namespace nitinol {
+
+/// The elements of a tensor where the host may read them, when all that makes them has been done:
+/// in place where the memory is the host's, else a copy. Valid while this and the tensor live.
+class HostElements {
+ public:
+  /// The tensor must be defined and have memory, or be a number.
+  explicit HostElements(const TensorData& data);
+  [[nodiscard]] const Spec& spec() const { return data_.spec; }
+  /// In elements.
+  [[nodiscard]] const Strides& strides() const { return data_.strides; }
+  /// The first element: that of index 0 in each dimension.
+  [[nodiscard]] const std::byte* first() const { return first_; }
+  /// The element at these indices; one per dimension, in range.
+  [[nodiscard]] const std::byte* at(const Dims& indices) const;
+  /// Stores all elements, in row-major order and without gaps, at `to`.
+  void copy_to(std::byte* to) const;
+
+ private:
+  const TensorData& data_;
+  std::unique_ptr<std::byte[]> copy_;
+  const std::byte* first_;
+};
+
+/// The bits of the first element, zero-extended.
+[[nodiscard]] uint64_t first_element(const Tensor& tensor);
+
+/// Has `write` store the elements of `tensor`, which is contiguous and was just allocated, in
+/// row-major order.
+void fill_elements(const Tensor& tensor, FunctionRef<void(std::span<std::byte>)> write);
+
+}  // namespace nitinol
