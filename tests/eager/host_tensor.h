@@ -4,9 +4,9 @@
 #include "core/host_access.h"
 #include "core/tensor.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <vector>
 
 namespace nitinol::test {
@@ -17,7 +17,11 @@ Tensor host_tensor(DType dtype, const Shape& shape, const std::vector<T>& elemen
   const Tensor tensor = allocate_tensor(
       {.dtype = dtype, .shape = shape, .is_weak = false, .device = default_device()});
   fill_elements(tensor, [&](std::span<std::byte> memory) {
-    std::ranges::copy(std::as_bytes(std::span(elements)), memory.begin());
+    std::byte* to = memory.data();
+    for (const T element : elements) {
+      std::memcpy(to, &element, sizeof(T));
+      to += sizeof(T);
+    }
   });
   return tensor;
 }
