@@ -110,7 +110,7 @@ class Run {
   }
 
   [[nodiscard]] bool is_locked(const VariableCell& cell) const {
-    return std::ranges::find(locked_, &cell) != locked_.end();
+    return std::ranges::binary_search(locked_, cell.id, {}, &VariableCell::id);
   }
 
   /// The Variable's value, perhaps undefined.
@@ -150,7 +150,7 @@ class Run {
     if (plan_.arena_bytes > 0) arena_ = backend(Device{}).allocate(plan_.arena_bytes);
     std::size_t next = 0;
     for (const Spec& spec : plan_.outputs) {
-      outputs_[next] = output_tensor(static_cast<int>(next), spec);
+      outputs_[next] = output_tensor(next, spec);
       ++next;
     }
     for (Value v = 0; v < graph_.nodes.size(); ++v) {
@@ -167,18 +167,14 @@ class Run {
   }
 
   /// Fresh memory, or the Variable's own where the plan may overwrite it and nobody else sees it.
-  Tensor output_tensor(int output, const Spec& spec) {
-    for (const UpdatePlan& update : plan_.updates) {
-      const BufferPlan& buffer = plan_.buffers[update.result.base];
-      if (!update.is_in_place || buffer.place != BufferPlan::Place::output ||
-          buffer.index != output)
-        continue;
-      const VariableCell& cell = variable_of(update.variable).cell();
-      if (is_locked(cell) && fits(cell.value, spec) && is_donatable(cell.value) &&
-          !is_argument_storage(cell.value))
-        return cell.value;
-    }
-    return allocate_tensor(spec);
+  Tensor output_tensor(std::size_t output, const Spec& spec) {
+    const int donor = plan_.donors[output];
+    if (donor < 0) return allocate_tensor(spec);
+    const UpdatePlan& update = plan_.updates[static_cast<std::size_t>(donor)];
+    const VariableCell& cell = variable_of(update.variable).cell();
+    const bool is_lent = is_locked(cell) && fits(cell.value, spec) && is_donatable(cell.value) &&
+                         !is_argument_storage(cell.value);
+    return is_lent ? cell.value : allocate_tensor(spec);
   }
 
   /// Whether the value is one that `spec` describes, without gaps. (A Variable that the Plan does
@@ -344,7 +340,7 @@ class Run {
   ShortArray<Tensor, 8> outputs_;
   std::vector<Tensor> eager_;
   StorageHandle arena_;
-  std::vector<VariableCell*> locked_;
+  std::vector<VariableCell*> locked_;  ///< by id
   std::vector<std::unique_lock<CallOrder>> orders_;
   std::vector<std::unique_lock<std::mutex>> locks_;
 };
