@@ -11,6 +11,7 @@
 #include "core/interpreter.h"
 #include "jit/passes/rewrite.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace nitinol::jit {
@@ -47,6 +48,8 @@ bool is_folded(const Graph& graph, const Node& node) {
 }  // namespace
 
 Graph fold_constants(Graph graph) {
+  if (std::ranges::none_of(graph.nodes, [&](const Node& node) { return is_folded(graph, node); }))
+    return graph;
   return rewrite(std::move(graph), [](Graph& out, Node& node) -> std::optional<Value> {
     if (!is_folded(out, node)) return std::nullopt;
     std::vector<const Tensor*> operands;

@@ -19,18 +19,18 @@ Graph remove_dead(Graph graph) {
   }
   if (std::ranges::find(is_needed, false) == is_needed.end()) return graph;
 
-  Graph out;
-  out.nodes.reserve(graph.nodes.size());
+  Value kept = 0;
   std::vector<Value> renamed(graph.nodes.size());
   for (Value v = 0; v < graph.nodes.size(); ++v) {
     if (!is_needed[v]) continue;
-    renamed[v] = static_cast<Value>(out.nodes.size());
-    out.nodes.push_back(std::move(graph.nodes[v]));
-    for (Value& input : out.nodes.back().inputs) input = renamed[input];
+    for (Value& input : graph.nodes[v].inputs) input = renamed[input];
+    if (kept != v) graph.nodes[kept] = std::move(graph.nodes[v]);
+    renamed[v] = kept++;
   }
-  for (const Value input : graph.inputs) out.inputs.push_back(renamed[input]);
-  for (const Value output : graph.outputs) out.outputs.push_back(renamed[output]);
-  return out;
+  graph.nodes.resize(kept);
+  for (Value& input : graph.inputs) input = renamed[input];
+  for (Value& output : graph.outputs) output = renamed[output];
+  return graph;
 }
 
 }  // namespace nitinol::jit
