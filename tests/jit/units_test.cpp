@@ -22,7 +22,7 @@ std::vector<Value> order_of(const Graph& graph, bool is_fused = true) {
 
 TEST_CASE("units run as they were recorded, each after what it reads", "[jit][plan]") {
   // exp and add are one group, which starts before the product that it needs.
-  CHECK(order_of(parse("x: f32[4, 4] = input; a = exp x; p = matmul x x; b = add a p; "
+  CHECK(order_of(parse("x: f32[4, 4] = input; a = exp x; p = matmul x x; b = add p a; "
                        "q = matmul b b; return q",
                        all_ops())) == std::vector<Value>{2, 1, 4});
   CHECK(order_of(parse("x: f32[4, 4] = input; p = matmul x x; q = matmul x p; r = matmul x x; "
