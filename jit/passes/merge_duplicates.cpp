@@ -81,10 +81,10 @@ class Seen {
 
 Graph merge_duplicates(Graph graph) {
   Seen seen(graph.nodes.size());
-  return rewrite(std::move(graph), [&seen](Graph& out, Node& node) -> std::optional<Value> {
-    if (node.kind == Node::Kind::op && node.op->has_checks) return std::nullopt;
-    const auto next = static_cast<Value>(out.nodes.size());
-    const Value found = seen.find(out, node, next);
+  return drop(std::move(graph), [&seen](const Graph& all, Value v, Value next) {
+    const Node& node = all[v];
+    const bool has_checks = node.kind == Node::Kind::op && node.op->has_checks;
+    const Value found = has_checks ? next : seen.find(all, node, next);
     return found == next ? std::nullopt : std::optional(found);
   });
 }

@@ -2,6 +2,8 @@
 // and one from the start renumbers it.
 #include "jit/passes/remove_dead.h"
 
+#include "jit/passes/rewrite.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -19,18 +21,9 @@ Graph remove_dead(Graph graph) {
   }
   if (std::ranges::find(is_needed, false) == is_needed.end()) return graph;
 
-  Value kept = 0;
-  std::vector<Value> renamed(graph.nodes.size());
-  for (Value v = 0; v < graph.nodes.size(); ++v) {
-    if (!is_needed[v]) continue;
-    for (Value& input : graph.nodes[v].inputs) input = renamed[input];
-    if (kept != v) graph.nodes[kept] = std::move(graph.nodes[v]);
-    renamed[v] = kept++;
-  }
-  graph.nodes.resize(kept);
-  for (Value& input : graph.inputs) input = renamed[input];
-  for (Value& output : graph.outputs) output = renamed[output];
-  return graph;
+  return drop(std::move(graph), [&](const Graph&, Value v, Value) {
+    return is_needed[v] ? std::nullopt : std::optional<Value>(0);
+  });
 }
 
 }  // namespace nitinol::jit
