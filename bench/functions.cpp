@@ -34,11 +34,11 @@ Tensor chain10(const Tensor& x, const Tensor& y) {
   return z;
 }
 
-Tensor chain10000(const Tensor& x) {
+Tensor chain_of(const Tensor& x, int64_t operations) {
   uint32_t state = 1;
   Tensor before = abs(x);
   Tensor y = x;
-  for (int i = 0; i < 10'000; ++i) {
+  for (int64_t i = 0; i < operations; ++i) {
     state = state * 1664525 + 1013904223;
     const uint32_t choice = state >> 16 & 3;
     const Tensor next = choice == 0   ? y - before
@@ -48,6 +48,10 @@ Tensor chain10000(const Tensor& x) {
     before = std::exchange(y, next);
   }
   return y;
+}
+
+Tensor chain10000(const Tensor& x) {
+  return chain_of(x, 10'000);
 }
 
 Tensor normal(uint64_t seed, const Shape& shape) {

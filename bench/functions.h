@@ -3,6 +3,7 @@
 
 #include "nitinol.h"
 
+#include <cstdint>
 #include <utility>
 
 namespace nitinol::bench {
@@ -18,7 +19,9 @@ namespace nitinol::bench {
 /// Ten additions and multiplications.
 [[nodiscard]] Tensor chain10(const Tensor& x, const Tensor& y);
 
-/// 10,000 cheap operations, in no order that repeats.
+/// Cheap operations, in no order that repeats.
+[[nodiscard]] Tensor chain_of(const Tensor& x, int64_t operations);
+/// 10,000 of them.
 [[nodiscard]] Tensor chain10000(const Tensor& x);
 
 /// Normal numbers in f32 from the stream of `seed`.

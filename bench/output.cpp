@@ -95,11 +95,12 @@ void print_table(const std::vector<Row>& rows) {
     }
     const Row& best = compiled != nullptr ? *compiled : *eager;
     const bool has_both = eager != nullptr && compiled != nullptr;
-    fmt::print("{:<22} {:>7} {:>10} {:>10} {:>8} {:>9} {:>9}\n", line.workload, line.threads,
+    fmt::print("{:<22} {:>7} {:>10} {:>10} {:>8} {:>9} {:>9}  {}\n", line.workload, line.threads,
                eager != nullptr ? human_time(eager->median_s) : "",
                compiled != nullptr ? human_time(compiled->median_s) : "",
                has_both ? fmt::format("{:.2f}", eager->median_s / compiled->median_s) : "",
-               bound_of(best), best.first_call_s > 0 ? human_time(best.first_call_s) : "");
+               bound_of(best), best.first_call_s > 0 ? human_time(best.first_call_s) : "",
+               eager == nullptr ? best.notes : "");
   }
 }
 

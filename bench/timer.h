@@ -34,6 +34,7 @@ class Timer {
   Timer(const Options& options, const Limits& limits) : options_(options), limits_(limits) {}
 
   [[nodiscard]] bool wants(const std::string& row) const { return options_.wants(row); }
+  [[nodiscard]] bool is_quick() const { return options_.is_quick; }
   [[nodiscard]] int threads() const { return options_.threads.front(); }
   /// Times the modes of one row in turn: 7 samples of each, every sample at least 20 ms of calls.
   void time(const std::string& row, const Work& work, const std::vector<Mode>& modes,

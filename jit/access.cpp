@@ -38,6 +38,16 @@ Value base_of(const Graph& graph, Value value, std::vector<Map>* maps) {
   return base;
 }
 
+std::vector<Value> bases_of(const Graph& graph) {
+  std::vector<Value> bases(graph.nodes.size());
+  for (Value v = 0; v < bases.size(); ++v) {
+    const Node& node = graph[v];
+    const bool is_view = node.kind == Node::Kind::op && node.op->kind == OpKind::view;
+    bases[v] = is_view ? bases[node.inputs[0]] : v;
+  }
+  return bases;
+}
+
 bool is_identity(const Shape& from, const std::vector<Map>& maps, const Shape& to) {
   if (element_count(from) != element_count(to)) return false;
   const std::optional<Access> access = through(Access{from, strides_of(from), 0}, maps, f32);

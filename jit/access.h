@@ -31,6 +31,9 @@ struct Map {
 /// from there up.
 [[nodiscard]] Value base_of(const Graph& graph, Value value, std::vector<Map>* maps = nullptr);
 
+/// base_of of every value.
+[[nodiscard]] std::vector<Value> bases_of(const Graph& graph);
+
 /// True if reading a contiguous tensor of `from` through `maps` visits the points of `to` in the
 /// same order: the two have the same elements at the same places, but for dimensions of size 1.
 [[nodiscard]] bool is_identity(const Shape& from, const std::vector<Map>& maps, const Shape& to);

@@ -17,11 +17,11 @@
 #include "jit/fusion.h"
 
 #include "core/one_op.h"
+#include "jit/group_order.h"
 #include "jit/nest_rules.h"
 #include "jit/sink.h"
 
 #include <algorithm>
-#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -30,8 +30,6 @@ namespace {
 
 /// Operations on numbers that are done again wherever the result is read.
 constexpr std::size_t largest_uniform = 16;
-/// Values that a search for a path looks at before it takes one for granted.
-constexpr int longest_search = 2048;
 /// Operands of a kernel; backends take some more.
 constexpr std::size_t most_operands = 120;
 /// Members of each part of a group that needs more operands. One reads at most three values.
@@ -48,15 +46,17 @@ bool is_arg(Combine combine) {
 class Fuser {
  public:
   explicit Fuser(const Graph& graph)
-      : graph_(graph), uses_(use_counts(graph)), rules_(graph, fusion_) {
+      : graph_(graph),
+        uses_(use_counts(graph)),
+        fusion_({.bases = bases_of(graph)}),
+        rules_(graph, fusion_),
+        reads_(graph, fusion_.bases),
+        order_(reads_) {
     const std::size_t count = graph.nodes.size();
     uniform_size_.assign(count, 0);
     fusion_.group_of.assign(count, -1);
     fusion_.is_uniform.assign(count, false);
     fusion_.is_materialised.assign(count, false);
-    seen_.assign(count, 0);
-    first_of_group_.resize(count);
-    std::iota(first_of_group_.begin(), first_of_group_.end(), Value{0});
   }
 
   Fusion run(bool is_enabled) {
@@ -64,7 +64,7 @@ class Fuser {
     if (is_enabled) {
       sink(graph_, fusion_, [this](const Group& group) { return rules_.check(group).has_value(); });
     }
-    for (const Value output : graph_.outputs) materialise(base_of(graph_, output));
+    for (const Value output : graph_.outputs) materialise(fusion_.bases[output]);
     materialise_what_steps_read();
     if (cut_large_groups()) materialise_what_steps_read();
     return std::move(fusion_);
@@ -157,6 +157,7 @@ class Fuser {
 
   void place(Value v, bool is_enabled) {
     const Node& node = graph_[v];
+    if (node.kind == Node::Kind::op && node.op->kind != OpKind::view) order_.add(v);
     if (!is_groupable(node)) return;
     uniform_size_[v] = size_as_uniform(node);
     if (uniform_size_[v] > 0 && uniform_size_[v] <= largest_uniform) {
@@ -174,13 +175,15 @@ class Fuser {
 
   /// Tries to bring the group that makes `input` together with the group of `v`, which reads it.
   void try_join(Value v, Value input) {
-    std::vector<Map> maps;
-    const Value base = base_of(graph_, input, &maps);
+    const Value base = fusion_.bases[input];
     const int from = fusion_.group_of[base];
     const int to = fusion_.group_of[v];
     if (from < 0 || from == to || would_be_too_large(from, to) ||
-        has_path_through_others(from, to) || append(v, from, base, maps))
+        order_.has_path_through_others(base, v))
       return;
+    std::vector<Map> maps;
+    static_cast<void>(base_of(graph_, input, &maps));
+    if (append(v, from, base, maps)) return;
     const bool reduces = graph_[v].op->kind == OpKind::reduce;
     if (!reduces) maps.push_back({nullptr, graph_[v].spec.shape});
     std::optional<Group> merged = merge(to, from, v, base, maps);
@@ -188,8 +191,7 @@ class Fuser {
     std::optional<Contents> contents = rules_.check(*merged);
     if (!contents) return;
     for (const Member& member : merged->members) fusion_.group_of[member.value] = to;
-    const Value first = merged->members.front().value;
-    note_extent(first, first, merged->members.back().value);
+    order_.merge(base, v);
     group(to) = std::move(*merged);
     contents_[static_cast<std::size_t>(to)] = std::move(*contents);
     group(from) = {};
@@ -220,7 +222,6 @@ class Fuser {
     if (!is_plain || into.order != Order::none || group(own).order != Order::none ||
         group(own).members.size() != 1 || !into.find(base)->maps.empty())
       return false;
-    const Value last = into.members.back().value;
     Contents grown = contents_[static_cast<std::size_t>(from)];
     into.members.push_back(group(own).members[0]);
     if (!rules_.add(into, into.members.back(), grown) || !grown.is_small_enough()) {
@@ -231,7 +232,7 @@ class Fuser {
     fusion_.group_of[v] = from;
     fusion_.groups.pop_back();  // v's own is the newest
     contents_.pop_back();
-    note_extent(into.members.front().value, last + 1, v);
+    order_.merge(base, v);
     return true;
   }
 
@@ -365,63 +366,12 @@ class Fuser {
           member.level == Stage::Level::element || node.op->kind == OpKind::reduce;
       member.stage = 0;
       for (const Value input : node.inputs) {
-        const Member* read = group.find(base_of(graph_, input));
+        const Member* read = group.find(fusion_.bases[input]);
         if (read == nullptr) continue;
         const int after = read->level == Stage::Level::row && reads_elements ? 1 : 0;
         member.stage = std::max(member.stage, read->stage + after);
       }
     }
-  }
-
-  /// True if what one group makes reaches the other by way of a node outside both.
-  [[nodiscard]] bool has_path_through_others(int a, int b) const {
-    return reaches(a, b) || reaches(b, a);
-  }
-
-  /// A value before which nothing depends on `value`: no group has members on both sides of it.
-  [[nodiscard]] Value start_of(Value value) const {
-    while (first_of_group_[value] < value) value = first_of_group_[value];
-    return value;
-  }
-
-  /// Notes for the values [begin, last] that a group reaches across them from `first`.
-  void note_extent(Value first, Value begin, Value last) {
-    for (Value v = begin; v <= last; ++v) first_of_group_[v] = std::min(first_of_group_[v], first);
-  }
-
-  /// True if going up from the operands of group `start`, leaving it, one comes to `goal` through a
-  /// third; or perhaps, after a long search.
-  [[nodiscard]] bool reaches(int start, int goal) const {
-    const Value end = start_of(group(goal).members.front().value);
-    if (group(start).members.back().value < end) return false;
-    ++search_;
-    std::vector<Value> open;
-    const auto push_operands = [&](Value v, bool is_direct) {
-      for (const Value input : graph_[v].inputs) {
-        const Value base = base_of(graph_, input);
-        if (base < end) continue;
-        const int group = fusion_.group_of[base];
-        if (is_direct && (group == start || group == goal)) continue;
-        if (seen_[base] != search_) {
-          seen_[base] = search_;
-          open.push_back(base);
-        }
-      }
-    };
-    for (const Member& member : group(start).members) push_operands(member.value, true);
-    for (int looked_at = 0; !open.empty(); ++looked_at) {
-      if (looked_at == longest_search) return true;
-      const Value v = open.back();
-      open.pop_back();
-      const int number = fusion_.group_of[v];
-      if (number == goal) return true;
-      if (number < 0) {
-        push_operands(v, false);
-        continue;
-      }
-      for (const Member& member : group(number).members) push_operands(member.value, false);
-    }
-    return false;
   }
 
   void materialise(Value v) {
@@ -441,7 +391,7 @@ class Fuser {
     if (node.kind != Node::Kind::op || node.op->kind == OpKind::view) return;
     const int group = fusion_.group_of[v];
     for (const Value input : node.inputs) {
-      const Value base = base_of(graph_, input);
+      const Value base = fusion_.bases[input];
       if (group >= 0 && (needs_no_memory(input) || fusion_.group_of[base] == group)) continue;
       if (fusion_.is_uniform[v] && needs_no_memory(input)) continue;
       materialise(base);
@@ -493,11 +443,10 @@ class Fuser {
   std::vector<int> uses_;
   Fusion fusion_;
   NestRules rules_;
+  Reads reads_;
+  GroupOrder order_;
   std::vector<Contents> contents_;         ///< per group
   std::vector<std::size_t> uniform_size_;  ///< per value: see size_as_uniform
-  std::vector<Value> first_of_group_;      ///< per value: of those groups that reach across it
-  mutable std::vector<uint64_t> seen_;     ///< per value: the last search that came by
-  mutable uint64_t search_ = 0;
 };
 
 }  // namespace
@@ -523,14 +472,17 @@ std::optional<Access> leaf_access(const Graph& graph, const Member& member, Valu
   std::vector<Map> maps;
   const Value base = base_of(graph, input, &maps);
   const Node& source = graph[base];
-  if (graph[member.value].op->kind != OpKind::reduce)
-    maps.push_back({nullptr, graph[member.value].spec.shape});
-  maps.insert(maps.end(), member.maps.begin(), member.maps.end());
+  const Node& reader = graph[member.value];
   const Strides strides = source.kind == Node::Kind::input ? source.strides
                           : source.kind == Node::Kind::constant
                               ? source.constant.internals().strides
                               : strides_of(source.spec.shape);
-  return through(Access{source.spec.shape, strides, 0}, maps, source.spec.dtype);
+  std::optional<Access> access =
+      through(Access{source.spec.shape, strides, 0}, maps, source.spec.dtype);
+  if (access && reader.op->kind != OpKind::reduce)
+    access = through(*access, {nullptr, reader.spec.shape}, source.spec.dtype);
+  if (!access || member.maps.empty()) return access;
+  return through(*access, member.maps, source.spec.dtype);
 }
 
 Fusion fuse(const Graph& graph, bool is_enabled) {

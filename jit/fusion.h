@@ -35,13 +35,14 @@ struct Group {
 
 /// What becomes of a graph: groups, and the other nodes, each by itself. Views are no work.
 struct Fusion {
-  std::vector<Group> groups;
-  std::vector<int> group_of;  ///< per node: its group, or -1
+  std::vector<Value> bases = {};  ///< per node: see base_of
+  std::vector<Group> groups = {};
+  std::vector<int> group_of = {};  ///< per node: its group, or -1
   /// Per node: a number that is cheap to recompute anywhere (made of scalars only); never in a
   /// group unless needed in memory.
-  std::vector<bool> is_uniform;
+  std::vector<bool> is_uniform = {};
   /// Per node: must be in memory (read by another step, or an output).
-  std::vector<bool> is_materialised;
+  std::vector<bool> is_materialised = {};
 };
 
 /// Groups the elementwise, create and reduce nodes of `graph`. With `is_enabled` false each is its

@@ -175,7 +175,7 @@ class Lowerer {
     return std::ranges::any_of(group_.members, [&](const Member& member) {
       if (member.stage <= pass) return false;
       const std::vector<Value>& inputs = graph_[member.value].inputs;
-      return std::ranges::any_of(inputs, [&](Value input) { return base_of(graph_, input) == v; });
+      return std::ranges::any_of(inputs, [&](Value input) { return fusion_.bases[input] == v; });
     });
   }
 
@@ -229,7 +229,7 @@ class Lowerer {
 
   /// The value that `v` (perhaps a view of it) has at the present point, in its compute type.
   Expr value(Value v, const Member* reader = nullptr) {
-    const Value base = base_of(graph_, v);
+    const Value base = fusion_.bases[v];
     if (const Member* member = group_.find(base)) return value_of_member(*member);
     if (is_scalar_leaf(v)) return scalar(v);
     if (fusion_.is_uniform[v]) return formula(v, nullptr);
@@ -341,7 +341,7 @@ class Lowerer {
   }
 
   Expr load(Value v, const Member& reader) {
-    const Value base = base_of(graph_, v);
+    const Value base = fusion_.bases[v];
     const Access access = *leaf_access(graph_, reader, v);
     const DType dtype = graph_[base].spec.dtype;
     const OperandOrigin origin = {

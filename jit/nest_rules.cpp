@@ -80,7 +80,7 @@ bool NestRules::add(const Group& group, const Member& member, Contents& contents
 
 void NestRules::add_operand(const Group& group, Value input, Contents& contents) const {
   if (needs_no_memory(graph_, fusion_, input)) return add_numbers(input, contents);
-  const Value base = base_of(graph_, input);
+  const Value base = fusion_.bases[input];
   if (group.find(base) == nullptr) add_once(contents.streams, base);
 }
 
@@ -164,8 +164,9 @@ bool NestRules::reads_present_point(const Group& group, const Member& member, Va
 /// True if the member can read this input from memory (or need not).
 bool NestRules::is_readable(const Group& group, const Member& member, Value input) const {
   if (needs_no_memory(graph_, fusion_, input)) return true;
-  if (group.find(base_of(graph_, input)) != nullptr)
-    return reads_present_point(group, member, input);
+  if (group.find(fusion_.bases[input]) != nullptr) return reads_present_point(group, member, input);
+  // Broadcasting is always possible.
+  if (fusion_.bases[input] == input && member.maps.empty() && group.reduced.size() < 2) return true;
   return is_walkable(group, member, leaf_access(graph_, member, input));
 }
 

@@ -107,7 +107,7 @@ class Run {
   }
 
   [[nodiscard]] bool is_locked(const VariableCell& cell) const {
-    return std::ranges::find(locked_, &cell) != locked_.end();
+    return std::ranges::binary_search(locked_, cell.id, {}, &VariableCell::id);
   }
 
   /// The Variable's value, perhaps undefined.
@@ -152,7 +152,7 @@ class Run {
     }
     std::size_t next = 0;
     for (const Spec& spec : plan_.outputs) {
-      outputs_[next] = output_tensor(static_cast<int>(next), spec);
+      outputs_[next] = output_tensor(next, spec);
       ++next;
     }
     for (Value v = 0; v < graph_.nodes.size(); ++v) {
@@ -169,18 +169,14 @@ class Run {
   }
 
   /// Fresh memory, or the Variable's own where the plan may overwrite it and nobody else sees it.
-  Tensor output_tensor(int output, const Spec& spec) {
-    for (const UpdatePlan& update : plan_.updates) {
-      const BufferPlan& buffer = plan_.buffers[update.result.base];
-      if (!update.is_in_place || buffer.place != BufferPlan::Place::output ||
-          buffer.index != output)
-        continue;
-      const VariableCell& cell = variable_of(update.variable).cell();
-      if (is_locked(cell) && fits(cell.value, spec) && is_donatable(cell.value) &&
-          !is_argument_storage(cell.value))
-        return cell.value;
-    }
-    return allocate_tensor(spec);
+  Tensor output_tensor(std::size_t output, const Spec& spec) {
+    const int donor = plan_.donors[output];
+    if (donor < 0) return allocate_tensor(spec);
+    const UpdatePlan& update = plan_.updates[static_cast<std::size_t>(donor)];
+    const VariableCell& cell = variable_of(update.variable).cell();
+    const bool is_lent = is_locked(cell) && fits(cell.value, spec) && is_donatable(cell.value) &&
+                         !is_argument_storage(cell.value);
+    return is_lent ? cell.value : allocate_tensor(spec);
   }
 
   /// Whether the value is one that `spec` describes, without gaps. (A Variable that the Plan does
@@ -270,6 +266,7 @@ class Run {
     const Value base = base_of(graph_, v, &maps);
     Tensor memory = memory_of(base);
     if (maps.empty()) return memory;
+    memory = in_memory(memory);
     const TensorData& data = memory.internals();
     const Access access =
         *through(Access{data.spec.shape, data.strides, data.offset}, maps, data.spec.dtype);
@@ -322,8 +319,9 @@ class Run {
     return view_of(result, memory);
   }
 
-  static Tensor view_of(const ResultPlan& result, const Tensor& memory) {
-    const TensorData& data = memory.internals();
+  [[nodiscard]] Tensor view_of(const ResultPlan& result, const Tensor& memory) const {
+    const Tensor placed = in_memory(memory);
+    const TensorData& data = placed.internals();
     return make_tensor(result.spec, result.strides, data.offset + result.offset, data.storage);
   }
 
@@ -357,7 +355,7 @@ class Run {
   ShortArray<Tensor, 8> outputs_;
   std::vector<Tensor> eager_;
   StorageHandle arena_;
-  std::vector<VariableCell*> locked_;
+  std::vector<VariableCell*> locked_;  ///< by id
   std::vector<std::unique_lock<CallOrder>> orders_;
   std::vector<std::unique_lock<std::mutex>> locks_;
 };

@@ -76,6 +76,7 @@ struct PlanImpl {
   std::vector<BufferPlan> buffers;  ///< per value
   std::vector<StepPlan> steps;
   std::vector<Spec> outputs;  ///< fresh tensors
+  std::vector<int> donors;    ///< per output: the update whose Variable may lend its buffer, or -1
   std::size_t arena_bytes = 0;
   std::size_t eager_steps = 0;
   std::vector<ResultPlan> results;

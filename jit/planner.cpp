@@ -1,20 +1,18 @@
 // From a trace to a Plan: passes, grouping, one Executable per step, and a place in memory for
 // every value.
-//
-// Temporaries live in one arena per call. A temporary's place is free again after the last step
-// that reads it; each is put at the lowest free place that is large enough (first fit in order of
-// definition).
 #include "core/executables.h"
 #include "core/host_access.h"
 #include "core/kernel.h"
 #include "core/library.h"
 #include "core/one_op.h"
-#include "core/round_up.h"
 #include "jit/access.h"
 #include "jit/horizontal_fusion.h"
+#include "jit/in_place.h"
 #include "jit/passes/pipeline.h"
 #include "jit/plan.h"
 #include "jit/plan_impl.h"
+#include "jit/temporaries.h"
+#include "jit/units.h"
 
 #include <algorithm>
 #include <chrono>
@@ -22,21 +20,9 @@
 namespace nitinol::jit {
 namespace {
 
-constexpr std::size_t alignment = 64;
-
-std::size_t bytes_of(const Spec& spec) {
-  return static_cast<std::size_t>(element_count(spec.shape)) * size_of(spec.dtype);
-}
-
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
-
-/// Where a temporary lies while it lives.
-struct Block {
-  std::size_t offset, bytes;
-  std::size_t last_step;
-};
 
 }  // namespace
 
@@ -61,16 +47,17 @@ class Planner {
     place_constants();
     const double passes_done = now();
     fusion_ = fuse(graph(), is_pass_enabled("fuse"));
-    order_units();
+    units_ = units_in_order(graph(), fusion_);
     const double fusion_done = now();
     impl_.buffers.resize(graph().nodes.size());
     place_inputs();
     place_outputs();
-    for (const std::size_t unit : order_) add_step(units_[unit]);
+    for (const Unit& unit : units_) add_step(unit);
     kernels_.resize(impl_.steps.size());
     plan_results();
+    plan_in_place(graph(), fusion_.bases, impl_, kernels_);
     if (is_pass_enabled("horizontal_fusion")) join_launches();
-    place_temporaries();
+    place_temporaries(graph(), impl_);
     place_numbers();
     prepare_kernels();
     sum_up_memory();
@@ -82,56 +69,8 @@ class Planner {
   }
 
  private:
-  /// What becomes one step: a group, or a node outside groups.
-  struct Unit {
-    int group = -1;
-    Value node = 0;
-  };
-
   [[nodiscard]] const Graph& graph() const { return plan_.graph_; }
   BufferPlan& buffer(Value v) { return impl_.buffers[v]; }
-
-  // ---- order
-
-  void order_units() {
-    std::vector<int> unit_of(graph().nodes.size(), -1);
-    std::vector<int> unit_of_group(fusion_.groups.size(), -1);
-    for (Value v = 0; v < graph().nodes.size(); ++v) {
-      const Node& node = graph()[v];
-      if (node.kind != Node::Kind::op || node.op->kind == OpKind::view) continue;
-      const int group = fusion_.group_of[v];
-      if (group < 0 && fusion_.is_uniform[v]) continue;
-      if (group >= 0 && unit_of_group[static_cast<std::size_t>(group)] >= 0) {
-        unit_of[v] = unit_of_group[static_cast<std::size_t>(group)];
-        continue;
-      }
-      unit_of[v] = static_cast<int>(units_.size());
-      if (group >= 0) unit_of_group[static_cast<std::size_t>(group)] = unit_of[v];
-      units_.push_back({group, v});
-    }
-    std::vector<bool> visited(units_.size(), false);
-    for (std::size_t unit = 0; unit < units_.size(); ++unit) visit(unit, unit_of, visited);
-  }
-
-  void visit(std::size_t unit, const std::vector<int>& unit_of, std::vector<bool>& visited) {
-    if (visited[unit]) return;
-    visited[unit] = true;
-    for (const Value member : members_of(units_[unit])) {
-      for (const Value input : graph()[member].inputs) {
-        const int before = unit_of[base_of(graph(), input)];
-        if (before >= 0) visit(static_cast<std::size_t>(before), unit_of, visited);
-      }
-    }
-    order_.push_back(unit);
-  }
-
-  [[nodiscard]] std::vector<Value> members_of(const Unit& unit) const {
-    if (unit.group < 0) return {unit.node};
-    std::vector<Value> values;
-    for (const Member& member : fusion_.groups[static_cast<std::size_t>(unit.group)].members)
-      values.push_back(member.value);
-    return values;
-  }
 
   // ---- memory
 
@@ -146,11 +85,12 @@ class Planner {
 
   void place_outputs() {
     for (const Value output : graph().outputs) {
-      const Value base = base_of(graph(), output);
+      const Value base = fusion_.bases[output];
       if (buffer(base).place != BufferPlan::Place::none || is_eager_node(base)) continue;
       buffer(base) = {BufferPlan::Place::output, static_cast<int>(impl_.outputs.size()), 0};
       impl_.outputs.push_back(graph()[base].spec);
     }
+    impl_.donors.assign(impl_.outputs.size(), -1);
   }
 
   [[nodiscard]] bool is_eager_node(Value v) const {
@@ -168,45 +108,6 @@ class Planner {
     return node.op->call != nullptr && element_count(node.spec.shape) > 0 &&
            std::ranges::all_of(node.inputs,
                                [&](Value v) { return element_count(graph()[v].spec.shape) > 0; });
-  }
-
-  void place_temporaries() {
-    const std::size_t step_count = impl_.steps.size();
-    std::vector<std::size_t> last_use(graph().nodes.size(), 0);
-    std::vector<std::vector<Value>> defined(step_count);  // per launch, by its first step
-    std::size_t s = 0;
-    for (std::size_t i = 0; i < step_count; ++i) {
-      if (i == s + impl_.steps[s].together) s = i;
-      for (const OperandPlan& operand : impl_.steps[i].operands) {
-        if (operand.value < 0) continue;
-        const auto v = static_cast<Value>(operand.value);
-        if (buffer(v).place == BufferPlan::Place::none) {
-          buffer(v).place = BufferPlan::Place::arena;
-          defined[s].push_back(v);
-        }
-        last_use[v] = s;
-      }
-    }
-    std::vector<Block> live;
-    for (s = 0; s < step_count; ++s) {
-      std::erase_if(live, [&](const Block& block) { return block.last_step < s; });
-      for (const Value v : defined[s]) {
-        const std::size_t bytes = round_up(bytes_of(graph()[v].spec), alignment);
-        buffer(v).offset = first_fit(live, bytes);
-        live.push_back({buffer(v).offset, bytes, last_use[v]});
-        impl_.arena_bytes = std::max(impl_.arena_bytes, buffer(v).offset + bytes);
-      }
-    }
-  }
-
-  static std::size_t first_fit(std::vector<Block>& live, std::size_t bytes) {
-    std::ranges::sort(live, {}, &Block::offset);
-    std::size_t offset = 0;
-    for (const Block& block : live) {
-      if (block.offset >= offset + bytes) break;
-      offset = std::max(offset, block.offset + block.bytes);
-    }
-    return offset;
   }
 
   // ---- steps
@@ -267,7 +168,7 @@ class Planner {
       const Lowered lowered =
           lower_copy(node.spec.dtype,
                      {.shape = window.shape,
-                      .from = base_of(graph(), node.inputs[k]),
+                      .from = fusion_.bases[node.inputs[k]],
                       .from_strides = broadcast_strides(access.shape, access.strides, window.shape),
                       .from_offset = access.offset,
                       .to = v,
@@ -282,7 +183,8 @@ class Planner {
     const DType dtype = lowered.kernel.operands[k].dtype;
     step.scalars.push_back(origin.bits);
     if (origin.kind == OperandOrigin::Kind::scalar) {
-      step.call_scalars.push_back({k, trace_.inputs[input_number(origin.value)].leaf, dtype});
+      step.call_scalars.push_back(
+          {k, trace_.inputs[static_cast<std::size_t>(buffer(origin.value).index)].leaf, dtype});
     }
     if (origin.kind != OperandOrigin::Kind::memory) {
       step.operands.push_back({-1, 0});
@@ -293,10 +195,6 @@ class Planner {
     const std::size_t bytes = bytes_of(graph()[origin.value].spec);
     (lowered.kernel.operands[k].role == Role::output ? report.bytes_written : report.bytes_read) +=
         bytes;
-  }
-
-  [[nodiscard]] std::size_t input_number(Value v) const {
-    return static_cast<std::size_t>(std::ranges::find(graph().inputs, v) - graph().inputs.begin());
   }
 
   /// Numbers that a step loads, as a library call does, have to lie in the device's memory.
@@ -315,7 +213,7 @@ class Planner {
       if (node.kind == Node::Kind::constant && node.constant.internals().is_number)
         node.constant = on_device(node.constant);
       if (node.kind == Node::Kind::input && node.spec.is_weak)
-        impl_.scalars_in_memory.push_back(input_number(v));
+        impl_.scalars_in_memory.push_back(static_cast<std::size_t>(buffer(v).index));
     }
   }
 
@@ -353,13 +251,9 @@ class Planner {
   void sum_up_memory() {
     PlanReport& report = plan_.report_;
     report.arena_bytes = impl_.arena_bytes;
-    std::vector<bool> is_in_place(impl_.outputs.size(), false);
-    for (const UpdatePlan& update : impl_.updates) {
-      if (update.is_in_place)
-        is_in_place[static_cast<std::size_t>(buffer(update.result.base).index)] = true;
-    }
     for (std::size_t i = 0; i < impl_.outputs.size(); ++i) {
-      (is_in_place[i] ? report.in_place_bytes : report.result_bytes) += bytes_of(impl_.outputs[i]);
+      (impl_.donors[i] >= 0 ? report.in_place_bytes : report.result_bytes) +=
+          bytes_of(impl_.outputs[i]);
     }
   }
 
@@ -406,12 +300,15 @@ class Planner {
           .push_back(static_cast<Value>(step.operands[k].value));
     }
     if (step.kind == StepPlan::Kind::eager) effects.writes.push_back(step.value);
-    for (const UpdatePlan& update : impl_.updates) {
-      if (!update.is_in_place || std::ranges::count(effects.writes, update.result.base) == 0)
-        continue;
+    for (std::size_t k = effects.writes.size(); k-- > 0;) {
+      const BufferPlan& written = impl_.buffers[effects.writes[k]];
+      if (written.place != BufferPlan::Place::output) continue;
+      const int donor = impl_.donors[static_cast<std::size_t>(written.index)];
+      if (donor < 0) continue;
       effects.overwrites = true;
-      if (update.overwritten >= 0)
-        effects.writes.push_back(graph().inputs[static_cast<std::size_t>(update.overwritten)]);
+      const int overwritten = impl_.updates[static_cast<std::size_t>(donor)].overwritten;
+      if (overwritten >= 0)
+        effects.writes.push_back(graph().inputs[static_cast<std::size_t>(overwritten)]);
     }
     return effects;
   }
@@ -450,7 +347,7 @@ class Planner {
       if (!access) return false;
       const Spec& spec = graph()[input].spec;
       placeholders.push_back(make_tensor(spec, access->strides, 0, {}));
-      step.operands.push_back({static_cast<int64_t>(base_of(graph(), input)),
+      step.operands.push_back({static_cast<int64_t>(fusion_.bases[input]),
                                access->offset * static_cast<int64_t>(size_of(spec.dtype))});
       report.bytes_read += bytes_of(spec);
     }
@@ -484,7 +381,7 @@ class Planner {
     step.can_fail = true;
     step.value = v;
     for (const Value input : node.inputs)
-      step.operands.push_back({static_cast<int64_t>(base_of(graph(), input)), 0});
+      step.operands.push_back({static_cast<int64_t>(fusion_.bases[input]), 0});
     buffer(v) = {BufferPlan::Place::eager, static_cast<int>(impl_.eager_steps++), 0};
     impl_.steps.push_back(std::move(step));
     plan_.report_.steps.push_back({.kind = "eager",
@@ -495,7 +392,7 @@ class Planner {
   // ---- results
 
   [[nodiscard]] ResultPlan result_of(Value output) const {
-    const Value base = base_of(graph(), output);
+    const Value base = fusion_.bases[output];
     const Access access =
         *memory_access(output);  // views that strides cannot express were made copies by a pass
     return {.base = base,
@@ -513,90 +410,7 @@ class Planner {
     for (std::size_t i = 0; i < trace_.assigned.size(); ++i) {
       const Value output = graph().outputs[trace_.result_count + i];
       impl_.updates.push_back({.variable = trace_.assigned[i], .result = result_of(output)});
-      plan_in_place(impl_.updates.back(), output);
     }
-  }
-
-  /// Decides whether `output` may be computed in the buffer of the Variable that it is for.
-  void plan_in_place(UpdatePlan& update, Value output) {
-    if (impl_.buffers[output].place != BufferPlan::Place::output) return;
-    // Several outputs of one value are one tensor: it can be in only one place.
-    if (std::ranges::count(graph().outputs, output) != 1) return;
-    const std::size_t step = step_that_writes(output);
-    const auto can_fail = [](const StepPlan& other) { return other.can_fail; };
-    const auto next = impl_.steps.begin() + static_cast<std::ptrdiff_t>(step);
-    if (next == impl_.steps.end() || std::any_of(next, impl_.steps.end(), can_fail)) return;
-    const auto read = std::ranges::find(impl_.inputs, update.variable);
-    if (read != impl_.inputs.end()) {
-      const auto input = static_cast<std::size_t>(read - impl_.inputs.begin());
-      if (!may_overwrite(graph().inputs[input], output, step)) return;
-      update.overwritten = static_cast<int>(input);
-      if (kernels_[step]) allow_alias(graph().inputs[input], output, step);
-    }
-    update.is_in_place = true;
-    impl_.first_overwrite = std::min(impl_.first_overwrite, step);
-  }
-
-  void allow_alias(Value input, Value output, std::size_t s) {
-    const std::vector<OperandPlan>& operands = impl_.steps[s].operands;
-    const auto read = std::ranges::find(operands, static_cast<int64_t>(input), &OperandPlan::value);
-    const auto written =
-        std::ranges::find(operands, static_cast<int64_t>(output), &OperandPlan::value);
-    if (read == operands.end()) return;
-    kernels_[s]->operands[static_cast<std::size_t>(written - operands.begin())].alias =
-        static_cast<int16_t>(read - operands.begin());
-  }
-
-  [[nodiscard]] std::size_t step_that_writes(Value output) const {
-    const auto writes = [&](const StepPlan& step) {
-      return std::ranges::any_of(step.operands, [&](const OperandPlan& operand) {
-        return operand.value == static_cast<int64_t>(output);
-      });
-    };
-    return static_cast<std::size_t>(std::ranges::find_if(impl_.steps, writes) -
-                                    impl_.steps.begin());
-  }
-
-  /// Whether step number `written`, the first to write `output`, may write it to where `input`
-  /// lies.
-  [[nodiscard]] bool may_overwrite(Value input, Value output, std::size_t written) const {
-    const Node& node = graph()[input];
-    if (!is_contiguous(node.spec.shape, node.strides)) return false;
-    for (const Value result : graph().outputs) {
-      if (base_of(graph(), result) == input) return false;
-    }
-    const auto is_of = [](Value value) {
-      return [value](const OperandPlan& operand) {
-        return operand.value == static_cast<int64_t>(value);
-      };
-    };
-    for (std::size_t s = written + 1; s < impl_.steps.size(); ++s) {
-      if (std::ranges::any_of(impl_.steps[s].operands, is_of(input))) return false;
-    }
-    const StepPlan& step = impl_.steps[written];
-    if (std::ranges::none_of(step.operands, is_of(input))) return true;
-    // A reduction may read the input again after it has stored.
-    const bool is_one_pass = kernels_[written] && kernels_[written]->order == Order::none;
-    const auto operand = std::ranges::find_if(step.operands, is_of(output));
-    return is_one_pass && reads_where_it_writes(step, input, operand - step.operands.begin());
-  }
-
-  /// True if every read of `input` in the step is of the very element being written: one pass, the
-  /// same strides.
-  [[nodiscard]] static bool reads_where_it_writes(const StepPlan& step, Value input,
-                                                  std::ptrdiff_t written) {
-    const std::size_t rank = step.sizes.size();
-    const auto strides = [&](std::size_t k) {
-      return std::span(step.strides).subspan(k * rank, rank);
-    };
-    for (std::size_t k = 0; k < step.operands.size(); ++k) {
-      if (step.operands[k].value != static_cast<int64_t>(input)) continue;
-      if (step.operands[k].byte_offset != 0) return false;
-      if (!std::ranges::equal(strides(k), strides(static_cast<std::size_t>(written)))) return false;
-    }
-    // Along a reduced dimension the output does not move; then it is no elementwise update.
-    return std::ranges::none_of(strides(static_cast<std::size_t>(written)),
-                                [](int64_t s) { return s == 0; });
   }
 
   Plan& plan_;
@@ -606,7 +420,6 @@ class Planner {
   const DeviceLimits limits_;
   Fusion fusion_;
   std::vector<Unit> units_;
-  std::vector<std::size_t> order_;
   std::vector<std::optional<Kernel>> kernels_;  ///< per step, until it is prepared
 };
 

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <set>
+#include <span>
 
 namespace nitinol::jit {
 namespace {
@@ -18,18 +20,42 @@ struct Move {
   std::size_t read_bytes = 0;  ///< of what the other group reads in addition
 };
 
+/// Per value the nodes that read it, through views, in order; the number of nodes stands for a
+/// result, which is read after all else.
+class Readers {
+ public:
+  Readers(const Graph& graph, const std::vector<Value>& bases) : end_(graph.nodes.size() + 1, 0) {
+    for_each(graph, bases, [&](Value read, Value) { ++end_[read + 1]; });
+    std::partial_sum(end_.begin(), end_.end(), end_.begin());
+    readers_.resize(end_.back());
+    // Each value's end is where its list begins, until that is filled.
+    for_each(graph, bases, [&](Value read, Value reader) { readers_[end_[read]++] = reader; });
+  }
+  [[nodiscard]] std::span<const Value> operator[](Value value) const {
+    const std::size_t begin = value == 0 ? 0 : end_[value - 1];
+    return std::span(readers_).subspan(begin, end_[value] - begin);
+  }
+
+ private:
+  static void for_each(const Graph& graph, const std::vector<Value>& bases,
+                       FunctionRef<void(Value read, Value reader)> call) {
+    const auto count = static_cast<Value>(graph.nodes.size());
+    for (Value v = 0; v < count; ++v) {
+      const Node& node = graph[v];
+      if (node.kind != Node::Kind::op || node.op->kind == OpKind::view) continue;
+      for (const Value input : node.inputs) call(bases[input], v);
+    }
+    for (const Value output : graph.outputs) call(bases[output], count);
+  }
+
+  std::vector<std::size_t> end_;  ///< per value
+  std::vector<Value> readers_;
+};
+
 class Sinker {
  public:
   Sinker(const Graph& graph, Fusion& fusion, FunctionRef<bool(const Group&)> is_valid)
-      : graph_(graph), fusion_(fusion), is_valid_(is_valid), readers_(graph.nodes.size()) {
-    for (Value v = 0; v < graph_.nodes.size(); ++v) {
-      const Node& node = graph_[v];
-      if (node.kind != Node::Kind::op || node.op->kind == OpKind::view) continue;
-      for (const Value input : node.inputs) readers_[base_of(graph_, input)].push_back(v);
-    }
-    for (const Value output : graph_.outputs)  // read after all else
-      readers_[base_of(graph_, output)].push_back(static_cast<Value>(graph_.nodes.size()));
-  }
+      : graph_(graph), fusion_(fusion), is_valid_(is_valid), readers_(graph, fusion.bases) {}
 
   void run() {
     for (auto v = static_cast<Value>(graph_.nodes.size()); v-- > 0;) {
@@ -87,17 +113,29 @@ class Sinker {
       }
       move.values.push_back(value);
       for (const Value input : graph_[value].inputs) {
-        if (!needs_no_memory(graph_, fusion_, input)) open.insert(base_of(graph_, input));
+        if (!needs_no_memory(graph_, fusion_, input)) open.insert(fusion_.bases[input]);
       }
     }
   }
 
+  /// Whether a member of `group` reads `value`. Its members are few, the readers may be many.
+  [[nodiscard]] bool is_read_in(int group, Value value) const {
+    const std::vector<Member>& members = fusion_.groups[static_cast<std::size_t>(group)].members;
+    if (readers_[value].size() > members.size()) {
+      return std::ranges::any_of(members, [&](const Member& member) {
+        return std::ranges::find(graph_[member.value].inputs, value, [&](Value input) {
+                 return fusion_.bases[input];
+               }) != graph_[member.value].inputs.end();
+      });
+    }
+    return std::ranges::any_of(readers_[value], [&](Value reader) {
+      return reader < graph_.nodes.size() && fusion_.group_of[reader] == group;
+    });
+  }
+
   /// The cost of reading `value` from memory where `v` was read.
   void add_cost(Value value, Value v, Move& move) const {
-    const auto reads_too = [&](Value reader) {
-      return reader < graph_.nodes.size() && fusion_.group_of[reader] == move.to;
-    };
-    if (std::ranges::any_of(readers_[value], reads_too)) return;
+    if (is_read_in(move.to, value)) return;
     move.read_bytes += bytes_of(value);
     if (graph_[value].kind == Node::Kind::op && readers_[value].back() < readers_[v].front())
       move.held_bytes += bytes_of(value);
@@ -122,7 +160,7 @@ class Sinker {
   const Graph& graph_;
   Fusion& fusion_;
   FunctionRef<bool(const Group&)> is_valid_;
-  std::vector<std::vector<Value>> readers_;  ///< per value, through views; in order
+  Readers readers_;
 };
 
 }  // namespace

@@ -176,7 +176,8 @@ const std::map<std::string_view, ScalarReference>& functions() {
       {"bitwise_xor", NITINOL_REF(static_cast<Real>(as_int(a) ^ as_int(b)))},
       {"where", NITINOL_REF(a != 0 ? b : c)},
       {"check_nonzero", NITINOL_REF(a)},
-      {"check_fits", NITINOL_REF(a)},  {"transfer", NITINOL_REF(a)},
+      {"check_fits", NITINOL_REF(a)},
+      {"transfer", NITINOL_REF(a)},
   };
   return table;
 }
@@ -557,7 +558,8 @@ Elements reference(const Op& op, std::span<const Tensor> inputs, const Attrs& at
                    const Spec& result) {
   std::vector<Elements> given;
   for (const Tensor& input : inputs) given.push_back(elements_of(input));
-  if (op.kind == OpKind::elementwise || op.name.starts_with("check_")) {
+  if (op.kind == OpKind::elementwise || op.kind == OpKind::transfer ||
+      op.name.starts_with("check_")) {
     Elements out = {result.dtype, result.shape, {}};
     for_each_index(result.shape, [&](const Dims& index) {
       out.values.push_back(elementwise_at(op, given, index, result.dtype));

@@ -9,9 +9,9 @@
 
 #include "core/error.h"
 #include "core/interpreter.h"
-#include "jit/passes/rewrite.h"
 
 #include <utility>
+#include <vector>
 
 namespace nitinol::jit {
 namespace {
@@ -48,23 +48,24 @@ bool is_folded(const Graph& graph, const Node& node) {
 }  // namespace
 
 Graph fold_constants(Graph graph) {
-  return rewrite(std::move(graph), [](Graph& out, Node& node) -> std::optional<Value> {
-    if (!is_folded(out, node)) return std::nullopt;
+  for (Node& node : graph.nodes) {
+    if (!is_folded(graph, node)) continue;
     std::vector<const Tensor*> operands;
-    for (const Value input : node.inputs) operands.push_back(&out[input].constant);
+    for (const Value input : node.inputs) operands.push_back(&graph[input].constant);
     Tensor result;
     try {
       result = current().run(*node.op, operands, node.attrs, node.spec);
     } catch (const Error&) {
-      return std::nullopt;  // it will fail where eager does: at the call
+      continue;  // it will fail where eager does: at the call
     }
-    if (result.spec() != node.spec) return std::nullopt;
+    if (result.spec() != node.spec) continue;
     Node folded;
     folded.kind = Node::Kind::constant;
     folded.spec = node.spec;
     folded.constant = std::move(result);
-    return append(out, std::move(folded));
-  });
+    node = std::move(folded);
+  }
+  return graph;
 }
 
 }  // namespace nitinol::jit

@@ -7,6 +7,7 @@
 #include "jit/passes/layouts.h"
 #include "jit/passes/rewrite.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace nitinol::jit {
@@ -20,9 +21,20 @@ bool reads_a_copy(const Graph& graph, const Node& node, const std::vector<Layout
          reduces_split_loop(node, layouts[node.inputs[0]], graph[node.inputs[0]].spec.shape);
 }
 
+bool reads_any_copy(const Graph& graph) {
+  std::vector<Layout> layouts;
+  layouts.reserve(graph.nodes.size());
+  return std::ranges::any_of(graph.nodes, [&](const Node& node) {
+    const bool found = reads_a_copy(graph, node, layouts);
+    layouts.push_back(layout_of(graph, node, layouts));
+    return found;
+  });
+}
+
 }  // namespace
 
 Graph materialise_views(Graph graph) {
+  if (!reads_any_copy(graph)) return graph;
   std::vector<Layout> layouts;  // of the new graph's values
   const auto follow = [&layouts](const Graph& out) {
     for (std::size_t v = layouts.size(); v < out.nodes.size(); ++v) {

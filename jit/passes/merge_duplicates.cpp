@@ -7,63 +7,85 @@
 #include "core/hash.h"
 #include "jit/passes/rewrite.h"
 
+#include <algorithm>
 #include <bit>
-#include <unordered_map>
 #include <utility>
+#include <variant>
+#include <vector>
 
 namespace nitinol::jit {
 namespace {
-
-/// The identity of a node as a list of numbers.
-using Key = std::vector<uint64_t>;
-
-struct KeyHash {
-  std::size_t operator()(const Key& key) const {
-    Hash hash;
-    hash.add_all(key);
-    return hash.result();
-  }
-};
 
 uint64_t word_of(const void* address) {
   return std::bit_cast<uint64_t>(address);
 }
 
-void add_attr(const Attr& attr, Key& key) {
+void add_attr(const Attr& attr, Hash& hash) {
   struct Adder {
-    Key& key;
-    void operator()(bool value) const { key.push_back(value ? 1 : 0); }
-    void operator()(int64_t value) const { key.push_back(static_cast<uint64_t>(value)); }
-    void operator()(double value) const { key.push_back(std::bit_cast<uint64_t>(value)); }
-    void operator()(DType value) const { key.push_back(static_cast<uint64_t>(value)); }
-    void operator()(const Dims& value) const {
-      key.push_back(static_cast<uint64_t>(value.size()));
-      for (const int64_t item : value) key.push_back(static_cast<uint64_t>(item));
-    }
+    Hash& hash;
+    void operator()(bool value) const { hash.add(value); }
+    void operator()(int64_t value) const { hash.add(value); }
+    void operator()(double value) const { hash.add(std::bit_cast<uint64_t>(value)); }
+    void operator()(DType value) const { hash.add(value); }
+    void operator()(const Dims& value) const { hash.add_all(value); }
   };
-  key.push_back(attr.index());
-  std::visit(Adder{key}, attr);
+  hash.add(attr.index());
+  std::visit(Adder{hash}, attr);
 }
 
-Key key_of(const Node& node) {
-  if (node.kind == Node::Kind::constant) return {word_of(node.constant.handle().get())};
-  Key key = {word_of(node.op), node.inputs.size()};
-  for (const Value input : node.inputs) key.push_back(input);
-  for (const Attr& attr : node.attrs) add_attr(attr, key);
-  return key;
+std::size_t hash_of(const Node& node) {
+  Hash hash;
+  hash.add(word_of(node.op));
+  hash.add(word_of(node.constant.handle().get()));
+  hash.add_all(node.inputs);
+  for (const Attr& attr : node.attrs) add_attr(attr, hash);
+  return hash.result();
 }
+
+bool same_attr(const Attr& a, const Attr& b) {
+  const auto* const number = std::get_if<double>(&a);
+  if (number == nullptr || b.index() != a.index()) return a == b;
+  return std::bit_cast<uint64_t>(*number) == std::bit_cast<uint64_t>(std::get<double>(b));
+}
+
+bool are_duplicates(const Node& a, const Node& b) {
+  return a.kind == b.kind && a.op == b.op && a.constant.handle() == b.constant.handle() &&
+         a.inputs == b.inputs && std::ranges::equal(a.attrs, b.attrs, same_attr);
+}
+
+/// The values of a graph by what they look like: a table of their numbers, at most half full.
+class Seen {
+ public:
+  explicit Seen(std::size_t count) : slots_(std::bit_ceil(2 * count + 1)), hashes_(count) {}
+
+  /// The first value that looks like `node`, or `otherwise`, which it becomes.
+  Value find(const Graph& graph, const Node& node, Value otherwise) {
+    const std::size_t hash = hash_of(node);
+    std::size_t at = hash;
+    for (;; ++at) {
+      Value& slot = slots_[at & (slots_.size() - 1)];
+      if (slot == 0) slot = otherwise + 1;
+      if (slot == otherwise + 1) break;
+      if (hashes_[slot - 1] == hash && are_duplicates(graph[slot - 1], node)) return slot - 1;
+    }
+    hashes_[otherwise] = hash;
+    return otherwise;
+  }
+
+ private:
+  std::vector<Value> slots_;         ///< a value and 1, or 0
+  std::vector<std::size_t> hashes_;  ///< per value
+};
 
 }  // namespace
 
 Graph merge_duplicates(Graph graph) {
-  std::unordered_map<Key, Value, KeyHash> seen;
-  seen.reserve(graph.nodes.size());
-  return rewrite(std::move(graph), [&seen](Graph& out, Node& node) -> std::optional<Value> {
-    if (node.kind == Node::Kind::op && node.op->has_checks) return std::nullopt;
-    const auto [found, is_new] =
-        seen.try_emplace(key_of(node), static_cast<Value>(out.nodes.size()));
-    if (is_new) return std::nullopt;
-    return found->second;
+  Seen seen(graph.nodes.size());
+  return drop(std::move(graph), [&seen](const Graph& all, Value v, Value next) {
+    const Node& node = all[v];
+    const bool has_checks = node.kind == Node::Kind::op && node.op->has_checks;
+    const Value found = has_checks ? next : seen.find(all, node, next);
+    return found == next ? std::nullopt : std::optional(found);
   });
 }
 

@@ -2,6 +2,8 @@
 // and one from the start renumbers it.
 #include "jit/passes/remove_dead.h"
 
+#include "jit/passes/rewrite.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -19,18 +21,9 @@ Graph remove_dead(Graph graph) {
   }
   if (std::ranges::find(is_needed, false) == is_needed.end()) return graph;
 
-  Graph out;
-  out.nodes.reserve(graph.nodes.size());
-  std::vector<Value> renamed(graph.nodes.size());
-  for (Value v = 0; v < graph.nodes.size(); ++v) {
-    if (!is_needed[v]) continue;
-    renamed[v] = static_cast<Value>(out.nodes.size());
-    out.nodes.push_back(std::move(graph.nodes[v]));
-    for (Value& input : out.nodes.back().inputs) input = renamed[input];
-  }
-  for (const Value input : graph.inputs) out.inputs.push_back(renamed[input]);
-  for (const Value output : graph.outputs) out.outputs.push_back(renamed[output]);
-  return out;
+  return drop(std::move(graph), [&](const Graph&, Value v, Value) {
+    return is_needed[v] ? std::nullopt : std::optional<Value>(0);
+  });
 }
 
 }  // namespace nitinol::jit

@@ -25,4 +25,23 @@ Graph rewrite(Graph in, Rule rule) {
   return out;
 }
 
+Graph drop(Graph graph, Dropping rule) {
+  std::vector<Value> renamed(graph.nodes.size());
+  Value kept = 0;
+  for (Value v = 0; v < graph.nodes.size(); ++v) {
+    Node& node = graph.nodes[v];
+    for (Value& input : node.inputs) input = renamed[input];
+    std::optional<Value> stand_in;
+    if (node.kind != Node::Kind::input) stand_in = rule(graph, v, kept);
+    renamed[v] = stand_in ? *stand_in : kept;
+    if (stand_in) continue;
+    if (kept != v) graph.nodes[kept] = std::move(node);
+    ++kept;
+  }
+  graph.nodes.resize(kept);
+  for (Value& input : graph.inputs) input = renamed[input];
+  for (Value& output : graph.outputs) output = renamed[output];
+  return graph;
+}
+
 }  // namespace nitinol::jit

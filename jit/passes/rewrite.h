@@ -17,6 +17,14 @@ using Rule = FunctionRef<std::optional<Value>(Graph& out, Node& node)>;
 /// meaning.
 [[nodiscard]] Graph rewrite(Graph in, Rule rule);
 
+/// What makes node `v`, whose operands have their new numbers, superfluous: the earlier value that
+/// stands for it (any, if nobody reads it), or nothing: it is kept, as number `next`.
+using Dropping = FunctionRef<std::optional<Value>(const Graph& graph, Value v, Value next)>;
+
+/// Leaves nodes out, within the graph's own memory; inputs and outputs stay what they are. `rule`
+/// is asked about applications and constants.
+[[nodiscard]] Graph drop(Graph graph, Dropping rule);
+
 /// Appends a node and returns its number.
 Value append(Graph& graph, Node node);
 

@@ -67,6 +67,19 @@ TEST_CASE("a value stays if another as large would have to be kept for it", "[ji
   CHECK(groups(barrier + "y = mul w s; return y") == "tanh square sub | mul");
 }
 
+TEST_CASE("a value stays if too much would be read for it that is not read there", "[jit][sink]") {
+  const std::string three =
+      "x: f32[16, 16] = input; a: f32[16, 16] = input; b: f32[16, 16] = input; t = tanh x; "
+      "q = mul t a; r = mul q b; s = sub x r; w = matmul t t; y = mul w s; z = add y t; ";
+  CHECK(groups(three + "return z") == "tanh mul mul sub | mul add");
+  CHECK(groups(three + "v = add z a; return v") == "tanh | mul mul sub mul add add");
+  // Whether it is read there is asked of the readers, or, where these are more, of the group.
+  CHECK(groups(three + "v = add z a; k = matmul a a; l = matmul k a; return v l") ==
+        "tanh | mul mul sub mul add add");
+  CHECK(groups(three + "k = matmul a a; l = matmul k a; return z l") ==
+        "tanh mul mul sub | mul add");
+}
+
 TEST_CASE("functions whose work is moved keep their bits", "[jit][sink]") {
   const auto f = [](const Tensor& x, const Tensor& y) {
     const Tensor t = tanh(x);

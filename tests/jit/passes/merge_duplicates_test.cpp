@@ -24,6 +24,13 @@ TEST_CASE("merge_duplicates sees duplicates of duplicates, and outputs", "[jit][
         "a: f32[4] = input; b: f32[4] = exp a; c: f32[4] = neg b; return c c");
 }
 
+TEST_CASE("merge_duplicates shares what has equal attributes", "[jit][pass]") {
+  CHECK(merged("a: f32[2, 2] = input; b = sum a axes=[0] keepdims=false; "
+               "c = sum a axes=[0] keepdims=false; d = add b c; return d") ==
+        "a: f32[2, 2] = input; b: f32[2] = sum a axes=[0] keepdims=false; c: f32[2] = add b b; "
+        "return c");
+}
+
 TEST_CASE("merge_duplicates keeps what differs in operands or attributes", "[jit][pass]") {
   for (const std::string text : {"a: f32[4] = input; b: f32[4] = input; c: f32[4] = sub a b; d: "
                                  "f32[4] = sub b a; return c d",

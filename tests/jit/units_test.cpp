@@ -1,0 +1,52 @@
+// The order of steps.
+#include "jit/units.h"
+
+#include "eager/ops/all_ops.h"
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+using namespace nitinol;
+
+namespace {
+
+/// The value that each unit is named after, in order: its own, or the first of its group.
+std::vector<Value> order_of(const Graph& graph, bool is_fused = true) {
+  const jit::Fusion fusion = jit::fuse(graph, is_fused);
+  std::vector<Value> order;
+  for (const jit::Unit& unit : jit::units_in_order(graph, fusion)) order.push_back(unit.node);
+  return order;
+}
+
+}  // namespace
+
+TEST_CASE("units run as they were recorded, each after what it reads", "[jit][plan]") {
+  // exp and add are one group, which starts before the product that it needs.
+  CHECK(order_of(parse("x: f32[4, 4] = input; a = exp x; p = matmul x x; b = add p a; "
+                       "q = matmul b b; return q",
+                       all_ops())) == std::vector<Value>{2, 1, 4});
+  CHECK(order_of(parse("x: f32[4, 4] = input; p = matmul x x; q = matmul x p; r = matmul x x; "
+                       "s = matmul r q; return s p",
+                       all_ops())) == std::vector<Value>{1, 2, 3, 4});
+}
+
+TEST_CASE("a chain of units may be longer than the stack", "[jit][plan]") {
+  constexpr Value length = 200'000;
+  Graph graph = parse("x: f32[4] = input; y = exp x; return y", all_ops());
+  while (graph.nodes.size() < length) {
+    Node node = graph.nodes.back();
+    node.inputs = {static_cast<Value>(graph.nodes.size() - 1)};
+    graph.nodes.push_back(std::move(node));
+  }
+  // Only the last member of the group, which comes first, reads the chain.
+  jit::Fusion fusion = jit::fuse(graph, false);
+  const int first = fusion.group_of[1];
+  const int last = fusion.group_of[length - 1];
+  auto& members = fusion.groups[static_cast<std::size_t>(first)].members;
+  members[0].value = length - 1;
+  fusion.group_of[length - 1] = first;
+  fusion.groups[static_cast<std::size_t>(last)] = {};
+  const std::vector<jit::Unit> units = jit::units_in_order(graph, fusion);
+  CHECK(units.size() == length - 2);
+  CHECK(units.back().group == first);
+}
