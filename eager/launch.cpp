@@ -16,7 +16,7 @@
 #include "core/one_op.h"
 #include "core/parallel.h"
 #include "core/per_thread.h"
-#include "eager/ops/cast.h"
+#include "eager/ops/all_ops.h"
 
 #include <fmt/format.h>
 
@@ -387,7 +387,7 @@ void call_into(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& ou
 
 void copy_into(const Tensor& from, const Tensor& out) {
   const Tensor* const input = &from;
-  compute_into(copy_op, Inputs(&input, 1), out);
+  compute_into(ops::copy(), Inputs(&input, 1), out);
 }
 
 Tensor contiguous(const Tensor& x) {

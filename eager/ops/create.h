@@ -133,7 +133,7 @@ template <class T>
 [[nodiscard]] Tensor eye(Integer rows, std::optional<Integer> columns = {}, Integer diagonal = 0,
                          DType dtype = f32);
 
-[[nodiscard]] std::span<const Op* const> create_ops();
+[[nodiscard]] std::span<const Op> create_ops();
 
 }  // namespace nitinol
 

@@ -35,7 +35,7 @@ namespace nitinol {
 /// Starts the default generator's stream of `seed` from its beginning.
 void manual_seed(uint64_t seed);
 
-[[nodiscard]] std::span<const Op* const> random_ops();
+[[nodiscard]] std::span<const Op> random_ops();
 
 }  // namespace nitinol
 
