@@ -102,7 +102,7 @@ def describe(data):
     text += " on %s" % str(device["kind"]).rsplit("::", 1)[-1]
     if number(device["index"]) != 0:
         text += " %d" % number(device["index"])
-    storage = data["storage"]["object_"]
+    storage = data["storage"]["px"]
     if int(storage) == 0:
         return text + ", without memory"
     address = int(storage.dereference()["data"]) + int(data["offset"]) * bytes_each
@@ -132,16 +132,16 @@ class Printer:
 
 class TensorPrinter(Printer):
     def text(self):
-        data = self.value["data_"]["object_"]
+        data = self.value["data_"]["px"]
         return "undefined tensor" if int(data) == 0 else describe(data.dereference())
 
 
 class VariablePrinter(Printer):
     def text(self):
-        cell = self.value["cell_"]["object_"]
+        cell = self.value["cell_"]["px"]
         if int(cell) == 0:
             return "undefined Variable"
-        data = cell.dereference()["value"]["data_"]["object_"]
+        data = cell.dereference()["value"]["data_"]["px"]
         text = "undefined" if int(data) == 0 else describe(data.dereference())
         return "Variable %d: %s" % (int(cell.dereference()["id"]), text)
 

@@ -106,7 +106,7 @@ Tensor make_tensor(const Spec& spec, const Strides& strides, int64_t offset,
   data->offset = offset;
   data->storage = std::move(storage);
   data->birth = current_epoch();
-  return Tensor(Handle<TensorData>::adopt(data));
+  return Tensor(adopt<TensorData>(data));
 }
 
 Tensor bare_copy(const Tensor& tensor) {
@@ -134,7 +134,7 @@ Tensor allocate_tensor(const Spec& spec) {
 }
 
 bool is_donatable(const Tensor& tensor) {
-  return tensor.handle().is_unique() && tensor.internals().storage.is_unique() &&
+  return is_unique(tensor.handle()) && is_unique(tensor.internals().storage) &&
          !tensor.internals().storage->is_borrowed;
 }
 

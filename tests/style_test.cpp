@@ -62,7 +62,7 @@ const std::vector<LibraryRule> library_rules = {
     {"cublas", {"backends/cuda/"}, true},
     {"nvrtc", {"backends/cuda/"}, true},
     {"nanobind/", {"bindings/"}, false},
-    {"boost/", {"core/fields.h"}, false},
+    {"boost/", {"core/fields.h", "core/handle.h"}, false},
     {"omp.h", {"core/parallel.cpp", "tests/", "bench/"}, true},
     {"backtrace.h", {"core/error.cpp"}, true},
     {"catch2/", {"tests/"}, false},

@@ -503,7 +503,7 @@ StorageHandle allocate(std::size_t bytes, Device device) {
   block->device = device;
   block->is_borrowed = false;
   block->release = release;
-  return StorageHandle::adopt(block);
+  return adopt<Storage>(block);
 }
 
 MemoryStatistics memory_statistics() {

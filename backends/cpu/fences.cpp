@@ -72,7 +72,7 @@ StorageHandle allocate_fenced(std::size_t bytes, Device device) {
   block->bytes = bytes;
   block->device = device;
   block->release = release;
-  return StorageHandle::adopt(block);
+  return adopt<Storage>(block);
 }
 
 }  // namespace nitinol::cpu

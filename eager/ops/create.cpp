@@ -241,7 +241,7 @@ Tensor borrow_bytes(const void* data, const Spec& spec, const Strides& strides,
                                    .fix = "Check that the memory was allocated."});
   }
   auto* storage = new BorrowedStorage;  // owned by the handle from the next line on
-  StorageHandle handle = StorageHandle::adopt(storage);
+  StorageHandle handle = adopt<Storage>(storage);
   storage->release = release_borrowed;
   storage->end = std::move(release);
   storage->data = const_cast<void*>(data);  // is_borrowed: never written
