@@ -23,7 +23,8 @@ Tensor hessian(const std::function<Tensor(const Tensor&)>& f, const Tensor& argu
   for (int64_t i = 0; i < n; ++i) rows.push_back(pull(units[i]));
   Shape shape = argument.shape();
   for (const int64_t size : argument.shape()) shape.push_back(size);
-  return rows.empty() ? zeros(shape, argument.dtype(), argument.device()) : reshape(stack(rows), shape);
+  return rows.empty() ? zeros(shape, argument.dtype(), argument.device())
+                      : reshape(stack(rows), shape);
 }
 
 namespace autograd {
@@ -89,8 +90,7 @@ std::vector<Tensor> push_forward(Arguments& arguments, std::span<const Tensor> r
   const EnabledScope scope(true);
   Arguments seeds;
   std::vector<Tensor> seed_tensors;
-  for (const Tensor& result : results)
-    seed_tensors.push_back(seeds.add(zeros_like(result)));
+  for (const Tensor& result : results) seed_tensors.push_back(seeds.add(zeros_like(result)));
   const std::vector<Tensor> pulled = arguments.gradients(results, seed_tensors);
   return seeds.gradients(pulled, tangents);
 }

@@ -62,7 +62,7 @@ Handle<TensorSlot> make_node(Node::Kind kind, Node*& node) {
   node = new Node;  // owned by the handle
   node->kind = kind;
   node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
-  return Handle<TensorSlot>::adopt(node);
+  return adopt<TensorSlot>(node);
 }
 
 Tensor with_node(const Tensor& value, Handle<TensorSlot> node) {

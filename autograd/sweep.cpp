@@ -168,7 +168,7 @@ void Sweep::visit_op(Node& node, const Tensor& gradient) {
   Tensor result = node.result;
   if (result.is_defined() && options_.builds_tape) {
     node.references.fetch_add(1, std::memory_order_relaxed);
-    result = with_node(result, Handle<TensorSlot>::adopt(&node));
+    result = with_node(result, adopt<TensorSlot>(&node));
   }
   const GradientCall call = {.attrs = node.attrs,
                              .inputs = inputs,

@@ -10,12 +10,13 @@ namespace {
 void check_same_spec(const char* where, const Spec& expected, const Tensor& value) {
   if (value.shape() == expected.shape && value.dtype() == expected.dtype) {
     if (value.device() == expected.device || value.spec().is_weak) return;
-    throw Error(ErrorKind::device,
-                {.where = where,
-                 .what = "a Variable keeps its device, and so does its gradient",
-                 .expected = describe(expected.device),
-                 .got = describe(value) + " on " + describe(value.device()),
-                 .fix = "Move the value, x.to(device), or make the model there: nn::to(model, device)."});
+    throw Error(
+        ErrorKind::device,
+        {.where = where,
+         .what = "a Variable keeps its device, and so does its gradient",
+         .expected = describe(expected.device),
+         .got = describe(value) + " on " + describe(value.device()),
+         .fix = "Move the value, x.to(device), or make the model there: nn::to(model, device)."});
   }
   throw Error(value.shape() != expected.shape ? ErrorKind::shape : ErrorKind::dtype,
               {.where = where,

@@ -1,4 +1,5 @@
-// One map from (backend, step) to a shared entry, under one lock that is never held while preparing.
+// One map from (backend, step) to a shared entry, under one lock that is never held while
+// preparing.
 //
 // The first caller for a key inserts an unfinished entry and prepares outside the lock; later
 // callers find the entry and wait for that entry alone. An entry whose preparation failed is taken

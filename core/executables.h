@@ -12,8 +12,8 @@
 namespace nitinol {
 
 /// The prepared form of `step` on `device`, made at most once: threads that ask together wait for
-/// the first. Keys are compared in full; backends live for ever. Thread-safe. Errors of Backend::prepare propagate and
-/// leave no entry.
+/// the first. Keys are compared in full; backends live for ever. Thread-safe. Errors of
+/// Backend::prepare propagate and leave no entry.
 [[nodiscard]] std::shared_ptr<const Executable> executable_for(Backend& device, const Step& step);
 
 /// Raised by clear_executables(), for those who keep executables at hand.

@@ -105,7 +105,7 @@ def describe(data):
     if bool(data["is_number"]):
         raw = int(data["number"]).to_bytes(8, "little")[:bytes_each]
         return text + " = {%s}" % element(raw, layout)
-    storage = data["storage"]["object_"]
+    storage = data["storage"]["px"]
     if int(storage) == 0:
         return text + ", without memory"
     address = int(storage.dereference()["data"]) + int(data["offset"]) * bytes_each
@@ -135,16 +135,16 @@ class Printer:
 
 class TensorPrinter(Printer):
     def text(self):
-        data = self.value["data_"]["object_"]
+        data = self.value["data_"]["px"]
         return "undefined tensor" if int(data) == 0 else describe(data.dereference())
 
 
 class VariablePrinter(Printer):
     def text(self):
-        cell = self.value["cell_"]["object_"]
+        cell = self.value["cell_"]["px"]
         if int(cell) == 0:
             return "undefined Variable"
-        data = cell.dereference()["value"]["data_"]["object_"]
+        data = cell.dereference()["value"]["data_"]["px"]
         text = "undefined" if int(data) == 0 else describe(data.dereference())
         return "Variable %d: %s" % (int(cell.dereference()["id"]), text)
 

@@ -126,7 +126,7 @@ StorageHandle host_block(std::size_t bytes) {
     ::operator delete(block->data, std::align_val_t(64));
     delete block;
   };
-  return StorageHandle::adopt(storage);
+  return adopt<Storage>(storage);
 }
 
 class Parser {

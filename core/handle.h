@@ -1,9 +1,10 @@
 // Handle<T>: an owning pointer to a T that counts its own references.
 #pragma once
 
+#include <boost/smart_ptr/intrusive_ptr.hpp>
+
 #include <atomic>
 #include <cstdint>
-#include <utility>
 
 #pragma GCC visibility push(default)
 
@@ -15,48 +16,34 @@ struct Counted {
   std::atomic<int32_t> references = 1;
 };
 
+// What boost::intrusive_ptr calls.
+inline void intrusive_ptr_add_ref(Counted* object) noexcept {
+  object->references.fetch_add(1, std::memory_order_relaxed);
+}
+template <class T>
+void intrusive_ptr_release(T* object) {
+  // A unique owner may skip the atomic decrement: nobody else can be counting.
+  if (object->references.load(std::memory_order_acquire) == 1 ||
+      object->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    destroy(object);
+  }
+}
+
 /// One reference to a T derived from Counted; empty when default-constructed. Copying is
 /// thread-safe.
 template <class T>
-class Handle {
- public:
-  Handle() = default;
-  /// Takes over the reference the object was born with.
-  static Handle adopt(T* object) {
-    Handle handle;
-    handle.object_ = object;
-    return handle;
-  }
-  Handle(const Handle& other) : object_(other.object_) {
-    if (object_ != nullptr) object_->references.fetch_add(1, std::memory_order_relaxed);
-  }
-  Handle(Handle&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
-  Handle& operator=(Handle other) noexcept {
-    std::swap(object_, other.object_);
-    return *this;
-  }
-  ~Handle() {
-    if (object_ == nullptr) return;
-    // A unique owner may skip the atomic decrement: nobody else can be counting.
-    if (object_->references.load(std::memory_order_acquire) == 1 ||
-        object_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      destroy(object_);
-    }
-  }
+using Handle = boost::intrusive_ptr<T>;
 
-  [[nodiscard]] T* get() const { return object_; }
-  T* operator->() const { return object_; }
-  T& operator*() const { return *object_; }
-  explicit operator bool() const { return object_ != nullptr; }
-  /// True if this is the only reference (acquire).
-  [[nodiscard]] bool is_unique() const {
-    return object_ != nullptr && object_->references.load(std::memory_order_acquire) == 1;
-  }
-  friend bool operator==(const Handle& a, const Handle& b) { return a.object_ == b.object_; }
-
- private:
-  T* object_ = nullptr;
-};
+/// Takes over the reference the object was born with.
+template <class T>
+Handle<T> adopt(T* object) {
+  return {object, false};
+}
+/// True if this is the only reference (acquire).
+template <class T>
+[[nodiscard]] bool is_unique(const Handle<T>& handle) {
+  return handle && handle->references.load(std::memory_order_acquire) == 1;
+}
 
 }  // namespace nitinol
 

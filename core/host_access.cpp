@@ -51,8 +51,7 @@ Extent extent_of(const Shape& shape, const Strides& strides) {
 
 }  // namespace
 
-HostElements::HostElements(const TensorData& data)
-    : data_(data), first_(nullptr) {
+HostElements::HostElements(const TensorData& data) : data_(data), first_(nullptr) {
   if (element_count(data.spec.shape) == 0) return;
   first_ = static_cast<const std::byte*>(data.address());
   Backend* const backend = data.storage ? data.storage->backend : nullptr;

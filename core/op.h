@@ -91,8 +91,8 @@ struct Gradient {
   }
 };
 
-/// The record of an operation: name, what it accepts, shape rule, formula. Defined as `constinit
-/// const`.
+/// The record of an operation: name, what it accepts, shape rule, formula. An entry of its family's
+/// table (eager/ops/family.h); its address is what tells it from others.
 struct Op {
   std::string_view name;
   OpKind kind = OpKind::elementwise;

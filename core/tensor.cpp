@@ -90,7 +90,7 @@ Tensor make_tensor(const Spec& spec, const Strides& strides, int64_t offset,
   data->offset = offset;
   data->storage = std::move(storage);
   data->birth = current_epoch();
-  return Tensor(Handle<TensorData>::adopt(data));
+  return Tensor(adopt<TensorData>(data));
 }
 
 Tensor make_number(const Spec& spec, uint64_t bits) {
@@ -112,7 +112,7 @@ Tensor bare_copy(const Tensor& tensor) {
 }
 
 bool is_donatable(const Tensor& tensor) {
-  return tensor.handle().is_unique() && tensor.internals().storage.is_unique() &&
+  return is_unique(tensor.handle()) && is_unique(tensor.internals().storage) &&
          !tensor.internals().storage->is_borrowed;
 }
 

@@ -68,9 +68,9 @@ struct TensorData : Counted {
   StorageHandle storage;
   uint64_t number = 0;     ///< is_number: its bits, in the dtype, zero-extended
   bool is_number = false;  ///< a 0-d host number: no memory, at home beside tensors of any device
-  uint64_t birth = 0;           ///< the epoch it was made in (core/interpreter.h)
-  uint64_t trace = 0;           ///< the epoch of the trace that made it, or 0
-  uint32_t value = 0;           ///< its number in that trace
+  uint64_t birth = 0;      ///< the epoch it was made in (core/interpreter.h)
+  uint64_t trace = 0;      ///< the epoch of the trace that made it, or 0
+  uint32_t value = 0;      ///< its number in that trace
   Handle<TensorSlot> gradient;  ///< set by autograd: how it was computed
   Handle<TensorSlot> pending;   ///< set by deferred execution
 

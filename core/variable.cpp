@@ -19,7 +19,7 @@ void destroy(VariableCell* cell) {
 
 Variable::Variable(const Tensor& initial) {
   auto* cell = new VariableCell;  // owned by the handle from the next line on
-  cell_ = Handle<VariableCell>::adopt(cell);
+  cell_ = adopt<VariableCell>(cell);
   cell->id = next_id.fetch_add(1, std::memory_order_relaxed);
   cell->spec = initial.spec();
   cell->value = initial.tracks_gradient() ? bare_copy(initial) : initial;

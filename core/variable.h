@@ -47,8 +47,8 @@ class Variable {
   [[nodiscard]] bool is_defined() const { return static_cast<bool>(cell_); }
   /// The present value.
   [[nodiscard]] Tensor get() const;
-  /// Replaces the value. Throws Error(shape), Error(dtype) or Error(device) unless it has the cell's
-  /// spec.
+  /// Replaces the value. Throws Error(shape), Error(dtype) or Error(device) unless it has the
+  /// cell's spec.
   void set(const Tensor& value) const;
   // NOLINTNEXTLINE(google-explicit-constructor): reads like a tensor in formulas
   operator Tensor() const { return get(); }

@@ -11,6 +11,7 @@
 #include "eager/channels_last.h"
 
 #include "core/interpreter.h"
+#include "eager/ops/all_ops.h"
 #include "eager/ops/view.h"
 
 #include <array>
@@ -60,7 +61,7 @@ Tensor operand_view(const Tensor& x) {
   if (x.rank() == 0) return x;
   Shape shape = x.shape();
   while (shape.size() < 4) shape.insert(0, 1);
-  return view(permute_op, x.rank() == 4 ? x : view(reshape_op, x, shape), to_last());
+  return view(ops::permute(), x.rank() == 4 ? x : view(ops::reshape(), x, shape), to_last());
 }
 
 }  // namespace
@@ -78,7 +79,7 @@ Tensor eager::run_in_layout(const Op& op, Inputs inputs, const Attrs& attrs, con
   }
   Spec last = spec;
   last.shape = permuted(spec.shape, to_last());
-  return view(permute_op, current().run(op, {pointers.data(), inputs.size()}, attrs, last),
+  return view(ops::permute(), current().run(op, {pointers.data(), inputs.size()}, attrs, last),
               to_first());
 }
 

@@ -113,8 +113,7 @@ void TemporaryFile::write_elements(const HostElements& elements) const {
   const Spec& spec = elements.spec();
   const auto bytes = static_cast<std::size_t>(element_count(spec.shape)) * size_of(spec.dtype);
   if (bytes == 0) return;
-  if (is_contiguous(spec.shape, elements.strides()))
-    return file_.write({elements.first(), bytes});
+  if (is_contiguous(spec.shape, elements.strides())) return file_.write({elements.first(), bytes});
   const std::unique_ptr<std::byte[]> packed(new std::byte[bytes]);  // not initialised
   elements.copy_to(packed.get());
   file_.write({packed.get(), bytes});

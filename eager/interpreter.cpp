@@ -41,7 +41,8 @@ Tensor reduce(const Op& op, const Tensor& x, const Attrs& attrs, const Spec& spe
     fill_neutral(op.combine, out);
     return out;
   }
-  reduce_into(op, in_memory(x, spec.device), normalize_axes(op.name, std::get<Dims>(attrs[0]), x.rank()), out);
+  reduce_into(op, in_memory(x, spec.device),
+              normalize_axes(op.name, std::get<Dims>(attrs[0]), x.rank()), out);
   return out;
 }
 
@@ -62,9 +63,8 @@ Tensor assemble(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spe
 /// The same elements in memory of another device.
 Tensor transfer(const Tensor& x, const Spec& spec) {
   Tensor out = allocate_tensor(spec);
-  fill_elements(out, [&](std::span<std::byte> to) {
-    HostElements(x.internals()).copy_to(to.data());
-  });
+  fill_elements(out,
+                [&](std::span<std::byte> to) { HostElements(x.internals()).copy_to(to.data()); });
   return out;
 }
 

@@ -16,7 +16,7 @@
 #include "core/one_op.h"
 #include "core/parallel.h"
 #include "core/per_thread.h"
-#include "eager/ops/cast.h"
+#include "eager/ops/all_ops.h"
 
 #include <fmt/format.h>
 
@@ -296,8 +296,8 @@ void compute_into(const Op& op, Inputs inputs, const Tensor& out) {
   }
   for (const Tensor* input : inputs) {
     const TensorData& data = input->internals();
-    operands[k] = operand_of(data.is_number ? Role::scalar : Role::input, data.spec.dtype,
-                             stride(k));
+    operands[k] =
+        operand_of(data.is_number ? Role::scalar : Role::input, data.spec.dtype, stride(k));
     if (data.is_number)
       arguments.scalars[k] = data.number;
     else
@@ -438,7 +438,7 @@ void fill(const Tensor& out, uint64_t bits) {
 
 void copy_into(const Tensor& from, const Tensor& out) {
   const Tensor* const input = &from;
-  compute_into(copy_op, Inputs(&input, 1), out);
+  compute_into(ops::copy(), Inputs(&input, 1), out);
 }
 
 Tensor contiguous(const Tensor& x) {

@@ -96,10 +96,8 @@ Tensor load(const fs::path& path) {
   // O_NONBLOCK: opening a pipe must not wait for its writer.
   const File file("load_npy", path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   const NpyHeader header = read_header(file);
-  const Spec spec = {.dtype = header.dtype,
-                     .shape = header.shape,
-                     .is_weak = false,
-                     .device = default_device()};
+  const Spec spec = {
+      .dtype = header.dtype, .shape = header.shape, .is_weak = false, .device = default_device()};
   const Tensor tensor = allocate_tensor(spec);
   fill_elements(tensor, [&](std::span<std::byte> memory) {
     if (header.is_fortran && spec.shape.size() > 1)

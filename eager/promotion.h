@@ -36,8 +36,8 @@ class Promoted {
 /// The same as their common dtype.
 [[nodiscard]] Tensor apply_binary(const Op& op, const Argument& a, const Argument& b);
 
-/// The number, converted to `dtype` (integers wrap), as a tensor. Weak if `is_weak`. What is made of
-/// it and other numbers alone will lie on `device`.
+/// The number, converted to `dtype` (integers wrap), as a tensor. Weak if `is_weak`. What is made
+/// of it and other numbers alone will lie on `device`.
 [[nodiscard]] Tensor constant(const Scalar& number, DType dtype, bool is_weak = false,
                               Device device = default_device());
 

@@ -113,10 +113,8 @@ uint64_t hash_of(std::span<const uint64_t> words) {
 std::vector<Tensor> scalar_tensors(const Leaves& leaves) {
   std::vector<Tensor> tensors;
   for (const Scalar* scalar : leaves.scalars) {
-    const Spec spec = {.dtype = scalar->dtype(),
-                       .shape = {},
-                       .is_weak = true,
-                       .device = default_device()};
+    const Spec spec = {
+        .dtype = scalar->dtype(), .shape = {}, .is_weak = true, .device = default_device()};
     tensors.push_back(make_number(spec, scalar->bits()));
   }
   return tensors;

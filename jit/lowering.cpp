@@ -62,8 +62,7 @@ void arrange_loops(Lowered& out, std::vector<int64_t> sizes, std::vector<Dims> s
 
 class Lowerer {
  public:
-  Lowerer(const Graph& graph, const Fusion& fusion, const Group& group,
-          const DeviceLimits& limits)
+  Lowerer(const Graph& graph, const Fusion& fusion, const Group& group, const DeviceLimits& limits)
       : graph_(graph), fusion_(fusion), group_(group), limits_(limits) {}
 
   Lowered run() {

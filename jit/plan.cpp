@@ -351,7 +351,7 @@ class Run {
   const Graph& graph_;
   const CallInputs& inputs_;
   ShortArray<std::byte*, 32> addresses_;  ///< per value
-  ShortArray<Tensor, 8> values_;     ///< per input: the Variable's value, unless its cell is locked
+  ShortArray<Tensor, 8> values_;  ///< per input: the Variable's value, unless its cell is locked
   ShortArray<Tensor, 8> outputs_;
   std::vector<Tensor> eager_;
   StorageHandle arena_;

@@ -73,7 +73,7 @@ struct PlanImpl {
   Backend* device = nullptr;  ///< where it runs
   std::vector<tracer::TraceInput> inputs;
   std::vector<std::size_t> scalars_in_memory;  ///< inputs that are numbers which a step loads
-  std::vector<BufferPlan> buffers;  ///< per value
+  std::vector<BufferPlan> buffers;             ///< per value
   std::vector<StepPlan> steps;
   std::vector<Spec> outputs;  ///< fresh tensors
   std::vector<int> donors;    ///< per output: the update whose Variable may lend its buffer, or -1

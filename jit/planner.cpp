@@ -234,7 +234,8 @@ class Planner {
     for (Node& node : plan_.graph_.nodes) {
       if (node.kind != Node::Kind::constant) continue;
       const TensorData& data = node.constant.internals();
-      if (!data.is_number && data.storage->backend != home) node.constant = on_device(node.constant);
+      if (!data.is_number && data.storage->backend != home)
+        node.constant = on_device(node.constant);
     }
   }
 

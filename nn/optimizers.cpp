@@ -221,7 +221,8 @@ Tensor clip_gradient_norm(const std::vector<Variable>& parameters, double larges
     const Tensor part = sum(square(cast(gradient, f64)));
     total = total.is_defined() ? total + part : part;
   }
-  if (!total.is_defined()) return zeros({}, f32, parameters.empty() ? default_device() : parameters[0].device());
+  if (!total.is_defined())
+    return zeros({}, f32, parameters.empty() ? default_device() : parameters[0].device());
   const Tensor norm = sqrt(total);
   const Tensor scale = minimum(largest / (norm + 1e-6), 1.0);
   for (const Variable& parameter : parameters) {

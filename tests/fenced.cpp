@@ -73,8 +73,7 @@ class Pool {
 
  private:
   static std::byte* map(int file, int protection) {
-    void* const at =
-        ::mmap(nullptr, pool_bytes, protection, MAP_SHARED | MAP_NORESERVE, file, 0);
+    void* const at = ::mmap(nullptr, pool_bytes, protection, MAP_SHARED | MAP_NORESERVE, file, 0);
     if (at == MAP_FAILED) fail("no addresses to map twice");
     return static_cast<std::byte*>(at);
   }
@@ -184,7 +183,8 @@ class FencedExecutable final : public Executable {
  public:
   explicit FencedExecutable(std::shared_ptr<const Executable> inner) : inner_(std::move(inner)) {}
   void launch(const Launch& launch) const override {
-    queue().add_launch([inner = inner_, held = HeldLaunch(launch)] { inner->launch(held.launch()); });
+    queue().add_launch(
+        [inner = inner_, held = HeldLaunch(launch)] { inner->launch(held.launch()); });
   }
   void specialise(const Launch& example) const override {
     for (const void* const buffer : example.buffers) {
@@ -218,8 +218,8 @@ class FencedBackend final : public Backend {
       throw Error(ErrorKind::value,
                   {.where = "allocate", .what = "the fenced device's memory is exhausted"});
     }
-    const auto size_class = static_cast<std::size_t>(
-        std::bit_width(std::max<std::size_t>(bytes, 64) - 1));
+    const auto size_class =
+        static_cast<std::size_t>(std::bit_width(std::max<std::size_t>(bytes, 64) - 1));
     auto* const storage = new FencedStorage;
     storage->data = pool().take(size_class);
     storage->bytes = bytes;
@@ -239,9 +239,8 @@ class FencedBackend final : public Backend {
     std::memcpy(to, pool().opened(from), bytes);
   }
   void fill(void* to, uint64_t bits, std::size_t element_bytes, std::size_t count) override {
-    queue().add([=, at = pool().opened(to)] {
-      reference::device().fill(at, bits, element_bytes, count);
-    });
+    queue().add(
+        [=, at = pool().opened(to)] { reference::device().fill(at, bits, element_bytes, count); });
   }
   MemoryStatistics memory() override { return {}; }
   void set_memory_budget(std::size_t) override {}

@@ -1,7 +1,7 @@
 // tests/style_test.cpp -- Reads the tree and fails on what a reviewer should not have to look for.
 //
 // Checked: who may include whom, where headers of vendors may appear, the size of files, the form
-// of headers, `#pragma omp` in one place, no path of somebody's machine.
+// of headers, `#pragma omp` in one place, ops in families, no path of somebody's machine.
 
 #include "tests/includes.h"
 
@@ -13,6 +13,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -61,7 +62,7 @@ const std::vector<LibraryRule> library_rules = {
     {"cublas", {"backends/cuda/"}, true},
     {"nvrtc", {"backends/cuda/"}, true},
     {"nanobind/", {"bindings/"}, false},
-    {"boost/", {"core/fields.h"}, false},
+    {"boost/", {"core/fields.h", "core/handle.h"}, false},
     {"omp.h", {"core/parallel.cpp", "tests/", "bench/"}, true},
     {"backtrace.h", {"core/error.cpp"}, true},
     {"catch2/", {"tests/"}, false},
@@ -72,9 +73,10 @@ const std::vector<LibraryRule> library_rules = {
 
 // Who may ask a tensor for its memory's address: what launches device work, and the two functions
 // through which the host sees elements.
-const std::vector<std::string_view> may_address = {
-    "core/tensor.h", "core/host_access.cpp", "backends/", "eager/launch.cpp",
-    "jit/plan.cpp",  "tests/",               "bench/"};
+const std::vector<std::string_view> may_address = {"core/tensor.h", "core/host_access.cpp",
+                                                   "backends/",     "eager/launch.cpp",
+                                                   "jit/plan.cpp",  "tests/",
+                                                   "bench/"};
 
 constexpr int max_source_lines = 600;
 constexpr int max_header_lines = 250;
@@ -109,6 +111,16 @@ std::string check_library_include(std::string_view path, std::string_view header
   return {};
 }
 
+// Whether an Op is defined here. Those of a Family are listed by all_ops(); another one could be
+// applied too, but would be in no table, no test and no documentation.
+bool defines_op(std::string_view path, std::string_view line) {
+  static const std::regex definition(R"((^|\W)Op \w+( = |;|\[| ?\{))");
+  const std::string folder = top_of(path);
+  const bool is_ours = folder != "tests" && folder != "bench" && folder != "examples";
+  return is_ours && line.find("Op ") != std::string_view::npos &&
+         std::regex_search(line.begin(), line.end(), definition);
+}
+
 std::string check_line(std::string_view path, std::string_view line) {
   constexpr std::string_view directive = "#include ";
   if (line.starts_with(directive)) {
@@ -127,6 +139,7 @@ std::string check_line(std::string_view path, std::string_view line) {
   const auto begins = [&](std::string_view place) { return path.starts_with(place); };
   if (line.find("address()") != std::string_view::npos && !std::ranges::any_of(may_address, begins))
     return "a tensor's memory is the device's: read by HostElements, write by fill_elements";
+  if (defines_op(path, line)) return "an op is an entry of a Family (eager/ops/family.h)";
   for (const std::string& machine_path : machine_paths) {
     if (line.find("\"" + machine_path) != std::string_view::npos) return "a path of one machine";
   }
@@ -219,6 +232,19 @@ TEST_CASE("the tree keeps to its layout", "[tree]") {
   }
 }
 
+TEST_CASE("all_ops() goes through each family", "[tree]") {
+  const fs::path root = NITINOL_SOURCE_DIR;
+  const std::string list = read(root / "eager/ops/all_ops.cpp");
+  int families = 0;
+  for (const std::string& path : all_files(root)) {
+    const bool is_source = path.ends_with(".cpp") && !path.starts_with("tests/");
+    if (!is_source || read(root / path).find(" = family({") == std::string::npos) continue;
+    ++families;
+    CHECK_THAT(list, Catch::Contains(fs::path(path).stem().string() + "_ops()"));
+  }
+  CHECK(families > 10);
+}
+
 TEST_CASE("each folder says what it is for", "[tree]") {
   const fs::path root = NITINOL_SOURCE_DIR;
   for (const auto& [folder, others] : may_include) {
@@ -280,6 +306,19 @@ TEST_CASE("the layout check sees wrong includes", "[tree]") {
   CHECK_FALSE(include("jit/a.cpp", "<boost/pfr.hpp>").empty());
   CHECK_FALSE(include("jit/a.cpp", "<omp.h>").empty());
   CHECK(include("elsewhere/a.cpp", "<vector>") == "elsewhere/a.cpp: not in a folder of the layout");
+}
+
+TEST_CASE("the layout check sees an op outside a family", "[tree]") {
+  const auto line = [](const std::string& path, const std::string& text) {
+    return first_violation(path, text + "\n");
+  };
+  CHECK(line("eager/a.cpp", "constinit const Op exp_op = unary_op(") ==
+        "eager/a.cpp:1: an op is an entry of a Family (eager/ops/family.h)");
+  CHECK_FALSE(line("jit/a.cpp", "  static const Op op{};").empty());
+  CHECK_FALSE(line("jit/a.cpp", "const Op ops[] = {").empty());
+  CHECK(line("tests/a.cpp", "constinit const Op exp_op = {").empty());
+  CHECK(line("eager/a.cpp", "consteval Op unary_op(std::string_view name) {").empty());
+  CHECK(line("eager/a.cpp", "const Op& op = views[\"reshape\"];").empty());
 }
 
 TEST_CASE("the layout check sees the form of headers and what sources may not hold", "[tree]") {

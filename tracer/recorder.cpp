@@ -334,8 +334,7 @@ void Recorder::check_device() {
   for (const Node& node : trace_.graph.nodes) {
     if (is_anywhere(node.spec) || node.spec.device == device) continue;
     return obstruct(fmt::format("the function works on two devices, {} and, with {}, {}",
-                                describe(device), describe(node.spec),
-                                describe(node.spec.device)));
+                                describe(device), describe(node.spec), describe(node.spec.device)));
   }
 }
 

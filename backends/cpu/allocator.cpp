@@ -502,7 +502,7 @@ StorageHandle allocate(std::size_t bytes) {
   block->bytes = bytes;
   block->is_borrowed = false;
   block->release = release;
-  return StorageHandle::adopt(block);
+  return adopt<Storage>(block);
 }
 
 MemoryStatistics memory_statistics() {

@@ -9,8 +9,8 @@
 
 namespace nitinol::cpu {
 
-/// At least `bytes` of 64-byte aligned, uninitialised memory. Any thread may release it. Throws Error(value) if the budget or the system
-/// does not allow it, after giving back what is cached.
+/// At least `bytes` of 64-byte aligned, uninitialised memory. Any thread may release it. Throws
+/// Error(value) if the budget or the system does not allow it, after giving back what is cached.
 [[nodiscard]] StorageHandle allocate(std::size_t bytes);
 
 /// Counts of the whole process. Blocks in other threads' caches count as cached.

@@ -14,7 +14,6 @@
 
 #include <fmt/format.h>
 
-
 namespace nitinol::cpu {
 namespace {
 

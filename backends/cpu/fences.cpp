@@ -71,7 +71,7 @@ StorageHandle allocate_fenced(std::size_t bytes) {
   block->data = data;
   block->bytes = bytes;
   block->release = release;
-  return StorageHandle::adopt(block);
+  return adopt<Storage>(block);
 }
 
 }  // namespace nitinol::cpu

@@ -25,10 +25,11 @@ std::span<const Op* const> all_ops() {
   // Never destroyed, as all that lives as long as the process: others may compute while it ends.
   static const auto& ops = *new const std::vector<const Op*>([] {
     std::vector<const Op*> list;
-    for (const auto family : {unary_ops(), cast_ops(), arithmetic_ops(), compare_ops(),
-                              reduce_ops(), statistics_ops(), view_ops(), join_ops(), index_ops(),
-                              matmul_ops(), conv_ops(), pool_ops(), create_ops(), random_ops(), transfer_ops()}) {
-      list.insert(list.end(), family.begin(), family.end());
+    for (const std::span<const Op> family :
+         {unary_ops(), cast_ops(), arithmetic_ops(), compare_ops(), reduce_ops(), statistics_ops(),
+          view_ops(), join_ops(), index_ops(), matmul_ops(), conv_ops(), pool_ops(), create_ops(),
+          random_ops(), transfer_ops()}) {
+      for (const Op& op : family) list.push_back(&op);
     }
     return list;
   }());

@@ -15,11 +15,14 @@ namespace nitinol {
 /// The op of that name, or null.
 [[nodiscard]] const Op* find_op(std::string_view name);
 
-/// What passes and derivatives put into graphs themselves.
+/// What interpreters, passes and derivatives apply or put into graphs themselves.
 namespace ops {
 [[nodiscard]] const Op& add();
 [[nodiscard]] const Op& cast();
+[[nodiscard]] const Op& copy();
 [[nodiscard]] const Op& expand();
+[[nodiscard]] const Op& permute();
+[[nodiscard]] const Op& reshape();
 }  // namespace ops
 
 }  // namespace nitinol

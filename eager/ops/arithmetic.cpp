@@ -9,6 +9,7 @@
 #include "eager/elements.h"
 #include "eager/ops/all_ops.h"
 #include "eager/ops/define.h"
+#include "eager/ops/family.h"
 #include "eager/ops/ops.h"
 #include "eager/promotion.h"
 
@@ -75,28 +76,7 @@ Tensor fma_rule(const GradientCall& c, int k) {
   return k == 2 ? c.gradient : c.gradient * c.inputs[k == 0 ? 1 : 0];
 }
 
-// clang-format off
-constinit const Op add_op = with_rule(binary_op("add", number_types, [](auto a, auto b) { return a + b; }, "a + b."), add_rule);
-constinit const Op sub_op = with_rule(binary_op("sub", number_types, [](auto a, auto b) { return a - b; }, "a - b."), sub_rule);
-constinit const Op mul_op = with_rule(binary_op("mul", number_types, [](auto a, auto b) { return a * b; }, "a * b."), mul_rule, 0b11);
-constinit const Op div_op = with_rule(binary_op("div", floating_types, [](auto a, auto b) { return a / b; }, "a / b."), div_rule, 0b11);
-// Integer divisors have passed check_nonzero.
-constinit const Op floor_divide_op = without_gradient(binary_op("floor_divide", number_types,
-    [](auto a, auto b) { return floor_divide(a, b); }, "a / b rounded towards minus infinity."));
-constinit const Op remainder_op = with_rule(binary_op("remainder", number_types,
-    [](auto a, auto b) { return remainder(a, b); }, "a - floor_divide(a, b) * b."), remainder_rule, 0b11);
-constinit const Op pow_op = with_rule(binary_op("pow", floating_types, [](auto a, auto b) { return pow(a, b); }, "a to the power of b."), pow_rule, 0b11, true);
-constinit const Op integer_pow_op = binary_op("integer_pow", integer_types,
-    [](auto a, auto b) { return integer_pow(a, b); }, "a to the power of b, modulo 2^bits.");
-constinit const Op maximum_op = with_rule(binary_op("maximum", number_types, [](auto a, auto b) { return maximum(a, b); }, "The larger one."), maximum_rule, 0b11);
-constinit const Op minimum_op = with_rule(binary_op("minimum", number_types, [](auto a, auto b) { return minimum(a, b); }, "The smaller one."), minimum_rule, 0b11);
-constinit const Op copysign_op = with_rule(binary_op("copysign", floating_types,
-    [](auto a, auto b) { return copysign(a, b); }, "|a| with the sign of b."), copysign_rule, 0b11);
-constinit const Op clamp_op = with_rule(ternary_op("clamp", number_types,
-    [](auto x, auto low, auto high) { return minimum(maximum(x, low), high); }, "x limited to [low, high]."), clamp_rule, 0b111);
-constinit const Op fma_op = with_rule(ternary_op("fma", floating_types,
-    [](auto a, auto b, auto c) { return fma(a, b, c); }, "a * b + c rounded once."), fma_rule, 0b11);
-// clang-format on
+// ---- the check of integer divisors
 
 [[noreturn]] void throw_division_by_zero(std::string_view where) {
   throw Error(ErrorKind::value, {.where = std::string(where),
@@ -127,33 +107,59 @@ enum class Checker : int64_t { check_nonzero, floor_divide, remainder };
 
 constexpr std::array<std::string_view, 1> check_attrs = {"checker"};
 
-// A call by name, so that compiled functions check too.
-constinit const Op check_nonzero_op = {
-    .name = "check_nonzero",
-    .kind = OpKind::index,
-    .accepts = bitwise,
-    .has_checks = true,
-    .attr_names = check_attrs,
-    .infer =
-        [](const Op& op, Inputs inputs, const Attrs&) {
-          check_dtype(op, *inputs[0]);
-          return inputs[0]->spec();
-        },
-    .call =
-        [](Inputs inputs, const Attrs&, const Spec& spec) {
-          return LibraryCall{.kind = LibraryCall::Kind::check_nonzero,
-                             .operands = {{spec.dtype, spec.shape, inputs[0]->internals().strides},
-                                          {spec.dtype, spec.shape, strides_of(spec.shape)}},
-                             .threads = 0};
-        },
-    .fail =
-        [](const Op&, Inputs inputs, const Attrs& attrs) {
-          throw_zero(*inputs[0], static_cast<Checker>(attr<int64_t>(attrs, 0)));
-        },
-    .summary = "The same integers or bools; fails if one is 0."};
+Spec infer_check_nonzero(const Op& op, Inputs inputs, const Attrs&) {
+  check_dtype(op, *inputs[0]);
+  return inputs[0]->spec();
+}
+
+LibraryCall call_check_nonzero(Inputs inputs, const Attrs&, const Spec& spec) {
+  return {.kind = LibraryCall::Kind::check_nonzero,
+          .operands = {{spec.dtype, spec.shape, inputs[0]->internals().strides},
+                       {spec.dtype, spec.shape, strides_of(spec.shape)}},
+          .threads = 0};
+}
+
+void fail_check_nonzero(const Op&, Inputs inputs, const Attrs& attrs) {
+  throw_zero(*inputs[0], static_cast<Checker>(attr<int64_t>(attrs, 0)));
+}
+
+// clang-format off
+constexpr auto arithmetic = family({
+    with_rule(binary_op("add", number_types, [](auto a, auto b) { return a + b; }, "a + b."), add_rule),
+    with_rule(binary_op("sub", number_types, [](auto a, auto b) { return a - b; }, "a - b."), sub_rule),
+    with_rule(binary_op("mul", number_types, [](auto a, auto b) { return a * b; }, "a * b."), mul_rule, 0b11),
+    with_rule(binary_op("div", floating_types, [](auto a, auto b) { return a / b; }, "a / b."), div_rule, 0b11),
+    // Integer divisors have passed check_nonzero.
+    without_gradient(binary_op("floor_divide", number_types,
+        [](auto a, auto b) { return floor_divide(a, b); }, "a / b rounded towards minus infinity.")),
+    with_rule(binary_op("remainder", number_types,
+        [](auto a, auto b) { return remainder(a, b); }, "a - floor_divide(a, b) * b."), remainder_rule, 0b11),
+    with_rule(binary_op("pow", floating_types, [](auto a, auto b) { return pow(a, b); }, "a to the power of b."), pow_rule, 0b11, true),
+    binary_op("integer_pow", integer_types,
+        [](auto a, auto b) { return integer_pow(a, b); }, "a to the power of b, modulo 2^bits."),
+    with_rule(binary_op("maximum", number_types, [](auto a, auto b) { return maximum(a, b); }, "The larger one."), maximum_rule, 0b11),
+    with_rule(binary_op("minimum", number_types, [](auto a, auto b) { return minimum(a, b); }, "The smaller one."), minimum_rule, 0b11),
+    with_rule(binary_op("copysign", floating_types,
+        [](auto a, auto b) { return copysign(a, b); }, "|a| with the sign of b."), copysign_rule, 0b11),
+    with_rule(ternary_op("clamp", number_types,
+        [](auto x, auto low, auto high) { return minimum(maximum(x, low), high); }, "x limited to [low, high]."), clamp_rule, 0b111),
+    with_rule(ternary_op("fma", floating_types,
+        [](auto a, auto b, auto c) { return fma(a, b, c); }, "a * b + c rounded once."), fma_rule, 0b11),
+    // A call by name, so that compiled functions check too.
+    {.name = "check_nonzero",
+     .kind = OpKind::index,
+     .accepts = bitwise,
+     .has_checks = true,
+     .attr_names = check_attrs,
+     .infer = infer_check_nonzero,
+     .call = call_check_nonzero,
+     .fail = fail_check_nonzero,
+     .summary = "The same integers or bools; fails if one is 0."},
+});
+// clang-format on
 
 Tensor apply_check_nonzero(const Tensor& x, Checker checker) {
-  return apply(check_nonzero_op, {&x}, {static_cast<int64_t>(checker)});
+  return apply(arithmetic["check_nonzero"], {&x}, {static_cast<int64_t>(checker)});
 }
 
 Tensor apply_ternary(const Op& op, const Argument& a, const Argument& b, const Argument& c) {
@@ -184,37 +190,39 @@ Tensor divide_integers(const Op& op, const Argument& a, const Argument& b) {
     if (element_of(dtype, b.scalar()) == 0) throw_division_by_zero(op.name);
     return apply(op, {x.get(), y.get()});
   }
-  const Checker checker = &op == &remainder_op ? Checker::remainder : Checker::floor_divide;
+  const Checker checker =
+      &op == &arithmetic["remainder"] ? Checker::remainder : Checker::floor_divide;
   const Tensor checked = apply_check_nonzero(*y.get(), checker);
   return apply(op, {x.get(), &checked});
 }
 
 Tensor quotient(const Argument& a, const Argument& b) {
-  return apply_promoted(div_op, a, b, quotient_dtype(common_dtype({&a, &b}), {&a, &b}));
+  return apply_promoted(arithmetic["div"], a, b, quotient_dtype(common_dtype({&a, &b}), {&a, &b}));
 }
 
 }  // namespace
 
 // clang-format off
-Tensor add(const Argument& a, const Argument& b) { return apply_binary(add_op, a, b); }
-Tensor sub(const Argument& a, const Argument& b) { return apply_binary(sub_op, a, b); }
-Tensor mul(const Argument& a, const Argument& b) { return apply_binary(mul_op, a, b); }
+Tensor add(const Argument& a, const Argument& b) { return apply_binary(arithmetic["add"], a, b); }
+Tensor sub(const Argument& a, const Argument& b) { return apply_binary(arithmetic["sub"], a, b); }
+Tensor mul(const Argument& a, const Argument& b) { return apply_binary(arithmetic["mul"], a, b); }
 Tensor div(const Argument& a, const Argument& b) { return quotient(a, b); }
-Tensor floor_divide(const Argument& a, const Argument& b) { return divide_integers(floor_divide_op, a, b); }
-Tensor remainder(const Argument& a, const Argument& b) { return divide_integers(remainder_op, a, b); }
-Tensor maximum(const Argument& a, const Argument& b) { return apply_binary(maximum_op, a, b); }
-Tensor minimum(const Argument& a, const Argument& b) { return apply_binary(minimum_op, a, b); }
-Tensor copysign(const Argument& a, const Argument& b) { return apply_binary(copysign_op, a, b); }
-Tensor operator+(const Argument& a, const Argument& b) { return apply_binary(add_op, a, b); }
-Tensor operator-(const Argument& a, const Argument& b) { return apply_binary(sub_op, a, b); }
-Tensor operator*(const Argument& a, const Argument& b) { return apply_binary(mul_op, a, b); }
+Tensor floor_divide(const Argument& a, const Argument& b) { return divide_integers(arithmetic["floor_divide"], a, b); }
+Tensor remainder(const Argument& a, const Argument& b) { return divide_integers(arithmetic["remainder"], a, b); }
+Tensor maximum(const Argument& a, const Argument& b) { return apply_binary(arithmetic["maximum"], a, b); }
+Tensor minimum(const Argument& a, const Argument& b) { return apply_binary(arithmetic["minimum"], a, b); }
+Tensor copysign(const Argument& a, const Argument& b) { return apply_binary(arithmetic["copysign"], a, b); }
+Tensor operator+(const Argument& a, const Argument& b) { return apply_binary(arithmetic["add"], a, b); }
+Tensor operator-(const Argument& a, const Argument& b) { return apply_binary(arithmetic["sub"], a, b); }
+Tensor operator*(const Argument& a, const Argument& b) { return apply_binary(arithmetic["mul"], a, b); }
 Tensor operator/(const Argument& a, const Argument& b) { return quotient(a, b); }
-Tensor operator%(const Argument& a, const Argument& b) { return divide_integers(remainder_op, a, b); }
+Tensor operator%(const Argument& a, const Argument& b) { return divide_integers(arithmetic["remainder"], a, b); }
 // clang-format on
 
 Tensor pow(const Argument& a, const Argument& b) {
   const DType dtype = common_dtype({&a, &b});
-  return apply_promoted(is_integer(dtype) ? integer_pow_op : pow_op, a, b, dtype);
+  return apply_promoted(is_integer(dtype) ? arithmetic["integer_pow"] : arithmetic["pow"], a, b,
+                        dtype);
 }
 
 Tensor check_nonzero(const Tensor& x) {
@@ -222,11 +230,11 @@ Tensor check_nonzero(const Tensor& x) {
 }
 
 Tensor clamp(const Argument& x, const Argument& low, const Argument& high) {
-  return apply_ternary(clamp_op, x, low, high);
+  return apply_ternary(arithmetic["clamp"], x, low, high);
 }
 
 Tensor fma(const Argument& a, const Argument& b, const Argument& c) {
-  return apply_ternary(fma_op, a, b, c);
+  return apply_ternary(arithmetic["fma"], a, b, c);
 }
 
 // ---- assignment: the name stands for the new value
@@ -258,15 +266,11 @@ const Variable& Variable::operator*=(const Argument& other) const {
 }
 
 const Op& ops::add() {
-  return add_op;
+  return arithmetic["add"];
 }
 
-std::span<const Op* const> arithmetic_ops() {
-  static constexpr auto ops =
-      std::to_array<const Op*>({&add_op, &sub_op, &mul_op, &div_op, &floor_divide_op, &remainder_op,
-                                &pow_op, &integer_pow_op, &maximum_op, &minimum_op, &copysign_op,
-                                &clamp_op, &fma_op, &check_nonzero_op});
-  return ops;
+std::span<const Op> arithmetic_ops() {
+  return arithmetic.ops;
 }
 
 }  // namespace nitinol

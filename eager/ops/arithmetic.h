@@ -55,7 +55,7 @@ Tensor check_nonzero(const Tensor& x);
 /// remainder.
 [[nodiscard]] Tensor operator%(const Argument& a, const Argument& b);
 
-[[nodiscard]] std::span<const Op* const> arithmetic_ops();
+[[nodiscard]] std::span<const Op> arithmetic_ops();
 
 }  // namespace nitinol
 

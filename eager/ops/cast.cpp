@@ -5,6 +5,7 @@
 #include "eager/host_read.h"
 #include "eager/ops/all_ops.h"
 #include "eager/ops/define.h"
+#include "eager/ops/family.h"
 
 #include <array>
 
@@ -76,22 +77,16 @@ Loops cast_loops(ScalarType argument, ScalarType result) {
 
 constexpr std::array<std::string_view, 2> cast_attrs = {"dtype", "weak"};
 
-// The conversion is what happens to every formula's result (core/formula.h), so the formula itself
-// is the identity.
-constinit const Op cast_op = {
-    .name = "cast",
-    .kind = OpKind::elementwise,
-    .attr_names = cast_attrs,
-    .infer =
-        [](const Op&, Inputs inputs, const Attrs& attrs) {
-          Spec spec = inputs[0]->spec();
-          spec.dtype = attr<DType>(attrs, 0);
-          spec.is_weak = attr<bool>(attrs, 1);
-          return spec;
-        },
-    .formula = {.emit = [](std::span<const Expr> x) { return x[0]; }, .loops = cast_loops},
-    .gradient = {.rule = [](const GradientCall& c, int) { return c.gradient; }},
-    .summary = "Each element as another dtype."};
+Spec infer_cast(const Op&, Inputs inputs, const Attrs& attrs) {
+  Spec spec = inputs[0]->spec();
+  spec.dtype = attr<DType>(attrs, 0);
+  spec.is_weak = attr<bool>(attrs, 1);
+  return spec;
+}
+
+Tensor same_gradient(const GradientCall& c, int) {
+  return c.gradient;
+}
 
 constexpr std::array<std::string_view, 1> fits_attrs = {"dtype"};
 
@@ -105,52 +100,62 @@ void fail_fit(const Op&, Inputs inputs, const Attrs& attrs) {
   }
 }
 
-// What a run-time number passes on its way to narrower integers: a host number is looked at when it
-// meets them, this one whenever the Plan runs.
-constinit const Op check_fits_op = {
-    .name = "check_fits",
-    .kind = OpKind::index,
-    .accepts = {i64},
-    .has_checks = true,
-    .attr_names = fits_attrs,
-    .infer =
-        [](const Op& op, Inputs inputs, const Attrs& attrs) {
-          check_dtype(op, *inputs[0]);
-          Spec spec = inputs[0]->spec();
-          spec.dtype = attr<DType>(attrs, 0);
-          if (is_integer(spec.dtype)) return spec;
-          throw Error(ErrorKind::dtype, {.where = std::string(op.name),
-                                         .what = "a dtype that rounds instead of refusing",
-                                         .expected = "an integer dtype",
-                                         .got = std::string(name_of(spec.dtype)),
-                                         .fix = "Use cast."});
-        },
-    .call =
-        [](Inputs inputs, const Attrs&, const Spec& spec) {
-          return library_call(LibraryCall::Kind::check_fits, inputs, spec);
-        },
-    .fail = fail_fit,
-    .summary = "Integers as a narrower dtype; fails if one does not fit."};
+Spec infer_fits(const Op& op, Inputs inputs, const Attrs& attrs) {
+  check_dtype(op, *inputs[0]);
+  Spec spec = inputs[0]->spec();
+  spec.dtype = attr<DType>(attrs, 0);
+  if (is_integer(spec.dtype)) return spec;
+  throw Error(ErrorKind::dtype, {.where = std::string(op.name),
+                                 .what = "a dtype that rounds instead of refusing",
+                                 .expected = "an integer dtype",
+                                 .got = std::string(name_of(spec.dtype)),
+                                 .fix = "Use cast."});
+}
+
+LibraryCall call_fits(Inputs inputs, const Attrs&, const Spec& spec) {
+  return library_call(LibraryCall::Kind::check_fits, inputs, spec);
+}
+
+constexpr auto casts = family({
+    // The conversion is what happens to every formula's result (core/formula.h), so the formula
+    // itself is the identity.
+    {.name = "cast",
+     .kind = OpKind::elementwise,
+     .attr_names = cast_attrs,
+     .infer = infer_cast,
+     .formula = {.emit = [](std::span<const Expr> x) { return x[0]; }, .loops = cast_loops},
+     .gradient = {.rule = same_gradient},
+     .summary = "Each element as another dtype."},
+    stored_row_major(
+        with_rule(unary_op("copy", all_types, identity, "The same elements."), same_gradient)),
+    // What a run-time number passes on its way to narrower integers: a host number is looked at
+    // when it meets them, this one whenever the Plan runs.
+    {.name = "check_fits",
+     .kind = OpKind::index,
+     .accepts = {i64},
+     .has_checks = true,
+     .attr_names = fits_attrs,
+     .infer = infer_fits,
+     .call = call_fits,
+     .fail = fail_fit,
+     .summary = "Integers as a narrower dtype; fails if one does not fit."},
+});
 
 }  // namespace
 
-constinit const Op copy_op =
-    stored_row_major(with_rule(unary_op("copy", all_types, identity, "The same elements."),
-                               [](const GradientCall& c, int) { return c.gradient; }));
-
 Tensor cast(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype && !x.spec().is_weak) return x;
-  return apply(cast_op, {&x}, {dtype, false});
+  return apply(casts["cast"], {&x}, {dtype, false});
 }
 
 Tensor cast_weak(const Tensor& number, DType dtype) {
   const bool may_not_fit = number.dtype() == i64 && is_integer(dtype) && dtype != i64;
-  if (may_not_fit) return apply(check_fits_op, {&number}, {dtype});
-  return apply(cast_op, {&number}, {dtype, true});
+  if (may_not_fit) return apply(casts["check_fits"], {&number}, {dtype});
+  return apply(casts["cast"], {&number}, {dtype, true});
 }
 
 Tensor copy(const Tensor& x) {
-  return apply(copy_op, {&x});
+  return apply(casts["copy"], {&x});
 }
 
 Tensor row_major(const Tensor& x) {
@@ -163,12 +168,15 @@ Tensor Tensor::to(DType dtype) const {
 }
 
 const Op& ops::cast() {
-  return cast_op;
+  return casts["cast"];
 }
 
-std::span<const Op* const> cast_ops() {
-  static constexpr std::array<const Op*, 3> ops = {&cast_op, &copy_op, &check_fits_op};
-  return ops;
+const Op& ops::copy() {
+  return casts["copy"];
+}
+
+std::span<const Op> cast_ops() {
+  return casts.ops;
 }
 
 }  // namespace nitinol

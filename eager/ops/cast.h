@@ -4,6 +4,8 @@
 #include "core/op.h"
 #include "core/tensor.h"
 
+#include <span>
+
 #pragma GCC visibility push(default)
 
 namespace nitinol {
@@ -25,9 +27,7 @@ namespace nitinol {
 /// `x` itself if its elements lie in row-major order, else a copy in which they do.
 [[nodiscard]] Tensor row_major(const Tensor& x);
 
-/// For the interpreter, which copies what has the wrong layout.
-extern constinit const Op copy_op;
-[[nodiscard]] std::span<const Op* const> cast_ops();
+[[nodiscard]] std::span<const Op> cast_ops();
 
 }  // namespace nitinol
 

@@ -3,29 +3,11 @@
 #include "eager/apply.h"
 #include "eager/elements.h"
 #include "eager/ops/define.h"
+#include "eager/ops/family.h"
 #include "eager/promotion.h"
-
-#include <array>
 
 namespace nitinol {
 namespace {
-
-// clang-format off
-constinit const Op eq_op = predicate(binary_op("eq", all_types, [](auto a, auto b) { return a == b; }, "a == b."));
-constinit const Op ne_op = predicate(binary_op("ne", all_types, [](auto a, auto b) { return a != b; }, "a != b."));
-constinit const Op lt_op = predicate(binary_op("lt", number_types, [](auto a, auto b) { return a < b; }, "a < b."));
-constinit const Op le_op = predicate(binary_op("le", number_types, [](auto a, auto b) { return a <= b; }, "a <= b."));
-constinit const Op gt_op = predicate(binary_op("gt", number_types, [](auto a, auto b) { return a > b; }, "a > b."));
-constinit const Op ge_op = predicate(binary_op("ge", number_types, [](auto a, auto b) { return a >= b; }, "a >= b."));
-constinit const Op logical_and_op = binary_op("logical_and", bool_type, [](auto a, auto b) { return a & b; }, "a and b.");
-constinit const Op logical_or_op = binary_op("logical_or", bool_type, [](auto a, auto b) { return a | b; }, "a or b.");
-constinit const Op logical_xor_op = binary_op("logical_xor", bool_type, [](auto a, auto b) { return a ^ b; }, "Either a or b.");
-constinit const Op bitwise_and_op = binary_op("bitwise_and", bit_types, [](auto a, auto b) { return a & b; }, "Bits of both.");
-constinit const Op bitwise_or_op = binary_op("bitwise_or", bit_types, [](auto a, auto b) { return a | b; }, "Bits of either.");
-constinit const Op bitwise_xor_op = binary_op("bitwise_xor", bit_types, [](auto a, auto b) { return a ^ b; }, "Bits of one but not both.");
-constinit const Op left_shift_op = binary_op("left_shift", integer_types, [](auto a, auto b) { return a << b; }, "a shifted left by b.");
-constinit const Op right_shift_op = binary_op("right_shift", integer_types, [](auto a, auto b) { return a >> b; }, "a shifted right by b.");
-// clang-format on
 
 Spec infer_where(const Op& op, Inputs inputs, const Attrs& attrs) {
   const Tensor& condition = *inputs[0];
@@ -46,14 +28,31 @@ Tensor where_rule(const GradientCall& c, int k) {
   return k == 1 ? where(c.inputs[0], c.gradient, 0) : where(c.inputs[0], 0, c.gradient);
 }
 
-constexpr auto choose = [](auto condition, auto a, auto b) { return select(condition, a, b); };
-constinit const Op where_op = {.name = "where",
-                               .kind = OpKind::elementwise,
-                               .arity = 3,
-                               .infer = infer_where,
-                               .formula = formula<3, bool>(all_types, choose),
-                               .gradient = {.rule = where_rule, .looks_at_inputs = 0b001},
-                               .summary = "condition ? a : b."};
+// clang-format off
+constexpr auto comparisons = family({
+    predicate(binary_op("eq", all_types, [](auto a, auto b) { return a == b; }, "a == b.")),
+    predicate(binary_op("ne", all_types, [](auto a, auto b) { return a != b; }, "a != b.")),
+    predicate(binary_op("lt", number_types, [](auto a, auto b) { return a < b; }, "a < b.")),
+    predicate(binary_op("le", number_types, [](auto a, auto b) { return a <= b; }, "a <= b.")),
+    predicate(binary_op("gt", number_types, [](auto a, auto b) { return a > b; }, "a > b.")),
+    predicate(binary_op("ge", number_types, [](auto a, auto b) { return a >= b; }, "a >= b.")),
+    binary_op("logical_and", bool_type, [](auto a, auto b) { return a & b; }, "a and b."),
+    binary_op("logical_or", bool_type, [](auto a, auto b) { return a | b; }, "a or b."),
+    binary_op("logical_xor", bool_type, [](auto a, auto b) { return a ^ b; }, "Either a or b."),
+    binary_op("bitwise_and", bit_types, [](auto a, auto b) { return a & b; }, "Bits of both."),
+    binary_op("bitwise_or", bit_types, [](auto a, auto b) { return a | b; }, "Bits of either."),
+    binary_op("bitwise_xor", bit_types, [](auto a, auto b) { return a ^ b; }, "Bits of one but not both."),
+    binary_op("left_shift", integer_types, [](auto a, auto b) { return a << b; }, "a shifted left by b."),
+    binary_op("right_shift", integer_types, [](auto a, auto b) { return a >> b; }, "a shifted right by b."),
+    {.name = "where",
+     .kind = OpKind::elementwise,
+     .arity = 3,
+     .infer = infer_where,
+     .formula = formula<3, bool>(all_types, [](auto condition, auto a, auto b) { return select(condition, a, b); }),
+     .gradient = {.rule = where_rule, .looks_at_inputs = 0b001},
+     .summary = "condition ? a : b."},
+});
+// clang-format on
 
 bool is_number(const Argument& argument) {
   return argument.tensor() == nullptr || argument.tensor()->spec().is_weak;
@@ -84,31 +83,31 @@ Tensor apply_order(const Op& op, const Argument& a, const Argument& b) {
 }  // namespace
 
 // clang-format off
-Tensor eq(const Argument& a, const Argument& b) { return apply_equality(eq_op, a, b); }
-Tensor ne(const Argument& a, const Argument& b) { return apply_equality(ne_op, a, b); }
-Tensor lt(const Argument& a, const Argument& b) { return apply_order(lt_op, a, b); }
-Tensor le(const Argument& a, const Argument& b) { return apply_order(le_op, a, b); }
-Tensor gt(const Argument& a, const Argument& b) { return apply_order(gt_op, a, b); }
-Tensor ge(const Argument& a, const Argument& b) { return apply_order(ge_op, a, b); }
-Tensor logical_and(const Argument& a, const Argument& b) { return apply_promoted(logical_and_op, a, b, boolean); }
-Tensor logical_or(const Argument& a, const Argument& b) { return apply_promoted(logical_or_op, a, b, boolean); }
-Tensor logical_xor(const Argument& a, const Argument& b) { return apply_promoted(logical_xor_op, a, b, boolean); }
-Tensor bitwise_and(const Argument& a, const Argument& b) { return apply_binary(bitwise_and_op, a, b); }
-Tensor bitwise_or(const Argument& a, const Argument& b) { return apply_binary(bitwise_or_op, a, b); }
-Tensor bitwise_xor(const Argument& a, const Argument& b) { return apply_binary(bitwise_xor_op, a, b); }
-Tensor left_shift(const Argument& a, const Argument& b) { return apply_binary(left_shift_op, a, b); }
-Tensor right_shift(const Argument& a, const Argument& b) { return apply_binary(right_shift_op, a, b); }
-Tensor operator==(const Argument& a, const Argument& b) { return apply_equality(eq_op, a, b); }
-Tensor operator!=(const Argument& a, const Argument& b) { return apply_equality(ne_op, a, b); }
-Tensor operator<(const Argument& a, const Argument& b) { return apply_order(lt_op, a, b); }
-Tensor operator<=(const Argument& a, const Argument& b) { return apply_order(le_op, a, b); }
-Tensor operator>(const Argument& a, const Argument& b) { return apply_order(gt_op, a, b); }
-Tensor operator>=(const Argument& a, const Argument& b) { return apply_order(ge_op, a, b); }
-Tensor operator&(const Argument& a, const Argument& b) { return apply_binary(bitwise_and_op, a, b); }
-Tensor operator|(const Argument& a, const Argument& b) { return apply_binary(bitwise_or_op, a, b); }
-Tensor operator^(const Argument& a, const Argument& b) { return apply_binary(bitwise_xor_op, a, b); }
-Tensor operator<<(const Argument& a, const Argument& b) { return apply_binary(left_shift_op, a, b); }
-Tensor operator>>(const Argument& a, const Argument& b) { return apply_binary(right_shift_op, a, b); }
+Tensor eq(const Argument& a, const Argument& b) { return apply_equality(comparisons["eq"], a, b); }
+Tensor ne(const Argument& a, const Argument& b) { return apply_equality(comparisons["ne"], a, b); }
+Tensor lt(const Argument& a, const Argument& b) { return apply_order(comparisons["lt"], a, b); }
+Tensor le(const Argument& a, const Argument& b) { return apply_order(comparisons["le"], a, b); }
+Tensor gt(const Argument& a, const Argument& b) { return apply_order(comparisons["gt"], a, b); }
+Tensor ge(const Argument& a, const Argument& b) { return apply_order(comparisons["ge"], a, b); }
+Tensor logical_and(const Argument& a, const Argument& b) { return apply_promoted(comparisons["logical_and"], a, b, boolean); }
+Tensor logical_or(const Argument& a, const Argument& b) { return apply_promoted(comparisons["logical_or"], a, b, boolean); }
+Tensor logical_xor(const Argument& a, const Argument& b) { return apply_promoted(comparisons["logical_xor"], a, b, boolean); }
+Tensor bitwise_and(const Argument& a, const Argument& b) { return apply_binary(comparisons["bitwise_and"], a, b); }
+Tensor bitwise_or(const Argument& a, const Argument& b) { return apply_binary(comparisons["bitwise_or"], a, b); }
+Tensor bitwise_xor(const Argument& a, const Argument& b) { return apply_binary(comparisons["bitwise_xor"], a, b); }
+Tensor left_shift(const Argument& a, const Argument& b) { return apply_binary(comparisons["left_shift"], a, b); }
+Tensor right_shift(const Argument& a, const Argument& b) { return apply_binary(comparisons["right_shift"], a, b); }
+Tensor operator==(const Argument& a, const Argument& b) { return apply_equality(comparisons["eq"], a, b); }
+Tensor operator!=(const Argument& a, const Argument& b) { return apply_equality(comparisons["ne"], a, b); }
+Tensor operator<(const Argument& a, const Argument& b) { return apply_order(comparisons["lt"], a, b); }
+Tensor operator<=(const Argument& a, const Argument& b) { return apply_order(comparisons["le"], a, b); }
+Tensor operator>(const Argument& a, const Argument& b) { return apply_order(comparisons["gt"], a, b); }
+Tensor operator>=(const Argument& a, const Argument& b) { return apply_order(comparisons["ge"], a, b); }
+Tensor operator&(const Argument& a, const Argument& b) { return apply_binary(comparisons["bitwise_and"], a, b); }
+Tensor operator|(const Argument& a, const Argument& b) { return apply_binary(comparisons["bitwise_or"], a, b); }
+Tensor operator^(const Argument& a, const Argument& b) { return apply_binary(comparisons["bitwise_xor"], a, b); }
+Tensor operator<<(const Argument& a, const Argument& b) { return apply_binary(comparisons["left_shift"], a, b); }
+Tensor operator>>(const Argument& a, const Argument& b) { return apply_binary(comparisons["right_shift"], a, b); }
 // clang-format on
 
 Tensor where(const Argument& condition, const Argument& a, const Argument& b) {
@@ -116,15 +115,11 @@ Tensor where(const Argument& condition, const Argument& a, const Argument& b) {
   const Promoted chosen(condition, boolean);
   const Promoted x(a, dtype);
   const Promoted y(b, dtype);
-  return apply(where_op, {chosen.get(), x.get(), y.get()});
+  return apply(comparisons["where"], {chosen.get(), x.get(), y.get()});
 }
 
-std::span<const Op* const> compare_ops() {
-  static constexpr auto ops =
-      std::to_array<const Op*>({&eq_op, &ne_op, &lt_op, &le_op, &gt_op, &ge_op, &logical_and_op,
-                                &logical_or_op, &logical_xor_op, &bitwise_and_op, &bitwise_or_op,
-                                &bitwise_xor_op, &left_shift_op, &right_shift_op, &where_op});
-  return ops;
+std::span<const Op> compare_ops() {
+  return comparisons.ops;
 }
 
 }  // namespace nitinol

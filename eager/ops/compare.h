@@ -77,7 +77,7 @@ requires LogicalOperands<A, B>
 [[nodiscard]] Tensor operator<<(const Argument& a, const Argument& b);
 [[nodiscard]] Tensor operator>>(const Argument& a, const Argument& b);
 
-[[nodiscard]] std::span<const Op* const> compare_ops();
+[[nodiscard]] std::span<const Op> compare_ops();
 
 }  // namespace nitinol
 

@@ -8,6 +8,7 @@
 #include "eager/channels_last.h"
 #include "eager/ops/arithmetic.h"
 #include "eager/ops/cast.h"
+#include "eager/ops/family.h"
 #include "eager/ops/infer.h"
 #include "eager/ops/windows.h"
 #include "eager/promotion.h"
@@ -184,36 +185,35 @@ LibraryCall call_weight(Inputs inputs, const Attrs& attrs, const Spec& spec) {
                        windows_of(attrs, spec.shape[2], spec.shape[3]), inputs, spec);
 }
 
-constinit const Op conv2d_op = {.name = "conv2d",
-                                .kind = OpKind::library,
-                                .arity = 2,
-                                .accepts = numeric,
-                                .attr_names = conv_attrs,
-                                .infer = infer_conv2d,
-                                .call = call_conv2d,
-                                .gradient = {.rule = conv2d_rule, .looks_at_inputs = 0b11},
-                                .summary = "Convolution of images [n, h, w, c]."};
-
-constinit const Op conv2d_input_op = {
-    .name = "conv2d_input",
-    .kind = OpKind::library,
-    .arity = 2,
-    .accepts = numeric,
-    .attr_names = input_attrs,
-    .infer = infer_input,
-    .call = call_input,
-    .gradient = {.rule = input_rule, .looks_at_inputs = 0b11},
-    .summary = "The gradient of conv2d for its images: a transposed convolution."};
-
-constinit const Op conv2d_weight_op = {.name = "conv2d_weight",
-                                       .kind = OpKind::library,
-                                       .arity = 2,
-                                       .accepts = numeric,
-                                       .attr_names = weight_attrs,
-                                       .infer = infer_weight,
-                                       .call = call_weight,
-                                       .gradient = {.rule = weight_rule, .looks_at_inputs = 0b11},
-                                       .summary = "The gradient of conv2d for its weight."};
+constexpr auto convolutions = family({
+    {.name = "conv2d",
+     .kind = OpKind::library,
+     .arity = 2,
+     .accepts = numeric,
+     .attr_names = conv_attrs,
+     .infer = infer_conv2d,
+     .call = call_conv2d,
+     .gradient = {.rule = conv2d_rule, .looks_at_inputs = 0b11},
+     .summary = "Convolution of images [n, h, w, c]."},
+    {.name = "conv2d_input",
+     .kind = OpKind::library,
+     .arity = 2,
+     .accepts = numeric,
+     .attr_names = input_attrs,
+     .infer = infer_input,
+     .call = call_input,
+     .gradient = {.rule = input_rule, .looks_at_inputs = 0b11},
+     .summary = "The gradient of conv2d for its images: a transposed convolution."},
+    {.name = "conv2d_weight",
+     .kind = OpKind::library,
+     .arity = 2,
+     .accepts = numeric,
+     .attr_names = weight_attrs,
+     .infer = infer_weight,
+     .call = call_weight,
+     .gradient = {.rule = weight_rule, .looks_at_inputs = 0b11},
+     .summary = "The gradient of conv2d for its weight."},
+});
 
 /// The attributes that the three have in common, and perhaps one more.
 Attrs common_attrs(const Attrs& attrs) {
@@ -222,14 +222,14 @@ Attrs common_attrs(const Attrs& attrs) {
 
 Tensor convolve(const Tensor& x, const Tensor& weight, const Attrs& attrs) {
   const Tensor images = row_major(x);
-  return apply(conv2d_op, {&images, &weight}, common_attrs(attrs));
+  return apply(convolutions["conv2d"], {&images, &weight}, common_attrs(attrs));
 }
 
 Tensor input_gradient(const Tensor& y, const Tensor& weight, const Attrs& attrs, const Shape& x) {
   const Tensor images = row_major(y);
   Attrs all = common_attrs(attrs);
   all.emplace_back(Dims{x[1], x[2]});
-  return apply(conv2d_input_op, {&images, &weight}, all);
+  return apply(convolutions["conv2d_input"], {&images, &weight}, all);
 }
 
 Tensor weight_gradient(const Tensor& x, const Tensor& y, const Attrs& attrs, const Shape& weight) {
@@ -237,7 +237,7 @@ Tensor weight_gradient(const Tensor& x, const Tensor& y, const Attrs& attrs, con
   const Tensor right = row_major(y);
   Attrs all = common_attrs(attrs);
   all.emplace_back(Dims{weight[2], weight[3]});
-  return apply(conv2d_weight_op, {&left, &right}, all);
+  return apply(convolutions["conv2d_weight"], {&left, &right}, all);
 }
 
 /// conv2d with images [n, h, w, out] as the result.
@@ -279,10 +279,8 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
   return channels_first(y + bias);
 }
 
-std::span<const Op* const> conv_ops() {
-  static constexpr auto ops =
-      std::to_array<const Op*>({&conv2d_op, &conv2d_input_op, &conv2d_weight_op});
-  return ops;
+std::span<const Op> conv_ops() {
+  return convolutions.ops;
 }
 
 }  // namespace nitinol

@@ -34,7 +34,7 @@ struct Conv2dOptions {
 [[nodiscard]] Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                             const Conv2dOptions& options = {});
 
-[[nodiscard]] std::span<const Op* const> conv_ops();
+[[nodiscard]] std::span<const Op> conv_ops();
 
 }  // namespace nitinol
 

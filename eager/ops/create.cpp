@@ -7,6 +7,7 @@
 #include "eager/launch.h"
 #include "eager/ops/cast.h"
 #include "eager/ops/create_op.h"
+#include "eager/ops/family.h"
 #include "eager/ops/infer.h"
 #include "eager/ops/view.h"
 #include "eager/promotion.h"
@@ -110,12 +111,13 @@ constexpr auto eye_formula = [](auto position, auto columns, auto diagonal) {
   return position % columns - position / columns == diagonal;
 };
 
-constinit const Op arange_op = create_op<3>("arange", Types<int64_t, double>{{i64, f64}},
-                                            step_formula, "start + index * step.");
-constinit const Op linspace_op = create_op<4>("linspace", Types<double>{{f64}}, linspace_formula,
-                                              "Evenly spaced numbers, both ends included.");
-constinit const Op eye_op =
-    create_op<3>("eye", Types<int64_t>{{i64}}, eye_formula, "Ones on a diagonal.");
+constexpr auto creation = family({
+    create_op<3>("arange", Types<int64_t, double>{{i64, f64}}, step_formula,
+                 "start + index * step."),
+    create_op<4>("linspace", Types<double>{{f64}}, linspace_formula,
+                 "Evenly spaced numbers, both ends included."),
+    create_op<3>("eye", Types<int64_t>{{i64}}, eye_formula, "Ones on a diagonal."),
+});
 
 /// Number of elements of arange from integers, of whatever size they are.
 int64_t integer_range_length(int64_t start, int64_t stop, int64_t step) {
@@ -250,7 +252,7 @@ Tensor borrow_bytes(const void* data, const Spec& spec, const Strides& strides,
                                    .fix = "Check that the memory was allocated."});
   }
   auto* storage = new BorrowedStorage;  // owned by the handle from the next line on
-  StorageHandle handle = StorageHandle::adopt(storage);
+  StorageHandle handle = adopt<Storage>(storage);
   storage->release = release_borrowed;
   storage->end = std::move(release);
   storage->data = const_cast<void*>(data);  // is_borrowed: never written
@@ -283,8 +285,7 @@ Tensor filled(std::string_view where, const Shape& shape, const Argument& value,
 
 }  // namespace
 
-Tensor full(const Shape& shape, const Argument& value, std::optional<DType> dtype,
-            Device device) {
+Tensor full(const Shape& shape, const Argument& value, std::optional<DType> dtype, Device device) {
   return filled("full", shape, value, dtype, device);
 }
 
@@ -321,7 +322,7 @@ Tensor arange(const Scalar& start, const Scalar& stop, const Scalar& step,
   check_ends(range, result);
   const Tensor first = constant(range.start, computed, false, device);
   const Tensor distance = constant(range.step, computed, false, device);
-  return apply(arange_op, {&first, &distance}, {Shape{range.length}, result});
+  return apply(creation["arange"], {&first, &distance}, {Shape{range.length}, result});
 }
 
 Tensor linspace(double start, double stop, Integer count, DType dtype, Device device) {
@@ -337,7 +338,7 @@ Tensor linspace(double start, double stop, Integer count, DType dtype, Device de
   const Tensor first = constant(start, f64, false, device);
   const Tensor end = constant(stop, f64, false, device);
   const Tensor last = constant(static_cast<double>(count - 1), f64, false, device);
-  return apply(linspace_op, {&first, &end, &last}, {Shape{count}, dtype});
+  return apply(creation["linspace"], {&first, &end, &last}, {Shape{count}, dtype});
 }
 
 Tensor eye(Integer rows, std::optional<Integer> columns, Integer diagonal, DType dtype,
@@ -346,12 +347,11 @@ Tensor eye(Integer rows, std::optional<Integer> columns, Integer diagonal, DType
   check_shape("eye", shape);
   const Tensor width = constant(shape[1], i64, false, device);
   const Tensor offset = constant(int64_t{diagonal}, i64, false, device);
-  return apply(eye_op, {&width, &offset}, {shape, dtype});
+  return apply(creation["eye"], {&width, &offset}, {shape, dtype});
 }
 
-std::span<const Op* const> create_ops() {
-  static constexpr auto ops = std::to_array<const Op*>({&arange_op, &linspace_op, &eye_op});
-  return ops;
+std::span<const Op> create_ops() {
+  return creation.ops;
 }
 
 #define NITINOL_INSTANTIATE(T)                                 \

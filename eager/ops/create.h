@@ -62,12 +62,9 @@ class Numbers {
 template <Arithmetic T, std::size_t n>
 [[nodiscard]] Tensor tensor(std::span<T, n> values, std::optional<DType> dtype = {}) {
   const DType own = dtype_of<std::remove_cv_t<T>>();
-  const Tensor made =
-      from_bytes(std::as_bytes(values),
-                 {.dtype = own,
-                  .shape = {values.size()},
-                  .is_weak = false,
-                  .device = default_device()});
+  const Tensor made = from_bytes(
+      std::as_bytes(values),
+      {.dtype = own, .shape = {values.size()}, .is_weak = false, .device = default_device()});
   return dtype ? made.to(*dtype) : made;
 }
 template <Arithmetic T>
@@ -87,8 +84,7 @@ template <Arithmetic T, std::size_t n>
 /// Every element is `value`; the dtype, unless given, is bool, int64 or float32 by the number's
 /// kind. Throws Error(value) if that is an integer dtype and does not hold an integer `value`.
 [[nodiscard]] Tensor full(const Shape& shape, const Argument& value,
-                          std::optional<DType> dtype = {},
-                          Device device = default_device());
+                          std::optional<DType> dtype = {}, Device device = default_device());
 
 /// The number, 0-d and no longer weak: bool, int64 or float64 by its kind unless another dtype is
 /// given. Inside a compiled function it stays the argument that it is.
@@ -118,8 +114,7 @@ template <class T>
 // ---- filled
 // `dtype` defaults to float32.
 
-[[nodiscard]] Tensor zeros(const Shape& shape, DType dtype = f32,
-                           Device device = default_device());
+[[nodiscard]] Tensor zeros(const Shape& shape, DType dtype = f32, Device device = default_device());
 [[nodiscard]] Tensor ones(const Shape& shape, DType dtype = f32, Device device = default_device());
 /// Shape, dtype and device of `like`.
 [[nodiscard]] Tensor full_like(const Tensor& like, const Argument& value);
@@ -144,7 +139,7 @@ template <class T>
 [[nodiscard]] Tensor eye(Integer rows, std::optional<Integer> columns = {}, Integer diagonal = 0,
                          DType dtype = f32, Device device = default_device());
 
-[[nodiscard]] std::span<const Op* const> create_ops();
+[[nodiscard]] std::span<const Op> create_ops();
 
 }  // namespace nitinol
 

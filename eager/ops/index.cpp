@@ -5,6 +5,7 @@
 #include "eager/ops/cast.h"
 #include "eager/ops/compare.h"
 #include "eager/ops/create.h"
+#include "eager/ops/family.h"
 #include "eager/ops/infer.h"
 #include "eager/ops/view.h"
 
@@ -70,23 +71,18 @@ Spec infer_take(const Op& op, Inputs inputs, const Attrs&) {
   return spec;
 }
 
-constinit const Op take_op = {
-    .name = "take",
-    .kind = OpKind::index,
-    .arity = 2,
-    .has_checks = true,
-    .infer = infer_take,
-    .call = [](Inputs inputs, const Attrs&,
-               const Spec& spec) { return library_call(LibraryCall::Kind::take, inputs, spec); },
-    .fail = [](const Op& op, Inputs inputs,
-               const Attrs&) { fail_index(op, *inputs[1], inputs[0]->shape()[0]); },
-    .gradient = {.rule =
-                     [](const GradientCall& c, int k) {
-                       if (k == 1) return Tensor();
-                       return scatter_add(c.gradient, c.inputs[1], c.input_specs[0].shape[0]);
-                     },
-                 .looks_at_inputs = 2},
-    .summary = "The rows that indices name."};
+LibraryCall call_take(Inputs inputs, const Attrs&, const Spec& spec) {
+  return library_call(LibraryCall::Kind::take, inputs, spec);
+}
+
+void fail_take(const Op& op, Inputs inputs, const Attrs&) {
+  fail_index(op, *inputs[1], inputs[0]->shape()[0]);
+}
+
+Tensor take_rule(const GradientCall& c, int k) {
+  if (k == 1) return {};
+  return scatter_add(c.gradient, c.inputs[1], c.input_specs[0].shape[0]);
+}
 
 // ---- scatter_add
 
@@ -119,24 +115,18 @@ Spec infer_scatter_add(const Op& op, Inputs inputs, const Attrs& attrs) {
 }
 
 constexpr std::array<std::string_view, 1> scatter_add_attrs = {"rows"};
-constinit const Op scatter_add_op = {
-    .name = "scatter_add",
-    .kind = OpKind::index,
-    .arity = 2,
-    .accepts = numeric,
-    .has_checks = true,
-    .attr_names = scatter_add_attrs,
-    .infer = infer_scatter_add,
-    .call =
-        [](Inputs inputs, const Attrs&, const Spec& spec) {
-          return library_call(LibraryCall::Kind::scatter_add, inputs, spec);
-        },
-    .fail = [](const Op& op, Inputs inputs,
-               const Attrs& attrs) { fail_index(op, *inputs[1], attr<int64_t>(attrs, 0)); },
-    .gradient = {.rule = [](const GradientCall& c,
-                            int k) { return k == 1 ? Tensor() : take(c.gradient, c.inputs[1]); },
-                 .looks_at_inputs = 2},
-    .summary = "Rows summed where indices say."};
+
+LibraryCall call_scatter_add(Inputs inputs, const Attrs&, const Spec& spec) {
+  return library_call(LibraryCall::Kind::scatter_add, inputs, spec);
+}
+
+void fail_scatter_add(const Op& op, Inputs inputs, const Attrs& attrs) {
+  fail_index(op, *inputs[1], attr<int64_t>(attrs, 0));
+}
+
+Tensor scatter_add_rule(const GradientCall& c, int k) {
+  return k == 1 ? Tensor() : take(c.gradient, c.inputs[1]);
+}
 
 // ---- gather
 
@@ -179,31 +169,22 @@ Spec infer_gather(const Op& op, Inputs inputs, const Attrs& attrs) {
 }
 
 constexpr std::array<std::string_view, 1> gather_attrs = {"axis"};
-constinit const Op gather_op = {
-    .name = "gather",
-    .kind = OpKind::index,
-    .arity = 2,
-    .has_checks = true,
-    .attr_names = gather_attrs,
-    .infer = infer_gather,
-    .call =
-        [](Inputs inputs, const Attrs& attrs, const Spec& spec) {
-          return call_along(LibraryCall::Kind::gather, inputs, attrs, spec);
-        },
-    .fail =
-        [](const Op& op, Inputs inputs, const Attrs& attrs) {
-          const auto axis = static_cast<int>(attr<int64_t>(attrs, 0));
-          fail_index(op, *inputs[1], inputs[0]->shape()[axis]);
-        },
-    .gradient = {.rule =
-                     [](const GradientCall& c, int k) {
-                       if (k == 1) return Tensor();
-                       const auto axis = attr<int64_t>(c.attrs, 0);
-                       return scatter_add_along(c.gradient, axis, c.inputs[1],
-                                                c.input_specs[0].shape[static_cast<int>(axis)]);
-                     },
-                 .looks_at_inputs = 2},
-    .summary = "The elements along an axis that indices name."};
+
+LibraryCall call_gather(Inputs inputs, const Attrs& attrs, const Spec& spec) {
+  return call_along(LibraryCall::Kind::gather, inputs, attrs, spec);
+}
+
+void fail_gather(const Op& op, Inputs inputs, const Attrs& attrs) {
+  const auto axis = static_cast<int>(attr<int64_t>(attrs, 0));
+  fail_index(op, *inputs[1], inputs[0]->shape()[axis]);
+}
+
+Tensor gather_rule(const GradientCall& c, int k) {
+  if (k == 1) return {};
+  const auto axis = attr<int64_t>(c.attrs, 0);
+  return scatter_add_along(c.gradient, axis, c.inputs[1],
+                           c.input_specs[0].shape[static_cast<int>(axis)]);
+}
 
 // ---- scatter_add_along
 
@@ -227,27 +208,63 @@ Spec infer_scatter_add_along(const Op& op, Inputs inputs, const Attrs& attrs) {
 }
 
 constexpr std::array<std::string_view, 2> scatter_add_along_attrs = {"axis", "rows"};
-constinit const Op scatter_add_along_op = {
-    .name = "scatter_add_along",
-    .kind = OpKind::index,
-    .arity = 2,
-    .accepts = numeric,
-    .has_checks = true,
-    .attr_names = scatter_add_along_attrs,
-    .infer = infer_scatter_add_along,
-    .call =
-        [](Inputs inputs, const Attrs& attrs, const Spec& spec) {
-          return call_along(LibraryCall::Kind::scatter_add_along, inputs, attrs, spec);
-        },
-    .fail = [](const Op& op, Inputs inputs,
-               const Attrs& attrs) { fail_index(op, *inputs[1], attr<int64_t>(attrs, 1)); },
-    .gradient = {.rule =
-                     [](const GradientCall& c, int k) {
-                       if (k == 1) return Tensor();
-                       return gather(c.gradient, attr<int64_t>(c.attrs, 0), c.inputs[1]);
-                     },
-                 .looks_at_inputs = 2},
-    .summary = "Values summed along an axis where indices say."};
+
+LibraryCall call_scatter_add_along(Inputs inputs, const Attrs& attrs, const Spec& spec) {
+  return call_along(LibraryCall::Kind::scatter_add_along, inputs, attrs, spec);
+}
+
+void fail_scatter_add_along(const Op& op, Inputs inputs, const Attrs& attrs) {
+  fail_index(op, *inputs[1], attr<int64_t>(attrs, 1));
+}
+
+Tensor scatter_add_along_rule(const GradientCall& c, int k) {
+  if (k == 1) return {};
+  return gather(c.gradient, attr<int64_t>(c.attrs, 0), c.inputs[1]);
+}
+
+constexpr auto indexing = family({
+    {.name = "take",
+     .kind = OpKind::index,
+     .arity = 2,
+     .has_checks = true,
+     .infer = infer_take,
+     .call = call_take,
+     .fail = fail_take,
+     .gradient = {.rule = take_rule, .looks_at_inputs = 0b10},
+     .summary = "The rows that indices name."},
+    {.name = "scatter_add",
+     .kind = OpKind::index,
+     .arity = 2,
+     .accepts = numeric,
+     .has_checks = true,
+     .attr_names = scatter_add_attrs,
+     .infer = infer_scatter_add,
+     .call = call_scatter_add,
+     .fail = fail_scatter_add,
+     .gradient = {.rule = scatter_add_rule, .looks_at_inputs = 0b10},
+     .summary = "Rows summed where indices say."},
+    {.name = "gather",
+     .kind = OpKind::index,
+     .arity = 2,
+     .has_checks = true,
+     .attr_names = gather_attrs,
+     .infer = infer_gather,
+     .call = call_gather,
+     .fail = fail_gather,
+     .gradient = {.rule = gather_rule, .looks_at_inputs = 0b10},
+     .summary = "The elements along an axis that indices name."},
+    {.name = "scatter_add_along",
+     .kind = OpKind::index,
+     .arity = 2,
+     .accepts = numeric,
+     .has_checks = true,
+     .attr_names = scatter_add_along_attrs,
+     .infer = infer_scatter_add_along,
+     .call = call_scatter_add_along,
+     .fail = fail_scatter_add_along,
+     .gradient = {.rule = scatter_add_along_rule, .looks_at_inputs = 0b10},
+     .summary = "Values summed along an axis where indices say."},
+});
 
 /// `x` with its axes of size 1, but `along`, repeated to the sizes of `other`.
 Tensor repeated_to(const Tensor& x, const Tensor& other, int along) {
@@ -274,14 +291,14 @@ Tensor take(const Tensor& x, const Tensor& indices, Integer axis) {
   check_indices("take", indices);
   const int along = normalize_axis("take", axis, x.rank());
   const Tensor rows_of = cast(indices, i64);
-  if (along == 0) return apply(take_op, {&x, &rows_of});
+  if (along == 0) return apply(indexing["take"], {&x, &rows_of});
   // The axis goes to the front for the op, and the axes of the indices go to its place.
   Dims front = {along};
   for (int i = 0; i < x.rank(); ++i) {
     if (i != along) front.push_back(i);
   }
   const Tensor table = permute(x, front);
-  const Tensor rows = apply(take_op, {&table, &rows_of});
+  const Tensor rows = apply(indexing["take"], {&table, &rows_of});
   Dims back;
   for (int i = 0; i < along; ++i) back.push_back(indices.rank() + i);
   for (int i = 0; i < indices.rank(); ++i) back.push_back(i);
@@ -292,7 +309,7 @@ Tensor take(const Tensor& x, const Tensor& indices, Integer axis) {
 Tensor scatter_add(const Tensor& values, const Tensor& indices, Integer rows) {
   check_indices("scatter_add", indices);
   const Tensor rows_of = cast(indices, i64);
-  return apply(scatter_add_op, {&values, &rows_of}, {rows});
+  return apply(indexing["scatter_add"], {&values, &rows_of}, {rows});
 }
 
 Tensor gather(const Tensor& x, Integer axis, const Tensor& indices) {
@@ -300,7 +317,7 @@ Tensor gather(const Tensor& x, Integer axis, const Tensor& indices) {
   const int along = normalize_axis("gather", axis, x.rank());
   const Tensor from = repeated_to(x, indices, along);
   const Tensor places = repeated_to(cast(indices, i64), x, along);
-  return apply(gather_op, {&from, &places}, {int64_t{along}});
+  return apply(indexing["gather"], {&from, &places}, {int64_t{along}});
 }
 
 Tensor scatter_add_along(const Tensor& values, Integer axis, const Tensor& indices, Integer size) {
@@ -308,7 +325,7 @@ Tensor scatter_add_along(const Tensor& values, Integer axis, const Tensor& indic
   const int along = normalize_axis("scatter_add_along", axis, values.rank());
   const Tensor addends = repeated_to(values, indices, -1);
   const Tensor places = repeated_to(cast(indices, i64), values, -1);
-  return apply(scatter_add_along_op, {&addends, &places}, {int64_t{along}, size});
+  return apply(indexing["scatter_add_along"], {&addends, &places}, {int64_t{along}, size});
 }
 
 Tensor one_hot(const Tensor& indices, Integer classes, DType dtype) {
@@ -324,10 +341,8 @@ Tensor one_hot(const Tensor& indices, Integer classes, DType dtype) {
   return cast(unsqueeze(cast(indices, i64), -1) == columns, dtype);
 }
 
-std::span<const Op* const> index_ops() {
-  static constexpr auto ops =
-      std::to_array<const Op*>({&take_op, &scatter_add_op, &gather_op, &scatter_add_along_op});
-  return ops;
+std::span<const Op> index_ops() {
+  return indexing.ops;
 }
 
 }  // namespace nitinol

@@ -47,7 +47,7 @@ namespace nitinol {
 /// is out of range.
 [[nodiscard]] Tensor one_hot(const Tensor& indices, Integer classes, DType dtype = f32);
 
-[[nodiscard]] std::span<const Op* const> index_ops();
+[[nodiscard]] std::span<const Op> index_ops();
 
 }  // namespace nitinol
 

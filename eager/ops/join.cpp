@@ -9,6 +9,7 @@
 #include "eager/apply.h"
 #include "eager/ops/cast.h"
 #include "eager/ops/create.h"
+#include "eager/ops/family.h"
 #include "eager/ops/infer.h"
 #include "eager/ops/view.h"
 #include "eager/promotion.h"
@@ -76,15 +77,6 @@ Tensor concat_rule(const GradientCall& c, int k) {
   return slice(c.gradient, axis, {start, start + size(k)});
 }
 
-constinit const Op concat_op = {.name = "concat",
-                                .kind = OpKind::index,
-                                .arity = -1,
-                                .attr_names = concat_attrs,
-                                .infer = infer_concat,
-                                .windows = concat_windows,
-                                .gradient = {.rule = concat_rule},
-                                .summary = "Tensors one after another along an axis."};
-
 // ---- place
 
 constexpr std::array<std::string_view, 3> place_attrs = {"starts", "sizes", "steps"};
@@ -144,17 +136,28 @@ Tensor place_rule(const GradientCall& c, int k) {
   const Dims& sizes = attr<Dims>(c.attrs, 1);
   const Dims& steps = attr<Dims>(c.attrs, 2);
   if (k == 1) return window(c.gradient, starts, sizes, steps);
-  return place(c.gradient, zeros({}, c.result_spec.dtype, c.result_spec.device), starts, sizes, steps);
+  return place(c.gradient, zeros({}, c.result_spec.dtype, c.result_spec.device), starts, sizes,
+               steps);
 }
 
-constinit const Op place_op = {.name = "place",
-                               .kind = OpKind::index,
-                               .arity = 2,
-                               .attr_names = place_attrs,
-                               .infer = infer_place,
-                               .windows = place_windows,
-                               .gradient = {.rule = place_rule},
-                               .summary = "A piece stored in a strided window over a base."};
+constexpr auto joins = family({
+    {.name = "concat",
+     .kind = OpKind::index,
+     .arity = -1,
+     .attr_names = concat_attrs,
+     .infer = infer_concat,
+     .windows = concat_windows,
+     .gradient = {.rule = concat_rule},
+     .summary = "Tensors one after another along an axis."},
+    {.name = "place",
+     .kind = OpKind::index,
+     .arity = 2,
+     .attr_names = place_attrs,
+     .infer = infer_place,
+     .windows = place_windows,
+     .gradient = {.rule = place_rule},
+     .summary = "A piece stored in a strided window over a base."},
+});
 
 [[noreturn]] void throw_no_tensors(std::string_view where) {
   throw Error(ErrorKind::value, {.where = std::string(where),
@@ -177,7 +180,7 @@ Tensor concat(std::span<const Tensor> tensors, Integer axis) {
   inputs.reserve(parts.size());
   for (const Tensor& part : parts) inputs.push_back(&part);
   const int64_t along = normalize_axis("concat", axis, tensors[0].rank());
-  return apply(concat_op, inputs, {along});
+  return apply(joins["concat"], inputs, {along});
 }
 
 Tensor concat(std::initializer_list<Tensor> tensors, Integer axis) {
@@ -239,12 +242,11 @@ Tensor pad(const Tensor& x, std::initializer_list<Padding> paddings, const Argum
 Tensor place(const Tensor& base, const Tensor& piece, const Dims& starts, const Shape& sizes,
              const Dims& steps) {
   const Tensor value = cast(piece, base.dtype());
-  return apply(place_op, {&base, &value}, {starts, sizes, steps});
+  return apply(joins["place"], {&base, &value}, {starts, sizes, steps});
 }
 
-std::span<const Op* const> join_ops() {
-  static constexpr auto ops = std::to_array<const Op*>({&concat_op, &place_op});
-  return ops;
+std::span<const Op> join_ops() {
+  return joins.ops;
 }
 
 }  // namespace nitinol

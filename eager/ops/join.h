@@ -38,7 +38,7 @@ struct Padding {
 [[nodiscard]] Tensor place(const Tensor& base, const Tensor& piece, const Dims& starts,
                            const Shape& sizes, const Dims& steps);
 
-[[nodiscard]] std::span<const Op* const> join_ops();
+[[nodiscard]] std::span<const Op> join_ops();
 
 }  // namespace nitinol
 

@@ -2,13 +2,13 @@
 
 #include "eager/apply.h"
 #include "eager/ops/cast.h"
+#include "eager/ops/family.h"
 #include "eager/ops/infer.h"
 #include "eager/ops/view.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 namespace nitinol {
 namespace {
@@ -71,35 +71,36 @@ Tensor matmul_rule(const GradientCall& c, int k) {
                 : matmul(transpose(c.inputs[0]), c.gradient);
 }
 
-constinit const Op matmul_op = {.name = "matmul",
-                                .kind = OpKind::library,
-                                .arity = 2,
-                                .accepts = numeric,
-                                .infer = infer_matmul,
-                                .call =
-                                    [](Inputs inputs, const Attrs&, const Spec& spec) {
-                                      return LibraryCall{
-                                          .kind = LibraryCall::Kind::matmul,
-                                          .operands = {layout_of(*inputs[0], spec.shape),
-                                                       layout_of(*inputs[1], spec.shape),
-                                                       {.dtype = spec.dtype,
-                                                        .shape = spec.shape,
-                                                        .strides = strides_of(spec.shape)}},
-                                          .threads = 0};
-                                    },
-                                .gradient = {.rule = matmul_rule, .looks_at_inputs = 0b11},
-                                .summary = "Matrix product; leading axes broadcast."};
+LibraryCall call_matmul(Inputs inputs, const Attrs&, const Spec& spec) {
+  return {
+      .kind = LibraryCall::Kind::matmul,
+      .operands = {layout_of(*inputs[0], spec.shape),
+                   layout_of(*inputs[1], spec.shape),
+                   {.dtype = spec.dtype, .shape = spec.shape, .strides = strides_of(spec.shape)}},
+      .threads = 0};
+}
+
+constexpr auto products = family({
+    {.name = "matmul",
+     .kind = OpKind::library,
+     .arity = 2,
+     .accepts = numeric,
+     .infer = infer_matmul,
+     .call = call_matmul,
+     .gradient = {.rule = matmul_rule, .looks_at_inputs = 0b11},
+     .summary = "Matrix product; leading axes broadcast."},
+});
 
 /// A batch of matrices times one matrix is the product of all their rows with it: one large product
 /// instead of several, and a gradient of the matrix without a sum over the batch.
 Tensor product_of(const Tensor& a, const Tensor& b) {
-  if (a.rank() <= 2 || b.rank() != 2) return apply(matmul_op, {&a, &b});
+  if (a.rank() <= 2 || b.rank() != 2) return apply(products["matmul"], {&a, &b});
   Shape shape = a.shape();
   int64_t rows = 1;
   for (int i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
   const Tensor folded = reshape(a, {rows, shape.back()});
   shape[shape.size() - 1] = b.shape()[1];
-  return reshape(apply(matmul_op, {&folded, &b}), shape);
+  return reshape(apply(products["matmul"], {&folded, &b}), shape);
 }
 
 void check_rank(const Tensor& x, std::string_view side) {
@@ -127,9 +128,8 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   return product;
 }
 
-std::span<const Op* const> matmul_ops() {
-  static constexpr std::array<const Op*, 1> ops = {&matmul_op};
-  return ops;
+std::span<const Op> matmul_ops() {
+  return products.ops;
 }
 
 }  // namespace nitinol

@@ -17,7 +17,7 @@ namespace nitinol {
 /// Throws Error(shape) if the inner sizes differ or an operand is 0-d, Error(dtype) for booleans.
 [[nodiscard]] Tensor matmul(const Tensor& a, const Tensor& b);
 
-[[nodiscard]] std::span<const Op* const> matmul_ops();
+[[nodiscard]] std::span<const Op> matmul_ops();
 
 }  // namespace nitinol
 

@@ -17,6 +17,7 @@
 #include "eager/ops/random.h"
 #include "eager/ops/reduce.h"
 #include "eager/ops/statistics.h"
+#include "eager/ops/transfer.h"
 #include "eager/ops/unary.h"
 #include "eager/ops/view.h"
 // IWYU pragma: end_exports

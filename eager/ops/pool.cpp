@@ -11,6 +11,7 @@
 #include "eager/ops/cast.h"
 #include "eager/ops/conv.h"
 #include "eager/ops/create.h"
+#include "eager/ops/family.h"
 #include "eager/ops/infer.h"
 #include "eager/ops/windows.h"
 
@@ -82,62 +83,64 @@ void check_second(const Op& op, Inputs inputs, const Shape& expected) {
 Tensor picked(const Tensor& x, const Tensor& values, const Attrs& attrs);
 Tensor put(const Tensor& x, const Tensor& values, const Attrs& attrs);
 
-constinit const Op window_max_op = {
-    .name = "window_max",
-    .kind = OpKind::index,
-    .arity = 2,
-    .accepts = numeric,
-    .attr_names = pool_attrs,
-    .infer =
-        [](const Op& op, Inputs inputs, const Attrs& attrs) {
-          Spec spec = pooled(op, inputs, attrs);
-          check_second(op, inputs, inputs[0]->shape());
-          return spec;
-        },
-    .call =
-        [](Inputs inputs, const Attrs& attrs, const Spec& spec) {
-          return windowed_call(LibraryCall::Kind::window_max, windows_of(attrs), inputs, spec);
-        },
-    .gradient = {.rule =
-                     [](const GradientCall& c, int k) {
-                       return k == 0 ? Tensor() : put(c.inputs[0], c.gradient, c.attrs);
-                     },
-                 .looks_at_inputs = 0b01},
-    .summary = "The value at the place of each window's largest element."};
+Spec infer_window_max(const Op& op, Inputs inputs, const Attrs& attrs) {
+  Spec spec = pooled(op, inputs, attrs);
+  check_second(op, inputs, inputs[0]->shape());
+  return spec;
+}
 
-constinit const Op window_max_input_op = {
-    .name = "window_max_input",
-    .kind = OpKind::index,
-    .arity = 2,
-    .accepts = numeric,
-    .attr_names = pool_attrs,
-    .infer =
-        [](const Op& op, Inputs inputs, const Attrs& attrs) {
-          Spec spec = pooled(op, inputs, attrs);
-          check_second(op, inputs, spec.shape);
-          spec.shape = inputs[0]->shape();
-          return spec;
-        },
-    .call =
-        [](Inputs inputs, const Attrs& attrs, const Spec& spec) {
-          return windowed_call(LibraryCall::Kind::window_max_input, windows_of(attrs), inputs,
-                               spec);
-        },
-    .gradient = {.rule =
-                     [](const GradientCall& c, int k) {
-                       return k == 0 ? Tensor() : picked(c.inputs[0], c.gradient, c.attrs);
-                     },
-                 .looks_at_inputs = 0b01},
-    .summary = "Values added at the places of windows' largest elements."};
+Spec infer_window_max_input(const Op& op, Inputs inputs, const Attrs& attrs) {
+  Spec spec = pooled(op, inputs, attrs);
+  check_second(op, inputs, spec.shape);
+  spec.shape = inputs[0]->shape();
+  return spec;
+}
+
+LibraryCall call_window_max(Inputs inputs, const Attrs& attrs, const Spec& spec) {
+  return windowed_call(LibraryCall::Kind::window_max, windows_of(attrs), inputs, spec);
+}
+
+LibraryCall call_window_max_input(Inputs inputs, const Attrs& attrs, const Spec& spec) {
+  return windowed_call(LibraryCall::Kind::window_max_input, windows_of(attrs), inputs, spec);
+}
+
+Tensor window_max_rule(const GradientCall& c, int k) {
+  return k == 0 ? Tensor() : put(c.inputs[0], c.gradient, c.attrs);
+}
+
+Tensor window_max_input_rule(const GradientCall& c, int k) {
+  return k == 0 ? Tensor() : picked(c.inputs[0], c.gradient, c.attrs);
+}
+
+constexpr auto pooling = family({
+    {.name = "window_max",
+     .kind = OpKind::index,
+     .arity = 2,
+     .accepts = numeric,
+     .attr_names = pool_attrs,
+     .infer = infer_window_max,
+     .call = call_window_max,
+     .gradient = {.rule = window_max_rule, .looks_at_inputs = 0b01},
+     .summary = "The value at the place of each window's largest element."},
+    {.name = "window_max_input",
+     .kind = OpKind::index,
+     .arity = 2,
+     .accepts = numeric,
+     .attr_names = pool_attrs,
+     .infer = infer_window_max_input,
+     .call = call_window_max_input,
+     .gradient = {.rule = window_max_input_rule, .looks_at_inputs = 0b01},
+     .summary = "Values added at the places of windows' largest elements."},
+});
 
 Tensor picked(const Tensor& x, const Tensor& values, const Attrs& attrs) {
   const Tensor from = row_major(values);
-  return apply(window_max_op, {&x, &from}, attrs);
+  return apply(pooling["window_max"], {&x, &from}, attrs);
 }
 
 Tensor put(const Tensor& x, const Tensor& values, const Attrs& attrs) {
   const Tensor given = row_major(values);
-  return apply(window_max_input_op, {&x, &given}, attrs);
+  return apply(pooling["window_max_input"], {&x, &given}, attrs);
 }
 
 /// What both public functions check first: `x` is images of an accepted dtype.
@@ -154,7 +157,7 @@ Tensor max_pool2d(const Tensor& x, Pair kernel, const MaxPool2dOptions& options)
                        options.padding.dims()};
   checked_size("max_pool2d", attrs, x.shape()[2], x.shape()[3]);
   const Tensor images = row_major(channels_last(x));
-  return channels_first(apply(window_max_op, {&images, &images}, attrs));
+  return channels_first(apply(pooling["window_max"], {&images, &images}, attrs));
 }
 
 Tensor avg_pool2d(const Tensor& x, Pair kernel, const AvgPool2dOptions& options) {
@@ -175,9 +178,8 @@ Tensor avg_pool2d(const Tensor& x, Pair kernel, const AvgPool2dOptions& options)
   return total(x, channels) / static_cast<double>(kernel.rows() * kernel.columns());
 }
 
-std::span<const Op* const> pool_ops() {
-  static constexpr auto ops = std::to_array<const Op*>({&window_max_op, &window_max_input_op});
-  return ops;
+std::span<const Op> pool_ops() {
+  return pooling.ops;
 }
 
 }  // namespace nitinol

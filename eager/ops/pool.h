@@ -36,7 +36,7 @@ struct AvgPool2dOptions {
 /// divided by the number of pixels. Floating dtypes; shapes and errors as max_pool2d.
 [[nodiscard]] Tensor avg_pool2d(const Tensor& x, Pair kernel, const AvgPool2dOptions& options = {});
 
-[[nodiscard]] std::span<const Op* const> pool_ops();
+[[nodiscard]] std::span<const Op> pool_ops();
 
 }  // namespace nitinol
 

@@ -5,12 +5,11 @@
 #include "eager/ops/cast.h"
 #include "eager/ops/create_op.h"
 #include "eager/ops/define.h"
+#include "eager/ops/family.h"
 #include "eager/ops/view.h"
 #include "eager/promotion.h"
 
 #include <fmt/format.h>
-
-#include <array>
 
 namespace nitinol {
 namespace {
@@ -53,16 +52,13 @@ constexpr auto integer_formula = [](auto index, auto key, auto counter, auto low
   return convert<int64_t>(mul_high(bits, convert<uint64_t>(range))) + low;
 };
 
-constinit const Op rand_f32_op =
-    random_op<float, 3>("rand_f32", uniform_formula<float>, "Uniform float32 in [0, 1).");
-constinit const Op rand_f64_op =
-    random_op<double, 3>("rand_f64", uniform_formula<double>, "Uniform float64 in [0, 1).");
-constinit const Op randn_f32_op =
-    random_op<float, 3>("randn_f32", normal_formula<float>, "Normal float32.");
-constinit const Op randn_f64_op =
-    random_op<double, 3>("randn_f64", normal_formula<double>, "Normal float64.");
-constinit const Op randint_op =
-    random_op<int64_t, 5>("randint", integer_formula, "Uniform int64 in [low, low + range).");
+constexpr auto random_numbers = family({
+    random_op<float, 3>("rand_f32", uniform_formula<float>, "Uniform float32 in [0, 1)."),
+    random_op<double, 3>("rand_f64", uniform_formula<double>, "Uniform float64 in [0, 1)."),
+    random_op<float, 3>("randn_f32", normal_formula<float>, "Normal float32."),
+    random_op<double, 3>("randn_f64", normal_formula<double>, "Normal float64."),
+    random_op<int64_t, 5>("randint", integer_formula, "Uniform int64 in [low, low + range)."),
+});
 
 /// The generator's key and counter for one op.
 struct Draw {
@@ -91,13 +87,15 @@ Tensor rand(const Shape& shape, DType dtype, const Generator& generator) {
     throw_dtype("rand", dtype, "float32 or float64", "Cast the result; it may round to 1.");
   }
   const auto [key, counter] = draw_for("rand", shape, generator);
-  return apply(dtype == f32 ? rand_f32_op : rand_f64_op, {&key, &counter}, {shape, dtype});
+  return apply(dtype == f32 ? random_numbers["rand_f32"] : random_numbers["rand_f64"],
+               {&key, &counter}, {shape, dtype});
 }
 
 Tensor randn(const Shape& shape, DType dtype, const Generator& generator) {
   if (!is_floating(dtype)) throw_dtype("randn", dtype, "a floating dtype", "Use randint.");
   const auto [key, counter] = draw_for("randn", shape, generator);
-  return apply(dtype == f64 ? randn_f64_op : randn_f32_op, {&key, &counter}, {shape, dtype});
+  return apply(dtype == f64 ? random_numbers["randn_f64"] : random_numbers["randn_f32"],
+               {&key, &counter}, {shape, dtype});
 }
 
 Tensor randint(int64_t low, int64_t high, const Shape& shape, DType dtype,
@@ -117,7 +115,8 @@ Tensor randint(int64_t low, int64_t high, const Shape& shape, DType dtype,
   const Tensor first = constant(low, i64, false, generator.device());
   const auto length = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   const Tensor range = constant(static_cast<int64_t>(length), i64, false, generator.device());
-  return cast(apply(randint_op, {&key, &counter, &first, &range}, {shape, i64}), dtype);
+  return cast(apply(random_numbers["randint"], {&key, &counter, &first, &range}, {shape, i64}),
+              dtype);
 }
 
 namespace {
@@ -151,10 +150,8 @@ Tensor randn_like(const Tensor& like, const Generator& generator) {
   return randn(like.shape(), like.dtype(), generator);
 }
 
-std::span<const Op* const> random_ops() {
-  static constexpr auto ops = std::to_array<const Op*>(
-      {&rand_f32_op, &rand_f64_op, &randn_f32_op, &randn_f64_op, &randint_op});
-  return ops;
+std::span<const Op> random_ops() {
+  return random_numbers.ops;
 }
 
 }  // namespace nitinol

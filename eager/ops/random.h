@@ -29,7 +29,8 @@ namespace nitinol {
 [[nodiscard]] Tensor randint(int64_t low, int64_t high, const Shape& shape, DType dtype = i64,
                              const Generator& generator = default_generator());
 
-/// Of the shape, dtype and device of `like`. Throws Error(device) for a generator of another device.
+/// Of the shape, dtype and device of `like`. Throws Error(device) for a generator of another
+/// device.
 [[nodiscard]] Tensor rand_like(const Tensor& like);
 [[nodiscard]] Tensor rand_like(const Tensor& like, const Generator& generator);
 [[nodiscard]] Tensor randn_like(const Tensor& like);
@@ -38,7 +39,7 @@ namespace nitinol {
 /// Starts the streams of all default generators anew, those of `seed`.
 void manual_seed(uint64_t seed);
 
-[[nodiscard]] std::span<const Op* const> random_ops();
+[[nodiscard]] std::span<const Op> random_ops();
 
 }  // namespace nitinol
 

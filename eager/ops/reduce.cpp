@@ -1,6 +1,7 @@
 #include "eager/ops/reduce.h"
 
 #include "eager/apply.h"
+#include "eager/ops/family.h"
 #include "eager/ops/infer.h"
 #include "eager/ops/ops.h"
 
@@ -100,45 +101,45 @@ constexpr Op reduce_op(std::string_view name, DTypes accepts, Combine combine,
 constexpr DTypes accumulating = floating | DTypes{i64};
 constexpr Gradient extreme_gradient = {
     .rule = extreme_rule, .looks_at_inputs = 1, .looks_at_result = true};
-constinit const Op sum_op =
-    reduce_op("sum", accumulating, Combine::add, "Sum.", {.rule = sum_rule});
-constinit const Op prod_op = reduce_op("prod", accumulating, Combine::multiply, "Product.",
-                                       {.rule = prod_rule, .looks_at_inputs = 1});
-constinit const Op max_op =
-    reduce_op("max", numeric, Combine::maximum, "Largest element.", extreme_gradient);
-constinit const Op min_op =
-    reduce_op("min", numeric, Combine::minimum, "Smallest element.", extreme_gradient);
-constinit const Op any_op =
-    reduce_op("any", {boolean}, Combine::logical_or, "Whether any element is true.");
-constinit const Op all_op =
-    reduce_op("all", {boolean}, Combine::logical_and, "Whether all elements are true.");
-constinit const Op argmax_op =
-    reduce_op("argmax", numeric, Combine::arg_maximum, "Position of the first largest element.");
-constinit const Op argmin_op =
-    reduce_op("argmin", numeric, Combine::arg_minimum, "Position of the first smallest element.");
+
+// ---- cumsum
 
 constexpr std::array<std::string_view, 1> cumsum_attrs = {"axis"};
-constinit const Op cumsum_op = {
-    .name = "cumsum",
-    .kind = OpKind::index,
-    .accepts = accumulating,
-    .attr_names = cumsum_attrs,
-    .infer =
-        [](const Op& op, Inputs inputs, const Attrs& attrs) {
-          check_dtype(op, *inputs[0]);
-          check_axis(op, attr<int64_t>(attrs, 0), inputs[0]->rank());
-          return inputs[0]->spec();
-        },
-    .call =
-        [](Inputs inputs, const Attrs& attrs, const Spec& spec) {
-          return call_along(LibraryCall::Kind::cumsum, inputs, attrs, spec);
-        },
-    .gradient = {.rule =
-                     [](const GradientCall& c, int) {
-                       const auto axis = attr<int64_t>(c.attrs, 0);
-                       return flip(cumsum(flip(c.gradient, axis), axis), axis);
-                     }},
-    .summary = "Running sums along an axis."};
+
+Spec infer_cumsum(const Op& op, Inputs inputs, const Attrs& attrs) {
+  check_dtype(op, *inputs[0]);
+  check_axis(op, attr<int64_t>(attrs, 0), inputs[0]->rank());
+  return inputs[0]->spec();
+}
+
+LibraryCall call_cumsum(Inputs inputs, const Attrs& attrs, const Spec& spec) {
+  return call_along(LibraryCall::Kind::cumsum, inputs, attrs, spec);
+}
+
+Tensor cumsum_rule(const GradientCall& c, int) {
+  const auto axis = attr<int64_t>(c.attrs, 0);
+  return flip(cumsum(flip(c.gradient, axis), axis), axis);
+}
+
+constexpr auto reductions = family({
+    reduce_op("sum", accumulating, Combine::add, "Sum.", {.rule = sum_rule}),
+    reduce_op("prod", accumulating, Combine::multiply, "Product.",
+              {.rule = prod_rule, .looks_at_inputs = 1}),
+    reduce_op("max", numeric, Combine::maximum, "Largest element.", extreme_gradient),
+    reduce_op("min", numeric, Combine::minimum, "Smallest element.", extreme_gradient),
+    reduce_op("any", {boolean}, Combine::logical_or, "Whether any element is true."),
+    reduce_op("all", {boolean}, Combine::logical_and, "Whether all elements are true."),
+    reduce_op("argmax", numeric, Combine::arg_maximum, "Position of the first largest element."),
+    reduce_op("argmin", numeric, Combine::arg_minimum, "Position of the first smallest element."),
+    {.name = "cumsum",
+     .kind = OpKind::index,
+     .accepts = accumulating,
+     .attr_names = cumsum_attrs,
+     .infer = infer_cumsum,
+     .call = call_cumsum,
+     .gradient = {.rule = cumsum_rule},
+     .summary = "Running sums along an axis."},
+});
 
 Tensor reduce(const Op& op, const Tensor& x, const Axes& axes, KeepDims keep) {
   return apply(op, {&x}, {axes.dims(), keep == KeepDims::yes});
@@ -157,47 +158,45 @@ Tensor arg_reduce(const Op& op, const Tensor& x, std::optional<Integer> axis, Ke
 }  // namespace
 
 Tensor sum(const Tensor& x, const Axes& axes, KeepDims keep) {
-  return reduce(sum_op, accumulated(x), axes, keep);
+  return reduce(reductions["sum"], accumulated(x), axes, keep);
 }
 
 Tensor prod(const Tensor& x, const Axes& axes, KeepDims keep) {
-  return reduce(prod_op, accumulated(x), axes, keep);
+  return reduce(reductions["prod"], accumulated(x), axes, keep);
 }
 
 Tensor max(const Tensor& x, const Axes& axes, KeepDims keep) {
-  return x.dtype() == boolean ? any(x, axes, keep) : reduce(max_op, x, axes, keep);
+  return x.dtype() == boolean ? any(x, axes, keep) : reduce(reductions["max"], x, axes, keep);
 }
 
 Tensor min(const Tensor& x, const Axes& axes, KeepDims keep) {
-  return x.dtype() == boolean ? all(x, axes, keep) : reduce(min_op, x, axes, keep);
+  return x.dtype() == boolean ? all(x, axes, keep) : reduce(reductions["min"], x, axes, keep);
 }
 
 Tensor any(const Tensor& x, const Axes& axes, KeepDims keep) {
-  return reduce(any_op, cast(x, boolean), axes, keep);
+  return reduce(reductions["any"], cast(x, boolean), axes, keep);
 }
 
 Tensor all(const Tensor& x, const Axes& axes, KeepDims keep) {
-  return reduce(all_op, cast(x, boolean), axes, keep);
+  return reduce(reductions["all"], cast(x, boolean), axes, keep);
 }
 
 Tensor argmax(const Tensor& x, std::optional<Integer> axis, KeepDims keep) {
-  return arg_reduce(argmax_op, x, axis, keep);
+  return arg_reduce(reductions["argmax"], x, axis, keep);
 }
 
 Tensor argmin(const Tensor& x, std::optional<Integer> axis, KeepDims keep) {
-  return arg_reduce(argmin_op, x, axis, keep);
+  return arg_reduce(reductions["argmin"], x, axis, keep);
 }
 
 Tensor cumsum(const Tensor& x, Integer axis) {
   const int along = normalize_axis("cumsum", axis, x.rank());
   const Tensor terms = accumulated(x);
-  return apply(cumsum_op, {&terms}, {int64_t{along}});
+  return apply(reductions["cumsum"], {&terms}, {int64_t{along}});
 }
 
-std::span<const Op* const> reduce_ops() {
-  static constexpr auto ops = std::to_array<const Op*>(
-      {&sum_op, &prod_op, &max_op, &min_op, &any_op, &all_op, &argmax_op, &argmin_op, &cumsum_op});
-  return ops;
+std::span<const Op> reduce_ops() {
+  return reductions.ops;
 }
 
 }  // namespace nitinol

@@ -41,7 +41,7 @@ namespace nitinol {
 /// Throws Error(shape) for an axis that does not exist, so for any of a 0-d tensor.
 [[nodiscard]] Tensor cumsum(const Tensor& x, Integer axis);
 
-[[nodiscard]] std::span<const Op* const> reduce_ops();
+[[nodiscard]] std::span<const Op> reduce_ops();
 
 }  // namespace nitinol
 

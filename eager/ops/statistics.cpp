@@ -8,6 +8,7 @@
 #include "eager/ops/arithmetic.h"
 #include "eager/ops/cast.h"
 #include "eager/ops/compare.h"
+#include "eager/ops/family.h"
 #include "eager/ops/infer.h"
 #include "eager/ops/reduce.h"
 #include "eager/ops/row_kernels.h"
@@ -172,31 +173,28 @@ constexpr std::array<std::string_view, 4> layer_norm_attrs = {"normalized_axes",
 
 constexpr Op composite(std::string_view name, std::span<const std::string_view> attr_names,
                        Tensor (*expand)(Inputs, const Attrs&),
-                       Tensor (*fused)(const Op&, Inputs, const Attrs&), std::string_view summary) {
+                       Tensor (*fused)(const Op&, Inputs, const Attrs&), std::string_view summary,
+                       int arity = 1) {
   return {.name = name,
           .kind = OpKind::composite,
+          .arity = arity,
           .attr_names = attr_names,
           .expand = expand,
           .fused = fused,
           .summary = summary};
 }
 
-constinit const Op mean_op = composite("mean", axes_attrs, expand_mean, fused_mean, "Mean.");
-constinit const Op var_op = composite("var", var_attrs, expand_var, fused_var, "Variance.");
-constinit const Op std_op =
-    composite("std", var_attrs, expand_std, fused_std, "Standard deviation.");
-constinit const Op logsumexp_op =
-    composite("logsumexp", axes_attrs, expand_logsumexp, fused_logsumexp, "ln(sum(e^x)).");
-constinit const Op softmax_op = composite("softmax", axis_attrs, expand_softmax, fused_softmax,
-                                          "e^x / sum(e^x) along an axis.");
-constinit const Op log_softmax_op =
-    composite("log_softmax", axis_attrs, expand_log_softmax, fused_log_softmax, "ln(softmax(x)).");
-constinit const Op layer_norm_op = [] {
-  Op op = composite("layer_norm", layer_norm_attrs, expand_layer_norm, fused_layer_norm,
-                    "(x - mean) / sqrt(var + eps) over the last axes.");
-  op.arity = -1;
-  return op;
-}();
+constexpr auto statistics = family({
+    composite("mean", axes_attrs, expand_mean, fused_mean, "Mean."),
+    composite("var", var_attrs, expand_var, fused_var, "Variance."),
+    composite("std", var_attrs, expand_std, fused_std, "Standard deviation."),
+    composite("logsumexp", axes_attrs, expand_logsumexp, fused_logsumexp, "ln(sum(e^x))."),
+    composite("softmax", axis_attrs, expand_softmax, fused_softmax,
+              "e^x / sum(e^x) along an axis."),
+    composite("log_softmax", axis_attrs, expand_log_softmax, fused_log_softmax, "ln(softmax(x))."),
+    composite("layer_norm", layer_norm_attrs, expand_layer_norm, fused_layer_norm,
+              "(x - mean) / sqrt(var + eps) over the last axes.", -1),
+});
 
 void check_normalized(const Tensor& x, const Tensor& parameter, std::string_view name,
                       int64_t count) {
@@ -226,29 +224,30 @@ void check_ddof(std::string_view where, int64_t ddof) {
 }  // namespace
 
 Tensor mean(const Tensor& x, const Axes& axes, KeepDims keep) {
-  return apply(mean_op, {&x}, {axes.dims(), keep == keepdims});
+  return apply(statistics["mean"], {&x}, {axes.dims(), keep == keepdims});
 }
 
 Tensor var(const Tensor& x, const Axes& axes, Integer ddof, KeepDims keep) {
   check_ddof("var", ddof);
-  return apply(var_op, {&x}, {axes.dims(), keep == keepdims, int64_t{ddof}});
+  return apply(statistics["var"], {&x}, {axes.dims(), keep == keepdims, int64_t{ddof}});
 }
 
 Tensor stddev(const Tensor& x, const Axes& axes, Integer ddof, KeepDims keep) {
   check_ddof("stddev", ddof);
-  return apply(std_op, {&x}, {axes.dims(), keep == keepdims, int64_t{ddof}});
+  return apply(statistics["std"], {&x}, {axes.dims(), keep == keepdims, int64_t{ddof}});
 }
 
 Tensor logsumexp(const Tensor& x, const Axes& axes, KeepDims keep) {
-  return apply(logsumexp_op, {&x}, {axes.dims(), keep == keepdims});
+  return apply(statistics["logsumexp"], {&x}, {axes.dims(), keep == keepdims});
 }
 
 Tensor softmax(const Tensor& x, Integer axis) {
-  return apply(softmax_op, {&x}, {int64_t{normalize_axis("softmax", axis, x.rank())}});
+  return apply(statistics["softmax"], {&x}, {int64_t{normalize_axis("softmax", axis, x.rank())}});
 }
 
 Tensor log_softmax(const Tensor& x, Integer axis) {
-  return apply(log_softmax_op, {&x}, {int64_t{normalize_axis("log_softmax", axis, x.rank())}});
+  return apply(statistics["log_softmax"], {&x},
+               {int64_t{normalize_axis("log_softmax", axis, x.rank())}});
 }
 
 Tensor layer_norm(const Tensor& x, const LayerNorm& options) {
@@ -274,14 +273,12 @@ Tensor layer_norm(const Tensor& x, const LayerNorm& options) {
   for (const Tensor* parameter : {&options.weight, &options.bias}) {
     if (parameter->is_defined()) inputs.push_back(parameter);
   }
-  return apply(layer_norm_op, inputs,
+  return apply(statistics["layer_norm"], inputs,
                {count, options.eps, options.weight.is_defined(), options.bias.is_defined()});
 }
 
-std::span<const Op* const> statistics_ops() {
-  static constexpr auto ops = std::to_array<const Op*>(
-      {&mean_op, &var_op, &std_op, &logsumexp_op, &softmax_op, &log_softmax_op, &layer_norm_op});
-  return ops;
+std::span<const Op> statistics_ops() {
+  return statistics.ops;
 }
 
 }  // namespace nitinol

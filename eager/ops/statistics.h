@@ -46,7 +46,7 @@ struct LayerNorm {
 /// Error(value) if eps is negative or not finite.
 [[nodiscard]] Tensor layer_norm(const Tensor& x, const LayerNorm& options = {});
 
-[[nodiscard]] std::span<const Op* const> statistics_ops();
+[[nodiscard]] std::span<const Op> statistics_ops();
 
 }  // namespace nitinol
 

@@ -3,6 +3,7 @@
 #include "core/variable.h"
 #include "eager/apply.h"
 #include "eager/ops/define.h"
+#include "eager/ops/family.h"
 
 #include <array>
 
@@ -11,27 +12,32 @@ namespace {
 
 constexpr std::array<std::string_view, 2> transfer_attrs = {"kind", "index"};
 
-constinit const Op transfer_op = {
-    .name = "transfer",
-    .kind = OpKind::transfer,
-    .attr_names = transfer_attrs,
-    .infer =
-        [](const Op&, Inputs inputs, const Attrs& attrs) {
-          Spec spec = inputs[0]->spec();
-          spec.is_weak = false;
-          spec.device = {.kind = static_cast<Device::Kind>(attr<int64_t>(attrs, 0)),
-                         .index = static_cast<int8_t>(attr<int64_t>(attrs, 1))};
-          return spec;
-        },
-    .gradient = {.rule = [](const GradientCall& c,
-                            int) { return to(c.gradient, c.input_specs[0].device); }},
-    .summary = "The same elements on another device."};
+Spec infer_transfer(const Op&, Inputs inputs, const Attrs& attrs) {
+  Spec spec = inputs[0]->spec();
+  spec.is_weak = false;
+  spec.device = {.kind = static_cast<Device::Kind>(attr<int64_t>(attrs, 0)),
+                 .index = static_cast<int8_t>(attr<int64_t>(attrs, 1))};
+  return spec;
+}
+
+Tensor transfer_rule(const GradientCall& c, int) {
+  return to(c.gradient, c.input_specs[0].device);
+}
+
+constexpr auto transfers = family({
+    {.name = "transfer",
+     .kind = OpKind::transfer,
+     .attr_names = transfer_attrs,
+     .infer = infer_transfer,
+     .gradient = {.rule = transfer_rule},
+     .summary = "The same elements on another device."},
+});
 
 }  // namespace
 
 Tensor to(const Tensor& x, Device device) {
   if (x.device() == device && !x.spec().is_weak) return x;
-  return apply(transfer_op, {&x},
+  return apply(transfers["transfer"], {&x},
                {static_cast<int64_t>(device.kind), static_cast<int64_t>(device.index)});
 }
 
@@ -39,9 +45,8 @@ Tensor Tensor::to(Device device) const {
   return nitinol::to(*this, device);
 }
 
-std::span<const Op* const> transfer_ops() {
-  static constexpr auto ops = std::to_array<const Op*>({&transfer_op});
-  return ops;
+std::span<const Op> transfer_ops() {
+  return transfers.ops;
 }
 
 }  // namespace nitinol

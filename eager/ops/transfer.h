@@ -15,7 +15,7 @@ namespace nitinol {
 /// function that moves tensors runs eagerly: move them before.
 [[nodiscard]] Tensor to(const Tensor& x, Device device);
 
-[[nodiscard]] std::span<const Op* const> transfer_ops();
+[[nodiscard]] std::span<const Op> transfer_ops();
 
 }  // namespace nitinol
 

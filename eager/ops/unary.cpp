@@ -6,9 +6,8 @@
 
 #include "eager/apply.h"
 #include "eager/ops/define.h"
+#include "eager/ops/family.h"
 #include "eager/ops/ops.h"
-
-#include <array>
 
 namespace nitinol {
 namespace {
@@ -26,80 +25,82 @@ constexpr auto gelu_tanh_gradient = [](const Tensor& x, const Tensor& g) {
 };
 
 // clang-format off
-constinit const Op abs_op = by_input(unary_op("abs", number_types, [](auto x) { return abs(x); }, "|x|."),
-    [](auto& x, auto& g) { return g * sign(x); });
-constinit const Op neg_op = with_rule(unary_op("neg", number_types, [](auto x) { return -x; }, "-x."),
-    [](const GradientCall& c, int) { return -c.gradient; });
-constinit const Op sign_op = without_gradient(unary_op("sign", number_types,
-    [](auto x) { return sign(x); }, "-1, 0 or 1."));
-constinit const Op square_op = by_input(unary_op("square", number_types, [](auto x) { return x * x; }, "x * x."),
-    [](auto& x, auto& g) { return g * (x * 2); });
-constinit const Op floor_op = without_gradient(unary_op("floor", floating_types, [](auto x) { return floor(x); }, "Largest integral value <= x."));
-constinit const Op ceil_op = without_gradient(unary_op("ceil", floating_types, [](auto x) { return ceil(x); }, "Smallest integral value >= x."));
-constinit const Op round_op = without_gradient(unary_op("round", floating_types, [](auto x) { return round_even(x); }, "To the nearest integral value, ties to even."));
-constinit const Op trunc_op = without_gradient(unary_op("trunc", floating_types, [](auto x) { return trunc(x); }, "Towards zero."));
-// Written so that NaN, which fails the comparison, stays, and -0 becomes 0.
-constinit const Op relu_op = by_result(unary_op("relu", number_types, [](auto x) { return select(x <= 0, 0, x); }, "max(x, 0)."),
-    [](auto& y, auto& g) { return where(y > 0, g, 0); });
+constexpr auto unaries = family({
+    by_input(unary_op("abs", number_types, [](auto x) { return abs(x); }, "|x|."),
+        [](auto& x, auto& g) { return g * sign(x); }),
+    with_rule(unary_op("neg", number_types, [](auto x) { return -x; }, "-x."),
+        [](const GradientCall& c, int) { return -c.gradient; }),
+    without_gradient(unary_op("sign", number_types,
+        [](auto x) { return sign(x); }, "-1, 0 or 1.")),
+    by_input(unary_op("square", number_types, [](auto x) { return x * x; }, "x * x."),
+        [](auto& x, auto& g) { return g * (x * 2); }),
+    without_gradient(unary_op("floor", floating_types, [](auto x) { return floor(x); }, "Largest integral value <= x.")),
+    without_gradient(unary_op("ceil", floating_types, [](auto x) { return ceil(x); }, "Smallest integral value >= x.")),
+    without_gradient(unary_op("round", floating_types, [](auto x) { return round_even(x); }, "To the nearest integral value, ties to even.")),
+    without_gradient(unary_op("trunc", floating_types, [](auto x) { return trunc(x); }, "Towards zero.")),
+    // Written so that NaN, which fails the comparison, stays, and -0 becomes 0.
+    by_result(unary_op("relu", number_types, [](auto x) { return select(x <= 0, 0, x); }, "max(x, 0)."),
+        [](auto& y, auto& g) { return where(y > 0, g, 0); }),
 
-constinit const Op sqrt_op = by_result(unary_op("sqrt", floating_types, [](auto x) { return sqrt(x); }, "Square root."),
-    [](auto& y, auto& g) { return g / (y * 2); });
-constinit const Op rsqrt_op = by_result(unary_op("rsqrt", floating_types, [](auto x) { return 1 / sqrt(x); }, "1 / sqrt(x)."),
-    [](auto& y, auto& g) { return g * (y * y * y * -0.5); });
-constinit const Op reciprocal_op = by_result(unary_op("reciprocal", floating_types, [](auto x) { return 1 / x; }, "1 / x."),
-    [](auto& y, auto& g) { return -g * (y * y); });
-constinit const Op exp_op = by_result(unary_op("exp", floating_types, [](auto x) { return exp(x); }, "e^x."),
-    [](auto& y, auto& g) { return g * y; });
-constinit const Op exp2_op = by_result(unary_op("exp2", floating_types, [](auto x) { return exp2(x); }, "2^x."),
-    [](auto& y, auto& g) { return g * (y * 0.69314718055994531); });
-constinit const Op expm1_op = by_result(unary_op("expm1", floating_types, [](auto x) { return expm1(x); }, "e^x - 1."),
-    [](auto& y, auto& g) { return g * (y + 1); });
-constinit const Op log_op = by_input(unary_op("log", floating_types, [](auto x) { return log(x); }, "Natural logarithm."),
-    [](auto& x, auto& g) { return g / x; });
-constinit const Op log1p_op = by_input(unary_op("log1p", floating_types, [](auto x) { return log1p(x); }, "ln(1 + x)."),
-    [](auto& x, auto& g) { return g / (x + 1); });
-constinit const Op log2_op = by_input(unary_op("log2", floating_types, [](auto x) { return log2(x); }, "Logarithm to base 2."),
-    [](auto& x, auto& g) { return g / (x * 0.69314718055994531); });
-constinit const Op log10_op = by_input(unary_op("log10", floating_types, [](auto x) { return log10(x); }, "Logarithm to base 10."),
-    [](auto& x, auto& g) { return g / (x * 2.3025850929940457); });
-constinit const Op sin_op = by_input(unary_op("sin", floating_types, [](auto x) { return sin(x); }, "Sine."),
-    [](auto& x, auto& g) { return g * cos(x); });
-constinit const Op cos_op = by_input(unary_op("cos", floating_types, [](auto x) { return cos(x); }, "Cosine."),
-    [](auto& x, auto& g) { return -g * sin(x); });
-constinit const Op tan_op = by_result(unary_op("tan", floating_types, [](auto x) { return tan(x); }, "Tangent."),
-    [](auto& y, auto& g) { return g * (y * y + 1); });
-constinit const Op tanh_op = by_result(unary_op("tanh", floating_types, [](auto x) { return tanh(x); }, "Hyperbolic tangent."),
-    [](auto& y, auto& g) { return g * (1 - y * y); });
-constinit const Op erf_op = by_input(unary_op("erf", floating_types, [](auto x) { return erf(x); }, "The error function."),
-    [](auto& x, auto& g) { return g * (exp(-x * x) * 1.1283791670955126); });
-constinit const Op sigmoid_op = by_result(unary_op("sigmoid", floating_types,
-    [](auto x) { return sigmoid(x); }, "1 / (1 + e^-x)."),
-    [](auto& y, auto& g) { return g * (y * (1 - y)); });
-constinit const Op gelu_op = by_input(unary_op("gelu", floating_types,
-    [](auto x) { return gelu(x); }, "x (1 + erf(x / sqrt 2)) / 2."),
-    gelu_gradient);
-constinit const Op gelu_tanh_op = by_input(unary_op("gelu_tanh", floating_types,
-    [](auto x) { return gelu_tanh(x); },
-    "x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2."),
-    gelu_tanh_gradient);
-constinit const Op silu_op = by_input(unary_op("silu", floating_types,
-    [](auto x) { return silu(x); }, "x sigmoid(x)."),
-    [](auto& x, auto& g) {
-      const Tensor s = sigmoid(x);
-      return g * (s * (x * (1 - s) + 1));
-    });
-// exp never overflows: its argument is at most 0.
-constinit const Op softplus_op = by_input(unary_op("softplus", floating_types,
-    [](auto x) { return select(x <= 0, 0, x) + log1p(exp(-abs(x))); }, "ln(1 + e^x)."),
-    [](auto& x, auto& g) { return g * sigmoid(x); });
+    by_result(unary_op("sqrt", floating_types, [](auto x) { return sqrt(x); }, "Square root."),
+        [](auto& y, auto& g) { return g / (y * 2); }),
+    by_result(unary_op("rsqrt", floating_types, [](auto x) { return 1 / sqrt(x); }, "1 / sqrt(x)."),
+        [](auto& y, auto& g) { return g * (y * y * y * -0.5); }),
+    by_result(unary_op("reciprocal", floating_types, [](auto x) { return 1 / x; }, "1 / x."),
+        [](auto& y, auto& g) { return -g * (y * y); }),
+    by_result(unary_op("exp", floating_types, [](auto x) { return exp(x); }, "e^x."),
+        [](auto& y, auto& g) { return g * y; }),
+    by_result(unary_op("exp2", floating_types, [](auto x) { return exp2(x); }, "2^x."),
+        [](auto& y, auto& g) { return g * (y * 0.69314718055994531); }),
+    by_result(unary_op("expm1", floating_types, [](auto x) { return expm1(x); }, "e^x - 1."),
+        [](auto& y, auto& g) { return g * (y + 1); }),
+    by_input(unary_op("log", floating_types, [](auto x) { return log(x); }, "Natural logarithm."),
+        [](auto& x, auto& g) { return g / x; }),
+    by_input(unary_op("log1p", floating_types, [](auto x) { return log1p(x); }, "ln(1 + x)."),
+        [](auto& x, auto& g) { return g / (x + 1); }),
+    by_input(unary_op("log2", floating_types, [](auto x) { return log2(x); }, "Logarithm to base 2."),
+        [](auto& x, auto& g) { return g / (x * 0.69314718055994531); }),
+    by_input(unary_op("log10", floating_types, [](auto x) { return log10(x); }, "Logarithm to base 10."),
+        [](auto& x, auto& g) { return g / (x * 2.3025850929940457); }),
+    by_input(unary_op("sin", floating_types, [](auto x) { return sin(x); }, "Sine."),
+        [](auto& x, auto& g) { return g * cos(x); }),
+    by_input(unary_op("cos", floating_types, [](auto x) { return cos(x); }, "Cosine."),
+        [](auto& x, auto& g) { return -g * sin(x); }),
+    by_result(unary_op("tan", floating_types, [](auto x) { return tan(x); }, "Tangent."),
+        [](auto& y, auto& g) { return g * (y * y + 1); }),
+    by_result(unary_op("tanh", floating_types, [](auto x) { return tanh(x); }, "Hyperbolic tangent."),
+        [](auto& y, auto& g) { return g * (1 - y * y); }),
+    by_input(unary_op("erf", floating_types, [](auto x) { return erf(x); }, "The error function."),
+        [](auto& x, auto& g) { return g * (exp(-x * x) * 1.1283791670955126); }),
+    by_result(unary_op("sigmoid", floating_types,
+        [](auto x) { return sigmoid(x); }, "1 / (1 + e^-x)."),
+        [](auto& y, auto& g) { return g * (y * (1 - y)); }),
+    by_input(unary_op("gelu", floating_types,
+        [](auto x) { return gelu(x); }, "x (1 + erf(x / sqrt 2)) / 2."),
+        gelu_gradient),
+    by_input(unary_op("gelu_tanh", floating_types,
+        [](auto x) { return gelu_tanh(x); },
+        "x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2."),
+        gelu_tanh_gradient),
+    by_input(unary_op("silu", floating_types,
+        [](auto x) { return silu(x); }, "x sigmoid(x)."),
+        [](auto& x, auto& g) {
+          const Tensor s = sigmoid(x);
+          return g * (s * (x * (1 - s) + 1));
+        }),
+    // exp never overflows: its argument is at most 0.
+    by_input(unary_op("softplus", floating_types,
+        [](auto x) { return select(x <= 0, 0, x) + log1p(exp(-abs(x))); }, "ln(1 + e^x)."),
+        [](auto& x, auto& g) { return g * sigmoid(x); }),
 
-constinit const Op isnan_op = predicate(unary_op("isnan", floating_types, [](auto x) { return isnan(x); }, "Whether x is NaN."));
-constinit const Op isinf_op = predicate(unary_op("isinf", floating_types,
-    [](auto x) { return isinf(x); }, "Whether x is +inf or -inf."));
-constinit const Op isfinite_op = predicate(unary_op("isfinite", floating_types,
-    [](auto x) { return isfinite(x); }, "Whether x is neither infinite nor NaN."));
-constinit const Op logical_not_op = unary_op("logical_not", bool_type, [](auto x) { return !x; }, "Whether x is false.");
-constinit const Op bitwise_not_op = unary_op("bitwise_not", bit_types, [](auto x) { return ~x; }, "All bits flipped.");
+    predicate(unary_op("isnan", floating_types, [](auto x) { return isnan(x); }, "Whether x is NaN.")),
+    predicate(unary_op("isinf", floating_types,
+        [](auto x) { return isinf(x); }, "Whether x is +inf or -inf.")),
+    predicate(unary_op("isfinite", floating_types,
+        [](auto x) { return isfinite(x); }, "Whether x is neither infinite nor NaN.")),
+    unary_op("logical_not", bool_type, [](auto x) { return !x; }, "Whether x is false."),
+    unary_op("bitwise_not", bit_types, [](auto x) { return ~x; }, "All bits flipped."),
+});
 // clang-format on
 
 /// Integers are integral already.
@@ -110,57 +111,51 @@ Tensor rounded(const Op& op, const Tensor& x) {
 }  // namespace
 
 // clang-format off
-Tensor abs(const Tensor& x) { return apply(abs_op, {&x}); }
-Tensor neg(const Tensor& x) { return apply(neg_op, {&x}); }
-Tensor sign(const Tensor& x) { return apply(sign_op, {&x}); }
-Tensor square(const Tensor& x) { return apply(square_op, {&x}); }
-Tensor floor(const Tensor& x) { return rounded(floor_op, x); }
-Tensor ceil(const Tensor& x) { return rounded(ceil_op, x); }
-Tensor round(const Tensor& x) { return rounded(round_op, x); }
-Tensor trunc(const Tensor& x) { return rounded(trunc_op, x); }
-Tensor relu(const Tensor& x) { return apply(relu_op, {&x}); }
-Tensor sqrt(const Tensor& x) { return apply(sqrt_op, {&x}); }
-Tensor rsqrt(const Tensor& x) { return apply(rsqrt_op, {&x}); }
-Tensor reciprocal(const Tensor& x) { return apply(reciprocal_op, {&x}); }
-Tensor exp(const Tensor& x) { return apply(exp_op, {&x}); }
-Tensor exp2(const Tensor& x) { return apply(exp2_op, {&x}); }
-Tensor expm1(const Tensor& x) { return apply(expm1_op, {&x}); }
-Tensor log(const Tensor& x) { return apply(log_op, {&x}); }
-Tensor log1p(const Tensor& x) { return apply(log1p_op, {&x}); }
-Tensor log2(const Tensor& x) { return apply(log2_op, {&x}); }
-Tensor log10(const Tensor& x) { return apply(log10_op, {&x}); }
-Tensor sin(const Tensor& x) { return apply(sin_op, {&x}); }
-Tensor cos(const Tensor& x) { return apply(cos_op, {&x}); }
-Tensor tan(const Tensor& x) { return apply(tan_op, {&x}); }
-Tensor tanh(const Tensor& x) { return apply(tanh_op, {&x}); }
-Tensor erf(const Tensor& x) { return apply(erf_op, {&x}); }
-Tensor sigmoid(const Tensor& x) { return apply(sigmoid_op, {&x}); }
-Tensor gelu(const Tensor& x) { return apply(gelu_op, {&x}); }
-Tensor gelu_tanh(const Tensor& x) { return apply(gelu_tanh_op, {&x}); }
-Tensor silu(const Tensor& x) { return apply(silu_op, {&x}); }
-Tensor softplus(const Tensor& x) { return apply(softplus_op, {&x}); }
-Tensor isnan(const Tensor& x) { return apply(isnan_op, {&x}); }
-Tensor isinf(const Tensor& x) { return apply(isinf_op, {&x}); }
-Tensor isfinite(const Tensor& x) { return apply(isfinite_op, {&x}); }
-Tensor bitwise_not(const Tensor& x) { return apply(bitwise_not_op, {&x}); }
-Tensor operator-(const Tensor& x) { return apply(neg_op, {&x}); }
+Tensor abs(const Tensor& x) { return apply(unaries["abs"], {&x}); }
+Tensor neg(const Tensor& x) { return apply(unaries["neg"], {&x}); }
+Tensor sign(const Tensor& x) { return apply(unaries["sign"], {&x}); }
+Tensor square(const Tensor& x) { return apply(unaries["square"], {&x}); }
+Tensor floor(const Tensor& x) { return rounded(unaries["floor"], x); }
+Tensor ceil(const Tensor& x) { return rounded(unaries["ceil"], x); }
+Tensor round(const Tensor& x) { return rounded(unaries["round"], x); }
+Tensor trunc(const Tensor& x) { return rounded(unaries["trunc"], x); }
+Tensor relu(const Tensor& x) { return apply(unaries["relu"], {&x}); }
+Tensor sqrt(const Tensor& x) { return apply(unaries["sqrt"], {&x}); }
+Tensor rsqrt(const Tensor& x) { return apply(unaries["rsqrt"], {&x}); }
+Tensor reciprocal(const Tensor& x) { return apply(unaries["reciprocal"], {&x}); }
+Tensor exp(const Tensor& x) { return apply(unaries["exp"], {&x}); }
+Tensor exp2(const Tensor& x) { return apply(unaries["exp2"], {&x}); }
+Tensor expm1(const Tensor& x) { return apply(unaries["expm1"], {&x}); }
+Tensor log(const Tensor& x) { return apply(unaries["log"], {&x}); }
+Tensor log1p(const Tensor& x) { return apply(unaries["log1p"], {&x}); }
+Tensor log2(const Tensor& x) { return apply(unaries["log2"], {&x}); }
+Tensor log10(const Tensor& x) { return apply(unaries["log10"], {&x}); }
+Tensor sin(const Tensor& x) { return apply(unaries["sin"], {&x}); }
+Tensor cos(const Tensor& x) { return apply(unaries["cos"], {&x}); }
+Tensor tan(const Tensor& x) { return apply(unaries["tan"], {&x}); }
+Tensor tanh(const Tensor& x) { return apply(unaries["tanh"], {&x}); }
+Tensor erf(const Tensor& x) { return apply(unaries["erf"], {&x}); }
+Tensor sigmoid(const Tensor& x) { return apply(unaries["sigmoid"], {&x}); }
+Tensor gelu(const Tensor& x) { return apply(unaries["gelu"], {&x}); }
+Tensor gelu_tanh(const Tensor& x) { return apply(unaries["gelu_tanh"], {&x}); }
+Tensor silu(const Tensor& x) { return apply(unaries["silu"], {&x}); }
+Tensor softplus(const Tensor& x) { return apply(unaries["softplus"], {&x}); }
+Tensor isnan(const Tensor& x) { return apply(unaries["isnan"], {&x}); }
+Tensor isinf(const Tensor& x) { return apply(unaries["isinf"], {&x}); }
+Tensor isfinite(const Tensor& x) { return apply(unaries["isfinite"], {&x}); }
+Tensor bitwise_not(const Tensor& x) { return apply(unaries["bitwise_not"], {&x}); }
+Tensor operator-(const Tensor& x) { return apply(unaries["neg"], {&x}); }
 Tensor operator!(const Tensor& x) { return logical_not(x); }
-Tensor operator~(const Tensor& x) { return apply(bitwise_not_op, {&x}); }
+Tensor operator~(const Tensor& x) { return apply(unaries["bitwise_not"], {&x}); }
 // clang-format on
 
 Tensor logical_not(const Tensor& x) {
   const Tensor condition = cast(x, boolean);
-  return apply(logical_not_op, {&condition});
+  return apply(unaries["logical_not"], {&condition});
 }
 
-std::span<const Op* const> unary_ops() {
-  static constexpr auto ops = std::to_array<const Op*>(
-      {&abs_op,      &neg_op,   &sign_op,  &square_op,   &floor_op,       &ceil_op,       &round_op,
-       &trunc_op,    &relu_op,  &sqrt_op,  &rsqrt_op,    &reciprocal_op,  &exp_op,        &exp2_op,
-       &expm1_op,    &log_op,   &log1p_op, &log2_op,     &log10_op,       &sin_op,        &cos_op,
-       &tan_op,      &tanh_op,  &erf_op,   &sigmoid_op,  &gelu_op,        &gelu_tanh_op,  &silu_op,
-       &softplus_op, &isnan_op, &isinf_op, &isfinite_op, &logical_not_op, &bitwise_not_op});
-  return ops;
+std::span<const Op> unary_ops() {
+  return unaries.ops;
 }
 
 }  // namespace nitinol

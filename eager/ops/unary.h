@@ -97,7 +97,7 @@ namespace nitinol {
 /// bitwise_not.
 [[nodiscard]] Tensor operator~(const Tensor& x);
 
-[[nodiscard]] std::span<const Op* const> unary_ops();
+[[nodiscard]] std::span<const Op> unary_ops();
 
 }  // namespace nitinol
 

@@ -3,6 +3,7 @@
 #include "eager/apply.h"
 #include "eager/ops/all_ops.h"
 #include "eager/ops/create.h"
+#include "eager/ops/family.h"
 #include "eager/ops/infer.h"
 #include "eager/ops/join.h"
 
@@ -60,58 +61,39 @@ ViewMap view_reshape(const Spec& input, const Strides& strides, const Attrs& att
   return map;
 }
 
-}  // namespace
-
-constinit const Op reshape_op = {
-    .name = "reshape",
-    .kind = OpKind::view,
-    .attr_names = shape_attrs,
-    .infer = infer_reshape,
-    .view = view_reshape,
-    .gradient = {.rule = [](const GradientCall& c,
-                            int) { return reshape(c.gradient, c.input_specs[0].shape); }},
-    .summary = "The elements in row-major order as another shape."};
+Tensor reshape_rule(const GradientCall& c, int) {
+  return reshape(c.gradient, c.input_specs[0].shape);
+}
 
 // ---- permute
 
-namespace {
 constexpr std::array<std::string_view, 1> axes_attrs = {"axes"};
 
-}  // namespace
+Spec infer_permute(const Op& op, Inputs inputs, const Attrs& attrs) {
+  const Dims& axes = attr<Dims>(attrs, 0);
+  Spec spec = inputs[0]->spec();
+  check_permutation(op, axes, spec.shape.size());
+  for (int i = 0; i < axes.size(); ++i) {
+    spec.shape[i] = inputs[0]->shape()[static_cast<int>(axes[i])];
+  }
+  return spec;
+}
 
-constinit const Op permute_op = {
-    .name = "permute",
-    .kind = OpKind::view,
-    .attr_names = axes_attrs,
-    .infer =
-        [](const Op& op, Inputs inputs, const Attrs& attrs) {
-          const Dims& axes = attr<Dims>(attrs, 0);
-          Spec spec = inputs[0]->spec();
-          check_permutation(op, axes, spec.shape.size());
-          for (int i = 0; i < axes.size(); ++i) {
-            spec.shape[i] = inputs[0]->shape()[static_cast<int>(axes[i])];
-          }
-          return spec;
-        },
-    .view =
-        [](const Spec&, const Strides& strides, const Attrs& attrs) {
-          const Dims& axes = attr<Dims>(attrs, 0);
-          ViewMap map = {.is_possible = true, .strides = strides, .offset = 0};
-          for (int i = 0; i < axes.size(); ++i) map.strides[i] = strides[static_cast<int>(axes[i])];
-          return map;
-        },
-    .gradient = {.rule =
-                     [](const GradientCall& c, int) {
-                       const Dims& axes = attr<Dims>(c.attrs, 0);
-                       Dims back = axes;
-                       for (int i = 0; i < axes.size(); ++i) back[static_cast<int>(axes[i])] = i;
-                       return permute(c.gradient, back);
-                     }},
-    .summary = "The axes in another order."};
+ViewMap view_permute(const Spec&, const Strides& strides, const Attrs& attrs) {
+  const Dims& axes = attr<Dims>(attrs, 0);
+  ViewMap map = {.is_possible = true, .strides = strides, .offset = 0};
+  for (int i = 0; i < axes.size(); ++i) map.strides[i] = strides[static_cast<int>(axes[i])];
+  return map;
+}
+
+Tensor permute_rule(const GradientCall& c, int) {
+  const Dims& axes = attr<Dims>(c.attrs, 0);
+  Dims back = axes;
+  for (int i = 0; i < axes.size(); ++i) back[static_cast<int>(axes[i])] = i;
+  return permute(c.gradient, back);
+}
 
 // ---- expand
-
-namespace {
 
 Spec infer_expand(const Op& op, Inputs inputs, const Attrs& attrs) {
   Spec spec = inputs[0]->spec();
@@ -134,56 +116,75 @@ Spec infer_expand(const Op& op, Inputs inputs, const Attrs& attrs) {
   return spec;
 }
 
-constinit const Op expand_op = {
-    .name = "expand",
-    .kind = OpKind::view,
-    .attr_names = shape_attrs,
-    .infer = infer_expand,
-    .view =
-        [](const Spec& input, const Strides& strides, const Attrs& attrs) {
-          return ViewMap{.is_possible = true,
-                         .strides = broadcast_strides(input.shape, strides, attr<Dims>(attrs, 0)),
-                         .offset = 0};
-        },
-    .gradient = {.rule = [](const GradientCall& c, int) { return c.gradient; }},
-    .summary = "Sizes 1 and new leading axes repeated."};
+ViewMap view_expand(const Spec& input, const Strides& strides, const Attrs& attrs) {
+  return {.is_possible = true,
+          .strides = broadcast_strides(input.shape, strides, attr<Dims>(attrs, 0)),
+          .offset = 0};
+}
+
+Tensor expand_rule(const GradientCall& c, int) {
+  return c.gradient;  // is summed
+}
 
 // ---- slice
 
 constexpr std::array<std::string_view, 3> slice_attrs = {"starts", "sizes", "steps"};
 
-constinit const Op slice_op = {
-    .name = "slice",
-    .kind = OpKind::view,
-    .attr_names = slice_attrs,
-    .infer =
-        [](const Op& op, Inputs inputs, const Attrs& attrs) {
-          Spec spec = inputs[0]->spec();
-          check_window(op, spec.shape, attr<Dims>(attrs, 0), attr<Dims>(attrs, 1),
-                       attr<Dims>(attrs, 2));
-          spec.shape = attr<Dims>(attrs, 1);
-          return spec;
-        },
-    .view =
-        [](const Spec& input, const Strides& strides, const Attrs& attrs) {
-          const Dims& starts = attr<Dims>(attrs, 0);
-          const Dims& steps = attr<Dims>(attrs, 2);
-          ViewMap map = {.is_possible = true, .strides = strides, .offset = 0};
-          if (element_count(attr<Dims>(attrs, 1)) == 0) return map;
-          for (int i = 0; i < input.shape.size(); ++i) {
-            map.strides[i] = strides[i] * steps[i];
-            map.offset += strides[i] * starts[i];
-          }
-          return map;
-        },
-    .gradient = {.rule =
-                     [](const GradientCall& c, int) {
-                       const Spec& input = c.input_specs[0];
-                       return place(zeros(input.shape, input.dtype, input.device), c.gradient,
-                                    attr<Dims>(c.attrs, 0), attr<Dims>(c.attrs, 1),
-                                    attr<Dims>(c.attrs, 2));
-                     }},
-    .summary = "Per axis a range of indices with a step."};
+Spec infer_slice(const Op& op, Inputs inputs, const Attrs& attrs) {
+  Spec spec = inputs[0]->spec();
+  check_window(op, spec.shape, attr<Dims>(attrs, 0), attr<Dims>(attrs, 1), attr<Dims>(attrs, 2));
+  spec.shape = attr<Dims>(attrs, 1);
+  return spec;
+}
+
+ViewMap view_slice(const Spec& input, const Strides& strides, const Attrs& attrs) {
+  const Dims& starts = attr<Dims>(attrs, 0);
+  const Dims& steps = attr<Dims>(attrs, 2);
+  ViewMap map = {.is_possible = true, .strides = strides, .offset = 0};
+  if (element_count(attr<Dims>(attrs, 1)) == 0) return map;
+  for (int i = 0; i < input.shape.size(); ++i) {
+    map.strides[i] = strides[i] * steps[i];
+    map.offset += strides[i] * starts[i];
+  }
+  return map;
+}
+
+Tensor slice_rule(const GradientCall& c, int) {
+  const Spec& input = c.input_specs[0];
+  return place(zeros(input.shape, input.dtype, input.device), c.gradient, attr<Dims>(c.attrs, 0),
+               attr<Dims>(c.attrs, 1), attr<Dims>(c.attrs, 2));
+}
+
+constexpr auto views = family({
+    {.name = "reshape",
+     .kind = OpKind::view,
+     .attr_names = shape_attrs,
+     .infer = infer_reshape,
+     .view = view_reshape,
+     .gradient = {.rule = reshape_rule},
+     .summary = "The elements in row-major order as another shape."},
+    {.name = "permute",
+     .kind = OpKind::view,
+     .attr_names = axes_attrs,
+     .infer = infer_permute,
+     .view = view_permute,
+     .gradient = {.rule = permute_rule},
+     .summary = "The axes in another order."},
+    {.name = "expand",
+     .kind = OpKind::view,
+     .attr_names = shape_attrs,
+     .infer = infer_expand,
+     .view = view_expand,
+     .gradient = {.rule = expand_rule},
+     .summary = "Sizes 1 and new leading axes repeated."},
+    {.name = "slice",
+     .kind = OpKind::view,
+     .attr_names = slice_attrs,
+     .infer = infer_slice,
+     .view = view_slice,
+     .gradient = {.rule = slice_rule},
+     .summary = "Per axis a range of indices with a step."},
+});
 
 }  // namespace
 
@@ -239,7 +240,7 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
                  .fix = "Any size would do for the -1: write the one that you mean."});
   }
   if (open >= 0) sizes[open] = x.size() / known;
-  return apply(reshape_op, {&x}, {sizes});
+  return apply(views["reshape"], {&x}, {sizes});
 }
 
 Tensor flatten(const Tensor& x, Integer first_axis) {
@@ -270,7 +271,7 @@ Tensor permute(const Tensor& x, const Dims& axes) {
                  .got = fmt::format("{}", axes.size()),
                  .fix = "Name every axis; transpose exchanges two."});
   }
-  return apply(permute_op, {&x}, {order});
+  return apply(views["permute"], {&x}, {order});
 }
 
 Tensor transpose(const Tensor& x, Integer a, Integer b) {
@@ -279,7 +280,7 @@ Tensor transpose(const Tensor& x, Integer a, Integer b) {
   Dims order;
   for (int i = 0; i < x.rank(); ++i) order.push_back(i);
   std::swap(order[first], order[second]);
-  return apply(permute_op, {&x}, {order});
+  return apply(views["permute"], {&x}, {order});
 }
 
 Tensor expand(const Tensor& x, const Shape& shape) {
@@ -288,7 +289,7 @@ Tensor expand(const Tensor& x, const Shape& shape) {
   for (int i = std::max(shift, 0); i < sizes.size(); ++i) {
     if (sizes[i] == -1) sizes[i] = x.shape()[i - shift];
   }
-  return apply(expand_op, {&x}, {sizes});
+  return apply(views["expand"], {&x}, {sizes});
 }
 
 Tensor squeeze(const Tensor& x, const Axes& axes) {
@@ -308,13 +309,13 @@ Tensor squeeze(const Tensor& x, const Axes& axes) {
                                      .fix = "Only axes of size 1 can be dropped."});
     }
   }
-  return apply(reshape_op, {&x}, {shape});
+  return apply(views["reshape"], {&x}, {shape});
 }
 
 Tensor unsqueeze(const Tensor& x, Integer axis) {
   Shape shape = x.shape();
   shape.insert(normalize_axis("unsqueeze", axis, x.rank() + 1), 1);
-  return apply(reshape_op, {&x}, {shape});
+  return apply(views["reshape"], {&x}, {shape});
 }
 
 Tensor flip(const Tensor& x, const Axes& axes) {
@@ -357,17 +358,23 @@ std::vector<Tensor> split(const Tensor& x, Integer length, Integer axis) {
 }
 
 Tensor window(const Tensor& x, const Dims& starts, const Shape& sizes, const Dims& steps) {
-  return apply(slice_op, {&x}, {starts, sizes, steps});
+  return apply(views["slice"], {&x}, {starts, sizes, steps});
 }
 
 const Op& ops::expand() {
-  return expand_op;
+  return views["expand"];
 }
 
-std::span<const Op* const> view_ops() {
-  static constexpr auto ops =
-      std::to_array<const Op*>({&reshape_op, &permute_op, &expand_op, &slice_op});
-  return ops;
+const Op& ops::permute() {
+  return views["permute"];
+}
+
+const Op& ops::reshape() {
+  return views["reshape"];
+}
+
+std::span<const Op> view_ops() {
+  return views.ops;
 }
 
 }  // namespace nitinol

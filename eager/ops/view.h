@@ -63,10 +63,7 @@ struct IndexRun {
 [[nodiscard]] Tensor window(const Tensor& x, const Dims& starts, const Shape& sizes,
                             const Dims& steps);
 
-/// What other files of eager apply by name.
-extern constinit const Op reshape_op, permute_op;
-
-[[nodiscard]] std::span<const Op* const> view_ops();
+[[nodiscard]] std::span<const Op> view_ops();
 
 }  // namespace nitinol
 

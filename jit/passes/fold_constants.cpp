@@ -37,7 +37,7 @@ bool is_folded(const Graph& graph, const Node& node) {
     case OpKind::create:
       return node.spec.shape.empty();
     case OpKind::index:
-    case OpKind::library:    // results may depend on the thread count
+    case OpKind::library:  // results may depend on the thread count
     case OpKind::transfer:
     case OpKind::composite:  // recorded expanded
       return false;

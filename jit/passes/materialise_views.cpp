@@ -3,7 +3,7 @@
 // nothing of its own. A sum over several axes that are not one loop in memory gets one, too.
 #include "jit/passes/materialise_views.h"
 
-#include "eager/ops/cast.h"
+#include "eager/ops/all_ops.h"
 #include "jit/passes/layouts.h"
 #include "jit/passes/rewrite.h"
 
@@ -45,7 +45,7 @@ Graph materialise_views(Graph graph) {
     follow(out);
     if (!reads_a_copy(out, node, layouts)) return std::nullopt;
     Node copied;
-    copied.op = &copy_op;
+    copied.op = &ops::copy();
     copied.inputs = {node.inputs[0]};
     copied.spec = out[node.inputs[0]].spec;
     node.inputs[0] = append(out, std::move(copied));

@@ -1,5 +1,5 @@
-// Devices other than the host, by the fenced one (tests/fenced.h): a look at its memory that does not
-// wait, or by the host itself, ends the process or gives what was there before.
+// Devices other than the host, by the fenced one (tests/fenced.h): a look at its memory that does
+// not wait, or by the host itself, ends the process or gives what was there before.
 #include "core/backend.h"
 #include "nitinol.h"
 #include "tests/fenced.h"
@@ -84,9 +84,14 @@ TEST_CASE("operands on two devices are rejected by name", "[devices]") {
   const Tensor x = numbers({3});
   const Tensor y = x.to(fenced_device);
   const std::vector<std::function<Tensor()>> calls = {
-      [&] { return x + y; },          [&] { return concat({x, y}); },
-      [&] { return where(x > 0, y, x); }, [&] { return matmul(x, y); },
-      [&] { return take(x, arange(2, i64, fenced_device)); }, [&] { return y * tensor(2.0F, f32, Device{}); }};
+      [&] { return x + y; },
+      [&] {
+        return concat({x, y});
+      },
+      [&] { return where(x > 0, y, x); },
+      [&] { return matmul(x, y); },
+      [&] { return take(x, arange(2, i64, fenced_device)); },
+      [&] { return y * tensor(2.0F, f32, Device{}); }};
   for (const auto& call : calls) {
     const std::string error = error_of(call);
     INFO(error);
@@ -143,9 +148,9 @@ TEST_CASE("what is made of numbers alone lies on the default device", "[devices]
   const auto make = [] {
     manual_seed(7);
     return std::vector<Tensor>{
-        zeros({2, 3}),       ones({2}, f64),     full({3}, 2.5),         tensor({{1, 2}, {3, 4}}),
-        arange(5),           linspace(0, 1, 7),  eye(3),                 rand({4, 4}),
-        randn({3, 5}),       randint(0, 9, {8}), full({}, 3, i8),        one_hot(arange(3), 4),
+        zeros({2, 3}),       ones({2}, f64),     full({3}, 2.5),  tensor({{1, 2}, {3, 4}}),
+        arange(5),           linspace(0, 1, 7),  eye(3),          rand({4, 4}),
+        randn({3, 5}),       randint(0, 9, {8}), full({}, 3, i8), one_hot(arange(3), 4),
         tensor(Scalar(2.0)), zeros({0, 2})};
   };
   const std::vector<Tensor> here = make();
@@ -158,7 +163,8 @@ TEST_CASE("what is made of numbers alone lies on the default device", "[devices]
     CHECK(same_bits(there[i].to(Device{}), here[i]));
   }
   const Tensor like = numbers({2, 2}).to(reference);
-  for (const Tensor& made : {zeros_like(like), ones_like(like), full_like(like, 2), rand_like(like)})
+  for (const Tensor& made :
+       {zeros_like(like), ones_like(like), full_like(like, 2), rand_like(like)})
     CHECK(made.device() == reference);
 }
 
@@ -222,8 +228,7 @@ TEST_CASE("checks fail where they are, compiled or not", "[devices]") {
   const auto f = compile(look_up);
   settle(f, table, good);
   CHECK(error_of([&] { return f(table, bad); }) == eager);
-  CHECK(same_bits(f(table, good).to(Device{}),
-                  look_up(table.to(Device{}), good.to(Device{}))));
+  CHECK(same_bits(f(table, good).to(Device{}), look_up(table.to(Device{}), good.to(Device{}))));
   const auto divide = compile([](const Tensor& x, const Scalar& by) { return remainder(x, by); });
   const Tensor integers = arange(6, i32, fenced_device);
   CHECK(same_bits(settle(divide, integers, Scalar(4)).to(Device{}), arange(6, i32) % 4));
@@ -234,8 +239,8 @@ TEST_CASE("checks fail where they are, compiled or not", "[devices]") {
 TEST_CASE("a model trains on another device as on the host", "[devices]") {
   const auto train = [](Device device) {
     manual_seed(3);
-    const auto model = nn::to(
-        nn::Sequential(nn::linear(3, 8), relu, nn::dropout(0.25), nn::linear(8, 2)), device);
+    const auto model =
+        nn::to(nn::Sequential(nn::linear(3, 8), relu, nn::dropout(0.25), nn::linear(8, 2)), device);
     const nn::Adam optimizer(nn::parameters(model), {.rate = 0.05});
     const auto step = compile([&](const Tensor& x, const Tensor& classes) {
       optimizer.zero_grad();

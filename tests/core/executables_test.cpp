@@ -61,7 +61,8 @@ TEST_CASE("16 threads that ask together prepare once", "[executables]") {
 TEST_CASE("a failed preparation leaves no entry", "[executables]") {
   const Kernel wrong = test::reduction(Combine::logical_or, f32, f32, Order::lanes);
   const ExecutableStatistics before = executable_statistics();
-  for (int i = 0; i < 2; ++i) CHECK_THROWS_AS(executable_for(backend(reference_device), wrong), Error);
+  for (int i = 0; i < 2; ++i)
+    CHECK_THROWS_AS(executable_for(backend(reference_device), wrong), Error);
   CHECK(executable_statistics().entries == before.entries);
   CHECK(executable_statistics().prepared == before.prepared + 2);
 }
@@ -197,5 +198,6 @@ TEST_CASE("clear_executables reaches what threads have at hand", "[executables]"
 }
 
 TEST_CASE("a device that does not exist is an error", "[executables]") {
-  CHECK_THROWS_AS(executable_for(backend({.kind = Device::Kind::cpu, .index = 3}), numbered(1)), Error);
+  CHECK_THROWS_AS(executable_for(backend({.kind = Device::Kind::cpu, .index = 3}), numbered(1)),
+                  Error);
 }

@@ -1,7 +1,7 @@
 // Files: what is written appears whole or not at all, and nothing is left lying about.
-#include "core/host_access.h"
 #include "eager/file.h"
 
+#include "core/host_access.h"
 #include "nitinol.h"
 #include "tests/same_bits.h"
 #include "tests/temporary_folder.h"

@@ -3,9 +3,9 @@
 
 #include "core/parallel.h"
 #include "eager/apply.h"
+#include "tests/fenced.h"
 #include "tests/on_threads.h"
 #include "tests/op_reference.h"
-#include "tests/fenced.h"
 #include "tests/op_samples.h"
 #include "tests/same_bits.h"
 

@@ -35,7 +35,7 @@ TEST_CASE("blocks are aligned, as large as asked for, and apart", "[allocator]")
     CHECK(reinterpret_cast<uintptr_t>(block->data) % 64 == 0);
     CHECK(block->bytes == bytes);
     CHECK_FALSE(block->is_borrowed);
-    CHECK(block.is_unique());
+    CHECK(is_unique(block));
     std::memset(block->data, static_cast<int>(blocks.size()), bytes);
     blocks.push_back(block);
   }

@@ -18,7 +18,7 @@ using namespace nitinol;
 namespace {
 
 const Op& op_named(std::string_view name) {
-  return **std::ranges::find(statistics_ops(), name, &Op::name);
+  return *std::ranges::find(statistics_ops(), name, &Op::name);
 }
 
 /// Checks that there is a fused path and that it gives the bits of the expansion.
