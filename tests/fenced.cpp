@@ -226,7 +226,7 @@ class FencedBackend final : public Backend {
     storage->backend = this;
     storage->release = release_fenced;
     storage->size_class = size_class;
-    return StorageHandle::adopt(storage);
+    return StorageHandle(storage, false);
   }
   void upload(const void* from, void* to, std::size_t bytes) override {
     const auto* const first = static_cast<const std::byte*>(from);

@@ -107,7 +107,7 @@ TEST_CASE("checkpoint assigns Variables once and sees them as they were", "[auto
   CHECK(count.get().item<float>() == 100.0F);
 }
 
-TEST_CASE("checkpoint keeps less", "[autograd]") {
+TEST_CASE("checkpoint keeps less", "[autograd][host]") {
   const auto chain = [](const Tensor& x) {
     Tensor y = x;
     for (int i = 0; i < 20; ++i) y = sin(y);

@@ -73,7 +73,7 @@ TEST_CASE("a Scalar that is negated or given to a function stays an argument", "
   CHECK(g.explain().plan_calls >= 4);
 }
 
-TEST_CASE("parts and Variables answer what tensors answer", "[eager]") {
+TEST_CASE("parts and Variables answer what tensors answer", "[eager][host]") {
   const Tensor x = reshape(arange(12), {3, 4});
   const At row = x.at({1});
   CHECK(row.shape() == Shape{4});
@@ -168,7 +168,7 @@ TEST_CASE("vectors, arrays, spans and Scalars become tensors of their type", "[e
   CHECK((tensor(Scalar(0.5)) * ones({2})).dtype() == f64);  // no longer weak
 }
 
-TEST_CASE("shapes, dtypes and devices can be written to streams", "[eager]") {
+TEST_CASE("shapes, dtypes and devices can be written to streams", "[eager][host]") {
   std::ostringstream text;
   const Tensor x = zeros({2, 3});
   text << x.shape() << ' ' << x.dtype() << ' ' << x.device() << ' ' << Shape{};

@@ -127,7 +127,7 @@ TEST_CASE("more shapes in turn than there may be signatures run on Plans as far 
              Catch::Contains("20 calls ran eagerly because 6 signatures were in use"));
 }
 
-TEST_CASE("a signature that is not used any more makes room", "[jit][checks]") {
+TEST_CASE("a signature that is not used any more makes room", "[jit][checks][host]") {
   const auto f = compile([](const Tensor& x) { return x * 2.0; }, {.signature_limit = 2});
   for (int64_t n = 1; n <= 2; ++n) static_cast<void>(f(ones({n})));
   for (int i = 0; i < 20; ++i) static_cast<void>(f(ones({1})));

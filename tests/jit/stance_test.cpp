@@ -124,7 +124,7 @@ TEST_CASE("eager calls by stance do not touch what is compiled", "[jit][stance]"
 }
 
 TEST_CASE("fail_on_recompile names the difference, and known signatures still run",
-          "[jit][stance]") {
+          "[jit][stance][host]") {
   const auto g = compile(&twice, {.name = "twice"});
   const Tensor x = ones({3});
   const StanceScope scope(Stance::fail_on_recompile);

@@ -167,7 +167,7 @@ TEST_CASE("a learning rate that changes each step compiles nothing", "[jit][trap
   CHECK(same_bits(w.get(), expected));
 }
 
-TEST_CASE("10,000 shapes stay within bounds", "[jit][traps]") {
+TEST_CASE("10,000 shapes stay within bounds", "[jit][traps][host]") {
   const auto g = compile([](const Tensor& x) { return sum(x * 2.0 + 1.0); });
   const Tensor x = ramp({12000});
   const Threads one(1);
@@ -343,7 +343,7 @@ TEST_CASE("an exception in a later recording leaves the Plan usable", "[jit][tra
   CHECK(g.explain().signatures.at(0).tier == Tier::traced);
 }
 
-TEST_CASE("memory borrowed within a call may be freed when the call has ended", "[jit][traps]") {
+TEST_CASE("memory borrowed within a call may be freed when the call has ended", "[jit][traps][host]") {
   int borrowed = 0, released = 0;
   const auto f = compile([&](const Tensor& x) {
     std::array<float, 6> numbers = {1, 2, 3, 4, 5, 6};

@@ -56,7 +56,7 @@ TEST_CASE("from_span copies", "[eager][create]") {
   CHECK(x.to_vector<int>() == std::vector<int>{1, 2, 3, 4});
 }
 
-TEST_CASE("filled tensors have the dtypes asked for", "[eager][create]") {
+TEST_CASE("filled tensors have the dtypes asked for", "[eager][create][host]") {
   CHECK(zeros({2}).dtype() == f32);
   CHECK(ones({2}, i8).to_vector<int8_t>() == std::vector<int8_t>{1, 1});
   CHECK(full({2}, 2.5).dtype() == f32);
