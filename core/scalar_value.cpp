@@ -1,7 +1,6 @@
 #include "core/scalar_value.h"
 
 #include "core/error.h"
-#include "core/interpreter.h"
 
 #include <fmt/format.h>
 
@@ -13,10 +12,6 @@ void Scalar::throw_beyond_int64(uint64_t value) {
                                  .expected = "at most 9223372036854775807, the largest int64",
                                  .got = fmt::format("{}", value),
                                  .fix = "Pass it as a double if rounding does no harm."});
-}
-
-void Scalar::note_look(const char* what, const std::source_location& place) const {
-  current().read(traced_, {.what = what, .place = place});
 }
 
 }  // namespace nitinol

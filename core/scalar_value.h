@@ -72,7 +72,8 @@ class Scalar {
 
  private:
   [[noreturn]] static void throw_beyond_int64(uint64_t value);
-  void note_look(const char* what, const std::source_location& place) const;
+  void note_look(const char* what,
+                 const std::source_location& place) const;  // (eager/promotion.cpp)
 
   Kind kind_;
   double floating_;

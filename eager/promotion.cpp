@@ -59,6 +59,10 @@ Scalar::operator Tensor() const {
   return traced_.is_defined() ? traced_ : constant(*this, dtype(), true);
 }
 
+void Scalar::note_look(const char* what, const std::source_location& place) const {
+  current().read(traced_, {.what = what, .place = place});
+}
+
 Tensor apply_promoted(const Op& op, const Argument& a, const Argument& b, DType dtype) {
   const Promoted x(a, dtype);
   const Promoted y(b, dtype);
