@@ -180,11 +180,11 @@ Operand operand_of(Role role, DType dtype, int64_t stride) {
   return {.role = role, .dtype = dtype, .inner = class_of(stride), .alias = -1};
 }
 
-/// Whether outputs of this size go around the caches. Asks the backend about large ones only.
-Stores stores_for(const TensorData& out) {
+/// Whether outputs of `count` elements go around the caches. Asks the backend about large ones
+/// only.
+Stores stores_for(const TensorData& out, int64_t count) {
   constexpr std::size_t least = std::size_t{1} << 20;
-  const std::size_t bytes =
-      static_cast<std::size_t>(element_count(out.spec.shape)) * size_of(out.spec.dtype);
+  const std::size_t bytes = static_cast<std::size_t>(count) * size_of(out.spec.dtype);
   if (bytes < least || bytes < backend(out.spec.device).limits().streaming_bytes)
     return Stores::cached;
   return Stores::non_temporal;
@@ -282,7 +282,8 @@ Tensor copied(const Tensor& x, RowView& view, Order order) {
 
 void compute_into(const Op& op, Inputs inputs, const Tensor& out) {
   const TensorData& to = out.internals();
-  if (element_count(to.spec.shape) == 0) return;
+  const int64_t count = element_count(to.spec.shape);
+  if (count == 0) return;
   const LoopNest nest = elementwise_loops(op, inputs, to);
   const int inner = nest.sizes.size() - 1;
   const auto stride = [&](std::size_t k) { return nest.strides[k][inner]; };
@@ -311,7 +312,7 @@ void compute_into(const Op& op, Inputs inputs, const Tensor& out) {
   for (const Operand& operand : std::span(operands).first(k)) {
     key.add(operand.role == Role::scalar ? number_class : static_cast<int>(operand.inner));
   }
-  const Stores stores = stores_for(to);
+  const Stores stores = stores_for(to, count);
   key.add(to.spec.dtype);
   key.add(stores);
   key.add(to.spec.device);

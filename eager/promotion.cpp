@@ -41,12 +41,12 @@ DType common_dtype(std::initializer_list<const Argument*> arguments) {
   return kind_of(*weak) == Kind::integer ? i64 : f32;
 }
 
-Promoted::Promoted(const Argument& argument, DType dtype, Device device)
+Promoted::Promoted(const Argument& argument, DType dtype, std::optional<Device> device)
     : tensor_(argument.tensor()) {
   if (tensor_ == nullptr) {
     if (is_integer(dtype) && !fits(dtype, argument.scalar()))
       throw_does_not_fit(dtype, argument.scalar().to_integer());
-    owned_ = constant(argument.scalar(), dtype, true, device);
+    owned_ = constant(argument.scalar(), dtype, true, device ? *device : default_device());
   } else if (tensor_->dtype() != dtype) {
     owned_ = tensor_->spec().is_weak ? cast_weak(*tensor_, dtype) : cast(*tensor_, dtype);
   } else {

@@ -6,6 +6,7 @@
 #include "eager/argument.h"
 
 #include <initializer_list>
+#include <optional>
 
 namespace nitinol {
 
@@ -14,13 +15,13 @@ namespace nitinol {
 /// number f32. Numbers alone give bool, i64 or f64.
 [[nodiscard]] DType common_dtype(std::initializer_list<const Argument*> arguments);
 
-/// An argument as a tensor of a dtype: itself, a cast, or the host number (of `device`: see
-/// constant).
+/// An argument as a tensor of a dtype: itself, a cast, or the host number (of `device`, else
+/// the default one: see constant).
 /// Throws Error(value) for an integer number that an integer dtype does not hold.
 /// Lives for one op application.
 class Promoted {
  public:
-  Promoted(const Argument& argument, DType dtype, Device device = default_device());
+  Promoted(const Argument& argument, DType dtype, std::optional<Device> device = {});
   Promoted(const Promoted&) = delete;
   Promoted& operator=(const Promoted&) = delete;
   [[nodiscard]] const Tensor* get() const { return tensor_; }

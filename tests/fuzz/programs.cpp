@@ -46,12 +46,13 @@ uint64_t seed_of(const Options& options, int64_t number) {
   return options.seed * 1000003 + static_cast<uint64_t>(number);
 }
 
-/// The vocabulary, and what else programs may do.
+/// The vocabulary, and what else programs may do. They run on one device, as Plans do.
 std::vector<const Op*> drawn_ops(const Options& options) {
   std::vector<const Op*> ops(all_ops().begin(), all_ops().end());
   ops.insert(ops.end(), extra_ops().begin(), extra_ops().end());
   std::erase_if(ops, [&](const Op* op) {
-    return std::ranges::find(options.without, op->name) != options.without.end();
+    return op->kind == OpKind::transfer ||
+           std::ranges::find(options.without, op->name) != options.without.end();
   });
   return ops;
 }

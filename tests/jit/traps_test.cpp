@@ -343,7 +343,8 @@ TEST_CASE("an exception in a later recording leaves the Plan usable", "[jit][tra
   CHECK(g.explain().signatures.at(0).tier == Tier::traced);
 }
 
-TEST_CASE("memory borrowed within a call may be freed when the call has ended", "[jit][traps][host]") {
+TEST_CASE("memory borrowed within a call may be freed when the call has ended",
+          "[jit][traps][host]") {
   int borrowed = 0, released = 0;
   const auto f = compile([&](const Tensor& x) {
     std::array<float, 6> numbers = {1, 2, 3, 4, 5, 6};

@@ -9,9 +9,9 @@ namespace {
 /// The same tensor on another device whose memory is the host's.
 Tensor on_device(const Tensor& tensor, Device device) {
   const TensorData& data = tensor.internals();
-  if (data.is_number) return tensor;
   Spec spec = data.spec;
   spec.device = device;
+  if (data.is_number) return make_number(spec, data.number);
   return make_tensor(spec, data.strides, data.offset, data.storage);
 }
 
