@@ -79,8 +79,9 @@ class Backend {
 /// device, until has_failed() was asked.
 class StatusWord {
  public:
-  explicit StatusWord(Backend& backend)
-      : backend_(backend.is_asynchronous() ? &backend : nullptr),
+  /// `backend`: where they run; null if they check nothing.
+  explicit StatusWord(Backend* backend)
+      : backend_(backend != nullptr && backend->is_asynchronous() ? backend : nullptr),
         word_(backend_ != nullptr ? backend_->take_status() : &own_) {}
   StatusWord(const StatusWord&) = delete;
   StatusWord& operator=(const StatusWord&) = delete;

@@ -18,6 +18,17 @@ Kind kind_of(DType dtype) {
   return dtype == boolean ? Kind::boolean : Kind::integer;
 }
 
+/// As Promoted.
+Tensor promoted(const Argument& argument, DType dtype, Device device) {
+  if (const Tensor* const tensor = argument.tensor()) {
+    if (tensor->dtype() == dtype) return *tensor;
+    return tensor->spec().is_weak ? cast_weak(*tensor, dtype) : cast(*tensor, dtype);
+  }
+  if (is_integer(dtype) && !fits(dtype, argument.scalar()))
+    throw_does_not_fit(dtype, argument.scalar().to_integer());
+  return constant(argument.scalar(), dtype, true, device);
+}
+
 DType joined(const std::optional<DType>& a, DType b) {
   return a ? promote(*a, b) : b;
 }
@@ -41,19 +52,14 @@ DType common_dtype(std::initializer_list<const Argument*> arguments) {
   return kind_of(*weak) == Kind::integer ? i64 : f32;
 }
 
-Promoted::Promoted(const Argument& argument, DType dtype, std::optional<Device> device)
-    : tensor_(argument.tensor()) {
-  if (tensor_ == nullptr) {
-    if (is_integer(dtype) && !fits(dtype, argument.scalar()))
-      throw_does_not_fit(dtype, argument.scalar().to_integer());
-    owned_ = constant(argument.scalar(), dtype, true, device ? *device : default_device());
-  } else if (tensor_->dtype() != dtype) {
-    owned_ = tensor_->spec().is_weak ? cast_weak(*tensor_, dtype) : cast(*tensor_, dtype);
-  } else {
-    return;
-  }
+Promoted::Promoted(const Argument& argument, DType dtype) : tensor_(argument.tensor()) {
+  if (tensor_ != nullptr && tensor_->dtype() == dtype) return;
+  owned_ = promoted(argument, dtype, default_device());
   tensor_ = &owned_;
 }
+
+Promoted::Promoted(const Argument& argument, DType dtype, Device device)
+    : owned_(promoted(argument, dtype, device)), tensor_(&owned_) {}
 
 Scalar::operator Tensor() const {
   return traced_.is_defined() ? traced_ : constant(*this, dtype(), true);

@@ -6,7 +6,6 @@
 #include "eager/argument.h"
 
 #include <initializer_list>
-#include <optional>
 
 namespace nitinol {
 
@@ -21,7 +20,8 @@ namespace nitinol {
 /// Lives for one op application.
 class Promoted {
  public:
-  Promoted(const Argument& argument, DType dtype, std::optional<Device> device = {});
+  Promoted(const Argument& argument, DType dtype);
+  Promoted(const Argument& argument, DType dtype, Device device);
   Promoted(const Promoted&) = delete;
   Promoted& operator=(const Promoted&) = delete;
   [[nodiscard]] const Tensor* get() const { return tensor_; }

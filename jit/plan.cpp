@@ -61,7 +61,7 @@ class Run {
     lock_cells();
     if (!find_inputs()) return Plan::Outcome::layout_changed;
     allocate();
-    const StatusWord status(*plan_.device);
+    const StatusWord status(plan_.has_checks ? plan_.device : nullptr);
     const auto has_failed = [&] { return plan_.has_checks && status.has_failed(); };
     for (std::size_t s = 0; s < plan_.steps.size(); s += plan_.steps[s].together) {
       if (s == plan_.first_overwrite && has_failed()) return Plan::Outcome::check_failed;
