@@ -32,4 +32,16 @@ struct Market {
   Tensor s, k, t;
 };
 
+/// W4vii: one block of a transformer, normalised before.
+struct Block {
+  nn::LayerNorm before_attention;
+  nn::MultiHeadAttention attention;
+  nn::LayerNorm before_mlp;
+  nn::Linear up, down;
+  [[nodiscard]] Tensor operator()(const Tensor& input) const {
+    const Tensor x = input + attention(before_attention(input));
+    return x + down(gelu_tanh(up(before_mlp(x))));
+  }
+};
+
 }  // namespace nitinol::bench

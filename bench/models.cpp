@@ -60,18 +60,6 @@ struct Cnn {
   }
 };
 
-/// vii: one block of a transformer, normalised before.
-struct Block {
-  nn::LayerNorm before_attention;
-  nn::MultiHeadAttention attention;
-  nn::LayerNorm before_mlp;
-  nn::Linear up, down;
-  [[nodiscard]] Tensor operator()(const Tensor& input) const {
-    const Tensor x = input + attention(before_attention(input));
-    return x + down(gelu_tanh(up(before_mlp(x))));
-  }
-};
-
 using Loss = std::function<Tensor(const Tensor& out)>;
 
 /// A step of Adam, eagerly on one copy of the model and compiled on another.

@@ -141,18 +141,6 @@ struct Recurrent {
   [[nodiscard]] Tensor operator()(const Tensor& x) const { return lstm(x).last.hidden; }
 };
 
-/// One block of a transformer, normalised before.
-struct Block {
-  nn::LayerNorm before_attention;
-  nn::MultiHeadAttention attention;
-  nn::LayerNorm before_mlp;
-  nn::Linear up, down;
-  [[nodiscard]] Tensor operator()(const Tensor& input) const {
-    const Tensor x = input + attention(before_attention(input));
-    return x + down(gelu_tanh(up(before_mlp(x))));
-  }
-};
-
 Block block() {
   return {.before_attention = nn::layer_norm(32),
           .attention = {.qkv = nn::linear(32, 96), .proj = nn::linear(32, 32), .heads = 4},

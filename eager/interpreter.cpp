@@ -60,14 +60,6 @@ Tensor assemble(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spe
   return out;
 }
 
-/// The same elements in memory of another device.
-Tensor transfer(const Tensor& x, const Spec& spec) {
-  Tensor out = allocate_tensor(spec);
-  fill_elements(out,
-                [&](std::span<std::byte> to) { HostElements(x.internals()).copy_to(to.data()); });
-  return out;
-}
-
 Tensor call(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
   const Tensor out = allocate_tensor(spec);
   if (out.size() == 0) return out;
@@ -98,7 +90,7 @@ Tensor compute(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec
     case OpKind::library:
       return call(op, inputs, attrs, spec);
     case OpKind::transfer:
-      return transfer(*inputs[0], spec);
+      return transferred(*inputs[0], spec);
     case OpKind::composite:
       break;
   }

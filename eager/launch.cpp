@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/executables.h"
 #include "core/expr.h"
+#include "core/host_access.h"
 #include "core/library.h"
 #include "core/one_op.h"
 #include "core/parallel.h"
@@ -428,6 +429,13 @@ Tensor in_memory(const Tensor& x, Device device) {
   spec.device = device;
   Tensor out = allocate_tensor(spec);
   fill(out, data.number);
+  return out;
+}
+
+Tensor transferred(const Tensor& x, const Spec& spec) {
+  Tensor out = allocate_tensor(spec);
+  fill_elements(out,
+                [&](std::span<std::byte> to) { HostElements(x.internals()).copy_to(to.data()); });
   return out;
 }
 

@@ -43,6 +43,9 @@ void call_into(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& ou
 /// A number as a tensor in memory of `device`; other tensors as they are.
 [[nodiscard]] Tensor in_memory(const Tensor& x, Device device);
 
+/// The same elements in fresh memory of spec.device; the spec is x's else, weak or not.
+[[nodiscard]] Tensor transferred(const Tensor& x, const Spec& spec);
+
 /// Stores the element `bits` everywhere in `out`, contiguous.
 void fill(const Tensor& out, uint64_t bits);
 

@@ -7,6 +7,7 @@
 
 #include "core/host_access.h"
 #include "core/interpreter.h"
+#include "eager/launch.h"
 #include "jit/plan_impl.h"
 
 #include <algorithm>
@@ -251,13 +252,7 @@ class Run {
 
   /// A number as a tensor in the device's memory; other tensors as they are.
   [[nodiscard]] Tensor in_memory(const Tensor& tensor) const {
-    const TensorData& data = tensor.internals();
-    if (!data.is_number) return tensor;
-    Spec spec = data.spec;
-    spec.device = plan_.device->device();
-    Tensor placed = allocate_tensor(spec);
-    plan_.device->fill(placed.internals().address(), data.number, size_of(spec.dtype), 1);
-    return placed;
+    return eager::in_memory(tensor, plan_.device->device());
   }
 
   /// The value, perhaps a view, as a tensor.

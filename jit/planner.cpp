@@ -1,10 +1,10 @@
 // From a trace to a Plan: passes, grouping, one Executable per step, and a place in memory for
 // every value.
 #include "core/executables.h"
-#include "core/host_access.h"
 #include "core/kernel.h"
 #include "core/library.h"
 #include "core/one_op.h"
+#include "eager/launch.h"
 #include "jit/access.h"
 #include "jit/horizontal_fusion.h"
 #include "jit/in_place.h"
@@ -221,11 +221,7 @@ class Planner {
   [[nodiscard]] Tensor on_device(const Tensor& constant) const {
     Spec spec = constant.spec();
     spec.device = device_.device();
-    const Tensor placed = allocate_tensor(spec);
-    fill_elements(placed, [&](std::span<std::byte> to) {
-      HostElements(constant.internals()).copy_to(to.data());
-    });
-    return placed;
+    return eager::transferred(constant, spec);
   }
 
   /// Constants of graphs that were parsed are in the host's memory.
