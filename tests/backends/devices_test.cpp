@@ -74,6 +74,11 @@ TEST_CASE("tensors move between devices, gradients the other way", "[devices]") 
     }
   }
   CHECK(x.to(Device{}).handle() == x.handle());
+  // What is read of a view that runs backwards begins before its first element.
+  const Tensor far = arange(8192, f32, fenced_device);
+  CHECK(same_bits(flip(far).to(Device{}), arange(8191, -1, -1, f32)));
+  CHECK(same_bits(flip(far).at({Range{8000, 8190, 3}}).get().to(Device{}),
+                  flip(arange(8192, f32)).at({Range{8000, 8190, 3}}).get()));
   const Variable w = parameter(x);
   sum(square(w.to(fenced_device)) * 3).backward();
   CHECK(w.grad().device() == Device{});
