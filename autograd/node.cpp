@@ -10,7 +10,7 @@ namespace nitinol::autograd {
 namespace {
 
 std::atomic<uint64_t> next_sequence = 1;
-constinit thread_local bool enabled = true;
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool enabled = true;
 constinit thread_local int depth = 0;  ///< of differentiations
 
 struct Remains {

@@ -5,6 +5,7 @@
 #include "core/launch.h"
 
 #include <cstddef>
+#include <memory>
 #include <span>
 
 namespace nitinol {
@@ -22,9 +23,14 @@ class Executable {
   virtual void launch_all(std::span<const Launch> launches) const {
     for (const Launch& arguments : launches) launch(arguments);
   }
-  /// Called when a Plan is made, with its sizes and strides and without buffers: the time to choose
-  /// and compile what such launches need.
-  virtual void specialise(const Launch& /*example*/) const {}
+  /// Called when a Plan is made, with its sizes, strides and offsets and without buffers: the time
+  /// to choose and compile what such launches need. What this returns, unless null, is for launches
+  /// that differ from the example in buffers, scalars, status and threads alone; it must not
+  /// outlive this.
+  [[nodiscard]] virtual std::unique_ptr<const Executable> specialise(
+      const Launch& /*example*/) const {
+    return nullptr;
+  }
   [[nodiscard]] virtual BuildReport report() const { return {}; }
   /// Bytes that it holds beside a copy of its step: code, or the objects of a library.
   [[nodiscard]] virtual std::size_t bytes() const { return 0; }

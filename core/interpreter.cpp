@@ -5,7 +5,7 @@
 namespace nitinol {
 namespace {
 
-constinit thread_local Interpreter* top = nullptr;
+[[gnu::tls_model("initial-exec")]] constinit thread_local Interpreter* top = nullptr;
 std::atomic<uint64_t> epoch = 0;
 
 }  // namespace

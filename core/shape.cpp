@@ -42,7 +42,8 @@ Dims Dims::filled(int size, int64_t value) {
 }
 
 void Dims::push_back(int64_t value) {
-  insert(size_, value);
+  if (size_ == max_rank) throw_rank(max_rank + 1);
+  values_[static_cast<std::size_t>(size_++)] = value;
 }
 
 void Dims::insert(int position, int64_t value) {
@@ -64,9 +65,12 @@ int64_t element_count(const Shape& shape) {
 }
 
 Strides strides_of(const Shape& shape) {
-  Strides strides = Dims::filled(shape.size(), 1);
-  for (int i = shape.size() - 2; i >= 0; --i)
-    strides[i] = strides[i + 1] * std::max<int64_t>(shape[i + 1], 1);
+  Strides strides = shape;
+  int64_t stride = 1;
+  for (int i = shape.size() - 1; i >= 0; --i) {
+    strides[i] = stride;
+    stride *= std::max<int64_t>(shape[i], 1);
+  }
   return strides;
 }
 

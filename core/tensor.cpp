@@ -58,15 +58,12 @@ void destroy(TensorSlot* slot) {
   delete slot;
 }
 
-TensorData& Tensor::internals() const {
-  if (!data_) {
-    throw Error(ErrorKind::value, {.where = "Tensor",
-                                   .what = "use of an undefined tensor",
-                                   .expected = "a tensor with a value",
-                                   .got = "a default-constructed one",
-                                   .fix = undefined_tensor_fix()});
-  }
-  return *data_;
+void Tensor::throw_undefined() {
+  throw Error(ErrorKind::value, {.where = "Tensor",
+                                 .what = "use of an undefined tensor",
+                                 .expected = "a tensor with a value",
+                                 .got = "a default-constructed one",
+                                 .fix = undefined_tensor_fix()});
 }
 
 std::string describe(const Spec& spec) {
@@ -84,11 +81,7 @@ std::string undefined_tensor_fix() {
 
 Tensor make_tensor(const Spec& spec, const Strides& strides, int64_t offset,
                    StorageHandle storage) {
-  auto* data = new (take_block()) TensorData;
-  data->spec = spec;
-  data->strides = strides;
-  data->offset = offset;
-  data->storage = std::move(storage);
+  auto* data = new (take_block()) TensorData(spec, strides, offset, std::move(storage));
   data->birth = current_epoch();
   return Tensor(adopt<TensorData>(data));
 }

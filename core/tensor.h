@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #pragma GCC visibility push(default)
@@ -62,6 +63,9 @@ void destroy(TensorSlot* slot);
 
 /// What a Tensor points to. Users never see it; ops, interpreters and backends do.
 struct TensorData : Counted {
+  TensorData(const Spec& of, const Strides& steps, int64_t first, StorageHandle memory)
+      : spec(of), strides(steps), offset(first), storage(std::move(memory)) {}
+
   Spec spec;
   Strides strides;     ///< in elements
   int64_t offset = 0;  ///< in elements, from the start of the storage
@@ -148,13 +152,18 @@ class Tensor {
   Tensor& operator*=(const Argument& other);
   Tensor& operator/=(const Argument& other);
 
-  /// For the library's own layers. The tensor must be defined.
-  [[nodiscard]] TensorData& internals() const;
+  /// For the library's own layers. Throws Error(value) if the tensor is undefined.
+  [[nodiscard]] TensorData& internals() const {
+    if (!data_) [[unlikely]]
+      throw_undefined();
+    return *data_;
+  }
   [[nodiscard]] const Handle<TensorData>& handle() const { return data_; }
 
  private:
   template <class T>
   [[nodiscard]] T read_item(std::source_location place) const;
+  [[noreturn]] static void throw_undefined();
 
   Handle<TensorData> data_;
 };

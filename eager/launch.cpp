@@ -18,12 +18,14 @@
 #include "core/parallel.h"
 #include "core/per_thread.h"
 #include "eager/ops/all_ops.h"
+#include "eager/ops/infer.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <vector>
 
 namespace nitinol::eager {
 namespace {
@@ -114,8 +116,6 @@ struct LoopNest {
   int operands = 0;
 
   void add(const Strides& operand) { strides[static_cast<std::size_t>(operands++)] = operand; }
-  /// An operand of the only loop.
-  void add_flat(int64_t stride) { strides[static_cast<std::size_t>(operands++)].push_back(stride); }
 
   [[nodiscard]] bool can_merge(int i) const {
     return std::all_of(strides.begin(), strides.begin() + operands,
@@ -191,22 +191,77 @@ Stores stores_for(const TensorData& out, int64_t count) {
   return Stores::non_temporal;
 }
 
+// ---- elementwise: the position of a create op, the inputs, the output
+
+/// The executable for an elementwise launch whose operand k moves by stride(k) along the innermost
+/// loop.
+template <class Stride>
+Prepared elementwise_executable(const Op& op, Inputs inputs, const TensorData& out, int64_t count,
+                                Stride stride) {
+  constexpr int number_class = 3;  // where StrideClass has none
+  const bool has_position = op.kind == OpKind::create;
+  const Stores stores = stores_for(out, count);
+  KernelKey key(op);
+  for (const Tensor* input : inputs) key.add(input->dtype());
+  std::size_t k = 0;
+  if (has_position) key.add(class_of(stride(k++)));
+  for (const Tensor* input : inputs) {
+    key.add(input->internals().is_number ? number_class : static_cast<int>(class_of(stride(k))));
+    ++k;
+  }
+  key.add(class_of(stride(k)));
+  key.add(out.spec.dtype);
+  key.add(stores);
+  key.add(out.spec.device);
+  return prepared(key, out.spec.device, [&] {
+    std::vector<Operand> operands;
+    const auto add = [&](Role role, DType dtype) {
+      operands.push_back(operand_of(role, dtype, stride(operands.size())));
+    };
+    if (has_position) add(Role::position, i64);
+    for (const Tensor* input : inputs)
+      add(input->internals().is_number ? Role::scalar : Role::input, input->dtype());
+    add(Role::output, out.spec.dtype);
+    Kernel kernel = elementwise_kernel(op, operands);
+    kernel.stores = stores;
+    return kernel;
+  });
+}
+
+/// All operands but numbers are of one shape and without gaps: one loop over `count` elements.
+void compute_flat(const Op& op, Inputs inputs, const TensorData& out, int64_t count) {
+  std::array<void*, most_operands> buffers;  // only as many as are used are ever set
+  std::array<int64_t, most_operands> strides;
+  std::array<uint64_t, most_operands> scalars;
+  std::size_t operands = 0;
+  const auto add = [&](void* buffer, int64_t stride, uint64_t scalar) {
+    buffers[operands] = buffer;
+    strides[operands] = stride;
+    scalars[operands++] = scalar;
+  };
+  if (op.kind == OpKind::create) add(nullptr, 1, 0);
+  for (const Tensor* input : inputs) {
+    const TensorData& data = input->internals();
+    data.is_number ? add(nullptr, 0, data.number) : add(data.address(), 1, 0);
+  }
+  add(out.address(), 1, 0);
+  const Prepared executable = elementwise_executable(op, inputs, out, count,
+                                                     [&](std::size_t k) { return strides[k]; });
+  (*executable)
+      .launch({.buffers = {buffers.data(), operands},
+               .sizes = {&count, 1},
+               .strides = {strides.data(), operands},
+               .offsets = {},
+               .scalars = {scalars.data(), operands},
+               .status = nullptr,
+               .threads = num_threads()});
+}
+
 LoopNest elementwise_loops(const Op& op, Inputs inputs, const TensorData& out) {
   const Shape& shape = out.spec.shape;
-  const bool has_position = op.kind == OpKind::create;
-  const auto covers = [&](const Tensor* input) {
-    return input->internals().is_number || is_plain(input->internals(), shape);
-  };
   LoopNest nest;
-  if (is_plain(out, shape) && std::ranges::all_of(inputs, covers)) {
-    nest.sizes.push_back(element_count(shape));
-    if (has_position) nest.add_flat(1);
-    for (const Tensor* input : inputs) nest.add_flat(input->internals().is_number ? 0 : 1);
-    nest.add_flat(1);
-    return nest;
-  }
   nest.sizes = shape;
-  if (has_position) nest.add(strides_of(shape));
+  if (op.kind == OpKind::create) nest.add(strides_of(shape));
   for (const Tensor* input : inputs) {
     const TensorData& data = input->internals();
     nest.add(broadcast_strides(data.spec.shape, data.strides, shape));
@@ -283,46 +338,57 @@ Tensor copied(const Tensor& x, RowView& view, Order order) {
 
 void compute_into(const Op& op, Inputs inputs, const Tensor& out) {
   const TensorData& to = out.internals();
-  const int64_t count = element_count(to.spec.shape);
+  const Shape& shape = to.spec.shape;
+  const int64_t count = element_count(shape);
   if (count == 0) return;
+  const auto covers = [&](const Tensor* input) {
+    return input->internals().is_number || is_plain(input->internals(), shape);
+  };
+  if (is_plain(to, shape) && std::ranges::all_of(inputs, covers))
+    return compute_flat(op, inputs, to, count);
   const LoopNest nest = elementwise_loops(op, inputs, to);
   const int inner = nest.sizes.size() - 1;
-  const auto stride = [&](std::size_t k) { return nest.strides[k][inner]; };
-  std::array<Operand, most_operands> operands;
-  KernelKey key(op);
   Arguments arguments;
-  std::size_t k = 0;
-  if (op.kind == OpKind::create) {
-    operands[k] = operand_of(Role::position, i64, stride(k));
-    ++k;
-  }
+  std::size_t k = op.kind == OpKind::create ? 1 : 0;
   for (const Tensor* input : inputs) {
     const TensorData& data = input->internals();
-    operands[k] =
-        operand_of(data.is_number ? Role::scalar : Role::input, data.spec.dtype, stride(k));
     if (data.is_number)
       arguments.scalars[k] = data.number;
     else
       arguments.buffers[k] = data.address();
-    key.add(data.spec.dtype);
     ++k;
   }
-  operands[k] = operand_of(Role::output, to.spec.dtype, stride(k));
-  arguments.buffers[k++] = to.address();
-  constexpr int number_class = 3;  // where StrideClass has none
-  for (const Operand& operand : std::span(operands).first(k)) {
-    key.add(operand.role == Role::scalar ? number_class : static_cast<int>(operand.inner));
-  }
-  const Stores stores = stores_for(to, count);
-  key.add(to.spec.dtype);
-  key.add(stores);
-  key.add(to.spec.device);
-  const Prepared executable = prepared(key, to.spec.device, [&] {
-    Kernel kernel = elementwise_kernel(op, std::span(operands).first(k));
-    kernel.stores = stores;
-    return kernel;
-  });
+  arguments.buffers[k] = to.address();
+  const Prepared executable = elementwise_executable(
+      op, inputs, to, count, [&](std::size_t i) { return nest.strides[i][inner]; });
   arguments.launch(*executable, nest);
+}
+
+Tensor compute_alike(const Op& op, Inputs inputs) {
+  const TensorData* whole = nullptr;
+  const DType dtype = inputs.back()->dtype();
+  if (op.infer != infer_elementwise || !op.accepts.contains(dtype)) return {};
+  for (const Tensor* input : inputs) {
+    const TensorData& data = input->internals();
+    if (data.gradient || data.spec.dtype != dtype) return {};
+    if (data.is_number) continue;
+    if (whole == nullptr) whole = &data;
+    const bool is_alike = data.spec == whole->spec && !data.spec.is_weak;
+    if (!is_alike || !is_contiguous(data.spec.shape, data.strides)) return {};
+  }
+  if (whole == nullptr) return {};
+  const int64_t count = element_count(whole->spec.shape);
+  if (count == 0) return {};
+  Tensor out;
+  if (op.is_predicate) {
+    Spec spec = whole->spec;
+    spec.dtype = boolean;
+    out = allocate_tensor(spec);
+  } else {
+    out = allocate_tensor(whole->spec);
+  }
+  compute_flat(op, inputs, out.internals(), count);
+  return out;
 }
 
 void reduce_into(const Op& op, const Tensor& x, const Dims& axes, const Tensor& out) {

@@ -14,6 +14,10 @@ namespace nitinol::eager {
 /// to out's shape and overlap it nowhere.
 void compute_into(const Op& op, Inputs inputs, const Tensor& out);
 
+/// The elementwise op's result, for operands that nobody watches: one shape, dtype and device,
+/// row-major without gaps, or numbers. An undefined tensor for all others.
+[[nodiscard]] Tensor compute_alike(const Op& op, Inputs inputs);
+
 /// Stores the reduction of `x` over `axes` (normalised) into `out`, contiguous; x has elements.
 void reduce_into(const Op& op, const Tensor& x, const Dims& axes, const Tensor& out);
 

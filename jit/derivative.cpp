@@ -423,12 +423,11 @@ Derivative::Held Derivative::hold(const Leaves& leaves) const {
   return held;
 }
 
-void Derivative::link(const std::shared_ptr<const Derivative>& derivative, const std::string& name,
-                      Held held, std::vector<Tensor>& results) {
+std::span<Tensor> Derivative::link(const std::shared_ptr<const Derivative>& derivative,
+                                   const std::string& name, Held held, std::span<Tensor> results) {
   const std::size_t count = results.size() - derivative->saved_.size();
   std::vector<Tensor> saved;
-  for (std::size_t i = count; i < results.size(); ++i) saved.push_back(row_major(results[i]));
-  results.resize(count);
+  for (const Tensor& result : results.subspan(count)) saved.push_back(row_major(result));
   const std::vector<std::size_t>& tracked = derivative->whole_.backward->results;
   autograd::Node* node = nullptr;
   const Handle<TensorSlot> handle = autograd::make_node(autograd::Node::Kind::custom, node);
@@ -443,6 +442,7 @@ void Derivative::link(const std::shared_ptr<const Derivative>& derivative, const
   for (std::size_t i = 0; i < tracked.size(); ++i) {
     results[tracked[i]] = autograd::as_output(results[tracked[i]], handle, i);
   }
+  return results.first(count);
 }
 
 std::vector<autograd::Contribution> Derivative::run(std::span<const Tensor> kept,
@@ -480,7 +480,7 @@ std::vector<autograd::Contribution> Derivative::run(std::span<const Tensor> kept
   std::vector<const Scalar*> numbers;
   for (const Scalar& scalar : scalars) numbers.push_back(&scalar);
   const std::shared_ptr<const Backward> made = backward(variant);
-  std::vector<Tensor> gradients;
+  std::vector<Tensor> gradients(made->plan->result_count());
   const Plan::Outcome outcome =
       made->plan->run({.tensors = inputs, .variables = {}, .scalars = numbers}, gradients);
   if (outcome != Plan::Outcome::done) {

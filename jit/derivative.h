@@ -53,10 +53,10 @@ class Derivative {
     std::vector<Spec> specs;                ///< of the same
   };
   [[nodiscard]] Held hold(const Leaves& leaves) const;
-  /// After the Plan ran: takes the saved values from the end of `results` and hangs a node on those
-  /// that track gradients.
-  static void link(const std::shared_ptr<const Derivative>& derivative, const std::string& name,
-                   Held held, std::vector<Tensor>& results);
+  /// After the Plan ran: takes the saved values from the end of `results`, hangs a node on those of
+  /// the others that track gradients, and returns these others.
+  static std::span<Tensor> link(const std::shared_ptr<const Derivative>& derivative,
+                                const std::string& name, Held held, std::span<Tensor> results);
   /// Of the backward Plan, if it has been made.
   [[nodiscard]] std::shared_ptr<const Plan> backward_plan() const;
 

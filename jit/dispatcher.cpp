@@ -15,6 +15,7 @@
 #include "core/error.h"
 #include "core/interpreter.h"
 #include "core/log.h"
+#include "core/short_array.h"
 #include "jit/clock.h"
 #include "tracer/recorder.h"
 
@@ -88,6 +89,16 @@ void Dispatcher::call(const Leaves& leaves, Caller& caller) {
 }
 
 Dispatcher::Decision Dispatcher::decide(const Leaves& leaves, Caller& caller, Stance stance) {
+  {
+    const std::lock_guard lock(mutex_);
+    Entries::Found found = entries_.find_latest(leaves);
+    if (found.entry) return decide_for(std::move(found), stance);
+  }
+  return decide_by_key(leaves, caller, stance);
+}
+
+Dispatcher::Decision Dispatcher::decide_by_key(const Leaves& leaves, Caller& caller,
+                                               Stance stance) {
   Key key;
   make_key(leaves, key);
   {
@@ -312,16 +323,18 @@ void Dispatcher::run_plan(const Decision& decision, const Leaves& leaves, Caller
   };
   if (now.derivative && now.derivative->needs_eager_tape(leaves))
     return run_instead(Eagerly::differentiated_twice);
-  Derivative::Held held;
+  std::optional<Derivative::Held> held;
   if (now.derivative) held = now.derivative->hold(leaves);
-  std::vector<Tensor> results;
+  ShortArray<Tensor, 4> tensors(now.plan->result_count());
+  std::span<Tensor> results = tensors.span();
   const double start = decision.is_timed ? precise_now() : 0;
   const Plan::Outcome outcome = now.plan->run(
       {.tensors = leaves.tensors, .variables = leaves.variables, .scalars = leaves.scalars},
       results);
   const double took = decision.is_timed ? precise_now() - start : 0;
   if (outcome == Plan::Outcome::done) {
-    if (now.derivative) Derivative::link(now.derivative, options_.name, std::move(held), results);
+    if (held)
+      results = Derivative::link(now.derivative, options_.name, std::move(*held), results);
     if (now.trace->spent) link_spent(*now.trace->spent, results);
     caller.restore(now.form.get(), results);
   }

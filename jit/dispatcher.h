@@ -63,6 +63,7 @@ class Dispatcher {
   };
 
   Decision decide(const Leaves& leaves, Caller& caller, Stance stance);
+  Decision decide_by_key(const Leaves& leaves, Caller& caller, Stance stance);
   Entries::Found add_entry(const Leaves& leaves, std::span<const uint64_t> key,
                            std::vector<Word> words);
   void check_known(const Entry* entry) const;

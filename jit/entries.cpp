@@ -30,10 +30,14 @@ std::string difference(const Entry& before, const Entry& now) {
 
 }  // namespace
 
-Entries::Found Entries::find(const Leaves& leaves, std::span<const uint64_t> key) const {
-  if (latest_ && latest_->now->guards && std::ranges::equal(latest_->key, key) &&
+Entries::Found Entries::find_latest(const Leaves& leaves) const {
+  if (latest_ && latest_->now->guards && has_key(leaves, latest_->key) &&
       latest_->now->guards->match(leaves) == Guards::Match::yes)
     return {latest_, Guards::Match::yes};
+  return {};
+}
+
+Entries::Found Entries::find(const Leaves& leaves, std::span<const uint64_t> key) const {
   Found found;
   const auto bucket = buckets_.find(hash_of(key));
   if (bucket == buckets_.end()) return found;

@@ -137,7 +137,7 @@ void plan_in_place(const Graph& graph, std::span<const Value> bases, PlanImpl& p
       allow_alias(write, input);
     }
     update.is_in_place = true;
-    plan.donors[static_cast<std::size_t>(plan.buffers[output].index)] =
+    plan.outputs[static_cast<std::size_t>(plan.buffers[output].index)].donor =
         static_cast<int>(&update - plan.updates.data());
     plan.first_overwrite = std::min(plan.first_overwrite, s);
   }

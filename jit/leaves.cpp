@@ -23,15 +23,6 @@ bool is_same_tensor(const Tensor* a, const Tensor* b) {
   return a->handle() == b->handle();
 }
 
-enum class GradientState : uint8_t { untracked, absent, present };
-
-GradientState gradient_state(const Variable& variable) {
-  if (!variable.tracks_gradient()) return GradientState::untracked;
-  VariableCell& cell = variable.cell().gradient->cell();
-  const std::lock_guard lock(cell.mutex);
-  return cell.value.is_defined() ? GradientState::present : GradientState::absent;
-}
-
 enum class Sizes : uint8_t { kept, dropped };
 
 template <class List>
@@ -70,14 +61,35 @@ void append_key(const Leaves& leaves, List& key, Sizes sizes) {
     key.push_back(first_equal(leaves.variables, i,
                               [](const Variable* a, const Variable* b) { return *a == *b; })
                       << 2U |
-                  static_cast<uint64_t>(gradient_state(*leaves.variables[i])));
+                  static_cast<uint64_t>(leaves.gradients[i]));
   }
   for (const Scalar* scalar : leaves.scalars) key.push_back(static_cast<uint64_t>(scalar->kind()));
   for (const uint64_t word : leaves.fixed) key.push_back(word);
   for (const uint64_t position : leaves.undefined) key.push_back(position);
 }
 
+/// Compares the words of a key, as they come, with those of another.
+class KeyComparison {
+ public:
+  explicit KeyComparison(std::span<const uint64_t> other)
+      : at_(other.data()), end_(at_ + other.size()) {}
+  void push_back(uint64_t word) { difference_ |= at_ != end_ ? *at_++ ^ word : 1; }
+  [[nodiscard]] bool is_same() const { return difference_ == 0 && at_ == end_; }
+
+ private:
+  const uint64_t* at_;
+  const uint64_t* end_;
+  uint64_t difference_ = 0;
+};
+
 }  // namespace
+
+GradientState gradient_state(const Variable& variable) {
+  if (!variable.tracks_gradient()) return GradientState::untracked;
+  VariableCell& cell = variable.cell().gradient->cell();
+  const std::lock_guard lock(cell.mutex);
+  return cell.value.is_defined() ? GradientState::present : GradientState::absent;
+}
 
 std::vector<uint64_t> Leaves::fixed_parts() const {
   std::vector<uint64_t> parts(fixed.begin(), fixed.end());
@@ -88,6 +100,12 @@ std::vector<uint64_t> Leaves::fixed_parts() const {
 
 void make_key(const Leaves& leaves, Key& key) {
   append_key(leaves, key, Sizes::kept);
+}
+
+bool has_key(const Leaves& leaves, std::span<const uint64_t> key) {
+  KeyComparison comparison(key);
+  append_key(leaves, comparison, Sizes::kept);
+  return comparison.is_same();
 }
 
 std::vector<uint64_t> without_sizes(const Leaves& leaves) {

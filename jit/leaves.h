@@ -16,10 +16,15 @@
 
 namespace nitinol::jit {
 
+/// Whether a Variable tracks gradients, and has one.
+enum class GradientState : uint8_t { untracked, absent, present };
+[[nodiscard]] GradientState gradient_state(const Variable& variable);
+
 /// The leaves of one call's arguments, or of its result.
 struct Leaves {
   SmallList<const Tensor*, 8> tensors;
   SmallList<const Variable*, 8> variables;
+  SmallList<GradientState, 8> gradients;  ///< of the Variables, when the leaves were collected
   SmallList<const Scalar*, 4> scalars;
   SmallList<uint64_t, 16> fixed;
   SmallList<uint64_t, 2> undefined;  ///< per undefined tensor: how many defined ones came before it
@@ -31,6 +36,8 @@ struct Leaves {
 /// Everything a Plan depends on, packed into words.
 using Key = SmallList<uint64_t, 64>;
 void make_key(const Leaves& leaves, Key& key);
+/// Whether make_key() would make this key.
+[[nodiscard]] bool has_key(const Leaves& leaves, std::span<const uint64_t> key);
 [[nodiscard]] uint64_t hash_of(std::span<const uint64_t> key);
 /// The number of threads that the call with this key runs on.
 [[nodiscard]] int threads_of(std::span<const uint64_t> key);

@@ -21,7 +21,10 @@ struct LeafCollector {
     else
       leaves.undefined.push_back(leaves.tensors.size());
   }
-  void variable(const Variable& variable) { leaves.variables.push_back(&variable); }
+  void variable(const Variable& variable) {
+    leaves.variables.push_back(&variable);
+    leaves.gradients.push_back(gradient_state(variable));
+  }
   void scalar(const Scalar& scalar) { leaves.scalars.push_back(&scalar); }
   void fixed(uint64_t bits) { leaves.fixed.push_back(bits); }
 };

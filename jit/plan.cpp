@@ -7,36 +7,17 @@
 
 #include "core/host_access.h"
 #include "core/interpreter.h"
+#include "core/short_array.h"
 #include "eager/launch.h"
 #include "jit/plan_impl.h"
 
 #include <algorithm>
 #include <bit>
 #include <mutex>
-#include <type_traits>
+#include <optional>
 
 namespace nitinol::jit {
 namespace {
-
-/// An array that is on the stack when it is short.
-template <class T, std::size_t N>
-class ShortArray {
- public:
-  explicit ShortArray(std::size_t size) : size_(size) {
-    if (size > N)
-      heap_.resize(size);
-    else if constexpr (std::is_trivially_default_constructible_v<T>)
-      std::fill_n(stack_, size, T{});  // not all of N: that took longer than a short call's steps
-  }
-  T* data() { return size_ > N ? heap_.data() : stack_; }
-  T& operator[](std::size_t i) { return data()[i]; }
-  [[nodiscard]] std::span<const T> span() { return {data(), size_}; }
-
- private:
-  std::size_t size_;
-  T stack_[N];
-  std::vector<T> heap_;
-};
 
 /// Bits of a Scalar argument in the dtype of its slot.
 uint64_t bits_of(const Scalar& scalar, DType dtype) {
@@ -52,13 +33,12 @@ class Run {
       : plan_(plan),
         graph_(graph),
         inputs_(inputs),
-        addresses_(graph.nodes.size()),
+        addresses_(plan.addresses),
         values_(plan.inputs.size()),
-        outputs_(plan.outputs.size()) {
-    eager_.resize(plan.eager_steps);
-  }
+        outputs_(plan.outputs.size()),
+        eager_(plan.eager_steps) {}
 
-  Plan::Outcome run(std::vector<Tensor>& results) {
+  Plan::Outcome run(std::span<Tensor> results) {
     lock_cells();
     if (!find_inputs()) return Plan::Outcome::layout_changed;
     allocate();
@@ -76,13 +56,19 @@ class Run {
       }
     }
     if (has_failed()) return Plan::Outcome::check_failed;
-    results.clear();
-    for (const ResultPlan& result : plan_.results) results.push_back(make_result(result));
-    commit();
+    for (std::size_t i = 0; i < results.size(); ++i) results[i] = make_result(plan_.results[i]);
+    if (has_updates()) commit();
     return Plan::Outcome::done;
   }
 
  private:
+  /// The cells that are assigned.
+  struct Locks {
+    std::vector<VariableCell*> cells;  ///< by id
+    std::vector<std::unique_lock<CallOrder>> orders;
+    std::vector<std::unique_lock<std::mutex>> mutexes;
+  };
+
   [[nodiscard]] const Variable& variable_of(const tracer::TraceInput& input) const {
     const Variable& variable =
         input.leaf >= 0 ? *inputs_.variables[static_cast<std::size_t>(input.leaf)] : input.captured;
@@ -93,7 +79,7 @@ class Run {
   /// half-way and a buffer is not handed out while it is overwritten. Under an outer recording or
   /// transaction nothing is assigned yet.
   void lock_cells() {
-    if ((plan_.updates.empty() && plan_.cleared.empty()) || !is_base_current()) return;
+    if (!has_updates() || !is_base_current()) return;
     std::vector<VariableCell*> cells;
     for (const UpdatePlan& update : plan_.updates)
       cells.push_back(&variable_of(update.variable).cell());
@@ -102,13 +88,18 @@ class Run {
     std::ranges::sort(cells, {}, &VariableCell::id);
     const auto repeated = std::ranges::unique(cells);
     cells.erase(repeated.begin(), repeated.end());
-    for (VariableCell* cell : cells) orders_.emplace_back(cell->order);
-    for (VariableCell* cell : cells) locks_.emplace_back(cell->mutex);
-    locked_ = std::move(cells);
+    Locks& locks = locks_.emplace();
+    for (VariableCell* cell : cells) locks.orders.emplace_back(cell->order);
+    for (VariableCell* cell : cells) locks.mutexes.emplace_back(cell->mutex);
+    locks.cells = std::move(cells);
+  }
+
+  [[nodiscard]] bool has_updates() const {
+    return !plan_.updates.empty() || !plan_.cleared.empty();
   }
 
   [[nodiscard]] bool is_locked(const VariableCell& cell) const {
-    return std::ranges::binary_search(locked_, cell.id, {}, &VariableCell::id);
+    return locks_ && std::ranges::binary_search(locks_->cells, cell.id, {}, &VariableCell::id);
   }
 
   /// The Variable's value, perhaps undefined.
@@ -151,33 +142,25 @@ class Run {
       values_[i] = in_memory(input_tensor(i));
       addresses_[graph_.inputs[i]] = static_cast<std::byte*>(values_[i].internals().address());
     }
-    std::size_t next = 0;
-    for (const Spec& spec : plan_.outputs) {
-      outputs_[next] = output_tensor(next, spec);
-      ++next;
-    }
-    for (Value v = 0; v < graph_.nodes.size(); ++v) {
-      const BufferPlan& buffer = plan_.buffers[v];
-      if (buffer.place == BufferPlan::Place::constant) {
-        addresses_[v] = static_cast<std::byte*>(graph_[v].constant.internals().address());
-      } else if (buffer.place == BufferPlan::Place::arena) {
-        addresses_[v] = static_cast<std::byte*>(arena_->data) + buffer.offset;
-      } else if (buffer.place == BufferPlan::Place::output) {
-        addresses_[v] = static_cast<std::byte*>(
-            outputs_[static_cast<std::size_t>(buffer.index)].internals().address());
-      }
+    for (const Value v : plan_.temporaries)
+      addresses_[v] = static_cast<std::byte*>(arena_->data) + plan_.buffers[v].offset;
+    for (std::size_t i = 0; i < plan_.outputs.size(); ++i) {
+      const OutputPlan& output = plan_.outputs[i];
+      outputs_[i] = output_tensor(output);
+      addresses_[output.value] = static_cast<std::byte*>(outputs_[i].internals().address());
     }
   }
 
   /// Fresh memory, or the Variable's own where the plan may overwrite it and nobody else sees it.
-  Tensor output_tensor(std::size_t output, const Spec& spec) {
-    const int donor = plan_.donors[output];
-    if (donor < 0) return allocate_tensor(spec);
-    const UpdatePlan& update = plan_.updates[static_cast<std::size_t>(donor)];
-    const VariableCell& cell = variable_of(update.variable).cell();
-    const bool is_lent = is_locked(cell) && fits(cell.value, spec) && is_donatable(cell.value) &&
-                         !is_argument_storage(cell.value);
-    return is_lent ? cell.value : allocate_tensor(spec);
+  Tensor output_tensor(const OutputPlan& output) {
+    if (output.donor >= 0) {
+      const UpdatePlan& update = plan_.updates[static_cast<std::size_t>(output.donor)];
+      const VariableCell& cell = variable_of(update.variable).cell();
+      const bool is_lent = is_locked(cell) && fits(cell.value, output.spec) &&
+                           is_donatable(cell.value) && !is_argument_storage(cell.value);
+      if (is_lent) return cell.value;
+    }
+    return make_tensor(output.spec, output.strides, 0, plan_.device->allocate(output.bytes));
   }
 
   /// Whether the value is one that `spec` describes, without gaps. (A Variable that the Plan does
@@ -198,7 +181,8 @@ class Run {
   void launch(const StepPlan& step, Status* status) {
     ShortArray<void*, 24> buffers(step.operands.size());
     ShortArray<uint64_t, 24> scalars(step.call_scalars.empty() ? 0 : step.scalars.size());
-    step.executable->launch(arguments(step, buffers.data(), scalars.data(), status));
+    const Executable& executable = step.specialised ? *step.specialised : *step.executable;
+    executable.launch(arguments(step, buffers.data(), scalars.data(), status));
   }
 
   void launch_all(std::span<const StepPlan> steps, Status* status) {
@@ -215,27 +199,22 @@ class Run {
     steps[0].executable->launch_all(launches);
   }
 
-  /// What a step is launched with. Addresses go to `buffers`, and the numbers to `scalars` if some
-  /// of them come with the call.
+  /// What a step is launched with. Addresses go to `buffers`, which are null, and the numbers to
+  /// `scalars` if some of them come with the call.
   Launch arguments(const StepPlan& step, void** buffers, uint64_t* scalars, Status* status) {
-    for (std::size_t k = 0; k < step.operands.size(); ++k) {
-      const OperandPlan& operand = step.operands[k];
-      if (operand.value >= 0)
-        buffers[k] = addresses_[static_cast<std::size_t>(operand.value)] + operand.byte_offset;
-    }
-    if (!step.call_scalars.empty()) std::ranges::copy(step.scalars, scalars);
+    for (const MemoryOperand& operand : step.memory)
+      buffers[operand.operand] = addresses_[operand.value] + operand.byte_offset;
+    Launch launch = step.launch;
+    launch.buffers = {buffers, step.operands.size()};
+    launch.status = status;
+    if (step.call_scalars.empty()) return launch;
+    std::ranges::copy(step.scalars, scalars);
     for (const ScalarPlan& slot : step.call_scalars) {
       scalars[slot.operand] =
           bits_of(*inputs_.scalars[static_cast<std::size_t>(slot.leaf)], slot.dtype);
     }
-    const uint64_t* const numbers = step.call_scalars.empty() ? step.scalars.data() : scalars;
-    return {.buffers = {buffers, step.operands.size()},
-            .sizes = step.sizes,
-            .strides = step.strides,
-            .offsets = step.offsets,
-            .scalars = {numbers, step.scalars.size()},
-            .status = status,
-            .threads = plan_.threads};
+    launch.scalars = {scalars, step.scalars.size()};
+    return launch;
   }
 
   /// An operation that has no kernel of its own runs as it would eagerly.
@@ -326,15 +305,18 @@ class Run {
     for (const UpdatePlan& update : plan_.updates) values.push_back(make_result(update.result));
     for (const tracer::TraceInput& cleared : plan_.cleared) {
       const Variable& variable = variable_of(cleared);
-      if (locked_.empty())
+      if (!locks_)
         current().set(variable, Tensor());
       else
         variable.cell().value = Tensor();
     }
-    for (VariableCell* cell : locked_) cell->version.fetch_add(1, std::memory_order_release);
+    if (locks_) {
+      for (VariableCell* cell : locks_->cells)
+        cell->version.fetch_add(1, std::memory_order_release);
+    }
     for (std::size_t i = 0; i < values.size(); ++i) {
       const Variable& variable = variable_of(plan_.updates[i].variable);
-      if (locked_.empty()) {
+      if (!locks_) {
         current().set(variable, values[i]);
       } else if (!(variable.cell().value.handle() == values[i].handle())) {
         variable.cell().value = std::move(values[i]);
@@ -348,17 +330,19 @@ class Run {
   ShortArray<std::byte*, 32> addresses_;  ///< per value
   ShortArray<Tensor, 8> values_;  ///< per input: the Variable's value, unless its cell is locked
   ShortArray<Tensor, 8> outputs_;
-  std::vector<Tensor> eager_;
+  ShortArray<Tensor, 1> eager_;
   StorageHandle arena_;
-  std::vector<VariableCell*> locked_;  ///< by id
-  std::vector<std::unique_lock<CallOrder>> orders_;
-  std::vector<std::unique_lock<std::mutex>> locks_;
+  std::optional<Locks> locks_;
 };
 
 }  // namespace
 
-Plan::Outcome Plan::run(const CallInputs& inputs, std::vector<Tensor>& results) const {
+Plan::Outcome Plan::run(const CallInputs& inputs, std::span<Tensor> results) const {
   return Run(*impl_, graph_, inputs).run(results);
+}
+
+std::size_t Plan::result_count() const {
+  return impl_->results.size();
 }
 
 }  // namespace nitinol::jit

@@ -54,7 +54,8 @@ class Plan {
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
-  /// Runs the steps and commits the Variables; `results` get the result tensors. When it is not
+  /// Runs the steps and commits the Variables; `results`, result_count() of them, get the result
+  /// tensors. When it is not
   /// `done`, nothing has changed and the caller must run the function eagerly (which, after a
   /// failed check, throws eager's own error).
   enum class Outcome : uint8_t {
@@ -63,7 +64,8 @@ class Plan {
     layout_changed,  ///< a captured Variable holds a tensor with other strides than when it was
                      ///< recorded
   };
-  [[nodiscard]] Outcome run(const CallInputs& inputs, std::vector<Tensor>& results) const;
+  [[nodiscard]] Outcome run(const CallInputs& inputs, std::span<Tensor> results) const;
+  [[nodiscard]] std::size_t result_count() const;
 
   [[nodiscard]] const PlanReport& report() const { return report_; }
   /// The graph after the passes.

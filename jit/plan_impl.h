@@ -5,6 +5,7 @@
 #include "jit/lowering.h"
 #include "jit/plan.h"
 
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -25,9 +26,25 @@ struct BufferPlan {
   std::size_t offset = 0;
 };
 
+/// A tensor that is made for a call's result or a Variable's new value.
+struct OutputPlan {
+  Value value = 0;
+  Spec spec;
+  Strides strides;
+  std::size_t bytes = 0;
+  int donor = -1;  ///< the update whose Variable may lend its buffer, or -1
+};
+
 /// Operand of a step: an offset into the memory of a value.
 struct OperandPlan {
   int64_t value = -1;  ///< -1: no memory
+  int64_t byte_offset = 0;
+};
+
+/// One that has memory: the step's operand number `operand`.
+struct MemoryOperand {
+  std::size_t operand = 0;
+  Value value = 0;
   int64_t byte_offset = 0;
 };
 
@@ -42,11 +59,14 @@ struct StepPlan {
   enum class Kind : uint8_t { launch, eager };
   Kind kind = Kind::launch;
   std::shared_ptr<const Executable> executable;
+  std::unique_ptr<const Executable> specialised;  ///< the same for this step alone, or null
   std::vector<OperandPlan> operands;
   std::vector<int64_t> sizes, strides, offsets;
   std::vector<uint64_t> scalars;
   std::vector<ScalarPlan> call_scalars;
-  Value value = 0;  ///< eager: the node
+  std::vector<MemoryOperand> memory;  ///< of `operands`
+  Launch launch;                      ///< what is the same at each call; of the vectors above
+  Value value = 0;                    ///< eager: the node
   bool can_fail = false;
   std::size_t together = 1;  ///< this step and those after it that are launched at once
 };
@@ -75,8 +95,9 @@ struct PlanImpl {
   std::vector<std::size_t> scalars_in_memory;  ///< inputs that are numbers which a step loads
   std::vector<BufferPlan> buffers;             ///< per value
   std::vector<StepPlan> steps;
-  std::vector<Spec> outputs;  ///< fresh tensors
-  std::vector<int> donors;    ///< per output: the update whose Variable may lend its buffer, or -1
+  std::vector<OutputPlan> outputs;
+  std::vector<std::byte*> addresses;  ///< per value: of constants; others differ from call to call
+  std::vector<Value> temporaries;     ///< what lies in the arena
   std::size_t arena_bytes = 0;
   std::size_t eager_steps = 0;
   std::vector<ResultPlan> results;

@@ -59,6 +59,7 @@ class Planner {
     if (is_pass_enabled("horizontal_fusion")) join_launches();
     place_temporaries(graph(), impl_);
     place_numbers();
+    note_addresses();
     prepare_kernels();
     sum_up_memory();
     PlanReport& report = plan_.report_;
@@ -88,9 +89,12 @@ class Planner {
       const Value base = fusion_.bases[output];
       if (buffer(base).place != BufferPlan::Place::none || is_eager_node(base)) continue;
       buffer(base) = {BufferPlan::Place::output, static_cast<int>(impl_.outputs.size()), 0};
-      impl_.outputs.push_back(graph()[base].spec);
+      const Spec& spec = graph()[base].spec;
+      impl_.outputs.push_back({.value = base,
+                               .spec = spec,
+                               .strides = strides_of(spec.shape),
+                               .bytes = bytes_of(spec)});
     }
-    impl_.donors.assign(impl_.outputs.size(), -1);
   }
 
   [[nodiscard]] bool is_eager_node(Value v) const {
@@ -217,6 +221,17 @@ class Planner {
     }
   }
 
+  /// What a call need not look for.
+  void note_addresses() {
+    impl_.addresses.assign(graph().nodes.size(), nullptr);
+    for (Value v = 0; v < graph().nodes.size(); ++v) {
+      const BufferPlan::Place place = buffer(v).place;
+      if (place == BufferPlan::Place::arena) impl_.temporaries.push_back(v);
+      if (place != BufferPlan::Place::constant) continue;
+      impl_.addresses[v] = static_cast<std::byte*>(graph()[v].constant.internals().address());
+    }
+  }
+
   /// The same elements in the device's memory.
   [[nodiscard]] Tensor on_device(const Tensor& constant) const {
     Spec spec = constant.spec();
@@ -240,18 +255,15 @@ class Planner {
     for (std::size_t s = 0; s < kernels_.size(); s += impl_.steps[s].together, ++report) {
       if (kernels_[s]) impl_.steps[s].executable = prepare(std::move(*kernels_[s]), *report);
     }
-    for (const StepPlan& step : impl_.steps) {
-      if (step.executable) specialise(step);
-    }
+    for (std::size_t s = 0; s < impl_.steps.size(); s += impl_.steps[s].together)
+      prepare_launches(std::span(impl_.steps).subspan(s, impl_.steps[s].together));
   }
 
   void sum_up_memory() {
     PlanReport& report = plan_.report_;
     report.arena_bytes = impl_.arena_bytes;
-    for (std::size_t i = 0; i < impl_.outputs.size(); ++i) {
-      (impl_.donors[i] >= 0 ? report.in_place_bytes : report.result_bytes) +=
-          bytes_of(impl_.outputs[i]);
-    }
+    for (const OutputPlan& output : impl_.outputs)
+      (output.donor >= 0 ? report.in_place_bytes : report.result_bytes) += output.bytes;
   }
 
   /// Reorders the steps so that those to be launched together follow each other.
@@ -300,7 +312,7 @@ class Planner {
     for (std::size_t k = effects.writes.size(); k-- > 0;) {
       const BufferPlan& written = impl_.buffers[effects.writes[k]];
       if (written.place != BufferPlan::Place::output) continue;
-      const int donor = impl_.donors[static_cast<std::size_t>(written.index)];
+      const int donor = impl_.outputs[static_cast<std::size_t>(written.index)].donor;
       if (donor < 0) continue;
       effects.overwrites = true;
       const int overwritten = impl_.updates[static_cast<std::size_t>(donor)].overwritten;
@@ -310,14 +322,27 @@ class Planner {
     return effects;
   }
 
-  /// Lets an executable know what it will be launched with.
-  static void specialise(const StepPlan& step) {
-    const std::vector<void*> buffers(step.operands.size(), nullptr);
-    step.executable->specialise({.buffers = buffers,
-                                 .sizes = step.sizes,
-                                 .strides = step.strides,
-                                 .offsets = step.offsets,
-                                 .scalars = step.scalars});
+  /// What is known of the launches is prepared, and the executables know it too. Steps that are
+  /// launched together stay with what can do that.
+  void prepare_launches(std::span<StepPlan> together) const {
+    for (StepPlan& step : together) {
+      const std::vector<void*> buffers(step.operands.size(), nullptr);
+      step.launch = {.buffers = buffers,
+                     .sizes = step.sizes,
+                     .strides = step.strides,
+                     .offsets = step.offsets,
+                     .scalars = step.scalars,
+                     .threads = impl_.threads};
+      for (std::size_t k = 0; k < step.operands.size(); ++k) {
+        const OperandPlan& operand = step.operands[k];
+        if (operand.value >= 0)
+          step.memory.push_back({k, static_cast<Value>(operand.value), operand.byte_offset});
+      }
+      if (!together[0].executable) continue;
+      std::unique_ptr<const Executable> specialised =
+          together[0].executable->specialise(step.launch);
+      if (together.size() == 1) step.specialised = std::move(specialised);
+    }
   }
 
   std::shared_ptr<const Executable> prepare(const Step& step, StepReport& report) {

@@ -23,7 +23,7 @@ std::atomic<Stance>& process_stance() {
   return stance;
 }
 
-constinit thread_local int scoped = unset;
+[[gnu::tls_model("initial-exec")]] constinit thread_local int scoped = unset;
 
 }  // namespace
 

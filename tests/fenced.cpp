@@ -186,11 +186,12 @@ class FencedExecutable final : public Executable {
     queue().add_launch(
         [inner = inner_, held = HeldLaunch(launch)] { inner->launch(held.launch()); });
   }
-  void specialise(const Launch& example) const override {
+  std::unique_ptr<const Executable> specialise(const Launch& example) const override {
     for (const void* const buffer : example.buffers) {
       if (buffer != nullptr) fail("an example with buffers");
     }
     queue().note_specialised();
+    return nullptr;
   }
   [[nodiscard]] BuildReport report() const override { return inner_->report(); }
 

@@ -23,7 +23,7 @@ constexpr std::size_t largest_host_constant = std::size_t{1} << 16;
 /// Longer calls run eagerly: rewriting and compiling them would take minutes.
 constexpr std::size_t most_operations = 100'000;
 
-thread_local int recorders = 0;
+[[gnu::tls_model("initial-exec")]] constinit thread_local int recorders = 0;
 
 /// "file:line" of a look at data, or empty.
 std::string place_of(const ReadSite& site) {

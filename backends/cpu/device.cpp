@@ -3,6 +3,7 @@
 #include "backends/cpu/host_memory.h"
 #include "backends/cpu/jit_loader.h"
 #include "backends/cpu/library_calls.h"
+#include "backends/host/flat_kernel.h"
 #include "backends/host/prebuilt.h"
 #include "backends/host/stage.h"
 #include "backends/reference/interpreted.h"
@@ -32,6 +33,9 @@ class GeneratedKernel final : public Executable {
   }
   void launch_all(std::span<const Launch> launches) const override {
     host::run_loop_nests(kernel_, codes_->stages().data(), launches);
+  }
+  [[nodiscard]] std::unique_ptr<const Executable> specialise(const Launch& example) const override {
+    return host::flat_kernel(kernel_, codes_->stages()[0], *this, example);
   }
   [[nodiscard]] BuildReport report() const override { return codes_->report(); }
   [[nodiscard]] std::size_t bytes() const override {  // code has its pages for itself

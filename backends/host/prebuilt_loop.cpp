@@ -80,6 +80,9 @@ class PrebuiltLoop final : public Executable {
                             (operand.role != Role::position && operand.inner == StrideClass::one);
       has_short_path_ &= is_plain;
     }
+    is_direct_ = has_short_path_ && is_direct(result.dtype);
+    for (const Port& port : arguments_)
+      is_direct_ &= port.role == Role::input && is_direct(port.dtype);
   }
 
   void launch(const Launch& launch) const override {
@@ -112,6 +115,12 @@ class PrebuiltLoop final : public Executable {
     }
     if (!is_alias_right(pointers)) return false;  // the long way says why not
     const DefaultFloatMode mode;
+    if (is_direct_) {
+      std::array<const void*, most_arguments> in;
+      for (std::size_t a = 0; a < arguments_.size(); ++a) in[a] = pointers[arguments_[a].operand];
+      loop_(in.data(), pointers[result_.operand], count);
+      return true;
+    }
     run({.pointers = pointers.data(),
          .outer = steps.data(),
          .inner = steps.data(),
@@ -350,7 +359,8 @@ class PrebuiltLoop final : public Executable {
   const Scatter scatter_;
   const int64_t grain_;
   const StageCode code_;
-  bool has_short_path_ = true;
+  bool has_short_path_ = true;  ///< operands are contiguous or numbers
+  bool is_direct_ = true;       ///< and none needs a block: the loop takes them where they lie
 };
 
 Port port_of(const Kernel& kernel, uint16_t operand) {

@@ -82,7 +82,7 @@ TEST_CASE("a temporary that is read later keeps its place", "[jit][plan]") {
       "return e");
   CHECK(plan.report().arena_bytes == 3 * matrix_bytes);
   const Tensor x = reshape(ramp(256), {16, 16}) * 0.1;
-  std::vector<Tensor> results;
+  std::vector<Tensor> results(plan.result_count());
   const Tensor* const tensors[] = {&x};
   REQUIRE(plan.run({.tensors = tensors, .variables = {}, .scalars = {}}, results) ==
           jit::Plan::Outcome::done);
