@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <cstring>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 namespace nitinol {
@@ -49,6 +50,32 @@ struct Room {
   Room() {}  // NOLINT(modernize-use-equals-default): that one would set zeros
   std::array<T, n> elements;
 };
+
+/// memcpy for few bytes: a call would take longer than the loop it is for. The first and the last n
+/// bytes, which may overlap, are all of them.
+inline void copy_rest(void* to, const void* from, std::size_t bytes) {
+  const auto copy_ends = [&]<std::size_t n>(std::integral_constant<std::size_t, n>) {
+    std::array<std::byte, n> first, last;
+    std::memcpy(first.data(), from, n);
+    std::memcpy(last.data(), static_cast<const std::byte*>(from) + bytes - n, n);
+    std::memcpy(to, first.data(), n);
+    std::memcpy(static_cast<std::byte*>(to) + bytes - n, last.data(), n);
+  };
+  if (bytes > 64)
+    std::memcpy(to, from, bytes);
+  else if (bytes >= 32)
+    copy_ends(std::integral_constant<std::size_t, 32>());
+  else if (bytes >= 16)
+    copy_ends(std::integral_constant<std::size_t, 16>());
+  else if (bytes >= 8)
+    copy_ends(std::integral_constant<std::size_t, 8>());
+  else if (bytes >= 4)
+    copy_ends(std::integral_constant<std::size_t, 4>());
+  else if (bytes >= 2)
+    copy_ends(std::integral_constant<std::size_t, 2>());
+  else if (bytes == 1)
+    std::memcpy(to, from, 1);
+}
 
 /// Computes `lanes` lanes, a multiple of the granule. Nonzero if Path::fast was not enough.
 template <Path P, class F, class R, class... A, std::size_t... k>
@@ -114,9 +141,9 @@ inline void run(const void* const* in, void* out, int64_t n, std::index_sequence
     void* target = to;
     const auto pad = [&](const void*& source, auto& room) {
       auto& buffer = room.elements;
-      const auto count = static_cast<std::size_t>(left);
-      std::memcpy(buffer.data(), source, count * sizeof(buffer[0]));
-      std::fill(buffer.begin() + left, buffer.end(), buffer[count - 1]);
+      using Element = typename std::remove_reference_t<decltype(buffer)>::value_type;
+      buffer.fill(static_cast<const Element*>(source)[left - 1]);
+      copy_rest(buffer.data(), source, static_cast<std::size_t>(left) * sizeof(Element));
       source = buffer.data();
     };
     if (left < step) {
@@ -129,7 +156,7 @@ inline void run(const void* const* in, void* out, int64_t n, std::index_sequence
       run_lanes<Path::exact, F, R, A...>(from.data(), target, step, indices);
     }
     if (left < step) {
-      std::memcpy(to, results.data(), static_cast<std::size_t>(left) * sizeof(results[0]));
+      copy_rest(to, results.data(), static_cast<std::size_t>(left) * sizeof(results[0]));
       return;
     }
   }

@@ -1,12 +1,15 @@
 // Running one op now: loops over its operands, a prepared kernel, a launch.
 #pragma once
 
-#include "core/kernel.h"
 #include "core/op.h"
 #include "core/tensor.h"
 
 #include <cstdint>
 #include <span>
+
+namespace nitinol {
+struct Kernel;
+}  // namespace nitinol
 
 namespace nitinol::eager {
 

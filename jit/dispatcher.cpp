@@ -91,8 +91,8 @@ void Dispatcher::call(const Leaves& leaves, Caller& caller) {
 Dispatcher::Decision Dispatcher::decide(const Leaves& leaves, Caller& caller, Stance stance) {
   {
     const std::lock_guard lock(mutex_);
-    Entries::Found found = entries_.find_latest(leaves);
-    if (found.entry) return decide_for(std::move(found), stance);
+    if (entries_.is_latest(leaves))
+      return decide_for({entries_.latest(), Guards::Match::yes}, stance);
   }
   return decide_by_key(leaves, caller, stance);
 }

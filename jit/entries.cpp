@@ -30,11 +30,9 @@ std::string difference(const Entry& before, const Entry& now) {
 
 }  // namespace
 
-Entries::Found Entries::find_latest(const Leaves& leaves) const {
-  if (latest_ && latest_->now->guards && has_key(leaves, latest_->key) &&
-      latest_->now->guards->match(leaves) == Guards::Match::yes)
-    return {latest_, Guards::Match::yes};
-  return {};
+bool Entries::is_latest(const Leaves& leaves) const {
+  return latest_ && latest_->now->guards && has_key(leaves, latest_->key) &&
+         latest_->now->guards->match(leaves) == Guards::Match::yes;
 }
 
 Entries::Found Entries::find(const Leaves& leaves, std::span<const uint64_t> key) const {

@@ -108,8 +108,8 @@ class Entries {
     std::shared_ptr<Entry> entry;  ///< or null
     Guards::Match match = Guards::Match::yes;
   };
-  /// The entry that was used last, if the call is one of its own.
-  [[nodiscard]] Found find_latest(const Leaves& leaves) const;
+  /// Whether the call is one of latest(), as calls mostly are.
+  [[nodiscard]] bool is_latest(const Leaves& leaves) const;
   [[nodiscard]] Found find(const Leaves& leaves, std::span<const uint64_t> key) const;
   /// A new entry, which explains itself by what differs from the one used last. Null if there are
   /// as many as may be, and all are in use.

@@ -39,7 +39,7 @@ class Run {
         eager_(plan.eager_steps) {}
 
   Plan::Outcome run(std::span<Tensor> results) {
-    lock_cells();
+    if (has_updates() && is_base_current()) lock_cells();
     if (!find_inputs()) return Plan::Outcome::layout_changed;
     allocate();
     const StatusWord status(plan_.has_checks ? plan_.device : nullptr);
@@ -79,7 +79,6 @@ class Run {
   /// half-way and a buffer is not handed out while it is overwritten. Under an outer recording or
   /// transaction nothing is assigned yet.
   void lock_cells() {
-    if (!has_updates() || !is_base_current()) return;
     std::vector<VariableCell*> cells;
     for (const UpdatePlan& update : plan_.updates)
       cells.push_back(&variable_of(update.variable).cell());
@@ -336,6 +335,16 @@ class Run {
 };
 
 }  // namespace
+
+void note_addresses(const Graph& graph, PlanImpl& plan) {
+  plan.addresses.assign(graph.nodes.size(), nullptr);
+  for (Value v = 0; v < graph.nodes.size(); ++v) {
+    const BufferPlan::Place place = plan.buffers[v].place;
+    if (place == BufferPlan::Place::arena) plan.temporaries.push_back(v);
+    if (place == BufferPlan::Place::constant)
+      plan.addresses[v] = static_cast<std::byte*>(graph[v].constant.internals().address());
+  }
+}
 
 Plan::Outcome Plan::run(const CallInputs& inputs, std::span<Tensor> results) const {
   return Run(*impl_, graph_, inputs).run(results);

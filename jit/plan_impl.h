@@ -109,4 +109,7 @@ struct PlanImpl {
   std::size_t first_overwrite = SIZE_MAX;
 };
 
+/// Notes what is where at every call, once constants and temporaries are placed. (plan.cpp)
+void note_addresses(const Graph& graph, PlanImpl& plan);
+
 }  // namespace nitinol::jit

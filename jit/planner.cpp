@@ -59,7 +59,7 @@ class Planner {
     if (is_pass_enabled("horizontal_fusion")) join_launches();
     place_temporaries(graph(), impl_);
     place_numbers();
-    note_addresses();
+    note_addresses(graph(), impl_);
     prepare_kernels();
     sum_up_memory();
     PlanReport& report = plan_.report_;
@@ -218,17 +218,6 @@ class Planner {
         node.constant = on_device(node.constant);
       if (node.kind == Node::Kind::input && node.spec.is_weak)
         impl_.scalars_in_memory.push_back(static_cast<std::size_t>(buffer(v).index));
-    }
-  }
-
-  /// What a call need not look for.
-  void note_addresses() {
-    impl_.addresses.assign(graph().nodes.size(), nullptr);
-    for (Value v = 0; v < graph().nodes.size(); ++v) {
-      const BufferPlan::Place place = buffer(v).place;
-      if (place == BufferPlan::Place::arena) impl_.temporaries.push_back(v);
-      if (place != BufferPlan::Place::constant) continue;
-      impl_.addresses[v] = static_cast<std::byte*>(graph()[v].constant.internals().address());
     }
   }
 

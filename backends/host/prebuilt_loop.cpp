@@ -86,12 +86,18 @@ class PrebuiltLoop final : public Executable {
   }
 
   void launch(const Launch& launch) const override {
-    if (!has_short_path_ || !launch_contiguous(launch)) run_loop_nest(kernel_, &code_, launch);
+    const int64_t count = has_short_path_ ? count_if_contiguous(launch) : -1;
+    const bool is_for_one = count <= grain_ || launch.threads <= 1;
+    if (count < 0 || !is_for_one || !is_alias_right(launch))
+      return run_loop_nest(kernel_, &code_, launch);  // which says what is wrong, if anything is
+    if (count == 0) return;
+    const DefaultFloatMode mode;
+    is_direct_ ? launch_direct(launch, count) : launch_contiguous(launch, count);
   }
 
  private:
-  /// The short way for small launches on contiguous operands; false if this is not one.
-  [[nodiscard]] bool launch_contiguous(const Launch& launch) const {
+  /// Points of a launch whose operands, but for numbers, lie without gaps; or -1.
+  [[nodiscard]] int64_t count_if_contiguous(const Launch& launch) const {
     const std::size_t rank = launch.sizes.size();
     const std::size_t operands = kernel_.operands.size();
     int64_t count = 1;
@@ -99,27 +105,28 @@ class PrebuiltLoop final : public Executable {
       const int64_t size = launch.sizes[i];
       if (size == 1) continue;
       for (std::size_t k = 0; k < operands; ++k) {
-        if (launch.strides[k * rank + i] != count && kernel_.operands[k].role != Role::scalar) {
-          return false;
-        }
+        if (launch.strides[k * rank + i] != count && kernel_.operands[k].role != Role::scalar)
+          return -1;
       }
       count *= size;
     }
-    if (count == 0) return true;
-    if (count > grain_ && launch.threads > 1) return false;
+    return count;
+  }
+
+  void launch_direct(const Launch& launch, int64_t count) const {
+    std::array<const void*, most_arguments> in;
+    for (std::size_t a = 0; a < arguments_.size(); ++a)
+      in[a] = launch.buffers[arguments_[a].operand];
+    loop_(in.data(), launch.buffers[result_.operand], count);
+  }
+
+  void launch_contiguous(const Launch& launch, int64_t count) const {
+    const std::size_t operands = kernel_.operands.size();
     std::array<char*, most_arguments + 1> pointers;
     std::array<int64_t, most_arguments + 1> steps;
     for (std::size_t k = 0; k < operands; ++k) {
       pointers[k] = static_cast<char*>(launch.buffers[k]);
       steps[k] = static_cast<int64_t>(size_of(kernel_.operands[k].dtype));
-    }
-    if (!is_alias_right(pointers)) return false;  // the long way says why not
-    const DefaultFloatMode mode;
-    if (is_direct_) {
-      std::array<const void*, most_arguments> in;
-      for (std::size_t a = 0; a < arguments_.size(); ++a) in[a] = pointers[arguments_[a].operand];
-      loop_(in.data(), pointers[result_.operand], count);
-      return true;
     }
     run({.pointers = pointers.data(),
          .outer = steps.data(),
@@ -132,15 +139,14 @@ class PrebuiltLoop final : public Executable {
          .position = 0,
          .results = nullptr,
          .row_values = nullptr});
-    return true;
   }
 
-  [[nodiscard]] bool is_alias_right(const std::array<char*, most_arguments + 1>& pointers) const {
+  [[nodiscard]] bool is_alias_right(const Launch& launch) const {
     const int alias = kernel_.operands[result_.operand].alias;
-    const char* const out = pointers[result_.operand];
-    if (alias >= 0 && pointers[static_cast<std::size_t>(alias)] == out) return true;
+    const void* const out = launch.buffers[result_.operand];
+    if (alias >= 0 && launch.buffers[static_cast<std::size_t>(alias)] == out) return true;
     return std::none_of(arguments_.begin(), arguments_.end(),
-                        [&](const Port& port) { return pointers[port.operand] == out; });
+                        [&](const Port& port) { return launch.buffers[port.operand] == out; });
   }
 
   /// Whether short rows should be taken several at a time.

@@ -4,6 +4,7 @@
 //   element: result = scratch / sum1
 #include "eager/ops/row_kernels.h"
 
+#include "core/kernel.h"
 #include "eager/launch.h"
 #include "eager/ops/define.h"
 
