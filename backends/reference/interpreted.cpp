@@ -4,6 +4,7 @@
 
 #include "backends/reference/interpreted.h"
 
+#include "backends/host/flat_kernel.h"
 #include "backends/host/combine.h"
 #include "backends/host/convert.h"
 #include "backends/host/stage.h"
@@ -211,6 +212,9 @@ class InterpretedKernel final : public Executable {
 
   void launch(const Launch& launch) const override {
     host::run_loop_nest(kernel_, codes_.data(), launch);
+  }
+  [[nodiscard]] std::unique_ptr<const Executable> specialise(const Launch& example) const override {
+    return host::flat_kernel(kernel_, codes_[0], *this, example);
   }
 
  private:

@@ -15,14 +15,21 @@ Kernel reduction(Combine combine, DType input, DType output, Order order, Stride
 }
 
 void Call::run(const Step& step, Device::Kind kind, Status* status) const {
-  executable_for(backend({.kind = kind, .index = 0}), step)
-      ->launch({.buffers = buffers,
-                .sizes = sizes,
-                .strides = strides,
-                .offsets = offsets,
-                .scalars = scalars,
-                .status = status,
-                .threads = threads});
+  const std::shared_ptr<const Executable> executable =
+      executable_for(backend({.kind = kind, .index = 0}), step);
+  Launch launch = {.buffers = buffers,
+                   .sizes = sizes,
+                   .strides = strides,
+                   .offsets = offsets,
+                   .scalars = scalars,
+                   .status = status,
+                   .threads = threads};
+  if (!is_specialised) return executable->launch(launch);
+  const std::vector<void*> none(buffers.size(), nullptr);
+  Launch example = launch;
+  example.buffers = none;
+  const std::unique_ptr<const Executable> specialised = executable->specialise(example);
+  (specialised ? *specialised : *executable).launch(launch);
 }
 
 }  // namespace nitinol::test

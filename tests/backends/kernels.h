@@ -23,6 +23,7 @@ struct Call {
   std::vector<int64_t> offsets = {};
   std::vector<uint64_t> scalars = {};
   int threads = 1;
+  bool is_specialised = false;  ///< launched as a Plan would, by what is made for these sizes
 
   /// Prepares the step on the device and launches it.
   void run(const Step& step, Device::Kind kind = Device::Kind::cpu, Status* status = nullptr) const;

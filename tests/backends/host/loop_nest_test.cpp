@@ -122,6 +122,24 @@ Kernel copy(DType dtype, StrideClass from, StrideClass to) {
   return kernel;
 }
 
+/// input + number + position
+Kernel sum_of_three() {
+  Kernel kernel;
+  kernel.operands = {{.role = Role::input},
+                     {.role = Role::scalar, .inner = StrideClass::zero},
+                     {.role = Role::position, .dtype = i64, .inner = StrideClass::any},
+                     {.role = Role::output}};
+  Stage stage;
+  const Expr x = argument(stage.program, ScalarType::f32, 0);
+  const Expr y = argument(stage.program, ScalarType::f32, 1);
+  const Expr i = argument(stage.program, ScalarType::i64, 2);
+  stage.sources = {{Source::Kind::operand, 0}, {Source::Kind::operand, 1},
+                   {Source::Kind::operand, 2}};
+  stage.sinks = {{Sink::Kind::store, 3, (x + y + convert<float>(i)).id}};
+  kernel.stages = {stage};
+  return kernel;
+}
+
 std::vector<int64_t> joined(std::initializer_list<std::vector<int64_t>> lists) {
   std::vector<int64_t> all;
   for (const auto& list : lists) all.insert(all.end(), list.begin(), list.end());
@@ -129,7 +147,8 @@ std::vector<int64_t> joined(std::initializer_list<std::vector<int64_t>> lists) {
 }
 
 template <class T>
-void check_product(Numbers& numbers, int64_t rank) {
+void check_product(Numbers& numbers, int64_t round) {
+  const int64_t rank = round % 9;
   const std::vector<int64_t> sizes = random_sizes(numbers, rank);
   const Layout a = random_layout(numbers, sizes, true), b = random_layout(numbers, sizes, true),
                out = random_layout(numbers, sizes, false);
@@ -152,7 +171,8 @@ void check_product(Numbers& numbers, int64_t rank) {
       const Call call = {.buffers = {x.data(), y.data(), result.data()},
                          .sizes = sizes,
                          .strides = joined({a.strides, b.strides, out.strides}),
-                         .threads = threads};
+                         .threads = threads,
+                         .is_specialised = round % 2 == 0};
       call.run(kernel, with_loops ? Device::Kind::cpu : Device::Kind::reference);
       CHECK(std::memcmp(result.data(), expected.data(), sizeof(T) * result.size()) == 0);
     }
@@ -165,9 +185,9 @@ TEST_CASE("elementwise kernels visit every point of any strides", "[loop_nest]")
   Numbers numbers(5);
   for (int64_t round = 0; round < 150; ++round) {
     CAPTURE(round);
-    check_product<float>(numbers, round % 9);
-    check_product<double>(numbers, round % 9);
-    check_product<int16_t>(numbers, round % 9);
+    check_product<float>(numbers, round);
+    check_product<double>(numbers, round);
+    check_product<int16_t>(numbers, round);
   }
 }
 
@@ -244,6 +264,38 @@ TEST_CASE("a number fills, a position counts", "[loop_nest]") {
           .offsets = {7, 0}};
   call.run(count, Device::Kind::reference);
   CHECK(numbers == std::vector<int64_t>{7, 9, 11, 107, 109, 111});
+}
+
+TEST_CASE("launches that are prepared give what others give", "[loop_nest]") {
+  std::vector<float> x(4000, 3), y(4000);
+  Kernel sum = sum_of_three();
+  Call call = {.buffers = {x.data(), nullptr, nullptr, y.data()},
+               .sizes = {40, 100},
+               .strides = {100, 1, 0, 0, 200, 2, 100, 1},
+               .offsets = {0, 0, 7, 0},
+               .scalars = {0, std::bit_cast<uint32_t>(0.5F), 0, 0}};
+  for (const int threads : {1, 2}) {
+    for (const bool is_specialised : {false, true}) {
+      CAPTURE(threads, is_specialised);
+      call.threads = threads;
+      call.is_specialised = is_specialised;
+      y.assign(4000, 0);
+      call.run(sum, Device::Kind::reference);
+      bool is_right = true;
+      for (std::size_t i = 0; i < y.size(); ++i)
+        is_right &= y[i] == 3.5F + static_cast<float>(7 + 2 * i);
+      CHECK(is_right);
+      // In place of an input, which the kernel does not say, and then does.
+      call.buffers[3] = x.data();
+      CHECK_THROWS_AS(call.run(sum, Device::Kind::reference), Error);
+      sum.operands[3].alias = 0;
+      call.run(sum, Device::Kind::reference);
+      CHECK(x == y);
+      x.assign(4000, 3);
+      sum.operands[3].alias = -1;
+      call.buffers[3] = y.data();
+    }
+  }
 }
 
 TEST_CASE("arguments of other classes than the kernel's are refused", "[loop_nest]") {
