@@ -122,6 +122,8 @@ inline Expr sqrt(const Expr& a) { return unary(ScalarOp::sqrt, a.type, a); }
 inline Expr floor(const Expr& a) { return unary(ScalarOp::floor, a.type, a); }
 inline Expr ceil(const Expr& a) { return unary(ScalarOp::ceil, a.type, a); }
 inline Expr trunc(const Expr& a) { return unary(ScalarOp::trunc, a.type, a); }
+inline Expr round_f16(const Expr& a) { return unary(ScalarOp::round_f16, a.type, a); }
+inline Expr round_bf16(const Expr& a) { return unary(ScalarOp::round_bf16, a.type, a); }
 inline Expr round_even(const Expr& a) { return unary(ScalarOp::round_even, a.type, a); }
 // clang-format on
 

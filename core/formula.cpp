@@ -5,8 +5,8 @@
 namespace nitinol {
 
 Expr rounded_to(DType dtype, const Expr& value) {
-  if (dtype == f16) return half_to_float(float_to_half(value));
-  if (dtype == bf16) return bfloat_to_float(float_to_bfloat(value));
+  if (dtype == f16) return round_f16(value);
+  if (dtype == bf16) return round_bf16(value);
   return value;
 }
 

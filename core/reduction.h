@@ -47,6 +47,9 @@ inline constexpr int64_t lanes_block = 4096;
 inline constexpr int64_t lanes_run = 1024;
 /// Elements in a block of Order::sequential, where the order of joining shows and where not.
 inline constexpr int64_t ordered_block = 16, unordered_block = 256;
+/// Elements in a run of a scan: their running sums are formed one after another, and get what comes
+/// before the run, which is the scan of the runs' totals (docs/decisions/0013-scans-in-runs.md).
+inline constexpr int64_t scan_run = 16;
 }  // namespace reduction_order
 
 /// Lanes that a reduction of this accumulator type has.

@@ -6,6 +6,7 @@
 #include "core/scalar.h"
 
 #include "core/hash.h"
+#include "core/math/half.h"
 #include "core/native.h"
 #include "core/tables.h"
 
@@ -32,11 +33,11 @@ struct OpInfo {
 constexpr auto op_infos = std::to_array<OpInfo>(
     {{"constant", 0}, {"argument", 0}, {"add", 2},    {"sub", 2},        {"mul", 2},
      {"div", 2},      {"fma", 3},      {"neg", 1},    {"abs", 1},        {"sqrt", 1},
-     {"floor", 1},    {"ceil", 1},     {"trunc", 1},  {"round_even", 1}, {"int_div", 2},
-     {"int_rem", 2},  {"mul_high", 2}, {"eq", 2},     {"ne", 2},         {"lt", 2},
-     {"le", 2},       {"bit_and", 2},  {"bit_or", 2}, {"bit_xor", 2},    {"bit_not", 1},
-     {"shl", 2},      {"shr", 2},      {"select", 3}, {"convert", 1},    {"bitcast", 1},
-     {"table", 1},    {"begin_if", 1}, {"end_if", 3}});
+     {"floor", 1},    {"ceil", 1},     {"trunc", 1},  {"round_even", 1}, {"round_f16", 1},
+     {"round_bf16", 1}, {"int_div", 2}, {"int_rem", 2}, {"mul_high", 2}, {"eq", 2},
+     {"ne", 2},       {"lt", 2},       {"le", 2},     {"bit_and", 2},    {"bit_or", 2},
+     {"bit_xor", 2},  {"bit_not", 1},  {"shl", 2},    {"shr", 2},        {"select", 3},
+     {"convert", 1},  {"bitcast", 1},  {"table", 1},  {"begin_if", 1},   {"end_if", 3}});
 static_assert(op_infos.size() == static_cast<std::size_t>(ScalarOp::end_if) + 1);
 
 template <class T>
@@ -229,6 +230,10 @@ uint64_t run(const ScalarProgram& program, const ScalarInstr& instr, const Opera
       return constant_table(static_cast<TableId>(instr.imm)).words[in.a];
     case ScalarOp::end_if:
       return in.c != 0 ? in.b : in.a;
+    case ScalarOp::round_f16:
+      return to_bits(round_f16(Num<float>(from_bits<float>(in.a), {})).value);
+    case ScalarOp::round_bf16:
+      return to_bits(round_bf16(Num<float>(from_bits<float>(in.a), {})).value);
     default:
       return with_type(instr.type, [&]<class T>(T) { return compute<T>(instr.op, in); });
   }

@@ -33,6 +33,8 @@ enum class ScalarOp : uint8_t {
   ceil,        ///< smallest integral value >= a
   trunc,       ///< towards zero
   round_even,  ///< to nearest, ties to even
+  round_f16,   ///< f32: the nearest value that f16 has, ties to even; NaN stays NaN
+  round_bf16,  ///< f32: the nearest value that bf16 has, likewise
   int_div,     ///< quotient truncated towards zero; b is known to be nonzero; INT_MIN / -1 wraps
   int_rem,     ///< a - int_div(a, b) * b; b is known to be nonzero
   mul_high,    ///< upper half of the double-width product

@@ -94,8 +94,11 @@ class Lowerer {
   void find_prebuilt() {
     const Node& node = graph_[group_.members[0].value];
     if (node.op->kind != OpKind::elementwise && node.op->kind != OpKind::create) return;
-    const auto expected = node.inputs.size() + (node.op->kind == OpKind::create ? 2 : 1);
-    if (out_.kernel.operands.size() != expected) return;
+    const std::size_t first = node.op->kind == OpKind::create ? 1 : 0;
+    if (out_.kernel.operands.size() != first + node.inputs.size() + 1) return;
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {  // a number may be converted on the way
+      if (out_.kernel.operands[first + k].dtype != graph_[node.inputs[k]].spec.dtype) return;
+    }
     const Kernel eager = elementwise_kernel(*node.op, out_.kernel.operands);
     if (eager == out_.kernel) out_.kernel.prebuilt = eager.prebuilt;
   }

@@ -3,7 +3,7 @@
 #include "backends/cpu/allocator.h"
 #include "backends/cpu/onednn.h"
 #include "backends/host/convert.h"
-#include "backends/host/loop_nest.h"
+#include "backends/host/split.h"
 #include "core/parallel.h"
 
 #include <algorithm>

@@ -13,7 +13,7 @@
 #include "backends/cpu/matmul_loops.h"
 #include "backends/cpu/onednn.h"
 #include "backends/host/convert.h"
-#include "backends/host/loop_nest.h"
+#include "backends/host/split.h"
 #include "core/error.h"
 #include "core/parallel.h"
 

@@ -3,7 +3,7 @@
 
 #include "backends/cpu/matmul_loops.h"
 
-#include "backends/host/loop_nest.h"
+#include "backends/host/split.h"
 #include "backends/host/per_isa.h"
 #include "core/isa.h"
 

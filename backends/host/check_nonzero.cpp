@@ -1,6 +1,6 @@
 #include "backends/host/check_nonzero.h"
 
-#include "backends/host/loop_nest.h"
+#include "backends/host/split.h"
 #include "core/error.h"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 #include "backends/host/convolve.h"
 
 #include "backends/host/elements.h"
-#include "backends/host/loop_nest.h"
+#include "backends/host/split.h"
 #include "core/native.h"
 
 #include <algorithm>

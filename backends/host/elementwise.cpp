@@ -4,6 +4,7 @@
 // loop. The order of points does not matter to results, only to caches.
 
 #include "backends/host/loop_nest.h"
+#include "backends/host/split.h"
 #include "core/kernel.h"
 
 #include <algorithm>

@@ -1,7 +1,6 @@
 #include "backends/host/flat_kernel.h"
 
 #include "backends/host/loop_nest.h"
-#include "core/error.h"
 #include "core/kernel.h"
 #include "core/parallel.h"
 

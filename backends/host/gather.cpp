@@ -8,7 +8,7 @@
 #include "backends/host/elements.h"
 #include "backends/host/indices.h"
 #include "backends/host/lines.h"
-#include "backends/host/loop_nest.h"
+#include "backends/host/split.h"
 #include "core/native.h"
 
 #include <algorithm>

@@ -1,7 +1,6 @@
 #include "backends/host/loop_nest.h"
 
 #include "core/kernel.h"
-#include "core/parallel.h"
 
 #include <algorithm>
 
@@ -13,16 +12,6 @@ int64_t grain_of(const Kernel& kernel) {
   std::size_t instructions = 0;
   for (const Stage& stage : kernel.stages) instructions += stage.program.instrs.size();
   return int64_t{16384} * 20 / static_cast<int64_t>(20 + instructions) + 64;
-}
-
-void split(int64_t count, int64_t grain, int threads, FunctionRef<void(int64_t, int64_t)> body) {
-  if (threads <= 1 || count <= grain) {
-    if (count <= 0) return;
-    const DefaultFloatMode mode;
-    body(0, count);
-    return;
-  }
-  parallel_for(0, count, std::max(grain, (count + threads - 1) / threads), body);
 }
 
 void run_loop_nest(const Kernel& kernel, const StageCode* code, const Launch& launch) {

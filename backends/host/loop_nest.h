@@ -3,7 +3,6 @@
 
 #include "backends/host/domain.h"
 #include "backends/host/stage.h"
-#include "core/function_ref.h"
 
 #include <cstdint>
 #include <span>
@@ -12,9 +11,6 @@ namespace nitinol::host {
 
 /// Points that are worth waking a second thread: fewer for longer programs.
 [[nodiscard]] int64_t grain_of(const Kernel& kernel);
-
-/// parallel_for over [0, count) in pieces of at least `grain`, on at most `threads` threads.
-void split(int64_t count, int64_t grain, int threads, FunctionRef<void(int64_t, int64_t)> body);
 
 /// Order::none. (elementwise.cpp)
 void run_elementwise(const Kernel& kernel, const StageCode& code, const Launch& launch,

@@ -5,7 +5,7 @@
 
 #include "backends/host/convert.h"
 #include "backends/host/indices.h"
-#include "backends/host/loop_nest.h"
+#include "backends/host/split.h"
 #include "core/scalar.h"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 #include "backends/host/take.h"
 
 #include "backends/host/indices.h"
-#include "backends/host/loop_nest.h"
+#include "backends/host/split.h"
 
 #include <algorithm>
 #include <cstring>

@@ -6,7 +6,7 @@
 #include "backends/host/window_max.h"
 
 #include "backends/host/elements.h"
-#include "backends/host/loop_nest.h"
+#include "backends/host/split.h"
 #include "backends/host/per_isa.h"
 #include "core/isa.h"
 #include "core/native.h"

@@ -77,6 +77,12 @@ constexpr auto float_to_half(X value) {
   return convert<uint16_t>(result | ((bits >> 16) & 0x8000));
 }
 
+/// `value` (f32 lane) rounded to what f16 holds.
+template <Lane X>
+constexpr auto rounded_to_half(X value) {
+  return half_to_float(float_to_half(value));
+}
+
 /// The f32 value of the bf16 with bits `bfloat` (u16 lane); exact.
 template <Lane X>
 constexpr auto bfloat_to_float(X bfloat) {
@@ -90,6 +96,25 @@ constexpr auto float_to_bfloat(X value) {
   const auto rounded = (bits + (((bits >> 16) & 1) + 0x7fff)) >> 16;
   const auto is_nan = 0x7f800000 < (bits & 0x7fffffff);
   return convert<uint16_t>(select(is_nan, (bits >> 16) | 0x40, rounded));
+}
+
+/// `value` (f32 lane) rounded to what bf16 holds: float_to_bfloat, where the lower half becomes 0.
+template <Lane X>
+constexpr auto rounded_to_bfloat(X value) {
+  const auto bits = bitcast<uint32_t>(value);
+  const auto rounded = bits + (((bits >> 16) & 1) + 0x7fff);
+  const auto is_nan = 0x7f800000 < (bits & 0x7fffffff);
+  return bitcast<float>(select(is_nan, bits | 0x400000, rounded) & 0xffff0000U);
+}
+
+// What the instructions of these names do.
+template <Path P>
+constexpr Num<float, P> round_f16(Num<float, P> a) {
+  return rounded_to_half(a);
+}
+template <Path P>
+constexpr Num<float, P> round_bf16(Num<float, P> a) {
+  return rounded_to_bfloat(a);
 }
 
 }  // namespace nitinol

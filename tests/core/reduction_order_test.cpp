@@ -74,6 +74,44 @@ T backend_lanes_sum(std::vector<T>& x, Device::Kind kind, int threads) {
   return result;
 }
 
+/// Running sums, in runs of 16 and runs of those.
+template <class T>
+std::vector<T> scan(const std::vector<T>& x) {
+  std::vector<T> sums(x.size()), totals;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    sums[i] = i % 16 == 0 ? x[i] : sums[i - 1] + x[i];
+    if (i % 16 == 15) totals.push_back(sums[i]);
+  }
+  if (x.size() <= 16) return sums;
+  const std::vector<T> before = scan(totals);
+  for (std::size_t i = 16; i < x.size(); ++i) sums[i] = before[i / 16 - 1] + sums[i];
+  return sums;
+}
+
+/// Of `columns` equal columns, whose elements lie `columns` apart.
+template <class T>
+std::vector<T> backend_scan(const std::vector<T>& x, int64_t columns, Device::Kind kind,
+                            int threads) {
+  const auto rows = static_cast<int64_t>(x.size());
+  std::vector<T> spread(x.size() * static_cast<std::size_t>(columns)), sums(spread.size());
+  for (std::size_t i = 0; i < spread.size(); ++i)
+    spread[i] = x[i / static_cast<std::size_t>(columns)];
+  const OperandLayout layout = {
+      .dtype = dtype_of<T>(), .shape = {rows, columns}, .strides = {columns, 1}};
+  const Call call = {
+      .buffers = {spread.data(), sums.data()}, .sizes = {}, .strides = {}, .threads = threads};
+  call.run(LibraryCall{.kind = LibraryCall::Kind::cumsum,
+                       .operands = {layout, layout},
+                       .windows = {},
+                       .axis = 0,
+                       .threads = threads},
+           kind);
+  std::vector<T> last;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    last.push_back(sums[(i + 1) * static_cast<std::size_t>(columns) - 1]);
+  return last;
+}
+
 struct Golden {
   int64_t length;
   uint32_t f32;
@@ -102,6 +140,13 @@ constexpr GoldenColumn sequential_golden[] = {
     {1793, 0x47dfe080, 0x40fab699fe62fb8e}, {20001, 0x4999f80c, 0x41337e1ad322ff08},
 };
 
+constexpr Golden scan_golden[] = {
+    {1, 0xbbd8afe6, 0xbfacc9bdc3d6646c},    {16, 0x44b06848, 0x4084594f31ce9ee4},
+    {17, 0x44b06762, 0x408457a9bdbe285b},   {256, 0x4687d7b5, 0x40c8038f1758797f},
+    {257, 0x46885567, 0x40c8038afd31c2b2},  {4097, 0x487f9f0b, 0x410f89aaa347707e},
+    {70000, 0x4a888b64, 0x415106fdf5a2bdb3},
+};
+
 }  // namespace
 
 TEST_CASE("sums over the innermost axis have these bits", "[reduction]") {
@@ -115,6 +160,25 @@ TEST_CASE("sums over the innermost axis have these bits", "[reduction]") {
       for (const int threads : {1, 2, 3}) {
         CHECK(std::bit_cast<uint32_t>(backend_lanes_sum(x, kind, threads)) == golden.f32);
         CHECK(std::bit_cast<uint64_t>(backend_lanes_sum(y, kind, threads)) == golden.f64);
+      }
+    }
+  }
+}
+
+TEST_CASE("running sums have these bits", "[reduction]") {
+  for (const Golden& golden : scan_golden) {
+    CAPTURE(golden.length);
+    const auto x = Numbers(6).reals<float>(golden.length);
+    const auto y = Numbers(7).reals<double>(golden.length);
+    const std::vector<float> f32_sums = scan(x);
+    const std::vector<double> f64_sums = scan(y);
+    CHECK(std::bit_cast<uint32_t>(f32_sums.back()) == golden.f32);
+    CHECK(std::bit_cast<uint64_t>(f64_sums.back()) == golden.f64);
+    for (const auto kind : {Device::Kind::cpu, Device::Kind::reference}) {
+      for (const int64_t columns : {1, 3, 40}) {
+        CAPTURE(columns);
+        CHECK(backend_scan(x, columns, kind, 2) == f32_sums);
+        CHECK(backend_scan(y, columns, kind, 1) == f64_sums);
       }
     }
   }

@@ -106,6 +106,8 @@ class InstructionEmitter {
         return intrinsic(llvm::Intrinsic::fabs, a_);
       case ScalarOp::sqrt:
         return intrinsic(llvm::Intrinsic::sqrt, a_);
+      case ScalarOp::round_f16:
+        return emit_widened_half(context_, emit_rounded_half(context_, a_));
       default:
         break;
     }
@@ -357,6 +359,22 @@ llvm::Value* splat(const EmitContext& context, llvm::Value* element) {
 llvm::Value* emit_instruction(const EmitContext& context, const ScalarInstr& instr,
                               const Operands& operands) {
   return InstructionEmitter(context, instr, operands).emit();
+}
+
+// LLVM's type half appears here alone, between two instructions of the processor.
+
+llvm::Value* emit_widened_half(const EmitContext& context, llvm::Value* half) {
+  llvm::Type* const type = llvm::FixedVectorType::get(context.ir.getHalfTy(),
+                                                      static_cast<unsigned>(context.width));
+  return context.ir.CreateFPExt(context.ir.CreateBitCast(half, type),
+                                vector_type(context, ScalarType::f32));
+}
+
+llvm::Value* emit_rounded_half(const EmitContext& context, llvm::Value* value) {
+  llvm::Type* const type = llvm::FixedVectorType::get(context.ir.getHalfTy(),
+                                                      static_cast<unsigned>(context.width));
+  return context.ir.CreateBitCast(context.ir.CreateFPTrunc(value, type),
+                                  vector_type(context, ScalarType::u16));
 }
 
 }  // namespace nitinol::cpu

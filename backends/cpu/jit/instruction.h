@@ -44,6 +44,10 @@ struct Operands {
 [[nodiscard]] llvm::Value* emit_instruction(const EmitContext& context, const ScalarInstr& instr,
                                             const Operands& operands);
 
+/// f32 from and to f16, whose bits are u16 to everybody else. For Target::has_half.
+[[nodiscard]] llvm::Value* emit_widened_half(const EmitContext& context, llvm::Value* half);
+[[nodiscard]] llvm::Value* emit_rounded_half(const EmitContext& context, llvm::Value* value);
+
 /// a * b + c rounded once, for processors without that instruction.
 [[nodiscard]] llvm::Value* emit_software_fma(const EmitContext& context, ScalarType type,
                                              const Operands& operands);

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <map>
 
 namespace nitinol::cpu {
 namespace {
@@ -110,8 +111,8 @@ Joined join(Combine combine, const Joined& old, const Joined& next) {
 
 class Lowering {
  public:
-  Lowering(const Kernel& kernel, const Stage& stage, bool has_fma)
-      : kernel_(kernel), stage_(stage), has_fma_(has_fma) {
+  Lowering(const Kernel& kernel, const Stage& stage, const Target& target)
+      : kernel_(kernel), stage_(stage), target_(target) {
     const bool is_row = stage.level == Stage::Level::row;
     is_lanes_element_ = kernel.order == Order::lanes && !is_row;
     out_.is_single = kernel.order == Order::lanes && is_row;
@@ -160,10 +161,13 @@ class Lowering {
       return input(Place::position, access, ScalarType::i64, source.index);
     }
     const bool is_scalar = operand.role == Role::scalar;
-    const Expr stored = input(is_scalar ? Place::scalar : Place::operand,
-                              is_scalar ? Access::per_call : access_of(operand),
-                              stored_type(operand.dtype), source.index);
-    return from_storage(stored, operand.dtype);
+    Expr stored = input(is_scalar ? Place::scalar : Place::operand,
+                        is_scalar ? Access::per_call : access_of(operand),
+                        stored_type(operand.dtype), source.index);
+    if (operand.dtype != f16 || !target_.has_half) return from_storage(stored, operand.dtype);
+    out_.inputs.back().is_half = true;
+    out_.program.instrs[stored.id].type = stored.type = ScalarType::f32;
+    return stored;
   }
 
   void load_sources() {
@@ -188,8 +192,27 @@ class Lowering {
       if (count > 0) instr.a = values_[instr.a];
       if (count > 1) instr.b = values_[instr.b];
       if (count > 2) instr.c = values_[instr.c];
-      values_.push_back(emit(out_.program, instr).id);
+      values_.push_back(is_written_out(instr.op) ? rounded(instr)
+                                                 : emit(out_.program, instr).id);
     }
+  }
+
+  [[nodiscard]] bool is_written_out(ScalarOp op) const {
+    return op == ScalarOp::round_bf16 || (op == ScalarOp::round_f16 && !target_.has_half);
+  }
+
+  /// A rounding as integer instructions, and the bits in storage that come of it.
+  uint32_t rounded(const ScalarInstr& instr) {
+    const Expr value = {&out_.program, instr.a, ScalarType::f32};
+    if (instr.op == ScalarOp::round_f16) {
+      const Expr bits = float_to_half(value), result = half_to_float(bits);
+      stored_[{result.id, f16}] = bits.id;
+      return result.id;
+    }
+    const Expr result = rounded_to_bfloat(value);
+    const Expr bits = convert<uint16_t>(bitcast<uint32_t>(result) >> 16);
+    stored_[{result.id, bf16}] = bits.id;
+    return result.id;
   }
 
   Expr value_of(const Sink& sink) {
@@ -197,18 +220,28 @@ class Lowering {
     return {&out_.program, id, out_.program.instrs[id].type};
   }
 
-  void output(Place place, Access access, uint16_t index, Expr value) {
-    out_.outputs.push_back({place, access, value.type, index, value.id});
+  void output(Place place, Access access, uint16_t index, Expr value, bool is_half = false) {
+    const ScalarType type = is_half ? ScalarType::u16 : value.type;
+    out_.outputs.push_back({place, access, type, index, value.id, is_half});
+  }
+
+  void store(uint16_t index, Expr value) {
+    const Operand& operand = kernel_.operands[index];
+    const bool is_half = operand.dtype == f16 && target_.has_half;
+    const auto known = stored_.find({value.id, operand.dtype});
+    Expr stored = value;
+    if (known != stored_.end())
+      stored = {&out_.program, known->second, ScalarType::u16};
+    else if (!is_half)
+      stored = to_storage(value, operand.dtype);
+    output(Place::operand, access_of(operand), index, stored, is_half);
   }
 
   void lower_sink(const Sink& sink) {
     const Expr value = value_of(sink);
     switch (sink.kind) {
-      case Sink::Kind::store: {
-        const Operand& operand = kernel_.operands[sink.index];
-        return output(Place::operand, access_of(operand), sink.index,
-                      to_storage(value, operand.dtype));
-      }
+      case Sink::Kind::store:
+        return store(sink.index, value);
       case Sink::Kind::row_value:
         return output(Place::row_value, Access::unit, sink.index, to_storage(value));
       case Sink::Kind::accumulate:
@@ -243,7 +276,7 @@ class Lowering {
                 ScalarType::i64, 0);
     }
     Joined joined = join(reduction.combine, old, next);
-    if (has_fma_ && reduction.combine == Combine::add && is_exact_product(value)) {
+    if (target_.has_fma && reduction.combine == Combine::add && is_exact_product(value)) {
       const ScalarInstr& product = out_.program.instrs[value.id];
       joined.value = fma(Expr{&out_.program, product.a, value.type},
                          Expr{&out_.program, product.b, value.type}, old.value);
@@ -254,11 +287,13 @@ class Lowering {
 
   const Kernel& kernel_;
   const Stage& stage_;
-  const bool has_fma_;
+  const Target& target_;
   LoweredStage out_;
   bool is_lanes_element_ = false;
   std::vector<uint32_t> arguments_;  ///< per source: the instruction that has its value
   std::vector<uint32_t> values_;     ///< per instruction of the stage: its number in out_.program
+  /// A value that was rounded to f16 or bf16 -> the instruction that has its bits in storage.
+  std::map<std::pair<uint32_t, DType>, uint32_t> stored_;
 };
 
 template <class T>
@@ -292,8 +327,8 @@ uint64_t neutral(Combine combine) {
 
 }  // namespace
 
-LoweredStage lower(const Kernel& kernel, const Stage& stage, bool has_fma) {
-  return Lowering(kernel, stage, has_fma).lower();
+LoweredStage lower(const Kernel& kernel, const Stage& stage, const Target& target) {
+  return Lowering(kernel, stage, target).lower();
 }
 
 int vector_width(const LoweredStage& stage, const Kernel& kernel, int vector_bytes) {

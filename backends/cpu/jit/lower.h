@@ -1,6 +1,7 @@
 // Lowering: one stage of a kernel as a single scalar program over what lies in memory.
 #pragma once
 
+#include "backends/cpu/jit/target.h"
 #include "core/kernel.h"
 
 #include <cstdint>
@@ -34,6 +35,7 @@ struct Input {
   Access access = Access::unit;
   ScalarType type = ScalarType::f32;  ///< as stored: pred is u8, f16 and bf16 are u16
   uint16_t index = 0;
+  bool is_half = false;  ///< f16, and f32 to the program: converted where it is loaded
 };
 
 struct Output {
@@ -42,6 +44,7 @@ struct Output {
   ScalarType type = ScalarType::f32;
   uint16_t index = 0;
   uint32_t value = 0;  ///< the instruction that computes it, of `type`
+  bool is_half = false;  ///< f16, computed as f32: converted where it is stored
 };
 
 /// Argument k of `program` is inputs[k]. Conversions from and to storage, and the joining of
@@ -55,7 +58,7 @@ struct LoweredStage {
   bool non_temporal = false;
 };
 
-[[nodiscard]] LoweredStage lower(const Kernel& kernel, const Stage& stage, bool has_fma);
+[[nodiscard]] LoweredStage lower(const Kernel& kernel, const Stage& stage, const Target& target);
 
 /// Elements per vector: registers are filled by the widest type that matters. Types of less than a
 /// quarter of the instructions are split (wider) or fill registers partly (narrower).

@@ -49,7 +49,7 @@ class StageEmitter {
  public:
   StageEmitter(llvm::Module& module, const Target& target, const Kernel& kernel, const Stage& stage)
       : kernel_(kernel),
-        stage_(lower(kernel, stage, target.has_fma)),
+        stage_(lower(kernel, stage, target)),
         ir_(module.getContext()),
         context_{ir_, module, target, vector_width(stage_, kernel, target.vector_bytes)},
         streams_(context_),
@@ -158,7 +158,7 @@ class StageEmitter {
 
   template <class InputOrOutput>
   Stream make_stream(const InputOrOutput& io) {
-    Stream stream{.access = io.access, .type = io.type};
+    Stream stream{.access = io.access, .type = io.type, .is_half = io.is_half};
     llvm::Type* const pointer = ir_.getPtrTy();
     switch (io.place) {
       case Place::operand:

@@ -39,8 +39,17 @@ Value* StreamEmitter::row_of(const Stream& stream, Value* outer) {
 
 Value* StreamEmitter::load_uniform(const Stream& stream) {
   if (stream.is_counted) return splat(context_, stream.row);
-  return splat(context_, context_.ir.CreateAlignedLoad(element_type(context_, stream.type),
-                                                       stream.row, element_align(stream)));
+  return as_computed(
+      stream, splat(context_, context_.ir.CreateAlignedLoad(element_type(context_, stream.type),
+                                                            stream.row, element_align(stream))));
+}
+
+Value* StreamEmitter::as_computed(const Stream& stream, Value* stored) {
+  return stream.is_half ? emit_widened_half(context_, stored) : stored;
+}
+
+Value* StreamEmitter::as_stored(const Stream& stream, Value* computed) {
+  return stream.is_half ? emit_rounded_half(context_, computed) : computed;
 }
 
 Value* StreamEmitter::step_of(const Stream& stream) {
@@ -149,6 +158,10 @@ void StreamEmitter::store_lanes(const Stream& stream, Value* index, Value* value
 }
 
 Value* StreamEmitter::load(const Stream& stream, const Chunk& chunk) {
+  return as_computed(stream, load_stored(stream, chunk));
+}
+
+Value* StreamEmitter::load_stored(const Stream& stream, const Chunk& chunk) {
   llvm::IRBuilderBase& ir = context_.ir;
   if (stream.is_counted) return counted(stream, chunk.index);
   llvm::FixedVectorType* const vector = vector_type(context_, stream.type);
@@ -168,6 +181,7 @@ Value* StreamEmitter::load(const Stream& stream, const Chunk& chunk) {
 
 void StreamEmitter::store(const Stream& stream, const Chunk& chunk, Value* value) {
   llvm::IRBuilderBase& ir = context_.ir;
+  value = as_stored(stream, value);
   if (stream.access == Access::lanes && chunk.count != nullptr) {
     // A masked store would make the next load wait until it is in the cache.
     value = ir.CreateSelect(mask(chunk.count), value, load(stream, chunk));
@@ -193,8 +207,9 @@ uint64_t StreamEmitter::vector_alignment(const Stream& stream) const {
 
 void StreamEmitter::store_non_temporal(const Stream& stream, const Chunk& chunk, Value* value) {
   llvm::IRBuilderBase& ir = context_.ir;
-  llvm::StoreInst* const store = ir.CreateAlignedStore(value, address(stream, chunk.index),
-                                                       llvm::Align(vector_alignment(stream)));
+  llvm::StoreInst* const store =
+      ir.CreateAlignedStore(as_stored(stream, value), address(stream, chunk.index),
+                            llvm::Align(vector_alignment(stream)));
   store->setMetadata(
       llvm::LLVMContext::MD_nontemporal,
       llvm::MDNode::get(ir.getContext(), llvm::ConstantAsMetadata::get(ir.getInt32(1))));

@@ -17,6 +17,7 @@ namespace nitinol::cpu {
 struct Stream {
   Access access = Access::unit;
   ScalarType type = ScalarType::f32;
+  bool is_half = false;               ///< loaded and stored as f32, in memory f16; type is u16
   int lanes = 0;                      ///< Access::lanes: length of the array, a power of two
   bool is_counted = false;            ///< not memory: start + index * step
   llvm::Value* start = nullptr;       ///< address (counted: i64) at (0, 0)
@@ -56,6 +57,10 @@ class StreamEmitter {
   [[nodiscard]] uint64_t vector_alignment(const Stream& stream) const;
 
  private:
+  /// What is in memory as what the program computes with, and back.
+  [[nodiscard]] llvm::Value* as_computed(const Stream& stream, llvm::Value* stored);
+  [[nodiscard]] llvm::Value* as_stored(const Stream& stream, llvm::Value* computed);
+  [[nodiscard]] llvm::Value* load_stored(const Stream& stream, const Chunk& chunk);
   [[nodiscard]] llvm::Value* address(const Stream& stream, llvm::Value* index);
   [[nodiscard]] llvm::Value* misalignment(const Stream& stream, llvm::Value* index);
   [[nodiscard]] llvm::Value* counted(const Stream& stream, llvm::Value* index);

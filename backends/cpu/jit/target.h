@@ -17,6 +17,7 @@ struct Target {
   bool has_masks = false;         ///< masked loads and stores of elements of 4 and 8 bytes
   bool has_narrow_masks = false;  ///< of 1 and 2 bytes too, and masks as plain integers
   bool has_gather = false;
+  bool has_half = false;  ///< conversions between f32 and f16 (F16C): exact, as our own text
   bool has_fma = true;    ///< else fma is a call per lane
   bool has_round = true;  ///< else floor, ceil, trunc and round_even are written out
 };

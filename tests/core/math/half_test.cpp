@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -31,6 +32,10 @@ float half_by_definition(uint16_t half) {
   if (exponent == 31) return fraction != 0 ? NAN : sign * std::numeric_limits<float>::infinity();
   if (exponent == 0) return sign * std::ldexp(static_cast<float>(fraction), -24);
   return sign * std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
+}
+
+float bfloat_by_definition(uint16_t bfloat) {
+  return std::bit_cast<float>(uint32_t{bfloat} << 16);
 }
 
 }  // namespace
@@ -81,4 +86,29 @@ TEST_CASE("bf16 is the upper half of an f32, rounded to even", "[core][math]") {
   const std::vector<uint16_t> want = {0x3f80, 0x3f82, 0x3f81, 0x7f80, 0x7fc0, 0x0001};
   CHECK(run_loop<uint16_t>(host_isa(), narrow_bfloat, x) == want);
   CHECK(count_differences<uint16_t>(narrow_bfloat, test::samples<float>(20000, 1)) == 0);
+}
+
+TEST_CASE("rounding to 16 bits is storing and loading", "[core][math]") {
+  const auto round_half = [](auto x) { return rounded_to_half(x); };
+  const auto round_bfloat = [](auto x) { return rounded_to_bfloat(x); };
+  std::vector<float> x = test::samples<float>(20000, 2);
+  for (const uint16_t half : all_u16()) {  // around each value, and each middle between two
+    const float wide = bfloat_by_definition(half);
+    for (const float value : {half_by_definition(half), wide}) {
+      const float middle = value + (std::nextafter(value, INFINITY) - value) * 0x1p15F;
+      x.insert(x.end(), {value, middle, std::nextafter(middle, 0.0F), std::nextafter(value, 0.0F)});
+    }
+  }
+  const auto rounded = run_loop<float>(host_isa(), round_half, x);
+  const auto stored = run_loop<float>(
+      host_isa(), widen_half, run_loop<uint16_t>(host_isa(), narrow_half, x));
+  const auto rounded_b = run_loop<float>(host_isa(), round_bfloat, x);
+  const auto stored_b = run_loop<float>(
+      host_isa(), widen_bfloat, run_loop<uint16_t>(host_isa(), narrow_bfloat, x));
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    wrong += !test::same(rounded[i], stored[i]) + !test::same(rounded_b[i], stored_b[i]);
+  CHECK(wrong == 0);
+  CHECK(count_differences<float>(round_half, test::samples<float>(20000, 1)) == 0);
+  CHECK(count_differences<float>(round_bfloat, test::samples<float>(20000, 1)) == 0);
 }

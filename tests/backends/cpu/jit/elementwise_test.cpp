@@ -109,6 +109,11 @@ TEST_CASE("instructions of numbers") {
     check(t, t, [](const Arguments& in) { return trunc(in[0]); });
     check(t, t, [](const Arguments& in) { return round_even(in[0]); });
   }
+  for (const DType t : {f32, f16, bf16}) {
+    check(t, t, [](const Arguments& in) { return round_f16(in[0] * in[1]); });
+    check(t, t, [](const Arguments& in) { return round_bf16(in[0] * in[1]); });
+    check(t, t, [](const Arguments& in) { return round_bf16(round_f16(in[0] + in[1])) * in[2]; });
+  }
   check(f32, i32, [](const Arguments& in) {
     return bitcast<int32_t>(abs(select(in[0] == in[0], in[0], 1)));
   });

@@ -78,7 +78,7 @@ class RandomProgram {
   }
 
   Expr float_next(Expr a, Expr b) {
-    switch (random_() % 6) {
+    switch (random_() % 8) {
       case 0:
         return a / b;
       case 1:
@@ -89,6 +89,10 @@ class RandomProgram {
         return floor(a);
       case 4:
         return round_even(a);
+      case 5:
+        return a.type == ScalarType::f32 ? round_f16(a) : a - b;
+      case 6:
+        return a.type == ScalarType::f32 ? round_bf16(a) : a * b;
       default:
         return tanh(a);
     }
