@@ -2,6 +2,8 @@
 #include "bench/functions.h"
 #include "bench/time_both.h"
 
+#include <fmt/format.h>
+
 namespace nitinol::bench {
 
 namespace {
@@ -33,6 +35,12 @@ void elementwise_rows(Timer& timer) {
       const Market market(n);
       time_both(timer, "W1d" + name, arrays_of(5, n), w1d, market.s, market.k, market.t);
     }
+  }
+  for (const DType dtype : {f16, bf16}) {
+    constexpr int64_t n = 1'000'000;
+    const std::string name = fmt::format("W1b.{}.n1e6", dtype == f16 ? "f16" : "bf16");
+    if (timer.wants(name))
+      time_both(timer, name, {.bytes = 2.0 * 2 * n}, w1b, normal(0, {n}).to(dtype));
   }
   if (timer.wants("W1e")) {
     constexpr int64_t rows = 1024, columns = 1024;

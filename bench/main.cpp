@@ -100,6 +100,7 @@ void work(const Options& options) {
   for (const Row& row : limits.rows(timer.threads())) timer.emit(row);
   nitinol::bench::elementwise_rows(timer);
   nitinol::bench::reduction_rows(timer);
+  nitinol::bench::scan_rows(timer);
   nitinol::bench::small_rows(timer);
   nitinol::bench::model_rows(timer);
   nitinol::bench::matmul_rows(timer);

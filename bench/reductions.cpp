@@ -4,6 +4,18 @@
 
 namespace nitinol::bench {
 
+void scan_rows(Timer& timer) {
+  if (!timer.wants("scan")) return;
+  constexpr int64_t rows = 4096, columns = 1024;
+  const Tensor x = normal(0, {rows, columns});
+  const Work moved{.bytes = 8.0 * rows * columns};
+  const auto along_rows = [](const Tensor& v) -> Tensor { return cumsum(v, -1); };
+  const auto along_columns = [](const Tensor& v) -> Tensor { return cumsum(v, 0); };
+  time_both(timer, "scan.rows", moved, along_rows, x);
+  time_both(timer, "scan.columns", moved, along_columns, x);
+  time_both(timer, "scan.long", moved, along_rows, reshape(x, {rows * columns}));
+}
+
 void reduction_rows(Timer& timer) {
   if (!timer.wants("W2")) return;
   constexpr int64_t rows = 4096, columns = 1024;

@@ -31,13 +31,13 @@ struct OpInfo {
   int operands;
 };
 constexpr auto op_infos = std::to_array<OpInfo>(
-    {{"constant", 0}, {"argument", 0}, {"add", 2},    {"sub", 2},        {"mul", 2},
-     {"div", 2},      {"fma", 3},      {"neg", 1},    {"abs", 1},        {"sqrt", 1},
-     {"floor", 1},    {"ceil", 1},     {"trunc", 1},  {"round_even", 1}, {"round_f16", 1},
-     {"round_bf16", 1}, {"int_div", 2}, {"int_rem", 2}, {"mul_high", 2}, {"eq", 2},
-     {"ne", 2},       {"lt", 2},       {"le", 2},     {"bit_and", 2},    {"bit_or", 2},
-     {"bit_xor", 2},  {"bit_not", 1},  {"shl", 2},    {"shr", 2},        {"select", 3},
-     {"convert", 1},  {"bitcast", 1},  {"table", 1},  {"begin_if", 1},   {"end_if", 3}});
+    {{"constant", 0},   {"argument", 0}, {"add", 2},     {"sub", 2},        {"mul", 2},
+     {"div", 2},        {"fma", 3},      {"neg", 1},     {"abs", 1},        {"sqrt", 1},
+     {"floor", 1},      {"ceil", 1},     {"trunc", 1},   {"round_even", 1}, {"round_f16", 1},
+     {"round_bf16", 1}, {"int_div", 2},  {"int_rem", 2}, {"mul_high", 2},   {"eq", 2},
+     {"ne", 2},         {"lt", 2},       {"le", 2},      {"bit_and", 2},    {"bit_or", 2},
+     {"bit_xor", 2},    {"bit_not", 1},  {"shl", 2},     {"shr", 2},        {"select", 3},
+     {"convert", 1},    {"bitcast", 1},  {"table", 1},   {"begin_if", 1},   {"end_if", 3}});
 static_assert(op_infos.size() == static_cast<std::size_t>(ScalarOp::end_if) + 1);
 
 template <class T>

@@ -245,8 +245,8 @@ void compute_flat(const Op& op, Inputs inputs, const TensorData& out, int64_t co
     data.is_number ? add(nullptr, 0, data.number) : add(data.address(), 1, 0);
   }
   add(out.address(), 1, 0);
-  const Prepared executable = elementwise_executable(op, inputs, out, count,
-                                                     [&](std::size_t k) { return strides[k]; });
+  const Prepared executable =
+      elementwise_executable(op, inputs, out, count, [&](std::size_t k) { return strides[k]; });
   (*executable)
       .launch({.buffers = {buffers.data(), operands},
                .sizes = {&count, 1},

@@ -333,8 +333,7 @@ void Dispatcher::run_plan(const Decision& decision, const Leaves& leaves, Caller
       results);
   const double took = decision.is_timed ? precise_now() - start : 0;
   if (outcome == Plan::Outcome::done) {
-    if (held)
-      results = Derivative::link(now.derivative, options_.name, std::move(*held), results);
+    if (held) results = Derivative::link(now.derivative, options_.name, std::move(*held), results);
     if (now.trace->spent) link_spent(*now.trace->spent, results);
     caller.restore(now.form.get(), results);
   }

@@ -3,8 +3,8 @@
 
 #include "backends/cpu/matmul_loops.h"
 
-#include "backends/host/split.h"
 #include "backends/host/per_isa.h"
+#include "backends/host/split.h"
 #include "core/isa.h"
 
 #include <algorithm>

@@ -11,11 +11,12 @@
 
 #include "backends/host/elements.h"
 #include "backends/host/lines.h"
-#include "backends/host/split.h"
 #include "backends/host/per_isa.h"
+#include "backends/host/split.h"
 #include "core/native.h"
 #include "core/reduction.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <type_traits>
@@ -23,47 +24,44 @@
 namespace nitinol::host {
 namespace {
 
-/// Per line of a block.
-template <class Value>
-using Sums = std::array<Value, Lines::most>;
-
 /// What changes nothing that it is added to: -0 keeps the sign of zeros.
 template <class Value>
 constexpr Value neutral() {
   return std::is_floating_point_v<Value> ? static_cast<Value>(-0.0) : Value{};
 }
 
-/// The running sums of the totals of runs; level 0 is those of elements.
-template <class Value>
+/// The running sums of the totals of runs, for up to `most` lines; level 0 is those of elements.
+template <class Value, std::size_t most>
 class Totals {
  public:
-  explicit Totals(int64_t lines) : lines_(lines) {}
+  using Sums = std::array<Value, most>;  ///< per line
+
+  explicit Totals(std::size_t lines) : lines_(lines) {}
 
   /// The sums up to and with these, the totals of the next run.
-  const Sums<Value>& add(const Sums<Value>& totals) { return add(0, totals); }
+  const Sums& add(const Sums& totals) { return add(0, totals); }
 
  private:
   /// Runs of runs fill a level each: more levels than any axis has.
-  static constexpr int most_levels = 16;
-  static_assert(std::numeric_limits<int64_t>::digits / 4 < most_levels &&
-                reduction_order::scan_run >= 16);
+  static constexpr std::size_t most_levels = 16;
+  static_assert(reduction_order::scan_run == 16 && std::numeric_limits<int64_t>::digits <= 4 * 16);
 
   struct Level {
-    Sums<Value> run;     ///< of the present run
-    Sums<Value> before;  ///< of all runs before it
-    Sums<Value> result;
+    Sums run;     ///< of the present run
+    Sums before;  ///< of all runs before it
+    Sums result;
     int64_t length;  ///< of the present run
   };
 
-  const Sums<Value>& add(int number, const Sums<Value>& totals) {
-    Level& level = levels_[static_cast<std::size_t>(number)];
+  const Sums& add(std::size_t number, const Sums& totals) {
+    Level& level = levels_[number];
     if (number == used_) {
       ++used_;
       level.length = 0;
       level.run.fill(neutral<Value>());
       level.before.fill(neutral<Value>());
     }
-    for (std::size_t c = 0; c < static_cast<std::size_t>(lines_); ++c) {
+    for (std::size_t c = 0; c < lines_; ++c) {
       level.run[c] = native::add(level.run[c], totals[c]);
       level.result[c] = native::add(level.before[c], level.run[c]);
     }
@@ -75,21 +73,23 @@ class Totals {
     return level.result;
   }
 
-  const int64_t lines_;
-  int used_ = 0;
+  const std::size_t lines_;
+  std::size_t used_ = 0;
   std::array<Level, most_levels> levels_;  // as far as they are used
 };
 
-/// `is_packed`: lines lie side by side, in vectors.
+/// Lines together; `is_packed`: they lie side by side, in vectors.
 template <DType dtype, bool is_packed>
-inline void add_up(const typename Elements<dtype>::Stored* x,
-                   typename Elements<dtype>::Stored* out, const Lines::Block& block,
-                   int64_t size) {
+inline void add_up_block(const typename Elements<dtype>::Stored* x,
+                         typename Elements<dtype>::Stored* out, const Lines::Block& block,
+                         int64_t size) {
   using Value = typename Elements<dtype>::Value;
+  using Sums = typename Totals<Value, Lines::most>::Sums;
+  const auto lines = static_cast<std::size_t>(block.lines);
   const int64_t x_step = is_packed ? 1 : block.walks[0].across;
   const int64_t out_step = is_packed ? 1 : block.walks[1].across;
-  Totals<Value> totals(block.lines);
-  Sums<Value> run, before;
+  Totals<Value, Lines::most> totals(lines);
+  Sums run, before;
   before.fill(neutral<Value>());
   for (int64_t first = 0; first < size; first += reduction_order::scan_run) {
     const int64_t last = std::min(first + reduction_order::scan_run, size);
@@ -97,13 +97,52 @@ inline void add_up(const typename Elements<dtype>::Stored* x,
     for (int64_t i = first; i < last; ++i) {
       const auto* const from = x + block.walks[0].at(i, 0);
       auto* const to = out + block.walks[1].at(i, 0);
-      for (int64_t c = 0; c < block.lines; ++c) {
-        auto& sum = run[static_cast<std::size_t>(c)];
-        sum = native::add(sum, value_of<dtype>(from[c * x_step]));
-        to[c * out_step] = stored<dtype>(native::add(before[static_cast<std::size_t>(c)], sum));
+      for (std::size_t c = 0; c < lines; ++c) {
+        const auto at = static_cast<int64_t>(c);
+        run[c] = native::add(run[c], value_of<dtype>(from[at * x_step]));
+        to[at * out_step] = stored<dtype>(native::add(before[c], run[c]));
       }
     }
     if (last < size) before = totals.add(run);
+  }
+}
+
+/// A contiguous line, several runs at a time: each is a chain of additions that wait for each
+/// other.
+template <DType dtype>
+inline void add_up_line(const typename Elements<dtype>::Stored* x,
+                        typename Elements<dtype>::Stored* out, int64_t size) {
+  using Value = typename Elements<dtype>::Value;
+  constexpr int64_t run = reduction_order::scan_run;
+  constexpr int64_t runs_at_once = 8;
+  Totals<Value, 1> totals(1);
+  Value before = neutral<Value>();
+  std::array<Value, run * runs_at_once> sums;
+  const auto at = [](int64_t i) { return static_cast<std::size_t>(i); };
+  for (int64_t first = 0; first < size; first += run * runs_at_once) {
+    const int64_t length = std::min(run * runs_at_once, size - first);
+    const auto* const from = x + first;
+    auto* const to = out + first;
+    if (length == run * runs_at_once) {
+      std::array<Value, runs_at_once> chains;
+      chains.fill(neutral<Value>());
+      for (int64_t i = 0; i < run; ++i) {
+        for (int64_t r = 0; r < runs_at_once; ++r) {
+          chains[at(r)] = native::add(chains[at(r)], value_of<dtype>(from[r * run + i]));
+          sums[at(r * run + i)] = chains[at(r)];
+        }
+      }
+    } else {
+      for (int64_t i = 0; i < length; ++i) {
+        const Value value = value_of<dtype>(from[i]);
+        sums[at(i)] = i % run == 0 ? value : native::add(sums[at(i - 1)], value);
+      }
+    }
+    for (int64_t start = 0; start < length; start += run) {
+      const int64_t end = std::min(start + run, length);
+      for (int64_t i = start; i < end; ++i) to[i] = stored<dtype>(native::add(before, sums[at(i)]));
+      if (end == start + run) before = totals.add({sums[at(end - 1)]})[0];
+    }
   }
 }
 
@@ -113,9 +152,16 @@ struct AddUp {
   template <class Width>
   void operator()(Width, const Stored* x, Stored* out, const Lines::Block* block,
                   int64_t size) const {
-    const bool is_packed = block->walks[0].across == 1 && block->walks[1].across == 1;
-    is_packed ? add_up<dtype, true>(x, out, *block, size)
-              : add_up<dtype, false>(x, out, *block, size);
+    const Lines::Walk& from = block->walks[0];
+    const Lines::Walk& to = block->walks[1];
+    if (from.along == 1 && to.along == 1) {
+      for (int64_t c = 0; c < block->lines; ++c)
+        add_up_line<dtype>(x + from.at(0, c), out + to.at(0, c), size);
+    } else if (from.across == 1 && to.across == 1) {
+      add_up_block<dtype, true>(x, out, *block, size);
+    } else {
+      add_up_block<dtype, false>(x, out, *block, size);
+    }
   }
 };
 
@@ -128,8 +174,9 @@ void cumsum(const LibraryCall& call, const Launch& launch) {
     using Stored = typename Elements<dtype.value>::Stored;
     const auto* const x = static_cast<const Stored*>(launch.buffers[0]);
     auto* const out = static_cast<Stored*>(launch.buffers[1]);
-    const auto add = PerIsa<AddUp<dtype.value>, const Stored*, Stored*, const Lines::Block*,
-                            int64_t>::at(current_isa());
+    const auto add =
+        PerIsa<AddUp<dtype.value>, const Stored*, Stored*, const Lines::Block*, int64_t>::at(
+            current_isa());
     split(lines.blocks(), lines.grain(layout), launch.threads, [&](int64_t first, int64_t last) {
       for (int64_t b = first; b < last; ++b) {
         const Lines::Block block = lines.block(b);

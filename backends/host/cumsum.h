@@ -6,9 +6,9 @@
 
 namespace nitinol::host {
 
-/// out[i..., j, k...] = the sum of x[i..., 0 to j, k...], in runs (reduction_order::scan_run), in the
-/// compute type of the dtype: f16 and bf16 in f32, each result rounded. Integers wrap. Bits depend
-/// neither on strides nor on the thread count.
+/// out[i..., j, k...] = the sum of x[i..., 0 to j, k...], in runs (reduction_order::scan_run), in
+/// the compute type of the dtype: f16 and bf16 in f32, each result rounded. Integers wrap. Bits
+/// depend neither on strides nor on the thread count.
 void cumsum(const LibraryCall& call, const Launch& launch);
 
 }  // namespace nitinol::host

@@ -11,8 +11,8 @@
 #include "backends/host/combine.h"
 #include "backends/host/convert.h"
 #include "backends/host/loop_nest.h"
-#include "backends/host/split.h"
 #include "backends/host/prebuilt_stages.h"
+#include "backends/host/split.h"
 #include "backends/host/transpose.h"
 #include "core/kernel.h"
 

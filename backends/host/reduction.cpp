@@ -17,8 +17,8 @@
 
 #include "backends/host/combine.h"
 #include "backends/host/loop_nest.h"
-#include "backends/host/split.h"
 #include "backends/host/scratch.h"
+#include "backends/host/split.h"
 #include "core/kernel.h"
 #include "core/parallel.h"
 

@@ -6,8 +6,8 @@
 #include "backends/host/window_max.h"
 
 #include "backends/host/elements.h"
-#include "backends/host/split.h"
 #include "backends/host/per_isa.h"
+#include "backends/host/split.h"
 #include "core/isa.h"
 #include "core/native.h"
 

@@ -4,9 +4,9 @@
 
 #include "backends/reference/interpreted.h"
 
-#include "backends/host/flat_kernel.h"
 #include "backends/host/combine.h"
 #include "backends/host/convert.h"
+#include "backends/host/flat_kernel.h"
 #include "backends/host/stage.h"
 
 #include <array>

@@ -99,12 +99,12 @@ constexpr auto float_to_bfloat(X value) {
 }
 
 /// `value` (f32 lane) rounded to what bf16 holds: float_to_bfloat, where the lower half becomes 0.
+/// Each NaN becomes one whose upper half is a NaN too.
 template <Lane X>
 constexpr auto rounded_to_bfloat(X value) {
   const auto bits = bitcast<uint32_t>(value);
-  const auto rounded = bits + (((bits >> 16) & 1) + 0x7fff);
-  const auto is_nan = 0x7f800000 < (bits & 0x7fffffff);
-  return bitcast<float>(select(is_nan, bits | 0x400000, rounded) & 0xffff0000U);
+  const auto rounded = (bits + (((bits >> 16) & 1) + 0x7fff)) & 0xffff0000U;
+  return bitcast<float>(select(value == value, rounded, 0x7fc00000));
 }
 
 // What the instructions of these names do.

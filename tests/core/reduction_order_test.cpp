@@ -141,9 +141,9 @@ constexpr GoldenColumn sequential_golden[] = {
 };
 
 constexpr Golden scan_golden[] = {
-    {1, 0xbbd8afe6, 0xbfacc9bdc3d6646c},    {16, 0x44b06848, 0x4084594f31ce9ee4},
-    {17, 0x44b06762, 0x408457a9bdbe285b},   {256, 0x4687d7b5, 0x40c8038f1758797f},
-    {257, 0x46885567, 0x40c8038afd31c2b2},  {4097, 0x487f9f0b, 0x410f89aaa347707e},
+    {1, 0xbbd8afe6, 0xbfacc9bdc3d6646c},     {16, 0x44b06848, 0x4084594f31ce9ee4},
+    {17, 0x44b06762, 0x408457a9bdbe285b},    {256, 0x4687d7b5, 0x40c8038f1758797f},
+    {257, 0x46885567, 0x40c8038afd31c2b2},   {4097, 0x487f9f0b, 0x410f89aaa347707e},
     {70000, 0x4a888b64, 0x415106fdf5a2bdb3},
 };
 

@@ -30,8 +30,8 @@ int main(int argc, char** argv) {
   if (what == "eager_add") repeat(count, [&] { return a + b; });
   if (what == "eager_scale") repeat(count, [&] { return a * 2.0; });
   if (what == "compiled_add") {
-    const auto add = compile([](const Tensor& x, const Tensor& y) { return x + y; },
-                             {.check = Check::never});
+    const auto add =
+        compile([](const Tensor& x, const Tensor& y) { return x + y; }, {.check = Check::never});
     repeat(count, [&] { return add(a, b); });
   }
   if (what == "compiled_chain10") {

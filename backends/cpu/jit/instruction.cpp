@@ -364,15 +364,15 @@ llvm::Value* emit_instruction(const EmitContext& context, const ScalarInstr& ins
 // LLVM's type half appears here alone, between two instructions of the processor.
 
 llvm::Value* emit_widened_half(const EmitContext& context, llvm::Value* half) {
-  llvm::Type* const type = llvm::FixedVectorType::get(context.ir.getHalfTy(),
-                                                      static_cast<unsigned>(context.width));
+  llvm::Type* const type =
+      llvm::FixedVectorType::get(context.ir.getHalfTy(), static_cast<unsigned>(context.width));
   return context.ir.CreateFPExt(context.ir.CreateBitCast(half, type),
                                 vector_type(context, ScalarType::f32));
 }
 
 llvm::Value* emit_rounded_half(const EmitContext& context, llvm::Value* value) {
-  llvm::Type* const type = llvm::FixedVectorType::get(context.ir.getHalfTy(),
-                                                      static_cast<unsigned>(context.width));
+  llvm::Type* const type =
+      llvm::FixedVectorType::get(context.ir.getHalfTy(), static_cast<unsigned>(context.width));
   return context.ir.CreateBitCast(context.ir.CreateFPTrunc(value, type),
                                   vector_type(context, ScalarType::u16));
 }

@@ -192,8 +192,7 @@ class Lowering {
       if (count > 0) instr.a = values_[instr.a];
       if (count > 1) instr.b = values_[instr.b];
       if (count > 2) instr.c = values_[instr.c];
-      values_.push_back(is_written_out(instr.op) ? rounded(instr)
-                                                 : emit(out_.program, instr).id);
+      values_.push_back(is_written_out(instr.op) ? rounded(instr) : emit(out_.program, instr).id);
     }
   }
 

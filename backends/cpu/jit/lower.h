@@ -43,7 +43,7 @@ struct Output {
   Access access = Access::unit;
   ScalarType type = ScalarType::f32;
   uint16_t index = 0;
-  uint32_t value = 0;  ///< the instruction that computes it, of `type`
+  uint32_t value = 0;    ///< the instruction that computes it, of `type`
   bool is_half = false;  ///< f16, computed as f32: converted where it is stored
 };
 

@@ -82,11 +82,8 @@ Target target_for(Isa isa) {
     case Isa::baseline:
       return {.isa = isa, .has_fma = false, .has_round = false};
     case Isa::avx2:
-      return {.isa = isa,
-              .vector_bytes = 32,
-              .has_masks = true,
-              .has_gather = true,
-              .has_half = true};
+      return {
+          .isa = isa, .vector_bytes = 32, .has_masks = true, .has_gather = true, .has_half = true};
     case Isa::avx512:
       return {.isa = isa,
               .vector_bytes = 64,

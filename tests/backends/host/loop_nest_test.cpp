@@ -133,8 +133,8 @@ Kernel sum_of_three() {
   const Expr x = argument(stage.program, ScalarType::f32, 0);
   const Expr y = argument(stage.program, ScalarType::f32, 1);
   const Expr i = argument(stage.program, ScalarType::i64, 2);
-  stage.sources = {{Source::Kind::operand, 0}, {Source::Kind::operand, 1},
-                   {Source::Kind::operand, 2}};
+  stage.sources = {
+      {Source::Kind::operand, 0}, {Source::Kind::operand, 1}, {Source::Kind::operand, 2}};
   stage.sinks = {{Sink::Kind::store, 3, (x + y + convert<float>(i)).id}};
   kernel.stages = {stage};
   return kernel;

@@ -100,11 +100,11 @@ TEST_CASE("rounding to 16 bits is storing and loading", "[core][math]") {
     }
   }
   const auto rounded = run_loop<float>(host_isa(), round_half, x);
-  const auto stored = run_loop<float>(
-      host_isa(), widen_half, run_loop<uint16_t>(host_isa(), narrow_half, x));
+  const auto stored =
+      run_loop<float>(host_isa(), widen_half, run_loop<uint16_t>(host_isa(), narrow_half, x));
   const auto rounded_b = run_loop<float>(host_isa(), round_bfloat, x);
-  const auto stored_b = run_loop<float>(
-      host_isa(), widen_bfloat, run_loop<uint16_t>(host_isa(), narrow_bfloat, x));
+  const auto stored_b =
+      run_loop<float>(host_isa(), widen_bfloat, run_loop<uint16_t>(host_isa(), narrow_bfloat, x));
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < x.size(); ++i)
     wrong += !test::same(rounded[i], stored[i]) + !test::same(rounded_b[i], stored_b[i]);
