@@ -69,6 +69,8 @@ std::string_view name_of(Sink::Kind kind) {
       return "accumulate into reduction ";
     case Sink::Kind::row_value:
       return "keep as row value ";
+    case Sink::Kind::check:
+      return "check, else status ";
   }
   return "?";
 }
@@ -153,6 +155,12 @@ std::string to_string(const Kernel& kernel) {
   }
   for (std::size_t s = 0; s < kernel.stages.size(); ++s) print(text, kernel.stages[s], s);
   return text;
+}
+
+bool has_checks(const Kernel& kernel) {
+  return std::ranges::any_of(kernel.stages, [](const Stage& stage) {
+    return std::ranges::find(stage.sinks, Sink::Kind::check, &Sink::kind) != stage.sinks.end();
+  });
 }
 
 int64_t block_of(const Kernel& kernel) {

@@ -76,6 +76,7 @@ struct Sink {
     store,       ///< to operand `index`: already rounded, the conversion to its dtype is exact
     accumulate,  ///< into reduction `index`
     row_value,   ///< kept as row value `index` for later stages
+    check,  ///< a pred; where it does not hold, the launch's status becomes Status::Code `index`
   };
   Kind kind = Kind::store;
   uint16_t index = 0;
@@ -102,6 +103,7 @@ enum class Stores : uint8_t { cached, non_temporal };
 /// The loops of the op this kernel was made from, for eager.
 struct Prebuilt {
   Loops loops = {};  ///< elementwise: over compute types. Not part of the kernel's identity
+  Loops check = {};  ///< of its check, if it has one
   /// Order::lanes, over contiguous operands, f32 or f64: a loop for each stage; none: the stage
   /// accumulates its argument. That there are any is part of the kernel's identity:
   /// generated code for all of a stage is faster, so that a Plan shall not find these.
@@ -124,6 +126,9 @@ struct Kernel {
 [[nodiscard]] std::size_t hash_of(const Kernel& kernel);
 /// The kernel as readable text.
 [[nodiscard]] std::string to_string(const Kernel& kernel);
+
+/// Whether a stage checks something, so that launches need a status.
+[[nodiscard]] bool has_checks(const Kernel& kernel);
 
 /// Elements in a block of the reduced dimension.
 [[nodiscard]] int64_t block_of(const Kernel& kernel);

@@ -22,10 +22,6 @@ std::string_view name_of(LibraryCall::Kind kind) {
       return "scatter_add_along";
     case LibraryCall::Kind::cumsum:
       return "cumsum";
-    case LibraryCall::Kind::check_nonzero:
-      return "check_nonzero";
-    case LibraryCall::Kind::check_fits:
-      return "check_fits";
     case LibraryCall::Kind::conv2d:
       return "conv2d";
     case LibraryCall::Kind::conv2d_input:

@@ -49,12 +49,8 @@ struct LibraryCall {
     scatter_add_along,  ///< operands values, indices i64 of their shape -> out: each value added
                         ///< where its index says along `axis`, the opposite of gather
     cumsum,             ///< operands x -> out of its shape: running sums along `axis`
-    check_nonzero,  ///< operands in -> out, an equal integer tensor; checks that no element is 0
-                    ///< (status: division)
-    check_fits,    ///< operands in i64 -> out, the same numbers as a narrower integer dtype; checks
-                   ///< that it holds them (status: range)
-    conv2d,        ///< operands x[n, h, w, c], weight[o, c / groups, kh, kw] -> y[n, oh, ow, o]
-    conv2d_input,  ///< operands y, weight -> x: the gradient of conv2d for x
+    conv2d,         ///< operands x[n, h, w, c], weight[o, c / groups, kh, kw] -> y[n, oh, ow, o]
+    conv2d_input,   ///< operands y, weight -> x: the gradient of conv2d for x
     conv2d_weight,  ///< operands x, y -> weight: the gradient of conv2d for the weight
     window_max,     ///< operands x[n, h, w, c], values of its shape -> y[n, oh, ow, c]: the value
                     ///< where x is largest in the window, at the first of equal places

@@ -41,6 +41,11 @@ Kernel elementwise_kernel(const Op& op, std::span<const Operand> operands) {
   }
   const Expr value = apply_formula(op, arguments, result);
   stage.sinks.push_back({Sink::Kind::store, static_cast<uint16_t>(output), value.id});
+  if (op.check.emit != nullptr) {
+    const ScalarType type = compute_type(result);
+    stage.sinks.push_back({Sink::Kind::check, op.check.code, op.check.emit(arguments, type).id});
+    kernel.prebuilt.check = op.check.loops(compute_type(operands[output - 1].dtype), type);
+  }
   if (op.formula.loops != nullptr) {
     const ScalarType last = compute_type(operands[output - 1].dtype);
     // What is stored as f16 or bf16 rounds once: by way of a f32 that was rounded to odd.

@@ -50,6 +50,16 @@ struct Formula {
   Loops (*loops)(ScalarType argument, ScalarType result) = nullptr;
 };
 
+/// What must hold of an op's operands at every element.
+struct ElementCheck {
+  /// Appends the instructions of the condition; the result's compute type is `result`. Null: the op
+  /// has no such check.
+  Expr (*emit)(std::span<const Expr> arguments, ScalarType result) = nullptr;
+  /// The loops of it, which give bool, for these types.
+  Loops (*loops)(ScalarType argument, ScalarType result) = nullptr;
+  uint16_t code = 0;  ///< the Status::Code of a failure
+};
+
 /// How a view op reads its input: the result's strides and offset.
 struct ViewMap {
   bool is_possible =
@@ -106,8 +116,10 @@ struct Op {
 
   /// The result's spec, or an Error naming op, operands, expectation and fix.
   Spec (*infer)(const Op& op, Inputs inputs, const Attrs& attrs) = nullptr;
-  /// elementwise and create.
+  /// elementwise, create, and index ops that check their operands and compute at every element.
   Formula formula = {};
+  /// index: what is checked of those. The formula gives some value where it fails.
+  ElementCheck check = {};
   /// view.
   ViewMap (*view)(const Spec& input, const Strides& strides, const Attrs& attrs) = nullptr;
   /// reduce.

@@ -46,6 +46,12 @@ Tensor reduce(const Op& op, const Tensor& x, const Attrs& attrs, const Spec& spe
   return out;
 }
 
+Tensor checked(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
+  const Tensor out = allocate_tensor(spec);
+  compute_checked(op, inputs, attrs, out);
+  return out;
+}
+
 /// Each input in its window of the result: concat, pad, assignment to a part.
 Tensor assemble(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
   const Tensor out = allocate_tensor(spec);
@@ -85,6 +91,7 @@ Tensor compute(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec
     case OpKind::reduce:
       return reduce(op, *inputs[0], attrs, spec);
     case OpKind::index:
+      if (op.check.emit != nullptr) return checked(op, inputs, attrs, spec);
       return op.windows != nullptr ? assemble(op, inputs, attrs, spec)
                                    : call(op, inputs, attrs, spec);
     case OpKind::library:

@@ -157,7 +157,7 @@ struct Arguments {
   std::array<int64_t, most_operands> offsets = {};
   std::array<uint64_t, most_operands> scalars = {};
 
-  void launch(const Executable& executable, const LoopNest& nest) {
+  void launch(const Executable& executable, const LoopNest& nest, Status* status = nullptr) {
     const auto rank = static_cast<std::size_t>(nest.sizes.size());
     const auto count = static_cast<std::size_t>(nest.operands);
     for (std::size_t k = 0; k < count; ++k) {
@@ -168,7 +168,7 @@ struct Arguments {
                        .strides = {strides.data(), count * rank},
                        .offsets = {offsets.data(), count},
                        .scalars = {scalars.data(), count},
-                       .status = nullptr,
+                       .status = status,
                        .threads = num_threads()});
   }
 };
@@ -229,7 +229,8 @@ Prepared elementwise_executable(const Op& op, Inputs inputs, const TensorData& o
 }
 
 /// All operands but numbers are of one shape and without gaps: one loop over `count` elements.
-void compute_flat(const Op& op, Inputs inputs, const TensorData& out, int64_t count) {
+void compute_flat(const Op& op, Inputs inputs, const TensorData& out, int64_t count,
+                  Status* status) {
   std::array<void*, most_operands> buffers;  // only as many as are used are ever set
   std::array<int64_t, most_operands> strides;
   std::array<uint64_t, most_operands> scalars;
@@ -253,7 +254,7 @@ void compute_flat(const Op& op, Inputs inputs, const TensorData& out, int64_t co
                .strides = {strides.data(), operands},
                .offsets = {},
                .scalars = {scalars.data(), operands},
-               .status = nullptr,
+               .status = status,
                .threads = num_threads()});
 }
 
@@ -336,7 +337,7 @@ Tensor copied(const Tensor& x, RowView& view, Order order) {
 
 }  // namespace
 
-void compute_into(const Op& op, Inputs inputs, const Tensor& out) {
+void compute_into(const Op& op, Inputs inputs, const Tensor& out, Status* status) {
   const TensorData& to = out.internals();
   const Shape& shape = to.spec.shape;
   const int64_t count = element_count(shape);
@@ -345,7 +346,7 @@ void compute_into(const Op& op, Inputs inputs, const Tensor& out) {
     return input->internals().is_number || is_plain(input->internals(), shape);
   };
   if (is_plain(to, shape) && std::ranges::all_of(inputs, covers))
-    return compute_flat(op, inputs, to, count);
+    return compute_flat(op, inputs, to, count, status);
   const LoopNest nest = elementwise_loops(op, inputs, to);
   const int inner = nest.sizes.size() - 1;
   Arguments arguments;
@@ -361,7 +362,13 @@ void compute_into(const Op& op, Inputs inputs, const Tensor& out) {
   arguments.buffers[k] = to.address();
   const Prepared executable = elementwise_executable(
       op, inputs, to, count, [&](std::size_t i) { return nest.strides[i][inner]; });
-  arguments.launch(*executable, nest);
+  arguments.launch(*executable, nest, status);
+}
+
+void compute_checked(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& out) {
+  const StatusWord status(&backend(out.device()));
+  compute_into(op, inputs, out, status.get());
+  if (status.has_failed()) op.fail(op, inputs, attrs);
 }
 
 Tensor compute_alike(const Op& op, Inputs inputs) {
@@ -387,7 +394,7 @@ Tensor compute_alike(const Op& op, Inputs inputs) {
   } else {
     out = allocate_tensor(whole->spec);
   }
-  compute_flat(op, inputs, out.internals(), count);
+  compute_flat(op, inputs, out.internals(), count, nullptr);
   return out;
 }
 

@@ -9,13 +9,17 @@
 
 namespace nitinol {
 struct Kernel;
+struct Status;
 }  // namespace nitinol
 
 namespace nitinol::eager {
 
-/// Stores the elementwise or create op's result into the memory that `out` views. Inputs broadcast
-/// to out's shape and overlap it nowhere.
-void compute_into(const Op& op, Inputs inputs, const Tensor& out);
+/// Stores the result of the op's formula into the memory that `out` views. Inputs broadcast to
+/// out's shape and overlap it nowhere. `status`: of an op with a check.
+void compute_into(const Op& op, Inputs inputs, const Tensor& out, Status* status = nullptr);
+
+/// The same for an op with a check. Throws its error if that fails.
+void compute_checked(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& out);
 
 /// The elementwise op's result, for operands that nobody watches: one shape, dtype and device,
 /// row-major without gaps, or numbers. An undefined tensor for all others.

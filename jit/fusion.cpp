@@ -82,7 +82,7 @@ class Fuser {
     }
     if (node.op->kind == OpKind::reduce)
       return !is_arg(node.op->combine) && reduced_loops_merge(node);
-    if (node.op->has_checks) return false;
+    if (node.op->has_checks) return node.op->check.emit != nullptr;
     return (node.op->kind == OpKind::elementwise || node.op->kind == OpKind::create) &&
            node.op->formula.emit != nullptr;
   }
@@ -255,7 +255,9 @@ class Fuser {
       if (same_points && read_by.maps.empty()) {
         return unite(reader, producer, reads_elements ? Stage::Level::element : Stage::Level::row);
       }
-      if (!reads_elements || !is_private(producer, base, graph_[v], maps)) return std::nullopt;
+      if (!reads_elements || has_checks(producer) || !is_private(producer, base, graph_[v], maps)) {
+        return std::nullopt;
+      }
       for (Member& member : producer.members) {
         member.maps.insert(member.maps.end(), maps.begin(), maps.end());
         member.maps.insert(member.maps.end(), read_by.maps.begin(), read_by.maps.end());
@@ -308,6 +310,13 @@ class Fuser {
       if (strides[i] != (contains(group.reduced, i) ? 0 : expected[row++])) return false;
     }
     return true;
+  }
+
+  /// A view may not see all that has to be checked.
+  [[nodiscard]] bool has_checks(const Group& group) const {
+    return std::ranges::any_of(group.members, [this](const Member& member) {
+      return graph_[member.value].op->has_checks;
+    });
   }
 
   [[nodiscard]] int uses_of(const Map& map) const {

@@ -93,7 +93,7 @@ class Lowerer {
   /// it is brings eager's loops.
   void find_prebuilt() {
     const Node& node = graph_[group_.members[0].value];
-    if (node.op->kind != OpKind::elementwise && node.op->kind != OpKind::create) return;
+    if (node.op->formula.emit == nullptr) return;
     const std::size_t first = node.op->kind == OpKind::create ? 1 : 0;
     if (out_.kernel.operands.size() != first + node.inputs.size() + 1) return;
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {  // a number may be converted on the way
@@ -148,8 +148,9 @@ class Lowerer {
       if (node.op->kind == OpKind::reduce) {
         const Expr operand = value(node.inputs[0], &member);
         stage_->sinks.push_back({Sink::Kind::accumulate, reductions_[member.value], operand.id});
-      } else if (member.level == Level::element && fusion_.is_materialised[member.value]) {
-        store(member, value(member.value));
+      } else if (member.level == Level::element) {
+        if (node.op->check.emit != nullptr) check(member);
+        if (fusion_.is_materialised[member.value]) store(member, value(member.value));
       }
     }
   }
@@ -159,6 +160,7 @@ class Lowerer {
     stage_ = &begin_stage(Level::row, pass);
     for (const Member& member : group_.members) {
       if (member.level != Level::row || member.stage != pass) continue;
+      if (graph_[member.value].op->check.emit != nullptr) check(member);
       const bool is_kept =
           graph_[member.value].op->kind != OpKind::reduce && is_read_later(member.value, pass);
       if (!fusion_.is_materialised[member.value] && !is_kept) continue;
@@ -296,6 +298,14 @@ class Lowerer {
   [[nodiscard]] DType kept_dtype(const Member& member) const {
     const DType dtype = graph_[member.value].spec.dtype;
     return dtype == f16 || dtype == bf16 ? f32 : dtype;
+  }
+
+  void check(const Member& member) {
+    const Node& node = graph_[member.value];
+    std::vector<Expr> arguments;
+    for (const Value input : node.inputs) arguments.push_back(value(input, &member));
+    const Expr holds = node.op->check.emit(arguments, compute_type(node.spec.dtype));
+    stage_->sinks.push_back({Sink::Kind::check, node.op->check.code, holds.id});
   }
 
   Expr formula(Value v, const Member* member) {

@@ -128,8 +128,10 @@ class Planner {
 
   void add_kernel(const Group& group) {
     // Nothing of it is needed in memory: dead code that no pass has removed.
-    const auto is_stored = [&](const Member& m) { return fusion_.is_materialised[m.value]; };
-    if (std::ranges::none_of(group.members, is_stored)) return;
+    const auto is_wanted = [&](const Member& m) {
+      return fusion_.is_materialised[m.value] || graph()[m.value].op->has_checks;
+    };
+    if (std::ranges::none_of(group.members, is_wanted)) return;
     std::vector<std::string> ops;
     for (const Member& member : group.members) ops.emplace_back(graph()[member.value].op->name);
     add_lowered(lower(graph(), fusion_, group, limits_), std::move(ops));
@@ -145,6 +147,7 @@ class Planner {
     if (report.bytes_written >= limits_.streaming_bytes && lowered.kernel.order == Order::none) {
       lowered.kernel.stores = Stores::non_temporal;
     }
+    step.can_fail = has_checks(lowered.kernel);
     kernels_.resize(impl_.steps.size());
     kernels_.push_back(std::move(lowered.kernel));
     step.sizes = std::move(lowered.sizes);

@@ -2,8 +2,6 @@
 
 #include "backends/cpu/convolution.h"
 #include "backends/cpu/matmul.h"
-#include "backends/host/check_fits.h"
-#include "backends/host/check_nonzero.h"
 #include "backends/host/convolve.h"
 #include "backends/host/cumsum.h"
 #include "backends/host/gather.h"
@@ -42,10 +40,6 @@ std::unique_ptr<Executable> prepare_call(const LibraryCall& call) {
       return std::make_unique<HostRoutine>(call, host::scatter_add_along);
     case LibraryCall::Kind::cumsum:
       return std::make_unique<HostRoutine>(call, host::cumsum);
-    case LibraryCall::Kind::check_nonzero:
-      return std::make_unique<HostRoutine>(call, host::check_nonzero);
-    case LibraryCall::Kind::check_fits:
-      return std::make_unique<HostRoutine>(call, host::check_fits);
     case LibraryCall::Kind::conv2d:
     case LibraryCall::Kind::conv2d_input:
     case LibraryCall::Kind::conv2d_weight:

@@ -18,7 +18,11 @@ constexpr int64_t inner_granule = 1024;
 class Walk {
  public:
   Walk(const StageCode& code, const Launch& launch, const Domain& domain)
-      : code_(code), scalars_(launch.scalars.data()), domain_(domain), inner_(domain.rank - 1) {}
+      : code_(code),
+        scalars_(launch.scalars.data()),
+        status_(launch.status),
+        domain_(domain),
+        inner_(domain.rank - 1) {}
 
   /// Points [begin, end) of the innermost loop in rows [first, last).
   void run(int64_t first, int64_t last, int64_t begin, int64_t end) const {
@@ -52,11 +56,13 @@ class Walk {
                                 .accumulator_positions = nullptr,
                                 .position = 0,
                                 .results = nullptr,
-                                .row_values = nullptr});
+                                .row_values = nullptr,
+                                .status = status_});
   }
 
   const StageCode& code_;
   const uint64_t* scalars_;
+  Status* status_;
   const Domain& domain_;
   int inner_;
 };

@@ -28,6 +28,7 @@ class FlatKernel final : public Executable {
         whole_(whole),
         size_(domain.sizes[0]),
         grain_(grain_of(kernel)),
+        has_checks_(nitinol::has_checks(kernel)),
         steps_(domain.steps[0].begin(), domain.steps[0].begin() + domain.operands) {
     for (std::size_t k = 0; k < kernel.operands.size(); ++k) {
       const Operand& operand = kernel.operands[k];
@@ -42,7 +43,8 @@ class FlatKernel final : public Executable {
 
   void launch(const Launch& launch) const override {
     const bool is_for_one = size_ <= grain_ || launch.threads <= 1;
-    if (!is_for_one || launch.buffers.size() != steps_.size() || !is_apart(launch))
+    const bool lacks_status = has_checks_ && launch.status == nullptr;
+    if (!is_for_one || launch.buffers.size() != steps_.size() || lacks_status || !is_apart(launch))
       return whole_.launch(launch);  // which says what is wrong, if anything is
     Pointers pointers;
     for (std::size_t k = 0; k < steps_.size(); ++k)
@@ -59,7 +61,8 @@ class FlatKernel final : public Executable {
                                 .accumulator_positions = nullptr,
                                 .position = 0,
                                 .results = nullptr,
-                                .row_values = nullptr});
+                                .row_values = nullptr,
+                                .status = launch.status});
   }
 
  private:
@@ -74,6 +77,7 @@ class FlatKernel final : public Executable {
   const StageCode code_;
   const Executable& whole_;
   const int64_t size_, grain_;
+  const bool has_checks_;
   const std::vector<int64_t> steps_;
   std::vector<Position> positions_;
   std::vector<Apart> apart_;

@@ -1,5 +1,6 @@
 #include "backends/host/loop_nest.h"
 
+#include "core/error.h"
 #include "core/kernel.h"
 
 #include <algorithm>
@@ -14,7 +15,19 @@ int64_t grain_of(const Kernel& kernel) {
   return int64_t{16384} * 20 / static_cast<int64_t>(20 + instructions) + 64;
 }
 
+namespace {
+
+void check_status(const Kernel& kernel, const Launch& launch) {
+  if (launch.status != nullptr || !has_checks(kernel)) return;
+  throw Error(ErrorKind::internal, {.where = "launch",
+                                    .what = "a kernel with checks has no status to write",
+                                    .got = to_string(kernel)});
+}
+
+}  // namespace
+
 void run_loop_nest(const Kernel& kernel, const StageCode* code, const Launch& launch) {
+  check_status(kernel, launch);
   Domain domain;
   make_domain(kernel, launch, domain);
   if (domain.is_empty) return;
@@ -25,6 +38,7 @@ void run_loop_nest(const Kernel& kernel, const StageCode* code, const Launch& la
 }
 
 void run_loop_nests(const Kernel& kernel, const StageCode* code, std::span<const Launch> launches) {
+  for (const Launch& launch : launches) check_status(kernel, launch);
   const auto is_flat = [](const Launch& launch) { return launch.sizes.size() == 1; };
   if (kernel.order == Order::none && std::ranges::all_of(launches, is_flat))
     return run_elementwise_all(kernel, code[0], launches);

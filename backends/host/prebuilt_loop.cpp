@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <vector>
 
 namespace nitinol::host {
@@ -61,11 +62,18 @@ void fill_positions(int64_t first, int64_t step, void* to, int64_t n) {
   for (int64_t i = 0; i < n; ++i) numbers[i] = first + i * step;
 }
 
+Status::Code check_code_of(const Kernel& kernel) {
+  const Sink& last = kernel.stages[0].sinks.back();
+  return last.kind == Sink::Kind::check ? static_cast<Status::Code>(last.index) : Status::ok;
+}
+
 class PrebuiltLoop final : public Executable {
  public:
   PrebuiltLoop(const Kernel& kernel, std::vector<Port> arguments, Port result)
       : kernel_(kernel),
         loop_(kernel.prebuilt.loops.pick()),
+        check_(kernel.prebuilt.check.pick()),
+        check_code_(check_code_of(kernel)),
         arguments_(std::move(arguments)),
         result_(result),
         scatter_(scatter_of(result.dtype)),
@@ -88,7 +96,8 @@ class PrebuiltLoop final : public Executable {
   void launch(const Launch& launch) const override {
     const int64_t count = has_short_path_ ? count_if_contiguous(launch) : -1;
     const bool is_for_one = count <= grain_ || launch.threads <= 1;
-    if (count < 0 || !is_for_one || !is_alias_right(launch))
+    const bool lacks_status = check_ != nullptr && launch.status == nullptr;
+    if (count < 0 || !is_for_one || lacks_status || !is_alias_right(launch))
       return run_loop_nest(kernel_, &code_, launch);  // which says what is wrong, if anything is
     if (count == 0) return;
     const DefaultFloatMode mode;
@@ -117,7 +126,27 @@ class PrebuiltLoop final : public Executable {
     std::array<const void*, most_arguments> in;
     for (std::size_t a = 0; a < arguments_.size(); ++a)
       in[a] = launch.buffers[arguments_[a].operand];
-    loop_(in.data(), launch.buffers[result_.operand], count);
+    compute(in.data(), launch.buffers[result_.operand], count, launch.status);
+  }
+
+  /// The result of n elements, and the check of them, which comes first: the result may be in place
+  /// of an argument.
+  void compute(const void* const* in, void* out, int64_t n, Status* status) const {
+    if (check_ != nullptr) check(in, n, status);
+    loop_(in, out, n);
+  }
+
+  void check(const void* const* in, int64_t n, Status* status) const {
+    std::array<uint8_t, staging_block> holds;
+    std::array<const void*, most_arguments> from;
+    for (int64_t first = 0; first < n; first += staging_block) {
+      const int64_t count = std::min(staging_block, n - first);
+      for (std::size_t a = 0; a < arguments_.size(); ++a)
+        from[a] = static_cast<const char*>(in[a]) + first * compute_size(arguments_[a].dtype);
+      check_(from.data(), holds.data(), count);
+      if (std::memchr(holds.data(), 0, static_cast<std::size_t>(count)) != nullptr)
+        status->code.store(check_code_, std::memory_order_relaxed);
+    }
   }
 
   void launch_contiguous(const Launch& launch, int64_t count) const {
@@ -138,7 +167,8 @@ class PrebuiltLoop final : public Executable {
          .accumulator_positions = nullptr,
          .position = 0,
          .results = nullptr,
-         .row_values = nullptr});
+         .row_values = nullptr,
+         .status = launch.status});
   }
 
   [[nodiscard]] bool is_alias_right(const Launch& launch) const {
@@ -182,7 +212,7 @@ class PrebuiltLoop final : public Executable {
     std::array<const void*, most_arguments> in;
     for (int64_t row = 0; row < call.outer_size; ++row) {
       for (std::size_t a = 0; a < arguments_.size(); ++a) in[a] = at(call, arguments_[a], row, 0);
-      loop_(in.data(), at(call, result_, row, 0), call.inner_size);
+      compute(in.data(), at(call, result_, row, 0), call.inner_size, call.status);
     }
   }
 
@@ -238,7 +268,7 @@ class PrebuiltLoop final : public Executable {
           if (ways[a] == Way::direct) in[a] = at(call, arguments_[a], row, point);
         }
         char* const out = at(call, result_, row, point);
-        loop_(in.data(), is_result_direct ? out : result.bytes.data(), n);
+        compute(in.data(), is_result_direct ? out : result.bytes.data(), n, call.status);
         if (!is_result_direct) scatter_(result.bytes.data(), out, call.inner[result_.operand], n);
       }
     }
@@ -297,11 +327,11 @@ class PrebuiltLoop final : public Executable {
     }
     char* const out = at(call, result_, row + r, point);
     if (is_direct(result_.dtype) && call.inner[result_.operand] == result_.size) {
-      loop_(in.data(), out, n);
+      compute(in.data(), out, n, call.status);
       return;
     }
     Buffer result;
-    loop_(in.data(), result.bytes.data(), n);
+    compute(in.data(), result.bytes.data(), n, call.status);
     scatter_(result.bytes.data(), out, call.inner[result_.operand], n);
   }
 
@@ -338,7 +368,7 @@ class PrebuiltLoop final : public Executable {
         }
       }
       void* const out = is_result_direct ? at(call, result_, row, 0) : result.bytes.data();
-      loop_(in.data(), out, rows * columns);
+      compute(in.data(), out, rows * columns, call.status);
       if (is_result_direct) continue;
       const int64_t stored = compute_size(result_.dtype) * columns;
       for (int64_t r = 0; r < rows; ++r) {
@@ -360,6 +390,8 @@ class PrebuiltLoop final : public Executable {
 
   const Kernel kernel_;
   const Loop loop_;
+  const Loop check_;  ///< or null
+  const Status::Code check_code_;
   const std::vector<Port> arguments_;
   const Port result_;
   const Scatter scatter_;
@@ -383,9 +415,11 @@ Port port_of(const Kernel& kernel, uint16_t operand) {
 std::unique_ptr<Executable> make_prebuilt_loop(const Kernel& kernel) {
   if (kernel.prebuilt.loops.pick() == nullptr || kernel.stages.size() != 1) return nullptr;
   const Stage& stage = kernel.stages[0];
-  const bool stores_one = stage.sinks.size() == 1 && stage.sinks[0].kind == Sink::Kind::store;
-  if (!stores_one || stage.sources.size() > most_arguments ||
-      kernel.operands.size() > most_arguments + 1) {
+  const bool checks = stage.sinks.size() == 2 && stage.sinks[1].kind == Sink::Kind::check &&
+                      kernel.prebuilt.check.pick() != nullptr;
+  const bool stores_one = !stage.sinks.empty() && stage.sinks[0].kind == Sink::Kind::store;
+  if (!stores_one || stage.sinks.size() != (checks ? 2 : 1) ||
+      stage.sources.size() > most_arguments || kernel.operands.size() > most_arguments + 1) {
     return nullptr;
   }
   std::vector<Port> arguments;

@@ -209,7 +209,8 @@ class Accumulator {
                                             .accumulator_positions = positions_,
                                             .position = start,
                                             .results = job.results,
-                                            .row_values = job.row_values});
+                                            .row_values = job.row_values,
+                                            .status = shared_.launch.status});
   }
 
   const Shared& shared_;
@@ -306,7 +307,8 @@ class JobRunner {
                                             .accumulator_positions = nullptr,
                                             .position = 0,
                                             .results = job_.results,
-                                            .row_values = job_.row_values});
+                                            .row_values = job_.row_values,
+                                            .status = shared_.launch.status});
   }
 
   void run_elements(const StageInfo& stage) {

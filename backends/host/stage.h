@@ -49,6 +49,7 @@ struct StageCall {
   /// kept values. Arrays over rows: element j belongs to row j of this call.
   const void* const* results;
   void* const* row_values;
+  Status* status;  ///< of stages with checks
 };
 
 using StageFunction = void (*)(const void* self, const StageCall& call);

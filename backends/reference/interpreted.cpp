@@ -177,6 +177,9 @@ class InterpretedStage {
                     static_cast<std::size_t>(bytes));
         return;
       }
+      case Sink::Kind::check:
+        if (value == 0) call.status->code = static_cast<uint32_t>(sink.index);
+        return;
       case Sink::Kind::accumulate: {
         const Combiner& combiner = combiners_[k];
         const int64_t position = call.position + point.outer;

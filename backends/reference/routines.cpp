@@ -1,7 +1,5 @@
 #include "backends/reference/routines.h"
 
-#include "backends/host/check_fits.h"
-#include "backends/host/check_nonzero.h"
 #include "backends/host/convolve.h"
 #include "backends/host/cumsum.h"
 #include "backends/host/elements.h"
@@ -76,10 +74,6 @@ class Routine final : public Executable {
         return host::scatter_add_along(call_, launch);
       case LibraryCall::Kind::cumsum:
         return host::cumsum(call_, launch);
-      case LibraryCall::Kind::check_nonzero:
-        return host::check_nonzero(call_, launch);
-      case LibraryCall::Kind::check_fits:
-        return host::check_fits(call_, launch);
       case LibraryCall::Kind::conv2d:
       case LibraryCall::Kind::conv2d_input:
       case LibraryCall::Kind::conv2d_weight:

@@ -112,12 +112,21 @@ Spec infer_check_nonzero(const Op& op, Inputs inputs, const Attrs&) {
   return inputs[0]->spec();
 }
 
-LibraryCall call_check_nonzero(Inputs inputs, const Attrs&, const Spec& spec) {
-  return {.kind = LibraryCall::Kind::check_nonzero,
-          .operands = {{spec.dtype, spec.shape, inputs[0]->internals().strides},
-                       {spec.dtype, spec.shape, strides_of(spec.shape)}},
-          .threads = 0};
-}
+/// Of a number or a bool.
+constexpr auto is_nonzero = [](auto x) {
+  if constexpr (std::is_same_v<Element<decltype(x)>, bool>)
+    return x;
+  else
+    return x != 0;
+};
+/// A failed Plan runs to its end before it is discarded, and must not divide by zero on the way:
+/// that would be a signal.
+constexpr auto nonzero = [](auto x) {
+  if constexpr (std::is_same_v<Element<decltype(x)>, bool>)
+    return x | !x;
+  else
+    return select(x != 0, x, 1);
+};
 
 void fail_check_nonzero(const Op&, Inputs inputs, const Attrs& attrs) {
   throw_zero(*inputs[0], static_cast<Checker>(attr<int64_t>(attrs, 0)));
@@ -145,14 +154,14 @@ constexpr auto arithmetic = family({
         [](auto x, auto low, auto high) { return minimum(maximum(x, low), high); }, "x limited to [low, high]."), clamp_rule, 0b111),
     with_rule(ternary_op("fma", floating_types,
         [](auto a, auto b, auto c) { return fma(a, b, c); }, "a * b + c rounded once."), fma_rule, 0b11),
-    // A call by name, so that compiled functions check too.
     {.name = "check_nonzero",
      .kind = OpKind::index,
      .accepts = bitwise,
      .has_checks = true,
      .attr_names = check_attrs,
      .infer = infer_check_nonzero,
-     .call = call_check_nonzero,
+     .formula = formula<1>(bit_types, nonzero),
+     .check = check<1>(bit_types, Status::division_by_zero, is_nonzero),
      .fail = fail_check_nonzero,
      .summary = "The same integers or bools; fails if one is 0."},
 });

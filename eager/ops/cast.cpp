@@ -112,8 +112,20 @@ Spec infer_fits(const Op& op, Inputs inputs, const Attrs& attrs) {
                                  .fix = "Use cast."});
 }
 
-LibraryCall call_fits(Inputs inputs, const Attrs&, const Spec& spec) {
-  return library_call(LibraryCall::Kind::check_fits, inputs, spec);
+/// Whether a T holds the number.
+template <class T>
+using Fits = decltype([](auto x) { return convert<int64_t>(convert<T>(x)) == x; });
+
+Loops fits_loops(ScalarType, ScalarType result) {
+  // clang-format off
+  switch (result) {
+    case ScalarType::u8: return loops_of<Fits<uint8_t>, bool, int64_t>;
+    case ScalarType::i8: return loops_of<Fits<int8_t>, bool, int64_t>;
+    case ScalarType::i16: return loops_of<Fits<int16_t>, bool, int64_t>;
+    case ScalarType::i32: return loops_of<Fits<int32_t>, bool, int64_t>;
+    default: return loops_of<Fits<int64_t>, bool, int64_t>;
+  }
+  // clang-format on
 }
 
 constexpr auto casts = family({
@@ -136,7 +148,13 @@ constexpr auto casts = family({
      .has_checks = true,
      .attr_names = fits_attrs,
      .infer = infer_fits,
-     .call = call_fits,
+     .formula = {.emit = [](std::span<const Expr> x) { return x[0]; }, .loops = cast_loops},
+     .check = {.emit =
+                   [](std::span<const Expr> x, ScalarType result) {
+                     return convert(convert(x[0], result), ScalarType::i64) == x[0];
+                   },
+               .loops = fits_loops,
+               .code = Status::number_out_of_range},
      .fail = fail_fit,
      .summary = "Integers as a narrower dtype; fails if one does not fit."},
 });

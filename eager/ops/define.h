@@ -1,6 +1,7 @@
 // How op records are written: a generic lambda becomes instructions and loops.
 #pragma once
 
+#include "core/launch.h"
 #include "core/loop.h"
 #include "core/math.h"
 #include "core/op.h"
@@ -69,6 +70,17 @@ consteval Formula formula(Types<T...> types, F) {
                 return formulas::emit<F>(arguments, std::make_index_sequence<arity>{});
               },
           .loops = formulas::loops_by_type<F, arity, First...>(types)};
+}
+
+/// A check that the lambda F (without captures) says, of operands of the types T.
+template <std::size_t arity, class F, class... T>
+consteval ElementCheck check(Types<T...> types, Status::Code code, F) {
+  return {.emit =
+              [](std::span<const Expr> arguments, ScalarType) {
+                return formulas::emit<F>(arguments, std::make_index_sequence<arity>{});
+              },
+          .loops = formulas::loops_by_type<F, arity>(types),
+          .code = static_cast<uint16_t>(code)};
 }
 
 /// Functions of one, two or three tensors of one dtype, element by element.

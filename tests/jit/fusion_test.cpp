@@ -179,9 +179,17 @@ TEST_CASE("a group is not merged around a path through a library call", "[jit][f
                "e") == "exp neg | add");
 }
 
-TEST_CASE("operations with checks are no members of groups", "[jit][fusion]") {
+TEST_CASE("checks of elements are members of groups, calls with checks are not", "[jit][fusion]") {
   CHECK(groups("a: i64[4] = input; b: i64[4] = input; c = add a b; d = check_nonzero c "
-               "checker=1; e = mul d a; return e") == "add | mul");
+               "checker=1; e = floor_divide a d; return e") == "add check_nonzero floor_divide");
+  CHECK(groups("a: f32[4, 2] = input; b: i64[4] = input; c = add a a; d = take c b; e = mul d a; "
+               "return e") == "add | mul");
+}
+
+TEST_CASE("what is checked is not read through a view that hides some of it", "[jit][fusion]") {
+  // f reads half of d: alone, the check would not see the other half.
+  CHECK(groups("a: i64[4] = input; d = check_nonzero a checker=1; e = slice d starts=[0] sizes=[2] "
+               "steps=[1]; f = neg e; return f") == "check_nonzero | neg");
 }
 
 TEST_CASE("numbers made of numbers are in no group", "[jit][fusion]") {

@@ -245,6 +245,8 @@ class Lowering {
         return output(Place::row_value, Access::unit, sink.index, to_storage(value));
       case Sink::Kind::accumulate:
         return accumulate(sink.index, value);
+      case Sink::Kind::check:
+        return output(Place::status, Access::per_call, sink.index, value);
     }
   }
 
@@ -341,7 +343,9 @@ int vector_width(const LoweredStage& stage, const Kernel& kernel, int vector_byt
   for (const Input& input : stage.inputs) {
     if (input.access != Access::per_call && input.access != Access::per_outer) count(input.type);
   }
-  for (const Output& output : stage.outputs) count(output.type);
+  for (const Output& output : stage.outputs) {
+    if (output.place != Place::status) count(output.type);
+  }
   for (const ScalarInstr& instr : stage.program.instrs) {
     if (instr.op == ScalarOp::begin_if) ++nesting;
     if (instr.op == ScalarOp::end_if) --nesting;

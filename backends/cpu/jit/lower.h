@@ -19,6 +19,7 @@ enum class Place : uint8_t {
   accumulator,
   accumulator_position,  ///< of arg_* reductions
   element_index,         ///< where we are along the reduced dimension
+  status,                ///< a check: `index` is the code of its failure
 };
 
 /// How a value changes along the loops.

@@ -73,6 +73,9 @@ class StageEmitter {
         emit_row();
     });
     if (stage_.non_temporal) streams_.fence();
+    for (std::size_t k = 0; k < outputs_.size(); ++k)
+      if (outputs_[k].is_check)
+        streams_.report_failure(outputs_[k], stage_.outputs[k].index, call_);
     ir_.CreateRetVoid();
   }
 
@@ -182,6 +185,9 @@ class StageEmitter {
                            ? lanes_of_row(io)
                            : array_entry(array_of(io.place), io.index, pointer);
         if (io.access == Access::per_outer) stream.outer_step = element_bytes(io.type);
+        break;
+      case Place::status:
+        streams_.begin_check(stream);
         break;
       case Place::element_index:
         stream.is_counted = true;

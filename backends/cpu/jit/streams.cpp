@@ -10,11 +10,14 @@
 
 #include "backends/cpu/jit/streams.h"
 
+#include "backends/host/stage.h"
+
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/Module.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <vector>
 
 namespace nitinol::cpu {
@@ -181,6 +184,7 @@ Value* StreamEmitter::load_stored(const Stream& stream, const Chunk& chunk) {
 
 void StreamEmitter::store(const Stream& stream, const Chunk& chunk, Value* value) {
   llvm::IRBuilderBase& ir = context_.ir;
+  if (stream.is_check) return note_failure(stream, chunk, value);
   value = as_stored(stream, value);
   if (stream.access == Access::lanes && chunk.count != nullptr) {
     // A masked store would make the next load wait until it is in the cache.
@@ -198,6 +202,40 @@ void StreamEmitter::store(const Stream& stream, const Chunk& chunk, Value* value
   }
   ir.CreateAlignedStore(value, buffer(), llvm::Align(vector_alignment(stream)));
   copy_elements(stream, chunk, /*to_buffer=*/false);
+}
+
+void StreamEmitter::begin_check(Stream& stream) {
+  stream.is_check = true;
+  stream.start = context_.ir.CreateAlloca(context_.ir.getInt8Ty());
+  context_.ir.CreateAlignedStore(context_.ir.getInt8(0), stream.start, llvm::Align(1));
+}
+
+void StreamEmitter::report_failure(const Stream& stream, uint16_t code, Value* call) {
+  llvm::IRBuilderBase& ir = context_.ir;
+  llvm::Function* const function = ir.GetInsertBlock()->getParent();
+  auto* const report = llvm::BasicBlock::Create(ir.getContext(), "report", function);
+  auto* const done = llvm::BasicBlock::Create(ir.getContext(), "reported", function);
+  Value* const failed = ir.CreateAlignedLoad(ir.getInt8Ty(), stream.start, llvm::Align(1));
+  ir.CreateCondBr(ir.CreateICmpNE(failed, ir.getInt8(0)), report, done);
+  ir.SetInsertPoint(report);
+  Value* const place =
+      ir.CreateGEP(ir.getInt8Ty(), call, ir.getInt64(offsetof(host::StageCall, status)));
+  Value* const status = ir.CreateAlignedLoad(ir.getPtrTy(), place, llvm::Align(8));
+  ir.CreateAlignedStore(ir.getInt32(code), status, llvm::Align(4))
+      ->setAtomic(llvm::AtomicOrdering::Monotonic);
+  ir.CreateBr(done);
+  ir.SetInsertPoint(done);
+}
+
+void StreamEmitter::note_failure(const Stream& stream, const Chunk& chunk, Value* holds) {
+  llvm::IRBuilderBase& ir = context_.ir;
+  Value* fails = ir.CreateNot(holds);
+  if (chunk.count != nullptr) fails = ir.CreateAnd(fails, mask(chunk.count));
+  Value* const any =
+      context_.width == 1 ? ir.CreateExtractElement(fails, uint64_t{0}) : ir.CreateOrReduce(fails);
+  Value* const before = ir.CreateAlignedLoad(ir.getInt8Ty(), stream.start, llvm::Align(1));
+  ir.CreateAlignedStore(ir.CreateOr(before, ir.CreateZExt(any, ir.getInt8Ty())), stream.start,
+                        llvm::Align(1));
 }
 
 uint64_t StreamEmitter::vector_alignment(const Stream& stream) const {

@@ -18,6 +18,7 @@ struct Stream {
   Access access = Access::unit;
   ScalarType type = ScalarType::f32;
   bool is_half = false;               ///< loaded and stored as f32, in memory f16; type is u16
+  bool is_check = false;              ///< a byte that is set where a stored condition is false
   int lanes = 0;                      ///< Access::lanes: length of the array, a power of two
   bool is_counted = false;            ///< not memory: start + index * step
   llvm::Value* start = nullptr;       ///< address (counted: i64) at (0, 0)
@@ -46,6 +47,10 @@ class StreamEmitter {
   /// As store() of a full chunk, around the caches; the address must be a multiple of
   /// vector_alignment().
   void store_non_temporal(const Stream& stream, const Chunk& chunk, llvm::Value* value);
+  /// Makes `stream` one that conditions are stored to.
+  void begin_check(Stream& stream);
+  /// Writes `code` to the status of the StageCall `call` if one of them was false.
+  void report_failure(const Stream& stream, uint16_t code, llvm::Value* call);
   /// After stores around the caches.
   void fence();
   /// How many points of the row come before the first of `outputs` is aligned; at most `size`.
@@ -60,6 +65,7 @@ class StreamEmitter {
   /// What is in memory as what the program computes with, and back.
   [[nodiscard]] llvm::Value* as_computed(const Stream& stream, llvm::Value* stored);
   [[nodiscard]] llvm::Value* as_stored(const Stream& stream, llvm::Value* computed);
+  void note_failure(const Stream& stream, const Chunk& chunk, llvm::Value* holds);
   [[nodiscard]] llvm::Value* load_stored(const Stream& stream, const Chunk& chunk);
   [[nodiscard]] llvm::Value* address(const Stream& stream, llvm::Value* index);
   [[nodiscard]] llvm::Value* misalignment(const Stream& stream, llvm::Value* index);

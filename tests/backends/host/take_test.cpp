@@ -62,20 +62,3 @@ TEST_CASE("take reports an index that is out of range", "[take]") {
   call.run(step, Device::Kind::cpu, &status);
   CHECK(status.code == Status::ok);
 }
-
-TEST_CASE("check_nonzero copies and notices zeros", "[take]") {
-  const auto check = [](const OperandLayout& in, const OperandLayout& out) {
-    return LibraryCall{
-        .kind = LibraryCall::Kind::check_nonzero, .operands = {in, out}, .threads = 2};
-  };
-  std::vector<int16_t> in = {1, 2, 3, 4, 5, 6}, out(6);
-  const Call call = {.buffers = {in.data(), out.data()}, .sizes = {}, .strides = {}};
-  Status status;
-  call.run(check({i16, {2, 3}, {1, 2}}, {i16, {2, 3}, {3, 1}}), Device::Kind::cpu, &status);
-  CHECK(status.code == Status::ok);
-  CHECK(out == std::vector<int16_t>{1, 3, 5, 2, 4, 6});
-  in[4] = 0;
-  call.run(check({i16, {6}, {1}}, {i16, {6}, {1}}), Device::Kind::cpu, &status);
-  CHECK(status.code == Status::division_by_zero);
-  CHECK_THROWS_AS(call.run(check({i16, {6}, {1}}, {i16, {6}, {1}})), Error);
-}
