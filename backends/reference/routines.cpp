@@ -1,13 +1,19 @@
+// Written as the definitions read, one element at a time, and not for speed: what the routines of
+// other devices are compared with. Convolutions alone are the host's own plain loops, which the cpu
+// runs only where oneDNN does not.
 #include "backends/reference/routines.h"
 
 #include "backends/host/convolve.h"
-#include "backends/host/cumsum.h"
 #include "backends/host/elements.h"
-#include "backends/host/gather.h"
-#include "backends/host/scatter_add.h"
-#include "backends/host/take.h"
-#include "backends/host/window_max.h"
+#include "core/error.h"
 #include "core/native.h"
+#include "core/reduction.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace nitinol::reference {
 namespace {
@@ -16,72 +22,285 @@ using host::Elements;
 using host::stored;
 using host::value_of;
 
-/// One matrix of the batch: offsets of its three operands.
-struct Offsets {
-  int64_t a = 0, b = 0, c = 0;
+/// Calls body(index) for each index of the shape, the last axis fastest.
+template <class Body>
+void for_each_index(const Shape& shape, const Body& body) {
+  if (element_count(shape) == 0) return;
+  Dims index = Dims::filled(shape.size(), 0);
+  for (;;) {
+    body(std::as_const(index));
+    int axis = shape.size();
+    while (axis > 0 && ++index[axis - 1] == shape[axis - 1]) index[--axis] = 0;
+    if (axis == 0) return;
+  }
+}
+
+int64_t offset_of(const OperandLayout& operand, const Dims& index) {
+  int64_t offset = 0;
+  for (int axis = 0; axis < index.size(); ++axis) offset += index[axis] * operand.strides[axis];
+  return offset;
+}
+
+/// Axes [first, last) of an index.
+Dims part_of(const Dims& index, int first, int last) {
+  Dims part;
+  for (int axis = first; axis < last; ++axis) part.push_back(index[axis]);
+  return part;
+}
+
+Dims joined(const Dims& a, const Dims& b) {
+  Dims both = a;
+  for (const int64_t i : b) both.push_back(i);
+  return both;
+}
+
+/// A call with its memory.
+struct Work {
+  const LibraryCall& call;
+  const Launch& launch;
+
+  [[nodiscard]] const OperandLayout& operand(std::size_t k) const { return call.operands[k]; }
+  template <class T>
+  [[nodiscard]] T& at(std::size_t k, const Dims& index) const {
+    return static_cast<T*>(launch.buffers[k])[offset_of(operand(k), index)];
+  }
+  /// The row of `rows` that operand 1 names at `index`; -1, and the status says so, if there is
+  /// none.
+  [[nodiscard]] int64_t row(const Dims& index, int64_t rows) const {
+    const auto given = at<int64_t>(1, index);
+    const int64_t row = given < 0 ? given + rows : given;
+    if (row >= 0 && row < rows) return row;
+    if (launch.status == nullptr) {
+      throw Error(ErrorKind::value,
+                  {.where = std::string(name_of(call.kind)), .what = "an index is out of range"});
+    }
+    launch.status->code = Status::index_out_of_range;
+    return -1;
+  }
+  /// Copies an element from operand 0 to the last operand.
+  void copy(const Dims& from, const Dims& to) const {
+    const std::size_t last = call.operands.size() - 1, bytes = size_of(operand(0).dtype);
+    const auto address = [&](std::size_t k, const Dims& index) {
+      return static_cast<char*>(launch.buffers[k]) +
+             offset_of(operand(k), index) * static_cast<int64_t>(bytes);
+    };
+    std::memcpy(address(last, to), address(0, from), bytes);
+  }
 };
 
+/// Sums of the elements of the result, in the compute type; each is rounded once.
 template <DType dtype>
-void multiply(const LibraryCall& call, const Launch& launch, const Offsets& at) {
+class Sums {
+ public:
+  using Value = typename Elements<dtype>::Value;
+
+  explicit Sums(const Work& work)
+      : work_(work),
+        out_(work.call.operands.back()),
+        strides_(strides_of(out_.shape)),
+        sums_(static_cast<std::size_t>(element_count(out_.shape))) {}
+
+  void add(const Dims& index, Value value) {
+    Value& sum = sums_[place(index)];
+    sum = native::add(sum, value);
+  }
+  void store() const {
+    for_each_index(out_.shape, [&](const Dims& index) {
+      work_.template at<typename Elements<dtype>::Stored>(work_.call.operands.size() - 1, index) =
+          stored<dtype>(sums_[place(index)]);
+    });
+  }
+
+ private:
+  [[nodiscard]] std::size_t place(const Dims& index) const {
+    int64_t at = 0;
+    for (int axis = 0; axis < index.size(); ++axis) at += index[axis] * strides_[axis];
+    return static_cast<std::size_t>(at);
+  }
+
+  const Work& work_;
+  const OperandLayout& out_;
+  const Strides strides_;
+  std::vector<Value> sums_;
+};
+
+// ---- matrix products
+
+/// c[..., i, j] = the sum over k of a[..., i, k] * b[..., k, j], in the order of k.
+template <DType dtype>
+void multiply(const Work& work) {
   using Stored = typename Elements<dtype>::Stored;
-  const OperandLayout &a = call.operands[0], &b = call.operands[1], &c = call.operands[2];
-  const int row = c.shape.size() - 2, column = row + 1;
-  const auto* a_data = static_cast<const Stored*>(launch.buffers[0]) + at.a;
-  const auto* b_data = static_cast<const Stored*>(launch.buffers[1]) + at.b;
-  auto* c_data = static_cast<Stored*>(launch.buffers[2]) + at.c;
-  for (int64_t i = 0; i < c.shape[row]; ++i) {
-    for (int64_t j = 0; j < c.shape[column]; ++j) {
-      typename Elements<dtype>::Value sum = 0;
-      for (int64_t k = 0; k < a.shape[column]; ++k) {
-        sum = native::add(
-            sum, native::mul(value_of<dtype>(a_data[i * a.strides[row] + k * a.strides[column]]),
-                             value_of<dtype>(b_data[k * b.strides[row] + j * b.strides[column]])));
-      }
-      c_data[i * c.strides[row] + j * c.strides[column]] = stored<dtype>(sum);
+  const OperandLayout &a = work.operand(0), &b = work.operand(1);
+  const Shape& shape = work.operand(2).shape;
+  const int row = shape.size() - 2, column = row + 1;
+  for_each_index(shape, [&](const Dims& at) {
+    const Dims batch = part_of(at, 0, row);
+    const Stored* const x = &work.at<Stored>(0, joined(batch, {at[row], 0}));
+    const Stored* const y = &work.at<Stored>(1, joined(batch, {0, at[column]}));
+    typename Elements<dtype>::Value sum = 0;
+    for (int64_t k = 0; k < a.shape[column]; ++k) {
+      sum = native::add(sum, native::mul(value_of<dtype>(x[k * a.strides[column]]),
+                                         value_of<dtype>(y[k * b.strides[row]])));
+    }
+    work.at<Stored>(2, at) = stored<dtype>(sum);
+  });
+}
+
+// ---- indices
+
+void take(const Work& work) {
+  const OperandLayout &table = work.operand(0), &out = work.operand(2);
+  const int depth = work.operand(1).shape.size();
+  for_each_index(out.shape, [&](const Dims& at) {
+    const int64_t row = work.row(part_of(at, 0, depth), table.shape[0]);
+    if (row >= 0) work.copy(joined({row}, part_of(at, depth, at.size())), at);
+  });
+}
+
+void gather(const Work& work) {
+  const int axis = work.call.axis;
+  for_each_index(work.operand(2).shape, [&](const Dims& at) {
+    Dims from = at;
+    from[axis] = work.row(at, work.operand(0).shape[axis]);
+    if (from[axis] >= 0) work.copy(from, at);
+  });
+}
+
+template <DType dtype>
+void scatter_add(const Work& work) {
+  using Stored = typename Elements<dtype>::Stored;
+  const int depth = work.operand(1).shape.size();
+  Sums<dtype> sums(work);
+  for_each_index(work.operand(0).shape, [&](const Dims& at) {
+    const int64_t row = work.row(part_of(at, 0, depth), work.operand(2).shape[0]);
+    if (row < 0) return;
+    sums.add(joined({row}, part_of(at, depth, at.size())), value_of<dtype>(work.at<Stored>(0, at)));
+  });
+  sums.store();
+}
+
+template <DType dtype>
+void scatter_add_along(const Work& work) {
+  using Stored = typename Elements<dtype>::Stored;
+  const int axis = work.call.axis;
+  Sums<dtype> sums(work);
+  for_each_index(work.operand(0).shape, [&](const Dims& at) {
+    Dims to = at;
+    to[axis] = work.row(at, work.operand(2).shape[axis]);
+    if (to[axis] >= 0) sums.add(to, value_of<dtype>(work.at<Stored>(0, at)));
+  });
+  sums.store();
+}
+
+// ---- running sums
+
+template <class Value>
+std::vector<Value> scan(const std::vector<Value>& x) {
+  constexpr auto run = static_cast<std::size_t>(reduction_order::scan_run);
+  std::vector<Value> sums = x, totals;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (i % run != 0) sums[i] = native::add(sums[i - 1], x[i]);
+    if (i % run == run - 1) totals.push_back(sums[i]);
+  }
+  if (x.size() <= run) return sums;
+  const std::vector<Value> before = scan(totals);
+  for (std::size_t i = run; i < x.size(); ++i) sums[i] = native::add(before[i / run - 1], sums[i]);
+  return sums;
+}
+
+template <DType dtype>
+void cumsum(const Work& work) {
+  using Stored = typename Elements<dtype>::Stored;
+  const int axis = work.call.axis;
+  const Shape& shape = work.operand(0).shape;
+  Shape lines = shape;
+  lines[axis] = 1;
+  for_each_index(lines, [&](const Dims& line) {
+    Dims at = line;
+    std::vector<typename Elements<dtype>::Value> values;
+    for (at[axis] = 0; at[axis] < shape[axis]; ++at[axis])
+      values.push_back(value_of<dtype>(work.at<Stored>(0, at)));
+    at[axis] = 0;
+    for (const auto& sum : scan(values)) {
+      work.at<Stored>(1, at) = stored<dtype>(sum);
+      ++at[axis];
+    }
+  });
+}
+
+// ---- windows
+
+/// The place of the largest element of x in the window at `at` of the result; of equal ones the
+/// first, of NaN the last.
+template <DType dtype>
+Dims largest_in(const Work& work, const Dims& at) {
+  const Windows& windows = work.call.windows;
+  const Shape& image = work.operand(0).shape;
+  const int64_t top = at[1] * windows.stride[0] - windows.padding[0];
+  const int64_t left = at[2] * windows.stride[1] - windows.padding[1];
+  Dims largest;
+  typename Elements<dtype>::Value most = 0;
+  for (int64_t h = std::max<int64_t>(top, 0); h < std::min(top + windows.kernel[0], image[1]);
+       ++h) {
+    for (int64_t w = std::max<int64_t>(left, 0); w < std::min(left + windows.kernel[1], image[2]);
+         ++w) {
+      const Dims place = {at[0], h, w, at[3]};
+      const auto value = value_of<dtype>(work.at<typename Elements<dtype>::Stored>(0, place));
+      if (!largest.empty() && !(value > most) && value == value) continue;
+      largest = place;
+      most = value;
     }
   }
+  return largest;
 }
 
-void multiply_one(const LibraryCall& call, const Launch& launch, const Offsets& at) {
-  host::with_number_type(call.operands[2].dtype,
-                         [&](auto dtype) { multiply<dtype.value>(call, launch, at); });
+template <DType dtype>
+void window_max(const Work& work) {
+  using Stored = typename Elements<dtype>::Stored;
+  for_each_index(work.operand(2).shape, [&](const Dims& at) {
+    work.at<Stored>(2, at) = work.at<Stored>(1, largest_in<dtype>(work, at));
+  });
 }
 
-void multiply_all(const LibraryCall& call, const Launch& launch, int axis, const Offsets& at) {
-  const OperandLayout &a = call.operands[0], &b = call.operands[1], &c = call.operands[2];
-  if (axis == c.shape.size() - 2) return multiply_one(call, launch, at);
-  for (int64_t i = 0; i < c.shape[axis]; ++i) {
-    multiply_all(
-        call, launch, axis + 1,
-        {at.a + i * a.strides[axis], at.b + i * b.strides[axis], at.c + i * c.strides[axis]});
-  }
+template <DType dtype>
+void window_max_input(const Work& work) {
+  using Stored = typename Elements<dtype>::Stored;
+  Sums<dtype> sums(work);
+  for_each_index(work.operand(1).shape, [&](const Dims& at) {
+    sums.add(largest_in<dtype>(work, at), value_of<dtype>(work.at<Stored>(1, at)));
+  });
+  sums.store();
 }
 
 class Routine final : public Executable {
  public:
   explicit Routine(LibraryCall call) : call_(std::move(call)) {}
   void launch(const Launch& launch) const override {
+    const Work work = {call_, launch};
+    const auto with_type = [&](const auto& routine) {
+      host::with_number_type(call_.operands[0].dtype, [&](auto dtype) { routine(dtype); });
+    };
     switch (call_.kind) {
       case LibraryCall::Kind::matmul:
-        return multiply_all(call_, launch, 0, {});
+        return with_type([&](auto dtype) { multiply<dtype.value>(work); });
       case LibraryCall::Kind::take:
-        return host::take_rows(call_, launch);
+        return take(work);
       case LibraryCall::Kind::scatter_add:
-        return host::scatter_add(call_, launch);
+        return with_type([&](auto dtype) { scatter_add<dtype.value>(work); });
       case LibraryCall::Kind::gather:
-        return host::gather(call_, launch);
+        return gather(work);
       case LibraryCall::Kind::scatter_add_along:
-        return host::scatter_add_along(call_, launch);
+        return with_type([&](auto dtype) { scatter_add_along<dtype.value>(work); });
       case LibraryCall::Kind::cumsum:
-        return host::cumsum(call_, launch);
+        return with_type([&](auto dtype) { cumsum<dtype.value>(work); });
       case LibraryCall::Kind::conv2d:
       case LibraryCall::Kind::conv2d_input:
       case LibraryCall::Kind::conv2d_weight:
         return host::convolve(call_, launch);
       case LibraryCall::Kind::window_max:
-        return host::window_max(call_, launch);
+        return with_type([&](auto dtype) { window_max<dtype.value>(work); });
       case LibraryCall::Kind::window_max_input:
-        return host::window_max_input(call_, launch);
+        return with_type([&](auto dtype) { window_max_input<dtype.value>(work); });
     }
   }
 

@@ -1,0 +1,180 @@
+// The host's routines against the reference device's, which are written as the definitions read.
+#include "core/kernel.h"
+#include "core/library.h"
+#include "tests/backends/kernels.h"
+
+#include <catch2/catch.hpp>
+
+#include <cstring>
+#include <vector>
+
+using namespace nitinol;
+using namespace nitinol::test;
+
+namespace {
+
+using Kind = LibraryCall::Kind;
+
+/// A layout of this shape: axes in a random order in memory, perhaps with gaps, sizes 1 perhaps
+/// with stride 0.
+OperandLayout random_layout(Numbers& numbers, DType dtype, const Shape& shape) {
+  OperandLayout layout = {.dtype = dtype, .shape = shape, .strides = strides_of(shape)};
+  std::vector<int> order;
+  for (int i = 0; i < shape.size(); ++i) order.insert(order.begin() + numbers.below(i + 1), i);
+  if (numbers.below(2) == 0) return layout;
+  int64_t stride = 1;
+  for (const int axis : order) {
+    layout.strides[axis] = stride;
+    stride *= shape[axis] + numbers.below(2);
+  }
+  return layout;
+}
+
+/// Memory for a layout, with numbers that round; a few are NaN, infinite, or -0.
+std::vector<double> random_memory(Numbers& numbers, const OperandLayout& layout) {
+  int64_t span = 1;
+  for (int i = 0; i < layout.shape.size(); ++i)
+    span += (layout.shape[i] > 0 ? layout.shape[i] - 1 : 0) * layout.strides[i];
+  std::vector<double> memory(static_cast<std::size_t>(span));  // wide enough for any dtype
+  auto* const bytes = reinterpret_cast<char*>(memory.data());
+  for (int64_t i = 0; i < span; ++i) {
+    const double x = numbers.below(9) == 0 ? (numbers.below(2) == 0 ? -0.0 : NAN) : numbers.real();
+    switch (layout.dtype) {
+      case f64:
+        std::memcpy(bytes + 8 * i, &x, 8);
+        break;
+      case f32: {
+        const auto y = static_cast<float>(x);
+        std::memcpy(bytes + 4 * i, &y, 4);
+        break;
+      }
+      case f16:
+      case bf16: {
+        const auto bits = static_cast<uint16_t>(numbers.below(0x7000) | numbers.below(2) << 15);
+        std::memcpy(bytes + 2 * i, &bits, 2);
+        break;
+      }
+      default: {
+        const auto y = static_cast<int32_t>(numbers.next());
+        std::memcpy(bytes + 4 * i, &y, 4);
+      }
+    }
+  }
+  return memory;
+}
+
+struct Trial {
+  LibraryCall call;
+  int64_t rows = 0;  ///< what operand 1 chooses from, if it is indices
+};
+
+Trial random_trial(Numbers& numbers, Kind kind, DType dtype) {
+  const auto size = [&] { return 1 + numbers.below(6); };
+  const auto layout = [&](DType type, const Shape& shape) {
+    return random_layout(numbers, type, shape);
+  };
+  const int64_t rows = size();
+  const Shape places = numbers.below(2) == 0 ? Shape{size()} : Shape{size(), size()};
+  const Shape rest = numbers.below(3) == 0 ? Shape{} : Shape{size() * 7};
+  const auto with = [](Shape a, const Shape& b) {
+    for (const int64_t i : b) a.push_back(i);
+    return a;
+  };
+  Trial trial;
+  trial.rows = rows;
+  LibraryCall& call = trial.call;
+  call.kind = kind;
+  call.threads = 1 + static_cast<int>(numbers.below(2));
+  const Shape cube = {size(), size() * 9, size()};
+  call.axis = static_cast<int>(numbers.below(3));
+  Shape other = cube;
+  other[call.axis] = rows;
+  switch (kind) {
+    case Kind::take:
+      call.operands = {layout(dtype, with({rows}, rest)), layout(i64, places),
+                       layout(dtype, with(places, rest))};
+      break;
+    case Kind::scatter_add:
+      call.operands = {layout(dtype, with(places, rest)), layout(i64, places),
+                       layout(dtype, with({rows}, rest))};
+      break;
+    case Kind::gather:
+      call.operands = {layout(dtype, other), layout(i64, cube), layout(dtype, cube)};
+      break;
+    case Kind::scatter_add_along:
+      call.operands = {layout(dtype, cube), layout(i64, cube), layout(dtype, other)};
+      break;
+    case Kind::cumsum:
+      call.operands = {layout(dtype, cube), layout(dtype, cube)};
+      break;
+    default: {
+      const Shape image = {2, 4 + size(), 3 + size(), size() * 20};
+      call.windows.kernel = {2, 3};
+      call.windows.stride = {size(), 2};
+      call.windows.padding = {1, 1};
+      const Shape result = {2, call.windows.count(0, image[1]), call.windows.count(1, image[2]),
+                            image[3]};
+      if (kind == Kind::window_max)
+        call.operands = {layout(dtype, image), layout(dtype, image), layout(dtype, result)};
+      else
+        call.operands = {layout(dtype, image), layout(dtype, result), layout(dtype, image)};
+    }
+  }
+  return trial;
+}
+
+/// Equal memory, but any NaN is any NaN.
+bool same(DType dtype, const std::vector<double>& a, const std::vector<double>& b) {
+  if (dtype == f64) {
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      if (std::memcmp(&a[i], &b[i], 8) != 0 && !(a[i] != a[i] && b[i] != b[i])) return false;
+    }
+    return true;
+  }
+  if (dtype != f32) return std::memcmp(a.data(), b.data(), 8 * a.size()) == 0;
+  std::vector<float> x(2 * a.size()), y(x);
+  std::memcpy(x.data(), a.data(), 8 * a.size());
+  std::memcpy(y.data(), b.data(), 8 * b.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (std::memcmp(&x[i], &y[i], 4) != 0 && !(x[i] != x[i] && y[i] != y[i])) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("routines of the host do what plain loops do", "[routines]") {
+  Numbers numbers(9);
+  for (const Kind kind : {Kind::take, Kind::scatter_add, Kind::gather, Kind::scatter_add_along,
+                          Kind::cumsum, Kind::window_max, Kind::window_max_input}) {
+    for (const DType dtype : {f32, f64, f16, bf16, i32}) {
+      for (int round = 0; round < 30; ++round) {
+        CAPTURE(name_of(kind), name_of(dtype), round);
+        const Trial trial = random_trial(numbers, kind, dtype);
+        std::vector<std::vector<double>> memory;
+        for (const OperandLayout& operand : trial.call.operands)
+          memory.push_back(random_memory(numbers, operand));
+        const bool is_wrong = round % 10 == 9 && trial.call.operands[1].dtype == i64;
+        if (trial.call.operands[1].dtype == i64) {
+          auto* const indices = reinterpret_cast<int64_t*>(memory[1].data());
+          for (std::size_t i = 0; i < memory[1].size(); ++i)
+            indices[i] = numbers.below(2 * trial.rows) - trial.rows;
+          if (is_wrong) indices[0] = trial.rows;
+        }
+        std::vector<double> results[2];
+        Status status[2];
+        for (const auto device : {Device::Kind::cpu, Device::Kind::reference}) {
+          const bool is_reference = device == Device::Kind::reference;
+          std::vector<std::vector<double>> mine = memory;
+          Call call = {.buffers = {}, .sizes = {}, .strides = {}, .threads = trial.call.threads};
+          for (std::vector<double>& each : mine) call.buffers.push_back(each.data());
+          call.run(trial.call, device, &status[is_reference ? 1 : 0]);
+          results[is_reference ? 1 : 0] = mine.back();
+        }
+        CHECK(status[0].code.load() == (is_wrong ? Status::index_out_of_range : Status::ok));
+        CHECK(status[1].code.load() == status[0].code.load());
+        if (!is_wrong) CHECK(same(dtype, results[0], results[1]));
+      }
+    }
+  }
+}
