@@ -52,11 +52,6 @@ class Walk {
                                 .outer_size = rows,
                                 .inner_size = points,
                                 .scalars = scalars_,
-                                .accumulators = nullptr,
-                                .accumulator_positions = nullptr,
-                                .position = 0,
-                                .results = nullptr,
-                                .row_values = nullptr,
                                 .status = status_});
   }
 

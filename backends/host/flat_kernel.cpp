@@ -57,11 +57,6 @@ class FlatKernel final : public Executable {
                                 .outer_size = 1,
                                 .inner_size = size_,
                                 .scalars = launch.scalars.data(),
-                                .accumulators = nullptr,
-                                .accumulator_positions = nullptr,
-                                .position = 0,
-                                .results = nullptr,
-                                .row_values = nullptr,
                                 .status = launch.status});
   }
 

@@ -163,11 +163,6 @@ class PrebuiltLoop final : public Executable {
          .outer_size = 1,
          .inner_size = count,
          .scalars = launch.scalars.data(),
-         .accumulators = nullptr,
-         .accumulator_positions = nullptr,
-         .position = 0,
-         .results = nullptr,
-         .row_values = nullptr,
          .status = launch.status});
   }
 

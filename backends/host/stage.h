@@ -42,14 +42,14 @@ struct StageCall {
   ///   (reduction_order::lanes_run); then the lanes join as Combiner::fold says.
   /// Element level, sequential: inner_size values, read and written: value j joins element j of
   /// each outer step.
-  void* const* accumulators;
-  int64_t* const* accumulator_positions;  ///< arg_* only: as many i64 positions
-  int64_t position;  ///< element level: index along the reduced dimension of the first point
+  void* const* accumulators = nullptr;
+  int64_t* const* accumulator_positions = nullptr;  ///< arg_* only: as many i64 positions
+  int64_t position = 0;  ///< element level: index along the reduced dimension of the first point
   /// Per reduction: finished results of earlier stages (arg_*: the i64 position); per row value:
   /// kept values. Arrays over rows: element j belongs to row j of this call.
-  const void* const* results;
-  void* const* row_values;
-  Status* status;  ///< of stages with checks
+  const void* const* results = nullptr;
+  void* const* row_values = nullptr;
+  Status* status = nullptr;  ///< of stages with checks
 };
 
 using StageFunction = void (*)(const void* self, const StageCall& call);
