@@ -49,8 +49,6 @@ struct Probe {
   friend constexpr Probe ceil(Probe a) { return a; }
   friend constexpr Probe trunc(Probe a) { return a; }
   friend constexpr Probe round_even(Probe a) { return a; }
-  friend constexpr Probe round_f16(Probe a) { return a; }
-  friend constexpr Probe round_bf16(Probe a) { return a; }
   friend constexpr Probe fma(Probe a, Probe b, Probe c) { return join(join(a, b), c); }
   friend constexpr Probe select(Probe<bool> c, Probe a, Probe b) { return join<T>(c, join(a, b)); }
   // clang-format on

@@ -231,9 +231,9 @@ uint64_t run(const ScalarProgram& program, const ScalarInstr& instr, const Opera
     case ScalarOp::end_if:
       return in.c != 0 ? in.b : in.a;
     case ScalarOp::round_f16:
-      return to_bits(round_f16(Num<float>(from_bits<float>(in.a), {})).value);
+      return to_bits(rounded_to_half(Num<float>(from_bits<float>(in.a))).value);
     case ScalarOp::round_bf16:
-      return to_bits(round_bf16(Num<float>(from_bits<float>(in.a), {})).value);
+      return to_bits(rounded_to_bfloat(Num<float>(from_bits<float>(in.a))).value);
     default:
       return with_type(instr.type, [&]<class T>(T) { return compute<T>(instr.op, in); });
   }

@@ -25,7 +25,6 @@ class ShortArray {
     if (size_ <= N) std::destroy_n(data_, size_);
   }
   [[nodiscard]] T* data() { return data_; }
-  [[nodiscard]] std::size_t size() const { return size_; }
   T& operator[](std::size_t i) { return data_[i]; }
   [[nodiscard]] std::span<T> span() { return {data_, size_}; }
 

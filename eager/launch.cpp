@@ -386,14 +386,9 @@ Tensor compute_alike(const Op& op, Inputs inputs) {
   if (whole == nullptr) return {};
   const int64_t count = element_count(whole->spec.shape);
   if (count == 0) return {};
-  Tensor out;
-  if (op.is_predicate) {
-    Spec spec = whole->spec;
-    spec.dtype = boolean;
-    out = allocate_tensor(spec);
-  } else {
-    out = allocate_tensor(whole->spec);
-  }
+  Spec spec = whole->spec;
+  if (op.is_predicate) spec.dtype = boolean;
+  Tensor out = allocate_tensor(spec);
   compute_flat(op, inputs, out.internals(), count, nullptr);
   return out;
 }

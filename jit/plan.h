@@ -55,9 +55,8 @@ class Plan {
   Plan& operator=(const Plan&) = delete;
 
   /// Runs the steps and commits the Variables; `results`, result_count() of them, get the result
-  /// tensors. When it is not
-  /// `done`, nothing has changed and the caller must run the function eagerly (which, after a
-  /// failed check, throws eager's own error).
+  /// tensors. When it is not `done`, nothing has changed and the caller must run the function
+  /// eagerly (which, after a failed check, throws eager's own error).
   enum class Outcome : uint8_t {
     done,
     check_failed,    ///< a check inside a kernel: an index out of range, a division by zero

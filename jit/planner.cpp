@@ -318,8 +318,7 @@ class Planner {
   /// launched together stay with what can do that.
   void prepare_launches(std::span<StepPlan> together) const {
     for (StepPlan& step : together) {
-      const std::vector<void*> buffers(step.operands.size(), nullptr);
-      step.launch = {.buffers = buffers,
+      step.launch = {.buffers = {},
                      .sizes = step.sizes,
                      .strides = step.strides,
                      .offsets = step.offsets,
@@ -331,8 +330,10 @@ class Planner {
           step.memory.push_back({k, static_cast<Value>(operand.value), operand.byte_offset});
       }
       if (!together[0].executable) continue;
-      std::unique_ptr<const Executable> specialised =
-          together[0].executable->specialise(step.launch);
+      const std::vector<void*> none(step.operands.size(), nullptr);
+      Launch example = step.launch;
+      example.buffers = none;
+      std::unique_ptr<const Executable> specialised = together[0].executable->specialise(example);
       if (together.size() == 1) step.specialised = std::move(specialised);
     }
   }

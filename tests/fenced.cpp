@@ -3,6 +3,7 @@
 #include "backends/reference/device.h"
 #include "core/backend.h"
 #include "core/error.h"
+#include "tests/backends/kernels.h"
 
 #include <algorithm>
 #include <array>
@@ -151,40 +152,26 @@ Queue& queue() {
   return instance;
 }
 
-/// A launch with what it points to.
-struct HeldLaunch {
-  explicit HeldLaunch(const Launch& launch)
-      : sizes(launch.sizes.begin(), launch.sizes.end()),
-        strides(launch.strides.begin(), launch.strides.end()),
-        offsets(launch.offsets.begin(), launch.offsets.end()),
-        scalars(launch.scalars.begin(), launch.scalars.end()),
-        status(launch.status),
-        threads(launch.threads) {
-    for (void* const buffer : launch.buffers) buffers.push_back(pool().opened(buffer));
-  }
-  [[nodiscard]] Launch launch() const {
-    return {.buffers = buffers,
-            .sizes = sizes,
-            .strides = strides,
-            .offsets = offsets,
-            .scalars = scalars,
-            .status = status,
-            .threads = threads};
-  }
-
-  std::vector<void*> buffers;
-  std::vector<int64_t> sizes, strides, offsets;
-  std::vector<uint64_t> scalars;
-  Status* status;
-  int threads;
-};
+/// What the launch points to, with its memory opened.
+test::Call held(const Launch& launch) {
+  const auto copied = [](const auto& list) { return std::vector(list.begin(), list.end()); };
+  test::Call call = {.buffers = {},
+                     .sizes = copied(launch.sizes),
+                     .strides = copied(launch.strides),
+                     .offsets = copied(launch.offsets),
+                     .scalars = copied(launch.scalars),
+                     .threads = launch.threads};
+  for (void* const buffer : launch.buffers) call.buffers.push_back(pool().opened(buffer));
+  return call;
+}
 
 class FencedExecutable final : public Executable {
  public:
   explicit FencedExecutable(std::shared_ptr<const Executable> inner) : inner_(std::move(inner)) {}
   void launch(const Launch& launch) const override {
-    queue().add_launch(
-        [inner = inner_, held = HeldLaunch(launch)] { inner->launch(held.launch()); });
+    queue().add_launch([inner = inner_, call = held(launch), status = launch.status] {
+      inner->launch(call.launch(status));
+    });
   }
   std::unique_ptr<const Executable> specialise(const Launch& example) const override {
     for (const void* const buffer : example.buffers) {

@@ -51,13 +51,7 @@ class FlatKernel final : public Executable {
       pointers[k] = static_cast<char*>(launch.buffers[k]);
     for (const Position& position : positions_) pointers[position.operand] = position.first;
     const DefaultFloatMode mode;
-    code_.function(code_.self, {.pointers = pointers.data(),
-                                .outer = steps_.data(),
-                                .inner = steps_.data(),
-                                .outer_size = 1,
-                                .inner_size = size_,
-                                .scalars = launch.scalars.data(),
-                                .status = launch.status});
+    code_.function(code_.self, flat_call(pointers.data(), steps_.data(), size_, launch));
   }
 
  private:

@@ -157,13 +157,7 @@ class PrebuiltLoop final : public Executable {
       pointers[k] = static_cast<char*>(launch.buffers[k]);
       steps[k] = static_cast<int64_t>(size_of(kernel_.operands[k].dtype));
     }
-    run({.pointers = pointers.data(),
-         .outer = steps.data(),
-         .inner = steps.data(),
-         .outer_size = 1,
-         .inner_size = count,
-         .scalars = launch.scalars.data(),
-         .status = launch.status});
+    run(flat_call(pointers.data(), steps.data(), count, launch));
   }
 
   [[nodiscard]] bool is_alias_right(const Launch& launch) const {

@@ -52,6 +52,19 @@ struct StageCall {
   Status* status = nullptr;  ///< of stages with checks
 };
 
+/// The call for `size` points of one loop of an elementwise launch, which its operands walk by
+/// `steps`.
+inline StageCall flat_call(char* const* pointers, const int64_t* steps, int64_t size,
+                           const Launch& launch) {
+  return {.pointers = pointers,
+          .outer = steps,
+          .inner = steps,
+          .outer_size = 1,
+          .inner_size = size,
+          .scalars = launch.scalars.data(),
+          .status = launch.status};
+}
+
 using StageFunction = void (*)(const void* self, const StageCall& call);
 
 /// The code of one stage with what it needs; the owner outlives it.

@@ -107,14 +107,4 @@ constexpr auto rounded_to_bfloat(X value) {
   return bitcast<float>(select(value == value, rounded, 0x7fc00000));
 }
 
-// What the instructions of these names do.
-template <Path P>
-constexpr Num<float, P> round_f16(Num<float, P> a) {
-  return rounded_to_half(a);
-}
-template <Path P>
-constexpr Num<float, P> round_bf16(Num<float, P> a) {
-  return rounded_to_bfloat(a);
-}
-
 }  // namespace nitinol

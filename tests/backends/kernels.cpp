@@ -17,19 +17,12 @@ Kernel reduction(Combine combine, DType input, DType output, Order order, Stride
 void Call::run(const Step& step, Device::Kind kind, Status* status) const {
   const std::shared_ptr<const Executable> executable =
       executable_for(backend({.kind = kind, .index = 0}), step);
-  Launch launch = {.buffers = buffers,
-                   .sizes = sizes,
-                   .strides = strides,
-                   .offsets = offsets,
-                   .scalars = scalars,
-                   .status = status,
-                   .threads = threads};
-  if (!is_specialised) return executable->launch(launch);
+  if (!is_specialised) return executable->launch(launch(status));
   const std::vector<void*> none(buffers.size(), nullptr);
-  Launch example = launch;
+  Launch example = launch();
   example.buffers = none;
   const std::unique_ptr<const Executable> specialised = executable->specialise(example);
-  (specialised ? *specialised : *executable).launch(launch);
+  (specialised ? *specialised : *executable).launch(launch(status));
 }
 
 }  // namespace nitinol::test

@@ -25,6 +25,15 @@ struct Call {
   int threads = 1;
   bool is_specialised = false;  ///< launched as a Plan would, by what is made for these sizes
 
+  [[nodiscard]] Launch launch(Status* status = nullptr) const {
+    return {.buffers = buffers,
+            .sizes = sizes,
+            .strides = strides,
+            .offsets = offsets,
+            .scalars = scalars,
+            .status = status,
+            .threads = threads};
+  }
   /// Prepares the step on the device and launches it.
   void run(const Step& step, Device::Kind kind = Device::Kind::cpu, Status* status = nullptr) const;
 };

@@ -202,15 +202,12 @@ class Lowering {
 
   /// A rounding as integer instructions, and the bits in storage that come of it.
   uint32_t rounded(const ScalarInstr& instr) {
+    const bool is_half = instr.op == ScalarOp::round_f16;
     const Expr value = {&out_.program, instr.a, ScalarType::f32};
-    if (instr.op == ScalarOp::round_f16) {
-      const Expr bits = float_to_half(value), result = half_to_float(bits);
-      stored_[{result.id, f16}] = bits.id;
-      return result.id;
-    }
-    const Expr result = rounded_to_bfloat(value);
-    const Expr bits = convert<uint16_t>(bitcast<uint32_t>(result) >> 16);
-    stored_[{result.id, bf16}] = bits.id;
+    Expr bits = is_half ? float_to_half(value) : rounded_to_bfloat(value);
+    const Expr result = is_half ? half_to_float(bits) : bits;
+    if (!is_half) bits = convert<uint16_t>(bitcast<uint32_t>(result) >> 16);
+    stored_[{result.id, is_half ? f16 : bf16}] = bits.id;
     return result.id;
   }
 

@@ -74,8 +74,7 @@ class StageEmitter {
     });
     if (stage_.non_temporal) streams_.fence();
     for (std::size_t k = 0; k < outputs_.size(); ++k)
-      if (outputs_[k].is_check)
-        streams_.report_failure(outputs_[k], stage_.outputs[k].index, call_);
+      streams_.report_failure(outputs_[k], stage_.outputs[k].index, call_);
     ir_.CreateRetVoid();
   }
 

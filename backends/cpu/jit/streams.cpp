@@ -211,6 +211,7 @@ void StreamEmitter::begin_check(Stream& stream) {
 }
 
 void StreamEmitter::report_failure(const Stream& stream, uint16_t code, Value* call) {
+  if (!stream.is_check) return;
   llvm::IRBuilderBase& ir = context_.ir;
   llvm::Function* const function = ir.GetInsertBlock()->getParent();
   auto* const report = llvm::BasicBlock::Create(ir.getContext(), "report", function);

@@ -49,7 +49,8 @@ class StreamEmitter {
   void store_non_temporal(const Stream& stream, const Chunk& chunk, llvm::Value* value);
   /// Makes `stream` one that conditions are stored to.
   void begin_check(Stream& stream);
-  /// Writes `code` to the status of the StageCall `call` if one of them was false.
+  /// Writes `code` to the status of the StageCall `call` if one of them was false; nothing for
+  /// other streams.
   void report_failure(const Stream& stream, uint16_t code, llvm::Value* call);
   /// After stores around the caches.
   void fence();
