@@ -101,6 +101,8 @@ void work(const Options& options) {
   nitinol::bench::elementwise_rows(timer);
   nitinol::bench::reduction_rows(timer);
   nitinol::bench::scan_rows(timer);
+  nitinol::bench::lookup_rows(timer);
+  nitinol::bench::piece_rows(timer);
   nitinol::bench::small_rows(timer);
   nitinol::bench::model_rows(timer);
   nitinol::bench::matmul_rows(timer);

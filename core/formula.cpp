@@ -10,6 +10,18 @@ Expr rounded_to(DType dtype, const Expr& value) {
   return value;
 }
 
+Row row_of(const Expr& index, const Expr& rows, const Expr& step) {
+  const Expr row = select(index < 0, index + rows, index);
+  const Expr exists = (row >= 0) & (row < rows);
+  return {.distance = select(exists, row, 0) * step, .exists = exists};
+}
+
+Expr element_at(const Row& row, uint16_t operand, DType dtype) {
+  return emit(
+      *row.distance.program,
+      {.op = ScalarOp::load, .type = compute_type(dtype), .a = row.distance.id, .imm = operand});
+}
+
 Expr apply_formula(const Op& op, std::span<const Expr> arguments, DType dtype) {
   const Expr result = op.formula.emit(arguments);
   const ScalarType type = compute_type(dtype);

@@ -157,6 +157,12 @@ std::string to_string(const Kernel& kernel) {
   return text;
 }
 
+bool looks_up(const Stage& stage, std::size_t operand) {
+  return std::ranges::any_of(stage.program.instrs, [operand](const ScalarInstr& instr) {
+    return instr.op == ScalarOp::load && instr.imm == operand;
+  });
+}
+
 bool has_checks(const Kernel& kernel) {
   return std::ranges::any_of(kernel.stages, [](const Stage& stage) {
     return std::ranges::find(stage.sinks, Sink::Kind::check, &Sink::kind) != stage.sinks.end();

@@ -84,7 +84,8 @@ struct Sink {
   friend bool operator==(const Sink&, const Sink&) = default;
 };
 
-/// A program run at each point of the element dimension, or once per row.
+/// A program run at each point of the element dimension, or once per row. It may load from inputs
+/// that are no sources, at places it computes.
 struct Stage {
   enum class Level : uint8_t { element, row };
   Level level = Level::element;
@@ -126,6 +127,10 @@ struct Kernel {
 [[nodiscard]] std::size_t hash_of(const Kernel& kernel);
 /// The kernel as readable text.
 [[nodiscard]] std::string to_string(const Kernel& kernel);
+
+/// Whether the stage loads elements of operand `operand` from places that it computes
+/// (ScalarOp::load).
+[[nodiscard]] bool looks_up(const Stage& stage, std::size_t operand);
 
 /// Whether a stage checks something, so that launches need a status.
 [[nodiscard]] bool has_checks(const Kernel& kernel);

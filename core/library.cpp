@@ -12,12 +12,8 @@ std::string_view name_of(LibraryCall::Kind kind) {
   switch (kind) {
     case LibraryCall::Kind::matmul:
       return "matmul";
-    case LibraryCall::Kind::take:
-      return "take";
     case LibraryCall::Kind::scatter_add:
       return "scatter_add";
-    case LibraryCall::Kind::gather:
-      return "gather";
     case LibraryCall::Kind::scatter_add_along:
       return "scatter_add_along";
     case LibraryCall::Kind::cumsum:

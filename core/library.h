@@ -40,14 +40,11 @@ struct LibraryCall {
   enum class Kind : uint8_t {
     matmul,  ///< operands a[..., m, k], b[..., k, n] (batch dims broadcast by stride 0) -> c[...,
              ///< m, n]
-    take,    ///< operands table[rows, ...], indices i64 -> out; checks -rows <= index < rows
-             ///< (status: index); negative ones count from the end
-    scatter_add,  ///< operands values, indices i64 -> out[rows, ...], the opposite of take; checks
-                  ///< and negative indices likewise
-    gather,  ///< operands x, indices i64 -> out of the indices' shape: the elements of x that they
-             ///< name along `axis`; checks and negative indices likewise
+    scatter_add,  ///< operands values, indices i64 -> out[rows, ...]: each row added where its
+                  ///< index says; checks -rows <= index < rows (status: index), negative ones
+                  ///< count from the end
     scatter_add_along,  ///< operands values, indices i64 of their shape -> out: each value added
-                        ///< where its index says along `axis`, the opposite of gather
+                        ///< where its index says along `axis`; checks and negative indices likewise
     cumsum,             ///< operands x -> out of its shape: running sums along `axis`
     conv2d,         ///< operands x[n, h, w, c], weight[o, c / groups, kh, kw] -> y[n, oh, ow, o]
     conv2d_input,   ///< operands y, weight -> x: the gradient of conv2d for x
@@ -59,7 +56,7 @@ struct LibraryCall {
   Kind kind = Kind::matmul;
   std::vector<OperandLayout> operands;  ///< inputs, then the output
   Windows windows = {};                 ///< conv2d..., window_max...
-  int axis = 0;                         ///< gather, scatter_add_along, cumsum
+  int axis = 0;                         ///< scatter_add_along, cumsum
   int threads = 0;  ///< the thread count it was made for; results may depend on it
   friend bool operator==(const LibraryCall&, const LibraryCall&) = default;
 };

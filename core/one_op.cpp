@@ -1,6 +1,7 @@
 #include "core/one_op.h"
 
 #include "core/formula.h"
+#include "core/launch.h"
 
 #include <algorithm>
 #include <utility>
@@ -53,6 +54,22 @@ Kernel elementwise_kernel(const Op& op, std::span<const Operand> operands) {
     kernel.prebuilt.loops =
         op.formula.loops(last, is_short ? ScalarType::u16 : compute_type(result));
   }
+  return kernel;
+}
+
+Kernel lookup_kernel(std::span<const Operand> operands) {
+  Kernel kernel;
+  kernel.operands.assign(operands.begin(), operands.end());
+  Stage& stage = kernel.stages.emplace_back();
+  std::vector<Expr> arguments;
+  for (uint16_t k = 0; k < 3; ++k) {
+    stage.sources.push_back({Source::Kind::operand, k});
+    arguments.push_back(argument(stage.program, ScalarType::i64, k));
+  }
+  const Row row = row_of(arguments[0], arguments[1], arguments[2]);
+  stage.sinks.push_back({Sink::Kind::check, Status::index_out_of_range, row.exists.id});
+  const Expr element = element_at(row, 3, operands[3].dtype);
+  stage.sinks.push_back({Sink::Kind::store, 4, element.id});
   return kernel;
 }
 

@@ -12,6 +12,10 @@ namespace nitinol {
 /// numbers, the output.
 [[nodiscard]] Kernel elementwise_kernel(const Op& op, std::span<const Operand> operands);
 
+/// The kernel of an index op that looks up. Operands: the indices, how many there are to choose
+/// from and their distance (scalars), what is chosen from, the output.
+[[nodiscard]] Kernel lookup_kernel(std::span<const Operand> operands);
+
 /// The kernel of a reduce op: operands are the input and the output.
 [[nodiscard]] Kernel reduction_kernel(const Op& op, DType input, DType result, Order order,
                                       StrideClass input_class, StrideClass output_class);

@@ -68,6 +68,15 @@ struct ViewMap {
   int64_t offset = 0;
 };
 
+/// Where an index op finds the elements of its result in its first input: at the result's position
+/// along some axes, and along one axis where the second input says, whose axes are the first of the
+/// result's and which is the same along the others. Negative indices count from the end.
+struct Lookup {
+  int64_t rows = 0;  ///< elements of that axis
+  int64_t step = 0;  ///< from one of them to the next, in elements
+  Strides strides;   ///< of the first input over the result's shape; 0 where the indices decide
+};
+
 /// Where an index op stores one of its inputs: a strided region of the result.
 struct Window {
   Shape shape;  ///< the input broadcasts to it
@@ -124,6 +133,9 @@ struct Op {
   ViewMap (*view)(const Spec& input, const Strides& strides, const Attrs& attrs) = nullptr;
   /// reduce.
   Combine combine = Combine::add;
+  /// index, instead of call: by its first input's shape and strides, for a result of this shape.
+  Lookup (*lookup)(const Shape& shape, const Strides& strides, const Shape& result,
+                   const Attrs& attrs) = nullptr;
   /// index, instead of call: per input the region of the result (of `spec` and `strides`) that it
   /// is stored to. Inputs are stored in order; together they cover the result.
   std::vector<Window> (*windows)(const Spec& spec, const Strides& strides, Inputs inputs,

@@ -53,6 +53,8 @@ enum class ScalarOp : uint8_t {
              ///< gives 0 or 1, a number to pred is != 0, f64 to f32 rounds to nearest even
   bitcast,   ///< the bits of a, a type of the same size
   table,     ///< entry a (u32, always in range) of the constant table number imm
+  load,      ///< of operand number imm of the kernel, the element that lies a (i64) elements after
+             ///< the one at the present point; `type` is the compute type of the operand's dtype
   begin_if,  ///< up to the matching end_if: run only if pred a holds in any lane
   end_if,    ///< select(c, b, a): c is the condition, a the fast value, b the one computed inside
 };
@@ -102,12 +104,6 @@ inline constexpr std::size_t table_count = 1;
 [[nodiscard]] constexpr bool is_float(ScalarType type) {
   return type >= ScalarType::f32;
 }
-
-/// Runs a program on one lane. args[k] is the bit pattern (zero-extended) of argument k; returns
-/// the bit patterns of the instructions `wanted`. Slow: the reference for all backends.
-[[nodiscard]] std::vector<uint64_t> evaluate(const ScalarProgram& program,
-                                             std::span<const uint64_t> args,
-                                             std::span<const uint32_t> wanted);
 
 /// One line per instruction: "%2 = f32 add %0, %1".
 [[nodiscard]] std::string to_string(const ScalarProgram& program);

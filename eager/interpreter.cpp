@@ -52,6 +52,12 @@ Tensor checked(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec
   return out;
 }
 
+Tensor looked_up(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
+  const Tensor out = allocate_tensor(spec);
+  if (out.size() > 0) look_up_into(op, inputs, attrs, out);
+  return out;
+}
+
 /// Each input in its window of the result: concat, pad, assignment to a part.
 Tensor assemble(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
   const Tensor out = allocate_tensor(spec);
@@ -92,6 +98,7 @@ Tensor compute(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec
       return reduce(op, *inputs[0], attrs, spec);
     case OpKind::index:
       if (op.check.emit != nullptr) return checked(op, inputs, attrs, spec);
+      if (op.lookup != nullptr) return looked_up(op, inputs, attrs, spec);
       return op.windows != nullptr ? assemble(op, inputs, attrs, spec)
                                    : call(op, inputs, attrs, spec);
     case OpKind::library:

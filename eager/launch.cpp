@@ -466,6 +466,39 @@ void compute_rows(const RowLaunch& call, const Tensor& out) {
   arguments.launch(*executable, nest);
 }
 
+void look_up_into(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& out) {
+  const Tensor from = in_memory(*inputs[0], out.device());
+  const Tensor indices = in_memory(*inputs[1], out.device());
+  const TensorData &table = from.internals(), &places = indices.internals(), &to = out.internals();
+  const Shape& shape = to.spec.shape;
+  const Lookup lookup = op.lookup(table.spec.shape, table.strides, shape, attrs);
+  LoopNest nest;
+  nest.sizes = shape;
+  nest.add(places.strides);
+  while (nest.strides[0].size() < shape.size()) nest.strides[0].push_back(0);
+  const Strides none = Dims::filled(shape.size(), 0);
+  for (const Strides& strides : {none, none, lookup.strides, to.strides}) nest.add(strides);
+  nest.simplify(shape.size());
+  nest.add_point_if_empty();
+  Arguments arguments;
+  arguments.buffers = {places.address(), nullptr, nullptr, table.address(), to.address()};
+  arguments.scalars = {0, static_cast<uint64_t>(lookup.rows), static_cast<uint64_t>(lookup.step)};
+  const auto stride = [&](std::size_t k) { return nest.strides[k][nest.sizes.size() - 1]; };
+  KernelKey key(op);
+  for (const std::size_t k : {0, 3, 4}) key.add(class_of(stride(k)));
+  key.add(out.dtype());
+  key.add(out.device());
+  const Prepared executable = prepared(key, out.device(), [&] {
+    return lookup_kernel(std::array{
+        operand_of(Role::input, i64, stride(0)), operand_of(Role::scalar, i64, 0),
+        operand_of(Role::scalar, i64, 0), operand_of(Role::input, out.dtype(), stride(3)),
+        operand_of(Role::output, out.dtype(), stride(4))});
+  });
+  const StatusWord status(&backend(out.device()));
+  arguments.launch(*executable, nest, status.get());
+  if (status.has_failed()) op.fail(op, inputs, attrs);
+}
+
 void call_into(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& out) {
   Backend& device = backend(out.device());
   LibraryCall call = op.call(inputs, attrs, out.spec());

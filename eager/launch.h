@@ -47,6 +47,10 @@ struct RowLaunch {
 /// Stores the result into `out`, contiguous: an element for each of inputs[0], or for each row.
 void compute_rows(const RowLaunch& call, const Tensor& out);
 
+/// Stores the elements that an index op looks up into `out`, contiguous and not empty. Throws
+/// Error(value) for an index that names none.
+void look_up_into(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& out);
+
 /// Calls the backend's routine that a library or index op names. Throws Error(value) if a check
 /// inside fails.
 void call_into(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& out);

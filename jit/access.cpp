@@ -4,10 +4,21 @@
 
 namespace nitinol::jit {
 
+Map broadcast_to(const Node& reader) {
+  return {.view = nullptr,
+          .shape = reader.spec.shape,
+          .leads = reader.op != nullptr && reader.op->lookup != nullptr};
+}
+
 std::optional<Access> through(const Access& access, const Map& map, DType dtype) {
   if (map.view == nullptr) {
-    return Access{map.shape, broadcast_strides(access.shape, access.strides, map.shape),
-                  access.offset};
+    Shape shape = access.shape;
+    Strides strides = access.strides;
+    while (map.leads && shape.size() < map.shape.size()) {
+      shape.push_back(1);
+      strides.push_back(0);
+    }
+    return Access{map.shape, broadcast_strides(shape, strides, map.shape), access.offset};
   }
   const Spec input = {.dtype = dtype, .shape = access.shape, .is_weak = false, .device = {}};
   const ViewMap view = map.view->op->view(input, access.strides, map.view->attrs);
@@ -36,6 +47,15 @@ Value base_of(const Graph& graph, Value value, std::vector<Map>* maps) {
       maps->push_back({*view, (*view)->spec.shape});
   }
   return base;
+}
+
+std::optional<Access> memory_access(const Graph& graph, Value value) {
+  std::vector<Map> maps;
+  const Node& base = graph[base_of(graph, value, &maps)];
+  const Strides strides = base.kind == Node::Kind::input      ? base.strides
+                          : base.kind == Node::Kind::constant ? base.constant.internals().strides
+                                                              : strides_of(base.spec.shape);
+  return through(Access{base.spec.shape, strides, 0}, maps, base.spec.dtype);
 }
 
 std::vector<Value> bases_of(const Graph& graph) {

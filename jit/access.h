@@ -20,7 +20,11 @@ struct Access {
 struct Map {
   const Node* view = nullptr;  ///< null: broadcast to `shape`
   Shape shape;
+  bool leads = false;  ///< of a broadcast: the value's axes are the first of `shape`, not the last
 };
+
+/// How an elementwise node, or the indices of an index op, are read from what has their shape.
+[[nodiscard]] Map broadcast_to(const Node& reader);
 
 /// `access` seen through `map`, or nothing if strides cannot express it (some reshapes).
 [[nodiscard]] std::optional<Access> through(const Access& access, const Map& map, DType dtype);
@@ -33,6 +37,10 @@ struct Map {
 
 /// base_of of every value.
 [[nodiscard]] std::vector<Value> bases_of(const Graph& graph);
+
+/// How `value`, perhaps a view, lies in the memory of its base; nothing if strides cannot express
+/// that.
+[[nodiscard]] std::optional<Access> memory_access(const Graph& graph, Value value);
 
 /// True if reading a contiguous tensor of `from` through `maps` visits the points of `to` in the
 /// same order: the two have the same elements at the same places, but for dimensions of size 1.

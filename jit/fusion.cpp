@@ -19,6 +19,7 @@
 #include "core/one_op.h"
 #include "jit/group_order.h"
 #include "jit/nest_rules.h"
+#include "jit/pieces.h"
 #include "jit/sink.h"
 
 #include <algorithm>
@@ -82,7 +83,7 @@ class Fuser {
     }
     if (node.op->kind == OpKind::reduce)
       return !is_arg(node.op->combine) && reduced_loops_merge(node);
-    if (node.op->has_checks) return node.op->check.emit != nullptr;
+    if (node.op->has_checks) return node.op->check.emit != nullptr || node.op->lookup != nullptr;
     return (node.op->kind == OpKind::elementwise || node.op->kind == OpKind::create) &&
            node.op->formula.emit != nullptr;
   }
@@ -170,7 +171,8 @@ class Fuser {
     if (!contents) return;
     add_group(std::move(group), std::move(*contents));
     if (!is_enabled) return;
-    for (const Value input : node.inputs) try_join(v, input);
+    const std::size_t first = node.op->lookup != nullptr ? 1 : 0;  // what is looked up is in memory
+    for (std::size_t k = first; k < node.inputs.size(); ++k) try_join(v, node.inputs[k]);
   }
 
   /// Tries to bring the group that makes `input` together with the group of `v`, which reads it.
@@ -185,7 +187,7 @@ class Fuser {
     static_cast<void>(base_of(graph_, input, &maps));
     if (append(v, from, base, maps)) return;
     const bool reduces = graph_[v].op->kind == OpKind::reduce;
-    if (!reduces) maps.push_back({nullptr, graph_[v].spec.shape});
+    if (!reduces) maps.push_back(broadcast_to(graph_[v]));
     std::optional<Group> merged = merge(to, from, v, base, maps);
     if (!merged) return;
     std::optional<Contents> contents = rules_.check(*merged);
@@ -255,7 +257,9 @@ class Fuser {
       if (same_points && read_by.maps.empty()) {
         return unite(reader, producer, reads_elements ? Stage::Level::element : Stage::Level::row);
       }
-      if (!reads_elements || has_checks(producer) || !is_private(producer, base, graph_[v], maps)) {
+      const bool may_repeat = graph_[v].op->lookup != nullptr && is_cheap(from);
+      if (!reads_elements || has_checks(producer) ||
+          !is_private(producer, base, graph_[v], maps, may_repeat)) {
         return std::nullopt;
       }
       for (Member& member : producer.members) {
@@ -323,11 +327,17 @@ class Fuser {
     return uses_[static_cast<std::size_t>(map.view - graph_.nodes.data())];
   }
 
+  /// Indices are computed again for each element of a row, or by code generators once for it.
+  [[nodiscard]] bool is_cheap(int number) const {
+    return contents_[static_cast<std::size_t>(number)].instructions <= largest_uniform;
+  }
+
   /// True if nothing but this one reader looks at what the group makes, so that it can be made
-  /// where it is read.
+  /// where it is read; which is no oftener than now, or may be.
   [[nodiscard]] bool is_private(const Group& group, Value made, const Node& reader,
-                                const std::vector<Map>& maps) const {
-    if (element_count(graph_[made].spec.shape) < element_count(reader.spec.shape)) return false;
+                                const std::vector<Map>& maps, bool may_repeat) const {
+    const bool repeats = element_count(graph_[made].spec.shape) < element_count(reader.spec.shape);
+    if (repeats && !may_repeat) return false;
     for (const Map& map : maps) {
       if (map.view != nullptr && uses_of(map) != 1) return false;
     }
@@ -399,6 +409,7 @@ class Fuser {
     const Node& node = graph_[v];
     if (node.kind != Node::Kind::op || node.op->kind == OpKind::view) return;
     const int group = fusion_.group_of[v];
+    if (node.op->lookup != nullptr) materialise(fusion_.bases[node.inputs[0]]);
     for (const Value input : node.inputs) {
       const Value base = fusion_.bases[input];
       if (group >= 0 && (needs_no_memory(input) || fusion_.group_of[base] == group)) continue;
@@ -478,24 +489,32 @@ std::optional<Access> position_access(const Graph& graph, const Member& member) 
 }
 
 std::optional<Access> leaf_access(const Graph& graph, const Member& member, Value input) {
-  std::vector<Map> maps;
-  const Value base = base_of(graph, input, &maps);
-  const Node& source = graph[base];
   const Node& reader = graph[member.value];
-  const Strides strides = source.kind == Node::Kind::input ? source.strides
-                          : source.kind == Node::Kind::constant
-                              ? source.constant.internals().strides
-                              : strides_of(source.spec.shape);
-  std::optional<Access> access =
-      through(Access{source.spec.shape, strides, 0}, maps, source.spec.dtype);
+  const DType dtype = graph[input].spec.dtype;
+  std::optional<Access> access = memory_access(graph, input);
   if (access && reader.op->kind != OpKind::reduce)
-    access = through(*access, {nullptr, reader.spec.shape}, source.spec.dtype);
+    access = through(*access, broadcast_to(reader), dtype);
   if (!access || member.maps.empty()) return access;
-  return through(*access, member.maps, source.spec.dtype);
+  return through(*access, member.maps, dtype);
+}
+
+std::optional<LookedUp> looked_up(const Graph& graph, const Member& member) {
+  const Node& node = graph[member.value];
+  const Node& table = graph[node.inputs[0]];
+  const std::optional<Access> whole = memory_access(graph, node.inputs[0]);
+  if (!whole) return std::nullopt;
+  const Lookup lookup =
+      node.op->lookup(table.spec.shape, whole->strides, node.spec.shape, node.attrs);
+  const Access chosen = {node.spec.shape, lookup.strides, whole->offset};
+  const std::optional<Access> access = through(chosen, member.maps, table.spec.dtype);
+  if (!access) return std::nullopt;
+  return LookedUp{.rows = lookup.rows, .step = lookup.step, .access = *access};
 }
 
 Fusion fuse(const Graph& graph, bool is_enabled) {
-  return Fuser(graph).run(is_enabled);
+  Fusion fusion = Fuser(graph).run(is_enabled);
+  if (is_enabled) fusion.pieces = pieces_of(graph, fusion);
+  return fusion;
 }
 
 }  // namespace nitinol::jit

@@ -5,6 +5,7 @@
 #include "core/kernel.h"
 #include "jit/access.h"
 
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -33,6 +34,12 @@ struct Group {
   [[nodiscard]] const Member* find(Value value) const;
 };
 
+/// Where a value is stored, other than in memory of its own.
+struct Piece {
+  Value whole = 0;  ///< in whose memory
+  Access access;    ///< there, over the value's shape
+};
+
 /// What becomes of a graph: groups, and the other nodes, each by itself. Views are no work.
 struct Fusion {
   std::vector<Value> bases = {};  ///< per node: see base_of
@@ -43,6 +50,8 @@ struct Fusion {
   std::vector<bool> is_uniform = {};
   /// Per node: must be in memory (read by another step, or an output).
   std::vector<bool> is_materialised = {};
+  /// By value: those of groups that are stored into a region of another (pieces.h).
+  std::map<Value, Piece> pieces = {};
 };
 
 /// Groups the elementwise, create and reduce nodes of `graph`. With `is_enabled` false each is its
@@ -56,8 +65,16 @@ struct Fusion {
 /// create op, whose elements are formulas of it. Nothing if strides cannot express it.
 [[nodiscard]] std::optional<Access> position_access(const Graph& graph, const Member& member);
 
+/// What a member that looks up chooses from.
+struct LookedUp {
+  int64_t rows = 0, step = 0;  ///< see Lookup
+  Access access;               ///< over the domain, of index 0
+};
+/// Nothing if strides cannot express it.
+[[nodiscard]] std::optional<LookedUp> looked_up(const Graph& graph, const Member& member);
+
 /// Strides over the domain with which the member reads input `input` from the contiguous or given
-/// layout of its base.
+/// layout of its base. Not for what is looked up.
 [[nodiscard]] std::optional<Access> leaf_access(const Graph& graph, const Member& member,
                                                 Value input);
 

@@ -74,6 +74,7 @@ std::size_t operand_of(const StepPlan& step, Value value) {
 /// True if every read of `input` in the step is of the very element being written: one pass, the
 /// same strides.
 bool reads_where_it_writes(const StepPlan& step, Value input, std::size_t written) {
+  if (step.operands[written].byte_offset != 0) return false;
   const std::size_t rank = step.sizes.size();
   const auto strides = [&](std::size_t k) {
     return std::span(step.strides).subspan(k * rank, rank);

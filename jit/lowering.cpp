@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/formula.h"
 #include "core/host_access.h"
+#include "core/launch.h"
 #include "core/one_op.h"
 
 #include <algorithm>
@@ -137,6 +138,7 @@ class Lowerer {
     pass_ = pass;
     emitted_.clear();
     arguments_.clear();
+    rows_of_.clear();
     return out_.kernel.stages.back();
   }
 
@@ -149,7 +151,7 @@ class Lowerer {
         const Expr operand = value(node.inputs[0], &member);
         stage_->sinks.push_back({Sink::Kind::accumulate, reductions_[member.value], operand.id});
       } else if (member.level == Level::element) {
-        if (node.op->check.emit != nullptr) check(member);
+        if (node.op->has_checks) check(member);
         if (fusion_.is_materialised[member.value]) store(member, value(member.value));
       }
     }
@@ -160,7 +162,7 @@ class Lowerer {
     stage_ = &begin_stage(Level::row, pass);
     for (const Member& member : group_.members) {
       if (member.level != Level::row || member.stage != pass) continue;
-      if (graph_[member.value].op->check.emit != nullptr) check(member);
+      if (graph_[member.value].op->has_checks) check(member);
       const bool is_kept =
           graph_[member.value].op->kind != OpKind::reduce && is_read_later(member.value, pass);
       if (!fusion_.is_materialised[member.value] && !is_kept) continue;
@@ -302,6 +304,11 @@ class Lowerer {
 
   void check(const Member& member) {
     const Node& node = graph_[member.value];
+    if (node.op->lookup != nullptr) {
+      stage_->sinks.push_back(
+          {Sink::Kind::check, Status::index_out_of_range, row_looked_up(member).exists.id});
+      return;
+    }
     std::vector<Expr> arguments;
     for (const Value input : node.inputs) arguments.push_back(value(input, &member));
     const Expr holds = node.op->check.emit(arguments, compute_type(node.spec.dtype));
@@ -310,12 +317,54 @@ class Lowerer {
 
   Expr formula(Value v, const Member* member) {
     const Node& node = graph_[v];
+    if (node.op->lookup != nullptr) {
+      const Row row = row_looked_up(*member);
+      return element_at(row, tables_.at(v).elements, node.spec.dtype);
+    }
     const Member self = {.value = v, .level = level_, .stage = pass_, .maps = {}};
     const Member& reader = member != nullptr ? *member : self;
     std::vector<Expr> arguments;
     if (node.op->kind == OpKind::create) arguments.push_back(position(reader));
     for (const Value input : node.inputs) arguments.push_back(value(input, &reader));
     return apply_formula(*node.op, arguments, node.spec.dtype);
+  }
+
+  /// Operands of a member that looks up.
+  struct Table {
+    uint16_t rows, step;  ///< numbers
+    uint16_t elements;    ///< what is looked up
+  };
+
+  Table new_table(const Member& member) {
+    const Value from = graph_[member.value].inputs[0];
+    const LookedUp found = *looked_up(graph_, member);
+    const OperandOrigin origin = {.kind = OperandOrigin::Kind::memory,
+                                  .value = fusion_.bases[from],
+                                  .offset = found.access.offset,
+                                  .bits = 0};
+    const auto number = [&](int64_t value) {
+      return add_operand(Role::scalar, i64,
+                         {.kind = OperandOrigin::Kind::constant,
+                          .value = 0,
+                          .offset = 0,
+                          .bits = static_cast<uint64_t>(value)},
+                         {});
+    };
+    Table table = {.rows = number(found.rows), .step = number(found.step), .elements = 0};
+    table.elements = add_operand(Role::input, graph_[from].spec.dtype, origin,
+                                 loops_of(found.access, member.level == Level::element));
+    return table;
+  }
+
+  Row row_looked_up(const Member& member) {
+    if (const auto found = rows_of_.find(member.value); found != rows_of_.end())
+      return found->second;
+    const Expr index = value(graph_[member.value].inputs[1], &member);
+    auto known = tables_.find(member.value);
+    if (known == tables_.end()) known = tables_.emplace(member.value, new_table(member)).first;
+    const Expr rows = operand_source(known->second.rows, i64);
+    const Expr step = operand_source(known->second.step, i64);
+    return rows_of_[member.value] = row_of(index, rows, step);
   }
 
   [[nodiscard]] bool is_scalar_leaf(Value v) const {
@@ -375,9 +424,16 @@ class Lowerer {
 
   void store(const Member& member, const Expr& result) {
     const Node& node = graph_[member.value];
-    const OperandOrigin origin = {
-        .kind = OperandOrigin::Kind::memory, .value = member.value, .offset = 0, .bits = 0};
-    const Access access = {node.spec.shape, strides_of(node.spec.shape), 0};
+    const auto found = fusion_.pieces.find(member.value);
+    const Piece place =
+        found != fusion_.pieces.end()
+            ? found->second
+            : Piece{member.value, {node.spec.shape, strides_of(node.spec.shape), 0}};
+    const Access& access = place.access;
+    const OperandOrigin origin = {.kind = OperandOrigin::Kind::memory,
+                                  .value = place.whole,
+                                  .offset = access.offset,
+                                  .bits = 0};
     const uint16_t operand = add_operand(Role::output, node.spec.dtype, origin,
                                          loops_of(access, member.level == Level::element));
     stage_->sinks.push_back({Sink::Kind::store, operand, result.id});
@@ -434,11 +490,13 @@ class Lowerer {
   std::map<Value, uint16_t>
       row_values_;                     ///< row member -> its number, once a row stage has kept it
   std::map<Value, uint16_t> scalars_;  ///< scalar leaf -> operand
+  std::map<Value, Table> tables_;      ///< of members that look up
 
   Stage* stage_ = nullptr;  ///< being emitted
   Level level_ = Level::element;
   int pass_ = 0;
   std::map<Value, Expr> emitted_;       ///< members in this stage
+  std::map<Value, Row> rows_of_;        ///< members that look up, in this stage
   std::map<Value, Computed> computed_;  ///< members in the last element stage that computed them
   std::map<Value, uint16_t> kept_;      ///< members in scratch -> operand
   std::map<uint16_t, Expr> arguments_;  ///< operands loaded in this stage

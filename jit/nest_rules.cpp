@@ -17,6 +17,8 @@ namespace {
 constexpr std::size_t most_streams = 24;
 constexpr std::size_t most_numbers = 40;
 constexpr std::size_t most_instructions = 1024;
+constexpr std::size_t instructions_of_lookup = 12;
+constexpr std::size_t numbers_of_lookup = 2;  ///< how many rows, and their distance
 /// Several passes over one long row would be neither parallel nor in cache.
 constexpr int64_t longest_lone_row = 65536;
 
@@ -70,12 +72,25 @@ bool NestRules::add(const Group& group, const Member& member, Contents& contents
     if (!is_walkable(group, member, position_access(graph_, member))) return false;
     ++contents.positions;
   }
-  for (const Value input : node.inputs) {
-    if (!is_readable(group, member, input)) return false;
-    add_operand(group, input, contents);
+  std::size_t first = 0;
+  if (node.op->lookup != nullptr) {
+    if (!can_look_up(group, member)) return false;
+    add_once(contents.streams, fusion_.bases[node.inputs[first++]]);
+    contents.positions += numbers_of_lookup;
+  }
+  for (std::size_t k = first; k < node.inputs.size(); ++k) {
+    if (!is_readable(group, member, node.inputs[k])) return false;
+    add_operand(group, node.inputs[k], contents);
   }
   contents.instructions += instructions_of(member.value);
   return true;
+}
+
+/// True if what the member looks up is in memory, as no other member makes it.
+bool NestRules::can_look_up(const Group& group, const Member& member) const {
+  if (group.find(fusion_.bases[graph_[member.value].inputs[0]]) != nullptr) return false;
+  const std::optional<LookedUp> table = looked_up(graph_, member);
+  return table && is_walkable(group, member, table->access);
 }
 
 void NestRules::add_operand(const Group& group, Value input, Contents& contents) const {
@@ -96,6 +111,7 @@ std::size_t NestRules::instructions_of(Value v) const {
 }
 
 std::size_t NestRules::count_instructions(const Node& node) const {
+  if (node.op->lookup != nullptr) return instructions_of_lookup;
   if (reduces(node) || node.op->formula.emit == nullptr) return 0;
   const DType last = node.inputs.empty() ? i64 : graph_[node.inputs.back()].spec.dtype;
   const auto [found, is_new] = of_formula_.try_emplace({node.op, last, node.spec.dtype}, 0);
@@ -118,7 +134,9 @@ std::size_t NestRules::operands_of(const Group& group) const {
   std::size_t stored = 0;
   int passes = 0;
   for (const Member& member : group.members) {
-    for (const Value input : graph_[member.value].inputs) add_operand(group, input, contents);
+    const Node& node = graph_[member.value];
+    for (const Value input : node.inputs) add_operand(group, input, contents);
+    if (node.op->lookup != nullptr) contents.positions += numbers_of_lookup;
     if (fusion_.is_materialised[member.value]) ++stored;
     if (graph_[member.value].op->kind == OpKind::create) ++contents.positions;
     passes = std::max(passes, member.stage);
@@ -139,7 +157,7 @@ bool NestRules::reads_present_point(const Group& group, const Member& member, Va
   const Shape& shape = graph_[base].spec.shape;
   const bool is_plain = maps.empty() && member.maps.empty() && made.maps.empty() && !reduces(node);
   if (is_plain && made.level == member.level && shape == node.spec.shape) return true;
-  if (!reduces(node)) maps.push_back({nullptr, node.spec.shape});
+  if (!reduces(node)) maps.push_back(broadcast_to(node));
   maps.insert(maps.end(), member.maps.begin(), member.maps.end());
   const Access whole = {shape, strides_of(shape), 0};
   const std::optional<Access> seen = through(whole, maps, f32);

@@ -48,6 +48,7 @@ class NestRules {
   [[nodiscard]] bool is_readable(const Group& group, const Member& member, Value input) const;
   [[nodiscard]] bool is_walkable(const Group& group, const Member& member,
                                  const std::optional<Access>& access) const;
+  [[nodiscard]] bool can_look_up(const Group& group, const Member& member) const;
   void add_operand(const Group& group, Value input, Contents& contents) const;
   void add_numbers(Value number, Contents& contents) const;
   [[nodiscard]] std::size_t count_instructions(const Node& node) const;

@@ -9,6 +9,7 @@
 #include "jit/horizontal_fusion.h"
 #include "jit/in_place.h"
 #include "jit/passes/pipeline.h"
+#include "jit/pieces.h"
 #include "jit/plan.h"
 #include "jit/plan_impl.h"
 #include "jit/temporaries.h"
@@ -100,12 +101,7 @@ class Planner {
   [[nodiscard]] bool is_eager_node(Value v) const {
     const Node& node = graph()[v];
     return fusion_.group_of[v] < 0 && node.kind == Node::Kind::op && !is_library_node(node) &&
-           !is_window_node(node);
-  }
-
-  /// Pad, concat and the like: operands are copied to regions of the result.
-  [[nodiscard]] static bool is_window_node(const Node& node) {
-    return node.op->windows != nullptr && element_count(node.spec.shape) > 0;
+           !has_windows(node);
   }
 
   [[nodiscard]] bool is_library_node(const Node& node) const {
@@ -119,7 +115,7 @@ class Planner {
   void add_step(const Unit& unit) {
     if (unit.group >= 0) {
       add_kernel(fusion_.groups[static_cast<std::size_t>(unit.group)]);
-    } else if (is_window_node(graph()[unit.node])) {
+    } else if (has_windows(graph()[unit.node])) {
       add_windows(unit.node);
     } else if (!is_library_node(graph()[unit.node]) || !add_library_call(unit.node)) {
       add_eager(unit.node);
@@ -159,23 +155,16 @@ class Planner {
 
   void add_windows(Value v) {
     const Node& node = graph()[v];
-    std::vector<Tensor> placeholders;
-    std::vector<const Tensor*> inputs;
-    for (const Value input : node.inputs) {
-      placeholders.push_back(
-          make_tensor(graph()[input].spec, strides_of(graph()[input].spec.shape), 0, {}));
-    }
-    for (const Tensor& placeholder : placeholders) inputs.push_back(&placeholder);
-    const std::vector<Window> windows =
-        node.op->windows(node.spec, strides_of(node.spec.shape), inputs, node.attrs);
+    const std::vector<Window> windows = windows_of(graph(), node);
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       const Window& window = windows[k];
-      if (element_count(window.shape) == 0) continue;
-      const Access access = *memory_access(node.inputs[k]);
+      const Value base = fusion_.bases[node.inputs[k]];
+      if (element_count(window.shape) == 0 || fusion_.pieces.contains(base)) continue;
+      const Access access = *memory_access(graph(), node.inputs[k]);
       const Lowered lowered =
           lower_copy(node.spec.dtype,
                      {.shape = window.shape,
-                      .from = fusion_.bases[node.inputs[k]],
+                      .from = base,
                       .from_strides = broadcast_strides(access.shape, access.strides, window.shape),
                       .from_offset = access.offset,
                       .to = v,
@@ -199,9 +188,16 @@ class Planner {
     }
     step.operands.push_back(
         {static_cast<int64_t>(origin.value), origin.offset * static_cast<int64_t>(size_of(dtype))});
-    const std::size_t bytes = bytes_of(graph()[origin.value].spec);
+    const std::size_t bytes =
+        std::min(bytes_of(graph()[origin.value].spec), points_of(lowered) * size_of(dtype));
     (lowered.kernel.operands[k].role == Role::output ? report.bytes_written : report.bytes_read) +=
         bytes;
+  }
+
+  [[nodiscard]] static std::size_t points_of(const Lowered& lowered) {
+    int64_t points = 1;
+    for (const int64_t size : lowered.sizes) points *= size;
+    return static_cast<std::size_t>(points);
   }
 
   /// Numbers that a step loads, as a library call does, have to lie in the device's memory.
@@ -358,7 +354,7 @@ class Planner {
     StepPlan step;
     std::vector<Tensor> placeholders;
     for (const Value input : node.inputs) {
-      const std::optional<Access> access = memory_access(input);
+      const std::optional<Access> access = memory_access(graph(), input);
       if (!access) return false;
       const Spec& spec = graph()[input].spec;
       placeholders.push_back(make_tensor(spec, access->strides, 0, {}));
@@ -377,16 +373,6 @@ class Planner {
     impl_.steps.push_back(std::move(step));
     plan_.report_.steps.push_back(std::move(report));
     return true;
-  }
-
-  /// Shape, strides and offset with which `v`, perhaps a view, lies in the memory of its base.
-  [[nodiscard]] std::optional<Access> memory_access(Value v) const {
-    std::vector<Map> maps;
-    const Node& base = graph()[base_of(graph(), v, &maps)];
-    const Strides strides = base.kind == Node::Kind::input      ? base.strides
-                            : base.kind == Node::Kind::constant ? base.constant.internals().strides
-                                                                : strides_of(base.spec.shape);
-    return through(Access{base.spec.shape, strides, 0}, maps, base.spec.dtype);
   }
 
   void add_eager(Value v) {
@@ -408,8 +394,8 @@ class Planner {
 
   [[nodiscard]] ResultPlan result_of(Value output) const {
     const Value base = fusion_.bases[output];
-    const Access access =
-        *memory_access(output);  // views that strides cannot express were made copies by a pass
+    const Access access = *memory_access(
+        graph(), output);  // views that strides cannot express were made copies by a pass
     return {.base = base,
             .is_base = base == output,
             .spec = graph()[output].spec,

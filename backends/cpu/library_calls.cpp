@@ -4,9 +4,8 @@
 #include "backends/cpu/matmul.h"
 #include "backends/host/convolve.h"
 #include "backends/host/cumsum.h"
-#include "backends/host/gather.h"
 #include "backends/host/scatter_add.h"
-#include "backends/host/take.h"
+#include "backends/host/scatter_add_along.h"
 #include "backends/host/window_max.h"
 
 namespace nitinol::cpu {
@@ -30,12 +29,8 @@ std::unique_ptr<Executable> prepare_call(const LibraryCall& call) {
   switch (call.kind) {
     case LibraryCall::Kind::matmul:
       return make_matmul(call);
-    case LibraryCall::Kind::take:
-      return std::make_unique<HostRoutine>(call, host::take_rows);
     case LibraryCall::Kind::scatter_add:
       return std::make_unique<HostRoutine>(call, host::scatter_add);
-    case LibraryCall::Kind::gather:
-      return std::make_unique<HostRoutine>(call, host::gather);
     case LibraryCall::Kind::scatter_add_along:
       return std::make_unique<HostRoutine>(call, host::scatter_add_along);
     case LibraryCall::Kind::cumsum:

@@ -42,8 +42,8 @@ bool is_used(const Kernel& kernel, std::size_t k, Stage::Level level) {
     return std::ranges::any_of(list, [&](const auto& x) { return x.kind == kind && x.index == k; });
   };
   return std::ranges::any_of(kernel.stages, [&](const Stage& stage) {
-    return stage.level == level &&
-           (uses(stage.sources, Source::Kind::operand) || uses(stage.sinks, Sink::Kind::store));
+    return stage.level == level && (uses(stage.sources, Source::Kind::operand) ||
+                                    uses(stage.sinks, Sink::Kind::store) || looks_up(stage, k));
   });
 }
 

@@ -18,6 +18,7 @@ std::unique_ptr<Executable> make_prebuilt(const Kernel& kernel) {
   if (auto rows = make_prebuilt_rows(kernel)) return rows;
   if (kernel.order != Order::none) return make_prebuilt_reduction(kernel);
   if (auto copy = make_prebuilt_copy(kernel)) return copy;
+  if (auto lookup = make_prebuilt_lookup(kernel)) return lookup;
   return make_prebuilt_loop(kernel);
 }
 

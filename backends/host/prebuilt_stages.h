@@ -15,6 +15,7 @@ inline constexpr int64_t staging_block = 512;
 /// One of the kinds listed in prebuilt.h, or null if the kernel is not of it.
 [[nodiscard]] std::unique_ptr<Executable> make_prebuilt_loop(const Kernel& kernel);
 [[nodiscard]] std::unique_ptr<Executable> make_prebuilt_copy(const Kernel& kernel);
+[[nodiscard]] std::unique_ptr<Executable> make_prebuilt_lookup(const Kernel& kernel);
 [[nodiscard]] std::unique_ptr<Executable> make_prebuilt_reduction(const Kernel& kernel);
 [[nodiscard]] std::unique_ptr<Executable> make_prebuilt_rows(const Kernel& kernel);
 

@@ -8,6 +8,7 @@
 #include "backends/host/convert.h"
 #include "backends/host/flat_kernel.h"
 #include "backends/host/stage.h"
+#include "core/evaluate.h"
 
 #include <array>
 #include <cstring>
@@ -64,7 +65,12 @@ class InterpretedStage {
         for (std::size_t k = 0; k < arguments.size(); ++k) {
           arguments[k] = argument(call, stage_.sources[k], point);
         }
-        const std::vector<uint64_t> values = evaluate(stage_.program, arguments, wanted_);
+        const auto load = [&](uint64_t operand, int64_t distance) {
+          const DType dtype = kernel_.operands[operand].dtype;
+          return load_element(dtype, address(call, operand, point) +
+                                         distance * static_cast<int64_t>(size_of(dtype)));
+        };
+        const std::vector<uint64_t> values = evaluate(stage_.program, arguments, wanted_, load);
         for (std::size_t s = 0; s < values.size(); ++s) {
           if (is_lanes() && stage_.sinks[s].kind == Sink::Kind::accumulate)
             join_lane(lanes[stage_.sinks[s].index], stage_.sinks[s].index, values[s],

@@ -77,15 +77,6 @@ struct Work {
     launch.status->code = Status::index_out_of_range;
     return -1;
   }
-  /// Copies an element from operand 0 to the last operand.
-  void copy(const Dims& from, const Dims& to) const {
-    const std::size_t last = call.operands.size() - 1, bytes = size_of(operand(0).dtype);
-    const auto address = [&](std::size_t k, const Dims& index) {
-      return static_cast<char*>(launch.buffers[k]) +
-             offset_of(operand(k), index) * static_cast<int64_t>(bytes);
-    };
-    std::memcpy(address(last, to), address(0, from), bytes);
-  }
 };
 
 /// Sums of the elements of the result, in the compute type; each is rounded once.
@@ -147,24 +138,6 @@ void multiply(const Work& work) {
 }
 
 // ---- indices
-
-void take(const Work& work) {
-  const OperandLayout &table = work.operand(0), &out = work.operand(2);
-  const int depth = work.operand(1).shape.size();
-  for_each_index(out.shape, [&](const Dims& at) {
-    const int64_t row = work.row(part_of(at, 0, depth), table.shape[0]);
-    if (row >= 0) work.copy(joined({row}, part_of(at, depth, at.size())), at);
-  });
-}
-
-void gather(const Work& work) {
-  const int axis = work.call.axis;
-  for_each_index(work.operand(2).shape, [&](const Dims& at) {
-    Dims from = at;
-    from[axis] = work.row(at, work.operand(0).shape[axis]);
-    if (from[axis] >= 0) work.copy(from, at);
-  });
-}
 
 template <DType dtype>
 void scatter_add(const Work& work) {
@@ -283,12 +256,8 @@ class Routine final : public Executable {
     switch (call_.kind) {
       case LibraryCall::Kind::matmul:
         return with_type([&](auto dtype) { multiply<dtype.value>(work); });
-      case LibraryCall::Kind::take:
-        return take(work);
       case LibraryCall::Kind::scatter_add:
         return with_type([&](auto dtype) { scatter_add<dtype.value>(work); });
-      case LibraryCall::Kind::gather:
-        return gather(work);
       case LibraryCall::Kind::scatter_add_along:
         return with_type([&](auto dtype) { scatter_add_along<dtype.value>(work); });
       case LibraryCall::Kind::cumsum:

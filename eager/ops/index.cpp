@@ -71,8 +71,11 @@ Spec infer_take(const Op& op, Inputs inputs, const Attrs&) {
   return spec;
 }
 
-LibraryCall call_take(Inputs inputs, const Attrs&, const Spec& spec) {
-  return library_call(LibraryCall::Kind::take, inputs, spec);
+Lookup lookup_take(const Shape& shape, const Strides& strides, const Shape& result, const Attrs&) {
+  Lookup lookup = {.rows = shape[0], .step = strides[0], .strides = Dims::filled(result.size(), 0)};
+  const int shift = result.size() - shape.size();
+  for (int i = 1; i < shape.size(); ++i) lookup.strides[i + shift] = strides[i];
+  return lookup;
 }
 
 void fail_take(const Op& op, Inputs inputs, const Attrs&) {
@@ -170,8 +173,11 @@ Spec infer_gather(const Op& op, Inputs inputs, const Attrs& attrs) {
 
 constexpr std::array<std::string_view, 1> gather_attrs = {"axis"};
 
-LibraryCall call_gather(Inputs inputs, const Attrs& attrs, const Spec& spec) {
-  return call_along(LibraryCall::Kind::gather, inputs, attrs, spec);
+Lookup lookup_gather(const Shape& shape, const Strides& strides, const Shape&, const Attrs& attrs) {
+  const auto axis = static_cast<int>(attr<int64_t>(attrs, 0));
+  Lookup lookup = {.rows = shape[axis], .step = strides[axis], .strides = strides};
+  lookup.strides[axis] = 0;
+  return lookup;
 }
 
 void fail_gather(const Op& op, Inputs inputs, const Attrs& attrs) {
@@ -228,7 +234,7 @@ constexpr auto indexing = family({
      .arity = 2,
      .has_checks = true,
      .infer = infer_take,
-     .call = call_take,
+     .lookup = lookup_take,
      .fail = fail_take,
      .gradient = {.rule = take_rule, .looks_at_inputs = 0b10},
      .summary = "The rows that indices name."},
@@ -249,7 +255,7 @@ constexpr auto indexing = family({
      .has_checks = true,
      .attr_names = gather_attrs,
      .infer = infer_gather,
-     .call = call_gather,
+     .lookup = lookup_gather,
      .fail = fail_gather,
      .gradient = {.rule = gather_rule, .looks_at_inputs = 0b10},
      .summary = "The elements along an axis that indices name."},

@@ -36,7 +36,7 @@ namespace nitinol {
 [[nodiscard]] Tensor argmin(const Tensor& x, std::optional<Integer> axis = {},
                             KeepDims keep = KeepDims::no);
 
-/// Running sums along one axis: result[j] = x[0] + ... + x[j], added one after another. Shape of x;
+/// Running sums along one axis: result[j] = x[0] + ... + x[j], added in runs of 16. Shape of x;
 /// dtypes as sum. float16 and bfloat16 sums are kept in float32 and rounded for each result.
 /// Throws Error(shape) for an axis that does not exist, so for any of a 0-d tensor.
 [[nodiscard]] Tensor cumsum(const Tensor& x, Integer axis);

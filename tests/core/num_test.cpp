@@ -1,5 +1,6 @@
 #include "core/num.h"
 
+#include "core/evaluate.h"
 #include "core/probe.h"
 
 #include <catch2/catch.hpp>

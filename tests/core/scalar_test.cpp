@@ -1,5 +1,6 @@
 #include "core/scalar.h"
 
+#include "core/evaluate.h"
 #include "core/expr.h"
 
 #include <catch2/catch.hpp>

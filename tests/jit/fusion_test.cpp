@@ -183,7 +183,9 @@ TEST_CASE("checks of elements are members of groups, calls with checks are not",
   CHECK(groups("a: i64[4] = input; b: i64[4] = input; c = add a b; d = check_nonzero c "
                "checker=1; e = floor_divide a d; return e") == "add check_nonzero floor_divide");
   CHECK(groups("a: f32[4, 2] = input; b: i64[4] = input; c = add a a; d = take c b; e = mul d a; "
-               "return e") == "add | mul");
+               "return e") == "add | take mul");
+  CHECK(groups("a: f32[4, 2] = input; b: i64[4] = input; c = scatter_add a b rows=3; d = neg c; "
+               "return d") == "neg");
 }
 
 TEST_CASE("what is checked is not read through a view that hides some of it", "[jit][fusion]") {

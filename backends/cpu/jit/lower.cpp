@@ -188,12 +188,34 @@ class Lowering {
         values_.push_back(arguments_[instr.imm]);
         continue;
       }
+      if (instr.op == ScalarOp::load) {
+        values_.push_back(look_up(instr).id);
+        continue;
+      }
       const int count = operand_count(instr.op);
       if (count > 0) instr.a = values_[instr.a];
       if (count > 1) instr.b = values_[instr.b];
       if (count > 2) instr.c = values_[instr.c];
       values_.push_back(is_written_out(instr.op) ? rounded(instr) : emit(out_.program, instr).id);
     }
+  }
+
+  Expr look_up(const ScalarInstr& instr) {
+    const auto index = static_cast<uint16_t>(instr.imm);
+    const Operand& operand = kernel_.operands[index];
+    const bool is_half = operand.dtype == f16 && target_.has_half;
+    const ScalarType stored = stored_type(operand.dtype);
+    out_.inputs.push_back({.place = Place::operand,
+                           .access = access_of(operand),
+                           .type = stored,
+                           .index = index,
+                           .is_half = is_half,
+                           .is_looked_up = true});
+    const Expr element = emit(out_.program, {.op = ScalarOp::load,
+                                             .type = is_half ? ScalarType::f32 : stored,
+                                             .a = values_[instr.a],
+                                             .imm = out_.inputs.size() - 1});
+    return is_half ? element : from_storage(element, operand.dtype);
   }
 
   [[nodiscard]] bool is_written_out(ScalarOp op) const {
@@ -329,8 +351,29 @@ LoweredStage lower(const Kernel& kernel, const Stage& stage, const Target& targe
   return Lowering(kernel, stage, target).lower();
 }
 
+namespace {
+
+/// Per instruction: whether it differs from point to point of the inner loop.
+std::vector<bool> inner_instructions(const LoweredStage& stage) {
+  const auto moves = [&](uint64_t input) {
+    const Access access = stage.inputs[input].access;
+    return access != Access::per_call && access != Access::per_outer;
+  };
+  std::vector<bool> is_inner;
+  for (const ScalarInstr& instr : stage.program.instrs) {
+    const int count = operand_count(instr.op);
+    const bool reads = instr.op == ScalarOp::argument || instr.op == ScalarOp::load;
+    is_inner.push_back((reads && moves(instr.imm)) || (count > 0 && is_inner[instr.a]) ||
+                       (count > 1 && is_inner[instr.b]) || (count > 2 && is_inner[instr.c]));
+  }
+  return is_inner;
+}
+
+}  // namespace
+
 int vector_width(const LoweredStage& stage, const Kernel& kernel, int vector_bytes) {
   if (stage.is_single) return 1;
+  const std::vector<bool> is_inner = inner_instructions(stage);
   std::array<int, 9> weight = {};
   int total = 0, nesting = 0;
   const auto count = [&](ScalarType type) {
@@ -343,11 +386,12 @@ int vector_width(const LoweredStage& stage, const Kernel& kernel, int vector_byt
   for (const Output& output : stage.outputs) {
     if (output.place != Place::status) count(output.type);
   }
-  for (const ScalarInstr& instr : stage.program.instrs) {
+  for (std::size_t i = 0; i < is_inner.size(); ++i) {
+    const ScalarInstr& instr = stage.program.instrs[i];
     if (instr.op == ScalarOp::begin_if) ++nesting;
     if (instr.op == ScalarOp::end_if) --nesting;
     const int operands = operand_count(instr.op);
-    if (nesting > 0 || operands == 0) continue;
+    if (nesting > 0 || operands == 0 || !is_inner[i]) continue;
     const ScalarType from = stage.program.instrs[instr.a].type;
     count(size_of(from) > size_of(instr.type) ? from : instr.type);
   }

@@ -36,7 +36,8 @@ struct Input {
   Access access = Access::unit;
   ScalarType type = ScalarType::f32;  ///< as stored: pred is u8, f16 and bf16 are u16
   uint16_t index = 0;
-  bool is_half = false;  ///< f16, and f32 to the program: converted where it is loaded
+  bool is_half = false;       ///< f16, and f32 to the program: converted where it is loaded
+  bool is_looked_up = false;  ///< no argument: what the instruction `load` that names it reads
 };
 
 struct Output {
@@ -48,8 +49,8 @@ struct Output {
   bool is_half = false;  ///< f16, computed as f32: converted where it is stored
 };
 
-/// Argument k of `program` is inputs[k]. Conversions from and to storage, and the joining of
-/// accumulators, are instructions like any other.
+/// Argument k of `program` is inputs[k], and `load` number k loads from it. Conversions from and to
+/// storage, and the joining of accumulators, are instructions like any other.
 struct LoweredStage {
   ScalarProgram program;
   std::vector<Input> inputs;

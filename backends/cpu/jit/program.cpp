@@ -29,9 +29,10 @@ std::array<uint32_t, 3> operands_of(const ScalarInstr& instr) {
 }  // namespace
 
 ProgramEmitter::ProgramEmitter(const EmitContext& context, const ScalarProgram& program,
-                               const std::vector<Depth>& argument_depths)
+                               const std::vector<Depth>& argument_depths, EmitLoad load)
     : context_(context),
       program_(program),
+      load_(std::move(load)),
       depths_(program.instrs.size(), Depth::call),
       values_(program.instrs.size()),
       arguments_(argument_depths.size()) {
@@ -43,7 +44,8 @@ void ProgramEmitter::find_depths(const std::vector<Depth>& argument_depths) {
   Depth region = Depth::call;
   for (std::size_t i = 0; i < depths_.size(); ++i) {
     const ScalarInstr& instr = program_.instrs[i];
-    if (instr.op == ScalarOp::argument) depths_[i] = argument_depths[instr.imm];
+    const bool reads = instr.op == ScalarOp::argument || instr.op == ScalarOp::load;
+    if (reads) depths_[i] = argument_depths[instr.imm];
     for (int k = 0; k < operand_count(instr.op); ++k) {
       depths_[i] = std::max(depths_[i], depths_[operands_of(instr)[static_cast<std::size_t>(k)]]);
     }
@@ -60,6 +62,22 @@ void ProgramEmitter::find_depths(const std::vector<Depth>& argument_depths) {
   }
 }
 
+bool ProgramEmitter::loads_by_row(uint32_t id) const {
+  const ScalarInstr& instr = program_.instrs[id];
+  return instr.op == ScalarOp::load && depths_[id] == Depth::inner &&
+         depths_[instr.a] != Depth::inner;
+}
+
+std::vector<std::pair<uint32_t, uint32_t>> ProgramEmitter::loads_by_row() const {
+  std::vector<std::pair<uint32_t, uint32_t>> loads;
+  for (uint32_t id = 0; id < depths_.size(); ++id) {
+    if (!loads_by_row(id)) continue;
+    const ScalarInstr& instr = program_.instrs[id];
+    loads.emplace_back(static_cast<uint32_t>(instr.imm), instr.a);
+  }
+  return loads;
+}
+
 int ProgramEmitter::inner_size() const {
   int size = 0;
   for (std::size_t i = 0; i < depths_.size(); ++i) {
@@ -70,7 +88,7 @@ int ProgramEmitter::inner_size() const {
 
 llvm::Value* ProgramEmitter::value(uint32_t id) {
   const ScalarInstr& instr = program_.instrs[id];
-  if (instr.op == ScalarOp::argument) return arguments_[instr.imm];
+  if (instr.op == ScalarOp::argument || loads_by_row(id)) return arguments_[instr.imm];
   if (values_[id] == nullptr && instr.op == ScalarOp::constant) {
     values_[id] = splat(context_, instr.type, instr.imm);
   }
@@ -80,7 +98,12 @@ llvm::Value* ProgramEmitter::value(uint32_t id) {
 void ProgramEmitter::emit(Depth depth) {
   for (std::size_t i = 0; i < depths_.size(); ++i) {
     const ScalarInstr& instr = program_.instrs[i];
-    if (depths_[i] != depth || is_free(instr.op)) continue;
+    const auto id = static_cast<uint32_t>(i);
+    if (depths_[i] != depth || is_free(instr.op) || loads_by_row(id)) continue;
+    if (instr.op == ScalarOp::load) {
+      values_[i] = load_(static_cast<uint32_t>(instr.imm), value(instr.a));
+      continue;
+    }
     if (instr.op == ScalarOp::begin_if) {
       begin_if(instr);
       continue;

@@ -5,6 +5,8 @@
 #include "core/scalar.h"
 
 #include <cstdint>
+#include <functional>
+#include <utility>
 #include <vector>
 
 namespace llvm {
@@ -19,9 +21,16 @@ enum class Depth : uint8_t { call, outer, inner };
 /// Emits a program in up to three parts, each as often as needed (a loop body and its tail).
 class ProgramEmitter {
  public:
-  /// argument_depths[k]: where argument k comes from.
+  /// Emits ScalarOp::load number k: the elements so far (a vector of i64) from the present points.
+  using EmitLoad = std::function<llvm::Value*(uint32_t k, llvm::Value* distances)>;
+
+  /// argument_depths[k]: where argument k, or what `load` number k reads, comes from.
   ProgramEmitter(const EmitContext& context, const ScalarProgram& program,
-                 const std::vector<Depth>& argument_depths);
+                 const std::vector<Depth>& argument_depths, EmitLoad load = {});
+
+  /// The loads of the inner loop whose distance is the same along it, by number and the instruction
+  /// that computes the distance. Number k is argument k instead.
+  [[nodiscard]] std::vector<std::pair<uint32_t, uint32_t>> loads_by_row() const;
 
   /// Argument k for the code emitted from now on: a vector.
   void set_argument(uint32_t k, llvm::Value* value) { arguments_[k] = value; }
@@ -40,12 +49,14 @@ class ProgramEmitter {
     llvm::BasicBlock* fast_block;
     llvm::BasicBlock* merge_block;
   };
+  [[nodiscard]] bool loads_by_row(uint32_t id) const;
   void find_depths(const std::vector<Depth>& argument_depths);
   void begin_if(const ScalarInstr& instr);
   llvm::Value* end_if(const ScalarInstr& instr);
 
   EmitContext context_;
   const ScalarProgram& program_;
+  EmitLoad load_;
   std::vector<Depth> depths_;
   std::vector<llvm::Value*> values_;
   std::vector<llvm::Value*> arguments_;

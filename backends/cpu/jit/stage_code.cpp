@@ -16,6 +16,7 @@
 
 #include "backends/cpu/jit/stage_code.h"
 
+#include "backends/cpu/jit/control_flow.h"
 #include "backends/cpu/jit/fold_lanes.h"
 #include "backends/cpu/jit/lower.h"
 #include "backends/cpu/jit/program.h"
@@ -25,7 +26,6 @@
 #include "core/kernel.h"
 
 #include <llvm/IR/IRBuilder.h>
-#include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/NoFolder.h>
 
@@ -53,7 +53,8 @@ class StageEmitter {
         ir_(module.getContext()),
         context_{ir_, module, target, vector_width(stage_, kernel, target.vector_bytes)},
         streams_(context_),
-        program_(context_, stage_.program, depths()) {}
+        program_(context_, stage_.program, depths(),
+                 [this](uint32_t k, Value* distances) { return look_up(k, distances); }) {}
 
   void emit(const std::string& name) {
     begin_function(name);
@@ -62,15 +63,18 @@ class StageEmitter {
     program_.emit(Depth::call);
     Value* const zero = ir_.getInt64(0);
     // Without an outer loop there is no other use of the row: one pass, or none.
-    for_each(zero, call_field(offsetof(StageCall, outer_size)), [&](Value* outer) {
+    for_each(ir_, zero, call_field(offsetof(StageCall, outer_size)), [&](Value* outer) -> Value* {
       for (Stream& stream : inputs_) stream.row = streams_.row_of(stream, outer);
       for (Stream& stream : outputs_) stream.row = streams_.row_of(stream, outer);
       load_arguments(Access::per_outer);
       program_.emit(Depth::outer);
+      for (const auto& [k, distance] : program_.loads_by_row())
+        inputs_[k].row = streams_.moved(inputs_[k], program_.value(distance));
       if (stage_.has_lanes)
         accumulate_row(outer);
       else
         emit_row();
+      return nullptr;
     });
     if (stage_.non_temporal) streams_.fence();
     for (std::size_t k = 0; k < outputs_.size(); ++k)
@@ -94,15 +98,11 @@ class StageEmitter {
   void begin_function(const std::string& name) {
     llvm::Type* const pointer = ir_.getPtrTy();
     auto* const type = llvm::FunctionType::get(ir_.getVoidTy(), {pointer, pointer}, false);
-    function_ =
+    auto* const function =
         llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, name, context_.module);
-    function_->setDoesNotThrow();
-    call_ = function_->getArg(1);
-    ir_.SetInsertPoint(new_block("entry"));
-  }
-
-  llvm::BasicBlock* new_block(const char* name) {
-    return llvm::BasicBlock::Create(ir_.getContext(), name, function_);
+    function->setDoesNotThrow();
+    call_ = function->getArg(1);
+    ir_.SetInsertPoint(llvm::BasicBlock::Create(ir_.getContext(), "entry", function));
   }
 
   Value* load_at(Value* base, uint64_t bytes, llvm::Type* type) {
@@ -207,6 +207,7 @@ class StageEmitter {
 
   void make_streams() {
     for (const Input& input : stage_.inputs) inputs_.push_back(make_stream(input));
+    find_inner_inputs();
     for (const Output& output : stage_.outputs) outputs_.push_back(make_stream(output));
     for (std::size_t k = 0; k < outputs_.size(); ++k) {
       const bool accumulates = stage_.has_lanes && has_runs(k);
@@ -216,39 +217,40 @@ class StageEmitter {
 
   void load_arguments(Access access) {
     for (uint32_t k = 0; k < inputs_.size(); ++k) {
-      if (inputs_[k].access == access) {
+      if (inputs_[k].access == access && !stage_.inputs[k].is_looked_up) {
         program_.set_argument(k, streams_.load_uniform(inputs_[k]));
       }
     }
   }
 
-  bool is_inner(uint32_t k) const {
-    return inputs_[k].access != Access::per_call && inputs_[k].access != Access::per_outer;
+  /// Whether vectors of input k are loaded before the program runs on them.
+  bool is_inner(uint32_t k) const { return is_inner_[k]; }
+
+  void find_inner_inputs() {
+    for (std::size_t k = 0; k < inputs_.size(); ++k) {
+      const Access access = inputs_[k].access;
+      is_inner_.push_back(!stage_.inputs[k].is_looked_up && access != Access::per_call &&
+                          access != Access::per_outer);
+    }
+    for (const auto& [k, distance] : program_.loads_by_row()) is_inner_[k] = true;
+  }
+
+  /// Elements that lie `distances` from the present points of input k.
+  Value* look_up(uint32_t k, Value* distances) {
+    if (chunk_.index != nullptr) return streams_.look_up(inputs_[k], chunk_, distances);
+    Stream stream = inputs_[k];
+    stream.row = streams_.moved(stream, distances);
+    return streams_.load_uniform(stream);
+  }
+
+  /// The program's inner part on the points of `chunk`.
+  void emit_inner(const Chunk& chunk) {
+    chunk_ = chunk;
+    program_.emit(Depth::inner);
+    chunk_ = {};
   }
 
   // ---- loops -----------------------------------------------------------------------------------
-  /// for (i = first; i < last; i = body(i)), where the body gives i + 1 if it returns nothing.
-  template <class Body>
-  void for_each(Value* first, Value* last, Body body) {
-    llvm::BasicBlock* const before = ir_.GetInsertBlock();
-    llvm::BasicBlock* const loop = new_block("loop");
-    llvm::BasicBlock* const after = new_block("after");
-    ir_.CreateCondBr(ir_.CreateICmpSLT(first, last), loop, after);
-    ir_.SetInsertPoint(loop);
-    llvm::PHINode* const i = ir_.CreatePHI(ir_.getInt64Ty(), 2);
-    i->addIncoming(first, before);
-    Value* next = nullptr;
-    if constexpr (std::is_void_v<decltype(body(i))>) {
-      body(i);
-      next = ir_.CreateAdd(i, ir_.getInt64(1));
-    } else {
-      next = body(i);
-    }
-    i->addIncoming(next, ir_.GetInsertBlock());
-    ir_.CreateCondBr(ir_.CreateICmpSLT(next, last), loop, after);
-    ir_.SetInsertPoint(after);
-  }
-
   void emit_row() {
     Value* const size = call_field(offsetof(StageCall, inner_size));
     Value* const first = ir_.getInt64(0);
@@ -264,7 +266,7 @@ class StageEmitter {
     for (uint32_t k = 0; k < inputs_.size(); ++k) {
       if (is_inner(k)) program_.set_argument(k, streams_.load(inputs_[k], chunk));
     }
-    program_.emit(Depth::inner);
+    emit_inner(chunk);
   }
 
   void emit_chunk(const Chunk& chunk) {
@@ -279,12 +281,15 @@ class StageEmitter {
   }
 
   void single_loop(Value* size) {
-    for_each(ir_.getInt64(0), size, [&](Value* i) { emit_chunk({.index = i}); });
+    for_each(ir_, ir_.getInt64(0), size, [&](Value* i) -> Value* {
+      emit_chunk({.index = i});
+      return nullptr;
+    });
   }
 
   void loop_and_tail(Value* size) {
     Value* const whole = whole_vectors(ir_.getInt64(0), size);
-    for_each(ir_.getInt64(0), whole, [&](Value* i) {
+    for_each(ir_, ir_.getInt64(0), whole, [&](Value* i) {
       emit_chunk({.index = i});
       return ir_.CreateAdd(i, width());
     });
@@ -297,7 +302,7 @@ class StageEmitter {
     Value* const may_bypass = streams_.aligned_after(outputs_, peeled);
     incomplete_vector(ir_.getInt64(0), peeled);
     Value* const whole = whole_vectors(peeled, size);
-    for_each(peeled, whole, [&](Value* i) {
+    for_each(ir_, peeled, whole, [&](Value* i) {
       const Chunk chunk{.index = i};
       compute(chunk);
       store_whole(chunk, may_bypass);
@@ -314,30 +319,8 @@ class StageEmitter {
 
   /// Points [first, last), fewer than lanes, if there are any.
   void incomplete_vector(Value* first, Value* last) {
-    llvm::BasicBlock* const some = new_block("some");
-    llvm::BasicBlock* const done = new_block("done");
-    ir_.CreateCondBr(ir_.CreateICmpSLT(first, last), some, done);
-    ir_.SetInsertPoint(some);
-    emit_chunk({.index = first, .count = ir_.CreateSub(last, first)});
-    ir_.CreateBr(done);
-    ir_.SetInsertPoint(done);
-  }
-
-  /// Runs full() or part() and continues after both.
-  template <class Full, class Part>
-  void either(Value* is_full, Full full, Part part) {
-    llvm::BasicBlock* const on_full = new_block("full");
-    llvm::BasicBlock* const on_part = new_block("part");
-    llvm::BasicBlock* const join = new_block("join");
-    ir_.CreateCondBr(is_full, on_full, on_part,
-                     llvm::MDBuilder(ir_.getContext()).createBranchWeights(2000, 1));
-    ir_.SetInsertPoint(on_full);
-    full();
-    ir_.CreateBr(join);
-    ir_.SetInsertPoint(on_part);
-    part();
-    ir_.CreateBr(join);
-    ir_.SetInsertPoint(join);
+    when(ir_, ir_.CreateICmpSLT(first, last),
+         [&] { emit_chunk({.index = first, .count = ir_.CreateSub(last, first)}); });
   }
 
   void load_either(Value* is_full, const Chunk& chunk) {
@@ -350,7 +333,7 @@ class StageEmitter {
       return ir_.GetInsertBlock();
     };
     either(
-        is_full, [&] { after_full = load(full, {.index = chunk.index}); },
+        ir_, is_full, [&] { after_full = load(full, {.index = chunk.index}); },
         [&] { after_part = load(part, chunk); });
     for (uint32_t k = 0; k < inputs_.size(); ++k) {
       if (!is_inner(k)) continue;
@@ -367,7 +350,7 @@ class StageEmitter {
         stage_.non_temporal ? streams_.points_to_alignment(outputs_, size) : nullptr;
     Value* const may_bypass =
         peeled == nullptr ? nullptr : streams_.aligned_after(outputs_, peeled);
-    for_each(first, size, [&](Value* i) {
+    for_each(ir_, first, size, [&](Value* i) {
       Value* count =
           ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateSub(size, i), width());
       if (peeled != nullptr) {
@@ -378,9 +361,9 @@ class StageEmitter {
       Value* const is_full = ir_.CreateICmpEQ(count, width());
       const Chunk chunk{.index = i, .count = count};
       load_either(is_full, chunk);
-      program_.emit(Depth::inner);
+      emit_inner(chunk);
       either(
-          is_full, [&] { store_whole(chunk, may_bypass); }, [&] { store_all(chunk); });
+          ir_, is_full, [&] { store_whole(chunk, may_bypass); }, [&] { store_all(chunk); });
       return ir_.CreateAdd(i, count);
     });
   }
@@ -391,7 +374,7 @@ class StageEmitter {
     const Chunk whole{.index = chunk.index};
     if (may_bypass == nullptr) return store_all(whole);
     either(
-        may_bypass,
+        ir_, may_bypass,
         [&] {
           for (std::size_t k = 0; k < outputs_.size(); ++k) {
             Value* const value = program_.value(stage_.outputs[k].value);
@@ -429,7 +412,7 @@ class StageEmitter {
   void accumulate_row(Value* outer) {
     Value* const size = call_field(offsetof(StageCall, inner_size));
     fill_lanes([this](std::size_t k) { return !has_runs(k); });
-    for_each(ir_.getInt64(0), size, [&](Value* first) {
+    for_each(ir_, ir_.getInt64(0), size, [&](Value* first) {
       Value* const last = ir_.CreateBinaryIntrinsic(
           llvm::Intrinsic::smin,
           ir_.CreateAdd(first, ir_.getInt64(uint64_t{reduction_order::lanes_run})), size);
@@ -503,8 +486,8 @@ class StageEmitter {
     Value* const whole = ir_.CreateAdd(
         first, ir_.CreateAnd(size, ir_.getInt64(static_cast<uint64_t>(-int64_t{lanes}))));
     llvm::BasicBlock* const before = ir_.GetInsertBlock();
-    llvm::BasicBlock* const loop = new_block("lanes");
-    llvm::BasicBlock* const after = new_block("rest");
+    llvm::BasicBlock* const loop = new_block(ir_, "lanes");
+    llvm::BasicBlock* const after = new_block(ir_, "rest");
     std::vector<std::vector<Value*>> start(outputs_.size());
     for (std::size_t k = 0; k < outputs_.size(); ++k) {
       for (std::size_t copy = 0; copy < copies; ++copy) {
@@ -533,7 +516,7 @@ class StageEmitter {
                                      ? registers[output_of(k)][copy]
                                      : streams_.load(inputs_[k], chunk));
       }
-      program_.emit(Depth::inner);
+      emit_inner(chunk);
       for (std::size_t k = 0; k < outputs_.size(); ++k) {
         joined[k].push_back(program_.value(stage_.outputs[k].value));
       }
@@ -557,7 +540,7 @@ class StageEmitter {
   void finish_registers(llvm::PHINode& i, const std::vector<std::vector<llvm::PHINode*>>& registers,
                         const std::vector<std::vector<Value*>>& joined, const LanesLoop& loop) {
     llvm::BasicBlock* const last = ir_.GetInsertBlock();
-    llvm::BasicBlock* const keep = new_block("keep");
+    llvm::BasicBlock* const keep = new_block(ir_, "keep");
     Value* const next = ir_.CreateAdd(&i, ir_.getInt64(static_cast<uint64_t>(loop.lanes)));
     i.addIncoming(next, last);
     for (std::size_t k = 0; k < outputs_.size(); ++k) {
@@ -582,9 +565,10 @@ class StageEmitter {
   EmitContext context_;
   StreamEmitter streams_;
   ProgramEmitter program_;
-  llvm::Function* function_ = nullptr;
   Value* call_ = nullptr;
   std::vector<Stream> inputs_, outputs_;
+  std::vector<bool> is_inner_;  ///< per input: see is_inner
+  Chunk chunk_;                 ///< that the program's inner part is emitted for
   std::map<std::pair<Place, uint16_t>, Value*> lanes_;
   std::vector<Value*> runs_;  ///< per output with runs: the lanes of those that ended
 };

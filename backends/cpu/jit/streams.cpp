@@ -10,6 +10,7 @@
 
 #include "backends/cpu/jit/streams.h"
 
+#include "backends/cpu/jit/control_flow.h"
 #include "backends/host/stage.h"
 
 #include <llvm/IR/IRBuilder.h>
@@ -73,12 +74,16 @@ Value* StreamEmitter::address(const Stream& stream, Value* index) {
 
 Value* StreamEmitter::counted(const Stream& stream, Value* index) {
   llvm::IRBuilderBase& ir = context_.ir;
+  Value* const first = ir.CreateAdd(stream.row, ir.CreateMul(index, stream.inner_step));
+  return sequence(first, stream.inner_step);
+}
+
+Value* StreamEmitter::sequence(Value* first, Value* step) {
+  llvm::IRBuilderBase& ir = context_.ir;
   std::vector<uint64_t> numbers(static_cast<std::size_t>(context_.width));
   for (std::size_t lane = 0; lane < numbers.size(); ++lane) numbers[lane] = lane;
   llvm::Constant* const iota = llvm::ConstantDataVector::get(ir.getContext(), numbers);
-  Value* const first = ir.CreateAdd(stream.row, ir.CreateMul(index, stream.inner_step));
-  return ir.CreateAdd(splat(context_, first),
-                      ir.CreateMul(iota, splat(context_, stream.inner_step)));
+  return ir.CreateAdd(splat(context_, first), ir.CreateMul(iota, splat(context_, step)));
 }
 
 bool StreamEmitter::has_mask(const Stream& stream) const {
@@ -118,23 +123,14 @@ void StreamEmitter::copy_elements(const Stream& stream, const Chunk& chunk, bool
   llvm::Type* const element = element_type(context_, stream.type);
   Value* const memory = address(stream, chunk.index);
   Value* const step = step_of(stream);
-  llvm::BasicBlock* const before = ir.GetInsertBlock();
-  llvm::Function* const function = before->getParent();
-  auto* const loop = llvm::BasicBlock::Create(ir.getContext(), "copy", function);
-  auto* const after = llvm::BasicBlock::Create(ir.getContext(), "copied", function);
-  ir.CreateBr(loop);
-  ir.SetInsertPoint(loop);
-  llvm::PHINode* const lane = ir.CreatePHI(ir.getInt64Ty(), 2);
-  lane->addIncoming(ir.getInt64(0), before);
-  Value* const there = ir.CreateGEP(ir.getInt8Ty(), memory, ir.CreateMul(lane, step));
-  Value* const here = ir.CreateGEP(element, buffer(), lane);
-  const llvm::Align align = element_align(stream);
-  Value* const moved = ir.CreateAlignedLoad(element, to_buffer ? there : here, align);
-  ir.CreateAlignedStore(moved, to_buffer ? here : there, align);
-  Value* const next = ir.CreateAdd(lane, ir.getInt64(1));
-  lane->addIncoming(next, loop);
-  ir.CreateCondBr(ir.CreateICmpULT(next, chunk.count), loop, after);
-  ir.SetInsertPoint(after);
+  for_each(ir, ir.getInt64(0), chunk.count, [&](Value* lane) -> Value* {
+    Value* const there = ir.CreateGEP(ir.getInt8Ty(), memory, ir.CreateMul(lane, step));
+    Value* const here = ir.CreateGEP(element, buffer(), lane);
+    const llvm::Align align = element_align(stream);
+    Value* const moved = ir.CreateAlignedLoad(element, to_buffer ? there : here, align);
+    ir.CreateAlignedStore(moved, to_buffer ? here : there, align);
+    return nullptr;
+  });
 }
 
 Value* StreamEmitter::load_lanes(const Stream& stream, Value* index) {
@@ -182,6 +178,38 @@ Value* StreamEmitter::load_stored(const Stream& stream, const Chunk& chunk) {
   return ir.CreateAlignedLoad(vector, buffer(), align);
 }
 
+Value* StreamEmitter::moved(const Stream& stream, Value* distances) {
+  llvm::IRBuilderBase& ir = context_.ir;
+  Value* const bytes = ir.CreateMul(ir.CreateExtractElement(distances, uint64_t{0}),
+                                    ir.getInt64(static_cast<uint64_t>(size_of(stream.type))));
+  return ir.CreateGEP(ir.getInt8Ty(), stream.row, bytes);
+}
+
+/// Padding lanes load what is at the row's start.
+Value* StreamEmitter::look_up(const Stream& stream, const Chunk& chunk, Value* distances) {
+  llvm::IRBuilderBase& ir = context_.ir;
+  llvm::Type* const element = element_type(context_, stream.type);
+  Value* const size = ir.getInt64(static_cast<uint64_t>(size_of(stream.type)));
+  Value* bytes = ir.CreateMul(distances, splat(context_, size));
+  if (stream.access != Access::per_outer) {
+    Value* const step = step_of(stream);
+    bytes = ir.CreateAdd(bytes, sequence(ir.CreateMul(chunk.index, step), step));
+  }
+  if (chunk.count != nullptr) {
+    bytes =
+        ir.CreateSelect(mask(chunk.count), bytes, llvm::Constant::getNullValue(bytes->getType()));
+  }
+  Value* result = llvm::PoisonValue::get(vector_type(context_, stream.type));
+  for (int lane = 0; lane < context_.width; ++lane) {
+    Value* const place = ir.CreateGEP(ir.getInt8Ty(), stream.row,
+                                      ir.CreateExtractElement(bytes, static_cast<uint64_t>(lane)));
+    result =
+        ir.CreateInsertElement(result, ir.CreateAlignedLoad(element, place, element_align(stream)),
+                               static_cast<uint64_t>(lane));
+  }
+  return as_computed(stream, result);
+}
+
 void StreamEmitter::store(const Stream& stream, const Chunk& chunk, Value* value) {
   llvm::IRBuilderBase& ir = context_.ir;
   if (stream.is_check) return note_failure(stream, chunk, value);
@@ -213,19 +241,14 @@ void StreamEmitter::begin_check(Stream& stream) {
 void StreamEmitter::report_failure(const Stream& stream, uint16_t code, Value* call) {
   if (!stream.is_check) return;
   llvm::IRBuilderBase& ir = context_.ir;
-  llvm::Function* const function = ir.GetInsertBlock()->getParent();
-  auto* const report = llvm::BasicBlock::Create(ir.getContext(), "report", function);
-  auto* const done = llvm::BasicBlock::Create(ir.getContext(), "reported", function);
   Value* const failed = ir.CreateAlignedLoad(ir.getInt8Ty(), stream.start, llvm::Align(1));
-  ir.CreateCondBr(ir.CreateICmpNE(failed, ir.getInt8(0)), report, done);
-  ir.SetInsertPoint(report);
-  Value* const place =
-      ir.CreateGEP(ir.getInt8Ty(), call, ir.getInt64(offsetof(host::StageCall, status)));
-  Value* const status = ir.CreateAlignedLoad(ir.getPtrTy(), place, llvm::Align(8));
-  ir.CreateAlignedStore(ir.getInt32(code), status, llvm::Align(4))
-      ->setAtomic(llvm::AtomicOrdering::Monotonic);
-  ir.CreateBr(done);
-  ir.SetInsertPoint(done);
+  when(ir, ir.CreateICmpNE(failed, ir.getInt8(0)), [&] {
+    Value* const place =
+        ir.CreateGEP(ir.getInt8Ty(), call, ir.getInt64(offsetof(host::StageCall, status)));
+    Value* const status = ir.CreateAlignedLoad(ir.getPtrTy(), place, llvm::Align(8));
+    ir.CreateAlignedStore(ir.getInt32(code), status, llvm::Align(4))
+        ->setAtomic(llvm::AtomicOrdering::Monotonic);
+  });
 }
 
 void StreamEmitter::note_failure(const Stream& stream, const Chunk& chunk, Value* holds) {

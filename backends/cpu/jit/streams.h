@@ -43,6 +43,11 @@ class StreamEmitter {
   /// A vector of copies of what is at the row's start.
   [[nodiscard]] llvm::Value* load_uniform(const Stream& stream);
   [[nodiscard]] llvm::Value* load(const Stream& stream, const Chunk& chunk);
+  /// The elements that lie `distances`, a vector of i64, from the points of the chunk.
+  [[nodiscard]] llvm::Value* look_up(const Stream& stream, const Chunk& chunk,
+                                     llvm::Value* distances);
+  /// `row` moved by the first of `distances`.
+  [[nodiscard]] llvm::Value* moved(const Stream& stream, llvm::Value* distances);
   void store(const Stream& stream, const Chunk& chunk, llvm::Value* value);
   /// As store() of a full chunk, around the caches; the address must be a multiple of
   /// vector_alignment().
@@ -71,6 +76,8 @@ class StreamEmitter {
   [[nodiscard]] llvm::Value* address(const Stream& stream, llvm::Value* index);
   [[nodiscard]] llvm::Value* misalignment(const Stream& stream, llvm::Value* index);
   [[nodiscard]] llvm::Value* counted(const Stream& stream, llvm::Value* index);
+  /// first, first + step, first + 2 step ...
+  [[nodiscard]] llvm::Value* sequence(llvm::Value* first, llvm::Value* step);
   [[nodiscard]] llvm::Value* load_lanes(const Stream& stream, llvm::Value* index);
   void store_lanes(const Stream& stream, llvm::Value* index, llvm::Value* value);
   /// Copies `count` elements between the stream and the buffer, one by one.

@@ -90,16 +90,9 @@ Trial random_trial(Numbers& numbers, Kind kind, DType dtype) {
   Shape other = cube;
   other[call.axis] = rows;
   switch (kind) {
-    case Kind::take:
-      call.operands = {layout(dtype, with({rows}, rest)), layout(i64, places),
-                       layout(dtype, with(places, rest))};
-      break;
     case Kind::scatter_add:
       call.operands = {layout(dtype, with(places, rest)), layout(i64, places),
                        layout(dtype, with({rows}, rest))};
-      break;
-    case Kind::gather:
-      call.operands = {layout(dtype, other), layout(i64, cube), layout(dtype, cube)};
       break;
     case Kind::scatter_add_along:
       call.operands = {layout(dtype, cube), layout(i64, cube), layout(dtype, other)};
@@ -145,8 +138,8 @@ bool same(DType dtype, const std::vector<double>& a, const std::vector<double>& 
 
 TEST_CASE("routines of the host do what plain loops do", "[routines]") {
   Numbers numbers(9);
-  for (const Kind kind : {Kind::take, Kind::scatter_add, Kind::gather, Kind::scatter_add_along,
-                          Kind::cumsum, Kind::window_max, Kind::window_max_input}) {
+  for (const Kind kind : {Kind::scatter_add, Kind::scatter_add_along, Kind::cumsum,
+                          Kind::window_max, Kind::window_max_input}) {
     for (const DType dtype : {f32, f64, f16, bf16, i32}) {
       for (int round = 0; round < 30; ++round) {
         CAPTURE(name_of(kind), name_of(dtype), round);

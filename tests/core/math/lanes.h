@@ -1,6 +1,7 @@
 // Runs a formula by every native loop of this machine and by the interpreter, for the math tests.
 #pragma once
 
+#include "core/evaluate.h"
 #include "core/loop.h"
 #include "core/math.h"
 

@@ -1,9 +1,9 @@
-// Both go along blocks of neighbouring lines (lines.h); any thread may take any of them, because
+// Goes along blocks of neighbouring lines (lines.h); any thread may take any of them, because
 // nothing is written across lines.
 //
 // Sums are formed in the dtype that is computed in, beside the result: for so many lines at a time
 // that they stay in the cache.
-#include "backends/host/gather.h"
+#include "backends/host/scatter_add_along.h"
 
 #include "backends/host/elements.h"
 #include "backends/host/indices.h"
@@ -12,7 +12,6 @@
 #include "core/native.h"
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 namespace nitinol::host {
@@ -20,50 +19,19 @@ namespace {
 
 constexpr int64_t sums_in_cache = 32768;
 
-/// What both have: a data operand, indices and a result.
 struct Operands {
-  Operands(const LibraryCall& call, const Launch& launch, const OperandLayout& indexed)
+  Operands(const LibraryCall& call, const Launch& launch)
       : data(static_cast<const char*>(launch.buffers[0])),
         indices(static_cast<const int64_t*>(launch.buffers[1])),
         out(static_cast<char*>(launch.buffers[2])),
         count(call.operands[1].shape[call.axis]),
-        rows(indexed.shape[call.axis]) {}
+        rows(call.operands[2].shape[call.axis]) {}
   const char* data;
   const int64_t* indices;
   char* out;
   int64_t count;  ///< indices of a line
   int64_t rows;   ///< elements of a line that they choose from
 };
-
-/// Copies elements of `size` bytes. Notes wrong indices.
-template <std::size_t size>
-void gather_block(const Operands& operands, const Lines::Block& block, WrongIndex& wrong) {
-  constexpr auto bytes = static_cast<int64_t>(size);
-  const auto& [x, indices, out] = block.walks;
-  for (int64_t i = 0; i < operands.count; ++i) {
-    for (int64_t c = 0; c < block.lines; ++c) {
-      const int64_t index = operands.indices[indices.at(i, c)];
-      const int64_t row = row_of(index, operands.rows);
-      if (row < 0) return wrong.note(index);
-      std::memcpy(operands.out + out.at(i, c) * bytes, operands.data + x.at(row, c) * bytes, size);
-    }
-  }
-}
-
-/// Calls f(std::integral_constant<std::size_t, size>{}) for the size of an element.
-template <class F>
-void with_size(DType dtype, const F& f) {
-  switch (size_of(dtype)) {
-    case 1:
-      return f(std::integral_constant<std::size_t, 1>{});
-    case 2:
-      return f(std::integral_constant<std::size_t, 2>{});
-    case 4:
-      return f(std::integral_constant<std::size_t, 4>{});
-    default:
-      return f(std::integral_constant<std::size_t, 8>{});
-  }
-}
 
 /// Sums lines [first, last) of a block in `sums`, then writes them. Notes wrong indices.
 template <DType dtype>
@@ -101,23 +69,9 @@ void scatter_block(const Operands& operands, const Lines::Block& block,
 
 }  // namespace
 
-void gather(const LibraryCall& call, const Launch& launch) {
-  const Lines lines(call);
-  const Operands operands(call, launch, call.operands[0]);
-  WrongIndex wrong;
-  with_size(call.operands[0].dtype, [&](auto size) {
-    split(lines.blocks(), lines.grain(call.operands[1]), launch.threads,
-          [&](int64_t first, int64_t last) {
-            for (int64_t b = first; b < last; ++b)
-              gather_block<size.value>(operands, lines.block(b), wrong);
-          });
-  });
-  wrong.report("gather", operands.rows, launch);
-}
-
 void scatter_add_along(const LibraryCall& call, const Launch& launch) {
   const Lines lines(call);
-  const Operands operands(call, launch, call.operands[2]);
+  const Operands operands(call, launch);
   const int64_t grain = std::min(lines.grain(call.operands[1]), lines.grain(call.operands[2]));
   WrongIndex wrong;
   with_number_type(call.operands[0].dtype, [&](auto dtype) {

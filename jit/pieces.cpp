@@ -1,0 +1,79 @@
+// Inputs of a node with windows are stored in order, so that a later one may lie over an earlier. A
+// group stores its piece before the node's turn comes. That is right where no two windows overlap,
+// and for the first input always: what lies over it is stored at the node's turn.
+//
+// Example: y = exp a; z = exp b; c = concat y z. Both kernels store into c, and there is no copy.
+#include "jit/pieces.h"
+
+namespace nitinol::jit {
+namespace {
+
+/// True if all windows together have as many elements as what they cover.
+bool are_disjoint(const Node& node, const std::vector<Window>& windows) {
+  int64_t count = 0;
+  for (const Window& window : windows) count += element_count(window.shape);
+  return count == element_count(node.spec.shape);
+}
+
+/// True if `value`, perhaps seen through views that only add or drop axes of size 1, and what it is
+/// made of, are read by one node alone.
+bool is_read_once(const Graph& graph, const std::vector<int>& uses, Value value) {
+  std::vector<Map> maps;
+  const Value base = base_of(graph, value, &maps);
+  if (!is_identity(graph[base].spec.shape, maps, graph[value].spec.shape)) return false;
+  for (; value != base; value = graph[value].inputs[0]) {
+    if (uses[value] != 1) return false;
+  }
+  return uses[base] == 1;
+}
+
+/// The window over `shape`, which differs from its own by axes of size 1.
+Access region(const Shape& shape, const Window& window) {
+  Access access = {shape, Dims::filled(shape.size(), 0), window.map.offset};
+  int from = 0;
+  for (int i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 1) continue;
+    while (window.shape[from] == 1) ++from;
+    access.strides[i] = window.map.strides[from++];
+  }
+  return access;
+}
+
+}  // namespace
+
+bool has_windows(const Node& node) {
+  return node.kind == Node::Kind::op && node.op->windows != nullptr &&
+         element_count(node.spec.shape) > 0;
+}
+
+std::vector<Window> windows_of(const Graph& graph, const Node& node) {
+  std::vector<Tensor> placeholders;
+  for (const Value input : node.inputs) {
+    const Spec& spec = graph[input].spec;
+    placeholders.push_back(make_tensor(spec, strides_of(spec.shape), 0, {}));
+  }
+  std::vector<const Tensor*> inputs;
+  for (const Tensor& placeholder : placeholders) inputs.push_back(&placeholder);
+  return node.op->windows(node.spec, strides_of(node.spec.shape), inputs, node.attrs);
+}
+
+std::map<Value, Piece> pieces_of(const Graph& graph, const Fusion& fusion) {
+  std::map<Value, Piece> pieces;
+  const std::vector<int> uses = use_counts(graph);
+  for (Value v = 0; v < graph.nodes.size(); ++v) {
+    const Node& node = graph[v];
+    if (!has_windows(node)) continue;
+    const std::vector<Window> windows = windows_of(graph, node);
+    const std::size_t early = are_disjoint(node, windows) ? windows.size() : 1;
+    for (std::size_t k = 0; k < early; ++k) {
+      const Value base = fusion.bases[node.inputs[k]];
+      if (fusion.group_of[base] < 0 || !is_read_once(graph, uses, node.inputs[k]) ||
+          windows[k].shape != graph[node.inputs[k]].spec.shape)
+        continue;
+      pieces[base] = {.whole = v, .access = region(graph[base].spec.shape, windows[k])};
+    }
+  }
+  return pieces;
+}
+
+}  // namespace nitinol::jit

@@ -1,0 +1,25 @@
+// Pieces: values that are stored right where a concat, stack, pad or place wants them.
+#pragma once
+
+#include "core/graph.h"
+#include "core/op.h"
+#include "jit/access.h"
+#include "jit/fusion.h"
+
+#include <map>
+#include <vector>
+
+namespace nitinol::jit {
+
+/// True of concat, pad and the like, whose inputs are stored to regions of the result.
+[[nodiscard]] bool has_windows(const Node& node);
+
+/// Per input of `node`, which has windows: the region of its contiguous memory that the input is
+/// stored to.
+[[nodiscard]] std::vector<Window> windows_of(const Graph& graph, const Node& node);
+
+/// The values that groups of `fusion` make for nothing but one region of another's memory, by
+/// value.
+[[nodiscard]] std::map<Value, Piece> pieces_of(const Graph& graph, const Fusion& fusion);
+
+}  // namespace nitinol::jit

@@ -1,0 +1,144 @@
+// Values that kernels store right where a concat, stack or pad wants them.
+#include "tests/jit/calls.h"
+#include "tests/same_bits.h"
+
+#include <catch2/catch.hpp>
+
+#include <functional>
+
+using namespace nitinol;
+using namespace nitinol::test;
+
+namespace {
+
+struct Case {
+  const char* name;
+  std::function<std::vector<Tensor>(const Tensor&, const Tensor&)> function;
+  std::size_t steps;  ///< of its Plan
+};
+
+/// x and y are [4, 6].
+const Case cases[] = {
+    {"rows",
+     [](const Tensor& x, const Tensor& y) {
+       return std::vector{concat({x + 1, y * 2})};
+     },
+     2},
+    {"columns",
+     [](const Tensor& x, const Tensor& y) {
+       return std::vector{concat({x + y, sum(y, 1, keepdims)}, 1)};
+     },
+     2},
+    {"stacked",
+     [](const Tensor& x, const Tensor& y) {
+       return std::vector{stack({x - y, y - x, -x}, 1)};
+     },
+     3},
+    {"stacked at the end",
+     [](const Tensor& x, const Tensor& y) {
+       return std::vector{stack({x - y, y - x}, -1)};
+     },
+     2},
+    {"padded",
+     [](const Tensor& x, const Tensor& y) {
+       return std::vector{pad(x * y, {{1, 0}, {2, 3}})};
+     },
+     3},  // what is around it is stored first, so that the piece has to wait
+    {"a part of what is computed",
+     [](const Tensor& x, const Tensor& y) {
+       return std::vector{
+           place(x + 1, slice(slice(y, 0, Range{0, 2}), 1, Range{0, 2}), {1, 1}, {2, 2}, {2, 3})};
+     },
+     0},
+    {"over a computed base",
+     [](const Tensor& x, const Tensor& y) {
+       const Tensor base = concat({x, x}) * 2;
+       return std::vector{place(base, y, {2, 0}, {4, 6}, {1, 1})};
+     },
+     0},
+    {"rows of reductions",
+     [](const Tensor& x, const Tensor& y) {
+       return std::vector{concat({max(x, 1), sum(y, 0)})};
+     },
+     2},
+    {"softmax",
+     [](const Tensor& x, const Tensor& y) {
+       return std::vector{concat({softmax(x, 1), y + 1}, 1)};
+     },
+     2},
+    {"twice the same",
+     [](const Tensor& x, const Tensor& y) {
+       const Tensor z = x + y;
+       return std::vector{concat({z, z})};
+     },
+     3},
+    {"also a result",
+     [](const Tensor& x, const Tensor& y) {
+       const Tensor z = x + y;
+       return std::vector{concat({z, y * 3}), z};
+     },
+     3},
+    {"read afterwards",
+     [](const Tensor& x, const Tensor& y) {
+       const Tensor z = concat({x + y, y * 3});
+       return std::vector{sum(z, 0), transpose(z) * 2};
+     },
+     0},
+    {"turned",
+     [](const Tensor& x, const Tensor& y) {
+       return std::vector{concat({transpose(x + 1), transpose(y)})};
+     },
+     3},
+    {"of arguments",
+     [](const Tensor& x, const Tensor& y) {
+       return std::vector{concat({x, flip(y + 1, 0)})};
+     },
+     3},
+};
+
+}  // namespace
+
+TEST_CASE("pieces are stored where they belong", "[jit][pieces]") {
+  for (const Case& c : cases) {
+    for (const DType dtype : {f32, f16, i8, i64}) {
+      CAPTURE(c.name, name_of(dtype));
+      const auto compiled = compile(c.function, {.name = "f", .check = Check::never});
+      const Tensor x = reshape(arange(24) % 11, {4, 6}).to(dtype);
+      const Tensor y = reshape(arange(24) % 5 - 2, {4, 6}).to(dtype);
+      if (dtype == i8 || dtype == i64) {
+        if (std::string(c.name) == "softmax") continue;
+      }
+      const std::vector<Tensor> wanted = c.function(x, y), got = settle(compiled, x, y);
+      REQUIRE(got.size() == wanted.size());
+      for (std::size_t k = 0; k < got.size(); ++k) CHECK(same_bits(got[k], wanted[k]));
+      CHECK(compiled.explain().plan_calls == 1);
+      if (c.steps > 0) CHECK(compiled.explain().signatures[0].plan.steps.size() == c.steps);
+    }
+  }
+}
+
+TEST_CASE("a piece is not stored over what is still read", "[jit][pieces]") {
+  const auto run = [](bool is_compiled) {
+    const Variable state(reshape(arange(12), {6, 2}).to(f32));
+    const auto turn = [&](const Tensor& x) {
+      const Tensor old = state.get();
+      const Tensor first = slice(old, 0, Range{0, 3});
+      state = concat({x * 2, first * 3});  // what is read first is stored last
+      return old + 1;
+    };
+    const auto other = [&](const Tensor& x) {
+      const Tensor first = slice(state.get(), 0, Range{0, 3});
+      state = concat({first + x, first * 3});
+    };
+    const auto turned = compile(turn, {.check = Check::never});
+    const auto others = compile(other, {.check = Check::never});
+    const Tensor x = reshape(arange(6), {3, 2}).to(f32);
+    Tensor last;
+    for (int k = 0; k < 6; ++k) {
+      last = is_compiled ? turned(x) : turn(x);
+      is_compiled ? others(x) : other(x);
+    }
+    return concat({last, state.get()});
+  };
+  CHECK(same_bits(run(true), run(false)));
+}
