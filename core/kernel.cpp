@@ -1,10 +1,14 @@
 #include "core/kernel.h"
 
+#include "core/fields.h"
 #include "core/hash.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
+#include <type_traits>
 
 namespace nitinol {
 namespace {
@@ -93,45 +97,45 @@ void print(std::string& text, const Stage& stage, std::size_t number) {
   }
 }
 
-}  // namespace
-
-bool operator==(const Kernel& a, const Kernel& b) {
-  return a.order == b.order && a.stores == b.stores &&
-         a.prebuilt.stages.empty() == b.prebuilt.stages.empty() && a.operands == b.operands &&
-         a.reductions == b.reductions && a.row_values == b.row_values && a.stages == b.stages;
+/// Calls take(number) for all that operator== compares in `value`: every field, in the order of
+/// declaration, and the length of each list before its elements.
+template <class T, class Take>
+void visit_numbers(const T& value, const Take& take) {
+  if constexpr (std::is_same_v<T, Prebuilt>) {
+    take(static_cast<uint8_t>(!value.stages.empty()));
+  } else if constexpr (std::is_enum_v<T>) {
+    take(static_cast<std::underlying_type_t<T>>(value));
+  } else if constexpr (std::is_integral_v<T>) {
+    take(value);
+  } else if constexpr (requires { value.begin(), value.size(); }) {
+    take(static_cast<uint64_t>(value.size()));
+    for (const auto& element : value) visit_numbers(element, take);
+  } else {
+    static_assert(std::is_aggregate_v<T>, "what is the canonical form of this?");
+    [&]<std::size_t... i>(std::index_sequence<i...>) {
+      (visit_numbers(reflection::field<i>(value), take), ...);
+    }
+    (std::make_index_sequence<reflection::field_count<T>>());
+  }
 }
+
+}  // namespace
 
 std::size_t hash_of(const Kernel& kernel) {
   Hash hash;
-  hash.add(kernel.order);
-  hash.add(kernel.stores);
-  hash.add(kernel.prebuilt.stages.empty());
-  hash.add(kernel.operands.size());
-  for (const Operand& operand : kernel.operands) {
-    hash.add(static_cast<uint32_t>(operand.role) | static_cast<uint32_t>(operand.dtype) << 8 |
-             static_cast<uint32_t>(operand.inner) << 16);
-    hash.add(operand.alias);
-  }
-  hash.add(kernel.reductions.size());
-  for (const Reduction& reduction : kernel.reductions) {
-    hash.add(static_cast<uint32_t>(reduction.combine) | static_cast<uint32_t>(reduction.type) << 8);
-  }
-  hash.add(kernel.row_values.size());
-  for (const ScalarType type : kernel.row_values) hash.add(type);
-  for (const Stage& stage : kernel.stages) {
-    hash.add(stage.level);
-    hash.add(stage.program.hash());
-    hash.add(stage.sources.size());
-    for (const Source& source : stage.sources) {
-      hash.add(static_cast<uint32_t>(source.kind) | static_cast<uint32_t>(source.index) << 8);
-    }
-    hash.add(stage.sinks.size());
-    for (const Sink& sink : stage.sinks) {
-      hash.add(static_cast<uint32_t>(sink.kind) | static_cast<uint32_t>(sink.index) << 8);
-      hash.add(sink.value);
-    }
-  }
+  visit_numbers(kernel, [&](auto number) { hash.add(number); });
   return hash.result();
+}
+
+std::vector<std::byte> canonical_bytes(const Kernel& kernel) {
+  static_assert(std::endian::native == std::endian::little);
+  std::vector<std::byte> bytes;
+  visit_numbers(kernel, [&](auto number) {
+    const std::size_t size = bytes.size();
+    bytes.resize(size + sizeof number);
+    std::memcpy(bytes.data() + size, &number, sizeof number);
+  });
+  return bytes;
 }
 
 std::string to_string(const Kernel& kernel) {

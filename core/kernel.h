@@ -103,14 +103,19 @@ enum class Stores : uint8_t { cached, non_temporal };
 
 /// The loops of the op this kernel was made from, for eager.
 struct Prebuilt {
-  Loops loops = {};  ///< elementwise: over compute types. Not part of the kernel's identity
+  Loops loops = {};  ///< elementwise: over compute types
   Loops check = {};  ///< of its check, if it has one
   /// Order::lanes, over contiguous operands, f32 or f64: a loop for each stage; none: the stage
-  /// accumulates its argument. That there are any is part of the kernel's identity:
-  /// generated code for all of a stage is faster, so that a Plan shall not find these.
+  /// accumulates its argument.
   std::vector<Loops> stages = {};
+  /// Which loops they are is not part of a kernel's identity. That there are any for stages is:
+  /// generated code for all of a stage is faster, so that a Plan shall not find these.
+  friend bool operator==(const Prebuilt& a, const Prebuilt& b) {
+    return a.stages.empty() == b.stages.empty();
+  }
 };
 
+/// Kernels are equal if code for one is code for the other.
 struct Kernel {
   std::vector<Operand> operands;
   std::vector<Stage> stages;
@@ -119,12 +124,14 @@ struct Kernel {
   Order order = Order::none;
   Stores stores = Stores::cached;
   Prebuilt prebuilt;
+  friend bool operator==(const Kernel&, const Kernel&) = default;
 };
 
-/// True if code for one is code for the other: every field but the loops in `prebuilt`.
-[[nodiscard]] bool operator==(const Kernel& a, const Kernel& b);
-/// Hash over the same fields.
+/// Hash over what is compared.
 [[nodiscard]] std::size_t hash_of(const Kernel& kernel);
+/// What is compared as bytes, which are equal exactly if the kernels are, in every process that
+/// runs this version of the library.
+[[nodiscard]] std::vector<std::byte> canonical_bytes(const Kernel& kernel);
 /// The kernel as readable text.
 [[nodiscard]] std::string to_string(const Kernel& kernel);
 

@@ -1,7 +1,7 @@
-// Hash and text of scalar programs.
+// The text of scalar programs.
+
 #include "core/scalar.h"
 
-#include "core/hash.h"
 #include "core/tables.h"
 #include "core/with_type.h"
 
@@ -32,18 +32,6 @@ constexpr auto op_infos = std::to_array<OpInfo>(
 static_assert(op_infos.size() == static_cast<std::size_t>(ScalarOp::end_if) + 1);
 
 }  // namespace
-
-uint64_t ScalarProgram::hash() const {
-  Hash hash;
-  hash.add(instrs.size());
-  for (const ScalarInstr& instr : instrs) {
-    hash.add(static_cast<uint64_t>(instr.op) | static_cast<uint64_t>(instr.type) << 8 |
-             static_cast<uint64_t>(instr.a) << 32);
-    hash.add(instr.b | static_cast<uint64_t>(instr.c) << 32);
-    hash.add(instr.imm);
-  }
-  return hash.result();
-}
 
 const ConstantTable& constant_table(TableId id) {
   static constexpr auto tables = std::to_array<ConstantTable>(

@@ -73,8 +73,6 @@ struct ScalarInstr {
 struct ScalarProgram {
   std::vector<ScalarInstr> instrs;
   bool operator==(const ScalarProgram&) const = default;
-  /// Equal programs have equal hashes; the value may differ between versions of the library.
-  [[nodiscard]] uint64_t hash() const;
 };
 
 /// The constant tables that `table` reads: a closed list.

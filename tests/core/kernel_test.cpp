@@ -1,10 +1,17 @@
 #include "core/kernel.h"
 
+#include "core/fields.h"
 #include "tests/backends/kernels.h"
+#include "tests/run_self.h"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,6 +28,20 @@ Kernel example() {
       {.op = ScalarOp::add, .type = ScalarType::f32, .a = 0, .b = 0});
   return kernel;
 }
+
+/// canonical_bytes as a line of text.
+std::string text_of_bytes(const Kernel& kernel) {
+  std::string text;
+  for (const std::byte byte : canonical_bytes(kernel))
+    text += fmt::format("{:02x}", static_cast<unsigned>(byte));
+  return text;
+}
+
+// Whoever adds a field adds changes of it below.
+using reflection::field_count;
+static_assert(field_count<Kernel> == 7 && field_count<Operand> == 4 && field_count<Stage> == 4 &&
+              field_count<Source> == 2 && field_count<Sink> == 3 && field_count<Reduction> == 2 &&
+              field_count<ScalarProgram> == 1 && field_count<ScalarInstr> == 6);
 
 }  // namespace
 
@@ -59,16 +80,18 @@ TEST_CASE("every field of a kernel is part of its identity", "[kernel]") {
       [](Kernel& k) { k.prebuilt.stages.resize(2); },
   };
   const Kernel original = example();
-  std::vector<std::size_t> hashes = {hash_of(original)};
+  std::set<std::size_t> hashes = {hash_of(original)};
+  std::set<std::string> bytes = {text_of_bytes(original)};
   for (std::size_t i = 0; i < changes.size(); ++i) {
     CAPTURE(i);
     Kernel changed = example();
     CHECK(changed == original);
     CHECK(hash_of(changed) == hash_of(original));
+    CHECK(canonical_bytes(changed) == canonical_bytes(original));
     changes[i](changed);
     CHECK_FALSE(changed == original);
-    CHECK(std::ranges::find(hashes, hash_of(changed)) == hashes.end());
-    hashes.push_back(hash_of(changed));
+    CHECK(hashes.insert(hash_of(changed)).second);
+    CHECK(bytes.insert(text_of_bytes(changed)).second);
   }
 }
 
@@ -77,6 +100,34 @@ TEST_CASE("the loops a kernel carries are not part of its identity", "[kernel]")
   changed.prebuilt.loops.baseline = [](const void* const*, void*, int64_t) {};
   CHECK(changed == example());
   CHECK(hash_of(changed) == hash_of(example()));
+  CHECK(canonical_bytes(changed) == canonical_bytes(example()));
+  changed.prebuilt.stages.resize(2);
+  Kernel other = changed;
+  other.prebuilt.stages.resize(1);
+  CHECK(changed == other);
+  CHECK(hash_of(changed) == hash_of(other));
+  CHECK(canonical_bytes(changed) == canonical_bytes(other));
+}
+
+TEST_CASE("what stands in one list is not taken for what stands in the next", "[kernel]") {
+  Kernel a, b;
+  a.stages.resize(2);
+  a.stages[0].sources.resize(2);
+  b.stages.resize(2);
+  b.stages[1].sources.resize(2);
+  CHECK(canonical_bytes(a) != canonical_bytes(b));
+  CHECK(canonical_bytes(a).size() == canonical_bytes(b).size());
+}
+
+TEST_CASE("a kernel's bytes", "[.kernel-bytes]") {
+  if (std::getenv("KERNEL_BYTES") == nullptr) return;  // NOLINT(concurrency-mt-unsafe)
+  std::printf("%s\n", text_of_bytes(example()).c_str());
+}
+
+TEST_CASE("a kernel has the same bytes in another process", "[kernel]") {
+  const Run run = run_self("KERNEL_BYTES=1 NITINOL_ISA=baseline", "[.kernel-bytes]");
+  CHECK(run.status == 0);
+  CHECK_THAT(run.output, Catch::Contains(text_of_bytes(example()) + "\n"));
 }
 
 TEST_CASE("a kernel prints as text", "[kernel]") {

@@ -54,15 +54,13 @@ TEST_CASE("nothing is folded while recording", "[core][scalar]") {
   CHECK(program.instrs.size() == before + 5);
 }
 
-TEST_CASE("equal programs are equal and hash alike", "[core][scalar]") {
+TEST_CASE("equal programs are equal", "[core][scalar]") {
   ScalarProgram a, b, c;
   argument(a, ScalarType::f32, 0) + 1;
   argument(b, ScalarType::f32, 0) + 1;
   argument(c, ScalarType::f32, 0) + 2;
   CHECK(a == b);
-  CHECK(a.hash() == b.hash());
   CHECK(a != c);
-  CHECK(a.hash() != c.hash());
 }
 
 TEST_CASE("every instruction and type has a name and an operand count", "[core][scalar]") {
