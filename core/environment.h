@@ -9,8 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#pragma GCC visibility push(default)
-
 namespace nitinol {
 
 /// Which of `values` the variable has; nothing if it is not set, empty, or something else.
@@ -30,5 +28,3 @@ namespace nitinol {
                                       std::span<const std::string_view> values);
 
 }  // namespace nitinol
-
-#pragma GCC visibility pop

@@ -1,5 +1,6 @@
 #include "tests/hostile_files.h"
 
+#include "backends/cpu/code/elf_loader.h"
 #include "core/backend.h"
 #include "core/error.h"
 #include "core/host_access.h"
@@ -12,6 +13,7 @@
 #include <string>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <vector>
 
 namespace nitinol::test {
 namespace {
@@ -73,6 +75,22 @@ bool reads(Reader reader, std::span<const uint8_t> bytes) {
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::io || error.kind() == ErrorKind::unsupported) return false;
     throw std::logic_error(error.message());
+  }
+}
+
+bool loads(std::span<const uint8_t> object) {
+  // Bytes of their own, lest something be read that lies behind them.
+  const std::vector<uint8_t> copy(object.begin(), object.end());
+  try {
+    const cpu::LoadedObject loaded = cpu::load_object(std::as_bytes(std::span(copy)));
+    for (const auto& [name, code] : loaded.functions) {
+      static_cast<void>(*reinterpret_cast<const volatile std::byte*>(&code.front()));
+      static_cast<void>(*reinterpret_cast<const volatile std::byte*>(&code.back()));
+    }
+    return true;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::compile) throw;
+    return false;
   }
 }
 

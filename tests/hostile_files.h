@@ -17,6 +17,10 @@ using Reader = void (*)(const std::filesystem::path& path);
 /// is the file's size and some more, or has found its own mistake.
 bool reads(Reader reader, std::span<const uint8_t> bytes);
 
+/// Gives these bytes to load_object. True if it loads them, false if it throws Error(compile). Any
+/// other exception goes through.
+bool loads(std::span<const uint8_t> object);
+
 /// load_safetensors and load_npy; what is read well is looked at as far as its last element.
 void read_safetensors(const std::filesystem::path& path);
 void read_npy(const std::filesystem::path& path);

@@ -1,5 +1,6 @@
 #include "backends/cpu/device.h"
 
+#include "backends/cpu/code/stage_codes.h"
 #include "backends/cpu/host_memory.h"
 #include "backends/cpu/jit_loader.h"
 #include "backends/cpu/library_calls.h"
@@ -20,39 +21,40 @@ namespace {
 
 class GeneratedKernel final : public Executable {
  public:
-  GeneratedKernel(const Kernel& kernel, std::unique_ptr<StageCodes> codes)
+  GeneratedKernel(const Kernel& kernel, StageCodes codes)
       : kernel_(kernel), codes_(std::move(codes)) {}
   GeneratedKernel(const GeneratedKernel&) = delete;
   GeneratedKernel& operator=(const GeneratedKernel&) = delete;
   ~GeneratedKernel() override {
     const NoFork no_fork;
-    codes_ = nullptr;
+    codes_ = {};
   }
   void launch(const Launch& launch) const override {
-    host::run_loop_nest(kernel_, codes_->stages().data(), launch);
+    host::run_loop_nest(kernel_, codes_.stages.data(), launch);
   }
   void launch_all(std::span<const Launch> launches) const override {
-    host::run_loop_nests(kernel_, codes_->stages().data(), launches);
+    host::run_loop_nests(kernel_, codes_.stages.data(), launches);
   }
   [[nodiscard]] std::unique_ptr<const Executable> specialise(const Launch& example) const override {
-    return host::flat_kernel(kernel_, codes_->stages()[0], *this, example);
+    return host::flat_kernel(kernel_, codes_.stages[0], *this, example);
   }
-  [[nodiscard]] BuildReport report() const override { return codes_->report(); }
+  [[nodiscard]] BuildReport report() const override { return codes_.report; }
   [[nodiscard]] std::size_t bytes() const override {  // code has its pages for itself
     constexpr std::size_t page = 4096;
-    return round_up(codes_->report().code_bytes, page);
+    return round_up(codes_.report.code_bytes, page);
   }
 
  private:
   const Kernel kernel_;
-  std::unique_ptr<StageCodes> codes_;
+  StageCodes codes_;
 };
 
 std::unique_ptr<Executable> prepare_kernel(const Kernel& kernel) {
   if (auto prebuilt = host::make_prebuilt(kernel)) return prebuilt;
   if (JitPlugin* const plugin = jit_plugin()) {
     try {
-      return std::make_unique<GeneratedKernel>(kernel, plugin->compile(kernel));
+      const GeneratedObject object = plugin->generate(kernel, current_isa());
+      return std::make_unique<GeneratedKernel>(kernel, load_stages(object, kernel.stages.size()));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::unsupported) throw;
     }

@@ -1,4 +1,5 @@
 // custom_gradient and checkpoint: eagerly, compiled, differentiated twice.
+#include "core/backend.h"
 #include "nitinol.h"
 #include "tests/jit/calls.h"
 #include "tests/same_bits.h"

@@ -2,13 +2,12 @@
 // them changed at random, are read or refused with an Error; nothing else happens.
 #include "tests/hostile_files.h"
 
+#include "tests/seeds.h"
+
 #include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <string>
 #include <vector>
@@ -18,22 +17,6 @@ using namespace nitinol::test;
 namespace {
 
 using Bytes = std::vector<uint8_t>;
-
-/// All files of a folder, in the order of their names.
-std::vector<Bytes> seeds_in(const std::string& folder) {
-  std::vector<std::filesystem::path> paths;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(std::string(NITINOL_SOURCE_DIR) + folder)) {
-    if (entry.path().extension() != ".md") paths.push_back(entry.path());
-  }
-  std::ranges::sort(paths);
-  std::vector<Bytes> seeds;
-  for (const auto& path : paths) {
-    std::ifstream file(path, std::ios::binary);
-    seeds.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-  }
-  return seeds;
-}
 
 /// A few bytes changed, inserted, removed, repeated, or taken from another seed.
 Bytes mutated(Bytes bytes, const std::vector<Bytes>& seeds, std::mt19937& random) {
@@ -101,4 +84,16 @@ TEST_CASE("seeds of the .npy fuzzer, and what becomes of them", "[npy][errors]")
     read += reads(read_npy, mutated(seeds[random() % seeds.size()], seeds, random)) ? 1 : 0;
   }
   CHECK(read > 20);
+}
+
+TEST_CASE("seeds of the fuzzer of objects, and what becomes of them", "[cpu][errors]") {
+  const std::vector<Bytes> seeds = seeds_in("/tests/fuzz/corpus/object");
+  REQUIRE(seeds.size() >= 4);
+  CHECK(std::ranges::count_if(seeds, [](const Bytes& seed) { return loads(seed); }) >= 1);
+  std::mt19937 random(1);
+  int loaded = 0;
+  for (int i = 0; i < 4000; ++i) {
+    loaded += loads(mutated(seeds[random() % seeds.size()], seeds, random)) ? 1 : 0;
+  }
+  CHECK(loaded > 20);
 }

@@ -1,4 +1,4 @@
-// Emission, LLVM's code generator without optimisation passes, and our loader.
+// Emission, and LLVM's code generator without optimisation passes.
 //
 // The code that is emitted is what should run: vectors of the right width, nothing redundant. So
 // no LLVM pass has anything to do before instruction selection, which makes compilation three
@@ -9,6 +9,7 @@
 #include "backends/cpu/jit/reserve.h"
 #include "backends/cpu/jit/stage_code.h"
 #include "core/error.h"
+#include "core/kernel.h"
 
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/LegacyPassManager.h>
@@ -19,9 +20,8 @@
 #include <llvm/TargetParser/Host.h>
 
 #include <chrono>
-#include <cmath>
-#include <cstring>
 #include <memory>
+#include <span>
 
 namespace nitinol::cpu {
 namespace {
@@ -37,20 +37,6 @@ double now() {
                                    .what = "LLVM rejects a kernel",
                                    .got = reason,
                                    .fix = "This is a bug in Nitinol; please report it."});
-}
-
-/// What generated code may call.
-const void* resolve(std::string_view name) {
-  if (name == "fma") {
-    return reinterpret_cast<const void*>(static_cast<double (*)(double, double, double)>(std::fma));
-  }
-  if (name == "memset") return reinterpret_cast<const void*>(&std::memset);
-  if (name == "memcpy") return reinterpret_cast<const void*>(&std::memcpy);
-  return nullptr;
-}
-
-std::string stage_name(std::size_t stage) {
-  return "stage" + std::to_string(stage);
 }
 
 void set_attributes(llvm::Module& module, const Target& target) {
@@ -106,25 +92,16 @@ llvm::SmallVector<char, 0> generate(llvm::Module& module, const Target& target,
 
 }  // namespace
 
-CompiledKernel compile_kernel(const Kernel& kernel, const Target& target) {
-  CompiledKernel compiled;
+GeneratedObject generate_object(const Kernel& kernel, const Target& target) {
   const double start = now();
   llvm::LLVMContext context;
   const std::unique_ptr<llvm::Module> module = emit_module(context, kernel, target);
   const double emitted = now();
-  const llvm::SmallVector<char, 0> bytes =
+  const llvm::SmallVector<char, 0> text =
       generate(*module, target, llvm::CodeGenFileType::ObjectFile);
-  const double generated = now();
-  compiled.object = load_object(std::as_bytes(std::span(bytes.data(), bytes.size())), resolve);
-  for (std::size_t s = 0; s < kernel.stages.size(); ++s) {
-    compiled.entries.push_back(compiled.object.functions.at(stage_name(s)));
-  }
-  compiled.report = {.emit_s = emitted - start,
-                     .codegen_s = generated - emitted,
-                     .link_s = now() - generated,
-                     .code_bytes = compiled.object.code_bytes,
-                     .is_generated = true};
-  return compiled;
+  const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
+  return {.bytes = {bytes.begin(), bytes.end()},
+          .report = {.emit_s = emitted - start, .codegen_s = now() - emitted}};
 }
 
 std::string intermediate_code_of(const Kernel& kernel, const Target& target) {

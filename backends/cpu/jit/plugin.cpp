@@ -1,7 +1,6 @@
 // The module's one symbol, and the switches for looking at its output.
 
 #include "backends/cpu/jit/compiler.h"
-#include "backends/cpu/jit/perf_map.h"
 #include "backends/cpu/jit/reserve.h"
 #include "backends/cpu/jit_plugin.h"
 #include "core/error.h"
@@ -32,31 +31,6 @@ bool dumps(Text text) {
   }();
   return list.find(text == Text::llvm ? ",llvm," : ",asm,") != std::string::npos;
 }
-
-/// The format cannot take names back, so perf shows the last owner of a reused address.
-void tell_perf_of(const CompiledKernel& compiled) {
-  const auto* const end = reinterpret_cast<const char*>(compiled.object.block.executable()) +
-                          compiled.object.code_bytes;
-  for (const auto& [name, address] : compiled.object.functions) {
-    const auto* const first = static_cast<const char*>(address);
-    tell_perf(name, first, static_cast<std::size_t>(end - first));
-  }
-}
-
-class LoadedStages : public StageCodes {
- public:
-  explicit LoadedStages(CompiledKernel compiled) : object_(std::move(compiled.object)) {
-    for (const void* const entry : compiled.entries) {
-      // Functions cannot be converted to from data pointers otherwise.
-      stages_.push_back({.function = reinterpret_cast<host::StageFunction>(
-                             reinterpret_cast<std::uintptr_t>(entry))});
-    }
-    report_ = compiled.report;
-  }
-
- private:
-  LoadedObject object_;
-};
 
 #if !defined(NITINOL_LLVM_RESERVE)
 
@@ -138,23 +112,18 @@ class Plugin : public JitPlugin {
     llvm::install_fatal_error_handler(throw_error);
   }
 
-  std::unique_ptr<StageCodes> compile(const Kernel& kernel) override {
-    return compile_for(kernel, current_isa());
-  }
-
-  std::unique_ptr<StageCodes> compile_for(const Kernel& kernel, Isa isa) override {
+  GeneratedObject generate(const Kernel& kernel, Isa isa) override {
     const Visit visit;
     const ReserveScope reserve;
-    std::unique_ptr<StageCodes> codes;
+    GeneratedObject object;
     try {
-      codes = generate(kernel, target_for(isa));
+      object = generate_for(kernel, target_for(isa));
     } catch (...) {
       forget_target_machines();  // which may be in any state
       if (reserve.was_used()) throw std::bad_alloc();
       throw;
     }
-    if (!reserve.was_used()) return codes;
-    codes = nullptr;
+    if (!reserve.was_used()) return object;
     forget_target_machines();
     throw std::bad_alloc();
   }
@@ -168,16 +137,13 @@ class Plugin : public JitPlugin {
   [[nodiscard]] uint64_t compilations() const override {
     return compilations_.load(std::memory_order_relaxed);
   }
-  [[nodiscard]] std::size_t code_bytes_in_use() const override { return code_arena().in_use(); }
 
  private:
-  std::unique_ptr<StageCodes> generate(const Kernel& kernel, const Target& target) {
+  GeneratedObject generate_for(const Kernel& kernel, const Target& target) {
     if (dumps(Text::llvm)) std::fputs(intermediate_code_of(kernel, target).c_str(), stderr);
     if (dumps(Text::assembly)) std::fputs(assembly_of(kernel, target).c_str(), stderr);
     compilations_.fetch_add(1, std::memory_order_relaxed);
-    CompiledKernel compiled = compile_kernel(kernel, target);
-    tell_perf_of(compiled);
-    return std::make_unique<LoadedStages>(std::move(compiled));
+    return generate_object(kernel, target);
   }
 
   std::atomic<uint64_t> compilations_ = 0;

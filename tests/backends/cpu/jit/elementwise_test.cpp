@@ -27,12 +27,11 @@ Expr short_chain(const Arguments& in) {
 /// Checks at all levels and many lengths around whole vectors.
 void check_lengths(const Kernel& kernel, std::mt19937& random) {
   for (const Isa isa : isa_levels()) {
-    const auto code = plugin().compile_for(kernel, isa);
+    const auto code = code_for(kernel, isa);
     for (const int64_t n : {0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 130}) {
       for (const int64_t misalignment : {0, 1}) {
         INFO(name_of(isa) << " n=" << n << " misalignment " << misalignment);
-        CHECK(difference(kernel, *code, {.sizes = {n}, .misalignment = misalignment}, random) ==
-              "");
+        CHECK(difference(kernel, code, {.sizes = {n}, .misalignment = misalignment}, random) == "");
       }
     }
   }
@@ -176,11 +175,11 @@ TEST_CASE("strides, scalars, positions and outer loops") {
       kernel.operands[3].inner = a;
       kernel.operands[4].inner = b;
       for (const Isa isa : isa_levels()) {
-        const auto code = plugin().compile_for(kernel, isa);
+        const auto code = code_for(kernel, isa);
         for (const int64_t n : {1, 5, 16, 35}) {
-          CHECK(difference(kernel, *code, {.sizes = {n}}, random) == "");
-          CHECK(difference(kernel, *code, {.sizes = {3, n}}, random) == "");
-          CHECK(difference(kernel, *code, {.sizes = {2, 3, n}, .any_stride = 2}, random) == "");
+          CHECK(difference(kernel, code, {.sizes = {n}}, random) == "");
+          CHECK(difference(kernel, code, {.sizes = {3, n}}, random) == "");
+          CHECK(difference(kernel, code, {.sizes = {2, 3, n}, .any_stride = 2}, random) == "");
         }
       }
     }
@@ -216,12 +215,12 @@ TEST_CASE("in place, several outputs, stores around the caches") {
     for (const int16_t alias : {int16_t{-1}, int16_t{0}}) {
       kernel.operands[2].alias = alias;
       for (const Isa isa : isa_levels()) {
-        const auto code = plugin().compile_for(kernel, isa);
+        const auto code = code_for(kernel, isa);
         for (const int64_t n : {1, 15, 64, 100, 201}) {
           for (const int64_t misalignment : {0, 1, 3, 8}) {
-            CHECK(difference(kernel, *code, {.sizes = {n}, .misalignment = misalignment}, random) ==
+            CHECK(difference(kernel, code, {.sizes = {n}, .misalignment = misalignment}, random) ==
                   "");
-            CHECK(difference(kernel, *code, {.sizes = {3, n}, .misalignment = misalignment},
+            CHECK(difference(kernel, code, {.sizes = {3, n}, .misalignment = misalignment},
                              random) == "");
           }
         }
@@ -241,13 +240,13 @@ TEST_CASE("stores around the caches to outputs that are misaligned differently")
   stage.sinks.push_back({Sink::Kind::store, 4, (sum * sum).id});
   kernel.stores = Stores::non_temporal;
   for (const Isa isa : isa_levels()) {
-    const auto code = plugin().compile_for(kernel, isa);
+    const auto code = code_for(kernel, isa);
     for (const int64_t n : {16, 100, 333}) {
       for (const int64_t misalignment : {0, 1, 5}) {
         for (const int64_t step : {0, 1, 2, 4}) {
           INFO(n << " elements, misaligned by " << misalignment << " and " << step << " more each");
           CHECK(
-              difference(kernel, *code,
+              difference(kernel, code,
                          {.sizes = {2, n}, .misalignment = misalignment, .misalignment_step = step},
                          random) == "");
         }

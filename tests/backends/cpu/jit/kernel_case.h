@@ -1,6 +1,7 @@
 // Runs a kernel as generated code and as interpreted code on the same memory, and compares.
 #pragma once
 
+#include "backends/cpu/code/stage_codes.h"
 #include "backends/cpu/jit_plugin.h"
 #include "core/isa.h"
 #include "core/kernel.h"
@@ -14,6 +15,8 @@ namespace nitinol::testing {
 
 /// The plugin; fails the test if it cannot be loaded.
 cpu::JitPlugin& plugin();
+/// Code for a level that this machine has.
+cpu::StageCodes code_for(const Kernel& kernel, Isa isa);
 
 /// The levels that this machine has, lowest first.
 std::vector<Isa> isa_levels();

@@ -9,9 +9,8 @@
 // chunk stays shared with the children of a fork: they do not write to it, and the parent never
 // again to what was in use at the time.
 
-#include "backends/cpu/jit/code_arena.h"
+#include "backends/cpu/code/code_arena.h"
 
-#include "backends/cpu/jit/reserve.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/round_up.h"
@@ -75,7 +74,6 @@ Mapping map_twice(std::size_t size) {
 /// By errno: too little memory, or a system that refuses it for good.
 [[noreturn]] void fail() {
   if (errno == ENOMEM) throw std::bad_alloc();
-  const WithoutReserve own;
   const std::string reason = std::strerror(errno);
   static std::atomic<bool> is_known = false;
   if (!is_known.exchange(true)) {

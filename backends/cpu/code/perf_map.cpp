@@ -1,4 +1,4 @@
-#include "backends/cpu/jit/perf_map.h"
+#include "backends/cpu/code/perf_map.h"
 
 #include "core/environment.h"
 #include "core/log.h"

@@ -1,0 +1,31 @@
+#include "backends/cpu/code/stage_codes.h"
+
+#include "backends/cpu/code/elf_object.h"
+#include "backends/cpu/code/perf_map.h"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace nitinol::cpu {
+
+StageCodes load_stages(const GeneratedObject& generated, std::size_t stage_count) {
+  const auto start = std::chrono::steady_clock::now();
+  StageCodes codes = {.object = load_object(generated.bytes), .report = generated.report};
+  for (std::size_t s = 0; s < stage_count; ++s) {
+    const std::string name = stage_name(s);
+    const auto found = codes.object.functions.find(name);
+    if (found == codes.object.functions.end()) reject_object("it lacks the function " + name);
+    // Functions cannot be converted to from data pointers otherwise.
+    codes.stages.push_back({.function = reinterpret_cast<host::StageFunction>(
+                                reinterpret_cast<std::uintptr_t>(found->second.data()))});
+  }
+  for (const auto& [name, code] : codes.object.functions) tell_perf(name, code.data(), code.size());
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  codes.report.link_s = seconds.count();
+  codes.report.code_bytes = codes.object.code_bytes;
+  codes.report.is_generated = true;
+  return codes;
+}
+
+}  // namespace nitinol::cpu

@@ -1,0 +1,26 @@
+// StageCodes: machine code of a kernel, ready to be called.
+#pragma once
+
+#include "backends/cpu/code/elf_loader.h"
+#include "backends/cpu/jit_plugin.h"
+#include "backends/host/stage.h"
+#include "core/build_report.h"
+
+#include <cstddef>
+#include <vector>
+
+namespace nitinol::cpu {
+
+/// A StageCode for each stage of a kernel; destroying it frees the code.
+struct StageCodes {
+  LoadedObject object;
+  std::vector<host::StageCode> stages = {};  ///< any thread may call them while this lives
+  BuildReport report;
+};
+
+/// Loads the code of a kernel of `stage_count` stages and tells perf its names. Throws
+/// Error(compile) if the object is damaged or lacks a stage, Error(unsupported) if the system
+/// grants no executable memory, std::bad_alloc if it has too little. Thread-safe.
+[[nodiscard]] StageCodes load_stages(const GeneratedObject& object, std::size_t stage_count);
+
+}  // namespace nitinol::cpu
