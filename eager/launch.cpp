@@ -14,6 +14,7 @@
 #include "core/expr.h"
 #include "core/host_access.h"
 #include "core/library.h"
+#include "core/loop_nest.h"
 #include "core/one_op.h"
 #include "core/parallel.h"
 #include "core/per_thread.h"
@@ -32,10 +33,6 @@ namespace {
 
 /// A position or numbers, the inputs, the output and scratch of an op with one kernel.
 constexpr int most_operands = 8;
-
-StrideClass class_of(int64_t stride) {
-  return stride == 0 ? StrideClass::zero : stride == 1 ? StrideClass::one : StrideClass::any;
-}
 
 // ---- prepared kernels
 
@@ -109,46 +106,24 @@ Prepared prepared(const KernelKey& key, Device device, Make make) {
 
 // ---- loops
 
-/// Loop dimensions and the strides of each operand along them.
-struct LoopNest {
-  Dims sizes;
-  std::array<Strides, most_operands> strides;
-  int operands = 0;
+/// The strides of a few operands, without an allocation.
+class FewStrides {
+ public:
+  void push_back(const Strides& strides) { list_[count_++] = strides; }
+  [[nodiscard]] std::size_t size() const { return count_; }
+  Strides& operator[](std::size_t k) { return list_[k]; }
+  const Strides& operator[](std::size_t k) const { return list_[k]; }
+  [[nodiscard]] Strides* begin() { return list_.data(); }
+  [[nodiscard]] Strides* end() { return list_.data() + count_; }
+  [[nodiscard]] const Strides* begin() const { return list_.data(); }
+  [[nodiscard]] const Strides* end() const { return list_.data() + count_; }
 
-  void add(const Strides& operand) { strides[static_cast<std::size_t>(operands++)] = operand; }
-
-  [[nodiscard]] bool can_merge(int i) const {
-    return std::all_of(strides.begin(), strides.begin() + operands,
-                       [&](const Strides& s) { return s[i] == s[i + 1] * sizes[i + 1]; });
-  }
-
-  /// Drops sizes 1 and merges what can be merged among the first `count` dimensions.
-  void simplify(int count) {
-    for (int i = count - 1; i >= 0; --i) {
-      if (sizes[i] == 1) {
-        remove(i);
-        --count;
-      }
-    }
-    for (int i = count - 2; i >= 0; --i) {
-      if (!can_merge(i)) continue;
-      sizes[i + 1] *= sizes[i];
-      remove(i);
-    }
-  }
-
-  void remove(int i) {
-    sizes.erase(i);
-    for (int k = 0; k < operands; ++k) strides[static_cast<std::size_t>(k)].erase(i);
-  }
-
-  /// One point is a contiguous vector of one.
-  void add_point_if_empty() {
-    if (!sizes.empty()) return;
-    sizes.push_back(1);
-    for (int k = 0; k < operands; ++k) strides[static_cast<std::size_t>(k)].push_back(1);
-  }
+ private:
+  std::array<Strides, most_operands> list_;
+  std::size_t count_ = 0;
 };
+
+using Nest = LoopNest<FewStrides>;
 
 /// The arguments of a launch, flat.
 struct Arguments {
@@ -157,9 +132,9 @@ struct Arguments {
   std::array<int64_t, most_operands> offsets = {};
   std::array<uint64_t, most_operands> scalars = {};
 
-  void launch(const Executable& executable, const LoopNest& nest, Status* status = nullptr) {
+  void launch(const Executable& executable, const Nest& nest, Status* status = nullptr) {
     const auto rank = static_cast<std::size_t>(nest.sizes.size());
-    const auto count = static_cast<std::size_t>(nest.operands);
+    const std::size_t count = nest.strides.size();
     for (std::size_t k = 0; k < count; ++k) {
       std::copy(nest.strides[k].begin(), nest.strides[k].end(), strides.begin() + k * rank);
     }
@@ -258,16 +233,16 @@ void compute_flat(const Op& op, Inputs inputs, const TensorData& out, int64_t co
                .threads = num_threads()});
 }
 
-LoopNest elementwise_loops(const Op& op, Inputs inputs, const TensorData& out) {
+Nest elementwise_loops(const Op& op, Inputs inputs, const TensorData& out) {
   const Shape& shape = out.spec.shape;
-  LoopNest nest;
+  Nest nest;
   nest.sizes = shape;
-  if (op.kind == OpKind::create) nest.add(strides_of(shape));
+  if (op.kind == OpKind::create) nest.strides.push_back(strides_of(shape));
   for (const Tensor* input : inputs) {
     const TensorData& data = input->internals();
-    nest.add(broadcast_strides(data.spec.shape, data.strides, shape));
+    nest.strides.push_back(broadcast_strides(data.spec.shape, data.strides, shape));
   }
-  nest.add(out.strides);
+  nest.strides.push_back(out.strides);
   nest.simplify(shape.size());
   nest.add_point_if_empty();
   return nest;
@@ -347,7 +322,7 @@ void compute_into(const Op& op, Inputs inputs, const Tensor& out, Status* status
   };
   if (is_plain(to, shape) && std::ranges::all_of(inputs, covers))
     return compute_flat(op, inputs, to, count, status);
-  const LoopNest nest = elementwise_loops(op, inputs, to);
+  const Nest nest = elementwise_loops(op, inputs, to);
   const int inner = nest.sizes.size() - 1;
   Arguments arguments;
   std::size_t k = op.kind == OpKind::create ? 1 : 0;
@@ -398,7 +373,7 @@ void reduce_into(const Op& op, const Tensor& x, const Dims& axes, const Tensor& 
   RowView view = rows_first(x, axes);
   Tensor source = x;
   if (!reduced_dims_merge(view) || is_transposed(view, order)) source = copied(x, view, order);
-  LoopNest nest;
+  Nest nest;
   int64_t length = 1;
   for (int i = 0; i < view.shape.size(); ++i) {
     if (i < view.rows)
@@ -412,11 +387,10 @@ void reduce_into(const Op& op, const Tensor& x, const Dims& axes, const Tensor& 
   nest.sizes.push_back(length);
   from.push_back(length == 1 ? 0 : view.strides.back());
   to.push_back(0);
-  nest.add(from);
-  nest.add(to);
+  nest.strides.push_back(from);
+  nest.strides.push_back(to);
   nest.simplify(view.rows);
-  const int rank = nest.sizes.size();
-  const int inner = order == Order::sequential && rank > 1 ? rank - 2 : rank - 1;
+  const int inner = nest.innermost(order);
   const StrideClass input_class = class_of(nest.strides[0][inner]);
   const StrideClass output_class = class_of(nest.strides[1][inner]);
   KernelKey key(op);
@@ -437,26 +411,26 @@ void reduce_into(const Op& op, const Tensor& x, const Dims& axes, const Tensor& 
 void compute_rows(const RowLaunch& call, const Tensor& out) {
   const Spec& spec = call.inputs[0]->spec();
   const int64_t count = element_count(spec.shape);
-  LoopNest nest;
+  Nest nest;
   nest.sizes = {count / call.length, call.length};
   Arguments arguments;
   std::size_t k = 0;
   for (const Tensor* input : call.inputs) {
-    nest.add({k == 0 ? call.length : 0, 1});
+    nest.strides.push_back({k == 0 ? call.length : 0, 1});
     arguments.buffers[k++] = input->internals().address();
   }
   if (call.has_first) {
-    nest.add({call.length, 0});
+    nest.strides.push_back({call.length, 0});
     arguments.buffers[k++] = call.inputs[0]->internals().address();
   }
   for (const double number : call.numbers) {
     arguments.scalars[k++] = bits_of(compute_type(call.number_dtype), number);
-    nest.add({0, 0});
+    nest.strides.push_back({0, 0});
   }
   arguments.buffers[k++] = out.internals().address();
   const Strides of_result = out.size() == count ? Strides{call.length, 1} : Strides{1, 0};
-  nest.add(of_result);
-  if (call.has_scratch) nest.add(of_result);
+  nest.strides.push_back(of_result);
+  if (call.has_scratch) nest.strides.push_back(of_result);
   KernelKey key(call.op);
   key.add(call.variant);
   key.add(spec.dtype);
@@ -472,12 +446,12 @@ void look_up_into(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor&
   const TensorData &table = from.internals(), &places = indices.internals(), &to = out.internals();
   const Shape& shape = to.spec.shape;
   const Lookup lookup = op.lookup(table.spec.shape, table.strides, shape, attrs);
-  LoopNest nest;
+  Nest nest;
   nest.sizes = shape;
-  nest.add(places.strides);
+  nest.strides.push_back(places.strides);
   while (nest.strides[0].size() < shape.size()) nest.strides[0].push_back(0);
   const Strides none = Dims::filled(shape.size(), 0);
-  for (const Strides& strides : {none, none, lookup.strides, to.strides}) nest.add(strides);
+  for (const Strides& strides : {none, none, lookup.strides, to.strides}) nest.strides.push_back(strides);
   nest.simplify(shape.size());
   nest.add_point_if_empty();
   Arguments arguments;

@@ -10,6 +10,7 @@
 #include "core/formula.h"
 #include "core/host_access.h"
 #include "core/launch.h"
+#include "core/loop_nest.h"
 #include "core/one_op.h"
 
 #include <algorithm>
@@ -20,45 +21,25 @@ namespace {
 
 using Level = Stage::Level;
 
-/// Merges loop dimension i with the next if every operand walks through both as if they were one.
-void merge_if_possible(int i, std::vector<int64_t>& sizes, std::vector<Dims>& strides) {
-  const auto at = static_cast<std::size_t>(i);
-  for (const Dims& s : strides) {
-    if (s[i] != s[i + 1] * sizes[at + 1]) return;
-  }
-  sizes[at + 1] *= sizes[at];
-  sizes.erase(sizes.begin() + i);
-  for (Dims& s : strides) s.erase(i);
-}
-
 /// Completes `out` with loops of these sizes and strides per operand: merged where possible, with
 /// inner stride classes. A reduced dimension is the last and stays by itself.
-void arrange_loops(Lowered& out, std::vector<int64_t> sizes, std::vector<Dims> strides) {
+void arrange_loops(Lowered& out, const Dims& sizes, std::vector<Dims> strides) {
   std::vector<Operand>& operands = out.kernel.operands;
-  for (Dims& s : strides) {
-    while (s.size() < static_cast<int>(sizes.size())) s.push_back(0);  // scalars
+  LoopNest<std::vector<Dims>> nest = {.sizes = sizes, .strides = std::move(strides)};
+  for (Dims& s : nest.strides) {
+    while (s.size() < sizes.size()) s.push_back(0);  // scalars
   }
-  const int last_row = static_cast<int>(sizes.size()) - (out.kernel.order == Order::none ? 1 : 2);
-  for (int i = last_row - 1; i >= 0; --i) merge_if_possible(i, sizes, strides);
-  if (sizes.empty()) {  // a 0-d domain is one point of a contiguous vector
-    sizes = {1};
-    for (std::size_t k = 0; k < strides.size(); ++k)
-      strides[k] = Dims{operands[k].role == Role::scalar ? 0 : 1};
-  }
-  const std::size_t rank = sizes.size();
-  const std::size_t inner = out.kernel.order == Order::sequential && rank > 1 ? rank - 2 : rank - 1;
-  for (std::size_t k = 0; k < strides.size(); ++k) {
-    const int64_t stride = strides[k][static_cast<int>(inner)];
-    if (operands[k].role != Role::scalar) {
-      operands[k].inner = stride == 0   ? StrideClass::zero
-                          : stride == 1 ? StrideClass::one
-                                        : StrideClass::any;
-    }
-    out.strides.insert(out.strides.end(), strides[k].begin(), strides[k].end());
+  nest.simplify(sizes.size() - (out.kernel.order == Order::none ? 0 : 1));
+  nest.add_point_if_empty();
+  const int inner = nest.innermost(out.kernel.order);
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    const Dims& strides_of_k = nest.strides[k];
+    if (operands[k].role != Role::scalar) operands[k].inner = class_of(strides_of_k[inner]);
+    out.strides.insert(out.strides.end(), strides_of_k.begin(), strides_of_k.end());
     out.offsets.push_back(
         out.origins[k].kind == OperandOrigin::Kind::position ? out.origins[k].offset : 0);
   }
-  out.sizes = std::move(sizes);
+  out.sizes.assign(nest.sizes.begin(), nest.sizes.end());
 }
 
 class Lowerer {
@@ -77,7 +58,7 @@ class Lowerer {
     }
     drop_empty_stages();
     place_scratch();
-    arrange_loops(out_, sizes_, strides_);
+    arrange_loops(out_, sizes_, std::move(strides_));
     if (group_.members.size() == 1) find_prebuilt();
     return std::move(out_);
   }
@@ -484,7 +465,7 @@ class Lowerer {
   Lowered out_;
   int passes_ = 0;
   std::vector<int> rows_;                 ///< axes of the domain that are not reduced
-  std::vector<int64_t> sizes_;            ///< of the loops
+  Dims sizes_;                            ///< of the loops
   std::vector<Dims> strides_;             ///< per operand
   std::map<Value, uint16_t> reductions_;  ///< reduce member -> its number
   std::map<Value, uint16_t>
@@ -509,7 +490,7 @@ Lowered lower_copy(DType dtype, const Copy& copy) {
   Stage& stage = out.kernel.stages.emplace_back();
   stage.sources.push_back({Source::Kind::operand, 0});
   stage.sinks.push_back({Sink::Kind::store, 1, argument(stage.program, compute_type(dtype), 0).id});
-  std::vector<int64_t> sizes;
+  Dims sizes;
   std::vector<Dims> strides(2);
   for (int i = 0; i < copy.shape.size(); ++i) {
     if (copy.shape[i] == 1) continue;
@@ -524,7 +505,7 @@ Lowered lower_copy(DType dtype, const Copy& copy) {
   const auto memory = OperandOrigin::Kind::memory;
   out.origins = {{.kind = memory, .value = copy.from, .offset = copy.from_offset, .bits = 0},
                  {.kind = memory, .value = copy.to, .offset = copy.to_offset, .bits = 0}};
-  arrange_loops(out, std::move(sizes), std::move(strides));
+  arrange_loops(out, sizes, std::move(strides));
   return out;
 }
 
