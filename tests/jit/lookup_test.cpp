@@ -71,6 +71,12 @@ const Case cases[] = {
     {"of what is made here", [](const Tensor& x, const Tensor& i) { return take(x + x, i) + x; },
      2},
     {"by itself", [](const Tensor&, const Tensor& i) { return take(i, i) + take(i + 0, i); }, 0},
+    {"by what is made with it",
+     [](const Tensor& x, const Tensor& i) {
+       const Tensor y = maximum(i, -x.shape()[0]);
+       return take(y, y) * 2;
+     },
+     2},
     {"of a transposed table",
      [](const Tensor& x, const Tensor& i) { return take(transpose(x), columns_of(x, i)) * 2; }, 0},
     {"transposed", [](const Tensor& x, const Tensor& i) { return transpose(take(x, i)) + 1; }, 0},
@@ -139,6 +145,14 @@ TEST_CASE("a Variable that is looked up is not overwritten meanwhile", "[jit][lo
     return last;
   };
   CHECK(same_bits(run(true), run(false)));
+}
+
+TEST_CASE("a number that is looked up is in memory", "[jit][lookup]") {
+  const auto f = [](const Scalar& s, const Tensor& i) { return take(zeros({1}) + s, i); };
+  const auto compiled = compile(f, {.check = Check::never});
+  const Tensor i = tensor({0, -1, 0}).to(i64);
+  CHECK(same_bits(settle(compiled, 2.5, i), f(2.5, i)));
+  CHECK(same_bits(compiled(3.5, i), f(3.5, i)));
 }
 
 TEST_CASE("bytes of a lookup are counted by what is read of its table", "[jit][lookup]") {

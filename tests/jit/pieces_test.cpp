@@ -119,24 +119,23 @@ TEST_CASE("pieces are stored where they belong", "[jit][pieces]") {
 
 TEST_CASE("a piece is not stored over what is still read", "[jit][pieces]") {
   const auto run = [](bool is_compiled) {
-    const Variable state(reshape(arange(12), {6, 2}).to(f32));
+    const Variable state(reshape(arange(1800) % 13, {6, 300}).to(f32));
     const auto turn = [&](const Tensor& x) {
       const Tensor old = state.get();
-      const Tensor first = slice(old, 0, Range{0, 3});
-      state = concat({x * 2, first * 3});  // what is read first is stored last
+      state = concat({x * 2, slice(old, 0, Range{0, 3}) * 3});  // what is read is stored last
       return old + 1;
     };
-    const auto other = [&](const Tensor& x) {
-      const Tensor first = slice(state.get(), 0, Range{0, 3});
-      state = concat({first + x, first * 3});
+    const auto shift = [&](const Tensor& x) {
+      const Tensor moved = slice(state.get(), 0, Range{0, 5}) * 3;  // by one row: first, and over
+      state = concat({slice(x, 0, Range{0, 1}) * 2, moved});        // what it reads
     };
     const auto turned = compile(turn, {.check = Check::never});
-    const auto others = compile(other, {.check = Check::never});
-    const Tensor x = reshape(arange(6), {3, 2}).to(f32);
+    const auto shifted = compile(shift, {.check = Check::never});
+    const Tensor x = reshape(arange(900) % 7, {3, 300}).to(f32);
     Tensor last;
     for (int k = 0; k < 6; ++k) {
       last = is_compiled ? turned(x) : turn(x);
-      is_compiled ? others(x) : other(x);
+      is_compiled ? shifted(x) : shift(x);
     }
     return concat({last, state.get()});
   };
