@@ -134,9 +134,9 @@ TEST_CASE("lookups find each element that an index names", "[lookup]") {
     if (cpu::jit_plugin() == nullptr) continue;
     for (const Isa isa : testing::isa_levels()) {
       CAPTURE(name_of(isa));
-      const auto code = testing::plugin().compile_for(kernel, isa);
+      const auto code = testing::code_for(kernel, isa);
       check([&](const Launch& launch) {
-        host::run_loop_nest(kernel, code->stages().data(), launch);
+        host::run_loop_nest(kernel, code.stages.data(), launch);
       });
     }
   }
