@@ -7,8 +7,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <type_traits>
+#include <utility>
 
 namespace nitinol {
 namespace {
@@ -98,9 +98,10 @@ void print(std::string& text, const Stage& stage, std::size_t number) {
 }
 
 /// Calls take(number) for all that operator== compares in `value`: every field, in the order of
-/// declaration, and the length of each list before its elements.
+/// declaration, and the length of each list before its elements. Calls take.end() after each list
+/// and struct.
 template <class T, class Take>
-void visit_numbers(const T& value, const Take& take) {
+void visit_numbers(const T& value, Take& take) {
   if constexpr (std::is_same_v<T, Prebuilt>) {
     take(static_cast<uint8_t>(!value.stages.empty()));
   } else if constexpr (std::is_enum_v<T>) {
@@ -109,33 +110,66 @@ void visit_numbers(const T& value, const Take& take) {
     take(value);
   } else if constexpr (requires { value.begin(), value.size(); }) {
     take(static_cast<uint64_t>(value.size()));
+    take.end();
     for (const auto& element : value) visit_numbers(element, take);
+    take.end();
   } else {
     static_assert(std::is_aggregate_v<T>, "what is the canonical form of this?");
     [&]<std::size_t... i>(std::index_sequence<i...>) {
       (visit_numbers(reflection::field<i>(value), take), ...);
     }
     (std::make_index_sequence<reflection::field_count<T>>());
+    take.end();
   }
 }
+
+/// Hashes numbers, as many at once as fit into a word.
+class Packed {
+ public:
+  template <class T>
+  void operator()(T number) {
+    constexpr int bits = 8 * sizeof(T);
+    if (used_ + bits > 64) end();
+    word_ |= static_cast<uint64_t>(static_cast<std::make_unsigned_t<T>>(number)) << used_;
+    used_ += bits;
+  }
+  void end() {
+    if (used_ != 0) hash_.add(word_);
+    word_ = 0;
+    used_ = 0;
+  }
+  [[nodiscard]] std::size_t result() const { return hash_.result(); }
+
+ private:
+  Hash hash_;
+  uint64_t word_ = 0;
+  int used_ = 0;
+};
+
+struct Bytes {
+  std::vector<std::byte> list;
+
+  template <class T>
+  void operator()(T number) {
+    const auto* const first = reinterpret_cast<const std::byte*>(&number);
+    list.insert(list.end(), first, first + sizeof number);
+  }
+  void end() {}
+};
 
 }  // namespace
 
 std::size_t hash_of(const Kernel& kernel) {
-  Hash hash;
-  visit_numbers(kernel, [&](auto number) { hash.add(number); });
+  Packed hash;
+  visit_numbers(kernel, hash);
   return hash.result();
 }
 
 std::vector<std::byte> canonical_bytes(const Kernel& kernel) {
   static_assert(std::endian::native == std::endian::little);
-  std::vector<std::byte> bytes;
-  visit_numbers(kernel, [&](auto number) {
-    const std::size_t size = bytes.size();
-    bytes.resize(size + sizeof number);
-    std::memcpy(bytes.data() + size, &number, sizeof number);
-  });
-  return bytes;
+  Bytes bytes;
+  visit_numbers(kernel, bytes);
+  return std::move(bytes.list);
 }
 
 std::string to_string(const Kernel& kernel) {
