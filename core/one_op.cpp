@@ -14,10 +14,6 @@ Operand operand(Role role, DType dtype, StrideClass inner) {
   return {.role = role, .dtype = dtype, .inner = inner, .alias = -1};
 }
 
-bool is_arg(Combine combine) {
-  return combine == Combine::arg_maximum || combine == Combine::arg_minimum;
-}
-
 /// A stage with one source and the argument that stands for it.
 std::pair<Stage, Expr> stage_reading(Stage::Level level, Source source, ScalarType type) {
   std::pair<Stage, Expr> result = {

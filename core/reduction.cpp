@@ -1,5 +1,11 @@
 #include "core/reduction.h"
 
+#include "core/error.h"
+#include "core/joins.h"
+
+#include <bit>
+#include <string>
+
 namespace nitinol {
 
 std::string_view name_of(Combine combine) {
@@ -31,6 +37,19 @@ int lanes_of(ScalarType type) {
 bool depends_on_order(const Reduction& reduction) {
   return is_float(reduction.type) &&
          (reduction.combine == Combine::add || reduction.combine == Combine::multiply);
+}
+
+uint64_t neutral_bits(const Reduction& reduction) {
+  return with_reduction(reduction, []<class T>(auto combine, std::type_identity<T>) -> uint64_t {
+    return std::bit_cast<native::Bits<T>>(neutral_of<combine.value, T>());
+  });
+}
+
+void throw_meaningless(const Reduction& reduction) {
+  throw Error(ErrorKind::internal,
+              {.where = "reduction",
+               .what = "no values of type " + std::string(name_of(reduction.type)) +
+                       " are joined by " + std::string(name_of(reduction.combine))});
 }
 
 }  // namespace nitinol

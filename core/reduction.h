@@ -4,14 +4,15 @@
 #include "core/scalar.h"
 
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 #pragma GCC visibility push(default)
 
 namespace nitinol {
 
-/// How a reduction joins two values. maximum and minimum propagate NaN; arg_* give the first
-/// position.
+/// How a reduction joins two values (core/joins.h). maximum and minimum propagate NaN; arg_* give
+/// the first position.
 enum class Combine : uint8_t {
   add,
   multiply,
@@ -24,6 +25,13 @@ enum class Combine : uint8_t {
 };
 
 [[nodiscard]] std::string_view name_of(Combine combine);
+
+/// Whether what is wanted is the position.
+constexpr bool is_arg(Combine combine) {
+  return combine == Combine::arg_maximum || combine == Combine::arg_minimum;
+}
+/// Where arg_* have no element yet: behind all positions.
+inline constexpr int64_t no_position = std::numeric_limits<int64_t>::max();
 
 /// One accumulator of a kernel. arg_* compare values of `type` and result in i64.
 struct Reduction {
@@ -56,6 +64,11 @@ inline constexpr int64_t scan_run = 16;
 [[nodiscard]] int lanes_of(ScalarType type);
 /// Whether the order of joining shows in the result: that of floating sums and products does.
 [[nodiscard]] bool depends_on_order(const Reduction& reduction);
+/// Bits of the value that, joined with x, gives x. Throws Error(internal) for a combine and a type
+/// that mean nothing together.
+[[nodiscard]] uint64_t neutral_bits(const Reduction& reduction);
+/// Throws that Error(internal).
+[[noreturn]] void throw_meaningless(const Reduction& reduction);
 
 }  // namespace nitinol
 

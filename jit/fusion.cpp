@@ -40,10 +40,6 @@ bool contains(const Dims& axes, int axis) {
   return std::ranges::find(axes, axis) != axes.end();
 }
 
-bool is_arg(Combine combine) {
-  return combine == Combine::arg_maximum || combine == Combine::arg_minimum;
-}
-
 class Fuser {
  public:
   explicit Fuser(const Graph& graph)

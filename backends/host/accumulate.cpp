@@ -6,7 +6,7 @@
 
 #include "backends/host/accumulate.h"
 
-#include "backends/host/joins.h"
+#include "backends/host/combine.h"
 #include "backends/host/per_isa.h"
 #include "backends/host/vectors.h"
 
@@ -86,7 +86,7 @@ inline bool find_extremes(const T* values, int64_t n, LaneVectors<T, count, byte
 }
 
 template <class T, int bytes>
-using LanesOf = LaneVectors<Element<T>, lane_count<T>, bytes>;
+using LanesOf = LaneVectors<Held<T>, lane_count<T>, bytes>;
 
 /// depends_on_order.
 template <Combine c, class T>
@@ -95,13 +95,13 @@ inline constexpr bool has_runs = native::Float<T> && (c == Combine::add || c == 
 template <Combine c, class T, int bytes>
 inline LanesOf<T, bytes> neutral_lanes() {
   LanesOf<T, bytes> lanes;
-  lanes.fill(VectorOf<Element<T>, bytes>::all(neutral_of<c, T>()));
+  lanes.fill(VectorOf<Held<T>, bytes>::all(neutral_of<c, T>()));
   return lanes;
 }
 
 /// The lanes after n values, from what they hold before.
 template <Combine c, class T, int bytes>
-inline LanesOf<T, bytes> take_values(const Element<T>* values, int64_t n,
+inline LanesOf<T, bytes> take_values(const Held<T>* values, int64_t n,
                                      const LanesOf<T, bytes>& before) {
   LanesOf<T, bytes> lanes = before;
   if constexpr (native::Float<T> && (c == Combine::maximum || c == Combine::minimum)) {
@@ -112,22 +112,22 @@ inline LanesOf<T, bytes> take_values(const Element<T>* values, int64_t n,
     lanes = before;
   }
   constexpr int64_t usual = has_runs<c, T> ? reduction_order::lanes_run : 0;
-  for_each_vector<Element<T>, lane_count<T>, bytes, usual>(
+  for_each_vector<Held<T>, lane_count<T>, bytes, usual>(
       values, n, lanes, neutral_of<c, T>(),
-      [](VectorOf<Element<T>, bytes>& lane, const VectorOf<Element<T>, bytes>& next) {
-        join_into<c, T, bytes>(lane, next);
+      [](VectorOf<Held<T>, bytes>& lane, const VectorOf<Held<T>, bytes>& next) {
+        lane = join<c>(lane, next);
       });
   return lanes;
 }
 
 template <Combine c, class T, int bytes>
-inline Element<T> fold(LanesOf<T, bytes> lanes) {
+inline Held<T> fold(LanesOf<T, bytes> lanes) {
   constexpr std::size_t count = std::tuple_size_v<LanesOf<T, bytes>>;
   for_each_index<std::bit_width(count) - 1>([&lanes](auto level) {
     constexpr std::size_t half = count >> (level + 1);
-    for_each_index<half>([&](auto v) { join_into<c, T, bytes>(lanes[v], lanes[v + half]); });
+    for_each_index<half>([&](auto v) { lanes[v] = join<c>(lanes[v], lanes[v + half]); });
   });
-  return fold_vector<c, T, bytes>(lanes[0]);
+  return fold_vector<c>(lanes[0]);
 }
 
 /// Calls take(first value, number of values) for each run of the piece from value `i` on.
@@ -139,13 +139,13 @@ inline void for_each_run(const LanePiece& piece, int64_t i, Take take) {
 }
 
 template <Combine c, class T, int bytes>
-inline void accumulate_lanes(const LanePiece& piece, Element<T>* to) {
-  using V = VectorOf<Element<T>, bytes>;
+inline void accumulate_lanes(const LanePiece& piece, Held<T>* to) {
+  using V = VectorOf<Held<T>, bytes>;
   using Lanes = LanesOf<T, bytes>;
-  constexpr std::size_t count = std::tuple_size_v<Lanes>, step = bytes / sizeof(Element<T>);
+  constexpr std::size_t count = std::tuple_size_v<Lanes>, step = bytes / sizeof(Held<T>);
   Lanes lanes = neutral_lanes<c, T, bytes>();
   if (!piece.is_first) for_each_index<count>([&](auto v) { lanes[v] = V::load(to + v * step); });
-  const auto* const values = static_cast<const Element<T>*>(piece.values);
+  const auto* const values = static_cast<const Held<T>*>(piece.values);
   if constexpr (has_runs<c, T>) {
     int64_t begin = 0;
     if (piece.is_first) {  // what joins neutral lanes stays as it is
@@ -154,7 +154,7 @@ inline void accumulate_lanes(const LanePiece& piece, Element<T>* to) {
     }
     for_each_run(piece, begin, [&](int64_t i, int64_t n) {
       const Lanes run = take_values<c, T, bytes>(values + i, n, neutral_lanes<c, T, bytes>());
-      for_each_index<count>([&](auto v) { join_into<c, T, bytes>(lanes[v], run[v]); });
+      for_each_index<count>([&](auto v) { lanes[v] = join<c>(lanes[v], run[v]); });
     });
   } else {
     lanes = take_values<c, T, bytes>(values, piece.n, lanes);
@@ -187,9 +187,8 @@ inline void accumulate_moments(const LanePiece& piece, T* sums, T* squares) {
     for_each_vector<T, lane_count<T>, bytes, reduction_order::lanes_run>(
         static_cast<const T*>(piece.values) + i, n, to, neutral_of<Combine::add, T>(),
         [](Moments<T, bytes>& lane, const V& next) {
-          lane.sum.value += next.value;
-          const auto square = next.value * next.value;
-          lane.squares.value += square;
+          lane.sum = join<Combine::add>(lane.sum, next);
+          lane.squares = join<Combine::add>(lane.squares, next * next);
         });
   };
   int64_t begin = 0;
@@ -202,8 +201,8 @@ inline void accumulate_moments(const LanePiece& piece, T* sums, T* squares) {
     run.fill({none, none});
     take_run(i, n, run);
     for_each_index<count>([&](auto v) {
-      lanes[v].sum.value += run[v].sum.value;
-      lanes[v].squares.value += run[v].squares.value;
+      lanes[v].sum = join<Combine::add>(lanes[v].sum, run[v].sum);
+      lanes[v].squares = join<Combine::add>(lanes[v].squares, run[v].squares);
     });
   });
   Lanes of_values, of_squares;
@@ -225,8 +224,8 @@ inline void accumulate_moments(const LanePiece& piece, T* sums, T* squares) {
 /// Joins `count` rows to the accumulators.
 template <Combine c, class T, int bytes, int count>
 inline void accumulate_some_rows(const char* values, int64_t row_step, int64_t columns,
-                                 Element<T>* sums) {
-  using E = Element<T>;
+                                 Held<T>* sums) {
+  using E = Held<T>;
   using V = VectorOf<E, bytes>;
   constexpr int step = bytes / static_cast<int>(sizeof(E));
   int64_t j = 0;
@@ -234,19 +233,20 @@ inline void accumulate_some_rows(const char* values, int64_t row_step, int64_t c
     V sum = V::load(sums + j);
 #pragma GCC unroll 8
     for (int row = 0; row < count; ++row) {
-      join_into<c, T, bytes>(sum, V::load(reinterpret_cast<const E*>(values + row * row_step) + j));
+      sum = join<c>(sum, V::load(reinterpret_cast<const E*>(values + row * row_step) + j));
     }
     sum.store(sums + j);
   }
   for (; j < columns; ++j) {
     for (int row = 0; row < count; ++row) {
-      sums[j] = join<c, T>(sums[j], reinterpret_cast<const E*>(values + row * row_step)[j]);
+      const E value = reinterpret_cast<const E*>(values + row * row_step)[j];
+      sums[j] = join<c>(Num<E>(sums[j]), Num<E>(value)).value;
     }
   }
 }
 
 template <Combine c, class T, int bytes>
-inline void accumulate_rows(const RowBlock& block, Element<T>* sums) {
+inline void accumulate_rows(const RowBlock& block, Held<T>* sums) {
   const char* values = static_cast<const char*>(block.values);
   const int64_t step = block.row_step;
   int64_t i = 0;
@@ -287,36 +287,27 @@ inline int64_t first_equal(const E* values, int64_t n, E value) {
 /// The order of joining does not matter to arg_*, so the extreme is found first, then its place;
 /// and lane 0 takes it for all.
 template <Combine c, class T, int bytes>
-inline void arg_lanes(const LanePiece& piece, Element<T>* lanes, int64_t* positions) {
-  constexpr Combine extreme = c == Combine::arg_maximum ? Combine::maximum : Combine::minimum;
+inline void arg_lanes(const LanePiece& piece, Held<T>* lanes, int64_t* positions) {
+  constexpr Combine extreme = takes_largest(c) ? Combine::maximum : Combine::minimum;
   if (piece.is_first) {
     lanes[0] = neutral_of<extreme, T>();
     positions[0] = no_position;
   }
   if (piece.n <= 0) return;
-  const auto* const values = static_cast<const Element<T>*>(piece.values);
-  const Element<T> best = fold<extreme, T, bytes>(
+  const auto* const values = static_cast<const Held<T>*>(piece.values);
+  const Held<T> best = fold<extreme, T, bytes>(
       take_values<extreme, T, bytes>(values, piece.n, neutral_lanes<extreme, T, bytes>()));
   const int64_t at = first_equal(values, piece.n, best);
-  if (!beats<c>(values[at], piece.position + at, lanes[0], positions[0])) return;
+  using Best = Placed<Num<Held<T>>, Num<int64_t>>;
+  const int64_t position = piece.position + at;
+  if (!beats<c>(Best{values[at], position}, Best{lanes[0], positions[0]}).value) return;
   lanes[0] = values[at];
-  positions[0] = piece.position + at;
-}
-
-/// True if a later value replaces `best`.
-template <Combine c, class E>
-inline bool replaces(E value, E best) {
-  const bool is_better = c == Combine::arg_maximum ? value > best : value < best;
-  if constexpr (native::Float<E>) {
-    return (is_better & (best == best)) | ((value != value) & (best == best));
-  } else {
-    return is_better;
-  }
+  positions[0] = position;
 }
 
 template <Combine c, class T>
-inline void arg_rows(const RowBlock& block, Element<T>* best, int64_t* positions) {
-  using E = Element<T>;
+inline void arg_rows(const RowBlock& block, Held<T>* best, int64_t* positions) {
+  using E = Held<T>;
   const int64_t columns = block.columns;  // here, no store can change it
   for (int64_t i = 0; i < block.rows; ++i) {
     const E* row =
@@ -324,7 +315,8 @@ inline void arg_rows(const RowBlock& block, Element<T>* best, int64_t* positions
     const int64_t here = block.position + i;
 #pragma GCC ivdep
     for (int64_t j = 0; j < columns; ++j) {
-      const bool takes = replaces<c>(row[j], best[j]) | (positions[j] == no_position);
+      const bool takes =
+          replaces<c>(Num<E>(row[j]), Num<E>(best[j])).value | (positions[j] == no_position);
       best[j] = takes ? row[j] : best[j];
       positions[j] = takes ? here : positions[j];
     }
@@ -336,7 +328,7 @@ struct Lanes {
   template <int width>
   void operator()(VectorWidth<width>, const LanePiece& piece, void* lanes,
                   int64_t* positions) const {
-    auto* const to = static_cast<Element<T>*>(lanes);
+    auto* const to = static_cast<Held<T>*>(lanes);
     if constexpr (is_arg(c))
       arg_lanes<c, T, width>(piece, to, positions);
     else
@@ -357,7 +349,7 @@ template <Combine c, class T>
 struct Rows {
   template <int width>
   void operator()(VectorWidth<width>, const RowBlock& block, void* sums, int64_t* positions) const {
-    auto* const to = static_cast<Element<T>*>(sums);
+    auto* const to = static_cast<Held<T>*>(sums);
     if constexpr (is_arg(c))
       arg_rows<c, T>(block, to, positions);
     else
@@ -365,68 +357,17 @@ struct Rows {
   }
 };
 
-template <Combine c, class T>
-Accumulate make(Isa isa) {
-  if constexpr (is_joinable<c, T>) {
+}  // namespace
+
+Accumulate accumulate_of(const Reduction& reduction, Isa isa) {
+  return with_reduction(reduction, [isa]<class T>(auto combine, std::type_identity<T>) {
+    constexpr Combine c = combine.value;
     Accumulate made = {.lanes = PerIsa<Lanes<c, T>, const LanePiece&, void*, int64_t*>::at(isa),
                        .rows = PerIsa<Rows<c, T>, const RowBlock&, void*, int64_t*>::at(isa)};
     if constexpr (c == Combine::add && native::Float<T>)
       made.moments = PerIsa<MomentLanes<T>, const LanePiece&, void*, void*>::at(isa);
     return made;
-  } else {
-    return {};
-  }
-}
-
-template <class T>
-Accumulate make(Combine combine, Isa isa) {
-  switch (combine) {
-    case Combine::add:
-      return make<Combine::add, T>(isa);
-    case Combine::multiply:
-      return make<Combine::multiply, T>(isa);
-    case Combine::maximum:
-      return make<Combine::maximum, T>(isa);
-    case Combine::minimum:
-      return make<Combine::minimum, T>(isa);
-    case Combine::logical_or:
-      return make<Combine::logical_or, T>(isa);
-    case Combine::logical_and:
-      return make<Combine::logical_and, T>(isa);
-    case Combine::arg_maximum:
-      return make<Combine::arg_maximum, T>(isa);
-    case Combine::arg_minimum:
-      return make<Combine::arg_minimum, T>(isa);
-  }
-  return {};
-}
-
-}  // namespace
-
-Accumulate accumulate_of(Combine combine, ScalarType type, Isa isa) {
-  switch (type) {
-    case ScalarType::pred:
-      return make<bool>(combine, isa);
-    case ScalarType::u8:
-      return make<uint8_t>(combine, isa);
-    case ScalarType::i8:
-      return make<int8_t>(combine, isa);
-    case ScalarType::i16:
-      return make<int16_t>(combine, isa);
-    case ScalarType::i32:
-      return make<int32_t>(combine, isa);
-    case ScalarType::i64:
-      return make<int64_t>(combine, isa);
-    case ScalarType::f32:
-      return make<float>(combine, isa);
-    case ScalarType::f64:
-      return make<double>(combine, isa);
-    case ScalarType::u16:
-    case ScalarType::u32:
-    case ScalarType::u64:
-      break;  // no dtype computes in them
-  }
-  return {};
+  });
 }
 
 }  // namespace nitinol::host

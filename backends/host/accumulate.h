@@ -27,7 +27,7 @@ struct LanePiece {
   bool is_last;   ///< the lanes are folded: lane 0 gets the block's value, and the others nothing
 };
 
-/// Loops for one (Combine, accumulator type, instruction set). Positions matter to arg_* alone.
+/// Loops for one reduction and instruction set. Positions matter to arg_* alone.
 struct Accumulate {
   /// Value i joins lane i % lanes_of(type). arg_*: all join lane 0; value i is at `position` + i.
   void (*lanes)(const LanePiece& piece, void* lanes, int64_t* lane_positions) = nullptr;
@@ -37,7 +37,8 @@ struct Accumulate {
   void (*rows)(const RowBlock& block, void* accumulators, int64_t* positions) = nullptr;
 };
 
-/// Loops for `isa`, which the processor must have. Null members for a pair that means nothing.
-[[nodiscard]] Accumulate accumulate_of(Combine combine, ScalarType type, Isa isa);
+/// Loops for `isa`, which the processor must have. Throws Error(internal) for a combine and a type
+/// that mean nothing together.
+[[nodiscard]] Accumulate accumulate_of(const Reduction& reduction, Isa isa);
 
 }  // namespace nitinol::host

@@ -5,10 +5,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace nitinol::host {
 
-/// Code for one (Combine, accumulator type). Values are arrays of that type (pred: bytes 0 or 1);
+/// What an array of accumulators of T holds: conditions are bytes, 0 or 1, which join as they do.
+template <class T>
+using Held = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
+
+/// Code for one reduction. Values are arrays of Held;
 /// positions belong to arg_* alone and are null otherwise. Joining with the neutral element changes
 /// nothing.
 struct Combiner {
@@ -28,7 +33,7 @@ struct Combiner {
   void (*fill_empty)(void* values, int64_t* positions, int64_t n) = nullptr;
 };
 
-/// Throws Error(internal) for a pair that means nothing, such as logical_or of f32.
-[[nodiscard]] Combiner combiner_of(Combine combine, ScalarType type);
+/// Throws Error(internal) for a combine and a type that mean nothing together.
+[[nodiscard]] Combiner combiner_of(const Reduction& reduction);
 
 }  // namespace nitinol::host

@@ -13,8 +13,8 @@
 #include "backends/host/lines.h"
 #include "backends/host/per_isa.h"
 #include "backends/host/split.h"
+#include "core/joins.h"
 #include "core/native.h"
-#include "core/reduction.h"
 
 #include <algorithm>
 #include <array>
@@ -23,12 +23,6 @@
 
 namespace nitinol::host {
 namespace {
-
-/// What changes nothing that it is added to: -0 keeps the sign of zeros.
-template <class Value>
-constexpr Value neutral() {
-  return std::is_floating_point_v<Value> ? static_cast<Value>(-0.0) : Value{};
-}
 
 /// The running sums of the totals of runs, for up to `most` lines; level 0 is those of elements.
 template <class Value, std::size_t most>
@@ -58,8 +52,8 @@ class Totals {
     if (number == used_) {
       ++used_;
       level.length = 0;
-      level.run.fill(neutral<Value>());
-      level.before.fill(neutral<Value>());
+      level.run.fill(neutral_of<Combine::add, Value>());
+      level.before.fill(neutral_of<Combine::add, Value>());
     }
     for (std::size_t c = 0; c < lines_; ++c) {
       level.run[c] = native::add(level.run[c], totals[c]);
@@ -67,7 +61,7 @@ class Totals {
     }
     if (++level.length == reduction_order::scan_run) {
       level.before = add(number + 1, level.run);
-      level.run.fill(neutral<Value>());
+      level.run.fill(neutral_of<Combine::add, Value>());
       level.length = 0;
     }
     return level.result;
@@ -90,10 +84,10 @@ inline void add_up_block(const typename Elements<dtype>::Stored* x,
   const int64_t out_step = is_packed ? 1 : block.walks[1].across;
   Totals<Value, Lines::most> totals(lines);
   Sums run, before;
-  before.fill(neutral<Value>());
+  before.fill(neutral_of<Combine::add, Value>());
   for (int64_t first = 0; first < size; first += reduction_order::scan_run) {
     const int64_t last = std::min(first + reduction_order::scan_run, size);
-    run.fill(neutral<Value>());
+    run.fill(neutral_of<Combine::add, Value>());
     for (int64_t i = first; i < last; ++i) {
       const auto* const from = x + block.walks[0].at(i, 0);
       auto* const to = out + block.walks[1].at(i, 0);
@@ -116,7 +110,7 @@ inline void add_up_line(const typename Elements<dtype>::Stored* x,
   constexpr int64_t run = reduction_order::scan_run;
   constexpr int64_t runs_at_once = 8;
   Totals<Value, 1> totals(1);
-  Value before = neutral<Value>();
+  Value before = neutral_of<Combine::add, Value>();
   std::array<Value, run * runs_at_once> sums;
   const auto at = [](int64_t i) { return static_cast<std::size_t>(i); };
   for (int64_t first = 0; first < size; first += run * runs_at_once) {
@@ -125,7 +119,7 @@ inline void add_up_line(const typename Elements<dtype>::Stored* x,
     auto* const to = out + first;
     if (length == run * runs_at_once) {
       std::array<Value, runs_at_once> chains;
-      chains.fill(neutral<Value>());
+      chains.fill(neutral_of<Combine::add, Value>());
       for (int64_t i = 0; i < run; ++i) {
         for (int64_t r = 0; r < runs_at_once; ++r) {
           chains[at(r)] = native::add(chains[at(r)], value_of<dtype>(from[r * run + i]));

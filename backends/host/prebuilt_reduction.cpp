@@ -32,10 +32,8 @@ class PrebuiltReduction final : public Executable {
         reduction_(kernel.stages[0].sinks[0].index),
         dtype_(kernel.operands[source_].dtype),
         size_(static_cast<int64_t>(size_of(dtype_))),
-        combiner_(
-            combiner_of(kernel.reductions[reduction_].combine, kernel.reductions[reduction_].type)),
-        accumulate_(accumulate_of(kernel.reductions[reduction_].combine,
-                                  kernel.reductions[reduction_].type, current_isa())),
+        combiner_(combiner_of(kernel.reductions[reduction_])),
+        accumulate_(accumulate_of(kernel.reductions[reduction_], current_isa())),
         lanes_(lanes_of(kernel.reductions[reduction_].type)),
         gather_(gather_of(dtype_)),
         scatter_(scatter_of(kernel.operands[result_].dtype)) {
@@ -200,9 +198,7 @@ bool accumulates_its_argument(const Kernel& kernel) {
   }
   const Operand& operand = kernel.operands[stage.sources[0].index];
   return operand.role == Role::input && is_identity(stage, operand.dtype) &&
-         kernel.reductions[0].type == compute_type(operand.dtype) &&
-         accumulate_of(kernel.reductions[0].combine, kernel.reductions[0].type, Isa::baseline)
-                 .lanes != nullptr;
+         kernel.reductions[0].type == compute_type(operand.dtype);
 }
 
 bool stores_the_result(const Kernel& kernel) {
@@ -214,8 +210,7 @@ bool stores_the_result(const Kernel& kernel) {
   }
   const DType dtype = kernel.operands[stage.sinks[0].index].dtype;
   const Combine combine = kernel.reductions[0].combine;
-  const bool is_arg = combine == Combine::arg_maximum || combine == Combine::arg_minimum;
-  return compute_type(dtype) == (is_arg ? ScalarType::i64 : kernel.reductions[0].type) &&
+  return compute_type(dtype) == (is_arg(combine) ? ScalarType::i64 : kernel.reductions[0].type) &&
          is_identity(stage, dtype);
 }
 

@@ -87,7 +87,7 @@ class StageLoop {
       }
       reduction_ = sink.index;
       const Reduction& reduction = kernel.reductions[sink.index];
-      accumulate_ = accumulate_of(reduction.combine, reduction.type, current_isa());
+      accumulate_ = accumulate_of(reduction, current_isa());
     }
     const auto stores = [](const Sink& sink) { return sink.kind == Sink::Kind::store; };
     const auto stored = std::ranges::find_if(stage_.sinks, stores);
@@ -279,7 +279,7 @@ bool takes_moments(const Kernel& kernel, const Stage& stage) {
   if (first.kind != Sink::Kind::accumulate) return false;
   const Reduction& reduction = kernel.reductions[first.index];
   return reduction == kernel.reductions[second.index] &&
-         accumulate_of(reduction.combine, reduction.type, Isa::baseline).moments != nullptr &&
+         accumulate_of(reduction, Isa::baseline).moments != nullptr &&
          is_square(stage.program, second.value, first.value);
 }
 

@@ -404,7 +404,7 @@ void find_reductions(const Kernel& kernel, const StageCode* code, Scratch& scrat
                      Shared& shared) {
   shared.combiners = scratch.take<Combiner>(kernel.reductions.size());
   for (std::size_t r = 0; r < kernel.reductions.size(); ++r) {
-    shared.combiners[r] = combiner_of(kernel.reductions[r].combine, kernel.reductions[r].type);
+    shared.combiners[r] = combiner_of(kernel.reductions[r]);
   }
   shared.stages = scratch.take<StageInfo>(kernel.stages.size());
   for (std::size_t s = 0; s < kernel.stages.size(); ++s) {

@@ -1,16 +1,16 @@
 // The plainest reading of core/kernel.h: at each point, load the arguments, evaluate the program,
 // hand on what the sinks say. Nothing is shared with the other two kinds of stage code but the
-// driver and how two values join.
+// driver, which joins what blocks came to.
 
 #include "backends/reference/interpreted.h"
 
-#include "backends/host/combine.h"
 #include "backends/host/convert.h"
 #include "backends/host/flat_kernel.h"
 #include "backends/host/stage.h"
+#include "backends/reference/joins.h"
 #include "core/evaluate.h"
 
-#include <array>
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -49,14 +49,12 @@ class InterpretedStage {
  public:
   InterpretedStage(const Kernel& kernel, const Stage& stage) : kernel_(kernel), stage_(stage) {
     for (const Sink& sink : stage.sinks) wanted_.push_back(sink.value);
-    for (const Reduction& reduction : kernel.reductions) {
-      combiners_.push_back(host::combiner_of(reduction.combine, reduction.type));
-    }
+    for (const Reduction& reduction : kernel.reductions) nothings_.push_back(nothing_of(reduction));
   }
 
   void run(const host::StageCall& call) const {
     std::vector<uint64_t> arguments(stage_.sources.size());
-    std::vector<Lanes> lanes(is_lanes() ? combiners_.size() : 0);
+    std::vector<Lanes> lanes(is_lanes() ? kernel_.reductions.size() : 0);
     for (int64_t outer = 0; outer < call.outer_size; ++outer) {
       if (is_lanes()) start_lanes(lanes);
       for (int64_t inner = 0; inner < call.inner_size; ++inner) {
@@ -73,8 +71,8 @@ class InterpretedStage {
         const std::vector<uint64_t> values = evaluate(stage_.program, arguments, wanted_, load);
         for (std::size_t s = 0; s < values.size(); ++s) {
           if (is_lanes() && stage_.sinks[s].kind == Sink::Kind::accumulate)
-            join_lane(lanes[stage_.sinks[s].index], stage_.sinks[s].index, values[s],
-                      call.position + inner, inner);
+            join_lane(lanes[stage_.sinks[s].index], reduction_of(stage_.sinks[s]), inner,
+                      {values[s], call.position + inner});
           else
             take(call, stage_.sinks[s], values[s], point);
         }
@@ -93,54 +91,74 @@ class InterpretedStage {
   /// Index of this point's row in results and row values.
   [[nodiscard]] int64_t row(Point point) const { return is_lanes() ? point.outer : point.inner; }
 
-  using Combiner = host::Combiner;
+  [[nodiscard]] const Reduction& reduction_of(const Sink& sink) const {
+    return kernel_.reductions[sink.index];
+  }
 
   /// The accumulators of a row.
   struct Lanes {
-    std::array<uint64_t, reduction_order::lanes_32> values;
-    std::array<int64_t, reduction_order::lanes_32> positions;
-    std::array<uint64_t, reduction_order::lanes_32> runs;  ///< what the runs before came to
+    std::vector<Accumulated> values;
+    std::vector<Accumulated> runs;  ///< what the runs before came to
   };
-
-  [[nodiscard]] int lane_count(std::size_t r) const { return lanes_of(kernel_.reductions[r].type); }
 
   void start_lanes(std::vector<Lanes>& lanes) const {
     for (std::size_t r = 0; r < lanes.size(); ++r) {
-      combiners_[r].fill(lanes[r].values.data(), lanes[r].positions.data(), lane_count(r));
-      if (depends_on_order(kernel_.reductions[r]))
-        combiners_[r].fill(lanes[r].runs.data(), nullptr, lane_count(r));
+      const int count = lanes_of(kernel_.reductions[r].type);
+      lanes[r].values.assign(static_cast<std::size_t>(count), nothings_[r]);
+      lanes[r].runs = lanes[r].values;
     }
   }
 
   /// The lanes join those of the runs before.
   void end_run(std::vector<Lanes>& lanes) const {
     for (std::size_t r = 0; r < lanes.size(); ++r) {
-      if (!depends_on_order(kernel_.reductions[r])) continue;
-      combiners_[r].join(lanes[r].runs.data(), nullptr, lanes[r].values.data(), nullptr,
-                         lane_count(r));
-      combiners_[r].fill(lanes[r].values.data(), nullptr, lane_count(r));
+      const Reduction& reduction = kernel_.reductions[r];
+      if (!depends_on_order(reduction)) continue;
+      for (std::size_t l = 0; l < lanes[r].values.size(); ++l)
+        lanes[r].runs[l] = joined(reduction, lanes[r].runs[l], lanes[r].values[l]);
+      std::ranges::fill(lanes[r].values, nothings_[r]);
     }
   }
 
-  void join_lane(Lanes& lanes, std::size_t r, uint64_t value, int64_t position, int64_t i) const {
-    const auto lane = static_cast<std::size_t>(i % lane_count(r));
-    char* const values = reinterpret_cast<char*>(lanes.values.data());
-    combiners_[r].join(values + lane * combiners_[r].value_bytes, &lanes.positions[lane], &value,
-                       &position, 1);
+  static void join_lane(Lanes& lanes, const Reduction& reduction, int64_t i,
+                        const Accumulated& value) {
+    Accumulated& lane = lanes.values[static_cast<std::size_t>(i % lanes_of(reduction.type))];
+    lane = joined(reduction, lane, value);
   }
 
   void fold_lanes(const host::StageCall& call, std::vector<Lanes>& lanes, int64_t row) const {
     for (const Sink& sink : stage_.sinks) {
       if (sink.kind != Sink::Kind::accumulate) continue;
-      const std::size_t r = sink.index;
-      const Combiner& combiner = combiners_[r];
-      if (depends_on_order(kernel_.reductions[r])) lanes[r].values = lanes[r].runs;
-      combiner.fold(lanes[r].values.data(), lanes[r].positions.data(), lane_count(r));
-      std::memcpy(static_cast<char*>(call.accumulators[r]) +
-                      static_cast<std::size_t>(row) * combiner.value_bytes,
-                  lanes[r].values.data(), combiner.value_bytes);
-      if (combiner.has_positions) call.accumulator_positions[r][row] = lanes[r].positions[0];
+      const Reduction& reduction = reduction_of(sink);
+      Lanes& own = lanes[sink.index];
+      std::vector<Accumulated>& values = depends_on_order(reduction) ? own.runs : own.values;
+      for (std::size_t half = values.size() / 2; half > 0; half /= 2) {
+        for (std::size_t l = 0; l < half; ++l)
+          values[l] = joined(reduction, values[l], values[l + half]);
+      }
+      store_accumulated(call, sink, row, values[0]);
     }
+  }
+
+  [[nodiscard]] char* accumulator(const host::StageCall& call, const Sink& sink,
+                                  int64_t row) const {
+    return static_cast<char*>(call.accumulators[sink.index]) +
+           row * size_of(reduction_of(sink).type);
+  }
+
+  void store_accumulated(const host::StageCall& call, const Sink& sink, int64_t row,
+                         const Accumulated& value) const {
+    std::memcpy(accumulator(call, sink, row), &value.bits,
+                static_cast<std::size_t>(size_of(reduction_of(sink).type)));
+    if (is_arg(reduction_of(sink).combine))
+      call.accumulator_positions[sink.index][row] = value.position;
+  }
+
+  [[nodiscard]] Accumulated load_accumulated(const host::StageCall& call, const Sink& sink,
+                                             int64_t row) const {
+    const Reduction& reduction = reduction_of(sink);
+    return {load_bits(accumulator(call, sink, row), size_of(reduction.type)),
+            is_arg(reduction.combine) ? call.accumulator_positions[sink.index][row] : 0};
   }
 
   [[nodiscard]] char* address(const host::StageCall& call, std::size_t k, Point point) const {
@@ -159,8 +177,8 @@ class InterpretedStage {
         return load_element(operand.dtype, at);
       }
       case Source::Kind::reduction: {
-        const Combiner& combiner = combiners_[k];
-        const int bytes = combiner.has_positions ? 8 : static_cast<int>(combiner.value_bytes);
+        const Reduction& reduction = kernel_.reductions[k];
+        const int bytes = size_of(is_arg(reduction.combine) ? ScalarType::i64 : reduction.type);
         return load_bits(static_cast<const char*>(call.results[k]) + row(point) * bytes, bytes);
       }
       case Source::Kind::row_value: {
@@ -186,23 +204,18 @@ class InterpretedStage {
       case Sink::Kind::check:
         if (value == 0) call.status->code = static_cast<uint32_t>(sink.index);
         return;
-      case Sink::Kind::accumulate: {
-        const Combiner& combiner = combiners_[k];
-        const int64_t position = call.position + point.outer;
-        combiner.join(
-            static_cast<char*>(call.accumulators[k]) +
-                point.inner * static_cast<int64_t>(combiner.value_bytes),
-            combiner.has_positions ? call.accumulator_positions[k] + point.inner : nullptr, &value,
-            &position, 1);
+      case Sink::Kind::accumulate:
+        store_accumulated(call, sink, point.inner,
+                          joined(reduction_of(sink), load_accumulated(call, sink, point.inner),
+                                 {value, call.position + point.outer}));
         return;
-      }
     }
   }
 
   const Kernel& kernel_;
   const Stage& stage_;
   std::vector<uint32_t> wanted_;
-  std::vector<Combiner> combiners_;
+  std::vector<Accumulated> nothings_;  ///< per reduction
 };
 
 class InterpretedKernel final : public Executable {

@@ -15,10 +15,6 @@ namespace {
 
 constexpr std::array<std::string_view, 2> reduce_attrs = {"axes", "keepdims"};
 
-bool is_arg(const Op& op) {
-  return op.combine == Combine::arg_maximum || op.combine == Combine::arg_minimum;
-}
-
 /// Sums, products and conditions of nothing have a value; the others need an element.
 bool has_neutral(Combine combine) {
   return combine == Combine::add || combine == Combine::multiply ||
@@ -32,7 +28,7 @@ Spec infer_reduce(const Op& op, Inputs inputs, const Attrs& attrs) {
   const bool keeps = attr<bool>(attrs, 1);
   Spec spec = x.spec();
   spec.shape = {};
-  if (is_arg(op)) spec.dtype = i64;
+  if (is_arg(op.combine)) spec.dtype = i64;
   for (int i = 0; i < x.rank(); ++i) {
     const bool is_reduced = std::ranges::find(axes, i) != axes.end();
     if (!is_reduced)

@@ -13,23 +13,39 @@ namespace {
 
 using llvm::Value;
 
+/// Emits how vectors of lanes join.
+class LaneJoiner {
+ public:
+  LaneJoiner(const EmitContext& context, const Reduction& reduction)
+      : join_(lower_join(reduction)),
+        program_(context, join_.program, std::vector<Depth>(4, Depth::inner)) {}
+
+  Folded join(const Folded& left, const Folded& right) {
+    program_.set_argument(0, left.value);
+    program_.set_argument(1, right.value);
+    program_.set_argument(2, left.position);
+    program_.set_argument(3, right.position);
+    program_.emit(Depth::inner);
+    return {program_.value(join_.value),
+            left.position == nullptr ? nullptr : program_.value(join_.position)};
+  }
+
+ private:
+  const LaneJoin join_;
+  ProgramEmitter program_;
+};
+
 class LaneFolder {
  public:
-  /// `joiner` emits `join`.
   LaneFolder(const EmitContext& context, StreamEmitter& streams, const Lanes& lanes,
-             const LaneJoin& join, ProgramEmitter& joiner)
-      : context_(context),
-        ir_(context.ir),
-        streams_(streams),
-        lanes_(lanes),
-        join_(join),
-        joiner_(joiner) {}
+             LaneJoiner& joiner)
+      : context_(context), ir_(context.ir), streams_(streams), lanes_(lanes), joiner_(joiner) {}
 
   Folded fold(Value* size) {
     Folded folded = load(0);
     if (lanes_.values.lanes > context_.width) folded = join_vectors(folded, size);
     for (int half = context_.width / 2; half > 0; half /= 2) {
-      folded = join(folded, upper(folded, half));
+      folded = joiner_.join(folded, upper(folded, half));
     }
     return {element(folded.value), element(folded.position)};
   }
@@ -49,7 +65,8 @@ class LaneFolder {
       vectors.push_back(load(lane));
     }
     for (std::size_t half = vectors.size() / 2; half > 0; half /= 2) {
-      for (std::size_t v = 0; v < half; ++v) vectors[v] = join(vectors[v], vectors[v + half]);
+      for (std::size_t v = 0; v < half; ++v)
+        vectors[v] = joiner_.join(vectors[v], vectors[v + half]);
     }
     llvm::BasicBlock* const last = ir_.GetInsertBlock();
     ir_.CreateBr(after);
@@ -68,16 +85,6 @@ class LaneFolder {
     const Chunk chunk{.index = ir_.getInt64(static_cast<uint64_t>(lane))};
     return {streams_.load(lanes_.values, chunk),
             lanes_.positions == nullptr ? nullptr : streams_.load(*lanes_.positions, chunk)};
-  }
-
-  Folded join(const Folded& left, const Folded& right) {
-    joiner_.set_argument(0, left.value);
-    joiner_.set_argument(1, right.value);
-    joiner_.set_argument(2, left.position);
-    joiner_.set_argument(3, right.position);
-    joiner_.emit(Depth::inner);
-    return {joiner_.value(join_.value),
-            left.position == nullptr ? nullptr : joiner_.value(join_.position)};
   }
 
   /// Lane l + half in lane l; what is in lanes from `half` on is of no use.
@@ -100,17 +107,15 @@ class LaneFolder {
   llvm::IRBuilderBase& ir_;
   StreamEmitter& streams_;
   const Lanes& lanes_;
-  const LaneJoin& join_;
-  ProgramEmitter& joiner_;
+  LaneJoiner& joiner_;
 };
 
 }  // namespace
 
 Folded fold_lanes(const EmitContext& context, StreamEmitter& streams, const Reduction& reduction,
                   const Lanes& lanes, Value* size) {
-  const LaneJoin join = lower_join(reduction);
-  ProgramEmitter joiner(context, join.program, std::vector<Depth>(4, Depth::inner));
-  return LaneFolder(context, streams, lanes, join, joiner).fold(size);
+  LaneJoiner joiner(context, reduction);
+  return LaneFolder(context, streams, lanes, joiner).fold(size);
 }
 
 void join_runs(const EmitContext& context, StreamEmitter& streams, const RunLanes& lanes,
@@ -119,6 +124,7 @@ void join_runs(const EmitContext& context, StreamEmitter& streams, const RunLane
   llvm::Function* const function = ir.GetInsertBlock()->getParent();
   Stream runs = lanes.own;
   runs.start = runs.row = lanes.runs;
+  LaneJoiner joiner(context, run.reduction);
   const auto unless = [&](Value* condition, auto visit) {
     auto* const otherwise = llvm::BasicBlock::Create(ir.getContext(), "otherwise", function);
     auto* const after = llvm::BasicBlock::Create(ir.getContext(), "after", function);
@@ -131,10 +137,9 @@ void join_runs(const EmitContext& context, StreamEmitter& streams, const RunLane
     ir.SetInsertPoint(after);
   };
   unless(run.is_first, [&](const Chunk& chunk) {
-    Value* const before = streams.load(runs, chunk);
-    Value* const own = streams.load(lanes.own, chunk);
-    const bool adds = run.combine == Combine::add;
-    streams.store(lanes.own, chunk, adds ? ir.CreateFAdd(before, own) : ir.CreateFMul(before, own));
+    const Folded before = {streams.load(runs, chunk), nullptr};
+    const Folded own = {streams.load(lanes.own, chunk), nullptr};
+    streams.store(lanes.own, chunk, joiner.join(before, own).value);
   });
   unless(run.is_last,
          [&](const Chunk& chunk) { streams.store(runs, chunk, streams.load(lanes.own, chunk)); });

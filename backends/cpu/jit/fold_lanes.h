@@ -31,7 +31,7 @@ struct RunLanes {
 };
 /// A run of a block that has ended; floating sums and products have them.
 struct Run {
-  Combine combine;
+  Reduction reduction;
   llvm::Value *is_first, *is_last;  ///< of its block
 };
 /// Its lanes join what the runs before it came to, and are kept if more follow.

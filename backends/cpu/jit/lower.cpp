@@ -5,13 +5,11 @@
 //   ... half to float ...
 //   %9 = f32 argument 1       accumulator
 //   %10 = f32 add %9, %8      stored to the accumulator
-//
-// The joins below are those of backends/host/joins.h, instruction for instruction.
 
 #include "backends/cpu/jit/lower.h"
 
-#include "backends/host/joins.h"
 #include "core/expr.h"
+#include "core/joins.h"
 #include "core/math/half.h"
 
 #include <algorithm>
@@ -52,61 +50,16 @@ Expr to_storage(Expr value) {
   return value.type == ScalarType::pred ? convert(value, ScalarType::u8) : value;
 }
 
-template <class T>
-Expr extreme_of_floats(Expr a, Expr b, bool largest) {
-  const Expr x = bitcast<native::Bits<T>>(a), y = bitcast<native::Bits<T>>(b);
-  const Expr equal = bitcast<T>(largest ? x & y : x | y);
-  const Expr ordered = select(a == b, equal, select(largest ? a > b : a < b, a, b));
-  return select(a != a, a, ordered);
-}
-
-Expr extreme(Expr a, Expr b, bool largest) {
-  if (a.type == ScalarType::f32) return extreme_of_floats<float>(a, b, largest);
-  if (a.type == ScalarType::f64) return extreme_of_floats<double>(a, b, largest);
-  return select(largest ? a > b : a < b, a, b);
-}
-
-Expr join(Combine combine, Expr a, Expr b) {
-  switch (combine) {
-    case Combine::add:
-      return a + b;
-    case Combine::multiply:
-      return a * b;
-    case Combine::logical_or:
-      return a | b;
-    case Combine::logical_and:
-      return a & b;
-    default:
-      break;
-  }
-  const bool largest = combine == Combine::maximum;
-  if (a.type != ScalarType::pred) return extreme(a, b, largest);
-  return largest ? a | b : a & b;
-}
-
-/// True if (b, at q) beats (a, at p).
-Expr beats(bool largest, Expr b, Expr q, Expr a, Expr p) {
-  if (b.type == ScalarType::pred) {
-    b = convert(b, ScalarType::u8);
-    a = convert(a, ScalarType::u8);
-  }
-  const Expr is_better = largest ? b > a : b < a;
-  if (!is_float(a.type)) return is_better | ((a == b) & (q < p));
-  const Expr a_nan = a != a, b_nan = b != b;
-  const Expr same = (a == b) | (a_nan & b_nan);
-  return (is_better & !a_nan) | (b_nan & !a_nan) | (same & (q < p));
-}
-
 /// A value and, of arg_*, where it is; as accumulated.
-struct Joined {
-  Expr value, position;
-};
+using Joined = Placed<Expr, Expr>;
 
-Joined join(Combine combine, const Joined& old, const Joined& next) {
-  if (!host::is_arg(combine)) return {join(combine, old.value, next.value), {}};
-  const Expr takes =
-      beats(combine == Combine::arg_maximum, next.value, next.position, old.value, old.position);
-  return {select(takes, next.value, old.value), select(takes, next.position, old.position)};
+Joined joined(Combine combine, const Joined& old, const Joined& next) {
+  return with_combine(combine, [&](auto c) -> Joined {
+    if constexpr (is_arg(c.value))
+      return join<c.value>(old, next);
+    else
+      return {join<c.value>(old.value, next.value), {}};
+  });
 }
 
 class Lowering {
@@ -147,7 +100,7 @@ class Lowering {
     const Access array = is_lanes_element_ ? Access::per_outer : Access::unit;
     if (source.kind == Source::Kind::reduction) {
       const Reduction& reduction = kernel_.reductions[source.index];
-      const ScalarType type = host::is_arg(reduction.combine) ? ScalarType::i64 : reduction.type;
+      const ScalarType type = is_arg(reduction.combine) ? ScalarType::i64 : reduction.type;
       return from_storage(input(Place::result, array, stored_type(type), source.index), type);
     }
     if (source.kind == Source::Kind::row_value) {
@@ -286,7 +239,7 @@ class Lowering {
     const Access access = is_lanes_element_ ? Access::lanes : Access::unit;
     out_.has_lanes = is_lanes_element_;
     const ScalarType stored = stored_type(reduction.type);
-    const bool has_position = host::is_arg(reduction.combine);
+    const bool has_position = is_arg(reduction.combine);
     Joined old = {from_storage(input(Place::accumulator, access, stored, r), reduction.type), {}};
     Joined next = {value, {}};
     if (has_position) {
@@ -295,14 +248,14 @@ class Lowering {
           input(Place::element_index, is_lanes_element_ ? Access::strided : Access::per_outer,
                 ScalarType::i64, 0);
     }
-    Joined joined = join(reduction.combine, old, next);
+    Joined sum = joined(reduction.combine, old, next);
     if (target_.has_fma && reduction.combine == Combine::add && is_exact_product(value)) {
       const ScalarInstr& product = out_.program.instrs[value.id];
-      joined.value = fma(Expr{&out_.program, product.a, value.type},
-                         Expr{&out_.program, product.b, value.type}, old.value);
+      sum.value = fma(Expr{&out_.program, product.a, value.type},
+                      Expr{&out_.program, product.b, value.type}, old.value);
     }
-    output(Place::accumulator, access, r, to_storage(joined.value));
-    if (has_position) output(Place::accumulator_position, access, r, joined.position);
+    output(Place::accumulator, access, r, to_storage(sum.value));
+    if (has_position) output(Place::accumulator_position, access, r, sum.position);
   }
 
   const Kernel& kernel_;
@@ -315,35 +268,6 @@ class Lowering {
   /// A value that was rounded to f16 or bf16 -> the instruction that has its bits in storage.
   std::map<std::pair<uint32_t, DType>, uint32_t> stored_;
 };
-
-template <class T>
-uint64_t neutral(Combine combine) {
-  const auto bits = [&]<Combine c>() -> uint64_t {
-    if constexpr (!host::is_joinable<c, T>)
-      return 0;
-    else
-      return std::bit_cast<native::Bits<host::Element<T>>>(host::neutral_of<c, T>());
-  };
-  switch (combine) {
-    case Combine::add:
-      return bits.template operator()<Combine::add>();
-    case Combine::multiply:
-      return bits.template operator()<Combine::multiply>();
-    case Combine::maximum:
-      return bits.template operator()<Combine::maximum>();
-    case Combine::minimum:
-      return bits.template operator()<Combine::minimum>();
-    case Combine::logical_or:
-      return bits.template operator()<Combine::logical_or>();
-    case Combine::logical_and:
-      return bits.template operator()<Combine::logical_and>();
-    case Combine::arg_maximum:
-      return bits.template operator()<Combine::arg_maximum>();
-    case Combine::arg_minimum:
-      return bits.template operator()<Combine::arg_minimum>();
-  }
-  return 0;
-}
 
 }  // namespace
 
@@ -414,43 +338,15 @@ LaneJoin lower_join(const Reduction& reduction) {
   const auto value = [&](uint64_t k) {
     return from_storage(argument(k, stored_type(reduction.type)), reduction.type);
   };
-  const bool has_position = host::is_arg(reduction.combine);
+  const bool has_position = is_arg(reduction.combine);
   const auto position = [&](uint64_t k) {
     return has_position ? argument(k, ScalarType::i64) : Expr{};
   };
   const Joined left = {value(0), position(2)}, right = {value(1), position(3)};
-  const Joined joined = join(reduction.combine, left, right);
-  join_of_lanes.value = to_storage(joined.value).id;
-  join_of_lanes.position = joined.position.id;
+  const Joined both = joined(reduction.combine, left, right);
+  join_of_lanes.value = to_storage(both.value).id;
+  join_of_lanes.position = both.position.id;
   return join_of_lanes;
-}
-
-uint64_t neutral_bits(const Reduction& reduction) {
-  switch (reduction.type) {
-    case ScalarType::pred:
-      return neutral<bool>(reduction.combine);
-    case ScalarType::u8:
-      return neutral<uint8_t>(reduction.combine);
-    case ScalarType::i8:
-      return neutral<int8_t>(reduction.combine);
-    case ScalarType::u16:
-      return neutral<uint16_t>(reduction.combine);
-    case ScalarType::i16:
-      return neutral<int16_t>(reduction.combine);
-    case ScalarType::u32:
-      return neutral<uint32_t>(reduction.combine);
-    case ScalarType::i32:
-      return neutral<int32_t>(reduction.combine);
-    case ScalarType::u64:
-      return neutral<uint64_t>(reduction.combine);
-    case ScalarType::i64:
-      return neutral<int64_t>(reduction.combine);
-    case ScalarType::f32:
-      return neutral<float>(reduction.combine);
-    case ScalarType::f64:
-      return neutral<double>(reduction.combine);
-  }
-  return 0;
 }
 
 }  // namespace nitinol::cpu

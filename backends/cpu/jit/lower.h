@@ -76,7 +76,4 @@ struct LaneJoin {
 
 [[nodiscard]] LaneJoin lower_join(const Reduction& reduction);
 
-/// Bits of the value that, joined with x, gives x.
-[[nodiscard]] uint64_t neutral_bits(const Reduction& reduction);
-
 }  // namespace nitinol::cpu

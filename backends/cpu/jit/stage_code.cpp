@@ -21,7 +21,6 @@
 #include "backends/cpu/jit/lower.h"
 #include "backends/cpu/jit/program.h"
 #include "backends/cpu/jit/streams.h"
-#include "backends/host/joins.h"
 #include "backends/host/stage.h"
 #include "core/kernel.h"
 
@@ -399,7 +398,7 @@ class StageEmitter {
   llvm::Constant* neutral(const Output& output) {
     const bool is_position = output.place == Place::accumulator_position;
     return splat(context_, output.type,
-                 is_position ? static_cast<uint64_t>(host::no_position)
+                 is_position ? static_cast<uint64_t>(no_position)
                              : neutral_bits(kernel_.reductions[output.index]));
   }
 
@@ -421,7 +420,7 @@ class StageEmitter {
       for (std::size_t k = 0; k < outputs_.size(); ++k) {
         if (!has_runs(k)) continue;
         join_runs(context_, streams_, {outputs_[k], runs_[k]},
-                  {.combine = kernel_.reductions[stage_.outputs[k].index].combine,
+                  {.reduction = kernel_.reductions[stage_.outputs[k].index],
                    .is_first = ir_.CreateICmpEQ(first, ir_.getInt64(0)),
                    .is_last = ir_.CreateICmpEQ(last, size)});
       }
@@ -455,7 +454,7 @@ class StageEmitter {
       if (stage_.outputs[k].place != Place::accumulator) continue;
       const Reduction& reduction = kernel_.reductions[stage_.outputs[k].index];
       // The position of a value is the output that follows it.
-      const Stream* const positions = host::is_arg(reduction.combine) ? &outputs_[k + 1] : nullptr;
+      const Stream* const positions = is_arg(reduction.combine) ? &outputs_[k + 1] : nullptr;
       const Folded folded = fold_lanes(context_, streams_, reduction, {outputs_[k], positions},
                                        call_field(offsetof(StageCall, inner_size)));
       store_of_row(stage_.outputs[k], outer, folded.value);

@@ -184,7 +184,7 @@ TEST_CASE("accumulating loops give equal bits at every instruction set", "[reduc
   const auto x = Numbers(21).reals<float>(4096);
   for (const Combine c :
        {Combine::add, Combine::multiply, Combine::maximum, Combine::arg_minimum}) {
-    const host::Combiner combiner = host::combiner_of(c, ScalarType::f32);
+    const host::Combiner combiner = host::combiner_of({c, ScalarType::f32});
     std::vector<float> lanes[3];
     std::vector<int64_t> positions[3];
     for (const Isa isa : {Isa::avx2, Isa::avx512}) {
@@ -194,12 +194,12 @@ TEST_CASE("accumulating loops give equal bits at every instruction set", "[reduc
         lanes[level].assign(64, 0);
         positions[level].assign(64, 0);
         combiner.fill(lanes[level].data(), positions[level].data(), 64);
-        host::accumulate_of(c, ScalarType::f32, isa)
+        host::accumulate_of({c, ScalarType::f32}, isa)
             .lanes({x.data(), n, 10, true, true}, lanes[level].data(), positions[level].data());
         lanes[0].assign(64, 0);
         positions[0].assign(64, 0);
         combiner.fill(lanes[0].data(), positions[0].data(), 64);
-        host::accumulate_of(c, ScalarType::f32, Isa::baseline)
+        host::accumulate_of({c, ScalarType::f32}, Isa::baseline)
             .lanes({x.data(), n, 10, true, true}, lanes[0].data(), positions[0].data());
         CHECK(same_bits(lanes[0], lanes[level]));
         CHECK(positions[0] == positions[level]);

@@ -21,10 +21,6 @@ DType dtype_with(ScalarType type) {
   return f32;
 }
 
-bool is_arg(Combine combine) {
-  return combine == Combine::arg_maximum || combine == Combine::arg_minimum;
-}
-
 /// One reduction of formula(input) and a row stage that stores it.
 template <class Formula>
 Kernel reduction(Order order, DType input, Combine combine, Formula formula) {
