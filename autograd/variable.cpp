@@ -1,6 +1,8 @@
-// What a Variable does by way of interpreters: autograd's, and what that runs.
+// What a Variable does: the thread's interpreter has its value, which is a leaf of the tape if it
+// is a parameter.
 #include "core/variable.h"
 
+#include "autograd/node.h"
 #include "core/error.h"
 #include "core/interpreter.h"
 
@@ -39,29 +41,40 @@ const Variable& gradient_of(const Variable& variable) {
   return *cell.gradient;
 }
 
+void assign(const Variable& variable, const Tensor& value) {
+  const bool is_bare = !value.is_defined() || !value.tracks_gradient();
+  current().set(variable, is_bare ? value : bare_copy(value));
+}
+
 }  // namespace
 
 Tensor Variable::get() const {
-  static_cast<void>(cell());  // an empty Variable throws here
-  return differentiating().get(*this);
+  const bool is_leaf = cell().gradient != nullptr;  // an empty Variable throws here
+  Tensor value = current().get(*this);
+  if (!is_leaf || !autograd::is_enabled()) return value;
+  autograd::Node* node = nullptr;
+  Handle<TensorSlot> handle = autograd::make_node(autograd::Node::Kind::leaf, node);
+  node->spec = value.spec();
+  node->variable = *this;
+  return autograd::with_node(value, std::move(handle));
 }
 
 void Variable::set(const Tensor& value) const {
   check_same_spec("Variable::set", spec(), value);
-  differentiating().set(*this, value);
+  assign(*this, value);
 }
 
 Tensor Variable::grad() const {
-  return differentiating().get(gradient_of(*this));
+  return gradient_of(*this).get();
 }
 
 void Variable::set_grad(const Tensor& gradient) const {
   check_same_spec("Variable::set_grad", spec(), gradient);
-  differentiating().set(gradient_of(*this), gradient);
+  assign(gradient_of(*this), gradient);
 }
 
 void Variable::clear_grad() const {
-  differentiating().set(gradient_of(*this), Tensor());
+  assign(gradient_of(*this), Tensor());
 }
 
 Variable Variable::clone() const {

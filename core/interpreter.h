@@ -1,8 +1,9 @@
 // Interpreter: the one noun through which layers hook into what a program does.
 //
-// `apply(op, ...)` infers the result's spec and calls current().run(...). eager computes; the
-// recorder and autograd each run the interpreter below them and note what happened. No folder
-// includes another to hook in.
+// `apply(op, ...)` infers the result's spec and calls current().run(...), with images that lie
+// channels last as views of what lies in memory (eager/channels_last.h). Eager's own interpreter,
+// at the bottom, computes; a recorder runs the one below it and notes what happened. Then autograd
+// notes on a result of tracked operands how to go back. No folder includes another to hook in.
 #pragma once
 
 #include "core/op.h"
@@ -46,9 +47,9 @@ class Interpreter {
 /// (eager/interpreter.cpp)
 [[nodiscard]] Interpreter& current();
 
-/// What ops and Variables go to: autograd's interpreter, which runs current() and notes how to
-/// differentiate. (autograd/differentiator.cpp)
-[[nodiscard]] Interpreter& differentiating();
+/// Notes on `result` how it is differentiated, unless it cannot be or gradients are switched off.
+/// Some operand tracks gradients. (autograd/tape.cpp)
+void note_gradient(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& result);
 
 /// What has been put on top of eager's own interpreter on this thread, or null.
 [[nodiscard]] Interpreter* top_interpreter();

@@ -2,7 +2,10 @@
 
 #include "core/error.h"
 #include "core/interpreter.h"
+#include "eager/argument.h"
+#include "eager/channels_last.h"
 #include "eager/launch.h"
+#include "eager/promotion.h"
 
 #include <fmt/format.h>
 
@@ -12,17 +15,31 @@
 namespace nitinol {
 namespace {
 
-/// True if no trace and no tape is to see the ops that a composite expands to.
-bool is_unwatched(Inputs inputs) {
+bool is_tracked(Inputs inputs) {
   const auto tracks = [](const Tensor* input) { return input->tracks_gradient(); };
-  return is_base_current() && std::ranges::none_of(inputs, tracks);
+  return std::ranges::any_of(inputs, tracks);
 }
 
 Tensor apply_composite(const Op& op, Inputs inputs, const Attrs& attrs) {
-  if (op.fused != nullptr && is_unwatched(inputs)) {
+  // No trace and no tape is to see the ops that it expands to.
+  if (op.fused != nullptr && is_base_current() && !is_tracked(inputs)) {
     if (Tensor result = op.fused(op, inputs, attrs); result.is_defined()) return result;
   }
   return op.expand(inputs, attrs);
+}
+
+/// apply() of operands that are defined.
+Tensor run(const Op& op, Inputs inputs, const Attrs& attrs) {
+  if (op.kind == OpKind::composite) return apply_composite(op, inputs, attrs);
+  if (op.kind == OpKind::elementwise && is_base_current()) {  // what most calls are, made short
+    if (Tensor result = eager::compute_alike(op, inputs); result.is_defined()) return result;
+  }
+  const Spec spec = op.infer(op, inputs, attrs);
+  Tensor result = eager::keeps_channels_last(op, inputs, spec)
+                      ? eager::run_channels_last(op, inputs, attrs, spec)
+                      : current().run(op, inputs, attrs, spec);
+  if (is_tracked(inputs)) note_gradient(op, inputs, attrs, result);
+  return result;
 }
 
 [[noreturn]] void throw_undefined(const Op& op, std::size_t operand, std::size_t count) {
@@ -34,8 +51,6 @@ Tensor apply_composite(const Op& op, Inputs inputs, const Attrs& attrs) {
                                  .fix = undefined_tensor_fix()});
 }
 
-}  // namespace
-
 void check_defined(const Op& op, Inputs operands) {
   for (std::size_t i = 0; i < operands.size(); ++i) {
     // Null stands for a number.
@@ -44,17 +59,24 @@ void check_defined(const Op& op, Inputs operands) {
   }
 }
 
+}  // namespace
+
 Tensor apply(const Op& op, Inputs inputs, const Attrs& attrs) {
   check_defined(op, inputs);
-  if (op.kind == OpKind::composite) return apply_composite(op, inputs, attrs);
-  if (op.kind == OpKind::elementwise && is_base_current()) {  // what most calls are, made short
-    if (Tensor result = eager::compute_alike(op, inputs); result.is_defined()) return result;
-  }
-  return differentiating().run(op, inputs, attrs, op.infer(op, inputs, attrs));
+  return run(op, inputs, attrs);
 }
 
 Tensor apply(const Op& op, std::initializer_list<const Tensor*> inputs, const Attrs& attrs) {
   return apply(op, Inputs(inputs.begin(), inputs.size()), attrs);
+}
+
+Tensor apply_binary(const Op& op, const Argument& a, const Argument& b) {
+  const Tensor* const operands[] = {a.tensor(), b.tensor()};
+  check_defined(op, operands);
+  const bool is_promoted = operands[0] != nullptr && operands[1] != nullptr &&
+                           operands[0]->dtype() == operands[1]->dtype();
+  if (is_promoted) return run(op, operands, {});
+  return apply_promoted(op, a, b, common_dtype({&a, &b}));
 }
 
 }  // namespace nitinol

@@ -8,13 +8,14 @@
 
 namespace nitinol {
 
-/// The result of `op`: infers its spec, then asks the thread's interpreter. Composite ops are
-/// expanded. Throws what Op::infer and the interpreter throw, with the place in the user's code.
+/// The result of `op`: infers its spec, asks the thread's interpreter, and has autograd note what
+/// it needs (core/interpreter.h). Composite ops are expanded. Throws what Op::infer and the
+/// interpreter throw, with the place in the user's code.
 [[nodiscard]] Tensor apply(const Op& op, Inputs inputs, const Attrs& attrs = {});
 [[nodiscard]] Tensor apply(const Op& op, std::initializer_list<const Tensor*> inputs,
                            const Attrs& attrs = {});
 
-/// Throws Error(value) that names the op if an operand is undefined; null ones are numbers.
-void check_defined(const Op& op, Inputs operands);
+/// The op on both arguments as their common dtype (eager/promotion.h).
+[[nodiscard]] Tensor apply_binary(const Op& op, const Argument& a, const Argument& b);
 
 }  // namespace nitinol

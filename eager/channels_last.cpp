@@ -6,8 +6,8 @@
 // returned. Views and op are recorded, so that a Plan does what eager does, and all passes and the
 // memory plan still see row-major results. Two views that undo each other are dropped by simplify.
 //
-// It is done below autograd: the tape and the reductions of its rules see the logical shapes, so
-// that no bit depends on how an operand lies in memory.
+// apply() does it between inference and the interpreter. So the tape and the reductions of its
+// rules see the logical shapes, and no bit depends on how an operand lies in memory.
 #include "eager/channels_last.h"
 
 #include "core/interpreter.h"
@@ -66,11 +66,12 @@ Tensor operand_view(const Tensor& x) {
 
 }  // namespace
 
-Tensor eager::run_in_layout(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
-  const bool may_keep = spec.shape.size() == 4 && op.kind == OpKind::elementwise &&
-                        !op.is_row_major && inputs.size() <= most_operands;
-  if (!may_keep || !is_for_channels_last(inputs, spec.shape))
-    return current().run(op, inputs, attrs, spec);
+bool eager::keeps_channels_last(const Op& op, Inputs inputs, const Spec& spec) {
+  return spec.shape.size() == 4 && op.kind == OpKind::elementwise && !op.is_row_major &&
+         inputs.size() <= most_operands && is_for_channels_last(inputs, spec.shape);
+}
+
+Tensor eager::run_channels_last(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
   std::array<Tensor, most_operands> views;
   std::array<const Tensor*, most_operands> pointers = {};
   for (std::size_t k = 0; k < inputs.size(); ++k) {

@@ -75,15 +75,6 @@ Tensor apply_promoted(const Op& op, const Argument& a, const Argument& b, DType 
   return apply(op, {x.get(), y.get()});
 }
 
-Tensor apply_binary(const Op& op, const Argument& a, const Argument& b) {
-  const Tensor* const operands[] = {a.tensor(), b.tensor()};
-  check_defined(op, operands);
-  const bool is_promoted = operands[0] != nullptr && operands[1] != nullptr &&
-                           operands[0]->dtype() == operands[1]->dtype();
-  if (is_promoted) return apply(op, operands);
-  return apply_promoted(op, a, b, common_dtype({&a, &b}));
-}
-
 Tensor constant(const Scalar& number, DType dtype, bool is_weak, Device device) {
   Tensor tensor = make_number({.dtype = dtype, .shape = {}, .is_weak = is_weak, .device = device},
                               element_of(dtype, number));

@@ -34,8 +34,6 @@ class Promoted {
 /// The op on both arguments as `dtype`.
 [[nodiscard]] Tensor apply_promoted(const Op& op, const Argument& a, const Argument& b,
                                     DType dtype);
-/// The same as their common dtype.
-[[nodiscard]] Tensor apply_binary(const Op& op, const Argument& a, const Argument& b);
 
 /// The number, converted to `dtype` (integers wrap), as a tensor. Weak if `is_weak`. What is made
 /// of it and other numbers alone will lie on `device`.

@@ -416,7 +416,7 @@ Derivative::Held Derivative::hold(const Leaves& leaves) const {
   for (const TraceInput& target : targets_) {
     const Tensor value = target.kind == TraceInput::Kind::tensor
                              ? *leaves.tensors[static_cast<std::size_t>(target.leaf)]
-                             : differentiating().get(variable_of(target, leaves));
+                             : variable_of(target, leaves).get();
     held.nodes.push_back(value.internals().gradient);
     held.specs.push_back(value.spec());
   }

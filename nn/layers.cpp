@@ -2,7 +2,6 @@
 
 #include "autograd/custom.h"
 #include "core/error.h"
-#include "eager/channels_last.h"
 #include "eager/ops/ops.h"
 #include "nn/checks.h"
 #include "nn/init.h"
@@ -150,42 +149,20 @@ Tensor BatchNorm::operator()(const Tensor& x) const {
   check_setting("BatchNorm", "eps", eps, Interval::not_negative);
   check_setting("BatchNorm", "momentum", momentum, Interval::share);
   check_features("BatchNorm", x, 1, weight.shape()[0]);
-  // Images are normalised in the order in which convolutions leave them, channels last.
-  const bool is_images = x.rank() == 4;
-  const Tensor given = widened(is_images ? channels_last(x) : x);
-  const int features = is_images ? 3 : 1;
-  Dims axes;
-  for (int i = 0; i < x.rank(); ++i) {
-    if (i != features) axes.push_back(i);
-  }
-  Shape column = Dims::filled(x.rank() - features, 1);
-  column[0] = weight.shape()[0];
-  const auto spread = [&](const Tensor& t) { return reshape(t, column); };
-  Tensor deviation, spreading;
-  if (training) {
-    const int64_t positions = x.size() / weight.shape()[0];
-    const auto count = static_cast<double>(positions);
-    const Tensor rounded = mean(given, axes);
-    deviation = given - spread(rounded);
-    const Tensor shift = mean(deviation, axes);  // what the rounded mean lacks
-    spreading = mean(square(deviation), axes) - square(shift);
-    deviation = deviation - spread(shift);
-    const NoGradients scope;
-    const double unbiased = count > 1 ? count / (count - 1) : 1;
-    const auto move = [](const Variable& running, const Tensor& now, double share, double factor) {
-      const Tensor moved = widened(running) * (1 - share) + stop_gradient(now) * (share * factor);
-      running.set(cast(moved, running.dtype()));
-    };
-    move(running_mean, rounded + shift, momentum, 1);
-    move(running_var, spreading, momentum, unbiased);
-  } else {
-    deviation = given - spread(widened(running_mean));
-    spreading = widened(running_var);
-  }
-  const Tensor scale = widened(weight) * rsqrt(spreading + eps);
-  const Tensor result =
-      cast(deviation * spread(scale) + spread(widened(bias)), promote(x.dtype(), weight.dtype()));
-  return is_images ? channels_first(result) : result;
+  const nitinol::BatchNorm options = {.weight = weight, .bias = bias, .eps = eps};
+  if (!training) return nitinol::batch_norm(x, running_mean, running_var, options);
+  const BatchNormed batch = nitinol::batch_norm(x, options);
+  const NoGradients scope;
+  const double count = static_cast<double>(x.size() / weight.shape()[0]);
+  const double unbiased = count > 1 ? count / (count - 1) : 1;
+  const auto move = [&](const Variable& running, const Tensor& now, double factor) {
+    const Tensor moved =
+        widened(running) * (1 - momentum) + stop_gradient(now) * (momentum * factor);
+    running.set(cast(moved, running.dtype()));
+  };
+  move(running_mean, batch.mean, 1);
+  move(running_var, batch.variance, unbiased);
+  return batch.values;
 }
 
 Dropout dropout(double rate) {

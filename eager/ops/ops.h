@@ -5,6 +5,7 @@
 #include "eager/ops/all_ops.h"
 #include "eager/ops/arithmetic.h"
 #include "eager/ops/axes.h"
+#include "eager/ops/batch_norm.h"
 #include "eager/ops/cast.h"
 #include "eager/ops/compare.h"
 #include "eager/ops/conv.h"

@@ -1,0 +1,40 @@
+// What apply() asks after an op has been run: how its result is differentiated. It sees the op's
+// own operands, whatever views of them the interpreter was given (eager/channels_last.h), and it
+// needs to know neither tracing nor transactions: the recorder records the ops of a backward pass
+// like any others.
+#include "autograd/node.h"
+#include "core/interpreter.h"
+
+namespace nitinol {
+namespace autograd {
+namespace {
+
+void link(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& result) {
+  Node* node = nullptr;
+  Handle<TensorSlot> handle = make_node(Node::Kind::op, node);
+  node->op = &op;
+  node->attrs = attrs;
+  node->spec = result.spec();
+  node->inputs.reserve(inputs.size());
+  node->input_specs.reserve(inputs.size());
+  node->saved.resize(op.gradient.looks_at_inputs != 0 ? inputs.size() : 0);
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    node->inputs.push_back(inputs[k]->internals().gradient);
+    node->input_specs.push_back(inputs[k]->spec());
+    if (op.gradient.looks_at(k)) node->saved[k] = *inputs[k];
+  }
+  if (op.gradient.looks_at_result) node->result = bare_copy(result);
+  result.internals().gradient = std::move(handle);
+}
+
+}  // namespace
+}  // namespace autograd
+
+void note_gradient(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& result) {
+  if (op.gradient.rule == nullptr || !autograd::is_enabled()) return;
+  // An op may give back its operand, which is linked already.
+  if (is_floating(result.dtype()) && !result.tracks_gradient())
+    autograd::link(op, inputs, attrs, result);
+}
+
+}  // namespace nitinol

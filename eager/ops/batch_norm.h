@@ -1,0 +1,38 @@
+// Normalisation of each feature over a batch, made of public ops.
+#pragma once
+
+#include "core/tensor.h"
+
+#pragma GCC visibility push(default)
+
+namespace nitinol {
+
+/// What batch_norm does after normalising.
+struct BatchNorm {
+  Tensor weight;      ///< multiplied; [features]
+  Tensor bias;        ///< added; [features]
+  double eps = 1e-5;  ///< added to the variance
+};
+
+/// What it has found.
+struct BatchNormed {
+  Tensor values;
+  Tensor mean, variance;  ///< of each feature, [features], in float32 at least
+};
+
+/// (x - mean) / sqrt(variance + eps) * weight + bias for each feature, by the mean and variance of
+/// the batch (S. Ioffe, C. Szegedy, arXiv:1502.03167, algorithm 1).
+///
+/// x: [batch, features, ...]; floating. float16 and bfloat16 are computed in float32.
+/// The values have x's shape, in the common dtype of x and weight; of images, [n, c, h, w], they
+/// lie channels last in memory. Throws Error(shape) if x has fewer than two axes or weight or bias
+/// another shape.
+[[nodiscard]] BatchNormed batch_norm(const Tensor& x, const BatchNorm& options);
+
+/// Normalises each feature by a given mean and variance, [features]. Throws likewise.
+[[nodiscard]] Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& variance,
+                                const BatchNorm& options);
+
+}  // namespace nitinol
+
+#pragma GCC visibility pop
