@@ -46,7 +46,7 @@ class Convolution final : public Executable {
       data[k] = copies[k]->data;
       if (k < 2) pack(operands_[k], launch.buffers[k], static_cast<float*>(data[k]));
     }
-    primitive_->run(data[0], data[1], data[2]);
+    primitive_->run({data[0], data[1]}, data[2]);
     if (!is_usable(operands_[2]))
       unpack(operands_[2], static_cast<const float*>(data[2]), launch.buffers[2]);
   }

@@ -11,6 +11,7 @@
 
 #include "backends/cpu/allocator.h"
 #include "backends/cpu/matmul_loops.h"
+#include "backends/cpu/matmul_rule.h"
 #include "backends/cpu/onednn.h"
 #include "backends/host/convert.h"
 #include "backends/host/split.h"
@@ -158,12 +159,12 @@ class Matmul final : public Executable {
   }
 
   [[nodiscard]] std::size_t bytes() const override {
-    return primitive_ == nullptr ? 0 : primitive_->bytes();
+    return onednn_ == nullptr ? 0 : onednn_->bytes();
   }
   void launch(const Launch& launch) const override {
     if (is_empty_) return;
     if (depth_ == 0) return fill_zeros(launch);
-    if (primitive_ != nullptr) return run_primitive(launch);
+    if (onednn_ != nullptr) return run_onednn(launch);
     for (int64_t i = 0; i < product_.count(); ++i) run_loops(launch, i);
   }
 
@@ -171,11 +172,11 @@ class Matmul final : public Executable {
   void prepare() {
     is_converted_ = dtype_ == f16;
     plan();
-    if (primitive_ == nullptr && dtype_ == bf16) {  // not on this instruction set
+    if (onednn_ == nullptr && dtype_ == bf16) {  // not on this instruction set
       is_converted_ = true;
       plan();
     }
-    if (primitive_ == nullptr) {
+    if (onednn_ == nullptr) {
       throw Error(ErrorKind::internal, {.where = "matmul", .what = "oneDNN has no code for it"});
     }
   }
@@ -199,10 +200,15 @@ class Matmul final : public Executable {
       }
     }
     runs_whole_batch_ = true;
-    primitive_ = make_onednn_matmul(describe(product_.batch));
-    if (primitive_ != nullptr || product_.batch.empty()) return;
+    onednn_ = make(product_.batch);
+    if (onednn_ != nullptr || product_.batch.empty()) return;
     runs_whole_batch_ = false;
-    primitive_ = make_onednn_matmul(describe({}));
+    onednn_ = make({});
+  }
+
+  [[nodiscard]] std::unique_ptr<OneDnnCall> make(const std::vector<int64_t>& batch) const {
+    const MatmulDescription description = describe(batch);
+    return make_onednn_matmul(description, fastest_way(description));
   }
 
   [[nodiscard]] MatmulDescription describe(const std::vector<int64_t>& batch) const {
@@ -227,7 +233,7 @@ class Matmul final : public Executable {
   [[nodiscard]] int64_t stored_size() const { return static_cast<int64_t>(size_of(dtype_)); }
   [[nodiscard]] int64_t used_size() const { return is_converted_ ? 4 : stored_size(); }
 
-  void run_primitive(const Launch& launch) const {
+  void run_onednn(const Launch& launch) const {
     std::array<StorageHandle, 3> copies;
     std::array<char*, 3> data;
     for (std::size_t k = 0; k < 3; ++k) {
@@ -239,13 +245,13 @@ class Matmul final : public Executable {
       if (k < 2) move(operands_[k], static_cast<char*>(launch.buffers[k]), data[k], true);
     }
     if (runs_whole_batch_) {
-      primitive_->run(data[0], data[1], data[2]);
+      onednn_->run({data[0], data[1]}, data[2]);
     } else {
       for (int64_t i = 0; i < product_.count(); ++i) {
         const auto at = [&](std::size_t k) {
           return data[k] + offset_of(operands_[k].used, product_.batch, i) * used_size();
         };
-        primitive_->run(at(0), at(1), at(2));
+        onednn_->run({at(0), at(1)}, at(2));
       }
     }
     if (operands_[2].is_copied) {
@@ -324,7 +330,7 @@ class Matmul final : public Executable {
   bool is_converted_ = false;  ///< operands pass as f32 copies
   bool runs_whole_batch_ = true;
   std::array<Operand, 3> operands_;
-  std::unique_ptr<OneDnnCall> primitive_;
+  std::unique_ptr<OneDnnCall> onednn_;
 };
 
 }  // namespace

@@ -24,6 +24,7 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -68,10 +69,12 @@ const dnnl::engine& engine() {
   return instance;
 }
 
+dnnl::memory::data_type type_of(const MatmulDescription& description) {
+  return description.dtype == bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+}
+
 dnnl::memory::desc layout(const MatmulDescription& description, std::size_t operand) {
-  const auto type =
-      description.dtype == bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
-  return {description.sizes[operand], type, description.strides[operand]};
+  return {description.sizes[operand], type_of(description), description.strides[operand]};
 }
 
 dnnl::primitive_attr attributes() {
@@ -107,7 +110,7 @@ struct Reorder {
 /// What one running call needs for itself.
 struct Context {
   dnnl::stream stream;
-  std::array<dnnl::memory, 3> given;
+  std::vector<dnnl::memory> given;
   std::vector<Reorder> before, after;
   std::unordered_map<int, dnnl::memory> arguments;
   std::vector<OwnMemory> owned;
@@ -115,13 +118,13 @@ struct Context {
 
 class Call final : public OneDnnCall {
  public:
-  /// Arguments: the two inputs, the result.
+  /// Arguments: the inputs, then the result.
   Call(const char* name, dnnl::primitive primitive, const dnnl::memory::desc& scratchpad,
-       const std::array<Argument, 3>& arguments, int threads)
+       std::vector<Argument> arguments, int threads)
       : name_(name),
         primitive_(std::make_unique<const dnnl::primitive>(std::move(primitive))),
         scratchpad_(scratchpad),
-        arguments_(arguments),
+        arguments_(std::move(arguments)),
         threads_(threads) {}
   ~Call() override {
     const InsideOneDnn inside;
@@ -129,16 +132,16 @@ class Call final : public OneDnnCall {
     primitive_.reset();
   }
 
-  void run(const void* a, const void* b, void* result) const override {
+  void run(std::initializer_list<const void*> inputs, void* result) const override {
     const InsideOneDnn inside;
     try {
       const LibraryThreads threads(threads_);
       std::unique_ptr<Context> context(idle_.exchange(nullptr));
       if (context == nullptr) context = make_context();
-      // oneDNN takes inputs as void* too
-      context->given[0].set_data_handle(const_cast<void*>(a));
-      context->given[1].set_data_handle(const_cast<void*>(b));
-      context->given[2].set_data_handle(result);
+      auto given = context->given.begin();
+      for (const void* const input : inputs)  // oneDNN takes them as void* too
+        (given++)->set_data_handle(const_cast<void*>(input));
+      given->set_data_handle(result);
       {
         const DefaultFloatMode mode;
         for (const Reorder& step : context->before)
@@ -170,14 +173,13 @@ class Call final : public OneDnnCall {
     const NoFork no_fork;
     auto context = std::make_unique<Context>();
     context->stream = dnnl::stream(engine());
-    for (std::size_t k = 0; k < 3; ++k) {
-      const Argument& argument = arguments_[k];
-      dnnl::memory& given = context->given[k];
-      given = dnnl::memory(argument.given, engine(), DNNL_MEMORY_NONE);
+    for (const Argument& argument : arguments_) {
+      const dnnl::memory given(argument.given, engine(), DNNL_MEMORY_NONE);
+      context->given.push_back(given);  // a handle of the same object
       dnnl::memory used = given;
       if (argument.is_reordered()) {
         used = own(*context, argument.wanted);
-        if (k < 2)
+        if (&argument != &arguments_.back())
           context->before.push_back(reorder(*context, given, used));
         else
           context->after.push_back(reorder(*context, used, given));
@@ -204,7 +206,7 @@ class Call final : public OneDnnCall {
   const char* const name_;
   std::unique_ptr<const dnnl::primitive> primitive_;
   const dnnl::memory::desc scratchpad_;
-  const std::array<Argument, 3> arguments_;
+  const std::vector<Argument> arguments_;
   const int threads_;
   mutable std::atomic<Context*> idle_ = nullptr;
 };
@@ -218,13 +220,83 @@ bool is_fast(const Plan& plan) {
 
 // ---- matmul
 
-dnnl::matmul::primitive_desc plan_for(const MatmulDescription& description) {
-  const auto a = layout(description, 0), b = layout(description, 1), c = layout(description, 2);
+dnnl::matmul::primitive_desc plan_for(const MatmulDescription& description,
+                                      const dnnl::memory::desc& b) {
+  const auto a = layout(description, 0), c = layout(description, 2);
 #if DNNL_VERSION_MAJOR >= 3
   return {engine(), a, b, c, attributes(), true};
 #else
   return {dnnl::matmul::desc(a, b, c), attributes(), engine(), true};
 #endif
+}
+
+std::unique_ptr<OneDnnCall> matmul_call(const dnnl::matmul::primitive_desc& plan, int threads) {
+  const std::vector<Argument> arguments = {
+      {DNNL_ARG_SRC, plan.src_desc(), plan.src_desc()},
+      {DNNL_ARG_WEIGHTS, plan.weights_desc(), plan.weights_desc()},
+      {DNNL_ARG_DST, plan.dst_desc(), plan.dst_desc()}};
+  return std::make_unique<Call>("matmul", dnnl::matmul(plan), plan.scratchpad_desc(), arguments,
+                                threads);
+}
+
+/// One operand as dnnl_sgemm is told of it. It may lie by rows or by columns.
+struct GemmOperand {
+  char is_transposed;  ///< 'N' or 'T'
+  int64_t distance;    ///< from row to row, or from column to column
+
+  GemmOperand(const MatmulDescription& description, std::size_t operand) {
+    const std::vector<int64_t>& strides = description.strides[operand];
+    is_transposed = strides[1] == 1 ? 'N' : 'T';
+    distance = strides[1] == 1 ? strides[0] : strides[1];
+  }
+};
+
+/// dnnl_sgemm has no object of its own and allocates what it needs while it runs. The code for a
+/// shape is generated when one like it runs for the first time.
+class Gemm final : public OneDnnCall {
+ public:
+  explicit Gemm(const MatmulDescription& d)
+      : a_(d, 0),
+        b_(d, 1),
+        c_(d, 2),
+        m_(d.sizes[2][0]),
+        n_(d.sizes[2][1]),
+        k_(d.sizes[0][1]),
+        threads_(d.threads) {}
+
+  void run(std::initializer_list<const void*> inputs, void* result) const override {
+    const auto* const a = static_cast<const float*>(inputs.begin()[0]);
+    const auto* const b = static_cast<const float*>(inputs.begin()[1]);
+    const InsideOneDnn inside;
+    std::optional<NoFork> no_fork;
+    if (!has_code_.load(std::memory_order_relaxed)) no_fork.emplace();
+    const LibraryThreads threads(threads_);
+    const DefaultFloatMode mode;
+    const dnnl_status_t status =
+        dnnl_sgemm(a_.is_transposed, b_.is_transposed, m_, n_, k_, 1.0F, a, a_.distance, b,
+                   b_.distance, 0.0F, static_cast<float*>(result), c_.distance);
+    if (status != dnnl_success) rethrow("matmul", dnnl::error(status, "dnnl_sgemm"));
+    has_code_.store(true, std::memory_order_relaxed);
+  }
+
+  [[nodiscard]] std::size_t bytes() const override { return sizeof *this; }
+
+ private:
+  const GemmOperand a_, b_, c_;
+  const int64_t m_, n_, k_;
+  const int threads_;
+  mutable std::atomic<bool> has_code_ = false;
+};
+
+/// The change of b's layout that `plan` asks for.
+std::unique_ptr<OneDnnCall> packing_call(const MatmulDescription& d,
+                                         const dnnl::matmul::primitive_desc& plan) {
+  const dnnl::memory::desc given = layout(d, 1), packed = plan.weights_desc();
+  const dnnl::reorder::primitive_desc change(engine(), given, engine(), packed, attributes());
+  const std::vector<Argument> arguments = {{DNNL_ARG_FROM, given, given},
+                                           {DNNL_ARG_TO, packed, packed}};
+  return std::make_unique<Call>("matmul", dnnl::reorder(change), change.scratchpad_desc(),
+                                arguments, d.threads);
 }
 
 // ---- convolution
@@ -351,15 +423,15 @@ std::unique_ptr<OneDnnCall> call_of(const char* name, const ConvolutionParts& pa
 }
 
 std::unique_ptr<OneDnnCall> convolution_call(const ConvolutionDescription& d) {
-  using Arguments = std::array<Argument, 3>;
+  using Arguments = std::vector<Argument>;
   const ConvolutionParts p(d);
   if (d.kind == LibraryCall::Kind::conv2d_input) {
     return call_of<dnnl::convolution_backward_data>(
         "conv2d_input", p, backward_plan<dnnl::convolution_backward_data>,
         [&](const auto& plan) -> Arguments {
-          return {{{DNNL_ARG_DIFF_DST, p.y, plan.diff_dst_desc()},
-                   {DNNL_ARG_WEIGHTS, p.weight, plan.weights_desc()},
-                   {DNNL_ARG_DIFF_SRC, p.x, plan.diff_src_desc()}}};
+          return {{DNNL_ARG_DIFF_DST, p.y, plan.diff_dst_desc()},
+                  {DNNL_ARG_WEIGHTS, p.weight, plan.weights_desc()},
+                  {DNNL_ARG_DIFF_SRC, p.x, plan.diff_src_desc()}};
         },
         d.threads);
   }
@@ -367,36 +439,36 @@ std::unique_ptr<OneDnnCall> convolution_call(const ConvolutionDescription& d) {
     return call_of<dnnl::convolution_backward_weights>(
         "conv2d_weight", p, backward_plan<dnnl::convolution_backward_weights>,
         [&](const auto& plan) -> Arguments {
-          return {{{DNNL_ARG_SRC, p.x, plan.src_desc()},
-                   {DNNL_ARG_DIFF_DST, p.y, plan.diff_dst_desc()},
-                   {DNNL_ARG_DIFF_WEIGHTS, p.weight, plan.diff_weights_desc()}}};
+          return {{DNNL_ARG_SRC, p.x, plan.src_desc()},
+                  {DNNL_ARG_DIFF_DST, p.y, plan.diff_dst_desc()},
+                  {DNNL_ARG_DIFF_WEIGHTS, p.weight, plan.diff_weights_desc()}};
         },
         d.threads);
   }
   return call_of<dnnl::convolution_forward>(
       "conv2d", p, forward_plan,
       [&](const auto& plan) -> Arguments {
-        return {{{DNNL_ARG_SRC, p.x, plan.src_desc()},
-                 {DNNL_ARG_WEIGHTS, p.weight, plan.weights_desc()},
-                 {DNNL_ARG_DST, p.y, plan.dst_desc()}}};
+        return {{DNNL_ARG_SRC, p.x, plan.src_desc()},
+                {DNNL_ARG_WEIGHTS, p.weight, plan.weights_desc()},
+                {DNNL_ARG_DST, p.y, plan.dst_desc()}};
       },
       d.threads);
 }
 
-/// `make()`, on as many threads as it will run on; null for what oneDNN rejects: that is for the
+/// `make()`, on as many threads as it will run on; empty for what oneDNN rejects: that is for the
 /// caller to take apart or to compute itself.
 template <class Make>
-std::unique_ptr<OneDnnCall> made_on(int threads, const char* name, Make make) {
+auto made_on(int threads, const char* name, Make make) -> decltype(make()) {
   const InsideOneDnn inside;
   try {
     static_cast<void>(engine());
     const LibraryThreads scope(threads);
-    std::unique_ptr<OneDnnCall> made = make();
+    auto made = make();
     close_at_exit();
     return made;
   } catch (const dnnl::error& error) {
     if (error.status == dnnl_invalid_arguments || error.status == dnnl_unimplemented) {
-      return nullptr;
+      return {};
     }
     rethrow(name, error);
   }
@@ -404,16 +476,22 @@ std::unique_ptr<OneDnnCall> made_on(int threads, const char* name, Make make) {
 
 }  // namespace
 
-std::unique_ptr<OneDnnCall> make_onednn_matmul(const MatmulDescription& d) {
+std::unique_ptr<OneDnnCall> make_onednn_matmul(const MatmulDescription& d, MatmulWay way) {
   return made_on(d.threads, "matmul", [&]() -> std::unique_ptr<OneDnnCall> {
-    const dnnl::matmul::primitive_desc plan = plan_for(d);
-    if (!is_fast(plan)) return nullptr;
-    const std::array<Argument, 3> arguments = {
-        {{DNNL_ARG_SRC, plan.src_desc(), plan.src_desc()},
-         {DNNL_ARG_WEIGHTS, plan.weights_desc(), plan.weights_desc()},
-         {DNNL_ARG_DST, plan.dst_desc(), plan.dst_desc()}}};
-    return std::make_unique<Call>("matmul", dnnl::matmul(plan), plan.scratchpad_desc(), arguments,
-                                  d.threads);
+    if (way == MatmulWay::gemm) return std::make_unique<Gemm>(d);
+    const dnnl::matmul::primitive_desc plan = plan_for(d, layout(d, 1));
+    return is_fast(plan) ? matmul_call(plan, d.threads) : nullptr;
+  });
+}
+
+std::optional<PackedMatmul> make_onednn_packed_matmul(const MatmulDescription& d) {
+  return made_on(d.threads, "matmul", [&]() -> std::optional<PackedMatmul> {
+    const dnnl::memory::desc b(d.sizes[1], type_of(d), dnnl::memory::format_tag::any);
+    const dnnl::matmul::primitive_desc plan = plan_for(d, b);
+    if (!is_fast(plan)) return std::nullopt;
+    return PackedMatmul{.packing = packing_call(d, plan),
+                        .product = matmul_call(plan, d.threads),
+                        .packed_bytes = plan.weights_desc().get_size()};
   });
 }
 

@@ -7,7 +7,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace nitinol::cpu {
@@ -21,6 +23,12 @@ struct MatmulDescription {
   int threads = 1;
 };
 
+/// How oneDNN can be asked for a product.
+enum class MatmulWay : uint8_t {
+  primitive,  ///< its primitive, which takes operands as they lie
+  gemm,       ///< dnnl_sgemm: f32, two dimensions, the columns of c contiguous
+};
+
 /// A convolution in float32 or one of its gradients, as its LibraryCall has it but for layouts: all
 /// operands are row-major.
 struct ConvolutionDescription {
@@ -30,18 +38,28 @@ struct ConvolutionDescription {
   int threads = 1;
 };
 
-/// A primitive of two inputs, with all it needs to run from several threads at once.
+/// A call of oneDNN with all it needs to run from several threads at once.
 class OneDnnCall {
  public:
   virtual ~OneDnnCall() = default;
-  virtual void run(const void* a, const void* b, void* result) const = 0;
+  virtual void run(std::initializer_list<const void*> inputs, void* result) const = 0;
   /// Bytes that it holds, scratch included; estimated.
   [[nodiscard]] virtual std::size_t bytes() const = 0;
 };
 
+/// A product that takes b in the layout that oneDNN's primitive likes best.
+struct PackedMatmul {
+  std::unique_ptr<OneDnnCall> packing;  ///< b as it lies -> b in that layout, 64-byte aligned
+  std::unique_ptr<OneDnnCall> product;  ///< a, b in that layout -> c
+  std::size_t packed_bytes = 0;
+};
+
 /// Null if oneDNN has no fast code for this on the instruction set in use. Throws Error(internal)
 /// with its text.
-[[nodiscard]] std::unique_ptr<OneDnnCall> make_onednn_matmul(const MatmulDescription& description);
+[[nodiscard]] std::unique_ptr<OneDnnCall> make_onednn_matmul(const MatmulDescription& description,
+                                                             MatmulWay way);
+[[nodiscard]] std::optional<PackedMatmul> make_onednn_packed_matmul(
+    const MatmulDescription& description);
 [[nodiscard]] std::unique_ptr<OneDnnCall> make_onednn_convolution(
     const ConvolutionDescription& description);
 

@@ -99,7 +99,10 @@ TEST_CASE("matmul takes operands of any layout", "[matmul]") {
                                 {33, 70, 65},
                                 {0, 3, 2},
                                 {2, 0, 3},
-                                {2, 3, 0}}) {
+                                {2, 3, 0},
+                                {16, 130, 1024},
+                                {9, 128, 1050},
+                                {64, 256, 1030}}) {
     CAPTURE(m, k, n);
     for (const OperandLayout& a : layouts(f32, {m, k})) {
       for (const OperandLayout& b : layouts(f32, {k, n})) {

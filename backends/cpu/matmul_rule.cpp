@@ -1,0 +1,59 @@
+// oneDNN's primitive reads b as it lies, row by row of a block of columns. That is slow where rows
+// lie whole pages apart, unless each is used often; if n is a power of two it copies b before,
+// which costs as much as it gains where there are few rows of a. dnnl_sgemm always copies both, in
+// blocks. It is slow where b lies by columns and a has few rows, and has code of its own for
+// vectors.
+//
+// GFLOP/s, f32, AVX-512, by nitinol_matmul: primitive / gemm. Zen 5 measured in November 2026 with
+// oneDNN 2.6.3, on 1 and on 2 threads; Sapphire Rapids (where known) on 2. T: an operand that lies
+// by columns.
+//
+// | m x k x n        | Zen 5, 1  | Zen 5, 2  | Sapphire Rapids | here      |
+// |------------------|-----------|-----------|-----------------|-----------|
+// | 128x768x3072     | 184 / 199 | 359 / 413 |  96 / 328       | gemm      |
+// | 512x768x3072     | 196 / 216 | 379 / 422 | 175 / 381       | gemm      |
+// | 768x512x3072 TN  | 188 / 222 | 377 / 435 | 138 / 374       | gemm      |
+// | 32x256x1024      | 175 / 205 | 315 / 361 | 263 / 323       | gemm      |
+// | 32x1024x256 NT   | 173 / 113 | 305 /  59 | 261 / 165       | primitive |
+// | 1024x1024x1024   | 208 / 226 | 386 / 428 | 338 / 274       | primitive |
+// | 512x768x2304     | 213 / 213 | 438 / 427 |                 | gemm      |
+// | 256x1600x1024 TN | 193 / 212 | 352 / 419 |                 | gemm      |
+// | 256x32x1024 TN   | 224 / 220 | 404 / 404 |                 | primitive |
+// | 64x128x1024      | 211 / 205 | 372 / 374 |                 | primitive |
+// | 512x3072x768     | 170 / 208 | 374 / 428 |                 | primitive |
+// | 512x768x768      | 202 / 205 | 467 / 459 |                 | primitive |
+// | 512x3072x768 NT  | 203 / 197 | 434 / 311 |                 | primitive |
+// | 4x1024x1024      |  61 / 112 | 118 / 171 |                 | gemm      |
+// | 4x1024x1024 NT   |  63 / 101 | 115 / 149 |                 | gemm      |
+// | 1x1024x1024      |  19 /  47 |  27 /  71 |                 | gemm      |
+// | 1024x1024x1      |   8 /  50 |  15 /  87 |                 | gemm      |
+//
+// Where the makes differ (1024 cubed), or one is not known and the other gains little, the
+// primitive stays. With AVX2 and less the primitive is a call of the same gemm.
+
+#include "backends/cpu/matmul_rule.h"
+
+#include "core/isa.h"
+
+#include <bit>
+
+namespace nitinol::cpu {
+
+MatmulWay fastest_way(const MatmulDescription& product) {
+  const bool is_one = product.sizes[2].size() == 2;
+  if (!is_one || product.dtype != f32 || current_isa() != Isa::avx512) return MatmulWay::primitive;
+  const int64_t m = product.sizes[2][0], n = product.sizes[2][1], k = product.sizes[0][1];
+  const bool is_a_by_columns = product.strides[0][1] != 1;
+  const bool is_b_by_columns = product.strides[1][1] != 1;
+  const auto is_gemm_faster = [&] {
+    if (m == 1 || n == 1) return m != n;
+    if (is_b_by_columns) return m <= 8 && !is_a_by_columns;
+    if (is_a_by_columns) return n >= 1024 && m >= 64 && k >= 256;
+    const bool is_b_copied = n > 256 && std::has_single_bit(static_cast<uint64_t>(n));
+    if (is_b_copied) return m <= 64 && 4 * m <= k;
+    return n >= 1024 && m >= 8 && k >= 128;
+  };
+  return is_gemm_faster() ? MatmulWay::gemm : MatmulWay::primitive;
+}
+
+}  // namespace nitinol::cpu
