@@ -17,7 +17,7 @@ namespace nitinol::host {
 /// - Order::lanes with kernel.prebuilt.stages: a loop for each of several stages;
 /// - reductions whose element stage accumulates its argument, perhaps converted, and whose row
 /// stage stores it.
-/// Kernel::stores is not heeded: passing outputs through a block to stream them gained nothing.
+/// Loops of the first kind heed Kernel::stores.
 [[nodiscard]] std::unique_ptr<Executable> make_prebuilt(const Kernel& kernel);
 
 }  // namespace nitinol::host
