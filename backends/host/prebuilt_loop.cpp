@@ -24,6 +24,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstring>
 #include <vector>
 
@@ -67,11 +68,12 @@ struct alignas(64) TurnedBuffer {
 constexpr int64_t streamed_block = 128;
 
 /// Programs of more instructions keep a processor so busy that streaming takes longer (exp: 3.1 ms,
-/// 3.3 streamed).
-constexpr std::size_t most_streamed_instructions = 12;
+/// 3.3 streamed), and so do three arguments (where: 5.0 ms, 11 streamed).
+constexpr std::size_t most_streamed_instructions = 12, most_streamed_arguments = 2;
 
 bool is_streamed(const Kernel& kernel, const Operand& result) {
-  return kernel.stores == Stores::non_temporal && is_direct(result.dtype) && result.alias < 0 &&
+  return kernel.stages[0].sources.size() <= most_streamed_arguments &&
+         kernel.stores == Stores::non_temporal && is_direct(result.dtype) && result.alias < 0 &&
          kernel.stages[0].program.instrs.size() <= most_streamed_instructions;
 }
 
@@ -151,7 +153,15 @@ class PrebuiltLoop final : public Executable {
 
   /// The result of n elements where it belongs.
   void compute_in_place(const void* const* in, void* out, int64_t n, Status* status) const {
-    is_streamed_ ? compute_streamed(in, out, n, status) : compute(in, out, n, status);
+    is_streamed_&& is_in_lines(out, n) ? compute_streamed(in, out, n, status)
+                                       : compute(in, out, n, status);
+  }
+
+  /// Whether n elements are whole cache lines, but for ends that do not matter.
+  [[nodiscard]] bool is_in_lines(const void* out, int64_t n) const {
+    constexpr int64_t line = 64, many = 4096;
+    return n >= many || (static_cast<int64_t>(reinterpret_cast<intptr_t>(out)) % line == 0 &&
+                         n * result_.size % line == 0);
   }
 
   /// Not inlined: its block would be on the stack of all calls.
