@@ -15,8 +15,8 @@ inline StrideClass class_of(int64_t stride) {
   return stride == 0 ? StrideClass::zero : stride == 1 ? StrideClass::one : StrideClass::any;
 }
 
-/// Sizes of loops, outermost first, and per operand its strides along them, in elements. `List` is a
-/// sequence of Strides.
+/// Sizes of loops, outermost first, and per operand its strides along them, in elements. `List` is
+/// a sequence of Strides.
 template <class List>
 struct LoopNest {
   Dims sizes;

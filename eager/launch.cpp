@@ -451,7 +451,8 @@ void look_up_into(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor&
   nest.strides.push_back(places.strides);
   while (nest.strides[0].size() < shape.size()) nest.strides[0].push_back(0);
   const Strides none = Dims::filled(shape.size(), 0);
-  for (const Strides& strides : {none, none, lookup.strides, to.strides}) nest.strides.push_back(strides);
+  for (const Strides& strides : {none, none, lookup.strides, to.strides})
+    nest.strides.push_back(strides);
   nest.simplify(shape.size());
   nest.add_point_if_empty();
   Arguments arguments;

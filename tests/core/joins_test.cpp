@@ -5,6 +5,7 @@
 #include "backends/host/accumulate.h"
 #include "backends/host/combine.h"
 #include "backends/reference/joins.h"
+#include "core/evaluate.h"
 #include "core/isa.h"
 
 #include <catch2/catch.hpp>

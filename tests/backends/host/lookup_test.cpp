@@ -135,9 +135,7 @@ TEST_CASE("lookups find each element that an index names", "[lookup]") {
     for (const Isa isa : testing::isa_levels()) {
       CAPTURE(name_of(isa));
       const auto code = testing::code_for(kernel, isa);
-      check([&](const Launch& launch) {
-        host::run_loop_nest(kernel, code.stages.data(), launch);
-      });
+      check([&](const Launch& launch) { host::run_loop_nest(kernel, code.stages.data(), launch); });
     }
   }
 }
