@@ -112,14 +112,18 @@ class Extract {
   /// An input of the new graph, for an input or any other value of the old one.
   void add_input(Value value, TraceInput::Kind kind, std::size_t leaf) {
     const Node& node = from_.graph[value];
-    Node input = {
-        .kind = Node::Kind::input,
-        .op = nullptr,
-        .inputs = {},
-        .attrs = {},
-        .spec = node.spec,
-        .strides = node.kind == Node::Kind::input ? node.strides : strides_of(node.spec.shape),
-        .constant = {}};
+    add_input(value, kind, leaf,
+              node.kind == Node::Kind::input ? node.strides : strides_of(node.spec.shape));
+  }
+  void add_input(Value value, TraceInput::Kind kind, std::size_t leaf, const Strides& strides) {
+    const Node& node = from_.graph[value];
+    Node input = {.kind = Node::Kind::input,
+                  .op = nullptr,
+                  .inputs = {},
+                  .attrs = {},
+                  .spec = node.spec,
+                  .strides = strides,
+                  .constant = {}};
     // Weak inputs are Scalars; a weak tensor comes in as another one and is made weak again.
     const bool is_weak_tensor = node.spec.is_weak && kind != TraceInput::Kind::scalar;
     if (is_weak_tensor) input.spec.is_weak = false;
@@ -165,6 +169,9 @@ class Extract {
   const tracer::Trace& from_;
   std::vector<Value> value_of_;
 };
+
+/// Plans of one derivative that are kept: gradients lie in few ways.
+constexpr std::size_t most_variants = 16;
 
 /// Null for one of the arguments, returned as it is.
 const autograd::Node* computed_by(const Tensor& result, std::span<const Tensor> arguments) {
@@ -346,8 +353,13 @@ tracer::Trace Derivative::backward_trace(const Variant& variant,
     add_input(whole_.graph.inputs[i], whole_.inputs[i].kind == TraceInput::Kind::scalar);
   }
   for (const Value value : saved_) add_input(value, false);
+  std::size_t seed = 0;
   for (std::size_t i = 0; i < whole_.inputs.size(); ++i) {
-    if (whole_.inputs[i].kind == TraceInput::Kind::seed) add_input(whole_.graph.inputs[i], false);
+    if (whole_.inputs[i].kind != TraceInput::Kind::seed) continue;
+    const Value value = whole_.graph.inputs[i];
+    const Strides strides(variant.strides[seed++]);
+    const std::size_t leaf = tensor++;
+    if (cut.is_needed(value)) extract.add_input(value, TraceInput::Kind::tensor, leaf, strides);
   }
   for (Value v = 0; v < whole_.graph.nodes.size(); ++v) {
     if (cut.is_needed(v) && !extract.has(v)) extract.add_node(v, cut);
@@ -378,6 +390,7 @@ tracer::Trace Derivative::backward_trace(const Variant& variant,
 
 std::shared_ptr<const Derivative::Backward> Derivative::backward(const Variant& variant) const {
   const std::lock_guard lock(mutex_);
+  if (plans_.size() >= most_variants && !plans_.contains(variant)) plans_.clear();
   std::shared_ptr<const Backward>& found = plans_[variant];
   if (found == nullptr) {
     auto made = std::make_shared<Backward>();
@@ -459,7 +472,11 @@ std::vector<autograd::Contribution> Derivative::run(std::span<const Tensor> kept
   }
   Variant variant;
   for (std::size_t i = 0; i < call.gradients.size(); ++i) {
-    if (call.gradients[i].is_defined()) variant.seeds |= uint64_t{1} << i;
+    std::vector<int64_t>& strides = variant.strides.emplace_back();
+    if (!call.gradients[i].is_defined()) continue;
+    variant.seeds |= uint64_t{1} << i;
+    const Strides& given = call.gradients[i].internals().strides;
+    strides.assign(given.begin(), given.end());
   }
   // A sum of sums rounds otherwise than one long sum: what came before is added to part by part.
   for (std::size_t i = 0; i < part_targets_.size(); ++i) {
@@ -471,12 +488,6 @@ std::vector<autograd::Contribution> Derivative::run(std::span<const Tensor> kept
   for (const Tensor& tensor : kept) inputs.push_back(&tensor);
   for (const Tensor& tensor : saved) inputs.push_back(&tensor);
   for (const Tensor& tensor : call.gradients) inputs.push_back(&tensor);
-  std::vector<Tensor> seeds(call.gradients.begin(), call.gradients.end());
-  for (std::size_t i = 0; i < seeds.size(); ++i) {
-    if (!seeds[i].is_defined()) continue;
-    seeds[i] = row_major(seeds[i]);
-    inputs[kept.size() + saved.size() + i] = &seeds[i];
-  }
   std::vector<const Scalar*> numbers;
   for (const Scalar& scalar : scalars) numbers.push_back(&scalar);
   const std::shared_ptr<const Backward> made = backward(variant);

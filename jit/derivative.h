@@ -61,10 +61,12 @@ class Derivative {
   [[nodiscard]] std::shared_ptr<const Plan> backward_plan() const;
 
  private:
-  /// Which seeds are given, and whether an input's gradients are added up in the Plan.
+  /// Which seeds are given and how they lie in memory, which library calls may depend on; and
+  /// whether an input's gradients are added up in the Plan.
   struct Variant {
     uint64_t seeds = 0;
     bool is_summed = true;
+    std::vector<std::vector<int64_t>> strides = {};  ///< of each seed; none of one that is missing
     friend auto operator<=>(const Variant&, const Variant&) = default;
   };
   struct Backward {

@@ -133,3 +133,41 @@ TEST_CASE("results through which no gradient flows do not track any", "[jit][der
     CHECK(same_bits(got.second, expected.second));
   }
 }
+
+TEST_CASE("a gradient is read as it lies, as eager reads it", "[jit][derivative]") {
+  // Which code multiplies matrices depends on their layout, and with it the bits of long sums.
+  const auto product = [](const Tensor& b, const Tensor& a) { return matmul(a, b); };
+  const auto compiled = compile(product, {.check = Check::never});
+  const Tensor a = sin(reshape(arange(1500 * 64).to(f32), {1500, 64}));
+  const Tensor b = cos(reshape(arange(64 * 1024).to(f32), {64, 1024}));
+  const Tensor c = sin(reshape(arange(1024 * 1500).to(f32), {1024, 1500}));
+  const auto check = [&](const auto& loss) {
+    const auto of_eager =
+        grad([&](const Tensor& x, const Tensor& y) { return loss(product(x, y)); });
+    const auto of_compiled =
+        grad([&](const Tensor& x, const Tensor& y) { return loss(compiled(x, y)); });
+    const Tensor expected = of_eager(b, a);
+    for (int call = 0; call < 5; ++call) CHECK(same_bits(of_compiled(b, a), expected));
+  };
+  check([](const Tensor& y) { return sum(y); });
+  check([&](const Tensor& y) { return sum(transpose(y) * c); });
+  check([&](const Tensor& y) { return sum(sum(y, 0) * slice(c, 1, Range{0, 1})); });
+}
+
+TEST_CASE("gradients may lie in more ways than are kept", "[jit][derivative]") {
+  const auto product = [](const Tensor& b, const Tensor& a) { return matmul(a, b); };
+  const auto compiled = compile(product, {.check = Check::never});
+  const Tensor a = sin(reshape(arange(32).to(f32), {8, 4})), b = ones({4, 6});
+  for (int64_t k = 1; k < 60; ++k) {  // the gradient is a part of rows of 6 + k
+    const auto loss = [&](const Tensor& y) {
+      const Tensor wide = concat({y, zeros({8, k})}, 1);
+      return sum(wide * cos(arange(6 + k).to(f32)));
+    };
+    const auto of_eager =
+        grad([&](const Tensor& x, const Tensor& y) { return loss(product(x, y)); });
+    const auto of_compiled =
+        grad([&](const Tensor& x, const Tensor& y) { return loss(compiled(x, y)); });
+    const Tensor expected = of_eager(b, a);
+    for (int call = 0; call < 3; ++call) CHECK(same_bits(of_compiled(b, a), expected));
+  }
+}
