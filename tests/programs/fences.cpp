@@ -1,4 +1,4 @@
-// Library calls of many shapes, whose memory ends at pages that nobody may touch.
+// Library calls of many shapes, and lookups, whose memory ends at pages that nobody may touch.
 //
 // oneDNN's code, like ours, is not seen by the address sanitizer. Here a call that writes outside
 // of its buffers ends the process, and the line before says which it was.
@@ -63,6 +63,20 @@ void multiply(Draw& draw) {
   sum(square(matmul(x, y))).backward();
 }
 
+/// Compiled lookups whose points lie far apart: a vector's lanes that are no points would be far
+/// behind the end.
+void look_up(Draw& draw) {
+  const auto elements =
+      compile([](const Tensor& x, const Tensor& i) { return gather(x, 0, i) * 2 + 1; },
+              {.check = Check::never});
+  const int64_t points = draw(1, 70), apart = draw(100, 3000);
+  const Tensor x =
+      unsqueeze(slice(transpose(randn({points, apart})), 0, Range{apart - 1, apart}), 0);
+  const Tensor i = zeros({1, points}, i64);
+  now = "gather of " + std::to_string(points) + " points " + std::to_string(apart) + " apart";
+  for (int call = 0; call < 3; ++call) static_cast<void>(elements(squeeze(x, 0), i));
+}
+
 /// How a child ends that writes `bytes` behind the end of a tensor of 100 bytes.
 int end_of_writer(std::size_t bytes) {
   const pid_t child = fork();
@@ -100,6 +114,7 @@ int main(int, char** arguments) {
     set_num_threads(static_cast<int>(draw(1, 4)));
     i % 3 == 0 ? multiply(of_products) : convolve(draw);
   }
-  std::puts("1,200 library calls with their gradients stayed within their memory");
+  for (int i = 0; i < 40; ++i) look_up(draw);
+  std::puts("1,200 library calls with their gradients, and 40 lookups, stayed within their memory");
   return 0;
 }
