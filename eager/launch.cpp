@@ -15,7 +15,6 @@
 #include "core/host_access.h"
 #include "core/library.h"
 #include "core/loop_nest.h"
-#include "core/one_op.h"
 #include "core/parallel.h"
 #include "core/per_thread.h"
 #include "eager/ops/all_ops.h"
@@ -23,6 +22,8 @@
 
 #include <fmt/format.h>
 
+#include "fusion/groups.h"
+#include "fusion/one_op.h"
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -152,10 +153,6 @@ bool is_plain(const TensorData& data, const Shape& shape) {
   return data.spec.shape == shape && is_contiguous(shape, data.strides);
 }
 
-Operand operand_of(Role role, DType dtype, int64_t stride) {
-  return {.role = role, .dtype = dtype, .inner = class_of(stride), .alias = -1};
-}
-
 /// Whether outputs of `count` elements go around the caches. Asks the backend about large ones
 /// only.
 Stores stores_for(const TensorData& out, int64_t count) {
@@ -171,8 +168,9 @@ Stores stores_for(const TensorData& out, int64_t count) {
 /// The executable for an elementwise launch whose operand k moves by stride(k) along the innermost
 /// loop.
 template <class Stride>
-Prepared elementwise_executable(const Op& op, Inputs inputs, const TensorData& out, int64_t count,
+Prepared elementwise_executable(const Op& op, Inputs inputs, const Tensor& result, int64_t count,
                                 Stride stride) {
+  const TensorData& out = result.internals();
   constexpr int number_class = 3;  // where StrideClass has none
   const bool has_position = op.kind == OpKind::create;
   const Stores stores = stores_for(out, count);
@@ -189,23 +187,14 @@ Prepared elementwise_executable(const Op& op, Inputs inputs, const TensorData& o
   key.add(stores);
   key.add(out.spec.device);
   return prepared(key, out.spec.device, [&] {
-    std::vector<Operand> operands;
-    const auto add = [&](Role role, DType dtype) {
-      operands.push_back(operand_of(role, dtype, stride(operands.size())));
-    };
-    if (has_position) add(Role::position, i64);
-    for (const Tensor* input : inputs)
-      add(input->internals().is_number ? Role::scalar : Role::input, input->dtype());
-    add(Role::output, out.spec.dtype);
-    Kernel kernel = elementwise_kernel(op, operands);
+    Kernel kernel = fusion::lower_op(op, inputs, {}, result);
     kernel.stores = stores;
     return kernel;
   });
 }
 
 /// All operands but numbers are of one shape and without gaps: one loop over `count` elements.
-void compute_flat(const Op& op, Inputs inputs, const TensorData& out, int64_t count,
-                  Status* status) {
+void compute_flat(const Op& op, Inputs inputs, const Tensor& out, int64_t count, Status* status) {
   std::array<void*, most_operands> buffers;  // only as many as are used are ever set
   std::array<int64_t, most_operands> strides;
   std::array<uint64_t, most_operands> scalars;
@@ -220,7 +209,7 @@ void compute_flat(const Op& op, Inputs inputs, const TensorData& out, int64_t co
     const TensorData& data = input->internals();
     data.is_number ? add(nullptr, 0, data.number) : add(data.address(), 1, 0);
   }
-  add(out.address(), 1, 0);
+  add(out.internals().address(), 1, 0);
   const Prepared executable =
       elementwise_executable(op, inputs, out, count, [&](std::size_t k) { return strides[k]; });
   (*executable)
@@ -288,6 +277,13 @@ bool is_transposed(const RowView& view, Order order) {
   return std::ranges::find(view.strides, 1) != view.strides.end();
 }
 
+/// The spec of `x`, but for the shape.
+Spec spec_of(const Tensor& x, const Shape& shape) {
+  Spec spec = x.spec();
+  spec.shape = shape;
+  return spec;
+}
+
 /// A copy of the view in which the reduced axes are one loop: last in memory for lanes, first for
 /// sequential, whose innermost loop runs over rows.
 Tensor copied(const Tensor& x, RowView& view, Order order) {
@@ -321,7 +317,7 @@ void compute_into(const Op& op, Inputs inputs, const Tensor& out, Status* status
     return input->internals().is_number || is_plain(input->internals(), shape);
   };
   if (is_plain(to, shape) && std::ranges::all_of(inputs, covers))
-    return compute_flat(op, inputs, to, count, status);
+    return compute_flat(op, inputs, out, count, status);
   const Nest nest = elementwise_loops(op, inputs, to);
   const int inner = nest.sizes.size() - 1;
   Arguments arguments;
@@ -336,7 +332,7 @@ void compute_into(const Op& op, Inputs inputs, const Tensor& out, Status* status
   }
   arguments.buffers[k] = to.address();
   const Prepared executable = elementwise_executable(
-      op, inputs, to, count, [&](std::size_t i) { return nest.strides[i][inner]; });
+      op, inputs, out, count, [&](std::size_t i) { return nest.strides[i][inner]; });
   arguments.launch(*executable, nest, status);
 }
 
@@ -364,12 +360,12 @@ Tensor compute_alike(const Op& op, Inputs inputs) {
   Spec spec = whole->spec;
   if (op.is_predicate) spec.dtype = boolean;
   Tensor out = allocate_tensor(spec);
-  compute_flat(op, inputs, out.internals(), count, nullptr);
+  compute_flat(op, inputs, out, count, nullptr);
   return out;
 }
 
 void reduce_into(const Op& op, const Tensor& x, const Dims& axes, const Tensor& out) {
-  const Order order = reduction_order_for(x.shape(), axes);
+  const Order order = fusion::reduction_order_for(x.shape(), axes);
   RowView view = rows_first(x, axes);
   Tensor source = x;
   if (!reduced_dims_merge(view) || is_transposed(view, order)) source = copied(x, view, order);
@@ -381,14 +377,16 @@ void reduce_into(const Op& op, const Tensor& x, const Dims& axes, const Tensor& 
     else
       length *= view.shape[i];
   }
-  Strides to = strides_of(nest.sizes);
+  const Shape results = nest.sizes;
+  const Strides to = strides_of(results);
   Strides from;
   for (int i = 0; i < view.rows; ++i) from.push_back(view.strides[i]);
   nest.sizes.push_back(length);
   from.push_back(length == 1 ? 0 : view.strides.back());
-  to.push_back(0);
+  const Shape lengths = nest.sizes;
   nest.strides.push_back(from);
   nest.strides.push_back(to);
+  nest.strides[1].push_back(0);
   nest.simplify(view.rows);
   const int inner = nest.innermost(order);
   const StrideClass input_class = class_of(nest.strides[0][inner]);
@@ -401,7 +399,11 @@ void reduce_into(const Op& op, const Tensor& x, const Dims& axes, const Tensor& 
   key.add(order);
   key.add(x.device());
   const Prepared executable = prepared(key, x.device(), [&] {
-    return reduction_kernel(op, x.dtype(), out.dtype(), order, input_class, output_class);
+    const Attrs last_axis = {Dims{lengths.size() - 1}, false};
+    const Tensor rows = make_tensor(spec_of(x, lengths), from, 0, {});
+    const Tensor totals = make_tensor(spec_of(out, results), to, 0, {});
+    const Tensor* const input = &rows;
+    return fusion::lower_op(op, Inputs(&input, 1), last_axis, totals, order);
   });
   Arguments arguments;
   arguments.buffers = {source.internals().address(), out.internals().address()};
@@ -464,10 +466,7 @@ void look_up_into(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor&
   key.add(out.dtype());
   key.add(out.device());
   const Prepared executable = prepared(key, out.device(), [&] {
-    return lookup_kernel(std::array{
-        operand_of(Role::input, i64, stride(0)), operand_of(Role::scalar, i64, 0),
-        operand_of(Role::scalar, i64, 0), operand_of(Role::input, out.dtype(), stride(3)),
-        operand_of(Role::output, out.dtype(), stride(4))});
+    return fusion::lower_op(op, std::array{&from, &indices}, attrs, out);
   });
   const StatusWord status(&backend(out.device()));
   arguments.launch(*executable, nest, status.get());

@@ -235,14 +235,14 @@ class Run {
 
   /// The value, perhaps a view, as a tensor.
   Tensor tensor_of(Value v) {
-    std::vector<Map> maps;
-    const Value base = base_of(graph_, v, &maps);
+    std::vector<fusion::Map> maps;
+    const Value base = fusion::base_of(graph_, v, &maps);
     Tensor memory = memory_of(base);
     if (maps.empty()) return memory;
     memory = in_memory(memory);
     const TensorData& data = memory.internals();
-    const Access access =
-        *through(Access{data.spec.shape, data.strides, data.offset}, maps, data.spec.dtype);
+    const fusion::Access access = *fusion::through(
+        fusion::Access{data.spec.shape, data.strides, data.offset}, maps, data.spec.dtype);
     return make_tensor(graph_[v].spec, access.strides, access.offset, data.storage);
   }
 

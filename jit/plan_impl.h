@@ -2,9 +2,9 @@
 #pragma once
 
 #include "core/backend.h"
-#include "jit/lowering.h"
 #include "jit/plan.h"
 
+#include "fusion/lowering.h"
 #include <cstddef>
 #include <memory>
 #include <vector>

@@ -3,18 +3,17 @@
 #include "core/executables.h"
 #include "core/kernel.h"
 #include "core/library.h"
-#include "core/one_op.h"
 #include "eager/launch.h"
-#include "jit/access.h"
 #include "jit/horizontal_fusion.h"
 #include "jit/in_place.h"
 #include "jit/passes/pipeline.h"
-#include "jit/pieces.h"
 #include "jit/plan.h"
 #include "jit/plan_impl.h"
 #include "jit/temporaries.h"
 #include "jit/units.h"
 
+#include "fusion/access.h"
+#include "fusion/pieces.h"
 #include <algorithm>
 #include <chrono>
 
@@ -47,7 +46,7 @@ class Planner {
     plan_.graph_ = run_passes(trace_.graph);
     place_constants();
     const double passes_done = now();
-    fusion_ = fuse(graph(), is_pass_enabled("fuse"));
+    fusion_ = fusion::fuse(graph(), is_pass_enabled("fuse"));
     units_ = units_in_order(graph(), fusion_);
     const double fusion_done = now();
     impl_.buffers.resize(graph().nodes.size());
@@ -101,7 +100,7 @@ class Planner {
   [[nodiscard]] bool is_eager_node(Value v) const {
     const Node& node = graph()[v];
     return fusion_.group_of[v] < 0 && node.kind == Node::Kind::op && !is_library_node(node) &&
-           !has_windows(node);
+           !fusion::has_windows(node);
   }
 
   [[nodiscard]] bool is_library_node(const Node& node) const {
@@ -115,25 +114,26 @@ class Planner {
   void add_step(const Unit& unit) {
     if (unit.group >= 0) {
       add_kernel(fusion_.groups[static_cast<std::size_t>(unit.group)]);
-    } else if (has_windows(graph()[unit.node])) {
+    } else if (fusion::has_windows(graph()[unit.node])) {
       add_windows(unit.node);
     } else if (!is_library_node(graph()[unit.node]) || !add_library_call(unit.node)) {
       add_eager(unit.node);
     }
   }
 
-  void add_kernel(const Group& group) {
+  void add_kernel(const fusion::Group& group) {
     // Nothing of it is needed in memory: dead code that no pass has removed.
-    const auto is_wanted = [&](const Member& m) {
+    const auto is_wanted = [&](const fusion::Member& m) {
       return fusion_.is_materialised[m.value] || graph()[m.value].op->has_checks;
     };
     if (std::ranges::none_of(group.members, is_wanted)) return;
     std::vector<std::string> ops;
-    for (const Member& member : group.members) ops.emplace_back(graph()[member.value].op->name);
-    add_lowered(lower(graph(), fusion_, group, limits_), std::move(ops));
+    for (const fusion::Member& member : group.members)
+      ops.emplace_back(graph()[member.value].op->name);
+    add_lowered(fusion::lower(graph(), fusion_, group, limits_), std::move(ops));
   }
 
-  void add_lowered(Lowered lowered, std::vector<std::string> ops) {
+  void add_lowered(fusion::Lowered lowered, std::vector<std::string> ops) {
     StepReport report = {
         .kind = "kernel",
         .ops = std::move(ops),
@@ -155,34 +155,35 @@ class Planner {
 
   void add_windows(Value v) {
     const Node& node = graph()[v];
-    const std::vector<Window> windows = windows_of(graph(), node);
+    const std::vector<Window> windows = fusion::windows_of(graph(), node);
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       const Window& window = windows[k];
       const Value base = fusion_.bases[node.inputs[k]];
       if (element_count(window.shape) == 0 || fusion_.pieces.contains(base)) continue;
-      const Access access = *memory_access(graph(), node.inputs[k]);
-      const Lowered lowered =
-          lower_copy(node.spec.dtype,
-                     {.shape = window.shape,
-                      .from = base,
-                      .from_strides = broadcast_strides(access.shape, access.strides, window.shape),
-                      .from_offset = access.offset,
-                      .to = v,
-                      .to_strides = window.map.strides,
-                      .to_offset = window.map.offset});
+      const fusion::Access access = *fusion::memory_access(graph(), node.inputs[k]);
+      const fusion::Lowered lowered = fusion::lower_copy(
+          node.spec.dtype,
+          {.shape = window.shape,
+           .from = base,
+           .from_strides = broadcast_strides(access.shape, access.strides, window.shape),
+           .from_offset = access.offset,
+           .to = v,
+           .to_strides = window.map.strides,
+           .to_offset = window.map.offset});
       add_lowered(lowered, {std::string(node.op->name)});
     }
   }
 
-  void plan_operand(const Lowered& lowered, std::size_t k, StepPlan& step, StepReport& report) {
-    const OperandOrigin& origin = lowered.origins[k];
+  void plan_operand(const fusion::Lowered& lowered, std::size_t k, StepPlan& step,
+                    StepReport& report) {
+    const fusion::OperandOrigin& origin = lowered.origins[k];
     const DType dtype = lowered.kernel.operands[k].dtype;
     step.scalars.push_back(origin.bits);
-    if (origin.kind == OperandOrigin::Kind::scalar) {
+    if (origin.kind == fusion::OperandOrigin::Kind::scalar) {
       step.call_scalars.push_back(
           {k, trace_.inputs[static_cast<std::size_t>(buffer(origin.value).index)].leaf, dtype});
     }
-    if (origin.kind != OperandOrigin::Kind::memory) {
+    if (origin.kind != fusion::OperandOrigin::Kind::memory) {
       step.operands.push_back({-1, 0});
       return;
     }
@@ -194,7 +195,7 @@ class Planner {
         bytes;
   }
 
-  [[nodiscard]] static std::size_t points_of(const Lowered& lowered) {
+  [[nodiscard]] static std::size_t points_of(const fusion::Lowered& lowered) {
     int64_t points = 1;
     for (const int64_t size : lowered.sizes) points *= size;
     return static_cast<std::size_t>(points);
@@ -354,7 +355,7 @@ class Planner {
     StepPlan step;
     std::vector<Tensor> placeholders;
     for (const Value input : node.inputs) {
-      const std::optional<Access> access = memory_access(graph(), input);
+      const std::optional<fusion::Access> access = fusion::memory_access(graph(), input);
       if (!access) return false;
       const Spec& spec = graph()[input].spec;
       placeholders.push_back(make_tensor(spec, access->strides, 0, {}));
@@ -394,7 +395,7 @@ class Planner {
 
   [[nodiscard]] ResultPlan result_of(Value output) const {
     const Value base = fusion_.bases[output];
-    const Access access = *memory_access(
+    const fusion::Access access = *fusion::memory_access(
         graph(), output);  // views that strides cannot express were made copies by a pass
     return {.base = base,
             .is_base = base == output,
@@ -419,7 +420,7 @@ class Planner {
   const tracer::Trace& trace_;
   Backend& device_;
   const DeviceLimits limits_;
-  Fusion fusion_;
+  fusion::Fusion fusion_;
   std::vector<Unit> units_;
   std::vector<std::optional<Kernel>> kernels_;  ///< per step, until it is prepared
 };

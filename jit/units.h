@@ -2,8 +2,8 @@
 #pragma once
 
 #include "core/graph.h"
-#include "jit/fusion.h"
 
+#include "fusion/fuse.h"
 #include <vector>
 
 namespace nitinol::jit {
@@ -15,6 +15,6 @@ struct Unit {
 };
 
 /// The units of the graph, each after those whose results it reads, else as they were recorded.
-[[nodiscard]] std::vector<Unit> units_in_order(const Graph& graph, const Fusion& fusion);
+[[nodiscard]] std::vector<Unit> units_in_order(const Graph& graph, const fusion::Fusion& fusion);
 
 }  // namespace nitinol::jit

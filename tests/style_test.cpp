@@ -29,19 +29,21 @@ using Names = std::set<std::string, std::less<>>;
 const std::map<std::string, Names, std::less<>> may_include = {
     {"core", {}},
     {"backends", {"core"}},
+    {"fusion", {"core"}},
     {"tracer", {"core"}},
-    {"eager", {"core", "tracer"}},
+    {"eager", {"core", "fusion", "tracer"}},
     {"autograd", {"core", "tracer", "eager"}},
-    {"jit", {"core", "tracer", "eager", "autograd"}},
+    {"jit", {"core", "fusion", "tracer", "eager", "autograd"}},
     {"nn", {"core", "eager", "autograd"}},
     {"nitinol.h", {"core", "tracer", "eager", "autograd", "jit", "nn"}},
     {"bindings", {"core", "tracer", "eager", "autograd", "jit", "nn", "backends", "nitinol.h"}},
     {"examples", {}},  // includes <nitinol/nitinol.h>, as a user would
     {"tests",
-     {"core", "tracer", "eager", "autograd", "jit", "nn", "backends", "bindings", "nitinol.h",
-      "examples"}},
+     {"core", "fusion", "tracer", "eager", "autograd", "jit", "nn", "backends", "bindings",
+      "nitinol.h", "examples"}},
     {"bench",
-     {"core", "tracer", "eager", "autograd", "jit", "nn", "backends", "bindings", "nitinol.h"}},
+     {"core", "fusion", "tracer", "eager", "autograd", "jit", "nn", "backends", "bindings",
+      "nitinol.h"}},
 };
 
 // Beginning of a library's headers -> where they may be included, by beginning of the path.

@@ -1,11 +1,11 @@
-// Rows, or elements, that indices name (core/one_op.h, lookup_kernel): a copy of each row where the
-// index stays the same along the innermost loop, else an element at a time.
+// Rows, or elements, that indices name: a copy of each row where the index stays the same along the
+// innermost loop, else an element at a time.
 
 #include "backends/host/indices.h"
 #include "backends/host/loop_nest.h"
 #include "backends/host/prebuilt_stages.h"
+#include "core/formula.h"
 #include "core/kernel.h"
-#include "core/one_op.h"
 
 #include <algorithm>
 #include <cstring>
@@ -109,6 +109,24 @@ class PrebuiltLookup final : public Executable {
   const StageCode code_;
 };
 
+/// True if the stage checks that a row exists, and stores an element of it.
+bool is_lookup(const Stage& stage, DType dtype) {
+  ScalarProgram program;
+  std::vector<Expr> arguments;
+  for (const std::size_t k : {indices, row_count, row_step}) {
+    const auto operand = static_cast<uint16_t>(k);
+    const Source source = {Source::Kind::operand, operand};
+    if (arguments.size() >= stage.sources.size() || stage.sources[k] != source) return false;
+    arguments.push_back(argument(program, ScalarType::i64, operand));
+  }
+  const Row row = row_of(arguments[0], arguments[1], arguments[2]);
+  const Expr element = element_at(row, table, dtype);
+  return stage.program == program && stage.sources.size() == arguments.size() &&
+         stage.sinks ==
+             std::vector<Sink>{{Sink::Kind::check, Status::index_out_of_range, row.exists.id},
+                               {Sink::Kind::store, result, element.id}};
+}
+
 }  // namespace
 
 std::unique_ptr<Executable> make_prebuilt_lookup(const Kernel& kernel) {
@@ -119,8 +137,8 @@ std::unique_ptr<Executable> make_prebuilt_lookup(const Kernel& kernel) {
   const bool has_operands = operands.size() == operand_count && is(indices, Role::input, i64) &&
                             is(row_count, Role::scalar, i64) && is(row_step, Role::scalar, i64) &&
                             is(result, Role::output, operands[table].dtype);
-  if (!has_operands || kernel.order != Order::none ||
-      kernel.stages != lookup_kernel(operands).stages)
+  if (!has_operands || kernel.order != Order::none || kernel.stages.size() != 1 ||
+      !is_lookup(kernel.stages[0], operands[table].dtype))
     return nullptr;
   return std::make_unique<PrebuiltLookup>(kernel);
 }

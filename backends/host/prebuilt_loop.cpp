@@ -83,8 +83,8 @@ void fill_positions(int64_t first, int64_t step, void* to, int64_t n) {
 }
 
 Status::Code check_code_of(const Kernel& kernel) {
-  const Sink& last = kernel.stages[0].sinks.back();
-  return last.kind == Sink::Kind::check ? static_cast<Status::Code>(last.index) : Status::ok;
+  const Sink& first = kernel.stages[0].sinks[0];
+  return first.kind == Sink::Kind::check ? static_cast<Status::Code>(first.index) : Status::ok;
 }
 
 class PrebuiltLoop final : public Executable {
@@ -471,9 +471,9 @@ Port port_of(const Kernel& kernel, uint16_t operand) {
 std::unique_ptr<Executable> make_prebuilt_loop(const Kernel& kernel) {
   if (kernel.prebuilt.loops.pick() == nullptr || kernel.stages.size() != 1) return nullptr;
   const Stage& stage = kernel.stages[0];
-  const bool checks = stage.sinks.size() == 2 && stage.sinks[1].kind == Sink::Kind::check &&
+  const bool checks = stage.sinks.size() == 2 && stage.sinks[0].kind == Sink::Kind::check &&
                       kernel.prebuilt.check.pick() != nullptr;
-  const bool stores_one = !stage.sinks.empty() && stage.sinks[0].kind == Sink::Kind::store;
+  const bool stores_one = !stage.sinks.empty() && stage.sinks.back().kind == Sink::Kind::store;
   if (!stores_one || stage.sinks.size() != (checks ? 2 : 1) ||
       stage.sources.size() > most_arguments || kernel.operands.size() > most_arguments + 1) {
     return nullptr;
@@ -484,7 +484,7 @@ std::unique_ptr<Executable> make_prebuilt_loop(const Kernel& kernel) {
     arguments.push_back(port_of(kernel, source.index));
   }
   return std::make_unique<PrebuiltLoop>(kernel, std::move(arguments),
-                                        port_of(kernel, stage.sinks[0].index));
+                                        port_of(kernel, stage.sinks.back().index));
 }
 
 }  // namespace nitinol::host

@@ -9,11 +9,11 @@
 #include "jit/passes/hoist_views.h"
 
 #include "eager/ops/all_ops.h"
-#include "jit/access.h"
 #include "jit/passes/materialise_views.h"
 #include "jit/passes/remove_dead.h"
 #include "jit/passes/rewrite.h"
 
+#include "fusion/access.h"
 #include <algorithm>
 #include <utility>
 
@@ -61,7 +61,7 @@ std::vector<bool> read_in_parts(const Graph& graph) {
       const Shape& shape = graph[input].spec.shape;
       if (is_view(node) && count < element_count(shape)) {
         of_input.elements += count;
-      } else if (is_view(node) && is_in_parts && same_but_ones(node.spec.shape, shape)) {
+      } else if (is_view(node) && is_in_parts && fusion::same_but_ones(node.spec.shape, shape)) {
         of_input.elements += of_node.elements;
       } else {
         of_input.is_whole = true;

@@ -19,10 +19,10 @@
 // k, the op returns argument k.
 #include "jit/passes/simplify.h"
 
-#include "jit/access.h"
 #include "jit/passes/layouts.h"
 #include "jit/passes/rewrite.h"
 
+#include "fusion/access.h"
 #include <algorithm>
 #include <utility>
 
@@ -179,14 +179,14 @@ class Simplifier {
   /// The farthest value up the chain of views of which `v` is an unchanged view.
   [[nodiscard]] std::optional<Value> viewed_unchanged(Value v) const {
     std::optional<Value> found;
-    std::vector<Map> maps;
+    std::vector<fusion::Map> maps;
     Value at = v;
     while (graph_[at].kind == Node::Kind::op && graph_[at].op->kind == OpKind::view &&
            maps.size() < longest_chain) {
-      maps.insert(maps.begin(), Map{&graph_[at], graph_[at].spec.shape});
+      maps.insert(maps.begin(), fusion::Map{&graph_[at], graph_[at].spec.shape});
       at = graph_[at].inputs[0];
       if (graph_[at].spec == graph_[v].spec &&
-          is_identity(graph_[at].spec.shape, maps, graph_[v].spec.shape)) {
+          fusion::is_identity(graph_[at].spec.shape, maps, graph_[v].spec.shape)) {
         found = at;
       }
     }

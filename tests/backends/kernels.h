@@ -4,9 +4,10 @@
 #include "core/backend.h"
 #include "core/executables.h"
 #include "core/kernel.h"
-#include "core/one_op.h"
+#include "core/op.h"
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace nitinol::test {
@@ -14,6 +15,13 @@ namespace nitinol::test {
 /// Reads operand 0 at each point, accumulates it, stores the result in operand 1.
 Kernel reduction(Combine combine, DType input, DType output, Order order,
                  StrideClass inner = StrideClass::one, StrideClass outer = StrideClass::one);
+
+/// One elementwise op, as eager runs it, on operands of these roles, dtypes and classes.
+Kernel elementwise(const Op& op, std::span<const Operand> operands);
+
+/// Looks up. Operands: indices, how many there are to choose from and their distance (scalars),
+/// what is chosen from, the result.
+Kernel lookup(std::span<const Operand> operands);
 
 /// What Launch borrows, owned. Strides are [operand][dimension], in elements.
 struct Call {

@@ -1,9 +1,9 @@
 // Which steps are launched together: the rule, and an optimizer's updates.
 #include "jit/horizontal_fusion.h"
 
-#include "core/one_op.h"
 #include "eager/ops/all_ops.h"
 #include "nitinol.h"
+#include "tests/backends/kernels.h"
 #include "tests/jit/calls.h"
 #include "tests/same_bits.h"
 
@@ -18,7 +18,7 @@ namespace {
 Kernel kernel_of(std::string_view op) {
   const std::array<Operand, 2> operands = {Operand{.role = Role::input},
                                            Operand{.role = Role::output}};
-  return elementwise_kernel(*find_op(op), operands);
+  return elementwise(*find_op(op), operands);
 }
 
 const Kernel exp_kernel = kernel_of("exp");

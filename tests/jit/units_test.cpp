@@ -12,7 +12,7 @@ namespace {
 
 /// The value that each unit is named after, in order: its own, or the first of its group.
 std::vector<Value> order_of(const Graph& graph, bool is_fused = true) {
-  const jit::Fusion fusion = jit::fuse(graph, is_fused);
+  const fusion::Fusion fusion = fusion::fuse(graph, is_fused);
   std::vector<Value> order;
   for (const jit::Unit& unit : jit::units_in_order(graph, fusion)) order.push_back(unit.node);
   return order;
@@ -39,7 +39,7 @@ TEST_CASE("a chain of units may be longer than the stack", "[jit][plan]") {
     graph.nodes.push_back(std::move(node));
   }
   // Only the last member of the group, which comes first, reads the chain.
-  jit::Fusion fusion = jit::fuse(graph, false);
+  fusion::Fusion fusion = fusion::fuse(graph, false);
   const int first = fusion.group_of[1];
   const int last = fusion.group_of[length - 1];
   auto& members = fusion.groups[static_cast<std::size_t>(first)].members;

@@ -4,7 +4,6 @@
 #include "backends/host/stage.h"
 #include "core/error.h"
 #include "core/library.h"
-#include "core/one_op.h"
 #include "tests/backends/cpu/jit/kernel_case.h"
 #include "tests/backends/kernels.h"
 
@@ -32,10 +31,9 @@ struct Trial {
     const auto operand = [](Role role, DType type, int64_t stride) {
       return Operand{.role = role, .dtype = type, .inner = class_of(stride), .alias = -1};
     };
-    return lookup_kernel(std::array{operand(Role::input, i64, index[1]),
-                                    operand(Role::scalar, i64, 0), operand(Role::scalar, i64, 0),
-                                    operand(Role::input, dtype, table[1]),
-                                    operand(Role::output, dtype, result[1])});
+    return lookup(std::array{operand(Role::input, i64, index[1]), operand(Role::scalar, i64, 0),
+                             operand(Role::scalar, i64, 0), operand(Role::input, dtype, table[1]),
+                             operand(Role::output, dtype, result[1])});
   }
   [[nodiscard]] std::size_t extent(const std::array<int64_t, 2>& strides) const {
     return static_cast<std::size_t>((outer - 1) * strides[0] + (inner - 1) * strides[1] + 1);

@@ -56,7 +56,7 @@ void check_streamed(const std::vector<int64_t>& sizes, int64_t gap, bool is_numb
   const Operand input = {.role = Role::input, .dtype = f32, .inner = inner};
   const std::vector<Operand> operands = {
       input, is_number ? number : input, {.role = Role::output, .dtype = f32, .inner = inner}};
-  Kernel kernel = elementwise_kernel(op_named("add"), operands);
+  Kernel kernel = elementwise(op_named("add"), operands);
   REQUIRE(kernel.prebuilt.loops.pick() != nullptr);
   const int64_t columns = sizes.back();
   const int64_t rows = sizes.size() == 1 ? 1 : sizes[0];

@@ -1,5 +1,5 @@
 // Which operations become one kernel: graphs as text in, groups as text out.
-#include "jit/fusion.h"
+#include "fusion/fuse.h"
 
 #include "eager/ops/all_ops.h"
 #include "jit/passes/pipeline.h"
@@ -17,16 +17,16 @@ namespace {
 /// "exp mul | sum": the operations of each group, in the order of the program.
 std::string groups_of(const Graph& graph, bool is_enabled = true) {
   verify(graph, "test");
-  const jit::Fusion fusion = jit::fuse(graph, is_enabled);
-  std::vector<const jit::Group*> groups;
-  for (const jit::Group& group : fusion.groups) {
+  const fusion::Fusion fusion = fusion::fuse(graph, is_enabled);
+  std::vector<const fusion::Group*> groups;
+  for (const fusion::Group& group : fusion.groups) {
     if (!group.members.empty()) groups.push_back(&group);
   }
-  std::ranges::sort(groups, {}, [](const jit::Group* group) { return group->members[0].value; });
+  std::ranges::sort(groups, {}, [](const fusion::Group* group) { return group->members[0].value; });
   std::string text;
-  for (const jit::Group* group : groups) {
+  for (const fusion::Group* group : groups) {
     if (!text.empty()) text += " | ";
-    for (const jit::Member& member : group->members) {
+    for (const fusion::Member& member : group->members) {
       if (&member != group->members.data()) text += ' ';
       text += graph[member.value].op->name;
     }

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-namespace nitinol::jit {
+namespace nitinol::fusion {
 
 /// Strides (in elements) and offset over some shape.
 struct Access {
@@ -53,4 +53,4 @@ struct Map {
 /// True if both shapes are equal once sizes 1 are dropped.
 [[nodiscard]] bool same_but_ones(const Shape& a, const Shape& b);
 
-}  // namespace nitinol::jit
+}  // namespace nitinol::fusion

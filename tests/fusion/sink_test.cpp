@@ -1,5 +1,5 @@
 // What is moved to the group that reads it, and what stays.
-#include "jit/sink.h"
+#include "fusion/sink.h"
 
 #include "eager/ops/all_ops.h"
 #include "tests/jit/calls.h"
@@ -18,22 +18,22 @@ namespace {
 /// "exp mul | sum", as fuse() leaves them: sinking is its last part.
 std::string groups(std::string_view text) {
   const Graph graph = parse(text, all_ops());
-  const jit::Fusion fusion = jit::fuse(graph, true);
-  std::vector<const jit::Group*> list;
-  for (const jit::Group& group : fusion.groups) {
+  const fusion::Fusion fusion = fusion::fuse(graph, true);
+  std::vector<const fusion::Group*> list;
+  for (const fusion::Group& group : fusion.groups) {
     if (!group.members.empty()) list.push_back(&group);
   }
-  std::ranges::sort(list, {}, [](const jit::Group* group) { return group->members[0].value; });
+  std::ranges::sort(list, {}, [](const fusion::Group* group) { return group->members[0].value; });
   std::string out;
-  for (const jit::Group* group : list) {
+  for (const fusion::Group* group : list) {
     out += out.empty() ? "" : " | ";
-    for (const jit::Member& member : group->members) {
+    for (const fusion::Member& member : group->members) {
       out += &member == group->members.data() ? "" : " ";
       out += graph[member.value].op->name;
       // The tables agree with each other.
       CHECK(&fusion.groups[static_cast<std::size_t>(fusion.group_of[member.value])] == group);
     }
-    CHECK(std::ranges::is_sorted(group->members, {}, &jit::Member::value));
+    CHECK(std::ranges::is_sorted(group->members, {}, &fusion::Member::value));
   }
   return out;
 }

@@ -1,5 +1,5 @@
 // How groups become kernels: what is kept from stage to stage.
-#include "jit/lowering.h"
+#include "fusion/lowering.h"
 
 #include "eager/ops/all_ops.h"
 #include "nitinol.h"
@@ -19,10 +19,10 @@ namespace {
 /// The kernel of a graph that is one group.
 Kernel kernel_of(const std::string& text) {
   const Graph graph = parse(text, all_ops());
-  const jit::Fusion fusion = jit::fuse(graph);
-  const auto has_members = [](const jit::Group& group) { return !group.members.empty(); };
+  const fusion::Fusion fusion = fusion::fuse(graph);
+  const auto has_members = [](const fusion::Group& group) { return !group.members.empty(); };
   REQUIRE(std::ranges::count_if(fusion.groups, has_members) == 1);
-  return jit::lower(graph, fusion, *std::ranges::find_if(fusion.groups, has_members), {}).kernel;
+  return fusion::lower(graph, fusion, *std::ranges::find_if(fusion.groups, has_members), {}).kernel;
 }
 
 std::vector<Operand> scratch_of(const Kernel& kernel) {

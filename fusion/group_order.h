@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace nitinol::jit {
+namespace nitinol::fusion {
 
 /// Per value of a graph: the values whose memory it reads, views looked through.
 class Reads {
@@ -73,4 +73,4 @@ class GroupOrder {
   std::vector<Value> found_;  ///< by the present search
 };
 
-}  // namespace nitinol::jit
+}  // namespace nitinol::fusion

@@ -3,13 +3,13 @@
 
 #include "core/graph.h"
 #include "core/kernel.h"
-#include "jit/access.h"
+#include "fusion/access.h"
 
 #include <map>
 #include <memory>
 #include <vector>
 
-namespace nitinol::jit {
+namespace nitinol::fusion {
 
 inline constexpr std::size_t most_members = 192;  ///< of a group
 
@@ -58,7 +58,9 @@ struct Fusion {
 /// own group.
 [[nodiscard]] Fusion fuse(const Graph& graph, bool is_enabled = true);
 
-/// True for a number that kernels get with each call, or compute from such numbers.
+/// True for a number that kernels get with each call.
+[[nodiscard]] bool is_number(const Node& node);
+/// True for a number, or what is computed from numbers.
 [[nodiscard]] bool needs_no_memory(const Graph& graph, const Fusion& fusion, Value value);
 
 /// Over the domain, the position of the element of `member` that is computed at each point: of a
@@ -78,4 +80,4 @@ struct LookedUp {
 [[nodiscard]] std::optional<Access> leaf_access(const Graph& graph, const Member& member,
                                                 Value input);
 
-}  // namespace nitinol::jit
+}  // namespace nitinol::fusion

@@ -1,7 +1,7 @@
 // Example: y = tanh x is read by the next layer, and backward needs 1 - y * y. Greedy grouping
 // computes that together with y, because nothing else is needed for it, and then it must be stored
 // until backward comes by. Backward reads y anyway; so there it costs nothing to store.
-#include "jit/sink.h"
+#include "fusion/sink.h"
 
 #include <algorithm>
 #include <functional>
@@ -9,7 +9,7 @@
 #include <set>
 #include <span>
 
-namespace nitinol::jit {
+namespace nitinol::fusion {
 namespace {
 
 /// What is moved from one group to the one that reads it, and what that costs.
@@ -169,4 +169,4 @@ void sink(const Graph& graph, Fusion& fusion, FunctionRef<bool(const Group&)> is
   Sinker(graph, fusion, is_valid).run();
 }
 
-}  // namespace nitinol::jit
+}  // namespace nitinol::fusion

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "core/graph.h"
-#include "jit/access.h"
-#include "jit/fusion.h"
+#include "fusion/access.h"
+#include "fusion/fuse.h"
 
 #include <cstddef>
 #include <map>
@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-namespace nitinol::jit {
+namespace nitinol::fusion {
 
 /// What a kernel of a group would hold.
 struct Contents {
@@ -60,7 +60,4 @@ class NestRules {
   mutable std::map<std::tuple<const Op*, DType, DType>, std::size_t> of_formula_;
 };
 
-/// The axes of the group's domain that are not reduced.
-[[nodiscard]] Shape row_shape(const Group& group);
-
-}  // namespace nitinol::jit
+}  // namespace nitinol::fusion

@@ -1,8 +1,8 @@
-#include "jit/access.h"
+#include "fusion/access.h"
 
 #include <algorithm>
 
-namespace nitinol::jit {
+namespace nitinol::fusion {
 
 Map broadcast_to(const Node& reader) {
   return {.view = nullptr,
@@ -102,4 +102,4 @@ bool same_but_ones(const Shape& a, const Shape& b) {
   }
 }
 
-}  // namespace nitinol::jit
+}  // namespace nitinol::fusion

@@ -3,9 +3,9 @@
 // and for the first input always: what lies over it is stored at the node's turn.
 //
 // Example: y = exp a; z = exp b; c = concat y z. Both kernels store into c, and there is no copy.
-#include "jit/pieces.h"
+#include "fusion/pieces.h"
 
-namespace nitinol::jit {
+namespace nitinol::fusion {
 namespace {
 
 /// True if all windows together have as many elements as what they cover.
@@ -76,4 +76,4 @@ std::map<Value, Piece> pieces_of(const Graph& graph, const Fusion& fusion) {
   return pieces;
 }
 
-}  // namespace nitinol::jit
+}  // namespace nitinol::fusion

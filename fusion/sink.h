@@ -2,12 +2,12 @@
 #pragma once
 
 #include "core/function_ref.h"
-#include "jit/fusion.h"
+#include "fusion/fuse.h"
 
-namespace nitinol::jit {
+namespace nitinol::fusion {
 
 /// Moves what only one later group reads to that group, where that leaves less in memory between
 /// the two. `is_valid` says whether a loop nest can express a group.
 void sink(const Graph& graph, Fusion& fusion, FunctionRef<bool(const Group&)> is_valid);
 
-}  // namespace nitinol::jit
+}  // namespace nitinol::fusion

@@ -12,12 +12,12 @@
 //
 // The order is a list whose entries carry growing numbers with gaps, so that asking which of two
 // comes first and moving one are both cheap.
-#include "jit/group_order.h"
+#include "fusion/group_order.h"
 
 #include <algorithm>
 #include <iterator>
 
-namespace nitinol::jit {
+namespace nitinol::fusion {
 namespace {
 
 /// Groups that a search looks at before it takes a path for granted.
@@ -218,4 +218,4 @@ void GroupOrder::merge_roots(Value from, Value to) {
   roots_[to] = {};
 }
 
-}  // namespace nitinol::jit
+}  // namespace nitinol::fusion

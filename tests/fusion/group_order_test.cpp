@@ -1,12 +1,12 @@
 // The order of groups, against a search through all of them.
-#include "jit/group_order.h"
+#include "fusion/group_order.h"
 
 #include "eager/ops/all_ops.h"
-#include "jit/access.h"
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
+#include "fusion/access.h"
 #include <random>
 
 using namespace nitinol;
@@ -16,7 +16,7 @@ namespace {
 /// Groups as a list of numbers, asked by walking every path.
 class Naive {
  public:
-  explicit Naive(const jit::Reads& reads) : reads_(reads), group_(reads.size()) {
+  explicit Naive(const fusion::Reads& reads) : reads_(reads), group_(reads.size()) {
     for (Value v = 0; v < reads.size(); ++v) group_[v] = v;
   }
 
@@ -51,7 +51,7 @@ class Naive {
                                [&](Value next) { return leads_to(from, next, seen); });
   }
 
-  const jit::Reads& reads_;
+  const fusion::Reads& reads_;
   std::vector<Value> group_;
 };
 
@@ -77,8 +77,8 @@ TEST_CASE("a third group between two is found, whatever has merged", "[jit][fusi
   for (int round = 0; round < 300; ++round) {
     constexpr Value inputs = 2;
     const Graph graph = random_graph(random, inputs, 60);
-    const jit::Reads reads(graph, jit::bases_of(graph));
-    jit::GroupOrder order(reads);
+    const fusion::Reads reads(graph, fusion::bases_of(graph));
+    fusion::GroupOrder order(reads);
     Naive naive(reads);
     const auto ask = [&](Value from, Value to) {
       if (from < inputs || naive.are_one(from, to)) return;
@@ -106,7 +106,7 @@ TEST_CASE("values are read through views", "[jit][fusion]") {
       "x: f32[4, 3] = input; t = exp x; u = permute t axes=[1, 0]; w = permute u axes=[1, 0]; "
       "y = add w x; return y",
       all_ops());
-  const jit::Reads reads(graph, jit::bases_of(graph));
+  const fusion::Reads reads(graph, fusion::bases_of(graph));
   CHECK(std::ranges::equal(reads[4], std::vector<Value>{1, 0}));
   CHECK(reads[2].empty());
 }
@@ -117,8 +117,8 @@ TEST_CASE("a path is taken for granted after a long search, not before", "[jit][
     std::string text = "x: f32[4] = input; a = exp x; c0 = exp x; ";
     for (int i = 1; i < length; ++i) text += fmt::format("c{} = exp c{}; ", i, i - 1);
     const Graph graph = parse(text + fmt::format("y = add a c{}; return y", length - 1), all_ops());
-    const jit::Reads reads(graph, jit::bases_of(graph));
-    jit::GroupOrder order(reads);
+    const fusion::Reads reads(graph, fusion::bases_of(graph));
+    fusion::GroupOrder order(reads);
     for (Value v = 1; v < reads.size(); ++v) order.add(v);
     return order.has_path_through_others(1, static_cast<Value>(reads.size() - 1));
   };

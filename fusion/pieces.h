@@ -3,13 +3,13 @@
 
 #include "core/graph.h"
 #include "core/op.h"
-#include "jit/access.h"
-#include "jit/fusion.h"
+#include "fusion/access.h"
+#include "fusion/fuse.h"
 
 #include <map>
 #include <vector>
 
-namespace nitinol::jit {
+namespace nitinol::fusion {
 
 /// True of concat, pad and the like, whose inputs are stored to regions of the result.
 [[nodiscard]] bool has_windows(const Node& node);
@@ -22,4 +22,4 @@ namespace nitinol::jit {
 /// value.
 [[nodiscard]] std::map<Value, Piece> pieces_of(const Graph& graph, const Fusion& fusion);
 
-}  // namespace nitinol::jit
+}  // namespace nitinol::fusion

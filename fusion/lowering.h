@@ -5,12 +5,12 @@
 #include "core/device_limits.h"
 #include "core/graph.h"
 #include "core/kernel.h"
-#include "jit/fusion.h"
+#include "fusion/fuse.h"
 
 #include <cstdint>
 #include <vector>
 
-namespace nitinol::jit {
+namespace nitinol::fusion {
 
 /// Where an operand of a lowered kernel comes from at each call.
 struct OperandOrigin {
@@ -56,4 +56,4 @@ struct Copy {
 [[nodiscard]] Lowered lower(const Graph& graph, const Fusion& fusion, const Group& group,
                             const DeviceLimits& limits);
 
-}  // namespace nitinol::jit
+}  // namespace nitinol::fusion

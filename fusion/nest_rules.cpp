@@ -5,13 +5,14 @@
 // The limits are on what costs more than linearly, or not at all, beyond them: a kernel of 1,000
 // instructions takes 30 ms to compile, and streams beyond 24 outnumber the registers that hold
 // their addresses.
-#include "jit/nest_rules.h"
+#include "fusion/nest_rules.h"
 
 #include "core/formula.h"
+#include "fusion/groups.h"
 
 #include <algorithm>
 
-namespace nitinol::jit {
+namespace nitinol::fusion {
 namespace {
 
 constexpr std::size_t most_streams = 24;
@@ -39,14 +40,6 @@ bool reduces(const Node& node) {
 bool Contents::is_small_enough() const {
   return streams.size() <= most_streams && numbers.size() + positions <= most_numbers &&
          instructions <= most_instructions;
-}
-
-Shape row_shape(const Group& group) {
-  Shape rows;
-  for (int i = 0; i < group.domain.size(); ++i) {
-    if (!contains(group.reduced, i)) rows.push_back(group.domain[i]);
-  }
-  return rows;
 }
 
 std::optional<Contents> NestRules::check(const Group& group) const {
@@ -203,4 +196,4 @@ bool NestRules::is_walkable(const Group& group, const Member& member,
   return true;
 }
 
-}  // namespace nitinol::jit
+}  // namespace nitinol::fusion

@@ -1,0 +1,237 @@
+#include "fusion/groups.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace nitinol::fusion {
+namespace {
+
+using Level = Stage::Level;
+
+bool contains(const Dims& axes, int axis) {
+  return std::ranges::find(axes, axis) != axes.end();
+}
+
+Dims reduced_axes(const Graph& graph, const Node& node) {
+  return normalize_axes(node.op->name, std::get<Dims>(node.attrs[0]),
+                        graph[node.inputs[0]].spec.shape.size());
+}
+
+/// The domain of a reduce node: its input's shape without sizes 1, and which of its axes are
+/// reduced.
+std::pair<Shape, Dims> reduction_domain(const Graph& graph, const Node& node) {
+  const Shape& shape = graph[node.inputs[0]].spec.shape;
+  const Dims axes = reduced_axes(graph, node);
+  Shape domain;
+  Dims reduced;
+  for (int i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 1) continue;
+    if (contains(axes, i)) reduced.push_back(domain.size());
+    domain.push_back(shape[i]);
+  }
+  if (reduced.empty() && domain.size() < max_rank) {  // only sizes 1 are reduced: a loop of one
+    reduced.push_back(domain.size());
+    domain.push_back(1);
+  }
+  return {domain, reduced};
+}
+
+bool reduced_loops_merge(const Graph& graph, const Node& node) {
+  const auto [domain, reduced] = reduction_domain(graph, node);
+  if (reduced.empty()) return false;
+  for (int i = 1; i < reduced.size(); ++i) {
+    if (reduced[i] != reduced[i - 1] + 1) return false;
+  }
+  return true;
+}
+
+bool reduces(const Node& node) {
+  return node.op->kind == OpKind::reduce;
+}
+
+/// The shape through which a node reads its operands.
+const Shape& shape_seen(const Graph& graph, const Node& node) {
+  return reduces(node) ? graph[node.inputs[0]].spec.shape : node.spec.shape;
+}
+
+/// Numbers the passes over the row: see Member::stage.
+void set_stages(const Graph& graph, const std::vector<Value>& bases, Group& group) {
+  for (Member& member : group.members) {
+    const Node& node = graph[member.value];
+    const bool reads_elements = member.level == Level::element || reduces(node);
+    member.stage = 0;
+    for (const Value input : node.inputs) {
+      const Member* read = group.find(bases[input]);
+      if (read == nullptr) continue;
+      const int after = read->level == Level::row && reads_elements ? 1 : 0;
+      member.stage = std::max(member.stage, read->stage + after);
+    }
+  }
+}
+
+/// Both groups as one, if their domains agree. Members of `other` that are elementwise get `level`.
+std::optional<Group> united(const Graph& graph, const std::vector<Value>& bases, const Group& main,
+                            const Group& other, std::optional<Level> level) {
+  const Shape& expected = level == Level::row ? row_shape(main) : main.domain;
+  if (other.order == Order::none && level && other.members.front().maps.empty() &&
+      squeezed(other.domain) != squeezed(expected)) {
+    return std::nullopt;
+  }
+  Group both = main;
+  for (Member member : other.members) {
+    if (other.order == Order::none && level) member.level = *level;
+    both.members.push_back(std::move(member));
+  }
+  std::ranges::sort(both.members, {}, &Member::value);
+  set_stages(graph, bases, both);
+  return both;
+}
+
+/// A view may not see all that has to be checked.
+bool has_checks(const Graph& graph, const Group& group) {
+  return std::ranges::any_of(group.members, [&](const Member& member) {
+    return graph[member.value].op->has_checks;
+  });
+}
+
+bool has_maps(const Group& group) {
+  return std::ranges::any_of(group.members, [](const Member& m) { return !m.maps.empty(); });
+}
+
+/// True if nothing but this one reader looks at what the producer makes, so that it can be made
+/// where it is read; which is no oftener than now, or may be.
+bool is_private(const Graph& graph, const std::vector<int>& uses, const Reading& reading) {
+  const Group& group = reading.producer;
+  const bool repeats = element_count(graph[reading.made].spec.shape) <
+                       element_count(graph[reading.v].spec.shape);
+  if (repeats && !reading.may_repeat) return false;
+  const auto is_read_once = [&](const Map& map) {
+    return uses[static_cast<std::size_t>(map.view - graph.nodes.data())] == 1;
+  };
+  for (const Map& map : reading.maps) {
+    if (map.view != nullptr && !is_read_once(map)) return false;
+  }
+  std::vector<int> inside(group.members.size(), 0);
+  for (const Member& member : group.members) {
+    for (const Value input : graph[member.value].inputs) {
+      std::vector<Map> views;
+      const Member* const read = group.find(base_of(graph, input, &views));
+      if (read != nullptr && std::ranges::all_of(views, is_read_once))
+        ++inside[static_cast<std::size_t>(read - group.members.data())];
+    }
+  }
+  for (std::size_t m = 0; m < group.members.size(); ++m) {
+    const Value value = group.members[m].value;
+    if (uses[value] != (value == reading.made ? 1 : inside[m])) return false;
+  }
+  return true;
+}
+
+/// True if `made`, once per row, is read at each point of the domain by the value of its own row.
+bool reads_rows(const Graph& graph, const Group& group, Value made, const std::vector<Map>& maps,
+                const Shape& seen) {
+  if (squeezed(seen) != squeezed(group.domain)) return false;
+  const Shape& shape = graph[made].spec.shape;
+  const std::optional<Access> access = through(Access{shape, strides_of(shape), 0}, maps, f32);
+  if (!access || access->offset != 0) return false;
+  const Strides strides = squeezed(*access);
+  const Strides expected = strides_of(row_shape(group));
+  int row = 0;
+  for (int i = 0; i < strides.size(); ++i) {
+    if (strides[i] != (contains(group.reduced, i) ? 0 : expected[row++])) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Order reduction_order_for(const Shape& shape, const Dims& axes) {
+  for (int i = shape.size() - 1; i >= 0; --i) {
+    if (shape[i] == 1) continue;
+    return contains(axes, i) ? Order::lanes : Order::sequential;
+  }
+  return Order::lanes;
+}
+
+bool is_groupable(const Graph& graph, const Node& node) {
+  if (node.kind != Node::Kind::op || element_count(node.spec.shape) == 0) return false;
+  for (const Value input : node.inputs) {
+    if (element_count(graph[input].spec.shape) == 0) return false;
+  }
+  if (reduces(node)) return !is_arg(node.op->combine) && reduced_loops_merge(graph, node);
+  if (node.op->has_checks) return node.op->check.emit != nullptr || node.op->lookup != nullptr;
+  return (node.op->kind == OpKind::elementwise || node.op->kind == OpKind::create) &&
+         node.op->formula.emit != nullptr;
+}
+
+Group alone(const Graph& graph, Value v) {
+  const Node& node = graph[v];
+  Group group;
+  if (reduces(node)) {
+    std::tie(group.domain, group.reduced) = reduction_domain(graph, node);
+    group.order =
+        reduction_order_for(graph[node.inputs[0]].spec.shape, reduced_axes(graph, node));
+    group.members.push_back({.value = v, .level = Level::row, .stage = 0, .maps = {}});
+  } else {
+    group.domain = squeezed(node.spec.shape);
+    group.members.push_back({.value = v, .level = Level::element, .stage = 0, .maps = {}});
+  }
+  return group;
+}
+
+Shape row_shape(const Group& group) {
+  Shape rows;
+  for (int i = 0; i < group.domain.size(); ++i) {
+    if (!contains(group.reduced, i)) rows.push_back(group.domain[i]);
+  }
+  return rows;
+}
+
+std::optional<Group> merged(const Graph& graph, const std::vector<Value>& bases,
+                            const std::vector<int>& uses, const Reading& reading) {
+  const Group &reader = reading.reader, &producer = reading.producer;
+  const Member &reads = *reader.find(reading.v), &made = *producer.find(reading.made);
+  if (!made.maps.empty()) return std::nullopt;
+  const Node& node = graph[reading.v];
+  std::vector<Map> maps = reading.maps;
+  if (!reduces(node)) maps.push_back(broadcast_to(node));
+  const bool reads_elements = reduces(node) || reads.level == Level::element;
+  const bool is_element = made.level == Level::element;
+  const Shape& seen = shape_seen(graph, node);
+  const bool same_points = is_identity(graph[reading.made].spec.shape, maps, seen);
+  const auto unite = [&](const Group& main, const Group& other, std::optional<Level> level) {
+    return united(graph, bases, main, other, level);
+  };
+  const auto sees_its_row = [&] { return reads_rows(graph, producer, reading.made, maps, seen); };
+
+  if (producer.order != Order::none && reader.order == Order::none) {
+    // The reader, elementwise, takes part in the reduction that makes what it reads.
+    if (has_maps(reader) || (is_element && !same_points)) return std::nullopt;
+    if (is_element) return unite(producer, reader, Level::element);
+    if (same_points && reader.domain == row_shape(producer))
+      return unite(producer, reader, Level::row);
+    return sees_its_row() ? unite(producer, reader, Level::element) : std::nullopt;
+  }
+  if (producer.order != Order::none) {  // two reductions, over one domain
+    if (reader.domain != producer.domain || reader.reduced != producer.reduced ||
+        reader.order != producer.order)
+      return std::nullopt;
+    const bool is_at_hand = !is_element && reads_elements ? sees_its_row()
+                            : is_element == reads_elements ? same_points
+                                                           : true;
+    return is_at_hand ? unite(reader, producer, std::nullopt) : std::nullopt;
+  }
+  if (same_points && reads.maps.empty())
+    return unite(reader, producer, reads_elements ? Level::element : Level::row);
+  if (!reads_elements || has_checks(graph, producer) || !is_private(graph, uses, reading))
+    return std::nullopt;
+  Group moved = producer;
+  for (Member& member : moved.members) {
+    member.maps.insert(member.maps.end(), maps.begin(), maps.end());
+    member.maps.insert(member.maps.end(), reads.maps.begin(), reads.maps.end());
+  }
+  return unite(reader, moved, Level::element);
+}
+
+}  // namespace nitinol::fusion
