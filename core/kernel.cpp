@@ -102,8 +102,7 @@ void print(std::string& text, const Stage& stage, std::size_t number) {
 /// and struct.
 template <class T, class Take>
 void visit_numbers(const T& value, Take& take) {
-  if constexpr (std::is_same_v<T, Prebuilt>) {
-    take(static_cast<uint8_t>(!value.stages.empty()));
+  if constexpr (std::is_same_v<T, Prebuilt>) {  // no part of the identity
   } else if constexpr (std::is_enum_v<T>) {
     take(static_cast<std::underlying_type_t<T>>(value));
   } else if constexpr (std::is_integral_v<T>) {

@@ -146,9 +146,6 @@ struct Op {
   void (*fail)(const Op& op, Inputs inputs, const Attrs& attrs) = nullptr;
   /// composite.
   Tensor (*expand)(Inputs inputs, const Attrs& attrs) = nullptr;
-  /// composite: the same bits by one launch where nobody watches the ops; undefined if it does not
-  /// apply.
-  Tensor (*fused)(const Op& op, Inputs inputs, const Attrs& attrs) = nullptr;
   /// How gradients pass; an op with a floating result has a rule or says that there is none.
   Gradient gradient = {};
   /// One line for the documentation page.

@@ -4,6 +4,7 @@
 #include "core/interpreter.h"
 #include "eager/argument.h"
 #include "eager/channels_last.h"
+#include "eager/composite.h"
 #include "eager/launch.h"
 #include "eager/promotion.h"
 
@@ -21,10 +22,8 @@ bool is_tracked(Inputs inputs) {
 }
 
 Tensor apply_composite(const Op& op, Inputs inputs, const Attrs& attrs) {
-  // No trace and no tape is to see the ops that it expands to.
-  if (op.fused != nullptr && is_base_current() && !is_tracked(inputs)) {
-    if (Tensor result = op.fused(op, inputs, attrs); result.is_defined()) return result;
-  }
+  // A trace and a tape are to see the ops that it expands to.
+  if (is_base_current() && !is_tracked(inputs)) return eager::run_composite(op, inputs, attrs);
   return op.expand(inputs, attrs);
 }
 

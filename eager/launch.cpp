@@ -410,38 +410,6 @@ void reduce_into(const Op& op, const Tensor& x, const Dims& axes, const Tensor& 
   arguments.launch(*executable, nest);
 }
 
-void compute_rows(const RowLaunch& call, const Tensor& out) {
-  const Spec& spec = call.inputs[0]->spec();
-  const int64_t count = element_count(spec.shape);
-  Nest nest;
-  nest.sizes = {count / call.length, call.length};
-  Arguments arguments;
-  std::size_t k = 0;
-  for (const Tensor* input : call.inputs) {
-    nest.strides.push_back({k == 0 ? call.length : 0, 1});
-    arguments.buffers[k++] = input->internals().address();
-  }
-  if (call.has_first) {
-    nest.strides.push_back({call.length, 0});
-    arguments.buffers[k++] = call.inputs[0]->internals().address();
-  }
-  for (const double number : call.numbers) {
-    arguments.scalars[k++] = bits_of(compute_type(call.number_dtype), number);
-    nest.strides.push_back({0, 0});
-  }
-  arguments.buffers[k++] = out.internals().address();
-  const Strides of_result = out.size() == count ? Strides{call.length, 1} : Strides{1, 0};
-  nest.strides.push_back(of_result);
-  if (call.has_scratch) nest.strides.push_back(of_result);
-  KernelKey key(call.op);
-  key.add(call.variant);
-  key.add(spec.dtype);
-  key.add(spec.device);
-  const Prepared executable =
-      prepared(key, spec.device, [&] { return call.make(spec.dtype, call.variant); });
-  arguments.launch(*executable, nest);
-}
-
 void look_up_into(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& out) {
   const Tensor from = in_memory(*inputs[0], out.device());
   const Tensor indices = in_memory(*inputs[1], out.device());

@@ -28,25 +28,6 @@ void compute_checked(const Op& op, Inputs inputs, const Attrs& attrs, const Tens
 /// Stores the reduction of `x` over `axes` (normalised) into `out`, contiguous; x has elements.
 void reduce_into(const Op& op, const Tensor& x, const Dims& axes, const Tensor& out);
 
-/// A composite op on contiguous rows as one kernel. Its operands: inputs, the first element of each
-/// row if the kernel wants it, numbers, the output, and scratch in its place if the kernel has one
-/// more.
-struct RowLaunch {
-  const Op& op;
-  /// The kernel for a dtype; with the variant it is all that kernels of the op differ in.
-  Kernel (*make)(DType dtype, unsigned variant);
-  unsigned variant = 0;             ///< below 16
-  Inputs inputs;                    ///< of one dtype: rows, then what has `length` elements
-  std::span<const double> numbers;  ///< converted to `number_dtype`
-  DType number_dtype = f32;
-  int64_t length = 0;  ///< of a row
-  bool has_first = false;
-  bool has_scratch = false;
-};
-
-/// Stores the result into `out`, contiguous: an element for each of inputs[0], or for each row.
-void compute_rows(const RowLaunch& call, const Tensor& out);
-
 /// Stores the elements that an index op looks up into `out`, contiguous and not empty. Throws
 /// Error(value) for an index that names none.
 void look_up_into(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& out);

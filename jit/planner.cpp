@@ -10,10 +10,10 @@
 #include "jit/plan.h"
 #include "jit/plan_impl.h"
 #include "jit/temporaries.h"
-#include "jit/units.h"
 
 #include "fusion/access.h"
 #include "fusion/pieces.h"
+#include "fusion/units.h"
 #include <algorithm>
 #include <chrono>
 
@@ -47,12 +47,12 @@ class Planner {
     place_constants();
     const double passes_done = now();
     fusion_ = fusion::fuse(graph(), is_pass_enabled("fuse"));
-    units_ = units_in_order(graph(), fusion_);
+    units_ = fusion::units_in_order(graph(), fusion_);
     const double fusion_done = now();
     impl_.buffers.resize(graph().nodes.size());
     place_inputs();
     place_outputs();
-    for (const Unit& unit : units_) add_step(unit);
+    for (const fusion::Unit& unit : units_) add_step(unit);
     kernels_.resize(impl_.steps.size());
     plan_results();
     plan_in_place(graph(), fusion_.bases, impl_, kernels_);
@@ -111,7 +111,7 @@ class Planner {
 
   // ---- steps
 
-  void add_step(const Unit& unit) {
+  void add_step(const fusion::Unit& unit) {
     if (unit.group >= 0) {
       add_kernel(fusion_.groups[static_cast<std::size_t>(unit.group)]);
     } else if (fusion::has_windows(graph()[unit.node])) {
@@ -421,7 +421,7 @@ class Planner {
   Backend& device_;
   const DeviceLimits limits_;
   fusion::Fusion fusion_;
-  std::vector<Unit> units_;
+  std::vector<fusion::Unit> units_;
   std::vector<std::optional<Kernel>> kernels_;  ///< per step, until it is prepared
 };
 

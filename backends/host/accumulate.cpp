@@ -165,62 +165,6 @@ inline void accumulate_lanes(const LanePiece& piece, Held<T>* to) {
     for_each_index<count>([&](auto v) { lanes[v].store(to + v * step); });
 }
 
-/// A lane's sum, and that of the squares.
-template <class T, int bytes>
-struct Moments {
-  VectorOf<T, bytes> sum, squares;
-};
-
-template <class T, int bytes>
-inline void accumulate_moments(const LanePiece& piece, T* sums, T* squares) {
-  using V = VectorOf<T, bytes>;
-  using Lanes = LanesOf<T, bytes>;
-  constexpr std::size_t count = std::tuple_size_v<Lanes>, step = bytes / sizeof(T);
-  std::array<Moments<T, bytes>, count> lanes;
-  const V none = V::all(neutral_of<Combine::add, T>());
-  for_each_index<count>([&](auto v) {
-    lanes[v] = piece.is_first
-                   ? Moments<T, bytes>{none, none}
-                   : Moments<T, bytes>{V::load(sums + v * step), V::load(squares + v * step)};
-  });
-  const auto take_run = [&](int64_t i, int64_t n, std::array<Moments<T, bytes>, count>& to) {
-    for_each_vector<T, lane_count<T>, bytes, reduction_order::lanes_run>(
-        static_cast<const T*>(piece.values) + i, n, to, neutral_of<Combine::add, T>(),
-        [](Moments<T, bytes>& lane, const V& next) {
-          lane.sum = join<Combine::add>(lane.sum, next);
-          lane.squares = join<Combine::add>(lane.squares, next * next);
-        });
-  };
-  int64_t begin = 0;
-  if (piece.is_first) {
-    begin = std::min(reduction_order::lanes_run, piece.n);
-    take_run(0, begin, lanes);
-  }
-  for_each_run(piece, begin, [&](int64_t i, int64_t n) {
-    std::array<Moments<T, bytes>, count> run;
-    run.fill({none, none});
-    take_run(i, n, run);
-    for_each_index<count>([&](auto v) {
-      lanes[v].sum = join<Combine::add>(lanes[v].sum, run[v].sum);
-      lanes[v].squares = join<Combine::add>(lanes[v].squares, run[v].squares);
-    });
-  });
-  Lanes of_values, of_squares;
-  for_each_index<count>([&](auto v) {
-    of_values[v] = lanes[v].sum;
-    of_squares[v] = lanes[v].squares;
-  });
-  if (piece.is_last) {
-    sums[0] = fold<Combine::add, T, bytes>(of_values);
-    squares[0] = fold<Combine::add, T, bytes>(of_squares);
-    return;
-  }
-  for_each_index<count>([&](auto v) {
-    of_values[v].store(sums + v * step);
-    of_squares[v].store(squares + v * step);
-  });
-}
-
 /// Joins `count` rows to the accumulators.
 template <Combine c, class T, int bytes, int count>
 inline void accumulate_some_rows(const char* values, int64_t row_step, int64_t columns,
@@ -336,15 +280,6 @@ struct Lanes {
   }
 };
 
-template <class T>
-struct MomentLanes {
-  template <int width>
-  void operator()(VectorWidth<width>, const LanePiece& piece, void* lanes,
-                  void* lanes_of_squares) const {
-    accumulate_moments<T, width>(piece, static_cast<T*>(lanes), static_cast<T*>(lanes_of_squares));
-  }
-};
-
 template <Combine c, class T>
 struct Rows {
   template <int width>
@@ -362,11 +297,8 @@ struct Rows {
 Accumulate accumulate_of(const Reduction& reduction, Isa isa) {
   return with_reduction(reduction, [isa]<class T>(auto combine, std::type_identity<T>) {
     constexpr Combine c = combine.value;
-    Accumulate made = {.lanes = PerIsa<Lanes<c, T>, const LanePiece&, void*, int64_t*>::at(isa),
-                       .rows = PerIsa<Rows<c, T>, const RowBlock&, void*, int64_t*>::at(isa)};
-    if constexpr (c == Combine::add && native::Float<T>)
-      made.moments = PerIsa<MomentLanes<T>, const LanePiece&, void*, void*>::at(isa);
-    return made;
+    return Accumulate{.lanes = PerIsa<Lanes<c, T>, const LanePiece&, void*, int64_t*>::at(isa),
+                      .rows = PerIsa<Rows<c, T>, const RowBlock&, void*, int64_t*>::at(isa)};
   });
 }
 

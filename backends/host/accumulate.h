@@ -31,8 +31,6 @@ struct LanePiece {
 struct Accumulate {
   /// Value i joins lane i % lanes_of(type). arg_*: all join lane 0; value i is at `position` + i.
   void (*lanes)(const LanePiece& piece, void* lanes, int64_t* lane_positions) = nullptr;
-  /// lanes() of the values and of their squares; sums in f32 and f64 alone.
-  void (*moments)(const LanePiece& piece, void* lanes, void* lanes_of_squares) = nullptr;
   /// Value j of each row joins accumulator j, row after row.
   void (*rows)(const RowBlock& block, void* accumulators, int64_t* positions) = nullptr;
 };

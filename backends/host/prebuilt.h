@@ -14,7 +14,6 @@ namespace nitinol::host {
 ///   stores its last value into one output (rounding to f16 and bf16 happens in the store);
 /// - Order::none whose program stores its only argument: a copy, any strides;
 /// - a lookup (Op::lookup) by itself;
-/// - Order::lanes with kernel.prebuilt.stages: a loop for each of several stages;
 /// - reductions whose element stage accumulates its argument, perhaps converted, and whose row
 /// stage stores it.
 /// Loops of the first kind heed Kernel::stores.

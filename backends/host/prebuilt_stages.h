@@ -17,7 +17,6 @@ inline constexpr int64_t staging_block = 512;
 [[nodiscard]] std::unique_ptr<Executable> make_prebuilt_copy(const Kernel& kernel);
 [[nodiscard]] std::unique_ptr<Executable> make_prebuilt_lookup(const Kernel& kernel);
 [[nodiscard]] std::unique_ptr<Executable> make_prebuilt_reduction(const Kernel& kernel);
-[[nodiscard]] std::unique_ptr<Executable> make_prebuilt_rows(const Kernel& kernel);
 
 /// True if the stage does nothing but store (or accumulate) its only argument; for f16 and bf16 it
 /// may round it again. `dtype` is what the argument was loaded as.

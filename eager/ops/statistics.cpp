@@ -11,7 +11,6 @@
 #include "eager/ops/family.h"
 #include "eager/ops/infer.h"
 #include "eager/ops/reduce.h"
-#include "eager/ops/row_kernels.h"
 #include "eager/ops/unary.h"
 #include "eager/ops/view.h"
 
@@ -172,27 +171,24 @@ constexpr std::array<std::string_view, 4> layer_norm_attrs = {"normalized_axes",
                                                               "has_weight", "has_bias"};
 
 constexpr Op composite(std::string_view name, std::span<const std::string_view> attr_names,
-                       Tensor (*expand)(Inputs, const Attrs&),
-                       Tensor (*fused)(const Op&, Inputs, const Attrs&), std::string_view summary,
+                       Tensor (*expand)(Inputs, const Attrs&), std::string_view summary,
                        int arity = 1) {
   return {.name = name,
           .kind = OpKind::composite,
           .arity = arity,
           .attr_names = attr_names,
           .expand = expand,
-          .fused = fused,
           .summary = summary};
 }
 
 constexpr auto statistics = family({
-    composite("mean", axes_attrs, expand_mean, fused_mean, "Mean."),
-    composite("var", var_attrs, expand_var, fused_var, "Variance."),
-    composite("std", var_attrs, expand_std, fused_std, "Standard deviation."),
-    composite("logsumexp", axes_attrs, expand_logsumexp, fused_logsumexp, "ln(sum(e^x))."),
-    composite("softmax", axis_attrs, expand_softmax, fused_softmax,
-              "e^x / sum(e^x) along an axis."),
-    composite("log_softmax", axis_attrs, expand_log_softmax, fused_log_softmax, "ln(softmax(x))."),
-    composite("layer_norm", layer_norm_attrs, expand_layer_norm, fused_layer_norm,
+    composite("mean", axes_attrs, expand_mean, "Mean."),
+    composite("var", var_attrs, expand_var, "Variance."),
+    composite("std", var_attrs, expand_std, "Standard deviation."),
+    composite("logsumexp", axes_attrs, expand_logsumexp, "ln(sum(e^x))."),
+    composite("softmax", axis_attrs, expand_softmax, "e^x / sum(e^x) along an axis."),
+    composite("log_softmax", axis_attrs, expand_log_softmax, "ln(softmax(x))."),
+    composite("layer_norm", layer_norm_attrs, expand_layer_norm,
               "(x - mean) / sqrt(var + eps) over the last axes.", -1),
 });
 

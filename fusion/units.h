@@ -2,11 +2,11 @@
 #pragma once
 
 #include "core/graph.h"
-
 #include "fusion/fuse.h"
+
 #include <vector>
 
-namespace nitinol::jit {
+namespace nitinol::fusion {
 
 /// A group, or a node outside groups.
 struct Unit {
@@ -15,6 +15,6 @@ struct Unit {
 };
 
 /// The units of the graph, each after those whose results it reads, else as they were recorded.
-[[nodiscard]] std::vector<Unit> units_in_order(const Graph& graph, const fusion::Fusion& fusion);
+[[nodiscard]] std::vector<Unit> units_in_order(const Graph& graph, const Fusion& fusion);
 
-}  // namespace nitinol::jit
+}  // namespace nitinol::fusion

@@ -1,16 +1,16 @@
 // A group is as early as its first member and needs what the later ones read: a walk in depth, from
 // the first unit on, puts that before it. The walk keeps its own stack: a chain of units may be
 // longer than the thread's.
-#include "jit/units.h"
+#include "fusion/units.h"
 
 #include <cstddef>
 
-namespace nitinol::jit {
+namespace nitinol::fusion {
 namespace {
 
 class Walk {
  public:
-  Walk(const Graph& graph, const fusion::Fusion& fusion)
+  Walk(const Graph& graph, const Fusion& fusion)
       : graph_(graph), fusion_(fusion), unit_of_(graph.nodes.size(), -1) {
     list_units();
     is_visited_.assign(units_.size(), false);
@@ -73,7 +73,7 @@ class Walk {
     open_.pop_back();
   }
 
-  [[nodiscard]] const std::vector<fusion::Member>& members_of(const Unit& unit) const {
+  [[nodiscard]] const std::vector<Member>& members_of(const Unit& unit) const {
     return fusion_.groups[static_cast<std::size_t>(unit.group)].members;
   }
   [[nodiscard]] std::size_t size_of(const Unit& unit) const {
@@ -84,7 +84,7 @@ class Walk {
   }
 
   const Graph& graph_;
-  const fusion::Fusion& fusion_;
+  const Fusion& fusion_;
   std::vector<Unit> units_;
   std::vector<int> unit_of_;  ///< per value: its unit, or -1
   std::vector<bool> is_visited_;
@@ -94,8 +94,8 @@ class Walk {
 
 }  // namespace
 
-std::vector<Unit> units_in_order(const Graph& graph, const fusion::Fusion& fusion) {
+std::vector<Unit> units_in_order(const Graph& graph, const Fusion& fusion) {
   return Walk(graph, fusion).run();
 }
 
-}  // namespace nitinol::jit
+}  // namespace nitinol::fusion

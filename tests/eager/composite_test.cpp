@@ -1,0 +1,192 @@
+// Composite ops in eager against what they expand to.
+#include "eager/composite.h"
+
+#include "core/backend.h"
+#include "core/memory.h"
+#include "eager/ops/ops.h"
+#include "eager/ops/statistics.h"
+#include "tests/on_threads.h"
+#include "tests/same_bits.h"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
+
+using namespace nitinol;
+
+namespace {
+
+const Op& op_named(std::string_view name) {
+  return *std::ranges::find(statistics_ops(), name, &Op::name);
+}
+
+/// What the call allocates beside its result: nothing if it is one launch.
+uint64_t temporaries(const Op& op, Inputs inputs, const Attrs& attrs) {
+  const uint64_t before = memory_statistics().allocations;
+  const Tensor result = eager::run_composite(op, inputs, attrs);
+  return memory_statistics().allocations - before - 1;
+}
+
+/// Checks each call of a first few against the expansion.
+void check(const Op& op, const std::vector<Tensor>& tensors, const Attrs& attrs) {
+  std::vector<const Tensor*> inputs;
+  for (const Tensor& tensor : tensors) inputs.push_back(&tensor);
+  CAPTURE(op.name, to_string(op, attrs), describe(tensors[0]));
+  const Tensor expanded = op.expand(inputs, attrs);
+  for (const int threads : {1, 1, 1, 3}) {
+    const Threads scope(threads);
+    const Tensor result = eager::run_composite(op, inputs, attrs);
+    CHECK(result.spec() == expanded.spec());
+    CHECK(result.internals().strides == expanded.internals().strides);
+    CHECK(same_bits(result, expanded));
+  }
+}
+
+void check_all(const Tensor& x) {
+  const int64_t last = x.rank() - 1;
+  for (const bool keeps : {false, true}) {
+    for (const Dims& axes : {Dims{-1}, Dims{last}, Dims{}}) {
+      check(op_named("mean"), {x}, {axes, keeps});
+      check(op_named("logsumexp"), {x}, {axes, keeps});
+      for (const int64_t ddof : {0, 1, 1000000}) {
+        check(op_named("var"), {x}, {axes, keeps, ddof});
+        check(op_named("std"), {x}, {axes, keeps, ddof});
+      }
+    }
+  }
+  check(op_named("softmax"), {x}, {last});
+  check(op_named("log_softmax"), {x}, {last});
+  for (int64_t count = 1; count <= x.rank(); ++count) {
+    Shape shape;
+    for (int64_t i = x.rank() - count; i < x.rank(); ++i) {
+      shape.push_back(x.shape()[static_cast<int>(i)]);
+    }
+    const Tensor weight = cast(randn(shape), x.dtype()), bias = cast(randn(shape), x.dtype());
+    const Op& op = op_named("layer_norm");
+    check(op, {x}, {count, 1e-5, false, false});
+    check(op, {x, weight}, {count, 1e-5, true, false});
+    check(op, {x, bias}, {count, 0.0, false, true});
+    check(op, {x, weight, bias}, {count, 1e-3, true, true});
+  }
+}
+
+/// Whether the third call like this is one launch.
+bool is_fused(const Op& op, const Tensor& x, const Attrs& attrs) {
+  const Tensor* const input = &x;
+  const Inputs inputs(&input, 1);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(temporaries(op, inputs, attrs) > 0);
+  }
+  return temporaries(op, inputs, attrs) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("fused rows give the bits of the expansion", "[eager][composite]") {
+  manual_seed(7);
+  for (const DType dtype : {f32, f64}) {
+    for (const Shape& shape : {Shape{16}, Shape{3, 31}, Shape{64, 129}, Shape{5, 513},
+                               Shape{2, 9001}, Shape{1, 300001}, Shape{4, 3, 200}}) {
+      check_all(cast(randn(shape) * 3, dtype));
+    }
+  }
+}
+
+TEST_CASE("fused rows treat what is not a number as the expansion does", "[eager][composite]") {
+  const double inf = std::numeric_limits<double>::infinity();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  manual_seed(8);
+  for (const DType dtype : {f32, f64}) {
+    for (const std::vector<double>& odd :
+         {std::vector{nan}, std::vector{inf}, std::vector{-inf}, std::vector{inf, -inf},
+          std::vector{1e38, -1e38}, std::vector{-0.0, 0.0}, std::vector{1e-42}}) {
+      Tensor x = cast(randn({4, 150}), dtype);
+      for (std::size_t i = 0; i < odd.size(); ++i) {
+        x = x.at({static_cast<int64_t>(i), 70}).set(full({}, odd[i], dtype));
+        x = x.at({2, static_cast<int64_t>(i)}).set(full({}, odd[i], dtype));
+      }
+      check_all(x);
+      check_all(full({2, 40}, odd[0], dtype));
+    }
+  }
+}
+
+TEST_CASE("composites that are one kernel", "[eager][composite][host]") {
+  if (!backend(Device{}).can_generate_code()) return;
+  clear_executables();
+  const Op &softmax_op = op_named("softmax"), &var_op = op_named("var");
+  const Tensor x = randn({64, 129});
+  CHECK(is_fused(softmax_op, x, {int64_t{1}}));
+  CHECK(is_fused(softmax_op, transpose(x), {int64_t{1}}));
+  CHECK(is_fused(softmax_op, cast(x, f16), {int64_t{1}}));
+  CHECK(is_fused(softmax_op, cast(x, i32), {int64_t{1}}));
+  CHECK(is_fused(var_op, x, {Dims{1}, false, int64_t{0}}));
+  CHECK(is_fused(var_op, cast(x, f64), {Dims{1}, true, int64_t{1}}));
+  CHECK(is_fused(op_named("std"), x, {Dims{-1}, true, int64_t{1}}));
+  CHECK(is_fused(op_named("mean"), x, {Dims{1}, false}));
+  CHECK(is_fused(op_named("logsumexp"), x, {Dims{1}, false}));
+  CHECK(is_fused(op_named("log_softmax"), x, {int64_t{1}}));
+  CHECK(is_fused(op_named("layer_norm"), x, {int64_t{1}, 1e-5, false, false}));
+}
+
+TEST_CASE("composites that are several kernels", "[eager][composite][host]") {
+  if (!backend(Device{}).can_generate_code()) return;
+  clear_executables();
+  const auto check = [](const Tensor& x, int64_t axis, uint64_t expected) {
+    const Op& op = op_named("softmax");
+    const Tensor* const input = &x;
+    const Inputs inputs(&input, 1);
+    const Attrs attrs = {axis};
+    for (int i = 0; i < 2; ++i) CHECK(temporaries(op, inputs, attrs) > expected);
+    CHECK(temporaries(op, inputs, attrs) == expected);
+    CHECK(same_bits(eager::run_composite(op, inputs, attrs), op.expand(inputs, attrs)));
+  };
+  check(randn({64, 130}), 0, 3);  // along columns: max; exp and its sum; the quotient
+  check(randn({100001}), 0, 3);   // one long row: all threads take part in each
+}
+
+TEST_CASE("a composite of other operands is another call", "[eager][composite][host]") {
+  const Op& op = op_named("softmax");
+  const std::vector<Tensor> tensors = {randn({8, 150}), cast(randn({8, 150}), f64),
+                                       transpose(randn({150, 8})), randn({4, 150}), randn({600})};
+  for (int i = 0; i < 4; ++i) {
+    for (const Tensor& x : tensors) {
+      const Tensor* const input = &x;
+      const Attrs attrs = {int64_t{x.rank() - 1}};
+      CHECK(same_bits(eager::run_composite(op, Inputs(&input, 1), attrs),
+                      op.expand(Inputs(&input, 1), attrs)));
+    }
+  }
+}
+
+TEST_CASE("composites of nothing and of numbers", "[eager][composite]") {
+  for (int i = 0; i < 3; ++i) {
+    CHECK(softmax(zeros({0, 128})).shape() == Shape{0, 128});
+    CHECK(softmax(zeros({128, 0})).shape() == Shape{128, 0});
+    CHECK(mean(full({}, 2.0)).item<float>() == 2);
+  }
+}
+
+TEST_CASE("a composite whose code was forgotten", "[eager][composite][host]") {
+  const Tensor x = randn({16, 200});
+  const Tensor expected = softmax(x);
+  for (int i = 0; i < 12; ++i) {
+    if (i % 4 == 3) clear_executables();
+    CHECK(same_bits(softmax(x), expected));
+  }
+}
+
+TEST_CASE("a tape and a trace see the expansion", "[eager][composite]") {
+  const Tensor x = randn({4, 100}), g = randn({4, 100});
+  const auto loss = [g](const Tensor& t) { return sum(softmax(t) * g); };
+  const Tensor y = softmax(x);
+  const Tensor expected = y * (g - sum(y * g, {-1}, keepdims));
+  const Tensor got = grad(loss)(x);
+  CHECK(max(abs(got - expected)).item<float>() < 1e-6F);
+  const auto compiled = compile([](const Tensor& t) { return softmax(t); });
+  for (int i = 0; i < 3; ++i) CHECK(same_bits(compiled(x), y));
+  CHECK(compiled.explain().signatures[0].plan.steps.at(0).ops.size() == 5);
+}
