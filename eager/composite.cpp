@@ -137,9 +137,9 @@ std::unique_ptr<const Fused> fuse(const Graph& graph, Backend& device) {
   for (const fusion::Unit& unit : fusion::units_in_order(graph, fusion)) {
     if (unit.group < 0) return nullptr;
     const fusion::Group& group = fusion.groups[static_cast<std::size_t>(unit.group)];
+    if (!fusion::is_needed(graph, fusion, group)) continue;
     fusion::Lowered lowered = fusion::lower(graph, fusion, group, device.limits());
     if (has_checks(lowered.kernel)) return nullptr;
-    if (lowered.kernel.stages.empty()) continue;  // dead code
     if (!add_step(graph, std::move(lowered), stored, *fused)) return nullptr;
   }
   const Value output = graph.outputs[0], base = fusion.bases[output];

@@ -221,6 +221,12 @@ Lowered lower_copy(DType dtype, const Copy& copy) {
   return out;
 }
 
+bool is_needed(const Graph& graph, const Fusion& fusion, const Group& group) {
+  return std::ranges::any_of(group.members, [&](const Member& member) {
+    return fusion.is_materialised[member.value] || graph[member.value].op->has_checks;
+  });
+}
+
 Lowered lower(const Graph& graph, const Fusion& fusion, const Group& group,
               const DeviceLimits& limits) {
   Draft draft = {.graph = graph, .fusion = fusion, .group = group, .limits = limits};

@@ -51,6 +51,9 @@ struct Copy {
 /// The kernel of a copy.
 [[nodiscard]] Lowered lower_copy(DType dtype, const Copy& copy);
 
+/// False for dead code: no step reads what the group makes, and it checks nothing.
+[[nodiscard]] bool is_needed(const Graph& graph, const Fusion& fusion, const Group& group);
+
 /// The kernel that computes the members of `group` and stores those that must be in memory, for a
 /// device of these limits.
 [[nodiscard]] Lowered lower(const Graph& graph, const Fusion& fusion, const Group& group,

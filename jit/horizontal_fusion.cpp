@@ -6,9 +6,47 @@
 #include "jit/horizontal_fusion.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 namespace nitinol::jit {
+namespace {
+
+/// The Variable's old value, if the buffer of `value` is its own: graph input, or -1. Nothing if it
+/// is not.
+std::optional<int> overwritten_by(const PlanImpl& plan, Value value) {
+  const BufferPlan& buffer = plan.buffers[value];
+  if (buffer.place != BufferPlan::Place::output) return std::nullopt;
+  const int donor = plan.outputs[static_cast<std::size_t>(buffer.index)].donor;
+  if (donor < 0) return std::nullopt;
+  return plan.updates[static_cast<std::size_t>(donor)].overwritten;
+}
+
+StepEffects effects_of(const PlanDraft& draft, const StepDraft& step) {
+  const StepPlan& plan = step.plan;
+  StepEffects effects = {.reads = {}, .writes = {}, .can_fail = plan.can_fail};
+  if (step.kernel && step.kernel->order == Order::none && plan.sizes.size() == 1)
+    effects.kernel = &*step.kernel;
+  for (std::size_t k = 0; k < plan.operands.size(); ++k) {
+    if (plan.operands[k].value < 0) continue;
+    const bool is_last = k + 1 == plan.operands.size();
+    const bool is_output = step.kernel ? step.kernel->operands[k].role == Role::output
+                                       : is_last && plan.kind == StepPlan::Kind::launch;
+    (is_output ? effects.writes : effects.reads)
+        .push_back(static_cast<Value>(plan.operands[k].value));
+  }
+  if (plan.kind == StepPlan::Kind::eager) effects.writes.push_back(plan.value);
+  for (std::size_t k = effects.writes.size(); k-- > 0;) {
+    const std::optional<int> overwritten = overwritten_by(draft.impl, effects.writes[k]);
+    if (!overwritten) continue;
+    effects.overwrites = true;
+    if (*overwritten >= 0)
+      effects.writes.push_back(draft.graph.inputs[static_cast<std::size_t>(*overwritten)]);
+  }
+  return effects;
+}
+
+}  // namespace
 
 std::vector<std::vector<std::size_t>> join_steps(std::span<const StepEffects> steps,
                                                  std::size_t values) {
@@ -38,6 +76,25 @@ std::vector<std::vector<std::size_t>> join_steps(std::span<const StepEffects> st
     if (step.can_fail) failing = place + 1;
   }
   return batches;
+}
+
+void join_launches(PlanDraft& draft) {
+  std::vector<StepEffects> effects;
+  for (const StepDraft& step : draft.steps) effects.push_back(effects_of(draft, step));
+  std::vector<StepDraft> steps;
+  std::size_t& first_overwrite = draft.impl.first_overwrite = SIZE_MAX;
+  for (const std::vector<std::size_t>& batch : join_steps(effects, draft.graph.nodes.size())) {
+    const std::size_t start = steps.size();
+    for (const std::size_t s : batch) {
+      if (effects[s].overwrites) first_overwrite = std::min(first_overwrite, start);
+      steps.push_back(std::move(draft.steps[s]));
+      if (s == batch[0]) continue;
+      steps[start].report.bytes_read += steps.back().report.bytes_read;
+      steps[start].report.bytes_written += steps.back().report.bytes_written;
+    }
+    steps[start].plan.together = steps[start].report.launches = batch.size();
+  }
+  draft.steps = std::move(steps);
 }
 
 }  // namespace nitinol::jit

@@ -3,6 +3,7 @@
 
 #include "core/graph.h"
 #include "core/kernel.h"
+#include "jit/plan_draft.h"
 
 #include <cstddef>
 #include <span>
@@ -22,5 +23,8 @@ struct StepEffects {
 /// are of one kernel, and none depends on another one. `values` is the number of values.
 [[nodiscard]] std::vector<std::vector<std::size_t>> join_steps(std::span<const StepEffects> steps,
                                                                std::size_t values);
+
+/// Reorders the steps so that those to be launched together follow each other.
+void join_launches(PlanDraft& draft);
 
 }  // namespace nitinol::jit

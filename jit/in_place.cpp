@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
 #include <unordered_map>
 
 namespace nitinol::jit {
@@ -34,22 +35,23 @@ struct Uses {
   std::size_t last_failing = never;
 };
 
-Uses uses_of(const Graph& graph, std::span<const Value> bases, const PlanImpl& plan) {
-  const std::size_t count = graph.nodes.size();
+Uses uses_of(const PlanDraft& draft) {
+  const std::size_t count = draft.graph.nodes.size();
   Uses uses = {.inputs = {},
                .outputs = std::vector<int>(count, 0),
                .is_base_of_output = std::vector<bool>(count, false),
                .first = std::vector<std::size_t>(count, Uses::never),
                .last = std::vector<std::size_t>(count, 0)};
-  for (std::size_t i = 0; i < plan.inputs.size(); ++i)
-    uses.inputs.try_emplace(plan.inputs[i], static_cast<int>(i));
-  for (const Value output : graph.outputs) {
+  for (std::size_t i = 0; i < draft.impl.inputs.size(); ++i)
+    uses.inputs.try_emplace(draft.impl.inputs[i], static_cast<int>(i));
+  for (const Value output : draft.graph.outputs) {
     ++uses.outputs[output];
-    uses.is_base_of_output[bases[output]] = true;
+    uses.is_base_of_output[draft.fusion.bases[output]] = true;
   }
-  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
-    if (plan.steps[s].can_fail) uses.last_failing = s;
-    for (const OperandPlan& operand : plan.steps[s].operands) {
+  for (std::size_t s = 0; s < draft.steps.size(); ++s) {
+    const StepPlan& step = draft.steps[s].plan;
+    if (step.can_fail) uses.last_failing = s;
+    for (const OperandPlan& operand : step.operands) {
       if (operand.value < 0) continue;
       const auto v = static_cast<std::size_t>(operand.value);
       uses.first[v] = std::min(uses.first[v], s);
@@ -115,10 +117,10 @@ void allow_alias(const Write& write, Value input) {
 
 }  // namespace
 
-void plan_in_place(const Graph& graph, std::span<const Value> bases, PlanImpl& plan,
-                   std::vector<std::optional<Kernel>>& kernels) {
+void plan_in_place(PlanDraft& draft) {
+  PlanImpl& plan = draft.impl;
   if (plan.updates.empty()) return;
-  const Uses uses = uses_of(graph, bases, plan);
+  const Uses uses = uses_of(draft);
   for (UpdatePlan& update : plan.updates) {
     const Value output = update.result.base;
     // Several outputs of one value are one tensor: it can be in only one place.
@@ -128,12 +130,12 @@ void plan_in_place(const Graph& graph, std::span<const Value> bases, PlanImpl& p
     const std::size_t s = uses.first[output];
     if (uses.last_failing != Uses::never && uses.last_failing >= s) continue;
     const Write write = {.number = s,
-                         .step = plan.steps[s],
-                         .kernel = kernels[s],
-                         .operand = operand_of(plan.steps[s], output)};
+                         .step = draft.steps[s].plan,
+                         .kernel = draft.steps[s].kernel,
+                         .operand = operand_of(draft.steps[s].plan, output)};
     if (const auto read = uses.inputs.find(update.variable); read != uses.inputs.end()) {
-      const Value input = graph.inputs[static_cast<std::size_t>(read->second)];
-      if (!may_overwrite(graph, uses, write, input)) continue;
+      const Value input = draft.graph.inputs[static_cast<std::size_t>(read->second)];
+      if (!may_overwrite(draft.graph, uses, write, input)) continue;
       update.overwritten = read->second;
       allow_alias(write, input);
     }

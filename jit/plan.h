@@ -71,7 +71,6 @@ class Plan {
   [[nodiscard]] const Graph& graph() const { return graph_; }
 
  private:
-  friend class Planner;
   Graph graph_;
   PlanReport report_;
   std::unique_ptr<PlanImpl> impl_;

@@ -18,21 +18,21 @@ struct Lives {
 };
 
 /// Marks the temporaries, too.
-Lives lives_of(std::size_t values, PlanImpl& plan) {
-  const std::size_t steps = plan.steps.size();
+Lives lives_of(PlanDraft& draft) {
+  const std::size_t steps = draft.steps.size();
   Lives lives = {.first = std::vector<std::vector<Value>>(steps),
                  .last = std::vector<std::vector<Value>>(steps)};
   std::vector<Value> temporaries;
-  std::vector<std::size_t> last_use(values, 0);
+  std::vector<std::size_t> last_use(draft.graph.nodes.size(), 0);
   std::size_t launch = 0;
   for (std::size_t s = 0; s < steps; ++s) {
-    if (s == launch + plan.steps[launch].together) launch = s;
-    for (const OperandPlan& operand : plan.steps[s].operands) {
+    if (s == launch + draft.steps[launch].plan.together) launch = s;
+    for (const OperandPlan& operand : draft.steps[s].plan.operands) {
       if (operand.value < 0) continue;
       const auto v = static_cast<Value>(operand.value);
       last_use[v] = launch;
-      if (plan.buffers[v].place != BufferPlan::Place::none) continue;
-      plan.buffers[v].place = BufferPlan::Place::arena;
+      if (draft.buffer(v).place != BufferPlan::Place::none) continue;
+      draft.buffer(v).place = BufferPlan::Place::arena;
       lives.first[launch].push_back(v);
       temporaries.push_back(v);
     }
@@ -47,15 +47,15 @@ std::size_t bytes_of(const Spec& spec) {
   return static_cast<std::size_t>(element_count(spec.shape)) * size_of(spec.dtype);
 }
 
-void place_temporaries(const Graph& graph, PlanImpl& plan) {
-  const Lives lives = lives_of(graph.nodes.size(), plan);
-  const auto size = [&](Value v) { return round_up(bytes_of(graph[v].spec), alignment); };
+void place_temporaries(PlanDraft& draft) {
+  const Lives lives = lives_of(draft);
+  const auto size = [&](Value v) { return round_up(bytes_of(draft.graph[v].spec), alignment); };
   Arena arena;
-  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
-    for (const Value v : lives.first[s]) plan.buffers[v].offset = arena.place(size(v));
-    for (const Value v : lives.last[s]) arena.free(plan.buffers[v].offset, size(v));
+  for (std::size_t s = 0; s < draft.steps.size(); ++s) {
+    for (const Value v : lives.first[s]) draft.buffer(v).offset = arena.place(size(v));
+    for (const Value v : lives.last[s]) arena.free(draft.buffer(v).offset, size(v));
   }
-  plan.arena_bytes = arena.bytes();
+  draft.impl.arena_bytes = arena.bytes();
 }
 
 }  // namespace nitinol::jit

@@ -1,8 +1,7 @@
 // Temporaries: values that live in the arena of a call.
 #pragma once
 
-#include "core/graph.h"
-#include "jit/plan_impl.h"
+#include "jit/plan_draft.h"
 
 #include <cstddef>
 
@@ -13,6 +12,6 @@ namespace nitinol::jit {
 
 /// Puts each value that steps of the plan touch, and that has no place yet, into the arena, from
 /// the launch that first touches it up to the last that does.
-void place_temporaries(const Graph& graph, PlanImpl& plan);
+void place_temporaries(PlanDraft& draft);
 
 }  // namespace nitinol::jit

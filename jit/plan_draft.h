@@ -1,0 +1,33 @@
+// PlanDraft: a Plan in the making. planner.cpp says in which order its parts are made.
+#pragma once
+
+#include "core/backend.h"
+#include "core/kernel.h"
+#include "jit/plan_impl.h"
+
+#include "fusion/fuse.h"
+#include <optional>
+#include <vector>
+
+namespace nitinol::jit {
+
+struct StepDraft {
+  StepPlan plan = {};
+  std::optional<Kernel> kernel = {};  ///< until it is prepared; library calls are from the start
+  StepReport report = {};
+};
+
+struct PlanDraft {
+  const tracer::Trace& trace;
+  Backend& device;
+  const DeviceLimits limits = device.limits();
+  Graph graph = {};  ///< after the passes
+  fusion::Fusion fusion = {};
+  std::vector<StepDraft> steps = {};
+  PlanImpl impl = {};      ///< but for its steps
+  PlanReport report = {};  ///< but for its steps
+
+  [[nodiscard]] BufferPlan& buffer(Value v) { return impl.buffers[v]; }
+};
+
+}  // namespace nitinol::jit
