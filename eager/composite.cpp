@@ -181,6 +181,15 @@ Tensor launch(const Fused& fused, Inputs inputs) {
   return make_tensor(fused.result, access.strides, access.offset, whole.internals().storage);
 }
 
+bool depends_on_operands_alone(const tracer::Trace& trace) {
+  const auto is_operand = [](const tracer::TraceInput& input) {
+    return input.kind == tracer::TraceInput::Kind::tensor;
+  };
+  return !trace.obstacle && trace.guards.empty() && trace.assigned.empty() &&
+         trace.cleared.empty() && trace.empty.empty() &&
+         std::ranges::all_of(trace.inputs, is_operand);
+}
+
 /// Runs what the op expands to, and finds out whether kernels alone can do that.
 Tensor learn(const Op& op, Inputs inputs, const Attrs& attrs, Entry& entry) {
   entry.is_known = true;
@@ -199,17 +208,18 @@ Tensor learn(const Op& op, Inputs inputs, const Attrs& attrs, Entry& entry) {
   }
   const Tensor* const results[] = {&result};
   const tracer::Trace trace = recorder.finish(results);
+  recorder.commit();
   const auto is_result = [&](const Tensor& tensor) { return tensor.handle() == result.handle(); };
   const auto input = std::ranges::find_if(stand_ins, is_result);
   if (input != stand_ins.end())  // nothing was done
     return *inputs[static_cast<std::size_t>(input - stand_ins.begin())];
-  if (!trace.obstacle) entry.fused = fuse(trace.graph, device);
+  if (depends_on_operands_alone(trace)) entry.fused = fuse(trace.graph, device);
   return bare_copy(result);
 }
 
 /// Numbers have no memory, and of nothing there is nothing to compute.
 bool may_be_fused(Inputs inputs) {
-  return std::ranges::all_of(inputs, [](const Tensor* input) {
+  return !inputs.empty() && std::ranges::all_of(inputs, [](const Tensor* input) {
     const TensorData& data = input->internals();
     return !data.is_number && !data.spec.is_weak && element_count(data.spec.shape) > 0;
   });

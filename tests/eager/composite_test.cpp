@@ -179,6 +179,24 @@ TEST_CASE("a composite whose code was forgotten", "[eager][composite][host]") {
   }
 }
 
+TEST_CASE("a composite that draws numbers draws new ones at each call", "[eager][composite]") {
+  static constinit const Op noisy = {
+      .name = "test.noisy",
+      .kind = OpKind::composite,
+      .arity = 1,
+      .expand = [](Inputs x, const Attrs&) { return *x[0] + rand(x[0]->shape()); },
+      .summary = "x with noise."};
+  const Tensor x = randn({3, 40});
+  const Tensor* const input = &x;
+  const Inputs inputs(&input, 1);
+  manual_seed(11);
+  std::vector<Tensor> expected;
+  for (int i = 0; i < 5; ++i) expected.push_back(noisy.expand(inputs, {}));
+  manual_seed(11);
+  for (const Tensor& result : expected)
+    CHECK(same_bits(eager::run_composite(noisy, inputs, {}), result));
+}
+
 TEST_CASE("a tape and a trace see the expansion", "[eager][composite]") {
   const Tensor x = randn({4, 100}), g = randn({4, 100});
   const auto loss = [g](const Tensor& t) { return sum(softmax(t) * g); };
