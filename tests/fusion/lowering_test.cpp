@@ -65,7 +65,7 @@ TEST_CASE("short programs and long rows are computed again", "[jit][lowering]") 
                              "d = sub x m; q = square d; s = sum q axes=[1] keepdims=true; "
                              "y = div d s; return y"))
             .empty());
-  CHECK(scratch_of(kernel_of(softmax_of(8, 16384) + "return y")).size() == 1);
+  CHECK(scratch_of(kernel_of(softmax_of(8, 65536) + "return y")).size() == 1);
   CHECK(scratch_of(kernel_of(softmax_of(8, 65537) + "return y")).empty());
 }
 
