@@ -21,6 +21,13 @@ void matmul_rows(Timer& timer) {
     const auto product = [](const Tensor& a, const Tensor& b) -> Tensor { return matmul(a, b); };
     time_both(timer, row, product_of(n, n, n), product, normal(0, {n, n}), normal(1, {n, n}));
   }
+  for (const int64_t m : {16, 32}) {
+    const std::string row = fmt::format("W5.kept{}x1024x1024", m);
+    if (!timer.wants(row)) continue;
+    const Variable weight(normal(1, {1024, 1024}));
+    const auto layer = [&](const Tensor& x) -> Tensor { return matmul(x, transpose(weight)); };
+    time_both(timer, row, product_of(m, 1024, 1024), layer, normal(0, {m, 1024}));
+  }
   constexpr struct { int64_t m, k, n; } layers[] = {{1024, 1024, 1024}, {128, 768, 3072}};
   for (const auto& [m, k, n] : layers) {
     const std::string row = fmt::format("W5.mbg{}x{}x{}", m, k, n);

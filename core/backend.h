@@ -62,6 +62,13 @@ class Backend {
   /// Generates code or creates a vendor handle. Slow: callers keep the result (core/executables.h).
   /// Throws Error(unsupported) if the device cannot run the step, Error(compile) if codegen fails.
   virtual std::unique_ptr<Executable> prepare(const Step& step) = 0;
+  /// Bytes of operand b of this matmul as LibraryCall::Kind::pack writes it, if it is faster to
+  /// pack it once and run `uses` such products as packed_matmul, and no bit changes by that; else
+  /// 0. May prepare these calls.
+  [[nodiscard]] virtual std::size_t packed_bytes(const LibraryCall& /*product*/,
+                                                 std::size_t /*uses*/) {
+    return 0;
+  }
   /// Whether launches may run after Executable::launch has returned.
   [[nodiscard]] virtual bool is_asynchronous() const { return false; }
   /// A word that launches on an asynchronous device can write and the host can read after

@@ -12,6 +12,10 @@ std::string_view name_of(LibraryCall::Kind kind) {
   switch (kind) {
     case LibraryCall::Kind::matmul:
       return "matmul";
+    case LibraryCall::Kind::pack:
+      return "pack";
+    case LibraryCall::Kind::packed_matmul:
+      return "packed_matmul";
     case LibraryCall::Kind::scatter_add:
       return "scatter_add";
     case LibraryCall::Kind::scatter_add_along:

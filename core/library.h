@@ -40,9 +40,12 @@ struct LibraryCall {
   enum class Kind : uint8_t {
     matmul,  ///< operands a[..., m, k], b[..., k, n] (batch dims broadcast by stride 0) -> c[...,
              ///< m, n]
-    scatter_add,  ///< operands values, indices i64 -> out[rows, ...]: each row added where its
-                  ///< index says; checks -rows <= index < rows (status: index), negative ones
-                  ///< count from the end
+    pack,    ///< operands of a matmul, of which it reads b and writes b in a layout that the
+             ///< device chooses, of Backend::packed_bytes() bytes
+    packed_matmul,  ///< operands of a matmul, with b as pack has written it
+    scatter_add,    ///< operands values, indices i64 -> out[rows, ...]: each row added where its
+                    ///< index says; checks -rows <= index < rows (status: index), negative ones
+                    ///< count from the end
     scatter_add_along,  ///< operands values, indices i64 of their shape -> out: each value added
                         ///< where its index says along `axis`; checks and negative indices likewise
     cumsum,             ///< operands x -> out of its shape: running sums along `axis`

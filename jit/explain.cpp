@@ -85,6 +85,10 @@ std::string plan_text(std::string_view name, const jit::PlanReport& plan, double
   text += fmt::format("      peak memory {}: {} temporary, {} of results; {} updated in place\n",
                       bytes(plan.peak_bytes()), bytes(plan.arena_bytes), bytes(plan.result_bytes),
                       bytes(plan.in_place_bytes));
+  if (plan.kept_bytes > 0) {
+    text += fmt::format("      {} stays packed for matmul while Variables are not assigned\n",
+                        bytes(plan.kept_bytes));
+  }
   if (like != nullptr) {
     const std::string kernels = plan.kernels_generated == 0
                                     ? "each kernel reused"
@@ -142,10 +146,15 @@ nlohmann::json json_of(const jit::StepReport& step) {
 nlohmann::json json_of(const jit::PlanReport& plan) {
   nlohmann::json steps = nlohmann::json::array();
   for (const jit::StepReport& step : plan.steps) steps.push_back(json_of(step));
-  return {{"passes_s", plan.passes_s},         {"fusion_s", plan.fusion_s},
-          {"prepare_s", plan.prepare_s},       {"arena_bytes", plan.arena_bytes},
-          {"result_bytes", plan.result_bytes}, {"in_place_bytes", plan.in_place_bytes},
-          {"peak_bytes", plan.peak_bytes()},   {"kernels_generated", plan.kernels_generated},
+  return {{"passes_s", plan.passes_s},
+          {"fusion_s", plan.fusion_s},
+          {"prepare_s", plan.prepare_s},
+          {"arena_bytes", plan.arena_bytes},
+          {"result_bytes", plan.result_bytes},
+          {"in_place_bytes", plan.in_place_bytes},
+          {"peak_bytes", plan.peak_bytes()},
+          {"kept_bytes", plan.kept_bytes},
+          {"kernels_generated", plan.kernels_generated},
           {"steps", std::move(steps)}};
 }
 

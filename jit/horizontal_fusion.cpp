@@ -83,7 +83,7 @@ void join_launches(PlanDraft& draft) {
   for (const StepDraft& step : draft.steps) effects.push_back(effects_of(draft, step));
   std::vector<StepDraft> steps;
   std::size_t& first_overwrite = draft.impl.first_overwrite = SIZE_MAX;
-  for (const std::vector<std::size_t>& batch : join_steps(effects, draft.graph.nodes.size())) {
+  for (const std::vector<std::size_t>& batch : join_steps(effects, draft.impl.buffers.size())) {
     const std::size_t start = steps.size();
     for (const std::size_t s : batch) {
       if (effects[s].overwrites) first_overwrite = std::min(first_overwrite, start);

@@ -36,7 +36,7 @@ struct Uses {
 };
 
 Uses uses_of(const PlanDraft& draft) {
-  const std::size_t count = draft.graph.nodes.size();
+  const std::size_t count = draft.impl.buffers.size();
   Uses uses = {.inputs = {},
                .outputs = std::vector<int>(count, 0),
                .is_base_of_output = std::vector<bool>(count, false),

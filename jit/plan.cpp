@@ -40,8 +40,10 @@ class Run {
 
   Plan::Outcome run(std::span<Tensor> results) {
     if (has_updates() && is_base_current()) lock_cells();
+    note_contents();
     if (!find_inputs()) return Plan::Outcome::layout_changed;
     allocate();
+    find_packed();
     const StatusWord status(plan_.has_checks ? plan_.device : nullptr);
     const auto has_failed = [&] { return plan_.has_checks && status.has_failed(); };
     for (std::size_t s = 0; s < plan_.steps.size(); s += plan_.steps[s].together) {
@@ -135,6 +137,35 @@ class Run {
     return true;
   }
 
+  /// What kept operands are; before they are found, so that find_packed() knows whether they were
+  /// assigned meanwhile.
+  void note_contents() {
+    for (const auto& kept : plan_.kept) contents_.push_back(contents_of(*kept));
+  }
+
+  /// None under an interpreter that has values of its own for Variables.
+  [[nodiscard]] std::optional<KeptPacking::Contents> contents_of(const KeptPacking& kept) const {
+    const BufferPlan& buffer = plan_.buffers[kept.operand()];
+    if (buffer.place == BufferPlan::Place::constant) return KeptPacking::Contents{};
+    const VariableCell& cell =
+        variable_of(plan_.inputs[static_cast<std::size_t>(buffer.index)]).cell();
+    if (!is_base_current() || is_locked(cell)) return std::nullopt;
+    return KeptPacking::Contents{.cell = cell.id,
+                                 .version = cell.version.load(std::memory_order_acquire)};
+  }
+
+  void find_packed() {
+    for (std::size_t i = 0; i < plan_.kept.size(); ++i) {
+      const KeptPacking& kept = *plan_.kept[i];
+      if (!contents_[i] || contents_of(kept) != contents_[i]) continue;
+      StorageHandle packed =
+          kept.find(*contents_[i], addresses_[kept.operand()], *plan_.device, plan_.threads);
+      if (!packed) continue;
+      addresses_[kept.packed()] = static_cast<std::byte*>(packed->data);
+      packed_.push_back(std::move(packed));
+    }
+  }
+
   void allocate() {
     if (plan_.arena_bytes > 0) arena_ = plan_.device->allocate(plan_.arena_bytes);
     for (const std::size_t i : plan_.scalars_in_memory) {
@@ -180,8 +211,13 @@ class Run {
   void launch(const StepPlan& step, Status* status) {
     ShortArray<void*, 24> buffers(step.operands.size());
     ShortArray<uint64_t, 24> scalars(step.call_scalars.empty() ? 0 : step.scalars.size());
+    const Launch launch = arguments(step, buffers.data(), scalars.data(), status);
+    if (step.if_packed && addresses_[step.packed_b] != nullptr) {
+      buffers[1] = addresses_[step.packed_b];
+      return step.if_packed->launch(launch);
+    }
     const Executable& executable = step.specialised ? *step.specialised : *step.executable;
-    executable.launch(arguments(step, buffers.data(), scalars.data(), status));
+    executable.launch(launch);
   }
 
   void launch_all(std::span<const StepPlan> steps, Status* status) {
@@ -331,14 +367,16 @@ class Run {
   ShortArray<Tensor, 8> outputs_;
   ShortArray<Tensor, 1> eager_;
   StorageHandle arena_;
+  std::vector<std::optional<KeptPacking::Contents>> contents_;  ///< per kept operand
+  std::vector<StorageHandle> packed_;
   std::optional<Locks> locks_;
 };
 
 }  // namespace
 
 void note_addresses(const Graph& graph, PlanImpl& plan) {
-  plan.addresses.assign(graph.nodes.size(), nullptr);
-  for (Value v = 0; v < graph.nodes.size(); ++v) {
+  plan.addresses.assign(plan.buffers.size(), nullptr);
+  for (Value v = 0; v < plan.buffers.size(); ++v) {
     const BufferPlan::Place place = plan.buffers[v].place;
     if (place == BufferPlan::Place::arena) plan.temporaries.push_back(v);
     if (place == BufferPlan::Place::constant)

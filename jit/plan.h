@@ -32,7 +32,8 @@ struct PlanReport {
   std::size_t arena_bytes = 0;     ///< temporaries of one call
   std::size_t result_bytes = 0;    ///< what a call returns or assigns, in memory of its own
   std::size_t in_place_bytes = 0;  ///< what goes into the Variables' own buffers
-  /// The most memory that a call takes beside its arguments and the Variables' values.
+  std::size_t kept_bytes = 0;      ///< packed operands that stay from call to call, if all do
+  /// The most memory that a call takes beside its arguments, the Variables' values and kept_bytes.
   [[nodiscard]] std::size_t peak_bytes() const { return arena_bytes + result_bytes; }
   std::size_t kernels_generated = 0;
 };

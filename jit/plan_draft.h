@@ -3,6 +3,7 @@
 
 #include "core/backend.h"
 #include "core/kernel.h"
+#include "core/library.h"
 #include "jit/plan_impl.h"
 
 #include "fusion/fuse.h"
@@ -14,6 +15,7 @@ namespace nitinol::jit {
 struct StepDraft {
   StepPlan plan = {};
   std::optional<Kernel> kernel = {};  ///< until it is prepared; library calls are from the start
+  std::optional<LibraryCall> product = {};  ///< of a matmul
   StepReport report = {};
 };
 
@@ -24,8 +26,9 @@ struct PlanDraft {
   Graph graph = {};  ///< after the passes
   fusion::Fusion fusion = {};
   std::vector<StepDraft> steps = {};
-  PlanImpl impl = {};      ///< but for its steps
-  PlanReport report = {};  ///< but for its steps
+  std::vector<std::size_t> packed_bytes = {};  ///< of the values beyond the graph's
+  PlanImpl impl = {};                          ///< but for its steps
+  PlanReport report = {};                      ///< but for its steps
 
   [[nodiscard]] BufferPlan& buffer(Value v) { return impl.buffers[v]; }
 };

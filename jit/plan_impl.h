@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/backend.h"
+#include "jit/kept_packing.h"
 #include "jit/plan.h"
 
 #include "fusion/lowering.h"
@@ -35,12 +36,6 @@ struct OutputPlan {
   int donor = -1;  ///< the update whose Variable may lend its buffer, or -1
 };
 
-/// Operand of a step: an offset into the memory of a value.
-struct OperandPlan {
-  int64_t value = -1;  ///< -1: no memory
-  int64_t byte_offset = 0;
-};
-
 /// One that has memory: the step's operand number `operand`.
 struct MemoryOperand {
   std::size_t operand = 0;
@@ -60,6 +55,9 @@ struct StepPlan {
   Kind kind = Kind::launch;
   std::shared_ptr<const Executable> executable;
   std::unique_ptr<const Executable> specialised;  ///< the same for this step alone, or null
+  /// A product whose operand b is kept packed: what runs while the value `packed_b` is there.
+  std::shared_ptr<const Executable> if_packed;
+  Value packed_b = 0;
   std::vector<OperandPlan> operands;
   std::vector<int64_t> sizes, strides, offsets;
   std::vector<uint64_t> scalars;
@@ -93,7 +91,9 @@ struct PlanImpl {
   Backend* device = nullptr;  ///< where it runs
   std::vector<tracer::TraceInput> inputs;
   std::vector<std::size_t> scalars_in_memory;  ///< inputs that are numbers which a step loads
-  std::vector<BufferPlan> buffers;             ///< per value
+  /// Per value. Those from the graph's number of nodes on are operands that are packed.
+  std::vector<BufferPlan> buffers;
+  std::vector<std::unique_ptr<KeptPacking>> kept;  ///< those of these that outlive a call
   std::vector<StepPlan> steps;
   std::vector<OutputPlan> outputs;
   std::vector<std::byte*> addresses;  ///< per value: of constants; others differ from call to call

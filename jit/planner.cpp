@@ -4,6 +4,7 @@
 #include "eager/launch.h"
 #include "jit/horizontal_fusion.h"
 #include "jit/in_place.h"
+#include "jit/packing.h"
 #include "jit/passes/pipeline.h"
 #include "jit/plan.h"
 #include "jit/plan_draft.h"
@@ -81,7 +82,7 @@ void place_outputs(PlanDraft& draft) {
 
 /// Numbers that a step loads, as a library call does, have to lie in the device's memory.
 void place_numbers(PlanDraft& draft) {
-  std::vector<bool> is_loaded(draft.graph.nodes.size(), false);
+  std::vector<bool> is_loaded(draft.impl.buffers.size(), false);
   for (const StepDraft& step : draft.steps) {
     if (step.plan.kind != StepPlan::Kind::launch) continue;
     draft.impl.has_checks |= step.plan.can_fail;
@@ -185,6 +186,7 @@ Plan::Plan(const tracer::Trace& trace, int threads) {
   place_inputs(draft);
   place_outputs(draft);
   for (const fusion::Unit& unit : units) add_steps(draft, unit);
+  if (is_pass_enabled("pack_operands")) pack_operands(draft);
   plan_results(draft);
   plan_in_place(draft);
   if (is_pass_enabled("horizontal_fusion")) join_launches(draft);

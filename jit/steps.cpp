@@ -121,6 +121,7 @@ bool add_library_call(PlanDraft& draft, Value v) {
   LibraryCall call = node.op->call(inputs, node.attrs, node.spec);
   call.threads = draft.impl.threads;
   step.plan.executable = prepare(draft, call, step.report);
+  if (call.kind == LibraryCall::Kind::matmul) step.product = std::move(call);
   step.plan.can_fail = node.op->has_checks;
   draft.steps.push_back(std::move(step));
   return true;

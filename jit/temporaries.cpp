@@ -23,7 +23,7 @@ Lives lives_of(PlanDraft& draft) {
   Lives lives = {.first = std::vector<std::vector<Value>>(steps),
                  .last = std::vector<std::vector<Value>>(steps)};
   std::vector<Value> temporaries;
-  std::vector<std::size_t> last_use(draft.graph.nodes.size(), 0);
+  std::vector<std::size_t> last_use(draft.impl.buffers.size(), 0);
   std::size_t launch = 0;
   for (std::size_t s = 0; s < steps; ++s) {
     if (s == launch + draft.steps[launch].plan.together) launch = s;
@@ -49,7 +49,12 @@ std::size_t bytes_of(const Spec& spec) {
 
 void place_temporaries(PlanDraft& draft) {
   const Lives lives = lives_of(draft);
-  const auto size = [&](Value v) { return round_up(bytes_of(draft.graph[v].spec), alignment); };
+  const std::size_t nodes = draft.graph.nodes.size();
+  const auto size = [&](Value v) {
+    const std::size_t bytes =
+        v < nodes ? bytes_of(draft.graph[v].spec) : draft.packed_bytes[v - nodes];
+    return round_up(bytes, alignment);
+  };
   Arena arena;
   for (std::size_t s = 0; s < draft.steps.size(); ++s) {
     for (const Value v : lives.first[s]) draft.buffer(v).offset = arena.place(size(v));

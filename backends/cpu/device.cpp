@@ -4,6 +4,7 @@
 #include "backends/cpu/host_memory.h"
 #include "backends/cpu/jit_loader.h"
 #include "backends/cpu/library_calls.h"
+#include "backends/cpu/matmul_packed.h"
 #include "backends/host/flat_kernel.h"
 #include "backends/host/prebuilt.h"
 #include "backends/host/stage.h"
@@ -71,6 +72,9 @@ class CpuDevice final : public HostMemoryBackend {
   std::unique_ptr<Executable> prepare(const Step& step) override {
     if (const auto* kernel = std::get_if<Kernel>(&step)) return prepare_kernel(*kernel);
     return prepare_call(std::get<LibraryCall>(step));
+  }
+  std::size_t packed_bytes(const LibraryCall& product, std::size_t uses) override {
+    return cpu::packed_bytes(product, uses);
   }
   bool can_generate_code() override { return jit_plugin() != nullptr; }
 };

@@ -2,6 +2,7 @@
 
 #include "backends/cpu/convolution.h"
 #include "backends/cpu/matmul.h"
+#include "backends/cpu/matmul_packed.h"
 #include "backends/host/convolve.h"
 #include "backends/host/cumsum.h"
 #include "backends/host/scatter_add.h"
@@ -29,6 +30,10 @@ std::unique_ptr<Executable> prepare_call(const LibraryCall& call) {
   switch (call.kind) {
     case LibraryCall::Kind::matmul:
       return make_matmul(call);
+    case LibraryCall::Kind::pack:
+      return make_packing(call);
+    case LibraryCall::Kind::packed_matmul:
+      return make_packed_matmul(call);
     case LibraryCall::Kind::scatter_add:
       return std::make_unique<HostRoutine>(call, host::scatter_add);
     case LibraryCall::Kind::scatter_add_along:

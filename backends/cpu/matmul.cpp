@@ -339,4 +339,22 @@ std::unique_ptr<Executable> make_matmul(const LibraryCall& call) {
   return std::make_unique<Matmul>(call);
 }
 
+std::optional<MatmulDescription> as_one_product(const LibraryCall& call) {
+  Product product = product_of(call);
+  fold_batch(product);
+  const bool is_empty = std::ranges::any_of(
+      product.matrices, [](const Matrix& m) { return m.rows == 0 || m.columns == 0; });
+  if (call.operands[0].dtype != f32 || !product.batch.empty() || is_empty) return std::nullopt;
+  MatmulDescription description;
+  description.threads = call.threads > 0 ? call.threads : num_threads();
+  for (std::size_t k = 0; k < 3; ++k) {
+    Matrix& matrix = product.matrices[k];
+    set_free_strides(matrix);
+    if (!is_usable(matrix) || (k == 2 && matrix.column != 1)) return std::nullopt;
+    description.sizes[k] = {matrix.rows, matrix.columns};
+    description.strides[k] = {matrix.row, matrix.column};
+  }
+  return description;
+}
+
 }  // namespace nitinol::cpu

@@ -30,6 +30,28 @@
 //
 // Where the makes differ (1024 cubed), or one is not known and the other gains little, the
 // primitive stays. With AVX2 and less the primitive is a call of the same gemm.
+//
+// Packed: the primitive with b in a layout of its own choice; uses: after how many products of one
+// b that has repaid the change of layout. Zen 5, 1 thread and 2. (Sapphire Rapids, 2 threads:
+// 32x1024x256 NT 261 -> 370.)
+//
+// | m x k x n        | primitive | packed    | uses     |
+// |------------------|-----------|-----------|----------|
+// | 9x1024x1024 NT   | 120 / 215 | 226 / 425 | 6 / 6    |
+// | 16x1024x256 NT   | 153 / 278 | 240 / 461 | 6 / 5    |
+// | 32x64x64 NT      | 172 / 150 | 192 / 171 | 8 / 8    |
+// | 32x1024x256 NT   | 186 / 343 | 232 / 458 | 7 / 5    |
+// | 32x768x768 NT    | 187 / 354 | 230 / 444 | 5 / 5    |
+// | 32x4096x1024 NT  | 151 / 320 | 176 / 402 | 10 / 7   |
+// | 64x1024x256 NT   | 212 / 414 | 238 / 491 | 6 / 5    |
+// | 128x1024x256 NT  | 227 / 439 | 241 / 484 | 7 / 5    |
+// | 256x1024x256 NT  | 240 / 472 | 246 / 491 | 8 / 5    |
+// | 32x256x256       | 233 / 429 | 232 / 431 | never    |
+// | 32x768x768       | 227 / 400 | 229 / 448 | 40 / 6   |
+// | 64x1600x128      | 245 / 442 | 248 / 468 | 15 / 7   |
+//
+// So where b lies by columns, from 12 uses on, and for rows of a up to 128: beyond there is little
+// to gain. Where b lies by rows one thread gains nothing.
 
 #include "backends/cpu/matmul_rule.h"
 
@@ -54,6 +76,16 @@ MatmulWay fastest_way(const MatmulDescription& product) {
     return n >= 1024 && m >= 8 && k >= 128;
   };
   return is_gemm_faster() ? MatmulWay::gemm : MatmulWay::primitive;
+}
+
+bool pays_to_pack(const MatmulDescription& product, std::size_t uses) {
+  constexpr std::size_t fewest_uses = 12;
+  constexpr int64_t most_rows = 128;
+  const bool is_one = product.sizes[2].size() == 2;
+  if (!is_one || product.dtype != f32 || current_isa() != Isa::avx512) return false;
+  const bool is_b_by_columns = product.strides[1][1] != 1;
+  return is_b_by_columns && product.sizes[2][0] <= most_rows && uses >= fewest_uses &&
+         fastest_way(product) == MatmulWay::primitive;
 }
 
 }  // namespace nitinol::cpu

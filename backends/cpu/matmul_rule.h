@@ -9,4 +9,9 @@ namespace nitinol::cpu {
 /// set, so that whoever asks for the same product gets the same bits.
 [[nodiscard]] MatmulWay fastest_way(const MatmulDescription& product);
 
+/// Whether it is faster to pack b once and run `uses` products with it in that form than to run
+/// them as fastest_way() says, where that is the primitive. Never where it is gemm, which has other
+/// bits.
+[[nodiscard]] bool pays_to_pack(const MatmulDescription& product, std::size_t uses);
+
 }  // namespace nitinol::cpu

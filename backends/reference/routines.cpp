@@ -256,6 +256,9 @@ class Routine final : public Executable {
     switch (call_.kind) {
       case LibraryCall::Kind::matmul:
         return with_type([&](auto dtype) { multiply<dtype.value>(work); });
+      case LibraryCall::Kind::pack:
+      case LibraryCall::Kind::packed_matmul:
+        break;  // not prepared
       case LibraryCall::Kind::scatter_add:
         return with_type([&](auto dtype) { scatter_add<dtype.value>(work); });
       case LibraryCall::Kind::scatter_add_along:
@@ -280,6 +283,10 @@ class Routine final : public Executable {
 }  // namespace
 
 std::unique_ptr<Executable> make_routine(const LibraryCall& call) {
+  if (call.kind == LibraryCall::Kind::pack || call.kind == LibraryCall::Kind::packed_matmul) {
+    throw Error(ErrorKind::unsupported, {.where = std::string(name_of(call.kind)),
+                                         .what = "the reference device has no layout of its own"});
+  }
   return std::make_unique<Routine>(call);
 }
 

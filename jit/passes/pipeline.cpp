@@ -34,7 +34,7 @@ constexpr Pass passes[] = {
 };
 
 /// What the planner does after the passes and can leave out too.
-constexpr std::array<std::string_view, 2> planning = {"fuse", "horizontal_fusion"};
+constexpr std::array<std::string_view, 3> planning = {"fuse", "pack_operands", "horizontal_fusion"};
 
 bool is_optional(std::string_view name) {
   if (std::ranges::find(planning, name) != planning.end()) return true;

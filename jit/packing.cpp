@@ -1,0 +1,136 @@
+// Example: an LSTM's backward pass multiplies by the same weight, transposed, at each of 50 time
+// steps: pack(w -> p), then 50 times packed_matmul(g, p -> h). A value is never written again while
+// a step reads it, so that what is packed before the first product is right for the last.
+//
+// A packed layout is made for one shape and layout of all three operands. Products of one b that
+// differ in them, which are rare, are packings of their own.
+#include "jit/packing.h"
+
+#include "core/executables.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <utility>
+
+namespace nitinol::jit {
+namespace {
+
+/// An operand b and all products that read it, which are alike.
+struct Packing {
+  LibraryCall product;
+  OperandPlan b;
+  std::vector<std::size_t> steps;  ///< in their order
+  std::size_t bytes = 0;           ///< of b once it is packed
+  bool is_kept = false;            ///< from call to call; else each call packs b
+};
+
+std::vector<Packing> candidates(const std::vector<StepDraft>& steps) {
+  std::vector<Packing> packings;
+  std::map<std::pair<int64_t, int64_t>, std::vector<std::size_t>> of_operand;
+  for (std::size_t s = 0; s < steps.size(); ++s) {
+    if (!steps[s].product) continue;
+    const LibraryCall& product = *steps[s].product;
+    const OperandPlan& b = steps[s].plan.operands[1];
+    std::vector<std::size_t>& alternatives = of_operand[{b.value, b.byte_offset}];
+    const auto same = std::ranges::find_if(
+        alternatives, [&](std::size_t i) { return packings[i].product == product; });
+    if (same != alternatives.end()) {
+      packings[*same].steps.push_back(s);
+      continue;
+    }
+    alternatives.push_back(packings.size());
+    packings.push_back({.product = product, .b = b, .steps = {s}});
+  }
+  return packings;
+}
+
+/// Whether the next call may find the same there: a constant, or a Variable that calls leave.
+bool may_stay(const PlanDraft& draft, Value value) {
+  const BufferPlan& buffer = draft.impl.buffers[value];
+  if (buffer.place == BufferPlan::Place::constant) return true;
+  if (buffer.place != BufferPlan::Place::input) return false;
+  const tracer::TraceInput& input = draft.impl.inputs[static_cast<std::size_t>(buffer.index)];
+  const std::vector<tracer::TraceInput>& assigned = draft.trace.assigned;
+  return input.kind == tracer::TraceInput::Kind::variable && !input.is_gradient &&
+         std::ranges::find(assigned, input) == assigned.end();
+}
+
+/// Whether packing pays: at each call, or if it is kept.
+bool is_wanted(const PlanDraft& draft, Packing& packing) {
+  constexpr std::size_t always = SIZE_MAX;
+  packing.bytes = draft.device.packed_bytes(packing.product, packing.steps.size());
+  if (packing.bytes > 0 || !may_stay(draft, static_cast<Value>(packing.b.value)))
+    return packing.bytes > 0;
+  packing.bytes = draft.device.packed_bytes(packing.product, always);
+  packing.is_kept = true;
+  return packing.bytes > 0;
+}
+
+/// What the packing makes, as a value beyond the graph's.
+Value add_value(PlanDraft& draft, const Packing& packing) {
+  draft.impl.buffers.emplace_back();
+  draft.packed_bytes.push_back(packing.bytes);
+  return static_cast<Value>(draft.impl.buffers.size() - 1);
+}
+
+std::shared_ptr<const Executable> executable_of(const PlanDraft& draft, LibraryCall call,
+                                                LibraryCall::Kind kind) {
+  call.kind = kind;
+  return executable_for(draft.device, call);
+}
+
+/// The step that packs, which the products then read.
+StepDraft packed_at_each_call(PlanDraft& draft, const Packing& packing) {
+  const auto packed = static_cast<int64_t>(add_value(draft, packing));
+  const auto product = executable_of(draft, packing.product, LibraryCall::Kind::packed_matmul);
+  for (const std::size_t s : packing.steps) {
+    draft.steps[s].plan.executable = product;
+    draft.steps[s].plan.operands[1] = {packed, 0};
+  }
+  const OperandLayout& b = packing.product.operands[1];
+  StepDraft step;
+  step.plan.executable = executable_of(draft, packing.product, LibraryCall::Kind::pack);
+  step.plan.operands = {packing.b, {packed, 0}};
+  step.report.kind = "library";
+  step.report.ops = {"pack"};
+  step.report.bytes_read = static_cast<std::size_t>(element_count(b.shape)) * size_of(b.dtype);
+  step.report.bytes_written = packing.bytes;
+  return step;
+}
+
+void keep(PlanDraft& draft, const Packing& packing) {
+  const Value packed = add_value(draft, packing);
+  draft.impl.kept.push_back(std::make_unique<KeptPacking>(
+      packing.b, packed, executable_of(draft, packing.product, LibraryCall::Kind::pack),
+      packing.bytes));
+  draft.report.kept_bytes += packing.bytes;
+  const auto product = executable_of(draft, packing.product, LibraryCall::Kind::packed_matmul);
+  for (const std::size_t s : packing.steps) {
+    draft.steps[s].plan.if_packed = product;
+    draft.steps[s].plan.packed_b = packed;
+  }
+}
+
+}  // namespace
+
+void pack_operands(PlanDraft& draft) {
+  std::vector<std::vector<StepDraft>> before(draft.steps.size());
+  for (Packing& packing : candidates(draft.steps)) {
+    if (!is_wanted(draft, packing)) continue;
+    if (packing.is_kept)
+      keep(draft, packing);
+    else
+      before[packing.steps[0]].push_back(packed_at_each_call(draft, packing));
+  }
+  std::vector<StepDraft> steps;
+  for (std::size_t s = 0; s < draft.steps.size(); ++s) {
+    std::ranges::move(before[s], std::back_inserter(steps));
+    steps.push_back(std::move(draft.steps[s]));
+  }
+  draft.steps = std::move(steps);
+}
+
+}  // namespace nitinol::jit
