@@ -119,8 +119,11 @@ class Packing final : public Executable {
 std::size_t packed_bytes(const LibraryCall& product, std::size_t uses) {
   const std::optional<MatmulDescription> description = as_one_product(product);
   if (!description || !pays_to_pack(*description, uses)) return 0;
-  const ProductHandle packed = product_for(product);
-  return packed->has_same_bits() ? packed->packed_bytes() : 0;
+  return has_bits_of_unpacked(product) ? product_for(product)->packed_bytes() : 0;
+}
+
+bool has_bits_of_unpacked(const LibraryCall& product) {
+  return product_for(product)->has_same_bits();
 }
 
 std::unique_ptr<Executable> make_packing(const LibraryCall& call) {

@@ -10,6 +10,8 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <cstddef>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -165,22 +167,23 @@ TEST_CASE("within a transaction a Variable's pending value is used", "[jit][pack
 TEST_CASE("threads that run a Plan while a Variable is assigned see one of its values",
           "[jit][packing]") {
   const Tensor x = numbers(1, {16, width});
+  // Reads w packed and as it is: both of the same value.
+  const auto layer = [&](const Tensor& value) { return matmul(x, transpose(value)) + value[0]; };
   std::vector<Tensor> weights;
   std::vector<std::vector<float>> expected;  // same_bits() may not be used on other threads
   for (uint64_t seed = 0; seed < 4; ++seed) {
     weights.push_back(weight(seed));
-    expected.push_back(matmul(x, transpose(weights.back())).to_vector<float>());
+    expected.push_back(layer(weights.back()).to_vector<float>());
   }
   const Variable w(weights[0]);
-  const auto f =
-      compile([&](const Tensor& input) { return matmul(input, transpose(w)); }, unchecked);
-  settle(f, x);
+  const auto f = compile([&] { return layer(w); }, unchecked);
+  settle(f);
   std::vector<std::thread> threads;
   std::vector<int> wrong(3, 0);
   for (int& count : wrong) {
     threads.emplace_back([&] {
       for (int i = 0; i < 200; ++i) {
-        if (std::ranges::find(expected, f(x).to_vector<float>()) == expected.end()) ++count;
+        if (std::ranges::find(expected, f().to_vector<float>()) == expected.end()) ++count;
       }
     });
   }
@@ -190,6 +193,61 @@ TEST_CASE("threads that run a Plan while a Variable is assigned see one of its v
   }
   for (std::thread& thread : threads) thread.join();
   CHECK(wrong == std::vector<int>(3, 0));
-  const Tensor last = matmul(x, transpose(w));
-  for (int i = 0; i < 3; ++i) CHECK(same_bits(f(x), last));
+  for (int i = 0; i < 3; ++i) CHECK(same_bits(f(), layer(w)));
+}
+
+namespace {
+
+class LaunchCounter final : public Executable {
+ public:
+  void launch(const Launch& launch) const override {
+    ++launches;
+    from = launch.buffers[0];
+  }
+  mutable int launches = 0;
+  mutable const void* from = nullptr;
+};
+
+}  // namespace
+
+TEST_CASE("contents are packed at their second call, once", "[jit][packing][host]") {
+  const auto executable = std::make_shared<LaunchCounter>();
+  const jit::KeptPacking kept({.value = 3, .byte_offset = 8}, 4, executable, 64);
+  CHECK(kept.operand() == 3);
+  CHECK(kept.packed() == 4);
+  std::byte memory[16];
+  const auto find = [&](uint64_t cell, uint64_t version) {
+    return kept.find({.cell = cell, .version = version}, memory, backend(Device{}), 1);
+  };
+  CHECK_FALSE(find(1, 0));
+  const StorageHandle packed = find(1, 0);
+  REQUIRE(packed);
+  CHECK(find(1, 0) == packed);
+  CHECK(executable->launches == 1);
+  CHECK(executable->from == memory + 8);
+  CHECK_FALSE(find(1, 1));
+  CHECK_FALSE(find(2, 1));
+  CHECK_FALSE(find(1, 0));
+  CHECK(executable->launches == 1);
+  CHECK(find(1, 0));
+  CHECK(executable->launches == 2);
+}
+
+TEST_CASE("no more is kept packed than the process allows", "[jit][packing][host]") {
+  const auto executable = std::make_shared<LaunchCounter>();
+  std::byte memory[16];
+  const auto is_kept = [&](const jit::KeptPacking& kept) {
+    for (int i = 0; i < 2; ++i) {
+      if (kept.find({}, memory, backend(Device{}), 1)) return true;
+    }
+    return false;
+  };
+  const std::size_t most = jit::most_kept_bytes / 4 * 3;
+  const jit::KeptPacking second({}, 1, executable, most);
+  {
+    const jit::KeptPacking first({}, 1, executable, most);
+    CHECK(is_kept(first));
+    CHECK_FALSE(is_kept(second));
+  }
+  CHECK(is_kept(second));
 }

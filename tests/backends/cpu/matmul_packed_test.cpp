@@ -148,6 +148,12 @@ TEST_CASE("operands are packed only where that pays and changes no bit", "[matmu
   CHECK(cpu::packed_bytes(spread, often) == 0);
 }
 
+TEST_CASE("a packed product that has other bits is noticed", "[matmul]") {
+  if (current_isa() != Isa::avx512) return;
+  CHECK(cpu::has_bits_of_unpacked(product(32, 1024, 256, "NT", 1)));
+  CHECK_FALSE(cpu::has_bits_of_unpacked(product(4, 1024, 1024, "NT", 1)));  // goes by gemm
+}
+
 TEST_CASE("a device without a layout of its own packs nothing and says so", "[matmul]") {
   const LibraryCall call = product(32, 1024, 32, "NT", 1);
   for (Backend* device : {&reference::device(), &backend(fenced_device)}) {
