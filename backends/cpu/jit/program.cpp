@@ -29,10 +29,9 @@ std::array<uint32_t, 3> operands_of(const ScalarInstr& instr) {
 }  // namespace
 
 ProgramEmitter::ProgramEmitter(const EmitContext& context, const ScalarProgram& program,
-                               const std::vector<Depth>& argument_depths, EmitLoad load)
+                               const std::vector<Depth>& argument_depths)
     : context_(context),
       program_(program),
-      load_(std::move(load)),
       depths_(program.instrs.size(), Depth::call),
       values_(program.instrs.size()),
       arguments_(argument_depths.size()) {
@@ -95,13 +94,13 @@ llvm::Value* ProgramEmitter::value(uint32_t id) {
   return values_[id];
 }
 
-void ProgramEmitter::emit(Depth depth) {
+void ProgramEmitter::emit(Depth depth, const EmitLoad& load) {
   for (std::size_t i = 0; i < depths_.size(); ++i) {
     const ScalarInstr& instr = program_.instrs[i];
     const auto id = static_cast<uint32_t>(i);
     if (depths_[i] != depth || is_free(instr.op) || loads_by_row(id)) continue;
     if (instr.op == ScalarOp::load) {
-      values_[i] = load_(static_cast<uint32_t>(instr.imm), value(instr.a));
+      values_[i] = load(static_cast<uint32_t>(instr.imm), value(instr.a));
       continue;
     }
     if (instr.op == ScalarOp::begin_if) {

@@ -26,7 +26,7 @@ class ProgramEmitter {
 
   /// argument_depths[k]: where argument k, or what `load` number k reads, comes from.
   ProgramEmitter(const EmitContext& context, const ScalarProgram& program,
-                 const std::vector<Depth>& argument_depths, EmitLoad load = {});
+                 const std::vector<Depth>& argument_depths);
 
   /// The loads of the inner loop whose distance is the same along it, by number and the instruction
   /// that computes the distance. Number k is argument k instead.
@@ -35,8 +35,8 @@ class ProgramEmitter {
   /// Argument k for the code emitted from now on: a vector.
   void set_argument(uint32_t k, llvm::Value* value) { arguments_[k] = value; }
   /// Emits the instructions of that depth at the builder's place, which if_any may move to
-  /// another block.
-  void emit(Depth depth);
+  /// another block. `load` emits the loads among them.
+  void emit(Depth depth, const EmitLoad& load = {});
   /// The vector that instruction `id` computed last.
   [[nodiscard]] llvm::Value* value(uint32_t id);
   /// Instructions in the inner loop.
@@ -56,7 +56,6 @@ class ProgramEmitter {
 
   EmitContext context_;
   const ScalarProgram& program_;
-  EmitLoad load_;
   std::vector<Depth> depths_;
   std::vector<llvm::Value*> values_;
   std::vector<llvm::Value*> arguments_;
