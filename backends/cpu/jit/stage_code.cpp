@@ -15,6 +15,10 @@
 #include "backends/cpu/jit/stage_draft.h"
 #include "backends/host/stage.h"
 
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/NoFolder.h>
+
 namespace nitinol::cpu {
 namespace {
 
@@ -186,7 +190,8 @@ void shared_loop(StageDraft& draft, Value* first, Value* last) {
 
 void emit_stage(llvm::Module& module, const Target& target, const Kernel& kernel,
                 const Stage& stage, const std::string& name) {
-  StageDraft draft(module, target, kernel, stage);
+  llvm::IRBuilder<llvm::NoFolder> ir(module.getContext());
+  StageDraft draft(ir, module, target, kernel, stage);
   begin_function(draft, name);
   make_streams(draft);
   emit_uniform(draft, Access::per_call, Depth::call);

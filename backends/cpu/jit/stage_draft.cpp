@@ -2,6 +2,7 @@
 
 #include "backends/host/stage.h"
 
+#include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
 #include <map>
@@ -111,11 +112,11 @@ Stream make_stream(StageDraft& draft, const InputOrOutput& io, LanesOfRow& lanes
 
 }  // namespace
 
-StageDraft::StageDraft(llvm::Module& module, const Target& target, const Kernel& its_kernel,
-                       const Stage& its_stage)
+StageDraft::StageDraft(llvm::IRBuilderBase& builder, llvm::Module& module, const Target& target,
+                       const Kernel& its_kernel, const Stage& its_stage)
     : kernel(its_kernel),
       stage(lower(kernel, its_stage, target)),
-      ir(module.getContext()),
+      ir(builder),
       context{ir, module, target, vector_width(stage, kernel, target.vector_bytes)},
       streams(context),
       program(context, stage.program, depths_of(stage.inputs)) {}

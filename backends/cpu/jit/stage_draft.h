@@ -6,9 +6,6 @@
 #include "backends/cpu/jit/streams.h"
 #include "core/kernel.h"
 
-#include <llvm/IR/IRBuilder.h>
-#include <llvm/IR/NoFolder.h>
-
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -17,12 +14,13 @@ namespace nitinol::cpu {
 
 /// One stage that is being emitted. Its parts refer to each other: it stays where it is.
 struct StageDraft {
-  StageDraft(llvm::Module& module, const Target& target, const Kernel& kernel, const Stage& stage);
+  StageDraft(llvm::IRBuilderBase& builder, llvm::Module& module, const Target& target,
+             const Kernel& kernel, const Stage& stage);
   StageDraft(const StageDraft&) = delete;
 
   const Kernel& kernel;
   LoweredStage stage;
-  llvm::IRBuilder<llvm::NoFolder> ir;
+  llvm::IRBuilderBase& ir;
   EmitContext context;
   StreamEmitter streams;
   ProgramEmitter program;

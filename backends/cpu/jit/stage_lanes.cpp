@@ -8,6 +8,8 @@
 #include "backends/cpu/jit/stage_draft.h"
 #include "backends/host/stage.h"
 
+#include <llvm/IR/IRBuilder.h>
+
 #include <algorithm>
 #include <ranges>
 
