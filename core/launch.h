@@ -22,7 +22,7 @@ struct Status {
 /// For a LibraryCall only buffers, scratch, status and threads are used.
 struct Launch {
   std::span<void* const> buffers;  ///< per operand: its first element; null for scalar and position
-  std::span<const int64_t> sizes;  ///< per loop dimension, outermost first, at most max_rank
+  std::span<const int64_t> sizes;  ///< per loop, outermost first, simplified (core/loop_nest.h)
   std::span<const int64_t> strides;  ///< [operand][dimension], in elements
   std::span<const int64_t>
       offsets;  ///< per operand: first value of a position; may be empty if there is none

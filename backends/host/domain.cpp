@@ -1,7 +1,6 @@
-// A launch may come with its loops merged or not: [4, 1, 8] contiguous is one loop of 32. What must
-// not change is how each operand moves along the innermost loop, because code was made for that.
-// Dropping an innermost loop of size 1 would put another in its place; that is done only if the
-// kernel's classes still hold, else the loop stays, with steps as the kernel expects them.
+// Loops come simplified (core/loop_nest.h) from those who launch; here they are turned, from
+// strides by operand to bytes by loop, and it is checked that each operand moves along the
+// innermost loop as code was made for.
 
 #include "backends/host/domain.h"
 
@@ -102,62 +101,32 @@ void set_bases(const Kernel& kernel, const Launch& launch, Domain& domain) {
   }
 }
 
-/// Puts loop `steps` inside the ones already there, or merges it with the innermost.
-void append(Domain& domain, int64_t size, const Steps& steps) {
-  const std::size_t count = domain.operands;
-  if (domain.rank > 0) {
-    Steps& outer = domain.steps[static_cast<std::size_t>(domain.rank - 1)];
-    bool merges = true;
-    for (std::size_t k = 0; k < count; ++k) merges &= outer[k] == steps[k] * size;
-    if (merges) {
-      std::copy_n(steps.begin(), count, outer.begin());
-      domain.sizes[static_cast<std::size_t>(domain.rank - 1)] *= size;
-      return;
-    }
-  }
-  const auto loop = static_cast<std::size_t>(domain.rank++);
-  domain.sizes[loop] = size;
-  std::copy_n(steps.begin(), count, domain.steps[loop].begin());
-}
-
-void append_row_loops(const Kernel& kernel, const Launch& launch, std::size_t rows,
-                      Domain& domain) {
+/// The steps of loop number `loop` of the launch.
+void set_steps(const Kernel& kernel, const Launch& launch, std::size_t loop, Steps& steps) {
   const std::size_t loops = launch.sizes.size();
-  for (std::size_t loop = 0; loop < rows; ++loop) {
-    const int64_t size = launch.sizes[loop];
-    if (size == 0) domain.is_empty = true;
-    if (size == 1) continue;
-    Steps steps;
-    for (std::size_t k = 0; k < domain.operands; ++k) {
-      const Operand& operand = kernel.operands[k];
-      steps[k] =
-          operand.role == Role::scalar ? 0 : launch.strides[k * loops + loop] * unit_of(operand);
-    }
-    append(domain, size, steps);
+  for (std::size_t k = 0; k < kernel.operands.size(); ++k) {
+    const Operand& operand = kernel.operands[k];
+    steps[k] =
+        operand.role == Role::scalar ? 0 : launch.strides[k * loops + loop] * unit_of(operand);
   }
 }
 
 void append_single_point(const Kernel& kernel, Domain& domain) {
   const auto loop = static_cast<std::size_t>(domain.rank++);
   domain.sizes[loop] = 1;
-  for (std::size_t k = 0; k < domain.operands; ++k) {
+  for (std::size_t k = 0; k < domain.operands; ++k)
     domain.steps[loop][k] = step_of_class(kernel.operands[k]);
-  }
 }
 
-void check_innermost(const Kernel& kernel, const Launch& launch, std::size_t rows, Domain& domain) {
+void check_innermost(const Kernel& kernel, const Domain& domain) {
   const bool is_row_loop = kernel.order != Order::lanes;
-  if (is_row_loop && domain.rank == 0) return append_single_point(kernel, domain);
   if (!is_row_loop && domain.reduced_size <= 1) return;
   const Steps& inner =
       is_row_loop ? domain.steps[static_cast<std::size_t>(domain.rank - 1)] : domain.reduced_steps;
   const int misfit = first_misfit(kernel, inner);
   if (misfit < 0) return;
-  if (!is_row_loop || launch.sizes[rows - 1] != 1 || domain.rank == max_rank) {
-    reject(kernel, fmt::format("operand {} has an innermost step of {}", misfit,
-                               inner[static_cast<std::size_t>(misfit)]));
-  }
-  append_single_point(kernel, domain);
+  reject(kernel, fmt::format("operand {} has an innermost step of {}", misfit,
+                             inner[static_cast<std::size_t>(misfit)]));
 }
 
 }  // namespace
@@ -179,16 +148,18 @@ void make_domain(const Kernel& kernel, const Launch& launch, Domain& domain) {
   domain.reduced_size = 1;
   if (reduces) {
     domain.reduced_size = launch.sizes[rows];
-    for (std::size_t k = 0; k < domain.operands; ++k) {
-      const Operand& operand = kernel.operands[k];
-      domain.reduced_steps[k] =
-          operand.role == Role::scalar ? 0 : launch.strides[k * loops + rows] * unit_of(operand);
-    }
+    set_steps(kernel, launch, rows, domain.reduced_steps);
   }
-  append_row_loops(kernel, launch, rows, domain);
+  for (; domain.rank < static_cast<int>(rows); ++domain.rank) {
+    const auto loop = static_cast<std::size_t>(domain.rank);
+    domain.sizes[loop] = launch.sizes[loop];
+    domain.is_empty |= launch.sizes[loop] == 0;
+    set_steps(kernel, launch, loop, domain.steps[loop]);
+  }
   if (domain.is_empty) return;
+  if (domain.rank == 0 && kernel.order != Order::lanes) append_single_point(kernel, domain);
   set_bases(kernel, launch, domain);
-  check_innermost(kernel, launch, rows, domain);
+  check_innermost(kernel, domain);
 }
 
 void seek(const Domain& domain, int loops, int64_t index, Pointers& pointers) {

@@ -1,4 +1,4 @@
-// Domain: the loops of one launch, simplified for walking.
+// Domain: the loops of one launch, in the form in which they are walked.
 #pragma once
 
 #include "core/launch.h"
@@ -21,8 +21,8 @@ using Pointers = std::array<char*, max_operands>;
 /// Bytes (position: units) per step of a loop, per operand.
 using Steps = std::array<int64_t, max_operands>;
 
-/// The row loops (Order::none: all loops) without those of size 1, adjacent ones merged where every
-/// operand allows it; and the reduced loop. But for Order::lanes there is at least one row loop.
+/// The row loops (Order::none: all loops) and the reduced loop. But for Order::lanes there is at
+/// least one row loop.
 /// Left uninitialised beyond `rank` and `operands`.
 struct Domain {
   std::size_t operands;
