@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <memory>
 #include <mutex>
 #include <optional>
 
@@ -40,10 +41,12 @@ class Run {
 
   Plan::Outcome run(std::span<Tensor> results) {
     if (has_updates() && is_base_current()) lock_cells();
-    note_contents();
+    if (!plan_.kept.empty()) [[unlikely]]
+      note_contents();
     if (!find_inputs()) return Plan::Outcome::layout_changed;
     allocate();
-    find_packed();
+    if (!plan_.kept.empty()) [[unlikely]]
+      find_packed();
     const StatusWord status(plan_.has_checks ? plan_.device : nullptr);
     const auto has_failed = [&] { return plan_.has_checks && status.has_failed(); };
     for (std::size_t s = 0; s < plan_.steps.size(); s += plan_.steps[s].together) {
@@ -69,6 +72,12 @@ class Run {
     std::vector<VariableCell*> cells;  ///< by id
     std::vector<std::unique_lock<CallOrder>> orders;
     std::vector<std::unique_lock<std::mutex>> mutexes;
+  };
+
+  /// An operand that stays packed, as this call finds it.
+  struct Kept {
+    std::optional<KeptPacking::Contents> contents;
+    StorageHandle packed;  ///< or null: then it is read as it lies
   };
 
   [[nodiscard]] const Variable& variable_of(const tracer::TraceInput& input) const {
@@ -139,8 +148,10 @@ class Run {
 
   /// What kept operands are; before they are found, so that find_packed() knows whether they were
   /// assigned meanwhile.
-  void note_contents() {
-    for (const auto& kept : plan_.kept) contents_.push_back(contents_of(*kept));
+  [[gnu::noinline]] void note_contents() {
+    kept_ = std::make_unique<Kept[]>(plan_.kept.size());
+    for (std::size_t i = 0; i < plan_.kept.size(); ++i)
+      kept_[i].contents = contents_of(*plan_.kept[i]);
   }
 
   /// None under an interpreter that has values of its own for Variables.
@@ -154,15 +165,14 @@ class Run {
                                  .version = cell.version.load(std::memory_order_acquire)};
   }
 
-  void find_packed() {
+  [[gnu::noinline]] void find_packed() {
     for (std::size_t i = 0; i < plan_.kept.size(); ++i) {
       const KeptPacking& kept = *plan_.kept[i];
-      if (!contents_[i] || contents_of(kept) != contents_[i]) continue;
-      StorageHandle packed =
-          kept.find(*contents_[i], addresses_[kept.operand()], *plan_.device, plan_.threads);
-      if (!packed) continue;
-      addresses_[kept.packed()] = static_cast<std::byte*>(packed->data);
-      packed_.push_back(std::move(packed));
+      const auto& [contents, packed] = kept_[i];
+      if (!contents || contents_of(kept) != contents) continue;
+      kept_[i].packed =
+          kept.find(*contents, addresses_[kept.operand()], *plan_.device, plan_.threads);
+      if (packed) addresses_[kept.packed()] = static_cast<std::byte*>(packed->data);
     }
   }
 
@@ -212,12 +222,19 @@ class Run {
     ShortArray<void*, 24> buffers(step.operands.size());
     ShortArray<uint64_t, 24> scalars(step.call_scalars.empty() ? 0 : step.scalars.size());
     const Launch launch = arguments(step, buffers.data(), scalars.data(), status);
-    if (step.if_packed && addresses_[step.packed_b] != nullptr) {
-      buffers[1] = addresses_[step.packed_b];
-      return step.if_packed->launch(launch);
-    }
-    const Executable& executable = step.specialised ? *step.specialised : *step.executable;
-    executable.launch(launch);
+    const Executable* executable =
+        step.specialised ? step.specialised.get() : step.executable.get();
+    if (step.if_packed) [[unlikely]]
+      executable = with_packed(step, buffers.data());
+    executable->launch(launch);
+  }
+
+  /// The product, of b as it is packed if it is.
+  [[gnu::noinline]] const Executable* with_packed(const StepPlan& step, void** buffers) {
+    std::byte* const packed = addresses_[step.packed_b];
+    if (packed == nullptr) return step.executable.get();
+    buffers[1] = packed;
+    return step.if_packed.get();
   }
 
   void launch_all(std::span<const StepPlan> steps, Status* status) {
@@ -367,8 +384,7 @@ class Run {
   ShortArray<Tensor, 8> outputs_;
   ShortArray<Tensor, 1> eager_;
   StorageHandle arena_;
-  std::vector<std::optional<KeptPacking::Contents>> contents_;  ///< per kept operand
-  std::vector<StorageHandle> packed_;
+  std::unique_ptr<Kept[]> kept_;  ///< per kept operand, if there are any
   std::optional<Locks> locks_;
 };
 
