@@ -1,6 +1,7 @@
 #include "backends/cpu/host_memory.h"
 
 #include "backends/cpu/allocator.h"
+#include "backends/host/word.h"
 
 #include <algorithm>
 #include <cstring>
@@ -21,19 +22,9 @@ void HostMemoryBackend::download(const void* from, void* to, std::size_t bytes) 
 
 void HostMemoryBackend::fill(void* to, uint64_t bits, std::size_t element_bytes,
                              std::size_t count) {
-  switch (element_bytes) {
-    case 1:
-      std::fill_n(static_cast<uint8_t*>(to), count, static_cast<uint8_t>(bits));
-      return;
-    case 2:
-      std::fill_n(static_cast<uint16_t*>(to), count, static_cast<uint16_t>(bits));
-      return;
-    case 4:
-      std::fill_n(static_cast<uint32_t*>(to), count, static_cast<uint32_t>(bits));
-      return;
-    default:
-      std::fill_n(static_cast<uint64_t*>(to), count, bits);
-  }
+  host::with_word(element_bytes, [&]<class Word>(Word) {
+    std::fill_n(static_cast<Word*>(to), count, static_cast<Word>(bits));
+  });
 }
 
 MemoryStatistics HostMemoryBackend::memory() {

@@ -5,6 +5,7 @@
 
 #include "backends/host/per_isa.h"
 #include "backends/host/split.h"
+#include "backends/host/word.h"
 #include "core/isa.h"
 
 #include <algorithm>
@@ -98,16 +99,8 @@ void multiply_as(const MatrixProduct& p, int threads) {
 void multiply(DType dtype, const MatrixProduct& product, int threads) {
   if (dtype == f64) return multiply_as<double>(product, threads);
   // Signed products wrap to the same bits as unsigned ones.
-  switch (size_of(dtype)) {
-    case 1:
-      return multiply_as<uint8_t>(product, threads);
-    case 2:
-      return multiply_as<uint16_t>(product, threads);
-    case 4:
-      return multiply_as<uint32_t>(product, threads);
-    default:
-      return multiply_as<uint64_t>(product, threads);
-  }
+  host::with_word(size_of(dtype),
+                  [&](auto word) { multiply_as<decltype(word)>(product, threads); });
 }
 
 }  // namespace nitinol::cpu

@@ -1,6 +1,7 @@
 #include "backends/host/convert.h"
 
 #include "backends/host/per_isa.h"
+#include "backends/host/word.h"
 
 #include <cstring>
 
@@ -40,15 +41,20 @@ inline void scatter_as(const auto* from, char* to, int64_t step, int64_t n, Conv
   }
 }
 
+// Not lambdas, as below: g++ 12 makes nothing of a lambda's type that depends on a lambda's.
+template <class T>
+struct GatherSame {
+  void operator()(auto, const char* from, int64_t step, void* to, int64_t n) const {
+    gather_as<T>(from, step, static_cast<T*>(to), n, [](T x) { return x; });
+  }
+};
+template <class T>
+struct ScatterSame {
+  void operator()(auto, const void* from, char* to, int64_t step, int64_t n) const {
+    scatter_as<T>(static_cast<const T*>(from), to, step, n, [](T x) { return x; });
+  }
+};
 // clang-format off
-template <class T>
-using GatherSame = decltype([](auto, const char* from, int64_t step, void* to, int64_t n) {
-  gather_as<T>(from, step, static_cast<T*>(to), n, [](T x) { return x; });
-});
-template <class T>
-using ScatterSame = decltype([](auto, const void* from, char* to, int64_t step, int64_t n) {
-  scatter_as<T>(static_cast<const T*>(from), to, step, n, [](T x) { return x; });
-});
 using GatherHalf = decltype([](auto, const char* from, int64_t step, void* to, int64_t n) {
   gather_as<uint16_t>(from, step, static_cast<float*>(to), n, [](uint16_t x) { return half_to_float(x); });
 });
@@ -77,31 +83,15 @@ Scatter scatter() {
 Gather gather_of(DType dtype) {
   if (dtype == f16) return gather<GatherHalf>();
   if (dtype == bf16) return gather<GatherBfloat>();
-  switch (size_of(dtype)) {
-    case 1:
-      return gather<GatherSame<uint8_t>>();
-    case 2:
-      return gather<GatherSame<uint16_t>>();
-    case 4:
-      return gather<GatherSame<uint32_t>>();
-    default:
-      return gather<GatherSame<uint64_t>>();
-  }
+  return with_word(size_of(dtype),
+                   [](auto word) -> Gather { return gather<GatherSame<decltype(word)>>(); });
 }
 
 Scatter scatter_of(DType dtype) {
   if (dtype == f16) return scatter<ScatterHalf>();
   if (dtype == bf16) return scatter<ScatterBfloat>();
-  switch (size_of(dtype)) {
-    case 1:
-      return scatter<ScatterSame<uint8_t>>();
-    case 2:
-      return scatter<ScatterSame<uint16_t>>();
-    case 4:
-      return scatter<ScatterSame<uint32_t>>();
-    default:
-      return scatter<ScatterSame<uint64_t>>();
-  }
+  return with_word(size_of(dtype),
+                   [](auto word) -> Scatter { return scatter<ScatterSame<decltype(word)>>(); });
 }
 
 }  // namespace nitinol::host

@@ -5,6 +5,7 @@
 #include "backends/host/loop_nest.h"
 #include "backends/host/prebuilt_stages.h"
 #include "backends/host/transpose.h"
+#include "backends/host/word.h"
 #include "core/kernel.h"
 
 #include <cstring>
@@ -57,16 +58,8 @@ void copy_piece(const Piece& piece) {
 using CopyPiece = void (*)(const Piece&);
 
 CopyPiece copy_piece_of(DType dtype) {
-  switch (size_of(dtype)) {
-    case 1:
-      return copy_piece<uint8_t>;
-    case 2:
-      return copy_piece<uint16_t>;
-    case 4:
-      return copy_piece<uint32_t>;
-    default:
-      return copy_piece<uint64_t>;
-  }
+  return with_word(size_of(dtype),
+                   [](auto word) -> CopyPiece { return copy_piece<decltype(word)>; });
 }
 
 class PrebuiltCopy final : public Executable {

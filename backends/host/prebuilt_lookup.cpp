@@ -4,6 +4,7 @@
 #include "backends/host/indices.h"
 #include "backends/host/loop_nest.h"
 #include "backends/host/prebuilt_stages.h"
+#include "backends/host/word.h"
 #include "core/formula.h"
 #include "core/kernel.h"
 
@@ -55,16 +56,7 @@ bool look_up(const Line& line) {
 using LookUp = bool (*)(const Line&);
 
 LookUp look_up_of(DType dtype) {
-  switch (size_of(dtype)) {
-    case 1:
-      return look_up<uint8_t>;
-    case 2:
-      return look_up<uint16_t>;
-    case 4:
-      return look_up<uint32_t>;
-    default:
-      return look_up<uint64_t>;
-  }
+  return with_word(size_of(dtype), [](auto word) -> LookUp { return look_up<decltype(word)>; });
 }
 
 class PrebuiltLookup final : public Executable {

@@ -7,6 +7,8 @@
 
 #include "backends/host/transpose.h"
 
+#include "backends/host/word.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -103,16 +105,7 @@ void transpose_as(const TransposedBlock& block) {
 }  // namespace
 
 void transpose(const TransposedBlock& block, std::size_t size) {
-  switch (size) {
-    case 1:
-      return transpose_as<uint8_t>(block);
-    case 2:
-      return transpose_as<uint16_t>(block);
-    case 4:
-      return transpose_as<uint32_t>(block);
-    default:
-      return transpose_as<uint64_t>(block);
-  }
+  with_word(size, [&](auto word) { transpose_as<decltype(word)>(block); });
 }
 
 }  // namespace nitinol::host
