@@ -86,8 +86,9 @@ std::string plan_text(std::string_view name, const jit::PlanReport& plan, double
                       bytes(plan.peak_bytes()), bytes(plan.arena_bytes), bytes(plan.result_bytes),
                       bytes(plan.in_place_bytes));
   if (plan.kept_bytes > 0) {
-    text += fmt::format("      {} stays packed for matmul while Variables are not assigned\n",
-                        bytes(plan.kept_bytes));
+    text += fmt::format(
+        "      {} of operands of matmul stay packed until their Variables are assigned\n",
+        bytes(plan.kept_bytes));
   }
   if (like != nullptr) {
     const std::string kernels = plan.kernels_generated == 0
