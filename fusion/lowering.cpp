@@ -178,17 +178,20 @@ void place_scratch(Kernel& kernel, const std::vector<Dims>& strides) {
 
 /// What is one op's formula of operands as they lie, and its check, brings eager's loops: equal
 /// kernels are one entry of the cache, whoever asks first.
-void find_prebuilt(Kernel& kernel, const Op& op, std::size_t inputs) {
+void find_prebuilt(const Graph& graph, const Node& node, Kernel& kernel) {
+  const Op& op = *node.op;
   if (op.formula.loops == nullptr || kernel.order != Order::none || kernel.stages.size() != 1)
     return;
   const Stage& stage = kernel.stages[0];
-  const std::size_t count = inputs + (op.kind == OpKind::create ? 1 : 0);
+  const std::size_t first = op.kind == OpKind::create ? 1 : 0, count = first + node.inputs.size();
   if (kernel.operands.size() != count + 1 || stage.sources.size() != count) return;
   ScalarProgram program;
   std::vector<Expr> arguments;
   for (std::size_t k = 0; k < count; ++k) {
-    if (stage.sources[k].index != k) return;
-    const ScalarType type = compute_type(kernel.operands[k].dtype);
+    const DType dtype = kernel.operands[k].dtype;
+    const bool is_converted = k >= first && dtype != graph[node.inputs[k - first]].spec.dtype;
+    if (stage.sources[k].index != k || is_converted) return;
+    const ScalarType type = compute_type(dtype);
     arguments.push_back(argument(program, type, static_cast<uint32_t>(k)));
   }
   const DType result = kernel.operands[count].dtype;
@@ -242,10 +245,7 @@ Lowered lower(const Graph& graph, const Fusion& fusion, const Group& group,
   Kernel& kernel = draft.out.kernel;
   place_scratch(kernel, draft.strides);
   arrange_loops(draft.out, draft.sizes, std::move(draft.strides));
-  if (group.members.size() == 1) {
-    const Node& node = graph[group.members[0].value];
-    find_prebuilt(kernel, *node.op, node.inputs.size());
-  }
+  if (group.members.size() == 1) find_prebuilt(graph, graph[group.members[0].value], kernel);
   return std::move(draft.out);
 }
 
