@@ -20,7 +20,8 @@ bool are_disjoint(const Node& node, const std::vector<Window>& windows) {
 bool is_read_once(const Graph& graph, const std::vector<int>& uses, Value value) {
   std::vector<Map> maps;
   const Value base = base_of(graph, value, &maps);
-  if (!is_identity(graph[base].spec.shape, maps, graph[value].spec.shape)) return false;
+  const Shape &made = graph[base].spec.shape, &stored = graph[value].spec.shape;
+  if (!same_but_ones(made, stored) || !is_identity(made, maps, stored)) return false;
   for (; value != base; value = graph[value].inputs[0]) {
     if (uses[value] != 1) return false;
   }

@@ -24,6 +24,11 @@ const Case cases[] = {
        return std::vector{concat({x + 1, y * 2})};
      },
      2},
+    {"in another shape",
+     [](const Tensor& x, const Tensor& y) {
+       return std::vector{concat({reshape(x + 1, {2, 3, 1, 4}), reshape(y * 2, {2, 3, 1, 4})})};
+     },
+     4},
     {"columns",
      [](const Tensor& x, const Tensor& y) {
        return std::vector{concat({x + y, sum(y, 1, keepdims)}, 1)};

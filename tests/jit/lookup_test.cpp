@@ -150,7 +150,7 @@ TEST_CASE("bytes of a lookup are counted by what is read of its table", "[jit][l
   const auto compiled = compile([](const Tensor& x, const Tensor& i) { return take(x, i) + 1; });
   const Tensor table = zeros({1000, 8});
   settle(compiled, table, tensor({5, 6, 7}).to(i64));
-  const auto& steps = compiled.explain().signatures[0].plan.steps;
+  const auto steps = compiled.explain().signatures[0].plan.steps;
   REQUIRE(steps.size() == 1);
   CHECK(steps[0].bytes_read == 3 * 8 * 4 + 3 * 8);
 }
