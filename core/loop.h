@@ -10,6 +10,7 @@
 
 #include "core/loops.h"
 #include "core/num.h"
+#include "core/pick_loop.h"
 #include "core/probe.h"
 
 #include <algorithm>

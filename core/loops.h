@@ -2,11 +2,11 @@
 // core/loop.h makes them.
 #pragma once
 
-#include "core/isa.h"
-
 #include <cstdint>
 
 namespace nitinol {
+
+enum class Isa : uint8_t;  // core/isa.h
 
 /// out[i] = formula(in[0][i], ...) for 0 <= i < n. All arrays are contiguous; out may equal an
 /// input of the same element size exactly, and must not overlap one otherwise.
@@ -16,19 +16,10 @@ using Loop = void (*)(const void* const* in, void* out, int64_t n);
 struct Loops {
   Loop baseline, avx2, avx512;
 
-  [[nodiscard]] Loop at(Isa isa) const {
-    switch (isa) {
-      case Isa::baseline:
-        return baseline;
-      case Isa::avx2:
-        return avx2;
-      case Isa::avx512:
-        return avx512;
-    }
-    return baseline;
-  }
+  // Whoever calls these includes core/pick_loop.h.
+  [[nodiscard]] Loop at(Isa isa) const;
   /// The loop for current_isa().
-  [[nodiscard]] Loop pick() const { return at(current_isa()); }
+  [[nodiscard]] Loop pick() const;
 };
 
 }  // namespace nitinol

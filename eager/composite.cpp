@@ -15,10 +15,10 @@
 #include "core/parallel.h"
 #include "core/per_thread.h"
 #include "core/short_array.h"
-#include "tracer/recorder.h"
-
 #include "fusion/lowering.h"
 #include "fusion/units.h"
+#include "tracer/recorder.h"
+
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -214,7 +214,7 @@ Tensor learn(const Op& op, Inputs inputs, const Attrs& attrs, Entry& entry) {
   if (input != stand_ins.end())  // nothing was done
     return *inputs[static_cast<std::size_t>(input - stand_ins.begin())];
   if (depends_on_operands_alone(trace)) entry.fused = fuse(trace.graph, device);
-  return bare_copy(result);
+  return result;
 }
 
 /// Numbers have no memory, and of nothing there is nothing to compute.

@@ -19,11 +19,11 @@
 #include "core/per_thread.h"
 #include "eager/ops/all_ops.h"
 #include "eager/ops/infer.h"
+#include "fusion/groups.h"
+#include "fusion/one_op.h"
 
 #include <fmt/format.h>
 
-#include "fusion/groups.h"
-#include "fusion/one_op.h"
 #include <algorithm>
 #include <array>
 #include <memory>

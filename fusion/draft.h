@@ -29,9 +29,9 @@ struct Computed {
 /// The stage that is being written.
 struct StageDraft {
   Stage stage = {};
-  int pass = 0;                              ///< see Member::stage
-  std::map<Value, Expr> values = {};         ///< members
-  std::map<Value, Row> looked_up = {};       ///< members that look up
+  int pass = 0;                             ///< see Member::stage
+  std::map<Value, Expr> values = {};        ///< members
+  std::map<Value, Row> looked_up = {};      ///< members that look up
   std::map<uint16_t, Expr> arguments = {};  ///< operands that are loaded
 };
 
@@ -51,7 +51,7 @@ struct Draft {
   std::map<Value, uint16_t> scalars = {};     ///< numbers: their operands
   std::map<Value, uint16_t> scratch = {};     ///< members that are kept in an operand
   std::map<Value, Table> tables = {};         ///< members that look up
-  std::map<Value, Computed> computed = {};  ///< members: in the last element stage that did so
+  std::map<Value, Computed> computed = {};    ///< members: in the last element stage that did so
 };
 
 // ---- values (values.cpp): all write to the present stage

@@ -50,9 +50,7 @@ struct Grouping {
   /// Per value: how many operations on numbers make it, if it is a number made of numbers.
   std::vector<std::size_t> uniform_size = std::vector<std::size_t>(graph.nodes.size(), 0);
 
-  [[nodiscard]] Group& group(int number) {
-    return fusion.groups[static_cast<std::size_t>(number)];
-  }
+  [[nodiscard]] Group& group(int number) { return fusion.groups[static_cast<std::size_t>(number)]; }
   [[nodiscard]] Contents& contents_of(int number) {
     return contents[static_cast<std::size_t>(number)];
   }
@@ -82,7 +80,8 @@ void add_group(Grouping& grouping, Group group, Contents contents) {
 }
 
 bool would_be_too_large(Grouping& grouping, int a, int b) {
-  if (grouping.group(a).members.size() + grouping.group(b).members.size() > most_members) return true;
+  if (grouping.group(a).members.size() + grouping.group(b).members.size() > most_members)
+    return true;
   Contents both;
   both.instructions = grouping.contents_of(a).instructions + grouping.contents_of(b).instructions;
   return !both.is_small_enough();
@@ -93,7 +92,8 @@ bool would_be_too_large(Grouping& grouping, int a, int b) {
 bool append(Grouping& grouping, Value v, int from, Value base, const std::vector<Map>& maps) {
   const Group& own = grouping.group(grouping.fusion.group_of[v]);
   Group& into = grouping.group(from);
-  const bool is_plain = maps.empty() && grouping.graph[base].spec.shape == grouping.graph[v].spec.shape;
+  const bool is_plain =
+      maps.empty() && grouping.graph[base].spec.shape == grouping.graph[v].spec.shape;
   if (!is_plain || into.order != Order::none || own.order != Order::none ||
       own.members.size() != 1 || !into.find(base)->maps.empty())
     return false;

@@ -90,9 +90,8 @@ std::optional<Group> united(const Graph& graph, const std::vector<Value>& bases,
 
 /// A view may not see all that has to be checked.
 bool has_checks(const Graph& graph, const Group& group) {
-  return std::ranges::any_of(group.members, [&](const Member& member) {
-    return graph[member.value].op->has_checks;
-  });
+  return std::ranges::any_of(
+      group.members, [&](const Member& member) { return graph[member.value].op->has_checks; });
 }
 
 bool has_maps(const Group& group) {
@@ -103,8 +102,8 @@ bool has_maps(const Group& group) {
 /// where it is read; which is no oftener than now, or may be.
 bool is_private(const Graph& graph, const std::vector<int>& uses, const Reading& reading) {
   const Group& group = reading.producer;
-  const bool repeats = element_count(graph[reading.made].spec.shape) <
-                       element_count(graph[reading.v].spec.shape);
+  const bool repeats =
+      element_count(graph[reading.made].spec.shape) < element_count(graph[reading.v].spec.shape);
   if (repeats && !reading.may_repeat) return false;
   const auto is_read_once = [&](const Map& map) {
     return uses[static_cast<std::size_t>(map.view - graph.nodes.data())] == 1;
@@ -170,8 +169,7 @@ Group alone(const Graph& graph, Value v) {
   Group group;
   if (reduces(node)) {
     std::tie(group.domain, group.reduced) = reduction_domain(graph, node);
-    group.order =
-        reduction_order_for(graph[node.inputs[0]].spec.shape, reduced_axes(graph, node));
+    group.order = reduction_order_for(graph[node.inputs[0]].spec.shape, reduced_axes(graph, node));
     group.members.push_back({.value = v, .level = Level::row, .stage = 0, .maps = {}});
   } else {
     group.domain = squeezed(node.spec.shape);
@@ -217,7 +215,7 @@ std::optional<Group> merged(const Graph& graph, const std::vector<Value>& bases,
     if (reader.domain != producer.domain || reader.reduced != producer.reduced ||
         reader.order != producer.order)
       return std::nullopt;
-    const bool is_at_hand = !is_element && reads_elements ? sees_its_row()
+    const bool is_at_hand = !is_element && reads_elements  ? sees_its_row()
                             : is_element == reads_elements ? same_points
                                                            : true;
     return is_at_hand ? unite(reader, producer, std::nullopt) : std::nullopt;

@@ -73,8 +73,7 @@ void begin_stage(Draft& draft, Level level, int pass) {
 
 /// A stage without sinks does nothing; one that only stands between two others goes too.
 void end_stage(Draft& draft) {
-  if (!draft.now.stage.sinks.empty())
-    draft.out.kernel.stages.push_back(std::move(draft.now.stage));
+  if (!draft.now.stage.sinks.empty()) draft.out.kernel.stages.push_back(std::move(draft.now.stage));
 }
 
 void write_elements(Draft& draft, int pass) {
@@ -100,8 +99,7 @@ bool is_read_later(const Draft& draft, Value v, int pass) {
   return std::ranges::any_of(draft.group.members, [&](const Member& member) {
     if (member.stage <= pass) return false;
     const std::vector<Value>& inputs = draft.graph[member.value].inputs;
-    return std::ranges::any_of(inputs,
-                               [&](Value input) { return draft.fusion.bases[input] == v; });
+    return std::ranges::any_of(inputs, [&](Value input) { return draft.fusion.bases[input] == v; });
   });
 }
 
@@ -166,8 +164,7 @@ void place_scratch(Kernel& kernel, const std::vector<Dims>& strides) {
         return other.role == Role::scratch && other.alias == static_cast<int16_t>(o);
       });
       if (operands[o].role == Role::output && operands[o].dtype == operands[k].dtype &&
-          strides[o] == strides[k] && !is_taken &&
-          first_store(kernel, o) >= last_load(kernel, k)) {
+          strides[o] == strides[k] && !is_taken && first_store(kernel, o) >= last_load(kernel, k)) {
         operands[k].alias = static_cast<int16_t>(o);
       }
     }
@@ -219,8 +216,9 @@ Lowered lower_copy(DType dtype, const Copy& copy) {
   const auto memory = OperandOrigin::Kind::memory;
   out.origins = {{.kind = memory, .value = copy.from, .offset = copy.from_offset, .bits = 0},
                  {.kind = memory, .value = copy.to, .offset = copy.to_offset, .bits = 0}};
-  arrange_loops(out, squeezed(copy.shape),
-                {squeezed({copy.shape, copy.from_strides}), squeezed({copy.shape, copy.to_strides})});
+  arrange_loops(
+      out, squeezed(copy.shape),
+      {squeezed({copy.shape, copy.from_strides}), squeezed({copy.shape, copy.to_strides})});
   return out;
 }
 

@@ -38,8 +38,8 @@ Kernel lower_op(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& r
                    .is_uniform = std::vector<bool>(count, false),
                    .is_materialised = std::vector<bool>(count, false)};
   fusion.is_materialised[value] = true;
-  fusion.pieces[value] = {
-      .whole = value, .access = {result.shape(), result.internals().strides, 0}};
+  fusion.pieces[value] = {.whole = value,
+                          .access = {result.shape(), result.internals().strides, 0}};
   return lower(graph, fusion, group, {}).kernel;
 }
 

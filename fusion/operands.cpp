@@ -57,8 +57,7 @@ uint16_t find_or_add(Draft& draft, Role role, DType dtype, const OperandOrigin& 
 
 Expr source(StageDraft& stage, Source from, ScalarType type) {
   stage.stage.sources.push_back(from);
-  return argument(stage.stage.program, type,
-                  static_cast<uint32_t>(stage.stage.sources.size() - 1));
+  return argument(stage.stage.program, type, static_cast<uint32_t>(stage.stage.sources.size() - 1));
 }
 
 Expr operand_source(StageDraft& stage, uint16_t operand, DType dtype) {
@@ -82,10 +81,9 @@ Table add_table(Draft& draft, const Member& member) {
     return add(draft, Role::scalar, i64, constant(static_cast<uint64_t>(bits)), {});
   };
   Table table = {.rows = add_number(found.rows), .step = add_number(found.step), .elements = 0};
-  table.elements =
-      add(draft, Role::input, draft.graph[from].spec.dtype,
-          memory(draft.fusion.bases[from], found.access.offset),
-          over_loops(draft, found.access, member.level == Stage::Level::element));
+  table.elements = add(draft, Role::input, draft.graph[from].spec.dtype,
+                       memory(draft.fusion.bases[from], found.access.offset),
+                       over_loops(draft, found.access, member.level == Stage::Level::element));
   return table;
 }
 
@@ -105,8 +103,8 @@ Expr loaded(Draft& draft, Value v, const Member& reader) {
   const Value base = draft.fusion.bases[v];
   const Access access = *leaf_access(draft.graph, reader, v);
   const DType dtype = draft.graph[base].spec.dtype;
-  const bool reads_elements = reader.level == Stage::Level::element ||
-                              draft.graph[reader.value].op->kind == OpKind::reduce;
+  const bool reads_elements =
+      reader.level == Stage::Level::element || draft.graph[reader.value].op->kind == OpKind::reduce;
   const uint16_t operand = find_or_add(draft, Role::input, dtype, memory(base, access.offset),
                                        over_loops(draft, access, reads_elements));
   return operand_source(draft.now, operand, dtype);
@@ -125,10 +123,9 @@ Expr position(Draft& draft, const Member& member) {
 void write_store(Draft& draft, const Member& member, const Expr& result) {
   const Node& node = draft.graph[member.value];
   const auto found = draft.fusion.pieces.find(member.value);
-  const Piece place =
-      found != draft.fusion.pieces.end()
-          ? found->second
-          : Piece{member.value, {node.spec.shape, strides_of(node.spec.shape), 0}};
+  const Piece place = found != draft.fusion.pieces.end()
+                          ? found->second
+                          : Piece{member.value, {node.spec.shape, strides_of(node.spec.shape), 0}};
   const uint16_t operand =
       add(draft, Role::output, node.spec.dtype, memory(place.whole, place.access.offset),
           over_loops(draft, place.access, member.level == Stage::Level::element));

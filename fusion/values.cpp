@@ -41,8 +41,7 @@ uint16_t keep(Draft& draft, const Member& member) {
 }
 
 Row row_looked_up(Draft& draft, const Member& member) {
-  if (const auto found = draft.now.looked_up.find(member.value);
-      found != draft.now.looked_up.end())
+  if (const auto found = draft.now.looked_up.find(member.value); found != draft.now.looked_up.end())
     return found->second;
   const Expr index = value_of(draft, draft.graph[member.value].inputs[1], &member);
   auto known = draft.tables.find(member.value);
@@ -99,8 +98,8 @@ Expr value_of_member(Draft& draft, const Member& member) {
   if (node.op->kind == OpKind::reduce)
     result = total_of(draft, member);
   else if (kept != draft.row_values.end())
-    result = source(draft.now, {Source::Kind::row_value, kept->second},
-                    compute_type(node.spec.dtype));
+    result =
+        source(draft.now, {Source::Kind::row_value, kept->second}, compute_type(node.spec.dtype));
   else if (is_worth_keeping(draft, member))
     result = operand_source(draft.now, keep(draft, member), kept_dtype(draft, member));
   else

@@ -4,9 +4,9 @@
 #include "core/backend.h"
 #include "core/kernel.h"
 #include "core/library.h"
+#include "fusion/fuse.h"
 #include "jit/plan_impl.h"
 
-#include "fusion/fuse.h"
 #include <optional>
 #include <vector>
 

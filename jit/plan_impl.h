@@ -2,10 +2,10 @@
 #pragma once
 
 #include "core/backend.h"
+#include "fusion/lowering.h"
 #include "jit/kept_packing.h"
 #include "jit/plan.h"
 
-#include "fusion/lowering.h"
 #include <cstddef>
 #include <memory>
 #include <vector>

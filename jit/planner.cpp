@@ -2,6 +2,8 @@
 // every value.
 #include "core/library.h"
 #include "eager/launch.h"
+#include "fusion/access.h"
+#include "fusion/units.h"
 #include "jit/horizontal_fusion.h"
 #include "jit/in_place.h"
 #include "jit/packing.h"
@@ -11,8 +13,6 @@
 #include "jit/steps.h"
 #include "jit/temporaries.h"
 
-#include "fusion/access.h"
-#include "fusion/units.h"
 #include <chrono>
 #include <span>
 #include <utility>

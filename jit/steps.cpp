@@ -2,11 +2,11 @@
 
 #include "core/executables.h"
 #include "core/library.h"
-#include "jit/temporaries.h"
-
 #include "fusion/access.h"
 #include "fusion/lowering.h"
 #include "fusion/pieces.h"
+#include "jit/temporaries.h"
+
 #include <algorithm>
 #include <string>
 #include <utility>

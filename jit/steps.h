@@ -1,9 +1,9 @@
 // Steps: what of a graph becomes which launch or call.
 #pragma once
 
+#include "fusion/units.h"
 #include "jit/plan_draft.h"
 
-#include "fusion/units.h"
 #include <memory>
 
 namespace nitinol::jit {

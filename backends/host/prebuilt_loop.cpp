@@ -21,6 +21,7 @@
 #include "backends/host/transpose.h"
 #include "core/kernel.h"
 #include "core/parallel.h"
+#include "core/pick_loop.h"
 
 #include <algorithm>
 #include <array>

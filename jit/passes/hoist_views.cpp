@@ -9,11 +9,11 @@
 #include "jit/passes/hoist_views.h"
 
 #include "eager/ops/all_ops.h"
+#include "fusion/access.h"
 #include "jit/passes/materialise_views.h"
 #include "jit/passes/remove_dead.h"
 #include "jit/passes/rewrite.h"
 
-#include "fusion/access.h"
 #include <algorithm>
 #include <utility>
 

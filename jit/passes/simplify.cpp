@@ -19,10 +19,10 @@
 // k, the op returns argument k.
 #include "jit/passes/simplify.h"
 
+#include "fusion/access.h"
 #include "jit/passes/layouts.h"
 #include "jit/passes/rewrite.h"
 
-#include "fusion/access.h"
 #include <algorithm>
 #include <utility>
 

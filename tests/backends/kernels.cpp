@@ -4,8 +4,8 @@
 #include "core/kernel.h"
 #include "core/launch.h"
 #include "core/library.h"
-
 #include "fusion/one_op.h"
+
 #include <utility>
 
 namespace nitinol::test {

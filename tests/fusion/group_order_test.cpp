@@ -2,11 +2,11 @@
 #include "fusion/group_order.h"
 
 #include "eager/ops/all_ops.h"
+#include "fusion/access.h"
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
-#include "fusion/access.h"
 #include <random>
 
 using namespace nitinol;

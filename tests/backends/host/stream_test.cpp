@@ -2,6 +2,7 @@
 
 #include "core/kernel.h"
 #include "core/library.h"
+#include "core/pick_loop.h"
 #include "eager/ops/all_ops.h"
 #include "nitinol.h"
 #include "tests/backends/kernels.h"
