@@ -13,14 +13,13 @@
 #include "core/kernel.h"
 #include "core/library.h"
 #include "core/parallel.h"
-#include "core/per_thread.h"
 #include "core/short_array.h"
+#include "eager/at_hand.h"
 #include "fusion/lowering.h"
 #include "fusion/units.h"
 #include "tracer/recorder.h"
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <optional>
 #include <span>
@@ -81,19 +80,14 @@ struct Entry {
   std::unique_ptr<const Fused> fused = nullptr;
 };
 
-struct Table {
-  std::array<Entry, 256> entries;
-  uint64_t clears = executable_clears.load(std::memory_order_relaxed);
-};
-
-std::size_t slot_of(const Op& op, Inputs inputs) {
+std::size_t hash_of(const Op& op, Inputs inputs) {
   Hash hash;
   hash.add(reinterpret_cast<uintptr_t>(&op));
   for (const Tensor* input : inputs) {
     hash.add(input->dtype());
     hash.add_all(input->shape());
   }
-  return hash.result() % std::tuple_size_v<decltype(Table::entries)>;
+  return hash.result();
 }
 
 /// The memory that `base`, which a kernel makes, is stored to.
@@ -228,21 +222,16 @@ bool may_be_fused(Inputs inputs) {
 }  // namespace
 
 Tensor run_composite(const Op& op, Inputs inputs, const Attrs& attrs) {
-  Table* const table = PerThread<Table>::get();
-  if (table == nullptr || !may_be_fused(inputs)) return op.expand(inputs, attrs);
-  const uint64_t clears = executable_clears.load(std::memory_order_relaxed);
-  if (table->clears != clears) {
-    table->entries = {};
-    table->clears = clears;
+  Entry* const entry =
+      may_be_fused(inputs) ? AtHand<Entry, 256>::find(hash_of(op, inputs)) : nullptr;
+  if (entry == nullptr) return op.expand(inputs, attrs);
+  if (entry->call.is(op, inputs, attrs)) {
+    if (entry->fused) return launch(*entry->fused, inputs);
+    return entry->is_known ? op.expand(inputs, attrs) : learn(op, inputs, attrs, *entry);
   }
-  Entry& entry = table->entries[slot_of(op, inputs)];
-  if (entry.call.is(op, inputs, attrs)) {
-    if (entry.fused) return launch(*entry.fused, inputs);
-    return entry.is_known ? op.expand(inputs, attrs) : learn(op, inputs, attrs, entry);
-  }
-  entry = {.call = {.op = &op, .attrs = attrs}};
+  *entry = {.call = {.op = &op, .attrs = attrs}};
   for (const Tensor* input : inputs)
-    entry.call.inputs.push_back({input->spec(), input->internals().strides});
+    entry->call.inputs.push_back({input->spec(), input->internals().strides});
   return op.expand(inputs, attrs);
 }
 

@@ -16,7 +16,7 @@
 #include "core/library.h"
 #include "core/loop_nest.h"
 #include "core/parallel.h"
-#include "core/per_thread.h"
+#include "eager/at_hand.h"
 #include "eager/ops/all_ops.h"
 #include "eager/ops/infer.h"
 #include "fusion/groups.h"
@@ -49,9 +49,9 @@ class KernelKey {
     add(device.kind);
     add(device.index);
   }
-  [[nodiscard]] std::size_t slot(std::size_t count) const {
+  [[nodiscard]] std::size_t hash() const {
     const uint64_t mixed = (reinterpret_cast<uintptr_t>(op_) ^ bits_) * 0x9e3779b97f4a7c15U;
-    return mixed >> 32 & (count - 1);
+    return mixed >> 32;
   }
   friend bool operator==(const KernelKey&, const KernelKey&) = default;
   KernelKey() = default;
@@ -66,21 +66,6 @@ struct TableEntry {
   std::shared_ptr<const Executable> executable;
 };
 
-/// What a thread has at hand; direct-mapped.
-struct KernelTable {
-  std::array<TableEntry, 1024> entries;
-  uint64_t clears = executable_clears.load(std::memory_order_relaxed);
-};
-
-/// Forgets what the thread has at hand if clear_executables() was called meanwhile.
-void follow_clears(KernelTable& table) {
-  const uint64_t clears = executable_clears.load(std::memory_order_relaxed);
-  if (table.clears == clears) [[likely]]
-    return;
-  table.clears = clears;
-  table.entries = {};
-}
-
 /// An executable that lives as long as this, or as the thread has it at hand.
 struct Prepared {
   const Executable* executable;
@@ -91,18 +76,16 @@ struct Prepared {
 /// The executable for `key`, made by `make()` (a Kernel) if this thread does not have it at hand.
 template <class Make>
 Prepared prepared(const KernelKey& key, Device device, Make make) {
-  KernelTable* const table = PerThread<KernelTable>::get();
-  if (table == nullptr) {  // the thread is ending
+  TableEntry* const entry = AtHand<TableEntry, 1024>::find(key.hash());
+  if (entry == nullptr) {
     std::shared_ptr<const Executable> owner = executable_for(backend(device), make());
     return {owner.get(), std::move(owner)};
   }
-  follow_clears(*table);
-  TableEntry& entry = table->entries[key.slot(table->entries.size())];
-  if (entry.key != key || entry.executable == nullptr) {
-    entry.executable = executable_for(backend(device), make());
-    entry.key = key;
+  if (entry->key != key || entry->executable == nullptr) {
+    entry->executable = executable_for(backend(device), make());
+    entry->key = key;
   }
-  return {entry.executable.get(), nullptr};
+  return {entry->executable.get(), nullptr};
 }
 
 // ---- loops
