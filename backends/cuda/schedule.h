@@ -1,0 +1,50 @@
+// Schedule: how the threads of a GPU share the points of a launch.
+#pragma once
+
+#include "core/launch.h"
+
+#include <cstdint>
+#include <string>
+
+namespace nitinol {
+struct Kernel;
+}  // namespace nitinol
+
+namespace nitinol::cuda {
+
+/// Threads of a block, of every kernel; and of a warp.
+inline constexpr int block_threads = 256, warp_threads = 32;
+
+/// All that CUDA text depends on beside the Kernel. Chosen from the sizes, strides and addresses of
+/// a launch; launches with an equal one run the same code.
+struct Schedule {
+  enum class Shape : uint8_t {
+    points,   ///< Order::none: a thread takes `width` neighbours along the innermost loop
+    rows,     ///< Order::lanes, rows of one run: `threads` of a warp share a row
+    blocks,   ///< Order::lanes: a block of threads takes a row, or a part of a long one
+    columns,  ///< Order::sequential: a thread takes a column, or `threads` blocks of it side by
+              ///< side
+  };
+  Shape shape = Shape::points;
+  uint8_t rank = 1;     ///< loops of the launch, the reduced one among them
+  uint8_t width = 1;    ///< neighbouring elements that a thread takes: 1, 2, 4 or 8
+  uint8_t threads = 1;  ///< rows: that share a row; columns: that share a column; powers of two
+  /// rows, blocks: elements are kept in registers from stage to stage, in so many chunks of a row;
+  /// 0 if they are read again by each stage.
+  uint8_t chunks = 0;
+  bool is_aligned = false;  ///< the neighbours are loaded and stored at once
+  bool is_whole = false;    ///< rows, blocks with chunks: no chunk is cut short
+  bool is_wide = false;     ///< indices need 64 bits
+  /// blocks, columns: rows are few and long. Parts of a row go to several blocks of threads, and
+  /// each stage is a launch of its own.
+  bool is_split = false;
+  friend bool operator==(const Schedule&, const Schedule&) = default;
+};
+
+/// The schedule for a launch of `kernel` that is not empty. The launch's arguments fit the kernel.
+[[nodiscard]] Schedule schedule_of(const Kernel& kernel, const Launch& launch);
+
+/// "rows of 32 threads, width 2, 16 chunks, aligned"
+[[nodiscard]] std::string to_string(const Schedule& schedule);
+
+}  // namespace nitinol::cuda
