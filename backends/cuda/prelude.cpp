@@ -67,6 +67,12 @@ template <class To, class From> DEVICE To saturated(From x, From low, From high,
   const To inside = (To)(fits ? x : From(0));
   return x >= high ? largest : x < low ? smallest : inside;
 }
+template <class T> DEVICE T quotient(T a, T b) { return (T)(a / (b == 0 ? 1 : b)); }
+// Also where C has none: -b for -1, which wraps.
+template <class T> DEVICE T signed_quotient(T a, T b) {
+  const T whole = (T)(a / ((b == 0) | (b == -1) ? 1 : b));
+  return b == -1 ? (T)(0 - (u64)a) : whole;
+}
 // True in all threads of the last of `blocks` blocks to come here, which sees what others wrote.
 DEVICE bool is_last(u32* counter, u32 blocks) {
   SHARED u32 place;

@@ -1,0 +1,98 @@
+// Order::sequential: neighbouring threads take neighbouring rows, and go through a block of each,
+// one element after another. If rows are long, other threads of the same block of threads go
+// through other blocks of them.
+#include "backends/cuda/parts.h"
+#include "backends/cuda/shapes.h"
+
+namespace nitinol::cuda {
+namespace {
+
+/// From how many instructions on a loop is not unrolled.
+constexpr std::size_t long_program = 60;
+
+class ColumnsWriter {
+ public:
+  explicit ColumnsWriter(Body& body)
+      : body_(body), out_(body.out), teams_(teams_of(body.schedule)) {}
+
+  void write() {
+    for (std::size_t r = 0; r < body_.kernel.reductions.size(); ++r) write_stack(body_, r);
+    if (!body_.schedule.is_split) {
+      open(0);
+      for (const Stage& stage : body_.kernel.stages) write_stage(stage);
+      return out_.close();
+    }
+    for (std::size_t s = 0; s < body_.kernel.stages.size(); ++s) {
+      const Stage& stage = body_.kernel.stages[s];
+      if (stage.level == Stage::Level::row) {
+        write_row_entry(body_, s);
+        continue;
+      }
+      open(s);
+      load_results(body_, stage);
+      write_elements(stage);
+      write_joined_parts(body_, stage, teams_);
+      out_.close();
+    }
+  }
+
+ private:
+  void open(std::size_t number) {
+    open_entry(body_, number);
+    if (teams_.threads() > 1) out_.line("SHARED u64 shared[{}];", joined_words * block_threads);
+    out_.line("const u32 x = thread_index() % {0}, y = thread_index() / {0};", teams_.columns);
+    out_.line("const index length = a.n{};", body_.last_loop());
+    const int64_t block = block_of(body_.kernel) * teams_.threads();
+    write_part(body_, fmt::format("(length + {}) / {}", block - 1, block));
+    out_.line("const index own = tile * {} + (index)x;", teams_.columns);
+    out_.line("const bool live = own < a.rows;");
+    out_.line("const index row = live ? own : a.rows - 1;");
+    write_row(body_, "row", body_.last_loop());
+  }
+
+  void write_stage(const Stage& stage) {
+    if (stage.level == Stage::Level::row)
+      return write_row_stage(body_, stage, "live && y == 0", "barrier();");
+    declare_results(body_, stage);
+    out_.open("");
+    write_elements(stage);
+    for (const uint16_t r : reductions_of(stage))
+      out_.line("r{0} = {1};", r, empty_or(body_, r, fmt::format("result{0}(sum{0})", r)));
+    out_.close();
+  }
+
+  void write_elements(const Stage& stage) {
+    const std::vector<uint16_t> reductions = reductions_of(stage);
+    const int64_t block = block_of(body_.kernel);
+    for (const uint16_t r : reductions)
+      out_.line("Joined{0} stack{0}[{1}];", r, levels_of(body_.schedule));
+    out_.open("for (index round = begin; round < end; ++round)");
+    out_.line("const index first = (round * {} + (index)y) * {};", teams_.threads(), block);
+    out_.line("const index last = least<index>(first + {}, length);", block);
+    for (const uint16_t r : reductions) out_.line("Joined{0} block{0}[1] = {{nothing{0}()}};", r);
+    out_.line("_Pragma(\"unroll {}\")", stage.program.instrs.size() < long_program ? 4 : 1);
+    out_.open("for (index e = first; e < last; ++e)");
+    for (const uint16_t r : reductions) out_.line("Joined{0}* const sum{0} = block{0};", r);
+    write_piece(body_, stage, {.is_whole = true, .condition = "live && "});
+    out_.close();
+    for (const uint16_t r : reductions) {
+      write_tree(body_, r, fmt::format("block{}[0]", r), teams_);
+      out_.line("push{0}(stack{0}, (u32)(round - begin), block{0}[0]);", r);
+    }
+    out_.close();
+    for (const uint16_t r : reductions)
+      out_.line("const Joined{0} sum{0} = total{0}(stack{0}, (u32)(end - begin));", r);
+  }
+
+  Body& body_;
+  Writer& out_;
+  const Teams teams_;
+};
+
+}  // namespace
+
+void write_columns(Body& body) {
+  ColumnsWriter(body).write();
+}
+
+}  // namespace nitinol::cuda

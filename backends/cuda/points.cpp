@@ -1,0 +1,28 @@
+// Order::none: each thread takes `width` neighbours along the innermost loop. What is left over at
+// the end of a row is visited by the same text, which takes the last point again instead of what
+// lies behind it: a second text would cost NVRTC as much again.
+#include "backends/cuda/shapes.h"
+
+namespace nitinol::cuda {
+
+void write_points(Body& body) {
+  Writer& out = body.out;
+  const int width = body.schedule.width, loops = body.last_loop();
+  open_entry(body, 0);
+  out.line("const index last = a.n{};", loops);
+  out.line("const index at = (index)block_index() * {} + (index)thread_index();", block_threads);
+  if (loops == 0) {
+    out.line("const index e = at * {};", width);
+    out.line("if (e >= last) return;");
+  } else {
+    out.line("const index pieces = (last + {}) / {};", width - 1, width);
+    out.line("if (at >= a.rows * pieces) return;");
+    out.line("const index row = (index)((uindex)at / (uindex)pieces);");
+    out.line("const index e = (at - row * pieces) * {};", width);
+  }
+  write_row(body, "row", loops);
+  write_piece(body, body.kernel.stages[0], {.is_whole = width == 1});
+  out.close();
+}
+
+}  // namespace nitinol::cuda
