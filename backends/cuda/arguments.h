@@ -20,9 +20,9 @@ struct Field {
     scalar,      ///< u64: its bits
     offset,      ///< i64: the first value of a position
     step,        ///< i64: of a position along a loop
-    rows,        ///< index: how many rows there are
-    size,        ///< index: of a loop
-    stride,      ///< index: of an operand along a loop, in elements
+    rows,        ///< Index: how many rows there are
+    size,        ///< Index: of a loop
+    stride,      ///< Index: of an operand along a loop, in elements
     groups,      ///< u32: parts of a row, split
     group_size,  ///< u32: rounds in a part, a power of two
   };

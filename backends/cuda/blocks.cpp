@@ -91,9 +91,9 @@ class BlocksWriter {
     out_.line("const u32 x = 0, y = thread_index();");
     out_.line("const int lane = (int)(thread_index() % {0}), warp = (int)(thread_index() / {0});",
               warp_threads);
-    out_.line("const index length = a.n{};", body_.last_loop());
+    out_.line("const Index length = a.n{};", body_.last_loop());
     write_part(body_, fmt::format("(length + {}) / {}", round_elements - 1, round_elements));
-    out_.line("const index row = tile;");
+    out_.line("const Index row = tile;");
     out_.line("const bool live = true;");
     write_row(body_, "row", body_.last_loop());
   }
@@ -112,9 +112,9 @@ class BlocksWriter {
   void write_elements(const Stage& stage) {
     for (const uint16_t r : reductions_of(stage))
       out_.line("Joined{0} stack{0}[{1}], sum{0};", r, levels_of(body_.schedule));
-    out_.open("for (index round = begin; round < end; ++round)");
-    out_.line("const index first = (round * {} + warp) * {};", warps, reduction_order::lanes_run);
-    out_.line("const index last = least<index>(first + {}, length);", reduction_order::lanes_run);
+    out_.open("for (Index round = begin; round < end; ++round)");
+    out_.line("const Index first = (round * {} + warp) * {};", warps, reduction_order::lanes_run);
+    out_.line("const Index last = least<Index>(first + {}, length);", reduction_order::lanes_run);
     write_run(body_, stage, is_kept_, is_loaded_, "");
     for (const uint16_t r : reductions_of(stage)) {
       out_.open("");

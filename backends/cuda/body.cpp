@@ -28,7 +28,7 @@ std::string_view type_of(const Field& field) {
     case Field::Kind::rows:
     case Field::Kind::size:
     case Field::Kind::stride:
-      return "index";
+      return "Index";
     case Field::Kind::groups:
     case Field::Kind::group_size:
       return "u32";
@@ -37,8 +37,8 @@ std::string_view type_of(const Field& field) {
 }
 
 void write_arguments(Body& body) {
-  body.out.line("typedef {} index;", body.schedule.is_wide ? "i64" : "i32");
-  body.out.line("typedef {} uindex;", body.schedule.is_wide ? "u64" : "u32");
+  body.out.line("typedef {} Index;", body.schedule.is_wide ? "i64" : "i32");
+  body.out.line("typedef {} UnsignedIndex;", body.schedule.is_wide ? "u64" : "u32");
   body.out.open("struct Arguments");
   for (const Field& field : fields_of(body.kernel, body.schedule))
     body.out.line("{} {};", type_of(field), name_of(field));
@@ -120,7 +120,7 @@ class PieceWriter {
     return !piece_.is_whole && body_.schedule.shape != Schedule::Shape::columns;
   }
   [[nodiscard]] const char* is_valid() const { return piece_.is_whole ? "true" : "e + j < last"; }
-  static constexpr const char* clamped_at = "least<index>(e + j, last - 1)";
+  static constexpr const char* clamped_at = "least<Index>(e + j, last - 1)";
   [[nodiscard]] bool is_cut() const { return width_ > 1 && !piece_.is_whole; }
 
   void load(uint16_t k) {
@@ -174,7 +174,7 @@ class PieceWriter {
   void write_point() {
     std::vector<std::string> arguments;
     for (const Source& source : stage_.sources) arguments.push_back(argument(source));
-    body_.out.line("const index at = {};", is_clamped() ? clamped_at : "e + j");
+    body_.out.line("const Index at = {};", is_clamped() ? clamped_at : "e + j");
     const auto load = [&](const ScalarInstr& instr, const std::string& distance) {
       return decoded(body_.kernel.operands[instr.imm].dtype,
                      fmt::format("m{}[(i64)({}) + {}]", instr.imm,
@@ -247,11 +247,13 @@ void write_row(Body& body, const std::string& row, int loops) {
   Writer& out = body.out;
   std::string rest = row;
   for (int loop = loops - 1; loop > 0; --loop) {
-    out.line("const index i{} = (index)((uindex)({}) % (uindex)a.n{});", loop, rest, loop);
-    out.line("const index rest{} = (index)((uindex)({}) / (uindex)a.n{});", loop, rest, loop);
+    out.line("const Index i{} = (Index)((UnsignedIndex)({}) % (UnsignedIndex)a.n{});", loop, rest,
+             loop);
+    out.line("const Index rest{} = (Index)((UnsignedIndex)({}) / (UnsignedIndex)a.n{});", loop,
+             rest, loop);
     rest = fmt::format("rest{}", loop);
   }
-  if (loops > 0) out.line("const index i0 = {};", rest);
+  if (loops > 0) out.line("const Index i0 = {};", rest);
   const auto moved = [&](std::size_t k, std::string_view cast) {
     std::string sum;
     for (int loop = 0; loop < loops; ++loop)

@@ -41,12 +41,12 @@ class ColumnsWriter {
     open_entry(body_, number);
     if (teams_.threads() > 1) out_.line("SHARED u64 shared[{}];", joined_words * block_threads);
     out_.line("const u32 x = thread_index() % {0}, y = thread_index() / {0};", teams_.columns);
-    out_.line("const index length = a.n{};", body_.last_loop());
+    out_.line("const Index length = a.n{};", body_.last_loop());
     const int64_t block = block_of(body_.kernel) * teams_.threads();
     write_part(body_, fmt::format("(length + {}) / {}", block - 1, block));
-    out_.line("const index own = tile * {} + (index)x;", teams_.columns);
+    out_.line("const Index own = tile * {} + (Index)x;", teams_.columns);
     out_.line("const bool live = own < a.rows;");
-    out_.line("const index row = live ? own : a.rows - 1;");
+    out_.line("const Index row = live ? own : a.rows - 1;");
     write_row(body_, "row", body_.last_loop());
   }
 
@@ -66,12 +66,12 @@ class ColumnsWriter {
     const int64_t block = block_of(body_.kernel);
     for (const uint16_t r : reductions)
       out_.line("Joined{0} stack{0}[{1}];", r, levels_of(body_.schedule));
-    out_.open("for (index round = begin; round < end; ++round)");
-    out_.line("const index first = (round * {} + (index)y) * {};", teams_.threads(), block);
-    out_.line("const index last = least<index>(first + {}, length);", block);
+    out_.open("for (Index round = begin; round < end; ++round)");
+    out_.line("const Index first = (round * {} + (Index)y) * {};", teams_.threads(), block);
+    out_.line("const Index last = least<Index>(first + {}, length);", block);
     for (const uint16_t r : reductions) out_.line("Joined{0} block{0}[1] = {{nothing{0}()}};", r);
     out_.line("_Pragma(\"unroll {}\")", stage.program.instrs.size() < long_program ? 4 : 1);
-    out_.open("for (index e = first; e < last; ++e)");
+    out_.open("for (Index e = first; e < last; ++e)");
     for (const uint16_t r : reductions) out_.line("Joined{0}* const sum{0} = block{0};", r);
     write_piece(body_, stage, {.is_whole = true, .condition = "live && "});
     out_.close();

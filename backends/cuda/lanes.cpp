@@ -33,11 +33,11 @@ void open_pieces(Body& body) {
     out.line("UNROLL");
     out.open("for (int c = 0; c < {}; ++c)", schedule.chunks);
   } else {
-    out.open("for (index begin = first; begin < last; begin += {})", chunk);
+    out.open("for (Index begin = first; begin < last; begin += {})", chunk);
   }
   out.line("UNROLL");
   out.open("for (int p = 0; p < {}; ++p)", pieces);
-  out.line("const index e = {} + p * {} + (index)lane * {};",
+  out.line("const Index e = {} + p * {} + (Index)lane * {};",
            schedule.chunks > 0 ? fmt::format("first + c * {}", chunk) : "begin", span_of(schedule),
            schedule.width);
 }

@@ -66,13 +66,13 @@ void write_tree(Body& body, std::size_t r, const std::string& value, Teams teams
 void write_part(Body& body, const std::string& rounds) {
   Writer& out = body.out;
   if (!body.schedule.is_split) {
-    out.line("const index tile = (index)block_index();");
-    return out.line("const index begin = 0, end = {};", rounds);
+    out.line("const Index tile = (Index)block_index();");
+    return out.line("const Index begin = 0, end = {};", rounds);
   }
-  out.line("const index tile = (index)(block_index() / a.groups);");
+  out.line("const Index tile = (Index)(block_index() / a.groups);");
   out.line("const u32 group = block_index() % a.groups;");
-  out.line("const index begin = (index)group * (index)a.group_size;");
-  out.line("const index end = least<index>(begin + (index)a.group_size, {});", rounds);
+  out.line("const Index begin = (Index)group * (Index)a.group_size;");
+  out.line("const Index end = least<Index>(begin + (Index)a.group_size, {});", rounds);
 }
 
 void load_results(Body& body, const Stage& stage) {
@@ -132,7 +132,7 @@ void write_row_entry(Body& body, std::size_t number) {
   Writer& out = body.out;
   const Stage& stage = body.kernel.stages[number];
   open_entry(body, number);
-  out.line("const index row = (index)block_index() * {} + (index)thread_index();", block_threads);
+  out.line("const Index row = (Index)block_index() * {} + (Index)thread_index();", block_threads);
   out.line("if (row >= a.rows) return;");
   write_row(body, "row", body.last_loop());
   load_results(body, stage);

@@ -9,16 +9,16 @@ void write_points(Body& body) {
   Writer& out = body.out;
   const int width = body.schedule.width, loops = body.last_loop();
   open_entry(body, 0);
-  out.line("const index last = a.n{};", loops);
-  out.line("const index at = (index)block_index() * {} + (index)thread_index();", block_threads);
+  out.line("const Index last = a.n{};", loops);
+  out.line("const Index at = (Index)block_index() * {} + (Index)thread_index();", block_threads);
   if (loops == 0) {
-    out.line("const index e = at * {};", width);
+    out.line("const Index e = at * {};", width);
     out.line("if (e >= last) return;");
   } else {
-    out.line("const index pieces = (last + {}) / {};", width - 1, width);
+    out.line("const Index pieces = (last + {}) / {};", width - 1, width);
     out.line("if (at >= a.rows * pieces) return;");
-    out.line("const index row = (index)((uindex)at / (uindex)pieces);");
-    out.line("const index e = (at - row * pieces) * {};", width);
+    out.line("const Index row = (Index)((UnsignedIndex)at / (UnsignedIndex)pieces);");
+    out.line("const Index e = (at - row * pieces) * {};", width);
   }
   write_row(body, "row", loops);
   write_piece(body, body.kernel.stages[0], {.is_whole = width == 1});

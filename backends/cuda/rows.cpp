@@ -11,11 +11,11 @@ void write_rows(Body& body) {
   const int threads = body.schedule.threads;
   open_entry(body, 0);
   out.line("const int lane = (int)(thread_index() % {});", threads);
-  out.line("const index own = (index)block_index() * {} + (index)(thread_index() / {});",
+  out.line("const Index own = (Index)block_index() * {} + (Index)(thread_index() / {});",
            block_threads / threads, threads);
   out.line("const bool live = own < a.rows;");
-  out.line("const index row = live ? own : a.rows - 1;");
-  out.line("const index first = 0, last = a.n{};", body.last_loop());
+  out.line("const Index row = live ? own : a.rows - 1;");
+  out.line("const Index first = 0, last = a.n{};", body.last_loop());
   write_row(body, "row", body.last_loop());
   const std::vector<bool> is_kept = write_kept(body);
   std::vector<bool> is_loaded(is_kept.size());
