@@ -111,7 +111,7 @@ class BlocksWriter {
   /// The rounds of a stage; declares sum<r>, what they come to.
   void write_elements(const Stage& stage) {
     for (const uint16_t r : reductions_of(stage))
-      out_.line("Joined{0} stack{0}[{1}], sum{0};", r, levels_of(body_.schedule));
+      out_.line("Joined{0} stack{0}[{1}], sum{0};", r, body_.schedule.levels);
     out_.open("for (Index round = begin; round < end; ++round)");
     out_.line("const Index first = (round * {} + warp) * {};", warps, reduction_order::lanes_run);
     out_.line("const Index last = least<Index>(first + {}, length);", reduction_order::lanes_run);

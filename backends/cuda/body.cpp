@@ -331,7 +331,7 @@ void write_row_stage(Body& body, const Stage& stage, const std::string& is_chose
     const std::string value = value_name(sink.value);
     if (sink.kind == Sink::Kind::row_value) out.line("q{} = {};", sink.index, value);
     if (sink.kind == Sink::Kind::check)
-      out.line("if (!{}) report(a.status, {}u);", value, sink.index);
+      out.line("if ({} && !{}) report(a.status, {}u);", is_chosen, value, sink.index);
     if (sink.kind == Sink::Kind::store)
       out.line("if ({}) *m{} = {};", is_chosen, sink.index,
                encoded(body.kernel.operands[sink.index].dtype, value));

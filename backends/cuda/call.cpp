@@ -1,6 +1,7 @@
 #include "backends/cuda/call.h"
 
 #include "backends/cuda/arguments.h"
+#include "backends/cuda/grid.h"
 #include "backends/cuda/loops.h"
 #include "backends/cuda/parts.h"
 #include "backends/cuda/shapes.h"
@@ -20,43 +21,6 @@ namespace nitinol::cuda {
 namespace {
 
 constexpr std::size_t alignment = 16;
-/// Blocks of threads for which rows are split.
-constexpr int64_t wanted_blocks = 1056;
-
-/// How many blocks of threads take rows, and how many of them share some.
-struct Grid {
-  int64_t tiles;
-  int64_t groups = 1;
-  int64_t group_size = 1;  ///< rounds in a part of a row
-};
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
-Grid grid_of(const Kernel& kernel, const Schedule& schedule, const Loops& loops) {
-  switch (schedule.shape) {
-    case Schedule::Shape::points:
-      return {ceil_div(loops.rows() * ceil_div(loops.length(), schedule.width), block_threads)};
-    case Schedule::Shape::rows:
-      return {ceil_div(loops.rows(), block_threads / schedule.threads)};
-    case Schedule::Shape::blocks:
-    case Schedule::Shape::columns:
-      break;
-  }
-  const Teams teams = teams_of(schedule);
-  Grid grid = {ceil_div(loops.rows(), teams.columns)};
-  if (!schedule.is_split) return grid;
-  const bool is_blocks = schedule.shape == Schedule::Shape::blocks;
-  const int64_t rounds =
-      ceil_div(loops.length(), is_blocks ? round_elements : block_of(kernel) * teams.threads());
-  const int64_t groups = std::clamp<int64_t>(wanted_blocks / grid.tiles, 1, most_groups);
-  grid.group_size =
-      static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(ceil_div(rounds, groups))));
-  grid.groups = ceil_div(rounds, grid.group_size);
-  return grid;
-}
-
 /// Where things lie in the workspace.
 struct Layout {
   std::size_t parts = 0, bytes = 0;
@@ -118,8 +82,8 @@ class Arguments {
  private:
   [[nodiscard]] uint32_t checked(int64_t blocks) const {
     constexpr int64_t most = std::numeric_limits<int32_t>::max();
-    const bool has_rounds = grid_.group_size < (int64_t{1} << (round_levels - 1));
-    if (blocks <= most && (has_rounds || !schedule_.is_split)) return static_cast<uint32_t>(blocks);
+    if (blocks <= most && grid_.rounds >> schedule_.levels == 0)
+      return static_cast<uint32_t>(blocks);
     throw Error(
         ErrorKind::unsupported,
         {.where = "launch",

@@ -65,7 +65,7 @@ class ColumnsWriter {
     const std::vector<uint16_t> reductions = reductions_of(stage);
     const int64_t block = block_of(body_.kernel);
     for (const uint16_t r : reductions)
-      out_.line("Joined{0} stack{0}[{1}];", r, levels_of(body_.schedule));
+      out_.line("Joined{0} stack{0}[{1}];", r, body_.schedule.levels);
     out_.open("for (Index round = begin; round < end; ++round)");
     out_.line("const Index first = (round * {} + (Index)y) * {};", teams_.threads(), block);
     out_.line("const Index last = least<Index>(first + {}, length);", block);

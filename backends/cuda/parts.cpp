@@ -18,14 +18,9 @@ Teams teams_of(const Schedule& schedule) {
   return {block_threads / schedule.threads};
 }
 
-int levels_of(const Schedule& schedule) {
-  const bool is_short = schedule.shape == Schedule::Shape::columns && schedule.threads == 1;
-  return is_short ? short_levels : round_levels;
-}
-
 void write_stack(Body& body, std::size_t r) {
   Writer& out = body.out;
-  const int levels = levels_of(body.schedule);
+  const int levels = body.schedule.levels;
   out.open("DEVICE void push{0}(Joined{0}* stack, u32 round, Joined{0} value)", r);
   out.line("bool placed = false;");
   out.line("UNROLL");
@@ -112,7 +107,7 @@ void write_joined_parts(Body& body, const Stage& stage, Teams teams) {
   out.line("while (segment * {} < a.groups) segment *= 2;", teams.threads());
   for (const uint16_t r : reductions) {
     out.open("");
-    out.line("Joined{} stack[{}];", r, levels_of(body.schedule));
+    out.line("Joined{} stack[{}];", r, body.schedule.levels);
     out.open("for (u32 i = 0; i < segment; ++i)");
     out.line("const u32 part = y * segment + i;");
     out.line(

@@ -23,8 +23,6 @@ inline constexpr int joined_words = 2;
 
 /// The functions `push<r>(stack, round, value)` and `total<r>(stack, rounds)`.
 void write_stack(Body& body, std::size_t r);
-/// How many levels a stack has: rounds are fewer than 2 to the power of it.
-[[nodiscard]] int levels_of(const Schedule& schedule);
 
 /// Joins `value`, a variable of each thread, over the threads of a column, which all get the
 /// result, by way of `shared`.

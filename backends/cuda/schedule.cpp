@@ -1,5 +1,6 @@
 #include "backends/cuda/schedule.h"
 
+#include "backends/cuda/grid.h"
 #include "backends/cuda/lanes.h"
 #include "backends/cuda/loops.h"
 #include "backends/cuda/shapes.h"
@@ -123,11 +124,26 @@ void choose_columns(const Kernel& kernel, const Loops& loops, Schedule& schedule
   const int64_t rows = loops.rows(), length = loops.length(), block = block_of(kernel);
   const int64_t blocks = (length + block - 1) / block;
   const bool is_alone =
-      blocks == 1 || (blocks < (1 << short_levels) && rows >= few_blocks * block_threads);
+      blocks == 1 || (blocks < most_own_blocks && rows >= few_blocks * block_threads);
   schedule.threads = is_alone ? 1 : shared_column_threads;
   const int64_t columns = block_threads / schedule.threads;
   schedule.is_split =
       !is_alone && (rows + columns - 1) / columns < few_blocks && blocks > schedule.threads;
+}
+
+/// As few of a short list as suffice, so that few rows more do not mean another text.
+uint8_t levels_of(const Grid& grid, const Schedule& schedule) {
+  const bool is_joined = schedule.is_split;  // each thread takes up some parts of a row, by a stack
+  const auto rounds = static_cast<uint64_t>(std::max(
+      grid.rounds, is_joined ? ceil_div(grid.groups, schedule.shape == Schedule::Shape::blocks
+                                                         ? block_threads
+                                                         : schedule.threads) *
+                                   2
+                             : 0));
+  for (const uint8_t levels : {uint8_t{1}, uint8_t{5}, uint8_t{10}}) {
+    if (rounds >> levels == 0) return levels;
+  }
+  return uint8_t{20};
 }
 
 }  // namespace
@@ -148,14 +164,16 @@ Schedule schedule_of(const Kernel& kernel, const Launch& launch) {
       choose_columns(kernel, loops, schedule);
       break;
   }
+  schedule.levels = levels_of(grid_of(kernel, schedule, loops), schedule);
   return schedule;
 }
 
 std::string to_string(const Schedule& schedule) {
   constexpr const char* names[] = {"points", "rows", "blocks", "columns"};
-  std::string text = fmt::format("{} in {} loops, {} threads, width {}, {} chunks kept",
-                                 names[static_cast<int>(schedule.shape)], schedule.rank,
-                                 schedule.threads, schedule.width, schedule.chunks);
+  std::string text =
+      fmt::format("{} in {} loops, {} threads, width {}, {} chunks kept, {} levels",
+                  names[static_cast<int>(schedule.shape)], schedule.rank, schedule.threads,
+                  schedule.width, schedule.chunks, schedule.levels);
   if (schedule.is_aligned) text += ", aligned";
   if (schedule.is_whole) text += ", whole";
   if (schedule.is_wide) text += ", wide";

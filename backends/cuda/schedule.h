@@ -32,6 +32,9 @@ struct Schedule {
   /// rows, blocks: elements are kept in registers from stage to stage, in so many chunks of a row;
   /// 0 if they are read again by each stage.
   uint8_t chunks = 0;
+  /// blocks, columns: of the stack on which results of rounds wait, which are fewer than 2 to the
+  /// power of it.
+  uint8_t levels = 1;
   bool is_aligned = false;  ///< the neighbours are loaded and stored at once
   bool is_whole = false;    ///< rows, blocks with chunks: no chunk is cut short
   bool is_wide = false;     ///< indices need 64 bits
