@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "core/parallel.h"
 #include "eager/ops/ops.h"
+#include "tests/cuda/collecting.h"
 #include "tests/fuzz/programs/check.h"
 #include "tests/fuzz/programs/draw.h"
 #include "tests/fuzz/programs/extra_ops.h"
@@ -189,6 +190,9 @@ int main(int argc, char** argv) {
     app.add_flag("--digest", options.digests,
                  "print hashes of results, to compare instruction sets");
     CLI11_PARSE(app, argc, argv);
+#ifdef NITINOL_CUDA
+    nitinol::test::collect_if_asked();
+#endif
     return run(options);
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());

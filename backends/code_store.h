@@ -1,0 +1,55 @@
+// CodeStore: generated code on disk, so that another process need not generate it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace nitinol {
+
+/// Files in one folder: pairs of a key and what was made for it. Keys are compared in full.
+/// Processes may use one folder at the same time: a file appears whole or not at all. What is
+/// damaged or was written by something else is ignored, with a note, and replaced. Whoever can
+/// write to the folder can have code run; so it must be the user's own. Thread-safe.
+class CodeStore {
+ public:
+  /// Uses `folder`, or makes it, for this user alone. `budget`: bytes that its files may take; the
+  /// eighth that was not used for longest goes when they take more. Throws Error(io) if the folder
+  /// cannot be used: a link, another user's, writable by others.
+  explicit CodeStore(std::filesystem::path folder, uint64_t budget = uint64_t{256} << 20);
+
+  /// That of NITINOL_CACHE, else $XDG_CACHE_HOME/nitinol, else ~/.cache/nitinol. Null if
+  /// NITINOL_CACHE is 0 or the folder cannot be used, which is said once.
+  [[nodiscard]] static CodeStore* of_user();
+
+  [[nodiscard]] std::optional<std::vector<std::byte>> find(std::span<const std::byte> key);
+  /// Keeps a copy. What fails is noted and otherwise ignored: the code is there without it.
+  void keep(std::span<const std::byte> key, std::span<const std::byte> code) noexcept;
+
+  [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
+
+  struct Counts {
+    uint64_t found = 0, missed = 0, kept = 0, rejected = 0;
+  };
+  [[nodiscard]] Counts counts() const;
+
+ private:
+  [[nodiscard]] std::filesystem::path file_of(std::span<const std::byte> key) const;
+  void write(const std::filesystem::path& file, std::span<const std::byte> content);
+  void make_room();
+
+  const std::filesystem::path folder_;
+  const uint64_t budget_;
+  std::atomic<uint64_t> found_ = 0, missed_ = 0, kept_ = 0, rejected_ = 0;
+  std::mutex mutex_;      ///< of what follows
+  uint64_t written_ = 0;  ///< bytes since the folder was looked through
+  bool has_been_seen_ = false;
+};
+
+}  // namespace nitinol

@@ -1,0 +1,266 @@
+#include "backends/cuda/compiler.h"
+
+#include "backends/code_store.h"
+#include "backends/cuda/libraries.h"
+#include "backends/cuda/prelude.h"
+#include "backends/cuda/printer.h"
+#include "core/error.h"
+#include "core/hash.h"
+#include "core/kernel.h"
+#include "core/parallel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <list>
+#include <mutex>
+#include <set>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+namespace nitinol::cuda {
+namespace {
+
+constexpr const char* file_name = "kernel.cu";
+
+/// The lines that a log of NVRTC mentions, with their neighbours and numbers.
+std::string mentioned_lines(const std::string& text, const std::string& log) {
+  std::set<int> wanted;
+  const std::string mark = std::string(file_name) + "(";
+  for (std::size_t at = log.find(mark); at != std::string::npos; at = log.find(mark, at + 1)) {
+    const int line = std::atoi(log.c_str() + at + mark.size());
+    for (int near = line - 1; near <= line + 1 && wanted.size() < 30; ++near) wanted.insert(near);
+  }
+  std::string lines;
+  std::size_t begin = 0;
+  for (int number = 1; begin < text.size(); ++number) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    if (wanted.contains(number))
+      lines += fmt::format("\n  {:4} {}", number, text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
+}
+
+/// A program of NVRTC's, compiled.
+class Compilation {
+ public:
+  Compilation(const std::string& text, const std::string& architecture) {
+    if (library_.nvrtcCreateProgram(&program_, text.c_str(), file_name, 0, nullptr, nullptr) != 0)
+      throw Error(ErrorKind::compile, {.where = "NVRTC", .what = "no program could be made"});
+    const std::string arch = "-arch=" + architecture;
+    const char* const options[] = {arch.c_str(), "-fmad=false", "-std=c++17", "-default-device",
+                                   "--no-source-include"};
+    const int result =
+        library_.nvrtcCompileProgram(program_, static_cast<int>(std::size(options)), options);
+    if (result == 0) return;
+    const std::string log = said();
+    const std::string why = library_.nvrtcGetErrorString(result);
+    library_.nvrtcDestroyProgram(&program_);
+    throw Error(ErrorKind::compile, {.where = "NVRTC",
+                                     .what = fmt::format("{} for {}:\n{}{}", why, architecture, log,
+                                                         mentioned_lines(text, log))});
+  }
+  Compilation(const Compilation&) = delete;
+  Compilation& operator=(const Compilation&) = delete;
+  ~Compilation() { library_.nvrtcDestroyProgram(&program_); }
+
+  [[nodiscard]] Cubin cubin() const {
+    std::size_t bytes = 0;
+    library_.nvrtcGetCUBINSize(program_, &bytes);
+    Cubin cubin(bytes);
+    library_.nvrtcGetCUBIN(program_, reinterpret_cast<char*>(cubin.data()));
+    return cubin;
+  }
+  [[nodiscard]] std::string ptx() const {
+    std::size_t bytes = 0;
+    library_.nvrtcGetPTXSize(program_, &bytes);
+    std::string text(bytes, '\0');
+    library_.nvrtcGetPTX(program_, text.data());
+    return text;
+  }
+
+ private:
+  [[nodiscard]] std::string said() const {
+    std::size_t bytes = 0;
+    library_.nvrtcGetProgramLogSize(program_, &bytes);
+    std::string log(bytes, '\0');
+    library_.nvrtcGetProgramLog(program_, log.data());
+    return log.c_str();
+  }
+
+  const Nvrtc& library_ = nvrtc();
+  Nvrtc::Program program_ = nullptr;
+};
+
+std::vector<std::byte> key_of(const Request& request) {
+  std::vector<std::byte> key;
+  const auto add = [&](const auto& value) {
+    const auto* const from = reinterpret_cast<const std::byte*>(&value);
+    key.insert(key.end(), from, from + sizeof value);
+  };
+  const auto add_text = [&](std::string_view text) {
+    add(static_cast<uint64_t>(text.size()));
+    for (const char c : text) key.push_back(static_cast<std::byte>(c));
+  };
+  const Schedule& s = request.schedule;
+  add_text("cuda");
+  add(int32_t{printer_version});
+  add(int32_t{nvrtc_version()});
+  add(int32_t{request.architecture});
+  for (const auto number :
+       {static_cast<uint8_t>(s.shape), s.rank, s.width, s.threads, s.chunks, s.levels,
+        static_cast<uint8_t>(s.is_aligned), static_cast<uint8_t>(s.is_whole),
+        static_cast<uint8_t>(s.is_wide), static_cast<uint8_t>(s.is_split)})
+    add(number);
+  // The words are part of what is compiled; so a change of theirs needs no new number.
+  add_text(device_words());
+  add_text(common_words());
+  const std::vector<std::byte> kernel = canonical_bytes(*request.kernel);
+  key.insert(key.end(), kernel.begin(), kernel.end());
+  return key;
+}
+
+struct HashOfKey {
+  std::size_t operator()(const std::vector<std::byte>& key) const {
+    return std::hash<std::string_view>()({reinterpret_cast<const char*>(key.data()), key.size()});
+  }
+};
+
+}  // namespace
+
+Cubin compile_text(const std::string& text, int architecture) {
+  return Compilation(text, fmt::format("sm_{}", architecture)).cubin();
+}
+
+std::string ptx_of(const std::string& text, int architecture) {
+  return Compilation(text, fmt::format("compute_{}", architecture)).ptx();
+}
+
+std::string text_of(const Request& request) {
+  return fmt::format("{}{}{}", device_words(), common_words(),
+                     print(*request.kernel, request.schedule));
+}
+
+struct CubinCache::State {
+  using Key = std::vector<std::byte>;
+  struct Entry {
+    std::shared_ptr<const Cubin> cubin;  ///< null while it is being made
+    std::list<const Key*>::iterator use;
+    bool is_used = false;  ///< `use` is valid
+  };
+
+  CodeStore* store;
+  std::size_t most_bytes;
+  std::mutex mutex;
+  std::condition_variable made;
+  std::unordered_map<Key, Entry, HashOfKey> entries;
+  std::list<const Key*> uses;  ///< the latest first
+  std::size_t bytes = 0;
+  Counts counts;
+
+  void note_use(Entry& entry) { uses.splice(uses.begin(), uses, entry.use); }
+
+  void make_room() {
+    while (bytes > most_bytes && uses.size() > 1) {
+      const auto oldest = entries.find(*uses.back());
+      bytes -= oldest->second.cubin->size();
+      uses.pop_back();
+      entries.erase(oldest);
+    }
+  }
+
+  /// From disk, or compiled; without the lock.
+  std::shared_ptr<const Cubin> make(const Request& request, const Key& key, bool& is_from_disk) {
+    if (store != nullptr) {
+      if (auto found = store->find(key)) {
+        is_from_disk = true;
+        return std::make_shared<const Cubin>(std::move(*found));
+      }
+    }
+    auto cubin =
+        std::make_shared<const Cubin>(compile_text(text_of(request), request.architecture));
+    if (store != nullptr) store->keep(key, *cubin);
+    return cubin;
+  }
+};
+
+CubinCache::CubinCache(CodeStore* store, std::size_t most_bytes)
+    : state_(std::make_unique<State>()) {
+  state_->store = store;
+  state_->most_bytes = most_bytes;
+}
+
+CubinCache::~CubinCache() = default;
+
+CubinCache& CubinCache::instance() {
+  static CubinCache& cache = *new CubinCache(CodeStore::of_user());
+  return cache;
+}
+
+std::shared_ptr<const Cubin> CubinCache::get(const Request& request) {
+  const std::vector<std::byte> key = key_of(request);
+  std::unique_lock lock(state_->mutex);
+  for (;;) {
+    const auto found = state_->entries.find(key);
+    if (found == state_->entries.end()) break;
+    if (found->second.cubin != nullptr) {
+      ++state_->counts.in_memory;
+      state_->note_use(found->second);
+      return found->second.cubin;
+    }
+    state_->made.wait(lock);  // and look again: it may have failed, or gone
+  }
+  state_->entries.try_emplace(key);
+  lock.unlock();
+  std::shared_ptr<const Cubin> cubin;
+  bool is_from_disk = false;
+  try {
+    cubin = state_->make(request, key, is_from_disk);
+  } catch (...) {
+    lock.lock();
+    state_->entries.erase(key);
+    state_->made.notify_all();
+    throw;
+  }
+  lock.lock();
+  ++(is_from_disk ? state_->counts.on_disk : state_->counts.compiled);
+  const auto entry = state_->entries.find(key);
+  entry->second.cubin = cubin;
+  entry->second.use = state_->uses.insert(state_->uses.begin(), &entry->first);
+  state_->bytes += cubin->size();
+  state_->make_room();
+  state_->made.notify_all();
+  return cubin;
+}
+
+std::vector<std::shared_ptr<const Cubin>> CubinCache::get_all(std::span<const Request> requests) {
+  std::vector<std::shared_ptr<const Cubin>> cubins(requests.size());
+  std::vector<std::exception_ptr> failures(requests.size());
+  parallel_for(0, static_cast<int64_t>(requests.size()), 1, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      try {
+        cubins[at] = get(requests[at]);
+      } catch (...) {
+        failures[at] = std::current_exception();
+      }
+    }
+  });
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  return cubins;
+}
+
+CubinCache::Counts CubinCache::counts() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->counts;
+}
+
+}  // namespace nitinol::cuda

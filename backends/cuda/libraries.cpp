@@ -1,0 +1,299 @@
+#include "backends/cuda/libraries.h"
+
+#include "core/error.h"
+#include "core/fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+namespace nitinol::cuda {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int newest_major = 13, oldest_major = 12;
+
+std::vector<std::string> split(std::string_view list) {
+  std::vector<std::string> parts;
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find(':'), list.size());
+    if (end > 0) parts.emplace_back(list.substr(0, end));
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return parts;
+}
+
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+/// The folders in `parent` whose names begin so, the last by name first.
+std::vector<fs::path> folders(const fs::path& parent, std::string_view prefix) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator i(parent, error), end; !error && i != end; i.increment(error)) {
+    if (i->path().filename().string().starts_with(prefix)) found.push_back(i->path());
+  }
+  std::ranges::sort(found, std::greater());
+  return found;
+}
+
+/// Where Python's packages of CUDA put libraries, below a prefix.
+void add_python(std::vector<fs::path>& list, const fs::path& prefix) {
+  for (const fs::path& python : folders(prefix / "lib", "python3")) {
+    for (const char* const packages : {"site-packages", "dist-packages"}) {
+      const fs::path nvidia = python / packages / "nvidia";
+      for (const char* const part : {"cu13/lib", "cuda_nvrtc/lib", "cublas/lib"}) {
+        std::error_code error;
+        if (fs::is_directory(nvidia / part, error)) list.push_back(nvidia / part);
+      }
+    }
+  }
+}
+
+/// The prefix of the python3 that PATH finds.
+fs::path python_prefix() {
+  for (const std::string& folder : split(variable("PATH"))) {
+    std::error_code error;
+    const fs::path program = fs::canonical(fs::path(folder) / "python3", error);
+    if (!error) return program.parent_path().parent_path();
+  }
+  return {};
+}
+
+/// Folders that the user names, and folders that are usual.
+std::vector<fs::path> named_folders() {
+  std::vector<fs::path> list;
+  for (const std::string& name : split(variable("NITINOL_CUDA_PATH"))) {
+    list.emplace_back(name);
+    for (const char* const below :
+         {"lib64", "lib", "nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib", "nvidia/cublas/lib"}) {
+      std::error_code error;
+      if (fs::is_directory(fs::path(name) / below, error)) list.push_back(fs::path(name) / below);
+    }
+  }
+  return list;
+}
+
+std::vector<fs::path> usual_folders() {
+  std::vector<fs::path> list = {"/usr/local/cuda/lib64"};
+  for (const char* const prefix : {"cuda-13", "cuda-12"}) {
+    for (const fs::path& cuda : folders("/usr/local", prefix)) list.push_back(cuda / "lib64");
+  }
+  list.emplace_back("/usr/lib/x86_64-linux-gnu");
+  if (const std::string environment = variable("VIRTUAL_ENV"); !environment.empty())
+    add_python(list, environment);
+  add_python(list, python_prefix());
+  for (const fs::path& project : folders("/opt", "")) add_python(list, project / ".venv");
+  return list;
+}
+
+/// A library as it is looked for.
+struct Search {
+  std::vector<std::string> names;  ///< file names, the best first
+  bool has_builtins = false;       ///< NVRTC opens a second library by its name alone
+  std::vector<PlaceTried> tried = {};
+  void* handle = nullptr;
+
+  void run() {
+    for (const fs::path& folder : named_folders()) try_folder(folder);
+    for (const std::string& name : names) try_name(name, RTLD_NOLOAD, "in this process");
+    for (const std::string& name : names) try_name(name, 0, "by the loader");
+    for (const fs::path& folder : usual_folders()) try_folder(folder);
+  }
+
+ private:
+  void try_name(const std::string& name, int flags, const char* how) {
+    if (handle != nullptr) return;
+    handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | flags);
+    tried.push_back({fmt::format("{} {}", name, how), handle != nullptr ? "" : "not found"});
+  }
+
+  void try_folder(const fs::path& folder) {
+    if (handle != nullptr) return;
+    if (folder.filename() == "stubs") {
+      tried.push_back({folder.string(), "stubs are for the linker"});
+      return;
+    }
+    for (const std::string& name : names) {
+      const fs::path file = folder / name;
+      std::error_code error;
+      if (!fs::exists(file, error)) continue;
+      if (has_builtins) open_builtins(folder);
+      handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+      const char* const why = handle == nullptr ? ::dlerror() : nullptr;
+      tried.push_back({file.string(), why != nullptr ? why : ""});
+      if (handle != nullptr) return;
+    }
+    if (tried.empty() || !tried.back().place.starts_with(folder.string()))
+      tried.push_back({folder.string(), "not there"});
+  }
+
+  /// A package of Python's has no path in the library to its builtins; once open, they are found.
+  static void open_builtins(const fs::path& folder) {
+    for (const fs::path& file : folders(folder, "libnvrtc-builtins.so")) {
+      if (::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr) return;
+    }
+  }
+};
+
+template <class Table>
+struct Opened {
+  Search search;
+  Table table = {};
+  std::string missing = {};  ///< why it cannot be used; empty if it can
+};
+
+/// Fills a table with the functions of the names in `names`, one for each field.
+template <class Table>
+void fill(Opened<Table>& opened, std::initializer_list<const char*> names) {
+  opened.search.run();
+  if (opened.search.handle == nullptr) {
+    opened.missing = "it was not found";
+    return;
+  }
+  static_assert(sizeof(Table) % sizeof(void*) == 0);
+  auto* const fields = reinterpret_cast<void**>(&opened.table);
+  std::size_t i = 0;
+  for (const char* const name : names) {
+    fields[i] = ::dlsym(opened.search.handle, name);
+    if (fields[i++] == nullptr && opened.missing.empty())
+      opened.missing = fmt::format("{} has no function {}", opened.search.tried.back().place, name);
+  }
+  if (i != sizeof(Table) / sizeof(void*))
+    throw Error(ErrorKind::internal, {.where = "CUDA", .what = "a table and its names differ"});
+}
+
+const Opened<Nvrtc>& opened_nvrtc() {
+  static const Opened<Nvrtc>& opened = *[] {
+    auto* const made = new Opened<Nvrtc>{.search = {.names = {}, .has_builtins = true}};
+    for (int major = newest_major; major >= oldest_major; --major)
+      made->search.names.push_back(fmt::format("libnvrtc.so.{}", major));
+    fill(*made, {"nvrtcVersion", "nvrtcCreateProgram", "nvrtcCompileProgram", "nvrtcGetCUBINSize",
+                 "nvrtcGetCUBIN", "nvrtcGetPTXSize", "nvrtcGetPTX", "nvrtcGetProgramLogSize",
+                 "nvrtcGetProgramLog", "nvrtcDestroyProgram", "nvrtcGetErrorString",
+                 "nvrtcGetNumSupportedArchs", "nvrtcGetSupportedArchs"});
+    return made;
+  }();
+  return opened;
+}
+
+/// What cuInit() says, in words.
+std::string said_by_init(const Driver& driver) {
+  constexpr int stub_library = 34, no_device = 100;
+  const int result = driver.cuInit(0);
+  if (result == 0) return {};
+  if (result == stub_library) return "it is a stub, not a driver (error 34)";
+  if (result == no_device) return "the driver sees no device (error 100)";
+  const char* name = nullptr;
+  driver.cuGetErrorName(result, &name);
+  return fmt::format("cuInit failed with error {} ({})", result, name != nullptr ? name : "?");
+}
+
+const Opened<Driver>& opened_driver() {
+  static const Opened<Driver>& opened = *[] {
+    auto* const made = new Opened<Driver>{.search = {.names = {"libcuda.so.1"}}};
+    fill(*made, {"cuInit",
+                 "cuDriverGetVersion",
+                 "cuGetErrorName",
+                 "cuDeviceGetCount",
+                 "cuDeviceGet",
+                 "cuDeviceGetName",
+                 "cuDeviceGetAttribute",
+                 "cuDevicePrimaryCtxRetain",
+                 "cuCtxSetCurrent",
+                 "cuCtxSynchronize",
+                 "cuMemAlloc_v2",
+                 "cuMemFree_v2",
+                 "cuMemcpyHtoD_v2",
+                 "cuMemcpyDtoH_v2",
+                 "cuMemcpyDtoDAsync_v2",
+                 "cuMemsetD8_v2",
+                 "cuModuleLoadData",
+                 "cuModuleUnload",
+                 "cuModuleGetFunction",
+                 "cuLaunchKernel",
+                 "cuEventCreate",
+                 "cuEventRecord",
+                 "cuEventSynchronize",
+                 "cuEventElapsedTime"});
+    if (made->missing.empty()) made->missing = said_by_init(made->table);
+    return made;
+  }();
+  return opened;
+}
+
+const Opened<CublasLt>& opened_cublas_lt() {
+  static const Opened<CublasLt>& opened = *[] {
+    auto* const made = new Opened<CublasLt>{.search = {.names = {}}};
+    const int known = has_nvrtc() ? nvrtc_version() / 1000 : 0;
+    for (int major = newest_major; major >= oldest_major; --major) {
+      if (known == 0 || known == major)
+        made->search.names.push_back(fmt::format("libcublasLt.so.{}", major));
+    }
+    fill(*made, {"cublasLtGetVersion", "cublasLtCreate", "cublasLtDestroy"});
+    return made;
+  }();
+  return opened;
+}
+
+template <class Table>
+const Table& table_of(const Opened<Table>& opened, std::string_view name, const char* fix) {
+  if (opened.missing.empty()) return opened.table;
+  std::string places;
+  for (const PlaceTried& tried : opened.search.tried)
+    places += fmt::format("\n  {}{}{}", tried.place, tried.why.empty() ? "" : ": ", tried.why);
+  throw Error(ErrorKind::device, {.where = std::string(name),
+                                  .what = fmt::format("{}. Looked for:{}", opened.missing, places),
+                                  .fix = fix});
+}
+
+}  // namespace
+
+const Nvrtc& nvrtc() {
+  return table_of(opened_nvrtc(), "CUDA's compiler (NVRTC)",
+                  "Install CUDA 12 or 13, or the Python package nvidia-cuda-nvrtc, or let "
+                  "NITINOL_CUDA_PATH name its folder.");
+}
+
+const Driver& driver() {
+  return table_of(opened_driver(), "CUDA's driver",
+                  "Install NVIDIA's driver on a machine with a GPU.");
+}
+
+const CublasLt& cublas_lt() {
+  return table_of(opened_cublas_lt(), "CUDA's matrix products (cuBLASLt)",
+                  "Install CUDA 12 or 13, or the Python package nvidia-cublas, or let "
+                  "NITINOL_CUDA_PATH name its folder.");
+}
+
+int nvrtc_version() {
+  int major = 0, minor = 0;
+  nvrtc().nvrtcVersion(&major, &minor);
+  return 1000 * major + 10 * minor;
+}
+
+bool has_nvrtc() {
+  return opened_nvrtc().missing.empty();
+}
+
+bool has_driver() {
+  return opened_driver().missing.empty();
+}
+
+std::vector<PlaceTried> places_of_nvrtc() {
+  return opened_nvrtc().search.tried;
+}
+
+std::vector<PlaceTried> places_of_driver() {
+  return opened_driver().search.tried;
+}
+
+}  // namespace nitinol::cuda

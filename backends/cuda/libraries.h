@@ -1,0 +1,99 @@
+// Libraries: NVIDIA's, opened when they are first needed.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace nitinol::cuda {
+
+/// Where a library was looked for, and why it was not taken; `why` is empty for what was.
+struct PlaceTried {
+  std::string place, why;
+};
+
+/// NVRTC's functions, by their names. Results are nvrtcResult, 0 for success.
+struct Nvrtc {
+  using Program = struct NvrtcProgram*;
+  int (*nvrtcVersion)(int* major, int* minor);
+  int (*nvrtcCreateProgram)(Program*, const char* text, const char* name, int headers,
+                            const char* const* contents, const char* const* names);
+  int (*nvrtcCompileProgram)(Program, int count, const char* const* options);
+  int (*nvrtcGetCUBINSize)(Program, std::size_t*);
+  int (*nvrtcGetCUBIN)(Program, char*);
+  int (*nvrtcGetPTXSize)(Program, std::size_t*);
+  int (*nvrtcGetPTX)(Program, char*);
+  int (*nvrtcGetProgramLogSize)(Program, std::size_t*);
+  int (*nvrtcGetProgramLog)(Program, char*);
+  int (*nvrtcDestroyProgram)(Program*);
+  const char* (*nvrtcGetErrorString)(int);
+  int (*nvrtcGetNumSupportedArchs)(int*);
+  int (*nvrtcGetSupportedArchs)(int*);
+};
+
+/// The driver's functions, those whose names have a version by the name with it. Results are
+/// CUresult.
+struct Driver {
+  using Context = struct CudaContext*;
+  using Module = struct CudaModule*;
+  using Function = struct CudaFunction*;
+  using Stream = struct CudaStream*;
+  using Event = struct CudaEvent*;
+  using Address = unsigned long long;
+  int (*cuInit)(unsigned flags);
+  int (*cuDriverGetVersion)(int*);
+  int (*cuGetErrorName)(int, const char**);
+  int (*cuDeviceGetCount)(int*);
+  int (*cuDeviceGet)(int* device, int number);
+  int (*cuDeviceGetName)(char*, int length, int device);
+  int (*cuDeviceGetAttribute)(int*, int attribute, int device);
+  int (*cuDevicePrimaryCtxRetain)(Context*, int device);
+  int (*cuCtxSetCurrent)(Context);
+  int (*cuCtxSynchronize)();
+  int (*cuMemAlloc_v2)(Address*, std::size_t bytes);
+  int (*cuMemFree_v2)(Address);
+  int (*cuMemcpyHtoD_v2)(Address, const void*, std::size_t bytes);
+  int (*cuMemcpyDtoH_v2)(void*, Address, std::size_t bytes);
+  int (*cuMemcpyDtoDAsync_v2)(Address to, Address from, std::size_t bytes, Stream);
+  int (*cuMemsetD8_v2)(Address, unsigned char, std::size_t bytes);
+  int (*cuModuleLoadData)(Module*, const void* cubin);
+  int (*cuModuleUnload)(Module);
+  int (*cuModuleGetFunction)(Function*, Module, const char* name);
+  int (*cuLaunchKernel)(Function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                        Stream, void** parameters, void** extra);
+  int (*cuEventCreate)(Event*, unsigned flags);
+  int (*cuEventRecord)(Event, Stream);
+  int (*cuEventSynchronize)(Event);
+  int (*cuEventElapsedTime)(float* milliseconds, Event, Event);
+};
+
+/// cuBLASLt's functions; results are cublasStatus_t, 0 for success. Creating a handle takes a
+/// driver.
+struct CublasLt {
+  using Handle = struct CublasLtContext*;
+  std::size_t (*cublasLtGetVersion)();
+  int (*cublasLtCreate)(Handle*);
+  int (*cublasLtDestroy)(Handle);
+};
+
+/// Opened at the first call, and never closed. Throws Error(device), with all places tried, if
+/// there is none. Any thread.
+///
+/// Looked for: in NITINOL_CUDA_PATH (folders, separated by colons); in the process; by the loader;
+/// in the folders of CUDA's own packages; among Python's packages. Never in a folder of stubs.
+[[nodiscard]] const Nvrtc& nvrtc();
+[[nodiscard]] const Driver& driver();
+/// Of NVRTC's major version, if there is NVRTC: two versions do not mix. 150 MB and half a second.
+[[nodiscard]] const CublasLt& cublas_lt();
+
+/// The version of NVRTC: 13000 is 13.0.
+[[nodiscard]] int nvrtc_version();
+
+/// Whether they could be opened, without an error; and where they were looked for.
+[[nodiscard]] bool has_nvrtc();
+[[nodiscard]] bool has_driver();
+[[nodiscard]] std::vector<PlaceTried> places_of_nvrtc();
+[[nodiscard]] std::vector<PlaceTried> places_of_driver();
+
+}  // namespace nitinol::cuda

@@ -1,0 +1,31 @@
+// Batch: some printed kernels, compiled by the host's compiler as one file, and the cases they run.
+#pragma once
+
+#include "backends/cuda/schedule.h"
+#include "tests/cuda/case.h"
+
+#include <string>
+#include <vector>
+
+namespace nitinol::test {
+
+/// A printed kernel with the launches it is for.
+struct Printed {
+  std::string text;
+  cuda::Schedule schedule;
+  std::vector<Case> cases;
+};
+
+/// The file that the compiler is given. Kernel number i is `run<i>(arguments, entry)` in it.
+[[nodiscard]] std::string source_of(const std::vector<Printed>& batch, const std::string& shim);
+
+struct BatchResult {
+  int cases = 0;
+  std::vector<std::string> failures;
+};
+
+/// Compiles the batch to `<path>.cpp`, `<path>.so` with `compiler` and runs it in child processes.
+[[nodiscard]] BatchResult run_batch(const std::vector<Printed>& batch, const std::string& shim,
+                                    const std::string& compiler, const std::string& path);
+
+}  // namespace nitinol::test

@@ -1,0 +1,129 @@
+// tests/replay -- Runs the CUDA text of kernels on the host and compares with what the cpu did.
+//
+// Reads the cases of a folder (tests/cuda/case.h), prints each kernel by the schedule of its
+// launch, has the host's compiler translate the text against shim.h, and runs every case with the
+// threads of a block as fibers: in three orders, between forbidden pages, and once with the gate
+// shut.
+
+#include "backends/cuda/printer.h"
+#include "tests/cuda/case.h"
+#include "tests/replay/batch.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+using namespace nitinol;
+using namespace nitinol::test;
+
+namespace {
+
+struct Options {
+  std::string folder;
+  std::string keep;
+  int jobs = 2;
+  std::size_t kernels_in_batch = 24;
+  std::size_t cases_at_least = 1;
+};
+
+/// The schedule of a case: addresses matter by their remainders alone.
+cuda::Schedule schedule_of(const Case& value) {
+  std::vector<void*> buffers;
+  for (const CaseMemory& memory : value.memory)
+    buffers.push_back(reinterpret_cast<void*>(uintptr_t{4096} + memory.misalignment));  // NOLINT
+  return cuda::schedule_of(value.kernel, value.launch(buffers));
+}
+
+std::vector<Printed> read_all(const std::string& folder) {
+  std::vector<Printed> list;
+  std::unordered_map<std::string, std::size_t> known;
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".cases") files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  for (const auto& file : files) {
+    std::ifstream in(file, std::ios::binary);
+    while (std::optional<Case> value = read_case(in)) {
+      const cuda::Schedule schedule = schedule_of(*value);
+      std::string text = cuda::print(value->kernel, schedule);
+      const auto [found, is_new] = known.try_emplace(text, list.size());
+      if (is_new) list.push_back({std::move(text), schedule, {}});
+      std::vector<Case>& cases = list[found->second].cases;
+      if (cases.size() < 3) cases.push_back(std::move(*value));
+    }
+  }
+  return list;
+}
+
+int run(const Options& options) {
+  const std::vector<Printed> all = read_all(options.folder);
+  std::array<int, 4> shapes = {};
+  int split = 0, wide = 0;
+  for (const Printed& printed : all) {
+    ++shapes[static_cast<std::size_t>(printed.schedule.shape)];
+    split += printed.schedule.is_split ? 1 : 0;
+    wide += printed.schedule.is_wide ? 1 : 0;
+  }
+  fmt::print("{} texts: points {}, rows {}, blocks {}, columns {}; split {}, wide {}\n", all.size(),
+             shapes[0], shapes[1], shapes[2], shapes[3], split, wide);
+  std::fflush(stdout);
+  const std::size_t size = options.kernels_in_batch, batches = (all.size() + size - 1) / size;
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  int cases = 0;
+  std::vector<std::string> failures;
+  const auto work = [&] {
+    for (std::size_t b = next++; b < batches; b = next++) {
+      const auto first = all.begin() + static_cast<std::ptrdiff_t>(b * size);
+      const auto count = static_cast<std::ptrdiff_t>(std::min(size, all.size() - b * size));
+      const BatchResult result =
+          run_batch({first, first + count}, NITINOL_SHIM, NITINOL_HOST_COMPILER,
+                    fmt::format("{}/batch{}", options.folder, b));
+      const std::lock_guard lock(mutex);
+      cases += result.cases;
+      for (const std::string& failure : result.failures) {
+        if (failures.size() < 20) fmt::print("FAILED: batch {}: {}\n", b, failure);
+        std::fflush(stdout);
+        failures.push_back(failure);
+      }
+    }
+  };
+  std::vector<std::thread> workers;
+  for (int j = 0; j < options.jobs; ++j) workers.emplace_back(work);
+  for (std::thread& worker : workers) worker.join();
+  fmt::print("{} cases in four ways each: {} failures\n", cases, failures.size());
+  if (static_cast<std::size_t>(cases) < options.cases_at_least) {
+    fmt::print("FAILED: there should be {} cases at least\n", options.cases_at_least);
+    return 1;
+  }
+  return failures.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Runs the CUDA text of kernels on the host and compares with what the cpu did.");
+  app.add_option("folder", options.folder, "where the files of cases are")->required();
+  app.add_option("--jobs", options.jobs, "batches at the same time")->capture_default_str();
+  app.add_option("--at-least", options.cases_at_least, "fail if there are fewer cases");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return run(options);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+}
