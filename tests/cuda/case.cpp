@@ -131,6 +131,13 @@ Reach reach_of(const Kernel& kernel, const Launch& launch, std::size_t k) {
   return {reach.low * bytes, (reach.high + 1) * bytes};
 }
 
+cuda::Schedule schedule_of(const Case& value) {
+  std::vector<void*> buffers;
+  for (const CaseMemory& memory : value.memory)
+    buffers.push_back(reinterpret_cast<void*>(uintptr_t{4096} + memory.misalignment));  // NOLINT
+  return cuda::schedule_of(value.kernel, value.launch(buffers));
+}
+
 void write(std::ostream& out, const Case& value) {
   Writer writer{out};
   writer(start_of_case);

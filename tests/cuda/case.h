@@ -2,6 +2,7 @@
 // elsewhere.
 #pragma once
 
+#include "backends/cuda/schedule.h"
 #include "core/kernel.h"
 #include "core/launch.h"
 
@@ -42,6 +43,9 @@ struct Reach {
 
 /// Whether nothing runs: a loop over rows, or any of an elementwise kernel, is of size 0.
 [[nodiscard]] bool is_empty(const Kernel& kernel, const Launch& launch);
+
+/// The schedule of a case; addresses matter by their remainders alone.
+[[nodiscard]] cuda::Schedule schedule_of(const Case& value);
 
 void write(std::ostream& out, const Case& value);
 /// The next case, or nothing at the end. Throws Error(io) for what write() has not written.

@@ -5,9 +5,11 @@
 // threads of a block as fibers: in three orders, between forbidden pages, and once with the gate
 // shut.
 
+#include "backends/cuda/libraries.h"
 #include "backends/cuda/printer.h"
 #include "tests/cuda/case.h"
 #include "tests/replay/batch.h"
+#include "tests/replay/cubins.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -35,14 +37,23 @@ struct Options {
   int jobs = 2;
   std::size_t kernels_in_batch = 24;
   std::size_t cases_at_least = 1;
+  CubinOptions cubins;
 };
 
-/// The schedule of a case: addresses matter by their remainders alone.
-cuda::Schedule schedule_of(const Case& value) {
-  std::vector<void*> buffers;
-  for (const CaseMemory& memory : value.memory)
-    buffers.push_back(reinterpret_cast<void*>(uintptr_t{4096} + memory.misalignment));  // NOLINT
-  return cuda::schedule_of(value.kernel, value.launch(buffers));
+/// Every so many texts, one more that indexes by 64 bits.
+constexpr std::size_t wide_share = 12;
+constexpr std::size_t most_alike = 3;
+
+void add(const Case& value, cuda::Schedule schedule, std::vector<Printed>& list,
+         std::unordered_map<std::string, std::size_t>& known) {
+  std::string text = cuda::print(value.kernel, schedule);
+  const auto [found, is_new] = known.try_emplace(text, list.size());
+  if (is_new) list.push_back({std::move(text), schedule, {}});
+  std::vector<Case>& cases = list[found->second].cases;
+  if (cases.size() < most_alike) cases.push_back(value);
+  if (!is_new || schedule.is_wide || list.size() % wide_share != 0) return;
+  schedule.is_wide = true;
+  add(value, schedule, list, known);
 }
 
 std::vector<Printed> read_all(const std::string& folder) {
@@ -57,11 +68,7 @@ std::vector<Printed> read_all(const std::string& folder) {
     std::ifstream in(file, std::ios::binary);
     while (std::optional<Case> value = read_case(in)) {
       const cuda::Schedule schedule = schedule_of(*value);
-      std::string text = cuda::print(value->kernel, schedule);
-      const auto [found, is_new] = known.try_emplace(text, list.size());
-      if (is_new) list.push_back({std::move(text), schedule, {}});
-      std::vector<Case>& cases = list[found->second].cases;
-      if (cases.size() < 3) cases.push_back(std::move(*value));
+      add(*value, schedule, list, known);
     }
   }
   return list;
@@ -79,6 +86,7 @@ int run(const Options& options) {
   fmt::print("{} texts: points {}, rows {}, blocks {}, columns {}; split {}, wide {}\n", all.size(),
              shapes[0], shapes[1], shapes[2], shapes[3], split, wide);
   std::fflush(stdout);
+  if (!options.cubins.architectures.empty()) return compile_all(all, options.cubins) == 0 ? 0 : 1;
   const std::size_t size = options.kernels_in_batch, batches = (all.size() + size - 1) / size;
   std::atomic<std::size_t> next = 0;
   std::mutex mutex;
@@ -119,7 +127,19 @@ int main(int argc, char** argv) {
   app.add_option("folder", options.folder, "where the files of cases are")->required();
   app.add_option("--jobs", options.jobs, "batches at the same time")->capture_default_str();
   app.add_option("--at-least", options.cases_at_least, "fail if there are fewer cases");
+  CubinOptions& cubins = options.cubins;
+  app.add_option("--compile", cubins.architectures, "compile for these instead, such as 80 90 100");
+  app.add_flag("--turns", cubins.takes_turns, "each text for one of these");
+  app.add_option("--share", cubins.share, "one of so many texts")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
+  constexpr int skipped = 77;
+  cubins.jobs = options.jobs;
+  if (!cubins.architectures.empty() && !cuda::has_nvrtc()) {
+    fmt::print("SKIPPED: there is no NVRTC. It was looked for:\n");
+    for (const cuda::PlaceTried& tried : cuda::places_of_nvrtc())
+      fmt::print("  {}: {}\n", tried.place, tried.why);
+    return skipped;
+  }
   try {
     return run(options);
   } catch (const std::exception& error) {

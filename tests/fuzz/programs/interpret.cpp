@@ -47,7 +47,7 @@ std::vector<Tensor> interpreted(
   }
   std::vector<Tensor> results;
   for (std::size_t i = 0; i < trace.result_count; ++i) {
-    results.push_back(on_device(values[trace.graph.outputs[i]], Device{}));
+    results.push_back(on_device(values[trace.graph.outputs[i]], default_device()));
   }
   return results;
 }

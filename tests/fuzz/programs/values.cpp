@@ -82,7 +82,8 @@ Tensor sample(DType dtype, const Shape& shape, const Strides& strides, Style sty
   for (int i = 0; i < shape.size() && element_count(shape) > 0; ++i) {
     if (shape[i] > 1) (strides[i] < 0 ? below : above) += (shape[i] - 1) * strides[i];
   }
-  Spec spec = {.dtype = dtype, .shape = {above - below + 1}, .is_weak = false, .device = {}};
+  Spec spec = {
+      .dtype = dtype, .shape = {above - below + 1}, .is_weak = false, .device = default_device()};
   const Tensor buffer = allocate_tensor(spec);
   Random random(seed);
   const std::size_t size = size_of(dtype);

@@ -1,0 +1,169 @@
+// Sizes, strides and numbers at which the text of GPU kernels could go wrong. What is checked here
+// is the device that tests run on; ctest's entries cuda.* collect the launches and run their text
+// (tests/replay).
+#include "nitinol.h"
+#include "tests/same_bits.h"
+
+#include <catch2/catch.hpp>
+
+#include <limits>
+#include <vector>
+
+using namespace nitinol;
+
+namespace {
+
+/// Numbers of every kind, `count` of them: small ones whose sums round, and now and then zeros of
+/// both signs, a denormal number, infinities and, if asked for, NaN.
+Tensor numbers(int64_t count, DType dtype, bool has_special) {
+  std::vector<double> values;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto x = static_cast<double>((i * 7919 + 13) % 1009) / 37 - 13;
+    values.push_back(x);
+    if (!has_special || i % 11 != 5) continue;
+    constexpr double specials[] = {0.0,
+                                   -0.0,
+                                   1e-40,
+                                   std::numeric_limits<double>::infinity(),
+                                   -std::numeric_limits<double>::infinity(),
+                                   std::numeric_limits<double>::quiet_NaN()};
+    values.back() = specials[static_cast<std::size_t>(i / 11) % 6];
+  }
+  if (!is_floating(dtype)) {
+    for (double& x : values) x = std::isfinite(x) ? std::abs(x) * 3 : 1;
+  }
+  return cast(tensor(values), dtype);
+}
+
+std::vector<Tensor> reductions(const Tensor& x, int64_t axis) {
+  if (x.dtype() == boolean) return {any(x, axis), all(x, axis), max(x, axis), argmax(x, axis)};
+  std::vector<Tensor> results = {sum(x, axis), prod(x, axis)};
+  if (x.shape()[axis] != 0) {
+    for (const Tensor& result : {max(x, axis), min(x, axis), argmax(x, axis), argmin(x, axis)})
+      results.push_back(result);
+  }
+  return results;
+}
+
+/// Sums, extremes and positions along the last axis and the first, eager and compiled.
+void check_reductions(const Tensor& x) {
+  for (const int64_t axis : {int64_t{1}, int64_t{0}}) {
+    const Tensor& along = axis == 1 ? x : Tensor(copy(transpose(x)));
+    const auto f = compile([axis](const Tensor& v) { return reductions(v, axis); });
+    const std::vector<Tensor> eager = reductions(along, axis);
+    for (int call = 0; call < 3; ++call) {
+      const std::vector<Tensor> results = f(along);
+      for (std::size_t i = 0; i < eager.size(); ++i) CHECK(same_bits(results[i], eager[i]));
+    }
+  }
+}
+
+constexpr int64_t lengths[] = {0,    1,    2,    31,   32,   33,   63,   64,   65,   127,
+                               1000, 1023, 1024, 1025, 2048, 4095, 4096, 4097, 8192, 8193};
+
+}  // namespace
+
+TEST_CASE("reductions of rows and columns of every length", "[cuda]") {
+  for (const int64_t length : lengths) {
+    CAPTURE(length);
+    for (const DType dtype : {f32, f64}) {
+      check_reductions(reshape(numbers(3 * length, dtype, false), {3, length}));
+      check_reductions(reshape(numbers(3 * length, dtype, true), {3, length}));
+    }
+  }
+}
+
+TEST_CASE("reductions of every dtype", "[cuda]") {
+  for (const DType dtype : {f16, bf16, u8, i8, i16, i32, i64, boolean}) {
+    CAPTURE(dtype);
+    for (const int64_t length : {int64_t{33}, int64_t{1000}, int64_t{4097}})
+      check_reductions(reshape(numbers(5 * length, dtype, true), {5, length}));
+  }
+}
+
+TEST_CASE("reductions of very long rows", "[cuda]") {
+  for (const int64_t length : {int64_t{65537}, int64_t{1000001}})
+    check_reductions(reshape(numbers(length, f32, false), {1, length}));
+}
+
+TEST_CASE("rows that pass through several stages, of every length", "[cuda]") {
+  const auto f = [](const Tensor& x) {
+    return std::vector<Tensor>{softmax(x, -1), softmax(x, 0), layer_norm(x), var(x, 0),
+                               logsumexp(x, -1)};
+  };
+  const auto compiled = compile(f);
+  for (const int64_t length : lengths) {
+    if (length == 0) continue;
+    CAPTURE(length);
+    for (const DType dtype : {f32, f64, bf16}) {
+      const Tensor x = reshape(numbers(3 * length, dtype, false), {3, length});
+      const std::vector<Tensor> eager = f(x);
+      for (int call = 0; call < 3; ++call) {
+        const std::vector<Tensor> results = compiled(x);
+        for (std::size_t i = 0; i < eager.size(); ++i) CHECK(same_bits(results[i], eager[i]));
+      }
+    }
+  }
+}
+
+TEST_CASE("elementwise kernels of every rank, over views", "[cuda]") {
+  const auto f = [](const Tensor& x, const Tensor& y) -> Tensor { return exp(x) * 2 + y; };
+  for (int rank = 0; rank <= max_rank; ++rank) {
+    Shape shape;
+    Dims turned;
+    for (int i = 0; i < rank; ++i) {
+      shape.push_back(2 + i % 2);
+      turned.push_back(rank - 1 - i);
+    }
+    CAPTURE(rank);
+    const Tensor x = reshape(numbers(element_count(shape), f32, true), shape);
+    const Tensor back = permute(x, turned);
+    Tensor mirrored = x;
+    for (int i = 0; i < rank; i += 2) mirrored = flip(mirrored, i);
+    Shape first_of = shape;
+    if (rank > 0) first_of[0] = 1;
+    const Tensor row = reshape(numbers(element_count(first_of), f32, false), first_of);
+    for (const auto& [a, b] : {std::pair{x, x}, std::pair{x, mirrored}, std::pair{mirrored, row},
+                               std::pair{back, back}}) {
+      const auto g = compile(f);
+      const Tensor eager = f(a, b);
+      for (int call = 0; call < 3; ++call) CHECK(same_bits(g(a, b), eager));
+    }
+  }
+}
+
+TEST_CASE("pieces of vectors begin anywhere", "[cuda]") {
+  const auto f = [](const Tensor& x) -> Tensor { return x * x + 1; };
+  for (const DType dtype : {f32, f64, f16, u8}) {
+    const Tensor all = numbers(4200, dtype, true);
+    for (const int64_t begin : {0, 1, 2, 4, 8}) {
+      for (const int64_t length : {1, 7, 16, 31, 1000, 4097}) {
+        const Tensor x = all.at({Range(begin, begin + length)});
+        const auto g = compile(f);
+        const Tensor eager = f(x);
+        for (int call = 0; call < 3; ++call) CHECK(same_bits(g(x), eager));
+      }
+    }
+  }
+}
+
+TEST_CASE("checks of elements far down and of the last one", "[cuda]") {
+  for (const int64_t length : {1, 255, 257, 5000}) {
+    const Tensor x = arange(length) + 1;
+    for (const int64_t at : {int64_t{0}, length / 2, length - 1}) {
+      const Tensor divisor = where(arange(length) == at, 0, x);
+      const auto divide =
+          compile([](const Tensor& a, const Tensor& b) -> Tensor { return floor_divide(a, b); });
+      for (int call = 0; call < 3; ++call)
+        CHECK_THROWS_AS(divide(x, divisor).to_vector<int64_t>(), Error);
+      const auto look =
+          compile([](const Tensor& a, const Tensor& i) -> Tensor { return take(a, i) * 2; });
+      for (int call = 0; call < 3; ++call) {
+        CHECK_THROWS_AS(
+            look(x, where(arange(length) == at, length, arange(length))).to_vector<int64_t>(),
+            Error);
+        CHECK(same_bits(look(x, arange(length)), x * 2));
+      }
+    }
+  }
+}

@@ -1,0 +1,86 @@
+#include "tests/gpu/gpu.h"
+
+#include "backends/cuda/schedule.h"
+#include "core/error.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace nitinol::test {
+
+void check(int result, const char* what) {
+  if (result == 0) return;
+  const char* name = nullptr;
+  cuda::driver().cuGetErrorName(result, &name);
+  throw Error(ErrorKind::device, {.where = "CUDA's driver",
+                                  .what = fmt::format("{} failed with error {} ({})", what, result,
+                                                      name != nullptr ? name : "?")});
+}
+
+Gpu::Gpu() : driver_(cuda::driver()) {
+  constexpr int major_attribute = 75, minor_attribute = 76, multiprocessor_attribute = 16;
+  int device = 0, major = 0, minor = 0;
+  check(driver_.cuDeviceGet(&device, 0), "opening GPU 0");
+  std::array<char, 256> name = {};
+  check(driver_.cuDeviceGetName(name.data(), static_cast<int>(name.size()), device), "its name");
+  name_ = name.data();
+  check(driver_.cuDeviceGetAttribute(&major, major_attribute, device), "its architecture");
+  check(driver_.cuDeviceGetAttribute(&minor, minor_attribute, device), "its architecture");
+  check(driver_.cuDeviceGetAttribute(&multiprocessors_, multiprocessor_attribute, device),
+        "its size");
+  check(driver_.cuDriverGetVersion(&driver_version_), "its driver's version");
+  architecture_ = 10 * major + minor;
+  cuda::Driver::Context context = nullptr;
+  check(driver_.cuDevicePrimaryCtxRetain(&context, device), "its context");
+  check(driver_.cuCtxSetCurrent(context), "its context");
+}
+
+GpuMemory::GpuMemory(std::size_t bytes) : bytes_(bytes) {
+  check(cuda::driver().cuMemAlloc_v2(&address_, bytes), "allocating memory");
+}
+
+GpuMemory::~GpuMemory() {
+  cuda::driver().cuMemFree_v2(address_);
+}
+
+void upload(std::span<const std::byte> from, Address to) {
+  if (!from.empty())
+    check(cuda::driver().cuMemcpyHtoD_v2(to, from.data(), from.size()), "an upload");
+}
+
+void download(Address from, std::span<std::byte> to) {
+  if (!to.empty()) check(cuda::driver().cuMemcpyDtoH_v2(to.data(), from, to.size()), "a download");
+}
+
+GpuModule::GpuModule(std::span<const std::byte> cubin, std::size_t entries) {
+  const cuda::Driver& driver = cuda::driver();
+  check(driver.cuModuleLoadData(&module_, cubin.data()), "loading a cubin");
+  for (std::size_t i = 0; i < entries; ++i) {
+    cuda::Driver::Function entry = nullptr;
+    check(driver.cuModuleGetFunction(&entry, module_, fmt::format("entry{}", i).c_str()),
+          "finding a function");
+    entries_.push_back(entry);
+  }
+}
+
+GpuModule::~GpuModule() {
+  cuda::driver().cuModuleUnload(module_);
+}
+
+void GpuModule::launch(std::span<const uint32_t> blocks,
+                       std::span<const std::byte> arguments) const {
+  // As cuda.h says: a pointer to all arguments, their size, the end of the list.
+  constexpr uintptr_t buffer_pointer = 1, buffer_size = 2, end = 0;
+  std::size_t bytes = arguments.size();
+  std::array<void*, 5> extra = {reinterpret_cast<void*>(buffer_pointer),  // NOLINT
+                                const_cast<std::byte*>(arguments.data()),
+                                reinterpret_cast<void*>(buffer_size), &bytes,  // NOLINT
+                                reinterpret_cast<void*>(end)};
+  for (std::size_t i = 0; i < entries_.size(); ++i)
+    check(cuda::driver().cuLaunchKernel(entries_[i], blocks[i], 1, 1, cuda::block_threads, 1, 1, 0,
+                                        nullptr, nullptr, extra.data()),
+          "a launch");
+}
+
+}  // namespace nitinol::test

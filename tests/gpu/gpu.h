@@ -1,0 +1,85 @@
+// Gpu: a GPU by the driver's own functions, for this program alone; tensors come with the backend.
+#pragma once
+
+#include "backends/cuda/libraries.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace nitinol::test {
+
+using Address = cuda::Driver::Address;
+
+/// Throws Error(device) with the driver's name for a result that is not 0.
+void check(int result, const char* what);
+
+/// The first GPU of the machine, made current.
+class Gpu {
+ public:
+  Gpu();
+  [[nodiscard]] const std::string& name() const { return name_; }
+  /// 90 for compute capability 9.0.
+  [[nodiscard]] int architecture() const { return architecture_; }
+  [[nodiscard]] int multiprocessors() const { return multiprocessors_; }
+  [[nodiscard]] int driver_version() const { return driver_version_; }
+  void wait() const { check(driver_.cuCtxSynchronize(), "waiting"); }
+
+ private:
+  const cuda::Driver& driver_;
+  std::string name_;
+  int architecture_ = 0, multiprocessors_ = 0, driver_version_ = 0;
+};
+
+/// Memory of the GPU.
+class GpuMemory {
+ public:
+  explicit GpuMemory(std::size_t bytes);
+  GpuMemory(const GpuMemory&) = delete;
+  GpuMemory& operator=(const GpuMemory&) = delete;
+  ~GpuMemory();
+  [[nodiscard]] Address address() const { return address_; }
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+
+ private:
+  Address address_ = 0;
+  std::size_t bytes_;
+};
+void upload(std::span<const std::byte> from, Address to);
+void download(Address from, std::span<std::byte> to);
+
+/// The functions of a cubin.
+class GpuModule {
+ public:
+  GpuModule(std::span<const std::byte> cubin, std::size_t entries);
+  GpuModule(const GpuModule&) = delete;
+  GpuModule& operator=(const GpuModule&) = delete;
+  ~GpuModule();
+  /// Launches all entries, one after another.
+  void launch(std::span<const uint32_t> blocks, std::span<const std::byte> arguments) const;
+
+ private:
+  cuda::Driver::Module module_ = nullptr;
+  std::vector<cuda::Driver::Function> entries_;
+};
+
+/// Milliseconds of the GPU that `work` takes when it is called `times` times, for one call.
+template <class Work>
+double milliseconds(int times, const Work& work) {
+  const cuda::Driver& driver = cuda::driver();
+  cuda::Driver::Event begin = nullptr, end = nullptr;
+  check(driver.cuEventCreate(&begin, 0), "an event");
+  check(driver.cuEventCreate(&end, 0), "an event");
+  work();
+  check(driver.cuEventRecord(begin, nullptr), "an event");
+  for (int i = 0; i < times; ++i) work();
+  check(driver.cuEventRecord(end, nullptr), "an event");
+  check(driver.cuEventSynchronize(end), "an event");
+  float elapsed = 0;
+  check(driver.cuEventElapsedTime(&elapsed, begin, end), "an event");
+  return static_cast<double>(elapsed) / times;
+}
+
+}  // namespace nitinol::test

@@ -1,0 +1,38 @@
+// Pack: a file of cases and rows with the cubins of their kernels, made where NVRTC is and used
+// where a GPU is.
+#pragma once
+
+#include "backends/cuda/compiler.h"
+#include "tests/cuda/case.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <iosfwd>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace nitinol::test {
+
+/// Cubins by the text that they were made of and the architecture they are for.
+class Pack {
+ public:
+  /// Compiles for each architecture what is not there yet.
+  void add(const Kernel& kernel, const cuda::Schedule& schedule,
+           std::span<const int> architectures);
+  /// The cubin for a GPU: of its own architecture, or of an earlier one of the same generation.
+  /// Throws Error(device) if there is none.
+  [[nodiscard]] const cuda::Cubin& find(const Kernel& kernel, const cuda::Schedule& schedule,
+                                        int architecture) const;
+  void write(std::ostream& out) const;
+  void read(std::istream& in);
+  [[nodiscard]] std::size_t size() const { return cubins_.size(); }
+
+ private:
+  using Key = std::pair<std::string, int>;
+  std::map<Key, cuda::Cubin> cubins_;
+};
+
+}  // namespace nitinol::test
