@@ -3,13 +3,19 @@
 
 #include "tests/replay/batch.h"
 
+#include <cstddef>
 #include <vector>
 
 namespace nitinol::test {
 
-/// Compiles all for each of these architectures, by `jobs` threads, and prints how long it took and
-/// what it came to. Returns how many did not compile.
-[[nodiscard]] int compile_all(const std::vector<Printed>& all,
-                              const std::vector<int>& architectures, int jobs);
+struct CubinOptions {
+  std::vector<int> architectures;
+  bool takes_turns = false;  ///< each text for one of them
+  std::size_t share = 1;     ///< one of so many texts
+  int jobs = 2;              ///< threads
+};
+
+/// Compiles and prints how long it took and what it came to. Returns how many did not compile.
+[[nodiscard]] int compile_all(const std::vector<Printed>& all, const CubinOptions& options);
 
 }  // namespace nitinol::test
