@@ -67,12 +67,12 @@ bool is_wide(const Kernel& kernel, const Loops& loops) {
 
 void choose_points(const Kernel& kernel, const Launch& launch, const Loops& loops,
                    Schedule& schedule) {
-  std::size_t largest = 1;
+  std::size_t largest = 0;
   for (const Operand& operand : kernel.operands) {
     if (is_memory(operand) && operand.inner == StrideClass::one)
       largest = std::max(largest, size_of(operand.dtype));
   }
-  if (instructions_of(kernel) > long_program) return;
+  if (largest == 0 || instructions_of(kernel) > long_program) return;
   int width = static_cast<int>(std::min<std::size_t>(vector_bytes / largest, 8));
   while (width > 1 && (loops.length() < width || !is_aligned(kernel, launch, loops, width)))
     width /= 2;
