@@ -53,6 +53,7 @@ std::string failure_of(const Printed& printed, const Case& value, Run run, Fence
   if (std::ranges::count(counters, 0U) != static_cast<std::ptrdiff_t>(counters.size()))
     return "a counter is not 0 afterwards";
   if (!workspace.is_untouched()) return "something was written beside the workspace";
+  if (is_gated && !workspace.is_as_made()) return "the workspace was written behind a shut gate";
   if (is_gated) return status == 0 ? placed.failure(false) : "the status was written";
   if (status != value.status)
     return fmt::format("the status is {}, expected {}", status, value.status);

@@ -10,6 +10,7 @@
 #include "tests/cuda/case.h"
 #include "tests/replay/batch.h"
 #include "tests/replay/cubins.h"
+#include "tests/replay/mutants.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -38,6 +39,7 @@ struct Options {
   std::size_t kernels_in_batch = 24;
   std::size_t cases_at_least = 1;
   CubinOptions cubins;
+  std::size_t mutants = 0;  ///< of how many kernels of a shape
 };
 
 /// Every so many texts, one more that indexes by 64 bits.
@@ -87,6 +89,12 @@ int run(const Options& options) {
              shapes[0], shapes[1], shapes[2], shapes[3], split, wide);
   std::fflush(stdout);
   if (!options.cubins.architectures.empty()) return compile_all(all, options.cubins) == 0 ? 0 : 1;
+  if (options.mutants > 0) {
+    return finds_mutants(all, options.mutants, NITINOL_SHIM, NITINOL_HOST_COMPILER,
+                         options.folder + "/mutant")
+               ? 0
+               : 1;
+  }
   const std::size_t size = options.kernels_in_batch, batches = (all.size() + size - 1) / size;
   std::atomic<std::size_t> next = 0;
   std::mutex mutex;
@@ -131,6 +139,8 @@ int main(int argc, char** argv) {
   app.add_option("--compile", cubins.architectures, "compile for these instead, such as 80 90 100");
   app.add_flag("--turns", cubins.takes_turns, "each text for one of these");
   app.add_option("--share", cubins.share, "one of so many texts")->capture_default_str();
+  app.add_option("--mutants", options.mutants,
+                 "make mistakes in so many kernels of each shape, which should be found");
   CLI11_PARSE(app, argc, argv);
   constexpr int skipped = 77;
   cubins.jobs = options.jobs;

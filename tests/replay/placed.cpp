@@ -66,6 +66,11 @@ bool FencedPages::is_untouched() const {
          std::all_of(start_ + bytes_, pages_ + page_bytes_ - page, is_around);
 }
 
+bool FencedPages::is_as_made() const {
+  return is_untouched() &&
+         std::all_of(start_, start_ + bytes_, [](std::byte b) { return b == around; });
+}
+
 PlacedCase::PlacedCase(const Case& value, Fence fence) : case_(value) {
   const std::size_t operands = value.kernel.operands.size();
   pages_.resize(operands);

@@ -25,6 +25,8 @@ class FencedPages {
   [[nodiscard]] std::byte* start() const { return start_; }
   /// Whether the bytes around are as they were.
   [[nodiscard]] bool is_untouched() const;
+  /// Whether the bytes inside are as they were made, too: nothing was written at all.
+  [[nodiscard]] bool is_as_made() const;
 
  private:
   std::byte* pages_;
