@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -13,24 +14,30 @@ using namespace nitinol;
 
 namespace {
 
-/// Numbers of every kind, `count` of them: small ones whose sums round, and now and then zeros of
-/// both signs, a denormal number, infinities and, if asked for, NaN.
+/// `count` numbers around 1 and -1, so that neither sums nor products lose what a single one
+/// brings, with the extremes anywhere; integers are odd, and one in 97 booleans is true. If asked
+/// for, a few are a zero, a denormal number, infinity or NaN: so few that most rows have one kind
+/// at most.
 Tensor numbers(int64_t count, DType dtype, bool has_special) {
   std::vector<double> values;
   for (int64_t i = 0; i < count; ++i) {
-    const auto x = static_cast<double>((i * 7919 + 13) % 1009) / 37 - 13;
-    values.push_back(x);
-    if (!has_special || i % 11 != 5) continue;
-    constexpr double specials[] = {0.0,
-                                   -0.0,
-                                   1e-40,
-                                   std::numeric_limits<double>::infinity(),
-                                   -std::numeric_limits<double>::infinity(),
-                                   std::numeric_limits<double>::quiet_NaN()};
-    values.back() = specials[static_cast<std::size_t>(i / 11) % 6];
-  }
-  if (!is_floating(dtype)) {
-    for (double& x : values) x = std::isfinite(x) ? std::abs(x) * 3 : 1;
+    const double share = std::fmod(static_cast<double>(i + 1) * 0.6180339887498949, 1);
+    const double sign = i % 7 < 3 ? -1 : 1;
+    if (dtype == boolean) {
+      values.push_back(i % 97 == 61 ? 1 : 0);
+    } else if (!is_floating(dtype)) {
+      values.push_back(2 * std::floor(share * 6) + 1);
+    } else if (has_special && i % 1511 == 700) {
+      constexpr double specials[] = {0.0,
+                                     -0.0,
+                                     1e-40,
+                                     std::numeric_limits<double>::infinity(),
+                                     -std::numeric_limits<double>::infinity(),
+                                     std::numeric_limits<double>::quiet_NaN()};
+      values.push_back(specials[static_cast<std::size_t>(i / 1511) % 6]);
+    } else {
+      values.push_back(sign * (0.9 + share / 5));
+    }
   }
   return cast(tensor(values), dtype);
 }
