@@ -95,6 +95,13 @@ std::vector<fs::path> usual_folders() {
   return list;
 }
 
+/// Whether a folder, by any name and behind any link, is one of stubs.
+bool is_of_stubs(const fs::path& folder) {
+  std::error_code error;
+  const fs::path real = fs::weakly_canonical(folder, error);
+  return (real.has_filename() ? real : real.parent_path()).filename() == "stubs";
+}
+
 /// A library as it is looked for.
 struct Search {
   std::vector<std::string> names;  ///< file names, the best first
@@ -118,7 +125,7 @@ struct Search {
 
   void try_folder(const fs::path& folder) {
     if (handle != nullptr) return;
-    if (folder.filename() == "stubs") {
+    if (is_of_stubs(folder)) {
       tried.push_back({folder.string(), "stubs are for the linker"});
       return;
     }

@@ -1,198 +1,245 @@
+// Code on disk: what is kept is found, and what anything else wrote is not.
 #include "backends/code_store.h"
 
 #include "core/error.h"
 #include "core/log.h"
 #include "tests/in_child.h"
-#include "tests/on_threads.h"
 #include "tests/temporary_folder.h"
 
 #include <catch2/catch.hpp>
 
-#include <cstring>
+#include <cstdint>
+#include <filesystem>
 #include <fstream>
-#include <string_view>
+#include <string>
 #include <sys/stat.h>
 #include <thread>
-#include <unistd.h>
+#include <vector>
 
 using namespace nitinol;
-namespace fs = std::filesystem;
+using test::in_child;
+using test::TemporaryFolder;
 
 namespace {
 
-std::vector<std::byte> bytes_of(std::string_view text) {
-  const auto* const first = reinterpret_cast<const std::byte*>(text.data());
-  return {first, first + text.size()};
+namespace fs = std::filesystem;
+using Code = std::vector<std::byte>;
+
+Code code(std::size_t size, int seed) {
+  Code bytes(size);
+  for (std::size_t i = 0; i < size; ++i)
+    bytes[i] = static_cast<std::byte>((i * 7 + static_cast<std::size_t>(seed) * 13) & 255);
+  return bytes;
 }
 
-std::vector<fs::path> files_in(const fs::path& folder) {
-  std::vector<fs::path> list;
-  for (const auto& entry : fs::directory_iterator(folder)) list.push_back(entry.path());
-  return list;
+/// The one file of a folder.
+fs::path file_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder)) files.push_back(entry.path());
+  REQUIRE(files.size() == 1);
+  return files[0];
 }
 
-std::string content_of(const fs::path& file) {
+std::string read(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// While it lives, messages are kept instead of written.
-class Messages {
+void write(const fs::path& file, const std::string& bytes) {
+  std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+/// What is logged while it lives.
+class Notes {
  public:
-  Messages() {
-    set_log_sink([this](LogLevel, std::string_view text) { text_ += text; });
+  Notes() {
+    set_log_sink([this](LogLevel, std::string_view text) { said += text; });
   }
-  ~Messages() { set_log_sink({}); }
-  Messages(const Messages&) = delete;
-  Messages& operator=(const Messages&) = delete;
-  [[nodiscard]] const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
+  ~Notes() { set_log_sink(nullptr); }
+  Notes(const Notes&) = delete;
+  Notes& operator=(const Notes&) = delete;
+  std::string said;
 };
-
-const std::vector<std::byte> key = bytes_of("the key"), code = bytes_of("some code");
 
 }  // namespace
 
-TEST_CASE("what is kept on disk is found by another store", "[code_store]") {
-  const test::TemporaryFolder folder;
-  CodeStore(folder / "store").keep(key, code);
-  CodeStore other(folder / "store");
-  CHECK(other.find(key) == code);
-  CHECK(other.find(bytes_of("another key")) == std::nullopt);
-  CHECK(other.counts().found == 1);
-  CHECK(other.counts().missed == 1);
-  CHECK(other.counts().rejected == 0);
-  CodeStore(folder / "store").keep(key, bytes_of("newer code"));
-  CHECK(other.find(key) == bytes_of("newer code"));
-  CHECK(files_in(folder / "store").size() == 1);
+TEST_CASE("code on disk is found by its key, by another store and another process", "[code]") {
+  const TemporaryFolder temporary;
+  const fs::path folder = temporary / "new/store";
+  CodeStore store(folder);
+  CHECK((fs::status(folder).permissions() & fs::perms::all) == fs::perms::owner_all);
+  CHECK(!store.find(code(100, 1)));
+  for (const int i : {0, 1, 2})
+    store.keep(code(100, i), code(1000 + static_cast<std::size_t>(i), i));
+  store.keep(code(3, 3), {});
+  for (const int i : {0, 1, 2})
+    CHECK(CodeStore(folder).find(code(100, i)) == code(1000 + static_cast<std::size_t>(i), i));
+  CHECK(store.find(code(3, 3)) == Code{});
+  CHECK(!store.find(code(99, 1)));
+  CHECK(in_child([&] { return CodeStore(folder).find(code(100, 2)) == code(1002, 2) ? 0 : 1; }) ==
+        0);
+  CHECK(store.counts().found == 1);
+  CHECK(store.counts().missed == 2);
+  CHECK(store.counts().kept == 4);
 }
 
-TEST_CASE("damaged files are ignored, said, and replaced", "[code_store]") {
-  const test::TemporaryFolder folder;
-  CodeStore store(folder / "store");
-  store.keep(key, code);
-  const fs::path file = files_in(folder / "store").at(0);
-  const std::string whole = content_of(file);
-  std::vector<std::string> damaged = {"", "short", whole.substr(0, whole.size() - 1), whole + "x",
-                                      std::string(whole.size(), 'x')};
-  for (std::size_t at = 0; at < whole.size(); ++at) {
-    damaged.push_back(whole);
-    damaged.back()[at] = static_cast<char>(damaged.back()[at] ^ 0x10);
-  }
-  for (std::size_t i = 0; i < damaged.size(); ++i) {
-    CAPTURE(i);
-    std::ofstream(file, std::ios::binary) << damaged[i];
-    const Messages messages;
-    CHECK(store.find(key) == std::nullopt);
-    CHECK(messages.text().find("is ignored") != std::string::npos);
-  }
-  CHECK(store.counts().rejected == damaged.size());
-  store.keep(key, code);
-  CHECK(store.find(key) == code);
-}
-
-TEST_CASE("a file of the right name for another key is a miss without a word", "[code_store]") {
-  const test::TemporaryFolder folder;
-  CodeStore store(folder / "store");
-  store.keep(key, code);
-  const fs::path file = files_in(folder / "store").at(0);
-  store.keep(bytes_of("another key"), bytes_of("other code"));
-  for (const fs::path& other : files_in(folder / "store")) {
-    if (other != file) fs::rename(other, file);
-  }
-  const Messages messages;
-  CHECK(store.find(key) == std::nullopt);
-  CHECK(messages.text().empty());
-}
-
-TEST_CASE("folders that others may write to, and links, hold no code", "[code_store]") {
-  const test::TemporaryFolder folder;
-  fs::create_directory(folder / "open");
-  ::chmod((folder / "open").c_str(), 0777);
-  CHECK_THROWS_AS(CodeStore(folder / "open"), Error);
-  fs::create_directory(folder / "own");
-  fs::create_directory_symlink(folder / "own", folder / "link");
-  CHECK_THROWS_AS(CodeStore(folder / "link"), Error);
-  std::ofstream(folder / "file") << "no folder";
-  CHECK_THROWS_AS(CodeStore(folder / "file"), Error);
-  const CodeStore made(folder / "new");
-  struct stat found = {};
-  REQUIRE(::stat((folder / "new").c_str(), &found) == 0);
-  CHECK((found.st_mode & 0777) == 0700);
-}
-
-TEST_CASE("a link in the place of a file is not followed", "[code_store]") {
-  const test::TemporaryFolder folder;
-  CodeStore store(folder / "store");
-  store.keep(key, code);
-  const fs::path file = files_in(folder / "store").at(0);
-  fs::rename(file, folder / "elsewhere");
-  fs::create_symlink(folder / "elsewhere", file);
-  CHECK(store.find(key) == std::nullopt);
-  store.keep(key, code);
-  CHECK(!fs::is_symlink(file));
-  CHECK(store.find(key) == code);
-}
-
-TEST_CASE("what was not used for longest goes when there is too much", "[code_store]") {
-  const test::TemporaryFolder folder;
-  const std::vector<std::byte> large(1000);
-  const auto number = [](int i) { return bytes_of("key " + std::to_string(i)); };
-  {
-    CodeStore store(folder / "store", 16 << 10);
-    for (int i = 0; i < 10; ++i) store.keep(number(i), large);
-    for (const fs::path& file : files_in(folder / "store"))
-      fs::last_write_time(file, fs::file_time_type::clock::now() - std::chrono::hours(1));
-    CHECK(store.find(number(3)));  // and so used now
-    for (int i = 10; i < 20; ++i) store.keep(number(i), large);
-  }
-  CodeStore store(folder / "store", 16 << 10);
-  CHECK(store.find(number(3)));
-  CHECK(store.find(number(19)));
-  int left = 0;
-  for (int i = 0; i < 20; ++i) left += store.find(number(i)) ? 1 : 0;
-  CHECK(left <= 16);
-  CHECK(left >= 12);
-}
-
-TEST_CASE("files that a process left half written go after a while", "[code_store]") {
-  const test::TemporaryFolder folder;
-  CodeStore store(folder / "store", 16 << 10);
-  std::ofstream(folder / "store" / "1.1.new") << "half";
-  std::ofstream(folder / "store" / "1.2.new") << "half";
-  fs::last_write_time(folder / "store" / "1.1.new",
-                      fs::file_time_type::clock::now() - std::chrono::hours(2));
-  store.keep(key, code);
-  CHECK(!fs::exists(folder / "store" / "1.1.new"));
-  CHECK(fs::exists(folder / "store" / "1.2.new"));
-}
-
-TEST_CASE("code that cannot be kept is no error", "[code_store]") {
-  const test::TemporaryFolder folder;
-  CodeStore store(folder / "store");
-  fs::remove_all(folder / "store");
-  store.keep(key, code);
-  CHECK(store.find(key) == std::nullopt);
-  CHECK(store.counts().kept == 0);
-}
-
-TEST_CASE("threads and processes may keep and find the same code", "[code_store][fork]") {
-  const test::TemporaryFolder folder;
-  const auto use = [&] {
-    CodeStore store(folder / "store", 64 << 10);
-    for (int i = 0; i < 200; ++i) {
-      const std::vector<std::byte> large(static_cast<std::size_t>(500 + i % 7));
-      store.keep(bytes_of("key " + std::to_string(i % 7)), large);
-      const auto found = store.find(bytes_of("key " + std::to_string(i % 7)));
-      if (found && found->size() != large.size()) return false;
-    }
-    return store.counts().rejected == 0;
+TEST_CASE("a damaged file of code is ignored with a note, and replaced", "[code]") {
+  const TemporaryFolder temporary;
+  const fs::path folder = temporary / "store";
+  CodeStore store(folder);
+  const Code key = code(37, 1), value = code(203, 2);
+  store.keep(key, value);
+  const fs::path file = file_in(folder);
+  const std::string whole = read(file);
+  const Notes notes;
+  std::size_t rejected = 0;
+  const auto check_ignored = [&](const std::string& bytes) {
+    write(file, bytes);
+    CHECK(!store.find(key));
+    CHECK(store.counts().rejected == ++rejected);
   };
-  std::vector<std::thread> threads;
-  std::atomic<int> right = 0;
-  for (int t = 0; t < 4; ++t) threads.emplace_back([&] { right += use() ? 1 : 0; });
-  for (std::thread& thread : threads) thread.join();
-  CHECK(right == 4);
+  for (std::size_t i = 0; i < whole.size(); ++i) {  // every byte, one bit of it
+    INFO("byte " << i);
+    std::string damaged = whole;
+    damaged[i] = static_cast<char>(damaged[i] ^ (1 << (i % 8)));
+    check_ignored(damaged);
+  }
+  for (std::size_t size = 0; size < whole.size(); ++size) check_ignored(whole.substr(0, size));
+  check_ignored(whole + "x");
+  check_ignored(std::string(500, 'x'));
+  CHECK(notes.said.find(file.string()) != std::string::npos);
+  CHECK(notes.said.find("checksum") != std::string::npos);
+  store.keep(key, value);
+  CHECK(store.find(key) == value);
+}
+
+TEST_CASE("code under the name of another key is not taken", "[code]") {
+  const TemporaryFolder temporary;
+  CodeStore one(temporary / "one"), other(temporary / "other");
+  one.keep(code(50, 1), code(60, 1));
+  other.keep(code(50, 2), code(60, 2));
+  fs::copy_file(file_in(one.folder()), file_in(other.folder()),
+                fs::copy_options::overwrite_existing);
+  CHECK(!other.find(code(50, 2)));
+  CHECK(other.counts().rejected == 0);  // as two keys of one hash would be
+  other.keep(code(50, 2), code(60, 2));
+  CHECK(other.find(code(50, 2)) == code(60, 2));
+}
+
+TEST_CASE("a folder for code is the user's own", "[code]") {
+  const TemporaryFolder temporary;
+  const fs::path folder = temporary / "store";
+  fs::create_directory(folder);
+  for (const mode_t mode : {0720, 0702, 0777}) {
+    ::chmod(folder.c_str(), mode);
+    CHECK_THROWS_WITH(CodeStore(folder), Catch::Contains("others may write"));
+  }
+  ::chmod(folder.c_str(), 0700);
+  CHECK_NOTHROW(CodeStore(folder));
+  fs::create_directory_symlink(folder, temporary / "link");
+  CHECK_THROWS_WITH(CodeStore(temporary / "link"), Catch::Contains("link"));
+  write(temporary / "file", "");
+  CHECK_THROWS_AS(CodeStore(temporary / "file"), Error);
+  if (::geteuid() == 0) {
+    REQUIRE(::chown(folder.c_str(), 12345, 12345) == 0);
+    CHECK_THROWS_WITH(CodeStore(folder), Catch::Contains("another user"));
+  }
+}
+
+TEST_CASE("links and pipes in a folder for code are not read", "[code]") {
+  const TemporaryFolder temporary;
+  CodeStore store(temporary / "store");
+  const Code key = code(20, 1);
+  store.keep(key, key);
+  const fs::path file = file_in(store.folder());
+  fs::rename(file, temporary / "elsewhere");
+  fs::create_symlink(temporary / "elsewhere", file);
+  CHECK(!store.find(key));
+  fs::remove(file);
+  REQUIRE(::mkfifo(file.c_str(), 0600) == 0);
+  const Notes notes;
+  CHECK(!store.find(key));  // and does not wait for a writer
+}
+
+TEST_CASE("what cannot be kept is noted, and no error", "[code]") {
+  const TemporaryFolder temporary;
+  const fs::path folder = temporary / "store";
+  CodeStore store(folder);
+  fs::remove(folder);
+  const Notes notes;
+  set_log_level(LogLevel::info);
+  store.keep(code(10, 1), code(10, 1));
+  set_log_level(LogLevel::warning);
+  CHECK(notes.said.find("not kept") != std::string::npos);
+  CHECK(store.counts().kept == 0);
+  // A folder that may not be written still serves; to root, nothing is read-only.
+  fs::create_directory(folder);
+  store.keep(code(10, 1), code(10, 1));
+  ::chmod(folder.c_str(), 0500);
+  CHECK(CodeStore(folder).find(code(10, 1)) == code(10, 1));
+  CHECK_NOTHROW(CodeStore(folder).keep(code(10, 2), code(10, 2)));
+  ::chmod(folder.c_str(), 0700);
+}
+
+TEST_CASE("of too much code on disk, what was not used for longest goes", "[code]") {
+  const TemporaryFolder temporary;
+  const fs::path folder = temporary / "store";
+  constexpr uint64_t budget = 16 << 10;
+  CodeStore store(folder, budget);
+  const auto bytes = [&] {
+    uint64_t sum = 0;
+    for (const auto& entry : fs::directory_iterator(folder)) sum += entry.file_size();
+    return sum;
+  };
+  for (int i = 0; i < 60; ++i) {
+    store.keep(code(50, i), code(900, i));
+    CHECK(store.find(code(50, 0)).has_value());  // in use
+    CHECK(bytes() <= budget + budget / 8 + 1000);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  CHECK(bytes() > budget / 2);
+  CHECK(!store.find(code(50, 1)));
+  CHECK(store.find(code(50, 59)).has_value());
+  store.keep(code(51, 0), code(budget / 4, 0));  // more than an eighth: not kept
+  CHECK(!store.find(code(51, 0)));
+}
+
+TEST_CASE("a new store makes room that an earlier process left full", "[code]") {
+  const TemporaryFolder temporary;
+  const fs::path folder = temporary / "store";
+  CodeStore large(folder);
+  for (int i = 0; i < 40; ++i) large.keep(code(50, i), code(900, i));
+  write(folder / "1.0.new", "left by a process that ended");
+  fs::last_write_time(folder / "1.0.new", fs::file_time_type::clock::now() - std::chrono::hours(2));
+  write(folder / "2.0.new", "being written");
+  CodeStore small(folder, 16 << 10);
+  small.keep(code(50, 50), code(900, 50));
+  uint64_t sum = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) sum += entry.file_size();
+  CHECK(sum <= 16 << 10);
+  CHECK(small.find(code(50, 50)).has_value());
+  CHECK(!fs::exists(folder / "1.0.new"));
+  CHECK(fs::exists(folder / "2.0.new"));
+}
+
+TEST_CASE("processes keep and find code in one folder at once", "[code]") {
+  const TemporaryFolder temporary;
+  const fs::path folder = temporary / "store";
+  const auto work = [&] {
+    CodeStore store(folder, 64 << 10);
+    for (int i = 0; i < 400; ++i) {
+      const int k = i % 20;
+      const Code value = code(3000, k);
+      const auto found = store.find(code(40, k));
+      if (found && *found != value) return 1;
+      store.keep(code(40, k), value);
+    }
+    return store.counts().rejected == 0 ? 0 : 2;
+  };
+  int child = -1;
+  std::thread other([&] { child = in_child(work); });
+  const int here = in_child(work);
+  other.join();
+  CHECK(child == 0);
+  CHECK(here == 0);
 }

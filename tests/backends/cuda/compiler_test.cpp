@@ -1,137 +1,223 @@
+// NVRTC and what is kept of its work. Cases that need it say [nvrtc]: ctest runs them as
+// cuda.nvrtc.
 #include "backends/cuda/compiler.h"
 
-#include "backends/code_store.h"
 #include "backends/cuda/libraries.h"
 #include "core/error.h"
-#include "core/kernel.h"
+#include "eager/ops/all_ops.h"
 #include "tests/backends/kernels.h"
+#include "tests/on_threads.h"
 #include "tests/run_self.h"
 #include "tests/temporary_folder.h"
 
 #include <catch2/catch.hpp>
 
-#include <atomic>
-#include <fstream>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
 #include <thread>
+#include <vector>
 
 using namespace nitinol;
 using namespace nitinol::cuda;
 
 namespace {
 
-/// Says so, too.
-bool lacks_nvrtc() {
-  if (!has_nvrtc()) WARN("not run: there is no NVRTC");
-  return !has_nvrtc();
+/// Whether NVRTC is there; says that the case was not run if it is not.
+bool can_compile() {
+  if (has_nvrtc()) return true;
+  std::puts("NOT RUN: NVRTC was not found");
+  return false;
 }
 
-/// A kernel for tests: the sums of rows.
-const Kernel& sums() {
-  static const Kernel kernel = test::reduction(Combine::add, f32, f32, Order::lanes);
-  return kernel;
+/// A kernel of its own for each number: one op, on operands of a dtype.
+Kernel kernel(int number) {
+  static constexpr std::string_view names[] = {"add", "sub", "mul", "maximum"};
+  const DType dtype = number / 4 == 0 ? f32 : f64;
+  const Operand input = {.dtype = dtype}, output = {.role = Role::output, .dtype = dtype};
+  const Operand operands[] = {input, input, output};
+  for (const Op* op : all_ops())
+    if (op->name == names[number % 4]) return test::elementwise(*op, operands);
+  FAIL("no such op");
+  return {};
 }
 
-Request request_of(const Kernel& kernel, int architecture = 90) {
-  const std::vector<void*> buffers = {nullptr, nullptr};
-  const std::vector<int64_t> sizes = {100, 1000}, strides = {1000, 1, 1, 0};
-  return {
-      &kernel,
-      schedule_of(
-          kernel,
-          {.buffers = buffers, .sizes = sizes, .strides = strides, .offsets = {}, .scalars = {}}),
-      architecture};
+struct Requests {
+  std::vector<Kernel> kernels;
+  std::vector<Request> list;
+  explicit Requests(int count) {
+    for (int i = 0; i < count; ++i) kernels.push_back(kernel(i));
+    for (const Kernel& k : kernels)
+      list.push_back({.kernel = &k, .schedule = {}, .architecture = 90});
+  }
+};
+
+bool is_elf(const Cubin& cubin) {
+  return cubin.size() > 64 && cubin[0] == std::byte{0x7f} && cubin[1] == std::byte{'E'};
 }
 
 }  // namespace
 
-TEST_CASE("a text with a mistake is shown with its lines", "[cuda][nvrtc]") {
-  if (lacks_nvrtc()) return;
+TEST_CASE("text is compiled for each architecture", "[cuda][nvrtc][no-isa]") {
+  if (!can_compile()) return;
+  const std::string text = "extern \"C\" __global__ void f(float* x) { x[threadIdx.x] += 1; }\n";
+  for (const int architecture : {80, 90, 100}) CHECK(is_elf(compile_text(text, architecture)));
+  CHECK(ptx_of(text, 90).find(".entry f") != std::string::npos);
+}
+
+TEST_CASE("products and sums of text are not contracted", "[cuda][nvrtc][no-isa]") {
+  if (!can_compile()) return;
+  const std::string ptx = ptx_of(
+      "extern \"C\" __global__ void f(float* x, double* y) { *x = x[1] * x[2] + x[3]; *y = y[1] * "
+      "y[2] + y[3]; x[4] = x[5] / x[6]; }\n",
+      90);
+  CHECK(ptx.find("fma.") == std::string::npos);
+  CHECK(ptx.find("ftz") == std::string::npos);
+  CHECK(ptx.find("div.rn.f32") != std::string::npos);
+}
+
+TEST_CASE("text that does not compile is shown where it fails", "[cuda][nvrtc][no-isa]") {
+  if (!can_compile()) return;
+  std::string text;
+  for (int i = 0; i < 40; ++i) text += "// line " + std::to_string(i + 1) + "\n";
+  text += "extern \"C\" __global__ void f() { unknown_word(); }\n// after\n// far\n";
   try {
-    static_cast<void>(compile_text("int f() { return 1; }\nint g() { return nothing; }\n", 90));
-    FAIL("no error");
+    (void)compile_text(text, 90);
+    FAIL("this compiles");
   } catch (const Error& error) {
     CHECK(error.kind() == ErrorKind::compile);
-    const std::string message = error.what();
-    CHECK(message.find("nothing") != std::string::npos);
-    CHECK(message.find("   2 int g()") != std::string::npos);
+    const std::string& message = error.message();
+    CHECK(message.find("\"unknown_word\" is undefined") != std::string::npos);
     CHECK(message.find("sm_90") != std::string::npos);
+    CHECK(message.find("\n    40 // line 40\n    41 extern") != std::string::npos);
+    CHECK(message.find("\n    42 // after") != std::string::npos);
+    CHECK(message.find("// line 39") == std::string::npos);
+    CHECK(message.find("// far") == std::string::npos);
   }
-  CHECK_THROWS_AS(compile_text("", 1), Error);
+  CHECK_THROWS_WITH(compile_text("\n", 7), Catch::Contains("sm_7"));
+  CHECK_THROWS_AS(compile_text("#include <stdio.h>\n", 90), Error);
 }
 
-TEST_CASE("cubins say what they use", "[cuda][nvrtc]") {
-  if (lacks_nvrtc()) return;
-  for (const int architecture : {80, 90, 100}) {
-    const Cubin cubin = compile_text(text_of(request_of(sums())), architecture);
-    const std::vector<Resources> list = resources_of(cubin);
-    REQUIRE(list.size() == 1);
-    CHECK(list[0].function == "entry0");
-    CHECK(list[0].registers > 8);
-    CHECK(list[0].registers <= 64);
-    CHECK(list[0].stack_bytes == 0);
-    CHECK(list[0].code_bytes > 500);
-    for (std::size_t size = 0; size < cubin.size(); size += 97) {
-      try {
-        static_cast<void>(resources_of({cubin.data(), size}));
-      } catch (const Error&) {
-      }
-    }
+TEST_CASE("a cubin says what its functions take", "[cuda][nvrtc][no-isa]") {
+  if (!can_compile()) return;
+  const Cubin cubin = compile_text(
+      "extern \"C\" __global__ void small(float* x) { x[threadIdx.x] += 1; }\n"
+      "extern \"C\" __global__ void stack(int* x) {\n"
+      "  int a[64]; for (int i = 0; i < 64; ++i) a[i] = x[i];\n"
+      "  for (int i = 0; i < 64; ++i) x[i] = a[x[i] & 63]; }\n",
+      90);
+  const std::vector<Resources> list = resources_of(cubin);
+  REQUIRE(list.size() == 2);
+  for (const Resources& r : list) {
+    INFO(r.function);
+    CHECK((r.function == "small" || r.function == "stack"));
+    CHECK(r.registers >= 4);
+    CHECK(r.registers <= 255);
+    CHECK(r.code_bytes >= 128);
+    CHECK(r.code_bytes % 16 == 0);
+    CHECK(r.stack_bytes == (r.function == "stack" ? 256 : 0));
   }
-  CHECK_THROWS_AS(resources_of({}), Error);
+  for (const std::size_t size : {std::size_t{0}, std::size_t{63}, cubin.size() / 2})
+    CHECK_THROWS_AS(resources_of(std::span(cubin).first(size)), Error);
 }
 
-TEST_CASE("a kernel is compiled once for all who ask", "[cuda][nvrtc]") {
-  if (lacks_nvrtc()) return;
+TEST_CASE("a cubin is compiled once and kept in memory", "[cuda][nvrtc][no-isa]") {
+  if (!can_compile()) return;
   CubinCache cache(nullptr);
+  const Requests requests(2);
+  std::vector<std::shared_ptr<const Cubin>> got(4);
   std::vector<std::thread> threads;
-  std::atomic<int> got = 0;
-  for (int t = 0; t < 4; ++t)
-    threads.emplace_back([&] { got += cache.get(request_of(sums()))->empty() ? 0 : 1; });
+  for (auto& place : got) threads.emplace_back([&] { place = cache.get(requests.list[0]); });
   for (std::thread& thread : threads) thread.join();
-  CHECK(got == 4);
+  for (const auto& cubin : got) CHECK(cubin == got[0]);
+  CHECK(is_elf(*got[0]));
   CHECK(cache.counts().compiled == 1);
   CHECK(cache.counts().in_memory == 3);
-  static_cast<void>(cache.get(request_of(sums(), 80)));
-  CHECK(cache.counts().compiled == 2);
-  const Kernel products = test::reduction(Combine::multiply, f32, f32, Order::lanes);
-  Request wide = request_of(sums());
-  wide.schedule.is_wide = true;
-  const std::vector<Request> requests = {request_of(sums()), request_of(products), wide};
-  CHECK(cache.get_all(requests).size() == 3);
-  CHECK(cache.counts().compiled == 4);
+
+  // All that a cubin depends on is part of its key.
+  CHECK(cache.get(requests.list[1]) != got[0]);
+  Request other = requests.list[0];
+  other.architecture = 80;
+  CHECK(cache.get(other) != got[0]);
+  other = requests.list[0];
+  other.schedule.width = 4;
+  CHECK(cache.get(other) != got[0]);
+  other.schedule.is_aligned = true;
+  (void)cache.get(other);
+  CHECK(cache.counts().compiled == 5);
 }
 
-TEST_CASE("a cache of cubins stays within its bytes", "[cuda][nvrtc]") {
-  if (lacks_nvrtc()) return;
-  CubinCache cache(nullptr, 1);  // so that one alone stays
-  static_cast<void>(cache.get(request_of(sums(), 80)));
-  static_cast<void>(cache.get(request_of(sums(), 90)));
-  static_cast<void>(cache.get(request_of(sums(), 90)));
-  CHECK(cache.counts().compiled == 2);
-  static_cast<void>(cache.get(request_of(sums(), 80)));
+TEST_CASE("cubins in memory are bounded", "[cuda][nvrtc][no-isa]") {
+  if (!can_compile()) return;
+  CubinCache cache(nullptr, 1);
+  const Requests requests(2);
+  const auto first = cache.get(requests.list[0]);
+  CHECK(cache.get(requests.list[0]) == first);  // the last stays
+  (void)cache.get(requests.list[1]);
+  CHECK(*cache.get(requests.list[0]) == *first);
   CHECK(cache.counts().compiled == 3);
 }
 
-TEST_CASE("a second process compiles nothing", "[cuda][nvrtc]") {
-  if (lacks_nvrtc()) return;
-  const test::TemporaryFolder folder;
-  const std::string environment = "NITINOL_CACHE='" + (folder / "store").string() + "'";
-  const Run first = run_self(environment, "[.cubin_cache]");
-  CHECK(first.output.find("compiled 1, on disk 0") != std::string::npos);
-  const Run second = run_self(environment, "[.cubin_cache]");
-  CHECK(second.output.find("compiled 0, on disk 1") != std::string::npos);
-  for (const auto& entry : std::filesystem::directory_iterator(folder / "store"))
-    std::ofstream(entry.path(), std::ios::app) << "damage";
-  const Run third = run_self(environment, "[.cubin_cache]");
-  CHECK(third.output.find("compiled 1, on disk 0") != std::string::npos);
-  CHECK(third.output.find("is ignored") != std::string::npos);
-  const Run without = run_self("NITINOL_CACHE=0", "[.cubin_cache]");
-  CHECK(without.output.find("compiled 1, on disk 0") != std::string::npos);
+TEST_CASE("a failure is told to all who wait, and tried again", "[cuda][nvrtc][no-isa]") {
+  if (!can_compile()) return;
+  CubinCache cache(nullptr);
+  const Requests requests(1);
+  Request bad = requests.list[0];
+  bad.architecture = 7;
+  const std::vector<Request> list = {bad, requests.list[0], bad};
+  const Threads two(2);
+  for (int i = 0; i < 2; ++i) CHECK_THROWS_AS(cache.get_all(list), Error);
+  CHECK(is_elf(*cache.get(requests.list[0])));
+  CHECK(cache.counts().compiled == 1);
 }
 
-TEST_CASE("compiles one kernel with the user's store", "[.cubin_cache]") {
-  static_cast<void>(CubinCache::instance().get(request_of(sums())));
-  const CubinCache::Counts counts = CubinCache::instance().counts();
-  std::printf("compiled %d, on disk %d\n", static_cast<int>(counts.compiled),
-              static_cast<int>(counts.on_disk));
+TEST_CASE("many cubins are compiled side by side", "[cuda][nvrtc][no-isa]") {
+  if (!can_compile()) return;
+  CubinCache cache(nullptr);
+  const Requests requests(4);
+  std::vector<Request> list = requests.list;
+  list.push_back(list[0]);
+  const Threads two(2);
+  const auto cubins = cache.get_all(list);
+  CHECK(cubins.size() == 5);
+  CHECK(cubins[4] == cubins[0]);
+  CHECK(cache.counts().compiled == 4);
+}
+
+// Run by the next, in a process of its own.
+TEST_CASE("eight cubins of the user's store", "[.cubins][nvrtc]") {
+  const Requests requests(8);
+  const auto begin = std::chrono::steady_clock::now();
+  const int version = nvrtc_version();
+  const auto opened = std::chrono::steady_clock::now();
+  CubinCache& cache = CubinCache::instance();
+  for (const Request& request : requests.list) CHECK(is_elf(*cache.get(request)));
+  const auto end = std::chrono::steady_clock::now();
+  const auto us = [](auto time) {
+    return static_cast<long>(std::chrono::duration_cast<std::chrono::microseconds>(time).count());
+  };
+  std::printf("NVRTC %d opened in %ld us, cubins in %ld us; compiled %d, on disk %d.\n", version,
+              us(opened - begin), us(end - opened), static_cast<int>(cache.counts().compiled),
+              static_cast<int>(cache.counts().on_disk));
+}
+
+TEST_CASE("a second process compiles nothing", "[cuda][nvrtc][no-isa]") {
+  if (!can_compile()) return;
+  const test::TemporaryFolder temporary;
+  const std::string environment = "NITINOL_CACHE=" + (temporary / "store").string();
+  const Run first = run_self(environment, "[.cubins]"), second = run_self(environment, "[.cubins]");
+  INFO(first.output << second.output);
+  CHECK(first.status == 0);
+  CHECK(first.output.find("compiled 8, on disk 0.") != std::string::npos);
+  CHECK(second.status == 0);
+  CHECK(second.output.find("compiled 0, on disk 8.") != std::string::npos);
+  const Run without = run_self("NITINOL_CACHE=0", "[.cubins]");
+  CHECK(without.output.find("compiled 8, on disk 0.") != std::string::npos);
+  const Run elsewhere =
+      run_self("NITINOL_CACHE= XDG_CACHE_HOME=" + (temporary / "cache").string(), "[.cubins]");
+  CHECK(elsewhere.output.find("compiled 8, on disk 0.") != std::string::npos);
+  CHECK(!std::filesystem::is_empty(temporary / "cache/nitinol"));
 }

@@ -1,3 +1,4 @@
+// Where NVIDIA's libraries are looked for, with small libraries in their place.
 #include "backends/cuda/libraries.h"
 
 #include "core/error.h"
@@ -7,66 +8,154 @@
 #include <catch2/catch.hpp>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <string>
 
 using namespace nitinol;
-using namespace nitinol::cuda;
+using test::TemporaryFolder;
 
 namespace {
 
-/// Says so, too.
-bool lacks_nvrtc() {
-  if (!has_nvrtc()) WARN("not run: there is no NVRTC");
-  return !has_nvrtc();
+namespace fs = std::filesystem;
+
+/// A library with functions of these names that return `result`, behind `text` in C.
+void make_library(const fs::path& file, const std::string& functions, int result = 0,
+                  std::string text = {}) {
+  fs::create_directories(file.parent_path());
+  for (std::size_t at = 0; at < functions.size();) {
+    const std::size_t end = std::min(functions.find(' ', at), functions.size());
+    text += "int " + functions.substr(at, end - at) + "(){return " + std::to_string(result) + ";}";
+    at = end + 1;
+  }
+  const fs::path source = file.string() + ".c";
+  std::ofstream(source) << text;
+  const std::string command =
+      "g++ -x c -w -shared -fPIC -nostdlib -o '" + file.string() + "' '" + source.string() + "'";
+  REQUIRE(std::system(command.c_str()) == 0);  // NOLINT: a test
+}
+
+const std::string all_of_nvrtc =
+    "nvrtcVersion nvrtcCreateProgram nvrtcCompileProgram nvrtcGetCUBINSize nvrtcGetCUBIN "
+    "nvrtcGetPTXSize nvrtcGetPTX nvrtcGetProgramLogSize nvrtcGetProgramLog nvrtcDestroyProgram "
+    "nvrtcGetErrorString nvrtcGetNumSupportedArchs nvrtcGetSupportedArchs";
+
+/// What a process with this environment says of its search for NVRTC.
+std::string search(const std::string& environment) {
+  return run_self(environment, "[.places-of-nvrtc]").output;
+}
+std::string taken(const fs::path& file) {
+  return "taken: " + file.string() + "\n";
+}
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+std::string path_is(const fs::path& folders) {
+  return "NITINOL_CUDA_PATH=" + folders.string();
 }
 
 }  // namespace
 
-TEST_CASE("a folder that is named comes first, and folders of stubs never", "[cuda]") {
-  const test::TemporaryFolder folder;
-  std::filesystem::create_directories(folder / "named");
-  std::ofstream(folder / "named" / "libcuda.so.1") << "no library";
-  std::filesystem::create_directories(folder / "stubs");
-  std::ofstream(folder / "stubs" / "libcuda.so.1") << "no library";
-  const std::string path = (folder / "stubs").string() + ":" + (folder / "named").string();
-  const Run run = run_self("NITINOL_CUDA_PATH='" + path + "'", "[.cuda_places]");
-  const std::size_t stubs = run.output.find("stubs are for the linker");
-  const std::size_t named = run.output.find((folder / "named" / "libcuda.so.1").string());
-  const std::size_t loader = run.output.find("by the loader");
-  REQUIRE(stubs != std::string::npos);
-  REQUIRE(named != std::string::npos);
-  REQUIRE(loader != std::string::npos);
-  CHECK(stubs < named);
-  CHECK(named < loader);
-  CHECK(run.output.find("file too short") != std::string::npos);
-}
-
-TEST_CASE("prints where the driver was looked for", "[.cuda_places]") {
-  for (const PlaceTried& tried : places_of_driver())
-    std::printf("%s: %s\n", tried.place.c_str(), tried.why.c_str());
-}
-
-TEST_CASE("a driver that is missing is an error with all places", "[cuda]") {
-  if (has_driver()) {
-    int count = 0;
-    CHECK(driver().cuDeviceGetCount(&count) == 0);
-    return;
+// Run by the others, in processes of their own.
+TEST_CASE("says where NVRTC was looked for", "[.places-of-nvrtc]") {
+  const bool found = cuda::has_nvrtc();
+  for (const cuda::PlaceTried& tried : cuda::places_of_nvrtc()) {
+    if (tried.why.empty()) std::printf("taken: %s\n", tried.place.c_str());
+    if (!tried.why.empty()) std::printf("not: %s: %s\n", tried.place.c_str(), tried.why.c_str());
   }
   try {
-    static_cast<void>(driver());
-    FAIL("no error");
+    (void)cuda::nvrtc();
+    CHECK(found);
   } catch (const Error& error) {
+    CHECK(!found);
     CHECK(error.kind() == ErrorKind::device);
-    const std::string message = error.what();
-    CHECK(message.find("libcuda.so.1 by the loader") != std::string::npos);
-    CHECK(message.find("Install NVIDIA's driver") != std::string::npos);
+    std::printf("error: %s\n", error.what());
+  }
+}
+TEST_CASE("says where the driver was looked for", "[.places-of-driver]") {
+  try {
+    (void)cuda::driver();
+    CHECK(cuda::has_driver());
+  } catch (const Error& error) {
+    CHECK(!cuda::has_driver());
+    CHECK(error.kind() == ErrorKind::device);
+    std::printf("error: %s\n", error.what());
   }
 }
 
-TEST_CASE("NVRTC is of version 12 or 13", "[cuda][nvrtc]") {
-  if (lacks_nvrtc()) return;
-  CHECK(nvrtc_version() / 1000 >= 12);
-  CHECK(nvrtc_version() / 1000 <= 13);
-  CHECK(places_of_nvrtc().back().why.empty());
+TEST_CASE("a library is taken from the folder that the user names", "[cuda][no-isa]") {
+  const TemporaryFolder temporary;
+  for (const char* const folder : {"a", "b/lib64", "c/nvidia/cu13/lib"})
+    make_library(temporary / folder / "libnvrtc.so.13", all_of_nvrtc);
+  make_library(temporary / "d/nvidia/cuda_nvrtc/lib/libnvrtc.so.12", all_of_nvrtc);
+  make_library(temporary / "a/libnvrtc.so.12", all_of_nvrtc);
+  CHECK(has(search(path_is(temporary / "a")), taken(temporary / "a/libnvrtc.so.13")));
+  CHECK(has(search(path_is(temporary / "b")), taken(temporary / "b/lib64/libnvrtc.so.13")));
+  CHECK(
+      has(search(path_is(temporary / "c")), taken(temporary / "c/nvidia/cu13/lib/libnvrtc.so.13")));
+  CHECK(has(search(path_is(temporary / "d")),
+            taken(temporary / "d/nvidia/cuda_nvrtc/lib/libnvrtc.so.12")));
+  // The first of a list that has one, and those before it with a reason.
+  fs::create_directory(temporary / "broken");
+  std::ofstream(temporary / "broken/libnvrtc.so.13") << "no library";
+  const std::string list =
+      search(path_is(temporary / "none") + ":" + (temporary / "broken").string() +
+             "::" + (temporary / "b").string() + ":" + (temporary / "a").string());
+  CHECK(has(list, "not: " + (temporary / "none").string() + ": not there\n"));
+  CHECK(has(list, "not: " + (temporary / "broken/libnvrtc.so.13").string() + ": "));
+  CHECK(has(list, taken(temporary / "b/lib64/libnvrtc.so.13")));
+}
+
+TEST_CASE("folders of stubs are not searched", "[cuda][no-isa]") {
+  const TemporaryFolder temporary;
+  const fs::path stubs = temporary / "lib64/stubs";
+  make_library(stubs / "libnvrtc.so.13", all_of_nvrtc);
+  fs::create_directory_symlink(stubs, temporary / "link");
+  for (const std::string& name : {stubs.string(), stubs.string() + "/", stubs.string() + "/.",
+                                  (temporary / "link").string()}) {
+    const std::string said = search(path_is(name));
+    INFO(name << "\n" << said);
+    CHECK(has(said, "stubs are for the linker"));
+    CHECK(!has(said, "taken: " + (temporary / "").string()));
+  }
+}
+
+TEST_CASE("the builtins beside NVRTC are opened before it", "[cuda][no-isa]") {
+  const TemporaryFolder temporary;
+  const fs::path folder = temporary / "nvrtc";
+  make_library(folder / "libnvrtc-builtins.so.13.0", "a_builtin");
+  // Needs its builtins at once, and no path in it leads to them.
+  make_library(folder / "libnvrtc.so.13", all_of_nvrtc, 0,
+               "int a_builtin(); int (*needed)() = a_builtin;");
+  CHECK(has(search(path_is(folder)), taken(folder / "libnvrtc.so.13")));
+  fs::remove(folder / "libnvrtc-builtins.so.13.0");
+  CHECK(!has(search(path_is(folder)), taken(folder / "libnvrtc.so.13")));
+}
+
+TEST_CASE("a library without a function is named with it", "[cuda][no-isa]") {
+  const TemporaryFolder temporary;
+  make_library(temporary / "libnvrtc.so.13", "nvrtcVersion nvrtcCreateProgram");
+  const std::string said = search(path_is(temporary / ""));
+  CHECK(has(said, "libnvrtc.so.13 has no function nvrtcCompileProgram"));
+  CHECK(has(said, "NITINOL_CUDA_PATH"));
+}
+
+TEST_CASE("a driver that does not start says its error", "[cuda][no-isa]") {
+  const TemporaryFolder temporary;
+  const std::string functions =
+      "cuInit cuDriverGetVersion cuDeviceGetCount cuDeviceGet cuDeviceGetName "
+      "cuDeviceGetAttribute cuDevicePrimaryCtxRetain cuCtxSetCurrent cuCtxSynchronize "
+      "cuMemAlloc_v2 cuMemFree_v2 cuMemcpyHtoD_v2 cuMemcpyDtoH_v2 cuMemcpyDtoDAsync_v2 "
+      "cuMemsetD8_v2 cuModuleLoadData cuModuleUnload cuModuleGetFunction cuLaunchKernel "
+      "cuEventCreate cuEventRecord cuEventSynchronize cuEventElapsedTime cuGetErrorName";
+  for (const auto& [result, text] : {std::pair(34, "it is a stub, not a driver (error 34)"),
+                                     std::pair(100, "the driver sees no device (error 100)"),
+                                     std::pair(999, "cuInit failed with error 999")}) {
+    make_library(temporary / "libcuda.so.1", functions, result);
+    const std::string said = run_self(path_is(temporary / ""), "[.places-of-driver]").output;
+    INFO(said);
+    CHECK(has(said, text));
+    CHECK(has(said, "Install NVIDIA's driver"));
+  }
 }
