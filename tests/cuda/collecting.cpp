@@ -23,7 +23,7 @@ namespace nitinol::test {
 namespace {
 
 /// Cases of a kernel by a schedule, and bytes of memory of a case.
-constexpr int most_alike = 2;
+constexpr int most_alike = 3;
 constexpr int64_t most_bytes = int64_t{1} << 23;
 
 class Collection {

@@ -44,7 +44,7 @@ struct Options {
 
 /// Every so many texts, one more that indexes by 64 bits.
 constexpr std::size_t wide_share = 12;
-constexpr std::size_t most_alike = 3;
+constexpr std::size_t most_alike = 4;
 
 void add(const Case& value, cuda::Schedule schedule, std::vector<Printed>& list,
          std::unordered_map<std::string, std::size_t>& known) {

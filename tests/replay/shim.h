@@ -1,6 +1,8 @@
 // The words of backends/cuda/prelude.cpp for the host: what stands in their place when a printed
 // kernel is compiled by the host's compiler and run by fibers (fibers.h). No header, so that this
 // compiles in no time.
+#pragma once
+
 typedef unsigned char u8;
 typedef signed char i8;
 typedef unsigned short u16;

@@ -67,7 +67,8 @@ TEST_CASE("vectors are as wide as addresses and strides allow", "[cuda]") {
   CHECK(copies({1000}, {1}, 4096, i16).schedule().width == 8);
   CHECK(copies({10, 1000}, {1002, 1}, 4096, f32).schedule().width == 2);
   CHECK(copies({10, 1000}, {1001, 1}, 4096, f32).schedule().width == 1);
-  CHECK(copies({1000}, {3}, 4096, f32).schedule().width == 1);  // neighbours are not beside each other
+  CHECK(copies({1000}, {3}, 4096, f32).schedule().width ==
+        1);  // neighbours are not beside each other
 }
 
 TEST_CASE("rows and columns are cut by their lengths", "[cuda]") {
