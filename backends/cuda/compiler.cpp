@@ -5,6 +5,7 @@
 #include "backends/cuda/prelude.h"
 #include "backends/cuda/printer.h"
 #include "core/error.h"
+#include "core/fields.h"
 #include "core/hash.h"
 #include "core/kernel.h"
 #include "core/parallel.h"
@@ -101,23 +102,21 @@ class Compilation {
 std::vector<std::byte> key_of(const Request& request) {
   std::vector<std::byte> key;
   const auto add = [&](const auto& value) {
-    const auto* const from = reinterpret_cast<const std::byte*>(&value);
-    key.insert(key.end(), from, from + sizeof value);
+    key.resize(key.size() + sizeof value);
+    std::memcpy(key.data() + key.size() - sizeof value, &value, sizeof value);
   };
   const auto add_text = [&](std::string_view text) {
     add(static_cast<uint64_t>(text.size()));
     for (const char c : text) key.push_back(static_cast<std::byte>(c));
   };
-  const Schedule& s = request.schedule;
   add_text("cuda");
   add(int32_t{printer_version});
-  add(int32_t{nvrtc_version()});
+  add_text(nvrtc_identity());
   add(int32_t{request.architecture});
-  for (const auto number :
-       {static_cast<uint8_t>(s.shape), s.rank, s.width, s.threads, s.chunks, s.levels,
-        static_cast<uint8_t>(s.is_aligned), static_cast<uint8_t>(s.is_whole),
-        static_cast<uint8_t>(s.is_wide), static_cast<uint8_t>(s.is_split)})
-    add(number);
+  [&]<std::size_t... i>(std::index_sequence<i...>) {
+    (add(reflection::field<i>(request.schedule)), ...);
+  }
+  (std::make_index_sequence<reflection::field_count<Schedule>>());
   // The words are part of what is compiled; so a change of theirs needs no new number.
   add_text(device_words());
   add_text(common_words());

@@ -178,11 +178,17 @@ void fill(Opened<Table>& opened, std::initializer_list<const char*> names) {
     throw Error(ErrorKind::internal, {.where = "CUDA", .what = "a table and its names differ"});
 }
 
+std::vector<std::string> names_of_nvrtc() {
+  std::vector<std::string> names;
+  for (int major = newest_major; major >= oldest_major; --major)
+    names.push_back(fmt::format("libnvrtc.so.{}", major));
+  return names;
+}
+
 const Opened<Nvrtc>& opened_nvrtc() {
   static const Opened<Nvrtc>& opened = *[] {
-    auto* const made = new Opened<Nvrtc>{.search = {.names = {}, .has_builtins = true}};
-    for (int major = newest_major; major >= oldest_major; --major)
-      made->search.names.push_back(fmt::format("libnvrtc.so.{}", major));
+    auto* const made =
+        new Opened<Nvrtc>{.search = {.names = names_of_nvrtc(), .has_builtins = true}};
     fill(*made, {"nvrtcVersion", "nvrtcCreateProgram", "nvrtcCompileProgram", "nvrtcGetCUBINSize",
                  "nvrtcGetCUBIN", "nvrtcGetPTXSize", "nvrtcGetPTX", "nvrtcGetProgramLogSize",
                  "nvrtcGetProgramLog", "nvrtcDestroyProgram", "nvrtcGetErrorString",
@@ -285,6 +291,25 @@ int nvrtc_version() {
   int major = 0, minor = 0;
   nvrtc().nvrtcVersion(&major, &minor);
   return 1000 * major + 10 * minor;
+}
+
+const std::string& nvrtc_identity() {
+  static const std::string identity = [] {
+    std::vector<fs::path> list = named_folders();
+    const std::vector<fs::path> usual = usual_folders();
+    list.insert(list.end(), usual.begin(), usual.end());
+    for (const fs::path& folder : list) {
+      for (const std::string& name : names_of_nvrtc()) {
+        std::error_code error;
+        const fs::path file = fs::canonical(folder / name, error);
+        if (error) continue;
+        return fmt::format("{} {} {}", file.string(), fs::file_size(file),
+                           fs::last_write_time(file).time_since_epoch().count());
+      }
+    }
+    return has_nvrtc() ? fmt::format("version {}", nvrtc_version()) : std::string("none");
+  }();
+  return identity;
 }
 
 bool has_nvrtc() {

@@ -90,6 +90,11 @@ struct CublasLt {
 /// The version of NVRTC: 13000 is 13.0.
 [[nodiscard]] int nvrtc_version();
 
+/// Which NVRTC this machine has, in a word for keys of what it compiles: its file, size and time
+/// where it lies in a folder that is searched; so a process that finds all it needs on disk does
+/// not open it. "none" without NVRTC.
+[[nodiscard]] const std::string& nvrtc_identity();
+
 /// Whether they could be opened, without an error; and where they were looked for.
 [[nodiscard]] bool has_nvrtc();
 [[nodiscard]] bool has_driver();

@@ -15,7 +15,8 @@ using namespace nitinol;
 namespace {
 
 /// `count` numbers around 1 and -1, so that neither sums nor products lose what a single one
-/// brings, with the extremes anywhere; integers are odd, and one in 97 booleans is true. If asked
+/// brings, with the extremes anywhere; integers are odd, the largest far
+/// down, and one in 997 booleans is true. If asked
 /// for, a few are a zero, a denormal number, infinity or NaN: so few that most rows have one kind
 /// at most.
 Tensor numbers(int64_t count, DType dtype, bool has_special) {
@@ -24,9 +25,10 @@ Tensor numbers(int64_t count, DType dtype, bool has_special) {
     const double share = std::fmod(static_cast<double>(i + 1) * 0.6180339887498949, 1);
     const double sign = i % 7 < 3 ? -1 : 1;
     if (dtype == boolean) {
-      values.push_back(i % 97 == 61 ? 1 : 0);
+      values.push_back(i % 997 == 990 ? 1 : 0);
     } else if (!is_floating(dtype)) {
-      values.push_back(2 * std::floor(share * 6) + 1);
+      const double late = i % 397 == 391 ? static_cast<double>(14 + 2 * (i / 397)) : 0;
+      values.push_back(2 * std::floor(share * 6) + 1 + late);
     } else if (has_special && i % 1511 == 700) {
       constexpr double specials[] = {0.0,
                                      -0.0,
