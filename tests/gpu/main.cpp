@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "tests/gpu/gpu.h"
 #include "tests/gpu/pack.h"
+#include "tests/gpu/resources.h"
 #include "tests/gpu/rows.h"
 
 #include <CLI/CLI.hpp>
@@ -33,6 +34,7 @@ struct Options {
   std::vector<int> architectures = {80, 90, 100};
   int repetitions = 1000;
   std::size_t limit = 1U << 30;
+  bool checks_resources = false;
 };
 
 // ---- where NVRTC is
@@ -300,6 +302,7 @@ int main(int argc, char** argv) {
   app.add_option("--for", options.architectures, "for which GPUs")->capture_default_str();
   app.add_option("--run", options.run, "run this pack on the GPU");
   app.add_option("--out", options.out, "write results here, as JSON");
+  app.add_flag("--resources", options.checks_resources, "what kernels of rows take of a GPU");
   app.add_option("--repetitions", options.repetitions, "of cases whose rows are split");
   app.add_option("--limit", options.limit, "take only so many cases");
   CLI11_PARSE(app, argc, argv);
@@ -307,6 +310,10 @@ int main(int argc, char** argv) {
     set_log_level(LogLevel::off);
     if (!options.pack.empty()) return make_pack(options);
     if (!options.run.empty()) return run_pack(options);
+    if (options.checks_resources) {
+      constexpr int skipped = 77;
+      return cuda::has_nvrtc() ? std::min(check_resources(), 1) : skipped;
+    }
     fmt::print(stderr, "{}", app.help());
     return 2;
   } catch (const std::exception& error) {

@@ -1,0 +1,11 @@
+// Resources: what the kernels of the rows take of a GPU, against a table.
+#pragma once
+
+namespace nitinol::test {
+
+/// Compiles the rows for sm_90, prints what they take and how that differs from the table:
+/// registers at most as many, no memory for a thread's variables, wide loads where there were,
+/// instructions within a tenth. Returns how many differ.
+[[nodiscard]] int check_resources();
+
+}  // namespace nitinol::test
