@@ -117,7 +117,10 @@ Reach reach_of(const Kernel& kernel, const Launch& launch, std::size_t k) {
   const std::size_t loops = launch.sizes.size();
   for (std::size_t loop = 0; loop < loops; ++loop) {
     const int64_t size = launch.sizes[loop];
-    if (size == 0) return {0, 0};
+    if (size == 0) {  // the reduced loop: results are there all the same
+      if (kernel.operands[k].role == Role::output) continue;
+      return {0, 0};
+    }
     const int64_t way = (size - 1) * launch.strides[k * loops + loop];
     (way < 0 ? reach.low : reach.high) += way;
   }

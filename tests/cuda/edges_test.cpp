@@ -1,7 +1,12 @@
 // Sizes, strides and numbers at which the text of GPU kernels could go wrong. What is checked here
 // is the device that tests run on; ctest's entries cuda.* collect the launches and run their text
 // (tests/replay).
+#include "core/backend.h"
+#include "core/executables.h"
+#include "core/expr.h"
+#include "core/library.h"
 #include "nitinol.h"
+#include "tests/backends/kernels.h"
 #include "tests/same_bits.h"
 
 #include <catch2/catch.hpp>
@@ -153,6 +158,72 @@ TEST_CASE("pieces of vectors begin anywhere", "[cuda]") {
         const Tensor eager = f(x);
         for (int call = 0; call < 3; ++call) CHECK(same_bits(g(x), eager));
       }
+    }
+  }
+}
+
+// Ops fill such results without a kernel.
+TEST_CASE("kernels of rows without elements", "[cuda]") {
+  Backend& device = backend(default_device());
+  for (const Combine combine : {Combine::add, Combine::multiply, Combine::maximum}) {
+    for (const Order order : {Order::lanes, Order::sequential}) {
+      const auto executable = executable_for(device, test::reduction(combine, f32, f32, order));
+      std::vector<float> results(3, 7);
+      float nothing = 0;
+      const test::Call call = {
+          .buffers = {&nothing, results.data()}, .sizes = {3, 0}, .strides = {1, 1, 1, 0}};
+      executable->launch(call.launch());
+      const float expected = combine == Combine::add ? 0
+                             : combine == Combine::multiply
+                                 ? 1
+                                 : -std::numeric_limits<float>::infinity();
+      for (const float result : results) {
+        CHECK(result == expected);
+        CHECK(std::signbit(result) == std::signbit(expected));
+      }
+    }
+  }
+}
+
+// All threads of a row compute what it keeps, from an operand whose place the result takes.
+TEST_CASE("a result of a row in place of what all threads of the row read", "[cuda]") {
+  for (const Order order : {Order::lanes, Order::sequential}) {
+    Kernel kernel = test::reduction(Combine::add, f32, f32, order);
+    kernel.operands.insert(kernel.operands.begin() + 1,
+                           {.role = Role::input, .dtype = f32, .inner = StrideClass::one});
+    kernel.operands[2].alias = 1;
+    kernel.operands.push_back({.role = Role::output, .dtype = f32, .inner = StrideClass::one});
+    kernel.row_values = {ScalarType::f32};
+    Stage& rows = kernel.stages[1];
+    rows = {.level = Stage::Level::row,
+            .program = {},
+            .sources = {{Source::Kind::reduction, 0}, {Source::Kind::operand, 1}},
+            .sinks = {}};
+    const Expr total = argument(rows.program, ScalarType::f32, 0);
+    const Expr both = total + argument(rows.program, ScalarType::f32, 1);
+    rows.sinks = {{Sink::Kind::store, 2, both.id}, {Sink::Kind::row_value, 0, both.id}};
+    Stage last = {.level = Stage::Level::element,
+                  .program = {},
+                  .sources = {{Source::Kind::operand, 0}, {Source::Kind::row_value, 0}},
+                  .sinks = {}};
+    const Expr x = argument(last.program, ScalarType::f32, 0);
+    const Expr moved = x + argument(last.program, ScalarType::f32, 1);
+    last.sinks = {{Sink::Kind::store, 3, moved.id}};
+    kernel.stages.push_back(last);
+    const auto executable = executable_for(backend(default_device()), kernel);
+    for (const int64_t length : {int64_t{3000}, int64_t{100}, int64_t{7}}) {
+      constexpr int64_t count = 5;
+      std::vector<float> in(static_cast<std::size_t>(count * length), 1), out = in;
+      std::vector<float> kept(count, 10);
+      const bool is_rows = order == Order::lanes;
+      const int64_t row = is_rows ? length : 1, element = is_rows ? 1 : count;
+      const test::Call call = {.buffers = {in.data(), kept.data(), kept.data(), out.data()},
+                               .sizes = {count, length},
+                               .strides = {row, element, 1, 0, 1, 0, row, element}};
+      executable->launch(call.launch());
+      const auto total_of_row = static_cast<float>(length + 10);
+      CHECK(kept == std::vector<float>(count, total_of_row));
+      CHECK(out == std::vector<float>(out.size(), total_of_row + 1));
     }
   }
 }
