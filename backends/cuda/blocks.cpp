@@ -58,8 +58,7 @@ class BlocksWriter {
   explicit BlocksWriter(Body& body) : body_(body), out_(body.out) {}
 
   void write() {
-    for (const Reduction& reduction : body_.kernel.reductions)
-      write_stack(body_, static_cast<std::size_t>(&reduction - body_.kernel.reductions.data()));
+    for (std::size_t r = 0; r < body_.kernel.reductions.size(); ++r) write_stack(body_, r);
     if (!body_.schedule.is_split) {
       open(0);
       is_kept_ = write_kept(body_);
@@ -69,18 +68,9 @@ class BlocksWriter {
     }
     is_kept_.resize(body_.kernel.operands.size());
     is_loaded_ = is_kept_;
-    for (std::size_t s = 0; s < body_.kernel.stages.size(); ++s) {
-      const Stage& stage = body_.kernel.stages[s];
-      if (stage.level == Stage::Level::row) {
-        write_row_entry(body_, s);
-        continue;
-      }
-      open(s);
-      load_results(body_, stage);
-      write_elements(stage);
-      write_joined_parts(body_, stage, teams_of(body_.schedule));
-      out_.close();
-    }
+    write_split_entries(
+        body_, [this](std::size_t number) { open(number); },
+        [this](const Stage& stage) { write_elements(stage); });
   }
 
  private:

@@ -22,18 +22,9 @@ class ColumnsWriter {
       for (const Stage& stage : body_.kernel.stages) write_stage(stage);
       return out_.close();
     }
-    for (std::size_t s = 0; s < body_.kernel.stages.size(); ++s) {
-      const Stage& stage = body_.kernel.stages[s];
-      if (stage.level == Stage::Level::row) {
-        write_row_entry(body_, s);
-        continue;
-      }
-      open(s);
-      load_results(body_, stage);
-      write_elements(stage);
-      write_joined_parts(body_, stage, teams_);
-      out_.close();
-    }
+    write_split_entries(
+        body_, [this](std::size_t number) { open(number); },
+        [this](const Stage& stage) { write_elements(stage); });
   }
 
  private:

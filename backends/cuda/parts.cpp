@@ -70,6 +70,9 @@ void write_part(Body& body, const std::string& rounds) {
   out.line("const Index end = least<Index>(begin + (Index)a.group_size, {});", rounds);
 }
 
+namespace {
+
+/// Declares the results of earlier launches that a stage uses.
 void load_results(Body& body, const Stage& stage) {
   for (std::size_t r = 0; r < body.kernel.reductions.size(); ++r) {
     const auto type = word_of(result_type(body.kernel.reductions[r]));
@@ -90,6 +93,7 @@ void load_results(Body& body, const Stage& stage) {
   }
 }
 
+/// The last block of threads to come here joins all parts, each sum<r>, and keeps the results.
 void write_joined_parts(Body& body, const Stage& stage, Teams teams) {
   const std::vector<uint16_t> reductions = reductions_of(stage);
   if (reductions.empty()) return;
@@ -123,6 +127,7 @@ void write_joined_parts(Body& body, const Stage& stage, Teams teams) {
   }
 }
 
+/// A stage of Level::row, a thread a row.
 void write_row_entry(Body& body, std::size_t number) {
   Writer& out = body.out;
   const Stage& stage = body.kernel.stages[number];
@@ -140,6 +145,24 @@ void write_row_entry(Body& body, std::size_t number) {
                sink.index);
   }
   out.close();
+}
+
+}  // namespace
+
+void write_split_entries(Body& body, FunctionRef<void(std::size_t)> open,
+                         FunctionRef<void(const Stage&)> write_elements) {
+  for (std::size_t s = 0; s < body.kernel.stages.size(); ++s) {
+    const Stage& stage = body.kernel.stages[s];
+    if (stage.level == Stage::Level::row) {
+      write_row_entry(body, s);
+      continue;
+    }
+    open(s);
+    load_results(body, stage);
+    write_elements(stage);
+    write_joined_parts(body, stage, teams_of(body.schedule));
+    body.out.close();
+  }
 }
 
 }  // namespace nitinol::cuda

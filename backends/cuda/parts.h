@@ -5,6 +5,7 @@
 #pragma once
 
 #include "backends/cuda/body.h"
+#include "core/function_ref.h"
 
 #include <cstdint>
 
@@ -32,11 +33,9 @@ void write_tree(Body& body, std::size_t r, const std::string& value, Teams teams
 
 /// Which rows, `tile`, and which part of them, `group`; rounds from `begin` to `end`.
 void write_part(Body& body, const std::string& rounds);
-/// Declares the results of earlier launches that a stage uses.
-void load_results(Body& body, const Stage& stage);
-/// The last block of threads to come here joins all parts total<r>_ and keeps the results.
-void write_joined_parts(Body& body, const Stage& stage, Teams teams);
-/// A stage of Level::row, a thread a row.
-void write_row_entry(Body& body, std::size_t number);
+/// The functions of a split kernel, one a stage. `open(number)` begins one; `write_elements` writes
+/// what a part of a row comes to, sum<r> of the stage.
+void write_split_entries(Body& body, FunctionRef<void(std::size_t)> open,
+                         FunctionRef<void(const Stage&)> write_elements);
 
 }  // namespace nitinol::cuda

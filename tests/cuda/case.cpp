@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/fields.h"
+#include "tests/nan_bits.h"
 
 #include <fmt/format.h>
 
@@ -78,22 +79,6 @@ struct Reader {
 };
 
 constexpr uint64_t start_of_case = 0x3145534143544e31;
-
-/// Whether the bits are those of a NaN.
-bool is_nan(DType dtype, uint64_t bits) {
-  switch (dtype) {
-    case f16:
-      return (bits & 0x7fff) > 0x7c00;
-    case bf16:
-      return (bits & 0x7fff) > 0x7f80;
-    case f32:
-      return (bits & 0x7fffffff) > 0x7f800000;
-    case f64:
-      return (bits & ~uint64_t{0} >> 1) > 0x7ff0000000000000;
-    default:
-      return false;
-  }
-}
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include "backends/cpu/jit_loader.h"
 #include "backends/host/stage.h"
 #include "backends/reference/interpreted.h"
+#include "tests/nan_bits.h"
 
 #include <fmt/format.h>
 
@@ -23,21 +24,6 @@ struct Arguments {
   std::vector<int64_t> strides, offsets;
   std::vector<uint64_t> scalars;
 };
-
-bool is_nan(DType dtype, uint64_t bits) {
-  switch (dtype) {
-    case f16:
-      return (bits & 0x7fff) > 0x7c00;
-    case bf16:
-      return (bits & 0x7fff) > 0x7f80;
-    case f32:
-      return (bits & 0x7fffffff) > 0x7f800000;
-    case f64:
-      return (bits & ~(uint64_t{1} << 63)) > 0x7ff0000000000000;
-    default:
-      return false;
-  }
-}
 
 /// Whether operand k has a stride along loop d at all.
 bool moves(const Kernel& kernel, std::size_t k, std::size_t d, std::size_t rank) {
@@ -138,7 +124,7 @@ std::string compare(const Kernel& kernel, Arguments& got, Arguments& expected) {
       uint64_t x = 0, y = 0;
       std::memcpy(&x, a + i * size, static_cast<std::size_t>(size));
       std::memcpy(&y, b + i * size, static_cast<std::size_t>(size));
-      if (x == y || (is_nan(dtype, x) && is_nan(dtype, y))) continue;
+      if (x == y || (test::is_nan(dtype, x) && test::is_nan(dtype, y))) continue;
       return fmt::format("operand {} ({}) element {}: got {:#x}, expected {:#x}", k, name_of(dtype),
                          i, x, y);
     }
