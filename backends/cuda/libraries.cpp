@@ -1,7 +1,6 @@
 #include "backends/cuda/libraries.h"
 
 #include "core/error.h"
-#include "core/fields.h"
 
 #include <fmt/format.h>
 
@@ -302,9 +301,10 @@ const std::string& nvrtc_identity() {
       for (const std::string& name : names_of_nvrtc()) {
         std::error_code error;
         const fs::path file = fs::canonical(folder / name, error);
+        const auto bytes = error ? 0 : fs::file_size(file, error);
+        const auto time = error ? fs::file_time_type() : fs::last_write_time(file, error);
         if (error) continue;
-        return fmt::format("{} {} {}", file.string(), fs::file_size(file),
-                           fs::last_write_time(file).time_since_epoch().count());
+        return fmt::format("{} {} {}", file.string(), bytes, time.time_since_epoch().count());
       }
     }
     return has_nvrtc() ? fmt::format("version {}", nvrtc_version()) : std::string("none");

@@ -107,8 +107,7 @@ void choose_lanes(const Kernel& kernel, const Launch& launch, const Loops& loops
     schedule.is_split = loops.rows() < few_blocks && length > round_elements;
   }
   const bool is_one_round = length > 0 && length <= round_elements;
-  const int64_t chunks =
-      (std::min(length, reduction_order::lanes_run) + full_chunk - 1) / full_chunk;
+  const int64_t chunks = ceil_div(std::min(length, reduction_order::lanes_run), full_chunk);
   const int64_t per_thread =
       chunks * full_chunk / warp_threads * std::max<int64_t>(kept_operands(kernel), 1);
   if (!is_one_round || per_thread > most_kept || instructions_of(kernel) > long_program) return;
@@ -122,24 +121,24 @@ void choose_lanes(const Kernel& kernel, const Launch& launch, const Loops& loops
 void choose_columns(const Kernel& kernel, const Loops& loops, Schedule& schedule) {
   schedule.shape = Schedule::Shape::columns;
   const int64_t rows = loops.rows(), length = loops.length(), block = block_of(kernel);
-  const int64_t blocks = (length + block - 1) / block;
+  const int64_t blocks = ceil_div(length, block);
   const bool is_alone =
       blocks == 1 || (blocks < most_own_blocks && rows >= few_blocks * block_threads);
   schedule.threads = is_alone ? 1 : shared_column_threads;
   const int64_t columns = block_threads / schedule.threads;
   schedule.is_split =
-      !is_alone && (rows + columns - 1) / columns < few_blocks && blocks > schedule.threads;
+      !is_alone && ceil_div(rows, columns) < few_blocks && blocks > schedule.threads;
 }
 
 /// As few of a short list as suffice, so that few rows more do not mean another text.
 uint8_t levels_of(const Grid& grid, const Schedule& schedule) {
-  const bool is_joined = schedule.is_split;  // each thread takes up some parts of a row, by a stack
-  const auto rounds = static_cast<uint64_t>(std::max(
-      grid.rounds, is_joined ? ceil_div(grid.groups, schedule.shape == Schedule::Shape::blocks
-                                                         ? block_threads
-                                                         : schedule.threads) *
-                                   2
-                             : 0));
+  int64_t most = grid.rounds;
+  if (schedule.is_split) {  // at the end, each thread takes up a power of two of parts by a stack
+    const bool is_blocks = schedule.shape == Schedule::Shape::blocks;
+    const int64_t threads = is_blocks ? block_threads : schedule.threads;
+    most = std::max(most, 2 * ceil_div(grid.groups, threads));
+  }
+  const auto rounds = static_cast<uint64_t>(most);
   for (const uint8_t levels : {uint8_t{1}, uint8_t{5}, uint8_t{10}}) {
     if (rounds >> levels == 0) return levels;
   }
