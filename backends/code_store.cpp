@@ -2,6 +2,7 @@
 
 #include "backends/code_store.h"
 
+#include "core/environment.h"
 #include "core/error.h"
 #include "core/log.h"
 
@@ -11,7 +12,6 @@
 #include <array>
 #include <bit>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <memory>
@@ -73,16 +73,12 @@ void check(const fs::path& folder) {
 /// The folder to use, or an empty path if there is none.
 fs::path folder_of_user() {
   if (::getauxval(AT_SECURE) != 0) return {};  // runs with more rights than its user
-  const auto variable = [](const char* name) {
-    const char* const value = std::getenv(name);
-    return std::string(value != nullptr ? value : "");
-  };
-  const std::string asked = variable("NITINOL_CACHE");
+  const std::string asked = environment_text("NITINOL_CACHE");
   if (asked == "0") return {};
   if (!asked.empty()) return asked;
-  if (const std::string cache = variable("XDG_CACHE_HOME"); cache.starts_with('/'))
+  if (const std::string cache = environment_text("XDG_CACHE_HOME"); cache.starts_with('/'))
     return fs::path(cache) / "nitinol";
-  if (const std::string home = variable("HOME"); home.starts_with('/'))
+  if (const std::string home = environment_text("HOME"); home.starts_with('/'))
     return fs::path(home) / ".cache" / "nitinol";
   return {};
 }

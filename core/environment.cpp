@@ -69,6 +69,11 @@ std::optional<int> environment_count(const char* name, int limit) {
   return std::nullopt;
 }
 
+std::string environment_text(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
 std::string meaningless(std::string_view name, std::string_view value,
                         std::span<const std::string_view> values) {
   std::string expected;

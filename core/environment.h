@@ -22,6 +22,9 @@ namespace nitinol {
 /// The variable's value if it is a whole number from 1 to `limit`.
 [[nodiscard]] std::optional<int> environment_count(const char* name, int limit);
 
+/// The variable's value as it is, such as a path; empty if it is not set.
+[[nodiscard]] std::string environment_text(const char* name);
+
 /// What is said of a value that means nothing: "NITINOL_ISA=avx3 is ignored: expected
 /// baseline, avx2 or avx512".
 [[nodiscard]] std::string meaningless(std::string_view name, std::string_view value,

@@ -1,11 +1,11 @@
 #include "backends/cuda/libraries.h"
 
+#include "core/environment.h"
 #include "core/error.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
 #include <string_view>
@@ -26,11 +26,6 @@ std::vector<std::string> split(std::string_view list) {
     list.remove_prefix(std::min(end + 1, list.size()));
   }
   return parts;
-}
-
-std::string variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value != nullptr ? value : "";
 }
 
 /// The folders in `parent` whose names begin so, the last by name first.
@@ -59,7 +54,7 @@ void add_python(std::vector<fs::path>& list, const fs::path& prefix) {
 
 /// The prefix of the python3 that PATH finds.
 fs::path python_prefix() {
-  for (const std::string& folder : split(variable("PATH"))) {
+  for (const std::string& folder : split(environment_text("PATH"))) {
     std::error_code error;
     const fs::path program = fs::canonical(fs::path(folder) / "python3", error);
     if (!error) return program.parent_path().parent_path();
@@ -70,7 +65,7 @@ fs::path python_prefix() {
 /// Folders that the user names, and folders that are usual.
 std::vector<fs::path> named_folders() {
   std::vector<fs::path> list;
-  for (const std::string& name : split(variable("NITINOL_CUDA_PATH"))) {
+  for (const std::string& name : split(environment_text("NITINOL_CUDA_PATH"))) {
     list.emplace_back(name);
     for (const char* const below :
          {"lib64", "lib", "nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib", "nvidia/cublas/lib"}) {
@@ -87,7 +82,7 @@ std::vector<fs::path> usual_folders() {
     for (const fs::path& cuda : folders("/usr/local", prefix)) list.push_back(cuda / "lib64");
   }
   list.emplace_back("/usr/lib/x86_64-linux-gnu");
-  if (const std::string environment = variable("VIRTUAL_ENV"); !environment.empty())
+  if (const std::string environment = environment_text("VIRTUAL_ENV"); !environment.empty())
     add_python(list, environment);
   add_python(list, python_prefix());
   for (const fs::path& project : folders("/opt", "")) add_python(list, project / ".venv");
