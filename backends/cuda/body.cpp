@@ -121,15 +121,19 @@ class PieceWriter {
   }
   [[nodiscard]] const char* is_valid() const { return piece_.is_whole ? "true" : "e + j < last"; }
   static constexpr const char* clamped_at = "least<Index>(e + j, last - 1)";
-  [[nodiscard]] bool is_cut() const { return width_ > 1 && !piece_.is_whole; }
+  /// Whether the end of a row may lie within a piece.
+  [[nodiscard]] bool is_cut() const {
+    return width_ > 1 && !piece_.is_whole && !body_.schedule.is_even;
+  }
 
   void load(uint16_t k) {
     Writer& out = body_.out;
     if (stride_text(body_, k).empty())  // the same for all
       return out.line("const {} x{} = *m{};", word(k), k, k);
     out.line("Vector<{}, {}> x{};", word(k), width_, k);
-    const std::string vector =
-        fmt::format("x{0} = load_at_once<Vector<{1}, {2}> >(m{0} + e);", k, word(k), width_);
+    const std::string vector = fmt::format(
+        "x{0} = load_at_once<Vector<{1}, {2}> >(m{0} + {3});", k, word(k), width_,
+        is_clamped() && !is_cut() ? fmt::format("least<Index>(e, last - {})", width_) : "e");
     if (is_vector(k) && !is_cut()) return out.line("{}", vector);
     if (is_vector(k)) out.line("if (e + {} <= last) {} else", width_, vector);
     out.line("UNROLL");
@@ -143,7 +147,7 @@ class PieceWriter {
     const std::string& condition = piece_.condition;
     if (is_vector(k)) {
       const std::string fits =
-          is_cut() ? fmt::format("{}e + {} <= last", condition, width_) : condition + "true";
+          piece_.is_whole ? condition + "true" : fmt::format("{}e + {} <= last", condition, width_);
       out.line("if ({}) {}", fits, vector);
       if (!is_cut()) return;
       out.line("else");

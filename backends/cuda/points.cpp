@@ -1,6 +1,6 @@
 // Order::none: each thread takes `width` neighbours along the innermost loop. What is left over at
-// the end of a row is visited by the same text, which takes the last point again instead of what
-// lies behind it: a second text would cost NVRTC as much again.
+// the end of a row that is not even is visited by the same text, which takes the last point again
+// instead of what lies behind it: a second text would cost NVRTC as much again.
 #include "backends/cuda/shapes.h"
 
 namespace nitinol::cuda {
@@ -21,7 +21,7 @@ void write_points(Body& body) {
     out.line("const Index e = (at - row * pieces) * {};", width);
   }
   write_row(body, "row", loops);
-  write_piece(body, body.kernel.stages[0], {.is_whole = width == 1});
+  write_piece(body, body.kernel.stages[0], {.is_whole = width == 1 || body.schedule.is_even});
   out.close();
 }
 

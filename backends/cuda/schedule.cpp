@@ -78,6 +78,7 @@ void choose_points(const Kernel& kernel, const Launch& launch, const Loops& loop
     width /= 2;
   schedule.width = static_cast<uint8_t>(width);
   schedule.is_aligned = width > 1;
+  schedule.is_even = width > 1 && loops.length() % width == 0;
 }
 
 /// Elements that each stage reads of a row, all operands together.
@@ -96,6 +97,7 @@ void choose_lanes(const Kernel& kernel, const Launch& launch, const Loops& loops
   const int width = has_long ? 1 : 2;
   schedule.width = static_cast<uint8_t>(width);
   schedule.is_aligned = width > 1 && is_aligned(kernel, launch, loops, width);
+  schedule.is_even = schedule.is_aligned && length % width == 0;
   schedule.threads = warp_threads;
   if (length <= reduction_order::lanes_run) {
     schedule.shape = Schedule::Shape::rows;
@@ -106,16 +108,16 @@ void choose_lanes(const Kernel& kernel, const Launch& launch, const Loops& loops
     schedule.shape = Schedule::Shape::blocks;
     schedule.is_split = loops.rows() < few_blocks && length > round_elements;
   }
+  const int64_t chunk =
+      schedule.threads == warp_threads ? full_chunk : int64_t{schedule.threads} * width;
+  const int64_t all = schedule.shape == Schedule::Shape::rows ? chunk : round_elements;
+  schedule.is_whole = length % all == 0;
   const bool is_one_round = length > 0 && length <= round_elements;
   const int64_t chunks = ceil_div(std::min(length, reduction_order::lanes_run), full_chunk);
   const int64_t per_thread =
       chunks * full_chunk / warp_threads * std::max<int64_t>(kept_operands(kernel), 1);
   if (!is_one_round || per_thread > most_kept || instructions_of(kernel) > long_program) return;
   schedule.chunks = static_cast<uint8_t>(chunks);
-  const int64_t chunk =
-      schedule.threads == warp_threads ? full_chunk : int64_t{schedule.threads} * width;
-  const int64_t all = schedule.shape == Schedule::Shape::rows ? chunk : round_elements;
-  schedule.is_whole = length % all == 0;
 }
 
 void choose_columns(const Kernel& kernel, const Loops& loops, Schedule& schedule) {
@@ -174,6 +176,7 @@ std::string to_string(const Schedule& schedule) {
                   names[static_cast<int>(schedule.shape)], schedule.rank, schedule.threads,
                   schedule.width, schedule.chunks, schedule.levels);
   if (schedule.is_aligned) text += ", aligned";
+  if (schedule.is_even) text += ", even";
   if (schedule.is_whole) text += ", whole";
   if (schedule.is_wide) text += ", wide";
   if (schedule.is_split) text += ", split";

@@ -36,7 +36,8 @@ struct Schedule {
   /// power of it.
   uint8_t levels = 1;
   bool is_aligned = false;  ///< the neighbours are loaded and stored at once
-  bool is_whole = false;    ///< rows, blocks with chunks: no chunk is cut short
+  bool is_even = false;     ///< aligned: rows are multiples of `width`, no thread's piece is cut
+  bool is_whole = false;    ///< rows, blocks: no chunk of a row is cut short
   bool is_wide = false;     ///< indices need 64 bits
   /// blocks, columns: rows are few and long. Parts of a row go to several blocks of threads, and
   /// each stage is a launch of its own.

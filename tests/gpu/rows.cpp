@@ -109,6 +109,10 @@ void add_elementwise(Rows& rows) {
     rows.add("W1b" + suffix, gelu, cut(x));
     rows.add(
         "W1c" + suffix, [](const Tensor& v) { return w1c(v); }, cut(x));
+    rows.add(
+        "W1d" + suffix,
+        [](const Tensor& s, const Tensor& k, const Tensor& t) { return w1d(s, k, t); },
+        cut(market.s), cut(market.k), cut(market.t));
   }
 }
 
