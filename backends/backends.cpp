@@ -1,5 +1,8 @@
 // Which devices there are, and which is the default.
 #include "backends/cpu/device.h"
+#if NITINOL_CUDA
+#  include "backends/cuda/device.h"
+#endif
 #include "backends/reference/device.h"
 #include "core/backend.h"
 #include "core/error.h"
@@ -11,11 +14,12 @@
 #include <atomic>
 #include <bit>
 #include <string>
+#include <utility>
 
 namespace nitinol {
 namespace {
 
-constexpr std::size_t kind_count = 2;
+constexpr std::size_t kind_count = 3;
 constexpr std::size_t most_of_kind = 16;
 
 /// Backends that were added, by kind and number.
@@ -34,7 +38,21 @@ Backend* added_backend(Device device) {
 Backend* find(Device device) {
   if (device == Device{}) return &cpu::device();
   if (device == Device{.kind = Device::Kind::reference, .index = 0}) return &reference::device();
+#if NITINOL_CUDA
+  if (device.kind == Device::Kind::cuda) return cuda::device(device.index);
+#endif
   return added_backend(device);
+}
+
+/// Why there is no such device.
+std::string reason(Device device) {
+  const std::string name = describe(device);
+  if (device.kind != Device::Kind::cuda) return fmt::format("there is no {} on this machine", name);
+#if NITINOL_CUDA
+  return fmt::format("{} cannot be used: {}", name, cuda::missing(device.index));
+#else
+  return fmt::format("{} cannot be used: the library was built without CUDA", name);
+#endif
 }
 
 DeviceInfo info_of(Backend& backend) {
@@ -56,7 +74,7 @@ Backend& backend(Device device) {
   if (Backend* const found = find(device)) return *found;
   throw Error(ErrorKind::device,
               {.where = "device",
-               .what = fmt::format("there is no {} on this machine", describe(device)),
+               .what = reason(device),
                .expected = names_of_all(),
                .got = describe(device),
                .fix = "Use one of those; devices() lists them, with what is missing for others."});
@@ -78,6 +96,9 @@ void add_backend(Backend& backend) {
 
 std::vector<DeviceInfo> devices() {
   std::vector<DeviceInfo> list = {info_of(cpu::device()), info_of(reference::device())};
+#if NITINOL_CUDA
+  for (DeviceInfo& info : cuda::infos()) list.push_back(std::move(info));
+#endif
   for (const auto& of_kind : added) {
     for (const std::atomic<Backend*>& backend : of_kind) {
       if (Backend* const found = backend.load(std::memory_order_acquire))

@@ -10,8 +10,10 @@
 namespace nitinol {
 namespace {
 
-constexpr std::array<std::pair<Device::Kind, std::string_view>, 2> kinds = {
-    {{Device::Kind::cpu, "cpu"}, {Device::Kind::reference, "reference"}}};
+constexpr std::array<std::pair<Device::Kind, std::string_view>, 3> kinds = {
+    {{Device::Kind::cpu, "cpu"},
+     {Device::Kind::reference, "reference"},
+     {Device::Kind::cuda, "cuda"}}};
 
 }  // namespace
 

@@ -14,7 +14,7 @@ namespace nitinol {
 
 /// A device of one kind, by number. The host is Device{} (cpu, 0).
 struct Device {
-  enum class Kind : uint8_t { cpu, reference };
+  enum class Kind : uint8_t { cpu, reference, cuda };
   Kind kind = Kind::cpu;
   int8_t index = 0;
   friend bool operator==(const Device&, const Device&) = default;

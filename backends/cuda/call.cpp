@@ -162,6 +162,11 @@ class Arguments {
 
 }  // namespace
 
+bool is_empty(const Kernel& kernel, const Launch& launch) {
+  const std::size_t rows = launch.sizes.size() - (kernel.order == Order::none ? 0 : 1);
+  return std::ranges::count(launch.sizes.first(rows), 0) > 0;
+}
+
 Workspace workspace_of(const Kernel& kernel, const Schedule& schedule, const Launch& launch) {
   const Loops loops(kernel, launch);
   const auto tiles = static_cast<std::size_t>(grid_of(kernel, schedule, loops).tiles);

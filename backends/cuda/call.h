@@ -27,6 +27,9 @@ struct Places {
   const uint32_t* gate = nullptr;  ///< if not null and not 0 there, the launch does nothing
 };
 
+/// Whether a launch has nothing to do. The reduction of no element has: there is a result.
+[[nodiscard]] bool is_empty(const Kernel& kernel, const Launch& launch);
+
 struct Call {
   std::vector<std::byte> arguments;  ///< the struct `Arguments` of the text
   /// Per entry: blocks of block_threads threads. They run one after another, with the same

@@ -214,15 +214,25 @@ const Opened<Driver>& opened_driver() {
                  "cuDeviceGet",
                  "cuDeviceGetName",
                  "cuDeviceGetAttribute",
+                 "cuDeviceTotalMem_v2",
                  "cuDevicePrimaryCtxRetain",
                  "cuCtxSetCurrent",
                  "cuCtxSynchronize",
+                 "cuStreamCreate",
+                 "cuStreamSynchronize",
                  "cuMemAlloc_v2",
                  "cuMemFree_v2",
+                 "cuMemHostAlloc",
                  "cuMemcpyHtoD_v2",
                  "cuMemcpyDtoH_v2",
+                 "cuMemcpyHtoDAsync_v2",
+                 "cuMemcpyDtoHAsync_v2",
                  "cuMemcpyDtoDAsync_v2",
                  "cuMemsetD8_v2",
+                 "cuMemsetD8Async",
+                 "cuMemsetD16Async",
+                 "cuMemsetD32Async",
+                 "cuMemsetD2D32Async",
                  "cuModuleLoadData",
                  "cuModuleUnload",
                  "cuModuleGetFunction",
@@ -245,7 +255,13 @@ const Opened<CublasLt>& opened_cublas_lt() {
       if (known == 0 || known == major)
         made->search.names.push_back(fmt::format("libcublasLt.so.{}", major));
     }
-    fill(*made, {"cublasLtGetVersion", "cublasLtCreate", "cublasLtDestroy"});
+    fill(*made,
+         {"cublasLtGetVersion", "cublasLtCreate", "cublasLtDestroy", "cublasLtMatmulDescCreate",
+          "cublasLtMatmulDescDestroy", "cublasLtMatmulDescSetAttribute",
+          "cublasLtMatrixLayoutCreate", "cublasLtMatrixLayoutDestroy",
+          "cublasLtMatrixLayoutSetAttribute", "cublasLtMatmulPreferenceCreate",
+          "cublasLtMatmulPreferenceDestroy", "cublasLtMatmulPreferenceSetAttribute",
+          "cublasLtMatmulAlgoGetHeuristic", "cublasLtMatmul"});
     return made;
   }();
   return opened;
@@ -313,6 +329,14 @@ bool has_nvrtc() {
 
 bool has_driver() {
   return opened_driver().missing.empty();
+}
+
+bool has_cublas_lt() {
+  return opened_cublas_lt().missing.empty();
+}
+
+const std::string& missing_driver() {
+  return opened_driver().missing;
 }
 
 std::vector<PlaceTried> places_of_nvrtc() {

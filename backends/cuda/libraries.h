@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -47,15 +48,26 @@ struct Driver {
   int (*cuDeviceGet)(int* device, int number);
   int (*cuDeviceGetName)(char*, int length, int device);
   int (*cuDeviceGetAttribute)(int*, int attribute, int device);
+  int (*cuDeviceTotalMem_v2)(std::size_t*, int device);
   int (*cuDevicePrimaryCtxRetain)(Context*, int device);
   int (*cuCtxSetCurrent)(Context);
   int (*cuCtxSynchronize)();
+  int (*cuStreamCreate)(Stream*, unsigned flags);
+  int (*cuStreamSynchronize)(Stream);
   int (*cuMemAlloc_v2)(Address*, std::size_t bytes);
   int (*cuMemFree_v2)(Address);
+  int (*cuMemHostAlloc)(void**, std::size_t bytes, unsigned flags);
   int (*cuMemcpyHtoD_v2)(Address, const void*, std::size_t bytes);
   int (*cuMemcpyDtoH_v2)(void*, Address, std::size_t bytes);
+  int (*cuMemcpyHtoDAsync_v2)(Address, const void*, std::size_t bytes, Stream);
+  int (*cuMemcpyDtoHAsync_v2)(void*, Address, std::size_t bytes, Stream);
   int (*cuMemcpyDtoDAsync_v2)(Address to, Address from, std::size_t bytes, Stream);
   int (*cuMemsetD8_v2)(Address, unsigned char, std::size_t bytes);
+  int (*cuMemsetD8Async)(Address, unsigned char, std::size_t count, Stream);
+  int (*cuMemsetD16Async)(Address, unsigned short, std::size_t count, Stream);
+  int (*cuMemsetD32Async)(Address, unsigned, std::size_t count, Stream);
+  int (*cuMemsetD2D32Async)(Address, std::size_t pitch, unsigned, std::size_t width,
+                            std::size_t height, Stream);
   int (*cuModuleLoadData)(Module*, const void* cubin);
   int (*cuModuleUnload)(Module);
   int (*cuModuleGetFunction)(Function*, Module, const char* name);
@@ -72,9 +84,40 @@ struct Driver {
 /// driver.
 struct CublasLt {
   using Handle = struct CublasLtContext*;
+  using Description = struct CublasLtDescription*;
+  using Layout = struct CublasLtLayout*;
+  using Preference = struct CublasLtPreference*;
+  /// cublasLtMatmulAlgo_t: opaque.
+  struct Algorithm {
+    uint64_t data[8];
+  };
+  /// cublasLtMatmulHeuristicResult_t.
+  struct Choice {
+    Algorithm algorithm;
+    std::size_t workspace_bytes;
+    int state;
+    float waves;
+    int reserved[4];
+  };
   std::size_t (*cublasLtGetVersion)();
   int (*cublasLtCreate)(Handle*);
   int (*cublasLtDestroy)(Handle);
+  int (*cublasLtMatmulDescCreate)(Description*, int compute, int scale);
+  int (*cublasLtMatmulDescDestroy)(Description);
+  int (*cublasLtMatmulDescSetAttribute)(Description, int, const void*, std::size_t bytes);
+  int (*cublasLtMatrixLayoutCreate)(Layout*, int type, uint64_t rows, uint64_t columns,
+                                    int64_t leading);
+  int (*cublasLtMatrixLayoutDestroy)(Layout);
+  int (*cublasLtMatrixLayoutSetAttribute)(Layout, int, const void*, std::size_t bytes);
+  int (*cublasLtMatmulPreferenceCreate)(Preference*);
+  int (*cublasLtMatmulPreferenceDestroy)(Preference);
+  int (*cublasLtMatmulPreferenceSetAttribute)(Preference, int, const void*, std::size_t bytes);
+  int (*cublasLtMatmulAlgoGetHeuristic)(Handle, Description, Layout a, Layout b, Layout c, Layout d,
+                                        Preference, int most, Choice*, int* count);
+  int (*cublasLtMatmul)(Handle, Description, const void* alpha, const void* a, Layout,
+                        const void* b, Layout, const void* beta, const void* c, Layout, void* d,
+                        Layout, const Algorithm*, void* workspace, std::size_t workspace_bytes,
+                        Driver::Stream);
 };
 
 /// Opened at the first call, and never closed. Throws Error(device), with all places tried, if
@@ -98,6 +141,9 @@ struct CublasLt {
 /// Whether they could be opened, without an error; and where they were looked for.
 [[nodiscard]] bool has_nvrtc();
 [[nodiscard]] bool has_driver();
+[[nodiscard]] bool has_cublas_lt();
+/// Why the driver cannot be used; empty if it can.
+[[nodiscard]] const std::string& missing_driver();
 [[nodiscard]] std::vector<PlaceTried> places_of_nvrtc();
 [[nodiscard]] std::vector<PlaceTried> places_of_driver();
 

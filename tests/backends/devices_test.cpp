@@ -295,11 +295,19 @@ TEST_CASE("a device that is not there is named, with those that are", "[devices]
   CHECK(default_device() != Device{.kind = Device::Kind::cpu, .index = 3});
   CHECK(device_named("reference:1") == fenced_device);
   CHECK(device_named("cpu") == Device{});
-  for (const char* wrong : {"", "gpu:0", "cpu:", "cpu:x", "cpu:-1", "cpu:1000", "cpu:0 "})
+  for (const char* wrong : {"", "gpu:0", "cuda:x", "cpu:", "cpu:x", "cpu:-1", "cpu:1000", "cpu:0 "})
     CHECK_FALSE(device_named(wrong));
   const std::vector<DeviceInfo> all = devices();
-  REQUIRE(all.size() == 3);
+  REQUIRE(all.size() >= 3);
   CHECK(all[0].device == Device{});
   CHECK(all[0].missing.empty());
   CHECK(has(all[0].description, "threads"));
+  for (const DeviceInfo& info : all) {
+    if (info.device.kind != Device::Kind::cuda) continue;
+    // One that cannot be used says what was looked for, and so does the error of using it.
+    CHECK((info.missing.empty() || has(info.missing, "libcuda.so.1") ||
+           has(info.missing, "the driver")));
+    if (!info.missing.empty())
+      CHECK(has(error_of([&] { return ones({2}, f32, info.device); }), info.missing));
+  }
 }

@@ -92,11 +92,6 @@ Launch Case::launch(const std::vector<void*>& buffers, Status* status_word) cons
           .threads = 1};
 }
 
-bool is_empty(const Kernel& kernel, const Launch& launch) {
-  const std::size_t rows = launch.sizes.size() - (kernel.order == Order::none ? 0 : 1);
-  return std::ranges::count(launch.sizes.first(rows), 0) > 0;
-}
-
 Reach reach_of(const Kernel& kernel, const Launch& launch, std::size_t k) {
   Reach reach = {0, 0};
   const std::size_t loops = launch.sizes.size();

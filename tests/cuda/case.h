@@ -41,9 +41,6 @@ struct Reach {
 };
 [[nodiscard]] Reach reach_of(const Kernel& kernel, const Launch& launch, std::size_t k);
 
-/// Whether nothing runs: a loop over rows, or any of an elementwise kernel, is of size 0.
-[[nodiscard]] bool is_empty(const Kernel& kernel, const Launch& launch);
-
 /// The schedule of a case; addresses matter by their remainders alone.
 [[nodiscard]] cuda::Schedule schedule_of(const Case& value);
 

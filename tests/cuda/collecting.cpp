@@ -2,6 +2,7 @@
 
 #include "backends/cpu/device.h"
 #include "backends/cpu/host_memory.h"
+#include "backends/cuda/call.h"
 #include "backends/cuda/schedule.h"
 #include "core/backend.h"
 #include "core/library.h"
@@ -70,7 +71,7 @@ class CollectingExecutable final : public Executable {
       : kernel_(kernel), inner_(std::move(inner)), collection_(collection) {}
 
   void launch(const Launch& launch) const override {
-    if (is_empty(kernel_, launch) || bytes_of(launch) > most_bytes ||
+    if (cuda::is_empty(kernel_, launch) || bytes_of(launch) > most_bytes ||
         !collection_.wants(kernel_, launch)) {
       return inner_->launch(launch);
     }

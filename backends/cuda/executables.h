@@ -1,0 +1,28 @@
+// What a GPU runs: printed kernels, matrix products of cuBLASLt's, and routines of our own.
+#pragma once
+
+#include "core/executable.h"
+
+#include <memory>
+
+namespace nitinol {
+struct Kernel;
+struct LibraryCall;
+}  // namespace nitinol
+
+namespace nitinol::cuda {
+
+class Gpu;
+
+/// Compiled for what a launch needs when it comes, or when specialise() says what will come.
+[[nodiscard]] std::unique_ptr<Executable> make_printed(Gpu& gpu, const Kernel& kernel);
+
+/// LibraryCall::Kind::matmul of floating-point matrices whose rows or columns are contiguous, by
+/// cuBLASLt: f32 with f32's precision, 16 bits accumulated in f32. Null for others, and without
+/// cuBLASLt.
+[[nodiscard]] std::unique_ptr<Executable> make_product(Gpu& gpu, const LibraryCall& call);
+
+/// Throws Error(unsupported) for what has no text of our own.
+[[nodiscard]] std::unique_ptr<Executable> make_routine(Gpu& gpu, const LibraryCall& call);
+
+}  // namespace nitinol::cuda

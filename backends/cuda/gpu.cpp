@@ -1,0 +1,247 @@
+#include "backends/cuda/gpu.h"
+
+#include "backends/cuda/schedule.h"
+#include "core/backend.h"
+#include "core/error.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <pthread.h>
+
+namespace nitinol::cuda {
+namespace {
+
+constexpr unsigned non_blocking = 1, portable_and_mapped = 1 | 2;
+constexpr std::size_t status_block_bytes = 4096;
+constexpr std::size_t least_counters = 4096;
+
+// Of CUdevice_attribute.
+constexpr int major_attribute = 75, minor_attribute = 76;
+
+// CUresults that no later call of the context survives: addresses, instructions, assertions and
+// time limits of kernels, and errors of the hardware.
+constexpr std::array lasting = {214, 700, 702, 710, 714, 715, 716, 717, 718, 719, 220, 4};
+
+constinit std::atomic<bool> is_child = false;
+
+void watch_forks() {
+  static const int once =
+      ::pthread_atfork(nullptr, nullptr, [] { is_child.store(true, std::memory_order_relaxed); });
+  static_cast<void>(once);
+}
+
+std::string name_of_result(int result) {
+  const char* name = nullptr;
+  if (driver().cuGetErrorName(result, &name) != 0 || name == nullptr) return "unknown";
+  return name;
+}
+
+Driver::Address address_of(const void* memory) {
+  return reinterpret_cast<Driver::Address>(memory);
+}
+
+}  // namespace
+
+Gpu::Gpu(int number, Backend& owner)
+    : driver_(driver()), number_(number), memory_(*this, owner), staging_(new Staging(*this)) {
+  watch_forks();
+  check(driver_.cuDeviceGet(&device_, number), "finding the device");
+  std::array<char, 256> name = {};
+  check(driver_.cuDeviceGetName(name.data(), static_cast<int>(name.size()), device_), "its name");
+  name_ = name.data();
+  architecture_ = 10 * attribute(major_attribute) + attribute(minor_attribute);
+  check(driver_.cuDeviceTotalMem_v2(&total_bytes_, device_), "its memory");
+  int version = 0;
+  check(driver_.cuDriverGetVersion(&version), "its driver's version");
+  // From CUDA 12.1 on, kernels of compute capability 7.0 take 32,764 bytes of parameters.
+  constexpr int volta = 70, first_large = 12'010;
+  most_argument_bytes_ = version >= first_large && architecture_ >= volta ? 32'764 : 4'096;
+  check(driver_.cuDevicePrimaryCtxRetain(&context_, device_), "its context");
+  enter();
+  check(driver_.cuStreamCreate(&stream_, non_blocking), "its stream");
+}
+
+int Gpu::attribute(int number) const {
+  int value = 0;
+  check(driver_.cuDeviceGetAttribute(&value, number, device_), "an attribute");
+  return value;
+}
+
+void Gpu::enter() const {
+  if (is_child.load(std::memory_order_relaxed)) [[unlikely]] {
+    throw Error(ErrorKind::device,
+                {.where = fmt::format("cuda:{}", number_),
+                 .what = "CUDA does not survive fork(): the child of a process that has used a GPU "
+                         "cannot use one",
+                 .fix = "Start the other process by spawn, or fork before a GPU is used."});
+  }
+  if (is_lost_.load(std::memory_order_acquire)) [[unlikely]] {
+    const std::lock_guard lock(mutex_);
+    lose(lost_);
+  }
+  check(driver_.cuCtxSetCurrent(context_), "entering its context");
+}
+
+void Gpu::check(int result, const char* what) const {
+  if (result == 0) [[likely]]
+    return;
+  const std::string words =
+      fmt::format("{} failed with error {} ({})", what, result, name_of_result(result));
+  if (std::ranges::find(lasting, result) != lasting.end()) {
+    const std::lock_guard lock(mutex_);
+    if (lost_.empty())
+      lost_ = fmt::format("{}; it is one of the latest launches, from the last: {}", words,
+                          latest_labels());
+    is_lost_.store(true, std::memory_order_release);
+    lose(lost_);
+  }
+  throw Error(ErrorKind::device, {.where = fmt::format("cuda:{}", number_), .what = words});
+}
+
+void Gpu::lose(const std::string& what) const {
+  throw Error(ErrorKind::device,
+              {.where = fmt::format("cuda:{}", number_),
+               .what = fmt::format("the device is lost to this process: {}", what),
+               .fix = "Start the process anew; NITINOL_CUDA_WAIT=1 lets it wait after each launch, "
+                      "which tells the first that fails."});
+}
+
+std::string Gpu::latest_labels() const {
+  std::string text;
+  const std::size_t count = std::min<std::size_t>(asked_ - done_, label_count);
+  for (std::size_t i = 1; i <= count; ++i) {
+    const auto& label = labels_[(asked_ - i) % label_count];
+    text += fmt::format("{}{}", i == 1 ? "" : ", ", label != nullptr ? *label : "a copy");
+  }
+  return text.empty() ? "none" : text;
+}
+
+void Gpu::upload(const void* from, void* to, std::size_t bytes) {
+  if (bytes == 0) return;
+  enter();
+  staging_->upload(from, to, bytes);
+  counts_.uploaded += bytes;
+}
+
+void Gpu::download(const void* from, void* to, std::size_t bytes) {
+  enter();
+  ++counts_.waits;
+  if (bytes > 0) staging_->download(from, to, bytes);
+  counts_.downloaded += bytes;
+}
+
+void Gpu::fill(void* to, uint64_t bits, std::size_t element_bytes, std::size_t count) {
+  if (count == 0) return;
+  enter();
+  const Driver::Address at = address_of(to);
+  switch (element_bytes) {
+    case 1:
+      return check(driver_.cuMemsetD8Async(at, static_cast<uint8_t>(bits), count, stream_),
+                   "filling memory");
+    case 2:
+      return check(driver_.cuMemsetD16Async(at, static_cast<uint16_t>(bits), count, stream_),
+                   "filling memory");
+    default:
+      break;
+  }
+  const auto low = static_cast<uint32_t>(bits), high = static_cast<uint32_t>(bits >> 32);
+  if (element_bytes == 4 || low == high) {
+    return check(driver_.cuMemsetD32Async(at, low, count * (element_bytes / 4), stream_),
+                 "filling memory");
+  }
+  // Words of 8 bytes: the low halves as a column of a matrix two wide, then the high ones.
+  check(driver_.cuMemsetD2D32Async(at, 8, low, 1, count, stream_), "filling memory");
+  check(driver_.cuMemsetD2D32Async(at + 4, 8, high, 1, count, stream_), "filling memory");
+}
+
+void Gpu::wait() {
+  enter();
+  ++counts_.waits;
+  uint64_t asked = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    asked = asked_;
+  }
+  check(driver_.cuStreamSynchronize(stream_), "waiting for launches");
+  const std::lock_guard lock(mutex_);
+  done_ = std::max(done_, asked);
+}
+
+void Gpu::launch(Driver::Function function, uint32_t blocks, std::span<const std::byte> arguments,
+                 const std::shared_ptr<const std::string>& label) {
+  // As cuda.h says: a pointer to all arguments, their size, the end of the list.
+  constexpr uintptr_t buffer_pointer = 1, buffer_size = 2, end = 0;
+  std::size_t bytes = arguments.size();
+  std::array<void*, 5> extra = {reinterpret_cast<void*>(buffer_pointer),  // NOLINT
+                                const_cast<std::byte*>(arguments.data()),
+                                reinterpret_cast<void*>(buffer_size), &bytes,  // NOLINT
+                                reinterpret_cast<void*>(end)};
+  note(label);
+  check(driver_.cuLaunchKernel(function, blocks, 1, 1, block_threads, 1, 1, 0, stream_, nullptr,
+                               extra.data()),
+        "a launch");
+  ++counts_.launches;
+}
+
+void Gpu::note(const std::shared_ptr<const std::string>& label) {
+  const std::lock_guard lock(mutex_);
+  labels_[asked_++ % label_count] = label;
+}
+
+void Gpu::add_status_words() {
+  void* memory = nullptr;
+  check(driver_.cuMemHostAlloc(&memory, status_block_bytes, portable_and_mapped), "pinning memory");
+  // The device sees it at the same address: addresses are unified on 64 bits.
+  const std::lock_guard lock(mutex_);
+  auto* const words = static_cast<Status*>(memory);
+  for (std::size_t i = 0; i < status_block_bytes / sizeof(Status); ++i)
+    status_words_.push_back(new (words + i) Status);
+}
+
+Status* Gpu::take_status() {
+  enter();
+  for (;;) {
+    if (Status* const status = find_status()) return status;
+    add_status_words();
+  }
+}
+
+Status* Gpu::find_status() {
+  const std::lock_guard lock(mutex_);
+  while (!retired_.empty() && retired_.front().after <= done_) {
+    status_words_.push_back(retired_.front().status);
+    retired_.pop_front();
+  }
+  if (status_words_.empty()) return nullptr;
+  Status* const status = status_words_.back();
+  status_words_.pop_back();
+  status->code.store(Status::ok);
+  return status;
+}
+
+void Gpu::give_status(Status* status) {
+  const std::lock_guard lock(mutex_);
+  retired_.push_back({status, asked_});
+}
+
+uint32_t* Gpu::counters(std::size_t count) {
+  if (count == 0) return nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (count <= counter_count_) return static_cast<uint32_t*>(counters_->data);
+  }
+  // Who still uses the old ones is earlier on the stream than who gets their memory next.
+  const std::size_t words = std::max(least_counters, 2 * count);
+  StorageHandle fresh = memory_.allocate(words * sizeof(uint32_t));
+  fill(fresh->data, 0, sizeof(uint32_t), words);
+  const std::lock_guard lock(mutex_);
+  if (words > counter_count_) {
+    std::swap(counters_, fresh);
+    counter_count_ = words;
+  }
+  return static_cast<uint32_t*>(counters_->data);
+}
+
+}  // namespace nitinol::cuda

@@ -1,0 +1,110 @@
+// Gpu: one device by the driver's functions: its context, its stream of work, its memory.
+#pragma once
+
+#include "backends/cuda/gpu_memory.h"
+#include "backends/cuda/libraries.h"
+#include "backends/cuda/staging.h"
+#include "core/fork.h"
+#include "core/launch.h"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace nitinol::cuda {
+
+/// All work of a device goes to one stream in the order in which it is asked for, so that a block
+/// of memory may be reused as soon as it is released. Any thread. Never destroyed.
+class Gpu {
+ public:
+  /// Retains the primary context, which other libraries of the process share. Throws Error(device).
+  Gpu(int number, Backend& owner);
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  /// 90 for compute capability 9.0.
+  [[nodiscard]] int architecture() const { return architecture_; }
+  [[nodiscard]] std::size_t total_bytes() const { return total_bytes_; }
+  /// Most bytes of a launch's arguments.
+  [[nodiscard]] std::size_t most_argument_bytes() const { return most_argument_bytes_; }
+
+  /// Makes the context the calling thread's. Throws Error(device) if the device is lost, and in the
+  /// child of a fork. Comes before every use of the driver.
+  void enter() const;
+  /// Throws Error(device) with the driver's words for a result that is not 0; what no later call
+  /// survives makes the device lost.
+  void check(int result, const char* what) const;
+
+  [[nodiscard]] Driver::Stream stream() const { return stream_; }
+  [[nodiscard]] GpuMemory& memory() { return memory_; }
+
+  void upload(const void* from, void* to, std::size_t bytes);
+  void download(const void* from, void* to, std::size_t bytes);
+  void fill(void* to, uint64_t bits, std::size_t element_bytes, std::size_t count);
+  /// Waits until all that was asked for is done.
+  void wait();
+
+  /// One function, by blocks of block_threads threads. `label`: what a lost device is told by.
+  void launch(Driver::Function function, uint32_t blocks, std::span<const std::byte> arguments,
+              const std::shared_ptr<const std::string>& label);
+  /// Notes work that a library has put on the stream.
+  void note(const std::shared_ptr<const std::string>& label);
+
+  /// See Backend.
+  [[nodiscard]] Status* take_status();
+  void give_status(Status* status);
+
+  /// Words that are 0 whenever no launch runs; the same ones for all, as one launch runs at a time.
+  [[nodiscard]] uint32_t* counters(std::size_t count);
+
+  /// How often it was asked to launch, and to wait; bytes that went either way.
+  struct Counts {
+    std::atomic<uint64_t> launches = 0, waits = 0, uploaded = 0, downloaded = 0;
+  };
+  [[nodiscard]] const Counts& counts() const { return counts_; }
+
+ private:
+  /// A word that was given back and may still be written until so much work is done.
+  struct Retired {
+    Status* status;
+    uint64_t after;
+  };
+
+  [[nodiscard]] int attribute(int number) const;
+  /// One that no launch writes any more, or null.
+  [[nodiscard]] Status* find_status();
+  void add_status_words();
+  [[noreturn]] void lose(const std::string& what) const;
+  [[nodiscard]] std::string latest_labels() const;
+
+  const Driver& driver_;
+  const int number_;
+  int device_ = 0;
+  std::string name_;
+  int architecture_ = 0;
+  std::size_t total_bytes_ = 0, most_argument_bytes_ = 0;
+  Driver::Context context_ = nullptr;
+  Driver::Stream stream_ = nullptr;
+  GpuMemory memory_;
+  std::unique_ptr<Staging> staging_;
+  Counts counts_;
+
+  mutable ForkSafeMutex mutex_;  ///< of what follows
+  uint64_t asked_ = 0, done_ = 0;
+  std::vector<Status*> status_words_;
+  std::deque<Retired> retired_;
+  StorageHandle counters_;
+  std::size_t counter_count_ = 0;
+  static constexpr std::size_t label_count = 16;
+  std::array<std::shared_ptr<const std::string>, label_count> labels_;  ///< of the latest work
+  mutable std::string lost_;  ///< why the device cannot be used any more
+  mutable std::atomic<bool> is_lost_ = false;
+};
+
+}  // namespace nitinol::cuda

@@ -1,0 +1,157 @@
+#include "backends/cuda/gpu_memory.h"
+
+#include "backends/cuda/gpu.h"
+#include "core/backend.h"
+#include "core/error.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <mutex>
+
+namespace nitinol::cuda {
+namespace {
+
+constexpr std::size_t smallest = 256, most_small = std::size_t{512} << 10;
+constexpr std::size_t segment_size = std::size_t{4} << 20;
+constexpr int out_of_memory = 2;
+
+struct GpuBlock : Storage {
+  GpuMemory* memory = nullptr;
+  std::size_t class_bytes = 0;
+};
+
+}  // namespace
+
+std::size_t block_bytes(std::size_t bytes) {
+  if (bytes <= smallest) return smallest;
+  const std::size_t step = std::max(smallest, std::bit_floor(bytes - 1) / 8);
+  return (bytes + step - 1) / step * step;
+}
+
+void release_gpu_block(Storage* storage) noexcept {
+  auto* const block = static_cast<GpuBlock*>(storage);
+  block->memory->give(block->data, block->class_bytes);
+  delete block;
+}
+
+StorageHandle GpuMemory::allocate(std::size_t bytes) {
+  if (bytes > SIZE_MAX / 2) fail(bytes, "no device has so much");
+  gpu_.enter();
+  const std::size_t class_bytes = block_bytes(bytes);
+  auto block = std::make_unique<GpuBlock>();
+  block->data = take(class_bytes);
+  block->bytes = bytes;
+  block->backend = &owner_;
+  block->release = release_gpu_block;
+  block->memory = this;
+  block->class_bytes = class_bytes;
+  return StorageHandle(block.release(), false);
+}
+
+void* GpuMemory::take(std::size_t class_bytes) {
+  const std::lock_guard lock(mutex_);
+  ++allocations_;
+  void* block = nullptr;
+  if (const auto found = free_.find(class_bytes); found != free_.end() && !found->second.empty()) {
+    block = found->second.back();
+    found->second.pop_back();
+    cached_ -= class_bytes;
+  } else {
+    block = class_bytes <= most_small ? cut(class_bytes) : ask_driver(class_bytes);
+  }
+  in_use_ += class_bytes;
+  peak_ = std::max(peak_, in_use_);
+  return block;
+}
+
+void* GpuMemory::cut(std::size_t class_bytes) {
+  if (segment_bytes_ < class_bytes) {
+    auto* const fresh = static_cast<std::byte*>(ask_driver(segment_size));
+    // What is left of the old one becomes blocks of the smaller classes.
+    while (segment_bytes_ >= smallest) {
+      const std::size_t piece = std::bit_floor(segment_bytes_);
+      free_[piece].push_back(segment_);
+      segment_ += piece;
+      segment_bytes_ -= piece;
+    }
+    segment_ = fresh;
+    segment_bytes_ = segment_size;
+    cached_ += segment_size;
+  }
+  void* const block = segment_;
+  segment_ += class_bytes;
+  segment_bytes_ -= class_bytes;
+  cached_ -= class_bytes;
+  return block;
+}
+
+void* GpuMemory::ask_driver(std::size_t bytes) {
+  if (budget_ != 0 && system_bytes() + bytes > budget_) trim();
+  if (budget_ != 0 && system_bytes() + bytes > budget_) fail(bytes, "it is beyond the budget");
+  Driver::Address address = 0;
+  int result = driver().cuMemAlloc_v2(&address, bytes);
+  if (result == out_of_memory) {
+    trim();
+    result = driver().cuMemAlloc_v2(&address, bytes);
+  }
+  if (result == out_of_memory) fail(bytes, "the device has no more");
+  gpu_.check(result, "allocating memory");
+  ++system_allocations_;
+  return reinterpret_cast<void*>(address);  // NOLINT: an address of the device
+}
+
+void GpuMemory::give(void* block, std::size_t class_bytes) {
+  const std::lock_guard lock(mutex_);
+  free_[class_bytes].push_back(block);
+  in_use_ -= class_bytes;
+  cached_ += class_bytes;
+}
+
+void GpuMemory::trim() {
+  driver().cuStreamSynchronize(gpu_.stream());  // what was released may still be used there
+  for (auto& [class_bytes, blocks] : free_) {
+    if (class_bytes <= most_small) continue;
+    for (void* const block : blocks)
+      driver().cuMemFree_v2(reinterpret_cast<Driver::Address>(block));
+    cached_ -= class_bytes * blocks.size();
+    blocks.clear();
+  }
+}
+
+void GpuMemory::fail(std::size_t bytes, const char* why) const {
+  throw Error(ErrorKind::value,
+              {.where = "allocate",
+               .what = fmt::format("no {} bytes of {}: {}", bytes, describe(owner_.device()), why),
+               .got = fmt::format("{} bytes in use, {} cached{}", in_use_, cached_,
+                                  budget_ != 0 ? fmt::format(", a budget of {}", budget_) : ""),
+               .fix = "Use smaller batches, or release tensors that are no longer needed."});
+}
+
+MemoryStatistics GpuMemory::statistics() const {
+  const std::lock_guard lock(mutex_);
+  return {.in_use = in_use_,
+          .peak = peak_,
+          .cached = cached_,
+          .allocations = allocations_,
+          .system_allocations = system_allocations_};
+}
+
+void GpuMemory::set_budget(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  budget_ = bytes;
+}
+
+void GpuMemory::release_cached() {
+  gpu_.enter();
+  const std::lock_guard lock(mutex_);
+  trim();
+}
+
+void GpuMemory::reset_peak() {
+  const std::lock_guard lock(mutex_);
+  peak_ = in_use_;
+}
+
+}  // namespace nitinol::cuda

@@ -1,0 +1,57 @@
+// GpuMemory: the allocator of a device's memory: caches blocks, since asking the driver takes
+// hundreds of microseconds and waits for the device.
+#pragma once
+
+#include "core/fork.h"
+#include "core/memory.h"
+#include "core/storage.h"
+
+#include <cstddef>
+#include <map>
+#include <vector>
+
+namespace nitinol::cuda {
+
+class Gpu;
+
+/// Blocks of 256-byte aligned memory by classes of sizes, eight between a power of two and the
+/// next. Small ones are cut from segments, which are kept; large ones are the driver's own. A
+/// released block may be handed out at once: what uses it next comes later on the device's stream.
+class GpuMemory {
+ public:
+  GpuMemory(Gpu& gpu, Backend& owner) : gpu_(gpu), owner_(owner) {}
+  GpuMemory(const GpuMemory&) = delete;
+  GpuMemory& operator=(const GpuMemory&) = delete;
+
+  /// Gives back what is cached before it throws Error(value), with the sizes.
+  [[nodiscard]] StorageHandle allocate(std::size_t bytes);
+  [[nodiscard]] MemoryStatistics statistics() const;
+  void set_budget(std::size_t bytes);
+  void release_cached();
+  void reset_peak();
+
+ private:
+  friend void release_gpu_block(Storage* storage) noexcept;
+
+  void* take(std::size_t class_bytes);
+  void* cut(std::size_t class_bytes);
+  void* ask_driver(std::size_t bytes);
+  void give(void* block, std::size_t class_bytes);
+  void trim();
+  [[noreturn]] void fail(std::size_t bytes, const char* why) const;
+  [[nodiscard]] std::size_t system_bytes() const { return in_use_ + cached_; }
+
+  Gpu& gpu_;
+  Backend& owner_;
+  mutable ForkSafeMutex mutex_;
+  std::map<std::size_t, std::vector<void*>> free_;  ///< by class, the latest released last
+  std::byte* segment_ = nullptr;                    ///< what is left of it
+  std::size_t segment_bytes_ = 0;
+  std::size_t budget_ = 0, in_use_ = 0, peak_ = 0, cached_ = 0;
+  uint64_t allocations_ = 0, system_allocations_ = 0;
+};
+
+/// The class of a block of so many bytes: at least as many.
+[[nodiscard]] std::size_t block_bytes(std::size_t bytes);
+
+}  // namespace nitinol::cuda

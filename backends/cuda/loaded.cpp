@@ -1,0 +1,79 @@
+#include "backends/cuda/loaded.h"
+
+#include "core/environment.h"
+#include "core/error.h"
+
+#include <fmt/format.h>
+
+#include <mutex>
+#include <utility>
+
+namespace nitinol::cuda {
+namespace {
+
+bool waits_after_each() {
+  static const bool waits = !environment_text("NITINOL_CUDA_WAIT").empty();
+  return waits;
+}
+
+}  // namespace
+
+Loaded::Loaded(Gpu& gpu, const Cubin& cubin, std::string label)
+    : gpu_(gpu),
+      bytes_(cubin.size()),
+      label_(std::make_shared<const std::string>(std::move(label))) {
+  gpu_.enter();
+  gpu_.check(driver().cuModuleLoadData(&module_, cubin.data()), "loading a kernel");
+}
+
+Loaded::~Loaded() {
+  try {
+    gpu_.wait();
+    driver().cuModuleUnload(module_);
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): a lost device has no modules
+  }
+}
+
+Driver::Function Loaded::entry(std::size_t number) const {
+  const std::lock_guard lock(mutex_);
+  while (entries_.size() <= number) {
+    Driver::Function function = nullptr;
+    const std::string name = fmt::format("entry{}", entries_.size());
+    gpu_.check(driver().cuModuleGetFunction(&function, module_, name.c_str()),
+               "finding a function");
+    entries_.push_back(function);
+  }
+  return entries_[number];
+}
+
+Loaded::Memory Loaded::memory_for(const Workspace& workspace, Status* status) const {
+  Memory memory;
+  if (workspace.bytes > 0) {
+    memory.workspace = gpu_.memory().allocate(workspace.bytes);
+    memory.places.workspace = memory.workspace->data;
+  }
+  memory.places.counters = gpu_.counters(workspace.counters);
+  // A word of the host's that the device sees at the same address.
+  memory.places.status = reinterpret_cast<uint32_t*>(status);
+  return memory;
+}
+
+void Loaded::run(const Call& call) const {
+  if (call.arguments.size() > gpu_.most_argument_bytes()) {
+    throw Error(
+        ErrorKind::unsupported,
+        {.where = *label_,
+         .what = "a kernel of more operands than the driver passes",
+         .expected = fmt::format("at most {} bytes of arguments", gpu_.most_argument_bytes()),
+         .got = fmt::format("{}", call.arguments.size()),
+         .fix = "Use CUDA 12.1 or newer, or compile a smaller function."});
+  }
+  gpu_.enter();
+  for (std::size_t i = 0; i < call.blocks.size(); ++i) {
+    if (call.blocks[i] == 0) continue;
+    gpu_.launch(entry(i), call.blocks[i], call.arguments, label_);
+    if (waits_after_each()) gpu_.wait();
+  }
+}
+
+}  // namespace nitinol::cuda

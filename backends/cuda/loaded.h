@@ -1,0 +1,44 @@
+// Loaded: a cubin on a device.
+#pragma once
+
+#include "backends/cuda/call.h"
+#include "backends/cuda/compiler.h"
+#include "backends/cuda/gpu.h"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace nitinol::cuda {
+
+/// The functions entry0, entry1, ... of a cubin. Waits for its launches when it goes.
+class Loaded {
+ public:
+  Loaded(Gpu& gpu, const Cubin& cubin, std::string label);
+  Loaded(const Loaded&) = delete;
+  Loaded& operator=(const Loaded&) = delete;
+  ~Loaded();
+
+  /// Memory for what a launch needs beside its operands. It may be let go when run() has returned.
+  struct Memory {
+    StorageHandle workspace;
+    Places places;
+  };
+  [[nodiscard]] Memory memory_for(const Workspace& workspace, Status* status) const;
+  /// All functions, one after another.
+  void run(const Call& call) const;
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+
+ private:
+  Driver::Function entry(std::size_t number) const;
+
+  Gpu& gpu_;
+  Driver::Module module_ = nullptr;
+  const std::size_t bytes_;
+  const std::shared_ptr<const std::string> label_;
+  mutable ForkSafeMutex mutex_;
+  mutable std::vector<Driver::Function> entries_;
+};
+
+}  // namespace nitinol::cuda

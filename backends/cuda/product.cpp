@@ -1,0 +1,254 @@
+// cuBLASLt multiplies matrices whose columns are contiguous. One of ours with contiguous rows is
+// its own transpose there: c = a b is c' = b' a'.
+#include "backends/cuda/executables.h"
+#include "backends/cuda/gpu.h"
+#include "core/error.h"
+#include "core/library.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace nitinol::cuda {
+namespace {
+
+// Of library_types.h and cublasLt.h.
+constexpr int type_f32 = 0, type_f64 = 1, type_f16 = 2, type_bf16 = 14;
+constexpr int compute_f32 = 68, compute_f64 = 70;
+constexpr int transposes_a = 3, transposes_b = 4;
+constexpr int layout_batch_count = 5, layout_batch_stride = 6;
+constexpr int preference_workspace = 1, preference_alignment = 5;  // of a; b, c and d follow
+constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
+
+std::optional<int> type_of(DType dtype) {
+  if (dtype == f32) return type_f32;
+  if (dtype == f64) return type_f64;
+  if (dtype == f16) return type_f16;
+  if (dtype == bf16) return type_bf16;
+  return std::nullopt;
+}
+
+/// A matrix as cuBLASLt is told of it.
+struct Matrix {
+  int64_t rows, columns, leading;
+  bool is_transposed;  ///< of what is to be multiplied
+};
+
+/// The transpose of a matrix of ours; nothing if neither its rows nor its columns are contiguous.
+std::optional<Matrix> transpose_of(const OperandLayout& operand) {
+  const int rank = operand.shape.size();
+  const int64_t rows = operand.shape[rank - 2], columns = operand.shape[rank - 1];
+  const int64_t row = operand.strides[rank - 2], column = operand.strides[rank - 1];
+  if ((column == 1 || columns == 1) && (row >= columns || rows == 1))
+    return Matrix{columns, rows, rows == 1 ? columns : row, false};
+  if ((row == 1 || rows == 1) && (column >= rows || columns == 1))
+    return Matrix{rows, columns, columns == 1 ? rows : column, true};
+  return std::nullopt;
+}
+
+void expect_success(int result, const char* what) {
+  if (result == 0) return;
+  throw Error(
+      ErrorKind::device,
+      {.where = "matmul", .what = fmt::format("cuBLASLt: {} failed with status {}", what, result)});
+}
+
+/// The handle of a device, and memory for its products.
+struct Products {
+  CublasLt::Handle handle = nullptr;
+  StorageHandle workspace;
+};
+
+Products& products_of(Gpu& gpu) {
+  static std::mutex mutex;
+  static auto& all = *new std::map<const Gpu*, Products>;
+  const std::lock_guard lock(mutex);
+  Products& products = all[&gpu];
+  if (products.handle == nullptr) {
+    gpu.enter();
+    products.workspace = gpu.memory().allocate(workspace_bytes);
+    expect_success(cublas_lt().cublasLtCreate(&products.handle), "creating a handle");
+  }
+  return products;
+}
+
+class Product final : public Executable {
+ public:
+  Product(Gpu& gpu, const LibraryCall& call, const Matrix& a, const Matrix& b)
+      : gpu_(gpu), call_(call), a_(a), b_(b), products_(products_of(gpu)) {
+    label_ = std::make_shared<const std::string>(fmt::format(
+        "a product of {} x {} x {}", a.is_transposed ? a.rows : a.columns, depth(), columns()));
+    plan_batches();
+    const int compute = output().dtype == f64 ? compute_f64 : compute_f32;
+    const int scale = output().dtype == f64 ? type_f64 : type_f32;
+    expect_success(library_.cublasLtMatmulDescCreate(&description_, compute, scale),
+                   "describing a product");
+    const int32_t first = b_.is_transposed ? 1 : 0, second = a_.is_transposed ? 1 : 0;
+    set(description_, transposes_a, first);
+    set(description_, transposes_b, second);
+    const Matrix c = {columns(), rows(), columns(), false};
+    layouts_ = {layout(b_, 1), layout(a_, 0), layout(c, 2)};
+  }
+  Product(const Product&) = delete;
+  Product& operator=(const Product&) = delete;
+  ~Product() override {
+    for (const CublasLt::Layout layout : layouts_) library_.cublasLtMatrixLayoutDestroy(layout);
+    library_.cublasLtMatmulDescDestroy(description_);
+  }
+
+  void launch(const Launch& launch) const override {
+    const Shape& shape = output().shape;
+    const int64_t elements = element_count(shape);
+    if (elements == 0) return;
+    const std::size_t size = size_of(output().dtype);
+    if (depth() == 0)
+      return gpu_.fill(launch.buffers[2], 0, size, static_cast<std::size_t>(elements));
+    gpu_.enter();
+    Dims index = Dims::filled(static_cast<int>(outer_.size()), 0);
+    for (;;) {
+      std::array<std::byte*, 3> at = {};
+      for (std::size_t k = 0; k < 3; ++k) {
+        int64_t offset = 0;
+        for (std::size_t i = 0; i < outer_.size(); ++i)
+          offset += index[static_cast<int>(i)] * outer_[i].strides[k];
+        at[k] = static_cast<std::byte*>(launch.buffers[k]) + offset * static_cast<int64_t>(size);
+      }
+      multiply(at);
+      auto axis = static_cast<int>(outer_.size());
+      while (axis > 0 && ++index[axis - 1] == outer_[static_cast<std::size_t>(axis - 1)].size)
+        index[--axis] = 0;
+      if (axis == 0) return;
+    }
+  }
+
+ private:
+  struct Batch {
+    int64_t size;
+    std::array<int64_t, 3> strides;
+  };
+
+  [[nodiscard]] const OperandLayout& output() const { return call_.operands[2]; }
+  [[nodiscard]] int64_t rows() const { return output().shape[output().shape.size() - 2]; }
+  [[nodiscard]] int64_t columns() const { return output().shape[output().shape.size() - 1]; }
+  [[nodiscard]] int64_t depth() const { return call_.operands[0].shape[output().shape.size() - 1]; }
+
+  /// Batch dimensions, merged where they can be: the innermost by cuBLASLt, those around one by
+  /// one.
+  void plan_batches() {
+    for (int axis = output().shape.size() - 3; axis >= 0; --axis) {
+      Batch batch = {output().shape[axis], {}};
+      for (std::size_t k = 0; k < 3; ++k) batch.strides[k] = call_.operands[k].strides[axis];
+      if (batch.size == 1) continue;
+      if (!outer_.empty()) {
+        Batch& inner = outer_.front();
+        bool merges = true;
+        for (std::size_t k = 0; k < 3; ++k)
+          merges = merges && batch.strides[k] == inner.strides[k] * inner.size;
+        if (merges) {
+          inner.size *= batch.size;
+          continue;
+        }
+      }
+      outer_.insert(outer_.begin(), batch);
+    }
+    if (outer_.empty()) return;
+    inner_ = outer_.back();
+    outer_.pop_back();
+  }
+
+  template <class T>
+  void set(CublasLt::Description description, int attribute, const T& value) const {
+    expect_success(
+        library_.cublasLtMatmulDescSetAttribute(description, attribute, &value, sizeof value),
+        "describing a product");
+  }
+
+  [[nodiscard]] CublasLt::Layout layout(const Matrix& matrix, std::size_t k) const {
+    CublasLt::Layout made = nullptr;
+    expect_success(library_.cublasLtMatrixLayoutCreate(
+                       &made, *type_of(call_.operands[k].dtype), static_cast<uint64_t>(matrix.rows),
+                       static_cast<uint64_t>(matrix.columns), matrix.leading),
+                   "describing a matrix");
+    const auto count = static_cast<int32_t>(inner_.size);
+    const int64_t stride = inner_.strides[k];
+    library_.cublasLtMatrixLayoutSetAttribute(made, layout_batch_count, &count, sizeof count);
+    library_.cublasLtMatrixLayoutSetAttribute(made, layout_batch_stride, &stride, sizeof stride);
+    return made;
+  }
+
+  /// The algorithm for operands that begin at multiples of so many bytes, asked for once.
+  const CublasLt::Algorithm& algorithm(uint32_t alignment) const {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = algorithms_.find(alignment); found != algorithms_.end())
+      return found->second;
+    CublasLt::Preference preference = nullptr;
+    expect_success(library_.cublasLtMatmulPreferenceCreate(&preference), "a preference");
+    library_.cublasLtMatmulPreferenceSetAttribute(preference, preference_workspace,
+                                                  &workspace_bytes, sizeof workspace_bytes);
+    for (int k = 0; k < 4; ++k) {
+      library_.cublasLtMatmulPreferenceSetAttribute(preference, preference_alignment + k,
+                                                    &alignment, sizeof alignment);
+    }
+    CublasLt::Choice choice = {};
+    int count = 0;
+    const int result = library_.cublasLtMatmulAlgoGetHeuristic(
+        products_.handle, description_, layouts_[0], layouts_[1], layouts_[2], layouts_[2],
+        preference, 1, &choice, &count);
+    library_.cublasLtMatmulPreferenceDestroy(preference);
+    expect_success(result != 0 ? result : count > 0 ? 0 : choice.state, "choosing an algorithm");
+    return algorithms_.emplace(alignment, choice.algorithm).first->second;
+  }
+
+  void multiply(const std::array<std::byte*, 3>& at) const {
+    uintptr_t bits = 256;
+    for (const std::byte* const address : at) bits |= reinterpret_cast<uintptr_t>(address);
+    const auto alignment = static_cast<uint32_t>(bits & (0 - bits));
+    const bool is_double = output().dtype == f64;
+    const float one = 1, zero = 0;
+    const double one_double = 1, zero_double = 0;
+    const void* const alpha = is_double ? static_cast<const void*>(&one_double) : &one;
+    const void* const beta = is_double ? static_cast<const void*>(&zero_double) : &zero;
+    gpu_.note(label_);
+    expect_success(
+        library_.cublasLtMatmul(products_.handle, description_, alpha, at[1], layouts_[0], at[0],
+                                layouts_[1], beta, at[2], layouts_[2], at[2], layouts_[2],
+                                &algorithm(alignment), products_.workspace->data, workspace_bytes,
+                                gpu_.stream()),
+        "a product");
+  }
+
+  Gpu& gpu_;
+  const LibraryCall call_;
+  const Matrix a_, b_;
+  const CublasLt& library_ = cublas_lt();
+  Products& products_;
+  std::shared_ptr<const std::string> label_;
+  std::vector<Batch> outer_;
+  Batch inner_ = {1, {0, 0, 0}};
+  CublasLt::Description description_ = nullptr;
+  std::array<CublasLt::Layout, 3> layouts_ = {};  ///< of b, a and c
+  mutable std::mutex mutex_;
+  mutable std::map<uint32_t, CublasLt::Algorithm> algorithms_;
+};
+
+}  // namespace
+
+std::unique_ptr<Executable> make_product(Gpu& gpu, const LibraryCall& call) {
+  if (call.kind != LibraryCall::Kind::matmul || !has_cublas_lt()) return nullptr;
+  for (const OperandLayout& operand : call.operands) {
+    if (!type_of(operand.dtype) || operand.dtype != call.operands[2].dtype) return nullptr;
+  }
+  const auto a = transpose_of(call.operands[0]), b = transpose_of(call.operands[1]);
+  const auto c = transpose_of(call.operands[2]);
+  if (!a || !b || !c || c->is_transposed) return nullptr;
+  return std::make_unique<Product>(gpu, call, *a, *b);
+}
+
+}  // namespace nitinol::cuda

@@ -1,0 +1,46 @@
+// Staging: pinned memory of the host through which uploads and downloads pass.
+#pragma once
+
+#include "backends/cuda/libraries.h"
+
+#include <array>
+#include <cstddef>
+#include <mutex>
+
+namespace nitinol::cuda {
+
+class Gpu;
+
+/// A copy from memory that is not pinned would wait for the device. Two rings of buffers: while one
+/// buffer is copied by the device, the next is filled.
+class Staging {
+ public:
+  explicit Staging(Gpu& gpu) : gpu_(gpu) {}
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
+  /// Asks for the copy, and returns when `from` may be reused.
+  void upload(const void* from, void* to, std::size_t bytes);
+  /// Waits for what was asked for earlier.
+  void download(const void* from, void* to, std::size_t bytes);
+
+ private:
+  struct Buffer {
+    std::byte* memory = nullptr;
+    Driver::Event copied = nullptr;
+    bool is_waiting = false;  ///< the device may still read or write it
+  };
+  static constexpr std::size_t buffer_bytes = std::size_t{1} << 20, buffer_count = 4;
+  using Ring = std::array<Buffer, buffer_count>;
+
+  void prepare(Buffer& buffer);
+  void wait(Buffer& buffer);
+  void mark(Buffer& buffer);
+
+  Gpu& gpu_;
+  std::mutex up_mutex_, down_mutex_;
+  Ring up_, down_;
+  std::size_t next_up_ = 0;
+};
+
+}  // namespace nitinol::cuda

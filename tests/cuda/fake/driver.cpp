@@ -1,0 +1,629 @@
+// libcuda.so.1 made of CPU code: memory that nobody may touch but the device, work that is done
+// when something waits, kernels compiled for the host against the replay's shim.
+#include "tests/cuda/fake/fake.h"
+#include "tests/replay/fibers.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <dlfcn.h>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+namespace nitinol::test {
+namespace {
+
+enum Result : int {
+  success = 0,
+  invalid_value = 1,
+  no_memory = 2,
+  not_initialized = 3,
+  no_device = 100,
+  invalid_device = 101,
+  invalid_image = 200,
+  invalid_context = 201,
+  invalid_handle = 400,
+  not_found = 500,
+  not_ready = 600,
+  launch_failed = 719,
+};
+
+constexpr std::size_t region_bytes = std::size_t{8} << 30, block_alignment = 512;
+constexpr std::size_t most_poison = std::size_t{1} << 20;
+constexpr int device_version = 13000;
+
+std::size_t number_of(const char* name, std::size_t otherwise) {
+  const char* const text = std::getenv(name);
+  return text == nullptr || *text == '\0' ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+/// Addresses at which only the device's own work may read and write.
+class Region {
+ public:
+  Region() {
+    void* const at = ::mmap(nullptr, region_bytes, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) std::abort();
+    base_ = static_cast<std::byte*>(at);
+    free_[0] = region_bytes;
+    budget_ = number_of("NITINOL_FAKE_MEMORY", region_bytes);
+  }
+  void open(bool is_open) const {
+    if (::mprotect(base_, region_bytes, is_open ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
+      std::abort();
+  }
+  uint64_t allocate(std::size_t bytes) {
+    const std::size_t size = (bytes + block_alignment - 1) / block_alignment * block_alignment;
+    if (used_ + size > budget_) return 0;
+    const auto found =
+        std::ranges::find_if(free_, [&](const auto& piece) { return piece.second >= size; });
+    if (found == free_.end()) return 0;
+    const auto [offset, room] = *found;
+    free_.erase(found);
+    if (room > size) free_[offset + size] = room - size;
+    used_ += size;
+    live_[offset] = size;
+    return reinterpret_cast<uint64_t>(base_ + offset);
+  }
+  bool release(uint64_t address) {
+    const auto found = live_.find(address - reinterpret_cast<uint64_t>(base_));
+    if (found == live_.end()) return false;
+    used_ -= found->second;
+    auto piece = free_.emplace(found->first, found->second).first;
+    live_.erase(found);
+    if (const auto next = std::next(piece);
+        next != free_.end() && piece->first + piece->second == next->first) {
+      piece->second += next->second;
+      free_.erase(next);
+    }
+    if (piece != free_.begin()) {
+      if (const auto before = std::prev(piece); before->first + before->second == piece->first) {
+        before->second += piece->second;
+        free_.erase(piece);
+      }
+    }
+    return true;
+  }
+  /// Whether the range lies in one allocation.
+  [[nodiscard]] bool holds(uint64_t address, std::size_t bytes) const {
+    const uint64_t offset = address - reinterpret_cast<uint64_t>(base_);
+    auto found = live_.upper_bound(offset);
+    if (found == live_.begin()) return false;
+    --found;
+    return offset + bytes <= found->first + found->second;
+  }
+  [[nodiscard]] std::size_t live() const { return live_.size(); }
+  [[nodiscard]] std::size_t used() const { return used_; }
+  [[nodiscard]] std::size_t budget() const { return budget_; }
+
+ private:
+  std::byte* base_ = nullptr;
+  std::size_t used_ = 0, budget_ = 0;
+  std::map<std::size_t, std::size_t> live_, free_;  ///< offset to bytes
+};
+
+using Run = void (*)(const void* arguments, uint32_t entry);
+
+/// What NVRTC made: text, compiled for the host at its first launch.
+struct Module {
+  std::string text;
+  uint32_t entries = 0;
+  bool waits = false;
+  Run run = nullptr;
+};
+struct Function {
+  std::shared_ptr<Module> module;
+  uint32_t entry;
+};
+
+std::string hash_of(const std::string& text) {
+  uint64_t a = 14695981039346656037U, b = 0x9e3779b97f4a7c15U;
+  for (const char c : text) {
+    a = (a ^ static_cast<uint8_t>(c)) * 1099511628211U;
+    b = (b + static_cast<uint8_t>(c)) * 0xbf58476d1ce4e5b9U;
+    b ^= b >> 29;
+  }
+  char name[40];
+  std::snprintf(name, sizeof name, "%016llx%016llx", static_cast<unsigned long long>(a),
+                static_cast<unsigned long long>(b));
+  return name;
+}
+
+std::string read_all(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream all;
+  all << file.rdbuf();
+  return all.str();
+}
+
+/// The shared object of a text, from the folder of those made before or made now.
+std::string object_of(const Module& module) {
+  static const std::string shim = read_all(NITINOL_SHIM);
+  const char* const set = std::getenv("NITINOL_FAKE_CACHE");
+  const std::string folder = set != nullptr ? set : NITINOL_FAKE_CACHE;
+  ::mkdir(folder.c_str(), 0700);
+  const std::string base = folder + "/" + hash_of(module.text + shim);
+  if (::access((base + ".so").c_str(), R_OK) == 0) return base + ".so";
+  const std::string own = base + "." + std::to_string(::getpid());
+  std::ofstream file(own + ".cpp");
+  file << "#include \"" NITINOL_SHIM "\"\n" << module.text;
+  file << "extern \"C\" void run(const void* arguments, u32 entry) {\n"
+          "  const auto& a = *(const Arguments*)arguments;\n";
+  for (uint32_t e = 0; e < module.entries; ++e)
+    file << "  if (entry == " << e << ") return entry" << e << "(a);\n";
+  file << "}\n";
+  file.close();
+  const std::string command =
+      NITINOL_HOST_COMPILER " -o " + own + ".so " + own + ".cpp >" + own + ".log 2>&1";
+  if (std::system(command.c_str()) != 0) {
+    std::fprintf(stderr, "fake driver: %s.cpp does not compile, see %s.log\n", own.c_str(),
+                 own.c_str());
+    return {};
+  }
+  ::rename((own + ".so").c_str(), (base + ".so").c_str());
+  for (const char* const end : {".cpp", ".log"}) ::unlink((own + end).c_str());
+  return base + ".so";
+}
+
+Shim& shim() {
+  static Shim& instance = *new Shim;
+  return instance;
+}
+
+bool load(Module& module) {
+  if (module.run != nullptr) return true;
+  const std::string path = object_of(module);
+  void* const library = path.empty() ? nullptr : ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return false;
+  module.run = reinterpret_cast<Run>(::dlsym(library, "run"));
+  reinterpret_cast<void (*)(Shim*)>(::dlsym(library, "set_shim"))(&shim());
+  return module.run != nullptr;
+}
+
+struct Event {
+  bool is_done = true;
+};
+
+struct Work {
+  std::function<bool()> run;
+  std::shared_ptr<Module> module;  ///< to be compiled before
+};
+
+struct Driver {
+  std::recursive_mutex mutex;
+  Region region;
+  bool is_initialized = false;
+  pid_t process = ::getpid();
+  std::set<const void*> streams, events;
+  std::map<const void*, std::shared_ptr<Module>> modules;
+  std::map<const void*, std::unique_ptr<Function>> functions;
+  std::map<const void*, std::size_t> pinned;
+  std::deque<Work> queue;
+  int lost = success;
+  FakeCounts counts;
+  std::map<std::string, uint64_t, std::less<>> calls;
+  struct Failure {
+    std::string name;
+    uint64_t after;
+    int result;
+  };
+  std::vector<Failure> failures;
+
+  /// In the order in which it was asked for, whichever the stream: one of the orders allowed.
+  int run_all() {
+    compile_queued();
+    region.open(true);
+    while (!queue.empty()) {
+      const Work work = std::move(queue.front());
+      queue.pop_front();
+      if (lost == success && !work.run()) lost = launch_failed;
+    }
+    region.open(false);
+    return lost;
+  }
+
+ private:
+  void compile_queued() {
+    std::vector<Module*> missing;
+    for (const Work& work : queue) {
+      if (work.module != nullptr && work.module->run == nullptr &&
+          std::ranges::find(missing, work.module.get()) == missing.end())
+        missing.push_back(work.module.get());
+    }
+    std::atomic<std::size_t> next = 0;
+    const auto compile = [&] {
+      for (std::size_t i = next++; i < missing.size(); i = next++)
+        static_cast<void>(object_of(*missing[i]));
+    };
+    if (missing.size() > 1) {
+      std::thread other(compile);
+      compile();
+      other.join();
+    }
+  }
+};
+
+Driver& driver() {
+  static Driver& instance = *new Driver;
+  return instance;
+}
+
+thread_local bool has_context = false;
+int context_object;  // its address is the one context
+
+/// What each function does first: counts, and fails where a test has asked for it.
+struct Entry {
+  explicit Entry(const char* name, bool needs_context = true) : lock(driver().mutex) {
+    Driver& d = driver();
+    ++d.calls[name];
+    if (!d.is_initialized || d.process != ::getpid()) result = not_initialized;
+    if (result == success && needs_context && !has_context) result = invalid_context;
+    if (result == success && needs_context) result = d.lost;
+    for (auto& failure : d.failures) {
+      if (failure.name == name && failure.after > 0 && --failure.after == 0)
+        result = failure.result;
+    }
+  }
+  std::unique_lock<std::recursive_mutex> lock;
+  int result = success;
+};
+
+int enqueue(std::function<bool()> work, std::shared_ptr<Module> module = nullptr) {
+  driver().queue.push_back({std::move(work), std::move(module)});
+  return success;
+}
+
+ThreadOrder order() {
+  static const ThreadOrder order = [] {
+    const char* const name = std::getenv("NITINOL_FAKE_ORDER");
+    const std::string_view text = name != nullptr ? name : "";
+    return text == "backward" ? ThreadOrder::backward
+           : text == "random" ? ThreadOrder::random
+                              : ThreadOrder::forward;
+  }();
+  return order;
+}
+
+bool run_launch(const Function& function, uint32_t blocks,
+                const std::vector<std::byte>& arguments) {
+  Module& module = *function.module;
+  if (!load(module)) return false;
+  const auto thread = [&] { module.run(arguments.data(), function.entry); };
+  const std::string failure = module.waits ? run_blocks(shim(), blocks, order(), thread)
+                                           : run_plain(shim(), blocks, order(), thread);
+  if (failure.empty()) return true;
+  std::fprintf(stderr, "fake driver: %s\n", failure.c_str());
+  return false;
+}
+
+bool is_stream(const void* stream) {
+  return driver().streams.contains(stream);
+}
+
+template <class T>
+void fill(uint64_t to, T value, std::size_t count) {
+  std::fill_n(reinterpret_cast<T*>(to), count, value);
+}
+
+}  // namespace
+}  // namespace nitinol::test
+
+using namespace nitinol::test;  // NOLINT: functions of C's
+
+extern "C" {
+
+// NOLINTBEGIN(readability-identifier-naming): the driver's names
+
+#define FAKE_ENTRY(...)                     \
+  const Entry entry(__func__, __VA_ARGS__); \
+  if (entry.result != success) return entry.result
+#define FAKE_ENTRY_WITH_CONTEXT FAKE_ENTRY(true)
+#define FAKE_ENTRY_WITHOUT_CONTEXT FAKE_ENTRY(false)
+
+int cuInit(unsigned) {
+  const std::lock_guard lock(driver().mutex);
+  if (driver().process != ::getpid()) return not_initialized;
+  if (number_of("NITINOL_FAKE_DEVICES", 1) == 0) return no_device;
+  driver().is_initialized = true;
+  return success;
+}
+int cuDriverGetVersion(int* version) {
+  *version = static_cast<int>(number_of("NITINOL_FAKE_VERSION", device_version));
+  return success;
+}
+int cuGetErrorName(int result, const char** name) {
+  *name = result == no_memory         ? "CUDA_ERROR_OUT_OF_MEMORY"
+          : result == launch_failed   ? "CUDA_ERROR_LAUNCH_FAILED"
+          : result == invalid_context ? "CUDA_ERROR_INVALID_CONTEXT"
+          : result == not_initialized ? "CUDA_ERROR_NOT_INITIALIZED"
+                                      : "CUDA_ERROR";
+  return success;
+}
+int cuDeviceGetCount(int* count) {
+  FAKE_ENTRY_WITHOUT_CONTEXT;
+  *count = static_cast<int>(number_of("NITINOL_FAKE_DEVICES", 1));
+  return success;
+}
+int cuDeviceGet(int* device, int number) {
+  FAKE_ENTRY_WITHOUT_CONTEXT;
+  *device = number;
+  return number == 0 ? success : invalid_device;
+}
+int cuDeviceGetName(char* name, int length, int) {
+  FAKE_ENTRY_WITHOUT_CONTEXT;
+  std::snprintf(name, static_cast<std::size_t>(length), "fake GPU");
+  return success;
+}
+int cuDeviceGetAttribute(int* value, int attribute, int) {
+  FAKE_ENTRY_WITHOUT_CONTEXT;
+  constexpr int major = 75, minor = 76;
+  *value = attribute == major ? 9 : attribute == minor ? 0 : 1;
+  return success;
+}
+int cuDeviceTotalMem_v2(std::size_t* bytes, int) {
+  FAKE_ENTRY_WITHOUT_CONTEXT;
+  *bytes = driver().region.budget();
+  return success;
+}
+int cuDevicePrimaryCtxRetain(void** context, int) {
+  FAKE_ENTRY_WITHOUT_CONTEXT;
+  *context = &context_object;
+  return success;
+}
+int cuCtxSetCurrent(void* context) {
+  FAKE_ENTRY_WITHOUT_CONTEXT;
+  if (context != nullptr && context != &context_object) return invalid_context;
+  has_context = context != nullptr;
+  return success;
+}
+int cuCtxSynchronize() {
+  FAKE_ENTRY_WITH_CONTEXT;
+  ++driver().counts.waits;
+  return driver().run_all();
+}
+int cuStreamCreate(void** stream, unsigned) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  *stream = new char;
+  driver().streams.insert(*stream);
+  return success;
+}
+int cuStreamSynchronize(void* stream) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  if (!is_stream(stream)) return invalid_handle;
+  ++driver().counts.waits;
+  return driver().run_all();
+}
+int cuEventCreate(void** event, unsigned) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  *event = new Event;
+  driver().events.insert(*event);
+  return success;
+}
+int cuEventRecord(void* event, void* stream) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  if (!driver().events.contains(event) || !is_stream(stream)) return invalid_handle;
+  static_cast<Event*>(event)->is_done = false;
+  return enqueue([event] { return static_cast<Event*>(event)->is_done = true; });
+}
+int cuEventSynchronize(void* event) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  if (!driver().events.contains(event)) return invalid_handle;
+  ++driver().counts.waits;
+  return static_cast<Event*>(event)->is_done ? success : driver().run_all();
+}
+int cuEventElapsedTime(float* milliseconds, void*, void*) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  *milliseconds = 1;
+  return success;
+}
+int cuMemAlloc_v2(uint64_t* address, std::size_t bytes) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  if (bytes == 0) return invalid_value;
+  *address = driver().region.allocate(bytes);
+  if (*address == 0) return no_memory;
+  const uint64_t at = *address;
+  return enqueue([at, bytes] {
+    fill<uint8_t>(at, 0xa5, std::min(bytes, most_poison));
+    return true;
+  });
+}
+int cuMemFree_v2(uint64_t address) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  if (const int result = driver().run_all(); result != success) return result;
+  return driver().region.release(address) ? success : invalid_value;
+}
+int cuMemHostAlloc(void** memory, std::size_t bytes, unsigned) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  *memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  driver().pinned[*memory] = bytes;
+  return success;
+}
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, std::size_t bytes, void* stream) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  if (!is_stream(stream)) return invalid_handle;
+  if (!driver().region.holds(to, bytes)) return invalid_value;
+  driver().counts.uploaded += bytes;
+  return enqueue([=] {
+    std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+    return true;
+  });
+}
+int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, std::size_t bytes, void* stream) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  if (!is_stream(stream)) return invalid_handle;
+  if (!driver().region.holds(from, bytes)) return invalid_value;
+  driver().counts.downloaded += bytes;
+  return enqueue([=] {
+    std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+    return true;
+  });
+}
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, std::size_t bytes, void* stream) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  if (!is_stream(stream)) return invalid_handle;
+  if (!driver().region.holds(from, bytes) || !driver().region.holds(to, bytes))
+    return invalid_value;
+  return enqueue([=] {
+    std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+    return true;
+  });
+}
+int cuMemcpyHtoD_v2(uint64_t to, const void* from, std::size_t bytes) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  if (!driver().region.holds(to, bytes)) return invalid_value;
+  enqueue([=] {
+    std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+    return true;
+  });
+  return driver().run_all();
+}
+int cuMemcpyDtoH_v2(void* to, uint64_t from, std::size_t bytes) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  if (!driver().region.holds(from, bytes)) return invalid_value;
+  enqueue([=] {
+    std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+    return true;
+  });
+  return driver().run_all();
+}
+
+#define FAKE_FILL(to, value, count, stream)                                      \
+  if (!is_stream(stream)) return invalid_handle;                                 \
+  if (!driver().region.holds(to, (count) * sizeof(value))) return invalid_value; \
+  return enqueue([=] { return fill(to, value, count), true; })
+
+int cuMemsetD8_v2(uint64_t to, unsigned char value, std::size_t count) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  if (!driver().region.holds(to, count)) return invalid_value;
+  return enqueue([=] { return fill(to, value, count), true; });
+}
+int cuMemsetD8Async(uint64_t to, unsigned char value, std::size_t count, void* stream) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  FAKE_FILL(to, value, count, stream);
+}
+int cuMemsetD16Async(uint64_t to, unsigned short value, std::size_t count, void* stream) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  if (to % sizeof value != 0) return invalid_value;
+  FAKE_FILL(to, value, count, stream);
+}
+int cuMemsetD32Async(uint64_t to, unsigned value, std::size_t count, void* stream) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  if (to % sizeof value != 0) return invalid_value;
+  FAKE_FILL(to, value, count, stream);
+}
+int cuMemsetD2D32Async(uint64_t to, std::size_t pitch, unsigned value, std::size_t width,
+                       std::size_t height, void* stream) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  if (!is_stream(stream)) return invalid_handle;
+  if (height == 0 || to % sizeof value != 0 || pitch < width * sizeof value ||
+      !driver().region.holds(to, pitch * (height - 1) + width * sizeof value))
+    return invalid_value;
+  return enqueue([=] {
+    for (std::size_t row = 0; row < height; ++row) fill(to + row * pitch, value, width);
+    return true;
+  });
+}
+
+int cuModuleLoadData(void** handle, const void* image) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  FakeImage head = {};
+  std::memcpy(&head, image, sizeof head);
+  if (head.magic != fake_magic) return invalid_image;
+  auto module = std::make_shared<Module>();
+  module->text.assign(static_cast<const char*>(image) + sizeof head, head.bytes);
+  // The words of a GPU end where those begin that all share; the shim has its own.
+  constexpr const char* first_shared = "template <class T, int n> struct alignas";
+  const std::size_t begin = module->text.find(first_shared);
+  if (begin == std::string::npos) return invalid_image;
+  module->text.erase(0, begin);
+  while (module->text.find("KERNEL(entry" + std::to_string(module->entries) + ")") !=
+         std::string::npos)
+    ++module->entries;
+  const std::size_t body = module->text.find("struct Arguments");
+  const std::string_view own =
+      std::string_view(module->text).substr(std::min(body, module->text.size()));
+  module->waits = own.find("barrier(") != std::string_view::npos ||
+                  own.find("shuffle") != std::string_view::npos ||
+                  own.find("is_last(") != std::string_view::npos;
+  *handle = module.get();
+  driver().modules[*handle] = module;
+  return success;
+}
+int cuModuleUnload(void* handle) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  return driver().modules.erase(handle) > 0 ? success : invalid_handle;
+}
+int cuModuleGetFunction(void** handle, void* module, const char* name) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  const auto found = driver().modules.find(module);
+  if (found == driver().modules.end()) return invalid_handle;
+  const auto number = static_cast<uint32_t>(std::strtoul(name + std::strlen("entry"), nullptr, 10));
+  if (number >= found->second->entries) return not_found;
+  auto function = std::make_unique<Function>(Function{found->second, number});
+  *handle = function.get();
+  driver().functions[*handle] = std::move(function);
+  return success;
+}
+int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                   void* stream, void** parameters, void** extra) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  if (!is_stream(stream)) return invalid_handle;
+  const auto found = driver().functions.find(handle);
+  if (found == driver().functions.end()) return invalid_handle;
+  constexpr unsigned threads = 256;
+  if (grid_x == 0 || grid_y != 1 || grid_z != 1 || block_x != threads || block_y != 1 ||
+      block_z != 1 || shared != 0 || parameters != nullptr || extra == nullptr)
+    return invalid_value;
+  const auto* const from = static_cast<const std::byte*>(extra[1]);
+  const std::vector<std::byte> arguments(from, from + *static_cast<std::size_t*>(extra[3]));
+  ++driver().counts.launches;
+  return enqueue([function = *found->second, grid_x,
+                  arguments] { return run_launch(function, grid_x, arguments); },
+                 found->second->module);
+}
+
+// ---- for the other libraries, and tests
+
+int fake_enqueue(void* stream, void (*work)(void*), void* data) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  if (!is_stream(stream)) return invalid_handle;
+  return enqueue([=] { return work(data), true; });
+}
+FakeCounts fake_counts() {
+  const std::lock_guard lock(driver().mutex);
+  FakeCounts counts = driver().counts;
+  counts.allocations = driver().region.live();
+  counts.modules = driver().modules.size();
+  counts.queued = driver().queue.size();
+  return counts;
+}
+uint64_t fake_calls(const char* name) {
+  const std::lock_guard lock(driver().mutex);
+  const auto found = driver().calls.find(name);
+  return found == driver().calls.end() ? 0 : found->second;
+}
+void fake_fail(const char* name, uint64_t call, int result) {
+  const std::lock_guard lock(driver().mutex);
+  driver().failures.push_back({name, call, result});
+}
+
+// NOLINTEND(readability-identifier-naming)
+
+}  // extern "C"
