@@ -1,7 +1,8 @@
 // libcuda.so.1 made of CPU code: memory that nobody may touch but the device, work that is done
 // when something waits, kernels compiled for the host against the replay's shim.
 #include "tests/cuda/fake/fake.h"
-#include "tests/replay/fibers.h"
+#include "tests/cuda/fake/module.h"
+#include "tests/cuda/fake/region.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,18 +11,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
-#include <dlfcn.h>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
-#include <sstream>
 #include <string>
-#include <string_view>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -44,157 +39,8 @@ enum Result : int {
   launch_failed = 719,
 };
 
-constexpr std::size_t region_bytes = std::size_t{8} << 30, block_alignment = 512;
 constexpr std::size_t most_poison = std::size_t{1} << 20;
 constexpr int device_version = 13000;
-
-std::size_t number_of(const char* name, std::size_t otherwise) {
-  const char* const text = std::getenv(name);
-  return text == nullptr || *text == '\0' ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
-/// Addresses at which only the device's own work may read and write.
-class Region {
- public:
-  Region() {
-    void* const at = ::mmap(nullptr, region_bytes, PROT_NONE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED) std::abort();
-    base_ = static_cast<std::byte*>(at);
-    free_[0] = region_bytes;
-    budget_ = number_of("NITINOL_FAKE_MEMORY", region_bytes);
-  }
-  void open(bool is_open) const {
-    if (::mprotect(base_, region_bytes, is_open ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
-      std::abort();
-  }
-  uint64_t allocate(std::size_t bytes) {
-    const std::size_t size = (bytes + block_alignment - 1) / block_alignment * block_alignment;
-    if (used_ + size > budget_) return 0;
-    const auto found =
-        std::ranges::find_if(free_, [&](const auto& piece) { return piece.second >= size; });
-    if (found == free_.end()) return 0;
-    const auto [offset, room] = *found;
-    free_.erase(found);
-    if (room > size) free_[offset + size] = room - size;
-    used_ += size;
-    live_[offset] = size;
-    return reinterpret_cast<uint64_t>(base_ + offset);
-  }
-  bool release(uint64_t address) {
-    const auto found = live_.find(address - reinterpret_cast<uint64_t>(base_));
-    if (found == live_.end()) return false;
-    used_ -= found->second;
-    auto piece = free_.emplace(found->first, found->second).first;
-    live_.erase(found);
-    if (const auto next = std::next(piece);
-        next != free_.end() && piece->first + piece->second == next->first) {
-      piece->second += next->second;
-      free_.erase(next);
-    }
-    if (piece != free_.begin()) {
-      if (const auto before = std::prev(piece); before->first + before->second == piece->first) {
-        before->second += piece->second;
-        free_.erase(piece);
-      }
-    }
-    return true;
-  }
-  /// Whether the range lies in one allocation.
-  [[nodiscard]] bool holds(uint64_t address, std::size_t bytes) const {
-    const uint64_t offset = address - reinterpret_cast<uint64_t>(base_);
-    auto found = live_.upper_bound(offset);
-    if (found == live_.begin()) return false;
-    --found;
-    return offset + bytes <= found->first + found->second;
-  }
-  [[nodiscard]] std::size_t live() const { return live_.size(); }
-  [[nodiscard]] std::size_t used() const { return used_; }
-  [[nodiscard]] std::size_t budget() const { return budget_; }
-
- private:
-  std::byte* base_ = nullptr;
-  std::size_t used_ = 0, budget_ = 0;
-  std::map<std::size_t, std::size_t> live_, free_;  ///< offset to bytes
-};
-
-using Run = void (*)(const void* arguments, uint32_t entry);
-
-/// What NVRTC made: text, compiled for the host at its first launch.
-struct Module {
-  std::string text;
-  uint32_t entries = 0;
-  bool waits = false;
-  Run run = nullptr;
-};
-struct Function {
-  std::shared_ptr<Module> module;
-  uint32_t entry;
-};
-
-std::string hash_of(const std::string& text) {
-  uint64_t a = 14695981039346656037U, b = 0x9e3779b97f4a7c15U;
-  for (const char c : text) {
-    a = (a ^ static_cast<uint8_t>(c)) * 1099511628211U;
-    b = (b + static_cast<uint8_t>(c)) * 0xbf58476d1ce4e5b9U;
-    b ^= b >> 29;
-  }
-  char name[40];
-  std::snprintf(name, sizeof name, "%016llx%016llx", static_cast<unsigned long long>(a),
-                static_cast<unsigned long long>(b));
-  return name;
-}
-
-std::string read_all(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream all;
-  all << file.rdbuf();
-  return all.str();
-}
-
-/// The shared object of a text, from the folder of those made before or made now.
-std::string object_of(const Module& module) {
-  static const std::string shim = read_all(NITINOL_SHIM);
-  const char* const set = std::getenv("NITINOL_FAKE_CACHE");
-  const std::string folder = set != nullptr ? set : NITINOL_FAKE_CACHE;
-  ::mkdir(folder.c_str(), 0700);
-  const std::string base = folder + "/" + hash_of(module.text + shim);
-  if (::access((base + ".so").c_str(), R_OK) == 0) return base + ".so";
-  const std::string own = base + "." + std::to_string(::getpid());
-  std::ofstream file(own + ".cpp");
-  file << "#include \"" NITINOL_SHIM "\"\n" << module.text;
-  file << "extern \"C\" void run(const void* arguments, u32 entry) {\n"
-          "  const auto& a = *(const Arguments*)arguments;\n";
-  for (uint32_t e = 0; e < module.entries; ++e)
-    file << "  if (entry == " << e << ") return entry" << e << "(a);\n";
-  file << "}\n";
-  file.close();
-  const std::string command =
-      NITINOL_HOST_COMPILER " -o " + own + ".so " + own + ".cpp >" + own + ".log 2>&1";
-  if (std::system(command.c_str()) != 0) {
-    std::fprintf(stderr, "fake driver: %s.cpp does not compile, see %s.log\n", own.c_str(),
-                 own.c_str());
-    return {};
-  }
-  ::rename((own + ".so").c_str(), (base + ".so").c_str());
-  for (const char* const end : {".cpp", ".log"}) ::unlink((own + end).c_str());
-  return base + ".so";
-}
-
-Shim& shim() {
-  static Shim& instance = *new Shim;
-  return instance;
-}
-
-bool load(Module& module) {
-  if (module.run != nullptr) return true;
-  const std::string path = object_of(module);
-  void* const library = path.empty() ? nullptr : ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return false;
-  module.run = reinterpret_cast<Run>(::dlsym(library, "run"));
-  reinterpret_cast<void (*)(Shim*)>(::dlsym(library, "set_shim"))(&shim());
-  return module.run != nullptr;
-}
 
 struct Event {
   bool is_done = true;
@@ -247,13 +93,13 @@ struct Driver {
         missing.push_back(work.module.get());
     }
     std::atomic<std::size_t> next = 0;
-    const auto compile = [&] {
+    const auto work = [&] {
       for (std::size_t i = next++; i < missing.size(); i = next++)
-        static_cast<void>(object_of(*missing[i]));
+        ::nitinol::test::compile(*missing[i]);
     };
     if (missing.size() > 1) {
-      std::thread other(compile);
-      compile();
+      std::thread other(work);
+      work();
       other.join();
     }
   }
@@ -287,29 +133,6 @@ struct Entry {
 int enqueue(std::function<bool()> work, std::shared_ptr<Module> module = nullptr) {
   driver().queue.push_back({std::move(work), std::move(module)});
   return success;
-}
-
-ThreadOrder order() {
-  static const ThreadOrder order = [] {
-    const char* const name = std::getenv("NITINOL_FAKE_ORDER");
-    const std::string_view text = name != nullptr ? name : "";
-    return text == "backward" ? ThreadOrder::backward
-           : text == "random" ? ThreadOrder::random
-                              : ThreadOrder::forward;
-  }();
-  return order;
-}
-
-bool run_launch(const Function& function, uint32_t blocks,
-                const std::vector<std::byte>& arguments) {
-  Module& module = *function.module;
-  if (!load(module)) return false;
-  const auto thread = [&] { module.run(arguments.data(), function.entry); };
-  const std::string failure = module.waits ? run_blocks(shim(), blocks, order(), thread)
-                                           : run_plain(shim(), blocks, order(), thread);
-  if (failure.empty()) return true;
-  std::fprintf(stderr, "fake driver: %s\n", failure.c_str());
-  return false;
 }
 
 bool is_stream(const void* stream) {
@@ -542,25 +365,8 @@ int cuMemsetD2D32Async(uint64_t to, std::size_t pitch, unsigned value, std::size
 
 int cuModuleLoadData(void** handle, const void* image) {
   FAKE_ENTRY_WITH_CONTEXT;
-  FakeImage head = {};
-  std::memcpy(&head, image, sizeof head);
-  if (head.magic != fake_magic) return invalid_image;
-  auto module = std::make_shared<Module>();
-  module->text.assign(static_cast<const char*>(image) + sizeof head, head.bytes);
-  // The words of a GPU end where those begin that all share; the shim has its own.
-  constexpr const char* first_shared = "template <class T, int n> struct alignas";
-  const std::size_t begin = module->text.find(first_shared);
-  if (begin == std::string::npos) return invalid_image;
-  module->text.erase(0, begin);
-  while (module->text.find("KERNEL(entry" + std::to_string(module->entries) + ")") !=
-         std::string::npos)
-    ++module->entries;
-  const std::size_t body = module->text.find("struct Arguments");
-  const std::string_view own =
-      std::string_view(module->text).substr(std::min(body, module->text.size()));
-  module->waits = own.find("barrier(") != std::string_view::npos ||
-                  own.find("shuffle") != std::string_view::npos ||
-                  own.find("is_last(") != std::string_view::npos;
+  const std::shared_ptr<Module> module = read_image(image);
+  if (module == nullptr) return invalid_image;
   *handle = module.get();
   driver().modules[*handle] = module;
   return success;

@@ -1,0 +1,135 @@
+#include "tests/cuda/fake/module.h"
+
+#include "tests/cuda/fake/fake.h"
+#include "tests/replay/fibers.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace nitinol::test {
+namespace {
+
+std::string hash_of(const std::string& text) {
+  uint64_t a = 14695981039346656037U, b = 0x9e3779b97f4a7c15U;
+  for (const char c : text) {
+    a = (a ^ static_cast<uint8_t>(c)) * 1099511628211U;
+    b = (b + static_cast<uint8_t>(c)) * 0xbf58476d1ce4e5b9U;
+    b ^= b >> 29;
+  }
+  char name[40];
+  std::snprintf(name, sizeof name, "%016llx%016llx", static_cast<unsigned long long>(a),
+                static_cast<unsigned long long>(b));
+  return name;
+}
+
+std::string read_all(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream all;
+  all << file.rdbuf();
+  return all.str();
+}
+
+/// The shared object of a text, from the folder of those made before or made now.
+std::string object_of(const Module& module) {
+  static const std::string shim = read_all(NITINOL_SHIM);
+  const char* const set = std::getenv("NITINOL_FAKE_CACHE");
+  const std::string folder = set != nullptr ? set : NITINOL_FAKE_CACHE;
+  ::mkdir(folder.c_str(), 0700);
+  const std::string base = folder + "/" + hash_of(module.text + shim);
+  if (::access((base + ".so").c_str(), R_OK) == 0) return base + ".so";
+  const std::string own = base + "." + std::to_string(::getpid());
+  std::ofstream file(own + ".cpp");
+  file << "#include \"" NITINOL_SHIM "\"\n" << module.text;
+  file << "extern \"C\" void run(const void* arguments, u32 entry) {\n"
+          "  const auto& a = *(const Arguments*)arguments;\n";
+  for (uint32_t e = 0; e < module.entries; ++e)
+    file << "  if (entry == " << e << ") return entry" << e << "(a);\n";
+  file << "}\n";
+  file.close();
+  const std::string command =
+      NITINOL_HOST_COMPILER " -o " + own + ".so " + own + ".cpp >" + own + ".log 2>&1";
+  if (std::system(command.c_str()) != 0) {
+    std::fprintf(stderr, "fake driver: %s.cpp does not compile, see %s.log\n", own.c_str(),
+                 own.c_str());
+    return {};
+  }
+  ::rename((own + ".so").c_str(), (base + ".so").c_str());
+  for (const char* const end : {".cpp", ".log"}) ::unlink((own + end).c_str());
+  return base + ".so";
+}
+
+Shim& shim() {
+  static Shim& instance = *new Shim;
+  return instance;
+}
+
+bool load(Module& module) {
+  if (module.run != nullptr) return true;
+  const std::string path = object_of(module);
+  void* const library = path.empty() ? nullptr : ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return false;
+  module.run = reinterpret_cast<Run>(::dlsym(library, "run"));
+  reinterpret_cast<void (*)(Shim*)>(::dlsym(library, "set_shim"))(&shim());
+  return module.run != nullptr;
+}
+
+ThreadOrder order() {
+  static const ThreadOrder order = [] {
+    const char* const name = std::getenv("NITINOL_FAKE_ORDER");
+    const std::string_view text = name != nullptr ? name : "";
+    return text == "backward" ? ThreadOrder::backward
+           : text == "random" ? ThreadOrder::random
+                              : ThreadOrder::forward;
+  }();
+  return order;
+}
+
+}  // namespace
+
+std::shared_ptr<Module> read_image(const void* image) {
+  FakeImage head = {};
+  std::memcpy(&head, image, sizeof head);
+  if (head.magic != fake_magic) return nullptr;
+  auto module = std::make_shared<Module>();
+  module->text.assign(static_cast<const char*>(image) + sizeof head, head.bytes);
+  // The words of a GPU end where those begin that all share; the shim has its own.
+  constexpr const char* first_shared = "template <class T, int n> struct alignas";
+  const std::size_t begin = module->text.find(first_shared);
+  if (begin == std::string::npos) return nullptr;
+  module->text.erase(0, begin);
+  while (module->text.find("KERNEL(entry" + std::to_string(module->entries) + ")") !=
+         std::string::npos)
+    ++module->entries;
+  const std::size_t body = module->text.find("struct Arguments");
+  const std::string_view own =
+      std::string_view(module->text).substr(std::min(body, module->text.size()));
+  module->waits = own.find("barrier(") != std::string_view::npos ||
+                  own.find("shuffle") != std::string_view::npos ||
+                  own.find("is_last(") != std::string_view::npos;
+  return module;
+}
+
+void compile(const Module& module) {
+  static_cast<void>(object_of(module));
+}
+
+bool run_launch(const Function& function, uint32_t blocks, std::span<const std::byte> arguments) {
+  Module& module = *function.module;
+  if (!load(module)) return false;
+  const auto thread = [&] { module.run(arguments.data(), function.entry); };
+  const std::string failure = module.waits ? run_blocks(shim(), blocks, order(), thread)
+                                           : run_plain(shim(), blocks, order(), thread);
+  if (failure.empty()) return true;
+  std::fprintf(stderr, "fake driver: %s\n", failure.c_str());
+  return false;
+}
+
+}  // namespace nitinol::test

@@ -1,0 +1,36 @@
+// Module: printed kernels as the fake driver holds them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace nitinol::test {
+
+using Run = void (*)(const void* arguments, uint32_t entry);
+
+/// What NVRTC made: text, compiled for the host at its first launch.
+struct Module {
+  std::string text;
+  uint32_t entries = 0;
+  bool waits = false;
+  Run run = nullptr;
+};
+struct Function {
+  std::shared_ptr<Module> module;
+  uint32_t entry;
+};
+
+/// Of a "cubin" of the fake NVRTC's; null for anything else.
+[[nodiscard]] std::shared_ptr<Module> read_image(const void* image);
+
+/// Compiles the text for the host unless that was done before, by whatever process. Any thread.
+void compile(const Module& module);
+
+/// Runs a launch. False, with a message, if it does not compile or its threads go astray.
+[[nodiscard]] bool run_launch(const Function& function, uint32_t blocks,
+                              std::span<const std::byte> arguments);
+
+}  // namespace nitinol::test

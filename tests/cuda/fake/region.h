@@ -1,0 +1,86 @@
+// Region: the device memory of the fake driver.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <iterator>
+#include <map>
+#include <sys/mman.h>
+
+namespace nitinol::test {
+
+inline constexpr std::size_t region_bytes = std::size_t{8} << 30, block_alignment = 512;
+/// A number of the environment's.
+inline std::size_t number_of(const char* name, std::size_t otherwise) {
+  const char* const text = std::getenv(name);
+  return text == nullptr || *text == '\0' ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+/// Addresses at which only the device's own work may read and write.
+class Region {
+ public:
+  Region() {
+    void* const at = ::mmap(nullptr, region_bytes, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) std::abort();
+    base_ = static_cast<std::byte*>(at);
+    free_[0] = region_bytes;
+    budget_ = number_of("NITINOL_FAKE_MEMORY", region_bytes);
+  }
+  void open(bool is_open) const {
+    if (::mprotect(base_, region_bytes, is_open ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
+      std::abort();
+  }
+  uint64_t allocate(std::size_t bytes) {
+    const std::size_t size = (bytes + block_alignment - 1) / block_alignment * block_alignment;
+    if (used_ + size > budget_) return 0;
+    const auto found =
+        std::ranges::find_if(free_, [&](const auto& piece) { return piece.second >= size; });
+    if (found == free_.end()) return 0;
+    const auto [offset, room] = *found;
+    free_.erase(found);
+    if (room > size) free_[offset + size] = room - size;
+    used_ += size;
+    live_[offset] = size;
+    return reinterpret_cast<uint64_t>(base_ + offset);
+  }
+  bool release(uint64_t address) {
+    const auto found = live_.find(address - reinterpret_cast<uint64_t>(base_));
+    if (found == live_.end()) return false;
+    used_ -= found->second;
+    auto piece = free_.emplace(found->first, found->second).first;
+    live_.erase(found);
+    if (const auto next = std::next(piece);
+        next != free_.end() && piece->first + piece->second == next->first) {
+      piece->second += next->second;
+      free_.erase(next);
+    }
+    if (piece != free_.begin()) {
+      if (const auto before = std::prev(piece); before->first + before->second == piece->first) {
+        before->second += piece->second;
+        free_.erase(piece);
+      }
+    }
+    return true;
+  }
+  /// Whether the range lies in one allocation.
+  [[nodiscard]] bool holds(uint64_t address, std::size_t bytes) const {
+    const uint64_t offset = address - reinterpret_cast<uint64_t>(base_);
+    auto found = live_.upper_bound(offset);
+    if (found == live_.begin()) return false;
+    --found;
+    return offset + bytes <= found->first + found->second;
+  }
+  [[nodiscard]] std::size_t live() const { return live_.size(); }
+  [[nodiscard]] std::size_t used() const { return used_; }
+  [[nodiscard]] std::size_t budget() const { return budget_; }
+
+ private:
+  std::byte* base_ = nullptr;
+  std::size_t used_ = 0, budget_ = 0;
+  std::map<std::size_t, std::size_t> live_, free_;  ///< offset to bytes
+};
+
+}  // namespace nitinol::test
