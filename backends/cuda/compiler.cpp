@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <list>
 #include <mutex>
 #include <set>
@@ -104,30 +105,52 @@ class Compilation {
   Nvrtc::Program program_ = nullptr;
 };
 
-std::vector<std::byte> key_of(const Request& request) {
-  std::vector<std::byte> key;
-  const auto add = [&](const auto& value) {
-    key.resize(key.size() + sizeof value);
-    std::memcpy(key.data() + key.size() - sizeof value, &value, sizeof value);
-  };
-  const auto add_text = [&](std::string_view text) {
+/// A key in the making: what all begin with is what all depend on.
+class Key {
+ public:
+  explicit Key(int architecture) {
+    add_text("cuda");
+    add(int32_t{printer_version});
+    add_text(nvrtc_identity());
+    add(int32_t{architecture});
+    // The words are part of what is compiled; so a change of theirs needs no new number.
+    add_text(device_words());
+    add_text(common_words());
+  }
+  template <class T>
+  void add(const T& value) {
+    bytes_.resize(bytes_.size() + sizeof value);
+    std::memcpy(bytes_.data() + bytes_.size() - sizeof value, &value, sizeof value);
+  }
+  void add_text(std::string_view text) {
     add(static_cast<uint64_t>(text.size()));
-    for (const char c : text) key.push_back(static_cast<std::byte>(c));
-  };
-  add_text("cuda");
-  add(int32_t{printer_version});
-  add_text(nvrtc_identity());
-  add(int32_t{request.architecture});
+    for (const char c : text) bytes_.push_back(static_cast<std::byte>(c));
+  }
+  void add_bytes(const std::vector<std::byte>& bytes) {
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  }
+  [[nodiscard]] std::vector<std::byte> take() { return std::move(bytes_); }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+std::vector<std::byte> key_of(const Request& request) {
+  Key key(request.architecture);
+  key.add_text("kernel");
   [&]<std::size_t... i>(std::index_sequence<i...>) {
-    (add(reflection::field<i>(request.schedule)), ...);
+    (key.add(reflection::field<i>(request.schedule)), ...);
   }
   (std::make_index_sequence<reflection::field_count<Schedule>>());
-  // The words are part of what is compiled; so a change of theirs needs no new number.
-  add_text(device_words());
-  add_text(common_words());
-  const std::vector<std::byte> kernel = canonical_bytes(*request.kernel);
-  key.insert(key.end(), kernel.begin(), kernel.end());
-  return key;
+  key.add_bytes(canonical_bytes(*request.kernel));
+  return key.take();
+}
+
+std::vector<std::byte> key_of(const std::string& text, int architecture) {
+  Key key(architecture);
+  key.add_text("text");
+  key.add_text(text);
+  return key.take();
 }
 
 struct HashOfKey {
@@ -153,6 +176,7 @@ std::string text_of(const Request& request) {
 
 struct CubinCache::State {
   using Key = std::vector<std::byte>;
+  using Maker = std::function<Cubin()>;
   struct Entry {
     std::shared_ptr<const Cubin> cubin;  ///< null while it is being made
     std::list<const Key*>::iterator use;
@@ -180,18 +204,20 @@ struct CubinCache::State {
   }
 
   /// From disk, or compiled; without the lock.
-  std::shared_ptr<const Cubin> make(const Request& request, const Key& key, bool& is_from_disk) {
+  std::shared_ptr<const Cubin> make(const Key& key, const Maker& maker, bool& is_from_disk) {
     if (store != nullptr) {
       if (auto found = store->find(key)) {
         is_from_disk = true;
         return std::make_shared<const Cubin>(std::move(*found));
       }
     }
-    auto cubin =
-        std::make_shared<const Cubin>(compile_text(text_of(request), request.architecture));
+    auto cubin = std::make_shared<const Cubin>(maker());
     if (store != nullptr) store->keep(key, *cubin);
     return cubin;
   }
+
+  /// From memory, or made by one of those who ask for it.
+  std::shared_ptr<const Cubin> get(const Key& key, const Maker& maker);
 };
 
 CubinCache::CubinCache(CodeStore* store, std::size_t most_bytes)
@@ -207,40 +233,50 @@ CubinCache& CubinCache::instance() {
   return cache;
 }
 
-std::shared_ptr<const Cubin> CubinCache::get(const Request& request) {
-  const std::vector<std::byte> key = key_of(request);
-  std::unique_lock lock(state_->mutex);
+std::shared_ptr<const Cubin> CubinCache::State::get(const Key& key, const Maker& maker) {
+  std::unique_lock lock(mutex);
   for (;;) {
-    const auto found = state_->entries.find(key);
-    if (found == state_->entries.end()) break;
+    const auto found = entries.find(key);
+    if (found == entries.end()) break;
     if (found->second.cubin != nullptr) {
-      ++state_->counts.in_memory;
-      state_->note_use(found->second);
+      ++counts.in_memory;
+      note_use(found->second);
       return found->second.cubin;
     }
-    state_->made.wait(lock);  // and look again: it may have failed, or gone
+    made.wait(lock);  // and look again: it may have failed, or gone
   }
-  state_->entries.try_emplace(key);
+  entries.try_emplace(key);
   lock.unlock();
   std::shared_ptr<const Cubin> cubin;
   bool is_from_disk = false;
   try {
-    cubin = state_->make(request, key, is_from_disk);
+    cubin = make(key, maker, is_from_disk);
   } catch (...) {
     lock.lock();
-    state_->entries.erase(key);
-    state_->made.notify_all();
+    entries.erase(key);
+    made.notify_all();
     throw;
   }
   lock.lock();
-  ++(is_from_disk ? state_->counts.on_disk : state_->counts.compiled);
-  const auto entry = state_->entries.find(key);
+  ++(is_from_disk ? counts.on_disk : counts.compiled);
+  const auto entry = entries.find(key);
   entry->second.cubin = cubin;
-  entry->second.use = state_->uses.insert(state_->uses.begin(), &entry->first);
-  state_->bytes += cubin->size();
-  state_->make_room();
-  state_->made.notify_all();
+  entry->second.use = uses.insert(uses.begin(), &entry->first);
+  bytes += cubin->size();
+  make_room();
+  made.notify_all();
   return cubin;
+}
+
+std::shared_ptr<const Cubin> CubinCache::get(const Request& request) {
+  return state_->get(key_of(request),
+                     [&] { return compile_text(text_of(request), request.architecture); });
+}
+
+std::shared_ptr<const Cubin> CubinCache::get_text(const std::string& text, int architecture) {
+  return state_->get(key_of(text, architecture), [&] {
+    return compile_text(fmt::format("{}{}{}", device_words(), common_words(), text), architecture);
+  });
 }
 
 std::vector<std::shared_ptr<const Cubin>> CubinCache::get_all(std::span<const Request> requests) {

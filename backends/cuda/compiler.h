@@ -50,6 +50,8 @@ class CubinCache {
 
   /// From memory, else from disk, else compiled.
   [[nodiscard]] std::shared_ptr<const Cubin> get(const Request& request);
+  /// Of a text that follows the prelude's words.
+  [[nodiscard]] std::shared_ptr<const Cubin> get_text(const std::string& text, int architecture);
   /// Of all, those to be compiled side by side on the pool.
   [[nodiscard]] std::vector<std::shared_ptr<const Cubin>> get_all(
       std::span<const Request> requests);

@@ -1,15 +1,67 @@
+// A library call as kernels of our own. Calls of one text share a cubin, whatever their sizes.
 #include "backends/cuda/executables.h"
-#include "core/error.h"
+#include "backends/cuda/grid.h"
+#include "backends/cuda/loaded.h"
+#include "backends/cuda/routine_text.h"
 #include "core/library.h"
 
-#include <string>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <utility>
 
 namespace nitinol::cuda {
+namespace {
 
-std::unique_ptr<Executable> make_routine(Gpu& /*gpu*/, const LibraryCall& call) {
-  throw Error(ErrorKind::unsupported, {.where = std::string(name_of(call.kind)),
-                                       .what = "a GPU of NVIDIA's does not run it",
-                                       .fix = "Move its operands by .to(nitinol::Device{})."});
+/// The cubin of a text on a device, loaded once and kept.
+const Loaded& loaded_text(Gpu& gpu, const std::string& text, std::string_view label) {
+  static ForkSafeMutex mutex;
+  static auto& all = *new std::map<std::pair<const Gpu*, std::string>, std::unique_ptr<Loaded>>;
+  std::pair<const Gpu*, std::string> key(&gpu, text);
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto found = all.find(key); found != all.end()) return *found->second;
+  }
+  const auto cubin = CubinCache::instance().get_text(text, gpu.architecture());
+  auto loaded = std::make_unique<Loaded>(gpu, *cubin, std::string(label));
+  const std::lock_guard lock(mutex);
+  return *all.try_emplace(std::move(key), std::move(loaded)).first->second;
+}
+
+class Routine final : public Executable {
+ public:
+  Routine(Gpu& gpu, const LibraryCall& call)
+      : text_(routine_text(call)),
+        operands_(call.operands.size()),
+        loaded_(loaded_text(gpu, text_.text, name_of(call.kind))) {
+    for (const int64_t threads : text_.threads)
+      blocks_.push_back(static_cast<uint32_t>(ceil_div(threads, block_threads)));
+  }
+
+  void launch(const Launch& launch) const override {
+    const Loaded::Memory memory =
+        loaded_.memory_for({.bytes = text_.workspace_bytes, .counters = 0}, launch.status);
+    RoutineArguments arguments = text_.arguments;
+    arguments.gate = memory.places.gate;
+    arguments.status = memory.places.status;
+    arguments.workspace = memory.places.workspace;
+    for (std::size_t k = 0; k < operands_; ++k) arguments.operands[k] = launch.buffers[k];
+    Call call = {.arguments = std::vector<std::byte>(sizeof arguments), .blocks = blocks_};
+    std::memcpy(call.arguments.data(), &arguments, sizeof arguments);
+    loaded_.run(call);
+  }
+
+ private:
+  const RoutineText text_;
+  const std::size_t operands_;
+  const Loaded& loaded_;
+  std::vector<uint32_t> blocks_;
+};
+
+}  // namespace
+
+std::unique_ptr<Executable> make_routine(Gpu& gpu, const LibraryCall& call) {
+  return std::make_unique<Routine>(gpu, call);
 }
 
 }  // namespace nitinol::cuda

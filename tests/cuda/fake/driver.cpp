@@ -89,7 +89,8 @@ struct Driver {
     std::vector<Module*> missing;
     for (const Work& work : queue) {
       if (work.module != nullptr && work.module->run == nullptr &&
-          std::ranges::find(missing, work.module.get()) == missing.end())
+          std::ranges::none_of(missing,
+                               [&](const Module* m) { return m->text == work.module->text; }))
         missing.push_back(work.module.get());
     }
     std::atomic<std::size_t> next = 0;
@@ -115,10 +116,15 @@ int context_object;  // its address is the one context
 
 /// What each function does first: counts, and fails where a test has asked for it.
 struct Entry {
-  explicit Entry(const char* name, bool needs_context = true) : lock(driver().mutex) {
+  explicit Entry(const char* name, bool needs_context = true) {
     Driver& d = driver();
+    if (d.process != ::getpid()) {  // another thread's lock may be held for ever in the child
+      result = not_initialized;
+      return;
+    }
+    lock = std::unique_lock(d.mutex);
     ++d.calls[name];
-    if (!d.is_initialized || d.process != ::getpid()) result = not_initialized;
+    if (!d.is_initialized) result = not_initialized;
     if (result == success && needs_context && !has_context) result = invalid_context;
     if (result == success && needs_context) result = d.lost;
     for (auto& failure : d.failures) {
@@ -160,8 +166,8 @@ extern "C" {
 #define FAKE_ENTRY_WITHOUT_CONTEXT FAKE_ENTRY(false)
 
 int cuInit(unsigned) {
-  const std::lock_guard lock(driver().mutex);
   if (driver().process != ::getpid()) return not_initialized;
+  const std::lock_guard lock(driver().mutex);
   if (number_of("NITINOL_FAKE_DEVICES", 1) == 0) return no_device;
   driver().is_initialized = true;
   return success;
@@ -268,12 +274,14 @@ int cuMemAlloc_v2(uint64_t* address, std::size_t bytes) {
 }
 int cuMemFree_v2(uint64_t address) {
   FAKE_ENTRY_WITH_CONTEXT;
+  ++driver().counts.waits;
   if (const int result = driver().run_all(); result != success) return result;
   return driver().region.release(address) ? success : invalid_value;
 }
 int cuMemHostAlloc(void** memory, std::size_t bytes, unsigned) {
   FAKE_ENTRY_WITH_CONTEXT;
   *memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  if (*memory == nullptr) return no_memory;
   driver().pinned[*memory] = bytes;
   return success;
 }
@@ -314,6 +322,8 @@ int cuMemcpyHtoD_v2(uint64_t to, const void* from, std::size_t bytes) {
     std::memcpy(reinterpret_cast<void*>(to), from, bytes);
     return true;
   });
+  driver().counts.uploaded += bytes;
+  ++driver().counts.waits;
   return driver().run_all();
 }
 int cuMemcpyDtoH_v2(void* to, uint64_t from, std::size_t bytes) {
@@ -323,6 +333,8 @@ int cuMemcpyDtoH_v2(void* to, uint64_t from, std::size_t bytes) {
     std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
     return true;
   });
+  driver().counts.downloaded += bytes;
+  ++driver().counts.waits;
   return driver().run_all();
 }
 
@@ -373,6 +385,8 @@ int cuModuleLoadData(void** handle, const void* image) {
 }
 int cuModuleUnload(void* handle) {
   FAKE_ENTRY_WITH_CONTEXT;
+  std::erase_if(driver().functions,
+                [&](const auto& item) { return item.second->module.get() == handle; });
   return driver().modules.erase(handle) > 0 ? success : invalid_handle;
 }
 int cuModuleGetFunction(void** handle, void* module, const char* name) {

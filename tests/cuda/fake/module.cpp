@@ -43,7 +43,7 @@ std::string object_of(const Module& module) {
   const char* const set = std::getenv("NITINOL_FAKE_CACHE");
   const std::string folder = set != nullptr ? set : NITINOL_FAKE_CACHE;
   ::mkdir(folder.c_str(), 0700);
-  const std::string base = folder + "/" + hash_of(module.text + shim);
+  const std::string base = folder + "/" + hash_of(module.text + shim + NITINOL_HOST_COMPILER);
   if (::access((base + ".so").c_str(), R_OK) == 0) return base + ".so";
   const std::string own = base + "." + std::to_string(::getpid());
   std::ofstream file(own + ".cpp");

@@ -43,14 +43,16 @@ class Region {
     free_.erase(found);
     if (room > size) free_[offset + size] = room - size;
     used_ += size;
-    live_[offset] = size;
+    live_[offset] = bytes;
     return reinterpret_cast<uint64_t>(base_ + offset);
   }
   bool release(uint64_t address) {
     const auto found = live_.find(address - reinterpret_cast<uint64_t>(base_));
     if (found == live_.end()) return false;
-    used_ -= found->second;
-    auto piece = free_.emplace(found->first, found->second).first;
+    const std::size_t size =
+        (found->second + block_alignment - 1) / block_alignment * block_alignment;
+    used_ -= size;
+    auto piece = free_.emplace(found->first, size).first;
     live_.erase(found);
     if (const auto next = std::next(piece);
         next != free_.end() && piece->first + piece->second == next->first) {
@@ -71,7 +73,8 @@ class Region {
     auto found = live_.upper_bound(offset);
     if (found == live_.begin()) return false;
     --found;
-    return offset + bytes <= found->first + found->second;
+    const std::size_t before = offset - found->first;
+    return before <= found->second && bytes <= found->second - before;
   }
   [[nodiscard]] std::size_t live() const { return live_.size(); }
   [[nodiscard]] std::size_t used() const { return used_; }
