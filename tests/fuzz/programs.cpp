@@ -5,6 +5,7 @@
 // number; `--program N` with the same seed runs that one alone, `--print` shows it without running
 // it.
 
+#include "core/device.h"
 #include "core/isa.h"
 #include "core/log.h"
 #include "core/parallel.h"
@@ -23,6 +24,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <optional>
 #include <sys/mman.h>
 
 using namespace nitinol;
@@ -39,6 +41,7 @@ struct Options {
   int64_t only = -1;
   int each = 0;
   std::vector<std::string> without;
+  std::string device;
   bool prints = false;
   bool digests = false;
 };
@@ -56,6 +59,14 @@ std::vector<const Op*> drawn_ops(const Options& options) {
            std::ranges::find(options.without, op->name) != options.without.end();
   });
   return ops;
+}
+
+/// In a child alone: a GPU does not survive a fork.
+void use_device(const Options& options) {
+  if (options.device.empty()) return;
+  const std::optional<Device> device = device_named(options.device);
+  if (!device) throw CLI::ValidationError("--device", "no device has that name");
+  set_default_device(*device);
 }
 
 /// What failed, or an empty text.
@@ -132,6 +143,7 @@ int report(const Options& options, int64_t number, const std::string& failure) {
   set_num_threads(1);
   Drawer drawer(drawn_ops(options));
   const ChildOutcome drawn = run_in_child([&] {
+    use_device(options);
     static_cast<void>(drawer.draw(seed));
     return std::string();
   });
@@ -140,7 +152,10 @@ int report(const Options& options, int64_t number, const std::string& failure) {
     return 1;
   }
   const auto fails = [&](const Program& candidate) {
-    const ChildOutcome outcome = run_in_child([&] { return failure_of(candidate, seed); });
+    const ChildOutcome outcome = run_in_child([&] {
+      use_device(options);
+      return failure_of(candidate, seed);
+    });
     if (!outcome.text.empty()) last = outcome.text;
     return !outcome.text.empty();
   };
@@ -165,7 +180,10 @@ int run(const Options& options) {
   void* shared = mmap(nullptr, sizeof(std::atomic<int64_t>), PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   auto& number = *new (shared) std::atomic<int64_t>(0);
-  const ChildOutcome outcome = run_in_child([&] { return check_programs(wanted, number); });
+  const ChildOutcome outcome = run_in_child([&] {
+    use_device(options);
+    return check_programs(wanted, number);
+  });
   return outcome.text.empty() ? 0 : report(options, number, outcome.text);
 }
 
@@ -186,6 +204,7 @@ int main(int argc, char** argv) {
     app.add_option("--program", options.only, "run only this one");
     app.add_option("--without", options.without, "ops not to draw, to get past a known mistake");
     app.add_option("--each", options.each, "fail if an op is drawn less often than that");
+    app.add_option("--device", options.device, "where programs run, instead of the cpu");
     app.add_flag("--print", options.prints, "print programs as C++, without checking them");
     app.add_flag("--digest", options.digests,
                  "print hashes of results, to compare instruction sets");

@@ -1,14 +1,18 @@
 #include "tests/fuzz/programs/interpret.h"
 
+#include "core/backend.h"
 #include "eager/apply.h"
 #include "tracer/recorder.h"
 
 namespace nitinol::fuzz {
 namespace {
 
-/// The same tensor on another device whose memory is the host's.
+/// The same tensor on another device; the same memory too, where that is the host's for both.
 Tensor on_device(const Tensor& tensor, Device device) {
   const TensorData& data = tensor.internals();
+  if (!data.is_number &&
+      !(backend(tensor.device()).is_host_memory() && backend(device).is_host_memory()))
+    return tensor.to(device);
   Spec spec = data.spec;
   spec.device = device;
   if (data.is_number) return make_number(spec, data.number);
