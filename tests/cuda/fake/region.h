@@ -26,10 +26,19 @@ class Region {
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) std::abort();
     base_ = static_cast<std::byte*>(at);
+    key_ = ::pkey_alloc(0, PKEY_DISABLE_ACCESS);
+    if (key_ >= 0 && ::pkey_mprotect(at, region_bytes, PROT_READ | PROT_WRITE, key_) != 0)
+      std::abort();
     free_[0] = region_bytes;
     budget_ = number_of("NITINOL_FAKE_MEMORY", region_bytes);
   }
+  /// By a protection key where the processor has them: for the calling thread alone, and a
+  /// thousand times faster than changing the pages.
   void open(bool is_open) const {
+    if (key_ >= 0) {
+      if (::pkey_set(key_, is_open ? 0 : PKEY_DISABLE_ACCESS) != 0) std::abort();
+      return;
+    }
     if (::mprotect(base_, region_bytes, is_open ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
       std::abort();
   }
@@ -82,6 +91,7 @@ class Region {
 
  private:
   std::byte* base_ = nullptr;
+  int key_ = -1;
   std::size_t used_ = 0, budget_ = 0;
   std::map<std::size_t, std::size_t> live_, free_;  ///< offset to bytes
 };
