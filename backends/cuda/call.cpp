@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -165,6 +166,19 @@ class Arguments {
 bool is_empty(const Kernel& kernel, const Launch& launch) {
   const std::size_t rows = launch.sizes.size() - (kernel.order == Order::none ? 0 : 1);
   return std::ranges::count(launch.sizes.first(rows), 0) > 0;
+}
+
+int enqueue(Driver::Function function, uint32_t blocks, std::span<const std::byte> arguments,
+            Driver::Stream stream) {
+  // As cuda.h says: a pointer to all arguments, their size, the end of the list.
+  constexpr uintptr_t buffer_pointer = 1, buffer_size = 2, end = 0;
+  std::size_t bytes = arguments.size();
+  std::array<void*, 5> extra = {reinterpret_cast<void*>(buffer_pointer),  // NOLINT
+                                const_cast<std::byte*>(arguments.data()),
+                                reinterpret_cast<void*>(buffer_size), &bytes,  // NOLINT
+                                reinterpret_cast<void*>(end)};
+  return driver().cuLaunchKernel(function, blocks, 1, 1, block_threads, 1, 1, 0, stream, nullptr,
+                                 extra.data());
 }
 
 Workspace workspace_of(const Kernel& kernel, const Schedule& schedule, const Launch& launch) {

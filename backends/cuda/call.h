@@ -1,10 +1,12 @@
 // Call: what a launch of a printed kernel passes to the device.
 #pragma once
 
+#include "backends/cuda/libraries.h"
 #include "backends/cuda/schedule.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace nitinol::cuda {
@@ -36,6 +38,10 @@ struct Call {
   /// arguments.
   std::vector<uint32_t> blocks;
 };
+
+/// Launches a function by blocks of block_threads threads; what the driver says of it.
+[[nodiscard]] int enqueue(Driver::Function function, uint32_t blocks,
+                          std::span<const std::byte> arguments, Driver::Stream stream);
 
 /// Throws Error(unsupported) if the launch is too large for the device: more than 2^31 blocks.
 [[nodiscard]] Call call_of(const Kernel& kernel, const Schedule& schedule, const Launch& launch,

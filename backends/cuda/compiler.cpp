@@ -106,9 +106,9 @@ class Compilation {
 };
 
 /// A key in the making: what all begin with is what all depend on.
-class Key {
+class KeyWriter {
  public:
-  explicit Key(int architecture) {
+  explicit KeyWriter(int architecture) {
     add_text("cuda");
     add(int32_t{printer_version});
     add_text(nvrtc_identity());
@@ -136,7 +136,7 @@ class Key {
 };
 
 std::vector<std::byte> key_of(const Request& request) {
-  Key key(request.architecture);
+  KeyWriter key(request.architecture);
   key.add_text("kernel");
   [&]<std::size_t... i>(std::index_sequence<i...>) {
     (key.add(reflection::field<i>(request.schedule)), ...);
@@ -147,7 +147,7 @@ std::vector<std::byte> key_of(const Request& request) {
 }
 
 std::vector<std::byte> key_of(const std::string& text, int architecture) {
-  Key key(architecture);
+  KeyWriter key(architecture);
   key.add_text("text");
   key.add_text(text);
   return key.take();

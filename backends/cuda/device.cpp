@@ -10,29 +10,35 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <limits>
 #include <mutex>
+#include <utility>
 
 namespace nitinol::cuda {
 namespace {
 
 constexpr int most_devices = 16;
 
+Device device_of(int number) {
+  return {.kind = Device::Kind::cuda, .index = static_cast<int8_t>(number)};
+}
+
+std::string text_of(const Properties& properties) {
+  constexpr int digits = 10;
+  constexpr double gigabyte = 1 << 30;
+  return fmt::format("{}, compute capability {}.{}, {:.1f} GiB", properties.name,
+                     properties.architecture / digits, properties.architecture % digits,
+                     static_cast<double>(properties.total_bytes) / gigabyte);
+}
+
 /// Launches return at once; whoever reads a value waits.
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(int number) : number_(number), gpu_(number, *this) {}
+  explicit CudaBackend(int number) : gpu_(number, *this) {}
 
-  [[nodiscard]] Device device() const override {
-    return {.kind = Device::Kind::cuda, .index = static_cast<int8_t>(number_)};
-  }
-  [[nodiscard]] std::string description() const override {
-    constexpr int digits = 10;
-    constexpr double gigabyte = 1 << 30;
-    return fmt::format("{}, compute capability {}.{}, {:.1f} GiB", gpu_.name(),
-                       gpu_.architecture() / digits, gpu_.architecture() % digits,
-                       static_cast<double>(gpu_.total_bytes()) / gigabyte);
-  }
+  [[nodiscard]] Device device() const override { return device_of(gpu_.number()); }
+  [[nodiscard]] std::string description() const override { return text_of(gpu_.properties()); }
 
   StorageHandle allocate(std::size_t bytes) override { return gpu_.memory().allocate(bytes); }
   void upload(const void* from, void* to, std::size_t bytes) override {
@@ -69,67 +75,68 @@ class CudaBackend final : public Backend {
   }
 
  private:
-  const int number_;
   Gpu gpu_;
 };
 
 int device_count() {
   int count = 0;
-  return has_driver() && driver().cuDeviceGetCount(&count) == 0 ? count : 0;
+  if (!has_driver() || driver().cuDeviceGetCount(&count) != 0) return 0;
+  return std::min(count, most_devices);
 }
 
 /// Made at the first use, or why it could not be.
 struct Slot {
   std::once_flag once;
-  CudaBackend* backend = nullptr;
+  std::atomic<CudaBackend*> backend = nullptr;
   std::string missing;
 };
 
-Slot& slot(int number) {
+Slot& slot_of(int number) {
   static auto& slots = *new std::array<Slot, most_devices>;
-  Slot& slot = slots[static_cast<std::size_t>(number)];
-  std::call_once(slot.once, [&] {
-    try {
-      slot.backend = new CudaBackend(number);
-    } catch (const Error& error) {
-      slot.missing = error.report().what;
-    }
-  });
-  return slot;
+  return slots[static_cast<std::size_t>(number)];
 }
 
-std::string listed(const std::vector<PlaceTried>& places) {
-  std::string text;
-  for (const PlaceTried& tried : places)
-    text += fmt::format("\n  {}{}{}", tried.place, tried.why.empty() ? "" : ": ", tried.why);
-  return text;
+void fill(Slot& slot, int number) {
+  if (number >= device_count()) {
+    slot.missing = has_driver() ? fmt::format("the driver sees {} devices", device_count())
+                                : "no driver of NVIDIA's: " + missing_driver();
+    return;
+  }
+  try {
+    slot.backend.store(new CudaBackend(number), std::memory_order_release);
+  } catch (const Error& error) {
+    slot.missing = error.report().what;
+  }
 }
 
 }  // namespace
 
 Backend* device(int number) {
-  if (number < 0 || number >= std::min(device_count(), most_devices)) return nullptr;
-  return slot(number).backend;
+  if (number < 0 || number >= most_devices) return nullptr;
+  Slot& slot = slot_of(number);
+  if (Backend* const found = slot.backend.load(std::memory_order_acquire)) return found;
+  std::call_once(slot.once, fill, slot, number);
+  return slot.backend.load(std::memory_order_acquire);
 }
 
 std::string missing(int number) {
-  if (!has_driver())
-    return fmt::format("no driver of NVIDIA's: {}. Looked for:{}", missing_driver(),
-                       listed(places_of_driver()));
-  if (number >= std::min(device_count(), most_devices))
-    return fmt::format("the driver sees {} devices", device_count());
-  if (slot(number).backend == nullptr) return slot(number).missing;
-  return {};
+  if (number < 0 || number >= most_devices) return "there is no device of that number";
+  return device(number) != nullptr ? "" : slot_of(number).missing;
 }
 
 std::vector<DeviceInfo> infos() {
+  if (device_count() == 0) {
+    return {{.device = device_of(0), .description = "a GPU of NVIDIA's", .missing = missing(0)}};
+  }
   std::vector<DeviceInfo> list;
-  const int count = std::clamp(device_count(), 1, most_devices);
-  for (int number = 0; number < count; ++number) {
-    Backend* const found = device(number);
-    list.push_back({.device = {.kind = Device::Kind::cuda, .index = static_cast<int8_t>(number)},
-                    .description = found != nullptr ? found->description() : "a GPU of NVIDIA's",
-                    .missing = missing(number)});
+  for (int number = 0; number < device_count(); ++number) {
+    DeviceInfo info = {.device = device_of(number), .description = {}, .missing = {}};
+    try {
+      info.description = text_of(properties_of(number));
+    } catch (const Error& error) {
+      info.missing = error.report().what;
+    }
+    list.push_back(std::move(info));
   }
   return list;
 }

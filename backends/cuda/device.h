@@ -15,7 +15,8 @@ namespace nitinol::cuda {
 /// Why device() is null: what is missing, with the places where it was looked for.
 [[nodiscard]] std::string missing(int number);
 
-/// All that the driver sees; without a driver the first, and why it cannot be used.
+/// All that the driver sees, without making use of them; without a driver the first, and why it
+/// cannot be used.
 [[nodiscard]] std::vector<DeviceInfo> infos();
 
 }  // namespace nitinol::cuda

@@ -1,6 +1,6 @@
 #include "backends/cuda/gpu.h"
 
-#include "backends/cuda/schedule.h"
+#include "backends/cuda/call.h"
 #include "core/backend.h"
 #include "core/error.h"
 
@@ -9,6 +9,9 @@
 #include <algorithm>
 #include <array>
 #include <pthread.h>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace nitinol::cuda {
 namespace {
@@ -38,35 +41,54 @@ std::string name_of_result(int result) {
   return name;
 }
 
+std::string words_of(int result, const char* what) {
+  return fmt::format("{} failed with error {} ({})", what, result, name_of_result(result));
+}
+
+void throw_if_failed(int result, const char* what, int number) {
+  if (result == 0) [[likely]]
+    return;
+  throw Error(ErrorKind::device,
+              {.where = fmt::format("cuda:{}", number), .what = words_of(result, what)});
+}
+
 Driver::Address address_of(const void* memory) {
   return reinterpret_cast<Driver::Address>(memory);
 }
 
 }  // namespace
 
-Gpu::Gpu(int number, Backend& owner)
-    : driver_(driver()), number_(number), memory_(*this, owner), staging_(new Staging(*this)) {
-  watch_forks();
-  check(driver_.cuDeviceGet(&device_, number), "finding the device");
+Properties properties_of(int number) {
+  const auto check = [&](int result, const char* what) { throw_if_failed(result, what, number); };
+  int device = 0;
+  check(driver().cuDeviceGet(&device, number), "finding the device");
   std::array<char, 256> name = {};
-  check(driver_.cuDeviceGetName(name.data(), static_cast<int>(name.size()), device_), "its name");
-  name_ = name.data();
-  architecture_ = 10 * attribute(major_attribute) + attribute(minor_attribute);
-  check(driver_.cuDeviceTotalMem_v2(&total_bytes_, device_), "its memory");
-  int version = 0;
+  check(driver().cuDeviceGetName(name.data(), static_cast<int>(name.size()), device), "its name");
+  int major = 0, minor = 0;
+  check(driver().cuDeviceGetAttribute(&major, major_attribute, device), "an attribute");
+  check(driver().cuDeviceGetAttribute(&minor, minor_attribute, device), "an attribute");
+  Properties properties = {.name = name.data(), .architecture = 10 * major + minor};
+  check(driver().cuDeviceTotalMem_v2(&properties.total_bytes, device), "its memory");
+  return properties;
+}
+
+Gpu::Gpu(int number, Backend& owner)
+    : driver_(driver()),
+      number_(number),
+      properties_(properties_of(number)),
+      memory_(*this, owner),
+      staging_(new Staging(*this)) {
+  watch_forks();
+  int device = 0, version = 0;
+  check(driver_.cuDeviceGet(&device, number), "finding the device");
   check(driver_.cuDriverGetVersion(&version), "its driver's version");
   // From CUDA 12.1 on, kernels of compute capability 7.0 take 32,764 bytes of parameters.
   constexpr int volta = 70, first_large = 12'010;
-  most_argument_bytes_ = version >= first_large && architecture_ >= volta ? 32'764 : 4'096;
-  check(driver_.cuDevicePrimaryCtxRetain(&context_, device_), "its context");
+  most_argument_bytes_ =
+      version >= first_large && properties_.architecture >= volta ? 32'764 : 4'096;
+  check(driver_.cuDevicePrimaryCtxRetain(&context_, device), "its context");
   enter();
   check(driver_.cuStreamCreate(&stream_, non_blocking), "its stream");
-}
-
-int Gpu::attribute(int number) const {
-  int value = 0;
-  check(driver_.cuDeviceGetAttribute(&value, number, device_), "an attribute");
-  return value;
 }
 
 void Gpu::enter() const {
@@ -87,12 +109,11 @@ void Gpu::enter() const {
 void Gpu::check(int result, const char* what) const {
   if (result == 0) [[likely]]
     return;
-  const std::string words =
-      fmt::format("{} failed with error {} ({})", what, result, name_of_result(result));
+  const std::string words = words_of(result, what);
   if (std::ranges::find(lasting, result) != lasting.end()) {
     const std::lock_guard lock(mutex_);
     if (lost_.empty())
-      lost_ = fmt::format("{}; it is one of the latest launches, from the last: {}", words,
+      lost_ = fmt::format("{}; it is one of the latest launches, from the last:{}", words,
                           latest_labels());
     is_lost_.store(true, std::memory_order_release);
     lose(lost_);
@@ -109,27 +130,30 @@ void Gpu::lose(const std::string& what) const {
 }
 
 std::string Gpu::latest_labels() const {
-  std::string text;
+  std::vector<std::pair<std::string_view, int>> latest;  // a label, and how often in succession
   const std::size_t count = std::min<std::size_t>(asked_ - done_, label_count);
   for (std::size_t i = 1; i <= count; ++i) {
-    const auto& label = labels_[(asked_ - i) % label_count];
-    text += fmt::format("{}{}", i == 1 ? "" : ", ", label != nullptr ? *label : "a copy");
+    const std::string_view label = *labels_[(asked_ - i) % label_count];
+    if (latest.empty() || latest.back().first != label) latest.emplace_back(label, 0);
+    ++latest.back().second;
   }
-  return text.empty() ? "none" : text;
+  std::string text;
+  for (const auto& [label, times] : latest) {
+    text += fmt::format("\n  {}", label);
+    if (times > 1) text += fmt::format(", {} times", times);
+  }
+  return text.empty() ? " none" : text;
 }
 
 void Gpu::upload(const void* from, void* to, std::size_t bytes) {
   if (bytes == 0) return;
   enter();
   staging_->upload(from, to, bytes);
-  counts_.uploaded += bytes;
 }
 
 void Gpu::download(const void* from, void* to, std::size_t bytes) {
   enter();
-  ++counts_.waits;
   if (bytes > 0) staging_->download(from, to, bytes);
-  counts_.downloaded += bytes;
 }
 
 void Gpu::fill(void* to, uint64_t bits, std::size_t element_bytes, std::size_t count) {
@@ -158,7 +182,6 @@ void Gpu::fill(void* to, uint64_t bits, std::size_t element_bytes, std::size_t c
 
 void Gpu::wait() {
   enter();
-  ++counts_.waits;
   uint64_t asked = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -171,18 +194,8 @@ void Gpu::wait() {
 
 void Gpu::launch(Driver::Function function, uint32_t blocks, std::span<const std::byte> arguments,
                  const std::shared_ptr<const std::string>& label) {
-  // As cuda.h says: a pointer to all arguments, their size, the end of the list.
-  constexpr uintptr_t buffer_pointer = 1, buffer_size = 2, end = 0;
-  std::size_t bytes = arguments.size();
-  std::array<void*, 5> extra = {reinterpret_cast<void*>(buffer_pointer),  // NOLINT
-                                const_cast<std::byte*>(arguments.data()),
-                                reinterpret_cast<void*>(buffer_size), &bytes,  // NOLINT
-                                reinterpret_cast<void*>(end)};
   note(label);
-  check(driver_.cuLaunchKernel(function, blocks, 1, 1, block_threads, 1, 1, 0, stream_, nullptr,
-                               extra.data()),
-        "a launch");
-  ++counts_.launches;
+  check(enqueue(function, blocks, arguments, stream_), "a launch");
 }
 
 void Gpu::note(const std::shared_ptr<const std::string>& label) {

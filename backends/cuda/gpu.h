@@ -20,6 +20,15 @@
 
 namespace nitinol::cuda {
 
+/// What a GPU is.
+struct Properties {
+  std::string name;
+  int architecture = 0;  ///< 90 for compute capability 9.0
+  std::size_t total_bytes = 0;
+};
+/// Asks the driver, and makes no context. Throws Error(device).
+[[nodiscard]] Properties properties_of(int number);
+
 /// All work of a device goes to one stream in the order in which it is asked for, so that a block
 /// of memory may be reused as soon as it is released. Any thread. Never destroyed.
 class Gpu {
@@ -27,10 +36,8 @@ class Gpu {
   /// Retains the primary context, which other libraries of the process share. Throws Error(device).
   Gpu(int number, Backend& owner);
 
-  [[nodiscard]] const std::string& name() const { return name_; }
-  /// 90 for compute capability 9.0.
-  [[nodiscard]] int architecture() const { return architecture_; }
-  [[nodiscard]] std::size_t total_bytes() const { return total_bytes_; }
+  [[nodiscard]] int number() const { return number_; }
+  [[nodiscard]] const Properties& properties() const { return properties_; }
   /// Most bytes of a launch's arguments.
   [[nodiscard]] std::size_t most_argument_bytes() const { return most_argument_bytes_; }
 
@@ -63,12 +70,6 @@ class Gpu {
   /// Words that are 0 whenever no launch runs; the same ones for all, as one launch runs at a time.
   [[nodiscard]] uint32_t* counters(std::size_t count);
 
-  /// How often it was asked to launch, and to wait; bytes that went either way.
-  struct Counts {
-    std::atomic<uint64_t> launches = 0, waits = 0, uploaded = 0, downloaded = 0;
-  };
-  [[nodiscard]] const Counts& counts() const { return counts_; }
-
  private:
   /// A word that was given back and may still be written until so much work is done.
   struct Retired {
@@ -76,7 +77,6 @@ class Gpu {
     uint64_t after;
   };
 
-  [[nodiscard]] int attribute(int number) const;
   /// One that no launch writes any more, or null.
   [[nodiscard]] Status* find_status();
   void add_status_words();
@@ -85,15 +85,12 @@ class Gpu {
 
   const Driver& driver_;
   const int number_;
-  int device_ = 0;
-  std::string name_;
-  int architecture_ = 0;
-  std::size_t total_bytes_ = 0, most_argument_bytes_ = 0;
+  const Properties properties_;
+  std::size_t most_argument_bytes_ = 0;
   Driver::Context context_ = nullptr;
   Driver::Stream stream_ = nullptr;
   GpuMemory memory_;
   std::unique_ptr<Staging> staging_;
-  Counts counts_;
 
   mutable ForkSafeMutex mutex_;  ///< of what follows
   uint64_t asked_ = 0, done_ = 0;

@@ -154,7 +154,7 @@ struct Opened {
 
 /// Fills a table with the functions of the names in `names`, one for each field.
 template <class Table>
-void fill(Opened<Table>& opened, std::initializer_list<const char*> names) {
+void fill(Opened<Table>& opened, std::span<const char* const> names) {
   opened.search.run();
   if (opened.search.handle == nullptr) {
     opened.missing = "it was not found";
@@ -183,10 +183,13 @@ const Opened<Nvrtc>& opened_nvrtc() {
   static const Opened<Nvrtc>& opened = *[] {
     auto* const made =
         new Opened<Nvrtc>{.search = {.names = names_of_nvrtc(), .has_builtins = true}};
-    fill(*made, {"nvrtcVersion", "nvrtcCreateProgram", "nvrtcCompileProgram", "nvrtcGetCUBINSize",
-                 "nvrtcGetCUBIN", "nvrtcGetPTXSize", "nvrtcGetPTX", "nvrtcGetProgramLogSize",
-                 "nvrtcGetProgramLog", "nvrtcDestroyProgram", "nvrtcGetErrorString",
-                 "nvrtcGetNumSupportedArchs", "nvrtcGetSupportedArchs"});
+    static constexpr const char* names[] = {
+        "nvrtcVersion",          "nvrtcCreateProgram",     "nvrtcCompileProgram",
+        "nvrtcGetCUBINSize",     "nvrtcGetCUBIN",          "nvrtcGetPTXSize",
+        "nvrtcGetPTX",           "nvrtcGetProgramLogSize", "nvrtcGetProgramLog",
+        "nvrtcDestroyProgram",   "nvrtcGetErrorString",    "nvrtcGetNumSupportedArchs",
+        "nvrtcGetSupportedArchs"};
+    fill(*made, names);
     return made;
   }();
   return opened;
@@ -207,40 +210,7 @@ std::string said_by_init(const Driver& driver) {
 const Opened<Driver>& opened_driver() {
   static const Opened<Driver>& opened = *[] {
     auto* const made = new Opened<Driver>{.search = {.names = {"libcuda.so.1"}}};
-    fill(*made, {"cuInit",
-                 "cuDriverGetVersion",
-                 "cuGetErrorName",
-                 "cuDeviceGetCount",
-                 "cuDeviceGet",
-                 "cuDeviceGetName",
-                 "cuDeviceGetAttribute",
-                 "cuDeviceTotalMem_v2",
-                 "cuDevicePrimaryCtxRetain",
-                 "cuCtxSetCurrent",
-                 "cuCtxSynchronize",
-                 "cuStreamCreate",
-                 "cuStreamSynchronize",
-                 "cuMemAlloc_v2",
-                 "cuMemFree_v2",
-                 "cuMemHostAlloc",
-                 "cuMemcpyHtoD_v2",
-                 "cuMemcpyDtoH_v2",
-                 "cuMemcpyHtoDAsync_v2",
-                 "cuMemcpyDtoHAsync_v2",
-                 "cuMemcpyDtoDAsync_v2",
-                 "cuMemsetD8_v2",
-                 "cuMemsetD8Async",
-                 "cuMemsetD16Async",
-                 "cuMemsetD32Async",
-                 "cuMemsetD2D32Async",
-                 "cuModuleLoadData",
-                 "cuModuleUnload",
-                 "cuModuleGetFunction",
-                 "cuLaunchKernel",
-                 "cuEventCreate",
-                 "cuEventRecord",
-                 "cuEventSynchronize",
-                 "cuEventElapsedTime"});
+    fill(*made, driver_functions());
     if (made->missing.empty()) made->missing = said_by_init(made->table);
     return made;
   }();
@@ -255,27 +225,41 @@ const Opened<CublasLt>& opened_cublas_lt() {
       if (known == 0 || known == major)
         made->search.names.push_back(fmt::format("libcublasLt.so.{}", major));
     }
-    fill(*made,
-         {"cublasLtGetVersion", "cublasLtCreate", "cublasLtDestroy", "cublasLtMatmulDescCreate",
-          "cublasLtMatmulDescDestroy", "cublasLtMatmulDescSetAttribute",
-          "cublasLtMatrixLayoutCreate", "cublasLtMatrixLayoutDestroy",
-          "cublasLtMatrixLayoutSetAttribute", "cublasLtMatmulPreferenceCreate",
-          "cublasLtMatmulPreferenceDestroy", "cublasLtMatmulPreferenceSetAttribute",
-          "cublasLtMatmulAlgoGetHeuristic", "cublasLtMatmul"});
+    static constexpr const char* names[] = {"cublasLtGetVersion",
+                                            "cublasLtCreate",
+                                            "cublasLtDestroy",
+                                            "cublasLtMatmulDescCreate",
+                                            "cublasLtMatmulDescDestroy",
+                                            "cublasLtMatmulDescSetAttribute",
+                                            "cublasLtMatrixLayoutCreate",
+                                            "cublasLtMatrixLayoutDestroy",
+                                            "cublasLtMatrixLayoutSetAttribute",
+                                            "cublasLtMatmulPreferenceCreate",
+                                            "cublasLtMatmulPreferenceDestroy",
+                                            "cublasLtMatmulPreferenceSetAttribute",
+                                            "cublasLtMatmulAlgoGetHeuristic",
+                                            "cublasLtMatmul"};
+    fill(*made, names);
     return made;
   }();
   return opened;
 }
 
+/// Why it cannot be used, with each place where it was looked for; empty if it can.
+template <class Table>
+std::string missing_text(const Opened<Table>& opened) {
+  if (opened.missing.empty()) return {};
+  std::string text = fmt::format("{}. Looked for:", opened.missing);
+  for (const PlaceTried& tried : opened.search.tried)
+    text += fmt::format("\n  {}{}{}", tried.place, tried.why.empty() ? "" : ": ", tried.why);
+  return text;
+}
+
 template <class Table>
 const Table& table_of(const Opened<Table>& opened, std::string_view name, const char* fix) {
   if (opened.missing.empty()) return opened.table;
-  std::string places;
-  for (const PlaceTried& tried : opened.search.tried)
-    places += fmt::format("\n  {}{}{}", tried.place, tried.why.empty() ? "" : ": ", tried.why);
-  throw Error(ErrorKind::device, {.where = std::string(name),
-                                  .what = fmt::format("{}. Looked for:{}", opened.missing, places),
-                                  .fix = fix});
+  throw Error(ErrorKind::device,
+              {.where = std::string(name), .what = missing_text(opened), .fix = fix});
 }
 
 }  // namespace
@@ -284,6 +268,44 @@ const Nvrtc& nvrtc() {
   return table_of(opened_nvrtc(), "CUDA's compiler (NVRTC)",
                   "Install CUDA 12 or 13, or the Python package nvidia-cuda-nvrtc, or let "
                   "NITINOL_CUDA_PATH name its folder.");
+}
+
+std::span<const char* const> driver_functions() {
+  static constexpr const char* names[] = {"cuInit",
+                                          "cuDriverGetVersion",
+                                          "cuGetErrorName",
+                                          "cuDeviceGetCount",
+                                          "cuDeviceGet",
+                                          "cuDeviceGetName",
+                                          "cuDeviceGetAttribute",
+                                          "cuDeviceTotalMem_v2",
+                                          "cuDevicePrimaryCtxRetain",
+                                          "cuCtxSetCurrent",
+                                          "cuCtxSynchronize",
+                                          "cuStreamCreate",
+                                          "cuStreamSynchronize",
+                                          "cuMemAlloc_v2",
+                                          "cuMemFree_v2",
+                                          "cuMemHostAlloc",
+                                          "cuMemcpyHtoD_v2",
+                                          "cuMemcpyDtoH_v2",
+                                          "cuMemcpyHtoDAsync_v2",
+                                          "cuMemcpyDtoHAsync_v2",
+                                          "cuMemcpyDtoDAsync_v2",
+                                          "cuMemsetD8_v2",
+                                          "cuMemsetD8Async",
+                                          "cuMemsetD16Async",
+                                          "cuMemsetD32Async",
+                                          "cuMemsetD2D32Async",
+                                          "cuModuleLoadData",
+                                          "cuModuleUnload",
+                                          "cuModuleGetFunction",
+                                          "cuLaunchKernel",
+                                          "cuEventCreate",
+                                          "cuEventRecord",
+                                          "cuEventSynchronize",
+                                          "cuEventElapsedTime"};
+  return names;
 }
 
 const Driver& driver() {
@@ -335,16 +357,12 @@ bool has_cublas_lt() {
   return opened_cublas_lt().missing.empty();
 }
 
-const std::string& missing_driver() {
-  return opened_driver().missing;
+std::string missing_driver() {
+  return missing_text(opened_driver());
 }
 
 std::vector<PlaceTried> places_of_nvrtc() {
   return opened_nvrtc().search.tried;
-}
-
-std::vector<PlaceTried> places_of_driver() {
-  return opened_driver().search.tried;
 }
 
 }  // namespace nitinol::cuda

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -138,13 +139,14 @@ struct CublasLt {
 /// not open it. "none" without NVRTC.
 [[nodiscard]] const std::string& nvrtc_identity();
 
-/// Whether they could be opened, without an error; and where they were looked for.
+/// Whether they could be opened, without an error; and where NVRTC was looked for.
 [[nodiscard]] bool has_nvrtc();
 [[nodiscard]] bool has_driver();
 [[nodiscard]] bool has_cublas_lt();
-/// Why the driver cannot be used; empty if it can.
-[[nodiscard]] const std::string& missing_driver();
+/// The names of Driver's fields, in their order.
+[[nodiscard]] std::span<const char* const> driver_functions();
+/// Why the driver cannot be used, with where it was looked for; empty if it can.
+[[nodiscard]] std::string missing_driver();
 [[nodiscard]] std::vector<PlaceTried> places_of_nvrtc();
-[[nodiscard]] std::vector<PlaceTried> places_of_driver();
 
 }  // namespace nitinol::cuda

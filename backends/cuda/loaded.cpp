@@ -6,13 +6,15 @@
 #include <fmt/format.h>
 
 #include <mutex>
+#include <string_view>
 #include <utility>
 
 namespace nitinol::cuda {
 namespace {
 
 bool waits_after_each() {
-  static const bool waits = !environment_text("NITINOL_CUDA_WAIT").empty();
+  static constexpr std::string_view values[] = {"0", "1"};
+  static const bool waits = environment_choice("NITINOL_CUDA_WAIT", values).value_or(0) == 1;
   return waits;
 }
 

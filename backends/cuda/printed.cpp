@@ -50,12 +50,12 @@ class Printed final : public Executable {
 
   const Loaded& loaded_for(const Schedule& schedule) const {
     if (const Loaded* const found = find(schedule)) return *found;
-    const Request request = {&kernel_, schedule, gpu_.architecture()};
+    const Request request = {&kernel_, schedule, gpu_.properties().architecture};
     const std::shared_ptr<const Cubin> cubin = CubinCache::instance().get(request);
     auto loaded = std::make_unique<Loaded>(
         gpu_, *cubin,
         fmt::format("a kernel of {} operands, {}", kernel_.operands.size(), to_string(schedule)));
-    if (const Loaded* const found = find(schedule)) return *found;  // another thread was faster
+    // Two threads may load the same: launches find the first, and the other is kept with it.
     const std::lock_guard lock(mutex_);
     return *loaded_.emplace_back(schedule, std::move(loaded)).second;
   }

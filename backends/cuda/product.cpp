@@ -67,12 +67,12 @@ struct Products {
 };
 
 Products& products_of(Gpu& gpu) {
-  static std::mutex mutex;
+  static ForkSafeMutex mutex;
   static auto& all = *new std::map<const Gpu*, Products>;
+  gpu.enter();
   const std::lock_guard lock(mutex);
   Products& products = all[&gpu];
   if (products.handle == nullptr) {
-    gpu.enter();
     products.workspace = gpu.memory().allocate(workspace_bytes);
     expect_success(cublas_lt().cublasLtCreate(&products.handle), "creating a handle");
   }
@@ -83,8 +83,8 @@ class Product final : public Executable {
  public:
   Product(Gpu& gpu, const LibraryCall& call, const Matrix& a, const Matrix& b)
       : gpu_(gpu), call_(call), a_(a), b_(b), products_(products_of(gpu)) {
-    label_ = std::make_shared<const std::string>(fmt::format(
-        "a product of {} x {} x {}", a.is_transposed ? a.rows : a.columns, depth(), columns()));
+    label_ = std::make_shared<const std::string>(
+        fmt::format("a product of {} x {} x {}", rows(), depth(), columns()));
     plan_batches();
     const int compute = output().dtype == f64 ? compute_f64 : compute_f32;
     const int scale = output().dtype == f64 ? type_f64 : type_f32;

@@ -22,7 +22,7 @@ const Loaded& loaded_text(Gpu& gpu, const std::string& text, std::string_view la
     const std::lock_guard lock(mutex);
     if (const auto found = all.find(key); found != all.end()) return *found->second;
   }
-  const auto cubin = CubinCache::instance().get_text(text, gpu.architecture());
+  const auto cubin = CubinCache::instance().get_text(text, gpu.properties().architecture);
   auto loaded = std::make_unique<Loaded>(gpu, *cubin, std::string(label));
   const std::lock_guard lock(mutex);
   return *all.try_emplace(std::move(key), std::move(loaded)).first->second;

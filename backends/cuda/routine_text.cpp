@@ -14,16 +14,21 @@
 namespace nitinol::cuda {
 namespace {
 
-constexpr std::string_view head = R"(
-struct Arguments {
+static_assert(block_threads == 256, "the texts below say so");
+
+constexpr const char* arguments_text = R"(
+struct Arguments {{
   const u32* gate;
   u32* status;
   u8* workspace;
   void* p0;
   void* p1;
   void* p2;
-  i64 n[80];
-};
+  i64 n[{}];
+}};
+)";
+
+constexpr std::string_view helpers = R"(
 DEVICE i64 offset_of(i64 linear, const i64* sizes, const i64* strides, int rank) {
   i64 offset = 0;
   for (int axis = rank - 1; axis >= 0; --axis) {
@@ -341,7 +346,8 @@ class Writer {
   explicit Writer(const LibraryCall& call) : call_(call) {
     const DType dtype = call.operands[0].dtype;
     const std::string word(word_of(compute_type(dtype)));
-    made_.text = head;
+    made_.text = fmt::format(fmt::runtime(arguments_text), RoutineArguments::most_numbers);
+    made_.text += helpers;
     made_.text += fmt::format("typedef {} Stored;\ntypedef {} Value;\n", stored_word(dtype), word);
     made_.text +=
         fmt::format("DEVICE Value value_of(Stored x) {{ return {}; }}\n", decoded(dtype, "x"));

@@ -1,5 +1,6 @@
 #include "tests/gpu/gpu.h"
 
+#include "backends/cuda/call.h"
 #include "backends/cuda/schedule.h"
 #include "core/error.h"
 
@@ -70,17 +71,8 @@ GpuModule::~GpuModule() {
 
 void GpuModule::launch(std::span<const uint32_t> blocks,
                        std::span<const std::byte> arguments) const {
-  // As cuda.h says: a pointer to all arguments, their size, the end of the list.
-  constexpr uintptr_t buffer_pointer = 1, buffer_size = 2, end = 0;
-  std::size_t bytes = arguments.size();
-  std::array<void*, 5> extra = {reinterpret_cast<void*>(buffer_pointer),  // NOLINT
-                                const_cast<std::byte*>(arguments.data()),
-                                reinterpret_cast<void*>(buffer_size), &bytes,  // NOLINT
-                                reinterpret_cast<void*>(end)};
   for (std::size_t i = 0; i < entries_.size(); ++i)
-    check(cuda::driver().cuLaunchKernel(entries_[i], blocks[i], 1, 1, cuda::block_threads, 1, 1, 0,
-                                        nullptr, nullptr, extra.data()),
-          "a launch");
+    check(cuda::enqueue(entries_[i], blocks[i], arguments, nullptr), "a launch");
 }
 
 }  // namespace nitinol::test

@@ -143,12 +143,8 @@ TEST_CASE("a library without a function is named with it", "[cuda][no-isa]") {
 
 TEST_CASE("a driver that does not start says its error", "[cuda][no-isa]") {
   const TemporaryFolder temporary;
-  const std::string functions =
-      "cuInit cuDriverGetVersion cuDeviceGetCount cuDeviceGet cuDeviceGetName "
-      "cuDeviceGetAttribute cuDevicePrimaryCtxRetain cuCtxSetCurrent cuCtxSynchronize "
-      "cuMemAlloc_v2 cuMemFree_v2 cuMemcpyHtoD_v2 cuMemcpyDtoH_v2 cuMemcpyDtoDAsync_v2 "
-      "cuMemsetD8_v2 cuModuleLoadData cuModuleUnload cuModuleGetFunction cuLaunchKernel "
-      "cuEventCreate cuEventRecord cuEventSynchronize cuEventElapsedTime cuGetErrorName";
+  std::string functions;
+  for (const char* const name : cuda::driver_functions()) functions += std::string(name) + " ";
   for (const auto& [result, text] : {std::pair(34, "it is a stub, not a driver (error 34)"),
                                      std::pair(100, "the driver sees no device (error 100)"),
                                      std::pair(999, "cuInit failed with error 999")}) {

@@ -67,7 +67,7 @@ TEST_CASE("the text of a library call does not depend on sizes", "[cuda][no-isa]
   for (const LibraryCall& call : calls(f32)) {
     if (call.kind == Kind::cumsum) continue;  // but for how many levels of runs there are
     LibraryCall larger = call;
-    for (OperandLayout& operand : larger.operands) operand.strides[0] *= 2;
+    for (OperandLayout& operand : larger.operands) operand.shape[0] *= 2;
     CHECK(routine_text(call).text == routine_text(larger).text);
   }
 }

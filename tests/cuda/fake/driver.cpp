@@ -145,6 +145,30 @@ bool is_stream(const void* stream) {
   return driver().streams.contains(stream);
 }
 
+int wait() {
+  ++driver().counts.waits;
+  return driver().run_all();
+}
+
+int enqueue_copy(void* to, const void* from, std::size_t bytes) {
+  return enqueue([=] {
+    std::memmove(to, from, bytes);
+    return true;
+  });
+}
+
+int upload(uint64_t to, const void* from, std::size_t bytes) {
+  if (!driver().region.holds(to, bytes)) return invalid_value;
+  driver().counts.uploaded += bytes;
+  return enqueue_copy(reinterpret_cast<void*>(to), from, bytes);
+}
+
+int download(void* to, uint64_t from, std::size_t bytes) {
+  if (!driver().region.holds(from, bytes)) return invalid_value;
+  driver().counts.downloaded += bytes;
+  return enqueue_copy(to, reinterpret_cast<const void*>(from), bytes);
+}
+
 template <class T>
 void fill(uint64_t to, T value, std::size_t count) {
   std::fill_n(reinterpret_cast<T*>(to), count, value);
@@ -223,8 +247,7 @@ int cuCtxSetCurrent(void* context) {
 }
 int cuCtxSynchronize() {
   FAKE_ENTRY_WITH_CONTEXT;
-  ++driver().counts.waits;
-  return driver().run_all();
+  return wait();
 }
 int cuStreamCreate(void** stream, unsigned) {
   FAKE_ENTRY_WITH_CONTEXT;
@@ -234,9 +257,7 @@ int cuStreamCreate(void** stream, unsigned) {
 }
 int cuStreamSynchronize(void* stream) {
   FAKE_ENTRY_WITH_CONTEXT;
-  if (!is_stream(stream)) return invalid_handle;
-  ++driver().counts.waits;
-  return driver().run_all();
+  return is_stream(stream) ? wait() : invalid_handle;
 }
 int cuEventCreate(void** event, unsigned) {
   FAKE_ENTRY_WITH_CONTEXT;
@@ -253,8 +274,9 @@ int cuEventRecord(void* event, void* stream) {
 int cuEventSynchronize(void* event) {
   FAKE_ENTRY_WITH_CONTEXT;
   if (!driver().events.contains(event)) return invalid_handle;
+  if (!static_cast<Event*>(event)->is_done) return wait();
   ++driver().counts.waits;
-  return static_cast<Event*>(event)->is_done ? success : driver().run_all();
+  return success;
 }
 int cuEventElapsedTime(float* milliseconds, void*, void*) {
   FAKE_ENTRY_WITH_CONTEXT;
@@ -274,8 +296,7 @@ int cuMemAlloc_v2(uint64_t* address, std::size_t bytes) {
 }
 int cuMemFree_v2(uint64_t address) {
   FAKE_ENTRY_WITH_CONTEXT;
-  ++driver().counts.waits;
-  if (const int result = driver().run_all(); result != success) return result;
+  if (const int result = wait(); result != success) return result;
   return driver().region.release(address) ? success : invalid_value;
 }
 int cuMemHostAlloc(void** memory, std::size_t bytes, unsigned) {
@@ -287,55 +308,28 @@ int cuMemHostAlloc(void** memory, std::size_t bytes, unsigned) {
 }
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, std::size_t bytes, void* stream) {
   FAKE_ENTRY_WITH_CONTEXT;
-  if (!is_stream(stream)) return invalid_handle;
-  if (!driver().region.holds(to, bytes)) return invalid_value;
-  driver().counts.uploaded += bytes;
-  return enqueue([=] {
-    std::memcpy(reinterpret_cast<void*>(to), from, bytes);
-    return true;
-  });
+  return is_stream(stream) ? upload(to, from, bytes) : invalid_handle;
 }
 int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, std::size_t bytes, void* stream) {
   FAKE_ENTRY_WITH_CONTEXT;
-  if (!is_stream(stream)) return invalid_handle;
-  if (!driver().region.holds(from, bytes)) return invalid_value;
-  driver().counts.downloaded += bytes;
-  return enqueue([=] {
-    std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
-    return true;
-  });
+  return is_stream(stream) ? download(to, from, bytes) : invalid_handle;
 }
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, std::size_t bytes, void* stream) {
   FAKE_ENTRY_WITH_CONTEXT;
   if (!is_stream(stream)) return invalid_handle;
   if (!driver().region.holds(from, bytes) || !driver().region.holds(to, bytes))
     return invalid_value;
-  return enqueue([=] {
-    std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
-    return true;
-  });
+  return enqueue_copy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
 }
 int cuMemcpyHtoD_v2(uint64_t to, const void* from, std::size_t bytes) {
   FAKE_ENTRY_WITH_CONTEXT;
-  if (!driver().region.holds(to, bytes)) return invalid_value;
-  enqueue([=] {
-    std::memcpy(reinterpret_cast<void*>(to), from, bytes);
-    return true;
-  });
-  driver().counts.uploaded += bytes;
-  ++driver().counts.waits;
-  return driver().run_all();
+  const int result = upload(to, from, bytes);
+  return result == success ? wait() : result;
 }
 int cuMemcpyDtoH_v2(void* to, uint64_t from, std::size_t bytes) {
   FAKE_ENTRY_WITH_CONTEXT;
-  if (!driver().region.holds(from, bytes)) return invalid_value;
-  enqueue([=] {
-    std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
-    return true;
-  });
-  driver().counts.downloaded += bytes;
-  ++driver().counts.waits;
-  return driver().run_all();
+  const int result = download(to, from, bytes);
+  return result == success ? wait() : result;
 }
 
 #define FAKE_FILL(to, value, count, stream)                                      \
