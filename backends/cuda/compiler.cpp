@@ -79,25 +79,31 @@ class Compilation {
 
   [[nodiscard]] Cubin cubin() const {
     std::size_t bytes = 0;
-    library_.nvrtcGetCUBINSize(program_, &bytes);
+    expect_success(library_.nvrtcGetCUBINSize(program_, &bytes));
     Cubin cubin(bytes);
-    library_.nvrtcGetCUBIN(program_, reinterpret_cast<char*>(cubin.data()));
+    expect_success(library_.nvrtcGetCUBIN(program_, reinterpret_cast<char*>(cubin.data())));
     return cubin;
   }
   [[nodiscard]] std::string ptx() const {
     std::size_t bytes = 0;
-    library_.nvrtcGetPTXSize(program_, &bytes);
+    expect_success(library_.nvrtcGetPTXSize(program_, &bytes));
     std::string text(bytes, '\0');
-    library_.nvrtcGetPTX(program_, text.data());
+    expect_success(library_.nvrtcGetPTX(program_, text.data()));
     return text;
   }
 
  private:
+  void expect_success(int result) const {
+    if (result == 0) return;
+    throw Error(ErrorKind::compile,
+                {.where = "NVRTC", .what = library_.nvrtcGetErrorString(result)});
+  }
+  /// The compiler's messages, as far as it gives them out.
   [[nodiscard]] std::string said() const {
     std::size_t bytes = 0;
-    library_.nvrtcGetProgramLogSize(program_, &bytes);
+    if (library_.nvrtcGetProgramLogSize(program_, &bytes) != 0) return {};
     std::string log(bytes, '\0');
-    library_.nvrtcGetProgramLog(program_, log.data());
+    if (library_.nvrtcGetProgramLog(program_, log.data()) != 0) return {};
     return log.c_str();
   }
 

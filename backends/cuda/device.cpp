@@ -3,6 +3,7 @@
 #include "backends/cuda/executables.h"
 #include "backends/cuda/gpu.h"
 #include "core/error.h"
+#include "core/fork.h"
 #include "core/kernel.h"
 #include "core/library.h"
 
@@ -84,11 +85,11 @@ int device_count() {
   return std::min(count, most_devices);
 }
 
-/// Made at the first use, or why it could not be.
+/// Made at the first use that succeeds.
 struct Slot {
-  std::once_flag once;
   std::atomic<CudaBackend*> backend = nullptr;
-  std::string missing;
+  ForkSafeMutex mutex;
+  std::string missing;  ///< why there is none
 };
 
 Slot& slot_of(int number) {
@@ -97,6 +98,8 @@ Slot& slot_of(int number) {
 }
 
 void fill(Slot& slot, int number) {
+  const std::lock_guard lock(slot.mutex);
+  if (slot.backend.load(std::memory_order_acquire) != nullptr) return;
   if (number >= device_count()) {
     slot.missing = has_driver() ? fmt::format("the driver sees {} devices", device_count())
                                 : "no driver of NVIDIA's: " + missing_driver();
@@ -104,6 +107,7 @@ void fill(Slot& slot, int number) {
   }
   try {
     slot.backend.store(new CudaBackend(number), std::memory_order_release);
+    slot.missing.clear();
   } catch (const Error& error) {
     slot.missing = error.report().what;
   }
@@ -115,13 +119,16 @@ Backend* device(int number) {
   if (number < 0 || number >= most_devices) return nullptr;
   Slot& slot = slot_of(number);
   if (Backend* const found = slot.backend.load(std::memory_order_acquire)) return found;
-  std::call_once(slot.once, fill, slot, number);
+  fill(slot, number);
   return slot.backend.load(std::memory_order_acquire);
 }
 
 std::string missing(int number) {
   if (number < 0 || number >= most_devices) return "there is no device of that number";
-  return device(number) != nullptr ? "" : slot_of(number).missing;
+  if (device(number) != nullptr) return "";
+  Slot& slot = slot_of(number);
+  const std::lock_guard lock(slot.mutex);
+  return slot.missing;
 }
 
 std::vector<DeviceInfo> infos() {

@@ -113,10 +113,10 @@ void GpuMemory::trim() {
   driver().cuStreamSynchronize(gpu_.stream());  // what was released may still be used there
   for (auto& [class_bytes, blocks] : free_) {
     if (class_bytes <= most_small) continue;
-    for (void* const block : blocks)
-      driver().cuMemFree_v2(reinterpret_cast<Driver::Address>(block));
-    cached_ -= class_bytes * blocks.size();
-    blocks.clear();
+    // What the driver does not take back can still be used.
+    cached_ -= class_bytes * std::erase_if(blocks, [](void* block) {
+                 return driver().cuMemFree_v2(reinterpret_cast<Driver::Address>(block)) == 0;
+               });
   }
 }
 

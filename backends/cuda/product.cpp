@@ -11,8 +11,10 @@
 #include <array>
 #include <bit>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -60,6 +62,20 @@ void expect_success(int result, const char* what) {
       {.where = "matmul", .what = fmt::format("cuBLASLt: {} failed with status {}", what, result)});
 }
 
+/// Ends an object of the library's by the function of its table.
+template <auto function>
+struct End {
+  template <class Object>
+  void operator()(Object* object) const {
+    (cublas_lt().*function)(object);
+  }
+};
+template <class Object, auto function>
+using Owned = std::unique_ptr<std::remove_pointer_t<Object>, End<function>>;
+using Description = Owned<CublasLt::Description, &CublasLt::cublasLtMatmulDescDestroy>;
+using Layout = Owned<CublasLt::Layout, &CublasLt::cublasLtMatrixLayoutDestroy>;
+using Preference = Owned<CublasLt::Preference, &CublasLt::cublasLtMatmulPreferenceDestroy>;
+
 /// The handle of a device, and memory for its products.
 struct Products {
   CublasLt::Handle handle = nullptr;
@@ -88,21 +104,15 @@ class Product final : public Executable {
     plan_batches();
     const int compute = output().dtype == f64 ? compute_f64 : compute_f32;
     const int scale = output().dtype == f64 ? type_f64 : type_f32;
-    expect_success(library_.cublasLtMatmulDescCreate(&description_, compute, scale),
+    CublasLt::Description made = nullptr;
+    expect_success(library_.cublasLtMatmulDescCreate(&made, compute, scale),
                    "describing a product");
-    const int32_t first = b_.is_transposed ? 1 : 0, second = a_.is_transposed ? 1 : 0;
-    set(description_, transposes_a, first);
-    set(description_, transposes_b, second);
+    description_.reset(made);
+    set(transposes_a, b_.is_transposed);
+    set(transposes_b, a_.is_transposed);
     const Matrix c = {columns(), rows(), columns(), false};
     layouts_ = {layout(b_, 1), layout(a_, 0), layout(c, 2)};
   }
-  Product(const Product&) = delete;
-  Product& operator=(const Product&) = delete;
-  ~Product() override {
-    for (const CublasLt::Layout layout : layouts_) library_.cublasLtMatrixLayoutDestroy(layout);
-    library_.cublasLtMatmulDescDestroy(description_);
-  }
-
   void launch(const Launch& launch) const override {
     const Shape& shape = output().shape;
     const int64_t elements = element_count(shape);
@@ -163,24 +173,28 @@ class Product final : public Executable {
     outer_.pop_back();
   }
 
-  template <class T>
-  void set(CublasLt::Description description, int attribute, const T& value) const {
-    expect_success(
-        library_.cublasLtMatmulDescSetAttribute(description, attribute, &value, sizeof value),
-        "describing a product");
+  void set(int attribute, bool is_so) const {
+    const int32_t value = is_so ? 1 : 0;
+    expect_success(library_.cublasLtMatmulDescSetAttribute(description_.get(), attribute, &value,
+                                                           sizeof value),
+                   "describing a product");
   }
 
-  [[nodiscard]] CublasLt::Layout layout(const Matrix& matrix, std::size_t k) const {
+  [[nodiscard]] Layout layout(const Matrix& matrix, std::size_t k) const {
     CublasLt::Layout made = nullptr;
     expect_success(library_.cublasLtMatrixLayoutCreate(
                        &made, *type_of(call_.operands[k].dtype), static_cast<uint64_t>(matrix.rows),
                        static_cast<uint64_t>(matrix.columns), matrix.leading),
                    "describing a matrix");
-    const auto count = static_cast<int32_t>(inner_.size);
-    const int64_t stride = inner_.strides[k];
-    library_.cublasLtMatrixLayoutSetAttribute(made, layout_batch_count, &count, sizeof count);
-    library_.cublasLtMatrixLayoutSetAttribute(made, layout_batch_stride, &stride, sizeof stride);
-    return made;
+    Layout layout(made);
+    const auto set = [&](int attribute, const auto& value) {
+      expect_success(
+          library_.cublasLtMatrixLayoutSetAttribute(made, attribute, &value, sizeof value),
+          "describing a matrix");
+    };
+    set(layout_batch_count, static_cast<int32_t>(inner_.size));
+    set(layout_batch_stride, inner_.strides[k]);
+    return layout;
   }
 
   /// The algorithm for operands that begin at multiples of so many bytes, asked for once.
@@ -188,20 +202,21 @@ class Product final : public Executable {
     const std::lock_guard lock(mutex_);
     if (const auto found = algorithms_.find(alignment); found != algorithms_.end())
       return found->second;
-    CublasLt::Preference preference = nullptr;
-    expect_success(library_.cublasLtMatmulPreferenceCreate(&preference), "a preference");
-    library_.cublasLtMatmulPreferenceSetAttribute(preference, preference_workspace,
-                                                  &workspace_bytes, sizeof workspace_bytes);
-    for (int k = 0; k < 4; ++k) {
-      library_.cublasLtMatmulPreferenceSetAttribute(preference, preference_alignment + k,
-                                                    &alignment, sizeof alignment);
-    }
+    CublasLt::Preference made = nullptr;
+    expect_success(library_.cublasLtMatmulPreferenceCreate(&made), "a preference");
+    const Preference preference(made);
+    const auto set = [&](int attribute, const auto& value) {
+      expect_success(
+          library_.cublasLtMatmulPreferenceSetAttribute(made, attribute, &value, sizeof value),
+          "a preference");
+    };
+    set(preference_workspace, workspace_bytes);
+    for (int k = 0; k < 4; ++k) set(preference_alignment + k, alignment);
     CublasLt::Choice choice = {};
     int count = 0;
+    const auto [b, a, c] = layouts();
     const int result = library_.cublasLtMatmulAlgoGetHeuristic(
-        products_.handle, description_, layouts_[0], layouts_[1], layouts_[2], layouts_[2],
-        preference, 1, &choice, &count);
-    library_.cublasLtMatmulPreferenceDestroy(preference);
+        products_.handle, description_.get(), b, a, c, c, made, 1, &choice, &count);
     expect_success(result != 0 ? result : count > 0 ? 0 : choice.state, "choosing an algorithm");
     return algorithms_.emplace(alignment, choice.algorithm).first->second;
   }
@@ -216,12 +231,17 @@ class Product final : public Executable {
     const void* const alpha = is_double ? static_cast<const void*>(&one_double) : &one;
     const void* const beta = is_double ? static_cast<const void*>(&zero_double) : &zero;
     gpu_.note(label_);
+    const auto [b, a, c] = layouts();
     expect_success(
-        library_.cublasLtMatmul(products_.handle, description_, alpha, at[1], layouts_[0], at[0],
-                                layouts_[1], beta, at[2], layouts_[2], at[2], layouts_[2],
-                                &algorithm(alignment), products_.workspace->data, workspace_bytes,
-                                gpu_.stream()),
+        library_.cublasLtMatmul(products_.handle, description_.get(), alpha, at[1], b, at[0], a,
+                                beta, at[2], c, at[2], c, &algorithm(alignment),
+                                products_.workspace->data, workspace_bytes, gpu_.stream()),
         "a product");
+  }
+
+  /// Of b, a and c.
+  [[nodiscard]] std::array<CublasLt::Layout, 3> layouts() const {
+    return {layouts_[0].get(), layouts_[1].get(), layouts_[2].get()};
   }
 
   Gpu& gpu_;
@@ -232,8 +252,8 @@ class Product final : public Executable {
   std::shared_ptr<const std::string> label_;
   std::vector<Batch> outer_;
   Batch inner_ = {1, {0, 0, 0}};
-  CublasLt::Description description_ = nullptr;
-  std::array<CublasLt::Layout, 3> layouts_ = {};  ///< of b, a and c
+  Description description_;
+  std::array<Layout, 3> layouts_;  ///< of b, a and c
   mutable std::mutex mutex_;
   mutable std::map<uint32_t, CublasLt::Algorithm> algorithms_;
 };

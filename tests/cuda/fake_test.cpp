@@ -1,6 +1,9 @@
 // What tensors on a GPU ask of the driver, by the fake one (fake/README.md): in ctest's cuda.fake.
 #include "tests/cuda/fake/fake.h"
 
+#include "backends/cuda/libraries.h"
+#include "core/backend.h"
+#include "eager/launch.h"
 #include "nitinol.h"
 #include "tests/in_child.h"
 #include "tests/run_self.h"
@@ -8,11 +11,16 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <dlfcn.h>
+#include <map>
 #include <optional>
+#include <set>
+#include <sstream>
 #include <string>
+#include <vector>
 
 using namespace nitinol;
 using namespace nitinol::test;
@@ -21,23 +29,27 @@ namespace {
 
 constexpr Device gpu = {.kind = Device::Kind::cuda, .index = 0};
 
-/// The functions of the fake driver's that the real one does not have.
+/// The functions of the fake libraries' that the real ones do not have.
 struct Fake {
-  decltype(&fake_counts) counts;
-  decltype(&fake_fail) fail;
+  decltype(&fake_counts) counts = nullptr;
+  decltype(&fake_fail) fail = nullptr;
 };
+
+/// A function that a library in this process exports, or null.
+template <class Function>
+Function exported(const char* library, const char* name) {
+  void* const handle = ::dlopen(library, RTLD_NOW | RTLD_NOLOAD);
+  return handle == nullptr ? nullptr : reinterpret_cast<Function>(::dlsym(handle, name));
+}
 
 /// Nothing, and a line that says so, if the driver is none or a real one.
 std::optional<Fake> fake() {
   static_cast<void>(devices());  // opens it
-  void* const library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  void* const counts = library == nullptr ? nullptr : ::dlsym(library, "fake_counts");
-  if (counts == nullptr) {
-    std::puts("NOT RUN: the driver is not the fake one");
-    return std::nullopt;
-  }
-  return Fake{reinterpret_cast<decltype(&fake_counts)>(counts),
-              reinterpret_cast<decltype(&fake_fail)>(::dlsym(library, "fake_fail"))};
+  const Fake found = {exported<decltype(&fake_counts)>("libcuda.so.1", "fake_counts"),
+                      exported<decltype(&fake_fail)>("libcuda.so.1", "fake_fail")};
+  if (found.counts != nullptr) return found;
+  std::puts("NOT RUN: the driver is not the fake one");
+  return std::nullopt;
 }
 
 Tensor numbers(Device device) {
@@ -106,21 +118,134 @@ TEST_CASE("the child of a process that has used a GPU is told that it cannot", "
         }) == 7);
 }
 
-TEST_CASE("a call of the driver's that fails is an Error, and the next one works", "[cuda][fake]") {
-  const auto driver = fake();
-  if (!driver) return;
-  constexpr int not_supported = 801;
-  for (const char* const name : {"cuLaunchKernel", "cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2",
-                                 "cuEventRecord", "cuEventSynchronize", "cuCtxSetCurrent"}) {
-    INFO(name);
-    const auto body = [] {
-      const Tensor x = numbers(Device{}).to(gpu);
-      static_cast<void>((x * 3 + 1).to_vector<float>());
-    };
-    body();
-    driver->fail(name, 1, not_supported);
-    CHECK(has(error_of(body), "failed with error 801"));
-    CHECK(error_of(body).empty());
+// ---- each function of the libraries fails once
+
+namespace {
+
+/// Uses most of what the backend asks of the libraries. Throws Error; returns what differs from
+/// what the host gives.
+std::string use_gpu() {
+  const auto run = [](Device device) {
+    const Tensor x = numbers(Device{}).to(device);
+    const Tensor filled = full({5}, (int64_t{1} << 40) + 1, i64, device) +
+                          full({5}, 3, u8, device) + full({5}, 2, i16, device);
+    for (const DType dtype : {u8, i16, i64})
+      eager::fill(Tensor(filled.to(dtype)), uint64_t{5} << 32 | 7);
+    const Tensor rows = tensor(std::vector{2, 0, 2, 1}).to(device);
+    Variable table(x * 2);
+    const auto step = compile([&](const Tensor& places) {
+      const Tensor taken = take(Tensor(table), places, 0);
+      table = Tensor(table) + sum(taken) * 0.5;
+      return softmax(matmul(taken, transpose(taken)));
+    });
+    Tensor last;
+    for (int i = 0; i < 4; ++i) last = step(rows);
+    const Tensor large = zeros({300'000}, f32, device);
+    return std::vector{matmul(x, transpose(x)),
+                       exp(x),
+                       sum(large + 1).to(i64).to(f32),
+                       scatter_add(ones({4, 4}, f32, device), rows, 3),
+                       filled,
+                       last,
+                       Tensor(table)};
+  };
+  static const std::vector<Tensor> expected = run(Device{});
+  const std::vector<Tensor> got = run(gpu);
+  std::ostringstream wrong;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const Tensor here = got[i].to(Device{});
+    const bool is_near = is_floating(here.dtype())
+                             ? max(abs(here - expected[i])).item<float>() < 1e-5F
+                             : same_bits(here, expected[i]);
+    if (!is_near) wrong << ' ' << i;
+  }
+  return wrong.str();
+}
+
+/// use_gpu(), and all that is kept for later let go.
+std::string use_and_release() {
+  const std::string wrong = use_gpu();
+  clear_executables();
+  static_cast<void>(numbers(Device{}) + 1);  // now this thread has none at hand either
+  backend(gpu).release_cached_memory();
+  return wrong;
+}
+
+std::string live_objects() {
+  const auto counts = exported<decltype(&fake_counts)>("libcuda.so.1", "fake_counts")();
+  std::ostringstream text;
+  text << "live:";
+  for (const uint64_t count :
+       {counts.blocks, counts.pinned, counts.streams, counts.events, counts.modules})
+    text << ' ' << count;
+  for (const char* const library : {"libnvrtc.so.13", "libcublasLt.so.13"}) {
+    const auto live = exported<decltype(&fake_live)>(library, "fake_live");
+    text << ' ' << (live == nullptr ? 0 : live());
+  }
+  text << ' ' << memory_statistics(gpu).in_use;
+  return text.str();
+}
+
+}  // namespace
+
+TEST_CASE("calls of the fake libraries", "[.gpu-calls]") {
+  CHECK(use_and_release().empty());
+  CHECK(use_and_release().empty());
+  for (const char* const library : {"libcuda.so.1", "libnvrtc.so.13", "libcublasLt.so.13"})
+    std::fputs(exported<decltype(&fake_calls)>(library, "fake_calls")(), stdout);
+  std::printf("%s\n", live_objects().c_str());
+}
+
+TEST_CASE("a call of the fake libraries fails", "[.gpu-call-fails]") {
+  std::string latest;
+  for (int i = 0; i < 4; ++i) {
+    std::string wrong;
+    latest = error_of([&] { wrong = use_and_release(); });
+    CHECK(wrong.empty());
+    std::printf("round %d: %s\n", i, latest.empty() ? "right" : latest.c_str());
+  }
+  if (latest.empty()) std::printf("recovered\n%s\n", live_objects().c_str());
+}
+
+TEST_CASE("a call of CUDA's that fails is an Error, nothing leaks, and the next call works",
+          "[cuda][fake]") {
+  if (!fake()) return;
+  const Run clean = run_self("", "[.gpu-calls]");
+  REQUIRE(clean.status == 0);
+  std::map<std::string, int> calls;
+  std::string live;
+  std::istringstream lines(clean.output);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("live:")) live = line;
+    std::istringstream words(line);
+    std::string name;
+    int count = 0;
+    if ((words >> name >> count) && (name.starts_with("cu") || name.starts_with("nvrtc")))
+      calls[name] = count;
+  }
+  std::ostringstream unused;
+  for (const char* const name : cuda::driver_functions()) {
+    if (!calls.contains(name)) unused << ' ' << name;
+  }
+  // What only the program that times kernels uses.
+  CHECK(unused.str() ==
+        " cuGetErrorName cuCtxSynchronize cuMemcpyHtoD_v2 cuMemcpyDtoH_v2 "
+        "cuMemcpyDtoDAsync_v2 cuMemsetD8_v2 cuEventElapsedTime");
+  for (const auto& [name, count] : calls) {
+    for (const int call : std::set{1, std::min(10, count), count}) {
+      std::ostringstream failure;
+      failure << "NITINOL_TEST_DEVICE= NITINOL_FAKE_FAIL=" << name << ':' << call << ":999";
+      const Run run = run_self(failure.str(), "[.gpu-call-fails]");
+      INFO(name << " fails at call " << call << " of " << count << "\n" << run.output);
+      CHECK(run.status == 0);
+      CHECK(has(run.output, "All tests passed"));
+      // A process that could not begin says why at each use.
+      CHECK(has(run.output, name == "cuInit" ? "cuInit failed with error 999" : "recovered"));
+      // What is to end an object, or to wait before that, and fails has not ended it.
+      const bool ends_objects = has(name, "Destroy") || has(name, "Unload") ||
+                                name == "cuStreamSynchronize" || name == "cuInit";
+      if (!ends_objects) CHECK(has(run.output, live));
+    }
   }
 }
 

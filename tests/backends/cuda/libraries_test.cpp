@@ -9,6 +9,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <dlfcn.h>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -153,5 +154,18 @@ TEST_CASE("a driver that does not start says its error", "[cuda][no-isa]") {
     INFO(said);
     CHECK(has(said, text));
     CHECK(has(said, "Install NVIDIA's driver"));
+  }
+}
+
+TEST_CASE("the functions of the driver's table are in the toolkit's stub", "[cuda][no-isa]") {
+  const char* const stub = "/usr/local/cuda/lib64/stubs/libcuda.so";
+  void* const library = ::dlopen(stub, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    std::printf("NOT RUN: there is no %s\n", stub);
+    return;
+  }
+  for (const char* const name : cuda::driver_functions()) {
+    INFO(name);
+    CHECK(::dlsym(library, name) != nullptr);
   }
 }

@@ -1,26 +1,52 @@
 // libcublasLt.so.13 by plain loops: column-major, batches at regular distances, sums in double.
+#include "tests/cuda/fake/calls.h"
 #include "tests/cuda/fake/fake.h"
 
+#include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstdint>
 #include <cstring>
 #include <dlfcn.h>
 
+FAKE_CALLS;
+
 namespace {
 
-struct Description {
-  int compute = 0, scale = 0;
+std::atomic<uint64_t> live = 0;
+
+/// Of which the library's objects are.
+struct Counted {
+  Counted() { ++live; }
+  Counted(const Counted&) { ++live; }
+  Counted& operator=(const Counted&) = default;
+  ~Counted() { --live; }
+};
+struct Handle : Counted {};
+struct Preference : Counted {
+  uint64_t workspace_bytes = 0;
+  uint32_t alignments[4] = {256, 256, 256, 256};
+};
+struct Description : Counted {
+  Description(int compute, int scale) : compute(compute), scale(scale) {}
+  int compute, scale;
   int32_t transposes_a = 0, transposes_b = 0;
 };
-struct Layout {
-  int type = 0;
-  uint64_t rows = 0, columns = 0;
-  int64_t leading = 0;
+struct Layout : Counted {
+  Layout(int type, uint64_t rows, uint64_t columns, int64_t leading)
+      : type(type), rows(rows), columns(columns), leading(leading) {}
+  int type;
+  uint64_t rows, columns;
+  int64_t leading;
   int32_t count = 1;
   int64_t stride = 0;
 };
+struct Algorithm {
+  uint64_t magic, alignment, unused[6];
+};
+constexpr uint64_t algorithm_magic = 0x616c676f72697468;
 struct Choice {
-  uint64_t data[8];
+  Algorithm algorithm;
   std::size_t workspace_bytes;
   int state;
   float waves;
@@ -63,16 +89,39 @@ void store(void* to, int type, int64_t at, double value) {
   }
 }
 
+std::size_t bytes_of(int type) {
+  return type == type_f64 ? 8 : type == type_f32 ? 4 : 2;
+}
+
+/// Bytes from a matrix's first element to its last one's end.
+std::size_t extent(const Layout& layout) {
+  const auto elements = static_cast<int64_t>(layout.rows) +
+                        static_cast<int64_t>(layout.columns - 1) * layout.leading +
+                        (layout.count - 1) * layout.stride;
+  return static_cast<std::size_t>(elements) * bytes_of(layout.type);
+}
+
+/// A factor beside the matrices, which the library reads at the call.
+double factor(const void* from, int scale) {
+  return scale == type_f64 ? *static_cast<const double*>(from) : *static_cast<const float*>(from);
+}
+
 struct Work {
   Description description;
-  const void *a, *b;
+  double alpha, beta;
+  const void *a, *b, *c;
   void* d;
-  Layout la, lb, ld;
+  Layout la, lb, lc, ld;
+  void* workspace;
+  std::size_t workspace_bytes;
 };
 
 void run(void* data) {
   const auto* const work = static_cast<Work*>(data);
-  const auto& [description, a, b, d, la, lb, ld] = *work;
+  const auto& [description, alpha, beta, a, b, c, d, la, lb, lc, ld, workspace, workspace_bytes] =
+      *work;
+  constexpr std::size_t most_poison = 4096;
+  std::memset(workspace, 0xa5, std::min(workspace_bytes, most_poison));  // the call's own to use
   const auto depth = static_cast<int64_t>(description.transposes_a != 0 ? la.rows : la.columns);
   for (int64_t batch = 0; batch < ld.count; ++batch) {
     for (int64_t column = 0; column < static_cast<int64_t>(ld.columns); ++column) {
@@ -86,6 +135,11 @@ void run(void* data) {
           sum += value_of(a, la.type, batch * la.stride + at) *
                  value_of(b, lb.type, batch * lb.stride + bt);
         }
+        sum *= alpha;
+        if (beta != 0) {
+          const int64_t ct = batch * lc.stride + row + column * lc.leading;
+          sum += beta * value_of(c, lc.type, ct);
+        }
         store(d, ld.type, batch * ld.stride + row + column * ld.leading, sum);
       }
     }
@@ -93,32 +147,62 @@ void run(void* data) {
   delete work;
 }
 
+/// The fake driver's functions.
+struct Driver {
+  decltype(&fake_enqueue) enqueue = nullptr;
+  decltype(&fake_holds) holds = nullptr;
+};
+
+const Driver& driver() {
+  static const Driver found = [] {
+    void* const library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    if (library == nullptr) return Driver{};
+    return Driver{reinterpret_cast<decltype(&fake_enqueue)>(::dlsym(library, "fake_enqueue")),
+                  reinterpret_cast<decltype(&fake_holds)>(::dlsym(library, "fake_holds"))};
+  }();
+  return found;
+}
+
+bool is_held(const void* at, const Layout& layout, uint64_t alignment) {
+  return reinterpret_cast<uintptr_t>(at) % alignment == 0 && driver().holds(at, extent(layout));
+}
+
 }  // namespace
+
+#define FAKE_ENTRY                                                                       \
+  if (const int failure = nitinol::test::Calls::instance().note(__func__); failure != 0) \
+  return failure
 
 extern "C" {
 // NOLINTBEGIN(readability-identifier-naming)
-constexpr int invalid_value = 7, not_supported = 15;
+constexpr int not_initialized = 1, invalid_value = 7, execution_failed = 13, not_supported = 15;
 std::size_t cublasLtGetVersion() {
   return 130000;
 }
-int cublasLtCreate(void** handle) {
-  *handle = new char;
+int cublasLtCreate(Handle** made) {
+  FAKE_ENTRY;
+  if (driver().enqueue == nullptr) return not_initialized;
+  *made = new Handle;
   return 0;
 }
-int cublasLtDestroy(void* handle) {
-  delete static_cast<char*>(handle);
+int cublasLtDestroy(Handle* handle) {
+  FAKE_ENTRY;
+  delete handle;
   return 0;
 }
 int cublasLtMatmulDescCreate(Description** made, int compute, int scale) {
-  *made = new Description{compute, scale};
+  FAKE_ENTRY;
+  *made = new Description(compute, scale);
   return 0;
 }
 int cublasLtMatmulDescDestroy(Description* description) {
+  FAKE_ENTRY;
   delete description;
   return 0;
 }
 int cublasLtMatmulDescSetAttribute(Description* description, int attribute, const void* value,
                                    std::size_t bytes) {
+  FAKE_ENTRY;
   if (bytes != sizeof(int32_t) || (attribute != 3 && attribute != 4)) return invalid_value;
   std::memcpy(attribute == 3 ? &description->transposes_a : &description->transposes_b, value,
               bytes);
@@ -126,16 +210,19 @@ int cublasLtMatmulDescSetAttribute(Description* description, int attribute, cons
 }
 int cublasLtMatrixLayoutCreate(Layout** made, int type, uint64_t rows, uint64_t columns,
                                int64_t leading) {
-  if (leading < static_cast<int64_t>(rows)) return invalid_value;
-  *made = new Layout{type, rows, columns, leading};
+  FAKE_ENTRY;
+  if (rows == 0 || columns == 0 || leading < static_cast<int64_t>(rows)) return invalid_value;
+  *made = new Layout(type, rows, columns, leading);
   return 0;
 }
 int cublasLtMatrixLayoutDestroy(Layout* layout) {
+  FAKE_ENTRY;
   delete layout;
   return 0;
 }
 int cublasLtMatrixLayoutSetAttribute(Layout* layout, int attribute, const void* value,
                                      std::size_t bytes) {
+  FAKE_ENTRY;
   if (attribute == 5 && bytes == sizeof layout->count) {
     std::memcpy(&layout->count, value, bytes);
   } else if (attribute == 6 && bytes == sizeof layout->stride) {
@@ -145,42 +232,69 @@ int cublasLtMatrixLayoutSetAttribute(Layout* layout, int attribute, const void* 
   }
   return 0;
 }
-int cublasLtMatmulPreferenceCreate(void** made) {
-  *made = new char;
+int cublasLtMatmulPreferenceCreate(Preference** made) {
+  FAKE_ENTRY;
+  *made = new Preference;
   return 0;
 }
-int cublasLtMatmulPreferenceDestroy(void* preference) {
-  delete static_cast<char*>(preference);
+int cublasLtMatmulPreferenceDestroy(Preference* preference) {
+  FAKE_ENTRY;
+  delete preference;
   return 0;
 }
-int cublasLtMatmulPreferenceSetAttribute(void*, int, const void*, std::size_t) {
+int cublasLtMatmulPreferenceSetAttribute(Preference* preference, int attribute, const void* value,
+                                         std::size_t bytes) {
+  FAKE_ENTRY;
+  if (attribute == 1 && bytes == sizeof preference->workspace_bytes) {
+    std::memcpy(&preference->workspace_bytes, value, bytes);
+  } else if (attribute >= 5 && attribute < 9 && bytes == sizeof(uint32_t)) {
+    std::memcpy(&preference->alignments[attribute - 5], value, bytes);
+  } else {
+    return invalid_value;
+  }
   return 0;
 }
-int cublasLtMatmulAlgoGetHeuristic(void*, const Description* description, const Layout* a,
-                                   const Layout* b, const Layout*, const Layout* d, void*, int,
-                                   Choice* choice, int* count) {
+int cublasLtMatmulAlgoGetHeuristic(Handle*, const Description* description, const Layout* a,
+                                   const Layout* b, const Layout*, const Layout* d,
+                                   const Preference* preference, int, Choice* choice, int* count) {
+  FAKE_ENTRY;
   const bool ta = description->transposes_a != 0, tb = description->transposes_b != 0;
   if ((ta ? a->columns : a->rows) != d->rows || (tb ? b->rows : b->columns) != d->columns ||
       (ta ? a->rows : a->columns) != (tb ? b->columns : b->rows))
     return invalid_value;
-  const int compute = d->type == type_f64 ? 70 : 68;
-  if (description->compute != compute) return not_supported;
+  const bool is_double = d->type == type_f64;
+  if (description->compute != (is_double ? 70 : 68) ||
+      description->scale != (is_double ? type_f64 : type_f32))
+    return not_supported;
   *choice = {};
+  choice->algorithm.magic = algorithm_magic;
+  choice->algorithm.alignment = *std::ranges::min_element(preference->alignments);
+  choice->workspace_bytes = preference->workspace_bytes;
   *count = 1;
   return 0;
 }
-int cublasLtMatmul(void*, const Description* description, const void*, const void* a,
-                   const Layout* la, const void* b, const Layout* lb, const void*, const void*,
-                   const Layout*, void* d, const Layout* ld, const void*, void*, std::size_t,
+int cublasLtMatmul(Handle* handle, const Description* description, const void* alpha, const void* a,
+                   const Layout* la, const void* b, const Layout* lb, const void* beta,
+                   const void* c, const Layout* lc, void* d, const Layout* ld,
+                   const Algorithm* algorithm, void* workspace, std::size_t workspace_bytes,
                    void* stream) {
-  static const auto enqueue = [] {
-    void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    return driver == nullptr
-               ? nullptr
-               : reinterpret_cast<decltype(&fake_enqueue)>(::dlsym(driver, "fake_enqueue"));
-  }();
-  if (enqueue == nullptr) return 1;
-  return enqueue(stream, run, new Work{*description, a, b, d, *la, *lb, *ld}) == 0 ? 0 : 14;
+  FAKE_ENTRY;
+  if (handle == nullptr || algorithm == nullptr || algorithm->magic != algorithm_magic)
+    return invalid_value;
+  const uint64_t alignment = algorithm->alignment;
+  if (!is_held(a, *la, alignment) || !is_held(b, *lb, alignment) || !is_held(d, *ld, alignment) ||
+      !driver().holds(workspace, workspace_bytes))
+    return invalid_value;
+  const int scale = description->scale;
+  auto* const work = new Work{
+      *description, factor(alpha, scale), factor(beta, scale), a, b, c, d, *la, *lb, *lc, *ld,
+      workspace,    workspace_bytes};
+  if (driver().enqueue(stream, run, work) == 0) return 0;
+  delete work;
+  return execution_failed;
+}
+uint64_t fake_live() {
+  return live;
 }
 // NOLINTEND(readability-identifier-naming)
 }

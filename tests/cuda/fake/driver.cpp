@@ -1,25 +1,30 @@
 // libcuda.so.1 made of CPU code: memory that nobody may touch but the device, work that is done
-// when something waits, kernels compiled for the host against the replay's shim.
+// when something waits for it, kernels compiled for the host against the replay's shim.
+#include "tests/cuda/fake/calls.h"
 #include "tests/cuda/fake/fake.h"
 #include "tests/cuda/fake/module.h"
 #include "tests/cuda/fake/region.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <functional>
+#include <iterator>
+#include <limits>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <thread>
 #include <unistd.h>
 #include <vector>
+
+FAKE_CALLS;
 
 namespace nitinol::test {
 namespace {
@@ -35,53 +40,82 @@ enum Result : int {
   invalid_context = 201,
   invalid_handle = 400,
   not_found = 500,
-  not_ready = 600,
+  illegal_address = 700,
   launch_failed = 719,
 };
 
-constexpr std::size_t most_poison = std::size_t{1} << 20;
+constexpr std::size_t most_poison = std::size_t{1} << 20, most_devices = 4;
 constexpr int device_version = 13000;
 
-struct Event {
-  bool is_done = true;
+struct Stream {
+  int device;
 };
-
+struct Event {
+  int device;
+  const Stream* stream = nullptr;  ///< null: not recorded
+  uint64_t number = 0;             ///< of the latest work before it
+};
 struct Work {
+  const Stream* stream;
+  uint64_t number;
   std::function<bool()> run;
   std::shared_ptr<Module> module;  ///< to be compiled before
+};
+struct LoadedModule {
+  int device;
+  std::shared_ptr<Module> module;
+};
+struct LoadedFunction {
+  const void* handle;  ///< of its module
+  int device;
+  Function function;
 };
 
 struct Driver {
   std::recursive_mutex mutex;
-  Region region;
   bool is_initialized = false;
-  pid_t process = ::getpid();
-  std::set<const void*> streams, events;
-  std::map<const void*, std::shared_ptr<Module>> modules;
-  std::map<const void*, std::unique_ptr<Function>> functions;
+  const pid_t process = ::getpid();
+  std::array<std::unique_ptr<Region>, most_devices> regions;  ///< of the devices in use
+  std::array<int, most_devices> lost = {};
+  std::map<const void*, std::unique_ptr<Stream>> streams;
+  std::map<const void*, std::unique_ptr<Event>> events;
+  std::map<const void*, LoadedModule> modules;
+  std::map<const void*, std::unique_ptr<LoadedFunction>> functions;
   std::map<const void*, std::size_t> pinned;
-  std::deque<Work> queue;
-  int lost = success;
+  std::list<Work> queue;
+  uint64_t last_number = 0;
   FakeCounts counts;
-  std::map<std::string, uint64_t, std::less<>> calls;
-  struct Failure {
-    std::string name;
-    uint64_t after;
-    int result;
-  };
-  std::vector<Failure> failures;
 
-  /// In the order in which it was asked for, whichever the stream: one of the orders allowed.
-  int run_all() {
+  /// Does what was asked of a stream up to a number, and nothing that other streams have been asked
+  /// for: they may be slower.
+  int run(const Stream& stream, uint64_t last = std::numeric_limits<uint64_t>::max()) {
+    const auto device = static_cast<std::size_t>(stream.device);
     compile_queued();
-    region.open(true);
-    while (!queue.empty()) {
-      const Work work = std::move(queue.front());
-      queue.pop_front();
-      if (lost == success && !work.run()) lost = launch_failed;
+    regions[device]->open(true);
+    for (auto work = queue.begin(); work != queue.end();) {
+      if (work->stream != &stream || work->number > last) {
+        ++work;
+        continue;
+      }
+      if (lost[device] == success && !work->run()) lost[device] = launch_failed;
+      work = queue.erase(work);
     }
-    region.open(false);
-    return lost;
+    regions[device]->open(false);
+    return lost[device];
+  }
+  int run_all(int device) {
+    for (const auto& [handle, stream] : streams) {
+      if (stream->device == device) static_cast<void>(run(*stream));
+    }
+    return lost[static_cast<std::size_t>(device)];
+  }
+  [[nodiscard]] bool is_pinned(const void* address, std::size_t bytes) const {
+    auto found = pinned.upper_bound(address);
+    if (found == pinned.begin()) return false;
+    --found;
+    const auto before = static_cast<std::size_t>(static_cast<const std::byte*>(address) -
+                                                 static_cast<const std::byte*>(found->first));
+    return before + bytes <= found->second;
   }
 
  private:
@@ -111,67 +145,100 @@ Driver& driver() {
   return instance;
 }
 
-thread_local bool has_context = false;
-int context_object;  // its address is the one context
+int device_count() {
+  return static_cast<int>(std::min(number_of("NITINOL_FAKE_DEVICES", 1), most_devices));
+}
+
+std::array<int, most_devices> contexts;  // their addresses are the devices' contexts
+thread_local int current = -1;           ///< the device whose context is the thread's
+
+Region& region() {
+  return *driver().regions[static_cast<std::size_t>(current)];
+}
 
 /// What each function does first: counts, and fails where a test has asked for it.
 struct Entry {
-  explicit Entry(const char* name, bool needs_context = true) {
+  explicit Entry(const char* name, bool needs_context) {
     Driver& d = driver();
     if (d.process != ::getpid()) {  // another thread's lock may be held for ever in the child
       result = not_initialized;
       return;
     }
     lock = std::unique_lock(d.mutex);
-    ++d.calls[name];
+    const int failure = Calls::instance().note(name);
     if (!d.is_initialized) result = not_initialized;
-    if (result == success && needs_context && !has_context) result = invalid_context;
-    if (result == success && needs_context) result = d.lost;
-    for (auto& failure : d.failures) {
-      if (failure.name == name && failure.after > 0 && --failure.after == 0)
-        result = failure.result;
+    if (result == success && needs_context) {
+      result = current < 0 ? static_cast<int>(invalid_context)
+                           : d.lost[static_cast<std::size_t>(current)];
     }
+    if (failure == illegal_address && current >= 0)
+      d.lost[static_cast<std::size_t>(current)] = failure;
+    if (failure != success) result = failure;
   }
   std::unique_lock<std::recursive_mutex> lock;
   int result = success;
 };
 
-int enqueue(std::function<bool()> work, std::shared_ptr<Module> module = nullptr) {
-  driver().queue.push_back({std::move(work), std::move(module)});
+/// The object of a handle if it is the current device's, or null.
+template <class T>
+T* find(const std::map<const void*, std::unique_ptr<T>>& map, const void* handle) {
+  const auto found = map.find(handle);
+  return found == map.end() || found->second->device != current ? nullptr : found->second.get();
+}
+
+int enqueue(const void* handle, std::function<bool()> work,
+            std::shared_ptr<Module> module = nullptr) {
+  const Stream* const stream = find(driver().streams, handle);
+  if (stream == nullptr) return invalid_handle;
+  driver().queue.push_back({stream, ++driver().last_number, std::move(work), std::move(module)});
   return success;
 }
 
-bool is_stream(const void* stream) {
-  return driver().streams.contains(stream);
-}
-
-int wait() {
+int wait(const Stream& stream, uint64_t last = std::numeric_limits<uint64_t>::max()) {
   ++driver().counts.waits;
-  return driver().run_all();
+  return driver().run(stream, last);
 }
 
-int enqueue_copy(void* to, const void* from, std::size_t bytes) {
-  return enqueue([=] {
-    std::memmove(to, from, bytes);
+/// As the driver does: what is not pinned is read at the call.
+int upload(const void* stream, uint64_t to, const void* from, std::size_t bytes) {
+  if (!region().holds(to, bytes)) return invalid_value;
+  driver().counts.uploaded += bytes;
+  const auto* const first = static_cast<const std::byte*>(from);
+  std::vector<std::byte> staged;
+  if (!driver().is_pinned(from, bytes)) staged.assign(first, first + bytes);
+  return enqueue(stream, [=, staged = std::move(staged)] {
+    std::memcpy(reinterpret_cast<void*>(to), staged.empty() ? first : staged.data(), bytes);
     return true;
   });
 }
 
-int upload(uint64_t to, const void* from, std::size_t bytes) {
-  if (!driver().region.holds(to, bytes)) return invalid_value;
-  driver().counts.uploaded += bytes;
-  return enqueue_copy(reinterpret_cast<void*>(to), from, bytes);
-}
-
-int download(void* to, uint64_t from, std::size_t bytes) {
-  if (!driver().region.holds(from, bytes)) return invalid_value;
+/// As the driver does: into what is not pinned before it returns.
+int download(const void* handle, void* to, uint64_t from, std::size_t bytes) {
+  if (!region().holds(from, bytes)) return invalid_value;
   driver().counts.downloaded += bytes;
-  return enqueue_copy(to, reinterpret_cast<const void*>(from), bytes);
+  const int result = enqueue(handle, [=] {
+    std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+    return true;
+  });
+  if (result != success || driver().is_pinned(to, bytes)) return result;
+  return wait(*find(driver().streams, handle));
 }
 
 template <class T>
 void fill(uint64_t to, T value, std::size_t count) {
   std::fill_n(reinterpret_cast<T*>(to), count, value);
+}
+
+template <class T>
+int enqueue_fill(const void* stream, uint64_t to, std::size_t pitch, T value, std::size_t width,
+                 std::size_t height = 1) {
+  if (height == 0 || to % sizeof value != 0 || (height > 1 && pitch < width * sizeof value) ||
+      !region().holds(to, pitch * (height - 1) + width * sizeof value))
+    return invalid_value;
+  return enqueue(stream, [=] {
+    for (std::size_t row = 0; row < height; ++row) fill(to + row * pitch, value, width);
+    return true;
+  });
 }
 
 }  // namespace
@@ -192,31 +259,39 @@ extern "C" {
 int cuInit(unsigned) {
   if (driver().process != ::getpid()) return not_initialized;
   const std::lock_guard lock(driver().mutex);
-  if (number_of("NITINOL_FAKE_DEVICES", 1) == 0) return no_device;
+  if (const int failure = Calls::instance().note(__func__); failure != success) return failure;
+  if (device_count() == 0) return no_device;
   driver().is_initialized = true;
   return success;
 }
 int cuDriverGetVersion(int* version) {
+  if (const int failure = Calls::instance().note(__func__); failure != success) return failure;
   *version = static_cast<int>(number_of("NITINOL_FAKE_VERSION", device_version));
   return success;
 }
 int cuGetErrorName(int result, const char** name) {
-  *name = result == no_memory         ? "CUDA_ERROR_OUT_OF_MEMORY"
-          : result == launch_failed   ? "CUDA_ERROR_LAUNCH_FAILED"
-          : result == invalid_context ? "CUDA_ERROR_INVALID_CONTEXT"
-          : result == not_initialized ? "CUDA_ERROR_NOT_INITIALIZED"
-                                      : "CUDA_ERROR";
-  return success;
+  if (const int failure = Calls::instance().note(__func__); failure != success) return failure;
+  static const std::map<int, const char*> names = {{invalid_value, "CUDA_ERROR_INVALID_VALUE"},
+                                                   {no_memory, "CUDA_ERROR_OUT_OF_MEMORY"},
+                                                   {not_initialized, "CUDA_ERROR_NOT_INITIALIZED"},
+                                                   {invalid_context, "CUDA_ERROR_INVALID_CONTEXT"},
+                                                   {invalid_handle, "CUDA_ERROR_INVALID_HANDLE"},
+                                                   {illegal_address, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+                                                   {launch_failed, "CUDA_ERROR_LAUNCH_FAILED"},
+                                                   {999, "CUDA_ERROR_UNKNOWN"}};
+  const auto found = names.find(result);
+  *name = found == names.end() ? nullptr : found->second;
+  return found == names.end() ? static_cast<int>(invalid_value) : success;
 }
 int cuDeviceGetCount(int* count) {
   FAKE_ENTRY_WITHOUT_CONTEXT;
-  *count = static_cast<int>(number_of("NITINOL_FAKE_DEVICES", 1));
+  *count = device_count();
   return success;
 }
 int cuDeviceGet(int* device, int number) {
   FAKE_ENTRY_WITHOUT_CONTEXT;
   *device = number;
-  return number == 0 ? success : invalid_device;
+  return number >= 0 && number < device_count() ? success : invalid_device;
 }
 int cuDeviceGetName(char* name, int length, int) {
   FAKE_ENTRY_WITHOUT_CONTEXT;
@@ -231,52 +306,62 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
 }
 int cuDeviceTotalMem_v2(std::size_t* bytes, int) {
   FAKE_ENTRY_WITHOUT_CONTEXT;
-  *bytes = driver().region.budget();
+  *bytes = Region::budget();
   return success;
 }
-int cuDevicePrimaryCtxRetain(void** context, int) {
+int cuDevicePrimaryCtxRetain(void** context, int device) {
   FAKE_ENTRY_WITHOUT_CONTEXT;
-  *context = &context_object;
+  if (device < 0 || device >= device_count()) return invalid_device;
+  auto& region = driver().regions[static_cast<std::size_t>(device)];
+  if (region == nullptr) region = std::make_unique<Region>();
+  *context = &contexts[static_cast<std::size_t>(device)];
   return success;
 }
 int cuCtxSetCurrent(void* context) {
   FAKE_ENTRY_WITHOUT_CONTEXT;
-  if (context != nullptr && context != &context_object) return invalid_context;
-  has_context = context != nullptr;
+  const auto found =
+      std::ranges::find_if(contexts, [&](const int& object) { return &object == context; });
+  if (context != nullptr && found == contexts.end()) return invalid_context;
+  current = context == nullptr ? -1 : static_cast<int>(found - contexts.begin());
   return success;
 }
 int cuCtxSynchronize() {
   FAKE_ENTRY_WITH_CONTEXT;
-  return wait();
-}
-int cuStreamCreate(void** stream, unsigned) {
-  FAKE_ENTRY_WITH_CONTEXT;
-  *stream = new char;
-  driver().streams.insert(*stream);
-  return success;
-}
-int cuStreamSynchronize(void* stream) {
-  FAKE_ENTRY_WITH_CONTEXT;
-  return is_stream(stream) ? wait() : invalid_handle;
-}
-int cuEventCreate(void** event, unsigned) {
-  FAKE_ENTRY_WITH_CONTEXT;
-  *event = new Event;
-  driver().events.insert(*event);
-  return success;
-}
-int cuEventRecord(void* event, void* stream) {
-  FAKE_ENTRY_WITH_CONTEXT;
-  if (!driver().events.contains(event) || !is_stream(stream)) return invalid_handle;
-  static_cast<Event*>(event)->is_done = false;
-  return enqueue([event] { return static_cast<Event*>(event)->is_done = true; });
-}
-int cuEventSynchronize(void* event) {
-  FAKE_ENTRY_WITH_CONTEXT;
-  if (!driver().events.contains(event)) return invalid_handle;
-  if (!static_cast<Event*>(event)->is_done) return wait();
   ++driver().counts.waits;
+  return driver().run_all(current);
+}
+int cuStreamCreate(void** handle, unsigned) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  auto stream = std::make_unique<Stream>(current);
+  *handle = stream.get();
+  driver().streams[*handle] = std::move(stream);
   return success;
+}
+int cuStreamSynchronize(void* handle) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  const Stream* const stream = find(driver().streams, handle);
+  return stream != nullptr ? wait(*stream) : invalid_handle;
+}
+int cuEventCreate(void** handle, unsigned) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  auto event = std::make_unique<Event>(current);
+  *handle = event.get();
+  driver().events[*handle] = std::move(event);
+  return success;
+}
+int cuEventRecord(void* handle, void* stream) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  Event* const event = find(driver().events, handle);
+  if (event == nullptr || find(driver().streams, stream) == nullptr) return invalid_handle;
+  event->stream = find(driver().streams, stream);
+  event->number = driver().last_number;
+  return success;
+}
+int cuEventSynchronize(void* handle) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  const Event* const event = find(driver().events, handle);
+  if (event == nullptr) return invalid_handle;
+  return event->stream == nullptr ? success : wait(*event->stream, event->number);
 }
 int cuEventElapsedTime(float* milliseconds, void*, void*) {
   FAKE_ENTRY_WITH_CONTEXT;
@@ -286,87 +371,85 @@ int cuEventElapsedTime(float* milliseconds, void*, void*) {
 int cuMemAlloc_v2(uint64_t* address, std::size_t bytes) {
   FAKE_ENTRY_WITH_CONTEXT;
   if (bytes == 0) return invalid_value;
-  *address = driver().region.allocate(bytes);
+  *address = region().allocate(bytes);
   if (*address == 0) return no_memory;
-  const uint64_t at = *address;
-  return enqueue([at, bytes] {
-    fill<uint8_t>(at, 0xa5, std::min(bytes, most_poison));
-    return true;
-  });
+  region().open(true);
+  fill<uint8_t>(*address, 0xa5, std::min(bytes, most_poison));
+  region().open(false);
+  return success;
 }
 int cuMemFree_v2(uint64_t address) {
   FAKE_ENTRY_WITH_CONTEXT;
-  if (const int result = wait(); result != success) return result;
-  return driver().region.release(address) ? success : invalid_value;
+  if (const int result = driver().run_all(current); result != success) return result;
+  return region().release(address) ? success : invalid_value;
 }
 int cuMemHostAlloc(void** memory, std::size_t bytes, unsigned) {
   FAKE_ENTRY_WITH_CONTEXT;
-  *memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  constexpr std::size_t page = 4096;
+  *memory = std::aligned_alloc(page, (bytes + page - 1) / page * page);
   if (*memory == nullptr) return no_memory;
   driver().pinned[*memory] = bytes;
   return success;
 }
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, std::size_t bytes, void* stream) {
   FAKE_ENTRY_WITH_CONTEXT;
-  return is_stream(stream) ? upload(to, from, bytes) : invalid_handle;
+  return upload(stream, to, from, bytes);
 }
 int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, std::size_t bytes, void* stream) {
   FAKE_ENTRY_WITH_CONTEXT;
-  return is_stream(stream) ? download(to, from, bytes) : invalid_handle;
+  return download(stream, to, from, bytes);
 }
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, std::size_t bytes, void* stream) {
   FAKE_ENTRY_WITH_CONTEXT;
-  if (!is_stream(stream)) return invalid_handle;
-  if (!driver().region.holds(from, bytes) || !driver().region.holds(to, bytes))
-    return invalid_value;
-  return enqueue_copy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
-}
-int cuMemcpyHtoD_v2(uint64_t to, const void* from, std::size_t bytes) {
-  FAKE_ENTRY_WITH_CONTEXT;
-  const int result = upload(to, from, bytes);
-  return result == success ? wait() : result;
-}
-int cuMemcpyDtoH_v2(void* to, uint64_t from, std::size_t bytes) {
-  FAKE_ENTRY_WITH_CONTEXT;
-  const int result = download(to, from, bytes);
-  return result == success ? wait() : result;
-}
-
-#define FAKE_FILL(to, value, count, stream)                                      \
-  if (!is_stream(stream)) return invalid_handle;                                 \
-  if (!driver().region.holds(to, (count) * sizeof(value))) return invalid_value; \
-  return enqueue([=] { return fill(to, value, count), true; })
-
-int cuMemsetD8_v2(uint64_t to, unsigned char value, std::size_t count) {
-  FAKE_ENTRY_WITH_CONTEXT;
-  if (!driver().region.holds(to, count)) return invalid_value;
-  return enqueue([=] { return fill(to, value, count), true; });
+  if (!region().holds(from, bytes) || !region().holds(to, bytes)) return invalid_value;
+  return enqueue(stream, [=] {
+    std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+    return true;
+  });
 }
 int cuMemsetD8Async(uint64_t to, unsigned char value, std::size_t count, void* stream) {
   FAKE_ENTRY_WITH_CONTEXT;
-  FAKE_FILL(to, value, count, stream);
+  return enqueue_fill(stream, to, 0, value, count);
 }
 int cuMemsetD16Async(uint64_t to, unsigned short value, std::size_t count, void* stream) {
   FAKE_ENTRY_WITH_CONTEXT;
-  if (to % sizeof value != 0) return invalid_value;
-  FAKE_FILL(to, value, count, stream);
+  return enqueue_fill(stream, to, 0, value, count);
 }
 int cuMemsetD32Async(uint64_t to, unsigned value, std::size_t count, void* stream) {
   FAKE_ENTRY_WITH_CONTEXT;
-  if (to % sizeof value != 0) return invalid_value;
-  FAKE_FILL(to, value, count, stream);
+  return enqueue_fill(stream, to, 0, value, count);
 }
 int cuMemsetD2D32Async(uint64_t to, std::size_t pitch, unsigned value, std::size_t width,
                        std::size_t height, void* stream) {
   FAKE_ENTRY_WITH_CONTEXT;
-  if (!is_stream(stream)) return invalid_handle;
-  if (height == 0 || to % sizeof value != 0 || pitch < width * sizeof value ||
-      !driver().region.holds(to, pitch * (height - 1) + width * sizeof value))
-    return invalid_value;
-  return enqueue([=] {
-    for (std::size_t row = 0; row < height; ++row) fill(to + row * pitch, value, width);
-    return true;
-  });
+  return enqueue_fill(stream, to, pitch, value, width, height);
+}
+
+// The null stream's functions, which tests/gpu alone uses: nothing waits for streams like ours,
+// which are non-blocking, so that work on one is not seen.
+int cuMemcpyHtoD_v2(uint64_t to, const void* from, std::size_t bytes) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  if (!region().holds(to, bytes)) return invalid_value;
+  region().open(true);
+  std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+  region().open(false);
+  return success;
+}
+int cuMemcpyDtoH_v2(void* to, uint64_t from, std::size_t bytes) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  if (!region().holds(from, bytes)) return invalid_value;
+  region().open(true);
+  std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+  region().open(false);
+  return success;
+}
+int cuMemsetD8_v2(uint64_t to, unsigned char value, std::size_t count) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  if (!region().holds(to, count)) return invalid_value;
+  region().open(true);
+  fill(to, value, count);
+  region().open(false);
+  return success;
 }
 
 int cuModuleLoadData(void** handle, const void* image) {
@@ -374,22 +457,31 @@ int cuModuleLoadData(void** handle, const void* image) {
   const std::shared_ptr<Module> module = read_image(image);
   if (module == nullptr) return invalid_image;
   *handle = module.get();
-  driver().modules[*handle] = module;
+  driver().modules[*handle] = {current, module};
   return success;
 }
 int cuModuleUnload(void* handle) {
   FAKE_ENTRY_WITH_CONTEXT;
+  const auto found = driver().modules.find(handle);
+  if (found == driver().modules.end() || found->second.device != current) return invalid_handle;
+  if (std::ranges::any_of(driver().queue,
+                          [&](const Work& work) { return work.module == found->second.module; })) {
+    std::fputs("fake driver: a module is unloaded that launches still need\n", stderr);
+    return invalid_value;
+  }
   std::erase_if(driver().functions,
-                [&](const auto& item) { return item.second->module.get() == handle; });
-  return driver().modules.erase(handle) > 0 ? success : invalid_handle;
+                [&](const auto& item) { return item.second->handle == handle; });
+  driver().modules.erase(found);
+  return success;
 }
 int cuModuleGetFunction(void** handle, void* module, const char* name) {
   FAKE_ENTRY_WITH_CONTEXT;
   const auto found = driver().modules.find(module);
-  if (found == driver().modules.end()) return invalid_handle;
+  if (found == driver().modules.end() || found->second.device != current) return invalid_handle;
   const auto number = static_cast<uint32_t>(std::strtoul(name + std::strlen("entry"), nullptr, 10));
-  if (number >= found->second->entries) return not_found;
-  auto function = std::make_unique<Function>(Function{found->second, number});
+  if (number >= found->second.module->entries) return not_found;
+  auto function =
+      std::make_unique<LoadedFunction>(module, current, Function{found->second.module, number});
   *handle = function.get();
   driver().functions[*handle] = std::move(function);
   return success;
@@ -398,9 +490,8 @@ int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y, unsigned grid
                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                    void* stream, void** parameters, void** extra) {
   FAKE_ENTRY_WITH_CONTEXT;
-  if (!is_stream(stream)) return invalid_handle;
-  const auto found = driver().functions.find(handle);
-  if (found == driver().functions.end()) return invalid_handle;
+  const LoadedFunction* const found = find(driver().functions, handle);
+  if (found == nullptr) return invalid_handle;
   constexpr unsigned threads = 256;
   if (grid_x == 0 || grid_y != 1 || grid_z != 1 || block_x != threads || block_y != 1 ||
       block_z != 1 || shared != 0 || parameters != nullptr || extra == nullptr)
@@ -408,34 +499,35 @@ int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y, unsigned grid
   const auto* const from = static_cast<const std::byte*>(extra[1]);
   const std::vector<std::byte> arguments(from, from + *static_cast<std::size_t*>(extra[3]));
   ++driver().counts.launches;
-  return enqueue([function = *found->second, grid_x,
-                  arguments] { return run_launch(function, grid_x, arguments); },
-                 found->second->module);
+  return enqueue(
+      stream,
+      [function = found->function, grid_x, arguments] {
+        return run_launch(function, grid_x, arguments);
+      },
+      found->function.module);
 }
 
 // ---- for the other libraries, and tests
 
 int fake_enqueue(void* stream, void (*work)(void*), void* data) {
   FAKE_ENTRY_WITH_CONTEXT;
-  if (!is_stream(stream)) return invalid_handle;
-  return enqueue([=] { return work(data), true; });
+  return enqueue(stream, [=] { return work(data), true; });
+}
+bool fake_holds(const void* address, std::size_t bytes) {
+  const std::lock_guard lock(driver().mutex);
+  return current >= 0 && region().holds(reinterpret_cast<uint64_t>(address), bytes);
 }
 FakeCounts fake_counts() {
   const std::lock_guard lock(driver().mutex);
   FakeCounts counts = driver().counts;
-  counts.allocations = driver().region.live();
+  for (const auto& region : driver().regions)
+    counts.blocks += region != nullptr ? region->live() : 0;
+  counts.pinned = driver().pinned.size();
+  counts.streams = driver().streams.size();
+  counts.events = driver().events.size();
   counts.modules = driver().modules.size();
   counts.queued = driver().queue.size();
   return counts;
-}
-uint64_t fake_calls(const char* name) {
-  const std::lock_guard lock(driver().mutex);
-  const auto found = driver().calls.find(name);
-  return found == driver().calls.end() ? 0 : found->second;
-}
-void fake_fail(const char* name, uint64_t call, int result) {
-  const std::lock_guard lock(driver().mutex);
-  driver().failures.push_back({name, call, result});
 }
 
 // NOLINTEND(readability-identifier-naming)

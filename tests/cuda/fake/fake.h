@@ -13,20 +13,29 @@ struct FakeImage {
 };
 inline constexpr uint64_t fake_magic = 0x4e69542063756461;
 
+/// Of all devices.
 struct FakeCounts {
   uint64_t launches = 0, waits = 0, uploaded = 0, downloaded = 0;
-  uint64_t allocations = 0, modules = 0, queued = 0;  ///< that live
+  uint64_t queued = 0;  ///< asked for and not yet done
+  /// That live.
+  uint64_t blocks = 0, pinned = 0, streams = 0, events = 0, modules = 0;
 };
 
 }  // namespace nitinol::test
 
 extern "C" {
 // NOLINTBEGIN(readability-identifier-naming)
-/// Exported by the fake libcuda.so.1; tests find them by dlsym.
-[[gnu::visibility("default")]] int fake_enqueue(void* stream, void (*work)(void*), void* data);
-[[gnu::visibility("default")]] nitinol::test::FakeCounts fake_counts();
-[[gnu::visibility("default")]] uint64_t fake_calls(const char* name);
-/// Lets the call-th call of `name` from now on fail.
+/// Exported by each library; tests find them by dlsym. (calls.h)
+/// "name count" in lines, of all functions that were called.
+[[gnu::visibility("default")]] const char* fake_calls();
+/// Lets the call-th call of `name` from now on fail. So does NITINOL_FAKE_FAIL "name:call:result".
 [[gnu::visibility("default")]] void fake_fail(const char* name, uint64_t call, int result);
+/// Exported by the fake libcuda.so.1.
+[[gnu::visibility("default")]] int fake_enqueue(void* stream, void (*work)(void*), void* data);
+/// Whether the range lies in one block of the current device's.
+[[gnu::visibility("default")]] bool fake_holds(const void* address, std::size_t bytes);
+[[gnu::visibility("default")]] nitinol::test::FakeCounts fake_counts();
+/// Exported by the fake libnvrtc.so and libcublasLt.so: objects that live.
+[[gnu::visibility("default")]] uint64_t fake_live();
 // NOLINTEND(readability-identifier-naming)
 }

@@ -30,7 +30,6 @@ class Region {
     if (key_ >= 0 && ::pkey_mprotect(at, region_bytes, PROT_READ | PROT_WRITE, key_) != 0)
       std::abort();
     free_[0] = region_bytes;
-    budget_ = number_of("NITINOL_FAKE_MEMORY", region_bytes);
   }
   /// By a protection key where the processor has them: for the calling thread alone, and a
   /// thousand times faster than changing the pages.
@@ -44,7 +43,7 @@ class Region {
   }
   uint64_t allocate(std::size_t bytes) {
     const std::size_t size = (bytes + block_alignment - 1) / block_alignment * block_alignment;
-    if (used_ + size > budget_) return 0;
+    if (used_ + size > budget()) return 0;
     const auto found =
         std::ranges::find_if(free_, [&](const auto& piece) { return piece.second >= size; });
     if (found == free_.end()) return 0;
@@ -86,13 +85,15 @@ class Region {
     return before <= found->second && bytes <= found->second - before;
   }
   [[nodiscard]] std::size_t live() const { return live_.size(); }
-  [[nodiscard]] std::size_t used() const { return used_; }
-  [[nodiscard]] std::size_t budget() const { return budget_; }
+  /// The memory that a device has: NITINOL_FAKE_MEMORY.
+  [[nodiscard]] static std::size_t budget() {
+    return std::min(number_of("NITINOL_FAKE_MEMORY", region_bytes), region_bytes);
+  }
 
  private:
   std::byte* base_ = nullptr;
   int key_ = -1;
-  std::size_t used_ = 0, budget_ = 0;
+  std::size_t used_ = 0;
   std::map<std::size_t, std::size_t> live_, free_;  ///< offset to bytes
 };
 
