@@ -29,6 +29,9 @@ struct Launch {
   std::span<const uint64_t>
       scalars;  ///< per operand: bits of a scalar, in its dtype, in the low bytes
   Status* status = nullptr;
+  /// On an asynchronous device: a Kernel does nothing if `status` is not ok when it runs. Library
+  /// calls need not heed it.
+  bool is_gated = false;
   int threads = 1;
 };
 

@@ -82,6 +82,11 @@ std::string plan_text(std::string_view name, const jit::PlanReport& plan, double
       fmt::format("    {}: {} in {} (passes {}, fusion {}, kernels {})\n", name,
                   plural(plan.steps.size(), "step"), seconds(total_s), seconds(plan.passes_s),
                   seconds(plan.fusion_s), seconds(plan.prepare_s));
+  if (plan.device != Device{}) {
+    text += fmt::format("      on {}: {}\n", describe(plan.device),
+                        plan.waits == 0 ? "a call waits for nothing"
+                                        : "a call waits at its end, for what its checks say");
+  }
   text += fmt::format("      peak memory {}: {} temporary, {} of results; {} updated in place\n",
                       bytes(plan.peak_bytes()), bytes(plan.arena_bytes), bytes(plan.result_bytes),
                       bytes(plan.in_place_bytes));
@@ -147,7 +152,9 @@ nlohmann::json json_of(const jit::StepReport& step) {
 nlohmann::json json_of(const jit::PlanReport& plan) {
   nlohmann::json steps = nlohmann::json::array();
   for (const jit::StepReport& step : plan.steps) steps.push_back(json_of(step));
-  return {{"passes_s", plan.passes_s},
+  return {{"device", describe(plan.device)},
+          {"waits", plan.waits},
+          {"passes_s", plan.passes_s},
           {"fusion_s", plan.fusion_s},
           {"prepare_s", plan.prepare_s},
           {"arena_bytes", plan.arena_bytes},

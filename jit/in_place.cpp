@@ -129,6 +129,9 @@ void plan_in_place(PlanDraft& draft) {
       continue;
     const std::size_t s = uses.first[output];
     if (uses.last_failing != Uses::never && uses.last_failing >= s) continue;
+    // A gate holds back kernels alone.
+    const bool is_gated = uses.last_failing != Uses::never && plan.is_gated;
+    if (is_gated && !draft.steps[s].kernel) continue;
     const Write write = {.number = s,
                          .step = draft.steps[s].plan,
                          .kernel = draft.steps[s].kernel,

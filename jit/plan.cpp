@@ -2,7 +2,8 @@
 // touched.
 //
 // Everything that can fail comes before the first step that overwrites a Variable's buffer: memory
-// is allocated first, and checks are looked at once more there.
+// is allocated first, and checks are looked at once more there: by the host, or by the steps
+// themselves on a device that the host would have to wait for.
 #include "jit/plan.h"
 
 #include "core/host_access.h"
@@ -50,7 +51,10 @@ class Run {
     const StatusWord status(plan_.has_checks ? plan_.device : nullptr);
     const auto has_failed = [&] { return plan_.has_checks && status.has_failed(); };
     for (std::size_t s = 0; s < plan_.steps.size(); s += plan_.steps[s].together) {
-      if (s == plan_.first_overwrite && has_failed()) return Plan::Outcome::check_failed;
+      if (s == plan_.first_overwrite) {
+        is_gated_ = plan_.is_gated && plan_.has_checks;
+        if (!is_gated_ && has_failed()) return Plan::Outcome::check_failed;
+      }
       const StepPlan& step = plan_.steps[s];
       if (step.kind == StepPlan::Kind::eager) {
         run_eagerly(step);
@@ -259,6 +263,7 @@ class Run {
     Launch launch = step.launch;
     launch.buffers = {buffers, step.operands.size()};
     launch.status = status;
+    launch.is_gated = is_gated_;
     if (step.call_scalars.empty()) return launch;
     std::ranges::copy(step.scalars, scalars);
     for (const ScalarPlan& slot : step.call_scalars) {
@@ -384,6 +389,7 @@ class Run {
   ShortArray<Tensor, 8> outputs_;
   ShortArray<Tensor, 1> eager_;
   StorageHandle arena_;
+  bool is_gated_ = false;         ///< steps from here on overwrite only if no check has failed
   std::unique_ptr<Kept[]> kept_;  ///< per kept operand, if there are any
   std::optional<Locks> locks_;
 };

@@ -28,6 +28,8 @@ struct StepReport {
 /// What making a Plan cost and gave, for explain().
 struct PlanReport {
   std::vector<StepReport> steps;
+  Device device;
+  int waits = 0;  ///< of a call for what it has launched, at its end; checks make it wait
   double passes_s = 0, fusion_s = 0, prepare_s = 0, total_s = 0;
   std::size_t arena_bytes = 0;     ///< temporaries of one call
   std::size_t result_bytes = 0;    ///< what a call returns or assigns, in memory of its own

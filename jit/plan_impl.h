@@ -105,6 +105,7 @@ struct PlanImpl {
   std::vector<tracer::TraceInput> empty, cleared;  ///< see tracer::Trace
   int threads = 1;
   bool has_checks = false;  ///< a launch can fail
+  bool is_gated = false;    ///< steps that overwrite look at the checks themselves
   /// The first step that overwrites a Variable's buffer. All that can fail comes before.
   std::size_t first_overwrite = SIZE_MAX;
 };

@@ -27,6 +27,7 @@ double now() {
 PlanDraft begin(const tracer::Trace& trace, int threads) {
   PlanDraft draft = {.trace = trace, .device = backend(device_of(trace.graph))};
   draft.impl.device = &draft.device;
+  draft.impl.is_gated = draft.device.is_asynchronous();
   draft.impl.threads = threads;
   draft.impl.inputs = trace.inputs;
   draft.impl.empty = trace.empty;
@@ -166,6 +167,11 @@ void finish_steps(PlanDraft& draft) {
     prepare_launches(std::span(steps).subspan(s, steps[s].together), draft.impl.threads);
 }
 
+void report_device(PlanDraft& draft) {
+  draft.report.device = draft.device.device();
+  draft.report.waits = draft.impl.has_checks && draft.device.is_asynchronous() ? 1 : 0;
+}
+
 void sum_up_memory(PlanDraft& draft) {
   draft.report.arena_bytes = draft.impl.arena_bytes;
   for (const OutputPlan& output : draft.impl.outputs)
@@ -195,6 +201,7 @@ Plan::Plan(const tracer::Trace& trace, int threads) {
   note_addresses(draft.graph, draft.impl);
   finish_steps(draft);
   sum_up_memory(draft);
+  report_device(draft);
   report_ = std::move(draft.report);
   report_.passes_s = passes_done - start;
   report_.fusion_s = fusion_done - passes_done;

@@ -239,6 +239,12 @@ void Gpu::give_status(Status* status) {
   retired_.push_back({status, asked_});
 }
 
+void* Gpu::workspace() {
+  const std::lock_guard lock(mutex_);
+  if (!workspace_) workspace_ = memory_.allocate(workspace_bytes);
+  return workspace_->data;
+}
+
 uint32_t* Gpu::counters(std::size_t count) {
   if (count == 0) return nullptr;
   {

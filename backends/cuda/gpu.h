@@ -67,6 +67,12 @@ class Gpu {
   [[nodiscard]] Status* take_status();
   void give_status(Status* status);
 
+  /// To be held from the first to the last launch of those that share the workspace, or expect
+  /// counters to be as they left them.
+  [[nodiscard]] ForkSafeMutex& order() { return order_; }
+  /// workspace_bytes of any content for whoever launches; the next launch overwrites it.
+  [[nodiscard]] void* workspace();
+  static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
   /// Words that are 0 whenever no launch runs; the same ones for all, as one launch runs at a time.
   [[nodiscard]] uint32_t* counters(std::size_t count);
 
@@ -92,11 +98,12 @@ class Gpu {
   GpuMemory memory_;
   std::unique_ptr<Staging> staging_;
 
+  ForkSafeMutex order_;
   mutable ForkSafeMutex mutex_;  ///< of what follows
   uint64_t asked_ = 0, done_ = 0;
   std::vector<Status*> status_words_;
   std::deque<Retired> retired_;
-  StorageHandle counters_;
+  StorageHandle workspace_, counters_;
   std::size_t counter_count_ = 0;
   static constexpr std::size_t label_count = 16;
   std::array<std::shared_ptr<const std::string>, label_count> labels_;  ///< of the latest work

@@ -48,15 +48,18 @@ Driver::Function Loaded::entry(std::size_t number) const {
   return entries_[number];
 }
 
-Loaded::Memory Loaded::memory_for(const Workspace& workspace, Status* status) const {
+Loaded::Memory Loaded::memory_for(const Workspace& workspace, const Launch& launch) const {
   Memory memory;
-  if (workspace.bytes > 0) {
+  if (workspace.bytes > Gpu::workspace_bytes) {
     memory.workspace = gpu_.memory().allocate(workspace.bytes);
     memory.places.workspace = memory.workspace->data;
+  } else if (workspace.bytes > 0) {
+    memory.places.workspace = gpu_.workspace();
   }
   memory.places.counters = gpu_.counters(workspace.counters);
   // A word of the host's that the device sees at the same address.
-  memory.places.status = reinterpret_cast<uint32_t*>(status);
+  memory.places.status = reinterpret_cast<uint32_t*>(launch.status);
+  if (launch.is_gated) memory.places.gate = memory.places.status;
   return memory;
 }
 
@@ -71,6 +74,7 @@ void Loaded::run(const Call& call) const {
          .fix = "Use CUDA 12.1 or newer, or compile a smaller function."});
   }
   gpu_.enter();
+  const std::lock_guard order(gpu_.order());
   for (std::size_t i = 0; i < call.blocks.size(); ++i) {
     if (call.blocks[i] == 0) continue;
     gpu_.launch(entry(i), call.blocks[i], call.arguments, label_);

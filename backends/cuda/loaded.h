@@ -22,11 +22,11 @@ class Loaded {
 
   /// Memory for what a launch needs beside its operands. It may be let go when run() has returned.
   struct Memory {
-    StorageHandle workspace;
+    StorageHandle workspace;  ///< null if it is the device's
     Places places;
   };
-  [[nodiscard]] Memory memory_for(const Workspace& workspace, Status* status) const;
-  /// All functions, one after another.
+  [[nodiscard]] Memory memory_for(const Workspace& workspace, const Launch& launch) const;
+  /// All functions, one after another, and nobody else's between them.
   void run(const Call& call) const;
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 

@@ -22,7 +22,7 @@ class Printed final : public Executable {
     const Schedule schedule = schedule_of(kernel_, launch);
     const Loaded& loaded = loaded_for(schedule);
     const Loaded::Memory memory =
-        loaded.memory_for(workspace_of(kernel_, schedule, launch), launch.status);
+        loaded.memory_for(workspace_of(kernel_, schedule, launch), launch);
     loaded.run(call_of(kernel_, schedule, launch, memory.places));
   }
 

@@ -27,7 +27,6 @@ constexpr int compute_f32 = 68, compute_f64 = 70;
 constexpr int transposes_a = 3, transposes_b = 4;
 constexpr int layout_batch_count = 5, layout_batch_stride = 6;
 constexpr int preference_workspace = 1, preference_alignment = 5;  // of a; b, c and d follow
-constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
 
 std::optional<int> type_of(DType dtype) {
   if (dtype == f32) return type_f32;
@@ -76,29 +75,20 @@ using Description = Owned<CublasLt::Description, &CublasLt::cublasLtMatmulDescDe
 using Layout = Owned<CublasLt::Layout, &CublasLt::cublasLtMatrixLayoutDestroy>;
 using Preference = Owned<CublasLt::Preference, &CublasLt::cublasLtMatmulPreferenceDestroy>;
 
-/// The handle of a device, and memory for its products.
-struct Products {
-  CublasLt::Handle handle = nullptr;
-  StorageHandle workspace;
-};
-
-Products& products_of(Gpu& gpu) {
+CublasLt::Handle handle_of(Gpu& gpu) {
   static ForkSafeMutex mutex;
-  static auto& all = *new std::map<const Gpu*, Products>;
+  static auto& all = *new std::map<const Gpu*, CublasLt::Handle>;
   gpu.enter();
   const std::lock_guard lock(mutex);
-  Products& products = all[&gpu];
-  if (products.handle == nullptr) {
-    products.workspace = gpu.memory().allocate(workspace_bytes);
-    expect_success(cublas_lt().cublasLtCreate(&products.handle), "creating a handle");
-  }
-  return products;
+  CublasLt::Handle& handle = all[&gpu];
+  if (handle == nullptr) expect_success(cublas_lt().cublasLtCreate(&handle), "creating a handle");
+  return handle;
 }
 
 class Product final : public Executable {
  public:
   Product(Gpu& gpu, const LibraryCall& call, const Matrix& a, const Matrix& b)
-      : gpu_(gpu), call_(call), a_(a), b_(b), products_(products_of(gpu)) {
+      : gpu_(gpu), call_(call), a_(a), b_(b), handle_(handle_of(gpu)) {
     label_ = std::make_shared<const std::string>(
         fmt::format("a product of {} x {} x {}", rows(), depth(), columns()));
     plan_batches();
@@ -210,13 +200,13 @@ class Product final : public Executable {
           library_.cublasLtMatmulPreferenceSetAttribute(made, attribute, &value, sizeof value),
           "a preference");
     };
-    set(preference_workspace, workspace_bytes);
+    set(preference_workspace, Gpu::workspace_bytes);
     for (int k = 0; k < 4; ++k) set(preference_alignment + k, alignment);
     CublasLt::Choice choice = {};
     int count = 0;
     const auto [b, a, c] = layouts();
-    const int result = library_.cublasLtMatmulAlgoGetHeuristic(
-        products_.handle, description_.get(), b, a, c, c, made, 1, &choice, &count);
+    const int result = library_.cublasLtMatmulAlgoGetHeuristic(handle_, description_.get(), b, a, c,
+                                                               c, made, 1, &choice, &count);
     expect_success(result != 0 ? result : count > 0 ? 0 : choice.state, "choosing an algorithm");
     return algorithms_.emplace(alignment, choice.algorithm).first->second;
   }
@@ -230,13 +220,15 @@ class Product final : public Executable {
     const double one_double = 1, zero_double = 0;
     const void* const alpha = is_double ? static_cast<const void*>(&one_double) : &one;
     const void* const beta = is_double ? static_cast<const void*>(&zero_double) : &zero;
+    const CublasLt::Algorithm& chosen = algorithm(alignment);
+    void* const workspace = gpu_.workspace();
     gpu_.note(label_);
+    const std::lock_guard order(gpu_.order());
     const auto [b, a, c] = layouts();
-    expect_success(
-        library_.cublasLtMatmul(products_.handle, description_.get(), alpha, at[1], b, at[0], a,
-                                beta, at[2], c, at[2], c, &algorithm(alignment),
-                                products_.workspace->data, workspace_bytes, gpu_.stream()),
-        "a product");
+    expect_success(library_.cublasLtMatmul(handle_, description_.get(), alpha, at[1], b, at[0], a,
+                                           beta, at[2], c, at[2], c, &chosen, workspace,
+                                           Gpu::workspace_bytes, gpu_.stream()),
+                   "a product");
   }
 
   /// Of b, a and c.
@@ -248,7 +240,7 @@ class Product final : public Executable {
   const LibraryCall call_;
   const Matrix a_, b_;
   const CublasLt& library_ = cublas_lt();
-  Products& products_;
+  const CublasLt::Handle handle_;
   std::shared_ptr<const std::string> label_;
   std::vector<Batch> outer_;
   Batch inner_ = {1, {0, 0, 0}};

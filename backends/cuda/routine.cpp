@@ -40,7 +40,7 @@ class Routine final : public Executable {
 
   void launch(const Launch& launch) const override {
     const Loaded::Memory memory =
-        loaded_.memory_for({.bytes = text_.workspace_bytes, .counters = 0}, launch.status);
+        loaded_.memory_for({.bytes = text_.workspace_bytes, .counters = 0}, launch);
     RoutineArguments arguments = text_.arguments;
     arguments.gate = memory.places.gate;
     arguments.status = memory.places.status;

@@ -91,6 +91,49 @@ TEST_CASE("a step on a GPU that reads no value waits for nothing", "[cuda][fake]
   CHECK(read.downloaded == asked.downloaded + 9 * sizeof(float));
 }
 
+TEST_CASE("a Plan with checks waits once, and one that fails overwrites no Variable",
+          "[cuda][fake]") {
+  const auto driver = fake();
+  if (!driver) return;
+  Variable table(reshape(arange(12, f32, gpu), {4, 3}));
+  Variable count(zeros({}, f32, gpu)), square(zeros({2, 2}, f32, gpu));
+  const auto step = compile([&](const Tensor& rows) {
+    const Tensor taken = take(table, rows);
+    table -= 0.5;
+    count += 1;
+    square = matmul(taken, transpose(taken));  // no gate holds back a library
+    return sum(taken);
+  });
+  const Tensor good = tensor(std::vector{1, 3}).to(gpu), bad = tensor(std::vector{1, 4}).to(gpu);
+  Tensor result;
+  for (int i = 0; i < 3; ++i) result = step(good);
+  const auto value = [](const Variable& variable) { return variable.get().to_vector<float>(); };
+  const std::vector<float> before = value(table);
+  const FakeCounts first = driver->counts();
+  result = step(good);  // call 4 is compared with a new recording
+  for (int i = 0; i < 3; ++i) result = step(good);
+  REQUIRE(step.explain().plan_calls == 4);
+  CHECK(step.explain().signatures[0].plan.waits == 1);
+  CHECK(step.explain().signatures[0].plan.in_place_bytes > 0);
+  const FakeCounts second = driver->counts();
+  CHECK(second.waits == first.waits + 4);  // the recording: for the check in take()
+  CHECK(second.downloaded == first.downloaded);
+  CHECK(has(to_string(step.explain()), "on cuda:0: a call waits at its end"));
+
+  result = step(good);  // call 8, compared again
+  const std::vector<float> kept = value(table), kept_square = value(square);
+  CHECK(kept[0] == before[0] - 2.5F);
+  const auto* const address = table.get().internals().address();
+  CHECK(has(error_of([&] { result = step(bad); }), "4"));
+  CHECK(step.explain().failed_checks == 1);
+  CHECK(value(table) == kept);
+  CHECK(value(count) == std::vector<float>{8});
+  CHECK(value(square) == kept_square);
+  result = step(good);
+  CHECK(value(table)[0] == kept[0] - 0.5F);
+  CHECK(table.get().internals().address() == address);  // computed in place
+}
+
 TEST_CASE("nobody reads a GPU's memory but the GPU", "[cuda][fake]") {
   if (!fake()) return;
   const Tensor x = numbers(gpu);
