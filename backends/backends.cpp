@@ -118,4 +118,8 @@ void set_default_device(Device device) {
   default_bits.store(std::bit_cast<uint16_t>(device), std::memory_order_relaxed);
 }
 
+void synchronize(Device device) {
+  backend(device).synchronize();
+}
+
 }  // namespace nitinol

@@ -64,6 +64,7 @@ Subject subject_named(const std::string& name) {
 double seconds_of(const std::function<void()>& pass) {
   const double start = now();
   pass();
+  synchronize();
   return now() - start;
 }
 

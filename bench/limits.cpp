@@ -245,7 +245,7 @@ Limits::Limits(int threads, bool is_quick) {
 }
 
 std::optional<double> Limits::bound(const Work& work) const {
-  if (work.bytes == 0 && work.flops == 0) return std::nullopt;
+  if (limits_.empty() || (work.bytes == 0 && work.flops == 0)) return std::nullopt;
   double bandwidth = 0, largest = 0, nearest = 1e30, fma = 0;
   for (const Limit& limit : limits_) {
     const double rate = limit.rate();

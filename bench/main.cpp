@@ -20,6 +20,7 @@
 #include <exception>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -61,7 +62,8 @@ std::vector<Row> cold_rows(const Options& options, int threads, const std::strin
   std::vector<std::vector<Row>> all;
   all.reserve(static_cast<std::size_t>(processes));
   for (int i = 0; i < processes; ++i) {
-    all.push_back(rows_of_process(fmt::format("--cold {} --threads {}", name, threads)));
+    all.push_back(rows_of_process(
+        fmt::format("--cold {} --threads {} --device {}", name, threads, options.device)));
   }
   std::vector<Row> result = all.front();
   for (std::size_t k = 0; k < result.size(); ++k) {
@@ -76,7 +78,7 @@ std::vector<Row> cold_rows(const Options& options, int threads, const std::strin
 }
 
 std::vector<Row> measure(const Options& options) {
-  std::string arguments = "--worker";
+  std::string arguments = "--worker --device " + options.device;
   if (options.is_quick) arguments += " --quick";
   if (!options.rows.empty()) arguments += fmt::format(" --rows '{}'", fmt::join(options.rows, ","));
   std::vector<Row> rows;
@@ -95,7 +97,10 @@ std::vector<Row> measure(const Options& options) {
 
 /// Times all rows in this process.
 void work(const Options& options) {
-  const Limits limits(options.threads.front(), options.is_quick);
+  // Nothing bounds what another device computes but limits of its own.
+  const Limits limits = nitinol::default_device() == nitinol::Device{}
+                            ? Limits(options.threads.front(), options.is_quick)
+                            : Limits();
   Timer timer(options, limits);
   for (const Row& row : limits.rows(timer.threads())) timer.emit(row);
   nitinol::bench::elementwise_rows(timer);
@@ -110,23 +115,32 @@ void work(const Options& options) {
   nitinol::bench::plan_rows(timer);
 }
 
+void use_device(const std::string& name) {
+  const std::optional<nitinol::Device> device = nitinol::device_named(name);
+  if (!device) throw std::runtime_error(name + " is no device; cuda:0 is one");
+  nitinol::set_default_device(*device);
+}
+
 int run(const Options& options) {
   if (options.is_worker || !options.cold.empty()) {
     nitinol::bench::pin_to_cores(options.threads.front());
     nitinol::set_num_threads(options.threads.front());
+    use_device(options.device);
     options.is_worker ? work(options) : print_cold_rows(options);
     return 0;
   }
   // Read first: a mistyped name should not cost a run.
   std::vector<nitinol::bench::PeerRow> peers;
   if (!options.against.empty()) peers = nitinol::bench::read_peers(options.against);
+  use_device(options.device);  // says what is wrong with it before a process is started
   const std::vector<Row> rows = measure(options);
+  if (options.device != "cpu:0") fmt::print("On {}:\n", options.device);
   nitinol::bench::print_table(rows);
   if (!options.against.empty()) {
     nitinol::bench::print_against(rows, peers,
                                   options.is_by_fastest ? Figure::fastest : Figure::median);
   }
-  if (!options.json.empty()) nitinol::bench::write_json(options.json, rows);
+  if (!options.json.empty()) nitinol::bench::write_json(options.json, options.device, rows);
   return nitinol::bench::print_differences(rows) == 0 ? 0 : 1;
 }
 
@@ -141,6 +155,7 @@ int main(int argc, char** argv) {
     app.add_option("--threads", options.threads, "thread counts")
         ->delimiter(',')
         ->check(CLI::Range(1, 1024));
+    app.add_option("--device", options.device, "where to compute: cpu:0, cuda:0");
     app.add_option("--json", options.json, "write the rows to this file");
     app.add_option("--against", options.against,
                    "a results file of the peers harness to compare with");

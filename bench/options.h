@@ -13,6 +13,7 @@ struct Options {
   bool is_quick = false;          ///< few and short samples: a check that everything runs
   bool is_by_fastest = false;     ///< compare fastest samples, not medians
   std::string json, against;
+  std::string device = "cpu:0";  ///< where rows are computed
 
   // A benchmark runs in several processes; these say which one this is.
   bool is_worker = false;  ///< times the rows for threads[0] and prints them as JSON

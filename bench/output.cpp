@@ -137,8 +137,10 @@ int print_differences(const std::vector<Row>& rows) {
   return count;
 }
 
-void write_json(const std::filesystem::path& path, const std::vector<Row>& rows) {
-  nlohmann::json json = {{"build", build_info()}, {"rows", nlohmann::json::array()}};
+void write_json(const std::filesystem::path& path, const std::string& device,
+                const std::vector<Row>& rows) {
+  nlohmann::json json = {
+      {"build", build_info()}, {"device", device}, {"rows", nlohmann::json::array()}};
   for (const Row& row : rows) json["rows"].push_back(to_json(row));
   std::ofstream file(path);
   file << json.dump(1) << '\n';

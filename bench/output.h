@@ -30,7 +30,9 @@ void print_table(const std::vector<Row>& rows);
 void print_against(const std::vector<Row>& rows, const std::vector<PeerRow>& peers, Figure figure);
 /// Prints the workloads whose modes gave different results; returns how many.
 int print_differences(const std::vector<Row>& rows);
-/// Writes {"rows": [...], "build": text}. Throws std::runtime_error if the file cannot be written.
-void write_json(const std::filesystem::path& path, const std::vector<Row>& rows);
+/// Writes {"rows": [...], "build": text, "device": name}. Throws std::runtime_error if the file
+/// cannot be written.
+void write_json(const std::filesystem::path& path, const std::string& device,
+                const std::vector<Row>& rows);
 
 }  // namespace nitinol::bench

@@ -5,6 +5,8 @@
 
 #include "bench/timer.h"
 
+#include "core/device.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,6 +26,7 @@ namespace {
 double loop(const std::function<void()>& call, int64_t count) {
   const double start = now();
   for (int64_t i = 0; i < count; ++i) call();
+  synchronize();
   return now() - start;
 }
 

@@ -15,8 +15,8 @@ namespace nitinol::bench {
 /// One way to do the work of a row.
 struct Mode {
   std::string name;
-  std::function<void()> call;  ///< returns when the result is there
-  int calls_to_settle = 0;     ///< how often to call it before the clock starts
+  std::function<void()> call;
+  int calls_to_settle = 0;  ///< how often to call it before the clock starts
   std::function<double()> check =
       nullptr;  ///< mean magnitude of the result, asked for after timing
 };

@@ -44,6 +44,9 @@ struct DeviceInfo {
 [[nodiscard]] Device default_device();
 /// For all threads, from now on. Throws Error(device), with the reason, if it cannot be used.
 void set_default_device(Device device);
+/// Waits until the device has done all that was asked of it, as before looking at a clock; the host
+/// has always done it. Throws Error(device) if it cannot be used, and what a launch failed with.
+void synchronize(Device device = default_device());
 
 }  // namespace nitinol
 

@@ -23,12 +23,12 @@ class Executable {
   virtual void launch_all(std::span<const Launch> launches) const {
     for (const Launch& arguments : launches) launch(arguments);
   }
-  /// Called when a Plan is made, with its sizes, strides and offsets and without buffers: the time
-  /// to choose and compile what such launches need. What this returns, unless null, is for launches
-  /// that differ from the example in buffers, scalars, status and threads alone; it must not
-  /// outlive this.
+  /// Called when a Plan is made, with the sizes, strides and offsets of one launch, or of those
+  /// that launch_all() will get, and without buffers: the time to choose and compile what they
+  /// need. What this returns, unless null, is for launches that differ from the examples in
+  /// buffers, scalars, status and threads alone; it must not outlive this.
   [[nodiscard]] virtual std::unique_ptr<const Executable> specialise(
-      const Launch& /*example*/) const {
+      std::span<const Launch> /*examples*/) const {
     return nullptr;
   }
   [[nodiscard]] virtual BuildReport report() const { return {}; }

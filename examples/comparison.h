@@ -39,14 +39,15 @@ struct Run {
 class Meter {
  public:
   explicit Meter(int64_t steps)
-      : steps_(steps), in_use_before_(nitinol::memory_statistics().in_use) {}
+      : steps_(steps), in_use_before_(nitinol::memory_statistics(device_).in_use) {}
 
   /// Calls a step of training; its loss.
   template <class Step, class... Arguments>
   Tensor time(const Step& step, const Arguments&... arguments) {
-    if (std::ssize(times_) + 1 == steps_) nitinol::reset_peak_memory();
+    if (std::ssize(times_) + 1 == steps_) nitinol::reset_peak_memory(device_);
     const auto start = Clock::now();
     loss_ = step(arguments...);
+    nitinol::synchronize(device_);
     times_.push_back(std::chrono::duration<double>(Clock::now() - start).count());
     return loss_;
   }
@@ -60,7 +61,7 @@ class Meter {
     run.step_s = sorted.at(sorted.size() / 2);
     run.fastest_s = sorted.front();
     run.total_s = std::accumulate(sorted.begin(), sorted.end(), 0.0);
-    run.peak_bytes = nitinol::memory_statistics().peak - in_use_before_;
+    run.peak_bytes = nitinol::memory_statistics(device_).peak - in_use_before_;
     run.loss = loss_.item<float>();
     const auto add = [&run](const auto& module) {
       for (const auto& named : nitinol::nn::named_variables(module)) {
@@ -73,6 +74,7 @@ class Meter {
 
  private:
   using Clock = std::chrono::steady_clock;
+  nitinol::Device device_ = nitinol::default_device();
   int64_t steps_;
   std::size_t in_use_before_;
   std::vector<double> times_;
@@ -88,10 +90,10 @@ inline double compile_seconds(const nitinol::Explanation& explanation) {
 
 inline bool same_bits(const Tensor& a, const Tensor& b) {
   const auto equal = [](const auto& p, const auto& q) {
-    return p.size() == q.size() && std::memcmp(p.data(), q.data(), p.size_bytes()) == 0;
+    return p.size() == q.size() && std::memcmp(p.data(), q.data(), p.size() * sizeof p[0]) == 0;
   };
-  return a.dtype() == nitinol::f64 ? equal(a.data<double>(), b.data<double>())
-                                   : equal(a.data<float>(), b.data<float>());
+  return a.dtype() == nitinol::f64 ? equal(a.to_vector<double>(), b.to_vector<double>())
+                                   : equal(a.to_vector<float>(), b.to_vector<float>());
 }
 
 /// Whether both runs ended with the same parameters, running statistics and optimizer's averages,

@@ -252,7 +252,8 @@ class Run {
       launches.push_back(arguments(step, &buffers[at], &scalars[at], status));
       at += step.operands.size();
     }
-    steps[0].executable->launch_all(launches);
+    const StepPlan& first = steps[0];
+    (first.specialised ? *first.specialised : *first.executable).launch_all(launches);
   }
 
   /// What a step is launched with. Addresses go to `buffers`, which are null, and the numbers to

@@ -54,7 +54,7 @@ struct StepPlan {
   enum class Kind : uint8_t { launch, eager };
   Kind kind = Kind::launch;
   std::shared_ptr<const Executable> executable;
-  std::unique_ptr<const Executable> specialised;  ///< the same for this step alone, or null
+  std::unique_ptr<const Executable> specialised;  ///< the same for launches of these sizes, or null
   /// A product whose operand b is kept packed: what runs while the value `packed_b` is there.
   std::shared_ptr<const Executable> if_packed;
   Value packed_b = 0;

@@ -1,6 +1,7 @@
 // From a trace to a Plan: passes, grouping, one Executable per step, and a place in memory for
 // every value.
 #include "core/library.h"
+#include "core/parallel.h"
 #include "eager/launch.h"
 #include "fusion/access.h"
 #include "fusion/units.h"
@@ -13,6 +14,7 @@
 #include "jit/steps.h"
 #include "jit/temporaries.h"
 
+#include <algorithm>
 #include <chrono>
 #include <span>
 #include <utility>
@@ -129,42 +131,57 @@ void plan_results(PlanDraft& draft) {
 
 // ---- launches
 
-/// What is known of the launches is prepared, and the executables know it too. Steps that are
-/// launched together stay with what can do that.
-void prepare_launches(std::span<StepPlan> together, int threads) {
-  for (StepPlan& step : together) {
-    step.launch = {.buffers = {},
-                   .sizes = step.sizes,
-                   .strides = step.strides,
-                   .offsets = step.offsets,
-                   .scalars = step.scalars,
-                   .threads = threads};
-    for (std::size_t k = 0; k < step.operands.size(); ++k) {
-      const OperandPlan& operand = step.operands[k];
-      if (operand.value >= 0)
-        step.memory.push_back({k, static_cast<Value>(operand.value), operand.byte_offset});
-    }
-    if (!together[0].executable) continue;
-    const std::vector<void*> none(step.operands.size(), nullptr);
-    Launch example = step.launch;
-    example.buffers = none;
-    std::unique_ptr<const Executable> specialised = together[0].executable->specialise(example);
-    if (together.size() == 1) step.specialised = std::move(specialised);
+/// What is known of a launch is prepared.
+void prepare_launch(StepPlan& step, int threads) {
+  step.launch = {.buffers = {},
+                 .sizes = step.sizes,
+                 .strides = step.strides,
+                 .offsets = step.offsets,
+                 .scalars = step.scalars,
+                 .threads = threads};
+  for (std::size_t k = 0; k < step.operands.size(); ++k) {
+    const OperandPlan& operand = step.operands[k];
+    if (operand.value >= 0)
+      step.memory.push_back({k, static_cast<Value>(operand.value), operand.byte_offset});
   }
+}
+
+/// The executable of steps that are launched together knows what will come.
+void specialise(std::span<StepPlan> together) {
+  if (!together[0].executable) return;
+  std::vector<void*> none;
+  for (const StepPlan& step : together) none.resize(std::max(none.size(), step.operands.size()));
+  std::vector<Launch> examples;
+  for (const StepPlan& step : together) {
+    examples.push_back(step.launch);
+    examples.back().buffers = std::span(none).first(step.operands.size());
+  }
+  together[0].specialised = together[0].executable->specialise(examples);
 }
 
 /// Kernels are prepared, and steps become the Plan's.
 void finish_steps(PlanDraft& draft) {
+  std::vector<std::size_t> firsts;
   for (std::size_t s = 0; s < draft.steps.size(); s += draft.steps[s].plan.together) {
     StepDraft& first = draft.steps[s];
+    firsts.push_back(s);
     if (first.kernel)
       first.plan.executable = prepare(draft, std::move(*first.kernel), first.report);
     draft.report.steps.push_back(std::move(first.report));
   }
   std::vector<StepPlan>& steps = draft.impl.steps;
   for (StepDraft& step : draft.steps) steps.push_back(std::move(step.plan));
-  for (std::size_t s = 0; s < steps.size(); s += steps[s].together)
-    prepare_launches(std::span(steps).subspan(s, steps[s].together), draft.impl.threads);
+  for (StepPlan& step : steps) prepare_launch(step, draft.impl.threads);
+  const auto specialise_some = [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      const std::size_t s = firsts[static_cast<std::size_t>(i)];
+      specialise(std::span(steps).subspan(s, steps[s].together));
+    }
+  };
+  // An asynchronous device compiles only now, for tens of milliseconds a kernel.
+  const auto count = static_cast<int64_t>(firsts.size());
+  draft.device.is_asynchronous() ? parallel_for(0, count, 1, specialise_some)
+                                 : specialise_some(0, count);
 }
 
 void report_device(PlanDraft& draft) {

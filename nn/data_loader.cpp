@@ -71,8 +71,10 @@ Batch DataLoader::batch(int64_t i) const {
   const Range range = {first, std::min(rows, first + options_.batch)};
   Batch result;
   for (const Tensor& tensor : tensors_) {
-    result.push_back(order_.is_defined() ? take(tensor, slice(order_, 0, range).to(tensor.device()))
-                                         : slice(tensor, 0, range));
+    const Tensor rows_of = order_.is_defined()
+                               ? take(tensor, slice(order_, 0, range).to(tensor.device()))
+                               : slice(tensor, 0, range);
+    result.push_back(rows_of.to(options_.device.value_or(tensor.device())));
   }
   return result;
 }

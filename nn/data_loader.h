@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct DataLoaderOptions {
   bool is_shuffled = true;
   bool drops_last = false;  ///< leaves out a last batch of fewer rows, so that all have one shape
   uint64_t seed = 0;        ///< of the orders; the same seed gives the same ones
+  /// Where batches go, if not where the data are: larger data stay in the host's memory. A batch is
+  /// copied while the device computes with the ones before.
+  std::optional<Device> device = {};
 };
 
 /// One tensor of rows for each of the loader's, in their order. Two can be taken apart,

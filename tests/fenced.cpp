@@ -169,13 +169,16 @@ class FencedExecutable final : public Executable {
  public:
   explicit FencedExecutable(std::shared_ptr<const Executable> inner) : inner_(std::move(inner)) {}
   void launch(const Launch& launch) const override {
-    queue().add_launch([inner = inner_, call = held(launch), status = launch.status] {
+    const bool is_gated = launch.is_gated;
+    queue().add_launch([inner = inner_, call = held(launch), status = launch.status, is_gated] {
+      if (is_gated && status->code != Status::ok) return;
       inner->launch(call.launch(status));
     });
   }
-  std::unique_ptr<const Executable> specialise(const Launch& example) const override {
-    for (const void* const buffer : example.buffers) {
-      if (buffer != nullptr) fail("an example with buffers");
+  std::unique_ptr<const Executable> specialise(std::span<const Launch> examples) const override {
+    for (const Launch& example : examples) {
+      if (std::ranges::any_of(example.buffers, [](void* b) { return b != nullptr; }))
+        fail("an example with buffers");
     }
     queue().note_specialised();
     return nullptr;

@@ -36,8 +36,10 @@ class GeneratedKernel final : public Executable {
   void launch_all(std::span<const Launch> launches) const override {
     host::run_loop_nests(kernel_, codes_.stages.data(), launches);
   }
-  [[nodiscard]] std::unique_ptr<const Executable> specialise(const Launch& example) const override {
-    return host::flat_kernel(kernel_, codes_.stages[0], *this, example);
+  [[nodiscard]] std::unique_ptr<const Executable> specialise(
+      std::span<const Launch> examples) const override {
+    if (examples.size() > 1) return nullptr;
+    return host::flat_kernel(kernel_, codes_.stages[0], *this, examples[0]);
   }
   [[nodiscard]] BuildReport report() const override { return codes_.report; }
   [[nodiscard]] std::size_t bytes() const override {  // code has its pages for itself

@@ -1,6 +1,7 @@
 #include "backends/cuda/arguments.h"
 
 #include "core/kernel.h"
+#include "core/round_up.h"
 
 #include <fmt/format.h>
 
@@ -32,6 +33,20 @@ std::vector<Field> fields_of(const Kernel& kernel, const Schedule& schedule) {
   });
   if (schedule.is_split) fields.insert(fields.end(), {{Kind::groups}, {Kind::group_size}});
   return fields;
+}
+
+std::size_t argument_bytes(const std::vector<Field>& fields, const Schedule& schedule,
+                           std::size_t parts) {
+  std::size_t bytes = 0;
+  for (const Field& field : fields) {
+    const bool is_index = field.kind == Field::Kind::rows || field.kind == Field::Kind::size ||
+                          field.kind == Field::Kind::stride;
+    const bool is_narrow =
+        is_index ? !schedule.is_wide
+                 : field.kind == Field::Kind::groups || field.kind == Field::Kind::group_size;
+    bytes += is_narrow ? 4 : 8;
+  }
+  return (parts == 1 ? 0 : parts * sizeof(uint32_t)) + parts * round_up(bytes, std::size_t{8});
 }
 
 std::string name_of(const Field& field) {

@@ -34,6 +34,11 @@ struct Field {
 /// The fields of eight bytes come first, so that there is no gap.
 [[nodiscard]] std::vector<Field> fields_of(const Kernel& kernel, const Schedule& schedule);
 
+/// Bytes of the arguments of `parts` launches made as one: u32 ends[parts], unless it is one, and
+/// the fields of each, padded to eight bytes.
+[[nodiscard]] std::size_t argument_bytes(const std::vector<Field>& fields, const Schedule& schedule,
+                                         std::size_t parts);
+
 /// How the text calls a field; `a.` stands before it.
 [[nodiscard]] std::string name_of(const Field& field);
 

@@ -39,10 +39,13 @@ std::string_view type_of(const Field& field) {
 void write_arguments(Body& body) {
   body.out.line("typedef {} Index;", body.schedule.is_wide ? "i64" : "i32");
   body.out.line("typedef {} UnsignedIndex;", body.schedule.is_wide ? "u64" : "u32");
-  body.out.open("struct Arguments");
+  const int parts = body.schedule.parts;
+  body.out.open("struct {}", parts > 1 ? "Part" : "Arguments");
   for (const Field& field : fields_of(body.kernel, body.schedule))
     body.out.line("{} {};", type_of(field), name_of(field));
   body.out.close("};");
+  // Part i has the blocks before ends[i] that no part before it has.
+  if (parts > 1) body.out.line("struct Arguments {{ u32 ends[{0}]; Part parts[{0}]; }};", parts);
 }
 
 /// The value of a scalar's bits.
@@ -238,6 +241,14 @@ void write_head(Body& body) {
 
 void open_entry(Body& body, std::size_t number) {
   body.out.open("KERNEL(entry{})", number);
+  if (body.schedule.parts > 1) {
+    body.out.line("u32 part = 0;");
+    body.out.line("while (block_index() >= a.ends[part]) ++part;");
+    body.out.line("const u32 block = block_index() - (part > 0 ? a.ends[part - 1] : 0);");
+    body.out.line("const Arguments& all = a;");
+    body.out.open("");
+    body.out.line("const Part& a = all.parts[part];");
+  }
   body.out.line("if (a.gate != 0 && fresh(a.gate) != 0) return;");
   for (std::size_t k = 0; k < body.kernel.operands.size(); ++k) {
     const Operand& operand = body.kernel.operands[k];

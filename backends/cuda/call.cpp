@@ -52,6 +52,17 @@ Layout layout_of(const Kernel& kernel, const Schedule& schedule, const Loops& lo
   return layout;
 }
 
+uint32_t checked_blocks(int64_t blocks) {
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  if (blocks <= most) return static_cast<uint32_t>(blocks);
+  throw Error(ErrorKind::unsupported,
+              {.where = "launch",
+               .what = "a kernel over more points than a GPU takes at once",
+               .expected = fmt::format("at most {} blocks of {} threads", most, block_threads),
+               .got = fmt::format("{} blocks", blocks),
+               .fix = "Split the tensor."});
+}
+
 class Arguments {
  public:
   Arguments(const Kernel& kernel, const Schedule& schedule, const Launch& launch,
@@ -81,17 +92,10 @@ class Arguments {
   }
 
  private:
+  /// A stack on which results of rounds wait holds no more than it was made for.
   [[nodiscard]] uint32_t checked(int64_t blocks) const {
-    constexpr int64_t most = std::numeric_limits<int32_t>::max();
-    if (blocks <= most && grid_.rounds >> schedule_.levels == 0)
-      return static_cast<uint32_t>(blocks);
-    throw Error(
-        ErrorKind::unsupported,
-        {.where = "launch",
-         .what = "a kernel over more points than a GPU takes at once",
-         .expected = fmt::format("at most {} blocks of {} threads", most, block_threads),
-         .got = fmt::format("{} blocks: {} rows of {}", blocks, loops_.rows(), loops_.length()),
-         .fix = "Split the tensor."});
+    return checked_blocks(
+        grid_.rounds >> schedule_.levels == 0 ? blocks : std::numeric_limits<int64_t>::max());
   }
 
   template <class T>
@@ -192,6 +196,26 @@ Call call_of(const Kernel& kernel, const Schedule& schedule, const Launch& launc
              const Places& places) {
   Arguments arguments(kernel, schedule, launch, places);
   return {.arguments = arguments.bytes(), .blocks = arguments.blocks()};
+}
+
+Call call_of_all(const Kernel& kernel, const Schedule& schedule,
+                 std::span<const Launch* const> launches, std::span<const Places> places) {
+  std::vector<uint32_t> ends;
+  std::vector<std::byte> parts;
+  int64_t blocks = 0;
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    const Call one = call_of(kernel, schedule, *launches[i], places[i]);
+    blocks += one.blocks[0];
+    ends.push_back(checked_blocks(blocks));
+    parts.insert(parts.end(), one.arguments.begin(), one.arguments.end());
+  }
+  ends.resize(schedule.parts, ends.back());
+  Call call = {.arguments = {}, .blocks = {ends.back()}};
+  const auto* const first = reinterpret_cast<const std::byte*>(ends.data());
+  call.arguments.assign(first, first + ends.size() * sizeof ends[0]);
+  call.arguments.insert(call.arguments.end(), parts.begin(), parts.end());
+  call.arguments.resize(argument_bytes(fields_of(kernel, schedule), schedule, schedule.parts));
+  return call;
 }
 
 }  // namespace nitinol::cuda

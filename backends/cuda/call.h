@@ -46,5 +46,9 @@ struct Call {
 /// Throws Error(unsupported) if the launch is too large for the device: more than 2^31 blocks.
 [[nodiscard]] Call call_of(const Kernel& kernel, const Schedule& schedule, const Launch& launch,
                            const Places& places);
+/// Of launches that are made as one, at most schedule.parts. None is empty.
+[[nodiscard]] Call call_of_all(const Kernel& kernel, const Schedule& schedule,
+                               std::span<const Launch* const> launches,
+                               std::span<const Places> places);
 
 }  // namespace nitinol::cuda

@@ -10,7 +10,8 @@ void write_points(Body& body) {
   const int width = body.schedule.width, loops = body.last_loop();
   open_entry(body, 0);
   out.line("const Index last = a.n{};", loops);
-  out.line("const Index at = (Index)block_index() * {} + (Index)thread_index();", block_threads);
+  out.line("const Index at = (Index){} * {} + (Index)thread_index();",
+           body.schedule.parts > 1 ? "block" : "block_index()", block_threads);
   if (loops == 0) {
     out.line("const Index e = at * {};", width);
     out.line("if (e >= last) return;");
@@ -22,6 +23,7 @@ void write_points(Body& body) {
   }
   write_row(body, "row", loops);
   write_piece(body, body.kernel.stages[0], {.is_whole = width == 1 || body.schedule.is_even});
+  if (body.schedule.parts > 1) out.close();
   out.close();
 }
 

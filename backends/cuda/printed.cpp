@@ -6,7 +6,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
 #include <mutex>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -26,9 +29,23 @@ class Printed final : public Executable {
     loaded.run(call_of(kernel_, schedule, launch, memory.places));
   }
 
-  std::unique_ptr<const Executable> specialise(const Launch& example) const override {
+  void launch_all(std::span<const Launch> launches) const override {
+    for (const Batch& batch : batches_of(launches)) {
+      if (batch.launches.size() == 1) {
+        launch(*batch.launches[0]);
+        continue;
+      }
+      const Loaded& loaded = loaded_for(batch.schedule);
+      std::vector<Places> places;
+      for (const Launch* const one : batch.launches)
+        places.push_back(loaded.memory_for({}, *one).places);
+      loaded.run(call_of_all(kernel_, batch.schedule, batch.launches, places));
+    }
+  }
+
+  std::unique_ptr<const Executable> specialise(std::span<const Launch> examples) const override {
     // Without buffers: as memory of the allocator's lies.
-    if (!is_empty(kernel_, example)) static_cast<void>(loaded_for(schedule_of(kernel_, example)));
+    for (const Batch& batch : batches_of(examples)) static_cast<void>(loaded_for(batch.schedule));
     return nullptr;
   }
 
@@ -40,6 +57,34 @@ class Printed final : public Executable {
   }
 
  private:
+  /// Launches that are made as one.
+  struct Batch {
+    Schedule schedule;
+    std::vector<const Launch*> launches;
+    std::size_t most;
+  };
+
+  /// As many as fit into one, of those with the same schedule; empty ones left out.
+  [[nodiscard]] std::vector<Batch> batches_of(std::span<const Launch> launches) const {
+    std::vector<Batch> batches;
+    for (const Launch& launch : launches) {
+      if (is_empty(kernel_, launch)) continue;
+      const Schedule schedule = schedule_of(kernel_, launch);
+      auto batch = std::ranges::find_if(batches, [&](const Batch& known) {
+        return known.schedule == schedule && known.launches.size() < known.most;
+      });
+      if (batch == batches.end()) {
+        const std::size_t most =
+            launches.size() == 1 ? 1 : most_parts(kernel_, schedule, gpu_.most_argument_bytes());
+        batch = batches.insert(batch, {schedule, {}, most});
+      }
+      batch->launches.push_back(&launch);
+    }
+    for (Batch& batch : batches)
+      batch.schedule.parts = static_cast<uint8_t>(std::bit_ceil(batch.launches.size()));
+    return batches;
+  }
+
   const Loaded* find(const Schedule& schedule) const {
     const std::lock_guard lock(mutex_);
     for (const auto& [known, loaded] : loaded_) {

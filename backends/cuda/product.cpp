@@ -158,7 +158,8 @@ class Product final : public Executable {
       }
       outer_.insert(outer_.begin(), batch);
     }
-    if (outer_.empty()) return;
+    // cuBLASLt is not said to take matrices backwards.
+    if (outer_.empty() || *std::ranges::min_element(outer_.back().strides) < 0) return;
     inner_ = outer_.back();
     outer_.pop_back();
   }

@@ -1,5 +1,6 @@
 #include "backends/cuda/schedule.h"
 
+#include "backends/cuda/arguments.h"
 #include "backends/cuda/grid.h"
 #include "backends/cuda/lanes.h"
 #include "backends/cuda/loops.h"
@@ -169,6 +170,15 @@ Schedule schedule_of(const Kernel& kernel, const Launch& launch) {
   return schedule;
 }
 
+std::size_t most_parts(const Kernel& kernel, const Schedule& schedule, std::size_t most_bytes) {
+  constexpr std::size_t most = 64;
+  if (schedule.shape != Schedule::Shape::points) return 1;
+  std::size_t parts = most;
+  while (parts > 1 && argument_bytes(fields_of(kernel, schedule), schedule, parts) > most_bytes)
+    parts /= 2;
+  return parts;
+}
+
 std::string to_string(const Schedule& schedule) {
   constexpr const char* names[] = {"points", "rows", "blocks", "columns"};
   std::string text =
@@ -180,6 +190,7 @@ std::string to_string(const Schedule& schedule) {
   if (schedule.is_whole) text += ", whole";
   if (schedule.is_wide) text += ", wide";
   if (schedule.is_split) text += ", split";
+  if (schedule.parts > 1) text += fmt::format(", {} parts", schedule.parts);
   return text;
 }
 

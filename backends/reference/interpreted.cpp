@@ -235,8 +235,10 @@ class InterpretedKernel final : public Executable {
   void launch(const Launch& launch) const override {
     host::run_loop_nest(kernel_, codes_.data(), launch);
   }
-  [[nodiscard]] std::unique_ptr<const Executable> specialise(const Launch& example) const override {
-    return host::flat_kernel(kernel_, codes_[0], *this, example);
+  [[nodiscard]] std::unique_ptr<const Executable> specialise(
+      std::span<const Launch> examples) const override {
+    if (examples.size() > 1) return nullptr;
+    return host::flat_kernel(kernel_, codes_[0], *this, examples[0]);
   }
 
  private:

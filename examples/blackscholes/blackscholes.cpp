@@ -21,9 +21,9 @@
 #include <cstring>
 #include <exception>
 #include <fstream>
-#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -68,6 +68,7 @@ double fastest(const Function& function, int repeats) {
   for (int i = 0; i < repeats; ++i) {
     const auto start = std::chrono::steady_clock::now();
     function();
+    nitinol::synchronize();
     best = std::min(
         best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
@@ -75,8 +76,15 @@ double fastest(const Function& function, int repeats) {
 }
 
 bool same_bits(const Tensor& a, const Tensor& b) {
-  const std::span<const float> p = a.data<float>(), q = b.data<float>();
-  return p.size() == q.size() && std::memcmp(p.data(), q.data(), p.size_bytes()) == 0;
+  const std::vector<float> p = a.to_vector<float>(), q = b.to_vector<float>();
+  return p.size() == q.size() && std::memcmp(p.data(), q.data(), p.size() * sizeof p[0]) == 0;
+}
+
+/// Bytes per second of the memory that is computed in: of a triad on the host, of a copy elsewhere.
+double bandwidth_of(const Tensor& x, const Options& options) {
+  if (x.device() == nitinol::Device{}) return blackscholes::bandwidth(options.threads);
+  const auto copy = [&] { return x * 1; };
+  return 8 * static_cast<double>(options.count) / fastest(copy, options.repeats);
 }
 
 /// Prints one line of the table and returns it for the report. `bytes` is what the call has to
@@ -103,10 +111,10 @@ bool demo(const Options& options) {
   const auto run_compiled = [&] { return compiled(spot, strike, years, interest, volatility); };
   run_compiled(), run_compiled();  // recorded twice; from the third call on it is compiled
 
-  const double limit = blackscholes::bandwidth(options.threads);
+  const double limit = bandwidth_of(spot, options);
   const double bytes = 20.0 * static_cast<double>(options.count);  // three floats in, two out
-  fmt::print("{} options, {} thread{}\n\n", options.count, options.threads,
-             options.threads == 1 ? "" : "s");
+  fmt::print("{} options, {} thread{}, {}\n\n", options.count, options.threads,
+             options.threads == 1 ? "" : "s", describe(nitinol::default_device()));
   fmt::print("{:<10} {:>10} {:>12} {:>10} {:>10}\n", "", "ms a call", "Moptions/s", "GB/s",
              "of memory");
   nlohmann::json report = {{"options", options.count}, {"threads", options.threads}};
@@ -142,6 +150,7 @@ int main(int argc, char** argv) {
         ->check(examples::positive());
     app.add_option("--repeats", options.repeats, "calls to time")->check(examples::positive());
     app.add_option("--json", options.json, "write all figures to this file");
+    examples::add_device(app);
     CLI11_PARSE(app, argc, argv);
     nitinol::set_num_threads(options.threads);
     return demo(options) ? 0 : 1;

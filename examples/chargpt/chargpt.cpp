@@ -180,6 +180,7 @@ int main(int argc, char** argv) {
         ->check(examples::positive());
     app.add_option("--json", options.json, "write all figures to this file");
     app.add_option("files", options.files, "text; without any, README.md and docs/*.md");
+    examples::add_device(app);
     CLI11_PARSE(app, argc, argv);
     return run(options) ? 0 : 1;
   } catch (const std::exception& error) {

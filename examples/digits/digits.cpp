@@ -152,6 +152,7 @@ int main(int argc, char** argv) {
     app.add_option("--data", options.data, "digits.csv, if it is elsewhere");
     app.add_option("--json", options.json, "write all figures to this file");
     app.get_formatter()->column_width(24);
+    examples::add_device(app);
     CLI11_PARSE(app, argc, argv);
     nitinol::set_num_threads(options.threads);
     const digits::Split split =

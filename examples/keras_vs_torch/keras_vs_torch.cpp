@@ -5,6 +5,7 @@
 
 #include "examples/comparison.h"
 #include "examples/keras_vs_torch/models.h"
+#include "examples/options.h"
 #include <nitinol/nitinol.h>
 
 #include <CLI/CLI.hpp>
@@ -102,6 +103,7 @@ int main(int argc, char** argv) {
     app.add_option("--threads", options.threads, "0: all cores")->check(CLI::Range(0, 1024));
     app.add_option("--seed", options.seed, "of data and weights");
     app.add_option("--json", options.json, "write all figures to this file");
+    examples::add_device(app);
     CLI11_PARSE(app, argc, argv);
     return run(options);
   } catch (const std::exception& error) {

@@ -76,7 +76,7 @@ void Call::run(const Step& step, Device::Kind kind, Status* status) const {
   const std::vector<void*> none(buffers.size(), nullptr);
   Launch example = launch();
   example.buffers = none;
-  const std::unique_ptr<const Executable> specialised = executable->specialise(example);
+  const std::unique_ptr<const Executable> specialised = executable->specialise({&example, 1});
   (specialised ? *specialised : *executable).launch(launch(status));
 }
 

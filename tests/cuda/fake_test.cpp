@@ -12,6 +12,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <dlfcn.h>
@@ -20,6 +21,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace nitinol;
@@ -132,6 +134,130 @@ TEST_CASE("a Plan with checks waits once, and one that fails overwrites no Varia
   result = step(good);
   CHECK(value(table)[0] == kept[0] - 0.5F);
   CHECK(table.get().internals().address() == address);  // computed in place
+}
+
+TEST_CASE("launches of one kernel that a Plan makes together are one", "[cuda][fake]") {
+  const auto driver = fake();
+  if (!driver) return;
+  const auto f = [](const std::vector<Tensor>& list) {
+    std::vector<Tensor> results;
+    for (const Tensor& x : list) results.push_back(relu(x * 3 - 1) + x);
+    return results;
+  };
+  const auto compiled = compile(f);
+  std::vector<Tensor> host, list;
+  // Four, and 70 as 64 and 6, that are loaded four at a time; two others; one of nothing.
+  for (const int64_t size : {8, 4096, 400, 64, 7, 1023, 0}) host.push_back(arange(size, f32) - 5);
+  for (int64_t i = 0; i < 70; ++i) host.push_back(arange(4 * i + 4, f32) * 0.125);
+  for (Tensor& x : host) list.push_back((x = x.to(Device{})).to(gpu));
+  std::vector<Tensor> results;
+  for (int i = 0; i < 3; ++i) results = compiled(list);
+  REQUIRE(compiled.explain().plan_calls == 1);
+  const FakeCounts before = driver->counts();
+  results = compiled.explain().calls == 3 ? compiled(list) : results;  // call 4: recorded again
+  const FakeCounts recorded = driver->counts();
+  CHECK(recorded.launches > before.launches + 3 * 70);
+  results = compiled(list);
+  CHECK(driver->counts().launches == recorded.launches + 3);
+  const std::vector<Tensor> expected = f(host);
+  for (std::size_t i = 0; i < host.size(); ++i) {
+    INFO(i);
+    CHECK(same_bits(results[i].to(Device{}), expected[i]));
+  }
+}
+
+TEST_CASE("threads that share a GPU get what they would get alone", "[cuda][fake]") {
+  if (!fake()) return;
+  const auto f = [](const Tensor& x) {
+    return cumsum(softmax(matmul(x, transpose(x)) + sum(x)), 0);
+  };
+  const auto compiled = compile(f);
+  std::vector<Tensor> inputs;
+  for (int i = 0; i < 4; ++i) inputs.push_back(numbers(gpu) * (i + 1));
+  std::vector<Tensor> expected;
+  for (const Tensor& x : inputs) expected.push_back(f(x).to(Device{}));
+  std::atomic<int> wrong = 0;
+  const auto work = [&](std::size_t thread) {
+    for (std::size_t round = 0; round < 20; ++round) {
+      const std::size_t i = (thread + round) % inputs.size();
+      const Tensor result = round % 2 == 0 ? compiled(inputs[i]) : f(inputs[i]);
+      wrong += same_bits(result.to(Device{}), expected[i]) ? 0 : 1;
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t thread = 0; thread < 4; ++thread) threads.emplace_back(work, thread);
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a budget bounds a GPU's memory, and what is cached goes first", "[cuda][fake]") {
+  if (!fake()) return;
+  Backend& device = backend(gpu);
+  constexpr int64_t count = 4 << 20;
+  const auto large = [] { return zeros({count}, f32, gpu) + 1; };
+  static_cast<void>(large());  // cached from here on
+  const MemoryStatistics now = device.memory();
+  CHECK(now.cached >= count * sizeof(float));
+  device.set_memory_budget(now.in_use + now.cached + (8 << 20));
+  const std::string error = error_of([&] { const Tensor a = large(), b = large(), c = large(); });
+  CHECK(has(error, "it is beyond the budget"));
+  CHECK(has(error, "a budget of"));
+  // Of another size than the cached ones, which are given back for it.
+  CHECK((zeros({count + 4096}, f32, gpu) + 1).at({count}).item<float>() == 1);
+  device.set_memory_budget(0);
+  {
+    const Tensor a = large(), b = large(), c = large();
+    CHECK(c.at({count - 1}).item<float>() == 1);
+  }
+  device.release_cached_memory();
+}
+
+TEST_CASE("two GPUs do not mix, and copy to each other", "[cuda][fake]") {
+  if (!fake()) return;
+  const Run run = run_self("NITINOL_TEST_DEVICE= NITINOL_FAKE_DEVICES=2", "[.two-gpus]");
+  INFO(run.output);
+  CHECK(has(run.output, "All tests passed"));
+}
+
+TEST_CASE("computes on two GPUs", "[.two-gpus]") {
+  constexpr Device other = {.kind = Device::Kind::cuda, .index = 1};
+  REQUIRE(devices().size() >= 3);
+  const Tensor x = numbers(gpu), y = numbers(other), host = numbers(Device{});
+  const auto f = [](const Tensor& v) { return softmax(matmul(v, transpose(v)) + sum(v)); };
+  const Tensor expected = f(host);
+  const auto compiled = compile(f);
+  for (int i = 0; i < 6; ++i) {
+    for (const Tensor& v : {x, y}) {
+      CHECK(max(abs(f(v).to(Device{}) - expected)).item<float>() < 1e-5F);
+      CHECK(same_bits(compiled(v).to(Device{}), f(v).to(Device{})));
+    }
+  }
+  const std::string error = error_of([&] { static_cast<void>(x + y); });
+  CHECK(has(error, "cuda:0"));
+  CHECK(has(error, "cuda:1"));
+  CHECK(same_bits((x * 2).to(other).to(Device{}), host * 2));
+  CHECK(has(error_of([] {
+              static_cast<void>(zeros({1}, f32, {Device::Kind::cuda, 2}));
+            }),
+            "the driver sees 2 devices"));
+  CHECK(has(error_of([&] { static_cast<void>(x.to({Device::Kind::cuda, 2})); }), "cuda:2"));
+}
+
+TEST_CASE("a process may end while a GPU has work and tensors live", "[cuda][fake]") {
+  if (!fake()) return;
+  const Run run = run_self("", "[.ends-early]");
+  INFO(run.output);
+  CHECK(run.status == 0);
+  CHECK(has(run.output, "All tests passed"));
+}
+
+TEST_CASE("leaves work and tensors behind", "[.ends-early]") {
+  static Tensor kept;  // goes after the driver's own objects may have gone
+  static const auto compiled = compile([](const Tensor& x) { return x * 2 + 1; });
+  thread_local Tensor of_thread;
+  for (int i = 0; i < 5; ++i) of_thread = kept = compiled(numbers(gpu));
+  CHECK(exported<decltype(&fake_counts)>("libcuda.so.1", "fake_counts")().queued > 0);
 }
 
 TEST_CASE("nobody reads a GPU's memory but the GPU", "[cuda][fake]") {

@@ -84,6 +84,20 @@ TEST_CASE("another seed is another order, and each pass is one of its own", "[nn
   CHECK(one[0] == std::vector<int64_t>{2, 1, 8, 9, 6, 7, 3, 5, 0, 4});
 }
 
+TEST_CASE("batches go to another device than the data lie on", "[nn]") {
+  constexpr Device reference = {.kind = Device::Kind::reference, .index = 0};
+  const Tensor x = arange(10).to(Device{});
+  nn::DataLoader here({x}, {.batch = 4, .seed = 3}),
+      there({x}, {.batch = 4, .seed = 3, .device = reference});
+  auto other = there.begin();
+  for (const nn::Batch& batch : here) {
+    const Tensor moved = (*other)[0];
+    ++other;
+    CHECK(moved.device() == reference);
+    CHECK(moved.to_vector<int64_t>() == batch[0].to_vector<int64_t>());
+  }
+}
+
 TEST_CASE("loaders refuse what does not fit", "[nn][errors]") {
   CHECK_THROWS_WITH(nn::DataLoader({arange(3), arange(4)}),
                     Catch::Contains("the same number of rows"));

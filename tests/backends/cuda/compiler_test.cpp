@@ -221,3 +221,13 @@ TEST_CASE("a second process compiles nothing", "[cuda][nvrtc][no-isa]") {
   CHECK(elsewhere.output.find("compiled 8, on disk 0.") != std::string::npos);
   CHECK(!std::filesystem::is_empty(temporary / "cache/nitinol"));
 }
+
+TEST_CASE("launches made as one are compiled without a stack", "[cuda][nvrtc][no-isa]") {
+  if (!can_compile()) return;
+  const Kernel add = kernel(0);
+  Schedule schedule;
+  schedule.parts = 64;
+  const Cubin cubin =
+      compile_text(text_of({.kernel = &add, .schedule = schedule, .architecture = 90}), 90);
+  CHECK(resources_of(cubin).at(0).stack_bytes == 0);
+}

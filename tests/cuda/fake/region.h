@@ -12,6 +12,7 @@
 namespace nitinol::test {
 
 inline constexpr std::size_t region_bytes = std::size_t{8} << 30, block_alignment = 512;
+inline constexpr std::size_t large = std::size_t{1} << 20;
 /// A number of the environment's.
 inline std::size_t number_of(const char* name, std::size_t otherwise) {
   const char* const text = std::getenv(name);
@@ -60,6 +61,8 @@ class Region {
     const std::size_t size =
         (found->second + block_alignment - 1) / block_alignment * block_alignment;
     used_ -= size;
+    // Changing the protection of pages costs by how many there are.
+    if (size >= large) forget(found->first, found->first + size);
     auto piece = free_.emplace(found->first, size).first;
     live_.erase(found);
     if (const auto next = std::next(piece);
@@ -91,6 +94,13 @@ class Region {
   }
 
  private:
+  /// Gives back the pages that lie between two offsets.
+  void forget(std::size_t first, std::size_t last) const {
+    constexpr std::size_t page = 4096;
+    const std::size_t begin = (first + page - 1) / page * page, end = last / page * page;
+    ::madvise(base_ + begin, end - begin, MADV_DONTNEED);
+  }
+
   std::byte* base_ = nullptr;
   int key_ = -1;
   std::size_t used_ = 0;
