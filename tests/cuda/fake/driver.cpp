@@ -90,10 +90,14 @@ struct Driver {
   /// for: they may be slower.
   int run(const Stream& stream, uint64_t last = std::numeric_limits<uint64_t>::max()) {
     const auto device = static_cast<std::size_t>(stream.device);
+    const auto is_due = [&](const Work& work) {
+      return work.stream == &stream && work.number <= last;
+    };
+    if (std::ranges::none_of(queue, is_due)) return lost[device];
     compile_queued();
     regions[device]->open(true);
     for (auto work = queue.begin(); work != queue.end();) {
-      if (work->stream != &stream || work->number > last) {
+      if (!is_due(*work)) {
         ++work;
         continue;
       }

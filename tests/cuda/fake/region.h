@@ -26,6 +26,8 @@ class Region {
     void* const at = ::mmap(nullptr, region_bytes, PROT_NONE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) std::abort();
+    // Changing the protection costs by the number of pages that are there.
+    ::madvise(at, region_bytes, MADV_HUGEPAGE);
     base_ = static_cast<std::byte*>(at);
     key_ = ::pkey_alloc(0, PKEY_DISABLE_ACCESS);
     if (key_ >= 0 && ::pkey_mprotect(at, region_bytes, PROT_READ | PROT_WRITE, key_) != 0)
@@ -61,7 +63,6 @@ class Region {
     const std::size_t size =
         (found->second + block_alignment - 1) / block_alignment * block_alignment;
     used_ -= size;
-    // Changing the protection of pages costs by how many there are.
     if (size >= large) forget(found->first, found->first + size);
     auto piece = free_.emplace(found->first, size).first;
     live_.erase(found);
