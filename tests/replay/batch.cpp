@@ -176,7 +176,7 @@ BatchResult run_batch(const std::vector<Printed>& batch, const std::string& shim
   }
   ::munmap(shared, sizeof(Progress));
   if (result.failures.empty()) {
-    for (const char* const end : {".cpp", ".so", ".log"}) ::unlink((path + end).c_str());
+    for (const char* const end : {".cpp", ".log"}) ::unlink((path + end).c_str());
   }
   return result;
 }

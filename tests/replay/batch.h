@@ -25,6 +25,7 @@ struct BatchResult {
 };
 
 /// Compiles the batch to `<path>.cpp`, `<path>.so` with `compiler` and runs it in child processes.
+/// `<path>.so` stays.
 [[nodiscard]] BatchResult run_batch(const std::vector<Printed>& batch, const std::string& shim,
                                     const std::string& compiler, const std::string& path);
 

@@ -6,11 +6,13 @@
 // shut.
 
 #include "backends/cuda/libraries.h"
+#include "backends/cuda/prelude.h"
 #include "backends/cuda/printer.h"
 #include "tests/cuda/case.h"
 #include "tests/replay/batch.h"
 #include "tests/replay/cubins.h"
 #include "tests/replay/mutants.h"
+#include "tests/replay/object_name.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -22,7 +24,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -76,6 +81,17 @@ std::vector<Printed> read_all(const std::string& folder) {
   return list;
 }
 
+std::string contents_of(const char* path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// By which the fake driver asks for it, which drops what stands before the common words.
+std::string name_of(const Printed& printed, const std::string& host) {
+  const std::string_view words = cuda::common_words();
+  return object_name(std::string(words.substr(words.find_first_not_of('\n'))) + printed.text, host);
+}
+
 int run(const Options& options) {
   const std::vector<Printed> all = read_all(options.folder);
   std::array<int, 4> shapes = {};
@@ -100,6 +116,9 @@ int run(const Options& options) {
   std::mutex mutex;
   int cases = 0;
   std::vector<std::string> failures;
+  // For the fake driver, which runs the same texts.
+  std::ofstream objects(options.folder + "/objects");
+  const std::string host = contents_of(NITINOL_SHIM) + NITINOL_HOST_COMPILER;
   const auto work = [&] {
     for (std::size_t b = next++; b < batches; b = next++) {
       const auto first = all.begin() + static_cast<std::ptrdiff_t>(b * size);
@@ -109,6 +128,9 @@ int run(const Options& options) {
                     fmt::format("{}/batch{}", options.folder, b));
       const std::lock_guard lock(mutex);
       cases += result.cases;
+      for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i)
+        objects << fmt::format("{} {}/batch{}.so run{}\n", name_of(all[b * size + i], host),
+                               std::filesystem::absolute(options.folder).string(), b, i);
       for (const std::string& failure : result.failures) {
         if (failures.size() < 20) fmt::print("FAILED: batch {}: {}\n", b, failure);
         std::fflush(stdout);

@@ -2,6 +2,7 @@
 
 #include "tests/cuda/fake/fake.h"
 #include "tests/replay/fibers.h"
+#include "tests/replay/object_name.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -9,6 +10,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string_view>
 #include <sys/stat.h>
@@ -17,19 +19,6 @@
 namespace nitinol::test {
 namespace {
 
-std::string hash_of(const std::string& text) {
-  uint64_t a = 14695981039346656037U, b = 0x9e3779b97f4a7c15U;
-  for (const char c : text) {
-    a = (a ^ static_cast<uint8_t>(c)) * 1099511628211U;
-    b = (b + static_cast<uint8_t>(c)) * 0xbf58476d1ce4e5b9U;
-    b ^= b >> 29;
-  }
-  char name[40];
-  std::snprintf(name, sizeof name, "%016llx%016llx", static_cast<unsigned long long>(a),
-                static_cast<unsigned long long>(b));
-  return name;
-}
-
 std::string read_all(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::stringstream all;
@@ -37,14 +26,36 @@ std::string read_all(const std::string& path) {
   return all.str();
 }
 
-/// The shared object of a text, from the folder of those made before or made now.
-std::string object_of(const Module& module) {
-  static const std::string shim = read_all(NITINOL_SHIM);
+/// Where the function of a text is that runs its threads.
+struct Object {
+  std::string path, function;
+};
+
+/// What nitinol_replay has compiled already, by name: NITINOL_FAKE_OBJECTS is the list it wrote.
+const std::map<std::string, Object>& objects_made_before() {
+  static const std::map<std::string, Object> objects = [] {
+    std::map<std::string, Object> made;
+    const char* const list = std::getenv("NITINOL_FAKE_OBJECTS");
+    std::ifstream file(list != nullptr ? list : "");
+    Object object;
+    for (std::string name; file >> name >> object.path >> object.function;) made[name] = object;
+    return made;
+  }();
+  return objects;
+}
+
+/// The shared object of a text, from the folder of those made before or made now; without a path if
+/// it cannot be compiled.
+Object object_of(const Module& module) {
+  static const std::string host = read_all(NITINOL_SHIM) + NITINOL_HOST_COMPILER;
+  const std::string name = object_name(module.text, host);
+  const auto found = objects_made_before().find(name);
+  if (found != objects_made_before().end()) return found->second;
   const char* const set = std::getenv("NITINOL_FAKE_CACHE");
   const std::string folder = set != nullptr ? set : NITINOL_FAKE_CACHE;
   ::mkdir(folder.c_str(), 0700);
-  const std::string base = folder + "/" + hash_of(module.text + shim + NITINOL_HOST_COMPILER);
-  if (::access((base + ".so").c_str(), R_OK) == 0) return base + ".so";
+  const std::string base = folder + "/" + name;
+  if (::access((base + ".so").c_str(), R_OK) == 0) return {base + ".so", "run"};
   const std::string own = base + "." + std::to_string(::getpid());
   std::ofstream file(own + ".cpp");
   file << "#include \"" NITINOL_SHIM "\"\n" << module.text;
@@ -63,7 +74,7 @@ std::string object_of(const Module& module) {
   }
   ::rename((own + ".so").c_str(), (base + ".so").c_str());
   for (const char* const end : {".cpp", ".log"}) ::unlink((own + end).c_str());
-  return base + ".so";
+  return {base + ".so", "run"};
 }
 
 Shim& shim() {
@@ -73,10 +84,11 @@ Shim& shim() {
 
 bool load(Module& module) {
   if (module.run != nullptr) return true;
-  const std::string path = object_of(module);
-  void* const library = path.empty() ? nullptr : ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  const Object object = object_of(module);
+  void* const library =
+      object.path.empty() ? nullptr : ::dlopen(object.path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return false;
-  module.run = reinterpret_cast<Run>(::dlsym(library, "run"));
+  module.run = reinterpret_cast<Run>(::dlsym(library, object.function.c_str()));
   reinterpret_cast<void (*)(Shim*)>(::dlsym(library, "set_shim"))(&shim());
   return module.run != nullptr;
 }
