@@ -388,17 +388,20 @@ tracer::Trace Derivative::backward_trace(const Variant& variant,
   return std::move(extract.trace);
 }
 
+// Made without the lock, for which explain() waits: two threads may make the same.
 std::shared_ptr<const Derivative::Backward> Derivative::backward(const Variant& variant) const {
-  const std::lock_guard lock(mutex_);
-  if (plans_.size() >= most_variants && !plans_.contains(variant)) plans_.clear();
-  std::shared_ptr<const Backward>& found = plans_[variant];
-  if (found == nullptr) {
-    auto made = std::make_shared<Backward>();
-    const tracer::Trace trace = backward_trace(variant, made->targets);
-    made->plan = std::make_unique<const Plan>(trace, threads_);
-    found = std::move(made);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = plans_.find(variant);
+    if (found != plans_.end()) return found->second;
   }
-  return found;
+  const auto made = std::make_shared<Backward>();
+  const tracer::Trace trace = backward_trace(variant, made->targets);
+  made->plan = std::make_unique<const Plan>(trace, threads_);
+  decltype(plans_) dropped;  // destroyed after the lock
+  const std::lock_guard lock(mutex_);
+  if (plans_.size() >= most_variants && !plans_.contains(variant)) plans_.swap(dropped);
+  return plans_.try_emplace(variant, made).first->second;
 }
 
 std::shared_ptr<const Plan> Derivative::backward_plan() const {

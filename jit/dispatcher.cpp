@@ -57,8 +57,9 @@ Dispatcher::Dispatcher(CompileOptions options, bool is_const)
 }
 
 Dispatcher::~Dispatcher() {
+  std::deque<std::shared_ptr<Entry>> queue;  // destroyed after the lock
   const std::lock_guard lock(mutex_);
-  queue_.clear();
+  queue.swap(queue_);
 }
 
 // ---- what a call does

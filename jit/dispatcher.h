@@ -90,7 +90,7 @@ class Dispatcher {
   bool accept_locked(const Decision& decision, const Leaves& leaves, Recording& recording);
   void accept_again(Entry& entry, const Leaves& leaves, const Recording& recording);
   void disagree(const Decision& decision, const Leaves& leaves, const std::string& difference,
-                Recording recording);
+                Recording& recording);
   bool split(Entry& entry, const Leaves& leaves, const Recording& recording);
   void give_up(Entry& entry, std::string reason, std::string place);
   void wait_to_repay(Entry& entry);
@@ -99,12 +99,14 @@ class Dispatcher {
   void build_all_queued();
   void warn(const std::string& text);
   void warn_once(bool& has_warned, const std::string& text);
-  static void add_remarks(const std::vector<const Entry*>& entries, Explanation& out);
+  static void add_remarks(const std::vector<Entry>& entries, Explanation& out);
 
   CompileOptions options_;
   const bool is_const_;
   std::atomic<int> stance_ = -1;  ///< a Stance, or -1: the thread's
-  mutable ForkSafeMutex mutex_;   ///< guards all below; never held while user code runs
+  /// Guards all below. Never held while user code runs, nor while what may run it is destroyed:
+  /// forms, traces, Plans (borrowed memory is given back).
+  mutable ForkSafeMutex mutex_;
   std::recursive_mutex running_;  ///< held while a non-const function runs
   Entries entries_;
   Ledger ledger_;

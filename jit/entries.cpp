@@ -122,10 +122,10 @@ bool Entries::has_trusted_sibling(const Entry& entry, const tracer::Trace& trace
   return false;
 }
 
-std::vector<const Entry*> Entries::in_order() const {
-  std::vector<const Entry*> entries;
+std::vector<Entry> Entries::in_order() const {
+  std::vector<Entry> entries;
   for (const auto& [hash, bucket] : buckets_) {
-    for (const std::shared_ptr<Entry>& entry : bucket) entries.push_back(entry.get());
+    for (const std::shared_ptr<Entry>& entry : bucket) entries.push_back(*entry);
   }
   std::ranges::sort(entries, {}, &Entry::first_use);
   return entries;

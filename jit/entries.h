@@ -131,8 +131,8 @@ class Entries {
   [[nodiscard]] std::shared_ptr<Entry> take_dropped() { return std::move(dropped_); }
   /// Null before the first use.
   [[nodiscard]] const std::shared_ptr<Entry>& latest() const { return latest_; }
-  /// All, in the order of their first use.
-  [[nodiscard]] std::vector<const Entry*> in_order() const;
+  /// Copies of all, in the order of their first use.
+  [[nodiscard]] std::vector<Entry> in_order() const;
 
  private:
   using Bucket = std::vector<std::shared_ptr<Entry>>;

@@ -102,7 +102,8 @@ void Dispatcher::accept(const Decision& decision, const Leaves& leaves, const Le
   options_.in_background ? build_later(decision.entry) : build(decision.entry);
 }
 
-/// Whether a Plan is to be made.
+/// Whether a Plan is to be made. What it does not take out of `recording` the caller destroys when
+/// the mutex is free, as the call's own `decision` keeps what is replaced.
 bool Dispatcher::accept_locked(const Decision& decision, const Leaves& leaves,
                                Recording& recording) {
   Entry& entry = *decision.entry;
@@ -123,7 +124,7 @@ bool Dispatcher::accept_locked(const Decision& decision, const Leaves& leaves,
     if (!difference && recording.fixed != entry.now->result_fixed)
       difference = "a number in the result differs, or whether a tensor is defined";
     if (difference) {
-      disagree(decision, leaves, *difference, std::move(recording));
+      disagree(decision, leaves, *difference, recording);
       return false;
     }
     if (entry.now->plan) {
@@ -203,7 +204,7 @@ void Dispatcher::give_up(Entry& entry, std::string reason, std::string place) {
 }
 
 void Dispatcher::disagree(const Decision& decision, const Leaves& leaves,
-                          const std::string& difference, Recording recording) {
+                          const std::string& difference, Recording& recording) {
   Entry& entry = *decision.entry;
   if (decision.match == Guards::Match::unproven && split(entry, leaves, recording)) return;
   const bool was_trusted = entry.now->plan != nullptr;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace nitinol::jit {
 namespace {
@@ -67,15 +68,33 @@ bool is_fixed(const Word& word) {
 
 }  // namespace
 
+// Described when the mutex is free: that takes its time, and may be the end of a Plan that a call
+// has dropped meanwhile.
 Explanation Dispatcher::explain() const {
-  const std::lock_guard lock(mutex_);
   Explanation out;
+  std::vector<Entry> entries;
+  std::vector<std::string> remarks;
+  {
+    const std::lock_guard lock(mutex_);
+    entries = entries_.in_order();
+    out.eager_calls = out.calls = eager_calls_ + crowded_calls_;
+    out.failed_checks = failed_checks_;
+    if (crowded_calls_ > 0) {
+      remarks.push_back(
+          fmt::format("{} calls ran eagerly because {} signatures were in use: raise "
+                      "CompileOptions::signature_limit, or pad arguments to fewer sizes",
+                      crowded_calls_, options_.signature_limit));
+    }
+    if (has_warned_unrepaid_) {
+      remarks.push_back(fmt::format(
+          "{} plans took {:.3g} ms to make and ran {} times: further signatures are compiled when "
+          "they have been called often enough to repay",
+          ledger_.plans(), ledger_.spent_s() * 1e3, ledger_.plan_calls()));
+    }
+  }
   out.name = options_.name;
-  out.eager_calls = out.calls = eager_calls_ + crowded_calls_;
-  out.failed_checks = failed_checks_;
-  const std::vector<const Entry*> entries = entries_.in_order();
-  for (const Entry* entry : entries) {
-    out.signatures.push_back(report_of(*entry));
+  for (const Entry& entry : entries) {
+    out.signatures.push_back(report_of(entry));
     const SignatureReport& report = out.signatures.back();
     out.calls += report.calls;
     out.recorded_calls += report.recorded_calls;
@@ -83,32 +102,21 @@ Explanation Dispatcher::explain() const {
     out.eager_calls += report.eager_calls;
   }
   add_remarks(entries, out);
-  if (crowded_calls_ > 0) {
-    out.remarks.push_back(
-        fmt::format("{} calls ran eagerly because {} signatures were in use: raise "
-                    "CompileOptions::signature_limit, or pad arguments to fewer sizes",
-                    crowded_calls_, options_.signature_limit));
-  }
-  if (has_warned_unrepaid_) {
-    out.remarks.push_back(fmt::format(
-        "{} plans took {:.3g} ms to make and ran {} times: further signatures are compiled when "
-        "they have been called often enough to repay",
-        ledger_.plans(), ledger_.spent_s() * 1e3, ledger_.plan_calls()));
-  }
+  std::ranges::move(remarks, std::back_inserter(out.remarks));
   return out;
 }
 
-void Dispatcher::add_remarks(const std::vector<const Entry*>& entries, Explanation& out) {
+void Dispatcher::add_remarks(const std::vector<Entry>& entries, Explanation& out) {
   std::size_t most_words = 0;
-  for (const Entry* entry : entries) most_words = std::max(most_words, entry->words.size());
+  for (const Entry& entry : entries) most_words = std::max(most_words, entry.words.size());
   for (std::size_t i = 0; i < most_words; ++i) {
     std::vector<std::string_view> values;
     std::string_view where;
-    for (const Entry* entry : entries) {
-      if (i >= entry->words.size() || !is_fixed(entry->words[i])) continue;
-      where = entry->words[i].where;
-      if (std::ranges::find(values, entry->words[i].text) == values.end())
-        values.push_back(entry->words[i].text);
+    for (const Entry& entry : entries) {
+      if (i >= entry.words.size() || !is_fixed(entry.words[i])) continue;
+      where = entry.words[i].where;
+      if (std::ranges::find(values, entry.words[i].text) == values.end())
+        values.push_back(entry.words[i].text);
     }
     if (values.size() < 3) continue;
     out.remarks.push_back(fmt::format(
