@@ -357,27 +357,30 @@ class Run {
     return make_tensor(result.spec, result.strides, data.offset + result.offset, data.storage);
   }
 
-  /// All new values exist before the first is stored: two Variables may swap.
+  /// All new values exist before the first is stored: two Variables may swap. The old ones may be
+  /// borrowed memory, which is given back when no cell is locked.
   void commit() {
-    std::vector<Tensor> values;
+    std::vector<Tensor>& values = assigned_;
     for (const UpdatePlan& update : plan_.updates) values.push_back(make_result(update.result));
     for (const tracer::TraceInput& cleared : plan_.cleared) {
       const Variable& variable = variable_of(cleared);
-      if (!locks_)
+      if (!locks_) {
         current().set(variable, Tensor());
-      else
-        variable.cell().value = Tensor();
+      } else {
+        values.emplace_back();
+        std::swap(variable.cell().value, values.back());
+      }
     }
     if (locks_) {
       for (VariableCell* cell : locks_->cells)
         cell->version.fetch_add(1, std::memory_order_release);
     }
-    for (std::size_t i = 0; i < values.size(); ++i) {
+    for (std::size_t i = 0; i < plan_.updates.size(); ++i) {
       const Variable& variable = variable_of(plan_.updates[i].variable);
       if (!locks_) {
         current().set(variable, values[i]);
-      } else if (!(variable.cell().value.handle() == values[i].handle())) {
-        variable.cell().value = std::move(values[i]);
+      } else {
+        std::swap(variable.cell().value, values[i]);
       }
     }
   }
@@ -392,7 +395,8 @@ class Run {
   StorageHandle arena_;
   bool is_gated_ = false;         ///< steps from here on overwrite only if no check has failed
   std::unique_ptr<Kept[]> kept_;  ///< per kept operand, if there are any
-  std::optional<Locks> locks_;
+  std::vector<Tensor> assigned_;  ///< by commit(): new values, then the old ones
+  std::optional<Locks> locks_;    ///< last: released before the rest goes
 };
 
 }  // namespace
