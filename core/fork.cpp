@@ -122,6 +122,11 @@ NoFork::NoFork() {
 
 NoFork::~NoFork() {
   ForkHandler::instance().leave();
+  if (!is_inside()) log_deferred();
+}
+
+bool NoFork::is_inside() {
+  return own_depth > 0;
 }
 
 ForkSafeMutex::ForkSafeMutex() {

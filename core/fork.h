@@ -16,8 +16,14 @@ class NoFork {
   NoFork();
   NoFork(const NoFork&) = delete;
   NoFork& operator=(const NoFork&) = delete;
+  /// Passes on what was logged meanwhile, if it is the thread's outermost: a sink is the user's
+  /// code, and may wait for a thread that forks.
   ~NoFork();
+  /// Whether this thread is in one.
+  [[nodiscard]] static bool is_inside();
 };
+/// Passes on what was logged inside a NoFork. (core/log.cpp)
+void log_deferred() noexcept;
 
 /// A mutex that is free whenever a fork happens. Whoever holds it may enter a NoFork, but must not
 /// wait for another thread that does, nor call the user's code.

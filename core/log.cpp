@@ -57,6 +57,11 @@ class Log {
   void add(LogLevel at, std::string_view text) {
     std::unique_lock lock(mutex_);
     forget_other_process();
+    if (NoFork::is_inside()) {
+      if (waiting_.size() < most_waiting) waiting_.push_back({at, std::string(text)});
+      is_deferred_.store(true, std::memory_order_relaxed);
+      return;
+    }
     if (writer_ == std::this_thread::get_id()) {  // a sink that logs
       const std::shared_ptr<const LogSink> sink = sink_;
       lock.unlock();
@@ -65,8 +70,32 @@ class Log {
     }
     if (waiting_.size() == most_waiting) return;
     waiting_.push_back({at, std::string(text)});
+    pass_on(lock);
+  }
+
+  void add_deferred() {
+    if (!is_deferred_.load(std::memory_order_relaxed)) return;
+    std::unique_lock lock(mutex_);
+    pass_on(lock);
+  }
+
+  void replace(std::shared_ptr<const LogSink> sink) {
+    std::unique_lock lock(mutex_);
+    sink_.swap(sink);
+    forget_other_process();
+    if (writer_ == std::this_thread::get_id()) return;
+    lock.unlock();
+    running_.wait(sink.get());
+  }
+
+ private:
+  static constexpr std::size_t most_waiting = 10'000;  // more are dropped
+
+  /// All that waits, unless another thread is at it, or a sink of this one.
+  void pass_on(std::unique_lock<ForkSafeMutex>& lock) {
     if (writer_ != std::thread::id()) return;
     writer_ = std::this_thread::get_id();
+    is_deferred_.store(false, std::memory_order_relaxed);
     while (!waiting_.empty()) {
       const Message message = std::move(waiting_.front());
       waiting_.pop_front();
@@ -85,18 +114,6 @@ class Log {
     writer_ = {};
   }
 
-  void replace(std::shared_ptr<const LogSink> sink) {
-    std::unique_lock lock(mutex_);
-    sink_.swap(sink);
-    forget_other_process();
-    if (writer_ == std::this_thread::get_id()) return;
-    lock.unlock();
-    running_.wait(sink.get());
-  }
-
- private:
-  static constexpr std::size_t most_waiting = 10'000;  // more are dropped
-
   /// After a fork: the thread that wrote is not here, unless it is the one that forked.
   void forget_other_process() {
     if (process_ == getpid()) return;
@@ -111,6 +128,7 @@ class Log {
   pid_t process_ = getpid();
   std::thread::id writer_;
   std::deque<Message> waiting_;
+  std::atomic<bool> is_deferred_ = false;  ///< some may wait for the end of a NoFork
   std::shared_ptr<const LogSink> sink_ = std::make_shared<const LogSink>(write_to_stderr);
   std::atomic<const LogSink*> running_ = nullptr;
 };
@@ -152,6 +170,13 @@ LogLevel log_level() {
 
 bool is_logged(LogLevel level) {
   return level != LogLevel::off && level >= the_log().level.load(std::memory_order_relaxed);
+}
+
+void log_deferred() noexcept {
+  try {
+    the_log().add_deferred();
+  } catch (...) {  // NOLINT(bugprone-empty-catch): as log()
+  }
 }
 
 void log(LogLevel level, std::string_view message) noexcept {

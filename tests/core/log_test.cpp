@@ -1,5 +1,7 @@
 #include "core/log.h"
 
+#include "core/fork.h"
+
 #include <catch2/catch.hpp>
 
 #include <atomic>
@@ -125,4 +127,32 @@ TEST_CASE("a sink may replace itself", "[core][log]") {
   log(LogLevel::warning, "b");
   set_log_sink({});
   CHECK(calls == 11);
+}
+
+TEST_CASE("what is logged where no fork may happen is passed on after that", "[core][log]") {
+  std::string seen;
+  set_log_sink([&seen](LogLevel, std::string_view text) {
+    seen += text;
+    if (NoFork::is_inside()) seen += " too early";
+    if (text == "b") {  // a sink that logs
+      const NoFork no_fork;
+      log(LogLevel::warning, "c");
+    }
+  });
+  {
+    const NoFork outer;
+    {
+      const NoFork inner;
+      log(LogLevel::warning, "a");
+    }
+    log(LogLevel::warning, "b");
+    CHECK(seen.empty());
+  }
+  CHECK(seen == "abc");
+  {
+    const NoFork no_fork;
+    log(LogLevel::warning, "d");
+  }
+  CHECK(seen == "abcd");
+  set_log_sink({});
 }
