@@ -13,6 +13,7 @@
 #include "core/log.h"
 #include "core/memory.h"
 #include "core/parallel.h"
+#include "core/place.h"
 #include "core/scalar_value.h"
 #include "core/tensor.h"
 #include "core/variable.h"

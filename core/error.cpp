@@ -1,10 +1,12 @@
 #include "core/error.h"
 
 #include "core/callable.h"
+#include "core/place.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdlib>
 #include <cxxabi.h>
@@ -14,6 +16,7 @@
 #include <mutex>
 #include <string_view>
 #include <sys/auxv.h>
+#include <thread>
 #include <utility>
 #include <vector>
 #ifdef NITINOL_BACKTRACE
@@ -225,17 +228,24 @@ struct Error::State {
   ErrorKind kind{};
   ErrorReport report;
   std::string message;
-  std::vector<const void*> calls;  ///< return addresses, the innermost first
+  std::vector<const void*> calls;                       ///< return addresses, the innermost first
+  std::thread::id thread = std::this_thread::get_id();  ///< that made it
 
   // Filled at the first use, under `once`.
   std::once_flag once;
+  std::atomic<bool> is_resolved = false;
   std::string location;
   std::string full_text;
 
   void resolve() {
-    std::call_once(once, [this] {
+    if (is_resolved.load(std::memory_order_acquire)) return;
+    // Asked before: others that look meanwhile may hold what the provider waits for.
+    std::string given = thread == std::this_thread::get_id() ? given_place() : "";
+    std::call_once(once, [&] {
+      if (!given.empty()) location = std::move(given);
       if (location.empty()) location = describe_calls(calls);
       full_text = location.empty() ? message : message + "\nat " + location;
+      is_resolved.store(true, std::memory_order_release);
     });
   }
 };
@@ -283,6 +293,7 @@ std::shared_ptr<Error::State> Error::copy_of_state() const {
   state->kind = state_->kind;
   state->report = state_->report;
   state->message = state_->message;
+  state->thread = state_->thread;
   return state;
 }
 

@@ -51,7 +51,8 @@ class Error : public std::exception {
   /// The report as text; the same for eager and compiled code.
   [[nodiscard]] const std::string& message() const noexcept;
   /// The place in the caller's code: "file:line", "function + 0x1f" where the program has no line
-  /// table, or empty if it was not recorded. Looked up at the first use.
+  /// table, or empty if it was not recorded; or what the thread's PlaceProvider says
+  /// (core/place.h). Looked up at the first use.
   [[nodiscard]] const std::string& location() const noexcept;
   /// message(), and "at location()" in a line of its own if there is one.
   [[nodiscard]] const char* what() const noexcept override;

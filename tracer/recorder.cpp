@@ -8,6 +8,7 @@
 #include "tracer/recorder.h"
 
 #include "core/error.h"
+#include "core/place.h"
 #include "tracer/shapes.h"
 
 #include <fmt/format.h>
@@ -27,6 +28,7 @@ constexpr std::size_t most_operations = 100'000;
 
 /// "file:line" of a look at data, or empty.
 std::string place_of(const ReadSite& site) {
+  if (std::string given = given_place(); !given.empty()) return given;
   if (site.place.line() != 0)
     return fmt::format("{}:{}", site.place.file_name(), site.place.line());
   std::string place = describe_users_call();
@@ -95,7 +97,7 @@ void Recorder::declare_arguments(std::span<const Tensor> tensors,
 
 void Recorder::obstruct(std::string reason, const ReadSite* site) {
   if (trace_.obstacle) return;  // the first one is what the user should see
-  trace_.obstacle = Obstacle{std::move(reason), site != nullptr ? place_of(*site) : ""};
+  trace_.obstacle = Obstacle{std::move(reason), site != nullptr ? place_of(*site) : given_place()};
 }
 
 Value Recorder::value_of(const Tensor& tensor) {

@@ -112,6 +112,38 @@ TEST_CASE("a fallback has its reason and place", "[jit][explain]") {
                        Catch::Contains("explain_test.cpp:"));
 }
 
+TEST_CASE("a fallback, its warning, an error and a cause say the place that is given",
+          "[jit][explain]") {
+  const PlaceScope scope([](void*) -> std::string { return "model.py:42"; });
+  const Tensor x = ramp(4);
+  const auto look = compile([](const Tensor& a) { return a * sum(a).item<float>(); });
+  std::string logged;
+  set_log_sink([&](LogLevel, std::string_view text) { logged = text; });
+  look(x);
+  set_log_sink({});
+  CHECK(look.explain().signatures.at(0).place == "model.py:42");
+  CHECK_THAT(to_string(look.explain()), Catch::Contains("\n      at model.py:42\n"));
+  CHECK_THAT(logged, Catch::EndsWith("by item() at model.py:42"));
+  look.set_stance(Stance::fail_on_fallback);
+  CHECK_THAT(error_of([&] { return look(x); }), Catch::Contains("a fallback at model.py:42"));
+
+  const auto branch = compile([](const Tensor& a) { return a[0] > 0 ? a : -a; });
+  branch(x);
+  CHECK(branch.explain().signatures.at(0).place == "model.py:42");
+
+  // Where no read is to blame, there is no place in C++.
+  const Variable w = parameter(ones({4}));
+  const Tensor tracked = w * 2;
+  const auto captures = compile([&](const Tensor& a) { return a * tracked; });
+  captures(x);
+  CHECK(captures.explain().signatures.at(0).place == "model.py:42");
+
+  const auto loop = compile([](const Tensor& a, const Scalar& s) { return a * s.to_double(); });
+  settle(loop, x, 2.0);
+  loop(x, 3.0);
+  CHECK_THAT(loop.explain().signatures.at(1).cause, Catch::EndsWith("to_double() at model.py:42"));
+}
+
 TEST_CASE("each kernel's operations, bytes and cost are told", "[jit][explain]") {
   const auto g =
       compile([](const Tensor& x, const Tensor& w) { return sum(exp(matmul(x, w)) * 2.0, {1}); });

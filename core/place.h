@@ -1,0 +1,40 @@
+// A place in code that is not C++: what a binding gives, so that errors, fallbacks and explain()
+// name its user's line ("model.py:42") and not one of its own, or an address.
+#pragma once
+
+#include <string>
+
+#pragma GCC visibility push(default)
+
+namespace nitinol {
+
+/// Tells where the calling thread is in the other language's code; empty if it is not in any.
+using PlaceProvider = std::string (*)(void* context);
+
+/// While it lives, places on this thread are those that `provider` gives; where it gives none, they
+/// are found as without it. The innermost scope counts.
+///
+/// A provider costs nothing until a place is needed: when a recording meets what it cannot follow
+/// or looks at a Scalar, and when an Error's location() or what() is first asked for, by the thread
+/// that made it. So a binding looks at an Error in a scope, before it leaves the call. No lock of
+/// the library is held then but those that user code runs under. What a provider throws is ignored.
+class PlaceScope {
+ public:
+  explicit PlaceScope(PlaceProvider provider, void* context = nullptr);
+  ~PlaceScope();
+  PlaceScope(const PlaceScope&) = delete;
+  PlaceScope& operator=(const PlaceScope&) = delete;
+
+ private:
+  friend std::string given_place() noexcept;
+  PlaceProvider provider_;
+  void* context_;
+  const PlaceScope* outer_;
+};
+
+/// What this thread's provider says; empty without one.
+[[nodiscard]] std::string given_place() noexcept;
+
+}  // namespace nitinol
+
+#pragma GCC visibility pop
