@@ -57,7 +57,8 @@ class Caller {
   virtual void result_leaves(Leaves& leaves) = 0;
   /// After run(): changes the result's tensors.
   virtual void change_result(FunctionRef<void(Tensor&)> change) = 0;
-  /// What the arguments look like; `names` are the parameters', as far as they have any.
+  /// What the arguments look like, for explain(), causes and errors: leaf by leaf, in an order that
+  /// depends on their structure alone. `names` are the parameters', as far as they have any.
   virtual std::vector<Word> describe_arguments(std::span<const std::string> names) = 0;
   /// After run(): the result without its tensors.
   virtual std::shared_ptr<const void> result_form() = 0;

@@ -55,9 +55,16 @@ std::string describe_leaf(std::string_view value) {
 std::string join(std::span<const Word> words) {
   std::string text;
   for (const Word& word : words) {
-    if (word.is_shown) text += (text.empty() ? "" : ", ") + word.text;
+    if (word.kind == Word::Kind::length) continue;
+    if (!text.empty()) text += ", ";
+    if (word.is_named) text += word.where + (word.kind == Word::Kind::fixed ? "=" : ": ");
+    text += word.text;
   }
   return text.empty() ? "no arguments" : text;
+}
+
+std::string subject(const Word& word) {
+  return word.is_named ? fmt::format("`{}`", word.where) : word.where;
 }
 
 std::string first_difference(std::span<const Word> before, std::span<const Word> now) {
@@ -65,9 +72,9 @@ std::string first_difference(std::span<const Word> before, std::span<const Word>
     return a.text == b.text && a.where == b.where;
   });
   if (was == before.end() && is == now.end()) return "";
-  if (was == before.end()) return fmt::format("{} is {}, was not there", is->where, is->text);
-  if (is == now.end()) return fmt::format("{} is not there, was {}", was->where, was->text);
-  return fmt::format("{} is {}, was {}", is->where, is->text, was->text);
+  if (was == before.end()) return fmt::format("{} is {}, was not there", subject(*is), is->text);
+  if (is == now.end()) return fmt::format("{} is not there, was {}", subject(*was), was->text);
+  return fmt::format("{} is {}, was {}", subject(*is), is->text, was->text);
 }
 
 void Describer::begin_argument(std::size_t position, std::string_view name) {
@@ -76,16 +83,16 @@ void Describer::begin_argument(std::size_t position, std::string_view name) {
 }
 
 void Describer::length(std::size_t count) {
-  add(fmt::format("of length {}", count));
-  words_.back().is_shown = false;
+  add(fmt::format("of length {}", count), Word::Kind::length);
 }
 
 void Describer::enter(std::string_view kind, std::size_t position) {
   path_.push_back(fmt::format("{} {}", kind, position));
 }
 
-void Describer::add(std::string text) {
-  words_.push_back({fmt::format("{}", fmt::join(path_, ", ")), std::move(text)});
+void Describer::add(std::string text, Word::Kind kind) {
+  words_.push_back(
+      {.where = fmt::format("{}", fmt::join(path_, ", ")), .text = std::move(text), .kind = kind});
 }
 
 }  // namespace nitinol::jit

@@ -17,9 +17,19 @@ namespace nitinol::jit {
 
 /// One leaf of the arguments.
 struct Word {
-  std::string where;     ///< "argument 1", "argument 0, field 2, element 3"
-  std::string text;      ///< "float32[3]", "0.1", "\"adam\""
-  bool is_shown = true;  ///< in a signature; lengths are only compared
+  enum class Kind : uint8_t {
+    tensor,
+    variable,
+    scalar,
+    fixed,   ///< a value, of which each is a signature of its own
+    length,  ///< how many leaves follow, or their structure: not shown in a signature
+  };
+  std::string where;  ///< "argument 1", "argument 0, field 2, element 3", "params['w']"
+  std::string text;   ///< "float32[3]", "0.1", "\"adam\""
+  Kind kind = Kind::fixed;
+  /// `where` is how the user's code would write the leaf, and a signature shows it:
+  /// "params['w']: float32[3], flag=True".
+  bool is_named = false;
 };
 
 [[nodiscard]] std::string describe_leaf(const Tensor& tensor);
@@ -33,6 +43,8 @@ struct Word {
 
 /// "float32[3], Scalar float64".
 [[nodiscard]] std::string join(std::span<const Word> words);
+/// The leaf, in a sentence: "argument 1", "`flag`".
+[[nodiscard]] std::string subject(const Word& word);
 /// "argument 1 is 0.1, was 0.2", or nothing if they look the same.
 [[nodiscard]] std::string first_difference(std::span<const Word> before, std::span<const Word> now);
 
@@ -42,9 +54,9 @@ class Describer {
   /// The next leaves are of parameter number `position`, which may have a name.
   void begin_argument(std::size_t position, std::string_view name);
 
-  void tensor(const Tensor& tensor) { add(describe_leaf(tensor)); }
-  void variable(const Variable& variable) { add(describe_leaf(variable)); }
-  void scalar(const Scalar& scalar) { add(describe_leaf(scalar)); }
+  void tensor(const Tensor& tensor) { add(describe_leaf(tensor), Word::Kind::tensor); }
+  void variable(const Variable& variable) { add(describe_leaf(variable), Word::Kind::variable); }
+  void scalar(const Scalar& scalar) { add(describe_leaf(scalar), Word::Kind::scalar); }
   void fixed(uint64_t bits) { add(describe_leaf(static_cast<int64_t>(bits))); }
   template <class T>
   void value(const T& value) {
@@ -66,7 +78,7 @@ class Describer {
   [[nodiscard]] std::vector<Word> take() { return std::move(words_); }
 
  private:
-  void add(std::string text);
+  void add(std::string text, Word::Kind kind = Word::Kind::fixed);
 
   std::vector<std::string> path_;
   std::vector<Word> words_;

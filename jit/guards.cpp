@@ -63,10 +63,10 @@ std::string Guards::difference(const Leaves& leaves, std::span<const Word> words
     };
     int scalars_before = guard.leaf;
     const auto word = std::ranges::find_if(words, [&](const Word& each) {
-      return each.text.starts_with("Scalar ") && scalars_before-- == 0;
+      return each.kind == Word::Kind::scalar && scalars_before-- == 0;
     });
     return fmt::format("{} is {}, was {}, and host code looks at it by {}{}",
-                       word != words.end() ? word->where : "a Scalar", text(number.bits()),
+                       word != words.end() ? subject(*word) : "a Scalar", text(number.bits()),
                        text(guard.bits), guard.what,
                        guard.place.empty() ? "" : " at " + guard.place);
   }

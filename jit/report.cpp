@@ -60,12 +60,6 @@ SignatureReport report_of(const Entry& entry) {
   return report;
 }
 
-/// Words of fixed leaves: those of which every value is a signature.
-bool is_fixed(const Word& word) {
-  return word.is_shown && !word.text.starts_with("Scalar ") &&
-         word.text.find('[') == std::string::npos;
-}
-
 }  // namespace
 
 // Described when the mutex is free: that takes its time, and may be the end of a Plan that a call
@@ -111,10 +105,10 @@ void Dispatcher::add_remarks(const std::vector<Entry>& entries, Explanation& out
   for (const Entry& entry : entries) most_words = std::max(most_words, entry.words.size());
   for (std::size_t i = 0; i < most_words; ++i) {
     std::vector<std::string_view> values;
-    std::string_view where;
+    std::string where;
     for (const Entry& entry : entries) {
-      if (i >= entry.words.size() || !is_fixed(entry.words[i])) continue;
-      where = entry.words[i].where;
+      if (i >= entry.words.size() || entry.words[i].kind != Word::Kind::fixed) continue;
+      where = subject(entry.words[i]);
       if (std::ranges::find(values, entry.words[i].text) == values.end())
         values.push_back(entry.words[i].text);
     }
