@@ -105,6 +105,9 @@ class Tensor {
   [[nodiscard]] int rank() const { return shape().size(); }
   /// Number of elements.
   [[nodiscard]] int64_t size() const { return element_count(shape()); }
+  /// How far apart in memory neighbours along each axis lie, in elements: 0 where elements repeat,
+  /// negative where they lie backwards.
+  [[nodiscard]] const Strides& strides() const { return internals().strides; }
 
   /// The one element, converted to T (bool, any integer or floating type) as C++ converts it.
   /// Throws Error(shape) if there is not exactly one. Inside a compiled function this ends the
@@ -124,6 +127,12 @@ class Tensor {
   template <class T>
   [[nodiscard]] std::span<const T> data(
       std::source_location place = std::source_location::current()) const;
+  /// Where the element of index 0 lies in the host's memory, when all that makes it has been done;
+  /// the others lie at strides() from it. For what hands memory on, of any dtype and layout: it
+  /// must not be written, and keep the tensor as long as it is read. Null if there are no elements.
+  /// Throws Error(device) for a tensor whose memory is not the host's. Ends a trace, like item().
+  [[nodiscard]] const void* read_bytes(
+      std::source_location place = std::source_location::current()) const;
   /// Whether the one element is nonzero; `if (loss < best)` works. Ends a trace, like item().
   explicit operator bool() const;
 
@@ -136,6 +145,7 @@ class Tensor {
   /// Basic indexing: integers, ranges, `ellipsis`, `new_axis`. Convert to Tensor to read, or call
   /// set(v).
   [[nodiscard]] At at(std::initializer_list<Index> indices) const;
+  [[nodiscard]] At at(std::span<const Index> indices) const;
 
   /// Adds the gradient of this tensor (of its one element, or weighted by `seed` of its shape) to
   /// the gradient() of every Variable it was computed from, and frees the tape as it goes.

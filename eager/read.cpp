@@ -136,6 +136,17 @@ std::vector<T> all_elements(const Tensor& tensor, std::source_location place) {
   }
 }
 
+/// The fix names what reads a copy.
+void check_on_host(const TensorData& data, const std::string& where, const std::string& fix) {
+  if (!data.storage || data.storage->backend == nullptr) return;
+  throw Error(ErrorKind::device,
+              {.where = where,
+               .what = fmt::format("the memory of {} is not the host's", describe(data.spec)),
+               .expected = "a tensor on " + describe(Device{}),
+               .got = "one on " + describe(data.spec.device),
+               .fix = fix});
+}
+
 template <class T>
 std::span<const T> elements_in_place(const Tensor& tensor, std::source_location place) {
   const TensorData& data = tensor.internals();
@@ -162,14 +173,8 @@ std::span<const T> elements_in_place(const Tensor& tensor, std::source_location 
          .got = to_string(data.strides),
          .fix = "Read a copy: to_vector() gives the elements in order."});
   }
-  if (data.storage && data.storage->backend != nullptr) {
-    throw Error(ErrorKind::device,
-                {.where = fmt::format("data<{}>()", host_type_of(asked)),
-                 .what = fmt::format("the memory of {} is not the host's", describe(spec)),
-                 .expected = "a tensor on " + describe(Device{}),
-                 .got = "one on " + describe(spec.device),
-                 .fix = "Read a copy: to_vector(), or x.to(Device{}) and its data."});
-  }
+  check_on_host(data, fmt::format("data<{}>()", host_type_of(asked)),
+                "Read a copy: to_vector(), or x.to(Device{}) and its data.");
   const HostElements elements = host_read(tensor, {.what = "data()", .place = place});
   return {reinterpret_cast<const T*>(elements.first()), static_cast<std::size_t>(tensor.size())};
 }
@@ -189,6 +194,13 @@ std::vector<T> Tensor::to_vector(std::source_location place) const {
 template <class T>
 std::span<const T> Tensor::data(std::source_location place) const {
   return located(place, [&] { return elements_in_place<T>(*this, place); });
+}
+
+const void* Tensor::read_bytes(std::source_location place) const {
+  return located(place, [&] {
+    check_on_host(internals(), "read_bytes()", "Read a copy: x.to(Device{}) and its bytes.");
+    return host_read(*this, {.what = "read_bytes()", .place = place}).first();
+  });
 }
 
 [[gnu::noinline]] Tensor::operator bool() const {

@@ -24,7 +24,7 @@ int64_t resolve_index(const Spec& spec, int axis, int64_t i) {
 }
 
 /// How many axes the ellipsis stands for.
-int axes_left(const Spec& spec, std::initializer_list<Index> indices) {
+int axes_left(const Spec& spec, std::span<const Index> indices) {
   int used = 0;
   int ellipses = 0;
   for (const Index& index : indices) {
@@ -44,7 +44,7 @@ int axes_left(const Spec& spec, std::initializer_list<Index> indices) {
 
 }  // namespace
 
-At::At(Tensor base, std::initializer_list<Index> indices)
+At::At(Tensor base, std::span<const Index> indices)
     : base_(std::move(base)),
       starts_(Dims::filled(base_.rank(), 0)),
       steps_(Dims::filled(base_.rank(), 1)),
@@ -94,12 +94,16 @@ Tensor At::set(const Argument& value) const {
 
 Argument::Argument(const At& part) : owned_(part.get()), tensor_(&owned_) {}
 
-At Tensor::at(std::initializer_list<Index> indices) const {
+At Tensor::at(std::span<const Index> indices) const {
   return {*this, indices};
 }
 
+At Tensor::at(std::initializer_list<Index> indices) const {
+  return at(std::span(indices.begin(), indices.size()));
+}
+
 At Variable::at(std::initializer_list<Index> indices) const {
-  return {get(), indices};
+  return get().at(indices);
 }
 
 Tensor Tensor::operator[](Integer i) const {

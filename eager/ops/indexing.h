@@ -4,6 +4,8 @@
 //     x.at({ellipsis, -1})            the last element along the last axis
 //     x.at({all_of_axis, new_axis})   an axis of size 1 inserted
 //     y = x.at({0}).set(1.0f)         y is x with row 0 replaced; x stays as it is
+//
+// Indices whose number is known when the program runs come as a std::span<const Index>.
 #pragma once
 
 #include "core/tensor.h"
@@ -13,6 +15,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <source_location>
+#include <span>
 #include <vector>
 
 #pragma GCC visibility push(default)
@@ -33,7 +36,7 @@ struct Index {
   enum class Kind : uint8_t { integer, range, rest, insertion };
   // NOLINTBEGIN(google-explicit-constructor): written in braces
   template <IntegerType T>
-  Index(T i) : kind(Kind::integer), integer(static_cast<int64_t>(i)) {}
+  Index(T i) : kind(Kind::integer), integer(Integer(i)) {}
   Index(Range r) : kind(Kind::range), range(r) {}
   Index(Ellipsis) : kind(Kind::rest) {}
   Index(NewAxis) : kind(Kind::insertion) {}
@@ -46,7 +49,7 @@ struct Index {
 /// A part of a tensor.
 class At {
  public:
-  At(Tensor base, std::initializer_list<Index> indices);
+  At(Tensor base, std::span<const Index> indices);
   /// The part, a view.
   operator Tensor() const { return get(); }  // NOLINT(google-explicit-constructor): reads like one
   [[nodiscard]] Tensor get() const;

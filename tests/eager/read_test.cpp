@@ -1,7 +1,9 @@
 #include "core/error.h"
 #include "core/interpreter.h"
+#include "core/storage.h"
 #include "core/tensor.h"
 #include "eager/npy.h"
+#include "eager/ops/ops.h"
 #include "eager/print.h"
 #include "tests/eager/host_tensor.h"
 
@@ -10,6 +12,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <source_location>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -173,4 +176,43 @@ TEST_CASE("every way to look at elements asks the interpreter", "[eager][read]")
   CHECK_THROWS(x.to_vector<double>());
   CHECK_THROWS(x.data<double>());
   CHECK(notes.what.size() == 7);
+}
+
+TEST_CASE("strides and the first byte lead to every element", "[eager][read]") {
+  const Tensor x = host_tensor<int64_t>({2, 3}, {0, 1, 2, 3, 4, 5});
+  CHECK(x.strides() == Strides{3, 1});
+  CHECK(x.read_bytes() == x.internals().address());
+  const Tensor turned = x.at({1, Range{.step = -1}});
+  CHECK(turned.strides() == Strides{-1});
+  const auto* const first = static_cast<const int64_t*>(turned.read_bytes());
+  for (int64_t i = 0; i < 3; ++i) CHECK(first[i * turned.strides()[0]] == 5 - i);
+  CHECK(expand(x[0], {4, 3}).strides() == Strides{0, 1});
+  CHECK(*static_cast<const double*>((Tensor(Scalar(2.5))).read_bytes()) == 2.5);
+  CHECK(zeros({0, 2}).read_bytes() == nullptr);
+  CHECK_THROWS_WITH(Tensor().read_bytes(), Catch::Contains("undefined"));
+}
+
+TEST_CASE("bytes are read with the place of the call", "[eager][read]") {
+  ReadNotes notes;
+  const Tensor x = host_tensor<float>({2}, {1, 2});
+  const InterpreterScope scope(notes);
+  const auto line = std::source_location::current().line() + 1;
+  static_cast<void>(x.read_bytes());
+  CHECK(notes.what == std::vector<std::string>{"read_bytes()"});
+  CHECK(notes.lines == std::vector<uint32_t>{line});
+}
+
+TEST_CASE("bytes of another device's memory are copied first", "[eager][read]") {
+  float element = 1;
+  Storage storage = {};
+  storage.data = &element;
+  storage.backend = reinterpret_cast<Backend*>(&storage);  // only looked at, never asked
+  storage.release = [](Storage*) noexcept {};
+  const Spec spec = {.dtype = f32, .shape = {1}, .device = {Device::Kind::cuda}};
+  const Tensor x = make_tensor(spec, {1}, 0, StorageHandle(&storage));
+  const Error error = error_of([&] { static_cast<void>(x.read_bytes()); });
+  CHECK(error.kind() == ErrorKind::device);
+  CHECK(error.message() ==
+        "read_bytes(): the memory of float32[1] is not the host's: expected a tensor on cpu:0, "
+        "got one on cuda:0.\nRead a copy: x.to(Device{}) and its bytes.");
 }

@@ -27,6 +27,19 @@ TEST_CASE("at reads integers, ranges, the ellipsis and new axes", "[eager][index
   CHECK(ints(x[-1][0]) == Ints{12, 13, 14, 15});
 }
 
+TEST_CASE("indices may be a list of the program's", "[eager][indexing]") {
+  const Tensor x = reshape(arange(24), {2, 3, 4});
+  std::vector<Index> indices = {ellipsis};
+  CHECK(ints(x.at(indices)) == ints(x));
+  indices.push_back(Range{1, 3});
+  CHECK(ints(x.at(indices).at({0, ellipsis})) == Ints{1, 2, 5, 6, 9, 10});
+  indices.insert(indices.begin(), -1);
+  CHECK(ints(x.at(indices).set(0).at({1, 2})) == Ints{20, 0, 0, 23});
+  CHECK(ints(x.at(std::span<const Index>())) == ints(x));
+  indices.assign(4, 0);
+  CHECK_THROWS_WITH(x.at(indices), Catch::Contains("4 indices for int64[2, 3, 4]"));
+}
+
 TEST_CASE("ranges follow Python", "[eager][indexing]") {
   const Tensor x = arange(6);
   CHECK(ints(slice(x, 0, {1, 4})) == Ints{1, 2, 3});
