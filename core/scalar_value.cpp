@@ -6,12 +6,12 @@
 
 namespace nitinol {
 
-void Scalar::throw_beyond_int64(uint64_t value) {
-  throw Error(ErrorKind::value, {.where = "Scalar",
+void throw_beyond_int64(const char* where, uint64_t value, const char* fix) {
+  throw Error(ErrorKind::value, {.where = where,
                                  .what = "an unsigned number",
                                  .expected = "at most 9223372036854775807, the largest int64",
                                  .got = fmt::format("{}", value),
-                                 .fix = "Pass it as a double if rounding does no harm."});
+                                 .fix = fix});
 }
 
 }  // namespace nitinol

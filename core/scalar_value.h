@@ -1,6 +1,7 @@
 // Scalar: the run-time number; passing a different one to a compiled function never recompiles.
 #pragma once
 
+#include "core/integer.h"
 #include "core/tensor.h"
 
 #include <bit>
@@ -33,7 +34,8 @@ class Scalar {
         floating_(static_cast<double>(value)),
         integer_(std::integral<T> ? static_cast<int64_t>(value) : 0) {
     if constexpr (std::unsigned_integral<T> && sizeof(T) >= sizeof(int64_t)) {
-      if (integer_ < 0) throw_beyond_int64(value);
+      if (integer_ < 0)
+        throw_beyond_int64("Scalar", value, "Pass it as a double if rounding does no harm.");
     }
   }
 
@@ -71,7 +73,6 @@ class Scalar {
   void set_traced(Tensor tensor) { traced_ = std::move(tensor); }
 
  private:
-  [[noreturn]] static void throw_beyond_int64(uint64_t value);
   void note_look(const char* what,
                  const std::source_location& place) const;  // (eager/promotion.cpp)
 

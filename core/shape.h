@@ -70,7 +70,7 @@ class Pair {
   template <IntegerType T>
   Pair(T both) : Pair(both, both) {}  // NOLINT(google-explicit-constructor)
   template <IntegerType R, IntegerType C>
-  Pair(R rows, C columns) : values_{static_cast<int64_t>(rows), static_cast<int64_t>(columns)} {}
+  Pair(R rows, C columns) : values_{Integer(rows), Integer(columns)} {}
   [[nodiscard]] int64_t rows() const { return values_[0]; }
   [[nodiscard]] int64_t columns() const { return values_[1]; }
   [[nodiscard]] Dims dims() const { return {rows(), columns()}; }

@@ -114,6 +114,42 @@ TEST_CASE("integers of any type are indices, sizes and axes", "[eager]") {
   CHECK(nn::linear(std::size_t{3}, i).weight.shape() == Shape{3, 1});
 }
 
+TEST_CASE("an unsigned number beyond int64 is an error, never a negative one", "[eager]") {
+  const Tensor x = reshape(arange(12), {3, 4});
+  const std::size_t last = std::size_t{0} - 1;
+  const auto check = [](const auto& f) {
+    CHECK_THROWS_WITH(f(),
+                      Catch::Contains("expected at most 9223372036854775807, the largest int64, "
+                                      "got 18446744073709551615"));
+  };
+  check([&] { return x[last]; });
+  check([&] { return x.at({last}).get(); });
+  check([&] { return x.at({Range{0, last}}).get(); });
+  check([&] { return sum(x, last); });
+  check([&] { return argmax(x, last); });
+  check([&] { return zeros({2, last}); });
+  check([&] { return Pair(1, last).dims(); });
+  check([&] { return x + last; });
+  check([&] { return full({2}, last, f32); });
+  CHECK(Integer(uint64_t{INT64_MAX}) == INT64_MAX);
+}
+
+TEST_CASE("an integer that a dtype does not hold is an error beside its tensors", "[eager]") {
+  const Tensor x = zeros({2}, i8);
+  const auto check = [](const auto& f) {
+    CHECK_THROWS_WITH(f(), Catch::Contains("int8 does not hold the number that it meets: expected "
+                                           "an integer from -128 to 127, got 300"));
+  };
+  check([&] { return x + 300; });
+  check([&] { return x.at({0}).set(300); });
+  check([&] { return where(x > 0, x, 300); });
+  check([&] { return clamp(x, 0, 300); });
+  check([&] { return pad(x, {{1, 1}}, 300); });
+  check([&] { return full({2}, 300, i8); });
+  check([&] { return tensor({1, 300}, i8); });
+  check([&] { return compile([](const Tensor& a, const Scalar& s) { return a * s; })(x, 300); });
+}
+
 namespace {
 
 template <class T>
