@@ -14,7 +14,8 @@
 //     void fields(V&& visit) { visit("hidden", hidden_), visit("out", out_); }
 //
 // and the same with `const`, for what only looks. Fields that it leaves out are neither trained nor
-// saved.
+// saved. What is known only when the program runs is a std::vector<nn::NamedVariable>, a module
+// itself or a field of one: its Variables have the names that they are given.
 #pragma once
 
 #include "core/field_names.h"
@@ -62,6 +63,8 @@ void visit(T& value, const std::string& path, Visitor& visitor) {
   using Plain = std::remove_cv_t<T>;
   if constexpr (std::same_as<Plain, Variable>) {
     if (value.is_defined()) visitor.variable(path, value);
+  } else if constexpr (std::same_as<Plain, NamedVariable>) {
+    visit(value.variable, joined(path, value.name), visitor);
   } else if constexpr (std::same_as<Plain, Training>) {
     visitor.training(value);
   } else if constexpr (reflection::is_optional<Plain>) {
@@ -69,8 +72,10 @@ void visit(T& value, const std::string& path, Visitor& visitor) {
   } else if constexpr (reflection::Text<Plain> || std::is_scalar_v<Plain>) {
     return;
   } else if constexpr (reflection::is_sequence<Plain>) {
+    constexpr bool is_named = std::same_as<Plain, std::vector<NamedVariable>>;
     std::size_t i = 0;
-    for (auto& element : value) visit(element, joined(path, std::to_string(i++)), visitor);
+    for (auto& element : value)
+      visit(element, is_named ? path : joined(path, std::to_string(i++)), visitor);
   } else if constexpr (reflection::is_tuple<Plain>) {
     // One that can be called is a Sequential.
     if constexpr (std::is_invocable_v<T&, const Tensor&>) visitor.module(path, value);

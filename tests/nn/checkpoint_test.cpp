@@ -130,3 +130,42 @@ TEST_CASE("an optimizer's groups come back with their rates and counts", "[nn][i
   }
   std::filesystem::remove(path);
 }
+
+TEST_CASE("Variables whose names the program makes are a module", "[nn][io]") {
+  struct Wrapped {
+    std::vector<nn::NamedVariable> layers;
+    Variable scale;
+  };
+  const auto path =
+      std::filesystem::temp_directory_path() / ("nitinol_names_" + std::to_string(getpid()));
+  const auto make = [](double value) -> std::vector<nn::NamedVariable> {
+    return {{"conv1.weight", parameter(full({2, 3}, value))},
+            {"step", Variable(full({}, value))},
+            {"none", Variable()}};
+  };
+  const std::vector<nn::NamedVariable> saved = make(1.5);
+  nn::save(path, saved);
+  CHECK(load_safetensors(path).tensors.size() == 2);
+  const std::vector<nn::NamedVariable> loaded = make(0);
+  nn::load(path, loaded);
+  CHECK(same_bits(loaded[0].variable.get(), saved[0].variable.get()));
+  CHECK(same_bits(loaded[1].variable.get(), saved[1].variable.get()));
+  CHECK_THROWS_WITH(nn::load(path, std::vector<nn::NamedVariable>{loaded[0]}),
+                    Catch::Contains("step"));
+
+  CHECK(nn::parameters(loaded) == std::vector{loaded[0].variable});
+  CHECK(nn::buffers(loaded).at(0).name == "step");
+  const nn::Sgd optimizer(nn::parameters(loaded), {.rate = 1});
+  sum(loaded[0].variable.get()).backward();
+  optimizer.step();
+  CHECK(same_bits(loaded[0].variable.get(), full({2, 3}, 0.5F)));
+
+  const Wrapped wrapped = {.layers = loaded, .scale = Variable(ones({}))};
+  CHECK(nn::named_variables(wrapped).at(0).name == "layers.conv1.weight");
+  CHECK(nn::named_variables(wrapped).at(2).name == "scale");
+  CHECK(nn::to(loaded, f64).at(0).variable.dtype() == f64);
+  const auto twice =
+      std::vector<nn::NamedVariable>{{"a", Variable(ones({}))}, {"a", Variable(ones({}))}};
+  CHECK_THROWS_WITH(nn::save(path, twice), Catch::Contains("\"a\""));
+  std::filesystem::remove(path);
+}
