@@ -73,7 +73,7 @@ bool has(const std::string& text, std::string_view part) {
 
 }  // namespace
 
-TEST_CASE("a step on a GPU that reads no value waits for nothing", "[cuda][fake]") {
+TEST_CASE("a step on a GPU that reads no value waits for nothing", "[cuda][fake][no-isa]") {
   const auto driver = fake();
   if (!driver) return;
   const Tensor x = numbers(gpu);
@@ -94,7 +94,7 @@ TEST_CASE("a step on a GPU that reads no value waits for nothing", "[cuda][fake]
 }
 
 TEST_CASE("a Plan with checks waits once, and one that fails overwrites no Variable",
-          "[cuda][fake]") {
+          "[cuda][fake][no-isa]") {
   const auto driver = fake();
   if (!driver) return;
   Variable table(reshape(arange(12, f32, gpu), {4, 3}));
@@ -136,7 +136,7 @@ TEST_CASE("a Plan with checks waits once, and one that fails overwrites no Varia
   CHECK(table.get().internals().address() == address);  // computed in place
 }
 
-TEST_CASE("launches of one kernel that a Plan makes together are one", "[cuda][fake]") {
+TEST_CASE("launches of one kernel that a Plan makes together are one", "[cuda][fake][no-isa]") {
   const auto driver = fake();
   if (!driver) return;
   const auto f = [](const std::vector<Tensor>& list) {
@@ -166,7 +166,7 @@ TEST_CASE("launches of one kernel that a Plan makes together are one", "[cuda][f
   }
 }
 
-TEST_CASE("threads that share a GPU get what they would get alone", "[cuda][fake]") {
+TEST_CASE("threads that share a GPU get what they would get alone", "[cuda][fake][no-isa]") {
   if (!fake()) return;
   const auto f = [](const Tensor& x) {
     return cumsum(softmax(matmul(x, transpose(x)) + sum(x)), 0);
@@ -191,7 +191,7 @@ TEST_CASE("threads that share a GPU get what they would get alone", "[cuda][fake
   CHECK(wrong == 0);
 }
 
-TEST_CASE("a budget bounds a GPU's memory, and what is cached goes first", "[cuda][fake]") {
+TEST_CASE("a budget bounds a GPU's memory, and what is cached goes first", "[cuda][fake][no-isa]") {
   if (!fake()) return;
   Backend& device = backend(gpu);
   constexpr int64_t count = 4 << 20;
@@ -213,7 +213,7 @@ TEST_CASE("a budget bounds a GPU's memory, and what is cached goes first", "[cud
   device.release_cached_memory();
 }
 
-TEST_CASE("two GPUs do not mix, and copy to each other", "[cuda][fake]") {
+TEST_CASE("two GPUs do not mix, and copy to each other", "[cuda][fake][no-isa]") {
   if (!fake()) return;
   const Run run = run_self("NITINOL_TEST_DEVICE= NITINOL_FAKE_DEVICES=2", "[.two-gpus]");
   INFO(run.output);
@@ -244,7 +244,7 @@ TEST_CASE("computes on two GPUs", "[.two-gpus]") {
   CHECK(has(error_of([&] { static_cast<void>(x.to({Device::Kind::cuda, 2})); }), "cuda:2"));
 }
 
-TEST_CASE("a process may end while a GPU has work and tensors live", "[cuda][fake]") {
+TEST_CASE("a process may end while a GPU has work and tensors live", "[cuda][fake][no-isa]") {
   if (!fake()) return;
   const Run run = run_self("", "[.ends-early]");
   INFO(run.output);
@@ -260,7 +260,7 @@ TEST_CASE("leaves work and tensors behind", "[.ends-early]") {
   CHECK(exported<decltype(&fake_counts)>("libcuda.so.1", "fake_counts")().queued > 0);
 }
 
-TEST_CASE("nobody reads a GPU's memory but the GPU", "[cuda][fake]") {
+TEST_CASE("nobody reads a GPU's memory but the GPU", "[cuda][fake][no-isa]") {
   if (!fake()) return;
   const Tensor x = numbers(gpu);
   CHECK(in_child([&] {
@@ -269,7 +269,8 @@ TEST_CASE("nobody reads a GPU's memory but the GPU", "[cuda][fake]") {
         }) == 128 + SIGSEGV);
 }
 
-TEST_CASE("a GPU that has no more memory says what was asked for, and goes on", "[cuda][fake]") {
+TEST_CASE("a GPU that has no more memory says what was asked for, and goes on",
+          "[cuda][fake][no-isa]") {
   const auto driver = fake();
   if (!driver) return;
   const Tensor x = numbers(gpu);
@@ -279,7 +280,8 @@ TEST_CASE("a GPU that has no more memory says what was asked for, and goes on", 
   CHECK(same_bits((x + 1).to(Device{}), numbers(Device{}) + 1));
 }
 
-TEST_CASE("the child of a process that has used a GPU is told that it cannot", "[cuda][fake]") {
+TEST_CASE("the child of a process that has used a GPU is told that it cannot",
+          "[cuda][fake][no-isa]") {
   if (!fake()) return;
   const Tensor x = numbers(gpu);
   CHECK(in_child([&] {
@@ -377,7 +379,7 @@ TEST_CASE("a call of the fake libraries fails", "[.gpu-call-fails]") {
 }
 
 TEST_CASE("a call of CUDA's that fails is an Error, nothing leaks, and the next call works",
-          "[cuda][fake]") {
+          "[cuda][fake][no-isa]") {
   if (!fake()) return;
   const Run clean = run_self("", "[.gpu-calls]");
   REQUIRE(clean.status == 0);
@@ -418,7 +420,7 @@ TEST_CASE("a call of CUDA's that fails is an Error, nothing leaks, and the next 
   }
 }
 
-TEST_CASE("a lost GPU says in every call which launches it was lost in", "[cuda][fake]") {
+TEST_CASE("a lost GPU says in every call which launches it was lost in", "[cuda][fake][no-isa]") {
   if (!fake()) return;
   const Run run = run_self("", "[.loses-gpu]");  // no device can be made anew in a process
   INFO(run.output);

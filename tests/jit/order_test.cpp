@@ -103,7 +103,12 @@ TEST_CASE("two functions that assign two Variables in opposite order do not wait
   });
   CHECK(first(a) == first(b));
   CHECK(first(a) == static_cast<float>(thread_count * 50 - conflicts));
-  CHECK(conflicts < thread_count);
+  // Plans know what they assign, and never conflict. How many calls come before there is one
+  // depends on how long it takes to make.
+  const auto without_plan = [](const Explanation& said) {
+    return static_cast<int>(said.calls - said.plan_calls);
+  };
+  CHECK(conflicts <= without_plan(f.explain()) + without_plan(g.explain()));
 }
 
 TEST_CASE("gradients of several threads add up, and draws differ", "[jit][order][threads]") {
