@@ -17,6 +17,7 @@
 #include <cstring>
 #include <limits>
 #include <span>
+#include <string>
 
 namespace nitinol::cuda {
 namespace {
@@ -52,15 +53,15 @@ Layout layout_of(const Kernel& kernel, const Schedule& schedule, const Loops& lo
   return layout;
 }
 
-uint32_t checked_blocks(int64_t blocks) {
-  constexpr int64_t most = std::numeric_limits<int32_t>::max();
-  if (blocks <= most) return static_cast<uint32_t>(blocks);
-  throw Error(ErrorKind::unsupported,
-              {.where = "launch",
-               .what = "a kernel over more points than a GPU takes at once",
-               .expected = fmt::format("at most {} blocks of {} threads", most, block_threads),
-               .got = fmt::format("{} blocks", blocks),
-               .fix = "Split the tensor."});
+constexpr int64_t most_blocks = std::numeric_limits<int32_t>::max();
+
+[[noreturn]] void fail_too_large(const std::string& got) {
+  throw Error(ErrorKind::unsupported, {.where = "launch",
+                                       .what = "a kernel over more points than a GPU takes at once",
+                                       .expected = fmt::format("at most {} blocks of {} threads",
+                                                               most_blocks, block_threads),
+                                       .got = got,
+                                       .fix = "Split the tensor."});
 }
 
 class Arguments {
@@ -92,10 +93,10 @@ class Arguments {
   }
 
  private:
-  /// A stack on which results of rounds wait holds no more than it was made for.
   [[nodiscard]] uint32_t checked(int64_t blocks) const {
-    return checked_blocks(
-        grid_.rounds >> schedule_.levels == 0 ? blocks : std::numeric_limits<int64_t>::max());
+    if (blocks <= most_blocks && grid_.rounds >> schedule_.levels == 0)
+      return static_cast<uint32_t>(blocks);
+    fail_too_large(fmt::format("{} blocks: {} rows of {}", blocks, loops_.rows(), loops_.length()));
   }
 
   template <class T>
@@ -206,7 +207,9 @@ Call call_of_all(const Kernel& kernel, const Schedule& schedule,
   for (std::size_t i = 0; i < launches.size(); ++i) {
     const Call one = call_of(kernel, schedule, *launches[i], places[i]);
     blocks += one.blocks[0];
-    ends.push_back(checked_blocks(blocks));
+    if (blocks > most_blocks)
+      fail_too_large(fmt::format("{} blocks in {} launches", blocks, launches.size()));
+    ends.push_back(static_cast<uint32_t>(blocks));
     parts.insert(parts.end(), one.arguments.begin(), one.arguments.end());
   }
   ends.resize(schedule.parts, ends.back());

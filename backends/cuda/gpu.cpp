@@ -109,16 +109,15 @@ void Gpu::enter() const {
 void Gpu::check(int result, const char* what) const {
   if (result == 0) [[likely]]
     return;
-  const std::string words = words_of(result, what);
   if (std::ranges::find(lasting, result) != lasting.end()) {
     const std::lock_guard lock(mutex_);
     if (lost_.empty())
-      lost_ = fmt::format("{}; it is one of the latest launches, from the last:{}", words,
-                          latest_labels());
+      lost_ = fmt::format("{}; it is one of the latest launches, from the last:{}",
+                          words_of(result, what), latest_labels());
     is_lost_.store(true, std::memory_order_release);
     lose(lost_);
   }
-  throw Error(ErrorKind::device, {.where = fmt::format("cuda:{}", number_), .what = words});
+  throw_if_failed(result, what, number_);
 }
 
 void Gpu::lose(const std::string& what) const {
@@ -240,8 +239,14 @@ void Gpu::give_status(Status* status) {
 }
 
 void* Gpu::workspace() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (workspace_) return workspace_->data;
+  }
+  // Without the lock, which a lost device's error takes.
+  StorageHandle fresh = memory_.allocate(workspace_bytes);
   const std::lock_guard lock(mutex_);
-  if (!workspace_) workspace_ = memory_.allocate(workspace_bytes);
+  if (!workspace_) std::swap(workspace_, fresh);
   return workspace_->data;
 }
 

@@ -420,6 +420,19 @@ TEST_CASE("a call of CUDA's that fails is an Error, nothing leaks, and the next 
   }
 }
 
+TEST_CASE("a GPU that is lost while it gives memory is said to be, at each place",
+          "[cuda][fake][no-isa]") {
+  if (!fake()) return;
+  for (int call = 1; call <= 6; ++call) {  // one that waits for itself is stopped
+    std::ostringstream failure;
+    failure << "NITINOL_TEST_DEVICE= NITINOL_FAKE_FAIL=cuMemAlloc_v2:" << call << ":700 timeout 60";
+    const Run run = run_self(failure.str(), "[.gpu-call-fails]");
+    INFO("call " << call << "\n" << run.output);
+    CHECK(run.status == 0);
+    CHECK(has(run.output, "lost to this process"));
+  }
+}
+
 TEST_CASE("a lost GPU says in every call which launches it was lost in", "[cuda][fake][no-isa]") {
   if (!fake()) return;
   const Run run = run_self("", "[.loses-gpu]");  // no device can be made anew in a process
