@@ -166,6 +166,31 @@ TEST_CASE("launches of one kernel that a Plan makes together are one", "[cuda][f
   }
 }
 
+TEST_CASE("launches made as one pass no more arguments than an old driver takes",
+          "[cuda][fake][no-isa]") {
+  if (!fake()) return;
+  const Run run = run_self("NITINOL_FAKE_VERSION=12000", "[.old-driver]");
+  INFO(run.output);
+  CHECK(has(run.output, "All tests passed"));
+}
+
+TEST_CASE("launches many of one kernel", "[.old-driver]") {
+  const auto f = [](const std::vector<Tensor>& list) {
+    std::vector<Tensor> results;
+    for (const Tensor& x : list) results.push_back(relu(x * 3 - 1) + x);
+    return results;
+  };
+  const auto compiled = compile(f);
+  std::vector<Tensor> list;
+  for (int64_t i = 0; i < 70; ++i) list.push_back((arange(4 * i + 4, f32) * 0.125).to(gpu));
+  for (int i = 0; i < 5; ++i) {
+    const std::vector<Tensor> results = compiled(list), expected = f(list);
+    for (std::size_t k = 0; k < list.size(); ++k)
+      REQUIRE(same_bits(results[k].to(Device{}), expected[k].to(Device{})));
+  }
+  CHECK(compiled.explain().plan_calls > 0);
+}
+
 TEST_CASE("threads that share a GPU get what they would get alone", "[cuda][fake][no-isa]") {
   if (!fake()) return;
   const auto f = [](const Tensor& x) {
