@@ -1,0 +1,19 @@
+// Memory that other libraries of Python hold, and ours for them: NumPy, DLPack, buffers.
+#pragma once
+
+#include "bindings/python/src/from.h"
+
+namespace nitinol::python {
+
+enum class Copy : uint8_t {
+  always,
+  never,  ///< the tensor reads the other's memory; an Error where it cannot
+};
+
+/// The elements of an array: with `__dlpack__`, NumPy's, or what has Python's buffer protocol.
+/// Throws TypeError for element types that there is no DType for, naming them.
+[[nodiscard]] Tensor from_array(const From& from, Copy copy);
+
+void bind_arrays(nb::module_& m);
+
+}  // namespace nitinol::python

@@ -1,0 +1,327 @@
+#include "bindings/python/src/from.h"
+
+#include "bindings/python/src/array.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+namespace nitinol::python {
+namespace {
+
+/// The object as text, cut.
+std::string shown(nb::handle value) {
+  // A Tensor's text would look at its elements, which ends a recording.
+  if (is_tensor(value) || is_variable(value)) return "";
+  const nb::object text = nb::steal(PyObject_Repr(value.ptr()));
+  if (!text.is_valid()) {
+    PyErr_Clear();
+    return "";
+  }
+  const char* bytes = PyUnicode_AsUTF8AndSize(text.ptr(), nullptr);
+  if (bytes == nullptr) {
+    PyErr_Clear();
+    return "";
+  }
+  std::string all = bytes;
+  if (all.size() > 60) all = all.substr(0, 57) + "...";
+  return ", " + all;
+}
+
+int64_t to_int64(const From& from) {
+  // True is an int to Python; here it would be a slip, as `sum(x, True)`.
+  if (PyBool_Check(from.value.ptr()) || !PyIndex_Check(from.value.ptr()))
+    throw_type(from, "an integer");
+  const nb::object index = nb::steal(PyNumber_Index(from.value.ptr()));
+  if (!index.is_valid()) throw nb::python_error();
+  int overflow = 0;
+  const long long number = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+  if (overflow != 0) {
+    PyErr_Format(PyExc_OverflowError, "%s: %s is %R, beyond int64", from.where, from.name,
+                 index.ptr());
+    throw nb::python_error();
+  }
+  if (number == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+  return number;
+}
+
+Scalar number_of(nb::handle value, const From& from) {
+  PyObject* object = value.ptr();
+  if (PyBool_Check(object)) return Scalar(object == Py_True);
+  if (PyFloat_Check(object)) return Scalar(PyFloat_AsDouble(object));
+  return Scalar(to_int64(from));
+}
+
+bool is_number(nb::handle value) {
+  return PyFloat_Check(value.ptr()) || PyLong_Check(value.ptr());  // bool is an int
+}
+
+Tensor value_of(const Variable& variable) {
+  if (!is_base_current()) return variable.get();  // of the call's own: nothing is waited for
+  const nb::gil_scoped_release release;           // a Plan may be overwriting the cell
+  return variable.get();
+}
+
+}  // namespace
+
+Types& types() {
+  static Types all;
+  return all;
+}
+
+void throw_type(const From& from, const char* expected) {
+  const nb::object type = nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(from.value.ptr())));
+  const std::string name = nb::cast<std::string>(nb::str(type.attr("__name__")));
+  const std::string text =
+      fmt::format("{}: {} is {}{}; expected {}", from.where, from.name,
+                  from.value.is_none() ? "" : "a " + name,
+                  from.value.is_none() ? "None" : shown(from.value), expected);
+  PyErr_SetString(PyExc_TypeError, text.c_str());
+  throw nb::python_error();
+}
+
+bool is_array(nb::handle value) {
+  if (is_number(value) || PyUnicode_Check(value.ptr()) || PyBytes_Check(value.ptr())) return false;
+  const nb::handle type(reinterpret_cast<PyObject*>(Py_TYPE(value.ptr())));
+  return nb::hasattr(type, "__dlpack__") || nb::hasattr(type, "__array_interface__") ||
+         nb::hasattr(type, "__array__");
+}
+
+bool is_operand(nb::handle value) {
+  return is_tensor(value) || is_number(value) || is_variable(value) || is_scalar(value) ||
+         is_array(value);
+}
+
+template <>
+Tensor convert<Tensor>(const From& from) {
+  if (is_tensor(from.value)) return tensor_in(from.value);
+  if (is_variable(from.value)) return value_of(variable_in(from.value));
+  if (is_scalar(from.value)) return scalar_in(from.value);
+  if (is_number(from.value)) return number_of(from.value, from);
+  if (is_array(from.value)) return from_array(from, Copy::always);
+  throw_type(from, "a Tensor, a Variable, a number or an array");
+}
+
+template <>
+Operand convert<Operand>(const From& from) {
+  if (is_tensor(from.value)) return Operand(tensor_in(from.value));
+  if (is_number(from.value)) return Operand(number_of(from.value, from));
+  if (is_variable(from.value)) return Operand(value_of(variable_in(from.value)));
+  if (is_scalar(from.value)) return Operand(scalar_in(from.value));
+  if (is_array(from.value)) return Operand(from_array(from, Copy::always));
+  throw_type(from, "a Tensor, a Variable, a number or an array");
+}
+
+template <>
+Variable convert<Variable>(const From& from) {
+  if (!is_variable(from.value)) throw_type(from, "a Variable");
+  return variable_in(from.value);
+}
+
+template <>
+Scalar convert<Scalar>(const From& from) {
+  if (is_scalar(from.value)) return scalar_in(from.value);
+  if (is_number(from.value)) return number_of(from.value, from);
+  if (PyIndex_Check(from.value.ptr())) return Scalar(to_int64(from));
+  throw_type(from, "a number");
+}
+
+template <>
+int64_t convert<int64_t>(const From& from) {
+  return to_int64(from);
+}
+
+template <>
+Integer convert<Integer>(const From& from) {
+  return to_int64(from);
+}
+
+template <>
+uint64_t convert<uint64_t>(const From& from) {
+  const int64_t number = to_int64(from);
+  if (number < 0) throw_type(from, "an integer that is not negative");
+  return static_cast<uint64_t>(number);
+}
+
+template <>
+int convert<int>(const From& from) {
+  const int64_t number = to_int64(from);
+  if (number < std::numeric_limits<int>::min() || number > std::numeric_limits<int>::max())
+    throw_type(from, "an integer of 32 bits");
+  return static_cast<int>(number);
+}
+
+template <>
+double convert<double>(const From& from) {
+  if (is_scalar(from.value)) return scalar_in(from.value).to_double();
+  const double number = PyFloat_AsDouble(from.value.ptr());
+  if (number == -1 && PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    throw_type(from, "a number");
+  }
+  return number;
+}
+
+template <>
+bool convert<bool>(const From& from) {
+  if (!PyBool_Check(from.value.ptr())) throw_type(from, "True or False");
+  return from.value.is(Py_True);
+}
+
+template <>
+std::string convert<std::string>(const From& from) {
+  if (!PyUnicode_Check(from.value.ptr())) throw_type(from, "a str");
+  return nb::cast<std::string>(nb::str(from.value));
+}
+
+template <>
+std::filesystem::path convert<std::filesystem::path>(const From& from) {
+  const nb::object path = nb::steal(PyOS_FSPath(from.value.ptr()));
+  if (!path.is_valid()) throw nb::python_error();
+  const nb::object bytes = nb::steal(
+      PyUnicode_Check(path.ptr()) ? PyUnicode_EncodeFSDefault(path.ptr()) : path.inc_ref().ptr());
+  if (!bytes.is_valid()) throw nb::python_error();
+  return {std::string(PyBytes_AsString(bytes.ptr()), static_cast<std::size_t>(nb::len(bytes)))};
+}
+
+template <>
+Dims convert<Dims>(const From& from) {
+  constexpr const char* expected = "an integer, or a tuple of integers";
+  if (PyIndex_Check(from.value.ptr()) && !PyBool_Check(from.value.ptr()) && !is_tensor(from.value))
+    return {Integer(to_int64(from))};
+  Dims dims;
+  for (const nb::object& element : parts::elements(from, expected))
+    dims.push_back(to_int64({from.where, from.name, element}));
+  return dims;
+}
+
+template <>
+Axes convert<Axes>(const From& from) {
+  if (from.value.is_none()) return {};
+  const Dims dims = convert<Dims>(from);
+  // Axes without any mean all; NumPy's axis=() means none.
+  if (dims.empty()) throw_type(from, "an axis, some axes, or None for all");
+  return dims;
+}
+
+template <>
+Pair convert<Pair>(const From& from) {
+  const Dims dims = convert<Dims>(from);
+  if (dims.size() == 1) return {dims[0]};
+  if (dims.size() != 2) throw_type(from, "one integer, or two: for rows and columns");
+  return {dims[0], dims[1]};
+}
+
+template <>
+KeepDims convert<KeepDims>(const From& from) {
+  return convert<bool>(from) ? KeepDims::yes : KeepDims::no;
+}
+
+template <>
+Generator convert<Generator>(const From& from) {
+  if (!from.value.type().is(types().generator)) throw_type(from, "a random.Generator");
+  return *nb::inst_ptr<Generator>(from.value);
+}
+
+template <>
+Device convert<Device>(const From& from) {
+  if (from.value.type().is(types().device)) return *nb::inst_ptr<Device>(from.value);
+  if (PyUnicode_Check(from.value.ptr())) {
+    if (const auto named = device_named(convert<std::string>(from))) return *named;
+  }
+  throw_type(from, "a Device or its name: 'cpu', 'cuda:0'");
+}
+
+template <>
+DType convert<DType>(const From& from) {
+  constexpr const char* expected = "a dtype: nitinol.float32, 'float32', numpy.float32, float";
+  PyObject* given = from.value.ptr();
+  if (from.value.type().is(types().dtype)) return nb::cast<DType>(from.value);
+  if (given == reinterpret_cast<PyObject*>(&PyFloat_Type)) return f32;
+  if (given == reinterpret_cast<PyObject*>(&PyLong_Type)) return i64;
+  if (given == reinterpret_cast<PyObject*>(&PyBool_Type)) return boolean;
+  nb::object name = nb::borrow(from.value);
+  if (!PyUnicode_Check(given)) {
+    // numpy.dtype has `name`; numpy.float32 is a class that its instances' dtype is named for.
+    if (PyType_Check(given) && nb::hasattr(name, "__name__")) name = name.attr("__name__");
+    else if (nb::hasattr(name, "name")) name = name.attr("name");
+    else throw_type(from, expected);
+    if (!PyUnicode_Check(name.ptr())) throw_type(from, expected);
+  }
+  std::string text = nb::cast<std::string>(nb::str(name));
+  if (text == "bool_") text = "bool";
+  if (const auto dtype = dtype_named(text)) return *dtype;
+  throw_type(from, expected);
+}
+
+template <>
+Range convert<Range>(const From& from) {
+  Range range;
+  const auto part = [&](const char* name, Integer& into) {
+    const nb::object value = from.value.attr(name);
+    if (!value.is_none()) into = to_int64({from.where, from.name, value});
+  };
+  if (PySlice_Check(from.value.ptr())) {
+    part("start", range.start), part("stop", range.stop), part("step", range.step);
+    return range;
+  }
+  const Dims dims = convert<Dims>(from);
+  if (dims.size() < 2 || dims.size() > 3) throw_type(from, "a slice, or (start, stop)");
+  return {dims[0], dims[1], dims.size() == 3 ? Integer(dims[2]) : Integer(1)};
+}
+
+template <>
+std::vector<Padding> convert<std::vector<Padding>>(const From& from) {
+  std::vector<Padding> all;
+  for (const nb::object& element :
+       parts::elements(from, "a pair (before, after) for each axis")) {
+    const Dims dims = convert<Dims>({from.where, from.name, element});
+    if (dims.size() > 2) throw_type(from, "a pair (before, after) for each axis");
+    all.push_back({dims[0], dims[dims.size() - 1]});
+  }
+  return all;
+}
+
+std::vector<nb::object> parts::elements(const From& from, const char* expected) {
+  // A str is a sequence of strs, a Tensor one of Tensors: neither is meant.
+  if (PyUnicode_Check(from.value.ptr()) || PyBytes_Check(from.value.ptr()) ||
+      PySequence_Check(from.value.ptr()) == 0)
+    throw_type(from, expected);
+  std::vector<nb::object> all;
+  const nb::object iterator = nb::steal(PyObject_GetIter(from.value.ptr()));
+  if (!iterator.is_valid()) throw nb::python_error();
+  while (PyObject* next = PyIter_Next(iterator.ptr())) all.push_back(nb::steal(next));
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  return all;
+}
+
+nb::object to_python(Tensor tensor) {
+  if (!tensor.is_defined()) return nb::none();
+  nb::object made = nb::inst_alloc(types().tensor);
+  new (nb::inst_ptr<Tensor>(made)) Tensor(std::move(tensor));
+  nb::inst_mark_ready(made);
+  return made;
+}
+
+nb::object to_python(Variable variable) {
+  if (!variable.is_defined()) return nb::none();
+  nb::object made = nb::inst_alloc(types().variable);
+  new (nb::inst_ptr<Variable>(made)) Variable(std::move(variable));
+  nb::inst_mark_ready(made);
+  return made;
+}
+
+nb::object to_python(const Dims& dims) {
+  nb::object tuple = nb::steal(PyTuple_New(dims.size()));
+  for (int i = 0; i < dims.size(); ++i)
+    PyTuple_SetItem(tuple.ptr(), i, PyLong_FromLongLong(dims[i]));
+  return tuple;
+}
+
+nb::object to_python(std::vector<Tensor> tensors) {
+  nb::list list;
+  for (Tensor& tensor : tensors) list.append(to_python(std::move(tensor)));
+  return list;
+}
+
+}  // namespace nitinol::python
