@@ -1,5 +1,71 @@
-"""Nitinol: tensors that run eagerly, and functions that remember the shapes they have seen."""
+"""Nitinol: tensors that run eagerly, and functions that remember the shapes they have seen.
 
-from nitinol._ext import __version__
+Code runs as it is written. `nitinol.compile(f)` records what f does, fuses it and keeps machine
+code for each combination of shapes and dtypes; results have the same bits either way.
+"""
 
-__all__ = ["__version__"]
+import copyreg
+import importlib
+
+from nitinol import _ext
+from nitinol._autograd import (
+    check_gradients,
+    checkpoint,
+    custom_gradient,
+    grad,
+    hessian,
+    jvp,
+    no_gradients,
+    value_and_grad,
+    vjp,
+)
+from nitinol._compile import Compiled, Explanation, compile, eager
+from nitinol._ext import *  # noqa: F403  (the vocabulary, one function for each of C++'s)
+from nitinol._ext import __version__, bool  # noqa: A004
+import nitinol.linalg
+import nitinol.nn
+import nitinol.random  # after the names of _ext, of which some are the same
+
+
+def _function_named(module: str, name: str) -> object:
+    return getattr(importlib.import_module(module), name)
+
+
+# A function of ours is pickled by name, as Python's own are.
+copyreg.pickle(type(_ext.asarray), lambda f: (_function_named, (f.__module__, f.__name__)))
+
+newaxis = None
+pi = 3.141592653589793
+e = 2.718281828459045
+inf = float("inf")
+nan = float("nan")
+
+__array_api_version__ = "2024.12"
+
+__all__ = sorted(
+    {name for name in vars(_ext) if not name.startswith("_")}
+    | {
+        "Compiled",
+        "Explanation",
+        "__version__",
+        "check_gradients",
+        "checkpoint",
+        "compile",
+        "custom_gradient",
+        "e",
+        "eager",
+        "grad",
+        "hessian",
+        "inf",
+        "jvp",
+        "linalg",
+        "nan",
+        "newaxis",
+        "nn",
+        "no_gradients",
+        "pi",
+        "random",
+        "value_and_grad",
+        "vjp",
+    }
+)

@@ -14,6 +14,11 @@ enum class Copy : uint8_t {
 /// Throws TypeError for element types that there is no DType for, naming them.
 [[nodiscard]] Tensor from_array(const From& from, Copy copy);
 
+/// Python's buffer protocol, for slots of the type Tensor: read-only, without a copy.
+int get_buffer(PyObject* self, Py_buffer* view, int flags);
+void release_buffer(PyObject* self, Py_buffer* view);
+
+/// asarray, from_dlpack, and Tensor's methods of the kind. After Tensor is bound.
 void bind_arrays(nb::module_& m);
 
 }  // namespace nitinol::python

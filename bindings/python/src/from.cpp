@@ -72,10 +72,9 @@ Types& types() {
 void throw_type(const From& from, const char* expected) {
   const nb::object type = nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(from.value.ptr())));
   const std::string name = nb::cast<std::string>(nb::str(type.attr("__name__")));
-  const std::string text =
-      fmt::format("{}: {} is {}{}; expected {}", from.where, from.name,
-                  from.value.is_none() ? "" : "a " + name,
-                  from.value.is_none() ? "None" : shown(from.value), expected);
+  const std::string text = fmt::format("{}: {} is {}{}; expected {}", from.where, from.name,
+                                       from.value.is_none() ? "" : "a " + name,
+                                       from.value.is_none() ? "None" : shown(from.value), expected);
   PyErr_SetString(PyExc_TypeError, text.c_str());
   throw nb::python_error();
 }
@@ -243,9 +242,12 @@ DType convert<DType>(const From& from) {
   nb::object name = nb::borrow(from.value);
   if (!PyUnicode_Check(given)) {
     // numpy.dtype has `name`; numpy.float32 is a class that its instances' dtype is named for.
-    if (PyType_Check(given) && nb::hasattr(name, "__name__")) name = name.attr("__name__");
-    else if (nb::hasattr(name, "name")) name = name.attr("name");
-    else throw_type(from, expected);
+    if (PyType_Check(given) && nb::hasattr(name, "__name__"))
+      name = name.attr("__name__");
+    else if (nb::hasattr(name, "name"))
+      name = name.attr("name");
+    else
+      throw_type(from, expected);
     if (!PyUnicode_Check(name.ptr())) throw_type(from, expected);
   }
   std::string text = nb::cast<std::string>(nb::str(name));
@@ -273,8 +275,7 @@ Range convert<Range>(const From& from) {
 template <>
 std::vector<Padding> convert<std::vector<Padding>>(const From& from) {
   std::vector<Padding> all;
-  for (const nb::object& element :
-       parts::elements(from, "a pair (before, after) for each axis")) {
+  for (const nb::object& element : parts::elements(from, "a pair (before, after) for each axis")) {
     const Dims dims = convert<Dims>({from.where, from.name, element});
     if (dims.size() > 2) throw_type(from, "a pair (before, after) for each axis");
     all.push_back({dims[0], dims[dims.size() - 1]});

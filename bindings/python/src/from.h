@@ -7,6 +7,7 @@
 #include "nitinol.h"
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -198,7 +199,7 @@ template <class T>
 /// A Tensor of Python; None for an undefined one.
 [[nodiscard]] nb::object to_python(Tensor tensor);
 [[nodiscard]] nb::object to_python(Variable variable);
-[[nodiscard]] nb::object to_python(const Dims& dims);  ///< a tuple
+[[nodiscard]] nb::object to_python(const Dims& dims);             ///< a tuple
 [[nodiscard]] nb::object to_python(std::vector<Tensor> tensors);  ///< a list
 
 }  // namespace nitinol::python

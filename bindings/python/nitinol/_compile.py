@@ -1,0 +1,106 @@
+"""compile(): the same function, recorded, fused and compiled for each signature it is called with."""
+
+from __future__ import annotations
+
+import html
+import json
+from typing import Any, Callable, Sequence
+
+from nitinol import _ext
+from nitinol._ext import Compiled, stance
+
+
+class Explanation:
+    """What happened to the calls of a compiled function and why."""
+
+    def __init__(self, text: str, data: str) -> None:
+        self._text = text
+        self._json = data
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return self._text
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self._text)}</pre>"
+
+    def to_json(self) -> str:
+        """The same as one JSON object."""
+        return self._json
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The same as dicts and lists."""
+        return json.loads(self._json)
+
+    def __getitem__(self, key: str) -> Any:
+        return self.data[key]
+
+
+def _explain(self: Compiled) -> Explanation:
+    """What happened to the calls of this function and why: print it."""
+    return Explanation(*self._explain())
+
+
+Compiled.explain = _explain  # type: ignore[attr-defined]
+
+
+def _names_of(function: Callable[..., Any]) -> list[str]:
+    """Names of the positional parameters, as far as they are known."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        method = getattr(function, "__func__", None) or getattr(type(function), "__call__", None)
+        code = getattr(method, "__code__", None)
+        first = 1  # self, which is not given
+    else:
+        first = 0
+    if code is None:
+        return []
+    return list(code.co_varnames[first : code.co_argcount])
+
+
+def compile(
+    function: Callable[..., Any] | None = None,
+    *,
+    name: str | None = None,
+    check: str = "scheduled",
+    check_interval_ms: float = 10,
+    signature_limit: int = 256,
+    in_background: bool = False,
+    arguments: Sequence[str] | None = None,
+) -> Any:
+    """Wraps a function, a method or another callable; also a decorator, with options or without.
+
+    Arguments and results are tensors, numbers, and structures of them: tuples, lists, dicts, named
+    tuples, dataclasses and classes given to register_pytree(). Of arguments, tensors, arrays and
+    floats may change from call to call; what else there is (bool, int, str, None, an enum, an
+    nn.Module) is a fixed part of the signature, of which each has a Plan of its own. Inside the
+    function a float argument is a Scalar.
+
+    check: when trusted recordings are repeated and compared: "scheduled", "always" or "never".
+    check_interval_ms: a recording is repeated when so much time has passed since the last one.
+    signature_limit: how many signatures are kept; calls with others run eagerly.
+    in_background: compile on a thread of the function's own; calls run eagerly until then.
+    arguments: names of the parameters, for explain() and errors, where they cannot be found.
+    """
+
+    def wrap(wrapped: Callable[..., Any]) -> Compiled:
+        if isinstance(wrapped, (staticmethod, classmethod)):
+            raise TypeError("compile: put @staticmethod or @classmethod above @compile, not below")
+        called = name or getattr(wrapped, "__qualname__", None) or type(wrapped).__qualname__
+        names = list(arguments) if arguments is not None else _names_of(wrapped)
+        return Compiled(
+            wrapped, called, names, check, check_interval_ms, signature_limit, in_background
+        )
+
+    return wrap if function is None else wrap(function)
+
+
+def eager() -> stance:
+    """A context in which this thread runs compiled functions as they are written."""
+    return stance("eager")
+
+
+__all__ = ["Compiled", "Explanation", "compile", "eager"]

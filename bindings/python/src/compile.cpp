@@ -1,0 +1,333 @@
+// compile(f): CompiledFunction, the untyped half of C++'s Compiled<F>, over structures of Python.
+//
+// Python's lock is given away for each call, and taken by what has to run Python: f, and what looks
+// at its arguments and results. So no thread waits for a lock of ours while it holds Python's.
+#include "bindings/python/src/compile.h"
+
+#include "bindings/python/src/bind.h"
+#include "bindings/python/src/errors.h"
+#include "bindings/python/src/pytree.h"
+
+#include <fmt/format.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+
+namespace nitinol::python {
+namespace {
+
+/// The recording that this thread is running f for.
+struct RecordedCall {
+  std::span<const Tensor> stand_ins;
+  uint64_t first_epoch;  ///< tensors born from here on are the call's
+  const RecordedCall* outer;
+};
+constinit thread_local const RecordedCall* recorded = nullptr;
+
+class RecordedScope {
+ public:
+  explicit RecordedScope(std::span<const Tensor> stand_ins)
+      : call_{stand_ins, current_epoch(), recorded} {
+    recorded = &call_;
+  }
+  ~RecordedScope() { recorded = call_.outer; }
+  RecordedScope(const RecordedScope&) = delete;
+  RecordedScope& operator=(const RecordedScope&) = delete;
+
+ private:
+  RecordedCall call_;
+};
+
+/// The compiled function and what belongs to it.
+struct Compiled {
+  nb::object function;
+  std::unique_ptr<jit::CompiledFunction> compiled;
+  std::vector<std::string> names;  ///< of the positional parameters
+  Interned interned;
+};
+
+/// A result without its tensors, as the signature keeps it.
+struct Form {
+  std::shared_ptr<const Tree> tree;
+};
+
+class PythonCaller final : public jit::Caller {
+ public:
+  PythonCaller(Compiled& compiled, const CallArguments& arguments, std::span<const Tensor> tensors)
+      : compiled_(compiled), arguments_(arguments), given_(tensors) {}
+
+  void run() override {
+    const nb::gil_scoped_acquire lock;
+    call({.tensors = given_.data()});
+  }
+  void run_on(std::span<const Tensor> tensors, std::span<const Tensor> scalars) override {
+    const nb::gil_scoped_acquire lock;
+    const RecordedScope scope(tensors);
+    // Where there are no Scalars, none is asked for.
+    call({.tensors = tensors.data(), .scalars = scalars.data()});
+    if (!tree_->obstacle().empty()) obstruct(tree_->obstacle());
+  }
+  void result_leaves(jit::Leaves& leaves) override {
+    for (const Tensor& tensor : tensors_) leaves.tensors.push_back(&tensor);
+    for (const uint64_t word : words_) leaves.fixed.push_back(word);
+  }
+  void change_result(FunctionRef<void(Tensor&)> change) override {
+    for (Tensor& tensor : tensors_) {
+      const TensorData* before = tensor.handle().get();
+      change(tensor);
+      is_changed_ |= tensor.handle().get() != before;
+    }
+  }
+  std::vector<jit::Word> describe_arguments(std::span<const std::string> names) override {
+    const nb::gil_scoped_acquire lock;
+    return python::describe_arguments(arguments_, names);
+  }
+  std::shared_ptr<const void> result_form() override { return std::make_shared<Form>(Form{tree_}); }
+  void restore(const void* form, std::span<Tensor> tensors) override {
+    tree_ = static_cast<const Form*>(form)->tree;
+    tensors_.assign(std::make_move_iterator(tensors.begin()),
+                    std::make_move_iterator(tensors.end()));
+    is_changed_ = true;
+  }
+
+  /// What the call returns; with Python's lock.
+  nb::object result() {
+    if (!is_changed_) return std::move(result_);
+    return tree_->unflatten(tensors_);
+  }
+
+ private:
+  void call(Replacement by) {
+    const nb::object positional = replaced(arguments_.positional, by);
+    nb::object named;
+    if (arguments_.named.is_valid()) named = replaced(arguments_.named, by);
+    result_ = nb::steal(PyObject_Call(compiled_.function.ptr(), positional.ptr(), named.ptr()));
+    if (!result_.is_valid()) throw nb::python_error();
+    auto tree = std::make_shared<Tree>();
+    tensors_.clear();
+    words_.clear();
+    tree->flatten(result_, compiled_.interned, tensors_, words_);
+    tree_ = std::move(tree);
+    is_changed_ = false;
+  }
+
+  Compiled& compiled_;
+  CallArguments arguments_;
+  std::span<const Tensor> given_;
+  nb::object result_;
+  std::shared_ptr<const Tree> tree_;
+  std::vector<Tensor> tensors_;
+  std::vector<uint64_t> words_;
+  bool is_changed_ = false;
+};
+
+enum class How : uint8_t { compiled, eagerly };
+
+/// Keyword arguments in the order of their names: f(a=1, b=2) is f(b=2, a=1).
+nb::object sorted(nb::handle named) {
+  if (PyDict_Size(named.ptr()) < 2) return nb::borrow(named);
+  nb::object keys = nb::steal(PyDict_Keys(named.ptr()));
+  if (PyList_Sort(keys.ptr()) != 0) throw nb::python_error();
+  nb::dict in_order;
+  for (const nb::handle key : keys) in_order[key] = named[key];
+  return in_order;
+}
+
+nb::object call(Compiled& self, PyObject* positional, PyObject* named, How how) {
+  const nb::object in_order =
+      named != nullptr && PyDict_Size(named) > 0 ? sorted(named) : nb::object();
+  const CallArguments arguments = {positional, in_order};
+  const ArgumentLeaves leaves(arguments, self.names, self.interned);
+  PythonCaller caller(self, arguments, leaves.tensors());
+  {
+    const nb::gil_scoped_release release;
+    const PlaceScope place(python_place);
+    if (tracer::is_recording()) {
+      self.compiled->call_inlined(caller);
+    } else if (how == How::eagerly) {
+      self.compiled->call_eagerly(leaves.leaves(), caller);
+    } else {
+      self.compiled->call(leaves.leaves(), caller);
+    }
+  }
+  return caller.result();
+}
+
+// ---- the type
+
+Compiled& compiled_in(PyObject* self) {
+  return *nb::inst_ptr<Compiled>(self);
+}
+
+PyObject* call_slot(PyObject* self, PyObject* positional, PyObject* named) {
+  try {
+    const nb::object kept = nb::borrow(self);  // another thread may drop it meanwhile
+    return call(compiled_in(self), positional, named, How::compiled).release().ptr();
+  } catch (...) {
+    return raised();
+  }
+}
+
+/// As a method, the compiled function is given the object.
+PyObject* bind_slot(PyObject* self, PyObject* object, PyObject*) {
+  if (object == nullptr || object == Py_None) {
+    Py_INCREF(self);
+    return self;
+  }
+  try {
+    const nb::object method = nb::module_::import_("types").attr("MethodType");
+    return method(nb::handle(self), nb::handle(object)).release().ptr();
+  } catch (...) {
+    return raised();
+  }
+}
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  Compiled& compiled = compiled_in(self);
+  Py_VISIT(compiled.function.ptr());
+  Py_VISIT(compiled.interned.table().ptr());
+  return 0;
+}
+
+int clear(PyObject* self) {
+  if (!nb::inst_ready(self)) return 0;
+  Compiled& compiled = compiled_in(self);
+  compiled.function.reset();
+  compiled.interned.table().reset();
+  return 0;
+}
+
+const PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_slot)},
+                             {Py_tp_descr_get, reinterpret_cast<void*>(bind_slot)},
+                             {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+                             {Py_tp_clear, reinterpret_cast<void*>(clear)},
+                             {0, nullptr}};
+
+Check check_named(const std::string& name) {
+  if (name == "scheduled") return Check::scheduled;
+  if (name == "always") return Check::always;
+  if (name == "never") return Check::never;
+  throw_python(PyExc_ValueError,
+               "compile: check is '" + name + "'; expected 'scheduled', 'always' or 'never'");
+}
+
+Stance stance_named(const std::string& name) {
+  constexpr std::pair<const char*, Stance> all[] = {
+      {"normal", Stance::normal},
+      {"eager", Stance::eager},
+      {"fail_on_recompile", Stance::fail_on_recompile},
+      {"fail_on_fallback", Stance::fail_on_fallback}};
+  for (const auto& [text, stance] : all) {
+    if (name == text) return stance;
+  }
+  throw_python(PyExc_ValueError, "stance '" + name +
+                                     "'; expected 'normal', 'eager', 'fail_on_recompile' or "
+                                     "'fail_on_fallback'");
+}
+
+/// `with stance(...)`: may be entered again inside itself.
+class StanceContext {
+ public:
+  explicit StanceContext(const std::string& name) : stance_(stance_named(name)) {}
+  StanceContext(const StanceContext&) = delete;
+  StanceContext& operator=(const StanceContext&) = delete;
+  ~StanceContext() = default;
+  void enter() { scopes_.push_back(std::make_unique<StanceScope>(stance_)); }
+  void exit() { scopes_.pop_back(); }
+
+ private:
+  Stance stance_;
+  std::vector<std::unique_ptr<StanceScope>> scopes_;
+};
+
+void make_compiled(Compiled* self, nb::object function, std::string name,
+                   std::vector<std::string> arguments, const std::string& check,
+                   double check_interval_ms, std::size_t signature_limit, bool in_background) {
+  if (PyCallable_Check(function.ptr()) == 0)
+    throw_type({"compile", "f", function}, "something that can be called");
+  CompileOptions options;
+  options.name = std::move(name);
+  options.arguments = arguments;
+  options.check = check_named(check);
+  options.check_interval = std::chrono::milliseconds(static_cast<int64_t>(check_interval_ms));
+  options.signature_limit = signature_limit;
+  options.in_background = in_background;
+  // is_const: Python orders calls of one function itself.
+  auto compiled = std::make_unique<jit::CompiledFunction>(std::move(options), true);
+  new (self) Compiled{std::move(function), std::move(compiled), std::move(arguments), {}};
+}
+
+}  // namespace
+
+void obstruct(const std::string& reason) {
+  if (auto* recorder = dynamic_cast<tracer::Recorder*>(&current())) recorder->obstruct(reason);
+}
+
+void check_assignable(const Tensor& tensor) {
+  if (recorded == nullptr || !tracer::is_recording()) return;
+  if (tensor.internals().birth >= recorded->first_epoch) return;
+  for (const Tensor& stand_in : recorded->stand_ins) {
+    if (stand_in.handle() == tensor.handle()) return;
+  }
+  obstruct(
+      "the function assigns elements of a tensor that was made outside of it; pass it as an "
+      "argument and return the new one, or hold it in a Variable");
+}
+
+void bind_compile(nb::module_& m) {
+  bind_pytrees(m);
+  nb::class_<Compiled> compiled(m, "Compiled", nb::type_slots(slots), nb::is_final(),
+                                nb::is_weak_referenceable(), "What compile() returns.");
+  compiled
+      .def("__init__", make_compiled, nb::arg("function"), nb::arg("name"), nb::arg("arguments"),
+           nb::arg("check"), nb::arg("check_interval_ms"), nb::arg("signature_limit"),
+           nb::arg("in_background"))
+      .def(
+          "eager",
+          [](nb::handle self, nb::args positional, nb::kwargs named) {
+            return call(compiled_in(self.ptr()), positional.ptr(), named.ptr(), How::eagerly);
+          },
+          "Calls the function as it is written.")
+      .def("_explain",
+           [](const Compiled& self) {
+             std::string text, json;
+             {
+               const nb::gil_scoped_release release;
+               const Explanation explanation = self.compiled->explain();
+               text = to_string(explanation);
+               json = explanation.to_json();
+             }
+             return nb::make_tuple(text, json);
+           })
+      .def(
+          "set_stance",
+          [](const Compiled& self, const std::string& stance) {
+            const Stance wanted = stance_named(stance);
+            const nb::gil_scoped_release release;
+            self.compiled->set_stance(static_cast<int>(wanted));
+          },
+          nb::arg("stance"), "Overrides the thread's and the process's stance for this function.")
+      .def_prop_ro("__wrapped__", [](const Compiled& self) { return self.function; });
+
+  nb::class_<StanceContext>(
+      m, "stance",
+      "with stance(name): how this thread's compiled functions behave: 'normal', 'eager' (as they "
+      "are written), 'fail_on_recompile' or 'fail_on_fallback'.")
+      .def(nb::init<const std::string&>(), nb::arg("name"))
+      .def("__enter__",
+           [](nb::handle self) {
+             nb::inst_ptr<StanceContext>(self)->enter();
+             return nb::borrow(self);
+           })
+      .def("__exit__", [](StanceContext& self, nb::args) { self.exit(); });
+  m.def(
+      "set_stance", [](const std::string& name) { set_stance(stance_named(name)); },
+      nb::arg("name"), "The same for the whole process.");
+  m.def(
+      "is_recording", [] { return tracer::is_recording(); },
+      "Whether this thread is recording a call of a compiled function.");
+}
+
+}  // namespace nitinol::python

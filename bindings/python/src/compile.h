@@ -1,0 +1,17 @@
+// compile() for Python: what the rest of the binding needs of it.
+#pragma once
+
+#include "core/tensor.h"
+
+#include <string>
+
+namespace nitinol::python {
+
+/// Notes, inside a recording, that the function does something that its trace cannot hold.
+void obstruct(const std::string& reason);
+
+/// Called before x[...] = v gives a Tensor object of Python another value. Inside a recording that
+/// is part of the trace if the object is the call's own, and else an obstacle.
+void check_assignable(const Tensor& tensor);
+
+}  // namespace nitinol::python

@@ -1,0 +1,150 @@
+// What leaves C++ becomes an exception that is nitinol.Error and one of Python's own, so that both
+// `except nitinol.Error` and `except ValueError` catch what their readers expect.
+#include "bindings/python/src/errors.h"
+
+#include "bindings/python/src/bind.h"
+
+#include <array>
+#include <exception>
+#include <mutex>
+#include <new>
+
+namespace nitinol::python {
+namespace {
+
+constexpr int kinds = static_cast<int>(ErrorKind::internal) + 1;
+std::array<PyObject*, kinds> classes = {};
+PyObject* bounds_class = nullptr;
+
+PyObject* new_class(nb::module_& m, const char* name, const nb::tuple& bases, const char* doc) {
+  const std::string full = std::string("nitinol.") + name;
+  PyObject* made = PyErr_NewExceptionWithDoc(full.c_str(), doc, bases.ptr(), nullptr);
+  if (made == nullptr) throw nb::python_error();
+  m.attr(name) = nb::handle(made);
+  return made;
+}
+
+void translate(const std::exception_ptr& exception, void*) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const Error& error) {
+    // Python's traceback says where.
+    PyErr_SetString(class_of(error.kind()).ptr(), error.message().c_str());
+  }
+}
+
+/// What waits for Python's lock.
+struct Waiting {
+  std::mutex mutex;
+  std::vector<PyObject*> objects;
+};
+Waiting& waiting() {
+  static auto* all = new Waiting;  // used until the very end
+  return *all;
+}
+
+int release_waiting(void*) {
+  std::vector<PyObject*> objects;
+  {
+    const std::lock_guard lock(waiting().mutex);
+    objects.swap(waiting().objects);
+  }
+  for (PyObject* object : objects) Py_DECREF(object);
+  return 0;
+}
+
+}  // namespace
+
+nb::handle class_of(ErrorKind kind) {
+  return classes[static_cast<std::size_t>(kind)];
+}
+
+nb::handle bounds_error() {
+  return bounds_class;
+}
+
+void throw_python(nb::handle exception_class, const std::string& text) {
+  PyErr_SetString(exception_class.ptr(), text.c_str());
+  throw nb::python_error();
+}
+
+PyObject* raised() noexcept {
+  try {
+    throw;
+  } catch (nb::python_error& error) {
+    error.restore();
+  } catch (const Error& error) {
+    PyErr_SetString(class_of(error.kind()).ptr(), error.message().c_str());
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  } catch (...) {
+    PyErr_SetString(PyExc_RuntimeError, "an exception of unknown type");
+  }
+  return nullptr;
+}
+
+std::string python_place(void*) {
+  const nb::gil_scoped_acquire lock;
+  const nb::error_scope kept;  // asked while an exception is on its way, too
+  nb::object frame;
+  try {
+    frame = nb::module_::import_("sys").attr("_getframe")();
+  } catch (nb::python_error&) {
+    return "";  // a thread that runs no Python
+  }
+  for (; !frame.is_none(); frame = frame.attr("f_back")) {
+    const nb::object name = frame.attr("f_globals").attr("get")("__name__", "");
+    if (!PyUnicode_Check(name.ptr())) continue;
+    const std::string module = nb::cast<std::string>(nb::str(name));
+    if (module == "nitinol" || module.starts_with("nitinol.")) continue;
+    std::string file = nb::cast<std::string>(nb::str(frame.attr("f_code").attr("co_filename")));
+    std::error_code failed;
+    const std::filesystem::path here = std::filesystem::current_path(failed);
+    if (!failed && file.starts_with(here.native() + "/"))
+      file = file.substr(here.native().size() + 1);
+    return file + ":" + nb::cast<std::string>(nb::str(frame.attr("f_lineno")));
+  }
+  return "";
+}
+
+void release_later(PyObject* object) noexcept {
+  if (object == nullptr) return;
+  try {
+    const std::lock_guard lock(waiting().mutex);
+    waiting().objects.push_back(object);
+  } catch (...) {
+    return;  // no memory: the object is leaked
+  }
+  // Refused where the list of such calls is full: then with the next object's.
+  if (Py_IsInitialized() != 0) Py_AddPendingCall(release_waiting, nullptr);
+}
+
+void bind_errors(nb::module_& m) {
+  const auto base = nb::borrow(new_class(m, "Error", nb::make_tuple(nb::handle(PyExc_Exception)),
+                                         "What Nitinol raises; see the classes derived from it."));
+  const auto kind = [&](ErrorKind of, const char* name, PyObject* builtin, const char* doc) {
+    classes[static_cast<std::size_t>(of)] =
+        new_class(m, name, nb::make_tuple(base, nb::handle(builtin)), doc);
+  };
+  kind(ErrorKind::shape, "ShapeError", PyExc_ValueError, "Shapes, axes or indices do not fit.");
+  kind(ErrorKind::dtype, "DTypeError", PyExc_TypeError,
+       "An element type that the operation does not take.");
+  kind(ErrorKind::device, "DeviceError", PyExc_RuntimeError,
+       "No such device, or tensors on different ones.");
+  kind(ErrorKind::value, "ArgumentError", PyExc_ValueError,
+       "An argument or element out of its range; also memory that cannot be had.");
+  kind(ErrorKind::io, "FileError", PyExc_OSError, "A file that cannot be read or written.");
+  kind(ErrorKind::compile, "CompileError", PyExc_RuntimeError,
+       "Code generation failed, or a stance forbids what a call would do.");
+  kind(ErrorKind::unsupported, "UnsupportedError", PyExc_NotImplementedError,
+       "Meaningful, but not offered.");
+  kind(ErrorKind::internal, "InternalError", PyExc_RuntimeError, "A bug in Nitinol.");
+  bounds_class = new_class(m, "BoundsError",
+                           nb::make_tuple(class_of(ErrorKind::shape), nb::handle(PyExc_IndexError)),
+                           "An index that does not exist.");
+  nb::register_exception_translator(translate);
+}
+
+}  // namespace nitinol::python

@@ -1,0 +1,511 @@
+// Layers, optimizers and data: the package's classes hold the Variables, C++ computes.
+#include "bindings/python/src/bind.h"
+#include "bindings/python/src/errors.h"
+
+#include <memory>
+
+namespace nitinol::python {
+namespace {
+
+/// convert<T> of an argument of `where`.
+template <class T>
+T given(const char* where, const char* name, nb::handle value) {
+  return convert<T>({where, name, value});
+}
+
+nb::object optional(const std::optional<Variable>& variable) {
+  return variable ? to_python(*variable) : nb::none();
+}
+
+/// A layer's result; layers are long work.
+template <class Layer>
+nb::object applied(const Layer& layer, const Tensor& x) {
+  Tensor result;
+  {
+    const nb::gil_scoped_release release;
+    result = layer(x);
+  }
+  return to_python(std::move(result));
+}
+
+nn::Linear linear_of(nb::handle weight, nb::handle bias) {
+  return {.weight = given<Variable>("Linear", "weight", weight),
+          .bias = given<std::optional<Variable>>("Linear", "bias", bias)};
+}
+
+void bind_linear(nb::module_& m) {
+  m.def("_make_linear", [](nb::handle in, nb::handle out, bool has_bias, nb::handle dtype) {
+    const nn::Linear made = nn::linear(
+        given<Integer>("Linear", "in_features", in), given<Integer>("Linear", "out_features", out),
+        {.has_bias = has_bias, .dtype = given<DType>("Linear", "dtype", dtype)});
+    return nb::make_tuple(to_python(made.weight), optional(made.bias));
+  });
+  m.def(
+      "_linear",
+      [](nb::handle x, nb::handle weight, nb::handle bias) {
+        return applied(linear_of(weight, bias), given<Tensor>("Linear", "x", x));
+      },
+      nb::arg("x"), nb::arg("weight"), nb::arg("bias").none());
+}
+
+Conv2dOptions conv_options(nb::handle stride, nb::handle padding, nb::handle dilation,
+                           nb::handle groups) {
+  return {.stride = given<Pair>("Conv2d", "stride", stride),
+          .padding = given<Pair>("Conv2d", "padding", padding),
+          .dilation = given<Pair>("Conv2d", "dilation", dilation),
+          .groups = given<int64_t>("Conv2d", "groups", groups)};
+}
+
+void bind_conv(nb::module_& m) {
+  m.def("_make_conv2d", [](nb::handle in, nb::handle out, nb::handle kernel, nb::handle stride,
+                           nb::handle padding, nb::handle dilation, nb::handle groups,
+                           bool has_bias, nb::handle dtype) {
+    const nn::Conv2d made = nn::conv2d(given<Integer>("Conv2d", "in_channels", in),
+                                       given<Integer>("Conv2d", "out_channels", out),
+                                       given<Pair>("Conv2d", "kernel_size", kernel),
+                                       {.conv = conv_options(stride, padding, dilation, groups),
+                                        .has_bias = has_bias,
+                                        .dtype = given<DType>("Conv2d", "dtype", dtype)});
+    return nb::make_tuple(to_python(made.weight), optional(made.bias));
+  });
+  m.def(
+      "_conv2d",
+      [](nb::handle x, nb::handle weight, nb::handle bias, nb::handle stride, nb::handle padding,
+         nb::handle dilation, nb::handle groups) {
+        const nn::Conv2d layer = {.weight = given<Variable>("Conv2d", "weight", weight),
+                                  .bias = given<std::optional<Variable>>("Conv2d", "bias", bias),
+                                  .options = conv_options(stride, padding, dilation, groups)};
+        return applied(layer, given<Tensor>("Conv2d", "x", x));
+      },
+      nb::arg("x"), nb::arg("weight"), nb::arg("bias").none(), nb::arg("stride"),
+      nb::arg("padding"), nb::arg("dilation"), nb::arg("groups"));
+}
+
+void bind_normalisation(nb::module_& m) {
+  m.def("_make_layer_norm", [](nb::handle features, double eps, nb::handle dtype) {
+    const nn::LayerNorm made = nn::layer_norm(given<Integer>("LayerNorm", "features", features),
+                                              eps, given<DType>("LayerNorm", "dtype", dtype));
+    return nb::make_tuple(made.weight, made.bias);
+  });
+  m.def("_layer_norm", [](nb::handle x, nb::handle weight, nb::handle bias, double eps) {
+    return applied(nn::LayerNorm{.weight = given<Variable>("LayerNorm", "weight", weight),
+                                 .bias = given<Variable>("LayerNorm", "bias", bias),
+                                 .eps = eps},
+                   given<Tensor>("LayerNorm", "x", x));
+  });
+  m.def("_make_rms_norm", [](nb::handle features, double eps, nb::handle dtype) {
+    return nn::rms_norm(given<Integer>("RmsNorm", "features", features), eps,
+                        given<DType>("RmsNorm", "dtype", dtype))
+        .weight;
+  });
+  m.def("_rms_norm", [](nb::handle x, nb::handle weight, double eps) {
+    return applied(nn::RmsNorm{.weight = given<Variable>("RmsNorm", "weight", weight), .eps = eps},
+                   given<Tensor>("RmsNorm", "x", x));
+  });
+  m.def("_make_batch_norm", [](nb::handle features, nb::handle dtype) {
+    const nn::BatchNorm made = nn::batch_norm(given<Integer>("BatchNorm", "features", features),
+                                              given<DType>("BatchNorm", "dtype", dtype));
+    return nb::make_tuple(made.weight, made.bias, made.running_mean, made.running_var);
+  });
+  m.def("_batch_norm", [](nb::handle x, nb::handle weight, nb::handle bias, nb::handle mean,
+                          nb::handle var, double eps, double momentum, bool is_training) {
+    const nn::BatchNorm layer = {.weight = given<Variable>("BatchNorm", "weight", weight),
+                                 .bias = given<Variable>("BatchNorm", "bias", bias),
+                                 .running_mean = given<Variable>("BatchNorm", "running_mean", mean),
+                                 .running_var = given<Variable>("BatchNorm", "running_var", var),
+                                 .eps = eps,
+                                 .momentum = momentum,
+                                 .training = is_training};
+    return applied(layer, given<Tensor>("BatchNorm", "x", x));
+  });
+}
+
+void bind_others(nb::module_& m) {
+  m.def("_make_embedding", [](nb::handle count, nb::handle width, nb::handle dtype) {
+    return nn::embedding(given<Integer>("Embedding", "count", count),
+                         given<Integer>("Embedding", "width", width),
+                         given<DType>("Embedding", "dtype", dtype))
+        .weight;
+  });
+  m.def("_embedding", [](nb::handle indices, nb::handle weight) {
+    return applied(nn::Embedding{.weight = given<Variable>("Embedding", "weight", weight)},
+                   given<Tensor>("Embedding", "indices", indices));
+  });
+  m.def("_dropout", [](nb::handle x, double rate, bool is_training) {
+    nn::Dropout layer = nn::dropout(rate);
+    layer.training = nn::Training(is_training);
+    return applied(layer, given<Tensor>("Dropout", "x", x));
+  });
+  m.def("_make_lstm", [](nb::handle in, nb::handle hidden, nb::handle dtype) {
+    const nn::Lstm made =
+        nn::lstm(given<Integer>("Lstm", "in_features", in),
+                 given<Integer>("Lstm", "hidden", hidden), given<DType>("Lstm", "dtype", dtype));
+    return nb::make_tuple(made.input_weight, made.hidden_weight, made.bias);
+  });
+  m.def(
+      "_lstm",
+      [](nb::handle x, nb::handle input_weight, nb::handle hidden_weight, nb::handle bias,
+         nb::handle hidden, nb::handle cell) {
+        const nn::Lstm layer = {
+            .input_weight = given<Variable>("Lstm", "input_weight", input_weight),
+            .hidden_weight = given<Variable>("Lstm", "hidden_weight", hidden_weight),
+            .bias = given<Variable>("Lstm", "bias", bias)};
+        std::optional<nn::Lstm::State> state;
+        if (!hidden.is_none())
+          state = nn::Lstm::State{given<Tensor>("Lstm", "hidden", hidden),
+                                  given<Tensor>("Lstm", "cell", cell)};
+        const auto input = given<Tensor>("Lstm", "x", x);
+        nn::Lstm::Output output;
+        {
+          const nb::gil_scoped_release release;
+          output = layer(input, state);
+        }
+        return nb::make_tuple(to_python(output.sequence), to_python(output.last.hidden),
+                              to_python(output.last.cell));
+      },
+      nb::arg("x"), nb::arg("input_weight"), nb::arg("hidden_weight"), nb::arg("bias"),
+      nb::arg("hidden").none(), nb::arg("cell").none());
+  m.def(
+      "_multi_head_attention",
+      [](nb::handle x, nb::handle qkv_weight, nb::handle qkv_bias, nb::handle proj_weight,
+         nb::handle proj_bias, nb::handle heads, bool is_causal) {
+        const nn::MultiHeadAttention layer = {
+            .qkv = linear_of(qkv_weight, qkv_bias),
+            .proj = linear_of(proj_weight, proj_bias),
+            .heads = given<int64_t>("MultiHeadAttention", "heads", heads),
+            .is_causal = is_causal};
+        return applied(layer, given<Tensor>("MultiHeadAttention", "x", x));
+      },
+      nb::arg("x"), nb::arg("qkv_weight"), nb::arg("qkv_bias").none(), nb::arg("proj_weight"),
+      nb::arg("proj_bias").none(), nb::arg("heads"), nb::arg("is_causal"));
+}
+
+// ---- optimizers
+
+std::vector<Variable> parameters_of(const char* where, nb::handle value) {
+  // A module says what it has.
+  if (nb::hasattr(value, "parameters") && !is_variable(value))
+    return given<std::vector<Variable>>(where, "parameters", value.attr("parameters")());
+  return given<std::vector<Variable>>(where, "parameters", value);
+}
+
+nb::object named(const std::vector<nn::NamedVariable>& variables) {
+  nb::dict all;
+  for (const nn::NamedVariable& one : variables)
+    all[nb::str(one.name.c_str())] = to_python(one.variable);
+  return all;
+}
+
+template <class O, class Options>
+auto bind_optimizer(nb::module_& m, const char* name, const char* doc, Options (*read)(nb::kwargs),
+                    const char* signature) {
+  nb::class_<O, nn::Optimizer> optimizer(m, name, doc);
+  optimizer.def(
+      "__init__",
+      [read, name](O* self, nb::handle parameters, nb::kwargs options) {
+        new (self) O(parameters_of(name, parameters), read(std::move(options)));
+      },
+      nb::arg("parameters"), nb::arg("options"), nb::sig(signature));
+  return optimizer;
+}
+
+/// Sets the fields that are given; refuses names that are none.
+class Options {
+ public:
+  Options(const char* where, nb::kwargs given) : where_(where), given_(std::move(given)) {}
+  Options& field(const char* name, double& into) {
+    if (given_.contains(name)) {
+      into = convert<double>({where_, name, given_[name]});
+      ++found_;
+    }
+    return *this;
+  }
+  Options& field(const char* name, bool& into) {
+    if (given_.contains(name)) {
+      into = convert<bool>({where_, name, given_[name]});
+      ++found_;
+    }
+    return *this;
+  }
+  void check(const char* names) const {
+    if (found_ == static_cast<std::size_t>(PyDict_Size(given_.ptr()))) return;
+    throw_python(PyExc_TypeError,
+                 std::string(where_) + ": an option that it has not; it has " + names);
+  }
+
+ private:
+  const char* where_;
+  nb::kwargs given_;
+  std::size_t found_ = 0;
+};
+
+nn::SgdOptions sgd_options(nb::kwargs given) {
+  nn::SgdOptions options;
+  Options read("Sgd", std::move(given));
+  read.field("rate", options.rate).field("momentum", options.momentum);
+  read.field("weight_decay", options.weight_decay).field("nesterov", options.is_nesterov);
+  read.check("rate, momentum, weight_decay, nesterov");
+  return options;
+}
+
+nn::AdamOptions adam_options(const char* name, nn::AdamOptions options, nb::kwargs given) {
+  Options read(name, std::move(given));
+  read.field("rate", options.rate).field("beta1", options.beta1).field("beta2", options.beta2);
+  read.field("eps", options.eps).field("weight_decay", options.weight_decay);
+  read.check("rate, beta1, beta2, eps, weight_decay");
+  return options;
+}
+
+nn::RmsPropOptions rms_prop_options(nb::kwargs given) {
+  nn::RmsPropOptions options;
+  Options read("RmsProp", std::move(given));
+  read.field("rate", options.rate).field("decay", options.decay).field("eps", options.eps);
+  read.field("momentum", options.momentum).field("weight_decay", options.weight_decay);
+  read.check("rate, decay, eps, momentum, weight_decay");
+  return options;
+}
+
+constexpr const char* adam_signature =
+    "def __init__(self, parameters: Parameters, *, rate: float = 1e-3, beta1: float = 0.9, beta2: "
+    "float = 0.999, eps: float = 1e-8, weight_decay: float = 0.0) -> None";
+constexpr const char* adamw_signature =
+    "def __init__(self, parameters: Parameters, *, rate: float = 1e-3, beta1: float = 0.9, beta2: "
+    "float = 0.999, eps: float = 1e-8, weight_decay: float = 1e-2) -> None";
+
+void bind_optimizers(nb::module_& m) {
+  nb::class_<nn::Optimizer>(m, "Optimizer",
+                            "Moves parameters against their gradients. All state, the rate "
+                            "included, is in Variables: a step inside compile() is part of its "
+                            "Plan, and changing the rate compiles nothing.")
+      .def(
+          "zero_grad",
+          [](const nn::Optimizer& self) {
+            const nb::gil_scoped_release release;
+            self.zero_grad();
+          },
+          "Forgets all gradients. Call it before backward(), or those of several calls add up.")
+      .def(
+          "step",
+          [](const nn::Optimizer& self) {
+            const nb::gil_scoped_release release;
+            self.step();
+          },
+          "Updates every parameter that has a gradient.")
+      .def(
+          "rate", [](const nn::Optimizer& self, std::size_t group) { return self.rate(group); },
+          nb::arg("group") = 0, "The learning rate of a group, a float64 number.")
+      .def(
+          "set_rate",
+          [](const nn::Optimizer& self, double rate) {
+            const nb::gil_scoped_release release;
+            self.set_rate(rate);
+          },
+          nb::arg("rate"), "Sets the learning rate of all groups.")
+      .def(
+          "named_variables",
+          [](const nn::Optimizer& self) { return named(nn::named_variables(self)); },
+          nb::sig("def named_variables(self) -> dict[str, Variable]"),
+          "Rate, step counts, running averages and parameters by name: what save() writes.");
+  bind_optimizer<nn::Sgd, nn::SgdOptions>(
+      m, "Sgd",
+      "Stochastic gradient descent, with momentum as in PyTorch: v = momentum v + g; p -= rate v.",
+      sgd_options,
+      "def __init__(self, parameters: Parameters, *, rate: float = 1e-2, momentum: float = 0.0, "
+      "weight_decay: float = 0.0, nesterov: bool = False) -> None")
+      .def(
+          "add",
+          [](nn::Sgd& self, nb::handle parameters, nb::kwargs options) {
+            self.add(parameters_of("Sgd", parameters), sgd_options(std::move(options)));
+          },
+          "Adds a group with options of its own.");
+  bind_optimizer<nn::Adam, nn::AdamOptions>(
+      m, "Adam", "D. Kingma, J. Ba, arXiv:1412.6980; weight decay is added to the gradient.",
+      [](nb::kwargs options) { return adam_options("Adam", {}, std::move(options)); },
+      adam_signature)
+      .def(
+          "add",
+          [](nn::Adam& self, nb::handle parameters, nb::kwargs options) {
+            self.add(parameters_of("Adam", parameters),
+                     adam_options("Adam", {}, std::move(options)));
+          },
+          "Adds a group with options of its own.");
+  nb::class_<nn::AdamW, nn::Adam>(m, "AdamW",
+                                  "I. Loshchilov, F. Hutter, arXiv:1711.05101: weight decay is "
+                                  "apart from the gradient.")
+      .def(
+          "__init__",
+          [](nn::AdamW* self, nb::handle parameters, nb::kwargs options) {
+            new (self) nn::AdamW(parameters_of("AdamW", parameters),
+                                 adam_options("AdamW", {.weight_decay = 1e-2}, std::move(options)));
+          },
+          nb::arg("parameters"), nb::arg("options"), nb::sig(adamw_signature));
+  bind_optimizer<nn::RmsProp, nn::RmsPropOptions>(
+      m, "RmsProp", "T. Tieleman, G. Hinton, lecture 6.5 (2012), as in PyTorch.", rms_prop_options,
+      "def __init__(self, parameters: Parameters, *, rate: float = 1e-2, decay: float = 0.99, eps: "
+      "float = 1e-8, momentum: float = 0.0, weight_decay: float = 0.0) -> None")
+      .def(
+          "add",
+          [](nn::RmsProp& self, nb::handle parameters, nb::kwargs options) {
+            self.add(parameters_of("RmsProp", parameters), rms_prop_options(std::move(options)));
+          },
+          "Adds a group with options of its own.");
+  m.def(
+      "clip_gradient_norm",
+      [](nb::handle parameters, double largest) {
+        const auto all = parameters_of("clip_gradient_norm", parameters);
+        Tensor norm;
+        {
+          const nb::gil_scoped_release release;
+          norm = nn::clip_gradient_norm(all, largest);
+        }
+        return to_python(std::move(norm));
+      },
+      nb::arg("parameters"), nb::arg("largest"),
+      nb::sig("def clip_gradient_norm(parameters: Parameters, largest: float) -> Tensor"),
+      "Scales all gradients so that their common 2-norm is at most `largest`; returns what it "
+      "was.");
+  m.def(
+      "clip_gradient_value",
+      [](nb::handle parameters, double largest) {
+        const auto all = parameters_of("clip_gradient_value", parameters);
+        const nb::gil_scoped_release release;
+        nn::clip_gradient_value(all, largest);
+      },
+      nb::arg("parameters"), nb::arg("largest"),
+      nb::sig("def clip_gradient_value(parameters: Parameters, largest: float) -> None"),
+      "Limits each gradient's elements to [-largest, largest].");
+}
+
+struct PythonSchedule {
+  nn::Schedule schedule;
+};
+
+void bind_schedules(nb::module_& m) {
+  nb::class_<PythonSchedule>(m, "Schedule", "The learning rate of step 0, 1, 2, ...")
+      .def(
+          "__call__", [](const PythonSchedule& self, int64_t step) { return self.schedule(step); },
+          nb::arg("step"));
+  m.def(
+      "step_decay",
+      [](double rate, int64_t every, double factor) {
+        return PythonSchedule{nn::step_decay(rate, every, factor)};
+      },
+      nb::arg("rate"), nb::arg("every"), nb::arg("factor") = 0.1,
+      "rate * factor^(step / every), rounded down.");
+  m.def(
+      "cosine_decay",
+      [](double rate, int64_t steps, double last) {
+        return PythonSchedule{nn::cosine_decay(rate, steps, last)};
+      },
+      nb::arg("rate"), nb::arg("steps"), nb::arg("last") = 0.0,
+      "From `rate` to `last` along half a cosine over `steps`, then `last`.");
+  m.def(
+      "warm_up",
+      [](int64_t steps, const PythonSchedule& then) {
+        return PythonSchedule{nn::warm_up(steps, then.schedule)};
+      },
+      nb::arg("steps"), nb::arg("then"),
+      "Rises linearly to the first rate of `then` during `steps` steps, then follows it.");
+}
+
+/// One pass over a DataLoader.
+struct Pass {
+  nb::object owner;
+  nn::DataLoader::Iterator next, end;
+};
+
+void bind_data(nb::module_& m) {
+  nb::class_<Pass>(m, "_Pass")
+      .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
+      .def("__next__", [](Pass& self) {
+        if (self.next == self.end) throw nb::stop_iteration();
+        std::vector<Tensor> batch;
+        {
+          const nb::gil_scoped_release release;
+          batch = *self.next;
+          ++self.next;
+        }
+        nb::list rows;
+        for (Tensor& tensor : batch) rows.append(to_python(std::move(tensor)));
+        return nb::tuple(rows);
+      });
+  nb::class_<nn::DataLoader>(m, "DataLoader",
+                             "Rows of several tensors that belong together, batch by batch. Each "
+                             "pass over it takes a fresh order, a function of the seed and the "
+                             "number of passes before.")
+      .def(
+          "__init__",
+          [](nn::DataLoader* self, nb::handle tensors, nb::handle batch, bool shuffle,
+             bool drop_last, nb::handle seed, nb::handle device) {
+            const From from = {"DataLoader", "tensors", tensors};
+            auto all = is_tensor(tensors) || is_array(tensors)
+                           ? std::vector<Tensor>{convert<Tensor>(from)}
+                           : convert<std::vector<Tensor>>(from);
+            new (self) nn::DataLoader(
+                std::move(all),
+                {.batch = given<Integer>("DataLoader", "batch", batch),
+                 .is_shuffled = shuffle,
+                 .drops_last = drop_last,
+                 .seed = given<uint64_t>("DataLoader", "seed", seed),
+                 .device = given<std::optional<Device>>("DataLoader", "device", device)});
+          },
+          nb::arg("tensors"), nb::arg("batch") = 32, nb::kw_only(), nb::arg("shuffle") = true,
+          nb::arg("drop_last") = false, nb::arg("seed") = 0, nb::arg("device") = nb::none(),
+          nb::sig("def __init__(self, tensors: TensorLike | collections.abc.Sequence[TensorLike], "
+                  "batch: int = 32, *, shuffle: bool = True, drop_last: bool = False, seed: int = "
+                  "0, device: DeviceLike | None = None) -> None"))
+      .def("__len__", &nn::DataLoader::size)
+      .def(
+          "__iter__",
+          [](nb::handle self) {
+            auto& loader = *nb::inst_ptr<nn::DataLoader>(self);
+            return Pass{nb::borrow(self), loader.begin(), loader.end()};
+          },
+          nb::sig("def __iter__(self) -> collections.abc.Iterator[tuple[Tensor, ...]]"));
+  nb::class_<nn::Progress>(m, "Progress", "How far a loop is, how fast, and how long it will take.")
+      .def(
+          "__init__",
+          [](nn::Progress* self, std::string name, int64_t steps, int64_t items, std::string unit) {
+            new (self) nn::Progress(
+                {.name = std::move(name), .steps = steps, .items = items, .unit = std::move(unit)});
+          },
+          nb::arg("name"), nb::arg("steps"), nb::arg("items") = 1, nb::arg("unit") = "steps")
+      .def("step", &nn::Progress::step, nb::arg("remark") = "",
+           "Says that one more step is done. `remark` is shown as it is.")
+      .def("is_due", &nn::Progress::is_due, "Whether step() would write now.");
+}
+
+std::vector<nn::NamedVariable> named_from(nb::dict variables) {
+  std::vector<nn::NamedVariable> all;
+  for (const auto [name, variable] : variables)
+    all.push_back({given<std::string>("save", "a name", name),
+                   given<Variable>("save", "a Variable", variable)});
+  return all;
+}
+
+}  // namespace
+
+void bind_nn(nb::module_& parent) {
+  nb::module_ m = parent;
+  bind_linear(m);
+  bind_conv(m);
+  bind_normalisation(m);
+  bind_others(m);
+  bind_optimizers(m);
+  bind_schedules(m);
+  bind_data(m);
+  m.def("_save", [](nb::handle path, nb::dict variables) {
+    const auto file = given<std::filesystem::path>("save", "path", path);
+    const auto all = named_from(std::move(variables));
+    const nb::gil_scoped_release release;
+    nn::save(file, all);
+  });
+  m.def("_load", [](nb::handle path, nb::dict variables) {
+    const auto file = given<std::filesystem::path>("load", "path", path);
+    const auto all = named_from(std::move(variables));
+    const nb::gil_scoped_release release;
+    nn::load(file, all);
+  });
+}
+
+}  // namespace nitinol::python

@@ -1,0 +1,124 @@
+#include "bindings/python/src/operators.h"
+
+#include "bindings/python/src/errors.h"
+
+namespace nitinol::python::slots {
+namespace {
+
+template <class F>
+PyObject* unary(PyObject* a, F&& op) noexcept {
+  try {
+    const auto x = convert<Tensor>({"operator", "operand", a});
+    return to_python(computed(x.size(), [&] { return op(x); })).release().ptr();
+  } catch (...) {
+    return raised();
+  }
+}
+
+/// The number in a: a Scalar's, or a tensor's one element.
+template <class T>
+T number_in(PyObject* a) {
+  if (is_scalar(a)) {
+    const Scalar& scalar = scalar_in(a);
+    // Through the tensor that stands for it, if there is one: it is told that it is looked at.
+    if (scalar.kind() == Scalar::Kind::real) return static_cast<T>(scalar.to_double());
+    return static_cast<T>(scalar.to_integer());
+  }
+  const auto x = convert<Tensor>({"reading a number", "x", a});
+  return x.item<T>();
+}
+
+}  // namespace
+
+PyObject* binary(PyObject* a, PyObject* b, Binary op) noexcept {
+  if (!is_operand(a) || !is_operand(b)) Py_RETURN_NOTIMPLEMENTED;
+  try {
+    const auto x = convert<Operand>({"operator", "the left operand", a});
+    const auto y = convert<Operand>({"operator", "the right operand", b});
+    return to_python(computed(x.size() + y.size(), [&] { return op(x.argument(), y.argument()); }))
+        .release()
+        .ptr();
+  } catch (...) {
+    return raised();
+  }
+}
+
+PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
+  if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
+  return binary(a, b, &nitinol::pow);
+}
+
+PyObject* matrix_product(PyObject* a, PyObject* b) {
+  if (!is_operand(a) || !is_operand(b)) Py_RETURN_NOTIMPLEMENTED;
+  try {
+    const auto x = convert<Tensor>({"matmul", "the left operand", a});
+    const auto y = convert<Tensor>({"matmul", "the right operand", b});
+    return to_python(computed(long_work, [&] { return matmul(x, y); })).release().ptr();
+  } catch (...) {
+    return raised();
+  }
+}
+
+PyObject* compare(PyObject* a, PyObject* b, int operation) {
+  switch (operation) {
+    case Py_LT:
+      return binary(a, b, &lt);
+    case Py_LE:
+      return binary(a, b, &le);
+    case Py_EQ:
+      return binary(a, b, &eq);
+    case Py_NE:
+      return binary(a, b, &ne);
+    case Py_GT:
+      return binary(a, b, &gt);
+    default:
+      return binary(a, b, &ge);
+  }
+}
+
+PyObject* negative(PyObject* a) {
+  return unary(a, [](const Tensor& x) { return neg(x); });
+}
+
+PyObject* positive(PyObject* a) {
+  return unary(a, [](const Tensor& x) { return x; });
+}
+
+PyObject* absolute(PyObject* a) {
+  return unary(a, [](const Tensor& x) { return abs(x); });
+}
+
+PyObject* invert(PyObject* a) {
+  return unary(a, [](const Tensor& x) { return bitwise_not(x); });
+}
+
+int as_bool(PyObject* a) {
+  try {
+    if (is_scalar(a)) return number_in<double>(a) != 0 ? 1 : 0;
+    return number_in<bool>(a) ? 1 : 0;
+  } catch (...) {
+    raised();
+    return -1;
+  }
+}
+
+PyObject* as_int(PyObject* a) {
+  try {
+    const bool is_real = is_scalar(a) ? scalar_in(a).kind() == Scalar::Kind::real
+                                      : is_floating(convert<Tensor>({"int", "x", a}).dtype());
+    if (is_real) return PyLong_FromDouble(number_in<double>(a));  // raises for NaN and infinity
+    return PyLong_FromLongLong(number_in<int64_t>(a));
+  } catch (...) {
+    return raised();
+  }
+}
+
+PyObject* as_float(PyObject* a) {
+  try {
+    return PyFloat_FromDouble(number_in<double>(a));
+  } catch (...) {
+    return raised();
+  }
+}
+
+}  // namespace nitinol::python::slots

@@ -1,0 +1,626 @@
+// One walk over a structure serves arguments, another results: a float is a Scalar in the one and a
+// fixed number in the other, and only arguments may hold arrays.
+#include "bindings/python/src/pytree.h"
+
+#include "bindings/python/src/array.h"
+#include "bindings/python/src/errors.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <unordered_map>
+
+namespace nitinol::python {
+namespace {
+
+PyObject* type_of(nb::handle value) {
+  return reinterpret_cast<PyObject*>(Py_TYPE(value.ptr()));
+}
+
+std::string name_of_type(nb::handle value) {
+  return nb::cast<std::string>(nb::str(nb::handle(type_of(value)).attr("__name__")));
+}
+
+std::string shown(nb::handle value) {
+  return nb::cast<std::string>(nb::repr(value));
+}
+
+/// The classes that have been seen, by type. Keeps the types, so that no address is used again.
+std::unordered_map<PyObject*, Class>& known_classes() {
+  static auto* all = new std::unordered_map<PyObject*, Class>;
+  return *all;
+}
+
+bool is_namedtuple(nb::handle type) {
+  return PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()), &PyTuple_Type) != 0 &&
+         nb::hasattr(type, "_fields");
+}
+
+bool is_subtype(nb::handle type, PyTypeObject& of) {
+  return PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()), &of) != 0;
+}
+
+Class make_class(nb::handle type) {
+  const auto is = [&](PyTypeObject& of) { return type.ptr() == reinterpret_cast<PyObject*>(&of); };
+  const Types& ours = types();
+  if (type.is(ours.tensor)) return {.kind = Kind::tensor};
+  if (type.is(ours.variable)) return {.kind = Kind::variable};
+  if (type.is(ours.scalar)) return {.kind = Kind::scalar};
+  if (is(PyFloat_Type)) return {.kind = Kind::real};
+  if (is(PyBool_Type)) return {.kind = Kind::boolean};
+  if (is(PyLong_Type)) return {.kind = Kind::integer};
+  if (is(PyUnicode_Type)) return {.kind = Kind::text};
+  if (type.ptr() == type_of(nb::none())) return {.kind = Kind::none};
+  if (is(PyTuple_Type)) return {.kind = Kind::tuple};
+  if (is(PyList_Type)) return {.kind = Kind::list};
+  if (is(PyDict_Type)) return {.kind = Kind::dict};
+  const nb::module_ ext = nb::module_::import_("nitinol._ext");
+  if (PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()),
+                       reinterpret_cast<PyTypeObject*>(ext.attr("ModuleBase").ptr())) != 0)
+    return {.kind = Kind::module};
+  if (is_namedtuple(type)) return {.kind = Kind::named_tuple};
+  // Subclasses as their bases: an OrderedDict, a float of NumPy. (Those of int and str stay what
+  // they are: enums.)
+  if (is_subtype(type, PyDict_Type)) return {.kind = Kind::dict};
+  if (is_subtype(type, PyList_Type)) return {.kind = Kind::list};
+  if (is_subtype(type, PyTuple_Type)) return {.kind = Kind::tuple};
+  if (is_subtype(type, PyFloat_Type)) return {.kind = Kind::real};
+  if (nb::hasattr(type, "__dataclass_fields__")) {
+    Class made = {.kind = Kind::dataclass};
+    for (const nb::handle field : nb::module_::import_("dataclasses").attr("fields")(type))
+      made.fields.emplace_back(field.attr("name"));
+    return made;
+  }
+  const bool is_number = nb::hasattr(type, "__index__") && !nb::hasattr(type, "__len__");
+  const bool has_elements = nb::hasattr(type, "__dlpack__") ||
+                            nb::hasattr(type, "__array_interface__") ||
+                            nb::hasattr(type, "__array__");
+  // NumPy's integers and bools are fixed, as Python's; its arrays have __index__ too, but a length.
+  const bool is_fixed_number =
+      is_number || nb::cast<std::string>(nb::str(type.attr("__name__"))) == "bool_";
+  if (has_elements && !is_fixed_number) return {.kind = Kind::array};
+  return {.kind = Kind::fixed};
+}
+
+/// Calls f(child) for each child of a container, and returns what identifies its structure.
+template <class F>
+void for_each_child(nb::handle value, const Class& type, F&& f) {
+  if (type.kind == Kind::tuple || type.kind == Kind::named_tuple) {
+    for (Py_ssize_t i = 0, n = PyTuple_Size(value.ptr()); i < n; ++i)
+      f(nb::handle(PyTuple_GetItem(value.ptr(), i)));
+  } else if (type.kind == Kind::list) {
+    for (Py_ssize_t i = 0; i < PyList_Size(value.ptr()); ++i)
+      f(nb::handle(PyList_GetItem(value.ptr(), i)));
+  } else if (type.kind == Kind::dict) {
+    PyObject *key = nullptr, *child = nullptr;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(value.ptr(), &position, &key, &child) != 0) f(nb::handle(child));
+  } else if (type.kind == Kind::dataclass) {
+    for (const nb::object& field : type.fields) {
+      const nb::object child = value.attr(field);
+      f(nb::handle(child));
+    }
+  }
+}
+
+/// {children, aux} of a registered class.
+std::pair<nb::object, nb::object> taken_apart(nb::handle value, const Class& type) {
+  const nb::object parts = type.flatten(value);
+  if (!PyTuple_Check(parts.ptr()) || nb::len(parts) != 2) {
+    throw_python(PyExc_TypeError,
+                 fmt::format("register_pytree: flatten of a {} must return (children, aux)",
+                             name_of_type(value)));
+  }
+  const nb::object children = nb::steal(PySequence_Tuple(nb::object(parts[0]).ptr()));
+  if (!children.is_valid()) throw nb::python_error();
+  return {children, parts[1]};
+}
+
+constexpr uint64_t word(Kind kind, Py_ssize_t count = 0) {
+  return static_cast<uint64_t>(kind) | static_cast<uint64_t>(count) << 8;
+}
+
+bool is_container(Kind kind) {
+  return kind >= Kind::tuple;
+}
+
+/// The same dataclass with other fields; __init__ is not called again.
+nb::object dataclass_of(nb::handle type, const std::vector<nb::object>& names,
+                        const std::vector<nb::object>& values) {
+  const nb::handle base(reinterpret_cast<PyObject*>(&PyBaseObject_Type));
+  nb::object made = base.attr("__new__")(type);
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (PyObject_GenericSetAttr(made.ptr(), names[i].ptr(), values[i].ptr()) != 0)
+      throw nb::python_error();
+  return made;
+}
+
+nb::object tuple_of(const std::vector<nb::object>& values) {
+  nb::object tuple = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    PyTuple_SetItem(tuple.ptr(), static_cast<Py_ssize_t>(i), nb::object(values[i]).release().ptr());
+  return tuple;
+}
+
+// ---- names of leaves
+
+using Visit = std::function<void(const std::string& path, nb::handle value, Kind kind)>;
+
+void visit_leaves(const std::string& path, nb::handle value, const Visit& visit) {
+  const Class& type = class_of_value(value);
+  if (is_container(type.kind)) visit(path, value, type.kind);
+  if (type.kind == Kind::dict) {
+    PyObject *key = nullptr, *child = nullptr;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(value.ptr(), &position, &key, &child) != 0)
+      visit_leaves(fmt::format("{}[{}]", path, shown(key)), child, visit);
+  } else if (type.kind == Kind::dataclass || type.kind == Kind::named_tuple) {
+    const nb::object names = type.kind == Kind::named_tuple
+                                 ? nb::object(nb::handle(type_of(value)).attr("_fields"))
+                                 : tuple_of(type.fields);
+    for (const nb::handle name : names)
+      visit_leaves(fmt::format("{}.{}", path, nb::cast<std::string>(nb::str(name))),
+                   value.attr(name), visit);
+  } else if (type.kind == Kind::registered) {
+    const auto [children, aux] = taken_apart(value, type);
+    int i = 0;
+    for (const nb::handle child : children)
+      visit_leaves(fmt::format("{}.<{}>", path, i++), child, visit);
+  } else if (is_container(type.kind)) {
+    int i = 0;
+    for_each_child(value, type, [&](nb::handle child) {
+      visit_leaves(fmt::format("{}[{}]", path, i++), child, visit);
+    });
+  } else {
+    visit(path, value, type.kind);
+  }
+}
+
+void visit_arguments(const CallArguments& arguments, std::span<const std::string> names,
+                     const Visit& visit) {
+  const auto count = static_cast<std::size_t>(PyTuple_Size(arguments.positional.ptr()));
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string name = i < names.size() ? names[i] : fmt::format("args[{}]", i);
+    visit_leaves(name, PyTuple_GetItem(arguments.positional.ptr(), static_cast<Py_ssize_t>(i)),
+                 visit);
+  }
+  if (!arguments.named.is_valid()) return;
+  PyObject *key = nullptr, *value = nullptr;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(arguments.named.ptr(), &position, &key, &value) != 0)
+    visit_leaves(nb::cast<std::string>(nb::str(key)), value, visit);
+}
+
+/// Why a leaf cannot be a fixed part of a signature.
+struct Unhashable {
+  nb::handle value;
+};
+
+}  // namespace
+
+const Class& class_of_value(nb::handle value) {
+  PyObject* type = type_of(value);
+  auto& known = known_classes();
+  const auto found = known.find(type);
+  if (found != known.end()) return found->second;
+  Class made = make_class(type);
+  Py_INCREF(type);
+  return known.emplace(type, std::move(made)).first->second;
+}
+
+uint64_t Interned::number_of(nb::handle value, Kind kind) {
+  // A str is its own key: no other key is one.
+  const nb::object key = kind == Kind::text
+                             ? nb::borrow(value)
+                             : nb::object(nb::make_tuple(nb::handle(type_of(value)), value));
+  if (PyObject* found = PyDict_GetItemWithError(table_.ptr(), key.ptr()))
+    return PyLong_AsUnsignedLongLong(found);
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  const uint64_t number = ++last_;
+  table_[key] = number;
+  return number;
+}
+
+// ---- arguments
+
+ArgumentLeaves::ArgumentLeaves(const CallArguments& arguments, std::span<const std::string> names,
+                               Interned& interned)
+    : interned_(interned) {
+  tensors_.reserve(8);
+  try {
+    const Py_ssize_t count = PyTuple_Size(arguments.positional.ptr());
+    leaves_.fixed.push_back(word(Kind::tuple, count));
+    for (Py_ssize_t i = 0; i < count; ++i) add(PyTuple_GetItem(arguments.positional.ptr(), i));
+    if (arguments.named.is_valid()) {
+      PyObject *key = nullptr, *value = nullptr;
+      Py_ssize_t position = 0;
+      while (PyDict_Next(arguments.named.ptr(), &position, &key, &value) != 0) {
+        leaves_.fixed.push_back(interned_.number_of(key, Kind::text));
+        add(value);
+      }
+    }
+  } catch (const Unhashable& found) {
+    std::string path = "an argument";
+    visit_arguments(arguments, names, [&](const std::string& at, nb::handle value, Kind) {
+      if (value.is(found.value)) path = at;
+    });
+    throw_python(PyExc_TypeError,
+                 fmt::format("compile: {} is a {}, which has no hash: it is neither a tensor nor a "
+                             "structure of them, and as a fixed part of the call it could not be "
+                             "recognised. Make its class a dataclass, or register_pytree() it.",
+                             path, name_of_type(found.value)));
+  }
+  for (const Tensor& tensor : tensors_) leaves_.tensors.push_back(&tensor);
+  for (const Scalar& scalar : scalars_) leaves_.scalars.push_back(&scalar);
+}
+
+void ArgumentLeaves::add_fixed(nb::handle value, Kind kind) {
+  leaves_.fixed.push_back(word(kind));
+  try {
+    leaves_.fixed.push_back(interned_.number_of(value, kind));
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_TypeError)) throw;
+    throw Unhashable{value};
+  }
+}
+
+void ArgumentLeaves::add(nb::handle value) {
+  const Class& type = class_of_value(value);
+  const auto mark = [&](Py_ssize_t count = 0) { leaves_.fixed.push_back(word(type.kind, count)); };
+  switch (type.kind) {
+    case Kind::tensor:
+      mark();
+      tensors_.push_back(tensor_in(value));
+      return;
+    case Kind::array:
+      leaves_.fixed.push_back(word(Kind::tensor));
+      tensors_.push_back(from_array({"compile", "an argument", value}, Copy::always));
+      return;
+    case Kind::variable:
+      mark();
+      leaves_.variables.push_back(&variable_in(value));
+      leaves_.gradients.push_back(jit::gradient_state(variable_in(value)));
+      return;
+    case Kind::real:
+      mark();
+      scalars_.emplace_back(PyFloat_AsDouble(value.ptr()));
+      return;
+    case Kind::scalar:
+      leaves_.fixed.push_back(word(Kind::real));
+      scalars_.push_back(scalar_in(value));
+      return;
+    case Kind::none:
+      mark();
+      return;
+    case Kind::boolean:
+      mark(value.is(Py_True) ? 1 : 0);
+      return;
+    case Kind::integer: {
+      int overflow = 0;
+      const long long number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+      if (overflow != 0) return add_fixed(value, Kind::fixed);
+      mark();
+      leaves_.fixed.push_back(static_cast<uint64_t>(number));
+      return;
+    }
+    case Kind::text:
+    case Kind::fixed:
+    case Kind::module:
+      return add_fixed(value, type.kind);
+    case Kind::registered: {
+      const auto [children, aux] = taken_apart(value, type);
+      mark(static_cast<Py_ssize_t>(nb::len(children)));
+      leaves_.fixed.push_back(interned_.number_of(type_of(value), Kind::fixed));
+      add_fixed(aux, Kind::fixed);
+      for (const nb::handle child : children) add(child);
+      return;
+    }
+    case Kind::dict: {
+      mark(PyDict_Size(value.ptr()));
+      PyObject *key = nullptr, *child = nullptr;
+      Py_ssize_t position = 0;
+      // The order of a dict is part of its structure: who goes through it sees it.
+      while (PyDict_Next(value.ptr(), &position, &key, &child) != 0) {
+        leaves_.fixed.push_back(
+            interned_.number_of(key, PyUnicode_CheckExact(key) ? Kind::text : Kind::fixed));
+        add(child);
+      }
+      return;
+    }
+    case Kind::tuple:
+    case Kind::list:
+    case Kind::named_tuple:
+    case Kind::dataclass: {
+      const Py_ssize_t count = type.kind == Kind::dataclass
+                                   ? static_cast<Py_ssize_t>(type.fields.size())
+                                   : PyObject_Size(value.ptr());
+      mark(count);
+      if (type.kind == Kind::named_tuple || type.kind == Kind::dataclass)
+        leaves_.fixed.push_back(interned_.number_of(type_of(value), Kind::fixed));
+      for_each_child(value, type, [&](nb::handle child) { add(child); });
+      return;
+    }
+  }
+}
+
+nb::object replaced(nb::handle value, Replacement& by) {
+  const Class& type = class_of_value(value);
+  std::vector<nb::object> children;
+  const auto collect = [&](nb::handle child) { children.push_back(replaced(child, by)); };
+  switch (type.kind) {
+    case Kind::tensor:
+    case Kind::array:
+      return to_python(*by.tensors++);
+    case Kind::real:
+    case Kind::scalar: {
+      if (by.scalars == nullptr) return nb::borrow(value);
+      Scalar scalar =
+          type.kind == Kind::real ? Scalar(PyFloat_AsDouble(value.ptr())) : scalar_in(value);
+      scalar.set_traced(*by.scalars++);
+      return nb::cast(std::move(scalar));
+    }
+    case Kind::tuple:
+      for_each_child(value, type, collect);
+      return tuple_of(children);
+    case Kind::list: {
+      nb::list list;
+      for_each_child(value, type, [&](nb::handle child) { list.append(replaced(child, by)); });
+      return list;
+    }
+    case Kind::dict: {
+      nb::object made = type_of(value) == reinterpret_cast<PyObject*>(&PyDict_Type)
+                            ? nb::object(nb::dict())
+                            : nb::object(value.attr("copy")());
+      PyObject *key = nullptr, *child = nullptr;
+      Py_ssize_t position = 0;
+      while (PyDict_Next(value.ptr(), &position, &key, &child) != 0) {
+        const nb::object given = replaced(child, by);
+        if (PyDict_SetItem(made.ptr(), key, given.ptr()) != 0) throw nb::python_error();
+      }
+      return made;
+    }
+    case Kind::named_tuple:
+      for_each_child(value, type, collect);
+      return nb::handle(type_of(value)).attr("_make")(tuple_of(children));
+    case Kind::dataclass:
+      for_each_child(value, type, collect);
+      return dataclass_of(type_of(value), type.fields, children);
+    case Kind::registered: {
+      const auto [parts, aux] = taken_apart(value, type);
+      for (const nb::handle child : parts) collect(child);
+      return type.unflatten(aux, tuple_of(children));
+    }
+    default:
+      return nb::borrow(value);
+  }
+}
+
+std::vector<jit::Word> describe_arguments(const CallArguments& arguments,
+                                          std::span<const std::string> names) {
+  std::vector<jit::Word> words;
+  visit_arguments(arguments, names, [&](const std::string& path, nb::handle value, Kind kind) {
+    jit::Word described = {
+        .where = path, .text = {}, .kind = jit::Word::Kind::fixed, .is_named = true};
+    if (kind == Kind::tensor) {
+      described.kind = jit::Word::Kind::tensor;
+      described.text = jit::describe_leaf(tensor_in(value));
+    } else if (kind == Kind::array) {
+      described.kind = jit::Word::Kind::tensor;
+      described.text = jit::describe_leaf(from_array({"compile", "x", value}, Copy::always));
+    } else if (kind == Kind::variable) {
+      described.kind = jit::Word::Kind::variable;
+      described.text = jit::describe_leaf(variable_in(value));
+    } else if (kind == Kind::scalar || kind == Kind::real) {
+      described.kind = jit::Word::Kind::scalar;
+      described.text = jit::describe_leaf(
+          kind == Kind::scalar ? scalar_in(value) : Scalar(PyFloat_AsDouble(value.ptr())));
+    } else if (is_container(kind)) {
+      described.kind = jit::Word::Kind::length;
+      described.text = name_of_type(value);
+      if (kind == Kind::dict)
+        described.text += " of " + shown(nb::list(nb::borrow(value)));
+      else if (kind != Kind::dataclass && kind != Kind::registered)
+        described.text += fmt::format(" of {}", PyObject_Size(value.ptr()));
+    } else if (kind == Kind::module) {
+      described.text = name_of_type(value);
+    } else {
+      described.text = shown(value);
+      if (described.text.size() > 60) described.text = described.text.substr(0, 57) + "...";
+    }
+    words.push_back(std::move(described));
+  });
+  return words;
+}
+
+// ---- results
+
+Tree::~Tree() {
+  for (const Node& node : nodes_) release_later(node.object);
+}
+
+void Tree::keep(Kind kind, Py_ssize_t count, nb::handle object) {
+  nodes_.push_back({kind, count, object.inc_ref().ptr()});
+}
+
+void Tree::flatten(nb::handle value, Interned& interned, std::vector<Tensor>& tensors,
+                   std::vector<uint64_t>& words) {
+  const Class& type = class_of_value(value);
+  const auto descend = [&](nb::handle child) { flatten(child, interned, tensors, words); };
+  const auto size = [&] { return PyObject_Size(value.ptr()); };
+  const auto structure = [&](Py_ssize_t count, nb::handle object) {
+    words.push_back(word(type.kind, count));
+    keep(type.kind, count, object);
+  };
+  switch (type.kind) {
+    case Kind::tensor:
+      words.push_back(word(Kind::tensor));
+      nodes_.push_back({Kind::tensor});
+      tensors.push_back(tensor_in(value));
+      return;
+    case Kind::tuple:
+    case Kind::list:
+      words.push_back(word(type.kind, size()));
+      nodes_.push_back({type.kind, size()});
+      return for_each_child(value, type, descend);
+    case Kind::named_tuple:
+    case Kind::dataclass:
+      structure(type.kind == Kind::dataclass ? static_cast<Py_ssize_t>(type.fields.size()) : size(),
+                type_of(value));
+      words.push_back(interned.number_of(type_of(value), Kind::fixed));
+      return for_each_child(value, type, descend);
+    case Kind::dict: {
+      const nb::object keys = nb::steal(PySequence_Tuple(value.ptr()));
+      structure(size(), keys);
+      for (const nb::handle key : keys)
+        words.push_back(
+            interned.number_of(key, PyUnicode_CheckExact(key.ptr()) ? Kind::text : Kind::fixed));
+      return for_each_child(value, type, descend);
+    }
+    case Kind::registered: {
+      const auto [children, aux] = taken_apart(value, type);
+      structure(static_cast<Py_ssize_t>(nb::len(children)),
+                nb::make_tuple(nb::handle(type_of(value)), aux));
+      words.push_back(interned.number_of(type_of(value), Kind::fixed));
+      words.push_back(interned.number_of(aux, Kind::fixed));
+      for (const nb::handle child : children) descend(child);
+      return;
+    }
+    case Kind::real:
+      structure(0, value);
+      words.push_back(std::bit_cast<uint64_t>(PyFloat_AsDouble(value.ptr())));
+      return;
+    case Kind::none:
+    case Kind::boolean:
+    case Kind::integer:
+    case Kind::text:
+      structure(0, value);
+      words.push_back(interned.number_of(value, type.kind));
+      return;
+    default:
+      keep(type.kind, 0, value);
+      if (!obstacle_.empty()) return;
+      if (type.kind == Kind::fixed &&
+          nb::isinstance(value, nb::module_::import_("enum").attr("Enum"))) {
+        words.push_back(interned.number_of(value, type.kind));
+        return;
+      }
+      obstacle_ =
+          fmt::format("the function returns a {}; return Tensors, numbers, and structures of them",
+                      name_of_type(value));
+  }
+}
+
+nb::object Tree::build(const Node*& node, const Tensor*& tensor) const {
+  const Node& here = *node++;
+  std::vector<nb::object> children;
+  const auto collect = [&] {
+    for (Py_ssize_t i = 0; i < here.count; ++i) children.push_back(build(node, tensor));
+  };
+  switch (here.kind) {
+    case Kind::tensor:
+      return to_python(*tensor++);
+    case Kind::tuple:
+      collect();
+      return tuple_of(children);
+    case Kind::list: {
+      nb::list list;
+      for (Py_ssize_t i = 0; i < here.count; ++i) list.append(build(node, tensor));
+      return list;
+    }
+    case Kind::dict: {
+      nb::dict made;
+      for (Py_ssize_t i = 0; i < here.count; ++i)
+        made[nb::handle(PyTuple_GetItem(here.object, i))] = build(node, tensor);
+      return made;
+    }
+    case Kind::named_tuple:
+      collect();
+      return nb::handle(here.object).attr("_make")(tuple_of(children));
+    case Kind::dataclass: {
+      collect();
+      return dataclass_of(here.object, known_classes().at(here.object).fields, children);
+    }
+    case Kind::registered: {
+      collect();
+      PyObject* type = PyTuple_GetItem(here.object, 0);
+      return known_classes().at(type).unflatten(nb::handle(PyTuple_GetItem(here.object, 1)),
+                                                tuple_of(children));
+    }
+    default:
+      return nb::borrow(here.object);
+  }
+}
+
+nb::object Tree::unflatten(std::span<const Tensor> tensors) const {
+  const Node* node = nodes_.data();
+  const Tensor* tensor = tensors.data();
+  return build(node, tensor);
+}
+
+// ---- for Python
+
+namespace {
+
+/// tree_flatten(x): the tensors (and Variables' values stay where they are), and what puts them
+/// back.
+nb::object tree_map(nb::handle f, nb::handle value) {
+  const Class& type = class_of_value(value);
+  if (type.kind == Kind::tensor) return f(value);
+  if (!is_container(type.kind)) return nb::borrow(value);
+  std::vector<nb::object> children;
+  const auto map = [&](nb::handle child) { children.push_back(tree_map(f, child)); };
+  switch (type.kind) {
+    case Kind::list: {
+      nb::list list;
+      for_each_child(value, type, [&](nb::handle child) { list.append(tree_map(f, child)); });
+      return list;
+    }
+    case Kind::dict: {
+      nb::dict made;
+      for (const auto [key, child] : nb::borrow<nb::dict>(value)) made[key] = tree_map(f, child);
+      return made;
+    }
+    case Kind::named_tuple:
+      for_each_child(value, type, map);
+      return nb::handle(type_of(value)).attr("_make")(tuple_of(children));
+    case Kind::dataclass:
+      for_each_child(value, type, map);
+      return dataclass_of(type_of(value), type.fields, children);
+    case Kind::registered: {
+      const auto [parts, aux] = taken_apart(value, type);
+      for (const nb::handle child : parts) map(child);
+      return type.unflatten(aux, tuple_of(children));
+    }
+    default:
+      for_each_child(value, type, map);
+      return tuple_of(children);
+  }
+}
+
+}  // namespace
+
+void bind_pytrees(nb::module_& m) {
+  m.def(
+      "register_pytree",
+      [](nb::handle type, nb::object flatten, nb::object unflatten) {
+        if (!PyType_Check(type.ptr())) throw_type({"register_pytree", "cls", type}, "a class");
+        Py_INCREF(type.ptr());
+        known_classes()[type.ptr()] = {.kind = Kind::registered,
+                                       .fields = {},
+                                       .flatten = std::move(flatten),
+                                       .unflatten = std::move(unflatten)};
+      },
+      nb::arg("cls"), nb::arg("flatten"), nb::arg("unflatten"),
+      nb::sig(
+          "def register_pytree(cls: type, flatten: collections.abc.Callable[[typing.Any], "
+          "tuple[collections.abc.Iterable[typing.Any], typing.Any]], unflatten: "
+          "collections.abc.Callable[[typing.Any, tuple[typing.Any, ...]], typing.Any]) -> None"),
+      "Makes instances of a class structures: flatten(x) returns (children, aux), where aux is\n"
+      "hashable, and unflatten(aux, children) makes one again.");
+  m.def("tree_map", tree_map, nb::arg("f"), nb::arg("tree").none(),
+        nb::sig("def tree_map(f: collections.abc.Callable[[Tensor], typing.Any], tree: typing.Any) "
+                "-> typing.Any"),
+        "The same structure with f(tensor) in the place of each Tensor.");
+}
+
+}  // namespace nitinol::python

@@ -1,0 +1,130 @@
+// Structures of Python values (pytrees): tuples, lists, dicts, named tuples, dataclasses and
+// registered classes, whose leaves are tensors, numbers and values that stay as they are.
+#pragma once
+
+#include "bindings/python/src/from.h"
+#include "jit/compiled_function.h"
+#include "jit/leaves.h"
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace nitinol::python {
+
+/// What a value of some class is in a structure.
+enum class Kind : uint8_t {
+  tensor,
+  variable,
+  scalar,  ///< a Scalar
+  real,    ///< a float: a Scalar as an argument, a fixed number in a result
+  array,   ///< of another library: a tensor as an argument
+  none,
+  boolean,
+  integer,
+  text,    ///< a str: as fixed, but its own key of Interned
+  fixed,   ///< any other hashable value
+  module,  ///< an nn.Module: itself, whatever it holds
+  tuple,
+  list,
+  dict,
+  named_tuple,
+  dataclass,
+  registered,  ///< by register_pytree
+};
+
+/// How values of a class are taken apart.
+struct Class {
+  Kind kind = Kind::fixed;
+  std::vector<nb::object> fields = {};      ///< dataclass: their names
+  nb::object flatten = {}, unflatten = {};  ///< registered: what the user gave
+};
+/// The class of a value; of values of one type always the same object.
+[[nodiscard]] const Class& class_of_value(nb::handle value);
+
+/// Numbers for values: equal for equal values of one type, never used again for others. It keeps
+/// the values.
+class Interned {
+ public:
+  /// Throws TypeError for an unhashable value.
+  [[nodiscard]] uint64_t number_of(nb::handle value, Kind kind);
+  [[nodiscard]] const nb::dict& table() const { return table_; }
+  nb::dict& table() { return table_; }
+
+ private:
+  nb::dict table_;
+  uint64_t last_ = 0;
+};
+
+/// The parameters of one call.
+struct CallArguments {
+  nb::handle positional;  ///< a tuple
+  nb::handle named;       ///< a dict, or null
+};
+
+/// The leaves of a call's arguments. Holds its tensors, and points into the arguments otherwise.
+class ArgumentLeaves {
+ public:
+  ArgumentLeaves(const CallArguments& arguments, std::span<const std::string> names,
+                 Interned& interned);
+  [[nodiscard]] const jit::Leaves& leaves() const { return leaves_; }
+  /// The tensors, in the order of the leaves; arrays are what was made of them.
+  [[nodiscard]] std::span<const Tensor> tensors() const { return tensors_; }
+
+ private:
+  void add(nb::handle value);
+  void add_fixed(nb::handle value, Kind kind);
+
+  Interned& interned_;
+  jit::Leaves leaves_;
+  std::vector<Tensor> tensors_;
+  std::vector<Scalar> scalars_;
+};
+
+/// Replaces the leaves of arguments, from left to right.
+struct Replacement {
+  const Tensor* tensors;            ///< one for each tensor and array
+  const Tensor* scalars = nullptr;  ///< one for each float and Scalar; null: they stay
+};
+/// The same structure with other leaves: containers are new, so what a function does to them and to
+/// the tensors in them is not seen by its caller.
+[[nodiscard]] nb::object replaced(nb::handle value, Replacement& by);
+
+/// One word per leaf: "params['w']", "float32[3]".
+[[nodiscard]] std::vector<jit::Word> describe_arguments(const CallArguments& arguments,
+                                                        std::span<const std::string> names);
+
+/// What a function returned, without its tensors. Immutable; may die on any thread.
+class Tree {
+ public:
+  Tree() = default;
+  ~Tree();
+  Tree(const Tree&) = delete;
+  Tree& operator=(const Tree&) = delete;
+
+  /// Takes `value` apart. `words` get all that is not a tensor, comparable between calls.
+  void flatten(nb::handle value, Interned& interned, std::vector<Tensor>& tensors,
+               std::vector<uint64_t>& words);
+  /// Why this cannot be a compiled function's result; empty if it can.
+  [[nodiscard]] const std::string& obstacle() const { return obstacle_; }
+  /// The structure with these tensors, in order.
+  [[nodiscard]] nb::object unflatten(std::span<const Tensor> tensors) const;
+
+ private:
+  struct Node {
+    Kind kind;
+    Py_ssize_t count = 0;
+    PyObject* object = nullptr;  ///< owned: a fixed value, a class, keys
+  };
+  nb::object build(const Node*& node, const Tensor*& tensor) const;
+  void keep(Kind kind, Py_ssize_t count, nb::handle object);
+
+  std::vector<Node> nodes_;
+  std::string obstacle_;
+};
+
+void bind_pytrees(nb::module_& m);
+
+}  // namespace nitinol::python

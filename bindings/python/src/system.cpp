@@ -1,0 +1,185 @@
+// Devices, threads, memory, files, and what the library says of itself.
+#include "bindings/python/src/bind.h"
+#include "bindings/python/src/errors.h"
+
+namespace nitinol::python {
+namespace {
+
+constexpr const char* device_doc = "The host unless another is given.";
+
+Device device_or_default(const char* where, nb::handle device) {
+  return convert<std::optional<Device>>({where, "device", device}).value_or(default_device());
+}
+
+void bind_devices(nb::module_& m) {
+  m.def(
+      "devices",
+      [] {
+        nb::list all;
+        for (const DeviceInfo& info : devices()) {
+          nb::dict one;
+          one["device"] = nb::cast(info.device);
+          one["description"] = info.description;
+          one["missing"] = info.missing;
+          all.append(one);
+        }
+        return all;
+      },
+      nb::sig("def devices() -> list[dict[str, typing.Any]]"),
+      "All devices that this library knows of, the host first; `missing` says why one cannot be\n"
+      "used.");
+  m.def(
+      "default_device", [] { return default_device(); },
+      "Where tensors are made that come from numbers and host data alone.");
+  m.def(
+      "set_default_device",
+      [](nb::handle device) {
+        set_default_device(convert<Device>({"set_default_device", "device", device}));
+      },
+      nb::arg("device"), nb::sig("def set_default_device(device: DeviceLike) -> None"));
+  m.def(
+      "synchronize",
+      [](nb::handle device) {
+        const Device of = device_or_default("synchronize", device);
+        const nb::gil_scoped_release release;
+        synchronize(of);
+      },
+      nb::arg("device") = nb::none(),
+      nb::sig("def synchronize(device: DeviceLike | None = None) -> None"),
+      "Waits until the device has done all that was asked of it, as before looking at a clock.");
+  m.def("num_threads", &num_threads, "How many threads compute, at most.");
+  m.def("set_num_threads", &set_num_threads, nb::arg("count"), "For the whole process.");
+}
+
+nb::object statistics_of(Device device) {
+  const MemoryStatistics statistics = memory_statistics(device);
+  nb::dict all;
+  all["in_use"] = statistics.in_use;
+  all["peak"] = statistics.peak;
+  all["cached"] = statistics.cached;
+  all["allocations"] = statistics.allocations;
+  all["system_allocations"] = statistics.system_allocations;
+  return all;
+}
+
+void bind_memory(nb::module_& m) {
+  m.def(
+      "memory_statistics",
+      [](nb::handle device) {
+        return statistics_of(convert<std::optional<Device>>({"memory_statistics", "device", device})
+                                 .value_or(Device{}));
+      },
+      nb::arg("device") = nb::none(),
+      nb::sig("def memory_statistics(device: DeviceLike | None = None) -> dict[str, int]"),
+      device_doc);
+  m.def(
+      "reset_peak_memory",
+      [](nb::handle device) {
+        reset_peak_memory(convert<std::optional<Device>>({"reset_peak_memory", "device", device})
+                              .value_or(Device{}));
+      },
+      nb::arg("device") = nb::none(),
+      nb::sig("def reset_peak_memory(device: DeviceLike | None = None) -> None"),
+      "Gives cached memory back to the system and lets the peak begin anew.");
+  m.def(
+      "executable_statistics",
+      [] {
+        const ExecutableStatistics statistics = executable_statistics();
+        nb::dict all;
+        all["hits"] = statistics.hits;
+        all["prepared"] = statistics.prepared;
+        all["evicted"] = statistics.evicted;
+        all["entries"] = statistics.entries;
+        all["bytes"] = statistics.bytes;
+        all["limit"] = statistics.limit;
+        return all;
+      },
+      nb::sig("def executable_statistics() -> dict[str, int]"),
+      "Counts of the cache of prepared steps, which eager and compiled code share.");
+  m.def("set_executable_limit", &set_executable_limit, nb::arg("bytes"),
+        "Most bytes that the cache of prepared steps keeps.");
+  m.def("clear_executables", &clear_executables, nb::call_guard<nb::gil_scoped_release>());
+}
+
+void bind_files(nb::module_& m) {
+  m.def(
+      "save_npy",
+      [](nb::handle path, nb::handle x) {
+        const auto file = convert<std::filesystem::path>({"save_npy", "path", path});
+        const auto tensor = convert<Tensor>({"save_npy", "x", x});
+        const nb::gil_scoped_release release;
+        save_npy(file, tensor);
+      },
+      nb::arg("path"), nb::arg("x"),
+      nb::sig("def save_npy(path: str | os.PathLike[str], x: TensorLike) -> None"));
+  m.def(
+      "load_npy",
+      [](nb::handle path) {
+        const auto file = convert<std::filesystem::path>({"load_npy", "path", path});
+        Tensor tensor;
+        {
+          const nb::gil_scoped_release release;
+          tensor = load_npy(file);
+        }
+        return to_python(std::move(tensor));
+      },
+      nb::arg("path"), nb::sig("def load_npy(path: str | os.PathLike[str]) -> Tensor"));
+  m.def(
+      "save_safetensors",
+      [](nb::handle path, nb::dict tensors, nb::dict metadata) {
+        const auto file = convert<std::filesystem::path>({"save_safetensors", "path", path});
+        std::vector<NamedTensor> all;
+        for (const auto [name, tensor] : tensors)
+          all.emplace_back(convert<std::string>({"save_safetensors", "a name", name}),
+                           convert<Tensor>({"save_safetensors", "a tensor", tensor}));
+        std::map<std::string, std::string> words;
+        for (const auto [key, value] : metadata)
+          words[convert<std::string>({"save_safetensors", "a key of metadata", key})] =
+              convert<std::string>({"save_safetensors", "a value of metadata", value});
+        const nb::gil_scoped_release release;
+        save_safetensors(file, all, words);
+      },
+      nb::arg("path"), nb::arg("tensors"), nb::arg("metadata") = nb::dict(),
+      nb::sig("def save_safetensors(path: str | os.PathLike[str], tensors: dict[str, Tensor], "
+              "metadata: dict[str, str] = {}) -> None"),
+      "Writes named tensors, so that the file appears complete or not at all.");
+  m.def(
+      "load_safetensors",
+      [](nb::handle path) {
+        const auto file = convert<std::filesystem::path>({"load_safetensors", "path", path});
+        SafetensorsFile found;
+        {
+          const nb::gil_scoped_release release;
+          found = load_safetensors(file);
+        }
+        nb::dict tensors;
+        for (auto& [name, tensor] : found.tensors)
+          tensors[nb::str(name.c_str(), name.size())] = to_python(std::move(tensor));
+        return tensors;
+      },
+      nb::arg("path"),
+      nb::sig("def load_safetensors(path: str | os.PathLike[str]) -> dict[str, Tensor]"),
+      "The named tensors of a file, which is not trusted.");
+}
+
+}  // namespace
+
+void bind_system(nb::module_& m) {
+  bind_devices(m);
+  bind_memory(m);
+  bind_files(m);
+  m.def("build_info", &build_info, "One line per fact of this build and this machine.");
+  m.def(
+      "set_log_level",
+      [](const std::string& level) {
+        for (const LogLevel each :
+             {LogLevel::debug, LogLevel::info, LogLevel::warning, LogLevel::off}) {
+          if (level == name_of(each)) return set_log_level(each);
+        }
+        throw_python(PyExc_ValueError, "set_log_level: level is '" + level +
+                                           "'; expected 'debug', 'info', 'warning' or 'off'");
+      },
+      nb::arg("level"), "From which level on messages are written to stderr.");
+}
+
+}  // namespace nitinol::python

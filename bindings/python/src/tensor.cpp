@@ -1,0 +1,335 @@
+// Tensor and Scalar in Python: operators are slots of their types, which Python calls without a
+// search for a method.
+#include "bindings/python/src/array.h"
+#include "bindings/python/src/bind.h"
+#include "bindings/python/src/compile.h"
+#include "bindings/python/src/errors.h"
+#include "bindings/python/src/index.h"
+#include "bindings/python/src/operators.h"
+
+#include <fmt/format.h>
+
+namespace nitinol::python {
+namespace {
+
+bool is_recording() {
+  return tracer::is_recording();
+}
+
+std::string text_of(const Tensor& x) {
+  if (!x.is_defined()) return "Tensor(undefined)";
+  // Text looks at the elements, which would end the recording: who prints wants to debug.
+  if (is_recording()) return fmt::format("Tensor({}, being recorded)", describe(x));
+  return computed(x.size(), [&] {
+    return to_string(x.device().kind == Device::Kind::cuda ? x.to(Device{}) : x);
+  });
+}
+
+nb::object number_in(const Tensor& x) {
+  const DType dtype = x.dtype();
+  if (dtype == boolean) return nb::cast(x.item<bool>());
+  if (is_integer(dtype)) return nb::cast(x.item<int64_t>());
+  return nb::cast(x.item<double>());
+}
+
+template <class T>
+nb::object nested(const std::vector<T>& values, const Shape& shape, int axis, std::size_t& next) {
+  if (axis == shape.size()) return nb::cast(static_cast<T>(values[next++]));
+  nb::list list;
+  for (int64_t i = 0; i < shape[axis]; ++i) list.append(nested(values, shape, axis + 1, next));
+  return list;
+}
+
+nb::object to_list(const Tensor& x) {
+  const auto read = [&]<class T>(const Tensor& from) {
+    std::size_t next = 0;
+    const std::vector<T> values = from.to_vector<T>();
+    return nested(values, x.shape(), 0, next);
+  };
+  if (x.dtype() == boolean) {
+    const std::vector<uint8_t> values = x.to(u8).to_vector<uint8_t>();
+    const std::vector<bool> bools(values.begin(), values.end());
+    std::size_t next = 0;
+    return nested(bools, x.shape(), 0, next);
+  }
+  if (is_integer(x.dtype())) return read.operator()<int64_t>(x.to(i64));
+  return read.operator()<double>(x.to(f64));
+}
+
+// ---- slots
+
+PyObject* subscript(PyObject* self, PyObject* key) {
+  try {
+    return to_python(get_item(Tensor(tensor_in(self)), key)).release().ptr();
+  } catch (...) {
+    return raised();
+  }
+}
+
+int assign_subscript(PyObject* self, PyObject* key, PyObject* value) {
+  try {
+    if (value == nullptr) throw_python(PyExc_TypeError, "elements of a Tensor cannot be deleted");
+    const Tensor old = tensor_in(self);
+    check_assignable(old);
+    Tensor changed = set_item(old, key, value);
+    tensor_in(self) = std::move(changed);  // this object's value; other tensors keep theirs
+    return 0;
+  } catch (...) {
+    raised();
+    return -1;
+  }
+}
+
+Py_ssize_t length(PyObject* self) {
+  const Tensor& x = tensor_in(self);
+  if (x.rank() == 0) {
+    PyErr_SetString(PyExc_TypeError, "len() of a 0-d tensor");
+    return -1;
+  }
+  return static_cast<Py_ssize_t>(x.shape()[0]);
+}
+
+PyObject* iterate(PyObject* self) {
+  try {
+    const Tensor x = tensor_in(self);
+    if (x.rank() == 0) throw_python(PyExc_TypeError, "iteration over a 0-d tensor");
+    nb::list rows;
+    for (int64_t i = 0; i < x.shape()[0]; ++i) rows.append(to_python(x[i]));
+    return PyObject_GetIter(rows.ptr());
+  } catch (...) {
+    return raised();
+  }
+}
+
+PyObject* as_index(PyObject* self) {
+  try {
+    const Tensor& x = tensor_in(self);
+    if (!is_integer(x.dtype()) || x.rank() != 0) {
+      throw_python(PyExc_TypeError,
+                   fmt::format("{} is no index: only 0-d tensors of integers are", describe(x)));
+    }
+    return number_in(x).release().ptr();
+  } catch (...) {
+    return raised();
+  }
+}
+
+Py_hash_t hash_of(PyObject* self) {
+  return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(self) >> 4);
+}
+
+const PyType_Slot tensor_slots[] = {
+    NITINOL_OPERATOR_SLOTS,
+    {Py_mp_subscript, reinterpret_cast<void*>(subscript)},
+    {Py_mp_ass_subscript, reinterpret_cast<void*>(assign_subscript)},
+    {Py_mp_length, reinterpret_cast<void*>(length)},
+    {Py_tp_iter, reinterpret_cast<void*>(iterate)},
+    {Py_nb_index, reinterpret_cast<void*>(as_index)},
+    {Py_tp_hash, reinterpret_cast<void*>(hash_of)},
+    {Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
+    {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)},
+    {0, nullptr}};
+const PyType_Slot scalar_slots[] = {NITINOL_OPERATOR_SLOTS, {0, nullptr}};
+
+Tensor matrix_transpose(const Tensor& x) {
+  if (x.rank() < 2) {
+    throw Error(ErrorKind::shape, {.where = "mT",
+                                   .what = "there are no matrices",
+                                   .expected = "at least two axes",
+                                   .got = describe(x)});
+  }
+  return transpose(x);
+}
+
+Tensor reversed_axes(const Tensor& x) {
+  Dims order;
+  for (int i = x.rank(); i-- > 0;) order.push_back(i);
+  return permute(x, order);
+}
+
+/// x.to(device), x.to(dtype), x.to(device, dtype).
+Tensor moved(const Tensor& x, nb::args targets) {
+  Tensor result = x;
+  for (const nb::handle target : targets) {
+    const bool is_device = target.type().is(types().device) ||
+                           (PyUnicode_Check(target.ptr()) &&
+                            device_named(nb::cast<std::string>(nb::str(target))).has_value());
+    if (is_device) {
+      const auto device = convert<Device>({"to", "the target", target});
+      result = computed(long_work, [&] { return result.to(device); });
+    } else {
+      const auto dtype = convert<DType>({"to", "the target", target});
+      result = computed(x.size(), [&] { return result.to(dtype); });
+    }
+  }
+  return result;
+}
+
+/// The elements' bytes in row-major order, for pickling.
+nb::object bytes_of(const Tensor& x) {
+  const Tensor host = row_major(x.device().kind == Device::Kind::cuda ? x.to(Device{}) : x);
+  const auto size = static_cast<std::size_t>(host.size()) * size_of(host.dtype());
+  return nb::steal(PyBytes_FromStringAndSize(static_cast<const char*>(host.read_bytes()),
+                                             static_cast<Py_ssize_t>(size)));
+}
+
+Tensor tensor_of_bytes(DType dtype, nb::handle shape, nb::bytes bytes) {
+  const Spec spec = {.dtype = dtype,
+                     .shape = convert<Dims>({"unpickling a Tensor", "the shape", shape}),
+                     .is_weak = false,
+                     .device = default_device()};
+  const std::span<const char> all(bytes.c_str(), bytes.size());
+  bool fits = all.size() % size_of(dtype) == 0;
+  std::size_t left = all.size() / size_of(dtype);
+  for (const int64_t size : spec.shape) fits = fits && size >= 0;
+  fits = fits && element_count(spec.shape) == static_cast<int64_t>(left);
+  if (!fits) {
+    throw Error(ErrorKind::value, {.where = "unpickling a Tensor",
+                                   .what = "the bytes are not those of the shape",
+                                   .expected = describe(spec),
+                                   .got = fmt::format("{} bytes", all.size())});
+  }
+  return from_bytes(std::as_bytes(all), spec);
+}
+
+void bind_scalar(nb::module_& m) {
+  nb::class_<Scalar> scalar(m, "Scalar", nb::type_slots(scalar_slots), nb::is_final(),
+                            "A number that a compiled function takes as an argument: another one "
+                            "compiles nothing.\n\nA float argument is one; Scalar(3) makes one of "
+                            "an int, which else is a fixed part of the call.");
+  types().scalar = scalar;
+  scalar
+      .def(
+          "__init__",
+          [](Scalar* self, nb::handle value) {
+            new (self) Scalar(convert<Scalar>({"Scalar", "value", value}));
+          },
+          nb::arg("value"), nb::sig("def __init__(self, value: float | int | bool) -> None"))
+      .def(
+          "item",
+          [](const Scalar& self) -> nb::object {
+            if (self.kind() == Scalar::Kind::real) return nb::cast(self.to_double());
+            if (self.kind() == Scalar::Kind::boolean) return nb::cast(self.to_integer() != 0);
+            return nb::cast(self.to_integer());
+          },
+          nb::sig("def item(self) -> float | int | bool"))
+      .def("__repr__",
+           [](const Scalar& self) -> std::string {
+             if (is_recording() && self.traced().is_defined()) return "Scalar(being recorded)";
+             if (self.kind() == Scalar::Kind::real)
+               return "Scalar(" + nb::cast<std::string>(nb::repr(nb::cast(self.to_double()))) + ")";
+             return fmt::format("Scalar({})", self.to_integer());
+           })
+      .def("__copy__", [](const Scalar& self) { return self; })
+      .def(
+          "__deepcopy__", [](const Scalar& self, nb::handle) { return self; },
+          nb::arg("memo").none())
+      .def("__reduce__", [](nb::handle self) {
+        return nb::make_tuple(types().scalar, nb::make_tuple(self.attr("item")()));
+      });
+}
+
+}  // namespace
+
+void bind_tensor(nb::module_& m) {
+  nb::class_<Tensor> tensor(
+      m, "Tensor", nb::type_slots(tensor_slots), nb::is_final(), nb::is_weak_referenceable(),
+      "An n-dimensional array value.\n\nNo operation changes a Tensor that exists; x[i] = v gives "
+      "the object x another value.");
+  types().tensor = tensor;
+  tensor
+      .def(
+          "__init__",
+          [m](Tensor* self, nb::handle obj) {
+            new (self) Tensor(tensor_in(m.attr("asarray")(obj)));
+          },
+          nb::arg("obj"), nb::sig("def __init__(self, obj: object) -> None"),
+          "The same as asarray(obj).")
+      .def_prop_ro(
+          "shape", [](const Tensor& x) { return to_python(x.shape()); },
+          nb::sig("def shape(self) -> tuple[int, ...]"))
+      .def_prop_ro("dtype", &Tensor::dtype)
+      .def_prop_ro("device", &Tensor::device)
+      .def_prop_ro("ndim", &Tensor::rank)
+      .def_prop_ro("size", &Tensor::size, "Number of elements.")
+      .def_prop_ro("itemsize", [](const Tensor& x) { return size_of(x.dtype()); })
+      .def_prop_ro(
+          "nbytes",
+          [](const Tensor& x) { return static_cast<std::size_t>(x.size()) * size_of(x.dtype()); })
+      .def_prop_ro(
+          "strides", [](const Tensor& x) { return to_python(x.strides()); },
+          nb::sig("def strides(self) -> tuple[int, ...]"), "In elements.")
+      .def_prop_ro(
+          "T", [](const Tensor& x) { return to_python(reversed_axes(x)); },
+          nb::sig("def T(self) -> Tensor"), "The axes in reverse order.")
+      .def_prop_ro(
+          "mT", [](const Tensor& x) { return to_python(matrix_transpose(x)); },
+          nb::sig("def mT(self) -> Tensor"), "The last two axes exchanged.")
+      .def_prop_ro("tracks_gradient", &Tensor::tracks_gradient,
+                   "Whether gradients flow through this tensor.")
+      .def("item", number_in, nb::sig("def item(self) -> float | int | bool"),
+           "The one element. Inside a compiled function this ends the trace.")
+      .def("tolist", to_list, nb::sig("def tolist(self) -> typing.Any"))
+      .def("to", moved, nb::sig("def to(self, *targets: DeviceLike | DTypeLike) -> Tensor"),
+           "The same values on another device, or as another dtype.")
+      .def(
+          "cpu", [](const Tensor& x) { return to_python(x.to(Device{})); },
+          nb::sig("def cpu(self) -> Tensor"))
+      .def(
+          "to_device",
+          [](const Tensor& x, nb::handle device, nb::handle) {
+            return to_python(x.to(convert<Device>({"to_device", "device", device})));
+          },
+          nb::arg("device"), nb::kw_only(), nb::arg("stream") = nb::none(),
+          nb::sig("def to_device(self, device: DeviceLike, /, *, stream: None = None) -> Tensor"))
+      .def(
+          "detach", [](const Tensor& x) { return to_python(stop_gradient(x)); },
+          nb::sig("def detach(self) -> Tensor"), "The same value, for which no gradient flows.")
+      .def(
+          "backward",
+          [](const Tensor& x, nb::handle seed) {
+            const auto weights = convert<std::optional<Tensor>>({"backward", "seed", seed});
+            const nb::gil_scoped_release release;
+            weights ? x.backward(*weights) : x.backward();
+          },
+          nb::arg("seed") = nb::none(),
+          nb::sig("def backward(self, seed: TensorLike | None = None) -> None"),
+          "Adds the gradient of this tensor to the grad of every parameter it was computed from.")
+      .def("__repr__", text_of)
+      .def("__str__", text_of)
+      .def(
+          "__format__",
+          [](nb::handle self, nb::str spec) -> nb::object {
+            const Tensor& x = tensor_in(self);
+            if (nb::len(spec) == 0 || x.size() != 1 || is_recording())
+              return nb::str(text_of(x).c_str());
+            return number_in(x).attr("__format__")(spec);
+          },
+          nb::sig("def __format__(self, spec: str, /) -> str"))
+      .def(
+          "__copy__", [](const Tensor& x) { return to_python(x); },
+          nb::sig("def __copy__(self) -> Tensor"))
+      .def(
+          "__deepcopy__", [](const Tensor& x, nb::handle) { return to_python(x); },
+          nb::arg("memo").none(), nb::sig("def __deepcopy__(self, memo: object, /) -> Tensor"))
+      .def("__reduce__",
+           [m](const Tensor& x) {
+             return nb::make_tuple(m.attr("_tensor_of_bytes"),
+                                   nb::make_tuple(x.dtype(), to_python(x.shape()), bytes_of(x)));
+           })
+      .def(
+          "__array_namespace__",
+          [](const Tensor&, nb::handle) { return nb::module_::import_("nitinol"); }, nb::kw_only(),
+          nb::arg("api_version") = nb::none(),
+          nb::sig("def __array_namespace__(self, /, *, api_version: str | None = None) -> "
+                  "types.ModuleType"));
+  // NumPy leaves operators with a Tensor on the right to the Tensor.
+  tensor.attr("__array_ufunc__") = nb::none();
+  tensor.attr("__array_priority__") = 1000;
+  m.def("_tensor_of_bytes", [](DType dtype, nb::handle shape, nb::bytes bytes) {
+    return to_python(tensor_of_bytes(dtype, shape, bytes));
+  });
+  bind_scalar(m);
+}
+
+}  // namespace nitinol::python

@@ -1,0 +1,65 @@
+// DType and Device.
+#include "bindings/python/src/bind.h"
+
+#include <fmt/format.h>
+
+namespace nitinol::python {
+
+void bind_types(nb::module_& m) {
+  nb::enum_<DType> dtype(m, "DType",
+                         "The type of a tensor's elements: nitinol.float32 and others.");
+  for (int i = 0; i < dtype_count; ++i) {
+    const auto value = static_cast<DType>(i);
+    // `bool` is a name of Python.
+    const std::string name = value == boolean ? "bool_" : std::string(name_of(value));
+    dtype.value(name.c_str(), value);
+    m.attr(name.c_str()) = dtype.attr(name.c_str());
+  }
+  types().dtype = dtype;
+  m.attr("bool") = dtype.attr("bool_");
+  dtype.def("__repr__", [](DType value) { return fmt::format("nitinol.{}", name_of(value)); })
+      .def("__str__", [](DType value) { return std::string(name_of(value)); })
+      .def_prop_ro(
+          "itemsize", [](DType value) { return size_of(value); }, "Bytes of one element.")
+      .def_prop_ro("is_floating", [](DType value) { return is_floating(value); })
+      .def_prop_ro("is_integer", [](DType value) { return is_integer(value); });
+
+  nb::class_<Device> device(m, "Device", nb::is_final(), "Where a tensor lives: Device('cuda:0').");
+  types().device = device;
+  device
+      .def(
+          "__init__",
+          [](Device* self, nb::handle name) {
+            new (self) Device(convert<Device>({"Device", "name", name}));
+          },
+          nb::arg("name") = "cpu", nb::sig("def __init__(self, name: DeviceLike = 'cpu') -> None"))
+      .def_prop_ro("index", [](const Device& self) { return static_cast<int>(self.index); })
+      .def_prop_ro(
+          "kind",
+          [](const Device& self) {
+            const std::string text = describe(self);
+            return text.substr(0, text.find(':'));
+          },
+          "'cpu', 'cuda' or 'reference'.")
+      .def("__repr__",
+           [](const Device& self) { return fmt::format("Device('{}')", describe(self)); })
+      .def("__str__", [](const Device& self) { return describe(self); })
+      .def("__hash__",
+           [](const Device& self) {
+             return static_cast<int64_t>(self.kind) * 256 + static_cast<int64_t>(self.index);
+           })
+      .def(
+          "__eq__",
+          [](const Device& self, nb::handle other) {
+            if (other.type().is(types().device)) return self == *nb::inst_ptr<Device>(other);
+            if (!PyUnicode_Check(other.ptr())) return false;
+            return device_named(nb::cast<std::string>(nb::str(other))) == self;
+          },
+          nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def("__reduce__", [](const Device& self) {
+        return nb::make_tuple(types().device, nb::make_tuple(describe(self)));
+      });
+  m.def("promote", &promote, nb::arg("a"), nb::arg("b"), "The dtype in which two dtypes meet.");
+}
+
+}  // namespace nitinol::python

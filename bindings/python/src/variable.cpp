@@ -1,0 +1,415 @@
+// Variable, Generator, HostValue, and the base class of modules.
+//
+// Assigning a Variable may wait for another thread's call that assigns it, so Python's lock is
+// given away: that call may be one that runs Python.
+#include "bindings/python/src/bind.h"
+#include "bindings/python/src/compile.h"
+#include "bindings/python/src/errors.h"
+#include "bindings/python/src/index.h"
+#include "bindings/python/src/operators.h"
+#include "bindings/python/src/pytree.h"
+
+#include <fmt/format.h>
+
+#include <unordered_map>
+
+namespace nitinol::python {
+namespace {
+
+Tensor get(nb::handle self) {
+  return convert<Tensor>({"Variable", "self", self});
+}
+
+void set(const Variable& variable, const Tensor& value) {
+  const nb::gil_scoped_release release;
+  variable.set(value);
+}
+
+/// `v += x`: one update, which no other thread's comes between.
+template <class Update>
+PyObject* in_place(PyObject* self, PyObject* other, Update&& update) {
+  if (!is_operand(other)) Py_RETURN_NOTIMPLEMENTED;
+  try {
+    const auto operand = convert<Operand>({"operator", "the right operand", other});
+    const Variable variable = variable_in(self);
+    {
+      const nb::gil_scoped_release release;
+      update(variable, operand.argument());
+    }
+    Py_INCREF(self);
+    return self;
+  } catch (...) {
+    return raised();
+  }
+}
+
+PyObject* add_to(PyObject* self, PyObject* other) {
+  return in_place(self, other, [](const Variable& v, const Argument& x) { v += x; });
+}
+PyObject* subtract_from(PyObject* self, PyObject* other) {
+  return in_place(self, other, [](const Variable& v, const Argument& x) { v -= x; });
+}
+PyObject* multiply_by(PyObject* self, PyObject* other) {
+  return in_place(self, other, [](const Variable& v, const Argument& x) { v *= x; });
+}
+PyObject* divide_by(PyObject* self, PyObject* other) {
+  return in_place(self, other, [](const Variable& v, const Argument& x) {
+    const UpdateScope scope(v);
+    v.set(v.get() / x);
+  });
+}
+
+PyObject* subscript(PyObject* self, PyObject* key) {
+  try {
+    return to_python(get_item(get(self), key)).release().ptr();
+  } catch (...) {
+    return raised();
+  }
+}
+
+int assign_subscript(PyObject* self, PyObject* key, PyObject* value) {
+  try {
+    if (value == nullptr) throw_python(PyExc_TypeError, "elements of a Variable cannot be deleted");
+    const Variable variable = variable_in(self);
+    std::optional<UpdateScope> scope;
+    {
+      const nb::gil_scoped_release release;
+      scope.emplace(variable);
+    }
+    set(variable, set_item(get(self), key, value));
+    return 0;
+  } catch (...) {
+    raised();
+    return -1;
+  }
+}
+
+Py_hash_t hash_of(PyObject* self) {
+  return static_cast<Py_hash_t>(variable_in(self).cell().id);
+}
+
+const PyType_Slot variable_slots[] = {
+    NITINOL_OPERATOR_SLOTS,
+    {Py_nb_inplace_add, reinterpret_cast<void*>(add_to)},
+    {Py_nb_inplace_subtract, reinterpret_cast<void*>(subtract_from)},
+    {Py_nb_inplace_multiply, reinterpret_cast<void*>(multiply_by)},
+    {Py_nb_inplace_true_divide, reinterpret_cast<void*>(divide_by)},
+    {Py_mp_subscript, reinterpret_cast<void*>(subscript)},
+    {Py_mp_ass_subscript, reinterpret_cast<void*>(assign_subscript)},
+    {Py_tp_hash, reinterpret_cast<void*>(hash_of)},
+    {0, nullptr}};
+
+std::string text_of(nb::handle self) {
+  const Variable& variable = variable_in(self);
+  const char* name = variable.tracks_gradient() ? "parameter" : "Variable";
+  if (tracer::is_recording())
+    return fmt::format("{}({}, being recorded)", name, describe(variable.spec()));
+  return fmt::format("{}({})", name, nb::cast<std::string>(nb::repr(to_python(get(self)))));
+}
+
+void bind_variable(nb::module_& m) {
+  nb::class_<Variable> variable(
+      m, "Variable", nb::type_slots(variable_slots), nb::is_final(), nb::is_weak_referenceable(),
+      "The one mutable thing: a cell that holds a Tensor, of a shape and dtype that never "
+      "change.\n\n"
+      "Inside a compiled function a read sees the last assignment of the same call; all\n"
+      "assignments are committed together when the call succeeds, and none if it raises.");
+  types().variable = variable;
+  variable
+      .def(
+          "__init__",
+          [](Variable* self, nb::handle initial) {
+            new (self) Variable(convert<Tensor>({"Variable", "initial", initial}));
+          },
+          nb::arg("initial"), nb::sig("def __init__(self, initial: TensorLike) -> None"))
+      .def(
+          "get", [](nb::handle self) { return to_python(get(self)); },
+          nb::sig("def get(self) -> Tensor"), "The present value.")
+      .def(
+          "set",
+          [](const Variable& self, nb::handle value) {
+            set(self, convert<Tensor>({"set", "value", value}));
+          },
+          nb::arg("value"), nb::sig("def set(self, value: TensorLike) -> None"),
+          "Replaces the value, by one of the same shape and dtype.")
+      .def_prop_rw(
+          "value", [](nb::handle self) { return to_python(get(self)); },
+          [](const Variable& self, nb::handle value) {
+            set(self, convert<Tensor>({"value", "the new value", value}));
+          },
+          nb::for_getter(nb::sig("def value(self) -> Tensor")),
+          nb::for_setter(nb::sig("def value(self, value: TensorLike, /) -> None")))
+      .def_prop_ro(
+          "shape", [](const Variable& v) { return to_python(v.shape()); },
+          nb::sig("def shape(self) -> tuple[int, ...]"))
+      .def_prop_ro("dtype", &Variable::dtype)
+      .def_prop_ro("device", &Variable::device)
+      .def_prop_ro("ndim", &Variable::rank)
+      .def_prop_ro("size", &Variable::size)
+      .def_prop_ro("tracks_gradient", &Variable::tracks_gradient,
+                   "Whether backward() computes a gradient for this Variable.")
+      .def_prop_rw(
+          "grad",
+          [](const Variable& v) {
+            Tensor gradient;
+            {
+              const nb::gil_scoped_release release;
+              gradient = v.grad();
+            }
+            return to_python(std::move(gradient));
+          },
+          [](const Variable& v, nb::handle value) {
+            const auto gradient = convert<std::optional<Tensor>>({"grad", "the gradient", value});
+            const nb::gil_scoped_release release;
+            gradient ? v.set_grad(*gradient) : v.clear_grad();
+          },
+          nb::for_setter(nb::arg("value").none()),
+          nb::for_getter(nb::sig("def grad(self) -> Tensor | None")),
+          nb::for_setter(nb::sig("def grad(self, value: TensorLike | None, /) -> None")),
+          "What backward() has gathered; None if nothing was. Set it to None to clear it.")
+      .def("clear_grad",
+           [](const Variable& v) {
+             const nb::gil_scoped_release release;
+             v.clear_grad();
+           })
+      .def(
+          "clone",
+          [](const Variable& v) {
+            const nb::gil_scoped_release release;
+            return v.clone();
+          },
+          "A new Variable with the present value, which tracks gradients if this one does.")
+      .def(
+          "item", [](nb::handle self) { return to_python(get(self)).attr("item")(); },
+          nb::sig("def item(self) -> float | int | bool"))
+      .def(
+          "tolist", [](nb::handle self) { return to_python(get(self)).attr("tolist")(); },
+          nb::sig("def tolist(self) -> typing.Any"))
+      .def(
+          "numpy", [](nb::handle self) { return to_python(get(self)).attr("numpy")(); },
+          nb::sig("def numpy(self) -> numpy.typing.NDArray[typing.Any]"))
+      .def(
+          "__array__",
+          [](nb::handle self, nb::args args, nb::kwargs kwargs) {
+            return to_python(get(self)).attr("__array__")(*args, **kwargs);
+          },
+          nb::sig("def __array__(self, dtype: object = None, copy: bool | None = None) -> "
+                  "numpy.typing.NDArray[typing.Any]"))
+      .def("__dlpack__",
+           [](nb::handle self, nb::kwargs kwargs) {
+             return to_python(get(self)).attr("__dlpack__")(**kwargs);
+           })
+      .def("__dlpack_device__", [](nb::handle) { return nb::make_tuple(1, 0); })
+      .def("__len__",
+           [](const Variable& v) {
+             if (v.rank() == 0) throw_python(PyExc_TypeError, "len() of a 0-d Variable");
+             return v.shape()[0];
+           })
+      .def("__iter__",
+           [](nb::handle self) { return nb::steal(PyObject_GetIter(to_python(get(self)).ptr())); })
+      .def("__repr__", text_of)
+      .def(
+          "__copy__", [](const Variable& v) { return v; }, "The same cell.")
+      .def(
+          "__deepcopy__",
+          [](const Variable& v, nb::handle) {
+            const nb::gil_scoped_release release;
+            return v.clone();
+          },
+          nb::arg("memo"),
+          nb::sig("def __deepcopy__(self, memo: dict[int, typing.Any], /) -> "
+                  "Variable"),
+          "A new cell.")
+      .def("__reduce__", [m](nb::handle self) {
+        const char* make = variable_in(self).tracks_gradient() ? "parameter" : "Variable";
+        return nb::make_tuple(m.attr(make), nb::make_tuple(to_python(get(self))));
+      });
+  variable.attr("__array_ufunc__") = nb::none();
+  variable.attr("__array_priority__") = 1001;
+  m.def(
+      "parameter",
+      [](nb::handle initial) {
+        return parameter(convert<Tensor>({"parameter", "initial", initial}));
+      },
+      nb::arg("initial"), nb::sig("def parameter(initial: TensorLike) -> Variable"),
+      "A Variable that tracks gradients: what is to be learned. `initial` must be floating.");
+}
+
+void bind_generator(nb::module_& m) {
+  nb::class_<Generator> generator(m, "Generator", nb::is_final(),
+                                  "A stream of counter-based random numbers (Philox 4x32-10).");
+  types().generator = generator;
+  generator
+      .def(
+          "__init__",
+          [](Generator* self, nb::handle seed, nb::handle device) {
+            const auto where = convert<std::optional<Device>>({"Generator", "device", device});
+            new (self) Generator(convert<uint64_t>({"Generator", "seed", seed}),
+                                 where.value_or(default_device()));
+          },
+          nb::arg("seed"), nb::arg("device") = nb::none(),
+          nb::sig("def __init__(self, seed: int, device: DeviceLike | None = None) -> None"))
+      .def(
+          "manual_seed",
+          [](const Generator& self, nb::handle seed) {
+            const auto number = convert<uint64_t>({"manual_seed", "seed", seed});
+            const nb::gil_scoped_release release;
+            self.manual_seed(number);
+          },
+          nb::arg("seed"), nb::sig("def manual_seed(self, seed: int) -> None"),
+          "Starts the stream of `seed` from its beginning.")
+      .def_prop_ro("state", &Generator::state, "{key, counter} as an int64[2] Variable.")
+      .def_prop_ro("device", &Generator::device);
+  m.def(
+      "default_generator",
+      [](nb::handle device) {
+        const auto where = convert<std::optional<Device>>({"default_generator", "device", device});
+        return default_generator(where.value_or(default_device()));
+      },
+      nb::arg("device") = nb::none(),
+      nb::sig("def default_generator(device: DeviceLike | None = None) -> Generator"));
+}
+
+// ---- host values
+
+/// Numbers for values that HostValues hold: the same for equal ones, so that a flag that is set
+/// back finds the Plan that was made for it.
+uint64_t number_of(nb::handle value) {
+  static auto* known = new Interned;
+  static uint64_t last_unknown = 0;
+  const Kind kind = class_of_value(value).kind;
+  const bool is_plain = kind == Kind::boolean || kind == Kind::integer || kind == Kind::real ||
+                        kind == Kind::text || kind == Kind::none;
+  if (is_plain) return known->number_of(value, kind);
+  return uint64_t{1} << 63 | ++last_unknown;  // of any other object: each assignment is a change
+}
+
+/// A value of host code that compiled functions may depend on.
+struct PythonHostValue {
+  nb::object value;
+  HostValue<uint64_t> number;
+};
+
+void bind_host_value(nb::module_& m) {
+  nb::class_<PythonHostValue>(
+      m, "HostValue", nb::is_final(),
+      "A value of Python that compiled functions may depend on: a flag, a mode.\n\nReading it "
+      "while "
+      "a compiled function is recorded makes the Plan valid for this value only.")
+      .def(
+          "__init__",
+          [](PythonHostValue* self, nb::object value) {
+            const uint64_t number = number_of(value);
+            new (self) PythonHostValue{std::move(value), HostValue<uint64_t>(number)};
+          },
+          nb::arg("value").none(), nb::sig("def __init__(self, value: typing.Any) -> None"))
+      .def_prop_rw(
+          "value",
+          [](const PythonHostValue& self) {
+            static_cast<void>(static_cast<uint64_t>(self.number));  // notes that it is read
+            return self.value;
+          },
+          [](PythonHostValue& self, nb::object value) {
+            self.number = number_of(value);
+            self.value = std::move(value);
+          },
+          nb::for_setter(nb::arg("value").none()),
+          nb::for_getter(nb::sig("def value(self) -> typing.Any")),
+          nb::for_setter(nb::sig("def value(self, value: typing.Any, /) -> None")))
+      .def("__bool__",
+           [](const PythonHostValue& self) {
+             static_cast<void>(static_cast<uint64_t>(self.number));
+             return PyObject_IsTrue(self.value.ptr()) == 1;
+           })
+      .def("__repr__", [](const PythonHostValue& self) {
+        return "HostValue(" + nb::cast<std::string>(nb::repr(self.value)) + ")";
+      });
+}
+
+// ---- modules
+
+/// What every module of Python has: attributes that compiled functions may depend on.
+struct ModuleBase {
+  /// Of attributes that a recording has read, by the attribute's name.
+  std::unordered_map<std::string, HostValue<uint64_t>> read;
+};
+
+/// The part of C++, made at the first need: a class of Python need not call our __init__.
+ModuleBase& module_in(PyObject* self) {
+  auto* module = nb::inst_ptr<ModuleBase>(self);
+  if (!nb::inst_ready(self)) {
+    new (module) ModuleBase;
+    nb::inst_mark_ready(self);
+  }
+  return *module;
+}
+
+/// The module's own attribute of that name, borrowed, or null.
+PyObject* own_attribute(PyObject* self, PyObject* name) {
+  const nb::object own = nb::steal(PyObject_GenericGetDict(self, nullptr));
+  if (!own.is_valid()) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  return PyDict_GetItemWithError(own.ptr(), name);
+}
+
+/// A recording notes what it reads; anywhere else this is what object.__getattribute__ does.
+PyObject* get_attribute(PyObject* self, PyObject* name) {
+  PyObject* found = PyObject_GenericGetAttr(self, name);
+  if (found == nullptr || !tracer::is_recording()) return found;
+  try {
+    if (own_attribute(self, name) == nullptr) return found;  // a method or a property
+    auto& read = module_in(self).read;
+    const auto key = nb::cast<std::string>(nb::str(nb::handle(name)));
+    const auto value = read.try_emplace(key, number_of(found)).first;
+    static_cast<void>(static_cast<uint64_t>(value->second));
+    return found;
+  } catch (...) {
+    Py_DECREF(found);
+    return raised();
+  }
+}
+
+int set_attribute(PyObject* self, PyObject* name, PyObject* value) {
+  try {
+    PyObject* old = own_attribute(self, name);
+    if (old != nullptr && value != nullptr && is_variable(old) && !is_variable(value) &&
+        is_operand(value)) {
+      const Variable variable = variable_in(old);
+      set(variable, convert<Tensor>({"assignment to a Variable of a module", "value", value}));
+      return 0;
+    }
+    const auto key = nb::cast<std::string>(nb::str(nb::handle(name)));
+    if (tracer::is_recording() && old != value) {
+      obstruct(
+          fmt::format("the function assigns self.{}, which is no Variable: a Plan would not do "
+                      "it again; make it a Variable in __init__",
+                      key));
+    }
+    auto& read = module_in(self).read;
+    const auto noted = read.find(key);
+    if (noted != read.end())
+      noted->second = value == nullptr ? uint64_t{0} : number_of(nb::handle(value));
+    return PyObject_GenericSetAttr(self, name, value);
+  } catch (...) {
+    raised();
+    return -1;
+  }
+}
+
+const PyType_Slot module_slots[] = {{Py_tp_getattro, reinterpret_cast<void*>(get_attribute)},
+                                    {Py_tp_setattro, reinterpret_cast<void*>(set_attribute)},
+                                    {0, nullptr}};
+
+}  // namespace
+
+void bind_variables(nb::module_& m) {
+  bind_variable(m);
+  bind_generator(m);
+  bind_host_value(m);
+  nb::class_<ModuleBase>(m, "ModuleBase", nb::type_slots(module_slots), nb::dynamic_attr(),
+                         nb::is_weak_referenceable(), "What nn.Module is made of.");
+}
+
+}  // namespace nitinol::python
