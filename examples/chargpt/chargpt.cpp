@@ -45,7 +45,7 @@ struct Options {
   int64_t length = 500;
   double temperature = 0.5;
   std::vector<std::filesystem::path> files;
-  std::string json;
+  std::string json, save;
 };
 
 /// A model, and how it was trained.
@@ -135,6 +135,7 @@ bool run(Options options) {
   fmt::print("\n");
   const Trained trained = train("train", true, options.steps, text, options);
   const std::string written = sample(trained.model, text, options);
+  if (!options.save.empty()) nn::save(options.save, trained.model);
   fmt::print("\n{}\n", written);
 
   if (!options.json.empty()) {
@@ -179,6 +180,7 @@ int main(int argc, char** argv) {
     app.add_option("--temperature", options.temperature, "the lower, the likelier the characters")
         ->check(examples::positive());
     app.add_option("--json", options.json, "write all figures to this file");
+    app.add_option("--save", options.save, "write the model to this file");
     app.add_option("files", options.files, "text; without any, README.md and docs/*.md");
     examples::add_device(app);
     CLI11_PARSE(app, argc, argv);

@@ -35,7 +35,7 @@ struct Options {
   int threads = 1;
   uint64_t seed = 0;
   std::string model = "mlp";
-  std::string data, json;
+  std::string data, json, save;
 };
 
 /// Images and labels as tensors.
@@ -97,6 +97,7 @@ Outcome train(bool is_compiled, const Data& data, const Data& held_out, const Op
                      .accuracy = accuracy_of(model, held_out),
                      .explanation = compiled.explain()};
   outcome.run.compile_s = examples::compile_seconds(outcome.explanation);
+  if (!options.save.empty()) nn::save(options.save, model);
   return outcome;
 }
 
@@ -151,6 +152,7 @@ int main(int argc, char** argv) {
     app.add_option("--seed", options.seed, "start of all random numbers");
     app.add_option("--data", options.data, "digits.csv, if it is elsewhere");
     app.add_option("--json", options.json, "write all figures to this file");
+    app.add_option("--save", options.save, "write the model to this file");
     app.get_formatter()->column_width(24);
     examples::add_device(app);
     CLI11_PARSE(app, argc, argv);

@@ -27,7 +27,7 @@ struct Options {
   int epochs = 10;
   int threads = 0;
   uint64_t seed = 0;
-  std::string json;
+  std::string json, save;
 };
 
 template <class Model>
@@ -49,6 +49,7 @@ examples::Run train(bool is_compiled, const Options& options, const Tensor& x, c
   }
   examples::Run run = meter.finish(model, optimizer);
   run.compile_s = examples::compile_seconds(compiled.explain());
+  if (!options.save.empty()) nn::save(fmt::format("{}.{}", options.save, Model::name), model);
   return run;
 }
 
@@ -103,6 +104,7 @@ int main(int argc, char** argv) {
     app.add_option("--threads", options.threads, "0: all cores")->check(CLI::Range(0, 1024));
     app.add_option("--seed", options.seed, "of data and weights");
     app.add_option("--json", options.json, "write all figures to this file");
+    app.add_option("--save", options.save, "write the models to files that begin with this");
     examples::add_device(app);
     CLI11_PARSE(app, argc, argv);
     return run(options);

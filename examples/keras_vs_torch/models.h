@@ -11,6 +11,7 @@ using nitinol::Tensor;
 
 /// 100 -> 128 -> 10.
 struct Small {
+  static constexpr const char* name = "small";
   nn::Linear hidden = nn::linear(100, 128);
   nn::Linear out = nn::linear(128, 10);
   [[nodiscard]] Tensor operator()(const Tensor& x) const { return out(relu(hidden(x))); }
@@ -18,6 +19,7 @@ struct Small {
 
 /// 100 -> 256 -> 128 -> 10 with batch norm and dropout.
 struct Normalised {
+  static constexpr const char* name = "normalised";
   nn::Linear first = nn::linear(100, 256);
   nn::BatchNorm norm_1 = nn::batch_norm(256);
   nn::Dropout drop_1 = nn::dropout(0.5);
@@ -33,6 +35,7 @@ struct Normalised {
 
 /// Scores from the last of 25 steps of 4 features each.
 struct Recurrent {
+  static constexpr const char* name = "recurrent";
   nn::Lstm lstm = nn::lstm(4, 64);
   nn::Linear out = nn::linear(64, 10);
   [[nodiscard]] Tensor operator()(const Tensor& x) const {

@@ -1,0 +1,151 @@
+"""Trains a small GPT, character by character, on this project's own documents, and lets it write.
+
+The same program as chargpt.cpp, with the same numbers.
+"""
+
+import argparse
+import math
+import pathlib
+import random
+import sys
+import time
+
+import nitinol as nt
+from nitinol import nn
+
+
+class Block(nn.Module):
+    """Attention and a network of two layers, each normalised before and added to what came in."""
+
+    def __init__(self, width, heads):
+        self.before_attention = nn.LayerNorm(width)
+        self.attention = nn.MultiHeadAttention(width, heads, is_causal=True)
+        self.before_mlp = nn.LayerNorm(width)
+        self.up = nn.Linear(width, 4 * width)
+        self.down = nn.Linear(4 * width, width)
+
+    def __call__(self, x):
+        y = x + self.attention(self.before_attention(x))
+        return y + self.down(nt.gelu_tanh(self.up(self.before_mlp(y))))
+
+
+class Gpt(nn.Module):
+    """What the next character is, given those before it (A. Radford et al., 2019)."""
+
+    def __init__(self, characters, context=64, width=128, heads=4, blocks=3):
+        self.characters = nn.Embedding(characters, width)
+        self.positions = nn.Embedding(context, width)
+        # Drawn before the blocks, as in chargpt.cpp, but named after them.
+        norm, head = nn.LayerNorm(width), nn.Linear(width, characters)
+        self.blocks = [Block(width, heads) for _ in range(blocks)]
+        self.norm, self.head = norm, head
+
+    def __call__(self, x):
+        y = self.characters(x) + self.positions.weight[: x.shape[1]]
+        for block in self.blocks:
+            y = block(y)
+        return self.head(self.norm(y))
+
+
+class Text:
+    """The ASCII characters of some files, and a number for each that occurs."""
+
+    def __init__(self, paths):
+        text = "".join(pathlib.Path(path).read_text(encoding="latin-1") for path in paths)
+        self.text = "".join(c for c in text if c == "\n" or " " <= c <= "~")
+        self.alphabet = "".join(sorted(set(self.text)))
+        number = {c: i for i, c in enumerate(self.alphabet)}
+        self.numbers = nt.asarray([number[c] for c in self.text])
+
+    def numbers_of(self, text):
+        return [self.alphabet.index(c) for c in text]
+
+    def batch(self, count, length):
+        """Pieces of the text from random places, and the same one character later."""
+        begin = nt.random.randint(0, len(self.text) - length, (count, 1))
+        places = begin + nt.arange(length)
+        return nt.take(self.numbers, places), nt.take(self.numbers, places + 1)
+
+
+def train(name, is_compiled, steps, text, options):
+    nt.manual_seed(options.seed)
+    model = Gpt(len(text.alphabet))
+    parameters = model.parameters()
+    optimizer = nn.AdamW(parameters, beta2=0.99, weight_decay=0.01)
+
+    def train_step(x, y):
+        optimizer.zero_grad()
+        loss = nn.cross_entropy(model(x), y)
+        loss.backward()
+        nn.clip_gradient_norm(parameters, 1)
+        optimizer.step()
+        return nt.stop_gradient(loss)
+
+    step = nt.compile(train_step, name="train_step") if is_compiled else train_step
+    rate = nn.warm_up(50, nn.cosine_decay(options.rate, options.steps))
+    progress = nn.Progress(name, steps=steps, items=options.batch * 64, unit="characters")
+    times = []
+    for i in range(steps):
+        optimizer.set_rate(rate(i))
+        x, y = text.batch(options.batch, 64)
+        start = time.perf_counter()
+        loss = step(x, y)
+        times.append(time.perf_counter() - start)
+        progress.step(f"loss {loss.item():.3f}" if progress.is_due() else "")
+    return model, min(times)
+
+
+def sample(model, text, options):
+    """What the model writes after the prompt."""
+    draws = random.Random(options.seed)
+    numbers = text.numbers_of(options.prompt)
+    with nt.no_gradients():
+        for _ in range(options.length):
+            scores = model(nt.asarray([numbers[-64:]]))[0, -1].tolist()
+            most = max(scores)
+            weights = [math.exp((score - most) / options.temperature) for score in scores]
+            numbers += draws.choices(range(len(weights)), weights)
+    return "".join(text.alphabet[i] for i in numbers)
+
+
+def main():
+    root = pathlib.Path(__file__).resolve().parents[2]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=int, default=2400, help="of training")
+    parser.add_argument("--compared", type=int, default=20, help="steps made in both ways before")
+    parser.add_argument("--batch", type=int, default=16, help="pieces of text in a step")
+    parser.add_argument("--rate", type=float, default=3e-3, help="the highest learning rate")
+    parser.add_argument("--threads", type=int, default=0, help="0: all cores")
+    parser.add_argument("--seed", type=int, default=0, help="start of all random numbers")
+    parser.add_argument("--prompt", default="## ", help="what the written text begins with")
+    parser.add_argument("--length", type=int, default=500, help="characters to write")
+    parser.add_argument("--temperature", type=float, default=0.5, help="lower: likelier characters")
+    parser.add_argument("--device", default="cpu:0", help="where to compute: cpu:0, cuda:0")
+    parser.add_argument("--save", help="write the model to this file")
+    parser.add_argument("files", nargs="*", help="text; without any, README.md and docs/*.md")
+    options = parser.parse_args()
+    if options.threads:
+        nt.set_num_threads(options.threads)
+    nt.set_default_device(options.device)
+    files = options.files or sorted([root / "README.md", *(root / "docs").glob("*.md")])
+    text = Text(files)
+    print(f"{len(text.text)} characters of {len(files)} files, {len(text.alphabet)} different\n")
+
+    eager, eager_s = train("eager", False, options.compared, text, options)
+    compiled, compiled_s = train("compiled", True, options.compared, text, options)
+    is_same = all(
+        bytes(memoryview(a.numpy())) == bytes(memoryview(b.numpy()))
+        for a, b in zip(eager.state_dict().values(), compiled.state_dict().values())
+    )
+    print(f"\na step: eager {eager_s * 1e3:.2f} ms, compiled {compiled_s * 1e3:.2f} ms")
+    print(f"compiled is {eager_s / compiled_s:.2f} times as fast")
+    print(f"bit-identical: {'yes' if is_same else 'no'}\n")
+    model, _ = train("train", True, options.steps, text, options)
+    print("\n" + sample(model, text, options))
+    if options.save:
+        nn.save(options.save, model)
+    return 0 if is_same else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
