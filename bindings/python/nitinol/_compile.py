@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import html
-import json
 from typing import Any, Callable, Sequence
 
-from nitinol import _ext
 from nitinol._ext import Compiled, stance
 
 
@@ -24,6 +21,8 @@ class Explanation:
         return self._text
 
     def _repr_html_(self) -> str:
+        import html  # here: importing the package is quick
+
         return f"<pre>{html.escape(self._text)}</pre>"
 
     def to_json(self) -> str:
@@ -33,6 +32,8 @@ class Explanation:
     @property
     def data(self) -> dict[str, Any]:
         """The same as dicts and lists."""
+        import json
+
         return json.loads(self._json)
 
     def __getitem__(self, key: str) -> Any:

@@ -1,0 +1,45 @@
+"""The examples end with the same parameters as the C++ programs beside them, bit for bit."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[3]
+# Where the C++ programs are: set by the build.
+PROGRAMS = os.environ.get("NITINOL_EXAMPLES")
+
+CASES = {
+    "digits": (["--epochs", "3"], [""]),
+    "digits cnn": (["--epochs", "1", "--model", "cnn"], [""]),
+    "keras_vs_torch": (["--epochs", "6"], [".small", ".normalised", ".recurrent"]),
+    "chargpt": (["--steps", "12", "--compared", "6", "--length", "5"], [""]),
+}
+
+
+def run(command):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_same_parameters_as_in_cpp(case, tmp_path):
+    name = case.split()[0]
+    arguments, suffixes = CASES[case]
+    arguments = [*arguments, "--threads", "1"]
+    if name == "chargpt":
+        arguments.append(str(ROOT / "docs" / "threads.md"))
+    ours, theirs = tmp_path / "python", tmp_path / "cpp"
+    script = ROOT / "examples" / name / f"{name}.py"
+    output = run([sys.executable, str(script), *arguments, "--save", str(ours)])
+    assert "bit-identical: yes" in output or name == "keras_vs_torch"
+    if not PROGRAMS:
+        pytest.skip("the C++ programs are not built (NITINOL_EXAMPLES)")
+    run([os.path.join(PROGRAMS, name), *arguments, "--save", str(theirs)])
+    for suffix in suffixes:
+        a = pathlib.Path(f"{ours}{suffix}").read_bytes()
+        b = pathlib.Path(f"{theirs}{suffix}").read_bytes()
+        assert len(a) > 1000 and a == b
