@@ -12,7 +12,8 @@ void bind_functions(nb::module_& m) {
       },                                                                        \
       nb::arg("x"));
   U(exp)
-  U(tanh) U(relu) U(sqrt) U(log) U(sigmoid)
+  U(tanh)
+  U(relu) U(sqrt) U(log) U(sigmoid)
 #define R(name)                                                                    \
   m.def(                                                                           \
       #name,                                                                       \

@@ -25,63 +25,6 @@ std::string shown(nb::handle value) {
   return nb::cast<std::string>(nb::repr(value));
 }
 
-/// The classes that have been seen, by type. Keeps the types, so that no address is used again.
-std::unordered_map<PyObject*, Class>& known_classes() {
-  static auto* all = new std::unordered_map<PyObject*, Class>;
-  return *all;
-}
-
-bool is_namedtuple(nb::handle type) {
-  return PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()), &PyTuple_Type) != 0 &&
-         nb::hasattr(type, "_fields");
-}
-
-bool is_subtype(nb::handle type, PyTypeObject& of) {
-  return PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()), &of) != 0;
-}
-
-Class make_class(nb::handle type) {
-  const auto is = [&](PyTypeObject& of) { return type.ptr() == reinterpret_cast<PyObject*>(&of); };
-  const Types& ours = types();
-  if (type.is(ours.tensor)) return {.kind = Kind::tensor};
-  if (type.is(ours.variable)) return {.kind = Kind::variable};
-  if (type.is(ours.scalar)) return {.kind = Kind::scalar};
-  if (is(PyFloat_Type)) return {.kind = Kind::real};
-  if (is(PyBool_Type)) return {.kind = Kind::boolean};
-  if (is(PyLong_Type)) return {.kind = Kind::integer};
-  if (is(PyUnicode_Type)) return {.kind = Kind::text};
-  if (type.ptr() == type_of(nb::none())) return {.kind = Kind::none};
-  if (is(PyTuple_Type)) return {.kind = Kind::tuple};
-  if (is(PyList_Type)) return {.kind = Kind::list};
-  if (is(PyDict_Type)) return {.kind = Kind::dict};
-  const nb::module_ ext = nb::module_::import_("nitinol._ext");
-  if (PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()),
-                       reinterpret_cast<PyTypeObject*>(ext.attr("ModuleBase").ptr())) != 0)
-    return {.kind = Kind::module};
-  if (is_namedtuple(type)) return {.kind = Kind::named_tuple};
-  // Subclasses as their bases: an OrderedDict, a float of NumPy. (Those of int and str stay what
-  // they are: enums.)
-  if (is_subtype(type, PyDict_Type)) return {.kind = Kind::dict};
-  if (is_subtype(type, PyList_Type)) return {.kind = Kind::list};
-  if (is_subtype(type, PyTuple_Type)) return {.kind = Kind::tuple};
-  if (is_subtype(type, PyFloat_Type)) return {.kind = Kind::real};
-  if (nb::hasattr(type, "__dataclass_fields__")) {
-    Class made = {.kind = Kind::dataclass};
-    for (const nb::handle field : nb::module_::import_("dataclasses").attr("fields")(type))
-      made.fields.emplace_back(field.attr("name"));
-    return made;
-  }
-  const bool is_number = nb::hasattr(type, "__index__") && !nb::hasattr(type, "__len__");
-  const bool has_elements = nb::hasattr(type, "__dlpack__") ||
-                            nb::hasattr(type, "__array_interface__") ||
-                            nb::hasattr(type, "__array__");
-  // NumPy's integers and bools are fixed, as Python's; its arrays have __index__ too, but a length.
-  const bool is_fixed_number =
-      is_number || nb::cast<std::string>(nb::str(type.attr("__name__"))) == "bool_";
-  if (has_elements && !is_fixed_number) return {.kind = Kind::array};
-  return {.kind = Kind::fixed};
-}
-
 /// Calls f(child) for each child of a container, and returns what identifies its structure.
 template <class F>
 void for_each_child(nb::handle value, const Class& type, F&& f) {
@@ -197,29 +140,6 @@ struct Unhashable {
 };
 
 }  // namespace
-
-const Class& class_of_value(nb::handle value) {
-  PyObject* type = type_of(value);
-  auto& known = known_classes();
-  const auto found = known.find(type);
-  if (found != known.end()) return found->second;
-  Class made = make_class(type);
-  Py_INCREF(type);
-  return known.emplace(type, std::move(made)).first->second;
-}
-
-uint64_t Interned::number_of(nb::handle value, Kind kind) {
-  // A str is its own key: no other key is one.
-  const nb::object key = kind == Kind::text
-                             ? nb::borrow(value)
-                             : nb::object(nb::make_tuple(nb::handle(type_of(value)), value));
-  if (PyObject* found = PyDict_GetItemWithError(table_.ptr(), key.ptr()))
-    return PyLong_AsUnsignedLongLong(found);
-  if (PyErr_Occurred() != nullptr) throw nb::python_error();
-  const uint64_t number = ++last_;
-  table_[key] = number;
-  return number;
-}
 
 // ---- arguments
 
@@ -538,13 +458,13 @@ nb::object Tree::build(const Node*& node, const Tensor*& tensor) const {
       return nb::handle(here.object).attr("_make")(tuple_of(children));
     case Kind::dataclass: {
       collect();
-      return dataclass_of(here.object, known_classes().at(here.object).fields, children);
+      return dataclass_of(here.object, class_of_type(here.object).fields, children);
     }
     case Kind::registered: {
       collect();
       PyObject* type = PyTuple_GetItem(here.object, 0);
-      return known_classes().at(type).unflatten(nb::handle(PyTuple_GetItem(here.object, 1)),
-                                                tuple_of(children));
+      return class_of_type(type).unflatten(nb::handle(PyTuple_GetItem(here.object, 1)),
+                                           tuple_of(children));
     }
     default:
       return nb::borrow(here.object);
@@ -600,23 +520,7 @@ nb::object tree_map(nb::handle f, nb::handle value) {
 }  // namespace
 
 void bind_pytrees(nb::module_& m) {
-  m.def(
-      "register_pytree",
-      [](nb::handle type, nb::object flatten, nb::object unflatten) {
-        if (!PyType_Check(type.ptr())) throw_type({"register_pytree", "cls", type}, "a class");
-        Py_INCREF(type.ptr());
-        known_classes()[type.ptr()] = {.kind = Kind::registered,
-                                       .fields = {},
-                                       .flatten = std::move(flatten),
-                                       .unflatten = std::move(unflatten)};
-      },
-      nb::arg("cls"), nb::arg("flatten"), nb::arg("unflatten"),
-      nb::sig(
-          "def register_pytree(cls: type, flatten: collections.abc.Callable[[typing.Any], "
-          "tuple[collections.abc.Iterable[typing.Any], typing.Any]], unflatten: "
-          "collections.abc.Callable[[typing.Any, tuple[typing.Any, ...]], typing.Any]) -> None"),
-      "Makes instances of a class structures: flatten(x) returns (children, aux), where aux is\n"
-      "hashable, and unflatten(aux, children) makes one again.");
+  bind_classes(m);
   m.def("tree_map", tree_map, nb::arg("f"), nb::arg("tree").none(),
         nb::sig("def tree_map(f: collections.abc.Callable[[Tensor], typing.Any], tree: typing.Any) "
                 "-> typing.Any"),

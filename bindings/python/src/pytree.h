@@ -43,6 +43,8 @@ struct Class {
 };
 /// The class of a value; of values of one type always the same object.
 [[nodiscard]] const Class& class_of_value(nb::handle value);
+/// The same for values of a type.
+[[nodiscard]] const Class& class_of_type(nb::handle type);
 
 /// Numbers for values: equal for equal values of one type, never used again for others. It keeps
 /// the values.
@@ -125,6 +127,7 @@ class Tree {
   std::string obstacle_;
 };
 
+void bind_classes(nb::module_& m);  ///< register_pytree
 void bind_pytrees(nb::module_& m);
 
 }  // namespace nitinol::python
