@@ -138,9 +138,7 @@ namespace parts {
 [[nodiscard]] std::vector<nb::object> elements(const From& from, const char* expected);
 
 template <class T>
-struct Converter {
-  static T from(const From& from);
-};
+struct Converter;  // incomplete: a type that nothing of Python stands for does not compile
 template <class T>
 struct Converter<std::optional<T>> {
   static std::optional<T> from(const From& from) {
