@@ -1,0 +1,145 @@
+#include "bindings/python/src/function.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+namespace nitinol::python {
+namespace {
+
+[[noreturn]] void refuse(const std::string& text) {
+  PyErr_SetString(PyExc_TypeError, text.c_str());
+  throw nb::python_error();
+}
+
+std::string text_of(PyObject* keyword) {
+  return nb::cast<std::string>(nb::str(nb::handle(keyword)));
+}
+
+const char* plural(int64_t count) {
+  return count == 1 ? "" : "s";
+}
+
+std::string_view word_of(OpKind kind) {
+  switch (kind) {
+    case OpKind::elementwise:
+      return "elementwise";
+    case OpKind::reduce:
+      return "reduce";
+    case OpKind::view:
+      return "view";
+    case OpKind::index:
+      return "index";
+    case OpKind::create:
+      return "create";
+    case OpKind::library:
+      return "library";
+    case OpKind::transfer:
+      return "transfer";
+    case OpKind::composite:
+      return "composite";
+  }
+  return "";
+}
+
+// [(name, kind, summary)]: for the test that each op can be reached.
+nb::list list_of_ops() {
+  nb::list list;
+  for (const Op* op : all_ops()) {
+    const std::string_view kind = word_of(op->kind);
+    list.append(nb::make_tuple(nb::str(op->name.data(), op->name.size()),
+                               nb::str(kind.data(), kind.size()),
+                               nb::str(op->summary.data(), op->summary.size())));
+  }
+  return list;
+}
+
+}  // namespace
+
+void Signature::intern() {
+  for (int i = 0; i < count_; ++i) {
+    const auto k = static_cast<std::size_t>(i);
+    interned_[k] = PyUnicode_InternFromString(names_[k]);
+    if (interned_[k] == nullptr) throw nb::python_error();
+  }
+}
+
+// The names in a call's code are interned: comparing addresses finds them.
+int Signature::find(PyObject* keyword) const {
+  for (int i = 0; i < count_; ++i) {
+    if (interned_[static_cast<std::size_t>(i)] == keyword) return i;
+  }
+  for (int i = 0; i < count_; ++i) {
+    if (PyUnicode_Compare(interned_[static_cast<std::size_t>(i)], keyword) == 0) return i;
+  }
+  return -1;
+}
+
+void Signature::check_required(std::span<PyObject* const> arguments) const {
+  std::string missing;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if ((required_ >> i & 1U) == 0 || arguments[i] != nullptr) continue;
+    missing += fmt::format("{}'{}'", missing.empty() ? "" : ", ", names_[i]);
+  }
+  if (!missing.empty()) refuse(fmt::format("{}() misses {}", function_, missing));
+}
+
+void Signature::arrange(PyObject* const* given, Py_ssize_t count, PyObject* keywords,
+                        std::span<PyObject*> to) const {
+  if (count > positional_) {
+    refuse(fmt::format("{}() takes at most {} positional argument{}, {} were given", function_,
+                       positional_, plural(positional_), count));
+  }
+  for (Py_ssize_t i = 0; i < count; ++i) to[static_cast<std::size_t>(i)] = given[i];
+  const Py_ssize_t named = keywords == nullptr ? 0 : PyTuple_Size(keywords);
+  for (Py_ssize_t i = 0; i < named; ++i) {
+    PyObject* keyword = PyTuple_GetItem(keywords, i);
+    const int found = find(keyword);
+    if (found < 0) refuse(fmt::format("{}() has no parameter '{}'", function_, text_of(keyword)));
+    if (found < positional_only_) {
+      refuse(fmt::format("{}() takes '{}' by its position, not by its name", function_,
+                         text_of(keyword)));
+    }
+    PyObject*& place = to[static_cast<std::size_t>(found)];
+    if (place != nullptr)
+      refuse(fmt::format("{}() was given '{}' twice", function_, text_of(keyword)));
+    place = given[count + i];
+  }
+  check_required(to);
+}
+
+void Arguments::throw_not_together(std::initializer_list<std::size_t> parameters) const {
+  std::string names;
+  for (const std::size_t i : parameters)
+    names += fmt::format("{}{}", names.empty() ? "" : " and ", signature_.name(i));
+  refuse(fmt::format("{}: {} are given together or not at all", signature_.function(), names));
+}
+
+void add_functions(nb::module_& m, std::span<Definition> definitions) {
+  if (!nb::hasattr(m, "_all_ops"))
+    m.def("_all_ops", list_of_ops, "(name, kind, summary) of each op that a graph may contain.");
+  nb::list table = nb::hasattr(m, "_functions") ? nb::list(m.attr("_functions")) : nb::list();
+  for (Definition& definition : definitions) {
+    definition.signature->intern();
+    const std::string_view module = definition.module;
+    nb::module_ into = m;
+    if (const std::size_t dot = module.find('.'); dot != std::string_view::npos)
+      into = m.def_submodule(module.data() + dot + 1);
+    // Found in the package, for pickle and for inspect, which looks up names there.
+    const nb::str name(module.data(), module.size());
+    const nb::object function =
+        nb::steal(PyCFunction_NewEx(&definition.method, nullptr, name.ptr()));
+    if (!function.is_valid()) throw nb::python_error();
+    into.attr(definition.method.ml_name) = function;
+    nb::list others;
+    for (const char* other : definition.other_names) {
+      if (other == nullptr) break;
+      into.attr(other) = function;
+      others.append(other);
+    }
+    table.append(nb::make_tuple(name, definition.method.ml_name, others, definition.in_cpp));
+  }
+  m.attr("_functions") = table;
+}
+
+}  // namespace nitinol::python

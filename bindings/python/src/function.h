@@ -1,0 +1,103 @@
+// Functions of the module, as Python has them: with a signature that inspect reads, and without
+// what a call through nanobind's overloads costs.
+#pragma once
+
+#include "bindings/python/src/errors.h"
+#include "bindings/python/src/from.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+
+namespace nitinol::python {
+
+/// The parameters of a function, in the order of its signature.
+class Signature {
+ public:
+  static constexpr int most = 16;
+  /// The first `positional_only` of them cannot be named, those from `positional` on must be; bit k
+  /// of `required`: the k-th has no default.
+  constexpr Signature(const char* function, std::initializer_list<const char*> names,
+                      int positional_only, int positional, uint32_t required)
+      : function_(function),
+        count_(static_cast<int>(names.size())),
+        positional_only_(positional_only),
+        positional_(positional),
+        required_(required) {
+    int i = 0;
+    for (const char* name : names) names_[static_cast<std::size_t>(i++)] = name;
+  }
+
+  /// Makes Python's strings of the names; before the first call.
+  void intern();
+  /// Each argument at its parameter's place, null where none was given. Throws TypeError, in
+  /// Python's words.
+  void arrange(PyObject* const* given, Py_ssize_t count, PyObject* keywords,
+               std::span<PyObject*> to) const;
+  [[nodiscard]] const char* function() const { return function_; }
+  [[nodiscard]] const char* name(std::size_t i) const { return names_[i]; }
+
+ private:
+  [[nodiscard]] int find(PyObject* keyword) const;
+  void check_required(std::span<PyObject* const> arguments) const;
+
+  const char* function_;
+  int count_, positional_only_, positional_;
+  uint32_t required_;
+  std::array<const char*, most> names_ = {};
+  std::array<PyObject*, most> interned_ = {};
+};
+
+/// What one call was given. Indices are those of the signature's parameters.
+class Arguments {
+ public:
+  Arguments(const Signature& signature, std::span<PyObject* const> values)
+      : signature_(signature), values_(values) {}
+  [[nodiscard]] bool is_given(std::size_t i) const { return values_[i] != nullptr; }
+  /// For parameters whose default is None.
+  [[nodiscard]] bool is_some(std::size_t i) const { return is_given(i) && values_[i] != Py_None; }
+  template <class T>
+  [[nodiscard]] T get(std::size_t i) const {
+    return convert<T>({signature_.function(), signature_.name(i), values_[i]});
+  }
+  /// TypeError: these are given together or not at all.
+  [[noreturn]] void throw_not_together(std::initializer_list<std::size_t> parameters) const;
+
+ private:
+  const Signature& signature_;
+  std::span<PyObject* const> values_;
+};
+
+/// f(Arguments) as the body of a method: what it throws becomes Python's exception.
+template <std::size_t parameters, class F>
+PyObject* called(const Signature& signature, PyObject* const* given, Py_ssize_t count,
+                 PyObject* keywords, F&& f) noexcept {
+  try {
+    std::array<PyObject*, parameters> values = {};
+    signature.arrange(given, count, keywords, values);
+    return f(Arguments(signature, values)).release().ptr();
+  } catch (...) {
+    return raised();
+  }
+}
+
+/// A function, where it is found (a dotted name such as "nitinol.random") and by what other names.
+/// Lives as long as the process.
+struct Definition {
+  Signature* signature;
+  PyMethodDef method;
+  const char* module;
+  std::array<const char*, 2> other_names;  // null where there are fewer
+  const char* in_cpp;
+};
+/// Also lists them in `_functions`, for tests: (module, name, other names, C++'s name).
+void add_functions(nb::module_& m, std::span<Definition> definitions);
+
+/// Elements that a function makes of numbers alone.
+[[nodiscard]] inline int64_t work_of_shape(const Shape& shape) {
+  return element_count(shape);
+}
+
+}  // namespace nitinol::python

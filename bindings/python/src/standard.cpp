@@ -1,0 +1,155 @@
+#include "bindings/python/src/standard.h"
+
+#include <cmath>
+
+namespace nitinol::python::standard {
+namespace {
+
+Tensor tensor_of(const Operand& operand) {
+  const Argument argument = operand.argument();
+  return argument.tensor() != nullptr ? *argument.tensor() : Tensor(argument.scalar());
+}
+
+Tensor constant_like(const Tensor& x, bool value) {
+  return nitinol::full(x.shape(), value, boolean, x.device());
+}
+
+// How many elements become one.
+double reduced_count(const Tensor& x, const Axes& axis) {
+  double count = 1;
+  for (const int64_t i : normalize_axes("var", axis.dims(), x.rank()))
+    count *= static_cast<double>(x.shape()[i]);
+  return count;
+}
+
+}  // namespace
+
+Tensor clip(const Operand& x, const std::optional<Operand>& min,
+            const std::optional<Operand>& max) {
+  if (min && max) return clamp(x, *min, *max);
+  if (min) return maximum(x, *min);
+  if (max) return minimum(x, *max);
+  return tensor_of(x);
+}
+
+Tensor isnan(const Tensor& x) {
+  return is_floating(x.dtype()) ? nitinol::isnan(x) : constant_like(x, false);
+}
+
+Tensor isinf(const Tensor& x) {
+  return is_floating(x.dtype()) ? nitinol::isinf(x) : constant_like(x, false);
+}
+
+Tensor isfinite(const Tensor& x) {
+  return is_floating(x.dtype()) ? nitinol::isfinite(x) : constant_like(x, true);
+}
+
+Tensor sum(const Tensor& x, const Axes& axis, std::optional<DType> dtype, KeepDims keepdims) {
+  if (!dtype) return nitinol::sum(x, axis, keepdims);
+  return cast(nitinol::sum(cast(x, *dtype), axis, keepdims), *dtype);
+}
+
+Tensor prod(const Tensor& x, const Axes& axis, std::optional<DType> dtype, KeepDims keepdims) {
+  if (!dtype) return nitinol::prod(x, axis, keepdims);
+  return cast(nitinol::prod(cast(x, *dtype), axis, keepdims), *dtype);
+}
+
+Tensor var(const Tensor& x, const Axes& axis, double correction, KeepDims keepdims) {
+  const double whole = std::floor(correction);
+  if (whole == correction && std::abs(whole) < 0x1p62)
+    return nitinol::var(x, axis, static_cast<int64_t>(whole), keepdims);
+  if (!(correction > 0)) {
+    throw Error(ErrorKind::value,
+                {.where = "var", .what = "the correction is negative or not a number"});
+  }
+  const double count = reduced_count(x, axis);
+  return nitinol::var(x, axis, 0, keepdims) * (count / (count - correction));
+}
+
+Tensor stddev(const Tensor& x, const Axes& axis, double correction, KeepDims keepdims) {
+  if (std::floor(correction) == correction && std::abs(correction) < 0x1p62)
+    return nitinol::stddev(x, axis, static_cast<int64_t>(correction), keepdims);
+  return sqrt(var(x, axis, correction, keepdims));
+}
+
+Tensor cumulative_sum(const Tensor& x, std::optional<Integer> axis, std::optional<DType> dtype,
+                      bool include_initial) {
+  if (!axis && x.rank() != 1) {
+    throw Error(ErrorKind::shape, {.where = "cumulative_sum",
+                                   .what = describe(x) + " has not one axis",
+                                   .fix = "Say along which axis, as axis=0."});
+  }
+  const int along = normalize_axis("cumulative_sum", axis.value_or(0), x.rank());
+  Tensor sums = cumsum(dtype ? cast(x, *dtype) : x, along);
+  if (dtype) sums = cast(sums, *dtype);
+  if (!include_initial) return sums;
+  Shape first = sums.shape();
+  first[along] = 1;
+  return nitinol::concat({zeros(first, sums.dtype(), sums.device()), sums}, along);
+}
+
+Tensor astype(const Tensor& x, DType dtype, bool /*copy*/, std::optional<Device> device) {
+  const Tensor made = cast(x, dtype);
+  return device ? to(made, *device) : made;
+}
+
+Tensor reshape(const Tensor& x, const Shape& shape, std::optional<bool> copy) {
+  if (copy == false && !is_contiguous(x.shape(), x.strides())) {
+    throw Error(ErrorKind::value,
+                {.where = "reshape",
+                 .what = "the elements of " + describe(x) +
+                         " do not lie in row-major order, and copy=False forbids a copy",
+                 .fix = "Leave copy out."});
+  }
+  const Tensor made = nitinol::reshape(x, shape);
+  return copy == true ? nitinol::copy(made) : made;
+}
+
+Tensor expand_dims(const Tensor& x, Integer axis) {
+  return unsqueeze(x, axis);
+}
+
+Tensor matrix_transpose(const Tensor& x) {
+  return transpose(x);
+}
+
+Tensor concat(std::span<const Tensor> arrays, std::optional<Integer> axis) {
+  if (axis) return nitinol::concat(arrays, *axis);
+  std::vector<Tensor> flat;
+  for (const Tensor& array : arrays) flat.push_back(flatten(array));
+  return nitinol::concat(flat, 0);
+}
+
+Tensor take_along_axis(const Tensor& x, const Tensor& indices, Integer axis) {
+  return gather(x, axis, indices);
+}
+
+Tensor zeros_like(const Tensor& x, std::optional<DType> dtype, std::optional<Device> device) {
+  if (!dtype && !device) return nitinol::zeros_like(x);
+  return zeros(x.shape(), dtype.value_or(x.dtype()), device.value_or(x.device()));
+}
+
+Tensor ones_like(const Tensor& x, std::optional<DType> dtype, std::optional<Device> device) {
+  if (!dtype && !device) return nitinol::ones_like(x);
+  return ones(x.shape(), dtype.value_or(x.dtype()), device.value_or(x.device()));
+}
+
+Tensor full_like(const Tensor& x, const Operand& fill_value, std::optional<DType> dtype,
+                 std::optional<Device> device) {
+  if (!dtype && !device) return nitinol::full_like(x, fill_value);
+  return full(x.shape(), fill_value, dtype.value_or(x.dtype()), device.value_or(x.device()));
+}
+
+Tensor arange(const Scalar& start, const std::optional<Scalar>& stop, const Scalar& step,
+              std::optional<DType> dtype, Device device) {
+  if (!stop) return nitinol::arange(0, start, step, dtype, device);
+  return nitinol::arange(start, *stop, step, dtype, device);
+}
+
+Tensor linspace(double start, double stop, Integer num, DType dtype, Device device, bool endpoint) {
+  if (endpoint || num < 0) return nitinol::linspace(start, stop, num, dtype, device);
+  const Tensor with_end = nitinol::linspace(start, stop, num + 1, dtype, device);
+  return slice(with_end, 0, {.start = 0, .stop = num});
+}
+
+}  // namespace nitinol::python::standard
