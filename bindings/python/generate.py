@@ -34,6 +34,7 @@ from names import (
     DOCS,
     HEADERS,
     LONG,
+    METHODS,
     NAMES,
     NOT_BOUND,
     NOT_READ,
@@ -482,13 +483,18 @@ def cpp_function(bound: Bound) -> str:
     return "\n".join(lines)
 
 
+def is_method(bound: Bound) -> bool:
+    return bound.module == "nitinol" and bound.name in METHODS
+
+
 def cpp_definition(bound: Bound) -> str:
     doc = f"{bound.name}{bound.signature(with_types=False)}\n--\n\n{bound.doc}"
     others = ", ".join(f'"{name}"' for name in bound.other_names)
+    as_method = f"on_object<{bound.identifier}_function>" if is_method(bound) else "nullptr"
     return (
         f'    {{&{bound.identifier}_signature, method("{bound.name}", '
         f"{bound.identifier}_function,\n     {literal(doc)}),\n"
-        f'     "{bound.module}", {{{others}}}, "{bound.function.full_name}"}},'
+        f'     "{bound.module}", {{{others}}}, "{bound.function.full_name}", {as_method}}},'
     )
 
 
@@ -514,7 +520,6 @@ def cpp_file(bound: list[Bound], index: int, count: int) -> str:
         "",
         functions,
         "",
-        "using Method = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);",
         "PyMethodDef method(const char* name, Method function, const char* doc) {",
         "  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)),",
         "          METH_FASTCALL | METH_KEYWORDS, doc};",

@@ -26,6 +26,16 @@ NOT_READ = {
     "eager/ops/indexing.h": "x[...] of Python",
 }
 
+# Also methods of Tensor: NumPy's, and the functions of one tensor that chains are made of.
+# (`transpose` is not: NumPy's takes a permutation, PyTorch's two axes.)
+METHODS = {
+    "abs", "all", "any", "argmax", "argmin", "astype", "ceil", "clip", "cos", "cumulative_sum", "erf",
+    "exp", "expand_dims", "flatten", "floor", "gelu", "isfinite", "isinf", "isnan", "log",
+    "log_softmax", "logsumexp", "max", "mean", "min", "permute_dims", "prod", "relu", "round",
+    "rsqrt", "sigmoid", "sign", "silu", "sin", "softmax", "sqrt", "square", "squeeze", "std",
+    "sum", "take", "tanh", "var",
+}  # fmt: skip
+
 # ---- what is not bound, and why
 
 NOT_BOUND = {

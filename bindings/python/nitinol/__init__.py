@@ -34,13 +34,13 @@ def _function_named(module: str, name: str) -> object:
 # A function of ours is pickled by name, as Python's own are.
 copyreg.pickle(type(_ext.asarray), lambda f: (_function_named, (f.__module__, f.__name__)))
 
-newaxis = None
-pi = 3.141592653589793
-e = 2.718281828459045
-inf = float("inf")
-nan = float("nan")
+newaxis: None = None
+pi: float = 3.141592653589793
+e: float = 2.718281828459045
+inf: float = float("inf")
+nan: float = float("nan")
 
-__array_api_version__ = "2024.12"
+__array_api_version__: str = "2024.12"
 
 __all__ = sorted(
     {name for name in vars(_ext) if not name.startswith("_")}

@@ -233,7 +233,10 @@ class Conv2d(Module):
         bias: bool = True,
         dtype: DType = float32,
     ) -> None:
-        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
+        self.stride: int | tuple[int, int] = stride
+        self.padding: int | tuple[int, int] = padding
+        self.dilation: int | tuple[int, int] = dilation
+        self.groups: int = groups
         self.weight, self.bias = _ext._make_conv2d(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, dtype
         )
@@ -253,7 +256,9 @@ class MaxPool2d(Module):
         stride: int | tuple[int, int] | None = None,
         padding: int | tuple[int, int] = 0,
     ) -> None:
-        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+        self.kernel_size: int | tuple[int, int] = kernel_size
+        self.stride: int | tuple[int, int] | None = stride
+        self.padding: int | tuple[int, int] = padding
 
     def __call__(self, x: Any) -> Tensor:
         return _ext.max_pool2d(x, self.kernel_size, stride=self.stride, padding=self.padding)
@@ -268,7 +273,9 @@ class AvgPool2d(Module):
         stride: int | tuple[int, int] | None = None,
         padding: int | tuple[int, int] = 0,
     ) -> None:
-        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+        self.kernel_size: int | tuple[int, int] = kernel_size
+        self.stride: int | tuple[int, int] | None = stride
+        self.padding: int | tuple[int, int] = padding
 
     def __call__(self, x: Any) -> Tensor:
         return _ext.avg_pool2d(x, self.kernel_size, stride=self.stride, padding=self.padding)
@@ -293,7 +300,7 @@ class LayerNorm(Module):
     bias: Variable
 
     def __init__(self, features: int, eps: float = 1e-5, dtype: DType = float32) -> None:
-        self.eps = eps
+        self.eps: float = eps
         self.weight, self.bias = _ext._make_layer_norm(features, eps, dtype)
 
     def __call__(self, x: Any) -> Tensor:
@@ -306,7 +313,7 @@ class RmsNorm(Module):
     weight: Variable
 
     def __init__(self, features: int, eps: float = 1e-6, dtype: DType = float32) -> None:
-        self.eps = eps
+        self.eps: float = eps
         self.weight = _ext._make_rms_norm(features, eps, dtype)
 
     def __call__(self, x: Any) -> Tensor:
@@ -325,7 +332,9 @@ class BatchNorm(Module):
     def __init__(
         self, features: int, eps: float = 1e-5, momentum: float = 0.1, dtype: DType = float32
     ) -> None:
-        self.eps, self.momentum, self.training = eps, momentum, True
+        self.eps: float = eps
+        self.momentum: float = momentum
+        self.training = True
         self.weight, self.bias, self.running_mean, self.running_var = _ext._make_batch_norm(
             features, dtype
         )
@@ -342,7 +351,8 @@ class Dropout(Module):
     1 / (1 - rate)."""
 
     def __init__(self, rate: float = 0.5) -> None:
-        self.rate, self.training = rate, True
+        self.rate: float = rate
+        self.training = True
         _ext._dropout(_ext.asarray(0.0), rate, False)  # refuses a rate that is none
 
     def __call__(self, x: Any) -> Tensor:
@@ -395,7 +405,8 @@ class MultiHeadAttention(Module):
     ) -> None:
         if heads < 1 or width % heads != 0:
             raise ValueError(f"MultiHeadAttention: {heads} heads do not divide a width of {width}")
-        self.heads, self.is_causal = heads, is_causal
+        self.heads: int = heads
+        self.is_causal: bool = is_causal
         self.qkv = Linear(width, 3 * width, bias, dtype)
         self.proj = Linear(width, width, bias, dtype)
 
@@ -413,7 +424,7 @@ class Sequential(Module):
         for layer in layers:
             if not callable(layer):
                 raise TypeError(f"Sequential: {layer!r} cannot be called")
-        self.layers = tuple(layers)
+        self.layers: tuple[Callable[[Any], Any], ...] = tuple(layers)
 
     def __call__(self, x: Any) -> Any:
         for layer in self.layers:

@@ -289,6 +289,7 @@ void bind_compile(nb::module_& m) {
           [](nb::handle self, nb::args positional, nb::kwargs named) {
             return call(compiled_in(self.ptr()), positional.ptr(), named.ptr(), How::eagerly);
           },
+          nb::sig("def eager(self, *args: typing.Any, **kwargs: typing.Any) -> typing.Any"),
           "Calls the function as it is written.")
       .def("_explain",
            [](const Compiled& self) {
@@ -321,7 +322,9 @@ void bind_compile(nb::module_& m) {
              nb::inst_ptr<StanceContext>(self)->enter();
              return nb::borrow(self);
            })
-      .def("__exit__", [](StanceContext& self, nb::args) { self.exit(); });
+      .def(
+          "__exit__", [](StanceContext& self, nb::args) { self.exit(); },
+          nb::sig("def __exit__(self, *exception: object) -> None"));
   m.def(
       "set_stance", [](const std::string& name) { set_stance(stance_named(name)); },
       nb::arg("name"), "The same for the whole process.");

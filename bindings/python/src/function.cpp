@@ -54,6 +54,22 @@ nb::list list_of_ops() {
   return list;
 }
 
+/// Makes the function one of Tensor's, too.
+void add_method(const Definition& definition) {
+  // For inspect: "sum(x, /, axis=None)" without the object.
+  std::string doc = definition.method.ml_doc;
+  const std::size_t first = doc.find('(') + 1;
+  doc.replace(first, doc.find_first_of(",)", first) - first, "$self");
+  auto* method = new PyMethodDef(definition.method);  // as long as the process
+  method->ml_meth =
+      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(definition.as_method));
+  method->ml_doc = (new std::string(std::move(doc)))->c_str();
+  const nb::object descriptor =
+      nb::steal(PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(types().tensor.ptr()), method));
+  if (!descriptor.is_valid()) throw nb::python_error();
+  types().tensor.attr(definition.method.ml_name) = descriptor;
+}
+
 }  // namespace
 
 void Signature::intern() {
@@ -132,6 +148,7 @@ void add_functions(nb::module_& m, std::span<Definition> definitions) {
     if (!function.is_valid()) throw nb::python_error();
     into.attr(definition.method.ml_name) = function;
     nb::list others;
+    if (definition.as_method != nullptr) add_method(definition);
     for (const char* other : definition.other_names) {
       if (other == nullptr) break;
       into.attr(other) = function;

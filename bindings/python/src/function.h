@@ -5,6 +5,7 @@
 #include "bindings/python/src/errors.h"
 #include "bindings/python/src/from.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -83,6 +84,18 @@ PyObject* called(const Signature& signature, PyObject* const* given, Py_ssize_t 
   }
 }
 
+using Method = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
+
+/// The function with the object as its first argument.
+template <Method function>
+PyObject* on_object(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObject* keywords) {
+  const Py_ssize_t all = count + (keywords == nullptr ? 0 : PyTuple_Size(keywords));
+  std::array<PyObject*, Signature::most + 1> with_object = {self};
+  if (all > Signature::most) return function(nullptr, given, all, nullptr);  // refuses them
+  std::copy(given, given + all, with_object.begin() + 1);
+  return function(nullptr, with_object.data(), count + 1, keywords);
+}
+
 /// A function, where it is found (a dotted name such as "nitinol.random") and by what other names.
 /// Lives as long as the process.
 struct Definition {
@@ -91,6 +104,7 @@ struct Definition {
   const char* module;
   std::array<const char*, 2> other_names;  // null where there are fewer
   const char* in_cpp;
+  Method as_method;  ///< of Tensor, too; null: it is none
 };
 /// Also lists them in `_functions`, for tests: (module, name, other names, C++'s name).
 void add_functions(nb::module_& m, std::span<Definition> definitions);

@@ -317,6 +317,7 @@ void bind_optimizers(nb::module_& m) {
           [](nn::Sgd& self, nb::handle parameters, nb::kwargs options) {
             self.add(parameters_of("Sgd", parameters), sgd_options(std::move(options)));
           },
+          nb::sig("def add(self, parameters: Parameters, **options: float | bool) -> None"),
           "Adds a group with options of its own.");
   bind_optimizer<nn::Adam, nn::AdamOptions>(
       m, "Adam", "D. Kingma, J. Ba, arXiv:1412.6980; weight decay is added to the gradient.",
@@ -328,6 +329,7 @@ void bind_optimizers(nb::module_& m) {
             self.add(parameters_of("Adam", parameters),
                      adam_options("Adam", {}, std::move(options)));
           },
+          nb::sig("def add(self, parameters: Parameters, **options: float | bool) -> None"),
           "Adds a group with options of its own.");
   nb::class_<nn::AdamW, nn::Adam>(m, "AdamW",
                                   "I. Loshchilov, F. Hutter, arXiv:1711.05101: weight decay is "
@@ -348,6 +350,7 @@ void bind_optimizers(nb::module_& m) {
           [](nn::RmsProp& self, nb::handle parameters, nb::kwargs options) {
             self.add(parameters_of("RmsProp", parameters), rms_prop_options(std::move(options)));
           },
+          nb::sig("def add(self, parameters: Parameters, **options: float | bool) -> None"),
           "Adds a group with options of its own.");
   m.def(
       "clip_gradient_norm",

@@ -283,6 +283,15 @@ void bind_tensor(nb::module_& m) {
           nb::arg("device"), nb::kw_only(), nb::arg("stream") = nb::none(),
           nb::sig("def to_device(self, device: DeviceLike, /, *, stream: None = None) -> Tensor"))
       .def(
+          "reshape",
+          [](const Tensor& x, nb::args shape) {
+            // x.reshape(2, 3) and x.reshape((2, 3))
+            const nb::object given = nb::len(shape) == 1 ? nb::object(shape[0]) : shape;
+            return to_python(reshape(x, convert<Dims>({"reshape", "shape", given})));
+          },
+          nb::sig("def reshape(self, *shape: int | collections.abc.Sequence[int]) -> Tensor"),
+          "The elements in row-major order as another shape; one size may be -1.")
+      .def(
           "detach", [](const Tensor& x) { return to_python(stop_gradient(x)); },
           nb::sig("def detach(self) -> Tensor"), "The same value, for which no gradient flows.")
       .def(

@@ -195,10 +195,12 @@ void bind_variable(nb::module_& m) {
           },
           nb::sig("def __array__(self, dtype: object = None, copy: bool | None = None) -> "
                   "numpy.typing.NDArray[typing.Any]"))
-      .def("__dlpack__",
-           [](nb::handle self, nb::kwargs kwargs) {
-             return to_python(get(self)).attr("__dlpack__")(**kwargs);
-           })
+      .def(
+          "__dlpack__",
+          [](nb::handle self, nb::kwargs kwargs) {
+            return to_python(get(self)).attr("__dlpack__")(**kwargs);
+          },
+          nb::sig("def __dlpack__(self, **options: object) -> types.CapsuleType"))
       .def("__dlpack_device__", [](nb::handle) { return nb::make_tuple(1, 0); })
       .def("__len__",
            [](const Variable& v) {

@@ -1,0 +1,181 @@
+"""Writes the types of nitinol._ext for type checkers: the classes as nanobind knows them, the
+functions as generate.py has read them from the headers.
+
+Usage: stubs.py <folder in which nitinol is> <generate.py's folder>
+"""
+
+from __future__ import annotations
+
+import importlib
+import pathlib
+import re
+import sys
+import types
+
+from nanobind.stubgen import StubGen
+
+HEAD = '''\
+"""What the package is made of. Import from nitinol."""
+# ruff: noqa
+
+import builtins
+import collections.abc
+import enum
+import os
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy.typing
+
+from nitinol._compile import Explanation
+from nitinol._typing import DeviceLike, DTypeLike, Parameters, TensorLike
+
+'''
+BINARY = (
+    "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod and rand or ror xor "
+    "rxor lshift rlshift rshift rrshift matmul rmatmul"
+).split()
+COMPARED = "lt le gt ge".split()
+EQUAL = "eq ne".split()
+UNARY = "neg pos abs invert".split()
+READ = {"bool": "bool", "int": "int", "float": "float", "index": "int", "len": "int", "hash": "int"}
+
+
+def operator_of(owner: str, name: str) -> str | None:
+    """The line for a slot of the class, which nanobind knows without types."""
+    if name in BINARY or name in COMPARED:
+        return f"    def __{name}__(self, other: TensorLike, /) -> Tensor: ..."
+    if name in EQUAL:
+        return (f"    def __{name}__(self, other: TensorLike, /) -> Tensor: ...  "
+                "# type: ignore[override]")
+    if name in ("pow", "rpow"):
+        return f"    def __{name}__(self, other: TensorLike, mod: None = None, /) -> Tensor: ..."
+    if name in UNARY:
+        return f"    def __{name}__(self) -> Tensor: ..."
+    if name in READ:
+        return f"    def __{name}__(self) -> {READ[name]}: ..."
+    if name in ("iadd", "isub", "imul", "itruediv"):
+        return f"    def __{name}__(self, other: TensorLike, /) -> {owner}: ..."
+    if name == "getitem":
+        return "    def __getitem__(self, key: Any, /) -> Tensor: ..."
+    if name == "setitem":
+        return "    def __setitem__(self, key: Any, value: TensorLike, /) -> None: ..."
+    if name == "delitem":
+        return ""
+    if name == "iter":
+        return "    def __iter__(self) -> collections.abc.Iterator[Tensor]: ..."
+    if name == "buffer":
+        return "    def __buffer__(self, flags: int, /) -> memoryview: ..."
+    if name == "release_buffer":
+        return ""
+    if name == "call":
+        return "    def __call__(self, *args: Any, **kwargs: Any) -> Any: ..."
+    if name == "getattribute":
+        return "    def __getattribute__(self, name: str, /) -> Any: ..."
+    if name == "setattr":
+        return "    def __setattr__(self, name: str, value: Any, /) -> None: ..."
+    if name == "delattr":
+        return "    def __delattr__(self, name: str, /) -> None: ..."
+    if name == "get":
+        return "    def __get__(self, instance: Any, owner: Any = None, /) -> Any: ..."
+    return None
+
+
+UNTYPED = re.compile(
+    r'^    def __(\w+)__\((self|\$self|instance|[^)]*)\):\n(?:        """(?:.|\n)*?"""\n|        \.\.\.\n)?',
+    re.MULTILINE,
+)
+
+
+def with_operators(text: str) -> str:
+    """Types for the slots of all classes."""
+    blocks = re.split(r"(?m)^(?=class )", text)
+    for i, block in enumerate(blocks):
+        found = re.match(r"class (\w+)", block)
+        if not found:
+            continue
+        owner = found[1]
+
+        def typed(match: re.Match[str]) -> str:
+            line = operator_of(owner, match[1])
+            return match[0] if line is None else line + "\n" if line else ""
+
+        blocks[i] = UNTYPED.sub(typed, block)
+    return "".join(blocks)
+
+
+def methods_of(functions: str, names: set[str]) -> str:
+    """Tensor's methods, from the functions of the same names."""
+    lines = []
+    for match in re.finditer(r"(?m)^def (\w+)\(x: \w+(?:, /)?(?:, )?(.*)\) -> (.*):$", functions):
+        if match[1] in names:
+            rest = f", {match[2]}" if match[2] else ""
+            lines.append(f"    def {match[1]}(self{rest}) -> {match[3]}: ...")
+    return "\n".join(lines)
+
+
+def with_builtin_bool(text: str) -> str:
+    """`bool` is the name of a dtype, too."""
+    return re.sub(r"(?m)(?<![\w.`])bool(?![\w:`])(?!.*\"\"\")", "builtins.bool", text)
+
+
+def errors_of(ext: types.ModuleType) -> str:
+    classes = [c for c in vars(ext).values() if isinstance(c, type) and issubclass(c, Exception)]
+    return "".join(
+        f'class {c.__name__}({", ".join(base.__name__ for base in c.__bases__)}):\n'
+        f'    """{c.__doc__}"""\n\n'
+        for c in sorted(classes, key=lambda c: len(c.__mro__))
+    )
+
+
+def main() -> None:
+    folder, generated = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    sys.path.insert(0, str(folder))
+    package = importlib.import_module("nitinol")
+    ext = package._ext
+    methods = set()
+    for module, name, others, _ in ext._functions:
+        where = ext if module == "nitinol" else getattr(ext, module.split(".")[1])
+        for each in (name, *others):
+            if hasattr(where, each):
+                delattr(where, each)
+        if module == "nitinol" and hasattr(ext.Tensor, name):
+            methods.add(name)
+            delattr(ext.Tensor, name)
+    delattr(ext.Compiled, "explain")
+    for module in ("nn", "random"):
+        delattr(ext, module)
+
+    generator = StubGen(ext, include_private=True)
+    generator.put(ext)
+    text = generator.get()
+    text = re.sub(r"(?m)^from \S+ import \((?:.|\n)*?\)\n", "", text)
+    text = re.sub(r"(?m)^(?:from|import) .*\n", "", text)
+    text = errors_of(ext) + with_builtin_bool(with_operators(text))
+
+    stubs = generated / "stubs"
+    functions = {path.stem: path.read_text() for path in stubs.glob("*.pyi")}
+    bodies = {name: re.sub(r"(?m)^(?:from|import) .*\n", "", body)
+              for name, body in functions.items()}
+    text = text.replace(
+        "class Compiled:",
+        "class Compiled:\n    def explain(self) -> Explanation: ...\n", 1)
+    end = re.search(r"(?ms)^class Tensor:.*?(?=^\S)", text)
+    assert end, "no class Tensor"
+    body = end[0].rstrip() + "\n\n" + methods_of(with_builtin_bool(bodies["functions"]), methods) + "\n\n"
+    text = text[: end.start()] + body + text[end.end():]
+
+    out = folder / "nitinol" / "_ext"
+    out.mkdir(exist_ok=True)
+    tail = "from nitinol._ext import nn as nn, random as random\n"
+    (out / "__init__.pyi").write_text(HEAD + tail + text + "\n" + with_builtin_bool(bodies["functions"]))
+    for module in ("nn", "random"):
+        (out / f"{module}.pyi").write_text(
+            HEAD.replace("from nitinol._compile import Explanation\n", "")
+            + "from nitinol._ext import Generator, Tensor\n" + bodies[module])
+
+
+if __name__ == "__main__":
+    main()
