@@ -27,8 +27,6 @@ import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-import numpy.typing
-
 from nitinol._compile import Explanation
 from nitinol._typing import DeviceLike, DTypeLike, Parameters, TensorLike
 
@@ -55,7 +53,7 @@ def operator_of(owner: str, name: str) -> str | None:
     if name in UNARY:
         return f"    def __{name}__(self) -> Tensor: ..."
     if name in READ:
-        return f"    def __{name}__(self) -> {READ[name]}: ..."
+        return f"    def __{name}__(self) -> builtins.{READ[name]}: ..."
     if name in ("iadd", "isub", "imul", "itruediv"):
         return f"    def __{name}__(self, other: TensorLike, /) -> {owner}: ..."
     if name == "getitem":
@@ -118,7 +116,7 @@ def methods_of(functions: str, names: set[str]) -> str:
 
 def with_builtin_bool(text: str) -> str:
     """`bool` is the name of a dtype, too."""
-    return re.sub(r"(?m)(?<![\w.`])bool(?![\w:`])(?!.*\"\"\")", "builtins.bool", text)
+    return re.sub(r"(?m)(?<![\w.`])(?!^bool:)bool(?![\w`])", "builtins.bool", text)
 
 
 def errors_of(ext: types.ModuleType) -> str:
@@ -153,6 +151,12 @@ def main() -> None:
     text = generator.get()
     text = re.sub(r"(?m)^from \S+ import \((?:.|\n)*?\)\n", "", text)
     text = re.sub(r"(?m)^(?:from|import) .*\n", "", text)
+    # What nanobind says of values that it does not look into.
+    text = re.sub(r"(?<=-> )tuple(?=:)", "tuple[Any, ...]", text)
+    text = re.sub(r"(?<=-> )list(?=:)", "list[Any]", text)
+    text = re.sub(r"(?<=: )dict(?=[,)])", "dict[Any, Any]", text)
+    text = text.replace("    __hash__: None = None\n",
+                        "    __hash__: typing.ClassVar[None]  # type: ignore\n")
     text = errors_of(ext) + with_builtin_bool(with_operators(text))
 
     stubs = generated / "stubs"

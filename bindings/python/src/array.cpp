@@ -406,13 +406,13 @@ void bind_arrays(nb::module_& m) {
   const auto method = [&](const char* name, auto&& function, auto&&... extra) {
     nb::cpp_function_def(function, nb::scope(tensor), nb::name(name), nb::is_method(), extra...);
   };
-  method("numpy", to_numpy, nb::sig("def numpy(self) -> numpy.typing.NDArray[typing.Any]"),
+  method("numpy", to_numpy, nb::sig("def numpy(self) -> typing.Any"),
          "The elements as NumPy's array, which reads the same memory and cannot be written.");
   method("__array__", array_of, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
          nb::sig("def __array__(self, dtype: object = None, copy: bool | None = None) -> "
-                 "numpy.typing.NDArray[typing.Any]"));
+                 "typing.Any"));
   method("__dlpack__", dlpack_of,
-         nb::sig("def __dlpack__(self, **options: object) -> types.CapsuleType"));
+         nb::sig("def __dlpack__(self, **options: object) -> typing.Any"));
   method(
       "__dlpack_device__", [](const Tensor&) { return nb::make_tuple(1, 0); },
       nb::sig("def __dlpack_device__(self) -> tuple[int, int]"));

@@ -187,20 +187,20 @@ void bind_variable(nb::module_& m) {
           nb::sig("def tolist(self) -> typing.Any"))
       .def(
           "numpy", [](nb::handle self) { return to_python(get(self)).attr("numpy")(); },
-          nb::sig("def numpy(self) -> numpy.typing.NDArray[typing.Any]"))
+          nb::sig("def numpy(self) -> typing.Any"))
       .def(
           "__array__",
           [](nb::handle self, nb::args args, nb::kwargs kwargs) {
             return to_python(get(self)).attr("__array__")(*args, **kwargs);
           },
           nb::sig("def __array__(self, dtype: object = None, copy: bool | None = None) -> "
-                  "numpy.typing.NDArray[typing.Any]"))
+                  "typing.Any"))
       .def(
           "__dlpack__",
           [](nb::handle self, nb::kwargs kwargs) {
             return to_python(get(self)).attr("__dlpack__")(**kwargs);
           },
-          nb::sig("def __dlpack__(self, **options: object) -> types.CapsuleType"))
+          nb::sig("def __dlpack__(self, **options: object) -> typing.Any"))
       .def("__dlpack_device__", [](nb::handle) { return nb::make_tuple(1, 0); })
       .def("__len__",
            [](const Variable& v) {
