@@ -103,7 +103,7 @@ Loss cross_entropy_of(int64_t batch) {
 void model_rows(Timer& timer) {
   const auto call = [](const auto& model, const Tensor& x) { return model(x); };
   const auto mlp = [] { return Mlp{layer(10, 100, 128), layer(12, 128, 10)}; };
-  for (const int64_t batch : {32, 1000}) {
+  for (const int64_t batch : {32, 128, 1000}) {
     const double operations = 6.0 * static_cast<double>(batch) * (100 * 128 + 128 * 10);
     train_row<Mlp>(timer, "W4i.train.b" + std::to_string(batch), operations, mlp,
                    normal(3, {batch, 100}), cross_entropy_of(batch));

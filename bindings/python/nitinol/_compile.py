@@ -50,15 +50,14 @@ Compiled.explain = _explain  # type: ignore[attr-defined]
 
 def _names_of(function: Callable[..., Any]) -> list[str]:
     """Names of the positional parameters, as far as they are known."""
+    method = getattr(function, "__func__", None)
     code = getattr(function, "__code__", None)
     if code is None:
-        method = getattr(function, "__func__", None) or getattr(type(function), "__call__", None)
+        method = getattr(type(function), "__call__", None)
         code = getattr(method, "__code__", None)
-        first = 1  # self, which is not given
-    else:
-        first = 0
-    if code is None:
-        return []
+        if code is None:
+            return []
+    first = 0 if method is None else 1  # self, which is not given
     return list(code.co_varnames[first : code.co_argcount])
 
 

@@ -411,8 +411,7 @@ void bind_arrays(nb::module_& m) {
   method("__array__", array_of, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
          nb::sig("def __array__(self, dtype: object = None, copy: bool | None = None) -> "
                  "typing.Any"));
-  method("__dlpack__", dlpack_of,
-         nb::sig("def __dlpack__(self, **options: object) -> typing.Any"));
+  method("__dlpack__", dlpack_of, nb::sig("def __dlpack__(self, **options: object) -> typing.Any"));
   method(
       "__dlpack_device__", [](const Tensor&) { return nb::make_tuple(1, 0); },
       nb::sig("def __dlpack_device__(self) -> tuple[int, int]"));

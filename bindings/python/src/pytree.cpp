@@ -273,10 +273,10 @@ nb::object replaced(nb::handle value, Replacement& by) {
       return to_python(*by.tensors++);
     case Kind::real:
     case Kind::scalar: {
-      if (by.scalars == nullptr) return nb::borrow(value);
+      // A Scalar in eager calls too, so that what the function sees is the same in all.
       Scalar scalar =
           type.kind == Kind::real ? Scalar(PyFloat_AsDouble(value.ptr())) : scalar_in(value);
-      scalar.set_traced(*by.scalars++);
+      if (by.scalars != nullptr) scalar.set_traced(*by.scalars++);
       return nb::cast(std::move(scalar));
     }
     case Kind::tuple:

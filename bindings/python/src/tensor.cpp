@@ -197,6 +197,8 @@ void bind_scalar(nb::module_& m) {
                             "A number that a compiled function takes as an argument: another one "
                             "compiles nothing.\n\nA float argument is one; Scalar(3) makes one of "
                             "an int, which else is a fixed part of the call.");
+  scalar.attr("__array_ufunc__") = nb::none();
+  scalar.attr("__array_priority__") = 999;
   types().scalar = scalar;
   scalar
       .def(
@@ -220,6 +222,12 @@ void bind_scalar(nb::module_& m) {
                return "Scalar(" + nb::cast<std::string>(nb::repr(nb::cast(self.to_double()))) + ")";
              return fmt::format("Scalar({})", self.to_integer());
            })
+      .def(
+          "__format__",
+          [](nb::handle self, nb::str spec) {
+            return nb::str(self.attr("item")().attr("__format__")(spec));
+          },
+          nb::sig("def __format__(self, spec: str, /) -> str"))
       .def("__copy__", [](const Scalar& self) { return self; })
       .def(
           "__deepcopy__", [](const Scalar& self, nb::handle) { return self; },

@@ -274,15 +274,18 @@ void bind_generator(nb::module_& m) {
 
 // ---- host values
 
+bool is_plain(nb::handle value) {
+  const Kind kind = class_of_value(value).kind;
+  return kind == Kind::boolean || kind == Kind::integer || kind == Kind::real ||
+         kind == Kind::text || kind == Kind::none;
+}
+
 /// Numbers for values that HostValues hold: the same for equal ones, so that a flag that is set
 /// back finds the Plan that was made for it.
 uint64_t number_of(nb::handle value) {
   static auto* known = new Interned;
   static uint64_t last_unknown = 0;
-  const Kind kind = class_of_value(value).kind;
-  const bool is_plain = kind == Kind::boolean || kind == Kind::integer || kind == Kind::real ||
-                        kind == Kind::text || kind == Kind::none;
-  if (is_plain) return known->number_of(value, kind);
+  if (is_plain(value)) return known->number_of(value, class_of_value(value).kind);
   return uint64_t{1} << 63 | ++last_unknown;  // of any other object: each assignment is a change
 }
 
@@ -361,7 +364,8 @@ PyObject* get_attribute(PyObject* self, PyObject* name) {
   PyObject* found = PyObject_GenericGetAttr(self, name);
   if (found == nullptr || !tracer::is_recording()) return found;
   try {
-    if (own_attribute(self, name) == nullptr) return found;  // a method or a property
+    // Not a method or a property; but a default that the class has, and an instance may replace.
+    if (own_attribute(self, name) == nullptr && !is_plain(found)) return found;
     auto& read = module_in(self).read;
     const auto key = nb::cast<std::string>(nb::str(nb::handle(name)));
     const auto value = read.try_emplace(key, number_of(found)).first;
