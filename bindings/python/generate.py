@@ -400,9 +400,11 @@ def read_argument(index: int, argument: Argument) -> str:
 
 
 def work_of(bound: Bound) -> str:
-    if bound.function.name in LONG:
+    # What draws random numbers assigns a Variable, for which it may wait.
+    draws = bound.function.place.startswith(("eager/ops/random.h", "nn/init.h"))
+    if bound.function.name in LONG or draws:
         return "long_work"
-    if bound.function.name in VIEWS or bound.function.result == "void":
+    if bound.function.name in VIEWS:
         return ""
     taken = [a for a in bound.arguments if not a.struct and not a.is_extra]
     operands = [f"work_of({a.name}_)" for a in taken if a.type in OPERANDS]
@@ -421,9 +423,10 @@ def call_of(bound: Bound, function: Function) -> str:
         is_struct = bare(parameter.type) in bound.structs and bare(parameter.type) not in TYPES
         given.append("options" if is_struct else f"{by_cpp_name[parameter.name].name}_")
     call = f"{function.full_name}({', '.join(given)})"
-    if function.result == "void":
-        return f"{call};\n    return nb::none();"
     work = work_of(bound)
+    if function.result == "void":
+        call = f"computed({work}, [&] {{ {call}; }})" if work else call
+        return f"{call};\n    return nb::none();"
     if work:
         call = f"computed({work}, [&] {{ return {call}; }})"
     if function.result not in bound.structs:

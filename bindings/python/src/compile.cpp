@@ -40,6 +40,15 @@ class RecordedScope {
 
 /// The compiled function and what belongs to it.
 struct Compiled {
+  Compiled(nb::object f, std::unique_ptr<jit::CompiledFunction> c, std::vector<std::string> n)
+      : function(std::move(f)), compiled(std::move(c)), names(std::move(n)) {}
+  Compiled(const Compiled&) = delete;
+  Compiled& operator=(const Compiled&) = delete;
+  ~Compiled() {
+    const nb::gil_scoped_release release;  // it may be compiling on a thread of its own
+    compiled.reset();
+  }
+
   nb::object function;
   std::unique_ptr<jit::CompiledFunction> compiled;
   std::vector<std::string> names;  ///< of the positional parameters
@@ -256,7 +265,7 @@ void make_compiled(Compiled* self, nb::object function, std::string name,
   options.in_background = in_background;
   // is_const: Python orders calls of one function itself.
   auto compiled = std::make_unique<jit::CompiledFunction>(std::move(options), true);
-  new (self) Compiled{std::move(function), std::move(compiled), std::move(arguments), {}};
+  new (self) Compiled(std::move(function), std::move(compiled), std::move(arguments));
 }
 
 }  // namespace

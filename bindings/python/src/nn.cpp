@@ -28,6 +28,13 @@ nb::object applied(const Layer& layer, const Tensor& x) {
   return to_python(std::move(result));
 }
 
+/// make(), which draws random numbers and may wait for another call that does.
+template <class F>
+auto drawn(F&& make) {
+  const nb::gil_scoped_release release;
+  return std::forward<F>(make)();
+}
+
 nn::Linear linear_of(nb::handle weight, nb::handle bias) {
   return {.weight = given<Variable>("Linear", "weight", weight),
           .bias = given<std::optional<Variable>>("Linear", "bias", bias)};
@@ -35,9 +42,11 @@ nn::Linear linear_of(nb::handle weight, nb::handle bias) {
 
 void bind_linear(nb::module_& m) {
   m.def("_make_linear", [](nb::handle in, nb::handle out, bool has_bias, nb::handle dtype) {
-    const nn::Linear made = nn::linear(
-        given<Integer>("Linear", "in_features", in), given<Integer>("Linear", "out_features", out),
-        {.has_bias = has_bias, .dtype = given<DType>("Linear", "dtype", dtype)});
+    const auto from = given<Integer>("Linear", "in_features", in);
+    const auto to = given<Integer>("Linear", "out_features", out);
+    const nn::LinearOptions options = {.has_bias = has_bias,
+                                       .dtype = given<DType>("Linear", "dtype", dtype)};
+    const nn::Linear made = drawn([&] { return nn::linear(from, to, options); });
     return nb::make_tuple(to_python(made.weight), optional(made.bias));
   });
   m.def(
@@ -60,12 +69,13 @@ void bind_conv(nb::module_& m) {
   m.def("_make_conv2d", [](nb::handle in, nb::handle out, nb::handle kernel, nb::handle stride,
                            nb::handle padding, nb::handle dilation, nb::handle groups,
                            bool has_bias, nb::handle dtype) {
-    const nn::Conv2d made = nn::conv2d(given<Integer>("Conv2d", "in_channels", in),
-                                       given<Integer>("Conv2d", "out_channels", out),
-                                       given<Pair>("Conv2d", "kernel_size", kernel),
-                                       {.conv = conv_options(stride, padding, dilation, groups),
-                                        .has_bias = has_bias,
-                                        .dtype = given<DType>("Conv2d", "dtype", dtype)});
+    const auto from = given<Integer>("Conv2d", "in_channels", in);
+    const auto to = given<Integer>("Conv2d", "out_channels", out);
+    const auto window = given<Pair>("Conv2d", "kernel_size", kernel);
+    const nn::Conv2dLayerOptions options = {.conv = conv_options(stride, padding, dilation, groups),
+                                            .has_bias = has_bias,
+                                            .dtype = given<DType>("Conv2d", "dtype", dtype)};
+    const nn::Conv2d made = drawn([&] { return nn::conv2d(from, to, window, options); });
     return nb::make_tuple(to_python(made.weight), optional(made.bias));
   });
   m.def(
@@ -122,10 +132,10 @@ void bind_normalisation(nb::module_& m) {
 
 void bind_others(nb::module_& m) {
   m.def("_make_embedding", [](nb::handle count, nb::handle width, nb::handle dtype) {
-    return nn::embedding(given<Integer>("Embedding", "count", count),
-                         given<Integer>("Embedding", "width", width),
-                         given<DType>("Embedding", "dtype", dtype))
-        .weight;
+    const auto rows = given<Integer>("Embedding", "count", count);
+    const auto columns = given<Integer>("Embedding", "width", width);
+    const auto type = given<DType>("Embedding", "dtype", dtype);
+    return drawn([&] { return nn::embedding(rows, columns, type); }).weight;
   });
   m.def("_embedding", [](nb::handle indices, nb::handle weight) {
     return applied(nn::Embedding{.weight = given<Variable>("Embedding", "weight", weight)},
@@ -137,9 +147,10 @@ void bind_others(nb::module_& m) {
     return applied(layer, given<Tensor>("Dropout", "x", x));
   });
   m.def("_make_lstm", [](nb::handle in, nb::handle hidden, nb::handle dtype) {
-    const nn::Lstm made =
-        nn::lstm(given<Integer>("Lstm", "in_features", in),
-                 given<Integer>("Lstm", "hidden", hidden), given<DType>("Lstm", "dtype", dtype));
+    const auto from = given<Integer>("Lstm", "in_features", in);
+    const auto width = given<Integer>("Lstm", "hidden", hidden);
+    const auto type = given<DType>("Lstm", "dtype", dtype);
+    const nn::Lstm made = drawn([&] { return nn::lstm(from, width, type); });
     return nb::make_tuple(made.input_weight, made.hidden_weight, made.bias);
   });
   m.def(
