@@ -1,5 +1,6 @@
 #include "bindings/python/src/array.h"
 
+#include "bindings/python/src/compile.h"
 #include "bindings/python/src/errors.h"
 
 #include <fmt/format.h>
@@ -112,6 +113,7 @@ const void* address_of(const Tensor& tensor) {
 
 template <class... Framework>
 nb::object exported(const Tensor& given) {
+  note_read(given, "giving its memory to an array");
   const Tensor tensor = on_host(given);
   const void* bytes = address_of(tensor);
   std::array<std::size_t, max_rank> shape = {};
@@ -335,6 +337,7 @@ Tensor from_array(const From& from, Copy copy) {
 
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   try {
+    note_read(tensor_in(self), "giving its memory to a buffer");
     const Tensor tensor = on_host(tensor_in(self));
     const ElementType& type = type_of(tensor.dtype());
     if (type.format == nullptr) {

@@ -274,6 +274,10 @@ void obstruct(const std::string& reason) {
   if (auto* recorder = dynamic_cast<tracer::Recorder*>(&current())) recorder->obstruct(reason);
 }
 
+void note_read(const Tensor& tensor, const char* what) {
+  if (!is_base_current()) current().read(tensor, {.what = what, .place = {}});
+}
+
 void check_assignable(const Tensor& tensor) {
   if (recorded == nullptr || !tracer::is_recording()) return;
   if (tensor.internals().birth >= recorded->first_epoch) return;

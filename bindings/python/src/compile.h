@@ -10,6 +10,9 @@ namespace nitinol::python {
 /// Notes, inside a recording, that the function does something that its trace cannot hold.
 void obstruct(const std::string& reason);
 
+/// Notes, inside a recording, that Python looks at a tensor, by the name that Python has for it.
+void note_read(const Tensor& tensor, const char* what);
+
 /// Called before x[...] = v gives a Tensor object of Python another value. Inside a recording that
 /// is part of the trace if the object is the call's own, and else an obstacle.
 void check_assignable(const Tensor& tensor);

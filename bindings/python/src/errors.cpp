@@ -99,12 +99,14 @@ std::string python_place(void*) {
     if (!PyUnicode_Check(name.ptr())) continue;
     const std::string module = nb::cast<std::string>(nb::str(name));
     if (module == "nitinol" || module.starts_with("nitinol.")) continue;
-    std::string file = nb::cast<std::string>(nb::str(frame.attr("f_code").attr("co_filename")));
+    const nb::object path = frame.attr("f_code").attr("co_filename");
+    std::string file = nb::cast<std::string>(nb::str(nb::handle(path)));
     std::error_code failed;
     const std::filesystem::path here = std::filesystem::current_path(failed);
     if (!failed && file.starts_with(here.native() + "/"))
       file = file.substr(here.native().size() + 1);
-    return file + ":" + nb::cast<std::string>(nb::str(frame.attr("f_lineno")));
+    const nb::object line = frame.attr("f_lineno");
+    return file + ":" + nb::cast<std::string>(nb::str(nb::handle(line)));
   }
   return "";
 }

@@ -1,5 +1,6 @@
 #include "bindings/python/src/operators.h"
 
+#include "bindings/python/src/compile.h"
 #include "bindings/python/src/errors.h"
 
 namespace nitinol::python::slots {
@@ -17,7 +18,7 @@ PyObject* unary(PyObject* a, F&& op) noexcept {
 
 /// The number in a: a Scalar's, or a tensor's one element.
 template <class T>
-T number_in(PyObject* a) {
+T number_in(PyObject* a, const char* what) {
   if (is_scalar(a)) {
     const Scalar& scalar = scalar_in(a);
     // Through the tensor that stands for it, if there is one: it is told that it is looked at.
@@ -25,6 +26,7 @@ T number_in(PyObject* a) {
     return static_cast<T>(scalar.to_integer());
   }
   const auto x = convert<Tensor>({"reading a number", "x", a});
+  note_read(x, what);
   return x.item<T>();
 }
 
@@ -94,8 +96,8 @@ PyObject* invert(PyObject* a) {
 
 int as_bool(PyObject* a) {
   try {
-    if (is_scalar(a)) return number_in<double>(a) != 0 ? 1 : 0;
-    return number_in<bool>(a) ? 1 : 0;
+    if (is_scalar(a)) return number_in<double>(a, "bool()") != 0 ? 1 : 0;
+    return static_cast<bool>(convert<Tensor>({"bool", "x", a})) ? 1 : 0;
   } catch (...) {
     raised();
     return -1;
@@ -106,8 +108,9 @@ PyObject* as_int(PyObject* a) {
   try {
     const bool is_real = is_scalar(a) ? scalar_in(a).kind() == Scalar::Kind::real
                                       : is_floating(convert<Tensor>({"int", "x", a}).dtype());
-    if (is_real) return PyLong_FromDouble(number_in<double>(a));  // raises for NaN and infinity
-    return PyLong_FromLongLong(number_in<int64_t>(a));
+    if (is_real)
+      return PyLong_FromDouble(number_in<double>(a, "int()"));  // raises for NaN and infinity
+    return PyLong_FromLongLong(number_in<int64_t>(a, "int()"));
   } catch (...) {
     return raised();
   }
@@ -115,7 +118,7 @@ PyObject* as_int(PyObject* a) {
 
 PyObject* as_float(PyObject* a) {
   try {
-    return PyFloat_FromDouble(number_in<double>(a));
+    return PyFloat_FromDouble(number_in<double>(a, "float()"));
   } catch (...) {
     return raised();
   }

@@ -41,6 +41,7 @@ nb::object nested(const std::vector<T>& values, const Shape& shape, int axis, st
 }
 
 nb::object to_list(const Tensor& x) {
+  note_read(x, "tolist()");
   const auto read = [&]<class T>(const Tensor& from) {
     std::size_t next = 0;
     const std::vector<T> values = from.to_vector<T>();
@@ -167,6 +168,7 @@ Tensor moved(const Tensor& x, nb::args targets) {
 
 /// The elements' bytes in row-major order, for pickling.
 nb::object bytes_of(const Tensor& x) {
+  note_read(x, "pickling");
   const Tensor host = row_major(x.device().kind == Device::Kind::cuda ? x.to(Device{}) : x);
   const auto size = static_cast<std::size_t>(host.size()) * size_of(host.dtype());
   return nb::steal(PyBytes_FromStringAndSize(static_cast<const char*>(host.read_bytes()),
