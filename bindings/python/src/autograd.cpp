@@ -71,10 +71,10 @@ nb::object customized(nb::object f, nb::handle arguments) {
   const std::vector<Tensor> tensors = tensors_of("custom_gradient", arguments);
   Tensor result;
   const auto compute = [&] {
-    const nb::gil_scoped_release release;
+    const Unlocked release;
     result = autograd::customized(
         [callable](const std::vector<Tensor>& x) {
-          const nb::gil_scoped_acquire lock;
+          const Locked lock;
           const nb::object both = call(callable.get(), list_of(x));
           if (!PyTuple_Check(both.ptr()) || nb::len(both) != 2)
             throw_python(PyExc_TypeError,
@@ -83,7 +83,7 @@ nb::object customized(nb::object f, nb::handle arguments) {
           return std::pair<Tensor, autograd::Pull>(
               convert<Tensor>({"custom_gradient", "the result", both[0]}),
               [pull](const Tensor& gradient) {
-                const nb::gil_scoped_acquire held;
+                const Locked held;
                 return gradients_of(call(pull.get(), to_python(gradient)));
               });
         },
@@ -98,10 +98,10 @@ nb::object checkpointed(nb::object f, nb::handle arguments) {
   const std::vector<Tensor> tensors = tensors_of("checkpoint", arguments);
   std::vector<Tensor> results;
   {
-    const nb::gil_scoped_release release;
+    const Unlocked release;
     results = autograd::checkpointed(
         [callable](const std::vector<Tensor>& x) {
-          const nb::gil_scoped_acquire lock;
+          const Locked lock;
           return tensors_of("checkpoint", call(callable.get(), list_of(x)));
         },
         tensors);
@@ -127,7 +127,7 @@ void bind_autograd(nb::module_& m) {
                 seeds.is_none() ? autograd::ones_for(of) : tensors_of("grad", seeds);
             std::vector<Tensor> found;
             {
-              const nb::gil_scoped_release release;
+              const Unlocked release;
               found = self.gradients(of, by, keep);
             }
             return to_python(std::move(found));
@@ -139,7 +139,7 @@ void bind_autograd(nb::module_& m) {
              const std::vector<Tensor> along = tensors_of("jvp", tangents);
              std::vector<Tensor> found;
              {
-               const nb::gil_scoped_release release;
+               const Unlocked release;
                found = autograd::push_forward(self, of, along);
              }
              return to_python(std::move(found));
@@ -155,10 +155,10 @@ void bind_autograd(nb::module_& m) {
     const auto x = convert<Tensor>({"hessian", "the argument", argument});
     Tensor found;
     {
-      const nb::gil_scoped_release release;
+      const Unlocked release;
       found = hessian(
           [callable](const Tensor& at) {
-            const nb::gil_scoped_acquire lock;
+            const Locked lock;
             return convert<Tensor>({"hessian", "the result", call(callable.get(), to_python(at))});
           },
           x);
@@ -168,10 +168,10 @@ void bind_autograd(nb::module_& m) {
   m.def("_check_gradients", [](nb::object f, nb::handle inputs, double step, double tolerance) {
     const std::shared_ptr<PyObject> callable = shared(std::move(f));
     const std::vector<Tensor> tensors = tensors_of("check_gradients", inputs);
-    const nb::gil_scoped_release release;
+    const Unlocked release;
     autograd::check_gradients(
         [callable](const std::vector<Tensor>& x) {
-          const nb::gil_scoped_acquire lock;
+          const Locked lock;
           return tensors_of("check_gradients", call(callable.get(), list_of(x)));
         },
         tensors, {.order = 1, .step = step, .tolerance = tolerance});

@@ -45,7 +45,7 @@ struct Compiled {
   Compiled(const Compiled&) = delete;
   Compiled& operator=(const Compiled&) = delete;
   ~Compiled() {
-    const nb::gil_scoped_release release;  // it may be compiling on a thread of its own
+    const Unlocked release;  // it may be compiling on a thread of its own
     compiled.reset();
   }
 
@@ -66,11 +66,11 @@ class PythonCaller final : public jit::Caller {
       : compiled_(compiled), arguments_(arguments), given_(tensors) {}
 
   void run() override {
-    const nb::gil_scoped_acquire lock;
+    const Locked lock;
     call({.tensors = given_.data()});
   }
   void run_on(std::span<const Tensor> tensors, std::span<const Tensor> scalars) override {
-    const nb::gil_scoped_acquire lock;
+    const Locked lock;
     const RecordedScope scope(tensors);
     // Where there are no Scalars, none is asked for.
     call({.tensors = tensors.data(), .scalars = scalars.data()});
@@ -88,7 +88,7 @@ class PythonCaller final : public jit::Caller {
     }
   }
   std::vector<jit::Word> describe_arguments(std::span<const std::string> names) override {
-    const nb::gil_scoped_acquire lock;
+    const Locked lock;
     return python::describe_arguments(arguments_, names);
   }
   std::shared_ptr<const void> result_form() override { return std::make_shared<Form>(Form{tree_}); }
@@ -149,7 +149,7 @@ nb::object call(Compiled& self, PyObject* positional, PyObject* named, How how) 
   const ArgumentLeaves leaves(arguments, self.names, self.interned);
   PythonCaller caller(self, arguments, leaves.tensors());
   {
-    const nb::gil_scoped_release release;
+    const Unlocked release;
     const PlaceScope place(python_place);
     if (tracer::is_recording()) {
       self.compiled->call_inlined(caller);
@@ -308,7 +308,7 @@ void bind_compile(nb::module_& m) {
            [](const Compiled& self) {
              std::string text, json;
              {
-               const nb::gil_scoped_release release;
+               const Unlocked release;
                const Explanation explanation = self.compiled->explain();
                text = to_string(explanation);
                json = explanation.to_json();
@@ -319,7 +319,7 @@ void bind_compile(nb::module_& m) {
           "set_stance",
           [](const Compiled& self, const std::string& stance) {
             const Stance wanted = stance_named(stance);
-            const nb::gil_scoped_release release;
+            const Unlocked release;
             self.compiled->set_stance(static_cast<int>(wanted));
           },
           nb::arg("stance"), "Overrides the thread's and the process's stance for this function.")

@@ -86,7 +86,7 @@ PyObject* raised() noexcept {
 }
 
 std::string python_place(void*) {
-  const nb::gil_scoped_acquire lock;
+  const Locked lock;
   const nb::error_scope kept;  // asked while an exception is on its way, too
   nb::object frame;
   try {

@@ -58,7 +58,7 @@ bool is_number(nb::handle value) {
 
 Tensor value_of(const Variable& variable) {
   if (!is_base_current()) return variable.get();  // of the call's own: nothing is waited for
-  const nb::gil_scoped_release release;           // a Plan may be overwriting the cell
+  const Unlocked release;                         // a Plan may be overwriting the cell
   return variable.get();
 }
 

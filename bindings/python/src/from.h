@@ -4,6 +4,7 @@
 // so that one place says what stands for what, and errors name the function and the argument.
 #pragma once
 
+#include "bindings/python/src/lock.h"
 #include "nitinol.h"
 
 #include <nanobind/nanobind.h>
@@ -170,7 +171,7 @@ inline constexpr int64_t long_work = 4096;
 template <class F>
 auto computed(int64_t elements, F&& f) {
   if (elements < long_work) return std::forward<F>(f)();
-  const nb::gil_scoped_release release;
+  const Unlocked release;
   return std::forward<F>(f)();
 }
 

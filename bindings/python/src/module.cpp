@@ -17,4 +17,5 @@ NB_MODULE(_ext, m) {
   bind_nn(m);
   bind_system(m);
   bind_functions(m);
+  bind_end(m);  // atexit: first, as what was registered last
 }

@@ -22,17 +22,10 @@ template <class Layer>
 nb::object applied(const Layer& layer, const Tensor& x) {
   Tensor result;
   {
-    const nb::gil_scoped_release release;
+    const Unlocked release;
     result = layer(x);
   }
   return to_python(std::move(result));
-}
-
-/// make(), which draws random numbers and may wait for another call that does.
-template <class F>
-auto drawn(F&& make) {
-  const nb::gil_scoped_release release;
-  return std::forward<F>(make)();
 }
 
 nn::Linear linear_of(nb::handle weight, nb::handle bias) {
@@ -46,7 +39,7 @@ void bind_linear(nb::module_& m) {
     const auto to = given<Integer>("Linear", "out_features", out);
     const nn::LinearOptions options = {.has_bias = has_bias,
                                        .dtype = given<DType>("Linear", "dtype", dtype)};
-    const nn::Linear made = drawn([&] { return nn::linear(from, to, options); });
+    const nn::Linear made = unlocked([&] { return nn::linear(from, to, options); });
     return nb::make_tuple(to_python(made.weight), optional(made.bias));
   });
   m.def(
@@ -75,7 +68,7 @@ void bind_conv(nb::module_& m) {
     const nn::Conv2dLayerOptions options = {.conv = conv_options(stride, padding, dilation, groups),
                                             .has_bias = has_bias,
                                             .dtype = given<DType>("Conv2d", "dtype", dtype)};
-    const nn::Conv2d made = drawn([&] { return nn::conv2d(from, to, window, options); });
+    const nn::Conv2d made = unlocked([&] { return nn::conv2d(from, to, window, options); });
     return nb::make_tuple(to_python(made.weight), optional(made.bias));
   });
   m.def(
@@ -135,7 +128,7 @@ void bind_others(nb::module_& m) {
     const auto rows = given<Integer>("Embedding", "count", count);
     const auto columns = given<Integer>("Embedding", "width", width);
     const auto type = given<DType>("Embedding", "dtype", dtype);
-    return drawn([&] { return nn::embedding(rows, columns, type); }).weight;
+    return unlocked([&] { return nn::embedding(rows, columns, type); }).weight;
   });
   m.def("_embedding", [](nb::handle indices, nb::handle weight) {
     return applied(nn::Embedding{.weight = given<Variable>("Embedding", "weight", weight)},
@@ -150,7 +143,7 @@ void bind_others(nb::module_& m) {
     const auto from = given<Integer>("Lstm", "in_features", in);
     const auto width = given<Integer>("Lstm", "hidden", hidden);
     const auto type = given<DType>("Lstm", "dtype", dtype);
-    const nn::Lstm made = drawn([&] { return nn::lstm(from, width, type); });
+    const nn::Lstm made = unlocked([&] { return nn::lstm(from, width, type); });
     return nb::make_tuple(made.input_weight, made.hidden_weight, made.bias);
   });
   m.def(
@@ -168,7 +161,7 @@ void bind_others(nb::module_& m) {
         const auto input = given<Tensor>("Lstm", "x", x);
         nn::Lstm::Output output;
         {
-          const nb::gil_scoped_release release;
+          const Unlocked release;
           output = layer(input, state);
         }
         return nb::make_tuple(to_python(output.sequence), to_python(output.last.hidden),
@@ -291,14 +284,14 @@ void bind_optimizers(nb::module_& m) {
       .def(
           "zero_grad",
           [](const nn::Optimizer& self) {
-            const nb::gil_scoped_release release;
+            const Unlocked release;
             self.zero_grad();
           },
           "Forgets all gradients. Call it before backward(), or those of several calls add up.")
       .def(
           "step",
           [](const nn::Optimizer& self) {
-            const nb::gil_scoped_release release;
+            const Unlocked release;
             self.step();
           },
           "Updates every parameter that has a gradient.")
@@ -308,7 +301,7 @@ void bind_optimizers(nb::module_& m) {
       .def(
           "set_rate",
           [](const nn::Optimizer& self, double rate) {
-            const nb::gil_scoped_release release;
+            const Unlocked release;
             self.set_rate(rate);
           },
           nb::arg("rate"), "Sets the learning rate of all groups.")
@@ -369,7 +362,7 @@ void bind_optimizers(nb::module_& m) {
         const auto all = parameters_of("clip_gradient_norm", parameters);
         Tensor norm;
         {
-          const nb::gil_scoped_release release;
+          const Unlocked release;
           norm = nn::clip_gradient_norm(all, largest);
         }
         return to_python(std::move(norm));
@@ -382,7 +375,7 @@ void bind_optimizers(nb::module_& m) {
       "clip_gradient_value",
       [](nb::handle parameters, double largest) {
         const auto all = parameters_of("clip_gradient_value", parameters);
-        const nb::gil_scoped_release release;
+        const Unlocked release;
         nn::clip_gradient_value(all, largest);
       },
       nb::arg("parameters"), nb::arg("largest"),
@@ -435,7 +428,7 @@ void bind_data(nb::module_& m) {
         if (self.next == self.end) throw nb::stop_iteration();
         std::vector<Tensor> batch;
         {
-          const nb::gil_scoped_release release;
+          const Unlocked release;
           batch = *self.next;
           ++self.next;
         }
@@ -511,13 +504,13 @@ void bind_nn(nb::module_& parent) {
   m.def("_save", [](nb::handle path, nb::dict variables) {
     const auto file = given<std::filesystem::path>("save", "path", path);
     const auto all = named_from(std::move(variables));
-    const nb::gil_scoped_release release;
+    const Unlocked release;
     nn::save(file, all);
   });
   m.def("_load", [](nb::handle path, nb::dict variables) {
     const auto file = given<std::filesystem::path>("load", "path", path);
     const auto all = named_from(std::move(variables));
-    const nb::gil_scoped_release release;
+    const Unlocked release;
     nn::load(file, all);
   });
 }

@@ -59,6 +59,17 @@ std::pair<nb::object, nb::object> taken_apart(nb::handle value, const Class& typ
   return {children, parts[1]};
 }
 
+/// One step down a structure; throws RecursionError where Python's code would.
+class Deeper {
+ public:
+  Deeper() {
+    if (Py_EnterRecursiveCall(" while taking a structure apart") != 0) throw nb::python_error();
+  }
+  ~Deeper() { Py_LeaveRecursiveCall(); }
+  Deeper(const Deeper&) = delete;
+  Deeper& operator=(const Deeper&) = delete;
+};
+
 constexpr uint64_t word(Kind kind, Py_ssize_t count = 0) {
   return static_cast<uint64_t>(kind) | static_cast<uint64_t>(count) << 8;
 }
@@ -90,6 +101,7 @@ nb::object tuple_of(const std::vector<nb::object>& values) {
 using Visit = std::function<void(const std::string& path, nb::handle value, Kind kind)>;
 
 void visit_leaves(const std::string& path, nb::handle value, const Visit& visit) {
+  const Deeper deeper;
   const Class& type = class_of_value(value);
   if (is_container(type.kind)) visit(path, value, type.kind);
   if (type.kind == Kind::dict) {
@@ -185,6 +197,7 @@ void ArgumentLeaves::add_fixed(nb::handle value, Kind kind) {
 }
 
 void ArgumentLeaves::add(nb::handle value) {
+  const Deeper deeper;
   const Class& type = class_of_value(value);
   const auto mark = [&](Py_ssize_t count = 0) { leaves_.fixed.push_back(word(type.kind, count)); };
   switch (type.kind) {
@@ -264,6 +277,7 @@ void ArgumentLeaves::add(nb::handle value) {
 }
 
 nb::object replaced(nb::handle value, Replacement& by) {
+  const Deeper deeper;
   const Class& type = class_of_value(value);
   std::vector<nb::object> children;
   const auto collect = [&](nb::handle child) { children.push_back(replaced(child, by)); };
@@ -364,6 +378,7 @@ void Tree::keep(Kind kind, Py_ssize_t count, nb::handle object) {
 
 void Tree::flatten(nb::handle value, Interned& interned, std::vector<Tensor>& tensors,
                    std::vector<uint64_t>& words) {
+  const Deeper deeper;
   const Class& type = class_of_value(value);
   const auto descend = [&](nb::handle child) { flatten(child, interned, tensors, words); };
   const auto size = [&] { return PyObject_Size(value.ptr()); };
@@ -484,6 +499,7 @@ namespace {
 /// tree_flatten(x): the tensors (and Variables' values stay where they are), and what puts them
 /// back.
 nb::object tree_map(nb::handle f, nb::handle value) {
+  const Deeper deeper;
   const Class& type = class_of_value(value);
   if (type.kind == Kind::tensor) return f(value);
   if (!is_container(type.kind)) return nb::borrow(value);

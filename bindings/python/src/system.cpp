@@ -41,7 +41,7 @@ void bind_devices(nb::module_& m) {
       "synchronize",
       [](nb::handle device) {
         const Device of = device_or_default("synchronize", device);
-        const nb::gil_scoped_release release;
+        const Unlocked release;
         synchronize(of);
       },
       nb::arg("device") = nb::none(),
@@ -98,7 +98,7 @@ void bind_memory(nb::module_& m) {
       "Counts of the cache of prepared steps, which eager and compiled code share.");
   m.def("set_executable_limit", &set_executable_limit, nb::arg("bytes"),
         "Most bytes that the cache of prepared steps keeps.");
-  m.def("clear_executables", &clear_executables, nb::call_guard<nb::gil_scoped_release>());
+  m.def("clear_executables", [] { unlocked(clear_executables); });
 }
 
 void bind_files(nb::module_& m) {
@@ -107,7 +107,7 @@ void bind_files(nb::module_& m) {
       [](nb::handle path, nb::handle x) {
         const auto file = convert<std::filesystem::path>({"save_npy", "path", path});
         const auto tensor = convert<Tensor>({"save_npy", "x", x});
-        const nb::gil_scoped_release release;
+        const Unlocked release;
         save_npy(file, tensor);
       },
       nb::arg("path"), nb::arg("x"),
@@ -118,7 +118,7 @@ void bind_files(nb::module_& m) {
         const auto file = convert<std::filesystem::path>({"load_npy", "path", path});
         Tensor tensor;
         {
-          const nb::gil_scoped_release release;
+          const Unlocked release;
           tensor = load_npy(file);
         }
         return to_python(std::move(tensor));
@@ -136,7 +136,7 @@ void bind_files(nb::module_& m) {
         for (const auto [key, value] : metadata)
           words[convert<std::string>({"save_safetensors", "a key of metadata", key})] =
               convert<std::string>({"save_safetensors", "a value of metadata", value});
-        const nb::gil_scoped_release release;
+        const Unlocked release;
         save_safetensors(file, all, words);
       },
       nb::arg("path"), nb::arg("tensors"), nb::arg("metadata") = nb::dict(),
@@ -149,7 +149,7 @@ void bind_files(nb::module_& m) {
         const auto file = convert<std::filesystem::path>({"load_safetensors", "path", path});
         SafetensorsFile found;
         {
-          const nb::gil_scoped_release release;
+          const Unlocked release;
           found = load_safetensors(file);
         }
         nb::dict tensors;

@@ -308,7 +308,7 @@ void bind_tensor(nb::module_& m) {
           "backward",
           [](const Tensor& x, nb::handle seed) {
             const auto weights = convert<std::optional<Tensor>>({"backward", "seed", seed});
-            const nb::gil_scoped_release release;
+            const Unlocked release;
             weights ? x.backward(*weights) : x.backward();
           },
           nb::arg("seed") = nb::none(),

@@ -21,7 +21,7 @@ Tensor get(nb::handle self) {
 }
 
 void set(const Variable& variable, const Tensor& value) {
-  const nb::gil_scoped_release release;
+  const Unlocked release;
   variable.set(value);
 }
 
@@ -33,7 +33,7 @@ PyObject* in_place(PyObject* self, PyObject* other, Update&& update) {
     const auto operand = convert<Operand>({"operator", "the right operand", other});
     const Variable variable = variable_in(self);
     {
-      const nb::gil_scoped_release release;
+      const Unlocked release;
       update(variable, operand.argument());
     }
     Py_INCREF(self);
@@ -73,7 +73,7 @@ int assign_subscript(PyObject* self, PyObject* key, PyObject* value) {
     const Variable variable = variable_in(self);
     std::optional<UpdateScope> scope;
     {
-      const nb::gil_scoped_release release;
+      const Unlocked release;
       scope.emplace(variable);
     }
     set(variable, set_item(get(self), key, value));
@@ -153,14 +153,14 @@ void bind_variable(nb::module_& m) {
           [](const Variable& v) {
             Tensor gradient;
             {
-              const nb::gil_scoped_release release;
+              const Unlocked release;
               gradient = v.grad();
             }
             return to_python(std::move(gradient));
           },
           [](const Variable& v, nb::handle value) {
             const auto gradient = convert<std::optional<Tensor>>({"grad", "the gradient", value});
-            const nb::gil_scoped_release release;
+            const Unlocked release;
             gradient ? v.set_grad(*gradient) : v.clear_grad();
           },
           nb::for_setter(nb::arg("value").none()),
@@ -169,13 +169,13 @@ void bind_variable(nb::module_& m) {
           "What backward() has gathered; None if nothing was. Set it to None to clear it.")
       .def("clear_grad",
            [](const Variable& v) {
-             const nb::gil_scoped_release release;
+             const Unlocked release;
              v.clear_grad();
            })
       .def(
           "clone",
           [](const Variable& v) {
-            const nb::gil_scoped_release release;
+            const Unlocked release;
             return v.clone();
           },
           "A new Variable with the present value, which tracks gradients if this one does.")
@@ -215,7 +215,7 @@ void bind_variable(nb::module_& m) {
       .def(
           "__deepcopy__",
           [](const Variable& v, nb::handle) {
-            const nb::gil_scoped_release release;
+            const Unlocked release;
             return v.clone();
           },
           nb::arg("memo"),
@@ -255,7 +255,7 @@ void bind_generator(nb::module_& m) {
           "manual_seed",
           [](const Generator& self, nb::handle seed) {
             const auto number = convert<uint64_t>({"manual_seed", "seed", seed});
-            const nb::gil_scoped_release release;
+            const Unlocked release;
             self.manual_seed(number);
           },
           nb::arg("seed"), nb::sig("def manual_seed(self, seed: int) -> None"),

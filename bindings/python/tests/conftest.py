@@ -1,0 +1,44 @@
+"""What the tests share."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import nitinol as nt
+
+if os.environ.get("NITINOL_TEST_DEVICE"):
+    nt.set_default_device(os.environ["NITINOL_TEST_DEVICE"])
+nt.set_log_level("off")
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    nt.manual_seed(0)
+
+
+@pytest.fixture
+def in_process(tmp_path):
+    """Runs a program in a process of its own, which may take so many seconds; what it wrote."""
+
+    def run(program, seconds=60, fails=False):
+        path = tmp_path / "program.py"
+        path.write_text("import faulthandler\n"
+                        f"faulthandler.dump_traceback_later({seconds}, exit=True)\n" + program)
+        package = str(pathlib.Path(nt.__file__).parents[1])
+        environment = os.environ | {"PYTHONPATH": package, "NITINOL_LOG": "off"}
+        done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True,
+                              timeout=seconds + 30, env=environment, cwd=tmp_path)
+        if not fails:
+            assert done.returncode == 0, done.stdout + done.stderr
+            assert "leaked" not in done.stderr, done.stderr
+        return done
+
+    return run
+
+
+def bits(x):
+    """The elements' bytes: equal only where every bit is."""
+    return (x.shape, str(x.dtype), nt.reshape(x, (-1,)).numpy().tobytes())

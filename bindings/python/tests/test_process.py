@@ -1,0 +1,264 @@
+"""What a program meets as a whole: its end, forks, other libraries, cycles, signals. Each case is a
+process of its own."""
+
+import importlib.util
+
+import pytest
+
+
+def has(name):
+    return importlib.util.find_spec(name) is not None
+
+
+def test_the_end_with_everything_alive(in_process):
+    in_process("""
+import nitinol as nt
+import numpy as np
+x = nt.ones((4,))
+borrowed = nt.asarray(np.ones(1000, np.float32), copy=False)
+class Net(nt.nn.Module):
+    def __init__(self):
+        self.linear = nt.nn.Linear(4, 4)
+    def __call__(self, x):
+        return self.linear(x)
+class Registered: pass
+nt.register_pytree(Registered, lambda r: ((), None), lambda aux, c: Registered())
+net = Net()
+optimizer = nt.nn.Adam(net)
+f = nt.compile(net)
+g = nt.compile(lambda r, y: {"r": y * borrowed[:4]})
+for _ in range(4):
+    y = f(x)
+    z = g(Registered(), x)
+iterator = iter(nt.nn.DataLoader(x, batch=2))
+context = nt.eager()
+context.__enter__()
+""")
+
+
+@pytest.mark.parametrize("end", ["sys.exit(0)", "pass", "os._exit(0)", "raise SystemExit"])
+def test_the_end_while_compiling_in_the_background(in_process, end):
+    in_process(f"""
+import os, sys
+import nitinol as nt
+fs = [nt.compile(lambda x, i=i: nt.tanh(nt.exp(x * i) + nt.sin(x)), in_background=True)
+      for i in range(6)]
+for f in fs:
+    f(nt.ones((8,)))
+    f(nt.ones((8,)))
+{end}
+""")
+
+
+def test_the_end_on_a_thread_that_computes(in_process):
+    in_process("""
+import threading
+import nitinol as nt
+f = nt.compile(lambda x: x @ x)
+def work():
+    x = nt.ones((64, 64))
+    while True: f(x)
+threading.Thread(target=work, daemon=True).start()
+for _ in range(20): f(nt.ones((64, 64)))
+""")
+
+
+def test_cycles_are_collected(in_process):
+    in_process("""
+import gc, weakref
+import nitinol as nt
+x = nt.ones((4,))
+class Holder: pass
+def make(calls):
+    holder = Holder()
+    holder.f = nt.compile(lambda y: (holder, y * 2)[1])
+    holder.g = nt.compile(lambda y, h: y * 3)
+    for _ in range(calls):
+        holder.f(x)
+        holder.g(x, holder)
+    return weakref.ref(holder), weakref.ref(holder.f)
+for calls in (0, 1, 4):
+    refs = make(calls)
+    gc.collect()
+    assert [r() for r in refs] == [None, None], calls
+
+class Net(nt.nn.Module):
+    def __init__(self):
+        self.weight = nt.parameter(nt.ones((3,)))
+        self.step = nt.compile(self.run)
+    def run(self, y):
+        return y * self.weight
+def use():
+    net = Net()
+    for _ in range(4): net.step(nt.ones((3,)))
+    return weakref.ref(net)
+net = use()
+gc.collect()
+assert net() is None
+""")
+
+
+def test_memory_of_arrays_is_given_back(in_process):
+    in_process("""
+import gc, sys, weakref
+import numpy as np
+import nitinol as nt
+array = np.arange(5000, dtype=np.float32)
+before = sys.getrefcount(array)
+t = nt.asarray(array, copy=False)
+assert sys.getrefcount(array) > before
+f = nt.compile(lambda x: x + t)          # captured: kept by the function's Plan
+for _ in range(4): f(array)
+del f, t
+gc.collect()
+for _ in range(1000): pass               # objects wait for Python's next step
+assert sys.getrefcount(array) == before
+y = nt.zeros((3,)) + 1
+view = np.asarray(y)
+del y
+assert view.tolist() == [1, 1, 1]
+""")
+
+
+def test_fork_after_threads_have_computed(in_process):
+    in_process("""
+import os
+import nitinol as nt
+x = nt.random.randn((300, 300))
+f = nt.compile(lambda x: nt.tanh(x @ x))
+expected = [f(x) for _ in range(4)][-1].tolist()
+pid = os.fork()
+if pid == 0:
+    assert f(x).shape == (300, 300)
+    g = nt.compile(lambda x: x * 2)
+    assert [g(x) for _ in range(4)][-1].shape == (300, 300)
+    os._exit(7)
+_, status = os.waitpid(pid, 0)
+assert os.waitstatus_to_exitcode(status) == 7
+assert f(x).tolist() == expected
+""")
+
+
+def test_multiprocessing_spawns(in_process):
+    in_process("""
+import multiprocessing
+import nitinol as nt
+@nt.compile
+def f(x, net):
+    return net(x) * 2
+def work(pair):
+    x, net = pair
+    return f(x, net)
+if __name__ == "__main__":
+    net = nt.nn.Linear(3, 2)
+    x = nt.ones((4, 3))
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        for y in pool.map(work, [(x, net)] * 3):
+            assert y.tolist() == f(x, net).tolist()
+""", seconds=120)
+
+
+ORDERS = [("torch", "nitinol"), ("nitinol", "torch"), ("jax", "nitinol"), ("nitinol", "jax")]
+
+
+@pytest.mark.parametrize("first, second", ORDERS)
+def test_beside_another_library(in_process, first, second):
+    other = first if second == "nitinol" else second
+    if not has(other):
+        pytest.skip(f"{other} is not installed")
+    in_process(f"""
+import os
+os.environ["JAX_PLATFORMS"] = "cpu"
+import {first}
+import {second}
+import nitinol as nt
+f = nt.compile(lambda x: nt.softmax(x @ x, -1))
+x = nt.random.randn((256, 256))
+for _ in range(4):
+    y = f(x)
+    if "{other}" == "torch":
+        theirs = torch.softmax(torch.from_dlpack(x) @ torch.from_dlpack(x), -1)
+        theirs = nt.from_dlpack(theirs)
+    else:
+        import jax.numpy as jnp
+        array = jnp.asarray(x.numpy())
+        theirs = nt.asarray(jax.nn.softmax(array @ array, -1))
+    assert nt.max(nt.abs(y - theirs)).item() < 1e-3
+""", seconds=120)
+
+
+def test_interrupted_by_a_signal(in_process):
+    in_process("""
+import os, signal, threading, time
+import nitinol as nt
+f = nt.compile(lambda x: nt.tanh(x @ x))
+x = nt.random.randn((200, 200))
+for _ in range(4): f(x)
+threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    end = time.monotonic() + 20
+    while time.monotonic() < end: f(x)
+except KeyboardInterrupt:
+    pass
+else:
+    raise SystemExit("was not interrupted")
+assert f(x).shape == (200, 200)
+""")
+
+
+def test_deep_recursion_and_many_signatures(in_process):
+    in_process("""
+import sys
+import nitinol as nt
+x = nt.ones((2,))
+@nt.compile
+def deep(x, n):
+    return x if n == 0 else deep(x + 1, n - 1)
+assert deep(x, 100).tolist() == [101.0] * 2
+try:
+    deep(x, 10 ** 5)
+except RecursionError:
+    pass
+else:
+    raise SystemExit("no RecursionError")
+nested = x
+for _ in range(10 ** 5): nested = [nested]
+f = nt.compile(lambda t: x)
+try:
+    f(nested)
+except RecursionError:
+    pass
+g = nt.compile(lambda x, n: x * n)
+for n in range(20000): g(x, n)
+assert len(g.explain().data["signatures"]) == 256
+""")
+
+
+def test_a_subinterpreter_is_refused_or_works(in_process):
+    in_process("""
+import nitinol
+try:
+    import _xxsubinterpreters as interpreters
+except ImportError:
+    raise SystemExit(0)
+one = interpreters.create()
+try:
+    interpreters.run_string(one, "import nitinol; nitinol.ones((2,)) + 1")
+except Exception as error:
+    print(error)
+interpreters.destroy(one)
+""")
+
+
+def test_importing_takes_neither_numpy_nor_long(in_process):
+    done = in_process("""
+import sys, time
+start = time.perf_counter()
+import nitinol
+print(time.perf_counter() - start)
+assert "numpy" not in sys.modules
+x = nitinol.ones((3,)) * 2
+print(x.tolist(), repr(x))
+assert "numpy" not in sys.modules
+""")
+    assert "[2.0, 2.0, 2.0]" in done.stdout
