@@ -48,19 +48,13 @@ def test_import_brings_no_other_package():
     assert outside.strip() == ""
 
 
-def test_import_is_fast():
-    # 3 to 18 ms on a busy machine; the limit is for one that is busier, and would still show NumPy.
-    took = "import time; start = time.perf_counter(); import nitinol; print(time.perf_counter() - start)"
-    assert min(float(run(took)) for _ in range(5)) < 0.1
-
-
 def test_import_does_not_open_the_compiler():
     assert "nitinol_llvm" not in run("import nitinol; print(open('/proc/self/maps').read())")
 
 
 def test_wheel_holds_what_it_needs():
     files = {str(file) for file in installed_files()}
-    assert {"nitinol/libnitinol.so.0", "nitinol/libnitinol_llvm.so", "nitinol/_ext.pyi"} <= files
+    assert {"nitinol/libnitinol.so.0", "nitinol/libnitinol_llvm.so", "nitinol/_ext/__init__.pyi"} <= files
     names = [Path(file).name for file in files if ".dist-info/" not in file]
     kinds = re.compile(r".*(\.py|\.pyi|\.so(\.[0-9.]+)?|\.txt|py\.typed)")
     assert [name for name in names if not kinds.fullmatch(name)] == []
@@ -88,7 +82,7 @@ def test_wheel_holds_no_debug_information():
 
 @needs_binutils
 def test_libraries_export_only_our_names():
-    allowed = {"_ext": "PyInit__ext|.*nanobind", "libnitinol_llvm": "nitinol_llvm_plugin", "libnitinol": ".*nitinol"}
+    allowed = {"_ext": "PyInit__ext$", "libnitinol_llvm": "nitinol_llvm_plugin", "libnitinol": ".*nitinol"}
     for library in libraries():
         if library.parent == package:
             pattern = re.compile(allowed[library.name.split(".")[0]])
