@@ -289,6 +289,8 @@ struct Held {
 }  // namespace
 
 Tensor from_array(const From& from, Copy copy) {
+  if (nb::getattr(from.value, "requires_grad", nb::none()).is(Py_True))
+    throw_type(from, "an array whose gradient nobody waits for: .detach() it first");
   const From* source = &from;
   nb::object bits;
   From as_bits = from;

@@ -1,0 +1,196 @@
+"""Memory in and out: NumPy, DLPack, Python's buffers; hostile arrays are refused, never a crash."""
+
+import array as arrays
+
+import numpy as np
+import pytest
+
+import nitinol as nt
+
+DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3), (0, 3), (2, 1, 3, 1, 2, 1, 1, 2)])
+def test_there_and_back(dtype, shape):
+    a = (np.arange(int(np.prod(shape))).reshape(shape) % 3).astype(dtype)
+    for x in (nt.asarray(a), nt.from_dlpack(a), nt.asarray(a, copy=False), nt.asarray(memoryview(a))):
+        assert x.shape == shape and str(x.dtype) == dtype
+        for back in (np.asarray(x), x.numpy(), np.from_dlpack(x), np.asarray(memoryview(x))):
+            assert back.dtype == a.dtype and back.shape == a.shape
+            np.testing.assert_array_equal(back, a)
+            assert not back.flags.writeable
+    assert np.array(nt.asarray(a)).flags.writeable
+
+
+LAYOUTS = {
+    "transposed": lambda a: a.T,
+    "every second": lambda a: a[:, ::2],
+    "backwards": lambda a: a[::-1, ::-1],
+    "repeated": lambda a: np.broadcast_to(a[0], (5, 4)),
+    "one column": lambda a: a[:, 1],
+    "fortran": np.asfortranarray,
+    "of zero steps": lambda a: np.lib.stride_tricks.as_strided(a, (3, 3), (0, 0)),
+    "read-only": lambda a: (a.setflags(write=False), a)[1],
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["float32", "int16", "bool"])
+def test_layouts(name, dtype):
+    a = LAYOUTS[name](np.arange(16).reshape(4, 4).astype(dtype))
+    for copy in (None, True, False):
+        x = nt.asarray(a, copy=copy)
+        np.testing.assert_array_equal(x.numpy(), a)
+        np.testing.assert_array_equal((x & x if dtype == "bool" else x + x).numpy(),
+                                      a if dtype == "bool" else a + a)
+    y = nt.asarray(np.arange(16).reshape(4, 4).astype(dtype))
+    np.testing.assert_array_equal(np.from_dlpack(y.T), np.asarray(y).T)
+
+
+def test_copies_are_not_written_through():
+    a = np.zeros(4, np.float32)
+    copied, borrowed = nt.asarray(a), nt.asarray(a, copy=False)
+    again = nt.from_dlpack(a), nt.from_dlpack(a, copy=False)
+    a[0] = 5
+    assert copied[0].item() == 0 and borrowed[0].item() == 5
+    assert again[0][0].item() == 0 and again[1][0].item() == 5
+    assert borrowed.numpy().ctypes.data == a.ctypes.data
+
+
+def test_memory_stays_as_long_as_it_is_read():
+    x = nt.asarray(np.arange(100_000, dtype=np.float32), copy=False)
+    y = np.asarray(nt.asarray([1.0, 2.0, 3.0]) * 2)
+    view = memoryview(nt.ones((3,)) * 4)
+    for _ in range(5):
+        np.zeros(100_000)
+    assert x[-1].item() == 99_999 and y.tolist() == [2, 4, 6] and view.tolist() == [4, 4, 4]
+
+
+def test_misaligned_memory():
+    raw = np.zeros(4 * 5 + 1, np.uint8)[1:]
+    a = raw.view(np.float32)
+    a[:] = [1, 2, 3, 4, 5]
+    assert nt.asarray(a).tolist() == [1, 2, 3, 4, 5]
+    assert nt.asarray(a[::2]).tolist() == [1, 3, 5]
+    assert (nt.ones((5,)) + a).tolist() == [2, 3, 4, 5, 6]
+    with pytest.raises(TypeError, match="aligned"):
+        nt.asarray(a, copy=False)
+
+
+def test_fields_of_structures():
+    records = np.zeros(3, dtype=[("tag", "i1"), ("x", "f4")])
+    records["x"] = [1, 2, 3]
+    assert nt.asarray(records["x"]).tolist() == [1, 2, 3]
+    with pytest.raises(TypeError):
+        nt.asarray(records["x"], copy=False)
+    with pytest.raises(TypeError):
+        nt.asarray(records)
+
+
+def test_another_byte_order():
+    a = np.asarray([1.0, 2.0], ">f4")
+    with pytest.raises(TypeError, match=">f4|float32"):
+        nt.asarray(a)
+    assert nt.asarray(a.astype("f4")).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("a", [
+    np.zeros(2, np.uint16), np.zeros(2, np.uint32), np.zeros(2, np.uint64), np.zeros(2, complex),
+    np.zeros(2, object), np.asarray(["a"]), np.asarray([b"a"]), np.zeros(2, "M8[s]"),
+    np.zeros(2, np.longdouble), np.zeros(2, "V3"),
+], ids=lambda a: a.dtype.name)
+def test_element_types_that_there_are_not(a):
+    for use in (nt.asarray, nt.exp, lambda a: nt.ones((2,)) + a, lambda a: nt.asarray(a, copy=False),
+                lambda a: nt.compile(lambda x: x)(a)):
+        with pytest.raises(TypeError):
+            use(a)
+
+
+def test_element_types_are_named():
+    with pytest.raises(nt.DTypeError, match="uint32.*astype"):
+        nt.asarray(np.zeros(2, np.uint32))
+
+
+def test_too_many_axes():
+    with pytest.raises(NotImplementedError, match="9|dimensions"):
+        nt.asarray(np.zeros((1,) * 9))
+    with pytest.raises(NotImplementedError):
+        nt.zeros((1,) * 9)
+
+
+def test_bfloat16():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    a = np.asarray([1.5, -2.0], ml_dtypes.bfloat16)
+    x = nt.asarray(a)
+    assert x.dtype == nt.bfloat16 and x.tolist() == [1.5, -2.0]
+    with pytest.raises(NotImplementedError, match="float32"):
+        np.asarray(x)
+    with pytest.raises(BufferError):
+        memoryview(x)
+
+
+def test_dtype_and_copy_of_array():
+    x = nt.asarray([1.0, 2.0])
+    assert np.asarray(x, dtype=np.int64).tolist() == [1, 2]
+    assert np.array(x, copy=True).flags.writeable
+    with pytest.raises(ValueError):
+        x.__array__(np.int64, copy=False)
+
+
+def test_dlpack_protocol():
+    x = nt.asarray([1.0, 2.0])
+    assert x.__dlpack_device__() == (1, 0)
+    assert "dltensor_versioned" in repr(x.__dlpack__(max_version=(1, 1)))
+    assert np.from_dlpack(x).ctypes.data == x.numpy().ctypes.data
+    assert np.from_dlpack(x, copy=True).ctypes.data != x.numpy().ctypes.data
+    with pytest.raises(BufferError):
+        x.__dlpack__(dl_device=(2, 0))
+    with pytest.raises(TypeError):
+        nt.from_dlpack(3)
+
+
+def test_buffers():
+    x = nt.asarray([[1.0, 2.0], [3.0, 4.0]])
+    view = memoryview(x)
+    assert view.readonly and view.format == "f" and view.shape == (2, 2)
+    assert bytes(view) == np.asarray(x).tobytes()
+    assert memoryview(x.T).tolist() == [[1, 3], [2, 4]]
+    assert nt.asarray(arrays.array("d", [1, 2])).tolist() == [1.0, 2.0]
+    assert nt.asarray(bytearray(b"ab")).tolist() == [97, 98]
+    with pytest.raises(TypeError):
+        view[0, 0] = 1
+
+
+def test_torch():
+    torch = pytest.importorskip("torch")
+    t = torch.arange(6, dtype=torch.float32).reshape(2, 3)
+    assert nt.asarray(t).tolist() == t.tolist() == nt.from_dlpack(t.T).mT.tolist()
+    assert torch.from_dlpack(nt.asarray(t)).tolist() == t.tolist()
+    assert nt.asarray(t.to(torch.bfloat16)).dtype == nt.bfloat16
+    assert torch.from_dlpack(nt.ones((2,)).to("bfloat16")).dtype == torch.bfloat16
+    assert nt.compile(lambda x: x * 2)(t).tolist() == (t * 2).tolist()
+    with pytest.raises(TypeError, match="detach"):
+        nt.asarray(torch.ones(2, requires_grad=True))
+
+
+class Liar:
+    """An array whose protocols say what is not so."""
+
+    def __init__(self, what):
+        self.what = what
+
+    def __dlpack__(self, **options):
+        if self.what == "raises":
+            raise ValueError("no")
+        return self.what
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+
+@pytest.mark.parametrize("what", [None, 3, "raises", object()])
+def test_arrays_that_lie(what):
+    for use in (nt.asarray, nt.exp, nt.from_dlpack):
+        with pytest.raises(Exception):
+            use(Liar(what))

@@ -1,0 +1,435 @@
+"""Modules, layers, optimizers, data, files, and gradients of functions."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from conftest import bits
+
+import nitinol as nt
+from nitinol import nn
+
+
+class Block(nn.Module):
+    def __init__(self, width):
+        self.linear = nn.Linear(width, width)
+        self.norm = nn.BatchNorm(width)
+
+    def __call__(self, x):
+        return self.norm(nt.relu(self.linear(x)))
+
+
+class Net(nn.Module):
+    def __init__(self):
+        self.first = nn.Linear(4, 8)
+        self.blocks = [Block(8), Block(8)]
+        self.drop = nn.Dropout(0.5)
+        self.extra = {"scale": nt.parameter(nt.ones((8,)))}
+        self.tied = self.first
+
+    def __call__(self, x):
+        y = nt.tanh(self.first(x)) * self.extra["scale"]
+        for block in self.blocks:
+            y = self.drop(block(y))
+        return nt.sum(y, axis=-1)
+
+
+NAMES = ["first.weight", "first.bias"] + [
+    f"blocks.{i}.{name}" for i in range(2)
+    for name in ("linear.weight", "linear.bias", "norm.weight", "norm.bias", "norm.running_mean",
+                 "norm.running_var")
+] + ["extra.scale"]  # fmt: skip
+
+
+def test_variables_by_name():
+    net = Net()
+    assert list(net.named_variables()) == NAMES  # what is shared appears once
+    assert list(net.named_parameters()) == [n for n in NAMES if "running" not in n]
+    assert list(net.buffers()) == [n for n in NAMES if "running" in n]
+    assert len(net.parameters()) == 11
+    text = repr(net)
+    assert "blocks" in text or "0: Block" in text
+    assert "elements" in text and "float32[4, 8]" in text
+
+
+def test_train_and_eval():
+    net, x = Net(), nt.random.randn((6, 4))
+    step = nt.compile(net)
+    for mode in (net.train, net.eval, net.train, net.eval):
+        mode()
+        assert [m.training for m in net.modules()] == [net.training] * len(net.modules())
+        if not net.training:
+            assert bits(step(x)) == bits(net(x)) == bits(step(x))
+        else:
+            assert bits(step(x)) != bits(step(x))  # dropout draws anew
+
+
+def test_state_dict():
+    net, other = Net(), Net()
+    state = net.state_dict()
+    assert list(state) == NAMES and all(isinstance(v, nt.Tensor) for v in state.values())
+    other.load_state_dict({name: value.numpy() for name, value in state.items()})
+    net.eval(), other.eval()
+    x = nt.random.randn((3, 4))
+    assert bits(net(x)) == bits(other(x))
+    with pytest.raises(KeyError, match="missing: first.weight; unknown: other"):
+        other.load_state_dict({**{n: v for n, v in state.items() if n != "first.weight"}, "other": 1})
+    before = bits(other.first.bias.value)
+    with pytest.raises(nt.ShapeError, match="first.weight"):
+        other.load_state_dict({**state, "first.weight": nt.ones((2, 2)),
+                               "first.bias": state["first.bias"] + 1})
+    assert bits(other.first.bias.value) == before  # nothing has changed
+
+
+def test_save_and_load(tmp_path):
+    net = Net()
+    optimizer = nn.Adam(net)
+    x = nt.random.randn((6, 4))
+
+    def step(net, optimizer):
+        optimizer.zero_grad()
+        nt.mean(net(x) ** 2).backward()
+        optimizer.step()
+
+    net.drop.rate = 0.0
+    step(net, optimizer)
+    path = tmp_path / "all.safetensors"
+    nn.save(path, {"net": net, "optimizer": optimizer})
+    other = Net()
+    other.drop.rate = 0.0
+    other_optimizer = nn.Adam(other)
+    nn.load(path, {"net": other, "optimizer": other_optimizer})
+    for _ in range(3):
+        step(net, optimizer), step(other, other_optimizer)
+    for a, b in zip(net.state_dict().values(), other.state_dict().values()):
+        assert bits(a) == bits(b)
+    with pytest.raises(ValueError):
+        nn.load(path, net)
+    with pytest.raises(OSError):
+        nn.load(tmp_path / "none", net)
+    path.write_bytes(b"not a file")
+    with pytest.raises(OSError):
+        nn.load(path, {"net": net, "optimizer": optimizer})
+    with pytest.raises(TypeError, match="expected a Module"):
+        nn.save(path, 3)
+
+
+def test_safetensors_of_its_own_package(tmp_path):
+    safetensors = pytest.importorskip("safetensors.numpy")
+    net = Net()
+    nn.save(tmp_path / "ours", net)
+    theirs = safetensors.load_file(tmp_path / "ours")
+    assert sorted(theirs) == sorted(NAMES)
+    for name, value in net.state_dict().items():
+        np.testing.assert_array_equal(theirs[name], value.numpy())
+    safetensors.save_file({n: v + 1 for n, v in theirs.items()}, tmp_path / "theirs")
+    nn.load(tmp_path / "theirs", net)
+    np.testing.assert_array_equal(net.first.weight.value.numpy(), theirs["first.weight"] + 1)
+    loaded = nt.load_safetensors(tmp_path / "theirs")
+    assert set(loaded) == set(NAMES)
+    nt.save_safetensors(tmp_path / "third", loaded, {"key": "value"})
+    assert bits(nt.load_safetensors(tmp_path / "third")["extra.scale"]) == bits(loaded["extra.scale"])
+
+
+def test_npy_files(tmp_path):
+    x = nt.random.randn((3, 4))
+    nt.save_npy(tmp_path / "x.npy", x.T)
+    np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), x.T.numpy())
+    np.save(tmp_path / "y.npy", np.arange(5))
+    assert nt.load_npy(tmp_path / "y.npy").tolist() == [0, 1, 2, 3, 4]
+    with pytest.raises(OSError):
+        nt.load_npy(tmp_path / "none.npy")
+
+
+def test_copies_of_modules():
+    net = Net().eval()
+    x = nt.random.randn((3, 4))
+    for other in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        assert list(other.named_variables()) == NAMES and other.tied is other.first
+        assert bits(other(x)) == bits(net(x))
+        other.first.weight = other.first.weight * 2
+        assert bits(other(x)) != bits(net(x))
+
+
+def test_to_another_dtype():
+    net = Net().eval()
+    net.to(nt.float64)
+    assert {v.dtype for v in net.named_variables().values()} == {nt.float64}
+    assert net.tied.weight is net.first.weight
+    assert net(nt.ones((2, 4), dtype=nt.float64)).dtype == nt.float64
+
+
+def test_a_module_need_not_call_init():
+    class Plain(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nt.parameter(nt.ones((2,)))
+
+    class Bare(nn.Module):
+        def __init__(self):
+            self.w = nt.parameter(nt.ones((2,)))
+
+    class None_(nn.Module):
+        pass
+
+    for module in (Plain(), Bare()):
+        assert list(module.named_variables()) == ["w"]
+    assert None_().parameters() == []
+
+
+# ---- layers
+
+LAYERS = {
+    "Linear": (lambda: nn.Linear(4, 3), (5, 2, 4), (5, 2, 3)),
+    "Linear without bias": (lambda: nn.Linear(4, 3, bias=False), (4,), (3,)),
+    "Conv2d": (lambda: nn.Conv2d(2, 3, 3, stride=2, padding=1), (4, 2, 8, 8), (4, 3, 4, 4)),
+    "Conv2d of groups": (lambda: nn.Conv2d(4, 4, (1, 3), groups=2, bias=False), (1, 4, 5, 5), (1, 4, 5, 3)),
+    "MaxPool2d": (lambda: nn.MaxPool2d(2), (1, 2, 6, 6), (1, 2, 3, 3)),
+    "AvgPool2d": (lambda: nn.AvgPool2d(2, stride=1), (1, 2, 6, 6), (1, 2, 5, 5)),
+    "LayerNorm": (lambda: nn.LayerNorm(4), (5, 4), (5, 4)),
+    "RmsNorm": (lambda: nn.RmsNorm(4), (5, 4), (5, 4)),
+    "BatchNorm": (lambda: nn.BatchNorm(4), (5, 4), (5, 4)),
+    "Dropout": (lambda: nn.Dropout(0.1), (5, 4), (5, 4)),
+    "MultiHeadAttention": (lambda: nn.MultiHeadAttention(8, 2, is_causal=True), (2, 5, 8), (2, 5, 8)),
+    "Sequential": (lambda: nn.Sequential(nn.Linear(4, 4), nt.relu, nn.Linear(4, 2)), (3, 4), (3, 2)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers(name):
+    make, shape, expected = LAYERS[name]
+    layer = make()
+    x = nt.random.randn(shape)
+    y = layer(x)
+    assert y.shape == expected and y.dtype == nt.float32
+    layer.eval()
+    compiled = nt.compile(layer)
+    for _ in range(3):
+        assert bits(compiled(x)) == bits(layer(x))
+    for p in layer.parameters():
+        assert p.grad is None
+    if layer.parameters():
+        nt.sum(layer(x) ** 2).backward()
+        assert all(p.grad is not None for p in layer.parameters())
+
+
+def test_embedding_and_lstm():
+    embedding = nn.Embedding(10, 4)
+    assert embedding(nt.asarray([[1, 2], [3, 9]])).shape == (2, 2, 4)
+    with pytest.raises(ValueError):
+        embedding(nt.asarray([10]))
+    lstm = nn.Lstm(4, 6)
+    out = lstm(nt.random.randn((5, 2, 4)))
+    assert out.sequence.shape == (5, 2, 6) and out.hidden.shape == out.cell.shape == (2, 6)
+    again = lstm(nt.random.randn((5, 2, 4)), out.hidden, out.cell)
+    assert again.sequence.shape == (5, 2, 6)
+    with pytest.raises(TypeError, match="both"):
+        lstm(nt.random.randn((5, 2, 4)), out.hidden)
+
+
+@pytest.mark.parametrize("make, error", [
+    (lambda: nn.Linear(0, 3), ValueError), (lambda: nn.Linear("a", 3), TypeError),
+    (lambda: nn.Linear(4, 3)(nt.ones((2, 5))), ValueError), (lambda: nn.Dropout(2.0), ValueError),
+    (lambda: nn.MultiHeadAttention(8, 3), ValueError), (lambda: nn.Sequential(3), TypeError),
+    (lambda: nn.Conv2d(3, 4, 3, groups=2), ValueError), (lambda: nn.Adam([]), ValueError),
+    (lambda: nn.Adam(nn.Linear(2, 2), speed=1), TypeError),
+    (lambda: nn.Adam([nt.Variable(nt.ones((2,)))]), ValueError),
+    (lambda: nn.Sgd(nn.Linear(2, 2), rate=-1.0), ValueError),
+    (lambda: nn.DataLoader([]), ValueError),
+    (lambda: nn.DataLoader([nt.ones((2,)), nt.ones((3,))]), ValueError),
+])  # fmt: skip
+def test_what_layers_refuse(make, error):
+    with pytest.raises(error):
+        make()
+
+
+# ---- optimizers and data
+
+OPTIMIZERS = {
+    "sgd": (lambda p: nn.Sgd(p, rate=0.1, momentum=0.9, nesterov=True, weight_decay=0.01),
+            lambda t, p: t.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01)),
+    "adam": (lambda p: nn.Adam(p, rate=0.1, beta1=0.8, weight_decay=0.01),
+             lambda t, p: t.optim.Adam(p, lr=0.1, betas=(0.8, 0.999), weight_decay=0.01)),
+    "adamw": (lambda p: nn.AdamW(p, rate=0.1), lambda t, p: t.optim.AdamW(p, lr=0.1)),
+    "rmsprop": (lambda p: nn.RmsProp(p, rate=0.1, momentum=0.5),
+                lambda t, p: t.optim.RMSprop(p, lr=0.1, momentum=0.5)),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_optimizers_beside_pytorch(name):
+    torch = pytest.importorskip("torch")
+    start = np.random.default_rng(0).normal(size=(4, 3))
+    ours = nt.parameter(start)
+    theirs = torch.nn.Parameter(torch.tensor(start))
+    optimizer = OPTIMIZERS[name][0]([ours])
+    reference = OPTIMIZERS[name][1](torch, [theirs])
+
+    @nt.compile
+    def step():
+        optimizer.zero_grad()
+        nt.sum((ours - 1) ** 4).backward()
+        optimizer.step()
+
+    for _ in range(8):
+        step()
+        reference.zero_grad()
+        ((theirs - 1) ** 4).sum().backward()
+        reference.step()
+        np.testing.assert_allclose(ours.numpy(), theirs.detach().numpy(), rtol=1e-9, atol=1e-11)
+
+
+def test_rates_and_groups():
+    a, b = nt.parameter(nt.ones((2,))), nt.parameter(nt.ones((2,)))
+    optimizer = nn.Sgd([a], rate=0.5)
+    optimizer.add([b], rate=0.25)
+    nt.sum(a + b).backward()
+    optimizer.step()
+    assert a.tolist() == [0.5, 0.5] and b.tolist() == [0.75, 0.75]
+    optimizer.set_rate(1.0)
+    assert optimizer.rate().item() == optimizer.rate(1).item() == 1.0
+    assert nn.clip_gradient_norm([a, b], 1.0).item() == 2.0
+    assert a.grad.tolist() == pytest.approx([0.5, 0.5])
+    nn.clip_gradient_value([a], 0.25)
+    assert a.grad.tolist() == [0.25, 0.25]
+    optimizer.zero_grad()
+    assert a.grad is None
+    schedule = nn.warm_up(2, nn.step_decay(1.0, 2, 0.5))
+    assert [schedule(i) for i in range(6)] == pytest.approx([0.5, 1.0, 1.0, 1.0, 0.5, 0.5], abs=0.5)
+    assert nn.cosine_decay(1.0, 10)(10) == 0.0
+
+
+def test_data_loader():
+    x = nt.arange(10)
+    loader = nn.DataLoader((x, x * 2), batch=4, seed=3)
+    assert len(loader) == 3
+    passes = [[(a.tolist(), b.tolist()) for a, b in loader] for _ in range(2)]
+    for batches in passes:
+        assert [len(a) for a, _ in batches] == [4, 4, 2]
+        assert sorted(sum((a for a, _ in batches), [])) == list(range(10))
+        assert all(b == [2 * v for v in a] for a, b in batches)
+    assert passes[0] != passes[1]
+    again = nn.DataLoader((x, x * 2), batch=4, seed=3)
+    assert [(a.tolist(), b.tolist()) for a, b in again] == passes[0]
+    plain = nn.DataLoader(np.arange(10), batch=4, shuffle=False, drop_last=True)
+    assert [batch[0].tolist() for batch in plain] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+# ---- gradients of functions
+
+
+def test_grad():
+    x = nt.asarray([1.0, 2.0, 3.0])
+    f = lambda x, k=1.0: nt.sum(x**3) * k  # noqa: E731
+    assert nt.grad(f)(x).tolist() == [3, 12, 27]
+    assert nt.grad(f)(x, k=2.0).tolist() == [6, 24, 54]
+    assert nt.grad(lambda x: nt.sum(nt.grad(f)(x)))(x).tolist() == [6, 12, 18]
+    assert nt.grad(f)(2.0).item() == 12.0
+    assert nt.grad(f)(np.asarray([1.0])).tolist() == [3.0]
+    tree = {"a": x, "b": [x, (x,)], "n": 3}
+    value, gradient = nt.value_and_grad(lambda t: nt.sum(t["a"] * t["b"][0] + t["b"][1][0]))(tree)
+    assert value.item() == 20.0 and gradient["n"] == 3
+    assert gradient["b"][0].tolist() == [1, 2, 3] and gradient["b"][1][0].tolist() == [1, 1, 1]
+    first, second = nt.grad(lambda a, b: nt.sum(a * b), argnums=(0, 1))(x, x + 1)
+    assert first.tolist() == [2, 3, 4] and second.tolist() == [1, 2, 3]
+    found, aux = nt.grad(lambda x: (nt.sum(x), "aux"), has_aux=True)(x)
+    assert found.tolist() == [1, 1, 1] and aux == "aux"
+
+
+def test_compiled_gradients_have_the_same_bits():
+    x, w = nt.random.randn((5, 4)), nt.random.randn((4, 3))
+    f = lambda w: nt.mean(nt.tanh(x @ w) ** 2)  # noqa: E731
+    compiled = nt.compile(nt.grad(f))
+    for _ in range(4):
+        assert bits(compiled(w)) == bits(nt.grad(f)(w))
+    assert compiled.explain().data["plan_calls"] > 0
+
+
+@pytest.mark.parametrize("call, error, text", [
+    (lambda x: nt.grad(lambda x: x)(x), nt.ShapeError, "one"),
+    (lambda x: nt.grad(lambda x: 3)(x), TypeError, "returned a int"),
+    (lambda x: nt.grad(lambda x: nt.sum(x), argnums=1)(x), TypeError, "argnums is 1"),
+    (lambda x: nt.grad(lambda x: x)("a"), TypeError, "holds no Tensor"),
+    (lambda x: nt.grad(nt.sum)(nt.Variable(x)), TypeError, "backward"),
+    (lambda x: x.backward(), ValueError, "gradient"),
+])
+def test_gradients_that_cannot_be(call, error, text):
+    with pytest.raises(error, match=text):
+        call(nt.asarray([1.0, 2.0]))
+
+
+def test_vjp_jvp_hessian():
+    x = nt.asarray([1.0, 2.0])
+    value, pull = nt.vjp(lambda x: x**2, x)
+    assert value.tolist() == [1, 4]
+    assert pull(nt.ones((2,))).tolist() == pull(nt.ones((2,))).tolist() == [2, 4]
+    value, tangent = nt.jvp(lambda x: x**2, x, nt.asarray([1.0, 0.0]))
+    assert tangent.tolist() == [2, 0]
+    (_, pair) = nt.jvp(lambda a, b: (a * b, a), (x, x), (x, x * 0))
+    assert pair[0].tolist() == [1, 4] and pair[1].tolist() == [1, 2]
+    assert nt.hessian(lambda x: nt.sum(x**3))(x).tolist() == [[6, 0], [0, 12]]
+
+
+def test_checkpoint_and_custom_gradients():
+    x = nt.asarray([1.0, 2.0])
+    calls = []
+
+    def f(x, k):
+        calls.append(1)
+        return {"y": nt.tanh(x) * k}
+
+    loss = lambda x: nt.sum(nt.checkpoint(f)(x, k=2.0)["y"])  # noqa: E731
+    plain = nt.grad(lambda x: nt.sum(f(x, 2.0)["y"]))(x)
+    calls.clear()
+    assert bits(nt.grad(loss)(x)) == bits(plain)
+    assert len(calls) == 2
+    clipped = nt.custom_gradient(lambda x: (x * 1, lambda g: nt.clip(g, -1.0, 1.0)))
+    assert nt.grad(lambda x: nt.sum(clipped(x) * 5))(x).tolist() == [1, 1]
+    both = nt.custom_gradient(lambda a, b: (a * b, lambda g: (g * 7, None)))
+    assert nt.grad(lambda a: nt.sum(both(a, x)))(x).tolist() == [7, 7]
+    with pytest.raises(TypeError, match="result, pull"):
+        nt.custom_gradient(lambda x: x)(x)
+
+
+def test_no_gradients():
+    w = nt.parameter(nt.ones((2,)))
+    assert (w * 2).tracks_gradient
+    with nt.no_gradients():
+        assert not (w * 2).tracks_gradient
+    assert not nt.stop_gradient(w * 2).tracks_gradient and not (w * 2).detach().tracks_gradient
+
+
+def test_check_gradients():
+    nt.check_gradients(lambda x, y: nt.sum(nt.exp(x) * y["k"]), nt.asarray([0.5, 1.0]),
+                       {"k": nt.asarray([2.0, 3.0])})
+    wrong = nt.custom_gradient(lambda x: (x**2, lambda g: g))
+    with pytest.raises(ValueError):
+        nt.check_gradients(lambda x: nt.sum(wrong(x)), nt.asarray([2.0]))
+
+
+def test_training_with_everything_compiled():
+    nt.manual_seed(1)
+    x = nt.random.randn((64, 2))
+    y = x[:, :1] * x[:, 1:]
+
+    def train(is_compiled):
+        nt.manual_seed(2)
+        net = nn.Sequential(nn.Linear(2, 16), nt.tanh, nn.Linear(16, 1))
+        optimizer = nn.Adam(net, rate=0.02)
+
+        def step(x, y):
+            optimizer.zero_grad()
+            loss = nn.mse_loss(net(x), y)
+            loss.backward()
+            optimizer.step()
+            return nt.stop_gradient(loss)
+
+        run = nt.compile(step) if is_compiled else step
+        losses = [run(x, y).item() for _ in range(60)]
+        return losses, net
+
+    (eager, a), (compiled, b) = train(False), train(True)
+    assert eager == compiled and eager[-1] < eager[0] / 2
+    for p, q in zip(a.parameters(), b.parameters()):
+        assert bits(p.value) == bits(q.value)
