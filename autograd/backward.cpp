@@ -36,11 +36,7 @@ void Tensor::backward(const Tensor& seed) const {
   sweep.add(internals().gradient, autograd::reduced_to(seed, spec()));
   sweep.run();
   const autograd::EnabledScope off(false);
-  for (const auto& [variable, gradient] : sweep.variables()) {
-    const UpdateScope update(*variable.cell().gradient);
-    const Tensor before = variable.grad();
-    variable.set_grad(before.is_defined() ? before + gradient : gradient);
-  }
+  for (const auto& [variable, gradient] : sweep.variables()) variable.add_grad(gradient);
 }
 
 }  // namespace nitinol

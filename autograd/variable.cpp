@@ -5,6 +5,9 @@
 #include "autograd/node.h"
 #include "core/error.h"
 #include "core/interpreter.h"
+#include "eager/ops/arithmetic.h"
+
+#include <mutex>
 
 namespace nitinol {
 namespace {
@@ -46,6 +49,35 @@ void assign(const Variable& variable, const Tensor& value) {
   current().set(variable, is_bare ? value : bare_copy(value));
 }
 
+/// As Variable::update. `checked` throws unless the new value may be assigned.
+void update_with(const Variable& variable, FunctionRef<Tensor(const Tensor&)> next,
+                 FunctionRef<void(const Tensor&)> checked) {
+  const UpdateScope scope(variable);
+  if (!is_base_current()) {
+    const Tensor value = next(current().get(variable));
+    checked(value);
+    return assign(variable, value);
+  }
+  VariableCell& cell = variable.cell();
+  for (;;) {
+    Tensor before;
+    uint64_t version = 0;
+    {
+      const std::lock_guard lock(cell.mutex);
+      before = cell.value;
+      version = cell.version.load(std::memory_order_relaxed);
+    }
+    Tensor after = next(before);
+    checked(after);
+    if (after.is_defined() && after.tracks_gradient()) after = bare_copy(after);
+    const std::lock_guard lock(cell.mutex);
+    if (cell.version.load(std::memory_order_relaxed) != version) continue;
+    std::swap(cell.value, after);  // the old value is released after the lock
+    cell.version.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+}
+
 }  // namespace
 
 Tensor Variable::get() const {
@@ -64,6 +96,11 @@ void Variable::set(const Tensor& value) const {
   assign(*this, value);
 }
 
+void Variable::update(FunctionRef<Tensor(const Tensor&)> next) const {
+  update_with(*this, next,
+              [this](const Tensor& value) { check_same_spec("Variable::update", spec(), value); });
+}
+
 Tensor Variable::grad() const {
   return gradient_of(*this).get();
 }
@@ -71,6 +108,13 @@ Tensor Variable::grad() const {
 void Variable::set_grad(const Tensor& gradient) const {
   check_same_spec("Variable::set_grad", spec(), gradient);
   assign(gradient_of(*this), gradient);
+}
+
+void Variable::add_grad(const Tensor& gradient) const {
+  update_with(
+      gradient_of(*this),
+      [&](const Tensor& before) { return before.is_defined() ? before + gradient : gradient; },
+      [this](const Tensor& value) { check_same_spec("Variable::add_grad", spec(), value); });
 }
 
 void Variable::clear_grad() const {

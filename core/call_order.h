@@ -11,31 +11,40 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #pragma GCC visibility push(default)
 
 namespace nitinol {
 
+/// A mutex that knows its owner, and that a thread which takes it again and again does not keep
+/// from others: who has waited for a millisecond gets it next.
 class CallOrder {
  public:
   /// How long those wait who hold other Variables already, or may be waited for by the owner.
   static constexpr std::chrono::milliseconds patience{200};
 
+  CallOrder() = default;
+  CallOrder(const CallOrder&) = delete;
+  CallOrder& operator=(const CallOrder&) = delete;
+
   void lock() {
-    mutex_.lock();
+    if (!take()) static_cast<void>(wait({}));
     owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   }
   /// False if another call has owned it all the time.
   [[nodiscard]] bool lock_within(std::chrono::milliseconds time) {
-    if (!mutex_.try_lock() && !try_lock_for(time)) return false;
+    if (!take() && !wait(Clock::now() + time)) return false;
     owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
     return true;
   }
   void unlock() {
     owner_.store({}, std::memory_order_relaxed);
-    mutex_.unlock();
+    State expected = owned;
+    if (!state_.compare_exchange_strong(expected, vacant, std::memory_order_release)) hand_on();
   }
   /// Whether a call of this thread owns it.
   [[nodiscard]] bool is_mine() const {
@@ -43,16 +52,28 @@ class CallOrder {
   }
 
  private:
-  bool try_lock_for(std::chrono::milliseconds time) {
-#if defined(__SANITIZE_THREAD__)  // does not know pthread_mutex_clocklock(), by the steady clock
-    return mutex_.try_lock_until(std::chrono::system_clock::now() + time);
+#if defined(__SANITIZE_THREAD__)  // does not know what waits by the steady clock
+  using Clock = std::chrono::system_clock;
 #else
-    return mutex_.try_lock_for(time);
+  using Clock = std::chrono::steady_clock;
 #endif
-  }
+  /// `awaited`: owned, and some thread may wait.
+  enum State : uint8_t { vacant, owned, awaited };
+  struct Waiter;
 
-  std::timed_mutex mutex_;
+  bool take() {
+    State expected = vacant;
+    return state_.compare_exchange_strong(expected, owned, std::memory_order_acquire);
+  }
+  bool wait(std::optional<Clock::time_point> until);  // (core/call_order.cpp)
+  void hand_on();
+  void remove(Waiter& waiter);
+
+  std::atomic<State> state_ = vacant;
   std::atomic<std::thread::id> owner_;
+  std::mutex mutex_;  ///< guards the list of those who wait
+  Waiter* first_ = nullptr;
+  Waiter* last_ = nullptr;
 };
 
 }  // namespace nitinol

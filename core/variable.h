@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/call_order.h"
+#include "core/function_ref.h"
 #include "core/tensor.h"
 
 #include <atomic>
@@ -50,6 +51,10 @@ class Variable {
   /// Replaces the value. Throws Error(shape), Error(dtype) or Error(device) unless it has the
   /// cell's spec.
   void set(const Tensor& value) const;
+  /// Replaces the value by next(value), as one update: no assignment of another thread comes
+  /// between. Should one come all the same, as where a call that owns the Variable takes long, then
+  /// `next` is called again.
+  void update(FunctionRef<Tensor(const Tensor& value)> next) const;
   // NOLINTNEXTLINE(google-explicit-constructor): reads like a tensor in formulas
   operator Tensor() const { return get(); }
   const Variable& operator=(const Tensor& value) const {
@@ -67,6 +72,8 @@ class Variable {
   [[nodiscard]] Tensor grad() const;
   /// Replaces it. Throws Error(shape) or Error(dtype) unless it has the Variable's spec.
   void set_grad(const Tensor& gradient) const;
+  /// Adds to it, as one update.
+  void add_grad(const Tensor& gradient) const;
   void clear_grad() const;
 
   /// Shape, dtype and device, which never change.

@@ -40,10 +40,12 @@ void Generator::manual_seed(uint64_t seed) const {
 }
 
 Tensor Generator::draw(int64_t count) const {
-  const UpdateScope update(state_);
-  const Tensor state = state_.get();
-  state_.set(state + tensor({int64_t{0}, count}, i64, device()));
-  return state;
+  Tensor drawn;
+  state_.update([&](const Tensor& state) {
+    drawn = state;
+    return state + tensor({int64_t{0}, count}, i64, device());
+  });
+  return drawn;
 }
 
 const Generator& default_generator(Device device) {

@@ -262,16 +262,16 @@ Tensor& Tensor::operator/=(const Argument& other) {
 }
 
 const Variable& Variable::operator+=(const Argument& other) const {
-  const UpdateScope update(*this);
-  return *this = get() + other;
+  update([&](const Tensor& value) { return value + other; });
+  return *this;
 }
 const Variable& Variable::operator-=(const Argument& other) const {
-  const UpdateScope update(*this);
-  return *this = get() - other;
+  update([&](const Tensor& value) { return value - other; });
+  return *this;
 }
 const Variable& Variable::operator*=(const Argument& other) const {
-  const UpdateScope update(*this);
-  return *this = get() * other;
+  update([&](const Tensor& value) { return value * other; });
+  return *this;
 }
 
 const Op& ops::add() {

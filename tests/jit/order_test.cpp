@@ -154,6 +154,41 @@ TEST_CASE("a value replaced under a call's feet makes the call fail, not its upd
   CHECK(first(w) == 10);
 }
 
+TEST_CASE("updates that no longer wait for a long call do not lose one another",
+          "[jit][order][threads]") {
+  const Variable w(zeros({4}));
+  const Variable p = parameter(zeros({4}));
+  std::atomic<int> done = -1;
+  const auto f = compile(
+      [&](const Tensor& x) {
+        const Tensor before = w;
+        const Tensor gradient = p.grad();
+        done = 0;
+        while (done < thread_count) std::this_thread::yield();
+        w.set(before + x);
+        p.clear_grad();
+      },
+      {.name = "slow"});
+  std::string message;
+  std::thread call([&] {
+    message = error_of([&] {
+      f(ones({4}));
+      return 0;
+    });
+  });
+  while (done < 0) std::this_thread::yield();
+  on_all_threads([&](int) {
+    w += 1.0;
+    w.update([](const Tensor& value) { return value + 1.0; });
+    sum(p * 1.0).backward();
+    ++done;
+  });
+  call.join();
+  CHECK_THAT(message, Catch::StartsWith("value: slow: "));
+  CHECK(first(w) == 2 * thread_count);
+  CHECK(p.grad().to_vector<float>()[0] == thread_count);
+}
+
 TEST_CASE("a function with state of its own may call itself", "[jit][order]") {
   std::function<Tensor(const Tensor&, int)> again;
   const auto f = compile([&again, n = 0](const Tensor& x, int depth) mutable -> Tensor {

@@ -54,8 +54,7 @@ PyObject* multiply_by(PyObject* self, PyObject* other) {
 }
 PyObject* divide_by(PyObject* self, PyObject* other) {
   return in_place(self, other, [](const Variable& v, const Argument& x) {
-    const UpdateScope scope(v);
-    v.set(v.get() / x);
+    v.update([&](const Tensor& value) { return value / x; });
   });
 }
 
@@ -71,12 +70,11 @@ int assign_subscript(PyObject* self, PyObject* key, PyObject* value) {
   try {
     if (value == nullptr) throw_python(PyExc_TypeError, "elements of a Variable cannot be deleted");
     const Variable variable = variable_in(self);
-    std::optional<UpdateScope> scope;
-    {
-      const Unlocked release;
-      scope.emplace(variable);
-    }
-    set(variable, set_item(get(self), key, value));
+    const Unlocked release;
+    variable.update([&](const Tensor& x) {
+      const Locked lock;
+      return set_item(x, key, value);
+    });
     return 0;
   } catch (...) {
     raised();
