@@ -326,8 +326,9 @@ def collected(headers: list[Header]) -> list[Bound]:
         function, header = overloads[0]
         try:
             bound.append(bound_function(module, cpp_name, overloads, structs))
+            bound[-1].signature(with_types=True)  # or what in it has no word in Python
         except (Unreadable, KeyError) as error:
-            place = "" if str(error).startswith(function.place) else f"{function.place}: "
+            place = "" if re.match(r"\S+:\d+: ", str(error)) else f"{function.place}: "
             raise Unreadable(f"{place}{error}") from None
     bound += [dataclasses.replace(one, module="nitinol") for one in bound if one.name in ALSO]
     check_names(bound)
@@ -368,6 +369,8 @@ def check_tables(root: pathlib.Path, headers: list[Header]) -> None:
 
 def check_names(bound: list[Bound]) -> None:
     seen: dict[str, str] = {}
+    if gone := sorted(METHODS - {one.name for one in bound if one.module == "nitinol"}):
+        raise Unreadable(f"names.py: no function {gone[0]} is bound any more")
     for one in bound:
         for name in (one.name, *one.other_names):
             full = f"{one.module}.{name}"

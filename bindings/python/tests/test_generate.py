@@ -1,0 +1,122 @@
+"""generate.py, which reads the public headers: what it makes of a new declaration, and that it
+leaves none out in silence. Needs the source tree."""
+
+from __future__ import annotations
+
+import ast
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+BINDING = pathlib.Path(__file__).resolve().parent.parent
+ROOT = BINDING.parent.parent
+pytestmark = pytest.mark.skipif(
+    not (BINDING / "generate.py").exists(), reason="not run from the source tree"
+)
+
+
+@pytest.fixture
+def tree(tmp_path: pathlib.Path) -> pathlib.Path:
+    """A copy of what the generator reads."""
+    for folder in ("eager/ops", "nn", "bindings/python/src"):
+        (tmp_path / folder).mkdir(parents=True)
+        for header in (ROOT / folder).glob("*.h"):
+            shutil.copy(header, tmp_path / folder)
+    for file in BINDING.glob("*.py"):
+        shutil.copy(file, tmp_path / "bindings/python")
+    return tmp_path
+
+
+def generated(tree: pathlib.Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-B", tree / "bindings/python/generate.py", tree, tree / "out"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def declare(tree: pathlib.Path, header: str, text: str) -> int:
+    """Adds a declaration to the end of a header's namespace; its line."""
+    path = tree / header
+    before, end, after = path.read_text().rpartition("}  // namespace nitinol")
+    path.write_text(before + text + end + after)
+    return before.count("\n") + 1
+
+
+def test_a_new_function_appears_with_parameters_defaults_and_comment(tree: pathlib.Path) -> None:
+    options = "/// What softer does.\nstruct Softer {\n  double by = 0.5;  ///< how much\n};\n"
+    function = (
+        "/// The elements of x, softer. Throws Error(dtype) for integers.\n"
+        "[[nodiscard]] Tensor softer(const Tensor& x, const Axes& axes = {},\n"
+        "                            const Softer& options = {});\n"
+    )
+    declare(tree, "eager/ops/unary.h", options + function)
+    assert generated(tree).returncode == 0
+    stub = (tree / "out/stubs/functions.pyi").read_text()
+    signature = (
+        "def softer(x: TensorLike, /, axis: int | Sequence[int] | None = None, *, "
+        "by: float = 0.5) -> Tensor:"
+    )
+    assert signature in stub
+    assert "The elements of x, softer. Raises DTypeError for integers." in stub
+    assert "by: how much" in stub
+    bound = "".join(file.read_text() for file in (tree / "out").glob("functions_*.cpp"))
+    assert "nitinol::softer(x_, axis_, options)" in bound
+    assert "if (arguments.is_given(2)) options.by = arguments.get<double>(2);" in bound
+
+
+@pytest.mark.parametrize(
+    "text, complaint",
+    (
+        ("[[nodiscard]] Tensor odd(Tensor (*f)(Tensor x));\n", "cannot read"),
+        ("/// x.\n[[nodiscard]] Tensor odd(const Oddity& x);\n", "no Python type is known for"),
+        ("/// x.\n[[nodiscard]] Oddity odd(const Tensor& x);\n", "neither bound nor left out"),
+        ("/// x.\ntemplate <class T>\n[[nodiscard]] Tensor odd(T x);\n", "neither bound nor left out"),
+        ("\n[[nodiscard]] Tensor odd(const Tensor& x);\n", "has no comment"),
+        ("/// x.\n[[nodiscard]] Tensor odd(const Tensor& x, Integer n = most);\n", "has no word"),
+        ("/// x.\n[[nodiscard]] Tensor add(const Tensor& x, Integer n);\n", "overloads of which"),
+        ("struct Odd {\n  int x[3];\n};\n/// x.\n[[nodiscard]] Tensor odd(const Odd& x);\n", "cannot read"),
+    ),
+)
+def test_what_cannot_be_bound_is_an_error_with_its_place(
+    tree: pathlib.Path, text: str, complaint: str
+) -> None:
+    line = declare(tree, "eager/ops/unary.h", text)
+    result = generated(tree)
+    assert result.returncode != 0
+    assert complaint in result.stderr
+    file, number, _ = result.stderr.split(":", 2)
+    if "overloads" in complaint:  # named at the first of them
+        assert file == "eager/ops/arithmetic.h"
+    else:
+        assert file == "eager/ops/unary.h"
+        assert line <= int(number) <= line + text.count("\n")
+    assert not (tree / "out").exists()
+
+
+def test_a_new_header_is_not_overlooked(tree: pathlib.Path) -> None:
+    path = tree / "eager/ops/ops.h"
+    path.write_text(path.read_text() + '#include "eager/ops/new.h"\n')
+    result = generated(tree)
+    assert result.returncode != 0
+    assert "eager/ops/new.h" in result.stderr and "HEADERS" in result.stderr
+
+
+def test_tables_of_names_speak_of_nothing_that_is_gone(tree: pathlib.Path) -> None:
+    path = tree / "eager/ops/unary.h"
+    path.write_text(path.read_text().replace("Tensor neg(", "Tensor negated("))
+    result = generated(tree)
+    assert result.returncode != 0
+    assert "neg" in result.stderr
+
+
+def test_stubs_are_python(tree: pathlib.Path) -> None:
+    assert generated(tree).returncode == 0
+    stubs = list((tree / "out/stubs").glob("*.pyi"))
+    assert len(stubs) == 3
+    for stub in stubs:
+        ast.parse(stub.read_text())
