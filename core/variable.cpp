@@ -9,7 +9,9 @@ namespace nitinol {
 
 namespace {
 
-std::atomic<uint64_t> next_id = 1;
+/// The first ids are for Variables that belong to no call, whichever happens to need them first:
+/// the states of default generators.
+std::atomic<uint64_t> next_id = first_variable_id;
 
 }  // namespace
 

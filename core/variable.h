@@ -20,7 +20,7 @@ class Variable;
 
 /// What a Variable points to. The value may be replaced, its spec never changes.
 struct VariableCell : Counted {
-  uint64_t id = 0;  ///< order of creation, from 1; locks are taken in this order
+  uint64_t id = 0;  ///< order of creation; locks are taken in this order
   Spec spec;        ///< of the value; read without the lock
   std::mutex
       mutex;  ///< held while `value` is read or replaced, and while its buffer is overwritten
@@ -125,6 +125,8 @@ class UpdateScope {
   CallOrder* order_ = nullptr;  ///< taken by this scope, or null
 };
 
+/// Smaller ids than those of all cells that are made; for the library's own.
+inline constexpr uint64_t first_variable_id = 4096;
 /// The id of the next cell that is made: cells with ids from here on are younger than this call.
 [[nodiscard]] uint64_t next_variable_id();
 

@@ -56,7 +56,11 @@ const Generator& default_generator(Device device) {
   if (found != generators.by_device.end()) return found->second;
   // The first use may be inside a recorded call, of which making it is no part.
   const InterpreterScope scope(base_interpreter());
-  return generators.by_device.emplace(key, Generator(generators.seed, device)).first->second;
+  const Generator made(generators.seed, device);
+  // Older than the call that draws first, which else would take the state for one of its own, and
+  // not wait for other calls that draw.
+  made.state().cell().id = generators.by_device.size() + 1;
+  return generators.by_device.emplace(key, made).first->second;
 }
 
 void manual_seed(uint64_t seed) {
