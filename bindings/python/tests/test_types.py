@@ -1,6 +1,7 @@
 """What type checkers know of the package."""
 
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -28,6 +29,7 @@ def test_stubs_name_what_there_is():
 def test_all_types_are_known():
     done = subprocess.run(
         ["pyright", "--pythonpath", sys.executable, "--verifytypes", "nitinol", "--ignoreexternal",
-         "--outputjson"], capture_output=True, text=True, cwd=PACKAGE.parent)
+         "--outputjson"], capture_output=True, text=True, cwd=PACKAGE.parent,
+        env=os.environ | {"PYTHONPATH": str(PACKAGE.parent)})
     report = json.loads(done.stdout)["typeCompleteness"]
     assert report["completenessScore"] >= 0.95, report["exportedSymbolCounts"]
