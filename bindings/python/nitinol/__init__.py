@@ -4,8 +4,8 @@ Code runs as it is written. `nitinol.compile(f)` records what f does, fuses it a
 code for each combination of shapes and dtypes; results have the same bits either way.
 """
 
-import copyreg
-import importlib
+import copyreg as _copyreg
+import importlib as _importlib
 
 from nitinol import _ext
 from nitinol._autograd import (
@@ -28,11 +28,11 @@ import nitinol.random  # after the names of _ext, of which some are the same
 
 
 def _function_named(module: str, name: str) -> object:
-    return getattr(importlib.import_module(module), name)
+    return getattr(_importlib.import_module(module), name)
 
 
 # A function of ours is pickled by name, as Python's own are.
-copyreg.pickle(type(_ext.asarray), lambda f: (_function_named, (f.__module__, f.__name__)))
+_copyreg.pickle(type(_ext.asarray), lambda f: (_function_named, (f.__module__, f.__name__)))
 
 newaxis: None = None
 pi: float = 3.141592653589793
@@ -43,7 +43,7 @@ nan: float = float("nan")
 __array_api_version__: str = "2024.12"
 
 __all__ = sorted(
-    {name for name in vars(_ext) if not name.startswith("_")}
+    (set(_ext.__all__) - {"ModuleBase"})
     | {
         "Compiled",
         "Explanation",
