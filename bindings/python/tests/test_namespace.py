@@ -182,9 +182,7 @@ def stand_at(parameter: inspect.Parameter) -> bool:
 
 @pytest.mark.parametrize("name", sorted(SIGNATURES))
 def test_signatures_take_what_the_standard_calls_with(name: str) -> None:
-    if name in WITHOUT_SIGNATURE:
-        with pytest.raises(ValueError):
-            inspect.signature(found(name))
+    if name in WITHOUT_SIGNATURE:  # nanobind's functions, which inspect knows from Python 3.13 on
         return
     ours = list(inspect.signature(found(name)).parameters.values())
     wanted = parameters_of(SIGNATURES[name])
