@@ -163,6 +163,10 @@ def main() -> None:
     functions = {path.stem: path.read_text() for path in stubs.glob("*.pyi")}
     bodies = {name: re.sub(r"(?m)^(?:from|import) .*\n", "", body)
               for name, body in functions.items()}
+    for owner, argument in (("Tensor", "obj: object"), ("Variable", "initial: TensorLike"),
+                            ("Scalar", "value: float | int | builtins.bool")):
+        text = re.sub(rf"(?m)^class {owner}:\n", f"class {owner}:\n    def __new__(cls, {argument}) -> "
+                      f"{owner}: ...\n", text)
     text = text.replace(
         "class Compiled:",
         "class Compiled:\n    def explain(self) -> Explanation: ...\n", 1)

@@ -60,7 +60,7 @@ void bind_context(nb::module_& m, const char* name) {
   using Here = Context<Scope, Argument>;
   nb::class_<Here>(m, name)
       .def(nb::init<Argument>(), nb::arg("argument"))
-      .def("__enter__", [](nb::handle self) { nb::inst_ptr<Here>(self)->enter(); })
+      .def("__enter__", [](nb::handle self) { nb::cast<Here&>(self).enter(); })
       .def(
           "__exit__", [](Here& self, nb::args) { self.exit(); },
           nb::sig("def __exit__(self, *exception: object) -> None"));

@@ -165,6 +165,8 @@ nb::object call(Compiled& self, PyObject* positional, PyObject* named, How how) 
 // ---- the type
 
 Compiled& compiled_in(PyObject* self) {
+  if (!nb::inst_ready(self))
+    throw_python(PyExc_TypeError, "a Compiled that was made without compile()");
   return *nb::inst_ptr<Compiled>(self);
 }
 
@@ -332,7 +334,7 @@ void bind_compile(nb::module_& m) {
       .def(nb::init<const std::string&>(), nb::arg("name"))
       .def("__enter__",
            [](nb::handle self) {
-             nb::inst_ptr<StanceContext>(self)->enter();
+             nb::cast<StanceContext&>(self).enter();
              return nb::borrow(self);
            })
       .def(

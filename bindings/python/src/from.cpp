@@ -219,12 +219,12 @@ KeepDims convert<KeepDims>(const From& from) {
 template <>
 Generator convert<Generator>(const From& from) {
   if (!from.value.type().is(types().generator)) throw_type(from, "a random.Generator");
-  return *nb::inst_ptr<Generator>(from.value);
+  return nb::cast<Generator>(from.value);
 }
 
 template <>
 Device convert<Device>(const From& from) {
-  if (from.value.type().is(types().device)) return *nb::inst_ptr<Device>(from.value);
+  if (from.value.type().is(types().device)) return nb::cast<Device>(from.value);
   if (PyUnicode_Check(from.value.ptr())) {
     if (const auto named = device_named(convert<std::string>(from))) return *named;
   }

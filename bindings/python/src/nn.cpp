@@ -465,7 +465,7 @@ void bind_data(nb::module_& m) {
       .def(
           "__iter__",
           [](nb::handle self) {
-            auto& loader = *nb::inst_ptr<nn::DataLoader>(self);
+            auto& loader = nb::cast<nn::DataLoader&>(self);
             return Pass{nb::borrow(self), loader.begin(), loader.end()};
           },
           nb::sig("def __iter__(self) -> collections.abc.Iterator[tuple[Tensor, ...]]"));

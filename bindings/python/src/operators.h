@@ -1,9 +1,31 @@
 // Python's operators for Tensor, Variable and Scalar: slots of a type, the same for all three.
 #pragma once
 
+#include "bindings/python/src/errors.h"
 #include "bindings/python/src/from.h"
 
 namespace nitinol::python::slots {
+
+/// T(value), by __new__ alone: there is no object that holds no T, whatever is called or is not.
+template <class T, T (*from)(nb::handle), const char* parameter>
+PyObject* make(PyTypeObject* type, PyObject* positional, PyObject* named) {
+  try {
+    const char* names[] = {parameter, nullptr};
+    PyObject* value = nullptr;
+    if (PyArg_ParseTupleAndKeywords(positional, named, "O", const_cast<char**>(names), &value) == 0)
+      return nullptr;
+    T made = from(value);
+    nb::object object = nb::inst_alloc(reinterpret_cast<PyObject*>(type));
+    new (nb::inst_ptr<T>(object)) T(std::move(made));
+    nb::inst_mark_ready(object);
+    return object.release().ptr();
+  } catch (...) {
+    return raised();
+  }
+}
+inline int no_init(PyObject*, PyObject*, PyObject*) {
+  return 0;
+}
 
 using Binary = Tensor (*)(const Argument&, const Argument&);
 

@@ -119,7 +119,21 @@ Py_hash_t hash_of(PyObject* self) {
   return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(self) >> 4);
 }
 
+Tensor tensor_from(nb::handle value) {
+  const nb::object made = nb::module_::import_("nitinol._ext").attr("asarray")(value);
+  return tensor_in(made);
+}
+
+Scalar scalar_from(nb::handle value) {
+  return convert<Scalar>({"Scalar", "value", value});
+}
+
+constexpr char obj[] = "obj";
+constexpr char value_name[] = "value";
+
 const PyType_Slot tensor_slots[] = {
+    NITINOL_SLOT(Py_tp_new, (&slots::make<Tensor, &tensor_from, obj>)),
+    NITINOL_SLOT(Py_tp_init, slots::no_init),
     NITINOL_OPERATOR_SLOTS,
     {Py_mp_subscript, reinterpret_cast<void*>(subscript)},
     {Py_mp_ass_subscript, reinterpret_cast<void*>(assign_subscript)},
@@ -130,7 +144,11 @@ const PyType_Slot tensor_slots[] = {
     {Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
     {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)},
     {0, nullptr}};
-const PyType_Slot scalar_slots[] = {NITINOL_OPERATOR_SLOTS, {0, nullptr}};
+const PyType_Slot scalar_slots[] = {
+    NITINOL_SLOT(Py_tp_new, (&slots::make<Scalar, &scalar_from, value_name>)),
+    NITINOL_SLOT(Py_tp_init, slots::no_init),
+    NITINOL_OPERATOR_SLOTS,
+    {0, nullptr}};
 
 Tensor matrix_transpose(const Tensor& x) {
   if (x.rank() < 2) {
@@ -204,12 +222,6 @@ void bind_scalar(nb::module_& m) {
   types().scalar = scalar;
   scalar
       .def(
-          "__init__",
-          [](Scalar* self, nb::handle value) {
-            new (self) Scalar(convert<Scalar>({"Scalar", "value", value}));
-          },
-          nb::arg("value"), nb::sig("def __init__(self, value: float | int | bool) -> None"))
-      .def(
           "item",
           [](const Scalar& self) -> nb::object {
             if (self.kind() == Scalar::Kind::real) return nb::cast(self.to_double());
@@ -248,13 +260,6 @@ void bind_tensor(nb::module_& m) {
       "the object x another value.");
   types().tensor = tensor;
   tensor
-      .def(
-          "__init__",
-          [m](Tensor* self, nb::handle obj) {
-            new (self) Tensor(tensor_in(m.attr("asarray")(obj)));
-          },
-          nb::arg("obj"), nb::sig("def __init__(self, obj: object) -> None"),
-          "The same as asarray(obj).")
       .def_prop_ro(
           "shape", [](const Tensor& x) { return to_python(x.shape()); },
           nb::sig("def shape(self) -> tuple[int, ...]"))

@@ -51,7 +51,7 @@ void bind_types(nb::module_& m) {
       .def(
           "__eq__",
           [](const Device& self, nb::handle other) {
-            if (other.type().is(types().device)) return self == *nb::inst_ptr<Device>(other);
+            if (other.type().is(types().device)) return self == nb::cast<Device>(other);
             if (!PyUnicode_Check(other.ptr())) return false;
             return device_named(nb::cast<std::string>(nb::str(other))) == self;
           },

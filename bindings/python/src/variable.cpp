@@ -86,7 +86,15 @@ Py_hash_t hash_of(PyObject* self) {
   return static_cast<Py_hash_t>(variable_in(self).cell().id);
 }
 
+Variable variable_from(nb::handle initial) {
+  return Variable(convert<Tensor>({"Variable", "initial", initial}));
+}
+
+constexpr char initial_name[] = "initial";
+
 const PyType_Slot variable_slots[] = {
+    NITINOL_SLOT(Py_tp_new, (&slots::make<Variable, &variable_from, initial_name>)),
+    NITINOL_SLOT(Py_tp_init, slots::no_init),
     NITINOL_OPERATOR_SLOTS,
     {Py_nb_inplace_add, reinterpret_cast<void*>(add_to)},
     {Py_nb_inplace_subtract, reinterpret_cast<void*>(subtract_from)},
@@ -114,12 +122,6 @@ void bind_variable(nb::module_& m) {
       "assignments are committed together when the call succeeds, and none if it raises.");
   types().variable = variable;
   variable
-      .def(
-          "__init__",
-          [](Variable* self, nb::handle initial) {
-            new (self) Variable(convert<Tensor>({"Variable", "initial", initial}));
-          },
-          nb::arg("initial"), nb::sig("def __init__(self, initial: TensorLike) -> None"))
       .def(
           "get", [](nb::handle self) { return to_python(get(self)); },
           nb::sig("def get(self) -> Tensor"), "The present value.")

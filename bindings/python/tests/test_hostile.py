@@ -1,0 +1,245 @@
+"""What programs do that nobody planned for: an exception, or the right result; never a crash."""
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+from conftest import bits
+
+import nitinol as nt
+
+X = nt.asarray([1.0, 2.0, 3.0])
+
+
+class Text(str):
+    pass
+
+
+class Number(int):
+    pass
+
+
+class Real(float):
+    pass
+
+
+@pytest.mark.parametrize("values", [
+    (Text("a"), "a"), (Number(1), 1, True), (np.bool_(True), True), (np.int64(1), np.int32(1), 1),
+    (np.float32(1.5), np.float32(2.5)), (Real(1.5), Real(2.5), 1.5), (nt.nan, -nt.nan, nt.inf),
+    (np.float64(1.5), 2.5),
+])  # fmt: skip
+def test_relatives_of_pythons_numbers(values):
+    seen = []
+
+    @nt.compile(check="never")
+    def f(x, value):
+        seen.append(type(value))
+        return x if isinstance(value, str) else x * value
+
+    for _ in range(5):
+        for value in values:
+            expected = X if isinstance(value, str) else X * value
+            assert bits(f(X, value)) == bits(expected), value
+    # Floats, of whatever class, compile nothing; a str is one of its own class only.
+    if isinstance(values[0], float):
+        assert len(f.explain().data["signatures"]) == 1
+
+
+def test_nan_is_one_number():
+    f = nt.compile(lambda x, n: x + n, check="never")
+    for _ in range(20):
+        f(X, float("nan"))
+    assert len(f.explain().data["signatures"]) == 1
+
+
+def test_a_result_that_is_the_function_itself():
+    @nt.compile
+    def f(x):
+        return f
+
+    for _ in range(3):
+        assert f(X) is f
+    assert "Compiled" in f.explain().data["signatures"][0]["reason"]
+
+
+def test_a_closure_over_a_tensor_of_the_trace():
+    @nt.compile
+    def f(x):
+        y = x * 2
+        return lambda: y + 1
+
+    for _ in range(4):
+        assert bits(f(X)()) == bits(X * 2 + 1)
+
+
+def test_a_tensor_that_leaves_by_the_side_door():
+    held = []
+
+    @nt.compile
+    def f(x):
+        y = x * 2
+        held.append(y)
+        return y + (held[-2] if len(held) > 1 else 0)
+
+    for i in range(6):
+        x = X + i
+        before = held[-1] if held else None
+        expected = x * 2 + (before if before is not None else 0)
+        assert bits(f(x)) == bits(expected)
+    assert bits(held[0]) == bits(X * 2)
+
+
+def test_a_scalar_that_leaves_by_the_side_door():
+    held = []
+
+    @nt.compile(check="always")
+    def f(x, rate):
+        held.append(rate)
+        return x * rate
+
+    for rate in (0.5, 1.5, 2.5):
+        f(X, rate)
+    assert [float(s) for s in held] == [0.5, 1.5, 2.5]
+    assert bits(X * held[1]) == bits(X * 1.5)
+
+
+@pytest.mark.parametrize("error", [SystemExit, MemoryError, GeneratorExit, StopIteration])
+def test_unusual_exceptions(error):
+    @nt.compile(check="always")
+    def f(x, fails):
+        if fails:
+            raise error("deliberate")
+        return x + 1
+
+    for _ in range(3):
+        f(X, False)
+        with pytest.raises(error, match="deliberate"):
+            f(X, True)
+    assert bits(f(X, False)) == bits(X + 1)
+
+
+def test_exceptions_of_what_it_is_given():
+    class Broken:
+        def __hash__(self):
+            raise RuntimeError("no hash")
+
+    class Odd:
+        def __hash__(self):
+            return 1
+
+        def __eq__(self, other):
+            raise RuntimeError("no comparison")
+
+    class Shy:
+        def __repr__(self):
+            raise RuntimeError("no text")
+
+    f = nt.compile(lambda x, k: x)
+    with pytest.raises(RuntimeError, match="no hash"):
+        f(X, Broken())
+    f(X, Odd())
+    with pytest.raises(RuntimeError, match="no comparison"):
+        f(X, Odd())
+    with pytest.raises(RuntimeError, match="no text"):
+        f(X, Shy())
+    with pytest.raises(TypeError):
+        nt.exp(Shy())
+    assert bits(f(X, 1)) == bits(X)
+
+
+def test_registered_classes_that_lie():
+    class Bad:
+        pass
+
+    for flatten, error in ((lambda b: 3, TypeError), (lambda b: ((), []), TypeError),
+                           (lambda b: (3, None), TypeError), (lambda b: 1 / 0, ZeroDivisionError)):
+        nt.register_pytree(Bad, flatten, lambda aux, children: Bad())
+        with pytest.raises(error):
+            nt.compile(lambda b: X)(Bad())
+    with pytest.raises(TypeError):
+        nt.register_pytree(3, None, None)
+
+
+def test_structures_that_change_while_they_are_taken_apart():
+    class Growing(list):
+        def __len__(self):
+            return super().__len__()
+
+    items = Growing([X])
+
+    @nt.compile
+    def f(xs):
+        items.append(X)
+        return xs[0] + len(xs)
+
+    for i in range(4):
+        assert bits(f(items)) == bits(X + (i + 1))
+
+
+def test_threads_started_inside():
+    @nt.compile
+    def f(x):
+        found = []
+        thread = threading.Thread(target=lambda: found.append(x * 2))
+        thread.start()
+        thread.join()
+        return found[0] + 1
+
+    for _ in range(4):
+        assert bits(f(X)) == bits(X * 2 + 1)
+    assert f.explain().data["plan_calls"] == 0
+
+
+def test_numpy_inside():
+    @nt.compile
+    def f(x):
+        return nt.asarray(np.sort(np.asarray(-x)))
+
+    for _ in range(3):
+        assert f(X).tolist() == [-3, -2, -1]
+
+
+def test_sizes_beyond_memory():
+    for call in (lambda: nt.zeros((1 << 40, 1 << 40)), lambda: nt.zeros((1 << 62,)),
+                 lambda: nt.zeros((-1,)), lambda: nt.arange(0, 1e30), lambda: nt.eye(1 << 40),
+                 lambda: nt.broadcast_to(X, (1 << 62, 1 << 62, 3))):
+        with pytest.raises((ValueError, MemoryError, OverflowError)):
+            call()
+    assert X.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("call", [
+    lambda: nt.sum(X, axis=True), lambda: nt.sum(X, axis=1.0), lambda: nt.sum(X, axis=()),
+    lambda: nt.sum(X, axis=3), lambda: nt.reshape(X, (2, -1)), lambda: nt.reshape(X, "3"),
+    lambda: nt.zeros((1 << 70,)), lambda: nt.zeros("3"), lambda: nt.zeros((1.5,)),
+    lambda: nt.concat([]), lambda: nt.concat(X), lambda: nt.concat([X, "a"]),
+    lambda: nt.take(X, X), lambda: nt.clip(X, "a"), lambda: nt.full((2,), "a"),
+    lambda: nt.random.randint(3, 1, (2,)), lambda: nt.Device("gpu"), lambda: nt.Device("cuda:99x"),
+    lambda: nt.asarray(X, device="cuda:99"), lambda: X.to("nowhere"), lambda: nt.Variable("a"),
+    lambda: nt.Variable(X).set(nt.ones((2,))), lambda: nt.parameter(nt.asarray([1])),
+    lambda: nt.random.Generator(-1), lambda: nt.set_num_threads(0), lambda: nt.Scalar("1"),
+    lambda: nt.set_log_level("loud"), lambda: nt.nn.warm_up(-1, nt.nn.cosine_decay(1.0, 1)),
+    lambda: nt.conv2d(X, X), lambda: nt.permute_dims(X, (1,)), lambda: nt.where(X, X),
+])  # fmt: skip
+def test_arguments_that_make_no_sense(call):
+    with pytest.raises((ValueError, TypeError, OverflowError, RuntimeError, IndexError)) as raised:
+        call()
+    assert str(raised.value)
+
+
+def test_objects_made_without_their_constructors():
+    for kind in (nt.Tensor, nt.Variable, nt.Scalar, nt.Device, nt.Compiled, nt.random.Generator,
+                 nt.HostValue, nt.nn.Adam, nt.nn.DataLoader):
+        try:
+            made = kind.__new__(kind)
+        except TypeError:
+            continue
+        for use in (repr, hash, lambda m: m + 1, lambda m: m(X), lambda m: m.shape, iter,
+                    lambda m: nt.exp(m), lambda m: nt.compile(lambda x: X)(m), lambda m: m[0]):
+            try:
+                use(made)
+            except Exception:
+                pass
+        del made
+    gc.collect()
