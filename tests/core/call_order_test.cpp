@@ -13,23 +13,26 @@ using namespace std::chrono_literals;
 TEST_CASE("a thread that takes an order again and again does not keep it from others",
           "[core][order][threads]") {
   CallOrder order;
-  std::atomic<bool> is_done = false;
+  std::atomic<bool> is_running = false, is_done = false;
   std::thread greedy([&] {
     while (!is_done) {
       order.lock();
+      is_running = true;
       std::this_thread::sleep_for(500us);
       order.unlock();
     }
   });
   std::atomic<int> refused = 0;
   const auto others = [&] {
-    for (int i = 0; i < 20; ++i) {
-      if (order.lock_within(CallOrder::patience))
+    for (int i = 0; i < 200; ++i) {
+      if (order.lock_within(CallOrder::patience / 4))
         order.unlock();
       else
         ++refused;
+      std::this_thread::sleep_for(300us);
     }
   };
+  while (!is_running) std::this_thread::yield();
   std::thread first(others), second(others);
   first.join();
   second.join();
