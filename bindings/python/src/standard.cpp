@@ -1,6 +1,7 @@
 #include "bindings/python/src/standard.h"
 
 #include <cmath>
+#include <limits>
 
 namespace nitinol::python::standard {
 namespace {
@@ -27,9 +28,12 @@ double reduced_count(const Tensor& x, const Axes& axis) {
 Tensor clip(const Operand& x, const std::optional<Operand>& min,
             const std::optional<Operand>& max) {
   if (min && max) return clamp(x, *min, *max);
-  if (min) return maximum(x, *min);
-  if (max) return minimum(x, *max);
-  return tensor_of(x);
+  if (!min && !max) return tensor_of(x);
+  // At a bound, maximum gives half of the gradient to either side; clamp all of it to x.
+  constexpr double unlimited = std::numeric_limits<double>::infinity();
+  if (is_floating(tensor_of(x).dtype()))
+    return min ? clamp(x, *min, unlimited) : clamp(x, -unlimited, *max);
+  return min ? maximum(x, *min) : minimum(x, *max);
 }
 
 Tensor isnan(const Tensor& x) {

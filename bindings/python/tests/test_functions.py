@@ -318,5 +318,11 @@ def test_a_bound_that_is_left_out_does_not_limit() -> None:
     assert bits_of([nitinol.clip(x)]) == bits_of([x])
     np.testing.assert_array_equal(nitinol.clip(x, min=0), [0, 0, math.nan, 1, math.inf])
     np.testing.assert_array_equal(nitinol.clip(x, max=0), [-math.inf, -1, math.nan, 0, 0])
+    for bounds in ({"min": 0.0}, {"min": 0.0, "max": 9.0}):
+        at = nitinol.asarray(np.array([-1.0, 0.0, 1.0]))
+        gradient = nitinol.grad(lambda x, b=bounds: nitinol.sum(nitinol.clip(x, **b)))(at)
+        np.testing.assert_array_equal(gradient, [0, 1, 1])
+    above = nitinol.grad(lambda x: nitinol.sum(nitinol.clip(x, max=1.0)))(at + 1)
+    np.testing.assert_array_equal(above, [1, 1, 0])
     whole = nitinol.asarray(np.array([-(2**63), 0, 2**63 - 1]))
     np.testing.assert_array_equal(nitinol.clip(whole, min=1), [1, 1, 2**63 - 1])
