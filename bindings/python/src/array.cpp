@@ -186,6 +186,7 @@ struct Nested {
 };
 
 void read_nested(const From& from, int depth, Nested& into) {
+  const Deeper deeper;
   if (PyList_Check(from.value.ptr()) || PyTuple_Check(from.value.ptr())) {
     const auto size = static_cast<int64_t>(nb::len(from.value));
     if (depth == into.shape.size() && into.numbers.empty()) into.shape.push_back(size);
@@ -211,6 +212,7 @@ void read_nested(const From& from, int depth, Nested& into) {
 }
 
 bool holds_tensors(nb::handle value) {
+  const Deeper deeper;
   if (!PyList_Check(value.ptr()) && !PyTuple_Check(value.ptr())) return false;
   for (const nb::handle element : nb::borrow(value)) {
     if (is_tensor(element) || is_variable(element) || is_array(element) || holds_tensors(element))
@@ -220,6 +222,7 @@ bool holds_tensors(nb::handle value) {
 }
 
 Tensor stacked(const From& from) {
+  const Deeper deeper;
   if (!PyList_Check(from.value.ptr()) && !PyTuple_Check(from.value.ptr()))
     return convert<Tensor>(from);
   std::vector<Tensor> parts;

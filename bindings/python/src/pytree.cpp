@@ -59,17 +59,6 @@ std::pair<nb::object, nb::object> taken_apart(nb::handle value, const Class& typ
   return {children, parts[1]};
 }
 
-/// One step down a structure; throws RecursionError where Python's code would.
-class Deeper {
- public:
-  Deeper() {
-    if (Py_EnterRecursiveCall(" while taking a structure apart") != 0) throw nb::python_error();
-  }
-  ~Deeper() { Py_LeaveRecursiveCall(); }
-  Deeper(const Deeper&) = delete;
-  Deeper& operator=(const Deeper&) = delete;
-};
-
 constexpr uint64_t word(Kind kind, Py_ssize_t count = 0) {
   return static_cast<uint64_t>(kind) | static_cast<uint64_t>(count) << 8;
 }

@@ -243,3 +243,17 @@ def test_objects_made_without_their_constructors():
                 pass
         del made
     gc.collect()
+
+
+def test_lists_without_an_end():
+    endless = []
+    endless.append(endless)
+    with_tensor = [X]
+    with_tensor.append(with_tensor)
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    for given in (endless, with_tensor, deep):
+        for call in (nt.asarray, nt.Tensor, lambda x: X[x], nt.compile(lambda x: X)):
+            with pytest.raises((RecursionError, TypeError, ValueError, IndexError)):
+                call(given)
