@@ -64,9 +64,15 @@ Class make_class(nb::handle type) {
   if (is_namedtuple(type)) return {.kind = Kind::named_tuple};
   // Subclasses as their bases: an OrderedDict, a float of NumPy. (Those of int and str stay what
   // they are: enums.)
-  if (is_subtype(type, PyDict_Type)) return {.kind = Kind::dict};
-  if (is_subtype(type, PyList_Type)) return {.kind = Kind::list};
-  if (is_subtype(type, PyTuple_Type)) return {.kind = Kind::tuple};
+  if (is_subtype(type, PyDict_Type)) {
+    Class made = {.kind = Kind::dict, .is_subclass = true};
+    nb::object ordered = nb::module_::import_("collections").attr("OrderedDict");
+    if (is_subtype(type, *reinterpret_cast<PyTypeObject*>(ordered.ptr())))
+      made.ordered = std::move(ordered);
+    return made;
+  }
+  if (is_subtype(type, PyList_Type)) return {.kind = Kind::list, .is_subclass = true};
+  if (is_subtype(type, PyTuple_Type)) return {.kind = Kind::tuple, .is_subclass = true};
   if (is_subtype(type, PyFloat_Type)) return {.kind = Kind::real};
   if (nb::hasattr(type, "__dataclass_fields__")) {
     Class made = {.kind = Kind::dataclass};

@@ -25,7 +25,39 @@ std::string shown(nb::handle value) {
   return nb::cast<std::string>(nb::repr(value));
 }
 
-/// Calls f(child) for each child of a container, and returns what identifies its structure.
+/// A dict's keys in its own order. The dict below an OrderedDict has another one where a key was
+/// moved to an end.
+nb::object keys_of(nb::handle value, const Class& type) {
+  const nb::object keys = type.ordered.is_valid() ? nb::object(type.ordered.attr("keys")(value))
+                                                  : nb::steal(PyDict_Keys(value.ptr()));
+  if (!keys.is_valid()) throw nb::python_error();
+  nb::object tuple = nb::steal(PySequence_Tuple(keys.ptr()));
+  if (!tuple.is_valid()) throw nb::python_error();
+  return tuple;
+}
+
+/// Calls f(key, child) for each item of a dict, in its own order.
+template <class F>
+void for_each_item(nb::handle value, const Class& type, F&& f) {
+  if (!type.ordered.is_valid()) {
+    PyObject *key = nullptr, *child = nullptr;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(value.ptr(), &position, &key, &child) != 0)
+      f(nb::handle(key), nb::handle(child));
+    return;
+  }
+  const nb::object keys = keys_of(value, type);
+  for (const nb::handle key : keys) {
+    const nb::object child = nb::borrow(PyDict_GetItemWithError(value.ptr(), key.ptr()));
+    if (!child.is_valid()) {
+      if (PyErr_Occurred() == nullptr) PyErr_SetObject(PyExc_KeyError, key.ptr());
+      throw nb::python_error();
+    }
+    f(key, nb::handle(child));
+  }
+}
+
+/// Calls f(child) for each child of a container.
 template <class F>
 void for_each_child(nb::handle value, const Class& type, F&& f) {
   if (type.kind == Kind::tuple || type.kind == Kind::named_tuple) {
@@ -35,9 +67,7 @@ void for_each_child(nb::handle value, const Class& type, F&& f) {
     for (Py_ssize_t i = 0; i < PyList_Size(value.ptr()); ++i)
       f(nb::handle(PyList_GetItem(value.ptr(), i)));
   } else if (type.kind == Kind::dict) {
-    PyObject *key = nullptr, *child = nullptr;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(value.ptr(), &position, &key, &child) != 0) f(nb::handle(child));
+    for_each_item(value, type, [&](nb::handle, nb::handle child) { f(child); });
   } else if (type.kind == Kind::dataclass) {
     for (const nb::object& field : type.fields) {
       const nb::object child = value.attr(field);
@@ -62,6 +92,8 @@ std::pair<nb::object, nb::object> taken_apart(nb::handle value, const Class& typ
 constexpr uint64_t word(Kind kind, Py_ssize_t count = 0) {
   return static_cast<uint64_t>(kind) | static_cast<uint64_t>(count) << 8;
 }
+/// In a dict's word: the number of its class follows.
+constexpr uint64_t with_class = uint64_t{1} << 63;
 
 bool is_container(Kind kind) {
   return kind >= Kind::tuple;
@@ -94,10 +126,9 @@ void visit_leaves(const std::string& path, nb::handle value, const Visit& visit)
   const Class& type = class_of_value(value);
   if (is_container(type.kind)) visit(path, value, type.kind);
   if (type.kind == Kind::dict) {
-    PyObject *key = nullptr, *child = nullptr;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(value.ptr(), &position, &key, &child) != 0)
+    for_each_item(value, type, [&](nb::handle key, nb::handle child) {
       visit_leaves(fmt::format("{}[{}]", path, shown(key)), child, visit);
+    });
   } else if (type.kind == Kind::dataclass || type.kind == Kind::named_tuple) {
     const nb::object names = type.kind == Kind::named_tuple
                                  ? nb::object(nb::handle(type_of(value)).attr("_fields"))
@@ -238,15 +269,17 @@ void ArgumentLeaves::add(nb::handle value) {
       return;
     }
     case Kind::dict: {
-      mark(PyDict_Size(value.ptr()));
-      PyObject *key = nullptr, *child = nullptr;
-      Py_ssize_t position = 0;
+      const uint64_t structure = word(type.kind, PyDict_Size(value.ptr()));
+      // The class is part of its structure, too: the function is given one of that class.
+      leaves_.fixed.push_back(type.is_subclass ? structure | with_class : structure);
+      if (type.is_subclass)
+        leaves_.fixed.push_back(interned_.number_of(type_of(value), Kind::fixed));
       // The order of a dict is part of its structure: who goes through it sees it.
-      while (PyDict_Next(value.ptr(), &position, &key, &child) != 0) {
+      for_each_item(value, type, [&](nb::handle key, nb::handle child) {
         leaves_.fixed.push_back(
-            interned_.number_of(key, PyUnicode_CheckExact(key) ? Kind::text : Kind::fixed));
+            interned_.number_of(key, PyUnicode_CheckExact(key.ptr()) ? Kind::text : Kind::fixed));
         add(child);
-      }
+      });
       return;
     }
     case Kind::tuple:
@@ -293,13 +326,11 @@ nb::object replaced(nb::handle value, Replacement& by) {
     case Kind::dict: {
       nb::object made = type_of(value) == reinterpret_cast<PyObject*>(&PyDict_Type)
                             ? nb::object(nb::dict())
-                            : nb::object(value.attr("copy")());
-      PyObject *key = nullptr, *child = nullptr;
-      Py_ssize_t position = 0;
-      while (PyDict_Next(value.ptr(), &position, &key, &child) != 0) {
+                            : nb::module_::import_("copy").attr("copy")(value);
+      for_each_item(value, type, [&](nb::handle key, nb::handle child) {
         const nb::object given = replaced(child, by);
-        if (PyDict_SetItem(made.ptr(), key, given.ptr()) != 0) throw nb::python_error();
-      }
+        if (PyDict_SetItem(made.ptr(), key.ptr(), given.ptr()) != 0) throw nb::python_error();
+      });
       return made;
     }
     case Kind::named_tuple:
@@ -375,6 +406,11 @@ void Tree::flatten(nb::handle value, Interned& interned, std::vector<Tensor>& te
     words.push_back(word(type.kind, count));
     keep(type.kind, count, object);
   };
+  if (type.is_subclass && type_of(value) != type.ordered.ptr()) {
+    // What it holds beside its elements is not known: it could not be made again.
+    keep(Kind::fixed, 0, value);
+    return refuse(value);
+  }
   switch (type.kind) {
     case Kind::tensor:
       words.push_back(word(Kind::tensor));
@@ -393,8 +429,12 @@ void Tree::flatten(nb::handle value, Interned& interned, std::vector<Tensor>& te
       words.push_back(interned.number_of(type_of(value), Kind::fixed));
       return for_each_child(value, type, descend);
     case Kind::dict: {
-      const nb::object keys = nb::steal(PySequence_Tuple(value.ptr()));
-      structure(size(), keys);
+      const nb::object keys = keys_of(value, type);
+      structure(size(), nb::make_tuple(nb::handle(type_of(value)), keys));
+      if (type.is_subclass) {
+        words.back() |= with_class;
+        words.push_back(interned.number_of(type_of(value), Kind::fixed));
+      }
       for (const nb::handle key : keys)
         words.push_back(
             interned.number_of(key, PyUnicode_CheckExact(key.ptr()) ? Kind::text : Kind::fixed));
@@ -428,10 +468,15 @@ void Tree::flatten(nb::handle value, Interned& interned, std::vector<Tensor>& te
         words.push_back(interned.number_of(value, type.kind));
         return;
       }
-      obstacle_ =
-          fmt::format("the function returns a {}; return Tensors, numbers, and structures of them",
-                      name_of_type(value));
+      refuse(value);
   }
+}
+
+void Tree::refuse(nb::handle value) {
+  if (!obstacle_.empty()) return;
+  obstacle_ =
+      fmt::format("the function returns a {}; return Tensors, numbers, and structures of them",
+                  name_of_type(value));
 }
 
 nb::object Tree::build(const Node*& node, const Tensor*& tensor) const {
@@ -452,9 +497,10 @@ nb::object Tree::build(const Node*& node, const Tensor*& tensor) const {
       return list;
     }
     case Kind::dict: {
-      nb::dict made;
+      const nb::object made = nb::handle(PyTuple_GetItem(here.object, 0))();
+      PyObject* keys = PyTuple_GetItem(here.object, 1);
       for (Py_ssize_t i = 0; i < here.count; ++i)
-        made[nb::handle(PyTuple_GetItem(here.object, i))] = build(node, tensor);
+        made[nb::handle(PyTuple_GetItem(keys, i))] = build(node, tensor);
       return made;
     }
     case Kind::named_tuple:
@@ -501,8 +547,9 @@ nb::object tree_map(nb::handle f, nb::handle value) {
       return list;
     }
     case Kind::dict: {
-      nb::dict made;
-      for (const auto [key, child] : nb::borrow<nb::dict>(value)) made[key] = tree_map(f, child);
+      const nb::object made = type.ordered.is_valid() ? type.ordered() : nb::object(nb::dict());
+      for_each_item(value, type,
+                    [&](nb::handle key, nb::handle child) { made[key] = tree_map(f, child); });
       return made;
     }
     case Kind::named_tuple:

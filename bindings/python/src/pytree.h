@@ -40,6 +40,8 @@ struct Class {
   Kind kind = Kind::fixed;
   std::vector<nb::object> fields = {};      ///< dataclass: their names
   nb::object flatten = {}, unflatten = {};  ///< registered: what the user gave
+  bool is_subclass = false;                 ///< of tuple, list or dict, and not that itself
+  nb::object ordered = {};                  ///< a class of OrderedDicts: collections.OrderedDict
 };
 /// The class of a value; of values of one type always the same object.
 [[nodiscard]] const Class& class_of_value(nb::handle value);
@@ -122,6 +124,7 @@ class Tree {
   };
   nb::object build(const Node*& node, const Tensor*& tensor) const;
   void keep(Kind kind, Py_ssize_t count, nb::handle object);
+  void refuse(nb::handle value);
 
   std::vector<Node> nodes_;
   std::string obstacle_;

@@ -1,5 +1,6 @@
 """What programs do that nobody planned for: an exception, or the right result; never a crash."""
 
+import collections
 import gc
 import threading
 
@@ -257,3 +258,59 @@ def test_lists_without_an_end():
         for call in (nt.asarray, nt.Tensor, lambda x: X[x], nt.compile(lambda x: X)):
             with pytest.raises((RecursionError, TypeError, ValueError, IndexError)):
                 call(given)
+
+
+class Counts(dict):
+    pass
+
+
+class Names(list):
+    pass
+
+
+class Trio(tuple):
+    pass
+
+
+def moved(a, b):
+    made = collections.OrderedDict(a=a, b=b)
+    made.move_to_end("a")
+    return made
+
+
+def test_the_order_of_ordered_dicts():
+    made = nt.compile(lambda x: moved(x, x + 1))
+    for _ in range(6):
+        result = made(X)
+        assert type(result) is collections.OrderedDict and list(result) == ["b", "a"]
+        assert bits(result["a"]) == bits(X) and bits(result["b"]) == bits(X + 1)
+    assert made.explain().data["plan_calls"] > 0
+    f = nt.compile(lambda d: [(key, x * 1) for key, x in d.items()])
+    for _ in range(6):
+        assert [key for key, _ in f(collections.OrderedDict(a=X, b=X + 1))] == ["a", "b"]
+        (first, x), (second, y) = f(moved(X, X + 1))
+        assert (first, second) == ("b", "a")
+        assert bits(x) == bits(X + 1) and bits(y) == bits(X)
+    mapped = nt.tree_map(lambda x: x * 2, moved(X, X + 1))
+    assert list(mapped) == ["b", "a"] and bits(mapped["a"]) == bits(X * 2)
+
+
+def test_the_class_of_a_dict_is_part_of_its_structure():
+    f = nt.compile(lambda d: type(d).__name__, check="never")
+    for _ in range(5):
+        for given in ({"a": X}, collections.OrderedDict(a=X), Counts(a=X),
+                      collections.defaultdict(list, a=X)):
+            assert f(given) == type(given).__name__
+
+
+@pytest.mark.parametrize("made", [
+    lambda x: Counts(a=x), lambda x: Names([x]), lambda x: Trio([x]),
+    lambda x: collections.defaultdict(list, a=x),
+])  # fmt: skip
+def test_subclasses_of_containers_as_results(made):
+    f = nt.compile(lambda x: {"within": made(x * 2)})
+    for _ in range(5):
+        result = f(X)["within"]
+        assert type(result) is type(made(X))
+        assert bits(next(iter(getattr(result, "values", lambda: result)()))) == bits(X * 2)
+    assert type(made(X)).__name__ in f.explain().data["signatures"][0]["reason"]
