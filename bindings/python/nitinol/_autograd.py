@@ -70,8 +70,8 @@ class _Call:
 def _as_tensors(where: str, argument: Any) -> Any:
     if isinstance(argument, _ext.Variable):
         raise TypeError(f"{where}: a Variable; its gradient comes from backward(), or give .value")
-    if isinstance(argument, (bool, int, float)):
-        return _ext.asarray(float(argument))
+    if isinstance(argument, (bool, int, float, _ext.Scalar)):  # a float, inside compile()
+        return _ext.full((), argument, dtype=_ext.float32)
     if hasattr(argument, "__array_interface__") or (
         hasattr(argument, "__dlpack__") and not isinstance(argument, Tensor)
     ):

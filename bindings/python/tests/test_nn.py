@@ -359,6 +359,14 @@ def test_gradients_that_cannot_be(call, error, text):
         call(nt.asarray([1.0, 2.0]))
 
 
+def test_gradients_by_a_number_inside_compile():
+    f = lambda x: x**3  # noqa: E731
+    compiled = nt.compile(nt.grad(f), check="never")
+    for number in (1.0, 2.0, 3.0, 4.0):
+        assert compiled(number).item() == nt.grad(f)(number).item() == 3 * number**2
+    assert len(compiled.explain().data["signatures"]) == 1
+
+
 def test_vjp_jvp_hessian():
     x = nt.asarray([1.0, 2.0])
     value, pull = nt.vjp(lambda x: x**2, x)
