@@ -247,9 +247,7 @@ class Conv2d(Module):
         )
 
 
-class MaxPool2d(Module):
-    """The largest number of each window of images [n, c, h, w]."""
-
+class _Pool2d(Module):
     def __init__(
         self,
         kernel_size: int | tuple[int, int],
@@ -259,23 +257,17 @@ class MaxPool2d(Module):
         self.kernel_size: int | tuple[int, int] = kernel_size
         self.stride: int | tuple[int, int] | None = stride
         self.padding: int | tuple[int, int] = padding
+
+
+class MaxPool2d(_Pool2d):
+    """The largest number of each window of images [n, c, h, w]."""
 
     def __call__(self, x: Any) -> Tensor:
         return _ext.max_pool2d(x, self.kernel_size, stride=self.stride, padding=self.padding)
 
 
-class AvgPool2d(Module):
+class AvgPool2d(_Pool2d):
     """The mean of each window of images [n, c, h, w]."""
-
-    def __init__(
-        self,
-        kernel_size: int | tuple[int, int],
-        stride: int | tuple[int, int] | None = None,
-        padding: int | tuple[int, int] = 0,
-    ) -> None:
-        self.kernel_size: int | tuple[int, int] = kernel_size
-        self.stride: int | tuple[int, int] | None = stride
-        self.padding: int | tuple[int, int] = padding
 
     def __call__(self, x: Any) -> Tensor:
         return _ext.avg_pool2d(x, self.kernel_size, stride=self.stride, padding=self.padding)
