@@ -18,6 +18,28 @@ std::string to_string(const Attr& attr) {
 
 }  // namespace
 
+std::string_view name_of(OpKind kind) {
+  switch (kind) {
+    case OpKind::elementwise:
+      return "elementwise";
+    case OpKind::reduce:
+      return "reduce";
+    case OpKind::view:
+      return "view";
+    case OpKind::index:
+      return "index";
+    case OpKind::create:
+      return "create";
+    case OpKind::library:
+      return "library";
+    case OpKind::transfer:
+      return "transfer";
+    case OpKind::composite:
+      return "composite";
+  }
+  return "?";
+}
+
 std::string to_string(const Op& op, const Attrs& attrs) {
   std::string text;
   for (std::size_t i = 0; i < attrs.size(); ++i) {

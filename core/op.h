@@ -152,6 +152,8 @@ struct Op {
   std::string_view summary = {};
 };
 
+/// "elementwise".
+[[nodiscard]] std::string_view name_of(OpKind kind);
 /// "axes=[0] keepdims=true": attributes in the text form of graphs.
 [[nodiscard]] std::string to_string(const Op& op, const Attrs& attrs);
 

@@ -125,7 +125,7 @@ class UpdateScope {
   CallOrder* order_ = nullptr;  ///< taken by this scope, or null
 };
 
-/// Smaller ids than those of all cells that are made; for the library's own.
+/// Smaller ids are the library's own: no cell that is made has one.
 inline constexpr uint64_t first_variable_id = 4096;
 /// The id of the next cell that is made: cells with ids from here on are younger than this call.
 [[nodiscard]] uint64_t next_variable_id();

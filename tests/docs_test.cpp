@@ -108,28 +108,6 @@ Family family_of(const std::string& header) {
   return family;
 }
 
-std::string_view name_of(OpKind kind) {
-  switch (kind) {
-    case OpKind::elementwise:
-      return "elementwise";
-    case OpKind::reduce:
-      return "reduce";
-    case OpKind::view:
-      return "view";
-    case OpKind::index:
-      return "index";
-    case OpKind::create:
-      return "create";
-    case OpKind::library:
-      return "library";
-    case OpKind::transfer:
-      return "transfer";
-    case OpKind::composite:
-      return "composite";
-  }
-  return "?";
-}
-
 std::string page_of_ops() {
   std::string page =
       "# Ops\n\n"

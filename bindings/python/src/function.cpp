@@ -20,33 +20,11 @@ const char* plural(int64_t count) {
   return count == 1 ? "" : "s";
 }
 
-std::string_view word_of(OpKind kind) {
-  switch (kind) {
-    case OpKind::elementwise:
-      return "elementwise";
-    case OpKind::reduce:
-      return "reduce";
-    case OpKind::view:
-      return "view";
-    case OpKind::index:
-      return "index";
-    case OpKind::create:
-      return "create";
-    case OpKind::library:
-      return "library";
-    case OpKind::transfer:
-      return "transfer";
-    case OpKind::composite:
-      return "composite";
-  }
-  return "";
-}
-
 // [(name, kind, summary)]: for the test that each op can be reached.
 nb::list list_of_ops() {
   nb::list list;
   for (const Op* op : all_ops()) {
-    const std::string_view kind = word_of(op->kind);
+    const std::string_view kind = name_of(op->kind);
     list.append(nb::make_tuple(nb::str(op->name.data(), op->name.size()),
                                nb::str(kind.data(), kind.size()),
                                nb::str(op->summary.data(), op->summary.size())));
