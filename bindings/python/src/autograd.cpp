@@ -2,6 +2,7 @@
 // and functions with gradients of their own.
 #include "autograd/node.h"
 #include "bindings/python/src/bind.h"
+#include "bindings/python/src/context.h"
 #include "bindings/python/src/errors.h"
 
 #include <memory>
@@ -40,39 +41,11 @@ std::vector<Tensor> gradients_of(nb::handle given) {
   return gradients;
 }
 
-/// `with`: may be entered again inside itself.
-template <class Scope, class Argument>
-class Context {
- public:
-  explicit Context(Argument argument) : argument_(argument) {}
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
-  ~Context() = default;
-  void enter() { scopes_.push_back(std::make_unique<Scope>(argument_)); }
-  void exit() { scopes_.pop_back(); }
-
- private:
-  Argument argument_;
-  std::vector<std::unique_ptr<Scope>> scopes_;
-};
-template <class Scope, class Argument>
-void bind_context(nb::module_& m, const char* name) {
-  using Here = Context<Scope, Argument>;
-  nb::class_<Here>(m, name)
-      .def(nb::init<Argument>(), nb::arg("argument"))
-      .def("__enter__", [](nb::handle self) { nb::cast<Here&>(self).enter(); })
-      .def(
-          "__exit__", [](Here& self, nb::args) { self.exit(); },
-          nb::sig("def __exit__(self, *exception: object) -> None"));
-}
-
 nb::object customized(nb::object f, nb::handle arguments) {
   const std::shared_ptr<PyObject> callable = shared(std::move(f));
   const std::vector<Tensor> tensors = tensors_of("custom_gradient", arguments);
-  Tensor result;
-  const auto compute = [&] {
-    const Unlocked release;
-    result = autograd::customized(
+  Tensor result = unlocked([&] {
+    return autograd::customized(
         [callable](const std::vector<Tensor>& x) {
           const Locked lock;
           const nb::object both = call(callable.get(), list_of(x));
@@ -88,25 +61,21 @@ nb::object customized(nb::object f, nb::handle arguments) {
               });
         },
         tensors);
-  };
-  compute();
+  });
   return to_python(std::move(result));
 }
 
 nb::object checkpointed(nb::object f, nb::handle arguments) {
   const std::shared_ptr<PyObject> callable = shared(std::move(f));
   const std::vector<Tensor> tensors = tensors_of("checkpoint", arguments);
-  std::vector<Tensor> results;
-  {
-    const Unlocked release;
-    results = autograd::checkpointed(
+  return to_python(unlocked([&] {
+    return autograd::checkpointed(
         [callable](const std::vector<Tensor>& x) {
           const Locked lock;
           return tensors_of("checkpoint", call(callable.get(), list_of(x)));
         },
         tensors);
-  }
-  return to_python(std::move(results));
+  }));
 }
 
 }  // namespace
@@ -125,24 +94,14 @@ void bind_autograd(nb::module_& m) {
             const std::vector<Tensor> of = tensors_of("grad", results);
             const std::vector<Tensor> by =
                 seeds.is_none() ? autograd::ones_for(of) : tensors_of("grad", seeds);
-            std::vector<Tensor> found;
-            {
-              const Unlocked release;
-              found = self.gradients(of, by, keep);
-            }
-            return to_python(std::move(found));
+            return to_python(unlocked([&] { return self.gradients(of, by, keep); }));
           },
           nb::arg("results"), nb::arg("seeds") = nb::none(), nb::arg("keep") = false)
       .def("push_forward",
            [](Arguments& self, nb::handle results, nb::handle tangents) {
              const std::vector<Tensor> of = tensors_of("jvp", results);
              const std::vector<Tensor> along = tensors_of("jvp", tangents);
-             std::vector<Tensor> found;
-             {
-               const Unlocked release;
-               found = autograd::push_forward(self, of, along);
-             }
-             return to_python(std::move(found));
+             return to_python(unlocked([&] { return autograd::push_forward(self, of, along); }));
            })
       .def("released", [](const Arguments& self, nb::handle result) {
         return to_python(self.released(tensor_in(result)));
@@ -153,17 +112,14 @@ void bind_autograd(nb::module_& m) {
   m.def("_hessian", [](nb::object f, nb::handle argument) {
     const std::shared_ptr<PyObject> callable = shared(std::move(f));
     const auto x = convert<Tensor>({"hessian", "the argument", argument});
-    Tensor found;
-    {
-      const Unlocked release;
-      found = hessian(
+    return to_python(unlocked([&] {
+      return hessian(
           [callable](const Tensor& at) {
             const Locked lock;
             return convert<Tensor>({"hessian", "the result", call(callable.get(), to_python(at))});
           },
           x);
-    }
-    return to_python(std::move(found));
+    }));
   });
   m.def("_check_gradients", [](nb::object f, nb::handle inputs, double step, double tolerance) {
     const std::shared_ptr<PyObject> callable = shared(std::move(f));
@@ -185,8 +141,11 @@ void bind_autograd(nb::module_& m) {
       },
       nb::arg("x"), nb::sig("def stop_gradient(x: TensorLike) -> Tensor"),
       "The same value, for which no gradient flows.");
-  bind_context<autograd::EnabledScope, bool>(m, "_Gradients");
-  bind_context<autograd::DifferentiationScope, int>(m, "_Differentiation");
+  bind_context<Context<autograd::EnabledScope, bool>>(m, "_Gradients", "Notes operations, or not.")
+      .def(nb::init<bool>(), nb::arg("argument"));
+  bind_context<Context<autograd::DifferentiationScope, int>>(m, "_Differentiation",
+                                                             "Inside so many differentiations.")
+      .def(nb::init<int>(), nb::arg("argument"));
 }
 
 }  // namespace nitinol::python

@@ -5,6 +5,7 @@
 #include "bindings/python/src/compile.h"
 
 #include "bindings/python/src/bind.h"
+#include "bindings/python/src/context.h"
 #include "bindings/python/src/errors.h"
 #include "bindings/python/src/pytree.h"
 
@@ -53,11 +54,7 @@ struct Compiled {
   std::unique_ptr<jit::CompiledFunction> compiled;
   std::vector<std::string> names;  ///< of the positional parameters
   Interned interned;
-};
-
-/// A result without its tensors, as the signature keeps it.
-struct Form {
-  std::shared_ptr<const Tree> tree;
+  std::shared_ptr<Trees> trees = std::make_shared<Trees>();
 };
 
 class PythonCaller final : public jit::Caller {
@@ -91,9 +88,9 @@ class PythonCaller final : public jit::Caller {
     const Locked lock;
     return python::describe_arguments(arguments_, names);
   }
-  std::shared_ptr<const void> result_form() override { return std::make_shared<Form>(Form{tree_}); }
+  std::shared_ptr<const void> result_form() override { return tree_; }
   void restore(const void* form, std::span<Tensor> tensors) override {
-    tree_ = static_cast<const Form*>(form)->tree;
+    tree_ = static_cast<const Tree*>(form)->shared_from_this();
     tensors_.assign(std::make_move_iterator(tensors.begin()),
                     std::make_move_iterator(tensors.end()));
     is_changed_ = true;
@@ -112,11 +109,9 @@ class PythonCaller final : public jit::Caller {
     if (arguments_.named.is_valid()) named = replaced(arguments_.named, by);
     result_ = nb::steal(PyObject_Call(compiled_.function.ptr(), positional.ptr(), named.ptr()));
     if (!result_.is_valid()) throw nb::python_error();
-    auto tree = std::make_shared<Tree>();
     tensors_.clear();
     words_.clear();
-    tree->flatten(result_, compiled_.interned, tensors_, words_);
-    tree_ = std::move(tree);
+    tree_ = Tree::of(result_, compiled_.interned, compiled_.trees, tensors_, words_);
     is_changed_ = false;
   }
 
@@ -199,7 +194,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
   Compiled& compiled = compiled_in(self);
   Py_VISIT(compiled.function.ptr());
   Py_VISIT(compiled.interned.table().ptr());
-  return 0;
+  return compiled.trees->traverse(visit, arg);
 }
 
 int clear(PyObject* self) {
@@ -215,6 +210,8 @@ const PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_slot)},
                              {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
                              {Py_tp_clear, reinterpret_cast<void*>(clear)},
                              {0, nullptr}};
+
+using StanceContext = Context<StanceScope, Stance>;
 
 Check check_named(const std::string& name) {
   if (name == "scheduled") return Check::scheduled;
@@ -237,21 +234,6 @@ Stance stance_named(const std::string& name) {
                                      "'; expected 'normal', 'eager', 'fail_on_recompile' or "
                                      "'fail_on_fallback'");
 }
-
-/// `with stance(...)`: may be entered again inside itself.
-class StanceContext {
- public:
-  explicit StanceContext(const std::string& name) : stance_(stance_named(name)) {}
-  StanceContext(const StanceContext&) = delete;
-  StanceContext& operator=(const StanceContext&) = delete;
-  ~StanceContext() = default;
-  void enter() { scopes_.push_back(std::make_unique<StanceScope>(stance_)); }
-  void exit() { scopes_.pop_back(); }
-
- private:
-  Stance stance_;
-  std::vector<std::unique_ptr<StanceScope>> scopes_;
-};
 
 void make_compiled(Compiled* self, nb::object function, std::string name,
                    std::vector<std::string> arguments, const std::string& check,
@@ -327,19 +309,16 @@ void bind_compile(nb::module_& m) {
           nb::arg("stance"), "Overrides the thread's and the process's stance for this function.")
       .def_prop_ro("__wrapped__", [](const Compiled& self) { return self.function; });
 
-  nb::class_<StanceContext>(
+  bind_context<StanceContext>(
       m, "stance",
       "with stance(name): how this thread's compiled functions behave: 'normal', 'eager' (as they "
       "are written), 'fail_on_recompile' or 'fail_on_fallback'.")
-      .def(nb::init<const std::string&>(), nb::arg("name"))
-      .def("__enter__",
-           [](nb::handle self) {
-             nb::cast<StanceContext&>(self).enter();
-             return nb::borrow(self);
-           })
       .def(
-          "__exit__", [](StanceContext& self, nb::args) { self.exit(); },
-          nb::sig("def __exit__(self, *exception: object) -> None"));
+          "__init__",
+          [](StanceContext* self, const std::string& name) {
+            new (self) StanceContext(stance_named(name));
+          },
+          nb::arg("name"));
   m.def(
       "set_stance", [](const std::string& name) { set_stance(stance_named(name)); },
       nb::arg("name"), "The same for the whole process.");

@@ -117,6 +117,35 @@ nb::object tuple_of(const std::vector<nb::object>& values) {
   return tuple;
 }
 
+/// The same structure with leaf(value, its class) in the place of each leaf. Containers are new; a
+/// dict begins as dict_like(value, its class).
+template <class Leaf, class DictLike>
+nb::object mapped(nb::handle value, const Leaf& leaf, const DictLike& dict_like) {
+  const Deeper deeper;
+  const Class& type = class_of_value(value);
+  if (!is_container(type.kind)) return leaf(value, type);
+  if (type.kind == Kind::dict) {
+    nb::object made = dict_like(value, type);
+    for_each_item(value, type, [&](nb::handle key, nb::handle child) {
+      const nb::object given = mapped(child, leaf, dict_like);
+      if (PyObject_SetItem(made.ptr(), key.ptr(), given.ptr()) != 0) throw nb::python_error();
+    });
+    return made;
+  }
+  std::vector<nb::object> children;
+  const auto add = [&](nb::handle child) { children.push_back(mapped(child, leaf, dict_like)); };
+  if (type.kind == Kind::registered) {
+    const auto [parts, aux] = taken_apart(value, type);
+    for (const nb::handle child : parts) add(child);
+    return type.unflatten(aux, tuple_of(children));
+  }
+  for_each_child(value, type, add);
+  if (type.kind == Kind::dataclass) return dataclass_of(type_of(value), type.fields, children);
+  const nb::object tuple = tuple_of(children);
+  if (type.kind == Kind::named_tuple) return nb::handle(type_of(value)).attr("_make")(tuple);
+  return type.kind == Kind::list ? nb::object(nb::list(nb::handle(tuple))) : tuple;
+}
+
 // ---- names of leaves
 
 using Visit = std::function<void(const std::string& path, nb::handle value, Kind kind)>;
@@ -298,55 +327,21 @@ void ArgumentLeaves::add(nb::handle value) {
   }
 }
 
-nb::object replaced(nb::handle value, Replacement& by) {
-  const Deeper deeper;
-  const Class& type = class_of_value(value);
-  std::vector<nb::object> children;
-  const auto collect = [&](nb::handle child) { children.push_back(replaced(child, by)); };
-  switch (type.kind) {
-    case Kind::tensor:
-    case Kind::array:
-      return to_python(*by.tensors++);
-    case Kind::real:
-    case Kind::scalar: {
-      // A Scalar in eager calls too, so that what the function sees is the same in all.
-      Scalar scalar =
-          type.kind == Kind::real ? Scalar(PyFloat_AsDouble(value.ptr())) : scalar_in(value);
-      if (by.scalars != nullptr) scalar.set_traced(*by.scalars++);
-      return nb::cast(std::move(scalar));
-    }
-    case Kind::tuple:
-      for_each_child(value, type, collect);
-      return tuple_of(children);
-    case Kind::list: {
-      nb::list list;
-      for_each_child(value, type, [&](nb::handle child) { list.append(replaced(child, by)); });
-      return list;
-    }
-    case Kind::dict: {
-      nb::object made = type_of(value) == reinterpret_cast<PyObject*>(&PyDict_Type)
-                            ? nb::object(nb::dict())
-                            : nb::module_::import_("copy").attr("copy")(value);
-      for_each_item(value, type, [&](nb::handle key, nb::handle child) {
-        const nb::object given = replaced(child, by);
-        if (PyDict_SetItem(made.ptr(), key.ptr(), given.ptr()) != 0) throw nb::python_error();
-      });
-      return made;
-    }
-    case Kind::named_tuple:
-      for_each_child(value, type, collect);
-      return nb::handle(type_of(value)).attr("_make")(tuple_of(children));
-    case Kind::dataclass:
-      for_each_child(value, type, collect);
-      return dataclass_of(type_of(value), type.fields, children);
-    case Kind::registered: {
-      const auto [parts, aux] = taken_apart(value, type);
-      for (const nb::handle child : parts) collect(child);
-      return type.unflatten(aux, tuple_of(children));
-    }
-    default:
-      return nb::borrow(value);
-  }
+nb::object replaced(nb::handle given, Replacement& by) {
+  const auto leaf = [&by](nb::handle value, const Class& type) -> nb::object {
+    if (type.kind == Kind::tensor || type.kind == Kind::array) return to_python(*by.tensors++);
+    if (type.kind != Kind::real && type.kind != Kind::scalar) return nb::borrow(value);
+    // A Scalar in eager calls too, so that what the function sees is the same in all.
+    Scalar scalar =
+        type.kind == Kind::real ? Scalar(PyFloat_AsDouble(value.ptr())) : scalar_in(value);
+    if (by.scalars != nullptr) scalar.set_traced(*by.scalars++);
+    return nb::cast(std::move(scalar));
+  };
+  const auto dict_like = [](nb::handle value, const Class& type) -> nb::object {
+    if (!type.is_subclass) return nb::dict();
+    return nb::module_::import_("copy").attr("copy")(value);
+  };
+  return mapped(given, leaf, dict_like);
 }
 
 std::vector<jit::Word> describe_arguments(const CallArguments& arguments,
@@ -388,7 +383,35 @@ std::vector<jit::Word> describe_arguments(const CallArguments& arguments,
 
 // ---- results
 
+int Trees::traverse(visitproc visit, void* arg) const {
+  const std::lock_guard lock(mutex_);
+  for (const Tree* tree : alive_) {
+    for (const Tree::Node& node : tree->nodes_) Py_VISIT(node.object);
+  }
+  return 0;
+}
+
+void Trees::add(const Tree& tree) {
+  const std::lock_guard lock(mutex_);
+  alive_.insert(&tree);
+}
+
+void Trees::remove(const Tree& tree) {
+  const std::lock_guard lock(mutex_);
+  alive_.erase(&tree);
+}
+
+std::shared_ptr<const Tree> Tree::of(nb::handle value, Interned& interned,
+                                     const std::shared_ptr<Trees>& trees,
+                                     std::vector<Tensor>& tensors, std::vector<uint64_t>& words) {
+  auto made = std::make_shared<Tree>(trees);
+  made->flatten(value, interned, tensors, words);
+  trees->add(*made);
+  return made;
+}
+
 Tree::~Tree() {
+  trees_->remove(*this);
   for (const Node& node : nodes_) release_later(node.object);
 }
 
@@ -531,42 +554,14 @@ nb::object Tree::unflatten(std::span<const Tensor> tensors) const {
 
 namespace {
 
-/// tree_flatten(x): the tensors (and Variables' values stay where they are), and what puts them
-/// back.
-nb::object tree_map(nb::handle f, nb::handle value) {
-  const Deeper deeper;
-  const Class& type = class_of_value(value);
-  if (type.kind == Kind::tensor) return f(value);
-  if (!is_container(type.kind)) return nb::borrow(value);
-  std::vector<nb::object> children;
-  const auto map = [&](nb::handle child) { children.push_back(tree_map(f, child)); };
-  switch (type.kind) {
-    case Kind::list: {
-      nb::list list;
-      for_each_child(value, type, [&](nb::handle child) { list.append(tree_map(f, child)); });
-      return list;
-    }
-    case Kind::dict: {
-      const nb::object made = type.ordered.is_valid() ? type.ordered() : nb::object(nb::dict());
-      for_each_item(value, type,
-                    [&](nb::handle key, nb::handle child) { made[key] = tree_map(f, child); });
-      return made;
-    }
-    case Kind::named_tuple:
-      for_each_child(value, type, map);
-      return nb::handle(type_of(value)).attr("_make")(tuple_of(children));
-    case Kind::dataclass:
-      for_each_child(value, type, map);
-      return dataclass_of(type_of(value), type.fields, children);
-    case Kind::registered: {
-      const auto [parts, aux] = taken_apart(value, type);
-      for (const nb::handle child : parts) map(child);
-      return type.unflatten(aux, tuple_of(children));
-    }
-    default:
-      for_each_child(value, type, map);
-      return tuple_of(children);
-  }
+nb::object tree_map(nb::handle f, nb::handle tree) {
+  const auto leaf = [f](nb::handle value, const Class& type) -> nb::object {
+    return type.kind == Kind::tensor ? f(value) : nb::borrow(value);
+  };
+  const auto dict_like = [](nb::handle, const Class& type) -> nb::object {
+    return type.ordered.is_valid() ? type.ordered() : nb::object(nb::dict());
+  };
+  return mapped(tree, leaf, dict_like);
 }
 
 }  // namespace

@@ -8,8 +8,10 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 namespace nitinol::python {
@@ -100,32 +102,56 @@ struct Replacement {
 [[nodiscard]] std::vector<jit::Word> describe_arguments(const CallArguments& arguments,
                                                         std::span<const std::string> names);
 
-/// What a function returned, without its tensors. Immutable; may die on any thread.
-class Tree {
+class Tree;
+
+/// The Trees of one compiled function: what they hold the function holds, which Python's garbage
+/// collector has to be told, or a cycle through a class in a result would never be collected.
+class Trees {
  public:
-  Tree() = default;
+  /// As tp_traverse; with Python's lock.
+  int traverse(visitproc visit, void* arg) const;
+
+ private:
+  friend class Tree;
+  void add(const Tree& tree);
+  void remove(const Tree& tree);
+
+  mutable std::mutex mutex_;
+  std::unordered_set<const Tree*> alive_;
+};
+
+/// What a function returned, without its tensors. Immutable; may die on any thread.
+class Tree : public std::enable_shared_from_this<Tree> {
+ public:
+  explicit Tree(std::shared_ptr<Trees> trees) : trees_(std::move(trees)) {}
   ~Tree();
   Tree(const Tree&) = delete;
   Tree& operator=(const Tree&) = delete;
 
   /// Takes `value` apart. `words` get all that is not a tensor, comparable between calls.
-  void flatten(nb::handle value, Interned& interned, std::vector<Tensor>& tensors,
-               std::vector<uint64_t>& words);
+  [[nodiscard]] static std::shared_ptr<const Tree> of(nb::handle value, Interned& interned,
+                                                      const std::shared_ptr<Trees>& trees,
+                                                      std::vector<Tensor>& tensors,
+                                                      std::vector<uint64_t>& words);
   /// Why this cannot be a compiled function's result; empty if it can.
   [[nodiscard]] const std::string& obstacle() const { return obstacle_; }
   /// The structure with these tensors, in order.
   [[nodiscard]] nb::object unflatten(std::span<const Tensor> tensors) const;
 
  private:
+  friend class Trees;
   struct Node {
     Kind kind;
     Py_ssize_t count = 0;
     PyObject* object = nullptr;  ///< owned: a fixed value, a class, keys
   };
+  void flatten(nb::handle value, Interned& interned, std::vector<Tensor>& tensors,
+               std::vector<uint64_t>& words);
   nb::object build(const Node*& node, const Tensor*& tensor) const;
   void keep(Kind kind, Py_ssize_t count, nb::handle object);
   void refuse(nb::handle value);
 
+  std::shared_ptr<Trees> trees_;
   std::vector<Node> nodes_;
   std::string obstacle_;
 };

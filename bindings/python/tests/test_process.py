@@ -23,9 +23,20 @@ class Net(nt.nn.Module):
         return self.linear(x)
 class Registered: pass
 nt.register_pytree(Registered, lambda r: ((), None), lambda aux, c: Registered())
+import collections, dataclasses, enum
+@dataclasses.dataclass
+class Data:
+    x: object
+class Pair(collections.namedtuple("Pair", "a b")):
+    pass
+class Mode(enum.Enum):
+    A = 1
+    def f(self): return h
 net = Net()
 optimizer = nt.nn.Adam(net)
 f = nt.compile(net)
+h = nt.compile(lambda y: (Data(y * 2), Pair(y, y), Mode.A))
+for _ in range(5): h(x)
 g = nt.compile(lambda r, y: {"r": y * borrowed[:4]})
 for _ in range(4):
     y = f(x)
@@ -81,6 +92,24 @@ for calls in (0, 1, 4):
     refs = make(calls)
     gc.collect()
     assert [r() for r in refs] == [None, None], calls
+
+def through_results():
+    import collections, dataclasses, enum
+    @dataclasses.dataclass
+    class Data:
+        x: object
+        def f(self): return g
+    class Pair(collections.namedtuple("Pair", "a b")):
+        def f(self): return g
+    class Mode(enum.Enum):
+        A = 1
+        def f(self): return g
+    g = nt.compile(lambda y: (Data(y * 2), Pair(y, y), Mode.A))
+    for _ in range(5): g(x)
+    return [weakref.ref(o) for o in (Data, Pair, Mode, g)]
+refs = through_results()
+gc.collect()
+assert [r() for r in refs] == [None] * 4, refs
 
 class Net(nt.nn.Module):
     def __init__(self):
