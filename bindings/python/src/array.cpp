@@ -99,11 +99,6 @@ std::function<void()> keeper_of(const Array& array) {
   return [kept] { release_later(kept); };
 }
 
-/// The tensor where the host can read it.
-Tensor on_host(const Tensor& tensor) {
-  return tensor.device().kind == Device::Kind::cuda ? tensor.to(Device{}) : tensor;
-}
-
 /// Where its elements lie; never null.
 const void* address_of(const Tensor& tensor) {
   static const uint64_t nothing = 0;
@@ -182,7 +177,7 @@ nb::object dlpack_of(const Tensor& tensor, nb::kwargs options) {
 struct Nested {
   std::vector<Scalar> numbers;
   Shape shape;
-  bool has_real = false, has_integer = false, has_boolean = false;
+  bool has_real = false, has_integer = false;
 };
 
 void read_nested(const From& from, int depth, Nested& into) {
@@ -207,7 +202,6 @@ void read_nested(const From& from, int depth, Nested& into) {
   const auto number = convert<Scalar>(from);
   into.has_real |= number.kind() == Scalar::Kind::real;
   into.has_integer |= number.kind() == Scalar::Kind::integer;
-  into.has_boolean |= number.kind() == Scalar::Kind::boolean;
   into.numbers.push_back(number);
 }
 
@@ -244,7 +238,6 @@ Tensor from_numbers(const From& from, std::optional<DType> dtype, Device device)
   const DType wanted = dtype.value_or(own);
   if (nested.numbers.size() == 1)
     return reshape(full({}, nested.numbers[0], wanted, device), nested.shape);
-  Tensor made;
   const Spec spec = {.dtype = nested.has_real ? f64 : i64,
                      .shape = nested.shape,
                      .is_weak = false,
@@ -290,6 +283,10 @@ struct Held {
 };
 
 }  // namespace
+
+Tensor on_host(const Tensor& tensor) {
+  return tensor.device().kind == Device::Kind::cuda ? tensor.to(Device{}) : tensor;
+}
 
 Tensor from_array(const From& from, Copy copy) {
   if (nb::getattr(from.value, "requires_grad", nb::none()).is(Py_True))

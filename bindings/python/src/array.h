@@ -14,6 +14,9 @@ enum class Copy : uint8_t {
 /// Throws TypeError for element types that there is no DType for, naming them.
 [[nodiscard]] Tensor from_array(const From& from, Copy copy);
 
+/// The tensor where the host can read it.
+[[nodiscard]] Tensor on_host(const Tensor& tensor);
+
 /// Python's buffer protocol, for slots of the type Tensor: read-only, without a copy.
 int get_buffer(PyObject* self, Py_buffer* view, int flags);
 void release_buffer(PyObject* self, Py_buffer* view);

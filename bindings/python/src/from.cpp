@@ -298,18 +298,12 @@ std::vector<nb::object> parts::elements(const From& from, const char* expected) 
 
 nb::object to_python(Tensor tensor) {
   if (!tensor.is_defined()) return nb::none();
-  nb::object made = nb::inst_alloc(types().tensor);
-  new (nb::inst_ptr<Tensor>(made)) Tensor(std::move(tensor));
-  nb::inst_mark_ready(made);
-  return made;
+  return holding(types().tensor, std::move(tensor));
 }
 
 nb::object to_python(Variable variable) {
   if (!variable.is_defined()) return nb::none();
-  nb::object made = nb::inst_alloc(types().variable);
-  new (nb::inst_ptr<Variable>(made)) Variable(std::move(variable));
-  nb::inst_mark_ready(made);
-  return made;
+  return holding(types().variable, std::move(variable));
 }
 
 nb::object to_python(const Dims& dims) {

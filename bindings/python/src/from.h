@@ -206,6 +206,15 @@ template <class T>
   return value ? work_of(*value) : 0;
 }
 
+/// An object of a bound class that holds `value`.
+template <class T>
+[[nodiscard]] nb::object holding(nb::handle type, T value) {
+  nb::object made = nb::inst_alloc(type);
+  new (nb::inst_ptr<T>(made)) T(std::move(value));
+  nb::inst_mark_ready(made);
+  return made;
+}
+
 /// A Tensor of Python; None for an undefined one.
 [[nodiscard]] nb::object to_python(Tensor tensor);
 [[nodiscard]] nb::object to_python(Variable variable);

@@ -20,12 +20,7 @@ nb::object optional(const std::optional<Variable>& variable) {
 /// A layer's result; layers are long work.
 template <class Layer>
 nb::object applied(const Layer& layer, const Tensor& x) {
-  Tensor result;
-  {
-    const Unlocked release;
-    result = layer(x);
-  }
-  return to_python(std::move(result));
+  return to_python(unlocked([&] { return layer(x); }));
 }
 
 nn::Linear linear_of(nb::handle weight, nb::handle bias) {
@@ -159,11 +154,7 @@ void bind_others(nb::module_& m) {
           state = nn::Lstm::State{given<Tensor>("Lstm", "hidden", hidden),
                                   given<Tensor>("Lstm", "cell", cell)};
         const auto input = given<Tensor>("Lstm", "x", x);
-        nn::Lstm::Output output;
-        {
-          const Unlocked release;
-          output = layer(input, state);
-        }
+        nn::Lstm::Output output = unlocked([&] { return layer(input, state); });
         return nb::make_tuple(to_python(output.sequence), to_python(output.last.hidden),
                               to_python(output.last.cell));
       },
@@ -360,12 +351,7 @@ void bind_optimizers(nb::module_& m) {
       "clip_gradient_norm",
       [](nb::handle parameters, double largest) {
         const auto all = parameters_of("clip_gradient_norm", parameters);
-        Tensor norm;
-        {
-          const Unlocked release;
-          norm = nn::clip_gradient_norm(all, largest);
-        }
-        return to_python(std::move(norm));
+        return to_python(unlocked([&] { return nn::clip_gradient_norm(all, largest); }));
       },
       nb::arg("parameters"), nb::arg("largest"),
       nb::sig("def clip_gradient_norm(parameters: Parameters, largest: float) -> Tensor"),
@@ -426,12 +412,8 @@ void bind_data(nb::module_& m) {
       .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
       .def("__next__", [](Pass& self) {
         if (self.next == self.end) throw nb::stop_iteration();
-        std::vector<Tensor> batch;
-        {
-          const Unlocked release;
-          batch = *self.next;
-          ++self.next;
-        }
+        std::vector<Tensor> batch = unlocked([&] { return *self.next; });
+        ++self.next;
         nb::list rows;
         for (Tensor& tensor : batch) rows.append(to_python(std::move(tensor)));
         return nb::tuple(rows);

@@ -14,11 +14,7 @@ PyObject* make(PyTypeObject* type, PyObject* positional, PyObject* named) {
     PyObject* value = nullptr;
     if (PyArg_ParseTupleAndKeywords(positional, named, "O", const_cast<char**>(names), &value) == 0)
       return nullptr;
-    T made = from(value);
-    nb::object object = nb::inst_alloc(reinterpret_cast<PyObject*>(type));
-    new (nb::inst_ptr<T>(object)) T(std::move(made));
-    nb::inst_mark_ready(object);
-    return object.release().ptr();
+    return holding(reinterpret_cast<PyObject*>(type), from(value)).release().ptr();
   } catch (...) {
     return raised();
   }

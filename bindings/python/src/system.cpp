@@ -116,12 +116,7 @@ void bind_files(nb::module_& m) {
       "load_npy",
       [](nb::handle path) {
         const auto file = convert<std::filesystem::path>({"load_npy", "path", path});
-        Tensor tensor;
-        {
-          const Unlocked release;
-          tensor = load_npy(file);
-        }
-        return to_python(std::move(tensor));
+        return to_python(unlocked([&] { return load_npy(file); }));
       },
       nb::arg("path"), nb::sig("def load_npy(path: str | os.PathLike[str]) -> Tensor"));
   m.def(
@@ -147,11 +142,7 @@ void bind_files(nb::module_& m) {
       "load_safetensors",
       [](nb::handle path) {
         const auto file = convert<std::filesystem::path>({"load_safetensors", "path", path});
-        SafetensorsFile found;
-        {
-          const Unlocked release;
-          found = load_safetensors(file);
-        }
+        SafetensorsFile found = unlocked([&] { return load_safetensors(file); });
         nb::dict tensors;
         for (auto& [name, tensor] : found.tensors)
           tensors[nb::str(name.c_str(), name.size())] = to_python(std::move(tensor));

@@ -12,17 +12,11 @@
 namespace nitinol::python {
 namespace {
 
-bool is_recording() {
-  return tracer::is_recording();
-}
-
 std::string text_of(const Tensor& x) {
   if (!x.is_defined()) return "Tensor(undefined)";
   // Text looks at the elements, which would end the recording: who prints wants to debug.
-  if (is_recording()) return fmt::format("Tensor({}, being recorded)", describe(x));
-  return computed(x.size(), [&] {
-    return to_string(x.device().kind == Device::Kind::cuda ? x.to(Device{}) : x);
-  });
+  if (tracer::is_recording()) return fmt::format("Tensor({}, being recorded)", describe(x));
+  return computed(x.size(), [&] { return to_string(x); });
 }
 
 nb::object number_in(const Tensor& x) {
@@ -150,16 +144,6 @@ const PyType_Slot scalar_slots[] = {
     NITINOL_OPERATOR_SLOTS,
     {0, nullptr}};
 
-Tensor matrix_transpose(const Tensor& x) {
-  if (x.rank() < 2) {
-    throw Error(ErrorKind::shape, {.where = "mT",
-                                   .what = "there are no matrices",
-                                   .expected = "at least two axes",
-                                   .got = describe(x)});
-  }
-  return transpose(x);
-}
-
 Tensor reversed_axes(const Tensor& x) {
   Dims order;
   for (int i = x.rank(); i-- > 0;) order.push_back(i);
@@ -187,7 +171,7 @@ Tensor moved(const Tensor& x, nb::args targets) {
 /// The elements' bytes in row-major order, for pickling.
 nb::object bytes_of(const Tensor& x) {
   note_read(x, "pickling");
-  const Tensor host = row_major(x.device().kind == Device::Kind::cuda ? x.to(Device{}) : x);
+  const Tensor host = row_major(on_host(x));
   const auto size = static_cast<std::size_t>(host.size()) * size_of(host.dtype());
   return nb::steal(PyBytes_FromStringAndSize(static_cast<const char*>(host.read_bytes()),
                                              static_cast<Py_ssize_t>(size)));
@@ -231,7 +215,8 @@ void bind_scalar(nb::module_& m) {
           nb::sig("def item(self) -> float | int | bool"))
       .def("__repr__",
            [](const Scalar& self) -> std::string {
-             if (is_recording() && self.traced().is_defined()) return "Scalar(being recorded)";
+             if (tracer::is_recording() && self.traced().is_defined())
+               return "Scalar(being recorded)";
              if (self.kind() == Scalar::Kind::real)
                return "Scalar(" + nb::cast<std::string>(nb::repr(nb::cast(self.to_double()))) + ")";
              return fmt::format("Scalar({})", self.to_integer());
@@ -278,7 +263,7 @@ void bind_tensor(nb::module_& m) {
           "T", [](const Tensor& x) { return to_python(reversed_axes(x)); },
           nb::sig("def T(self) -> Tensor"), "The axes in reverse order.")
       .def_prop_ro(
-          "mT", [](const Tensor& x) { return to_python(matrix_transpose(x)); },
+          "mT", [](const Tensor& x) { return to_python(transpose(x)); },
           nb::sig("def mT(self) -> Tensor"), "The last two axes exchanged.")
       .def_prop_ro("tracks_gradient", &Tensor::tracks_gradient,
                    "Whether gradients flow through this tensor.")
@@ -325,7 +310,7 @@ void bind_tensor(nb::module_& m) {
           "__format__",
           [](nb::handle self, nb::str spec) -> nb::object {
             const Tensor& x = tensor_in(self);
-            if (nb::len(spec) == 0 || x.size() != 1 || is_recording())
+            if (nb::len(spec) == 0 || x.size() != 1 || tracer::is_recording())
               return nb::str(text_of(x).c_str());
             return number_in(x).attr("__format__")(spec);
           },

@@ -149,15 +149,7 @@ void bind_variable(nb::module_& m) {
       .def_prop_ro("tracks_gradient", &Variable::tracks_gradient,
                    "Whether backward() computes a gradient for this Variable.")
       .def_prop_rw(
-          "grad",
-          [](const Variable& v) {
-            Tensor gradient;
-            {
-              const Unlocked release;
-              gradient = v.grad();
-            }
-            return to_python(std::move(gradient));
-          },
+          "grad", [](const Variable& v) { return to_python(unlocked([&] { return v.grad(); })); },
           [](const Variable& v, nb::handle value) {
             const auto gradient = convert<std::optional<Tensor>>({"grad", "the gradient", value});
             const Unlocked release;
