@@ -25,6 +25,17 @@ void on_all_threads(const std::function<void(int)>& body) {
   for (std::thread& thread : threads) thread.join();
 }
 
+/// f(ones({4})) on a thread of its own; `message` gets what it throws.
+template <class F>
+std::thread failing_call(const F& f, std::string& message) {
+  return std::thread([&] {
+    message = error_of([&] {
+      f(ones({4}));
+      return 0;
+    });
+  });
+}
+
 float first(const Variable& variable) {
   return variable.get().to_vector<float>()[0];
 }
@@ -139,12 +150,7 @@ TEST_CASE("a value replaced under a call's feet makes the call fail, not its upd
       },
       {.name = "slow"});
   std::string message;
-  std::thread call([&] {
-    message = error_of([&] {
-      f(ones({4}));
-      return 0;
-    });
-  });
+  std::thread call = failing_call(f, message);
   while (!is_inside) std::this_thread::yield();
   w.set(full({4}, 10.0));  // waits for the call, but not for ever
   may_end = true;
@@ -170,12 +176,7 @@ TEST_CASE("updates that no longer wait for a long call do not lose one another",
       },
       {.name = "slow"});
   std::string message;
-  std::thread call([&] {
-    message = error_of([&] {
-      f(ones({4}));
-      return 0;
-    });
-  });
+  std::thread call = failing_call(f, message);
   while (done < 0) std::this_thread::yield();
   on_all_threads([&](int) {
     w += 1.0;
