@@ -72,8 +72,7 @@ void update_with(const Variable& variable, FunctionRef<Tensor(const Tensor&)> ne
     if (after.is_defined() && after.tracks_gradient()) after = bare_copy(after);
     const std::lock_guard lock(cell.mutex);
     if (cell.version.load(std::memory_order_relaxed) != version) continue;
-    std::swap(cell.value, after);  // the old value is released after the lock
-    cell.version.fetch_add(1, std::memory_order_relaxed);
+    cell.swap_value(after);
     return;
   }
 }

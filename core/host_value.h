@@ -7,7 +7,10 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <type_traits>
+#include <utility>
 
 #pragma GCC visibility push(default)
 
@@ -16,6 +19,7 @@ namespace nitinol {
 /// A guard of a Plan: the Plan may run while same(object, bits).
 struct HostValueGuard {
   std::shared_ptr<const void> object;
+  std::string_view name;  ///< what explain() calls it, or nothing; lives as long as the object
   uint64_t bits = 0;
   bool (*same)(const void* object, uint64_t bits) = nullptr;
   friend bool operator==(const HostValueGuard&, const HostValueGuard&) = default;
@@ -23,35 +27,41 @@ struct HostValueGuard {
 
 /// A value of host code (bool, enum, number of at most 8 bytes). Reading it while a compiled
 /// function records makes the Plan valid for this value only: after a change the function is
-/// recorded anew for the new value. Copies share the value, as copies of a Variable do: a copy of a
-/// module is the same module.
+/// recorded anew for the new value, and explain() says that what has this `name` changed. Copies
+/// share the value, as copies of a Variable do: a copy of a module is the same module.
 template <class T>
 requires(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(uint64_t)) class HostValue {
  public:
   // NOLINTNEXTLINE(google-explicit-constructor): stands for the field
-  HostValue(T value = {}) : value_(std::make_shared<std::atomic<T>>(value)) {}
+  HostValue(T value = {}, std::string name = {})
+      : cell_(std::make_shared<Cell>(value, std::move(name))) {}
   HostValue& operator=(T value) {
-    value_->store(value);
+    cell_->value.store(value);
     return *this;
   }
   operator T() const {  // NOLINT(google-explicit-constructor)
-    const T value = value_->load();
-    current().guard({.object = value_, .bits = bits_of(value), .same = &same});
+    const T value = cell_->value.load();
+    current().guard({.object = cell_, .name = cell_->name, .bits = bits_of(value), .same = &same});
     return value;
   }
   /// The value's bits, without a guard.
-  [[nodiscard]] uint64_t bits() const { return bits_of(value_->load()); }
+  [[nodiscard]] uint64_t bits() const { return bits_of(cell_->value.load()); }
 
  private:
+  struct Cell {
+    Cell(T initial, std::string text) : value(initial), name(std::move(text)) {}
+    std::atomic<T> value;
+    std::string name;
+  };
   static uint64_t bits_of(T value) {
     uint64_t bits = 0;
     std::memcpy(&bits, &value, sizeof(T));
     return bits;
   }
   static bool same(const void* object, uint64_t bits) {
-    return bits_of(static_cast<const std::atomic<T>*>(object)->load()) == bits;
+    return bits_of(static_cast<const Cell*>(object)->value.load()) == bits;
   }
-  std::shared_ptr<std::atomic<T>> value_;
+  std::shared_ptr<Cell> cell_;
 };
 
 }  // namespace nitinol

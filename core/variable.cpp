@@ -19,6 +19,12 @@ void destroy(VariableCell* cell) {
   delete cell;
 }
 
+void VariableCell::swap_value(Tensor& with) {
+  std::swap(value, with);
+  has_value.store(value.is_defined(), std::memory_order_release);
+  version.fetch_add(1, std::memory_order_release);
+}
+
 Variable::Variable(const Tensor& initial) {
   auto* cell = new VariableCell;  // owned by the handle from the next line on
   cell_ = adopt<VariableCell>(cell);
@@ -62,7 +68,8 @@ Variable parameter(const Tensor& initial) {
   }
   Variable variable(initial);
   Variable gradient(initial);
-  gradient.cell().value = Tensor();
+  Tensor nothing;
+  gradient.cell().swap_value(nothing);
   gradient.cell().may_be_empty = true;
   variable.cell().gradient = std::make_unique<const Variable>(std::move(gradient));
   return variable;

@@ -25,12 +25,17 @@ struct VariableCell : Counted {
   std::mutex
       mutex;  ///< held while `value` is read or replaced, and while its buffer is overwritten
   Tensor value;
-  std::atomic<uint64_t> version = 0;  ///< how often `value` has been replaced
-  CallOrder order;                    ///< owned by the call that will assign the Variable
-  bool may_be_empty = false;          ///< of a gradient: its value may be undefined
+  std::atomic<uint64_t> version = 0;   ///< how often `value` has been replaced
+  std::atomic<bool> has_value = true;  ///< `value` is defined; read without the lock
+  CallOrder order;                     ///< owned by the call that will assign the Variable
+  bool may_be_empty = false;           ///< of a gradient: its value may be undefined
   /// If gradients flow to this Variable: the cell they gather in, which is empty (its value is
   /// undefined) until the first backward() and after clear_grad().
   std::unique_ptr<const Variable> gradient;
+
+  /// Gives the cell, whose lock is held, another value, and `with` the old one: it may be the last
+  /// to hold borrowed memory, which is given back when no cell is locked.
+  void swap_value(Tensor& with);
 };
 
 void destroy(VariableCell* cell);

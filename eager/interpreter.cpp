@@ -141,8 +141,7 @@ void EagerInterpreter::set(const Variable& variable, const Tensor& value) {
   VariableCell& cell = variable.cell();
   Tensor held = value;  // then the old value, released after the lock
   const std::lock_guard lock(cell.mutex);
-  std::swap(cell.value, held);
-  cell.version.fetch_add(1, std::memory_order_relaxed);
+  cell.swap_value(held);
 }
 
 void EagerInterpreter::created(const Tensor&) {}

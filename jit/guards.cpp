@@ -31,14 +31,15 @@ bool Guards::is_captured(const Variable& argument) const {
           std::ranges::binary_search(captured_, cell.gradient->cell().id));
 }
 
-bool Guards::hosts_hold() const {
-  return std::ranges::all_of(hosts_, [](const HostValueGuard& guard) {
-    return guard.same(guard.object.get(), guard.bits);
+const HostValueGuard* Guards::changed_host() const {
+  const auto changed = std::ranges::find_if(hosts_, [](const HostValueGuard& guard) {
+    return !guard.same(guard.object.get(), guard.bits);
   });
+  return changed == hosts_.end() ? nullptr : &*changed;
 }
 
 Guards::Match Guards::match(const Leaves& leaves) const {
-  if (!hosts_hold()) return Match::no;
+  if (changed_host() != nullptr) return Match::no;
   for (const tracer::NumberGuard& guard : numbers_) {
     if (leaves.scalars[static_cast<std::size_t>(guard.leaf)]->bits() != guard.bits)
       return Match::no;
@@ -53,7 +54,8 @@ Guards::Match Guards::match(const Leaves& leaves) const {
 }
 
 std::string Guards::difference(const Leaves& leaves, std::span<const Word> words) const {
-  if (!hosts_hold()) return "a HostValue changed";
+  if (const HostValueGuard* host = changed_host())
+    return fmt::format("{} changed", host->name.empty() ? "a HostValue" : host->name);
   for (const tracer::NumberGuard& guard : numbers_) {
     const Scalar& number = *leaves.scalars[static_cast<std::size_t>(guard.leaf)];
     if (number.bits() == guard.bits) continue;

@@ -42,7 +42,8 @@ class Guards {
 
  private:
   [[nodiscard]] bool is_captured(const Variable& argument) const;
-  [[nodiscard]] bool hosts_hold() const;
+  /// A host value that is no longer what it was, or null.
+  [[nodiscard]] const HostValueGuard* changed_host() const;
 
   std::vector<HostValueGuard> hosts_;
   std::vector<tracer::NumberGuard> numbers_;

@@ -86,9 +86,9 @@ class KeyComparison {
 
 GradientState gradient_state(const Variable& variable) {
   if (!variable.tracks_gradient()) return GradientState::untracked;
-  VariableCell& cell = variable.cell().gradient->cell();
-  const std::lock_guard lock(cell.mutex);
-  return cell.value.is_defined() ? GradientState::present : GradientState::absent;
+  const VariableCell& cell = variable.cell().gradient->cell();
+  return cell.has_value.load(std::memory_order_acquire) ? GradientState::present
+                                                        : GradientState::absent;
 }
 
 std::vector<uint64_t> Leaves::fixed_parts() const {

@@ -368,19 +368,15 @@ class Run {
         current().set(variable, Tensor());
       } else {
         values.emplace_back();
-        std::swap(variable.cell().value, values.back());
+        variable.cell().swap_value(values.back());
       }
-    }
-    if (locks_) {
-      for (VariableCell* cell : locks_->cells)
-        cell->version.fetch_add(1, std::memory_order_release);
     }
     for (std::size_t i = 0; i < plan_.updates.size(); ++i) {
       const Variable& variable = variable_of(plan_.updates[i].variable);
       if (!locks_) {
         current().set(variable, values[i]);
       } else {
-        std::swap(variable.cell().value, values[i]);
+        variable.cell().swap_value(values[i]);
       }
     }
   }

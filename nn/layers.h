@@ -93,7 +93,7 @@ struct BatchNorm {
   Variable weight, bias;               ///< [features]
   Variable running_mean, running_var;  ///< [features]
   double eps = 1e-5, momentum = 0.1;
-  Training training = true;
+  Training training = {true, "BatchNorm.training"};
   /// x: [batch, features, ...].
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
 };
@@ -102,7 +102,7 @@ struct BatchNorm {
 /// Zeroes elements with probability `rate` while training, and scales the rest by 1 / (1 - rate).
 struct Dropout {
   double rate = 0.5;
-  Training training = true;
+  Training training = {true, "Dropout.training"};
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
 };
 [[nodiscard]] Dropout dropout(double rate);

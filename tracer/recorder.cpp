@@ -236,11 +236,12 @@ TraceInput Recorder::origin_of(const Variable& variable) const {
 void Recorder::guard_presence(const Variable& variable, bool is_there) {
   const auto same = [](const void* object, uint64_t was_there) {
     const auto& cell = *static_cast<const VariableCell*>(object);
-    return cell.value.is_defined() == (was_there != 0);
+    return cell.has_value.load(std::memory_order_acquire) == (was_there != 0);
   };
   // Shares ownership of the cell through a Variable.
   const auto holder = std::make_shared<const Variable>(variable);
   guard({.object = std::shared_ptr<const void>(holder, &variable.cell()),
+         .name = "the presence of a gradient",
          .bits = is_there ? 1U : 0U,
          .same = same});
 }

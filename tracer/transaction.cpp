@@ -100,11 +100,8 @@ void Transaction::commit_ordered() {
     const bool is_replaced = variable.cell().version.load(std::memory_order_relaxed) != version;
     if (is_replaced && assigned(variable) != nullptr) throw_conflict(variable);
   }
-  for (Assignment& assignment : assignments_) {
-    VariableCell& cell = assignment.variable.cell();
-    std::swap(cell.value, assignment.value);
-    cell.version.fetch_add(1, std::memory_order_release);
-  }
+  for (Assignment& assignment : assignments_)
+    assignment.variable.cell().swap_value(assignment.value);
   locks.clear();
   assignments_.clear();  // with the old values, now that nothing is locked
 }

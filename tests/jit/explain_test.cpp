@@ -97,6 +97,19 @@ TEST_CASE("a HostValue that changed is a cause", "[jit][explain]") {
   CHECK(g.explain().signatures.at(1).cause == "a HostValue changed");
 }
 
+TEST_CASE("a HostValue that changed is named, if it has a name", "[jit][explain]") {
+  const HostValue<bool> scaled(false, "scaled");
+  HostValue<bool> training(true, "Net.training");
+  const auto g = compile([&](const Tensor& x) {
+    const double factor = scaled ? 0.5 : 1.0;
+    return training ? x * factor : x * 3.0;
+  });
+  settle(g, ramp(4));
+  training = false;
+  g(ramp(4));
+  CHECK(g.explain().signatures.at(1).cause == "Net.training changed");
+}
+
 TEST_CASE("a fallback has its reason and place", "[jit][explain]") {
   const auto g = compile([](const Tensor& x) { return x * sum(x).item<float>(); });
   g(ramp(4));

@@ -4,14 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <unordered_map>
 
 namespace nitinol::python {
 namespace {
-
-PyObject* type_of(nb::handle value) {
-  return reinterpret_cast<PyObject*>(Py_TYPE(value.ptr()));
-}
 
 /// A class that has been seen, and what forgets it when its type dies: the address may be used
 /// again.
@@ -104,11 +101,20 @@ const Class& class_of_value(nb::handle value) {
   return class_of_type(type_of(value));
 }
 
+bool is_plain(nb::handle value) {
+  const Kind kind = class_of_value(value).kind;
+  return kind == Kind::boolean || kind == Kind::integer || kind == Kind::real ||
+         kind == Kind::text || kind == Kind::none;
+}
+
 uint64_t Interned::number_of(nb::handle value, Kind kind) {
-  // A str is its own key: no other key is one.
-  const nb::object key = kind == Kind::text
-                             ? nb::borrow(value)
-                             : nb::object(nb::make_tuple(nb::handle(type_of(value)), value));
+  // A str is its own key: no other key is one. Floats are told apart by their bits: 0.0 == -0.0.
+  nb::object key = nb::borrow(value);
+  if (kind == Kind::real)
+    key = nb::make_tuple(nb::handle(type_of(value)),
+                         std::bit_cast<uint64_t>(PyFloat_AsDouble(value.ptr())));
+  else if (kind != Kind::text)
+    key = nb::make_tuple(nb::handle(type_of(value)), value);
   if (PyObject* found = PyDict_GetItemWithError(table_.ptr(), key.ptr()))
     return PyLong_AsUnsignedLongLong(found);
   if (PyErr_Occurred() != nullptr) throw nb::python_error();

@@ -69,11 +69,13 @@ Types& types() {
   return all;
 }
 
+std::string class_name(nb::handle value) {
+  return nb::cast<std::string>(nb::str(nb::handle(type_of(value)).attr("__name__")));
+}
+
 void throw_type(const From& from, const char* expected) {
-  const nb::object type = nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(from.value.ptr())));
-  const std::string name = nb::cast<std::string>(nb::str(type.attr("__name__")));
   const std::string text = fmt::format("{}: {} is {}{}; expected {}", from.where, from.name,
-                                       from.value.is_none() ? "" : "a " + name,
+                                       from.value.is_none() ? "" : "a " + class_name(from.value),
                                        from.value.is_none() ? "None" : shown(from.value), expected);
   PyErr_SetString(PyExc_TypeError, text.c_str());
   throw nb::python_error();
@@ -81,7 +83,7 @@ void throw_type(const From& from, const char* expected) {
 
 bool is_array(nb::handle value) {
   if (is_number(value) || PyUnicode_Check(value.ptr()) || PyBytes_Check(value.ptr())) return false;
-  const nb::handle type(reinterpret_cast<PyObject*>(Py_TYPE(value.ptr())));
+  const nb::handle type(type_of(value));
   return nb::hasattr(type, "__dlpack__") || nb::hasattr(type, "__array_interface__") ||
          nb::hasattr(type, "__array__");
 }

@@ -65,6 +65,12 @@ struct From {
   nb::handle value;
 };
 
+[[nodiscard]] inline PyObject* type_of(nb::handle value) {
+  return reinterpret_cast<PyObject*>(Py_TYPE(value.ptr()));
+}
+/// The name of a value's class.
+[[nodiscard]] std::string class_name(nb::handle value);
+
 /// Throws Python's TypeError: "sum: axis is a str, 'x'; expected an integer".
 [[noreturn]] void throw_type(const From& from, const char* expected);
 

@@ -13,14 +13,6 @@
 namespace nitinol::python {
 namespace {
 
-PyObject* type_of(nb::handle value) {
-  return reinterpret_cast<PyObject*>(Py_TYPE(value.ptr()));
-}
-
-std::string name_of_type(nb::handle value) {
-  return nb::cast<std::string>(nb::str(nb::handle(type_of(value)).attr("__name__")));
-}
-
 std::string shown(nb::handle value) {
   return nb::cast<std::string>(nb::repr(value));
 }
@@ -82,7 +74,7 @@ std::pair<nb::object, nb::object> taken_apart(nb::handle value, const Class& typ
   if (!PyTuple_Check(parts.ptr()) || nb::len(parts) != 2) {
     throw_python(PyExc_TypeError,
                  fmt::format("register_pytree: flatten of a {} must return (children, aux)",
-                             name_of_type(value)));
+                             class_name(value)));
   }
   const nb::object children = nb::steal(PySequence_Tuple(nb::object(parts[0]).ptr()));
   if (!children.is_valid()) throw nb::python_error();
@@ -229,7 +221,7 @@ ArgumentLeaves::ArgumentLeaves(const CallArguments& arguments, std::span<const s
                  fmt::format("compile: {} is a {}, which has no hash: it is neither a tensor nor a "
                              "structure of them, and as a fixed part of the call it could not be "
                              "recognised. Make its class a dataclass, or register_pytree() it.",
-                             path, name_of_type(found.value)));
+                             path, class_name(found.value)));
   }
   for (const Tensor& tensor : tensors_) leaves_.tensors.push_back(&tensor);
   for (const Scalar& scalar : scalars_) leaves_.scalars.push_back(&scalar);
@@ -242,6 +234,20 @@ void ArgumentLeaves::add_fixed(nb::handle value, Kind kind) {
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_TypeError)) throw;
     throw Unhashable{value};
+  }
+}
+
+void ArgumentLeaves::add_attributes(nb::handle value) {
+  // What a defaultdict makes where there is no item is an attribute of its class.
+  if (nb::hasattr(value, "default_factory")) add_fixed(value.attr("default_factory"), Kind::fixed);
+  if (!nb::hasattr(value, "__dict__")) return;
+  const nb::object attributes = value.attr("__dict__");
+  PyObject *name = nullptr, *attribute = nullptr;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(attributes.ptr(), &position, &name, &attribute) != 0) {
+    if (!is_plain(attribute)) continue;
+    leaves_.fixed.push_back(interned_.number_of(name, Kind::text));
+    add_fixed(attribute, class_of_value(attribute).kind);
   }
 }
 
@@ -301,8 +307,10 @@ void ArgumentLeaves::add(nb::handle value) {
       const uint64_t structure = word(type.kind, PyDict_Size(value.ptr()));
       // The class is part of its structure, too: the function is given one of that class.
       leaves_.fixed.push_back(type.is_subclass ? structure | with_class : structure);
-      if (type.is_subclass)
+      if (type.is_subclass) {
         leaves_.fixed.push_back(interned_.number_of(type_of(value), Kind::fixed));
+        add_attributes(value);
+      }
       // The order of a dict is part of its structure: who goes through it sees it.
       for_each_item(value, type, [&](nb::handle key, nb::handle child) {
         leaves_.fixed.push_back(
@@ -365,13 +373,13 @@ std::vector<jit::Word> describe_arguments(const CallArguments& arguments,
           kind == Kind::scalar ? scalar_in(value) : Scalar(PyFloat_AsDouble(value.ptr())));
     } else if (is_container(kind)) {
       described.kind = jit::Word::Kind::length;
-      described.text = name_of_type(value);
+      described.text = class_name(value);
       if (kind == Kind::dict)
         described.text += " of " + shown(nb::list(nb::borrow(value)));
       else if (kind != Kind::dataclass && kind != Kind::registered)
         described.text += fmt::format(" of {}", PyObject_Size(value.ptr()));
     } else if (kind == Kind::module) {
-      described.text = name_of_type(value);
+      described.text = class_name(value);
     } else {
       described.text = shown(value);
       if (described.text.size() > 60) described.text = described.text.substr(0, 57) + "...";
@@ -499,7 +507,7 @@ void Tree::refuse(nb::handle value) {
   if (!obstacle_.empty()) return;
   obstacle_ =
       fmt::format("the function returns a {}; return Tensors, numbers, and structures of them",
-                  name_of_type(value));
+                  class_name(value));
 }
 
 nb::object Tree::build(const Node*& node, const Tensor*& tensor) const {

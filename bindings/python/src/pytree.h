@@ -50,6 +50,9 @@ struct Class {
 /// The same for values of a type.
 [[nodiscard]] const Class& class_of_type(nb::handle type);
 
+/// A bool, int, float, str or None.
+[[nodiscard]] bool is_plain(nb::handle value);
+
 /// Numbers for values: equal for equal values of one type, never used again for others. It keeps
 /// the values.
 class Interned {
@@ -82,6 +85,8 @@ class ArgumentLeaves {
  private:
   void add(nb::handle value);
   void add_fixed(nb::handle value, Kind kind);
+  /// What an instance of a subclass of dict has beside its items.
+  void add_attributes(nb::handle value);
 
   Interned& interned_;
   jit::Leaves leaves_;

@@ -266,12 +266,6 @@ void bind_generator(nb::module_& m) {
 
 // ---- host values
 
-bool is_plain(nb::handle value) {
-  const Kind kind = class_of_value(value).kind;
-  return kind == Kind::boolean || kind == Kind::integer || kind == Kind::real ||
-         kind == Kind::text || kind == Kind::none;
-}
-
 /// Numbers for values that HostValues hold: the same for equal ones, so that a flag that is set
 /// back finds the Plan that was made for it.
 uint64_t number_of(nb::handle value) {
@@ -291,15 +285,16 @@ void bind_host_value(nb::module_& m) {
   nb::class_<PythonHostValue>(
       m, "HostValue", nb::is_final(),
       "A value of Python that compiled functions may depend on: a flag, a mode.\n\nReading it "
-      "while "
-      "a compiled function is recorded makes the Plan valid for this value only.")
+      "while a compiled function is recorded makes the Plan valid for this value only; after a "
+      "change explain() says that `name` changed.")
       .def(
           "__init__",
-          [](PythonHostValue* self, nb::object value) {
+          [](PythonHostValue* self, nb::object value, std::string name) {
             const uint64_t number = number_of(value);
-            new (self) PythonHostValue{std::move(value), HostValue<uint64_t>(number)};
+            new (self) PythonHostValue{std::move(value), {number, std::move(name)}};
           },
-          nb::arg("value").none(), nb::sig("def __init__(self, value: typing.Any) -> None"))
+          nb::arg("value").none(), nb::arg("name") = "",
+          nb::sig("def __init__(self, value: typing.Any, name: str = '') -> None"))
       .def_prop_rw(
           "value",
           [](const PythonHostValue& self) {
@@ -360,7 +355,11 @@ PyObject* get_attribute(PyObject* self, PyObject* name) {
     if (own_attribute(self, name) == nullptr && !is_plain(found)) return found;
     auto& read = module_in(self).read;
     const auto key = nb::cast<std::string>(nb::str(nb::handle(name)));
-    const auto value = read.try_emplace(key, number_of(found)).first;
+    auto value = read.find(key);
+    if (value == read.end()) {
+      const std::string shown = fmt::format("{}.{}", class_name(self), key);
+      value = read.try_emplace(key, number_of(found), shown).first;
+    }
     static_cast<void>(static_cast<uint64_t>(value->second));
     return found;
   } catch (...) {

@@ -554,7 +554,35 @@ def test_host_value():
     assert len(f.explain().data["signatures"]) == 2
 
 
+def test_zeros_of_both_signs_are_two_values_of_a_host_value():
+    factor = nt.HostValue(0.0, name="factor")
+    f = nt.compile(lambda x: x * factor.value, check="never")
+    for value in (0.0, -0.0, 0.0, -0.0, float("nan")):
+        factor.value = value
+        for _ in range(3):
+            assert bits(f(X)) == bits(X * value)
+    assert f.explain().data["signatures"][1]["cause"] == "factor changed"
+
+
 # ---- what is said
+
+
+def test_the_cause_names_the_attribute_that_changed():
+    class Net(nt.nn.Module):
+        def __init__(self):
+            self.factor = 2.0
+            self.bias = 1.0
+
+        def __call__(self, x):
+            return x * self.factor + self.bias
+
+    net = Net()
+    f = nt.compile(net)
+    for _ in range(3):
+        f(X)
+    net.bias = 3.0
+    f(X)
+    assert f.explain().data["signatures"][1]["cause"] == "Net.bias changed"
 
 
 def line_of(marker):

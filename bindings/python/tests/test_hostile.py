@@ -303,6 +303,29 @@ def test_the_class_of_a_dict_is_part_of_its_structure():
             assert f(given) == type(given).__name__
 
 
+def test_what_a_dict_has_beside_its_items():
+    f = nt.compile(lambda d: d["a"] * d["b"], check="never")
+    for _ in range(4):
+        for number in (2.0, 3.0):
+            d = collections.defaultdict({2.0: two, 3.0: three}[number], a=X)
+            assert bits(f(d)) == bits(X * number)
+            assert list(d) == ["a"]
+    g = nt.compile(lambda d: d["a"] * d.factor, check="never")
+    for _ in range(4):
+        for factor in (2, 2.5, 0.0, -0.0, True):
+            d = Counts(a=X)
+            d.factor = factor
+            assert bits(g(d)) == bits(X * factor)
+
+
+def two():
+    return 2.0
+
+
+def three():
+    return 3.0
+
+
 @pytest.mark.parametrize("made", [
     lambda x: Counts(a=x), lambda x: Names([x]), lambda x: Trio([x]),
     lambda x: collections.defaultdict(list, a=x),
