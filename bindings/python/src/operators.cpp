@@ -3,6 +3,8 @@
 #include "bindings/python/src/compile.h"
 #include "bindings/python/src/errors.h"
 
+#include <limits>
+
 namespace nitinol::python::slots {
 namespace {
 
@@ -61,7 +63,35 @@ PyObject* matrix_product(PyObject* a, PyObject* b) {
   }
 }
 
-PyObject* compare(PyObject* a, PyObject* b, int operation) {
+namespace {
+
+/// `number`; where that is an int which no int64 holds, what `other` compares with in its place:
+/// the nearest double, or, with integers, what lies beyond them all. Throws OverflowError beyond
+/// doubles.
+nb::object comparable(PyObject* number, PyObject* other) {
+  int beyond = 0;
+  if (PyLong_CheckExact(number)) PyLong_AsLongLongAndOverflow(number, &beyond);
+  if (beyond == 0) return nb::borrow(number);
+  const auto tensor = convert<Tensor>({"operator", "operand", other});
+  const double value = is_floating(tensor.dtype())
+                           ? PyLong_AsDouble(number)
+                           : beyond * std::numeric_limits<double>::infinity();
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  return nb::steal(PyFloat_FromDouble(value));
+}
+
+}  // namespace
+
+PyObject* compare(PyObject* given, PyObject* with, int operation) {
+  if (!is_operand(given) || !is_operand(with)) Py_RETURN_NOTIMPLEMENTED;
+  nb::object left, right;
+  try {
+    left = comparable(given, with);
+    right = comparable(with, given);
+  } catch (...) {
+    return raised();
+  }
+  PyObject *a = left.ptr(), *b = right.ptr();
   switch (operation) {
     case Py_LT:
       return binary(a, b, &lt);

@@ -163,7 +163,7 @@ def test_buffers():
 
 
 def test_torch():
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", exc_type=ImportError)
     t = torch.arange(6, dtype=torch.float32).reshape(2, 3)
     assert nt.asarray(t).tolist() == t.tolist() == nt.from_dlpack(t.T).mT.tolist()
     assert torch.from_dlpack(nt.asarray(t)).tolist() == t.tolist()

@@ -259,7 +259,7 @@ OPTIMIZERS = {
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_optimizers_beside_pytorch(name):
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", exc_type=ImportError)
     start = np.random.default_rng(0).normal(size=(4, 3))
     ours = nt.parameter(start)
     theirs = torch.nn.Parameter(torch.tensor(start))

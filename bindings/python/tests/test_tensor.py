@@ -414,3 +414,20 @@ def test_no_reference_is_lost_or_kept():
     after = sys.getrefcount(array), sys.getrefcount(x), sys.getrefcount(None)
     assert abs(after[0] - before[0]) <= 1 and after[1] == before[1]
     assert abs(after[2] - before[2]) < 20
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int64", "float32", "float64"])
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 2**70, -(2**70)])
+def test_comparison_with_integers_beyond_int64(dtype, number):
+    array = np.asarray([0, 1], dtype)
+    if dtype == "int64":
+        array = np.asarray([np.iinfo(dtype).min, -1, np.iinfo(dtype).max])
+    if dtype.startswith("float"):
+        array = np.asarray([0.0, number, np.inf, -np.inf, np.nan], dtype)
+    x = nt.asarray(array)
+    for compare in (operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge):
+        near = float(number) if dtype.startswith("float") else number
+        assert compare(x, number).tolist() == [compare(v, near) for v in array.tolist()]
+        assert compare(number, x).tolist() == [compare(near, v) for v in array.tolist()]
+    with pytest.raises(OverflowError):
+        x + number
