@@ -67,13 +67,7 @@ class CudaBackend final : public Backend {
   void give_status(Status* status) override { gpu_.give_status(status); }
   void synchronize() override { gpu_.wait(); }
   bool can_generate_code() override { return true; }
-  [[nodiscard]] DeviceLimits limits() const override {
-    // Stores have no hint to go around caches, and a row stage keeps nothing in memory: a value is
-    // computed again or stays in registers, as the schedule has it.
-    return {.streaming_bytes = std::numeric_limits<std::size_t>::max(),
-            .kept_row_bytes = 0,
-            .cheap_instructions = std::numeric_limits<std::size_t>::max()};
-  }
+  [[nodiscard]] DeviceLimits limits() const override { return cuda::limits(); }
 
  private:
   Gpu gpu_;
@@ -114,6 +108,14 @@ void fill(Slot& slot, int number) {
 }
 
 }  // namespace
+
+DeviceLimits limits() {
+  // Stores have no hint to go around caches, and a row stage keeps nothing in memory: a value is
+  // computed again or stays in registers, as the schedule has it.
+  return {.streaming_bytes = std::numeric_limits<std::size_t>::max(),
+          .kept_row_bytes = 0,
+          .cheap_instructions = std::numeric_limits<std::size_t>::max()};
+}
 
 Backend* device(int number) {
   if (number < 0 || number >= most_devices) return nullptr;

@@ -19,4 +19,7 @@ namespace nitinol::cuda {
 /// cannot be used.
 [[nodiscard]] std::vector<DeviceInfo> infos();
 
+/// Of every GPU.
+[[nodiscard]] DeviceLimits limits();
+
 }  // namespace nitinol::cuda

@@ -34,7 +34,7 @@ struct Options {
   std::vector<int> architectures = {80, 90, 100};
   int repetitions = 1000;
   std::size_t limit = 1U << 30;
-  bool checks_resources = false;
+  bool checks_resources = false, times_compiler = false;
 };
 
 // ---- where NVRTC is
@@ -303,6 +303,7 @@ int main(int argc, char** argv) {
   app.add_option("--run", options.run, "run this pack on the GPU");
   app.add_option("--out", options.out, "write results here, as JSON");
   app.add_flag("--resources", options.checks_resources, "what kernels of rows take of a GPU");
+  app.add_flag("--compile-times", options.times_compiler, "what compiling kernels of rows takes");
   app.add_option("--repetitions", options.repetitions, "of cases whose rows are split");
   app.add_option("--limit", options.limit, "take only so many cases");
   CLI11_PARSE(app, argc, argv);
@@ -310,9 +311,11 @@ int main(int argc, char** argv) {
     set_log_level(LogLevel::off);
     if (!options.pack.empty()) return make_pack(options);
     if (!options.run.empty()) return run_pack(options);
-    if (options.checks_resources) {
+    if (options.checks_resources || options.times_compiler) {
       constexpr int skipped = 77;
-      return cuda::has_nvrtc() ? std::min(check_resources(), 1) : skipped;
+      if (!cuda::has_nvrtc()) return skipped;
+      if (options.times_compiler) print_compile_times();
+      return options.checks_resources ? std::min(check_resources(), 1) : 0;
     }
     fmt::print(stderr, "{}", app.help());
     return 2;

@@ -8,8 +8,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
+#include <limits>
 #include <map>
 #include <regex>
+#include <set>
+#include <string>
 
 namespace nitinol::test {
 namespace {
@@ -74,7 +78,39 @@ std::string fault_of(const Taken& taken, const Taken& expected) {
   return {};
 }
 
+double thread_milliseconds() {
+  timespec now = {};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
+}
+
+void print_compile_time(const Row& row) {
+  std::set<std::string> texts;
+  for (const RowLaunch& launch : row.launches) {
+    const cuda::Schedule schedule = cuda::schedule_of(launch.kernel, launch.launch(launch.buffers));
+    texts.insert(cuda::text_of({&launch.kernel, schedule, architecture}));
+  }
+  double all = 0, slowest = 0;
+  for (const std::string& text : texts) {
+    double fastest = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < 3; ++i) {
+      const double begin = thread_milliseconds();
+      static_cast<void>(cuda::compile_text(text, architecture));
+      fastest = std::min(fastest, thread_milliseconds() - begin);
+    }
+    all += fastest;
+    slowest = std::max(slowest, fastest);
+  }
+  fmt::print("{:18} {} kernels: {:.0f} ms, the slowest {:.0f}\n", row.name, texts.size(), all,
+             slowest);
+}
+
 }  // namespace
+
+void print_compile_times() {
+  for_each_row(print_compile_time);
+  step_row(print_compile_time);
+}
 
 int check_resources() {
   int faults = 0;

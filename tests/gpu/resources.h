@@ -8,4 +8,8 @@ namespace nitinol::test {
 /// instructions within a tenth. Returns how many differ.
 [[nodiscard]] int check_resources();
 
+/// Prints what compiling the kernels of each row takes, and of a training step: CPU time on one
+/// thread, the fastest of three.
+void print_compile_times();
+
 }  // namespace nitinol::test

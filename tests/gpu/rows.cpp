@@ -2,6 +2,7 @@
 
 #include "backends/cpu/device.h"
 #include "backends/cpu/host_memory.h"
+#include "backends/cuda/device.h"
 #include "bench/functions.h"
 #include "core/backend.h"
 #include "core/library.h"
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 namespace nitinol::test {
@@ -52,6 +54,7 @@ class CapturingBackend final : public cpu::HostMemoryBackend {
     return inner;
   }
   bool can_generate_code() override { return true; }
+  [[nodiscard]] DeviceLimits limits() const override { return cuda::limits(); }
 };
 
 double bytes_of(const RowLaunch& launch) {
@@ -144,6 +147,28 @@ void add_reductions(Rows& rows) {
       normal(4, {50000, 256}), Tensor(arange(32768) * 7919 % 50000));
 }
 
+void add_step(Rows& rows) {
+  const auto weight = [](uint64_t seed, int64_t in, int64_t out) {
+    return parameter(bench::normal(seed, {in, out}) * 0.1);
+  };
+  const nn::Linear hidden = {.weight = weight(1, 100, 128), .bias = parameter(zeros({128}))};
+  const nn::Linear out = {.weight = weight(2, 128, 10), .bias = parameter(zeros({10}))};
+  const nn::Adam optimizer(nn::parameters(std::tuple(hidden, out)));
+  const auto step = [&](const Tensor& x, const Tensor& classes) -> Tensor {
+    optimizer.zero_grad();
+    const Tensor loss = nn::cross_entropy(out(relu(hidden(x))), classes);
+    loss.backward();
+    optimizer.step();
+    return stop_gradient(loss);
+  };
+  rows.add("step", step, bench::normal(3, {32, 100}), Tensor(arange(32) * 7 % 10));
+}
+
+void use_capturing_device() {
+  static const bool is_added [[maybe_unused]] = (add_backend(*new CapturingBackend), true);
+  set_default_device(capturing_device);
+}
+
 }  // namespace
 
 Launch RowLaunch::launch(const std::vector<void*>& at) const {
@@ -156,11 +181,16 @@ Launch RowLaunch::launch(const std::vector<void*>& at) const {
 }
 
 void for_each_row(const std::function<void(const Row&)>& take) {
-  add_backend(*new CapturingBackend);
-  set_default_device(capturing_device);
+  use_capturing_device();
   Rows rows(take);
   add_elementwise(rows);
   add_reductions(rows);
+}
+
+void step_row(const std::function<void(const Row&)>& take) {
+  use_capturing_device();
+  Rows rows(take);
+  add_step(rows);
 }
 
 }  // namespace nitinol::test

@@ -30,4 +30,7 @@ struct Row {
 /// operands lives.
 void for_each_row(const std::function<void(const Row&)>& take);
 
+/// The same for a training step of a perceptron of two layers: cross entropy, gradients and Adam.
+void step_row(const std::function<void(const Row&)>& take);
+
 }  // namespace nitinol::test
