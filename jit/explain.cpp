@@ -83,9 +83,10 @@ std::string plan_text(std::string_view name, const jit::PlanReport& plan, double
                   plural(plan.steps.size(), "step"), seconds(total_s), seconds(plan.passes_s),
                   seconds(plan.fusion_s), seconds(plan.prepare_s));
   if (plan.device != Device{}) {
-    text += fmt::format("      on {}: {}\n", describe(plan.device),
-                        plan.waits == 0 ? "a call waits for nothing"
-                                        : "a call waits at its end, for what its checks say");
+    // What moves tensors is no part of a Plan (eager/ops/transfer.h).
+    text += fmt::format("      on {}: a call copies nothing to or from the host, and waits {}\n",
+                        describe(plan.device),
+                        plan.waits == 0 ? "for nothing" : "at its end, for what its checks say");
   }
   text += fmt::format("      peak memory {}: {} temporary, {} of results; {} updated in place\n",
                       bytes(plan.peak_bytes()), bytes(plan.arena_bytes), bytes(plan.result_bytes),

@@ -38,6 +38,7 @@ const std::map<std::string, Names, std::less<>> may_include = {
     {"nitinol.h", {"core", "tracer", "eager", "autograd", "jit", "nn"}},
     {"bindings", {"core", "tracer", "eager", "autograd", "jit", "nn", "backends", "nitinol.h"}},
     {"examples", {}},  // includes <nitinol/nitinol.h>, as a user would
+    {"tools", {}},     // likewise
     {"tests",
      {"core", "fusion", "tracer", "eager", "autograd", "jit", "nn", "backends", "bindings",
       "nitinol.h", "examples", "bench"}},
@@ -54,7 +55,7 @@ struct LibraryRule {
   bool only_sources;
 };
 const std::vector<LibraryRule> library_rules = {
-    {"nitinol/", {"examples/", "tests/gdb/"}, false},
+    {"nitinol/", {"examples/", "tools/", "tests/gdb/"}, false},
     {"llvm/", {"backends/cpu/"}, true},
     {"llvm-c/", {"backends/cpu/"}, true},
     {"clang", {}, true},
@@ -71,7 +72,7 @@ const std::vector<LibraryRule> library_rules = {
     {"backtrace.h", {"core/error.cpp"}, true},
     {"catch2/", {"tests/"}, false},
     {"benchmark/", {"bench/micro/"}, false},
-    {"CLI/", {"examples/", "bench/", "tests/"}, false},
+    {"CLI/", {"examples/", "tools/", "bench/", "tests/"}, false},
     {"nlohmann/", {"jit/explain.cpp", "eager/safetensors", "examples/", "bench/", "tests/"}, false},
 };
 

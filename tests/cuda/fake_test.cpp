@@ -120,7 +120,9 @@ TEST_CASE("a Plan with checks waits once, and one that fails overwrites no Varia
   const FakeCounts second = driver->counts();
   CHECK(second.waits == first.waits + 4);  // the recording: for the check in take()
   CHECK(second.downloaded == first.downloaded);
-  CHECK(has(to_string(step.explain()), "on cuda:0: a call waits at its end"));
+  CHECK(second.uploaded == first.uploaded);
+  CHECK(has(to_string(step.explain()),
+            "on cuda:0: a call copies nothing to or from the host, and waits at its end"));
 
   result = step(good);  // call 8, compared again
   const std::vector<float> kept = value(table), kept_square = value(square);
