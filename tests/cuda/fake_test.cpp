@@ -218,6 +218,37 @@ TEST_CASE("threads that share a GPU get what they would get alone", "[cuda][fake
   CHECK(wrong == 0);
 }
 
+TEST_CASE("launches of several threads that share the workspace do not mix",
+          "[cuda][fake][no-isa]") {
+  if (!fake()) return;
+  const Run run = run_self("NITINOL_FAKE_YIELD=1", "[.shares-workspace]");
+  INFO(run.output);
+  CHECK(run.status == 0);
+}
+
+TEST_CASE("threads share the workspace", "[.shares-workspace]") {
+  // Long rows are cut: blocks leave what a stage finds in the workspace, for the next stage's
+  // launch.
+  const auto f = compile([](const Tensor& x) -> Tensor { return logsumexp(x); });
+  constexpr std::size_t threads = 4, launches = 50;
+  std::vector<Tensor> inputs, expected;
+  for (std::size_t i = 0; i < threads; ++i) {
+    inputs.push_back(rand({40'000}).to(gpu));
+    for (int call = 0; call < 4; ++call) expected.resize(i + 1, f(inputs[i]).to(Device{}));
+  }
+  std::atomic<int> wrong = 0;
+  const auto work = [&](std::size_t i) {
+    std::vector<Tensor> results(launches);
+    for (Tensor& each : results) each = f(inputs[i]);
+    for (const Tensor& each : results) wrong += same_bits(each.to(Device{}), expected[i]) ? 0 : 1;
+  };
+  {
+    std::vector<std::jthread> all;
+    for (std::size_t i = 0; i < threads; ++i) all.emplace_back(work, i);
+  }
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("a budget bounds a GPU's memory, and what is cached goes first", "[cuda][fake][no-isa]") {
   if (!fake()) return;
   Backend& device = backend(gpu);
