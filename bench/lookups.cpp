@@ -22,7 +22,12 @@ void lookup_rows(Timer& timer) {
   const auto picked = [](const Tensor& x, const Tensor& i) -> Tensor {
     return logsumexp(x, 1) - squeeze(gather(x, 1, unsqueeze(i, 1)), 1);
   };
+  const auto sums = [](const Tensor& x, const Tensor& i) -> Tensor {
+    return scatter_add(x, i, words);
+  };
   time_both(timer, "index.rows", copied, rows, table, ids);
+  time_both(timer, "index.scatter", {.bytes = 4.0 * (batch * length + words) * width}, sums,
+            normal(3, {batch, length, width}), ids);
   time_both(timer, "index.embedding", copied, embedding, table, ids, places);
   time_both(timer, "index.embedding-norm", copied, normed, table, ids, places);
   const Tensor x = normal(2, {batch * length, width});

@@ -688,3 +688,17 @@ def test_captured_state_is_compared():
         f(X)
     state["k"] = 3.0
     assert bits(f(X)) == bits(X * 3)
+
+
+def test_a_tensor_given_twice_is_two_values():
+    @nt.compile
+    def f(x, y):
+        x[0] = 7.0
+        return y * 1
+
+    for _ in range(6):
+        x = nt.ones((2, 3))
+        assert bits(f(x, x)) == bits(nt.ones((2, 3)))
+        assert x[0, 0] == 1
+    with nt.eager():
+        assert bits(f(x, x)) == bits(x)
