@@ -11,7 +11,8 @@ Value append(Graph& graph, Node node) {
 
 Graph rewrite(Graph in, Rule rule) {
   Graph out;
-  out.nodes.reserve(in.nodes.size());
+  // With room for what rules add, or all nodes would move when the last of them comes.
+  out.nodes.reserve(in.nodes.size() + in.nodes.size() / 4 + 8);
   std::vector<Value> renamed;
   renamed.reserve(in.nodes.size());
   for (Node& node : in.nodes) {

@@ -239,3 +239,29 @@ TEST_CASE("a call uses one snapshot of its signature to its end", "[jit][order][
   });
   CHECK(wrong == 0);
 }
+
+TEST_CASE("a gradient may come and go beside calls that look for it", "[jit][order][threads]") {
+  const Variable w = parameter(full({4}, 2.0));
+  const auto f = compile([w](const Tensor& x) {
+    const Tensor gradient = w.grad();
+    return gradient.is_defined() ? x + gradient : x;
+  });
+  const Tensor x = ones({4}), gradient = full({4}, 3.0);
+  std::atomic<int> wrong = 0;
+  on_all_threads([&](int thread) {
+    for (int i = 0; i < 200; ++i) {
+      if (thread == 0) i % 2 == 0 ? w.set_grad(gradient) : w.clear_grad();
+      const float got = f(x).to_vector<float>()[0];
+      if (got != 1 && got != 4) ++wrong;
+    }
+  });
+  CHECK(wrong == 0);
+  w.set_grad(gradient);
+  CHECK(same_bits(f(x), x + gradient));
+  w.clear_grad();
+  CHECK(same_bits(f(x), x));
+  const Explanation explanation = f.explain();
+  CHECK(std::ranges::any_of(explanation.signatures, [](const SignatureReport& report) {
+    return report.cause == "the presence of a gradient changed";
+  }));
+}
