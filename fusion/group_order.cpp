@@ -192,6 +192,7 @@ void GroupOrder::merge_operands(Value from, Value to) {
   ++search_;
   seen_[from] = seen_[to] = search_;
   std::vector<Value> merged;
+  merged.reserve(operands_of(from).size() + operands_of(to).size());
   for (const Value group : {from, to}) {
     for (const Value operand : operands_of(group)) {
       if (place_[group_of(operand)] == 0) continue;  // depends on nothing
@@ -205,16 +206,17 @@ void GroupOrder::merge_operands(Value from, Value to) {
 }
 
 void GroupOrder::merge_roots(Value from, Value to) {
-  std::vector<Value> all;
+  std::vector<Value> all(roots_of(from).size() + roots_of(to).size());
   std::ranges::merge(
-      roots_of(from), roots_of(to), std::back_inserter(all), {},
+      roots_of(from), roots_of(to), all.begin(), {},
       [this](Value root) { return range_[root].begin; },
       [this](Value root) { return range_[root].begin; });
-  std::vector<Value> merged;
+  std::size_t kept = 0;
   for (const Value root : all) {
-    if (merged.empty() || range_[root].begin >= range_[merged.back()].end) merged.push_back(root);
+    if (kept == 0 || range_[root].begin >= range_[all[kept - 1]].end) all[kept++] = root;
   }
-  roots_[from] = std::move(merged);
+  all.resize(kept);
+  roots_[from] = std::move(all);
   roots_[to] = {};
 }
 

@@ -78,10 +78,12 @@ std::optional<Group> united(const Graph& graph, const std::vector<Value>& bases,
       squeezed(other.domain) != squeezed(expected)) {
     return std::nullopt;
   }
-  Group both = main;
-  for (Member member : other.members) {
-    if (other.order == Order::none && level) member.level = *level;
-    both.members.push_back(std::move(member));
+  Group both = {.order = main.order, .domain = main.domain, .reduced = main.reduced, .members = {}};
+  both.members.reserve(main.members.size() + other.members.size());
+  both.members = main.members;
+  for (const Member& member : other.members) {
+    both.members.push_back(member);
+    if (other.order == Order::none && level) both.members.back().level = *level;
   }
   std::ranges::sort(both.members, {}, &Member::value);
   set_stages(graph, bases, both);

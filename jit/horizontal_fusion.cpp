@@ -80,8 +80,10 @@ std::vector<std::vector<std::size_t>> join_steps(std::span<const StepEffects> st
 
 void join_launches(PlanDraft& draft) {
   std::vector<StepEffects> effects;
+  effects.reserve(draft.steps.size());
   for (const StepDraft& step : draft.steps) effects.push_back(effects_of(draft, step));
   std::vector<StepDraft> steps;
+  steps.reserve(draft.steps.size());
   std::size_t& first_overwrite = draft.impl.first_overwrite = SIZE_MAX;
   for (const std::vector<std::size_t>& batch : join_steps(effects, draft.impl.buffers.size())) {
     const std::size_t start = steps.size();

@@ -117,8 +117,10 @@ void keep(PlanDraft& draft, const Packing& packing) {
 }  // namespace
 
 void pack_operands(PlanDraft& draft) {
+  std::vector<Packing> packings = candidates(draft.steps);
+  if (packings.empty()) return;
   std::vector<std::vector<StepDraft>> before(draft.steps.size());
-  for (Packing& packing : candidates(draft.steps)) {
+  for (Packing& packing : packings) {
     if (!is_wanted(draft, packing)) continue;
     if (packing.is_kept)
       keep(draft, packing);
@@ -126,6 +128,7 @@ void pack_operands(PlanDraft& draft) {
       before[packing.steps[0]].push_back(packed_at_each_call(draft, packing));
   }
   std::vector<StepDraft> steps;
+  steps.reserve(draft.steps.size() + packings.size());
   for (std::size_t s = 0; s < draft.steps.size(); ++s) {
     std::ranges::move(before[s], std::back_inserter(steps));
     steps.push_back(std::move(draft.steps[s]));

@@ -162,6 +162,7 @@ void specialise(std::span<StepPlan> together) {
 /// Kernels are prepared, and steps become the Plan's.
 void finish_steps(PlanDraft& draft) {
   std::vector<std::size_t> firsts;
+  draft.report.steps.reserve(draft.steps.size());
   for (std::size_t s = 0; s < draft.steps.size(); s += draft.steps[s].plan.together) {
     StepDraft& first = draft.steps[s];
     firsts.push_back(s);
@@ -170,6 +171,7 @@ void finish_steps(PlanDraft& draft) {
     draft.report.steps.push_back(std::move(first.report));
   }
   std::vector<StepPlan>& steps = draft.impl.steps;
+  steps.reserve(draft.steps.size());
   for (StepDraft& step : draft.steps) steps.push_back(std::move(step.plan));
   for (StepPlan& step : steps) prepare_launch(step, draft.impl.threads);
   const auto specialise_some = [&](int64_t first, int64_t last) {
@@ -208,6 +210,7 @@ Plan::Plan(const tracer::Trace& trace, int threads) {
   const double fusion_done = now();
   place_inputs(draft);
   place_outputs(draft);
+  draft.steps.reserve(units.size());
   for (const fusion::Unit& unit : units) add_steps(draft, unit);
   if (is_pass_enabled("pack_operands")) pack_operands(draft);
   plan_results(draft);
