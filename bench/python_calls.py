@@ -139,8 +139,14 @@ def main():
         print(f"{row:<24}" + "".join(f"{'' if t is None else f'{t:.3f}':>12}" for t in cells))
     if options.json:
         with open(options.json, "w") as file:
-            json.dump({library: {row: best[library, row] for row in rows}
-                       for library, rows in calls.items()}, file, indent=2)
+            json.dump(
+                {
+                    library: {row: best[library, row] for row in rows}
+                    for library, rows in calls.items()
+                },
+                file,
+                indent=2,
+            )
 
 
 if __name__ == "__main__":

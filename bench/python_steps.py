@@ -61,8 +61,12 @@ def time_of_step(batch):
 def time_in_cpp(program, row):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "rows.json"
-        subprocess.run([program, "--rows", row, "--threads", "1", "--json", str(path)], check=True,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.run(
+            [program, "--rows", row, "--threads", "1", "--json", str(path)],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         for found in json.loads(path.read_text())["rows"]:
             if found["workload"] == row and found["mode"] == "compiled":
                 return found["median_s"]
@@ -86,8 +90,13 @@ def main():
         ours, theirs = [], []
         for _ in range(options.rounds):
             theirs.append(time_in_cpp(options.bench, f"W4i.train.b{batch}"))
-            done = subprocess.run([sys.executable, __file__, "--batch", str(batch)], check=True,
-                                  capture_output=True, text=True, env=environment)
+            done = subprocess.run(
+                [sys.executable, __file__, "--batch", str(batch)],
+                check=True,
+                capture_output=True,
+                text=True,
+                env=environment,
+            )
             ours.append(float(done.stdout))
         a, b = min(theirs), min(ours)
         print(f"{batch:>6} {a * 1e6:9.1f} us {b * 1e6:9.1f} us {b / a:7.3f}")

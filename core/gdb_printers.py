@@ -19,8 +19,15 @@ MOST_DIMENSIONS = 8
 
 # Name, bytes and struct format of each dtype, in the order of the enumeration in core/dtype.h.
 DTYPES = [
-    ("bool", 1, "?"), ("uint8", 1, "B"), ("int8", 1, "b"), ("int16", 2, "<h"), ("int32", 4, "<i"),
-    ("int64", 8, "<q"), ("float16", 2, "<e"), ("bfloat16", 2, None), ("float32", 4, "<f"),
+    ("bool", 1, "?"),
+    ("uint8", 1, "B"),
+    ("int8", 1, "b"),
+    ("int16", 2, "<h"),
+    ("int32", 4, "<i"),
+    ("int64", 8, "<q"),
+    ("float16", 2, "<e"),
+    ("bfloat16", 2, None),
+    ("float32", 4, "<f"),
     ("float64", 8, "<d"),
 ]
 
@@ -60,8 +67,11 @@ def element(bytes_, layout):
         return "true" if value else "false"
     if isinstance(value, int):
         return str(value)
-    return "%.*g" % ({"<e": 5, "<f": 9}.get(layout, 17), value) if value != shorter(value, layout) \
+    return (
+        "%.*g" % ({"<e": 5, "<f": 9}.get(layout, 17), value)
+        if value != shorter(value, layout)
         else "%g" % value
+    )
 
 
 def shorter(value, layout):
@@ -164,8 +174,12 @@ class ScalarPrinter(Printer):
 
 def printers():
     collection = gdb.printing.RegexpCollectionPrettyPrinter("nitinol")
-    for name, printer in (("Tensor", TensorPrinter), ("Variable", VariablePrinter),
-                          ("Dims", DimsPrinter), ("Scalar", ScalarPrinter)):
+    for name, printer in (
+        ("Tensor", TensorPrinter),
+        ("Variable", VariablePrinter),
+        ("Dims", DimsPrinter),
+        ("Scalar", ScalarPrinter),
+    ):
         collection.add_printer(name, "^nitinol::%s$" % name, printer)
     return collection
 

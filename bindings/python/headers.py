@@ -193,12 +193,21 @@ class Reader:
             raise Unreadable(f"{place}: cannot read `{code}`")
         if found["name"].startswith("operator"):
             return  # what Python's own operators do
-        parameters = [] if is_template else [
-            parameter_of(text, place) for text in split_at_commas(found["parameters"])
-        ]
+        parameters = (
+            []
+            if is_template
+            else [parameter_of(text, place) for text in split_at_commas(found["parameters"])]
+        )
         self.header.functions.append(
-            Function(found["name"], self.namespace, found["result"].strip(), parameters, doc,
-                     place, is_template)
+            Function(
+                found["name"],
+                self.namespace,
+                found["result"].strip(),
+                parameters,
+                doc,
+                place,
+                is_template,
+            )
         )
 
 

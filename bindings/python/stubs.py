@@ -46,8 +46,10 @@ def operator_of(owner: str, name: str) -> str | None:
     if name in BINARY or name in COMPARED:
         return f"    def __{name}__(self, other: TensorLike, /) -> Tensor: ..."
     if name in EQUAL:
-        return (f"    def __{name}__(self, other: TensorLike, /) -> Tensor: ...  "
-                "# type: ignore[override]")
+        return (
+            f"    def __{name}__(self, other: TensorLike, /) -> Tensor: ...  "
+            "# type: ignore[override]"
+        )
     if name in ("pow", "rpow"):
         return f"    def __{name}__(self, other: TensorLike, mod: None = None, /) -> Tensor: ..."
     if name in UNARY:
@@ -122,7 +124,7 @@ def with_builtin_bool(text: str) -> str:
 def errors_of(ext: types.ModuleType) -> str:
     classes = [c for c in vars(ext).values() if isinstance(c, type) and issubclass(c, Exception)]
     return "".join(
-        f'class {c.__name__}({", ".join(base.__name__ for base in c.__bases__)}):\n'
+        f"class {c.__name__}({', '.join(base.__name__ for base in c.__bases__)}):\n"
         f'    """{c.__doc__}"""\n\n'
         for c in sorted(classes, key=lambda c: len(c.__mro__))
     )
@@ -155,34 +157,51 @@ def main() -> None:
     text = re.sub(r"(?<=-> )tuple(?=:)", "tuple[Any, ...]", text)
     text = re.sub(r"(?<=-> )list(?=:)", "list[Any]", text)
     text = re.sub(r"(?<=: )dict(?=[,)])", "dict[Any, Any]", text)
-    text = text.replace("    __hash__: None = None\n",
-                        "    __hash__: typing.ClassVar[None]  # type: ignore\n")
+    text = text.replace(
+        "    __hash__: None = None\n", "    __hash__: typing.ClassVar[None]  # type: ignore\n"
+    )
     text = errors_of(ext) + with_builtin_bool(with_operators(text))
 
     stubs = generated / "stubs"
     functions = {path.stem: path.read_text() for path in stubs.glob("*.pyi")}
-    bodies = {name: re.sub(r"(?m)^(?:from|import) .*\n", "", body)
-              for name, body in functions.items()}
-    for owner, argument in (("Tensor", "obj: object"), ("Variable", "initial: TensorLike"),
-                            ("Scalar", "value: float | int | builtins.bool")):
-        text = re.sub(rf"(?m)^class {owner}:\n", f"class {owner}:\n    def __new__(cls, {argument}) -> "
-                      f"{owner}: ...\n", text)
+    bodies = {
+        name: re.sub(r"(?m)^(?:from|import) .*\n", "", body) for name, body in functions.items()
+    }
+    for owner, argument in (
+        ("Tensor", "obj: object"),
+        ("Variable", "initial: TensorLike"),
+        ("Scalar", "value: float | int | builtins.bool"),
+    ):
+        text = re.sub(
+            rf"(?m)^class {owner}:\n",
+            f"class {owner}:\n    def __new__(cls, {argument}) -> {owner}: ...\n",
+            text,
+        )
     text = text.replace(
-        "class Compiled:",
-        "class Compiled:\n    def explain(self) -> Explanation: ...\n", 1)
+        "class Compiled:", "class Compiled:\n    def explain(self) -> Explanation: ...\n", 1
+    )
     end = re.search(r"(?ms)^class Tensor:.*?(?=^\S)", text)
     assert end, "no class Tensor"
-    body = end[0].rstrip() + "\n\n" + methods_of(with_builtin_bool(bodies["functions"]), methods) + "\n\n"
-    text = text[: end.start()] + body + text[end.end():]
+    body = (
+        end[0].rstrip()
+        + "\n\n"
+        + methods_of(with_builtin_bool(bodies["functions"]), methods)
+        + "\n\n"
+    )
+    text = text[: end.start()] + body + text[end.end() :]
 
     out = folder / "nitinol" / "_ext"
     out.mkdir(exist_ok=True)
     tail = "from nitinol._ext import nn as nn, random as random\n"
-    (out / "__init__.pyi").write_text(HEAD + tail + text + "\n" + with_builtin_bool(bodies["functions"]))
+    (out / "__init__.pyi").write_text(
+        HEAD + tail + text + "\n" + with_builtin_bool(bodies["functions"])
+    )
     for module in ("nn", "random"):
         (out / f"{module}.pyi").write_text(
             HEAD.replace("from nitinol._compile import Explanation\n", "")
-            + "from nitinol._ext import Generator, Tensor\n" + bodies[module])
+            + "from nitinol._ext import Generator, Tensor\n"
+            + bodies[module]
+        )
 
 
 if __name__ == "__main__":

@@ -62,9 +62,7 @@ def accuracy_of(model, images, labels):
 
 
 def train(model_class, is_compiled, data, options):
-    loader = nn.DataLoader(
-        data["train"], batch=options.batch, drop_last=True, seed=options.seed
-    )
+    loader = nn.DataLoader(data["train"], batch=options.batch, drop_last=True, seed=options.seed)
     steps = options.epochs * len(loader)
     nt.manual_seed(options.seed)
     model = model_class()

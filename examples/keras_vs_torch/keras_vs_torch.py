@@ -90,16 +90,21 @@ def main():
     y = nt.random.randint(0, 10, (1000,))
     print(f"{'model':<26} {'eager':>10} {'compiled':>10} {'ratio':>6} {'loss':>8} {'bits':>5}")
     is_same = True
-    for name, model_class in (("MLP 100-128-10", Small), ("MLP 100-256-128-10 bn+drop", Normalised),
-                              ("LSTM 25x4-64-10", Recurrent)):
+    for name, model_class in (
+        ("MLP 100-128-10", Small),
+        ("MLP 100-256-128-10 bn+drop", Normalised),
+        ("LSTM 25x4-64-10", Recurrent),
+    ):
         eager, eager_s, _ = train(model_class, False, options, x, y)
         compiled, compiled_s, loss = train(model_class, True, options, x, y)
         same = all(
             bytes(memoryview(a.numpy())) == bytes(memoryview(b.numpy()))
             for a, b in zip(eager.state_dict().values(), compiled.state_dict().values())
         )
-        print(f"{name:<26} {eager_s * 1e3:7.2f} ms {compiled_s * 1e3:7.2f} ms "
-              f"{eager_s / compiled_s:6.2f} {loss:8.4f} {'yes' if same else 'NO':>5}")
+        print(
+            f"{name:<26} {eager_s * 1e3:7.2f} ms {compiled_s * 1e3:7.2f} ms "
+            f"{eager_s / compiled_s:6.2f} {loss:8.4f} {'yes' if same else 'NO':>5}"
+        )
         is_same &= same
         if options.save:
             nn.save(f"{options.save}.{model_class.__name__.lower()}", compiled)

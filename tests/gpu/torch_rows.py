@@ -1,4 +1,5 @@
 """The rows of nitinol_gpu_kernels by PyTorch, eager and compiled, on the same GPU: microseconds."""
+
 import json
 import math
 import sys
@@ -56,8 +57,9 @@ def main():
         eager = microseconds(function, *arguments)
         compiled = microseconds(torch.compile(function), *arguments)
         print(f"{name:18} {eager:9.1f} eager {compiled:9.1f} compiled")
-        results.append({"row": name, "torch_microseconds": eager,
-                        "torch_compile_microseconds": compiled})
+        results.append(
+            {"row": name, "torch_microseconds": eager, "torch_compile_microseconds": compiled}
+        )
     if len(sys.argv) > 1:
         with open(sys.argv[1], "w", encoding="utf-8") as out:
             json.dump({"torch": torch.__version__, "rows": results}, out, indent=2)

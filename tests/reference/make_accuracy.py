@@ -48,11 +48,16 @@ for name in names + ["alternating", "outlier", "first outlier", "ramp", "tiny"]:
     errors = []
     for axis, given in ((0, x), (1, np.ascontiguousarray(x.T))):
         t = torch.from_numpy(given)
-        for got, want in ((torch.var(t, axis, correction=0), var), (torch.std(t, axis, correction=0), std)):
+        for got, want in (
+            (torch.var(t, axis, correction=0), var),
+            (torch.std(t, axis, correction=0), std),
+        ):
             errors.append(np.abs(got.numpy().astype(np.longdouble) - want) / want)
     rows = torch.from_numpy(np.ascontiguousarray(x.T))
     got = torch.nn.functional.layer_norm(rows, (4096,), eps=0.0).numpy().astype(np.longdouble)
     want = ((wide - wide.mean(axis=0)) / std).T
     var_error = np.maximum(errors[0], errors[2])
     std_error = np.maximum(errors[1], errors[3])
-    print(f'    {{"{name}", {largest(var_error)}, {largest(std_error)}, {largest(np.abs(got - want))}}},')
+    print(
+        f'    {{"{name}", {largest(var_error)}, {largest(std_error)}, {largest(np.abs(got - want))}}},'
+    )

@@ -4,6 +4,7 @@
 
 Every case is {name: {"shape": [...], "data": [...]}}: inputs, weights, results and gradients.
 """
+
 import json
 import pathlib
 
@@ -58,16 +59,38 @@ for name, shape in (("batch_norm", (7, 3)), ("batch_norm_2d", (4, 3, 2, 5))):
     y = norm(x)
     backward(y)
     norm.eval()
-    store(name, x=x, w=norm.weight, b=norm.bias, y=y, dx=x.grad, dw=norm.weight.grad,
-          db=norm.bias.grad, mean=norm.running_mean, var=norm.running_var, eval=norm(x))
+    store(
+        name,
+        x=x,
+        w=norm.weight,
+        b=norm.bias,
+        y=y,
+        dx=x.grad,
+        dw=norm.weight.grad,
+        db=norm.bias.grad,
+        mean=norm.running_mean,
+        var=norm.running_var,
+        eval=norm(x),
+    )
 
 cell = torch.nn.LSTM(3, 4)
 x = leaf(5, 2, 3)
 y, (h, c) = cell(x)
 backward(y)
-store("lstm", x=x, wi=cell.weight_ih_l0.T, wh=cell.weight_hh_l0.T,
-      b=cell.bias_ih_l0 + cell.bias_hh_l0, y=y, h=h[0], c=c[0], dx=x.grad,
-      dwi=cell.weight_ih_l0.grad.T, dwh=cell.weight_hh_l0.grad.T, db=cell.bias_ih_l0.grad)
+store(
+    "lstm",
+    x=x,
+    wi=cell.weight_ih_l0.T,
+    wh=cell.weight_hh_l0.T,
+    b=cell.bias_ih_l0 + cell.bias_hh_l0,
+    y=y,
+    h=h[0],
+    c=c[0],
+    dx=x.grad,
+    dwi=cell.weight_ih_l0.grad.T,
+    dwh=cell.weight_hh_l0.grad.T,
+    db=cell.bias_ih_l0.grad,
+)
 
 for name, causal in (("attention", False), ("attention_causal", True)):
     q, k, v = leaf(2, 2, 4, 3), leaf(2, 2, 4, 3), leaf(2, 2, 4, 3)
@@ -78,8 +101,13 @@ for name, causal in (("attention", False), ("attention_causal", True)):
 # ---- activations
 
 x = leaf(40, scale=2.0)
-for name, f in (("gelu", F.gelu), ("gelu_tanh", lambda t: F.gelu(t, approximate="tanh")),
-                ("silu", F.silu), ("softplus", F.softplus), ("relu", F.relu)):
+for name, f in (
+    ("gelu", F.gelu),
+    ("gelu_tanh", lambda t: F.gelu(t, approximate="tanh")),
+    ("silu", F.silu),
+    ("softplus", F.softplus),
+    ("relu", F.relu),
+):
     x.grad = None
     y = f(x)
     backward(y)
@@ -137,10 +165,11 @@ store("clip_norm", p=before[0], q=before[1], norm=norm, cp=p.grad, cq=q.grad)
 # ---- images
 
 for name, shape, weight, options in (
-        ("conv2d", (2, 3, 6, 5), (4, 3, 3, 2), {}),
-        ("conv2d_padded", (2, 3, 6, 5), (4, 3, 3, 3), {"stride": (2, 1), "padding": (1, 2)}),
-        ("conv2d_groups", (1, 4, 7, 6), (6, 2, 2, 3), {"dilation": (1, 2), "groups": 2}),
-        ("conv2d_depthwise", (2, 3, 5, 5), (3, 1, 3, 3), {"padding": 1, "groups": 3})):
+    ("conv2d", (2, 3, 6, 5), (4, 3, 3, 2), {}),
+    ("conv2d_padded", (2, 3, 6, 5), (4, 3, 3, 3), {"stride": (2, 1), "padding": (1, 2)}),
+    ("conv2d_groups", (1, 4, 7, 6), (6, 2, 2, 3), {"dilation": (1, 2), "groups": 2}),
+    ("conv2d_depthwise", (2, 3, 5, 5), (3, 1, 3, 3), {"padding": 1, "groups": 3}),
+):
     x, w, b = leaf(*shape), leaf(*weight), leaf(weight[0])
     y = F.conv2d(x, w, b, **options)
     backward(y)

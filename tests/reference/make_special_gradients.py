@@ -1,6 +1,6 @@
 """PyTorch's gradients at special points: the table in tests/autograd/special_points_test.cpp.
 
-    python tests/reference/make_special_gradients.py
+python tests/reference/make_special_gradients.py
 """
 
 import torch
@@ -38,4 +38,10 @@ show("logsumexp", lambda x: torch.logsumexp(x, 0), [-inf, 0.0])
 show("floor", torch.floor, [1.0, 1.5])
 show("remainder", torch.remainder, [4.0, 5.0], [2.0, 2.0])
 show("copysign", torch.copysign, [0.0, 2.0], [1.0, -1.0])
-show("atleast huber", lambda x: torch.nn.functional.huber_loss(x, torch.zeros(3, dtype=torch.float64), reduction="sum"), [1.0, 0.0, -1.0])
+show(
+    "atleast huber",
+    lambda x: torch.nn.functional.huber_loss(
+        x, torch.zeros(3, dtype=torch.float64), reduction="sum"
+    ),
+    [1.0, 0.0, -1.0],
+)

@@ -5,6 +5,7 @@
 Nothing but losses is stored. Weights and data are a formula of integers (number() below), which
 tests/examples/training_test.cpp repeats exactly.
 """
+
 import json
 import pathlib
 
@@ -114,20 +115,43 @@ letters = classes(4 * 8, 11)
 cases = {
     "digits_mlp": train(
         nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10)),
-        number(1001, 64 * 64).reshape(64, 64) + 0.5, y),
+        number(1001, 64 * 64).reshape(64, 64) + 0.5,
+        y,
+    ),
     "digits_cnn": train(
-        nn.Sequential(nn.Unflatten(1, (1, 8, 8)),
-                      nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(),
-                      nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-                      nn.Flatten(), nn.Linear(512, 10)),
-        number(1001, 16 * 64).reshape(16, 64) + 0.5, classes(16, 10)),
+        nn.Sequential(
+            nn.Unflatten(1, (1, 8, 8)),
+            nn.Conv2d(1, 16, 3, padding=1),
+            nn.ReLU(),
+            nn.Conv2d(16, 32, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            nn.Linear(512, 10),
+        ),
+        number(1001, 16 * 64).reshape(16, 64) + 0.5,
+        classes(16, 10),
+    ),
     "small": train(nn.Sequential(nn.Linear(100, 128), nn.ReLU(), nn.Linear(128, 10)), x, y),
     "normalised": train(
-        nn.Sequential(nn.Linear(100, 256), nn.BatchNorm1d(256), nn.ReLU(), nn.Dropout(0),
-                      nn.Linear(256, 128), nn.BatchNorm1d(128), nn.ReLU(), nn.Dropout(0),
-                      nn.Linear(128, 10)), x, y),
+        nn.Sequential(
+            nn.Linear(100, 256),
+            nn.BatchNorm1d(256),
+            nn.ReLU(),
+            nn.Dropout(0),
+            nn.Linear(256, 128),
+            nn.BatchNorm1d(128),
+            nn.ReLU(),
+            nn.Dropout(0),
+            nn.Linear(128, 10),
+        ),
+        x,
+        y,
+    ),
     "recurrent": train(recurrent, x, y),
-    "gpt": train(Gpt(11, 8, 16, 2, 2), letters.reshape(4, 8), ((letters * 3 + 1) % 11).reshape(4, 8)),
+    "gpt": train(
+        Gpt(11, 8, 16, 2, 2), letters.reshape(4, 8), ((letters * 3 + 1) % 11).reshape(4, 8)
+    ),
 }
 path = pathlib.Path(__file__).with_name("training.json")
 path.write_text(json.dumps(cases).replace("], ", "],\n") + "\n")

@@ -34,8 +34,13 @@ class _Call:
     """One differentiated call: its arguments by which gradients are asked for, and its result."""
 
     def __init__(
-        self, where: str, f: _Function, argnums: int | Sequence[int], args: tuple[Any, ...],
-        kwargs: dict[str, Any], order: int = 1,
+        self,
+        where: str,
+        f: _Function,
+        argnums: int | Sequence[int],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        order: int = 1,
     ) -> None:
         self.is_single = isinstance(argnums, int)
         positions = (argnums,) if isinstance(argnums, int) else tuple(argnums)
@@ -195,9 +200,7 @@ class no_gradients(_ext._Gradients):
         super().__init__(False)
 
 
-def check_gradients(
-    f: _Function, *args: Any, step: float = 1e-5, tolerance: float = 1e-6
-) -> None:
+def check_gradients(f: _Function, *args: Any, step: float = 1e-5, tolerance: float = 1e-6) -> None:
     """Compares the gradients of f by each element of its arguments with central differences, in
     float64. Raises ArgumentError that names the first element that differs. For tests: it calls f
     twice per element. f must be smooth around the arguments, and a function of them alone."""

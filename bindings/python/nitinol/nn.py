@@ -333,8 +333,14 @@ class BatchNorm(Module):
 
     def __call__(self, x: Any) -> Tensor:
         return _ext._batch_norm(
-            x, self.weight, self.bias, self.running_mean, self.running_var, self.eps,
-            self.momentum, self.training,
+            x,
+            self.weight,
+            self.bias,
+            self.running_mean,
+            self.running_var,
+            self.eps,
+            self.momentum,
+            self.training,
         )
 
 
@@ -404,7 +410,12 @@ class MultiHeadAttention(Module):
 
     def __call__(self, x: Any) -> Tensor:
         return _ext._multi_head_attention(
-            x, self.qkv.weight, self.qkv.bias, self.proj.weight, self.proj.bias, self.heads,
+            x,
+            self.qkv.weight,
+            self.qkv.bias,
+            self.proj.weight,
+            self.proj.bias,
+            self.heads,
             self.is_causal,
         )
 
@@ -447,8 +458,10 @@ def _named(value: Any, path: str = "") -> dict[str, Variable]:
     elif isinstance(value, (list, tuple)):
         parts = [(str(i), element) for i, element in enumerate(value)]
     else:
-        raise TypeError(f"save, load: a {type(value).__name__}; expected a Module, an Optimizer, "
-                        "Variables, or dicts and lists of them")
+        raise TypeError(
+            f"save, load: a {type(value).__name__}; expected a Module, an Optimizer, "
+            "Variables, or dicts and lists of them"
+        )
     for name, element in parts:
         found.update(_named(element, joined(name)))
     return found

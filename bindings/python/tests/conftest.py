@@ -25,12 +25,20 @@ def in_process(tmp_path):
 
     def run(program, seconds=60, fails=False):
         path = tmp_path / "program.py"
-        path.write_text("import faulthandler\n"
-                        f"faulthandler.dump_traceback_later({seconds}, exit=True)\n" + program)
+        path.write_text(
+            "import faulthandler\n"
+            f"faulthandler.dump_traceback_later({seconds}, exit=True)\n" + program
+        )
         package = str(pathlib.Path(nt.__file__).parents[1])
         environment = os.environ | {"PYTHONPATH": package, "NITINOL_LOG": "off"}
-        done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True,
-                              timeout=seconds + 30, env=environment, cwd=tmp_path)
+        done = subprocess.run(
+            [sys.executable, str(path)],
+            capture_output=True,
+            text=True,
+            timeout=seconds + 30,
+            env=environment,
+            cwd=tmp_path,
+        )
         if not fails:
             assert done.returncode == 0, done.stdout + done.stderr
             assert "leaked" not in done.stderr, done.stderr

@@ -429,7 +429,10 @@ BINARY = [
 CONVERTED = [
     Case(
         name,
-        [one(normal(3, 4) * 100, dtype) for dtype in ("float64", "float32", "int64", "int16", "bool")]
+        [
+            one(normal(3, 4) * 100, dtype)
+            for dtype in ("float64", "float32", "int64", "int16", "bool")
+        ]
         + [one(integers(-500, 500, 7), "int8"), one(normal(0, 3), "int32")],
         lambda x, dtype, **more: x.astype(dtype),
         dtypes=("float64",),

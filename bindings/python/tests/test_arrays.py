@@ -14,7 +14,12 @@ DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float3
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3), (0, 3), (2, 1, 3, 1, 2, 1, 1, 2)])
 def test_there_and_back(dtype, shape):
     a = (np.arange(int(np.prod(shape))).reshape(shape) % 3).astype(dtype)
-    for x in (nt.asarray(a), nt.from_dlpack(a), nt.asarray(a, copy=False), nt.asarray(memoryview(a))):
+    for x in (
+        nt.asarray(a),
+        nt.from_dlpack(a),
+        nt.asarray(a, copy=False),
+        nt.asarray(memoryview(a)),
+    ):
         assert x.shape == shape and str(x.dtype) == dtype
         for back in (np.asarray(x), x.numpy(), np.from_dlpack(x), np.asarray(memoryview(x))):
             assert back.dtype == a.dtype and back.shape == a.shape
@@ -42,8 +47,9 @@ def test_layouts(name, dtype):
     for copy in (None, True, False):
         x = nt.asarray(a, copy=copy)
         np.testing.assert_array_equal(x.numpy(), a)
-        np.testing.assert_array_equal((x & x if dtype == "bool" else x + x).numpy(),
-                                      a if dtype == "bool" else a + a)
+        np.testing.assert_array_equal(
+            (x & x if dtype == "bool" else x + x).numpy(), a if dtype == "bool" else a + a
+        )
     y = nt.asarray(np.arange(16).reshape(4, 4).astype(dtype))
     np.testing.assert_array_equal(np.from_dlpack(y.T), np.asarray(y).T)
 
@@ -95,14 +101,30 @@ def test_another_byte_order():
     assert nt.asarray(a.astype("f4")).tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("a", [
-    np.zeros(2, np.uint16), np.zeros(2, np.uint32), np.zeros(2, np.uint64), np.zeros(2, complex),
-    np.zeros(2, object), np.asarray(["a"]), np.asarray([b"a"]), np.zeros(2, "M8[s]"),
-    np.zeros(2, np.longdouble), np.zeros(2, "V3"),
-], ids=lambda a: a.dtype.name)
+@pytest.mark.parametrize(
+    "a",
+    [
+        np.zeros(2, np.uint16),
+        np.zeros(2, np.uint32),
+        np.zeros(2, np.uint64),
+        np.zeros(2, complex),
+        np.zeros(2, object),
+        np.asarray(["a"]),
+        np.asarray([b"a"]),
+        np.zeros(2, "M8[s]"),
+        np.zeros(2, np.longdouble),
+        np.zeros(2, "V3"),
+    ],
+    ids=lambda a: a.dtype.name,
+)
 def test_element_types_that_there_are_not(a):
-    for use in (nt.asarray, nt.exp, lambda a: nt.ones((2,)) + a, lambda a: nt.asarray(a, copy=False),
-                lambda a: nt.compile(lambda x: x)(a)):
+    for use in (
+        nt.asarray,
+        nt.exp,
+        lambda a: nt.ones((2,)) + a,
+        lambda a: nt.asarray(a, copy=False),
+        lambda a: nt.compile(lambda x: x)(a),
+    ):
         with pytest.raises(TypeError):
             use(a)
 

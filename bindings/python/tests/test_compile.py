@@ -261,11 +261,14 @@ def test_arrays_are_tensors_inside():
     assert set(seen) == {nt.Tensor}
 
 
-@pytest.mark.parametrize("value, path", [
-    ([set()], r"p\[0\] is a set"),
-    ({"a": [1, bytearray()]}, r"p\['a'\]\[1\] is a bytearray"),
-    (Pair(1, {"k": set()}), r"p\.right\['k'\] is a set"),
-])
+@pytest.mark.parametrize(
+    "value, path",
+    [
+        ([set()], r"p\[0\] is a set"),
+        ({"a": [1, bytearray()]}, r"p\['a'\]\[1\] is a bytearray"),
+        (Pair(1, {"k": set()}), r"p\.right\['k'\] is a set"),
+    ],
+)
 def test_unhashable_arguments_are_named(value, path):
     f = nt.compile(lambda p: X)
     with pytest.raises(TypeError, match=path):
@@ -298,7 +301,15 @@ def test_signature_limit():
 
 def test_results_that_are_no_tensors():
     def f(x):
-        return {"n": 3, "f": 2.5, "none": None, "flag": True, "text": "t", "x": x * 2, "nan": nt.nan}
+        return {
+            "n": 3,
+            "f": 2.5,
+            "none": None,
+            "flag": True,
+            "text": "t",
+            "x": x * 2,
+            "nan": nt.nan,
+        }
 
     for result in agree(f, X):
         assert list(result) == ["n", "f", "none", "flag", "text", "x", "nan"]
@@ -327,14 +338,17 @@ class Opaque:
     pass
 
 
-@pytest.mark.parametrize("make, name", [
-    (lambda x: Opaque(), "Opaque"),
-    (lambda x: (i for i in [x]), "generator"),
-    (lambda x: {x.shape}, "set"),
-    (lambda x: np.zeros(2), "ndarray"),
-    (lambda x: nt.Variable(x), "Variable"),
-    (lambda x: nt.Scalar(1.0), "Scalar"),
-])
+@pytest.mark.parametrize(
+    "make, name",
+    [
+        (lambda x: Opaque(), "Opaque"),
+        (lambda x: (i for i in [x]), "generator"),
+        (lambda x: {x.shape}, "set"),
+        (lambda x: np.zeros(2), "ndarray"),
+        (lambda x: nt.Variable(x), "Variable"),
+        (lambda x: nt.Scalar(1.0), "Scalar"),
+    ],
+)
 def test_results_that_cannot_be(make, name):
     f = nt.compile(make)
     for _ in range(3):

@@ -129,7 +129,11 @@ def test_eager_gives_what_numpy_gives(case: Case, sample: Sample) -> None:
             if not arrays:
                 assert str(ours.dtype) == reference.dtype.name
             elif np.asarray(reference).dtype.kind == "f" and dtype in EPSILON:
-                if "dtype" not in sample.keywords and case.name not in ("astype", "cast", "one_hot"):
+                if "dtype" not in sample.keywords and case.name not in (
+                    "astype",
+                    "cast",
+                    "one_hot",
+                ):
                     assert str(ours.dtype) == dtype
 
 

@@ -75,11 +75,17 @@ def test_a_new_function_appears_with_parameters_defaults_and_comment(tree: pathl
         ("[[nodiscard]] Tensor odd(Tensor (*f)(Tensor x));\n", "cannot read"),
         ("/// x.\n[[nodiscard]] Tensor odd(const Oddity& x);\n", "no Python type is known for"),
         ("/// x.\n[[nodiscard]] Oddity odd(const Tensor& x);\n", "neither bound nor left out"),
-        ("/// x.\ntemplate <class T>\n[[nodiscard]] Tensor odd(T x);\n", "neither bound nor left out"),
+        (
+            "/// x.\ntemplate <class T>\n[[nodiscard]] Tensor odd(T x);\n",
+            "neither bound nor left out",
+        ),
         ("\n[[nodiscard]] Tensor odd(const Tensor& x);\n", "has no comment"),
         ("/// x.\n[[nodiscard]] Tensor odd(const Tensor& x, Integer n = most);\n", "has no word"),
         ("/// x.\n[[nodiscard]] Tensor add(const Tensor& x, Integer n);\n", "overloads of which"),
-        ("struct Odd {\n  int x[3];\n};\n/// x.\n[[nodiscard]] Tensor odd(const Odd& x);\n", "cannot read"),
+        (
+            "struct Odd {\n  int x[3];\n};\n/// x.\n[[nodiscard]] Tensor odd(const Odd& x);\n",
+            "cannot read",
+        ),
     ),
 )
 def test_what_cannot_be_bound_is_an_error_with_its_place(

@@ -153,8 +153,12 @@ def test_registered_classes_that_lie():
     class Bad:
         pass
 
-    for flatten, error in ((lambda b: 3, TypeError), (lambda b: ((), []), TypeError),
-                           (lambda b: (3, None), TypeError), (lambda b: 1 / 0, ZeroDivisionError)):
+    for flatten, error in (
+        (lambda b: 3, TypeError),
+        (lambda b: ((), []), TypeError),
+        (lambda b: (3, None), TypeError),
+        (lambda b: 1 / 0, ZeroDivisionError),
+    ):
         nt.register_pytree(Bad, flatten, lambda aux, children: Bad())
         with pytest.raises(error):
             nt.compile(lambda b: X)(Bad())
@@ -202,9 +206,14 @@ def test_numpy_inside():
 
 
 def test_sizes_beyond_memory():
-    for call in (lambda: nt.zeros((1 << 40, 1 << 40)), lambda: nt.zeros((1 << 62,)),
-                 lambda: nt.zeros((-1,)), lambda: nt.arange(0, 1e30), lambda: nt.eye(1 << 40),
-                 lambda: nt.broadcast_to(X, (1 << 62, 1 << 62, 3))):
+    for call in (
+        lambda: nt.zeros((1 << 40, 1 << 40)),
+        lambda: nt.zeros((1 << 62,)),
+        lambda: nt.zeros((-1,)),
+        lambda: nt.arange(0, 1e30),
+        lambda: nt.eye(1 << 40),
+        lambda: nt.broadcast_to(X, (1 << 62, 1 << 62, 3)),
+    ):
         with pytest.raises((ValueError, MemoryError, OverflowError)):
             call()
     assert X.tolist() == [1, 2, 3]
@@ -230,14 +239,32 @@ def test_arguments_that_make_no_sense(call):
 
 
 def test_objects_made_without_their_constructors():
-    for kind in (nt.Tensor, nt.Variable, nt.Scalar, nt.Device, nt.Compiled, nt.random.Generator,
-                 nt.HostValue, nt.nn.Adam, nt.nn.DataLoader):
+    for kind in (
+        nt.Tensor,
+        nt.Variable,
+        nt.Scalar,
+        nt.Device,
+        nt.Compiled,
+        nt.random.Generator,
+        nt.HostValue,
+        nt.nn.Adam,
+        nt.nn.DataLoader,
+    ):
         try:
             made = kind.__new__(kind)
         except TypeError:
             continue
-        for use in (repr, hash, lambda m: m + 1, lambda m: m(X), lambda m: m.shape, iter,
-                    lambda m: nt.exp(m), lambda m: nt.compile(lambda x: X)(m), lambda m: m[0]):
+        for use in (
+            repr,
+            hash,
+            lambda m: m + 1,
+            lambda m: m(X),
+            lambda m: m.shape,
+            iter,
+            lambda m: nt.exp(m),
+            lambda m: nt.compile(lambda x: X)(m),
+            lambda m: m[0],
+        ):
             try:
                 use(made)
             except Exception:
@@ -298,8 +325,12 @@ def test_the_order_of_ordered_dicts():
 def test_the_class_of_a_dict_is_part_of_its_structure():
     f = nt.compile(lambda d: type(d).__name__, check="never")
     for _ in range(5):
-        for given in ({"a": X}, collections.OrderedDict(a=X), Counts(a=X),
-                      collections.defaultdict(list, a=X)):
+        for given in (
+            {"a": X},
+            collections.OrderedDict(a=X),
+            Counts(a=X),
+            collections.defaultdict(list, a=X),
+        ):
             assert f(given) == type(given).__name__
 
 

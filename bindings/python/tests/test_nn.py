@@ -74,11 +74,14 @@ def test_state_dict():
     x = nt.random.randn((3, 4))
     assert bits(net(x)) == bits(other(x))
     with pytest.raises(KeyError, match="missing: first.weight; unknown: other"):
-        other.load_state_dict({**{n: v for n, v in state.items() if n != "first.weight"}, "other": 1})
+        other.load_state_dict(
+            {**{n: v for n, v in state.items() if n != "first.weight"}, "other": 1}
+        )
     before = bits(other.first.bias.value)
     with pytest.raises(nt.ShapeError, match="first.weight"):
-        other.load_state_dict({**state, "first.weight": nt.ones((2, 2)),
-                               "first.bias": state["first.bias"] + 1})
+        other.load_state_dict(
+            {**state, "first.weight": nt.ones((2, 2)), "first.bias": state["first.bias"] + 1}
+        )
     assert bits(other.first.bias.value) == before  # nothing has changed
 
 
@@ -129,7 +132,9 @@ def test_safetensors_of_its_own_package(tmp_path):
     loaded = nt.load_safetensors(tmp_path / "theirs")
     assert set(loaded) == set(NAMES)
     nt.save_safetensors(tmp_path / "third", loaded, {"key": "value"})
-    assert bits(nt.load_safetensors(tmp_path / "third")["extra.scale"]) == bits(loaded["extra.scale"])
+    assert bits(nt.load_safetensors(tmp_path / "third")["extra.scale"]) == bits(
+        loaded["extra.scale"]
+    )
 
 
 def test_npy_files(tmp_path):
@@ -247,13 +252,19 @@ def test_what_layers_refuse(make, error):
 # ---- optimizers and data
 
 OPTIMIZERS = {
-    "sgd": (lambda p: nn.Sgd(p, rate=0.1, momentum=0.9, nesterov=True, weight_decay=0.01),
-            lambda t, p: t.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01)),
-    "adam": (lambda p: nn.Adam(p, rate=0.1, beta1=0.8, weight_decay=0.01),
-             lambda t, p: t.optim.Adam(p, lr=0.1, betas=(0.8, 0.999), weight_decay=0.01)),
+    "sgd": (
+        lambda p: nn.Sgd(p, rate=0.1, momentum=0.9, nesterov=True, weight_decay=0.01),
+        lambda t, p: t.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01),
+    ),
+    "adam": (
+        lambda p: nn.Adam(p, rate=0.1, beta1=0.8, weight_decay=0.01),
+        lambda t, p: t.optim.Adam(p, lr=0.1, betas=(0.8, 0.999), weight_decay=0.01),
+    ),
     "adamw": (lambda p: nn.AdamW(p, rate=0.1), lambda t, p: t.optim.AdamW(p, lr=0.1)),
-    "rmsprop": (lambda p: nn.RmsProp(p, rate=0.1, momentum=0.5),
-                lambda t, p: t.optim.RMSprop(p, lr=0.1, momentum=0.5)),
+    "rmsprop": (
+        lambda p: nn.RmsProp(p, rate=0.1, momentum=0.5),
+        lambda t, p: t.optim.RMSprop(p, lr=0.1, momentum=0.5),
+    ),
 }
 
 
@@ -346,14 +357,17 @@ def test_compiled_gradients_have_the_same_bits():
     assert compiled.explain().data["plan_calls"] > 0
 
 
-@pytest.mark.parametrize("call, error, text", [
-    (lambda x: nt.grad(lambda x: x)(x), nt.ShapeError, "one"),
-    (lambda x: nt.grad(lambda x: 3)(x), TypeError, "returned a int"),
-    (lambda x: nt.grad(lambda x: nt.sum(x), argnums=1)(x), TypeError, "argnums is 1"),
-    (lambda x: nt.grad(lambda x: x)("a"), TypeError, "holds no Tensor"),
-    (lambda x: nt.grad(nt.sum)(nt.Variable(x)), TypeError, "backward"),
-    (lambda x: x.backward(), ValueError, "gradient"),
-])
+@pytest.mark.parametrize(
+    "call, error, text",
+    [
+        (lambda x: nt.grad(lambda x: x)(x), nt.ShapeError, "one"),
+        (lambda x: nt.grad(lambda x: 3)(x), TypeError, "returned a int"),
+        (lambda x: nt.grad(lambda x: nt.sum(x), argnums=1)(x), TypeError, "argnums is 1"),
+        (lambda x: nt.grad(lambda x: x)("a"), TypeError, "holds no Tensor"),
+        (lambda x: nt.grad(nt.sum)(nt.Variable(x)), TypeError, "backward"),
+        (lambda x: x.backward(), ValueError, "gradient"),
+    ],
+)
 def test_gradients_that_cannot_be(call, error, text):
     with pytest.raises(error, match=text):
         call(nt.asarray([1.0, 2.0]))
@@ -409,8 +423,11 @@ def test_no_gradients():
 
 
 def test_check_gradients():
-    nt.check_gradients(lambda x, y: nt.sum(nt.exp(x) * y["k"]), nt.asarray([0.5, 1.0]),
-                       {"k": nt.asarray([2.0, 3.0])})
+    nt.check_gradients(
+        lambda x, y: nt.sum(nt.exp(x) * y["k"]),
+        nt.asarray([0.5, 1.0]),
+        {"k": nt.asarray([2.0, 3.0])},
+    )
     wrong = nt.custom_gradient(lambda x: (x**2, lambda g: g))
     with pytest.raises(ValueError):
         nt.check_gradients(lambda x: nt.sum(wrong(x)), nt.asarray([2.0]))

@@ -31,11 +31,15 @@ def libraries():
 
 
 def run(code):
-    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout
 
 
 def test_version_is_that_of_the_library():
-    project = re.search(r"project\(nitinol VERSION ([0-9.]+)", (root / "CMakeLists.txt").read_text())
+    project = re.search(
+        r"project\(nitinol VERSION ([0-9.]+)", (root / "CMakeLists.txt").read_text()
+    )
     assert nitinol.__version__ == project.group(1)
 
 
@@ -54,7 +58,11 @@ def test_import_does_not_open_the_compiler():
 
 def test_wheel_holds_what_it_needs():
     files = {str(file) for file in installed_files()}
-    assert {"nitinol/libnitinol.so.0", "nitinol/libnitinol_llvm.so", "nitinol/_ext/__init__.pyi"} <= files
+    assert {
+        "nitinol/libnitinol.so.0",
+        "nitinol/libnitinol_llvm.so",
+        "nitinol/_ext/__init__.pyi",
+    } <= files
     names = [Path(file).name for file in files if ".dist-info/" not in file]
     kinds = re.compile(r".*(\.py|\.pyi|\.so(\.[0-9.]+)?|\.txt|py\.typed)")
     assert [name for name in names if not kinds.fullmatch(name)] == []
@@ -66,7 +74,9 @@ def test_wheel_names_its_version():
     assert metadata.version("nitinol") == nitinol.__version__
 
 
-needs_binutils = pytest.mark.skipif(shutil.which("readelf") is None, reason="binutils are not installed")
+needs_binutils = pytest.mark.skipif(
+    shutil.which("readelf") is None, reason="binutils are not installed"
+)
 
 
 def output(*command):
@@ -82,10 +92,17 @@ def test_wheel_holds_no_debug_information():
 
 @needs_binutils
 def test_libraries_export_only_our_names():
-    allowed = {"_ext": "PyInit__ext$", "libnitinol_llvm": "nitinol_llvm_plugin", "libnitinol": ".*nitinol"}
+    allowed = {
+        "_ext": "PyInit__ext$",
+        "libnitinol_llvm": "nitinol_llvm_plugin",
+        "libnitinol": ".*nitinol",
+    }
     for library in libraries():
         if library.parent == package:
             pattern = re.compile(allowed[library.name.split(".")[0]])
-            names = [line.split()[-1] for line in output("nm", "-D", "--defined-only", library).splitlines()]
+            names = [
+                line.split()[-1]
+                for line in output("nm", "-D", "--defined-only", library).splitlines()
+            ]
             assert names != []
             assert [name for name in names if not pattern.match(name)] == []

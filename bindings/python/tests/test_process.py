@@ -169,7 +169,8 @@ assert f(x).tolist() == expected
 
 
 def test_multiprocessing_spawns(in_process):
-    in_process("""
+    in_process(
+        """
 import multiprocessing
 import nitinol as nt
 @nt.compile
@@ -184,7 +185,9 @@ if __name__ == "__main__":
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         for y in pool.map(work, [(x, net)] * 3):
             assert y.tolist() == f(x, net).tolist()
-""", seconds=120)
+""",
+        seconds=120,
+    )
 
 
 ORDERS = [("torch", "nitinol"), ("nitinol", "torch"), ("jax", "nitinol"), ("nitinol", "jax")]
@@ -195,7 +198,8 @@ def test_beside_another_library(in_process, first, second):
     other = first if second == "nitinol" else second
     if not has(other):
         pytest.skip(f"{other} is not installed")
-    in_process(f"""
+    in_process(
+        f"""
 import os
 os.environ["JAX_PLATFORMS"] = "cpu"
 import {first}
@@ -213,7 +217,9 @@ for _ in range(4):
         array = jnp.asarray(x.numpy())
         theirs = nt.asarray(jax.nn.softmax(array @ array, -1))
     assert nt.max(nt.abs(y - theirs)).item() < 1e-3
-""", seconds=120)
+""",
+        seconds=120,
+    )
 
 
 def test_interrupted_by_a_signal(in_process):

@@ -57,19 +57,22 @@ def test_asarray_of_tensors():
     assert nt.asarray([[nt.asarray(1), 2], [3, 4]]).tolist() == [[1, 2], [3, 4]]
 
 
-@pytest.mark.parametrize("value, error, text", [
-    ([[1, 2], [3]], nt.ShapeError, "differ in length"),
-    ([1, [2]], nt.ShapeError, "mixes|differ"),
-    ([[1], 2], nt.ShapeError, "mixes"),
-    (1 << 70, OverflowError, "beyond int64"),
-    ([1, 1 << 63], OverflowError, "beyond int64"),
-    ("text", TypeError, "a str"),
-    (None, TypeError, "None"),
-    (object(), TypeError, "object"),
-    ([1, "2"], TypeError, "a str"),
-    (1 + 2j, TypeError, "complex"),
-    ({1, 2}, TypeError, "set"),
-])
+@pytest.mark.parametrize(
+    "value, error, text",
+    [
+        ([[1, 2], [3]], nt.ShapeError, "differ in length"),
+        ([1, [2]], nt.ShapeError, "mixes|differ"),
+        ([[1], 2], nt.ShapeError, "mixes"),
+        (1 << 70, OverflowError, "beyond int64"),
+        ([1, 1 << 63], OverflowError, "beyond int64"),
+        ("text", TypeError, "a str"),
+        (None, TypeError, "None"),
+        (object(), TypeError, "object"),
+        ([1, "2"], TypeError, "a str"),
+        (1 + 2j, TypeError, "complex"),
+        ({1, 2}, TypeError, "set"),
+    ],
+)
 def test_asarray_refuses(value, error, text):
     with pytest.raises(error, match=text):
         nt.asarray(value)
@@ -99,18 +102,24 @@ def test_binary_operators(op, dtype):
     x, y = nt.asarray(a), nt.asarray(b)
     expected = op(a, b)
     if op is operator.truediv and dtype.startswith("int"):
-        expected = (a.astype("float32") / b.astype("float32"))
+        expected = a.astype("float32") / b.astype("float32")
     same(op(x, y), expected)
     # Arrays and numbers on either side; a number takes the tensor's dtype.
     same(op(x, b), expected)
     same(op(a, y), expected)
     for number in (2, 3):
         wide = expected.dtype
-        same(op(x, number), op(a, a.dtype.type(number)).astype(
-            wide if op is operator.truediv else op(a, a.dtype.type(number)).dtype))
+        same(
+            op(x, number),
+            op(a, a.dtype.type(number)).astype(
+                wide if op is operator.truediv else op(a, a.dtype.type(number)).dtype
+            ),
+        )
         reflected = op(a.dtype.type(number), a)
-        same(op(number, y), op(b.dtype.type(number), b).astype(
-            wide if op is operator.truediv else reflected.dtype))
+        same(
+            op(number, y),
+            op(b.dtype.type(number), b).astype(wide if op is operator.truediv else reflected.dtype),
+        )
 
 
 @pytest.mark.parametrize("op", BITWISE, ids=lambda op: op.__name__)
@@ -129,10 +138,11 @@ def test_unary_operators_and_power():
     same(~nt.asarray(A), ~A)
     same(~nt.asarray([True, False]), [False, True])
     same(x**2, a**2)
-    same(2**nt.asarray([1.0, 2.0]), np.asarray([2, 4], np.float32))
+    same(2 ** nt.asarray([1.0, 2.0]), np.asarray([2, 4], np.float32))
     np.testing.assert_allclose((x @ x).numpy(), a @ a)
-    np.testing.assert_allclose((nt.asarray(A).to(nt.float64) @ nt.asarray(A.T.astype(float))).numpy(),
-                               A @ A.T)
+    np.testing.assert_allclose(
+        (nt.asarray(A).to(nt.float64) @ nt.asarray(A.T.astype(float))).numpy(), A @ A.T
+    )
     with pytest.raises(TypeError):
         pow(x, 2, 3)
 
@@ -181,7 +191,9 @@ def test_shapes_that_do_not_fit():
 
 
 def test_as_numbers_of_python():
-    assert float(nt.asarray(2.5)) == 2.5 and int(nt.asarray(2.5)) == 2 and int(nt.asarray(-2.5)) == -2
+    assert (
+        float(nt.asarray(2.5)) == 2.5 and int(nt.asarray(2.5)) == 2 and int(nt.asarray(-2.5)) == -2
+    )
     assert bool(nt.asarray(0.0)) is False and bool(nt.asarray([[1]])) is True
     assert [1, 2, 3][nt.asarray(1)] == 2 and list(range(nt.asarray(2))) == [0, 1]
     assert nt.asarray(True).item() is True and type(nt.asarray(3).item()) is int
@@ -284,8 +296,22 @@ def test_indexing_by_one_array_of_integers():
     same(x[[1, 0]], ARRAY[[1, 0]])
 
 
-@pytest.mark.parametrize("key", [2, -3, (0, 3), (0, 0, 0, 0), (0, 0, 0, slice(None)), "a", 1.5,
-                                 (..., ...), nt.asarray([5]), nt.asarray([0.5]), [7]])
+@pytest.mark.parametrize(
+    "key",
+    [
+        2,
+        -3,
+        (0, 3),
+        (0, 0, 0, 0),
+        (0, 0, 0, slice(None)),
+        "a",
+        1.5,
+        (..., ...),
+        nt.asarray([5]),
+        nt.asarray([0.5]),
+        [7],
+    ],
+)
 def test_indices_that_do_not_exist(key):
     with pytest.raises((IndexError, TypeError)):
         nt.asarray(ARRAY)[key]

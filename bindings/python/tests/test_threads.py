@@ -22,7 +22,9 @@ def run(*functions):
 
 
 def test_explain_from_another_thread_while_signatures_come_and_go(in_process):
-    in_process(PRELUDE + """
+    in_process(
+        PRELUDE
+        + """
 f = nt.compile(lambda x, k: (x * 2.0, {"s": nt.sum(x)}), signature_limit=8)
 done = threading.Event()
 def work():
@@ -34,11 +36,14 @@ looker.start()
 run(*[work] * 6)
 done.set()
 looker.join()
-""")
+"""
+    )
 
 
 def test_one_function_on_many_threads(in_process):
-    in_process(PRELUDE + """
+    in_process(
+        PRELUDE
+        + """
 f = nt.compile(lambda x, a, d: nt.tanh(x * a) + d["b"], check_interval_ms=1)
 def work():
     for i in range(2000):
@@ -47,11 +52,14 @@ def work():
         if i % 100 == 0:
             assert y.tolist() == (nt.tanh(x * a) + x).tolist()
 run(*[work] * 6)
-""")
+"""
+    )
 
 
 def test_no_update_is_lost(in_process):
-    in_process(PRELUDE + """
+    in_process(
+        PRELUDE
+        + """
 v, w = nt.Variable(nt.zeros((2,))), nt.Variable(nt.zeros(()))
 @nt.compile
 def step(d):
@@ -69,13 +77,16 @@ step(1.0)  # from now on it is known what is assigned
 run(compiled, compiled, both, eager, eager, eager)
 assert v.value.tolist() == [1501.0] * 2, v
 assert w.item() == 1500.0, w
-""")
+"""
+    )
 
 
 def test_calls_that_assign_the_same_variable_and_run_python(in_process):
     # A recorded call owns the Variable while it runs Python; others that wait for it must not hold
     # Python's lock.
-    in_process(PRELUDE + """
+    in_process(
+        PRELUDE
+        + """
 v = nt.Variable(nt.zeros(()))
 @nt.compile(check="always")
 def f(x):
@@ -94,11 +105,14 @@ def part():
 f(x)  # from now on it is known what is assigned
 run(calls, calls, reads, adds, part)
 assert v.item() == 601
-""")
+"""
+    )
 
 
 def test_drawing_random_numbers_while_a_recorded_call_draws(in_process):
-    in_process(PRELUDE + """
+    in_process(
+        PRELUDE
+        + """
 @nt.compile(check="always")
 def f(x):
     y = nt.random.rand((4,))
@@ -111,11 +125,14 @@ def draws():
         nt.random.randn((2,)); nt.nn.Linear(2, 2); nt.nn.Dropout(0.5)(x)
 f(x)  # from now on it is known what is assigned
 run(calls, draws, draws)
-""")
+"""
+    )
 
 
 def test_long_work_gives_the_lock_away(in_process):
-    in_process(PRELUDE + """
+    in_process(
+        PRELUDE
+        + """
 a = nt.random.randn((1500, 1500))
 f = nt.compile(lambda a: a @ a @ a)
 for _ in range(3): f(a)
@@ -142,11 +159,15 @@ for work in (lambda: [a @ a for _ in range(4)], lambda: [f(a) for _ in range(3)]
     taken, rounds = longest_pause(work)
     # Were the lock kept, there would be a round or two for each operation.
     assert rounds > 60 or rounds > taken / 0.02, (taken, rounds)
-""", seconds=120)
+""",
+        seconds=120,
+    )
 
 
 def test_a_compiled_function_dies_while_another_thread_calls_it(in_process):
-    in_process(PRELUDE + """
+    in_process(
+        PRELUDE
+        + """
 for i in range(60):
     holder = [nt.compile(lambda x: x * 2 + 1, in_background=i % 2 == 0)]
     def call():
@@ -159,11 +180,14 @@ for i in range(60):
         time.sleep(0.0005)
         holder.clear()
     run(call, call, drop)
-""")
+"""
+    )
 
 
 def test_gradients_on_many_threads(in_process):
-    in_process(PRELUDE + """
+    in_process(
+        PRELUDE
+        + """
 w = nt.parameter(nt.ones((4,)))
 g = nt.compile(nt.grad(lambda y: nt.sum(y * y * y)))
 def work():
@@ -173,4 +197,5 @@ def gather():
     for _ in range(200): nt.sum(w * x).backward()
 run(work, work, gather, gather)
 assert w.grad.tolist() == [400.0] * 4
-""")
+"""
+    )

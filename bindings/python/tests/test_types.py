@@ -28,8 +28,19 @@ def test_stubs_name_what_there_is():
 @pytest.mark.skipif(shutil.which("pyright") is None, reason="pyright is not installed")
 def test_all_types_are_known():
     done = subprocess.run(
-        ["pyright", "--pythonpath", sys.executable, "--verifytypes", "nitinol", "--ignoreexternal",
-         "--outputjson"], capture_output=True, text=True, cwd=PACKAGE.parent,
-        env=os.environ | {"PYTHONPATH": str(PACKAGE.parent)})
+        [
+            "pyright",
+            "--pythonpath",
+            sys.executable,
+            "--verifytypes",
+            "nitinol",
+            "--ignoreexternal",
+            "--outputjson",
+        ],
+        capture_output=True,
+        text=True,
+        cwd=PACKAGE.parent,
+        env=os.environ | {"PYTHONPATH": str(PACKAGE.parent)},
+    )
     report = json.loads(done.stdout)["typeCompleteness"]
     assert report["completenessScore"] >= 0.95, report["exportedSymbolCounts"]
