@@ -158,10 +158,10 @@ class Call final : public OneDnnCall {
   }
 
   [[nodiscard]] std::size_t bytes() const override {
-    // A primitive with its code takes 55 to 76 KB, a context 4 KB
-    // (resident memory for each of 1,000, oneDNN 2.6, AVX-512, November 2026).
-    std::size_t bytes = std::size_t{72} << 10;
-    bytes += scratchpad_.get_size();
+    // A primitive with its code takes 55 to 76 KB, of oneDNN 3 on 125 to 280, a context 4 KB
+    // (resident memory for each of 1,000, oneDNN 2.6, and of 600, 3.7; AVX-512, November 2026).
+    constexpr std::size_t primitive_bytes = std::size_t{DNNL_VERSION_MAJOR < 3 ? 72 : 220} << 10;
+    std::size_t bytes = primitive_bytes + scratchpad_.get_size();
     for (const Argument& argument : arguments_) {
       if (argument.is_reordered()) bytes += argument.wanted.get_size() + (std::size_t{16} << 10);
     }
