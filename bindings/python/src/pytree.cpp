@@ -49,6 +49,20 @@ void for_each_item(nb::handle value, const Class& type, F&& f) {
   }
 }
 
+/// Calls f(name, attribute) for what an instance of a subclass of dict has beside its items: what a
+/// defaultdict makes where there is none, and what is plain of its own attributes.
+template <class F>
+void for_each_attribute(nb::handle value, F&& f) {
+  const nb::str factory("default_factory");
+  if (nb::hasattr(value, factory)) f(nb::handle(factory), nb::object(value.attr(factory)));
+  if (!nb::hasattr(value, "__dict__")) return;
+  const nb::object own = value.attr("__dict__");
+  PyObject *name = nullptr, *attribute = nullptr;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(own.ptr(), &position, &name, &attribute) != 0)
+    if (is_plain(attribute)) f(nb::handle(name), nb::handle(attribute));
+}
+
 /// Calls f(child) for each child of a container.
 template <class F>
 void for_each_child(nb::handle value, const Class& type, F&& f) {
@@ -147,6 +161,12 @@ void visit_leaves(const std::string& path, nb::handle value, const Visit& visit)
   const Class& type = class_of_value(value);
   if (is_container(type.kind)) visit(path, value, type.kind);
   if (type.kind == Kind::dict) {
+    if (type.is_subclass) {
+      for_each_attribute(value, [&](nb::handle name, nb::handle attribute) {
+        visit(fmt::format("{}.{}", path, nb::cast<std::string>(nb::str(name))), attribute,
+              Kind::fixed);
+      });
+    }
     for_each_item(value, type, [&](nb::handle key, nb::handle child) {
       visit_leaves(fmt::format("{}[{}]", path, shown(key)), child, visit);
     });
@@ -238,17 +258,11 @@ void ArgumentLeaves::add_fixed(nb::handle value, Kind kind) {
 }
 
 void ArgumentLeaves::add_attributes(nb::handle value) {
-  // What a defaultdict makes where there is no item is an attribute of its class.
-  if (nb::hasattr(value, "default_factory")) add_fixed(value.attr("default_factory"), Kind::fixed);
-  if (!nb::hasattr(value, "__dict__")) return;
-  const nb::object attributes = value.attr("__dict__");
-  PyObject *name = nullptr, *attribute = nullptr;
-  Py_ssize_t position = 0;
-  while (PyDict_Next(attributes.ptr(), &position, &name, &attribute) != 0) {
-    if (!is_plain(attribute)) continue;
+  for_each_attribute(value, [this](nb::handle name, nb::handle attribute) {
     leaves_.fixed.push_back(interned_.number_of(name, Kind::text));
     add_fixed(attribute, class_of_value(attribute).kind);
-  }
+  });
+  leaves_.fixed.push_back(0);  // no number of a name: the end
 }
 
 void ArgumentLeaves::add(nb::handle value) {

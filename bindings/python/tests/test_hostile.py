@@ -347,6 +347,9 @@ def test_what_a_dict_has_beside_its_items():
             d = Counts(a=X)
             d.factor = factor
             assert bits(g(d)) == bits(X * factor)
+    causes = [each["cause"] for each in g.explain().data["signatures"]]
+    assert causes[1] == "`d.factor` is 2.5, was 2"
+    assert "`d.default_factory` is" in f.explain().data["signatures"][1]["cause"]
 
 
 def two():
