@@ -10,6 +10,10 @@ install(TARGETS nitinol EXPORT nitinolTargets
 if(TARGET nitinol_llvm)
   install(TARGETS nitinol_llvm LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 endif()
+if(TARGET nitinol_warm)
+  set_target_properties(nitinol_warm PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+  install(TARGETS nitinol_warm RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endif()
 install(DIRECTORY "${PROJECT_BINARY_DIR}/include/nitinol" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(EXPORT nitinolTargets NAMESPACE nitinol:: DESTINATION "${package_dir}")
 
