@@ -36,8 +36,8 @@ bool reads_any_copy(const Graph& graph) {
 Graph materialise_views(Graph graph) {
   if (!reads_any_copy(graph)) return graph;
   std::vector<Layout> layouts;  // of the new graph's values
-  layouts.reserve(graph.nodes.size() + graph.nodes.size() / 4 + 8);
   const auto follow = [&layouts](const Graph& out) {
+    layouts.reserve(out.nodes.capacity());
     for (std::size_t v = layouts.size(); v < out.nodes.size(); ++v) {
       layouts.push_back(layout_of(out, out.nodes[v], layouts));
     }

@@ -6,7 +6,6 @@
 
 #include <catch2/catch.hpp>
 
-#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -22,15 +21,7 @@ bool has(const std::string& text, const std::string& part) {
 
 /// What the program prints and ends with; `environment` as for run_self().
 Run run_warm(const std::string& environment, const std::string& arguments) {
-  const std::string command =
-      environment + " " + std::getenv("NITINOL_WARM") + " " + arguments + " 2>&1";
-  Run run;
-  std::FILE* const pipe = popen(command.c_str(), "r");  // NOLINT(cert-env33-c): a test
-  std::array<char, 4096> piece = {};
-  while (const std::size_t size = std::fread(piece.data(), 1, piece.size(), pipe))
-    run.output.append(piece.data(), size);
-  run.status = pclose(pipe);
-  return run;
+  return run_command(environment + " '" + std::getenv("NITINOL_WARM") + "' " + arguments);
 }
 
 /// Whether there is a program and a driver; else a line that says so.

@@ -3,12 +3,12 @@
 #include "backends/cuda/compiler.h"
 #include "backends/cuda/printer.h"
 #include "tests/gpu/rows.h"
+#include "tests/thread_clock.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <limits>
 #include <map>
 #include <regex>
@@ -78,12 +78,6 @@ std::string fault_of(const Taken& taken, const Taken& expected) {
   return {};
 }
 
-double thread_milliseconds() {
-  timespec now = {};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
-}
-
 void print_compile_time(const Row& row) {
   std::set<std::string> texts;
   for (const RowLaunch& launch : row.launches) {
@@ -94,9 +88,9 @@ void print_compile_time(const Row& row) {
   for (const std::string& text : texts) {
     double fastest = std::numeric_limits<double>::infinity();
     for (int i = 0; i < 3; ++i) {
-      const double begin = thread_milliseconds();
+      const double begin = thread_seconds();
       static_cast<void>(cuda::compile_text(text, architecture));
-      fastest = std::min(fastest, thread_milliseconds() - begin);
+      fastest = std::min(fastest, 1e3 * (thread_seconds() - begin));
     }
     all += fastest;
     slowest = std::max(slowest, fastest);

@@ -1,24 +1,18 @@
 #include "tests/replay/cubins.h"
 
 #include "backends/cuda/compiler.h"
+#include "tests/thread_clock.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
-#include <ctime>
 #include <exception>
 #include <mutex>
 #include <thread>
 
 namespace nitinol::test {
 namespace {
-
-double thread_seconds() {
-  timespec now = {};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 struct Compiled {
   double milliseconds = 0;
