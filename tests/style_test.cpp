@@ -63,6 +63,7 @@ const std::vector<LibraryRule> library_rules = {
     {"oneapi/", {"backends/cpu/"}, true},
     {"cuda", {"backends/cuda/"}, true},
     {"cublas", {"backends/cuda/"}, true},
+    {"cudnn", {"backends/cuda/"}, true},
     {"nvrtc", {"backends/cuda/"}, true},
     {"nanobind/", {"bindings/"}, false},
     {"boost/context/", {"tests/replay/"}, true},

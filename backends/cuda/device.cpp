@@ -60,6 +60,7 @@ class CudaBackend final : public Backend {
     if (const auto* const kernel = std::get_if<Kernel>(&step)) return make_printed(gpu_, *kernel);
     const auto& call = std::get<LibraryCall>(step);
     if (auto product = make_product(gpu_, call)) return product;
+    if (auto convolution = make_convolution(gpu_, call)) return convolution;
     return make_routine(gpu_, call);
   }
   [[nodiscard]] bool is_asynchronous() const override { return true; }

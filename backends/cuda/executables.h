@@ -1,4 +1,4 @@
-// What a GPU runs: printed kernels, matrix products of cuBLASLt's, and routines of our own.
+// What a GPU runs: printed kernels, cuBLASLt's products, cuDNN's convolutions, routines of our own.
 #pragma once
 
 #include "core/executable.h"
@@ -21,6 +21,11 @@ class Gpu;
 /// cuBLASLt: f32 with f32's precision, 16 bits accumulated in f32. Null for others, and without
 /// cuBLASLt.
 [[nodiscard]] std::unique_ptr<Executable> make_product(Gpu& gpu, const LibraryCall& call);
+
+/// LibraryCall::Kind::conv2d and its gradients by cuDNN 9, without TF32, by algorithms that give
+/// the same bits in each run. Null for integers, filters that are not packed, what cuDNN refuses,
+/// and without cuDNN.
+[[nodiscard]] std::unique_ptr<Executable> make_convolution(Gpu& gpu, const LibraryCall& call);
 
 /// Throws Error(unsupported) for what has no text of our own.
 [[nodiscard]] std::unique_ptr<Executable> make_routine(Gpu& gpu, const LibraryCall& call);

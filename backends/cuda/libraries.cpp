@@ -44,7 +44,7 @@ void add_python(std::vector<fs::path>& list, const fs::path& prefix) {
   for (const fs::path& python : folders(prefix / "lib", "python3")) {
     for (const char* const packages : {"site-packages", "dist-packages"}) {
       const fs::path nvidia = python / packages / "nvidia";
-      for (const char* const part : {"cu13/lib", "cuda_nvrtc/lib", "cublas/lib"}) {
+      for (const char* const part : {"cu13/lib", "cuda_nvrtc/lib", "cublas/lib", "cudnn/lib"}) {
         std::error_code error;
         if (fs::is_directory(nvidia / part, error)) list.push_back(nvidia / part);
       }
@@ -67,8 +67,8 @@ std::vector<fs::path> named_folders() {
   std::vector<fs::path> list;
   for (const std::string& name : split(environment_text("NITINOL_CUDA_PATH"))) {
     list.emplace_back(name);
-    for (const char* const below :
-         {"lib64", "lib", "nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib", "nvidia/cublas/lib"}) {
+    for (const char* const below : {"lib64", "lib", "nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib",
+                                    "nvidia/cublas/lib", "nvidia/cudnn/lib"}) {
       std::error_code error;
       if (fs::is_directory(fs::path(name) / below, error)) list.push_back(fs::path(name) / below);
     }
@@ -245,6 +245,46 @@ const Opened<CublasLt>& opened_cublas_lt() {
   return opened;
 }
 
+const Opened<Cudnn>& opened_cudnn() {
+  static const Opened<Cudnn>& opened = *[] {
+    auto* const made = new Opened<Cudnn>{.search = {.names = {"libcudnn.so.9"}}};
+    static constexpr const char* names[] = {"cudnnGetVersion",
+                                            "cudnnGetCudartVersion",
+                                            "cudnnGetErrorString",
+                                            "cudnnCreate",
+                                            "cudnnDestroy",
+                                            "cudnnSetStream",
+                                            "cudnnCreateTensorDescriptor",
+                                            "cudnnDestroyTensorDescriptor",
+                                            "cudnnSetTensor4dDescriptorEx",
+                                            "cudnnCreateFilterDescriptor",
+                                            "cudnnDestroyFilterDescriptor",
+                                            "cudnnSetFilter4dDescriptor",
+                                            "cudnnCreateConvolutionDescriptor",
+                                            "cudnnDestroyConvolutionDescriptor",
+                                            "cudnnSetConvolution2dDescriptor",
+                                            "cudnnSetConvolutionGroupCount",
+                                            "cudnnSetConvolutionMathType",
+                                            "cudnnGetConvolutionForwardAlgorithm_v7",
+                                            "cudnnGetConvolutionForwardWorkspaceSize",
+                                            "cudnnConvolutionForward",
+                                            "cudnnGetConvolutionBackwardDataAlgorithm_v7",
+                                            "cudnnGetConvolutionBackwardDataWorkspaceSize",
+                                            "cudnnConvolutionBackwardData",
+                                            "cudnnGetConvolutionBackwardFilterAlgorithm_v7",
+                                            "cudnnGetConvolutionBackwardFilterWorkspaceSize",
+                                            "cudnnConvolutionBackwardFilter"};
+    fill(*made, names);
+    if (!made->missing.empty()) return made;
+    constexpr std::size_t of_major = 1000;
+    const std::size_t major = made->table.cudnnGetCudartVersion() / of_major;
+    if (has_nvrtc() && major != static_cast<std::size_t>(nvrtc_version()) / of_major)
+      made->missing = fmt::format("it was made for CUDA {}, and NVRTC is another's", major);
+    return made;
+  }();
+  return opened;
+}
+
 /// Why it cannot be used, with each place where it was looked for; empty if it can.
 template <class Table>
 std::string missing_text(const Opened<Table>& opened) {
@@ -319,6 +359,12 @@ const CublasLt& cublas_lt() {
                   "NITINOL_CUDA_PATH name its folder.");
 }
 
+const Cudnn& cudnn() {
+  return table_of(opened_cudnn(), "CUDA's convolutions (cuDNN)",
+                  "Install cuDNN 9, or the Python package nvidia-cudnn-cu13, or let "
+                  "NITINOL_CUDA_PATH name its folder.");
+}
+
 int nvrtc_version() {
   int major = 0, minor = 0;
   nvrtc().nvrtcVersion(&major, &minor);
@@ -355,6 +401,10 @@ bool has_driver() {
 
 bool has_cublas_lt() {
   return opened_cublas_lt().missing.empty();
+}
+
+bool has_cudnn() {
+  return opened_cudnn().missing.empty();
 }
 
 std::string missing_driver() {

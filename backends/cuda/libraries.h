@@ -121,6 +121,67 @@ struct CublasLt {
                         Driver::Stream);
 };
 
+/// The functions of cuDNN 9 for convolutions; results are cudnnStatus_t, 0 for success.
+struct Cudnn {
+  using Handle = struct CudnnContext*;
+  using Images = struct CudnnTensor*;
+  using Filters = struct CudnnFilter*;
+  using Convolution = struct CudnnConvolution*;
+  /// cudnnConvolutionFwdAlgoPerf_t and its two likes.
+  struct Choice {
+    int algorithm;
+    int status;
+    float time;
+    std::size_t workspace_bytes;
+    int determinism;
+    int math;
+    int reserved[3];
+  };
+  std::size_t (*cudnnGetVersion)();
+  std::size_t (*cudnnGetCudartVersion)();
+  const char* (*cudnnGetErrorString)(int);
+  int (*cudnnCreate)(Handle*);
+  int (*cudnnDestroy)(Handle);
+  int (*cudnnSetStream)(Handle, Driver::Stream);
+  int (*cudnnCreateTensorDescriptor)(Images*);
+  int (*cudnnDestroyTensorDescriptor)(Images);
+  int (*cudnnSetTensor4dDescriptorEx)(Images, int type, int n, int c, int h, int w, int n_stride,
+                                      int c_stride, int h_stride, int w_stride);
+  int (*cudnnCreateFilterDescriptor)(Filters*);
+  int (*cudnnDestroyFilterDescriptor)(Filters);
+  int (*cudnnSetFilter4dDescriptor)(Filters, int type, int format, int k, int c, int h, int w);
+  int (*cudnnCreateConvolutionDescriptor)(Convolution*);
+  int (*cudnnDestroyConvolutionDescriptor)(Convolution);
+  int (*cudnnSetConvolution2dDescriptor)(Convolution, int pad_h, int pad_w, int stride_h,
+                                         int stride_w, int dilation_h, int dilation_w, int mode,
+                                         int type);
+  int (*cudnnSetConvolutionGroupCount)(Convolution, int);
+  int (*cudnnSetConvolutionMathType)(Convolution, int);
+  int (*cudnnGetConvolutionForwardAlgorithm_v7)(Handle, Images x, Filters, Convolution, Images y,
+                                                int most, int* count, Choice*);
+  int (*cudnnGetConvolutionForwardWorkspaceSize)(Handle, Images x, Filters, Convolution, Images y,
+                                                 int algorithm, std::size_t*);
+  int (*cudnnConvolutionForward)(Handle, const void* alpha, Images, const void* x, Filters,
+                                 const void* w, Convolution, int algorithm, void* workspace,
+                                 std::size_t workspace_bytes, const void* beta, Images, void* y);
+  int (*cudnnGetConvolutionBackwardDataAlgorithm_v7)(Handle, Filters, Images y, Convolution,
+                                                     Images x, int most, int* count, Choice*);
+  int (*cudnnGetConvolutionBackwardDataWorkspaceSize)(Handle, Filters, Images y, Convolution,
+                                                      Images x, int algorithm, std::size_t*);
+  int (*cudnnConvolutionBackwardData)(Handle, const void* alpha, Filters, const void* w, Images,
+                                      const void* y, Convolution, int algorithm, void* workspace,
+                                      std::size_t workspace_bytes, const void* beta, Images,
+                                      void* x);
+  int (*cudnnGetConvolutionBackwardFilterAlgorithm_v7)(Handle, Images x, Images y, Convolution,
+                                                       Filters, int most, int* count, Choice*);
+  int (*cudnnGetConvolutionBackwardFilterWorkspaceSize)(Handle, Images x, Images y, Convolution,
+                                                        Filters, int algorithm, std::size_t*);
+  int (*cudnnConvolutionBackwardFilter)(Handle, const void* alpha, Images, const void* x, Images,
+                                        const void* y, Convolution, int algorithm, void* workspace,
+                                        std::size_t workspace_bytes, const void* beta, Filters,
+                                        void* w);
+};
+
 /// Opened at the first call, and never closed. Throws Error(device), with all places tried, if
 /// there is none. Any thread.
 ///
@@ -130,6 +191,8 @@ struct CublasLt {
 [[nodiscard]] const Driver& driver();
 /// Of NVRTC's major version, if there is NVRTC: two versions do not mix. 150 MB and half a second.
 [[nodiscard]] const CublasLt& cublas_lt();
+/// Made for NVRTC's major version of CUDA, if there is NVRTC.
+[[nodiscard]] const Cudnn& cudnn();
 
 /// The version of NVRTC: 13000 is 13.0.
 [[nodiscard]] int nvrtc_version();
@@ -143,6 +206,7 @@ struct CublasLt {
 [[nodiscard]] bool has_nvrtc();
 [[nodiscard]] bool has_driver();
 [[nodiscard]] bool has_cublas_lt();
+[[nodiscard]] bool has_cudnn();
 /// The names of Driver's fields, in their order.
 [[nodiscard]] std::span<const char* const> driver_functions();
 /// Why the driver cannot be used, with where it was looked for; empty if it can.

@@ -87,10 +87,12 @@ CublasLt::Handle handle_of(Gpu& gpu) {
 
 class Product final : public Executable {
  public:
-  Product(Gpu& gpu, const LibraryCall& call, const Matrix& a, const Matrix& b)
-      : gpu_(gpu), call_(call), a_(a), b_(b), handle_(handle_of(gpu)) {
-    label_ = std::make_shared<const std::string>(
-        fmt::format("a product of {} x {} x {}", rows(), depth(), columns()));
+  Product(Gpu& gpu, const LibraryCall& call, const std::array<Matrix, 3>& matrices)
+      : gpu_(gpu), call_(call), handle_(handle_of(gpu)) {
+    const auto& [a, b, c] = matrices;
+    const Shape& left = call.operands[0].shape;
+    label_ = std::make_shared<const std::string>(fmt::format(
+        "a product of {} x {} x {}", left[left.size() - 2], left[left.size() - 1], c.rows));
     plan_batches();
     const int compute = output().dtype == f64 ? compute_f64 : compute_f32;
     const int scale = output().dtype == f64 ? type_f64 : type_f32;
@@ -98,18 +100,13 @@ class Product final : public Executable {
     expect_success(library_.cublasLtMatmulDescCreate(&made, compute, scale),
                    "describing a product");
     description_.reset(made);
-    set(transposes_a, b_.is_transposed);
-    set(transposes_b, a_.is_transposed);
-    const Matrix c = {columns(), rows(), columns(), false};
-    layouts_ = {layout(b_, 1), layout(a_, 0), layout(c, 2)};
+    set(transposes_a, b.is_transposed);
+    set(transposes_b, a.is_transposed);
+    layouts_ = {layout(b, 1), layout(a, 0), layout(c, 2)};
   }
+
   void launch(const Launch& launch) const override {
-    const Shape& shape = output().shape;
-    const int64_t elements = element_count(shape);
-    if (elements == 0) return;
     const std::size_t size = size_of(output().dtype);
-    if (depth() == 0)
-      return gpu_.fill(launch.buffers[2], 0, size, static_cast<std::size_t>(elements));
     gpu_.enter();
     Dims index = Dims::filled(static_cast<int>(outer_.size()), 0);
     for (;;) {
@@ -135,9 +132,6 @@ class Product final : public Executable {
   };
 
   [[nodiscard]] const OperandLayout& output() const { return call_.operands[2]; }
-  [[nodiscard]] int64_t rows() const { return output().shape[output().shape.size() - 2]; }
-  [[nodiscard]] int64_t columns() const { return output().shape[output().shape.size() - 1]; }
-  [[nodiscard]] int64_t depth() const { return call_.operands[0].shape[output().shape.size() - 1]; }
 
   /// Batch dimensions, merged where they can be: the innermost by cuBLASLt, those around one by
   /// one.
@@ -239,7 +233,6 @@ class Product final : public Executable {
 
   Gpu& gpu_;
   const LibraryCall call_;
-  const Matrix a_, b_;
   const CublasLt& library_ = cublas_lt();
   const CublasLt::Handle handle_;
   std::shared_ptr<const std::string> label_;
@@ -257,11 +250,12 @@ std::unique_ptr<Executable> make_product(Gpu& gpu, const LibraryCall& call) {
   if (call.kind != LibraryCall::Kind::matmul || !has_cublas_lt()) return nullptr;
   for (const OperandLayout& operand : call.operands) {
     if (!type_of(operand.dtype) || operand.dtype != call.operands[2].dtype) return nullptr;
+    if (element_count(operand.shape) == 0) return nullptr;
   }
   const auto a = transpose_of(call.operands[0]), b = transpose_of(call.operands[1]);
   const auto c = transpose_of(call.operands[2]);
   if (!a || !b || !c || c->is_transposed) return nullptr;
-  return std::make_unique<Product>(gpu, call, *a, *b);
+  return std::make_unique<Product>(gpu, call, std::array{*a, *b, *c});
 }
 
 }  // namespace nitinol::cuda

@@ -1,6 +1,8 @@
-// Right before fast: a thread an element, sums in the order of the definition.
+// Right before fast, but for contractions: a thread an element, sums in the order of the
+// definition.
 #include "backends/cuda/routine_text.h"
 
+#include "backends/cuda/contraction_text.h"
 #include "backends/cuda/grid.h"
 #include "backends/cuda/instruction.h"
 #include "backends/cuda/schedule.h"
@@ -39,30 +41,10 @@ DEVICE i64 offset_of(i64 linear, const i64* sizes, const i64* strides, int rank)
 }
 DEVICE float sum_of(float a, float b) { return a + b; }
 DEVICE double sum_of(double a, double b) { return a + b; }
-DEVICE float product_of(float a, float b) { return a * b; }
-DEVICE double product_of(double a, double b) { return a * b; }
 template <class T> DEVICE T sum_of(T a, T b) { return (T)((u64)a + (u64)b); }
-template <class T> DEVICE T product_of(T a, T b) { return (T)((u64)a * (u64)b); }
 )";
 
-// Numbers: count; rank of the batch; rows and columns of c; depth; strides of a, b, c; then the
-// batch's sizes and strides.
-constexpr std::string_view matmul = R"(
-ENTRY(0)
-  if (at >= a.n[0]) return;
-  const i64 column = at % a.n[3], row = at / a.n[3] % a.n[2], batch = at / (a.n[3] * a.n[2]);
-  const int rank = (int)a.n[1];
-  const Stored* const x = (const Stored*)a.p0 + offset_of(batch, a.n + 16, a.n + 24, rank) + row * a.n[5];
-  const Stored* const y = (const Stored*)a.p1 + offset_of(batch, a.n + 16, a.n + 32, rank) + column * a.n[8];
-  Value sum = 0;
-  for (i64 k = 0; k < a.n[4]; ++k)
-    sum = sum_of(sum, product_of(value_of(x[k * a.n[6]]), value_of(y[k * a.n[7]])));
-  ((Stored*)a.p2)[offset_of(batch, a.n + 16, a.n + 40, rank) + row * a.n[9] + column * a.n[10]] = stored_of(sum);
-}
-)";
-
-// Numbers: sizes and strides of x, weight, y; kernel, stride, padding, dilation; channels of a
-// group of x and of y.
+// Numbers: sizes and strides of x, of values and y or y and values; kernel, stride, padding.
 constexpr std::string_view windows = R"(
 DEVICE i64 place(const i64* n, i64 i, i64 j, i64 k, i64 l) {
   return i * n[4] + j * n[5] + k * n[6] + l * n[7];
@@ -75,73 +57,6 @@ DEVICE Index index_of(i64 at, const i64* n) {
   index.j = at % n[1];
   index.i = at / n[1];
   return index;
-}
-)";
-
-constexpr std::string_view conv2d = R"(
-ENTRY(0)
-  const i64* const X = a.n; const i64* const W = a.n + 8; const i64* const Y = a.n + 16;
-  if (at >= Y[0] * Y[1] * Y[2] * Y[3]) return;
-  const Index to = index_of(at, Y);
-  const i64 first = to.l / a.n[33] * a.n[32];
-  Value sum = 0;
-  for (i64 p = 0; p < a.n[24]; ++p) {
-    const i64 h = to.j * a.n[26] - a.n[28] + p * a.n[30];
-    if (h < 0 || h >= X[1]) continue;
-    for (i64 q = 0; q < a.n[25]; ++q) {
-      const i64 w = to.k * a.n[27] - a.n[29] + q * a.n[31];
-      if (w < 0 || w >= X[2]) continue;
-      for (i64 c = 0; c < a.n[32]; ++c)
-        sum = sum_of(sum, product_of(value_of(((const Stored*)a.p0)[place(X, to.i, h, w, first + c)]),
-                                     value_of(((const Stored*)a.p1)[place(W, to.l, c, p, q)])));
-    }
-  }
-  ((Stored*)a.p2)[place(Y, to.i, to.j, to.k, to.l)] = stored_of(sum);
-}
-)";
-
-constexpr std::string_view conv2d_input = R"(
-ENTRY(0)
-  const i64* const X = a.n; const i64* const W = a.n + 8; const i64* const Y = a.n + 16;
-  if (at >= X[0] * X[1] * X[2] * X[3]) return;
-  const Index to = index_of(at, X);
-  const i64 first = to.l / a.n[32] * a.n[33], c = to.l % a.n[32];
-  Value sum = 0;
-  for (i64 p = 0; p < a.n[24]; ++p) {
-    const i64 h = to.j + a.n[28] - p * a.n[30], i = h / a.n[26];
-    if (h < 0 || h % a.n[26] != 0 || i >= Y[1]) continue;
-    for (i64 q = 0; q < a.n[25]; ++q) {
-      const i64 w = to.k + a.n[29] - q * a.n[31], j = w / a.n[27];
-      if (w < 0 || w % a.n[27] != 0 || j >= Y[2]) continue;
-      for (i64 o = 0; o < a.n[33]; ++o)
-        sum = sum_of(sum, product_of(value_of(((const Stored*)a.p0)[place(Y, to.i, i, j, first + o)]),
-                                     value_of(((const Stored*)a.p1)[place(W, first + o, c, p, q)])));
-    }
-  }
-  ((Stored*)a.p2)[place(X, to.i, to.j, to.k, to.l)] = stored_of(sum);
-}
-)";
-
-constexpr std::string_view conv2d_weight = R"(
-ENTRY(0)
-  const i64* const X = a.n; const i64* const W = a.n + 8; const i64* const Y = a.n + 16;
-  if (at >= W[0] * W[1] * W[2] * W[3]) return;
-  const Index to = index_of(at, W);
-  const i64 channel = to.i / a.n[33] * a.n[32] + to.j;
-  Value sum = 0;
-  for (i64 n = 0; n < X[0]; ++n) {
-    for (i64 i = 0; i < Y[1]; ++i) {
-      const i64 h = i * a.n[26] - a.n[28] + to.k * a.n[30];
-      if (h < 0 || h >= X[1]) continue;
-      for (i64 j = 0; j < Y[2]; ++j) {
-        const i64 w = j * a.n[27] - a.n[29] + to.l * a.n[31];
-        if (w < 0 || w >= X[2]) continue;
-        sum = sum_of(sum, product_of(value_of(((const Stored*)a.p0)[place(X, n, h, w, channel)]),
-                                     value_of(((const Stored*)a.p1)[place(Y, n, i, j, to.i)])));
-      }
-    }
-  }
-  ((Stored*)a.p2)[place(W, to.i, to.j, to.k, to.l)] = stored_of(sum);
 }
 )";
 
@@ -358,7 +273,10 @@ class Writer {
   RoutineText write() {
     switch (call_.kind) {
       case LibraryCall::Kind::matmul:
-        write_matmul();
+      case LibraryCall::Kind::conv2d:
+      case LibraryCall::Kind::conv2d_input:
+      case LibraryCall::Kind::conv2d_weight:
+        write_contraction(call_, made_);
         break;
       case LibraryCall::Kind::scatter_add:
       case LibraryCall::Kind::scatter_add_along:
@@ -367,20 +285,11 @@ class Writer {
       case LibraryCall::Kind::cumsum:
         write_cumsum();
         break;
-      case LibraryCall::Kind::conv2d:
-        write_windows({0, 1, 2}, 2, conv2d);
-        break;
-      case LibraryCall::Kind::conv2d_input:
-        write_windows({2, 1, 0}, 0, conv2d_input);
-        break;
-      case LibraryCall::Kind::conv2d_weight:
-        write_windows({0, 2, 1}, 1, conv2d_weight);
-        break;
       case LibraryCall::Kind::window_max:
-        write_windows({0, 1, 2}, 2, std::string(largest) + std::string(window_max));
+        write_windows(window_max);
         break;
       case LibraryCall::Kind::window_max_input:
-        write_windows({0, 1, 2}, 2, std::string(largest) + std::string(window_max_input));
+        write_windows(window_max_input);
         break;
       case LibraryCall::Kind::pack:
       case LibraryCall::Kind::packed_matmul:
@@ -398,33 +307,16 @@ class Writer {
     for (int i = first; i < last; ++i) n(at + i - first) = list[i];
   }
 
-  void write_matmul() {
-    made_.text += matmul;
-    const OperandLayout &x = call_.operands[0], &y = call_.operands[1], &out = call_.operands[2];
-    const int batch = out.shape.size() - 2;
-    n(0) = element_count(out.shape);
-    n(1) = batch;
-    n(2) = out.shape[batch];
-    n(3) = out.shape[batch + 1];
-    n(4) = x.shape[batch + 1];
-    put(5, x.strides, batch, batch + 2);
-    put(7, y.strides, batch, batch + 2);
-    put(9, out.strides, batch, batch + 2);
-    put(16, out.shape, 0, batch);
-    put(24, x.strides, 0, batch);
-    put(32, y.strides, 0, batch);
-    put(40, out.strides, 0, batch);
-    made_.threads = {n(0)};
-  }
-
-  /// `at`: which operands are x, the weight or values, and y; the `result`-th of these is written.
-  void write_windows(std::array<std::size_t, 3> at, std::size_t result, std::string_view entry) {
+  /// The last operand is written.
+  void write_windows(std::string_view entry) {
     made_.text += windows;
+    made_.text += largest;
     made_.text += entry;
-    for (std::size_t i = 0; i < 3; ++i) {
-      const OperandLayout& operand = call_.operands[at[i]];
-      put(static_cast<int>(i) * 8, operand.shape, 0, 4);
-      put(static_cast<int>(i) * 8 + 4, operand.strides, 0, 4);
+    int at = 0;
+    for (const OperandLayout& operand : call_.operands) {
+      put(at, operand.shape, 0, 4);
+      put(at + 4, operand.strides, 0, 4);
+      at += 8;
     }
     const Windows& w = call_.windows;
     for (int axis = 0; axis < 2; ++axis) {
@@ -432,11 +324,8 @@ class Writer {
       n(24 + axis) = w.kernel[i];
       n(26 + axis) = w.stride[i];
       n(28 + axis) = w.padding[i];
-      n(30 + axis) = w.dilation[i];
     }
-    n(32) = n(9);             // channels of x that a filter sees
-    n(33) = n(8) / w.groups;  // filters of a group
-    made_.threads = {element_count(call_.operands[at[result]].shape)};
+    made_.threads = {element_count(call_.operands[2].shape)};
   }
 
   void write_cumsum() {

@@ -58,7 +58,12 @@ TEST_CASE("NVRTC compiles the texts of library calls", "[cuda][nvrtc][no-isa]") 
       const std::string text =
           std::string(device_words()) + std::string(common_words()) + made.text;
       const Cubin cubin = compile_text(text, architectures[turn++ % 3]);
-      CHECK(resources_of(cubin).size() == made.threads.size());
+      const std::vector<Resources> functions = resources_of(cubin);
+      CHECK(functions.size() == made.threads.size());
+      for (const Resources& used : functions) {
+        CHECK(used.registers <= 160);
+        CHECK(used.stack_bytes == 0);
+      }
     }
   }
 }

@@ -1,27 +1,18 @@
 // libcublasLt.so.13 by plain loops: column-major, batches at regular distances, sums in double.
 #include "tests/cuda/fake/calls.h"
 #include "tests/cuda/fake/fake.h"
+#include "tests/cuda/fake/library.h"
 
 #include <algorithm>
-#include <atomic>
-#include <bit>
 #include <cstdint>
 #include <cstring>
-#include <dlfcn.h>
 
 FAKE_CALLS;
 
+using namespace nitinol::test;
+
 namespace {
 
-std::atomic<uint64_t> live = 0;
-
-/// Of which the library's objects are.
-struct Counted {
-  Counted() { ++live; }
-  Counted(const Counted&) { ++live; }
-  Counted& operator=(const Counted&) = default;
-  ~Counted() { --live; }
-};
 struct Handle : Counted {};
 struct Preference : Counted {
   uint64_t workspace_bytes = 0;
@@ -52,46 +43,6 @@ struct Choice {
   float waves;
   int reserved[4];
 };
-constexpr int type_f32 = 0, type_f64 = 1, type_f16 = 2, type_bf16 = 14;
-
-double value_of(const void* from, int type, int64_t at) {
-  switch (type) {
-    case type_f32:
-      return static_cast<const float*>(from)[at];
-    case type_f64:
-      return static_cast<const double*>(from)[at];
-    case type_f16:
-      return static_cast<double>(static_cast<const _Float16*>(from)[at]);
-    default:
-      return std::bit_cast<float>(static_cast<uint32_t>(static_cast<const uint16_t*>(from)[at])
-                                  << 16);
-  }
-}
-
-void store(void* to, int type, int64_t at, double value) {
-  const auto single = static_cast<float>(value);
-  switch (type) {
-    case type_f32:
-      static_cast<float*>(to)[at] = single;
-      return;
-    case type_f64:
-      static_cast<double*>(to)[at] = value;
-      return;
-    case type_f16:
-      static_cast<_Float16*>(to)[at] = static_cast<_Float16>(single);
-      return;
-    default: {
-      const auto bits = std::bit_cast<uint32_t>(single);
-      const uint32_t rest = bits & 0xffff, kept = bits >> 16;
-      static_cast<uint16_t*>(to)[at] = static_cast<uint16_t>(
-          single != single ? 0x7fff : kept + (rest > 0x8000 || (rest == 0x8000 && (kept & 1))));
-    }
-  }
-}
-
-std::size_t bytes_of(int type) {
-  return type == type_f64 ? 8 : type == type_f32 ? 4 : 2;
-}
 
 /// Bytes from a matrix's first element to its last one's end.
 std::size_t extent(const Layout& layout) {
@@ -147,31 +98,12 @@ void run(void* data) {
   delete work;
 }
 
-/// The fake driver's functions.
-struct Driver {
-  decltype(&fake_enqueue) enqueue = nullptr;
-  decltype(&fake_holds) holds = nullptr;
-};
-
-const Driver& driver() {
-  static const Driver found = [] {
-    void* const library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    if (library == nullptr) return Driver{};
-    return Driver{reinterpret_cast<decltype(&fake_enqueue)>(::dlsym(library, "fake_enqueue")),
-                  reinterpret_cast<decltype(&fake_holds)>(::dlsym(library, "fake_holds"))};
-  }();
-  return found;
-}
-
 bool is_held(const void* at, const Layout& layout, uint64_t alignment) {
-  return reinterpret_cast<uintptr_t>(at) % alignment == 0 && driver().holds(at, extent(layout));
+  return reinterpret_cast<uintptr_t>(at) % alignment == 0 &&
+         fake_driver().holds(at, extent(layout));
 }
 
 }  // namespace
-
-#define FAKE_ENTRY                                                                       \
-  if (const int failure = nitinol::test::Calls::instance().note(__func__); failure != 0) \
-  return failure
 
 extern "C" {
 // NOLINTBEGIN(readability-identifier-naming)
@@ -181,7 +113,7 @@ std::size_t cublasLtGetVersion() {
 }
 int cublasLtCreate(Handle** made) {
   FAKE_ENTRY;
-  if (driver().enqueue == nullptr) return not_initialized;
+  if (fake_driver().enqueue == nullptr) return not_initialized;
   *made = new Handle;
   return 0;
 }
@@ -283,18 +215,18 @@ int cublasLtMatmul(Handle* handle, const Description* description, const void* a
     return invalid_value;
   const uint64_t alignment = algorithm->alignment;
   if (!is_held(a, *la, alignment) || !is_held(b, *lb, alignment) || !is_held(d, *ld, alignment) ||
-      !driver().holds(workspace, workspace_bytes))
+      !fake_driver().holds(workspace, workspace_bytes))
     return invalid_value;
   const int scale = description->scale;
   auto* const work = new Work{
       *description, factor(alpha, scale), factor(beta, scale), a, b, c, d, *la, *lb, *lc, *ld,
       workspace,    workspace_bytes};
-  if (driver().enqueue(stream, run, work) == 0) return 0;
+  if (fake_driver().enqueue(stream, run, work) == 0) return 0;
   delete work;
   return execution_failed;
 }
 uint64_t fake_live() {
-  return live;
+  return live_objects();
 }
 // NOLINTEND(readability-identifier-naming)
 }

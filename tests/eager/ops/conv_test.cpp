@@ -49,7 +49,11 @@ TEST_CASE("conv2d takes images in any layout and promotes dtypes", "[eager][conv
   const Tensor expected = conv2d(x, weight);
   CHECK(same_bits(conv2d(permute(copy(permute(x, {0, 2, 3, 1})), {0, 3, 1, 2}), weight), expected));
   CHECK(same_bits(conv2d(transpose(copy(transpose(x))), weight), expected));
-  CHECK(same_bits(conv2d(x, flip(copy(flip(weight)))), expected));
+  const Tensor flipped = conv2d(x, flip(copy(flip(weight))));
+  if (x.device().kind == Device::Kind::cuda)  // cuDNN's filters are packed; others are our own
+    CHECK(max(abs(flipped - expected)).item<float>() < 1e-4F);
+  else
+    CHECK(same_bits(flipped, expected));
   CHECK(conv2d(x, weight.to(f64)).dtype() == f64);
   CHECK(conv2d(ones({1, 1, 3, 3}, i32), ones({1, 1, 2, 2}, u8)).to_vector<int32_t>() ==
         std::vector<int32_t>{4, 4, 4, 4});

@@ -1,0 +1,164 @@
+// Products of matrices and convolutions on a GPU against the reference device, bit by bit: of small
+// whole numbers, whose sums are exact in every order. In ctest's cuda.fake.
+#include "core/library.h"
+#include "nitinol.h"
+#include "tests/backends/kernels.h"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <sstream>
+#include <string>
+#include <vector>
+
+using namespace nitinol;
+using test::Call;
+
+namespace {
+
+using Kind = LibraryCall::Kind;
+constexpr Device gpu = {.kind = Device::Kind::cuda, .index = 0};
+
+bool has_gpu() {
+  const auto all = devices();
+  const bool is_there = std::ranges::any_of(
+      all, [](const DeviceInfo& info) { return info.device == gpu && info.missing.empty(); });
+  if (!is_there) std::puts("NOT RUN: there is no GPU");
+  return is_there;
+}
+
+/// Axes in memory as they are, or in another order, or with gaps.
+OperandLayout random_layout(test::Numbers& numbers, DType dtype, const Shape& shape) {
+  OperandLayout layout = {.dtype = dtype, .shape = shape, .strides = strides_of(shape)};
+  if (numbers.below(2) == 0) return layout;
+  const auto rank = shape.size();
+  const auto turn = static_cast<int>(numbers.below(rank));
+  const int64_t gap = numbers.below(2);
+  int64_t stride = 1;
+  for (int i = 0; i < rank; ++i) {
+    const int axis = (i + turn) % rank;
+    layout.strides[axis] = stride;
+    stride *= shape[axis] + gap;
+  }
+  return layout;
+}
+
+int64_t extent(const OperandLayout& layout) {
+  int64_t extent = 1;
+  for (int axis = 0; axis < layout.shape.size(); ++axis) {
+    if (layout.shape[axis] == 0) return 1;
+    extent += (layout.shape[axis] - 1) * layout.strides[axis];
+  }
+  return extent;
+}
+
+/// Whole numbers from -3 to 3, in a dtype.
+std::vector<std::byte> random_memory(test::Numbers& numbers, const OperandLayout& layout) {
+  std::vector<float> values(static_cast<std::size_t>(extent(layout)));
+  for (float& value : values) value = static_cast<float>(numbers.below(7) - 3);
+  const Tensor typed = tensor(values).to(Device{}).to(layout.dtype);
+  std::vector<std::byte> memory(values.size() * size_of(layout.dtype));
+  std::memcpy(memory.data(), typed.read_bytes(), memory.size());
+  return memory;
+}
+
+LibraryCall random_product(test::Numbers& numbers, DType dtype) {
+  constexpr int64_t sizes[] = {1, 7, 16, 17, 63, 65, 130}, depths[] = {0, 1, 15, 17, 300, 900};
+  const int64_t m = sizes[numbers.below(7)], n = sizes[numbers.below(7)];
+  const int64_t k = depths[numbers.below(6)], batch = 1 + numbers.below(3);
+  LibraryCall call = {.kind = Kind::matmul,
+                      .operands = {random_layout(numbers, dtype, {2, batch, m, k}),
+                                   random_layout(numbers, dtype, {2, batch, k, n}),
+                                   random_layout(numbers, dtype, {2, batch, m, n})}};
+  if (numbers.below(2) == 0) call.operands[1].strides[0] = 0;  // broadcast
+  return call;
+}
+
+LibraryCall random_convolution(test::Numbers& numbers, Kind kind, DType dtype) {
+  constexpr int64_t widths[] = {1, 3, 16, 20, 37};
+  LibraryCall call = {.kind = kind, .operands = {}};
+  Windows& w = call.windows;
+  w.groups = 1 + numbers.below(2);
+  for (std::size_t axis = 0; axis < 2; ++axis) {
+    w.kernel[axis] = 1 + numbers.below(3);
+    w.stride[axis] = 1 + numbers.below(2);
+    w.padding[axis] = numbers.below(3);
+    w.dilation[axis] = 1 + numbers.below(2);
+  }
+  const int64_t channels = widths[numbers.below(5)], filters = widths[numbers.below(5)];
+  const int64_t images = numbers.below(4), height = 5 + numbers.below(6),
+                width = 5 + numbers.below(9);
+  const OperandLayout x =
+      random_layout(numbers, dtype, {images, height, width, channels * w.groups});
+  const OperandLayout weight =
+      random_layout(numbers, dtype, {filters * w.groups, channels, w.kernel[0], w.kernel[1]});
+  const OperandLayout y = random_layout(
+      numbers, dtype, {images, w.count(0, height), w.count(1, width), filters * w.groups});
+  if (kind == Kind::conv2d) call.operands = {x, weight, y};
+  if (kind == Kind::conv2d_input) call.operands = {y, weight, x};
+  if (kind == Kind::conv2d_weight) call.operands = {x, y, weight};
+  return call;
+}
+
+std::string described(const LibraryCall& call) {
+  std::ostringstream text;
+  text << name_of(call.kind);
+  for (const OperandLayout& operand : call.operands) {
+    text << ' ' << name_of(operand.dtype) << to_string(operand.shape) << " by";
+    for (const int64_t stride : operand.strides) text << ' ' << stride;
+  }
+  const Windows& w = call.windows;
+  for (const auto& pair : {w.kernel, w.stride, w.padding, w.dilation})
+    text << ", " << pair[0] << ' ' << pair[1];
+  return text.str();
+}
+
+/// What the last operand's memory holds after the call, gaps and all.
+std::vector<std::byte> result_of(const LibraryCall& call,
+                                 std::vector<std::vector<std::byte>> memory, Device device) {
+  Backend& where = backend(device);
+  Call launch = {.buffers = {}, .sizes = {}, .strides = {}};
+  std::vector<StorageHandle> blocks;
+  for (const std::vector<std::byte>& bytes : memory) {
+    blocks.push_back(where.allocate(bytes.size()));
+    where.upload(bytes.data(), blocks.back()->data, bytes.size());
+    launch.buffers.push_back(blocks.back()->data);
+  }
+  where.prepare(call)->launch(launch.launch());
+  where.download(launch.buffers.back(), memory.back().data(), memory.back().size());
+  return memory.back();
+}
+
+void check_same(test::Numbers& numbers, const LibraryCall& call) {
+  INFO(described(call));
+  std::vector<std::vector<std::byte>> memory;
+  for (const OperandLayout& operand : call.operands)
+    memory.push_back(random_memory(numbers, operand));
+  const auto expected = result_of(call, memory, {.kind = Device::Kind::reference, .index = 0});
+  const bool is_same = result_of(call, memory, gpu) == expected;
+  CHECK(is_same);
+}
+
+}  // namespace
+
+TEST_CASE("a GPU's products are those of the definition", "[cuda][no-isa]") {
+  if (!has_gpu()) return;
+  test::Numbers numbers(11);
+  for (const DType dtype : {i32, u8, f32}) {
+    for (int round = 0; round < 25; ++round) check_same(numbers, random_product(numbers, dtype));
+  }
+}
+
+TEST_CASE("a GPU's convolutions and their gradients are those of the definition",
+          "[cuda][no-isa]") {
+  if (!has_gpu()) return;
+  test::Numbers numbers(12);
+  for (const Kind kind : {Kind::conv2d, Kind::conv2d_input, Kind::conv2d_weight}) {
+    for (const DType dtype : {i32, f32, f64, bf16}) {
+      for (int round = 0; round < 25; ++round)
+        check_same(numbers, random_convolution(numbers, kind, dtype));
+    }
+  }
+}
