@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <variant>
+#include <vector>
 
 namespace nitinol {
 
@@ -21,6 +22,13 @@ struct LibraryCall;
 /// One unit of device work: a generated kernel, or a call that the backend knows by name. Who makes
 /// one includes both, core/kernel.h and core/library.h.
 using Step = std::variant<Kernel, LibraryCall>;
+
+/// What a Plan launches: see Executable::specialise().
+struct Expected {
+  const Executable* executable = nullptr;
+  std::vector<Launch> examples;
+  std::unique_ptr<const Executable> specialised;  ///< what that has returned
+};
 
 /// All that the library asks of a device; a new device implements this and nothing else. Never
 /// destroyed; any thread may call any function.
@@ -62,6 +70,11 @@ class Backend {
   /// Generates code or creates a vendor handle. Slow: callers keep the result (core/executables.h).
   /// Throws Error(unsupported) if the device cannot run the step, Error(compile) if codegen fails.
   virtual std::unique_ptr<Executable> prepare(const Step& step) = 0;
+  /// Executable::specialise() for all that a Plan launches, at once: what is compiled for them may
+  /// be compiled together.
+  virtual void specialise(std::span<Expected> plan) {
+    for (Expected& each : plan) each.specialised = each.executable->specialise(each.examples);
+  }
   /// Bytes of operand b of this matmul as LibraryCall::Kind::pack writes it, if it is faster to
   /// pack it once and run `uses` such products as packed_matmul, and no bit changes by that; else
   /// 0. May prepare these calls.

@@ -146,17 +146,26 @@ void prepare_launch(StepPlan& step, int threads) {
   }
 }
 
-/// The executable of steps that are launched together knows what will come.
-void specialise(std::span<StepPlan> together) {
-  if (!together[0].executable) return;
+/// The executables of steps, of which each begins some that are launched together, know what will
+/// come.
+void specialise(Backend& device, std::span<StepPlan> steps, std::span<const std::size_t> firsts) {
   std::vector<void*> none;
-  for (const StepPlan& step : together) none.resize(std::max(none.size(), step.operands.size()));
-  std::vector<Launch> examples;
-  for (const StepPlan& step : together) {
-    examples.push_back(step.launch);
-    examples.back().buffers = std::span(none).first(step.operands.size());
+  for (const StepPlan& step : steps) none.resize(std::max(none.size(), step.operands.size()));
+  std::vector<Expected> plan;
+  std::vector<StepPlan*> begins;
+  for (const std::size_t s : firsts) {
+    if (!steps[s].executable) continue;
+    begins.push_back(&steps[s]);
+    Expected& expected = plan.emplace_back();
+    expected.executable = steps[s].executable.get();
+    for (const StepPlan& step : steps.subspan(s, steps[s].together)) {
+      expected.examples.push_back(step.launch);
+      expected.examples.back().buffers = std::span(none).first(step.operands.size());
+    }
   }
-  together[0].specialised = together[0].executable->specialise(examples);
+  device.specialise(plan);
+  for (std::size_t i = 0; i < plan.size(); ++i)
+    begins[i]->specialised = std::move(plan[i].specialised);
 }
 
 /// Kernels are prepared, and steps become the Plan's.
@@ -174,16 +183,7 @@ void finish_steps(PlanDraft& draft) {
   steps.reserve(draft.steps.size());
   for (StepDraft& step : draft.steps) steps.push_back(std::move(step.plan));
   for (StepPlan& step : steps) prepare_launch(step, draft.impl.threads);
-  const auto specialise_some = [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) {
-      const std::size_t s = firsts[static_cast<std::size_t>(i)];
-      specialise(std::span(steps).subspan(s, steps[s].together));
-    }
-  };
-  // An asynchronous device compiles only now, for tens of milliseconds a kernel.
-  const auto count = static_cast<int64_t>(firsts.size());
-  draft.device.is_asynchronous() ? parallel_for(0, count, 1, specialise_some)
-                                 : specialise_some(0, count);
+  specialise(draft.device, steps, firsts);
 }
 
 void report_device(PlanDraft& draft) {

@@ -6,6 +6,7 @@
 #include "backends/cuda/printer.h"
 #include "core/error.h"
 #include "core/fields.h"
+#include "core/function_ref.h"
 #include "core/hash.h"
 #include "core/kernel.h"
 #include "core/parallel.h"
@@ -16,10 +17,10 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <functional>
 #include <list>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <unordered_map>
@@ -143,7 +144,7 @@ class KeyWriter {
 
 std::vector<std::byte> key_of(const Request& request) {
   KeyWriter key(request.architecture);
-  key.add_text("kernel");
+  key.add_text("kernel in a program");
   [&]<std::size_t... i>(std::index_sequence<i...>) {
     (key.add(reflection::field<i>(request.schedule)), ...);
   }
@@ -157,6 +158,18 @@ std::vector<std::byte> key_of(const std::string& text, int architecture) {
   key.add_text("text");
   key.add_text(text);
   return key.take();
+}
+
+/// Shares kernels out among programs: of up to `most_parts` each, and as many as threads can
+/// compile side by side.
+template <class Claim>
+std::vector<std::vector<Claim>> shared_out(const std::vector<Claim>& all) {
+  constexpr std::size_t most_parts = 6;
+  const auto threads = static_cast<std::size_t>(num_threads());
+  const std::size_t rounds = (all.size() + most_parts * threads - 1) / (most_parts * threads);
+  std::vector<std::vector<Claim>> programs(std::min(all.size(), rounds * threads));
+  for (std::size_t i = 0; i < all.size(); ++i) programs[i % programs.size()].push_back(all[i]);
+  return programs;
 }
 
 struct HashOfKey {
@@ -175,18 +188,35 @@ std::string ptx_of(const std::string& text, int architecture) {
   return Compilation(text, fmt::format("compute_{}", architecture)).ptx();
 }
 
+std::string function_name(int part, std::size_t number) {
+  return part == 0 ? fmt::format("entry{}", number) : fmt::format("part{}_entry{}", part, number);
+}
+
 std::string text_of(const Request& request) {
   return fmt::format("{}{}{}", device_words(), common_words(),
                      print(*request.kernel, request.schedule));
+}
+
+std::string text_of_all(std::span<const Request> requests) {
+  constexpr std::string_view mark = "KERNEL(";
+  std::string all = fmt::format("{}{}", device_words(), common_words());
+  int part = 0;
+  for (const Request& request : requests) {
+    std::string text = print(*request.kernel, request.schedule);
+    const std::string prefix = fmt::format("part{}_", ++part);
+    for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at + 1))
+      text.insert(at + mark.size(), prefix);
+    all += fmt::format("namespace part{} {{\n{}}}\n", part, text);
+  }
+  return all;
 }
 
 struct CubinCache::State {
   using Key = std::vector<std::byte>;
   using Maker = std::function<Cubin()>;
   struct Entry {
-    std::shared_ptr<const Cubin> cubin;  ///< null while it is being made
+    Code code;  ///< without a cubin while it is being made
     std::list<const Key*>::iterator use;
-    bool is_used = false;  ///< `use` is valid
   };
 
   CodeStore* store;
@@ -203,27 +233,35 @@ struct CubinCache::State {
   void make_room() {
     while (bytes > most_bytes && uses.size() > 1) {
       const auto oldest = entries.find(*uses.back());
-      bytes -= oldest->second.cubin->size();
+      bytes -= oldest->second.code.cubin->size();
       uses.pop_back();
       entries.erase(oldest);
     }
   }
 
-  /// From disk, or compiled; without the lock.
-  std::shared_ptr<const Cubin> make(const Key& key, const Maker& maker, bool& is_from_disk) {
-    if (store != nullptr) {
-      if (auto found = store->find(key)) {
-        is_from_disk = true;
-        return std::make_shared<const Cubin>(std::move(*found));
-      }
-    }
-    auto cubin = std::make_shared<const Cubin>(maker());
-    if (store != nullptr) store->keep(key, *cubin);
-    return cubin;
+  /// True if it is not there and nobody makes it: the caller will, and say so by put() or
+  /// give_up().
+  [[nodiscard]] bool claim(const Key& key) {
+    const std::lock_guard lock(mutex);
+    return entries.try_emplace(key).second;
   }
+  void put(const Key& key, const Code& code, bool is_from_disk);
+  void give_up(const Key& key);
+
+  // Files hold the part, then the cubin.
+  [[nodiscard]] std::optional<Code> find_on_disk(const Key& key) const;
+  void keep_on_disk(const Key& key, const Code& code) const;
 
   /// From memory, or made by one of those who ask for it.
-  std::shared_ptr<const Cubin> get(const Key& key, const Maker& maker);
+  Code get(const Key& key, const Maker& maker);
+
+  /// What get_all() has claimed.
+  struct Claim {
+    Key key;
+    const Request* request;
+    bool is_there = false;
+  };
+  void make_program(std::span<const Claim* const> claims);
 };
 
 CubinCache::CubinCache(CodeStore* store, std::size_t most_bytes)
@@ -239,69 +277,122 @@ CubinCache& CubinCache::instance() {
   return cache;
 }
 
-std::shared_ptr<const Cubin> CubinCache::State::get(const Key& key, const Maker& maker) {
+void CubinCache::State::put(const Key& key, const Code& code, bool is_from_disk) {
+  const std::lock_guard lock(mutex);
+  ++(is_from_disk ? counts.on_disk : counts.compiled);
+  const auto entry = entries.find(key);
+  entry->second.code = code;
+  entry->second.use = uses.insert(uses.begin(), &entry->first);
+  bytes += code.cubin->size();
+  make_room();
+  made.notify_all();
+}
+
+void CubinCache::State::give_up(const Key& key) {
+  const std::lock_guard lock(mutex);
+  entries.erase(key);
+  made.notify_all();
+}
+
+std::optional<Code> CubinCache::State::find_on_disk(const Key& key) const {
+  auto found = store != nullptr ? store->find(key) : std::nullopt;
+  if (!found || found->empty()) return std::nullopt;
+  const auto part = std::to_integer<int>(found->front());
+  found->erase(found->begin());
+  return Code{std::make_shared<const Cubin>(std::move(*found)), part};
+}
+
+void CubinCache::State::keep_on_disk(const Key& key, const Code& code) const {
+  if (store == nullptr) return;
+  Cubin file = {static_cast<std::byte>(code.part)};
+  file.insert(file.end(), code.cubin->begin(), code.cubin->end());
+  store->keep(key, file);
+}
+
+Code CubinCache::State::get(const Key& key, const Maker& maker) {
   std::unique_lock lock(mutex);
   for (;;) {
     const auto found = entries.find(key);
     if (found == entries.end()) break;
-    if (found->second.cubin != nullptr) {
+    if (found->second.code.cubin != nullptr) {
       ++counts.in_memory;
       note_use(found->second);
-      return found->second.cubin;
+      return found->second.code;
     }
     made.wait(lock);  // and look again: it may have failed, or gone
   }
   entries.try_emplace(key);
   lock.unlock();
-  std::shared_ptr<const Cubin> cubin;
-  bool is_from_disk = false;
   try {
-    cubin = make(key, maker, is_from_disk);
+    std::optional<Code> code = find_on_disk(key);
+    const bool is_from_disk = code.has_value();
+    if (!code) {
+      code = Code{std::make_shared<const Cubin>(maker()), 0};
+      keep_on_disk(key, *code);
+    }
+    put(key, *code, is_from_disk);
+    return *code;
   } catch (...) {
-    lock.lock();
-    entries.erase(key);
-    made.notify_all();
+    give_up(key);
     throw;
   }
-  lock.lock();
-  ++(is_from_disk ? counts.on_disk : counts.compiled);
-  const auto entry = entries.find(key);
-  entry->second.cubin = cubin;
-  entry->second.use = uses.insert(uses.begin(), &entry->first);
-  bytes += cubin->size();
-  make_room();
-  made.notify_all();
-  return cubin;
 }
 
-std::shared_ptr<const Cubin> CubinCache::get(const Request& request) {
+/// Those that cannot be compiled are given up: who gets them one by one is told why.
+void CubinCache::State::make_program(std::span<const Claim* const> claims) {
+  std::vector<Request> requests;
+  for (const Claim* const claim : claims) requests.push_back(*claim->request);
+  const bool is_alone = claims.size() == 1;
+  std::size_t done = 0;
+  try {
+    const auto cubin = std::make_shared<const Cubin>(compile_text(
+        is_alone ? text_of(requests[0]) : text_of_all(requests), requests[0].architecture));
+    for (; done < claims.size(); ++done) {
+      const Code code = {cubin, is_alone ? 0 : static_cast<int>(done) + 1};
+      keep_on_disk(claims[done]->key, code);
+      put(claims[done]->key, code, false);
+    }
+  } catch (...) {
+    for (const Claim* const claim : claims.subspan(done)) give_up(claim->key);
+  }
+}
+
+Code CubinCache::get(const Request& request) {
   return state_->get(key_of(request),
                      [&] { return compile_text(text_of(request), request.architecture); });
 }
 
-std::shared_ptr<const Cubin> CubinCache::get_text(const std::string& text, int architecture) {
+Code CubinCache::get_text(const std::string& text, int architecture) {
   return state_->get(key_of(text, architecture), [&] {
     return compile_text(fmt::format("{}{}{}", device_words(), common_words(), text), architecture);
   });
 }
 
-std::vector<std::shared_ptr<const Cubin>> CubinCache::get_all(std::span<const Request> requests) {
-  std::vector<std::shared_ptr<const Cubin>> cubins(requests.size());
-  std::vector<std::exception_ptr> failures(requests.size());
-  parallel_for(0, static_cast<int64_t>(requests.size()), 1, [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) {
-      const auto at = static_cast<std::size_t>(i);
-      try {
-        cubins[at] = get(requests[at]);
-      } catch (...) {
-        failures[at] = std::current_exception();
-      }
-    }
-  });
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
+std::vector<Code> CubinCache::get_all(std::span<const Request> requests) {
+  std::vector<State::Claim> claims;
+  for (const Request& request : requests) {
+    State::Key key = key_of(request);
+    if (state_->claim(key)) claims.push_back({std::move(key), &request});
   }
-  return cubins;
+  const auto for_each = [](std::size_t count, FunctionRef<void(std::size_t)> take) {
+    parallel_for(0, static_cast<int64_t>(count), 1, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) take(static_cast<std::size_t>(i));
+    });
+  };
+  for_each(claims.size(), [&](std::size_t i) {
+    const std::optional<Code> found = state_->find_on_disk(claims[i].key);
+    if (found) state_->put(claims[i].key, *found, true);
+    claims[i].is_there = found.has_value();
+  });
+  std::vector<const State::Claim*> missing;
+  for (const State::Claim& claim : claims) {
+    if (!claim.is_there) missing.push_back(&claim);
+  }
+  const std::vector<std::vector<const State::Claim*>> programs = shared_out(missing);
+  for_each(programs.size(), [&](std::size_t i) { state_->make_program(programs[i]); });
+  std::vector<Code> codes;
+  for (const Request& request : requests) codes.push_back(get(request));
+  return codes;
 }
 
 CubinCache::Counts CubinCache::counts() const {

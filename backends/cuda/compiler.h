@@ -32,8 +32,20 @@ struct Request {
   int architecture = 0;
 };
 
+/// Code of a kernel: some of a cubin's functions.
+struct Code {
+  std::shared_ptr<const Cubin> cubin;
+  int part = 0;  ///< its number in a program of several kernels, from 1 on; 0 if it is alone
+  friend bool operator==(const Code&, const Code&) = default;
+};
+/// The name of a kernel's function: entry0, entry1, ...; those of a part have its number before.
+[[nodiscard]] std::string function_name(int part, std::size_t number);
+
 /// The text that is compiled for a request.
 [[nodiscard]] std::string text_of(const Request& request);
+/// One program of several, each in a namespace of its own. NVRTC takes 16 ms for a program with
+/// nothing in it.
+[[nodiscard]] std::string text_of_all(std::span<const Request> requests);
 
 /// Cubins that were asked for. One is compiled at most once; who asks meanwhile waits. Bounded by
 /// bytes: those not used for longest go. Thread-safe.
@@ -49,12 +61,12 @@ class CubinCache {
   [[nodiscard]] static CubinCache& instance();
 
   /// From memory, else from disk, else compiled.
-  [[nodiscard]] std::shared_ptr<const Cubin> get(const Request& request);
+  [[nodiscard]] Code get(const Request& request);
   /// Of a text that follows the prelude's words.
-  [[nodiscard]] std::shared_ptr<const Cubin> get_text(const std::string& text, int architecture);
-  /// Of all, those to be compiled side by side on the pool.
-  [[nodiscard]] std::vector<std::shared_ptr<const Cubin>> get_all(
-      std::span<const Request> requests);
+  [[nodiscard]] Code get_text(const std::string& text, int architecture);
+  /// Of all, for one architecture. What is to be compiled becomes a program for each thread of the
+  /// pool, or several of up to six kernels, which are compiled side by side.
+  [[nodiscard]] std::vector<Code> get_all(std::span<const Request> requests);
 
   struct Counts {
     uint64_t in_memory = 0, on_disk = 0, compiled = 0;

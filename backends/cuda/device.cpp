@@ -1,5 +1,6 @@
 #include "backends/cuda/device.h"
 
+#include "backends/cuda/compiler.h"
 #include "backends/cuda/executables.h"
 #include "backends/cuda/gpu.h"
 #include "core/error.h"
@@ -62,6 +63,15 @@ class CudaBackend final : public Backend {
     if (auto product = make_product(gpu_, call)) return product;
     if (auto convolution = make_convolution(gpu_, call)) return convolution;
     return make_routine(gpu_, call);
+  }
+  void specialise(std::span<Expected> plan) override {
+    std::vector<Request> requests;
+    for (const Expected& expected : plan) {
+      if (const auto* const compiled = dynamic_cast<const Compiled*>(expected.executable))
+        compiled->add_requests(expected.examples, requests);
+    }
+    static_cast<void>(CubinCache::instance().get_all(requests));
+    Backend::specialise(plan);
   }
   [[nodiscard]] bool is_asynchronous() const override { return true; }
   Status* take_status() override { return gpu_.take_status(); }

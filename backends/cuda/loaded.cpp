@@ -20,12 +20,13 @@ bool waits_after_each() {
 
 }  // namespace
 
-Loaded::Loaded(Gpu& gpu, const Cubin& cubin, std::string label)
+Loaded::Loaded(Gpu& gpu, const Code& code, std::string label)
     : gpu_(gpu),
-      bytes_(cubin.size()),
+      bytes_(code.cubin->size()),
+      part_(code.part),
       label_(std::make_shared<const std::string>(std::move(label))) {
   gpu_.enter();
-  gpu_.check(driver().cuModuleLoadData(&module_, cubin.data()), "loading a kernel");
+  gpu_.check(driver().cuModuleLoadData(&module_, code.cubin->data()), "loading a kernel");
 }
 
 Loaded::~Loaded() {
@@ -40,7 +41,7 @@ Driver::Function Loaded::entry(std::size_t number) const {
   const std::lock_guard lock(mutex_);
   while (entries_.size() <= number) {
     Driver::Function function = nullptr;
-    const std::string name = fmt::format("entry{}", entries_.size());
+    const std::string name = function_name(part_, entries_.size());
     gpu_.check(driver().cuModuleGetFunction(&function, module_, name.c_str()),
                "finding a function");
     entries_.push_back(function);

@@ -12,10 +12,10 @@
 
 namespace nitinol::cuda {
 
-/// The functions entry0, entry1, ... of a cubin. Waits for its launches when it goes.
+/// The functions of a kernel, or of a text. Waits for its launches when it goes.
 class Loaded {
  public:
-  Loaded(Gpu& gpu, const Cubin& cubin, std::string label);
+  Loaded(Gpu& gpu, const Code& code, std::string label);
   Loaded(const Loaded&) = delete;
   Loaded& operator=(const Loaded&) = delete;
   ~Loaded();
@@ -36,6 +36,7 @@ class Loaded {
   Gpu& gpu_;
   Driver::Module module_ = nullptr;
   const std::size_t bytes_;
+  const int part_;
   const std::shared_ptr<const std::string> label_;
   mutable ForkSafeMutex mutex_;
   mutable std::vector<Driver::Function> entries_;

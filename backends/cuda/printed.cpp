@@ -16,7 +16,7 @@
 namespace nitinol::cuda {
 namespace {
 
-class Printed final : public Executable {
+class Printed final : public Compiled {
  public:
   Printed(Gpu& gpu, const Kernel& kernel) : gpu_(gpu), kernel_(kernel) {}
 
@@ -47,6 +47,13 @@ class Printed final : public Executable {
     // Without buffers: as memory of the allocator's lies.
     for (const Batch& batch : batches_of(examples)) static_cast<void>(loaded_for(batch.schedule));
     return nullptr;
+  }
+
+  void add_requests(std::span<const Launch> examples,
+                    std::vector<Request>& requests) const override {
+    for (const Batch& batch : batches_of(examples)) {
+      if (find(batch.schedule) == nullptr) requests.push_back(request(batch.schedule));
+    }
   }
 
   [[nodiscard]] std::size_t bytes() const override {
@@ -93,12 +100,14 @@ class Printed final : public Executable {
     return nullptr;
   }
 
+  [[nodiscard]] Request request(const Schedule& schedule) const {
+    return {&kernel_, schedule, gpu_.properties().architecture};
+  }
+
   const Loaded& loaded_for(const Schedule& schedule) const {
     if (const Loaded* const found = find(schedule)) return *found;
-    const Request request = {&kernel_, schedule, gpu_.properties().architecture};
-    const std::shared_ptr<const Cubin> cubin = CubinCache::instance().get(request);
     auto loaded = std::make_unique<Loaded>(
-        gpu_, *cubin,
+        gpu_, CubinCache::instance().get(request(schedule)),
         fmt::format("a kernel of {} operands, {}", kernel_.operands.size(), to_string(schedule)));
     // Two threads may load the same: launches find the first, and the other is kept with it.
     const std::lock_guard lock(mutex_);

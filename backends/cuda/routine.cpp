@@ -22,8 +22,8 @@ const Loaded& loaded_text(Gpu& gpu, const std::string& text, std::string_view la
     const std::lock_guard lock(mutex);
     if (const auto found = all.find(key); found != all.end()) return *found->second;
   }
-  const auto cubin = CubinCache::instance().get_text(text, gpu.properties().architecture);
-  auto loaded = std::make_unique<Loaded>(gpu, *cubin, std::string(label));
+  const Code code = CubinCache::instance().get_text(text, gpu.properties().architecture);
+  auto loaded = std::make_unique<Loaded>(gpu, code, std::string(label));
   const std::lock_guard lock(mutex);
   return *all.try_emplace(std::move(key), std::move(loaded)).first->second;
 }

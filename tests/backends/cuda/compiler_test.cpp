@@ -2,6 +2,7 @@
 // cuda.nvrtc.
 #include "backends/cuda/compiler.h"
 
+#include "backends/code_store.h"
 #include "backends/cuda/libraries.h"
 #include "core/error.h"
 #include "eager/ops/all_ops.h"
@@ -12,10 +13,12 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -128,23 +131,23 @@ TEST_CASE("a cubin is compiled once and kept in memory", "[cuda][nvrtc][no-isa]"
   if (!can_compile()) return;
   CubinCache cache(nullptr);
   const Requests requests(2);
-  std::vector<std::shared_ptr<const Cubin>> got(4);
+  std::vector<Code> got(4);
   std::vector<std::thread> threads;
   for (auto& place : got) threads.emplace_back([&] { place = cache.get(requests.list[0]); });
   for (std::thread& thread : threads) thread.join();
-  for (const auto& cubin : got) CHECK(cubin == got[0]);
-  CHECK(is_elf(*got[0]));
+  for (const Code& code : got) CHECK((code == got[0]));
+  CHECK(is_elf(*got[0].cubin));
   CHECK(cache.counts().compiled == 1);
   CHECK(cache.counts().in_memory == 3);
 
   // All that a cubin depends on is part of its key.
-  CHECK(cache.get(requests.list[1]) != got[0]);
+  CHECK(cache.get(requests.list[1]).cubin != got[0].cubin);
   Request other = requests.list[0];
   other.architecture = 80;
-  CHECK(cache.get(other) != got[0]);
+  CHECK(cache.get(other).cubin != got[0].cubin);
   other = requests.list[0];
   other.schedule.width = 4;
-  CHECK(cache.get(other) != got[0]);
+  CHECK(cache.get(other).cubin != got[0].cubin);
   other.schedule.is_aligned = true;
   (void)cache.get(other);
   CHECK(cache.counts().compiled == 5);
@@ -155,9 +158,9 @@ TEST_CASE("cubins in memory are bounded", "[cuda][nvrtc][no-isa]") {
   CubinCache cache(nullptr, 1);
   const Requests requests(2);
   const auto first = cache.get(requests.list[0]);
-  CHECK(cache.get(requests.list[0]) == first);  // the last stays
+  CHECK((cache.get(requests.list[0]) == first));  // the last stays
   (void)cache.get(requests.list[1]);
-  CHECK(*cache.get(requests.list[0]) == *first);
+  CHECK(*cache.get(requests.list[0]).cubin == *first.cubin);
   CHECK(cache.counts().compiled == 3);
 }
 
@@ -170,21 +173,47 @@ TEST_CASE("a failure is told to all who wait, and tried again", "[cuda][nvrtc][n
   const std::vector<Request> list = {bad, requests.list[0], bad};
   const Threads two(2);
   for (int i = 0; i < 2; ++i) CHECK_THROWS_AS(cache.get_all(list), Error);
-  CHECK(is_elf(*cache.get(requests.list[0])));
+  CHECK(is_elf(*cache.get(requests.list[0]).cubin));
   CHECK(cache.counts().compiled == 1);
 }
 
-TEST_CASE("many cubins are compiled side by side", "[cuda][nvrtc][no-isa]") {
+TEST_CASE("many kernels are compiled side by side, several in a program", "[cuda][nvrtc][no-isa]") {
   if (!can_compile()) return;
-  CubinCache cache(nullptr);
-  const Requests requests(4);
-  std::vector<Request> list = requests.list;
+  const test::TemporaryFolder temporary;
+  CodeStore store(temporary / "store");
+  CubinCache cache(&store);
+  const Requests requests(7);
+  std::vector<Request> list(requests.list.begin(), requests.list.begin() + 5);
   list.push_back(list[0]);
   const Threads two(2);
-  const auto cubins = cache.get_all(list);
-  CHECK(cubins.size() == 5);
-  CHECK(cubins[4] == cubins[0]);
-  CHECK(cache.counts().compiled == 4);
+  const std::vector<Code> codes = cache.get_all(list);
+  REQUIRE(codes.size() == 6);
+  CHECK((codes[5] == codes[0]));
+  CHECK(cache.counts().compiled == 5);
+  std::set<std::pair<const Cubin*, int>> parts;
+  for (const Code& code : codes) {
+    CHECK(parts.contains({code.cubin.get(), code.part}) == (&code == &codes[5]));
+    parts.emplace(code.cubin.get(), code.part);
+    // Its own function is among those of its program.
+    const std::vector<Resources> all = resources_of(*code.cubin);
+    CHECK((all.size() == 2 || all.size() == 3));
+    CHECK(std::ranges::count(all, function_name(code.part, 0), &Resources::function) == 1);
+  }
+  // One by one they are the same; what is left alone is a program by itself.
+  for (std::size_t i = 0; i < 5; ++i) CHECK((cache.get(list[i]) == codes[i]));
+  const std::vector<Code> later = cache.get_all(requests.list);
+  CHECK((later[4] == codes[4]));
+  CHECK(later[5].part == 0);
+  CHECK(function_name(0, 1) == "entry1");
+  // As is what another process finds on disk.
+  CubinCache other(&store);
+  const std::vector<Code> found = other.get_all(requests.list);
+  CHECK(other.counts().compiled == 0);
+  CHECK(other.counts().on_disk == 7);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    CHECK(found[i].part == later[i].part);
+    CHECK(*found[i].cubin == *later[i].cubin);
+  }
 }
 
 // Run by the next, in a process of its own.
@@ -194,7 +223,7 @@ TEST_CASE("eight cubins of the user's store", "[.cubins][nvrtc]") {
   const int version = nvrtc_version();
   const auto opened = std::chrono::steady_clock::now();
   CubinCache& cache = CubinCache::instance();
-  for (const Request& request : requests.list) CHECK(is_elf(*cache.get(request)));
+  for (const Request& request : requests.list) CHECK(is_elf(*cache.get(request).cubin));
   const auto end = std::chrono::steady_clock::now();
   const auto us = [](auto time) {
     return static_cast<long>(std::chrono::duration_cast<std::chrono::microseconds>(time).count());

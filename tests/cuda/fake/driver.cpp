@@ -63,7 +63,7 @@ struct Work {
 };
 struct LoadedModule {
   int device;
-  std::shared_ptr<Module> module;
+  std::vector<std::shared_ptr<Module>> parts;
 };
 struct LoadedFunction {
   const void* handle;  ///< of its module
@@ -458,18 +458,20 @@ int cuMemsetD8_v2(uint64_t to, unsigned char value, std::size_t count) {
 
 int cuModuleLoadData(void** handle, const void* image) {
   FAKE_ENTRY_WITH_CONTEXT;
-  const std::shared_ptr<Module> module = read_image(image);
-  if (module == nullptr) return invalid_image;
-  *handle = module.get();
-  driver().modules[*handle] = {current, module};
+  const std::vector<std::shared_ptr<Module>> parts = read_image(image);
+  if (parts.empty()) return invalid_image;
+  *handle = parts[0].get();
+  driver().modules[*handle] = {current, parts};
   return success;
 }
 int cuModuleUnload(void* handle) {
   FAKE_ENTRY_WITH_CONTEXT;
   const auto found = driver().modules.find(handle);
   if (found == driver().modules.end() || found->second.device != current) return invalid_handle;
-  if (std::ranges::any_of(driver().queue,
-                          [&](const Work& work) { return work.module == found->second.module; })) {
+  const auto& parts = found->second.parts;
+  if (std::ranges::any_of(driver().queue, [&](const Work& work) {
+        return work.module != nullptr && std::ranges::find(parts, work.module) != parts.end();
+      })) {
     std::fputs("fake driver: a module is unloaded that launches still need\n", stderr);
     return invalid_value;
   }
@@ -482,10 +484,14 @@ int cuModuleGetFunction(void** handle, void* module, const char* name) {
   FAKE_ENTRY_WITH_CONTEXT;
   const auto found = driver().modules.find(module);
   if (found == driver().modules.end() || found->second.device != current) return invalid_handle;
-  const auto number = static_cast<uint32_t>(std::strtoul(name + std::strlen("entry"), nullptr, 10));
-  if (number >= found->second.module->entries) return not_found;
-  auto function =
-      std::make_unique<LoadedFunction>(module, current, Function{found->second.module, number});
+  uint32_t part = 0, number = 0;
+  const bool is_part = std::sscanf(name, "part%u_entry%u", &part, &number) == 2;
+  if (!is_part && std::sscanf(name, "entry%u", &number) != 1) return not_found;
+  const auto& parts = found->second.parts;
+  const std::size_t at = is_part ? part - 1 : 0;
+  if (is_part == (parts[0]->part == 0) || at >= parts.size() || number >= parts[at]->entries)
+    return not_found;
+  auto function = std::make_unique<LoadedFunction>(module, current, Function{parts[at], number});
   *handle = function.get();
   driver().functions[*handle] = std::move(function);
   return success;

@@ -104,19 +104,10 @@ ThreadOrder order() {
   return order;
 }
 
-}  // namespace
-
-std::shared_ptr<Module> read_image(const void* image) {
-  FakeImage head = {};
-  std::memcpy(&head, image, sizeof head);
-  if (head.magic != fake_magic) return nullptr;
+std::shared_ptr<Module> module_of(std::string text, int part) {
   auto module = std::make_shared<Module>();
-  module->text.assign(static_cast<const char*>(image) + sizeof head, head.bytes);
-  // The words of a GPU end where those begin that all share; the shim has its own.
-  constexpr const char* first_shared = "template <class T, int n> struct alignas";
-  const std::size_t begin = module->text.find(first_shared);
-  if (begin == std::string::npos) return nullptr;
-  module->text.erase(0, begin);
+  module->text = std::move(text);
+  module->part = part;
   while (module->text.find("KERNEL(entry" + std::to_string(module->entries) + ")") !=
          std::string::npos)
     ++module->entries;
@@ -127,6 +118,37 @@ std::shared_ptr<Module> read_image(const void* image) {
                   own.find("shuffle") != std::string_view::npos ||
                   own.find("is_last(") != std::string_view::npos;
   return module;
+}
+
+}  // namespace
+
+std::vector<std::shared_ptr<Module>> read_image(const void* image) {
+  FakeImage head = {};
+  std::memcpy(&head, image, sizeof head);
+  if (head.magic != fake_magic) return {};
+  std::string text(static_cast<const char*>(image) + sizeof head, head.bytes);
+  // The words of a GPU end where those begin that all share; the shim has its own.
+  constexpr const char* first_shared = "template <class T, int n> struct alignas";
+  const std::size_t begin = text.find(first_shared);
+  if (begin == std::string::npos) return {};
+  text.erase(0, begin);
+  // Each part becomes the text that it would be alone.
+  std::vector<std::shared_ptr<Module>> parts;
+  const auto open = [](int part) { return "namespace part" + std::to_string(part) + " {\n"; };
+  std::size_t at = text.find(open(1));
+  if (at == std::string::npos) return {module_of(std::move(text), 0)};
+  const std::string words = text.substr(0, at);
+  for (int part = 1; at != std::string::npos; ++part) {
+    const std::size_t first = at + open(part).size();
+    at = text.find(open(part + 1), first);
+    const std::size_t end = text.rfind("}\n", at);
+    std::string own = text.substr(first, end - first);
+    const std::string prefix = "part" + std::to_string(part) + "_";
+    for (std::size_t k = own.find(prefix); k != std::string::npos; k = own.find(prefix, k))
+      own.erase(k, prefix.size());
+    parts.push_back(module_of(words + own, part));
+  }
+  return parts;
 }
 
 void compile(const Module& module) {

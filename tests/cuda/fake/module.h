@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace nitinol::test {
 
@@ -14,6 +15,7 @@ using Run = void (*)(const void* arguments, uint32_t entry);
 /// What NVRTC made: text, compiled for the host at its first launch.
 struct Module {
   std::string text;
+  int part = 0;  ///< its number in a program of several, from 1 on
   uint32_t entries = 0;
   bool waits = false;
   Run run = nullptr;
@@ -23,8 +25,8 @@ struct Function {
   uint32_t entry;
 };
 
-/// Of a "cubin" of the fake NVRTC's; null for anything else.
-[[nodiscard]] std::shared_ptr<Module> read_image(const void* image);
+/// Of a "cubin" of the fake NVRTC's, each part of its program; none for anything else.
+[[nodiscard]] std::vector<std::shared_ptr<Module>> read_image(const void* image);
 
 /// Compiles the text for the host unless that was done before, by whatever process. Any thread.
 void compile(const Module& module);
