@@ -33,7 +33,7 @@ struct Expected {
 /// All that the library asks of a device; a new device implements this and nothing else. Never
 /// destroyed; any thread may call any function.
 ///
-/// Launches, uploads and fills take effect in the order in which they were asked for, but
+/// Launches, uploads, copies and fills take effect in the order in which they were asked for, but
 /// perhaps later (is_asynchronous()): only download() and synchronize() wait. A block that is
 /// released may be handed out again at once, since what uses it next comes later in that order.
 class Backend {
@@ -50,11 +50,18 @@ class Backend {
   virtual StorageHandle allocate(std::size_t bytes) = 0;
   /// Whether the device's memory is the host's, so that tensors in it have Storage::backend null.
   [[nodiscard]] virtual bool is_host_memory() const { return false; }
-  /// From the host's memory to the device's. `from` may be reused on return.
+  /// From the host's memory to a block that was just allocated and that nothing has used since.
+  /// `from` may be reused on return.
   virtual void upload(const void* from, void* to, std::size_t bytes) = 0;
   /// From the device's memory to the host's, when what was asked for earlier has been done. Throws
   /// what a launch among that has failed with.
   virtual void download(const void* from, void* to, std::size_t bytes) = 0;
+  /// From another device's memory to this one's, after what was asked of both. False, and nothing
+  /// done, if it has to go through the host.
+  virtual bool copy_from(Backend& /*source*/, const void* /*from*/, void* /*to*/,
+                         std::size_t /*bytes*/) {
+    return false;
+  }
   /// `count` elements of `element_bytes` each (1, 2, 4 or 8), the low bytes of `bits`.
   virtual void fill(void* to, uint64_t bits, std::size_t element_bytes, std::size_t count) = 0;
   virtual MemoryStatistics memory() = 0;

@@ -289,6 +289,18 @@ Tensor copied(const Tensor& x, RowView& view, Order order) {
   return moved;
 }
 
+/// From one device's memory to another's without the host; false if that is not possible.
+bool copy_between_devices(const Tensor& x, const Tensor& out) {
+  const Storage* const from = x.internals().storage.get();
+  const Storage* const to = out.internals().storage.get();
+  if (from == nullptr || from->backend == nullptr || to->backend == nullptr) return false;
+  if (out.size() == 0) return true;
+  const Tensor packed = contiguous(x);
+  return to->backend->copy_from(*from->backend, packed.internals().address(),
+                                out.internals().address(),
+                                static_cast<std::size_t>(out.size()) * size_of(out.dtype()));
+}
+
 }  // namespace
 
 void compute_into(const Op& op, Inputs inputs, const Tensor& out, Status* status) {
@@ -460,6 +472,7 @@ Tensor in_memory(const Tensor& x, Device device) {
 
 Tensor transferred(const Tensor& x, const Spec& spec) {
   Tensor out = allocate_tensor(spec);
+  if (copy_between_devices(x, out)) return out;
   fill_elements(out,
                 [&](std::span<std::byte> to) { HostElements(x.internals()).copy_to(to.data()); });
   return out;

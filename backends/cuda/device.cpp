@@ -46,6 +46,11 @@ class CudaBackend final : public Backend {
   void upload(const void* from, void* to, std::size_t bytes) override {
     gpu_.upload(from, to, bytes);
   }
+  bool copy_from(Backend& source, const void* from, void* to, std::size_t bytes) override {
+    auto* const other = dynamic_cast<CudaBackend*>(&source);
+    if (other != nullptr) gpu_.copy_from(other->gpu_, from, to, bytes);
+    return other != nullptr;
+  }
   void download(const void* from, void* to, std::size_t bytes) override {
     gpu_.download(from, to, bytes);
   }

@@ -16,7 +16,7 @@
 namespace nitinol::cuda {
 namespace {
 
-constexpr unsigned non_blocking = 1, portable_and_mapped = 1 | 2;
+constexpr unsigned non_blocking = 1, portable_and_mapped = 1 | 2, no_timing = 2;
 constexpr std::size_t status_block_bytes = 4096;
 constexpr std::size_t least_counters = 4096;
 
@@ -89,6 +89,7 @@ Gpu::Gpu(int number, Backend& owner)
   check(driver_.cuDevicePrimaryCtxRetain(&context_, device), "its context");
   enter();
   check(driver_.cuStreamCreate(&stream_, non_blocking), "its stream");
+  check(driver_.cuStreamCreate(&copies_, non_blocking), "its stream of copies");
 }
 
 void Gpu::enter() const {
@@ -147,7 +148,47 @@ std::string Gpu::latest_labels() const {
 void Gpu::upload(const void* from, void* to, std::size_t bytes) {
   if (bytes == 0) return;
   enter();
-  staging_->upload(from, to, bytes);
+  if (!GpuMemory::is_large(bytes)) return staging_->upload(from, to, bytes, stream_);
+  wait_for(memory_.idle_event(to), copies_, "a copy after its block's last use");
+  try {
+    staging_->upload(from, to, bytes, copies_);
+  } catch (...) {
+    driver_.cuStreamSynchronize(copies_);  // the block will be handed out again
+    throw;
+  }
+}
+
+void Gpu::wait_for(Driver::Event event, Driver::Stream stream, const char* what) const {
+  check(driver_.cuStreamWaitEvent(stream, event, 0), what);
+}
+
+Driver::Event Gpu::mark() {
+  enter();
+  if (mark_ == nullptr) check(driver_.cuEventCreate(&mark_, no_timing), "making an event");
+  check(driver_.cuEventRecord(mark_, stream_), "recording an event");
+  return mark_;
+}
+
+void Gpu::copy_from(Gpu& source, const void* from, void* to, std::size_t bytes) {
+  constexpr const char* what = "copying between devices";
+  static ForkSafeMutex mutex;  // of all marks
+  const std::lock_guard lock(mutex);
+  const Driver::Event made = source.mark();
+  enter();
+  wait_for(made, stream_, what);
+  check(driver_.cuMemcpyPeerAsync(address_of(to), context_, address_of(from), source.context_,
+                                  bytes, stream_),
+        what);
+  try {
+    // What is released there may be reused by later work of that device.
+    const Driver::Event copied = mark();
+    source.enter();
+    source.wait_for(copied, source.stream_, what);
+  } catch (...) {
+    driver_.cuCtxSetCurrent(context_);
+    driver_.cuStreamSynchronize(stream_);
+    throw;
+  }
 }
 
 void Gpu::download(const void* from, void* to, std::size_t bytes) {

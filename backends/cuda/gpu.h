@@ -1,4 +1,4 @@
-// Gpu: one device by the driver's functions: its context, its stream of work, its memory.
+// Gpu: one device by the driver's functions: its context, its streams, its memory.
 #pragma once
 
 #include "backends/cuda/gpu_memory.h"
@@ -30,7 +30,9 @@ struct Properties {
 [[nodiscard]] Properties properties_of(int number);
 
 /// All work of a device goes to one stream in the order in which it is asked for, so that a block
-/// of memory may be reused as soon as it is released. Any thread. Never destroyed.
+/// of memory may be reused as soon as it is released. Large copies from the host go to a second
+/// one, beside the work that was asked for before; what is asked for afterwards waits for them. Any
+/// thread. Never destroyed.
 class Gpu {
  public:
   /// Retains the primary context, which other libraries of the process share. Throws Error(device).
@@ -51,7 +53,10 @@ class Gpu {
   [[nodiscard]] Driver::Stream stream() const { return stream_; }
   [[nodiscard]] GpuMemory& memory() { return memory_; }
 
+  /// `to`: a block that was just allocated, which nothing has used since.
   void upload(const void* from, void* to, std::size_t bytes);
+  /// Behind what was asked of both devices; none of them is waited for.
+  void copy_from(Gpu& source, const void* from, void* to, std::size_t bytes);
   void download(const void* from, void* to, std::size_t bytes);
   void fill(void* to, uint64_t bits, std::size_t element_bytes, std::size_t count);
   /// Waits until all that was asked for is done.
@@ -86,6 +91,9 @@ class Gpu {
   /// One that no launch writes any more, or null.
   [[nodiscard]] Status* find_status();
   void add_status_words();
+  void wait_for(Driver::Event event, Driver::Stream stream, const char* what) const;
+  /// An event behind all that was asked for; the device's own, which the next call records again.
+  [[nodiscard]] Driver::Event mark();
   [[noreturn]] void lose(const std::string& what) const;
   [[nodiscard]] std::string latest_labels() const;
 
@@ -94,7 +102,8 @@ class Gpu {
   const Properties properties_;
   std::size_t most_argument_bytes_ = 0;
   Driver::Context context_ = nullptr;
-  Driver::Stream stream_ = nullptr;
+  Driver::Stream stream_ = nullptr, copies_ = nullptr;
+  Driver::Event mark_ = nullptr;
   GpuMemory memory_;
   std::unique_ptr<Staging> staging_;
 

@@ -16,6 +16,7 @@ namespace {
 constexpr std::size_t smallest = 256, most_small = std::size_t{512} << 10;
 constexpr std::size_t segment_size = std::size_t{4} << 20;
 constexpr int out_of_memory = 2;
+constexpr unsigned no_timing = 2;
 
 struct GpuBlock : Storage {
   GpuMemory* memory = nullptr;
@@ -104,6 +105,14 @@ void* GpuMemory::ask_driver(std::size_t bytes) {
 
 void GpuMemory::give(void* block, std::size_t class_bytes) {
   const std::lock_guard lock(mutex_);
+  if (const auto found = idle_.find(block); found != idle_.end() && found->second.event) {
+    try {
+      gpu_.enter();
+      found->second.is_recorded = driver().cuEventRecord(found->second.event, gpu_.stream()) == 0;
+    } catch (const Error&) {
+      found->second.is_recorded = false;
+    }
+  }
   free_[class_bytes].push_back(block);
   in_use_ -= class_bytes;
   cached_ += class_bytes;
@@ -114,10 +123,35 @@ void GpuMemory::trim() {
   for (auto& [class_bytes, blocks] : free_) {
     if (class_bytes <= most_small) continue;
     // What the driver does not take back can still be used.
-    cached_ -= class_bytes * std::erase_if(blocks, [](void* block) {
-                 return driver().cuMemFree_v2(reinterpret_cast<Driver::Address>(block)) == 0;
+    cached_ -= class_bytes * std::erase_if(blocks, [&](void* block) {
+                 if (driver().cuMemFree_v2(reinterpret_cast<Driver::Address>(block)) != 0)
+                   return false;
+                 forget(block);
+                 return true;
                });
   }
+}
+
+void GpuMemory::forget(void* block) {
+  const auto found = idle_.find(block);
+  if (found == idle_.end()) return;
+  if (found->second.event != nullptr) driver().cuEventDestroy_v2(found->second.event);
+  idle_.erase(found);
+}
+
+bool GpuMemory::is_large(std::size_t bytes) {
+  return block_bytes(bytes) > most_small;
+}
+
+Driver::Event GpuMemory::idle_event(void* block) {
+  const std::lock_guard lock(mutex_);
+  Idle& idle = idle_[block];
+  if (idle.event == nullptr)
+    gpu_.check(driver().cuEventCreate(&idle.event, no_timing), "making an event");
+  if (!idle.is_recorded)
+    gpu_.check(driver().cuEventRecord(idle.event, gpu_.stream()), "recording an event");
+  idle.is_recorded = false;
+  return idle.event;
 }
 
 void GpuMemory::fail(std::size_t bytes, const char* why) const {

@@ -2,12 +2,14 @@
 // hundreds of microseconds and waits for the device.
 #pragma once
 
+#include "backends/cuda/libraries.h"
 #include "core/fork.h"
 #include "core/memory.h"
 #include "core/storage.h"
 
 #include <cstddef>
 #include <map>
+#include <unordered_map>
 #include <vector>
 
 namespace nitinol::cuda {
@@ -17,6 +19,9 @@ class Gpu;
 /// Blocks of 256-byte aligned memory by classes of sizes, eight between a power of two and the
 /// next. Small ones are cut from segments, which are kept; large ones are the driver's own. A
 /// released block may be handed out at once: what uses it next comes later on the device's stream.
+///
+/// A large block that an upload has filled has an event, recorded when it is released: the next
+/// upload into it waits for that, not for all that was asked for since.
 class GpuMemory {
  public:
   GpuMemory(Gpu& gpu, Backend& owner) : gpu_(gpu), owner_(owner) {}
@@ -25,6 +30,10 @@ class GpuMemory {
 
   /// Gives back what is cached before it throws Error(value), with the sizes.
   [[nodiscard]] StorageHandle allocate(std::size_t bytes);
+  /// Whether a block of so many bytes is the driver's own.
+  [[nodiscard]] static bool is_large(std::size_t bytes);
+  /// An event behind the last use of a large block that was just allocated.
+  [[nodiscard]] Driver::Event idle_event(void* block);
   [[nodiscard]] MemoryStatistics statistics() const;
   void set_budget(std::size_t bytes);
   void release_cached();
@@ -33,11 +42,17 @@ class GpuMemory {
  private:
   friend void release_gpu_block(Storage* storage) noexcept;
 
+  struct Idle {
+    Driver::Event event = nullptr;
+    bool is_recorded = false;  ///< when the block was released, and it was not used since
+  };
+
   void* take(std::size_t class_bytes);
   void* cut(std::size_t class_bytes);
   void* ask_driver(std::size_t bytes);
   void give(void* block, std::size_t class_bytes);
   void trim();
+  void forget(void* block);
   [[noreturn]] void fail(std::size_t bytes, const char* why) const;
   [[nodiscard]] std::size_t system_bytes() const { return in_use_ + cached_; }
 
@@ -45,6 +60,7 @@ class GpuMemory {
   Backend& owner_;
   mutable ForkSafeMutex mutex_;
   std::map<std::size_t, std::vector<void*>> free_;  ///< by class, the latest released last
+  std::unordered_map<void*, Idle> idle_;            ///< of blocks that uploads have filled
   std::byte* segment_ = nullptr;                    ///< what is left of it
   std::size_t segment_bytes_ = 0;
   std::size_t budget_ = 0, in_use_ = 0, peak_ = 0, cached_ = 0;

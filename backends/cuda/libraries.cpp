@@ -324,6 +324,7 @@ std::span<const char* const> driver_functions() {
                                           "cuCtxSynchronize",
                                           "cuStreamCreate",
                                           "cuStreamSynchronize",
+                                          "cuStreamWaitEvent",
                                           "cuMemAlloc_v2",
                                           "cuMemFree_v2",
                                           "cuMemHostAlloc",
@@ -332,6 +333,7 @@ std::span<const char* const> driver_functions() {
                                           "cuMemcpyHtoDAsync_v2",
                                           "cuMemcpyDtoHAsync_v2",
                                           "cuMemcpyDtoDAsync_v2",
+                                          "cuMemcpyPeerAsync",
                                           "cuMemsetD8_v2",
                                           "cuMemsetD8Async",
                                           "cuMemsetD16Async",
@@ -342,6 +344,7 @@ std::span<const char* const> driver_functions() {
                                           "cuModuleGetFunction",
                                           "cuLaunchKernel",
                                           "cuEventCreate",
+                                          "cuEventDestroy_v2",
                                           "cuEventRecord",
                                           "cuEventSynchronize",
                                           "cuEventElapsedTime"};

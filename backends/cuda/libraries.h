@@ -55,6 +55,7 @@ struct Driver {
   int (*cuCtxSynchronize)();
   int (*cuStreamCreate)(Stream*, unsigned flags);
   int (*cuStreamSynchronize)(Stream);
+  int (*cuStreamWaitEvent)(Stream, Event, unsigned flags);
   int (*cuMemAlloc_v2)(Address*, std::size_t bytes);
   int (*cuMemFree_v2)(Address);
   int (*cuMemHostAlloc)(void**, std::size_t bytes, unsigned flags);
@@ -63,6 +64,7 @@ struct Driver {
   int (*cuMemcpyHtoDAsync_v2)(Address, const void*, std::size_t bytes, Stream);
   int (*cuMemcpyDtoHAsync_v2)(void*, Address, std::size_t bytes, Stream);
   int (*cuMemcpyDtoDAsync_v2)(Address to, Address from, std::size_t bytes, Stream);
+  int (*cuMemcpyPeerAsync)(Address to, Context, Address from, Context, std::size_t bytes, Stream);
   int (*cuMemsetD8_v2)(Address, unsigned char, std::size_t bytes);
   int (*cuMemsetD8Async)(Address, unsigned char, std::size_t count, Stream);
   int (*cuMemsetD16Async)(Address, unsigned short, std::size_t count, Stream);
@@ -76,6 +78,7 @@ struct Driver {
                         unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                         Stream, void** parameters, void** extra);
   int (*cuEventCreate)(Event*, unsigned flags);
+  int (*cuEventDestroy_v2)(Event);
   int (*cuEventRecord)(Event, Stream);
   int (*cuEventSynchronize)(Event);
   int (*cuEventElapsedTime)(float* milliseconds, Event, Event);

@@ -34,24 +34,27 @@ void Staging::wait(Buffer& buffer) {
   buffer.is_waiting = false;
 }
 
-void Staging::mark(Buffer& buffer) {
-  gpu_.check(driver().cuEventRecord(buffer.copied, gpu_.stream()), "recording an event");
+void Staging::mark(Buffer& buffer, Driver::Stream stream) {
+  gpu_.check(driver().cuEventRecord(buffer.copied, stream), "recording an event");
   buffer.is_waiting = true;
 }
 
-void Staging::upload(const void* from, void* to, std::size_t bytes) {
+void Staging::upload(const void* from, void* to, std::size_t bytes, Driver::Stream stream) {
   const std::lock_guard lock(up_mutex_);
+  Driver::Event last = nullptr;
   for (std::size_t begin = 0; begin < bytes; begin += buffer_bytes) {
     const std::size_t piece = std::min(bytes - begin, buffer_bytes);
     Buffer& buffer = up_[next_up_++ % buffer_count];
     prepare(buffer);
     wait(buffer);
     std::memcpy(buffer.memory, static_cast<const std::byte*>(from) + begin, piece);
-    gpu_.check(
-        driver().cuMemcpyHtoDAsync_v2(address_of(to) + begin, buffer.memory, piece, gpu_.stream()),
-        "copying to the device");
-    mark(buffer);
+    gpu_.check(driver().cuMemcpyHtoDAsync_v2(address_of(to) + begin, buffer.memory, piece, stream),
+               "copying to the device");
+    mark(buffer, stream);
+    last = buffer.copied;
   }
+  if (stream != gpu_.stream())
+    gpu_.check(driver().cuStreamWaitEvent(gpu_.stream(), last, 0), "work after a copy");
 }
 
 void Staging::download(const void* from, void* to, std::size_t bytes) {
@@ -74,7 +77,7 @@ void Staging::download(const void* from, void* to, std::size_t bytes) {
       gpu_.check(driver().cuMemcpyDtoHAsync_v2(buffer.memory, address_of(from) + i * buffer_bytes,
                                                size_of_piece(i), gpu_.stream()),
                  "copying from the device");
-      mark(buffer);
+      mark(buffer, gpu_.stream());
     }
   }
 }

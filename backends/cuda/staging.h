@@ -19,8 +19,9 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  /// Asks for the copy, and returns when `from` may be reused.
-  void upload(const void* from, void* to, std::size_t bytes);
+  /// Asks for the copy, and returns when `from` may be reused. By whichever stream, what is asked
+  /// of the device's own stream afterwards comes after the copy.
+  void upload(const void* from, void* to, std::size_t bytes, Driver::Stream stream);
   /// Waits for what was asked for earlier.
   void download(const void* from, void* to, std::size_t bytes);
 
@@ -35,7 +36,7 @@ class Staging {
 
   void prepare(Buffer& buffer);
   void wait(Buffer& buffer);
-  void mark(Buffer& buffer);
+  void mark(Buffer& buffer, Driver::Stream stream);
 
   Gpu& gpu_;
   std::mutex up_mutex_, down_mutex_;

@@ -295,11 +295,82 @@ TEST_CASE("computes on two GPUs", "[.two-gpus]") {
   CHECK(has(error, "cuda:0"));
   CHECK(has(error, "cuda:1"));
   CHECK(same_bits((x * 2).to(other).to(Device{}), host * 2));
+  // Between devices nothing is waited for or goes through the host, and what is released or made
+  // anew at once does not meet the copy.
+  const auto counts = fake()->counts;
+  const FakeCounts before = counts();
+  std::vector<Tensor> there;
+  for (int i = 0; i < 8; ++i) {
+    Tensor here = transpose(numbers(gpu) * i);
+    there.push_back(here.to(other) + 1);
+    here = Tensor();
+    there.push_back((full({4, 3}, -1, f32, gpu) * i).to(other));
+    there.back() = there.back().to(gpu) * 2;
+  }
+  CHECK(counts().waits == before.waits);
+  CHECK(counts().downloaded == before.downloaded);
+  for (int i = 0; i < 8; ++i) {
+    const auto at = static_cast<std::size_t>(2 * i);
+    CHECK(same_bits(there[at].to(Device{}), copy(transpose(host * i) + 1)));
+    CHECK(same_bits(there[at + 1].to(Device{}), full({4, 3}, -2, f32) * i));
+  }
+  fake()->fail("cuMemcpyPeerAsync", 1, 999);
+  CHECK(has(error_of([&] { static_cast<void>(x.to(other)); }), "copying between devices"));
+  for (const int call : {1, 2}) {
+    fake()->fail("cuStreamWaitEvent", static_cast<uint64_t>(call), 999);
+    CHECK(has(error_of([&] { static_cast<void>(x.to(other)); }), "copying between devices"));
+    CHECK(same_bits(x.to(other).to(Device{}), host));
+  }
   CHECK(has(error_of([] {
               static_cast<void>(zeros({1}, f32, {Device::Kind::cuda, 2}));
             }),
             "the driver sees 2 devices"));
   CHECK(has(error_of([&] { static_cast<void>(x.to({Device::Kind::cuda, 2})); }), "cuda:2"));
+}
+
+TEST_CASE("large copies from the host go beside a GPU's work, and neither overtakes the other",
+          "[cuda][fake][no-isa]") {
+  if (!fake()) return;
+  for (const char* const when : {"NITINOL_FAKE_EARLY=0", "NITINOL_FAKE_EARLY=1"}) {
+    const Run run = run_self(std::string("NITINOL_TEST_DEVICE= ") + when, "[.copies-beside]");
+    INFO(when << "\n" << run.output);
+    CHECK(has(run.output, "All tests passed"));
+  }
+}
+
+TEST_CASE("copies while it computes", "[.copies-beside]") {
+  constexpr int64_t size = 1 << 19;  // 2 MB: of the driver's own blocks, by the stream of copies
+  const auto batch = [](int i) { return full({size}, i, f32, Device{}); };
+  const auto counts = fake()->counts;
+  Tensor sum_of_all = zeros({size}, f32, gpu);
+  static_cast<void>(sum_of_all.to(Device{}));
+  const uint64_t before = counts().waits;
+  float expected = 0;
+  for (int i = 1; i <= 12; ++i) {
+    // Each batch goes into a block that work still queued reads, or has read.
+    const Tensor x = batch(i).to(gpu), y = batch(-i).to(gpu);
+    sum_of_all = sum_of_all + x * 2.0 + y;
+    expected += static_cast<float>(i);
+  }
+  // Only the ring of pinned memory is waited for: two batches of two pieces a step, four buffers.
+  CHECK(counts().waits - before <= 12 * 4);
+  CHECK(min(sum_of_all).item<float>() == expected);
+  CHECK(max(sum_of_all).item<float>() == expected);
+  // Into a block that no copy has filled before, and whose work is still queued.
+  Tensor other = full({2 * size}, 7, f32, gpu);
+  other = Tensor();
+  CHECK(max(full({2 * size}, 5, f32, Device{}).to(gpu)).item<float>() == 5);
+  std::vector<std::thread> threads;
+  std::atomic<int> right = 0;
+  for (int t = 0; t < 2; ++t) {
+    threads.emplace_back([&, t] {
+      Tensor all = zeros({size}, f32, gpu);
+      for (int i = 0; i < 8; ++i) all = all + batch(10 * t + i).to(gpu);
+      if (min(all).item<float>() == static_cast<float>(80 * t + 28)) ++right;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(right == 2);
 }
 
 TEST_CASE("a process may end while a GPU has work and tensors live", "[cuda][fake][no-isa]") {
@@ -370,6 +441,7 @@ std::string use_gpu() {
     Tensor last;
     for (int i = 0; i < 4; ++i) last = step(rows);
     const Tensor large = zeros({300'000}, f32, device);
+    const Tensor copied = ones({300'000}, f32, Device{}).to(device) + large;
     const Variable images = parameter(reshape(x, {1, 1, 3, 4}));
     const Variable filter = parameter(reshape(x, {2, 1, 2, 3}));
     sum(tanh(conv2d(images, filter))).backward();
@@ -378,6 +450,7 @@ std::string use_gpu() {
                        filter.grad(),
                        exp(x),
                        sum(large + 1).to(i64).to(f32),
+                       sum(copied),
                        scatter_add(ones({4, 4}, f32, device), rows, 3),
                        filled,
                        last,
@@ -462,10 +535,10 @@ TEST_CASE("a call of CUDA's that fails is an Error, nothing leaks, and the next 
   for (const char* const name : cuda::driver_functions()) {
     if (!calls.contains(name)) unused << ' ' << name;
   }
-  // What only the program that times kernels uses.
+  // What only the program that times kernels uses, and what takes two devices.
   CHECK(unused.str() ==
         " cuGetErrorName cuCtxSynchronize cuMemcpyHtoD_v2 cuMemcpyDtoH_v2 "
-        "cuMemcpyDtoDAsync_v2 cuMemsetD8_v2 cuEventElapsedTime");
+        "cuMemcpyDtoDAsync_v2 cuMemcpyPeerAsync cuMemsetD8_v2 cuEventElapsedTime");
   for (const auto& [name, count] : calls) {
     for (const int call : std::set{1, std::min(10, count), count}) {
       std::ostringstream failure;

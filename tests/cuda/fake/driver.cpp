@@ -4,6 +4,7 @@
 #include "tests/cuda/fake/fake.h"
 #include "tests/cuda/fake/module.h"
 #include "tests/cuda/fake/region.h"
+#include "tests/cuda/fake/state.h"
 
 #include <algorithm>
 #include <array>
@@ -28,121 +29,6 @@ FAKE_CALLS;
 
 namespace nitinol::test {
 namespace {
-
-enum Result : int {
-  success = 0,
-  invalid_value = 1,
-  no_memory = 2,
-  not_initialized = 3,
-  no_device = 100,
-  invalid_device = 101,
-  invalid_image = 200,
-  invalid_context = 201,
-  invalid_handle = 400,
-  not_found = 500,
-  illegal_address = 700,
-  launch_failed = 719,
-};
-
-constexpr std::size_t most_poison = std::size_t{1} << 20, most_devices = 4;
-constexpr int device_version = 13000;
-
-struct Stream {
-  int device;
-};
-struct Event {
-  int device;
-  const Stream* stream = nullptr;  ///< null: not recorded
-  uint64_t number = 0;             ///< of the latest work before it
-};
-struct Work {
-  const Stream* stream;
-  uint64_t number;
-  std::function<bool()> run;
-  std::shared_ptr<Module> module;  ///< to be compiled before
-};
-struct LoadedModule {
-  int device;
-  std::vector<std::shared_ptr<Module>> parts;
-};
-struct LoadedFunction {
-  const void* handle;  ///< of its module
-  int device;
-  Function function;
-};
-
-struct Driver {
-  std::recursive_mutex mutex;
-  bool is_initialized = false;
-  const pid_t process = ::getpid();
-  std::array<std::unique_ptr<Region>, most_devices> regions;  ///< of the devices in use
-  std::array<int, most_devices> lost = {};
-  std::map<const void*, std::unique_ptr<Stream>> streams;
-  std::map<const void*, std::unique_ptr<Event>> events;
-  std::map<const void*, LoadedModule> modules;
-  std::map<const void*, std::unique_ptr<LoadedFunction>> functions;
-  std::map<const void*, std::size_t> pinned;
-  std::list<Work> queue;
-  uint64_t last_number = 0;
-  FakeCounts counts;
-
-  /// Does what was asked of a stream up to a number, and nothing that other streams have been asked
-  /// for: they may be slower.
-  int run(const Stream& stream, uint64_t last = std::numeric_limits<uint64_t>::max()) {
-    const auto device = static_cast<std::size_t>(stream.device);
-    const auto is_due = [&](const Work& work) {
-      return work.stream == &stream && work.number <= last;
-    };
-    if (std::ranges::none_of(queue, is_due)) return lost[device];
-    compile_queued();
-    regions[device]->open(true);
-    for (auto work = queue.begin(); work != queue.end();) {
-      if (!is_due(*work)) {
-        ++work;
-        continue;
-      }
-      if (lost[device] == success && !work->run()) lost[device] = launch_failed;
-      work = queue.erase(work);
-    }
-    regions[device]->open(false);
-    return lost[device];
-  }
-  int run_all(int device) {
-    for (const auto& [handle, stream] : streams) {
-      if (stream->device == device) static_cast<void>(run(*stream));
-    }
-    return lost[static_cast<std::size_t>(device)];
-  }
-  [[nodiscard]] bool is_pinned(const void* address, std::size_t bytes) const {
-    auto found = pinned.upper_bound(address);
-    if (found == pinned.begin()) return false;
-    --found;
-    const auto before = static_cast<std::size_t>(static_cast<const std::byte*>(address) -
-                                                 static_cast<const std::byte*>(found->first));
-    return before + bytes <= found->second;
-  }
-
- private:
-  void compile_queued() {
-    std::vector<Module*> missing;
-    for (const Work& work : queue) {
-      if (work.module != nullptr && work.module->run == nullptr &&
-          std::ranges::none_of(missing,
-                               [&](const Module* m) { return m->text == work.module->text; }))
-        missing.push_back(work.module.get());
-    }
-    std::atomic<std::size_t> next = 0;
-    const auto work = [&] {
-      for (std::size_t i = next++; i < missing.size(); i = next++)
-        ::nitinol::test::compile(*missing[i]);
-    };
-    if (missing.size() > 1) {
-      std::thread other(work);
-      work();
-      other.join();
-    }
-  }
-};
 
 Driver& driver() {
   static Driver& instance = *new Driver;
@@ -191,10 +77,14 @@ T* find(const std::map<const void*, std::unique_ptr<T>>& map, const void* handle
 }
 
 int enqueue(const void* handle, std::function<bool()> work,
-            std::shared_ptr<Module> module = nullptr) {
-  const Stream* const stream = find(driver().streams, handle);
+            std::shared_ptr<Module> module = nullptr, Event after = {}) {
+  static const bool is_early = number_of("NITINOL_FAKE_EARLY", 0) != 0;
+  Stream* const stream = find(driver().streams, handle);
   if (stream == nullptr) return invalid_handle;
-  driver().queue.push_back({stream, ++driver().last_number, std::move(work), std::move(module)});
+  if (module != nullptr) stream->has_launches = true;
+  driver().queue.push_back(
+      {stream, ++driver().last_number, std::move(work), std::move(module), after});
+  if (is_early) driver().run_early();
   return success;
 }
 
@@ -208,6 +98,7 @@ int upload(const void* stream, uint64_t to, const void* from, std::size_t bytes)
   if (!region().holds(to, bytes)) return invalid_value;
   driver().counts.uploaded += bytes;
   const auto* const first = static_cast<const std::byte*>(from);
+  if (Stream* const found = find(driver().streams, stream)) found->has_copies = true;
   std::vector<std::byte> staged;
   if (!driver().is_pinned(from, bytes)) staged.assign(first, first + bytes);
   return enqueue(stream, [=, staged = std::move(staged)] {
@@ -346,11 +237,24 @@ int cuStreamSynchronize(void* handle) {
   const Stream* const stream = find(driver().streams, handle);
   return stream != nullptr ? wait(*stream) : invalid_handle;
 }
+int cuStreamWaitEvent(void* handle, void* event, unsigned) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  const auto found = driver().events.find(event);  // perhaps another device's
+  if (found == driver().events.end()) return invalid_handle;
+  return enqueue(
+      handle, [] { return true; }, nullptr, *found->second);
+}
 int cuEventCreate(void** handle, unsigned) {
   FAKE_ENTRY_WITH_CONTEXT;
   auto event = std::make_unique<Event>(current);
   *handle = event.get();
   driver().events[*handle] = std::move(event);
+  return success;
+}
+int cuEventDestroy_v2(void* handle) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  if (find(driver().events, handle) == nullptr) return invalid_handle;
+  driver().events.erase(handle);
   return success;
 }
 int cuEventRecord(void* handle, void* stream) {
@@ -408,6 +312,22 @@ int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, std::size_t bytes, void* st
   if (!region().holds(from, bytes) || !region().holds(to, bytes)) return invalid_value;
   return enqueue(stream, [=] {
     std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+    return true;
+  });
+}
+int cuMemcpyPeerAsync(uint64_t to, void* to_context, uint64_t from, void* from_context,
+                      std::size_t bytes, void* stream) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  const auto holds = [&](void* context, uint64_t address) {
+    const auto found =
+        std::ranges::find_if(contexts, [&](const int& object) { return &object == context; });
+    if (found == contexts.end()) return false;
+    const auto& region = driver().regions[static_cast<std::size_t>(found - contexts.begin())];
+    return region != nullptr && region->holds(address, bytes);
+  };
+  if (!holds(to_context, to) || !holds(from_context, from)) return invalid_value;
+  return enqueue(stream, [=] {
+    std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
     return true;
   });
 }
