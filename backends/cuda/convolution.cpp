@@ -2,6 +2,7 @@
 // packed.
 #include "backends/cuda/executables.h"
 #include "backends/cuda/gpu.h"
+#include "backends/cuda/owned.h"
 #include "core/error.h"
 #include "core/library.h"
 #include "core/log.h"
@@ -17,7 +18,6 @@
 #include <mutex>
 #include <optional>
 #include <span>
-#include <type_traits>
 #include <utility>
 
 namespace nitinol::cuda {
@@ -61,19 +61,9 @@ void expect_success(int status, const char* what) {
                                    cudnn().cudnnGetErrorString(status))});
 }
 
-/// Ends an object of the library's by the function of its table.
-template <auto function>
-struct End {
-  template <class Object>
-  void operator()(Object* object) const {
-    (cudnn().*function)(object);
-  }
-};
-template <class Object, auto function>
-using Owned = std::unique_ptr<std::remove_pointer_t<Object>, End<function>>;
-using Images = Owned<Cudnn::Images, &Cudnn::cudnnDestroyTensorDescriptor>;
-using Filters = Owned<Cudnn::Filters, &Cudnn::cudnnDestroyFilterDescriptor>;
-using Description = Owned<Cudnn::Convolution, &Cudnn::cudnnDestroyConvolutionDescriptor>;
+using Images = Owned<Cudnn::Images, &cudnn, &Cudnn::cudnnDestroyTensorDescriptor>;
+using Filters = Owned<Cudnn::Filters, &cudnn, &Cudnn::cudnnDestroyFilterDescriptor>;
+using Description = Owned<Cudnn::Convolution, &cudnn, &Cudnn::cudnnDestroyConvolutionDescriptor>;
 
 /// To be used while Gpu::order() is held: it is not for several threads. Null if cuDNN cannot be
 /// used, which is said once: it may be there and miss a part of itself.

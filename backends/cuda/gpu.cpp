@@ -89,7 +89,6 @@ Gpu::Gpu(int number, Backend& owner)
   check(driver_.cuDevicePrimaryCtxRetain(&context_, device), "its context");
   enter();
   check(driver_.cuStreamCreate(&stream_, non_blocking), "its stream");
-  check(driver_.cuStreamCreate(&copies_, non_blocking), "its stream of copies");
 }
 
 void Gpu::enter() const {
@@ -149,13 +148,22 @@ void Gpu::upload(const void* from, void* to, std::size_t bytes) {
   if (bytes == 0) return;
   enter();
   if (!GpuMemory::is_large(bytes)) return staging_->upload(from, to, bytes, stream_);
-  wait_for(memory_.idle_event(to), copies_, "a copy after its block's last use");
+  const Driver::Stream stream = copies();
+  wait_for(memory_.idle_event(to), stream, "a copy after its block's last use");
   try {
-    staging_->upload(from, to, bytes, copies_);
+    staging_->upload(from, to, bytes, stream);
   } catch (...) {
-    driver_.cuStreamSynchronize(copies_);  // the block will be handed out again
+    driver_.cuStreamSynchronize(stream);  // the block will be handed out again
     throw;
   }
+}
+
+Driver::Stream Gpu::copies() {
+  static ForkSafeMutex mutex;
+  const std::lock_guard lock(mutex);
+  if (copies_ == nullptr)
+    check(driver_.cuStreamCreate(&copies_, non_blocking), "its stream of copies");
+  return copies_;
 }
 
 void Gpu::wait_for(Driver::Event event, Driver::Stream stream, const char* what) const {

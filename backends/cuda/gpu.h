@@ -91,6 +91,8 @@ class Gpu {
   /// One that no launch writes any more, or null.
   [[nodiscard]] Status* find_status();
   void add_status_words();
+  /// The stream of large copies, made when it is first needed.
+  [[nodiscard]] Driver::Stream copies();
   void wait_for(Driver::Event event, Driver::Stream stream, const char* what) const;
   /// An event behind all that was asked for; the device's own, which the next call records again.
   [[nodiscard]] Driver::Event mark();

@@ -2,6 +2,7 @@
 // its own transpose there: c = a b is c' = b' a'.
 #include "backends/cuda/executables.h"
 #include "backends/cuda/gpu.h"
+#include "backends/cuda/owned.h"
 #include "core/error.h"
 #include "core/library.h"
 
@@ -14,7 +15,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -61,19 +61,10 @@ void expect_success(int result, const char* what) {
       {.where = "matmul", .what = fmt::format("cuBLASLt: {} failed with status {}", what, result)});
 }
 
-/// Ends an object of the library's by the function of its table.
-template <auto function>
-struct End {
-  template <class Object>
-  void operator()(Object* object) const {
-    (cublas_lt().*function)(object);
-  }
-};
-template <class Object, auto function>
-using Owned = std::unique_ptr<std::remove_pointer_t<Object>, End<function>>;
-using Description = Owned<CublasLt::Description, &CublasLt::cublasLtMatmulDescDestroy>;
-using Layout = Owned<CublasLt::Layout, &CublasLt::cublasLtMatrixLayoutDestroy>;
-using Preference = Owned<CublasLt::Preference, &CublasLt::cublasLtMatmulPreferenceDestroy>;
+using Description = Owned<CublasLt::Description, &cublas_lt, &CublasLt::cublasLtMatmulDescDestroy>;
+using Layout = Owned<CublasLt::Layout, &cublas_lt, &CublasLt::cublasLtMatrixLayoutDestroy>;
+using Preference =
+    Owned<CublasLt::Preference, &cublas_lt, &CublasLt::cublasLtMatmulPreferenceDestroy>;
 
 CublasLt::Handle handle_of(Gpu& gpu) {
   static ForkSafeMutex mutex;
