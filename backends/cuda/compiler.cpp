@@ -255,13 +255,29 @@ struct CubinCache::State {
   /// From memory, or made by one of those who ask for it.
   Code get(const Key& key, const Maker& maker);
 
-  /// What get_all() has claimed.
+  /// What get_all() makes; what it has not made, it gives up.
   struct Claim {
     Key key;
     const Request* request;
     bool is_there = false;
   };
-  void make_program(std::span<const Claim* const> claims);
+  struct Claims {
+    explicit Claims(State& all) : state(all) {}
+    Claims(const Claims&) = delete;
+    Claims& operator=(const Claims&) = delete;
+    ~Claims() {
+      for (const Claim& claim : list) {
+        if (!claim.is_there) state.give_up(claim.key);
+      }
+    }
+    State& state;
+    std::vector<Claim> list;
+  };
+  void put(Claim& claim, const Code& code, bool is_from_disk) {
+    put(claim.key, code, is_from_disk);
+    claim.is_there = true;
+  }
+  void make_program(std::span<Claim* const> claims);
 };
 
 CubinCache::CubinCache(CodeStore* store, std::size_t most_bytes)
@@ -338,22 +354,17 @@ Code CubinCache::State::get(const Key& key, const Maker& maker) {
   }
 }
 
-/// Those that cannot be compiled are given up: who gets them one by one is told why.
-void CubinCache::State::make_program(std::span<const Claim* const> claims) {
+void CubinCache::State::make_program(std::span<Claim* const> claims) {
   std::vector<Request> requests;
   for (const Claim* const claim : claims) requests.push_back(*claim->request);
   const bool is_alone = claims.size() == 1;
-  std::size_t done = 0;
-  try {
-    const auto cubin = std::make_shared<const Cubin>(compile_text(
-        is_alone ? text_of(requests[0]) : text_of_all(requests), requests[0].architecture));
-    for (; done < claims.size(); ++done) {
-      const Code code = {cubin, is_alone ? 0 : static_cast<int>(done) + 1};
-      keep_on_disk(claims[done]->key, code);
-      put(claims[done]->key, code, false);
-    }
-  } catch (...) {
-    for (const Claim* const claim : claims.subspan(done)) give_up(claim->key);
+  const auto cubin = std::make_shared<const Cubin>(compile_text(
+      is_alone ? text_of(requests[0]) : text_of_all(requests), requests[0].architecture));
+  int part = is_alone ? 0 : 1;
+  for (Claim* const claim : claims) {
+    const Code code = {cubin, part++};
+    keep_on_disk(claim->key, code);
+    put(*claim, code, false);
   }
 }
 
@@ -368,28 +379,38 @@ Code CubinCache::get_text(const std::string& text, int architecture) {
   });
 }
 
-std::vector<Code> CubinCache::get_all(std::span<const Request> requests) {
-  std::vector<State::Claim> claims;
+void CubinCache::make_all(std::span<const Request> requests) {
+  State::Claims claims(*state_);
+  claims.list.reserve(requests.size());
   for (const Request& request : requests) {
+    if (request.architecture != requests[0].architecture) continue;  // no program is for two
     State::Key key = key_of(request);
-    if (state_->claim(key)) claims.push_back({std::move(key), &request});
+    if (state_->claim(key)) claims.list.push_back({std::move(key), &request});
   }
   const auto for_each = [](std::size_t count, FunctionRef<void(std::size_t)> take) {
     parallel_for(0, static_cast<int64_t>(count), 1, [&](int64_t first, int64_t last) {
-      for (int64_t i = first; i < last; ++i) take(static_cast<std::size_t>(i));
+      for (int64_t i = first; i < last; ++i) {
+        try {
+          take(static_cast<std::size_t>(i));
+        } catch (...) {  // NOLINT(bugprone-empty-catch): who gets them one by one is told why
+        }
+      }
     });
   };
-  for_each(claims.size(), [&](std::size_t i) {
-    const std::optional<Code> found = state_->find_on_disk(claims[i].key);
-    if (found) state_->put(claims[i].key, *found, true);
-    claims[i].is_there = found.has_value();
+  for_each(claims.list.size(), [&](std::size_t i) {
+    State::Claim& claim = claims.list[i];
+    if (const auto found = state_->find_on_disk(claim.key)) state_->put(claim, *found, true);
   });
-  std::vector<const State::Claim*> missing;
-  for (const State::Claim& claim : claims) {
+  std::vector<State::Claim*> missing;
+  for (State::Claim& claim : claims.list) {
     if (!claim.is_there) missing.push_back(&claim);
   }
-  const std::vector<std::vector<const State::Claim*>> programs = shared_out(missing);
+  const std::vector<std::vector<State::Claim*>> programs = shared_out(missing);
   for_each(programs.size(), [&](std::size_t i) { state_->make_program(programs[i]); });
+}
+
+std::vector<Code> CubinCache::get_all(std::span<const Request> requests) {
+  make_all(requests);
   std::vector<Code> codes;
   for (const Request& request : requests) codes.push_back(get(request));
   return codes;

@@ -64,8 +64,9 @@ class CubinCache {
   [[nodiscard]] Code get(const Request& request);
   /// Of a text that follows the prelude's words.
   [[nodiscard]] Code get_text(const std::string& text, int architecture);
-  /// Of all, for one architecture. What is to be compiled becomes a program for each thread of the
-  /// pool, or several of up to six kernels, which are compiled side by side.
+  /// Of all; those for the first one's architecture together: what is to be compiled becomes a
+  /// program for each thread of the pool, or several of up to six kernels, which are compiled side
+  /// by side.
   [[nodiscard]] std::vector<Code> get_all(std::span<const Request> requests);
 
   struct Counts {
@@ -75,6 +76,7 @@ class CubinCache {
 
  private:
   struct State;
+  void make_all(std::span<const Request> requests);
   const std::unique_ptr<State> state_;
 };
 
