@@ -50,7 +50,7 @@ std::string mentioned_lines(const std::string& text, const std::string& log) {
   return lines;
 }
 
-/// The version from which on NVRTC is known to have the option -minimal.
+/// The version from which on NVRTC is known to have the options -minimal and -no-cache.
 constexpr int first_minimal = 12'090;
 
 /// A program of NVRTC's, compiled.
@@ -62,8 +62,13 @@ class Compilation {
     const std::string arch = "-arch=" + architecture;
     std::vector<const char*> options = {arch.c_str(), "-fmad=false", "-std=c++17",
                                         "-default-device", "--no-source-include"};
-    // Leaves out textures and the like: 4 of 20 ms for a kernel that does next to nothing.
-    if (nvrtc_version() >= first_minimal) options.push_back("-minimal");
+    if (nvrtc_version() >= first_minimal) {
+      // Leaves out textures and the like: 4 of 20 ms for a kernel that does next to nothing.
+      options.push_back("-minimal");
+      // Cubins are kept here, by keys that say all they depend on. NVRTC would ask the driver's
+      // cache.
+      options.push_back("-no-cache");
+    }
     const int result =
         library_.nvrtcCompileProgram(program_, static_cast<int>(options.size()), options.data());
     if (result == 0) return;
