@@ -40,11 +40,13 @@ void Staging::mark(Buffer& buffer, Driver::Stream stream) {
 }
 
 void Staging::upload(const void* from, void* to, std::size_t bytes, Driver::Stream stream) {
-  const std::lock_guard lock(up_mutex_);
+  const bool is_in_order = stream == gpu_.stream();
+  Uploads& uploads = is_in_order ? in_order_ : beside_;
+  const std::lock_guard lock(uploads.mutex);
   Driver::Event last = nullptr;
   for (std::size_t begin = 0; begin < bytes; begin += buffer_bytes) {
     const std::size_t piece = std::min(bytes - begin, buffer_bytes);
-    Buffer& buffer = up_[next_up_++ % buffer_count];
+    Buffer& buffer = uploads.ring[uploads.next++ % buffer_count];
     prepare(buffer);
     wait(buffer);
     std::memcpy(buffer.memory, static_cast<const std::byte*>(from) + begin, piece);
@@ -53,7 +55,7 @@ void Staging::upload(const void* from, void* to, std::size_t bytes, Driver::Stre
     mark(buffer, stream);
     last = buffer.copied;
   }
-  if (stream != gpu_.stream())
+  if (!is_in_order)
     gpu_.check(driver().cuStreamWaitEvent(gpu_.stream(), last, 0), "work after a copy");
 }
 

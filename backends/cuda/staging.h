@@ -11,8 +11,9 @@ namespace nitinol::cuda {
 
 class Gpu;
 
-/// A copy from memory that is not pinned would wait for the device. Two rings of buffers: while one
-/// buffer is copied by the device, the next is filled.
+/// A copy from memory that is not pinned would wait for the device. Rings of buffers: while one
+/// buffer is copied by the device, the next is filled. One for each way and stream: a buffer that a
+/// small copy behind much work is to read would hold up large ones that go beside that work.
 class Staging {
  public:
   explicit Staging(Gpu& gpu) : gpu_(gpu) {}
@@ -33,15 +34,20 @@ class Staging {
   };
   static constexpr std::size_t buffer_bytes = std::size_t{1} << 20, buffer_count = 4;
   using Ring = std::array<Buffer, buffer_count>;
+  struct Uploads {
+    std::mutex mutex;
+    Ring ring;
+    std::size_t next = 0;
+  };
 
   void prepare(Buffer& buffer);
   void wait(Buffer& buffer);
   void mark(Buffer& buffer, Driver::Stream stream);
 
   Gpu& gpu_;
-  std::mutex up_mutex_, down_mutex_;
-  Ring up_, down_;
-  std::size_t next_up_ = 0;
+  Uploads in_order_, beside_;  ///< by the device's own stream, and by the one of copies
+  std::mutex down_mutex_;
+  Ring down_;
 };
 
 }  // namespace nitinol::cuda
