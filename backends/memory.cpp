@@ -3,15 +3,20 @@
 
 #include "core/backend.h"
 #include "core/error.h"
+#include "core/host_access.h"
 #include "core/tensor.h"
 
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
 
 namespace nitinol {
+namespace {
 
-Tensor allocate_tensor(const Spec& spec) {
+std::size_t bytes_of(const Spec& spec) {
   std::size_t bytes = size_of(spec.dtype);
   for (const int64_t size : spec.shape) {
     if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(size), &bytes) ||
@@ -23,7 +28,32 @@ Tensor allocate_tensor(const Spec& spec) {
                                      .fix = "Check the shape."});
     }
   }
-  return make_tensor(spec, strides_of(spec.shape), 0, backend(spec.device).allocate(bytes));
+  return bytes;
+}
+
+Tensor tensor_in(StorageHandle storage, const Spec& spec) {
+  return make_tensor(spec, strides_of(spec.shape), 0, std::move(storage));
+}
+
+}  // namespace
+
+Tensor allocate_tensor(const Spec& spec) {
+  const std::size_t bytes = bytes_of(spec);
+  return tensor_in(backend(spec.device).allocate(bytes), spec);
+}
+
+Tensor filled_tensor(const Spec& spec, FunctionRef<void(std::span<std::byte>)> write) {
+  const std::size_t bytes = bytes_of(spec);
+  Backend& device = backend(spec.device);
+  StorageHandle storage = device.allocate_for_upload(bytes);
+  if (storage->backend == nullptr) {
+    write({static_cast<std::byte*>(storage->data), bytes});
+  } else {
+    const std::unique_ptr<std::byte[]> elements(new std::byte[bytes]);  // not initialised
+    write({elements.get(), bytes});
+    if (bytes > 0) device.upload(elements.get(), storage->data, bytes);
+  }
+  return tensor_in(std::move(storage), spec);
 }
 
 MemoryStatistics memory_statistics(Device device) {

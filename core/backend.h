@@ -48,10 +48,12 @@ class Backend {
   /// At least `bytes` of 64-byte aligned memory. Throws Error(value) when the budget or the machine
   /// is exhausted.
   virtual StorageHandle allocate(std::size_t bytes) = 0;
+  /// As allocate(), for what an upload() fills before anything else uses it: that has less to wait
+  /// for.
+  virtual StorageHandle allocate_for_upload(std::size_t bytes) { return allocate(bytes); }
   /// Whether the device's memory is the host's, so that tensors in it have Storage::backend null.
   [[nodiscard]] virtual bool is_host_memory() const { return false; }
-  /// From the host's memory to a block that was just allocated and that nothing has used since.
-  /// `from` may be reused on return.
+  /// From the host's memory to the device's. `from` may be reused on return.
   virtual void upload(const void* from, void* to, std::size_t bytes) = 0;
   /// From the device's memory to the host's, when what was asked for earlier has been done. Throws
   /// what a launch among that has failed with.

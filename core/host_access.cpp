@@ -98,14 +98,4 @@ uint64_t first_element(const Tensor& tensor) {
   return bits;
 }
 
-void fill_elements(const Tensor& tensor, FunctionRef<void(std::span<std::byte>)> write) {
-  const TensorData& data = tensor.internals();
-  const std::size_t bytes = static_cast<std::size_t>(tensor.size()) * size_of(data.spec.dtype);
-  Backend* const backend = data.storage->backend;
-  if (backend == nullptr) return write({static_cast<std::byte*>(data.address()), bytes});
-  const std::unique_ptr<std::byte[]> elements(new std::byte[bytes]);  // not initialised
-  write({elements.get(), bytes});
-  if (bytes > 0) backend->upload(elements.get(), data.address(), bytes);
-}
-
 }  // namespace nitinol

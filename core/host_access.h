@@ -36,8 +36,8 @@ class HostElements {
 /// The bits of the first element, zero-extended.
 [[nodiscard]] uint64_t first_element(const Tensor& tensor);
 
-/// Has `write` store the elements of `tensor`, which is contiguous and was just allocated, in
-/// row-major order.
-void fill_elements(const Tensor& tensor, FunctionRef<void(std::span<std::byte>)> write);
+/// A tensor of this spec, in fresh, contiguous memory, whose elements `write` stores in row-major
+/// order. Throws what allocate_tensor() does. (backends/memory.cpp)
+[[nodiscard]] Tensor filled_tensor(const Spec& spec, FunctionRef<void(std::span<std::byte>)> write);
 
 }  // namespace nitinol

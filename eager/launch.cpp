@@ -289,16 +289,18 @@ Tensor copied(const Tensor& x, RowView& view, Order order) {
   return moved;
 }
 
-/// From one device's memory to another's without the host; false if that is not possible.
-bool copy_between_devices(const Tensor& x, const Tensor& out) {
+/// From one device's memory to another's without the host; undefined if that is not possible.
+Tensor copied_between_devices(const Tensor& x, const Spec& spec) {
   const Storage* const from = x.internals().storage.get();
-  const Storage* const to = out.internals().storage.get();
-  if (from == nullptr || from->backend == nullptr || to->backend == nullptr) return false;
-  if (out.size() == 0) return true;
+  Backend& to = backend(spec.device);
+  if (from == nullptr || from->backend == nullptr || to.is_host_memory()) return {};
+  Tensor out = allocate_tensor(spec);
+  if (out.size() == 0) return out;
   const Tensor packed = contiguous(x);
-  return to->backend->copy_from(*from->backend, packed.internals().address(),
-                                out.internals().address(),
-                                static_cast<std::size_t>(out.size()) * size_of(out.dtype()));
+  const auto bytes = static_cast<std::size_t>(out.size()) * size_of(out.dtype());
+  const bool is_copied =
+      to.copy_from(*from->backend, packed.internals().address(), out.internals().address(), bytes);
+  return is_copied ? out : Tensor();
 }
 
 }  // namespace
@@ -471,11 +473,10 @@ Tensor in_memory(const Tensor& x, Device device) {
 }
 
 Tensor transferred(const Tensor& x, const Spec& spec) {
-  Tensor out = allocate_tensor(spec);
-  if (copy_between_devices(x, out)) return out;
-  fill_elements(out,
-                [&](std::span<std::byte> to) { HostElements(x.internals()).copy_to(to.data()); });
-  return out;
+  Tensor copied = copied_between_devices(x, spec);
+  if (copied.is_defined()) return copied;
+  return filled_tensor(
+      spec, [&](std::span<std::byte> to) { HostElements(x.internals()).copy_to(to.data()); });
 }
 
 void fill(const Tensor& out, uint64_t bits) {

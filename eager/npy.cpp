@@ -82,8 +82,8 @@ void read_reversed(const File& file, const Spec& spec, std::span<std::byte> to) 
   Spec stored = spec;
   stored.device = Device{};
   std::ranges::reverse(stored.shape);
-  const Tensor columns = allocate_tensor(stored);
-  fill_elements(columns, [&](std::span<std::byte> memory) { file.read(memory); });
+  const Tensor columns =
+      filled_tensor(stored, [&](std::span<std::byte> memory) { file.read(memory); });
   Strides strides = strides_of(stored.shape);
   std::ranges::reverse(strides);
   Spec rows = stored;
@@ -98,8 +98,7 @@ Tensor load(const fs::path& path) {
   const NpyHeader header = read_header(file);
   const Spec spec = {
       .dtype = header.dtype, .shape = header.shape, .is_weak = false, .device = default_device()};
-  const Tensor tensor = allocate_tensor(spec);
-  fill_elements(tensor, [&](std::span<std::byte> memory) {
+  const Tensor tensor = filled_tensor(spec, [&](std::span<std::byte> memory) {
     if (header.is_fortran && spec.shape.size() > 1)
       read_reversed(file, spec, memory);
     else

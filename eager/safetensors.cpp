@@ -53,8 +53,7 @@ SafetensorsFile load(const fs::path& path) {
   result.metadata = std::move(header.metadata);
   for (eager::SafetensorsEntry& entry : header.entries) {
     entry.spec.device = default_device();
-    const Tensor tensor = allocate_tensor(entry.spec);
-    fill_elements(tensor, [&](std::span<std::byte> memory) {
+    const Tensor tensor = filled_tensor(entry.spec, [&](std::span<std::byte> memory) {
       file.read(memory);  // as many bytes as the spec says: the header was checked
       if (entry.spec.dtype == boolean) eager::make_boolean(memory);
     });

@@ -143,7 +143,7 @@ std::string check_line(std::string_view path, std::string_view line) {
   }
   const auto begins = [&](std::string_view place) { return path.starts_with(place); };
   if (line.find("address()") != std::string_view::npos && !std::ranges::any_of(may_address, begins))
-    return "a tensor's memory is the device's: read by HostElements, write by fill_elements";
+    return "a tensor's memory is the device's: read by HostElements, write by filled_tensor";
   if (defines_op(path, line)) return "an op is an entry of a Family (eager/ops/family.h)";
   for (const std::string& machine_path : machine_paths) {
     if (line.find("\"" + machine_path) != std::string_view::npos) return "a path of one machine";

@@ -43,6 +43,9 @@ class CudaBackend final : public Backend {
   [[nodiscard]] std::string description() const override { return text_of(gpu_.properties()); }
 
   StorageHandle allocate(std::size_t bytes) override { return gpu_.memory().allocate(bytes); }
+  StorageHandle allocate_for_upload(std::size_t bytes) override {
+    return gpu_.memory().allocate_for_upload(bytes);
+  }
   void upload(const void* from, void* to, std::size_t bytes) override {
     gpu_.upload(from, to, bytes);
   }

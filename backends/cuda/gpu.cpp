@@ -149,7 +149,8 @@ void Gpu::upload(const void* from, void* to, std::size_t bytes) {
   enter();
   if (!GpuMemory::is_large(bytes)) return staging_->upload(from, to, bytes, stream_);
   const Driver::Stream stream = copies();
-  wait_for(memory_.idle_event(to), stream, "a copy after its block's last use");
+  if (const Driver::Event used = memory_.last_use(to))
+    wait_for(used, stream, "a copy after its block's last use");
   try {
     staging_->upload(from, to, bytes, stream);
   } catch (...) {

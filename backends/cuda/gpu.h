@@ -53,7 +53,7 @@ class Gpu {
   [[nodiscard]] Driver::Stream stream() const { return stream_; }
   [[nodiscard]] GpuMemory& memory() { return memory_; }
 
-  /// `to`: a block that was just allocated, which nothing has used since.
+  /// A large one goes beside what was asked for before, but for what uses its memory.
   void upload(const void* from, void* to, std::size_t bytes);
   /// Behind what was asked of both devices; none of them is waited for.
   void copy_from(Gpu& source, const void* from, void* to, std::size_t bytes);

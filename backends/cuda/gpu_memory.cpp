@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <mutex>
+#include <utility>
 
 namespace nitinol::cuda {
 namespace {
@@ -38,11 +40,25 @@ void release_gpu_block(Storage* storage) noexcept {
 }
 
 StorageHandle GpuMemory::allocate(std::size_t bytes) {
+  return make_block(bytes, false);
+}
+
+StorageHandle GpuMemory::allocate_for_upload(std::size_t bytes) {
+  return make_block(bytes, is_large(bytes));
+}
+
+StorageHandle GpuMemory::make_block(std::size_t bytes, bool is_for_upload) {
   if (bytes > SIZE_MAX / 2) fail(bytes, "no device has so much");
   gpu_.enter();
   const std::size_t class_bytes = block_bytes(bytes);
   auto block = std::make_unique<GpuBlock>();
-  block->data = take(class_bytes);
+  {
+    const std::lock_guard lock(mutex_);
+    ++allocations_;
+    block->data = is_for_upload ? take_for_upload(class_bytes) : take(class_bytes);
+    in_use_ += class_bytes;
+    peak_ = std::max(peak_, in_use_);
+  }
   block->bytes = bytes;
   block->backend = &owner_;
   block->release = release_gpu_block;
@@ -52,19 +68,39 @@ StorageHandle GpuMemory::allocate(std::size_t bytes) {
 }
 
 void* GpuMemory::take(std::size_t class_bytes) {
-  const std::lock_guard lock(mutex_);
-  ++allocations_;
-  void* block = nullptr;
-  if (const auto found = free_.find(class_bytes); found != free_.end() && !found->second.empty()) {
-    block = found->second.back();
-    found->second.pop_back();
-    cached_ -= class_bytes;
-  } else {
-    block = class_bytes <= most_small ? cut(class_bytes) : ask_driver(class_bytes);
-  }
-  in_use_ += class_bytes;
-  peak_ = std::max(peak_, in_use_);
+  std::vector<void*>& blocks = free_[class_bytes];
+  if (blocks.empty()) return class_bytes <= most_small ? cut(class_bytes) : ask_driver(class_bytes);
+  return take_out(blocks, std::prev(blocks.end()), class_bytes, Use::unknown);
+}
+
+void* GpuMemory::take_out(std::vector<void*>& blocks, std::vector<void*>::iterator at,
+                          std::size_t class_bytes, Use use) {
+  void* const block = *at;
+  blocks.erase(at);
+  cached_ -= class_bytes;
+  if (const auto found = uploaded_.find(block); found != uploaded_.end()) found->second.use = use;
   return block;
+}
+
+void* GpuMemory::take_for_upload(std::size_t class_bytes) {
+  std::vector<void*>& blocks = free_[class_bytes];
+  auto oldest = blocks.end();
+  std::size_t used = 0;
+  for (auto at = blocks.begin(); at != blocks.end(); ++at) {
+    const auto found = uploaded_.find(*at);
+    if (found == uploaded_.end() || found->second.use != Use::recorded) continue;
+    // What cannot be told is not over.
+    if (driver().cuEventQuery(found->second.event) == 0)
+      return take_out(blocks, at, class_bytes, Use::over);
+    if (used++ == 0) oldest = at;
+  }
+  if (used == 0 && !blocks.empty()) return take(class_bytes);
+  void* fresh = nullptr;
+  if (used == 0) fresh = ask_driver(class_bytes);
+  if (used > 0 && used < most_left_alone) fresh = try_driver(class_bytes);
+  if (fresh == nullptr) return take_out(blocks, oldest, class_bytes, Use::recorded);
+  uploaded_[fresh].use = Use::over;
+  return fresh;
 }
 
 void* GpuMemory::cut(std::size_t class_bytes) {
@@ -89,15 +125,19 @@ void* GpuMemory::cut(std::size_t class_bytes) {
 }
 
 void* GpuMemory::ask_driver(std::size_t bytes) {
-  if (budget_ != 0 && system_bytes() + bytes > budget_) trim();
-  if (budget_ != 0 && system_bytes() + bytes > budget_) fail(bytes, "it is beyond the budget");
+  if (void* const block = try_driver(bytes)) return block;
+  trim();
+  if (is_beyond_budget(bytes)) fail(bytes, "it is beyond the budget");
+  void* const block = try_driver(bytes);
+  if (block == nullptr) fail(bytes, "the device has no more");
+  return block;
+}
+
+void* GpuMemory::try_driver(std::size_t bytes) {
+  if (is_beyond_budget(bytes)) return nullptr;
   Driver::Address address = 0;
-  int result = driver().cuMemAlloc_v2(&address, bytes);
-  if (result == out_of_memory) {
-    trim();
-    result = driver().cuMemAlloc_v2(&address, bytes);
-  }
-  if (result == out_of_memory) fail(bytes, "the device has no more");
+  const int result = driver().cuMemAlloc_v2(&address, bytes);
+  if (result == out_of_memory) return nullptr;
   gpu_.check(result, "allocating memory");
   ++system_allocations_;
   return reinterpret_cast<void*>(address);  // NOLINT: an address of the device
@@ -105,17 +145,21 @@ void* GpuMemory::ask_driver(std::size_t bytes) {
 
 void GpuMemory::give(void* block, std::size_t class_bytes) {
   const std::lock_guard lock(mutex_);
-  if (const auto found = idle_.find(block); found != idle_.end() && found->second.event) {
-    try {
-      gpu_.enter();
-      found->second.is_recorded = driver().cuEventRecord(found->second.event, gpu_.stream()) == 0;
-    } catch (const Error&) {
-      found->second.is_recorded = false;
-    }
-  }
+  if (const auto found = uploaded_.find(block); found != uploaded_.end())
+    found->second.use = recorded_now(found->second.event) ? Use::recorded : Use::unknown;
   free_[class_bytes].push_back(block);
   in_use_ -= class_bytes;
   cached_ += class_bytes;
+}
+
+bool GpuMemory::recorded_now(Driver::Event event) const {
+  if (event == nullptr) return false;
+  try {
+    gpu_.enter();
+    return driver().cuEventRecord(event, gpu_.stream()) == 0;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 void GpuMemory::trim() {
@@ -133,25 +177,25 @@ void GpuMemory::trim() {
 }
 
 void GpuMemory::forget(void* block) {
-  const auto found = idle_.find(block);
-  if (found == idle_.end()) return;
+  const auto found = uploaded_.find(block);
+  if (found == uploaded_.end()) return;
   if (found->second.event != nullptr) driver().cuEventDestroy_v2(found->second.event);
-  idle_.erase(found);
+  uploaded_.erase(found);
 }
 
 bool GpuMemory::is_large(std::size_t bytes) {
   return block_bytes(bytes) > most_small;
 }
 
-Driver::Event GpuMemory::idle_event(void* block) {
+Driver::Event GpuMemory::last_use(void* block) {
   const std::lock_guard lock(mutex_);
-  Idle& idle = idle_[block];
-  if (idle.event == nullptr)
-    gpu_.check(driver().cuEventCreate(&idle.event, no_timing), "making an event");
-  if (!idle.is_recorded)
-    gpu_.check(driver().cuEventRecord(idle.event, gpu_.stream()), "recording an event");
-  idle.is_recorded = false;
-  return idle.event;
+  Uploaded& uploaded = uploaded_[block];
+  if (uploaded.event == nullptr)  // also for when the block is released
+    gpu_.check(driver().cuEventCreate(&uploaded.event, no_timing), "making an event");
+  if (uploaded.use == Use::unknown)
+    gpu_.check(driver().cuEventRecord(uploaded.event, gpu_.stream()), "recording an event");
+  // From now on this upload is one.
+  return std::exchange(uploaded.use, Use::unknown) == Use::over ? nullptr : uploaded.event;
 }
 
 void GpuMemory::fail(std::size_t bytes, const char* why) const {

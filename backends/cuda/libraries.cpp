@@ -346,6 +346,7 @@ std::span<const char* const> driver_functions() {
                                           "cuEventCreate",
                                           "cuEventDestroy_v2",
                                           "cuEventRecord",
+                                          "cuEventQuery",
                                           "cuEventSynchronize",
                                           "cuEventElapsedTime"};
   return names;

@@ -80,6 +80,7 @@ struct Driver {
   int (*cuEventCreate)(Event*, unsigned flags);
   int (*cuEventDestroy_v2)(Event);
   int (*cuEventRecord)(Event, Stream);
+  int (*cuEventQuery)(Event);
   int (*cuEventSynchronize)(Event);
   int (*cuEventElapsedTime)(float* milliseconds, Event, Event);
 };

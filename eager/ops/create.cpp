@@ -198,8 +198,8 @@ Tensor tensor(const Numbers& numbers, std::optional<DType> dtype, Device device)
   for (const Numbers* element : elements) common = promote(common, element->dtype());
   const DType stored = dtype.value_or(common);
   const Tensor out =
-      allocate_tensor({.dtype = stored, .shape = shape, .is_weak = false, .device = device});
-  fill_elements(out, [&](std::span<std::byte> memory) { store(elements, stored, memory.data()); });
+      filled_tensor({.dtype = stored, .shape = shape, .is_weak = false, .device = device},
+                    [&](std::span<std::byte> memory) { store(elements, stored, memory.data()); });
   current().created(out);
   return out;
 }
@@ -214,8 +214,8 @@ Tensor from_bytes(std::span<const std::byte> bytes, const Spec& spec) {
                  .fix = "Check the length of the memory and the dtype."});
   }
   check_count("from_span", spec.shape, bytes.size() / size_of(spec.dtype));
-  const Tensor out = allocate_tensor(spec);
-  fill_elements(out, [&](std::span<std::byte> to) { std::ranges::copy(bytes, to.begin()); });
+  const Tensor out =
+      filled_tensor(spec, [&](std::span<std::byte> to) { std::ranges::copy(bytes, to.begin()); });
   current().created(out);
   return out;
 }

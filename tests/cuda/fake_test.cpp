@@ -1,10 +1,9 @@
 // What tensors on a GPU ask of the driver, by the fake one (fake/README.md): in ctest's cuda.fake.
-#include "tests/cuda/fake/fake.h"
-
 #include "backends/cuda/libraries.h"
 #include "core/backend.h"
 #include "eager/launch.h"
 #include "nitinol.h"
+#include "tests/cuda/using_fake.h"
 #include "tests/in_child.h"
 #include "tests/run_self.h"
 #include "tests/same_bits.h"
@@ -15,9 +14,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
-#include <dlfcn.h>
 #include <map>
-#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
@@ -26,52 +23,6 @@
 
 using namespace nitinol;
 using namespace nitinol::test;
-
-namespace {
-
-constexpr Device gpu = {.kind = Device::Kind::cuda, .index = 0};
-
-/// The functions of the fake libraries' that the real ones do not have.
-struct Fake {
-  decltype(&fake_counts) counts = nullptr;
-  decltype(&fake_fail) fail = nullptr;
-};
-
-/// A function that a library in this process exports, or null.
-template <class Function>
-Function exported(const char* library, const char* name) {
-  void* const handle = ::dlopen(library, RTLD_NOW | RTLD_NOLOAD);
-  return handle == nullptr ? nullptr : reinterpret_cast<Function>(::dlsym(handle, name));
-}
-
-/// Nothing, and a line that says so, if the driver is none or a real one.
-std::optional<Fake> fake() {
-  static_cast<void>(devices());  // opens it
-  const Fake found = {exported<decltype(&fake_counts)>("libcuda.so.1", "fake_counts"),
-                      exported<decltype(&fake_fail)>("libcuda.so.1", "fake_fail")};
-  if (found.counts != nullptr) return found;
-  std::puts("NOT RUN: the driver is not the fake one");
-  return std::nullopt;
-}
-
-Tensor numbers(Device device) {
-  return reshape(arange(12, f32, device) * 0.25 - 1, {3, 4});
-}
-
-std::string error_of(FunctionRef<void()> body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
-
-bool has(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
-
-}  // namespace
 
 TEST_CASE("a step on a GPU that reads no value waits for nothing", "[cuda][fake][no-isa]") {
   const auto driver = fake();
@@ -271,108 +222,6 @@ TEST_CASE("a budget bounds a GPU's memory, and what is cached goes first", "[cud
   device.release_cached_memory();
 }
 
-TEST_CASE("two GPUs do not mix, and copy to each other", "[cuda][fake][no-isa]") {
-  if (!fake()) return;
-  const Run run = run_self("NITINOL_TEST_DEVICE= NITINOL_FAKE_DEVICES=2", "[.two-gpus]");
-  INFO(run.output);
-  CHECK(has(run.output, "All tests passed"));
-}
-
-TEST_CASE("computes on two GPUs", "[.two-gpus]") {
-  constexpr Device other = {.kind = Device::Kind::cuda, .index = 1};
-  REQUIRE(devices().size() >= 3);
-  const Tensor x = numbers(gpu), y = numbers(other), host = numbers(Device{});
-  const auto f = [](const Tensor& v) { return softmax(matmul(v, transpose(v)) + sum(v)); };
-  const Tensor expected = f(host);
-  const auto compiled = compile(f);
-  for (int i = 0; i < 6; ++i) {
-    for (const Tensor& v : {x, y}) {
-      CHECK(max(abs(f(v).to(Device{}) - expected)).item<float>() < 1e-5F);
-      CHECK(same_bits(compiled(v).to(Device{}), f(v).to(Device{})));
-    }
-  }
-  const std::string error = error_of([&] { static_cast<void>(x + y); });
-  CHECK(has(error, "cuda:0"));
-  CHECK(has(error, "cuda:1"));
-  CHECK(same_bits((x * 2).to(other).to(Device{}), host * 2));
-  // Between devices nothing is waited for or goes through the host, and what is released or made
-  // anew at once does not meet the copy.
-  const auto counts = fake()->counts;
-  const FakeCounts before = counts();
-  std::vector<Tensor> there;
-  for (int i = 0; i < 8; ++i) {
-    Tensor here = transpose(numbers(gpu) * i);
-    there.push_back(here.to(other) + 1);
-    here = Tensor();
-    there.push_back((full({4, 3}, -1, f32, gpu) * i).to(other));
-    there.back() = there.back().to(gpu) * 2;
-  }
-  CHECK(counts().waits == before.waits);
-  CHECK(counts().downloaded == before.downloaded);
-  for (int i = 0; i < 8; ++i) {
-    const auto at = static_cast<std::size_t>(2 * i);
-    CHECK(same_bits(there[at].to(Device{}), copy(transpose(host * i) + 1)));
-    CHECK(same_bits(there[at + 1].to(Device{}), full({4, 3}, -2, f32) * i));
-  }
-  fake()->fail("cuMemcpyPeerAsync", 1, 999);
-  CHECK(has(error_of([&] { static_cast<void>(x.to(other)); }), "copying between devices"));
-  for (const int call : {1, 2}) {
-    fake()->fail("cuStreamWaitEvent", static_cast<uint64_t>(call), 999);
-    CHECK(has(error_of([&] { static_cast<void>(x.to(other)); }), "copying between devices"));
-    CHECK(same_bits(x.to(other).to(Device{}), host));
-  }
-  CHECK(has(error_of([] {
-              static_cast<void>(zeros({1}, f32, {Device::Kind::cuda, 2}));
-            }),
-            "the driver sees 2 devices"));
-  CHECK(has(error_of([&] { static_cast<void>(x.to({Device::Kind::cuda, 2})); }), "cuda:2"));
-}
-
-TEST_CASE("large copies from the host go beside a GPU's work, and neither overtakes the other",
-          "[cuda][fake][no-isa]") {
-  if (!fake()) return;
-  for (const char* const when : {"NITINOL_FAKE_EARLY=0", "NITINOL_FAKE_EARLY=1"}) {
-    const Run run = run_self(std::string("NITINOL_TEST_DEVICE= ") + when, "[.copies-beside]");
-    INFO(when << "\n" << run.output);
-    CHECK(has(run.output, "All tests passed"));
-  }
-}
-
-TEST_CASE("copies while it computes", "[.copies-beside]") {
-  constexpr int64_t size = 1 << 19;  // 2 MB: of the driver's own blocks, by the stream of copies
-  const auto batch = [](int i) { return full({size}, i, f32, Device{}); };
-  const auto counts = fake()->counts;
-  Tensor sum_of_all = zeros({size}, f32, gpu);
-  static_cast<void>(sum_of_all.to(Device{}));
-  const uint64_t before = counts().waits;
-  float expected = 0;
-  for (int i = 1; i <= 12; ++i) {
-    // Each batch goes into a block that work still queued reads, or has read.
-    const Tensor x = batch(i).to(gpu), y = batch(-i).to(gpu);
-    sum_of_all = sum_of_all + x * 2.0 + y;
-    expected += static_cast<float>(i);
-  }
-  // Only the ring of pinned memory is waited for: two batches of two pieces a step, four buffers.
-  CHECK(counts().waits - before <= 12 * 4);
-  CHECK(min(sum_of_all).item<float>() == expected);
-  CHECK(max(sum_of_all).item<float>() == expected);
-  // Into a block that no copy has filled before, and whose work is still queued.
-  Tensor other = full({2 * size}, 7, f32, gpu);
-  other = Tensor();
-  CHECK(max(full({2 * size}, 5, f32, Device{}).to(gpu)).item<float>() == 5);
-  std::vector<std::thread> threads;
-  std::atomic<int> right = 0;
-  for (int t = 0; t < 2; ++t) {
-    threads.emplace_back([&, t] {
-      Tensor all = zeros({size}, f32, gpu);
-      for (int i = 0; i < 8; ++i) all = all + batch(10 * t + i).to(gpu);
-      if (min(all).item<float>() == static_cast<float>(80 * t + 28)) ++right;
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  CHECK(right == 2);
-}
-
 TEST_CASE("a process may end while a GPU has work and tensors live", "[cuda][fake][no-isa]") {
   if (!fake()) return;
   const Run run = run_self("", "[.ends-early]");
@@ -441,7 +290,8 @@ std::string use_gpu() {
     Tensor last;
     for (int i = 0; i < 4; ++i) last = step(rows);
     const Tensor large = zeros({300'000}, f32, device);
-    const Tensor copied = ones({300'000}, f32, Device{}).to(device) + large;
+    Tensor copied = large;
+    for (int i = 0; i < 2; ++i) copied = copied + ones({300'000}, f32, Device{}).to(device);
     const Variable images = parameter(reshape(x, {1, 1, 3, 4}));
     const Variable filter = parameter(reshape(x, {2, 1, 2, 3}));
     sum(tanh(conv2d(images, filter))).backward();

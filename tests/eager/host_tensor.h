@@ -14,16 +14,14 @@ namespace nitinol::test {
 /// A tensor whose memory is `elements`, in order.
 template <class T>
 Tensor host_tensor(DType dtype, const Shape& shape, const std::vector<T>& elements) {
-  const Tensor tensor = allocate_tensor(
-      {.dtype = dtype, .shape = shape, .is_weak = false, .device = default_device()});
-  fill_elements(tensor, [&](std::span<std::byte> memory) {
+  const Spec spec = {.dtype = dtype, .shape = shape, .is_weak = false, .device = default_device()};
+  return filled_tensor(spec, [&](std::span<std::byte> memory) {
     std::byte* to = memory.data();
     for (const T element : elements) {
       std::memcpy(to, &element, sizeof(T));
       to += sizeof(T);
     }
   });
-  return tensor;
 }
 
 template <class T>

@@ -265,6 +265,12 @@ int cuEventRecord(void* handle, void* stream) {
   event->number = driver().last_number;
   return success;
 }
+int cuEventQuery(void* handle) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  const Event* const event = find(driver().events, handle);
+  if (event == nullptr) return invalid_handle;
+  return driver().is_pending(*event) ? not_ready : success;
+}
 int cuEventSynchronize(void* handle) {
   FAKE_ENTRY_WITH_CONTEXT;
   const Event* const event = find(driver().events, handle);
@@ -460,6 +466,8 @@ FakeCounts fake_counts() {
   counts.events = driver().events.size();
   counts.modules = driver().modules.size();
   counts.queued = driver().queue.size();
+  counts.queued_beside = static_cast<uint64_t>(std::ranges::count_if(
+      driver().queue, [](const Work& work) { return work.stream->is_of_copies(); }));
   return counts;
 }
 

@@ -33,6 +33,7 @@ enum Result : int {
   invalid_context = 201,
   invalid_handle = 400,
   not_found = 500,
+  not_ready = 600,
   illegal_address = 700,
   launch_failed = 719,
 };
@@ -43,6 +44,7 @@ inline constexpr int device_version = 13000;
 struct Stream {
   int device;
   bool has_copies = false, has_launches = false;
+  [[nodiscard]] bool is_of_copies() const { return has_copies && !has_launches; }
 };
 struct Event {
   int device;
@@ -104,7 +106,7 @@ struct Driver {
   void run_early() {
     const Opened opened(*this);
     for (const auto& [handle, stream] : streams) {
-      if (!stream->has_copies || stream->has_launches) continue;
+      if (!stream->is_of_copies()) continue;
       const auto next = [&] { return std::ranges::find(queue, stream.get(), &Work::stream); };
       for (auto work = next(); work != queue.end() && !is_pending(work->after); work = next())
         do_now(work);
@@ -115,6 +117,11 @@ struct Driver {
       if (stream->device == device) static_cast<void>(run(*stream));
     }
     return lost[static_cast<std::size_t>(device)];
+  }
+  [[nodiscard]] bool is_pending(const Event& event) const {
+    return event.stream != nullptr && std::ranges::any_of(queue, [&](const Work& work) {
+             return work.stream == event.stream && work.number <= event.number;
+           });
   }
   [[nodiscard]] bool is_pinned(const void* address, std::size_t bytes) const {
     auto found = pinned.upper_bound(address);
@@ -148,11 +155,6 @@ struct Driver {
     const auto device = static_cast<std::size_t>(work->stream->device);
     if (lost[device] == success && !work->run()) lost[device] = launch_failed;
     queue.erase(work);
-  }
-  [[nodiscard]] bool is_pending(const Event& event) const {
-    return event.stream != nullptr && std::ranges::any_of(queue, [&](const Work& work) {
-             return work.stream == event.stream && work.number <= event.number;
-           });
   }
   void compile_queued() {
     std::vector<Module*> missing;

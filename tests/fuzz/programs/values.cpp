@@ -84,10 +84,9 @@ Tensor sample(DType dtype, const Shape& shape, const Strides& strides, Style sty
   }
   Spec spec = {
       .dtype = dtype, .shape = {above - below + 1}, .is_weak = false, .device = default_device()};
-  const Tensor buffer = allocate_tensor(spec);
   Random random(seed);
   const std::size_t size = size_of(dtype);
-  fill_elements(buffer, [&](std::span<std::byte> bytes) {
+  const Tensor buffer = filled_tensor(spec, [&](std::span<std::byte> bytes) {
     for (std::size_t at = 0; at < bytes.size(); at += size) {
       const uint64_t bits = element_bits(dtype, style, random);
       std::memcpy(&bytes[at], &bits, size);
