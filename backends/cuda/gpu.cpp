@@ -178,12 +178,19 @@ Driver::Event Gpu::mark() {
   return mark_;
 }
 
+void Gpu::reach(const Gpu& other) {
+  // Without it the driver takes the copies through the host's memory, which is right too.
+  if (reached_.insert(other.number_).second)
+    static_cast<void>(driver_.cuCtxEnablePeerAccess(other.context_, 0));
+}
+
 void Gpu::copy_from(Gpu& source, const void* from, void* to, std::size_t bytes) {
   constexpr const char* what = "copying between devices";
-  static ForkSafeMutex mutex;  // of all marks
+  static ForkSafeMutex mutex;  // of all marks, and of who reaches whom
   const std::lock_guard lock(mutex);
   const Driver::Event made = source.mark();
   enter();
+  reach(source);
   wait_for(made, stream_, what);
   check(driver_.cuMemcpyPeerAsync(address_of(to), context_, address_of(from), source.context_,
                                   bytes, stream_),

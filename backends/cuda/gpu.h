@@ -14,6 +14,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -94,6 +95,8 @@ class Gpu {
   /// The stream of large copies, made when it is first needed.
   [[nodiscard]] Driver::Stream copies();
   void wait_for(Driver::Event event, Driver::Stream stream, const char* what) const;
+  /// Lets this device's copies read the other one's memory, if the machine has a way.
+  void reach(const Gpu& other);
   /// An event behind all that was asked for; the device's own, which the next call records again.
   [[nodiscard]] Driver::Event mark();
   [[noreturn]] void lose(const std::string& what) const;
@@ -106,6 +109,7 @@ class Gpu {
   Driver::Context context_ = nullptr;
   Driver::Stream stream_ = nullptr, copies_ = nullptr;
   Driver::Event mark_ = nullptr;
+  std::set<int> reached_;
   GpuMemory memory_;
   std::unique_ptr<Staging> staging_;
 

@@ -322,6 +322,7 @@ std::span<const char* const> driver_functions() {
                                           "cuDevicePrimaryCtxRetain",
                                           "cuCtxSetCurrent",
                                           "cuCtxSynchronize",
+                                          "cuCtxEnablePeerAccess",
                                           "cuStreamCreate",
                                           "cuStreamSynchronize",
                                           "cuStreamWaitEvent",

@@ -53,6 +53,7 @@ struct Driver {
   int (*cuDevicePrimaryCtxRetain)(Context*, int device);
   int (*cuCtxSetCurrent)(Context);
   int (*cuCtxSynchronize)();
+  int (*cuCtxEnablePeerAccess)(Context, unsigned flags);
   int (*cuStreamCreate)(Stream*, unsigned flags);
   int (*cuStreamSynchronize)(Stream);
   int (*cuStreamWaitEvent)(Stream, Event, unsigned flags);

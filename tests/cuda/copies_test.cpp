@@ -85,6 +85,7 @@ TEST_CASE("computes on two GPUs", "[.two-gpus]") {
   }
   CHECK(counts().waits == before.waits);
   CHECK(counts().downloaded == before.downloaded);
+  CHECK(counts().peers_by_host == 0);
   for (int i = 0; i < 8; ++i) {
     const auto at = static_cast<std::size_t>(2 * i);
     CHECK(same_bits(there[at].to(Device{}), copy(transpose(host * i) + 1)));
@@ -102,6 +103,21 @@ TEST_CASE("computes on two GPUs", "[.two-gpus]") {
             }),
             "the driver sees 2 devices"));
   CHECK(has(error_of([&] { static_cast<void>(x.to({Device::Kind::cuda, 2})); }), "cuda:2"));
+}
+
+TEST_CASE("GPUs that cannot read each other's memory copy to each other", "[cuda][fake][no-isa]") {
+  if (!fake()) return;
+  const Run run = run_self(
+      "NITINOL_TEST_DEVICE= NITINOL_FAKE_DEVICES=2 NITINOL_FAKE_FAIL=cuCtxEnablePeerAccess:1:217",
+      "[.distant-gpus]");
+  INFO(run.output);
+  CHECK(has(run.output, "All tests passed"));
+}
+
+TEST_CASE("copies by the driver's own way", "[.distant-gpus]") {
+  for (int i = 0; i < 2; ++i)
+    CHECK(same_bits(numbers(gpu).to(other).to(Device{}), numbers(Device{})));
+  CHECK(fake()->counts().peers_by_host == 2 * 12 * sizeof(float));
 }
 
 TEST_CASE("large copies from the host go beside a GPU's work, and neither overtakes the other",

@@ -225,6 +225,15 @@ int cuCtxSynchronize() {
   ++driver().counts.waits;
   return driver().run_all(current);
 }
+int cuCtxEnablePeerAccess(void* context, unsigned flags) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  const auto found =
+      std::ranges::find_if(contexts, [&](const int& object) { return &object == context; });
+  if (found == contexts.end() || flags != 0) return invalid_value;
+  const auto other = static_cast<int>(found - contexts.begin());
+  if (other == current) return invalid_device;
+  return driver().peers.insert({current, other}).second ? success : peer_access_enabled;
+}
 int cuStreamCreate(void** handle, unsigned) {
   FAKE_ENTRY_WITH_CONTEXT;
   auto stream = std::make_unique<Stream>(current);
@@ -332,6 +341,11 @@ int cuMemcpyPeerAsync(uint64_t to, void* to_context, uint64_t from, void* from_c
     return region != nullptr && region->holds(address, bytes);
   };
   if (!holds(to_context, to) || !holds(from_context, from)) return invalid_value;
+  const auto number = [](void* context) {
+    return static_cast<int>(static_cast<int*>(context) - contexts.data());
+  };
+  if (!driver().peers.contains({number(to_context), number(from_context)}))
+    driver().counts.peers_by_host += bytes;
   return enqueue(stream, [=] {
     std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
     return true;

@@ -16,6 +16,7 @@ inline constexpr uint64_t fake_magic = 0x4e69542063756461;
 /// Of all devices.
 struct FakeCounts {
   uint64_t launches = 0, waits = 0, uploaded = 0, downloaded = 0;
+  uint64_t peers_by_host = 0;  ///< bytes between devices that cannot read each other's memory
   uint64_t queued = 0;         ///< asked for and not yet done
   uint64_t queued_beside = 0;  ///< of them, by streams of copies alone
   /// That live.

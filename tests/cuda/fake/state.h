@@ -16,8 +16,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace nitinol::test {
@@ -35,6 +37,7 @@ enum Result : int {
   not_found = 500,
   not_ready = 600,
   illegal_address = 700,
+  peer_access_enabled = 704,
   launch_failed = 719,
 };
 
@@ -80,6 +83,7 @@ struct Driver {
   std::map<const void*, std::unique_ptr<LoadedFunction>> functions;
   std::map<const void*, std::size_t> pinned;
   std::list<Work> queue;
+  std::set<std::pair<int, int>> peers;  ///< a device, and one whose memory it can read
   uint64_t last_number = 0;
   FakeCounts counts;
   int open_count = 0;
