@@ -46,7 +46,11 @@ from nitinol._ext.nn import *  # noqa: F403  (losses, initial values, attention)
 
 def _children(value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Module):
-        yield from vars(value).items()
+        for name, child in vars(value).items():
+            if name == "layers" and isinstance(value, Sequential):
+                yield from _children(child)  # by position, as in C++ and PyTorch: "0.weight"
+            else:
+                yield name, child
     elif isinstance(value, (list, tuple)):
         for i, element in enumerate(value):
             yield str(i), element

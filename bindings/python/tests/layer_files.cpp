@@ -1,0 +1,51 @@
+// Files of every layer that has Variables, for test_files.py, which makes the same in Python.
+//
+//     layer_files save FOLDER   writes FOLDER/<name>.cpp for each
+//     layer_files copy FOLDER   reads each FOLDER/<name>.py and writes it again, FOLDER/<name>.copy
+
+#include "nitinol.h"
+
+#include <filesystem>
+#include <string>
+
+using namespace nitinol;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+struct Block {
+  nn::Linear up = nn::linear(4, 6);
+  nn::Sequential<nn::LayerNorm, Tensor (*)(const Tensor&)> layers{nn::layer_norm(6), gelu};
+};
+
+template <class F>
+void for_each_layer(F&& f) {
+  f("linear", nn::linear(4, 3));
+  f("linear_without_bias", nn::linear(4, 3, {.has_bias = false}));
+  f("conv2d", nn::conv2d(2, 4, 3, {.conv = {.groups = 2}}));
+  f("embedding", nn::embedding(5, 4));
+  f("layer_norm", nn::layer_norm(4));
+  f("rms_norm", nn::rms_norm(4));
+  f("batch_norm", nn::batch_norm(4));
+  f("lstm", nn::lstm(3, 4));
+  f("multi_head_attention", nn::multi_head_attention(4, 2));
+  f("sequential", nn::Sequential(nn::linear(4, 3), relu, nn::batch_norm(3),
+                                 nn::Sequential(nn::dropout(0.5), nn::linear(3, 2))));
+  f("block", Block{});
+  const nn::Sequential model(nn::linear(4, 3), relu, nn::linear(3, 2));
+  f("sgd", nn::Sgd(nn::parameters(model), {.momentum = 0.9}));
+  f("adam", nn::Adam(nn::parameters(model)));
+  f("adamw", nn::AdamW(nn::parameters(model)));
+  f("rms_prop", nn::RmsProp(nn::parameters(model), {.momentum = 0.5}));
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 3) return 2;
+  const std::string what = arguments[1];
+  const std::filesystem::path folder = arguments[2];
+  for_each_layer([&](const std::string& name, const auto& layer) {
+    if (what == "copy") nn::load(folder / (name + ".py"), layer);
+    nn::save(folder / (name + (what == "copy" ? ".copy" : ".cpp")), layer);
+  });
+}

@@ -1,0 +1,93 @@
+"""A file that one language saved, the other one loads: every layer, by the same names."""
+
+import os
+import subprocess
+
+import pytest
+
+import nitinol as nt
+from nitinol import nn
+
+# bindings/python/tests/layer_files.cpp: set by the build.
+PROGRAM = os.environ.get("NITINOL_LAYER_FILES")
+
+
+class Block(nn.Module):
+    def __init__(self):
+        self.up = nn.Linear(4, 6)
+        self.layers = nn.Sequential(nn.LayerNorm(6), nt.gelu)
+
+
+def model():
+    return nn.Sequential(nn.Linear(4, 3), nt.relu, nn.Linear(3, 2))
+
+
+# By the names that the program gives them.
+LAYERS = {
+    "linear": lambda: nn.Linear(4, 3),
+    "linear_without_bias": lambda: nn.Linear(4, 3, bias=False),
+    "conv2d": lambda: nn.Conv2d(2, 4, 3, groups=2),
+    "embedding": lambda: nn.Embedding(5, 4),
+    "layer_norm": lambda: nn.LayerNorm(4),
+    "rms_norm": lambda: nn.RmsNorm(4),
+    "batch_norm": lambda: nn.BatchNorm(4),
+    "lstm": lambda: nn.Lstm(3, 4),
+    "multi_head_attention": lambda: nn.MultiHeadAttention(4, 2),
+    "sequential": lambda: nn.Sequential(
+        nn.Linear(4, 3),
+        nt.relu,
+        nn.BatchNorm(3),
+        nn.Sequential(nn.Dropout(0.5), nn.Linear(3, 2)),
+    ),
+    "block": Block,
+    "sgd": lambda: nn.Sgd(model(), momentum=0.9),
+    "adam": lambda: nn.Adam(model()),
+    "adamw": lambda: nn.AdamW(model()),
+    "rms_prop": lambda: nn.RmsProp(model(), momentum=0.5),
+}
+
+
+def test_a_sequentials_parameters_are_named_by_position():
+    assert list(LAYERS["sequential"]().named_parameters()) == [
+        "0.weight", "0.bias", "2.weight", "2.bias", "3.1.weight", "3.1.bias",
+    ]  # fmt: skip
+    assert list(Block().named_variables())[2:] == ["layers.0.weight", "layers.0.bias"]
+
+    class Scaled(nn.Sequential):
+        def __init__(self):
+            super().__init__(nn.Linear(2, 2, bias=False))
+            self.scale = nt.parameter(nt.ones((2,)))
+
+    assert list(Scaled().named_variables()) == ["0.weight", "scale"]
+
+
+def test_every_layer_is_among_them():
+    of_nn = [
+        name
+        for name in nn.__all__
+        if isinstance(value := getattr(nn, name), type)
+        and issubclass(value, (nn.Module, nn.Optimizer))
+    ]
+    have_no_variables = {"AvgPool2d", "Dropout", "MaxPool2d", "Module", "Optimizer"}
+    made = {type(make()).__name__ for make in LAYERS.values()}
+    assert made - {"Block"} == set(of_nn) - have_no_variables
+
+
+def run(what, folder):
+    done = subprocess.run([PROGRAM, what, folder], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not PROGRAM, reason="layer_files is not built (NITINOL_LAYER_FILES)")
+def test_files_of_both_languages_are_the_same(tmp_path):
+    run("save", tmp_path)
+    assert {path.stem for path in tmp_path.iterdir()} == set(LAYERS)
+    for name, make in LAYERS.items():
+        ours = make()
+        nn.save(tmp_path / f"{name}.py", ours)
+        nn.load(tmp_path / f"{name}.cpp", ours)
+        nn.save(tmp_path / "again", ours)
+        assert (tmp_path / "again").read_bytes() == (tmp_path / f"{name}.cpp").read_bytes(), name
+    run("copy", tmp_path)
+    for name in LAYERS:
+        assert (tmp_path / f"{name}.py").read_bytes() == (tmp_path / f"{name}.copy").read_bytes()
