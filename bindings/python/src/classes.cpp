@@ -1,6 +1,6 @@
 // How values of each class are taken apart, looked up by type.
 #include "bindings/python/src/errors.h"
-#include "bindings/python/src/pytree.h"
+#include "bindings/python/src/walk.h"
 
 #include <fmt/format.h>
 
@@ -72,11 +72,13 @@ Class make_class(nb::handle type) {
   if (is_subtype(type, PyTuple_Type)) return {.kind = Kind::tuple, .is_subclass = true};
   if (is_subtype(type, PyFloat_Type)) return {.kind = Kind::real};
   if (nb::hasattr(type, "__dataclass_fields__")) {
-    Class made = {.kind = Kind::dataclass};
+    std::vector<nb::object> names;
     for (const nb::handle field : nb::module_::import_("dataclasses").attr("fields")(type))
-      made.fields.emplace_back(field.attr("name"));
-    return made;
+      names.emplace_back(field.attr("name"));
+    return {.kind = Kind::dataclass, .fields = tuple_of(names)};
   }
+  // NumPy's str_ and bytes_ have the protocols of arrays; they are fixed, as Python's.
+  if (is_subtype(type, PyUnicode_Type) || is_subtype(type, PyBytes_Type)) return {};
   const bool is_number = nb::hasattr(type, "__index__") && !nb::hasattr(type, "__len__");
   const bool has_elements = nb::hasattr(type, "__dlpack__") ||
                             nb::hasattr(type, "__array_interface__") ||

@@ -4,10 +4,10 @@
 // at its arguments and results. So no thread waits for a lock of ours while it holds Python's.
 #include "bindings/python/src/compile.h"
 
+#include "bindings/python/src/arguments.h"
 #include "bindings/python/src/bind.h"
 #include "bindings/python/src/context.h"
 #include "bindings/python/src/errors.h"
-#include "bindings/python/src/pytree.h"
 
 #include <fmt/format.h>
 #include <nanobind/stl/vector.h>
@@ -59,12 +59,12 @@ struct Compiled {
 
 class PythonCaller final : public jit::Caller {
  public:
-  PythonCaller(Compiled& compiled, const CallArguments& arguments, std::span<const Tensor> tensors)
-      : compiled_(compiled), arguments_(arguments), given_(tensors) {}
+  PythonCaller(Compiled& compiled, const ArgumentLeaves& arguments)
+      : compiled_(compiled), arguments_(arguments) {}
 
   void run() override {
     const Locked lock;
-    call({.tensors = given_.data()});
+    call({.tensors = arguments_.tensors().data()});
   }
   void run_on(std::span<const Tensor> tensors, std::span<const Tensor> scalars) override {
     const Locked lock;
@@ -86,7 +86,7 @@ class PythonCaller final : public jit::Caller {
   }
   std::vector<jit::Word> describe_arguments(std::span<const std::string> names) override {
     const Locked lock;
-    return python::describe_arguments(arguments_, names);
+    return arguments_.describe(names);
   }
   std::shared_ptr<const void> result_form() override { return tree_; }
   void restore(const void* form, std::span<Tensor> tensors) override {
@@ -104,10 +104,9 @@ class PythonCaller final : public jit::Caller {
 
  private:
   void call(Replacement by) {
-    const nb::object positional = replaced(arguments_.positional, by);
-    nb::object named;
-    if (arguments_.named.is_valid()) named = replaced(arguments_.named, by);
-    result_ = nb::steal(PyObject_Call(compiled_.function.ptr(), positional.ptr(), named.ptr()));
+    const Given given = arguments_.replaced(by);
+    result_ = nb::steal(
+        PyObject_Call(compiled_.function.ptr(), given.positional.ptr(), given.named.ptr()));
     if (!result_.is_valid()) throw nb::python_error();
     tensors_.clear();
     words_.clear();
@@ -116,8 +115,7 @@ class PythonCaller final : public jit::Caller {
   }
 
   Compiled& compiled_;
-  CallArguments arguments_;
-  std::span<const Tensor> given_;
+  const ArgumentLeaves& arguments_;
   nb::object result_;
   std::shared_ptr<const Tree> tree_;
   std::vector<Tensor> tensors_;
@@ -140,18 +138,17 @@ nb::object sorted(nb::handle named) {
 nb::object call(Compiled& self, PyObject* positional, PyObject* named, How how) {
   const nb::object in_order =
       named != nullptr && PyDict_Size(named) > 0 ? sorted(named) : nb::object();
-  const CallArguments arguments = {positional, in_order};
-  const ArgumentLeaves leaves(arguments, self.names, self.interned);
-  PythonCaller caller(self, arguments, leaves.tensors());
+  const ArgumentLeaves arguments({positional, in_order}, self.names, self.interned);
+  PythonCaller caller(self, arguments);
   {
     const Unlocked release;
     const PlaceScope place(python_place);
     if (tracer::is_recording()) {
       self.compiled->call_inlined(caller);
     } else if (how == How::eagerly) {
-      self.compiled->call_eagerly(leaves.leaves(), caller);
+      self.compiled->call_eagerly(arguments.leaves(), caller);
     } else {
-      self.compiled->call(leaves.leaves(), caller);
+      self.compiled->call(arguments.leaves(), caller);
     }
   }
   return caller.result();

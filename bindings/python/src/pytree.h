@@ -6,7 +6,6 @@
 #include "jit/compiled_function.h"
 #include "jit/leaves.h"
 
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -40,7 +39,7 @@ enum class Kind : uint8_t {
 /// How values of a class are taken apart.
 struct Class {
   Kind kind = Kind::fixed;
-  std::vector<nb::object> fields = {};      ///< dataclass: their names
+  nb::object fields = {};                   ///< dataclass: a tuple of their names
   nb::object flatten = {}, unflatten = {};  ///< registered: what the user gave
   bool is_subclass = false;                 ///< of tuple, list or dict, and not that itself
   nb::object ordered = {};                  ///< a class of OrderedDicts: collections.OrderedDict
@@ -66,46 +65,6 @@ class Interned {
   nb::dict table_;
   uint64_t last_ = 0;
 };
-
-/// The parameters of one call.
-struct CallArguments {
-  nb::handle positional;  ///< a tuple
-  nb::handle named;       ///< a dict, or null
-};
-
-/// The leaves of a call's arguments. Holds its tensors, and points into the arguments otherwise.
-class ArgumentLeaves {
- public:
-  ArgumentLeaves(const CallArguments& arguments, std::span<const std::string> names,
-                 Interned& interned);
-  [[nodiscard]] const jit::Leaves& leaves() const { return leaves_; }
-  /// The tensors, in the order of the leaves; arrays are what was made of them.
-  [[nodiscard]] std::span<const Tensor> tensors() const { return tensors_; }
-
- private:
-  void add(nb::handle value);
-  void add_fixed(nb::handle value, Kind kind);
-  /// What an instance of a subclass of dict has beside its items.
-  void add_attributes(nb::handle value);
-
-  Interned& interned_;
-  jit::Leaves leaves_;
-  std::vector<Tensor> tensors_;
-  std::vector<Scalar> scalars_;
-};
-
-/// Replaces the leaves of arguments, from left to right.
-struct Replacement {
-  const Tensor* tensors;            ///< one for each tensor and array
-  const Tensor* scalars = nullptr;  ///< one for each float and Scalar; null: they stay
-};
-/// The same structure with other leaves: containers are new, so what a function does to them and to
-/// the tensors in them is not seen by its caller.
-[[nodiscard]] nb::object replaced(nb::handle value, Replacement& by);
-
-/// One word per leaf: "params['w']", "float32[3]".
-[[nodiscard]] std::vector<jit::Word> describe_arguments(const CallArguments& arguments,
-                                                        std::span<const std::string> names);
 
 class Tree;
 

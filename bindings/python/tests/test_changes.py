@@ -1,0 +1,220 @@
+"""What changes while a call runs: containers that are arguments, and objects that are given another
+value. Each case is a process of its own."""
+
+import pytest
+
+PRELUDE = """
+import gc, threading, time
+import numpy as np
+import nitinol as nt
+nt.set_log_level("off")
+X = nt.asarray([1.0, 2.0, 3.0])
+
+def rises(kind, call):
+    try:
+        call()
+    except kind as error:
+        return str(error)
+    raise SystemExit("no " + kind.__name__)
+
+def beside(work, *others, seconds=0.6):
+    # others(), again and again, while work() runs, again and again.
+    done, errors = threading.Event(), []
+    def again(f):
+        try:
+            while not done.is_set(): f()
+        except BaseException as error:
+            errors.append(error)
+            done.set()
+    threads = [threading.Thread(target=again, args=(f,)) for f in (work, *others)]
+    for t in threads: t.start()
+    done.wait(seconds)
+    done.set()
+    for t in threads: t.join()
+    if errors: raise errors[0]
+"""
+
+
+def test_the_function_empties_its_argument(in_process):
+    in_process(
+        PRELUDE
+        + """
+variables = []
+def add_one(given, x):
+    given[0].value = given[0].value + 1
+    variables.clear()
+    gc.collect()
+    made.extend(nt.Variable(nt.ones(3)) for _ in range(50))
+    return x + given[0]
+made = []
+f = nt.compile(add_one, check="always")
+for call in (f, f.eager) * 4:
+    variables.append(nt.Variable(X))
+    assert call(variables, X).tolist() == [3, 5, 7]
+"""
+    )
+
+
+@pytest.mark.parametrize("change", ["grows", "shrinks"])
+def test_a_flatten_whose_children_are_never_as_many(in_process, change):
+    in_process(
+        PRELUDE
+        + f"""
+count = 0 if "{change}" == "grows" else 40
+def flatten(_):
+    global count
+    count += 1 if "{change}" == "grows" else -1
+    return [X + i for i in range(count)], None
+class Sequence: pass
+nt.register_pytree(Sequence, flatten, lambda aux, children: list(children))
+f = nt.compile(lambda xs: sum(x * 2 for x in xs))
+for _ in range(10):
+    found = f(Sequence())
+    assert found.tolist() == sum((X + i) * 2 for i in range(count)).tolist()
+"""
+    )
+
+
+@pytest.mark.parametrize("container", ["list", "dict"])
+def test_a_hash_that_changes_what_is_taken_apart(in_process, container):
+    in_process(
+        PRELUDE
+        + f"""
+held = {container}()
+def fill():
+    values = [Changes(), nt.ones(5), nt.ones(6), Changes()]
+    held.clear()
+    held.extend(values) if "{container}" == "list" else held.update(zip("abcd", values))
+class Changes:
+    def __hash__(self):
+        held.clear()
+        gc.collect()
+        if what == "other":
+            for i in range(100):
+                held.append(i) if "{container}" == "list" else held.update({{i: nt.ones(2)}})
+        if what == "raises":
+            raise TypeError("no hash")
+        return 1
+    def __eq__(self, other):
+        return True
+f = nt.compile(lambda xs: X)
+mapped = lambda: nt.tree_map(lambda x: (held.clear(), gc.collect(), x)[2], held)
+for _ in range(3):
+    what = "empties"
+    fill()
+    assert "{container} changed its size" in rises(RuntimeError, lambda: f(held))
+    fill()
+    assert "{container} changed its size" in rises(RuntimeError, mapped)
+    what = "raises"
+    fill()
+    found = rises(TypeError, lambda: f(held))
+    assert ("xs[0]" if "{container}" == "list" else "xs['a']") in found, found
+    what = "other"
+    fill()
+    try: f(held)       # those that were there at the beginning, or an exception
+    except RuntimeError: pass
+"""
+    )
+
+
+def test_a_result_that_changes_while_it_is_taken_apart(in_process):
+    in_process(
+        PRELUDE
+        + """
+result = []
+class Changes:
+    def __hash__(self):
+        result.clear()
+        gc.collect()
+        return 1
+nt.register_pytree(Changes, lambda c: ((), c), lambda aux, children: Changes())
+@nt.compile
+def f(x):
+    result[:] = [Changes(), x * 2, x * 3]
+    return result
+for _ in range(4):
+    rises(RuntimeError, lambda: f(X))
+"""
+    )
+
+
+def test_an_array_that_is_another_each_time(in_process):
+    in_process(
+        PRELUDE
+        + """
+class Counts:
+    asked = 0
+    def __array__(self, dtype=None, copy=None):
+        Counts.asked += 1
+        return np.full(Counts.asked, Counts.asked, np.float32)
+f = nt.compile(lambda a: a * 1)
+for i in range(1, 8):
+    assert f(Counts()).tolist() == [i] * i
+"""
+    )
+
+
+def test_classes_that_change_while_their_values_are_taken_apart(in_process):
+    in_process(
+        PRELUDE
+        + """
+import dataclasses
+class Plain: pass
+def make():
+    @dataclasses.dataclass
+    class Data:
+        a: object
+        b: object
+    def read(self):
+        self.__class__ = Plain
+        holder.clear()
+        gc.collect()
+        return X
+    Data.a = property(read, lambda self, value: None)
+    return Data
+holder = {}
+for _ in range(5):
+    holder["Data"] = make()
+    data = holder["Data"](X, X)
+    try: nt.compile(lambda d: X)(data)
+    except AttributeError: pass
+
+class Again: pass
+def flatten(_):
+    nt.register_pytree(Again, lambda a: flatten(a), lambda aux, children: Again())
+    gc.collect()
+    return [X], None
+flatten(None)
+f = nt.compile(lambda a: X * 2)
+for _ in range(10):
+    assert f(Again()).tolist() == [2, 4, 6]
+"""
+    )
+
+
+@pytest.mark.parametrize("kind", ["tensors in a list", "Variables in a list", "tensors in a dict"])
+def test_another_thread_changes_an_argument(in_process, kind):
+    in_process(
+        PRELUDE
+        + f"""
+kind = "{kind}"
+if kind == "tensors in a dict":
+    given, keys = {{"a": X}}, iter(range(10**9))
+    f = nt.compile(lambda d: d["a"] * 2)
+    def change():
+        given[next(keys) % 7] = nt.ones(3)
+        if len(given) > 5: given.pop(1, None)
+else:
+    of = nt.Variable if kind.startswith("V") else (lambda x: x)
+    given = [of(X)]
+    def add(xs):
+        for x in list(xs): x + 1
+        time.sleep(0)
+        return xs[0] + xs[-1] if kind.startswith("t") else xs[0].value * 1
+    f = nt.compile(add)
+    def change():
+        given.append(of(nt.ones(3)))
+        if len(given) > 4: del given[1:]
+beside(lambda: f(given), change)
+"""
+    )
