@@ -7,6 +7,7 @@ Usage: stubs.py <folder in which nitinol is> <generate.py's folder>
 from __future__ import annotations
 
 import importlib
+import json
 import pathlib
 import re
 import sys
@@ -25,10 +26,30 @@ import os
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from nitinol._compile import Explanation
 from nitinol._typing import DeviceLike, DTypeLike, Parameters, TensorLike
+
+_P = ParamSpec("_P")
+_Q = ParamSpec("_Q")
+_R = TypeVar("_R")
+
+'''
+# Of compile(): what an attribute of a class is, and of an object.
+BOUND = """\
+    @typing.overload
+    def __get__(self, instance: None, owner: Any = None, /) -> Compiled[_P, _R]: ...
+    @typing.overload
+    def __get__(
+        self: Compiled[Concatenate[Any, _Q], _R], instance: object, owner: Any = None, /
+    ) -> _Method[_Q, _R]: ..."""
+METHOD = '''\
+class _Method(Generic[_P, _R]):
+    """A compiled function that is given its object."""
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
+    def explain(self) -> Explanation: ...
+    def set_stance(self, stance: str) -> None: ...
 
 '''
 BINARY = (
@@ -71,15 +92,11 @@ def operator_of(owner: str, name: str) -> str | None:
     if name == "release_buffer":
         return ""
     if name == "call":
-        return "    def __call__(self, *args: Any, **kwargs: Any) -> Any: ..."
-    if name == "getattribute":
-        return "    def __getattribute__(self, name: str, /) -> Any: ..."
-    if name == "setattr":
-        return "    def __setattr__(self, name: str, value: Any, /) -> None: ..."
-    if name == "delattr":
-        return "    def __delattr__(self, name: str, /) -> None: ..."
+        return "    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ..."
     if name == "get":
-        return "    def __get__(self, instance: Any, owner: Any = None, /) -> Any: ..."
+        return BOUND
+    if name in ("getattribute", "setattr", "delattr"):
+        return ""  # a module's attributes are those that its class has
     return None
 
 
@@ -121,6 +138,19 @@ def with_builtin_bool(text: str) -> str:
     return re.sub(r"(?m)(?<![\w.`])(?!^bool:)bool(?![\w`])", "builtins.bool", text)
 
 
+def with_line(text: str, owner: str, line: str) -> str:
+    """One more line in a class, after what the class is said to be."""
+    start = rf'^class {owner}\b.*:\n    """(?:.|\n)*?"""\n'
+    text, count = re.subn(rf"(?m){start}", lambda found: f"{found[0]}\n    {line}\n", text)
+    assert count == 1, f"no class {owner} with a comment"
+    return text
+
+
+def all_of(names: list[str]) -> str:
+    """`__all__`, which type checkers do not compute."""
+    return f"__all__: list[str] = {json.dumps(names)}\n"
+
+
 def errors_of(ext: types.ModuleType) -> str:
     classes = [c for c in vars(ext).values() if isinstance(c, type) and issubclass(c, Exception)]
     return "".join(
@@ -141,12 +171,21 @@ def main() -> None:
         for each in (name, *others):
             if hasattr(where, each):
                 delattr(where, each)
-        if module == "nitinol" and hasattr(ext.Tensor, name):
+        # x.to(...) and x.reshape(...) are bound by themselves, as they take more.
+        if module == "nitinol" and isinstance(
+            vars(ext.Tensor).get(name), types.MethodDescriptorType
+        ):
             methods.add(name)
             delattr(ext.Tensor, name)
     delattr(ext.Compiled, "explain")
-    for module in ("nn", "random"):
-        delattr(ext, module)
+    # nanobind's own, which it knows (src/signatures.cpp).
+    for owner in (ext, *(v for v in vars(ext).values() if isinstance(v, type))):
+        for name, value in list(vars(owner).items()):
+            if hasattr(value, "_bound"):
+                setattr(owner, name, value._bound)
+    exported = {"": ext.__all__, "nn": ext.nn.__all__, "random": ext.random.__all__}
+    for name in ("nn", "random", "__all__", "_functions"):
+        delattr(ext, name)
 
     generator = StubGen(ext, include_private=True)
     generator.put(ext)
@@ -154,6 +193,7 @@ def main() -> None:
     text = re.sub(r"(?m)^from \S+ import \((?:.|\n)*?\)\n", "", text)
     text = re.sub(r"(?m)^(?:from|import) .*\n", "", text)
     # What nanobind says of values that it does not look into.
+    text = re.sub(r"(?<=-> )object(?=:)", "Any", text)
     text = re.sub(r"(?<=-> )tuple(?=:)", "tuple[Any, ...]", text)
     text = re.sub(r"(?<=-> )list(?=:)", "list[Any]", text)
     text = re.sub(r"(?<=: )dict(?=[,)])", "dict[Any, Any]", text)
@@ -167,19 +207,14 @@ def main() -> None:
     bodies = {
         name: re.sub(r"(?m)^(?:from|import) .*\n", "", body) for name, body in functions.items()
     }
-    for owner, argument in (
-        ("Tensor", "obj: object"),
-        ("Variable", "initial: TensorLike"),
-        ("Scalar", "value: float | int | builtins.bool"),
+    for owner, line in (
+        ("Tensor", "def __new__(cls, obj: object) -> Tensor: ..."),
+        ("Variable", "def __new__(cls, initial: TensorLike) -> Variable: ..."),
+        ("Scalar", "def __new__(cls, value: float | int | builtins.bool) -> Scalar: ..."),
+        ("Compiled", "def explain(self) -> Explanation: ..."),
     ):
-        text = re.sub(
-            rf"(?m)^class {owner}:\n",
-            f"class {owner}:\n    def __new__(cls, {argument}) -> {owner}: ...\n",
-            text,
-        )
-    text = text.replace(
-        "class Compiled:", "class Compiled:\n    def explain(self) -> Explanation: ...\n", 1
-    )
+        text = with_line(text, owner, line)
+    text = text.replace("class Compiled(", METHOD + "class Compiled(", 1)
     end = re.search(r"(?ms)^class Tensor:.*?(?=^\S)", text)
     assert end, "no class Tensor"
     body = (
@@ -192,14 +227,15 @@ def main() -> None:
 
     out = folder / "nitinol" / "_ext"
     out.mkdir(exist_ok=True)
-    tail = "from nitinol._ext import nn as nn, random as random\n"
+    parts = "from nitinol._ext import nn as nn, random as random\n__version__: str\n"
     (out / "__init__.pyi").write_text(
-        HEAD + tail + text + "\n" + with_builtin_bool(bodies["functions"])
+        HEAD + parts + all_of(exported[""]) + text + "\n" + with_builtin_bool(bodies["functions"])
     )
     for module in ("nn", "random"):
         (out / f"{module}.pyi").write_text(
             HEAD.replace("from nitinol._compile import Explanation\n", "")
             + "from nitinol._ext import Generator, Tensor\n"
+            + all_of(exported[module])
             + bodies[module]
         )
 

@@ -17,14 +17,14 @@ from nitinol import nn
 class Block(nn.Module):
     """Attention and a network of two layers, each normalised before and added to what came in."""
 
-    def __init__(self, width, heads):
+    def __init__(self, width: int, heads: int) -> None:
         self.before_attention = nn.LayerNorm(width)
         self.attention = nn.MultiHeadAttention(width, heads, is_causal=True)
         self.before_mlp = nn.LayerNorm(width)
         self.up = nn.Linear(width, 4 * width)
         self.down = nn.Linear(4 * width, width)
 
-    def __call__(self, x):
+    def __call__(self, x: nt.Tensor) -> nt.Tensor:
         y = x + self.attention(self.before_attention(x))
         return y + self.down(nt.gelu_tanh(self.up(self.before_mlp(y))))
 
@@ -32,7 +32,9 @@ class Block(nn.Module):
 class Gpt(nn.Module):
     """What the next character is, given those before it (A. Radford et al., 2019)."""
 
-    def __init__(self, characters, context=64, width=128, heads=4, blocks=3):
+    def __init__(
+        self, characters: int, context: int = 64, width: int = 128, heads: int = 4, blocks: int = 3
+    ) -> None:
         self.characters = nn.Embedding(characters, width)
         self.positions = nn.Embedding(context, width)
         # Drawn before the blocks, as in chargpt.cpp, but named after them.
@@ -40,7 +42,7 @@ class Gpt(nn.Module):
         self.blocks = [Block(width, heads) for _ in range(blocks)]
         self.norm, self.head = norm, head
 
-    def __call__(self, x):
+    def __call__(self, x: nt.Tensor) -> nt.Tensor:
         y = self.characters(x) + self.positions.weight[: x.shape[1]]
         for block in self.blocks:
             y = block(y)
@@ -50,30 +52,32 @@ class Gpt(nn.Module):
 class Text:
     """The ASCII characters of some files, and a number for each that occurs."""
 
-    def __init__(self, paths):
-        text = "".join(pathlib.Path(path).read_text(encoding="latin-1") for path in paths)
+    def __init__(self, paths: list[pathlib.Path]) -> None:
+        text = "".join(path.read_text(encoding="latin-1") for path in paths)
         self.text = "".join(c for c in text if c == "\n" or " " <= c <= "~")
         self.alphabet = "".join(sorted(set(self.text)))
         number = {c: i for i, c in enumerate(self.alphabet)}
         self.numbers = nt.asarray([number[c] for c in self.text])
 
-    def numbers_of(self, text):
+    def numbers_of(self, text: str) -> list[int]:
         return [self.alphabet.index(c) for c in text]
 
-    def batch(self, count, length):
+    def batch(self, count: int, length: int) -> tuple[nt.Tensor, nt.Tensor]:
         """Pieces of the text from random places, and the same one character later."""
         begin = nt.random.randint(0, len(self.text) - length, (count, 1))
         places = begin + nt.arange(length)
         return nt.take(self.numbers, places), nt.take(self.numbers, places + 1)
 
 
-def train(name, is_compiled, steps, text, options):
+def train(
+    name: str, is_compiled: bool, steps: int, text: Text, options: argparse.Namespace
+) -> tuple[Gpt, float]:
     nt.manual_seed(options.seed)
     model = Gpt(len(text.alphabet))
     parameters = model.parameters()
     optimizer = nn.AdamW(parameters, beta2=0.99, weight_decay=0.01)
 
-    def train_step(x, y):
+    def train_step(x: nt.Tensor, y: nt.Tensor) -> nt.Tensor:
         optimizer.zero_grad()
         loss = nn.cross_entropy(model(x), y)
         loss.backward()
@@ -84,7 +88,7 @@ def train(name, is_compiled, steps, text, options):
     step = nt.compile(train_step, name="train_step") if is_compiled else train_step
     rate = nn.warm_up(50, nn.cosine_decay(options.rate, options.steps))
     progress = nn.Progress(name, steps=steps, items=options.batch * 64, unit="characters")
-    times = []
+    times: list[float] = []
     for i in range(steps):
         optimizer.set_rate(rate(i))
         x, y = text.batch(options.batch, 64)
@@ -95,7 +99,7 @@ def train(name, is_compiled, steps, text, options):
     return model, min(times)
 
 
-def sample(model, text, options):
+def sample(model: Gpt, text: Text, options: argparse.Namespace) -> str:
     """What the model writes after the prompt."""
     draws = random.Random(options.seed)
     numbers = text.numbers_of(options.prompt)
@@ -108,9 +112,9 @@ def sample(model, text, options):
     return "".join(text.alphabet[i] for i in numbers)
 
 
-def main():
+def main() -> int:
     root = pathlib.Path(__file__).resolve().parents[2]
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--steps", type=int, default=2400, help="of training")
     parser.add_argument("--compared", type=int, default=20, help="steps made in both ways before")
     parser.add_argument("--batch", type=int, default=16, help="pieces of text in a step")
@@ -122,12 +126,15 @@ def main():
     parser.add_argument("--temperature", type=float, default=0.5, help="lower: likelier characters")
     parser.add_argument("--device", default="cpu:0", help="where to compute: cpu:0, cuda:0")
     parser.add_argument("--save", help="write the model to this file")
-    parser.add_argument("files", nargs="*", help="text; without any, README.md and docs/*.md")
+    parser.add_argument(
+        "files", nargs="*", type=pathlib.Path, help="text; without any, README.md and docs/*.md"
+    )
     options = parser.parse_args()
     if options.threads:
         nt.set_num_threads(options.threads)
     nt.set_default_device(options.device)
-    files = options.files or sorted([root / "README.md", *(root / "docs").glob("*.md")])
+    own_files = sorted([root / "README.md", *(root / "docs").glob("*.md")])
+    files: list[pathlib.Path] = options.files or own_files
     text = Text(files)
     print(f"{len(text.text)} characters of {len(files)} files, {len(text.alphabet)} different\n")
 

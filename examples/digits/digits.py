@@ -20,31 +20,34 @@ HERE = pathlib.Path(__file__).parent
 class Mlp(nn.Module):
     """64 pixels -> 128 -> 10 classes."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.hidden = nn.Linear(64, 128)
         self.out = nn.Linear(128, 10)
 
-    def __call__(self, x):
+    def __call__(self, x: nt.Tensor) -> nt.Tensor:
         return self.out(nt.relu(self.hidden(x)))
 
 
 class Cnn(nn.Module):
     """Two convolutions of 3 x 3, pooling from 8 x 8 to 4 x 4, then 10 classes."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.first = nn.Conv2d(1, 16, 3, padding=1)
         self.second = nn.Conv2d(16, 32, 3, padding=1)
         self.out = nn.Linear(32 * 4 * 4, 10)
 
-    def __call__(self, x):
+    def __call__(self, x: nt.Tensor) -> nt.Tensor:
         images = nt.reshape(x, (x.shape[0], 1, 8, 8))
         features = nt.relu(self.second(nt.relu(self.first(images))))
         return self.out(nt.flatten(nt.max_pool2d(features, 2), 1))
 
 
-def read_csv(path):
+Data = dict[str, tuple[nt.Tensor, nt.Tensor]]
+
+
+def read_csv(path: str) -> Data:
     """Images with pixels from 0 to 1, and labels; every fifth row is held out for testing."""
-    rows = {"train": ([], []), "test": ([], [])}
+    rows: dict[str, tuple[list[list[float]], list[int]]] = {"train": ([], []), "test": ([], [])}
     with open(path, newline="") as file:
         for number, row in enumerate(csv.reader(file), 1):
             if not row or (number == 1 and row[0].startswith("p")):
@@ -55,20 +58,22 @@ def read_csv(path):
     return {name: (nt.asarray(x), nt.asarray(y)) for name, (x, y) in rows.items()}
 
 
-def accuracy_of(model, images, labels):
+def accuracy_of(model: Mlp | Cnn, images: nt.Tensor, labels: nt.Tensor) -> float:
     with nt.no_gradients():
         is_right = nt.argmax(model(images), -1) == labels
         return nt.mean(is_right.to(nt.float32)).item()
 
 
-def train(model_class, is_compiled, data, options):
+def train(
+    model_class: type[Mlp] | type[Cnn], is_compiled: bool, data: Data, options: argparse.Namespace
+) -> tuple[Mlp | Cnn, float, nt.Compiled[[nt.Tensor, nt.Tensor], nt.Tensor]]:
     loader = nn.DataLoader(data["train"], batch=options.batch, drop_last=True, seed=options.seed)
     steps = options.epochs * len(loader)
     nt.manual_seed(options.seed)
     model = model_class()
     optimizer = nn.Adam(model)
 
-    def train_step(images, labels):
+    def train_step(images: nt.Tensor, labels: nt.Tensor) -> nt.Tensor:
         optimizer.zero_grad()
         loss = nn.cross_entropy(model(images), labels)
         loss.backward()
@@ -81,7 +86,7 @@ def train(model_class, is_compiled, data, options):
     progress = nn.Progress(
         "compiled" if is_compiled else "eager", steps=steps, items=options.batch, unit="images"
     )
-    times = []
+    times: list[float] = []
     for _ in range(options.epochs):
         for images, labels in loader:
             optimizer.set_rate(rate(len(times)))
@@ -92,15 +97,15 @@ def train(model_class, is_compiled, data, options):
     return model, statistics.median(times), compiled
 
 
-def same_bits(a, b):
+def same_bits(a: nn.Module, b: nn.Module) -> bool:
     return all(
         bytes(memoryview(x.numpy())) == bytes(memoryview(y.numpy()))
         for x, y in zip(a.named_variables().values(), b.named_variables().values())
     )
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--model", choices=("mlp", "cnn"), default="mlp", help="the network")
     parser.add_argument("--eager", action="store_true", help="train eagerly only")
     parser.add_argument("--explain", action="store_true", help="say what the step consists of")
@@ -117,7 +122,7 @@ def main():
     nt.set_num_threads(options.threads)
     nt.set_default_device(options.device)
     data = read_csv(options.data)
-    model_class = {"mlp": Mlp, "cnn": Cnn}[options.model]
+    model_class: type[Mlp] | type[Cnn] = Mlp if options.model == "mlp" else Cnn
     print(f"{len(data['train'][1])} images to train on, {len(data['test'][1])} held out\n")
     print(model_class(), "\n")
 

@@ -15,18 +15,18 @@ from nitinol import nn
 class Small(nn.Module):
     """100 -> 128 -> 10."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.hidden = nn.Linear(100, 128)
         self.out = nn.Linear(128, 10)
 
-    def __call__(self, x):
+    def __call__(self, x: nt.Tensor) -> nt.Tensor:
         return self.out(nt.relu(self.hidden(x)))
 
 
 class Normalised(nn.Module):
     """100 -> 256 -> 128 -> 10 with batch norm and dropout."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.first = nn.Linear(100, 256)
         self.norm_1 = nn.BatchNorm(256)
         self.drop_1 = nn.Dropout(0.5)
@@ -35,7 +35,7 @@ class Normalised(nn.Module):
         self.drop_2 = nn.Dropout(0.5)
         self.out = nn.Linear(128, 10)
 
-    def __call__(self, x):
+    def __call__(self, x: nt.Tensor) -> nt.Tensor:
         y = self.drop_1(nt.relu(self.norm_1(self.first(x))))
         return self.out(self.drop_2(nt.relu(self.norm_2(self.second(y)))))
 
@@ -43,21 +43,27 @@ class Normalised(nn.Module):
 class Recurrent(nn.Module):
     """Scores from the last of 25 steps of 4 features each."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.lstm = nn.Lstm(4, 64)
         self.out = nn.Linear(64, 10)
 
-    def __call__(self, x):
+    def __call__(self, x: nt.Tensor) -> nt.Tensor:
         steps = nt.permute_dims(nt.reshape(x, (x.shape[0], 25, 4)), (1, 0, 2))
         return self.out(self.lstm(steps).hidden)
 
 
-def train(model_class, is_compiled, options, x, y):
+Model = Small | Normalised | Recurrent
+Class = type[Small] | type[Normalised] | type[Recurrent]
+
+
+def train(
+    model_class: Class, is_compiled: bool, options: argparse.Namespace, x: nt.Tensor, y: nt.Tensor
+) -> tuple[Model, float, float]:
     nt.manual_seed(options.seed)
     model = model_class()
     optimizer = nn.Adam(model, rate=1e-3)
 
-    def epoch(x, y):
+    def epoch(x: nt.Tensor, y: nt.Tensor) -> nt.Tensor:
         optimizer.zero_grad()
         loss = nn.cross_entropy(model(x), y)
         loss.backward()
@@ -65,7 +71,8 @@ def train(model_class, is_compiled, options, x, y):
         return nt.stop_gradient(loss)
 
     step = nt.compile(epoch, name="epoch") if is_compiled else epoch
-    times = []
+    times: list[float] = []
+    loss = nt.zeros(())
     for _ in range(options.epochs):
         start = time.perf_counter()
         loss = step(x, y)
@@ -74,8 +81,8 @@ def train(model_class, is_compiled, options, x, y):
     return model, min(times), loss.item()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--epochs", type=int, default=10, help="how often to train on all samples")
     parser.add_argument("--threads", type=int, default=0, help="0: all cores")
     parser.add_argument("--seed", type=int, default=0, help="of data and weights")
@@ -90,11 +97,12 @@ def main():
     y = nt.random.randint(0, 10, (1000,))
     print(f"{'model':<26} {'eager':>10} {'compiled':>10} {'ratio':>6} {'loss':>8} {'bits':>5}")
     is_same = True
-    for name, model_class in (
-        ("MLP 100-128-10", Small),
-        ("MLP 100-256-128-10 bn+drop", Normalised),
-        ("LSTM 25x4-64-10", Recurrent),
-    ):
+    models: dict[str, Class] = {
+        "MLP 100-128-10": Small,
+        "MLP 100-256-128-10 bn+drop": Normalised,
+        "LSTM 25x4-64-10": Recurrent,
+    }
+    for name, model_class in models.items():
         eager, eager_s, _ = train(model_class, False, options, x, y)
         compiled, compiled_s, loss = train(model_class, True, options, x, y)
         same = all(

@@ -6,6 +6,7 @@ code for each combination of shapes and dtypes; results have the same bits eithe
 
 import copyreg as _copyreg
 import importlib as _importlib
+from typing import Any as _Any
 
 from nitinol import _ext
 from nitinol._autograd import (
@@ -19,20 +20,22 @@ from nitinol._autograd import (
     value_and_grad,
     vjp,
 )
-from nitinol._compile import Compiled, Explanation, compile, eager
+from nitinol._compile import Explanation, compile, eager
 from nitinol._ext import *  # noqa: F403  (the vocabulary, one function for each of C++'s)
 from nitinol._ext import __version__, bool  # noqa: A004
-import nitinol.linalg
-import nitinol.nn
-import nitinol.random  # after the names of _ext, of which some are the same
+from nitinol import linalg, nn, random  # after the names of _ext, of which some are the same
 
 
-def _function_named(module: str, name: str) -> object:
+def _function_named(module: str, name: str) -> _Any:
     return getattr(_importlib.import_module(module), name)
 
 
+def _by_name(function: _Any) -> tuple[_Any, ...]:
+    return _function_named, (function.__module__, function.__name__)
+
+
 # A function of ours is pickled by name, as Python's own are.
-_copyreg.pickle(type(_ext.asarray), lambda f: (_function_named, (f.__module__, f.__name__)))
+_copyreg.pickle(type(_ext.asarray), _by_name)
 
 newaxis: None = None
 pi: float = 3.141592653589793
@@ -42,30 +45,31 @@ nan: float = float("nan")
 
 __array_api_version__: str = "2024.12"
 
-__all__ = sorted(
-    (set(_ext.__all__) - {"ModuleBase"})
-    | {
-        "Compiled",
-        "Explanation",
-        "__version__",
-        "check_gradients",
-        "checkpoint",
-        "compile",
-        "custom_gradient",
-        "e",
-        "eager",
-        "grad",
-        "hessian",
-        "inf",
-        "jvp",
-        "linalg",
-        "nan",
-        "newaxis",
-        "nn",
-        "no_gradients",
-        "pi",
-        "random",
-        "value_and_grad",
-        "vjp",
-    }
-)
+__all__ = [
+    "Explanation",
+    "__version__",
+    "check_gradients",
+    "checkpoint",
+    "compile",
+    "custom_gradient",
+    "e",
+    "eager",
+    "grad",
+    "hessian",
+    "inf",
+    "jvp",
+    "linalg",
+    "nan",
+    "newaxis",
+    "nn",
+    "no_gradients",
+    "pi",
+    "random",
+    "value_and_grad",
+    "vjp",
+]
+__all__ += _ext.__all__
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -6,12 +6,15 @@ Gradients of losses by the parameters of a model are the other way: loss.backwar
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, ParamSpec, Sequence, TypeVar
 
 from nitinol import _ext
 from nitinol._ext import Tensor, tree_map
+from nitinol._typing import TensorLike
 
 _Function = Callable[..., Any]
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 def _tensors(tree: Any) -> list[Tensor]:
@@ -85,8 +88,8 @@ def _as_tensors(where: str, argument: Any) -> Any:
 
 
 def value_and_grad(
-    f: _Function, argnums: int | Sequence[int] = 0, has_aux: bool = False
-) -> _Function:
+    f: Callable[_P, _R], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[_P, tuple[_R, Any]]:
     """A function that returns (f(...), gradient of f by the arguments numbered argnums).
 
     f returns its loss, one floating element; with has_aux, (loss, anything). The gradient has the
@@ -94,9 +97,9 @@ def value_and_grad(
     """
 
     @functools.wraps(f)
-    def both(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    def both(*args: _P.args, **kwargs: _P.kwargs) -> tuple[_R, Any]:
         call = _Call("grad", f, argnums, args, kwargs)
-        loss = call.result
+        loss: Any = call.result
         if has_aux:
             if not isinstance(loss, tuple) or len(loss) != 2:
                 raise TypeError("grad: with has_aux the function returns (loss, aux)")
@@ -112,12 +115,14 @@ def value_and_grad(
     return both
 
 
-def grad(f: _Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> _Function:
+def grad(
+    f: Callable[_P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[_P, Any]:
     """A function that returns the gradient of f: see value_and_grad. With has_aux: (gradient, aux)."""
     both = value_and_grad(f, argnums, has_aux)
 
     @functools.wraps(f)
-    def gradient(*args: Any, **kwargs: Any) -> Any:
+    def gradient(*args: _P.args, **kwargs: _P.kwargs) -> Any:
         value, found = both(*args, **kwargs)
         return (found, value[1]) if has_aux else found
 
@@ -148,24 +153,24 @@ def jvp(f: _Function, args: Any, tangents: Any) -> tuple[Any, Any]:
     return call.released(), _with_tensors(call.result, found)
 
 
-def hessian(f: _Function) -> _Function:
+def hessian(f: Callable[[Tensor], Tensor]) -> Callable[[TensorLike], Tensor]:
     """A function that returns the second derivatives of f, a tensor of shape [s..., s...]; argument
     and result of f are a Tensor of shape [s...] and one element."""
 
     @functools.wraps(f)
-    def second(x: Any) -> Tensor:
+    def second(x: TensorLike) -> Tensor:
         return _ext._hessian(f, _as_tensors("hessian", x))
 
     return second
 
 
-def checkpoint(f: _Function) -> _Function:
+def checkpoint(f: Callable[_P, _R]) -> Callable[_P, _R]:
     """f, keeping for backward() only its arguments: what it computes in between is computed a second
     time when the gradient is asked for. Random numbers are drawn as the first time, Variables are
     assigned once."""
 
     @functools.wraps(f)
-    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+    def checkpointed(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         held: list[Any] = []
 
         def on_tensors(tensors: list[Tensor]) -> list[Tensor]:
@@ -181,7 +186,9 @@ def checkpoint(f: _Function) -> _Function:
     return checkpointed
 
 
-def custom_gradient(f: _Function) -> _Function:
+def custom_gradient(
+    f: Callable[..., tuple[Tensor, Callable[[Tensor], Any]]],
+) -> Callable[..., Tensor]:
     """A function of Tensors whose gradient is what f says: f(*x) returns (result, pull), and
     pull(gradient of the result) returns the gradient of x, or a tuple of one for each argument (None
     for none)."""

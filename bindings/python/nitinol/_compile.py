@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, ParamSpec, Sequence, TypeVar, overload
 
 from nitinol._ext import Compiled, stance
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 class Explanation:
@@ -34,18 +37,19 @@ class Explanation:
         """The same as dicts and lists."""
         import json
 
-        return json.loads(self._json)
+        data: dict[str, Any] = json.loads(self._json)
+        return data
 
     def __getitem__(self, key: str) -> Any:
         return self.data[key]
 
 
-def _explain(self: Compiled) -> Explanation:
+def _explain(self: Compiled[..., Any]) -> Explanation:
     """What happened to the calls of this function and why: print it."""
     return Explanation(*self._explain())
 
 
-Compiled.explain = _explain  # type: ignore[attr-defined]
+Compiled.explain = _explain  # type: ignore[method-assign]
 
 
 def _names_of(function: Callable[..., Any]) -> list[str]:
@@ -61,6 +65,28 @@ def _names_of(function: Callable[..., Any]) -> list[str]:
     return list(code.co_varnames[first : code.co_argcount])
 
 
+@overload
+def compile(
+    function: Callable[_P, _R],
+    *,
+    name: str | None = None,
+    check: str = "scheduled",
+    check_interval_ms: float = 10,
+    signature_limit: int = 256,
+    in_background: bool = False,
+    arguments: Sequence[str] | None = None,
+) -> Compiled[_P, _R]: ...
+@overload
+def compile(
+    function: None = None,
+    *,
+    name: str | None = None,
+    check: str = "scheduled",
+    check_interval_ms: float = 10,
+    signature_limit: int = 256,
+    in_background: bool = False,
+    arguments: Sequence[str] | None = None,
+) -> Callable[[Callable[_P, _R]], Compiled[_P, _R]]: ...
 def compile(
     function: Callable[..., Any] | None = None,
     *,
@@ -86,7 +112,7 @@ def compile(
     arguments: names of the parameters, for explain() and errors, where they cannot be found.
     """
 
-    def wrap(wrapped: Callable[..., Any]) -> Compiled:
+    def wrap(wrapped: Callable[..., Any]) -> Compiled[..., Any]:
         if isinstance(wrapped, (staticmethod, classmethod)):
             raise TypeError("compile: put @staticmethod or @classmethod above @compile, not below")
         called = name or getattr(wrapped, "__qualname__", None) or type(wrapped).__qualname__
@@ -103,4 +129,4 @@ def eager() -> stance:
     return stance("eager")
 
 
-__all__ = ["Compiled", "Explanation", "compile", "eager"]
+__all__ = ["Explanation", "compile", "eager"]

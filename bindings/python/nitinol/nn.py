@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import copyreg
 import os
-from typing import Any, Callable, Iterator, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Iterator, Mapping, NamedTuple, Self, Sequence
 
 from nitinol import _ext
+from nitinol._ext import nn as _functions
 from nitinol._ext import (
     Adam,
     AdamW,
@@ -42,6 +43,7 @@ from nitinol._ext import (
     warm_up,
 )
 from nitinol._ext.nn import *  # noqa: F403  (losses, initial values, attention)
+from nitinol._typing import TensorLike
 
 
 def _children(value: Any) -> Iterator[tuple[str, Any]]:
@@ -85,7 +87,8 @@ class Module(ModuleBase):
         pass
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return copyreg.__newobj__, (type(self),), dict(vars(self))
+        make = copyreg.__newobj__  # type: ignore[attr-defined]
+        return make, (type(self),), dict(vars(self))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
@@ -111,17 +114,17 @@ class Module(ModuleBase):
         """This module and all below it."""
         return [m for _, m in _walk("", self, set()) if isinstance(m, Module)]
 
-    def train(self, value: bool = True) -> Module:
+    def train(self, value: bool = True) -> Self:
         """Switches dropout and running statistics on. A compiled function has a Plan for each mode."""
         for module in self.modules():
             module.training = value
         return self
 
-    def eval(self) -> Module:
+    def eval(self) -> Self:
         """Switches them off."""
         return self.train(False)
 
-    def to(self, *targets: Device | DType | str) -> Module:
+    def to(self, *targets: Device | DType | str) -> Self:
         """Gives the module new Variables on another device or of another floating dtype. Call it
         before optimizers are made."""
         made: dict[int, Variable] = {}
@@ -215,7 +218,7 @@ class Linear(Module):
     ) -> None:
         self.weight, self.bias = _ext._make_linear(in_features, out_features, bias, dtype)
 
-    def __call__(self, x: Any) -> Tensor:
+    def __call__(self, x: TensorLike) -> Tensor:
         return _ext._linear(x, self.weight, self.bias)
 
 
@@ -245,7 +248,7 @@ class Conv2d(Module):
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, dtype
         )
 
-    def __call__(self, x: Any) -> Tensor:
+    def __call__(self, x: TensorLike) -> Tensor:
         return _ext._conv2d(
             x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
         )
@@ -266,14 +269,14 @@ class _Pool2d(Module):
 class MaxPool2d(_Pool2d):
     """The largest number of each window of images [n, c, h, w]."""
 
-    def __call__(self, x: Any) -> Tensor:
+    def __call__(self, x: TensorLike) -> Tensor:
         return _ext.max_pool2d(x, self.kernel_size, stride=self.stride, padding=self.padding)
 
 
 class AvgPool2d(_Pool2d):
     """The mean of each window of images [n, c, h, w]."""
 
-    def __call__(self, x: Any) -> Tensor:
+    def __call__(self, x: TensorLike) -> Tensor:
         return _ext.avg_pool2d(x, self.kernel_size, stride=self.stride, padding=self.padding)
 
 
@@ -285,7 +288,7 @@ class Embedding(Module):
     def __init__(self, count: int, width: int, dtype: DType = float32) -> None:
         self.weight = _ext._make_embedding(count, width, dtype)
 
-    def __call__(self, indices: Any) -> Tensor:
+    def __call__(self, indices: TensorLike) -> Tensor:
         return _ext._embedding(indices, self.weight)
 
 
@@ -299,7 +302,7 @@ class LayerNorm(Module):
         self.eps: float = eps
         self.weight, self.bias = _ext._make_layer_norm(features, eps, dtype)
 
-    def __call__(self, x: Any) -> Tensor:
+    def __call__(self, x: TensorLike) -> Tensor:
         return _ext._layer_norm(x, self.weight, self.bias, self.eps)
 
 
@@ -312,7 +315,7 @@ class RmsNorm(Module):
         self.eps: float = eps
         self.weight = _ext._make_rms_norm(features, eps, dtype)
 
-    def __call__(self, x: Any) -> Tensor:
+    def __call__(self, x: TensorLike) -> Tensor:
         return _ext._rms_norm(x, self.weight, self.eps)
 
 
@@ -335,7 +338,7 @@ class BatchNorm(Module):
             features, dtype
         )
 
-    def __call__(self, x: Any) -> Tensor:
+    def __call__(self, x: TensorLike) -> Tensor:
         return _ext._batch_norm(
             x,
             self.weight,
@@ -357,7 +360,7 @@ class Dropout(Module):
         self.training = True
         _ext._dropout(_ext.asarray(0.0), rate, False)  # refuses a rate that is none
 
-    def __call__(self, x: Any) -> Tensor:
+    def __call__(self, x: TensorLike) -> Tensor:
         return _ext._dropout(x, self.rate, self.training)
 
 
@@ -382,7 +385,9 @@ class Lstm(Module):
             in_features, hidden, dtype
         )
 
-    def __call__(self, x: Any, hidden: Any = None, cell: Any = None) -> LstmOutput:
+    def __call__(
+        self, x: TensorLike, hidden: TensorLike | None = None, cell: TensorLike | None = None
+    ) -> LstmOutput:
         if (hidden is None) != (cell is None):
             raise TypeError("Lstm: give both hidden and cell, or neither")
         return LstmOutput(
@@ -412,7 +417,7 @@ class MultiHeadAttention(Module):
         self.qkv = Linear(width, 3 * width, bias, dtype)
         self.proj = Linear(width, width, bias, dtype)
 
-    def __call__(self, x: Any) -> Tensor:
+    def __call__(self, x: TensorLike) -> Tensor:
         return _ext._multi_head_attention(
             x,
             self.qkv.weight,
@@ -427,18 +432,18 @@ class MultiHeadAttention(Module):
 class Sequential(Module):
     """Modules and functions, one after another."""
 
-    def __init__(self, *layers: Callable[[Any], Any]) -> None:
+    def __init__(self, *layers: Callable[[Any], Tensor]) -> None:
         for layer in layers:
             if not callable(layer):
                 raise TypeError(f"Sequential: {layer!r} cannot be called")
-        self.layers: tuple[Callable[[Any], Any], ...] = tuple(layers)
+        self.layers: tuple[Callable[[Any], Tensor], ...] = tuple(layers)
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: TensorLike) -> Tensor:
         for layer in self.layers:
             x = layer(x)
-        return x
+        return x  # type: ignore[return-value]  # a Tensor, unless there are no layers
 
-    def __getitem__(self, i: int) -> Callable[[Any], Any]:
+    def __getitem__(self, i: int) -> Any:
         return self.layers[i]
 
     def __len__(self) -> int:
@@ -513,4 +518,9 @@ __all__ = [
     "save",
     "step_decay",
     "warm_up",
-] + [name for name in vars(_ext.nn) if not name.startswith("_")]
+]
+__all__ += _functions.__all__
+
+
+def __dir__() -> list[str]:
+    return __all__

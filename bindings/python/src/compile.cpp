@@ -273,7 +273,9 @@ void check_assignable(const Tensor& tensor) {
 void bind_compile(nb::module_& m) {
   bind_pytrees(m);
   nb::class_<Compiled> compiled(m, "Compiled", nb::type_slots(slots), nb::is_final(),
-                                nb::is_weak_referenceable(), "What compile() returns.");
+                                nb::is_generic(), nb::is_weak_referenceable(),
+                                nb::sig("class Compiled(typing.Generic[_P, _R])"),
+                                "What compile() returns.");
   compiled
       .def("__init__", make_compiled, nb::arg("function"), nb::arg("name"), nb::arg("arguments"),
            nb::arg("check"), nb::arg("check_interval_ms"), nb::arg("signature_limit"),
@@ -283,7 +285,7 @@ void bind_compile(nb::module_& m) {
           [](nb::handle self, nb::args positional, nb::kwargs named) {
             return call(compiled_in(self.ptr()), positional.ptr(), named.ptr(), How::eagerly);
           },
-          nb::sig("def eager(self, *args: typing.Any, **kwargs: typing.Any) -> typing.Any"),
+          nb::sig("def eager(self, *args: _P.args, **kwargs: _P.kwargs) -> _R"),
           "Calls the function as it is written.")
       .def("_explain",
            [](const Compiled& self) {
@@ -304,7 +306,9 @@ void bind_compile(nb::module_& m) {
             self.compiled->set_stance(static_cast<int>(wanted));
           },
           nb::arg("stance"), "Overrides the thread's and the process's stance for this function.")
-      .def_prop_ro("__wrapped__", [](const Compiled& self) { return self.function; });
+      .def_prop_ro(
+          "__wrapped__", [](const Compiled& self) { return self.function; },
+          nb::sig("def __wrapped__(self) -> collections.abc.Callable[_P, _R]"));
 
   bind_context<StanceContext>(
       m, "stance",

@@ -15,6 +15,18 @@ std::set<std::string> names_in(const nb::module_& m) {
   return names;
 }
 
+/// Sets `__all__`, of which `import *` takes what is not left out: public names that are no
+/// modules.
+void set_all(nb::module_ m, const std::set<std::string>& left_out = {}) {
+  nb::list all;
+  for (const std::string& name : names_in(m)) {
+    const nb::object value = m.attr(name.c_str());
+    if (!name.starts_with('_') && !left_out.contains(name) && !PyModule_Check(value.ptr()))
+      all.append(name);
+  }
+  m.attr("__all__") = all;
+}
+
 }  // namespace
 
 NB_MODULE(_ext, m) {
@@ -29,15 +41,14 @@ NB_MODULE(_ext, m) {
   bind_autograd(m);
   const std::set<std::string> before = names_in(m);
   bind_nn(m);
-  const std::set<std::string> after = names_in(m);
+  std::set<std::string> of_nn = names_in(m);  // which imports them by their names
+  std::erase_if(of_nn, [&](const std::string& name) { return before.contains(name); });
+  of_nn.insert("ModuleBase");
   bind_system(m);
   bind_functions(m);
-  // What `from nitinol._ext import *` means: layers and their like are nitinol.nn's.
-  nb::list all;
-  for (const std::string& name : names_in(m)) {
-    const bool is_of_nn = after.contains(name) && !before.contains(name);
-    if (!is_of_nn && !name.starts_with('_')) all.append(name);
-  }
-  m.attr("__all__") = all;
+  add_signatures(m);
+  set_all(m, of_nn);
+  set_all(nb::borrow<nb::module_>(m.attr("nn")));
+  set_all(nb::borrow<nb::module_>(m.attr("random")));
   bind_end(m);  // atexit: first, as what was registered last
 }

@@ -197,10 +197,11 @@ Tensor tensor_of_bytes(DType dtype, nb::handle shape, nb::bytes bytes) {
 }
 
 void bind_scalar(nb::module_& m) {
-  nb::class_<Scalar> scalar(m, "Scalar", nb::type_slots(scalar_slots), nb::is_final(),
-                            "A number that a compiled function takes as an argument: another one "
-                            "compiles nothing.\n\nA float argument is one; Scalar(3) makes one of "
-                            "an int, which else is a fixed part of the call.");
+  nb::class_<Scalar> scalar(
+      m, "Scalar", nb::type_slots(scalar_slots), nb::is_final(),
+      "Scalar(value)\n--\n\nA number that a compiled function takes as an argument: another one "
+      "compiles nothing.\n\nA float argument is one; Scalar(3) makes one of "
+      "an int, which else is a fixed part of the call.");
   scalar.attr("__array_ufunc__") = nb::none();
   scalar.attr("__array_priority__") = 999;
   types().scalar = scalar;
@@ -239,10 +240,11 @@ void bind_scalar(nb::module_& m) {
 }  // namespace
 
 void bind_tensor(nb::module_& m) {
-  nb::class_<Tensor> tensor(
-      m, "Tensor", nb::type_slots(tensor_slots), nb::is_final(), nb::is_weak_referenceable(),
-      "An n-dimensional array value.\n\nNo operation changes a Tensor that exists; x[i] = v gives "
-      "the object x another value.");
+  nb::class_<Tensor> tensor(m, "Tensor", nb::type_slots(tensor_slots), nb::is_final(),
+                            nb::is_weak_referenceable(),
+                            "Tensor(obj)\n--\n\nAn n-dimensional array value.\n\nNo operation "
+                            "changes a Tensor that exists; x[i] = v gives "
+                            "the object x another value.");
   types().tensor = tensor;
   tensor
       .def_prop_ro(

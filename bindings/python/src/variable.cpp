@@ -116,7 +116,8 @@ std::string text_of(nb::handle self) {
 void bind_variable(nb::module_& m) {
   nb::class_<Variable> variable(
       m, "Variable", nb::type_slots(variable_slots), nb::is_final(), nb::is_weak_referenceable(),
-      "The one mutable thing: a cell that holds a Tensor, of a shape and dtype that never "
+      "Variable(initial)\n--\n\nThe one mutable thing: a cell that holds a Tensor, of a shape and "
+      "dtype that never "
       "change.\n\n"
       "Inside a compiled function a read sees the last assignment of the same call; all\n"
       "assignments are committed together when the call succeeds, and none if it raises.");

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import pickle
+from typing import Any, Iterator
 
 import nitinol
 import pytest
@@ -161,8 +164,6 @@ SIGNATURES = {
     "take_along_axis": "(x, indices, /, *, axis=-1)",
     "where": "(condition, x1, x2, /)",
 }
-# nanobind's functions have no signature that inspect reads. A list that only becomes shorter.
-WITHOUT_SIGNATURE = {"asarray", "from_dlpack"}
 
 
 def test_signatures_are_known_for_all_that_is_present() -> None:
@@ -182,8 +183,6 @@ def stand_at(parameter: inspect.Parameter) -> bool:
 
 @pytest.mark.parametrize("name", sorted(SIGNATURES))
 def test_signatures_take_what_the_standard_calls_with(name: str) -> None:
-    if name in WITHOUT_SIGNATURE:  # nanobind's functions, which inspect knows from Python 3.13 on
-        return
     ours = list(inspect.signature(found(name)).parameters.values())
     wanted = parameters_of(SIGNATURES[name])
     by_name = {p.name: p for p in ours if p.kind != inspect.Parameter.POSITIONAL_ONLY}
@@ -198,6 +197,91 @@ def test_signatures_take_what_the_standard_calls_with(name: str) -> None:
             assert type(same.default) is type(parameter.default)
     extra = {p.name for p in ours} - {p.name for p in wanted}
     assert all(by_name[one].default is not inspect.Parameter.empty for one in extra)
+
+
+# ---- what is bound by hand
+
+MODULES = (nitinol, nitinol.linalg, nitinol.nn, nitinol.random)
+# Classes whose objects users are given.
+NOT_MADE = {nitinol.Compiled, nitinol.nn.Optimizer, nitinol.nn.Schedule}
+
+
+def public_callables() -> Iterator[tuple[str, Any]]:
+    for module in MODULES:
+        for name in module.__all__:
+            value = getattr(module, name)
+            if not callable(value) or (isinstance(value, type) and issubclass(value, Exception)):
+                continue
+            if value not in NOT_MADE:
+                yield name, value
+            if isinstance(value, type):
+                methods = {n: m for n, m in vars(value).items() if not n.startswith("_")}
+                yield from ((f"{name}.{n}", m) for n, m in methods.items() if callable(m))
+
+
+def test_parameters_of_all_functions_and_methods_are_known() -> None:
+    all_of_them = dict(public_callables())
+    assert len(all_of_them) > 200 and "Tensor.to" in all_of_them
+    for name, value in all_of_them.items():
+        assert isinstance(inspect.signature(value), inspect.Signature), name
+
+
+def test_signatures_of_what_is_bound_by_hand() -> None:
+    def text(value: object) -> str:
+        signature = inspect.signature(value)
+        bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+        return str(inspect.Signature(bare))
+
+    nn = nitinol.nn
+    x = nitinol.ones((2,))
+    assert text(nn.Adam) == (
+        "(parameters, *, rate=0.001, beta1=0.9, beta2=0.999, eps=1e-08, weight_decay=0.0)"
+    )
+    assert text(nn.cosine_decay) == "(rate, steps, last=0.0)"
+    assert text(nn.Optimizer.set_rate) == "(self, rate)"
+    assert text(nn.Progress) == "(name, steps, items=1, unit='steps')"
+    assert text(nitinol.Tensor.to) == "(self, *targets)"
+    assert text(x.to) == "(*targets)"
+    assert text(nitinol.Tensor) == "(obj)"
+    assert text(nitinol.Variable) == "(initial)"
+    assert str(inspect.signature(nn.warm_up)) == "(steps: 'int', then: 'Schedule') -> 'Schedule'"
+
+    @nitinol.compile
+    def f(x: object, scale: float = 2.0) -> None: ...
+
+    assert text(f) == "(x, scale=2.0)"
+
+
+def test_functions_bound_by_hand_are_as_pythons() -> None:
+    function, x = nitinol.asarray, nitinol.ones((2,))
+    assert function.__name__ == function.__qualname__ == "asarray"
+    assert function.__doc__ and "A tensor of numbers" in function.__doc__
+    assert inspect.isroutine(nitinol.Tensor.to) and inspect.isroutine(x.to)
+    assert pickle.loads(pickle.dumps(function)) is function
+    assert copy.deepcopy([function])[0] is function
+    assert [*map(nitinol.Tensor.item, [nitinol.ones(())])] == [1.0]
+
+    class Holder:
+        made = nitinol.asarray
+        to = nitinol.Tensor.to
+
+    assert Holder().made(3).item() == 3  # no method of Holder's
+    with pytest.raises(TypeError):
+        Holder().to("cpu:0")
+
+
+def test_dir_shows_what_there_is_to_use() -> None:
+    for module in MODULES:
+        assert sorted(dir(module)) == sorted(set(module.__all__))
+        for name in module.__all__:
+            assert hasattr(module, name)
+    assert not {"Any", "copyreg", "os", "ModuleBase"} & set(dir(nitinol.nn))
+    assert {"asarray", "compile", "nn", "float32", "bool"} <= set(dir(nitinol))
+
+
+def test_linalg_has_what_the_standard_has_there() -> None:
+    of_both = [name.removeprefix("linalg.") for name in STANDARD if name.startswith("linalg.")]
+    assert [n for n in of_both if hasattr(nitinol, n)] == nitinol.linalg.__all__
 
 
 # ---- how arguments are given

@@ -1,4 +1,4 @@
-"""What type checkers know of the package."""
+"""What type checkers know of the package: a program of a user, the examples, the code of the pages."""
 
 import json
 import os
@@ -8,10 +8,18 @@ import subprocess
 import sys
 
 import pytest
+from test_docs import PAGES, ROOT, blocks_of
 
 import nitinol as nt
 
 PACKAGE = pathlib.Path(nt.__file__).parent
+# Where a checker does not look by itself: not installed, but in a build folder.
+PLACE = {} if PACKAGE.parent.name == "site-packages" else {"MYPYPATH": str(PACKAGE.parent)}
+PYRIGHT = shutil.which("pyright") or shutil.which("basedpyright")
+try:
+    import mypy
+except ImportError:
+    mypy = None
 
 
 def test_stubs_name_what_there_is():
@@ -25,11 +33,71 @@ def test_stubs_name_what_there_is():
     assert "    def sum(self, axis" in stub
 
 
-@pytest.mark.skipif(shutil.which("pyright") is None, reason="pyright is not installed")
+def test_the_typed_program_runs(in_process):
+    path = str(ROOT / "bindings/python/tests/typed_program.py")
+    done = in_process(f"import runpy; runpy.run_path({path!r}, run_name='__main__')")
+    assert 0 < float(done.stdout) < 3  # its last loss
+
+
+@pytest.fixture
+def programs(tmp_path):
+    """Copies, in a folder of their own, of what is checked: {name: whether it says all its types}."""
+    typed = [ROOT / "bindings/python/tests/typed_program.py", *ROOT.glob("examples/*/*.py")]
+    for path in typed:
+        (tmp_path / path.name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
+    for page in PAGES:  # at the page's own lines
+        lines = [""] * 1000
+        for block in blocks_of(page):
+            for number, line in enumerate(block.splitlines()):
+                if line:
+                    lines[number] = line
+        name = "page_" + pathlib.Path(page).stem.lower()
+        (tmp_path / f"{name}.py").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+    assert len(list(tmp_path.iterdir())) == 4 + len(PAGES)
+    return tmp_path
+
+
+def run(command, folder):
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=folder, timeout=300, env=os.environ | PLACE
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# Functions of a page are written without types, and the package's own of C++ give Any.
+MYPY = """
+[mypy]
+strict = True
+[mypy-{pages}]
+allow_untyped_defs = True
+allow_untyped_calls = True
+allow_untyped_decorators = True
+[mypy-nitinol.*]
+warn_return_any = False
+"""
+
+
+@pytest.mark.skipif(mypy is None, reason="mypy is not installed")
+def test_mypy_has_no_objection(programs):
+    pages = ",".join(path.stem for path in programs.glob("page_*"))
+    (programs / "mypy.ini").write_text(MYPY.format(pages=pages))
+    run([sys.executable, "-m", "mypy", "--cache-dir", os.devnull, "."], programs)
+
+
+@pytest.mark.skipif(PYRIGHT is None, reason="neither pyright nor basedpyright is installed")
+def test_pyright_has_no_objection(programs):
+    pages = [path.name for path in programs.glob("page_*")]
+    settings = {"include": ["."], "exclude": pages, "extraPaths": [str(PACKAGE.parent)]}
+    for changed in ({"typeCheckingMode": "strict"}, {"typeCheckingMode": "basic", "exclude": []}):
+        (programs / "pyrightconfig.json").write_text(json.dumps(settings | changed))
+        run([PYRIGHT, "--pythonpath", sys.executable], programs)
+
+
+@pytest.mark.skipif(PYRIGHT is None, reason="neither pyright nor basedpyright is installed")
 def test_all_types_are_known():
     done = subprocess.run(
         [
-            "pyright",
+            PYRIGHT,
             "--pythonpath",
             sys.executable,
             "--verifytypes",
