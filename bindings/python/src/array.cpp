@@ -1,132 +1,79 @@
 #include "bindings/python/src/array.h"
 
 #include "bindings/python/src/compile.h"
+#include "bindings/python/src/dlpack.h"
 #include "bindings/python/src/errors.h"
 
 #include <fmt/format.h>
-#include <nanobind/ndarray.h>
 
 #include <memory>
 
 namespace nitinol::python {
 namespace {
 
-using Array = nb::ndarray<nb::ro>;
-using Code = nb::dlpack::dtype_code;
-
-struct ElementType {
-  DType dtype;
-  Code code;
-  uint8_t bits;
-  const char* format;  ///< of Python's buffers; null: they have none
-};
-constexpr ElementType element_types[] = {
-    {f32, Code::Float, 32, "f"},       {f64, Code::Float, 64, "d"},   {i64, Code::Int, 64, "q"},
-    {i32, Code::Int, 32, "i"},         {i16, Code::Int, 16, "h"},     {i8, Code::Int, 8, "b"},
-    {u8, Code::UInt, 8, "B"},          {boolean, Code::Bool, 8, "?"}, {f16, Code::Float, 16, "e"},
-    {bf16, Code::Bfloat, 16, nullptr},
-};
-
-const ElementType& type_of(DType dtype) {
-  for (const ElementType& type : element_types) {
-    if (type.dtype == dtype) return type;
-  }
-  return element_types[0];
+/// Of ml_dtypes' bfloat16 for NumPy, which has no buffer: the bits.
+std::optional<Foreign> bits_of(const From& from) {
+  if (!nb::hasattr(from.value, "__array_interface__")) return {};
+  const nb::object dtype = nb::getattr(from.value, "dtype", nb::none());
+  if (nb::cast<std::string>(nb::str(dtype)) != "bfloat16") return {};
+  const nb::object bits = from.value.attr("view")("int16");
+  Foreign memory = read_buffer({from.where, from.name, bits});
+  memory.dtype = bf16;
+  return memory;
 }
 
-std::string text_of(nb::handle value) {
-  return nb::cast<std::string>(nb::str(value));
-}
-
-[[noreturn]] void refuse_elements(const From& from, const std::string& name) {
-  throw_python(class_of(ErrorKind::dtype),
-               fmt::format("{}: {} is an array of {}; expected bool, uint8, int8 to int64, or a "
-                           "floating type. Convert it first, as with .astype('int64').",
-                           from.where, from.name, name));
-}
-
-DType dtype_of_array(const From& from, const nb::dlpack::dtype& dtype) {
-  for (const ElementType& type : element_types) {
-    if (dtype.lanes == 1 && dtype.code == static_cast<uint8_t>(type.code) &&
-        dtype.bits == type.bits)
-      return type.dtype;
-  }
-  const nb::object given = nb::getattr(from.value, "dtype", nb::str("another type"));
-  refuse_elements(from, text_of(given));
-}
-
-std::string dtype_name(nb::handle array) {
-  const nb::object dtype = nb::getattr(array, "dtype", nb::none());
-  return dtype.is_none() ? "" : text_of(dtype);
-}
-
-/// The memory of `value`, or nothing.
-bool import(nb::handle value, Array& array) {
-  return nb::try_cast(value, array) && array.is_valid();
-}
-
-/// As `import`, after what makes more arrays fit.
-Array imported(const From& from, Copy copy) {
-  Array array;
-  if (import(from.value, array)) return array;
-  const std::string name = dtype_name(from.value);
-  // A layout without element strides (fields of structures), another byte order, an __array__.
-  if (copy == Copy::always) {
-    for (const char* method : {"copy", "__array__"}) {
-      if (!nb::hasattr(from.value, method)) continue;
-      const nb::object made = from.value.attr(method)();
-      if (!made.is(from.value) && import(made, array)) return array;
+/// The memory of an array of another library. `copy`: always if the array may be asked to make one
+/// that can be read.
+Foreign memory_of(const From& from, Copy copy) {
+  if (PyCapsule_CheckExact(from.value.ptr())) return read_capsule(from, from.value);
+  const nb::handle type(type_of(from.value));
+  const bool has_dlpack = nb::hasattr(type, "__dlpack__");
+  if (PyObject_CheckBuffer(from.value.ptr()) != 0) {
+    try {
+      return read_buffer(from);
+    } catch (nb::python_error&) {
+      if (!has_dlpack) throw;
+      if (std::optional<Foreign> bits = bits_of(from)) return *std::move(bits);
     }
   }
-  if (!name.empty()) refuse_elements(from, name);
+  if (has_dlpack) {
+    if (nb::getattr(from.value, "requires_grad", nb::none()).is(Py_True))
+      throw_type(from, "an array whose gradient nobody waits for: .detach() it first");
+    try {
+      return read_dlpack(from);
+    } catch (nb::python_error& error) {
+      // NumPy's, for types that DLPack has not.
+      if (!error.matches(PyExc_BufferError) || !nb::hasattr(type, "__array_interface__")) throw;
+      refuse_elements(from);
+    }
+  }
+  if (copy == Copy::always && nb::hasattr(type, "__array__")) {
+    const nb::object made = from.value.attr("__array__")();
+    if (PyObject_CheckBuffer(made.ptr()) != 0) return read_buffer({from.where, from.name, made});
+  }
   throw_type(from, "an array");
 }
 
-bool is_row_major(const Array& array) {
-  int64_t step = 1;
-  for (std::size_t i = array.ndim(); i-- > 0;) {
-    if (array.shape(i) != 1 && array.stride(i) != step) return false;
-    step *= static_cast<int64_t>(array.shape(i));
-  }
-  return true;
-}
-
-/// Keeps the array until no tensor reads its memory.
-std::function<void()> keeper_of(const Array& array) {
-  nb::capsule owner(new Array(array),
-                    [](void* held) noexcept { delete static_cast<Array*>(held); });
-  PyObject* kept = owner.release().ptr();
+/// Keeps the memory until no tensor reads it.
+std::function<void()> keeper_of(const Foreign& memory) {
+  PyObject* kept = nb::object(memory.owner).release().ptr();
   return [kept] { release_later(kept); };
 }
 
-/// Where its elements lie; never null.
-const void* address_of(const Tensor& tensor) {
-  static const uint64_t nothing = 0;
-  const void* bytes = computed(tensor.size(), [&] { return tensor.read_bytes(); });
-  return bytes == nullptr ? &nothing : bytes;
-}
-
-template <class... Framework>
-nb::object exported(const Tensor& given) {
-  note_read(given, "giving its memory to an array");
-  const Tensor tensor = on_host(given);
-  const void* bytes = address_of(tensor);
-  std::array<std::size_t, max_rank> shape = {};
-  std::array<int64_t, max_rank> strides = {};
-  const auto rank = static_cast<std::size_t>(tensor.rank());
-  for (std::size_t i = 0; i < rank; ++i) {
-    shape[i] = static_cast<std::size_t>(tensor.shape()[i]);
-    strides[i] = tensor.strides()[i];
+/// In elements; nothing if a step is not a whole number of them, or goes through pointers.
+std::optional<Strides> element_strides(const Foreign& memory) {
+  if (memory.suboffsets != nullptr) return {};
+  const auto width = static_cast<int64_t>(size_of(memory.dtype));
+  Strides strides = memory.strides;
+  for (int i = 0; i < strides.size(); ++i) {
+    if (memory.shape[i] > 1 && strides[i] % width != 0) return {};
+    strides[i] /= width;
   }
-  const ElementType& type = type_of(tensor.dtype());
-  nb::capsule owner(new Tensor(tensor),
-                    [](void* held) noexcept { delete static_cast<Tensor*>(held); });
-  return nb::cast(nb::ndarray<nb::ro, Framework...>(
-      bytes, rank, shape.data(), owner, strides.data(),
-      nb::dlpack::dtype{static_cast<uint8_t>(type.code), type.bits, 1}));
+  return strides;
 }
 
-nb::object to_numpy(const Tensor& tensor) {
+nb::object to_numpy(nb::handle self) {
+  const Tensor tensor = tensor_in(self);
   if (tensor.dtype() == bf16) {
     throw Error(ErrorKind::unsupported, {.where = "numpy",
                                          .what = "NumPy has no bfloat16",
@@ -134,11 +81,23 @@ nb::object to_numpy(const Tensor& tensor) {
                                          .got = describe(tensor),
                                          .fix = "Use x.astype(nitinol.float32) first."});
   }
-  return exported<nb::numpy>(tensor);
+  const nb::object view = nb::steal(PyMemoryView_FromObject(self.ptr()));
+  if (!view.is_valid()) throw nb::python_error();
+  nb::object numpy;
+  try {
+    numpy = nb::module_::import_("numpy");
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_ModuleNotFoundError)) throw;
+    throw Error(ErrorKind::unsupported,
+                {.where = "numpy",
+                 .what = "NumPy is not installed",
+                 .fix = "Install it, or use x.tolist() or memoryview(x), which do without."});
+  }
+  return numpy.attr("asarray")(view);
 }
 
-nb::object array_of(const Tensor& tensor, nb::handle dtype, nb::handle copy) {
-  nb::object array = to_numpy(tensor);
+nb::object array_of(nb::handle self, nb::handle dtype, nb::handle copy) {
+  nb::object array = to_numpy(self);
   const bool must_copy = copy.is(Py_True);
   if (!dtype.is_none()) {
     const nb::object wanted = nb::module_::import_("numpy").attr("dtype")(dtype);
@@ -155,22 +114,26 @@ nb::object array_of(const Tensor& tensor, nb::handle dtype, nb::handle copy) {
   return must_copy ? array.attr("copy")() : array;
 }
 
-nb::object dlpack_of(const Tensor& tensor, nb::kwargs options) {
-  nb::dict given;
-  for (const auto [name, value] : options) {
-    const std::string key = text_of(name);
-    if (key == "copy") {
-      if (value.is(Py_True)) return dlpack_of(nitinol::copy(tensor), nb::borrow<nb::kwargs>(given));
-    } else if (key == "dl_device") {
-      if (!value.is_none() && !nb::borrow(value).equal(nb::make_tuple(1, 0))) {
-        PyErr_SetString(PyExc_BufferError, "__dlpack__: dl_device: only (1, 0), the host's memory");
-        throw nb::python_error();
-      }
-    } else if (key != "stream") {
-      given[name] = value;
-    }
+/// What is read may be written by who reads it: PyTorch disregards that memory is not to be. So the
+/// reader is given a copy, unless it asks for none.
+nb::object dlpack_of(nb::handle self, nb::handle, nb::handle max_version, nb::handle device,
+                     nb::handle copy) {
+  const Tensor given = tensor_in(self);
+  if (!device.is_none() && !nb::borrow(device).equal(nb::make_tuple(1, 0)))
+    throw_python(PyExc_BufferError, "__dlpack__: dl_device: only (1, 0), the host's memory");
+  note_read(given, "giving its memory to an array");
+  const Tensor tensor = on_host(given);
+  const auto versioned =
+      !max_version.is_none() && convert<Dims>({"__dlpack__", "max_version", max_version})[0] >= 1
+          ? Versioned::yes
+          : Versioned::no;
+  if (!copy.is(Py_False)) {
+    const Tensor own = computed(tensor.size(), [&] { return nitinol::copy(tensor); });
+    return capsule_of(own, versioned, true);
   }
-  return exported<nb::array_api>(tensor).attr("__dlpack__")(**given);
+  if (tensor.handle() != given.handle())
+    throw_python(PyExc_BufferError, "__dlpack__: copy=False, but the memory is a device's");
+  return capsule_of(tensor, versioned, false);
 }
 
 /// A list of numbers, of lists of them, or of tensors.
@@ -262,7 +225,7 @@ Tensor asarray(nb::handle obj, nb::handle dtype_given, nb::handle device_given, 
   Tensor made;
   if (is_tensor(obj) || is_variable(obj)) {
     made = convert<Tensor>(from);
-  } else if (is_array(obj) || (PyObject_CheckBuffer(obj.ptr()) && !PyBytes_Check(obj.ptr()))) {
+  } else if (is_array(obj) || (PyObject_CheckBuffer(obj.ptr()) != 0 && !is_text(obj))) {
     made = from_array(from, never ? Copy::never : Copy::always);
   } else {
     if (never) throw_type(from, "an array, to read its memory without a copy (copy=False)");
@@ -289,59 +252,64 @@ Tensor on_host(const Tensor& tensor) {
 }
 
 Tensor from_array(const From& from, Copy copy) {
-  if (nb::getattr(from.value, "requires_grad", nb::none()).is(Py_True))
-    throw_type(from, "an array whose gradient nobody waits for: .detach() it first");
-  const From* source = &from;
-  nb::object bits;
-  From as_bits = from;
-  const bool is_bfloat = dtype_name(from.value) == "bfloat16" && nb::hasattr(from.value, "view");
-  if (is_bfloat && nb::hasattr(from.value, "__array_interface__")) {  // ml_dtypes' for NumPy
-    bits = from.value.attr("view")("int16");
-    as_bits.value = bits;
-    source = &as_bits;
-  }
-  const Array array = imported(*source, copy);
-  if (array.device_type() != nb::device::cpu::value) {
+  const Foreign memory = memory_of(from, copy);
+  if (!memory.is_on_host) {
     throw_python(class_of(ErrorKind::device),
                  fmt::format("{}: {} lies in a device's memory; bring it to the host's first",
                              from.where, from.name));
   }
-  Spec spec = {.dtype = source == &from ? dtype_of_array(from, array.dtype()) : bf16,
-               .shape = {},
-               .is_weak = false,
-               .device = {}};
-  Strides strides;
-  for (std::size_t i = 0; i < array.ndim(); ++i) {
-    spec.shape.push_back(static_cast<int64_t>(array.shape(i)));
-    strides.push_back(array.stride(i));
-  }
+  Spec spec = {.dtype = memory.dtype, .shape = memory.shape, .is_weak = false, .device = {}};
   const std::size_t width = size_of(spec.dtype);
   const auto elements = static_cast<std::size_t>(element_count(spec.shape));
-  const bool is_aligned = reinterpret_cast<uintptr_t>(array.data()) % width == 0;
+  const bool is_aligned = reinterpret_cast<uintptr_t>(memory.data) % width == 0;
+  const std::optional<Strides> strides = element_strides(memory);
   if (copy == Copy::never) {
-    if (!is_aligned) throw_type(from, "memory aligned to its elements, to read it without a copy");
-    return borrow_bytes(array.data(), spec, strides, keeper_of(array));
+    if (!is_aligned || !strides)
+      throw_type(from, "memory aligned to its elements, to read it without a copy");
+    return borrow_bytes(memory.data, spec, *strides, keeper_of(memory));
   }
-  spec.device = default_device();
-  if (is_row_major(array) || elements == 0) {
-    return computed(static_cast<int64_t>(elements), [&] {
-      return from_bytes({static_cast<const std::byte*>(array.data()), elements * width}, spec);
-    });
+  const auto size = static_cast<int64_t>(elements);
+  if (elements == 0 || (strides && is_contiguous(spec.shape, *strides))) {
+    spec.device = default_device();
+    return computed(size, [&] { return from_bytes({memory.data, elements * width}, spec); });
   }
-  if (!is_aligned) {
-    const nb::object made = from.value.attr("copy")();
-    return from_array({from.where, from.name, made}, copy);
+  if (!is_aligned || !strides) {
+    spec.device = default_device();
+    return from_bytes(packed(memory), spec);
   }
-  spec.device = {};
-  const Tensor view = borrow_bytes(array.data(), spec, strides, keeper_of(array));
-  return computed(view.size(), [&] { return nitinol::copy(view).to(default_device()); });
+  const Tensor view = borrow_bytes(memory.data, spec, *strides, keeper_of(memory));
+  return computed(size, [&] { return nitinol::copy(view).to(default_device()); });
 }
+
+namespace {
+
+Dims reversed(const Dims& dims) {
+  Dims result;
+  for (int i = dims.size(); i-- > 0;) result.push_back(dims[i]);
+  return result;
+}
+
+/// The tensor, laid out as a reader of its buffer expects it that does not follow strides.
+Tensor laid_out(const Tensor& tensor, int flags) {
+  const auto asks = [flags](int what) { return (flags & what) == what; };
+  const bool is_rows = is_contiguous(tensor.shape(), tensor.strides());
+  const bool is_columns = is_contiguous(reversed(tensor.shape()), reversed(tensor.strides()));
+  if (asks(PyBUF_ANY_CONTIGUOUS)) return is_rows || is_columns ? tensor : row_major(tensor);
+  if (asks(PyBUF_F_CONTIGUOUS) && !is_columns) {
+    Dims order;
+    for (int i = tensor.rank(); i-- > 0;) order.push_back(i);
+    return permute(row_major(permute(tensor, order)), order);
+  }
+  const bool wants_rows = !asks(PyBUF_STRIDES) || asks(PyBUF_C_CONTIGUOUS);
+  return wants_rows ? row_major(tensor) : tensor;
+}
+
+}  // namespace
 
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   try {
-    note_read(tensor_in(self), "giving its memory to a buffer");
-    const Tensor tensor = on_host(tensor_in(self));
-    const ElementType& type = type_of(tensor.dtype());
+    const Tensor given = tensor_in(self);
+    const ElementType& type = type_of(given.dtype());
     if (type.format == nullptr) {
       PyErr_SetString(PyExc_BufferError, "Python's buffers have no bfloat16");
       return -1;
@@ -350,6 +318,8 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
       PyErr_SetString(PyExc_BufferError, "a Tensor's elements are never written");
       return -1;
     }
+    note_read(given, "giving its memory to a buffer");
+    const Tensor tensor = computed(given.size(), [&] { return laid_out(on_host(given), flags); });
     auto held = std::make_unique<Held>(Held{tensor, {}, {}});
     const auto width = static_cast<Py_ssize_t>(size_of(tensor.dtype()));
     for (int i = 0; i < tensor.rank(); ++i) {
@@ -357,14 +327,17 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
       held->shape[at] = tensor.shape()[i];
       held->strides[at] = tensor.strides()[i] * width;
     }
+    const bool has_shape = (flags & PyBUF_ND) != 0 && tensor.rank() > 0;
+    const bool has_strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES && has_shape;
     view->buf = const_cast<void*>(address_of(tensor));  // NOLINT: read only, as it says
     view->len = tensor.size() * width;
     view->readonly = 1;
     view->itemsize = width;
-    view->format = const_cast<char*>(type.format);  // NOLINT: never written
-    view->ndim = tensor.rank();
-    view->shape = held->shape.data();
-    view->strides = held->strides.data();
+    // NOLINTNEXTLINE: never written
+    view->format = (flags & PyBUF_FORMAT) != 0 ? const_cast<char*>(type.format) : nullptr;
+    view->ndim = (flags & PyBUF_ND) != 0 ? tensor.rank() : 1;  // else they are just bytes
+    view->shape = has_shape ? held->shape.data() : nullptr;
+    view->strides = has_strides ? held->strides.data() : nullptr;
     view->suboffsets = nullptr;
     view->internal = held.release();
     view->obj = nb::handle(self).inc_ref().ptr();
@@ -396,11 +369,18 @@ void bind_arrays(nb::module_& m) {
   m.def(
       "from_dlpack",
       [](nb::handle x, nb::handle device, nb::handle copy) {
-        if (is_tensor(x)) return nb::borrow(x);
-        Tensor made =
-            from_array({"from_dlpack", "x", x}, copy.is(Py_False) ? Copy::never : Copy::always);
         const auto wanted = convert<std::optional<Device>>({"from_dlpack", "device", device});
-        return to_python(wanted ? made.to(*wanted) : made);
+        const From from = {"from_dlpack", "x", x};
+        const bool is_ours = is_tensor(x) || is_variable(x);
+        const Tensor made = is_ours
+                                ? convert<Tensor>(from)
+                                : from_array(from, copy.is(Py_False) ? Copy::never : Copy::always);
+        if (wanted && *wanted != made.device()) {
+          if (copy.is(Py_False))
+            throw_python(PyExc_BufferError, "from_dlpack: copy=False, but the device is another");
+          return to_python(made.to(*wanted));
+        }
+        return to_python(is_ours && copy.is(Py_True) ? nitinol::copy(made) : made);
       },
       nb::arg("x"), nb::kw_only(), nb::arg("device") = nb::none(), nb::arg("copy") = nb::none(),
       nb::sig(
@@ -416,7 +396,13 @@ void bind_arrays(nb::module_& m) {
   method("__array__", array_of, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
          nb::sig("def __array__(self, dtype: object = None, copy: bool | None = None) -> "
                  "typing.Any"));
-  method("__dlpack__", dlpack_of, nb::sig("def __dlpack__(self, **options: object) -> typing.Any"));
+  method("__dlpack__", dlpack_of, nb::kw_only(), nb::arg("stream") = nb::none(),
+         nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
+         nb::arg("copy") = nb::none(),
+         nb::sig("def __dlpack__(self, *, stream: object = None, max_version: tuple[int, int] | "
+                 "None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) "
+                 "-> typing.Any"),
+         "The elements for another library: a copy, which it may write, unless copy=False.");
   method(
       "__dlpack_device__", [](const Tensor&) { return nb::make_tuple(1, 0); },
       nb::sig("def __dlpack_device__(self) -> tuple[int, int]"));

@@ -81,8 +81,12 @@ void throw_type(const From& from, const char* expected) {
   throw nb::python_error();
 }
 
+bool is_text(nb::handle value) {
+  return PyUnicode_Check(value.ptr()) || PyBytes_Check(value.ptr());
+}
+
 bool is_array(nb::handle value) {
-  if (is_number(value) || PyUnicode_Check(value.ptr()) || PyBytes_Check(value.ptr())) return false;
+  if (is_number(value) || is_text(value)) return false;
   const nb::handle type(type_of(value));
   return nb::hasattr(type, "__dlpack__") || nb::hasattr(type, "__array_interface__") ||
          nb::hasattr(type, "__array__");

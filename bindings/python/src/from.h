@@ -94,6 +94,8 @@ class Operand {
 
 /// Whether `value` may be an operand: a Tensor, Variable, Scalar, a number, an array.
 [[nodiscard]] bool is_operand(nb::handle value);
+/// A str or bytes: NumPy's, too, which have the protocols of arrays.
+[[nodiscard]] bool is_text(nb::handle value);
 /// Whether `value` is an array of another library: one with __dlpack__, or NumPy's.
 [[nodiscard]] bool is_array(nb::handle value);
 

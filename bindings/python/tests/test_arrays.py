@@ -1,6 +1,12 @@
 """Memory in and out: NumPy, DLPack, Python's buffers; hostile arrays are refused, never a crash."""
 
 import array as arrays
+import base64
+import ctypes
+import hashlib
+import io
+import multiprocessing
+import struct
 
 import numpy as np
 import pytest
@@ -24,6 +30,7 @@ def test_there_and_back(dtype, shape):
         for back in (np.asarray(x), x.numpy(), np.from_dlpack(x), np.asarray(memoryview(x))):
             assert back.dtype == a.dtype and back.shape == a.shape
             np.testing.assert_array_equal(back, a)
+        for back in (np.asarray(x), x.numpy(), np.asarray(memoryview(x))):
             assert not back.flags.writeable
     assert np.array(nt.asarray(a)).flags.writeable
 
@@ -160,18 +167,6 @@ def test_dtype_and_copy_of_array():
         x.__array__(np.int64, copy=False)
 
 
-def test_dlpack_protocol():
-    x = nt.asarray([1.0, 2.0])
-    assert x.__dlpack_device__() == (1, 0)
-    assert "dltensor_versioned" in repr(x.__dlpack__(max_version=(1, 1)))
-    assert np.from_dlpack(x).ctypes.data == x.numpy().ctypes.data
-    assert np.from_dlpack(x, copy=True).ctypes.data != x.numpy().ctypes.data
-    with pytest.raises(BufferError):
-        x.__dlpack__(dl_device=(2, 0))
-    with pytest.raises(TypeError):
-        nt.from_dlpack(3)
-
-
 def test_buffers():
     x = nt.asarray([[1.0, 2.0], [3.0, 4.0]])
     view = memoryview(x)
@@ -182,6 +177,134 @@ def test_buffers():
     assert nt.asarray(bytearray(b"ab")).tolist() == [97, 98]
     with pytest.raises(TypeError):
         view[0, 0] = 1
+
+
+X = nt.reshape(nt.arange(12.0), (3, 4))
+STRIDED = {
+    "rows": lambda: X,
+    "every second": lambda: X[:, ::2],
+    "a column": lambda: X[:, 1],
+    "backwards": lambda: X[::-1, ::-1],
+    "transposed": lambda: X.T,
+    "repeated": lambda: nt.broadcast_to(X[0], (5, 4)),
+    "one repeated": lambda: nt.broadcast_to(nt.asarray(7), (100_000,)),
+    "nothing": lambda: X[:0, ::2],
+    "a number": lambda: X[1, 1],
+}
+
+
+@pytest.mark.parametrize("name", STRIDED)
+def test_readers_of_bytes(name, tmp_path):
+    x = STRIDED[name]()
+    expected = np.ascontiguousarray(np.asarray(x)).tobytes()
+    assert bytes(x) == b"".join([x]) == io.BytesIO(x).getvalue() == expected
+    assert base64.b64decode(base64.b64encode(x)) == expected
+    assert hashlib.sha256(x).digest() == hashlib.sha256(expected).digest()
+    with open(tmp_path / "bytes", "wb") as file:
+        file.write(x)
+    assert (tmp_path / "bytes").read_bytes() == expected
+    if x.size:
+        assert struct.unpack_from("=4B", x) == tuple(expected[:4])
+
+
+@pytest.mark.parametrize("name", STRIDED)
+def test_what_a_buffer_is_asked_for(name):
+    request = ctypes.pythonapi.PyObject_GetBuffer
+    request.argtypes = [ctypes.py_object, ctypes.c_void_p, ctypes.c_int]
+    release = ctypes.pythonapi.PyBuffer_Release
+    release.argtypes = [ctypes.c_void_p]
+
+    class Buffer(ctypes.Structure):
+        _fields_ = [
+            ("data", ctypes.c_void_p),
+            ("owner", ctypes.c_void_p),
+            ("size", ctypes.c_ssize_t),
+            ("itemsize", ctypes.c_ssize_t),
+            ("readonly", ctypes.c_int),
+            ("rank", ctypes.c_int),
+            ("format", ctypes.c_char_p),
+            ("shape", ctypes.POINTER(ctypes.c_ssize_t)),
+            ("strides", ctypes.POINTER(ctypes.c_ssize_t)),
+            ("suboffsets", ctypes.c_void_p),
+            ("internal", ctypes.c_void_p),
+        ]
+
+    x = STRIDED[name]()
+    a = np.asarray(x)
+    simple, with_format, shape, strides = 0, 0x4, 0x8, 0x18
+    rows, columns, any_order = 0x38, 0x58, 0x98
+    for flags in (simple, shape, strides, rows, columns, any_order):
+        for asked in (flags, flags | with_format):
+            buffer = Buffer()
+            request(x, ctypes.byref(buffer), asked)
+            assert (buffer.format is not None) == bool(asked & with_format)
+            assert bool(buffer.shape) == bool(flags & shape and x.ndim)
+            assert bool(buffer.strides) == bool(flags & 0x10 and x.ndim)
+            assert buffer.rank == (x.ndim if flags & shape else 1)
+            assert buffer.size == a.nbytes and buffer.readonly == 1
+            steps = [buffer.strides[i] for i in range(x.ndim)] if buffer.strides else None
+            if a.size and buffer.strides:
+                first = ctypes.cast(buffer.data, ctypes.POINTER(ctypes.c_uint8))
+                for index in np.ndindex(a.shape):
+                    at = sum(i * step for i, step in zip(index, steps))
+                    found = bytes(first[at + i] for i in range(a.itemsize))
+                    assert found == a[index].tobytes()
+                    if sum(index) > 10:
+                        break
+            elif a.size:
+                found = ctypes.string_at(buffer.data, buffer.size)
+                assert found == np.ascontiguousarray(a).tobytes()
+            if flags in (rows, columns, any_order) and a.size and x.ndim:
+                by_rows = list(np.empty(a.shape, a.dtype).strides)
+                by_columns = list(np.empty(a.shape, a.dtype, "F").strides)
+                orders = {rows: [by_rows], columns: [by_columns]}
+                wide = [i for i in range(x.ndim) if a.shape[i] > 1]
+                assert [steps[i] for i in wide] in [
+                    [order[i] for i in wide] for order in orders.get(flags, [by_rows, by_columns])
+                ]
+            release(ctypes.byref(buffer))
+    with pytest.raises(BufferError):
+        request(x, ctypes.byref(Buffer()), 1)  # to write
+
+
+def test_buffers_without_strides_or_format():
+    shared = multiprocessing.Array("f", 3)
+    shared[:] = [1, 2, 3]
+    for given, expected in (
+        ((ctypes.c_float * 3)(1, 2, 3), [1, 2, 3]),
+        ((ctypes.c_int * 2 * 3)((1, 2), (3, 4), (5, 6)), [[1, 2], [3, 4], [5, 6]]),
+        ((ctypes.c_int64 * 0)(), []),
+        (ctypes.c_double(2.5), 2.5),
+        (shared.get_obj(), [1, 2, 3]),
+        (memoryview(b"ab"), [97, 98]),
+        (memoryview(np.arange(6, dtype=np.int16))[::2], [0, 2, 4]),
+        (arrays.array("q", [1, 2]), [1, 2]),
+    ):
+        for x in (nt.asarray(given), nt.asarray(given, copy=False)):
+            assert x.tolist() == expected, given
+    assert nt.asarray((ctypes.c_int16 * 2)(1, 2)).dtype == nt.int16
+    for refused in (
+        (ctypes.c_char * 3)(),
+        (ctypes.c_uint16 * 3)(),
+        ctypes.c_uint32.__ctype_be__(1),
+        (ctypes.c_void_p * 2)(),
+        np.datetime64("2020"),
+        np.timedelta64(3),
+        np.str_("a"),
+        np.bytes_(b"a"),
+        np.array([(1, 2.0)], "i4,f4")[0],
+    ):
+        with pytest.raises(TypeError):
+            nt.asarray(refused)
+
+
+def test_layouts_that_no_step_of_elements_expresses():
+    a = np.zeros(3, dtype=[("x", "f4"), ("y", "i1")])
+    a["x"] = [1, 2, 3]
+    assert nt.asarray(a["x"][::-1]).tolist() == [3, 2, 1]
+    misaligned = np.zeros(25, np.uint8)[1:].view(np.float32).reshape(2, 3)
+    misaligned[:] = [[1, 2, 3], [4, 5, 6]]
+    assert nt.asarray(misaligned.T).tolist() == [[1, 4], [2, 5], [3, 6]]
 
 
 def test_torch():
