@@ -40,7 +40,7 @@ Tensor reduced_to(const Tensor& gradient, const Spec& spec) {
 }
 
 void Sweep::end_at(std::span<const Node* const> nodes) {
-  for (const Node* node : nodes) at_leaves_[node] = Tensor();
+  for (const Node* node : nodes) at_leaves_[node] = {};
 }
 
 void Sweep::stop_at(std::span<const Node* const> leaves) {
@@ -83,17 +83,56 @@ bool Sweep::wants(const Handle<TensorSlot>& node) {
   return !has_leaves_ || leads_to_leaf(static_cast<const Node*>(node.get()));
 }
 
+/// Whether the sweep does not go on from there.
+bool Sweep::is_end(const Node& node) const {
+  return at_leaves_.contains(&node) ||
+         (node.kind == Node::Kind::leaf && node.variable.is_defined());
+}
+
 void Sweep::add(const Handle<TensorSlot>& handle, const Tensor& gradient) {
   if (!gradient.is_defined() || !wants(handle)) return;
-  auto* node = static_cast<Node*>(handle.get());
-  if (const auto leaf = at_leaves_.find(node); leaf != at_leaves_.end()) {
-    if (options_.keeps_parts) return parts_.push_back({node, {}, gradient});
-    leaf->second = leaf->second.is_defined() ? leaf->second + gradient : gradient;
-    return;
-  }
-  if (node->kind == Node::Kind::leaf && node->variable.is_defined()) {
-    return add_to_variable(node->variable, gradient);
-  }
+  const auto& node = static_cast<const Node&>(*handle);
+  (options_.keeps_parts && is_end(node) ? new_part(node) : at(handle)).add(gradient);
+}
+
+void Sweep::add(const Variable& variable, const Tensor& gradient) {
+  (options_.keeps_parts ? new_part(nullptr, variable) : at(variable)).add(gradient);
+}
+
+void Sweep::add_slice(const Handle<TensorSlot>& handle, const Tensor& gradient, const Dims& starts,
+                      const Spec& whole) {
+  const auto& node = static_cast<const Node&>(*handle);
+  const bool is_listed = options_.keeps_parts && is_end(node);
+  Gathered& gathered = is_listed ? part_beside(node, starts, gradient.shape()) : at(handle);
+  gathered.add_slice(gradient, starts, whole);
+}
+
+/// An entry of the list for one of the ends.
+Gathered& Sweep::new_part(const Node& node) {
+  return at_leaves_.contains(&node) ? new_part(&node, {}) : new_part(nullptr, node.variable);
+}
+
+Gathered& Sweep::new_part(const Node* node, const Variable& variable) {
+  last_part_[node != nullptr ? static_cast<const void*>(node) : &variable.cell()] = parts_.size();
+  parts_.push_back({node, variable, {}});
+  return at_parts_.emplace_back();
+}
+
+/// The last entry for the same end, if it is of slices and this one is apart from all of them: to
+/// add them up first changes no bit. Else a new one.
+Gathered& Sweep::part_beside(const Node& node, const Dims& starts, const Shape& sizes) {
+  const auto last = last_part_.find(at_leaves_.contains(&node) ? static_cast<const void*>(&node)
+                                                               : &node.variable.cell());
+  if (last == last_part_.end()) return new_part(node);
+  Gathered& gathered = at_parts_[last->second];
+  return gathered.is_apart_from(starts, sizes) ? gathered : new_part(node);
+}
+
+/// Where gradients of the value gather.
+Gathered& Sweep::at(const Handle<TensorSlot>& handle) {
+  auto* const node = static_cast<Node*>(handle.get());
+  if (const auto leaf = at_leaves_.find(node); leaf != at_leaves_.end()) return leaf->second;
+  if (is_end(*node)) return at(node->variable);
   if (node->is_freed) throw_freed(*node);
   const std::size_t output = node->kind == Node::Kind::output ? node->output : 0;
   const Handle<TensorSlot>& maker = node->kind == Node::Kind::output ? node->inputs[0] : handle;
@@ -105,26 +144,20 @@ void Sweep::add(const Handle<TensorSlot>& handle, const Tensor& gradient) {
     place->second.gradients.resize(static_cast<std::size_t>(made->output_count));
     waiting_.push(made);
   }
-  Tensor& sum = place->second.gradients[output];
-  sum = sum.is_defined() ? sum + gradient : gradient;
+  return place->second.gradients[output];
 }
 
-void Sweep::add_to_variable(const Variable& variable, const Tensor& gradient) {
-  if (options_.keeps_parts) return parts_.push_back({nullptr, variable, gradient});
-  const auto [place, is_new] = variable_index_.try_emplace(&variable.cell(), variables_.size());
-  if (is_new) {
-    variables_.emplace_back(variable, gradient);
-  } else {
-    Tensor& sum = variables_[place->second].second;
-    sum = sum + gradient;
-  }
+Gathered& Sweep::at(const Variable& variable) {
+  const auto [place, is_new] = variable_index_.try_emplace(&variable.cell(), at_variables_.size());
+  if (is_new) at_variables_.emplace_back(variable, Gathered());
+  return at_variables_[place->second].second;
 }
 
 bool Sweep::has_arrived(const Handle<TensorSlot>& handle) const {
   const auto* const node = static_cast<const Node*>(handle.get());
   if (node == nullptr) return false;
   if (const auto leaf = at_leaves_.find(node); leaf != at_leaves_.end()) {
-    return leaf->second.is_defined();
+    return !leaf->second.is_empty();
   }
   if (node->kind == Node::Kind::leaf && node->variable.is_defined()) {
     return variable_index_.contains(&node->variable.cell());
@@ -133,8 +166,8 @@ bool Sweep::has_arrived(const Handle<TensorSlot>& handle) const {
   const auto found =
       arrived_.find(is_output ? static_cast<const Node*>(node->inputs[0].get()) : node);
   return found != arrived_.end() &&
-         found->second.gradients[is_output ? static_cast<std::size_t>(node->output) : 0]
-             .is_defined();
+         !found->second.gradients[is_output ? static_cast<std::size_t>(node->output) : 0]
+              .is_empty();
 }
 
 void Sweep::run() {
@@ -142,13 +175,18 @@ void Sweep::run() {
   while (!waiting_.empty()) {
     Node* const node = waiting_.top();
     waiting_.pop();
-    const Arrived here = std::move(arrived_.extract(node).mapped());
-    visit(*node, here.gradients);
+    Arrived here = std::move(arrived_.extract(node).mapped());
+    std::vector<Tensor> gradients;
+    for (Gathered& gathered : here.gradients) gradients.push_back(gathered.sum());
+    visit(*node, gradients);
     if (!options_.keeps_tape && node->kind != Node::Kind::leaf) node->free();
   }
+  for (auto& [variable, gathered] : at_variables_)
+    variables_.emplace_back(variable, gathered.sum());
+  for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i].gradient = at_parts_[i].sum();
 }
 
-void Sweep::visit(Node& node, std::vector<Tensor> gradients) {
+void Sweep::visit(Node& node, const std::vector<Tensor>& gradients) {
   switch (node.kind) {
     case Node::Kind::op:
       return visit_op(node, gradients[0]);
@@ -163,6 +201,7 @@ void Sweep::visit(Node& node, std::vector<Tensor> gradients) {
 }
 
 void Sweep::visit_op(Node& node, const Tensor& gradient) {
+  if (node.op == &ops::slice() && visit_slice(node, gradient)) return;
   std::vector<Tensor> inputs = node.saved;
   inputs.resize(node.inputs.size());
   Tensor result = node.result;
@@ -182,6 +221,15 @@ void Sweep::visit_op(Node& node, const Tensor& gradient) {
   }
 }
 
+/// The rule would put the gradient into zeros of the operand's size. False for a slice with steps.
+bool Sweep::visit_slice(Node& node, const Tensor& gradient) {
+  const Dims& steps = std::get<Dims>(node.attrs[2]);
+  if (std::ranges::any_of(steps, [](int64_t step) { return step != 1; })) return false;
+  if (wants(node.inputs[0]))
+    add_slice(node.inputs[0], gradient, std::get<Dims>(node.attrs[0]), node.input_specs[0]);
+  return true;
+}
+
 void Sweep::visit_custom(Node& node, const std::vector<Tensor>& gradients) {
   const std::function<bool(std::size_t)> has_arrived_at = [&](std::size_t k) {
     return has_arrived(node.inputs[k]);
@@ -190,7 +238,7 @@ void Sweep::visit_custom(Node& node, const std::vector<Tensor>& gradients) {
       {.gradients = gradients, .builds_tape = options_.builds_tape, .has_arrived = has_arrived_at});
   for (const Contribution& part : contributions) {
     if (part.variable.is_defined()) {
-      if (!has_leaves_) add_to_variable(part.variable, part.gradient);
+      if (!has_leaves_) add(part.variable, part.gradient);
     } else if (wants(node.inputs[part.input])) {
       pass(node, part.input, part.gradient);
     }
@@ -201,8 +249,9 @@ void Sweep::pass(const Node& node, std::size_t k, const Tensor& gradient) {
   if (gradient.is_defined()) add(node.inputs[k], reduced_to(gradient, node.input_specs[k]));
 }
 
-Tensor Sweep::at(const Node* leaf) const {
-  return at_leaves_.at(leaf);
+Tensor Sweep::at(const Node* leaf) {
+  const EnabledScope scope(options_.builds_tape);
+  return at_leaves_.at(leaf).sum();
 }
 
 bool depends_on_more(const Tensor& result, std::span<const Node* const> leaves) {

@@ -1,6 +1,7 @@
 // Sweep: one pass over the tape from a result back to what it was computed from.
 #pragma once
 
+#include "autograd/gathered.h"
 #include "autograd/node.h"
 
 #include <queue>
@@ -40,7 +41,7 @@ class Sweep {
   void run();
 
   /// After run(): the gradient that arrived at a leaf, or an undefined tensor.
-  [[nodiscard]] Tensor at(const Node* leaf) const;
+  [[nodiscard]] Tensor at(const Node* leaf);
   /// After run() with keeps_parts: everything that arrived, in order.
   [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }
   /// After run(): gradients of Variables, in the order in which the first of each arrived.
@@ -51,16 +52,25 @@ class Sweep {
  private:
   struct Arrived {
     Handle<TensorSlot> node;
-    std::vector<Tensor> gradients;  ///< per output
+    std::vector<Gathered> gradients;  ///< per output
   };
   struct Younger {
     bool operator()(const Node* a, const Node* b) const { return a->sequence < b->sequence; }
   };
 
   [[nodiscard]] bool has_arrived(const Handle<TensorSlot>& node) const;
-  void add_to_variable(const Variable& variable, const Tensor& gradient);
-  void visit(Node& node, std::vector<Tensor> gradients);
+  [[nodiscard]] bool is_end(const Node& node) const;
+  [[nodiscard]] Gathered& at(const Handle<TensorSlot>& handle);
+  [[nodiscard]] Gathered& at(const Variable& variable);
+  [[nodiscard]] Gathered& new_part(const Node& node);
+  [[nodiscard]] Gathered& new_part(const Node* node, const Variable& variable);
+  [[nodiscard]] Gathered& part_beside(const Node& node, const Dims& starts, const Shape& sizes);
+  void add(const Variable& variable, const Tensor& gradient);
+  void add_slice(const Handle<TensorSlot>& handle, const Tensor& gradient, const Dims& starts,
+                 const Spec& whole);
+  void visit(Node& node, const std::vector<Tensor>& gradients);
   void visit_op(Node& node, const Tensor& gradient);
+  [[nodiscard]] bool visit_slice(Node& node, const Tensor& gradient);
   void visit_custom(Node& node, const std::vector<Tensor>& gradients);
   void pass(const Node& node, std::size_t k, const Tensor& gradient);
   [[nodiscard]] bool wants(const Handle<TensorSlot>& node);
@@ -70,12 +80,15 @@ class Sweep {
   bool has_leaves_ = false;
   uint64_t oldest_leaf_ = 0;
   std::unordered_map<const Node*, bool> leads_;
-  std::unordered_map<const Node*, Tensor> at_leaves_;
+  std::unordered_map<const Node*, Gathered> at_leaves_;
   std::unordered_map<const Node*, Arrived> arrived_;
   std::priority_queue<Node*, std::vector<Node*>, Younger> waiting_;
+  std::vector<std::pair<Variable, Gathered>> at_variables_;
+  std::unordered_map<const VariableCell*, std::size_t> variable_index_;  ///< of at_variables_
   std::vector<std::pair<Variable, Tensor>> variables_;
-  std::unordered_map<const VariableCell*, std::size_t> variable_index_;
   std::vector<Part> parts_;
+  std::vector<Gathered> at_parts_;  ///< their gradients, until the sweep has run
+  std::unordered_map<const void*, std::size_t> last_part_;  ///< of a leaf, or a Variable's cell
 };
 
 /// Whether `result` was computed from anything tracked besides `leaves`: then its gradients can be

@@ -11,6 +11,7 @@ void reduction_rows(Timer& timer);    ///< W2: over [4096, 1024]
 void scan_rows(Timer& timer);         ///< scan: running sums over [4096, 1024]
 void lookup_rows(Timer& timer);       ///< index: rows and elements that indices name
 void piece_rows(Timer& timer);        ///< pieces: concat and stack of what is computed
+void slice_rows(Timer& timer);        ///< grad.slices: gradients of x[t] in a loop, and of split
 void small_rows(Timer& timer);        ///< W3: four elements, so that only the overhead is left
 void model_rows(Timer& timer);        ///< W4: steps of training, and inference
 void matmul_rows(Timer& timer);       ///< W5

@@ -108,6 +108,7 @@ void work(const Options& options) {
   nitinol::bench::scan_rows(timer);
   nitinol::bench::lookup_rows(timer);
   nitinol::bench::piece_rows(timer);
+  nitinol::bench::slice_rows(timer);
   nitinol::bench::small_rows(timer);
   nitinol::bench::model_rows(timer);
   nitinol::bench::matmul_rows(timer);

@@ -23,6 +23,7 @@ namespace ops {
 [[nodiscard]] const Op& expand();
 [[nodiscard]] const Op& permute();
 [[nodiscard]] const Op& reshape();
+[[nodiscard]] const Op& slice();
 }  // namespace ops
 
 }  // namespace nitinol

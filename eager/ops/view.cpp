@@ -373,6 +373,10 @@ const Op& ops::reshape() {
   return views["reshape"];
 }
 
+const Op& ops::slice() {
+  return views["slice"];
+}
+
 std::span<const Op> view_ops() {
   return views.ops;
 }

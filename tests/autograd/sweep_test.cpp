@@ -150,6 +150,36 @@ TEST_CASE("parts are listed as they arrive, not added", "[autograd]") {
   CHECK(sweep.parts()[2].gradient.item<double>() == 10);
 }
 
+TEST_CASE("slices that lie apart are one part of the list", "[autograd][gathered]") {
+  Arguments arguments;
+  const Tensor x = arguments.add(x0());
+  const Variable w = parameter(x0());
+  const Tensor v = w.get();
+  Tensor y = x[0] * 2.0;  // backward comes from the last one
+  y = y + v[2] * 3.0;
+  y = y + x[2] * 4.0;
+  y = y + v[1] * 5.0;
+  y = y + sum(v);
+  y = y + x[0] * 6.0;
+  y = y + v[0] * 7.0;
+  const std::vector<const autograd::Node*> ends = {node_of(x)};
+  Sweep sweep({.keeps_parts = true});
+  sweep.end_at(ends);
+  sweep_from(sweep, y);
+  const std::vector<Sweep::Part>& parts = sweep.parts();
+  REQUIRE(parts.size() == 5);
+  const auto check = [&](std::size_t i, const Tensor& gradient) {
+    INFO(i);
+    CHECK((parts[i].node == nullptr) == (parts[i].variable == w));
+    CHECK(same_bits(parts[i].gradient, gradient));
+  };
+  check(0, tensor({7.0, 0.0, 0.0}));
+  check(1, tensor({6.0, 0.0, 4.0}));
+  check(2, tensor({1.0, 1.0, 1.0}));  // not a slice
+  check(3, tensor({0.0, 5.0, 3.0}));
+  check(4, tensor({2.0, 0.0, 0.0}));  // x[0] again
+}
+
 TEST_CASE("gradients are differentiable if the sweep builds a tape", "[autograd]") {
   Arguments arguments;
   const Tensor x = arguments.add(x0());
