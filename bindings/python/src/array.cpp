@@ -73,6 +73,7 @@ std::optional<Strides> element_strides(const Foreign& memory) {
 }
 
 nb::object to_numpy(nb::handle self) {
+  check_self(self, types().tensor);
   const Tensor tensor = tensor_in(self);
   if (tensor.dtype() == bf16) {
     throw Error(ErrorKind::unsupported, {.where = "numpy",
@@ -118,6 +119,7 @@ nb::object array_of(nb::handle self, nb::handle dtype, nb::handle copy) {
 /// reader is given a copy, unless it asks for none.
 nb::object dlpack_of(nb::handle self, nb::handle, nb::handle max_version, nb::handle device,
                      nb::handle copy) {
+  check_self(self, types().tensor);
   const Tensor given = tensor_in(self);
   if (!device.is_none() && !nb::borrow(device).equal(nb::make_tuple(1, 0)))
     throw_python(PyExc_BufferError, "__dlpack__: dl_device: only (1, 0), the host's memory");

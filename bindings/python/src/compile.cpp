@@ -282,8 +282,8 @@ void bind_compile(nb::module_& m) {
            nb::arg("in_background"))
       .def(
           "eager",
-          [](nb::handle self, nb::args positional, nb::kwargs named) {
-            return call(compiled_in(self.ptr()), positional.ptr(), named.ptr(), How::eagerly);
+          [](Compiled& self, nb::args positional, nb::kwargs named) {
+            return call(self, positional.ptr(), named.ptr(), How::eagerly);
           },
           nb::sig("def eager(self, *args: _P.args, **kwargs: _P.kwargs) -> _R"),
           "Calls the function as it is written.")

@@ -81,6 +81,12 @@ void throw_type(const From& from, const char* expected) {
   throw nb::python_error();
 }
 
+void check_self(nb::handle self, nb::handle type) {
+  if (!self.type().is(type))
+    throw_type({"a method", "the object", self},
+               ("a " + nb::cast<std::string>(type.attr("__name__"))).c_str());
+}
+
 bool is_text(nb::handle value) {
   return PyUnicode_Check(value.ptr()) || PyBytes_Check(value.ptr());
 }

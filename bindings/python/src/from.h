@@ -36,9 +36,14 @@ struct Types {
 [[nodiscard]] inline bool is_scalar(nb::handle value) {
   return value.type().is(types().scalar);
 }
-/// The C++ object in one of those; the caller has asked.
-[[nodiscard]] inline Tensor& tensor_in(nb::handle value) {
+/// The C++ object in one of those; the caller has asked. Of a Tensor a handle of its own: another
+/// thread may give the object another value as soon as Python's lock is given away.
+[[nodiscard]] inline Tensor tensor_in(nb::handle value) {
   return *nb::inst_ptr<Tensor>(value);
+}
+/// Gives a Tensor object another value; others keep theirs.
+inline void rebind(nb::handle object, Tensor value) {
+  std::swap(*nb::inst_ptr<Tensor>(object), value);  // whole, before the old one goes
 }
 [[nodiscard]] inline Variable& variable_in(nb::handle value) {
   return *nb::inst_ptr<Variable>(value);
@@ -70,6 +75,9 @@ struct From {
 }
 /// The name of a value's class.
 [[nodiscard]] std::string class_name(nb::handle value);
+
+/// Throws TypeError unless `self`, the object of a method, is of `type`: Tensor.numpy(3).
+void check_self(nb::handle self, nb::handle type);
 
 /// Throws Python's TypeError: "sum: axis is a str, 'x'; expected an integer".
 [[noreturn]] void throw_type(const From& from, const char* expected);

@@ -12,14 +12,14 @@
 namespace nitinol::python {
 namespace {
 
-std::string text_of(const Tensor& x) {
+std::string text_of(Tensor x) {
   if (!x.is_defined()) return "Tensor(undefined)";
   // Text looks at the elements, which would end the recording: who prints wants to debug.
   if (tracer::is_recording()) return fmt::format("Tensor({}, being recorded)", describe(x));
   return computed(x.size(), [&] { return to_string(x); });
 }
 
-nb::object number_in(const Tensor& x) {
+nb::object number_in(Tensor x) {
   const DType dtype = x.dtype();
   if (dtype == boolean) return nb::cast(x.item<bool>());
   if (is_integer(dtype)) return nb::cast(x.item<int64_t>());
@@ -34,7 +34,7 @@ nb::object nested(const std::vector<T>& values, const Shape& shape, int axis, st
   return list;
 }
 
-nb::object to_list(const Tensor& x) {
+nb::object to_list(Tensor x) {
   note_read(x, "tolist()");
   const auto read = [&]<class T>(const Tensor& from) {
     std::size_t next = 0;
@@ -55,7 +55,7 @@ nb::object to_list(const Tensor& x) {
 
 PyObject* subscript(PyObject* self, PyObject* key) {
   try {
-    return to_python(get_item(Tensor(tensor_in(self)), key)).release().ptr();
+    return to_python(get_item(tensor_in(self), key)).release().ptr();
   } catch (...) {
     return raised();
   }
@@ -66,8 +66,7 @@ int assign_subscript(PyObject* self, PyObject* key, PyObject* value) {
     if (value == nullptr) throw_python(PyExc_TypeError, "elements of a Tensor cannot be deleted");
     const Tensor old = tensor_in(self);
     check_assignable(old);
-    Tensor changed = set_item(old, key, value);
-    tensor_in(self) = std::move(changed);  // this object's value; other tensors keep theirs
+    rebind(self, set_item(old, key, value));
     return 0;
   } catch (...) {
     raised();
@@ -76,7 +75,7 @@ int assign_subscript(PyObject* self, PyObject* key, PyObject* value) {
 }
 
 Py_ssize_t length(PyObject* self) {
-  const Tensor& x = tensor_in(self);
+  const Tensor x = tensor_in(self);
   if (x.rank() == 0) {
     PyErr_SetString(PyExc_TypeError, "len() of a 0-d tensor");
     return -1;
@@ -98,7 +97,7 @@ PyObject* iterate(PyObject* self) {
 
 PyObject* as_index(PyObject* self) {
   try {
-    const Tensor& x = tensor_in(self);
+    const Tensor x = tensor_in(self);
     if (!is_integer(x.dtype()) || x.rank() != 0) {
       throw_python(PyExc_TypeError,
                    fmt::format("{} is no index: only 0-d tensors of integers are", describe(x)));
@@ -151,8 +150,7 @@ Tensor reversed_axes(const Tensor& x) {
 }
 
 /// x.to(device), x.to(dtype), x.to(device, dtype).
-Tensor moved(const Tensor& x, nb::args targets) {
-  Tensor result = x;
+Tensor moved(Tensor result, nb::args targets) {
   for (const nb::handle target : targets) {
     const bool is_device = target.type().is(types().device) ||
                            (PyUnicode_Check(target.ptr()) &&
@@ -162,7 +160,7 @@ Tensor moved(const Tensor& x, nb::args targets) {
       result = computed(long_work, [&] { return result.to(device); });
     } else {
       const auto dtype = convert<DType>({"to", "the target", target});
-      result = computed(x.size(), [&] { return result.to(dtype); });
+      result = computed(result.size(), [&] { return result.to(dtype); });
     }
   }
   return result;
@@ -239,6 +237,8 @@ void bind_scalar(nb::module_& m) {
 
 }  // namespace
 
+// Methods take the Tensor by value, as tensor_in() gives it.
+// NOLINTBEGIN(performance-unnecessary-value-param)
 void bind_tensor(nb::module_& m) {
   nb::class_<Tensor> tensor(m, "Tensor", nb::type_slots(tensor_slots), nb::is_final(),
                             nb::is_weak_referenceable(),
@@ -248,25 +248,24 @@ void bind_tensor(nb::module_& m) {
   types().tensor = tensor;
   tensor
       .def_prop_ro(
-          "shape", [](const Tensor& x) { return to_python(x.shape()); },
+          "shape", [](Tensor x) { return to_python(x.shape()); },
           nb::sig("def shape(self) -> tuple[int, ...]"))
       .def_prop_ro("dtype", &Tensor::dtype)
       .def_prop_ro("device", &Tensor::device)
       .def_prop_ro("ndim", &Tensor::rank)
       .def_prop_ro("size", &Tensor::size, "Number of elements.")
-      .def_prop_ro("itemsize", [](const Tensor& x) { return size_of(x.dtype()); })
+      .def_prop_ro("itemsize", [](Tensor x) { return size_of(x.dtype()); })
+      .def_prop_ro("nbytes",
+                   [](Tensor x) { return static_cast<std::size_t>(x.size()) * size_of(x.dtype()); })
       .def_prop_ro(
-          "nbytes",
-          [](const Tensor& x) { return static_cast<std::size_t>(x.size()) * size_of(x.dtype()); })
-      .def_prop_ro(
-          "strides", [](const Tensor& x) { return to_python(x.strides()); },
+          "strides", [](Tensor x) { return to_python(x.strides()); },
           nb::sig("def strides(self) -> tuple[int, ...]"), "In elements.")
       .def_prop_ro(
-          "T", [](const Tensor& x) { return to_python(reversed_axes(x)); },
+          "T", [](Tensor x) { return to_python(reversed_axes(x)); },
           nb::sig("def T(self) -> Tensor"), "The axes in reverse order.")
       .def_prop_ro(
-          "mT", [](const Tensor& x) { return to_python(transpose(x)); },
-          nb::sig("def mT(self) -> Tensor"), "The last two axes exchanged.")
+          "mT", [](Tensor x) { return to_python(transpose(x)); }, nb::sig("def mT(self) -> Tensor"),
+          "The last two axes exchanged.")
       .def_prop_ro("tracks_gradient", &Tensor::tracks_gradient,
                    "Whether gradients flow through this tensor.")
       .def("item", number_in, nb::sig("def item(self) -> float | int | bool"),
@@ -275,18 +274,18 @@ void bind_tensor(nb::module_& m) {
       .def("to", moved, nb::sig("def to(self, *targets: DeviceLike | DTypeLike) -> Tensor"),
            "The same values on another device, or as another dtype.")
       .def(
-          "cpu", [](const Tensor& x) { return to_python(x.to(Device{})); },
+          "cpu", [](Tensor x) { return to_python(x.to(Device{})); },
           nb::sig("def cpu(self) -> Tensor"))
       .def(
           "to_device",
-          [](const Tensor& x, nb::handle device, nb::handle) {
+          [](Tensor x, nb::handle device, nb::handle) {
             return to_python(x.to(convert<Device>({"to_device", "device", device})));
           },
           nb::arg("device"), nb::kw_only(), nb::arg("stream") = nb::none(),
           nb::sig("def to_device(self, device: DeviceLike, /, *, stream: None = None) -> Tensor"))
       .def(
           "reshape",
-          [](const Tensor& x, nb::args shape) {
+          [](Tensor x, nb::args shape) {
             // x.reshape(2, 3) and x.reshape((2, 3))
             const nb::object given = nb::len(shape) == 1 ? nb::object(shape[0]) : shape;
             return to_python(reshape(x, convert<Dims>({"reshape", "shape", given})));
@@ -294,11 +293,11 @@ void bind_tensor(nb::module_& m) {
           nb::sig("def reshape(self, *shape: int | collections.abc.Sequence[int]) -> Tensor"),
           "The elements in row-major order as another shape; one size may be -1.")
       .def(
-          "detach", [](const Tensor& x) { return to_python(stop_gradient(x)); },
+          "detach", [](Tensor x) { return to_python(stop_gradient(x)); },
           nb::sig("def detach(self) -> Tensor"), "The same value, for which no gradient flows.")
       .def(
           "backward",
-          [](const Tensor& x, nb::handle seed) {
+          [](Tensor x, nb::handle seed) {
             const auto weights = convert<std::optional<Tensor>>({"backward", "seed", seed});
             const Unlocked release;
             weights ? x.backward(*weights) : x.backward();
@@ -310,27 +309,26 @@ void bind_tensor(nb::module_& m) {
       .def("__str__", text_of)
       .def(
           "__format__",
-          [](nb::handle self, nb::str spec) -> nb::object {
-            const Tensor& x = tensor_in(self);
+          [](Tensor x, nb::str spec) -> nb::object {
             if (nb::len(spec) == 0 || x.size() != 1 || tracer::is_recording())
               return nb::str(text_of(x).c_str());
             return number_in(x).attr("__format__")(spec);
           },
           nb::sig("def __format__(self, spec: str, /) -> str"))
       .def(
-          "__copy__", [](const Tensor& x) { return to_python(x); },
+          "__copy__", [](Tensor x) { return to_python(x); },
           nb::sig("def __copy__(self) -> Tensor"))
       .def(
-          "__deepcopy__", [](const Tensor& x, nb::handle) { return to_python(x); },
-          nb::arg("memo").none(), nb::sig("def __deepcopy__(self, memo: object, /) -> Tensor"))
+          "__deepcopy__", [](Tensor x, nb::handle) { return to_python(x); }, nb::arg("memo").none(),
+          nb::sig("def __deepcopy__(self, memo: object, /) -> Tensor"))
       .def("__reduce__",
-           [m](const Tensor& x) {
+           [m](Tensor x) {
              return nb::make_tuple(m.attr("_tensor_of_bytes"),
                                    nb::make_tuple(x.dtype(), to_python(x.shape()), bytes_of(x)));
            })
       .def(
           "__array_namespace__",
-          [](const Tensor&, nb::handle) { return nb::module_::import_("nitinol"); }, nb::kw_only(),
+          [](nb::handle, nb::handle) { return nb::module_::import_("nitinol"); }, nb::kw_only(),
           nb::arg("api_version") = nb::none(),
           nb::sig("def __array_namespace__(self, /, *, api_version: str | None = None) -> "
                   "types.ModuleType"));
@@ -342,5 +340,6 @@ void bind_tensor(nb::module_& m) {
   });
   bind_scalar(m);
 }
+// NOLINTEND(performance-unnecessary-value-param)
 
 }  // namespace nitinol::python

@@ -17,6 +17,7 @@ namespace nitinol::python {
 namespace {
 
 Tensor get(nb::handle self) {
+  check_self(self, types().variable);
   return convert<Tensor>({"Variable", "self", self});
 }
 
@@ -106,6 +107,7 @@ const PyType_Slot variable_slots[] = {
     {0, nullptr}};
 
 std::string text_of(nb::handle self) {
+  check_self(self, types().variable);
   const Variable& variable = variable_in(self);
   const char* name = variable.tracks_gradient() ? "parameter" : "Variable";
   if (tracer::is_recording())
@@ -216,6 +218,7 @@ void bind_variable(nb::module_& m) {
                   "Variable"),
           "A new cell.")
       .def("__reduce__", [m](nb::handle self) {
+        check_self(self, types().variable);
         const char* make = variable_in(self).tracks_gradient() ? "parameter" : "Variable";
         return nb::make_tuple(m.attr(make), nb::make_tuple(to_python(get(self))));
       });
@@ -312,10 +315,14 @@ void bind_host_value(nb::module_& m) {
       .def("__bool__",
            [](const PythonHostValue& self) {
              static_cast<void>(static_cast<uint64_t>(self.number));
-             return PyObject_IsTrue(self.value.ptr()) == 1;
+             const nb::object value = self.value;  // its __bool__ may assign another
+             const int is_true = PyObject_IsTrue(value.ptr());
+             if (is_true < 0) throw nb::python_error();
+             return is_true == 1;
            })
       .def("__repr__", [](const PythonHostValue& self) {
-        return "HostValue(" + nb::cast<std::string>(nb::repr(self.value)) + ")";
+        const nb::object value = self.value;
+        return "HostValue(" + nb::cast<std::string>(nb::repr(value)) + ")";
       });
 }
 

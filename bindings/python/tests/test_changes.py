@@ -17,7 +17,7 @@ def rises(kind, call):
         return str(error)
     raise SystemExit("no " + kind.__name__)
 
-def beside(work, *others, seconds=0.6):
+def beside(work, *others, seconds=0.4):
     # others(), again and again, while work() runs, again and again.
     done, errors = threading.Event(), []
     def again(f):
@@ -216,5 +216,117 @@ else:
         given.append(of(nt.ones(3)))
         if len(given) > 4: del given[1:]
 beside(lambda: f(given), change)
+"""
+    )
+
+
+USES = {
+    "repr": "repr(big)",
+    "format": "format(big)",
+    "tolist": "big.tolist()",
+    "item": "big[0, 0].item()",
+    "to": "big.to('float64')",
+    "T": "big.T",
+    "shape": "[big.shape, big.strides, big.ndim, big.size, big.nbytes, big.dtype]",
+    "reshape": "big.reshape(-1)",
+    "detach": "big.detach()",
+    "copy": "copy.copy(big)",
+    "pickle": "pickle.dumps(big)",
+    "iterate": "len(list(big))",
+    "numpy": "np.asarray(big).sum()",
+    "dlpack": "np.from_dlpack(big).sum()",
+    "buffer": "bytes(big)",
+    "operators": "[big + 1, big @ big, -big, big == big]",
+    "functions": "[nt.exp(big), nt.sum(big), nt.concat([big, big])]",
+    "compiled": "[f(big), f(x=big)]",
+    "grad": "g(big)",
+    "variable": "[v.set(big), nt.Variable(big)]",
+    "save": "nt.save_npy('saved.npy', big)",
+    "tree_map": "nt.tree_map(lambda t: t * 2, [big, big])",
+    "loader": "next(iter(nt.nn.DataLoader(big, batch=10)))",
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_another_thread_gives_the_object_another_value(in_process, use):
+    in_process(
+        PRELUDE
+        + f"""
+import copy, pickle
+big = nt.ones((100, 100))
+v = nt.Variable(big)
+f = nt.compile(lambda x: nt.sum(nt.tanh(x) * 2))
+g = nt.grad(lambda x: nt.sum(x * x))
+place = 0
+def change():
+    global place
+    place = (place + 1) % 100
+    big[place] = float(place)
+beside(lambda: {USES[use]}, change, change, lambda: {USES[use]})
+"""
+    )
+
+
+def test_backward_while_another_thread_gives_the_object_another_value(in_process):
+    in_process(
+        PRELUDE
+        + """
+p = nt.parameter(nt.ones((100, 100)))
+x = nt.sum(nt.tanh(p * 2))
+def change():
+    global x
+    x[...] = 1.0
+    x = nt.sum(nt.tanh(p * 2))
+def back():
+    try: x.backward()
+    except nt.Error: pass
+beside(change, back, seconds=1.5)
+"""
+    )
+
+
+def test_methods_of_other_objects(in_process):
+    in_process(
+        PRELUDE
+        + """
+for kind in (nt.Tensor, nt.Variable, nt.Scalar, nt.Compiled, nt.HostValue, nt.Device):
+    for name in dir(kind):
+        method = getattr(kind, name)
+        if name in ("__class__", "__new__", "__init_subclass__", "__subclasshook__"):
+            continue
+        for given in (3, "x", None, [X], kind):
+            for more in ((), (1,), (1, 2)):
+                try: method(given, *more)
+                except Exception: pass
+        read = getattr(getattr(kind, name, None), "fget", None)
+        if read is not None:
+            rises(TypeError, lambda: read(3))
+for made in (lambda: nt.Tensor.numpy(3), lambda: nt.Tensor.__dlpack__(3), lambda: nt.Variable.get(3),
+             lambda: nt.Tensor.__format__(3, ""), lambda: nt.Compiled.eager(3)):
+    rises(TypeError, made)
+"""
+    )
+
+
+def test_a_host_value_whose_value_assigns_it(in_process):
+    in_process(
+        PRELUDE
+        + """
+class Assigns:
+    def __bool__(self):
+        host.value = 3
+        gc.collect()
+        return self.answer
+    __repr__ = lambda self: (setattr(host, "value", 3), gc.collect(), repr(self.answer))[2]
+    answer = True
+host = nt.HostValue(None)
+for use, expected in ((bool, True), (repr, "HostValue(True)")):
+    host.value = Assigns()
+    assert use(host) == expected
+class Raises:
+    def __bool__(self): raise KeyError("bool")
+host.value = Raises()
+assert rises(KeyError, lambda: bool(host)) == "'bool'"
+host.value = None
 """
     )
