@@ -5,6 +5,7 @@
 #include "autograd/node.h"
 #include "core/error.h"
 #include "core/interpreter.h"
+#include "core/moment.h"
 #include "eager/ops/arithmetic.h"
 
 #include <mutex>
@@ -72,6 +73,7 @@ void update_with(const Variable& variable, FunctionRef<Tensor(const Tensor&)> ne
     if (after.is_defined() && after.tracks_gradient()) after = bare_copy(after);
     const std::lock_guard lock(cell.mutex);
     if (cell.version.load(std::memory_order_relaxed) != version) continue;
+    keep_past({{&cell}});
     cell.swap_value(after);
     return;
   }

@@ -2,6 +2,7 @@
 
 #include "core/backend.h"
 #include "core/host_access.h"
+#include "core/moment.h"
 #include "core/variable.h"
 #include "eager/launch.h"
 
@@ -141,6 +142,7 @@ void EagerInterpreter::set(const Variable& variable, const Tensor& value) {
   VariableCell& cell = variable.cell();
   Tensor held = value;  // then the old value, released after the lock
   const std::lock_guard lock(cell.mutex);
+  keep_past({{&cell}});
   cell.swap_value(held);
 }
 

@@ -411,9 +411,12 @@ std::shared_ptr<const Plan> Derivative::backward_plan() const {
   return {last, last->plan.get()};
 }
 
-Derivative::Held Derivative::hold(const Leaves& leaves) const {
+Derivative::Held Derivative::hold(const Leaves& leaves, std::span<const Tensor> read) const {
   Held held;
+  std::size_t passed = 0, seeds = 0;  // inputs of the whole trace, and those that forward() lacks
   for (const std::size_t i : kept_) {
+    for (; passed < i; ++passed)
+      seeds += whole_.inputs[passed].kind == TraceInput::Kind::seed ? 1 : 0;
     const TraceInput& input = whole_.inputs[i];
     const auto leaf = static_cast<std::size_t>(input.leaf);
     switch (input.kind) {
@@ -425,7 +428,7 @@ Derivative::Held Derivative::hold(const Leaves& leaves) const {
         break;
       case TraceInput::Kind::variable:
       case TraceInput::Kind::seed:
-        held.kept.push_back(current().get(variable_of(input, leaves)));
+        held.kept.push_back(read[i - seeds]);
         break;
     }
   }

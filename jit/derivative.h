@@ -45,14 +45,19 @@ class Derivative {
   /// The trace of a call: its results, then the values that backward needs.
   [[nodiscard]] tracer::Trace forward() const;
 
-  /// What a call holds before its Plan runs.
+  /// What a call holds for its backward.
   struct Held {
     std::vector<Tensor> kept;               ///< inputs of the call that backward reads
     std::vector<Scalar> scalars;            ///< the same
     std::vector<Handle<TensorSlot>> nodes;  ///< of the inputs that gradients flow to
     std::vector<Spec> specs;                ///< of the same
   };
-  [[nodiscard]] Held hold(const Leaves& leaves) const;
+  /// `read`: what forward()'s Plan has read of Variables, per input.
+  [[nodiscard]] Held hold(const Leaves& leaves, std::span<const Tensor> read) const;
+  /// Of forward().
+  [[nodiscard]] std::size_t input_count() const {
+    return whole_.inputs.size() - whole_.backward->results.size();
+  }
   /// After the Plan ran: takes the saved values from the end of `results`, hangs a node on those of
   /// the others that track gradients, and returns these others.
   static std::span<Tensor> link(const std::shared_ptr<const Derivative>& derivative,

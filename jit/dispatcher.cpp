@@ -324,17 +324,22 @@ void Dispatcher::run_plan(const Decision& decision, const Leaves& leaves, Caller
   };
   if (now.derivative && now.derivative->needs_eager_tape(leaves))
     return run_instead(Eagerly::differentiated_twice);
-  std::optional<Derivative::Held> held;
-  if (now.derivative) held = now.derivative->hold(leaves);
   ShortArray<Tensor, 4> tensors(now.plan->result_count());
   std::span<Tensor> results = tensors.span();
+  std::vector<Tensor> read;
+  if (now.derivative) read.resize(now.derivative->input_count());
   const double start = decision.is_timed ? precise_now() : 0;
-  const Plan::Outcome outcome = now.plan->run(
-      {.tensors = leaves.tensors, .variables = leaves.variables, .scalars = leaves.scalars},
-      results);
+  const Plan::Outcome outcome = now.plan->run({.tensors = leaves.tensors,
+                                               .variables = leaves.variables,
+                                               .scalars = leaves.scalars,
+                                               .read = read},
+                                              results);
   const double took = decision.is_timed ? precise_now() - start : 0;
   if (outcome == Plan::Outcome::done) {
-    if (held) results = Derivative::link(now.derivative, options_.name, std::move(*held), results);
+    if (now.derivative) {
+      results = Derivative::link(now.derivative, options_.name, now.derivative->hold(leaves, read),
+                                 results);
+    }
     if (now.trace->spent) link_spent(*now.trace->spent, results);
     caller.restore(now.form.get(), results);
   }

@@ -8,6 +8,7 @@
 
 #include "core/host_access.h"
 #include "core/interpreter.h"
+#include "core/moment.h"
 #include "core/short_array.h"
 #include "eager/launch.h"
 #include "jit/plan_impl.h"
@@ -76,7 +77,9 @@ class Run {
     std::vector<VariableCell*> cells;  ///< by id
     std::vector<std::unique_lock<CallOrder>> orders;
     std::vector<std::unique_lock<std::mutex>> mutexes;
+    std::vector<std::unique_lock<std::mutex>> reading;  ///< of others, until all have been read
   };
+  using Cells = std::vector<VariableCell*>;
 
   /// An operand that stays packed, as this call finds it.
   struct Kept {
@@ -94,18 +97,34 @@ class Run {
   /// half-way and a buffer is not handed out while it is overwritten. Under an outer recording or
   /// transaction nothing is assigned yet.
   void lock_cells() {
-    std::vector<VariableCell*> cells;
+    Cells cells;
     for (const UpdatePlan& update : plan_.updates)
       cells.push_back(&variable_of(update.variable).cell());
     for (const tracer::TraceInput& cleared : plan_.cleared)
       cells.push_back(&variable_of(cleared).cell());
+    sort(cells);
+    Locks& locks = locks_.emplace();
+    for (VariableCell* cell : cells) locks.orders.emplace_back(cell->order);
+    locks.cells = std::move(cells);
+    lock_what_is_read(locks);
+    keep_past(locks.cells);
+  }
+
+  /// And what is assigned.
+  void lock_what_is_read(Locks& locks) {
+    Cells cells = locks.cells;
+    for (const tracer::TraceInput& input : plan_.read) cells.push_back(&variable_of(input).cell());
+    sort(cells);
+    for (VariableCell* cell : cells) {
+      (is_locked(*cell) ? locks.mutexes : locks.reading).emplace_back(cell->mutex);
+    }
+  }
+
+  /// By id, each once: the order in which cells are locked, by whom ever.
+  static void sort(Cells& cells) {
     std::ranges::sort(cells, {}, &VariableCell::id);
     const auto repeated = std::ranges::unique(cells);
     cells.erase(repeated.begin(), repeated.end());
-    Locks& locks = locks_.emplace();
-    for (VariableCell* cell : cells) locks.orders.emplace_back(cell->order);
-    for (VariableCell* cell : cells) locks.mutexes.emplace_back(cell->mutex);
-    locks.cells = std::move(cells);
   }
 
   [[nodiscard]] bool has_updates() const {
@@ -118,10 +137,43 @@ class Run {
 
   /// The Variable's value, perhaps undefined.
   Tensor value_of(const Variable& variable) {
-    return is_locked(variable.cell()) ? variable.cell().value : current().get(variable);
+    const bool is_held = locks_ && (!locks_->reading.empty() || is_locked(variable.cell()));
+    return is_held ? variable.cell().value : current().get(variable);
   }
 
-  bool find_inputs() {
+  bool find_inputs() { return plan_.read.empty() ? look_up_inputs() : find_variables_too(); }
+
+  /// What is read of Variables is one state: all are locked, or none has been replaced when the
+  /// last one has been read. (Who commits holds the locks of all that he replaces; so who sees one
+  /// new value sees that the others are replaced.)
+  [[gnu::noinline]] bool find_variables_too() {
+    constexpr int most_tries = 3;
+    const bool is_certain = plan_.read.size() == 1 || !is_base_current();
+    bool is_found = false;
+    for (int tries = 0;; ++tries) {
+      if (tries == most_tries) lock_what_is_read(locks_.emplace());
+      const uint64_t before = versions_read();
+      is_found = look_up_inputs();
+      if (is_certain || locks_ || versions_read() == before) break;
+    }
+    if (locks_) locks_->reading.clear();
+    if (!is_found || inputs_.read.empty()) return is_found;
+    for (std::size_t i = 0; i < plan_.inputs.size(); ++i) {
+      if (plan_.inputs[i].kind == tracer::TraceInput::Kind::variable)
+        inputs_.read[i] = input_tensor(i);
+    }
+    return true;
+  }
+
+  /// The sum of all versions, which only grow.
+  [[nodiscard]] uint64_t versions_read() const {
+    uint64_t sum = 0;
+    for (const tracer::TraceInput& input : plan_.read)
+      sum += variable_of(input).cell().version.load(std::memory_order_acquire);
+    return sum;
+  }
+
+  [[gnu::always_inline]] bool look_up_inputs() {
     for (const tracer::TraceInput& empty : plan_.empty) {
       if (value_of(variable_of(empty)).is_defined()) return false;
     }
@@ -138,7 +190,7 @@ class Run {
         }
       } else {
         VariableCell& cell = variable_of(input).cell();
-        if (!is_locked(cell)) values_[i] = current().get(variable_of(input));
+        if (!is_locked(cell)) values_[i] = value_of(variable_of(input));
         if (!values_[i].is_defined() && !cell.value.is_defined()) return false;
         data = values_[i].is_defined() ? &values_[i].internals() : &cell.value.internals();
         const Node& recorded = graph_[graph_.inputs[i]];

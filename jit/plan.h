@@ -45,6 +45,8 @@ struct CallInputs {
   std::span<const Tensor* const> tensors;
   std::span<const Variable* const> variables;
   std::span<const Scalar* const> scalars;
+  /// If not empty, one per input of the trace: gets the values that the call reads of Variables.
+  std::span<Tensor> read = {};
 };
 
 struct PlanImpl;

@@ -103,6 +103,7 @@ struct PlanImpl {
   std::vector<ResultPlan> results;
   std::vector<UpdatePlan> updates;
   std::vector<tracer::TraceInput> empty, cleared;  ///< see tracer::Trace
+  std::vector<tracer::TraceInput> read;            ///< Variables whose values a call reads
   int threads = 1;
   bool has_checks = false;  ///< a launch can fail
   bool is_gated = false;    ///< steps that overwrite look at the checks themselves

@@ -34,6 +34,10 @@ PlanDraft begin(const tracer::Trace& trace, int threads) {
   draft.impl.inputs = trace.inputs;
   draft.impl.empty = trace.empty;
   draft.impl.cleared = trace.cleared;
+  draft.impl.read = trace.empty;
+  std::ranges::copy_if(trace.inputs, std::back_inserter(draft.impl.read), [](const auto& input) {
+    return input.kind == tracer::TraceInput::Kind::variable;
+  });
   return draft;
 }
 

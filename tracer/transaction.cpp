@@ -23,6 +23,7 @@ void Transaction::order(std::string name, std::span<const Variable> assigned, bo
     order.lock();
     owned_.push_back(variable);
   }
+  moment_.emplace();
 }
 
 bool Transaction::own(const Variable& variable) {
@@ -55,11 +56,24 @@ Tensor Transaction::get(const Variable& variable) {
 }
 
 Tensor Transaction::fetch(const Variable& variable) {
-  if (is_ordered_ && !is_local(variable)) {
-    if (is_first_) own(variable);
-    reads_.emplace_back(variable, variable.cell().version.load(std::memory_order_acquire));
+  if (!moment_ || is_local(variable)) return below_.get(variable);
+  if (is_first_) own(variable);
+  PastValue read = moment_->value_of(variable);
+  if (read.is_replaced) {
+    moment_->move_on([this] { return are_reads_present(); });
+    read = moment_->value_of(variable);
   }
-  return below_.get(variable);
+  reads_.emplace_back(variable, read.is_replaced ? replaced : read.version);
+  return std::move(read.value);
+}
+
+/// Asked under the locks, for which a commit that has begun holds them to its end.
+bool Transaction::are_reads_present() const {
+  return std::ranges::all_of(reads_, [](const auto& read) {
+    VariableCell& cell = read.first.cell();
+    const std::lock_guard lock(cell.mutex);
+    return cell.version.load(std::memory_order_relaxed) == read.second;
+  });
 }
 
 void Transaction::set(const Variable& variable, const Tensor& value) {
@@ -90,6 +104,7 @@ void Transaction::commit() {
 
 /// Nothing that was read has changed, or nothing changes.
 void Transaction::commit_ordered() {
+  moment_.reset();
   std::ranges::sort(assignments_, {}, [](const Assignment& a) { return a.variable.cell().id; });
   std::vector<std::unique_lock<std::mutex>> locks;
   for (const Assignment& assignment : assignments_) {
@@ -100,6 +115,9 @@ void Transaction::commit_ordered() {
     const bool is_replaced = variable.cell().version.load(std::memory_order_relaxed) != version;
     if (is_replaced && assigned(variable) != nullptr) throw_conflict(variable);
   }
+  std::vector<VariableCell*> cells;
+  for (const Assignment& assignment : assignments_) cells.push_back(&assignment.variable.cell());
+  if (!cells.empty()) keep_past(cells);
   for (Assignment& assignment : assignments_)
     assignment.variable.cell().swap_value(assignment.value);
   locks.clear();

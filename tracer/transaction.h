@@ -2,8 +2,10 @@
 #pragma once
 
 #include "core/interpreter.h"
+#include "core/moment.h"
 #include "core/variable.h"
 
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -31,8 +33,9 @@ class Transaction : public Interpreter {
 
   /// Makes this call, which errors name as `name`, one of those that are ordered by the Variables
   /// they assign (core/call_order.h): before it reads any. `assigned` are the Variables that it
-  /// will assign, as far as is known, sorted by id; `is_first` if no earlier call tells. Does
-  /// nothing within another call, which has its own order.
+  /// will assign, as far as is known, sorted by id; `is_first` if no earlier call tells. What it
+  /// reads from then on is the state of one moment. Does nothing within another call, which has its
+  /// own order.
   void order(std::string name, std::span<const Variable> assigned, bool is_first);
 
   Tensor run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) override;
@@ -62,6 +65,7 @@ class Transaction : public Interpreter {
 
  private:
   bool own(const Variable& variable);
+  [[nodiscard]] bool are_reads_present() const;
   void commit_ordered();
   [[noreturn]] void throw_conflict(const Variable& variable) const;
 
@@ -69,10 +73,13 @@ class Transaction : public Interpreter {
   bool is_outermost_;
   uint64_t first_local_;
   bool is_ordered_ = false, is_first_ = false;
+  std::optional<Moment> moment_;  ///< ordered: what is read, until the call ends
   std::string name_;
   std::vector<Assignment> assignments_;
-  std::vector<Variable> owned_;                       ///< whose order this call owns
-  std::vector<std::pair<Variable, uint64_t>> reads_;  ///< ordered: versions that were read
+  std::vector<Variable> owned_;  ///< whose order this call owns
+  /// Ordered: versions that were read; `replaced` for values that were no longer there.
+  std::vector<std::pair<Variable, uint64_t>> reads_;
+  static constexpr uint64_t replaced = UINT64_MAX;
 };
 
 }  // namespace nitinol::tracer
