@@ -14,18 +14,18 @@ struct CrossEntropyOptions {
   double label_smoothing = 0;   ///< the share of each target spread evenly over all classes
   int64_t ignore_index = -100;  ///< a target that is left out: padding
 };
-/// -log softmax(logits)[target]. logits: [..., classes]; targets: integers [...], or probabilities
-/// of the logits' shape. The mean is that of the targets that are not ignore_index; NaN if there
-/// are none. Throws Error(value) for a target that is neither a class nor ignore_index.
+/// The mean of -log softmax(logits)[target] over the targets other than ignore_index; NaN if there
+/// are none. logits: [..., classes]; targets: integers [...], or probabilities of that shape.
+/// Throws Error(value) for a target that is neither a class nor ignore_index.
 [[nodiscard]] Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
                                    const CrossEntropyOptions& options = {});
-/// (x - y)^2.
+/// The mean of (x - y)^2.
 [[nodiscard]] Tensor mse_loss(const Tensor& x, const Tensor& y);
-/// |x - y|.
+/// The mean of |x - y|.
 [[nodiscard]] Tensor l1_loss(const Tensor& x, const Tensor& y);
-/// (x - y)^2 / 2 where |x - y| <= delta, delta (|x - y| - delta / 2) elsewhere (P. Huber, 1964).
+/// The mean of (x - y)^2 / 2 where |x - y| <= delta, else delta (|x - y| - delta / 2) (P. Huber).
 [[nodiscard]] Tensor huber_loss(const Tensor& x, const Tensor& y, double delta = 1);
-/// -(t log p + (1 - t) log(1 - p)) with p = sigmoid(logits), without overflow.
+/// The mean of -(t log p + (1 - t) log(1 - p)) with p = sigmoid(logits), without overflow.
 [[nodiscard]] Tensor bce_with_logits(const Tensor& logits, const Tensor& targets);
 
 }  // namespace nitinol::nn

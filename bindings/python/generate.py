@@ -255,6 +255,8 @@ def plain(text: str, arguments: list[Argument]) -> str:
     text = re.sub(r"\bthrow\b", "raise", text)
     text = re.sub(r"\s\((core|eager|design|docs)[/,][^)]*\)", "", text)
     text = re.sub(r"\b(\w+)\.h\b", r"\1", text.replace("nitinol::", ""))
+    text = re.sub(r"\{([^{}]*)\}", r"(\1)", text)  # shapes
+    text = text.replace(", keepdims)", ", keepdims=True)")
     for argument in arguments:
         if argument.name == argument.cpp or argument.cpp in ("axes", "keep", "like"):
             continue
@@ -270,7 +272,13 @@ def doc_of(function: Function, header: Header, arguments: list[Argument]) -> str
     if not text:
         raise Unreadable(f"{function.place}: {function.name} has no comment")
     options = [f"{a.name}: {plain(a.doc, [])}" for a in arguments if a.doc]
-    notes = plain(header.notes, []) if header.path not in WITHOUT_NOTES else ""
+    has_notes = header.path not in WITHOUT_NOTES and function.result != "void"
+    notes = plain(header.notes, []) if has_notes else ""
+    for part, place in ((text, function.place), (notes, f"{header.path}:1")):
+        if found := re.match(r"(They|These|Throw|Raise)\b", part):
+            raise Unreadable(
+                f"{place}: `{found[0]}`: of which? Each function has a copy of its own"
+            )
     paragraphs = re.split(r"\n\n", text)
     filled = [textwrap.fill(" ".join(p.split()), 88) for p in paragraphs]
     if options:

@@ -55,7 +55,7 @@ class Struct:
 @dataclasses.dataclass
 class Header:
     path: str
-    notes: str  # what the comment at its top says after naming its subject
+    notes: str  # what the comment at its top says of each function: after the first paragraph
     functions: list[Function]
     structs: dict[str, Struct]
 
@@ -136,8 +136,8 @@ class Reader:
             if not line.startswith("//"):
                 break
             top.append(line)
-        _, _, notes = re.split(r"([.:])\s", text_of_comments(top) + "\n", maxsplit=1)
-        return notes[:1].upper() + notes[1:].strip()
+        _, _, notes = text_of_comments(top).partition("\n\n")
+        return notes.strip()
 
     def read(self) -> Header:
         doc: list[str] = []

@@ -121,7 +121,7 @@ DOCS = {
     "randn_like": "As randn, of the shape, dtype and device of x.",
 }
 # Headers whose comment at the top is about other things.
-WITHOUT_NOTES = {STANDARD, "eager/ops/create.h", "nn/layers.h"}
+WITHOUT_NOTES = {"nn/layers.h"}
 # Long also for few elements: Python's lock is always given away.
 LONG = {"matmul", "conv2d", "max_pool2d", "avg_pool2d", "attention", "batch_norm"}
 # Nothing is computed, so that it is not given away at all.

@@ -1,6 +1,6 @@
 // Comparisons, conditions and bits of two tensors, element by element; selection.
 //
-// Operands broadcast and are promoted as in arithmetic.h, with the same errors.
+// Operands broadcast and are promoted as those of add, with the same errors.
 #pragma once
 
 #include "core/op.h"

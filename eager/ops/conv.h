@@ -1,7 +1,7 @@
 // Convolutions of images [n, c, h, w].
 //
-// They compute in channels-last order: the result is a view [n, c, h, w] of memory [n, h, w, c].
-// Elementwise ops keep that order, so between convolutions nothing is transposed.
+// The work is done in channels-last order: the result is a view [n, c, h, w] of memory [n, h, w,
+// c]. Elementwise ops keep that order, so between convolutions nothing is transposed.
 #pragma once
 
 #include "core/op.h"

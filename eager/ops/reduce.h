@@ -1,8 +1,8 @@
-// Reductions over any axes, in the canonical order (design, section 5): the result depends neither
-// on threads nor on the instruction set.
+// Reductions over any axes, in the canonical order (design, section 5).
 //
-// Without axes all are reduced. The result has the other axes, or all with size 1 at the reduced
-// ones (keepdims). Throws Error(shape) for an axis that does not exist or is repeated.
+// The result depends neither on threads nor on the instruction set. Without axes all are reduced.
+// The result has the other axes, or all with size 1 at the reduced ones (keepdims). Throws
+// Error(shape) for an axis that does not exist or is repeated.
 #pragma once
 
 #include "core/op.h"

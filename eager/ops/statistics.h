@@ -1,8 +1,8 @@
 // Reductions and normalisations that are compositions of primitive ops.
 //
-// They are recorded as their expansions, which compiled functions fuse. float16 and bfloat16 are
+// The result is recorded as its expansion, which compiled functions fuse. float16 and bfloat16 are
 // computed in float32 and rounded at the end; integers and booleans as float32. Axes and keepdims
-// are as in reduce.h.
+// are those of sum.
 #pragma once
 
 #include "core/op.h"

@@ -1,8 +1,8 @@
-// Views: other shapes of the same elements. They share memory and copy nothing, but for some
-// reshapes.
+// Views: other shapes of the same elements.
 //
-// Axes and indices may be negative: they count from the end. Throws Error(shape) for axes that do
-// not exist or are repeated and for shapes that do not fit.
+// The result shares the memory of x and copies nothing, but for some reshapes. Axes and indices may
+// be negative: they count from the end. Throws Error(shape) for axes that do not exist or are
+// repeated and for shapes that do not fit.
 #pragma once
 
 #include "core/op.h"

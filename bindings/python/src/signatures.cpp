@@ -37,7 +37,11 @@ PyObject* get_attribute(PyObject* self, PyObject* name) {
       const nb::object signature = nb::module_::import_("nitinol._signatures").attr("signature");
       return signature(nb::handle(bound_of(self))).release().ptr();
     }
-    for (const char* of_bound : {"__name__", "__qualname__", "__module__", "__doc__"}) {
+    if (word == "__doc__") {  // nanobind's begins with the signature
+      const nb::object overloads = nb::handle(bound_of(self)).attr("__nb_signature__");
+      return nb::object(overloads[0][1]).release().ptr();
+    }
+    for (const char* of_bound : {"__name__", "__qualname__", "__module__"}) {
       if (word == of_bound) return PyObject_GetAttr(bound_of(self), name);
     }
     return PyObject_GenericGetAttr(self, name);

@@ -49,7 +49,7 @@ namespace nitinol::python::standard {
                             std::optional<Device> device = {});
 
 /// The elements in row-major order as another shape of the same size; one size may be -1: what is
-/// left. Copies if strides cannot express it, unless `copy` is False: then Throws Error(value) for
+/// left. Copies if strides cannot express it, unless `copy` is False: then throws Error(value) for
 /// elements that do not lie in row-major order.
 [[nodiscard]] Tensor reshape(const Tensor& x, const Shape& shape, std::optional<bool> copy = {});
 /// With a new axis of size 1 at position `axis` of the result.

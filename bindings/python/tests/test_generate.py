@@ -80,6 +80,7 @@ def test_a_new_function_appears_with_parameters_defaults_and_comment(tree: pathl
             "neither bound nor left out",
         ),
         ("\n[[nodiscard]] Tensor odd(const Tensor& x);\n", "has no comment"),
+        ("/// They go.\n[[nodiscard]] Tensor odd(const Tensor& x);\n", "`They`: of which?"),
         ("/// x.\n[[nodiscard]] Tensor odd(const Tensor& x, Integer n = most);\n", "has no word"),
         ("/// x.\n[[nodiscard]] Tensor add(const Tensor& x, Integer n);\n", "overloads of which"),
         (
