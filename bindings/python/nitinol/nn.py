@@ -172,11 +172,11 @@ class Module(ModuleBase):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Sets all Variables from values by path: of just these names, shapes and dtypes."""
         variables = self.named_variables()
-        missing = sorted(variables.keys() - state.keys())
+        absent = sorted(variables.keys() - state.keys())
         unknown = sorted(state.keys() - variables.keys())
-        if missing or unknown:
-            raise KeyError(
-                f"load_state_dict: missing: {', '.join(missing) or 'none'}; "
+        if absent or unknown:
+            raise _ext.ArgumentError(
+                f"load_state_dict: missing: {', '.join(absent) or 'none'}; "
                 f"unknown: {', '.join(unknown) or 'none'}"
             )
         values = {path: _ext.asarray(state[path]) for path in variables}
@@ -410,12 +410,12 @@ class MultiHeadAttention(Module):
         bias: bool = True,
         dtype: DType = float32,
     ) -> None:
-        if heads < 1 or width % heads != 0:
-            raise ValueError(f"MultiHeadAttention: {heads} heads do not divide a width of {width}")
+        made = _ext._make_multi_head_attention(width, heads, bias, dtype)
         self.heads: int = heads
         self.is_causal: bool = is_causal
-        self.qkv = Linear(width, 3 * width, bias, dtype)
-        self.proj = Linear(width, width, bias, dtype)
+        self.qkv, self.proj = (Linear.__new__(Linear) for _ in made)
+        for linear, variables in zip((self.qkv, self.proj), made):
+            linear.weight, linear.bias = variables
 
     def __call__(self, x: TensorLike) -> Tensor:
         return _ext._multi_head_attention(

@@ -214,7 +214,7 @@ Check check_named(const std::string& name) {
   if (name == "scheduled") return Check::scheduled;
   if (name == "always") return Check::always;
   if (name == "never") return Check::never;
-  throw_python(PyExc_ValueError,
+  throw_python(class_of(ErrorKind::value),
                "compile: check is '" + name + "'; expected 'scheduled', 'always' or 'never'");
 }
 
@@ -227,9 +227,10 @@ Stance stance_named(const std::string& name) {
   for (const auto& [text, stance] : all) {
     if (name == text) return stance;
   }
-  throw_python(PyExc_ValueError, "stance '" + name +
-                                     "'; expected 'normal', 'eager', 'fail_on_recompile' or "
-                                     "'fail_on_fallback'");
+  throw_python(class_of(ErrorKind::value),
+               "stance '" + name +
+                   "'; expected 'normal', 'eager', 'fail_on_recompile' or "
+                   "'fail_on_fallback'");
 }
 
 void make_compiled(Compiled* self, nb::object function, std::string name,

@@ -24,12 +24,37 @@ PyObject* new_class(nb::module_& m, const char* name, const nb::tuple& bases, co
   return made;
 }
 
+// What messages name that has another name in Python.
+constexpr std::pair<std::string_view, std::string_view> all_words[] = {
+    {"nn::parameters(model)", "model.parameters()"},
+    {"nn::to(model, device)", "model.to(device)"},
+    {"outside NoGradients", "outside no_gradients()"},
+    {"DataLoader({images, labels}, …)", "DataLoader((images, labels))"},
+    {"CompileOptions::signature_limit", "signature_limit"},
+    {"Give {0, 0}", "Give (0, 0)"},
+    {"indices.to(i64)", "indices.to(nitinol.int64)"},
+    {"x.to(f32)", "x.to(nitinol.float32)"},
+    {"; clamp limits", "; clip limits"},
+    {"b.shape[", "x2.shape["},
+    {", ddof", ", correction"},
+    {"::", "."},
+};
+
+template <class Words>
+std::string said_in(const Words& words, std::string text) {
+  for (const auto& [from, to] : words) {
+    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+      text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
 void translate(const std::exception_ptr& exception, void*) {
   try {
     std::rethrow_exception(exception);
   } catch (const Error& error) {
     // Python's traceback says where.
-    PyErr_SetString(class_of(error.kind()).ptr(), error.message().c_str());
+    PyErr_SetString(class_of(error.kind()).ptr(), message_of(error).c_str());
   }
 }
 
@@ -55,6 +80,20 @@ int release_waiting(void*) {
 
 }  // namespace
 
+std::string message_of(const Error& error, const char* where) {
+  if (where == nullptr) return said_in(all_words, error.message());
+  ErrorReport report = error.report();
+  report.where = where;
+  return said_in(all_words, Error(error.kind(), std::move(report)).message());
+}
+
+Error in_words(Words words, const Error& error) {
+  ErrorReport report = error.report();
+  report.where = said_in(words, std::move(report.where));
+  report.what = said_in(words, std::move(report.what));
+  return {error.kind(), std::move(report)};
+}
+
 nb::handle class_of(ErrorKind kind) {
   return classes[static_cast<std::size_t>(kind)];
 }
@@ -74,7 +113,7 @@ PyObject* raised() noexcept {
   } catch (nb::python_error& error) {
     error.restore();
   } catch (const Error& error) {
-    PyErr_SetString(class_of(error.kind()).ptr(), error.message().c_str());
+    PyErr_SetString(class_of(error.kind()).ptr(), message_of(error).c_str());
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& error) {

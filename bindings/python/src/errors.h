@@ -9,6 +9,23 @@ namespace nitinol::python {
 /// Called in `catch (...)`.
 PyObject* raised() noexcept;
 
+/// The report as text, for Python: C++'s names are those that Python has. `where`, if it is given,
+/// is what was called, instead of what C++ knows of.
+[[nodiscard]] std::string message_of(const Error& error, const char* where = nullptr);
+
+/// Words of C++ and those that Python has in their place.
+using Words = std::initializer_list<std::pair<std::string_view, std::string_view>>;
+[[nodiscard]] Error in_words(Words words, const Error& error);
+/// f(); what its Errors say is said in these words.
+template <class F>
+auto in_words(Words words, F&& f) {
+  try {
+    return f();
+  } catch (const Error& error) {
+    throw in_words(words, error);
+  }
+}
+
 /// The exception class of a kind.
 [[nodiscard]] nb::handle class_of(ErrorKind kind);
 /// Of an index that does not exist: also Python's IndexError.

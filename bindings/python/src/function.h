@@ -79,6 +79,9 @@ PyObject* called(const Signature& signature, PyObject* const* given, Py_ssize_t 
     std::array<PyObject*, parameters> values = {};
     signature.arrange(given, count, keywords, values);
     return f(Arguments(signature, values)).release().ptr();
+  } catch (const Error& error) {
+    PyErr_SetString(class_of(error.kind()).ptr(), message_of(error, signature.function()).c_str());
+    return nullptr;
   } catch (...) {
     return raised();
   }

@@ -130,7 +130,7 @@ At part_of(const Tensor& x, const std::vector<Index>& indices) {
     return x.at(std::span<const Index>(indices));
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::internal) throw;
-    throw_python(bounds_error(), error.message());
+    throw_python(bounds_error(), message_of(error));
   }
 }
 
@@ -145,7 +145,7 @@ Tensor get_item(const Tensor& x, nb::handle given) {
   try {
     found = computed(elements, [&] { return take(part, key.array, key.array_axis); });
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::value) throw_python(bounds_error(), error.message());
+    if (error.kind() == ErrorKind::value) throw_python(bounds_error(), message_of(error));
     throw;
   }
   if (!key.goes_first || key.array_axis == 0) return found;

@@ -17,10 +17,22 @@ nb::object optional(const std::optional<Variable>& variable) {
   return variable ? to_python(*variable) : nb::none();
 }
 
+/// What a layer with weights and a bias holds.
+template <class Layer>
+nb::tuple parts_of(const Layer& layer) {
+  return nb::make_tuple(to_python(layer.weight), optional(layer.bias));
+}
+
 /// A layer's result; layers are long work.
 template <class Layer>
 nb::object applied(const Layer& layer, const Tensor& x) {
   return to_python(unlocked([&] { return layer(x); }));
+}
+
+/// What C++ makes of settings; Errors have the names of Python's class and its parameters.
+template <class F>
+auto made(Words words, F&& make) {
+  return in_words(words, [&] { return unlocked(make); });
 }
 
 nn::Linear linear_of(nb::handle weight, nb::handle bias) {
@@ -34,8 +46,9 @@ void bind_linear(nb::module_& m) {
     const auto to = given<Integer>("Linear", "out_features", out);
     const nn::LinearOptions options = {.has_bias = has_bias,
                                        .dtype = given<DType>("Linear", "dtype", dtype)};
-    const nn::Linear made = unlocked([&] { return nn::linear(from, to, options); });
-    return nb::make_tuple(to_python(made.weight), optional(made.bias));
+    const Words words = {
+        {"linear", "Linear"}, {"`in`", "`in_features`"}, {"`out`", "`out_features`"}};
+    return parts_of(made(words, [&] { return nn::linear(from, to, options); }));
   });
   m.def(
       "_linear",
@@ -63,8 +76,11 @@ void bind_conv(nb::module_& m) {
     const nn::Conv2dLayerOptions options = {.conv = conv_options(stride, padding, dilation, groups),
                                             .has_bias = has_bias,
                                             .dtype = given<DType>("Conv2d", "dtype", dtype)};
-    const nn::Conv2d made = unlocked([&] { return nn::conv2d(from, to, window, options); });
-    return nb::make_tuple(to_python(made.weight), optional(made.bias));
+    const Words words = {{"conv2d", "Conv2d"},
+                         {"`in`", "`in_channels`"},
+                         {"`out`", "`out_channels`"},
+                         {"`kernel`", "`kernel_size`"}};
+    return parts_of(made(words, [&] { return nn::conv2d(from, to, window, options); }));
   });
   m.def(
       "_conv2d",
@@ -81,9 +97,11 @@ void bind_conv(nb::module_& m) {
 
 void bind_normalisation(nb::module_& m) {
   m.def("_make_layer_norm", [](nb::handle features, double eps, nb::handle dtype) {
-    const nn::LayerNorm made = nn::layer_norm(given<Integer>("LayerNorm", "features", features),
-                                              eps, given<DType>("LayerNorm", "dtype", dtype));
-    return nb::make_tuple(made.weight, made.bias);
+    const auto width = given<Integer>("LayerNorm", "features", features);
+    const auto type = given<DType>("LayerNorm", "dtype", dtype);
+    const nn::LayerNorm layer =
+        made({{"layer_norm", "LayerNorm"}}, [&] { return nn::layer_norm(width, eps, type); });
+    return nb::make_tuple(layer.weight, layer.bias);
   });
   m.def("_layer_norm", [](nb::handle x, nb::handle weight, nb::handle bias, double eps) {
     return applied(nn::LayerNorm{.weight = given<Variable>("LayerNorm", "weight", weight),
@@ -92,18 +110,20 @@ void bind_normalisation(nb::module_& m) {
                    given<Tensor>("LayerNorm", "x", x));
   });
   m.def("_make_rms_norm", [](nb::handle features, double eps, nb::handle dtype) {
-    return nn::rms_norm(given<Integer>("RmsNorm", "features", features), eps,
-                        given<DType>("RmsNorm", "dtype", dtype))
-        .weight;
+    const auto width = given<Integer>("RmsNorm", "features", features);
+    const auto type = given<DType>("RmsNorm", "dtype", dtype);
+    return made({{"rms_norm", "RmsNorm"}}, [&] { return nn::rms_norm(width, eps, type); }).weight;
   });
   m.def("_rms_norm", [](nb::handle x, nb::handle weight, double eps) {
     return applied(nn::RmsNorm{.weight = given<Variable>("RmsNorm", "weight", weight), .eps = eps},
                    given<Tensor>("RmsNorm", "x", x));
   });
   m.def("_make_batch_norm", [](nb::handle features, nb::handle dtype) {
-    const nn::BatchNorm made = nn::batch_norm(given<Integer>("BatchNorm", "features", features),
-                                              given<DType>("BatchNorm", "dtype", dtype));
-    return nb::make_tuple(made.weight, made.bias, made.running_mean, made.running_var);
+    const auto width = given<Integer>("BatchNorm", "features", features);
+    const auto type = given<DType>("BatchNorm", "dtype", dtype);
+    const nn::BatchNorm layer =
+        made({{"batch_norm", "BatchNorm"}}, [&] { return nn::batch_norm(width, type); });
+    return nb::make_tuple(layer.weight, layer.bias, layer.running_mean, layer.running_var);
   });
   m.def("_batch_norm", [](nb::handle x, nb::handle weight, nb::handle bias, nb::handle mean,
                           nb::handle var, double eps, double momentum, bool is_training) {
@@ -123,14 +143,15 @@ void bind_others(nb::module_& m) {
     const auto rows = given<Integer>("Embedding", "count", count);
     const auto columns = given<Integer>("Embedding", "width", width);
     const auto type = given<DType>("Embedding", "dtype", dtype);
-    return unlocked([&] { return nn::embedding(rows, columns, type); }).weight;
+    const Words words = {{"embedding", "Embedding"}};
+    return made(words, [&] { return nn::embedding(rows, columns, type); }).weight;
   });
   m.def("_embedding", [](nb::handle indices, nb::handle weight) {
     return applied(nn::Embedding{.weight = given<Variable>("Embedding", "weight", weight)},
                    given<Tensor>("Embedding", "indices", indices));
   });
   m.def("_dropout", [](nb::handle x, double rate, bool is_training) {
-    nn::Dropout layer = nn::dropout(rate);
+    nn::Dropout layer = made({{"dropout", "Dropout"}}, [&] { return nn::dropout(rate); });
     layer.training = nn::Training(is_training);
     return applied(layer, given<Tensor>("Dropout", "x", x));
   });
@@ -138,8 +159,9 @@ void bind_others(nb::module_& m) {
     const auto from = given<Integer>("Lstm", "in_features", in);
     const auto width = given<Integer>("Lstm", "hidden", hidden);
     const auto type = given<DType>("Lstm", "dtype", dtype);
-    const nn::Lstm made = unlocked([&] { return nn::lstm(from, width, type); });
-    return nb::make_tuple(made.input_weight, made.hidden_weight, made.bias);
+    const nn::Lstm layer = made({{"lstm", "Lstm"}, {"`in`", "`in_features`"}},
+                                [&] { return nn::lstm(from, width, type); });
+    return nb::make_tuple(layer.input_weight, layer.hidden_weight, layer.bias);
   });
   m.def(
       "_lstm",
@@ -160,6 +182,17 @@ void bind_others(nb::module_& m) {
       },
       nb::arg("x"), nb::arg("input_weight"), nb::arg("hidden_weight"), nb::arg("bias"),
       nb::arg("hidden").none(), nb::arg("cell").none());
+  m.def("_make_multi_head_attention",
+        [](nb::handle width_given, nb::handle heads_given, bool has_bias, nb::handle dtype) {
+          const auto width = given<Integer>("MultiHeadAttention", "width", width_given);
+          const auto heads = given<Integer>("MultiHeadAttention", "heads", heads_given);
+          const nn::AttentionOptions options = {
+              .has_bias = has_bias, .dtype = given<DType>("MultiHeadAttention", "dtype", dtype)};
+          const nn::MultiHeadAttention layer =
+              made({{"multi_head_attention", "MultiHeadAttention"}},
+                   [&] { return nn::multi_head_attention(width, heads, options); });
+          return nb::make_tuple(parts_of(layer.qkv), parts_of(layer.proj));
+        });
   m.def(
       "_multi_head_attention",
       [](nb::handle x, nb::handle qkv_weight, nb::handle qkv_bias, nb::handle proj_weight,

@@ -167,8 +167,9 @@ void bind_system(nb::module_& m) {
              {LogLevel::debug, LogLevel::info, LogLevel::warning, LogLevel::off}) {
           if (level == name_of(each)) return set_log_level(each);
         }
-        throw_python(PyExc_ValueError, "set_log_level: level is '" + level +
-                                           "'; expected 'debug', 'info', 'warning' or 'off'");
+        throw_python(class_of(ErrorKind::value),
+                     "set_log_level: level is '" + level +
+                         "'; expected 'debug', 'info', 'warning' or 'off'");
       },
       nb::arg("level"), "From which level on messages are written to stderr.");
 }

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -73,7 +74,7 @@ def test_state_dict():
     net.eval(), other.eval()
     x = nt.random.randn((3, 4))
     assert bits(net(x)) == bits(other(x))
-    with pytest.raises(KeyError, match="missing: first.weight; unknown: other"):
+    with pytest.raises(nt.ArgumentError, match="missing: first.weight; unknown: other"):
         other.load_state_dict(
             {**{n: v for n, v in state.items() if n != "first.weight"}, "other": 1}
         )
@@ -247,6 +248,51 @@ def test_embedding_and_lstm():
 def test_what_layers_refuse(make, error):
     with pytest.raises(error):
         make()
+
+
+def test_errors_name_what_python_has():
+    """Not C++'s factories, parameters and fixes."""
+    x, p = nt.ones((2, 3)), nt.parameter(nt.ones((2, 3)))
+    for call, text in (
+        (lambda: nn.Linear(0, 3), "Linear: the setting `in_features`: expected at least 1"),
+        (lambda: nn.Linear(3, 0), "Linear: the setting `out_features`"),
+        (lambda: nn.Conv2d(0, 3, 3), "Conv2d: the setting `in_channels`"),
+        (lambda: nn.Conv2d(3, 3, 0), "Conv2d: the setting `kernel_size`"),
+        (lambda: nn.Lstm(0, 3), "Lstm: the setting `in_features`"),
+        (lambda: nn.Embedding(0, 3), "Embedding: the setting `count`"),
+        (lambda: nn.LayerNorm(0), "LayerNorm: the setting `features`"),
+        (lambda: nn.RmsNorm(0), "RmsNorm: "),
+        (lambda: nn.BatchNorm(0), "BatchNorm: "),
+        (lambda: nn.Dropout(2.0), "Dropout: the setting `rate`"),
+        (lambda: nn.MultiHeadAttention(0, 4), "MultiHeadAttention: the setting `width`"),
+        (lambda: nn.MultiHeadAttention(6, 4), "MultiHeadAttention: 4 heads for a width of 6"),
+        (lambda: nn.Sgd([p], nesterov=True), "Sgd with nesterov: the setting `momentum`"),
+        (lambda: nn.Adam([p], rate=-1.0), "Adam: the setting `rate`"),
+        (lambda: nn.Sgd([nt.Variable(x)]), "Pass model.parameters()."),
+        (lambda: nn.Sgd([p]).step(), "Optimizer.step: no parameter has a gradient"),
+        (lambda: nn.DataLoader([]), "Pass the data: DataLoader((images, labels))."),
+        (lambda: nt.var(x, correction=-1), "elements, correction: expected"),
+        (lambda: nt.permute_dims(x, (0, 0)), "permute_dims: axes [0, 0]"),
+        (lambda: nt.expand_dims(x, axis=7), "expand_dims: axis 7"),
+        (lambda: nt.take_along_axis(x, nt.ones((2, 3)), axis=0), "indices.to(nitinol.int64)"),
+        (lambda: nt.matmul(x, x), "expected x2.shape[-2] == 3"),
+        (lambda: nt.pad(x, [(0, 0)]), "Give (0, 0) for axes that stay"),
+        (lambda: nt.compile(nt.sum, check="no"), "check is 'no'"),
+        (lambda: nt.set_log_level("loud"), "level is 'loud'"),
+    ):
+        with pytest.raises(nt.Error) as refused:
+            call()
+        assert text in str(refused.value)
+        assert not re.search(r"::|`in`|`out`|\bis_nesterov|\{|ddof", str(refused.value))
+
+
+def test_a_group_of_adamw_has_adamws_defaults():
+    a, b = (nt.parameter(nt.ones((2,))) for _ in range(2))
+    optimizer = nn.AdamW([a])
+    optimizer.add([b])
+    nt.sum((a + b) * 0).backward()
+    optimizer.step()
+    assert a.tolist() == b.tolist() != [1.0, 1.0]  # by weight decay alone
 
 
 # ---- optimizers and data
