@@ -32,6 +32,7 @@ from names import (
     BY_NAME_ONLY,
     BY_POSITION,
     DOCS,
+    ELSEWHERE,
     HEADERS,
     LONG,
     METHODS,
@@ -40,6 +41,7 @@ from names import (
     NOT_READ,
     ONLY,
     PARAMETERS,
+    PARAMETERS_ELSEWHERE,
     PARAMETERS_OF,
     REPLACED,
     STANDARD,
@@ -512,12 +514,29 @@ def cpp_definition(bound: Bound) -> str:
     )
 
 
+def elsewhere() -> list[tuple[str, str, str]]:
+    """(module, what others call something in it, what it is called here)."""
+    entries = [
+        (module, name, here) for module, names in ELSEWHERE.items() for name, here in names.items()
+    ]
+    for here, names in PARAMETERS_ELSEWHERE.items():
+        entries += [("", name, here) for name in names.split()]
+    return entries
+
+
 def cpp_file(bound: list[Bound], index: int, count: int) -> str:
     functions = "\n\n".join(cpp_function(one) for one in bound)
     definitions = "\n".join(cpp_definition(one) for one in bound)
     others = [f"void add_functions_{i}(nb::module_& m);" for i in range(count)]
     calls = [f"  add_functions_{i}(m);" for i in range(count)]
+    words = [f"    {{{', '.join(json.dumps(word) for word in entry)}}}," for entry in elsewhere()]
     ends = [
+        "std::span<const Elsewhere> elsewhere() {",
+        "  static constexpr auto all = std::to_array<Elsewhere>({",
+        *words,
+        "  });",
+        "  return all;",
+        "}\n",
         *others,
         "\nvoid bind_functions(nb::module_& m) {",
         *calls,

@@ -59,6 +59,7 @@ BINARY = (
 COMPARED = "lt le gt ge".split()
 EQUAL = "eq ne".split()
 UNARY = "neg pos abs invert".split()
+BARE = {"dict": "[Any, Any]", "list": "[Any]"}
 READ = {"bool": "bool", "int": "int", "float": "float", "index": "int", "len": "int", "hash": "int"}
 
 
@@ -196,7 +197,7 @@ def main() -> None:
     text = re.sub(r"(?<=-> )object(?=:)", "Any", text)
     text = re.sub(r"(?<=-> )tuple(?=:)", "tuple[Any, ...]", text)
     text = re.sub(r"(?<=-> )list(?=:)", "list[Any]", text)
-    text = re.sub(r"(?<=: )dict(?=[,)])", "dict[Any, Any]", text)
+    text = re.sub(r"(?<=: )(dict|list)(?=[,)])", lambda f: f[0] + BARE[f[0]], text)
     text = text.replace(
         "    __hash__: None = None\n", "    __hash__: typing.ClassVar[None]  # type: ignore\n"
     )

@@ -6,6 +6,7 @@ code for each combination of shapes and dtypes; results have the same bits eithe
 
 import copyreg as _copyreg
 import importlib as _importlib
+from typing import TYPE_CHECKING
 from typing import Any as _Any
 
 from nitinol import _ext
@@ -23,6 +24,7 @@ from nitinol._autograd import (
 from nitinol._compile import Explanation, compile, eager
 from nitinol._ext import *  # noqa: F403  (the vocabulary, one function for each of C++'s)
 from nitinol._ext import __version__, bool  # noqa: A004
+from nitinol._hints import missing as _missing
 from nitinol import linalg, nn, random  # after the names of _ext, of which some are the same
 
 
@@ -73,3 +75,9 @@ __all__ += _ext.__all__
 
 def __dir__() -> list[str]:
     return __all__
+
+
+if not TYPE_CHECKING:  # which would take it for a promise that every name is there
+
+    def __getattr__(name: str) -> object:
+        raise _missing(__name__, name)

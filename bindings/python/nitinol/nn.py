@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import copyreg
 import os
-from typing import Any, Callable, Iterator, Mapping, NamedTuple, Self, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, NamedTuple, Self, Sequence
 
 from nitinol import _ext
 from nitinol._ext import nn as _functions
@@ -43,6 +43,7 @@ from nitinol._ext import (
     warm_up,
 )
 from nitinol._ext.nn import *  # noqa: F403  (losses, initial values, attention)
+from nitinol._hints import missing, of_parameters
 from nitinol._typing import TensorLike
 
 
@@ -82,6 +83,10 @@ class Module(ModuleBase):
     """
 
     training: bool = True
+
+    def __init_subclass__(cls) -> None:
+        if cls.__module__ == __name__ and "__init__" in vars(cls):
+            setattr(cls, "__init__", of_parameters(vars(cls)["__init__"]))
 
     def __init__(self) -> None:  # need not be called
         pass
@@ -524,3 +529,9 @@ __all__ += _functions.__all__
 
 def __dir__() -> list[str]:
     return __all__
+
+
+if not TYPE_CHECKING:  # which would take it for a promise that every name is there
+
+    def __getattr__(name: str) -> object:
+        raise missing(__name__, name)

@@ -1,8 +1,11 @@
 """Random tensors: counter-based, so that eager and compiled code draw the same numbers."""
 
+from typing import TYPE_CHECKING
+
 from nitinol._ext import Generator, default_generator
 from nitinol._ext import random as _functions
 from nitinol._ext.random import *  # noqa: F403
+from nitinol._hints import missing
 
 __all__ = ["Generator", "default_generator"]
 __all__ += _functions.__all__
@@ -10,3 +13,9 @@ __all__ += _functions.__all__
 
 def __dir__() -> list[str]:
     return __all__
+
+
+if not TYPE_CHECKING:  # which would take it for a promise that every name is there
+
+    def __getattr__(name: str) -> object:
+        raise missing(__name__, name)

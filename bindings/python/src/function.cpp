@@ -20,6 +20,13 @@ const char* plural(int64_t count) {
   return count == 1 ? "" : "s";
 }
 
+nb::list list_of_elsewhere() {
+  nb::list list;
+  for (const Elsewhere& one : elsewhere())
+    list.append(nb::make_tuple(one.module, one.name, one.here));
+  return list;
+}
+
 // [(name, kind, summary)]: for the test that each op can be reached.
 nb::list list_of_ops() {
   nb::list list;
@@ -50,6 +57,18 @@ void add_method(const Definition& definition) {
 
 }  // namespace
 
+void refuse_keyword(const char* function, PyObject* keyword, std::span<const char* const> names) {
+  const std::string given = text_of(keyword);
+  std::string text = fmt::format("{}() has no parameter '{}'", function, given);
+  for (const Elsewhere& one : elsewhere()) {
+    const auto is_here = [&](const char* name) { return std::string_view(name) == one.here; };
+    if (*one.module == '\0' && given == one.name &&
+        std::any_of(names.begin(), names.end(), is_here))
+      text += fmt::format("; here it is '{}'", one.here);
+  }
+  refuse(text);
+}
+
 void Signature::intern() {
   for (int i = 0; i < count_; ++i) {
     const auto k = static_cast<std::size_t>(i);
@@ -78,18 +97,35 @@ void Signature::check_required(std::span<PyObject* const> arguments) const {
   if (!missing.empty()) refuse(fmt::format("{}() misses {}", function_, missing));
 }
 
+void Signature::check_count(std::span<PyObject* const> given) const {
+  // zeros(2, 3), as other libraries have it: here the second is a dtype.
+  const auto is_int = [](PyObject* object) { return PyLong_Check(object) != 0; };
+  const auto positional = static_cast<std::size_t>(positional_);
+  for (std::size_t i = 0; i < positional && i + 1 < given.size(); ++i) {
+    const std::string_view name = names_[i];
+    const bool is_last = i + 1 == positional || std::string_view(names_[i + 1]) == "dtype";
+    if (is_last && (name == "shape" || name == "axes") &&
+        std::all_of(given.begin() + static_cast<std::ptrdiff_t>(i), given.end(), is_int))
+      refuse(fmt::format("{}() takes its {} as one argument, a tuple", function_, name));
+  }
+  if (given.size() > positional) {
+    refuse(fmt::format("{}() takes at most {} positional argument{}, {} were given", function_,
+                       positional_, plural(positional_), given.size()));
+  }
+}
+
 void Signature::arrange(PyObject* const* given, Py_ssize_t count, PyObject* keywords,
                         std::span<PyObject*> to) const {
-  if (count > positional_) {
-    refuse(fmt::format("{}() takes at most {} positional argument{}, {} were given", function_,
-                       positional_, plural(positional_), count));
-  }
+  if (count > positional_ || (takes_shape_ && count > 1))
+    check_count({given, static_cast<std::size_t>(count)});
   for (Py_ssize_t i = 0; i < count; ++i) to[static_cast<std::size_t>(i)] = given[i];
   const Py_ssize_t named = keywords == nullptr ? 0 : PyTuple_Size(keywords);
   for (Py_ssize_t i = 0; i < named; ++i) {
     PyObject* keyword = PyTuple_GetItem(keywords, i);
     const int found = find(keyword);
-    if (found < 0) refuse(fmt::format("{}() has no parameter '{}'", function_, text_of(keyword)));
+    if (found < 0) {
+      refuse_keyword(function_, keyword, std::span(names_).first(static_cast<std::size_t>(count_)));
+    }
     if (found < positional_only_) {
       refuse(fmt::format("{}() takes '{}' by its position, not by its name", function_,
                          text_of(keyword)));
@@ -110,8 +146,17 @@ void Arguments::throw_not_together(std::initializer_list<std::size_t> parameters
 }
 
 void add_functions(nb::module_& m, std::span<Definition> definitions) {
-  if (!nb::hasattr(m, "_all_ops"))
+  if (!nb::hasattr(m, "_all_ops")) {
     m.def("_all_ops", list_of_ops, "(name, kind, summary) of each op that a graph may contain.");
+    m.def("_refuse_keyword", [](const std::string& function, nb::handle keyword, nb::list names) {
+      std::vector<std::string> texts;
+      for (const nb::handle name : names) texts.push_back(nb::cast<std::string>(nb::str(name)));
+      std::vector<const char*> all;
+      for (const std::string& text : texts) all.push_back(text.c_str());
+      refuse_keyword(function.c_str(), keyword.ptr(), all);
+    });
+    m.def("_elsewhere", list_of_elsewhere, "(module, name, name here) of what others have.");
+  }
   nb::list table = nb::hasattr(m, "_functions") ? nb::list(m.attr("_functions")) : nb::list();
   for (Definition& definition : definitions) {
     definition.signature->intern();

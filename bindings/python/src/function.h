@@ -11,8 +11,22 @@
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <string_view>
 
 namespace nitinol::python {
+
+/// What other libraries call something, and what it is called here.
+struct Elsewhere {
+  const char* module;  ///< where it is looked for; "": a parameter of a function
+  const char* name;
+  const char* here;
+};
+/// Of names.py, for errors to say.
+[[nodiscard]] std::span<const Elsewhere> elsewhere();
+
+/// TypeError: `function` has no parameter `keyword`, with the one of `names` that it may stand for.
+[[noreturn]] void refuse_keyword(const char* function, PyObject* keyword,
+                                 std::span<const char* const> names);
 
 /// The parameters of a function, in the order of its signature.
 class Signature {
@@ -28,7 +42,10 @@ class Signature {
         positional_(positional),
         required_(required) {
     int i = 0;
-    for (const char* name : names) names_[static_cast<std::size_t>(i++)] = name;
+    for (const char* name : names) {
+      names_[static_cast<std::size_t>(i++)] = name;
+      takes_shape_ |= std::string_view(name) == "shape";
+    }
   }
 
   /// Makes Python's strings of the names; before the first call.
@@ -42,11 +59,13 @@ class Signature {
 
  private:
   [[nodiscard]] int find(PyObject* keyword) const;
+  void check_count(std::span<PyObject* const> given) const;
   void check_required(std::span<PyObject* const> arguments) const;
 
   const char* function_;
   int count_, positional_only_, positional_;
   uint32_t required_;
+  bool takes_shape_ = false;
   std::array<const char*, most> names_ = {};
   std::array<PyObject*, most> interned_ = {};
 };

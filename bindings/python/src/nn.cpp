@@ -1,7 +1,9 @@
 // Layers, optimizers and data: the package's classes hold the Variables, C++ computes.
 #include "bindings/python/src/bind.h"
 #include "bindings/python/src/errors.h"
+#include "bindings/python/src/function.h"
 
+#include <algorithm>
 #include <memory>
 
 namespace nitinol::python {
@@ -224,81 +226,76 @@ nb::object named(const std::vector<nn::NamedVariable>& variables) {
   return all;
 }
 
-template <class O, class Options>
-auto bind_optimizer(nb::module_& m, const char* name, const char* doc, Options (*read)(nb::kwargs),
-                    const char* signature) {
-  nb::class_<O, nn::Optimizer> optimizer(m, name, doc);
-  optimizer.def(
-      "__init__",
-      [read, name](O* self, nb::handle parameters, nb::kwargs options) {
-        new (self) O(parameters_of(name, parameters), read(std::move(options)));
-      },
-      nb::arg("parameters"), nb::arg("options"), nb::sig(signature));
-  return optimizer;
-}
-
 /// Sets the fields that are given; refuses names that are none.
-class Options {
+class Given {
  public:
-  Options(const char* where, nb::kwargs given) : where_(where), given_(std::move(given)) {}
-  Options& field(const char* name, double& into) {
-    if (given_.contains(name)) {
-      into = convert<double>({where_, name, given_[name]});
-      ++found_;
-    }
+  Given(const char* where, nb::kwargs given) : where_(where), given_(std::move(given)) {}
+  template <class T>
+  Given& field(const char* name, T& into) {
+    names_.push_back(name);
+    if (given_.contains(name)) into = convert<T>({where_, name, given_[name]});
     return *this;
   }
-  Options& field(const char* name, bool& into) {
-    if (given_.contains(name)) {
-      into = convert<bool>({where_, name, given_[name]});
-      ++found_;
+  void check() const {
+    for (const auto [name, value] : given_) {
+      const bool is_known = std::any_of(names_.begin(), names_.end(), [&](const char* known) {
+        return PyUnicode_CompareWithASCIIString(name.ptr(), known) == 0;
+      });
+      if (!is_known) refuse_keyword(where_, name.ptr(), names_);
     }
-    return *this;
-  }
-  void check(const char* names) const {
-    if (found_ == static_cast<std::size_t>(PyDict_Size(given_.ptr()))) return;
-    throw_python(PyExc_TypeError,
-                 std::string(where_) + ": an option that it has not; it has " + names);
   }
 
  private:
   const char* where_;
   nb::kwargs given_;
-  std::size_t found_ = 0;
+  std::vector<const char*> names_;
 };
 
-nn::SgdOptions sgd_options(nb::kwargs given) {
-  nn::SgdOptions options;
-  Options read("Sgd", std::move(given));
-  read.field("rate", options.rate).field("momentum", options.momentum);
-  read.field("weight_decay", options.weight_decay).field("nesterov", options.is_nesterov);
-  read.check("rate, momentum, weight_decay, nesterov");
-  return options;
+void read(Given given, nn::SgdOptions& options) {
+  given.field("rate", options.rate).field("momentum", options.momentum);
+  given.field("weight_decay", options.weight_decay).field("nesterov", options.is_nesterov).check();
 }
 
-nn::AdamOptions adam_options(const char* name, nn::AdamOptions options, nb::kwargs given) {
-  Options read(name, std::move(given));
-  read.field("rate", options.rate).field("beta1", options.beta1).field("beta2", options.beta2);
-  read.field("eps", options.eps).field("weight_decay", options.weight_decay);
-  read.check("rate, beta1, beta2, eps, weight_decay");
-  return options;
+void read(Given given, nn::AdamOptions& options) {
+  given.field("rate", options.rate).field("beta1", options.beta1).field("beta2", options.beta2);
+  given.field("eps", options.eps).field("weight_decay", options.weight_decay).check();
 }
 
-nn::RmsPropOptions rms_prop_options(nb::kwargs given) {
-  nn::RmsPropOptions options;
-  Options read("RmsProp", std::move(given));
-  read.field("rate", options.rate).field("decay", options.decay).field("eps", options.eps);
-  read.field("momentum", options.momentum).field("weight_decay", options.weight_decay);
-  read.check("rate, decay, eps, momentum, weight_decay");
-  return options;
+void read(Given given, nn::RmsPropOptions& options) {
+  given.field("rate", options.rate).field("decay", options.decay).field("eps", options.eps);
+  given.field("momentum", options.momentum).field("weight_decay", options.weight_decay).check();
 }
 
-constexpr const char* adam_signature =
-    "def __init__(self, parameters: Parameters, *, rate: float = 1e-3, beta1: float = 0.9, beta2: "
-    "float = 0.999, eps: float = 1e-8, weight_decay: float = 0.0) -> None";
-constexpr const char* adamw_signature =
-    "def __init__(self, parameters: Parameters, *, rate: float = 1e-3, beta1: float = 0.9, beta2: "
-    "float = 0.999, eps: float = 1e-8, weight_decay: float = 1e-2) -> None";
+/// `parameters`: as Python writes those of the options.
+template <class O, class Base, class Options>
+void bind_optimizer(nb::module_& m, const char* name, const char* doc, const Options& defaults,
+                    const std::string& parameters) {
+  const auto with_options = [name, defaults](nb::handle variables, nb::kwargs named, auto&& use) {
+    Options options = defaults;
+    read(Given(name, std::move(named)), options);
+    const std::vector<Variable> all = parameters_of(name, variables);
+    in_words({{"optimizer", name}, {"is_nesterov", "nesterov"}}, [&] { use(all, options); });
+  };
+  const std::string signature = "(self, parameters: Parameters, *, " + parameters + ") -> None";
+  nb::class_<O, Base>(m, name, doc)
+      .def(
+          "__init__",
+          [with_options](O* self, nb::handle variables, nb::kwargs named) {
+            with_options(
+                variables, std::move(named),
+                [self](const auto& all, const Options& options) { new (self) O(all, options); });
+          },
+          nb::arg("parameters"), nb::arg("options"), nb::sig(("def __init__" + signature).c_str()))
+      .def(
+          "add",
+          [with_options](O& self, nb::handle variables, nb::kwargs named) {
+            with_options(
+                variables, std::move(named),
+                [&self](const auto& all, const Options& options) { self.add(all, options); });
+          },
+          nb::arg("parameters"), nb::arg("options"), nb::sig(("def add" + signature).c_str()),
+          "Adds a group with options of its own.");
+}
 
 void bind_optimizers(nb::module_& m) {
   nb::class_<nn::Optimizer>(m, "Optimizer",
@@ -334,52 +331,28 @@ void bind_optimizers(nb::module_& m) {
           [](const nn::Optimizer& self) { return named(nn::named_variables(self)); },
           nb::sig("def named_variables(self) -> dict[str, Variable]"),
           "Rate, step counts, running averages and parameters by name: what save() writes.");
-  bind_optimizer<nn::Sgd, nn::SgdOptions>(
+  bind_optimizer<nn::Sgd, nn::Optimizer>(
       m, "Sgd",
       "Stochastic gradient descent, with momentum as in PyTorch: v = momentum v + g; p -= rate v.",
-      sgd_options,
-      "def __init__(self, parameters: Parameters, *, rate: float = 1e-2, momentum: float = 0.0, "
-      "weight_decay: float = 0.0, nesterov: bool = False) -> None")
-      .def(
-          "add",
-          [](nn::Sgd& self, nb::handle parameters, nb::kwargs options) {
-            self.add(parameters_of("Sgd", parameters), sgd_options(std::move(options)));
-          },
-          nb::sig("def add(self, parameters: Parameters, **options: float | bool) -> None"),
-          "Adds a group with options of its own.");
-  bind_optimizer<nn::Adam, nn::AdamOptions>(
+      nn::SgdOptions{},
+      "rate: float = 1e-2, momentum: float = 0.0, weight_decay: float = 0.0, "
+      "nesterov: bool = False");
+  bind_optimizer<nn::Adam, nn::Optimizer>(
       m, "Adam", "D. Kingma, J. Ba, arXiv:1412.6980; weight decay is added to the gradient.",
-      [](nb::kwargs options) { return adam_options("Adam", {}, std::move(options)); },
-      adam_signature)
-      .def(
-          "add",
-          [](nn::Adam& self, nb::handle parameters, nb::kwargs options) {
-            self.add(parameters_of("Adam", parameters),
-                     adam_options("Adam", {}, std::move(options)));
-          },
-          nb::sig("def add(self, parameters: Parameters, **options: float | bool) -> None"),
-          "Adds a group with options of its own.");
-  nb::class_<nn::AdamW, nn::Adam>(m, "AdamW",
-                                  "I. Loshchilov, F. Hutter, arXiv:1711.05101: weight decay is "
-                                  "apart from the gradient.")
-      .def(
-          "__init__",
-          [](nn::AdamW* self, nb::handle parameters, nb::kwargs options) {
-            new (self) nn::AdamW(parameters_of("AdamW", parameters),
-                                 adam_options("AdamW", {.weight_decay = 1e-2}, std::move(options)));
-          },
-          nb::arg("parameters"), nb::arg("options"), nb::sig(adamw_signature));
-  bind_optimizer<nn::RmsProp, nn::RmsPropOptions>(
-      m, "RmsProp", "T. Tieleman, G. Hinton, lecture 6.5 (2012), as in PyTorch.", rms_prop_options,
-      "def __init__(self, parameters: Parameters, *, rate: float = 1e-2, decay: float = 0.99, eps: "
-      "float = 1e-8, momentum: float = 0.0, weight_decay: float = 0.0) -> None")
-      .def(
-          "add",
-          [](nn::RmsProp& self, nb::handle parameters, nb::kwargs options) {
-            self.add(parameters_of("RmsProp", parameters), rms_prop_options(std::move(options)));
-          },
-          nb::sig("def add(self, parameters: Parameters, **options: float | bool) -> None"),
-          "Adds a group with options of its own.");
+      nn::AdamOptions{},
+      "rate: float = 1e-3, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-8, "
+      "weight_decay: float = 0.0");
+  bind_optimizer<nn::AdamW, nn::Adam>(
+      m, "AdamW",
+      "I. Loshchilov, F. Hutter, arXiv:1711.05101: weight decay is apart from the gradient.",
+      nn::AdamOptions{.weight_decay = 1e-2},
+      "rate: float = 1e-3, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-8, "
+      "weight_decay: float = 1e-2");
+  bind_optimizer<nn::RmsProp, nn::Optimizer>(
+      m, "RmsProp", "T. Tieleman, G. Hinton, lecture 6.5 (2012), as in PyTorch.",
+      nn::RmsPropOptions{},
+      "rate: float = 1e-2, decay: float = 0.99, eps: float = 1e-8, momentum: float = 0.0, "
+      "weight_decay: float = 0.0");
   m.def(
       "clip_gradient_norm",
       [](nb::handle parameters, double largest) {

@@ -294,7 +294,7 @@ def test_arguments_are_refused_in_pythons_words() -> None:
     for call, text in (
         (lambda: nitinol.sum(), "misses 'x'"),
         (lambda: nitinol.sum(x=x), "'x' by its position"),
-        (lambda: nitinol.sum(x, dim=0), "no parameter 'dim'"),
+        (lambda: nitinol.sum(x, way=0), "no parameter 'way'"),
         (lambda: nitinol.sum(x, 0, axis=0), "'axis' twice"),
         (lambda: nitinol.sum(x, 0, None), "at most 2 positional arguments, 3 were given"),
         (lambda: nitinol.sum(x, True), "sum: axis is a bool, True; expected"),
@@ -308,6 +308,59 @@ def test_arguments_are_refused_in_pythons_words() -> None:
         with pytest.raises(TypeError) as refused:
             call()
         assert text in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "call, here",
+    [
+        (lambda x: nitinol.sum(x, dim=0), "'axis'"),
+        (lambda x: x.sum(dim=0), "'axis'"),
+        (lambda x: nitinol.permute_dims(x, dims=(1, 0)), "'axes'"),
+        (lambda x: x.max(keepdim=True), "'keepdims'"),
+        (lambda x: nitinol.zeros(size=(2,)), "'shape'"),
+        (lambda x: nitinol.nn.Adam([nitinol.parameter(x)], lr=1e-3), "'rate'"),
+        (lambda x: nitinol.nn.Sgd([nitinol.parameter(x)]).add([], learning_rate=1.0), "'rate'"),
+        (lambda x: nitinol.nn.Dropout(p=0.5), "Dropout() has no parameter 'p'; here it is 'rate'"),
+        (lambda x: nitinol.nn.MaxPool2d(kernel=2), "MaxPool2d() has no parameter 'kernel'; here"),
+        (lambda x: nitinol.zeros(2, 3), "zeros() takes its shape as one argument, a tuple"),
+        (lambda x: nitinol.random.rand(2, 3, 4), "rand() takes its shape as one argument"),
+        (lambda x: nitinol.random.randint(0, 9, 2, 3), "its shape as one argument"),
+        (lambda x: nitinol.permute_dims(x, 1, 0), "takes its axes as one argument"),
+    ],
+)
+def test_what_others_call_it_is_answered_with_what_it_is_here(call, here: str) -> None:
+    with pytest.raises(TypeError) as refused:
+        call(nitinol.ones((2, 3)))
+    assert here in str(refused.value)
+
+
+def test_shapes_and_dtypes_are_given_by_position_as_before() -> None:
+    assert nitinol.zeros((2,), nitinol.int64).dtype == nitinol.int64
+    assert nitinol.full(2, 3).tolist() == [3, 3]
+    assert nitinol.random.rand((2, 3)).shape == (2, 3)
+
+
+def test_names_of_other_libraries_lead_to_ours() -> None:
+    with pytest.raises(AttributeError, match="'tensor'; here it is nitinol.asarray$"):
+        nitinol.tensor
+    with pytest.raises(AttributeError, match="'array'; here it is nitinol.asarray$"):
+        nitinol.array
+    with pytest.raises(AttributeError, match=r"here it is nitinol.random.randn\(shape\) \*"):
+        nitinol.random.normal((2, 3))
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'$"):
+        nitinol.nn.nothing
+    for module, name, here in _ext._elsewhere():
+        if not module:
+            continue
+        assert not hasattr(found(module.removeprefix("nitinol.")) or nitinol, name), name
+        if path := re.fullmatch(r"nitinol\.([\w.]+)", here):
+            assert found(path[1]) is not None, here
+
+
+def test_parameters_of_other_libraries_lead_to_ours() -> None:
+    ours = {p for _, value in public_callables() for p in inspect.signature(value).parameters}
+    for module, name, here in _ext._elsewhere():
+        assert module or here in ours, (name, here)
 
 
 def test_none_stands_for_a_default_of_none_only() -> None:

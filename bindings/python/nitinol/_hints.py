@@ -1,0 +1,34 @@
+"""What errors say of names that other libraries have: the tables of names.py."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from typing import Any, Callable
+
+from nitinol import _ext
+
+
+def missing(module: str, name: str) -> AttributeError:
+    """Of an attribute that a module does not have."""
+    text = f"module {module!r} has no attribute {name!r}"
+    for where, elsewhere, here in _ext._elsewhere():
+        if (where, elsewhere) == (module, name):
+            text += f"; here it is {here}"
+    return AttributeError(text, name=name, obj=sys.modules[module])
+
+
+def of_parameters(init: types.FunctionType) -> Callable[..., None]:
+    """The __init__ of a layer, which refuses names of arguments as functions of C++ do."""
+    code = init.__code__
+    parameters = list(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
+
+    @functools.wraps(init)
+    def checked(self: object, *args: Any, **kwargs: Any) -> None:
+        for name in kwargs:
+            if name not in parameters:
+                _ext._refuse_keyword(type(self).__name__, name, parameters)
+        init(self, *args, **kwargs)
+
+    return checked
