@@ -22,6 +22,9 @@ struct HostValueGuard {
   std::string_view name;  ///< what explain() calls it, or nothing; lives as long as the object
   uint64_t bits = 0;
   bool (*same)(const void* object, uint64_t bits) = nullptr;
+  /// The epoch in which the value was made (core/interpreter.h): one that a call makes itself is
+  /// no input of it.
+  uint64_t birth = 0;
   friend bool operator==(const HostValueGuard&, const HostValueGuard&) = default;
 };
 
@@ -41,7 +44,11 @@ requires(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(uint64_t)) class
   }
   operator T() const {  // NOLINT(google-explicit-constructor)
     const T value = cell_->value.load();
-    current().guard({.object = cell_, .name = cell_->name, .bits = bits_of(value), .same = &same});
+    current().guard({.object = cell_,
+                     .name = cell_->name,
+                     .bits = bits_of(value),
+                     .same = &same,
+                     .birth = cell_->birth});
     return value;
   }
   /// The value's bits, without a guard.
@@ -52,6 +59,7 @@ requires(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(uint64_t)) class
     Cell(T initial, std::string text) : value(initial), name(std::move(text)) {}
     std::atomic<T> value;
     std::string name;
+    uint64_t birth = current_epoch();
   };
   static uint64_t bits_of(T value) {
     uint64_t bits = 0;

@@ -21,6 +21,10 @@ void CompiledFunction::call_inlined(Caller& caller) {
   dispatcher_->call_inlined(caller);
 }
 
+void CompiledFunction::forget_ended() {
+  dispatcher_->forget_ended();
+}
+
 Explanation CompiledFunction::explain() const {
   return dispatcher_->explain();
 }

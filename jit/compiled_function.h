@@ -45,6 +45,14 @@ struct CompileOptions {
 
 namespace jit {
 
+/// What numbers among the fixed leaves of a call stand for, where they do not stand for themselves.
+class Meaning {
+ public:
+  virtual ~Meaning() = default;
+  /// Whether one of the things that they stand for is gone: no call will have these leaves again.
+  [[nodiscard]] virtual bool has_ended() const = 0;
+};
+
 /// What the typed half does for one call.
 class Caller {
  public:
@@ -60,6 +68,8 @@ class Caller {
   /// What the arguments look like, for explain(), causes and errors: leaf by leaf, in an order that
   /// depends on their structure alone. `names` are the parameters', as far as they have any.
   virtual std::vector<Word> describe_arguments(std::span<const std::string> names) = 0;
+  /// Of the arguments' fixed leaves; a signature holds it. Null: they stand for themselves.
+  virtual std::shared_ptr<const Meaning> meaning() { return nullptr; }
   /// After run(): the result without its tensors.
   virtual std::shared_ptr<const void> result_form() = 0;
   /// Makes the result from its form and tensors, which it takes.
@@ -82,6 +92,8 @@ class CompiledFunction {
   void call_eagerly(const Leaves& leaves, Caller& caller);
   /// Runs the function as a part of the call that this thread is recording.
   void call_inlined(Caller& caller);
+  /// Drops the signatures whose meaning has ended.
+  void forget_ended();
   [[nodiscard]] Explanation explain() const;
   /// A Stance, or -1: the thread's.
   void set_stance(int stance);

@@ -69,11 +69,13 @@ std::string subject(const Word& word) {
 
 std::string first_difference(std::span<const Word> before, std::span<const Word> now) {
   const auto [was, is] = std::ranges::mismatch(before, now, [](const Word& a, const Word& b) {
-    return a.text == b.text && a.where == b.where;
+    return a.text == b.text && a.where == b.where && a.identity == b.identity;
   });
   if (was == before.end() && is == now.end()) return "";
   if (was == before.end()) return fmt::format("{} is {}, was not there", subject(*is), is->text);
   if (is == now.end()) return fmt::format("{} is not there, was {}", subject(*was), was->text);
+  if (is->text == was->text && is->where == was->where)
+    return fmt::format("{} is another object, {}", subject(*is), is->text);
   return fmt::format("{} is {}, was {}", subject(*is), is->text, was->text);
 }
 
@@ -92,7 +94,10 @@ void Describer::enter(std::string_view kind, std::size_t position) {
 
 void Describer::add(std::string text, Word::Kind kind) {
   words_.push_back(
-      {.where = fmt::format("{}", fmt::join(path_, ", ")), .text = std::move(text), .kind = kind});
+      {.where = fmt::format("{}", fmt::join(path_, ", ")),
+       .text = std::move(text),
+       .kind = kind,
+       .advice = kind == Word::Kind::fixed ? "if it is a number, take it as Scalar" : ""});
 }
 
 }  // namespace nitinol::jit

@@ -30,6 +30,8 @@ struct Word {
   /// `where` is how the user's code would write the leaf, and a signature shows it:
   /// "params['w']: float32[3], flag=True".
   bool is_named = false;
+  std::string_view advice = {};  ///< what to do if it keeps changing, or nothing; a literal
+  uint64_t identity = 0;         ///< of an object that may look like others
 };
 
 [[nodiscard]] std::string describe_leaf(const Tensor& tensor);

@@ -109,9 +109,10 @@ Dispatcher::Decision Dispatcher::decide_by_key(const Leaves& leaves, Caller& cal
   }
   // Described without the lock, by code that may be the user's.
   std::vector<Word> words = caller.describe_arguments(options_.arguments);
+  std::shared_ptr<const Meaning> meaning = caller.meaning();
   const Section section(*this);
   Entries::Found found = entries_.find(leaves, key);
-  if (!found.entry) found = add_entry(leaves, key, std::move(words));
+  if (!found.entry) found = add_entry(leaves, key, std::move(words), std::move(meaning));
   return decide_for(std::move(found), stance);
 }
 
@@ -128,7 +129,8 @@ Dispatcher::Decision Dispatcher::decide_for(Entries::Found found, Stance stance)
 }
 
 Entries::Found Dispatcher::add_entry(const Leaves& leaves, std::span<const uint64_t> key,
-                                     std::vector<Word> words) {
+                                     std::vector<Word> words,
+                                     std::shared_ptr<const Meaning> meaning) {
   const std::span<const std::shared_ptr<Entry>> variants = entries_.with_key(key);
   const auto looks = std::ranges::find_if(variants, [](const std::shared_ptr<Entry>& entry) {
     return entry->now->guards && !entry->now->guards->numbers().empty();
@@ -137,12 +139,13 @@ Entries::Found Dispatcher::add_entry(const Leaves& leaves, std::span<const uint6
   std::optional<tracer::NumberGuard> look;
   if (variants.size() >= Entries::most_variants && looks != variants.end())
     look = (*looks)->now->guards->numbers()[0];
-  const std::shared_ptr<Entry> entry = entries_.add(leaves, key, std::move(words));
+  const std::shared_ptr<Entry> entry =
+      entries_.add(leaves, key, std::move(words), std::move(meaning));
   if (!entry) {
     warn_once(
         has_warned_crowded_,
         fmt::format("more than {} signatures are in use: calls with others run eagerly; raise "
-                    "CompileOptions::signature_limit, or pad arguments to fewer sizes",
+                    "the option signature_limit, or pad arguments to fewer sizes",
                     options_.signature_limit));
     return {};
   }
@@ -220,6 +223,12 @@ void Dispatcher::choose(Decision& decision, Stance stance) {
   }
   if (is_checked) return record();
   run_plan();
+}
+
+void Dispatcher::forget_ended() {
+  std::vector<std::shared_ptr<Entry>> ended;  // destroyed after the lock
+  const std::lock_guard lock(mutex_);
+  ended = entries_.take_ended();
 }
 
 // ---- eager calls

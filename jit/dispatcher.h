@@ -33,6 +33,8 @@ class Dispatcher {
   void call_eagerly(const Leaves& leaves, Caller& caller);
   /// Runs the function as a part of the call that this thread is recording.
   void call_inlined(Caller& caller);
+  /// Drops the signatures whose meaning has ended.
+  void forget_ended();
   [[nodiscard]] Explanation explain() const;
   void set_stance(int stance) { stance_ = stance; }
 
@@ -65,7 +67,7 @@ class Dispatcher {
   Decision decide(const Leaves& leaves, Caller& caller, Stance stance);
   Decision decide_by_key(const Leaves& leaves, Caller& caller, Stance stance);
   Entries::Found add_entry(const Leaves& leaves, std::span<const uint64_t> key,
-                           std::vector<Word> words);
+                           std::vector<Word> words, std::shared_ptr<const Meaning> meaning);
   void check_known(const Entry* entry) const;
   Decision decide_for(Entries::Found found, Stance stance);
   void choose(Decision& decision, Stance stance);

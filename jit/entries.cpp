@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <numeric>
 
 namespace nitinol::jit {
 namespace {
@@ -30,6 +32,13 @@ std::string difference(const Entry& before, const Entry& now) {
 
 }  // namespace
 
+void Gone::add(const Entry& entry) {
+  calls += entry.calls;
+  recorded_calls += entry.recorded_calls;
+  plan_calls += entry.plan_calls;
+  eager_calls += std::accumulate(entry.eager_calls.begin(), entry.eager_calls.end(), uint64_t{0});
+}
+
 bool Entries::is_latest(const Leaves& leaves) const {
   return latest_ && latest_->now->guards && has_key(leaves, latest_->key) &&
          latest_->now->guards->match(leaves) == Guards::Match::yes;
@@ -50,12 +59,14 @@ Entries::Found Entries::find(const Leaves& leaves, std::span<const uint64_t> key
 }
 
 std::shared_ptr<Entry> Entries::add(const Leaves& leaves, std::span<const uint64_t> key,
-                                    std::vector<Word> words) {
+                                    std::vector<Word> words,
+                                    std::shared_ptr<const Meaning> meaning) {
   ++clock_;  // also if there is no room: what is not used meanwhile grows old
   auto entry = std::make_shared<Entry>();
   entry->key.assign(key.begin(), key.end());
   entry->structure = without_sizes(leaves);
   entry->words = std::move(words);
+  entry->meaning = std::move(meaning);
   if (latest_) {
     entry->cause = difference(*latest_, *entry);
     const std::shared_ptr<const Guards>& guards = latest_->now->guards;
@@ -69,6 +80,7 @@ std::shared_ptr<Entry> Entries::add(const Entry& like, std::string cause) {
   entry->key = like.key;
   entry->structure = like.structure;
   entry->words = like.words;
+  entry->meaning = like.meaning;
   entry->cause = std::move(cause);
   return insert(entry) ? entry : nullptr;
 }
@@ -92,11 +104,31 @@ bool Entries::make_room() {
   }
   if (oldest_bucket == nullptr || clock_ - (*oldest)->last_use < idle_rounds * limit_) return false;
   const uint64_t hash = hash_of((*oldest)->key);
+  gone_.add(**oldest);
   dropped_ = std::move(*oldest);  // one at a time: each add() drops one at most
   oldest_bucket->erase(oldest);
   if (oldest_bucket->empty()) buckets_.erase(hash);
   --count_;
   return true;
+}
+
+std::vector<std::shared_ptr<Entry>> Entries::take_ended() {
+  std::vector<std::shared_ptr<Entry>> ended;
+  for (auto bucket = buckets_.begin(); bucket != buckets_.end();) {
+    std::erase_if(bucket->second, [&](const std::shared_ptr<Entry>& entry) {
+      if (!entry->meaning || !entry->meaning->has_ended()) return false;
+      ended.push_back(entry);
+      return true;
+    });
+    bucket = bucket->second.empty() ? buckets_.erase(bucket) : std::next(bucket);
+  }
+  for (const std::shared_ptr<Entry>& entry : ended) {
+    gone_.add(*entry);
+    if (latest_ == entry) latest_.reset();
+  }
+  gone_.ended += ended.size();
+  count_ -= ended.size();
+  return ended;
 }
 
 void Entries::touch(const std::shared_ptr<Entry>& entry) {

@@ -1,6 +1,7 @@
 // Entries: the signatures that a compiled function has met, and what it knows of each.
 #pragma once
 
+#include "jit/compiled_function.h"
 #include "jit/derivative.h"
 #include "jit/describe.h"
 #include "jit/explain.h"
@@ -66,6 +67,7 @@ struct Entry {
   std::vector<uint64_t> key;
   std::vector<uint64_t> structure;  ///< the key without its sizes
   std::vector<Word> words;
+  std::shared_ptr<const Meaning> meaning;  ///< of its fixed leaves, or null
   std::string cause;
   uint64_t first_use = 0, last_use = 0;
 
@@ -96,6 +98,13 @@ void replace(Entry& entry, Change change) {
   entry.now = std::move(next);
 }
 
+/// What signatures that are no longer kept have counted.
+struct Gone {
+  uint64_t calls = 0, recorded_calls = 0, plan_calls = 0, eager_calls = 0;
+  uint64_t ended = 0;  ///< signatures whose meaning has ended
+  void add(const Entry& entry);
+};
+
 class Entries {
  public:
   /// Entries of one key: their recordings differ in the numbers that were looked at, or in which
@@ -114,7 +123,7 @@ class Entries {
   /// A new entry, which explains itself by what differs from the one used last. Null if there are
   /// as many as may be, and all are in use.
   std::shared_ptr<Entry> add(const Leaves& leaves, std::span<const uint64_t> key,
-                             std::vector<Word> words);
+                             std::vector<Word> words, std::shared_ptr<const Meaning> meaning);
   /// One more entry for the key of `like`.
   std::shared_ptr<Entry> add(const Entry& like, std::string cause);
   /// Notes that `entry` is used now.
@@ -129,6 +138,9 @@ class Entries {
   /// What add() has made room by. Destroying it may run the user's code (borrowed memory is given
   /// back), so that is left to whom holds no lock.
   [[nodiscard]] std::shared_ptr<Entry> take_dropped() { return std::move(dropped_); }
+  /// Those whose meaning has ended, which are dropped; likewise.
+  [[nodiscard]] std::vector<std::shared_ptr<Entry>> take_ended();
+  [[nodiscard]] const Gone& gone() const { return gone_; }
   /// Null before the first use.
   [[nodiscard]] const std::shared_ptr<Entry>& latest() const { return latest_; }
   /// Copies of all, in the order of their first use.
@@ -145,6 +157,7 @@ class Entries {
   uint64_t clock_ = 0;                            ///< uses
   std::unordered_map<uint64_t, Bucket> buckets_;  ///< by hash of the key
   std::shared_ptr<Entry> latest_, dropped_;
+  Gone gone_;
 };
 
 }  // namespace nitinol::jit

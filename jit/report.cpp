@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace nitinol::jit {
 namespace {
@@ -71,13 +72,23 @@ Explanation Dispatcher::explain() const {
   {
     const std::lock_guard lock(mutex_);
     entries = entries_.in_order();
-    out.eager_calls = out.calls = eager_calls_ + crowded_calls_;
+    const Gone& gone = entries_.gone();
+    out.eager_calls = eager_calls_ + crowded_calls_ + gone.eager_calls;
+    out.calls = eager_calls_ + crowded_calls_ + gone.calls;
+    out.recorded_calls = gone.recorded_calls;
+    out.plan_calls = gone.plan_calls;
     out.failed_checks = failed_checks_;
     if (crowded_calls_ > 0) {
       remarks.push_back(
           fmt::format("{} calls ran eagerly because {} signatures were in use: raise "
-                      "CompileOptions::signature_limit, or pad arguments to fewer sizes",
+                      "the option signature_limit, or pad arguments to fewer sizes",
                       crowded_calls_, options_.signature_limit));
+    }
+    if (gone.ended > 0) {
+      remarks.push_back(fmt::format(
+          "{} signatures were for objects that are gone, and their plans with them: an object that "
+          "is made anew for each call, a lambda or a module, is recorded anew each time",
+          gone.ended));
     }
     if (has_warned_unrepaid_) {
       remarks.push_back(fmt::format(
@@ -104,19 +115,21 @@ void Dispatcher::add_remarks(const std::vector<Entry>& entries, Explanation& out
   std::size_t most_words = 0;
   for (const Entry& entry : entries) most_words = std::max(most_words, entry.words.size());
   for (std::size_t i = 0; i < most_words; ++i) {
-    std::vector<std::string_view> values;
+    std::vector<std::pair<std::string_view, uint64_t>> values;
     std::string where;
+    std::string_view advice;
     for (const Entry& entry : entries) {
       if (i >= entry.words.size() || entry.words[i].kind != Word::Kind::fixed) continue;
       where = subject(entry.words[i]);
-      if (std::ranges::find(values, entry.words[i].text) == values.end())
-        values.push_back(entry.words[i].text);
+      advice = entry.words[i].advice;
+      const std::pair<std::string_view, uint64_t> value(entry.words[i].text,
+                                                        entry.words[i].identity);
+      if (std::ranges::find(values, value) == values.end()) values.push_back(value);
     }
     if (values.size() < 3) continue;
-    out.remarks.push_back(fmt::format(
-        "{} has had {} different values, and each is a signature of its own: if it is a number, "
-        "take it as Scalar",
-        where, values.size()));
+    out.remarks.push_back(
+        fmt::format("{} has had {} different values, and each is a signature of its own{}{}", where,
+                    values.size(), advice.empty() ? "" : ": ", advice));
   }
 }
 

@@ -298,8 +298,9 @@ void Recorder::created(const Tensor& tensor) {
   trace_.host_made.push_back(data.value);
 }
 
+/// What the call has made itself holds what its code has put there, as a tensor of its own does.
 void Recorder::guard(const HostValueGuard& guard) {
-  trace_.guards.push_back(guard);
+  if (guard.birth < epoch_) trace_.guards.push_back(guard);
   below().guard(guard);
 }
 

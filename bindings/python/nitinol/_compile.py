@@ -52,17 +52,21 @@ def _explain(self: Compiled[..., Any]) -> Explanation:
 Compiled.explain = _explain  # type: ignore[method-assign]
 
 
-def _names_of(function: Callable[..., Any]) -> list[str]:
-    """Names of the positional parameters, as far as they are known."""
+_HAS_KWARGS = 8  # inspect.CO_VARKEYWORDS, which takes long to import
+
+
+def _parameters_of(function: Callable[..., Any]) -> tuple[list[str], bool]:
+    """Names of the positional parameters, and whether there is a **kwargs, as far as is known."""
     method = getattr(function, "__func__", None)
     code = getattr(function, "__code__", None)
     if code is None:
         method = getattr(type(function), "__call__", None)
         code = getattr(method, "__code__", None)
         if code is None:
-            return []
+            return [], True
     first = 0 if method is None else 1  # self, which is not given
-    return list(code.co_varnames[first : code.co_argcount])
+    names = list(code.co_varnames[first : code.co_argcount])
+    return names, code.co_flags & _HAS_KWARGS != 0
 
 
 @overload
@@ -116,9 +120,18 @@ def compile(
         if isinstance(wrapped, (staticmethod, classmethod)):
             raise TypeError("compile: put @staticmethod or @classmethod above @compile, not below")
         called = name or getattr(wrapped, "__qualname__", None) or type(wrapped).__qualname__
-        names = list(arguments) if arguments is not None else _names_of(wrapped)
+        names, sees_order = _parameters_of(wrapped)
+        if arguments is not None:
+            names = list(arguments)
         return Compiled(
-            wrapped, called, names, check, check_interval_ms, signature_limit, in_background
+            wrapped,
+            called,
+            names,
+            sees_order,
+            check,
+            check_interval_ms,
+            signature_limit,
+            in_background,
         )
 
     return wrap if function is None else wrap(function)

@@ -17,6 +17,18 @@ std::string text_of(nb::handle value) {
   return nb::cast<std::string>(nb::str(value));
 }
 
+/// Of a fixed argument: which object it is, and what to do if it keeps changing.
+void note_object(nb::handle value, jit::Word& word) {
+  if (PyIndex_Check(value.ptr())) {
+    word.advice =
+        "a number to compute with can be given as a float or as nitinol.Scalar(n), which may "
+        "change from call to call";
+  } else if (class_of_value(value).same == Same::object && !value.is_none()) {
+    word.advice = "objects of its class are told apart by identity: give the same one in each call";
+    word.identity = reinterpret_cast<uintptr_t>(value.ptr());
+  }
+}
+
 /// Thrown at a leaf that cannot be a fixed part of a signature.
 struct Unhashable {};
 
@@ -28,7 +40,7 @@ constinit std::vector<ArgumentLeaves::Node> ArgumentLeaves::spare;
 
 ArgumentLeaves::ArgumentLeaves(const CallArguments& arguments, std::span<const std::string> names,
                                Interned& interned)
-    : interned_(interned), nodes_(std::move(spare)) {
+    : numbers_(interned), nodes_(std::move(spare)) {
   tensors_.reserve(8);
   try {
     positional_ = PyTuple_Size(arguments.positional.ptr());
@@ -39,7 +51,7 @@ ArgumentLeaves::ArgumentLeaves(const CallArguments& arguments, std::span<const s
       const Class& type = class_of_value(arguments.named);
       for_each_item(arguments.named, type, PyDict_Size(arguments.named.ptr()),
                     [this](nb::handle name, nb::handle value) {
-                      leaves_.fixed.push_back(interned_.number_of(name, Kind::text));
+                      add_number(numbers_.of(name));
                       note(Kind::text, name);
                       add(value);
                     });
@@ -48,6 +60,7 @@ ArgumentLeaves::ArgumentLeaves(const CallArguments& arguments, std::span<const s
     std::string path = "an argument";
     visit_all(names, [&](const std::string& at, const Node& node, const Cursor&) {
       if (&node == &nodes_.back()) path = at;
+      if (node.has_extra && &node + 1 == &nodes_.back()) path = at + ".<aux>";
     });
     throw_python(PyExc_TypeError,
                  fmt::format("compile: {} is a {}, which has no hash: it is neither a tensor nor a "
@@ -62,7 +75,7 @@ ArgumentLeaves::ArgumentLeaves(const CallArguments& arguments, std::span<const s
 void ArgumentLeaves::add_fixed(nb::handle value, Kind kind) {
   leaves_.fixed.push_back(word(kind));
   try {
-    leaves_.fixed.push_back(interned_.number_of(value, kind));
+    add_number(numbers_.of(value));
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_TypeError)) throw;
     throw Unhashable{};
@@ -85,30 +98,29 @@ void ArgumentLeaves::add_dict(nb::handle value, const Class& given) {
   leaves_.fixed.push_back(word(Kind::dict, count) | (type.is_subclass ? with_class : 0));
   if (type.is_subclass) {
     attributes = nb::dict();
-    leaves_.fixed.push_back(interned_.number_of(type_of(value), Kind::fixed));
+    add_number(numbers_.of_object(type_of(value)));
     for_each_attribute(value, [&](nb::handle name, nb::handle attribute) {
       attributes[name] = attribute;
-      leaves_.fixed.push_back(interned_.number_of(name, Kind::text));
-      leaves_.fixed.push_back(interned_.number_of(attribute, class_of_value(attribute).kind));
+      add_number(numbers_.of(name));
+      add_number(numbers_.of(attribute));
     });
     leaves_.fixed.push_back(0);  // no number of a name: the end
   }
   note(Kind::dict, value, count, attributes);
   // The order of a dict is part of its structure: who goes through it sees it.
   for_each_item(value, type, count, [&](nb::handle key, nb::handle child) {
-    leaves_.fixed.push_back(
-        interned_.number_of(key, PyUnicode_CheckExact(key.ptr()) ? Kind::text : Kind::fixed));
+    add_number(numbers_.of(key));
     note(Kind::fixed, key);
     add(child);
   });
 }
 
-void ArgumentLeaves::add_registered(nb::handle value, const Class& type) {
-  const auto [children, aux] = taken_apart(value, type);
+void ArgumentLeaves::add_registered(nb::handle value) {
+  const auto [children, aux] = taken_apart(value);
   const Py_ssize_t count = PyTuple_Size(children.ptr());
   note(Kind::registered, value, count, aux);
   leaves_.fixed.push_back(word(Kind::registered, count));
-  leaves_.fixed.push_back(interned_.number_of(type_of(value), Kind::fixed));
+  add_number(numbers_.of_object(type_of(value)));
   add_fixed(aux, Kind::fixed);
   for (const nb::handle child : children) add(child);
 }
@@ -116,20 +128,24 @@ void ArgumentLeaves::add_registered(nb::handle value, const Class& type) {
 void ArgumentLeaves::add_container(nb::handle value, const Class& type) {
   const Kind kind = type.kind;
   if (kind == Kind::dict) return add_dict(value, type);
-  if (kind == Kind::registered) return add_registered(value, type);
-  const Py_ssize_t count = count_of(value, type);
-  note(kind, value, count, type.fields);
-  leaves_.fixed.push_back(word(kind, count));
+  if (kind == Kind::registered) return add_registered(value);
+  const Children children = children_of(value, type);
+  note(kind, value, children.count, children.names);
+  leaves_.fixed.push_back(word(kind, children.count));
   if (kind == Kind::named_tuple || kind == Kind::dataclass)
-    leaves_.fixed.push_back(interned_.number_of(type_of(value), Kind::fixed));
-  for_each_child(value, type, count, [this](nb::handle child) { add(child); });
+    add_number(numbers_.of_object(type_of(value)));
+  children.for_each_other([this](nb::handle name) { add_number(numbers_.of(name)); });
+  for_each_child(value, type, children, [this](nb::handle child) { add(child); });
 }
 
 void ArgumentLeaves::add(nb::handle value) {
   const Deeper deeper;
   const Class& type = class_of_value(value);
-  const Kind kind = type.kind;
+  Kind kind = type.kind;
   if (is_container(kind)) return add_container(value, type);
+  // A float with a unit is no number: what it has beside its value a Scalar has not.
+  if (kind == Kind::real && type.has_attributes && nb::len(attributes_of(value, type)) > 0)
+    kind = Kind::fixed;
   note(kind, value);
   const auto mark = [&](int number = 0) { leaves_.fixed.push_back(word(kind, number)); };
   switch (kind) {
@@ -292,6 +308,7 @@ std::vector<jit::Word> ArgumentLeaves::describe(std::span<const std::string> nam
     std::string text = shown(value);
     if (text.size() > 60) text = text.substr(0, 57) + "...";
     add_word(path, jit::Word::Kind::fixed, std::move(text));
+    note_object(value, words.back());
   };
   visit_all(names, [&](const std::string& path, const Node& node, const Cursor& at) {
     switch (node.kind) {
@@ -305,7 +322,8 @@ std::vector<jit::Word> ArgumentLeaves::describe(std::span<const std::string> nam
       case Kind::real:
         return add_word(path, jit::Word::Kind::scalar, jit::describe_leaf(*at.scalar));
       case Kind::module:
-        return add_word(path, jit::Word::Kind::fixed, class_name(node.value));
+        add_word(path, jit::Word::Kind::fixed, class_name(node.value));
+        return note_object(node.value, words.back());
       default:
         if (!is_container(node.kind)) return add_value(path, node.value);
     }

@@ -42,6 +42,8 @@ class ArgumentLeaves {
   /// The arguments with other leaves: containers are new, so what a function does to them and to
   /// the tensors in them is not seen by its caller.
   [[nodiscard]] Given replaced(Replacement by) const;
+  /// What the numbers among the leaves stand for.
+  [[nodiscard]] std::shared_ptr<const jit::Meaning> meaning() const { return numbers_.meaning(); }
   /// One word per leaf: "params['w']", "float32[3]".
   [[nodiscard]] std::vector<jit::Word> describe(std::span<const std::string> names) const;
 
@@ -71,10 +73,11 @@ class ArgumentLeaves {
   }
 
   void add(nb::handle value);
+  void add_number(uint64_t number) { leaves_.fixed.push_back(number); }
   void add_fixed(nb::handle value, Kind kind);
   void add_container(nb::handle value, const Class& type);
   void add_dict(nb::handle value, const Class& type);
-  void add_registered(nb::handle value, const Class& type);
+  void add_registered(nb::handle value);
   void note(Kind kind, nb::handle value) {
     nodes_.push_back({.value = nb::borrow(value), .kind = kind});
   }
@@ -82,7 +85,7 @@ class ArgumentLeaves {
   nb::object build(Cursor& at, Replacement& by) const;
   nb::object build_dict(const Node& here, Cursor& at, Replacement& by) const;
 
-  Interned& interned_;
+  Numbers numbers_;
   jit::Leaves leaves_;
   std::vector<Tensor> tensors_;
   std::vector<Scalar> scalars_;

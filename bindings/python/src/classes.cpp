@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <bit>
+#include <string>
 #include <unordered_map>
 
 namespace nitinol::python {
@@ -40,6 +40,12 @@ bool is_subtype(nb::handle type, PyTypeObject& of) {
   return PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()), &of) != 0;
 }
 
+/// A class of a module that keeps it.
+PyTypeObject& class_named(const char* module, const char* name) {
+  const nb::object found = nb::module_::import_(module).attr(name);
+  return *reinterpret_cast<PyTypeObject*>(found.ptr());
+}
+
 Class make_class(nb::handle type) {
   const auto is = [&](PyTypeObject& of) { return type.ptr() == reinterpret_cast<PyObject*>(&of); };
   const Types& ours = types();
@@ -54,18 +60,16 @@ Class make_class(nb::handle type) {
   if (is(PyTuple_Type)) return {.kind = Kind::tuple};
   if (is(PyList_Type)) return {.kind = Kind::list};
   if (is(PyDict_Type)) return {.kind = Kind::dict};
-  const nb::module_ ext = nb::module_::import_("nitinol._ext");
-  if (PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()),
-                       reinterpret_cast<PyTypeObject*>(ext.attr("ModuleBase").ptr())) != 0)
-    return {.kind = Kind::module};
+  if (is_subtype(type, class_named("nitinol._ext", "ModuleBase"))) return {.kind = Kind::module};
+  if (is_subtype(type, class_named("enum", "Enum"))) return {.kind = Kind::fixed};
   if (is_namedtuple(type)) return {.kind = Kind::named_tuple};
   // Subclasses as their bases: an OrderedDict, a float of NumPy. (Those of int and str stay what
   // they are: enums.)
   if (is_subtype(type, PyDict_Type)) {
     Class made = {.kind = Kind::dict, .is_subclass = true};
-    nb::object ordered = nb::module_::import_("collections").attr("OrderedDict");
-    if (is_subtype(type, *reinterpret_cast<PyTypeObject*>(ordered.ptr())))
-      made.ordered = std::move(ordered);
+    if (PyTypeObject& ordered = class_named("collections", "OrderedDict");
+        is_subtype(type, ordered))
+      made.ordered = nb::borrow(reinterpret_cast<PyObject*>(&ordered));
     return made;
   }
   if (is_subtype(type, PyList_Type)) return {.kind = Kind::list, .is_subclass = true};
@@ -90,13 +94,67 @@ Class make_class(nb::handle type) {
   return {.kind = Kind::fixed};
 }
 
+void* slot_of(nb::handle type, int slot) {
+  return PyType_GetSlot(reinterpret_cast<PyTypeObject*>(type.ptr()), slot);
+}
+
+bool compares_as(nb::handle type, PyTypeObject& other) {
+  return slot_of(type, Py_tp_richcompare) == PyType_GetSlot(&other, Py_tp_richcompare);
+}
+
+/// Whether a class adds something to a value of Python's own, but no other equality.
+template <class... Base>
+bool adds_to(nb::handle type, Base&... base) {
+  return ((is_subtype(type, base) && compares_as(type, base)) || ...);
+}
+
+/// Whether a class is the standard library's or NumPy's.
+bool is_known_library(nb::handle type) {
+  const auto module = nb::cast<std::string>(nb::str(nb::getattr(type, "__module__", nb::str(""))));
+  const std::string package = module.substr(0, module.find('.'));
+  const nb::object standard = nb::module_::import_("sys").attr("stdlib_module_names");
+  return package == "numpy" ||
+         PySequence_Contains(standard.ptr(), nb::str(package.c_str()).ptr()) == 1;
+}
+
+/// When two values of a class are one fixed value. What a class of a user's says of equality may be
+/// loose.
+Same same_of(nb::handle type, Kind kind) {
+  const auto is = [&](PyTypeObject& of) { return type.ptr() == reinterpret_cast<PyObject*>(&of); };
+  if (kind == Kind::module || compares_as(type, PyBaseObject_Type) ||
+      is_subtype(type, class_named("enum", "Enum")))
+    return Same::object;
+  if (is(PyFloat_Type)) return Same::bits;
+  if (is(PyBool_Type) || is(PyLong_Type) || is(PyUnicode_Type) || is(PyBytes_Type) ||
+      is(class_named("types", "MethodType")) || is(class_named("types", "BuiltinMethodType")) ||
+      type.is(types().device))
+    return Same::value;
+  // Values that a library gives do not change; and of two that are equal all parts may yet differ.
+  if (is_known_library(type)) {
+    const bool is_number = nb::hasattr(type, "__index__");  // of NumPy: the same, and quicker
+    return is_number ? Same::value : Same::parts;
+  }
+  const bool has_parts =
+      kind == Kind::dataclass || adds_to(type, PyLong_Type, PyUnicode_Type, PyBytes_Type,
+                                         PyFloat_Type, PyTuple_Type, PyFrozenSet_Type);
+  return has_parts ? Same::parts : Same::object;
+}
+
+Class completed(Class what, nb::handle type) {
+  what.same = same_of(type, what.kind);
+  what.is_hashable =
+      slot_of(type, Py_tp_hash) != reinterpret_cast<void*>(PyObject_HashNotImplemented);
+  what.has_attributes = nb::cast<int64_t>(type.attr("__dictoffset__")) != 0;
+  return what;
+}
+
 }  // namespace
 
 const Class& class_of_type(nb::handle type) {
   auto& known = known_classes();
   const auto found = known.find(type.ptr());
   if (found != known.end()) return found->second.what;
-  return remember(type.ptr(), make_class(type));
+  return remember(type.ptr(), completed(make_class(type), type));
 }
 
 const Class& class_of_value(nb::handle value) {
@@ -109,31 +167,18 @@ bool is_plain(nb::handle value) {
          kind == Kind::text || kind == Kind::none;
 }
 
-uint64_t Interned::number_of(nb::handle value, Kind kind) {
-  // A str is its own key: no other key is one. Floats are told apart by their bits: 0.0 == -0.0.
-  nb::object key = nb::borrow(value);
-  if (kind == Kind::real)
-    key = nb::make_tuple(nb::handle(type_of(value)),
-                         std::bit_cast<uint64_t>(PyFloat_AsDouble(value.ptr())));
-  else if (kind != Kind::text)
-    key = nb::make_tuple(nb::handle(type_of(value)), value);
-  if (PyObject* found = PyDict_GetItemWithError(table_.ptr(), key.ptr()))
-    return PyLong_AsUnsignedLongLong(found);
-  if (PyErr_Occurred() != nullptr) throw nb::python_error();
-  const uint64_t number = ++last_;
-  table_[key] = number;
-  return number;
-}
-
 void bind_classes(nb::module_& m) {
   m.def(
       "register_pytree",
       [](nb::handle type, nb::object flatten, nb::object unflatten) {
         if (!PyType_Check(type.ptr())) throw_type({"register_pytree", "cls", type}, "a class");
-        remember(type.ptr(), {.kind = Kind::registered,
-                              .fields = {},
-                              .flatten = std::move(flatten),
-                              .unflatten = std::move(unflatten)});
+        const nb::object functions = nb::make_tuple(flatten, unflatten);
+        Class what = {.kind = Kind::registered};
+        if (PyObject_SetAttrString(type.ptr(), registered_name, functions.ptr()) != 0) {
+          PyErr_Clear();  // a class of C, which does not end
+          what.functions = functions;
+        }
+        remember(type.ptr(), completed(std::move(what), type));
       },
       nb::arg("cls"), nb::arg("flatten"), nb::arg("unflatten"),
       nb::sig(

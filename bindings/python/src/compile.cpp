@@ -41,19 +41,25 @@ class RecordedScope {
 
 /// The compiled function and what belongs to it.
 struct Compiled {
-  Compiled(nb::object f, std::unique_ptr<jit::CompiledFunction> c, std::vector<std::string> n)
-      : function(std::move(f)), compiled(std::move(c)), names(std::move(n)) {}
+  Compiled(nb::object f, std::shared_ptr<jit::CompiledFunction> c, std::vector<std::string> n,
+           bool sees)
+      : function(std::move(f)), compiled(std::move(c)), names(std::move(n)), sees_order(sees) {}
   Compiled(const Compiled&) = delete;
   Compiled& operator=(const Compiled&) = delete;
   ~Compiled() {
-    const Unlocked release;  // it may be compiling on a thread of its own
-    compiled.reset();
+    {
+      const Unlocked release;  // it may be compiling on a thread of its own
+      compiled.reset();
+    }
+    release_waiting();  // what its signatures held: at the interpreter's end nobody else does
+    interned->clear();
   }
 
   nb::object function;
-  std::unique_ptr<jit::CompiledFunction> compiled;
+  std::shared_ptr<jit::CompiledFunction> compiled;
   std::vector<std::string> names;  ///< of the positional parameters
-  Interned interned;
+  bool sees_order;                 ///< it has **kwargs, or may have
+  std::shared_ptr<Interned> interned = std::make_shared<Interned>(compiled);
   std::shared_ptr<Trees> trees = std::make_shared<Trees>();
 };
 
@@ -88,6 +94,10 @@ class PythonCaller final : public jit::Caller {
     const Locked lock;
     return arguments_.describe(names);
   }
+  std::shared_ptr<const jit::Meaning> meaning() override {
+    const Locked lock;
+    return arguments_.meaning();
+  }
   std::shared_ptr<const void> result_form() override { return tree_; }
   void restore(const void* form, std::span<Tensor> tensors) override {
     tree_ = static_cast<const Tree*>(form)->shared_from_this();
@@ -110,7 +120,7 @@ class PythonCaller final : public jit::Caller {
     if (!result_.is_valid()) throw nb::python_error();
     tensors_.clear();
     words_.clear();
-    tree_ = Tree::of(result_, compiled_.interned, compiled_.trees, tensors_, words_);
+    tree_ = Tree::of(result_, *compiled_.interned, compiled_.trees, tensors_, words_);
     is_changed_ = false;
   }
 
@@ -125,9 +135,10 @@ class PythonCaller final : public jit::Caller {
 
 enum class How : uint8_t { compiled, eagerly };
 
-/// Keyword arguments in the order of their names: f(a=1, b=2) is f(b=2, a=1).
-nb::object sorted(nb::handle named) {
-  if (PyDict_Size(named.ptr()) < 2) return nb::borrow(named);
+/// Keyword arguments as the signature has them: for who does not see their order f(a=1, b=2) is
+/// f(b=2, a=1), in the order of the names.
+nb::object ordered(nb::handle named, bool sees_order) {
+  if (sees_order || PyDict_Size(named.ptr()) < 2) return nb::borrow(named);
   nb::object keys = nb::steal(PyDict_Keys(named.ptr()));
   if (PyList_Sort(keys.ptr()) != 0) throw nb::python_error();
   nb::dict in_order;
@@ -137,8 +148,8 @@ nb::object sorted(nb::handle named) {
 
 nb::object call(Compiled& self, PyObject* positional, PyObject* named, How how) {
   const nb::object in_order =
-      named != nullptr && PyDict_Size(named) > 0 ? sorted(named) : nb::object();
-  const ArgumentLeaves arguments({positional, in_order}, self.names, self.interned);
+      named != nullptr && PyDict_Size(named) > 0 ? ordered(named, self.sees_order) : nb::object();
+  const ArgumentLeaves arguments({positional, in_order}, self.names, *self.interned);
   PythonCaller caller(self, arguments);
   {
     const Unlocked release;
@@ -190,7 +201,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
   if (!nb::inst_ready(self)) return 0;
   Compiled& compiled = compiled_in(self);
   Py_VISIT(compiled.function.ptr());
-  Py_VISIT(compiled.interned.table().ptr());
+  if (const int stopped = compiled.interned->traverse(visit, arg)) return stopped;
   return compiled.trees->traverse(visit, arg);
 }
 
@@ -198,7 +209,7 @@ int clear(PyObject* self) {
   if (!nb::inst_ready(self)) return 0;
   Compiled& compiled = compiled_in(self);
   compiled.function.reset();
-  compiled.interned.table().reset();
+  compiled.interned->clear();
   return 0;
 }
 
@@ -234,7 +245,7 @@ Stance stance_named(const std::string& name) {
 }
 
 void make_compiled(Compiled* self, nb::object function, std::string name,
-                   std::vector<std::string> arguments, const std::string& check,
+                   std::vector<std::string> arguments, bool sees_order, const std::string& check,
                    double check_interval_ms, std::size_t signature_limit, bool in_background) {
   if (PyCallable_Check(function.ptr()) == 0)
     throw_type({"compile", "f", function}, "something that can be called");
@@ -246,8 +257,8 @@ void make_compiled(Compiled* self, nb::object function, std::string name,
   options.signature_limit = signature_limit;
   options.in_background = in_background;
   // is_const: Python orders calls of one function itself.
-  auto compiled = std::make_unique<jit::CompiledFunction>(std::move(options), true);
-  new (self) Compiled(std::move(function), std::move(compiled), std::move(arguments));
+  auto compiled = std::make_shared<jit::CompiledFunction>(std::move(options), true);
+  new (self) Compiled(std::move(function), std::move(compiled), std::move(arguments), sees_order);
 }
 
 }  // namespace
@@ -258,6 +269,10 @@ void obstruct(const std::string& reason) {
 
 void note_read(const Tensor& tensor, const char* what) {
   if (!is_base_current()) current().read(tensor, {.what = what, .place = {}});
+}
+
+void note_look(const Scalar& number, const char* what) {
+  if (number.traced().is_defined()) note_read(number.traced(), what);
 }
 
 void check_assignable(const Tensor& tensor) {
@@ -279,8 +294,8 @@ void bind_compile(nb::module_& m) {
                                 "What compile() returns.");
   compiled
       .def("__init__", make_compiled, nb::arg("function"), nb::arg("name"), nb::arg("arguments"),
-           nb::arg("check"), nb::arg("check_interval_ms"), nb::arg("signature_limit"),
-           nb::arg("in_background"))
+           nb::arg("sees_order"), nb::arg("check"), nb::arg("check_interval_ms"),
+           nb::arg("signature_limit"), nb::arg("in_background"))
       .def(
           "eager",
           [](Compiled& self, nb::args positional, nb::kwargs named) {

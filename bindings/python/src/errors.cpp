@@ -68,17 +68,21 @@ Waiting& waiting() {
   return *all;
 }
 
-int release_waiting(void*) {
+int when_locked(void*) {
+  release_waiting();
+  return 0;
+}
+
+}  // namespace
+
+void release_waiting() {
   std::vector<PyObject*> objects;
   {
     const std::lock_guard lock(waiting().mutex);
     objects.swap(waiting().objects);
   }
   for (PyObject* object : objects) Py_DECREF(object);
-  return 0;
 }
-
-}  // namespace
 
 std::string message_of(const Error& error, const char* where) {
   if (where == nullptr) return said_in(all_words, error.message());
@@ -159,7 +163,7 @@ void release_later(PyObject* object) noexcept {
     return;  // no memory: the object is leaked
   }
   // Refused where the list of such calls is full: then with the next object's.
-  if (Py_IsInitialized() != 0) Py_AddPendingCall(release_waiting, nullptr);
+  if (Py_IsInitialized() != 0) Py_AddPendingCall(when_locked, nullptr);
 }
 
 void bind_errors(nb::module_& m) {

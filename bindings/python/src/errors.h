@@ -38,5 +38,7 @@ auto in_words(Words words, F&& f) {
 /// Gives an object back when Python's lock is held next: what is destroyed on a thread of ours, or
 /// under a lock of ours, must not wait for Python's. (Takes over one reference.)
 void release_later(PyObject* object) noexcept;
+/// Gives back what waits for that; with Python's lock.
+void release_waiting();
 
 }  // namespace nitinol::python

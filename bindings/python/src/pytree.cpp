@@ -36,7 +36,9 @@ std::shared_ptr<const Tree> Tree::of(nb::handle value, Interned& interned,
                                      const std::shared_ptr<Trees>& trees,
                                      std::vector<Tensor>& tensors, std::vector<uint64_t>& words) {
   auto made = std::make_shared<Tree>(trees);
-  made->flatten(value, interned, tensors, words);
+  Numbers numbers(interned);
+  made->flatten(value, numbers, tensors, words);
+  made->meaning_ = numbers.meaning();
   trees->add(*made);
   return made;
 }
@@ -50,11 +52,11 @@ void Tree::keep(Kind kind, Py_ssize_t count, nb::handle object) {
   nodes_.push_back({kind, count, object.inc_ref().ptr()});
 }
 
-void Tree::flatten(nb::handle value, Interned& interned, std::vector<Tensor>& tensors,
+void Tree::flatten(nb::handle value, Numbers& numbers, std::vector<Tensor>& tensors,
                    std::vector<uint64_t>& words) {
   const Deeper deeper;
   const Class type = class_of_value(value);  // own: a hash of what it holds may have it forgotten
-  const auto descend = [&](nb::handle child) { flatten(child, interned, tensors, words); };
+  const auto descend = [&](nb::handle child) { flatten(child, numbers, tensors, words); };
   const auto structure = [&](Py_ssize_t count, nb::handle object) {
     words.push_back(word(type.kind, count));
     keep(type.kind, count, object);
@@ -72,17 +74,20 @@ void Tree::flatten(nb::handle value, Interned& interned, std::vector<Tensor>& te
       return;
     case Kind::tuple:
     case Kind::list: {
-      const Py_ssize_t count = count_of(value, type);
-      words.push_back(word(type.kind, count));
-      nodes_.push_back({type.kind, count});
-      return for_each_child(value, type, count, descend);
+      const Children children = children_of(value, type);
+      words.push_back(word(type.kind, children.count));
+      nodes_.push_back({type.kind, children.count});
+      return for_each_child(value, type, children, descend);
     }
     case Kind::named_tuple:
     case Kind::dataclass: {
-      const Py_ssize_t count = count_of(value, type);
-      structure(count, type_of(value));
-      words.push_back(interned.number_of(type_of(value), Kind::fixed));
-      return for_each_child(value, type, count, descend);
+      const Children children = children_of(value, type);
+      const bool is_named = children.names.is_valid();
+      structure(children.count,
+                nb::make_tuple(nb::handle(type_of(value)), is_named ? children.names : nb::none()));
+      words.push_back(numbers.of_object(type_of(value)));
+      children.for_each_other([&](nb::handle name) { words.push_back(numbers.of(name)); });
+      return for_each_child(value, type, children, descend);
     }
     case Kind::dict: {
       const nb::object keys = keys_of(value, type);
@@ -90,18 +95,17 @@ void Tree::flatten(nb::handle value, Interned& interned, std::vector<Tensor>& te
       structure(count, nb::make_tuple(nb::handle(type_of(value)), keys));
       if (type.is_subclass) {
         words.back() |= with_class;
-        words.push_back(interned.number_of(type_of(value), Kind::fixed));
+        words.push_back(numbers.of_object(type_of(value)));
       }
-      for (const nb::handle key : keys)
-        words.push_back(
-            interned.number_of(key, PyUnicode_CheckExact(key.ptr()) ? Kind::text : Kind::fixed));
-      return for_each_child(value, type, count, descend);
+      for (const nb::handle key : keys) words.push_back(numbers.of(key));
+      return for_each_item(value, type, count,
+                           [&](nb::handle, nb::handle child) { descend(child); });
     }
     case Kind::registered: {
-      const auto [children, aux] = taken_apart(value, type);
+      const auto [children, aux] = taken_apart(value);
       structure(PyTuple_Size(children.ptr()), nb::make_tuple(nb::handle(type_of(value)), aux));
-      words.push_back(interned.number_of(type_of(value), Kind::fixed));
-      words.push_back(interned.number_of(aux, Kind::fixed));
+      words.push_back(numbers.of_object(type_of(value)));
+      words.push_back(numbers.of(aux));
       for (const nb::handle child : children) descend(child);
       return;
     }
@@ -114,14 +118,14 @@ void Tree::flatten(nb::handle value, Interned& interned, std::vector<Tensor>& te
     case Kind::integer:
     case Kind::text:
       structure(0, value);
-      words.push_back(interned.number_of(value, type.kind));
+      words.push_back(numbers.of(value));
       return;
     default:
       keep(type.kind, 0, value);
       if (!obstacle_.empty()) return;
       if (type.kind == Kind::fixed &&
           nb::isinstance(value, nb::module_::import_("enum").attr("Enum"))) {
-        words.push_back(interned.number_of(value, type.kind));
+        words.push_back(numbers.of(value));
         return;
       }
       refuse(value);
@@ -161,11 +165,11 @@ nb::object Tree::build(const Node*& node, const Tensor*& tensor) const {
     }
     case Kind::named_tuple:
       collect();
-      return nb::handle(here.object).attr("_make")(tuple_of(children));
-    case Kind::dataclass: {
+      return nb::handle(PyTuple_GetItem(here.object, 0)).attr("_make")(tuple_of(children));
+    case Kind::dataclass:
       collect();
-      return dataclass_of(here.object, class_of_type(here.object).fields, children);
-    }
+      return dataclass_of(PyTuple_GetItem(here.object, 0), PyTuple_GetItem(here.object, 1),
+                          children);
     case Kind::registered: {
       collect();
       return put_together(PyTuple_GetItem(here.object, 0), PyTuple_GetItem(here.object, 1),
@@ -195,21 +199,21 @@ nb::object tree_map(nb::handle f, nb::handle value) {
   std::vector<nb::object> children;
   const auto add = [&](nb::handle child) { children.push_back(tree_map(f, child)); };
   if (type.kind == Kind::registered) {
-    const auto [parts, aux] = taken_apart(value, type);
+    const auto [parts, aux] = taken_apart(value);
     for (const nb::handle child : parts) add(child);
     return put_together(type_of(value), aux, tuple_of(children));
   }
-  const Py_ssize_t count = count_of(value, type);
+  const Children given = children_of(value, type);
   if (type.kind == Kind::dict) {
     nb::object made = type.ordered.is_valid() ? type.ordered() : nb::object(nb::dict());
-    for_each_item(value, type, count, [&](nb::handle key, nb::handle child) {
-      const nb::object given = tree_map(f, child);
-      if (PyObject_SetItem(made.ptr(), key.ptr(), given.ptr()) != 0) throw nb::python_error();
+    for_each_item(value, type, given.count, [&](nb::handle key, nb::handle child) {
+      const nb::object mapped = tree_map(f, child);
+      if (PyObject_SetItem(made.ptr(), key.ptr(), mapped.ptr()) != 0) throw nb::python_error();
     });
     return made;
   }
-  for_each_child(value, type, count, add);
-  if (type.kind == Kind::dataclass) return dataclass_of(type_of(value), type.fields, children);
+  for_each_child(value, type, given, add);
+  if (type.kind == Kind::dataclass) return dataclass_of(type_of(value), given.names, children);
   const nb::object tuple = tuple_of(children);
   if (type.kind == Kind::named_tuple) return nb::handle(type_of(value)).attr("_make")(tuple);
   return type.kind == Kind::list ? nb::object(nb::list(nb::handle(tuple))) : tuple;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "bindings/python/src/from.h"
+#include "bindings/python/src/interned.h"
 #include "jit/compiled_function.h"
 #include "jit/leaves.h"
 
@@ -25,7 +26,7 @@ enum class Kind : uint8_t {
   none,
   boolean,
   integer,
-  text,    ///< a str: as fixed, but its own key of Interned
+  text,    ///< a str
   fixed,   ///< any other hashable value
   module,  ///< an nn.Module: itself, whatever it holds
   tuple,
@@ -39,10 +40,13 @@ enum class Kind : uint8_t {
 /// How values of a class are taken apart.
 struct Class {
   Kind kind = Kind::fixed;
-  nb::object fields = {};                   ///< dataclass: a tuple of their names
-  nb::object flatten = {}, unflatten = {};  ///< registered: what the user gave
-  bool is_subclass = false;                 ///< of tuple, list or dict, and not that itself
-  nb::object ordered = {};                  ///< a class of OrderedDicts: collections.OrderedDict
+  nb::object fields = {};     ///< dataclass: a tuple of their names
+  nb::object functions = {};  ///< registered: (flatten, unflatten), if the class cannot hold them
+  bool is_subclass = false;   ///< of tuple, list or dict, and not that itself
+  nb::object ordered = {};    ///< a class of OrderedDicts: collections.OrderedDict
+  Same same = Same::object;   ///< when two of them are one fixed value
+  bool is_hashable = true;
+  bool has_attributes = false;  ///< its instances may have some of their own
 };
 /// The class of a value; of values of one type always the same object.
 [[nodiscard]] const Class& class_of_value(nb::handle value);
@@ -51,20 +55,6 @@ struct Class {
 
 /// A bool, int, float, str or None.
 [[nodiscard]] bool is_plain(nb::handle value);
-
-/// Numbers for values: equal for equal values of one type, never used again for others. It keeps
-/// the values.
-class Interned {
- public:
-  /// Throws TypeError for an unhashable value.
-  [[nodiscard]] uint64_t number_of(nb::handle value, Kind kind);
-  [[nodiscard]] const nb::dict& table() const { return table_; }
-  nb::dict& table() { return table_; }
-
- private:
-  nb::dict table_;
-  uint64_t last_ = 0;
-};
 
 class Tree;
 
@@ -109,7 +99,7 @@ class Tree : public std::enable_shared_from_this<Tree> {
     Py_ssize_t count = 0;
     PyObject* object = nullptr;  ///< owned: a fixed value, a class, keys
   };
-  void flatten(nb::handle value, Interned& interned, std::vector<Tensor>& tensors,
+  void flatten(nb::handle value, Numbers& numbers, std::vector<Tensor>& tensors,
                std::vector<uint64_t>& words);
   nb::object build(const Node*& node, const Tensor*& tensor) const;
   void keep(Kind kind, Py_ssize_t count, nb::handle object);
@@ -117,6 +107,7 @@ class Tree : public std::enable_shared_from_this<Tree> {
 
   std::shared_ptr<Trees> trees_;
   std::vector<Node> nodes_;
+  std::shared_ptr<const jit::Meaning> meaning_;  ///< of the words
   std::string obstacle_;
 };
 

@@ -8,6 +8,7 @@
 #include "bindings/python/src/index.h"
 #include "bindings/python/src/operators.h"
 #include "bindings/python/src/pytree.h"
+#include "bindings/python/src/watched.h"
 
 #include <fmt/format.h>
 
@@ -270,51 +271,65 @@ void bind_generator(nb::module_& m) {
 
 // ---- host values
 
-/// Numbers for values that HostValues hold: the same for equal ones, so that a flag that is set
-/// back finds the Plan that was made for it.
-uint64_t number_of(nb::handle value) {
-  static auto* known = new Interned;
-  static uint64_t last_unknown = 0;
-  if (is_plain(value)) return known->number_of(value, class_of_value(value).kind);
-  return uint64_t{1} << 63 | ++last_unknown;  // of any other object: each assignment is a change
-}
-
 /// A value of host code that compiled functions may depend on.
 struct PythonHostValue {
   nb::object value;
-  HostValue<uint64_t> number;
+  Watched watched;
 };
+
+PythonHostValue* host_value_in(PyObject* self) {
+  return nb::inst_ready(self) ? nb::inst_ptr<PythonHostValue>(self) : nullptr;
+}
+
+int traverse_host_value(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (const PythonHostValue* held = host_value_in(self)) Py_VISIT(held->value.ptr());
+  return 0;
+}
+
+int clear_host_value(PyObject* self) {
+  if (PythonHostValue* held = host_value_in(self)) {
+    const nb::object last = std::move(held->value);  // whose end may look at this
+    held->value = nb::none();
+  }
+  return 0;
+}
+
+const PyType_Slot host_value_slots[] = {
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse_host_value)},
+    {Py_tp_clear, reinterpret_cast<void*>(clear_host_value)},
+    {0, nullptr}};
 
 void bind_host_value(nb::module_& m) {
   nb::class_<PythonHostValue>(
-      m, "HostValue", nb::is_final(),
+      m, "HostValue", nb::is_final(), nb::type_slots(host_value_slots),
       "A value of Python that compiled functions may depend on: a flag, a mode.\n\nReading it "
       "while a compiled function is recorded makes the Plan valid for this value only; after a "
       "change explain() says that `name` changed.")
       .def(
           "__init__",
           [](PythonHostValue* self, nb::object value, std::string name) {
-            const uint64_t number = number_of(value);
-            new (self) PythonHostValue{std::move(value), {number, std::move(name)}};
+            const Watched watched(value, std::move(name), current_epoch());
+            new (self) PythonHostValue{std::move(value), watched};
           },
           nb::arg("value").none(), nb::arg("name") = "",
           nb::sig("def __init__(self, value: typing.Any, name: str = '') -> None"))
       .def_prop_rw(
           "value",
           [](const PythonHostValue& self) {
-            static_cast<void>(static_cast<uint64_t>(self.number));  // notes that it is read
+            self.watched.note();
             return self.value;
           },
           [](PythonHostValue& self, nb::object value) {
-            self.number = number_of(value);
-            self.value = std::move(value);
+            self.watched.set(value);
+            std::swap(self.value, value);  // the old one ends when the new one is there
           },
           nb::for_setter(nb::arg("value").none()),
           nb::for_getter(nb::sig("def value(self) -> typing.Any")),
           nb::for_setter(nb::sig("def value(self, value: typing.Any, /) -> None")))
       .def("__bool__",
            [](const PythonHostValue& self) {
-             static_cast<void>(static_cast<uint64_t>(self.number));
+             self.watched.note();
              const nb::object value = self.value;  // its __bool__ may assign another
              const int is_true = PyObject_IsTrue(value.ptr());
              if (is_true < 0) throw nb::python_error();
@@ -330,8 +345,8 @@ void bind_host_value(nb::module_& m) {
 
 /// What every module of Python has: attributes that compiled functions may depend on.
 struct ModuleBase {
-  /// Of attributes that a recording has read, by the attribute's name.
-  std::unordered_map<std::string, HostValue<uint64_t>> read;
+  /// Attributes that a recording has read, by name.
+  std::unordered_map<std::string, Watched> read;
 };
 
 /// The part of C++, made at the first need: a class of Python need not call our __init__.
@@ -366,9 +381,10 @@ PyObject* get_attribute(PyObject* self, PyObject* name) {
     auto value = read.find(key);
     if (value == read.end()) {
       const std::string shown = fmt::format("{}.{}", class_name(self), key);
-      value = read.try_emplace(key, number_of(found), shown).first;
+      constexpr uint64_t before_any = 0;  // the attribute was there before it is first watched
+      value = read.try_emplace(key, found, shown, before_any).first;
     }
-    static_cast<void>(static_cast<uint64_t>(value->second));
+    value->second.note();
     return found;
   } catch (...) {
     Py_DECREF(found);
@@ -394,8 +410,7 @@ int set_attribute(PyObject* self, PyObject* name, PyObject* value) {
     }
     auto& read = module_in(self).read;
     const auto noted = read.find(key);
-    if (noted != read.end())
-      noted->second = value == nullptr ? uint64_t{0} : number_of(nb::handle(value));
+    if (noted != read.end()) noted->second.set(value);
     return PyObject_GenericSetAttr(self, name, value);
   } catch (...) {
     raised();

@@ -22,23 +22,56 @@ nb::object keys_of(nb::handle value, const Class& type) {
   return tuple;
 }
 
-Py_ssize_t count_of(nb::handle value, const Class& type) {
-  // Of the base class: what a subclass's __len__ says may be something else.
-  switch (type.kind) {
-    case Kind::dataclass:
-      return PyTuple_Size(type.fields.ptr());
-    case Kind::dict:
-      return PyDict_Size(value.ptr());
-    case Kind::list:
-      return PyList_Size(value.ptr());
-    default:
-      return PyTuple_Size(value.ptr());
-  }
+namespace {
+
+/// (flatten, unflatten) of a registered class.
+nb::object functions_of(nb::handle type) {
+  const Class& known = class_of_type(type);
+  return known.functions.is_valid() ? known.functions : nb::object(type.attr(registered_name));
 }
 
-Parts taken_apart(nb::handle value, const Class& type) {
-  const nb::object flatten = type.flatten;  // own: it may register the class anew
-  const nb::object parts = flatten(value);
+}  // namespace
+
+nb::object attributes_of(nb::handle value, const Class& type) {
+  if (!type.has_attributes) return {};
+  nb::object own = nb::steal(PyObject_GenericGetDict(value.ptr(), nullptr));
+  if (!own.is_valid()) throw nb::python_error();
+  return own;
+}
+
+Children children_of(nb::handle value, const Class& type) {
+  // Of the base class: what a subclass's __len__ says may be something else.
+  if (type.kind == Kind::dict) return {.count = PyDict_Size(value.ptr())};
+  if (type.kind == Kind::list) return {.count = PyList_Size(value.ptr())};
+  if (type.kind != Kind::dataclass) return {.count = PyTuple_Size(value.ptr())};
+  const Py_ssize_t fields = PyTuple_Size(type.fields.ptr());
+  Children children = {.count = fields, .fields = fields, .names = type.fields};
+  const nb::object own = attributes_of(value, type);
+  std::vector<nb::object> others;
+  PyObject *name = nullptr, *attribute = nullptr;
+  Py_ssize_t position = 0;
+  while (own.is_valid() && PyDict_Next(own.ptr(), &position, &name, &attribute) != 0) {
+    if (PyUnicode_CheckExact(name) == 0) continue;
+    const int is_field = PySequence_Contains(type.fields.ptr(), name);  // of texts: runs no Python
+    if (is_field < 0) throw nb::python_error();
+    if (is_field == 0) others.push_back(nb::borrow(name));
+  }
+  if (others.empty()) return children;
+  children.names = nb::steal(PySequence_Concat(type.fields.ptr(), tuple_of(others).ptr()));
+  children.count += static_cast<Py_ssize_t>(others.size());
+  return children;
+}
+
+nb::object other_attribute(nb::handle value, nb::handle name) {
+  const nb::object own = attributes_of(value, class_of_value(value));
+  PyObject* found = own.is_valid() ? PyDict_GetItemWithError(own.ptr(), name.ptr()) : nullptr;
+  if (found == nullptr) throw_changed(value);
+  return nb::borrow(found);
+}
+
+Parts taken_apart(nb::handle value) {
+  const nb::object functions = functions_of(type_of(value));
+  const nb::object parts = nb::object(functions[0])(value);
   if (!PyTuple_Check(parts.ptr()) || nb::len(parts) != 2) {
     throw_python(PyExc_TypeError,
                  fmt::format("register_pytree: flatten of a {} must return (children, aux)",
@@ -50,19 +83,24 @@ Parts taken_apart(nb::handle value, const Class& type) {
 }
 
 nb::object put_together(nb::handle type, nb::handle aux, nb::handle children) {
-  const nb::object unflatten = class_of_type(type).unflatten;
-  if (!unflatten.is_valid()) {
+  if (class_of_type(type).kind != Kind::registered)
     throw_python(PyExc_TypeError, "register_pytree: a class is registered no longer");
-  }
-  return unflatten(aux, children);
+  return nb::object(functions_of(type)[1])(aux, children);
 }
 
 nb::object dataclass_of(nb::handle type, nb::handle names, const std::vector<nb::object>& values) {
   const nb::handle base(reinterpret_cast<PyObject*>(&PyBaseObject_Type));
   nb::object made = base.attr("__new__")(type);
+  const Class known = class_of_type(type);
+  // A property may have given the value another class, which is none.
+  const nb::object fields = known.fields.is_valid() ? known.fields : nb::borrow(names);
+  const auto count = static_cast<std::size_t>(PyTuple_Size(fields.ptr()));
   for (std::size_t i = 0; i < values.size(); ++i) {
     PyObject* name = PyTuple_GetItem(names.ptr(), static_cast<Py_ssize_t>(i));
-    if (PyObject_GenericSetAttr(made.ptr(), name, values[i].ptr()) != 0) throw nb::python_error();
+    const bool is_set =
+        i < count ? PyObject_GenericSetAttr(made.ptr(), name, values[i].ptr()) == 0
+                  : PyDict_SetItem(attributes_of(made, known).ptr(), name, values[i].ptr()) == 0;
+    if (!is_set) throw nb::python_error();
   }
   return made;
 }

@@ -26,17 +26,38 @@ inline constexpr uint64_t with_class = uint64_t{1} << 63;
 /// A dict's keys in its own order, a tuple. The dict below an OrderedDict has another order where a
 /// key was moved to an end.
 [[nodiscard]] nb::object keys_of(nb::handle value, const Class& type);
-/// How many children a container has that is no registered class.
-[[nodiscard]] Py_ssize_t count_of(nb::handle value, const Class& type);
+/// The children of a container that is no registered class.
+struct Children {
+  Py_ssize_t count = 0;
+  /// dataclass: how many are its fields, and the names of all, a tuple. After the fields come the
+  /// other attributes that the instance has: its __post_init__ or its methods have set them.
+  Py_ssize_t fields = 0;
+  nb::object names = {};
+  /// Calls f(name) for each attribute that is no field.
+  template <class F>
+  void for_each_other(F&& f) const {
+    for (Py_ssize_t i = fields; names.is_valid() && i < count; ++i)
+      f(nb::handle(PyTuple_GetItem(names.ptr(), i)));
+  }
+};
+[[nodiscard]] Children children_of(nb::handle value, const Class& type);
+/// The attributes that an instance has of its own, a dict; null if its class provides for none.
+[[nodiscard]] nb::object attributes_of(nb::handle value, const Class& type);
+/// An attribute that is no field.
+[[nodiscard]] nb::object other_attribute(nb::handle value, nb::handle name);
+
+/// Where a class that register_pytree() is given has (flatten, unflatten): it owns them, so that
+/// Python's garbage collector sees cycles through it.
+inline constexpr char registered_name[] = "__nitinol_pytree__";
 
 /// {children, aux} of a registered class; the children are a tuple.
 struct Parts {
   nb::object children, aux;
 };
-[[nodiscard]] Parts taken_apart(nb::handle value, const Class& type);
+[[nodiscard]] Parts taken_apart(nb::handle value);
 /// A registered class's value, made again.
 [[nodiscard]] nb::object put_together(nb::handle type, nb::handle aux, nb::handle children);
-/// The same dataclass with other fields; __init__ is not called again.
+/// The same dataclass with other attributes; __init__ is not called again.
 [[nodiscard]] nb::object dataclass_of(nb::handle type, nb::handle names,
                                       const std::vector<nb::object>& values);
 [[nodiscard]] nb::object tuple_of(const std::vector<nb::object>& values);
@@ -82,9 +103,10 @@ void for_each_attribute(nb::handle value, F&& f) {
     if (is_plain(attribute)) f(nb::handle(name), nb::handle(attribute));
 }
 
-/// Calls f(child) for each of the `count` children of a container that is no registered class.
+/// Calls f(child) for each child of a container that is no registered class.
 template <class F>
-void for_each_child(nb::handle value, const Class& type, Py_ssize_t count, F&& f) {
+void for_each_child(nb::handle value, const Class& type, const Children& children, F&& f) {
+  const Py_ssize_t count = children.count;
   if (type.kind == Kind::tuple || type.kind == Kind::named_tuple) {
     for (Py_ssize_t i = 0; i < count; ++i) f(nb::handle(PyTuple_GetItem(value.ptr(), i)));
   } else if (type.kind == Kind::list) {
@@ -96,9 +118,10 @@ void for_each_child(nb::handle value, const Class& type, Py_ssize_t count, F&& f
   } else if (type.kind == Kind::dict) {
     for_each_item(value, type, count, [&](nb::handle, nb::handle child) { f(child); });
   } else if (type.kind == Kind::dataclass) {
-    const nb::object names = type.fields;  // own: a property may give the value another class
-    for (const nb::handle name : names) {
-      const nb::object child = value.attr(name);
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      const nb::handle name(PyTuple_GetItem(children.names.ptr(), i));
+      const nb::object child =
+          i < children.fields ? nb::object(value.attr(name)) : other_attribute(value, name);
       f(nb::handle(child));
     }
   }

@@ -47,6 +47,13 @@ def in_process(tmp_path):
     return run
 
 
+def check_compiled(f, plan_calls=1):
+    """Every signature of a compiled function has a Plan, and so many calls ran by one."""
+    explanation = f.explain()
+    assert all(s["tier"] == "compiled" for s in explanation["signatures"]), explanation
+    assert explanation["plan_calls"] >= plan_calls, explanation
+
+
 def bits(x):
     """The elements' bytes: equal only where every bit is."""
     return (x.shape, str(x.dtype), nt.reshape(x, (-1,)).numpy().tobytes())
