@@ -1,6 +1,7 @@
 // compile() for Python: what the rest of the binding needs of it.
 #pragma once
 
+#include "core/scalar_value.h"
 #include "core/tensor.h"
 
 #include <string>
@@ -12,6 +13,8 @@ void obstruct(const std::string& reason);
 
 /// Notes, inside a recording, that Python looks at a tensor, by the name that Python has for it.
 void note_read(const Tensor& tensor, const char* what);
+/// The same for a number: if it is an argument, what is recorded holds for this number only.
+void note_look(const Scalar& number, const char* what);
 
 /// Called before x[...] = v gives a Tensor object of Python another value. Inside a recording that
 /// is part of the trace if the object is the call's own, and else an obstacle.

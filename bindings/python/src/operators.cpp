@@ -23,7 +23,7 @@ template <class T>
 T number_in(PyObject* a, const char* what) {
   if (is_scalar(a)) {
     const Scalar& scalar = scalar_in(a);
-    // Through the tensor that stands for it, if there is one: it is told that it is looked at.
+    note_look(scalar, what);
     if (scalar.kind() == Scalar::Kind::real) return static_cast<T>(scalar.to_double());
     return static_cast<T>(scalar.to_integer());
   }
@@ -45,6 +45,13 @@ PyObject* binary(PyObject* a, PyObject* b, Binary op) noexcept {
   } catch (...) {
     return raised();
   }
+}
+
+PyObject* quotient_and_rest(PyObject* a, PyObject* b) {
+  if (!is_operand(a) || !is_operand(b)) Py_RETURN_NOTIMPLEMENTED;
+  const nb::object quotient = nb::steal(binary(a, b, &floor_divide));
+  const nb::object rest = quotient.is_valid() ? nb::steal(binary(a, b, &remainder)) : nb::object();
+  return rest.is_valid() ? PyTuple_Pack(2, quotient.ptr(), rest.ptr()) : nullptr;
 }
 
 PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {

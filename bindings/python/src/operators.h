@@ -31,6 +31,7 @@ template <Binary op>
 PyObject* binary_slot(PyObject* a, PyObject* b) {
   return binary(a, b, op);
 }
+PyObject* quotient_and_rest(PyObject* a, PyObject* b);
 PyObject* power(PyObject* a, PyObject* b, PyObject* modulus);
 PyObject* matrix_product(PyObject* a, PyObject* b);
 PyObject* compare(PyObject* a, PyObject* b, int operation);
@@ -56,6 +57,7 @@ PyObject* as_float(PyObject* a);
       NITINOL_BINARY(Py_nb_remainder, remainder), NITINOL_BINARY(Py_nb_and, bitwise_and),  \
       NITINOL_BINARY(Py_nb_or, bitwise_or), NITINOL_BINARY(Py_nb_xor, bitwise_xor),        \
       NITINOL_BINARY(Py_nb_lshift, left_shift), NITINOL_BINARY(Py_nb_rshift, right_shift), \
+      NITINOL_SLOT(Py_nb_divmod, nitinol::python::slots::quotient_and_rest),               \
       NITINOL_SLOT(Py_nb_power, nitinol::python::slots::power),                            \
       NITINOL_SLOT(Py_nb_matrix_multiply, nitinol::python::slots::matrix_product),         \
       NITINOL_SLOT(Py_tp_richcompare, nitinol::python::slots::compare),                    \

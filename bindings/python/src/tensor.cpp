@@ -137,9 +137,18 @@ const PyType_Slot tensor_slots[] = {
     {Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
     {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)},
     {0, nullptr}};
+/// isinstance(s, float) is what it is for the number that was given; type(s) is Scalar.
+PyObject* class_of_scalar(PyObject* self, void*) {
+  const bool is_real = nb::inst_ready(self) && scalar_in(self).kind() == Scalar::Kind::real;
+  return Py_NewRef(is_real ? reinterpret_cast<PyObject*>(&PyFloat_Type) : type_of(self));
+}
+PyGetSetDef scalar_attributes[] = {{"__class__", class_of_scalar, nullptr, nullptr, nullptr},
+                                   {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
 const PyType_Slot scalar_slots[] = {
     NITINOL_SLOT(Py_tp_new, (&slots::make<Scalar, &scalar_from, value_name>)),
     NITINOL_SLOT(Py_tp_init, slots::no_init),
+    {Py_tp_getset, scalar_attributes},
     NITINOL_OPERATOR_SLOTS,
     {0, nullptr}};
 
@@ -194,6 +203,60 @@ Tensor tensor_of_bytes(DType dtype, nb::handle shape, nb::bytes bytes) {
   return from_bytes(std::as_bytes(all), spec);
 }
 
+/// A Scalar's number: a look at it.
+nb::object look_at(const Scalar& scalar, const char* what) {
+  note_look(scalar, what);
+  if (scalar.kind() == Scalar::Kind::real) return nb::cast(scalar.to_double());
+  if (scalar.kind() == Scalar::Kind::boolean) return nb::cast(scalar.to_integer() != 0);
+  return nb::cast(scalar.to_integer());
+}
+
+/// What of a Scalar needs the number itself: each is a look (core/scalar_value.h).
+void bind_looks(nb::class_<Scalar>& scalar) {
+  scalar
+      .def(
+          "item", [](const Scalar& self) { return look_at(self, "item()"); },
+          nb::sig("def item(self) -> float | int | bool"))
+      .def("__str__", [](const Scalar& self) { return nb::str(look_at(self, "str()")); })
+      .def("__repr__",
+           [](const Scalar& self) {
+             const nb::object number = look_at(self, "repr()");
+             return "Scalar(" + nb::cast<std::string>(nb::repr(number)) + ")";
+           })
+      .def("__hash__",
+           [](const Scalar& self) {
+             const Py_hash_t hash = PyObject_Hash(look_at(self, "hash()").ptr());
+             if (hash == -1) throw nb::python_error();
+             return hash;
+           })
+      .def(
+          "__format__",
+          [](const Scalar& self, nb::str spec) {
+            return nb::str(look_at(self, "format()").attr("__format__")(spec));
+          },
+          nb::sig("def __format__(self, spec: str, /) -> str"))
+      .def(
+          "__round__",
+          [](const Scalar& self, nb::handle digits) {
+            return nb::object(look_at(self, "round()").attr("__round__")(digits));
+          },
+          nb::arg("ndigits") = nb::none(),
+          nb::sig("def __round__(self, ndigits: int | None = None) -> typing.Any"))
+      .def(
+          "__getattr__",
+          [](nb::handle self, nb::str name) -> nb::object {
+            // What a float has besides: is_integer(), hex(), ...
+            const nb::handle real(reinterpret_cast<PyObject*>(&PyFloat_Type));
+            const bool is_real = scalar_in(self).kind() == Scalar::Kind::real;
+            if (!is_real || !nb::hasattr(real, name)) {
+              throw_python(PyExc_AttributeError,
+                           fmt::format("'Scalar' object has no attribute '{}'", name.c_str()));
+            }
+            return look_at(scalar_in(self), "an attribute of float").attr(name);
+          },
+          nb::sig("def __getattr__(self, name: str, /) -> typing.Any"));
+}
+
 void bind_scalar(nb::module_& m) {
   nb::class_<Scalar> scalar(
       m, "Scalar", nb::type_slots(scalar_slots), nb::is_final(),
@@ -203,30 +266,8 @@ void bind_scalar(nb::module_& m) {
   scalar.attr("__array_ufunc__") = nb::none();
   scalar.attr("__array_priority__") = 999;
   types().scalar = scalar;
-  scalar
-      .def(
-          "item",
-          [](const Scalar& self) -> nb::object {
-            if (self.kind() == Scalar::Kind::real) return nb::cast(self.to_double());
-            if (self.kind() == Scalar::Kind::boolean) return nb::cast(self.to_integer() != 0);
-            return nb::cast(self.to_integer());
-          },
-          nb::sig("def item(self) -> float | int | bool"))
-      .def("__repr__",
-           [](const Scalar& self) -> std::string {
-             if (tracer::is_recording() && self.traced().is_defined())
-               return "Scalar(being recorded)";
-             if (self.kind() == Scalar::Kind::real)
-               return "Scalar(" + nb::cast<std::string>(nb::repr(nb::cast(self.to_double()))) + ")";
-             return fmt::format("Scalar({})", self.to_integer());
-           })
-      .def(
-          "__format__",
-          [](nb::handle self, nb::str spec) {
-            return nb::str(self.attr("item")().attr("__format__")(spec));
-          },
-          nb::sig("def __format__(self, spec: str, /) -> str"))
-      .def("__copy__", [](const Scalar& self) { return self; })
+  bind_looks(scalar);
+  scalar.def("__copy__", [](const Scalar& self) { return self; })
       .def(
           "__deepcopy__", [](const Scalar& self, nb::handle) { return self; },
           nb::arg("memo").none())

@@ -228,14 +228,6 @@ def test_looking_at_a_float_makes_it_a_part_of_the_signature():
             assert bits(f(X, limit)) == bits(expected)
 
 
-def test_what_a_float_is_inside_is_the_same_in_all_calls():
-    def f(x, rate):
-        return x * 2 if isinstance(rate, float) else x * rate
-
-    results = agree(f, X, 3.0)
-    assert {bits(result) for result in results} == {bits(X * 3.0)}
-
-
 def test_scalar_of_an_int():
     @nt.compile(check="never")
     def f(x, n):
