@@ -85,7 +85,8 @@ def train(
         optimizer.step()
         return nt.stop_gradient(loss)
 
-    step = nt.compile(train_step, name="train_step") if is_compiled else train_step
+    compiled = nt.compile(train_step, name="train_step")
+    step = compiled if is_compiled else train_step
     rate = nn.warm_up(50, nn.cosine_decay(options.rate, options.steps))
     progress = nn.Progress(name, steps=steps, items=options.batch * 64, unit="characters")
     times: list[float] = []
@@ -96,7 +97,7 @@ def train(
         loss = step(x, y)
         times.append(time.perf_counter() - start)
         progress.step(f"loss {loss.item():.3f}" if progress.is_due() else "")
-    return model, min(times)
+    return model, min(times), compiled.explain()["plan_calls"]
 
 
 def sample(model: Gpt, text: Text, options: argparse.Namespace) -> str:
@@ -138,16 +139,18 @@ def main() -> int:
     text = Text(files)
     print(f"{len(text.text)} characters of {len(files)} files, {len(text.alphabet)} different\n")
 
-    eager, eager_s = train("eager", False, options.compared, text, options)
-    compiled, compiled_s = train("compiled", True, options.compared, text, options)
+    eager, eager_s, _ = train("eager", False, options.compared, text, options)
+    compiled, compiled_s, plans = train("compiled", True, options.compared, text, options)
     is_same = all(
         bytes(memoryview(a.numpy())) == bytes(memoryview(b.numpy()))
         for a, b in zip(eager.state_dict().values(), compiled.state_dict().values())
     )
     print(f"\na step: eager {eager_s * 1e3:.2f} ms, compiled {compiled_s * 1e3:.2f} ms")
-    print(f"compiled is {eager_s / compiled_s:.2f} times as fast")
+    print(
+        f"compiled is {eager_s / compiled_s:.2f} times as fast; {plans} of {options.compared} by plans"
+    )
     print(f"bit-identical: {'yes' if is_same else 'no'}\n")
-    model, _ = train("train", True, options.steps, text, options)
+    model, _, _ = train("train", True, options.steps, text, options)
     print("\n" + sample(model, text, options))
     if options.save:
         nn.save(options.save, model)

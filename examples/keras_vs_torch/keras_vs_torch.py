@@ -70,7 +70,8 @@ def train(
         optimizer.step()
         return nt.stop_gradient(loss)
 
-    step = nt.compile(epoch, name="epoch") if is_compiled else epoch
+    compiled = nt.compile(epoch, name="epoch")
+    step = compiled if is_compiled else epoch
     times: list[float] = []
     loss = nt.zeros(())
     for _ in range(options.epochs):
@@ -78,7 +79,7 @@ def train(
         loss = step(x, y)
         nt.synchronize()
         times.append(time.perf_counter() - start)
-    return model, min(times), loss.item()
+    return model, min(times), loss.item(), compiled.explain()["plan_calls"]
 
 
 def main() -> int:
@@ -95,7 +96,8 @@ def main() -> int:
     nt.manual_seed(options.seed)
     x = nt.random.randn((1000, 100))
     y = nt.random.randint(0, 10, (1000,))
-    print(f"{'model':<26} {'eager':>10} {'compiled':>10} {'ratio':>6} {'loss':>8} {'bits':>5}")
+    columns = ("eager", "compiled", "by plans", "ratio", "loss", "bits")
+    print(f"{'model':<26} {{:>10}} {{:>10}} {{:>9}} {{:>6}} {{:>8}} {{:>5}}".format(*columns))
     is_same = True
     models: dict[str, Class] = {
         "MLP 100-128-10": Small,
@@ -103,15 +105,16 @@ def main() -> int:
         "LSTM 25x4-64-10": Recurrent,
     }
     for name, model_class in models.items():
-        eager, eager_s, _ = train(model_class, False, options, x, y)
-        compiled, compiled_s, loss = train(model_class, True, options, x, y)
+        eager, eager_s, _, _ = train(model_class, False, options, x, y)
+        compiled, compiled_s, loss, plans = train(model_class, True, options, x, y)
         same = all(
             bytes(memoryview(a.numpy())) == bytes(memoryview(b.numpy()))
             for a, b in zip(eager.state_dict().values(), compiled.state_dict().values())
         )
         print(
             f"{name:<26} {eager_s * 1e3:7.2f} ms {compiled_s * 1e3:7.2f} ms "
-            f"{eager_s / compiled_s:6.2f} {loss:8.4f} {'yes' if same else 'NO':>5}"
+            f"{f'{plans} of {options.epochs}':>9} {eager_s / compiled_s:6.2f} {loss:8.4f} "
+            f"{'yes' if same else 'NO':>5}"
         )
         is_same &= same
         if options.save:

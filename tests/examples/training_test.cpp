@@ -86,6 +86,7 @@ void check_losses(const std::string& name, const Model& made, const Tensor& x, c
       const Tensor loss = is_compiled ? compiled(x, y) : step(x, y);
       CHECK(loss.item<double>() == Approx(expected[i]).epsilon(1e-10));
     }
+    if (is_compiled) CHECK(compiled.explain().plan_calls > 0);
   }
 }
 

@@ -349,6 +349,33 @@ TEST_CASE("HostValue is guarded at each call", "[jit][compile]") {
   CHECK(g.explain().signatures[0].tier == Tier::traced);
 }
 
+TEST_CASE("a HostValue that the function makes is no guard", "[jit][compile]") {
+  const auto f = compile(
+      [](const Tensor& x, bool doubles) {
+        const HostValue<bool> own = doubles;
+        return own ? x * 2.0 : x;
+      },
+      {.check = Check::never});
+  const Tensor x = ramp(5);
+  for (const bool doubles : {true, false})
+    CHECK(same_bits(settle(f, x, doubles), doubles ? x * 2.0 : x));
+  CHECK(f.explain().plan_calls == 2);
+}
+
+TEST_CASE("a HostValue that the function has made and kept is a guard", "[jit][compile]") {
+  std::optional<HostValue<bool>> kept;
+  const auto f = compile([&kept](const Tensor& x) {
+    if (!kept) kept.emplace(true);
+    return *kept ? x * 2.0 : x;
+  });
+  const Tensor x = ramp(5);
+  CHECK(same_bits(settle(f, x), x * 2.0));
+  *kept = false;
+  CHECK(same_bits(settle(f, x), x));
+  *kept = true;
+  CHECK(same_bits(settle(f, x), x * 2.0));
+}
+
 TEST_CASE("random numbers are the same eagerly and compiled", "[jit][compile][traps]") {
   const auto mask = [](const Tensor& x, const Generator& generator) {
     return where(rand(x.shape(), f32, generator) < 0.5, x, 0.0);

@@ -60,6 +60,8 @@ TEST_CASE("a batch of two tensors can be taken apart, and is a list for compiled
   for (const auto& batch : loader) CHECK(same_bits(f(batch), batch[0] * 3));
   const auto g = compile([](const nn::Batch& batch) { return batch[1] * 3; });
   for (const auto& batch : loader) CHECK(same_bits(g(batch), batch[1] * 3));
+  for (const auto& batch : loader) CHECK(same_bits(g(batch), batch[1] * 3));
+  CHECK(g.explain().plan_calls > 0);
   nn::DataLoader alone({arange(3)});
   CHECK_THROWS_WITH(
       [&] {

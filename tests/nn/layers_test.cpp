@@ -135,6 +135,7 @@ TEST_CASE("running statistics move once per compiled step", "[nn][jit]") {
     CHECK(same_bits(step(x), sum(square(b(x)))));
     CHECK(same_bits(a.running_var.get(), b.running_var.get()));
   }
+  CHECK(step.explain().plan_calls > 0);
 }
 
 TEST_CASE("Dropout zeroes its share and scales the rest", "[nn]") {

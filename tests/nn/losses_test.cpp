@@ -48,6 +48,7 @@ TEST_CASE("cross entropy refuses what is no class, eagerly and compiled", "[nn]"
   for (int i = 0; i < 4; ++i) {
     CHECK(compiled(x, good).item<float>() == loss(x, good).item<float>());
   }
+  CHECK(compiled.explain().plan_calls > 0);
   for (const int64_t wrong : {7, 3, -1, -3}) {
     const Tensor bad = tensor({{0, 1, 2, 0}, {1, 2, wrong, 1}});
     const std::string expected = test::error_of([&] { return loss(x, bad); });

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -11,11 +12,12 @@ ROOT = pathlib.Path(__file__).parents[3]
 # Where the C++ programs are: set by the build.
 PROGRAMS = os.environ.get("NITINOL_EXAMPLES")
 
+# Their arguments, what they save, and how many times they say that a step ran by plans.
 CASES = {
-    "digits": (["--epochs", "3"], [""]),
-    "digits cnn": (["--epochs", "1", "--model", "cnn"], [""]),
-    "keras_vs_torch": (["--epochs", "6"], [".small", ".normalised", ".recurrent"]),
-    "chargpt": (["--steps", "12", "--compared", "6", "--length", "5"], [""]),
+    "digits": (["--epochs", "3"], [""], 1),
+    "digits cnn": (["--epochs", "1", "--model", "cnn"], [""], 1),
+    "keras_vs_torch": (["--epochs", "6"], [".small", ".normalised", ".recurrent"], 3),
+    "chargpt": (["--steps", "12", "--compared", "6", "--length", "5"], [""], 1),
 }
 
 
@@ -28,7 +30,7 @@ def run(command):
 @pytest.mark.parametrize("case", CASES)
 def test_same_parameters_as_in_cpp(case, tmp_path):
     name = case.split()[0]
-    arguments, suffixes = CASES[case]
+    arguments, suffixes, runs = CASES[case]
     arguments = [*arguments, "--threads", "1"]
     if name == "chargpt":
         arguments.append(str(ROOT / "docs" / "threads.md"))
@@ -36,6 +38,9 @@ def test_same_parameters_as_in_cpp(case, tmp_path):
     script = ROOT / "examples" / name / f"{name}.py"
     output = run([sys.executable, str(script), *arguments, "--save", str(ours)])
     assert "bit-identical: yes" in output or name == "keras_vs_torch"
+    # Both ways have the same bits, so these do not tell whether anything was compiled.
+    plans = re.findall(r"(\d+)(?: of \d+)? by plans|(\d+) of \d+ ", output)
+    assert len(plans) == runs and all(int(a or b) > 0 for a, b in plans), output
     if not PROGRAMS:
         pytest.skip("the C++ programs are not built (NITINOL_EXAMPLES)")
     run([os.path.join(PROGRAMS, name), *arguments, "--save", str(theirs)])

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from conftest import bits
+from conftest import bits, check_compiled
 
 import nitinol as nt
 from nitinol import nn
@@ -56,7 +56,7 @@ def test_variables_by_name():
 
 def test_train_and_eval():
     net, x = Net(), nt.random.randn((6, 4))
-    step = nt.compile(net)
+    step = nt.compile(net, check="never")
     for mode in (net.train, net.eval, net.train, net.eval):
         mode()
         assert [m.training for m in net.modules()] == [net.training] * len(net.modules())
@@ -64,6 +64,8 @@ def test_train_and_eval():
             assert bits(step(x)) == bits(net(x)) == bits(step(x))
         else:
             assert bits(step(x)) != bits(step(x))  # dropout draws anew
+    check_compiled(step, 4)
+    assert len(step.explain()["signatures"]) == 2
 
 
 def test_state_dict():
@@ -196,10 +198,29 @@ LAYERS = {
     "LayerNorm": (lambda: nn.LayerNorm(4), (5, 4), (5, 4)),
     "RmsNorm": (lambda: nn.RmsNorm(4), (5, 4), (5, 4)),
     "BatchNorm": (lambda: nn.BatchNorm(4), (5, 4), (5, 4)),
+    "BatchNorm of images": (lambda: nn.BatchNorm(2), (5, 2, 4, 4), (5, 2, 4, 4)),
     "Dropout": (lambda: nn.Dropout(0.1), (5, 4), (5, 4)),
     "MultiHeadAttention": (lambda: nn.MultiHeadAttention(8, 2, is_causal=True), (2, 5, 8), (2, 5, 8)),
     "Sequential": (lambda: nn.Sequential(nn.Linear(4, 4), nt.relu, nn.Linear(4, 2)), (3, 4), (3, 2)),
 }  # fmt: skip
+
+
+def check_same_compiled(layer, f):
+    """f(layer) is compiled, and gives what it gives eagerly, in numbers drawn and in state left."""
+    start = layer.state_dict()
+
+    def run(called):
+        layer.load_state_dict(start)
+        nt.manual_seed(1)
+        results = [f(called) for _ in range(5)]
+        return results, [bits(v) for v in layer.state_dict().values()]
+
+    compiled = nt.compile(layer, check="never")
+    assert run(compiled) == run(layer)
+    check_compiled(compiled, 3)
+    always = nt.compile(layer, check="always")  # recordings agree with the first ones
+    run(always)
+    check_compiled(always, 0)
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -209,10 +230,9 @@ def test_layers(name):
     x = nt.random.randn(shape)
     y = layer(x)
     assert y.shape == expected and y.dtype == nt.float32
-    layer.eval()
-    compiled = nt.compile(layer)
-    for _ in range(3):
-        assert bits(compiled(x)) == bits(layer(x))
+    for is_training in (True, False):
+        layer.train(is_training)
+        check_same_compiled(layer, lambda l: bits(l(x)))
     for p in layer.parameters():
         assert p.grad is None
     if layer.parameters():
@@ -225,7 +245,10 @@ def test_embedding_and_lstm():
     assert embedding(nt.asarray([[1, 2], [3, 9]])).shape == (2, 2, 4)
     with pytest.raises(ValueError):
         embedding(nt.asarray([10]))
+    check_same_compiled(embedding, lambda f: bits(f(nt.asarray([[1, 2], [3, 9]]))))
     lstm = nn.Lstm(4, 6)
+    x = nt.random.randn((5, 2, 4))
+    check_same_compiled(lstm, lambda f: [bits(part) for part in f(x)])
     out = lstm(nt.random.randn((5, 2, 4)))
     assert out.sequence.shape == (5, 2, 6) and out.hidden.shape == out.cell.shape == (2, 6)
     again = lstm(nt.random.randn((5, 2, 4)), out.hidden, out.cell)
@@ -335,6 +358,30 @@ def test_optimizers_beside_pytorch(name):
         ((theirs - 1) ** 4).sum().backward()
         reference.step()
         np.testing.assert_allclose(ours.numpy(), theirs.detach().numpy(), rtol=1e-9, atol=1e-11)
+    check_compiled(step)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_optimizers_are_compiled(name):
+    def trained(is_compiled):
+        p = nt.parameter(nt.reshape(nt.arange(12.0), (4, 3)))
+        optimizer = OPTIMIZERS[name][0]([p])
+
+        def step():
+            optimizer.zero_grad()
+            nt.sum((p - 1) ** 4).backward()
+            nn.clip_gradient_norm([p], 10.0)
+            optimizer.step()
+
+        compiled = nt.compile(step, check="never")
+        for i in range(6):
+            optimizer.set_rate(0.1 / (i + 1))
+            compiled() if is_compiled else step()
+        return compiled, [bits(p.value), *map(bits, optimizer.named_variables().values())]
+
+    compiled, state = trained(True)
+    assert state == trained(False)[1]
+    check_compiled(compiled, 3)
 
 
 def test_rates_and_groups():
@@ -496,8 +543,10 @@ def test_training_with_everything_compiled():
             optimizer.step()
             return nt.stop_gradient(loss)
 
-        run = nt.compile(step) if is_compiled else step
+        run = nt.compile(step, check="never") if is_compiled else step
         losses = [run(x, y).item() for _ in range(60)]
+        if is_compiled:
+            check_compiled(run, 50)
         return losses, net
 
     (eager, a), (compiled, b) = train(False), train(True)

@@ -1,0 +1,100 @@
+// Layers and losses are compiled, in both modes: bits alone do not tell, as what runs
+// eagerly has them, too.
+#include "nitinol.h"
+#include "tests/same_bits.h"
+
+#include <catch2/catch.hpp>
+
+#include <string>
+#include <vector>
+
+using namespace nitinol;
+
+namespace {
+
+/// What five calls give and leave behind.
+template <class Module, class F>
+std::vector<Tensor> outcome(const Module& module, const F& f) {
+  manual_seed(1);
+  std::vector<Tensor> all;
+  for (int i = 0; i < 5; ++i) all.push_back(f());
+  for (const nn::NamedVariable& named : nn::named_variables(module))
+    all.push_back(named.variable.get());
+  return all;
+}
+
+/// f(module) runs by a Plan from the third call on, with eager's bits; and so does what makes a
+/// module of its own around the same Variables.
+template <class Module, class F>
+void check_compiled(const std::string& name, const Module& module, const F& f) {
+  const std::vector<nn::NamedVariable> variables = nn::named_variables(module);
+  std::vector<Tensor> start;
+  for (const nn::NamedVariable& named : variables) start.push_back(named.variable.get());
+  const auto restart = [&] {
+    for (std::size_t i = 0; i < start.size(); ++i) variables[i].variable.set(start[i]);
+  };
+  for (const bool is_training : {true, false}) {
+    INFO(name << (is_training ? ", training" : ", in eval mode"));
+    nn::train(module, is_training);
+    const std::vector<Tensor> eager = outcome(module, [&] { return f(module); });
+    restart();
+    const auto compiled = compile([&] { return f(module); }, {.check = Check::never});
+    const std::vector<Tensor> by_plans = outcome(module, compiled);
+    restart();
+    CHECK(compiled.explain().plan_calls == 3);
+    CHECK(compiled.explain().signatures.at(0).tier == Tier::traced);
+    REQUIRE(by_plans.size() == eager.size());
+    for (std::size_t i = 0; i < eager.size(); ++i) CHECK(same_bits(eager[i], by_plans[i]));
+  }
+}
+
+/// Nothing but what losses need.
+struct None {};
+
+}  // namespace
+
+TEST_CASE("every layer is compiled, in both modes", "[nn][jit]") {
+  const Tensor x = randn({6, 4});
+  const Tensor images = randn({2, 3, 6, 6});
+  const Tensor steps = randn({3, 6, 4});
+  const auto check = [](const std::string& name, const auto& layer, const Tensor& in) {
+    check_compiled(name, layer, [in](const auto& l) { return l(in); });
+  };
+  check("Linear", nn::linear(4, 3), x);
+  check("Conv2d", nn::conv2d(3, 4, 3), images);
+  check("MaxPool2d", nn::MaxPool2d{2}, images);
+  check("AvgPool2d", nn::AvgPool2d{2}, images);
+  check("Embedding", nn::embedding(5, 4), tensor({1, 4, 0}));
+  check("LayerNorm", nn::layer_norm(4), x);
+  check("RmsNorm", nn::rms_norm(4), x);
+  check("BatchNorm", nn::batch_norm(4), x);
+  check("Dropout", nn::dropout(0.5), x);
+  check("MultiHeadAttention", nn::multi_head_attention(4, 2), steps);
+  check("Sequential", nn::Sequential(nn::linear(4, 4), nn::batch_norm(4), nn::dropout(0.5)), x);
+  check_compiled("Lstm", nn::lstm(4, 5), [steps](const auto& l) { return l(steps).sequence; });
+}
+
+TEST_CASE("every loss is compiled", "[nn][jit]") {
+  const Tensor a = randn({6, 4});
+  const Tensor b = rand({6, 4});
+  check_compiled("mse_loss", None{}, [&](const None&) { return nn::mse_loss(a, b); });
+  check_compiled("l1_loss", None{}, [&](const None&) { return nn::l1_loss(a, b); });
+  check_compiled("huber_loss", None{}, [&](const None&) { return nn::huber_loss(a, b); });
+  check_compiled("bce_with_logits", None{}, [&](const None&) { return nn::bce_with_logits(a, b); });
+  check_compiled("cross_entropy", None{}, [&](const None&) {
+    return nn::cross_entropy(a, tensor({0, 1, 2, 3, 0, 1}));
+  });
+}
+
+TEST_CASE("a layer that the function makes is compiled, too", "[nn][jit]") {
+  const nn::BatchNorm norm = nn::batch_norm(4);
+  const Tensor x = randn({6, 4});
+  check_compiled("made inside", norm, [&](const nn::BatchNorm& n) {
+    const nn::BatchNorm own = {.weight = n.weight,
+                               .bias = n.bias,
+                               .running_mean = n.running_mean,
+                               .running_var = n.running_var,
+                               .training = bool{n.training}};
+    return nn::dropout(0.5)(own(x));
+  });
+}
