@@ -4,6 +4,7 @@
 #include "bindings/python/src/bind.h"
 #include "bindings/python/src/context.h"
 #include "bindings/python/src/errors.h"
+#include "bindings/python/src/tape.h"
 
 #include <memory>
 
@@ -13,6 +14,13 @@ namespace {
 /// A callable of Python in a std::function, which may be called and die on any thread.
 std::shared_ptr<PyObject> shared(nb::object callable) {
   return {callable.release().ptr(), [](PyObject* object) { release_later(object); }};
+}
+/// The same for a node's rule.
+std::shared_ptr<PyObject> shared(nb::object callable, HeldCallables& held) {
+  std::shared_ptr<PyObject> made = shared(std::move(callable));
+  std::erase_if(held, [](const auto& one) { return one.expired(); });  // of gradients before
+  held.push_back(made);
+  return made;
 }
 
 std::vector<Tensor> tensors_of(const char* where, nb::handle given) {
@@ -42,40 +50,45 @@ std::vector<Tensor> gradients_of(nb::handle given) {
 }
 
 nb::object customized(nb::object f, nb::handle arguments) {
-  const std::shared_ptr<PyObject> callable = shared(std::move(f));
+  const auto held = std::make_shared<HeldCallables>();
+  const std::shared_ptr<PyObject> callable = shared(std::move(f), *held);
   const std::vector<Tensor> tensors = tensors_of("custom_gradient", arguments);
   Tensor result = unlocked([&] {
     return autograd::customized(
-        [callable](const std::vector<Tensor>& x) {
+        [callable, held](const std::vector<Tensor>& x) {
           const Locked lock;
           const nb::object both = call(callable.get(), list_of(x));
           if (!PyTuple_Check(both.ptr()) || nb::len(both) != 2)
             throw_python(PyExc_TypeError,
                          "custom_gradient: the function must return (result, pull)");
-          const std::shared_ptr<PyObject> pull = shared(both[1]);
+          const std::shared_ptr<PyObject> pull = shared(both[1], *held);
           return std::pair<Tensor, autograd::Pull>(
               convert<Tensor>({"custom_gradient", "the result", both[0]}),
               [pull](const Tensor& gradient) {
-                const Locked held;
+                const Locked again;
                 return gradients_of(call(pull.get(), to_python(gradient)));
               });
         },
         tensors);
   });
+  note_held(result, held);
   return to_python(std::move(result));
 }
 
 nb::object checkpointed(nb::object f, nb::handle arguments) {
-  const std::shared_ptr<PyObject> callable = shared(std::move(f));
+  const auto held = std::make_shared<HeldCallables>();
+  const std::shared_ptr<PyObject> callable = shared(std::move(f), *held);
   const std::vector<Tensor> tensors = tensors_of("checkpoint", arguments);
-  return to_python(unlocked([&] {
+  std::vector<Tensor> results = unlocked([&] {
     return autograd::checkpointed(
-        [callable](const std::vector<Tensor>& x) {
+        [callable, held](const std::vector<Tensor>& x) {
           const Locked lock;
           return tensors_of("checkpoint", call(callable.get(), list_of(x)));
         },
         tensors);
-  }));
+  });
+  for (const Tensor& result : results) note_held(result, held);
+  return to_python(std::move(results));
 }
 
 }  // namespace

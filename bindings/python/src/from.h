@@ -43,7 +43,9 @@ struct Types {
 }
 /// Gives a Tensor object another value; others keep theirs.
 inline void rebind(nb::handle object, Tensor value) {
+  const bool is_tracked = value.tracks_gradient();
   std::swap(*nb::inst_ptr<Tensor>(object), value);  // whole, before the old one goes
+  if (is_tracked && PyObject_GC_IsTracked(object.ptr()) == 0) PyObject_GC_Track(object.ptr());
 }
 [[nodiscard]] inline Variable& variable_in(nb::handle value) {
   return *nb::inst_ptr<Variable>(value);

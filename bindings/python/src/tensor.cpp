@@ -6,6 +6,7 @@
 #include "bindings/python/src/errors.h"
 #include "bindings/python/src/index.h"
 #include "bindings/python/src/operators.h"
+#include "bindings/python/src/tape.h"
 
 #include <fmt/format.h>
 
@@ -124,6 +125,11 @@ Scalar scalar_from(nb::handle value) {
 constexpr char obj[] = "obj";
 constexpr char value_name[] = "value";
 
+int traverse_tensor(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  return nb::inst_ready(self) ? traverse_tape(*nb::inst_ptr<Tensor>(self), visit, arg) : 0;
+}
+
 const PyType_Slot tensor_slots[] = {
     NITINOL_SLOT(Py_tp_new, (&slots::make<Tensor, &tensor_from, obj>)),
     NITINOL_SLOT(Py_tp_init, slots::no_init),
@@ -134,6 +140,7 @@ const PyType_Slot tensor_slots[] = {
     {Py_tp_iter, reinterpret_cast<void*>(iterate)},
     {Py_nb_index, reinterpret_cast<void*>(as_index)},
     {Py_tp_hash, reinterpret_cast<void*>(hash_of)},
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse_tensor)},
     {Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
     {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)},
     {0, nullptr}};

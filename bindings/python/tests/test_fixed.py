@@ -352,14 +352,75 @@ def module():
     return module
 
 
+def checkpointed():
+    node = Node()
+    node.p = nt.parameter(X)
+    node.out = nt.checkpoint(lambda x: x * 2 + (node is None))(node.p.value)
+    return node
+
+
+def customised():
+    node = Node()
+    node.p = nt.parameter(X)
+    f = nt.custom_gradient(lambda x: (x * 2, lambda g: g * 2 + (node is None)))
+    node.out = f(node.p.value)
+    return node
+
+
+def loss_of_both():
+    node = Node()
+    node.p = nt.parameter(X)
+    y = nt.checkpoint(lambda x: x * 2 + (node is None))(node.p.value)
+    node.loss = nt.sum(y * y * 2)
+    return node
+
+
+def assigned():
+    node = Node()
+    node.p = nt.parameter(X)
+    node.out = nt.zeros((2, 2, 3))
+    node.out[1] = nt.checkpoint(lambda x: x * 2 + (node is None))(node.p.value)
+    return node
+
+
+def pulled():
+    node = Node()
+    node.out, node.pull = nt.vjp(lambda x: x * 2 + (node is None), X)
+    node.pull(X)
+    return node
+
+
 @pytest.mark.parametrize(
-    "make", [host_value, compiled_method, compiled_argument, registered_class, module]
-)
+    "make",
+    [host_value, compiled_method, compiled_argument, registered_class, module, checkpointed,
+     customised, loss_of_both, assigned, pulled],
+)  # fmt: skip
 def test_cycles_are_collected(make):
     made = make()
     reference = weakref.ref(made)
     del made
     assert is_gone(reference)
+
+
+def test_nothing_that_is_used_is_collected():
+    p = nt.parameter(X)
+    f = nt.checkpoint(lambda x: nt.tanh(x) * 2)
+    g = nt.custom_gradient(lambda x: (x * 3, lambda gradient: gradient * 3))
+    expected = nt.grad(lambda x: nt.sum(nt.tanh(x) * 2 * 3 * x))(X)
+    y = f(p.value)
+    views = [y[0], y, y]  # several that share what they were computed from
+    gc.collect()
+    z = g(y)
+    del y
+    loss = nt.sum(z * p)
+    del z
+    for _ in range(3):
+        gc.collect()
+    loss.backward()
+    np.testing.assert_allclose(p.grad.numpy(), expected.numpy(), rtol=1e-6)
+    del loss
+    gc.collect()
+    assert bits(views[0]) == bits(views[1][0])
 
 
 def test_host_values_keep_their_value_alone():
