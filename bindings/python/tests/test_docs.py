@@ -2,8 +2,13 @@
 
 import pathlib
 import re
+import subprocess
+import sys
 
 import pytest
+
+import nitinol as nt
+from nitinol import nn
 
 ROOT = pathlib.Path(__file__).parents[3]
 PAGES = ["README.md", "docs/python.md"]
@@ -25,3 +30,49 @@ def test_code_on_the_page_runs(page, tmp_path, monkeypatch):
     assert blocks
     for block in blocks:
         exec(compile(block, page, "exec"), names)
+
+
+def test_names_beside_those_of_others_exist():
+    """In docs/coming-from.md, which says of each what it is in Python."""
+    text = (ROOT / "docs/coming-from.md").read_text(encoding="utf-8")
+    columns = [line.split("|") for line in text.splitlines() if line.startswith("|")]
+    ours = [cells[4] for cells in columns if len(cells) == 7]
+    ours += [cells[2] for cells in columns if len(cells) == 4]
+    names = re.findall(r"(?<![\w.])(nt|nn)\.([a-zA-Z_][\w.]*\w)", " ".join(ours))
+    assert len(names) > 40 and len(ours) > 60
+    for module, path in names:
+        value = {"nt": nt, "nn": nn}[module]
+        for part in path.split("."):
+            value = getattr(value, part)
+
+
+def test_readme_and_dev_say_the_same_of_the_first_build():
+    words = "about four minutes on two cores"
+    assert words in (ROOT / "README.md").read_text(encoding="utf-8")
+    dev = (ROOT / "dev").read_text(encoding="utf-8")
+    assert dev.count(words) == 2  # in its help, and when it starts
+
+
+def test_code_for_the_processor_is_not_kept_on_disk(tmp_path, in_process, monkeypatch):
+    """As README.md and docs/environment.md say."""
+    kept = tmp_path / "kept"
+    monkeypatch.setenv("NITINOL_CACHE", str(kept))
+    in_process(
+        "import nitinol as nt\n"
+        "f = nt.compile(lambda x: nt.tanh(x * 2) + 1)\n"
+        "for _ in range(20): f(nt.ones((64,)))\n"
+        "assert f.explain().data['signatures'][0]['tier'] == 'compiled', f.explain()\n"
+    )
+    assert not kept.exists() or not list(kept.iterdir())
+    for page in ("README.md", "docs/environment.md"):
+        text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+        assert "processor is not kept" in text or "the processor's is not kept" in text
+
+
+def test_the_picture_and_table_of_speed_are_drawn_from_their_record(tmp_path):
+    record, svg = ROOT / "bench/results/readme.json", tmp_path / "speed.svg"
+    script = [sys.executable, str(ROOT / "bench/picture.py"), str(record), "--svg", str(svg)]
+    table = subprocess.run(script, capture_output=True, text=True, check=True).stdout
+    assert svg.read_bytes() == (ROOT / "docs/speed.svg").read_bytes()
+    assert table.count("\n") == 12
+    assert table in (ROOT / "README.md").read_text(encoding="utf-8")
