@@ -74,6 +74,8 @@ def operator_of(owner: str, name: str) -> str | None:
         )
     if name in ("pow", "rpow"):
         return f"    def __{name}__(self, other: TensorLike, mod: None = None, /) -> Tensor: ..."
+    if name in ("divmod", "rdivmod"):
+        return f"    def __{name}__(self, other: TensorLike, /) -> tuple[Tensor, Tensor]: ..."
     if name in UNARY:
         return f"    def __{name}__(self) -> Tensor: ..."
     if name in READ:
@@ -193,6 +195,7 @@ def main() -> None:
     text = generator.get()
     text = re.sub(r"(?m)^from \S+ import \((?:.|\n)*?\)\n", "", text)
     text = re.sub(r"(?m)^(?:from|import) .*\n", "", text)
+    text = re.sub(r"(?m)^    __class__: .*\n", "", text)
     # What nanobind says of values that it does not look into.
     text = re.sub(r"(?<=-> )object(?=:)", "Any", text)
     text = re.sub(r"(?<=-> )tuple(?=:)", "tuple[Any, ...]", text)

@@ -71,7 +71,7 @@ class Text:
 
 def train(
     name: str, is_compiled: bool, steps: int, text: Text, options: argparse.Namespace
-) -> tuple[Gpt, float]:
+) -> tuple[Gpt, float, int]:
     nt.manual_seed(options.seed)
     model = Gpt(len(text.alphabet))
     parameters = model.parameters()

@@ -58,7 +58,7 @@ Class = type[Small] | type[Normalised] | type[Recurrent]
 
 def train(
     model_class: Class, is_compiled: bool, options: argparse.Namespace, x: nt.Tensor, y: nt.Tensor
-) -> tuple[Model, float, float]:
+) -> tuple[Model, float, float, int]:
     nt.manual_seed(options.seed)
     model = model_class()
     optimizer = nn.Adam(model, rate=1e-3)
