@@ -113,6 +113,7 @@ void work(const Options& options) {
   nitinol::bench::model_rows(timer);
   nitinol::bench::matmul_rows(timer);
   nitinol::bench::shape_rows(timer);
+  nitinol::bench::length_rows(timer);
   nitinol::bench::plan_rows(timer);
 }
 

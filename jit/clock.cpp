@@ -23,6 +23,12 @@ double precise_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+double own_now() {
+  timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
 FakeClock::FakeClock() : before_(fake_time.exchange(coarse_now())) {}
 
 FakeClock::~FakeClock() {

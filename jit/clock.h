@@ -12,6 +12,9 @@ namespace nitinol::jit {
 /// Seconds of a precise clock, for durations.
 [[nodiscard]] double precise_now();
 
+/// Seconds that this thread has computed: what else the machine does meanwhile does not count.
+[[nodiscard]] double own_now();
+
 /// For tests: coarse_now() stands still while this lives, but for advance(). Nests.
 class FakeClock {
  public:

@@ -1,8 +1,9 @@
 // The life of a signature.
 //
 //   call 1    recorded: eager's results, and a Trace
-//   call 2    recorded; if both traces agree (or a signature that differs only in sizes is trusted
-//             already, after call 1) the trace is compiled into a Plan, if that will repay
+//   call 2    recorded; if both traces agree (or a signature that differs only in sizes, and in how
+//             often parts are repeated, is trusted already, after call 1) the trace is compiled
+//             into a Plan, if that will repay
 //   later     the Plan runs; at calls 4, 8, 16 … and every few milliseconds the call is recorded
 //             again instead and compared
 //
@@ -74,6 +75,8 @@ void Dispatcher::call(const Leaves& leaves, Caller& caller) {
       return run_plan(decision, leaves, caller);
     case Action::record:
       return record(decision, leaves, caller);
+    case Action::build:
+      return build_and_call(decision, leaves, caller);
     case Action::run_eagerly:
       break;
   }
@@ -195,19 +198,16 @@ void Dispatcher::choose(Decision& decision, Stance stance) {
   ++entry.calls;
   decision.now = entry.now;
   const Snapshot& now = *entry.now;
-  const auto eagerly = [&](Eagerly why) { decision.why = why; };
-  const auto record = [&] {
-    if (entry.is_recording) return eagerly(Eagerly::while_recorded);
-    if (entry.is_queued) return eagerly(Eagerly::while_compiled);
-    entry.is_recording = true;
-    decision.action = Action::record;
-  };
   if (!now.plan) {
-    if (now.tier == Tier::eager) return eagerly(Eagerly::for_good);
-    if (entry.is_waiting && !ledger_.repays(entry.calls, entry.recording_s))
-      return eagerly(Eagerly::unrepaid);
-    return record();
+    decision.action = choose_without_plan(decision);
+    entry.is_recording = decision.action != Action::run_eagerly || entry.is_recording;
+    return;
   }
+  const auto record = [&] {
+    decision.why = Eagerly::while_recorded;
+    if (!entry.is_recording) decision.action = Action::record;
+    entry.is_recording = true;
+  };
   if (decision.match == Guards::Match::unproven) return record();
   const bool is_checked = is_check_due(entry) && !entry.is_recording;
   decision.is_timed =
@@ -217,11 +217,17 @@ void Dispatcher::choose(Decision& decision, Stance stance) {
     ++entry.plan_calls;
     ledger_.plan_runs();
   };
-  if (now.tier == Tier::eager && stance != Stance::fail_on_fallback) {  // measured to be faster
+  const bool may_compare = stance != Stance::fail_on_fallback;
+  if (now.tier == Tier::eager && may_compare) {  // measured to be faster
     if (entry.calls + 1 == entry.next_check) run_plan();
     return;
   }
   if (is_checked) return record();
+  if (entry.race.wants_pair() && may_compare) {
+    decision.is_timed = true;
+    decision.why = Eagerly::compared;
+    if (entry.timed_plan > 0) return;
+  }
   run_plan();
 }
 
@@ -229,6 +235,23 @@ void Dispatcher::forget_ended() {
   std::vector<std::shared_ptr<Entry>> ended;  // destroyed after the lock
   const std::lock_guard lock(mutex_);
   ended = entries_.take_ended();
+}
+
+/// What a call does whose signature has no Plan.
+Dispatcher::Action Dispatcher::choose_without_plan(Decision& decision) {
+  Entry& entry = *decision.entry;
+  const Snapshot& now = *entry.now;
+  if (now.tier == Tier::eager) return Action::run_eagerly;
+  decision.why = entry.is_recording ? Eagerly::while_recorded : Eagerly::while_compiled;
+  if (entry.is_recording || entry.is_queued) return Action::run_eagerly;
+  const bool is_recorded = now.trace && decision.match == Guards::Match::yes;
+  const bool is_trusted =
+      is_recorded && (entry.is_waiting || entries_.has_trusted_sibling(entry, *now.trace));
+  if (!is_trusted) return Action::record;
+  if (ledger_.repays(entry.calls, entry.recording_s)) return Action::build;
+  wait_to_repay(entry);
+  decision.why = Eagerly::unrepaid;
+  return Action::run_eagerly;
 }
 
 // ---- eager calls
@@ -266,16 +289,29 @@ void Dispatcher::call_inlined(Caller& caller) {
 void Dispatcher::run_eagerly(const Decision& decision, const Leaves& leaves, Caller& caller) {
   const double took = compute(leaves, caller);
   if (!decision.entry) return;
-  const std::lock_guard lock(mutex_);
+  const Section section(*this);
   Entry& entry = *decision.entry;
   ++entry.eager_calls[static_cast<std::size_t>(decision.why)];
-  if (!decision.is_timed || entry.timed_plan == 0 || entry.now != decision.now) return;
-  entry.race.add_pair(std::exchange(entry.timed_plan, 0), took);
-  if (!entry.race.plan_won()) return;
-  replace(entry, [](Snapshot& next) {
-    next.tier = Tier::traced;
-    next.reason.clear();
+  if (decision.is_timed && entry.timed_plan > 0 && entry.now == decision.now) add_pair(entry, took);
+}
+
+/// The eager half of a pair for the race.
+void Dispatcher::add_pair(Entry& entry, double eager_s) {
+  entry.race.add_pair(std::exchange(entry.timed_plan, 0), eager_s);
+  if (entry.now->tier == Tier::eager) {
+    if (!entry.race.plan_won()) return;
+    return replace(entry, [](Snapshot& next) {
+      next.tier = Tier::traced;
+      next.reason.clear();
+    });
+  }
+  const std::optional<std::string> lost = entry.race.plan_lost();
+  if (!lost) return;
+  replace(entry, [&](Snapshot& next) {
+    next.tier = Tier::eager;
+    next.reason = *lost;
   });
+  warn(fmt::format("({}) {}; compared again from time to time", join(entry.words), *lost));
 }
 
 /// Orders this call by the Variables that earlier calls have assigned.
@@ -358,7 +394,8 @@ void Dispatcher::run_plan(const Decision& decision, const Leaves& leaves, Caller
     Entry& entry = *decision.entry;
     if (outcome == Plan::Outcome::done) {
       if (entry.now != decision.now) return;
-      entry.timed_plan = entry.calls + 1 == entry.next_check ? took : 0;
+      const bool begins_pair = entry.calls + 1 == entry.next_check || entry.race.wants_pair();
+      entry.timed_plan = begins_pair ? took : 0;
       entry.plan_s = std::min(entry.plan_s, took);
       if (++entry.plan_times == plan_timings) ledger_.measured(entry.recording_s, entry.plan_s);
       return;

@@ -39,7 +39,7 @@ class Dispatcher {
   void set_stance(int stance) { stance_ = stance; }
 
  private:
-  enum class Action : uint8_t { run_plan, record, run_eagerly };
+  enum class Action : uint8_t { run_plan, record, build, run_eagerly };
   /// What one call does.
   struct Decision {
     Action action = Action::run_eagerly;
@@ -71,9 +71,11 @@ class Dispatcher {
   void check_known(const Entry* entry) const;
   Decision decide_for(Entries::Found found, Stance stance);
   void choose(Decision& decision, Stance stance);
+  [[nodiscard]] Action choose_without_plan(Decision& decision);
   [[nodiscard]] bool is_check_due(Entry& entry);
   void run_plan(const Decision& decision, const Leaves& leaves, Caller& caller);
   void record(const Decision& decision, const Leaves& leaves, Caller& caller);
+  void build_and_call(Decision decision, const Leaves& leaves, Caller& caller);
   void run_eagerly(const Decision& decision, const Leaves& leaves, Caller& caller);
   /// Runs user code eagerly and commits its assignments; returns how long that took.
   double compute(const Leaves& leaves, Caller& caller);
@@ -96,6 +98,7 @@ class Dispatcher {
   bool split(Entry& entry, const Leaves& leaves, const Recording& recording);
   void give_up(Entry& entry, std::string reason, std::string place);
   void wait_to_repay(Entry& entry);
+  void add_pair(Entry& entry, double eager_s);
   void build(const std::shared_ptr<Entry>& entry);
   void build_later(const std::shared_ptr<Entry>& entry);
   void build_all_queued();

@@ -144,14 +144,30 @@ std::span<const std::shared_ptr<Entry>> Entries::with_key(std::span<const uint64
 }
 
 bool Entries::has_trusted_sibling(const Entry& entry, const tracer::Trace& trace) const {
+  const tracer::Trace* longest = nullptr;  // has the most parts to compare with
   for (const auto& [hash, bucket] : buckets_) {
     for (const std::shared_ptr<Entry>& other : bucket) {
-      if (other->now->tier == Tier::traced && other->structure == entry.structure &&
-          tracer::differ_only_in_sizes(*other->now->trace, trace))
-        return true;
+      const Snapshot& now = *other->now;
+      if (now.tier != Tier::traced || other->structure != entry.structure) continue;
+      if (tracer::differ_only_in_sizes(*now.trace, trace)) return true;
+      if (longest == nullptr || longest->graph.nodes.size() < now.trace->graph.nodes.size())
+        longest = now.trace.get();
     }
   }
-  return false;
+  return longest != nullptr && repeats_parts_of(*longest, trace, tracer::HostNumbers::may_differ);
+}
+
+bool Entries::confirms_sibling(const Entry& entry, const tracer::Trace& trace) const {
+  const Entry* latest = nullptr;
+  for (const auto& [hash, bucket] : buckets_) {
+    for (const std::shared_ptr<Entry>& other : bucket) {
+      const bool is_sibling = other.get() != &entry && other->structure == entry.structure;
+      if (is_sibling && (latest == nullptr || latest->last_use < other->last_use))
+        latest = other.get();
+    }
+  }
+  return latest != nullptr && latest->now->tier == Tier::recorded && latest->now->trace &&
+         repeats_parts_of(*latest->now->trace, trace, tracer::HostNumbers::same);
 }
 
 std::vector<Entry> Entries::in_order() const {

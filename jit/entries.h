@@ -41,6 +41,7 @@ enum class Eagerly : uint8_t {
   while_recorded,  ///< by another thread
   while_compiled,  ///< in the background
   unrepaid,        ///< a Plan would not repay yet
+  compared,        ///< with the Plan, which may be slower
   check_failed,    ///< a check inside a kernel
   layout_changed,  ///< a Variable's value has other strides than when it was recorded
   differentiated_twice,
@@ -133,8 +134,11 @@ class Entries {
   [[nodiscard]] std::span<const std::shared_ptr<Entry>> with_key(
       std::span<const uint64_t> key) const;
   /// Whether a signature that differs from `entry` only in sizes, and whose recording differs from
-  /// `trace` only in sizes, is trusted.
+  /// `trace` only in sizes and in how often parts are repeated, is trusted.
   [[nodiscard]] bool has_trusted_sibling(const Entry& entry, const tracer::Trace& trace) const;
+  /// Whether the call before this one, which was recorded as `trace` just now, was recorded for
+  /// such a signature too, and both agree: with the very same numbers made by host code.
+  [[nodiscard]] bool confirms_sibling(const Entry& entry, const tracer::Trace& trace) const;
   /// What add() has made room by. Destroying it may run the user's code (borrowed memory is given
   /// back), so that is left to whom holds no lock.
   [[nodiscard]] std::shared_ptr<Entry> take_dropped() { return std::move(dropped_); }

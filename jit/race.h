@@ -9,20 +9,33 @@
 
 namespace nitinol::jit {
 
-/// Fed with pairs: the time of a call by the Plan and that of the eager call right after it. Both
-/// see the same load of the machine, if not the same hiccups; so one pair proves nothing, and the
-/// last eight decide together. A decision holds until as many pairs speak against it.
+/// Fed with pairs: the time of a call by the Plan and that of the call right after it. Both see the
+/// same load of the machine, if not the same hiccups; so one pair proves nothing.
+///
+/// Calls that are recorded anyway are compared first, though a recording takes longer than an eager
+/// call. If the Plan does not clearly win twice in a row, it is doubted: pairs with eager calls are
+/// asked for, as long as it keeps losing, and the last eight of them decide together. A decision
+/// holds until as many pairs speak against it.
 class Race {
  public:
-  /// `plan_s` is followed by `eager_s`, which may be that of a recording: it costs a little more,
-  /// so the doubt is the Plan's.
+  /// `recording_s`: the call after that of `plan_s` was recorded.
+  void add_recording(double plan_s, double recording_s) {
+    const bool is_slow = plan_s > doubtful * recording_s;
+    if (is_slow && was_slow_) wanted_ = considered;
+    was_slow_ = is_slow;
+  }
+  /// `eager_s`: that call ran eagerly.
   void add_pair(double plan_s, double eager_s) {
     slower_ = static_cast<uint8_t>(slower_ << 1U | unsigned{plan_s > clearly * eager_s});
     faster_ = static_cast<uint8_t>(faster_ << 1U | unsigned{plan_s <= eager_s});
     if (pairs_ < considered) ++pairs_;
     plan_s_ = plan_s;
     eager_s_ = eager_s;
+    if (wanted_ > 0) --wanted_;
+    if ((slower_ & 3U) == 0) wanted_ = 0;
   }
+  /// Whether the next calls are to be such a pair.
+  [[nodiscard]] bool wants_pair() const { return wanted_ > 0; }
 
   /// Why to run eagerly from now on, once nearly all of the last pairs say so.
   [[nodiscard]] std::optional<std::string> plan_lost() const {
@@ -37,10 +50,12 @@ class Race {
 
  private:
   static constexpr int considered = 8, nearly_all = 7, latest = 4;
-  static constexpr double clearly = 1.25;  ///< below that the Plan stays: it needs less memory
+  static constexpr double clearly = 1.05;   ///< below that the Plan stays: it needs less memory
+  static constexpr double doubtful = 0.85;  ///< of a recording's time
 
   uint8_t slower_ = 0, faster_ = 0;  ///< a bit for each of the last pairs
-  int pairs_ = 0;
+  int pairs_ = 0, wanted_ = 0;
+  bool was_slow_ = false;
   double plan_s_ = 0, eager_s_ = 0;  ///< of the last pair
 };
 

@@ -133,7 +133,8 @@ bool Dispatcher::accept_locked(const Decision& decision, const Leaves& leaves,
     }
     is_enough = true;
   } else {
-    is_enough = entries_.has_trusted_sibling(entry, *recording.trace);
+    is_enough = entries_.has_trusted_sibling(entry, *recording.trace) ||
+                entries_.confirms_sibling(entry, *recording.trace);
   }
   const Guards guards =
       entry.now->trace ? entry.now->guards->widened(leaves) : Guards(*recording.trace, leaves);
@@ -153,17 +154,31 @@ bool Dispatcher::accept_locked(const Decision& decision, const Leaves& leaves,
 void Dispatcher::accept_again(Entry& entry, const Leaves& leaves, const Recording& recording) {
   const double plan_s = std::exchange(entry.timed_plan, 0);
   if (options_.check == Check::scheduled && plan_s > 0)
-    entry.race.add_pair(plan_s, recording.seconds);
+    entry.race.add_recording(plan_s, recording.seconds);
   const Guards wider = entry.now->guards->widened(leaves);
   if (wider.match(leaves) != entry.now->guards->match(leaves))
     replace(entry, [&](Snapshot& next) { next.guards = std::make_shared<const Guards>(wider); });
-  const std::optional<std::string> lost = entry.race.plan_lost();
-  if (!lost) return;
-  replace(entry, [&](Snapshot& next) {
-    next.tier = Tier::eager;
-    next.reason = *lost;
-  });
-  warn(fmt::format("({}) {}; compared again from time to time", join(entry.words), *lost));
+}
+
+/// The call of a signature whose recording is trusted: the Plan is made, and runs.
+void Dispatcher::build_and_call(Decision decision, const Leaves& leaves, Caller& caller) {
+  {
+    const RecordingMark mark(mutex_, decision.entry->is_recording);
+    {
+      const std::lock_guard lock(mutex_);
+      decision.entry->is_queued = options_.in_background;
+    }
+    options_.in_background ? build_later(decision.entry) : build(decision.entry);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    decision.now = decision.entry->now;
+    if (decision.now->plan) {
+      ++decision.entry->plan_calls;
+      ledger_.plan_runs();
+    }
+  }
+  decision.now->plan ? run_plan(decision, leaves, caller) : run_eagerly(decision, leaves, caller);
 }
 
 /// The signature waits, trusted but without a Plan.
@@ -256,7 +271,7 @@ void Dispatcher::build(const std::shared_ptr<Entry>& entry) {
     const std::lock_guard lock(mutex_);
     from = entry->now;
   }
-  const double start = precise_now();
+  const double start = precise_now(), own_start = own_now();
   std::shared_ptr<const Plan> plan;
   std::shared_ptr<const Derivative> derivative;
   std::string failure;
@@ -272,13 +287,13 @@ void Dispatcher::build(const std::shared_ptr<Entry>& entry) {
     failure = error.what();
     plan = nullptr;
   }
-  const double took = precise_now() - start;
+  const double took = precise_now() - start, own = own_now() - own_start;
   const Section section(*this);
   entry->is_queued = false;
   entry->is_waiting = false;
   if (entry->now != from) return;
   if (!plan) return give_up(*entry, "compilation failed: " + failure, "");
-  ledger_.compiled(took);
+  ledger_.compiled(std::min(took, own));
   entry->trusted_since = entry->calls;
   entry->last_check = coarse_now();
   replace(*entry, [&](Snapshot& next) {

@@ -18,6 +18,8 @@ std::string_view text_of(Eagerly why) {
       return "its plan was being made in the background";
     case Eagerly::unrepaid:
       return "a plan would not have repaid what making it costs";
+    case Eagerly::compared:
+      return "compared with its plan, which seemed to be slower";
     case Eagerly::check_failed:
       return "a check inside a kernel had failed, and eager execution tells where";
     case Eagerly::layout_changed:

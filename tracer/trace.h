@@ -99,6 +99,12 @@ struct Trace {
 /// second recording says what another one of its own signature would say.
 [[nodiscard]] bool differ_only_in_sizes(const Trace& a, const Trace& b);
 
+/// Whether numbers that host code made are to be the same, too.
+enum class HostNumbers : uint8_t { may_differ, same };
+/// Whether all that `now` does is done in `known` too, on operands made alike, if perhaps at other
+/// sizes and more or less often: recordings of a loop over lengths that differ.
+[[nodiscard]] bool repeats_parts_of(const Trace& known, const Trace& now, HostNumbers numbers);
+
 }  // namespace nitinol::tracer
 
 #pragma GCC visibility pop

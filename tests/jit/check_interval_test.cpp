@@ -109,6 +109,37 @@ TEST_CASE("Plans that have served often make new signatures worth one at once", 
   CHECK(ledger.repays(1, 1e-6));
 }
 
+TEST_CASE("cheap Plans are made on trust, while little has been lost by that", "[jit][checks]") {
+  using jit::Ledger;
+  constexpr double call_s = 1e-3, plan_s = 2e-3;
+  Ledger ledger;
+  const auto make = [&](double seconds, uint64_t most) {
+    uint64_t made = 0;
+    for (; made < most && ledger.repays(1, call_s); ++made) ledger.compiled(seconds);
+    return made;
+  };
+  SECTION("not so many more than are used") {
+    CHECK(make(plan_s, 1000) == Ledger::ventured_plans);
+    ledger.plan_runs();
+    CHECK(make(plan_s, 1000) == 1);
+  }
+  SECTION("not for so much time") {
+    CHECK(make(1.0, Ledger::always_compiled) == Ledger::always_compiled);
+    for (int i = 0; i < 2; ++i) ledger.compiled(Ledger::ventured_s / 4);
+    ledger.compiled(plan_s);  // the next is thought to cost as little
+    CHECK(ledger.repays(1, call_s));
+    for (int i = 0; i < 2; ++i) ledger.compiled(Ledger::ventured_s / 4);
+    ledger.compiled(plan_s);
+    CHECK_FALSE(ledger.repays(1, call_s));
+    ledger.measured(call_s, call_s / 2);  // what Plans save may be ventured again
+    for (int i = 0; i < 100; ++i) ledger.plan_runs();
+    CHECK(ledger.repays(1, call_s));
+  }
+  SECTION("only if they cost no more than a few calls") {
+    CHECK(make(100 * call_s, 1000) == Ledger::always_compiled);
+  }
+}
+
 TEST_CASE("more shapes in turn than there may be signatures run on Plans as far as they fit",
           "[jit][checks]") {
   const auto f = compile([](const Tensor& x) { return tanh(exp(sin(x)) * 2.0) + cos(x); },
