@@ -1,9 +1,30 @@
 // Tensor::backward(): gradients gather in Variables.
 #include "autograd/sweep.h"
 #include "core/error.h"
+#include "core/log.h"
+#include "core/place.h"
 #include "eager/ops/ops.h"
 
+#include <fmt/format.h>
+
+#include <atomic>
+
 namespace nitinol {
+namespace {
+
+/// All gradients are zeros, as grad() gives them; more likely a parameter() was forgotten.
+void warn_untracked() {
+  static std::atomic<bool> has_warned = false;
+  if (has_warned.exchange(true)) return;
+  const std::string place = describe_users_call();
+  log(LogLevel::warning,
+      fmt::format("backward{}: nothing that the tensor was computed from tracks gradients, so none "
+                  "are added; what is to be learned is made with parameter(initial), and used "
+                  "outside NoGradients",
+                  place.empty() ? "" : " at " + place));
+}
+
+}  // namespace
 
 void Tensor::backward() const {
   if (size() != 1) {
@@ -17,13 +38,12 @@ void Tensor::backward() const {
 }
 
 void Tensor::backward(const Tensor& seed) const {
-  if (!tracks_gradient()) {
-    throw Error(ErrorKind::value,
-                {.where = "backward",
-                 .what = "nothing that this tensor was computed from tracks gradients",
-                 .expected = "a tensor computed from a parameter() outside NoGradients",
-                 .got = describe(*this),
-                 .fix = "Make what is to be learned with parameter(initial)."});
+  if (!is_floating(dtype())) {
+    throw Error(ErrorKind::dtype, {.where = "backward",
+                                   .what = "the gradient of what is not floating",
+                                   .expected = "a floating tensor, such as a loss",
+                                   .got = describe(*this),
+                                   .fix = "Compute the loss in a floating dtype."});
   }
   if (seed.shape() != shape()) {
     throw Error(ErrorKind::shape, {.where = "backward",
@@ -32,6 +52,7 @@ void Tensor::backward(const Tensor& seed) const {
                                    .got = describe(seed),
                                    .fix = "Give the seed the tensor's shape."});
   }
+  if (!tracks_gradient()) return warn_untracked();
   autograd::Sweep sweep({});
   sweep.add(internals().gradient, autograd::reduced_to(seed, spec()));
   sweep.run();

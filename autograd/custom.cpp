@@ -2,7 +2,7 @@
 
 #include "autograd/sweep.h"
 #include "core/error.h"
-#include "tracer/transaction.h"
+#include "tracer/recorder.h"
 
 #include <fmt/format.h>
 
@@ -18,12 +18,14 @@ using Reads = std::unordered_map<const VariableCell*, std::pair<Variable, Tensor
 /// Notes what is read on the way.
 class Noting final : public tracer::Transaction {
  public:
+  explicit Noting(const char* name) { order(name, {}, false); }
   Reads reads;
   Tensor get(const Variable& variable) override {
+    if (assigned(variable) != nullptr || is_local(variable)) return Transaction::get(variable);
+    // What is not learned counts, draws or gathers: it will be assigned.
+    if (!variable.tracks_gradient()) own(variable);
     Tensor value = Transaction::get(variable);
-    if (assigned(variable) == nullptr) {
-      reads.try_emplace(&variable.cell(), variable, value);
-    }
+    reads.try_emplace(&variable.cell(), variable, value);
     return value;
   }
 };
@@ -42,6 +44,18 @@ class Repeating final : public tracer::Transaction {
   const Reads& reads_;
 };
 
+/// A function of the user's, run again as it ran at first, with a tape. `builds_tape`: gradients of
+/// it will be differentiated, which those of a Plan cannot be.
+template <class F>
+auto repeated(const Reads& reads, bool builds_tape, F&& f) {
+  Repeating repeating(reads);
+  const InterpreterScope scope(repeating);
+  const tracer::ComputingScope computing;
+  const EnabledScope enabled(true);
+  const DifferentiationScope depth(builds_tape ? 2 : 0);
+  return f();
+}
+
 std::vector<Handle<TensorSlot>> nodes_of(const std::vector<Tensor>& tensors) {
   std::vector<Handle<TensorSlot>> nodes;
   for (const Tensor& tensor : tensors) nodes.push_back(tensor.internals().gradient);
@@ -54,27 +68,46 @@ std::vector<Spec> specs_of(const std::vector<Tensor>& tensors) {
   return specs;
 }
 
-/// Runs f again and goes back through what it does.
-std::vector<Contribution> run_again(const TensorFunction& f, const std::vector<Tensor>& arguments,
-                                    const Reads& reads, const CustomCall& call) {
-  // Differentiable gradients need the arguments' own tape; otherwise the arguments are the ends.
+/// A function that is run again to go back through it, and what it was run on.
+struct Checkpoint {
+  TensorFunction f;
+  std::vector<Tensor> arguments;
+  std::vector<Tensor> captured;  ///< tracked tensors that f closes over
+  Reads reads;
+
+  [[nodiscard]] bool is_tracked() const {
+    return !captured.empty() || reads_variables() ||
+           std::ranges::any_of(arguments, &Tensor::tracks_gradient);
+  }
+  [[nodiscard]] bool reads_variables() const {
+    return std::ranges::any_of(
+        reads, [](const auto& read) { return read.second.first.tracks_gradient(); });
+  }
+  /// Arguments, then what is captured.
+  [[nodiscard]] std::vector<Tensor> inputs() const {
+    std::vector<Tensor> all = arguments;
+    all.insert(all.end(), captured.begin(), captured.end());
+    return all;
+  }
+  [[nodiscard]] std::vector<Contribution> back(const CustomCall& call) const;
+};
+
+std::vector<Contribution> Checkpoint::back(const CustomCall& call) const {
+  const uint64_t first = next_sequence();
+  // Arguments of its own: where f closes over a tensor that it is given, too, these are two inputs.
   Arguments leaves;
-  std::vector<Tensor> inputs;
-  std::vector<const Node*> ends;
+  std::vector<Tensor> given;
+  std::vector<const Node*> ends;  // per input
   for (const Tensor& argument : arguments) {
-    const bool is_tracked = static_cast<bool>(argument.internals().gradient);
-    inputs.push_back(is_tracked ? leaves.add(argument) : argument);
-    if (is_tracked) ends.push_back(node_of(inputs.back()));
+    given.push_back(argument.tracks_gradient() ? leaves.add(argument) : argument);
+    ends.push_back(node_of(given.back()));
   }
-  std::vector<Tensor> results;
-  Repeating repeating(reads);
-  {
-    const InterpreterScope scope(repeating);
-    const EnabledScope enabled(true);
-    results = f(inputs);
-  }
-  Sweep sweep(
-      {.keeps_tape = call.builds_tape, .builds_tape = call.builds_tape, .keeps_parts = true});
+  for (const Tensor& tensor : captured) ends.push_back(node_of(tensor));
+  const std::vector<Tensor> results = repeated(reads, call.builds_tape, [&] { return f(given); });
+  Sweep sweep({.keeps_tape = call.builds_tape,
+               .builds_tape = call.builds_tape,
+               .keeps_parts = true,
+               .first = first});
   sweep.end_at(ends);
   {
     const EnabledScope enabled(call.builds_tape);
@@ -87,8 +120,9 @@ std::vector<Contribution> run_again(const TensorFunction& f, const std::vector<T
   sweep.run();
   std::vector<Contribution> contributions;
   for (const Sweep::Part& part : sweep.parts()) {
-    std::size_t input = 0;
-    while (part.node != nullptr && node_of(inputs[input]) != part.node) ++input;
+    const auto end = std::ranges::find(ends, part.node);
+    const std::size_t input =
+        part.node == nullptr ? 0 : static_cast<std::size_t>(end - ends.begin());
     contributions.push_back({input, part.gradient, part.variable});
   }
   return contributions;
@@ -98,28 +132,31 @@ std::vector<Contribution> run_again(const TensorFunction& f, const std::vector<T
 
 std::vector<Tensor> checkpointed(const TensorFunction& f, const std::vector<Tensor>& arguments) {
   if (!is_enabled()) return f(arguments);
-  Noting noting;
+  Checkpoint checkpoint = {.f = f, .arguments = arguments, .captured = {}, .reads = {}};
+  std::vector<Tensor> bare;
+  for (const Tensor& argument : arguments) bare.push_back(stop_gradient(argument));
+  Noting noting("checkpoint");
   std::vector<Tensor> results;
   {
     const InterpreterScope scope(noting);
-    const EnabledScope disabled(false);
-    results = f(arguments);
+    CaptureScope captures;
+    results = f(bare);
+    for (const Tensor& result : results) captures.note(result);
+    checkpoint.captured = captures.captured();
   }
   noting.commit();
-  const bool is_tracked = std::ranges::any_of(arguments, &Tensor::tracks_gradient) ||
-                          std::ranges::any_of(noting.reads, [](const auto& read) {
-                            return read.second.first.tracks_gradient();
-                          });
-  if (!is_tracked) return results;
+  checkpoint.reads = std::move(noting.reads);
+  if (!checkpoint.is_tracked()) return results;
+  const std::vector<Tensor> inputs = checkpoint.inputs();
   Node* node = nullptr;
   const Handle<TensorSlot> handle = make_node(Node::Kind::custom, node);
   node->name = "checkpoint";
-  node->inputs = nodes_of(arguments);
-  node->input_specs = specs_of(arguments);
+  node->inputs = nodes_of(inputs);
+  node->input_specs = specs_of(inputs);
   node->output_count = static_cast<int>(results.size());
-  node->reads_variables = true;
-  node->rule = [f, arguments, reads = std::move(noting.reads)](const CustomCall& call) {
-    return run_again(f, arguments, reads, call);
+  node->reads_variables = checkpoint.reads_variables();
+  node->rule = [checkpoint = std::move(checkpoint)](const CustomCall& call) {
+    return checkpoint.back(call);
   };
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (is_floating(results[i].dtype())) results[i] = as_output(results[i], handle, i);
@@ -128,22 +165,27 @@ std::vector<Tensor> checkpointed(const TensorFunction& f, const std::vector<Tens
 }
 
 Tensor customized(const CustomFunction& f, const std::vector<Tensor>& arguments) {
-  std::pair<Tensor, Pull> made;
   const bool is_tracked = std::ranges::any_of(arguments, &Tensor::tracks_gradient);
   if (!is_enabled() || !is_tracked) return f(arguments).first;
+  Noting noting("custom_gradient");
+  std::pair<Tensor, Pull> made;
   {
+    const InterpreterScope scope(noting);
     const EnabledScope disabled(false);
     made = f(arguments);
   }
+  noting.commit();
   Node* node = nullptr;
   const Handle<TensorSlot> handle = make_node(Node::Kind::custom, node);
   node->name = "custom_gradient";
   node->inputs = nodes_of(arguments);
   node->input_specs = specs_of(arguments);
-  node->rule = [f, arguments, pull = std::move(made.second)](const CustomCall& call) {
+  node->rule = [f, arguments, pull = std::move(made.second),
+                reads = std::move(noting.reads)](const CustomCall& call) {
     // To be differentiated itself, the rule must see tensors that are tracked: f runs again.
-    const std::vector<Tensor> gradients =
-        call.builds_tape ? f(arguments).second(call.gradients[0]) : pull(call.gradients[0]);
+    const Pull pulled =
+        call.builds_tape ? repeated(reads, true, [&] { return f(arguments).second; }) : pull;
+    const std::vector<Tensor> gradients = pulled(call.gradients[0]);
     if (gradients.size() != arguments.size()) {
       throw Error(ErrorKind::value,
                   {.where = "custom_gradient",

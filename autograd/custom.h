@@ -31,10 +31,10 @@ using CustomFunction = std::function<std::pair<Tensor, Pull>(const std::vector<T
 
 }  // namespace autograd
 
-/// f, keeping for backward() only its arguments: what it computes in between is computed a second
-/// time when the gradient is asked for (T. Chen et al., "Training deep nets with sublinear memory
-/// cost", 2016). Random numbers are drawn as the first time, Variables are assigned once. Arguments
-/// and results are Tensors and containers and plain structs of them.
+/// f, keeping for backward() its arguments and what it closes over, to which gradients flow: what
+/// it computes is computed again when the gradient is asked for (T. Chen et al., "Training deep
+/// nets with sublinear memory cost", 2016). Random numbers are drawn as the first time, Variables
+/// are assigned once. Arguments and results are Tensors and containers and plain structs of them.
 template <class F>
 [[nodiscard]] auto checkpoint(F f) {
   check_callable("checkpoint", f);

@@ -34,6 +34,8 @@ Tensor Arguments::add(const Tensor& value) {
     leaves_.push_back(value);
     return value;
   }
+  const Tensor* const used = &value;
+  note_use({&used, 1});
   Node* node = nullptr;
   Handle<TensorSlot> handle = make_node(Node::Kind::leaf, node);
   node->spec = value.spec();

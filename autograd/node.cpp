@@ -2,6 +2,7 @@
 // node holds goes to a list of the thread's, which the outermost destructor empties.
 #include "autograd/node.h"
 
+#include <algorithm>
 #include <atomic>
 #include <new>
 #include <utility>
@@ -9,8 +10,9 @@
 namespace nitinol::autograd {
 namespace {
 
-std::atomic<uint64_t> next_sequence = 1;
+std::atomic<uint64_t> sequence = 1;
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool enabled = true;
+[[gnu::tls_model("initial-exec")]] constinit thread_local CaptureScope* captures = nullptr;
 constinit thread_local int depth = 0;  ///< of differentiations
 
 struct Remains {
@@ -61,7 +63,7 @@ Node* node_of(const Tensor& tensor) {
 Handle<TensorSlot> make_node(Node::Kind kind, Node*& node) {
   node = new Node;  // owned by the handle
   node->kind = kind;
-  node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
+  node->sequence = sequence.fetch_add(1, std::memory_order_relaxed);
   return adopt<TensorSlot>(node);
 }
 
@@ -84,10 +86,41 @@ bool is_enabled() {
   return enabled;
 }
 
-EnabledScope::EnabledScope(bool enable) : before_(std::exchange(enabled, enable)) {}
+EnabledScope::EnabledScope(bool enable)
+    : before_(std::exchange(enabled, enable)), captures_(captures) {
+  if (!enable) captures = nullptr;
+}
 
 EnabledScope::~EnabledScope() {
   enabled = before_;
+  captures = captures_;
+}
+
+uint64_t next_sequence() {
+  return sequence.load(std::memory_order_relaxed);
+}
+
+CaptureScope::CaptureScope()
+    : was_enabled_(std::exchange(enabled, false)),
+      outer_(std::exchange(captures, this)),
+      first_(next_sequence()) {}
+
+CaptureScope::~CaptureScope() {
+  enabled = was_enabled_;
+  captures = outer_;
+}
+
+void CaptureScope::note(const Tensor& tensor) {
+  if (outer_ != nullptr) outer_->note(tensor);
+  const Node* const node = node_of(tensor);
+  if (node == nullptr || node->sequence >= first_) return;
+  const auto same = [&](const Tensor& other) { return node_of(other) == node; };
+  if (std::ranges::none_of(captured_, same)) captured_.push_back(tensor);
+}
+
+void note_use(Inputs tensors) {
+  if (captures == nullptr) return;
+  for (const Tensor* tensor : tensors) captures->note(*tensor);
 }
 
 int differentiation_depth() {

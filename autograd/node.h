@@ -78,6 +78,33 @@ class Node final : public TensorSlot {
 [[nodiscard]] Tensor as_output(const Tensor& value, const Handle<TensorSlot>& custom,
                                std::size_t output);
 
+/// The sequence number of the next node.
+[[nodiscard]] uint64_t next_sequence();
+
+/// What a function closes over: while it lives, ops are not noted for differentiation on this
+/// thread, but what they use of earlier tapes is.
+class CaptureScope {
+ public:
+  CaptureScope();
+  ~CaptureScope();
+  CaptureScope(const CaptureScope&) = delete;
+  CaptureScope& operator=(const CaptureScope&) = delete;
+
+  /// Notes that the function uses `tensor`.
+  void note(const Tensor& tensor);
+  /// Each once, in the order of their first use.
+  [[nodiscard]] const std::vector<Tensor>& captured() const { return captured_; }
+
+ private:
+  bool was_enabled_;
+  CaptureScope* outer_;
+  uint64_t first_;  ///< nodes from here on are the function's own
+  std::vector<Tensor> captured_;
+};
+
+/// Notes for the CaptureScope that is open on this thread, if one is, that these are used.
+void note_use(Inputs tensors);
+
 /// Whether ops note how to differentiate on this thread.
 [[nodiscard]] bool is_enabled();
 /// Sets that while it lives.
@@ -90,6 +117,7 @@ class EnabledScope {
 
  private:
   bool before_;
+  CaptureScope* captures_;  ///< closed meanwhile, if noting is switched off
 };
 
 /// How many differentiations of functions (grad, vjp, jvp) this thread's call is inside of.

@@ -16,6 +16,7 @@ struct SweepOptions {
   bool keeps_tape = false;   ///< the tape can be swept again
   bool builds_tape = false;  ///< gradients are themselves differentiable
   bool keeps_parts = false;  ///< gradients of leaves and Variables are listed, not added up
+  uint64_t first = 0;        ///< throws where it would go on to nodes that are older
 };
 
 /// Visits nodes from the youngest to the oldest, so each has all of its gradient when it is

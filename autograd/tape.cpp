@@ -31,7 +31,9 @@ void link(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& result)
 }  // namespace autograd
 
 void note_gradient(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& result) {
-  if (op.gradient.rule == nullptr || !autograd::is_enabled()) return;
+  if (op.gradient.rule == nullptr) return;
+  autograd::note_use(inputs);
+  if (!autograd::is_enabled()) return;
   // An op may give back its operand, which is linked already.
   if (is_floating(result.dtype()) && !result.tracks_gradient())
     autograd::link(op, inputs, attrs, result);

@@ -66,6 +66,16 @@ void Tensor::throw_undefined() {
                                  .fix = undefined_tensor_fix()});
 }
 
+void throw_without_elements(const TensorData& data) {
+  throw Error(ErrorKind::unsupported,
+              {.where = "Tensor",
+               .what = fmt::format("a tensor {} that has no elements is used", describe(data.spec)),
+               .expected = "a tensor that a call has computed",
+               .got = "one that stood for a gradient while compile() noted what a rule "
+                      "(custom_gradient) does, and that the rule has kept",
+               .fix = "Return it from the rule, or call the compiled function by eager()."});
+}
+
 std::string describe(const Spec& spec) {
   return fmt::format("{}{}", name_of(spec.dtype), to_string(spec.shape));
 }
@@ -101,6 +111,7 @@ Tensor bare_copy(const Tensor& tensor) {
   copy.internals().birth = data.birth;
   copy.internals().trace = data.trace;
   copy.internals().value = data.value;
+  copy.internals().pending = data.pending;
   return copy;
 }
 

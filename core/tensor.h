@@ -61,6 +61,9 @@ struct TensorSlot : Counted {
 
 void destroy(TensorSlot* slot);
 
+struct TensorData;
+[[noreturn]] void throw_without_elements(const TensorData& data);
+
 /// What a Tensor points to. Users never see it; ops, interpreters and backends do.
 struct TensorData : Counted {
   TensorData(const Spec& of, const Strides& steps, int64_t first, StorageHandle memory)
@@ -76,18 +79,25 @@ struct TensorData : Counted {
   uint64_t trace = 0;      ///< the epoch of the trace that made it, or 0
   uint32_t value = 0;      ///< its number in that trace
   Handle<TensorSlot> gradient;  ///< set by autograd: how it was computed
-  Handle<TensorSlot> pending;   ///< set by deferred execution
+  Handle<TensorSlot> pending;   ///< set by who will compute it, or only needed its shape
 
   /// Address of the first element, on its device. Only for device code and for who launches it;
-  /// host code reads by HostElements (core/host_access.h).
+  /// host code reads by HostElements (core/host_access.h). Throws Error(unsupported) for a tensor
+  /// without elements.
   [[nodiscard]] void* address() const {
     if (is_number) return const_cast<uint64_t*>(&number);  // NOLINT: never written
+    if (!storage) [[unlikely]]
+      throw_without_elements(*this);
     return static_cast<std::byte*>(storage->data) +
            offset * static_cast<int64_t>(size_of(spec.dtype));
   }
 };
 
 void destroy(TensorData* data);
+/// False of what a gradient rule was given while compile() noted what it does.
+[[nodiscard]] inline bool has_elements(const TensorData& data) {
+  return data.is_number || data.storage;
+}
 
 /// An n-dimensional array value. Copying copies a handle; no operation changes a Tensor that
 /// exists.
@@ -149,9 +159,9 @@ class Tensor {
 
   /// Adds the gradient of this tensor (of its one element, or weighted by `seed` of its shape) to
   /// the gradient() of every Variable it was computed from, and frees the tape as it goes.
-  /// Throws Error(value) if nothing it was computed from tracks gradients, or if the tape was freed
-  /// by an earlier backward(); Error(shape) without a seed unless there is one element.
-  /// (autograd/backward.cpp)
+  /// Where nothing tracks gradients it adds none, and warns. Throws Error(value) if the tape was
+  /// freed by an earlier backward(), Error(dtype) unless the tensor is floating, Error(shape)
+  /// without a seed unless there is one element. (autograd/backward.cpp)
   void backward() const;
   void backward(const Tensor& seed) const;
   /// Whether gradients flow through this tensor.

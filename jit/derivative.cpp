@@ -269,25 +269,30 @@ void record_backward(tracer::Recorder& recorder, std::span<const Tensor* const> 
     leaves.push_back(static_cast<int>(i));
   }
   recorder.begin_backward(results);
-  autograd::Sweep sweep({.keeps_tape = true, .keeps_parts = true});
-  sweep.end_at(ends);
   try {
     const InterpreterScope scope(recorder);
+    autograd::Sweep sweep({.keeps_tape = true, .keeps_parts = true});
+    sweep.end_at(ends);
     for (const std::size_t i : tracked) {
       const Tensor seed = recorder.add_seed(i, results[i]->spec());
       sweep.add(results[i]->internals().gradient, seed);
     }
     sweep.run();
+    for (const autograd::Sweep::Part& part : sweep.parts()) {
+      const auto end = std::ranges::find(ends, part.node);
+      if (part.node != nullptr)
+        recorder.add_part(leaves[static_cast<std::size_t>(end - ends.begin())], part.gradient);
+      else
+        recorder.add_part(part.variable, part.gradient);
+    }
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const Error& error) {
+    return recorder.obstruct("gradients of its results: " + error.message());
+  } catch (const std::exception& error) {  // a rule's own, which is for backward() to throw
     return recorder.obstruct(fmt::format("gradients of its results: {}", error.what()));
   }
-  for (const autograd::Sweep::Part& part : sweep.parts()) {
-    const auto end = std::ranges::find(ends, part.node);
-    if (part.node != nullptr)
-      recorder.add_part(leaves[static_cast<std::size_t>(end - ends.begin())], part.gradient);
-    else
-      recorder.add_part(part.variable, part.gradient);
-  }
+  recorder.end_backward();
 }
 
 Derivative::Derivative(tracer::Trace whole, int threads)

@@ -66,6 +66,7 @@ Dispatcher::~Dispatcher() {
 // ---- what a call does
 
 void Dispatcher::call(const Leaves& leaves, Caller& caller) {
+  autograd::note_use(leaves.tensors);
   const int own = stance_.load(std::memory_order_relaxed);
   const Stance stance = own >= 0 ? static_cast<Stance>(own) : current_stance();
   if (stance == Stance::eager) return call_eagerly(leaves, caller);

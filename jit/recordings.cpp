@@ -70,7 +70,8 @@ void Dispatcher::record(const Decision& decision, const Leaves& leaves, Caller& 
     }
     recording.seconds = precise_now() - start;
     caller.result_leaves(result);
-    if (autograd::is_enabled()) record_backward(recorder, result.tensors, tensors);
+    if (autograd::is_enabled() && !recorder.is_obstructed())
+      record_backward(recorder, result.tensors, tensors);
     trace = recorder.finish(result.tensors);
     trace.spent = spent_results(result.tensors, tensors);
     put_arguments_back(leaves, tensors, caller);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace nitinol::nn {
@@ -135,7 +136,10 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
   const Tensor wanted =
       smoothed(one_hot(labels, class_count(logits), scores.dtype()), options.label_smoothing);
   const Tensor total = sum(weights * sum(wanted * scores, {-1}));
-  return cast(-total / sum(weights), logits.dtype());
+  const Tensor count = sum(weights);
+  // The mean of nothing is not a number, but no gradient flows.
+  const Tensor mean = where(count > 0, -total / maximum(count, 1), std::nan(""));
+  return cast(mean, logits.dtype());
 }
 
 Tensor mse_loss(const Tensor& x, const Tensor& y) {

@@ -15,8 +15,8 @@ struct CrossEntropyOptions {
   int64_t ignore_index = -100;  ///< a target that is left out: padding
 };
 /// The mean of -log softmax(logits)[target] over the targets other than ignore_index; NaN if there
-/// are none. logits: [..., classes]; targets: integers [...], or probabilities of that shape.
-/// Throws Error(value) for a target that is neither a class nor ignore_index.
+/// are none, with gradients of 0. logits: [..., classes]; targets: integers [...], or probabilities
+/// of that shape. Throws Error(value) for a target that is neither a class nor ignore_index.
 [[nodiscard]] Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
                                    const CrossEntropyOptions& options = {});
 /// The mean of (x - y)^2.

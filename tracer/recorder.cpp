@@ -25,6 +25,7 @@ constexpr std::size_t largest_host_constant = std::size_t{1} << 16;
 constexpr std::size_t most_operations = 100'000;
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local int recorders = 0;
+constinit thread_local int computing_scopes = 0;
 
 /// "file:line" of a look at data, or empty.
 std::string place_of(const ReadSite& site) {
@@ -43,7 +44,15 @@ bool is_recording() {
   return recorders > 0;
 }
 
-Recorder::Recorder() : computing_(&below()), epoch_(begin_epoch()) {
+ComputingScope::ComputingScope() {
+  ++computing_scopes;
+}
+
+ComputingScope::~ComputingScope() {
+  --computing_scopes;
+}
+
+Recorder::Recorder() : epoch_(begin_epoch()) {
   ++recorders;
 }
 
@@ -110,6 +119,8 @@ Value Recorder::value_of(const Tensor& tensor) {
                     "stop_gradient() of it",
                     describe(tensor)));
   }
+  if (!has_elements(data))
+    obstruct(fmt::format("a captured tensor {} has no elements", describe(tensor)));
   if (data.birth >= epoch_) {
     obstruct(fmt::format(
         "a tensor {} was made during the call but not by it: on another thread, or from data that "
@@ -128,10 +139,17 @@ Value Recorder::value_of(const Tensor& tensor) {
   return value;
 }
 
+Tensor Recorder::compute(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
+  if (!shape_only_ || computing_scopes > outer_scopes_) return below().run(op, inputs, attrs, spec);
+  Tensor result = run_on_shapes(op, inputs, attrs, spec);
+  result.internals().pending = shape_only_;
+  return result;
+}
+
 Tensor Recorder::run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
   if (trace_.graph.nodes.size() >= most_operations) {
     obstruct(fmt::format("one call makes more than {} operations", most_operations));
-    return computing_->run(op, inputs, attrs, spec);
+    return compute(op, inputs, attrs, spec);
   }
   if (op.kind == OpKind::transfer) {
     obstruct(fmt::format("the function moves a tensor {} from {} to {}; move it before the call",
@@ -146,7 +164,7 @@ Tensor Recorder::run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec
                .constant = {}};
   node.inputs.reserve(inputs.size());
   for (const Tensor* input : inputs) node.inputs.push_back(value_of(*input));
-  Tensor result = computing_->run(op, inputs, attrs, spec);
+  Tensor result = compute(op, inputs, attrs, spec);
   TensorData& data = result.internals();
   if (data.trace == epoch_ || foreign_.contains(&data))
     return result;  // the op returned one of its operands
@@ -159,7 +177,7 @@ void Recorder::read(const Tensor& tensor, const ReadSite& site) {
   const TensorData& data = tensor.internals();
   if (data.trace != epoch_ || !guard_numbers(data.value, site))
     obstruct(fmt::format("the function looks at a tensor's elements by {}", site.what), &site);
-  computing_->read(tensor, site);
+  below().read(tensor, site);
 }
 
 /// A value computed from Scalar arguments alone may be looked at: the trace then holds for these
@@ -252,6 +270,7 @@ Tensor Recorder::get(const Variable& variable) {
     note_local(variable);
     return fetch(variable);
   }
+  if (shape_only_) obstruct_rule("reads", variable);
   const auto found = variable_reads_.find(&variable.cell());
   if (found != variable_reads_.end()) return found->second;
   // A handle of its own: the tensor in the cell may also be an argument, which is another input.
@@ -271,6 +290,7 @@ Tensor Recorder::get(const Variable& variable) {
 }
 
 void Recorder::set(const Variable& variable, const Tensor& value) {
+  if (shape_only_ && !is_local(variable)) return obstruct_rule("assigns", variable);
   if (value.is_defined()) value_of(value);
   if (is_local(variable)) note_local(variable);
   Transaction::set(variable, value);
@@ -304,17 +324,32 @@ void Recorder::guard(const HostValueGuard& guard) {
   below().guard(guard);
 }
 
+/// A rule does so when the gradient is asked for, not in the call.
+void Recorder::obstruct_rule(const char* does, const Variable& variable) {
+  obstruct(
+      fmt::format("a gradient rule {} a Variable {}, which happens when the gradient is asked "
+                  "for",
+                  does, describe(variable.spec())));
+}
+
 void Recorder::begin_backward(std::span<const Tensor* const> results) {
   for (const Tensor* result : results) value_of(*result);
   trace_.backward.emplace();
   trace_.backward->first = static_cast<Value>(trace_.graph.nodes.size());
-  computing_ = &shapes_only();
+  shape_only_ = adopt<TensorSlot>(new TensorSlot);
+  outer_scopes_ = computing_scopes;
+}
+
+void Recorder::end_backward() {
+  if (shape_only_->references.load(std::memory_order_acquire) > 1)
+    obstruct("a gradient rule keeps a tensor that it is given or computes; return it instead");
 }
 
 Tensor Recorder::add_seed(std::size_t result, const Spec& spec) {
   Spec given = spec;
   given.is_weak = false;
   const Tensor seed = make_tensor(given, strides_of(spec.shape), 0, {});
+  seed.internals().pending = shape_only_;
   add_input(seed, {.kind = TraceInput::Kind::seed,
                    .leaf = static_cast<int>(trace_.backward->results.size()),
                    .captured = {}});

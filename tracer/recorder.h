@@ -26,13 +26,17 @@ class Recorder final : public Transaction {
                          std::span<const Variable* const> variables,
                          std::span<const Tensor> scalars);
   /// After the function: what is applied from now on is how gradients of these results go back. It
-  /// is noted, not computed: tensors have shapes but no elements.
+  /// is noted, not computed: tensors have shapes but no elements (but see ComputingScope).
   void begin_backward(std::span<const Tensor* const> results);
+  /// What was applied since has been let go of. Such a tensor that lives on is out of reach of the
+  /// trace, and an obstacle.
+  void end_backward();
   /// The gradient of result number `result`.
   [[nodiscard]] Tensor add_seed(std::size_t result, const Spec& spec);
   /// A gradient of argument tensor `leaf`, or of a Variable.
   void add_part(int leaf, const Tensor& gradient);
   void add_part(const Variable& variable, const Tensor& gradient);
+  [[nodiscard]] bool is_obstructed() const { return trace_.obstacle.has_value(); }
   /// Notes why the trace cannot be used, unless a reason is known already.
   void obstruct(std::string reason, const ReadSite* site = nullptr);
 
@@ -48,6 +52,7 @@ class Recorder final : public Transaction {
   void guard(const HostValueGuard& guard) override;
 
  private:
+  Tensor compute(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec);
   Value add_node(Node node);
   Value add_input(const Tensor& tensor, TraceInput origin);
   Value value_of(const Tensor& tensor);
@@ -57,9 +62,11 @@ class Recorder final : public Transaction {
   void note_local(const Variable& variable);
   void check_locals();
   void check_device();
+  void obstruct_rule(const char* does, const Variable& variable);
 
   Trace trace_;
-  Interpreter* computing_;  ///< the interpreter below; after begin_backward one of shapes only
+  Handle<TensorSlot> shape_only_;  ///< after begin_backward: of tensors without elements
+  int outer_scopes_ = 0;           ///< ComputingScopes that were open then
   uint64_t epoch_;
   std::unordered_map<const TensorData*, Value> foreign_;  ///< captured tensors
   std::vector<Tensor> kept_;                              ///< keeps the keys of foreign_ alive
@@ -68,6 +75,16 @@ class Recorder final : public Transaction {
   std::vector<uint64_t> number_bits_;  ///< of the Scalar arguments
   std::vector<Variable> locals_;       ///< made by this call, and read or assigned
   std::unordered_map<const VariableCell*, Tensor> variable_reads_;
+};
+
+/// While it lives, a Recorder on this thread computes what it notes also after begin_backward():
+/// for functions of the user's that are run again, whose values may be kept anywhere.
+class ComputingScope {
+ public:
+  ComputingScope();
+  ~ComputingScope();
+  ComputingScope(const ComputingScope&) = delete;
+  ComputingScope& operator=(const ComputingScope&) = delete;
 };
 
 /// True while a Recorder is at work on this thread: compiled functions then run inline.

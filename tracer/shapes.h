@@ -1,11 +1,12 @@
-// An interpreter that computes nothing: results have a spec and strides but no elements.
+// Ops on tensors that have shapes but no elements.
 #pragma once
 
-#include "core/interpreter.h"
+#include "core/op.h"
 
 namespace nitinol::tracer {
 
-/// For noting operations whose values nobody needs yet. Looking at such a tensor is a bug.
-[[nodiscard]] Interpreter& shapes_only();
+/// The result of `op` as far as its spec and its strides, without elements.
+[[nodiscard]] Tensor run_on_shapes(const Op& op, Inputs inputs, const Attrs& attrs,
+                                   const Spec& spec);
 
 }  // namespace nitinol::tracer

@@ -28,7 +28,7 @@ void Transaction::order(std::string name, std::span<const Variable> assigned, bo
 
 bool Transaction::own(const Variable& variable) {
   CallOrder& order = variable.cell().order;
-  if (is_local(variable) || order.is_mine()) return true;
+  if (!is_ordered_ || is_local(variable) || order.is_mine()) return true;
   owned_.reserve(owned_.size() + 1);
   if (!order.lock_within(CallOrder::patience)) return false;
   owned_.push_back(variable);
@@ -83,7 +83,7 @@ void Transaction::set(const Variable& variable, const Tensor& value) {
       return;
     }
   }
-  if (is_ordered_) own(variable);
+  own(variable);
   assignments_.push_back({variable, value});
 }
 

@@ -57,6 +57,8 @@ class Transaction : public Interpreter {
   }
 
  protected:
+  /// Ordered: whether no other call assigns the Variable until this one ends.
+  bool own(const Variable& variable);
   [[nodiscard]] Interpreter& below() { return below_; }
   /// The value of `variable` from below.
   [[nodiscard]] Tensor fetch(const Variable& variable);
@@ -64,7 +66,6 @@ class Transaction : public Interpreter {
   [[nodiscard]] const Tensor* assigned(const Variable& variable) const;
 
  private:
-  bool own(const Variable& variable);
   [[nodiscard]] bool are_reads_present() const;
   void commit_ordered();
   [[noreturn]] void throw_conflict(const Variable& variable) const;

@@ -75,12 +75,24 @@ TEST_CASE("misuse of backward() is an Error that says what to do", "[autograd][e
   CHECK(message([&] { loss.backward(); }).find("freed by an earlier backward()") !=
         std::string::npos);
   CHECK(message([&] { (w * 2.0).backward(); }).find("one element") != std::string::npos);
-  CHECK(message([&] { sum(tensor({1.0F})).backward(); }).find("parameter(") != std::string::npos);
+  CHECK(message([&] { sum(tensor({1, 2})).backward(); }).find("floating") != std::string::npos);
   CHECK(message([&] { (w * 2.0).backward(ones({3})); }).find("seed") != std::string::npos);
   CHECK(message([&] { static_cast<void>(parameter(arange(3))); }).find("floating") !=
         std::string::npos);
   CHECK(message([&] { static_cast<void>(Variable(ones({2})).grad()); }).find("parameter(") !=
         std::string::npos);
+}
+
+TEST_CASE("backward() where nothing flows adds nothing, and says so once", "[autograd][errors]") {
+  const Variable w = parameter(tensor({1.0F, 2.0F}));
+  int warnings = 0;
+  set_log_sink([&](LogLevel, std::string_view text) {
+    warnings += text.find("parameter(") != std::string_view::npos ? 1 : 0;
+  });
+  for (int i = 0; i < 2; ++i) sum(stop_gradient(w.get())).backward();
+  set_log_sink(nullptr);
+  CHECK(warnings == 1);
+  CHECK(!w.grad().is_defined());
 }
 
 TEST_CASE("nothing is noted under NoGradients or after stop_gradient", "[autograd]") {

@@ -134,3 +134,18 @@ TEST_CASE("cross_entropy blames no target when memory runs out", "[nn][host]") {
   CHECK(failures > 10);
   CHECK(failures < 63);
 }
+
+TEST_CASE("cross entropy of targets that are all left out has gradients of 0", "[nn]") {
+  const Variable logits = parameter(randn({3, 4}));
+  const auto loss = [&] { return nn::cross_entropy(logits, full({3}, -100)); };
+  const auto step = compile(
+      [&] {
+        logits.clear_grad();
+        loss().backward();
+        return logits.grad();
+      },
+      {.check = Check::never});
+  CHECK(std::isnan(loss().item<float>()));
+  for (int i = 0; i < 4; ++i) CHECK(same_bits(abs(step()), zeros({3, 4})));
+  CHECK(step.explain().plan_calls > 0);
+}
