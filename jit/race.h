@@ -13,16 +13,15 @@ namespace nitinol::jit {
 /// same load of the machine, if not the same hiccups; so one pair proves nothing.
 ///
 /// Calls that are recorded anyway are compared first, though a recording takes longer than an eager
-/// call. If the Plan does not clearly win twice in a row, it is doubted: pairs with eager calls are
-/// asked for, as long as it keeps losing, and the last eight of them decide together. A decision
-/// holds until as many pairs speak against it.
+/// call. If the Plan does not clearly win, later than in the first such pair, it is doubted: pairs
+/// with eager calls are asked for, as long as it keeps losing, and the last eight of them decide
+/// together. A decision holds until as many pairs speak against it.
 class Race {
  public:
   /// `recording_s`: the call after that of `plan_s` was recorded.
   void add_recording(double plan_s, double recording_s) {
-    const bool is_slow = plan_s > doubtful * recording_s;
-    if (is_slow && was_slow_) wanted_ = considered;
-    was_slow_ = is_slow;
+    if (!is_first_ && plan_s > doubtful * recording_s) wanted_ = considered;
+    is_first_ = false;  // of a Plan that may not have run before
   }
   /// `eager_s`: that call ran eagerly.
   void add_pair(double plan_s, double eager_s) {
@@ -55,7 +54,7 @@ class Race {
 
   uint8_t slower_ = 0, faster_ = 0;  ///< a bit for each of the last pairs
   int pairs_ = 0, wanted_ = 0;
-  bool was_slow_ = false;
+  bool is_first_ = true;
   double plan_s_ = 0, eager_s_ = 0;  ///< of the last pair
 };
 
