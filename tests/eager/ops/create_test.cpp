@@ -21,6 +21,21 @@ TEST_CASE("tensor() takes nested lists of any depth", "[eager][create]") {
   CHECK(tensor({{1, 2}, {3, 4}}).to_vector<int>() == std::vector<int>{1, 2, 3, 4});
 }
 
+TEST_CASE("tensor() takes vectors of vectors of any depth", "[eager][create]") {
+  std::vector<std::vector<float>> rows(2, std::vector<float>(3));
+  for (std::size_t i = 0; i < 6; ++i) rows[i / 3][i % 3] = static_cast<float>(i);
+  CHECK(same_bits(tensor(rows), tensor({{0.0F, 1.0F, 2.0F}, {3.0F, 4.0F, 5.0F}})));
+  CHECK(tensor(rows, f64).dtype() == f64);
+  const std::vector<std::vector<std::vector<bool>>> flags = {{{true}, {false}}, {{false}, {true}}};
+  CHECK(same_bits(tensor(flags), tensor({{{true}, {false}}, {{false}, {true}}})));
+  CHECK(tensor(std::vector<std::vector<int>>{}).shape() == Shape{0, 0});
+  CHECK(tensor(std::vector<std::vector<std::vector<int>>>(2)).shape() == Shape{2, 0, 0});
+  rows[1].pop_back();
+  CHECK_THROWS_WITH(tensor(rows),
+                    "tensor: vectors of level 1 differ: expected one of 3, got one of "
+                    "2.\nGive all rows the same length.");
+}
+
 TEST_CASE("tensor() promotes the C++ types of its numbers", "[eager][create]") {
   CHECK(tensor({1.0f, 2}).dtype() == f32);
   CHECK(tensor({1.0, 2}).dtype() == f64);
