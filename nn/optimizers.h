@@ -71,9 +71,20 @@ class Optimizer {
   std::vector<Group> groups_;
 };
 
+/// Takes the place of a setting that has another name elsewhere: to give it does not compile, and
+/// the message says what to write.
+struct LearningRate {
+  LearningRate() = default;
+  template <class T>
+  LearningRate(T) {  // NOLINT(google-explicit-constructor): so that `{.lr = 1e-3}` gets here
+    static_assert(sizeof(T) == 0, "the learning rate is the setting `rate`: write {.rate = ...}");
+  }
+};
+
 struct SgdOptions {
   double rate = 1e-2, momentum = 0, weight_decay = 0;
   bool is_nesterov = false;
+  [[no_unique_address]] LearningRate lr = {};  ///< is called rate
 };
 /// Stochastic gradient descent, with momentum as in PyTorch: v = momentum v + g; p -= rate v.
 class Sgd final : public Optimizer {
@@ -89,6 +100,7 @@ class Sgd final : public Optimizer {
 
 struct AdamOptions {
   double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
+  [[no_unique_address]] LearningRate lr = {};  ///< is called rate
 };
 /// D. Kingma, J. Ba, arXiv:1412.6980; weight decay is added to the gradient.
 class Adam : public Optimizer {
@@ -113,6 +125,7 @@ class AdamW final : public Adam {
 
 struct RmsPropOptions {
   double rate = 1e-2, decay = 0.99, eps = 1e-8, momentum = 0, weight_decay = 0;
+  [[no_unique_address]] LearningRate lr = {};  ///< is called rate
 };
 /// T. Tieleman, G. Hinton, lecture 6.5 (2012), as in PyTorch.
 class RmsProp final : public Optimizer {
