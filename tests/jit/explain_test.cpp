@@ -88,6 +88,19 @@ TEST_CASE("parameters may have names", "[jit][explain]") {
   CHECK(g.explain().signatures.at(0).signature == "float32[4], 0.2, true");
 }
 
+TEST_CASE("a fixed argument that keeps changing is remarked on, with what to do",
+          "[jit][explain]") {
+  const auto g = compile([](const Tensor& x, int64_t n) { return x * n; });
+  const Tensor x = ramp(3);
+  for (int64_t n = 0; n < 2; ++n) g(x, n);
+  CHECK(g.explain().remarks.empty());
+  g(x, 2);
+  REQUIRE(g.explain().remarks.size() == 1);
+  CHECK(g.explain().remarks[0] ==
+        "argument 1 has had 3 different values, and each is a signature of its own: if it is a "
+        "number, take it as Scalar");
+}
+
 TEST_CASE("a HostValue that changed is a cause", "[jit][explain]") {
   HostValue<bool> training = true;
   const auto g = compile([&](const Tensor& x) { return training ? x * 2.0 : x * 3.0; });
