@@ -16,6 +16,8 @@
 #include "core/math.h"
 #include "eager/ops/all_ops.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -31,6 +33,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace nitinol {
@@ -233,6 +236,25 @@ auto times_x(F f) {
   return [f](long double x) { return x * f(x); };
 }
 
+/// Exponents that pow decides by products and roots: all f32 numbers to each of them.
+template <std::size_t k>
+void check_power(std::span<char* const> names) {
+  constexpr double exponent = math::simple_exponents[k];
+  static const std::string name = fmt::format("pow {}", exponent);
+  check(
+      name,
+      [](auto x) {
+        constexpr double y = math::simple_exponents[k];
+        return pow(x, constant<Element<decltype(x)>>(x, y));
+      },
+      [](long double x) { return std::pow(x, static_cast<long double>(exponent)); }, 0.1, 5, names);
+}
+
+template <std::size_t... k>
+void check_powers(std::span<char* const> names, std::index_sequence<k...>) {
+  (check_power<k>(names), ...);
+}
+
 void check_activations(std::span<char* const> names) {
   check(
       "sigmoid", [](auto x) { return sigmoid(x); }, logistic, -5, 5, names);
@@ -347,6 +369,8 @@ void check_functions(std::span<char* const> names) {
 int main(int argc, char** argv) {
   const std::span<char* const> names(argv + 1, static_cast<std::size_t>(argc - 1));
   nitinol::check_functions(names);
+  nitinol::check_powers(names,
+                        std::make_index_sequence<std::size(nitinol::math::simple_exponents)>());
   nitinol::check_activations(names);
   return nitinol::check_vocabulary() ? 0 : 1;
 }

@@ -174,13 +174,21 @@ Expr table(const Expr& index) {
 /// `fast` where the condition is false, `slow()` where it is true; slow() is computed only if the
 /// condition holds in some lane.
 template <std::invocable Slow>
-Expr if_any(const Expr& condition, const Expr& fast, Slow&& slow) {
-  emit(*condition.program, {.op = ScalarOp::begin_if, .type = ScalarType::pred, .a = condition.id});
+Expr if_any(const Expr& condition, const Expr& fast, Slow&& slow, uint64_t is_often = 0) {
+  emit(*condition.program,
+       {.op = ScalarOp::begin_if, .type = ScalarType::pred, .a = condition.id, .imm = is_often});
   const Expr exact = slow();
   assert(exact.type == fast.type);
   return emit(
       *condition.program,
       {.op = ScalarOp::end_if, .type = fast.type, .a = fast.id, .b = exact.id, .c = condition.id});
+}
+
+/// `common` where the condition is true, `rest()` where it is false; rest() is computed only if the
+/// condition fails in some lane.
+template <std::invocable Rest>
+Expr unless_all(const Expr& condition, const Expr& common, Rest&& rest) {
+  return if_any(!condition, common, rest, 1);
 }
 
 }  // namespace nitinol

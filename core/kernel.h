@@ -105,6 +105,8 @@ enum class Stores : uint8_t { cached, non_temporal };
 struct Prebuilt {
   Loops loops = {};  ///< elementwise: over compute types
   Loops check = {};  ///< of its check, if it has one
+  /// Formula::loops_at, or null.
+  LoopsAt (*loops_at)(ScalarType argument, double value) = nullptr;
   /// Which loops they are is not part of a kernel's identity: they follow from the rest.
   friend bool operator==(const Prebuilt&, const Prebuilt&) { return true; }
 };

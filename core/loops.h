@@ -22,4 +22,10 @@ struct Loops {
   [[nodiscard]] Loop pick() const;
 };
 
+/// Loops of a formula whose last argument is the same everywhere.
+struct LoopsAt {
+  Loops loops;
+  bool is_short;  ///< they do not read it, and do little
+};
+
 }  // namespace nitinol

@@ -144,6 +144,13 @@ constexpr Num<T, P> if_any(Num<bool, P> condition, Num<T, P> fast, Slow&& slow) 
   }
 }
 
+/// `common` where the condition is true, `rest()` where it is false: both are computed, as vector
+/// loops do not branch.
+template <class T, Path P, std::invocable Rest>
+constexpr Num<T, P> unless_all(Num<bool, P> condition, Num<T, P> common, Rest&& rest) {
+  return select(condition, common, rest());
+}
+
 /// What is common to the lanes of a formula: Element is the native type, or void for Expr, whose
 /// type is known at run time only.
 template <class X>

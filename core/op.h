@@ -18,6 +18,7 @@
 namespace nitinol {
 
 struct Loops;        // core/loops.h
+struct LoopsAt;      // core/loops.h
 struct LibraryCall;  // core/library.h
 
 /// Static parameter of an op application: an axis, a flag, a dtype, a list of axes.
@@ -48,6 +49,9 @@ struct Formula {
   /// dtype is `result` (u16: f32 that is stored as f16 or bf16 and has to round once); all null if
   /// there are none.
   Loops (*loops)(ScalarType argument, ScalarType result) = nullptr;
+  /// The loops for a last argument of this compute type that is `value` everywhere; null if they
+  /// are no others.
+  LoopsAt (*loops_at)(ScalarType argument, double value) = nullptr;
 };
 
 /// What must hold of an op's operands at every element.

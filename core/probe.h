@@ -76,6 +76,10 @@ template <class T, class Slow>
 constexpr Probe<T> if_any(Probe<bool>, Probe<T>, Slow&&) {
   return Probe<T>(typename Probe<T>::Found{true});
 }
+template <class T, class Rest>
+constexpr Probe<T> unless_all(Probe<bool> condition, Probe<T> common, Rest&& rest) {
+  return select(condition, common, rest());
+}
 template <class U, class T, class L>
 constexpr Probe<U> constant(Probe<T>, L) {
   return {};

@@ -55,7 +55,7 @@ enum class ScalarOp : uint8_t {
   table,     ///< entry a (u32, always in range) of the constant table number imm
   load,      ///< of operand number imm of the kernel, the element that lies a (i64) elements after
              ///< the one at the present point; `type` is the compute type of the operand's dtype
-  begin_if,  ///< up to the matching end_if: run only if pred a holds in any lane
+  begin_if,  ///< up to the matching end_if: run only if pred a holds in any lane; imm 1: often
   end_if,    ///< select(c, b, a): c is the condition, a the fast value, b the one computed inside
 };
 

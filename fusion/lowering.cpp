@@ -200,6 +200,7 @@ void find_prebuilt(const Graph& graph, const Node& node, Kernel& kernel) {
   // What is stored as f16 or bf16 rounds once: by way of a f32 that was rounded to odd.
   const bool is_short = (result == f16 || result == bf16) && last != ScalarType::f32;
   kernel.prebuilt.loops = op.formula.loops(last, is_short ? ScalarType::u16 : type);
+  kernel.prebuilt.loops_at = op.formula.loops_at;
 }
 
 }  // namespace

@@ -72,10 +72,13 @@ constexpr int64_t streamed_block = 128;
 /// 3.3 streamed), and so do three arguments (where: 5.0 ms, 11 streamed).
 constexpr std::size_t most_streamed_instructions = 12, most_streamed_arguments = 2;
 
-bool is_streamed(const Kernel& kernel, const Operand& result) {
+bool can_be_streamed(const Kernel& kernel, const Operand& result) {
   return kernel.stages[0].sources.size() <= most_streamed_arguments &&
-         kernel.stores == Stores::non_temporal && is_direct(result.dtype) && result.alias < 0 &&
-         kernel.stages[0].program.instrs.size() <= most_streamed_instructions;
+         kernel.stores == Stores::non_temporal && is_direct(result.dtype) && result.alias < 0;
+}
+
+bool is_short(const Kernel& kernel) {
+  return kernel.stages[0].program.instrs.size() <= most_streamed_instructions;
 }
 
 void fill_positions(int64_t first, int64_t step, void* to, int64_t n) {
@@ -88,6 +91,17 @@ Status::Code check_code_of(const Kernel& kernel) {
   return first.kind == Sink::Kind::check ? static_cast<Status::Code>(first.index) : Status::ok;
 }
 
+/// What computes the elements of one launch.
+struct Work {
+  Loop loop;
+  bool is_streamed;
+  Status* status;
+};
+
+struct Call : StageCall {
+  Work work;
+};
+
 class PrebuiltLoop final : public Executable {
  public:
   PrebuiltLoop(const Kernel& kernel, std::vector<Port> arguments, Port result)
@@ -98,7 +112,8 @@ class PrebuiltLoop final : public Executable {
         arguments_(std::move(arguments)),
         result_(result),
         scatter_(scatter_of(result.dtype)),
-        is_streamed_(is_streamed(kernel, kernel.operands[result.operand])),
+        can_be_streamed_(can_be_streamed(kernel, kernel.operands[result.operand])),
+        is_streamed_(can_be_streamed_ && is_short(kernel)),
         grain_(grain_of(kernel)),
         code_({.function =
                    [](const void* self, const StageCall& call) {
@@ -148,14 +163,15 @@ class PrebuiltLoop final : public Executable {
     std::array<const void*, most_arguments> in;
     for (std::size_t a = 0; a < arguments_.size(); ++a)
       in[a] = launch.buffers[arguments_[a].operand];
-    compute_in_place(in.data(), launch.buffers[result_.operand], count, launch.status);
+    const Work work = {.loop = loop_, .is_streamed = is_streamed_, .status = launch.status};
+    compute_in_place(in.data(), launch.buffers[result_.operand], count, work);
     if (is_streamed_) finish_streams();
   }
 
   /// The result of n elements where it belongs.
-  void compute_in_place(const void* const* in, void* out, int64_t n, Status* status) const {
-    is_streamed_&& is_in_lines(out, n) ? compute_streamed(in, out, n, status)
-                                       : compute(in, out, n, status);
+  void compute_in_place(const void* const* in, void* out, int64_t n, const Work& work) const {
+    work.is_streamed&& is_in_lines(out, n) ? compute_streamed(in, out, n, work)
+                                           : compute(in, out, n, work);
   }
 
   /// Whether n elements are whole cache lines, but for ends that do not matter.
@@ -167,13 +183,13 @@ class PrebuiltLoop final : public Executable {
 
   /// Not inlined: its block would be on the stack of all calls.
   [[gnu::noinline]] void compute_streamed(const void* const* in, void* out, int64_t n,
-                                          Status* status) const {
+                                          const Work& work) const {
     Buffer block;
     std::array<const void*, most_arguments> from;
     for (int64_t first = 0; first < n; first += streamed_block) {
       const int64_t count = std::min(streamed_block, n - first);
       advance(in, first, from);
-      compute(from.data(), block.bytes.data(), count, status);
+      compute(from.data(), block.bytes.data(), count, work);
       stream(static_cast<char*>(out) + first * result_.size, block.bytes.data(),
              static_cast<std::size_t>(count * result_.size));
     }
@@ -188,9 +204,9 @@ class PrebuiltLoop final : public Executable {
 
   /// The result of n elements, and the check of them, which comes first: the result may be in place
   /// of an argument.
-  void compute(const void* const* in, void* out, int64_t n, Status* status) const {
-    if (check_ != nullptr) check(in, n, status);
-    loop_(in, out, n);
+  void compute(const void* const* in, void* out, int64_t n, const Work& work) const {
+    if (check_ != nullptr) check(in, n, work.status);
+    work.loop(in, out, n);
   }
 
   void check(const void* const* in, int64_t n, Status* status) const {
@@ -235,12 +251,37 @@ class PrebuiltLoop final : public Executable {
            });
   }
 
-  void run(const StageCall& call) const {
+  void run(const StageCall& piece) const {
+    const Call call = {piece, work_of(piece)};
     run_any(call);
-    if (is_streamed_) finish_streams();
+    if (call.work.is_streamed) finish_streams();
   }
 
-  void run_any(const StageCall& call) const {
+  [[nodiscard]] Work work_of(const StageCall& call) const {
+    const Work usual = {.loop = loop_, .is_streamed = is_streamed_, .status = call.status};
+    const auto loops_at = kernel_.prebuilt.loops_at;
+    if (loops_at == nullptr || !is_same_everywhere(call, arguments_.back())) return usual;
+    const Port& last = arguments_.back();
+    const ScalarType type = compute_type(last.dtype);
+    std::array<char, sizeof(double)> bytes;
+    stage(call, last, 0, 0, bytes.data(), 1);
+    float narrow = 0;
+    double value = 0;
+    std::memcpy(&narrow, bytes.data(), sizeof(narrow));
+    std::memcpy(&value, bytes.data(), sizeof(value));
+    const LoopsAt found = loops_at(type, type == ScalarType::f64 ? value : double{narrow});
+    return {.loop = found.loops.pick(),
+            .is_streamed = found.is_short && can_be_streamed_,
+            .status = call.status};
+  }
+
+  [[nodiscard]] static bool is_same_everywhere(const StageCall& call, const Port& port) {
+    const bool stays = (call.inner[port.operand] == 0 || call.inner_size == 1) &&
+                       (call.outer[port.operand] == 0 || call.outer_size == 1);
+    return port.role == Role::scalar || (port.role == Role::input && stays);
+  }
+
+  void run_any(const Call& call) const {
     if (packs(call)) return run_packed(call);
     if (turns(call)) return run_turned(call);
     std::array<Way, most_arguments> ways;
@@ -258,11 +299,11 @@ class PrebuiltLoop final : public Executable {
       run_staged(call, ways, is_result_direct);
   }
 
-  void run_in_place(const StageCall& call) const {
+  void run_in_place(const Call& call) const {
     std::array<const void*, most_arguments> in;
     for (int64_t row = 0; row < call.outer_size; ++row) {
       for (std::size_t a = 0; a < arguments_.size(); ++a) in[a] = at(call, arguments_[a], row, 0);
-      compute_in_place(in.data(), at(call, result_, row, 0), call.inner_size, call.status);
+      compute_in_place(in.data(), at(call, result_, row, 0), call.inner_size, call.work);
     }
   }
 
@@ -295,7 +336,7 @@ class PrebuiltLoop final : public Executable {
     }
   }
 
-  void run_staged(const StageCall& call, const std::array<Way, most_arguments>& ways,
+  void run_staged(const Call& call, const std::array<Way, most_arguments>& ways,
                   bool is_result_direct) const {
     std::array<Buffer, most_arguments> buffers;
     Buffer result;
@@ -319,10 +360,10 @@ class PrebuiltLoop final : public Executable {
         }
         char* const out = at(call, result_, row, point);
         if (is_result_direct) {
-          compute_in_place(in.data(), out, n, call.status);
+          compute_in_place(in.data(), out, n, call.work);
           continue;
         }
-        compute(in.data(), result.bytes.data(), n, call.status);
+        compute(in.data(), result.bytes.data(), n, call.work);
         scatter_(result.bytes.data(), out, call.inner[result_.operand], n);
       }
     }
@@ -341,7 +382,7 @@ class PrebuiltLoop final : public Executable {
                        [&](const Port& port) { return is_turned(call, port); });
   }
 
-  void run_turned(const StageCall& call) const {
+  void run_turned(const Call& call) const {
     std::array<TurnedBuffer, most_arguments> buffers;
     for (int64_t row = 0; row < call.outer_size; row += turned_rows) {
       const int64_t rows = std::min(turned_rows, call.outer_size - row);
@@ -364,7 +405,7 @@ class PrebuiltLoop final : public Executable {
   }
 
   /// Row `row` + r of a block, whose turned operands are in the buffers.
-  void run_turned_row(const StageCall& call, std::array<TurnedBuffer, most_arguments>& buffers,
+  void run_turned_row(const Call& call, std::array<TurnedBuffer, most_arguments>& buffers,
                       int64_t row, int64_t r, int64_t point, int64_t n) const {
     std::array<const void*, most_arguments> in;
     for (std::size_t a = 0; a < arguments_.size(); ++a) {
@@ -381,11 +422,11 @@ class PrebuiltLoop final : public Executable {
     }
     char* const out = at(call, result_, row + r, point);
     if (is_direct(result_.dtype) && call.inner[result_.operand] == result_.size) {
-      compute(in.data(), out, n, call.status);
+      compute(in.data(), out, n, call.work);
       return;
     }
     Buffer result;
-    compute(in.data(), result.bytes.data(), n, call.status);
+    compute(in.data(), result.bytes.data(), n, call.work);
     scatter_(result.bytes.data(), out, call.inner[result_.operand], n);
   }
 
@@ -396,7 +437,7 @@ class PrebuiltLoop final : public Executable {
   }
 
   /// Short rows, several at a time.
-  void run_packed(const StageCall& call) const {
+  void run_packed(const Call& call) const {
     const int64_t columns = call.inner_size;
     const int64_t rows_at_once = std::min(staging_block / columns, call.outer_size);
     std::array<Buffer, most_arguments> buffers;
@@ -422,10 +463,10 @@ class PrebuiltLoop final : public Executable {
         }
       }
       if (is_result_direct) {
-        compute_in_place(in.data(), at(call, result_, row, 0), rows * columns, call.status);
+        compute_in_place(in.data(), at(call, result_, row, 0), rows * columns, call.work);
         continue;
       }
-      compute(in.data(), result.bytes.data(), rows * columns, call.status);
+      compute(in.data(), result.bytes.data(), rows * columns, call.work);
       const int64_t stored = compute_size(result_.dtype) * columns;
       for (int64_t r = 0; r < rows; ++r) {
         scatter_(result.bytes.data() + r * stored, at(call, result_, row + r, 0),
@@ -451,7 +492,7 @@ class PrebuiltLoop final : public Executable {
   const std::vector<Port> arguments_;
   const Port result_;
   const Scatter scatter_;
-  const bool is_streamed_;
+  const bool can_be_streamed_, is_streamed_;
   const int64_t grain_;
   const StageCode code_;
   bool has_short_path_ = true;  ///< operands are contiguous or numbers

@@ -6,6 +6,10 @@
 // z = s^2, where only z^2 p(z) needs no low part. The product with y keeps its low part, too.
 // Relative error of log2 x: about 2^-35 (f64: 2^-67). The error-free transformations are Dekker's
 // and Knuth's, with fma. Everything but a positive normal x and a finite y is one rare case.
+//
+// The exponents that people write, and those of their gradients, are products and roots; a loop
+// over vectors whose exponents all are such does nothing else. What an exponent gives depends on
+// nothing but itself and x, wherever it comes from.
 #pragma once
 
 #include "core/math/exp.h"
@@ -113,18 +117,64 @@ constexpr X pow_rare(X x, X y) {
 }
 
 template <class T, Lane X>
-constexpr X pow_of(X x, X y) {
+constexpr auto is_rare(X x, X y) {
   constexpr BitsOf<T> smallest = BitsOf<T>{1} << Format<T>::mantissa;
-  const auto rare =
-      (bitcast<BitsOf<T>>(x) - smallest >= infinity_bits<T> - smallest) | (!(abs(y) < infinity<T>));
+  return (bitcast<BitsOf<T>>(x) - smallest >= infinity_bits<T> - smallest) |
+         (!(abs(y) < infinity<T>));
+}
+
+/// x^y by logarithms, but where it is `rare`.
+template <class T, Lane X, Lane Condition>
+constexpr X pow_general(X x, X y, Condition rare) {
   const X fast = exp2_of_product<T>(y, split_log2<T>(reduce_log<T>(x)));
   return if_any(rare, fast, [&] { return pow_rare<T>(x, y); });
+}
+
+/// For y = 1/2, -1/2, -1 and -2. (1/x)^2 and not 1/x^2, which underflows too early.
+template <class T, Lane X>
+constexpr X pow_root(X x, X y) {
+  const X base = if_any(abs(y) == T{0.5}, x, [&] {
+    return select(x == -infinity<T>, constant<T>(x, infinity<T>), sqrt(x + T{0}));
+  });
+  return unless_all(y == T{0.5}, base, [&] {
+    const X inverse = T{1} / base;
+    return select(y == T{-2}, inverse * inverse, inverse);
+  });
+}
+
+/// Squares and their gradients first: a look at each vector's exponents is all that they pay.
+template <class T, Lane X>
+constexpr X pow_of(X x, X y) {
+  const X square = x * x;
+  const auto is_first = (y == T{1}) | (y == T{2});
+  return unless_all(is_first, select(y == T{1}, x, square), [&] {
+    return unless_all(y == T{3}, square * x, [&] {
+      const auto is_root = (abs(y) == T{0.5}) | (y == T{-1}) | (y == T{-2});
+      const X root = if_any(is_root, x, [&] { return pow_root<T>(x, y); });
+      return unless_all(is_root, root, [&] {
+        const auto is_simple = is_first | (y == T{3}) | is_root;
+        return pow_general<T>(x, y, is_rare<T>(x, y) & !is_simple);
+      });
+    });
+  });
+}
+
+/// The exponents that pow decides by products and roots.
+inline constexpr std::array simple_exponents = {1.0, 2.0, 3.0, 0.5, -0.5, -1.0, -2.0};
+
+/// pow for exponents that are none of these.
+template <Lane X>
+constexpr X pow_of_others(X x, X y) {
+  return by_float_type(
+      x, [&](auto v) { return pow_general<float>(v, y, is_rare<float>(v, y)); },
+      [&](auto v) { return pow_general<double>(v, y, is_rare<double>(v, y)); });
 }
 
 }  // namespace math
 
 /// x^y for floating point, with the special cases of C (annex F): pow(x, 0) = pow(1, y) = 1, even
-/// for NaN; NaN for a finite negative x and a y that is no integer.
+/// for NaN; NaN for a finite negative x and a y that is no integer. x * x for 2, x * x * x for 3,
+/// 1 / x for -1.
 template <Lane X>
 constexpr X pow(X x, X y) {
   return by_float_type(

@@ -44,7 +44,7 @@ Tensor remainder_rule(const GradientCall& c, int k) {
 Tensor pow_rule(const GradientCall& c, int k) {
   const Tensor& a = c.inputs[0];
   const Tensor& b = c.inputs[1];
-  if (k == 0) return where(b == 0, 0, c.gradient * (b * pow(a, b - 1)));
+  if (k == 0) return c.gradient * (b * pow(a, where(b == 0, 0, b - 1)));
   return where((a == 0) & (b >= 0), 0, c.gradient * (c.result * log(a)));
 }
 /// Equal operands share the gradient.
@@ -128,6 +128,9 @@ constexpr auto nonzero = [](auto x) {
     return select(x != 0, x, 1);
 };
 
+constexpr auto power = [](auto a, auto b) { return pow(a, b); };
+constexpr auto other_power = [](auto a, auto b) { return math::pow_of_others(a, b); };
+
 void fail_check_nonzero(const Op&, Inputs inputs, const Attrs& attrs) {
   throw_zero(*inputs[0], static_cast<Checker>(attr<int64_t>(attrs, 0)));
 }
@@ -143,7 +146,8 @@ constexpr auto arithmetic = family({
         [](auto a, auto b) { return floor_divide(a, b); }, "a / b rounded towards minus infinity.")),
     with_rule(binary_op("remainder", number_types,
         [](auto a, auto b) { return remainder(a, b); }, "a - floor_divide(a, b) * b."), remainder_rule, 0b11),
-    with_rule(binary_op("pow", floating_types, [](auto a, auto b) { return pow(a, b); }, "a to the power of b."), pow_rule, 0b11, true),
+    with_loops_at<math::simple_exponents>(
+        with_rule(binary_op("pow", floating_types, power, "a to the power of b."), pow_rule, 0b11, true), floating_types, power, other_power),
     binary_op("integer_pow", integer_types,
         [](auto a, auto b) { return integer_pow(a, b); }, "a to the power of b, modulo 2^bits."),
     with_rule(binary_op("maximum", number_types, [](auto a, auto b) { return maximum(a, b); }, "The larger one."), maximum_rule, 0b11),

@@ -9,6 +9,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -49,6 +50,16 @@ constexpr Loops loops_for() {
     return loops_of<F, Result<F, First...>, First...>;
 }
 
+/// F with values[k] for its last argument.
+template <class F, const auto& values, std::size_t k>
+struct At {
+  template <Lane X>
+  constexpr auto operator()(X x) const {
+    constexpr auto value = values[k];
+    return F{}(x, constant<Element<X>>(x, value));
+  }
+};
+
 /// The first argument is of type First if given (a condition), the others of the type asked for.
 template <class F, std::size_t arity, class... First, class... T>
 constexpr auto loops_by_type(Types<T...>) {
@@ -61,6 +72,10 @@ constexpr auto loops_by_type(Types<T...>) {
 }
 
 }  // namespace formulas
+
+/// The compiler sees which side of an if_any a constant takes.
+template <class F, const auto& values, std::size_t k, class... A>
+inline constexpr bool has_slow_path<formulas::At<F, values, k>, A...> = false;
 
 /// The formula that the lambda F (without captures) says, with loops for the types T.
 template <std::size_t arity, class... First, class F, class... T>
@@ -131,6 +146,27 @@ consteval Op with_rule(Op op, Tensor (*rule)(const GradientCall&, int), uint32_t
 /// Constant almost everywhere, or not a function of floating values.
 consteval Op without_gradient(Op op) {
   op.gradient.is_zero = true;
+  return op;
+}
+
+/// With loops for a last argument that is the same everywhere: at each of the `values` little is
+/// left of the formula F of two arguments, and at others it is Other.
+template <const auto& values, class F, class Other, class... T>
+consteval Op with_loops_at(Op op, Types<T...>, F, Other) {
+  op.formula.loops_at = [](ScalarType argument, double value) {
+    LoopsAt found = {};
+    const auto choose = [&]<class Type, std::size_t k>() {
+      if (value == static_cast<double>(values[k]))
+        found = {.loops = loops_of<formulas::At<F, values, k>, Type, Type>, .is_short = true};
+    };
+    const auto choose_any = [&]<class Type, std::size_t... k>(std::index_sequence<k...>) {
+      if (argument != scalar_type_of<Type>) return;
+      found.loops = loops_of<Other, Type, Type, Type>;
+      (choose.template operator()<Type, k>(), ...);
+    };
+    (choose_any.template operator()<T>(std::make_index_sequence<std::size(values)>()), ...);
+    return found;
+  };
   return op;
 }
 

@@ -4,8 +4,10 @@
 // enters the next one.
 //
 // if_any is a branch: it goes where the deepest instruction of the whole region goes, because its
-// blocks cannot be torn apart. The select that joins both sides stands in the slow block, so that
-// the condition, which is expensive to keep in a register across blocks, is not needed after it.
+// blocks cannot be torn apart. What is uniform inside is computed before, whether it is needed or
+// not: pow(x, 2) then asks a mask that it has, of each vector. The select that joins both sides
+// stands in the slow block, so that the condition, which is expensive to keep in a register across
+// blocks, is not needed after it.
 
 #include "backends/cpu/jit/program.h"
 
@@ -54,10 +56,17 @@ void ProgramEmitter::find_depths(const std::vector<Depth>& argument_depths) {
     }
     if (nesting == 0) continue;
     region = std::max(region, depths_[i]);
-    if (instr.op != ScalarOp::end_if || --nesting > 0) continue;
-    for (std::size_t j = begin; j <= i; ++j) {
-      if (!is_free(program_.instrs[j].op)) depths_[j] = region;
-    }
+    if (instr.op == ScalarOp::end_if && --nesting == 0) place_region(begin, i, region);
+  }
+}
+
+void ProgramEmitter::place_region(std::size_t begin, std::size_t end, Depth region) {
+  for (std::size_t i = begin; i <= end; ++i) {
+    const ScalarInstr& instr = program_.instrs[i];
+    const bool is_branch = instr.op == ScalarOp::begin_if || instr.op == ScalarOp::end_if;
+    if (is_branch || instr.op == ScalarOp::load) depths_[i] = region;
+    for (int k = 0; k < operand_count(instr.op); ++k)
+      depths_[i] = std::max(depths_[i], depths_[operands_of(instr)[static_cast<std::size_t>(k)]]);
   }
 }
 
@@ -129,7 +138,8 @@ void ProgramEmitter::begin_if(const ScalarInstr& instr) {
   llvm::Value* const condition = value(instr.a);
   llvm::Value* const any = context_.width == 1 ? ir.CreateExtractElement(condition, uint64_t{0})
                                                : ir.CreateOrReduce(condition);
-  ir.CreateCondBr(any, slow, merge, llvm::MDBuilder(ir.getContext()).createBranchWeights(1, 2000));
+  llvm::MDNode* const rarely = llvm::MDBuilder(ir.getContext()).createBranchWeights(1, 2000);
+  ir.CreateCondBr(any, slow, merge, instr.imm == 0 ? rarely : nullptr);
   branches_.push_back({condition, here, merge});
   ir.SetInsertPoint(slow);
 }

@@ -51,6 +51,8 @@ class ProgramEmitter {
   };
   [[nodiscard]] bool loads_by_row(uint32_t id) const;
   void find_depths(const std::vector<Depth>& argument_depths);
+  /// The depths of instructions [begin, end], an if_any that goes to depth `region`.
+  void place_region(std::size_t begin, std::size_t end, Depth region);
   void begin_if(const ScalarInstr& instr);
   llvm::Value* end_if(const ScalarInstr& instr);
 

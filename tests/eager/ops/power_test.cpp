@@ -1,0 +1,83 @@
+// Exponents that pow decides by products and roots.
+#include "core/math/pow.h"
+#include "eager/ops/arithmetic.h"
+#include "tests/jit/calls.h"
+#include "tests/op_samples.h"
+#include "tests/same_bits.h"
+
+#include <catch2/catch.hpp>
+
+#include <vector>
+
+using namespace nitinol;
+using namespace nitinol::test;
+
+namespace {
+
+/// Signs, sizes and special numbers; enough for blocks, whole vectors and a rest.
+Tensor bases(DType dtype) {
+  const Tensor x = (rand({700}) * 8 - 4).to(dtype);
+  const Tensor special =
+      tensor({0.0, -0.0, 1.0, -1.0, 1e-40, -1e-40, 3e38, 1e19, -1e19, 1e-20, 0.5,
+              std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(),
+              std::numeric_limits<double>::quiet_NaN()});
+  return concat({x, special.to(dtype), x * 1000});
+}
+
+}  // namespace
+
+TEST_CASE("an exponent gives the same bits wherever it comes from", "[ops][power]") {
+  manual_seed(1);
+  const DType dtype = GENERATE(f16, bf16, f32, f64);
+  const Tensor x = bases(dtype);
+  std::vector<double> exponents(math::simple_exponents.begin(), math::simple_exponents.end());
+  exponents.insert(exponents.end(), {0, -3, 2.5, 1.0 / 3, 100});
+  for (const double exponent : exponents) {
+    CAPTURE(name_of(dtype), exponent);
+    const Tensor power = pow(x, exponent);
+    const Tensor same = full(x.shape(), exponent, dtype);
+    CHECK(same_bits(power, pow(x, same)));
+    CHECK(same_bits(power, pow(x, same * 1)));
+    CHECK(same_bits(power, pow(x, full({}, exponent, dtype))));
+    CHECK(same_bits(power, pow(x, expand(full({1}, exponent, dtype), x.shape()))));
+    // Between others, so that no vector has one exponent.
+    const Tensor others = concat({full({1}, 2.25, dtype), full({1}, exponent, dtype),
+                                  full({1}, -7, dtype), full({1}, 2, dtype)});
+    const Tensor columns = pow(unsqueeze(x, 1), others);
+    CHECK(same_bits(power, reshape(slice(columns, 1, Range{1, 2}), x.shape())));
+    const auto fused =
+        compile([](const Tensor& v, const Scalar& s) -> Tensor { return pow(v * 1, s) + 0 * v; });
+    CHECK(same_bits(pow(x * 1, exponent) + 0 * x, settle(fused, x, Scalar(exponent))));
+    const auto beside = compile([](const Tensor& v, const Tensor& e) -> Tensor {
+      return pow(unsqueeze(v, 1) * 1, e) + 0 * unsqueeze(v, 1);
+    });
+    CHECK(same_bits(columns + 0 * unsqueeze(x, 1), settle(beside, x, others)));
+  }
+}
+
+TEST_CASE("simple exponents are products, roots and quotients", "[ops][power]") {
+  manual_seed(2);
+  const DType dtype = GENERATE(f16, bf16, f32, f64);
+  const Tensor x = bases(dtype);
+  CAPTURE(name_of(dtype));
+  CHECK(same_bits(pow(x, 2), x * x));
+  CHECK(same_bits(pow(x, 1), x * 1));
+  CHECK(same_bits(pow(x, -1), 1 / x));
+  CHECK(same_bits(pow(abs(x), 0.5), sqrt(abs(x))));
+  // In one rounding of the dtype.
+  const DType wide = dtype == f64 ? f64 : f32;
+  const Tensor w = x.to(wide);
+  CHECK(same_bits(pow(x, 3), (w * w * w).to(dtype)));
+}
+
+TEST_CASE("a view's exponents, rows of them, and results in place of them", "[ops][power]") {
+  manual_seed(3);
+  const Tensor x = randn({40, 33});
+  const Tensor square = x * x;
+  CHECK(same_bits(pow(transpose(x), 2), transpose(square)));
+  CHECK(same_bits(pow(slice(x, 1, Range{3, 30, 2}), 2), slice(square, 1, Range{3, 30, 2})));
+  const Tensor twos = full({40, 1}, 2.0, f32);
+  CHECK(same_bits(pow(x, twos), square));
+  CHECK(same_bits(pow(x, full({33}, 2.0, f32)), square));
+  CHECK(same_bits(pow(x + 0, 2), square));
+}
