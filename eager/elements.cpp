@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "core/math.h"
 #include "core/native.h"
+#include "core/parallel.h"
 
 #include <fmt/format.h>
 
@@ -28,15 +29,25 @@ uint64_t integer_bits(const Scalar& number) {
 }
 
 float to_float(const Scalar& number) {
+  const DefaultFloatMode mode;
   // An integer goes to f32 in one rounding.
-  if (number.kind() == Scalar::Kind::real) return static_cast<float>(number.to_double());
-  return static_cast<float>(number.to_integer());
+  if (number.kind() == Scalar::Kind::real)
+    return computed_here(static_cast<float>(computed_here(number.to_double())));
+  return computed_here(static_cast<float>(computed_here(number.to_integer())));
 }
 
 /// What is rounded to 16 bits then.
 Num<float> to_short_float(const Scalar& number) {
-  if (number.kind() == Scalar::Kind::real) return to_odd_float(Num<double>(number.to_double()));
-  return to_odd_float(Num<int64_t>(number.to_integer()));
+  if (number.kind() == Scalar::Kind::real)
+    return to_odd_float(Num<double>(computed_here(number.to_double())));
+  return to_odd_float(Num<int64_t>(computed_here(number.to_integer())));
+}
+
+/// The bits that `round` makes of it.
+template <class Round>
+uint16_t short_bits(const Scalar& number, Round round) {
+  const DefaultFloatMode mode;
+  return computed_here(round(to_short_float(number)).value);
 }
 
 template <class T>
@@ -110,9 +121,9 @@ uint64_t element_of(DType dtype, const Scalar& number) {
     case i64:
       return integer_bits<int64_t>(number);
     case f16:
-      return float_to_half(to_short_float(number)).value;
+      return short_bits(number, [](auto x) { return float_to_half(x); });
     case bf16:
-      return float_to_bfloat(to_short_float(number)).value;
+      return short_bits(number, [](auto x) { return float_to_bfloat(x); });
     case f32:
       return bits(to_float(number));
     case f64:

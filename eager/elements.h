@@ -9,6 +9,14 @@
 
 namespace nitinol {
 
+/// Keeps the compiler from computing x elsewhere: it knows nothing of rounding modes, and moves
+/// arithmetic into a DefaultFloatMode's life or out of it.
+template <class T>
+[[nodiscard]] T computed_here(T x) {
+  asm volatile("" : "+m"(x) : : "memory");
+  return x;
+}
+
 /// The stored bits, zero-extended, of `number` as an element of `dtype`: integers wrap, floating
 /// numbers round or saturate as cast does.
 [[nodiscard]] uint64_t element_of(DType dtype, const Scalar& number);

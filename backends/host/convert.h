@@ -36,13 +36,13 @@ inline float bfloat_to_float(uint16_t bfloat) {
   return std::bit_cast<float>(static_cast<uint32_t>(bfloat) << 16);
 }
 
-/// To nearest, ties to even; in integers, because some processors' own instruction flushes
-/// denormals.
+/// To nearest, ties to even, NaN to 0x7fc0; in integers, because some processors' own instruction
+/// flushes denormals.
 inline uint16_t float_to_bfloat(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
   const bool is_nan = (bits & 0x7fffffff) > 0x7f800000;
-  return static_cast<uint16_t>(is_nan ? bits >> 16 | 0x40 : rounded);
+  return static_cast<uint16_t>(is_nan ? 0x7fc0 : rounded);
 }
 
 /// True if memory of this dtype holds the compute type itself.

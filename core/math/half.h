@@ -89,17 +89,17 @@ constexpr auto bfloat_to_float(X bfloat) {
   return bitcast<float>(convert<uint32_t>(bfloat) << 16);
 }
 
-/// `value` (f32 lane) rounded to bf16, as its bits (u16 lane).
+/// `value` (f32 lane) rounded to bf16, as its bits (u16 lane). Each NaN becomes the positive one,
+/// as PyTorch has it.
 template <Lane X>
 constexpr auto float_to_bfloat(X value) {
   const auto bits = bitcast<uint32_t>(value);
   const auto rounded = (bits + (((bits >> 16) & 1) + 0x7fff)) >> 16;
   const auto is_nan = 0x7f800000 < (bits & 0x7fffffff);
-  return convert<uint16_t>(select(is_nan, (bits >> 16) | 0x40, rounded));
+  return convert<uint16_t>(select(is_nan, 0x7fc0, rounded));
 }
 
 /// `value` (f32 lane) rounded to what bf16 holds: float_to_bfloat, where the lower half becomes 0.
-/// Each NaN becomes one whose upper half is a NaN too.
 template <Lane X>
 constexpr auto rounded_to_bfloat(X value) {
   const auto bits = bitcast<uint32_t>(value);

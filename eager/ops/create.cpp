@@ -2,6 +2,7 @@
 
 #include "core/host_access.h"
 #include "core/interpreter.h"
+#include "core/parallel.h"
 #include "eager/apply.h"
 #include "eager/elements.h"
 #include "eager/launch.h"
@@ -132,7 +133,9 @@ int64_t integer_range_length(int64_t start, int64_t stop, int64_t step) {
 }
 
 int64_t real_range_length(double start, double stop, double step) {
-  const double count = std::ceil((stop - start) / step);
+  const DefaultFloatMode mode;
+  const double count =
+      computed_here(std::ceil((computed_here(stop) - start) / computed_here(step)));
   if (!(count < 0x1p62)) {
     throw Error(ErrorKind::value,
                 {.where = "arange",

@@ -5,6 +5,7 @@
 #include "eager/ops/statistics.h"
 
 #include "eager/apply.h"
+#include "eager/elements.h"
 #include "eager/ops/arithmetic.h"
 #include "eager/ops/cast.h"
 #include "eager/ops/compare.h"
@@ -19,6 +20,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -49,7 +51,9 @@ Tensor mean_of(const Tensor& x, const Dims& axes, KeepDims keep) {
 
 /// A number as an operand of x's dtype.
 double as_computed(const Tensor& x, double number) {
-  return x.dtype() == f64 ? number : static_cast<double>(static_cast<float>(number));
+  if (x.dtype() == f64) return number;
+  const uint64_t bits = element_of(f32, number);
+  return number_at(f32, &bits).to_double();
 }
 
 Tensor not_negative(const Tensor& variance) {
