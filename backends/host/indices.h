@@ -22,11 +22,13 @@ inline int64_t product(const Shape& shape, int first, int last) {
 /// Bytes from the start of `layout` to its element at position `i` of its leading axes, which have
 /// the sizes `shape`.
 inline int64_t byte_offset(int64_t i, const Shape& shape, const OperandLayout& layout) {
+  if (shape.size() == 0) return 0;
   int64_t elements = 0;
-  for (int axis = shape.size() - 1; axis >= 0; --axis) {
+  for (int axis = shape.size() - 1; axis > 0; --axis) {
     elements += i % shape[axis] * layout.strides[axis];
     i /= shape[axis];
   }
+  elements += i * layout.strides[0];
   return elements * static_cast<int64_t>(size_of(layout.dtype));
 }
 
@@ -40,13 +42,18 @@ inline int64_t row_of(int64_t index, int64_t rows) {
 class RowIndices {
  public:
   RowIndices(const OperandLayout& layout, const void* data, int64_t rows)
-      : layout_(layout), data_(static_cast<const char*>(data)), rows_(rows) {}
+      : layout_(layout),
+        data_(static_cast<const char*>(data)),
+        rows_(rows),
+        step_(layout.shape.size() == 1 ? layout.strides[0] * int64_t{sizeof(int64_t)} : 0),
+        is_line_(layout.shape.size() == 1) {}
 
   [[nodiscard]] int64_t count() const { return element_count(layout_.shape); }
   /// Index number i as it was given.
   [[nodiscard]] int64_t given(int64_t i) const {
     int64_t index = 0;
-    std::memcpy(&index, data_ + byte_offset(i, layout_.shape, layout_), sizeof index);
+    const int64_t offset = is_line_ ? i * step_ : byte_offset(i, layout_.shape, layout_);
+    std::memcpy(&index, data_ + offset, sizeof index);
     return index;
   }
   /// Its row, or -1 if there is none.
@@ -56,6 +63,8 @@ class RowIndices {
   const OperandLayout& layout_;
   const char* data_;
   int64_t rows_;
+  int64_t step_;  ///< from index to index in bytes, if they have one axis
+  bool is_line_;
 };
 
 /// Notes in the launch's status that `index` is none of `rows`, or throws Error(value) where nobody

@@ -1,18 +1,28 @@
 // The indices are sorted by row first (a counting sort, so that equal ones keep their order); then
 // each row is summed on its own, so any thread may take any rows.
+//
+// Sorting takes longer than adding up rows of a few elements, as those of a histogram. One thread
+// adds them to their sums in the order in which they come, which is the same.
 
 #include "backends/host/scatter_add.h"
 
 #include "backends/host/convert.h"
+#include "backends/host/elements.h"
 #include "backends/host/indices.h"
 #include "backends/host/split.h"
+#include "core/native.h"
+#include "core/parallel.h"
 #include "core/scalar.h"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 namespace nitinol::host {
 namespace {
+
+/// Elements of the widest narrow row.
+constexpr int64_t narrow_row = 16;
 
 using Add = void (*)(void* total, const void* values, int64_t n);
 
@@ -66,6 +76,83 @@ class ScatterAdd {
   [[nodiscard]] int64_t rows() const { return out_.shape[0]; }
   [[nodiscard]] int64_t row_elements() const { return product(out_.shape, 1, out_.shape.size()); }
   [[nodiscard]] int64_t count() const { return indices_.count(); }
+
+  [[nodiscard]] bool is_narrow() const {
+    return row_elements() <= narrow_row && values_.dtype != boolean;
+  }
+
+  /// One value for each index of one axis. Returns false at the first that is out of range.
+  template <DType dtype>
+  [[nodiscard]] bool add_line(typename Elements<dtype>::Value* sums, int64_t& wrong) const {
+    using Stored = typename Elements<dtype>::Stored;
+    const char* from = from_;
+    const int64_t step = values_.strides[0] * element_, n = count();
+    const RowIndices indices = indices_;  // whose members no store can change
+    for (int64_t i = 0; i < n; ++i, from += step) {
+      const int64_t row = indices.row(i);
+      if (row < 0) {
+        wrong = indices.given(i);
+        return false;
+      }
+      Stored value;
+      std::memcpy(&value, from, sizeof value);
+      sums[row] = native::add(sums[row], value_of<dtype>(value));
+    }
+    return true;
+  }
+
+  /// Rows of elements that lie at `offsets` from a row's first.
+  template <DType dtype>
+  [[nodiscard]] bool add_rows(const std::vector<int64_t>& offsets,
+                              typename Elements<dtype>::Value* sums, int64_t& wrong) const {
+    using Stored = typename Elements<dtype>::Stored;
+    const int64_t n = count();
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t row = indices_.row(i);
+      if (row < 0) {
+        wrong = indices_.given(i);
+        return false;
+      }
+      const char* const from = from_ + byte_offset(i, index_shape_, values_);
+      auto* const to = sums + row * static_cast<int64_t>(offsets.size());
+      for (std::size_t j = 0; j < offsets.size(); ++j) {
+        Stored value;
+        std::memcpy(&value, from + offsets[j], sizeof value);
+        to[j] = native::add(to[j], value_of<dtype>(value));
+      }
+    }
+    return true;
+  }
+
+  /// Sums narrow rows. Returns false at the first index that is out of range.
+  template <DType dtype>
+  [[nodiscard]] bool add_up(int64_t& wrong) const {
+    using Stored = typename Elements<dtype>::Stored;
+    const DefaultFloatMode mode;
+    const int64_t width = row_elements(), lines = line_ == 0 ? 0 : width / line_;
+    std::vector<int64_t> from_offsets, to_offsets;
+    for (int64_t l = 0; l < lines; ++l) {
+      const auto [from, to] = line_offsets(l);
+      for (int64_t j = 0; j < line_; ++j) {
+        from_offsets.push_back(from + j * from_step_);
+        to_offsets.push_back(to + j * to_step_);
+      }
+    }
+    std::vector<typename Elements<dtype>::Value> sums(static_cast<std::size_t>(rows() * width));
+    if (width == 1 && index_shape_.size() == 1) {
+      if (!add_line<dtype>(sums.data(), wrong)) return false;
+    } else if (!add_rows<dtype>(from_offsets, sums.data(), wrong)) {
+      return false;
+    }
+    for (int64_t row = 0; row < rows(); ++row) {
+      char* const to = to_ + row * out_.strides[0] * element_;
+      for (std::size_t j = 0; j < to_offsets.size(); ++j) {
+        const Stored sum = stored<dtype>(sums[static_cast<std::size_t>(row * width) + j]);
+        std::memcpy(to + to_offsets[j], &sum, sizeof sum);
+      }
+    }
+    return true;
+  }
 
   /// Sorts the indices by row. Returns false at the first that is out of range.
   [[nodiscard]] bool sort(int64_t& wrong) {
@@ -149,6 +236,13 @@ class ScatterAdd {
 void scatter_add(const LibraryCall& call, const Launch& launch) {
   ScatterAdd work(call, launch);
   int64_t wrong = 0;
+  if (work.is_narrow()) {
+    bool is_done = false;
+    with_number_type(call.operands[0].dtype,
+                     [&](auto dtype) { is_done = work.add_up<dtype.value>(wrong); });
+    if (!is_done) report_index("scatter_add", wrong, work.rows(), launch);
+    return;
+  }
   if (!work.sort(wrong)) return report_index("scatter_add", wrong, work.rows(), launch);
   const int64_t per_row = std::max<int64_t>(work.count() / std::max<int64_t>(work.rows(), 1), 1) *
                           std::max<int64_t>(work.row_elements(), 1);

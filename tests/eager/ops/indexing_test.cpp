@@ -1,6 +1,7 @@
 #include "eager/ops/indexing.h"
 
 #include "eager/ops/ops.h"
+#include "tests/same_bits.h"
 
 #include <catch2/catch.hpp>
 
@@ -158,6 +159,22 @@ TEST_CASE("scatter_add_along sums 16-bit numbers in float32", "[eager][indexing]
     const Tensor sums = scatter_add_along(ones({2, 4096}, dtype), 1, indices, 1);
     CHECK(sums.to(f32).to_vector<float>() == std::vector<float>{4096, 4096});
   }
+}
+
+TEST_CASE("scatter_add gives narrow rows the bits that they have in wide ones",
+          "[eager][indexing]") {
+  manual_seed(1);
+  const DType dtype = GENERATE(f32, f64, f16, bf16, i8, i64);
+  const Tensor wide = (randn({3, 500, 40}) * 40).to(dtype);
+  const Tensor bins = reshape((arange(1500) * 31) % 7 - 3, {3, 500});
+  const Tensor sums = scatter_add(wide, bins, 4);
+  for (const int64_t width : {1, 3, 16, 17}) {
+    CAPTURE(name_of(dtype), width);
+    const Tensor narrow = slice(wide, 2, Range{2, 2 + width});
+    CHECK(same_bits(scatter_add(narrow, bins, 4), slice(sums, 1, Range{2, 2 + width})));
+  }
+  const Tensor column = squeeze(slice(wide, 2, Range{5, 6}), 2);
+  CHECK(same_bits(scatter_add(column, bins, 4), squeeze(slice(sums, 1, Range{5, 6}), 1)));
 }
 
 TEST_CASE("scatter_add_along of more rows than are summed at once", "[eager][indexing]") {
