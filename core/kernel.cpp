@@ -49,6 +49,8 @@ std::string_view name_of(Order order) {
       return "lanes";
     case Order::sequential:
       return "sequential";
+    case Order::turned:
+      return "turned";
   }
   return "?";
 }

@@ -13,6 +13,10 @@
 // Order::sequential The last loop dimension is the reduced one; elements are visited in its order
 // for many rows at
 //                   once, and the innermost (vectorised) loop is the last row dimension.
+// Order::turned     The same loops as Order::sequential, but each row joins as in Order::lanes: for
+// rows of so few
+//                   elements that a vector takes many of them. Whoever launches turns operands
+//                   whose elements do not lie so.
 //
 // Example: softmax over the last axis of x[n, m]:
 //   stage 0 element: max0 <- x
@@ -96,7 +100,10 @@ struct Stage {
 };
 
 /// Order in which reductions combine (design, section 5).
-enum class Order : uint8_t { none, lanes, sequential };
+enum class Order : uint8_t { none, lanes, sequential, turned };
+
+/// The longest row of Order::turned: its elements are a lane each.
+inline constexpr int64_t longest_turned_row = 31;
 
 /// Whether outputs go around the caches: for outputs far larger than the last-level cache.
 enum class Stores : uint8_t { cached, non_temporal };

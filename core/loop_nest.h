@@ -57,7 +57,8 @@ struct LoopNest {
   /// The loop whose points code takes a vector at a time (core/kernel.h).
   [[nodiscard]] int innermost(Order order) const {
     const int rank = sizes.size();
-    return order == Order::sequential && rank > 1 ? rank - 2 : rank - 1;
+    const bool is_row_loop = order == Order::sequential || order == Order::turned;
+    return is_row_loop && rank > 1 ? rank - 2 : rank - 1;
   }
 };
 

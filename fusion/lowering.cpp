@@ -9,6 +9,7 @@
 #include "fusion/draft.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 namespace nitinol::fusion {
@@ -16,20 +17,64 @@ namespace {
 
 using Level = Stage::Level;
 
+using Loops = LoopNest<std::vector<Dims>>;
+
+/// The longest of the loops over rows; there is one.
+int longest_row_loop(const Loops& nest) {
+  const auto rows = std::span(nest.sizes.begin(), nest.sizes.end() - 1);
+  return static_cast<int>(std::ranges::max_element(rows) - rows.begin());
+}
+
+/// Whether the rows are short, and are many: then vectors run across them.
+bool pays_turning(const Kernel& kernel, const Loops& nest, const DeviceLimits& limits) {
+  if (kernel.order != Order::lanes || limits.turned_rows == 0 || nest.sizes.size() < 2)
+    return false;
+  const int64_t length = nest.sizes[nest.sizes.size() - 1];
+  const auto looks = [](const Stage& stage) {
+    return std::ranges::find(stage.program.instrs, ScalarOp::load, &ScalarInstr::op) !=
+           stage.program.instrs.end();
+  };
+  return length >= 2 && length <= longest_turned_row &&
+         nest.sizes[longest_row_loop(nest)] >= limits.turned_rows &&
+         std::ranges::none_of(kernel.stages, looks);
+}
+
+/// The longest loop over rows becomes the innermost.
+void turn(Kernel& kernel, Loops& nest) {
+  kernel.order = Order::turned;
+  const int longest = longest_row_loop(nest);
+  const auto move = [&](auto& list) {
+    std::rotate(list.begin() + longest, list.begin() + longest + 1, list.end() - 1);
+  };
+  move(nest.sizes);
+  for (Dims& strides : nest.strides) move(strides);
+}
+
+/// How an operand moves along the innermost loop. What Order::turned finds row by row is turned.
+StrideClass inner_class(Order order, const Dims& strides, int inner) {
+  const bool moves_along_both = strides[inner] != 0 && strides[strides.size() - 1] != 0;
+  return order == Order::turned && moves_along_both ? StrideClass::one : class_of(strides[inner]);
+}
+
 /// Completes `out` with loops of these sizes and strides per operand: merged where possible, with
 /// inner stride classes. A reduced dimension is the last and stays by itself.
-void arrange_loops(Lowered& out, const Dims& sizes, std::vector<Dims> strides) {
+void arrange_loops(Lowered& out, const Dims& sizes, std::vector<Dims> strides,
+                   const DeviceLimits& limits) {
   std::vector<Operand>& operands = out.kernel.operands;
-  LoopNest<std::vector<Dims>> nest = {.sizes = sizes, .strides = std::move(strides)};
+  Loops nest = {.sizes = sizes, .strides = std::move(strides)};
   for (Dims& s : nest.strides) {
     while (s.size() < sizes.size()) s.push_back(0);  // scalars
   }
   nest.simplify(sizes.size() - (out.kernel.order == Order::none ? 0 : 1));
   nest.add_point_if_empty();
+  if (pays_turning(out.kernel, nest, limits)) turn(out.kernel, nest);
   const int inner = nest.innermost(out.kernel.order);
   for (std::size_t k = 0; k < operands.size(); ++k) {
     const Dims& strides_of_k = nest.strides[k];
-    if (operands[k].role != Role::scalar) operands[k].inner = class_of(strides_of_k[inner]);
+    const Role role = operands[k].role;
+    if (role == Role::position) operands[k].inner = class_of(strides_of_k[inner]);
+    if (role != Role::position && role != Role::scalar)
+      operands[k].inner = inner_class(out.kernel.order, strides_of_k, inner);
     out.strides.insert(out.strides.end(), strides_of_k.begin(), strides_of_k.end());
     out.offsets.push_back(
         out.origins[k].kind == OperandOrigin::Kind::position ? out.origins[k].offset : 0);
@@ -219,7 +264,7 @@ Lowered lower_copy(DType dtype, const Copy& copy) {
                  {.kind = memory, .value = copy.to, .offset = copy.to_offset, .bits = 0}};
   arrange_loops(
       out, squeezed(copy.shape),
-      {squeezed({copy.shape, copy.from_strides}), squeezed({copy.shape, copy.to_strides})});
+      {squeezed({copy.shape, copy.from_strides}), squeezed({copy.shape, copy.to_strides})}, {});
   return out;
 }
 
@@ -243,7 +288,9 @@ Lowered lower(const Graph& graph, const Fusion& fusion, const Group& group,
   }
   Kernel& kernel = draft.out.kernel;
   place_scratch(kernel, draft.strides);
-  arrange_loops(draft.out, draft.sizes, std::move(draft.strides));
+  // One op alone has native loops, which turn short rows themselves.
+  arrange_loops(draft.out, draft.sizes, std::move(draft.strides),
+                group.members.size() == 1 ? DeviceLimits{} : limits);
   if (group.members.size() == 1) find_prebuilt(graph, graph[group.members[0].value], kernel);
   return std::move(draft.out);
 }

@@ -251,7 +251,10 @@ class FencedBackend final : public Backend {
   bool can_generate_code() override { return false; }
   /// Others than the host's, so that results which depend on them are seen.
   [[nodiscard]] DeviceLimits limits() const override {
-    return {.streaming_bytes = 1 << 20, .kept_row_bytes = 256, .cheap_instructions = 3};
+    return {.streaming_bytes = 1 << 20,
+            .kept_row_bytes = 256,
+            .cheap_instructions = 3,
+            .turned_rows = 16};
   }
 };
 

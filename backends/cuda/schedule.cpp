@@ -160,6 +160,7 @@ Schedule schedule_of(const Kernel& kernel, const Launch& launch) {
       choose_points(kernel, launch, loops, schedule);
       break;
     case Order::lanes:
+    case Order::turned:  // is not asked for: limits()
       choose_lanes(kernel, launch, loops, schedule);
       break;
     case Order::sequential:

@@ -47,10 +47,11 @@ bool is_used(const Kernel& kernel, std::size_t k, Stage::Level level) {
 }
 
 /// The first operand whose steps along the innermost loop are not of its class, or -1.
-int first_misfit(const Kernel& kernel, const Steps& steps) {
+int first_misfit(const Kernel& kernel, const Steps& steps, const Steps& reduced_steps) {
   for (std::size_t k = 0; k < kernel.operands.size(); ++k) {
     const Operand& operand = kernel.operands[k];
     if (operand.role == Role::scalar || fits(operand, steps[k])) continue;
+    if (kernel.order == Order::turned && reduced_steps[k] != 0 && steps[k] != 0) continue;
     // Per row, nothing moves along the reduced loop.
     if (kernel.order == Order::lanes && !is_used(kernel, k, Stage::Level::element)) continue;
     return static_cast<int>(k);
@@ -123,7 +124,7 @@ void check_innermost(const Kernel& kernel, const Domain& domain) {
   if (!is_row_loop && domain.reduced_size <= 1) return;
   const Steps& inner =
       is_row_loop ? domain.steps[static_cast<std::size_t>(domain.rank - 1)] : domain.reduced_steps;
-  const int misfit = first_misfit(kernel, inner);
+  const int misfit = first_misfit(kernel, inner, domain.reduced_steps);
   if (misfit < 0) return;
   reject(kernel, fmt::format("operand {} has an innermost step of {}", misfit,
                              inner[static_cast<std::size_t>(misfit)]));

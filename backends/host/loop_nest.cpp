@@ -33,6 +33,8 @@ void run_loop_nest(const Kernel& kernel, const StageCode* code, const Launch& la
   if (domain.is_empty) return;
   if (kernel.order == Order::none)
     run_elementwise(kernel, code[0], launch, domain);
+  else if (kernel.order == Order::turned)
+    run_turned(kernel, code, launch, domain);
   else
     run_reduction(kernel, code, launch, domain);
 }

@@ -1,4 +1,4 @@
-// How a host backend runs a kernel: what loop_nest.cpp and its two halves share.
+// How a host backend runs a kernel: what loop_nest.cpp and its three parts share.
 #pragma once
 
 #include "backends/host/domain.h"
@@ -21,5 +21,8 @@ void run_elementwise_all(const Kernel& kernel, const StageCode& code,
 /// Order::lanes and Order::sequential. (reduction.cpp)
 void run_reduction(const Kernel& kernel, const StageCode* code, const Launch& launch,
                    const Domain& domain);
+/// Order::turned. (turned.cpp)
+void run_turned(const Kernel& kernel, const StageCode* code, const Launch& launch,
+                const Domain& domain);
 
 }  // namespace nitinol::host

@@ -15,6 +15,7 @@ bool is_identity(const Stage& stage, DType dtype) {
 }
 
 std::unique_ptr<Executable> make_prebuilt(const Kernel& kernel) {
+  if (kernel.order == Order::turned) return nullptr;
   if (kernel.order != Order::none) return make_prebuilt_reduction(kernel);
   if (auto copy = make_prebuilt_copy(kernel)) return copy;
   if (auto lookup = make_prebuilt_lookup(kernel)) return lookup;

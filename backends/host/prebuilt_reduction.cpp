@@ -3,9 +3,9 @@
 // The element stage accumulates what it loads and the row stage stores the result. Contiguous
 // operands of the accumulator's type are read in place; others pass through a block on the stack.
 //
-// Many short rows, x[100000, 10], would be all overhead one by one. They are turned, 64 at a time,
-// so that vectors run across rows; each row still joins by the tree of its lanes, of which those
-// beyond its length are neutral and change nothing.
+// Many short rows, x[100000, 10], would be all overhead one by one. They are turned, some at a
+// time, so that vectors run across rows; each row still joins by the tree of its lanes, of which
+// those beyond its length are neutral and change nothing.
 
 #include "backends/host/accumulate.h"
 #include "backends/host/combine.h"
@@ -50,14 +50,17 @@ class PrebuiltReduction final : public Executable {
   }
 
  private:
-  static constexpr int64_t short_row = 32, rows_at_once = 64;
+  static constexpr int64_t short_row = 32, fewest_rows = 16, most_rows = 1024;
   /// Elements that pass through a block on the stack at a time.
   static constexpr int64_t piece_length = reduction_order::lanes_run;
 
-  /// rows_at_once rows turned: values of all rows at one index lie together.
+  /// Some rows turned: values of all rows at one index lie together.
   struct alignas(64) Turned {
-    std::array<char, short_row * rows_at_once * sizeof(uint64_t)> bytes;
+    std::array<char, 16384> bytes;
   };
+  [[nodiscard]] int64_t rows_at_once(int64_t length) const {
+    return std::min(static_cast<int64_t>(sizeof(Turned)) / (length * size_), most_rows);
+  }
 
   struct alignas(64) Buffer {
     std::array<char, piece_length * sizeof(uint64_t)> bytes;
@@ -76,21 +79,23 @@ class PrebuiltReduction final : public Executable {
     if (domain.rank == 0 || domain.reduced_steps[source_] != size_) return false;
     const auto last = static_cast<std::size_t>(domain.rank - 1);
     const int64_t rows = domain.sizes[last], length = domain.reduced_size;
-    if (rows < rows_at_once / 4) return false;
-    const int64_t pieces = (rows + rows_at_once - 1) / rows_at_once;
-    const int64_t grain = grain_of(kernel_) / (rows_at_once * length) + 1;
+    if (rows < fewest_rows) return false;
+    const int64_t width = rows_at_once(length);
+    const int64_t pieces = (rows + width - 1) / width;
+    const int64_t grain = grain_of(kernel_) / (width * length) + 1;
     split(domain.count(0, domain.rank - 1) * pieces, grain, launch.threads,
           [&](int64_t first, int64_t end) {
             Pointers pointers;
             for (int64_t i = first; i < end; ++i) {
-              const int64_t row = i % pieces * rows_at_once;
+              const int64_t row = i % pieces * width;
+              const int64_t count = std::min(width, rows - row);
               seek(domain, domain.rank - 1, i / pieces, pointers);
               reduce_turned({.from = pointers[source_] + row * domain.steps[last][source_],
                              .from_step = domain.steps[last][source_],
                              .to = nullptr,
-                             .to_step = rows_at_once * size_,
+                             .to_step = count * size_,
                              .rows = length,
-                             .columns = std::min(rows_at_once, rows - row)},
+                             .columns = count},
                             pointers[result_] + row * domain.steps[last][result_],
                             domain.steps[last][result_]);
             }
@@ -104,17 +109,17 @@ class PrebuiltReduction final : public Executable {
     transpose(block, static_cast<std::size_t>(size_));
     const auto at = [&](int64_t index) { return turned.bytes.data() + index * block.to_step; };
     if (combiner_.has_positions) {
-      std::array<int64_t, rows_at_once> best_at;
+      std::array<int64_t, most_rows> best_at;
       Buffer best;
       combiner_.fill(best.bytes.data(), best_at.data(), block.columns);
       accumulate_.rows({at(0), block.to_step, block.rows, block.columns, 0}, best.bytes.data(),
                        best_at.data());
       return scatter_(best_at.data(), out, out_step, block.columns);
     }
+    // Lane l joins lane l + half, all of them at once.
     for (int64_t half = lanes_ / 2; half > 0; half /= 2) {
-      for (int64_t l = 0; l < half && l + half < block.rows; ++l) {
-        accumulate_.rows({at(l + half), 0, 1, block.columns, 0}, at(l), nullptr);
-      }
+      const int64_t lanes = std::min(half, std::min(block.rows, 2 * half) - half);
+      if (lanes > 0) accumulate_.rows({at(half), 0, 1, lanes * block.columns, 0}, at(0), nullptr);
     }
     scatter_(at(0), out, out_step, block.columns);
   }

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "core/launch.h"
+#include "core/reduction.h"
 
 #include <cstdint>
 #include <memory>
@@ -28,7 +29,8 @@ namespace nitinol::host {
 /// dimension; or outer runs along blocks of one row, if the stage reads operands alone and has no
 /// arg_*.
 /// Order::sequential, element level: outer runs along the reduced dimension within a block, inner
-/// along rows. Level::row: outer_size is 1; inner runs along rows.
+/// along rows. Order::turned, element level: outer runs along all of a row, inner along rows.
+/// Level::row: outer_size is 1; inner runs along rows.
 struct StageCall {
   char* const* pointers;  ///< per operand: its element at (0, 0); for a position: the number itself
   const int64_t* outer;   ///< per operand: bytes (position: units) per outer step
@@ -42,6 +44,8 @@ struct StageCall {
   ///   (reduction_order::lanes_run); then the lanes join as Combiner::fold says.
   /// Element level, sequential: inner_size values, read and written: value j joins element j of
   /// each outer step.
+  /// Element level, turned: of a reduction that keeps_lanes, outer_size times inner_size values,
+  ///   which the call sets: value j of group i is that of row j at step i. Others: as sequential.
   void* const* accumulators = nullptr;
   int64_t* const* accumulator_positions = nullptr;  ///< arg_* only: as many i64 positions
   int64_t position = 0;  ///< element level: index along the reduced dimension of the first point
@@ -51,6 +55,11 @@ struct StageCall {
   void* const* row_values = nullptr;
   Status* status = nullptr;  ///< of stages with checks
 };
+
+/// Order::turned: whether values are joined when all are there, since their order matters.
+inline bool keeps_lanes(const Reduction& reduction) {
+  return depends_on_order(reduction) || is_arg(reduction.combine);
+}
 
 /// The call for `size` points of one loop of an elementwise launch, which its operands walk by
 /// `steps`.

@@ -4,13 +4,18 @@
 //
 // So a tile of one cache line by one cache line is copied, line by line, to a buffer, turned there,
 // and written line by line: each line of memory is touched once.
+//
+// What is narrow on one side lies close together anyway (transpose_narrow.cpp).
 
 #include "backends/host/transpose.h"
 
+#include "backends/host/transpose_narrow.h"
 #include "backends/host/word.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <type_traits>
 
 namespace nitinol::host {
 namespace {
@@ -87,6 +92,12 @@ constexpr int64_t band = 256;
 template <class T>
 void transpose_as(const TransposedBlock& block) {
   constexpr auto size = static_cast<int64_t>(sizeof(T));
+  if constexpr (std::is_same_v<T, uint32_t>) {
+    const int64_t width = std::min(block.rows, block.columns);
+    const int64_t step = block.rows <= block.columns ? block.from_step : block.to_step;
+    if (width < edge<T> || (width < 2 * edge<T> && std::abs(step) <= 4 * line))
+      return transpose_narrow(block);
+  }
   for (int64_t first = 0; first < block.columns; first += band) {
     const int64_t last = std::min(first + band, block.columns);
     for (int64_t i = 0; i < block.rows; i += edge<T>) {

@@ -205,6 +205,12 @@ class InterpretedStage {
         if (value == 0) call.status->code = static_cast<uint32_t>(sink.index);
         return;
       case Sink::Kind::accumulate:
+        if (kernel_.order == Order::turned && host::keeps_lanes(reduction_of(sink))) {
+          const int64_t number = point.outer * call.inner_size + point.inner;
+          std::memcpy(accumulator(call, sink, number), &value,
+                      static_cast<std::size_t>(size_of(reduction_of(sink).type)));
+          return;
+        }
         store_accumulated(call, sink, point.inner,
                           joined(reduction_of(sink), load_accumulated(call, sink, point.inner),
                                  {value, call.position + point.outer}));

@@ -8,6 +8,7 @@
 
 #include "backends/cpu/jit/lower.h"
 
+#include "backends/host/stage.h"
 #include "core/expr.h"
 #include "core/joins.h"
 #include "core/math/half.h"
@@ -239,6 +240,8 @@ class Lowering {
     const Access access = is_lanes_element_ ? Access::lanes : Access::unit;
     out_.has_lanes = is_lanes_element_;
     const ScalarType stored = stored_type(reduction.type);
+    if (kernel_.order == Order::turned && host::keeps_lanes(reduction))
+      return output(Place::accumulator, access, r, to_storage(value));
     const bool has_position = is_arg(reduction.combine);
     Joined old = {from_storage(input(Place::accumulator, access, stored, r), reduction.type), {}};
     Joined next = {value, {}};

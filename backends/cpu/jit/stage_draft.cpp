@@ -97,6 +97,10 @@ Stream make_stream(StageDraft& draft, const InputOrOutput& io, LanesOfRow& lanes
       }
       if (io.access == Access::per_outer)
         stream.outer_step = ir.getInt64(static_cast<uint64_t>(size_of(io.type)));
+      else if (io.place == Place::accumulator && draft.kernel.order == Order::turned &&
+               host::keeps_lanes(draft.kernel.reductions[io.index]))
+        stream.outer_step = ir.CreateMul(call_field(draft, offsetof(StageCall, inner_size)),
+                                         ir.getInt64(static_cast<uint64_t>(size_of(io.type))));
       break;
     case Place::status:
       draft.streams.begin_check(stream);
