@@ -79,7 +79,7 @@ void train_row(Timer& timer, const std::string& row, double operations, const Ma
   const auto compiled = compile([&](const Tensor& input) { return step(other, of_other, input); });
   timer.time(row, {.flops = operations},
              {{.name = "eager", .call = [&] { (void)step(eager, of_eager, x); }},
-              {.name = "compiled", .call = [&] { (void)compiled(x); }, .calls_to_settle = 16}});
+              {.name = "compiled", .call = [&] { (void)compiled(x); }, .calls_to_settle = 128}});
 }
 
 /// What a model in eval mode says, without a tape.

@@ -56,7 +56,7 @@ void shape_rows(Timer& timer) {
   };
   timer.time("W7.shapes", {.bytes = bytes},
              {{.name = "eager", .call = eager_pass},
-              {.name = "compiled", .call = compiled_pass, .calls_to_settle = 16}},
+              {.name = "compiled", .call = compiled_pass, .calls_to_settle = 128}},
              "one pass over 32 lengths; first_call_s is the first pass; W6.W7.shapes has it in a "
              "fresh process");
 }

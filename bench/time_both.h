@@ -18,7 +18,7 @@ namespace nitinol::bench {
 }
 
 /// Times f(inputs...) as rows `row` of modes "eager" and "compiled". The compiled function has its
-/// default options; 16 calls before the clock starts leave the dense checks behind it.
+/// default options; 128 calls before the clock starts leave the dense checks behind it.
 template <class F, class... Inputs>
 void time_both(Timer& timer, const std::string& row, const Work& work, const F& f,
                const Inputs&... inputs) {
@@ -30,7 +30,7 @@ void time_both(Timer& timer, const std::string& row, const Work& work, const F& 
                .check = [&] { return digest(f(inputs...)); }},
               {.name = "compiled",
                .call = [&] { (void)compiled(inputs...); },
-               .calls_to_settle = 16,
+               .calls_to_settle = 128,
                .check = [&] { return digest(compiled(inputs...)); }}});
 }
 

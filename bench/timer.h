@@ -16,7 +16,7 @@ namespace nitinol::bench {
 struct Mode {
   std::string name;
   std::function<void()> call;
-  int calls_to_settle = 0;  ///< how often to call it before the clock starts
+  int calls_to_settle = 0;  ///< how often to call it before the clock starts, if it is quick
   std::function<double()> check =
       nullptr;  ///< mean magnitude of the result, asked for after timing
 };
