@@ -53,4 +53,26 @@ void elementwise_rows(Timer& timer) {
   }
 }
 
+void power_rows(Timer& timer) {
+  if (!timer.wants("pow")) return;
+  constexpr int64_t n = 100'000;
+  const Tensor x = normal(0, {n});
+  const auto square = [](const Tensor& v) -> Tensor { return pow(v, 2) + 1; };
+  const auto product = [](const Tensor& v) -> Tensor { return v * v + 1; };
+  const auto slope = [](const auto& f) {
+    return grad([f](const Tensor& v) -> Tensor { return sum(f(v)); });
+  };
+  const Work once = arrays_of(2, n);
+  time_both(timer, "pow.2", once, square, x);
+  time_both(timer, "pow.2.product", once, product, x);
+  time_both(timer, "pow.2.grad", once, slope(square), x);
+  time_both(timer, "pow.2.grad.product", once, slope(product), x);
+  time_both(
+      timer, "pow.0.5", once, [](const Tensor& v) -> Tensor { return pow(v, 0.5); }, abs(x));
+  time_both(
+      timer, "pow.0.5.root", once, [](const Tensor& v) -> Tensor { return sqrt(v); }, abs(x));
+  time_both(
+      timer, "pow.2.5", once, [](const Tensor& v) -> Tensor { return pow(v, 2.5); }, abs(x));
+}
+
 }  // namespace nitinol::bench

@@ -7,9 +7,12 @@
 namespace nitinol::bench {
 
 void elementwise_rows(Timer& timer);  ///< W1: chains of 3 to 30 operations
+void power_rows(Timer& timer);        ///< pow: exponents beside the products they are
 void reduction_rows(Timer& timer);    ///< W2: over [4096, 1024]
+void short_rows(Timer& timer);        ///< short: along few elements, and the same across
 void scan_rows(Timer& timer);         ///< scan: running sums over [4096, 1024]
 void lookup_rows(Timer& timer);       ///< index: rows and elements that indices name
+void bin_rows(Timer& timer);          ///< order.bincount: values added up in few bins
 void piece_rows(Timer& timer);        ///< pieces: concat and stack of what is computed
 void slice_rows(Timer& timer);        ///< grad.slices: gradients of x[t] in a loop, and of split
 void small_rows(Timer& timer);        ///< W3: four elements, so that only the overhead is left

@@ -38,6 +38,16 @@ void lookup_rows(Timer& timer) {
             chosen % width);
 }
 
+void bin_rows(Timer& timer) {
+  if (!timer.wants("order.bincount")) return;
+  constexpr int64_t values = 262'144, bins = 256;
+  const auto counts = [](const Tensor& x, const Tensor& i) -> Tensor {
+    return scatter_add(x, i, bins);
+  };
+  const Tensor places = floor(normal(0, {values}) * 1e4).to(i64) % bins;
+  time_both(timer, "order.bincount", {.bytes = 12.0 * values}, counts, ones({values}), places);
+}
+
 void piece_rows(Timer& timer) {
   if (!timer.wants("pieces")) return;
   constexpr int64_t rows = 1000, columns = 500;

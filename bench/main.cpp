@@ -104,9 +104,12 @@ void work(const Options& options) {
   Timer timer(options, limits);
   for (const Row& row : limits.rows(timer.threads())) timer.emit(row);
   nitinol::bench::elementwise_rows(timer);
+  nitinol::bench::power_rows(timer);
   nitinol::bench::reduction_rows(timer);
+  nitinol::bench::short_rows(timer);
   nitinol::bench::scan_rows(timer);
   nitinol::bench::lookup_rows(timer);
+  nitinol::bench::bin_rows(timer);
   nitinol::bench::piece_rows(timer);
   nitinol::bench::slice_rows(timer);
   nitinol::bench::small_rows(timer);

@@ -2,6 +2,11 @@
 #include "bench/functions.h"
 #include "bench/time_both.h"
 
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+
 namespace nitinol::bench {
 
 void scan_rows(Timer& timer) {
@@ -37,6 +42,34 @@ void reduction_rows(Timer& timer) {
   time_both(timer, "W2.layernorm", read_and_write, norm_rows, x, scale, bias);
   time_both(timer, "W2.var", read, var_rows, x);
   time_both(timer, "W2.argmax", read, argmax_rows, x);
+}
+
+void short_rows(Timer& timer) {
+  if (!timer.wants("short")) return;
+  constexpr int64_t points = 100'000;
+  const auto time = [&](const std::string& name, int64_t length, const auto& f) {
+    const Tensor x = normal(0, {points / length, length});
+    const Work read{.bytes = 4.0 * points};
+    const std::string row = fmt::format("short.{}{}", name, length);
+    time_both(
+        timer, row, read, [f](const Tensor& v) -> Tensor { return f(v, -1); }, x);
+    time_both(
+        timer, row + ".across", read, [f](const Tensor& v) -> Tensor { return f(v, 0); },
+        copy(transpose(x)));
+  };
+  const auto sum_of_chain = [](const Tensor& v, int64_t axis) {
+    return sum(tanh(v) * 2 + 1, {axis});
+  };
+  const auto norm = [](const Tensor& v, int64_t axis) {
+    const Tensor middle = v - mean(v, {axis}, keepdims);
+    return middle * rsqrt(mean(middle * middle, {axis}, keepdims) + 1e-5);
+  };
+  const auto softmax_of = [](const Tensor& v, int64_t axis) { return softmax(v, axis); };
+  for (const int64_t length : {2, 3, 4, 8, 16, 24, 31}) time("", length, sum_of_chain);
+  for (const int64_t length : {8, 16}) {
+    time("softmax.", length, softmax_of);
+    time("norm.", length, norm);
+  }
 }
 
 }  // namespace nitinol::bench
