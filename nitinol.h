@@ -16,6 +16,7 @@
 #include "core/place.h"
 #include "core/scalar_value.h"
 #include "core/tensor.h"
+#include "core/thread_settings.h"
 #include "core/variable.h"
 #include "eager/argument.h"
 #include "eager/npy.h"

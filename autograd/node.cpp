@@ -2,6 +2,8 @@
 // node holds goes to a list of the thread's, which the outermost destructor empties.
 #include "autograd/node.h"
 
+#include "core/thread_settings.h"
+
 #include <algorithm>
 #include <atomic>
 #include <new>
@@ -83,12 +85,23 @@ Tensor as_output(const Tensor& value, const Handle<TensorSlot>& custom, std::siz
 }
 
 bool is_enabled() {
+  bring_settings_up_to_date();
   return enabled;
 }
 
+<<<<<<< HEAD
 EnabledScope::EnabledScope(bool enable)
     : before_(std::exchange(enabled, enable)), captures_(captures) {
   if (!enable) captures = nullptr;
+=======
+bool set_enabled(bool enable) {
+  return std::exchange(enabled, enable);
+}
+
+EnabledScope::EnabledScope(bool enable) {
+  bring_settings_up_to_date();
+  before_ = set_enabled(enable);
+>>>>>>> 1af1826 (Let scopes of Python belong to its contexts, as two tasks that overlapped left gradients off for good)
 }
 
 EnabledScope::~EnabledScope() {

@@ -107,6 +107,8 @@ void note_use(Inputs tensors);
 
 /// Whether ops note how to differentiate on this thread.
 [[nodiscard]] bool is_enabled();
+/// Sets that for this thread, and returns what it was: for scopes that do not nest.
+bool set_enabled(bool enabled);
 /// Sets that while it lives.
 class EnabledScope {
  public:

@@ -2,11 +2,13 @@
 
 #include "core/environment.h"
 #include "core/error.h"
+#include "core/thread_settings.h"
 
 #include <array>
 #include <atomic>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace nitinol {
 namespace {
@@ -48,17 +50,24 @@ void check_stance(const char* where, Stance stance) {
 }
 
 Stance current_stance() {
+  bring_settings_up_to_date();
   return scoped != unset ? static_cast<Stance>(scoped)
                          : process_stance().load(std::memory_order_relaxed);
 }
 
-StanceScope::StanceScope(Stance stance) : before_(scoped) {
+std::optional<Stance> set_thread_stance(std::optional<Stance> stance) {
+  const int before = std::exchange(scoped, stance ? static_cast<int>(*stance) : unset);
+  return before == unset ? std::nullopt : std::optional(static_cast<Stance>(before));
+}
+
+StanceScope::StanceScope(Stance stance) {
   check_stance("StanceScope", stance);
-  scoped = static_cast<int>(stance);
+  bring_settings_up_to_date();
+  before_ = set_thread_stance(stance);
 }
 
 StanceScope::~StanceScope() {
-  scoped = before_;
+  set_thread_stance(before_);
 }
 
 }  // namespace nitinol

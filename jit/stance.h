@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #pragma GCC visibility push(default)
 
@@ -24,6 +25,8 @@ void set_stance(Stance stance);
 /// Throws Error(value) unless it is one of the four.
 void check_stance(const char* where, Stance stance);
 
+/// Sets this thread's stance, or none, and returns what it was: for scopes that do not nest.
+std::optional<Stance> set_thread_stance(std::optional<Stance> stance);
 /// Sets this thread's stance while it lives.
 class StanceScope {
  public:
@@ -33,7 +36,7 @@ class StanceScope {
   StanceScope& operator=(const StanceScope&) = delete;
 
  private:
-  int before_;
+  std::optional<Stance> before_;
 };
 
 }  // namespace nitinol

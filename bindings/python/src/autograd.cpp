@@ -11,6 +11,10 @@
 namespace nitinol::python {
 namespace {
 
+struct GradientsContext : SettingContext {
+  explicit GradientsContext(bool notes) : SettingContext(Setting::gradients, notes ? 1 : 0) {}
+};
+
 /// A callable of Python in a std::function, which may be called and die on any thread.
 std::shared_ptr<PyObject> shared(nb::object callable) {
   return {callable.release().ptr(), [](PyObject* object) { release_later(object); }};
@@ -154,7 +158,7 @@ void bind_autograd(nb::module_& m) {
       },
       nb::arg("x"), nb::sig("def stop_gradient(x: TensorLike) -> Tensor"),
       "The same value, for which no gradient flows.");
-  bind_context<Context<autograd::EnabledScope, bool>>(m, "_Gradients", "Notes operations, or not.")
+  bind_context<GradientsContext>(m, "_Gradients", "Notes operations, or not.")
       .def(nb::init<bool>(), nb::arg("argument"));
   bind_context<Context<autograd::DifferentiationScope, int>>(m, "_Differentiation",
                                                              "Inside so many differentiations.")

@@ -219,7 +219,10 @@ const PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_slot)},
                              {Py_tp_clear, reinterpret_cast<void*>(clear)},
                              {0, nullptr}};
 
-using StanceContext = Context<StanceScope, Stance>;
+struct StanceContext : SettingContext {
+  explicit StanceContext(Stance stance)
+      : SettingContext(Setting::stance, static_cast<int>(stance)) {}
+};
 
 Check check_named(const std::string& name) {
   if (name == "scheduled") return Check::scheduled;

@@ -1,8 +1,11 @@
 #include "bindings/python/src/lock.h"
 
+#include "bindings/python/src/context.h"
+
 #include <atomic>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 namespace nitinol::python {
 namespace {
@@ -11,6 +14,8 @@ std::atomic<bool> is_ending = false;
 /// Threads that ask for the lock, and those that run Python inside of C++.
 std::atomic<int> asking = 0, inside = 0;
 std::atomic<std::thread::id> ends{};  ///< the thread that ends the interpreter
+/// Whether this thread has given the lock away.
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool has_given = false;
 
 /// Passes the thread that ends the interpreter, and all before the end; others it keeps.
 void pass() {
@@ -34,10 +39,18 @@ void end() {
 
 }  // namespace
 
+// Without the lock, C++ cannot ask which scopes of Python it is inside of.
+Unlocked::Unlocked() {
+  refresh_settings();
+  state_ = PyEval_SaveThread();
+  had_given_ = std::exchange(has_given, true);
+}
+
 Unlocked::~Unlocked() {
   pass();
   PyEval_RestoreThread(state_);
   --asking;
+  has_given = had_given_;
 }
 
 Locked::Locked() {
@@ -45,11 +58,17 @@ Locked::Locked() {
   state_ = PyGILState_Ensure();
   ++inside;
   --asking;
+  had_given_ = std::exchange(has_given, false);
 }
 
 Locked::~Locked() {
+  has_given = had_given_;
   PyGILState_Release(state_);
   --inside;
+}
+
+bool has_lock() {
+  return !has_given && PyGILState_GetThisThreadState() != nullptr;
 }
 
 void bind_end(nanobind::module_& m) {

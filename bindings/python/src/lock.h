@@ -14,13 +14,14 @@ namespace nitinol::python {
 /// While it lives, the thread, which holds Python's lock, does not.
 class Unlocked {
  public:
-  Unlocked() : state_(PyEval_SaveThread()) {}
+  Unlocked();
   ~Unlocked();
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;
 
  private:
   PyThreadState* state_;
+  bool had_given_;
 };
 
 /// While it lives, the thread holds Python's lock.
@@ -33,7 +34,11 @@ class Locked {
 
  private:
   PyGILState_STATE state_;
+  bool had_given_;
 };
+
+/// Whether this thread, which runs code of ours, holds Python's lock.
+[[nodiscard]] bool has_lock();
 
 /// f(), without Python's lock.
 template <class F>
