@@ -25,8 +25,21 @@ fs::path fresh_name(const fs::path& target) {
   return target.parent_path() / fmt::format(".{:08x}{:08x}.tmp", random(), random());
 }
 
+/// Throws for a name that the system would read as another, shorter one.
+fs::path checked(const char* where, fs::path path) {
+  const std::string& name = path.native();
+  if (const std::size_t at = name.find('\0'); at != std::string::npos) {
+    throw Error(ErrorKind::value,
+                {.where = where,
+                 .what = fmt::format("the path has a NUL character after \"{}\"", name.c_str()),
+                 .fix = "Give the path without it."});
+  }
+  return path;
+}
+
 /// The file that a save replaces: what a symbolic link points to, and never a device.
-fs::path target_of(const char* where, const fs::path& path) {
+fs::path target_of(const char* where, const fs::path& given) {
+  const fs::path path = checked(where, given);
   std::error_code error;
   const fs::path target = fs::is_symlink(path, error) ? fs::canonical(path, error) : path;
   const fs::file_status status = fs::status(error ? path : target, error);
@@ -44,7 +57,9 @@ fs::path target_of(const char* where, const fs::path& path) {
 // ---- File
 
 File::File(const char* where, fs::path path, int flags)
-    : where_(where), path_(std::move(path)), descriptor_(::open(path_.c_str(), flags, 0666)) {
+    : where_(where),
+      path_(checked(where, std::move(path))),
+      descriptor_(::open(path_.c_str(), flags, 0666)) {
   if (descriptor_ < 0) fail("cannot be opened");
 }
 

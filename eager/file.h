@@ -13,7 +13,8 @@
 
 namespace nitinol::eager {
 
-/// An open file descriptor, and the name of its file in messages. Errors are Error(io).
+/// An open file descriptor, and the name of its file in messages. Errors are Error(io); of a path
+/// with a NUL character Error(value).
 class File {
  public:
   /// `where`: the function that messages name. `flags`: those of open(2).

@@ -55,6 +55,7 @@ from names import (
 TYPES = {
     "Tensor": "TensorLike",
     "Operand": "TensorLike",
+    "Fill": "TensorLike",
     "std::vector<Tensor>": "Sequence[TensorLike]",
     "std::vector<Padding>": "Sequence[tuple[int, int]]",
     "Axes": "int | Sequence[int] | None",
@@ -80,7 +81,7 @@ CONVERTED = {
     "std::span<const Padding>": "std::vector<Padding>",
     "std::optional<Argument>": "std::optional<Operand>",
 }
-OPERANDS = {"Tensor", "Operand", "std::vector<Tensor>"}
+OPERANDS = {"Tensor", "Operand", "Fill", "std::vector<Tensor>"}
 BY_NAME = {"std::optional<DType>", "Device", "std::optional<Device>", "Generator", "KeepDims"}
 ERRORS = {"shape": "ShapeError", "dtype": "DTypeError", "device": "DeviceError",
           "value": "ArgumentError", "io": "FileError", "unsupported": "UnsupportedError",
@@ -464,6 +465,25 @@ def options_of(bound: Bound) -> list[str]:
     return lines
 
 
+def without_axes(bound: Bound) -> list[str]:
+    """axis=() means none. To reduce over none is to reduce each element, along an axis of size 1."""
+    types = [a.type for a in bound.arguments]
+    if "Axes" not in types:
+        return []
+    axes, keep = types.index("Axes"), types.index("KeepDims") if "KeepDims" in types else None
+    names = [f"{a.name}_" for a in bound.arguments]
+    lines = [f"    if (arguments.is_empty({axes})) {{"]
+    if keep is None:
+        return [*lines, f"      return to_python({names[0]});", "    }"]
+    return [
+        *lines,
+        f"      {names[0]} = unsqueeze({names[0]}, -1);",
+        f"      {names[axes]} = Axes(-1);",
+        f"      {names[keep]} = KeepDims::no;",
+        "    }",
+    ]
+
+
 def cpp_function(bound: Bound) -> str:
     names = ", ".join(f'"{a.name}"' for a in bound.arguments)
     by_position = sum(a.kind == "position" for a in bound.arguments)
@@ -479,10 +499,12 @@ def cpp_function(bound: Bound) -> str:
         f"  return called<{len(bound.arguments)}>({name}_signature, given, count, keywords, "
         "[](const Arguments& arguments) -> nb::object {",
     ]
+    no_axes = without_axes(bound)
+    const = "" if no_axes else "const "
     for i, argument in enumerate(bound.arguments):
         if not argument.struct and not argument.is_extra:
-            lines.append(f"    const auto {argument.name}_ = {read_argument(i, argument)};")
-    lines += options_of(bound)
+            lines.append(f"    {const}auto {argument.name}_ = {read_argument(i, argument)};")
+    lines += no_axes + options_of(bound)
     if len(bound.overloads) == 2:
         extra = [(i, a) for i, a in enumerate(bound.arguments) if a.is_extra]
         all_given = " && ".join(f"arguments.is_some({i})" for i, _ in extra)

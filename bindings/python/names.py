@@ -87,9 +87,7 @@ PARAMETERS = {
     ("KeepDims", "keep"): "keepdims",
 }
 PARAMETERS_OF = {
-    "full": {"value": "fill_value"},
     "eye": {"rows": "n_rows", "columns": "n_cols", "diagonal": "k"},
-    "transpose": {"a": "axis1", "b": "axis2"},
     "stack": {"tensors": "arrays"},
 }
 # Leading operands of other names may be given by name: conv2d(x, weight=w).

@@ -313,8 +313,17 @@ Tensor squeeze(const Tensor& x, const Axes& axes) {
 }
 
 Tensor unsqueeze(const Tensor& x, Integer axis) {
+  const int64_t rank = x.rank();
+  if (axis < -rank - 1 || axis > rank) {
+    throw Error(ErrorKind::shape,
+                {.where = "unsqueeze",
+                 .what = fmt::format("a new axis {} of {}", int64_t{axis}, describe(x)),
+                 .expected = fmt::format("{} <= axis <= {}", -rank - 1, rank),
+                 .got = fmt::format("{}", int64_t{axis}),
+                 .fix = "Axes count from 0, or from -1 at the end."});
+  }
   Shape shape = x.shape();
-  shape.insert(normalize_axis("unsqueeze", axis, x.rank() + 1), 1);
+  shape.insert(static_cast<int>(axis < 0 ? axis + rank + 1 : int64_t{axis}), 1);
   return apply(views["reshape"], {&x}, {shape});
 }
 

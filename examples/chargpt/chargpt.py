@@ -142,7 +142,7 @@ def main() -> int:
     eager, eager_s, _ = train("eager", False, options.compared, text, options)
     compiled, compiled_s, plans = train("compiled", True, options.compared, text, options)
     is_same = all(
-        bytes(memoryview(a.numpy())) == bytes(memoryview(b.numpy()))
+        bytes(a) == bytes(b)
         for a, b in zip(eager.state_dict().values(), compiled.state_dict().values())
     )
     print(f"\na step: eager {eager_s * 1e3:.2f} ms, compiled {compiled_s * 1e3:.2f} ms")

@@ -3,6 +3,8 @@
 #include "core/error.h"
 #include "core/tensor.h"
 #include "eager/npy_header.h"
+#include "eager/safetensors.h"
+#include "nn/checkpoint.h"
 #include "tests/eager/host_tensor.h"
 #include "tests/temporary_folder.h"
 
@@ -126,6 +128,22 @@ TEST_CASE("a save replaces a file or leaves it as it was", "[eager][npy]") {
                     Catch::Contains("No such file or directory"));
   CHECK_THROWS_WITH(save_npy("/dev/null", host_tensor<float>({1}, {1})),
                     Catch::Contains("not a regular file"));
+}
+
+TEST_CASE("a path with a NUL character is no path", "[eager][npy][safetensors]") {
+  const TemporaryFolder folder;
+  const fs::path path = (folder / "a").native() + std::string("\0b", 2);
+  const Tensor x = host_tensor<float>({1}, {1});
+  const auto refused =
+      Catch::Contains("the path has a NUL character after") && Catch::Contains("/a\"");
+  CHECK_THROWS_WITH(save_npy(path, x), refused);
+  CHECK_THROWS_WITH(save_safetensors(path, {{"x", x}}), refused);
+  CHECK_THROWS_WITH(nn::save(path, std::vector<nn::NamedVariable>{{"x", Variable(x)}}), refused);
+  CHECK(fs::is_empty(folder / ""));
+  save_npy(folder / "a", x);
+  CHECK_THROWS_WITH(load_npy(path), refused);
+  CHECK_THROWS_WITH(load_safetensors(path), refused);
+  CHECK_THROWS_WITH(nn::load(path, std::vector<nn::NamedVariable>{{"x", Variable(x)}}), refused);
 }
 
 TEST_CASE("unsupported elements are named", "[eager][npy]") {

@@ -143,6 +143,7 @@ struct Nested {
   std::vector<Scalar> numbers;
   Shape shape;
   bool has_real = false, has_integer = false;
+  nb::object wide = {};  ///< an int beyond int64, which stands as the nearest double
 };
 
 void read_nested(const From& from, int depth, Nested& into) {
@@ -164,10 +165,15 @@ void read_nested(const From& from, int depth, Nested& into) {
         class_of(ErrorKind::shape),
         fmt::format("{}: {} mixes numbers and lists at depth {}", from.where, from.name, depth));
   }
-  const auto number = convert<Scalar>(from);
-  into.has_real |= number.kind() == Scalar::Kind::real;
-  into.has_integer |= number.kind() == Scalar::Kind::integer;
-  into.numbers.push_back(number);
+  if (PyLong_Check(from.value.ptr())) {
+    const auto fill = convert<Fill>(from);
+    if (fill.is_wide) into.wide = nb::borrow(from.value);
+    into.numbers.push_back(fill.operand.argument().scalar());
+  } else {
+    into.numbers.push_back(convert<Scalar>(from));
+  }
+  into.has_real |= into.numbers.back().kind() == Scalar::Kind::real;
+  into.has_integer |= into.numbers.back().kind() == Scalar::Kind::integer;
 }
 
 bool holds_tensors(nb::handle value) {
@@ -197,6 +203,9 @@ Tensor from_numbers(const From& from, std::optional<DType> dtype, Device device)
   }
   Nested nested;
   read_nested(from, 0, nested);
+  // In numbers without a dtype it would be a silent loss of digits.
+  if (nested.wide.is_valid() && !(dtype && is_floating(*dtype)))
+    static_cast<void>(convert<Scalar>({from.where, from.name, nested.wide}));  // throws
   const DType own = nested.has_real || nested.numbers.empty() ? f32
                     : nested.has_integer                      ? i64
                                                               : boolean;

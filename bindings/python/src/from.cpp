@@ -123,6 +123,27 @@ Operand convert<Operand>(const From& from) {
   throw_type(from, "a Tensor, a Variable, a number or an array");
 }
 
+const Operand& Fill::of(const char* where, std::optional<DType> dtype) const {
+  if (is_wide && !(dtype && is_floating(*dtype))) {
+    throw Error(ErrorKind::value, {.where = where,
+                                   .what = "an int beyond int64",
+                                   .expected = "a floating dtype to hold it",
+                                   .got = dtype ? std::string(name_of(*dtype)) : "none",
+                                   .fix = "Say dtype=nitinol.float64, or give a float."});
+  }
+  return operand;
+}
+
+template <>
+Fill convert<Fill>(const From& from) {
+  int beyond = 0;
+  if (PyLong_Check(from.value.ptr())) PyLong_AsLongLongAndOverflow(from.value.ptr(), &beyond);
+  if (beyond == 0) return {convert<Operand>(from)};
+  const double nearest = PyLong_AsDouble(from.value.ptr());
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  return {Operand(Scalar(nearest)), true};
+}
+
 template <>
 Variable convert<Variable>(const From& from) {
   if (!is_variable(from.value)) throw_type(from, "a Variable");
@@ -209,10 +230,8 @@ Dims convert<Dims>(const From& from) {
 template <>
 Axes convert<Axes>(const From& from) {
   if (from.value.is_none()) return {};
-  const Dims dims = convert<Dims>(from);
-  // Axes without any mean all; NumPy's axis=() means none.
-  if (dims.empty()) throw_type(from, "an axis, some axes, or None for all");
-  return dims;
+  return convert<Dims>(
+      from);  // axis=(), which means none, is the caller's: see Arguments::is_empty
 }
 
 template <>

@@ -102,6 +102,15 @@ class Operand {
   bool is_number_ = true;
 };
 
+/// What fills a tensor: an operand, or an int beyond int64, which floating dtypes hold.
+struct Fill {
+  Operand operand;
+  bool is_wide = false;  ///< the operand is the nearest double
+  /// The operand. Throws Error(value) for a wide int where `dtype` is not floating.
+  [[nodiscard]] const Operand& of(const char* where, std::optional<DType> dtype) const;
+  [[nodiscard]] int64_t size() const { return operand.size(); }
+};
+
 /// Whether `value` may be an operand: a Tensor, Variable, Scalar, a number, an array.
 [[nodiscard]] bool is_operand(nb::handle value);
 /// A str or bytes: NumPy's, too, which have the protocols of arrays.
@@ -119,6 +128,8 @@ template <>
 Tensor convert<Tensor>(const From& from);
 template <>
 Operand convert<Operand>(const From& from);
+template <>
+Fill convert<Fill>(const From& from);
 template <>
 Variable convert<Variable>(const From& from);
 /// A number, bool or Scalar.
@@ -209,6 +220,9 @@ auto computed(int64_t elements, F&& f) {
 }
 [[nodiscard]] inline int64_t work_of(const Operand& operand) {
   return operand.size();
+}
+[[nodiscard]] inline int64_t work_of(const Fill& fill) {
+  return fill.size();
 }
 [[nodiscard]] inline int64_t work_of(const std::vector<Tensor>& tensors) {
   int64_t sum = 0;

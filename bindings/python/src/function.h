@@ -78,6 +78,11 @@ class Arguments {
   [[nodiscard]] bool is_given(std::size_t i) const { return values_[i] != nullptr; }
   /// For parameters whose default is None.
   [[nodiscard]] bool is_some(std::size_t i) const { return is_given(i) && values_[i] != Py_None; }
+  /// Whether axes were given, and none of them: axis=().
+  [[nodiscard]] bool is_empty(std::size_t i) const {
+    return is_some(i) && (PyTuple_Check(values_[i]) || PyList_Check(values_[i])) &&
+           PySequence_Size(values_[i]) == 0;
+  }
   template <class T>
   [[nodiscard]] T get(std::size_t i) const {
     return convert<T>({signature_.function(), signature_.name(i), values_[i]});

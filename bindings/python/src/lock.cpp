@@ -22,7 +22,6 @@ void pass() {
   ++asking;  // before looking: who ends the interpreter waits for those that may have passed
   if (!is_ending || ends.load() == std::this_thread::get_id()) return;
   --asking;
-  nanobind::set_leak_warnings(false);  // what it holds is never given back
   for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
 }
 

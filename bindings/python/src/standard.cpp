@@ -1,5 +1,9 @@
 #include "bindings/python/src/standard.h"
 
+#include "bindings/python/src/errors.h"
+
+#include <fmt/format.h>
+
 #include <cmath>
 #include <limits>
 
@@ -110,11 +114,30 @@ Tensor reshape(const Tensor& x, const Shape& shape, std::optional<bool> copy) {
 }
 
 Tensor expand_dims(const Tensor& x, Integer axis) {
+  const int rank = x.rank();
+  if (axis < -rank - 1 || axis > rank) {
+    throw_python(bounds_error(),
+                 fmt::format("expand_dims: axis {} for a new axis of {}: expected {} to {}",
+                             int64_t{axis}, describe(x), -rank - 1, rank));
+  }
   return unsqueeze(x, axis);
 }
 
+Tensor transpose(const Tensor& x, const std::optional<Dims>& axis1, std::optional<Integer> axis2) {
+  if (axis1 && axis1->size() != 1) {
+    if (axis2) {
+      throw Error(ErrorKind::value, {.where = "transpose",
+                                     .what = "axes in a tuple, and axis2",
+                                     .expected = "one tuple of all axes, or two integers",
+                                     .got = "both"});
+    }
+    return permute(x, *axis1);
+  }
+  return nitinol::transpose(x, axis1 ? Integer((*axis1)[0]) : Integer(-2), axis2.value_or(-1));
+}
+
 Tensor matrix_transpose(const Tensor& x) {
-  return transpose(x);
+  return nitinol::transpose(x);
 }
 
 Tensor concat(std::span<const Tensor> arrays, std::optional<Integer> axis) {
@@ -138,10 +161,15 @@ Tensor ones_like(const Tensor& x, std::optional<DType> dtype, std::optional<Devi
   return ones(x.shape(), dtype.value_or(x.dtype()), device.value_or(x.device()));
 }
 
-Tensor full_like(const Tensor& x, const Operand& fill_value, std::optional<DType> dtype,
+Tensor full_like(const Tensor& x, const Fill& fill_value, std::optional<DType> dtype,
                  std::optional<Device> device) {
-  if (!dtype && !device) return nitinol::full_like(x, fill_value);
-  return full(x.shape(), fill_value, dtype.value_or(x.dtype()), device.value_or(x.device()));
+  const Operand& value = fill_value.of("full_like", dtype.value_or(x.dtype()));
+  if (!dtype && !device) return nitinol::full_like(x, value);
+  return nitinol::full(x.shape(), value, dtype.value_or(x.dtype()), device.value_or(x.device()));
+}
+
+Tensor full(const Shape& shape, const Fill& fill_value, std::optional<DType> dtype, Device device) {
+  return nitinol::full(shape, fill_value.of("full", dtype), dtype, device);
 }
 
 Tensor arange(const Scalar& start, const std::optional<Scalar>& stop, const Scalar& step,

@@ -52,8 +52,12 @@ namespace nitinol::python::standard {
 /// left. Copies if strides cannot express it, unless `copy` is False: then throws Error(value) for
 /// elements that do not lie in row-major order.
 [[nodiscard]] Tensor reshape(const Tensor& x, const Shape& shape, std::optional<bool> copy = {});
-/// With a new axis of size 1 at position `axis` of the result.
+/// With a new axis of size 1 at position `axis` of the result. Throws IndexError if there is none.
 [[nodiscard]] Tensor expand_dims(const Tensor& x, Integer axis = 0);
+/// Two axes exchanged, the last two unless others are given; or, given as one tuple, all axes in
+/// that order.
+[[nodiscard]] Tensor transpose(const Tensor& x, const std::optional<Dims>& axis1 = {},
+                               std::optional<Integer> axis2 = {});
 /// The last two axes exchanged. Throws Error(shape) for fewer than two.
 [[nodiscard]] Tensor matrix_transpose(const Tensor& x);
 /// The tensors one after another along an existing axis; None flattens them before. They have one
@@ -73,8 +77,11 @@ namespace nitinol::python::standard {
                                 std::optional<Device> device = {});
 [[nodiscard]] Tensor ones_like(const Tensor& x, std::optional<DType> dtype = {},
                                std::optional<Device> device = {});
-[[nodiscard]] Tensor full_like(const Tensor& x, const Operand& fill_value,
+[[nodiscard]] Tensor full_like(const Tensor& x, const Fill& fill_value,
                                std::optional<DType> dtype = {}, std::optional<Device> device = {});
+/// Every element is fill_value. The dtype is its own unless one is given: float32 for a float.
+[[nodiscard]] Tensor full(const Shape& shape, const Fill& fill_value,
+                          std::optional<DType> dtype = {}, Device device = default_device());
 /// start, start + step, ... before `stop`; computed in int64, exactly, if all three are integers,
 /// else in float64. One number alone is `stop`. The dtype, unless given, is int64 or float32.
 /// Throws Error(value) if step is 0, the length is not finite, or an integer dtype does not hold

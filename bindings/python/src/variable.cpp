@@ -153,7 +153,10 @@ void bind_variable(nb::module_& m) {
       .def_prop_ro("tracks_gradient", &Variable::tracks_gradient,
                    "Whether backward() computes a gradient for this Variable.")
       .def_prop_rw(
-          "grad", [](const Variable& v) { return to_python(unlocked([&] { return v.grad(); })); },
+          "grad",
+          [](const Variable& v) {  // None of one that gathers none: hasattr() asks for it
+            return to_python(v.tracks_gradient() ? unlocked([&] { return v.grad(); }) : Tensor());
+          },
           [](const Variable& v, nb::handle value) {
             const auto gradient = convert<std::optional<Tensor>>({"grad", "the gradient", value});
             const Unlocked release;

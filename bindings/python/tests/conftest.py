@@ -30,7 +30,11 @@ def in_process(tmp_path):
             f"faulthandler.dump_traceback_later({seconds}, exit=True)\n" + program
         )
         package = str(pathlib.Path(nt.__file__).parents[1])
-        environment = os.environ | {"PYTHONPATH": package, "NITINOL_LOG": "off"}
+        environment = os.environ | {
+            "PYTHONPATH": package,
+            "NITINOL_LOG": "off",
+            "NITINOL_REPORT_LEAKS": "1",
+        }
         done = subprocess.run(
             [sys.executable, str(path)],
             capture_output=True,

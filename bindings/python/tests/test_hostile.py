@@ -220,7 +220,7 @@ def test_sizes_beyond_memory():
 
 
 @pytest.mark.parametrize("call", [
-    lambda: nt.sum(X, axis=True), lambda: nt.sum(X, axis=1.0), lambda: nt.sum(X, axis=()),
+    lambda: nt.sum(X, axis=True), lambda: nt.sum(X, axis=1.0), lambda: nt.sum(X, axis=((),)),
     lambda: nt.sum(X, axis=3), lambda: nt.reshape(X, (2, -1)), lambda: nt.reshape(X, "3"),
     lambda: nt.zeros((1 << 70,)), lambda: nt.zeros("3"), lambda: nt.zeros((1.5,)),
     lambda: nt.concat([]), lambda: nt.concat(X), lambda: nt.concat([X, "a"]),

@@ -2,8 +2,14 @@
 process of its own."""
 
 import importlib.util
+import os
+import pathlib
+import subprocess
+import sys
 
 import pytest
+
+import nitinol as nt
 
 
 def has(name):
@@ -63,7 +69,8 @@ for f in fs:
 
 def test_the_end_on_a_thread_that_computes(in_process):
     in_process("""
-import threading
+import os, threading
+os.environ["NITINOL_REPORT_LEAKS"] = "0"  # what it computes with is never given back
 import nitinol as nt
 f = nt.compile(lambda x: x @ x)
 def work():
@@ -270,19 +277,70 @@ assert len(g.explain().data["signatures"]) == 256
 """)
 
 
-def test_a_subinterpreter_is_refused_or_works(in_process):
-    in_process("""
-import nitinol
+@pytest.mark.parametrize("order", ["main first", "subinterpreter first"])
+def test_a_subinterpreter_is_refused(in_process, order):
+    in_process(f"""
 try:
     import _xxsubinterpreters as interpreters
 except ImportError:
-    raise SystemExit(0)
-one = interpreters.create()
+    try:
+        import _interpreters as interpreters
+    except ImportError:
+        raise SystemExit(0)
+def use():
+    import nitinol as nt
+    x = nt.ones((3,))
+    f = nt.compile(lambda x: x * 2)
+    p = nt.parameter(x)
+    for _ in range(5): assert f(x).tolist() == [2, 2, 2]
+    nt.sum(p * x).backward()
+    assert p.grad.tolist() == [1, 1, 1] and f.explain()["plan_calls"] > 0
+if "{order}" == "main first": use()
+code = '''
 try:
-    interpreters.run_string(one, "import nitinol; nitinol.ones((2,)) + 1")
-except Exception as error:
-    print(error)
-interpreters.destroy(one)
+    import nitinol
+except ImportError as error:
+    assert "main interpreter" in str(error) or "subinterpreters" in str(error), error
+else:
+    raise SystemError("imported")
+'''
+for _ in range(3):
+    one = interpreters.create()
+    failed = interpreters.run_string(one, code)  # raises, or returns what was raised
+    assert failed is None, failed
+    interpreters.destroy(one)
+    use()
+""")
+
+
+def test_a_second_import_is_the_same(in_process):
+    in_process("""
+import gc, sys
+import nitinol as nt
+from nitinol import nn
+x = nt.ones((3,))
+f = nt.compile(lambda x: x * 2)
+for _ in range(4): f(x)
+layer = nn.Linear(3, 2)
+for again in range(3):
+    for name in [k for k in sys.modules if k.startswith("nitinol")]: del sys.modules[name]
+    gc.collect()
+    import nitinol as second
+    assert second is not nt and second.Tensor is nt.Tensor and second.bool is nt.bool
+    assert second.__version__ == nt.__version__ and second.__all__ == nt.__all__
+    assert second.sum(x + second.ones(3)).item() == 6 and f(x).tolist() == [2, 2, 2]
+    assert second.random.rand((2,)).shape == (2,) and second.linalg.matmul(x, x).item() == 3
+    g = second.compile(lambda y: layer(y))
+    for _ in range(4): assert g(x).shape == (2,)
+    assert second.nn.Linear(3, 2)(x).shape == (2,)
+    try: second.reshape(x, (2,))
+    except nt.ShapeError: pass
+    with second.no_gradients(), nt.eager(): assert not nt.sum(layer(x)).tracks_gradient
+del nt, second, nn, x, f, g, layer
+for name in [k for k in sys.modules if k.startswith("nitinol")]: del sys.modules[name]
+gc.collect()
+import nitinol
+assert nitinol.ones((2,)).tolist() == [1, 1]
 """)
 
 
@@ -294,3 +352,80 @@ x = nitinol.ones((3,)) * 2
 assert x.tolist() == [2.0] * 3 and "2." in repr(x) and memoryview(x).shape == (3,)
 assert "numpy" not in sys.modules
 """)
+
+
+WITHOUT_NUMPY = """
+import sys
+sys.modules["numpy"] = None  # as where it is not installed
+import nitinol as nt
+"""
+
+
+def test_without_numpy(in_process):
+    in_process(
+        WITHOUT_NUMPY
+        + """
+import array
+x, v = nt.asarray([1.0, 2.0]), nt.Variable(nt.ones((2,)))
+for call in (x.numpy, x.__array__, v.numpy, v.__array__):
+    try:
+        call()
+    except nt.UnsupportedError as error:
+        assert "NumPy is not installed" in str(error) and "memoryview" in str(error)
+    else:
+        raise SystemExit("no error")
+assert memoryview(x).tolist() == x.tolist() == nt.from_dlpack(x.__dlpack__()).tolist()
+assert nt.asarray(array.array("f", [1, 2])).tolist() == [1, 2]
+f = nt.compile(lambda a: a + x)
+for _ in range(4): assert f(array.array("f", [1, 2]) and x).tolist() == [2, 4]
+"""
+    )
+
+
+ALIVE_AT_THE_END = """
+import threading, time
+import nitinol as nt
+def keep():
+    held = nt.ones((3,)) + 1
+    f = nt.compile(lambda x: x * 2)
+    f(held)
+    time.sleep(1000)
+threading.Thread(target=keep, daemon=True).start()
+time.sleep(0.3)
+class Outlives(dict): pass
+import builtins
+builtins.kept = nt.ones((2,))
+"""
+
+
+def test_what_is_alive_at_the_end_is_reported_to_tests_alone(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(ALIVE_AT_THE_END)
+    package = str(pathlib.Path(nt.__file__).parents[1])
+    for reports in ("1", "0", None):
+        environment = dict(os.environ, PYTHONPATH=package)
+        environment.pop("NITINOL_REPORT_LEAKS", None)
+        if reports:
+            environment["NITINOL_REPORT_LEAKS"] = reports
+        done = subprocess.run(
+            [sys.executable, str(path)], capture_output=True, text=True, env=environment, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+        assert ("leaked" in done.stderr) == (reports == "1"), done.stderr
+
+
+def test_torch_compile_in_the_process(in_process):
+    if not has("torch"):
+        pytest.skip("torch is not installed")
+    in_process(
+        """
+import os
+os.environ["NITINOL_REPORT_LEAKS"] = "0"
+import nitinol as nt
+import torch
+torch.compile(lambda x: x * 2, backend="eager")(torch.ones(3))
+f = nt.compile(lambda x: x * 2)
+f(nt.ones((3,)))
+""",
+        seconds=120,
+    )
