@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/interpreter.h"
+#include "core/stack.h"
 #include "eager/argument.h"
 #include "eager/channels_last.h"
 #include "eager/composite.h"
@@ -29,6 +30,7 @@ Tensor apply_composite(const Op& op, Inputs inputs, const Attrs& attrs) {
 
 /// apply() of operands that are defined.
 Tensor run(const Op& op, Inputs inputs, const Attrs& attrs) {
+  check_stack("an operation", stack_of_operation);
   if (op.kind == OpKind::composite) return apply_composite(op, inputs, attrs);
   if (op.kind == OpKind::elementwise && is_base_current()) {  // what most calls are, made short
     if (Tensor result = eager::compute_alike(op, inputs); result.is_defined()) return result;

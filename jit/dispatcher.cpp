@@ -17,6 +17,7 @@
 #include "core/interpreter.h"
 #include "core/log.h"
 #include "core/short_array.h"
+#include "core/stack.h"
 #include "jit/clock.h"
 #include "tracer/recorder.h"
 
@@ -66,6 +67,7 @@ Dispatcher::~Dispatcher() {
 // ---- what a call does
 
 void Dispatcher::call(const Leaves& leaves, Caller& caller) {
+  check_stack("a call of a compiled function", stack_of_call);
   autograd::note_use(leaves.tensors);
   const int own = stance_.load(std::memory_order_relaxed);
   const Stance stance = own >= 0 ? static_cast<Stance>(own) : current_stance();

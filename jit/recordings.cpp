@@ -2,6 +2,7 @@
 #include "core/error.h"
 #include "core/interpreter.h"
 #include "core/log.h"
+#include "core/stack.h"
 #include "jit/clock.h"
 #include "jit/dispatcher.h"
 #include "tracer/recorder.h"
@@ -100,7 +101,9 @@ void Dispatcher::accept(const Decision& decision, const Leaves& leaves, const Le
     if (!accept_locked(decision, leaves, recording)) return;
     decision.entry->is_queued = options_.in_background;
   }
-  options_.in_background ? build_later(decision.entry) : build(decision.entry);
+  if (options_.in_background) return build_later(decision.entry);
+  if (!is_stack_short_of(stack_of_compiler)) return build(decision.entry);
+  const std::jthread with_more([&] { build(decision.entry); });
 }
 
 /// Whether a Plan is to be made. What it does not take out of `recording` the caller destroys when

@@ -354,6 +354,37 @@ assert "numpy" not in sys.modules
 """)
 
 
+@pytest.mark.parametrize("use", [
+    "nt.sum(nt.tanh(x + 1) * 2).item()", "nt.softmax(x, -1)", "big @ big", "nt.exp(big)",
+    "[f(x) for _ in range(50)]", "plan(x)", "f.eager(x)", "nt.sum(nt.tanh(p * 2)).backward()",
+    "nt.grad(lambda y: nt.sum(y * y))(x)", "net(x)", "[repr(x), x.tolist(), nt.asarray([1.0, 2.0])]",
+])  # fmt: skip
+def test_threads_with_small_stacks(in_process, use):
+    in_process(f"""
+import threading
+import nitinol as nt
+x, big, p = nt.ones((4,)), nt.ones((300, 300)), nt.parameter(nt.ones((4,)))
+net = nt.nn.Linear(4, 4)
+f = nt.compile(lambda a: nt.tanh(a) * 2 + nt.sum(a), check="never")
+plan = nt.compile(lambda a: nt.tanh(a) * 3 + nt.sum(a), check="never")
+for _ in range(50): plan(x)
+def work():
+    try:
+        {use}
+        done.append("worked")
+    except nt.UnsupportedError as error:
+        assert "stack" in str(error), error
+        done.append("refused")
+done = []
+for size in (32, 36, 40, 48, 56, 64, 80, 96, 128, 192, 256, 512):
+    threading.stack_size(size << 10)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+assert len(done) == 12 and done[-2:] == ["worked"] * 2, done
+""")
+
+
 WITHOUT_NUMPY = """
 import sys
 sys.modules["numpy"] = None  # as where it is not installed
