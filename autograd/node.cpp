@@ -46,16 +46,32 @@ void let_go(Remains remains) {
 }  // namespace
 
 Node::~Node() {
-  if (!is_freed) free();
+  if (!is_freed()) let_all_go();
 }
 
-void Node::free() {
-  is_freed = true;
+void Node::let_all_go() noexcept {
   let_go({std::move(inputs), std::move(saved), std::move(result), std::move(rule)});
   inputs.clear();
   saved.clear();
   result = Tensor();
   rule = nullptr;
+}
+
+void Node::free() noexcept {
+  if (pins_.fetch_or(freed_bit) == 0) let_all_go();
+}
+
+Pin::Pin(const Node& node) noexcept {
+  uint32_t pins = node.pins_.load();
+  do {
+    if ((pins & Node::freed_bit) != 0) return;
+  } while (!node.pins_.compare_exchange_weak(pins, pins + 1));
+  node_ = &node;
+}
+
+Pin::~Pin() {
+  if (node_ == nullptr || node_->pins_.fetch_sub(1) != (Node::freed_bit | 1)) return;
+  const_cast<Node*>(node_)->let_all_go();  // NOLINT: nodes are made as such
 }
 
 Node* node_of(const Tensor& tensor) {
@@ -89,19 +105,14 @@ bool is_enabled() {
   return enabled;
 }
 
-<<<<<<< HEAD
-EnabledScope::EnabledScope(bool enable)
-    : before_(std::exchange(enabled, enable)), captures_(captures) {
-  if (!enable) captures = nullptr;
-=======
 bool set_enabled(bool enable) {
   return std::exchange(enabled, enable);
 }
 
-EnabledScope::EnabledScope(bool enable) {
+EnabledScope::EnabledScope(bool enable) : captures_(captures) {
   bring_settings_up_to_date();
   before_ = set_enabled(enable);
->>>>>>> 1af1826 (Let scopes of Python belong to its contexts, as two tasks that overlapped left gradients off for good)
+  if (!enable) captures = nullptr;
 }
 
 EnabledScope::~EnabledScope() {
@@ -114,9 +125,11 @@ uint64_t next_sequence() {
 }
 
 CaptureScope::CaptureScope()
-    : was_enabled_(std::exchange(enabled, false)),
+    : was_enabled_(is_enabled()),  // brings it up to date
       outer_(std::exchange(captures, this)),
-      first_(next_sequence()) {}
+      first_(next_sequence()) {
+  enabled = false;
+}
 
 CaptureScope::~CaptureScope() {
   enabled = was_enabled_;

@@ -5,9 +5,11 @@
 #include "core/tensor.h"
 #include "core/variable.h"
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #pragma GCC visibility push(default)
@@ -46,7 +48,6 @@ class Node final : public TensorSlot {
     output,  ///< output number `output` of the custom node `inputs[0]`
   };
   Kind kind = Kind::op;
-  bool is_freed = false;
   uint64_t sequence = 0;   ///< order of creation: what was computed from it has a larger one
   const Op* op = nullptr;  ///< kind op
   Attrs attrs;
@@ -63,8 +64,34 @@ class Node final : public TensorSlot {
       false;       ///< kind custom: gradients may flow to Variables besides the inputs
   int output = 0;  ///< kind output
 
-  /// Lets go of all that backward needs.
-  void free();
+  /// Lets go of all that backward needs: when the last Pin goes, if there is one.
+  void free() noexcept;
+  [[nodiscard]] bool is_freed() const { return (pins_.load() & freed_bit) != 0; }
+
+ private:
+  friend class Pin;
+  static constexpr uint32_t freed_bit = uint32_t{1} << 31;
+  void let_all_go() noexcept;
+
+  mutable std::atomic<uint32_t> pins_ = 0;
+};
+
+/// While it lives, what a node holds is there: another thread's backward() may free the same tape.
+/// Nothing if the node was freed before. The node itself is kept by who holds its handle.
+class Pin {
+ public:
+  Pin() = default;
+  explicit Pin(const Node& node) noexcept;
+  Pin(Pin&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
+  Pin& operator=(Pin&& other) noexcept {
+    std::swap(node_, other.node_);
+    return *this;
+  }
+  ~Pin();
+  [[nodiscard]] explicit operator bool() const { return node_ != nullptr; }
+
+ private:
+  const Node* node_ = nullptr;
 };
 
 /// The node of a tensor, or null.

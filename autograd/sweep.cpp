@@ -65,6 +65,8 @@ void Sweep::stop_at(std::span<const Node* const> leaves) {
 }
 
 bool Sweep::leads_to_leaf(const Node* start) {
+  const std::vector<Handle<TensorSlot>> nothing;  // of a freed node
+  std::vector<Pin> pins;                          // what is on the path stays
   std::vector<const Node*> path = {start};
   while (!path.empty()) {
     const Node* const node = path.back();
@@ -73,7 +75,8 @@ bool Sweep::leads_to_leaf(const Node* start) {
       continue;
     }
     bool leads = false, is_known = true;
-    for (const Handle<TensorSlot>& input : node->inputs) {
+    pins.emplace_back(*node);
+    for (const Handle<TensorSlot>& input : pins.back() ? node->inputs : nothing) {
       const auto* const next = static_cast<const Node*>(input.get());
       if (next == nullptr || next->sequence < oldest_leaf_) continue;
       const auto found = leads_.find(next);
@@ -145,14 +148,15 @@ Gathered& Sweep::at(const Handle<TensorSlot>& handle) {
   if (const auto leaf = at_leaves_.find(node); leaf != at_leaves_.end()) return leaf->second;
   if (is_end(*node)) return at(node->variable);
   if (node->sequence < options_.first) throw_foreign(*node);
-  if (node->is_freed) throw_freed(*node);
+  if (node->is_freed()) throw_freed(*node);
   const std::size_t output = node->kind == Node::Kind::output ? node->output : 0;
   const Handle<TensorSlot>& maker = node->kind == Node::Kind::output ? node->inputs[0] : handle;
   auto* const made = static_cast<Node*>(maker.get());
-  if (made->is_freed) throw_freed(*made);
   const auto [place, is_new] = arrived_.try_emplace(made);
   if (is_new) {
     place->second.node = maker;
+    place->second.pin = Pin(*made);
+    if (!place->second.pin) throw_freed(*made);
     place->second.gradients.resize(static_cast<std::size_t>(made->output_count));
     waiting_.push(made);
   }
@@ -268,6 +272,7 @@ Tensor Sweep::at(const Node* leaf) {
 
 bool depends_on_more(const Tensor& result, std::span<const Node* const> leaves) {
   std::unordered_set<const Node*> seen(leaves.begin(), leaves.end());
+  std::vector<Pin> pins;
   std::vector<const Node*> path = {node_of(result)};
   for (const Node* leaf : leaves) {
     if (!leaf->inputs.empty()) return true;
@@ -277,6 +282,8 @@ bool depends_on_more(const Tensor& result, std::span<const Node* const> leaves) 
     path.pop_back();
     if (node == nullptr || !seen.insert(node).second) continue;
     if (node->kind == Node::Kind::leaf || node->reads_variables) return true;
+    pins.emplace_back(*node);
+    if (!pins.back()) continue;
     for (const Handle<TensorSlot>& input : node->inputs)
       path.push_back(static_cast<const Node*>(input.get()));
   }

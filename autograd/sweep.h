@@ -53,6 +53,7 @@ class Sweep {
  private:
   struct Arrived {
     Handle<TensorSlot> node;
+    Pin pin;
     std::vector<Gathered> gradients;  ///< per output
   };
   struct Younger {

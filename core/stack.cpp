@@ -6,9 +6,9 @@
 
 #include <pthread.h>
 
-namespace nitinol::stack {
+namespace nitinol::thread_stack {
 
-constinit thread_local uintptr_t lowest = UINTPTR_MAX;
+constinit thread_local uintptr_t lowest = unknown;
 
 namespace {
 
@@ -27,8 +27,8 @@ uintptr_t find_lowest() noexcept {
 }  // namespace
 
 bool is_short_of(std::size_t bytes, uintptr_t address) noexcept {
-  if (lowest == UINTPTR_MAX) lowest = find_lowest();
-  return address - lowest < bytes;
+  if (lowest == unknown) lowest = find_lowest();
+  return address - lowest < bytes;  // wraps below it, where a fiber's stack may be
 }
 
 void throw_short(const char* where) {
@@ -41,4 +41,4 @@ void throw_short(const char* where) {
                       "or call less deeply."});
 }
 
-}  // namespace nitinol::stack
+}  // namespace nitinol::thread_stack

@@ -24,7 +24,7 @@ class AtHand {
     const uint64_t clears = executable_clears.load(std::memory_order_relaxed);
     if (table->clears_ != clears) [[unlikely]] {
       table->clears_ = clears;
-      table->entries_ = {};
+      for (Entry& entry : table->entries_) entry = {};  // one by one: all are 40 KiB of stack
     }
     return &table->entries_[hash & (count - 1)];
   }

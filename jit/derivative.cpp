@@ -194,6 +194,7 @@ Reach reach_of(const autograd::Node* start, std::span<const Tensor> arguments) {
     return a->sequence < b->sequence;
   };
   Reach reach;
+  std::vector<autograd::Pin> pins;  // what is waiting stays
   std::set<const autograd::Node*, decltype(is_older)> waiting(is_older);
   waiting.insert(start);
   while (!waiting.empty()) {  // from the youngest to the oldest, as a backward() goes
@@ -203,7 +204,11 @@ Reach reach_of(const autograd::Node* start, std::span<const Tensor> arguments) {
       reach.arguments = true;
       continue;
     }
-    if (node->is_freed && reach.freed == nullptr) reach.freed = node;
+    pins.emplace_back(*node);
+    if (!pins.back()) {
+      if (reach.freed == nullptr) reach.freed = node;
+      continue;
+    }
     for (const Handle<TensorSlot>& input : node->inputs) {
       if (input) waiting.insert(static_cast<const autograd::Node*>(input.get()));
     }
@@ -226,7 +231,7 @@ Handle<TensorSlot> spent_node(const autograd::Node& freed) {
   Handle<TensorSlot> handle = autograd::make_node(freed.kind, node);
   node->op = freed.op;
   node->name = freed.name;
-  node->is_freed = true;
+  node->free();
   return handle;
 }
 

@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <thread>
 #include <vector>
 
 using namespace nitinol;
@@ -214,4 +215,24 @@ TEST_CASE("a result depends on more if something outside the leaves is tracked",
   CHECK_FALSE(autograd::depends_on_more(x * x, leaves));
   CHECK(autograd::depends_on_more(x * w, leaves));
   CHECK_FALSE(autograd::depends_on_more(x * stop_gradient(w), leaves));
+}
+
+TEST_CASE("threads go back along one tape at once", "[autograd]") {
+  const Variable p = parameter(ones({8, 8}));
+  for (int i = 0; i < 300; ++i) {
+    Tensor shared = p.get();
+    for (int k = 0; k < 20; ++k) shared = tanh(shared * 1.5);
+    const Tensor y = sum(shared);
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 3; ++t) {
+      threads.emplace_back([&, t] {
+        try {
+          t == 0 ? sum(shared * 2.0).backward() : y.backward();
+        } catch (const Error& error) {  // another was first
+          CHECK_THAT(error.message(), Catch::Contains("freed by an earlier backward()"));
+        }
+      });
+    }
+  }
+  CHECK(p.grad().is_defined());
 }

@@ -278,7 +278,7 @@ def change():
 def back():
     try: x.backward()
     except nt.Error: pass
-beside(change, back, seconds=1.5)
+beside(change, back, back, seconds=1.5)
 """
     )
 
