@@ -35,6 +35,17 @@ auto in_words(Words words, F&& f) {
 /// A PlaceProvider: "model.py:42", the innermost line of Python that is not this package's.
 [[nodiscard]] std::string python_place(void* context);
 
+/// One step down a structure; throws RecursionError where Python's code would.
+class Deeper {
+ public:
+  Deeper() {
+    if (Py_EnterRecursiveCall(" while taking a structure apart") != 0) throw nb::python_error();
+  }
+  ~Deeper() { Py_LeaveRecursiveCall(); }
+  Deeper(const Deeper&) = delete;
+  Deeper& operator=(const Deeper&) = delete;
+};
+
 /// Gives an object back when Python's lock is held next: what is destroyed on a thread of ours, or
 /// under a lock of ours, must not wait for Python's. (Takes over one reference.)
 void release_later(PyObject* object) noexcept;

@@ -54,17 +54,6 @@ inline void rebind(nb::handle object, Tensor value) {
   return *nb::inst_ptr<Scalar>(value);
 }
 
-/// One step down a structure; throws RecursionError where Python's code would.
-class Deeper {
- public:
-  Deeper() {
-    if (Py_EnterRecursiveCall(" while taking a structure apart") != 0) throw nb::python_error();
-  }
-  ~Deeper() { Py_LeaveRecursiveCall(); }
-  Deeper(const Deeper&) = delete;
-  Deeper& operator=(const Deeper&) = delete;
-};
-
 /// An argument: what it was given for, and what was given.
 struct From {
   const char* where;  ///< the function, as the user called it
