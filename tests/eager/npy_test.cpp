@@ -134,8 +134,7 @@ TEST_CASE("a path with a NUL character is no path", "[eager][npy][safetensors]")
   const TemporaryFolder folder;
   const fs::path path = (folder / "a").native() + std::string("\0b", 2);
   const Tensor x = host_tensor<float>({1}, {1});
-  const auto refused =
-      Catch::Contains("the path has a NUL character after") && Catch::Contains("/a\"");
+  const auto refused = Catch::Contains("the path has a NUL character after");
   CHECK_THROWS_WITH(save_npy(path, x), refused);
   CHECK_THROWS_WITH(save_safetensors(path, {{"x", x}}), refused);
   CHECK_THROWS_WITH(nn::save(path, std::vector<nn::NamedVariable>{{"x", Variable(x)}}), refused);
