@@ -97,13 +97,12 @@ std::vector<Tensor> state_after_100_steps(bool is_compiled, Model (*make)(), con
   const Model model = make();
   const nn::Adam optimizer(nn::parameters(model), {.rate = 1e-3});
   const auto step = step_of(model, optimizer);
-  const auto compiled = compile(step);
+  const auto compiled = compile(step, {.check = Check::never});  // which no race turns eager
   std::vector<Tensor> state;
   for (int i = 0; i < 100; ++i) state.push_back(is_compiled ? compiled(x, y) : step(x, y));
   if (is_compiled) {
     INFO(to_string(compiled.explain()));
-    // More, unless the machine is so busy that eager wins the race of the first calls.
-    CHECK(compiled.explain().plan_calls >= 20);
+    CHECK(compiled.explain().plan_calls >= 90);
   }
   for (const auto& named : nn::named_variables(model)) state.push_back(named.variable.get());
   for (const auto& named : nn::named_variables(optimizer)) state.push_back(named.variable.get());
