@@ -5,6 +5,7 @@
 #include "backends/cuda/lanes.h"
 #include "backends/cuda/loops.h"
 #include "backends/cuda/shapes.h"
+#include "core/error.h"
 #include "core/kernel.h"
 
 #include <fmt/format.h>
@@ -159,8 +160,10 @@ Schedule schedule_of(const Kernel& kernel, const Launch& launch) {
     case Order::none:
       choose_points(kernel, launch, loops, schedule);
       break;
+    case Order::turned:
+      NITINOL_ASSERT(kernel.order != Order::turned, "limits() ask for no turned rows");
+      break;
     case Order::lanes:
-    case Order::turned:  // is not asked for: limits()
       choose_lanes(kernel, launch, loops, schedule);
       break;
     case Order::sequential:

@@ -144,6 +144,8 @@ class CollectingBackend final : public cpu::HostMemoryBackend {
   explicit CollectingBackend(const char* folder) : collection_(folder) {}
   [[nodiscard]] Device device() const override { return collecting_device; }
   [[nodiscard]] std::string description() const override { return "for tests: writes down cases"; }
+  /// Without Order::turned, which no GPU is asked for.
+  [[nodiscard]] DeviceLimits limits() const override { return {}; }
   std::unique_ptr<Executable> prepare(const Step& step) override {
     std::unique_ptr<Executable> inner = cpu::device().prepare(step);
     if (const auto* const kernel = std::get_if<Kernel>(&step))
