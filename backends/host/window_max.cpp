@@ -1,6 +1,9 @@
 // For each window and some channels at a time: the largest elements and their places in the image.
 // Channels are the innermost axis, so the inner loops run in vectors.
 //
+// Where the elements alone are wanted, as by max_pool2d without a gradient, places are not kept,
+// and one pass goes through a row of windows.
+//
 // Adding goes through the window again and adds zeros where the largest element is not. In vectors
 // that is fewer steps than one for each channel, and a sum that began as +0 does not notice.
 #include "backends/host/window_max.h"
@@ -86,6 +89,55 @@ struct Find {
   }
 };
 
+/// A row of windows of one image, whose largest elements alone are wanted. Channels are contiguous.
+template <class T>
+struct RowOfWindows {
+  const T* x;
+  int64_t top, bottom;  ///< rows of x that are on the image
+  int64_t row, column;  ///< strides of x
+  int64_t width, channels;
+  T* out;
+  int64_t columns, out_column;  ///< of out, and their stride
+};
+
+template <class T>
+struct FindRow {
+  template <class Width>
+  void operator()(Width, const RowOfWindows<T>& row, const Windows& windows) const {
+    constexpr int64_t usual = 128 / static_cast<int64_t>(sizeof(T));
+    for (int64_t j = 0; j < row.columns; ++j) {
+      const int64_t start = j * windows.stride[1] - windows.padding[1];
+      const Extent extent = {row.top, row.bottom, std::max<int64_t>(start, 0),
+                             std::min(start + windows.kernel[1], row.width)};
+      int64_t c = 0;
+      for (; c + usual <= row.channels; c += usual) find<usual>(row, extent, j, c, usual);
+      if (c < row.channels) find<usual>(row, extent, j, c, row.channels - c);
+    }
+  }
+
+  /// Of `count` channels; a constant after inlining, so that loops over them become a few vectors.
+  template <int64_t most>
+  [[gnu::always_inline]] static void find(const RowOfWindows<T>& row, const Extent& extent,
+                                          int64_t j, int64_t channel, int64_t count) {
+    alignas(64) std::array<T, most> largest;
+    const T* const x = row.x + extent.left * row.column + channel;
+    for (int64_t c = 0; c < count; ++c)
+      largest[static_cast<std::size_t>(c)] = x[extent.top * row.row + c];
+    for (int64_t h = extent.top; h < extent.bottom; ++h) {
+      for (int64_t w = 0; w < extent.right - extent.left; ++w) {
+        const T* const pixel = x + h * row.row + w * row.column;
+        for (int64_t c = 0; c < count; ++c) {
+          T& most_yet = largest[static_cast<std::size_t>(c)];
+          const bool is_larger = (pixel[c] > most_yet) | (pixel[c] != pixel[c]);
+          most_yet = is_larger ? pixel[c] : most_yet;
+        }
+      }
+    }
+    T* const out = row.out + j * row.out_column + channel;
+    for (int64_t c = 0; c < count; ++c) out[c] = largest[static_cast<std::size_t>(c)];
+  }
+};
+
 /// Values to be added at their places to the sums of an image, of which `sums` is the first of the
 /// channels in question.
 template <DType dtype>
@@ -142,7 +194,10 @@ class Pool {
   /// Row `row` of all rows of the results.
   void pick(int64_t row) const {
     const int64_t n = row / out_.shape[1], i = row % out_.shape[1];
-    for_each_window(n, i,
+    if constexpr (std::is_same_v<Stored, Value>) {
+      if (picks_x_ && x_.strides[3] == 1 && out_.strides[3] == 1) return pick_largest(n, i);
+    }
+    for_each_window(n, i, out_.shape[2],
                     [&](const Extent&, int64_t j, int64_t first, int64_t count,
                         const Largest<dtype>& largest, const Places& places) {
                       Stored* const to = out_data_ + offset(out_, n, i, j, first);
@@ -180,8 +235,24 @@ class Pool {
   }
 
  private:
+  void pick_largest(int64_t n, int64_t i) const {
+    const Extent extent = extent_of(windows_, x_.shape, i, 0);
+    using Find = PerIsa<FindRow<Stored>, const RowOfWindows<Stored>&, const Windows&>;
+    Find::at(current_isa())({.x = x_data_ + n * x_.strides[0],
+                             .top = extent.top,
+                             .bottom = extent.bottom,
+                             .row = x_.strides[1],
+                             .column = x_.strides[2],
+                             .width = x_.shape[2],
+                             .channels = x_.shape[3],
+                             .out = out_data_ + offset(out_, n, i, 0, 0),
+                             .columns = out_.shape[2],
+                             .out_column = out_.strides[2]},
+                            windows_);
+  }
+
   void add_row(int64_t n, int64_t i, Value* total) const {
-    for_each_window(n, i,
+    for_each_window(n, i, second_.shape[2],
                     [&](const Extent& extent, int64_t j, int64_t first, int64_t count,
                         const Largest<dtype>&, const Places& places) {
                       add_({.extent = extent,
@@ -195,12 +266,11 @@ class Pool {
   }
 
   /// Calls f(extent, j, first channel, channels, largest, places) for the windows in row i of image
-  /// n.
+  /// n, of which there are `columns`.
   template <class F>
-  void for_each_window(int64_t n, int64_t i, const F& f) const {
+  void for_each_window(int64_t n, int64_t i, int64_t columns, const F& f) const {
     Largest<dtype> largest;
     Places places;
-    const int64_t columns = windows_.count(1, x_.shape[2]);
     for (int64_t j = 0; j < columns; ++j) {
       const Extent extent = extent_of(windows_, x_.shape, i, j);
       for (int64_t first = 0; first < x_.shape[3]; first += block) {

@@ -105,8 +105,9 @@ Trial random_trial(Numbers& numbers, Kind kind, DType dtype) {
       call.windows.kernel = {2, 3};
       call.windows.stride = {size(), 2};
       call.windows.padding = {1, 1};
-      const Shape result = {2, call.windows.count(0, image[1]), call.windows.count(1, image[2]),
-                            image[3]};
+      Shape result = {2, call.windows.count(0, image[1]), call.windows.count(1, image[2]),
+                      image[3]};
+      if (kind == Kind::window_max && result[2] > 1) result[2] -= numbers.below(2);  // a part
       if (kind == Kind::window_max)
         call.operands = {layout(dtype, image), layout(dtype, image), layout(dtype, result)};
       else
@@ -143,7 +144,9 @@ TEST_CASE("routines of the host do what plain loops do", "[routines]") {
     for (const DType dtype : {f32, f64, f16, bf16, i32}) {
       for (int round = 0; round < 30; ++round) {
         CAPTURE(name_of(kind), name_of(dtype), round);
-        const Trial trial = random_trial(numbers, kind, dtype);
+        Trial trial = random_trial(numbers, kind, dtype);
+        const bool picks_itself = kind == Kind::window_max && round % 2 == 1;
+        if (picks_itself) trial.call.operands[1] = trial.call.operands[0];
         std::vector<std::vector<double>> memory;
         for (const OperandLayout& operand : trial.call.operands)
           memory.push_back(random_memory(numbers, operand));
@@ -161,6 +164,7 @@ TEST_CASE("routines of the host do what plain loops do", "[routines]") {
           std::vector<std::vector<double>> mine = memory;
           Call call = {.buffers = {}, .sizes = {}, .strides = {}, .threads = trial.call.threads};
           for (std::vector<double>& each : mine) call.buffers.push_back(each.data());
+          if (picks_itself) call.buffers[1] = call.buffers[0];
           call.run(trial.call, device, &status[is_reference ? 1 : 0]);
           results[is_reference ? 1 : 0] = mine.back();
         }
