@@ -51,7 +51,17 @@
 // | 64x1600x128      | 245 / 442 | 248 / 468 | 15 / 7   |
 //
 // So where b lies by columns, from 12 uses on, and for rows of a up to 128: beyond there is little
-// to gain. Where b lies by rows one thread gains nothing.
+// to gain. Where b lies by rows one thread gains nothing, but where the primitive copies b: then a
+// packed one saves the copy. gemm, which is the faster there for few rows, adds in the order of the
+// primitive only up to a depth of 384. Primitive / gemm / packed, by threads (Zen 4: here, November
+// 2026; the others: docs/decisions/0015-matrix-products.md):
+//
+// | m x k x n      | Zen 4, 1        | Zen 4, 2        | Zen 5, 1        | Sapphire Rapids, 2 |
+// |----------------|-----------------|-----------------|-----------------|--------------------|
+// | 32x256x1024    |  97 / 107 / 112 | 180 / 203 / 209 | 175 / 205 / 216 | 263 / 323 / 360    |
+// | 128x256x1024   |  99 / 106 / 103 | 208 / 212 / 220 |                 |                    |
+// | 1600x128x1024  |  99 / 103 / 104 | 204 / 217 / 214 |                 |                    |
+// | 1024x1024x1024 |  98 / 103 / 106 | 210 / 213 / 216 | 208 / 226 / 224 | 338 / 274 / 376    |
 
 #include "backends/cpu/matmul_rule.h"
 
@@ -60,6 +70,14 @@
 #include <bit>
 
 namespace nitinol::cpu {
+namespace {
+
+/// Whether the primitive copies b, which lies by rows, before it multiplies.
+bool is_b_copied(int64_t n) {
+  return n > 256 && std::has_single_bit(static_cast<uint64_t>(n));
+}
+
+}  // namespace
 
 MatmulWay fastest_way(const MatmulDescription& product) {
   const bool is_one = product.sizes[2].size() == 2;
@@ -71,8 +89,7 @@ MatmulWay fastest_way(const MatmulDescription& product) {
     if (m == 1 || n == 1) return m != n;
     if (is_b_by_columns) return m <= 8 && !is_a_by_columns;
     if (is_a_by_columns) return n >= 1024 && m >= 64 && k >= 256;
-    const bool is_b_copied = n > 256 && std::has_single_bit(static_cast<uint64_t>(n));
-    if (is_b_copied) return m <= 64 && 4 * m <= k;
+    if (is_b_copied(n)) return m <= 64 && 4 * m <= k;
     return n >= 1024 && m >= 8 && k >= 128;
   };
   return is_gemm_faster() ? MatmulWay::gemm : MatmulWay::primitive;
@@ -80,12 +97,13 @@ MatmulWay fastest_way(const MatmulDescription& product) {
 
 bool pays_to_pack(const MatmulDescription& product, std::size_t uses) {
   constexpr std::size_t fewest_uses = 12;
-  constexpr int64_t most_rows = 128;
   const bool is_one = product.sizes[2].size() == 2;
   if (!is_one || product.dtype != f32 || current_isa() != Isa::avx512) return false;
-  const bool is_b_by_columns = product.strides[1][1] != 1;
-  return is_b_by_columns && product.sizes[2][0] <= most_rows && uses >= fewest_uses &&
-         fastest_way(product) == MatmulWay::primitive;
+  if (uses < fewest_uses) return false;
+  const int64_t m = product.sizes[2][0], n = product.sizes[2][1], k = product.sizes[0][1];
+  const bool is_primitive = fastest_way(product) == MatmulWay::primitive;
+  if (product.strides[1][1] != 1) return m <= 128 && is_primitive;
+  return product.strides[0][1] == 1 && is_b_copied(n) && m >= 16 && (is_primitive || k <= 384);
 }
 
 }  // namespace nitinol::cpu

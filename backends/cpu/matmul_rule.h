@@ -10,8 +10,7 @@ namespace nitinol::cpu {
 [[nodiscard]] MatmulWay fastest_way(const MatmulDescription& product);
 
 /// Whether it is faster to pack b once and run `uses` products with it in that form than to run
-/// them as fastest_way() says, where that is the primitive. Never where it is gemm, which has other
-/// bits.
+/// them as fastest_way() says. Whether no bit changes by that is for a trial to tell.
 [[nodiscard]] bool pays_to_pack(const MatmulDescription& product, std::size_t uses);
 
 }  // namespace nitinol::cpu

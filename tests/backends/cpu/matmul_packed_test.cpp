@@ -96,8 +96,8 @@ TEST_CASE("a packed product has the bits of the product it stands for", "[matmul
   for (const int threads : {1, 2, 3}) {
     for (const int64_t m : {9, 16, 33, 128}) {
       for (const int64_t k : {1, 17, 256, 1030}) {
-        for (const int64_t n : {2, 16, 70, 256, 513}) {
-          for (const char* layouts : {"NT", "TT"}) {
+        for (const int64_t n : {2, 16, 70, 256, 512, 513}) {
+          for (const char* layouts : {"NT", "TT", "NN"}) {
             const int64_t gap = (m + k + n) % 3;
             const LibraryCall call = product(m, k, n, layouts, threads, gap);
             if (cpu::packed_bytes(call, often) == 0) continue;
@@ -140,6 +140,14 @@ TEST_CASE("operands are packed only where that pays and changes no bit", "[matmu
   CHECK(cpu::packed_bytes(product(256, 1024, 32, "NT", 1), often) == 0);
   CHECK(cpu::packed_bytes(product(4, 1024, 1024, "NT", 1), often) == 0);  // goes by gemm
   CHECK(cpu::packed_bytes(product(32, 0, 32, "NT", 1), often) == 0);
+  // By rows where the primitive copies b; by gemm only as deep as that has the same bits.
+  const std::size_t copied = current_isa() == Isa::avx512 ? 256 * 1024 * sizeof(float) : 0;
+  CHECK(cpu::packed_bytes(product(32, 256, 1024, "NN", 1), often) >= copied);
+  CHECK(cpu::packed_bytes(product(512, 256, 1024, "NN", 1), often) >= copied);
+  CHECK(cpu::packed_bytes(product(32, 256, 1024, "NN", 1), 11) == 0);
+  CHECK(cpu::packed_bytes(product(32, 256, 1000, "NN", 1), often) == 0);
+  CHECK(cpu::packed_bytes(product(32, 512, 1024, "NN", 1), often) == 0);
+  CHECK(cpu::packed_bytes(product(32, 256, 1024, "TN", 1), often) == 0);
   LibraryCall doubles = product(32, 1024, 32, "NT", 1);
   for (OperandLayout& operand : doubles.operands) operand.dtype = f64;
   CHECK(cpu::packed_bytes(doubles, often) == 0);
