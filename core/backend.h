@@ -91,6 +91,9 @@ class Backend {
                                                  std::size_t /*uses*/) {
     return 0;
   }
+  /// Whether this conv2d or window_max, whose result has fewer rows or columns than its windows
+  /// give, gives the bits that these have in the whole result. May prepare the call.
+  [[nodiscard]] virtual bool computes_part(const LibraryCall& /*call*/) { return false; }
   /// Whether launches may run after Executable::launch has returned.
   [[nodiscard]] virtual bool is_asynchronous() const { return false; }
   /// A word that launches on an asynchronous device can write and the host can read after

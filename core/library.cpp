@@ -8,6 +8,11 @@ int64_t Windows::count(int axis, int64_t size) const {
   return room < 0 ? 0 : room / stride[i] + 1;
 }
 
+int64_t Windows::reach(int axis, int64_t count) const {
+  const auto i = static_cast<std::size_t>(axis);
+  return (count - 1) * stride[i] - padding[i] + dilation[i] * (kernel[i] - 1) + 1;
+}
+
 std::string_view name_of(LibraryCall::Kind kind) {
   switch (kind) {
     case LibraryCall::Kind::matmul:

@@ -32,6 +32,8 @@ struct Windows {
 
   /// How many windows fit on `size` pixels along an axis (0 or 1); 0 if none does.
   [[nodiscard]] int64_t count(int axis, int64_t size) const;
+  /// How many pixels along an axis the first `count` windows reach.
+  [[nodiscard]] int64_t reach(int axis, int64_t count) const;
 };
 
 /// One call into a vendor library, or a prebuilt routine of the backend. The whole struct is its

@@ -13,6 +13,7 @@
 #include "jit/plan_draft.h"
 #include "jit/steps.h"
 #include "jit/temporaries.h"
+#include "jit/trimming.h"
 
 #include <algorithm>
 #include <chrono>
@@ -208,6 +209,7 @@ Plan::Plan(const tracer::Trace& trace, int threads) {
   PlanDraft draft = begin(trace, threads);
   draft.graph = run_passes(trace.graph);
   place_constants(draft);
+  if (is_pass_enabled("trim_images")) trim_images(draft);
   const double passes_done = now();
   draft.fusion = fusion::fuse(draft.graph, is_pass_enabled("fuse"));
   const std::vector<fusion::Unit> units = fusion::units_in_order(draft.graph, draft.fusion);

@@ -96,32 +96,26 @@ bool is_library_call(const Graph& graph, const Node& node) {
          std::ranges::all_of(node.inputs, has_elements);
 }
 
-/// A call that backends know by name, with operands laid out exactly as eager's. False if views are
-/// in the way.
+/// A call that backends know by name. False if views are in the way.
 bool add_library_call(PlanDraft& draft, Value v) {
   const Graph& graph = draft.graph;
   const Node& node = graph[v];
+  std::optional<LibraryCall> call = library_call_of(draft, v);
+  if (!call) return false;
   StepDraft step;
   step.report.kind = "library";
   step.report.ops = {std::string(node.op->name)};
-  std::vector<Tensor> placeholders;
   for (const Value input : node.inputs) {
-    const std::optional<fusion::Access> access = fusion::memory_access(graph, input);
-    if (!access) return false;
+    const fusion::Access access = *fusion::memory_access(graph, input);
     const Spec& spec = graph[input].spec;
-    placeholders.push_back(make_tensor(spec, access->strides, 0, {}));
     step.plan.operands.push_back({static_cast<int64_t>(draft.fusion.bases[input]),
-                                  access->offset * static_cast<int64_t>(size_of(spec.dtype))});
+                                  access.offset * static_cast<int64_t>(size_of(spec.dtype))});
     step.report.bytes_read += bytes_of(spec);
   }
   step.plan.operands.push_back({static_cast<int64_t>(v), 0});
   step.report.bytes_written = bytes_of(node.spec);
-  std::vector<const Tensor*> inputs;
-  for (const Tensor& placeholder : placeholders) inputs.push_back(&placeholder);
-  LibraryCall call = node.op->call(inputs, node.attrs, node.spec);
-  call.threads = draft.impl.threads;
-  step.plan.executable = prepare(draft, call, step.report);
-  if (call.kind == LibraryCall::Kind::matmul) step.product = std::move(call);
+  step.plan.executable = prepare(draft, *call, step.report);
+  if (call->kind == LibraryCall::Kind::matmul) step.product = std::move(*call);
   step.plan.can_fail = node.op->has_checks;
   draft.steps.push_back(std::move(step));
   return true;
@@ -147,13 +141,29 @@ bool runs_eagerly(const Graph& graph, const Node& node) {
   return node.kind == Node::Kind::op && !is_library_call(graph, node) && !fusion::has_windows(node);
 }
 
+std::optional<LibraryCall> library_call_of(const PlanDraft& draft, Value v) {
+  const Graph& graph = draft.graph;
+  const Node& node = graph[v];
+  if (!is_library_call(graph, node)) return std::nullopt;
+  std::vector<Tensor> placeholders;
+  for (const Value input : node.inputs) {
+    const std::optional<fusion::Access> access = fusion::memory_access(graph, input);
+    if (!access) return std::nullopt;
+    placeholders.push_back(make_tensor(graph[input].spec, access->strides, 0, {}));
+  }
+  std::vector<const Tensor*> inputs;
+  for (const Tensor& placeholder : placeholders) inputs.push_back(&placeholder);
+  LibraryCall call = node.op->call(inputs, node.attrs, node.spec);
+  call.threads = draft.impl.threads;
+  return call;
+}
+
 void add_steps(PlanDraft& draft, const fusion::Unit& unit) {
   if (unit.group >= 0)
     return add_group(draft, draft.fusion.groups[static_cast<std::size_t>(unit.group)]);
   const Node& node = draft.graph[unit.node];
   if (fusion::has_windows(node)) return add_windows(draft, unit.node);
-  if (!is_library_call(draft.graph, node) || !add_library_call(draft, unit.node))
-    add_eager(draft, unit.node);
+  if (!add_library_call(draft, unit.node)) add_eager(draft, unit.node);
 }
 
 std::shared_ptr<const Executable> prepare(PlanDraft& draft, const Step& step, StepReport& report) {

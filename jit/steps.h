@@ -5,11 +5,16 @@
 #include "jit/plan_draft.h"
 
 #include <memory>
+#include <optional>
 
 namespace nitinol::jit {
 
 /// Whether the node, which is in no group, runs as eager runs it.
 [[nodiscard]] bool runs_eagerly(const Graph& graph, const Node& node);
+
+/// The call that backends know by name, with operands laid out exactly as eager's. Nothing if the
+/// node is none, or if views are in the way.
+[[nodiscard]] std::optional<LibraryCall> library_call_of(const PlanDraft& draft, Value v);
 
 /// Appends the steps of a group or node.
 void add_steps(PlanDraft& draft, const fusion::Unit& unit);

@@ -13,4 +13,8 @@ namespace nitinol::cpu {
 /// not row-major are copied in each launch, so that no bit depends on them.
 [[nodiscard]] std::unique_ptr<Executable> make_convolution(const LibraryCall& call);
 
+/// Whether this conv2d in f32, whose result has fewer rows or columns than its windows give, has
+/// the bits of the whole one there. False for others.
+[[nodiscard]] bool gives_bits_of_whole(const LibraryCall& part);
+
 }  // namespace nitinol::cpu

@@ -1,6 +1,7 @@
 #include "backends/cpu/device.h"
 
 #include "backends/cpu/code/stage_codes.h"
+#include "backends/cpu/convolution.h"
 #include "backends/cpu/host_memory.h"
 #include "backends/cpu/jit_loader.h"
 #include "backends/cpu/library_calls.h"
@@ -77,6 +78,9 @@ class CpuDevice final : public HostMemoryBackend {
   }
   std::size_t packed_bytes(const LibraryCall& product, std::size_t uses) override {
     return cpu::packed_bytes(product, uses);
+  }
+  bool computes_part(const LibraryCall& call) override {
+    return call.kind == LibraryCall::Kind::window_max || gives_bits_of_whole(call);
   }
   bool can_generate_code() override { return jit_plugin() != nullptr; }
 };

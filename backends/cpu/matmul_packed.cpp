@@ -1,7 +1,5 @@
 // oneDNN's primitive can be made for b in a layout of its own choice. Whether that product has the
-// bits of the one that takes b as it lies, which is what eager runs, is nowhere promised: both are
-// run once on numbers that round at each step. In which order a primitive adds depends on shapes,
-// layouts, threads and the machine, all of which the trial has from the call, and not on numbers.
+// bits of the one that takes b as it lies, which is what eager runs, a trial tells (trial.h).
 
 #include "backends/cpu/matmul_packed.h"
 
@@ -10,12 +8,12 @@
 #include "backends/cpu/matmul.h"
 #include "backends/cpu/matmul_rule.h"
 #include "backends/cpu/onednn.h"
+#include "backends/cpu/trial.h"
 #include "core/error.h"
 #include "core/executables.h"
 #include "core/kernel.h"
 
 #include <cstring>
-#include <span>
 #include <string>
 #include <utility>
 
@@ -27,25 +25,10 @@ LibraryCall with_kind(LibraryCall call, LibraryCall::Kind kind) {
   return call;
 }
 
-std::span<float> floats(const StorageHandle& storage, std::size_t count) {
-  return {static_cast<float*>(storage->data), count};
-}
-
 /// Elements from a matrix's first to its last.
 std::size_t extent_of(const MatmulDescription& product, std::size_t operand) {
   const auto &sizes = product.sizes[operand], &strides = product.strides[operand];
   return static_cast<std::size_t>((sizes[0] - 1) * strides[0] + (sizes[1] - 1) * strides[1] + 1);
-}
-
-/// Numbers of both signs and of magnitudes from 2^-8 to 2^8, so that sums round at each step.
-StorageHandle numbers(std::size_t count, uint64_t seed) {
-  StorageHandle storage = allocate(count * sizeof(float));
-  for (float& number : floats(storage, count)) {
-    seed = seed * 6364136223846793005U + 1442695040888963407U;
-    const float magnitude = static_cast<float>((seed >> 40) + 1) * 0x1p-16F;
-    number = (seed >> 39 & 1) != 0 ? magnitude : -1 / magnitude;
-  }
-  return storage;
 }
 
 class PackedProduct final : public Executable {
@@ -74,11 +57,11 @@ class PackedProduct final : public Executable {
  private:
   [[nodiscard]] bool has_bits_of_eager(const LibraryCall& call,
                                        const MatmulDescription& product) const {
-    const StorageHandle a = numbers(extent_of(product, 0), 1),
-                        b = numbers(extent_of(product, 1), 2);
+    const StorageHandle a = trial_numbers(extent_of(product, 0), 1),
+                        b = trial_numbers(extent_of(product, 1), 2);
     // Twice the same numbers: what lies between the rows of c stays.
     const std::size_t count = extent_of(product, 2);
-    const StorageHandle c = numbers(count, 3), c_of_packed = numbers(count, 3);
+    const StorageHandle c = trial_numbers(count, 3), c_of_packed = trial_numbers(count, 3);
     const StorageHandle packed = allocate(packed_bytes());
     const auto unpacked = executable_for(device(), with_kind(call, LibraryCall::Kind::matmul));
     void* const operands[] = {a->data, b->data, c->data};

@@ -34,7 +34,8 @@ constexpr Pass passes[] = {
 };
 
 /// What the planner does after the passes and can leave out too.
-constexpr std::array<std::string_view, 3> planning = {"fuse", "pack_operands", "horizontal_fusion"};
+constexpr std::array<std::string_view, 4> planning = {"trim_images", "fuse", "pack_operands",
+                                                      "horizontal_fusion"};
 
 bool is_optional(std::string_view name) {
   if (std::ranges::find(planning, name) != planning.end()) return true;
