@@ -8,6 +8,7 @@
 #include "tests/same_bits.h"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 using namespace nitinol;
 using namespace nitinol::test;
@@ -23,7 +24,7 @@ const void* address_of(const Variable& variable) {
 }
 
 /// The plan of a graph whose inputs are tensor arguments.
-jit::Plan plan_of(std::string_view text) {
+jit::Plan plan_of(std::string_view text, int threads = 1) {
   tracer::Trace trace;
   trace.graph = parse(text, all_ops());
   for (std::size_t i = 0; i < trace.graph.inputs.size(); ++i) {
@@ -31,7 +32,7 @@ jit::Plan plan_of(std::string_view text) {
         {.kind = tracer::TraceInput::Kind::tensor, .leaf = static_cast<int>(i), .captured = {}});
   }
   trace.result_count = trace.graph.outputs.size();
-  return jit::Plan(trace, 1);
+  return jit::Plan(trace, threads);
 }
 
 /// The operations of each step: "matmul | add mul".
@@ -88,6 +89,22 @@ TEST_CASE("a temporary that is read later keeps its place", "[jit][plan]") {
           jit::Plan::Outcome::done);
   const Tensor b = matmul(x, x);
   CHECK(same_bits(results.at(0), matmul(matmul(matmul(b, x), x), b)));
+}
+
+TEST_CASE("several threads find values of one size in a place", "[jit][plan]") {
+  // c and d of two matrices' bytes, then e and f of one: both in c's place, or in their own.
+  const auto bytes = [](int64_t rows, int threads) {
+    const std::string text = fmt::format(
+        "a: f32[{0}, {0}] = input; b: f32[{0}, {1}] = input; w: f32[{1}, {0}] = input; c = matmul "
+        "a "
+        "b; d = matmul a c; e = matmul d w; f = matmul e a; g = matmul f a; return g",
+        rows, 2 * rows);
+    return plan_of(text, threads).report().arena_bytes;
+  };
+  CHECK(bytes(128, 1) == 4 * 64 * matrix_bytes);
+  CHECK(bytes(128, 2) == 6 * 64 * matrix_bytes);
+  CHECK(bytes(16, 2) == 4 * matrix_bytes);           // too small to be shared
+  CHECK(bytes(1024, 2) == 4 * 4096 * matrix_bytes);  // six are more than the caches hold
 }
 
 TEST_CASE("results are not in the arena", "[jit][plan]") {
