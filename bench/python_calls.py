@@ -2,8 +2,9 @@
 
     python bench/python_calls.py            # with nitinol installed, or PYTHONPATH=build/release/python
 
-One thread, float32[4], so that nothing but the call is measured. Each figure is the best of several
-rounds, in microseconds; all rows take turns in one process, so that what disturbs one disturbs all.
+One thread, float32[4], so that nothing but the call is measured; the last row is a loss of [256, 10].
+Each figure is the best of several rounds, in microseconds; all rows take turns in one process, so that
+what disturbs one disturbs all.
 """
 
 import argparse
@@ -19,9 +20,11 @@ import time  # noqa: E402
 
 def rows_of_nitinol():
     import nitinol as nt
+    from nitinol import nn
 
     nt.set_num_threads(1)
     x, y = nt.ones((4,)), nt.ones((4,))
+    scores, labels = nt.random.randn((256, 10)), nt.random.randint(0, 10, (256,))
     add = nt.compile(lambda a, b: a + b, name="add")
     scaled = nt.compile(lambda p, rate: p["w"] + p["b"] * rate, name="scaled")
     total = nt.compile(lambda xs: sum(xs[1:], xs[0]), name="total")
@@ -31,6 +34,8 @@ def rows_of_nitinol():
         "compiled add": lambda: add(x, y),
         "dict of 2 and a float": lambda: scaled(tree, 0.5),
         "list of 64": lambda: total(many),
+        "cross entropy": lambda: nn.cross_entropy(scores, labels),
+        **slices_of(nt.ones((8, 8))),
     }
 
 
@@ -38,7 +43,7 @@ def rows_of_numpy():
     import numpy as np
 
     x, y = np.ones(4, np.float32), np.ones(4, np.float32)
-    return {"eager add": lambda: x + y}
+    return {"eager add": lambda: x + y, **slices_of(np.ones((8, 8), np.float32))}
 
 
 def rows_of_torch():
@@ -46,7 +51,12 @@ def rows_of_torch():
 
     torch.set_num_threads(1)
     x, y = torch.ones(4), torch.ones(4)
-    rows = {"eager add": lambda: x + y}
+    scores, labels = torch.randn(256, 10), torch.randint(0, 10, (256,))
+    rows = {
+        "eager add": lambda: x + y,
+        "cross entropy": lambda: torch.nn.functional.cross_entropy(scores, labels),
+        **slices_of(torch.ones(8, 8)),
+    }
     try:
         add = torch.compile(lambda a, b: a + b)
         scaled = torch.compile(lambda p, rate: p["w"] + p["b"] * rate)
@@ -92,6 +102,15 @@ def rows_of_mlx():
     }
 
 
+def slices_of(x):
+    """Of a matrix [8, 8]."""
+    return {
+        "x[1:3]": lambda: x[1:3],
+        "x[:, 0]": lambda: x[:, 0],
+        "x[..., ::2]": lambda: x[..., ::2],
+    }
+
+
 LIBRARIES = {
     "nitinol": rows_of_nitinol,
     "numpy": rows_of_numpy,
@@ -132,7 +151,7 @@ def main():
             for row, call in rows.items():
                 taken = seconds(call, options.least) * 1e6
                 best[library, row] = min(taken, best.get((library, row), taken))
-    names = ["eager add", "compiled add", "dict of 2 and a float", "list of 64"]
+    names = list(dict.fromkeys(row for rows in calls.values() for row in rows))
     print(f"\n{'us a call':<24}" + "".join(f"{library:>12}" for library in calls))
     for row in names:
         cells = (best.get((library, row)) for library in calls)

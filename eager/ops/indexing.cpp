@@ -1,6 +1,7 @@
 #include "eager/ops/indexing.h"
 
 #include "core/error.h"
+#include "core/interpreter.h"
 #include "eager/ops/join.h"
 #include "eager/promotion.h"
 
@@ -42,6 +43,34 @@ int axes_left(const Spec& spec, std::span<const Index> indices) {
                .fix = "Check the tensor's rank."});
 }
 
+/// The part that slice and reshape would give, with their strides: what most parts are, made short,
+/// as nothing watches and the view is known to be possible.
+Tensor view_of(const Tensor& base, const Dims& starts, const Dims& steps, const Shape& sizes,
+               const Shape& shape) {
+  const TensorData& data = base.internals();
+  Spec spec = data.spec;
+  spec.shape = shape;
+  Strides sliced = data.strides, strides = strides_of(shape);
+  if (element_count(shape) == 0)
+    return make_tensor(spec, shape == sizes ? sliced : strides, data.offset, data.storage);
+  int64_t offset = data.offset;
+  for (int i = 0; i < sizes.size(); ++i) {
+    offset += sliced[i] * starts[i];
+    sliced[i] *= steps[i];
+  }
+  if (shape == sizes) {
+    strides = sliced;
+  } else if (!is_contiguous(sizes, sliced)) {
+    int i = 0;
+    for (int j = 0; j < shape.size(); ++j) {
+      if (shape[j] == 1) continue;
+      while (sizes[i] == 1) ++i;
+      strides[j] = sliced[i++];
+    }
+  }
+  return make_tensor(spec, strides, offset, data.storage);
+}
+
 }  // namespace
 
 At::At(Tensor base, std::span<const Index> indices)
@@ -80,6 +109,8 @@ At::At(Tensor base, std::span<const Index> indices)
 }
 
 Tensor At::get() const {
+  if (is_base_current() && !base_.tracks_gradient() && !base_.spec().is_weak)
+    return view_of(base_, starts_, steps_, sizes_, shape_);
   const Tensor part = window(base_, starts_, sizes_, steps_);
   return shape_ == sizes_ ? part : reshape(part, shape_);
 }

@@ -290,12 +290,12 @@ DType convert<DType>(const From& from) {
 template <>
 Range convert<Range>(const From& from) {
   Range range;
-  const auto part = [&](const char* name, Integer& into) {
-    const nb::object value = from.value.attr(name);
-    if (!value.is_none()) into = to_int64({from.where, from.name, value});
-  };
-  if (PySlice_Check(from.value.ptr())) {
-    part("start", range.start), part("stop", range.stop), part("step", range.step);
+  if (PySlice_Check(from.value.ptr())) {  // its fields: attributes by name take longest
+    const auto* const slice = reinterpret_cast<const PySliceObject*>(from.value.ptr());
+    const auto part = [&](nb::handle value, Integer& into) {
+      if (!value.is_none()) into = to_int64({from.where, from.name, value});
+    };
+    part(slice->start, range.start), part(slice->stop, range.stop), part(slice->step, range.step);
     return range;
   }
   const Dims dims = convert<Dims>(from);

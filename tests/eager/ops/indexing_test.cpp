@@ -1,11 +1,13 @@
 #include "eager/ops/indexing.h"
 
+#include "autograd/gradient.h"
 #include "eager/ops/ops.h"
 #include "tests/same_bits.h"
 
 #include <catch2/catch.hpp>
 
 using namespace nitinol;
+using namespace nitinol::test;
 
 namespace {
 
@@ -39,6 +41,40 @@ TEST_CASE("indices may be a list of the program's", "[eager][indexing]") {
   CHECK(ints(x.at(std::span<const Index>())) == ints(x));
   indices.assign(4, 0);
   CHECK_THROWS_WITH(x.at(indices), Catch::Contains("4 indices for int64[2, 3, 4]"));
+}
+
+TEST_CASE("a part lies where slice and reshape would put it", "[eager][indexing]") {
+  const std::vector<std::vector<Index>> keys = {
+      {1},
+      {Range{1, 3}},
+      {all_of_axis, 0},
+      {ellipsis, Range{.step = 2}},
+      {Range{.step = -1}, 1, new_axis},
+      {new_axis, Range{2, 3}, all_of_axis, 2},
+      {Range{1, 1}, 0},
+      {Range{1, 1}},
+      {0, 0, 0},
+      {ellipsis},
+      {all_of_axis, Range{0, 1}, all_of_axis, new_axis},
+  };
+  const Tensor x = reshape(arange(60), {3, 5, 4}).to(f32);
+  for (const Tensor& base : {x, permute(x, {2, 0, 1}), slice(x, 1, Range{1, 4, 2}), x.to(f64)}) {
+    std::vector<Tensor> watched;  // by operations, as a gradient may be asked for
+    const auto look = grad([&](const Tensor& t) -> Tensor {
+      for (const auto& key : keys) watched.push_back(t.at(std::span(key)));
+      return sum(t);
+    });
+    static_cast<void>(look(base));
+    for (std::size_t k = 0; k < keys.size(); ++k) {
+      CAPTURE(k, describe(base));
+      const Tensor part = base.at(std::span(keys[k]));
+      CHECK(part.shape() == watched[k].shape());
+      CHECK(part.internals().strides == watched[k].internals().strides);
+      CHECK(part.internals().offset == watched[k].internals().offset);
+      CHECK(part.internals().storage.get() == base.internals().storage.get());
+      CHECK(same_bits(part, stop_gradient(watched[k])));
+    }
+  }
 }
 
 TEST_CASE("ranges follow Python", "[eager][indexing]") {
