@@ -17,7 +17,17 @@ namespace nitinol::nn {
 
 // ---- what all share
 
-void Optimizer::add_group(std::vector<Variable> parameters, double rate, int states) {
+std::shared_ptr<const Optimizer::Groups> Optimizer::groups() const {
+  const std::lock_guard lock(mutex_);
+  return groups_;
+}
+
+void Optimizer::replace(std::shared_ptr<const Groups> groups) {
+  const std::lock_guard lock(mutex_);
+  groups_.swap(groups);
+}
+
+void Optimizer::add_group(std::vector<Variable> parameters, double rate, int states, Rule rule) {
   check_setting("optimizer", "rate", rate, Interval::not_negative);
   if (parameters.empty()) {
     throw Error(ErrorKind::value,
@@ -31,7 +41,8 @@ void Optimizer::add_group(std::vector<Variable> parameters, double rate, int sta
   Group group = {.rate = Variable(tensor(rate, f64, device)),
                  .steps = Variable(tensor(0.0, f64, device)),
                  .state = {},
-                 .parameters = std::move(parameters)};
+                 .parameters = std::move(parameters),
+                 .rule = std::move(rule)};
   for (const Variable& parameter : group.parameters) {
     if (!parameter.tracks_gradient()) {
       throw Error(ErrorKind::value, {.where = "optimizer",
@@ -45,34 +56,40 @@ void Optimizer::add_group(std::vector<Variable> parameters, double rate, int sta
       state.emplace_back(zeros(parameter.shape(), parameter.dtype(), parameter.device()));
     }
   }
-  groups_.push_back(std::move(group));
+  const std::lock_guard lock(mutex_);
+  auto more = std::make_shared<Groups>(*groups_);
+  more->push_back(std::move(group));
+  groups_ = std::move(more);
 }
 
 void Optimizer::zero_grad() const {
-  for (const Group& group : groups_) {
+  const std::shared_ptr<const Groups> present = groups();
+  for (const Group& group : *present) {
     for (const Variable& parameter : group.parameters) parameter.clear_grad();
   }
 }
 
-const Variable& Optimizer::rate(std::size_t group) const {
-  if (group < groups_.size()) return groups_[group].rate;
+Variable Optimizer::rate(std::size_t group) const {
+  const std::shared_ptr<const Groups> present = groups();
+  if (group < present->size()) return (*present)[group].rate;
   throw Error(ErrorKind::value, {.where = "Optimizer::rate",
                                  .what = "the number of a group",
-                                 .expected = fmt::format("less than {}", groups_.size()),
+                                 .expected = fmt::format("less than {}", present->size()),
                                  .got = fmt::format("{}", group),
                                  .fix = "The constructor makes group 0, add() the others."});
 }
 
 void Optimizer::set_rate(double rate) const {
   check_setting("Optimizer::set_rate", "rate", rate, Interval::not_negative);
-  for (const Group& group : groups_) group.rate.set(tensor(rate, f64, group.rate.device()));
+  const std::shared_ptr<const Groups> present = groups();
+  for (const Group& group : *present) group.rate.set(tensor(rate, f64, group.rate.device()));
 }
 
 void Optimizer::step() const {
   const NoGradients scope;
   bool is_any = false;
-  for (std::size_t g = 0; g < groups_.size(); ++g) {
-    const Group& group = groups_[g];
+  const std::shared_ptr<const Groups> present = groups();
+  for (const Group& group : *present) {
     std::vector<Item> items;
     for (std::size_t i = 0; i < group.parameters.size(); ++i) {
       const Variable& parameter = group.parameters[i];
@@ -82,7 +99,7 @@ void Optimizer::step() const {
     if (items.empty()) continue;
     is_any = true;
     group.steps.set(group.steps + 1.0);
-    update(g, items, group.rate, group.steps);
+    group.rule(items, group.rate, group.steps);
   }
   if (is_any) return;
   throw Error(ErrorKind::value, {.where = "Optimizer::step",
@@ -104,65 +121,61 @@ void Sgd::add(std::vector<Variable> parameters, const SgdOptions& options) {
   check_setting("Sgd", "weight_decay", options.weight_decay, Interval::not_negative);
   if (options.is_nesterov)
     check_setting("Sgd with is_nesterov", "momentum", options.momentum, Interval::positive);
-  add_group(std::move(parameters), options.rate, options.momentum == 0 ? 0 : 1);
-  options_.push_back(options);
-}
-
-void Sgd::update(std::size_t group, const std::vector<Item>& items, const Tensor& rate,
-                 const Tensor&) const {
-  const SgdOptions& o = options_[group];
-  for (const Item& item : items) {
-    Tensor g = item.gradient;
-    if (o.weight_decay != 0) g = g + item.value * o.weight_decay;
-    if (o.momentum != 0) {
-      const Tensor velocity = item.state[0] * o.momentum + g;
-      item.state[0].set(velocity);
-      g = o.is_nesterov ? g + velocity * o.momentum : velocity;
+  const auto rule = [o = options](const std::vector<Item>& items, const Tensor& rate,
+                                  const Tensor&) {
+    for (const Item& item : items) {
+      Tensor g = item.gradient;
+      if (o.weight_decay != 0) g = g + item.value * o.weight_decay;
+      if (o.momentum != 0) {
+        const Tensor velocity = item.state[0] * o.momentum + g;
+        item.state[0].set(velocity);
+        g = o.is_nesterov ? g + velocity * o.momentum : velocity;
+      }
+      item.parameter.set(item.value - g * cast(rate, g.dtype()));
     }
-    item.parameter.set(item.value - g * cast(rate, g.dtype()));
-  }
+  };
+  add_group(std::move(parameters), options.rate, options.momentum == 0 ? 0 : 1, rule);
 }
 
 // ---- Adam
 
-Adam::Adam(std::vector<Variable> parameters, const AdamOptions& options) {
-  Adam::add(std::move(parameters), options);
+Adam::Adam(std::vector<Variable> parameters, const AdamOptions& options)
+    : Adam(std::move(parameters), options, false) {}
+
+Adam::Adam(std::vector<Variable> parameters, const AdamOptions& options, bool is_decoupled)
+    : is_decoupled_(is_decoupled) {
+  add(std::move(parameters), options);
 }
+
+AdamW::AdamW(std::vector<Variable> parameters, const AdamOptions& options)
+    : Adam(std::move(parameters), options, true) {}
 
 void Adam::add(std::vector<Variable> parameters, const AdamOptions& options) {
   check_setting("Adam", "beta1", options.beta1, Interval::below_one);
   check_setting("Adam", "beta2", options.beta2, Interval::below_one);
   check_setting("Adam", "eps", options.eps, Interval::not_negative);
   check_setting("Adam", "weight_decay", options.weight_decay, Interval::not_negative);
-  add_group(std::move(parameters), options.rate, 2);
-  options_.push_back(options);
-}
-
-AdamW::AdamW(std::vector<Variable> parameters, const AdamOptions& options)
-    : Adam(std::move(parameters), options) {
-  is_decoupled_ = true;
-}
-
-void Adam::update(std::size_t group, const std::vector<Item>& items, const Tensor& rate,
-                  const Tensor& steps) const {
-  const AdamOptions& o = options_[group];
-  // Corrections for the averages' start at zero, in float64, once for all parameters.
-  const Tensor step = rate / (1 - pow(o.beta1, steps));
-  const Tensor bias = sqrt(1 - pow(o.beta2, steps));
-  const Tensor kept = 1 - rate * o.weight_decay;
-  for (const Item& item : items) {
-    const DType dtype = item.value.dtype();
-    Tensor value = item.value;
-    Tensor g = item.gradient;
-    if (o.weight_decay != 0 && is_decoupled_) value = value * cast(kept, dtype);
-    if (o.weight_decay != 0 && !is_decoupled_) g = g + value * o.weight_decay;
-    const Tensor first = item.state[0] * o.beta1 + g * (1 - o.beta1);
-    const Tensor second = item.state[1] * o.beta2 + square(g) * (1 - o.beta2);
-    item.state[0].set(first);
-    item.state[1].set(second);
-    const Tensor denominator = sqrt(second) / cast(bias, dtype) + o.eps;
-    item.parameter.set(value - first / denominator * cast(step, dtype));
-  }
+  const auto rule = [o = options, is_decoupled = is_decoupled_](
+                        const std::vector<Item>& items, const Tensor& rate, const Tensor& steps) {
+    // Corrections for the averages' start at zero, in float64, once for all parameters.
+    const Tensor step = rate / (1 - pow(o.beta1, steps));
+    const Tensor bias = sqrt(1 - pow(o.beta2, steps));
+    const Tensor kept = 1 - rate * o.weight_decay;
+    for (const Item& item : items) {
+      const DType dtype = item.value.dtype();
+      Tensor value = item.value;
+      Tensor g = item.gradient;
+      if (o.weight_decay != 0 && is_decoupled) value = value * cast(kept, dtype);
+      if (o.weight_decay != 0 && !is_decoupled) g = g + value * o.weight_decay;
+      const Tensor first = item.state[0] * o.beta1 + g * (1 - o.beta1);
+      const Tensor second = item.state[1] * o.beta2 + square(g) * (1 - o.beta2);
+      item.state[0].set(first);
+      item.state[1].set(second);
+      const Tensor denominator = sqrt(second) / cast(bias, dtype) + o.eps;
+      item.parameter.set(value - first / denominator * cast(step, dtype));
+    }
+  };
+  add_group(std::move(parameters), options.rate, 2, rule);
 }
 
 // ---- RMSprop
@@ -176,25 +189,22 @@ void RmsProp::add(std::vector<Variable> parameters, const RmsPropOptions& option
   check_setting("RmsProp", "eps", options.eps, Interval::not_negative);
   check_setting("RmsProp", "momentum", options.momentum, Interval::not_negative);
   check_setting("RmsProp", "weight_decay", options.weight_decay, Interval::not_negative);
-  add_group(std::move(parameters), options.rate, options.momentum == 0 ? 1 : 2);
-  options_.push_back(options);
-}
-
-void RmsProp::update(std::size_t group, const std::vector<Item>& items, const Tensor& rate,
-                     const Tensor&) const {
-  const RmsPropOptions& o = options_[group];
-  for (const Item& item : items) {
-    Tensor g = item.gradient;
-    if (o.weight_decay != 0) g = g + item.value * o.weight_decay;
-    const Tensor average = item.state[0] * o.decay + square(g) * (1 - o.decay);
-    item.state[0].set(average);
-    Tensor move = g / (sqrt(average) + o.eps);
-    if (o.momentum != 0) {
-      move = item.state[1] * o.momentum + move;
-      item.state[1].set(move);
+  const auto rule = [o = options](const std::vector<Item>& items, const Tensor& rate,
+                                  const Tensor&) {
+    for (const Item& item : items) {
+      Tensor g = item.gradient;
+      if (o.weight_decay != 0) g = g + item.value * o.weight_decay;
+      const Tensor average = item.state[0] * o.decay + square(g) * (1 - o.decay);
+      item.state[0].set(average);
+      Tensor move = g / (sqrt(average) + o.eps);
+      if (o.momentum != 0) {
+        move = item.state[1] * o.momentum + move;
+        item.state[1].set(move);
+      }
+      item.parameter.set(item.value - move * cast(rate, g.dtype()));
     }
-    item.parameter.set(item.value - move * cast(rate, g.dtype()));
-  }
+  };
+  add_group(std::move(parameters), options.rate, options.momentum == 0 ? 1 : 2, rule);
 }
 
 // ---- clipping

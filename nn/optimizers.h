@@ -9,8 +9,12 @@
 
 #include "core/variable.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 #pragma GCC visibility push(default)
@@ -22,9 +26,16 @@ namespace nitinol::nn {
 /// Making a group throws Error(value) for no parameters, for one that tracks no gradient, and for
 /// settings that make no sense: rates, decays, momentum and eps are finite and not negative, beta1
 /// and beta2 less than 1, RmsProp's decay at most 1; Nesterov's method needs momentum.
+///
+/// A thread may add a group while another one steps, which then moves the groups there were.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
+  Optimizer(const Optimizer& other) : groups_(other.groups()) {}
+  Optimizer& operator=(const Optimizer& other) {
+    replace(other.groups());
+    return *this;
+  }
 
   /// Forgets all gradients. Call it before backward(), or gradients of several calls add up.
   void zero_grad() const;
@@ -32,7 +43,7 @@ class Optimizer {
   void step() const;
 
   /// The learning rate of a group, a float64 number. Throws Error(value) if there is no such group.
-  [[nodiscard]] const Variable& rate(std::size_t group = 0) const;
+  [[nodiscard]] Variable rate(std::size_t group = 0) const;
   /// Sets the learning rate of all groups. Throws Error(value) unless it is finite and not
   /// negative.
   void set_rate(double rate) const;
@@ -40,35 +51,46 @@ class Optimizer {
   /// For named_variables(), save() and load(): rate, step counts and running averages.
   template <class V>
   void fields(V&& visit) {
-    visit("groups", groups_);
+    auto replaced = std::make_shared<Groups>(*groups());
+    visit("groups", *replaced);
+    replace(std::move(replaced));
   }
   template <class V>
   void fields(V&& visit) const {
-    visit("groups", groups_);
+    const std::shared_ptr<const Groups> present = groups();
+    visit("groups", *present);
   }
 
  protected:
-  struct Group {
-    Variable rate;                             ///< float64
-    Variable steps;                            ///< float64: how many were made
-    std::vector<std::vector<Variable>> state;  ///< per parameter
-    std::vector<Variable> parameters;
-  };
-
-  /// Adds a group whose parameters each have `states` Variables of their shape, zeros at first.
-  void add_group(std::vector<Variable> parameters, double rate, int states);
   /// A parameter that has a gradient.
   struct Item {
     const Variable& parameter;
     const std::vector<Variable>& state;
     Tensor value, gradient;
   };
-  /// Updates the items of group number `group`; `rate` and `steps` (this one included) are float64.
-  virtual void update(std::size_t group, const std::vector<Item>& items, const Tensor& rate,
-                      const Tensor& steps) const = 0;
+  /// Updates items; `rate` and `steps` (this one included) are float64.
+  using Rule =
+      std::function<void(const std::vector<Item>& items, const Tensor& rate, const Tensor& steps)>;
+
+  Optimizer() = default;
+  /// Adds a group whose parameters each have `states` Variables of their shape, zeros at first.
+  void add_group(std::vector<Variable> parameters, double rate, int states, Rule rule);
 
  private:
-  std::vector<Group> groups_;
+  struct Group {
+    Variable rate;                             ///< float64
+    Variable steps;                            ///< float64: how many were made
+    std::vector<std::vector<Variable>> state;  ///< per parameter
+    std::vector<Variable> parameters;
+    Rule rule;
+  };
+  using Groups = std::vector<Group>;
+
+  [[nodiscard]] std::shared_ptr<const Groups> groups() const;
+  void replace(std::shared_ptr<const Groups> groups);
+
+  mutable std::mutex mutex_;  ///< guards which groups there are: a list of them never changes
+  std::shared_ptr<const Groups> groups_ = std::make_shared<Groups>();
 };
 
 /// Takes the place of a setting that has another name elsewhere: to give it does not compile, and
@@ -91,11 +113,6 @@ class Sgd final : public Optimizer {
  public:
   explicit Sgd(std::vector<Variable> parameters, const SgdOptions& options = {});
   void add(std::vector<Variable> parameters, const SgdOptions& options);
-
- private:
-  void update(std::size_t group, const std::vector<Item>& items, const Tensor& rate,
-              const Tensor& steps) const override;
-  std::vector<SgdOptions> options_;
 };
 
 struct AdamOptions {
@@ -109,12 +126,11 @@ class Adam : public Optimizer {
   void add(std::vector<Variable> parameters, const AdamOptions& options);
 
  protected:
-  void update(std::size_t group, const std::vector<Item>& items, const Tensor& rate,
-              const Tensor& steps) const override;
-  bool is_decoupled_ = false;
+  /// `is_decoupled`: weight decay is not added to the gradient.
+  Adam(std::vector<Variable> parameters, const AdamOptions& options, bool is_decoupled);
 
  private:
-  std::vector<AdamOptions> options_;
+  bool is_decoupled_;
 };
 /// I. Loshchilov, F. Hutter, arXiv:1711.05101: weight decay is apart from the gradient.
 class AdamW final : public Adam {
@@ -132,11 +148,6 @@ class RmsProp final : public Optimizer {
  public:
   explicit RmsProp(std::vector<Variable> parameters, const RmsPropOptions& options = {});
   void add(std::vector<Variable> parameters, const RmsPropOptions& options);
-
- private:
-  void update(std::size_t group, const std::vector<Item>& items, const Tensor& rate,
-              const Tensor& steps) const override;
-  std::vector<RmsPropOptions> options_;
 };
 
 /// Scales all gradients so that their common 2-norm is at most `largest`; returns what it was: a

@@ -7,8 +7,10 @@
 
 #include <catch2/catch.hpp>
 
+#include <atomic>
 #include <functional>
 #include <memory>
+#include <thread>
 #include <vector>
 
 using namespace nitinol;
@@ -209,4 +211,28 @@ TEST_CASE("a new rate is that of every group", "[nn]") {
   optimizer.step();
   CHECK(same_bits(a.get(), full({2}, -2, f32)));
   CHECK(same_bits(b.get(), full({2}, -2, f32)));
+}
+
+TEST_CASE("a group is added while another thread steps", "[nn][threads]") {
+  const auto given = [] {
+    const Variable p = parameter(zeros({4}));
+    p.set_grad(ones({4}));
+    return p;
+  };
+  const Variable first = given();
+  nn::Adam optimizer({first}, {.rate = 0});
+  constexpr std::size_t added = 200;
+  std::atomic<bool> ends = false;
+  {
+    const std::jthread stepper([&] {
+      while (!ends) optimizer.step();
+    });
+    const std::jthread reader([&] {
+      while (!ends) (void)nn::named_variables(optimizer);
+    });
+    for (std::size_t i = 0; i < added; ++i) optimizer.add({given()}, {.rate = 1});
+    ends = true;
+  }
+  CHECK(optimizer.rate(added).item<double>() == 1);
+  CHECK(nn::named_variables(optimizer).size() == (added + 1) * 5);
 }
