@@ -23,7 +23,7 @@ class Noting final : public tracer::Transaction {
   Tensor get(const Variable& variable) override {
     if (assigned(variable) != nullptr || is_local(variable)) return Transaction::get(variable);
     // What is not learned counts, draws or gathers: it will be assigned.
-    if (!variable.tracks_gradient()) own(variable);
+    if (!variable.tracks_gradient()) own(variable, true);
     Tensor value = Transaction::get(variable);
     reads.try_emplace(&variable.cell(), variable, value);
     return value;

@@ -7,9 +7,26 @@
 #include <condition_variable>
 
 namespace nitinol {
+
+constinit std::atomic<const WaitHooks*> wait_hooks = nullptr;
+
 namespace {
 
 constexpr std::chrono::milliseconds too_long{1};
+
+class Waiting {
+ public:
+  Waiting() : given_(hooks_ == nullptr ? nullptr : hooks_->begin()) {}
+  ~Waiting() {
+    if (hooks_ != nullptr) hooks_->end(given_);
+  }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  const WaitHooks* const hooks_ = wait_hooks.load(std::memory_order_acquire);
+  void* const given_;
+};
 
 }  // namespace
 
@@ -22,6 +39,7 @@ struct CallOrder::Waiter {
 };
 
 bool CallOrder::wait(std::optional<Clock::time_point> until) {
+  const Waiting waiting;  // outlives the lock: its end may wait, too
   Waiter me;
   std::unique_lock lock(mutex_);
   me.before = last_;

@@ -20,12 +20,23 @@
 
 namespace nitinol {
 
+/// What a binding does around waiting for another thread's call, which may need what this thread
+/// holds: the lock of an interpreter. `end` is given what `begin` has returned.
+struct WaitHooks {
+  void* (*begin)() noexcept;
+  void (*end)(void*) noexcept;
+};
+extern std::atomic<const WaitHooks*> wait_hooks;
+
 /// A mutex that knows its owner, and that a thread which takes it again and again does not keep
 /// from others: who has waited for a millisecond gets it next.
 class CallOrder {
  public:
   /// How long those wait who hold other Variables already, or may be waited for by the owner.
   static constexpr std::chrono::milliseconds patience{200};
+  /// How long those wait who hold none of a higher id, so that nobody waits in a circle, but whose
+  /// owner might wait for them by means of its own.
+  static constexpr std::chrono::milliseconds long_patience{60'000};
 
   CallOrder() = default;
   CallOrder(const CallOrder&) = delete;

@@ -26,11 +26,14 @@ void Transaction::order(std::string name, std::span<const Variable> assigned, bo
   moment_.emplace();
 }
 
-bool Transaction::own(const Variable& variable) {
+bool Transaction::own(const Variable& variable, bool is_sure) {
   CallOrder& order = variable.cell().order;
   if (!is_ordered_ || is_local(variable) || order.is_mine()) return true;
   owned_.reserve(owned_.size() + 1);
-  if (!order.lock_within(CallOrder::patience)) return false;
+  const bool waits_long = is_sure && std::ranges::all_of(owned_, [&](const Variable& owned) {
+                            return owned.cell().id < variable.cell().id;
+                          });
+  if (!order.lock_within(waits_long ? CallOrder::long_patience : CallOrder::patience)) return false;
   owned_.push_back(variable);
   return true;
 }

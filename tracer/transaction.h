@@ -57,8 +57,9 @@ class Transaction : public Interpreter {
   }
 
  protected:
-  /// Ordered: whether no other call assigns the Variable until this one ends.
-  bool own(const Variable& variable);
+  /// Ordered: whether no other call assigns the Variable until this one ends. `is_sure`: that it
+  /// will be assigned, so that waiting for those before repays.
+  bool own(const Variable& variable, bool is_sure = false);
   [[nodiscard]] Interpreter& below() { return below_; }
   /// The value of `variable` from below.
   [[nodiscard]] Tensor fetch(const Variable& variable);

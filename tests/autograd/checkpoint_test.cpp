@@ -1,11 +1,13 @@
 // checkpoint() and custom_gradient() beside what they close over, draw, assign, look at and keep:
 // eagerly, in a compiled function, and around one.
+#include "core/call_order.h"
 #include "nitinol.h"
 #include "tests/jit/calls.h"
 #include "tests/same_bits.h"
 
 #include <catch2/catch.hpp>
 
+#include <atomic>
 #include <functional>
 #include <stdexcept>
 #include <thread>
@@ -260,6 +262,32 @@ TEST_CASE("custom_gradient: threads lose no update", "[autograd][threads]") {
     }
   }
   CHECK(count.item<int64_t>() == 400);
+}
+
+TEST_CASE("checkpoint: threads wait for one that draws for long", "[autograd][threads]") {
+  const Variable count(zeros({}, i64));
+  const auto gradient = grad([&](const Tensor& x) {
+    return sum(checkpoint([&](const Tensor& t) {
+      count += 1;
+      std::this_thread::sleep_for(CallOrder::patience * 3 / 2);
+      return t * 2;
+    })(x));
+  });
+  std::atomic<int> errors = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (int k = 0; k < 2; ++k) {
+      threads.emplace_back([&] {
+        try {
+          (void)gradient(ones({2}));
+        } catch (const Error&) {
+          ++errors;
+        }
+      });
+    }
+  }
+  CHECK(errors == 0);
+  CHECK(count.item<int64_t>() == 2);
 }
 
 TEST_CASE("what a checkpointed function keeps aside has elements", "[autograd][jit]") {

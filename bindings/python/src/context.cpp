@@ -61,8 +61,13 @@ Applied& applied_of(Setting setting) {
 }
 
 PyObject* variable() {
-  static PyObject* made =
-      nb::module_::import_("contextvars").attr("ContextVar")("nitinol_scopes").release().ptr();
+  // Not by an initialiser, for which another thread would wait with Python's lock while the import
+  // has given it away.
+  static PyObject* made = nullptr;
+  if (made == nullptr) {
+    nb::object one = nb::module_::import_("contextvars").attr("ContextVar")("nitinol_scopes");
+    if (made == nullptr) made = one.release().ptr();
+  }
   return made;
 }
 

@@ -1,9 +1,11 @@
 #include "bindings/python/src/lock.h"
 
 #include "bindings/python/src/context.h"
+#include "core/call_order.h"
 
 #include <atomic>
 #include <chrono>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -71,6 +73,13 @@ bool has_lock() {
 }
 
 void bind_end(nanobind::module_& m) {
+  // Another thread's call may have to run Python before it ends.
+  static constexpr WaitHooks hooks = {
+      .begin = []() noexcept -> void* {
+        return has_lock() ? new (std::nothrow) Unlocked : nullptr;
+      },
+      .end = [](void* given) noexcept { delete static_cast<Unlocked*>(given); }};
+  wait_hooks = &hooks;
   m.def("_end", end);
   nanobind::module_::import_("atexit").attr("register")(m.attr("_end"));
 }

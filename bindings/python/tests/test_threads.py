@@ -199,3 +199,65 @@ run(work, work, gather, gather)
 assert w.grad.tolist() == [400.0] * 4
 """
     )
+
+
+def test_an_optimizer_gets_groups_while_other_threads_step(in_process):
+    in_process(
+        PRELUDE
+        + """
+def given():
+    p = nt.parameter(nt.ones((8,)))
+    p.grad = nt.ones((8,))
+    return p
+optimizer = nt.nn.Sgd([given()], rate=0.0)
+ends = threading.Event()
+def until_the_end(call):
+    def run():
+        while not ends.is_set(): call()
+    return run
+def add():
+    for _ in range(300): optimizer.add([given()], rate=0.0)
+    ends.set()
+run(add, *map(until_the_end, (
+    optimizer.step, lambda: optimizer.set_rate(0.0), optimizer.named_variables)))
+assert len(optimizer.named_variables()) == 3 * 301
+"""
+    )
+
+
+def test_checkpoints_wait_for_one_that_takes_long(in_process):
+    in_process(
+        PRELUDE
+        + """
+dropout, count = nt.nn.Dropout(0.5), nt.Variable(nt.zeros(()))
+@nt.checkpoint
+def block(x):
+    n = count.value  # waits, and others need Python's lock to go on
+    y = dropout(x)
+    time.sleep(0.3)
+    count.value = n + 1
+    return y
+def train():
+    nt.grad(lambda at: nt.sum(block(at)))(x)
+run(train, train, train)
+assert count.item() == 3, count
+"""
+    )
+
+
+def test_two_threads_enter_their_first_scope(in_process):
+    in_process(
+        PRELUDE
+        + """
+import sys
+class Slowly:  # as an import from a slow disk
+    def find_spec(self, name, path=None, target=None):
+        if name == "contextvars": time.sleep(0.3)
+sys.modules.pop("contextvars", None)
+sys.meta_path.insert(0, Slowly())
+def enter():
+    with nt.no_gradients(): pass
+run(enter, enter)
+""",
+        seconds=20,
+    )
