@@ -183,9 +183,9 @@ class Reader:
         code = " ".join(re.sub(r"//.*", "", line).strip() for _, line in chunk)
         is_template = code.startswith("template")
         if is_template:
-            if re.match(r"template <class[^>]*> (concept|struct)\b", code):
+            if re.match(r"template <class[^>]*> concept\b", code):
                 return
-            code = re.sub(r"^template <.*?> (?=\[\[|requires|void)", "", code)
+            code = re.sub(r"^template <.*?> (?=\[\[|requires)", "", code)
             code = re.sub(r"^requires \w+(<.*?>)? (?=\[\[)", "", code)
         code = re.sub(r"\) \{.*\}$", ")", code) if code.endswith("}") else code.rstrip("; ")
         found = function.fullmatch(code)

@@ -40,9 +40,6 @@ METHODS = {
 
 NOT_BOUND = {
     "tensor": "asarray makes tensors of numbers, lists and arrays",
-    "append_numbers": "for tensor() of vectors of vectors; asarray takes lists of lists",
-    "note_length": "the same",
-    "with_shape": "the same",
     "from_bytes": "asarray and Tensor's pickles",
     "from_span": "asarray",
     "borrow": "asarray(..., copy=False) and from_dlpack",

@@ -193,21 +193,6 @@ DType default_dtype(DType number) {
 
 }  // namespace
 
-void note_length(Shape& shape, int level, std::size_t length) {
-  const auto size = static_cast<int64_t>(length);
-  if (level == shape.size()) return shape.push_back(size);
-  if (shape[level] == size) return;
-  throw Error(ErrorKind::shape, {.where = "tensor",
-                                 .what = fmt::format("vectors of level {} differ", level),
-                                 .expected = fmt::format("one of {}", shape[level]),
-                                 .got = fmt::format("one of {}", size),
-                                 .fix = "Give all rows the same length."});
-}
-
-Tensor with_shape(const Tensor& values, const Shape& shape) {
-  return reshape(values, shape);
-}
-
 Tensor tensor(const Numbers& numbers, std::optional<DType> dtype, Device device) {
   const Shape shape = shape_of(numbers);
   std::vector<const Numbers*> elements;

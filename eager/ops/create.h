@@ -4,6 +4,7 @@
 #include "core/op.h"
 #include "core/tensor.h"
 #include "eager/argument.h"
+#include "eager/nested_vectors.h"
 
 #include <algorithm>
 #include <array>
@@ -82,44 +83,14 @@ template <Arithmetic T, std::size_t n>
   return tensor(std::span<const T>(values), dtype);
 }
 
-/// Vectors of vectors of ... numbers: which numbers, and in how many levels.
-template <class T>
-struct NestedNumbers {
-  using Number = T;
-  static constexpr int levels = 0;
-};
-template <class T>
-struct NestedNumbers<std::vector<T>> {
-  using Number = typename NestedNumbers<T>::Number;
-  static constexpr int levels = NestedNumbers<T>::levels + 1;
-};
-/// Notes how long the vectors of a level are. Throws Error(shape) if one is of another length.
-void note_length(Shape& shape, int level, std::size_t length);
-/// Appends the numbers of `list` and notes how long it is, and its parts are.
-template <class T, class Number>
-void append_numbers(const std::vector<T>& list, int level, std::vector<Number>& numbers,
-                    Shape& shape) {
-  note_length(shape, level, list.size());
-  if constexpr (NestedNumbers<T>::levels == 0) {
-    numbers.insert(numbers.end(), list.begin(), list.end());
-  } else {
-    for (const T& part : list) append_numbers(part, level + 1, numbers, shape);
-  }
-}
-/// The elements of `values` in row-major order as another shape.
-[[nodiscard]] Tensor with_shape(const Tensor& values, const Shape& shape);
-
 /// The numbers of vectors of vectors, of any depth: each level is an axis. Throws Error(shape) if
 /// vectors of one level differ in length.
 template <class T>
-requires Arithmetic<typename NestedNumbers<T>::Number>
+requires Arithmetic<typename VectorsOf<T>::Number>
 [[nodiscard]] Tensor tensor(const std::vector<std::vector<T>>& lists,
                             std::optional<DType> dtype = {}) {
-  std::vector<typename NestedNumbers<T>::Number> numbers;
-  Shape shape;
-  append_numbers(lists, 0, numbers, shape);
-  while (shape.size() < NestedNumbers<T>::levels + 2) shape.push_back(0);  // below an empty one
-  return with_shape(tensor(numbers, dtype), shape);
+  const FlatVectors flat(lists);
+  return flat.shaped(tensor(flat.numbers, dtype));
 }
 /// Every element is `value`; the dtype, unless given, is bool, int64 or float32 by the number's
 /// kind. Throws Error(value) if that is an integer dtype and does not hold an integer `value`.
