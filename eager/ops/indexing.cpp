@@ -116,7 +116,7 @@ Tensor At::get() const {
 }
 
 Tensor At::set(const Argument& value) const {
-  const Promoted given(value, base_.dtype());
+  const Promoted given(value, base_.dtype(), base_.device());
   if (shape_ == sizes_) return place(base_, *given.get(), starts_, sizes_, steps_);
   // The value broadcasts to the part; the window has size 1 where the part lacks an axis.
   const Tensor piece = reshape(expand(*given.get(), shape_), sizes_);

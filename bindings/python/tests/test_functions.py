@@ -157,6 +157,39 @@ def test_methods_are_the_functions(case: Case) -> None:
         assert bits_of(called(method, sample, tensors)) == expected
 
 
+# ---- wherever the operands lie
+
+
+@pytest.mark.parametrize("case, sample", each_sample([c for c in CASES if c.dtypes]))
+def test_results_lie_where_the_operands_do(case: Case, sample: Sample) -> None:
+    tensors = tensors_of(as_dtype(arrays_of(sample), case.dtypes[0]))
+    if not tensors:
+        return
+    expected = called(function_of(case.name), sample, tensors)
+    before = nitinol.default_device()
+    nitinol.set_default_device("reference:0")
+    try:
+        results = called(function_of(case.name), sample, tensors)
+    finally:
+        nitinol.set_default_device(before)
+    assert [r.device for r in results] == [e.device for e in expected]
+    assert bits_of(results) == bits_of(expected)
+
+
+def test_numbers_are_assigned_where_the_tensor_lies() -> None:
+    x = nitinol.ones((3, 4))
+    before = nitinol.default_device()
+    nitinol.set_default_device("reference:0")
+    try:
+        x[0] = 5
+        x[1, ::2] = 2.5
+        x[x > 4] = 6
+    finally:
+        nitinol.set_default_device(before)
+    assert x.device == before
+    assert x.tolist() == [[6.0] * 4, [2.5, 1.0, 2.5, 1.0], [1.0] * 4]
+
+
 # ---- whatever the operands' strides are
 
 
