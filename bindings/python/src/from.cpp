@@ -290,12 +290,18 @@ DType convert<DType>(const From& from) {
 template <>
 Range convert<Range>(const From& from) {
   Range range;
-  if (PySlice_Check(from.value.ptr())) {  // its fields: attributes by name take longest
-    const auto* const slice = reinterpret_cast<const PySliceObject*>(from.value.ptr());
+  if (PySlice_Check(from.value.ptr())) {
     const auto part = [&](nb::handle value, Integer& into) {
       if (!value.is_none()) into = to_int64({from.where, from.name, value});
     };
+#ifdef Py_LIMITED_API
+    const auto slice = from.value;
+    part(slice.attr("start"), range.start), part(slice.attr("stop"), range.stop);
+    part(slice.attr("step"), range.step);
+#else  // attributes by name take longest of all that x[1:3] does
+    const auto* const slice = reinterpret_cast<const PySliceObject*>(from.value.ptr());
     part(slice->start, range.start), part(slice->stop, range.stop), part(slice->step, range.step);
+#endif
     return range;
   }
   const Dims dims = convert<Dims>(from);

@@ -116,7 +116,7 @@ Key read_key(const Tensor& x, nb::handle given) {
     has_rest |= part.ptr() == Py_Ellipsis;
   };
   if (PyTuple_Check(given.ptr())) {
-    key.indices.reserve(static_cast<std::size_t>(PyTuple_GET_SIZE(given.ptr())));
+    key.indices.reserve(static_cast<std::size_t>(PyTuple_Size(given.ptr())));
     for (const nb::handle part : nb::borrow<nb::tuple>(given)) add(part);
   } else {
     add(given);
