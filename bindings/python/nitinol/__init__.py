@@ -24,7 +24,7 @@ from nitinol._autograd import (
 from nitinol._compile import Explanation, compile, eager
 from nitinol._ext import *  # noqa: F403  (the vocabulary, one function for each of C++'s)
 from nitinol._ext import __version__, bool  # noqa: A004
-from nitinol._hints import missing as _missing
+from nitinol._hints import names_of_module as _names_of_module
 from nitinol import linalg, nn, random  # after the names of _ext, of which some are the same
 
 
@@ -73,11 +73,5 @@ __all__ = [
 __all__ += _ext.__all__
 
 
-def __dir__() -> list[str]:
-    return __all__
-
-
 if not TYPE_CHECKING:  # which would take it for a promise that every name is there
-
-    def __getattr__(name: str) -> object:
-        raise _missing(__name__, name)
+    __dir__, __getattr__ = _names_of_module(__name__, __all__)

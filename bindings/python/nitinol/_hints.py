@@ -10,13 +10,19 @@ from typing import Any, Callable
 from nitinol import _ext
 
 
-def missing(module: str, name: str) -> AttributeError:
-    """Of an attribute that a module does not have."""
-    text = f"module {module!r} has no attribute {name!r}"
-    for where, elsewhere, here in _ext._elsewhere():
-        if (where, elsewhere) == (module, name):
-            text += f"; here it is {here}"
-    return AttributeError(text, name=name, obj=sys.modules[module])
+def names_of_module(
+    module: str, public: list[str]
+) -> tuple[Callable[[], list[str]], Callable[[str], Any]]:
+    """The __dir__ of a module, and its __getattr__, which raises."""
+
+    def missing(name: str) -> Any:
+        text = f"module {module!r} has no attribute {name!r}"
+        for where, elsewhere, here in _ext._elsewhere():
+            if (where, elsewhere) == (module, name):
+                text += f"; here it is {here}"
+        raise AttributeError(text, name=name, obj=sys.modules[module])
+
+    return lambda: public, missing
 
 
 def of_parameters(init: types.FunctionType) -> Callable[..., None]:

@@ -43,7 +43,7 @@ from nitinol._ext import (
     warm_up,
 )
 from nitinol._ext.nn import *  # noqa: F403  (losses, initial values, attention)
-from nitinol._hints import missing, of_parameters
+from nitinol._hints import names_of_module, of_parameters
 from nitinol._typing import TensorLike
 
 
@@ -527,11 +527,5 @@ __all__ = [
 __all__ += _functions.__all__
 
 
-def __dir__() -> list[str]:
-    return __all__
-
-
 if not TYPE_CHECKING:  # which would take it for a promise that every name is there
-
-    def __getattr__(name: str) -> object:
-        raise missing(__name__, name)
+    __dir__, __getattr__ = names_of_module(__name__, __all__)

@@ -5,17 +5,11 @@ from typing import TYPE_CHECKING
 from nitinol._ext import Generator, default_generator
 from nitinol._ext import random as _functions
 from nitinol._ext.random import *  # noqa: F403
-from nitinol._hints import missing
+from nitinol._hints import names_of_module
 
 __all__ = ["Generator", "default_generator"]
 __all__ += _functions.__all__
 
 
-def __dir__() -> list[str]:
-    return __all__
-
-
 if not TYPE_CHECKING:  # which would take it for a promise that every name is there
-
-    def __getattr__(name: str) -> object:
-        raise missing(__name__, name)
+    __dir__, __getattr__ = names_of_module(__name__, __all__)
