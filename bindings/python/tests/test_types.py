@@ -15,7 +15,10 @@ import nitinol as nt
 PACKAGE = pathlib.Path(nt.__file__).parent
 # Where a checker does not look by itself: not installed, but in a build folder.
 PLACE = {} if PACKAGE.parent.name == "site-packages" else {"MYPYPATH": str(PACKAGE.parent)}
-PYRIGHT = shutil.which("pyright") or shutil.which("basedpyright")
+# pyright with all that it needs, beside this Python; or whichever there is.
+PYRIGHT = shutil.which("basedpyright", path=pathlib.Path(sys.executable).parent) or (
+    shutil.which("pyright") or shutil.which("basedpyright")
+)
 try:
     import mypy
 except ImportError:
