@@ -93,7 +93,7 @@ TEST_CASE("values that mean nothing are warned of, with those that mean somethin
   }
   const Lines passes = warnings("NITINOL_DISABLE_PASSES=simplify,simplfy");
   REQUIRE(passes.size() == 1);
-  CHECK(passes[0].starts_with("NITINOL_DISABLE_PASSES=simplfy is ignored: expected fuse, "));
+  CHECK(passes[0].starts_with("NITINOL_DISABLE_PASSES=simplfy is ignored: expected trim_images, "));
   CHECK(passes[0].find("simplify") != std::string::npos);
   // A pass that cannot be left out is not among them.
   CHECK(passes[0].find("materialise_views") == std::string::npos);
