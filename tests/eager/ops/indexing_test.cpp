@@ -7,7 +7,6 @@
 #include <catch2/catch.hpp>
 
 using namespace nitinol;
-using namespace nitinol::test;
 
 namespace {
 
