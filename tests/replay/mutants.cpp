@@ -18,6 +18,9 @@ struct Mistake {
   const char* replacement;  ///< with $1 as std::regex has it
 };
 
+/// Shows where a check has failed, and nowhere else.
+constexpr const char* another_report = "another report";
+
 // Loads over the end change nothing, as vectors are aligned and what is too much is not used.
 // Whether the last block alone joins what the others left does not show when blocks run one after
 // another: the last to run then has the last word.
@@ -30,12 +33,26 @@ constexpr std::array<Mistake, 9> mistakes = {{
     {"no end of elements", R"((if \(e \+ j < last\) )([a-z]))", "$2"},
     {"a vector over the end", R"(if \(e \+ [0-9]+ <= last\) store)", "if (true) store"},
     {"no gate", R"(\n *if \(a\.gate != 0 [^\n]*\) return;)", "\n"},
-    {"another report", R"(report\(a\.status, ([0-9]+)u\))", "report(a.status, 1$1u)"},
+    {another_report, R"(report\(a\.status, ([0-9]+)u\))", "report(a.status, 1$1u)"},
 }};
 
 struct Count {
   int found = 0, made = 0;
 };
+
+bool reports(const Printed* printed) {
+  return std::ranges::any_of(printed->cases, [](const Case& value) { return value.status != 0; });
+}
+
+/// `count` of the kernels, evenly, and one that reports.
+std::vector<const Printed*> chosen_of(const std::vector<const Printed*>& list, std::size_t count) {
+  std::vector<const Printed*> chosen;
+  const std::size_t step = std::max<std::size_t>(1, list.size() / count);
+  for (std::size_t i = 0; i < list.size(); i += step) chosen.push_back(list[i]);
+  const auto found = std::ranges::find_if(list, reports);
+  if (found != list.end() && !std::ranges::any_of(chosen, reports)) chosen.push_back(*found);
+  return chosen;
+}
 
 }  // namespace
 
@@ -61,20 +78,20 @@ bool finds_mutants(const std::vector<Printed>& all, std::size_t of_each_shape,
   for (const Printed& printed : all) by_shape[printed.schedule.shape].push_back(&printed);
   std::map<std::string, Count> counts;
   for (const auto& [shape, list] : by_shape) {
-    const std::size_t step = std::max<std::size_t>(1, list.size() / of_each_shape);
-    for (std::size_t i = 0; i < list.size(); i += step) {
-      for (Mutant& mutant : mutants_of(list[i]->text)) {
-        const Printed changed = {std::move(mutant.text), list[i]->schedule, list[i]->cases};
+    for (const Printed* const printed : chosen_of(list, of_each_shape)) {
+      for (Mutant& mutant : mutants_of(printed->text)) {
+        if (mutant.mistake == another_report && !reports(printed)) continue;
+        const Printed changed = {std::move(mutant.text), printed->schedule, printed->cases};
         Count& count = counts[mutant.mistake];
         ++count.made;
         if (!run_batch({changed}, shim, compiler, path).failures.empty()) {
           ++count.found;
           continue;
         }
-        const std::string file = fmt::format("{}{}.cu", path, list[i] - all.data());
-        std::ofstream(file) << list[i]->text;
+        const std::string file = fmt::format("{}{}.cu", path, printed - all.data());
+        std::ofstream(file) << printed->text;
         fmt::print("not found: {} at {}:{}, {}, sizes {}\n", mutant.mistake, file, mutant.line,
-                   to_string(list[i]->schedule), fmt::join(list[i]->cases.front().sizes, " "));
+                   to_string(printed->schedule), fmt::join(printed->cases.front().sizes, " "));
       }
     }
   }
