@@ -24,7 +24,9 @@ TEST_CASE("a changed host value is noticed when the check interval has passed", 
   for (int i = 0; i < 9; ++i) static_cast<void>(f(x));
   k = 3;
   clock.advance(9 * millisecond);
-  CHECK(same_bits(f(x), x * 2.0));  // stale, as documented
+  // Stale, as documented, unless the Plan is just being compared with an eager call.
+  static_cast<void>(f(x));
+  CHECK_THAT(f.explain().signatures[0].reason, !Catch::Contains("does not do the same"));
   clock.advance(991 * millisecond);
   CHECK(same_bits(f(x), x * 3.0));
   CHECK_THAT(f.explain().signatures[0].reason, Catch::Contains("does not do the same"));
