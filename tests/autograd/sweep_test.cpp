@@ -6,6 +6,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <atomic>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -219,6 +221,7 @@ TEST_CASE("a result depends on more if something outside the leaves is tracked",
 
 TEST_CASE("threads go back along one tape at once", "[autograd]") {
   const Variable p = parameter(ones({8, 8}));
+  std::atomic<int> others = 0;  // errors; Catch itself is not for several threads
   for (int i = 0; i < 300; ++i) {
     Tensor shared = p.get();
     for (int k = 0; k < 20; ++k) shared = tanh(shared * 1.5);
@@ -229,10 +232,11 @@ TEST_CASE("threads go back along one tape at once", "[autograd]") {
         try {
           t == 0 ? sum(shared * 2.0).backward() : y.backward();
         } catch (const Error& error) {  // another was first
-          CHECK_THAT(error.message(), Catch::Contains("freed by an earlier backward()"));
+          if (error.message().find("freed by an earlier backward()") == std::string::npos) ++others;
         }
       });
     }
   }
+  CHECK(others == 0);
   CHECK(p.grad().is_defined());
 }
