@@ -67,7 +67,7 @@ TEST_CASE("a thread with a small stack is told so, and one with a larger compute
        }},
   };
   for (const auto& [name, use] : uses) {
-    int refused = 0;
+    [[maybe_unused]] int refused = 0;
     for (const std::size_t size : {20, 24, 28, 32,  36,  40,  44,  48,  52,  56,  60,  64,
                                    72, 80, 96, 112, 128, 160, 192, 224, 256, 512, 1024}) {
       INFO(name << " on " << size << " KiB");
@@ -79,8 +79,10 @@ TEST_CASE("a thread with a small stack is told so, and one with a larger compute
         ++refused;
       }
     }
+#if !defined(__SANITIZE_THREAD__)  // which makes small stacks larger
     INFO(name);
     CHECK(refused > 0);
+#endif
   }
 }
 
