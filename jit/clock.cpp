@@ -23,10 +23,20 @@ double precise_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+double race_now() {
+  return fake_time.load(std::memory_order_relaxed) >= 0 ? 0 : precise_now();
+}
+
 double own_now() {
   timespec time = {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+RealClock::RealClock() : before_(fake_time.exchange(-1)) {}
+
+RealClock::~RealClock() {
+  fake_time = before_;
 }
 
 FakeClock::FakeClock() : before_(fake_time.exchange(coarse_now())) {}

@@ -12,10 +12,15 @@ namespace nitinol::jit {
 /// Seconds of a precise clock, for durations.
 [[nodiscard]] double precise_now();
 
+/// The same, for times by which a Plan is compared with other calls: with FakeClock none passes, so
+/// that no busy machine decides.
+[[nodiscard]] double race_now();
+
 /// Seconds that this thread has computed: what else the machine does meanwhile does not count.
 [[nodiscard]] double own_now();
 
-/// For tests: coarse_now() stands still while this lives, but for advance(). Nests.
+/// For tests: coarse_now() stands still while this lives, but for advance(), and race_now() for good.
+/// Nests.
 class FakeClock {
  public:
   FakeClock();
@@ -24,6 +29,18 @@ class FakeClock {
   FakeClock& operator=(const FakeClock&) = delete;
 
   void advance(int64_t nanoseconds);
+
+ private:
+  int64_t before_;
+};
+
+/// For tests: takes FakeClocks away while it lives.
+class RealClock {
+ public:
+  RealClock();
+  ~RealClock();
+  RealClock(const RealClock&) = delete;
+  RealClock& operator=(const RealClock&) = delete;
 
  private:
   int64_t before_;
