@@ -19,8 +19,8 @@ namespace nitinol::jit {
 /// Seconds that this thread has computed: what else the machine does meanwhile does not count.
 [[nodiscard]] double own_now();
 
-/// For tests: coarse_now() stands still while this lives, but for advance(), and race_now() for good.
-/// Nests.
+/// For tests: coarse_now() stands still while this lives, but for advance(), and race_now() for
+/// good. Nests.
 class FakeClock {
  public:
   FakeClock();
