@@ -34,8 +34,8 @@ class CallOrder {
  public:
   /// How long those wait who hold other Variables already, or may be waited for by the owner.
   static constexpr std::chrono::milliseconds patience{200};
-  /// How long those wait who hold none of a higher id, so that nobody waits in a circle, but whose
-  /// owner might wait for them by means of its own.
+  /// How long those wait who hold no Variable of a higher id: then calls do not wait in a circle,
+  /// though a user's function may wait for the thread that waits for it.
   static constexpr std::chrono::milliseconds long_patience{60'000};
 
   CallOrder() = default;
