@@ -8,6 +8,7 @@
 #include <catch2/catch.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <stdexcept>
 #include <thread>
@@ -288,6 +289,36 @@ TEST_CASE("checkpoint: threads wait for one that draws for long", "[autograd][th
   }
   CHECK(errors == 0);
   CHECK(count.item<int64_t>() == 2);
+}
+
+TEST_CASE("checkpoint: threads that draw from two in either order do not wait in a circle",
+          "[autograd][threads]") {
+  const Variable a(zeros({}, i64)), b(zeros({}, i64));
+  std::atomic<int> first_reads = 0, done = 0;
+  const auto train = [&](const Variable& first, const Variable& second) {
+    const auto f = checkpoint([&](const Tensor& t) {
+      first += 1;
+      ++first_reads;
+      for (int i = 0; i < 100 && first_reads < 2; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      second += 1;
+      return t * 2;
+    });
+    try {
+      (void)grad([&](const Tensor& x) { return sum(f(x)); })(ones({2}));
+      ++done;
+    } catch (const Error&) {  // it has changed nothing
+    }
+  };
+  const auto start = std::chrono::steady_clock::now();
+  {
+    const std::jthread one([&] { train(a, b); });
+    const std::jthread other([&] { train(b, a); });
+  }
+  CHECK(std::chrono::steady_clock::now() - start < CallOrder::long_patience / 2);
+  CHECK(done >= 1);
+  CHECK(a.item<int64_t>() == done);
+  CHECK(b.item<int64_t>() == done);
 }
 
 TEST_CASE("what a checkpointed function keeps aside has elements", "[autograd][jit]") {
