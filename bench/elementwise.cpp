@@ -73,6 +73,18 @@ void power_rows(Timer& timer) {
       timer, "pow.0.5.root", once, [](const Tensor& v) -> Tensor { return sqrt(v); }, abs(x));
   time_both(
       timer, "pow.2.5", once, [](const Tensor& v) -> Tensor { return pow(v, 2.5); }, abs(x));
+  const auto power = [](const Tensor& v, const Tensor& exponents) -> Tensor {
+    return pow(v, exponents);
+  };
+  const Work thrice = arrays_of(3, n);
+  for (const DType dtype : {f32, f64}) {
+    const Tensor base = abs(x).to(dtype);
+    const Tensor roots = full({n}, 0.5, dtype), others = full({n}, 2.5, dtype);
+    const std::string name = dtype == f32 ? "pow.tensor" : "pow.tensor.f64";
+    time_both(timer, name + ".0.5", thrice, power, base, roots);
+    time_both(timer, name + ".2.5", thrice, power, base, others);
+    time_both(timer, name + ".mixed", thrice, power, base, where(x.to(dtype) > 0, roots, others));
+  }
 }
 
 }  // namespace nitinol::bench

@@ -191,4 +191,18 @@ Expr unless_all(const Expr& condition, const Expr& common, Rest&& rest) {
   return if_any(!condition, common, rest, 1);
 }
 
+/// Whether `candidate` is true and `test()` too; test() is computed only if there is a candidate in
+/// some lane.
+template <std::invocable Test>
+Expr both(const Expr& candidate, Test&& test) {
+  return if_any(candidate, constant(candidate, ScalarType::pred, 0), test);
+}
+
+/// `first()` where the condition is true, `second()` where it is false; each is computed only if
+/// some lane needs it.
+template <std::invocable First, std::invocable Second>
+Expr either(const Expr& like, const Expr& condition, First&& first, Second&& second) {
+  return unless_all(condition, if_any(condition, like, first, 1), second);
+}
+
 }  // namespace nitinol

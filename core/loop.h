@@ -78,21 +78,35 @@ inline void copy_rest(void* to, const void* from, std::size_t bytes) {
     std::memcpy(to, from, 1);
 }
 
-/// Computes `lanes` lanes, a multiple of the granule. Nonzero if Path::fast was not enough.
+/// Computes `lanes` lanes, a multiple of the granule. Gives their flags, zero if `P` was enough.
 template <Path P, class F, class R, class... A, std::size_t... k>
 inline uint32_t run_lanes(const void* const* in, void* out, int64_t lanes,
                           std::index_sequence<k...>) {
   const std::tuple<const Stored<A>*...> from{static_cast<const Stored<A>*>(in[k])...};
   auto* const to = static_cast<Stored<R>*>(out);
-  uint32_t slow = 0;
+  uint32_t flags = 0;
 #pragma GCC unroll 1
 #pragma GCC ivdep
   for (int64_t i = 0; i < lanes; ++i) {
     const auto result = convert<Stored<R>>(F{}(load<A, P>(std::get<k>(from)[i])...));
-    to[i] = result.value;
-    if constexpr (P == Path::fast) slow |= result.flag.needed;
+    if constexpr (P != Path::look && P != Path::look_closely) to[i] = result.value;
+    if constexpr (P != Path::exact) flags |= result.flag.needed;
   }
-  return slow;
+  return flags;
+}
+
+/// The fast path, of one side if the formula has two and one is enough. Nonzero if it was wrong.
+template <class F, class R, class... A, std::size_t... k>
+inline uint32_t run_fast(const void* const* in, void* out, int64_t lanes,
+                         std::index_sequence<k...> indices) {
+  if constexpr (has_sides<F, A...>) {
+    uint32_t found = run_lanes<Path::look, F, R, A...>(in, out, lanes, indices);
+    if ((found & Look::is_open) != 0)
+      found = run_lanes<Path::look_closely, F, R, A...>(in, out, lanes, indices);
+    if (found == Look::holds) return run_lanes<Path::first, F, R, A...>(in, out, lanes, indices);
+    if (found == Look::fails) return run_lanes<Path::second, F, R, A...>(in, out, lanes, indices);
+  }
+  return run_lanes<Path::fast, F, R, A...>(in, out, lanes, indices);
 }
 
 /// The fast path, and again the exact one if that was not enough. `lanes` is at most `block`, and
@@ -114,7 +128,7 @@ inline void run_block(const void* const* in, void* out, int64_t lanes) {
   };
   constexpr auto indices = std::index_sequence_for<A...>{};
   keep(indices);
-  if (run_lanes<Path::fast, F, R, A...>(kept.data(), out, lanes, indices) == 0) return;
+  if (run_fast<F, R, A...>(kept.data(), out, lanes, indices) == 0) return;
   run_lanes<Path::exact, F, R, A...>(kept.data(), out, lanes, indices);
 }
 

@@ -8,6 +8,9 @@
 // Path::fast, which skips the slow parts but carries a flag telling that one was needed; a block
 // of lanes with a flag set is computed again with Path::exact, which computes both sides and
 // selects. Without if_any in the formula the flag is a constant and vanishes.
+//
+// either() has sides that whole blocks need or do not. Loops look first, which computes only its
+// condition, and then run the side that a block needs, or both.
 #pragma once
 
 #include "core/expr.h"
@@ -24,6 +27,16 @@ namespace nitinol {
 enum class Path : uint8_t {
   exact,  ///< if_any selects between both sides: always right
   fast,   ///< if_any gives the fast side; `flag` says whether that was wrong
+  // What loops need to know of the condition of either() is in `flag`; values mean nothing.
+  look,          ///< as far as that is cheap
+  look_closely,  ///< in any case
+  first,         ///< as fast, where the condition holds in all lanes
+  second,        ///< as fast, where it holds in none
+};
+
+/// What a look found, joined by | over the lanes of a block.
+struct Look {
+  static constexpr uint32_t holds = 1, fails = 2, is_open = 4;
 };
 
 /// Whether a slow path was skipped; empty on Path::exact.
@@ -137,10 +150,10 @@ Num<uint32_t, P> table(Num<uint32_t, P> index) {
 /// `fast` where the condition is false, `slow()` where it is true.
 template <class T, Path P, std::invocable Slow>
 constexpr Num<T, P> if_any(Num<bool, P> condition, Num<T, P> fast, Slow&& slow) {
-  if constexpr (P == Path::fast) {
-    return {fast.value, fast.flag | condition.flag | SlowFlag<P>{condition.value ? 1U : 0U}};
-  } else {
+  if constexpr (P == Path::exact) {
     return select(condition, slow(), fast);
+  } else {
+    return {fast.value, fast.flag | condition.flag | SlowFlag<P>{condition.value ? 1U : 0U}};
   }
 }
 
@@ -149,6 +162,33 @@ constexpr Num<T, P> if_any(Num<bool, P> condition, Num<T, P> fast, Slow&& slow) 
 template <class T, Path P, std::invocable Rest>
 constexpr Num<T, P> unless_all(Num<bool, P> condition, Num<T, P> common, Rest&& rest) {
   return select(condition, common, rest());
+}
+
+/// Whether `candidate` is true and `test()` too, which is computed only where a candidate is near.
+/// For the condition of either().
+template <Path P, std::invocable Test>
+constexpr Num<bool, P> both(Num<bool, P> candidate, Test&& test) {
+  if constexpr (P == Path::look) {
+    return {false, {candidate.value ? Look::is_open : 0U}};
+  } else if constexpr (P == Path::first || P == Path::second) {
+    return P == Path::first;
+  } else {
+    return candidate & test();
+  }
+}
+
+/// `first()` where the condition is true, `second()` where it is false. A formula has one at most.
+template <class T, Path P, std::invocable First, std::invocable Second>
+constexpr Num<T, P> either(Num<T, P> like, Num<bool, P> condition, First&& first, Second&& second) {
+  if constexpr (P == Path::look || P == Path::look_closely) {
+    return {like.value, condition.flag | SlowFlag<P>{condition.value ? Look::holds : Look::fails}};
+  } else if constexpr (P == Path::first) {
+    return first();
+  } else if constexpr (P == Path::second) {
+    return second();
+  } else {
+    return select(condition, first(), second());
+  }
 }
 
 /// What is common to the lanes of a formula: Element is the native type, or void for Expr, whose

@@ -55,39 +55,42 @@ constexpr Sum<X> split_log2(LogReduction<X> in) {
   const X s = f * reciprocal;
   const X s_low = fma(-s, d_low, fma(-s, d, f)) * reciprocal;
   const X z = s * s;
-  const X z_low = fma(s, s, -z) + (s + s) * s_low;
+  const X z_low = fma(s + s, s_low, fma(s, s, -z));
   const X w = z * C::third_high;
-  const X w_low =
-      fma(z * z, polynomial(z, C::tail),
-          fma(z, C::third_high, -w) + fma(z, constant<T>(z, C::third_low), z_low * C::third_high));
+  const X w_low = fma(z * z, polynomial(z, C::tail),
+                      fma(z_low, C::third_high, fma(z, C::third_low, fma(z, C::third_high, -w))));
   const X p = s * w;
-  const X p_low = fma(s, w, -p) + fma(s, w_low, s_low * w);
+  const X p_low = fma(s, w_low, fma(s_low, w, fma(s, w, -p)));
   const X atanh = s + p;
   const X atanh_low = ((s - atanh) + p) + (p_low + s_low);
   const X scaled = atanh * C::two_log2e_high;
-  const X scaled_low = fma(atanh, C::two_log2e_high, -scaled) +
-                       fma(atanh, constant<T>(z, C::two_log2e_low), atanh_low * C::two_log2e_high);
+  const X scaled_low = fma(atanh_low, C::two_log2e_high,
+                           fma(atanh, C::two_log2e_low, fma(atanh, C::two_log2e_high, -scaled)));
   const X high = scaled - in.minus_k;
-  const X low = ((-in.minus_k - high) + scaled) + scaled_low;
+  const X low = scaled_low - ((in.minus_k + high) - scaled);
   const X log2 = high + low;  // low has z^2 p(z) in it, far more than half an ulp of high
   return {log2, (high - log2) + low};
 }
 
-/// 2^(y * log2_x) for finite y.
+/// What y * log2_x has beyond `product`, that of the high part; NaN if and only if y is not finite.
+template <Lane X>
+constexpr X rest_of_product(X y, Sum<X> log2_x, X product) {
+  return fma(y, log2_x.low, fma(y, log2_x.high, -product));
+}
+
+/// 2^(high + low).
 template <class T, Lane X>
-constexpr X exp2_of_product(X y, Sum<X> log2_x) {
+constexpr X exp2_of_sum(X high, X low) {
   using F = Format<T>;
   constexpr T lowest = -(F::bias + F::mantissa + 10), overflow = F::bias + 1;
-  const X product = y * log2_x.high;
-  const X e = at_most(at_least(product, lowest), overflow + T{2});
+  const X e = at_most(at_least(high, lowest), overflow + T{2});
   // Beyond these limits the low part may be anything, and does not matter.
-  const X low = fma(y, log2_x.low, fma(y, log2_x.high, -product));
-  const X e_low = select(e == product, low, T{0});
+  const X e_low = select(e == high, low, T{0});
   const X shifted = e + round_magic<T>;
   const X r = (e - (shifted - round_magic<T>)) + e_low;
   const X p = fma(polynomial(r, ExpConstants<T>::exp2_tail), r, T{1});
   const X result = scale_down_to_denormal<T>(p, shifted, e < T{3 - F::bias});
-  return select((e - overflow) + e_low < T{0}, result, e + infinity<T>);
+  return select((e - overflow) + e_low < T{0}, result, constant<T>(e, infinity<T>));
 }
 
 /// The rest of pow: |x| from a reduction that takes denormals, then the cases of C's annex F.
@@ -101,7 +104,9 @@ constexpr X pow_rare(X x, X y) {
   const auto denormal = ordinary_a < std::numeric_limits<T>::min();
   auto in = reduce_log<T>(select(denormal, ordinary_a * raise, ordinary_a));
   in.minus_k = select(denormal, in.minus_k + T{Format<T>::mantissa + 1}, in.minus_k);
-  const X ordinary = exp2_of_product<T>(ordinary_y, split_log2<T>(in));
+  const Sum<X> log2_x = split_log2<T>(in);
+  const X product = ordinary_y * log2_x.high;
+  const X ordinary = exp2_of_sum<T>(product, rest_of_product(ordinary_y, log2_x, product));
   const X limit = select((a > T{1}) == (y > T{0}), constant<T>(x, infinity<T>), constant<T>(x, 0));
   const X size = select(is_extreme, select(a == T{1}, constant<T>(x, 1), limit), ordinary);
 
@@ -116,24 +121,22 @@ constexpr X pow_rare(X x, X y) {
   return select(is_one, constant<T>(x, 1), select(is_nan, constant<T>(x, quiet_nan<T>), with_sign));
 }
 
-template <class T, Lane X>
-constexpr auto is_rare(X x, X y) {
-  constexpr BitsOf<T> smallest = BitsOf<T>{1} << Format<T>::mantissa;
-  return (bitcast<BitsOf<T>>(x) - smallest >= infinity_bits<T> - smallest) |
-         (!(abs(y) < infinity<T>));
-}
-
-/// x^y by logarithms, but where it is `rare`.
+/// x^y by logarithms; `other` lanes may have any result.
 template <class T, Lane X, Lane Condition>
-constexpr X pow_general(X x, X y, Condition rare) {
-  const X fast = exp2_of_product<T>(y, split_log2<T>(reduce_log<T>(x)));
-  return if_any(rare, fast, [&] { return pow_rare<T>(x, y); });
+constexpr X pow_general(X x, X y, Condition other) {
+  constexpr BitsOf<T> smallest = BitsOf<T>{1} << Format<T>::mantissa;
+  const auto is_normal = bitcast<BitsOf<T>>(x) - smallest < infinity_bits<T> - smallest;
+  const Sum<X> log2_x = split_log2<T>(reduce_log<T>(x));
+  const X product = y * log2_x.high;
+  const X low = rest_of_product(y, log2_x, product);
+  const auto usual = is_normal & (low == low);
+  return if_any(!(usual | other), exp2_of_sum<T>(product, low), [&] { return pow_rare<T>(x, y); });
 }
 
 /// For y = 1/2, -1/2, -1 and -2. (1/x)^2 and not 1/x^2, which underflows too early.
 template <class T, Lane X>
 constexpr X pow_root(X x, X y) {
-  const X base = if_any(abs(y) == T{0.5}, x, [&] {
+  const X base = unless_all(abs(y) != T{0.5}, x, [&] {
     return select(x == -infinity<T>, constant<T>(x, infinity<T>), sqrt(x + T{0}));
   });
   return unless_all(y == T{0.5}, base, [&] {
@@ -142,32 +145,41 @@ constexpr X pow_root(X x, X y) {
   });
 }
 
-/// Squares and their gradients first: a look at each vector's exponents is all that they pay.
+/// For y = 1, 2, 3 and those of pow_root.
+template <class T, Lane X>
+constexpr X pow_simple(X x, X y) {
+  const X square = x * x;
+  const X product = select(y == T{1}, x, select(y == T{2}, square, square * x));
+  return unless_all(y >= T{1}, product, [&] { return pow_root<T>(x, y); });
+}
+
+/// Whether pow_simple is for y. All that have more than two bits are told by one instruction.
+template <class T, Lane X>
+constexpr auto is_simple(X y) {
+  constexpr BitsOf<T> rest = (BitsOf<T>{1} << (Format<T>::mantissa - 1)) - 1;
+  return both((bitcast<BitsOf<T>>(y) & rest) == BitsOf<T>{0}, [&] {
+    const X size = abs(y);
+    return (size == T{2}) | (size == T{1}) | (size == T{0.5}) | (y == T{3});
+  });
+}
+
 template <class T, Lane X>
 constexpr X pow_of(X x, X y) {
-  const X square = x * x;
-  const auto is_first = (y == T{1}) | (y == T{2});
-  return unless_all(is_first, select(y == T{1}, x, square), [&] {
-    return unless_all(y == T{3}, square * x, [&] {
-      const auto is_root = (abs(y) == T{0.5}) | (y == T{-1}) | (y == T{-2});
-      const X root = if_any(is_root, x, [&] { return pow_root<T>(x, y); });
-      return unless_all(is_root, root, [&] {
-        const auto is_simple = is_first | (y == T{3}) | is_root;
-        return pow_general<T>(x, y, is_rare<T>(x, y) & !is_simple);
-      });
-    });
-  });
+  const auto simple = is_simple<T>(y);
+  return either(
+      x, simple, [&] { return pow_simple<T>(x, y); }, [&] { return pow_general<T>(x, y, simple); });
 }
 
 /// The exponents that pow decides by products and roots.
 inline constexpr std::array simple_exponents = {1.0, 2.0, 3.0, 0.5, -0.5, -1.0, -2.0};
 
-/// pow for exponents that are none of these.
+/// pow for exponents that are none of these, in native loops.
 template <Lane X>
 constexpr X pow_of_others(X x, X y) {
+  const decltype(x == y) none = false;
   return by_float_type(
-      x, [&](auto v) { return pow_general<float>(v, y, is_rare<float>(v, y)); },
-      [&](auto v) { return pow_general<double>(v, y, is_rare<double>(v, y)); });
+      x, [&](auto v) { return pow_general<float>(v, y, none); },
+      [&](auto v) { return pow_general<double>(v, y, none); });
 }
 
 }  // namespace math

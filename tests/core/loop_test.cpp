@@ -82,6 +82,40 @@ TEST_CASE("in place works with either of two inputs", "[core][loop]") {
   }
 }
 
+TEST_CASE("a block computes the side that its lanes need, or both", "[core][loop]") {
+  const auto formula = [](auto x, auto y) {
+    const auto condition = both(y >= 2, [&] { return y != 3; });
+    return either(
+        x, condition, [&] { return x * y; },
+        [&] { return if_any((x > 100) & !condition, x - y, [&] { return x; }); });
+  };
+  const auto wanted = [](float x, float y) {
+    if (y >= 2 && y != 3) return x * y;
+    return x > 100 ? x : x - y;
+  };
+  const std::vector<std::vector<float>> patterns = {{1}, {4}, {3}, {1, 4}, {3, 4}, {1, 3}};
+  const Loops loops = loops_of<decltype(formula), float, float, float>;
+  for (const Isa isa : host_isas()) {
+    for (const auto& pattern : patterns) {
+      for (const float odd : {pattern[0], 1.0F, 3.0F, 5.0F}) {
+        constexpr std::size_t n = 1000;
+        std::vector<float> x(n), y(n), want(n);
+        for (std::size_t i = 0; i < n; ++i) {
+          x[i] = i % 300 == 7 ? 200 : static_cast<float>(i % 90);
+          y[i] = i == 300 ? odd : pattern[i % pattern.size()];
+          want[i] = wanted(x[i], y[i]);
+        }
+        std::vector<float> out(n);
+        const void* const in[] = {x.data(), y.data()};
+        loops.at(isa)(in, out.data(), static_cast<int64_t>(n));
+        CHECK(out == want);
+        loops.at(isa)(in, y.data(), static_cast<int64_t>(n));
+        CHECK(y == want);
+      }
+    }
+  }
+}
+
 TEST_CASE("bool is one byte, 0 or 1, in and out", "[core][loop]") {
   const auto less = [](auto x, auto y) { return x < y; };
   const auto negation = [](auto x) { return !x; };

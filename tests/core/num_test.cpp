@@ -117,9 +117,40 @@ TEST_CASE("the fast path flags what it skipped", "[core][num]") {
   CHECK(formula(Num<float>(30)).value == 62);
 }
 
+TEST_CASE("a look tells which sides of either() there are", "[core][num]") {
+  const auto formula = [](auto x) {
+    return 1 +
+           either(
+               x, both(x > 10, [&] { return x < 20; }), [&] { return 2 * x; }, [&] { return -x; });
+  };
+  const auto found = [&]<Path P>(std::integral_constant<Path, P>, float x) {
+    return formula(Num<float, P>(x, {})).flag.needed;
+  };
+  constexpr std::integral_constant<Path, Path::look> look{};
+  constexpr std::integral_constant<Path, Path::look_closely> look_closely{};
+  CHECK(found(look, 5) == Look::fails);
+  CHECK((found(look, 15) & Look::is_open) != 0);
+  CHECK((found(look, 25) & Look::is_open) != 0);
+  CHECK(found(look_closely, 15) == Look::holds);
+  CHECK(found(look_closely, 25) == Look::fails);
+  CHECK(formula(Num<float, Path::first>(15, {})).value == 31);
+  CHECK(formula(Num<float, Path::second>(25, {})).value == -24);
+  for (const auto& [x, want] : {std::pair(5.0F, -4.0F), {15.0F, 31.0F}, {25.0F, -24.0F}}) {
+    CHECK(formula(Num<float, Path::fast>(x, {})).value == want);
+    CHECK(formula(Num<float, Path::fast>(x, {})).flag.needed == 0);
+    CHECK(formula(Num<float>(x)).value == want);
+  }
+}
+
 TEST_CASE("a probe finds if_any at compile time", "[core][num]") {
   const auto plain = [](auto x) { return select(x < 1, x, 2 * x); };
   const auto rare = [](auto x) { return 1 + if_any(x < 1, x, [&] { return -x; }); };
   STATIC_REQUIRE(!has_slow_path<decltype(plain), float>);
   STATIC_REQUIRE(has_slow_path<decltype(rare), double>);
+  const auto sides = [](auto x) {
+    return 1 + either(
+                   x, x < 1, [&] { return x; }, [&] { return -x; });
+  };
+  STATIC_REQUIRE(!has_sides<decltype(rare), double>);
+  STATIC_REQUIRE(has_sides<decltype(sides), double>);
 }

@@ -5,9 +5,9 @@
 //
 // if_any is a branch: it goes where the deepest instruction of the whole region goes, because its
 // blocks cannot be torn apart. What is uniform inside is computed before, whether it is needed or
-// not: pow(x, 2) then asks a mask that it has, of each vector. The select that joins both sides
+// not: pow(x, 2) then asks a bit that it has, of each vector. The select that joins both sides
 // stands in the slow block, so that the condition, which is expensive to keep in a register across
-// blocks, is not needed after it.
+// blocks, is not needed after it; a uniform condition needs none.
 
 #include "backends/cpu/jit/program.h"
 
@@ -36,6 +36,7 @@ ProgramEmitter::ProgramEmitter(const EmitContext& context, const ScalarProgram& 
       program_(program),
       depths_(program.instrs.size(), Depth::call),
       values_(program.instrs.size()),
+      answers_(program.instrs.size()),
       arguments_(argument_depths.size()) {
   find_depths(argument_depths);
 }
@@ -127,6 +128,16 @@ void ProgramEmitter::emit(Depth depth, const EmitLoad& load) {
     }
     values_[i] = emit_instruction(context_, instr, operands);
   }
+  if (depth != Depth::inner) answer_uniform_conditions(depth);
+}
+
+void ProgramEmitter::answer_uniform_conditions(Depth depth) {
+  for (std::size_t i = 0; i < depths_.size(); ++i) {
+    const ScalarInstr& instr = program_.instrs[i];
+    const bool is_deeper = instr.op == ScalarOp::begin_if && depths_[i] != depth;
+    if (!is_deeper || depths_[instr.a] != depth) continue;
+    answers_[instr.a] = context_.ir.CreateExtractElement(value(instr.a), uint64_t{0});
+  }
 }
 
 void ProgramEmitter::begin_if(const ScalarInstr& instr) {
@@ -135,12 +146,25 @@ void ProgramEmitter::begin_if(const ScalarInstr& instr) {
   llvm::Function* const function = here->getParent();
   auto* const slow = llvm::BasicBlock::Create(ir.getContext(), "slow", function);
   auto* const merge = llvm::BasicBlock::Create(ir.getContext(), "merge", function);
-  llvm::Value* const condition = value(instr.a);
-  llvm::Value* const any = context_.width == 1 ? ir.CreateExtractElement(condition, uint64_t{0})
-                                               : ir.CreateOrReduce(condition);
   llvm::MDNode* const rarely = llvm::MDBuilder(ir.getContext()).createBranchWeights(1, 2000);
-  ir.CreateCondBr(any, slow, merge, instr.imm == 0 ? rarely : nullptr);
-  branches_.push_back({condition, here, merge});
+  llvm::MDNode* const weights = instr.imm == 0 ? rarely : nullptr;
+  const ScalarInstr& condition = program_.instrs[instr.a];
+  Branch branch = {.fast_block = here, .merge_block = merge};
+  if (answers_[instr.a] != nullptr) {
+    ir.CreateCondBr(answers_[instr.a], slow, merge, weights);
+  } else if (context_.width == 1) {
+    llvm::Value* const bit = ir.CreateExtractElement(value(instr.a), uint64_t{0});
+    ir.CreateCondBr(bit, slow, merge, weights);
+  } else if (condition.op == ScalarOp::bit_not) {  // unless all: one instruction tells either
+    branch.unless = value(condition.a);
+    llvm::MDNode* const mostly = llvm::MDBuilder(ir.getContext()).createBranchWeights(2000, 1);
+    ir.CreateCondBr(ir.CreateAndReduce(branch.unless), merge, slow,
+                    weights == nullptr ? nullptr : mostly);
+  } else {
+    branch.condition = value(instr.a);
+    ir.CreateCondBr(ir.CreateOrReduce(branch.condition), slow, merge, weights);
+  }
+  branches_.push_back(branch);
   ir.SetInsertPoint(slow);
 }
 
@@ -149,7 +173,9 @@ llvm::Value* ProgramEmitter::end_if(const ScalarInstr& instr) {
   const Branch branch = branches_.back();
   branches_.pop_back();
   llvm::Value* const fast = value(instr.a);
-  llvm::Value* const both = ir.CreateSelect(branch.condition, value(instr.b), fast);
+  llvm::Value* both = value(instr.b);
+  if (branch.condition != nullptr) both = ir.CreateSelect(branch.condition, both, fast);
+  if (branch.unless != nullptr) both = ir.CreateSelect(branch.unless, fast, both);
   llvm::BasicBlock* const slow = ir.GetInsertBlock();
   ir.CreateBr(branch.merge_block);
   ir.SetInsertPoint(branch.merge_block);

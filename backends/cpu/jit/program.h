@@ -45,14 +45,18 @@ class ProgramEmitter {
  private:
   /// One if_any that is being emitted.
   struct Branch {
-    llvm::Value* condition;
     llvm::BasicBlock* fast_block;
     llvm::BasicBlock* merge_block;
+    // At most one, and none if all lanes agree.
+    llvm::Value* condition = nullptr;
+    llvm::Value* unless = nullptr;
   };
   [[nodiscard]] bool loads_by_row(uint32_t id) const;
   void find_depths(const std::vector<Depth>& argument_depths);
   /// The depths of instructions [begin, end], an if_any that goes to depth `region`.
   void place_region(std::size_t begin, std::size_t end, Depth region);
+  /// Bits that tell what the conditions of that depth are, for the branches of deeper loops.
+  void answer_uniform_conditions(Depth depth);
   void begin_if(const ScalarInstr& instr);
   llvm::Value* end_if(const ScalarInstr& instr);
 
@@ -60,6 +64,7 @@ class ProgramEmitter {
   const ScalarProgram& program_;
   std::vector<Depth> depths_;
   std::vector<llvm::Value*> values_;
+  std::vector<llvm::Value*> answers_;  ///< of uniform conditions
   std::vector<llvm::Value*> arguments_;
   std::vector<Branch> branches_;
 };

@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <limits>
 #include <vector>
 
 using namespace nitinol;
@@ -14,13 +15,14 @@ using namespace nitinol::test;
 
 namespace {
 
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
 /// Signs, sizes and special numbers; enough for blocks, whole vectors and a rest.
 Tensor bases(DType dtype) {
   const Tensor x = (rand({700}) * 8 - 4).to(dtype);
-  const Tensor special =
-      tensor({0.0, -0.0, 1.0, -1.0, 1e-40, -1e-40, 3e38, 1e19, -1e19, 1e-20, 0.5,
-              std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(),
-              std::numeric_limits<double>::quiet_NaN()});
+  const Tensor special = tensor({0.0, -0.0, 1.0, -1.0, 1e-40, -1e-40, 3e38, 1e19, -1e19, 1e-20, 0.5,
+                                 infinity, -infinity, not_a_number});
   return concat({x, special.to(dtype), x * 1000});
 }
 
@@ -31,7 +33,9 @@ TEST_CASE("an exponent gives the same bits wherever it comes from", "[ops][power
   const DType dtype = GENERATE(f16, bf16, f32, f64);
   const Tensor x = bases(dtype);
   std::vector<double> exponents(math::simple_exponents.begin(), math::simple_exponents.end());
-  exponents.insert(exponents.end(), {0, -3, 2.5, 1.0 / 3, 100});
+  // As short as those, and others.
+  exponents.insert(exponents.end(), {0, -3, 4, 1.5, 0.25, infinity, -infinity, not_a_number});
+  exponents.insert(exponents.end(), {2.5, 1.0 / 3, 100});
   for (const double exponent : exponents) {
     CAPTURE(name_of(dtype), exponent);
     const Tensor power = pow(x, exponent);

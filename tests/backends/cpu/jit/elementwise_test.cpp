@@ -272,3 +272,24 @@ TEST_CASE("branches nest, and whole branches leave the loop when they are unifor
     }
   }
 }
+
+TEST_CASE("sides that some vectors need, all, or none") {
+  std::mt19937 random(10);
+  Kernel kernel = elementwise({f32, f32}, f32, [](const Arguments& in) {
+    const Expr x = in[0], s = in[1];
+    const Expr side = either(
+        x, both(s < 2, [&] { return s > -2; }),
+        [&] { return unless_all(x > 0, x * s, [&] { return x - s; }); },
+        [&] { return if_any(!(x < 3), exp(x), [&] { return x + s; }); });
+    const Expr nested =
+        unless_all(s < 1, x, [&] { return unless_all(s < 4, x * 2, [&] { return -s; }); });
+    return side + nested;
+  });
+  for (const Role role : {Role::input, Role::scalar}) {
+    kernel.operands[1].role = role;
+    for (const Isa isa : isa_levels()) {
+      for (int round = 0; round < 5; ++round)
+        CHECK(difference(kernel, isa, {.sizes = {3, 100}}, random) == "");
+    }
+  }
+}
