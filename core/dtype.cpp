@@ -7,22 +7,21 @@ namespace nitinol {
 namespace {
 
 struct Info {
-  std::size_t size;
   std::string_view name, short_name;
   ScalarType compute;
 };
 
 constexpr std::array<Info, dtype_count> infos = {{
-    {1, "bool", "bool", ScalarType::pred},
-    {1, "uint8", "u8", ScalarType::u8},
-    {1, "int8", "i8", ScalarType::i8},
-    {2, "int16", "i16", ScalarType::i16},
-    {4, "int32", "i32", ScalarType::i32},
-    {8, "int64", "i64", ScalarType::i64},
-    {2, "float16", "f16", ScalarType::f32},
-    {2, "bfloat16", "bf16", ScalarType::f32},
-    {4, "float32", "f32", ScalarType::f32},
-    {8, "float64", "f64", ScalarType::f64},
+    {"bool", "bool", ScalarType::pred},
+    {"uint8", "u8", ScalarType::u8},
+    {"int8", "i8", ScalarType::i8},
+    {"int16", "i16", ScalarType::i16},
+    {"int32", "i32", ScalarType::i32},
+    {"int64", "i64", ScalarType::i64},
+    {"float16", "f16", ScalarType::f32},
+    {"bfloat16", "bf16", ScalarType::f32},
+    {"float32", "f32", ScalarType::f32},
+    {"float64", "f64", ScalarType::f64},
 }};
 
 const Info& info(DType dtype) {
@@ -30,10 +29,6 @@ const Info& info(DType dtype) {
 }
 
 }  // namespace
-
-std::size_t size_of(DType dtype) {
-  return info(dtype).size;
-}
 
 std::string_view name_of(DType dtype) {
   return info(dtype).name;

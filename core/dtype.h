@@ -3,6 +3,7 @@
 
 #include "core/scalar.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -23,7 +24,10 @@ using enum DType;
 inline constexpr int dtype_count = 10;
 
 /// Bytes of one element.
-[[nodiscard]] std::size_t size_of(DType dtype);
+[[nodiscard]] constexpr std::size_t size_of(DType dtype) {
+  constexpr std::array<uint8_t, dtype_count> sizes = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8};
+  return sizes[static_cast<std::size_t>(dtype)];
+}
 /// "float32", "int64", "bool": the name that NumPy and PyTorch print.
 [[nodiscard]] std::string_view name_of(DType dtype);
 /// Writes name_of(dtype).

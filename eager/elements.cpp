@@ -29,6 +29,11 @@ uint64_t integer_bits(const Scalar& number) {
 }
 
 float to_float(const Scalar& number) {
+  if (number.kind() == Scalar::Kind::real) {
+    const double real = number.to_double();
+    const auto nearest = static_cast<float>(real);
+    if (nearest == real) return nearest;  // in any mode
+  }
   const DefaultFloatMode mode;
   // An integer goes to f32 in one rounding.
   if (number.kind() == Scalar::Kind::real)

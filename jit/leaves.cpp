@@ -31,8 +31,7 @@ void append_spec(List& key, const Spec& spec, const Strides& strides, Sizes size
   key.push_back(static_cast<uint64_t>(spec.dtype) | static_cast<uint64_t>(spec.shape.size()) << 8U |
                 static_cast<uint64_t>(contiguous) << 16U |
                 static_cast<uint64_t>(spec.is_weak) << 17U |
-                static_cast<uint64_t>(spec.device.kind) << 24U |
-                static_cast<uint64_t>(spec.device.index) << 32U);
+                static_cast<uint64_t>(std::bit_cast<uint16_t>(spec.device)) << 24U);
   if (sizes == Sizes::dropped) return;
   for (const int64_t size : spec.shape) key.push_back(static_cast<uint64_t>(size));
   if (contiguous) return;
