@@ -182,20 +182,6 @@ PyObject* call_slot(PyObject* self, PyObject* positional, PyObject* named) {
   }
 }
 
-/// As a method, the compiled function is given the object.
-PyObject* bind_slot(PyObject* self, PyObject* object, PyObject*) {
-  if (object == nullptr || object == Py_None) {
-    Py_INCREF(self);
-    return self;
-  }
-  try {
-    const nb::object method = nb::module_::import_("types").attr("MethodType");
-    return method(nb::handle(self), nb::handle(object)).release().ptr();
-  } catch (...) {
-    return raised();
-  }
-}
-
 int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   if (!nb::inst_ready(self)) return 0;
@@ -214,7 +200,7 @@ int clear(PyObject* self) {
 }
 
 const PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_slot)},
-                             {Py_tp_descr_get, reinterpret_cast<void*>(bind_slot)},
+                             {Py_tp_descr_get, reinterpret_cast<void*>(bind_method)},
                              {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
                              {Py_tp_clear, reinterpret_cast<void*>(clear)},
                              {0, nullptr}};

@@ -128,6 +128,16 @@ PyObject* raised() noexcept {
   return nullptr;
 }
 
+PyObject* bind_method(PyObject* self, PyObject* object, PyObject*) noexcept {
+  if (object == nullptr || object == Py_None) return Py_NewRef(self);
+  try {
+    const nb::object method = nb::module_::import_("types").attr("MethodType");
+    return method(nb::handle(self), nb::handle(object)).release().ptr();
+  } catch (...) {
+    return raised();
+  }
+}
+
 std::string python_place(void*) {
   const Locked lock;
   const nb::error_scope kept;  // asked while an exception is on its way, too

@@ -9,6 +9,9 @@ namespace nitinol::python {
 /// Called in `catch (...)`.
 PyObject* raised() noexcept;
 
+/// A type's `__get__`: as methods, its objects are given the object that they are looked up in.
+PyObject* bind_method(PyObject* self, PyObject* object, PyObject* type) noexcept;
+
 /// The report as text, for Python: C++'s names are those that Python has. `where`, if it is given,
 /// is what was called, instead of what C++ knows of.
 [[nodiscard]] std::string message_of(const Error& error, const char* where = nullptr);

@@ -54,16 +54,6 @@ PyObject* repr(PyObject* self) {
   return PyObject_Repr(bound_of(self));
 }
 
-PyObject* bind(PyObject* self, PyObject* object, PyObject*) {
-  if (object == nullptr || object == Py_None) return Py_NewRef(self);
-  try {
-    const nb::object method = nb::module_::import_("types").attr("MethodType");
-    return method(nb::handle(self), nb::handle(object)).release().ptr();
-  } catch (...) {
-    return raised();
-  }
-}
-
 int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(bound_of(self));
@@ -140,7 +130,7 @@ void add_signatures(nb::module_& m) {
   const nb::handle method = nb::object(m.attr("Tensor").attr("to")).type();
   PyTypeObject* functions = new_type("nitinol._ext.function", 0, {0, nullptr});
   PyTypeObject* methods = new_type("nitinol._ext.method", Py_TPFLAGS_METHOD_DESCRIPTOR,
-                                   {Py_tp_descr_get, reinterpret_cast<void*>(bind)});
+                                   {Py_tp_descr_get, reinterpret_cast<void*>(bind_method)});
   replace(m, function, functions);
   for (const nb::handle item : items_of(m)) {
     const nb::object value = item[1];
