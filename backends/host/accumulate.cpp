@@ -202,6 +202,31 @@ inline void accumulate_rows(const RowBlock& block, Held<T>* sums) {
   }
 }
 
+/// Part p of `parts`, each of n values, joins part p + parts/2, until the result is the first.
+template <Combine c, class T, int bytes, int parts>
+inline void fold_parts(Held<T>* values, int64_t n) {
+  using E = Held<T>;
+  using V = VectorOf<E, bytes>;
+  static_assert(parts == 2 || parts == 4);
+  const auto folded = [](const auto& part) {
+    if constexpr (parts == 2)
+      return join<c>(part(0), part(1));
+    else
+      return join<c>(join<c>(part(0), part(2)), join<c>(part(1), part(3)));
+  };
+  constexpr int step = bytes / static_cast<int>(sizeof(E));
+  int64_t j = 0;
+  for (; j + step <= n; j += step)
+    folded([&](int64_t p) { return V::load(values + p * n + j); }).store(values + j);
+  for (; j < n; ++j) values[j] = folded([&](int64_t p) { return Num<E>(values[p * n + j]); }).value;
+}
+
+template <Combine c, class T, int bytes>
+inline void fold_rows(Held<T>* values, int64_t rows, int64_t columns) {
+  for (; rows >= 4; rows /= 4) fold_parts<c, T, bytes, 4>(values, rows / 4 * columns);
+  if (rows == 2) fold_parts<c, T, bytes, 2>(values, columns);
+}
+
 // ---- arg_*
 
 /// The first element that equals `value`, or the first NaN if it is one; there is such an element.
@@ -292,13 +317,22 @@ struct Rows {
   }
 };
 
+template <Combine c, class T>
+struct Fold {
+  template <int width>
+  void operator()(VectorWidth<width>, void* values, int64_t rows, int64_t columns) const {
+    if constexpr (!is_arg(c)) fold_rows<c, T, width>(static_cast<Held<T>*>(values), rows, columns);
+  }
+};
+
 }  // namespace
 
 Accumulate accumulate_of(const Reduction& reduction, Isa isa) {
   return with_reduction(reduction, [isa]<class T>(auto combine, std::type_identity<T>) {
     constexpr Combine c = combine.value;
     return Accumulate{.lanes = PerIsa<Lanes<c, T>, const LanePiece&, void*, int64_t*>::at(isa),
-                      .rows = PerIsa<Rows<c, T>, const RowBlock&, void*, int64_t*>::at(isa)};
+                      .rows = PerIsa<Rows<c, T>, const RowBlock&, void*, int64_t*>::at(isa),
+                      .fold = PerIsa<Fold<c, T>, void*, int64_t, int64_t>::at(isa)};
   });
 }
 

@@ -33,6 +33,9 @@ struct Accumulate {
   void (*lanes)(const LanePiece& piece, void* lanes, int64_t* lane_positions) = nullptr;
   /// Value j of each row joins accumulator j, row after row.
   void (*rows)(const RowBlock& block, void* accumulators, int64_t* positions) = nullptr;
+  /// Row l of values joins row l + rows/2, halving `rows` (a power of two) until the result is row
+  /// 0; rows follow each other. Not for arg_*.
+  void (*fold)(void* values, int64_t rows, int64_t columns) = nullptr;
 };
 
 /// Loops for `isa`, which the processor must have. Throws Error(internal) for a combine and a type

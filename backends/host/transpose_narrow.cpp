@@ -109,24 +109,27 @@ inline void with_count(int64_t left, Visit visit) {
   visit(std::integral_constant<int, 1>{});
 }
 
-/// Columns [j, all whole vectors) of n rows from row i on; returns where they end. Of each column
-/// `loaded` elements are loaded.
+/// A vector of columns from j on, of n rows from i on. Of each column `loaded` elements are loaded.
+template <int bytes, int n, int loaded = n>
+inline void turn_tile(const TransposedBlock& block, int64_t i, int64_t j) {
+  const char* const from = block.from + i * size + j * block.from_step;
+  const int64_t step = block.from_step;
+  const auto out = turn<bytes>({load_lines<bytes, loaded>(from, step),
+                                load_lines<bytes, loaded>(from + step, step),
+                                load_lines<bytes, loaded>(from + 2 * step, step),
+                                load_lines<bytes, loaded>(from + 3 * step, step)});
+  char* const to = block.to + i * block.to_step + j * size;
+  store<bytes>(to, out.a);
+  if constexpr (n > 1) store<bytes>(to + block.to_step, out.b);
+  if constexpr (n > 2) store<bytes>(to + 2 * block.to_step, out.c);
+  if constexpr (n > 3) store<bytes>(to + 3 * block.to_step, out.d);
+}
+
+/// Columns [j, all whole vectors) of n rows from row i on; returns where they end.
 template <int bytes, int n, int loaded = n>
 inline int64_t turn_rows(const TransposedBlock& block, int64_t i, int64_t j) {
   constexpr int64_t count = bytes / size;
-  for (; j + count <= block.columns; j += count) {
-    const char* const from = block.from + i * size + j * block.from_step;
-    const int64_t step = block.from_step;
-    const auto out = turn<bytes>({load_lines<bytes, loaded>(from, step),
-                                  load_lines<bytes, loaded>(from + step, step),
-                                  load_lines<bytes, loaded>(from + 2 * step, step),
-                                  load_lines<bytes, loaded>(from + 3 * step, step)});
-    char* const to = block.to + i * block.to_step + j * size;
-    store<bytes>(to, out.a);
-    if constexpr (n > 1) store<bytes>(to + block.to_step, out.b);
-    if constexpr (n > 2) store<bytes>(to + 2 * block.to_step, out.c);
-    if constexpr (n > 3) store<bytes>(to + 3 * block.to_step, out.d);
-  }
+  for (; j + count <= block.columns; j += count) turn_tile<bytes, n, loaded>(block, i, j);
   return j;
 }
 
@@ -163,8 +166,10 @@ inline bool is_dense(const TransposedBlock& block) {
 }
 
 struct Narrow {
-  template <int bytes>
-  void operator()(VectorWidth<bytes>, const TransposedBlock& block) const {
+  template <int width>
+  void operator()(VectorWidth<width>, const TransposedBlock& given) const {
+    const TransposedBlock block = given;        // here, no store can change it
+    constexpr int bytes = std::min(width, 32);  // there are half as many units for longer shuffles
     if (block.rows <= block.columns) {
       for (int64_t i = 0; i < block.rows; i += 4) {
         with_count(block.rows - i, [&](auto n) {
@@ -180,7 +185,11 @@ struct Narrow {
       }
       return copy_elements(block, 0, block.columns / 4 * 4);
     }
-    for (int64_t j = 0; j < block.columns; j += 4) {
+    int64_t j = 0;
+    for (constexpr int64_t count = bytes / size; j + count <= block.columns; j += count) {
+      for (int64_t i = 0; i + 4 <= block.rows; i += 4) turn_tile<bytes, 4>(block, i, j);
+    }
+    for (; j < block.columns; j += 4) {
       with_count(block.columns - j, [&](auto n) {
         turn_columns<16, n>(block, turn_columns<bytes, n>(block, 0, j), j);
       });

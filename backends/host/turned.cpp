@@ -220,18 +220,25 @@ class TileRunner {
 
   /// Lane l joins lane l + half, all rows at once.
   void join_lanes(const Joined& joined) const {
+    if (joined.positions != nullptr) return join_places(joined);
+    const auto whole = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(length())));
     const auto bytes = static_cast<int64_t>(joined.combiner.value_bytes);
-    for (int64_t l = 0; joined.positions != nullptr && l < length(); ++l)
-      std::fill_n(joined.positions + l * rows_, rows_, l);
+    if (whole < length()) {
+      const char* const beyond = joined.values + whole * rows_ * bytes;
+      joined.accumulate.rows({beyond, 0, 1, (length() - whole) * rows_, 0}, joined.values, nullptr);
+    }
+    joined.accumulate.fold(joined.values, whole, rows_);
+  }
+
+  /// The same for arg_*.
+  void join_places(const Joined& joined) const {
+    for (int64_t l = 0; l < length(); ++l) std::fill_n(joined.positions + l * rows_, rows_, l);
+    const auto bytes = static_cast<int64_t>(joined.combiner.value_bytes);
     auto half = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(length())) / 2);
     for (int64_t left = length(); half > 0; left = half, half /= 2) {
-      const int64_t values = std::min(half, left - half) * rows_;
-      const char* const upper = joined.values + half * rows_ * bytes;
-      if (joined.positions != nullptr)
-        joined.combiner.join(joined.values, joined.positions, upper,
-                             joined.positions + half * rows_, values);
-      else
-        joined.accumulate.rows({upper, 0, 1, values, 0}, joined.values, nullptr);
+      const int64_t offset = half * rows_;
+      joined.combiner.join(joined.values, joined.positions, joined.values + offset * bytes,
+                           joined.positions + offset, std::min(half, left - half) * rows_);
     }
   }
 
