@@ -1,6 +1,7 @@
 #include "tests/replay/cubins.h"
 
 #include "backends/cuda/compiler.h"
+#include "tests/replay/statements.h"
 #include "tests/thread_clock.h"
 
 #include <fmt/format.h>
@@ -9,7 +10,10 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <string>
 #include <thread>
+#include <unordered_set>
+#include <utility>
 
 namespace nitinol::test {
 namespace {
@@ -20,22 +24,45 @@ struct Compiled {
   int64_t stack_bytes = 0;
 };
 
+struct Task {
+  const Printed* printed;
+  int architecture;
+};
+
+/// What is to be compiled. Of thousands of texts most say what others say, of other names and
+/// numbers.
+std::vector<Task> tasks_of(const std::vector<Printed>& all, const CubinOptions& options) {
+  const std::vector<int>& architectures = options.architectures;
+  std::vector<Task> tasks;
+  std::vector<std::unordered_set<std::string>> said(architectures.size());
+  for (std::size_t number = 0; number < all.size(); ++number) {
+    const std::size_t turn = number % architectures.size();
+    bool says_more = false;
+    if (options.is_short) {
+      for (std::string& statement : statements_of(all[number].text))
+        says_more |= said[turn].insert(std::move(statement)).second;
+    }
+    for (std::size_t k = 0; k < architectures.size(); ++k) {
+      if (!options.is_short || (k == turn && says_more))
+        tasks.push_back({&all[number], architectures[k]});
+    }
+  }
+  return tasks;
+}
+
 }  // namespace
 
 int compile_all(const std::vector<Printed>& all, const CubinOptions& options) {
-  const std::vector<int>& architectures = options.architectures;
+  const std::vector<Task> tasks = tasks_of(all, options);
   std::atomic<std::size_t> next = 0;
   std::mutex mutex;
   std::vector<Compiled> compiled;
   int failures = 0;
   const auto work = [&] {
-    for (std::size_t i = next++; i < all.size() * architectures.size(); i = next++) {
-      const std::size_t number = i / architectures.size(), turn = i % architectures.size();
-      const Printed& printed = all[number];
-      const int architecture = architectures[turn];
-      if (number % options.share != 0) continue;
-      if (options.takes_turns && number / options.share % architectures.size() != turn) continue;
-      const cuda::Request request = {&printed.cases.front().kernel, printed.schedule, architecture};
+    for (std::size_t i = next++; i < tasks.size(); i = next++) {
+      const auto& [printed, architecture] = tasks[i];
+      const cuda::Request request = {&printed->cases.front().kernel, printed->schedule,
+                                     architecture};
       const double start = thread_seconds();
       try {
         const cuda::Cubin cubin = cuda::compile_text(cuda::text_of(request), architecture);
@@ -48,7 +75,7 @@ int compile_all(const std::vector<Printed>& all, const CubinOptions& options) {
         compiled.push_back(one);
       } catch (const std::exception& error) {
         const std::lock_guard lock(mutex);
-        if (++failures < 4) fmt::print("FAILED: {}\n{}\n", error.what(), printed.text);
+        if (++failures < 4) fmt::print("FAILED: {}\n{}\n", error.what(), printed->text);
       }
     }
   };

@@ -10,9 +10,9 @@ namespace nitinol::test {
 
 struct CubinOptions {
   std::vector<int> architectures;
-  bool takes_turns = false;  ///< each text for one of them
-  std::size_t share = 1;     ///< one of so many texts
-  int jobs = 2;              ///< threads
+  bool is_short =
+      false;     ///< each text for one of them, and only if it says there what none before did
+  int jobs = 2;  ///< threads
 };
 
 /// Compiles and prints how long it took and what it came to. Returns how many did not compile.

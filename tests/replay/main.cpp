@@ -159,8 +159,8 @@ int main(int argc, char** argv) {
   app.add_option("--at-least", options.cases_at_least, "fail if there are fewer cases");
   CubinOptions& cubins = options.cubins;
   app.add_option("--compile", cubins.architectures, "compile for these instead, such as 80 90 100");
-  app.add_flag("--turns", cubins.takes_turns, "each text for one of these");
-  app.add_option("--share", cubins.share, "one of so many texts")->capture_default_str();
+  app.add_flag("--short", cubins.is_short,
+               "each text for one of these, and only if it says there what none before did");
   app.add_option("--mutants", options.mutants,
                  "make mistakes in so many kernels of each shape, which should be found");
   CLI11_PARSE(app, argc, argv);

@@ -11,7 +11,8 @@ namespace nitinol::fuzz {
 /// What went wrong first, as a sentence, or nothing if the program gives the same bits
 /// - eagerly and compiled (recorded calls and Plans, with other values at each call),
 /// - with all passes, without any, and without one of them,
-/// - on 1, 2 and 3 threads (library calls excepted: they are compared at equal thread counts),
+/// - on 1, 2 and 3 threads, on the cpu (library calls excepted: they are compared at equal thread
+///   counts),
 /// - on the reference device, which interprets,
 /// and if gradients of arguments and parameters agree too. "The same" includes errors: compiled
 /// code must throw what eager code throws.
