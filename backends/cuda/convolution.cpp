@@ -53,8 +53,9 @@ bool is_refusal(int status) {
   return status >= first && status <= last;
 }
 
-void expect_success(int status, const char* what) {
+void expect_success(const Gpu& gpu, int status, const char* what) {
   if (status == 0) return;
+  gpu.expect_alive();  // a lost device says more than a library does
   throw Error(ErrorKind::device,
               {.where = "conv2d",
                .what = fmt::format("cuDNN: {} failed with status {} ({})", what, status,
@@ -142,23 +143,23 @@ class Convolution final : public Executable {
   [[nodiscard]] bool is_double() const { return x().dtype == f64; }
 
   /// False for what cuDNN refuses.
-  static bool accepts(int status, const char* what) {
+  bool accepts(int status, const char* what) const {
     if (is_refusal(status)) return false;
-    expect_success(status, what);
+    expect_success(gpu_, status, what);
     return true;
   }
 
   bool describe() {
     Cudnn::Images images = nullptr;
-    expect_success(library_.cudnnCreateTensorDescriptor(&images), "describing images");
+    expect_success(gpu_, library_.cudnnCreateTensorDescriptor(&images), "describing images");
     x_.reset(images);
-    expect_success(library_.cudnnCreateTensorDescriptor(&images), "describing images");
+    expect_success(gpu_, library_.cudnnCreateTensorDescriptor(&images), "describing images");
     y_.reset(images);
     Cudnn::Filters filters = nullptr;
-    expect_success(library_.cudnnCreateFilterDescriptor(&filters), "describing a filter");
+    expect_success(gpu_, library_.cudnnCreateFilterDescriptor(&filters), "describing a filter");
     weight_.reset(filters);
     Cudnn::Convolution convolution = nullptr;
-    expect_success(library_.cudnnCreateConvolutionDescriptor(&convolution),
+    expect_success(gpu_, library_.cudnnCreateConvolutionDescriptor(&convolution),
                    "describing a convolution");
     convolution_.reset(convolution);
     return describe(x_.get(), x()) && describe(y_.get(), y()) && describe_weight() &&

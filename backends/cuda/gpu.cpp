@@ -120,6 +120,11 @@ void Gpu::check(int result, const char* what) const {
   throw_if_failed(result, what, number_);
 }
 
+void Gpu::expect_alive() const {
+  enter();
+  check(driver_.cuStreamSynchronize(stream_), "waiting for launches");
+}
+
 void Gpu::lose(const std::string& what) const {
   throw Error(ErrorKind::device,
               {.where = fmt::format("cuda:{}", number_),

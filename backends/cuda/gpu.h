@@ -50,6 +50,9 @@ class Gpu {
   /// Throws Error(device) with the driver's words for a result that is not 0; what no later call
   /// survives makes the device lost.
   void check(int result, const char* what) const;
+  /// For a library that has failed: throws Error(device) if the device is lost, with the launches
+  /// it was lost in. Waits for all that was asked for.
+  void expect_alive() const;
 
   [[nodiscard]] Driver::Stream stream() const { return stream_; }
   [[nodiscard]] GpuMemory& memory() { return memory_; }

@@ -5,6 +5,7 @@
 #include "backends/cuda/owned.h"
 #include "core/error.h"
 #include "core/library.h"
+#include "core/log.h"
 
 #include <fmt/format.h>
 
@@ -26,7 +27,15 @@ constexpr int type_f32 = 0, type_f64 = 1, type_f16 = 2, type_bf16 = 14;
 constexpr int compute_f32 = 68, compute_f64 = 70;
 constexpr int transposes_a = 3, transposes_b = 4;
 constexpr int layout_batch_count = 5, layout_batch_stride = 6;
-constexpr int preference_workspace = 1, preference_alignment = 5;  // of a; b, c and d follow
+constexpr int preference_workspace = 1, preference_reduction = 3;
+constexpr int preference_alignment = 5;  // of a; b, c and d follow
+constexpr int not_supported = 15;
+/// Parts of a sum meet in the type they are computed in, f32 for 16 bits: the other ways add them
+/// in the result's type.
+constexpr uint32_t in_compute_type = 2;
+/// Vectors of loads have no more bytes. What is aligned better than that is not told, so that the
+/// same matrices have the same algorithm wherever they lie in a block.
+constexpr uint32_t most_alignment = 16;
 
 std::optional<int> type_of(DType dtype) {
   if (dtype == f32) return type_f32;
@@ -54,8 +63,9 @@ std::optional<Matrix> transpose_of(const OperandLayout& operand) {
   return std::nullopt;
 }
 
-void expect_success(int result, const char* what) {
+void expect_success(const Gpu& gpu, int result, const char* what) {
   if (result == 0) return;
+  gpu.expect_alive();  // a lost device says more than a library does
   throw Error(
       ErrorKind::device,
       {.where = "matmul", .what = fmt::format("cuBLASLt: {} failed with status {}", what, result)});
@@ -72,7 +82,8 @@ CublasLt::Handle handle_of(Gpu& gpu) {
   gpu.enter();
   const std::lock_guard lock(mutex);
   CublasLt::Handle& handle = all[&gpu];
-  if (handle == nullptr) expect_success(cublas_lt().cublasLtCreate(&handle), "creating a handle");
+  if (handle == nullptr)
+    expect_success(gpu, cublas_lt().cublasLtCreate(&handle), "creating a handle");
   return handle;
 }
 
@@ -88,15 +99,19 @@ class Product final : public Executable {
     const int compute = output().dtype == f64 ? compute_f64 : compute_f32;
     const int scale = output().dtype == f64 ? type_f64 : type_f32;
     CublasLt::Description made = nullptr;
-    expect_success(library_.cublasLtMatmulDescCreate(&made, compute, scale),
-                   "describing a product");
+    expect(library_.cublasLtMatmulDescCreate(&made, compute, scale), "describing a product");
     description_.reset(made);
     set(transposes_a, b.is_transposed);
     set(transposes_b, a.is_transposed);
     layouts_ = {layout(b, 1), layout(a, 0), layout(c, 2)};
   }
 
+  /// False if cuBLASLt has no way for matrices that are aligned as well as can be.
+  bool plan() { return choice(most_alignment).has_value(); }
+
   void launch(const Launch& launch) const override {
+    const std::optional<CublasLt::Algorithm> chosen = choice(alignment_of(launch));
+    if (!chosen) return own().launch(launch);
     const std::size_t size = size_of(output().dtype);
     gpu_.enter();
     Dims index = Dims::filled(static_cast<int>(outer_.size()), 0);
@@ -108,7 +123,7 @@ class Product final : public Executable {
           offset += index[static_cast<int>(i)] * outer_[i].strides[k];
         at[k] = static_cast<std::byte*>(launch.buffers[k]) + offset * static_cast<int64_t>(size);
       }
-      multiply(at);
+      multiply(at, *chosen);
       auto axis = static_cast<int>(outer_.size());
       while (axis > 0 && ++index[axis - 1] == outer_[static_cast<std::size_t>(axis - 1)].size)
         index[--axis] = 0;
@@ -149,72 +164,93 @@ class Product final : public Executable {
     outer_.pop_back();
   }
 
+  void expect(int result, const char* what) const { expect_success(gpu_, result, what); }
+
   void set(int attribute, bool is_so) const {
     const int32_t value = is_so ? 1 : 0;
-    expect_success(library_.cublasLtMatmulDescSetAttribute(description_.get(), attribute, &value,
-                                                           sizeof value),
-                   "describing a product");
+    expect(library_.cublasLtMatmulDescSetAttribute(description_.get(), attribute, &value,
+                                                   sizeof value),
+           "describing a product");
   }
 
   [[nodiscard]] Layout layout(const Matrix& matrix, std::size_t k) const {
     CublasLt::Layout made = nullptr;
-    expect_success(library_.cublasLtMatrixLayoutCreate(
-                       &made, *type_of(call_.operands[k].dtype), static_cast<uint64_t>(matrix.rows),
-                       static_cast<uint64_t>(matrix.columns), matrix.leading),
-                   "describing a matrix");
+    expect(library_.cublasLtMatrixLayoutCreate(
+               &made, *type_of(call_.operands[k].dtype), static_cast<uint64_t>(matrix.rows),
+               static_cast<uint64_t>(matrix.columns), matrix.leading),
+           "describing a matrix");
     Layout layout(made);
     const auto set = [&](int attribute, const auto& value) {
-      expect_success(
-          library_.cublasLtMatrixLayoutSetAttribute(made, attribute, &value, sizeof value),
-          "describing a matrix");
+      expect(library_.cublasLtMatrixLayoutSetAttribute(made, attribute, &value, sizeof value),
+             "describing a matrix");
     };
     set(layout_batch_count, static_cast<int32_t>(inner_.size));
     set(layout_batch_stride, inner_.strides[k]);
     return layout;
   }
 
-  /// The algorithm for operands that begin at multiples of so many bytes, asked for once.
-  const CublasLt::Algorithm& algorithm(uint32_t alignment) const {
+  /// The bytes at a multiple of which all matrices of the launch begin.
+  [[nodiscard]] uint32_t alignment_of(const Launch& launch) const {
+    uintptr_t bits = most_alignment;
+    for (const void* const address : launch.buffers) bits |= reinterpret_cast<uintptr_t>(address);
+    for (const Batch& batch : outer_) {
+      for (const int64_t stride : batch.strides)
+        bits |= static_cast<uintptr_t>(stride) * size_of(output().dtype);
+    }
+    return static_cast<uint32_t>(bits & (0 - bits));
+  }
+
+  /// The algorithm for matrices that are aligned so, asked for once; nothing if there is none.
+  [[nodiscard]] std::optional<CublasLt::Algorithm> choice(uint32_t alignment) const {
     const std::lock_guard lock(mutex_);
-    if (const auto found = algorithms_.find(alignment); found != algorithms_.end())
-      return found->second;
+    if (const auto found = choices_.find(alignment); found != choices_.end()) return found->second;
     CublasLt::Preference made = nullptr;
-    expect_success(library_.cublasLtMatmulPreferenceCreate(&made), "a preference");
+    expect(library_.cublasLtMatmulPreferenceCreate(&made), "a preference");
     const Preference preference(made);
     const auto set = [&](int attribute, const auto& value) {
-      expect_success(
-          library_.cublasLtMatmulPreferenceSetAttribute(made, attribute, &value, sizeof value),
-          "a preference");
+      expect(library_.cublasLtMatmulPreferenceSetAttribute(made, attribute, &value, sizeof value),
+             "a preference");
     };
     set(preference_workspace, Gpu::workspace_bytes);
+    set(preference_reduction, in_compute_type);
     for (int k = 0; k < 4; ++k) set(preference_alignment + k, alignment);
-    CublasLt::Choice choice = {};
+    CublasLt::Choice found = {};
     int count = 0;
     const auto [b, a, c] = layouts();
     const int result = library_.cublasLtMatmulAlgoGetHeuristic(handle_, description_.get(), b, a, c,
-                                                               c, made, 1, &choice, &count);
-    expect_success(result != 0 ? result : count > 0 ? 0 : choice.state, "choosing an algorithm");
-    return algorithms_.emplace(alignment, choice.algorithm).first->second;
+                                                               c, made, 1, &found, &count);
+    if (result != not_supported) expect(result, "choosing an algorithm");
+    std::optional<CublasLt::Algorithm> chosen;
+    if (result == 0 && count > 0 && found.state == 0) chosen = found.algorithm;
+    if (!chosen) {
+      log(LogLevel::info, fmt::format("cuBLASLt has no way for {} at multiples of {} bytes; a "
+                                      "kernel of our own computes it",
+                                      *label_, alignment));
+    }
+    return choices_.emplace(alignment, chosen).first->second;
   }
 
-  void multiply(const std::array<std::byte*, 3>& at) const {
-    uintptr_t bits = 256;
-    for (const std::byte* const address : at) bits |= reinterpret_cast<uintptr_t>(address);
-    const auto alignment = static_cast<uint32_t>(bits & (0 - bits));
+  void multiply(const std::array<std::byte*, 3>& at, const CublasLt::Algorithm& chosen) const {
     const bool is_double = output().dtype == f64;
     const float one = 1, zero = 0;
     const double one_double = 1, zero_double = 0;
     const void* const alpha = is_double ? static_cast<const void*>(&one_double) : &one;
     const void* const beta = is_double ? static_cast<const void*>(&zero_double) : &zero;
-    const CublasLt::Algorithm& chosen = algorithm(alignment);
     void* const workspace = gpu_.workspace();
     gpu_.note(label_);
     const std::lock_guard order(gpu_.order());
     const auto [b, a, c] = layouts();
-    expect_success(library_.cublasLtMatmul(handle_, description_.get(), alpha, at[1], b, at[0], a,
-                                           beta, at[2], c, at[2], c, &chosen, workspace,
-                                           Gpu::workspace_bytes, gpu_.stream()),
-                   "a product");
+    expect(library_.cublasLtMatmul(handle_, description_.get(), alpha, at[1], b, at[0], a, beta,
+                                   at[2], c, at[2], c, &chosen, workspace, Gpu::workspace_bytes,
+                                   gpu_.stream()),
+           "a product");
+  }
+
+  /// For what cuBLASLt does not take.
+  [[nodiscard]] const Executable& own() const {
+    const std::lock_guard lock(mutex_);
+    if (!own_) own_ = make_routine(gpu_, call_);
+    return *own_;
   }
 
   /// Of b, a and c.
@@ -230,9 +266,10 @@ class Product final : public Executable {
   std::vector<Batch> outer_;
   Batch inner_ = {1, {0, 0, 0}};
   Description description_;
-  std::array<Layout, 3> layouts_;  ///< of b, a and c
-  mutable std::mutex mutex_;
-  mutable std::map<uint32_t, CublasLt::Algorithm> algorithms_;
+  std::array<Layout, 3> layouts_;                                           ///< of b, a and c
+  mutable ForkSafeMutex mutex_;                                             ///< of what follows
+  mutable std::map<uint32_t, std::optional<CublasLt::Algorithm>> choices_;  ///< by alignment
+  mutable std::unique_ptr<Executable> own_;
 };
 
 }  // namespace
@@ -246,7 +283,9 @@ std::unique_ptr<Executable> make_product(Gpu& gpu, const LibraryCall& call) {
   const auto a = transpose_of(call.operands[0]), b = transpose_of(call.operands[1]);
   const auto c = transpose_of(call.operands[2]);
   if (!a || !b || !c || c->is_transposed) return nullptr;
-  return std::make_unique<Product>(gpu, call, std::array{*a, *b, *c});
+  auto product = std::make_unique<Product>(gpu, call, std::array{*a, *b, *c});
+  if (!product->plan()) return nullptr;
+  return product;
 }
 
 }  // namespace nitinol::cuda

@@ -65,8 +65,8 @@ std::vector<std::byte> random_memory(test::Numbers& numbers, const OperandLayout
 }
 
 LibraryCall random_product(test::Numbers& numbers, DType dtype) {
-  constexpr int64_t sizes[] = {1, 7, 16, 17, 63, 65, 130}, depths[] = {0, 1, 15, 17, 300, 900};
-  const int64_t m = sizes[numbers.below(7)], n = sizes[numbers.below(7)];
+  constexpr int64_t sizes[] = {1, 7, 13, 16, 17, 63, 65, 130}, depths[] = {0, 1, 15, 17, 300, 900};
+  const int64_t m = sizes[numbers.below(8)], n = sizes[numbers.below(8)];
   const int64_t k = depths[numbers.below(6)], batch = 1 + numbers.below(3);
   LibraryCall call = {.kind = Kind::matmul,
                       .operands = {random_layout(numbers, dtype, {2, batch, m, k}),
@@ -115,16 +115,19 @@ std::string described(const LibraryCall& call) {
   return text.str();
 }
 
-/// What the last operand's memory holds after the call, gaps and all.
+/// What the last operand's memory holds after the call, gaps and all. Each operand begins `shift`
+/// elements into its block.
 std::vector<std::byte> result_of(const LibraryCall& call,
-                                 std::vector<std::vector<std::byte>> memory, Device device) {
+                                 std::vector<std::vector<std::byte>> memory, std::size_t shift,
+                                 Device device) {
   Backend& where = backend(device);
   Call launch = {.buffers = {}, .sizes = {}, .strides = {}};
   std::vector<StorageHandle> blocks;
   for (const std::vector<std::byte>& bytes : memory) {
-    blocks.push_back(where.allocate(bytes.size()));
-    where.upload(bytes.data(), blocks.back()->data, bytes.size());
-    launch.buffers.push_back(blocks.back()->data);
+    const std::size_t begin = shift * size_of(call.operands[launch.buffers.size()].dtype);
+    blocks.push_back(where.allocate(begin + bytes.size()));
+    launch.buffers.push_back(static_cast<std::byte*>(blocks.back()->data) + begin);
+    where.upload(bytes.data(), launch.buffers.back(), bytes.size());
   }
   where.prepare(call)->launch(launch.launch());
   where.download(launch.buffers.back(), memory.back().data(), memory.back().size());
@@ -136,8 +139,10 @@ void check_same(test::Numbers& numbers, const LibraryCall& call) {
   std::vector<std::vector<std::byte>> memory;
   for (const OperandLayout& operand : call.operands)
     memory.push_back(random_memory(numbers, operand));
-  const auto expected = result_of(call, memory, {.kind = Device::Kind::reference, .index = 0});
-  const bool is_same = result_of(call, memory, gpu) == expected;
+  const auto expected = result_of(call, memory, 0, {.kind = Device::Kind::reference, .index = 0});
+  const auto shift = static_cast<std::size_t>(numbers.below(3));
+  CAPTURE(shift);
+  const bool is_same = result_of(call, memory, shift, gpu) == expected;
   CHECK(is_same);
 }
 
@@ -146,7 +151,7 @@ void check_same(test::Numbers& numbers, const LibraryCall& call) {
 TEST_CASE("a GPU's products are those of the definition", "[cuda][no-isa]") {
   if (!has_gpu()) return;
   test::Numbers numbers(11);
-  for (const DType dtype : {i32, u8, f32}) {
+  for (const DType dtype : {i32, u8, f16, bf16, f32, f64}) {
     for (int round = 0; round < 25; ++round) check_same(numbers, random_product(numbers, dtype));
   }
 }

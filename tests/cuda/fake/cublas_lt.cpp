@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 FAKE_CALLS;
 
@@ -16,6 +17,7 @@ namespace {
 struct Handle : Counted {};
 struct Preference : Counted {
   uint64_t workspace_bytes = 0;
+  uint32_t reduction_schemes = 7;
   uint32_t alignments[4] = {256, 256, 256, 256};
 };
 struct Description : Counted {
@@ -33,7 +35,7 @@ struct Layout : Counted {
   int64_t stride = 0;
 };
 struct Algorithm {
-  uint64_t magic, alignment, unused[6];
+  uint64_t magic, alignment, reduction_schemes, unused[5];
 };
 constexpr uint64_t algorithm_magic = 0x616c676f72697468;
 struct Choice {
@@ -65,19 +67,20 @@ struct Work {
   Layout la, lb, lc, ld;
   void* workspace;
   std::size_t workspace_bytes;
+  bool is_wrong;  ///< the parts of a sum met in 16 bits
 };
 
 void run(void* data) {
   const auto* const work = static_cast<Work*>(data);
-  const auto& [description, alpha, beta, a, b, c, d, la, lb, lc, ld, workspace, workspace_bytes] =
-      *work;
+  const auto& [description, alpha, beta, a, b, c, d, la, lb, lc, ld, workspace, workspace_bytes,
+               is_wrong] = *work;
   constexpr std::size_t most_poison = 4096;
   std::memset(workspace, 0xa5, std::min(workspace_bytes, most_poison));  // the call's own to use
   const auto depth = static_cast<int64_t>(description.transposes_a != 0 ? la.rows : la.columns);
   for (int64_t batch = 0; batch < ld.count; ++batch) {
     for (int64_t column = 0; column < static_cast<int64_t>(ld.columns); ++column) {
       for (int64_t row = 0; row < static_cast<int64_t>(ld.rows); ++row) {
-        double sum = 0;
+        double sum = is_wrong ? std::numeric_limits<double>::quiet_NaN() : 0;
         for (int64_t k = 0; k < depth; ++k) {
           const int64_t at =
               description.transposes_a != 0 ? k + row * la.leading : row + k * la.leading;
@@ -179,6 +182,8 @@ int cublasLtMatmulPreferenceSetAttribute(Preference* preference, int attribute, 
   FAKE_ENTRY;
   if (attribute == 1 && bytes == sizeof preference->workspace_bytes) {
     std::memcpy(&preference->workspace_bytes, value, bytes);
+  } else if (attribute == 3 && bytes == sizeof preference->reduction_schemes) {
+    std::memcpy(&preference->reduction_schemes, value, bytes);
   } else if (attribute >= 5 && attribute < 9 && bytes == sizeof(uint32_t)) {
     std::memcpy(&preference->alignments[attribute - 5], value, bytes);
   } else {
@@ -199,8 +204,16 @@ int cublasLtMatmulAlgoGetHeuristic(Handle*, const Description* description, cons
       description->scale != (is_double ? type_f64 : type_f32))
     return not_supported;
   *choice = {};
+  *count = 0;
+  // As the library may: another algorithm for vectors it could load, or none.
+  constexpr uint64_t refused_rows = 13, most_bytes = 16, least_bytes = 4;
+  const uint64_t alignment = *std::ranges::min_element(preference->alignments);
+  if (alignment > most_bytes) return invalid_value;
+  if (d->rows == refused_rows) return not_supported;
+  if (alignment < least_bytes) return 0;
   choice->algorithm.magic = algorithm_magic;
-  choice->algorithm.alignment = *std::ranges::min_element(preference->alignments);
+  choice->algorithm.alignment = alignment;
+  choice->algorithm.reduction_schemes = preference->reduction_schemes;
   choice->workspace_bytes = preference->workspace_bytes;
   *count = 1;
   return 0;
@@ -218,9 +231,22 @@ int cublasLtMatmul(Handle* handle, const Description* description, const void* a
       !fake_driver().holds(workspace, workspace_bytes))
     return invalid_value;
   const int scale = description->scale;
-  auto* const work = new Work{
-      *description, factor(alpha, scale), factor(beta, scale), a, b, c, d, *la, *lb, *lc, *ld,
-      workspace,    workspace_bytes};
+  constexpr uint64_t compute_type = 2;
+  const bool is_wrong = bytes_of(ld->type) == 2 && algorithm->reduction_schemes != compute_type;
+  auto* const work = new Work{*description,
+                              factor(alpha, scale),
+                              factor(beta, scale),
+                              a,
+                              b,
+                              c,
+                              d,
+                              *la,
+                              *lb,
+                              *lc,
+                              *ld,
+                              workspace,
+                              workspace_bytes,
+                              is_wrong};
   if (fake_driver().enqueue(stream, run, work) == 0) return 0;
   delete work;
   return execution_failed;
