@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 
 namespace nitinol {
 
@@ -32,6 +33,11 @@ class Executable {
     return nullptr;
   }
   [[nodiscard]] virtual BuildReport report() const { return {}; }
+  /// For explain(), when a Plan that launches it so has been made: what runs launches like these,
+  /// and where its code came from.
+  [[nodiscard]] virtual std::string describe(std::span<const Launch> /*examples*/) const {
+    return {};
+  }
   /// Bytes that it holds beside a copy of its step: code, or the objects of a library.
   [[nodiscard]] virtual std::size_t bytes() const { return 0; }
 };

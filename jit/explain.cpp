@@ -64,7 +64,10 @@ std::string step_text(const jit::StepReport& step, std::size_t number) {
                           seconds(step.build.emit_s + step.build.codegen_s + step.build.link_s),
                           bytes(step.build.code_bytes));
   }
-  return text + "                 " + detail + "\n";
+  constexpr std::string_view indent = "                 ";
+  text += fmt::format("{}{}\n", indent, detail);
+  if (!step.how.empty()) text += fmt::format("{}{}\n", indent, step.how);
+  return text;
 }
 
 /// Whether two Plans do the same, on other sizes.
@@ -147,7 +150,8 @@ nlohmann::json json_of(const jit::StepReport& step) {
           {"emit_s", step.build.emit_s},
           {"codegen_s", step.build.codegen_s},
           {"link_s", step.build.link_s},
-          {"code_bytes", step.build.code_bytes}};
+          {"code_bytes", step.build.code_bytes},
+          {"how", step.how}};
 }
 
 nlohmann::json json_of(const jit::PlanReport& plan) {

@@ -23,6 +23,7 @@ struct StepReport {
   std::size_t bytes_read = 0, bytes_written = 0;  ///< at this signature's sizes, each operand once
   BuildReport build = {};
   bool was_cached = false;  ///< a kernel of this structure existed already
+  std::string how = {};     ///< Executable::describe()
 };
 
 /// What making a Plan cost and gave, for explain().

@@ -153,14 +153,18 @@ void prepare_launch(StepPlan& step, int threads) {
 
 /// The executables of steps, of which each begins some that are launched together, know what will
 /// come.
-void specialise(Backend& device, std::span<StepPlan> steps, std::span<const std::size_t> firsts) {
+void specialise(Backend& device, std::span<StepPlan> steps, std::span<const std::size_t> firsts,
+                std::span<StepReport> reports) {
   std::vector<void*> none;
   for (const StepPlan& step : steps) none.resize(std::max(none.size(), step.operands.size()));
   std::vector<Expected> plan;
   std::vector<StepPlan*> begins;
-  for (const std::size_t s : firsts) {
+  std::vector<StepReport*> begun;
+  for (std::size_t i = 0; i < firsts.size(); ++i) {
+    const std::size_t s = firsts[i];
     if (!steps[s].executable) continue;
     begins.push_back(&steps[s]);
+    begun.push_back(&reports[i]);
     Expected& expected = plan.emplace_back();
     expected.executable = steps[s].executable.get();
     for (const StepPlan& step : steps.subspan(s, steps[s].together)) {
@@ -169,8 +173,10 @@ void specialise(Backend& device, std::span<StepPlan> steps, std::span<const std:
     }
   }
   device.specialise(plan);
-  for (std::size_t i = 0; i < plan.size(); ++i)
+  for (std::size_t i = 0; i < plan.size(); ++i) {
     begins[i]->specialised = std::move(plan[i].specialised);
+    begun[i]->how = plan[i].executable->describe(plan[i].examples);
+  }
 }
 
 /// Kernels are prepared, and steps become the Plan's.
@@ -188,7 +194,7 @@ void finish_steps(PlanDraft& draft) {
   steps.reserve(draft.steps.size());
   for (StepDraft& step : draft.steps) steps.push_back(std::move(step.plan));
   for (StepPlan& step : steps) prepare_launch(step, draft.impl.threads);
-  specialise(draft.device, steps, firsts);
+  specialise(draft.device, steps, firsts, draft.report.steps);
 }
 
 void report_device(PlanDraft& draft) {

@@ -184,6 +184,9 @@ class FencedExecutable final : public Executable {
     return nullptr;
   }
   [[nodiscard]] BuildReport report() const override { return inner_->report(); }
+  [[nodiscard]] std::string describe(std::span<const Launch> examples) const override {
+    return inner_->describe(examples);
+  }
 
  private:
   const std::shared_ptr<const Executable> inner_;

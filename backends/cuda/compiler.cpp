@@ -250,7 +250,7 @@ struct CubinCache::State {
     const std::lock_guard lock(mutex);
     return entries.try_emplace(key).second;
   }
-  void put(const Key& key, const Code& code, bool is_from_disk);
+  void put(const Key& key, const Code& code);
   void give_up(const Key& key);
 
   // Files hold the part, then the cubin.
@@ -278,8 +278,8 @@ struct CubinCache::State {
     State& state;
     std::vector<Claim> list;
   };
-  void put(Claim& claim, const Code& code, bool is_from_disk) {
-    put(claim.key, code, is_from_disk);
+  void put(Claim& claim, const Code& code) {
+    put(claim.key, code);
     claim.is_there = true;
   }
   void make_program(std::span<Claim* const> claims);
@@ -298,9 +298,9 @@ CubinCache& CubinCache::instance() {
   return cache;
 }
 
-void CubinCache::State::put(const Key& key, const Code& code, bool is_from_disk) {
+void CubinCache::State::put(const Key& key, const Code& code) {
   const std::lock_guard lock(mutex);
-  ++(is_from_disk ? counts.on_disk : counts.compiled);
+  ++(code.origin == Origin::disk ? counts.on_disk : counts.compiled);
   const auto entry = entries.find(key);
   entry->second.code = code;
   entry->second.use = uses.insert(uses.begin(), &entry->first);
@@ -320,7 +320,7 @@ std::optional<Code> CubinCache::State::find_on_disk(const Key& key) const {
   if (!found || found->empty()) return std::nullopt;
   const auto part = std::to_integer<int>(found->front());
   found->erase(found->begin());
-  return Code{std::make_shared<const Cubin>(std::move(*found)), part};
+  return Code{std::make_shared<const Cubin>(std::move(*found)), part, Origin::disk};
 }
 
 void CubinCache::State::keep_on_disk(const Key& key, const Code& code) const {
@@ -346,12 +346,11 @@ Code CubinCache::State::get(const Key& key, const Maker& maker) {
   lock.unlock();
   try {
     std::optional<Code> code = find_on_disk(key);
-    const bool is_from_disk = code.has_value();
     if (!code) {
-      code = Code{std::make_shared<const Cubin>(maker()), 0};
+      code = Code{std::make_shared<const Cubin>(maker())};
       keep_on_disk(key, *code);
     }
-    put(key, *code, is_from_disk);
+    put(key, *code);
     return *code;
   } catch (...) {
     give_up(key);
@@ -369,7 +368,7 @@ void CubinCache::State::make_program(std::span<Claim* const> claims) {
   for (Claim* const claim : claims) {
     const Code code = {cubin, part++};
     keep_on_disk(claim->key, code);
-    put(*claim, code, false);
+    put(*claim, code);
   }
 }
 
@@ -404,7 +403,7 @@ void CubinCache::make_all(std::span<const Request> requests) {
   };
   for_each(claims.list.size(), [&](std::size_t i) {
     State::Claim& claim = claims.list[i];
-    if (const auto found = state_->find_on_disk(claim.key)) state_->put(claim, *found, true);
+    if (const auto found = state_->find_on_disk(claim.key)) state_->put(claim, *found);
   });
   std::vector<State::Claim*> missing;
   for (State::Claim& claim : claims.list) {

@@ -123,6 +123,10 @@ class Convolution final : public Executable {
     return false;
   }
 
+  [[nodiscard]] std::string describe(std::span<const Launch> /*examples*/) const override {
+    return fmt::format("cuDNN, algorithm {}", algorithm_);
+  }
+
   void launch(const Launch& launch) const override {
     if (!is_refused_.load(std::memory_order_relaxed) && run(launch.buffers)) return;
     own().launch(launch);

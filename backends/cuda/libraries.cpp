@@ -238,6 +238,7 @@ const Opened<CublasLt>& opened_cublas_lt() {
                                             "cublasLtMatmulPreferenceDestroy",
                                             "cublasLtMatmulPreferenceSetAttribute",
                                             "cublasLtMatmulAlgoGetHeuristic",
+                                            "cublasLtMatmulAlgoConfigGetAttribute",
                                             "cublasLtMatmul"};
     fill(*made, names);
     return made;

@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -18,15 +20,32 @@ bool waits_after_each() {
   return waits;
 }
 
+/// Of the functions of a part; 0 if the cubin does not say.
+int most_registers(const Code& code) {
+  const std::string first = function_name(code.part, 0);
+  const std::string_view name = std::string_view(first).substr(0, first.size() - 1);
+  int most = 0;
+  try {
+    for (const Resources& function : resources_of(*code.cubin)) {
+      if (function.function.starts_with(name)) most = std::max(most, function.registers);
+    }
+  } catch (const Error&) {
+    return 0;
+  }
+  return most;
+}
+
 }  // namespace
 
 Loaded::Loaded(Gpu& gpu, const Code& code, std::string label)
     : gpu_(gpu),
       bytes_(code.cubin->size()),
       part_(code.part),
+      origin_(code.origin),
       label_(std::make_shared<const std::string>(std::move(label))) {
   gpu_.enter();
   gpu_.check(driver().cuModuleLoadData(&module_, code.cubin->data()), "loading a kernel");
+  registers_ = most_registers(code);
 }
 
 Loaded::~Loaded() {
@@ -35,6 +54,14 @@ Loaded::~Loaded() {
     driver().cuModuleUnload(module_);
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch): a lost device has no modules
   }
+}
+
+std::string Loaded::describe() const {
+  const bool is_known = is_told_.exchange(true, std::memory_order_relaxed);
+  const char* const origin = is_known                  ? "code from memory"
+                             : origin_ == Origin::disk ? "code from disk"
+                                                       : "compiled";
+  return registers_ > 0 ? fmt::format("{}, {} registers", origin, registers_) : origin;
 }
 
 Driver::Function Loaded::entry(std::size_t number) const {

@@ -5,6 +5,7 @@
 #include "backends/cuda/compiler.h"
 #include "backends/cuda/gpu.h"
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -29,6 +30,8 @@ class Loaded {
   /// All functions, one after another, and nobody else's between them.
   void run(const Call& call) const;
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
+  /// "compiled, 32 registers", or where else the code came from: after the first time from memory.
+  [[nodiscard]] std::string describe() const;
 
  private:
   Driver::Function entry(std::size_t number) const;
@@ -37,6 +40,9 @@ class Loaded {
   Driver::Module module_ = nullptr;
   const std::size_t bytes_;
   const int part_;
+  const Origin origin_;
+  int registers_ = 0;  ///< most of any function; 0 if the code does not say
+  mutable std::atomic<bool> is_told_ = false;
   const std::shared_ptr<const std::string> label_;
   mutable ForkSafeMutex mutex_;
   mutable std::vector<Driver::Function> entries_;

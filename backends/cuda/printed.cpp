@@ -56,6 +56,15 @@ class Printed final : public Compiled {
     }
   }
 
+  [[nodiscard]] std::string describe(std::span<const Launch> examples) const override {
+    std::string text;
+    for (const Batch& batch : batches_of(examples)) {
+      text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", to_string(batch.schedule),
+                          loaded_for(batch.schedule).describe());
+    }
+    return text;
+  }
+
   [[nodiscard]] std::size_t bytes() const override {
     const std::lock_guard lock(mutex_);
     std::size_t bytes = 0;

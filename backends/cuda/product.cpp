@@ -29,6 +29,7 @@ constexpr int transposes_a = 3, transposes_b = 4;
 constexpr int layout_batch_count = 5, layout_batch_stride = 6;
 constexpr int preference_workspace = 1, preference_reduction = 3;
 constexpr int preference_alignment = 5;  // of a; b, c and d follow
+constexpr int algorithm_id = 0, algorithm_parts = 2;
 constexpr int not_supported = 15;
 /// Parts of a sum meet in the type they are computed in, f32 for 16 bits: the other ways add them
 /// in the result's type.
@@ -109,6 +110,11 @@ class Product final : public Executable {
   /// False if cuBLASLt has no way for matrices that are aligned as well as can be.
   bool plan() { return choice(most_alignment).has_value(); }
 
+  [[nodiscard]] std::string describe(std::span<const Launch> /*examples*/) const override {
+    const std::optional<CublasLt::Algorithm> chosen = choice(most_alignment);
+    return chosen ? describe(*chosen) : std::string{};
+  }
+
   void launch(const Launch& launch) const override {
     const std::optional<CublasLt::Algorithm> chosen = choice(alignment_of(launch));
     if (!chosen) return own().launch(launch);
@@ -162,6 +168,20 @@ class Product final : public Executable {
     if (outer_.empty() || *std::ranges::min_element(outer_.back().strides) < 0) return;
     inner_ = outer_.back();
     outer_.pop_back();
+  }
+
+  /// "cuBLASLt, algorithm 21, sums in 4 parts".
+  [[nodiscard]] std::string describe(const CublasLt::Algorithm& chosen) const {
+    const auto setting = [&](int attribute) {
+      int32_t value = 0;
+      std::size_t written = 0;
+      const int result = library_.cublasLtMatmulAlgoConfigGetAttribute(&chosen, attribute, &value,
+                                                                       sizeof value, &written);
+      return result == 0 ? value : 0;
+    };
+    const int parts = setting(algorithm_parts);
+    return fmt::format("cuBLASLt, algorithm {}{}", setting(algorithm_id),
+                       parts > 1 ? fmt::format(", sums in {} parts", parts) : "");
   }
 
   void expect(int result, const char* what) const { expect_success(gpu_, result, what); }
@@ -222,11 +242,10 @@ class Product final : public Executable {
     if (result != not_supported) expect(result, "choosing an algorithm");
     std::optional<CublasLt::Algorithm> chosen;
     if (result == 0 && count > 0 && found.state == 0) chosen = found.algorithm;
-    if (!chosen) {
-      log(LogLevel::info, fmt::format("cuBLASLt has no way for {} at multiples of {} bytes; a "
-                                      "kernel of our own computes it",
-                                      *label_, alignment));
-    }
+    log(LogLevel::info,
+        fmt::format("{} at multiples of {} bytes: {}", *label_, alignment,
+                    chosen ? describe(*chosen)
+                           : "cuBLASLt has no way, so a kernel of our own computes it"));
     return choices_.emplace(alignment, chosen).first->second;
   }
 

@@ -38,6 +38,10 @@ class Routine final : public Executable {
       blocks_.push_back(static_cast<uint32_t>(ceil_div(threads, block_threads)));
   }
 
+  [[nodiscard]] std::string describe(std::span<const Launch> /*examples*/) const override {
+    return "a kernel of our own: " + loaded_.describe();
+  }
+
   void launch(const Launch& launch) const override {
     const Loaded::Memory memory =
         loaded_.memory_for({.bytes = text_.workspace_bytes, .counters = 0}, launch);

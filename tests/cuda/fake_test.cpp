@@ -89,6 +89,31 @@ TEST_CASE("a Plan with checks waits once, and one that fails overwrites no Varia
   CHECK(table.get().internals().address() == address);  // computed in place
 }
 
+TEST_CASE("explain() tells what runs each step on a GPU, and where its code came from",
+          "[cuda][fake][no-isa]") {
+  if (!fake()) return;
+  const Tensor x = reshape(arange(96, f32, gpu), {8, 12});
+  const Tensor w = reshape(arange(48, f32, gpu), {12, 4}), v = ones({12, 13}, f32, gpu);
+  const auto explained = [&](auto f) {
+    const auto compiled = compile(f, {.check = Check::never});
+    for (int i = 0; i < 4; ++i) static_cast<void>(compiled(x));
+    REQUIRE(compiled.explain().plan_calls > 0);
+    return to_string(compiled.explain());
+  };
+  const auto curve = [](const Tensor& z) { return tanh(z * 0.8125) / 3.25 - 17.5; };
+  const std::string first = explained([&](const Tensor& y) { return curve(matmul(y, w)); });
+  CHECK(has(first, "cuBLASLt, algorithm 21, sums in 4 parts"));
+  CHECK(has(first, ": compiled"));
+  const std::string again = explained([&](const Tensor& y) { return curve(matmul(y + 1, w)); });
+  CHECK(has(again, ": code from memory"));
+  const std::string refused = explained([&](const Tensor& y) { return matmul(y, v); });
+  CHECK(has(refused, "a kernel of our own: "));
+  const std::string images = explained([](const Tensor& y) {
+    return conv2d(reshape(y, {1, 1, 8, 12}), ones({1, 1, 2, 2}, f32, gpu));
+  });
+  CHECK(has(images, "cuDNN, algorithm "));
+}
+
 TEST_CASE("launches of one kernel that a Plan makes together are one", "[cuda][fake][no-isa]") {
   const auto driver = fake();
   if (!driver) return;

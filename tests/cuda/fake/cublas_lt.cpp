@@ -218,6 +218,15 @@ int cublasLtMatmulAlgoGetHeuristic(Handle*, const Description* description, cons
   *count = 1;
   return 0;
 }
+int cublasLtMatmulAlgoConfigGetAttribute(const Algorithm* algorithm, int attribute, void* value,
+                                         std::size_t bytes, std::size_t* written) {
+  FAKE_ENTRY;
+  if (algorithm->magic != algorithm_magic || bytes != sizeof(int32_t)) return invalid_value;
+  const int32_t setting = attribute == 0 ? 21 : attribute == 2 ? 4 : 0;
+  std::memcpy(value, &setting, bytes);
+  *written = bytes;
+  return 0;
+}
 int cublasLtMatmul(Handle* handle, const Description* description, const void* alpha, const void* a,
                    const Layout* la, const void* b, const Layout* lb, const void* beta,
                    const void* c, const Layout* lc, void* d, const Layout* ld,
