@@ -18,6 +18,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <list>
 #include <mutex>
 #include <optional>
@@ -185,7 +186,31 @@ struct HashOfKey {
 
 }  // namespace
 
+namespace {
+
+/// The newest architecture that NVRTC makes code for.
+int newest_architecture() {
+  static const int newest = [] {
+    int count = 0;
+    if (nvrtc().nvrtcGetNumSupportedArchs(&count) != 0 || count <= 0)
+      return std::numeric_limits<int>::max();
+    std::vector<int> all(static_cast<std::size_t>(count));
+    if (nvrtc().nvrtcGetSupportedArchs(all.data()) != 0) return std::numeric_limits<int>::max();
+    return *std::ranges::max_element(all);
+  }();
+  return newest;
+}
+
+}  // namespace
+
 Cubin compile_text(const std::string& text, int architecture) {
+  if (const int newest = newest_architecture(); architecture > newest) {
+    // The driver, which is as new as the GPU, makes the rest of PTX.
+    const std::string ptx = ptx_of(text, newest);
+    Cubin code(ptx.size() + 1);
+    std::memcpy(code.data(), ptx.c_str(), code.size());
+    return code;
+  }
   return Compilation(text, fmt::format("sm_{}", architecture)).cubin();
 }
 

@@ -16,7 +16,8 @@ class CodeStore;
 
 namespace nitinol::cuda {
 
-/// An ELF file for one architecture, as the driver loads it.
+/// An ELF file for one architecture, or PTX for GPUs that NVRTC does not know, as the driver loads
+/// either.
 using Cubin = std::vector<std::byte>;
 
 /// Compiles a whole text for `architecture`, 90 for sm_90. Throws Error(compile) with what NVRTC

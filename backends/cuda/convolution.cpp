@@ -71,7 +71,7 @@ using Description = Owned<Cudnn::Convolution, &cudnn, &Cudnn::cudnnDestroyConvol
 Cudnn::Handle handle_of(Gpu& gpu) {
   static ForkSafeMutex mutex;
   static auto& all = *new std::map<const Gpu*, Cudnn::Handle>;
-  gpu.enter();
+  const Entered entered = gpu.enter();
   const std::lock_guard lock(mutex);
   if (const auto found = all.find(&gpu); found != all.end()) return found->second;
   Cudnn::Handle handle = nullptr;
@@ -262,9 +262,8 @@ class Convolution final : public Executable {
     const auto w = weight_.get();
     const auto x = x_.get(), y = y_.get();
     const auto convolution = convolution_.get();
-    gpu_.enter();
+    const Entered entered = gpu_.enter();
     void* const workspace = gpu_.workspace();
-    gpu_.note(label_);
     const std::lock_guard order(gpu_.order());
     const auto status = [&] {
       switch (call_.kind) {
@@ -282,9 +281,12 @@ class Convolution final : public Executable {
                                                          workspace_bytes_, beta, w, at[2]);
       }
     }();
-    if (accepts(status, "a convolution")) return true;
-    is_refused_ = true;
-    return false;
+    if (!accepts(status, "a convolution")) {
+      is_refused_ = true;
+      return false;
+    }
+    gpu_.note(label_);
+    return true;
   }
 
   /// For what cuDNN does not take.
@@ -331,6 +333,7 @@ std::unique_ptr<Executable> make_convolution(Gpu& gpu, const LibraryCall& call) 
   }
   const std::size_t weight = call.kind == Kind::conv2d_weight ? 2 : 1;
   if (!packing_of(call.operands[weight]) || !has_cudnn()) return nullptr;
+  const Entered entered = gpu.enter();
   const Cudnn::Handle handle = handle_of(gpu);
   if (handle == nullptr) return nullptr;
   auto convolution = std::make_unique<Convolution>(gpu, call, handle);

@@ -113,6 +113,10 @@ Slot& slot_of(int number) {
 void fill(Slot& slot, int number) {
   const std::lock_guard lock(slot.mutex);
   if (slot.backend.load(std::memory_order_acquire) != nullptr) return;
+  if (is_forked_off()) {
+    slot.missing = does_not_survive_fork;
+    return;
+  }
   if (number >= device_count()) {
     slot.missing = has_driver() ? fmt::format("the driver sees {} devices", device_count())
                                 : "no driver of NVIDIA's: " + missing_driver();

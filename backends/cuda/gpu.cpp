@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <pthread.h>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -25,15 +24,8 @@ constexpr int major_attribute = 75, minor_attribute = 76;
 
 // CUresults that no later call of the context survives: addresses, instructions, assertions and
 // time limits of kernels, and errors of the hardware.
-constexpr std::array lasting = {214, 700, 702, 710, 714, 715, 716, 717, 718, 719, 220, 4};
-
-constinit std::atomic<bool> is_child = false;
-
-void watch_forks() {
-  static const int once =
-      ::pthread_atfork(nullptr, nullptr, [] { is_child.store(true, std::memory_order_relaxed); });
-  static_cast<void>(once);
-}
+constexpr std::array lasting = {4,   214, 220, 226, 700, 702, 710, 714,
+                                715, 716, 717, 718, 719, 721, 911};
 
 std::string name_of_result(int result) {
   const char* name = nullptr;
@@ -78,7 +70,6 @@ Gpu::Gpu(int number, Backend& owner)
       properties_(properties_of(number)),
       memory_(*this, owner),
       staging_(new Staging(*this)) {
-  watch_forks();
   int device = 0, version = 0;
   check(driver_.cuDeviceGet(&device, number), "finding the device");
   check(driver_.cuDriverGetVersion(&version), "its driver's version");
@@ -87,23 +78,26 @@ Gpu::Gpu(int number, Backend& owner)
   most_argument_bytes_ =
       version >= first_large && properties_.architecture >= volta ? 32'764 : 4'096;
   check(driver_.cuDevicePrimaryCtxRetain(&context_, device), "its context");
-  enter();
+  const Entered entered = enter();
   check(driver_.cuStreamCreate(&stream_, non_blocking), "its stream");
 }
 
-void Gpu::enter() const {
-  if (is_child.load(std::memory_order_relaxed)) [[unlikely]] {
-    throw Error(ErrorKind::device,
-                {.where = fmt::format("cuda:{}", number_),
-                 .what = "CUDA does not survive fork(): the child of a process that has used a GPU "
-                         "cannot use one",
-                 .fix = "Start the other process by spawn, or fork before a GPU is used."});
+Entered Gpu::enter() const {
+  if (is_forked_off()) [[unlikely]] {
+    throw Error(ErrorKind::device, {.where = fmt::format("cuda:{}", number_),
+                                    .what = std::string(does_not_survive_fork),
+                                    .fix = "Start the other process by spawn, or fork before a GPU "
+                                           "is used or asked for."});
   }
   if (is_lost_.load(std::memory_order_acquire)) [[unlikely]] {
     const std::lock_guard lock(mutex_);
     lose(lost_);
   }
+  Driver::Context before = nullptr;
+  check(driver_.cuCtxGetCurrent(&before), "asking for the context");
+  if (before == context_) return {driver_, nullptr};
   check(driver_.cuCtxSetCurrent(context_), "entering its context");
+  return {driver_, before};
 }
 
 void Gpu::check(int result, const char* what) const {
@@ -121,7 +115,7 @@ void Gpu::check(int result, const char* what) const {
 }
 
 void Gpu::expect_alive() const {
-  enter();
+  const Entered entered = enter();
   check(driver_.cuStreamSynchronize(stream_), "waiting for launches");
 }
 
@@ -151,7 +145,7 @@ std::string Gpu::latest_labels() const {
 
 void Gpu::upload(const void* from, void* to, std::size_t bytes) {
   if (bytes == 0) return;
-  enter();
+  const Entered entered = enter();
   if (!GpuMemory::is_large(bytes)) return staging_->upload(from, to, bytes, stream_);
   const Driver::Stream stream = copies();
   if (const Driver::Event used = memory_.last_use(to))
@@ -177,7 +171,7 @@ void Gpu::wait_for(Driver::Event event, Driver::Stream stream, const char* what)
 }
 
 Driver::Event Gpu::mark() {
-  enter();
+  const Entered entered = enter();
   if (mark_ == nullptr) check(driver_.cuEventCreate(&mark_, no_timing), "making an event");
   check(driver_.cuEventRecord(mark_, stream_), "recording an event");
   return mark_;
@@ -194,7 +188,7 @@ void Gpu::copy_from(Gpu& source, const void* from, void* to, std::size_t bytes) 
   static ForkSafeMutex mutex;  // of all marks, and of who reaches whom
   const std::lock_guard lock(mutex);
   const Driver::Event made = source.mark();
-  enter();
+  const Entered entered = enter();
   reach(source);
   wait_for(made, stream_, what);
   check(driver_.cuMemcpyPeerAsync(address_of(to), context_, address_of(from), source.context_,
@@ -203,7 +197,7 @@ void Gpu::copy_from(Gpu& source, const void* from, void* to, std::size_t bytes) 
   try {
     // What is released there may be reused by later work of that device.
     const Driver::Event copied = mark();
-    source.enter();
+    const Entered there = source.enter();
     source.wait_for(copied, source.stream_, what);
   } catch (...) {
     driver_.cuCtxSetCurrent(context_);
@@ -213,13 +207,13 @@ void Gpu::copy_from(Gpu& source, const void* from, void* to, std::size_t bytes) 
 }
 
 void Gpu::download(const void* from, void* to, std::size_t bytes) {
-  enter();
+  const Entered entered = enter();
   if (bytes > 0) staging_->download(from, to, bytes);
 }
 
 void Gpu::fill(void* to, uint64_t bits, std::size_t element_bytes, std::size_t count) {
   if (count == 0) return;
-  enter();
+  const Entered entered = enter();
   const Driver::Address at = address_of(to);
   switch (element_bytes) {
     case 1:
@@ -242,7 +236,7 @@ void Gpu::fill(void* to, uint64_t bits, std::size_t element_bytes, std::size_t c
 }
 
 void Gpu::wait() {
-  enter();
+  const Entered entered = enter();
   uint64_t asked = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -255,8 +249,8 @@ void Gpu::wait() {
 
 void Gpu::launch(Driver::Function function, uint32_t blocks, std::span<const std::byte> arguments,
                  const std::shared_ptr<const std::string>& label) {
-  note(label);
   check(enqueue(function, blocks, arguments, stream_), "a launch");
+  note(label);
 }
 
 void Gpu::note(const std::shared_ptr<const std::string>& label) {
@@ -275,7 +269,7 @@ void Gpu::add_status_words() {
 }
 
 Status* Gpu::take_status() {
-  enter();
+  const Entered entered = enter();
   for (;;) {
     if (Status* const status = find_status()) return status;
     add_status_words();

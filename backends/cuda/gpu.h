@@ -17,9 +17,14 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace nitinol::cuda {
+
+inline constexpr std::string_view does_not_survive_fork =
+    "CUDA does not survive fork(): the child of a process that has used a GPU, or asked for "
+    "devices(), cannot use one";
 
 /// What a GPU is.
 struct Properties {
@@ -29,6 +34,21 @@ struct Properties {
 };
 /// Asks the driver, and makes no context. Throws Error(device).
 [[nodiscard]] Properties properties_of(int number);
+
+/// While it lives, a device's context is the thread's; then the one that the caller had, if any.
+class Entered {
+ public:
+  Entered(const Driver& driver, Driver::Context before) : driver_(driver), before_(before) {}
+  Entered(const Entered&) = delete;
+  Entered& operator=(const Entered&) = delete;
+  ~Entered() {
+    if (before_ != nullptr) driver_.cuCtxSetCurrent(before_);
+  }
+
+ private:
+  const Driver& driver_;
+  const Driver::Context before_;  ///< null: it stays
+};
 
 /// All work of a device goes to one stream in the order in which it is asked for, so that a block
 /// of memory may be reused as soon as it is released. Large copies from the host go to a second
@@ -45,8 +65,8 @@ class Gpu {
   [[nodiscard]] std::size_t most_argument_bytes() const { return most_argument_bytes_; }
 
   /// Makes the context the calling thread's. Throws Error(device) if the device is lost, and in the
-  /// child of a fork. Comes before every use of the driver.
-  void enter() const;
+  /// child of a fork. Lives around every use of the driver.
+  [[nodiscard]] Entered enter() const;
   /// Throws Error(device) with the driver's words for a result that is not 0; what no later call
   /// survives makes the device lost.
   void check(int result, const char* what) const;

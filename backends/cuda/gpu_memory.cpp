@@ -49,7 +49,7 @@ StorageHandle GpuMemory::allocate_for_upload(std::size_t bytes) {
 
 StorageHandle GpuMemory::make_block(std::size_t bytes, bool is_for_upload) {
   if (bytes > SIZE_MAX / 2) fail(bytes, "no device has so much");
-  gpu_.enter();
+  const Entered entered = gpu_.enter();
   const std::size_t class_bytes = block_bytes(bytes);
   auto block = std::make_unique<GpuBlock>();
   {
@@ -155,7 +155,7 @@ void GpuMemory::give(void* block, std::size_t class_bytes) {
 bool GpuMemory::recorded_now(Driver::Event event) const {
   if (event == nullptr) return false;
   try {
-    gpu_.enter();
+    const Entered entered = gpu_.enter();
     return driver().cuEventRecord(event, gpu_.stream()) == 0;
   } catch (const Error&) {
     return false;
@@ -222,7 +222,7 @@ void GpuMemory::set_budget(std::size_t bytes) {
 }
 
 void GpuMemory::release_cached() {
-  gpu_.enter();
+  const Entered entered = gpu_.enter();
   const std::lock_guard lock(mutex_);
   trim();
 }

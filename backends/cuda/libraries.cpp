@@ -6,8 +6,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <dlfcn.h>
 #include <filesystem>
+#include <fstream>
+#include <pthread.h>
 #include <string_view>
 #include <utility>
 
@@ -52,14 +55,40 @@ void add_python(std::vector<fs::path>& list, const fs::path& prefix) {
   }
 }
 
-/// The prefix of the python3 that PATH finds.
-fs::path python_prefix() {
+/// The program that this process was started as; empty if it was not named by its path.
+fs::path own_program() {
+  std::string name;
+  std::getline(std::ifstream("/proc/self/cmdline", std::ios::binary), name, '\0');
+  return name.find('/') != std::string::npos ? fs::path(name) : fs::path();
+}
+
+/// The prefixes of a Python: of an environment, whose program is a link, and of where that leads.
+void add_prefixes(std::vector<fs::path>& list, const fs::path& program) {
+  std::error_code error;
+  for (const fs::path& file : {fs::absolute(program, error), fs::canonical(program, error)}) {
+    const fs::path prefix = file.parent_path().parent_path();
+    if (!file.empty() && std::ranges::find(list, prefix) == list.end()) list.push_back(prefix);
+  }
+}
+
+/// Of the Pythons that may be meant: the one that runs, an environment that is active, the one that
+/// PATH finds.
+std::vector<fs::path> python_prefixes() {
+  std::vector<fs::path> list;
+  if (const fs::path own = own_program(); own.filename().string().starts_with("python"))
+    add_prefixes(list, own);
+  for (const char* const active : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    if (const std::string prefix = environment_text(active); !prefix.empty())
+      list.emplace_back(prefix);
+  }
   for (const std::string& folder : split(environment_text("PATH"))) {
     std::error_code error;
-    const fs::path program = fs::canonical(fs::path(folder) / "python3", error);
-    if (!error) return program.parent_path().parent_path();
+    if (!fs::exists(fs::path(folder) / "python3", error)) continue;
+    add_prefixes(list, fs::path(folder) / "python3");
+    break;
   }
-  return {};
+  list.emplace_back("/usr/local");
+  return list;
 }
 
 /// Folders that the user names, and folders that are usual.
@@ -81,10 +110,15 @@ std::vector<fs::path> usual_folders() {
   for (const char* const prefix : {"cuda-13", "cuda-12"}) {
     for (const fs::path& cuda : folders("/usr/local", prefix)) list.push_back(cuda / "lib64");
   }
-  list.emplace_back("/usr/lib/x86_64-linux-gnu");
-  if (const std::string environment = environment_text("VIRTUAL_ENV"); !environment.empty())
-    add_python(list, environment);
-  add_python(list, python_prefix());
+  // A distribution's, those that containers mount, Windows's, an environment of conda's.
+  for (const char* const usual : {"/usr/lib/x86_64-linux-gnu", "/usr/local/nvidia/lib64",
+                                  "/usr/local/nvidia/lib", "/usr/lib/wsl/lib"})
+    list.emplace_back(usual);
+  if (const fs::path conda = environment_text("CONDA_PREFIX"); !conda.empty()) {
+    list.push_back(conda / "lib");
+    list.push_back(conda / "targets/x86_64-linux/lib");
+  }
+  for (const fs::path& prefix : python_prefixes()) add_python(list, prefix);
   for (const fs::path& project : folders("/opt", "")) add_python(list, project / ".venv");
   return list;
 }
@@ -172,9 +206,17 @@ void fill(Opened<Table>& opened, std::span<const char* const> names) {
     throw Error(ErrorKind::internal, {.where = "CUDA", .what = "a table and its names differ"});
 }
 
+/// The newest major version of CUDA whose code the driver loads; without a driver the newest known.
+int newest_for_driver() {
+  int version = 0;
+  if (!has_driver() || driver().cuDriverGetVersion(&version) != 0) return newest_major;
+  constexpr int of_major = 1000;
+  return std::clamp(version / of_major, oldest_major, newest_major);
+}
+
 std::vector<std::string> names_of_nvrtc() {
   std::vector<std::string> names;
-  for (int major = newest_major; major >= oldest_major; --major)
+  for (int major = newest_for_driver(); major >= oldest_major; --major)
     names.push_back(fmt::format("libnvrtc.so.{}", major));
   return names;
 }
@@ -195,8 +237,11 @@ const Opened<Nvrtc>& opened_nvrtc() {
   return opened;
 }
 
+constinit std::atomic<bool> is_child = false;
+
 /// What cuInit() says, in words.
 std::string said_by_init(const Driver& driver) {
+  ::pthread_atfork(nullptr, nullptr, [] { is_child.store(true, std::memory_order_relaxed); });
   constexpr int stub_library = 34, no_device = 100;
   const int result = driver.cuInit(0);
   if (result == 0) return {};
@@ -221,7 +266,7 @@ const Opened<CublasLt>& opened_cublas_lt() {
   static const Opened<CublasLt>& opened = *[] {
     auto* const made = new Opened<CublasLt>{.search = {.names = {}}};
     const int known = has_nvrtc() ? nvrtc_version() / 1000 : 0;
-    for (int major = newest_major; major >= oldest_major; --major) {
+    for (int major = newest_for_driver(); major >= oldest_major; --major) {
       if (known == 0 || known == major)
         made->search.names.push_back(fmt::format("libcublasLt.so.{}", major));
     }
@@ -321,6 +366,7 @@ std::span<const char* const> driver_functions() {
                                           "cuDeviceGetAttribute",
                                           "cuDeviceTotalMem_v2",
                                           "cuDevicePrimaryCtxRetain",
+                                          "cuCtxGetCurrent",
                                           "cuCtxSetCurrent",
                                           "cuCtxSynchronize",
                                           "cuCtxEnablePeerAccess",
@@ -377,6 +423,25 @@ int nvrtc_version() {
   return 1000 * major + 10 * minor;
 }
 
+namespace {
+
+/// "13.0", which stands in the name of the builtins beside an NVRTC; empty if it is not told so.
+std::string version_beside(const fs::path& file) {
+  constexpr std::string_view builtins = "libnvrtc-builtins.so.";
+  const std::string major = file.extension().string().substr(1) + ".";
+  std::string version;
+  for (const fs::path& beside : folders(file.parent_path(), builtins)) {
+    const std::string found = beside.filename().string().substr(builtins.size());
+    if (!found.starts_with(major)) continue;
+    const std::string two = found.substr(0, found.find('.', major.size()));
+    if (!version.empty() && version != two) return {};
+    version = two;
+  }
+  return version;
+}
+
+}  // namespace
+
 const std::string& nvrtc_identity() {
   static const std::string identity = [] {
     std::vector<fs::path> list = named_folders();
@@ -385,14 +450,15 @@ const std::string& nvrtc_identity() {
     for (const fs::path& folder : list) {
       for (const std::string& name : names_of_nvrtc()) {
         std::error_code error;
-        const fs::path file = fs::canonical(folder / name, error);
-        const auto bytes = error ? 0 : fs::file_size(file, error);
-        const auto time = error ? fs::file_time_type() : fs::last_write_time(file, error);
-        if (error) continue;
-        return fmt::format("{} {} {}", file.string(), bytes, time.time_since_epoch().count());
+        if (is_of_stubs(folder) || !fs::exists(folder / name, error)) continue;
+        if (const std::string version = version_beside(folder / name); !version.empty())
+          return version;
       }
     }
-    return has_nvrtc() ? fmt::format("version {}", nvrtc_version()) : std::string("none");
+    constexpr int of_major = 1000, of_minor = 10;
+    if (!has_nvrtc()) return std::string("none");
+    const int version = nvrtc_version();
+    return fmt::format("{}.{}", version / of_major, version % of_major / of_minor);
   }();
   return identity;
 }
@@ -411,6 +477,10 @@ bool has_cublas_lt() {
 
 bool has_cudnn() {
   return opened_cudnn().missing.empty();
+}
+
+bool is_forked_off() {
+  return is_child.load(std::memory_order_relaxed);
 }
 
 std::string missing_driver() {

@@ -51,6 +51,7 @@ struct Driver {
   int (*cuDeviceGetAttribute)(int*, int attribute, int device);
   int (*cuDeviceTotalMem_v2)(std::size_t*, int device);
   int (*cuDevicePrimaryCtxRetain)(Context*, int device);
+  int (*cuCtxGetCurrent)(Context*);
   int (*cuCtxSetCurrent)(Context);
   int (*cuCtxSynchronize)();
   int (*cuCtxEnablePeerAccess)(Context, unsigned flags);
@@ -189,11 +190,16 @@ struct Cudnn {
                                         void* w);
 };
 
+/// Whether this process is the child of one that has started the driver, which does not survive
+/// fork().
+[[nodiscard]] bool is_forked_off();
+
 /// Opened at the first call, and never closed. Throws Error(device), with all places tried, if
 /// there is none. Any thread.
 ///
 /// Looked for: in NITINOL_CUDA_PATH (folders, separated by colons); in the process; by the loader;
-/// in the folders of CUDA's own packages; among Python's packages. Never in a folder of stubs.
+/// in the folders of CUDA's own packages; among Python's packages. Never in a folder of stubs. Of
+/// a major version that the driver loads code of, if there is a driver.
 [[nodiscard]] const Nvrtc& nvrtc();
 [[nodiscard]] const Driver& driver();
 /// Of NVRTC's major version, if there is NVRTC: two versions do not mix. 150 MB and half a second.
@@ -204,9 +210,9 @@ struct Cudnn {
 /// The version of NVRTC: 13000 is 13.0.
 [[nodiscard]] int nvrtc_version();
 
-/// Which NVRTC this machine has, in a word for keys of what it compiles: its file, size and time
-/// where it lies in a folder that is searched; so a process that finds all it needs on disk does
-/// not open it. "none" without NVRTC.
+/// Which NVRTC this machine has, for keys of what it compiles: "13.0", or "none". Told by a name
+/// in the folder where it lies, if that says so: a process that finds all it needs on disk does not
+/// open it.
 [[nodiscard]] const std::string& nvrtc_identity();
 
 /// Whether they could be opened, without an error; and where NVRTC was looked for.

@@ -43,13 +43,14 @@ Loaded::Loaded(Gpu& gpu, const Code& code, std::string label)
       part_(code.part),
       origin_(code.origin),
       label_(std::make_shared<const std::string>(std::move(label))) {
-  gpu_.enter();
+  const Entered entered = gpu_.enter();
   gpu_.check(driver().cuModuleLoadData(&module_, code.cubin->data()), "loading a kernel");
   registers_ = most_registers(code);
 }
 
 Loaded::~Loaded() {
   try {
+    const Entered entered = gpu_.enter();
     gpu_.wait();
     driver().cuModuleUnload(module_);
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch): a lost device has no modules
@@ -101,7 +102,7 @@ void Loaded::run(const Call& call) const {
          .got = fmt::format("{}", call.arguments.size()),
          .fix = "Use CUDA 12.1 or newer, or compile a smaller function."});
   }
-  gpu_.enter();
+  const Entered entered = gpu_.enter();
   const std::lock_guard order(gpu_.order());
   for (std::size_t i = 0; i < call.blocks.size(); ++i) {
     if (call.blocks[i] == 0) continue;

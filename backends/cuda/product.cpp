@@ -80,7 +80,7 @@ using Preference =
 CublasLt::Handle handle_of(Gpu& gpu) {
   static ForkSafeMutex mutex;
   static auto& all = *new std::map<const Gpu*, CublasLt::Handle>;
-  gpu.enter();
+  const Entered entered = gpu.enter();
   const std::lock_guard lock(mutex);
   CublasLt::Handle& handle = all[&gpu];
   if (handle == nullptr)
@@ -116,10 +116,10 @@ class Product final : public Executable {
   }
 
   void launch(const Launch& launch) const override {
+    const Entered entered = gpu_.enter();
     const std::optional<CublasLt::Algorithm> chosen = choice(alignment_of(launch));
     if (!chosen) return own().launch(launch);
     const std::size_t size = size_of(output().dtype);
-    gpu_.enter();
     Dims index = Dims::filled(static_cast<int>(outer_.size()), 0);
     for (;;) {
       std::array<std::byte*, 3> at = {};
@@ -256,13 +256,13 @@ class Product final : public Executable {
     const void* const alpha = is_double ? static_cast<const void*>(&one_double) : &one;
     const void* const beta = is_double ? static_cast<const void*>(&zero_double) : &zero;
     void* const workspace = gpu_.workspace();
-    gpu_.note(label_);
     const std::lock_guard order(gpu_.order());
     const auto [b, a, c] = layouts();
     expect(library_.cublasLtMatmul(handle_, description_.get(), alpha, at[1], b, at[0], a, beta,
                                    at[2], c, at[2], c, &chosen, workspace, Gpu::workspace_bytes,
                                    gpu_.stream()),
            "a product");
+    gpu_.note(label_);
   }
 
   /// For what cuBLASLt does not take.
@@ -302,6 +302,7 @@ std::unique_ptr<Executable> make_product(Gpu& gpu, const LibraryCall& call) {
   const auto a = transpose_of(call.operands[0]), b = transpose_of(call.operands[1]);
   const auto c = transpose_of(call.operands[2]);
   if (!a || !b || !c || c->is_transposed) return nullptr;
+  const Entered entered = gpu.enter();
   auto product = std::make_unique<Product>(gpu, call, std::array{*a, *b, *c});
   if (!product->plan()) return nullptr;
   return product;

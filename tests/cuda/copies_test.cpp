@@ -1,4 +1,5 @@
 // Copies from the host beside a GPU's work, and from GPU to GPU, by the fake driver.
+#include "backends/cuda/libraries.h"
 #include "core/backend.h"
 #include "eager/launch.h"
 #include "nitinol.h"
@@ -67,6 +68,15 @@ TEST_CASE("computes on two GPUs", "[.two-gpus]") {
       CHECK(same_bits(compiled(v).to(Device{}), f(v).to(Device{})));
     }
   }
+  // Whose context is another one has it back.
+  const cuda::Driver& driver = cuda::driver();
+  cuda::Driver::Context theirs = nullptr, now = nullptr;
+  REQUIRE(driver.cuDevicePrimaryCtxRetain(&theirs, other.index) == 0);
+  REQUIRE(driver.cuCtxSetCurrent(theirs) == 0);
+  CHECK(same_bits(compiled(x).to(Device{}), f(x).to(Device{})));
+  clear_executables();
+  CHECK(driver.cuCtxGetCurrent(&now) == 0);
+  CHECK(now == theirs);
   const std::string error = error_of([&] { static_cast<void>(x + y); });
   CHECK(has(error, "cuda:0"));
   CHECK(has(error, "cuda:1"));

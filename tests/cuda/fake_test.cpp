@@ -7,6 +7,7 @@
 #include "tests/in_child.h"
 #include "tests/run_self.h"
 #include "tests/same_bits.h"
+#include "tests/temporary_folder.h"
 
 #include <catch2/catch.hpp>
 
@@ -14,6 +15,8 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <sstream>
@@ -147,7 +150,12 @@ TEST_CASE("launches of one kernel that a Plan makes together are one", "[cuda][f
 TEST_CASE("launches made as one pass no more arguments than an old driver takes",
           "[cuda][fake][no-isa]") {
   if (!fake()) return;
-  const Run run = run_self("NITINOL_FAKE_VERSION=12000", "[.old-driver]");
+  const TemporaryFolder older;  // such a driver loads no code of CUDA 13
+  const std::filesystem::path fakes = std::getenv("NITINOL_CUDA_PATH");
+  std::filesystem::create_symlink(fakes / "libcuda.so.1", older / "libcuda.so.1");
+  std::filesystem::create_symlink(fakes / "libnvrtc.so.13", older / "libnvrtc.so.12");
+  const Run run = run_self("NITINOL_FAKE_VERSION=12000 NITINOL_CUDA_PATH=" + (older / "").string(),
+                           "[.old-driver]");
   INFO(run.output);
   CHECK(has(run.output, "All tests passed"));
 }
@@ -289,6 +297,21 @@ TEST_CASE("the child of a process that has used a GPU is told that it cannot",
   const Tensor x = numbers(gpu);
   CHECK(in_child([&] {
           return has(error_of([&] { static_cast<void>(x.to_vector<float>()); }), "fork()") ? 7 : 1;
+        }) == 7);
+}
+
+TEST_CASE("so is the child of one that has asked for devices() alone", "[cuda][fake][no-isa]") {
+  if (!fake()) return;
+  const Run run = run_self("", "[.asks-for-devices]");
+  INFO(run.output);
+  CHECK(run.status == 0);
+  CHECK(has(run.output, "All tests passed"));
+}
+
+TEST_CASE("asks for devices, and forks", "[.asks-for-devices]") {
+  CHECK(devices().size() > 1);
+  CHECK(in_child([&] {
+          return has(error_of([&] { static_cast<void>(zeros({2}, f32, gpu)); }), "fork()") ? 7 : 1;
         }) == 7);
 }
 

@@ -68,6 +68,11 @@ TEST_CASE("text is compiled for each architecture", "[cuda][nvrtc][no-isa]") {
   if (!can_compile()) return;
   const std::string text = "extern \"C\" __global__ void f(float* x) { x[threadIdx.x] += 1; }\n";
   for (const int architecture : {80, 90, 100}) CHECK(is_elf(compile_text(text, architecture)));
+  // For a GPU newer than NVRTC the driver makes it of PTX, which ends with a zero.
+  const Cubin ptx = compile_text(text, 990);
+  const std::string_view words(reinterpret_cast<const char*>(ptx.data()), ptx.size());
+  CHECK(words.find(".target sm_1") != std::string_view::npos);
+  CHECK(words.back() == 0);
   CHECK(ptx_of(text, 90).find(".entry f") != std::string::npos);
 }
 

@@ -74,6 +74,9 @@ TEST_CASE("says where NVRTC was looked for", "[.places-of-nvrtc]") {
     std::printf("error: %s\n", error.what());
   }
 }
+TEST_CASE("says which NVRTC there is", "[.nvrtc-identity]") {
+  std::printf("identity: %s\n", cuda::nvrtc_identity().c_str());
+}
 TEST_CASE("says where the driver was looked for", "[.places-of-driver]") {
   try {
     (void)cuda::driver();
@@ -132,6 +135,54 @@ TEST_CASE("the builtins beside NVRTC are opened before it", "[cuda][no-isa]") {
   CHECK(has(search(path_is(folder)), taken(folder / "libnvrtc.so.13")));
   fs::remove(folder / "libnvrtc-builtins.so.13.0");
   CHECK(!has(search(path_is(folder)), taken(folder / "libnvrtc.so.13")));
+}
+
+TEST_CASE("keys of compiled code hold NVRTC's version, wherever it lies", "[cuda][no-isa]") {
+  const TemporaryFolder temporary;
+  for (const char* const folder : {"a", "b"}) {
+    make_library(temporary / folder / "libnvrtc.so.13", all_of_nvrtc);  // which tells no version
+    std::ofstream(temporary / folder / "libnvrtc-builtins.so.13.7") << "no library";
+    std::ofstream(temporary / folder / "libnvrtc-builtins.so.13.7.55") << "the same";
+    std::ofstream(temporary / folder / "libnvrtc-builtins.so.12.1") << "another's";
+  }
+  for (const char* const folder : {"a", "b"})
+    CHECK(
+        has(run_self(path_is(temporary / folder), "[.nvrtc-identity]").output, "identity: 13.7\n"));
+}
+
+TEST_CASE("NVRTC is not newer than what the driver loads code of", "[cuda][no-isa]") {
+  const TemporaryFolder temporary;
+  for (const char* const name : {"libnvrtc.so.13", "libnvrtc.so.12"})
+    make_library(temporary / name, all_of_nvrtc);
+  std::string functions;
+  for (const std::string name : cuda::driver_functions()) {
+    if (name != "cuDriverGetVersion") functions += name + " ";
+  }
+  for (const auto& [version, taken_name] :
+       {std::pair("12080", "libnvrtc.so.12"), std::pair("13000", "libnvrtc.so.13"),
+        std::pair("14010", "libnvrtc.so.13"), std::pair("11080", "libnvrtc.so.12")}) {
+    make_library(temporary / "libcuda.so.1", functions, 0,
+                 "int cuDriverGetVersion(int* v){*v=" + std::string(version) + ";return 0;}");
+    CHECK(has(search(path_is(temporary / "")), taken(temporary / taken_name)));
+  }
+}
+
+TEST_CASE("NVRTC is found among the packages of the Python that runs", "[cuda][no-isa]") {
+  const TemporaryFolder temporary;
+  if (has(search("NITINOL_CUDA_PATH="), "by the loader\n")) {
+    std::puts("NOT RUN: the loader finds NVRTC");
+    return;
+  }
+  const fs::path library =
+      temporary / "lib/python3.11/site-packages/nvidia/cu13/lib/libnvrtc.so.13";
+  make_library(library, all_of_nvrtc);
+  fs::create_directories(temporary / "bin");
+  const fs::path python = temporary / "bin/python3.11";  // of an environment: a link
+  fs::create_symlink(fs::canonical("/proc/self/exe"), python);
+  CHECK(has(run_command("NITINOL_CUDA_PATH= '" + python.string() + "' '[.places-of-nvrtc]'").output,
+            taken(library)));
+  CHECK(
+      has(search("NITINOL_CUDA_PATH= CONDA_PREFIX=" + (temporary / "").string()), taken(library)));
 }
 
 TEST_CASE("a library without a function is named with it", "[cuda][no-isa]") {

@@ -212,6 +212,11 @@ int cuDevicePrimaryCtxRetain(void** context, int device) {
   *context = &contexts[static_cast<std::size_t>(device)];
   return success;
 }
+int cuCtxGetCurrent(void** context) {
+  FAKE_ENTRY_WITHOUT_CONTEXT;
+  *context = current < 0 ? nullptr : &contexts[static_cast<std::size_t>(current)];
+  return success;
+}
 int cuCtxSetCurrent(void* context) {
   FAKE_ENTRY_WITHOUT_CONTEXT;
   const auto found =
