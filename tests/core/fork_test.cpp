@@ -56,7 +56,7 @@ Kernel numbered(uint64_t number) {
 
 }  // namespace
 
-TEST_CASE("a fork waits for what must not be cut in half", "[core][fork]") {
+TEST_CASE("a fork waits for what must not be cut in half", "[core][fork][no-isa]") {
   std::atomic<bool> is_inside = false, is_done = false;
   std::thread other([&] {
     const NoFork outer;
@@ -70,7 +70,8 @@ TEST_CASE("a fork waits for what must not be cut in half", "[core][fork]") {
   other.join();
 }
 
-TEST_CASE("a thread may fork inside its own NoFork, and the child goes on", "[core][fork]") {
+TEST_CASE("a thread may fork inside its own NoFork, and the child goes on",
+          "[core][fork][no-isa]") {
   std::optional<NoFork> scope(std::in_place);
   CHECK(in_child([&] {
           scope.reset();
@@ -80,11 +81,18 @@ TEST_CASE("a thread may fork inside its own NoFork, and the child goes on", "[co
   CHECK(in_child([&] { return in_child([] { return 7; }); }) == 7);
 }
 
-TEST_CASE("a mutex that other threads hold in turn is free in every child", "[core][fork]") {
+TEST_CASE("a mutex that other threads hold in turn is free in every child",
+          "[core][fork][no-isa]") {
   ForkSafeMutex first, second;
+  // A fork waits for a moment in which none of them has begun a round.
+  const auto wait = [](int us) { std::this_thread::sleep_for(std::chrono::microseconds(us)); };
   const Busy busy(3, [&](int t, int) {
-    const std::scoped_lock outer(t == 0 ? first : second);
-    const NoFork no_fork;  // which may be entered with a mutex held
+    {
+      const std::scoped_lock outer(t == 0 ? first : second);
+      wait(50);
+      const NoFork no_fork;  // which may be entered with a mutex held
+    }
+    wait(500);
   });
   for (int i = 0; i < 20; ++i) {
     REQUIRE(in_child([&] {
@@ -95,7 +103,7 @@ TEST_CASE("a mutex that other threads hold in turn is free in every child", "[co
 }
 
 TEST_CASE("children use the caches, the log and memory while threads of the parent do",
-          "[core][fork]") {
+          "[core][fork][no-isa]") {
   set_log_sink([](LogLevel, std::string_view) {
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   });
