@@ -184,10 +184,6 @@ struct HashOfKey {
   }
 };
 
-}  // namespace
-
-namespace {
-
 /// The newest architecture that NVRTC makes code for.
 int newest_architecture() {
   static const int newest = [] {

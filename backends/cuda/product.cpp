@@ -222,8 +222,23 @@ class Product final : public Executable {
 
   /// The algorithm for matrices that are aligned so, asked for once; nothing if there is none.
   [[nodiscard]] std::optional<CublasLt::Algorithm> choice(uint32_t alignment) const {
-    const std::lock_guard lock(mutex_);
-    if (const auto found = choices_.find(alignment); found != choices_.end()) return found->second;
+    std::optional<CublasLt::Algorithm> chosen;
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = choices_.find(alignment); found != choices_.end())
+        return found->second;
+      chosen = ask(alignment);
+      choices_.emplace(alignment, chosen);
+    }
+    // Without the lock: what a log's sink does is the user's.
+    log(LogLevel::info,
+        fmt::format("{} at multiples of {} bytes: {}", *label_, alignment,
+                    chosen ? describe(*chosen)
+                           : "cuBLASLt has no way, so a kernel of our own computes it"));
+    return chosen;
+  }
+
+  [[nodiscard]] std::optional<CublasLt::Algorithm> ask(uint32_t alignment) const {
     CublasLt::Preference made = nullptr;
     expect(library_.cublasLtMatmulPreferenceCreate(&made), "a preference");
     const Preference preference(made);
@@ -240,13 +255,8 @@ class Product final : public Executable {
     const int result = library_.cublasLtMatmulAlgoGetHeuristic(handle_, description_.get(), b, a, c,
                                                                c, made, 1, &found, &count);
     if (result != not_supported) expect(result, "choosing an algorithm");
-    std::optional<CublasLt::Algorithm> chosen;
-    if (result == 0 && count > 0 && found.state == 0) chosen = found.algorithm;
-    log(LogLevel::info,
-        fmt::format("{} at multiples of {} bytes: {}", *label_, alignment,
-                    chosen ? describe(*chosen)
-                           : "cuBLASLt has no way, so a kernel of our own computes it"));
-    return choices_.emplace(alignment, chosen).first->second;
+    if (result != 0 || count == 0 || found.state != 0) return std::nullopt;
+    return found.algorithm;
   }
 
   void multiply(const std::array<std::byte*, 3>& at, const CublasLt::Algorithm& chosen) const {
