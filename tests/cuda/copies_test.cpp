@@ -74,6 +74,8 @@ TEST_CASE("computes on two GPUs", "[.two-gpus]") {
   REQUIRE(driver.cuDevicePrimaryCtxRetain(&theirs, other.index) == 0);
   REQUIRE(driver.cuCtxSetCurrent(theirs) == 0);
   CHECK(same_bits(compiled(x).to(Device{}), f(x).to(Device{})));
+  CHECK(driver.cuCtxGetCurrent(&now) == 0);
+  CHECK(now == theirs);
   clear_executables();
   CHECK(driver.cuCtxGetCurrent(&now) == 0);
   CHECK(now == theirs);
