@@ -20,6 +20,7 @@ void model_rows(Timer& timer);        ///< W4: steps of training, and inference
 void matmul_rows(Timer& timer);       ///< W5
 void shape_rows(Timer& timer);        ///< W7.shapes: 32 lengths in turn
 void length_rows(Timer& timer);       ///< lengths: many in turn; ported: loops of small steps
+void large_rows(Timer& timer);        ///< large: what a GPU is for; copies: beside its work
 void plan_rows(Timer& timer);         ///< plan: making Plans, by kind and size of the graph
 
 }  // namespace nitinol::bench

@@ -244,6 +244,9 @@ Limits::Limits(int threads, bool is_quick) {
   }
 }
 
+Limits::Limits(double copy_rate)
+    : limits_{{.name = "copy", .samples = {1}, .amount = copy_rate, .footprint = 1e12}} {}
+
 std::optional<double> Limits::bound(const Work& work) const {
   if (limits_.empty() || (work.bytes == 0 && work.flops == 0)) return std::nullopt;
   double bandwidth = 0, largest = 0, nearest = 1e30, fma = 0;
@@ -258,7 +261,7 @@ std::optional<double> Limits::bound(const Work& work) const {
     bandwidth = limit.footprint == nearest ? std::max(bandwidth, rate) : rate;
     nearest = limit.footprint;
   }
-  if (work.flops > 0) return work.flops / fma;
+  if (work.flops > 0) return fma > 0 ? std::optional(work.flops / fma) : std::nullopt;
   return work.bytes / (bandwidth > 0 ? bandwidth : largest);
 }
 
@@ -273,7 +276,8 @@ std::vector<Row> Limits::rows(int threads) const {
                     .min_s = *std::min_element(limit.samples.begin(), limit.samples.end()),
                     .repeats = static_cast<int>(limit.samples.size()),
                     .rate = limit.rate() / 1e9,
-                    .notes = limit.footprint > 0
+                    .notes = limit.name == "copy" ? "rate is 1e9 bytes/s, read and written"
+                             : limit.footprint > 0
                                  ? "rate is 1e9 bytes/s counting 12 bytes an element"
                                  : "rate is GFLOP/s"});
   }

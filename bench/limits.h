@@ -21,8 +21,8 @@ struct Limit {
 /// The limits of this process, with what follows from them for a piece of work.
 class Limits {
  public:
-  /// Of nothing.
-  Limits() = default;
+  /// Of a device, which copies so many bytes in a second, read and written.
+  explicit Limits(double copy_rate);
   /// Measures with `threads` threads; takes about two seconds.
   Limits(int threads, bool is_quick);
   /// The least time for `work`: multiply-adds at the peak rate, or bytes at the bandwidth of the

@@ -19,6 +19,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <iostream>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -27,6 +28,7 @@
 
 namespace {
 
+using nitinol::bench::DeviceClock;
 using nitinol::bench::Figure;
 using nitinol::bench::Limits;
 using nitinol::bench::Options;
@@ -77,6 +79,16 @@ std::vector<Row> cold_rows(const Options& options, int threads, const std::strin
   return result;
 }
 
+std::vector<Row> all_cold_rows(const Options& options, int threads) {
+  std::vector<Row> rows;
+  for (const std::string& name : nitinol::bench::cold_functions()) {
+    if (!options.wants("W6." + name)) continue;
+    const std::vector<Row> cold = cold_rows(options, threads, name);
+    rows.insert(rows.end(), cold.begin(), cold.end());
+  }
+  return rows;
+}
+
 std::vector<Row> measure(const Options& options) {
   std::string arguments = "--worker --device " + options.device;
   if (options.is_quick) arguments += " --quick";
@@ -86,23 +98,13 @@ std::vector<Row> measure(const Options& options) {
     const std::vector<Row> timed =
         rows_of_process(fmt::format("{} --threads {}", arguments, threads));
     rows.insert(rows.end(), timed.begin(), timed.end());
-    for (const std::string& name : nitinol::bench::cold_functions()) {
-      if (!options.wants("W6." + name)) continue;
-      const std::vector<Row> cold = cold_rows(options, threads, name);
-      rows.insert(rows.end(), cold.begin(), cold.end());
-    }
+    const std::vector<Row> cold = all_cold_rows(options, threads);
+    rows.insert(rows.end(), cold.begin(), cold.end());
   }
   return rows;
 }
 
-/// Times all rows in this process.
-void work(const Options& options) {
-  // Nothing bounds what another device computes but limits of its own.
-  const Limits limits = nitinol::default_device() == nitinol::Device{}
-                            ? Limits(options.threads.front(), options.is_quick)
-                            : Limits();
-  Timer timer(options, limits);
-  for (const Row& row : limits.rows(timer.threads())) timer.emit(row);
+void time_rows(Timer& timer) {
   nitinol::bench::elementwise_rows(timer);
   nitinol::bench::power_rows(timer);
   nitinol::bench::reduction_rows(timer);
@@ -117,7 +119,32 @@ void work(const Options& options) {
   nitinol::bench::matmul_rows(timer);
   nitinol::bench::shape_rows(timer);
   nitinol::bench::length_rows(timer);
+  nitinol::bench::large_rows(timer);
   nitinol::bench::plan_rows(timer);
+}
+
+/// Times rows in this process: all that are wanted, or, for another program that takes turns with
+/// this one, those that standard input names, a line each; after a line's rows comes {"end": line}.
+void work(Options options) {
+  std::optional<DeviceClock> clock;
+  if (nitinol::default_device() != nitinol::Device{}) clock.emplace(options.is_quick);
+  const Limits limits =
+      clock ? Limits(clock->copy_rate()) : Limits(options.threads.front(), options.is_quick);
+  Timer timer(options, limits, clock ? &*clock : nullptr);
+  for (const Row& row : limits.rows(timer.threads())) timer.emit(row);
+  if (!options.is_server) return time_rows(timer);
+  for (std::string line; std::getline(std::cin, line);) {
+    options.rows = {line};
+    nlohmann::json end = {{"end", line}};
+    try {
+      time_rows(timer);
+      for (const Row& row : all_cold_rows(options, timer.threads())) timer.emit(row);
+    } catch (const std::exception& error) {
+      end["failed"] = error.what();
+    }
+    fmt::print("{}\n", end.dump());
+    std::fflush(stdout);
+  }
 }
 
 void use_device(const std::string& name) {
@@ -127,11 +154,13 @@ void use_device(const std::string& name) {
 }
 
 int run(const Options& options) {
-  if (options.is_worker || !options.cold.empty()) {
-    nitinol::bench::pin_to_cores(options.threads.front());
-    nitinol::set_num_threads(options.threads.front());
+  if (options.is_worker || options.is_server || !options.cold.empty()) {
+    if (!options.is_server) {  // which computes elsewhere, and compiles on all cores
+      nitinol::bench::pin_to_cores(options.threads.front());
+      nitinol::set_num_threads(options.threads.front());
+    }
     use_device(options.device);
-    options.is_worker ? work(options) : print_cold_rows(options);
+    options.cold.empty() ? work(options) : print_cold_rows(options);
     return 0;
   }
   // Read first: a mistyped name should not cost a run.
@@ -167,6 +196,8 @@ int main(int argc, char** argv) {
     app.add_flag("--fastest", options.is_by_fastest, "compare fastest samples, not medians");
     app.add_flag("--quick", options.is_quick,
                  "few and short samples: a check that everything runs");
+    app.add_flag("--serve", options.is_server,
+                 "time the rows that standard input names, one by one; JSON lines");
     app.add_flag("--worker", options.is_worker)->group("");
     app.add_option("--cold", options.cold)->group("");
     CLI11_PARSE(app, argc, argv);

@@ -18,6 +18,7 @@ struct Options {
   // A benchmark runs in several processes; these say which one this is.
   bool is_worker = false;  ///< times the rows for threads[0] and prints them as JSON
   std::string cold;        ///< times the first calls of one function in this fresh process
+  bool is_server = false;  ///< times the row that each line of standard input names
 
   /// Whether `row` was asked for: as in the peers harness, either may be a prefix of the other.
   [[nodiscard]] bool wants(std::string_view row) const {
@@ -27,6 +28,8 @@ struct Options {
     }
     return false;
   }
+  /// Whether rows that begin with this were asked for by name.
+  [[nodiscard]] bool names(std::string_view prefix) const { return !rows.empty() && wants(prefix); }
 };
 
 }  // namespace nitinol::bench

@@ -26,6 +26,8 @@ nlohmann::json to_json(const Row& row) {
   put(json, "rate", row.rate);
   put(json, "bound_s", row.bound_s);
   put(json, "probe_copy_s", row.probe_copy_s);
+  put(json, "host_s", row.host_s);
+  put(json, "device_s", row.device_s);
   if (row.bound_s && row.median_s > 0) json["of_bound"] = *row.bound_s / row.median_s;
   return json;
 }
@@ -44,6 +46,8 @@ Row row_of(const nlohmann::json& json) {
   row.rate = number(json, "rate");
   row.bound_s = number(json, "bound_s");
   row.probe_copy_s = number(json, "probe_copy_s");
+  row.host_s = number(json, "host_s");
+  row.device_s = number(json, "device_s");
   row.notes = json.value("notes", "");
   return row;
 }

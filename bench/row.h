@@ -27,6 +27,8 @@ struct Row {
   std::optional<double> rate = {};          ///< limit.*: 1e9 bytes or operations per second
   std::optional<double> bound_s = {};       ///< the least time that the machine's limits allow
   std::optional<double> probe_copy_s = {};  ///< a 32 MiB copy just after the row: the weather
+  /// On a device: what asking for a call takes, and what the call takes there (DeviceClock).
+  std::optional<double> host_s = {}, device_s = {};
   std::string notes = {};
 };
 

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
@@ -102,13 +103,14 @@ void pin_to_cores(int count) {
 void Timer::time(const std::string& row, const Work& work, const std::vector<Mode>& modes,
                  const std::string& notes) {
   if (!wants(row)) return;
-  const int repeats = options_.is_quick ? 2 : 7;
-  const double sample_s = options_.is_quick ? 0.001 : 0.02;
+  // A device's time is dear.
+  const int repeats = options_.is_quick ? 2 : clock_ != nullptr ? 5 : 7;
+  const double sample_s = options_.is_quick ? 0.001 : clock_ != nullptr ? 0.01 : 0.02;
   const Quiet quiet;
   std::vector<Timed> timed;
   for (const Mode& mode : modes) {
     Timed t{.first_call_s = loop(mode.call, 1)};
-    settle(mode, options_.is_quick ? 0 : 0.5);
+    settle(mode, options_.is_quick ? 0 : clock_ != nullptr ? 0.2 : 0.5);
     t.inner = calibrate(mode.call, sample_s);
     timed.push_back(std::move(t));
   }
@@ -118,8 +120,11 @@ void Timer::time(const std::string& row, const Work& work, const std::vector<Mod
                                  static_cast<double>(timed[i].inner));
     }
   }
-  const double probe = probe_copy();
+  const auto probe = clock_ != nullptr ? std::nullopt : std::optional(probe_copy());
   for (std::size_t i = 0; i < modes.size(); ++i) {
+    const auto apart = clock_ != nullptr
+                           ? std::optional(clock_->time(modes[i].call, timed[i].inner))
+                           : std::nullopt;
     emit({.workload = row,
           .mode = modes[i].name,
           .threads = threads(),
@@ -131,8 +136,17 @@ void Timer::time(const std::string& row, const Work& work, const std::vector<Mod
           .check = modes[i].check ? std::optional(modes[i].check()) : std::nullopt,
           .bound_s = limits_.bound(work),
           .probe_copy_s = probe,
+          .host_s = apart ? std::optional(apart->host_s) : std::nullopt,
+          .device_s = apart ? std::optional(apart->device_s) : std::nullopt,
           .notes = notes});
   }
+}
+
+std::size_t Timer::sets(double bytes) const {
+  constexpr double four_caches = 4 * 50e6;  // of an H100's or H200's
+  constexpr double most = 64;
+  if (clock_ == nullptr || options_.is_quick || bytes <= 0) return 1;
+  return static_cast<std::size_t>(std::clamp(std::ceil(four_caches / bytes), 1.0, most));
 }
 
 void Timer::emit(const Row& row) const {
