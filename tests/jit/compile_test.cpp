@@ -221,7 +221,11 @@ TEST_CASE("errors say the same from eager and compiled", "[jit][compile]") {
     compiled = error.what();
   }
   CHECK(!eager.empty());
-  CHECK(eager == compiled);
+  // Without debug information the place is the address of a call, of which there are two.
+  const auto without_address = [](const std::string& text) {
+    return text.substr(0, text.find(" + 0x"));
+  };
+  CHECK(without_address(eager) == without_address(compiled));
 }
 
 TEST_CASE("a first call that throws leaves the function usable", "[jit][compile][traps]") {
