@@ -21,6 +21,7 @@ void check(int result, const char* what) {
 
 Gpu::Gpu() : driver_(cuda::driver()) {
   constexpr int major_attribute = 75, minor_attribute = 76, multiprocessor_attribute = 16;
+  constexpr int cache_attribute = 38;
   int device = 0, major = 0, minor = 0;
   check(driver_.cuDeviceGet(&device, 0), "opening GPU 0");
   std::array<char, 256> name = {};
@@ -30,11 +31,33 @@ Gpu::Gpu() : driver_(cuda::driver()) {
   check(driver_.cuDeviceGetAttribute(&minor, minor_attribute, device), "its architecture");
   check(driver_.cuDeviceGetAttribute(&multiprocessors_, multiprocessor_attribute, device),
         "its size");
+  check(driver_.cuDeviceGetAttribute(&cache_bytes_, cache_attribute, device), "its cache");
   check(driver_.cuDriverGetVersion(&driver_version_), "its driver's version");
   architecture_ = 10 * major + minor;
   cuda::Driver::Context context = nullptr;
   check(driver_.cuDevicePrimaryCtxRetain(&context, device), "its context");
   check(driver_.cuCtxSetCurrent(context), "its context");
+  constexpr unsigned non_blocking = 1;
+  check(driver_.cuStreamCreate(&stream_, non_blocking), "a stream");
+}
+
+void Gpu::upload(std::span<const std::byte> from, Address to) const {
+  if (!from.empty())
+    check(driver_.cuMemcpyHtoDAsync_v2(to, from.data(), from.size(), stream_), "an upload");
+}
+
+void Gpu::download(Address from, std::span<std::byte> to) const {
+  if (!to.empty())
+    check(driver_.cuMemcpyDtoHAsync_v2(to.data(), from, to.size(), stream_), "a download");
+  wait();
+}
+
+void Gpu::copy(Address from, Address to, std::size_t bytes) const {
+  check(driver_.cuMemcpyDtoDAsync_v2(to, from, bytes, stream_), "a copy");
+}
+
+void Gpu::clear(Address at, std::size_t bytes) const {
+  check(driver_.cuMemsetD8Async(at, 0, bytes, stream_), "clearing");
 }
 
 GpuMemory::GpuMemory(std::size_t bytes) : bytes_(bytes) {
@@ -43,15 +66,6 @@ GpuMemory::GpuMemory(std::size_t bytes) : bytes_(bytes) {
 
 GpuMemory::~GpuMemory() {
   cuda::driver().cuMemFree_v2(address_);
-}
-
-void upload(std::span<const std::byte> from, Address to) {
-  if (!from.empty())
-    check(cuda::driver().cuMemcpyHtoD_v2(to, from.data(), from.size()), "an upload");
-}
-
-void download(Address from, std::span<std::byte> to) {
-  if (!to.empty()) check(cuda::driver().cuMemcpyDtoH_v2(to.data(), from, to.size()), "a download");
 }
 
 GpuModule::GpuModule(std::span<const std::byte> cubin, std::size_t entries) {
@@ -69,10 +83,10 @@ GpuModule::~GpuModule() {
   cuda::driver().cuModuleUnload(module_);
 }
 
-void GpuModule::launch(std::span<const uint32_t> blocks,
+void GpuModule::launch(const Gpu& gpu, std::span<const uint32_t> blocks,
                        std::span<const std::byte> arguments) const {
   for (std::size_t i = 0; i < entries_.size(); ++i)
-    check(cuda::enqueue(entries_[i], blocks[i], arguments, nullptr), "a launch");
+    check(cuda::enqueue(entries_[i], blocks[i], arguments, gpu.stream()), "a launch");
 }
 
 }  // namespace nitinol::test

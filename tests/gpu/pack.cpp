@@ -54,6 +54,43 @@ const cuda::Cubin& Pack::find(const Kernel& kernel, const cuda::Schedule& schedu
                .fix = "Make the pack for this architecture."});
 }
 
+void Pack::write(std::ostream& out, Case value) {
+  std::vector<CaseMemory> memory = value.memory;
+  for (CaseMemory& of : value.memory) of.before = of.after = {};
+  test::write(out, value);
+  for (const CaseMemory& of : memory) {
+    write_once(out, of.before);
+    write_once(out, of.after);
+  }
+}
+
+std::optional<Case> Pack::read_case(std::istream& in) {
+  std::optional<Case> value = test::read_case(in);
+  if (!value) return value;
+  for (CaseMemory& of : value->memory) {
+    of.before = read_once(in);
+    of.after = read_once(in);
+  }
+  return value;
+}
+
+void Pack::write_once(std::ostream& out, const Bytes& bytes) {
+  std::string content(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const auto [found, is_new] =
+      written_.try_emplace(std::move(content), static_cast<uint32_t>(written_.size()));
+  out.write(reinterpret_cast<const char*>(&found->second), sizeof found->second);
+  if (is_new) write_bytes(out, bytes.data(), bytes.size());
+}
+
+Pack::Bytes Pack::read_once(std::istream& in) {
+  uint32_t number = 0;
+  in.read(reinterpret_cast<char*>(&number), sizeof number);
+  if (!in || number > read_.size())
+    throw Error(ErrorKind::io, {.where = "pack", .what = "the pack is cut off"});
+  if (number == read_.size()) read_.push_back(read_bytes<Bytes>(in));
+  return read_[number];
+}
+
 void Pack::write(std::ostream& out) const {
   const auto count = static_cast<uint64_t>(cubins_.size());
   out.write(reinterpret_cast<const char*>(&count), sizeof count);

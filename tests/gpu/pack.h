@@ -1,4 +1,4 @@
-// Pack: a file of cases and rows with the cubins of their kernels, made where NVRTC is and used
+// Pack: a file of cases with the cubins of their kernels and of rows', made where NVRTC is and used
 // where a GPU is.
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <iosfwd>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -30,9 +31,18 @@ class Pack {
   void read(std::istream& in);
   [[nodiscard]] std::size_t size() const { return cubins_.size(); }
 
+  /// Cases follow. What their operands hold is the same for many, and written once.
+  void write(std::ostream& out, Case value);
+  [[nodiscard]] std::optional<Case> read_case(std::istream& in);
+
  private:
   using Key = std::pair<std::string, int>;
+  using Bytes = std::vector<std::byte>;
+  void write_once(std::ostream& out, const Bytes& bytes);
+  Bytes read_once(std::istream& in);
   std::map<Key, cuda::Cubin> cubins_;
+  std::map<std::string, uint32_t> written_;
+  std::vector<Bytes> read_;
 };
 
 }  // namespace nitinol::test

@@ -118,13 +118,13 @@ void print_compile_time(const Row& row) {
 }  // namespace
 
 void print_compile_times() {
-  for_each_row(print_compile_time);
+  for_each_row({}, print_compile_time);
   step_row(print_compile_time);
 }
 
 int check_resources() {
   int faults = 0;
-  for_each_row([&](const Row& row) {
+  for_each_row({}, [&](const Row& row) {
     Taken most;
     for (const RowLaunch& launch : row.launches) {
       const Taken taken =

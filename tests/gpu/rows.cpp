@@ -70,10 +70,19 @@ double bytes_of(const RowLaunch& launch) {
 
 class Rows {
  public:
-  explicit Rows(const std::function<void(const Row&)>& take) : take_(take) {}
+  Rows(const std::vector<std::string>& names, const std::function<void(const Row&)>& take)
+      : names_(names), take_(take) {}
+
+  /// Whether some row is wanted whose name begins so.
+  [[nodiscard]] bool wants(const std::string& name) const {
+    return names_.empty() || std::ranges::any_of(names_, [&](const std::string& prefix) {
+             return name.starts_with(prefix) || prefix.starts_with(name);
+           });
+  }
 
   template <class F, class... A>
   void add(const std::string& name, const F& function, const A&... arguments) {
+    if (!wants(name)) return;
     const auto compiled = compile(function);
     // The fourth is recorded again, op by op, to compare; the fifth runs the Plan.
     for (int call = 0; call < 4; ++call) static_cast<void>(compiled(arguments...));
@@ -86,11 +95,13 @@ class Rows {
   }
 
  private:
+  const std::vector<std::string>& names_;
   const std::function<void(const Row&)>& take_;
 };
 
 void add_elementwise(Rows& rows) {
   using namespace bench;
+  if (!rows.wants("W1")) return;
   constexpr int64_t n = int64_t{1} << 24;
   const Tensor x = normal(0, {n}), a = normal(1, {n}), b = normal(2, {n}), c = normal(3, {n});
   const Market market(n);
@@ -121,9 +132,17 @@ void add_elementwise(Rows& rows) {
 
 void add_reductions(Rows& rows) {
   using bench::normal;
+  const auto columns = [](const Tensor& v) -> Tensor { return sum(v, 0); };
+  rows.add("columns.1000x1000", columns, normal(3, {1000, 1000}));
+  rows.add("columns.32x128", columns, normal(3, {32, 128}));
+  if (rows.wants("take.rows")) {
+    rows.add(
+        "take.rows", [](const Tensor& v, const Tensor& i) -> Tensor { return take(v, i, 0); },
+        normal(4, {50000, 256}), Tensor(arange(32768) * 7919 % 50000));
+  }
+  if (!rows.wants("W2")) return;
   const Tensor x = normal(0, {4096, 1024});
   const Tensor scale = normal(1, {1024}), bias = normal(2, {1024});
-  const auto columns = [](const Tensor& v) -> Tensor { return sum(v, 0); };
   rows.add(
       "W2.sum", [](const Tensor& v) -> Tensor { return sum(v); }, x);
   rows.add(
@@ -140,11 +159,6 @@ void add_reductions(Rows& rows) {
       "W2.var", [](const Tensor& v) -> Tensor { return var(v, -1); }, x);
   rows.add(
       "W2.argmax", [](const Tensor& v) -> Tensor { return argmax(v, -1); }, x);
-  rows.add("columns.1000x1000", columns, normal(3, {1000, 1000}));
-  rows.add("columns.32x128", columns, normal(3, {32, 128}));
-  rows.add(
-      "take.rows", [](const Tensor& v, const Tensor& i) -> Tensor { return take(v, i, 0); },
-      normal(4, {50000, 256}), Tensor(arange(32768) * 7919 % 50000));
 }
 
 void add_step(Rows& rows) {
@@ -180,16 +194,18 @@ Launch RowLaunch::launch(const std::vector<void*>& at) const {
           .threads = 1};
 }
 
-void for_each_row(const std::function<void(const Row&)>& take) {
+void for_each_row(const std::vector<std::string>& names,
+                  const std::function<void(const Row&)>& take) {
   use_capturing_device();
-  Rows rows(take);
+  Rows rows(names, take);
   add_elementwise(rows);
   add_reductions(rows);
 }
 
 void step_row(const std::function<void(const Row&)>& take) {
   use_capturing_device();
-  Rows rows(take);
+  const std::vector<std::string> all;
+  Rows rows(all, take);
   add_step(rows);
 }
 

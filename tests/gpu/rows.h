@@ -27,8 +27,9 @@ struct Row {
 };
 
 /// Runs each function compiled on the host and hands its row to `take`, while the memory of its
-/// operands lives.
-void for_each_row(const std::function<void(const Row&)>& take);
+/// operands lives. `names`: prefixes of those that are wanted; empty means all.
+void for_each_row(const std::vector<std::string>& names,
+                  const std::function<void(const Row&)>& take);
 
 /// The same for a training step of a perceptron of two layers: cross entropy, gradients and Adam.
 void step_row(const std::function<void(const Row&)>& take);

@@ -1,0 +1,202 @@
+"""ctest's cuda.gpu: run_gpu.py on a small bundle, by the fake driver: that all stages do something, that a kill loses only
+the rest, that a stage over its limit is cut, and that nothing passes which ran nothing."""
+
+import glob
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+SOURCE = os.path.dirname(os.path.abspath(__file__))
+STAGES = "machine bits kernels tests bench training copies memcheck racecheck profile".split()
+
+SANITIZER = """#!/bin/sh
+while [ "${1#--}" != "$1" ]; do shift 2; done
+"$@" || exit 9
+echo "========= ERROR SUMMARY: 0 errors"
+"""
+IDLE_SANITIZER = """#!/bin/sh
+echo "========= ERROR SUMMARY: 0 errors"
+"""
+PROFILER = """#!/bin/sh
+while [ "${1#*nitinol_gpu_kernels}" = "$1" ]; do shift; done
+"$@" || exit 1
+echo '"ID","Kernel Name","gpu__time_duration.sum","launch__registers_per_thread"'
+echo '"","","nsecond","register/thread"'
+echo '"0","entry0","1200","32"'
+"""
+SLEEPER = """#!/bin/sh
+echo "starts"
+exec sleep 100
+"""
+
+
+def write(path, text):
+    if os.path.lexists(path):
+        os.remove(path)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.chmod(path, 0o755)
+
+
+class Bundle:
+    """As ./dev gpu makes it, of links into the build folder."""
+
+    def __init__(self, build, work):
+        self.folder, self.tools = os.path.join(work, "bundle"), os.path.join(work, "tools")
+        shutil.rmtree(work, ignore_errors=True)
+        os.makedirs(self.folder)
+        os.makedirs(self.tools)
+        programs = ["tests/nitinol_gpu_kernels", "tests/nitinol_tests", "tests/fuzz_programs"]
+        programs += ["nitinol_bench", "nitinol_warm", "examples/digits"]
+        for program in programs:
+            os.symlink(os.path.join(build, program), self.path(os.path.basename(program)))
+        for script in (
+            "run_gpu.py",
+            "torch_rows.py",
+        ):  # copied: they look for the others beside them
+            shutil.copy(os.path.join(SOURCE, script), self.folder)
+        os.symlink(
+            os.path.join(SOURCE, "../../examples/digits/digits.csv"), self.path("digits.csv")
+        )
+        write(self.path("tests.filter"), "[#create_test]~[host],[#check_interval_test]~[host]\n")
+        write(os.path.join(self.tools, "compute-sanitizer"), SANITIZER)
+        write(os.path.join(self.tools, "ncu"), PROFILER)
+        objects = os.path.join(work, "objects")
+        with open(objects, "w", encoding="utf-8") as out:
+            for name in glob.glob(os.path.join(build, "cuda/*/objects")):
+                with open(name, encoding="utf-8") as file:
+                    out.write(file.read())
+        self.environment = {
+            **os.environ,
+            "NITINOL_CUDA_PATH": os.path.join(build, "tests/fake"),
+            "NITINOL_FAKE_OBJECTS": objects,
+            "PATH": self.tools + ":" + os.environ["PATH"],
+            "TMPDIR": work,
+            "NITINOL_CACHE": "0",
+        }
+        self.cases = os.path.join(build, "cuda/edges")
+        self.pack(20)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def pack(self, limit):
+        pack = self.path("kernels.pack")
+        command = [self.path("nitinol_gpu_kernels"), "--pack", pack, "--cases", self.cases]
+        command += ["--limit", str(limit), "--rows", "columns.32x128"]
+        subprocess.run(command, env=self.environment, check=True, stdout=subprocess.DEVNULL)
+
+    def start(self, out, *arguments):
+        command = [sys.executable, self.path("run_gpu.py"), self.out(out), "--quick", *arguments]
+        return subprocess.Popen(command, env=self.environment, stdout=subprocess.DEVNULL)
+
+    def run(self, out, *arguments):
+        return self.start(out, *arguments).wait(), self.lines(out)
+
+    def out(self, name):
+        return os.path.join(os.path.dirname(self.folder), name)
+
+    def lines(self, out):
+        with open(os.path.join(self.out(out), "results.jsonl"), encoding="utf-8") as file:
+            return [json.loads(line) for line in file]
+
+
+def ends(lines):
+    return {line["stage"]: line["end"] for line in lines if "end" in line}
+
+
+def expect(condition, *what):
+    if not condition:
+        sys.exit(f"FAILED: {what}")
+
+
+def check_all(bundle):
+    status, lines = bundle.run("all")
+    expect(status == 0 and ends(lines) == dict.fromkeys(STAGES, "passed"), status, ends(lines))
+    for stage in STAGES:
+        counted = [line["counted"] for line in lines if line["stage"] == stage and "end" in line]
+        results = [line for line in lines if line["stage"] == stage and line.get("count", 1) > 0]
+        expect(counted[0] > 0 and results, stage, counted, results)
+    bits = [line for line in lines if line["stage"] == "bits" and "repeated" in line]
+    expect(bits[-1]["cases"] == 20 and bits[-1]["repeated"] > 0 and bits[-1]["differ"] == 0, bits)
+    peers = {line["peer"] for line in lines if line["stage"] == "bench" and "device_s" in line}
+    expect(peers == {"nitinol", "torch"}, peers)
+    profiled = [line for line in lines if line["stage"] == "profile" and "nanoseconds" in line]
+    expect(profiled[0]["row"] == "columns.32x128" and profiled[0]["registers"] == "32", profiled)
+    table = [sys.executable, os.path.join(SOURCE, "table.py")]
+    shown = subprocess.run(
+        table + [os.path.join(bundle.out("all"), "results.jsonl")],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    for part in ("fake GPU", "0 differ", "W3.add4", "digits on cuda:0", "copies beside kernels"):
+        expect(part in shown.stdout, part, shown.stdout)
+
+
+def check_continue(bundle):
+    """What passed is left out, but for the machine, which the others ask about."""
+    earlier = os.path.join(bundle.out("all"), "results.jsonl")
+    status, lines = bundle.run("rest", "--continue", earlier)
+    expect(status == 0 and list(ends(lines)) == ["machine"], status, lines)
+
+
+def check_slow(bundle):
+    """Cut at its limit, and the next stages run; killed in the middle, what was there is there."""
+    tests = os.readlink(bundle.path("nitinol_tests"))
+    write(bundle.path("nitinol_tests"), SLEEPER)
+    begin = time.monotonic()
+    stages = ("--stages", "machine,bits,tests,copies")
+    status, lines = bundle.run("cut", *stages, "--limit", "tests=0.5")
+    expected = {"machine": "passed", "bits": "passed", "tests": "cut", "copies": "passed"}
+    expect(status != 0 and ends(lines) == expected, status, ends(lines))
+    expect(time.monotonic() - begin < 60, "a stage went on after its limit")
+    for kind in (signal.SIGKILL, signal.SIGTERM):
+        out = kind.name
+        process = bundle.start(out, *stages)
+        log = os.path.join(bundle.out(out), "results.jsonl")
+        deadline = time.monotonic() + 60
+        while not os.path.exists(log) or '"stage": "bits", "end"' not in open(log).read():
+            expect(
+                time.monotonic() < deadline and process.poll() is None, "no bits within a minute"
+            )
+            time.sleep(0.05)
+        time.sleep(0.3)
+        process.send_signal(kind)
+        expect(process.wait(timeout=20) != 0, "a killed run succeeded")
+        lines, found = bundle.lines(out), ends(bundle.lines(out))
+        expect(found["machine"] == found["bits"] == "passed", found)
+        expect(any(line.get("cases") == 20 for line in lines), lines)
+        expect("copies" not in found and found.get("tests") in (None, "killed"), found)
+    expect(found.get("tests") == "killed", found)
+    os.remove(bundle.path("nitinol_tests"))
+    os.symlink(tests, bundle.path("nitinol_tests"))
+
+
+def check_nothing(bundle):
+    """Nothing passes that did nothing, or whose program is not there."""
+    write(bundle.path("tests.filter"), "[#no_such_test]\n")
+    bundle.pack(0)
+    write(os.path.join(bundle.tools, "compute-sanitizer"), IDLE_SANITIZER)
+    os.remove(bundle.path("digits"))
+    stages = "machine,bits,tests,bench,training,memcheck"
+    status, lines = bundle.run("nothing", "--rows", "no.such.row", "--stages", stages)
+    expected = {**dict.fromkeys(stages.split(","), "failed"), "machine": "passed"}
+    expect(status != 0 and ends(lines) == expected, status, ends(lines))
+
+
+def main():
+    build, work = (os.path.abspath(path) for path in sys.argv[1:3])
+    bundle = Bundle(build, work)
+    for check in (check_all, check_continue, check_slow, check_nothing):
+        begin = time.monotonic()
+        check(bundle)
+        print(f"{check.__name__}: {time.monotonic() - begin:.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
