@@ -4,6 +4,7 @@ the rest, that a stage over its limit is cut, and that nothing passes which ran 
 import glob
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -18,8 +19,12 @@ while [ "${1#--}" != "$1" ]; do shift 2; done
 "$@" || exit 9
 echo "========= ERROR SUMMARY: 0 errors"
 """
-IDLE_SANITIZER = """#!/bin/sh
-echo "========= ERROR SUMMARY: 0 errors"
+WRONG_SANITIZER = """#!/bin/sh
+echo "========= ERROR SUMMARY: $2"
+[ "$2" = memcheck ] && exit 0  # having run nothing
+shift 4
+"$@"
+exit 9  # having found something
 """
 PROFILER = """#!/bin/sh
 while [ "${1#*nitinol_gpu_kernels}" = "$1" ]; do shift; done
@@ -177,11 +182,35 @@ def check_slow(bundle):
     os.symlink(tests, bundle.path("nitinol_tests"))
 
 
+def check_different(bundle):
+    """Results with another sign are seen, in the cubins of two kernels, which are texts by the fake NVRTC."""
+    with open(bundle.path("kernels.pack"), "rb") as file:
+        parts = file.read().split(
+            b"struct Arguments"
+        )  # of the key and the cubin of a kernel in turn
+    changed = 0
+    for k in range(2, len(parts), 2):
+        if changed < 2:
+            parts[k], count = re.subn(rb"\] = (v\d+);", rb"] =-\1;", parts[k])
+            changed += count > 0
+    expect(changed == 2, "no kernels to change", len(parts))
+    with open(bundle.path("kernels.pack"), "wb") as file:
+        file.write(b"struct Arguments".join(parts))
+    status, lines = bundle.run("different", "--stages", "machine,bits")
+    different = [line for line in lines if "differs" in line]
+    expect(status != 0 and ends(lines)["bits"] == "failed" and len(different) == 2, lines)
+    expect(lines[-2]["cases"] == 20 and lines[-2]["differ"] == 2, lines)  # the others ran on
+
+
 def check_nothing(bundle):
     """Nothing passes that did nothing, or whose program is not there."""
-    write(bundle.path("tests.filter"), "[#no_such_test]\n")
+    write(os.path.join(bundle.tools, "compute-sanitizer"), WRONG_SANITIZER)
+    status, lines = bundle.run("sanitizer", "--stages", "machine,memcheck,racecheck")
+    expected = {"machine": "passed", "memcheck": "failed", "racecheck": "failed"}
+    expect(status != 0 and ends(lines) == expected, status, lines)
+    expect(lines[-1]["counted"] == 20, lines)
+    write(bundle.path("tests.filter"), "[#check_interval_test]~[host],[#no_such_test]\n")
     bundle.pack(0)
-    write(os.path.join(bundle.tools, "compute-sanitizer"), IDLE_SANITIZER)
     os.remove(bundle.path("digits"))
     stages = "machine,bits,tests,bench,training,memcheck"
     status, lines = bundle.run("nothing", "--rows", "no.such.row", "--stages", stages)
@@ -192,7 +221,7 @@ def check_nothing(bundle):
 def main():
     build, work = (os.path.abspath(path) for path in sys.argv[1:3])
     bundle = Bundle(build, work)
-    for check in (check_all, check_continue, check_slow, check_nothing):
+    for check in (check_all, check_continue, check_slow, check_different, check_nothing):
         begin = time.monotonic()
         check(bundle)
         print(f"{check.__name__}: {time.monotonic() - begin:.1f} s", flush=True)

@@ -629,7 +629,7 @@ STAGES = [  # name, seconds at most, results at least
     Stage("machine", 60, 2, machine),
     Stage("bits", 100, 500, bits),
     Stage("kernels", 60, 15, kernels),
-    Stage("tests", 170, 500, tests),
+    Stage("tests", 170, 400, tests),
     Stage("bench", 270, 100, bench),
     Stage("training", 90, 4, training),
     Stage("copies", 30, 3, copies),
