@@ -66,6 +66,14 @@ TEST_CASE("a step of training on a device that is warm", "[.warmed]") {
               static_cast<int>(counts.on_disk));
 }
 
+TEST_CASE("nitinol_warm makes tensors of each floating dtype", "[cuda][fake][no-isa]") {
+  if (!can_run()) return;
+  const Run run = run_warm("", "--only create --dtypes float32,float16,bfloat16,float64");
+  INFO(run.output);
+  CHECK(run.status == 0);
+  CHECK(has(run.output, "4 of 4 done on cuda:0"));
+}
+
 TEST_CASE("nitinol_warm says what it cannot do", "[cuda][fake][no-isa]") {
   if (!can_run()) return;
   const auto fails = [](const std::string& environment, const std::string& arguments,
