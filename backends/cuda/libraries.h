@@ -53,7 +53,6 @@ struct Driver {
   int (*cuDevicePrimaryCtxRetain)(Context*, int device);
   int (*cuCtxGetCurrent)(Context*);
   int (*cuCtxSetCurrent)(Context);
-  int (*cuCtxSynchronize)();
   int (*cuCtxEnablePeerAccess)(Context, unsigned flags);
   int (*cuStreamCreate)(Stream*, unsigned flags);
   int (*cuStreamSynchronize)(Stream);
@@ -61,13 +60,10 @@ struct Driver {
   int (*cuMemAlloc_v2)(Address*, std::size_t bytes);
   int (*cuMemFree_v2)(Address);
   int (*cuMemHostAlloc)(void**, std::size_t bytes, unsigned flags);
-  int (*cuMemcpyHtoD_v2)(Address, const void*, std::size_t bytes);
-  int (*cuMemcpyDtoH_v2)(void*, Address, std::size_t bytes);
   int (*cuMemcpyHtoDAsync_v2)(Address, const void*, std::size_t bytes, Stream);
   int (*cuMemcpyDtoHAsync_v2)(void*, Address, std::size_t bytes, Stream);
   int (*cuMemcpyDtoDAsync_v2)(Address to, Address from, std::size_t bytes, Stream);
   int (*cuMemcpyPeerAsync)(Address to, Context, Address from, Context, std::size_t bytes, Stream);
-  int (*cuMemsetD8_v2)(Address, unsigned char, std::size_t bytes);
   int (*cuMemsetD8Async)(Address, unsigned char, std::size_t count, Stream);
   int (*cuMemsetD16Async)(Address, unsigned short, std::size_t count, Stream);
   int (*cuMemsetD32Async)(Address, unsigned, std::size_t count, Stream);

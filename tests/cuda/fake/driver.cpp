@@ -225,11 +225,6 @@ int cuCtxSetCurrent(void* context) {
   current = context == nullptr ? -1 : static_cast<int>(found - contexts.begin());
   return success;
 }
-int cuCtxSynchronize() {
-  FAKE_ENTRY_WITH_CONTEXT;
-  ++driver().counts.waits;
-  return driver().run_all(current);
-}
 int cuCtxEnablePeerAccess(void* context, unsigned flags) {
   FAKE_ENTRY_WITH_CONTEXT;
   const auto found =
@@ -372,33 +367,6 @@ int cuMemsetD2D32Async(uint64_t to, std::size_t pitch, unsigned value, std::size
                        std::size_t height, void* stream) {
   FAKE_ENTRY_WITH_CONTEXT;
   return enqueue_fill(stream, to, pitch, value, width, height);
-}
-
-// The null stream's functions, which tests/gpu alone uses: nothing waits for streams like ours,
-// which are non-blocking, so that work on one is not seen.
-int cuMemcpyHtoD_v2(uint64_t to, const void* from, std::size_t bytes) {
-  FAKE_ENTRY_WITH_CONTEXT;
-  if (!region().holds(to, bytes)) return invalid_value;
-  region().open(true);
-  std::memcpy(reinterpret_cast<void*>(to), from, bytes);
-  region().open(false);
-  return success;
-}
-int cuMemcpyDtoH_v2(void* to, uint64_t from, std::size_t bytes) {
-  FAKE_ENTRY_WITH_CONTEXT;
-  if (!region().holds(from, bytes)) return invalid_value;
-  region().open(true);
-  std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
-  region().open(false);
-  return success;
-}
-int cuMemsetD8_v2(uint64_t to, unsigned char value, std::size_t count) {
-  FAKE_ENTRY_WITH_CONTEXT;
-  if (!region().holds(to, count)) return invalid_value;
-  region().open(true);
-  fill(to, value, count);
-  region().open(false);
-  return success;
 }
 
 int cuModuleLoadData(void** handle, const void* image) {
