@@ -56,7 +56,7 @@ class Bundle:
         os.makedirs(self.folder)
         os.makedirs(self.tools)
         programs = ["tests/nitinol_gpu_kernels", "tests/nitinol_tests", "tests/fuzz_programs"]
-        programs += ["nitinol_bench", "nitinol_warm", "examples/digits"]
+        programs += ["nitinol_bench", "nitinol_warm", "examples/digits", "examples/chargpt"]
         for program in programs:
             os.symlink(os.path.join(build, program), self.path(os.path.basename(program)))
         for script in (
@@ -64,9 +64,8 @@ class Bundle:
             "torch_rows.py",
         ):  # copied: they look for the others beside them
             shutil.copy(os.path.join(SOURCE, script), self.folder)
-        os.symlink(
-            os.path.join(SOURCE, "../../examples/digits/digits.csv"), self.path("digits.csv")
-        )
+        for name, file in (("digits.csv", "examples/digits/digits.csv"), ("text.txt", "README.md")):
+            os.symlink(os.path.join(SOURCE, "../..", file), self.path(name))
         write(self.path("tests.filter"), "[#create_test]~[host],[#check_interval_test]~[host]\n")
         write(os.path.join(self.tools, "compute-sanitizer"), SANITIZER)
         write(os.path.join(self.tools, "ncu"), PROFILER)
@@ -128,6 +127,8 @@ def check_all(bundle):
         expect(counted[0] > 0 and results, stage, counted, results)
     bits = [line for line in lines if line["stage"] == "bits" and "repeated" in line]
     expect(bits[-1]["cases"] == 20 and bits[-1]["repeated"] > 0 and bits[-1]["differ"] == 0, bits)
+    trained = {(line["example"], line["device"]) for line in lines if "compiled" in line}
+    expect(len(trained) == 4, trained)
     peers = {line["peer"] for line in lines if line["stage"] == "bench" and "device_s" in line}
     expect(peers == {"nitinol", "torch"}, peers)
     profiled = [line for line in lines if line["stage"] == "profile" and "nanoseconds" in line]

@@ -522,10 +522,14 @@ def bench(run):
 def training(run):
     """Two examples on the GPU and on the CPU, whose losses belong together."""
     needs_compiler(run)
-    text = path_of("text.txt")
-    examples = {"digits": ["--epochs", "1" if run.quick else "4", "--data", path_of("digits.csv")]}
-    if not run.quick:
-        examples["chargpt"] = ["--steps", "60", "--compared", "20", "--length", "40", text]
+    little = (
+        "--steps 1 --compared 2 --length 1 --batch 2 --width 16 --heads 2 --blocks 1 --context 8"
+    )
+    much = "--steps 60 --compared 20 --length 40"
+    examples = {
+        "digits": ["--epochs", "1" if run.quick else "4", "--data", path_of("digits.csv")],
+        "chargpt": [*(little if run.quick else much).split(), path_of("text.txt")],
+    }
     apart = []
     for name, arguments in examples.items():
         losses = {}
