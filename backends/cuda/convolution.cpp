@@ -1,8 +1,9 @@
-// cuDNN takes images as (n, c, h, w) with any strides, so channels last need no copy; filters only
-// packed.
+// cuDNN is asked with channels last in images and filters, which is how images are laid out here;
+// with channels first only where it has no other way.
 #include "backends/cuda/executables.h"
 #include "backends/cuda/gpu.h"
 #include "backends/cuda/owned.h"
+#include "backends/cuda/vendor_call.h"
 #include "core/error.h"
 #include "core/library.h"
 #include "core/log.h"
@@ -28,7 +29,7 @@ using Choice = Cudnn::Choice;
 
 // Of cudnn_graph.h and cudnn_ops.h.
 constexpr int type_f32 = 0, type_f64 = 1, type_f16 = 2, type_bf16 = 9;
-constexpr int rows_of_filters = 0, last_channels_of_filters = 1;  // cudnnTensorFormat_t
+enum Format : uint8_t { channels_first, channels_last };  // cudnnTensorFormat_t
 constexpr int is_correlation = 1, is_deterministic = 1;
 constexpr int math_of_tensor_cores = 1, math_of_fma = 3;
 
@@ -51,15 +52,6 @@ std::optional<int> type_of(DType dtype) {
 bool is_refusal(int status) {
   constexpr int first = 2000, last = 3999;
   return status >= first && status <= last;
-}
-
-void expect_success(const Gpu& gpu, int status, const char* what) {
-  if (status == 0) return;
-  gpu.expect_alive();  // a lost device says more than a library does
-  throw Error(ErrorKind::device,
-              {.where = "conv2d",
-               .what = fmt::format("cuDNN: {} failed with status {} ({})", what, status,
-                                   cudnn().cudnnGetErrorString(status))});
 }
 
 using Images = Owned<Cudnn::Images, &cudnn, &Cudnn::cudnnDestroyTensorDescriptor>;
@@ -87,28 +79,47 @@ Cudnn::Handle handle_of(Gpu& gpu) {
   return all[&gpu] = handle;
 }
 
-/// How a filter is packed; nothing if it is not.
-std::optional<int> packing_of(const OperandLayout& weight) {
-  const Shape& s = weight.shape;
-  if (is_contiguous(s, weight.strides)) return rows_of_filters;
-  const Strides& t = weight.strides;
-  if (is_contiguous({s[0], s[2], s[3], s[1]}, Strides{t[0], t[2], t[3], t[1]}))
-    return last_channels_of_filters;
-  return std::nullopt;
+/// Of images [n, h, w, c] and filters [o, c, kh, kw], without gaps.
+Strides image_strides(const Shape& s, Format format) {
+  if (format == channels_last) return strides_of(s);
+  return {s[1] * s[2] * s[3], s[2], 1, s[1] * s[2]};
+}
+Strides filter_strides(const Shape& s, Format format) {
+  if (format == channels_first) return strides_of(s);
+  return {s[1] * s[2] * s[3], 1, s[3] * s[1], s[1]};
 }
 
 /// The images, the filter and the windows of a call, as cuDNN is told of them.
-class Convolution final : public Executable {
+class Convolution final : public VendorCall {
  public:
   Convolution(Gpu& gpu, const LibraryCall& call, Cudnn::Handle handle)
-      : gpu_(gpu), call_(call), handle_(handle) {
-    label_ = std::make_shared<const std::string>(name_of(call.kind));
-  }
+      : VendorCall(gpu, call, "cuDNN", "conv2d"),
+        handle_(handle),
+        label_(std::make_shared<const std::string>(name_of(call.kind))) {}
 
   /// Finds an algorithm; false if there is none for this call.
   bool plan() {
     const std::lock_guard order(gpu_.order());
-    if (!describe()) return false;
+    return plan(channels_last) || plan(channels_first);
+  }
+
+ private:
+  [[nodiscard]] const OperandLayout& x() const { return given().operands[place_of_x()]; }
+  [[nodiscard]] const OperandLayout& weight() const { return given().operands[place_of_weight()]; }
+  [[nodiscard]] const OperandLayout& y() const { return given().operands[place_of_y()]; }
+  [[nodiscard]] std::size_t place_of_x() const { return kind() == Kind::conv2d_input ? 2 : 0; }
+  [[nodiscard]] std::size_t place_of_weight() const {
+    return kind() == Kind::conv2d_weight ? 2 : 1;
+  }
+  [[nodiscard]] std::size_t place_of_y() const { return 3 - place_of_x() - place_of_weight(); }
+  [[nodiscard]] Kind kind() const { return given().kind; }
+
+  bool plan(Format format) {
+    format_ = format;
+    give(place_of_x(), image_strides(x().shape, format));
+    give(place_of_y(), image_strides(y().shape, format));
+    give(place_of_weight(), filter_strides(weight().shape, format));
+    if (!describe_all()) return false;
     std::array<Choice, most_choices> choices = {};
     int count = 0;
     if (!accepts(choose(choices, &count), "choosing an algorithm")) return false;
@@ -123,48 +134,34 @@ class Convolution final : public Executable {
     return false;
   }
 
-  [[nodiscard]] std::string describe(std::span<const Launch> /*examples*/) const override {
-    return fmt::format("cuDNN, algorithm {}", algorithm_);
+  [[nodiscard]] std::string algorithm() const override {
+    return fmt::format("algorithm {}, channels {}", algorithm_,
+                       format_ == channels_last ? "last" : "first");
   }
-
-  void launch(const Launch& launch) const override {
-    if (!is_refused_.load(std::memory_order_relaxed) && run(launch.buffers)) return;
-    own().launch(launch);
-  }
-
- private:
-  [[nodiscard]] const OperandLayout& x() const {
-    return call_.operands[call_.kind == Kind::conv2d_input ? 2 : 0];
-  }
-  [[nodiscard]] const OperandLayout& weight() const {
-    return call_.operands[call_.kind == Kind::conv2d_weight ? 2 : 1];
-  }
-  [[nodiscard]] const OperandLayout& y() const {
-    return call_.operands[call_.kind == Kind::conv2d         ? 2
-                          : call_.kind == Kind::conv2d_input ? 0
-                                                             : 1];
-  }
-  [[nodiscard]] bool is_double() const { return x().dtype == f64; }
 
   /// False for what cuDNN refuses.
   bool accepts(int status, const char* what) const {
     if (is_refusal(status)) return false;
-    expect_success(gpu_, status, what);
+    expect_done(status, what);
     return true;
   }
 
-  bool describe() {
+  void expect_done(int status, const char* what) const {
+    expect(status, what, status == 0 ? "" : library_.cudnnGetErrorString(status));
+  }
+
+  bool describe_all() {
     Cudnn::Images images = nullptr;
-    expect_success(gpu_, library_.cudnnCreateTensorDescriptor(&images), "describing images");
+    expect_done(library_.cudnnCreateTensorDescriptor(&images), "describing images");
     x_.reset(images);
-    expect_success(gpu_, library_.cudnnCreateTensorDescriptor(&images), "describing images");
+    expect_done(library_.cudnnCreateTensorDescriptor(&images), "describing images");
     y_.reset(images);
     Cudnn::Filters filters = nullptr;
-    expect_success(gpu_, library_.cudnnCreateFilterDescriptor(&filters), "describing a filter");
+    expect_done(library_.cudnnCreateFilterDescriptor(&filters), "describing a filter");
     weight_.reset(filters);
     Cudnn::Convolution convolution = nullptr;
-    expect_success(gpu_, library_.cudnnCreateConvolutionDescriptor(&convolution),
-                   "describing a convolution");
+    expect_done(library_.cudnnCreateConvolutionDescriptor(&convolution),
+                "describing a convolution");
     convolution_.reset(convolution);
     return describe(x_.get(), x()) && describe(y_.get(), y()) && describe_weight() &&
            describe_windows();
@@ -182,13 +179,12 @@ class Convolution final : public Executable {
   [[nodiscard]] bool describe_weight() const {
     const auto size = [&](int axis) { return static_cast<int>(weight().shape[axis]); };
     return accepts(library_.cudnnSetFilter4dDescriptor(weight_.get(), *type_of(weight().dtype),
-                                                       *packing_of(weight()), size(0), size(1),
-                                                       size(2), size(3)),
+                                                       format_, size(0), size(1), size(2), size(3)),
                    "describing a filter");
   }
 
   [[nodiscard]] bool describe_windows() const {
-    const Windows& w = call_.windows;
+    const Windows& w = given().windows;
     const auto number = [](int64_t value) { return static_cast<int>(value); };
     const auto convolution = convolution_.get();
     // f32 means f32: without tensor cores, which would round to TF32.
@@ -196,7 +192,7 @@ class Convolution final : public Executable {
     return accepts(library_.cudnnSetConvolution2dDescriptor(
                        convolution, number(w.padding[0]), number(w.padding[1]), number(w.stride[0]),
                        number(w.stride[1]), number(w.dilation[0]), number(w.dilation[1]),
-                       is_correlation, is_double() ? type_f64 : type_f32),
+                       is_correlation, x().dtype == f64 ? type_f64 : type_f32),
                    "describing windows") &&
            accepts(library_.cudnnSetConvolutionGroupCount(convolution, number(w.groups)),
                    "describing groups") &&
@@ -210,7 +206,7 @@ class Convolution final : public Executable {
     const auto x = x_.get(), y = y_.get();
     const auto convolution = convolution_.get();
     const auto most = static_cast<int>(choices.size());
-    switch (call_.kind) {
+    switch (kind()) {
       case Kind::conv2d:
         return library_.cudnnGetConvolutionForwardAlgorithm_v7(handle_, x, w, convolution, y, most,
                                                                count, choices.data());
@@ -228,14 +224,14 @@ class Convolution final : public Executable {
       return std::ranges::find(list, choice.algorithm) != list.end();
     };
     return choice.status == 0 && choice.determinism == is_deterministic &&
-           (call_.kind == Kind::conv2d ? is_in(forward_algorithms) : is_in(backward_algorithms));
+           (kind() == Kind::conv2d ? is_in(forward_algorithms) : is_in(backward_algorithms));
   }
 
   int workspace_of(int algorithm, std::size_t* bytes) const {
     const auto w = weight_.get();
     const auto x = x_.get(), y = y_.get();
     const auto convolution = convolution_.get();
-    switch (call_.kind) {
+    switch (kind()) {
       case Kind::conv2d:
         return library_.cudnnGetConvolutionForwardWorkspaceSize(handle_, x, w, convolution, y,
                                                                 algorithm, bytes);
@@ -248,17 +244,7 @@ class Convolution final : public Executable {
     }
   }
 
-  /// False if cuDNN refuses after all.
-  bool run(std::span<void* const> at) const {
-    constexpr uintptr_t alignment = 16;
-    const auto is_aligned = [](const void* address) {
-      return reinterpret_cast<uintptr_t>(address) % alignment == 0;
-    };
-    if (!std::ranges::all_of(at, is_aligned)) return false;
-    const float one = 1, zero = 0;
-    const double one_double = 1, zero_double = 0;
-    const void* const alpha = is_double() ? static_cast<const void*>(&one_double) : &one;
-    const void* const beta = is_double() ? static_cast<const void*>(&zero_double) : &zero;
+  [[nodiscard]] bool run(const Buffers& at) const override {
     const auto w = weight_.get();
     const auto x = x_.get(), y = y_.get();
     const auto convolution = convolution_.get();
@@ -266,59 +252,41 @@ class Convolution final : public Executable {
     void* const workspace = gpu_.workspace();
     const std::lock_guard order(gpu_.order());
     const auto status = [&] {
-      switch (call_.kind) {
+      switch (kind()) {
         case Kind::conv2d:
-          return library_.cudnnConvolutionForward(handle_, alpha, x, at[0], w, at[1], convolution,
-                                                  algorithm_, workspace, workspace_bytes_, beta, y,
-                                                  at[2]);
+          return library_.cudnnConvolutionForward(handle_, one(), x, at[0], w, at[1], convolution,
+                                                  algorithm_, workspace, workspace_bytes_, zero(),
+                                                  y, at[2]);
         case Kind::conv2d_input:
-          return library_.cudnnConvolutionBackwardData(handle_, alpha, w, at[1], y, at[0],
+          return library_.cudnnConvolutionBackwardData(handle_, one(), w, at[1], y, at[0],
                                                        convolution, algorithm_, workspace,
-                                                       workspace_bytes_, beta, x, at[2]);
+                                                       workspace_bytes_, zero(), x, at[2]);
         default:
-          return library_.cudnnConvolutionBackwardFilter(handle_, alpha, x, at[0], y, at[1],
+          return library_.cudnnConvolutionBackwardFilter(handle_, one(), x, at[0], y, at[1],
                                                          convolution, algorithm_, workspace,
-                                                         workspace_bytes_, beta, w, at[2]);
+                                                         workspace_bytes_, zero(), w, at[2]);
       }
     }();
-    if (!accepts(status, "a convolution")) {
-      is_refused_ = true;
-      return false;
-    }
+    if (!accepts(status, "a convolution")) return false;
     gpu_.note(label_);
     return true;
   }
 
-  /// For what cuDNN does not take.
-  const Executable& own() const {
-    const std::lock_guard lock(mutex_);
-    if (!own_) own_ = make_routine(gpu_, call_);
-    return *own_;
-  }
-
-  Gpu& gpu_;
-  const LibraryCall call_;
   const Cudnn& library_ = cudnn();
   const Cudnn::Handle handle_;
-  std::shared_ptr<const std::string> label_;
+  const std::shared_ptr<const std::string> label_;
   Images x_, y_;
   Filters weight_;
   Description convolution_;
+  Format format_ = channels_last;
   int algorithm_ = 0;
   std::size_t workspace_bytes_ = 0;
-  mutable std::atomic<bool> is_refused_ = false;
-  mutable ForkSafeMutex mutex_;
-  mutable std::unique_ptr<Executable> own_;
 };
 
-bool fits(const OperandLayout& operand) {
-  constexpr int64_t most = std::numeric_limits<int>::max();
-  int64_t extent = 1;
-  for (int axis = 0; axis < operand.shape.size(); ++axis) {
-    if (operand.shape[axis] < 1 || operand.strides[axis] < 1) return false;
-    extent += (operand.shape[axis] - 1) * operand.strides[axis];
-  }
-  return extent <= most;
+/// Whether cuDNN can count what an operand has: there is something, and no more than an int holds.
+bool fits(const Shape& shape) {
+  const int64_t count = element_count(shape);
+  return count > 0 && count <= std::numeric_limits<int>::max();
 }
 
 }  // namespace
@@ -328,11 +296,10 @@ std::unique_ptr<Executable> make_convolution(Gpu& gpu, const LibraryCall& call) 
       call.kind != Kind::conv2d_weight)
     return nullptr;
   for (const OperandLayout& operand : call.operands) {
-    if (!type_of(operand.dtype) || operand.dtype != call.operands[2].dtype || !fits(operand))
+    if (!type_of(operand.dtype) || operand.dtype != call.operands[2].dtype || !fits(operand.shape))
       return nullptr;
   }
-  const std::size_t weight = call.kind == Kind::conv2d_weight ? 2 : 1;
-  if (!packing_of(call.operands[weight]) || !has_cudnn()) return nullptr;
+  if (!has_cudnn()) return nullptr;
   const Entered entered = gpu.enter();
   const Cudnn::Handle handle = handle_of(gpu);
   if (handle == nullptr) return nullptr;

@@ -3,6 +3,7 @@
 #include "backends/cuda/executables.h"
 #include "backends/cuda/gpu.h"
 #include "backends/cuda/owned.h"
+#include "backends/cuda/vendor_call.h"
 #include "core/error.h"
 #include "core/library.h"
 #include "core/log.h"
@@ -34,10 +35,6 @@ constexpr int not_supported = 15;
 /// Parts of a sum meet in the type they are computed in, f32 for 16 bits: the other ways add them
 /// in the result's type.
 constexpr uint32_t in_compute_type = 2;
-/// Vectors of loads have no more bytes. What is aligned better than that is not told, so that the
-/// same matrices have the same algorithm wherever they lie in a block.
-constexpr uint32_t most_alignment = 16;
-
 std::optional<int> type_of(DType dtype) {
   if (dtype == f32) return type_f32;
   if (dtype == f64) return type_f64;
@@ -52,7 +49,8 @@ struct Matrix {
   bool is_transposed;  ///< of what is to be multiplied
 };
 
-/// The transpose of a matrix of ours; nothing if neither its rows nor its columns are contiguous.
+/// The transpose of a matrix of ours as it is; nothing if neither its rows nor its columns are
+/// contiguous.
 std::optional<Matrix> transpose_of(const OperandLayout& operand) {
   const int rank = operand.shape.size();
   const int64_t rows = operand.shape[rank - 2], columns = operand.shape[rank - 1];
@@ -64,41 +62,35 @@ std::optional<Matrix> transpose_of(const OperandLayout& operand) {
   return std::nullopt;
 }
 
-void expect_success(const Gpu& gpu, int result, const char* what) {
-  if (result == 0) return;
-  gpu.expect_alive();  // a lost device says more than a library does
-  throw Error(
-      ErrorKind::device,
-      {.where = "matmul", .what = fmt::format("cuBLASLt: {} failed with status {}", what, result)});
-}
-
 using Description = Owned<CublasLt::Description, &cublas_lt, &CublasLt::cublasLtMatmulDescDestroy>;
 using Layout = Owned<CublasLt::Layout, &cublas_lt, &CublasLt::cublasLtMatrixLayoutDestroy>;
 using Preference =
     Owned<CublasLt::Preference, &cublas_lt, &CublasLt::cublasLtMatmulPreferenceDestroy>;
 
-CublasLt::Handle handle_of(Gpu& gpu) {
-  static ForkSafeMutex mutex;
-  static auto& all = *new std::map<const Gpu*, CublasLt::Handle>;
-  const Entered entered = gpu.enter();
-  const std::lock_guard lock(mutex);
-  CublasLt::Handle& handle = all[&gpu];
-  if (handle == nullptr)
-    expect_success(gpu, cublas_lt().cublasLtCreate(&handle), "creating a handle");
-  return handle;
+/// Batches as they are, and matrices row by row: for what no Matrix describes.
+Strides packed(const OperandLayout& operand) {
+  Strides strides = operand.strides;
+  int64_t next = 1;
+  for (int axis = strides.size() - 1; axis >= 0; --axis) {
+    if (axis < strides.size() - 2 && strides[axis] == 0) continue;
+    strides[axis] = next;
+    next *= operand.shape[axis];
+  }
+  return strides;
 }
 
-class Product final : public Executable {
+class Product final : public VendorCall {
  public:
-  Product(Gpu& gpu, const LibraryCall& call, const std::array<Matrix, 3>& matrices)
-      : gpu_(gpu), call_(call), handle_(handle_of(gpu)) {
-    const auto& [a, b, c] = matrices;
-    const Shape& left = call.operands[0].shape;
-    label_ = std::make_shared<const std::string>(fmt::format(
-        "a product of {} x {} x {}", left[left.size() - 2], left[left.size() - 1], c.rows));
+  Product(Gpu& gpu, const LibraryCall& call) : VendorCall(gpu, call, "cuBLASLt", "matmul") {
+    const OperandLayout &left = call.operands[0], &result = call.operands[2];
+    const int rank = left.shape.size();
+    label_ = std::make_shared<const std::string>(
+        fmt::format("a product of {} x {} x {}", left.shape[rank - 2], left.shape[rank - 1],
+                    result.shape[rank - 1]));
+    const Matrix a = matrix(0), b = matrix(1), c = matrix(2);
     plan_batches();
-    const int compute = output().dtype == f64 ? compute_f64 : compute_f32;
-    const int scale = output().dtype == f64 ? type_f64 : type_f32;
+    const int compute = dtype() == f64 ? compute_f64 : compute_f32;
+    const int scale = dtype() == f64 ? type_f64 : type_f32;
     CublasLt::Description made = nullptr;
     expect(library_.cublasLtMatmulDescCreate(&made, compute, scale), "describing a product");
     description_.reset(made);
@@ -107,34 +99,15 @@ class Product final : public Executable {
     layouts_ = {layout(b, 1), layout(a, 0), layout(c, 2)};
   }
 
-  /// False if cuBLASLt has no way for matrices that are aligned as well as can be.
-  bool plan() { return choice(most_alignment).has_value(); }
-
-  [[nodiscard]] std::string describe(std::span<const Launch> /*examples*/) const override {
-    const std::optional<CublasLt::Algorithm> chosen = choice(most_alignment);
-    return chosen ? describe(*chosen) : std::string{};
-  }
-
-  void launch(const Launch& launch) const override {
-    const Entered entered = gpu_.enter();
-    const std::optional<CublasLt::Algorithm> chosen = choice(alignment_of(launch));
-    if (!chosen) return own().launch(launch);
-    const std::size_t size = size_of(output().dtype);
-    Dims index = Dims::filled(static_cast<int>(outer_.size()), 0);
-    for (;;) {
-      std::array<std::byte*, 3> at = {};
-      for (std::size_t k = 0; k < 3; ++k) {
-        int64_t offset = 0;
-        for (std::size_t i = 0; i < outer_.size(); ++i)
-          offset += index[static_cast<int>(i)] * outer_[i].strides[k];
-        at[k] = static_cast<std::byte*>(launch.buffers[k]) + offset * static_cast<int64_t>(size);
-      }
-      multiply(at, *chosen);
-      auto axis = static_cast<int>(outer_.size());
-      while (axis > 0 && ++index[axis - 1] == outer_[static_cast<std::size_t>(axis - 1)].size)
-        index[--axis] = 0;
-      if (axis == 0) return;
-    }
+  /// Finds an algorithm; false if cuBLASLt has none.
+  bool plan() {
+    handle_ = handle();
+    chosen_ = ask();
+    log(LogLevel::info,
+        fmt::format("{}: {}", *label_,
+                    chosen_ ? "cuBLASLt, " + algorithm()
+                            : "cuBLASLt has no way, so a kernel of our own computes it"));
+    return chosen_.has_value();
   }
 
  private:
@@ -143,14 +116,31 @@ class Product final : public Executable {
     std::array<int64_t, 3> strides;
   };
 
-  [[nodiscard]] const OperandLayout& output() const { return call_.operands[2]; }
+  [[nodiscard]] DType dtype() const { return given().operands[2].dtype; }
+
+  [[nodiscard]] CublasLt::Handle handle() const {
+    static ForkSafeMutex mutex;
+    static auto& all = *new std::map<const Gpu*, CublasLt::Handle>;
+    const std::lock_guard lock(mutex);
+    CublasLt::Handle& handle = all[&gpu_];
+    if (handle == nullptr) expect(library_.cublasLtCreate(&handle), "creating a handle");
+    return handle;
+  }
+
+  /// Operand `k` as cuBLASLt gets it.
+  Matrix matrix(std::size_t k) {
+    const std::optional<Matrix> found = transpose_of(given().operands[k]);
+    if (found && !(k == 2 && found->is_transposed)) return *found;
+    give(k, packed(given().operands[k]));
+    return *transpose_of(given().operands[k]);
+  }
 
   /// Batch dimensions, merged where they can be: the innermost by cuBLASLt, those around one by
   /// one.
   void plan_batches() {
-    for (int axis = output().shape.size() - 3; axis >= 0; --axis) {
-      Batch batch = {output().shape[axis], {}};
-      for (std::size_t k = 0; k < 3; ++k) batch.strides[k] = call_.operands[k].strides[axis];
+    for (int axis = given().operands[2].shape.size() - 3; axis >= 0; --axis) {
+      Batch batch = {given().operands[2].shape[axis], {}};
+      for (std::size_t k = 0; k < 3; ++k) batch.strides[k] = given().operands[k].strides[axis];
       if (batch.size == 1) continue;
       if (!outer_.empty()) {
         Batch& inner = outer_.front();
@@ -170,21 +160,18 @@ class Product final : public Executable {
     outer_.pop_back();
   }
 
-  /// "cuBLASLt, algorithm 21, sums in 4 parts".
-  [[nodiscard]] std::string describe(const CublasLt::Algorithm& chosen) const {
+  [[nodiscard]] std::string algorithm() const override {
     const auto setting = [&](int attribute) {
       int32_t value = 0;
       std::size_t written = 0;
-      const int result = library_.cublasLtMatmulAlgoConfigGetAttribute(&chosen, attribute, &value,
+      const int status = library_.cublasLtMatmulAlgoConfigGetAttribute(&*chosen_, attribute, &value,
                                                                        sizeof value, &written);
-      return result == 0 ? value : 0;
+      return status == 0 ? value : 0;
     };
     const int parts = setting(algorithm_parts);
-    return fmt::format("cuBLASLt, algorithm {}{}", setting(algorithm_id),
+    return fmt::format("algorithm {}{}", setting(algorithm_id),
                        parts > 1 ? fmt::format(", sums in {} parts", parts) : "");
   }
-
-  void expect(int result, const char* what) const { expect_success(gpu_, result, what); }
 
   void set(int attribute, bool is_so) const {
     const int32_t value = is_so ? 1 : 0;
@@ -196,7 +183,7 @@ class Product final : public Executable {
   [[nodiscard]] Layout layout(const Matrix& matrix, std::size_t k) const {
     CublasLt::Layout made = nullptr;
     expect(library_.cublasLtMatrixLayoutCreate(
-               &made, *type_of(call_.operands[k].dtype), static_cast<uint64_t>(matrix.rows),
+               &made, *type_of(given().operands[k].dtype), static_cast<uint64_t>(matrix.rows),
                static_cast<uint64_t>(matrix.columns), matrix.leading),
            "describing a matrix");
     Layout layout(made);
@@ -209,36 +196,18 @@ class Product final : public Executable {
     return layout;
   }
 
-  /// The bytes at a multiple of which all matrices of the launch begin.
-  [[nodiscard]] uint32_t alignment_of(const Launch& launch) const {
-    uintptr_t bits = most_alignment;
-    for (const void* const address : launch.buffers) bits |= reinterpret_cast<uintptr_t>(address);
+  /// The bytes at a multiple of which all matrices begin: told are no more than all operands have,
+  /// so that it is the shapes that choose the algorithm.
+  [[nodiscard]] uint32_t told_alignment() const {
+    uint64_t bits = alignment;
     for (const Batch& batch : outer_) {
       for (const int64_t stride : batch.strides)
-        bits |= static_cast<uintptr_t>(stride) * size_of(output().dtype);
+        bits |= static_cast<uint64_t>(stride) * size_of(dtype());
     }
     return static_cast<uint32_t>(bits & (0 - bits));
   }
 
-  /// The algorithm for matrices that are aligned so, asked for once; nothing if there is none.
-  [[nodiscard]] std::optional<CublasLt::Algorithm> choice(uint32_t alignment) const {
-    std::optional<CublasLt::Algorithm> chosen;
-    {
-      const std::lock_guard lock(mutex_);
-      if (const auto found = choices_.find(alignment); found != choices_.end())
-        return found->second;
-      chosen = ask(alignment);
-      choices_.emplace(alignment, chosen);
-    }
-    // Without the lock: what a log's sink does is the user's.
-    log(LogLevel::info,
-        fmt::format("{} at multiples of {} bytes: {}", *label_, alignment,
-                    chosen ? describe(*chosen)
-                           : "cuBLASLt has no way, so a kernel of our own computes it"));
-    return chosen;
-  }
-
-  [[nodiscard]] std::optional<CublasLt::Algorithm> ask(uint32_t alignment) const {
+  [[nodiscard]] std::optional<CublasLt::Algorithm> ask() const {
     CublasLt::Preference made = nullptr;
     expect(library_.cublasLtMatmulPreferenceCreate(&made), "a preference");
     const Preference preference(made);
@@ -248,7 +217,7 @@ class Product final : public Executable {
     };
     set(preference_workspace, Gpu::workspace_bytes);
     set(preference_reduction, in_compute_type);
-    for (int k = 0; k < 4; ++k) set(preference_alignment + k, alignment);
+    for (int k = 0; k < 4; ++k) set(preference_alignment + k, told_alignment());
     CublasLt::Choice found = {};
     int count = 0;
     const auto [b, a, c] = layouts();
@@ -259,27 +228,35 @@ class Product final : public Executable {
     return found.algorithm;
   }
 
-  void multiply(const std::array<std::byte*, 3>& at, const CublasLt::Algorithm& chosen) const {
-    const bool is_double = output().dtype == f64;
-    const float one = 1, zero = 0;
-    const double one_double = 1, zero_double = 0;
-    const void* const alpha = is_double ? static_cast<const void*>(&one_double) : &one;
-    const void* const beta = is_double ? static_cast<const void*>(&zero_double) : &zero;
+  [[nodiscard]] bool run(const Buffers& at) const override {
+    const Entered entered = gpu_.enter();
+    const auto size = static_cast<int64_t>(size_of(dtype()));
+    Dims index = Dims::filled(static_cast<int>(outer_.size()), 0);
+    for (;;) {
+      Buffers matrices = at;
+      for (std::size_t k = 0; k < matrices.size(); ++k) {
+        int64_t offset = 0;
+        for (std::size_t i = 0; i < outer_.size(); ++i)
+          offset += index[static_cast<int>(i)] * outer_[i].strides[k];
+        matrices[k] = static_cast<std::byte*>(at[k]) + offset * size;
+      }
+      multiply(matrices);
+      auto axis = static_cast<int>(outer_.size());
+      while (axis > 0 && ++index[axis - 1] == outer_[static_cast<std::size_t>(axis - 1)].size)
+        index[--axis] = 0;
+      if (axis == 0) return true;
+    }
+  }
+
+  void multiply(const Buffers& at) const {
     void* const workspace = gpu_.workspace();
     const std::lock_guard order(gpu_.order());
     const auto [b, a, c] = layouts();
-    expect(library_.cublasLtMatmul(handle_, description_.get(), alpha, at[1], b, at[0], a, beta,
-                                   at[2], c, at[2], c, &chosen, workspace, Gpu::workspace_bytes,
+    expect(library_.cublasLtMatmul(handle_, description_.get(), one(), at[1], b, at[0], a, zero(),
+                                   at[2], c, at[2], c, &*chosen_, workspace, Gpu::workspace_bytes,
                                    gpu_.stream()),
            "a product");
     gpu_.note(label_);
-  }
-
-  /// For what cuBLASLt does not take.
-  [[nodiscard]] const Executable& own() const {
-    const std::lock_guard lock(mutex_);
-    if (!own_) own_ = make_routine(gpu_, call_);
-    return *own_;
   }
 
   /// Of b, a and c.
@@ -287,18 +264,14 @@ class Product final : public Executable {
     return {layouts_[0].get(), layouts_[1].get(), layouts_[2].get()};
   }
 
-  Gpu& gpu_;
-  const LibraryCall call_;
   const CublasLt& library_ = cublas_lt();
-  const CublasLt::Handle handle_;
+  CublasLt::Handle handle_ = nullptr;
   std::shared_ptr<const std::string> label_;
   std::vector<Batch> outer_;
   Batch inner_ = {1, {0, 0, 0}};
   Description description_;
-  std::array<Layout, 3> layouts_;                                           ///< of b, a and c
-  mutable ForkSafeMutex mutex_;                                             ///< of what follows
-  mutable std::map<uint32_t, std::optional<CublasLt::Algorithm>> choices_;  ///< by alignment
-  mutable std::unique_ptr<Executable> own_;
+  std::array<Layout, 3> layouts_;  ///< of b, a and c
+  std::optional<CublasLt::Algorithm> chosen_;
 };
 
 }  // namespace
@@ -309,11 +282,8 @@ std::unique_ptr<Executable> make_product(Gpu& gpu, const LibraryCall& call) {
     if (!type_of(operand.dtype) || operand.dtype != call.operands[2].dtype) return nullptr;
     if (element_count(operand.shape) == 0) return nullptr;
   }
-  const auto a = transpose_of(call.operands[0]), b = transpose_of(call.operands[1]);
-  const auto c = transpose_of(call.operands[2]);
-  if (!a || !b || !c || c->is_transposed) return nullptr;
   const Entered entered = gpu.enter();
-  auto product = std::make_unique<Product>(gpu, call, std::array{*a, *b, *c});
+  auto product = std::make_unique<Product>(gpu, call);
   if (!product->plan()) return nullptr;
   return product;
 }

@@ -1,5 +1,6 @@
 // Products of matrices and convolutions on a GPU against the reference device, bit by bit: of small
-// whole numbers, whose sums are exact in every order. In ctest's cuda.fake.
+// whole numbers, whose sums are exact in every order. And of any numbers against themselves in
+// other layouts. In ctest's cuda.fake.
 #include "core/library.h"
 #include "nitinol.h"
 #include "tests/backends/kernels.h"
@@ -146,7 +147,91 @@ void check_same(test::Numbers& numbers, const LibraryCall& call) {
   CHECK(is_same);
 }
 
+/// Calls `take` with the place of each element in the layout, in row-major order.
+template <class Take>
+void for_each_place(const OperandLayout& layout, Take take) {
+  Dims index = Dims::filled(layout.shape.size(), 0);
+  for (int64_t left = element_count(layout.shape); left > 0; --left) {
+    int64_t place = 0;
+    for (int axis = 0; axis < index.size(); ++axis) place += index[axis] * layout.strides[axis];
+    take(static_cast<std::size_t>(place));
+    for (int axis = index.size() - 1; axis >= 0 && ++index[axis] == layout.shape[axis]; --axis)
+      index[axis] = 0;
+  }
+}
+
+/// The elements of the operand `from` in the memory of the layout `to`; gaps are 0.
+std::vector<std::byte> moved(const std::vector<std::byte>& memory, const OperandLayout& from,
+                             const OperandLayout& to) {
+  const std::size_t size = size_of(from.dtype);
+  std::vector<std::size_t> places;
+  for_each_place(from, [&](std::size_t place) { places.push_back(place); });
+  std::vector<std::byte> there(static_cast<std::size_t>(extent(to)) * size);
+  std::size_t k = 0;
+  for_each_place(to, [&](std::size_t place) {
+    std::memcpy(&there[place * size], &memory[places[k++] * size], size);
+  });
+  return there;
+}
+
+/// Numbers whose sums round: a call has the bits that it has with all operands row by row, or in
+/// columns. Products by rows and by columns may differ, as a library has a kernel for each.
+void check_layouts(test::Numbers& numbers, LibraryCall call) {
+  const bool is_product = call.kind == Kind::matmul;
+  for (std::size_t k = 0; k < 3; ++k) {
+    OperandLayout& operand = call.operands[k];
+    if (numbers.below(3) == 0 && k < 2) {  // a broadcast: a gradient of a sum
+      operand.strides = Strides::filled(operand.shape.size(), 0);
+    } else if (is_product) {
+      operand.strides = strides_of(operand.shape);
+      const int rows = operand.shape.size() - 2;
+      if (numbers.below(2) == 0) {  // gaps between elements
+        for (int64_t& stride : operand.strides) stride *= 2;
+      } else {
+        operand.strides[rows] += numbers.below(3);
+        for (int axis = 0; axis < rows; ++axis) operand.strides[axis] *= 3;
+      }
+    }
+    // Nobody has to keep the stride along an axis of one element.
+    for (int axis = 0; axis < operand.shape.size(); ++axis) {
+      if (operand.shape[axis] == 1 && numbers.below(2) == 0) operand.strides[axis] = 0;
+    }
+  }
+  INFO(described(call));
+  LibraryCall plain = call;
+  std::vector<std::vector<std::byte>> memory, plain_memory;
+  for (std::size_t k = 0; k < 3; ++k) {
+    plain.operands[k].strides = strides_of(plain.operands[k].shape);
+    const auto count = static_cast<int64_t>(extent(call.operands[k]));
+    const Tensor typed =
+        tensor(numbers.reals<float>(count)).to(Device{}).to(call.operands[k].dtype);
+    std::vector<std::byte> bytes(static_cast<std::size_t>(count) * size_of(typed.dtype()));
+    std::memcpy(bytes.data(), typed.read_bytes(), bytes.size());
+    plain_memory.push_back(moved(bytes, call.operands[k], plain.operands[k]));
+    memory.push_back(std::move(bytes));
+  }
+  const auto shift = static_cast<std::size_t>(numbers.below(3));
+  CAPTURE(shift);
+  const auto result = result_of(call, memory, shift, gpu);
+  const bool is_same =
+      moved(result, call.operands[2], plain.operands[2]) == result_of(plain, plain_memory, 0, gpu);
+  CHECK(is_same);
+}
+
 }  // namespace
+
+TEST_CASE("layouts and addresses do not decide about the bits of a GPU's products and convolutions",
+          "[cuda][no-isa]") {
+  if (!has_gpu()) return;
+  test::Numbers numbers(13);
+  for (const DType dtype : {f32, f64, bf16}) {
+    for (int round = 0; round < 40; ++round) check_layouts(numbers, random_product(numbers, dtype));
+    for (const Kind kind : {Kind::conv2d, Kind::conv2d_input, Kind::conv2d_weight}) {
+      for (int round = 0; round < 25; ++round)
+        check_layouts(numbers, random_convolution(numbers, kind, dtype));
+    }
+  }
+}
 
 TEST_CASE("a GPU's products are those of the definition", "[cuda][no-isa]") {
   if (!has_gpu()) return;

@@ -114,7 +114,11 @@ TEST_CASE("explain() tells what runs each step on a GPU, and where its code came
   const std::string images = explained([](const Tensor& y) {
     return conv2d(reshape(y, {1, 1, 8, 12}), ones({1, 1, 2, 2}, f32, gpu));
   });
-  CHECK(has(images, "cuDNN, algorithm "));
+  CHECK(has(images, "cuDNN, algorithm 2, channels last"));
+  const std::string doubles = explained([](const Tensor& y) {
+    return conv2d(reshape(y.to(f64), {1, 2, 8, 6}), ones({1, 2, 2, 2}, f64, gpu));
+  });
+  CHECK(has(doubles, "cuDNN, algorithm 2, channels first, packed: operand 1"));
 }
 
 TEST_CASE("launches of one kernel that a Plan makes together are one", "[cuda][fake][no-isa]") {

@@ -32,7 +32,9 @@ struct Images : Counted {
   std::array<int, 4> sizes = {}, strides = {};
 };
 /// Of k, c, h, w.
-struct Filters : Images {};
+struct Filters : Images {
+  int format = 0;  ///< 1: channels last
+};
 struct Convolution : Counted {
   std::array<int, 2> padding = {}, stride = {}, dilation = {};
   int type = -1, groups = 1, math = 0;
@@ -151,6 +153,11 @@ bool fits(const Images& x, const Filters& weight, const Convolution& convolution
          x.sizes[1] == weight.sizes[1] * convolution.groups && y.sizes[1] == weight.sizes[0] &&
          y.sizes[1] % convolution.groups == 0 && y.sizes[2] == windows(0) &&
          y.sizes[3] == windows(1);
+}
+
+/// Doubles are taken with channels first alone.
+bool is_supported(const Filters& weight) {
+  return weight.type != type_f64 || weight.format == 0;
 }
 
 /// Algorithms as the library lists them, the fastest first: among them transforms, and such that
@@ -287,6 +294,7 @@ int cudnnSetFilter4dDescriptor(Filters* filters, int type, int format, int k, in
   FAKE_ENTRY;
   if (k <= 0 || c <= 0 || h <= 0 || w <= 0 || format < 0 || format > 1) return bad_param;
   filters->type = type;
+  filters->format = format;
   filters->sizes = {k, c, h, w};
   if (format == 0)
     filters->strides = {c * h * w, h * w, w, 1};
@@ -331,6 +339,7 @@ int cudnnGetConvolutionForwardAlgorithm_v7(Handle*, const Images* x, const Filte
                                            int most, int* count, Choice* choices) {
   FAKE_ENTRY;
   if (!fits(*x, *weight, *convolution, *y)) return bad_param;
+  if (!is_supported(*weight)) return not_supported;
   const Choice all[] = {{6, 0, 1, 0, 1, 0, {}},  // Winograd
                         {0, 0, 2, 0, 1, 0, {}},  // wants too large a workspace
                         {1, not_supported, 3, 0, 1, 0, {}},
@@ -369,7 +378,7 @@ int cudnnGetConvolutionBackwardDataAlgorithm_v7(Handle*, const Filters* weight, 
                                                 int most, int* count, Choice* choices) {
   FAKE_ENTRY;
   if (!fits(*x, *weight, *convolution, *y)) return bad_param;
-  if (convolution->dilation[0] > 1) return not_supported;
+  if (convolution->dilation[0] > 1 || !is_supported(*weight)) return not_supported;
   const Choice all[] = {{0, 0, 1, 0, 0, 0, {}}, {1, 0, 2, 0, 1, 0, {}}};
   return list(all, most, count, choices);
 }
@@ -407,7 +416,7 @@ int cudnnGetConvolutionBackwardFilterAlgorithm_v7(Handle*, const Images* x, cons
                                                   Choice* choices) {
   FAKE_ENTRY;
   if (!fits(*x, *weight, *convolution, *y)) return bad_param;
-  if (convolution->dilation[0] > 1) return not_supported;
+  if (convolution->dilation[0] > 1 || !is_supported(*weight)) return not_supported;
   const Choice all[] = {{3, 0, 1, 0, 0, 0, {}}, {5, 0, 2, 0, 1, 0, {}}, {1, 0, 3, 0, 1, 0, {}}};
   return list(all, most, count, choices);
 }
