@@ -1,6 +1,10 @@
 #include "core/formula.h"
 
+#include "core/host_access.h"
+#include "core/loops.h"
 #include "core/math.h"
+
+#include <bit>
 
 namespace nitinol {
 
@@ -8,6 +12,17 @@ Expr rounded_to(DType dtype, const Expr& value) {
   if (dtype == f16) return round_f16(value);
   if (dtype == bf16) return round_bf16(value);
   return value;
+}
+
+Expr as_stored(const Expr& result, DType dtype) {
+  const ScalarType type = compute_type(dtype);
+  if (result.type == type) return rounded_to(dtype, result);
+  const bool is_wide = result.type == ScalarType::f64 || result.type == ScalarType::i64 ||
+                       result.type == ScalarType::i32;
+  if (is_wide && type == ScalarType::f32 && dtype != f32)
+    return rounded_to(dtype, to_odd_float(result));
+  return rounded_to(dtype,
+                    emit(*result.program, {.op = ScalarOp::convert, .type = type, .a = result.id}));
 }
 
 Row row_of(const Expr& index, const Expr& rows, const Expr& step) {
@@ -23,15 +38,22 @@ Expr element_at(const Row& row, uint16_t operand, DType dtype) {
 }
 
 Expr apply_formula(const Op& op, std::span<const Expr> arguments, DType dtype) {
-  const Expr result = op.formula.emit(arguments);
-  const ScalarType type = compute_type(dtype);
-  if (result.type == type) return rounded_to(dtype, result);
-  const bool is_wide = result.type == ScalarType::f64 || result.type == ScalarType::i64 ||
-                       result.type == ScalarType::i32;
-  if (is_wide && type == ScalarType::f32 && dtype != f32)
-    return rounded_to(dtype, to_odd_float(result));
-  return rounded_to(dtype,
-                    emit(*result.program, {.op = ScalarOp::convert, .type = type, .a = result.id}));
+  return as_stored(op.formula.emit(arguments), dtype);
+}
+
+NodeFormula formula_of(const Graph& graph, const Node& node) {
+  const Formula& formula = node.op->formula;
+  const NodeFormula usual = {formula.emit, node.inputs.size()};
+  if (formula.loops_at == nullptr) return usual;
+  const Node& last = graph[node.inputs.back()];
+  const DType dtype = last.spec.dtype;
+  const bool is_known = last.kind == Node::Kind::constant && last.spec.shape.empty();
+  if (!is_known || (dtype != f32 && dtype != f64)) return usual;
+  const uint64_t bits = first_element(last.constant);
+  const double value = dtype == f64 ? std::bit_cast<double>(bits)
+                                    : double{std::bit_cast<float>(static_cast<uint32_t>(bits))};
+  const Emit emit = formula.loops_at(compute_type(dtype), value).emit;
+  return emit != nullptr ? NodeFormula{emit, node.inputs.size() - 1} : usual;
 }
 
 }  // namespace nitinol

@@ -1,8 +1,10 @@
 // Formulas as scalar instructions, with the roundings that dtypes ask for.
 #pragma once
 
+#include "core/graph.h"
 #include "core/op.h"
 
+#include <cstddef>
 #include <span>
 
 namespace nitinol {
@@ -11,6 +13,20 @@ namespace nitinol {
 /// `op`'s formula of `arguments` (in their dtypes' compute types), converted to the compute type of
 /// `dtype` and rounded to it. So cast is the identity formula.
 [[nodiscard]] Expr apply_formula(const Op& op, std::span<const Expr> arguments, DType dtype);
+
+/// A formula's result converted to the compute type of `dtype` and rounded to it.
+[[nodiscard]] Expr as_stored(const Expr& result, DType dtype);
+
+/// Formula::emit.
+using Emit = Expr (*)(std::span<const Expr> arguments);
+
+/// The instructions of a node that computes a formula. If its last operand is a number that the
+/// graph knows, and the op has shorter ones for that: those, which do not read it.
+struct NodeFormula {
+  Emit emit;
+  std::size_t arguments;  ///< how many of the operands it reads
+};
+[[nodiscard]] NodeFormula formula_of(const Graph& graph, const Node& node);
 
 /// What an index names.
 struct Row {

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 namespace nitinol {
 
+struct Expr;               // core/scalar.h
 enum class Isa : uint8_t;  // core/isa.h
 
 /// out[i] = formula(in[0][i], ...) for 0 <= i < n. All arrays are contiguous; out may equal an
@@ -22,10 +24,12 @@ struct Loops {
   [[nodiscard]] Loop pick() const;
 };
 
-/// Loops of a formula whose last argument is the same everywhere.
+/// A formula whose last argument is the same everywhere, as loops and as instructions.
 struct LoopsAt {
   Loops loops;
-  bool is_short;  ///< they do not read it, and do little
+  /// Appends the instructions for this value; null: it has none of its own. If it has, the loops do
+  /// little and do not read the last argument.
+  Expr (*emit)(std::span<const Expr> arguments) = nullptr;
 };
 
 }  // namespace nitinol

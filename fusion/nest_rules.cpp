@@ -107,7 +107,8 @@ std::size_t NestRules::count_instructions(const Node& node) const {
   if (node.op->lookup != nullptr) return instructions_of_lookup;
   if (reduces(node) || node.op->formula.emit == nullptr) return 0;
   const DType last = node.inputs.empty() ? i64 : graph_[node.inputs.back()].spec.dtype;
-  const auto [found, is_new] = of_formula_.try_emplace({node.op, last, node.spec.dtype}, 0);
+  const NodeFormula formula = formula_of(graph_, node);
+  const auto [found, is_new] = of_formula_.try_emplace({formula.emit, last, node.spec.dtype}, 0);
   if (!is_new) return found->second;
   ScalarProgram program;
   std::vector<Expr> arguments;
@@ -116,8 +117,9 @@ std::size_t NestRules::count_instructions(const Node& node) const {
     arguments.push_back(argument(program, compute_type(dtype), number));
   };
   if (node.op->kind == OpKind::create) add_argument(i64);
-  for (const Value input : node.inputs) add_argument(graph_[input].spec.dtype);
-  static_cast<void>(apply_formula(*node.op, arguments, node.spec.dtype));
+  for (std::size_t k = 0; k < formula.arguments; ++k)
+    add_argument(graph_[node.inputs[k]].spec.dtype);
+  static_cast<void>(as_stored(formula.emit(arguments), node.spec.dtype));
   found->second = program.instrs.size() - arguments.size();
   return found->second;
 }

@@ -1,6 +1,7 @@
 // What one loop nest can express, and how large a kernel may be.
 #pragma once
 
+#include "core/formula.h"
 #include "core/graph.h"
 #include "fusion/access.h"
 #include "fusion/fuse.h"
@@ -57,7 +58,7 @@ class NestRules {
   const Fusion& fusion_;
   mutable std::vector<std::size_t> instructions_;  ///< per value
   /// By op, and the dtypes of its last operand and result.
-  mutable std::map<std::tuple<const Op*, DType, DType>, std::size_t> of_formula_;
+  mutable std::map<std::tuple<Emit, DType, DType>, std::size_t> of_formula_;
 };
 
 }  // namespace nitinol::fusion

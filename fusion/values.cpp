@@ -64,8 +64,13 @@ Expr formula(Draft& draft, Value v, const Member* member) {
   const Member& reader = member != nullptr ? *member : self;
   std::vector<Expr> arguments;
   if (node.op->kind == OpKind::create) arguments.push_back(position(draft, reader));
-  for (const Value input : node.inputs) arguments.push_back(value_of(draft, input, &reader));
-  return apply_formula(*node.op, arguments, node.spec.dtype);
+  // One op alone has native loops, which look at the number themselves.
+  const bool is_alone = draft.group.members.size() == 1;
+  const NodeFormula formula = is_alone ? NodeFormula{node.op->formula.emit, node.inputs.size()}
+                                       : formula_of(draft.graph, node);
+  for (std::size_t k = 0; k < formula.arguments; ++k)
+    arguments.push_back(value_of(draft, node.inputs[k], &reader));
+  return as_stored(formula.emit(arguments), node.spec.dtype);
 }
 
 /// The result of the member, which reduces.

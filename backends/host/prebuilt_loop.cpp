@@ -271,7 +271,7 @@ class PrebuiltLoop final : public Executable {
     std::memcpy(&value, bytes.data(), sizeof(value));
     const LoopsAt found = loops_at(type, type == ScalarType::f64 ? value : double{narrow});
     return {.loop = found.loops.pick(),
-            .is_streamed = found.is_short && can_be_streamed_,
+            .is_streamed = found.emit != nullptr && can_be_streamed_,
             .status = call.status};
   }
 

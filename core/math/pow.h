@@ -133,12 +133,16 @@ constexpr X pow_general(X x, X y, Condition other) {
   return if_any(!(usual | other), exp2_of_sum<T>(product, low), [&] { return pow_rare<T>(x, y); });
 }
 
+/// x^(1/2).
+template <class T, Lane X>
+constexpr X square_root(X x) {
+  return select(x == -infinity<T>, constant<T>(x, infinity<T>), sqrt(x + T{0}));
+}
+
 /// For y = 1/2, -1/2, -1 and -2. (1/x)^2 and not 1/x^2, which underflows too early.
 template <class T, Lane X>
 constexpr X pow_root(X x, X y) {
-  const X base = unless_all(abs(y) != T{0.5}, x, [&] {
-    return select(x == -infinity<T>, constant<T>(x, infinity<T>), sqrt(x + T{0}));
-  });
+  const X base = unless_all(abs(y) != T{0.5}, x, [&] { return square_root<T>(x); });
   return unless_all(y == T{0.5}, base, [&] {
     const X inverse = T{1} / base;
     return select(y == T{-2}, inverse * inverse, inverse);
@@ -151,6 +155,27 @@ constexpr X pow_simple(X x, X y) {
   const X square = x * x;
   const X product = select(y == T{1}, x, select(y == T{2}, square, square * x));
   return unless_all(y >= T{1}, product, [&] { return pow_root<T>(x, y); });
+}
+
+/// pow_simple for a y that is known beforehand, without a branch.
+template <class T, double y, Lane X>
+constexpr X pow_known(X x) {
+  if constexpr (y == 1) {
+    return x;
+  } else if constexpr (y == 2) {
+    return x * x;
+  } else if constexpr (y == 3) {
+    return x * x * x;
+  } else if constexpr (y == 0.5) {
+    return square_root<T>(x);
+  } else if constexpr (y == -0.5) {
+    return T{1} / square_root<T>(x);
+  } else {
+    static_assert(y == -1 || y == -2);
+    const X inverse = T{1} / x;
+    if constexpr (y == -2) return inverse * inverse;
+    return inverse;
+  }
 }
 
 /// Whether pow_simple is for y. All that have more than two bits are told by one instruction.
@@ -172,6 +197,14 @@ constexpr X pow_of(X x, X y) {
 
 /// The exponents that pow decides by products and roots.
 inline constexpr std::array simple_exponents = {1.0, 2.0, 3.0, 0.5, -0.5, -1.0, -2.0};
+
+/// pow for one of these.
+template <double y, Lane X>
+constexpr X pow_at(X x) {
+  return by_float_type(
+      x, [](auto v) { return pow_known<float, y>(v); },
+      [](auto v) { return pow_known<double, y>(v); });
+}
 
 /// pow for exponents that are none of these, in native loops.
 template <Lane X>

@@ -129,6 +129,7 @@ constexpr auto nonzero = [](auto x) {
 };
 
 constexpr auto power = [](auto a, auto b) { return pow(a, b); };
+constexpr auto power_at = []<double y>(auto a) { return math::pow_at<y>(a); };
 constexpr auto other_power = [](auto a, auto b) { return math::pow_of_others(a, b); };
 
 void fail_check_nonzero(const Op&, Inputs inputs, const Attrs& attrs) {
@@ -147,7 +148,7 @@ constexpr auto arithmetic = family({
     with_rule(binary_op("remainder", number_types,
         [](auto a, auto b) { return remainder(a, b); }, "a - floor_divide(a, b) * b."), remainder_rule, 0b11),
     with_loops_at<math::simple_exponents>(
-        with_rule(binary_op("pow", floating_types, power, "a to the power of b."), pow_rule, 0b11, true), floating_types, power, other_power),
+        with_rule(binary_op("pow", floating_types, power, "a to the power of b."), pow_rule, 0b11, true), floating_types, power_at, other_power),
     binary_op("integer_pow", integer_types,
         [](auto a, auto b) { return integer_pow(a, b); }, "a to the power of b, modulo 2^bits."),
     with_rule(binary_op("maximum", number_types, [](auto a, auto b) { return maximum(a, b); }, "The larger one."), maximum_rule, 0b11),

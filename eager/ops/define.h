@@ -50,13 +50,12 @@ constexpr Loops loops_for() {
     return loops_of<F, Result<F, First...>, First...>;
 }
 
-/// F with values[k] for its last argument.
+/// F at values[k], of its first argument.
 template <class F, const auto& values, std::size_t k>
 struct At {
   template <Lane X>
   constexpr auto operator()(X x) const {
-    constexpr auto value = values[k];
-    return F{}(x, constant<Element<X>>(x, value));
+    return F{}.template operator()<values[k]>(x);
   }
 };
 
@@ -149,15 +148,18 @@ consteval Op without_gradient(Op op) {
   return op;
 }
 
-/// With loops for a last argument that is the same everywhere: at each of the `values` little is
-/// left of the formula F of two arguments, and at others it is Other.
+/// With formulas for a second argument that is the same everywhere: F<value> of the first one,
+/// which is short, for each of the `values`; in loops also Other of both, for others.
 template <const auto& values, class F, class Other, class... T>
 consteval Op with_loops_at(Op op, Types<T...>, F, Other) {
   op.formula.loops_at = [](ScalarType argument, double value) {
     LoopsAt found = {};
     const auto choose = [&]<class Type, std::size_t k>() {
       if (value == static_cast<double>(values[k]))
-        found = {.loops = loops_of<formulas::At<F, values, k>, Type, Type>, .is_short = true};
+        found = {.loops = loops_of<formulas::At<F, values, k>, Type, Type>,
+                 .emit = [](std::span<const Expr> arguments) {
+                   return formulas::At<F, values, k>{}(arguments[0]);
+                 }};
     };
     const auto choose_any = [&]<class Type, std::size_t... k>(std::index_sequence<k...>) {
       if (argument != scalar_type_of<Type>) return;

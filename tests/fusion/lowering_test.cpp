@@ -69,6 +69,22 @@ TEST_CASE("short programs and long rows are computed again", "[jit][lowering]") 
   CHECK(scratch_of(kernel_of(softmax_of(8, 65537) + "return y")).empty());
 }
 
+TEST_CASE("a power by a known number takes the instructions for that number", "[jit][lowering]") {
+  const auto power = [](const std::string& exponent, int times = 1) {
+    std::string text = "x: f32[8] = input; e: f32[] = constant " + exponent + "; y0 = neg x; ";
+    for (int i = 0; i < times; ++i) text += fmt::format("y{} = pow y{} e; ", i + 1, i);
+    return kernel_of(text + fmt::format("return y{}", times));
+  };
+  const auto count = [](const Kernel& kernel) { return kernel.stages[0].program.instrs.size(); };
+  // x, -x, its square; and no number that comes with each launch.
+  CHECK(count(power("2")) == 3);
+  CHECK(power("2").operands.size() == 2);
+  CHECK(count(power("-1")) == 4);
+  CHECK(count(power("2", 40)) == 42);  // all of them in one kernel
+  CHECK(count(power("2.5")) > 100);
+  CHECK(power("2.5").operands.size() == 3);
+}
+
 TEST_CASE("kept values give eager's bits", "[jit][lowering]") {
   for (const DType dtype : {f16, bf16, f32, f64}) {
     for (const Shape& shape : {Shape{7, 1}, Shape{70, 17}, Shape{3, 1000}, Shape{2, 9001}}) {

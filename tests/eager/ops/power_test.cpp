@@ -51,7 +51,10 @@ TEST_CASE("an exponent gives the same bits wherever it comes from", "[ops][power
     CHECK(same_bits(power, reshape(slice(columns, 1, Range{1, 2}), x.shape())));
     const auto fused =
         compile([](const Tensor& v, const Scalar& s) -> Tensor { return pow(v * 1, s) + 0 * v; });
+    const auto fixed =
+        compile([exponent](const Tensor& v) -> Tensor { return pow(v * 1, exponent) + 0 * v; });
     CHECK(same_bits(pow(x * 1, exponent) + 0 * x, settle(fused, x, Scalar(exponent))));
+    CHECK(same_bits(pow(x * 1, exponent) + 0 * x, settle(fixed, x)));
     const auto beside = compile([](const Tensor& v, const Tensor& e) -> Tensor {
       return pow(unsqueeze(v, 1) * 1, e) + 0 * unsqueeze(v, 1);
     });
