@@ -96,10 +96,13 @@ class Backend {
   [[nodiscard]] virtual bool computes_part(const LibraryCall& /*call*/) { return false; }
   /// Whether launches may run after Executable::launch has returned.
   [[nodiscard]] virtual bool is_asynchronous() const { return false; }
-  /// A word that launches on an asynchronous device can write and the host can read after
-  /// synchronize(); `ok`. Given back when no launch will write it any more. (StatusWord)
+  /// The address, for launches on an asynchronous device, of a word that is `ok`. The word is the
+  /// device's: the host reads it by read_status(). (StatusWord)
   virtual Status* take_status() { return nullptr; }
-  virtual void give_status(Status* /*status*/) {}
+  /// What launches have left in a word, when all that was asked for has been done.
+  virtual Status::Code read_status(Status* /*status*/) { return Status::ok; }
+  /// For a word that no launch will be asked to write any more; `is_ok`: nobody has written it.
+  virtual void give_status(Status* /*status*/, bool /*is_ok*/) {}
   /// Waits for all launches and rethrows the first failure among them.
   virtual void synchronize() = 0;
   /// False if prepare() on a fused Kernel interprets instead of generating code.
@@ -107,8 +110,8 @@ class Backend {
   [[nodiscard]] virtual DeviceLimits limits() const { return {}; }
 };
 
-/// The word that the checks of some launches write. Lives until they are done: on an asynchronous
-/// device, until has_failed() was asked.
+/// The word that the checks of some launches write. On an asynchronous device it lies in the
+/// device's memory, which kernels read before anything else.
 class StatusWord {
  public:
   /// `backend`: where they run; null if they check nothing.
@@ -118,19 +121,22 @@ class StatusWord {
   StatusWord(const StatusWord&) = delete;
   StatusWord& operator=(const StatusWord&) = delete;
   ~StatusWord() {
-    if (backend_ != nullptr) backend_->give_status(word_);
+    if (backend_ != nullptr) backend_->give_status(word_, is_ok_);
   }
+  /// For Launch::status.
   [[nodiscard]] Status* get() const { return word_; }
-  /// Waits for the launches.
-  [[nodiscard]] bool has_failed() const {
-    if (backend_ != nullptr) backend_->synchronize();
-    return word_->code.load(std::memory_order_acquire) != Status::ok;
+  /// Waits for the launches. To be asked when all of them are asked for.
+  [[nodiscard]] bool has_failed() {
+    if (backend_ == nullptr) return word_->code.load(std::memory_order_acquire) != Status::ok;
+    is_ok_ = backend_->read_status(word_) == Status::ok;
+    return !is_ok_;
   }
 
  private:
   Backend* const backend_;  ///< null unless it is asynchronous
   Status own_;
   Status* const word_;
+  bool is_ok_ = false;  ///< known to be
 };
 
 /// The backend of a device. Throws Error(device), with the reason, if it cannot be used.

@@ -334,7 +334,7 @@ void compute_into(const Op& op, Inputs inputs, const Tensor& out, Status* status
 }
 
 void compute_checked(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& out) {
-  const StatusWord status(&backend(out.device()));
+  StatusWord status(&backend(out.device()));
   compute_into(op, inputs, out, status.get());
   if (status.has_failed()) op.fail(op, inputs, attrs);
 }
@@ -433,7 +433,7 @@ void look_up_into(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor&
   const Prepared executable = prepared(key, out.device(), [&] {
     return fusion::lower_op(op, std::array{&from, &indices}, attrs, out);
   });
-  const StatusWord status(&backend(out.device()));
+  StatusWord status(&backend(out.device()));
   arguments.launch(*executable, nest, status.get());
   if (status.has_failed()) op.fail(op, inputs, attrs);
 }
@@ -451,7 +451,7 @@ void call_into(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& ou
     buffers[count++] = input->internals().address();
   }
   buffers[count++] = out.internals().address();
-  const StatusWord status(op.has_checks ? &device : nullptr);
+  StatusWord status(op.has_checks ? &device : nullptr);
   executable->launch({.buffers = {buffers.data(), count},
                       .sizes = {},
                       .strides = {},

@@ -49,7 +49,7 @@ class Run {
     allocate();
     if (!plan_.kept.empty()) [[unlikely]]
       find_packed();
-    const StatusWord status(plan_.has_checks ? plan_.device : nullptr);
+    StatusWord status(plan_.has_checks ? plan_.device : nullptr);
     const auto has_failed = [&] { return plan_.has_checks && status.has_failed(); };
     for (std::size_t s = 0; s < plan_.steps.size(); s += plan_.steps[s].together) {
       if (s == plan_.first_overwrite) {

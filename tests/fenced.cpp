@@ -246,7 +246,11 @@ class FencedBackend final : public Backend {
   }
   [[nodiscard]] bool is_asynchronous() const override { return true; }
   Status* take_status() override { return new Status; }
-  void give_status(Status* status) override {
+  Status::Code read_status(Status* status) override {
+    queue().wait();
+    return static_cast<Status::Code>(status->code.load());
+  }
+  void give_status(Status* status, bool) override {
     // A launch that was never waited for may still write it.
     queue().add([status] { delete status; });
   }

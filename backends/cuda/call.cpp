@@ -175,15 +175,9 @@ bool is_empty(const Kernel& kernel, const Launch& launch) {
 
 int enqueue(Driver::Function function, uint32_t blocks, std::span<const std::byte> arguments,
             Driver::Stream stream) {
-  // As cuda.h says: a pointer to all arguments, their size, the end of the list.
-  constexpr uintptr_t buffer_pointer = 1, buffer_size = 2, end = 0;
-  std::size_t bytes = arguments.size();
-  std::array<void*, 5> extra = {reinterpret_cast<void*>(buffer_pointer),  // NOLINT
-                                const_cast<std::byte*>(arguments.data()),
-                                reinterpret_cast<void*>(buffer_size), &bytes,  // NOLINT
-                                reinterpret_cast<void*>(end)};
-  return driver().cuLaunchKernel(function, blocks, 1, 1, block_threads, 1, 1, 0, stream, nullptr,
-                                 extra.data());
+  void* parameter = const_cast<std::byte*>(arguments.data());  // the one that all kernels have
+  return driver().cuLaunchKernel(function, blocks, 1, 1, block_threads, 1, 1, 0, stream, &parameter,
+                                 nullptr);
 }
 
 Workspace workspace_of(const Kernel& kernel, const Schedule& schedule, const Launch& launch) {

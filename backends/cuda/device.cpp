@@ -83,7 +83,8 @@ class CudaBackend final : public Backend {
   }
   [[nodiscard]] bool is_asynchronous() const override { return true; }
   Status* take_status() override { return gpu_.take_status(); }
-  void give_status(Status* status) override { gpu_.give_status(status); }
+  Status::Code read_status(Status* status) override { return gpu_.read_status(status); }
+  void give_status(Status* status, bool is_ok) override { gpu_.give_status(status, is_ok); }
   void synchronize() override { gpu_.wait(); }
   bool can_generate_code() override { return true; }
   [[nodiscard]] DeviceLimits limits() const override { return cuda::limits(); }

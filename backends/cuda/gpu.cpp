@@ -15,7 +15,7 @@
 namespace nitinol::cuda {
 namespace {
 
-constexpr unsigned non_blocking = 1, portable_and_mapped = 1 | 2, no_timing = 2;
+constexpr unsigned non_blocking = 1, no_timing = 2;
 constexpr std::size_t status_block_bytes = 4096;
 constexpr std::size_t least_counters = 4096;
 
@@ -259,39 +259,44 @@ void Gpu::note(const std::shared_ptr<const std::string>& label) {
 }
 
 void Gpu::add_status_words() {
-  void* memory = nullptr;
-  check(driver_.cuMemHostAlloc(&memory, status_block_bytes, portable_and_mapped), "pinning memory");
-  // The device sees it at the same address: addresses are unified on 64 bits.
+  constexpr std::size_t count = status_block_bytes / sizeof(Status);
+  StorageHandle block = memory_.allocate(status_block_bytes);
+  fill(block->data, 0, sizeof(uint32_t), count);
+  auto* const words = static_cast<Status*>(block->data);  // addresses of the device's
   const std::lock_guard lock(mutex_);
-  auto* const words = static_cast<Status*>(memory);
-  for (std::size_t i = 0; i < status_block_bytes / sizeof(Status); ++i)
-    status_words_.push_back(new (words + i) Status);
+  for (std::size_t i = 0; i < count; ++i) status_words_.push_back(words + i);
+  status_blocks_.push_back(std::move(block));
 }
 
 Status* Gpu::take_status() {
-  const Entered entered = enter();
   for (;;) {
-    if (Status* const status = find_status()) return status;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!status_words_.empty()) {
+        Status* const status = status_words_.back();
+        status_words_.pop_back();
+        return status;
+      }
+    }
     add_status_words();
   }
 }
 
-Status* Gpu::find_status() {
-  const std::lock_guard lock(mutex_);
-  while (!retired_.empty() && retired_.front().after <= done_) {
-    status_words_.push_back(retired_.front().status);
-    retired_.pop_front();
-  }
-  if (status_words_.empty()) return nullptr;
-  Status* const status = status_words_.back();
-  status_words_.pop_back();
-  status->code.store(Status::ok);
-  return status;
+Status::Code Gpu::read_status(Status* status) {
+  uint32_t code = 0;
+  download(status, &code, sizeof(code));
+  return static_cast<Status::Code>(code);
 }
 
-void Gpu::give_status(Status* status) {
+void Gpu::give_status(Status* status, bool is_ok) {
+  // Who gets the word next is later on the stream than this, and than all that writes it now.
+  try {
+    if (!is_ok) fill(status, Status::ok, sizeof(uint32_t), 1);
+  } catch (const Error&) {
+    return;  // a lost device has no words
+  }
   const std::lock_guard lock(mutex_);
-  retired_.push_back({status, asked_});
+  status_words_.push_back(status);
 }
 
 void* Gpu::workspace() {

@@ -11,7 +11,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -94,7 +93,8 @@ class Gpu {
 
   /// See Backend.
   [[nodiscard]] Status* take_status();
-  void give_status(Status* status);
+  [[nodiscard]] Status::Code read_status(Status* status);
+  void give_status(Status* status, bool is_ok);
 
   /// To be held from the first to the last launch of those that share the workspace, or expect
   /// counters to be as they left them.
@@ -106,14 +106,6 @@ class Gpu {
   [[nodiscard]] uint32_t* counters(std::size_t count);
 
  private:
-  /// A word that was given back and may still be written until so much work is done.
-  struct Retired {
-    Status* status;
-    uint64_t after;
-  };
-
-  /// One that no launch writes any more, or null.
-  [[nodiscard]] Status* find_status();
   void add_status_words();
   /// The stream of large copies, made when it is first needed.
   [[nodiscard]] Driver::Stream copies();
@@ -139,8 +131,8 @@ class Gpu {
   ForkSafeMutex order_;
   mutable ForkSafeMutex mutex_;  ///< of what follows
   uint64_t asked_ = 0, done_ = 0;
-  std::vector<Status*> status_words_;
-  std::deque<Retired> retired_;
+  std::vector<Status*> status_words_;  ///< `ok` when the stream gets to what is asked for next
+  std::vector<StorageHandle> status_blocks_;
   StorageHandle workspace_, counters_;
   std::size_t counter_count_ = 0;
   static constexpr std::size_t label_count = 16;

@@ -86,7 +86,6 @@ Loaded::Memory Loaded::memory_for(const Workspace& workspace, const Launch& laun
     memory.places.workspace = gpu_.workspace();
   }
   memory.places.counters = gpu_.counters(workspace.counters);
-  // A word of the host's that the device sees at the same address.
   memory.places.status = reinterpret_cast<uint32_t*>(launch.status);
   if (launch.is_gated) memory.places.gate = memory.places.status;
   return memory;

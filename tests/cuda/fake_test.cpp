@@ -73,7 +73,7 @@ TEST_CASE("a Plan with checks waits once, and one that fails overwrites no Varia
   CHECK(step.explain().signatures[0].plan.in_place_bytes > 0);
   const FakeCounts second = driver->counts();
   CHECK(second.waits == first.waits + 4);  // the recording: for the check in take()
-  CHECK(second.downloaded == first.downloaded);
+  CHECK(second.downloaded == first.downloaded + 4 * sizeof(uint32_t));  // what checks have found
   CHECK(second.uploaded == first.uploaded);
   CHECK(has(to_string(step.explain()),
             "on cuda:0: a call copies nothing to or from the host, and waits at its end"));
@@ -90,6 +90,22 @@ TEST_CASE("a Plan with checks waits once, and one that fails overwrites no Varia
   result = step(good);
   CHECK(value(table)[0] == kept[0] - 0.5F);
   CHECK(table.get().internals().address() == address);  // computed in place
+}
+
+TEST_CASE("the word of checks is the device's, and ok for whoever gets it next",
+          "[cuda][fake][no-isa]") {
+  if (!fake()) return;
+  Backend& device = backend(gpu);
+  Status* const word = device.take_status();
+  CHECK(exported<decltype(&fake_holds)>("libcuda.so.1", "fake_holds")(word, sizeof(Status)));
+  CHECK(device.read_status(word) == Status::ok);
+  device.fill(word, Status::division_by_zero, sizeof(Status), 1);
+  CHECK(device.read_status(word) == Status::division_by_zero);
+  device.give_status(word, false);
+  Status* const again = device.take_status();
+  CHECK(again == word);
+  CHECK(device.read_status(again) == Status::ok);
+  device.give_status(again, true);
 }
 
 TEST_CASE("explain() tells what runs each step on a GPU, and where its code came from",

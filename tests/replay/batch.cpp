@@ -22,7 +22,7 @@
 namespace nitinol::test {
 namespace {
 
-using Run = void (*)(const void* arguments, uint32_t entry);
+using Run = void (*)(void* arguments, uint32_t entry);
 
 bool waits(const std::string& text) {
   return text.find("barrier(") != std::string::npos || text.find("shuffled") != std::string::npos;
@@ -39,11 +39,11 @@ std::string failure_of(const Printed& printed, const Case& value, Run run, Fence
   std::vector<uint32_t> counters(needed.counters, 0);
   uint32_t status = 0;
   const uint32_t gate = is_gated ? 1 : 0;
-  const cuda::Call call = cuda::call_of(value.kernel, printed.schedule, launch,
-                                        {.workspace = workspace.start(),
-                                         .counters = counters.data(),
-                                         .status = &status,
-                                         .gate = &gate});
+  cuda::Call call = cuda::call_of(value.kernel, printed.schedule, launch,
+                                  {.workspace = workspace.start(),
+                                   .counters = counters.data(),
+                                   .status = &status,
+                                   .gate = &gate});
   for (uint32_t entry = 0; entry < call.blocks.size(); ++entry) {
     const auto thread = [&] { run(call.arguments.data(), entry); };
     std::string failure = waits(printed.text) ? run_blocks(shim, call.blocks[entry], order, thread)
@@ -117,8 +117,11 @@ std::string source_of(const std::vector<Printed>& batch, const std::string& shim
   std::string text = fmt::format("#include \"{}\"\n{}", shim, cuda::common_words());
   for (std::size_t i = 0; i < batch.size(); ++i) {
     text += fmt::format("namespace kernel{} {{\n{}}}\n", i, batch[i].text);
-    text += fmt::format("extern \"C\" void run{}(const void* arguments, u32 entry) {{\n", i);
-    text += fmt::format("  const auto& a = *(const kernel{}::Arguments*)arguments;\n", i);
+    text += fmt::format("extern \"C\" void run{}(void* arguments, u32 entry) {{\n", i);
+    text += fmt::format(
+        "  if (entry == ~0u) return (void)(*(u64*)arguments = sizeof(kernel{0}::Arguments));\n"
+        "  const auto& a = *(const kernel{0}::Arguments*)arguments;\n",
+        i);
     const Case& first = batch[i].cases.front();
     for (std::size_t e = 0; e < cuda::entry_count(first.kernel, batch[i].schedule); ++e)
       text += fmt::format("  if (entry == {0}) return kernel{1}::entry{0}(a);\n", e, i);

@@ -417,17 +417,16 @@ int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y, unsigned grid
   if (found == nullptr) return invalid_handle;
   constexpr unsigned threads = 256;
   if (grid_x == 0 || grid_y != 1 || grid_z != 1 || block_x != threads || block_y != 1 ||
-      block_z != 1 || shared != 0 || parameters != nullptr || extra == nullptr)
+      block_z != 1 || shared != 0 || parameters == nullptr || extra != nullptr)
     return invalid_value;
-  const auto* const from = static_cast<const std::byte*>(extra[1]);
-  const std::vector<std::byte> arguments(from, from + *static_cast<std::size_t*>(extra[3]));
+  std::vector<std::byte> arguments = arguments_of(found->function, parameters[0]);
   // For other threads to come between launches that belong together.
   static const bool yields = number_of("NITINOL_FAKE_YIELD", 0) != 0;
   if (yields) std::this_thread::yield();
   ++driver().counts.launches;
   return enqueue(
       stream,
-      [function = found->function, grid_x, arguments] {
+      [function = found->function, grid_x, arguments]() mutable {
         return run_launch(function, grid_x, arguments);
       },
       found->function.module);

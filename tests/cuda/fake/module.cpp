@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <fstream>
 #include <map>
+#include <mutex>
 #include <sstream>
 #include <string_view>
 #include <sys/stat.h>
@@ -59,7 +60,8 @@ Object object_of(const Module& module) {
   const std::string own = base + "." + std::to_string(::getpid());
   std::ofstream file(own + ".cpp");
   file << "#include \"" NITINOL_SHIM "\"\n" << module.text;
-  file << "extern \"C\" void run(const void* arguments, u32 entry) {\n"
+  file << "extern \"C\" void run(void* arguments, u32 entry) {\n"
+          "  if (entry == ~0u) return (void)(*(u64*)arguments = sizeof(Arguments));\n"
           "  const auto& a = *(const Arguments*)arguments;\n";
   for (uint32_t e = 0; e < module.entries; ++e)
     file << "  if (entry == " << e << ") return entry" << e << "(a);\n";
@@ -83,6 +85,8 @@ Shim& shim() {
 }
 
 bool load(Module& module) {
+  static std::mutex mutex;  // launches are asked for on one thread and run on another
+  const std::lock_guard lock(mutex);
   if (module.run != nullptr) return true;
   const Object object = object_of(module);
   void* const library =
@@ -155,7 +159,16 @@ void compile(const Module& module) {
   static_cast<void>(object_of(module));
 }
 
-bool run_launch(const Function& function, uint32_t blocks, std::span<const std::byte> arguments) {
+std::vector<std::byte> arguments_of(const Function& function, const void* parameter) {
+  if (!load(*function.module)) return {};
+  constexpr uint32_t size_of_arguments = ~uint32_t{0};
+  uint64_t bytes = 0;
+  function.module->run(&bytes, size_of_arguments);
+  const auto* const first = static_cast<const std::byte*>(parameter);
+  return {first, first + bytes};
+}
+
+bool run_launch(const Function& function, uint32_t blocks, std::span<std::byte> arguments) {
   Module& module = *function.module;
   if (!load(module)) return false;
   const auto thread = [&] { module.run(arguments.data(), function.entry); };

@@ -10,7 +10,8 @@
 
 namespace nitinol::test {
 
-using Run = void (*)(const void* arguments, uint32_t entry);
+/// Runs an entry; for entry ~0 stores the u64 size of the arguments instead.
+using Run = void (*)(void* arguments, uint32_t entry);
 
 /// What NVRTC made: text, compiled for the host at its first launch.
 struct Module {
@@ -31,8 +32,12 @@ struct Function {
 /// Compiles the text for the host unless that was done before, by whatever process. Any thread.
 void compile(const Module& module);
 
+/// A copy of a launch's one parameter, as large as the function has it; empty if the text does not
+/// compile.
+[[nodiscard]] std::vector<std::byte> arguments_of(const Function& function, const void* parameter);
+
 /// Runs a launch. False, with a message, if it does not compile or its threads go astray.
 [[nodiscard]] bool run_launch(const Function& function, uint32_t blocks,
-                              std::span<const std::byte> arguments);
+                              std::span<std::byte> arguments);
 
 }  // namespace nitinol::test
