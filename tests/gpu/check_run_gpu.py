@@ -133,15 +133,50 @@ def check_all(bundle):
     expect(peers == {"nitinol", "torch"}, peers)
     profiled = [line for line in lines if line["stage"] == "profile" and "nanoseconds" in line]
     expect(profiled[0]["row"] == "columns.32x128" and profiled[0]["registers"] == "32", profiled)
-    table = [sys.executable, os.path.join(SOURCE, "table.py")]
-    shown = subprocess.run(
-        table + [os.path.join(bundle.out("all"), "results.jsonl")],
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
+    shown = table(os.path.join(bundle.out("all"), "results.jsonl"))
     for part in ("fake GPU", "0 differ", "W3.add4", "digits on cuda:0", "copies beside kernels"):
-        expect(part in shown.stdout, part, shown.stdout)
+        expect(part in shown, part, shown)
+
+
+def table(*arguments):
+    command = [sys.executable, os.path.join(SOURCE, "table.py"), *arguments]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def check_table(bundle):
+    """What is below a goal, behind PyTorch, or something else than what PyTorch computes, says so."""
+
+    def row(name, peer, mode, host, device, check):
+        times = {"host_s": host * 1e-6, "device_s": device * 1e-6, "bound_s": 90e-6}
+        return {
+            "stage": "bench",
+            "workload": name,
+            "peer": peer,
+            "mode": mode,
+            "check": check,
+            **times,
+        }
+
+    made = [
+        {"stage": "machine", "device": "NVIDIA H100 80GB HBM3", "driver": 13000},
+        {"stage": "tests", "tag": "conv", "ulp": 3.5, "limit": 64, "of": "float32[2]"},
+        row("large.mean", "nitinol", "compiled", 2, 100, 0.5),
+        row("large.mean", "torch", "compile", 5, 110, 0.5),
+        row("large.softmax.f32.1024", "nitinol", "compiled", 2, 120, 0.5),
+        row("large.softmax.f32.1024", "torch", "eager", 130, 100, 1.0),
+        row("large.norm.f32.1024", "nitinol", "compiled", 130, 100, 0.5),
+        row("large.norm.f32.1024", "torch", "eager", 5, 110, 0.5),
+    ]
+    file = bundle.out("made.jsonl")
+    write(file, "\n".join(map(json.dumps, made)) + '\n{"stage": "be')  # cut off
+    shown = table(file, "--keep", bundle.out("."))
+    lines = {line.split()[0]: line for line in shown.splitlines() if line.startswith("large")}
+    expect("3.5 ulp of 64" in shown, shown)
+    expect(lines["large.mean"].split()[-1] == "1.10", lines)
+    expect("1.08  below copy's share, OTHER VALUES" in lines["large.softmax.f32.1024"], lines)
+    expect("0.85  slower than PyTorch" in lines["large.norm.f32.1024"], lines)  # as the host is
+    with open(bundle.out("nvidia-h100-80gb-hbm3.jsonl"), encoding="utf-8") as kept:
+        expect([json.loads(line) for line in kept] == made, "what was kept is something else")
 
 
 def check_continue(bundle):
@@ -222,7 +257,8 @@ def check_nothing(bundle):
 def main():
     build, work = (os.path.abspath(path) for path in sys.argv[1:3])
     bundle = Bundle(build, work)
-    for check in (check_all, check_continue, check_slow, check_different, check_nothing):
+    checks = (check_all, check_table, check_continue, check_slow, check_different, check_nothing)
+    for check in checks:
         begin = time.monotonic()
         check(bundle)
         print(f"{check.__name__}: {time.monotonic() - begin:.1f} s", flush=True)
