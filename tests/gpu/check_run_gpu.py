@@ -33,9 +33,16 @@ echo '"ID","Kernel Name","gpu__time_duration.sum","launch__registers_per_thread"
 echo '"","","nsecond","register/thread"'
 echo '"0","entry0","1200","32"'
 """
+# Examples of whose results something is wrong: $0 --device cuda:0 --json FILE ...
+OTHER_LOSS = """#!/bin/sh
+echo '{"compiled": {"loss": '${#2}.5'}, "bit_identical": true}' >"$4"
+"""
+OTHER_BITS = """#!/bin/sh
+echo '{"compiled": {"loss": 1.5}, "bit_identical": false}' >"$4"
+"""
 SLEEPER = """#!/bin/sh
 echo "starts"
-exec sleep 100
+exec sleep 30
 """
 
 
@@ -184,6 +191,21 @@ def check_continue(bundle):
     earlier = os.path.join(bundle.out("all"), "results.jsonl")
     status, lines = bundle.run("rest", "--continue", earlier)
     expect(status == 0 and list(ends(lines)) == ["machine"], status, lines)
+    # Of what was killed, what is left.
+    stages = ("--stages", "machine,bits,tests,bench")
+    _, lines = bundle.run("half", *stages, "--rows", "W3.add4")
+    half = bundle.out("half.jsonl")
+    left = [line for line in lines if "end" not in line or line["stage"] == "machine"]
+    left = [line for line in left if "check_interval" not in line.get("tag", "")]
+    write(half, "".join(json.dumps(line) + "\n" for line in left) + '{"stage": "be')
+    status, lines = bundle.run("other", *stages, "--rows", "W3.add4,large.copy", "--continue", half)
+    expect(status == 0 and ends(lines)["bits"] == "passed", status, ends(lines))
+    expect({line["row"] for line in lines if "row" in line} == {"large.copy"}, lines)
+    tags = [line["tag"] for line in lines if "tag" in line]
+    expect(tags == ["[#check_interval_test]~[host]"], tags)
+    stages = ("--stages", "machine,bench")
+    status, lines = bundle.run("none", *stages, "--rows", "W3.add4", "--continue", half)
+    expect(status == 0 and ends(lines)["bench"] == "passed", status, ends(lines))
 
 
 def check_slow(bundle):
@@ -245,6 +267,12 @@ def check_nothing(bundle):
     expected = {"machine": "passed", "memcheck": "failed", "racecheck": "failed"}
     expect(status != 0 and ends(lines) == expected, status, lines)
     expect(lines[-1]["counted"] == 20, lines)
+    write(bundle.path("digits"), OTHER_LOSS)
+    write(bundle.path("chargpt"), OTHER_BITS)
+    status, lines = bundle.run("training", "--stages", "machine,training")
+    why = lines[-1]["why"]
+    expect(status != 0 and ends(lines)["training"] == "failed" and "digits: losses" in why, lines)
+    expect("chargpt on cuda:0: eager and compiled differ" in why, why)
     write(bundle.path("tests.filter"), "[#check_interval_test]~[host],[#no_such_test]\n")
     bundle.pack(0)
     os.remove(bundle.path("digits"))
