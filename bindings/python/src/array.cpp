@@ -1,5 +1,6 @@
 #include "bindings/python/src/array.h"
 
+#include "bindings/python/src/borrowed.h"
 #include "bindings/python/src/compile.h"
 #include "bindings/python/src/dlpack.h"
 #include "bindings/python/src/errors.h"
@@ -52,12 +53,6 @@ Foreign memory_of(const From& from, Copy copy) {
     if (PyObject_CheckBuffer(made.ptr()) != 0) return read_buffer({from.where, from.name, made});
   }
   throw_type(from, "an array");
-}
-
-/// Keeps the memory until no tensor reads it.
-std::function<void()> keeper_of(const Foreign& memory) {
-  PyObject* kept = nb::object(memory.owner).release().ptr();
-  return [kept] { release_later(kept); };
 }
 
 /// In elements; nothing if a step is not a whole number of them, or goes through pointers.
@@ -277,7 +272,7 @@ Tensor from_array(const From& from, Copy copy) {
   if (copy == Copy::never) {
     if (!is_aligned || !strides)
       throw_type(from, "memory aligned to its elements, to read it without a copy");
-    return borrow_bytes(memory.data, spec, *strides, keeper_of(memory));
+    return borrow_from(memory.owner, memory.data, spec, *strides);
   }
   const auto size = static_cast<int64_t>(elements);
   if (elements == 0 || (strides && is_contiguous(spec.shape, *strides))) {
@@ -288,7 +283,7 @@ Tensor from_array(const From& from, Copy copy) {
     spec.device = default_device();
     return from_bytes(packed(memory), spec);
   }
-  const Tensor view = borrow_bytes(memory.data, spec, *strides, keeper_of(memory));
+  const Tensor view = borrow_from(memory.owner, memory.data, spec, *strides);
   return computed(size, [&] { return nitinol::copy(view).to(default_device()); });
 }
 

@@ -335,9 +335,8 @@ std::vector<nb::object> parts::elements(const From& from, const char* expected) 
 
 nb::object to_python(Tensor tensor) {
   if (!tensor.is_defined()) return nb::none();
-  const bool is_tracked = tensor.tracks_gradient();
+  const bool is_tracked = may_hold_objects(tensor);
   nb::object made = holding(types().tensor, std::move(tensor));
-  // Python's garbage collector has nothing to find behind other tensors (tape.h).
   if (!is_tracked) PyObject_GC_UnTrack(made.ptr());
   return made;
 }

@@ -41,9 +41,15 @@ struct Types {
 [[nodiscard]] inline Tensor tensor_in(nb::handle value) {
   return *nb::inst_ptr<Tensor>(value);
 }
+/// Whether Python's garbage collector may find something behind a tensor: what its tape holds
+/// (tape.h), or whose memory it reads (borrowed.h).
+[[nodiscard]] inline bool may_hold_objects(const Tensor& tensor) {
+  const StorageHandle& storage = tensor.internals().storage;
+  return tensor.tracks_gradient() || (storage && storage->is_borrowed);
+}
 /// Gives a Tensor object another value; others keep theirs.
 inline void rebind(nb::handle object, Tensor value) {
-  const bool is_tracked = value.tracks_gradient();
+  const bool is_tracked = may_hold_objects(value);
   std::swap(*nb::inst_ptr<Tensor>(object), value);  // whole, before the old one goes
   if (is_tracked && PyObject_GC_IsTracked(object.ptr()) == 0) PyObject_GC_Track(object.ptr());
 }

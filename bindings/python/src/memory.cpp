@@ -76,15 +76,15 @@ void refuse_elements(const From& from) {
 }
 
 Foreign read_buffer(const From& from) {
-  auto view = std::make_unique<Py_buffer>();
-  if (PyObject_GetBuffer(from.value.ptr(), view.get(), PyBUF_FULL_RO) != 0)
-    throw nb::python_error();
+  // A memoryview, which Python's garbage collector sees through.
   Foreign memory;
-  const Py_buffer& given = *view;
-  memory.owner = nb::capsule(view.release(), [](void* held) noexcept {
-    PyBuffer_Release(static_cast<Py_buffer*>(held));
-    delete static_cast<Py_buffer*>(held);
-  });
+  memory.owner = nb::steal(PyMemoryView_FromObject(from.value.ptr()));
+  Py_buffer given;
+  if (!memory.owner.is_valid() ||
+      PyObject_GetBuffer(memory.owner.ptr(), &given, PyBUF_FULL_RO) != 0)
+    throw nb::python_error();
+  // What it points to is the memoryview's.
+  const std::unique_ptr<Py_buffer, void (*)(Py_buffer*)> release(&given, PyBuffer_Release);
   const ElementType* type = type_of_format(given.format, given.itemsize);
   if (type == nullptr || (type->dtype == u8 && is_of_larger_elements(from.value)))
     refuse_elements(from);

@@ -2,6 +2,7 @@
 // search for a method.
 #include "bindings/python/src/array.h"
 #include "bindings/python/src/bind.h"
+#include "bindings/python/src/borrowed.h"
 #include "bindings/python/src/compile.h"
 #include "bindings/python/src/errors.h"
 #include "bindings/python/src/index.h"
@@ -127,7 +128,10 @@ constexpr char value_name[] = "value";
 
 int traverse_tensor(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
-  return nb::inst_ready(self) ? traverse_tape(*nb::inst_ptr<Tensor>(self), visit, arg) : 0;
+  if (!nb::inst_ready(self)) return 0;
+  const Tensor& tensor = *nb::inst_ptr<Tensor>(self);
+  if (const int stopped = traverse_owner(tensor, visit, arg)) return stopped;
+  return traverse_tape(tensor, visit, arg);
 }
 
 const PyType_Slot tensor_slots[] = {

@@ -1,5 +1,6 @@
 """Fixed arguments: which of them are one, and that nothing is kept for their sake."""
 
+import array
 import dataclasses
 import datetime
 import decimal
@@ -390,9 +391,18 @@ def pulled():
     return node
 
 
+def borrowed():
+    class Array(array.array):
+        pass
+
+    made = Array("f", [1, 2, 3])
+    made.tensor = nt.asarray(made, copy=False)
+    return made
+
+
 @pytest.mark.parametrize(
     "make",
-    [host_value, compiled_method, compiled_argument, registered_class, module, checkpointed,
+    [borrowed, host_value, compiled_method, compiled_argument, registered_class, module, checkpointed,
      customised, loss_of_both, assigned, pulled],
 )  # fmt: skip
 def test_cycles_are_collected(make):
@@ -421,6 +431,11 @@ def test_nothing_that_is_used_is_collected():
     del loss
     gc.collect()
     assert bits(views[0]) == bits(views[1][0])
+    read = borrowed().tensor  # which is all that keeps the memory
+    parts = [read[1:], read[0]]
+    del read
+    gc.collect()
+    assert [part.tolist() for part in parts] == [[2.0, 3.0], 1.0]
 
 
 def test_host_values_keep_their_value_alone():
