@@ -186,6 +186,26 @@ def check_table(bundle):
         expect([json.loads(line) for line in kept] == made, "what was kept is something else")
 
 
+def check_rows(bundle):
+    """nitinol_bench has the rows that a GPU is asked for; of those named large, which no other test names."""
+    sys.path.insert(0, bundle.folder)
+    import run_gpu
+
+    command = [
+        bundle.path("nitinol_bench"),
+        "--worker",
+        "--quick",
+        "--threads",
+        "1",
+        "--rows",
+        "large",
+    ]
+    timed = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    there = {json.loads(line)["workload"] for line in timed.splitlines()}
+    asked = {row for row in run_gpu.ROWS if row.startswith("large.")}
+    expect(len(asked) > 90 and asked <= there, asked - there)
+
+
 def check_continue(bundle):
     """What passed is left out, but for the machine, which the others ask about."""
     earlier = os.path.join(bundle.out("all"), "results.jsonl")
@@ -285,7 +305,8 @@ def check_nothing(bundle):
 def main():
     build, work = (os.path.abspath(path) for path in sys.argv[1:3])
     bundle = Bundle(build, work)
-    checks = (check_all, check_table, check_continue, check_slow, check_different, check_nothing)
+    checks = (check_all, check_table, check_rows, check_continue)
+    checks += (check_slow, check_different, check_nothing)
     for check in checks:
         begin = time.monotonic()
         check(bundle)

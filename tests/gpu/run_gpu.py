@@ -33,7 +33,8 @@ FAKE = "fake GPU"  # tests/cuda/fake
 COLUMNS = (1024, 256, 4096, 50257, 16384, 1000, 65536)
 ROWS = (
     ["large.copy", "W1a.n1.6e7", "W1b.n1.6e7", "W1c.n1.6e7", "W1d.n1.6e7", "large.W1b.bf16"]
-    + ["large.softmax.f32.1024", "large.norm.f32.1024", "large.entropy-grad.f32.50257"]
+    + ["large.softmax.f32.1024", "large.norm.f32.1024", "large.entropy.f32.1024"]
+    + ["large.entropy-grad.f32.50257"]
     + ["W3.add4", "W3.chain10", "W4i.train.b32", "W4vii.train", "W4iv.train", "W4ii.train"]
     + ["large.matmul.f32.4096", "large.matmul.bf16.8192", "large.conv.f32.56", "large.conv.bf16.56"]
     + ["large.sum", "large.columns", "large.few-columns", "large.cumsum", "large.transpose"]
