@@ -41,8 +41,7 @@ struct Types {
 [[nodiscard]] inline Tensor tensor_in(nb::handle value) {
   return *nb::inst_ptr<Tensor>(value);
 }
-/// Whether Python's garbage collector may find something behind a tensor: what its tape holds
-/// (tape.h), or whose memory it reads (borrowed.h).
+/// Whether the garbage collector may find something behind a tensor (tape.h, borrowed.h).
 [[nodiscard]] inline bool may_hold_objects(const Tensor& tensor) {
   const StorageHandle& storage = tensor.internals().storage;
   return tensor.tracks_gradient() || (storage && storage->is_borrowed);
