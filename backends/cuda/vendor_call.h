@@ -18,8 +18,9 @@ namespace nitinol::cuda {
 class Gpu;
 
 /// A LibraryCall of two operands and a result. What is laid out otherwise than the library gets
-/// it, or begins where it would take another algorithm, is copied before and after: so the shapes
-/// and dtypes alone decide about the result's bits, not where tensors happen to lie.
+/// it, or begins where it would take another algorithm, is copied before and after: so where
+/// tensors happen to lie decides nothing about the result's bits, but for matrices by rows or by
+/// columns, which a library has kernels for.
 class VendorCall : public Executable {
  public:
   /// Every operand begins at a multiple of so many bytes: vectors of loads have no more.
@@ -40,8 +41,7 @@ class VendorCall : public Executable {
   /// Says how the library gets operand `k`. What has stride 0 there has it in the call.
   void give(std::size_t k, const Strides& strides) { given_.operands[k].strides = strides; }
 
-  /// Puts the call on the device's stream, the context being the thread's; false if the library
-  /// refuses it after all.
+  /// Puts the call on the device's stream; false if the library refuses it after all.
   [[nodiscard]] virtual bool run(const Buffers& at) const = 0;
   /// What the library does: "algorithm 21".
   [[nodiscard]] virtual std::string algorithm() const = 0;

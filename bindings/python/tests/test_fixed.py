@@ -91,6 +91,8 @@ ALIKE = {
     "time zones": ([datetime.datetime(2026, 1, 1, 12, tzinfo=UTC),
                     datetime.datetime(2026, 1, 1, 13, tzinfo=EAST)], lambda d: d.hour),
     "objects of one name": ([ByName("a", 2.0), ByName("a", 3.0)], lambda o: o.factor),
+    "objects in a frozenset": ([frozenset({ByName("a", 2.0)}), frozenset({ByName("a", 3.0)})],
+                               lambda s: next(iter(s)).factor),
     "fields of a frozen key": ([{Key(1): 1}, {Key(1.0): 1}], lambda d: type(next(iter(d)).n)),
     "keys of a dict": ([{1: 1}, {1.0: 1}, {True: 1}], lambda d: type(next(iter(d)))),
     "zeros as keys": ([{0.0: 1}, {-0.0: 1}], lambda d: str(next(iter(d)))),
