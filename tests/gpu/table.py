@@ -27,7 +27,11 @@ def read(paths):
     """The lines of all files; of a stage that ran in several, later lines stand beside earlier ones."""
     lines = []
     for path in paths:
-        with open(path, encoding="utf-8") as file:
+        try:
+            file = open(path, encoding="utf-8")
+        except OSError as error:
+            sys.exit(f"{path} cannot be read: {error.strerror}")
+        with file:
             for text in file:
                 try:
                     lines.append(json.loads(text))
