@@ -4,6 +4,7 @@
 // member to be stored. A number that exists once per row is handed on as a row value.
 #include "fusion/lowering.h"
 
+#include "core/copy_kernel.h"
 #include "core/launch.h"
 #include "core/loop_nest.h"
 #include "fusion/draft.h"
@@ -252,13 +253,7 @@ void find_prebuilt(const Graph& graph, const Node& node, Kernel& kernel) {
 
 Lowered lower_copy(DType dtype, const Copy& copy) {
   Lowered out;
-  Stage& stage = out.kernel.stages.emplace_back();
-  stage.sources.push_back({Source::Kind::operand, 0});
-  stage.sinks.push_back({Sink::Kind::store, 1, argument(stage.program, compute_type(dtype), 0).id});
-  for (const Role role : {Role::input, Role::output}) {
-    out.kernel.operands.push_back(
-        {.role = role, .dtype = dtype, .inner = StrideClass::one, .alias = -1});
-  }
+  out.kernel = copy_kernel(dtype);
   const auto memory = OperandOrigin::Kind::memory;
   out.origins = {{.kind = memory, .value = copy.from, .offset = copy.from_offset, .bits = 0},
                  {.kind = memory, .value = copy.to, .offset = copy.to_offset, .bits = 0}};

@@ -3,9 +3,9 @@
 #include "backends/cuda/executables.h"
 #include "backends/cuda/gpu.h"
 #include "core/backend.h"
+#include "core/copy_kernel.h"
 #include "core/error.h"
 #include "core/executables.h"
-#include "core/kernel.h"
 #include "core/loop_nest.h"
 
 #include <fmt/format.h>
@@ -17,21 +17,6 @@
 
 namespace nitinol::cuda {
 namespace {
-
-/// Stores each element of the first operand where the second has it.
-Kernel copy_kernel(DType dtype, StrideClass from, StrideClass to) {
-  Kernel kernel = {.operands = {{.role = Role::input, .dtype = dtype, .inner = from},
-                                {.role = Role::output, .dtype = dtype, .inner = to}},
-                   .stages = {{.level = Stage::Level::element,
-                               .program = {},
-                               .sources = {{.kind = Source::Kind::operand, .index = 0}},
-                               .sinks = {{.kind = Sink::Kind::store, .index = 1, .value = 0}}}},
-                   .reductions = {},
-                   .row_values = {},
-                   .prebuilt = {}};
-  argument(kernel.stages[0].program, compute_type(dtype), 0);
-  return kernel;
-}
 
 /// From the first element to behind the last.
 std::size_t bytes_of(const OperandLayout& operand) {
@@ -68,9 +53,10 @@ class VendorCall::Copy {
       strides_.insert(strides_.end(), strides.begin(), strides.end());
     const int inner = nest.innermost(Order::none);
     const Device device = {.kind = Device::Kind::cuda, .index = static_cast<int8_t>(gpu.number())};
-    executable_ =
-        executable_for(backend(device), copy_kernel(from.dtype, class_of(nest.strides[0][inner]),
-                                                    class_of(nest.strides[1][inner])));
+    Kernel kernel = copy_kernel(from.dtype);
+    for (std::size_t k = 0; k < kernel.operands.size(); ++k)
+      kernel.operands[k].inner = class_of(nest.strides[k][inner]);
+    executable_ = executable_for(backend(device), kernel);
   }
 
   void run(void* from, void* to) const {
