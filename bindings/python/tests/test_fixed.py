@@ -440,6 +440,20 @@ def test_nothing_that_is_used_is_collected():
     assert [part.tolist() for part in parts] == [[2.0, 3.0], 1.0]
 
 
+def test_memory_that_the_tape_reads_is_not_collected():
+    made = borrowed()
+    reference = weakref.ref(made)
+    p = nt.parameter(nt.ones(2))
+    loss = nt.sum(p * made.tensor[1:])  # whose memory the cycle owns
+    del made
+    gc.collect()
+    assert reference() is not None
+    loss.backward()
+    assert p.grad.tolist() == [2.0, 3.0]
+    del loss
+    assert is_gone(reference)
+
+
 def test_host_values_keep_their_value_alone():
     before, after = "a" * 10_000, "b" * 10_000
     count = sys.getrefcount(before)
