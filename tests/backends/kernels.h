@@ -47,9 +47,9 @@ struct Call {
 };
 
 /// A reproducible stream of numbers.
-class Numbers {
+class RandomNumbers {
  public:
-  explicit Numbers(uint64_t seed) : state_(seed * 2654435761 + 1) {}
+  explicit RandomNumbers(uint64_t seed) : state_(seed * 2654435761 + 1) {}
   uint32_t next() {
     state_ = state_ * 6364136223846793005U + 1442695040888963407U;
     return static_cast<uint32_t>(state_ >> 33);

@@ -152,8 +152,8 @@ constexpr Golden scan_golden[] = {
 TEST_CASE("sums over the innermost axis have these bits", "[reduction]") {
   for (const Golden& golden : lanes_golden) {
     CAPTURE(golden.length);
-    auto x = Numbers(1).reals<float>(golden.length);
-    auto y = Numbers(2).reals<double>(golden.length);
+    auto x = RandomNumbers(1).reals<float>(golden.length);
+    auto y = RandomNumbers(2).reals<double>(golden.length);
     CHECK(std::bit_cast<uint32_t>(lanes_sum(x)) == golden.f32);
     CHECK(std::bit_cast<uint64_t>(lanes_sum(y)) == golden.f64);
     for (const auto kind : {Device::Kind::cpu, Device::Kind::reference}) {
@@ -168,8 +168,8 @@ TEST_CASE("sums over the innermost axis have these bits", "[reduction]") {
 TEST_CASE("running sums have these bits", "[reduction]") {
   for (const Golden& golden : scan_golden) {
     CAPTURE(golden.length);
-    const auto x = Numbers(6).reals<float>(golden.length);
-    const auto y = Numbers(7).reals<double>(golden.length);
+    const auto x = RandomNumbers(6).reals<float>(golden.length);
+    const auto y = RandomNumbers(7).reals<double>(golden.length);
     const std::vector<float> f32_sums = scan(x);
     const std::vector<double> f64_sums = scan(y);
     CHECK(std::bit_cast<uint32_t>(f32_sums.back()) == golden.f32);
@@ -188,7 +188,7 @@ TEST_CASE("any number of blocks, whole or not, joins in the same tree", "[reduct
   for (const int64_t blocks : {2, 3, 5, 31, 64, 65, 147}) {
     for (const int64_t rest : {0, 1, 4095}) {
       CAPTURE(blocks, rest);
-      auto x = Numbers(5).reals<float>(blocks * 4096 + rest);
+      auto x = RandomNumbers(5).reals<float>(blocks * 4096 + rest);
       const auto expected = std::bit_cast<uint32_t>(lanes_sum(x));
       for (const auto kind : {Device::Kind::cpu, Device::Kind::reference}) {
         for (const int threads : {1, 3}) {
@@ -203,8 +203,8 @@ TEST_CASE("sums over another axis have these bits", "[reduction]") {
   constexpr int64_t columns = 3;
   for (const GoldenColumn& golden : sequential_golden) {
     CAPTURE(golden.rows);
-    auto x = Numbers(3).reals<float>(golden.rows * columns);
-    auto y = Numbers(4).reals<double>(golden.rows * columns);
+    auto x = RandomNumbers(3).reals<float>(golden.rows * columns);
+    auto y = RandomNumbers(4).reals<double>(golden.rows * columns);
     CHECK(std::bit_cast<uint32_t>(sequential_sum(x, columns, 1)) == golden.f32);
     CHECK(std::bit_cast<uint64_t>(sequential_sum(y, columns, 1)) == golden.f64);
     for (const auto kind : {Device::Kind::cpu, Device::Kind::reference}) {

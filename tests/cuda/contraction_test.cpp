@@ -31,7 +31,7 @@ bool has_gpu() {
 }
 
 /// Axes in memory as they are, or in another order, or with gaps.
-OperandLayout random_layout(test::Numbers& numbers, DType dtype, const Shape& shape) {
+OperandLayout random_layout(test::RandomNumbers& numbers, DType dtype, const Shape& shape) {
   OperandLayout layout = {.dtype = dtype, .shape = shape, .strides = strides_of(shape)};
   if (numbers.below(2) == 0) return layout;
   const auto rank = shape.size();
@@ -56,7 +56,7 @@ int64_t extent(const OperandLayout& layout) {
 }
 
 /// Whole numbers from -3 to 3, in a dtype.
-std::vector<std::byte> random_memory(test::Numbers& numbers, const OperandLayout& layout) {
+std::vector<std::byte> random_memory(test::RandomNumbers& numbers, const OperandLayout& layout) {
   std::vector<float> values(static_cast<std::size_t>(extent(layout)));
   for (float& value : values) value = static_cast<float>(numbers.below(7) - 3);
   const Tensor typed = tensor(values).to(Device{}).to(layout.dtype);
@@ -65,7 +65,7 @@ std::vector<std::byte> random_memory(test::Numbers& numbers, const OperandLayout
   return memory;
 }
 
-LibraryCall random_product(test::Numbers& numbers, DType dtype) {
+LibraryCall random_product(test::RandomNumbers& numbers, DType dtype) {
   constexpr int64_t sizes[] = {1, 7, 13, 16, 17, 63, 65, 130}, depths[] = {0, 1, 15, 17, 300, 900};
   const int64_t m = sizes[numbers.below(8)], n = sizes[numbers.below(8)];
   const int64_t k = depths[numbers.below(6)], batch = 1 + numbers.below(3);
@@ -77,7 +77,7 @@ LibraryCall random_product(test::Numbers& numbers, DType dtype) {
   return call;
 }
 
-LibraryCall random_convolution(test::Numbers& numbers, Kind kind, DType dtype) {
+LibraryCall random_convolution(test::RandomNumbers& numbers, Kind kind, DType dtype) {
   constexpr int64_t widths[] = {1, 3, 16, 20, 37};
   LibraryCall call = {.kind = kind, .operands = {}};
   Windows& w = call.windows;
@@ -135,7 +135,7 @@ std::vector<std::byte> result_of(const LibraryCall& call,
   return memory.back();
 }
 
-void check_same(test::Numbers& numbers, const LibraryCall& call) {
+void check_same(test::RandomNumbers& numbers, const LibraryCall& call) {
   INFO(described(call));
   std::vector<std::vector<std::byte>> memory;
   for (const OperandLayout& operand : call.operands)
@@ -176,7 +176,7 @@ std::vector<std::byte> moved(const std::vector<std::byte>& memory, const Operand
 
 /// Numbers whose sums round: a call has the bits that it has with all operands row by row, or in
 /// columns. Products by rows and by columns may differ, as a library has a kernel for each.
-void check_layouts(test::Numbers& numbers, LibraryCall call) {
+void check_layouts(test::RandomNumbers& numbers, LibraryCall call) {
   const bool is_product = call.kind == Kind::matmul;
   for (std::size_t k = 0; k < 3; ++k) {
     OperandLayout& operand = call.operands[k];
@@ -223,7 +223,7 @@ void check_layouts(test::Numbers& numbers, LibraryCall call) {
 TEST_CASE("layouts and addresses do not decide about the bits of a GPU's products and convolutions",
           "[cuda][no-isa]") {
   if (!has_gpu()) return;
-  test::Numbers numbers(13);
+  test::RandomNumbers numbers(13);
   for (const DType dtype : {f32, f64, bf16}) {
     for (int round = 0; round < 40; ++round) check_layouts(numbers, random_product(numbers, dtype));
     for (const Kind kind : {Kind::conv2d, Kind::conv2d_input, Kind::conv2d_weight}) {
@@ -235,7 +235,7 @@ TEST_CASE("layouts and addresses do not decide about the bits of a GPU's product
 
 TEST_CASE("a GPU's products are those of the definition", "[cuda][no-isa]") {
   if (!has_gpu()) return;
-  test::Numbers numbers(11);
+  test::RandomNumbers numbers(11);
   for (const DType dtype : {i32, u8, f16, bf16, f32, f64}) {
     for (int round = 0; round < 25; ++round) check_same(numbers, random_product(numbers, dtype));
   }
@@ -244,7 +244,7 @@ TEST_CASE("a GPU's products are those of the definition", "[cuda][no-isa]") {
 TEST_CASE("a GPU's convolutions and their gradients are those of the definition",
           "[cuda][no-isa]") {
   if (!has_gpu()) return;
-  test::Numbers numbers(12);
+  test::RandomNumbers numbers(12);
   for (const Kind kind : {Kind::conv2d, Kind::conv2d_input, Kind::conv2d_weight}) {
     for (const DType dtype : {i32, f32, f64, bf16}) {
       for (int round = 0; round < 25; ++round)

@@ -38,7 +38,7 @@ LibraryCall call_of(Kind kind, const Case& c, DType dtype, int threads = 2) {
 
 template <class T>
 std::vector<T> small(std::size_t count, uint64_t seed) {
-  Numbers numbers(seed);
+  RandomNumbers numbers(seed);
   std::vector<T> values(count);
   for (T& value : values) value = static_cast<T>(numbers.below(7) - 3);
   return values;

@@ -91,7 +91,7 @@ bool same(const Values& a, const Values& b) {
 
 TEST_CASE("a packed product has the bits of the product it stands for", "[matmul]") {
   if (current_isa() != Isa::avx512) return;
-  test::Numbers numbers(5);
+  test::RandomNumbers numbers(5);
   std::size_t packed = 0;
   for (const int threads : {1, 2, 3}) {
     for (const int64_t m : {9, 16, 33, 128}) {
@@ -173,7 +173,7 @@ TEST_CASE("a device without a layout of its own packs nothing and says so", "[ma
 
 TEST_CASE("one packed operand is read by several threads", "[matmul]") {
   if (current_isa() != Isa::avx512) return;
-  test::Numbers numbers(6);
+  test::RandomNumbers numbers(6);
   const LibraryCall call = product(32, 300, 70, "NT", 1);
   Values a = numbers.reals<float>(32 * 300), b = numbers.reals<float>(300 * 70);
   const Values expected = run(call, a, b);

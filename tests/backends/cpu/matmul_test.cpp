@@ -57,7 +57,7 @@ std::vector<T> run(const LibraryCall& call, std::vector<T>& a, std::vector<T>& b
 /// Small integers: every product and sum is exact, so all orders agree.
 template <class T>
 std::vector<T> small(int64_t count, uint64_t seed) {
-  Numbers numbers(seed);
+  RandomNumbers numbers(seed);
   std::vector<T> values(static_cast<std::size_t>(count));
   for (T& value : values) value = static_cast<T>(numbers.below(9) - 4);
   return values;
@@ -144,7 +144,7 @@ TEST_CASE("matmul batches broadcast", "[matmul]") {
 TEST_CASE("matmul of f64 and integers sums in the order of k", "[matmul]") {
   for (const OperandLayout& a : layouts(f64, {13, 40})) {
     for (const OperandLayout& b : layouts(f64, {40, 37})) {
-      Numbers numbers(3);
+      RandomNumbers numbers(3);
       auto x = numbers.reals<double>(span_of(a)), y = numbers.reals<double>(span_of(b));
       const auto expected =
           run(matmul(a, b, contiguous(f64, {13, 37})), x, y, Device::Kind::reference);
@@ -188,7 +188,7 @@ TEST_CASE("matmul of half precision types", "[matmul]") {
 TEST_CASE("one matmul may run on many threads at once", "[matmul]") {
   const LibraryCall call = matmul(contiguous(f32, {100, 130}), contiguous(f32, {130, 90}),
                                   contiguous(f32, {100, 90}), 1);
-  Numbers numbers(6);
+  RandomNumbers numbers(6);
   auto a = numbers.reals<float>(13000), b = numbers.reals<float>(11700);
   const auto expected = run(call, a, b, Device::Kind::cpu);
   std::atomic<int> wrong = 0;
@@ -205,7 +205,7 @@ TEST_CASE("one matmul may run on many threads at once", "[matmul]") {
 }
 
 TEST_CASE("matmul is close to the exact product", "[matmul]") {
-  Numbers numbers(7);
+  RandomNumbers numbers(7);
   auto a = numbers.reals<float>(12800), b = numbers.reals<float>(9600);
   const LibraryCall call =
       matmul(contiguous(f32, {64, 200}), contiguous(f32, {200, 48}), contiguous(f32, {64, 48}));

@@ -40,7 +40,7 @@ struct Trial {
   }
 };
 
-Trial random_trial(Numbers& numbers) {
+Trial random_trial(RandomNumbers& numbers) {
   constexpr DType dtypes[] = {f32, f64, f16, bf16, i8, i16, u8, i64, boolean};
   Trial t;
   t.dtype = dtypes[numbers.below(9)];
@@ -85,7 +85,7 @@ std::vector<std::byte> expected(const Trial& t, const Memory& memory) {
 }  // namespace
 
 TEST_CASE("lookups find each element that an index names", "[lookup]") {
-  Numbers numbers(3);
+  RandomNumbers numbers(3);
   for (int round = 0; round < 300; ++round) {
     const Trial t = random_trial(numbers);
     CAPTURE(round, name_of(t.dtype), t.outer, t.inner, t.rows, t.index[1], t.table[1]);

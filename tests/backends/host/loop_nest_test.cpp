@@ -26,7 +26,7 @@ struct Layout {
 
 /// Random strides: a permutation of a contiguous layout, perhaps with gaps, and, if allowed, with
 /// repeated dimensions.
-Layout random_layout(Numbers& numbers, const std::vector<int64_t>& sizes, bool may_repeat) {
+Layout random_layout(RandomNumbers& numbers, const std::vector<int64_t>& sizes, bool may_repeat) {
   std::vector<std::size_t> order(sizes.size());
   std::iota(order.begin(), order.end(), 0);
   if (numbers.below(2) == 0) {
@@ -69,7 +69,7 @@ int64_t at(const std::vector<int64_t>& index, const std::vector<int64_t>& stride
   return std::inner_product(index.begin(), index.end(), strides.begin(), int64_t{0});
 }
 
-std::vector<int64_t> random_sizes(Numbers& numbers, int64_t rank) {
+std::vector<int64_t> random_sizes(RandomNumbers& numbers, int64_t rank) {
   static constexpr int64_t choices[] = {1, 1, 2, 3, 5, 17, 40};
   std::vector<int64_t> sizes;
   int64_t count = 1;
@@ -147,7 +147,7 @@ std::vector<int64_t> joined(std::initializer_list<std::vector<int64_t>> lists) {
 }
 
 template <class T>
-void check_product(Numbers& numbers, int64_t round) {
+void check_product(RandomNumbers& numbers, int64_t round) {
   const int64_t rank = round % 9;
   const std::vector<int64_t> sizes = random_sizes(numbers, rank);
   const Layout a = random_layout(numbers, sizes, true), b = random_layout(numbers, sizes, true),
@@ -182,7 +182,7 @@ void check_product(Numbers& numbers, int64_t round) {
 }  // namespace
 
 TEST_CASE("elementwise kernels visit every point of any strides", "[loop_nest]") {
-  Numbers numbers(5);
+  RandomNumbers numbers(5);
   for (int64_t round = 0; round < 150; ++round) {
     CAPTURE(round);
     check_product<float>(numbers, round);
@@ -192,7 +192,7 @@ TEST_CASE("elementwise kernels visit every point of any strides", "[loop_nest]")
 }
 
 TEST_CASE("copies move any strides", "[loop_nest]") {
-  Numbers numbers(6);
+  RandomNumbers numbers(6);
   for (int64_t round = 0; round < 200; ++round) {
     CAPTURE(round);
     const std::vector<int64_t> sizes = random_sizes(numbers, round % 9);
@@ -217,7 +217,7 @@ TEST_CASE("copies move any strides", "[loop_nest]") {
 TEST_CASE("half precision operands compute in float and round once", "[loop_nest]") {
   for (const int64_t n : {1, 7, 512, 513, 2000}) {
     std::vector<uint16_t> x(static_cast<std::size_t>(n)), y(x), results[2];
-    Numbers numbers(7);
+    RandomNumbers numbers(7);
     for (auto& value : x) value = static_cast<uint16_t>(numbers.next());
     for (auto& value : y) value = static_cast<uint16_t>(numbers.next());
     for (const DType dtype : {f16, bf16}) {

@@ -75,7 +75,7 @@ void check_all_ways(Combine combine, DType in, DType out, std::vector<T> x, int6
 template <class T>
 std::vector<T> integers_of(int64_t count, uint64_t seed) {
   std::vector<T> values(static_cast<std::size_t>(count));
-  Numbers numbers(seed);
+  RandomNumbers numbers(seed);
   for (T& value : values) value = static_cast<T>(numbers.next());
   return values;
 }
@@ -92,7 +92,7 @@ constexpr Extent extents[] = {{1, 1},    {100, 1}, {200, 10},  {70, 32},  {65, 3
 TEST_CASE("prebuilt reductions equal interpreted ones at any thread count", "[reduction]") {
   for (const auto& [rows, n] : extents) {
     const int64_t count = rows * n;
-    const auto x = Numbers(11).reals<float>(count);
+    const auto x = RandomNumbers(11).reals<float>(count);
     for (const Combine c : {Combine::add, Combine::multiply, Combine::maximum, Combine::minimum}) {
       check_all_ways<float, float>(c, f32, f32, x, rows, n);
     }
@@ -100,7 +100,7 @@ TEST_CASE("prebuilt reductions equal interpreted ones at any thread count", "[re
     for (const Combine c : {Combine::arg_maximum, Combine::arg_minimum}) {
       check_all_ways<float, int64_t>(c, f32, i64, x, rows, n);
     }
-    const auto y = Numbers(12).reals<double>(count);
+    const auto y = RandomNumbers(12).reals<double>(count);
     check_all_ways<double, double>(Combine::add, f64, f64, y, rows, n);
     check_all_ways<double, int64_t>(Combine::arg_minimum, f64, i64, y, rows, n);
     check_all_ways<int64_t, int64_t>(Combine::add, i64, i64, integers_of<int64_t>(count, 1), rows,
@@ -181,7 +181,7 @@ TEST_CASE("reducing nothing gives the neutral element", "[reduction]") {
 }
 
 TEST_CASE("accumulating loops give equal bits at every instruction set", "[reduction]") {
-  const auto x = Numbers(21).reals<float>(4096);
+  const auto x = RandomNumbers(21).reals<float>(4096);
   for (const Combine c :
        {Combine::add, Combine::multiply, Combine::maximum, Combine::arg_minimum}) {
     const host::Combiner combiner = host::combiner_of({c, ScalarType::f32});

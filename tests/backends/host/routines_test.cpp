@@ -17,7 +17,7 @@ using Kind = LibraryCall::Kind;
 
 /// A layout of this shape: axes in a random order in memory, perhaps with gaps, sizes 1 perhaps
 /// with stride 0.
-OperandLayout random_layout(Numbers& numbers, DType dtype, const Shape& shape) {
+OperandLayout random_layout(RandomNumbers& numbers, DType dtype, const Shape& shape) {
   OperandLayout layout = {.dtype = dtype, .shape = shape, .strides = strides_of(shape)};
   std::vector<int> order;
   for (int i = 0; i < shape.size(); ++i) order.insert(order.begin() + numbers.below(i + 1), i);
@@ -31,7 +31,7 @@ OperandLayout random_layout(Numbers& numbers, DType dtype, const Shape& shape) {
 }
 
 /// Memory for a layout, with numbers that round; a few are NaN, infinite, or -0.
-std::vector<double> random_memory(Numbers& numbers, const OperandLayout& layout) {
+std::vector<double> random_memory(RandomNumbers& numbers, const OperandLayout& layout) {
   int64_t span = 1;
   for (int i = 0; i < layout.shape.size(); ++i)
     span += (layout.shape[i] > 0 ? layout.shape[i] - 1 : 0) * layout.strides[i];
@@ -68,7 +68,7 @@ struct Trial {
   int64_t rows = 0;  ///< what operand 1 chooses from, if it is indices
 };
 
-Trial random_trial(Numbers& numbers, Kind kind, DType dtype) {
+Trial random_trial(RandomNumbers& numbers, Kind kind, DType dtype) {
   const auto size = [&] { return 1 + numbers.below(6); };
   const auto layout = [&](DType type, const Shape& shape) {
     return random_layout(numbers, type, shape);
@@ -138,7 +138,7 @@ bool same(DType dtype, const std::vector<double>& a, const std::vector<double>& 
 }  // namespace
 
 TEST_CASE("routines of the host do what plain loops do", "[routines]") {
-  Numbers numbers(9);
+  RandomNumbers numbers(9);
   for (const Kind kind : {Kind::scatter_add, Kind::scatter_add_along, Kind::cumsum,
                           Kind::window_max, Kind::window_max_input}) {
     for (const DType dtype : {f32, f64, f16, bf16, i32}) {

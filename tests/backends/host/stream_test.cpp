@@ -62,7 +62,7 @@ void check_streamed(const std::vector<int64_t>& sizes, int64_t gap, bool is_numb
   const int64_t columns = sizes.back();
   const int64_t rows = sizes.size() == 1 ? 1 : sizes[0];
   const auto room = static_cast<std::size_t>(rows * (columns + gap) + 17);
-  test::Numbers numbers(5);
+  test::RandomNumbers numbers(5);
   auto x = numbers.reals<float>(rows * columns), y = numbers.reals<float>(rows * columns);
   std::vector<std::vector<float>> results;
   for (const Stores stores : {Stores::cached, Stores::non_temporal}) {
