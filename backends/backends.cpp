@@ -5,6 +5,7 @@
 #endif
 #include "backends/reference/device.h"
 #include "core/backend.h"
+#include "core/deferred_check.h"
 #include "core/error.h"
 
 #include <fmt/format.h>
@@ -119,7 +120,9 @@ void set_default_device(Device device) {
 }
 
 void synchronize(Device device) {
-  backend(device).synchronize();
+  Backend& of = backend(device);
+  of.synchronize();
+  if (of.is_asynchronous()) DeferredCheck::expect_all(of);
 }
 
 }  // namespace nitinol

@@ -96,11 +96,14 @@ class Backend {
   [[nodiscard]] virtual bool computes_part(const LibraryCall& /*call*/) { return false; }
   /// Whether launches may run after Executable::launch has returned.
   [[nodiscard]] virtual bool is_asynchronous() const { return false; }
-  /// The address, for launches on an asynchronous device, of a word that is `ok`. The word is the
-  /// device's: the host reads it by read_status(). (StatusWord)
-  virtual Status* take_status() { return nullptr; }
+  /// The address, for launches on an asynchronous device, of a word that is `ok`, or what earlier
+  /// launches leave in the word `after`. The word is the device's: the host reads it by
+  /// read_status() or post_status(). (StatusWord, DeferredCheck)
+  virtual Status* take_status(const Status* /*after*/) { return nullptr; }
+  /// Brings to the host what the launches asked for so far will leave in a word.
+  virtual std::unique_ptr<PostedStatus> post_status(const Status* /*status*/) { return nullptr; }
   /// What launches have left in a word, when all that was asked for has been done.
-  virtual Status::Code read_status(Status* /*status*/) { return Status::ok; }
+  virtual Status::Code read_status(const Status* /*status*/) { return Status::ok; }
   /// For a word that no launch will be asked to write any more; `is_ok`: nobody has written it.
   virtual void give_status(Status* /*status*/, bool /*is_ok*/) {}
   /// Waits for all launches and rethrows the first failure among them.
@@ -117,7 +120,7 @@ class StatusWord {
   /// `backend`: where they run; null if they check nothing.
   explicit StatusWord(Backend* backend)
       : backend_(backend != nullptr && backend->is_asynchronous() ? backend : nullptr),
-        word_(backend_ != nullptr ? backend_->take_status() : &own_) {}
+        word_(backend_ != nullptr ? backend_->take_status(nullptr) : &own_) {}
   StatusWord(const StatusWord&) = delete;
   StatusWord& operator=(const StatusWord&) = delete;
   ~StatusWord() {

@@ -45,7 +45,8 @@ struct DeviceInfo {
 /// For all threads, from now on. Throws Error(device), with the reason, if it cannot be used.
 void set_default_device(Device device);
 /// Waits until the device has done all that was asked of it, as before looking at a clock; the host
-/// has always done it. Throws Error(device) if it cannot be used, and what a launch failed with.
+/// has always done it. Throws Error(device) if it cannot be used, and what a launch or a call's
+/// check failed with.
 void synchronize(Device device = default_device());
 
 }  // namespace nitinol

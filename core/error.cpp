@@ -202,6 +202,17 @@ std::string describe_users_call() {
   return describe_calls(calls_from_outside());
 }
 
+CallSite CallSite::here() {
+  CallSite site;
+  site.given_ = given_place();
+  if (site.given_.empty()) site.calls_ = calls_from_outside();
+  return site;
+}
+
+std::string CallSite::text() const {
+  return given_.empty() ? describe_calls(calls_) : given_;
+}
+
 std::string_view name_of(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::shape:

@@ -18,6 +18,16 @@ struct Status {
   std::atomic<uint32_t> code = ok;
 };
 
+/// What some launches leave in their Status, on its way to the host.
+class PostedStatus {
+ public:
+  virtual ~PostedStatus() = default;
+  /// Whether it has arrived.
+  [[nodiscard]] virtual bool is_there() = 0;
+  /// Waits for it. Throws what the device has failed with.
+  virtual Status::Code wait() = 0;
+};
+
 /// All that varies from launch to launch; everything else is in the Executable.
 /// For a LibraryCall only buffers, scratch, status and threads are used.
 struct Launch {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #pragma GCC visibility push(default)
 
@@ -30,6 +31,18 @@ class PlaceScope {
   PlaceProvider provider_;
   void* context_;
   const PlaceScope* outer_;
+};
+
+/// Where the user's code is while the library works for it, to be told later.
+class CallSite {
+ public:
+  [[nodiscard]] static CallSite here();
+  /// As Error::location(). Looks addresses up at each use.
+  [[nodiscard]] std::string text() const;
+
+ private:
+  std::string given_;               ///< by a PlaceProvider, which can be asked at once only
+  std::vector<const void*> calls_;  ///< else: return addresses, the innermost first
 };
 
 /// What this thread's provider says; empty without one.

@@ -83,9 +83,23 @@ struct TensorData : Counted {
 
   /// Address of the first element, on its device. Only for device code and for who launches it;
   /// host code reads by HostElements (core/host_access.h). Throws Error(unsupported) for a tensor
-  /// without elements.
+  /// without elements, and what the call has failed with that fills it: see settle().
   [[nodiscard]] void* address() const {
-    if (is_number) return const_cast<uint64_t*>(&number);  // NOLINT: never written
+    if (is_number) return number_address();
+    if (storage && storage->check.load(std::memory_order_acquire) != nullptr) [[unlikely]]
+      settle(*storage);
+    return memory_address();
+  }
+  /// The same without waiting, for a launch that does nothing if that call has failed.
+  [[nodiscard]] void* unsettled_address() const {
+    return is_number ? number_address() : memory_address();
+  }
+
+ private:
+  [[nodiscard]] void* number_address() const {
+    return const_cast<uint64_t*>(&number);  // NOLINT: never written
+  }
+  [[nodiscard]] void* memory_address() const {
     if (!storage) [[unlikely]]
       throw_without_elements(*this);
     return static_cast<std::byte*>(storage->data) +
@@ -193,6 +207,13 @@ class Tensor {
 [[nodiscard]] std::string describe(const Tensor& tensor);
 /// What errors about undefined tensors advise.
 [[nodiscard]] std::string undefined_tensor_fix();
+
+/// See settle() of its storage; of any tensor, or an undefined one.
+inline void settle(const Tensor& tensor) {
+  const Storage* const storage = tensor.is_defined() ? tensor.internals().storage.get() : nullptr;
+  if (storage != nullptr && storage->check.load(std::memory_order_acquire) != nullptr) [[unlikely]]
+    settle(*tensor.internals().storage);
+}
 
 /// A tensor that views `storage`; for ops and interpreters.
 [[nodiscard]] Tensor make_tensor(const Spec& spec, const Strides& strides, int64_t offset,

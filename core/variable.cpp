@@ -1,5 +1,6 @@
 #include "core/variable.h"
 
+#include "core/deferred_check.h"
 #include "core/error.h"
 #include "core/interpreter.h"
 
@@ -21,6 +22,7 @@ void destroy(VariableCell* cell) {
 
 void VariableCell::swap_value(Tensor& with) {
   std::swap(value, with);
+  check.reset();
   has_value.store(value.is_defined(), std::memory_order_release);
   version.fetch_add(1, std::memory_order_release);
 }

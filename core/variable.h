@@ -17,6 +17,7 @@
 namespace nitinol {
 
 class Variable;
+void destroy(DeferredCheck* check);
 
 /// What a Variable points to. The value may be replaced, its spec never changes.
 struct VariableCell : Counted {
@@ -29,6 +30,9 @@ struct VariableCell : Counted {
   std::atomic<bool> has_value = true;  ///< `value` is defined; read without the lock
   CallOrder order;                     ///< owned by the call that will assign the Variable
   bool may_be_empty = false;           ///< of a gradient: its value may be undefined
+  /// The call that assigned `value`, if that may yet be found to have failed: then it gets its old
+  /// value back. (core/deferred_check.h)
+  Handle<DeferredCheck> check;
   /// If gradients flow to this Variable: the cell they gather in, which is empty (its value is
   /// undefined) until the first backward() and after clear_grad().
   std::unique_ptr<const Variable> gradient;
@@ -36,6 +40,9 @@ struct VariableCell : Counted {
   /// Gives the cell, whose lock is held, another value, and `with` the old one: it may be the last
   /// to hold borrowed memory, which is given back when no cell is locked.
   void swap_value(Tensor& with);
+  /// The value, when it is known that the call which assigned it has not failed. Throws that call's
+  /// error if it has. Takes the lock.
+  [[nodiscard]] Tensor settled_value();
 };
 
 void destroy(VariableCell* cell);

@@ -133,11 +133,16 @@ void EagerInterpreter::read(const Tensor&, const ReadSite&) {}
 
 Tensor EagerInterpreter::get(const Variable& variable) {
   VariableCell& cell = variable.cell();
-  const std::lock_guard lock(cell.mutex);
-  return cell.value;
+  {
+    const std::lock_guard lock(cell.mutex);
+    if (!cell.check) [[likely]]
+      return cell.value;
+  }
+  return cell.settled_value();
 }
 
 void EagerInterpreter::set(const Variable& variable, const Tensor& value) {
+  settle(value);  // or the old value would be lost if the call that makes this one has failed
   const UpdateScope update(variable);
   VariableCell& cell = variable.cell();
   Tensor held = value;  // then the old value, released after the lock

@@ -19,6 +19,7 @@
 #include "core/short_array.h"
 #include "core/stack.h"
 #include "jit/clock.h"
+#include "jit/deferred_call.h"
 #include "tracer/recorder.h"
 
 #include <fmt/format.h>
@@ -69,6 +70,8 @@ Dispatcher::~Dispatcher() {
 void Dispatcher::call(const Leaves& leaves, Caller& caller) {
   check_stack("a call of a compiled function", stack_of_call);
   autograd::note_use(leaves.tensors);
+  if (has_deferred_.load(std::memory_order_relaxed)) [[unlikely]]
+    look_at_deferred();
   const int own = stance_.load(std::memory_order_relaxed);
   const Stance stance = own >= 0 ? static_cast<Stance>(own) : current_stance();
   if (stance == Stance::eager) return call_eagerly(leaves, caller);
@@ -356,6 +359,72 @@ void Dispatcher::note_assigned(const tracer::Transaction& transaction, const Lea
 
 // ---- calls by a Plan
 
+namespace {
+
+/// How many calls whose checks are made later may be on their way: each keeps its arguments.
+constexpr std::size_t most_deferred = 8;
+/// How many are kept to be told to threads that may never call again.
+constexpr std::size_t most_untold = 64;
+
+template <class T, class List>
+std::vector<T> copies_of(const List& leaves) {
+  std::vector<T> copies;
+  copies.reserve(leaves.size());
+  for (const T* leaf : leaves) copies.push_back(*leaf);
+  return copies;
+}
+
+Deferral deferral(const std::string& name, const std::shared_ptr<const tracer::Trace>& trace,
+                  const std::shared_ptr<std::atomic<uint64_t>>& failures, const Leaves& leaves) {
+  return {.function = name,
+          .trace = trace,
+          .tensors = copies_of<Tensor>(leaves.tensors),
+          .variables = copies_of<Variable>(leaves.variables),
+          .scalars = copies_of<Scalar>(leaves.scalars),
+          .failures = failures,
+          .site = CallSite::here()};
+}
+
+}  // namespace
+
+/// Throws what an earlier call of this thread is found to have failed with. Waits only if too many
+/// are on their way.
+void Dispatcher::look_at_deferred() {
+  for (bool has_waited = false;; has_waited = true) {
+    DeferredCheck::look();
+    std::vector<Handle<DeferredCheck>> known;  // destroyed after the lock
+    Handle<DeferredCheck> failed, oldest;
+    {
+      const std::lock_guard lock(mutex_);
+      std::size_t open = 0;
+      std::erase_if(deferred_, [&](Handle<DeferredCheck>& call) {
+        if (call->state() == DeferredCheck::State::open) {
+          if (open++ == 0) oldest = call;
+          return false;
+        }
+        if (call->is_news() && !failed)
+          failed = call;
+        else if (call->is_untold())
+          return false;  // for its thread, when that calls
+        known.push_back(std::move(call));
+        return true;
+      });
+      if (open < most_deferred) oldest.reset();
+      if (deferred_.size() > most_untold) deferred_.pop_front();
+      has_deferred_.store(!deferred_.empty(), std::memory_order_relaxed);
+    }
+    if (failed) failed->tell();
+    if (!oldest || has_waited) return;
+    oldest->wait();
+  }
+}
+
+void Dispatcher::note_deferred(Handle<DeferredCheck> call) {
+  const std::lock_guard lock(mutex_);
+  deferred_.push_back(std::move(call));
+  has_deferred_.store(true, std::memory_order_relaxed);
+}
+
 void Dispatcher::run_plan(const Decision& decision, const Leaves& leaves, Caller& caller) {
   const Snapshot& now = *decision.now;
   const auto run_instead = [&](Eagerly why) {
@@ -377,11 +446,16 @@ void Dispatcher::run_plan(const Decision& decision, const Leaves& leaves, Caller
   std::vector<Tensor> read;
   if (now.derivative) read.resize(now.derivative->input_count());
   const double start = decision.is_timed ? race_now() : 0;
+  std::optional<Deferring> deferring;
+  if (now.plan->report().is_deferred) [[unlikely]]
+    deferring = {deferral(options_.name, now.trace, failed_checks_, leaves)};
   const Plan::Outcome outcome = now.plan->run({.tensors = leaves.tensors,
                                                .variables = leaves.variables,
                                                .scalars = leaves.scalars,
-                                               .read = read},
+                                               .read = read,
+                                               .deferring = deferring ? &*deferring : nullptr},
                                               results);
+  if (deferring && deferring->call) note_deferred(std::move(deferring->call));
   const double took = decision.is_timed ? race_now() - start : 0;
   if (outcome == Plan::Outcome::done) {
     if (now.derivative) {
@@ -404,7 +478,7 @@ void Dispatcher::run_plan(const Decision& decision, const Leaves& leaves, Caller
       return;
     }
     if (outcome == Plan::Outcome::check_failed) {
-      ++failed_checks_;
+      failed_checks_->fetch_add(1, std::memory_order_relaxed);
     } else if (entry.now == decision.now) {  // a Variable has another layout: record anew
       entry.now = std::make_shared<const Snapshot>();
       entry.race = {};

@@ -1,6 +1,7 @@
 // Dispatcher: how each call of one compiled function runs: recorded, by a Plan, or eagerly.
 #pragma once
 
+#include "core/deferred_check.h"
 #include "core/fork.h"
 #include "core/variable.h"
 #include "jit/compiled_function.h"
@@ -73,6 +74,8 @@ class Dispatcher {
   void choose(Decision& decision, Stance stance);
   [[nodiscard]] Action choose_without_plan(Decision& decision);
   [[nodiscard]] bool is_check_due(Entry& entry);
+  void look_at_deferred();
+  void note_deferred(Handle<DeferredCheck> call);
   void run_plan(const Decision& decision, const Leaves& leaves, Caller& caller);
   void record(const Decision& decision, const Leaves& leaves, Caller& caller);
   void build_and_call(Decision decision, const Leaves& leaves, Caller& caller);
@@ -119,7 +122,11 @@ class Dispatcher {
   std::vector<std::string> warnings_;  ///< to be logged when the mutex is free
   uint64_t eager_calls_ = 0;           ///< by stance, not by any entry
   uint64_t crowded_calls_ = 0;         ///< eager: no room for their signature
-  uint64_t failed_checks_ = 0;
+  /// Calls whose checks failed, when they had returned too.
+  const std::shared_ptr<std::atomic<uint64_t>> failed_checks_ =
+      std::make_shared<std::atomic<uint64_t>>(0);
+  std::deque<Handle<DeferredCheck>> deferred_;  ///< calls whose checks are made later
+  std::atomic<bool> has_deferred_ = false;      ///< read without the mutex
   std::vector<Variable> assigned_;  ///< captured Variables that calls have assigned, by id
   bool assigns_arguments_ = false;
   bool has_assigned_ = false;  ///< whether a call has ended, so that the two above tell

@@ -87,9 +87,10 @@ std::string plan_text(std::string_view name, const jit::PlanReport& plan, double
                   seconds(plan.fusion_s), seconds(plan.prepare_s));
   if (plan.device != Device{}) {
     // What moves tensors is no part of a Plan (eager/ops/transfer.h).
-    text += fmt::format("      on {}: a call copies nothing to or from the host, and waits {}\n",
+    text += fmt::format("      on {}: a call copies nothing to or from the host, and waits {}{}\n",
                         describe(plan.device),
-                        plan.waits == 0 ? "for nothing" : "at its end, for what its checks say");
+                        plan.waits == 0 ? "for nothing" : "at its end, for what its checks say",
+                        plan.is_deferred ? "; who reads what it gives waits for its checks" : "");
   }
   text += fmt::format("      peak memory {}: {} temporary, {} of results; {} updated in place\n",
                       bytes(plan.peak_bytes()), bytes(plan.arena_bytes), bytes(plan.result_bytes),
@@ -159,6 +160,7 @@ nlohmann::json json_of(const jit::PlanReport& plan) {
   for (const jit::StepReport& step : plan.steps) steps.push_back(json_of(step));
   return {{"device", describe(plan.device)},
           {"waits", plan.waits},
+          {"deferred_checks", plan.is_deferred},
           {"passes_s", plan.passes_s},
           {"fusion_s", plan.fusion_s},
           {"prepare_s", plan.prepare_s},

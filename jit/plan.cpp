@@ -3,7 +3,8 @@
 //
 // Everything that can fail comes before the first step that overwrites a Variable's buffer: memory
 // is allocated first, and checks are looked at once more there: by the host, or by the steps
-// themselves on a device that the host would have to wait for.
+// themselves on a device that the host would have to wait for. There a call may return before
+// anybody has looked (DeferredCall).
 #include "jit/plan.h"
 
 #include "core/host_access.h"
@@ -11,6 +12,7 @@
 #include "core/moment.h"
 #include "core/short_array.h"
 #include "eager/launch.h"
+#include "jit/deferred_call.h"
 #include "jit/plan_impl.h"
 
 #include <algorithm>
@@ -21,13 +23,6 @@
 
 namespace nitinol::jit {
 namespace {
-
-/// Bits of a Scalar argument in the dtype of its slot.
-uint64_t bits_of(const Scalar& scalar, DType dtype) {
-  if (dtype == f64) return std::bit_cast<uint64_t>(scalar.to_double());
-  if (dtype == boolean) return scalar.to_integer() != 0 ? 1 : 0;
-  return static_cast<uint64_t>(scalar.to_integer());
-}
 
 /// Everything of one call.
 class Run {
@@ -41,16 +36,21 @@ class Run {
         outputs_(plan.outputs.size()),
         eager_(plan.eager_steps) {}
 
-  Plan::Outcome run(std::span<Tensor> results) {
+  /// Nothing if it must begin anew when what() is known.
+  std::optional<Plan::Outcome> run(std::span<Tensor> results) {
     if (has_updates() && is_base_current()) lock_cells();
     if (!plan_.kept.empty()) [[unlikely]]
       note_contents();
     if (!find_inputs()) return Plan::Outcome::layout_changed;
+    if (plan_.is_gated && !follow()) [[unlikely]]
+      return std::nullopt;
     allocate();
     if (!plan_.kept.empty()) [[unlikely]]
       find_packed();
-    StatusWord status(plan_.has_checks ? plan_.device : nullptr);
-    const auto has_failed = [&] { return plan_.has_checks && status.has_failed(); };
+    if (is_deferred()) defer();
+    StatusWord own(plan_.has_checks && !call_ ? plan_.device : nullptr);
+    Status* const status = call_ ? call_->word() : own.get();
+    const auto has_failed = [&] { return plan_.has_checks && !call_ && own.has_failed(); };
     for (std::size_t s = 0; s < plan_.steps.size(); s += plan_.steps[s].together) {
       if (s == plan_.first_overwrite) {
         is_gated_ = plan_.is_gated && plan_.has_checks;
@@ -60,16 +60,22 @@ class Run {
       if (step.kind == StepPlan::Kind::eager) {
         run_eagerly(step);
       } else if (step.together == 1) {
-        launch(step, status.get());
+        launch(step, status);
       } else {
-        launch_all(std::span(plan_.steps).subspan(s, step.together), status.get());
+        launch_all(std::span(plan_.steps).subspan(s, step.together), status);
       }
     }
     if (has_failed()) return Plan::Outcome::check_failed;
+    if (call_) call_->post();
+    if (followed_ || call_) mark_outputs();
     for (std::size_t i = 0; i < results.size(); ++i) results[i] = make_result(plan_.results[i]);
     if (has_updates()) commit();
+    if (call_) call_->enlist();
     return Plan::Outcome::done;
   }
+
+  /// The calls on whose checks it depends that it cannot follow.
+  [[nodiscard]] std::vector<Handle<DeferredCheck>> what() { return std::move(earlier_); }
 
  private:
   /// The cells that are assigned.
@@ -92,6 +98,63 @@ class Run {
         input.leaf >= 0 ? *inputs_.variables[static_cast<std::size_t>(input.leaf)] : input.captured;
     return input.is_gradient ? *variable.cell().gradient : variable;
   }
+
+  // ---- calls whose checks are made later
+
+  [[nodiscard]] bool is_deferred() const {
+    return plan_.may_defer && inputs_.deferring != nullptr && is_base_current();
+  }
+
+  void defer() {
+    call_ =
+        adopt(new DeferredCall(*plan_.device, followed_, std::move(inputs_.deferring->made_with)));
+    inputs_.deferring->call = call_;
+  }
+
+  /// The calls that made what this one reads or assigns, if they may have failed. All cells are
+  /// locked that are going to be, or none.
+  [[gnu::noinline]] void note_earlier() {
+    const auto add = [&](Handle<DeferredCheck> check) {
+      if (check && check->state() != DeferredCheck::State::passed)
+        earlier_.push_back(std::move(check));
+    };
+    const auto add_memory = [&](const Tensor& tensor) {
+      if (tensor.is_defined() && tensor.internals().storage)
+        add(check_of(*tensor.internals().storage));
+    };
+    const auto add_cell = [&](const tracer::TraceInput& input) {
+      VariableCell& cell = variable_of(input).cell();
+      std::unique_lock lock(cell.mutex, std::defer_lock);
+      if (!locks_) lock.lock();
+      add(cell.check);
+      add_memory(cell.value);
+    };
+    for (const Tensor* tensor : inputs_.tensors) add_memory(*tensor);
+    for (std::size_t i = 0; i < plan_.inputs.size(); ++i) add_memory(values_[i]);
+    for (const tracer::TraceInput& input : plan_.read) add_cell(input);
+    for (const tracer::TraceInput& input : plan_.cleared) add_cell(input);
+    for (const UpdatePlan& update : plan_.updates) add_cell(update.variable);
+  }
+
+  /// False if it depends on calls that it cannot follow.
+  [[nodiscard]] bool follow() {
+    if (earlier_.empty()) return true;
+    if (!plan_.may_follow && !is_deferred()) return false;
+    const auto can_be_followed = [&](const Handle<DeferredCheck>& check) {
+      return check->state() == DeferredCheck::State::open && &check->device() == plan_.device;
+    };
+    if (!std::ranges::all_of(earlier_, can_be_followed)) return false;
+    followed_ = DeferredCheck::last_of(earlier_);
+    return followed_ != nullptr;
+  }
+
+  void mark_outputs() {
+    DeferredCheck& check = call_ ? static_cast<DeferredCheck&>(*call_) : *followed_;
+    for (std::size_t i = 0; i < plan_.outputs.size(); ++i)
+      mark(*outputs_[i].internals().storage, check);
+  }
+
+  // ---- memory
 
   /// Cells that the plan assigns stay locked until they have their new values, so that none is seen
   /// half-way and a buffer is not handed out while it is overwritten. Under an outer recording or
@@ -135,13 +198,23 @@ class Run {
     return locks_ && std::ranges::binary_search(locks_->cells, cell.id, {}, &VariableCell::id);
   }
 
-  /// The Variable's value, perhaps undefined.
+  /// The Variable's value, perhaps undefined. Not settled, for which no cell may be locked: see
+  /// follow().
   Tensor value_of(const Variable& variable) {
-    const bool is_held = locks_ && (!locks_->reading.empty() || is_locked(variable.cell()));
-    return is_held ? variable.cell().value : current().get(variable);
+    VariableCell& cell = variable.cell();
+    if (!is_base_current()) return current().get(variable);
+    if (locks_ && (!locks_->reading.empty() || is_locked(cell))) return cell.value;
+    const std::lock_guard lock(cell.mutex);
+    return cell.value;
   }
 
-  bool find_inputs() { return plan_.read.empty() ? look_up_inputs() : find_variables_too(); }
+  bool find_inputs() {
+    if (!plan_.read.empty()) return find_variables_too();
+    if (!look_up_inputs()) return false;
+    if (plan_.is_gated) [[unlikely]]
+      note_earlier();
+    return true;
+  }
 
   /// What is read of Variables is one state: all are locked, or none has been replaced when the
   /// last one has been read. (Who commits holds the locks of all that he replaces; so who sees one
@@ -156,6 +229,8 @@ class Run {
       is_found = look_up_inputs();
       if (is_certain || locks_ || versions_read() == before) break;
     }
+    if (plan_.is_gated && is_found) [[unlikely]]
+      note_earlier();
     if (locks_) locks_->reading.clear();
     if (!is_found || inputs_.read.empty()) return is_found;
     for (std::size_t i = 0; i < plan_.inputs.size(); ++i) {
@@ -197,7 +272,7 @@ class Run {
         if (data->strides != recorded.strides || data->spec.device != recorded.spec.device)
           return false;
       }
-      addresses_[graph_.inputs[i]] = static_cast<std::byte*>(data->address());
+      addresses_[graph_.inputs[i]] = static_cast<std::byte*>(data->unsettled_address());
     }
     return true;
   }
@@ -243,7 +318,8 @@ class Run {
     for (std::size_t i = 0; i < plan_.outputs.size(); ++i) {
       const OutputPlan& output = plan_.outputs[i];
       outputs_[i] = output_tensor(output);
-      addresses_[output.value] = static_cast<std::byte*>(outputs_[i].internals().address());
+      addresses_[output.value] =
+          static_cast<std::byte*>(outputs_[i].internals().unsettled_address());
     }
   }
 
@@ -419,8 +495,7 @@ class Run {
       if (!locks_) {
         current().set(variable, Tensor());
       } else {
-        values.emplace_back();
-        variable.cell().swap_value(values.back());
+        assign(variable, values.emplace_back());
       }
     }
     for (std::size_t i = 0; i < plan_.updates.size(); ++i) {
@@ -428,9 +503,17 @@ class Run {
       if (!locks_) {
         current().set(variable, values[i]);
       } else {
-        variable.cell().swap_value(values[i]);
+        assign(variable, values[i]);
       }
     }
+  }
+
+  /// `value` gets the old one.
+  void assign(const Variable& variable, Tensor& value) {
+    VariableCell& cell = variable.cell();
+    Handle<DeferredCheck> earlier = call_ ? cell.check : Handle<DeferredCheck>();
+    cell.swap_value(value);
+    if (call_) call_->note_assigned(variable, value, std::move(earlier));
   }
 
   const PlanImpl& plan_;
@@ -444,10 +527,19 @@ class Run {
   bool is_gated_ = false;         ///< steps from here on overwrite only if no check has failed
   std::unique_ptr<Kept[]> kept_;  ///< per kept operand, if there are any
   std::vector<Tensor> assigned_;  ///< by commit(): new values, then the old ones
-  std::optional<Locks> locks_;    ///< last: released before the rest goes
+  std::vector<Handle<DeferredCheck>> earlier_;  ///< calls that this one depends on
+  Handle<DeferredCheck> followed_;              ///< the last of them, if it can be followed
+  Handle<DeferredCall> call_;                   ///< this one, if its checks are made later
+  std::optional<Locks> locks_;                  ///< last: released before the rest goes
 };
 
 }  // namespace
+
+uint64_t bits_of(const Scalar& scalar, DType dtype) {
+  if (dtype == f64) return std::bit_cast<uint64_t>(scalar.to_double());
+  if (dtype == boolean) return scalar.to_integer() != 0 ? 1 : 0;
+  return static_cast<uint64_t>(scalar.to_integer());
+}
 
 void note_addresses(const Graph& graph, PlanImpl& plan) {
   plan.addresses.assign(plan.buffers.size(), nullptr);
@@ -460,7 +552,15 @@ void note_addresses(const Graph& graph, PlanImpl& plan) {
 }
 
 Plan::Outcome Plan::run(const CallInputs& inputs, std::span<Tensor> results) const {
-  return Run(*impl_, graph_, inputs).run(results);
+  for (;;) {
+    std::vector<Handle<DeferredCheck>> unknown;
+    {
+      Run run(*impl_, graph_, inputs);
+      if (const std::optional<Outcome> outcome = run.run(results)) return *outcome;
+      unknown = run.what();
+    }
+    for (const Handle<DeferredCheck>& check : unknown) check->expect();
+  }
 }
 
 std::size_t Plan::result_count() const {

@@ -15,6 +15,8 @@
 
 namespace nitinol::jit {
 
+struct Deferring;
+
 /// One step as explain() shows it.
 struct StepReport {
   std::string kind;                               ///< "kernel", "library" or "eager"
@@ -30,7 +32,8 @@ struct StepReport {
 struct PlanReport {
   std::vector<StepReport> steps;
   Device device;
-  int waits = 0;  ///< of a call for what it has launched, at its end; checks make it wait
+  int waits = 0;  ///< of a call for what it has launched, at its end, for what its checks say
+  bool is_deferred = false;  ///< who reads what a call gives waits for its checks
   double passes_s = 0, fusion_s = 0, prepare_s = 0, total_s = 0;
   std::size_t arena_bytes = 0;     ///< temporaries of one call
   std::size_t result_bytes = 0;    ///< what a call returns or assigns, in memory of its own
@@ -48,6 +51,8 @@ struct CallInputs {
   std::span<const Scalar* const> scalars;
   /// If not empty, one per input of the trace: gets the values that the call reads of Variables.
   std::span<Tensor> read = {};
+  /// If there is one, a call may return before its checks are made (jit/deferred_call.h).
+  Deferring* deferring = nullptr;
 };
 
 struct PlanImpl;

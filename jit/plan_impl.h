@@ -107,9 +107,14 @@ struct PlanImpl {
   int threads = 1;
   bool has_checks = false;  ///< a launch can fail
   bool is_gated = false;    ///< steps that overwrite look at the checks themselves
+  bool may_defer = false;   ///< a call may return before its checks are made
+  bool may_follow = false;  ///< without checks: what it gives fails if what it takes has failed
   /// The first step that overwrites a Variable's buffer. All that can fail comes before.
   std::size_t first_overwrite = SIZE_MAX;
 };
+
+/// Bits of a Scalar argument in the dtype of its slot. (plan.cpp)
+[[nodiscard]] uint64_t bits_of(const Scalar& scalar, DType dtype);
 
 /// Notes what is where at every call, once constants and temporaries are placed. (plan.cpp)
 void note_addresses(const Graph& graph, PlanImpl& plan);

@@ -199,7 +199,19 @@ void finish_steps(PlanDraft& draft) {
 
 void report_device(PlanDraft& draft) {
   draft.report.device = draft.device.device();
-  draft.report.waits = draft.impl.has_checks && draft.device.is_asynchronous() ? 1 : 0;
+  PlanImpl& plan = draft.impl;
+  if (!draft.device.is_asynchronous()) return;
+  // Elements that the host looks at during the call are those of a call that has not failed.
+  const auto is_looked_at = [&](const ResultPlan& result) {
+    return is_anywhere(result.spec) && plan.buffers[result.base].place != BufferPlan::Place::input;
+  };
+  const auto is_settled = [&](const ResultPlan& result) { return !is_looked_at(result); };
+  const bool is_enqueued = plan.eager_steps == 0 && std::ranges::all_of(plan.results, is_settled) &&
+                           std::ranges::all_of(plan.updates, is_settled, &UpdatePlan::result);
+  plan.may_defer = is_enqueued && plan.has_checks;
+  plan.may_follow = is_enqueued && !plan.has_checks && plan.updates.empty() && plan.cleared.empty();
+  draft.report.waits = plan.has_checks && !plan.may_defer ? 1 : 0;
+  draft.report.is_deferred = plan.may_defer;
 }
 
 void sum_up_memory(PlanDraft& draft) {

@@ -79,7 +79,7 @@ Explanation Dispatcher::explain() const {
     out.calls = eager_calls_ + crowded_calls_ + gone.calls;
     out.recorded_calls = gone.recorded_calls;
     out.plan_calls = gone.plan_calls;
-    out.failed_checks = failed_checks_;
+    out.failed_checks = failed_checks_->load(std::memory_order_relaxed);
     if (crowded_calls_ > 0) {
       remarks.push_back(
           fmt::format("{} calls ran eagerly because {} signatures were in use: raise "

@@ -192,15 +192,21 @@ class FencedExecutable final : public Executable {
   const std::shared_ptr<const Executable> inner_;
 };
 
-struct FencedStorage : Storage {
-  std::size_t size_class = 0;
-};
-
 void release_fenced(Storage* storage) noexcept {
-  auto* const fenced = static_cast<FencedStorage*>(storage);
-  pool().give(fenced->data, fenced->size_class);
-  delete fenced;
+  pool().give(storage->data, storage->size_class);
+  delete storage;
 }
+
+struct FencedStatus final : PostedStatus {
+  static constexpr uint32_t on_its_way = ~uint32_t{0};
+  explicit FencedStatus(std::shared_ptr<const std::atomic<uint32_t>> of) : word(std::move(of)) {}
+  [[nodiscard]] bool is_there() override { return word->load() != on_its_way; }
+  Status::Code wait() override {
+    queue().wait();
+    return static_cast<Status::Code>(word->load());
+  }
+  const std::shared_ptr<const std::atomic<uint32_t>> word;
+};
 
 class FencedBackend final : public Backend {
  public:
@@ -214,12 +220,12 @@ class FencedBackend final : public Backend {
     }
     const auto size_class =
         static_cast<std::size_t>(std::bit_width(std::max<std::size_t>(bytes, 64) - 1));
-    auto* const storage = new FencedStorage;
+    auto* const storage = new Storage;
     storage->data = pool().take(size_class);
     storage->bytes = bytes;
     storage->backend = this;
     storage->release = release_fenced;
-    storage->size_class = size_class;
+    storage->size_class = static_cast<uint8_t>(size_class);
     return StorageHandle(storage, false);
   }
   void upload(const void* from, void* to, std::size_t bytes) override {
@@ -245,8 +251,17 @@ class FencedBackend final : public Backend {
     return std::make_unique<FencedExecutable>(reference::device().prepare(step));
   }
   [[nodiscard]] bool is_asynchronous() const override { return true; }
-  Status* take_status() override { return new Status; }
-  Status::Code read_status(Status* status) override {
+  Status* take_status(const Status* after) override {
+    auto* const status = new Status;
+    if (after != nullptr) queue().add([=] { status->code = after->code.load(); });
+    return status;
+  }
+  std::unique_ptr<PostedStatus> post_status(const Status* status) override {
+    auto word = std::make_shared<std::atomic<uint32_t>>(FencedStatus::on_its_way);
+    queue().add([=] { *word = status->code.load(); });
+    return std::make_unique<FencedStatus>(std::move(word));
+  }
+  Status::Code read_status(const Status* status) override {
     queue().wait();
     return static_cast<Status::Code>(status->code.load());
   }

@@ -170,6 +170,8 @@ Tensor Recorder::run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec
     return result;  // the op returned one of its operands
   data.trace = epoch_;
   data.value = add_node(std::move(node));
+  if (op.has_checks && spec.device.kind != Device::Kind::cpu)
+    trace_.checks.push_back({data.value, CallSite::here()});
   return result;
 }
 

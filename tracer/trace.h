@@ -3,6 +3,7 @@
 
 #include "core/graph.h"
 #include "core/host_value.h"
+#include "core/place.h"
 #include "core/variable.h"
 
 #include <memory>
@@ -69,6 +70,12 @@ struct NumberGuard {
   }
 };
 
+/// Where the function applies an op with a check, on a device whose Plans look at checks later.
+struct CheckSite {
+  Value value = 0;
+  CallSite place;
+};
+
 /// A recorded call.
 struct Trace {
   Graph graph;
@@ -87,6 +94,7 @@ struct Trace {
   std::vector<NumberGuard> numbers;                       ///< by leaf, each once
   std::optional<Backward> backward;                       ///< if results track gradients
   std::shared_ptr<const std::vector<SpentResult>> spent;  ///< null if there are none
+  std::vector<CheckSite> checks;                          ///< by value
   std::optional<Obstacle> obstacle;
 };
 

@@ -107,6 +107,7 @@ void Transaction::commit() {
 
 /// Nothing that was read has changed, or nothing changes.
 void Transaction::commit_ordered() {
+  for (const Assignment& assignment : assignments_) settle(assignment.value);
   moment_.reset();
   std::ranges::sort(assignments_, {}, [](const Assignment& a) { return a.variable.cell().id; });
   std::vector<std::unique_lock<std::mutex>> locks;

@@ -51,8 +51,7 @@ constexpr uint8_t large_class = class_count;
 
 struct Block : Storage {
   std::size_t capacity;  ///< bytes of data
-  uint8_t size_class;
-  Block* next;  ///< while it is free
+  Block* next;           ///< while it is free
 };
 static_assert(sizeof(Block) <= line);
 

@@ -82,9 +82,14 @@ class CudaBackend final : public Backend {
     Backend::specialise(plan);
   }
   [[nodiscard]] bool is_asynchronous() const override { return true; }
-  Status* take_status() override { return gpu_.take_status(); }
-  Status::Code read_status(Status* status) override { return gpu_.read_status(status); }
-  void give_status(Status* status, bool is_ok) override { gpu_.give_status(status, is_ok); }
+  Status* take_status(const Status* after) override { return gpu_.status_words().take(after); }
+  std::unique_ptr<PostedStatus> post_status(const Status* status) override {
+    return gpu_.status_words().post(status);
+  }
+  Status::Code read_status(const Status* status) override {
+    return gpu_.status_words().read(status);
+  }
+  void give_status(Status* status, bool is_ok) override { gpu_.status_words().give(status, is_ok); }
   void synchronize() override { gpu_.wait(); }
   bool can_generate_code() override { return true; }
   [[nodiscard]] DeviceLimits limits() const override { return cuda::limits(); }

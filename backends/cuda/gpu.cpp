@@ -16,7 +16,6 @@ namespace nitinol::cuda {
 namespace {
 
 constexpr unsigned non_blocking = 1, no_timing = 2;
-constexpr std::size_t status_block_bytes = 4096;
 constexpr std::size_t least_counters = 4096;
 
 // Of CUdevice_attribute.
@@ -256,47 +255,6 @@ void Gpu::launch(Driver::Function function, uint32_t blocks, std::span<const std
 void Gpu::note(const std::shared_ptr<const std::string>& label) {
   const std::lock_guard lock(mutex_);
   labels_[asked_++ % label_count] = label;
-}
-
-void Gpu::add_status_words() {
-  constexpr std::size_t count = status_block_bytes / sizeof(Status);
-  StorageHandle block = memory_.allocate(status_block_bytes);
-  fill(block->data, 0, sizeof(uint32_t), count);
-  auto* const words = static_cast<Status*>(block->data);  // addresses of the device's
-  const std::lock_guard lock(mutex_);
-  for (std::size_t i = 0; i < count; ++i) status_words_.push_back(words + i);
-  status_blocks_.push_back(std::move(block));
-}
-
-Status* Gpu::take_status() {
-  for (;;) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (!status_words_.empty()) {
-        Status* const status = status_words_.back();
-        status_words_.pop_back();
-        return status;
-      }
-    }
-    add_status_words();
-  }
-}
-
-Status::Code Gpu::read_status(Status* status) {
-  uint32_t code = 0;
-  download(status, &code, sizeof(code));
-  return static_cast<Status::Code>(code);
-}
-
-void Gpu::give_status(Status* status, bool is_ok) {
-  // Who gets the word next is later on the stream than this, and than all that writes it now.
-  try {
-    if (!is_ok) fill(status, Status::ok, sizeof(uint32_t), 1);
-  } catch (const Error&) {
-    return;  // a lost device has no words
-  }
-  const std::lock_guard lock(mutex_);
-  status_words_.push_back(status);
 }
 
 void* Gpu::workspace() {

@@ -4,6 +4,7 @@
 #include "backends/cuda/gpu_memory.h"
 #include "backends/cuda/libraries.h"
 #include "backends/cuda/staging.h"
+#include "backends/cuda/status_words.h"
 #include "core/fork.h"
 #include "core/launch.h"
 
@@ -91,10 +92,7 @@ class Gpu {
   /// Notes work that a library has put on the stream.
   void note(const std::shared_ptr<const std::string>& label);
 
-  /// See Backend.
-  [[nodiscard]] Status* take_status();
-  [[nodiscard]] Status::Code read_status(Status* status);
-  void give_status(Status* status, bool is_ok);
+  [[nodiscard]] StatusWords& status_words() { return status_words_; }
 
   /// To be held from the first to the last launch of those that share the workspace, or expect
   /// counters to be as they left them.
@@ -106,7 +104,6 @@ class Gpu {
   [[nodiscard]] uint32_t* counters(std::size_t count);
 
  private:
-  void add_status_words();
   /// The stream of large copies, made when it is first needed.
   [[nodiscard]] Driver::Stream copies();
   void wait_for(Driver::Event event, Driver::Stream stream, const char* what) const;
@@ -127,12 +124,11 @@ class Gpu {
   std::set<int> reached_;
   GpuMemory memory_;
   std::unique_ptr<Staging> staging_;
+  StatusWords status_words_{*this};
 
   ForkSafeMutex order_;
   mutable ForkSafeMutex mutex_;  ///< of what follows
   uint64_t asked_ = 0, done_ = 0;
-  std::vector<Status*> status_words_;  ///< `ok` when the stream gets to what is asked for next
-  std::vector<StorageHandle> status_blocks_;
   StorageHandle workspace_, counters_;
   std::size_t counter_count_ = 0;
   static constexpr std::size_t label_count = 16;
