@@ -49,8 +49,9 @@ void mark(Storage& storage, DeferredCheck& check) {
   before = taken(storage, &check);
 }
 
-void unmark(Storage& storage) noexcept {
-  static_cast<void>(taken(storage, nullptr));  // nobody else sees it
+void destroy_marked(Storage* storage) {
+  static_cast<void>(taken(*storage, nullptr));  // nobody else sees it
+  storage->release(storage);
 }
 
 Handle<DeferredCheck> check_of(const Storage& storage) {

@@ -31,12 +31,11 @@ struct Storage : Counted {
 /// Waits until the call that fills the memory is known not to have failed. Throws its error if it
 /// has. No cell may be locked.
 void settle(Storage& storage);
-/// Takes the mark off.
-void unmark(Storage& storage) noexcept;
+void destroy_marked(Storage* storage);
 
 inline void destroy(Storage* storage) {
   if (storage->check.load(std::memory_order_relaxed) != nullptr) [[unlikely]]
-    unmark(*storage);
+    return destroy_marked(storage);
   storage->release(storage);
 }
 

@@ -86,22 +86,24 @@ struct TensorData : Counted {
   /// without elements, and what the call has failed with that fills it: see settle().
   [[nodiscard]] void* address() const {
     if (is_number) return number_address();
-    if (storage && storage->check.load(std::memory_order_acquire) != nullptr) [[unlikely]]
-      settle(*storage);
-    return memory_address();
+    if (storage && storage->check.load(std::memory_order_acquire) == nullptr) [[likely]]
+      return memory_address();
+    return settled_address();
   }
   /// The same without waiting, for a launch that does nothing if that call has failed.
   [[nodiscard]] void* unsettled_address() const {
-    return is_number ? number_address() : memory_address();
+    if (is_number) return number_address();
+    if (!storage) [[unlikely]]
+      throw_without_elements(*this);
+    return memory_address();
   }
 
  private:
+  [[nodiscard]] void* settled_address() const;  // (tensor.cpp)
   [[nodiscard]] void* number_address() const {
     return const_cast<uint64_t*>(&number);  // NOLINT: never written
   }
   [[nodiscard]] void* memory_address() const {
-    if (!storage) [[unlikely]]
-      throw_without_elements(*this);
     return static_cast<std::byte*>(storage->data) +
            offset * static_cast<int64_t>(size_of(spec.dtype));
   }

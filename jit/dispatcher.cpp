@@ -419,10 +419,33 @@ void Dispatcher::look_at_deferred() {
   }
 }
 
-void Dispatcher::note_deferred(Handle<DeferredCheck> call) {
+inline Plan::Outcome Dispatcher::run_steps(const Snapshot& now, const Leaves& leaves,
+                                           std::span<Tensor> read, std::span<Tensor> results) {
+  if (now.plan->report().is_deferred) [[unlikely]]
+    return run_deferred(now, leaves, read, results);
+  return now.plan->run({.tensors = leaves.tensors,
+                        .variables = leaves.variables,
+                        .scalars = leaves.scalars,
+                        .read = read},
+                       results);
+}
+
+/// By a Plan that defers its checks.
+[[gnu::noinline]] Plan::Outcome Dispatcher::run_deferred(const Snapshot& now, const Leaves& leaves,
+                                                         std::span<Tensor> read,
+                                                         std::span<Tensor> results) {
+  Deferring deferring = {deferral(options_.name, now.trace, failed_checks_, leaves)};
+  const Plan::Outcome outcome = now.plan->run({.tensors = leaves.tensors,
+                                               .variables = leaves.variables,
+                                               .scalars = leaves.scalars,
+                                               .read = read,
+                                               .deferring = &deferring},
+                                              results);
+  if (!deferring.call) return outcome;
   const std::lock_guard lock(mutex_);
-  deferred_.push_back(std::move(call));
+  deferred_.push_back(std::move(deferring.call));
   has_deferred_.store(true, std::memory_order_relaxed);
+  return outcome;
 }
 
 void Dispatcher::run_plan(const Decision& decision, const Leaves& leaves, Caller& caller) {
@@ -446,16 +469,7 @@ void Dispatcher::run_plan(const Decision& decision, const Leaves& leaves, Caller
   std::vector<Tensor> read;
   if (now.derivative) read.resize(now.derivative->input_count());
   const double start = decision.is_timed ? race_now() : 0;
-  std::optional<Deferring> deferring;
-  if (now.plan->report().is_deferred) [[unlikely]]
-    deferring = {deferral(options_.name, now.trace, failed_checks_, leaves)};
-  const Plan::Outcome outcome = now.plan->run({.tensors = leaves.tensors,
-                                               .variables = leaves.variables,
-                                               .scalars = leaves.scalars,
-                                               .read = read,
-                                               .deferring = deferring ? &*deferring : nullptr},
-                                              results);
-  if (deferring && deferring->call) note_deferred(std::move(deferring->call));
+  const Plan::Outcome outcome = run_steps(now, leaves, read, results);
   const double took = decision.is_timed ? race_now() - start : 0;
   if (outcome == Plan::Outcome::done) {
     if (now.derivative) {

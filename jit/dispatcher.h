@@ -75,7 +75,10 @@ class Dispatcher {
   [[nodiscard]] Action choose_without_plan(Decision& decision);
   [[nodiscard]] bool is_check_due(Entry& entry);
   void look_at_deferred();
-  void note_deferred(Handle<DeferredCheck> call);
+  Plan::Outcome run_steps(const Snapshot& now, const Leaves& leaves, std::span<Tensor> read,
+                          std::span<Tensor> results);
+  Plan::Outcome run_deferred(const Snapshot& now, const Leaves& leaves, std::span<Tensor> read,
+                             std::span<Tensor> results);
   void run_plan(const Decision& decision, const Leaves& leaves, Caller& caller);
   void record(const Decision& decision, const Leaves& leaves, Caller& caller);
   void build_and_call(Decision decision, const Leaves& leaves, Caller& caller);

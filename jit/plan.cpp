@@ -37,20 +37,23 @@ class Run {
         eager_(plan.eager_steps) {}
 
   /// Nothing if it must begin anew when what() is known.
-  std::optional<Plan::Outcome> run(std::span<Tensor> results) {
-    if (has_updates() && is_base_current()) lock_cells();
-    if (!plan_.kept.empty()) [[unlikely]]
+  [[gnu::always_inline]] std::optional<Plan::Outcome> run(std::span<Tensor> results) {
+    if (plan_.has_updates && is_base_current()) lock_cells();
+    if (!plan_.is_plain) [[unlikely]]
       note_contents();
-    if (!find_inputs()) return Plan::Outcome::layout_changed;
-    if (plan_.is_gated && !follow()) [[unlikely]]
-      return std::nullopt;
-    allocate();
-    if (!plan_.kept.empty()) [[unlikely]]
+    if (!find_inputs()) [[unlikely]]
+      return Plan::Outcome::layout_changed;
+    Status* status = nullptr;  // of a call whose checks are made later
+    if (!plan_.is_plain) [[unlikely]] {
       find_packed();
-    if (is_deferred()) defer();
-    StatusWord own(plan_.has_checks && !call_ ? plan_.device : nullptr);
-    Status* const status = call_ ? call_->word() : own.get();
-    const auto has_failed = [&] { return plan_.has_checks && !call_ && own.has_failed(); };
+      if (plan_.is_gated && !follow()) return std::nullopt;
+      if (later_ && later_->call) status = later_->call->word();
+    }
+    allocate();
+    const bool is_checked = plan_.has_checks && status == nullptr;
+    StatusWord own(is_checked ? plan_.device : nullptr);
+    if (status == nullptr) status = own.get();
+    const auto has_failed = [&] { return is_checked && own.has_failed(); };
     for (std::size_t s = 0; s < plan_.steps.size(); s += plan_.steps[s].together) {
       if (s == plan_.first_overwrite) {
         is_gated_ = plan_.is_gated && plan_.has_checks;
@@ -66,16 +69,15 @@ class Run {
       }
     }
     if (has_failed()) return Plan::Outcome::check_failed;
-    if (call_) call_->post();
-    if (followed_ || call_) mark_outputs();
     for (std::size_t i = 0; i < results.size(); ++i) results[i] = make_result(plan_.results[i]);
-    if (has_updates()) commit();
-    if (call_) call_->enlist();
+    if (later_) [[unlikely]]
+      mark_outputs();
+    if (plan_.has_updates) commit();
     return Plan::Outcome::done;
   }
 
   /// The calls on whose checks it depends that it cannot follow.
-  [[nodiscard]] std::vector<Handle<DeferredCheck>> what() { return std::move(earlier_); }
+  [[nodiscard]] std::vector<Handle<DeferredCheck>> what() { return std::move(later_->earlier); }
 
  private:
   /// The cells that are assigned.
@@ -86,6 +88,13 @@ class Run {
     std::vector<std::unique_lock<std::mutex>> reading;  ///< of others, until all have been read
   };
   using Cells = std::vector<VariableCell*>;
+
+  /// On a device that runs later: what this call has to do with checks that have not been made.
+  struct Later {
+    std::vector<Handle<DeferredCheck>> earlier;  ///< of calls that it depends on
+    Handle<DeferredCheck> followed;              ///< the last of them
+    Handle<DeferredCall> call;                   ///< itself, if its own are made later
+  };
 
   /// An operand that stays packed, as this call finds it.
   struct Kept {
@@ -105,18 +114,13 @@ class Run {
     return plan_.may_defer && inputs_.deferring != nullptr && is_base_current();
   }
 
-  void defer() {
-    call_ =
-        adopt(new DeferredCall(*plan_.device, followed_, std::move(inputs_.deferring->made_with)));
-    inputs_.deferring->call = call_;
-  }
-
   /// The calls that made what this one reads or assigns, if they may have failed. All cells are
   /// locked that are going to be, or none.
   [[gnu::noinline]] void note_earlier() {
+    later_ = std::make_unique<Later>();
     const auto add = [&](Handle<DeferredCheck> check) {
       if (check && check->state() != DeferredCheck::State::passed)
-        earlier_.push_back(std::move(check));
+        later_->earlier.push_back(std::move(check));
     };
     const auto add_memory = [&](const Tensor& tensor) {
       if (tensor.is_defined() && tensor.internals().storage)
@@ -136,22 +140,37 @@ class Run {
     for (const UpdatePlan& update : plan_.updates) add_cell(update.variable);
   }
 
-  /// False if it depends on calls that it cannot follow.
-  [[nodiscard]] bool follow() {
-    if (earlier_.empty()) return true;
-    if (!plan_.may_follow && !is_deferred()) return false;
-    const auto can_be_followed = [&](const Handle<DeferredCheck>& check) {
-      return check->state() == DeferredCheck::State::open && &check->device() == plan_.device;
-    };
-    if (!std::ranges::all_of(earlier_, can_be_followed)) return false;
-    followed_ = DeferredCheck::last_of(earlier_);
-    return followed_ != nullptr;
+  /// False if it depends on calls that it cannot follow. Else its own checks are made later, too, if
+  /// they may.
+  [[nodiscard, gnu::noinline]] bool follow() {
+    if (!later_) note_earlier();
+    Later& later = *later_;
+    if (!later.earlier.empty()) {
+      if (!plan_.may_follow && !is_deferred()) return false;
+      const auto can_be_followed = [&](const Handle<DeferredCheck>& check) {
+        return check->state() == DeferredCheck::State::open && &check->device() == plan_.device;
+      };
+      if (!std::ranges::all_of(later.earlier, can_be_followed)) return false;
+      later.followed = DeferredCheck::last_of(later.earlier);
+      if (!later.followed) return false;
+    }
+    if (is_deferred()) {
+      Deferring& deferring = *inputs_.deferring;
+      later.call = adopt(
+          new DeferredCall(*plan_.device, later.followed, std::move(deferring.made_with)));
+      deferring.call = later.call;
+    }
+    return true;
   }
 
-  void mark_outputs() {
-    DeferredCheck& check = call_ ? static_cast<DeferredCheck&>(*call_) : *followed_;
+  [[gnu::noinline]] void mark_outputs() {
+    if (later_->call) later_->call->post();
+    DeferredCheck* const check =
+        later_->call ? static_cast<DeferredCheck*>(later_->call.get()) : later_->followed.get();
+    if (check == nullptr) return;
     for (std::size_t i = 0; i < plan_.outputs.size(); ++i)
-      mark(*outputs_[i].internals().storage, check);
+      mark(*outputs_[i].internals().storage, *check);
+    if (later_->call && !plan_.has_updates) later_->call->enlist();  // else when it has committed
   }
 
   // ---- memory
@@ -190,10 +209,6 @@ class Run {
     cells.erase(repeated.begin(), repeated.end());
   }
 
-  [[nodiscard]] bool has_updates() const {
-    return !plan_.updates.empty() || !plan_.cleared.empty();
-  }
-
   [[nodiscard]] bool is_locked(const VariableCell& cell) const {
     return locks_ && std::ranges::binary_search(locks_->cells, cell.id, {}, &VariableCell::id);
   }
@@ -209,11 +224,7 @@ class Run {
   }
 
   bool find_inputs() {
-    if (!plan_.read.empty()) return find_variables_too();
-    if (!look_up_inputs()) return false;
-    if (plan_.is_gated) [[unlikely]]
-      note_earlier();
-    return true;
+    return plan_.read.empty() ? look_up_inputs() : find_variables_too();
   }
 
   /// What is read of Variables is one state: all are locked, or none has been replaced when the
@@ -280,6 +291,7 @@ class Run {
   /// What kept operands are; before they are found, so that find_packed() knows whether they were
   /// assigned meanwhile.
   [[gnu::noinline]] void note_contents() {
+    if (plan_.kept.empty()) return;
     kept_ = std::make_unique<Kept[]>(plan_.kept.size());
     for (std::size_t i = 0; i < plan_.kept.size(); ++i)
       kept_[i].contents = contents_of(*plan_.kept[i]);
@@ -307,7 +319,7 @@ class Run {
     }
   }
 
-  void allocate() {
+  [[gnu::always_inline]] void allocate() {
     if (plan_.arena_bytes > 0) arena_ = plan_.device->allocate(plan_.arena_bytes);
     for (const std::size_t i : plan_.scalars_in_memory) {
       values_[i] = in_memory(input_tensor(i));
@@ -369,7 +381,7 @@ class Run {
     return step.if_packed.get();
   }
 
-  void launch_all(std::span<const StepPlan> steps, Status* status) {
+  [[gnu::noinline]] void launch_all(std::span<const StepPlan> steps, Status* status) {
     std::size_t operands = 0;
     for (const StepPlan& step : steps) operands += step.operands.size();
     std::vector<void*> buffers(operands);
@@ -404,7 +416,7 @@ class Run {
   }
 
   /// An operation that has no kernel of its own runs as it would eagerly.
-  void run_eagerly(const StepPlan& step) {
+  [[gnu::noinline]] void run_eagerly(const StepPlan& step) {
     const Node& node = graph_[step.value];
     std::vector<Tensor> operands;
     std::vector<const Tensor*> inputs;
@@ -506,14 +518,16 @@ class Run {
         assign(variable, values[i]);
       }
     }
+    if (later_ && later_->call) later_->call->enlist();
   }
 
   /// `value` gets the old one.
   void assign(const Variable& variable, Tensor& value) {
     VariableCell& cell = variable.cell();
-    Handle<DeferredCheck> earlier = call_ ? cell.check : Handle<DeferredCheck>();
+    if (!later_ || !later_->call) return cell.swap_value(value);
+    Handle<DeferredCheck> earlier = cell.check;
     cell.swap_value(value);
-    if (call_) call_->note_assigned(variable, value, std::move(earlier));
+    later_->call->note_assigned(variable, value, std::move(earlier));
   }
 
   const PlanImpl& plan_;
@@ -527,9 +541,7 @@ class Run {
   bool is_gated_ = false;         ///< steps from here on overwrite only if no check has failed
   std::unique_ptr<Kept[]> kept_;  ///< per kept operand, if there are any
   std::vector<Tensor> assigned_;  ///< by commit(): new values, then the old ones
-  std::vector<Handle<DeferredCheck>> earlier_;  ///< calls that this one depends on
-  Handle<DeferredCheck> followed_;              ///< the last of them, if it can be followed
-  Handle<DeferredCall> call_;                   ///< this one, if its checks are made later
+  std::unique_ptr<Later> later_;  ///< if the device is one
   std::optional<Locks> locks_;                  ///< last: released before the rest goes
 };
 
@@ -542,6 +554,8 @@ uint64_t bits_of(const Scalar& scalar, DType dtype) {
 }
 
 void note_addresses(const Graph& graph, PlanImpl& plan) {
+  plan.has_updates = !plan.updates.empty() || !plan.cleared.empty();
+  plan.is_plain = plan.kept.empty() && !plan.is_gated;
   plan.addresses.assign(plan.buffers.size(), nullptr);
   for (Value v = 0; v < plan.buffers.size(); ++v) {
     const BufferPlan::Place place = plan.buffers[v].place;
@@ -556,15 +570,12 @@ Plan::Outcome Plan::run(const CallInputs& inputs, std::span<Tensor> results) con
     std::vector<Handle<DeferredCheck>> unknown;
     {
       Run run(*impl_, graph_, inputs);
-      if (const std::optional<Outcome> outcome = run.run(results)) return *outcome;
+      if (const std::optional<Outcome> outcome = run.run(results)) [[likely]]
+        return *outcome;
       unknown = run.what();
     }
     for (const Handle<DeferredCheck>& check : unknown) check->expect();
   }
-}
-
-std::size_t Plan::result_count() const {
-  return impl_->results.size();
 }
 
 }  // namespace nitinol::jit

@@ -75,7 +75,7 @@ class Plan {
                      ///< recorded
   };
   [[nodiscard]] Outcome run(const CallInputs& inputs, std::span<Tensor> results) const;
-  [[nodiscard]] std::size_t result_count() const;
+  [[nodiscard]] std::size_t result_count() const { return result_count_; }
 
   [[nodiscard]] const PlanReport& report() const { return report_; }
   /// The graph after the passes.
@@ -85,6 +85,7 @@ class Plan {
   Graph graph_;
   PlanReport report_;
   std::unique_ptr<PlanImpl> impl_;
+  std::size_t result_count_ = 0;
 };
 
 }  // namespace nitinol::jit

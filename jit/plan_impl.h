@@ -105,7 +105,9 @@ struct PlanImpl {
   std::vector<tracer::TraceInput> empty, cleared;  ///< see tracer::Trace
   std::vector<tracer::TraceInput> read;            ///< Variables whose values a call reads
   int threads = 1;
-  bool has_checks = false;  ///< a launch can fail
+  bool has_updates = false;  ///< of Variables: a call ends by a commit
+  bool is_plain = true;      ///< nothing is kept, and no call goes on when it has returned
+  bool has_checks = false;   ///< a launch can fail
   bool is_gated = false;    ///< steps that overwrite look at the checks themselves
   bool may_defer = false;   ///< a call may return before its checks are made
   bool may_follow = false;  ///< without checks: what it gives fails if what it takes has failed
@@ -116,7 +118,7 @@ struct PlanImpl {
 /// Bits of a Scalar argument in the dtype of its slot. (plan.cpp)
 [[nodiscard]] uint64_t bits_of(const Scalar& scalar, DType dtype);
 
-/// Notes what is where at every call, once constants and temporaries are placed. (plan.cpp)
+/// Notes what is the same at every call, once constants and temporaries are placed. (plan.cpp)
 void note_addresses(const Graph& graph, PlanImpl& plan);
 
 }  // namespace nitinol::jit

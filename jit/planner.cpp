@@ -253,6 +253,7 @@ Plan::Plan(const tracer::Trace& trace, int threads) {
   report_.prepare_s = report_.total_s - report_.passes_s - report_.fusion_s;
   graph_ = std::move(draft.graph);
   impl_ = std::make_unique<PlanImpl>(std::move(draft.impl));
+  result_count_ = impl_->results.size();
 }
 
 Plan::~Plan() = default;

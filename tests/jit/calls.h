@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace nitinol::test {
@@ -20,13 +21,20 @@ auto settle(const F& f, A&&... arguments) {
   return f(arguments...);
 }
 
-/// The kind and message of the Error that `body` throws, or "no error".
+/// The kind and message of the Error that `body` throws, or that comes out where the tensor it
+/// returns is read, or "no error". What is said beside eager's words if the call had returned is
+/// left out.
 template <class Body>
 std::string error_of(const Body& body) {
   try {
-    static_cast<void>(body());
+    if constexpr (std::is_same_v<decltype(body()), Tensor>) {
+      static_cast<void>(body().to(Device{}));
+    } else {
+      static_cast<void>(body());
+    }
   } catch (const Error& error) {
-    return std::string(name_of(error.kind())) + ": " + error.message();
+    const std::string text = std::string(name_of(error.kind())) + ": " + error.message();
+    return text.substr(0, text.find("\nFound when the call of "));
   }
   return "no error";
 }

@@ -60,8 +60,11 @@ Outcome outcome_of(Environment& environment, int set, const F& function) {
   Outcome outcome;
   try {
     outcome.results = function(arguments.tensors, arguments.variables, arguments.scalars);
+    synchronize();  // tells of a check that fails when the call has returned
   } catch (const Error& error) {
-    outcome.error = error.message();
+    outcome.results.clear();
+    const std::string& text = error.message();
+    outcome.error = text.substr(0, text.find("\nFound when the call of "));
   }
   outcome.variables = state_of(environment);
   return outcome;
