@@ -140,8 +140,8 @@ class Run {
     for (const UpdatePlan& update : plan_.updates) add_cell(update.variable);
   }
 
-  /// False if it depends on calls that it cannot follow. Else its own checks are made later, too, if
-  /// they may.
+  /// False if it depends on calls that it cannot follow. Else its own checks are made later, too,
+  /// if they may.
   [[nodiscard, gnu::noinline]] bool follow() {
     if (!later_) note_earlier();
     Later& later = *later_;
@@ -156,8 +156,8 @@ class Run {
     }
     if (is_deferred()) {
       Deferring& deferring = *inputs_.deferring;
-      later.call = adopt(
-          new DeferredCall(*plan_.device, later.followed, std::move(deferring.made_with)));
+      later.call =
+          adopt(new DeferredCall(*plan_.device, later.followed, std::move(deferring.made_with)));
       deferring.call = later.call;
     }
     return true;
@@ -223,9 +223,7 @@ class Run {
     return cell.value;
   }
 
-  bool find_inputs() {
-    return plan_.read.empty() ? look_up_inputs() : find_variables_too();
-  }
+  bool find_inputs() { return plan_.read.empty() ? look_up_inputs() : find_variables_too(); }
 
   /// What is read of Variables is one state: all are locked, or none has been replaced when the
   /// last one has been read. (Who commits holds the locks of all that he replaces; so who sees one
@@ -542,7 +540,7 @@ class Run {
   std::unique_ptr<Kept[]> kept_;  ///< per kept operand, if there are any
   std::vector<Tensor> assigned_;  ///< by commit(): new values, then the old ones
   std::unique_ptr<Later> later_;  ///< if the device is one
-  std::optional<Locks> locks_;                  ///< last: released before the rest goes
+  std::optional<Locks> locks_;    ///< last: released before the rest goes
 };
 
 }  // namespace

@@ -108,9 +108,9 @@ struct PlanImpl {
   bool has_updates = false;  ///< of Variables: a call ends by a commit
   bool is_plain = true;      ///< nothing is kept, and no call goes on when it has returned
   bool has_checks = false;   ///< a launch can fail
-  bool is_gated = false;    ///< steps that overwrite look at the checks themselves
-  bool may_defer = false;   ///< a call may return before its checks are made
-  bool may_follow = false;  ///< without checks: what it gives fails if what it takes has failed
+  bool is_gated = false;     ///< steps that overwrite look at the checks themselves
+  bool may_defer = false;    ///< a call may return before its checks are made
+  bool may_follow = false;   ///< without checks: what it gives fails if what it takes has failed
   /// The first step that overwrites a Variable's buffer. All that can fail comes before.
   std::size_t first_overwrite = SIZE_MAX;
 };
