@@ -196,6 +196,8 @@ TEST_CASE("an eager operation on what a failed call gives is where its error com
   CHECK(has(error_of([&] { last.set(step(rows({7})) * 2); }), "index 7"));
   CHECK(has(error_of([&] { last.set(step(rows({8}))); }), "index 8"));
   CHECK(has(error_of([&] { last.set(sum(step(rows({9})))); }), "index 9"));
+  const auto keep = compile([&](const Tensor& x) { last = x; });
+  CHECK(has(error_of([&] { keep.eager(step(rows({10}))); }), "index 10"));
   CHECK(value(last) == std::vector<float>{5});
   CHECK_NOTHROW(synchronize(gpu));
 }
