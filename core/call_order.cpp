@@ -4,6 +4,8 @@
 // order up wakes the first, and hands it over if that one has waited for too long.
 #include "core/call_order.h"
 
+#include "core/waiting.h"
+
 #include <condition_variable>
 
 namespace nitinol {
@@ -13,20 +15,6 @@ constinit std::atomic<const WaitHooks*> wait_hooks = nullptr;
 namespace {
 
 constexpr std::chrono::milliseconds too_long{1};
-
-class Waiting {
- public:
-  Waiting() : given_(hooks_ == nullptr ? nullptr : hooks_->begin()) {}
-  ~Waiting() {
-    if (hooks_ != nullptr) hooks_->end(given_);
-  }
-  Waiting(const Waiting&) = delete;
-  Waiting& operator=(const Waiting&) = delete;
-
- private:
-  const WaitHooks* const hooks_ = wait_hooks.load(std::memory_order_acquire);
-  void* const given_;
-};
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 
 #include "core/backend.h"
 #include "core/variable.h"
+#include "core/waiting.h"
 
 #include <algorithm>
 #include <mutex>
@@ -175,6 +176,7 @@ void DeferredCheck::look() {
 
 void DeferredCheck::wait() {
   if (state() == State::passed) return;
+  const Waiting waiting;
   if (posted_) static_cast<void>(posted_->wait());
   look();
 }
