@@ -51,6 +51,11 @@ Extent extent_of(const Shape& shape, const Strides& strides) {
 
 }  // namespace
 
+void* TensorData::settled_address() const {
+  if (storage) settle(*storage);
+  return unsettled_address();
+}
+
 HostElements::HostElements(const TensorData& data) : data_(data), first_(nullptr) {
   if (element_count(data.spec.shape) == 0) return;
   first_ = static_cast<const std::byte*>(data.address());

@@ -54,11 +54,6 @@ void destroy(TensorData* data) {
   give_block(data);
 }
 
-void* TensorData::settled_address() const {
-  if (storage) settle(*storage);
-  return unsettled_address();
-}
-
 void destroy(TensorSlot* slot) {
   delete slot;
 }

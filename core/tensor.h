@@ -99,7 +99,7 @@ struct TensorData : Counted {
   }
 
  private:
-  [[nodiscard]] void* settled_address() const;  // (tensor.cpp)
+  [[nodiscard]] void* settled_address() const;  // (host_access.cpp)
   [[nodiscard]] void* number_address() const {
     return const_cast<uint64_t*>(&number);  // NOLINT: never written
   }
