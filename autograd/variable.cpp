@@ -54,7 +54,7 @@ void assign(const Variable& variable, const Tensor& value) {
 void update_with(const Variable& variable, FunctionRef<Tensor(const Tensor&)> next,
                  FunctionRef<void(const Tensor&)> checked) {
   const UpdateScope scope(variable);
-  if (!is_base_current()) {
+  if (is_held()) {
     const Tensor value = next(current().get(variable));
     checked(value);
     return assign(variable, value);

@@ -6,6 +6,7 @@ namespace nitinol {
 namespace {
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local Interpreter* top = nullptr;
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool watched = false;
 std::atomic<uint64_t> epoch = 0;
 
 }  // namespace
@@ -14,12 +15,18 @@ Interpreter* top_interpreter() {
   return top;
 }
 
-InterpreterScope::InterpreterScope(Interpreter& interpreter) : below_(top) {
+bool is_watched() {
+  return watched;
+}
+
+InterpreterScope::InterpreterScope(Interpreter& interpreter) : below_(top), was_watched_(watched) {
   top = &interpreter;
+  watched = interpreter.watches();
 }
 
 InterpreterScope::~InterpreterScope() {
   top = below_;
+  watched = was_watched_;
 }
 
 uint64_t current_epoch() {

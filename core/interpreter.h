@@ -26,10 +26,14 @@ struct ReadSite {
   const void* return_address = nullptr;  ///< instead of place, where a call cannot take one
 };
 
-/// What happens when an op is applied, data is looked at, or a Variable is touched.
+/// What happens when an op is applied, data is looked at, or a Variable is touched. Two questions
+/// are asked of what is on top: who sees the ops, and who answers for Variables.
 class Interpreter {
  public:
   virtual ~Interpreter() = default;
+  /// Whether it is to see each op, each look at data and at a HostValue: then a composite op comes
+  /// expanded, and nothing takes the short way past run().
+  [[nodiscard]] virtual bool watches() const { return true; }
   /// The result of `op`, whose spec was inferred. Composite ops arrive here expanded.
   virtual Tensor run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) = 0;
   /// Called before the host looks at a tensor's elements.
@@ -53,9 +57,12 @@ void note_gradient(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor
 
 /// What has been put on top of eager's own interpreter on this thread, or null.
 [[nodiscard]] Interpreter* top_interpreter();
-[[nodiscard]] inline bool is_base_current() {
-  return top_interpreter() == nullptr;
+/// Whether something answers for Variables: a call keeps its assignments to itself.
+[[nodiscard]] inline bool is_held() {
+  return top_interpreter() != nullptr;
 }
+/// Whether something on this thread watches().
+[[nodiscard]] bool is_watched();
 
 /// Puts `interpreter` on top for this thread while it lives.
 class InterpreterScope {
@@ -67,6 +74,7 @@ class InterpreterScope {
 
  private:
   Interpreter* below_;
+  bool was_watched_;
 };
 
 /// The interpreter at the bottom, which computes. (eager/interpreter.cpp)

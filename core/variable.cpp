@@ -37,7 +37,7 @@ Variable::Variable(const Tensor& initial) {
 
 UpdateScope::UpdateScope(const Variable& variable) {
   CallOrder& order = variable.cell().order;
-  if (!is_base_current() || order.is_mine()) return;
+  if (is_held() || order.is_mine()) return;
   if (order.lock_within(CallOrder::patience)) order_ = &order;
 }
 

@@ -24,7 +24,7 @@ bool is_tracked(Inputs inputs) {
 
 Tensor apply_composite(const Op& op, Inputs inputs, const Attrs& attrs) {
   // A trace and a tape are to see the ops that it expands to.
-  if (is_base_current() && !is_tracked(inputs)) return eager::run_composite(op, inputs, attrs);
+  if (!is_watched() && !is_tracked(inputs)) return eager::run_composite(op, inputs, attrs);
   return op.expand(inputs, attrs);
 }
 
@@ -32,7 +32,7 @@ Tensor apply_composite(const Op& op, Inputs inputs, const Attrs& attrs) {
 Tensor run(const Op& op, Inputs inputs, const Attrs& attrs) {
   check_stack("an operation", stack_of_operation);
   if (op.kind == OpKind::composite) return apply_composite(op, inputs, attrs);
-  if (op.kind == OpKind::elementwise && is_base_current()) {  // what most calls are, made short
+  if (op.kind == OpKind::elementwise && !is_watched()) {  // what most calls are, made short
     if (Tensor result = eager::compute_alike(op, inputs); result.is_defined()) return result;
   }
   const Spec spec = op.infer(op, inputs, attrs);

@@ -8,6 +8,7 @@ namespace nitinol::eager {
 /// Computes each op at once on the inputs' device. Stateless; serves all threads.
 class EagerInterpreter final : public Interpreter {
  public:
+  [[nodiscard]] bool watches() const override { return false; }
   Tensor run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) override;
   void read(const Tensor& tensor, const ReadSite& site) override;
   Tensor get(const Variable& variable) override;

@@ -322,7 +322,7 @@ void Dispatcher::add_pair(Entry& entry, double eager_s) {
 
 /// Orders this call by the Variables that earlier calls have assigned.
 void Dispatcher::order(tracer::Transaction& transaction, const Leaves& leaves) {
-  if (!is_base_current()) return;
+  if (is_held()) return;
   std::vector<Variable> assigned;
   bool is_first = false;
   {

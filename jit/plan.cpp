@@ -38,7 +38,7 @@ class Run {
 
   /// Nothing if it must begin anew when what() is known.
   [[gnu::always_inline]] std::optional<Plan::Outcome> run(std::span<Tensor> results) {
-    if (plan_.has_updates && is_base_current()) lock_cells();
+    if (plan_.has_updates && !is_held()) lock_cells();
     if (!plan_.is_plain) [[unlikely]]
       note_contents();
     if (!find_inputs()) [[unlikely]]
@@ -111,7 +111,7 @@ class Run {
   // ---- calls whose checks are made later
 
   [[nodiscard]] bool is_deferred() const {
-    return plan_.may_defer && inputs_.deferring != nullptr && is_base_current();
+    return plan_.may_defer && inputs_.deferring != nullptr && !is_held();
   }
 
   /// The calls that made what this one reads or assigns, if they may have failed. All cells are
@@ -217,7 +217,7 @@ class Run {
   /// follow().
   Tensor value_of(const Variable& variable) {
     VariableCell& cell = variable.cell();
-    if (!is_base_current()) return current().get(variable);
+    if (is_held()) return current().get(variable);
     if (locks_ && (!locks_->reading.empty() || is_locked(cell))) return cell.value;
     const std::lock_guard lock(cell.mutex);
     return cell.value;
@@ -230,7 +230,7 @@ class Run {
   /// new value sees that the others are replaced.)
   [[gnu::noinline]] bool find_variables_too() {
     constexpr int most_tries = 3;
-    const bool is_certain = plan_.read.size() == 1 || !is_base_current();
+    const bool is_certain = plan_.read.size() == 1 || is_held();
     bool is_found = false;
     for (int tries = 0;; ++tries) {
       if (tries == most_tries) lock_what_is_read(locks_.emplace());
@@ -301,7 +301,7 @@ class Run {
     if (buffer.place == BufferPlan::Place::constant) return KeptPacking::Contents{};
     const VariableCell& cell =
         variable_of(plan_.inputs[static_cast<std::size_t>(buffer.index)]).cell();
-    if (!is_base_current() || is_locked(cell)) return std::nullopt;
+    if (is_held() || is_locked(cell)) return std::nullopt;
     return KeptPacking::Contents{.cell = cell.id,
                                  .version = cell.version.load(std::memory_order_acquire)};
   }

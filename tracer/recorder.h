@@ -44,6 +44,7 @@ class Recorder final : public Transaction {
   /// uncommitted.
   [[nodiscard]] Trace finish(std::span<const Tensor* const> results);
 
+  [[nodiscard]] bool watches() const override { return true; }
   Tensor run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) override;
   void read(const Tensor& tensor, const ReadSite& site) override;
   Tensor get(const Variable& variable) override;

@@ -26,7 +26,10 @@ struct Assignment {
 class Transaction : public Interpreter {
  public:
   Transaction()
-      : below_(current()), is_outermost_(is_base_current()), first_local_(next_variable_id()) {}
+      : below_(current()),
+        is_outermost_(!is_held()),
+        is_below_watched_(is_watched()),
+        first_local_(next_variable_id()) {}
   ~Transaction() override;
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
@@ -38,6 +41,8 @@ class Transaction : public Interpreter {
   /// own order.
   void order(std::string name, std::span<const Variable> assigned, bool is_first);
 
+  /// Only if something below does.
+  [[nodiscard]] bool watches() const override { return is_below_watched_; }
   Tensor run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) override;
   void read(const Tensor& tensor, const ReadSite& site) override;
   Tensor get(const Variable& variable) override;
@@ -72,7 +77,7 @@ class Transaction : public Interpreter {
   [[noreturn]] void throw_conflict(const Variable& variable) const;
 
   Interpreter& below_;
-  bool is_outermost_;
+  bool is_outermost_, is_below_watched_;
   uint64_t first_local_;
   bool is_ordered_ = false, is_first_ = false;
   std::optional<Moment> moment_;  ///< ordered: what is read, until the call ends

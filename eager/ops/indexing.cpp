@@ -109,7 +109,7 @@ At::At(Tensor base, std::span<const Index> indices)
 }
 
 Tensor At::get() const {
-  if (is_base_current() && !base_.tracks_gradient() && !base_.spec().is_weak)
+  if (!is_watched() && !base_.tracks_gradient() && !base_.spec().is_weak)
     return view_of(base_, starts_, steps_, sizes_, shape_);
   const Tensor part = window(base_, starts_, sizes_, steps_);
   return shape_ == sizes_ ? part : reshape(part, shape_);

@@ -257,7 +257,7 @@ void obstruct(const std::string& reason) {
 }
 
 void note_read(const Tensor& tensor, const char* what) {
-  if (!is_base_current()) current().read(tensor, {.what = what, .place = {}});
+  if (is_watched()) current().read(tensor, {.what = what, .place = {}});
 }
 
 void note_look(const Scalar& number, const char* what) {

@@ -57,8 +57,8 @@ bool is_number(nb::handle value) {
 }
 
 Tensor value_of(const Variable& variable) {
-  if (!is_base_current()) return variable.get();  // of the call's own: nothing is waited for
-  const Unlocked release;                         // a Plan may be overwriting the cell
+  if (is_held()) return variable.get();  // of the call's own: nothing is waited for
+  const Unlocked release;                // a Plan may be overwriting the cell
   return variable.get();
 }
 

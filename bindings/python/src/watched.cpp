@@ -44,7 +44,7 @@ bool Watched::same(const void* cell, uint64_t number) {
 }
 
 void Watched::note() const {
-  if (is_base_current()) return;
+  if (!is_watched()) return;
   // Guards of one cell are equal, whatever they keep.
   const auto read = std::make_shared<const Read>(cell_, meaning_);
   current().guard({.object = std::shared_ptr<const void>(read, cell_.get()),
