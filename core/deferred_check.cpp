@@ -61,6 +61,11 @@ Handle<DeferredCheck> check_of(const Storage& storage) {
   return storage.check.load(std::memory_order_relaxed);
 }
 
+Handle<DeferredCheck> check_of(const Tensor& tensor) {
+  const bool has_memory = tensor.is_defined() && tensor.internals().storage;
+  return has_memory ? check_of(*tensor.internals().storage) : Handle<DeferredCheck>();
+}
+
 void replace_mark(Storage& storage, const DeferredCheck& from, DeferredCheck* to) {
   Handle<DeferredCheck> before;
   const std::lock_guard lock(registry().marks);
@@ -80,10 +85,7 @@ Tensor VariableCell::settled_value() {
     {
       const std::lock_guard lock(mutex);
       // Reading the value settles what marks its memory; but not every value has been computed.
-      const bool is_marked =
-          value.is_defined() && value.internals().storage &&
-          value.internals().storage->check.load(std::memory_order_relaxed) != nullptr;
-      if (!check || is_marked || check->state() == DeferredCheck::State::passed) return value;
+      if (!check || check_of(value) || check->state() == DeferredCheck::State::passed) return value;
       open = check;
     }
     open->expect();

@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "core/launch.h"
-#include "core/storage.h"
+#include "core/tensor.h"
 
 #include <atomic>
 #include <cstdint>
@@ -94,6 +94,8 @@ void destroy(DeferredCheck* check);
 void mark(Storage& storage, DeferredCheck& check);
 /// The call that fills it and may have failed, or null.
 [[nodiscard]] Handle<DeferredCheck> check_of(const Storage& storage);
+/// The same of a tensor's memory; null if it has none, or is undefined.
+[[nodiscard]] Handle<DeferredCheck> check_of(const Tensor& tensor);
 /// Changes the mark from that of one call to that of another, or none; null if another one has it.
 void replace_mark(Storage& storage, const DeferredCheck& from, DeferredCheck* to);
 

@@ -39,9 +39,7 @@ Tensor known_value(const Variable& variable) {
     Handle<DeferredCheck> check;
     {
       const std::lock_guard lock(cell.mutex);
-      const Storage* const memory =
-          cell.value.is_defined() ? cell.value.internals().storage.get() : nullptr;
-      check = memory != nullptr ? check_of(*memory) : Handle<DeferredCheck>();
+      check = check_of(cell.value);
       if (!check) check = cell.check;
       if (!check || check->state() == DeferredCheck::State::passed) return cell.value;
     }

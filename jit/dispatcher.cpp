@@ -410,7 +410,10 @@ void Dispatcher::look_at_deferred() {
         return true;
       });
       if (open < most_deferred) oldest.reset();
-      if (deferred_.size() > most_untold) deferred_.pop_front();
+      if (deferred_.size() > most_untold) {
+        known.push_back(std::move(deferred_.front()));
+        deferred_.pop_front();
+      }
       has_deferred_.store(!deferred_.empty(), std::memory_order_relaxed);
     }
     if (failed) failed->tell();

@@ -122,19 +122,15 @@ class Run {
       if (check && check->state() != DeferredCheck::State::passed)
         later_->earlier.push_back(std::move(check));
     };
-    const auto add_memory = [&](const Tensor& tensor) {
-      if (tensor.is_defined() && tensor.internals().storage)
-        add(check_of(*tensor.internals().storage));
-    };
     const auto add_cell = [&](const tracer::TraceInput& input) {
       VariableCell& cell = variable_of(input).cell();
       std::unique_lock lock(cell.mutex, std::defer_lock);
       if (!locks_) lock.lock();
       add(cell.check);
-      add_memory(cell.value);
+      add(check_of(cell.value));
     };
-    for (const Tensor* tensor : inputs_.tensors) add_memory(*tensor);
-    for (std::size_t i = 0; i < plan_.inputs.size(); ++i) add_memory(values_[i]);
+    for (const Tensor* tensor : inputs_.tensors) add(check_of(*tensor));
+    for (std::size_t i = 0; i < plan_.inputs.size(); ++i) add(check_of(values_[i]));
     for (const tracer::TraceInput& input : plan_.read) add_cell(input);
     for (const tracer::TraceInput& input : plan_.cleared) add_cell(input);
     for (const UpdatePlan& update : plan_.updates) add_cell(update.variable);
