@@ -146,23 +146,28 @@ void DeferredCheck::look() {
       if (is_told) dropped.push_back(std::move(check));
       return is_told;
     });
-    std::erase_if(shared.open, [&](Handle<DeferredCheck>& check) {
-      const bool is_done = check->posted_->is_there();
-      if (is_done) done.push_back(std::move(check));
-      return is_done;
-    });
   }
+  const auto take_done = [&]() -> DeferredCheck* {
+    const std::lock_guard lock(shared.marks);
+    const auto found = std::ranges::find_if(shared.open, [](const Handle<DeferredCheck>& check) {
+      return check->posted_->is_there() || check->follows_failure();
+    });
+    if (found == shared.open.end()) return nullptr;
+    done.push_back(std::move(*found));
+    shared.open.erase(found);
+    return done.back().get();
+  };
   std::vector<DeferredCheck*> failed;
-  for (const Handle<DeferredCheck>& check : done) {
+  while (DeferredCheck* const check = take_done()) {
     if (check->posted_->wait() == Status::ok) {
       check->state_.store(State::passed, std::memory_order_release);
     } else {
-      const DeferredCheck* const before = check->followed_.get();
-      if (before != nullptr && before->state() == State::failed) {
-        check->cause_ = before->cause_ ? before->cause_ : check->followed_;
+      if (check->follows_failure()) {
+        const Handle<DeferredCheck>& before = check->followed_;
+        check->cause_ = before->cause_ ? before->cause_ : before;
         ++check->cause_->discarded_with_;
       }
-      failed.push_back(check.get());
+      failed.push_back(check);
       // Before it is discarded: whoever follows it meanwhile fails with it.
       check->state_.store(State::failed, std::memory_order_release);
     }

@@ -48,7 +48,8 @@ class DeferredCheck : public Counted {
   /// Makes the call known to look() and synchronize(), when all that it has changed is marked and
   /// can be given back. Once, after post().
   void enlist();
-  /// Finds the state of all calls that are done. What has failed is discarded.
+  /// Finds the state of all calls that are done. What has failed is discarded, with all that
+  /// follows it, for which this waits.
   static void look();
   /// Waits until the state is known. No cell may be locked.
   void wait();
@@ -76,6 +77,10 @@ class DeferredCheck : public Counted {
   [[nodiscard]] bool is_cause() const { return !cause_; }
 
  private:
+  [[nodiscard]] bool follows_failure() const {
+    return followed_ && followed_->state() == State::failed;
+  }
+
   Backend& device_;
   const std::thread::id thread_ = std::this_thread::get_id();
   Handle<DeferredCheck> followed_;  ///< until the state is known

@@ -155,6 +155,22 @@ TEST_CASE("calls on what a failed call assigns are discarded with it, and others
   CHECK(other_step.explain().failed_checks == 0);
 }
 
+TEST_CASE("who is told of a failed call reads its Variables at once, whatever followed it",
+          "[cuda][fake][no-isa]") {
+  if (!fake()) return;
+  Model model;
+  const auto step = model.step();
+  const int calls = warm_up(step, rows({0}));
+  const Tensor failed = step(rows({9}));
+  static_cast<void>(step(rows({0})));
+  static_cast<void>(step(rows({1})));
+  const std::string error = error_of([&] { static_cast<void>(failed.item<float>()); });
+  CHECK(has(error, "nor have the 2 calls after it that take what it gives"));
+  CHECK(value(model.count)[0] == static_cast<float>(calls));
+  CHECK_NOTHROW(step(rows({0})));
+  CHECK_NOTHROW(synchronize(gpu));
+}
+
 TEST_CASE("synchronize() tells of a call that failed, once", "[cuda][fake][no-isa]") {
   if (!fake()) return;
   Model model;
