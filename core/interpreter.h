@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <source_location>
+#include <utility>
 
 #pragma GCC visibility push(default)
 
@@ -55,20 +56,34 @@ class Interpreter {
 /// Some operand tracks gradients. (autograd/tape.cpp)
 void note_gradient(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& result);
 
+namespace thread_interpreter {
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local Interpreter* top;
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local bool watches;
+}  // namespace thread_interpreter
+
 /// What has been put on top of eager's own interpreter on this thread, or null.
-[[nodiscard]] Interpreter* top_interpreter();
+[[nodiscard]] inline Interpreter* top_interpreter() {
+  return thread_interpreter::top;
+}
 /// Whether something answers for Variables: a call keeps its assignments to itself.
 [[nodiscard]] inline bool is_held() {
-  return top_interpreter() != nullptr;
+  return thread_interpreter::top != nullptr;
 }
 /// Whether something on this thread watches().
-[[nodiscard]] bool is_watched();
+[[nodiscard]] inline bool is_watched() {
+  return thread_interpreter::watches;
+}
 
 /// Puts `interpreter` on top for this thread while it lives.
 class InterpreterScope {
  public:
-  explicit InterpreterScope(Interpreter& interpreter);
-  ~InterpreterScope();
+  explicit InterpreterScope(Interpreter& interpreter)
+      : below_(std::exchange(thread_interpreter::top, &interpreter)),
+        was_watched_(std::exchange(thread_interpreter::watches, interpreter.watches())) {}
+  ~InterpreterScope() {
+    thread_interpreter::top = below_;
+    thread_interpreter::watches = was_watched_;
+  }
   InterpreterScope(const InterpreterScope&) = delete;
   InterpreterScope& operator=(const InterpreterScope&) = delete;
 

@@ -206,12 +206,14 @@ void Dispatcher::choose(Decision& decision, Stance stance) {
   const Snapshot& now = *entry.now;
   if (!now.plan) {
     decision.action = choose_without_plan(decision);
-    entry.is_recording = decision.action != Action::run_eagerly || entry.is_recording;
+    if (decision.action == Action::run_eagerly) return count_eager(decision);
+    entry.is_recording = true;
     return;
   }
   const auto record = [&] {
     decision.why = Eagerly::while_recorded;
-    if (!entry.is_recording) decision.action = Action::record;
+    if (entry.is_recording) return count_eager(decision);
+    decision.action = Action::record;
     entry.is_recording = true;
   };
   if (decision.match == Guards::Match::unproven) return record();
@@ -225,14 +227,13 @@ void Dispatcher::choose(Decision& decision, Stance stance) {
   };
   const bool may_compare = stance != Stance::fail_on_fallback;
   if (now.tier == Tier::eager && may_compare) {  // measured to be faster
-    if (entry.calls + 1 == entry.next_check) run_plan();
-    return;
+    return entry.calls + 1 == entry.next_check ? run_plan() : count_eager(decision);
   }
   if (is_checked) return record();
   if (entry.race.wants_pair() && may_compare) {
     decision.is_timed = true;
     decision.why = Eagerly::compared;
-    if (entry.timed_plan > 0) return;
+    if (entry.timed_plan > 0) return count_eager(decision);
   }
   run_plan();
 }
@@ -262,27 +263,27 @@ Dispatcher::Action Dispatcher::choose_without_plan(Decision& decision) {
 
 // ---- eager calls
 
-double Dispatcher::compute(const Leaves& leaves, Caller& caller) {
+double Dispatcher::compute(const Leaves& leaves, Caller& caller, bool is_timed) {
   tracer::Transaction transaction;
-  order(transaction, leaves);
+  if (assigns_nothing())
+    transaction.order(options_.name, {}, false);
+  else
+    order(transaction, leaves);
   std::unique_lock<std::recursive_mutex> running(running_, std::defer_lock);
   if (!is_const_) running.lock();
-  const double start = precise_now();
+  const double start = is_timed ? precise_now() : 0;
   {
     const InterpreterScope scope(transaction);
     caller.run();
   }
-  const double took = precise_now() - start;
-  note_assigned(transaction, leaves);
+  const double took = is_timed ? precise_now() - start : 0;
+  if (!assigns_nothing() || !transaction.assignments().empty()) note_assigned(transaction, leaves);
   transaction.commit();
   return took;
 }
 
 void Dispatcher::call_eagerly(const Leaves& leaves, Caller& caller) {
-  {
-    const std::lock_guard lock(mutex_);
-    ++eager_calls_;
-  }
+  eager_calls_.fetch_add(1, std::memory_order_relaxed);
   compute(leaves, caller);
 }
 
@@ -293,12 +294,11 @@ void Dispatcher::call_inlined(Caller& caller) {
 }
 
 void Dispatcher::run_eagerly(const Decision& decision, const Leaves& leaves, Caller& caller) {
-  const double took = compute(leaves, caller);
-  if (!decision.entry) return;
+  const double took = compute(leaves, caller, decision.is_timed);
+  if (!decision.is_timed) return;
   const Section section(*this);
   Entry& entry = *decision.entry;
-  ++entry.eager_calls[static_cast<std::size_t>(decision.why)];
-  if (decision.is_timed && entry.timed_plan > 0 && entry.now == decision.now) add_pair(entry, took);
+  if (entry.timed_plan > 0 && entry.now == decision.now) add_pair(entry, took);
 }
 
 /// The eager half of a pair for the race.
@@ -318,6 +318,10 @@ void Dispatcher::add_pair(Entry& entry, double eager_s) {
     next.reason = *lost;
   });
   warn(fmt::format("({}) {}; compared again from time to time", join(entry.words), *lost));
+}
+
+void Dispatcher::count_eager(const Decision& decision) {
+  ++decision.entry->eager_calls[static_cast<std::size_t>(decision.why)];
 }
 
 /// Orders this call by the Variables that earlier calls have assigned.
@@ -355,6 +359,7 @@ void Dispatcher::note_assigned(const tracer::Transaction& transaction, const Lea
     if (!is_argument && (place == assigned_.end() || *place != variable))
       assigned_.insert(place, variable);
   }
+  assigns_nothing_.store(assigned_.empty() && !assigns_arguments_, std::memory_order_relaxed);
 }
 
 // ---- calls by a Plan
@@ -454,15 +459,16 @@ inline Plan::Outcome Dispatcher::run_steps(const Snapshot& now, const Leaves& le
 void Dispatcher::run_plan(const Decision& decision, const Leaves& leaves, Caller& caller) {
   const Snapshot& now = *decision.now;
   const auto run_instead = [&](Eagerly why) {
+    Decision instead = decision;
     {
       const std::lock_guard lock(mutex_);
       --decision.entry->plan_calls;
       ledger_.plan_did_not_run();
+      instead.action = Action::run_eagerly;
+      instead.is_timed = false;
+      instead.why = why;
+      count_eager(instead);
     }
-    Decision instead = decision;
-    instead.action = Action::run_eagerly;
-    instead.is_timed = false;
-    instead.why = why;
     run_eagerly(instead, leaves, caller);
   };
   if (now.derivative && now.derivative->needs_eager_tape(leaves))

@@ -83,8 +83,13 @@ class Dispatcher {
   void record(const Decision& decision, const Leaves& leaves, Caller& caller);
   void build_and_call(Decision decision, const Leaves& leaves, Caller& caller);
   void run_eagerly(const Decision& decision, const Leaves& leaves, Caller& caller);
-  /// Runs user code eagerly and commits its assignments; returns how long that took.
-  double compute(const Leaves& leaves, Caller& caller);
+  /// Runs user code eagerly and commits its assignments; returns how long that took, if asked.
+  double compute(const Leaves& leaves, Caller& caller, bool is_timed = false);
+  static void count_eager(const Decision& decision);
+  /// Then order() and note_assigned() have nothing to do for a call that assigns nothing either.
+  [[nodiscard]] bool assigns_nothing() const {
+    return assigns_nothing_.load(std::memory_order_relaxed);
+  }
   void order(tracer::Transaction& transaction, const Leaves& leaves);
   void note_assigned(const tracer::Transaction& transaction, const Leaves& leaves);
 
@@ -114,7 +119,10 @@ class Dispatcher {
 
   CompileOptions options_;
   const bool is_const_;
-  std::atomic<int> stance_ = -1;  ///< a Stance, or -1: the thread's
+  std::atomic<int> stance_ = -1;           ///< a Stance, or -1: the thread's
+  std::atomic<uint64_t> eager_calls_ = 0;  ///< by stance or eager(), not by any entry
+  /// A call has ended, and none has assigned a Variable that was not its own.
+  std::atomic<bool> assigns_nothing_ = false;
   /// Guards all below. Never held while user code runs, nor while what may run it is destroyed:
   /// forms, traces, Plans (borrowed memory is given back).
   mutable ForkSafeMutex mutex_;
@@ -123,7 +131,6 @@ class Dispatcher {
   Ledger ledger_;
   int64_t last_timed_check_ = 0;       ///< of any signature, by coarse_now()
   std::vector<std::string> warnings_;  ///< to be logged when the mutex is free
-  uint64_t eager_calls_ = 0;           ///< by stance, not by any entry
   uint64_t crowded_calls_ = 0;         ///< eager: no room for their signature
   /// Calls whose checks failed, when they had returned too.
   const std::shared_ptr<std::atomic<uint64_t>> failed_checks_ =

@@ -40,8 +40,10 @@ void Gone::add(const Entry& entry) {
 }
 
 bool Entries::is_latest(const Leaves& leaves) const {
-  return latest_ && latest_->now->guards && has_key(leaves, latest_->key) &&
-         latest_->now->guards->match(leaves) == Guards::Match::yes;
+  if (!latest_) return false;
+  const Guards* guards = latest_->now->guards.get();
+  if (guards == nullptr) return latest_->is_alone && has_key(leaves, latest_->key);
+  return has_key(leaves, latest_->key) && guards->match(leaves) == Guards::Match::yes;
 }
 
 Entries::Found Entries::find(const Leaves& leaves, std::span<const uint64_t> key) const {
@@ -87,7 +89,9 @@ std::shared_ptr<Entry> Entries::add(const Entry& like, std::string cause) {
 
 bool Entries::insert(const std::shared_ptr<Entry>& entry) {
   if (count_ >= limit_ && !make_room()) return false;
-  buckets_[hash_of(entry->key)].push_back(entry);
+  Bucket& bucket = buckets_[hash_of(entry->key)];
+  bucket.push_back(entry);
+  for (const std::shared_ptr<Entry>& each : bucket) each->is_alone = bucket.size() == 1;
   ++count_;
   return true;
 }

@@ -71,6 +71,7 @@ struct Entry {
   std::shared_ptr<const Meaning> meaning;  ///< of its fixed leaves, or null
   std::string cause;
   uint64_t first_use = 0, last_use = 0;
+  bool is_alone = false;  ///< no other has had its key
 
   std::shared_ptr<const Snapshot> now = std::make_shared<const Snapshot>();
   OfProcess is_recording;

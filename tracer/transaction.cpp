@@ -7,34 +7,36 @@
 
 namespace nitinol::tracer {
 
-Transaction::~Transaction() {
-  for (const Variable& variable : owned_) variable.cell().order.unlock();
+Transaction::Held::~Held() {
+  for (const Variable& variable : owned) variable.cell().order.unlock();
 }
 
-void Transaction::order(std::string name, std::span<const Variable> assigned, bool is_first) {
-  if (!is_outermost_) return;
-  is_ordered_ = true;
-  is_first_ = is_first;
-  name_ = std::move(name);
-  owned_.reserve(assigned.size());
-  for (const Variable& variable : assigned) {
+Transaction::Held& Transaction::held() {
+  if (!held_) held_ = std::make_unique<Held>();
+  return *held_;
+}
+
+void Transaction::own_all(std::span<const Variable> variables) {
+  std::vector<Variable>& owned = held().owned;
+  owned.reserve(variables.size());
+  for (const Variable& variable : variables) {
     CallOrder& order = variable.cell().order;
     if (order.is_mine()) continue;  // given twice
     order.lock();
-    owned_.push_back(variable);
+    owned.push_back(variable);
   }
-  moment_.emplace();
 }
 
 bool Transaction::own(const Variable& variable, bool is_sure) {
   CallOrder& order = variable.cell().order;
-  if (!is_ordered_ || is_local(variable) || order.is_mine()) return true;
-  owned_.reserve(owned_.size() + 1);
-  const bool waits_long = is_sure && std::ranges::all_of(owned_, [&](const Variable& owned) {
-                            return owned.cell().id < variable.cell().id;
+  if (name_ == nullptr || is_local(variable) || order.is_mine()) return true;
+  std::vector<Variable>& owned = held().owned;
+  owned.reserve(owned.size() + 1);
+  const bool waits_long = is_sure && std::ranges::all_of(owned, [&](const Variable& mine) {
+                            return mine.cell().id < variable.cell().id;
                           });
   if (!order.lock_within(waits_long ? CallOrder::long_patience : CallOrder::patience)) return false;
-  owned_.push_back(variable);
+  owned.push_back(variable);
   return true;
 }
 
@@ -59,20 +61,22 @@ Tensor Transaction::get(const Variable& variable) {
 }
 
 Tensor Transaction::fetch(const Variable& variable) {
-  if (!moment_ || is_local(variable)) return below_.get(variable);
+  if (name_ == nullptr || is_local(variable)) return below_.get(variable);
   if (is_first_) own(variable);
-  PastValue read = moment_->value_of(variable);
+  Held& mine = held();
+  if (!mine.moment) mine.moment.emplace();
+  PastValue read = mine.moment->value_of(variable);
   if (read.is_replaced) {
-    moment_->move_on([this] { return are_reads_present(); });
-    read = moment_->value_of(variable);
+    mine.moment->move_on([this] { return are_reads_present(); });
+    read = mine.moment->value_of(variable);
   }
-  reads_.emplace_back(variable, read.is_replaced ? replaced : read.version);
+  mine.reads.emplace_back(variable, read.is_replaced ? Held::replaced : read.version);
   return std::move(read.value);
 }
 
 /// Asked under the locks, for which a commit that has begun holds them to its end.
 bool Transaction::are_reads_present() const {
-  return std::ranges::all_of(reads_, [](const auto& read) {
+  return std::ranges::all_of(held_->reads, [](const auto& read) {
     VariableCell& cell = read.first.cell();
     const std::lock_guard lock(cell.mutex);
     return cell.version.load(std::memory_order_relaxed) == read.second;
@@ -98,8 +102,8 @@ void Transaction::guard(const HostValueGuard& guard) {
   below_.guard(guard);
 }
 
-void Transaction::commit() {
-  if (is_ordered_) return commit_ordered();
+void Transaction::commit_all() {
+  if (name_ != nullptr) return commit_ordered();
   for (const Assignment& assignment : assignments_)
     below_.set(assignment.variable, assignment.value);
   assignments_.clear();
@@ -108,20 +112,21 @@ void Transaction::commit() {
 /// Nothing that was read has changed, or nothing changes.
 void Transaction::commit_ordered() {
   for (const Assignment& assignment : assignments_) settle(assignment.value);
-  moment_.reset();
+  Held& mine = held();
+  mine.moment.reset();
   std::ranges::sort(assignments_, {}, [](const Assignment& a) { return a.variable.cell().id; });
   std::vector<std::unique_lock<std::mutex>> locks;
   for (const Assignment& assignment : assignments_) {
     if (!own(assignment.variable)) throw_conflict(assignment.variable);
     locks.emplace_back(assignment.variable.cell().mutex);
   }
-  for (const auto& [variable, version] : reads_) {
+  for (const auto& [variable, version] : mine.reads) {
     const bool is_replaced = variable.cell().version.load(std::memory_order_relaxed) != version;
     if (is_replaced && assigned(variable) != nullptr) throw_conflict(variable);
   }
   std::vector<VariableCell*> cells;
   for (const Assignment& assignment : assignments_) cells.push_back(&assignment.variable.cell());
-  if (!cells.empty()) keep_past(cells);
+  keep_past(cells);
   for (Assignment& assignment : assignments_)
     assignment.variable.cell().swap_value(assignment.value);
   locks.clear();
@@ -130,7 +135,7 @@ void Transaction::commit_ordered() {
 
 void Transaction::throw_conflict(const Variable& variable) const {
   throw Error(ErrorKind::value,
-              {.where = name_,
+              {.where = *name_,
                .what = "a Variable " + describe(variable.spec()) +
                        " that this call read and assigns was assigned elsewhere while it ran",
                .expected = "calls that assign the same Variables one after the other",

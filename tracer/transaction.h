@@ -5,6 +5,7 @@
 #include "core/moment.h"
 #include "core/variable.h"
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,20 +27,25 @@ struct Assignment {
 class Transaction : public Interpreter {
  public:
   Transaction()
-      : below_(current()),
+      : below_(is_held() ? *top_interpreter() : base_interpreter()),
         is_outermost_(!is_held()),
         is_below_watched_(is_watched()),
         first_local_(next_variable_id()) {}
-  ~Transaction() override;
+  ~Transaction() override = default;
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
 
   /// Makes this call, which errors name as `name`, one of those that are ordered by the Variables
   /// they assign (core/call_order.h): before it reads any. `assigned` are the Variables that it
-  /// will assign, as far as is known, sorted by id; `is_first` if no earlier call tells. What it
-  /// reads from then on is the state of one moment. Does nothing within another call, which has its
-  /// own order.
-  void order(std::string name, std::span<const Variable> assigned, bool is_first);
+  /// will assign, as far as is known, sorted by id; `is_first` if no earlier call tells. All that
+  /// it reads is the state of one moment, that of its first read. Does nothing within another call,
+  /// which has its own order. `name` must outlive the call.
+  void order(const std::string& name, std::span<const Variable> assigned, bool is_first) {
+    if (!is_outermost_) return;
+    name_ = &name;
+    is_first_ = is_first;
+    if (!assigned.empty()) own_all(assigned);
+  }
 
   /// Only if something below does.
   [[nodiscard]] bool watches() const override { return is_below_watched_; }
@@ -53,7 +59,9 @@ class Transaction : public Interpreter {
   /// Hands the assignments to the interpreter below, at once for all threads that lock the same
   /// cells. Throws Error(value), and changes nothing, if the call is ordered and a Variable that it
   /// read and assigns has been replaced meanwhile.
-  void commit();
+  void commit() {
+    if (!assignments_.empty()) commit_all();
+  }
   /// The pending assignments, in the order in which the Variables were first assigned.
   [[nodiscard]] const std::vector<Assignment>& assignments() const { return assignments_; }
   /// Whether the Variable was made since this call began.
@@ -72,21 +80,33 @@ class Transaction : public Interpreter {
   [[nodiscard]] const Tensor* assigned(const Variable& variable) const;
 
  private:
+  /// What an ordered call holds until it ends.
+  struct Held {
+    Held() = default;
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+    ~Held();
+    std::vector<Variable> owned;   ///< whose order this call owns
+    std::optional<Moment> moment;  ///< what is read, from the first read on
+    /// Versions that were read; `replaced` for values that were no longer there.
+    std::vector<std::pair<Variable, uint64_t>> reads;
+    static constexpr uint64_t replaced = UINT64_MAX;
+  };
+
+  [[nodiscard]] Held& held();
+  void own_all(std::span<const Variable> variables);
   [[nodiscard]] bool are_reads_present() const;
+  void commit_all();
   void commit_ordered();
   [[noreturn]] void throw_conflict(const Variable& variable) const;
 
   Interpreter& below_;
   bool is_outermost_, is_below_watched_;
+  bool is_first_ = false;
   uint64_t first_local_;
-  bool is_ordered_ = false, is_first_ = false;
-  std::optional<Moment> moment_;  ///< ordered: what is read, until the call ends
-  std::string name_;
+  const std::string* name_ = nullptr;  ///< of an ordered call; null: it is not
   std::vector<Assignment> assignments_;
-  std::vector<Variable> owned_;  ///< whose order this call owns
-  /// Ordered: versions that were read; `replaced` for values that were no longer there.
-  std::vector<std::pair<Variable, uint64_t>> reads_;
-  static constexpr uint64_t replaced = UINT64_MAX;
+  std::unique_ptr<Held> held_;  ///< null: nothing
 };
 
 }  // namespace nitinol::tracer

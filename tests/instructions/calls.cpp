@@ -1,8 +1,8 @@
 // calls <what> <count>: that many warm calls, whose instructions are counted (run.cmake).
+#include "eager_paths.h"
 #include "nitinol.h"
 
 #include <cstdlib>
-#include <string>
 #include <string_view>
 
 using namespace nitinol;
@@ -13,24 +13,6 @@ Tensor chain(const Tensor& x) {
   Tensor y = x;
   for (int i = 0; i < 5; ++i) y = y * 1.5 + 0.25;
   return y;
-}
-
-/// What it costs that a compiled function runs `f` eagerly: "eager_<name>" and "fallback_<name>".
-template <class F, class... Arguments>
-void compare(std::string_view what, std::string_view name, long count, F f,
-             const Arguments&... arguments) {
-  if (what == "eager_" + std::string(name)) {
-    for (long i = 0; i < count; ++i) static_cast<void>(f(arguments...));
-  }
-  if (what == "fallback_" + std::string(name)) {
-    const auto compiled = compile(f);
-    for (long i = 0; i < count; ++i) static_cast<void>(compiled.eager(arguments...));
-  }
-}
-
-template <class Call>
-void repeat(long count, Call call) {
-  for (long i = 0; i < count; ++i) static_cast<void>(call());
 }
 
 }  // namespace
@@ -56,17 +38,6 @@ int main(int argc, char** argv) {
     const auto compiled = compile(chain, {.check = Check::never});
     repeat(count, [&] { return compiled(a); });
   }
-  compare(
-      what, "softmax", count, [](const Tensor& x) { return softmax(x); }, ones({8, 10}));
-  compare(
-      what, "layer_norm", count, [](const Tensor& x) { return layer_norm(x); }, ones({64, 256}));
-  compare(
-      what, "adds31", count,
-      [](const Tensor& x) {
-        Tensor y = x;
-        for (int i = 0; i < 31; ++i) y = y + x;
-        return y;
-      },
-      ones({64}));
+  compare_eager_paths(what, count);
   return 0;
 }
