@@ -24,22 +24,11 @@ Tensor view_of(const Op& op, const Tensor& x, const Attrs& attrs, const Spec& sp
   return view_of(op, contiguous(x), attrs, spec);
 }
 
-/// What a reduction of nothing gives. Those without such a value are rejected by their inference.
-void fill_neutral(Combine combine, const Tensor& out) {
-  uint64_t one = 1;
-  if (out.dtype() == f32) one = std::bit_cast<uint32_t>(1.0F);
-  if (out.dtype() == f64) one = std::bit_cast<uint64_t>(1.0);
-  if (out.dtype() == f16) one = 0x3c00;
-  if (out.dtype() == bf16) one = 0x3f80;
-  const bool is_one = combine == Combine::multiply || combine == Combine::logical_and;
-  fill(out, is_one ? one : 0);
-}
-
 Tensor reduce(const Op& op, const Tensor& x, const Attrs& attrs, const Spec& spec) {
   const Tensor out = allocate_tensor(spec);
   if (out.size() == 0) return out;
   if (x.size() == 0) {
-    fill_neutral(op.combine, out);
+    fill(out, bits_of_nothing(op, out.dtype()));
     return out;
   }
   reduce_into(op, in_memory(x, spec.device),
@@ -78,7 +67,7 @@ Tensor call(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
   if (out.size() == 0) return out;
   for (const Tensor* input : inputs) {
     if (input->size() != 0) continue;
-    fill_neutral(Combine::add, out);  // a matrix product over an inner dimension of 0
+    fill(out, bits_of_nothing(op, out.dtype()));  // a matrix product over an inner size of 0
     return out;
   }
   call_into(op, inputs, attrs, out);

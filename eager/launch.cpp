@@ -479,6 +479,15 @@ Tensor transferred(const Tensor& x, const Spec& spec) {
       spec, [&](std::span<std::byte> to) { HostElements(x.internals()).copy_to(to.data()); });
 }
 
+uint64_t bits_of_nothing(const Op& op, DType dtype) {
+  const bool is_product = op.combine == Combine::multiply || op.combine == Combine::logical_and;
+  if (op.kind != OpKind::reduce || !is_product) return 0;
+  if (dtype == f32) return std::bit_cast<uint32_t>(1.0F);
+  if (dtype == f64) return std::bit_cast<uint64_t>(1.0);
+  if (dtype == f16) return 0x3c00;
+  return dtype == bf16 ? 0x3f80 : 1;
+}
+
 void fill(const Tensor& out, uint64_t bits) {
   backend(out.device())
       .fill(out.internals().address(), bits, size_of(out.dtype()),

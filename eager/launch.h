@@ -42,6 +42,10 @@ void call_into(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& ou
 /// The same elements in fresh memory of spec.device; the spec is x's else, weak or not.
 [[nodiscard]] Tensor transferred(const Tensor& x, const Spec& spec);
 
+/// The element that a reduction of no elements gives, or a matrix product over an inner size of 0.
+/// (Reductions that have none are rejected by their inference.)
+[[nodiscard]] uint64_t bits_of_nothing(const Op& op, DType dtype);
+
 /// Stores the element `bits` everywhere in `out`, contiguous.
 void fill(const Tensor& out, uint64_t bits);
 

@@ -160,7 +160,7 @@ bool is_groupable(const Graph& graph, const Node& node) {
   for (const Value input : node.inputs) {
     if (element_count(graph[input].spec.shape) == 0) return false;
   }
-  if (reduces(node)) return !is_arg(node.op->combine) && reduced_loops_merge(graph, node);
+  if (reduces(node)) return reduced_loops_merge(graph, node);
   if (node.op->has_checks) return node.op->check.emit != nullptr || node.op->lookup != nullptr;
   return (node.op->kind == OpKind::elementwise || node.op->kind == OpKind::create) &&
          node.op->formula.emit != nullptr;

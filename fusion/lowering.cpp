@@ -35,9 +35,11 @@ bool pays_turning(const Kernel& kernel, const Loops& nest, const DeviceLimits& l
     return std::ranges::find(stage.program.instrs, ScalarOp::load, &ScalarInstr::op) !=
            stage.program.instrs.end();
   };
+  const auto has_position = [](const Reduction& each) { return is_arg(each.combine); };
   return length >= 2 && length <= longest_turned_row &&
          nest.sizes[longest_row_loop(nest)] >= limits.turned_rows &&
-         std::ranges::none_of(kernel.stages, looks);
+         std::ranges::none_of(kernel.stages, looks) &&
+         std::ranges::none_of(kernel.reductions, has_position);
 }
 
 /// The longest loop over rows becomes the innermost.

@@ -30,12 +30,10 @@ StepEffects effects_of(const PlanDraft& draft, const StepDraft& step) {
   for (std::size_t k = 0; k < plan.operands.size(); ++k) {
     if (plan.operands[k].value < 0) continue;
     const bool is_last = k + 1 == plan.operands.size();
-    const bool is_output = step.kernel ? step.kernel->operands[k].role == Role::output
-                                       : is_last && plan.kind == StepPlan::Kind::launch;
+    const bool is_output = step.kernel ? step.kernel->operands[k].role == Role::output : is_last;
     (is_output ? effects.writes : effects.reads)
         .push_back(static_cast<Value>(plan.operands[k].value));
   }
-  if (plan.kind == StepPlan::Kind::eager) effects.writes.push_back(plan.value);
   for (std::size_t k = effects.writes.size(); k-- > 0;) {
     const std::optional<int> overwritten = overwritten_by(draft.impl, effects.writes[k]);
     if (!overwritten) continue;

@@ -33,8 +33,7 @@ class Run {
         inputs_(inputs),
         addresses_(plan.addresses),
         values_(plan.inputs.size()),
-        outputs_(plan.outputs.size()),
-        eager_(plan.eager_steps) {}
+        outputs_(plan.outputs.size()) {}
 
   /// Nothing if it must begin anew when what() is known.
   [[gnu::always_inline]] std::optional<Plan::Outcome> run(std::span<Tensor> results) {
@@ -60,9 +59,7 @@ class Run {
         if (!is_gated_ && has_failed()) return Plan::Outcome::check_failed;
       }
       const StepPlan& step = plan_.steps[s];
-      if (step.kind == StepPlan::Kind::eager) {
-        run_eagerly(step);
-      } else if (step.together == 1) {
+      if (step.together == 1) {
         launch(step, status);
       } else {
         launch_all(std::span(plan_.steps).subspan(s, step.together), status);
@@ -409,34 +406,9 @@ class Run {
     return launch;
   }
 
-  /// An operation that has no kernel of its own runs as it would eagerly.
-  [[gnu::noinline]] void run_eagerly(const StepPlan& step) {
-    const Node& node = graph_[step.value];
-    std::vector<Tensor> operands;
-    std::vector<const Tensor*> inputs;
-    for (const Value input : node.inputs) operands.push_back(tensor_of(input));
-    for (const Tensor& operand : operands) inputs.push_back(&operand);
-    Tensor result = in_memory(current().run(*node.op, inputs, node.attrs, node.spec));
-    addresses_[step.value] = static_cast<std::byte*>(result.internals().address());
-    eager_[static_cast<std::size_t>(plan_.buffers[step.value].index)] = std::move(result);
-  }
-
   /// A number as a tensor in the device's memory; other tensors as they are.
   [[nodiscard]] Tensor in_memory(const Tensor& tensor) const {
     return eager::in_memory(tensor, plan_.device->device());
-  }
-
-  /// The value, perhaps a view, as a tensor.
-  Tensor tensor_of(Value v) {
-    std::vector<fusion::Map> maps;
-    const Value base = fusion::base_of(graph_, v, &maps);
-    Tensor memory = memory_of(base);
-    if (maps.empty()) return memory;
-    memory = in_memory(memory);
-    const TensorData& data = memory.internals();
-    const fusion::Access access = *fusion::through(
-        fusion::Access{data.spec.shape, data.strides, data.offset}, maps, data.spec.dtype);
-    return make_tensor(graph_[v].spec, access.strides, access.offset, data.storage);
   }
 
   Tensor memory_of(Value base) {
@@ -447,8 +419,6 @@ class Run {
         return node.constant;
       case BufferPlan::Place::output:
         return outputs_[static_cast<std::size_t>(buffer.index)];
-      case BufferPlan::Place::eager:
-        return eager_[static_cast<std::size_t>(buffer.index)];
       case BufferPlan::Place::input:
         return input_tensor(static_cast<std::size_t>(buffer.index));
       case BufferPlan::Place::arena:
@@ -530,7 +500,6 @@ class Run {
   ShortArray<std::byte*, 32> addresses_;  ///< per value
   ShortArray<Tensor, 8> values_;  ///< per input: the Variable's value, unless its cell is locked
   ShortArray<Tensor, 8> outputs_;
-  ShortArray<Tensor, 1> eager_;
   StorageHandle arena_;
   bool is_gated_ = false;         ///< steps from here on overwrite only if no check has failed
   std::unique_ptr<Kept[]> kept_;  ///< per kept operand, if there are any

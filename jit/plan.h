@@ -19,7 +19,7 @@ struct Deferring;
 
 /// One step as explain() shows it.
 struct StepReport {
-  std::string kind;                               ///< "kernel", "library" or "eager"
+  std::string kind;                               ///< "kernel" or "library"
   std::vector<std::string> ops;                   ///< names of the operations it does
   std::size_t launches = 1;                       ///< how many times it is run side by side
   std::size_t bytes_read = 0, bytes_written = 0;  ///< at this signature's sizes, each operand once

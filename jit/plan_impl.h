@@ -20,7 +20,6 @@ struct BufferPlan {
     constant,  ///< the graph's constant
     arena,     ///< temporary, at byte `offset` of the call's arena
     output,    ///< fresh tensor number `index`, for results and Variables
-    eager,     ///< result of eager step number `index`
   };
   Place place = Place::none;
   int index = 0;
@@ -51,8 +50,6 @@ struct ScalarPlan {
 };
 
 struct StepPlan {
-  enum class Kind : uint8_t { launch, eager };
-  Kind kind = Kind::launch;
   std::shared_ptr<const Executable> executable;
   std::unique_ptr<const Executable> specialised;  ///< the same for launches of these sizes, or null
   /// A product whose operand b is kept packed: what runs while the value `packed_b` is there.
@@ -64,7 +61,6 @@ struct StepPlan {
   std::vector<ScalarPlan> call_scalars;
   std::vector<MemoryOperand> memory;  ///< of `operands`
   Launch launch;                      ///< what is the same at each call; of the vectors above
-  Value value = 0;                    ///< eager: the node
   bool can_fail = false;
   std::size_t together = 1;  ///< this step and those after it that are launched at once
 };
@@ -99,7 +95,6 @@ struct PlanImpl {
   std::vector<std::byte*> addresses;  ///< per value: of constants; others differ from call to call
   std::vector<Value> temporaries;     ///< what lies in the arena
   std::size_t arena_bytes = 0;
-  std::size_t eager_steps = 0;
   std::vector<ResultPlan> results;
   std::vector<UpdatePlan> updates;
   std::vector<tracer::TraceInput> empty, cleared;  ///< see tracer::Trace

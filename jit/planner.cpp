@@ -77,9 +77,8 @@ void place_outputs(PlanDraft& draft) {
   std::vector<OutputPlan>& outputs = draft.impl.outputs;
   for (const Value output : draft.graph.outputs) {
     const Value base = draft.fusion.bases[output];
+    if (draft.buffer(base).place != BufferPlan::Place::none) continue;
     const Node& node = draft.graph[base];
-    const bool is_eager = draft.fusion.group_of[base] < 0 && runs_eagerly(draft.graph, node);
-    if (draft.buffer(base).place != BufferPlan::Place::none || is_eager) continue;
     draft.buffer(base) = {BufferPlan::Place::output, static_cast<int>(outputs.size()), 0};
     outputs.push_back({.value = base,
                        .spec = node.spec,
@@ -92,7 +91,6 @@ void place_outputs(PlanDraft& draft) {
 void place_numbers(PlanDraft& draft) {
   std::vector<bool> is_loaded(draft.impl.buffers.size(), false);
   for (const StepDraft& step : draft.steps) {
-    if (step.plan.kind != StepPlan::Kind::launch) continue;
     draft.impl.has_checks |= step.plan.can_fail;
     for (const OperandPlan& operand : step.plan.operands) {
       if (operand.value >= 0) is_loaded[static_cast<std::size_t>(operand.value)] = true;
@@ -162,7 +160,6 @@ void specialise(Backend& device, std::span<StepPlan> steps, std::span<const std:
   std::vector<StepReport*> begun;
   for (std::size_t i = 0; i < firsts.size(); ++i) {
     const std::size_t s = firsts[i];
-    if (!steps[s].executable) continue;
     begins.push_back(&steps[s]);
     begun.push_back(&reports[i]);
     Expected& expected = plan.emplace_back();
@@ -206,7 +203,7 @@ void report_device(PlanDraft& draft) {
     return is_anywhere(result.spec) && plan.buffers[result.base].place != BufferPlan::Place::input;
   };
   const auto is_settled = [&](const ResultPlan& result) { return !is_looked_at(result); };
-  const bool is_enqueued = plan.eager_steps == 0 && std::ranges::all_of(plan.results, is_settled) &&
+  const bool is_enqueued = std::ranges::all_of(plan.results, is_settled) &&
                            std::ranges::all_of(plan.updates, is_settled, &UpdatePlan::result);
   plan.may_defer = is_enqueued && plan.has_checks;
   plan.may_follow = is_enqueued && !plan.has_checks && plan.updates.empty() && plan.cleared.empty();

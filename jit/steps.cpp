@@ -1,11 +1,14 @@
 #include "jit/steps.h"
 
+#include "core/error.h"
 #include "core/executables.h"
 #include "core/library.h"
 #include "fusion/access.h"
 #include "fusion/lowering.h"
 #include "fusion/pieces.h"
 #include "jit/temporaries.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <string>
@@ -121,25 +124,7 @@ bool add_library_call(PlanDraft& draft, Value v) {
   return true;
 }
 
-void add_eager(PlanDraft& draft, Value v) {
-  const Node& node = draft.graph[v];
-  StepDraft& step = draft.steps.emplace_back();
-  step.plan.kind = StepPlan::Kind::eager;
-  step.plan.can_fail = true;
-  step.plan.value = v;
-  for (const Value input : node.inputs)
-    step.plan.operands.push_back({static_cast<int64_t>(draft.fusion.bases[input]), 0});
-  draft.buffer(v) = {BufferPlan::Place::eager, static_cast<int>(draft.impl.eager_steps++), 0};
-  step.report.kind = "eager";
-  step.report.ops = {std::string(node.op->name)};
-  step.report.bytes_written = bytes_of(node.spec);
-}
-
 }  // namespace
-
-bool runs_eagerly(const Graph& graph, const Node& node) {
-  return node.kind == Node::Kind::op && !is_library_call(graph, node) && !fusion::has_windows(node);
-}
 
 std::optional<LibraryCall> library_call_of(const PlanDraft& draft, Value v) {
   const Graph& graph = draft.graph;
@@ -162,8 +147,15 @@ void add_steps(PlanDraft& draft, const fusion::Unit& unit) {
   if (unit.group >= 0)
     return add_group(draft, draft.fusion.groups[static_cast<std::size_t>(unit.group)]);
   const Node& node = draft.graph[unit.node];
+  if (element_count(node.spec.shape) == 0) return;
   if (fusion::has_windows(node)) return add_windows(draft, unit.node);
-  if (!add_library_call(draft, unit.node)) add_eager(draft, unit.node);
+  if (add_library_call(draft, unit.node)) return;
+  throw Error(ErrorKind::internal,
+              {.where = "Plan",
+               .what = fmt::format("{} of {}", node.op->name, describe(node.spec)),
+               .expected = "an op that a kernel or a library computes",
+               .got = std::string(name_of(node.op->kind)),
+               .fix = {}});
 }
 
 std::shared_ptr<const Executable> prepare(PlanDraft& draft, const Step& step, StepReport& report) {

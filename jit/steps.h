@@ -9,14 +9,12 @@
 
 namespace nitinol::jit {
 
-/// Whether the node, which is in no group, runs as eager runs it.
-[[nodiscard]] bool runs_eagerly(const Graph& graph, const Node& node);
-
 /// The call that backends know by name, with operands laid out exactly as eager's. Nothing if the
 /// node is none, or if views are in the way.
 [[nodiscard]] std::optional<LibraryCall> library_call_of(const PlanDraft& draft, Value v);
 
-/// Appends the steps of a group or node.
+/// Appends the steps of a group or node; none for what has no elements. Throws Error(internal) for
+/// what no backend can do: passes have rewritten that.
 void add_steps(PlanDraft& draft, const fusion::Unit& unit);
 
 /// The executable for a step; what it cost is noted in `report`.

@@ -3,6 +3,19 @@
 #include <algorithm>
 
 namespace nitinol::jit {
+namespace {
+
+/// The axes that `node` reduces, but for those of size 1, in order.
+Dims long_axes(const Node& node, const Shape& shape) {
+  Dims axes;
+  for (const int64_t axis :
+       normalize_axes(node.op->name, std::get<Dims>(node.attrs[0]), shape.size())) {
+    if (shape[axis] != 1) axes.push_back(axis);
+  }
+  return axes;
+}
+
+}  // namespace
 
 Layout layout_of(const Graph& graph, const Node& node, const std::vector<Layout>& earlier) {
   if (node.kind == Node::Kind::input) return {.strides = node.strides};
@@ -21,21 +34,22 @@ Layout layout_of(const Graph& graph, const Node& node, const std::vector<Layout>
   return {.strides = of_copy.strides, .offset = of_copy.offset, .is_possible = false};
 }
 
-bool reduces_split_loop(const Node& node, const Layout& input, const Shape& shape) {
-  int before = -1;  // the axis reduced before
-  bool is_split = false;
-  const Dims axes = normalize_axes(node.op->name, std::get<Dims>(node.attrs[0]), shape.size());
-  for (int i = 0; i < shape.size(); ++i) {
-    if (shape[i] == 1) continue;
-    if (std::ranges::find(axes, i) == axes.end()) {
-      if (before >= 0) before = shape.size();  // no neighbours beyond this one
-      continue;
+bool reduces_apart(const Node& node, const Shape& shape) {
+  const Dims axes = long_axes(node, shape);
+  for (int k = 1; k < axes.size(); ++k) {
+    for (int64_t between = axes[k - 1] + 1; between < axes[k]; ++between) {
+      if (shape[between] != 1) return true;
     }
-    if (before == shape.size()) return false;
-    is_split |= before >= 0 && input.strides[before] != input.strides[i] * shape[i];
-    before = i;
   }
-  return is_split;
+  return false;
+}
+
+bool reduces_split_loop(const Node& node, const Layout& input, const Shape& shape) {
+  const Dims axes = long_axes(node, shape);
+  for (int k = 1; k < axes.size(); ++k) {
+    if (input.strides[axes[k - 1]] != input.strides[axes[k]] * shape[axes[k]]) return true;
+  }
+  return false;
 }
 
 }  // namespace nitinol::jit

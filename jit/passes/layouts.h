@@ -21,6 +21,10 @@ struct Layout {
 [[nodiscard]] Layout layout_of(const Graph& graph, const Node& node,
                                const std::vector<Layout>& earlier);
 
+/// Whether others, not of size 1, lie between the axes that `node`, a reduction of a tensor of this
+/// shape, reduces.
+[[nodiscard]] bool reduces_apart(const Node& node, const Shape& shape);
+
 /// True if `node`, a reduction of a tensor that lies like this, reduces neighbouring axes that are
 /// not one loop in memory.
 [[nodiscard]] bool reduces_split_loop(const Node& node, const Layout& input, const Shape& shape);

@@ -1,11 +1,13 @@
-// Order: materialise_views first, so that the others see graphs whose layouts are known. Folding
-// makes constants of what the rest would look at; simplify then reads past nodes, which makes more
-// of them equal, and so does hoisting; merging leaves the unused ones to remove_dead.
+// Order: what kernels cannot express is rewritten first, so that the others see graphs whose
+// layouts are known. Folding makes constants of what the rest would look at; simplify then reads
+// past nodes, which makes more of them equal, and so does hoisting; merging leaves the unused ones
+// to remove_dead.
 #include "jit/passes/pipeline.h"
 
 #include "core/environment.h"
 #include "core/fork.h"
 #include "core/log.h"
+#include "jit/passes/fill_empty.h"
 #include "jit/passes/fold_constants.h"
 #include "jit/passes/hoist_views.h"
 #include "jit/passes/materialise_views.h"
@@ -25,6 +27,7 @@ namespace nitinol::jit {
 namespace {
 
 constexpr Pass passes[] = {
+    {"fill_empty", fill_empty, Pass::Need::required},
     {"materialise_views", materialise_views, Pass::Need::required},
     {"fold_constants", fold_constants},
     {"simplify", simplify},
