@@ -14,7 +14,6 @@ namespace {
 
 std::atomic<uint64_t> sequence = 1;
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool enabled = true;
-[[gnu::tls_model("initial-exec")]] constinit thread_local CaptureScope* captures = nullptr;
 constinit thread_local int depth = 0;  ///< of differentiations
 
 struct Remains {
@@ -44,6 +43,9 @@ void let_go(Remains remains) {
 }
 
 }  // namespace
+
+constinit thread_local CaptureScope* thread_tape::captures = nullptr;
+using thread_tape::captures;
 
 Node::~Node() {
   if (!is_freed()) let_all_go();
@@ -144,8 +146,7 @@ void CaptureScope::note(const Tensor& tensor) {
   if (std::ranges::none_of(captured_, same)) captured_.push_back(tensor);
 }
 
-void note_use(Inputs tensors) {
-  if (captures == nullptr) return;
+void thread_tape::note_use(Inputs tensors) {
   for (const Tensor* tensor : tensors) captures->note(*tensor);
 }
 

@@ -129,8 +129,16 @@ class CaptureScope {
   std::vector<Tensor> captured_;
 };
 
-/// Notes for the CaptureScope that is open on this thread, if one is, that these are used.
+namespace thread_tape {
+/// The CaptureScope that is open on this thread, or null.
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local CaptureScope* captures;
 void note_use(Inputs tensors);
+}  // namespace thread_tape
+
+/// Notes for the CaptureScope that is open on this thread, if one is, that these are used.
+inline void note_use(Inputs tensors) {
+  if (thread_tape::captures != nullptr) thread_tape::note_use(tensors);
+}
 
 /// Whether ops note how to differentiate on this thread.
 [[nodiscard]] bool is_enabled();

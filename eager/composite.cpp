@@ -1,5 +1,5 @@
-// Example: softmax of x[n, m] expands to exp(x - max) / sum of that: five ops, one group, one
-// kernel.
+// Example: softmax of x[n, m] expands to exp(x - max) / sum of that: five ops, one group, a Program
+// of one step.
 //
 // Each thread remembers the calls that it has seen in a small direct-mapped table, by all that a
 // kernel and its launch depend on. A call that comes once costs a look at the table; generating
@@ -7,21 +7,15 @@
 #include "eager/composite.h"
 
 #include "core/backend.h"
-#include "core/executables.h"
 #include "core/hash.h"
 #include "core/interpreter.h"
-#include "core/kernel.h"
-#include "core/library.h"
 #include "core/parallel.h"
-#include "core/short_array.h"
 #include "eager/at_hand.h"
-#include "fusion/lowering.h"
-#include "fusion/units.h"
+#include "program/running.h"
 #include "tracer/recorder.h"
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -37,6 +31,7 @@ struct Layout {
 /// All that calls may differ in but addresses.
 struct Call {
   const Op* op = nullptr;
+  int threads = 1;
   Attrs attrs = {};
   std::vector<Layout> inputs = {};
 
@@ -45,39 +40,15 @@ struct Call {
       const TensorData& data = tensor->internals();
       return layout.strides == data.strides && layout.spec == data.spec;
     };
-    return op == &given && std::ranges::equal(inputs, tensors, matches) && attrs == with;
+    return op == &given && threads == num_threads() &&
+           std::ranges::equal(inputs, tensors, matches) && attrs == with;
   }
-};
-
-/// Where an operand's elements are.
-struct Place {
-  enum class Kind : uint8_t { nowhere, input, memory };
-  Kind kind = Kind::nowhere;
-  std::size_t index = 0;  ///< of the inputs, or of Fused::memory
-  int64_t byte_offset = 0;
-};
-
-/// One kernel, with what it is launched with.
-struct Step {
-  fusion::Lowered lowered;
-  std::vector<Place> places;      ///< per operand
-  std::vector<uint64_t> scalars;  ///< per operand
-  std::shared_ptr<const Executable> executable;
-};
-
-/// A composite op as launches of kernels.
-struct Fused {
-  std::vector<Step> steps;
-  std::vector<Spec> memory;       ///< what they store; the result is part of
-  std::size_t result_memory = 0;  ///< this one, where it lies so:
-  Spec result;
-  fusion::Access access;
 };
 
 struct Entry {
   Call call;
-  bool is_known = false;  ///< whether kernels can do it
-  std::unique_ptr<const Fused> fused = nullptr;
+  bool is_known = false;                                      ///< whether a Program can do it
+  std::shared_ptr<const program::Program> program = nullptr;  ///< of one output; null: none can
 };
 
 std::size_t hash_of(const Op& op, Inputs inputs) {
@@ -90,89 +61,33 @@ std::size_t hash_of(const Op& op, Inputs inputs) {
   return hash.result();
 }
 
-/// The memory that `base`, which a kernel makes, is stored to.
-std::size_t memory_of(const Graph& graph, Value base, std::vector<Value>& stored, Fused& fused) {
-  const auto known = std::ranges::find(stored, base);
-  if (known != stored.end()) return static_cast<std::size_t>(known - stored.begin());
-  stored.push_back(base);
-  fused.memory.push_back(graph[base].spec);
-  return stored.size() - 1;
+/// The graph, of one output, as a Program; null if it does more than compute that from its inputs.
+std::shared_ptr<const program::Program> program_of(Graph graph, Backend& device) {
+  using Kind = program::Place::Kind;
+  program::Report unread;
+  std::shared_ptr<const program::Program> program = program::make_program(
+      std::move(graph), device, {.threads = num_threads(), .packs = false}, unread);
+  if (!program || program->can_fail || !program->numbers_in_memory.empty()) return nullptr;
+  const auto is_read_constant = [&](Value v) { return program->places[v].kind == Kind::constant; };
+  const auto reads_constant = [&](const program::ProgramStep& step) {
+    return std::ranges::any_of(step.reads, is_read_constant);
+  };
+  if (std::ranges::any_of(program->steps, reads_constant)) return nullptr;
+  return program->places[program->outputs[0].base].kind == Kind::output ? program : nullptr;
 }
 
-/// Adds the launch of `group`. `stored` are the values of fused.memory. False if it reads what no
-/// kernel makes.
-bool add_step(const Graph& graph, fusion::Lowered lowered, std::vector<Value>& stored,
-              Fused& fused) {
-  Step step = {.lowered = std::move(lowered), .places = {}, .scalars = {}, .executable = nullptr};
-  for (std::size_t k = 0; k < step.lowered.origins.size(); ++k) {
-    const fusion::OperandOrigin& origin = step.lowered.origins[k];
-    const DType dtype = step.lowered.kernel.operands[k].dtype;
-    Place place = {.byte_offset = origin.offset * static_cast<int64_t>(size_of(dtype))};
-    if (origin.kind == fusion::OperandOrigin::Kind::memory) {
-      const auto input = std::ranges::find(graph.inputs, origin.value);
-      const bool is_input = input != graph.inputs.end();
-      if (!is_input && graph[origin.value].kind != Node::Kind::op) return false;
-      place.kind = is_input ? Place::Kind::input : Place::Kind::memory;
-      place.index = is_input ? static_cast<std::size_t>(input - graph.inputs.begin())
-                             : memory_of(graph, origin.value, stored, fused);
-    }
-    step.places.push_back(place);
-    step.scalars.push_back(origin.bits);
+Tensor run(const program::Program& program, Inputs inputs) {
+  program::Running running(program);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    running.address(program.graph.inputs[i]) =
+        static_cast<std::byte*>(inputs[i]->internals().address());
   }
-  fused.steps.push_back(std::move(step));
-  return true;
-}
-
-/// The graph, of one output, as launches; null if kernels alone cannot do it.
-std::unique_ptr<const Fused> fuse(const Graph& graph, Backend& device) {
-  const fusion::Fusion fusion = fusion::fuse(graph);
-  auto fused = std::make_unique<Fused>();
-  std::vector<Value> stored;
-  for (const fusion::Unit& unit : fusion::units_in_order(graph, fusion)) {
-    if (unit.group < 0) return nullptr;
-    const fusion::Group& group = fusion.groups[static_cast<std::size_t>(unit.group)];
-    if (!fusion::is_needed(graph, fusion, group)) continue;
-    fusion::Lowered lowered = fusion::lower(graph, fusion, group, device.limits());
-    if (has_checks(lowered.kernel)) return nullptr;
-    if (!add_step(graph, std::move(lowered), stored, *fused)) return nullptr;
-  }
-  const Value output = graph.outputs[0], base = fusion.bases[output];
-  const std::optional<fusion::Access> access = fusion::memory_access(graph, output);
-  if (!access || fusion.group_of[base] < 0) return nullptr;
-  fused->result_memory = memory_of(graph, base, stored, *fused);
-  fused->result = graph[output].spec;
-  fused->access = *access;
-  for (Step& step : fused->steps) step.executable = executable_for(device, step.lowered.kernel);
-  return fused;
-}
-
-void launch(const Step& step, Inputs inputs, std::span<const Tensor> memory) {
-  ShortArray<void*, 16> buffers(step.places.size());
-  for (std::size_t k = 0; k < step.places.size(); ++k) {
-    const Place& place = step.places[k];
-    if (place.kind == Place::Kind::nowhere) continue;
-    const Tensor& tensor =
-        place.kind == Place::Kind::memory ? memory[place.index] : *inputs[place.index];
-    buffers[k] = static_cast<std::byte*>(tensor.internals().address()) + place.byte_offset;
-  }
-  step.executable->launch({.buffers = buffers.span(),
-                           .sizes = step.lowered.sizes,
-                           .strides = step.lowered.strides,
-                           .offsets = step.lowered.offsets,
-                           .scalars = step.scalars,
-                           .threads = num_threads()});
-}
-
-Tensor launch(const Fused& fused, Inputs inputs) {
-  ShortArray<Tensor, 4> memory(fused.memory.size());
-  for (std::size_t i = 0; i < fused.memory.size(); ++i)
-    memory[i] = allocate_tensor(fused.memory[i]);
-  for (const Step& step : fused.steps) launch(step, inputs, memory.span());
-  const Tensor& whole = memory[fused.result_memory];
-  const fusion::Access& access = fused.access;
-  if (fused.result.shape == whole.shape() && access.strides == whole.internals().strides)
-    return whole;
-  return make_tensor(fused.result, access.strides, access.offset, whole.internals().storage);
+  running.allocate([](const program::OutputMemory&) { return Tensor(); });
+  running.launch_safe({});  // all: nothing is donated
+  const program::Output& output = program.outputs[0];
+  Tensor whole = running.tensor_of(output.base);
+  if (output.is_base) return whole;
+  return make_tensor(output.spec, output.strides, output.offset, whole.internals().storage);
 }
 
 bool depends_on_operands_alone(const tracer::Trace& trace) {
@@ -184,7 +99,7 @@ bool depends_on_operands_alone(const tracer::Trace& trace) {
          std::ranges::all_of(trace.inputs, is_operand);
 }
 
-/// Runs what the op expands to, and finds out whether kernels alone can do that.
+/// Runs what the op expands to, and finds out whether a Program can do that.
 Tensor learn(const Op& op, Inputs inputs, const Attrs& attrs, Entry& entry) {
   entry.is_known = true;
   Backend& device = backend(inputs[0]->device());
@@ -201,13 +116,13 @@ Tensor learn(const Op& op, Inputs inputs, const Attrs& attrs, Entry& entry) {
     result = op.expand(operands, attrs);
   }
   const Tensor* const results[] = {&result};
-  const tracer::Trace trace = recorder.finish(results);
+  tracer::Trace trace = recorder.finish(results);
   recorder.commit();
   const auto is_result = [&](const Tensor& tensor) { return tensor.handle() == result.handle(); };
   const auto input = std::ranges::find_if(stand_ins, is_result);
   if (input != stand_ins.end())  // nothing was done
     return *inputs[static_cast<std::size_t>(input - stand_ins.begin())];
-  if (depends_on_operands_alone(trace)) entry.fused = fuse(trace.graph, device);
+  if (depends_on_operands_alone(trace)) entry.program = program_of(std::move(trace.graph), device);
   return result;
 }
 
@@ -226,10 +141,10 @@ Tensor run_composite(const Op& op, Inputs inputs, const Attrs& attrs) {
       may_be_fused(inputs) ? AtHand<Entry, 256>::find(hash_of(op, inputs)) : nullptr;
   if (entry == nullptr) return op.expand(inputs, attrs);
   if (entry->call.is(op, inputs, attrs)) {
-    if (entry->fused) return launch(*entry->fused, inputs);
+    if (entry->program) return run(*entry->program, inputs);
     return entry->is_known ? op.expand(inputs, attrs) : learn(op, inputs, attrs, *entry);
   }
-  *entry = {.call = {.op = &op, .attrs = attrs}};
+  *entry = {.call = {.op = &op, .threads = num_threads(), .attrs = attrs}};
   for (const Tensor* input : inputs)
     entry->call.inputs.push_back({input->spec(), input->internals().strides});
   return op.expand(inputs, attrs);

@@ -1,7 +1,7 @@
 #include "jit/deferred_call.h"
 
 #include "core/interpreter.h"
-#include "jit/plan_impl.h"
+#include "program/program.h"
 
 #include <fmt/format.h>
 
@@ -54,7 +54,7 @@ Tensor input_of(const Deferral& call, const tracer::TraceInput& input, const Spe
     case tracer::TraceInput::Kind::tensor:
       return call.tensors[leaf];
     case tracer::TraceInput::Kind::scalar:
-      return make_number(spec, bits_of(call.scalars[leaf], spec.dtype));
+      return make_number(spec, program::bits_of(call.scalars[leaf], spec.dtype));
     case tracer::TraceInput::Kind::variable: {
       const Variable& variable = input.leaf >= 0 ? call.variables[leaf] : input.captured;
       return known_value(input.is_gradient ? *variable.cell().gradient : variable);

@@ -49,7 +49,7 @@ std::string list_of(const std::vector<std::string>& ops) {
   return text;
 }
 
-std::string step_text(const jit::StepReport& step, std::size_t number) {
+std::string step_text(const program::StepReport& step, std::size_t number) {
   const std::string times =
       step.launches > 1 ? fmt::format(" ({} in one launch)", step.launches) : "";
   std::string text =
@@ -73,7 +73,7 @@ std::string step_text(const jit::StepReport& step, std::size_t number) {
 /// Whether two Plans do the same, on other sizes.
 bool same_steps(const jit::PlanReport& a, const jit::PlanReport& b) {
   return std::ranges::equal(a.steps, b.steps,
-                            [](const jit::StepReport& m, const jit::StepReport& n) {
+                            [](const program::StepReport& m, const program::StepReport& n) {
                               return m.kind == n.kind && m.ops == n.ops && m.launches == n.launches;
                             });
 }
@@ -140,7 +140,7 @@ std::string signature_text(const SignatureReport& report,
   return text;
 }
 
-nlohmann::json json_of(const jit::StepReport& step) {
+nlohmann::json json_of(const program::StepReport& step) {
   return {{"kind", step.kind},
           {"ops", step.ops},
           {"launches", step.launches},
@@ -157,7 +157,7 @@ nlohmann::json json_of(const jit::StepReport& step) {
 
 nlohmann::json json_of(const jit::PlanReport& plan) {
   nlohmann::json steps = nlohmann::json::array();
-  for (const jit::StepReport& step : plan.steps) steps.push_back(json_of(step));
+  for (const program::StepReport& step : plan.steps) steps.push_back(json_of(step));
   return {{"device", describe(plan.device)},
           {"waits", plan.waits},
           {"deferred_checks", plan.is_deferred},

@@ -14,9 +14,9 @@
 #include "eager/launch.h"
 #include "jit/deferred_call.h"
 #include "jit/plan_impl.h"
+#include "program/running.h"
 
 #include <algorithm>
-#include <bit>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -27,13 +27,12 @@ namespace {
 /// Everything of one call.
 class Run {
  public:
-  Run(const PlanImpl& plan, const Graph& graph, const CallInputs& inputs)
+  Run(const PlanImpl& plan, const CallInputs& inputs)
       : plan_(plan),
-        graph_(graph),
+        program_(*plan.program),
         inputs_(inputs),
-        addresses_(plan.addresses),
-        values_(plan.inputs.size()),
-        outputs_(plan.outputs.size()) {}
+        running_(program_),
+        values_(plan.inputs.size()) {}
 
   /// Nothing if it must begin anew when what() is known.
   [[gnu::always_inline]] std::optional<Plan::Outcome> run(std::span<Tensor> results) {
@@ -45,28 +44,24 @@ class Run {
     Status* status = nullptr;  // of a call whose checks are made later
     if (!plan_.is_plain) [[unlikely]] {
       find_packed();
-      if (plan_.is_gated && !follow()) return std::nullopt;
+      if (program_.is_gated && !follow()) return std::nullopt;
       if (later_ && later_->call) status = later_->call->word();
     }
     allocate();
-    const bool is_checked = plan_.has_checks && status == nullptr;
-    StatusWord own(is_checked ? plan_.device : nullptr);
+    const bool is_checked = program_.can_fail && status == nullptr;
+    StatusWord own(is_checked ? program_.device : nullptr);
     if (status == nullptr) status = own.get();
     const auto has_failed = [&] { return is_checked && own.has_failed(); };
-    for (std::size_t s = 0; s < plan_.steps.size(); s += plan_.steps[s].together) {
-      if (s == plan_.first_overwrite) {
-        is_gated_ = plan_.is_gated && plan_.has_checks;
-        if (!is_gated_ && has_failed()) return Plan::Outcome::check_failed;
-      }
-      const StepPlan& step = plan_.steps[s];
-      if (step.together == 1) {
-        launch(step, status);
-      } else {
-        launch_all(std::span(plan_.steps).subspan(s, step.together), status);
-      }
+    program::Running::Given given = {.scalars = inputs_.scalars, .status = status};
+    running_.launch_safe(given);
+    if (program_.safe_steps < program_.steps.size()) {  // something is overwritten
+      given.is_gated = program_.is_gated && program_.can_fail;
+      if (!given.is_gated && has_failed()) return Plan::Outcome::check_failed;
+      running_.launch_rest(given);
     }
     if (has_failed()) return Plan::Outcome::check_failed;
-    for (std::size_t i = 0; i < results.size(); ++i) results[i] = make_result(plan_.results[i]);
+    for (std::size_t i = 0; i < results.size(); ++i)
+      results[i] = make_result(program_.outputs[i], plan_.is_argument[i] != 0);
     if (later_) [[unlikely]]
       mark_outputs();
     if (plan_.has_updates) commit();
@@ -95,7 +90,7 @@ class Run {
 
   /// An operand that stays packed, as this call finds it.
   struct Kept {
-    std::optional<KeptPacking::Contents> contents;
+    std::optional<program::KeptPacking::Contents> contents;
     StorageHandle packed;  ///< or null: then it is read as it lies
   };
 
@@ -130,7 +125,7 @@ class Run {
     for (std::size_t i = 0; i < plan_.inputs.size(); ++i) add(check_of(values_[i]));
     for (const tracer::TraceInput& input : plan_.read) add_cell(input);
     for (const tracer::TraceInput& input : plan_.cleared) add_cell(input);
-    for (const UpdatePlan& update : plan_.updates) add_cell(update.variable);
+    for (const Update& update : plan_.updates) add_cell(update.variable);
   }
 
   /// False if it depends on calls that it cannot follow. Else its own checks are made later, too,
@@ -141,7 +136,7 @@ class Run {
     if (!later.earlier.empty()) {
       if (!plan_.may_follow && !is_deferred()) return false;
       const auto can_be_followed = [&](const Handle<DeferredCheck>& check) {
-        return check->state() == DeferredCheck::State::open && &check->device() == plan_.device;
+        return check->state() == DeferredCheck::State::open && &check->device() == program_.device;
       };
       if (!std::ranges::all_of(later.earlier, can_be_followed)) return false;
       later.followed = DeferredCheck::last_of(later.earlier);
@@ -150,7 +145,7 @@ class Run {
     if (is_deferred()) {
       Deferring& deferring = *inputs_.deferring;
       later.call =
-          adopt(new DeferredCall(*plan_.device, later.followed, std::move(deferring.made_with)));
+          adopt(new DeferredCall(*program_.device, later.followed, std::move(deferring.made_with)));
       deferring.call = later.call;
     }
     return true;
@@ -161,8 +156,8 @@ class Run {
     DeferredCheck* const check =
         later_->call ? static_cast<DeferredCheck*>(later_->call.get()) : later_->followed.get();
     if (check == nullptr) return;
-    for (std::size_t i = 0; i < plan_.outputs.size(); ++i)
-      mark(*outputs_[i].internals().storage, *check);
+    for (std::size_t i = 0; i < program_.memory.size(); ++i)
+      mark(*running_.made(i).internals().storage, *check);
     if (later_->call && !plan_.has_updates) later_->call->enlist();  // else when it has committed
   }
 
@@ -173,7 +168,7 @@ class Run {
   /// transaction nothing is assigned yet.
   void lock_cells() {
     Cells cells;
-    for (const UpdatePlan& update : plan_.updates)
+    for (const Update& update : plan_.updates)
       cells.push_back(&variable_of(update.variable).cell());
     for (const tracer::TraceInput& cleared : plan_.cleared)
       cells.push_back(&variable_of(cleared).cell());
@@ -231,7 +226,7 @@ class Run {
       is_found = look_up_inputs();
       if (is_certain || locks_ || versions_read() == before) break;
     }
-    if (plan_.is_gated && is_found) [[unlikely]]
+    if (program_.is_gated && is_found) [[unlikely]]
       note_earlier();
     if (locks_) locks_->reading.clear();
     if (!is_found || inputs_.read.empty()) return is_found;
@@ -270,11 +265,12 @@ class Run {
         if (!is_locked(cell)) values_[i] = value_of(variable_of(input));
         if (!values_[i].is_defined() && !cell.value.is_defined()) return false;
         data = values_[i].is_defined() ? &values_[i].internals() : &cell.value.internals();
-        const Node& recorded = graph_[graph_.inputs[i]];
+        const Node& recorded = program_.graph[program_.graph.inputs[i]];
         if (data->strides != recorded.strides || data->spec.device != recorded.spec.device)
           return false;
       }
-      addresses_[graph_.inputs[i]] = static_cast<std::byte*>(data->unsettled_address());
+      running_.address(program_.graph.inputs[i]) =
+          static_cast<std::byte*>(data->unsettled_address());
     }
     return true;
   }
@@ -282,60 +278,51 @@ class Run {
   /// What kept operands are; before they are found, so that find_packed() knows whether they were
   /// assigned meanwhile.
   [[gnu::noinline]] void note_contents() {
-    if (plan_.kept.empty()) return;
-    kept_ = std::make_unique<Kept[]>(plan_.kept.size());
-    for (std::size_t i = 0; i < plan_.kept.size(); ++i)
-      kept_[i].contents = contents_of(*plan_.kept[i]);
+    if (program_.kept.empty()) return;
+    kept_ = std::make_unique<Kept[]>(program_.kept.size());
+    for (std::size_t i = 0; i < program_.kept.size(); ++i)
+      kept_[i].contents = contents_of(*program_.kept[i]);
   }
 
   /// None under an interpreter that has values of its own for Variables.
-  [[nodiscard]] std::optional<KeptPacking::Contents> contents_of(const KeptPacking& kept) const {
-    const BufferPlan& buffer = plan_.buffers[kept.operand()];
-    if (buffer.place == BufferPlan::Place::constant) return KeptPacking::Contents{};
+  [[nodiscard]] std::optional<program::KeptPacking::Contents> contents_of(
+      const program::KeptPacking& kept) const {
+    const program::Place& place = program_.places[kept.operand()];
+    if (place.kind == program::Place::Kind::constant) return program::KeptPacking::Contents{};
     const VariableCell& cell =
-        variable_of(plan_.inputs[static_cast<std::size_t>(buffer.index)]).cell();
+        variable_of(plan_.inputs[static_cast<std::size_t>(place.index)]).cell();
     if (is_held() || is_locked(cell)) return std::nullopt;
-    return KeptPacking::Contents{.cell = cell.id,
-                                 .version = cell.version.load(std::memory_order_acquire)};
+    return program::KeptPacking::Contents{.cell = cell.id,
+                                          .version = cell.version.load(std::memory_order_acquire)};
   }
 
   [[gnu::noinline]] void find_packed() {
-    for (std::size_t i = 0; i < plan_.kept.size(); ++i) {
-      const KeptPacking& kept = *plan_.kept[i];
+    for (std::size_t i = 0; i < program_.kept.size(); ++i) {
+      const program::KeptPacking& kept = *program_.kept[i];
       const auto& [contents, packed] = kept_[i];
       if (!contents || contents_of(kept) != contents) continue;
-      kept_[i].packed =
-          kept.find(*contents, addresses_[kept.operand()], *plan_.device, plan_.threads);
-      if (packed) addresses_[kept.packed()] = static_cast<std::byte*>(packed->data);
+      kept_[i].packed = kept.find(*contents, running_.address(kept.operand()), *program_.device,
+                                  program_.threads);
+      if (packed) running_.address(kept.packed()) = static_cast<std::byte*>(packed->data);
     }
   }
 
   [[gnu::always_inline]] void allocate() {
-    if (plan_.arena_bytes > 0) arena_ = plan_.device->allocate(plan_.arena_bytes);
-    for (const std::size_t i : plan_.scalars_in_memory) {
+    for (const std::size_t i : program_.numbers_in_memory) {
       values_[i] = in_memory(input_tensor(i));
-      addresses_[graph_.inputs[i]] = static_cast<std::byte*>(values_[i].internals().address());
+      running_.address(program_.graph.inputs[i]) =
+          static_cast<std::byte*>(values_[i].internals().address());
     }
-    for (const Value v : plan_.temporaries)
-      addresses_[v] = static_cast<std::byte*>(arena_->data) + plan_.buffers[v].offset;
-    for (std::size_t i = 0; i < plan_.outputs.size(); ++i) {
-      const OutputPlan& output = plan_.outputs[i];
-      outputs_[i] = output_tensor(output);
-      addresses_[output.value] =
-          static_cast<std::byte*>(outputs_[i].internals().unsettled_address());
-    }
+    running_.allocate([this](const program::OutputMemory& memory) { return lent(memory); });
   }
 
-  /// Fresh memory, or the Variable's own where the plan may overwrite it and nobody else sees it.
-  Tensor output_tensor(const OutputPlan& output) {
-    if (output.donor >= 0) {
-      const UpdatePlan& update = plan_.updates[static_cast<std::size_t>(output.donor)];
-      const VariableCell& cell = variable_of(update.variable).cell();
-      const bool is_lent = is_locked(cell) && fits(cell.value, output.spec) &&
-                           is_donatable(cell.value) && !is_argument_storage(cell.value);
-      if (is_lent) return cell.value;
-    }
-    return make_tensor(output.spec, output.strides, 0, plan_.device->allocate(output.bytes));
+  /// The Variable's own memory, if nobody else sees it.
+  [[nodiscard]] Tensor lent(const program::OutputMemory& memory) const {
+    const Update& update = plan_.updates[static_cast<std::size_t>(memory.donation)];
+    const VariableCell& cell = variable_of(update.variable).cell();
+    const bool is_lent = is_locked(cell) && fits(cell.value, memory.spec) &&
+                         is_donatable(cell.value) && !is_argument_storage(cell.value);
+    return is_lent ? cell.value : Tensor();
   }
 
   /// Whether the value is one that `spec` describes, without gaps. (A Variable that the Plan does
@@ -353,80 +340,16 @@ class Run {
     });
   }
 
-  void launch(const StepPlan& step, Status* status) {
-    ShortArray<void*, 24> buffers(step.operands.size());
-    ShortArray<uint64_t, 24> scalars(step.call_scalars.empty() ? 0 : step.scalars.size());
-    const Launch launch = arguments(step, buffers.data(), scalars.data(), status);
-    const Executable* executable =
-        step.specialised ? step.specialised.get() : step.executable.get();
-    if (step.if_packed) [[unlikely]]
-      executable = with_packed(step, buffers.data());
-    executable->launch(launch);
-  }
-
-  /// The product, of b as it is packed if it is.
-  [[gnu::noinline]] const Executable* with_packed(const StepPlan& step, void** buffers) {
-    std::byte* const packed = addresses_[step.packed_b];
-    if (packed == nullptr) return step.executable.get();
-    buffers[1] = packed;
-    return step.if_packed.get();
-  }
-
-  [[gnu::noinline]] void launch_all(std::span<const StepPlan> steps, Status* status) {
-    std::size_t operands = 0;
-    for (const StepPlan& step : steps) operands += step.operands.size();
-    std::vector<void*> buffers(operands);
-    std::vector<uint64_t> scalars(operands);
-    std::vector<Launch> launches;
-    std::size_t at = 0;
-    for (const StepPlan& step : steps) {
-      launches.push_back(arguments(step, &buffers[at], &scalars[at], status));
-      at += step.operands.size();
-    }
-    const StepPlan& first = steps[0];
-    (first.specialised ? *first.specialised : *first.executable).launch_all(launches);
-  }
-
-  /// What a step is launched with. Addresses go to `buffers`, which are null, and the numbers to
-  /// `scalars` if some of them come with the call.
-  Launch arguments(const StepPlan& step, void** buffers, uint64_t* scalars, Status* status) {
-    for (const MemoryOperand& operand : step.memory)
-      buffers[operand.operand] = addresses_[operand.value] + operand.byte_offset;
-    Launch launch = step.launch;
-    launch.buffers = {buffers, step.operands.size()};
-    launch.status = status;
-    launch.is_gated = is_gated_;
-    if (step.call_scalars.empty()) return launch;
-    std::ranges::copy(step.scalars, scalars);
-    for (const ScalarPlan& slot : step.call_scalars) {
-      scalars[slot.operand] =
-          bits_of(*inputs_.scalars[static_cast<std::size_t>(slot.leaf)], slot.dtype);
-    }
-    launch.scalars = {scalars, step.scalars.size()};
-    return launch;
-  }
-
   /// A number as a tensor in the device's memory; other tensors as they are.
   [[nodiscard]] Tensor in_memory(const Tensor& tensor) const {
-    return eager::in_memory(tensor, plan_.device->device());
+    return eager::in_memory(tensor, program_.device->device());
   }
 
   Tensor memory_of(Value base) {
-    const Node& node = graph_[base];
-    const BufferPlan& buffer = plan_.buffers[base];
-    switch (buffer.place) {
-      case BufferPlan::Place::constant:
-        return node.constant;
-      case BufferPlan::Place::output:
-        return outputs_[static_cast<std::size_t>(buffer.index)];
-      case BufferPlan::Place::input:
-        return input_tensor(static_cast<std::size_t>(buffer.index));
-      case BufferPlan::Place::arena:
-      case BufferPlan::Place::none:
-        break;
-    }
-    const auto offset = static_cast<int64_t>(buffer.offset / size_of(node.spec.dtype));
-    return make_tensor(node.spec, strides_of(node.spec.shape), offset, arena_);
+    const program::Place& place = program_.places[base];
+    return place.kind == program::Place::Kind::input
+               ? input_tensor(static_cast<std::size_t>(place.index))
+               : running_.tensor_of(base);
   }
 
   Tensor input_tensor(std::size_t i) {
@@ -436,12 +359,12 @@ class Run {
     if (input.kind == tracer::TraceInput::Kind::variable) {
       return values_[i].is_defined() ? values_[i] : variable_of(input).cell().value;
     }
-    const Spec& spec = graph_[graph_.inputs[i]].spec;
+    const Spec& spec = program_.graph[program_.graph.inputs[i]].spec;
     const Scalar& number = *inputs_.scalars[static_cast<std::size_t>(input.leaf)];
-    return make_number(spec, bits_of(number, spec.dtype));
+    return make_number(spec, program::bits_of(number, spec.dtype));
   }
 
-  Tensor make_result(const ResultPlan& result) {
+  Tensor make_result(const program::Output& result, bool is_argument) {
     Tensor memory = memory_of(result.base);
     if (is_anywhere(result.spec)) {  // a number, as eager gives it
       if (!result.is_base) memory = view_of(result, memory);
@@ -449,13 +372,13 @@ class Run {
                                           : make_number(result.spec, first_element(memory));
     }
     if (result.is_base) {
-      if (!result.is_argument && memory.tracks_gradient()) return bare_copy(memory);
+      if (!is_argument && memory.tracks_gradient()) return bare_copy(memory);
       return memory;
     }
     return view_of(result, memory);
   }
 
-  [[nodiscard]] Tensor view_of(const ResultPlan& result, const Tensor& memory) const {
+  [[nodiscard]] Tensor view_of(const program::Output& result, const Tensor& memory) const {
     const Tensor placed = in_memory(memory);
     const TensorData& data = placed.internals();
     return make_tensor(result.spec, result.strides, data.offset + result.offset, data.storage);
@@ -465,7 +388,8 @@ class Run {
   /// borrowed memory, which is given back when no cell is locked.
   void commit() {
     std::vector<Tensor>& values = assigned_;
-    for (const UpdatePlan& update : plan_.updates) values.push_back(make_result(update.result));
+    for (const Update& update : plan_.updates)
+      values.push_back(make_result(program_.outputs[update.output], false));
     for (const tracer::TraceInput& cleared : plan_.cleared) {
       const Variable& variable = variable_of(cleared);
       if (!locks_) {
@@ -495,13 +419,10 @@ class Run {
   }
 
   const PlanImpl& plan_;
-  const Graph& graph_;
+  const program::Program& program_;
   const CallInputs& inputs_;
-  ShortArray<std::byte*, 32> addresses_;  ///< per value
+  program::Running running_;
   ShortArray<Tensor, 8> values_;  ///< per input: the Variable's value, unless its cell is locked
-  ShortArray<Tensor, 8> outputs_;
-  StorageHandle arena_;
-  bool is_gated_ = false;         ///< steps from here on overwrite only if no check has failed
   std::unique_ptr<Kept[]> kept_;  ///< per kept operand, if there are any
   std::vector<Tensor> assigned_;  ///< by commit(): new values, then the old ones
   std::unique_ptr<Later> later_;  ///< if the device is one
@@ -510,29 +431,11 @@ class Run {
 
 }  // namespace
 
-uint64_t bits_of(const Scalar& scalar, DType dtype) {
-  if (dtype == f64) return std::bit_cast<uint64_t>(scalar.to_double());
-  if (dtype == boolean) return scalar.to_integer() != 0 ? 1 : 0;
-  return static_cast<uint64_t>(scalar.to_integer());
-}
-
-void note_addresses(const Graph& graph, PlanImpl& plan) {
-  plan.has_updates = !plan.updates.empty() || !plan.cleared.empty();
-  plan.is_plain = plan.kept.empty() && !plan.is_gated;
-  plan.addresses.assign(plan.buffers.size(), nullptr);
-  for (Value v = 0; v < plan.buffers.size(); ++v) {
-    const BufferPlan::Place place = plan.buffers[v].place;
-    if (place == BufferPlan::Place::arena) plan.temporaries.push_back(v);
-    if (place == BufferPlan::Place::constant)
-      plan.addresses[v] = static_cast<std::byte*>(graph[v].constant.internals().address());
-  }
-}
-
 Plan::Outcome Plan::run(const CallInputs& inputs, std::span<Tensor> results) const {
   for (;;) {
     std::vector<Handle<DeferredCheck>> unknown;
     {
-      Run run(*impl_, graph_, inputs);
+      Run run(*impl_, inputs);
       if (const std::optional<Outcome> outcome = run.run(results)) [[likely]]
         return *outcome;
       unknown = run.what();

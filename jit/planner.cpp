@@ -1,258 +1,139 @@
-// From a trace to a Plan: passes, grouping, one Executable per step, and a place in memory for
-// every value.
-#include "core/library.h"
-#include "core/parallel.h"
+// From a trace to a Plan: passes, a Program, and what of a call each of its inputs and outputs is.
+#include "core/error.h"
+#include "core/hash.h"
 #include "eager/launch.h"
-#include "fusion/access.h"
-#include "fusion/units.h"
-#include "jit/horizontal_fusion.h"
-#include "jit/in_place.h"
-#include "jit/packing.h"
+#include "jit/clock.h"
 #include "jit/passes/pipeline.h"
 #include "jit/plan.h"
-#include "jit/plan_draft.h"
-#include "jit/steps.h"
-#include "jit/temporaries.h"
-#include "jit/trimming.h"
+#include "jit/plan_impl.h"
 
 #include <algorithm>
-#include <chrono>
-#include <span>
+#include <bit>
+#include <iterator>
+#include <unordered_map>
 #include <utility>
 
 namespace nitinol::jit {
 namespace {
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-PlanDraft begin(const tracer::Trace& trace, int threads) {
-  PlanDraft draft = {.trace = trace, .device = backend(device_of(trace.graph))};
-  draft.impl.device = &draft.device;
-  draft.impl.is_gated = draft.device.is_asynchronous();
-  draft.impl.threads = threads;
-  draft.impl.inputs = trace.inputs;
-  draft.impl.empty = trace.empty;
-  draft.impl.cleared = trace.cleared;
-  draft.impl.read = trace.empty;
-  std::ranges::copy_if(trace.inputs, std::back_inserter(draft.impl.read), [](const auto& input) {
-    return input.kind == tracer::TraceInput::Kind::variable;
-  });
-  return draft;
-}
-
-// ---- memory
-
-/// The same elements in the device's memory.
-Tensor on_device(const PlanDraft& draft, const Tensor& constant) {
-  Spec spec = constant.spec();
-  spec.device = draft.device.device();
-  return eager::transferred(constant, spec);
-}
+struct InputHash {
+  std::size_t operator()(const tracer::TraceInput& input) const {
+    Hash hash;
+    hash.add(input.kind);
+    hash.add(input.leaf);
+    hash.add(input.is_gradient);
+    if (input.leaf < 0) hash.add(std::bit_cast<uint64_t>(&input.captured.cell()));
+    return hash.result();
+  }
+};
 
 /// Constants of graphs that were parsed are in the host's memory.
-void place_constants(PlanDraft& draft) {
-  Backend* const home = draft.device.is_host_memory() ? nullptr : &draft.device;
-  for (Node& node : draft.graph.nodes) {
+void place_constants(Graph& graph, Backend& device) {
+  Backend* const home = device.is_host_memory() ? nullptr : &device;
+  for (Node& node : graph.nodes) {
     if (node.kind != Node::Kind::constant) continue;
     const TensorData& data = node.constant.internals();
-    if (!data.is_number && data.storage->backend != home)
-      node.constant = on_device(draft, node.constant);
+    if (data.is_number || data.storage->backend == home) continue;
+    Spec spec = node.constant.spec();
+    spec.device = device.device();
+    node.constant = eager::transferred(node.constant, spec);
   }
 }
 
-void place_inputs(PlanDraft& draft) {
-  const Graph& graph = draft.graph;
-  draft.impl.buffers.resize(graph.nodes.size());
-  for (std::size_t i = 0; i < graph.inputs.size(); ++i)
-    draft.buffer(graph.inputs[i]) = {BufferPlan::Place::input, static_cast<int>(i), 0};
-  for (Value v = 0; v < graph.nodes.size(); ++v) {
-    if (graph[v].kind == Node::Kind::constant)
-      draft.buffer(v) = {BufferPlan::Place::constant, 0, 0};
-  }
-}
-
-void place_outputs(PlanDraft& draft) {
-  std::vector<OutputPlan>& outputs = draft.impl.outputs;
-  for (const Value output : draft.graph.outputs) {
-    const Value base = draft.fusion.bases[output];
-    if (draft.buffer(base).place != BufferPlan::Place::none) continue;
-    const Node& node = draft.graph[base];
-    draft.buffer(base) = {BufferPlan::Place::output, static_cast<int>(outputs.size()), 0};
-    outputs.push_back({.value = base,
-                       .spec = node.spec,
-                       .strides = strides_of(node.spec.shape),
-                       .bytes = bytes_of(node.spec)});
-  }
-}
-
-/// Numbers that a step loads, as a library call does, have to lie in the device's memory.
-void place_numbers(PlanDraft& draft) {
-  std::vector<bool> is_loaded(draft.impl.buffers.size(), false);
-  for (const StepDraft& step : draft.steps) {
-    draft.impl.has_checks |= step.plan.can_fail;
-    for (const OperandPlan& operand : step.plan.operands) {
-      if (operand.value >= 0) is_loaded[static_cast<std::size_t>(operand.value)] = true;
-    }
-  }
-  for (Value v = 0; v < draft.graph.nodes.size(); ++v) {
-    Node& node = draft.graph.nodes[v];
-    if (!is_loaded[v]) continue;
-    if (node.kind == Node::Kind::constant && node.constant.internals().is_number)
-      node.constant = on_device(draft, node.constant);
-    if (node.kind == Node::Kind::input && node.spec.is_weak)
-      draft.impl.scalars_in_memory.push_back(static_cast<std::size_t>(draft.buffer(v).index));
-  }
-}
-
-// ---- results
-
-ResultPlan result_of(const PlanDraft& draft, Value output) {
-  const Value base = draft.fusion.bases[output];
-  // Views that strides cannot express were made copies by a pass.
-  const fusion::Access access = *fusion::memory_access(draft.graph, output);
-  return {.base = base,
-          .is_base = base == output,
-          .spec = draft.graph[output].spec,
-          .strides = access.strides,
-          .offset = access.offset};
-}
-
-void plan_results(PlanDraft& draft) {
-  const tracer::Trace& trace = draft.trace;
-  for (std::size_t i = 0; i < trace.result_count; ++i) {
-    ResultPlan& result = draft.impl.results.emplace_back(result_of(draft, draft.graph.outputs[i]));
-    result.is_argument = i < trace.returned.size() && trace.returned[i] >= 0;
-  }
+/// Each new value of a Variable may be stored where the old one lies.
+std::vector<program::Donation> donations_of(const tracer::Trace& trace) {
+  std::unordered_map<tracer::TraceInput, int, InputHash> numbers;
+  for (std::size_t i = 0; i < trace.inputs.size(); ++i)
+    numbers.try_emplace(trace.inputs[i], static_cast<int>(i));
+  std::vector<program::Donation> donations;
   for (std::size_t i = 0; i < trace.assigned.size(); ++i) {
-    const Value output = draft.graph.outputs[trace.result_count + i];
-    draft.impl.updates.push_back(
-        {.variable = trace.assigned[i], .result = result_of(draft, output)});
+    const auto read = numbers.find(trace.assigned[i]);
+    donations.push_back(
+        {.output = trace.result_count + i, .input = read == numbers.end() ? -1 : read->second});
   }
+  return donations;
 }
 
-// ---- launches
-
-/// What is known of a launch is prepared.
-void prepare_launch(StepPlan& step, int threads) {
-  step.launch = {.buffers = {},
-                 .sizes = step.sizes,
-                 .strides = step.strides,
-                 .offsets = step.offsets,
-                 .scalars = step.scalars,
-                 .threads = threads};
-  for (std::size_t k = 0; k < step.operands.size(); ++k) {
-    const OperandPlan& operand = step.operands[k];
-    if (operand.value >= 0)
-      step.memory.push_back({k, static_cast<Value>(operand.value), operand.byte_offset});
-  }
-}
-
-/// The executables of steps, of which each begins some that are launched together, know what will
-/// come.
-void specialise(Backend& device, std::span<StepPlan> steps, std::span<const std::size_t> firsts,
-                std::span<StepReport> reports) {
-  std::vector<void*> none;
-  for (const StepPlan& step : steps) none.resize(std::max(none.size(), step.operands.size()));
-  std::vector<Expected> plan;
-  std::vector<StepPlan*> begins;
-  std::vector<StepReport*> begun;
-  for (std::size_t i = 0; i < firsts.size(); ++i) {
-    const std::size_t s = firsts[i];
-    begins.push_back(&steps[s]);
-    begun.push_back(&reports[i]);
-    Expected& expected = plan.emplace_back();
-    expected.executable = steps[s].executable.get();
-    for (const StepPlan& step : steps.subspan(s, steps[s].together)) {
-      expected.examples.push_back(step.launch);
-      expected.examples.back().buffers = std::span(none).first(step.operands.size());
-    }
-  }
-  device.specialise(plan);
-  for (std::size_t i = 0; i < plan.size(); ++i) {
-    begins[i]->specialised = std::move(plan[i].specialised);
-    begun[i]->how = plan[i].executable->describe(plan[i].examples);
-  }
-}
-
-/// Kernels are prepared, and steps become the Plan's.
-void finish_steps(PlanDraft& draft) {
-  std::vector<std::size_t> firsts;
-  draft.report.steps.reserve(draft.steps.size());
-  for (std::size_t s = 0; s < draft.steps.size(); s += draft.steps[s].plan.together) {
-    StepDraft& first = draft.steps[s];
-    firsts.push_back(s);
-    if (first.kernel)
-      first.plan.executable = prepare(draft, std::move(*first.kernel), first.report);
-    draft.report.steps.push_back(std::move(first.report));
-  }
-  std::vector<StepPlan>& steps = draft.impl.steps;
-  steps.reserve(draft.steps.size());
-  for (StepDraft& step : draft.steps) steps.push_back(std::move(step.plan));
-  for (StepPlan& step : steps) prepare_launch(step, draft.impl.threads);
-  specialise(draft.device, steps, firsts, draft.report.steps);
-}
-
-void report_device(PlanDraft& draft) {
-  draft.report.device = draft.device.device();
-  PlanImpl& plan = draft.impl;
-  if (!draft.device.is_asynchronous()) return;
-  // Elements that the host looks at during the call are those of a call that has not failed.
-  const auto is_looked_at = [&](const ResultPlan& result) {
-    return is_anywhere(result.spec) && plan.buffers[result.base].place != BufferPlan::Place::input;
+program::Options options_for(const tracer::Trace& trace, int threads) {
+  program::Options options = {.threads = threads,
+                              .donations = donations_of(trace),
+                              .trims = is_pass_enabled("trim_images"),
+                              .fuses = is_pass_enabled("fuse"),
+                              .packs = is_pass_enabled("pack_operands"),
+                              .joins = is_pass_enabled("horizontal_fusion")};
+  const auto is_assigned = [&](const tracer::TraceInput& input) {
+    return std::ranges::find(trace.assigned, input) != trace.assigned.end();
   };
-  const auto is_settled = [&](const ResultPlan& result) { return !is_looked_at(result); };
-  const bool is_enqueued = std::ranges::all_of(plan.results, is_settled) &&
-                           std::ranges::all_of(plan.updates, is_settled, &UpdatePlan::result);
-  plan.may_defer = is_enqueued && plan.has_checks;
-  plan.may_follow = is_enqueued && !plan.has_checks && plan.updates.empty() && plan.cleared.empty();
-  draft.report.waits = plan.has_checks && !plan.may_defer ? 1 : 0;
-  draft.report.is_deferred = plan.may_defer;
+  using Kind = tracer::TraceInput::Kind;
+  for (const tracer::TraceInput& input : trace.inputs) {
+    options.scalars.push_back(input.kind == Kind::scalar ? input.leaf : -1);
+    options.stays.push_back(input.kind == Kind::variable && !input.is_gradient &&
+                            !is_assigned(input));
+  }
+  return options;
 }
 
-void sum_up_memory(PlanDraft& draft) {
-  draft.report.arena_bytes = draft.impl.arena_bytes;
-  for (const OutputPlan& output : draft.impl.outputs)
-    (output.donor >= 0 ? draft.report.in_place_bytes : draft.report.result_bytes) += output.bytes;
+void bind(const tracer::Trace& trace, PlanImpl& plan) {
+  plan.inputs = trace.inputs;
+  plan.empty = trace.empty;
+  plan.cleared = trace.cleared;
+  plan.read = trace.empty;
+  std::ranges::copy_if(trace.inputs, std::back_inserter(plan.read), [](const auto& input) {
+    return input.kind == tracer::TraceInput::Kind::variable;
+  });
+  for (std::size_t i = 0; i < trace.result_count; ++i)
+    plan.is_argument.push_back(i < trace.returned.size() && trace.returned[i] >= 0 ? 1 : 0);
+  for (std::size_t i = 0; i < trace.assigned.size(); ++i)
+    plan.updates.push_back({.variable = trace.assigned[i], .output = trace.result_count + i});
+  plan.has_updates = !plan.updates.empty() || !plan.cleared.empty();
+  plan.is_plain = plan.program->kept.empty() && !plan.program->is_gated;
+}
+
+/// Whether and when a call waits for the device.
+void decide_waits(PlanImpl& plan, PlanReport& report) {
+  const program::Program& program = *plan.program;
+  report.device = program.device->device();
+  if (!program.device->is_asynchronous()) return;
+  // Elements that the host looks at during the call are those of a call that has not failed.
+  const auto is_settled = [&](const program::Output& output) {
+    return !is_anywhere(output.spec) ||
+           program.places[output.base].kind == program::Place::Kind::input;
+  };
+  const bool is_enqueued = std::ranges::all_of(program.outputs, is_settled);
+  plan.may_defer = is_enqueued && program.can_fail;
+  plan.may_follow = is_enqueued && !program.can_fail && !plan.has_updates;
+  report.waits = program.can_fail && !plan.may_defer ? 1 : 0;
+  report.is_deferred = plan.may_defer;
 }
 
 }  // namespace
 
-Plan::Plan(const tracer::Trace& trace, int threads) {
-  const double start = now();
-  PlanDraft draft = begin(trace, threads);
-  draft.graph = run_passes(trace.graph);
-  place_constants(draft);
-  if (is_pass_enabled("trim_images")) trim_images(draft);
-  const double passes_done = now();
-  draft.fusion = fusion::fuse(draft.graph, is_pass_enabled("fuse"));
-  const std::vector<fusion::Unit> units = fusion::units_in_order(draft.graph, draft.fusion);
-  const double fusion_done = now();
-  place_inputs(draft);
-  place_outputs(draft);
-  draft.steps.reserve(units.size());
-  for (const fusion::Unit& unit : units) add_steps(draft, unit);
-  if (is_pass_enabled("pack_operands")) pack_operands(draft);
-  plan_results(draft);
-  plan_in_place(draft);
-  if (is_pass_enabled("horizontal_fusion")) join_launches(draft);
-  place_temporaries(draft);
-  place_numbers(draft);
-  note_addresses(draft.graph, draft.impl);
-  finish_steps(draft);
-  sum_up_memory(draft);
-  report_device(draft);
-  report_ = std::move(draft.report);
-  report_.passes_s = passes_done - start;
-  report_.fusion_s = fusion_done - passes_done;
-  report_.total_s = now() - start;
+Plan::Plan(const tracer::Trace& trace, int threads) : impl_(std::make_unique<PlanImpl>()) {
+  const double start = precise_now();
+  Backend& device = backend(device_of(trace.graph));
+  Graph graph = run_passes(trace.graph);
+  place_constants(graph, device);
+  report_.passes_s = precise_now() - start;
+  impl_->program =
+      program::make_program(std::move(graph), device, options_for(trace, threads), report_);
+  if (!impl_->program) {
+    throw Error(ErrorKind::internal, {.where = "Plan",
+                                      .what = "the graph after the passes",
+                                      .expected = "what kernels and libraries compute",
+                                      .got = "an op that none of them does",
+                                      .fix = {}});
+  }
+  bind(trace, *impl_);
+  decide_waits(*impl_, report_);
+  report_.total_s = precise_now() - start;
   report_.prepare_s = report_.total_s - report_.passes_s - report_.fusion_s;
-  graph_ = std::move(draft.graph);
-  impl_ = std::make_unique<PlanImpl>(std::move(draft.impl));
-  result_count_ = impl_->results.size();
+  result_count_ = trace.result_count;
 }
 
 Plan::~Plan() = default;
+
+const Graph& Plan::graph() const {
+  return impl_->program->graph;
+}
 
 }  // namespace nitinol::jit

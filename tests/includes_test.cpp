@@ -41,7 +41,7 @@ std::vector<std::string> sources(const fs::path& root, const std::vector<std::st
   return found;
 }
 
-const std::vector<std::string> library = {"core", "fusion", "eager",    "tracer",
+const std::vector<std::string> library = {"core", "fusion", "program",  "eager",   "tracer",
                                           "jit",  "nn",     "autograd", "backends"};
 
 /// The five with the most, of pairs of a number and a path.

@@ -163,7 +163,7 @@ TEST_CASE("a loop over parts is differentiated by work in proportion to its inpu
 TEST_CASE("Plans for such a loop move bytes in proportion to its input", "[autograd][gathered]") {
   const auto bytes_of = [](const jit::PlanReport& plan) {
     double bytes = 0;
-    for (const jit::StepReport& step : plan.steps)
+    for (const program::StepReport& step : plan.steps)
       bytes += static_cast<double>(step.bytes_read + step.bytes_written);
     return bytes;
   };

@@ -45,7 +45,7 @@ std::vector<std::size_t> kernel_sizes(const F& f, const Tensor& x) {
   CHECK(same_bits(settle(g, x), f(x)));
   std::vector<std::size_t> sizes;
   const jit::PlanReport plan = g.explain().signatures[0].plan;
-  for (const jit::StepReport& step : plan.steps) sizes.push_back(step.ops.size());
+  for (const program::StepReport& step : plan.steps) sizes.push_back(step.ops.size());
   return sizes;
 }
 

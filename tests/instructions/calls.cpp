@@ -1,6 +1,6 @@
 // calls <what> <count>: that many warm calls, whose instructions are counted (run.cmake).
-#include "eager_paths.h"
 #include "nitinol.h"
+#include "tests/instructions/eager_paths.h"
 
 #include <cstdlib>
 #include <string_view>

@@ -1,5 +1,5 @@
 // Apart from calls.cpp, whose own calls the compiler inlines as long as there are few.
-#include "eager_paths.h"
+#include "tests/instructions/eager_paths.h"
 
 #include "nitinol.h"
 

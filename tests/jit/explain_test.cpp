@@ -178,12 +178,12 @@ TEST_CASE("each kernel's operations, bytes and cost are told", "[jit][explain]")
   settle(g, x, w);
   const SignatureReport report = g.explain().signatures.at(0);
   REQUIRE(report.plan.steps.size() == 2);
-  const jit::StepReport& product = report.plan.steps[0];
+  const program::StepReport& product = report.plan.steps[0];
   CHECK(product.kind == "library");
   CHECK(product.ops == std::vector<std::string>{"matmul"});
   CHECK(product.bytes_read == (12 + 15) * sizeof(float));
   CHECK(product.bytes_written == 20 * sizeof(float));
-  const jit::StepReport& kernel = report.plan.steps[1];
+  const program::StepReport& kernel = report.plan.steps[1];
   CHECK(kernel.kind == "kernel");
   CHECK(kernel.ops == std::vector<std::string>{"exp", "mul", "sum"});
   CHECK(kernel.bytes_read == 20 * sizeof(float));

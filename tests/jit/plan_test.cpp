@@ -38,7 +38,7 @@ jit::Plan plan_of(std::string_view text, int threads = 1) {
 /// The operations of each step: "matmul | add mul".
 std::string steps_of(const Explanation& explanation) {
   std::string text;
-  for (const jit::StepReport& step : explanation.signatures.at(0).plan.steps) {
+  for (const program::StepReport& step : explanation.signatures.at(0).plan.steps) {
     if (!text.empty()) text += " | ";
     for (const std::string& op : step.ops) text += (&op == step.ops.data() ? "" : " ") + op;
   }

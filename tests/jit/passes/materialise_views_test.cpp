@@ -34,7 +34,7 @@ TEST_CASE("materialise_views copies before a sum over axes that are not one loop
   const Tensor x = randn({3, 5, 4});
   for (int call = 0; call < 3; ++call) CHECK(same_bits(g(x), f(x)));
   const Explanation explanation = g.explain();
-  for (const jit::StepReport& step : explanation.signatures.at(0).plan.steps)
+  for (const program::StepReport& step : explanation.signatures.at(0).plan.steps)
     CHECK(step.kind == "kernel");
 }
 

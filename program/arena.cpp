@@ -1,12 +1,12 @@
 // First fit over the gaps between blocks. They are sorted, and stand on shelves of some tens that
 // each know their largest, so that a block passes whole shelves that have no place for it: among
 // 10,000 gaps it looks at 150 shelves and one shelf's gaps.
-#include "jit/arena.h"
+#include "program/arena.h"
 
 #include <algorithm>
 #include <iterator>
 
-namespace nitinol::jit {
+namespace nitinol::program {
 namespace {
 
 /// Gaps on a shelf; with more it becomes two.
@@ -103,4 +103,4 @@ Arena::Gap Arena::take_up_to(std::size_t offset) {
   return gap;
 }
 
-}  // namespace nitinol::jit
+}  // namespace nitinol::program

@@ -1,36 +1,35 @@
-// PlanDraft: a Plan in the making. planner.cpp says in which order its parts are made.
+// ProgramDraft: a Program in the making. program.cpp says in which order its parts are made.
 #pragma once
 
-#include "core/backend.h"
 #include "core/kernel.h"
 #include "core/library.h"
 #include "fusion/fuse.h"
-#include "jit/plan_impl.h"
+#include "program/program.h"
 
 #include <optional>
 #include <vector>
 
-namespace nitinol::jit {
+namespace nitinol::program {
 
 struct StepDraft {
-  StepPlan plan = {};
+  ProgramStep out = {};
   std::optional<Kernel> kernel = {};  ///< until it is prepared; library calls are from the start
   std::optional<LibraryCall> product = {};  ///< of a matmul
   StepReport report = {};
 };
 
-struct PlanDraft {
-  const tracer::Trace& trace;
+struct ProgramDraft {
   Backend& device;
+  const Options& options;
+  Report& report;  ///< but for its steps
+  Graph graph;
   const DeviceLimits limits = device.limits();
-  Graph graph = {};  ///< after the passes
   fusion::Fusion fusion = {};
   std::vector<StepDraft> steps = {};
   std::vector<std::size_t> packed_bytes = {};  ///< of the values beyond the graph's
-  PlanImpl impl = {};                          ///< but for its steps
-  PlanReport report = {};                      ///< but for its steps
+  Program out = {};                            ///< but for its graph and steps
 
-  [[nodiscard]] BufferPlan& buffer(Value v) { return impl.buffers[v]; }
+  [[nodiscard]] Place& place(Value v) { return out.places[v]; }
 };
 
-}  // namespace nitinol::jit
+}  // namespace nitinol::program

@@ -10,10 +10,10 @@
 #include <cstdint>
 #include <memory>
 
-namespace nitinol::jit {
+namespace nitinol::program {
 
 /// Operand of a step: an offset into the memory of a value.
-struct OperandPlan {
+struct StepOperand {
   int64_t value = -1;  ///< -1: no memory
   int64_t byte_offset = 0;
 };
@@ -25,8 +25,8 @@ inline constexpr std::size_t most_kept_bytes = std::size_t{256} << 20;
 /// are const may be called by any thread.
 class KeptPacking {
  public:
-  /// `executable` packs `operand` into `bytes` bytes, the value `packed` of the Plan.
-  KeptPacking(OperandPlan operand, Value packed, std::shared_ptr<const Executable> executable,
+  /// `executable` packs `operand` into `bytes` bytes, the value `packed` of the Program.
+  KeptPacking(StepOperand operand, Value packed, std::shared_ptr<const Executable> executable,
               std::size_t bytes)
       : operand_(operand),
         packed_value_(packed),
@@ -55,7 +55,7 @@ class KeptPacking {
   [[nodiscard]] StorageHandle pack(std::byte* memory, Backend& device, int threads) const;
   [[nodiscard]] bool reserve() const;
 
-  const OperandPlan operand_;
+  const StepOperand operand_;
   const Value packed_value_;
   const std::shared_ptr<const Executable> executable_;
   const std::size_t bytes_;
@@ -68,4 +68,4 @@ class KeptPacking {
   mutable StorageHandle packed_;  ///< contents_, or null
 };
 
-}  // namespace nitinol::jit
+}  // namespace nitinol::program

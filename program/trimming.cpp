@@ -2,9 +2,9 @@
 // of 2 by 2 of z are 5 by 5: they leave the last row and column out. So y and z are made 10 by 10,
 // for which y needs less of x, and so on, up to what is not a result of such operations or has
 // another reader: that stays whole.
-#include "jit/trimming.h"
+#include "program/trimming.h"
 
-#include "jit/steps.h"
+#include "program/steps.h"
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace nitinol::jit {
+namespace nitinol::program {
 namespace {
 
 using Size = std::array<int64_t, 2>;  ///< rows and columns
@@ -37,7 +37,7 @@ struct Part {
 
 class Trimming {
  public:
-  explicit Trimming(PlanDraft& draft) : draft_(draft), uses_(use_counts(draft.graph)) {}
+  explicit Trimming(ProgramDraft& draft) : draft_(draft), uses_(use_counts(draft.graph)) {}
 
   /// Trims what node `v` reads, if these are windows.
   void trim_images_of(Value v) {
@@ -106,16 +106,16 @@ class Trimming {
     return true;
   }
 
-  PlanDraft& draft_;
+  ProgramDraft& draft_;
   const std::vector<int> uses_;
 };
 
 }  // namespace
 
-void trim_images(PlanDraft& draft) {
+void trim_images(ProgramDraft& draft) {
   Trimming trimming(draft);
   for (std::size_t v = draft.graph.nodes.size(); v-- > 0;)
     trimming.trim_images_of(static_cast<Value>(v));
 }
 
-}  // namespace nitinol::jit
+}  // namespace nitinol::program

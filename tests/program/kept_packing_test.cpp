@@ -1,5 +1,5 @@
 // What stays packed from call to call, and that it is never stale.
-#include "jit/kept_packing.h"
+#include "program/kept_packing.h"
 
 #include "core/backend.h"
 #include "core/isa.h"
@@ -213,7 +213,7 @@ class LaunchCounter final : public Executable {
 
 TEST_CASE("contents are packed at their second call, once", "[jit][packing][host]") {
   const auto executable = std::make_shared<LaunchCounter>();
-  const jit::KeptPacking kept({.value = 3, .byte_offset = 8}, 4, executable, 64);
+  const program::KeptPacking kept({.value = 3, .byte_offset = 8}, 4, executable, 64);
   CHECK(kept.operand() == 3);
   CHECK(kept.packed() == 4);
   std::byte memory[16];
@@ -237,16 +237,16 @@ TEST_CASE("contents are packed at their second call, once", "[jit][packing][host
 TEST_CASE("no more is kept packed than the process allows", "[jit][packing][host]") {
   const auto executable = std::make_shared<LaunchCounter>();
   std::byte memory[16];
-  const auto is_kept = [&](const jit::KeptPacking& kept) {
+  const auto is_kept = [&](const program::KeptPacking& kept) {
     for (int i = 0; i < 2; ++i) {
       if (kept.find({}, memory, backend(Device{}), 1)) return true;
     }
     return false;
   };
-  const std::size_t most = jit::most_kept_bytes / 4 * 3;
-  const jit::KeptPacking second({}, 1, executable, most);
+  const std::size_t most = program::most_kept_bytes / 4 * 3;
+  const program::KeptPacking second({}, 1, executable, most);
   {
-    const jit::KeptPacking first({}, 1, executable, most);
+    const program::KeptPacking first({}, 1, executable, most);
     CHECK(is_kept(first));
     CHECK_FALSE(is_kept(second));
   }

@@ -1,6 +1,6 @@
 // Packing costs as much as it saves in some calls, so that only contents are packed which a second
 // call meets. One thread packs them; others that ask meanwhile run without.
-#include "jit/kept_packing.h"
+#include "program/kept_packing.h"
 
 #include "core/error.h"
 #include "core/launch.h"
@@ -10,7 +10,7 @@
 #include <mutex>
 #include <utility>
 
-namespace nitinol::jit {
+namespace nitinol::program {
 namespace {
 
 std::atomic<std::size_t> reserved_bytes = 0;
@@ -64,4 +64,4 @@ bool KeptPacking::reserve() const {
   return is_reserved_;
 }
 
-}  // namespace nitinol::jit
+}  // namespace nitinol::program

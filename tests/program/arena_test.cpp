@@ -1,5 +1,5 @@
 // The arena: each block at the lowest place that is free, however many there are.
-#include "jit/arena.h"
+#include "program/arena.h"
 
 #include <catch2/catch.hpp>
 
@@ -27,7 +27,7 @@ std::size_t first_fit(std::vector<Block>& live, std::size_t bytes) {
 }  // namespace
 
 TEST_CASE("a block gets the lowest place that is free", "[jit][memory]") {
-  jit::Arena arena;
+  program::Arena arena;
   CHECK(arena.place(128) == 0);
   CHECK(arena.place(64) == 128);
   CHECK(arena.place(256) == 192);
@@ -40,7 +40,7 @@ TEST_CASE("a block gets the lowest place that is free", "[jit][memory]") {
 }
 
 TEST_CASE("what is free at the top is not counted, nor kept", "[jit][memory]") {
-  jit::Arena arena;
+  program::Arena arena;
   CHECK(arena.place(64) == 0);
   CHECK(arena.place(64) == 64);
   arena.free(64, 64);
@@ -50,7 +50,7 @@ TEST_CASE("what is free at the top is not counted, nor kept", "[jit][memory]") {
 }
 
 TEST_CASE("blocks of no bytes are in nobody's way", "[jit][memory]") {
-  jit::Arena arena;
+  program::Arena arena;
   CHECK(arena.place(64) == 0);
   CHECK(arena.place(0) == 0);
   arena.free(0, 0);
@@ -60,7 +60,7 @@ TEST_CASE("blocks of no bytes are in nobody's way", "[jit][memory]") {
 TEST_CASE("places are those of a look at every block", "[jit][memory]") {
   std::mt19937 random(11);
   for (const std::size_t most : {5, 200, 3000}) {
-    jit::Arena arena;
+    program::Arena arena;
     std::vector<Block> live;
     std::size_t end = 0;
     for (int step = 0; step < 12'000; ++step) {

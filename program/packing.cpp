@@ -4,7 +4,7 @@
 //
 // A packed layout is made for one shape and layout of all three operands. Products of one b that
 // differ in them, which are rare, are packings of their own.
-#include "jit/packing.h"
+#include "program/packing.h"
 
 #include "core/executables.h"
 
@@ -15,16 +15,16 @@
 #include <memory>
 #include <utility>
 
-namespace nitinol::jit {
+namespace nitinol::program {
 namespace {
 
 /// An operand b and all products that read it, which are alike.
 struct Packing {
   LibraryCall product;
-  OperandPlan b;
+  StepOperand b;
   std::vector<std::size_t> steps;  ///< in their order
   std::size_t bytes = 0;           ///< of b once it is packed
-  bool is_kept = false;            ///< from call to call; else each call packs b
+  bool is_kept = false;            ///< from run to run; else each run packs b
 };
 
 std::vector<Packing> candidates(const std::vector<StepDraft>& steps) {
@@ -33,7 +33,7 @@ std::vector<Packing> candidates(const std::vector<StepDraft>& steps) {
   for (std::size_t s = 0; s < steps.size(); ++s) {
     if (!steps[s].product) continue;
     const LibraryCall& product = *steps[s].product;
-    const OperandPlan& b = steps[s].plan.operands[1];
+    const StepOperand& b = steps[s].out.operands[1];
     std::vector<std::size_t>& alternatives = of_operand[{b.value, b.byte_offset}];
     const auto same = std::ranges::find_if(
         alternatives, [&](std::size_t i) { return packings[i].product == product; });
@@ -47,19 +47,16 @@ std::vector<Packing> candidates(const std::vector<StepDraft>& steps) {
   return packings;
 }
 
-/// Whether the next call may find the same there: a constant, or a Variable that calls leave.
-bool may_stay(const PlanDraft& draft, Value value) {
-  const BufferPlan& buffer = draft.impl.buffers[value];
-  if (buffer.place == BufferPlan::Place::constant) return true;
-  if (buffer.place != BufferPlan::Place::input) return false;
-  const tracer::TraceInput& input = draft.impl.inputs[static_cast<std::size_t>(buffer.index)];
-  const std::vector<tracer::TraceInput>& assigned = draft.trace.assigned;
-  return input.kind == tracer::TraceInput::Kind::variable && !input.is_gradient &&
-         std::ranges::find(assigned, input) == assigned.end();
+/// Whether the next run may find the same there.
+bool may_stay(const ProgramDraft& draft, Value value) {
+  const Place& place = draft.out.places[value];
+  if (place.kind == Place::Kind::constant) return true;
+  return place.kind == Place::Kind::input && !draft.options.stays.empty() &&
+         draft.options.stays[static_cast<std::size_t>(place.index)];
 }
 
-/// Whether packing pays: at each call, or if it is kept.
-bool is_wanted(const PlanDraft& draft, Packing& packing) {
+/// Whether packing pays: at each run, or if it is kept.
+bool is_wanted(const ProgramDraft& draft, Packing& packing) {
   constexpr std::size_t always = SIZE_MAX;
   packing.bytes = draft.device.packed_bytes(packing.product, packing.steps.size());
   if (packing.bytes > 0 || !may_stay(draft, static_cast<Value>(packing.b.value)))
@@ -70,30 +67,34 @@ bool is_wanted(const PlanDraft& draft, Packing& packing) {
 }
 
 /// What the packing makes, as a value beyond the graph's.
-Value add_value(PlanDraft& draft, const Packing& packing) {
-  draft.impl.buffers.emplace_back();
+Value add_value(ProgramDraft& draft, const Packing& packing) {
+  draft.out.places.emplace_back();
   draft.packed_bytes.push_back(packing.bytes);
-  return static_cast<Value>(draft.impl.buffers.size() - 1);
+  return static_cast<Value>(draft.out.places.size() - 1);
 }
 
-std::shared_ptr<const Executable> executable_of(const PlanDraft& draft, LibraryCall call,
+std::shared_ptr<const Executable> executable_of(const ProgramDraft& draft, LibraryCall call,
                                                 LibraryCall::Kind kind) {
   call.kind = kind;
   return executable_for(draft.device, call);
 }
 
 /// The step that packs, which the products then read.
-StepDraft packed_at_each_call(PlanDraft& draft, const Packing& packing) {
+StepDraft packed_at_each_run(ProgramDraft& draft, const Packing& packing) {
   const auto packed = static_cast<int64_t>(add_value(draft, packing));
   const auto product = executable_of(draft, packing.product, LibraryCall::Kind::packed_matmul);
   for (const std::size_t s : packing.steps) {
-    draft.steps[s].plan.executable = product;
-    draft.steps[s].plan.operands[1] = {packed, 0};
+    ProgramStep& step = draft.steps[s].out;
+    step.executable = product;
+    step.operands[1] = {packed, 0};
+    step.reads[1] = static_cast<Value>(packed);
   }
   const OperandLayout& b = packing.product.operands[1];
   StepDraft step;
-  step.plan.executable = executable_of(draft, packing.product, LibraryCall::Kind::pack);
-  step.plan.operands = {packing.b, {packed, 0}};
+  step.out.executable = executable_of(draft, packing.product, LibraryCall::Kind::pack);
+  step.out.operands = {packing.b, {packed, 0}};
+  step.out.reads = {static_cast<Value>(packing.b.value)};
+  step.out.writes = {static_cast<Value>(packed)};
   step.report.kind = "library";
   step.report.ops = {"pack"};
   step.report.bytes_read = static_cast<std::size_t>(element_count(b.shape)) * size_of(b.dtype);
@@ -101,22 +102,22 @@ StepDraft packed_at_each_call(PlanDraft& draft, const Packing& packing) {
   return step;
 }
 
-void keep(PlanDraft& draft, const Packing& packing) {
+void keep(ProgramDraft& draft, const Packing& packing) {
   const Value packed = add_value(draft, packing);
-  draft.impl.kept.push_back(std::make_unique<KeptPacking>(
+  draft.out.kept.push_back(std::make_unique<KeptPacking>(
       packing.b, packed, executable_of(draft, packing.product, LibraryCall::Kind::pack),
       packing.bytes));
   draft.report.kept_bytes += packing.bytes;
   const auto product = executable_of(draft, packing.product, LibraryCall::Kind::packed_matmul);
   for (const std::size_t s : packing.steps) {
-    draft.steps[s].plan.if_packed = product;
-    draft.steps[s].plan.packed_b = packed;
+    draft.steps[s].out.if_packed = product;
+    draft.steps[s].out.packed_b = packed;
   }
 }
 
 }  // namespace
 
-void pack_operands(PlanDraft& draft) {
+void pack_operands(ProgramDraft& draft) {
   std::vector<Packing> packings = candidates(draft.steps);
   if (packings.empty()) return;
   std::vector<std::vector<StepDraft>> before(draft.steps.size());
@@ -125,7 +126,7 @@ void pack_operands(PlanDraft& draft) {
     if (packing.is_kept)
       keep(draft, packing);
     else
-      before[packing.steps[0]].push_back(packed_at_each_call(draft, packing));
+      before[packing.steps[0]].push_back(packed_at_each_run(draft, packing));
   }
   std::vector<StepDraft> steps;
   steps.reserve(draft.steps.size() + packings.size());
@@ -136,4 +137,4 @@ void pack_operands(PlanDraft& draft) {
   draft.steps = std::move(steps);
 }
 
-}  // namespace nitinol::jit
+}  // namespace nitinol::program

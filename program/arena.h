@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace nitinol::jit {
+namespace nitinol::program {
 
 /// Places for blocks of bytes: each gets the lowest free one that is large enough.
 class Arena {
@@ -38,4 +38,4 @@ class Arena {
   std::size_t bytes_ = 0;
 };
 
-}  // namespace nitinol::jit
+}  // namespace nitinol::program

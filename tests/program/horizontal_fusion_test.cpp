@@ -1,5 +1,5 @@
 // Which steps are launched together: the rule, and an optimizer's updates.
-#include "jit/horizontal_fusion.h"
+#include "program/horizontal_fusion.h"
 
 #include "eager/ops/all_ops.h"
 #include "nitinol.h"
@@ -24,12 +24,28 @@ Kernel kernel_of(std::string_view op) {
 const Kernel exp_kernel = kernel_of("exp");
 const Kernel log_kernel = kernel_of("log");
 
-jit::StepEffects step(const Kernel* kernel, Value from, Value to) {
-  return {.reads = {from}, .writes = {to}, .kernel = kernel};
+struct TestStep {
+  const Kernel* kernel;
+  std::vector<Value> reads, writes;
+  program::Effect effect = program::Effect::none;
+  bool overwrites = false;
+};
+
+TestStep step(const Kernel* kernel, Value from, Value to) {
+  return {.kernel = kernel, .reads = {from}, .writes = {to}};
 }
 
-Batches join(const std::vector<jit::StepEffects>& steps) {
-  return jit::join_steps(steps, 16);
+Batches join(const std::vector<TestStep>& steps) {
+  std::vector<program::ProgramStep> made(steps.size());
+  std::vector<program::Joinable> joinable;
+  for (std::size_t s = 0; s < steps.size(); ++s) {
+    made[s].reads = steps[s].reads;
+    made[s].writes = steps[s].writes;
+    made[s].effect = steps[s].effect;
+    made[s].overwrites = steps[s].overwrites;
+    joinable.push_back({&made[s], steps[s].kernel});
+  }
+  return program::join_steps(joinable, 16);
 }
 
 }  // namespace
@@ -52,9 +68,9 @@ TEST_CASE("a step does not move above a reader of what it overwrites", "[jit][ho
 }
 
 TEST_CASE("a Variable is not overwritten before all that can fail", "[jit][horizontal]") {
-  jit::StepEffects check = step(nullptr, 2, 3);
-  check.can_fail = true;
-  jit::StepEffects update = step(&exp_kernel, 4, 5);
+  TestStep check = step(nullptr, 2, 3);
+  check.effect = program::Effect::may_fail;
+  TestStep update = step(&exp_kernel, 4, 5);
   CHECK(join({step(&exp_kernel, 0, 1), check, update}) == Batches{{0, 2}, {1}});
   update.overwrites = true;
   CHECK(join({step(&exp_kernel, 0, 1), check, update}) == Batches{{0}, {1}, {2}});
@@ -106,7 +122,7 @@ TEST_CASE("an optimizer's updates are one launch, with eager's bits", "[jit][hor
     INFO(step.explain());
     std::size_t most = 0;
     const Explanation explanation = step.explain();
-    for (const jit::StepReport& report : explanation.signatures.at(0).plan.steps)
+    for (const program::StepReport& report : explanation.signatures.at(0).plan.steps)
       most = std::max(most, report.launches);
     CHECK(most == 3);  // the weights; the sums that give the biases' gradients update those
   }

@@ -6,16 +6,16 @@
 // cores do not share a cache: a CNN's call on two cores took 3.2 ms so, and takes 1.7 (Zen 4,
 // November 2026, nitinol_bench --rows W4iv.infer). So as long as all fits the caches a place is
 // taken again by values of its size alone.
-#include "jit/temporaries.h"
+#include "program/temporaries.h"
 
 #include "core/round_up.h"
-#include "jit/arena.h"
+#include "program/arena.h"
 
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-namespace nitinol::jit {
+namespace nitinol::program {
 namespace {
 
 constexpr std::size_t alignment = 64;
@@ -30,23 +30,24 @@ struct Lives {
 };
 
 /// Marks the temporaries, too.
-Lives lives_of(PlanDraft& draft) {
+Lives lives_of(ProgramDraft& draft) {
   const std::size_t steps = draft.steps.size();
   Lives lives = {.first = std::vector<std::vector<Value>>(steps),
                  .last = std::vector<std::vector<Value>>(steps)};
   std::vector<Value> temporaries;
-  std::vector<std::size_t> last_use(draft.impl.buffers.size(), 0);
+  std::vector<std::size_t> last_use(draft.out.places.size(), 0);
   std::size_t launch = 0;
   for (std::size_t s = 0; s < steps; ++s) {
-    if (s == launch + draft.steps[launch].plan.together) launch = s;
-    for (const OperandPlan& operand : draft.steps[s].plan.operands) {
-      if (operand.value < 0) continue;
-      const auto v = static_cast<Value>(operand.value);
-      last_use[v] = launch;
-      if (draft.buffer(v).place != BufferPlan::Place::none) continue;
-      draft.buffer(v).place = BufferPlan::Place::arena;
-      lives.first[launch].push_back(v);
-      temporaries.push_back(v);
+    if (s == launch + draft.steps[launch].out.together) launch = s;
+    const ProgramStep& step = draft.steps[s].out;
+    for (const std::vector<Value>* touched : {&step.reads, &step.writes}) {
+      for (const Value v : *touched) {
+        last_use[v] = launch;
+        if (draft.place(v).kind != Place::Kind::none) continue;
+        draft.place(v).kind = Place::Kind::arena;
+        lives.first[launch].push_back(v);
+        temporaries.push_back(v);
+      }
     }
   }
   for (const Value v : temporaries) lives.last[last_use[v]].push_back(v);
@@ -71,7 +72,7 @@ class Places {
   std::size_t bytes_ = 0;
 };
 
-std::size_t size_in_arena(const PlanDraft& draft, Value v) {
+std::size_t size_in_arena(const ProgramDraft& draft, Value v) {
   const std::size_t nodes = draft.graph.nodes.size();
   const std::size_t bytes =
       v < nodes ? bytes_of(draft.graph[v].spec) : draft.packed_bytes[v - nodes];
@@ -79,18 +80,18 @@ std::size_t size_in_arena(const PlanDraft& draft, Value v) {
 }
 
 /// Places all temporaries; how much memory they need.
-std::size_t place_tightly(PlanDraft& draft, const Lives& lives) {
+std::size_t place_tightly(ProgramDraft& draft, const Lives& lives) {
   Arena arena;
   for (std::size_t s = 0; s < draft.steps.size(); ++s) {
     for (const Value v : lives.first[s])
-      draft.buffer(v).offset = arena.place(size_in_arena(draft, v));
-    for (const Value v : lives.last[s]) arena.free(draft.buffer(v).offset, size_in_arena(draft, v));
+      draft.place(v).offset = arena.place(size_in_arena(draft, v));
+    for (const Value v : lives.last[s]) arena.free(draft.place(v).offset, size_in_arena(draft, v));
   }
   return arena.bytes();
 }
 
 /// The same with those that threads share in places of their sizes, and the others behind them.
-std::size_t place_apart(PlanDraft& draft, const Lives& lives) {
+std::size_t place_apart(ProgramDraft& draft, const Lives& lives) {
   Places shared;
   Arena others;
   std::vector<Value> behind;
@@ -98,30 +99,26 @@ std::size_t place_apart(PlanDraft& draft, const Lives& lives) {
     for (const Value v : lives.first[s]) {
       const std::size_t size = size_in_arena(draft, v);
       const bool is_shared = size >= least_shared;
-      draft.buffer(v).offset = is_shared ? shared.place(size) : others.place(size);
+      draft.place(v).offset = is_shared ? shared.place(size) : others.place(size);
       if (!is_shared) behind.push_back(v);
     }
     for (const Value v : lives.last[s]) {
       const std::size_t size = size_in_arena(draft, v);
-      const std::size_t offset = draft.buffer(v).offset;
+      const std::size_t offset = draft.place(v).offset;
       size >= least_shared ? shared.free(offset, size) : others.free(offset, size);
     }
   }
-  for (const Value v : behind) draft.buffer(v).offset += shared.bytes();
+  for (const Value v : behind) draft.place(v).offset += shared.bytes();
   return shared.bytes() + others.bytes();
 }
 
 }  // namespace
 
-std::size_t bytes_of(const Spec& spec) {
-  return static_cast<std::size_t>(element_count(spec.shape)) * size_of(spec.dtype);
-}
-
-void place_temporaries(PlanDraft& draft) {
+void place_temporaries(ProgramDraft& draft) {
   const Lives lives = lives_of(draft);
-  std::size_t& bytes = draft.impl.arena_bytes;
-  if (draft.impl.threads > 1) bytes = place_apart(draft, lives);
-  if (draft.impl.threads == 1 || bytes > most_apart) bytes = place_tightly(draft, lives);
+  std::size_t& bytes = draft.out.arena_bytes;
+  if (draft.out.threads > 1) bytes = place_apart(draft, lives);
+  if (draft.out.threads == 1 || bytes > most_apart) bytes = place_tightly(draft, lives);
 }
 
-}  // namespace nitinol::jit
+}  // namespace nitinol::program

@@ -1,5 +1,5 @@
 // Which operands a Plan packs, and that nobody can tell from the bits.
-#include "jit/packing.h"
+#include "program/packing.h"
 
 #include "core/isa.h"
 #include "tests/jit/calls.h"

@@ -1,5 +1,5 @@
 // Which images a Plan makes smaller, and that nobody can tell from the bits.
-#include "jit/trimming.h"
+#include "program/trimming.h"
 
 #include "core/isa.h"
 #include "tests/jit/calls.h"

@@ -1,0 +1,135 @@
+// What lies there must not be read after the step that stores over it, nor be an output; and all
+// that can fail must come before, since a run that fails has changed nothing. A kernel may read the
+// very elements that it writes.
+#include "program/in_place.h"
+
+#include <algorithm>
+#include <span>
+
+namespace nitinol::program {
+namespace {
+
+/// What is asked about each donation, found once for all.
+struct Uses {
+  static constexpr std::size_t never = SIZE_MAX;
+
+  std::vector<int> outputs;              ///< per value: how many outputs it is
+  std::vector<bool> is_base_of_output;   ///< per value
+  std::vector<std::size_t> first, last;  ///< per value: the steps that touch it
+  std::size_t last_failing = never;
+};
+
+Uses uses_of(const ProgramDraft& draft) {
+  const std::size_t count = draft.out.places.size();
+  Uses uses = {.outputs = std::vector<int>(count, 0),
+               .is_base_of_output = std::vector<bool>(count, false),
+               .first = std::vector<std::size_t>(count, Uses::never),
+               .last = std::vector<std::size_t>(count, 0)};
+  for (const Value output : draft.graph.outputs) {
+    ++uses.outputs[output];
+    uses.is_base_of_output[draft.fusion.bases[output]] = true;
+  }
+  for (std::size_t s = 0; s < draft.steps.size(); ++s) {
+    const ProgramStep& step = draft.steps[s].out;
+    if (step.effect == Effect::may_fail) uses.last_failing = s;
+    for (const std::vector<Value>* touched : {&step.reads, &step.writes}) {
+      for (const Value v : *touched) {
+        uses.first[v] = std::min(uses.first[v], s);
+        uses.last[v] = s;
+      }
+    }
+  }
+  return uses;
+}
+
+/// The first operand of the step that is in the memory of `value`.
+std::size_t operand_of(const ProgramStep& step, Value value) {
+  const auto found =
+      std::ranges::find(step.operands, static_cast<int64_t>(value), &StepOperand::value);
+  return static_cast<std::size_t>(found - step.operands.begin());
+}
+
+bool reads(const ProgramStep& step, Value value) {
+  return std::ranges::find(step.reads, value) != step.reads.end();
+}
+
+/// True if every read of `input` in the step is of the very element being written: one pass, the
+/// same strides.
+bool reads_where_it_writes(const ProgramStep& step, Value input, std::size_t written) {
+  if (step.operands[written].byte_offset != 0) return false;
+  const std::size_t rank = step.sizes.size();
+  const auto strides = [&](std::size_t k) {
+    return std::span(step.strides).subspan(k * rank, rank);
+  };
+  for (std::size_t k = 0; k < step.operands.size(); ++k) {
+    if (step.operands[k].value != static_cast<int64_t>(input)) continue;
+    if (step.operands[k].byte_offset != 0) return false;
+    if (!std::ranges::equal(strides(k), strides(written))) return false;
+  }
+  // Along a reduced dimension the output does not move; then it is no elementwise update.
+  return std::ranges::none_of(strides(written), [](int64_t s) { return s == 0; });
+}
+
+/// Whether the step, which is the first to write operand number `written`, may store it where
+/// `input` lies.
+bool may_overwrite(const Graph& graph, const Uses& uses, const StepDraft& step, std::size_t number,
+                   std::size_t written, Value input) {
+  const Node& node = graph[input];
+  if (!is_contiguous(node.spec.shape, node.strides) || uses.is_base_of_output[input] ||
+      uses.last[input] > number)
+    return false;
+  if (!reads(step.out, input)) return true;
+  // A reduction may read the input again after it has stored.
+  const bool is_one_pass = step.kernel && step.kernel->order == Order::none;
+  return is_one_pass && reads_where_it_writes(step.out, input, written);
+}
+
+/// Whether the output may be stored to the memory that is donated; kernels are told what may be the
+/// same.
+bool accept(ProgramDraft& draft, const Uses& uses, const Donation& donation) {
+  const Output& output = draft.out.outputs[donation.output];
+  // Several outputs of one value are one tensor: it can be in only one place.
+  if (!output.is_base || draft.place(output.base).kind != Place::Kind::output ||
+      uses.outputs[output.base] != 1 || uses.first[output.base] == Uses::never)
+    return false;
+  const std::size_t s = uses.first[output.base];
+  const bool is_checked = uses.last_failing != Uses::never;
+  if (is_checked && uses.last_failing >= s) return false;
+  StepDraft& step = draft.steps[s];
+  // A gate holds back kernels alone.
+  if (is_checked && draft.out.is_gated && !step.kernel) return false;
+  if (donation.input < 0) return true;
+  const Value input = draft.graph.inputs[static_cast<std::size_t>(donation.input)];
+  const std::size_t written = operand_of(step.out, output.base);
+  if (!may_overwrite(draft.graph, uses, step, s, written, input)) return false;
+  if (step.kernel && reads(step.out, input))
+    step.kernel->operands[written].alias = static_cast<int16_t>(operand_of(step.out, input));
+  return true;
+}
+
+}  // namespace
+
+void accept_donations(ProgramDraft& draft) {
+  const std::vector<Donation>& donations = draft.options.donations;
+  if (donations.empty()) return;
+  const Uses uses = uses_of(draft);
+  for (std::size_t d = 0; d < donations.size(); ++d) {
+    if (!accept(draft, uses, donations[d])) continue;
+    const Place& place = draft.place(draft.out.outputs[donations[d].output].base);
+    draft.out.memory[static_cast<std::size_t>(place.index)].donation = static_cast<int>(d);
+  }
+  for (StepDraft& step : draft.steps) {
+    std::vector<Value>& writes = step.out.writes;
+    for (std::size_t k = writes.size(); k-- > 0;) {
+      const Place& place = draft.place(writes[k]);
+      if (place.kind != Place::Kind::output) continue;
+      const int d = draft.out.memory[static_cast<std::size_t>(place.index)].donation;
+      if (d < 0) continue;
+      step.out.overwrites = true;
+      const int input = donations[static_cast<std::size_t>(d)].input;
+      if (input >= 0) writes.push_back(draft.graph.inputs[static_cast<std::size_t>(input)]);
+    }
+  }
+}
+
+}  // namespace nitinol::program

@@ -1,0 +1,214 @@
+// From a graph to a Program: grouping, one Executable per launch, and a place in memory for every
+// value.
+#include "program/program.h"
+
+#include "fusion/access.h"
+#include "fusion/units.h"
+#include "program/draft.h"
+#include "program/horizontal_fusion.h"
+#include "program/in_place.h"
+#include "program/packing.h"
+#include "program/steps.h"
+#include "program/temporaries.h"
+#include "program/trimming.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <optional>
+#include <span>
+#include <utility>
+
+namespace nitinol::program {
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// ---- memory
+
+void place_inputs(ProgramDraft& draft) {
+  const Graph& graph = draft.graph;
+  draft.out.places.resize(graph.nodes.size());
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i)
+    draft.place(graph.inputs[i]) = {Place::Kind::input, static_cast<int>(i), 0};
+  for (Value v = 0; v < graph.nodes.size(); ++v) {
+    if (graph[v].kind == Node::Kind::constant) draft.place(v) = {Place::Kind::constant, 0, 0};
+  }
+}
+
+/// False if views are in the way.
+bool place_outputs(ProgramDraft& draft) {
+  std::vector<OutputMemory>& memory = draft.out.memory;
+  for (const Value output : draft.graph.outputs) {
+    const Value base = draft.fusion.bases[output];
+    const std::optional<fusion::Access> access = fusion::memory_access(draft.graph, output);
+    if (!access) return false;
+    draft.out.outputs.push_back({.base = base,
+                                 .is_base = base == output,
+                                 .spec = draft.graph[output].spec,
+                                 .strides = access->strides,
+                                 .offset = access->offset});
+    if (draft.place(base).kind != Place::Kind::none) continue;
+    const Node& node = draft.graph[base];
+    draft.place(base) = {Place::Kind::output, static_cast<int>(memory.size()), 0};
+    memory.push_back({.value = base,
+                      .spec = node.spec,
+                      .strides = strides_of(node.spec.shape),
+                      .bytes = bytes_of(node.spec)});
+  }
+  return true;
+}
+
+/// A number in the device's memory.
+Tensor stored(const ProgramDraft& draft, const TensorData& number) {
+  Spec spec = number.spec;
+  spec.device = draft.device.device();
+  const Tensor out = allocate_tensor(spec);
+  draft.device.fill(out.internals().address(), number.number, size_of(spec.dtype), 1);
+  return out;
+}
+
+/// Numbers that a step loads, as a library call does, have to lie in the device's memory.
+void place_numbers(ProgramDraft& draft) {
+  for (const StepDraft& step : draft.steps) {
+    for (const Value v : step.out.reads) {
+      if (v >= draft.graph.nodes.size()) continue;  // packed
+      Node& node = draft.graph.nodes[v];
+      if (node.kind == Node::Kind::constant && node.constant.internals().is_number)
+        node.constant = stored(draft, node.constant.internals());
+      const auto input = static_cast<std::size_t>(draft.place(v).index);
+      std::vector<std::size_t>& numbers = draft.out.numbers_in_memory;
+      const bool is_number = node.kind == Node::Kind::input && node.spec.is_weak;
+      if (is_number && std::ranges::find(numbers, input) == numbers.end()) numbers.push_back(input);
+    }
+  }
+}
+
+/// Notes what is the same at every run.
+void note_addresses(ProgramDraft& draft) {
+  Program& out = draft.out;
+  out.addresses.assign(out.places.size(), nullptr);
+  for (Value v = 0; v < out.places.size(); ++v) {
+    const Place::Kind kind = out.places[v].kind;
+    if (kind == Place::Kind::arena) out.temporaries.push_back(v);
+    if (kind == Place::Kind::constant)
+      out.addresses[v] = static_cast<std::byte*>(draft.graph[v].constant.internals().address());
+  }
+}
+
+// ---- launches
+
+/// What is known of a launch is prepared.
+void prepare_launch(ProgramStep& step, int threads) {
+  step.launch = {.buffers = {},
+                 .sizes = step.sizes,
+                 .strides = step.strides,
+                 .offsets = step.offsets,
+                 .scalars = step.scalars,
+                 .threads = threads};
+  for (std::size_t k = 0; k < step.operands.size(); ++k) {
+    const StepOperand& operand = step.operands[k];
+    if (operand.value >= 0)
+      step.memory.push_back({k, static_cast<Value>(operand.value), operand.byte_offset});
+  }
+}
+
+/// The executables of steps, of which each begins some that are launched together, know what will
+/// come.
+void specialise(Backend& device, std::span<ProgramStep> steps, std::span<const std::size_t> firsts,
+                std::span<StepReport> reports) {
+  std::vector<void*> none;
+  for (const ProgramStep& step : steps) none.resize(std::max(none.size(), step.operands.size()));
+  std::vector<Expected> plan;
+  for (const std::size_t s : firsts) {
+    Expected& expected = plan.emplace_back();
+    expected.executable = steps[s].executable.get();
+    for (const ProgramStep& step : steps.subspan(s, steps[s].together)) {
+      expected.examples.push_back(step.launch);
+      expected.examples.back().buffers = std::span(none).first(step.operands.size());
+    }
+  }
+  device.specialise(plan);
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    steps[firsts[i]].specialised = std::move(plan[i].specialised);
+    reports[i].how = plan[i].executable->describe(plan[i].examples);
+  }
+}
+
+/// Kernels are prepared, and steps become the Program's.
+void finish_steps(ProgramDraft& draft) {
+  std::vector<std::size_t> firsts;
+  draft.report.steps.reserve(draft.steps.size());
+  for (std::size_t s = 0; s < draft.steps.size(); s += draft.steps[s].out.together) {
+    StepDraft& first = draft.steps[s];
+    firsts.push_back(s);
+    if (first.kernel) first.out.executable = prepare(draft, std::move(*first.kernel), first.report);
+    draft.report.steps.push_back(std::move(first.report));
+  }
+  Program& out = draft.out;
+  out.steps.reserve(draft.steps.size());
+  for (StepDraft& step : draft.steps) out.steps.push_back(std::move(step.out));
+  for (ProgramStep& step : out.steps) prepare_launch(step, out.threads);
+  out.safe_steps = out.steps.size();
+  for (const std::size_t s : firsts) {
+    for (const ProgramStep& step : std::span(out.steps).subspan(s, out.steps[s].together)) {
+      out.can_fail |= step.effect == Effect::may_fail;
+      if (step.overwrites) out.safe_steps = std::min(out.safe_steps, s);
+    }
+  }
+  specialise(draft.device, out.steps, firsts, draft.report.steps);
+}
+
+void sum_up_memory(ProgramDraft& draft) {
+  draft.report.arena_bytes = draft.out.arena_bytes;
+  for (const OutputMemory& memory : draft.out.memory) {
+    (memory.donation >= 0 ? draft.report.in_place_bytes : draft.report.result_bytes) +=
+        memory.bytes;
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const Program> make_program(Graph graph, Backend& device, const Options& options,
+                                            Report& report) {
+  ProgramDraft draft = {
+      .device = device, .options = options, .report = report, .graph = std::move(graph)};
+  draft.out.device = &device;
+  draft.out.threads = options.threads;
+  draft.out.is_gated = device.is_asynchronous();
+  if (options.trims) trim_images(draft);
+  const double start = now();
+  draft.fusion = fusion::fuse(draft.graph, options.fuses);
+  const std::vector<fusion::Unit> units = fusion::units_in_order(draft.graph, draft.fusion);
+  report.fusion_s = now() - start;
+  place_inputs(draft);
+  if (!place_outputs(draft)) return nullptr;
+  draft.steps.reserve(units.size());
+  for (const fusion::Unit& unit : units) {
+    if (!add_steps(draft, unit)) return nullptr;
+  }
+  if (options.packs) pack_operands(draft);
+  accept_donations(draft);
+  if (options.joins) join_launches(draft);
+  place_temporaries(draft);
+  place_numbers(draft);
+  note_addresses(draft);
+  finish_steps(draft);
+  sum_up_memory(draft);
+  draft.out.graph = std::move(draft.graph);
+  return std::make_shared<const Program>(std::move(draft.out));
+}
+
+std::size_t bytes_of(const Spec& spec) {
+  return static_cast<std::size_t>(element_count(spec.shape)) * size_of(spec.dtype);
+}
+
+uint64_t bits_of(const Scalar& scalar, DType dtype) {
+  if (dtype == f64) return std::bit_cast<uint64_t>(scalar.to_double());
+  if (dtype == boolean) return scalar.to_integer() != 0 ? 1 : 0;
+  return static_cast<uint64_t>(scalar.to_integer());
+}
+
+}  // namespace nitinol::program

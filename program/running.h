@@ -1,0 +1,139 @@
+// Running: one run of a Program.
+#pragma once
+
+#include "core/scalar_value.h"
+#include "core/short_array.h"
+#include "program/program.h"
+
+#include <algorithm>
+#include <span>
+
+namespace nitinol::program {
+
+/// Finds memory for what a run makes and launches the steps. Who runs the program first says where
+/// its inputs lie.
+class Running {
+ public:
+  explicit Running(const Program& program)
+      : program_(program), addresses_(program.addresses), made_(program.memory.size()) {}
+
+  /// Where a value lies: to be set of inputs, but for numbers that no step loads.
+  [[nodiscard]] std::byte*& address(Value v) { return addresses_[v]; }
+
+  /// Allocates temporaries and outputs. `donated` gives, for a donation, the memory or an undefined
+  /// tensor.
+  template <class Donated>
+  [[gnu::always_inline]] void allocate(const Donated& donated) {
+    if (program_.arena_bytes > 0) arena_ = program_.device->allocate(program_.arena_bytes);
+    for (const Value v : program_.temporaries)
+      addresses_[v] = static_cast<std::byte*>(arena_->data) + program_.places[v].offset;
+    for (std::size_t i = 0; i < program_.memory.size(); ++i) {
+      const OutputMemory& memory = program_.memory[i];
+      const bool is_lent = memory.donation >= 0 && (made_[i] = donated(memory)).is_defined();
+      if (!is_lent) {
+        made_[i] =
+            make_tensor(memory.spec, memory.strides, 0, program_.device->allocate(memory.bytes));
+      }
+      addresses_[memory.value] = static_cast<std::byte*>(made_[i].internals().unsettled_address());
+    }
+  }
+
+  /// What steps are launched with beside addresses.
+  struct Given {
+    std::span<const Scalar* const> scalars = {};
+    Status* status = nullptr;
+    bool is_gated = false;
+  };
+  /// Launches the steps that come before all that overwrites donated memory.
+  [[gnu::always_inline]] void launch_safe(const Given& given) {
+    launch(0, program_.safe_steps, given);
+  }
+  /// Launches the others.
+  [[gnu::noinline]] void launch_rest(const Given& given) {
+    launch(program_.safe_steps, program_.steps.size(), given);
+  }
+
+  /// The memory of Program::memory number `i`.
+  [[nodiscard]] const Tensor& made(std::size_t i) { return made_[i]; }
+  /// What is in memory that is no input's: a constant, an output or a temporary.
+  [[nodiscard]] Tensor tensor_of(Value base) {
+    const Node& node = program_.graph[base];
+    const Place& place = program_.places[base];
+    if (place.kind == Place::Kind::output) [[likely]]
+      return made_[static_cast<std::size_t>(place.index)];
+    if (place.kind == Place::Kind::constant) return node.constant;
+    const auto offset = static_cast<int64_t>(place.offset / size_of(node.spec.dtype));
+    return make_tensor(node.spec, strides_of(node.spec.shape), offset, arena_);
+  }
+
+ private:
+  [[gnu::always_inline]] void launch(std::size_t from, std::size_t to, const Given& given) {
+    for (std::size_t s = from; s < to; s += program_.steps[s].together) {
+      const ProgramStep& step = program_.steps[s];
+      if (step.together == 1)
+        launch(step, given);
+      else
+        launch_all(std::span(program_.steps).subspan(s, step.together), given);
+    }
+  }
+
+  void launch(const ProgramStep& step, const Given& given) {
+    ShortArray<void*, 24> buffers(step.operands.size());
+    ShortArray<uint64_t, 24> scalars(step.run_scalars.empty() ? 0 : step.scalars.size());
+    const Launch launch = arguments(step, buffers.data(), scalars.data(), given);
+    const Executable* executable =
+        step.specialised ? step.specialised.get() : step.executable.get();
+    if (step.if_packed) [[unlikely]]
+      executable = with_packed(step, buffers.data());
+    executable->launch(launch);
+  }
+
+  /// The product, of b as it is packed if it is.
+  [[gnu::noinline]] const Executable* with_packed(const ProgramStep& step, void** buffers) {
+    std::byte* const packed = addresses_[step.packed_b];
+    if (packed == nullptr) return step.executable.get();
+    buffers[1] = packed;
+    return step.if_packed.get();
+  }
+
+  [[gnu::noinline]] void launch_all(std::span<const ProgramStep> steps, const Given& given) {
+    std::size_t operands = 0;
+    for (const ProgramStep& step : steps) operands += step.operands.size();
+    std::vector<void*> buffers(operands);
+    std::vector<uint64_t> scalars(operands);
+    std::vector<Launch> launches;
+    std::size_t at = 0;
+    for (const ProgramStep& step : steps) {
+      launches.push_back(arguments(step, &buffers[at], &scalars[at], given));
+      at += step.operands.size();
+    }
+    const ProgramStep& first = steps[0];
+    (first.specialised ? *first.specialised : *first.executable).launch_all(launches);
+  }
+
+  /// What a step is launched with. Addresses go to `buffers`, which are null, and the numbers to
+  /// `scalars` if some of them come with the run.
+  Launch arguments(const ProgramStep& step, void** buffers, uint64_t* scalars, const Given& given) {
+    for (const MemoryOperand& operand : step.memory)
+      buffers[operand.operand] = addresses_[operand.value] + operand.byte_offset;
+    Launch launch = step.launch;
+    launch.buffers = {buffers, step.operands.size()};
+    launch.status = given.status;
+    launch.is_gated = given.is_gated;
+    if (step.run_scalars.empty()) return launch;
+    std::ranges::copy(step.scalars, scalars);
+    for (const ScalarOperand& slot : step.run_scalars) {
+      scalars[slot.operand] =
+          bits_of(*given.scalars[static_cast<std::size_t>(slot.scalar)], slot.dtype);
+    }
+    launch.scalars = {scalars, step.scalars.size()};
+    return launch;
+  }
+
+  const Program& program_;
+  ShortArray<std::byte*, 32> addresses_;  ///< per value
+  ShortArray<Tensor, 8> made_;
+  StorageHandle arena_;
+};
+
+}  // namespace nitinol::program
