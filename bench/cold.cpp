@@ -44,6 +44,21 @@ Subject shapes_subject() {
           .calls_in_pass = 32};
 }
 
+/// A step of Adam for a net of two layers.
+Subject training_subject() {
+  const nn::Linear hidden = nn::linear(100, 128), out = nn::linear(128, 10);
+  const nn::Adam optimizer({hidden.weight, *hidden.bias, out.weight, *out.bias});
+  const Tensor classes = arange(32) % 10;
+  const auto step = compile([=](const Tensor& x) {
+    optimizer.zero_grad();
+    const Tensor loss = nn::cross_entropy(out(relu(hidden(x))), classes);
+    loss.backward();
+    optimizer.step();
+    return stop_gradient(loss);
+  });
+  return subject_of(step, normal(3, {32, 100}));
+}
+
 Subject subject_named(const std::string& name) {
   constexpr int64_t n = 100'000;
   const Tensor x = normal(0, {n});
@@ -56,6 +71,7 @@ Subject subject_named(const std::string& name) {
     return subject_of(compile(w1d), market.s, market.k, market.t);
   }
   if (name == "W3.chain10") return subject_of(compile(chain10), full({4}, 0.5), normal(1, {4}));
+  if (name == "mlp") return training_subject();
   if (name == "W7.shapes") return shapes_subject();
   if (name == "chain10000") return subject_of(compile(chain10000), normal(0, {1000}));
   throw std::runtime_error("no function " + name + " to call cold");
@@ -71,7 +87,7 @@ double seconds_of(const std::function<void()>& pass) {
 }  // namespace
 
 std::vector<std::string> cold_functions() {
-  return {"W1a", "W1b", "W1c", "W1d", "W3.chain10", "W7.shapes", "chain10000"};
+  return {"W1a", "W1b", "W1c", "W1d", "W3.chain10", "mlp", "W7.shapes", "chain10000"};
 }
 
 void print_cold_rows(const Options& options) {
@@ -90,7 +106,8 @@ void print_cold_rows(const Options& options) {
   warm.reserve(15);
   for (int i = 0; i < 15; ++i) warm.push_back(seconds_of(subject.pass));
   const auto print = [&](const char* kind, double seconds, const std::string& notes) {
-    const Row row{.workload = "W6." + options.cold + kind,
+    const Row row{.workload = fmt::format("W6.{}{}{}", options.cold,
+                                          options.store.empty() ? "" : ".disk", kind),
                   .mode = "compiled",
                   .threads = options.threads.front(),
                   .median_s = seconds,
@@ -100,6 +117,12 @@ void print_cold_rows(const Options& options) {
                   .notes = notes};
     fmt::print("{}\n", to_json(row).dump());
   };
+  if (!options.store.empty()) {
+    print(".ready", ready,
+          fmt::format("{} calls, {:.3f} ms of them the Plan; {} kernels from disk", passes,
+                      1e3 * subject.plan_s(), executable_statistics().from_disk));
+    return;
+  }
   print(".first", first, "call 1 in a fresh process");
   print(".ready", ready,
         fmt::format("{} calls of a fresh process, the last runs the Plan", passes));

@@ -18,6 +18,7 @@ struct Options {
   // A benchmark runs in several processes; these say which one this is.
   bool is_worker = false;  ///< times the rows for threads[0] and prints them as JSON
   std::string cold;        ///< times the first calls of one function in this fresh process
+  std::string store;       ///< cold: a folder of code on disk
   bool is_server = false;  ///< times the row that each line of standard input names
 
   /// Whether `row` was asked for: as in the peers harness, either may be a prefix of the other.

@@ -14,6 +14,7 @@ struct BuildReport {
   double link_s = 0;
   std::size_t code_bytes = 0;
   bool is_generated = false;  ///< false: a prebuilt loop, an interpreter or a library call
+  bool is_from_disk = false;  ///< generated, by an earlier process
 };
 
 }  // namespace nitinol

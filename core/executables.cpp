@@ -164,6 +164,7 @@ class Cache {
     }
     entry->finish();
     add_bytes(entry, entry->executable->bytes());
+    if (entry->executable->report().is_from_disk) note_from_disk();
     return entry->executable;
   }
 
@@ -184,6 +185,11 @@ class Cache {
     const std::scoped_lock lock(mutex_);
     if (position_of(entry) == by_use_.end()) return;  // cleared or evicted meanwhile
     grow(*entry, bytes, evicted);
+  }
+
+  void note_from_disk() {
+    const std::scoped_lock lock(mutex_);
+    ++statistics_.from_disk;
   }
 
   void grow(Entry& entry, std::size_t bytes, std::list<EntryHandle>& evicted) {

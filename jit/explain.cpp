@@ -57,12 +57,11 @@ std::string step_text(const program::StepReport& step, std::size_t number) {
   std::string detail =
       fmt::format("reads {}, writes {}", bytes(step.bytes_read), bytes(step.bytes_written));
   if (step.build.is_generated) {
-    detail +=
-        step.was_cached
-            ? ", kernel reused"
-            : fmt::format(", generated in {} ({} of code)",
-                          seconds(step.build.emit_s + step.build.codegen_s + step.build.link_s),
-                          bytes(step.build.code_bytes));
+    const double took = step.build.emit_s + step.build.codegen_s + step.build.link_s;
+    detail += step.was_cached ? ", kernel reused"
+                              : fmt::format(", {} in {} ({} of code)",
+                                            step.build.is_from_disk ? "from disk" : "generated",
+                                            seconds(took), bytes(step.build.code_bytes));
   }
   constexpr std::string_view indent = "                 ";
   text += fmt::format("{}{}\n", indent, detail);
@@ -101,9 +100,12 @@ std::string plan_text(std::string_view name, const jit::PlanReport& plan, double
         bytes(plan.kept_bytes));
   }
   if (like != nullptr) {
-    const std::string kernels = plan.kernels_generated == 0
-                                    ? "each kernel reused"
-                                    : plural(plan.kernels_generated, "kernel") + " generated";
+    const bool is_from_disk = std::ranges::any_of(plan.steps, [](const program::StepReport& step) {
+      return step.build.is_from_disk && !step.was_cached;
+    });
+    const std::string kernels = plan.kernels_generated > 0
+                                    ? plural(plan.kernels_generated, "kernel") + " generated"
+                                    : (is_from_disk ? "kernels from disk" : "each kernel reused");
     return text + fmt::format("      the steps of ({}), {}\n", like->signature, kernels);
   }
   for (std::size_t i = 0; i < plan.steps.size(); ++i) text += step_text(plan.steps[i], i + 1);
@@ -147,6 +149,7 @@ nlohmann::json json_of(const program::StepReport& step) {
           {"bytes_read", step.bytes_read},
           {"bytes_written", step.bytes_written},
           {"generated", step.build.is_generated},
+          {"from_disk", step.build.is_from_disk},
           {"cached", step.was_cached},
           {"emit_s", step.build.emit_s},
           {"codegen_s", step.build.codegen_s},

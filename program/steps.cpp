@@ -163,7 +163,8 @@ std::shared_ptr<const Executable> prepare(ProgramDraft& draft, const Step& step,
   std::shared_ptr<const Executable> executable = executable_for(draft.device, step);
   report.build = executable->report();
   report.was_cached = executable_statistics().prepared == before;
-  if (report.build.is_generated && !report.was_cached) ++draft.report.kernels_generated;
+  if (report.build.is_generated && !report.build.is_from_disk && !report.was_cached)
+    ++draft.report.kernels_generated;
   return executable;
 }
 

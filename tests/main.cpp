@@ -7,7 +7,10 @@
 #define CATCH_CONFIG_RUNNER  // NOLINT(readability-identifier-naming): Catch's
 #include <catch2/catch.hpp>
 
+#include <cstdlib>
+
 int main(int argc, char** argv) {
+  setenv("NITINOL_CACHE", "0", 0);  // as on a machine where nothing has run yet
   if (!nitinol::test::use_test_device()) return 2;
 #ifdef NITINOL_CUDA
   nitinol::test::collect_if_asked();

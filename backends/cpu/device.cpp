@@ -1,11 +1,12 @@
 #include "backends/cpu/device.h"
 
-#include "backends/cpu/code/stage_codes.h"
+#include "backends/code_store.h"
 #include "backends/cpu/convolution.h"
 #include "backends/cpu/host_memory.h"
 #include "backends/cpu/jit_loader.h"
 #include "backends/cpu/library_calls.h"
 #include "backends/cpu/matmul_packed.h"
+#include "backends/cpu/stored_code.h"
 #include "backends/host/flat_kernel.h"
 #include "backends/host/prebuilt.h"
 #include "backends/host/stage.h"
@@ -17,6 +18,9 @@
 #include "core/round_up.h"
 
 #include <fmt/format.h>
+
+#include <optional>
+#include <utility>
 
 namespace nitinol::cpu {
 namespace {
@@ -55,13 +59,11 @@ class GeneratedKernel final : public Executable {
 
 std::unique_ptr<Executable> prepare_kernel(const Kernel& kernel) {
   if (auto prebuilt = host::make_prebuilt(kernel)) return prebuilt;
-  if (JitPlugin* const plugin = jit_plugin()) {
-    try {
-      const GeneratedObject object = plugin->generate(kernel, current_isa());
-      return std::make_unique<GeneratedKernel>(kernel, load_stages(object, kernel.stages.size()));
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::unsupported) throw;
-    }
+  try {
+    if (std::optional<StageCodes> codes = code_of(kernel, current_isa(), CodeStore::of_user()))
+      return std::make_unique<GeneratedKernel>(kernel, std::move(*codes));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unsupported) throw;
   }
   return reference::make_interpreted(kernel);
 }
@@ -82,7 +84,7 @@ class CpuDevice final : public HostMemoryBackend {
   bool computes_part(const LibraryCall& call) override {
     return call.kind == LibraryCall::Kind::window_max || gives_bits_of_whole(call);
   }
-  bool can_generate_code() override { return jit_plugin() != nullptr; }
+  bool can_generate_code() override { return has_jit_plugin(); }
 };
 
 }  // namespace

@@ -5,8 +5,10 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <dlfcn.h>
 #include <string>
+#include <unistd.h>
 
 #if defined(NITINOL_LLVM_BUILTIN)
 extern "C" nitinol::cpu::JitPlugin* nitinol_llvm_plugin(int version);
@@ -19,6 +21,10 @@ namespace {
 
 JitPlugin* load() {
   return nitinol_llvm_plugin(jit_plugin_version);
+}
+
+bool may_load() {
+  return true;
 }
 
 #elif defined(NITINOL_LLVM_PLUGIN)
@@ -51,6 +57,11 @@ JitPlugin* load() {
   return plugin != nullptr ? plugin : give_up("the module is of another version");
 }
 
+bool may_load() {
+  static const bool is_there = access(plugin_path().c_str(), R_OK) == 0;
+  return is_there;
+}
+
 #else
 
 JitPlugin* load() {
@@ -60,14 +71,25 @@ JitPlugin* load() {
   return nullptr;
 }
 
+bool may_load() {
+  return false;
+}
+
 #endif
+
+std::atomic<bool> has_failed = false;
 
 }  // namespace
 
 JitPlugin* jit_plugin() {
   const NoFork no_fork;
   static JitPlugin* const plugin = load();
+  if (plugin == nullptr) has_failed.store(true, std::memory_order_relaxed);
   return plugin;
+}
+
+bool has_jit_plugin() {
+  return !has_failed.load(std::memory_order_relaxed) && may_load();
 }
 
 }  // namespace nitinol::cpu

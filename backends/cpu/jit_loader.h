@@ -9,4 +9,8 @@ namespace nitinol::cpu {
 /// loaded, which is logged once. Thread-safe.
 [[nodiscard]] JitPlugin* jit_plugin();
 
+/// Whether jit_plugin() gives one, as far as can be told without opening it: code from disk needs
+/// none. Thread-safe.
+[[nodiscard]] bool has_jit_plugin();
+
 }  // namespace nitinol::cpu

@@ -88,6 +88,7 @@ void bind_memory(nb::module_& m) {
         nb::dict all;
         all["hits"] = statistics.hits;
         all["prepared"] = statistics.prepared;
+        all["from_disk"] = statistics.from_disk;
         all["evicted"] = statistics.evicted;
         all["entries"] = statistics.entries;
         all["bytes"] = statistics.bytes;

@@ -7,7 +7,9 @@ import sys
 
 import pytest
 
-import nitinol as nt
+os.environ.setdefault("NITINOL_CACHE", "0")  # as on a machine where nothing has run yet
+
+import nitinol as nt  # noqa: E402
 
 if os.environ.get("NITINOL_TEST_DEVICE"):
     nt.set_default_device(os.environ["NITINOL_TEST_DEVICE"])

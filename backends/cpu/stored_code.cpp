@@ -1,0 +1,77 @@
+#include "backends/cpu/stored_code.h"
+
+#include "backends/code_store.h"
+#include "backends/cpu/generator_id.h"
+#include "backends/cpu/jit_loader.h"
+#include "core/environment.h"
+#include "core/error.h"
+#include "core/kernel.h"
+#include "core/log.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace nitinol::cpu {
+namespace {
+
+std::optional<StageCodes> found(CodeStore& store, const std::vector<std::byte>& key,
+                                const Kernel& kernel) {
+  std::optional<std::vector<std::byte>> bytes = store.find(key);
+  if (!bytes) return std::nullopt;
+  try {
+    return load_stages({.bytes = std::move(*bytes), .report = {.is_from_disk = true}},
+                       kernel.stages.size());
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::compile) throw;
+    log(LogLevel::warning, fmt::format("code on disk, in {}, is made anew: {}",
+                                       store.folder().string(), error.report().what));
+    return std::nullopt;
+  }
+}
+
+/// Whether what the generator writes on the way is to be printed.
+bool is_dumped() {
+  static const bool is_asked = [] {
+    const std::string list = "," + environment_text("NITINOL_DUMP") + ",";
+    return list.find(",llvm,") != std::string::npos || list.find(",asm,") != std::string::npos;
+  }();
+  return is_asked;
+}
+
+}  // namespace
+
+std::vector<std::byte> code_key(const Kernel& kernel, Isa isa) {
+#if defined(__x86_64__)
+  constexpr const char* machine = "x86_64";
+#else
+  constexpr const char* machine = "aarch64";
+#endif
+  const std::string head =
+      fmt::format("cpu 1 {} {} {}", machine, name_of(isa), NITINOL_GENERATOR_ID);
+  std::vector<std::byte> key(head.size() + 1);
+  std::ranges::transform(head, key.begin(), [](char c) { return static_cast<std::byte>(c); });
+  const std::vector<std::byte> rest = canonical_bytes(kernel);
+  key.insert(key.end(), rest.begin(), rest.end());
+  return key;
+}
+
+std::optional<StageCodes> code_of(const Kernel& kernel, Isa isa, CodeStore* store) {
+  if (is_dumped()) store = nullptr;
+  std::vector<std::byte> key;
+  if (store != nullptr) {
+    key = code_key(kernel, isa);
+    if (std::optional<StageCodes> codes = found(*store, key, kernel)) return codes;
+  }
+  JitPlugin* const plugin = jit_plugin();
+  if (plugin == nullptr) return std::nullopt;
+  const GeneratedObject object = plugin->generate(kernel, isa);
+  std::optional<StageCodes> codes = load_stages(object, kernel.stages.size());
+  if (store != nullptr) store->keep(key, object.bytes);
+  return codes;
+}
+
+}  // namespace nitinol::cpu
