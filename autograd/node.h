@@ -55,11 +55,13 @@ class Node final : public TensorSlot {
   std::vector<Handle<TensorSlot>> inputs;  ///< their nodes; null: nothing wants that gradient
   std::vector<Spec> input_specs;
   std::vector<Tensor> saved;  ///< per input, those that the rule looks at
-  Tensor result;              ///< if the rule looks at it, without its slot
-  Variable variable;          ///< kind leaf: where the gradient gathers, if it is a Variable's
-  std::string name;           ///< kind custom
-  CustomRule rule;            ///< kind custom
-  int output_count = 1;       ///< kind custom
+  uint64_t trace = 0;         ///< the trace that the result was recorded in, and its number there
+  uint32_t value = 0;
+  Tensor result;         ///< if the rule looks at it, without its slot
+  Variable variable;     ///< kind leaf: where the gradient gathers, if it is a Variable's
+  std::string name;      ///< kind custom
+  CustomRule rule;       ///< kind custom
+  int output_count = 1;  ///< kind custom
   bool reads_variables =
       false;       ///< kind custom: gradients may flow to Variables besides the inputs
   int output = 0;  ///< kind output

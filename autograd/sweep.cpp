@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "eager/ops/ops.h"
+#include "tracer/recorder.h"
 
 #include <fmt/format.h>
 
@@ -193,6 +194,7 @@ void Sweep::run() {
     waiting_.pop();
     Arrived here = std::move(arrived_.extract(node).mapped());
     std::vector<Tensor> gradients;
+    const tracer::OriginScope origin(node->trace, node->value);
     for (Gathered& gathered : here.gradients) gradients.push_back(gathered.sum());
     visit(*node, gradients);
     if (!options_.keeps_tape && node->kind != Node::Kind::leaf) node->free();

@@ -15,6 +15,8 @@ void link(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& result)
   node->op = &op;
   node->attrs = attrs;
   node->spec = result.spec();
+  node->trace = result.internals().trace;
+  node->value = result.internals().value;
   node->inputs.reserve(inputs.size());
   node->input_specs.reserve(inputs.size());
   node->saved.resize(op.gradient.looks_at_inputs != 0 ? inputs.size() : 0);

@@ -17,6 +17,7 @@
 #include <string_view>
 #include <sys/auxv.h>
 #include <thread>
+#include <unwind.h>
 #include <utility>
 #include <vector>
 #ifdef NITINOL_BACKTRACE
@@ -128,8 +129,8 @@ bool is_runtime_library(std::string_view path) {
 }
 
 // How the user's code came to call the library: return addresses from the innermost outside it on.
-// None if the Error was not made by the library, on a worker thread, or if the library is part of
-// the program (a static build), whose frames look like the user's.
+// None if the Error was not made by the library, on a worker thread, or if the
+// library is part of the program (a static build), whose frames look like the user's.
 std::vector<const void*> calls_from_outside() {
   static const void* const library =
       object_with(reinterpret_cast<const void*>(&calls_from_outside)).dli_fbase;
@@ -202,10 +203,51 @@ std::string describe_users_call() {
   return describe_calls(calls_from_outside());
 }
 
+namespace {
+
+/// The first calls outside the library. Recordings ask at each operation: unlike
+/// calls_from_outside() it walks no further than it must.
+struct NearestCalls {
+  static constexpr std::size_t most = 4;  ///< through templates and inline functions of headers
+  std::vector<const void*> calls;
+
+  static _Unwind_Reason_Code visit(_Unwind_Context* context, void* into) {
+    auto& found = *static_cast<NearestCalls*>(into);
+    const auto address = reinterpret_cast<const void*>(_Unwind_GetIP(context));
+    const bool is_inside = address >= library().begin && address < library().end;
+    if (!is_inside) found.calls.push_back(address);
+    return found.calls.size() < most && (!is_inside || found.calls.empty()) ? _URC_NO_REASON
+                                                                            : _URC_END_OF_STACK;
+  }
+
+  struct Range {
+    const void* begin = nullptr;
+    const void* end = nullptr;
+  };
+  /// Where the library lies; nowhere if it is part of the program.
+  static const Range& library() {
+    static const Range range = [] {
+      dl_find_object here = {}, program = {};
+      const bool is_known =
+          _dl_find_object(reinterpret_cast<void*>(&visit), &here) == 0 &&
+          _dl_find_object(reinterpret_cast<void*>(getauxval(AT_PHDR)), &program) == 0;
+      return is_known && here.dlfo_map_start != program.dlfo_map_start
+                 ? Range{here.dlfo_map_start, here.dlfo_map_end}
+                 : Range{};
+    }();
+    return range;
+  }
+};
+
+}  // namespace
+
 CallSite CallSite::here() {
   CallSite site;
   site.given_ = given_place();
-  if (site.given_.empty()) site.calls_ = calls_from_outside();
+  if (!site.given_.empty() || NearestCalls::library().begin == nullptr) return site;
+  NearestCalls nearest;
+  _Unwind_Backtrace(NearestCalls::visit, &nearest);
+  site.calls_ = std::move(nearest.calls);
   return site;
 }
 

@@ -21,6 +21,9 @@ namespace nitinol {
 /// Number of the node that makes a value.
 using Value = uint32_t;
 
+/// Of what nobody has applied.
+inline constexpr uint32_t no_origin = UINT32_MAX;
+
 /// An input, a constant, or the application of an op to earlier values.
 struct Node {
   enum class Kind : uint8_t { input, constant, op };
@@ -31,6 +34,9 @@ struct Node {
   Spec spec;
   Strides strides;  ///< Kind::input: the layout of the argument
   Tensor constant;  ///< Kind::constant
+  /// Where the user's code applied the op that this comes from: a number of the Trace's places.
+  /// Rewriting keeps it; it is no part of what the graph says, nor of its text.
+  uint32_t origin = no_origin;
 };
 
 /// Invariants: see verify().

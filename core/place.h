@@ -39,6 +39,7 @@ class CallSite {
   [[nodiscard]] static CallSite here();
   /// As Error::location(). Looks addresses up at each use.
   [[nodiscard]] std::string text() const;
+  friend bool operator==(const CallSite&, const CallSite&) = default;
 
  private:
   std::string given_;               ///< by a PlaceProvider, which can be asked at once only

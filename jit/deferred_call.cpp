@@ -179,11 +179,10 @@ Error DeferredCall::error(Status::Code code, int followed_by) {
   if (failure) {
     kind = failure->error.kind();
     report = failure->error.report();
-    const auto& sites = call.trace->checks;
-    const auto site = std::ranges::find(sites, failure->value, &tracer::CheckSite::value);
-    if (site != sites.end())
-      op = fmt::format(", which does {}{},", call.trace->graph[failure->value].op->name,
-                       at(site->place.text()));
+    const Node& node = call.trace->graph[failure->value];
+    const std::vector<CallSite>& places = call.trace->places;
+    op = fmt::format(", which does {}{},", node.op->name,
+                     node.origin < places.size() ? at(places[node.origin].text()) : "");
   }
   std::string late =
       fmt::format("Found when the call of `{}`{}{} had returned. It has changed nothing",

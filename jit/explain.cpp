@@ -49,6 +49,22 @@ std::string list_of(const std::vector<std::string>& ops) {
   return text;
 }
 
+/// "model.cpp:42, 44, net.cpp:7 and 3 more": files without their folders.
+std::string lines_of(const std::vector<std::string>& places) {
+  constexpr std::size_t most = 6;
+  std::string text, file;
+  for (std::size_t i = 0; i < std::min(places.size(), most); ++i) {
+    const std::string place = places[i].substr(places[i].rfind('/') + 1);
+    const std::size_t colon = std::min(place.rfind(':'), place.size());
+    const bool is_same_file = place.substr(0, colon) == file && colon + 1 < place.size();
+    text += fmt::format("{}{}", text.empty() ? "" : ", ",
+                        is_same_file ? place.substr(colon + 1) : place);
+    file = place.substr(0, colon);
+  }
+  if (places.size() > most) text += fmt::format(" and {} more", places.size() - most);
+  return text;
+}
+
 std::string step_text(const program::StepReport& step, std::size_t number) {
   const std::string times =
       step.launches > 1 ? fmt::format(" ({} in one launch)", step.launches) : "";
@@ -65,6 +81,7 @@ std::string step_text(const program::StepReport& step, std::size_t number) {
   }
   constexpr std::string_view indent = "                 ";
   text += fmt::format("{}{}\n", indent, detail);
+  if (!step.places.empty()) text += fmt::format("{}from {}\n", indent, lines_of(step.places));
   if (!step.how.empty()) text += fmt::format("{}{}\n", indent, step.how);
   return text;
 }
@@ -145,6 +162,7 @@ std::string signature_text(const SignatureReport& report,
 nlohmann::json json_of(const program::StepReport& step) {
   return {{"kind", step.kind},
           {"ops", step.ops},
+          {"places", step.places},
           {"launches", step.launches},
           {"bytes_read", step.bytes_read},
           {"bytes_written", step.bytes_written},

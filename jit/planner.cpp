@@ -11,6 +11,7 @@
 #include <bit>
 #include <iterator>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 namespace nitinol::jit {
@@ -61,14 +62,13 @@ program::Options options_for(const tracer::Trace& trace, int threads) {
                               .fuses = is_pass_enabled("fuse"),
                               .packs = is_pass_enabled("pack_operands"),
                               .joins = is_pass_enabled("horizontal_fusion")};
-  const auto is_assigned = [&](const tracer::TraceInput& input) {
-    return std::ranges::find(trace.assigned, input) != trace.assigned.end();
-  };
+  const std::unordered_set<tracer::TraceInput, InputHash> assigned(trace.assigned.begin(),
+                                                                   trace.assigned.end());
   using Kind = tracer::TraceInput::Kind;
   for (const tracer::TraceInput& input : trace.inputs) {
     options.scalars.push_back(input.kind == Kind::scalar ? input.leaf : -1);
     options.stays.push_back(input.kind == Kind::variable && !input.is_gradient &&
-                            !is_assigned(input));
+                            !assigned.contains(input));
   }
   return options;
 }

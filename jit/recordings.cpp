@@ -59,7 +59,9 @@ void Dispatcher::record(const Decision& decision, const Leaves& leaves, Caller& 
   {
     const std::vector<Tensor> scalars = scalar_tensors(leaves);
     const std::vector<Tensor> tensors = stand_ins(leaves);
-    tracer::Recorder recorder;
+    // Those of the first calls are known where this one only checks.
+    using Places = tracer::Recorder::Places;
+    tracer::Recorder recorder(decision.now->plan ? Places::ignored : Places::noted);
     order(recorder, leaves);
     std::unique_lock<std::recursive_mutex> running(running_, std::defer_lock);
     if (!is_const_) running.lock();

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace nitinol::jit {
 namespace {
@@ -34,6 +37,20 @@ std::string_view text_of(Eagerly why) {
   return "";
 }
 
+/// Names the lines that the steps come from.
+void name_places(jit::PlanReport& plan, const std::vector<CallSite>& places,
+                 std::unordered_map<uint32_t, std::string>& texts) {
+  for (program::StepReport& step : plan.steps) {
+    for (const uint32_t origin : step.origins) {
+      if (origin >= places.size()) continue;
+      const auto [text, is_new] = texts.try_emplace(origin);
+      if (is_new) text->second = places[origin].text();
+      const bool is_known = std::ranges::find(step.places, text->second) != step.places.end();
+      if (!text->second.empty() && !is_known) step.places.push_back(text->second);
+    }
+  }
+}
+
 SignatureReport report_of(const Entry& entry) {
   const Snapshot& now = *entry.now;
   SignatureReport report = {.signature = join(entry.words),
@@ -59,6 +76,11 @@ SignatureReport report_of(const Entry& entry) {
   if (now.derivative) {
     const std::shared_ptr<const Plan> backward = now.derivative->backward_plan();
     if (backward) report.backward = backward->report();
+  }
+  if (now.plan) {
+    std::unordered_map<uint32_t, std::string> texts;  // which take their time
+    name_places(report.plan, now.trace->places, texts);
+    if (report.backward) name_places(*report.backward, now.trace->places, texts);
   }
   return report;
 }

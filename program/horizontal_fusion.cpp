@@ -5,6 +5,8 @@
 // Example: k(a -> b), matmul(b -> c), k(d -> e) becomes k(a -> b, d -> e), matmul(b -> c).
 #include "program/horizontal_fusion.h"
 
+#include "program/steps.h"
+
 #include <algorithm>
 #include <unordered_map>
 
@@ -64,6 +66,8 @@ void join_launches(ProgramDraft& draft) {
       if (s == batch[0]) continue;
       steps[start].report.bytes_read += steps.back().report.bytes_read;
       steps[start].report.bytes_written += steps.back().report.bytes_written;
+      for (const uint32_t origin : steps.back().report.origins)
+        note_origin(steps[start].report, origin);
     }
     steps[start].out.together = steps[start].report.launches = batch.size();
   }

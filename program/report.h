@@ -4,6 +4,7 @@
 #include "core/build_report.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ namespace nitinol::program {
 struct StepReport {
   std::string kind;                               ///< "kernel" or "library"
   std::vector<std::string> ops;                   ///< names of the operations it does
+  std::vector<uint32_t> origins;                  ///< Node::origin of these, each once, in order
+  std::vector<std::string> places = {};           ///< by explain(): "model.cpp:42", each once
   std::size_t launches = 1;                       ///< how many times it is run side by side
   std::size_t bytes_read = 0, bytes_written = 0;  ///< at these sizes, each operand once
   BuildReport build = {};

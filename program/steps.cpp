@@ -44,10 +44,17 @@ void add_operand(ProgramDraft& draft, const fusion::Lowered& lowered, std::size_
       std::min(bytes_of(draft.graph[origin.value].spec), points_of(lowered) * size);
 }
 
-void add_kernel(ProgramDraft& draft, fusion::Lowered lowered, std::vector<std::string> ops) {
+/// Notes that the step does what `node` is.
+void note(StepReport& report, const Node& node) {
+  report.ops.emplace_back(node.op->name);
+  note_origin(report, node.origin);
+}
+
+void add_kernel(ProgramDraft& draft, fusion::Lowered lowered, StepReport report) {
   StepDraft& step = draft.steps.emplace_back();
+  step.report = std::move(report);
   step.report.kind = "kernel";
-  step.report.ops = std::move(ops);
+  step.out.reads.reserve(lowered.origins.size());
   for (std::size_t k = 0; k < lowered.origins.size(); ++k) add_operand(draft, lowered, k, step);
   Kernel& kernel = lowered.kernel;
   if (step.report.bytes_written >= draft.limits.streaming_bytes && kernel.order == Order::none)
@@ -61,10 +68,10 @@ void add_kernel(ProgramDraft& draft, fusion::Lowered lowered, std::vector<std::s
 
 void add_group(ProgramDraft& draft, const fusion::Group& group) {
   if (!fusion::is_needed(draft.graph, draft.fusion, group)) return;
-  std::vector<std::string> ops;
-  for (const fusion::Member& member : group.members)
-    ops.emplace_back(draft.graph[member.value].op->name);
-  add_kernel(draft, fusion::lower(draft.graph, draft.fusion, group, draft.limits), std::move(ops));
+  StepReport report;
+  for (const fusion::Member& member : group.members) note(report, draft.graph[member.value]);
+  add_kernel(draft, fusion::lower(draft.graph, draft.fusion, group, draft.limits),
+             std::move(report));
 }
 
 /// The copies to the regions of a concat and the like that nobody stores to. False if views are in
@@ -87,7 +94,9 @@ bool add_windows(ProgramDraft& draft, Value v) {
         .to = v,
         .to_strides = window.map.strides,
         .to_offset = window.map.offset};
-    add_kernel(draft, fusion::lower_copy(node.spec.dtype, copy), {std::string(node.op->name)});
+    StepReport report;
+    note(report, node);
+    add_kernel(draft, fusion::lower_copy(node.spec.dtype, copy), std::move(report));
   }
   return true;
 }
@@ -108,7 +117,7 @@ bool add_library_call(ProgramDraft& draft, Value v) {
   if (!call) return false;
   StepDraft step;
   step.report.kind = "library";
-  step.report.ops = {std::string(node.op->name)};
+  note(step.report, node);
   for (const Value input : node.inputs) {
     const fusion::Access access = *fusion::memory_access(graph, input);
     const Spec& spec = graph[input].spec;
@@ -155,6 +164,12 @@ bool add_steps(ProgramDraft& draft, const fusion::Unit& unit) {
   if (element_count(node.spec.shape) == 0) return true;
   return fusion::has_windows(node) ? add_windows(draft, unit.node)
                                    : add_library_call(draft, unit.node);
+}
+
+void note_origin(StepReport& report, uint32_t origin) {
+  std::vector<uint32_t>& origins = report.origins;
+  if (origin != no_origin && std::ranges::find(origins, origin) == origins.end())
+    origins.push_back(origin);
 }
 
 std::shared_ptr<const Executable> prepare(ProgramDraft& draft, const Step& step,

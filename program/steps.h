@@ -17,6 +17,9 @@ namespace nitinol::program {
 /// nor a library computes it.
 [[nodiscard]] bool add_steps(ProgramDraft& draft, const fusion::Unit& unit);
 
+/// Adds a Node::origin to those of a step, once.
+void note_origin(StepReport& report, uint32_t origin);
+
 /// The executable for a step; what it cost is noted in `report`.
 [[nodiscard]] std::shared_ptr<const Executable> prepare(ProgramDraft& draft, const Step& step,
                                                         StepReport& report);

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 namespace nitinol::tracer {
 namespace {
@@ -26,6 +27,11 @@ constexpr std::size_t most_operations = 100'000;
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local int recorders = 0;
 constinit thread_local int computing_scopes = 0;
+/// Of the OriginScope that is open on this thread: 0, none.
+constinit thread_local uint64_t origin_epoch = 0;
+constinit thread_local Value origin_value = 0;
+/// Later ones of a call are not noted: they take memory and time.
+constexpr std::size_t most_places = 2048;
 
 /// "file:line" of a look at data, or empty.
 std::string place_of(const ReadSite& site) {
@@ -44,6 +50,15 @@ bool is_recording() {
   return recorders > 0;
 }
 
+OriginScope::OriginScope(uint64_t epoch, Value value)
+    : epoch_before_(std::exchange(origin_epoch, epoch)),
+      value_before_(std::exchange(origin_value, value)) {}
+
+OriginScope::~OriginScope() {
+  origin_epoch = epoch_before_;
+  origin_value = value_before_;
+}
+
 ComputingScope::ComputingScope() {
   ++computing_scopes;
 }
@@ -52,7 +67,7 @@ ComputingScope::~ComputingScope() {
   --computing_scopes;
 }
 
-Recorder::Recorder() : epoch_(begin_epoch()) {
+Recorder::Recorder(Places places) : places_(places), epoch_(begin_epoch()) {
   ++recorders;
 }
 
@@ -63,6 +78,16 @@ Recorder::~Recorder() {
 Value Recorder::add_node(Node node) {
   trace_.graph.nodes.push_back(std::move(node));
   return static_cast<Value>(trace_.graph.nodes.size() - 1);
+}
+
+/// Where the user's code is, as Node::origin.
+uint32_t Recorder::note_place() {
+  std::vector<CallSite>& places = trace_.places;
+  if (origin_epoch == epoch_) return trace_.graph[origin_value].origin;
+  if (places_ == Places::ignored || shape_only_ || places.size() >= most_places) return no_origin;
+  CallSite here = CallSite::here();
+  if (places.empty() || !(places.back() == here)) places.push_back(std::move(here));
+  return static_cast<uint32_t>(places.size() - 1);
 }
 
 Value Recorder::add_input(const Tensor& tensor, TraceInput origin) {
@@ -169,9 +194,8 @@ Tensor Recorder::run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec
   if (data.trace == epoch_ || foreign_.contains(&data))
     return result;  // the op returned one of its operands
   data.trace = epoch_;
+  node.origin = note_place();
   data.value = add_node(std::move(node));
-  if (op.has_checks && spec.device.kind != Device::Kind::cpu)
-    trace_.checks.push_back({data.value, CallSite::here()});
   return result;
 }
 

@@ -70,12 +70,6 @@ struct NumberGuard {
   }
 };
 
-/// Where the function applies an op with a check, on a device whose Plans look at checks later.
-struct CheckSite {
-  Value value = 0;
-  CallSite place;
-};
-
 /// A recorded call.
 struct Trace {
   Graph graph;
@@ -94,7 +88,7 @@ struct Trace {
   std::vector<NumberGuard> numbers;                       ///< by leaf, each once
   std::optional<Backward> backward;                       ///< if results track gradients
   std::shared_ptr<const std::vector<SpentResult>> spent;  ///< null if there are none
-  std::vector<CheckSite> checks;                          ///< by value
+  std::vector<CallSite> places;                           ///< by Node::origin
   std::optional<Obstacle> obstacle;
 };
 
