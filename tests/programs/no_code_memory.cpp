@@ -40,7 +40,9 @@ bool refuse_code() {
 }  // namespace
 
 int main() {
-  static_cast<void>(build_info());  // opens the code generator, while its own code may be mapped
+  // Opens the code generator, while its own code may be mapped.
+  const auto first = compile([](const Tensor& x) { return exp(x) - x * 2; });
+  for (int i = 0; i < 4; ++i) static_cast<void>(first(ones({5})));
   if (!refuse_code()) {
     std::puts("this system has no seccomp: nothing to test");
     return 0;
