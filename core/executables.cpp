@@ -96,10 +96,11 @@ using EntryHandle = std::shared_ptr<Entry>;
 
 class Cache {
  public:
-  std::shared_ptr<const Executable> find(Backend& device, const Step& step) {
+  std::shared_ptr<const Executable> find(Backend& device, const Step& step, bool& was_there) {
     const std::size_t hash = hash_of(device, step);
+    was_there = true;
     if (const EntryHandle entry = look_up(device, step, hash)) return entry->wait();
-    return prepare(device, step, hash);
+    return prepare(device, step, hash, was_there);
   }
 
   ExecutableStatistics statistics() {
@@ -147,13 +148,15 @@ class Cache {
     return nullptr;
   }
 
-  std::shared_ptr<const Executable> prepare(Backend& device, const Step& step, std::size_t hash) {
+  std::shared_ptr<const Executable> prepare(Backend& device, const Step& step, std::size_t hash,
+                                            bool& was_there) {
     auto entry = std::make_shared<Entry>();
     entry->device = &device;
     entry->step = step;
     entry->hash = hash;
     const NoFork no_fork;
     if (const EntryHandle other = insert(entry)) return other->wait();
+    was_there = false;
     try {
       entry->executable = device.prepare(step);
     } catch (...) {
@@ -242,8 +245,10 @@ Cache& cache() {
 
 }  // namespace
 
-std::shared_ptr<const Executable> executable_for(Backend& device, const Step& step) {
-  return cache().find(device, step);
+std::shared_ptr<const Executable> executable_for(Backend& device, const Step& step,
+                                                 bool* was_there) {
+  bool unread = false;
+  return cache().find(device, step, was_there != nullptr ? *was_there : unread);
 }
 
 ExecutableStatistics executable_statistics() {

@@ -13,8 +13,10 @@ namespace nitinol {
 
 /// The prepared form of `step` on `device`, made at most once: threads that ask together wait for
 /// the first. Keys are compared in full; backends live for ever. Thread-safe. Errors of
-/// Backend::prepare propagate and leave no entry.
-[[nodiscard]] std::shared_ptr<const Executable> executable_for(Backend& device, const Step& step);
+/// Backend::prepare propagate and leave no entry. `was_there`, unless null, gets whether another
+/// call has made it, or is at it.
+[[nodiscard]] std::shared_ptr<const Executable> executable_for(Backend& device, const Step& step,
+                                                               bool* was_there = nullptr);
 
 /// Raised by clear_executables(), for those who keep executables at hand.
 extern std::atomic<uint64_t> executable_clears;

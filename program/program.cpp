@@ -2,6 +2,7 @@
 // value.
 #include "program/program.h"
 
+#include "core/parallel.h"
 #include "fusion/access.h"
 #include "fusion/units.h"
 #include "program/draft.h"
@@ -13,6 +14,7 @@
 #include "program/trimming.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <chrono>
 #include <optional>
@@ -137,15 +139,33 @@ void specialise(Backend& device, std::span<ProgramStep> steps, std::span<const s
   }
 }
 
+/// Makes the code of kernels, on as many threads as compute: to generate it takes milliseconds.
+void prepare_kernels(Backend& device, std::span<StepDraft* const> steps) {
+  std::atomic<std::size_t> next = 0;
+  const auto take = [&](int64_t, int64_t) {
+    for (std::size_t i = next++; i < steps.size(); i = next++) {
+      StepDraft& step = *steps[i];
+      step.out.executable = prepare(device, std::move(*step.kernel), step.report);
+    }
+  };
+  const std::size_t threads = std::min(steps.size(), static_cast<std::size_t>(available_threads()));
+  parallel_for(0, static_cast<int64_t>(threads), 1, take);
+}
+
 /// Kernels are prepared, and steps become the Program's.
 void finish_steps(ProgramDraft& draft) {
   std::vector<std::size_t> firsts;
+  std::vector<StepDraft*> kernels;
   draft.report.steps.reserve(draft.steps.size());
   for (std::size_t s = 0; s < draft.steps.size(); s += draft.steps[s].out.together) {
-    StepDraft& first = draft.steps[s];
     firsts.push_back(s);
-    if (first.kernel) first.out.executable = prepare(draft, std::move(*first.kernel), first.report);
-    draft.report.steps.push_back(std::move(first.report));
+    if (draft.steps[s].kernel) kernels.push_back(&draft.steps[s]);
+  }
+  prepare_kernels(draft.device, kernels);
+  for (const std::size_t s : firsts) {
+    const StepReport& report = draft.report.steps.emplace_back(std::move(draft.steps[s].report));
+    const bool is_new = report.build.is_generated && !report.was_cached;
+    if (is_new && !report.build.is_from_disk) ++draft.report.kernels_generated;
   }
   Program& out = draft.out;
   out.steps.reserve(draft.steps.size());

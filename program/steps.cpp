@@ -129,7 +129,7 @@ bool add_library_call(ProgramDraft& draft, Value v) {
   step.out.operands.push_back({static_cast<int64_t>(v), 0});
   step.out.writes.push_back(v);
   step.report.bytes_written = bytes_of(node.spec);
-  step.out.executable = prepare(draft, *call, step.report);
+  step.out.executable = prepare(draft.device, *call, step.report);
   if (call->kind == LibraryCall::Kind::matmul) step.product = std::move(*call);
   if (node.op->has_checks) step.out.effect = Effect::may_fail;
   draft.steps.push_back(std::move(step));
@@ -172,14 +172,9 @@ void note_origin(StepReport& report, uint32_t origin) {
     origins.push_back(origin);
 }
 
-std::shared_ptr<const Executable> prepare(ProgramDraft& draft, const Step& step,
-                                          StepReport& report) {
-  const uint64_t before = executable_statistics().prepared;
-  std::shared_ptr<const Executable> executable = executable_for(draft.device, step);
+std::shared_ptr<const Executable> prepare(Backend& device, const Step& step, StepReport& report) {
+  std::shared_ptr<const Executable> executable = executable_for(device, step, &report.was_cached);
   report.build = executable->report();
-  report.was_cached = executable_statistics().prepared == before;
-  if (report.build.is_generated && !report.build.is_from_disk && !report.was_cached)
-    ++draft.report.kernels_generated;
   return executable;
 }
 

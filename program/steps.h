@@ -20,8 +20,8 @@ namespace nitinol::program {
 /// Adds a Node::origin to those of a step, once.
 void note_origin(StepReport& report, uint32_t origin);
 
-/// The executable for a step; what it cost is noted in `report`.
-[[nodiscard]] std::shared_ptr<const Executable> prepare(ProgramDraft& draft, const Step& step,
+/// The executable for a step; what it cost is noted in `report`. Any thread.
+[[nodiscard]] std::shared_ptr<const Executable> prepare(Backend& device, const Step& step,
                                                         StepReport& report);
 
 }  // namespace nitinol::program

@@ -33,8 +33,12 @@ constexpr Device reference_device = {.kind = Device::Kind::reference, .index = 0
 TEST_CASE("a step is prepared once", "[executables]") {
   const uint64_t before = executable_statistics().prepared;
   const auto first = executable_for(backend(reference_device), numbered(100));
-  CHECK(executable_for(backend(reference_device), numbered(100)) == first);
+  bool was_there = false;
+  CHECK(executable_for(backend(reference_device), numbered(100), &was_there) == first);
+  CHECK(was_there);
   CHECK(executable_statistics().prepared == before + 1);
+  static_cast<void>(executable_for(backend(reference_device), numbered(102), &was_there));
+  CHECK_FALSE(was_there);
   CHECK(executable_for(backend(reference_device), numbered(101)) != first);
   CHECK(executable_for(backend(Device{}), numbered(100)) != first);
 }

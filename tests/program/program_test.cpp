@@ -4,6 +4,7 @@
 #include "eager/ops/all_ops.h"
 #include "nitinol.h"
 #include "program/running.h"
+#include "tests/on_threads.h"
 #include "tests/same_bits.h"
 
 #include <catch2/catch.hpp>
@@ -115,6 +116,42 @@ TEST_CASE("numbers come with each run", "[program]") {
   for (const double value : {0.5, -2.0, 3.25}) {
     const Scalar scalar = value;
     CHECK(same_bits(run(*program, {x, {}}, {&scalar}).at(0), x * value));
+  }
+}
+
+TEST_CASE("kernels are made side by side, each once", "[program]") {
+  // Ten chains of their own length on ten shapes of their own, and the first of them again.
+  std::string text, results;
+  for (int chain = 0; chain <= 10; ++chain) {
+    const auto number = std::to_string(chain), size = std::to_string(5 + chain);
+    text += "x" + number + ": f32[" + size + "] = input; ";
+    std::string last = "x" + number;
+    for (int i = 0; i <= chain % 10; ++i) {
+      const std::string next = "y" + number + "n" + std::to_string(i);
+      text += next + (i % 2 == 0 ? " = tanh " : " = exp ") + last + "; ";
+      last = next;
+    }
+    results += " " + last;
+  }
+  for (const int threads : {1, 3}) {
+    const Threads scope(threads);
+    clear_executables();
+    program::Report report;
+    const auto program = program::make_program(parse(text + "return" + results, all_ops()),
+                                               backend(default_device()),
+                                               {.threads = threads, .joins = false}, report);
+    REQUIRE(program);
+    REQUIRE(program->steps.size() == 11);
+    CHECK(std::ranges::count(report.steps, true, &program::StepReport::was_cached) == 1);
+    std::vector<Tensor> inputs;
+    for (int chain = 0; chain <= 10; ++chain) inputs.push_back(randn({5 + chain}));
+    const std::vector<Tensor> outputs = run(*program, inputs);
+    for (std::size_t chain = 0; chain <= 10; ++chain) {
+      Tensor expected = inputs[chain];
+      for (std::size_t i = 0; i <= chain % 10; ++i)
+        expected = i % 2 == 0 ? tanh(expected) : exp(expected);
+      CHECK(same_bits(outputs[chain], expected));
+    }
   }
 }
 
