@@ -103,6 +103,11 @@ class Cache {
     return prepare(device, step, hash, was_there);
   }
 
+  std::shared_ptr<const Executable> find_known(Backend& device, const Step& step) {
+    const EntryHandle entry = look_up(device, step, hash_of(device, step));
+    return entry ? entry->wait() : nullptr;
+  }
+
   ExecutableStatistics statistics() {
     const std::scoped_lock lock(mutex_);
     statistics_.entries = by_use_.size();
@@ -249,6 +254,10 @@ std::shared_ptr<const Executable> executable_for(Backend& device, const Step& st
                                                  bool* was_there) {
   bool unread = false;
   return cache().find(device, step, was_there != nullptr ? *was_there : unread);
+}
+
+std::shared_ptr<const Executable> known_executable(Backend& device, const Step& step) {
+  return cache().find_known(device, step);
 }
 
 ExecutableStatistics executable_statistics() {

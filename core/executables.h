@@ -18,6 +18,9 @@ namespace nitinol {
 [[nodiscard]] std::shared_ptr<const Executable> executable_for(Backend& device, const Step& step,
                                                                bool* was_there = nullptr);
 
+/// What executable_for() gives if it is there, or about to be; else null.
+[[nodiscard]] std::shared_ptr<const Executable> known_executable(Backend& device, const Step& step);
+
 /// Raised by clear_executables(), for those who keep executables at hand.
 extern std::atomic<uint64_t> executable_clears;
 

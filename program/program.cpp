@@ -2,6 +2,7 @@
 // value.
 #include "program/program.h"
 
+#include "core/executables.h"
 #include "core/parallel.h"
 #include "fusion/access.h"
 #include "fusion/units.h"
@@ -139,16 +140,35 @@ void specialise(Backend& device, std::span<ProgramStep> steps, std::span<const s
   }
 }
 
-/// Makes the code of kernels, on as many threads as compute: to generate it takes milliseconds.
+/// A kernel whose code is to be made.
+struct Missing {
+  StepDraft* step = nullptr;
+  nitinol::Step kernel;
+};
+
+/// Makes the code that is not there, on as many threads as compute: to generate it takes
+/// milliseconds. What is there must not wait for threads.
 void prepare_kernels(Backend& device, std::span<StepDraft* const> steps) {
+  std::vector<Missing> missing;
+  for (StepDraft* const step : steps) {
+    nitinol::Step kernel = std::move(*step->kernel);
+    step->out.executable = known_executable(device, kernel);
+    if (!step->out.executable) {
+      missing.push_back({step, std::move(kernel)});
+      continue;
+    }
+    step->report.was_cached = true;
+    step->report.build = step->out.executable->report();
+  }
   std::atomic<std::size_t> next = 0;
   const auto take = [&](int64_t, int64_t) {
-    for (std::size_t i = next++; i < steps.size(); i = next++) {
-      StepDraft& step = *steps[i];
-      step.out.executable = prepare(device, std::move(*step.kernel), step.report);
+    for (std::size_t i = next++; i < missing.size(); i = next++) {
+      const auto& [step, kernel] = missing[i];
+      step->out.executable = prepare(device, kernel, step->report);
     }
   };
-  const std::size_t threads = std::min(steps.size(), static_cast<std::size_t>(available_threads()));
+  const std::size_t threads =
+      std::min(missing.size(), static_cast<std::size_t>(available_threads()));
   parallel_for(0, static_cast<int64_t>(threads), 1, take);
 }
 

@@ -33,6 +33,8 @@ constexpr Device reference_device = {.kind = Device::Kind::reference, .index = 0
 TEST_CASE("a step is prepared once", "[executables]") {
   const uint64_t before = executable_statistics().prepared;
   const auto first = executable_for(backend(reference_device), numbered(100));
+  CHECK(known_executable(backend(reference_device), numbered(100)) == first);
+  CHECK(known_executable(backend(reference_device), numbered(99)) == nullptr);
   bool was_there = false;
   CHECK(executable_for(backend(reference_device), numbered(100), &was_there) == first);
   CHECK(was_there);

@@ -122,3 +122,27 @@ TEST_CASE("what goes back comes from where it went forward", "[jit][explain][ori
     CHECK((each == second + 4 || each == second + 5));
   CHECK(!lines_of(report.backward->steps).empty());
 }
+
+TEST_CASE("what is launched at once comes from all its lines", "[jit][explain][origin]") {
+  if (!has_places()) return;
+  const Variable a(ones({40})), b(ones({40}));
+  const int line = __LINE__ - 1;
+  const auto f = compile(
+      [&](const Tensor& x) {
+        a.set(tanh(a * x));  // 4
+        b.set(tanh(b * x));  // 5
+        return sum(x);
+      },
+      {.check = Check::never});
+  settle(f, ones({40}));
+  const Explanation explanation = f.explain();
+  std::size_t joined = 0;
+  for (const program::StepReport& step : explanation.signatures.at(0).plan.steps) {
+    if (step.launches != 2) continue;
+    ++joined;
+    CHECK(lines_of({step}) == std::vector<int>{line + 4, line + 5});
+  }
+  CHECK(joined <= 1);
+  if (joined == 0)  // or one kernel computes both
+    CHECK(explanation.signatures.at(0).plan.steps.at(0).ops.size() >= 4);
+}
