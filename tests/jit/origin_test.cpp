@@ -104,6 +104,7 @@ TEST_CASE("what goes back comes from where it went forward", "[jit][explain][ori
   CHECK(lines.front() >= line + 5);
   CHECK(lines.back() == line + 8);
   CHECK(std::ranges::includes(lines, std::vector<int>{line + 5, line + 6}));
+  CHECK(std::ranges::count(lines, line + 7) == 0);  // nothing of it is backward()'s own
 
   // The Plan by which gradients of a compiled function's results go back.
   const int second = __LINE__ - 1;
