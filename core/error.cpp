@@ -129,8 +129,8 @@ bool is_runtime_library(std::string_view path) {
 }
 
 // How the user's code came to call the library: return addresses from the innermost outside it on.
-// None if the Error was not made by the library, on a worker thread, or if the
-// library is part of the program (a static build), whose frames look like the user's.
+// None if the Error was not made by the library, on a worker thread, or if the library is part of
+// the program (a static build), whose frames look like the user's.
 std::vector<const void*> calls_from_outside() {
   static const void* const library =
       object_with(reinterpret_cast<const void*>(&calls_from_outside)).dli_fbase;

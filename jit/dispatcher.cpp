@@ -460,13 +460,13 @@ void Dispatcher::run_plan(const Decision& decision, const Leaves& leaves, Caller
   const Snapshot& now = *decision.now;
   const auto run_instead = [&](Eagerly why) {
     Decision instead = decision;
+    instead.action = Action::run_eagerly;
+    instead.is_timed = false;
+    instead.why = why;
     {
       const std::lock_guard lock(mutex_);
       --decision.entry->plan_calls;
       ledger_.plan_did_not_run();
-      instead.action = Action::run_eagerly;
-      instead.is_timed = false;
-      instead.why = why;
       count_eager(instead);
     }
     run_eagerly(instead, leaves, caller);
