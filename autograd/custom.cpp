@@ -15,40 +15,95 @@ namespace {
 /// Values of Variables as a function first read them.
 using Reads = std::unordered_map<const VariableCell*, std::pair<Variable, Tensor>>;
 
-/// Notes what is read on the way.
+/// What an op that is ordered (Op::effect) has given.
+struct Acted {
+  const Op* op = nullptr;
+  std::vector<Tensor> results;
+};
+
+/// What a function did that is not done again when it is run again.
+struct First {
+  Reads reads;
+  std::vector<Acted> acted;  ///< in order
+};
+
+std::vector<Tensor> bare_copies(const std::vector<Tensor>& tensors) {
+  std::vector<Tensor> copies;
+  for (const Tensor& tensor : tensors) copies.push_back(bare_copy(tensor));
+  return copies;
+}
+
+/// Notes that on the way.
 class Noting final : public tracer::Transaction {
  public:
   explicit Noting(const char* name) { order(name, {}, false); }
-  Reads reads;
+  First first;
+  Tensor run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) override {
+    Tensor result = Transaction::run(op, inputs, attrs, spec);
+    if (op.effect == Effect::ordered) first.acted.push_back({&op, {bare_copy(result)}});
+    return result;
+  }
+  std::vector<Tensor> run_all(const Op& op, Inputs inputs, const Attrs& attrs,
+                              std::span<const Spec> specs) override {
+    std::vector<Tensor> results = Transaction::run_all(op, inputs, attrs, specs);
+    if (op.effect == Effect::ordered) first.acted.push_back({&op, bare_copies(results)});
+    return results;
+  }
   Tensor get(const Variable& variable) override {
     if (assigned(variable) != nullptr || is_local(variable)) return Transaction::get(variable);
     // What is not learned counts, draws or gathers: it will be assigned.
     if (!variable.tracks_gradient()) own(variable, true);
     Tensor value = Transaction::get(variable);
-    reads.try_emplace(&variable.cell(), variable, value);
+    first.reads.try_emplace(&variable.cell(), variable, value);
     return value;
   }
 };
 
-/// Reads what was noted; assignments are forgotten.
+[[noreturn]] void throw_acts_otherwise(const Op& op) {
+  throw Error(ErrorKind::value,
+              {.where = "checkpoint",
+               .what = fmt::format("the function was run again to go back through it, and did {} "
+                                   "another time",
+                                   op.name),
+               .expected = "a function that does the same both times",
+               .got = "one that depends on what has changed meanwhile",
+               .fix = "Pass what changes as an argument."});
+}
+
+/// Reads what was noted, and gives what has acted; assignments are forgotten.
 class Repeating final : public tracer::Transaction {
  public:
-  explicit Repeating(const Reads& reads) : reads_(reads) {}
+  explicit Repeating(const First& first) : first_(first) {}
+  Tensor run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) override {
+    if (op.effect == Effect::ordered) return next_of(op)[0];
+    return Transaction::run(op, inputs, attrs, spec);
+  }
+  std::vector<Tensor> run_all(const Op& op, Inputs inputs, const Attrs& attrs,
+                              std::span<const Spec> specs) override {
+    if (op.effect == Effect::ordered) return next_of(op);
+    return Transaction::run_all(op, inputs, attrs, specs);
+  }
   Tensor get(const Variable& variable) override {
-    const auto found = reads_.find(&variable.cell());
-    const bool is_first = assigned(variable) == nullptr && found != reads_.end();
+    const auto found = first_.reads.find(&variable.cell());
+    const bool is_first = assigned(variable) == nullptr && found != first_.reads.end();
     return is_first ? found->second.second : Transaction::get(variable);
   }
 
  private:
-  const Reads& reads_;
+  std::vector<Tensor> next_of(const Op& op) {
+    if (next_ == first_.acted.size() || first_.acted[next_].op != &op) throw_acts_otherwise(op);
+    return bare_copies(first_.acted[next_++].results);
+  }
+
+  const First& first_;
+  std::size_t next_ = 0;  ///< of `acted`
 };
 
 /// A function of the user's, run again as it ran at first, with a tape. `builds_tape`: gradients of
 /// it will be differentiated, which those of a Plan cannot be.
 template <class F>
-auto repeated(const Reads& reads, bool builds_tape, F&& f) {
-  Repeating repeating(reads);
+auto repeated(const First& first, bool builds_tape, F&& f) {
+  Repeating repeating(first);
   const InterpreterScope scope(repeating);
   const tracer::ComputingScope computing;
   const EnabledScope enabled(true);
@@ -73,7 +128,7 @@ struct Checkpoint {
   TensorFunction f;
   std::vector<Tensor> arguments;
   std::vector<Tensor> captured;  ///< tracked tensors that f closes over
-  Reads reads;
+  First first;
 
   [[nodiscard]] bool is_tracked() const {
     return !captured.empty() || reads_variables() ||
@@ -81,7 +136,7 @@ struct Checkpoint {
   }
   [[nodiscard]] bool reads_variables() const {
     return std::ranges::any_of(
-        reads, [](const auto& read) { return read.second.first.tracks_gradient(); });
+        first.reads, [](const auto& read) { return read.second.first.tracks_gradient(); });
   }
   /// Arguments, then what is captured.
   [[nodiscard]] std::vector<Tensor> inputs() const {
@@ -93,7 +148,7 @@ struct Checkpoint {
 };
 
 std::vector<Contribution> Checkpoint::back(const CustomCall& call) const {
-  const uint64_t first = next_sequence();
+  const uint64_t first_node = next_sequence();
   // Arguments of its own: where f closes over a tensor that it is given, too, these are two inputs.
   Arguments leaves;
   std::vector<Tensor> given;
@@ -103,11 +158,11 @@ std::vector<Contribution> Checkpoint::back(const CustomCall& call) const {
     ends.push_back(node_of(given.back()));
   }
   for (const Tensor& tensor : captured) ends.push_back(node_of(tensor));
-  const std::vector<Tensor> results = repeated(reads, call.builds_tape, [&] { return f(given); });
+  const std::vector<Tensor> results = repeated(first, call.builds_tape, [&] { return f(given); });
   Sweep sweep({.keeps_tape = call.builds_tape,
                .builds_tape = call.builds_tape,
                .keeps_parts = true,
-               .first = first});
+               .first = first_node});
   sweep.end_at(ends);
   {
     const EnabledScope enabled(call.builds_tape);
@@ -132,7 +187,7 @@ std::vector<Contribution> Checkpoint::back(const CustomCall& call) const {
 
 std::vector<Tensor> checkpointed(const TensorFunction& f, const std::vector<Tensor>& arguments) {
   if (!is_enabled()) return f(arguments);
-  Checkpoint checkpoint = {.f = f, .arguments = arguments, .captured = {}, .reads = {}};
+  Checkpoint checkpoint = {.f = f, .arguments = arguments, .captured = {}, .first = {}};
   std::vector<Tensor> bare;
   for (const Tensor& argument : arguments) bare.push_back(stop_gradient(argument));
   Noting noting("checkpoint");
@@ -145,7 +200,7 @@ std::vector<Tensor> checkpointed(const TensorFunction& f, const std::vector<Tens
     checkpoint.captured = captures.captured();
   }
   noting.commit();
-  checkpoint.reads = std::move(noting.reads);
+  checkpoint.first = std::move(noting.first);
   if (!checkpoint.is_tracked()) return results;
   const std::vector<Tensor> inputs = checkpoint.inputs();
   Node* node = nullptr;
@@ -181,10 +236,10 @@ Tensor customized(const CustomFunction& f, const std::vector<Tensor>& arguments)
   node->inputs = nodes_of(arguments);
   node->input_specs = specs_of(arguments);
   node->rule = [f, arguments, pull = std::move(made.second),
-                reads = std::move(noting.reads)](const CustomCall& call) {
+                first = std::move(noting.first)](const CustomCall& call) {
     // To be differentiated itself, the rule must see tensors that are tracked: f runs again.
     const Pull pulled =
-        call.builds_tape ? repeated(reads, true, [&] { return f(arguments).second; }) : pull;
+        call.builds_tape ? repeated(first, true, [&] { return f(arguments).second; }) : pull;
     const std::vector<Tensor> gradients = pulled(call.gradients[0]);
     if (gradients.size() != arguments.size()) {
       throw Error(ErrorKind::value,

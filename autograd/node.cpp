@@ -93,10 +93,10 @@ Tensor with_node(const Tensor& value, Handle<TensorSlot> node) {
   return copy;
 }
 
-Tensor as_output(const Tensor& value, const Handle<TensorSlot>& custom, std::size_t output) {
+Tensor as_output(const Tensor& value, const Handle<TensorSlot>& whole, std::size_t output) {
   Node* node = nullptr;
   Handle<TensorSlot> handle = make_node(Node::Kind::output, node);
-  node->inputs = {custom};
+  node->inputs = {whole};
   node->output = static_cast<int>(output);
   node->spec = value.spec();
   return with_node(value, std::move(handle));

@@ -42,10 +42,10 @@ class Node final : public TensorSlot {
   ~Node() override;
 
   enum class Kind : uint8_t {
-    op,      ///< one op, one output
+    op,      ///< one op
     leaf,    ///< an argument that gradients are asked for, or a Variable
     custom,  ///< several outputs
-    output,  ///< output number `output` of the custom node `inputs[0]`
+    output,  ///< output number `output` of `inputs[0]`, which has several
   };
   Kind kind = Kind::op;
   uint64_t sequence = 0;   ///< order of creation: what was computed from it has a larger one
@@ -61,7 +61,7 @@ class Node final : public TensorSlot {
   Variable variable;     ///< kind leaf: where the gradient gathers, if it is a Variable's
   std::string name;      ///< kind custom
   CustomRule rule;       ///< kind custom
-  int output_count = 1;  ///< kind custom
+  int output_count = 1;  ///< kind custom, and ops of several results
   bool reads_variables =
       false;       ///< kind custom: gradients may flow to Variables besides the inputs
   int output = 0;  ///< kind output
@@ -103,8 +103,8 @@ class Pin {
 /// The same value, computed by `node`.
 [[nodiscard]] Tensor with_node(const Tensor& value, Handle<TensorSlot> node);
 
-/// The same value, as output number `output` of a custom node.
-[[nodiscard]] Tensor as_output(const Tensor& value, const Handle<TensorSlot>& custom,
+/// The same value, as output number `output` of a node that has several.
+[[nodiscard]] Tensor as_output(const Tensor& value, const Handle<TensorSlot>& whole,
                                std::size_t output);
 
 /// The sequence number of the next node.

@@ -207,7 +207,7 @@ void Sweep::run() {
 void Sweep::visit(Node& node, const std::vector<Tensor>& gradients) {
   switch (node.kind) {
     case Node::Kind::op:
-      return visit_op(node, gradients[0]);
+      return visit_op(node, gradients);
     case Node::Kind::leaf:  // an argument of an inner differentiation: the value passes through it
       if (!node.inputs.empty()) add(node.inputs[0], gradients[0]);
       return;
@@ -218,7 +218,10 @@ void Sweep::visit(Node& node, const std::vector<Tensor>& gradients) {
   }
 }
 
-void Sweep::visit_op(Node& node, const Tensor& gradient) {
+void Sweep::visit_op(Node& node, const std::vector<Tensor>& gradients) {
+  const bool is_single = node.op->infer_all == nullptr;
+  const Tensor none;
+  const Tensor& gradient = is_single ? gradients[0] : none;
   if (node.op == &ops::slice() && visit_slice(node, gradient)) return;
   std::vector<Tensor> inputs = node.saved;
   inputs.resize(node.inputs.size());
@@ -232,7 +235,8 @@ void Sweep::visit_op(Node& node, const Tensor& gradient) {
                              .input_specs = node.input_specs,
                              .result = result,
                              .result_spec = node.spec,
-                             .gradient = gradient};
+                             .gradient = gradient,
+                             .gradients = gradients};
   for (std::size_t k = 0; k < node.inputs.size(); ++k) {
     if (!is_floating(node.input_specs[k].dtype) || !wants(node.inputs[k])) continue;
     pass(node, k, node.op->gradient.rule(call, static_cast<int>(k)));

@@ -71,7 +71,7 @@ class Sweep {
   void add_slice(const Handle<TensorSlot>& handle, const Tensor& gradient, const Dims& starts,
                  const Spec& whole);
   void visit(Node& node, const std::vector<Tensor>& gradients);
-  void visit_op(Node& node, const Tensor& gradient);
+  void visit_op(Node& node, const std::vector<Tensor>& gradients);
   [[nodiscard]] bool visit_slice(Node& node, const Tensor& gradient);
   void visit_custom(Node& node, const std::vector<Tensor>& gradients);
   void pass(const Node& node, std::size_t k, const Tensor& gradient);

@@ -9,8 +9,9 @@ namespace nitinol {
 namespace autograd {
 namespace {
 
-void link(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& result) {
-  Node* node = nullptr;
+/// The node of an application whose result, or first result, is `result`.
+Handle<TensorSlot> application(const Op& op, Inputs inputs, const Attrs& attrs,
+                               const Tensor& result, Node*& node) {
   Handle<TensorSlot> handle = make_node(Node::Kind::op, node);
   node->op = &op;
   node->attrs = attrs;
@@ -25,6 +26,12 @@ void link(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& result)
     node->input_specs.push_back(inputs[k]->spec());
     if (op.gradient.looks_at(k)) node->saved[k] = *inputs[k];
   }
+  return handle;
+}
+
+void link(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& result) {
+  Node* node = nullptr;
+  Handle<TensorSlot> handle = application(op, inputs, attrs, result, node);
   if (op.gradient.looks_at_result) node->result = bare_copy(result);
   result.internals().gradient = std::move(handle);
 }
@@ -39,6 +46,18 @@ void note_gradient(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor
   // An op may give back its operand, which is linked already.
   if (is_floating(result.dtype()) && !result.tracks_gradient())
     autograd::link(op, inputs, attrs, result);
+}
+
+void note_gradients(const Op& op, Inputs inputs, const Attrs& attrs, std::span<Tensor> results) {
+  if (op.gradient.rule == nullptr) return;
+  autograd::note_use(inputs);
+  if (!autograd::is_enabled()) return;
+  autograd::Node* node = nullptr;
+  const Handle<TensorSlot> handle = autograd::application(op, inputs, attrs, results[0], node);
+  node->output_count = static_cast<int>(results.size());
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (is_floating(results[i].dtype())) results[i] = autograd::as_output(results[i], handle, i);
+  }
 }
 
 }  // namespace nitinol

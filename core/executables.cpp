@@ -42,6 +42,7 @@ std::size_t hash_of_call(const LibraryCall& call) {
     hash.add_all(pair);
   hash.add(windows.groups);
   hash.add(call.axis);
+  hash.add(reinterpret_cast<uintptr_t>(call.routine));
   return hash.result();
 }
 

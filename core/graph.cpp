@@ -14,6 +14,9 @@
 //  contiguous, or views whose
 //     strides follow from the op).
 //  9. Sizes are not negative.
+// 10. An op of several results is followed by its parts, all of them in order. Nothing else reads
+// it,
+//     and it is no output.
 #include "core/graph.h"
 
 #include "core/error.h"
@@ -47,10 +50,51 @@ Spec inferred_spec(const Node& node, Inputs operands) {
           operands.size());
   require(node.attrs.size() == node.op->attr_names.size(), "number of attributes",
           fmt::format("{}", node.op->attr_names.size()), node.attrs.size());
-  return node.op->infer(*node.op, operands, node.attrs);
+  if (node.op->infer_all == nullptr) return node.op->infer(*node.op, operands, node.attrs);
+  return node.op->infer_all(*node.op, operands, node.attrs).at(0);
+}
+
+std::vector<Node> parts_for(Value v, const Node& node, Inputs operands) {
+  std::vector<Node> parts;
+  if (!has_parts(node)) return parts;
+  for (const Spec& spec : node.op->infer_all(*node.op, operands, node.attrs)) {
+    const auto number = static_cast<int64_t>(parts.size());
+    parts.push_back({.kind = Node::Kind::part,
+                     .op = nullptr,
+                     .inputs = {v},
+                     .attrs = {number},
+                     .spec = spec,
+                     .strides = {},
+                     .constant = {},
+                     .origin = node.origin});
+  }
+  return parts;
+}
+
+std::span<const Node> parts_of(const Graph& graph, Value v) {
+  if (!has_parts(graph[v])) return {};
+  const std::span<const Node> after = std::span(graph.nodes).subspan(v + 1);
+  const auto end =
+      std::ranges::find_if(after, [](const Node& node) { return node.kind != Node::Kind::part; });
+  const auto is_of_it = [&](const Node& node) { return node.inputs[0] == v; };
+  return {after.begin(), std::ranges::find_if_not(after.begin(), end, is_of_it)};
 }
 
 namespace {
+
+const char* word_for(const Node& node) {
+  switch (node.kind) {
+    case Node::Kind::input:
+      return "input";
+    case Node::Kind::constant:
+      return "constant";
+    case Node::Kind::op:
+      return "op";
+    case Node::Kind::part:
+      return "part";
+  }
+  return "?";
+}
 
 class Verifier {
  public:
@@ -61,6 +105,7 @@ class Verifier {
     for (const Value output : graph_.outputs) {
       if (output >= graph_.nodes.size())
         fail("outputs", "the number of a node", fmt::format("{}", output));
+      require(!has_parts(graph_[output]), output, "a result that is one value", "several");
     }
     for (Value v = 0; v < graph_.nodes.size(); ++v) check_node(v);
   }
@@ -78,8 +123,7 @@ class Verifier {
   }
   [[nodiscard]] std::string describe_value(Value v) const {
     const Node& node = graph_[v];
-    const char* kind = node.kind == Node::Kind::input ? "input" : "constant";
-    return fmt::format("value {} ({})", v, node.op != nullptr ? node.op->name : kind);
+    return fmt::format("value {} ({})", v, node.op != nullptr ? node.op->name : word_for(node));
   }
 
   void check_inputs() const {
@@ -106,11 +150,17 @@ class Verifier {
     require(!is_input || node.strides.size() == node.spec.shape.size(), v,
             "a stride for each dimension", to_string(node.strides));
     require(is_input || node.strides.empty(), v, "no strides", to_string(node.strides));
-    if (node.kind == Node::Kind::op) {
-      check_application(v);
-    } else {
-      require(node.op == nullptr && node.inputs.empty() && node.attrs.empty(), v,
-              "no op, operands or attributes", "some");
+    switch (node.kind) {
+      case Node::Kind::op:
+        check_application(v);
+        break;
+      case Node::Kind::part:
+        check_part(v);
+        break;
+      case Node::Kind::input:
+      case Node::Kind::constant:
+        require(node.op == nullptr && node.inputs.empty() && node.attrs.empty(), v,
+                "no op, operands or attributes", "some");
     }
     check_constant(v);
     placeholders_.push_back(placeholder(node));
@@ -128,6 +178,26 @@ class Verifier {
             describe(node.constant));
   }
 
+  /// What an op of several results must have checked: this one only that it is among them.
+  void check_part(Value v) const {
+    const Node& node = graph_[v];
+    require(node.op == nullptr && node.inputs.size() == 1 && node.inputs[0] < v, v,
+            "one earlier operand, and no op", "otherwise");
+    const Value whole = node.inputs[0];
+    require(has_parts(graph_[whole]) && v - whole <= parts_of(graph_, whole).size(), v,
+            "to follow an op of several results, or its other parts", describe_value(whole));
+  }
+
+  void check_parts(Value v, Inputs operands) const {
+    const std::vector<Node> expected = parts_for(v, graph_[v], operands);
+    const std::span<const Node> parts = parts_of(graph_, v);
+    const auto is_same = [](const Node& a, const Node& b) {
+      return a.attrs == b.attrs && a.spec == b.spec;
+    };
+    require(std::ranges::equal(parts, expected, is_same), v,
+            "its parts after it, as they are inferred", "others");
+  }
+
   void check_application(Value v) const {
     const Node& node = graph_[v];
     require(node.op != nullptr, v, "an op", "none");
@@ -135,6 +205,7 @@ class Verifier {
     std::vector<const Tensor*> operands;
     for (const Value input : node.inputs) {
       require(input < v, v, "operands that come earlier", fmt::format("value {}", input));
+      require(!has_parts(graph_[input]), v, "operands that are one value", describe_value(input));
       operands.push_back(&placeholders_[input]);
     }
     try {
@@ -145,6 +216,7 @@ class Verifier {
                          describe(inferred)),
              fmt::format("{}{}", node.spec.is_weak ? "weak " : "", describe(node.spec)));
       }
+      if (has_parts(node)) check_parts(v, operands);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::internal) throw;
       fail(describe_value(v), "operands and attributes that the op accepts", error.message());
@@ -169,6 +241,12 @@ Device device_of(const Graph& graph) {
   const auto lies_somewhere = [](const Node& node) { return !is_anywhere(node.spec); };
   const auto found = std::ranges::find_if(graph.nodes, lies_somewhere);
   return found != graph.nodes.end() ? found->spec.device : Device{};
+}
+
+bool has_ordered(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes, [](const Node& node) {
+    return node.kind == Node::Kind::op && node.op->effect == Effect::ordered;
+  });
 }
 
 std::vector<int> use_counts(const Graph& graph) {

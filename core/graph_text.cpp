@@ -2,7 +2,7 @@
 //
 //   graph     = { statement ( ";" | newline ) }
 //   statement = name [ ":" type ] "=" made | "return" { name }
-//   made      = "input" | "constant" elements | op { name } { attr "=" value }
+//   made      = "input" | "constant" elements | op { name } { attr "=" value } | "part" name number
 //   type      = [ "weak" ] dtype dims [ "strides=" dims ] [ "on" device ":" number ]
 //   elements  = element | "[" element { "," element } "]"     in row-major order, whatever the rank
 //   value     = true | false | dtype | integer | number with point or exponent | dims
@@ -105,6 +105,9 @@ std::string statement_text(const Node& node) {
       return fmt::format("{} = constant {}",
                          type_text(node.spec, node.constant.internals().strides),
                          constant_text(node.constant));
+    case Node::Kind::part:
+      return fmt::format("{} = part {} {}", type_text(node.spec, {}), name_of_value(node.inputs[0]),
+                         std::get<int64_t>(node.attrs[0]));
     case Node::Kind::op:
       break;
   }
@@ -143,6 +146,7 @@ class Parser {
       if (name == "return" && !next_is(':') && !next_is('=')) break;
       statement(name, start);
     }
+    check_complete(at_);
     while (!ends_statement()) graph_.outputs.push_back(value());
     skip_separators();
     if (at_ != text_.size()) fail(at_, "text after the return statement", "the end");
@@ -298,7 +302,8 @@ class Parser {
 
   // -- statements
 
-  Value value() {
+  /// One that has parts, too.
+  Value any_value() {
     skip_blanks();
     const std::size_t start = at_;
     const std::string_view name = word("the name of a value");
@@ -306,6 +311,14 @@ class Parser {
     if (found == names_.end())
       fail(start, "a value", "a name defined above", fmt::format("'{}'", name));
     return found->second;
+  }
+
+  Value value() {
+    skip_blanks();
+    const std::size_t start = at_;
+    const Value value = any_value();
+    if (has_parts(graph_[value])) fail(start, "a value", "a part of what has several results");
+    return value;
   }
 
   void statement(std::string_view name, std::size_t start) {
@@ -319,10 +332,13 @@ class Parser {
     skip_blanks();
     const std::size_t verb_start = at_;
     const std::string_view verb = word("input, constant or an op");
+    if (verb != "part") check_complete(verb_start);
     Node node;
     if (verb == "input" || verb == "constant") {
       if (!declared) fail(verb_start, fmt::format("{} without type", verb), "'name: type ='");
       node = verb == "input" ? input(*declared) : constant(*declared, verb_start);
+    } else if (verb == "part") {
+      node = part(declared, verb_start);
     } else {
       node = application(verb, verb_start);
       infer(node, declared, verb_start);
@@ -333,7 +349,38 @@ class Parser {
       fail(start, "a name", "one not used above", fmt::format("'{}'", name));
     if (node.kind == Node::Kind::input) graph_.inputs.push_back(number);
     placeholders_.push_back(placeholder(node));
+    if (has_parts(node)) expect_parts(number, node);
     graph_.nodes.push_back(std::move(node));
+  }
+
+  /// Fails while parts are missing.
+  void check_complete(std::size_t where) const {
+    if (expected_.empty()) return;
+    fail(where, "a statement",
+         fmt::format("part {} of the op of several results above",
+                     std::get<int64_t>(expected_.back().attrs[0])));
+  }
+
+  /// What comes next is a part of the latest op of several results, until all have come.
+  void expect_parts(Value number, const Node& node) {
+    std::vector<const Tensor*> operands;
+    for (const Value input : node.inputs) operands.push_back(&placeholders_[input]);
+    expected_ = parts_for(number, node, operands);
+    std::ranges::reverse(expected_);
+  }
+
+  Node part(const std::optional<Type>& declared, std::size_t start) {
+    const std::size_t where = at_;
+    const Value whole = any_value();
+    const int64_t number = integer();
+    if (expected_.empty() || expected_.back().inputs[0] != whole ||
+        expected_.back().attrs != Attrs{number}) {
+      fail(where, "a part", "the next one of the op of several results before it");
+    }
+    Node node = std::move(expected_.back());
+    expected_.pop_back();
+    check_declared(node, declared, start);
+    return node;
   }
 
   static Node input(const Type& declared) {
@@ -438,7 +485,6 @@ class Parser {
   }
 
   void infer(Node& node, const std::optional<Type>& declared, std::size_t start) {
-    if (declared && declared->strides) fail(start, "strides", "them at inputs and constants only");
     std::vector<const Tensor*> operands;
     for (const Value input : node.inputs) operands.push_back(&placeholders_[input]);
     try {
@@ -447,6 +493,12 @@ class Parser {
       fail(start, error.what(), {});
     }
     check_extent(start, node.spec.shape, Dims::filled(node.spec.shape.size(), 1));
+    check_declared(node, declared, start);
+  }
+
+  void check_declared(const Node& node, const std::optional<Type>& declared,
+                      std::size_t start) const {
+    if (declared && declared->strides) fail(start, "strides", "them at inputs and constants only");
     if (declared && declared->spec != node.spec) {
       fail(start, "the declared type", type_text(node.spec, {}), type_text(declared->spec, {}));
     }
@@ -457,6 +509,7 @@ class Parser {
   std::map<std::string_view, const Op*> ops_;
   std::map<std::string_view, Value> names_;
   std::vector<Tensor> placeholders_;
+  std::vector<Node> expected_;  ///< parts that must come next, the last one first
   Graph graph_;
 };
 

@@ -11,7 +11,9 @@
 
 #include <cstdint>
 #include <source_location>
+#include <span>
 #include <utility>
+#include <vector>
 
 #pragma GCC visibility push(default)
 
@@ -37,6 +39,9 @@ class Interpreter {
   [[nodiscard]] virtual bool watches() const { return true; }
   /// The result of `op`, whose spec was inferred. Composite ops arrive here expanded.
   virtual Tensor run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) = 0;
+  /// The results of an op of several (Op::infer_all), whose specs were inferred.
+  virtual std::vector<Tensor> run_all(const Op& op, Inputs inputs, const Attrs& attrs,
+                                      std::span<const Spec> specs) = 0;
   /// Called before the host looks at a tensor's elements.
   virtual void read(const Tensor& tensor, const ReadSite& site) = 0;
   virtual Tensor get(const Variable& variable) = 0;
@@ -55,6 +60,8 @@ class Interpreter {
 /// Notes on `result` how it is differentiated, unless it cannot be or gradients are switched off.
 /// Some operand tracks gradients. (autograd/tape.cpp)
 void note_gradient(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& result);
+/// The same of several results.
+void note_gradients(const Op& op, Inputs inputs, const Attrs& attrs, std::span<Tensor> results);
 
 namespace thread_interpreter {
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local Interpreter* top;

@@ -37,6 +37,8 @@ std::string_view name_of(LibraryCall::Kind kind) {
       return "window_max";
     case LibraryCall::Kind::window_max_input:
       return "window_max_input";
+    case LibraryCall::Kind::routine:
+      return "routine";
   }
   return "?";
 }

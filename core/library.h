@@ -12,6 +12,9 @@
 
 namespace nitinol {
 
+struct Launch;  // core/launch.h
+struct LibraryCall;
+
 /// Shape, strides (in elements) and dtype of one operand, exactly as the call will get it.
 struct OperandLayout {
   DType dtype = f32;
@@ -36,6 +39,10 @@ struct Windows {
   [[nodiscard]] int64_t reach(int axis, int64_t count) const;
 };
 
+/// Work that is no backend's: on the host's memory, by the layouts of `call`. Must not be the
+/// same function for calls that do other things.
+using Routine = void (*)(const LibraryCall& call, const Launch& launch);
+
 /// One call into a vendor library, or a prebuilt routine of the backend. The whole struct is its
 /// key.
 struct LibraryCall {
@@ -57,11 +64,13 @@ struct LibraryCall {
     window_max,     ///< operands x[n, h, w, c], values of its shape -> y[n, oh, ow, c]: the value
                     ///< where x is largest in the window, at the first of equal places
     window_max_input,  ///< operands x, y -> values: each y added where x is largest; 0 elsewhere
+    routine,           ///< what `routine` does; only where memory is the host's
   };
   Kind kind = Kind::matmul;
-  std::vector<OperandLayout> operands;  ///< inputs, then the output
+  std::vector<OperandLayout> operands;  ///< inputs, then the output or outputs
   Windows windows = {};                 ///< conv2d..., window_max...
-  int axis = 0;                         ///< scatter_add_along, cumsum
+  int axis = 0;                         ///< scatter_add_along, cumsum, routine
+  Routine routine = nullptr;            ///< routine
   int threads = 0;  ///< the thread count it was made for; results may depend on it
   friend bool operator==(const LibraryCall&, const LibraryCall&) = default;
 };

@@ -41,6 +41,14 @@ enum class OpKind : uint8_t {
   composite,    ///< an expansion in other ops, recorded as its expansion
 };
 
+/// What an op does besides computing.
+enum class Effect : uint8_t {
+  none,
+  may_fail,  ///< fails on some values (bounds, division): never removed or merged away
+  ordered,  ///< acts on the outside, as what sends a tensor does: once, in the program's order, and
+            ///< in a compiled call only when all that may fail has not. A library call
+};
+
 /// A formula over scalars, written once: instructions for code generators, loops for eager.
 struct Formula {
   /// Appends the instructions of f(arguments) and returns the result.
@@ -95,6 +103,9 @@ struct GradientCall {
   const Tensor& result;  ///< undefined unless the rule looks
   const Spec& result_spec;
   const Tensor& gradient;  ///< of the result: its shape and dtype
+  /// Of an op of several results: those of all, undefined where nothing used one. (Then `result`
+  /// and `gradient` are undefined.)
+  std::span<const Tensor> gradients = {};
   /// For a rule that adds up over the inputs, for which it is asked in ascending order: how far it
   /// has come, and the sum.
   mutable std::pair<int, int64_t> summed = {0, 0};
@@ -124,7 +135,7 @@ struct Op {
   bool is_predicate = false;  ///< elementwise with a boolean result whatever the inputs' dtype
   bool is_row_major = false;  ///< elementwise: the result lies in row-major order even where the
                               ///< operands do not (eager/channels_last.h)
-  bool has_checks = false;  ///< can fail on values (bounds, division): never removed or merged away
+  Effect effect = Effect::none;
   std::span<const std::string_view> attr_names = {};
 
   /// The result's spec, or an Error naming op, operands, expectation and fix.
@@ -146,7 +157,12 @@ struct Op {
                                  const Attrs& attrs) = nullptr;
   /// library and index: the call that backends know by name.
   LibraryCall (*call)(Inputs inputs, const Attrs& attrs, const Spec& spec) = nullptr;
-  /// has_checks: throws the Error that says which element failed the call's check.
+  /// library, of several results (apply_all()), instead of infer and call: the specs of all, and
+  /// the call, whose last operands they are.
+  std::vector<Spec> (*infer_all)(const Op& op, Inputs inputs, const Attrs& attrs) = nullptr;
+  LibraryCall (*call_all)(Inputs inputs, const Attrs& attrs,
+                          std::span<const Spec> results) = nullptr;
+  /// Effect::may_fail: throws the Error that says which element failed the call's check.
   void (*fail)(const Op& op, Inputs inputs, const Attrs& attrs) = nullptr;
   /// composite.
   Tensor (*expand)(Inputs inputs, const Attrs& attrs) = nullptr;

@@ -71,6 +71,15 @@ Tensor apply(const Op& op, std::initializer_list<const Tensor*> inputs, const At
   return apply(op, Inputs(inputs.begin(), inputs.size()), attrs);
 }
 
+std::vector<Tensor> apply_all(const Op& op, Inputs inputs, const Attrs& attrs) {
+  check_defined(op, inputs);
+  check_stack("an operation", stack_of_operation);
+  const std::vector<Spec> specs = op.infer_all(op, inputs, attrs);
+  std::vector<Tensor> results = current().run_all(op, inputs, attrs, specs);
+  if (is_tracked(inputs)) note_gradients(op, inputs, attrs, results);
+  return results;
+}
+
 Tensor apply_binary(const Op& op, const Argument& a, const Argument& b) {
   const Tensor* const operands[] = {a.tensor(), b.tensor()};
   check_defined(op, operands);

@@ -5,6 +5,7 @@
 #include "core/tensor.h"
 
 #include <initializer_list>
+#include <vector>
 
 namespace nitinol {
 
@@ -14,6 +15,9 @@ namespace nitinol {
 [[nodiscard]] Tensor apply(const Op& op, Inputs inputs, const Attrs& attrs = {});
 [[nodiscard]] Tensor apply(const Op& op, std::initializer_list<const Tensor*> inputs,
                            const Attrs& attrs = {});
+
+/// The results of an op of several.
+[[nodiscard]] std::vector<Tensor> apply_all(const Op& op, Inputs inputs, const Attrs& attrs = {});
 
 /// The op on both arguments as their common dtype (eager/promotion.h).
 [[nodiscard]] Tensor apply_binary(const Op& op, const Argument& a, const Argument& b);

@@ -67,7 +67,8 @@ std::shared_ptr<const program::Program> program_of(Graph graph, Backend& device)
   program::Report unread;
   std::shared_ptr<const program::Program> program = program::make_program(
       std::move(graph), device, {.threads = num_threads(), .packs = false}, unread);
-  if (!program || program->can_fail || !program->numbers_in_memory.empty()) return nullptr;
+  if (!program || program->can_fail || program->has_ordered || !program->numbers_in_memory.empty())
+    return nullptr;
   const auto is_read_constant = [&](Value v) { return program->places[v].kind == Kind::constant; };
   const auto reads_constant = [&](const program::ProgramStep& step) {
     return std::ranges::any_of(step.reads, is_read_constant);

@@ -438,20 +438,25 @@ void look_up_into(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor&
   if (status.has_failed()) op.fail(op, inputs, attrs);
 }
 
-void call_into(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& out) {
-  Backend& device = backend(out.device());
-  LibraryCall call = op.call(inputs, attrs, out.spec());
+namespace {
+
+/// Launches a call of `op`, whose results are its last operands.
+void launch_call(const Op& op, Inputs inputs, const Attrs& attrs, LibraryCall call,
+                 std::span<const Tensor> results) {
+  const Device place = results[0].device();
+  Backend& device = backend(place);
   call.threads = num_threads();
   const std::shared_ptr<const Executable> executable = executable_for(device, call);
   std::array<Tensor, most_operands> numbers;
   std::array<void*, most_operands> buffers = {};
   std::size_t count = 0;
   for (const Tensor* input : inputs) {
-    if (input->internals().is_number) input = &(numbers[count] = in_memory(*input, out.device()));
+    if (input->internals().is_number) input = &(numbers[count] = in_memory(*input, place));
     buffers[count++] = input->internals().address();
   }
-  buffers[count++] = out.internals().address();
-  StatusWord status(op.has_checks ? &device : nullptr);
+  for (const Tensor& result : results) buffers[count++] = result.internals().address();
+  const bool is_checked = op.effect == Effect::may_fail;
+  StatusWord status(is_checked ? &device : nullptr);
   executable->launch({.buffers = {buffers.data(), count},
                       .sizes = {},
                       .strides = {},
@@ -459,7 +464,19 @@ void call_into(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& ou
                       .scalars = {},
                       .status = status.get(),
                       .threads = call.threads});
-  if (op.has_checks && status.has_failed()) op.fail(op, inputs, attrs);
+  if (is_checked && status.has_failed()) op.fail(op, inputs, attrs);
+}
+
+}  // namespace
+
+void call_into(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& out) {
+  launch_call(op, inputs, attrs, op.call(inputs, attrs, out.spec()), {&out, 1});
+}
+
+void call_into(const Op& op, Inputs inputs, const Attrs& attrs, std::span<const Tensor> results) {
+  std::vector<Spec> specs;
+  for (const Tensor& result : results) specs.push_back(result.spec());
+  launch_call(op, inputs, attrs, op.call_all(inputs, attrs, specs), results);
 }
 
 Tensor in_memory(const Tensor& x, Device device) {

@@ -35,6 +35,8 @@ void look_up_into(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor&
 /// Calls the backend's routine that a library or index op names. Throws Error(value) if a check
 /// inside fails.
 void call_into(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& out);
+/// The same of an op of several results.
+void call_into(const Op& op, Inputs inputs, const Attrs& attrs, std::span<const Tensor> results);
 
 /// A number as a tensor in memory of `device`; other tensors as they are.
 [[nodiscard]] Tensor in_memory(const Tensor& x, Device device);

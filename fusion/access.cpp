@@ -38,7 +38,7 @@ std::optional<Access> through(Access access, const std::vector<Map>& maps, DType
 Value base_of(const Graph& graph, Value value, std::vector<Map>* maps) {
   Value base = value;
   std::vector<const Node*> views;
-  while (graph[base].kind == Node::Kind::op && graph[base].op->kind == OpKind::view) {
+  while (is_view(graph[base])) {
     views.push_back(&graph[base]);
     base = graph[base].inputs[0];
   }
@@ -62,8 +62,7 @@ std::vector<Value> bases_of(const Graph& graph) {
   std::vector<Value> bases(graph.nodes.size());
   for (Value v = 0; v < bases.size(); ++v) {
     const Node& node = graph[v];
-    const bool is_view = node.kind == Node::Kind::op && node.op->kind == OpKind::view;
-    bases[v] = is_view ? bases[node.inputs[0]] : v;
+    bases[v] = is_view(node) ? bases[node.inputs[0]] : v;
   }
   return bases;
 }

@@ -16,7 +16,6 @@
 // Being greedy has a price, part of which sink.cpp gives back.
 #include "fusion/fuse.h"
 
-#include "fusion/group_order.h"
 #include "fusion/groups.h"
 #include "fusion/nest_rules.h"
 #include "fusion/pieces.h"
@@ -61,8 +60,8 @@ struct Grouping {
 
 /// How many operations on numbers make `node`, if it is a number made of numbers: else 0.
 std::size_t size_as_uniform(const Grouping& grouping, const Node& node) {
-  if (node.op->kind != OpKind::elementwise || element_count(node.spec.shape) != 1 ||
-      node.inputs.empty())
+  if (node.op->kind != OpKind::elementwise || node.op->effect != Effect::none ||
+      element_count(node.spec.shape) != 1 || node.inputs.empty())
     return 0;
   std::size_t size = 1;
   for (const Value input : node.inputs) {
@@ -145,7 +144,7 @@ void try_join(Grouping& grouping, Value v, Value input) {
 
 void place(Grouping& grouping, Value v, bool is_enabled) {
   const Node& node = grouping.graph[v];
-  if (node.kind == Node::Kind::op && node.op->kind != OpKind::view) grouping.order.add(v);
+  if (comes_after(node)) grouping.order.add(v);
   if (!is_groupable(grouping.graph, node)) return;
   const std::size_t uniform = size_as_uniform(grouping, node);
   if (uniform > 0 && uniform <= largest_uniform) {
@@ -172,7 +171,7 @@ void materialise(Grouping& grouping, Value v) {
 
 void materialise_operands(Grouping& grouping, Value v) {
   const Node& node = grouping.graph[v];
-  if (node.kind != Node::Kind::op || node.op->kind == OpKind::view) return;
+  if (node.kind != Node::Kind::op || is_view(node)) return;
   const Fusion& fusion = grouping.fusion;
   const int group = fusion.group_of[v];
   if (node.op->lookup != nullptr) materialise(grouping, fusion.bases[node.inputs[0]]);
@@ -281,6 +280,7 @@ Fusion fuse(const Graph& graph, bool is_enabled) {
   materialise_what_steps_read(grouping);
   if (cut_large_groups(grouping)) materialise_what_steps_read(grouping);
   if (is_enabled) grouping.fusion.pieces = pieces_of(graph, grouping.fusion);
+  grouping.fusion.reads = std::move(grouping.reads);
   return std::move(grouping.fusion);
 }
 

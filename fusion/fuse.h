@@ -4,6 +4,7 @@
 #include "core/graph.h"
 #include "core/kernel.h"
 #include "fusion/access.h"
+#include "fusion/group_order.h"
 
 #include <map>
 #include <memory>
@@ -48,6 +49,7 @@ struct Fusion {
   /// Per node: a number that is cheap to recompute anywhere (made of scalars only); never in a
   /// group unless needed in memory.
   std::vector<bool> is_uniform = {};
+  Reads reads = {};
   /// Per node: must be in memory (read by another step, or an output).
   std::vector<bool> is_materialised = {};
   /// By value: those of groups that are stored into a region of another (pieces.h).

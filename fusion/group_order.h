@@ -10,10 +10,16 @@
 
 namespace nitinol::fusion {
 
-/// Per value of a graph: the values whose memory it reads, views looked through.
+/// Whether the node is made from others, and is no view: there is a time before it.
+[[nodiscard]] bool comes_after(const Node& node);
+
+/// Per value of a graph: the values that it comes after. Those whose memory it reads, views looked
+/// through; a part after its op; and what is ordered (Op::effect) after what is ordered before it,
+/// and after all that may fail.
 class Reads {
  public:
-  /// `bases` is bases_of(graph).
+  Reads() = default;
+  /// `bases` is bases_of(graph). Nothing that may fail comes after what is ordered.
   Reads(const Graph& graph, std::span<const Value> bases);
   [[nodiscard]] std::span<const Value> operator[](Value value) const {
     return std::span(values_).subspan(begin_[value], begin_[value + 1] - begin_[value]);

@@ -92,8 +92,9 @@ std::optional<Group> united(const Graph& graph, const std::vector<Value>& bases,
 
 /// A view may not see all that has to be checked.
 bool has_checks(const Graph& graph, const Group& group) {
-  return std::ranges::any_of(
-      group.members, [&](const Member& member) { return graph[member.value].op->has_checks; });
+  return std::ranges::any_of(group.members, [&](const Member& member) {
+    return graph[member.value].op->effect == Effect::may_fail;
+  });
 }
 
 bool has_maps(const Group& group) {
@@ -161,7 +162,8 @@ bool is_groupable(const Graph& graph, const Node& node) {
     if (element_count(graph[input].spec.shape) == 0) return false;
   }
   if (reduces(node)) return reduced_loops_merge(graph, node);
-  if (node.op->has_checks) return node.op->check.emit != nullptr || node.op->lookup != nullptr;
+  if (node.op->effect == Effect::may_fail)
+    return node.op->check.emit != nullptr || node.op->lookup != nullptr;
   return (node.op->kind == OpKind::elementwise || node.op->kind == OpKind::create) &&
          node.op->formula.emit != nullptr;
 }

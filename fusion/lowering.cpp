@@ -134,7 +134,7 @@ void write_elements(Draft& draft, int pass) {
       draft.now.stage.sinks.push_back(
           {Sink::Kind::accumulate, draft.reductions[member.value], operand.id});
     } else if (member.level == Level::element) {
-      if (node.op->has_checks) write_check(draft, member);
+      if (node.op->effect == Effect::may_fail) write_check(draft, member);
       if (draft.fusion.is_materialised[member.value])
         write_store(draft, member, value_of(draft, member.value));
     }
@@ -166,7 +166,7 @@ void write_rows(Draft& draft, int pass) {
   for (const Member& member : draft.group.members) {
     if (member.level != Level::row || member.stage != pass) continue;
     const Op& op = *draft.graph[member.value].op;
-    if (op.has_checks) write_check(draft, member);
+    if (op.effect == Effect::may_fail) write_check(draft, member);
     const bool is_stored = draft.fusion.is_materialised[member.value];
     const bool is_kept = op.kind != OpKind::reduce && is_read_later(draft, member.value, pass);
     if (!is_stored && !is_kept) continue;
@@ -267,7 +267,8 @@ Lowered lower_copy(DType dtype, const Copy& copy) {
 
 bool is_needed(const Graph& graph, const Fusion& fusion, const Group& group) {
   return std::ranges::any_of(group.members, [&](const Member& member) {
-    return fusion.is_materialised[member.value] || graph[member.value].op->has_checks;
+    return fusion.is_materialised[member.value] ||
+           graph[member.value].op->effect == Effect::may_fail;
   });
 }
 

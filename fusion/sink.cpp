@@ -3,6 +3,8 @@
 // until backward comes by. Backward reads y anyway; so there it costs nothing to store.
 #include "fusion/sink.h"
 
+#include "fusion/group_order.h"
+
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -42,7 +44,7 @@ class Readers {
     const auto count = static_cast<Value>(graph.nodes.size());
     for (Value v = 0; v < count; ++v) {
       const Node& node = graph[v];
-      if (node.kind != Node::Kind::op || node.op->kind == OpKind::view) continue;
+      if (node.kind != Node::Kind::op || is_view(node)) continue;
       for (const Value input : node.inputs) call(bases[input], v);
     }
     for (const Value output : graph.outputs) call(bases[output], count);
@@ -55,7 +57,11 @@ class Readers {
 class Sinker {
  public:
   Sinker(const Graph& graph, Fusion& fusion, FunctionRef<bool(const Group&)> is_valid)
-      : graph_(graph), fusion_(fusion), is_valid_(is_valid), readers_(graph, fusion.bases) {}
+      : graph_(graph),
+        fusion_(fusion),
+        is_valid_(is_valid),
+        readers_(graph, fusion.bases),
+        has_ordered_(has_ordered(graph)) {}
 
   void run() {
     for (auto v = static_cast<Value>(graph_.nodes.size()); v-- > 0;) {
@@ -78,6 +84,7 @@ class Sinker {
     const int group = fusion_.group_of[v];
     if (group < 0 || fusion_.groups[static_cast<std::size_t>(group)].order != Order::none)
       return false;
+    if (has_ordered_ && has_effect(graph_[v])) return false;
     return fusion_.groups[static_cast<std::size_t>(group)].find(v)->maps.empty();
   }
 
@@ -137,7 +144,7 @@ class Sinker {
   void add_cost(Value value, Value v, Move& move) const {
     if (is_read_in(move.to, value)) return;
     move.read_bytes += bytes_of(value);
-    if (graph_[value].kind == Node::Kind::op && readers_[value].back() < readers_[v].front())
+    if (comes_after(graph_[value]) && readers_[value].back() < readers_[v].front())
       move.held_bytes += bytes_of(value);
   }
 
@@ -161,6 +168,7 @@ class Sinker {
   Fusion& fusion_;
   FunctionRef<bool(const Group&)> is_valid_;
   Readers readers_;
+  const bool has_ordered_;  ///< then what may fail stays where it is: it comes before that
 };
 
 }  // namespace

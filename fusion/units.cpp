@@ -1,6 +1,6 @@
 // A group is as early as its first member and needs what the later ones read: a walk in depth, from
-// the first unit on, puts that before it. The walk keeps its own stack: a chain of units may be
-// longer than the thread's.
+// the first unit on, puts that before it, and what it must come after besides (Reads). The walk
+// keeps its own stack: a chain of units may be longer than the thread's.
 #include "fusion/units.h"
 
 #include <cstddef>
@@ -29,14 +29,18 @@ class Walk {
   /// A unit that waits for what it reads.
   struct Open {
     int unit = 0;
-    std::size_t member = 0, input = 0;  ///< the operand to look at next
+    std::size_t member = 0, input = 0;  ///< what to look at next
   };
 
   void list_units() {
     std::vector<int> unit_of_group(fusion_.groups.size(), -1);
     for (Value v = 0; v < graph_.nodes.size(); ++v) {
       const Node& node = graph_[v];
-      if (node.kind != Node::Kind::op || node.op->kind == OpKind::view) continue;
+      if (!comes_after(node)) continue;
+      if (node.kind == Node::Kind::part) {
+        unit_of_[v] = unit_of_[node.inputs[0]];
+        continue;
+      }
       const int group = fusion_.group_of[v];
       if (group < 0 && fusion_.is_uniform[v]) continue;
       int& unit = group < 0 ? unit_of_[v] : unit_of_group[static_cast<std::size_t>(group)];
@@ -54,18 +58,18 @@ class Walk {
     open_.push_back({.unit = unit});
   }
 
-  /// Looks at operands of the last open unit up to one that must come first; without one, the unit
-  /// is next.
+  /// Looks at what the last open unit comes after, up to one that is yet to come; without one, the
+  /// unit is next.
   void go_on() {
     const std::size_t depth = open_.size();
     Open at = open_.back();
     const Unit& unit = units_[static_cast<std::size_t>(at.unit)];
     for (; at.member < size_of(unit); ++at.member, at.input = 0) {
-      const std::vector<Value>& inputs = graph_[member_of(unit, at.member)].inputs;
-      while (at.input < inputs.size()) {
-        const Value base = fusion_.bases[inputs[at.input++]];
+      const std::span<const Value> before = fusion_.reads[member_of(unit, at.member)];
+      while (at.input < before.size()) {
+        const Value value = before[at.input++];
         open_[depth - 1] = at;
-        visit(unit_of_[base]);
+        visit(unit_of_[value]);
         if (open_.size() > depth) return;
       }
     }

@@ -23,7 +23,7 @@ std::vector<bool> needed_by_checks(const Graph& graph, std::size_t count) {
   std::vector<bool> is_needed(count, false);
   for (std::size_t v = count; v-- > 0;) {
     const Node& node = graph.nodes[v];
-    if (node.kind == Node::Kind::op && node.op->has_checks) is_needed[v] = true;
+    if (node.kind == Node::Kind::op && node.op->effect == Effect::may_fail) is_needed[v] = true;
     if (!is_needed[v]) continue;
     for (const Value input : node.inputs) is_needed[input] = true;
   }
@@ -65,6 +65,12 @@ Tensor input_of(const Deferral& call, const tracer::TraceInput& input, const Spe
   return {};
 }
 
+std::vector<Spec> specs_of(std::span<const Node> parts) {
+  std::vector<Spec> specs;
+  for (const Node& part : parts) specs.push_back(part.spec);
+  return specs;
+}
+
 /// Runs what the checks of the call need, op by op, until one fails.
 std::optional<Failure> first_failure(const Deferral& call) {
   const tracer::Trace& trace = *call.trace;
@@ -72,6 +78,7 @@ std::optional<Failure> first_failure(const Deferral& call) {
   const std::size_t count = trace.backward ? trace.backward->first : graph.nodes.size();
   const std::vector<bool> is_needed = needed_by_checks(graph, count);
   std::vector<Tensor> values(count);
+  std::vector<Tensor> parts;  // of the latest op of several results
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
     const Value v = graph.inputs[i];
     if (v < count && is_needed[v]) values[v] = input_of(call, trace.inputs[i], graph[v].spec);
@@ -85,12 +92,19 @@ std::optional<Failure> first_failure(const Deferral& call) {
       values[v] = node.constant;
       continue;
     }
+    if (node.kind == Node::Kind::part) {
+      values[v] = parts[static_cast<std::size_t>(std::get<int64_t>(node.attrs[0]))];
+      continue;
+    }
     std::vector<const Tensor*> inputs;
     for (const Value input : node.inputs) inputs.push_back(&values[input]);
     try {
-      values[v] = eager.run(*node.op, inputs, node.attrs, node.spec);
+      if (has_parts(node))
+        parts = eager.run_all(*node.op, inputs, node.attrs, specs_of(parts_of(graph, v)));
+      else
+        values[v] = eager.run(*node.op, inputs, node.attrs, node.spec);
     } catch (const Error& error) {
-      if (node.op->has_checks) return Failure{v, error};
+      if (node.op->effect == Effect::may_fail) return Failure{v, error};
       throw;
     }
   }

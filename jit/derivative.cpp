@@ -19,7 +19,7 @@ constexpr Value none = UINT32_MAX;
 
 /// Whether computing a value again costs less than keeping it.
 bool is_cheap(const Node& node) {
-  if (node.op->has_checks) return false;
+  if (node.kind == Node::Kind::part || has_effect(node)) return false;
   return node.op->kind == OpKind::elementwise || node.op->kind == OpKind::view ||
          node.op->kind == OpKind::create;
 }
@@ -39,10 +39,12 @@ class Cut {
     is_needed_.assign(same_.size(), false);
     for (const tracer::Backward::Part& part : backward_.parts) need(part.value);
     for (std::size_t v = same_.size(); v-- > 0;) {
-      const Node& node = graph()[static_cast<Value>(v)];
-      if (!is_needed_[v] || node.kind != Node::Kind::op || is_saved(static_cast<Value>(v)))
-        continue;
+      const auto value = static_cast<Value>(v);
+      const Node& node = graph()[value];
+      if (!is_needed_[v] || is_saved(value)) continue;
       for (const Value input : node.inputs) need(input);
+      for (std::size_t part = 1; part <= parts_of(graph(), value).size(); ++part)
+        is_needed_[v + part] = true;
     }
   }
 
@@ -53,8 +55,9 @@ class Cut {
   /// Whether backward reads the value from the forward part rather than computing it again.
   [[nodiscard]] bool is_saved(Value value) const {
     const Node& node = graph()[value];
-    if (value >= backward_.first || node.kind != Node::Kind::op) return false;
-    return !is_cheap(node) || (node.op->kind != OpKind::view && is_result(value));
+    const bool is_made = node.kind == Node::Kind::op || node.kind == Node::Kind::part;
+    if (value >= backward_.first || !is_made || has_parts(node)) return false;
+    return !is_cheap(node) || (!is_view(node) && is_result(value));
   }
 
  private:

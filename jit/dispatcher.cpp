@@ -473,6 +473,8 @@ void Dispatcher::run_plan(const Decision& decision, const Leaves& leaves, Caller
   };
   if (now.derivative && now.derivative->needs_eager_tape(leaves))
     return run_instead(Eagerly::differentiated_twice);
+  if (now.plan->is_ordered() && is_held()) [[unlikely]]
+    return run_instead(Eagerly::acts_within);
   ShortArray<Tensor, 4> tensors(now.plan->result_count());
   std::span<Tensor> results = tensors.span();
   std::vector<Tensor> read;

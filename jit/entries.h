@@ -45,6 +45,7 @@ enum class Eagerly : uint8_t {
   check_failed,    ///< a check inside a kernel
   layout_changed,  ///< a Variable's value has other strides than when it was recorded
   differentiated_twice,
+  acts_within,  ///< on the outside, within another call, which may run it again
   count,
 };
 

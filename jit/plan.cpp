@@ -54,8 +54,9 @@ class Run {
     const auto has_failed = [&] { return is_checked && own.has_failed(); };
     program::Running::Given given = {.scalars = inputs_.scalars, .status = status};
     running_.launch_safe(given);
-    if (program_.safe_steps < program_.steps.size()) {  // something is overwritten
-      given.is_gated = program_.is_gated && program_.can_fail;
+    if (program_.safe_steps <
+        program_.steps.size()) {  // something is overwritten, or acts on the outside
+      given.is_gated = program_.is_gated && program_.can_fail && !program_.has_ordered;
       if (!given.is_gated && has_failed()) return Plan::Outcome::check_failed;
       running_.launch_rest(given);
     }

@@ -57,6 +57,8 @@ class Plan {
   };
   [[nodiscard]] Outcome run(const CallInputs& inputs, std::span<Tensor> results) const;
   [[nodiscard]] std::size_t result_count() const { return result_count_; }
+  /// Whether it runs ops that are ordered (Op::effect).
+  [[nodiscard]] bool is_ordered() const { return is_ordered_; }
 
   [[nodiscard]] const PlanReport& report() const { return report_; }
   /// The graph after the passes.
@@ -66,6 +68,7 @@ class Plan {
   PlanReport report_;
   std::unique_ptr<PlanImpl> impl_;
   std::size_t result_count_ = 0;
+  bool is_ordered_ = false;
 };
 
 }  // namespace nitinol::jit

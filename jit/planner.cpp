@@ -100,8 +100,8 @@ void decide_waits(PlanImpl& plan, PlanReport& report) {
            program.places[output.base].kind == program::Place::Kind::input;
   };
   const bool is_enqueued = std::ranges::all_of(program.outputs, is_settled);
-  plan.may_defer = is_enqueued && program.can_fail;
-  plan.may_follow = is_enqueued && !program.can_fail && !plan.has_updates;
+  plan.may_defer = is_enqueued && program.can_fail && !program.has_ordered;
+  plan.may_follow = is_enqueued && !program.can_fail && !program.has_ordered && !plan.has_updates;
   report.waits = program.can_fail && !plan.may_defer ? 1 : 0;
   report.is_deferred = plan.may_defer;
 }
@@ -128,6 +128,7 @@ Plan::Plan(const tracer::Trace& trace, int threads) : impl_(std::make_unique<Pla
   report_.total_s = precise_now() - start;
   report_.prepare_s = report_.total_s - report_.passes_s - report_.fusion_s;
   result_count_ = trace.result_count;
+  is_ordered_ = impl_->program->has_ordered;
 }
 
 Plan::~Plan() = default;

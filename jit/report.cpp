@@ -30,6 +30,9 @@ std::string_view text_of(Eagerly why) {
     case Eagerly::differentiated_twice:
       return "gradients of its gradients may be asked for (grad() of a function that reads "
              "parameters, or nested); compile the outermost function";
+    case Eagerly::acts_within:
+      return "it acts on the outside, and the call that it was made in may run it again; compile "
+             "that one";
     case Eagerly::for_good:
     case Eagerly::count:
       break;

@@ -28,12 +28,12 @@ std::vector<std::vector<std::size_t>> join_steps(std::span<const Joinable> steps
   // Per value: how many batches there were when one wrote it, and when one last touched it.
   std::vector<std::size_t> written(values, 0);
   std::vector<std::size_t> touched(values, 0);
-  std::size_t failing = 0;                                    // the same, of one that can fail
+  std::size_t acting = 0;                                     // the same, of one with an effect
   std::unordered_map<std::size_t, std::size_t> last_of_kind;  // by the kernel's hash
   for (std::size_t s = 0; s < steps.size(); ++s) {
     const ProgramStep& step = *steps[s].step;
     const Kernel* const kernel = steps[s].kernel;
-    std::size_t first = step.overwrites ? failing : 0;  // the first batch it may be in
+    std::size_t first = step.overwrites ? acting : 0;  // the first batch it may be in
     for (const Value v : step.reads) first = std::max(first, written[v]);
     for (const Value v : step.writes) first = std::max(first, touched[v]);
     std::size_t place = batches.size();
@@ -48,7 +48,7 @@ std::vector<std::vector<std::size_t>> join_steps(std::span<const Joinable> steps
     batches[place].push_back(s);
     for (const Value v : step.writes) written[v] = touched[v] = std::max(touched[v], place + 1);
     for (const Value v : step.reads) touched[v] = std::max(touched[v], place + 1);
-    if (step.effect == Effect::may_fail) failing = place + 1;
+    if (step.effect != Effect::none) acting = std::max(acting, place + 1);
   }
   return batches;
 }

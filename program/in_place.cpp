@@ -16,7 +16,8 @@ struct Uses {
   std::vector<int> outputs;              ///< per value: how many outputs it is
   std::vector<bool> is_base_of_output;   ///< per value
   std::vector<std::size_t> first, last;  ///< per value: the steps that touch it
-  std::size_t last_failing = never;
+  std::size_t last_failing = never;      ///< the last step that may fail
+  std::size_t last_acting = never;       ///< the last with an effect: what is ordered may throw
 };
 
 Uses uses_of(const ProgramDraft& draft) {
@@ -32,6 +33,7 @@ Uses uses_of(const ProgramDraft& draft) {
   for (std::size_t s = 0; s < draft.steps.size(); ++s) {
     const ProgramStep& step = draft.steps[s].out;
     if (step.effect == Effect::may_fail) uses.last_failing = s;
+    if (step.effect != Effect::none) uses.last_acting = s;
     for (const std::vector<Value>* touched : {&step.reads, &step.writes}) {
       for (const Value v : *touched) {
         uses.first[v] = std::min(uses.first[v], s);
@@ -93,8 +95,8 @@ bool accept(ProgramDraft& draft, const Uses& uses, const Donation& donation) {
       uses.outputs[output.base] != 1 || uses.first[output.base] == Uses::never)
     return false;
   const std::size_t s = uses.first[output.base];
+  if (uses.last_acting != Uses::never && uses.last_acting >= s) return false;
   const bool is_checked = uses.last_failing != Uses::never;
-  if (is_checked && uses.last_failing >= s) return false;
   StepDraft& step = draft.steps[s];
   // A gate holds back kernels alone.
   if (is_checked && draft.out.is_gated && !step.kernel) return false;

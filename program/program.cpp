@@ -195,10 +195,23 @@ void finish_steps(ProgramDraft& draft) {
   for (const std::size_t s : firsts) {
     for (const ProgramStep& step : std::span(out.steps).subspan(s, out.steps[s].together)) {
       out.can_fail |= step.effect == Effect::may_fail;
-      if (step.overwrites) out.safe_steps = std::min(out.safe_steps, s);
+      out.has_ordered |= step.effect == Effect::ordered;
+      if (step.overwrites || step.effect == Effect::ordered)
+        out.safe_steps = std::min(out.safe_steps, s);
     }
   }
   specialise(draft.device, out.steps, firsts, draft.report.steps);
+}
+
+/// Whether all that may fail comes before what is ordered.
+bool may_fail_first(const Graph& graph) {
+  bool is_after = false;
+  for (const Node& node : graph.nodes) {
+    if (node.kind != Node::Kind::op) continue;
+    if (is_after && node.op->effect == Effect::may_fail) return false;
+    is_after |= node.op->effect == Effect::ordered;
+  }
+  return true;
 }
 
 void sum_up_memory(ProgramDraft& draft) {
@@ -213,6 +226,7 @@ void sum_up_memory(ProgramDraft& draft) {
 
 std::shared_ptr<const Program> make_program(Graph graph, Backend& device, const Options& options,
                                             Report& report) {
+  if (!may_fail_first(graph)) return nullptr;
   ProgramDraft draft = {
       .device = device, .options = options, .report = report, .graph = std::move(graph)};
   draft.out.device = &device;

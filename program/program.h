@@ -71,12 +71,6 @@ struct ScalarOperand {
   DType dtype = f64;
 };
 
-/// What a step may do besides computing.
-enum class Effect : uint8_t {
-  none,
-  may_fail,  ///< a check inside: then nothing that the run has stored counts
-};
-
 /// One launch, or one of several that are launched at once.
 struct ProgramStep {
   std::shared_ptr<const Executable> executable;
@@ -88,6 +82,8 @@ struct ProgramStep {
   std::vector<int64_t> sizes, strides, offsets;
   std::vector<uint64_t> scalars;
   std::vector<ScalarOperand> run_scalars;
+  /// may_fail: a check inside; then nothing that the run has stored counts. ordered: steps come in
+  /// the graph's order, and none that may fail after one.
   Effect effect = Effect::none;
   /// The values whose memory it touches. What it stores over counts as written.
   std::vector<Value> reads, writes;
@@ -103,6 +99,7 @@ struct Program {
   int threads = 1;
   bool is_gated = false;  ///< steps that overwrite look at the checks themselves
   bool can_fail = false;
+  bool has_ordered = false;  ///< steps that run only when it is known that nothing has failed
   /// Per value. Those from the graph's number of nodes on are operands that are packed.
   std::vector<Place> places;
   std::vector<ProgramStep> steps;
@@ -113,7 +110,8 @@ struct Program {
   std::vector<std::byte*> addresses;  ///< per value: of constants; others differ from run to run
   std::vector<Value> temporaries;     ///< what lies in the arena
   std::size_t arena_bytes = 0;
-  /// How many steps come before the first that overwrites donated memory: all that can fail.
+  /// How many steps come before the first that overwrites donated memory or is ordered: all that
+  /// can fail.
   std::size_t safe_steps = 0;
 };
 
@@ -133,7 +131,8 @@ struct Options {
 
 /// The program that computes `graph`, whose constants lie on `device`. Null if the graph has what
 /// neither a kernel nor a library computes: views that strides cannot express, reductions over axes
-/// that are apart (jit's passes rewrite both). Throws Error(compile) if code generation fails.
+/// that are apart (jit's passes rewrite both), or what may fail after what is ordered. Throws
+/// Error(compile) if code generation fails.
 [[nodiscard]] std::shared_ptr<const Program> make_program(Graph graph, Backend& device,
                                                           const Options& options, Report& report);
 

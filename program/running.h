@@ -24,9 +24,11 @@ class Running {
   /// tensor.
   template <class Donated>
   [[gnu::always_inline]] void allocate(const Donated& donated) {
-    if (program_.arena_bytes > 0) arena_ = program_.device->allocate(program_.arena_bytes);
-    for (const Value v : program_.temporaries)
-      addresses_[v] = static_cast<std::byte*>(arena_->data) + program_.places[v].offset;
+    if (program_.arena_bytes > 0) {  // else temporaries are of no elements
+      arena_ = program_.device->allocate(program_.arena_bytes);
+      for (const Value v : program_.temporaries)
+        addresses_[v] = static_cast<std::byte*>(arena_->data) + program_.places[v].offset;
+    }
     for (std::size_t i = 0; i < program_.memory.size(); ++i) {
       const OutputMemory& memory = program_.memory[i];
       const bool is_lent = memory.donation >= 0 && (made_[i] = donated(memory)).is_defined();

@@ -7,6 +7,7 @@
 #include "fusion/pieces.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -105,8 +106,18 @@ bool add_windows(ProgramDraft& draft, Value v) {
 
 bool is_library_call(const Graph& graph, const Node& node) {
   const auto has_elements = [&](Value v) { return element_count(graph[v].spec.shape) > 0; };
-  return node.op->call != nullptr && element_count(node.spec.shape) > 0 &&
-         std::ranges::all_of(node.inputs, has_elements);
+  if (has_parts(node)) return true;
+  if (node.op->call == nullptr || node.op->effect == Effect::ordered)
+    return node.op->call != nullptr;
+  return element_count(node.spec.shape) > 0 && std::ranges::all_of(node.inputs, has_elements);
+}
+
+/// The values that node `v` makes: itself, or its parts.
+std::vector<Value> results_of(const Graph& graph, Value v) {
+  if (!has_parts(graph[v])) return {v};
+  std::vector<Value> results(parts_of(graph, v).size());
+  std::iota(results.begin(), results.end(), v + 1);
+  return results;
 }
 
 /// A call that backends know by name. False if views are in the way.
@@ -126,12 +137,14 @@ bool add_library_call(ProgramDraft& draft, Value v) {
     step.out.reads.push_back(draft.fusion.bases[input]);
     step.report.bytes_read += bytes_of(spec);
   }
-  step.out.operands.push_back({static_cast<int64_t>(v), 0});
-  step.out.writes.push_back(v);
-  step.report.bytes_written = bytes_of(node.spec);
+  for (const Value result : results_of(graph, v)) {
+    step.out.operands.push_back({static_cast<int64_t>(result), 0});
+    step.out.writes.push_back(result);
+    step.report.bytes_written += bytes_of(graph[result].spec);
+  }
   step.out.executable = prepare(draft.device, *call, step.report);
   if (call->kind == LibraryCall::Kind::matmul) step.product = std::move(*call);
-  if (node.op->has_checks) step.out.effect = Effect::may_fail;
+  step.out.effect = node.op->effect;
   draft.steps.push_back(std::move(step));
   return true;
 }
@@ -150,7 +163,10 @@ std::optional<LibraryCall> library_call_of(const ProgramDraft& draft, Value v) {
   }
   std::vector<const Tensor*> inputs;
   for (const Tensor& placeholder : placeholders) inputs.push_back(&placeholder);
-  LibraryCall call = node.op->call(inputs, node.attrs, node.spec);
+  std::vector<Spec> specs;
+  for (const Value result : results_of(graph, v)) specs.push_back(graph[result].spec);
+  LibraryCall call = has_parts(node) ? node.op->call_all(inputs, node.attrs, specs)
+                                     : node.op->call(inputs, node.attrs, node.spec);
   call.threads = draft.options.threads;
   return call;
 }
@@ -161,7 +177,8 @@ bool add_steps(ProgramDraft& draft, const fusion::Unit& unit) {
     return true;
   }
   const Node& node = draft.graph[unit.node];
-  if (element_count(node.spec.shape) == 0) return true;
+  const bool is_nothing = element_count(node.spec.shape) == 0 && !has_parts(node);
+  if (is_nothing && node.op->effect != Effect::ordered) return true;
   return fusion::has_windows(node) ? add_windows(draft, unit.node)
                                    : add_library_call(draft, unit.node);
 }

@@ -79,7 +79,7 @@ class Trimming {
     if (node.kind != Node::Kind::op || node.spec.shape.size() != 4) return false;
     if (uses_[v] != std::ranges::count(graph[reader].inputs, v)) return false;
     parts.push_back({v, size});
-    if (node.op->kind != OpKind::elementwise || node.op->has_checks)
+    if (node.op->kind != OpKind::elementwise || node.op->effect != Effect::none)
       return collect_windows(v, size, parts);
     return std::ranges::all_of(node.inputs, [&](Value input) {
       const Shape& shape = graph[input].spec.shape;

@@ -8,6 +8,7 @@
 #include "tracer/recorder.h"
 
 #include "core/error.h"
+#include "core/graph_infer.h"
 #include "core/place.h"
 #include "tracer/shapes.h"
 
@@ -164,22 +165,36 @@ Value Recorder::value_of(const Tensor& tensor) {
   return value;
 }
 
+/// Whether results have elements.
+bool Recorder::computes() const {
+  return !shape_only_ || computing_scopes > outer_scopes_;
+}
+
 Tensor Recorder::compute(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
-  if (!shape_only_ || computing_scopes > outer_scopes_) return below().run(op, inputs, attrs, spec);
+  if (computes()) return below().run(op, inputs, attrs, spec);
   Tensor result = run_on_shapes(op, inputs, attrs, spec);
   result.internals().pending = shape_only_;
   return result;
 }
 
-Tensor Recorder::run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
-  if (trace_.graph.nodes.size() >= most_operations) {
-    obstruct(fmt::format("one call makes more than {} operations", most_operations));
-    return compute(op, inputs, attrs, spec);
+std::vector<Tensor> Recorder::compute_all(const Op& op, Inputs inputs, const Attrs& attrs,
+                                          std::span<const Spec> specs) {
+  if (computes()) return below().run_all(op, inputs, attrs, specs);
+  std::vector<Tensor> results;
+  for (const Spec& spec : specs) {
+    results.push_back(make_tensor(spec, strides_of(spec.shape), 0, {}));
+    results.back().internals().pending = shape_only_;
   }
-  if (op.kind == OpKind::transfer) {
-    obstruct(fmt::format("the function moves a tensor {} from {} to {}; move it before the call",
-                         describe(spec), describe(inputs[0]->device()), describe(spec.device)));
-  }
+  return results;
+}
+
+bool Recorder::is_too_long() {
+  if (trace_.graph.nodes.size() < most_operations) return false;
+  obstruct(fmt::format("one call makes more than {} operations", most_operations));
+  return true;
+}
+
+Node Recorder::application(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
   Node node = {.kind = Node::Kind::op,
                .op = &op,
                .inputs = {},
@@ -189,6 +204,16 @@ Tensor Recorder::run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec
                .constant = {}};
   node.inputs.reserve(inputs.size());
   for (const Tensor* input : inputs) node.inputs.push_back(value_of(*input));
+  return node;
+}
+
+Tensor Recorder::run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
+  if (is_too_long()) return compute(op, inputs, attrs, spec);
+  if (op.kind == OpKind::transfer) {
+    obstruct(fmt::format("the function moves a tensor {} from {} to {}; move it before the call",
+                         describe(spec), describe(inputs[0]->device()), describe(spec.device)));
+  }
+  Node node = application(op, inputs, attrs, spec);
   Tensor result = compute(op, inputs, attrs, spec);
   TensorData& data = result.internals();
   if (data.trace == epoch_ || foreign_.contains(&data))
@@ -197,6 +222,23 @@ Tensor Recorder::run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec
   node.origin = note_place();
   data.value = add_node(std::move(node));
   return result;
+}
+
+std::vector<Tensor> Recorder::run_all(const Op& op, Inputs inputs, const Attrs& attrs,
+                                      std::span<const Spec> specs) {
+  if (is_too_long()) return compute_all(op, inputs, attrs, specs);
+  Node node = application(op, inputs, attrs, specs[0]);
+  std::vector<Tensor> results = compute_all(op, inputs, attrs, specs);
+  node.origin = note_place();
+  const auto whole = static_cast<Value>(trace_.graph.nodes.size());
+  std::vector<Node> parts = parts_for(whole, node, inputs);
+  add_node(std::move(node));
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    TensorData& data = results[k].internals();
+    data.trace = epoch_;
+    data.value = add_node(std::move(parts[k]));
+  }
+  return results;
 }
 
 void Recorder::read(const Tensor& tensor, const ReadSite& site) {
@@ -403,6 +445,44 @@ void Recorder::check_device() {
   }
 }
 
+/// A Plan runs what may fail first, and nothing of it again when that has acted on the outside. And
+/// what gradients do to the outside depends on which are asked for.
+void Recorder::check_effects() {
+  if (trace_.obstacle || !has_ordered(trace_.graph)) return;
+  const Graph& graph = trace_.graph;
+  const std::size_t forward = trace_.backward ? trace_.backward->first : graph.nodes.size();
+  std::vector<const Op*> behind(graph.nodes.size(), nullptr);  // what is ordered and leads there
+  const auto obstruct_at = [&](const Node& node, std::string reason) {
+    const bool is_known = node.origin < trace_.places.size();
+    trace_.obstacle =
+        Obstacle{std::move(reason), is_known ? trace_.places[node.origin].text() : ""};
+  };
+  for (Value v = 0; v < graph.nodes.size(); ++v) {
+    const Node& node = graph[v];
+    if (v < forward) {
+      for (const Value input : node.inputs) {
+        if (behind[input] != nullptr) behind[v] = behind[input];
+      }
+    }
+    if (!has_effect(node)) continue;
+    if (node.op->effect == Effect::may_fail && behind[v] != nullptr) {
+      return obstruct_at(
+          node, fmt::format(
+                    "{}, which may fail, is applied to what {} gives, which a call runs only when "
+                    "nothing can fail any more; compile the two parts by themselves",
+                    node.op->name, behind[v]->name));
+    }
+    if (node.op->effect != Effect::ordered) continue;
+    behind[v] = node.op;
+    if (v >= forward) {
+      return obstruct_at(
+          node, fmt::format("gradients of its results go back by {}, which runs in the program's "
+                            "order; compile the function that asks for the gradients",
+                            node.op->name));
+    }
+  }
+}
+
 Trace Recorder::finish(std::span<const Tensor* const> results) {
   for (const Tensor* result : results) {
     trace_.graph.outputs.push_back(value_of(*result));
@@ -413,6 +493,7 @@ Trace Recorder::finish(std::span<const Tensor* const> results) {
   }
   trace_.result_count = results.size();
   check_device();
+  check_effects();
   check_locals();
   for (const Assignment& assignment : assignments()) {
     if (is_local(assignment.variable)) continue;

@@ -48,6 +48,8 @@ class Recorder final : public Transaction {
 
   [[nodiscard]] bool watches() const override { return true; }
   Tensor run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) override;
+  std::vector<Tensor> run_all(const Op& op, Inputs inputs, const Attrs& attrs,
+                              std::span<const Spec> specs) override;
   void read(const Tensor& tensor, const ReadSite& site) override;
   Tensor get(const Variable& variable) override;
   void set(const Variable& variable, const Tensor& value) override;
@@ -55,7 +57,12 @@ class Recorder final : public Transaction {
   void guard(const HostValueGuard& guard) override;
 
  private:
+  [[nodiscard]] bool computes() const;
   Tensor compute(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec);
+  std::vector<Tensor> compute_all(const Op& op, Inputs inputs, const Attrs& attrs,
+                                  std::span<const Spec> specs);
+  bool is_too_long();
+  Node application(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec);
   Value add_node(Node node);
   uint32_t note_place();
   Value add_input(const Tensor& tensor, TraceInput origin);
@@ -66,6 +73,7 @@ class Recorder final : public Transaction {
   void note_local(const Variable& variable);
   void check_locals();
   void check_device();
+  void check_effects();
   void obstruct_rule(const char* does, const Variable& variable);
 
   Trace trace_;

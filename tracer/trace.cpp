@@ -33,8 +33,17 @@ bool contains(const std::vector<Value>& list, Value value) {
 }
 
 std::string describe_node(const Node& node) {
-  if (node.kind == Node::Kind::input) return fmt::format("an input {}", describe(node.spec));
-  if (node.kind == Node::Kind::constant) return fmt::format("a constant {}", describe(node.spec));
+  switch (node.kind) {
+    case Node::Kind::input:
+      return fmt::format("an input {}", describe(node.spec));
+    case Node::Kind::constant:
+      return fmt::format("a constant {}", describe(node.spec));
+    case Node::Kind::part:
+      return fmt::format("result {} of operation {}", std::get<int64_t>(node.attrs[0]),
+                         node.inputs[0]);
+    case Node::Kind::op:
+      break;
+  }
   const std::string attrs = to_string(*node.op, node.attrs);
   return fmt::format("{}{}{} -> {}", node.op->name, attrs.empty() ? "" : " ", attrs,
                      describe(node.spec));

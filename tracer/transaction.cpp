@@ -44,6 +44,11 @@ Tensor Transaction::run(const Op& op, Inputs inputs, const Attrs& attrs, const S
   return below_.run(op, inputs, attrs, spec);
 }
 
+std::vector<Tensor> Transaction::run_all(const Op& op, Inputs inputs, const Attrs& attrs,
+                                         std::span<const Spec> specs) {
+  return below_.run_all(op, inputs, attrs, specs);
+}
+
 void Transaction::read(const Tensor& tensor, const ReadSite& site) {
   below_.read(tensor, site);
 }

@@ -50,6 +50,8 @@ class Transaction : public Interpreter {
   /// Only if something below does.
   [[nodiscard]] bool watches() const override { return is_below_watched_; }
   Tensor run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) override;
+  std::vector<Tensor> run_all(const Op& op, Inputs inputs, const Attrs& attrs,
+                              std::span<const Spec> specs) override;
   void read(const Tensor& tensor, const ReadSite& site) override;
   Tensor get(const Variable& variable) override;
   void set(const Variable& variable, const Tensor& value) override;

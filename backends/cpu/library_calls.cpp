@@ -12,8 +12,6 @@
 namespace nitinol::cpu {
 namespace {
 
-using Routine = void (*)(const LibraryCall& call, const Launch& launch);
-
 class HostRoutine final : public Executable {
  public:
   HostRoutine(LibraryCall call, Routine routine) : call_(std::move(call)), routine_(routine) {}
@@ -49,6 +47,8 @@ std::unique_ptr<Executable> prepare_call(const LibraryCall& call) {
       return std::make_unique<HostRoutine>(call, host::window_max);
     case LibraryCall::Kind::window_max_input:
       return std::make_unique<HostRoutine>(call, host::window_max_input);
+    case LibraryCall::Kind::routine:
+      return std::make_unique<HostRoutine>(call, call.routine);
   }
   return nullptr;
 }

@@ -295,6 +295,13 @@ class Writer {
       case LibraryCall::Kind::packed_matmul:
         throw Error(ErrorKind::unsupported, {.where = std::string(name_of(call_.kind)),
                                              .what = "a GPU has no layout of its own"});
+      case LibraryCall::Kind::routine:
+        throw Error(ErrorKind::unsupported,
+                    {.where = std::string(name_of(call_.kind)),
+                     .what = "it works on the host's memory",
+                     .expected = "tensors on a device whose memory is the host's",
+                     .got = "tensors on a GPU",
+                     .fix = "Move them by to() before."});
     }
     open_entries(made_.text);
     return std::move(made_);

@@ -245,9 +245,9 @@ void window_max_input(const Work& work) {
   sums.store();
 }
 
-class Routine final : public Executable {
+class Interpreted final : public Executable {
  public:
-  explicit Routine(LibraryCall call) : call_(std::move(call)) {}
+  explicit Interpreted(LibraryCall call) : call_(std::move(call)) {}
   void launch(const Launch& launch) const override {
     const Work work = {call_, launch};
     const auto with_type = [&](const auto& routine) {
@@ -273,6 +273,8 @@ class Routine final : public Executable {
         return with_type([&](auto dtype) { window_max<dtype.value>(work); });
       case LibraryCall::Kind::window_max_input:
         return with_type([&](auto dtype) { window_max_input<dtype.value>(work); });
+      case LibraryCall::Kind::routine:
+        return call_.routine(call_, launch);
     }
   }
 
@@ -287,7 +289,7 @@ std::unique_ptr<Executable> make_routine(const LibraryCall& call) {
     throw Error(ErrorKind::unsupported, {.where = std::string(name_of(call.kind)),
                                          .what = "the reference device has no layout of its own"});
   }
-  return std::make_unique<Routine>(call);
+  return std::make_unique<Interpreted>(call);
 }
 
 }  // namespace nitinol::reference

@@ -145,7 +145,7 @@ constexpr auto casts = family({
     {.name = "check_fits",
      .kind = OpKind::index,
      .accepts = {i64},
-     .has_checks = true,
+     .effect = Effect::may_fail,
      .attr_names = fits_attrs,
      .infer = infer_fits,
      .formula = {.emit = [](std::span<const Expr> x) { return x[0]; }, .loops = cast_loops},

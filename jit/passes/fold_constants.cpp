@@ -20,7 +20,7 @@ constexpr int64_t largest_folded = 64;
 
 bool is_folded(const Graph& graph, const Node& node) {
   const int64_t size = element_count(node.spec.shape);
-  if (node.kind != Node::Kind::op || node.op->has_checks || size > largest_folded) return false;
+  if (node.kind != Node::Kind::op || has_effect(node) || size > largest_folded) return false;
   int64_t operand_size = 0;
   for (const Value input : node.inputs) {
     if (graph[input].kind != Node::Kind::constant) return false;

@@ -23,13 +23,8 @@ namespace {
 /// Rounds in which views move up; each moves past one operation.
 constexpr int most_rounds = 8;
 
-bool is_view(const Node& node) {
-  return node.kind == Node::Kind::op && node.op->kind == OpKind::view;
-}
-
 bool is_elementwise(const Node& node) {
-  return node.kind == Node::Kind::op && node.op->kind == OpKind::elementwise &&
-         !node.op->has_checks;
+  return node.kind == Node::Kind::op && node.op->kind == OpKind::elementwise && !has_effect(node);
 }
 
 /// How a value is read.

@@ -18,9 +18,16 @@ Dims long_axes(const Node& node, const Shape& shape) {
 }  // namespace
 
 Layout layout_of(const Graph& graph, const Node& node, const std::vector<Layout>& earlier) {
-  if (node.kind == Node::Kind::input) return {.strides = node.strides};
-  if (node.kind == Node::Kind::constant) return {.strides = node.constant.internals().strides};
-  if (node.op->kind != OpKind::view) return {.strides = strides_of(node.spec.shape)};
+  switch (node.kind) {
+    case Node::Kind::input:
+      return {.strides = node.strides};
+    case Node::Kind::constant:
+      return {.strides = node.constant.internals().strides};
+    case Node::Kind::part:
+      return {.strides = strides_of(node.spec.shape)};
+    case Node::Kind::op:
+      if (!is_view(node)) return {.strides = strides_of(node.spec.shape)};
+  }
   const Value viewed = node.inputs[0];
   const Spec& spec = graph[viewed].spec;
   const Layout& from = earlier[viewed];

@@ -83,8 +83,7 @@ Graph merge_duplicates(Graph graph) {
   Seen seen(graph.nodes.size());
   return drop(std::move(graph), [&seen](const Graph& all, Value v, Value next) {
     const Node& node = all[v];
-    const bool has_checks = node.kind == Node::Kind::op && node.op->has_checks;
-    const Value found = has_checks ? next : seen.find(all, node, next);
+    const Value found = has_effect(node) ? next : seen.find(all, node, next);
     return found == next ? std::nullopt : std::optional(found);
   });
 }

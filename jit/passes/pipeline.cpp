@@ -1,12 +1,13 @@
 // Order: what kernels cannot express is rewritten first, so that the others see graphs whose
 // layouts are known. Folding makes constants of what the rest would look at; simplify then reads
 // past nodes, which makes more of them equal, and so does hoisting; merging leaves the unused ones
-// to remove_dead.
+// to remove_dead. fail_first comes last, as all others keep the program's order.
 #include "jit/passes/pipeline.h"
 
 #include "core/environment.h"
 #include "core/fork.h"
 #include "core/log.h"
+#include "jit/passes/fail_first.h"
 #include "jit/passes/fill_empty.h"
 #include "jit/passes/fold_constants.h"
 #include "jit/passes/hoist_views.h"
@@ -34,6 +35,7 @@ constexpr Pass passes[] = {
     {"hoist_views", hoist_views},
     {"merge_duplicates", merge_duplicates},
     {"remove_dead", remove_dead},
+    {"fail_first", fail_first, Pass::Need::required},
 };
 
 /// What the planner does after the passes and can leave out too.

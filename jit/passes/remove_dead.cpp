@@ -14,10 +14,10 @@ Graph remove_dead(Graph graph) {
   for (const Value output : graph.outputs) is_needed[output] = true;
   for (Value v = static_cast<Value>(graph.nodes.size()); v-- > 0;) {
     const Node& node = graph[v];
-    const bool has_checks = node.kind == Node::Kind::op && node.op->has_checks;
-    if (has_checks || node.kind == Node::Kind::input) is_needed[v] = true;
+    if (has_effect(node) || node.kind == Node::Kind::input) is_needed[v] = true;
     if (!is_needed[v]) continue;
     for (const Value input : node.inputs) is_needed[input] = true;
+    for (Value part = 1; part <= parts_of(graph, v).size(); ++part) is_needed[v + part] = true;
   }
   if (std::ranges::find(is_needed, false) == is_needed.end()) return graph;
 

@@ -143,7 +143,7 @@ class Simplifier {
     meanings_.emplace_back();
     same_value_.push_back(v);
     same_layout_.push_back(v);
-    if (node.kind != Node::Kind::op || node.op->has_checks) return;
+    if (node.kind != Node::Kind::op || has_effect(node)) return;
     if (node.op->kind == OpKind::view) {
       const std::optional<Value> earlier = viewed_unchanged(v);
       if (!earlier) return;
@@ -181,8 +181,7 @@ class Simplifier {
     std::optional<Value> found;
     std::vector<fusion::Map> maps;
     Value at = v;
-    while (graph_[at].kind == Node::Kind::op && graph_[at].op->kind == OpKind::view &&
-           maps.size() < longest_chain) {
+    while (is_view(graph_[at]) && maps.size() < longest_chain) {
       maps.insert(maps.begin(), fusion::Map{&graph_[at], graph_[at].spec.shape});
       at = graph_[at].inputs[0];
       if (graph_[at].spec == graph_[v].spec &&

@@ -45,6 +45,13 @@ Spec without_axes(const Op& op, Inputs inputs, const Attrs& attrs) {
 constexpr std::string_view sum_attrs[] = {"axes", "keepdims"};
 constexpr std::string_view mixed_attrs[] = {"flag", "count", "factor", "dtype", "axes"};
 
+/// All elements in one row, and as they are.
+std::vector<Spec> flat_and_same(const Op&, Inputs inputs, const Attrs&) {
+  Spec flat = inputs[0]->spec();
+  flat.shape = {element_count(flat.shape)};
+  return {flat, inputs[0]->spec()};
+}
+
 constinit const Op mul_op = {.name = "mul", .arity = 2, .infer = broadcast_of_both};
 constinit const Op join_op = {.name = "join", .arity = -1, .infer = same_as_first};
 constinit const Op sum_op = {
@@ -53,8 +60,12 @@ constinit const Op mixed_op = {.name = "mixed", .attr_names = mixed_attrs, .infe
 constinit const Op softmax_op = {
     .name = "softmax", .kind = OpKind::composite, .infer = same_as_first};
 
+constinit const Op turned_op = {
+    .name = "turned", .kind = OpKind::library, .infer_all = flat_and_same};
+
 Graph parsed(std::string_view text) {
-  static constexpr const Op* ops[] = {&mul_op, &join_op, &sum_op, &mixed_op, &softmax_op};
+  static constexpr const Op* ops[] = {&mul_op,   &join_op,    &sum_op,
+                                      &mixed_op, &softmax_op, &turned_op};
   return parse(text, ops);
 }
 
@@ -315,4 +326,54 @@ TEST_CASE("verify names the stage, the value and the rule", "[core][graph]") {
 TEST_CASE("uses are counted as operands and as outputs", "[core][graph]") {
   CHECK(use_counts(parsed("a: f32[4] = input; b = mul a a; c = mul a b; return b b")) ==
         std::vector<int>{3, 3, 0});
+}
+
+TEST_CASE("parts of an op of several results are in the text, and follow it", "[core][graph]") {
+  const std::string text =
+      "a: f32[2, 3] = input; b: f32[6] = turned a; c: f32[6] = part b 0; d: f32[2, 3] = part b 1; "
+      "e: f32[2, 3] = mul d d; return c e";
+  check_round_trip(text);
+  CHECK(to_string(parsed("a: f32[2, 3] = input; b = turned a; c = part b 0; d = part b 1; "
+                         "e = mul d d; return c e")) == text);
+  const std::string begin = "a: f32[2, 3] = input; b = turned a; ";
+  for (const auto& [rest, expected] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"return a", "part 0 of the op"},
+           {"c = part b 0; return a", "part 1 of the op"},
+           {"c = mul a a; d = part b 0; e = part b 1; return a", "part 0 of the op"},
+           {"c = part b 1; d = part b 0; return a", "a part: expected the next one"},
+           {"c = part b 0; d = part b 0; return a", "a part: expected the next one"},
+           {"c = part a 0; d = part b 1; return a", "a part: expected the next one"},
+           {"c = part b 0; d = part b 1; e = part b 2; return a", "a part: expected the next one"},
+           {"c = part b 0; d = part b 1; e = mul b b; return a", "a part of what has several"},
+           {"c = part b 0; d = part b 1; return b", "a part of what has several"},
+           {"c: f32[5] = part b 0; d = part b 1; return c", "the declared type"},
+           {"c = part b; d = part b 1; return c", "an integer"},
+           {"c = part b 0 1; d = part b 1; return c", "a statement"},
+           {"c: f32[6] strides=[2] = part b 0; d = part b 1; return c", "strides"}}) {
+    CAPTURE(rest);
+    CHECK_THAT(message_of(begin + rest),
+               Catch::StartsWith("parse: line 1, column ") && Catch::Contains(expected));
+  }
+  const Graph good = parsed(text);
+  const auto broken = [&good](auto change) {
+    Graph graph = good;
+    change(graph);
+    try {
+      verify(graph, "some_pass");
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return std::string("no error");
+  };
+  CHECK_THAT(broken([](Graph& g) { g.nodes[2].attrs = {int64_t{1}}; }),
+             Catch::Contains("value 1 (turned): expected its parts after it"));
+  CHECK_THAT(broken([](Graph& g) { g.nodes[2].spec.shape = {5}; }),
+             Catch::Contains("its parts after it"));
+  CHECK_THAT(broken([](Graph& g) { std::swap(g.nodes[2], g.nodes[3]); }),
+             Catch::Contains("its parts after it"));
+  CHECK_THAT(broken([](Graph& g) { g.nodes[3].inputs[0] = 0; }), Catch::Contains("value 1"));
+  CHECK_THAT(broken([](Graph& g) { g.nodes[4].inputs[0] = 1; }),
+             Catch::Contains("operands that are one value"));
+  CHECK_THAT(broken([](Graph& g) { g.outputs[0] = 1; }), Catch::Contains("value 1 (turned)"));
+  CHECK_THAT(broken([](Graph& g) { g.nodes[2].op = g.nodes[4].op; }), Catch::Contains("value 2"));
 }

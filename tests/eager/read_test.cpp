@@ -29,6 +29,10 @@ class ReadNotes : public Interpreter {
   Tensor run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) override {
     return base_interpreter().run(op, inputs, attrs, spec);
   }
+  std::vector<Tensor> run_all(const Op& op, Inputs inputs, const Attrs& attrs,
+                              std::span<const Spec> specs) override {
+    return base_interpreter().run_all(op, inputs, attrs, specs);
+  }
   void read(const Tensor&, const ReadSite& site) override {
     what.emplace_back(site.what);
     lines.push_back(site.place.line());

@@ -37,7 +37,7 @@ Tensor changed(const Tensor& x) {
 /// The op on operands that were computed, with a reader of its result. Operands that must stay
 /// what they are (indices, divisors, bounds) are left alone.
 Tensor embedded(const Op& op, Tensors inputs, const Attrs& attrs) {
-  const bool is_fragile = op.has_checks || op.kind == OpKind::create;
+  const bool is_fragile = op.effect == Effect::may_fail || op.kind == OpKind::create;
   if (!is_fragile) {
     const bool is_where = op.name == "where";
     for (std::size_t k = 0; k < inputs.size(); ++k) {

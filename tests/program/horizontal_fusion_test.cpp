@@ -27,7 +27,7 @@ const Kernel log_kernel = kernel_of("log");
 struct TestStep {
   const Kernel* kernel;
   std::vector<Value> reads, writes;
-  program::Effect effect = program::Effect::none;
+  Effect effect = Effect::none;
   bool overwrites = false;
 };
 
@@ -69,7 +69,7 @@ TEST_CASE("a step does not move above a reader of what it overwrites", "[jit][ho
 
 TEST_CASE("a Variable is not overwritten before all that can fail", "[jit][horizontal]") {
   TestStep check = step(nullptr, 2, 3);
-  check.effect = program::Effect::may_fail;
+  check.effect = Effect::may_fail;
   TestStep update = step(&exp_kernel, 4, 5);
   CHECK(join({step(&exp_kernel, 0, 1), check, update}) == Batches{{0, 2}, {1}});
   update.overwrites = true;

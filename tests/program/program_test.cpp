@@ -58,7 +58,7 @@ TEST_CASE("a Program knows what its steps read and write", "[program]") {
   const program::ProgramStep& product = program->steps[0];
   CHECK(product.reads == std::vector<Value>{0, 1});
   CHECK(product.writes == std::vector<Value>{2});
-  CHECK(product.effect == program::Effect::none);
+  CHECK(product.effect == Effect::none);
   CHECK(program->safe_steps == program->steps.size());
   std::vector<Value> written;
   for (const program::ProgramStep& step : program->steps)
@@ -71,7 +71,7 @@ TEST_CASE("a Program knows what its steps read and write", "[program]") {
   REQUIRE(checked);
   CHECK(checked->can_fail);
   CHECK(std::ranges::any_of(checked->steps, [](const program::ProgramStep& step) {
-    return step.effect == program::Effect::may_fail;
+    return step.effect == Effect::may_fail;
   }));
 }
 

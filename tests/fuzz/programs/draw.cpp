@@ -204,7 +204,7 @@ class Drawer::Session : Chance {
   void add_discontinuous_end() {
     std::vector<const Op*> ends;
     for (const Op* op : drawer_.ops_.find(OpKind::elementwise)->second) {
-      if (op->gradient.is_zero && !op->has_checks) ends.push_back(op);
+      if (op->gradient.is_zero && op->effect != Effect::may_fail) ends.push_back(op);
       if (op->name == "cast") ends.push_back(op);
     }
     is_chained_ = true;
@@ -425,7 +425,7 @@ class Drawer::Session : Chance {
     if (step.operands[1].kind == Operand::Kind::number) return step.operands[1].number != 0;
     const auto& index_ops = drawer_.ops_[OpKind::index];
     const auto check = std::ranges::find_if(
-        index_ops, [](const Op* op) { return op->has_checks && op->arity == 1; });
+        index_ops, [](const Op* op) { return op->effect == Effect::may_fail && op->arity == 1; });
     if (check == index_ops.end()) return false;
     const std::size_t before = program_.steps.size();
     Step checked = {.op = *check, .operands = {step.operands[1]}, .attrs = {true}};
@@ -461,7 +461,8 @@ class Drawer::Session : Chance {
       result = apply(*step.op, operands, step.attrs);
     } catch (const Error& error) {
       // A check of elements failed: sometimes that is what the program shall do.
-      if (!step.op->has_checks || error.kind() != ErrorKind::value || below(6) != 0) return false;
+      if (step.op->effect != Effect::may_fail || error.kind() != ErrorKind::value || below(6) != 0)
+        return false;
       must_throw_ = true;
     } catch (const std::bad_variant_access&) {
       return false;
@@ -495,6 +496,7 @@ class Drawer::Session : Chance {
     if (name == "ddof" || name == "checker") return static_cast<int64_t>(below(3));
     if (name == "dtype") return random_dtype();
     if (name == "axis") return static_cast<int64_t>(below(6) - 2);
+    if (name == "number") return static_cast<int64_t>(below(100));
     if (name == "rows") return static_cast<int64_t>(1 + below(5));
     if (name == "groups") return static_cast<int64_t>(1 + below(2));
     if (name == "stride" || name == "dilation" || name == "kernel") {

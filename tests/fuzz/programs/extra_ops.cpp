@@ -2,6 +2,7 @@
 
 #include "autograd/gradient.h"
 #include "eager/ops/ops.h"
+#include "tests/outside_ops.h"
 
 #include <array>
 
@@ -64,12 +65,31 @@ constinit const Op range_op = extra(
     },
     create_attrs);
 
+constexpr std::array<std::string_view, 1> number_attr = {"number"};
+constexpr std::array<std::string_view, 1> which_attr = {"keepdims"};
+constinit const Op noted_op = extra(
+    "fuzz.host.noted", 1,
+    [](Inputs x, const Attrs& attrs) { return test::noted(*x[0], std::get<int64_t>(attrs[0])); },
+    number_attr);
+/// Both results, or the second alone.
+constinit const Op turned_op = extra(
+    "fuzz.host.turned", 1,
+    [](Inputs x, const Attrs& attrs) {
+      const auto [flat, same] = test::turned(*x[0]);
+      return std::get<bool>(attrs[0]) ? reshape(flat, same.shape()) : same;
+    },
+    which_attr);
+constinit const Op turned_twice_op = extra("fuzz.host.turned_twice", 1, [](Inputs x, const Attrs&) {
+  const auto [flat, same] = test::turned(*x[0]);
+  return concat({flat, reshape(same, {same.size()})}, 0);
+});
+
 }  // namespace
 
 std::span<const Op* const> extra_ops() {
-  static constexpr auto ops =
-      std::to_array<const Op*>({&stop_op, &no_grad_op, &no_grad_same_op, &flip_op, &transpose_op,
-                                &full_op, &rand_op, &randn_op, &randint_op, &range_op});
+  static constexpr auto ops = std::to_array<const Op*>(
+      {&stop_op, &no_grad_op, &no_grad_same_op, &flip_op, &transpose_op, &full_op, &rand_op,
+       &randn_op, &randint_op, &range_op, &noted_op, &turned_op, &turned_twice_op});
   return ops;
 }
 

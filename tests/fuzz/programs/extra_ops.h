@@ -7,7 +7,8 @@
 
 namespace nitinol::fuzz {
 
-/// As composite ops, so that they are drawn, run and printed like any other.
+/// As composite ops, so that they are drawn, run and printed like any other. Those of `fuzz.host`
+/// work where memory is the host's.
 [[nodiscard]] std::span<const Op* const> extra_ops();
 
 }  // namespace nitinol::fuzz

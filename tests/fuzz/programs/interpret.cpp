@@ -39,15 +39,24 @@ std::vector<Tensor> interpreted(
   }
   std::vector<Tensor> values;
   std::size_t input = 0;
+  std::vector<Tensor> parts;  // of the latest op of several results
   for (const Node& node : trace.graph.nodes) {
     std::vector<const Tensor*> operands;
     for (const Value value : node.inputs) operands.push_back(&values[value]);
-    if (node.kind == Node::Kind::op)
-      values.push_back(apply(*node.op, operands, node.attrs));
-    else if (node.kind == Node::Kind::constant)
-      values.push_back(on_device(node.constant, device));
-    else  // arguments were not declared: they are constants, only Variables are inputs
-      values.push_back(on_device(trace.inputs[input++].captured.get(), device));
+    switch (node.kind) {
+      case Node::Kind::op:
+        if (has_parts(node)) parts = apply_all(*node.op, operands, node.attrs);
+        values.push_back(has_parts(node) ? Tensor() : apply(*node.op, operands, node.attrs));
+        break;
+      case Node::Kind::part:
+        values.push_back(parts.at(static_cast<std::size_t>(std::get<int64_t>(node.attrs[0]))));
+        break;
+      case Node::Kind::constant:
+        values.push_back(on_device(node.constant, device));
+        break;
+      case Node::Kind::input:  // arguments were not declared: only Variables are inputs
+        values.push_back(on_device(trace.inputs[input++].captured.get(), device));
+    }
   }
   std::vector<Tensor> results;
   for (std::size_t i = 0; i < trace.result_count; ++i) {
