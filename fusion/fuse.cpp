@@ -60,8 +60,8 @@ struct Grouping {
 
 /// How many operations on numbers make `node`, if it is a number made of numbers: else 0.
 std::size_t size_as_uniform(const Grouping& grouping, const Node& node) {
-  if (node.op->kind != OpKind::elementwise || node.op->effect != Effect::none ||
-      element_count(node.spec.shape) != 1 || node.inputs.empty())
+  if (node.op->kind != OpKind::elementwise || element_count(node.spec.shape) != 1 ||
+      node.inputs.empty())
     return 0;
   std::size_t size = 1;
   for (const Value input : node.inputs) {

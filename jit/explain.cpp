@@ -68,8 +68,8 @@ std::string lines_of(const std::vector<std::string>& places) {
 std::string step_text(const program::StepReport& step, std::size_t number) {
   const std::string times =
       step.launches > 1 ? fmt::format(" ({} in one launch)", step.launches) : "";
-  std::string text =
-      fmt::format("      {}. {:<8}{}{}\n", number, step.kind, list_of(step.ops), times);
+  std::string text = fmt::format("      {}. {:<8}{}{}{}\n", number, step.kind, list_of(step.ops),
+                                 times, step.is_ordered ? ", in order" : "");
   std::string detail =
       fmt::format("reads {}, writes {}", bytes(step.bytes_read), bytes(step.bytes_written));
   if (step.build.is_generated) {
@@ -164,6 +164,7 @@ nlohmann::json json_of(const program::StepReport& step) {
           {"ops", step.ops},
           {"places", step.places},
           {"launches", step.launches},
+          {"ordered", step.is_ordered},
           {"bytes_read", step.bytes_read},
           {"bytes_written", step.bytes_written},
           {"generated", step.build.is_generated},

@@ -22,6 +22,7 @@ struct StepReport {
   std::size_t bytes_read = 0, bytes_written = 0;  ///< at these sizes, each operand once
   BuildReport build = {};
   bool was_cached = false;  ///< a kernel of this structure existed already
+  bool is_ordered = false;  ///< acts on the outside: at its place, when all checks have passed
   std::string how = {};     ///< Executable::describe()
 };
 

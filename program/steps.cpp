@@ -145,6 +145,7 @@ bool add_library_call(ProgramDraft& draft, Value v) {
   step.out.executable = prepare(draft.device, *call, step.report);
   if (call->kind == LibraryCall::Kind::matmul) step.product = std::move(*call);
   step.out.effect = node.op->effect;
+  step.report.is_ordered = step.out.effect == Effect::ordered;
   draft.steps.push_back(std::move(step));
   return true;
 }

@@ -3,6 +3,8 @@
 #include "backends/reference/device.h"
 #include "core/backend.h"
 #include "core/error.h"
+#include "core/kernel.h"
+#include "core/library.h"
 #include "tests/backends/kernels.h"
 
 #include <algorithm>
@@ -167,9 +169,10 @@ test::Call held(const Launch& launch) {
 
 class FencedExecutable final : public Executable {
  public:
-  explicit FencedExecutable(std::shared_ptr<const Executable> inner) : inner_(std::move(inner)) {}
+  FencedExecutable(std::shared_ptr<const Executable> inner, bool heeds_gates)
+      : inner_(std::move(inner)), heeds_gates_(heeds_gates) {}
   void launch(const Launch& launch) const override {
-    const bool is_gated = launch.is_gated;
+    const bool is_gated = launch.is_gated && heeds_gates_;
     queue().add_launch([inner = inner_, call = held(launch), status = launch.status, is_gated] {
       if (is_gated && status->code != Status::ok) return;
       inner->launch(call.launch(status));
@@ -190,6 +193,7 @@ class FencedExecutable final : public Executable {
 
  private:
   const std::shared_ptr<const Executable> inner_;
+  const bool heeds_gates_;  ///< as kernels do
 };
 
 void release_fenced(Storage* storage) noexcept {
@@ -248,7 +252,8 @@ class FencedBackend final : public Backend {
   void reset_peak_memory() override {}
 
   std::unique_ptr<Executable> prepare(const Step& step) override {
-    return std::make_unique<FencedExecutable>(reference::device().prepare(step));
+    return std::make_unique<FencedExecutable>(reference::device().prepare(step),
+                                              std::holds_alternative<Kernel>(step));
   }
   [[nodiscard]] bool is_asynchronous() const override { return true; }
   Status* take_status(const Status* after) override {

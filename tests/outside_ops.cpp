@@ -119,6 +119,7 @@ constinit const Op turned_record = {
 }  // namespace
 
 std::vector<Note> take_notes() {
+  synchronize();
   return std::exchange(notes, {});
 }
 

@@ -18,7 +18,7 @@ struct Note {
   friend bool operator==(const Note&, const Note&) = default;
 };
 
-/// What has been written down on this thread since the last call of this.
+/// What has been written down on this thread since the last call of this. Waits for all devices.
 [[nodiscard]] std::vector<Note> take_notes();
 
 /// Whether what noted() writes down on this thread arrives; else its routine throws Error(io).
