@@ -15,6 +15,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <memory>
+#include <mutex>
 #include <pwd.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
@@ -28,6 +29,7 @@ namespace fs = std::filesystem;
 using Bytes = std::span<const std::byte>;
 
 constexpr const char* extension = ".code";
+constexpr const char* unfinished = ".new";  ///< of what is being written
 
 struct Head {
   uint64_t magic = 0x31636f646e69746e;  // "ntindoc1"
@@ -72,7 +74,7 @@ void check(const fs::path& folder) {
 
 /// The folder to use, or an empty path if there is none.
 fs::path folder_of_user() {
-  if (::getauxval(AT_SECURE) != 0) return {};  // runs with more rights than its user
+  if (::getauxval(AT_SECURE) != 0) return {};  // runs with other rights than its user's
   const std::string asked = environment_text("NITINOL_CACHE");
   if (asked == "0") return {};
   if (!asked.empty()) return asked;
@@ -208,11 +210,11 @@ void CodeStore::keep(Bytes key, Bytes code) noexcept {
 }
 
 void CodeStore::write(const fs::path& file, Bytes content) {
-  static std::atomic<uint64_t> number = 0;
-  const fs::path temporary = folder_ / fmt::format("{}.{}.new", ::getpid(), number++);
+  // A number of the process would not do: another machine's or container's may be the same.
+  std::string temporary = folder_ / (std::string("XXXXXX") + unfinished);
   {
-    const File out(
-        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+    const int length = static_cast<int>(std::strlen(unfinished));
+    const File out(::mkostemps(temporary.data(), length, O_CLOEXEC));
     if (!out.is_open()) reject(folder_, last_error());
     for (Bytes left = content; !left.empty();) {
       const ssize_t count = ::write(out.get(), left.data(), left.size());
@@ -246,7 +248,7 @@ void CodeStore::make_room() {
     const fs::path& path = i->path();
     Known file = {fs::last_write_time(path, ignored), fs::file_size(path, ignored), path};
     if (ignored) continue;
-    if (path.extension() == ".new") {  // of a process that ended while it wrote
+    if (path.extension() == unfinished) {  // by a process that ended while it wrote
       if (now - file.used > std::chrono::hours(1)) fs::remove(path, ignored);
     } else if (path.extension() == extension) {
       bytes += file.bytes;

@@ -1,11 +1,12 @@
 // CodeStore: generated code on disk, so that another process need not generate it.
 #pragma once
 
+#include "core/fork.h"
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -47,7 +48,7 @@ class CodeStore {
   const std::filesystem::path folder_;
   const uint64_t budget_;
   std::atomic<uint64_t> found_ = 0, missed_ = 0, kept_ = 0, rejected_ = 0;
-  std::mutex mutex_;      ///< of what follows
+  ForkSafeMutex mutex_;   ///< of what follows
   uint64_t written_ = 0;  ///< bytes since the folder was looked through
   bool has_been_seen_ = false;
 };

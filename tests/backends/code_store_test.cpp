@@ -8,10 +8,15 @@
 
 #include <catch2/catch.hpp>
 
+#include <atomic>
+#include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <sched.h>
 #include <string>
+#include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <thread>
 #include <vector>
@@ -47,6 +52,19 @@ std::string read(const fs::path& file) {
 
 void write(const fs::path& file, const std::string& bytes) {
   std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+uint64_t bytes_in(const fs::path& folder) {
+  uint64_t sum = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) sum += entry.file_size();
+  return sum;
+}
+
+std::size_t unfinished_in(const fs::path& folder) {
+  std::size_t count = 0;
+  for (const auto& entry : fs::directory_iterator(folder))
+    count += entry.path().extension() == ".new" ? 1 : 0;
+  return count;
 }
 
 /// What is logged while it lives.
@@ -186,11 +204,7 @@ TEST_CASE("of too much code on disk, what was not used for longest goes", "[code
   const fs::path folder = temporary / "store";
   constexpr uint64_t budget = 16 << 10;
   CodeStore store(folder, budget);
-  const auto bytes = [&] {
-    uint64_t sum = 0;
-    for (const auto& entry : fs::directory_iterator(folder)) sum += entry.file_size();
-    return sum;
-  };
+  const auto bytes = [&] { return bytes_in(folder); };
   for (int i = 0; i < 60; ++i) {
     store.keep(code(50, i), code(900, i));
     CHECK(store.find(code(50, 0)).has_value());  // in use
@@ -214,9 +228,7 @@ TEST_CASE("a new store makes room that an earlier process left full", "[code]") 
   write(folder / "2.0.new", "being written");
   CodeStore small(folder, 16 << 10);
   small.keep(code(50, 50), code(900, 50));
-  uint64_t sum = 0;
-  for (const auto& entry : fs::directory_iterator(folder)) sum += entry.file_size();
-  CHECK(sum <= 16 << 10);
+  CHECK(bytes_in(folder) <= 16 << 10);
   CHECK(small.find(code(50, 50)).has_value());
   CHECK(!fs::exists(folder / "1.0.new"));
   CHECK(fs::exists(folder / "2.0.new"));
@@ -242,4 +254,143 @@ TEST_CASE("processes keep and find code in one folder at once", "[code]") {
   other.join();
   CHECK(child == 0);
   CHECK(here == 0);
+}
+
+TEST_CASE("a process that is killed while it writes leaves whole files", "[code]") {
+  const TemporaryFolder temporary;
+  const fs::path folder = temporary / "store";
+  constexpr int keys = 4;
+  std::vector<Code> values;
+  for (int k = 0; k < keys; ++k) values.push_back(code(3'000'000, k));
+  static_cast<void>(CodeStore(folder));
+  std::size_t found = 0, unfinished = 0;
+  for (int round = 0; round < 100; ++round) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      CodeStore store(folder);
+      for (std::size_t i = 0;; ++i)
+        store.keep(code(40, static_cast<int>(i % keys)), values[i % keys]);
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(3000 + 97 * round));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    REQUIRE((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
+    unfinished = std::max(unfinished, unfinished_in(folder));
+    CodeStore store(folder);
+    const auto held = store.find(code(40, round % keys));
+    if (held) ++found;
+    if (held && *held != values[static_cast<std::size_t>(round % keys)]) FAIL("other code");
+    CHECK(store.counts().rejected == 0);
+  }
+  CHECK(found > 5);
+  CHECK(unfinished > 0);  // some were hit while they wrote
+  // What they leave is in nobody's way, and goes when it is old.
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() != ".new") continue;
+    fs::last_write_time(entry.path(), fs::file_time_type::clock::now() - std::chrono::hours(2));
+  }
+  CodeStore store(folder);
+  store.keep(code(41, 0), code(10, 0));
+  CHECK(store.find(code(41, 0)) == code(10, 0));
+  CHECK(unfinished_in(folder) == 0);
+}
+
+TEST_CASE("a fork while code is kept leaves the child a store that works", "[code]") {
+  const TemporaryFolder temporary;
+  CodeStore store(temporary / "store", 64 << 10);  // makes room again and again
+  std::atomic<bool> is_over = false;
+  std::thread other([&] {
+    for (int i = 0; !is_over; ++i) store.keep(code(40, i), code(7000, i));
+  });
+  int good = 0;
+  for (int i = 0; i < 60; ++i) {
+    good += in_child([&] {
+              store.keep(code(42, i), code(100, i));
+              return store.find(code(42, i)) == code(100, i) ? 0 : 1;
+            }) == 0
+                ? 1
+                : 0;
+  }
+  is_over = true;
+  other.join();
+  CHECK(good == 60);
+}
+
+TEST_CASE("ten thousand files of code are found, and make room", "[code]") {
+  const TemporaryFolder temporary;
+  const fs::path folder = temporary / "store";
+  constexpr int count = 10'000;
+  CodeStore large(folder);
+  for (int i = 0; i < count; ++i) large.keep(code(20 + i / 256, i), code(100, i));
+  const auto held = [&](CodeStore& store) {
+    int found = 0;
+    for (int i = 0; i < count; ++i) found += store.find(code(20 + i / 256, i)) ? 1 : 0;
+    return found;
+  };
+  CHECK(held(large) == count);
+  const uint64_t budget = bytes_in(folder) / 4;
+  CodeStore small(folder, budget);
+  small.keep(code(19, 0), code(10, 0));
+  CHECK(bytes_in(folder) <= budget);
+  CHECK(bytes_in(folder) > budget / 2);
+  CHECK(small.find(code(19, 0)).has_value());
+  CHECK(held(small) > count / 8);
+}
+
+TEST_CASE("a clock that goes back costs no code that works", "[code]") {
+  const TemporaryFolder temporary;
+  const fs::path folder = temporary / "store";
+  constexpr uint64_t budget = 16 << 10;
+  CodeStore store(folder, budget);
+  const auto age = [&](std::chrono::hours hours) {
+    for (const auto& entry : fs::directory_iterator(folder))
+      fs::last_write_time(entry.path(), fs::file_time_type::clock::now() + hours);
+  };
+  for (int i = 0; i < 8; ++i) store.keep(code(50, i), code(900, i));
+  age(std::chrono::hours(24 * 365));  // what was written before the clock went back
+  for (int i = 8; i < 60; ++i) {
+    store.keep(code(50, i), code(900, i));
+    CHECK(store.find(code(50, i)) == code(900, i));
+    CHECK(bytes_in(folder) <= budget + budget / 8 + 1000);
+  }
+  age(std::chrono::hours(-24 * 365));
+  CHECK(store.find(code(50, 59)) == code(900, 59));
+}
+
+TEST_CASE("a full disk keeps no part of a file", "[code]") {
+  const TemporaryFolder temporary;
+  const fs::path disk = temporary / "disk";
+  fs::create_directory(disk);
+  // No larger files than that, as if there were no more room; a file system of 1 MB where one may
+  // be made.
+  const auto keep_much = [&](std::size_t most) {
+    CodeStore store(disk / "store");
+    set_log_sink([](LogLevel, std::string_view) {});
+    for (int i = 0; i < 40; ++i) store.keep(code(40, i), code(100'000, i));
+    if (store.counts().kept > most || unfinished_in(store.folder()) > 0) return 1;
+    for (int i = 0; i < 40; ++i) {
+      const auto held = store.find(code(40, i));
+      if (held && *held != code(100'000, i)) return 2;
+    }
+    if (store.counts().rejected > 0) return 3;
+    return 0;
+  };
+  CHECK(in_child([&] {
+          const rlimit limit = {50'000, 50'000};
+          ::signal(SIGXFSZ, SIG_IGN);
+          if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return 9;
+          if (const int failed = keep_much(0); failed != 0) return failed;
+          CodeStore store(disk / "store");
+          store.keep(code(41, 0), code(1000, 0));
+          return store.find(code(41, 0)) == code(1000, 0) ? 0 : 4;
+        }) == 0);
+  CHECK(in_child([&] {
+          const bool is_own =
+              ::unshare(CLONE_NEWNS) == 0 || ::unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
+          const bool is_apart =
+              is_own && ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+          if (!is_apart || ::mount("none", disk.c_str(), "tmpfs", 0, "size=1m") != 0) return 0;
+          return keep_much(10);
+        }) == 0);
 }
