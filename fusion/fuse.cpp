@@ -16,6 +16,7 @@
 // Being greedy has a price, part of which sink.cpp gives back.
 #include "fusion/fuse.h"
 
+#include "fusion/group_order.h"
 #include "fusion/groups.h"
 #include "fusion/nest_rules.h"
 #include "fusion/pieces.h"

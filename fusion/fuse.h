@@ -4,7 +4,6 @@
 #include "core/graph.h"
 #include "core/kernel.h"
 #include "fusion/access.h"
-#include "fusion/group_order.h"
 
 #include <map>
 #include <memory>

@@ -28,37 +28,6 @@ constexpr uint64_t narrow_gap = uint64_t{1} << 18;
 
 }  // namespace
 
-bool comes_after(const Node& node) {
-  switch (node.kind) {
-    case Node::Kind::input:
-    case Node::Kind::constant:
-      return false;
-    case Node::Kind::op:
-      return node.op->kind != OpKind::view;
-    case Node::Kind::part:
-      return true;
-  }
-  return false;
-}
-
-Reads::Reads(const Graph& graph, std::span<const Value> bases) {
-  std::vector<Value> before_ordered;  // what may fail; later the last that is ordered
-  begin_.reserve(graph.nodes.size() + 1);
-  for (Value v = 0; v < graph.nodes.size(); ++v) {
-    const Node& node = graph[v];
-    begin_.push_back(values_.size());
-    if (!comes_after(node)) continue;
-    for (const Value input : node.inputs) values_.push_back(bases[input]);
-    if (!has_effect(node)) continue;
-    if (node.op->effect == Effect::ordered) {
-      values_.insert(values_.end(), before_ordered.begin(), before_ordered.end());
-      before_ordered.clear();
-    }
-    before_ordered.push_back(v);
-  }
-  begin_.push_back(values_.size());
-}
-
 GroupOrder::GroupOrder(const Reads& reads)
     : reads_(reads),
       range_(reads.size()),

@@ -1,7 +1,7 @@
 // Group order: which groups of values depend on which, while groups grow and merge.
 #pragma once
 
-#include "core/graph.h"
+#include "fusion/access.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -9,27 +9,6 @@
 #include <vector>
 
 namespace nitinol::fusion {
-
-/// Whether the node is made from others, and is no view: there is a time before it.
-[[nodiscard]] bool comes_after(const Node& node);
-
-/// Per value of a graph: the values that it comes after. Those whose memory it reads, views looked
-/// through; a part after its op; and what is ordered (Op::effect) after what is ordered before it,
-/// and after all that may fail.
-class Reads {
- public:
-  Reads() = default;
-  /// `bases` is bases_of(graph). Nothing that may fail comes after what is ordered.
-  Reads(const Graph& graph, std::span<const Value> bases);
-  [[nodiscard]] std::span<const Value> operator[](Value value) const {
-    return std::span(values_).subspan(begin_[value], begin_[value + 1] - begin_[value]);
-  }
-  [[nodiscard]] std::size_t size() const { return begin_.size() - 1; }
-
- private:
-  std::vector<std::size_t> begin_;  ///< per value, and the end
-  std::vector<Value> values_;
-};
 
 /// An order of groups in which each comes after those it reads. A group is named by any value in
 /// it. No two groups ever depend on each other.

@@ -3,8 +3,6 @@
 // until backward comes by. Backward reads y anyway; so there it costs nothing to store.
 #include "fusion/sink.h"
 
-#include "fusion/group_order.h"
-
 #include <algorithm>
 #include <functional>
 #include <numeric>
