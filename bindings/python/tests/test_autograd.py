@@ -116,6 +116,55 @@ def test_what_a_checkpointed_function_keeps_has_elements():
     assert kept and all(bits(y) == bits(nt.tanh(x @ w.value)) for y in kept)
 
 
+def test_what_a_checkpointed_function_assigns_into_has_elements():
+    """Elements of a captured tensor that it has used; the tensor lives on outside."""
+    w, kept = nt.parameter(nt.ones((4, 4))), []
+
+    def f(x):
+        v = x * 2
+
+        def inner(t):
+            u = t * v @ w
+            v[0] = 3.0
+            return u
+
+        y = nt.checkpoint(inner)(x)
+        kept.append(nt.stop_gradient(v))
+        return nt.sum(y) + nt.sum(v)
+
+    compiled, x = nt.compile(f), nt.ones((3, 4))
+    seen = []
+    for function in [f, compiled, compiled, compiled, compiled]:
+        loss = function(x)
+        loss.backward()
+        seen.append((bits(loss), bits(w.grad), bits(kept[-1])))
+        w.clear_grad()
+    assert all(call == seen[0] for call in seen)
+    assert kept[-1].tolist() == [[3.0] * 4, [2.0] * 4, [2.0] * 4]
+
+
+def test_what_a_custom_function_keeps_has_elements_or_says_why_not():
+    w, kept = nt.parameter(nt.ones((4, 4))), []
+
+    def doubled(t):
+        y = t * 2
+        kept.append(y)
+        return y, lambda g: g * 2
+
+    f = nt.compile(lambda x: nt.sum(nt.custom_gradient(doubled)(x @ w)))
+    x, seen = nt.ones((3, 4)), 0
+    for _ in range(4):
+        f(x).backward()
+        for y in kept:
+            try:
+                assert y.tolist() == [[8.0] * 4] * 3
+                seen += 1
+            except nt.UnsupportedError as error:
+                assert "has no elements" in str(error) and "Return it from the rule" in str(error)
+        kept.clear()
+    assert seen > 0
+
+
 def test_rules_with_effects_leave_a_function_eager_with_the_reason():
     p, norm, kept = nt.parameter(nt.ones(4)), nt.Variable(nt.zeros(())), []
 
