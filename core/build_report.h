@@ -15,6 +15,7 @@ struct BuildReport {
   std::size_t code_bytes = 0;
   bool is_generated = false;  ///< false: a prebuilt loop, an interpreter or a library call
   bool is_from_disk = false;  ///< generated, by an earlier process
+  bool is_quick = false;      ///< generated with least effort: better code replaces it
 };
 
 }  // namespace nitinol

@@ -104,7 +104,7 @@ void print(std::string& text, const Stage& stage, std::size_t number) {
 /// and struct.
 template <class T, class Take>
 void visit_numbers(const T& value, Take& take) {
-  if constexpr (std::is_same_v<T, Prebuilt>) {  // no part of the identity
+  if constexpr (std::is_same_v<T, Prebuilt> || std::is_same_v<T, Making>) {  // no part of it
   } else if constexpr (std::is_enum_v<T>) {
     take(static_cast<std::underlying_type_t<T>>(value));
   } else if constexpr (std::is_integral_v<T>) {

@@ -118,6 +118,13 @@ struct Prebuilt {
   friend bool operator==(const Prebuilt&, const Prebuilt&) { return true; }
 };
 
+/// How code is made where there is none yet.
+struct Making {
+  bool is_quick = false;  ///< at first as quickly as possible, and better while it runs
+  /// That is not part of a kernel's identity either.
+  friend bool operator==(const Making&, const Making&) { return true; }
+};
+
 /// Kernels are equal if code for one is code for the other.
 struct Kernel {
   std::vector<Operand> operands;
@@ -127,6 +134,7 @@ struct Kernel {
   Order order = Order::none;
   Stores stores = Stores::cached;
   Prebuilt prebuilt;
+  Making making = {};
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
 

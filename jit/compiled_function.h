@@ -39,6 +39,11 @@ struct CompileOptions {
   /// Compile on a thread of the function's own; calls run eagerly until the Plan is there. Results
   /// have the same bits either way; only the pause goes away.
   bool in_background = false;
+  /// Code for the CPU that is nowhere yet, in memory or on disk, is made with little effort first,
+  /// in about two thirds of the time; what is launched again is then made well by a thread of the
+  /// library's, and takes its place while it runs. Results have the same bits either way. Off, as a
+  /// process that ends soon leaves nothing on disk, so that the next one has to wait again.
+  bool quick_code = false;
   /// Names of the parameters, for explain() and the log.
   std::vector<std::string> arguments = {};
 };

@@ -37,7 +37,7 @@ void link_spent(std::span<const tracer::SpentResult> spent, std::span<Tensor> re
 class Derivative {
  public:
   /// Of a trace with a Backward.
-  Derivative(tracer::Trace whole, int threads);
+  Derivative(tracer::Trace whole, int threads, bool quick_code);
 
   /// Whether a call must run eagerly, because its gradients will be differentiated again: a
   /// backward Plan cannot be.
@@ -88,6 +88,7 @@ class Derivative {
                                              std::vector<std::size_t>& targets) const;
   tracer::Trace whole_;
   int threads_;
+  const bool quick_code_;
   std::vector<tracer::TraceInput> targets_;  ///< the inputs that gradients flow to
   std::vector<std::size_t> part_targets_;    ///< per part: position in targets_
   std::vector<std::size_t> kept_;            ///< positions in whole_.inputs that backward reads

@@ -76,7 +76,9 @@ std::string step_text(const program::StepReport& step, std::size_t number) {
     const double took = step.build.emit_s + step.build.codegen_s + step.build.link_s;
     detail += step.was_cached ? ", kernel reused"
                               : fmt::format(", {} in {} ({} of code)",
-                                            step.build.is_from_disk ? "from disk" : "generated",
+                                            step.build.is_from_disk ? "from disk"
+                                            : step.build.is_quick   ? "quickly generated"
+                                                                    : "generated",
                                             seconds(took), bytes(step.build.code_bytes));
   }
   constexpr std::string_view indent = "                 ";
@@ -169,6 +171,7 @@ nlohmann::json json_of(const program::StepReport& step) {
           {"bytes_written", step.bytes_written},
           {"generated", step.build.is_generated},
           {"from_disk", step.build.is_from_disk},
+          {"quick", step.build.is_quick},
           {"cached", step.was_cached},
           {"emit_s", step.build.emit_s},
           {"codegen_s", step.build.codegen_s},

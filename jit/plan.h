@@ -40,8 +40,9 @@ struct PlanImpl;
 
 class Plan {
  public:
-  /// Compiles `trace`. Throws Error(compile) if code generation fails.
-  explicit Plan(const tracer::Trace& trace, int threads);
+  /// Compiles `trace`; `quick_code`: see CompileOptions. Throws Error(compile) if code generation
+  /// fails.
+  explicit Plan(const tracer::Trace& trace, int threads, bool quick_code = false);
   ~Plan();
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;

@@ -55,13 +55,14 @@ std::vector<program::Donation> donations_of(const tracer::Trace& trace) {
   return donations;
 }
 
-program::Options options_for(const tracer::Trace& trace, int threads) {
+program::Options options_for(const tracer::Trace& trace, int threads, bool quick_code) {
   program::Options options = {.threads = threads,
                               .donations = donations_of(trace),
                               .trims = is_pass_enabled("trim_images"),
                               .fuses = is_pass_enabled("fuse"),
                               .packs = is_pass_enabled("pack_operands"),
-                              .joins = is_pass_enabled("horizontal_fusion")};
+                              .joins = is_pass_enabled("horizontal_fusion"),
+                              .quick_code = quick_code};
   const std::unordered_set<tracer::TraceInput, InputHash> assigned(trace.assigned.begin(),
                                                                    trace.assigned.end());
   using Kind = tracer::TraceInput::Kind;
@@ -108,14 +109,15 @@ void decide_waits(PlanImpl& plan, PlanReport& report) {
 
 }  // namespace
 
-Plan::Plan(const tracer::Trace& trace, int threads) : impl_(std::make_unique<PlanImpl>()) {
+Plan::Plan(const tracer::Trace& trace, int threads, bool quick_code)
+    : impl_(std::make_unique<PlanImpl>()) {
   const double start = precise_now();
   Backend& device = backend(device_of(trace.graph));
   Graph graph = run_passes(trace.graph);
   place_constants(graph, device);
   report_.passes_s = precise_now() - start;
-  impl_->program =
-      program::make_program(std::move(graph), device, options_for(trace, threads), report_);
+  impl_->program = program::make_program(std::move(graph), device,
+                                         options_for(trace, threads, quick_code), report_);
   if (!impl_->program) {
     throw Error(ErrorKind::internal, {.where = "Plan",
                                       .what = "the graph after the passes",

@@ -284,10 +284,10 @@ void Dispatcher::build(const std::shared_ptr<Entry>& entry) {
   try {
     const int threads = threads_of(entry->key);
     if (from->trace->backward) {
-      derivative = std::make_shared<const Derivative>(*from->trace, threads);
-      plan = std::make_shared<const Plan>(derivative->forward(), threads);
+      derivative = std::make_shared<const Derivative>(*from->trace, threads, options_.quick_code);
+      plan = std::make_shared<const Plan>(derivative->forward(), threads, options_.quick_code);
     } else {
-      plan = std::make_shared<const Plan>(*from->trace, threads);
+      plan = std::make_shared<const Plan>(*from->trace, threads, options_.quick_code);
     }
   } catch (const std::exception& error) {  // an Error, or out of memory
     failure = error.what();

@@ -179,7 +179,9 @@ void finish_steps(ProgramDraft& draft) {
   draft.report.steps.reserve(draft.steps.size());
   for (std::size_t s = 0; s < draft.steps.size(); s += draft.steps[s].out.together) {
     firsts.push_back(s);
-    if (draft.steps[s].kernel) kernels.push_back(&draft.steps[s]);
+    if (!draft.steps[s].kernel) continue;
+    draft.steps[s].kernel->making.is_quick = draft.options.quick_code;
+    kernels.push_back(&draft.steps[s]);
   }
   prepare_kernels(draft.device, kernels);
   for (const std::size_t s : firsts) {

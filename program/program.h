@@ -125,8 +125,9 @@ struct Options {
   std::vector<Donation> donations = {};
   bool trims = true;  ///< convolutions whose last rows and columns nobody reads
   bool fuses = true;
-  bool packs = true;  ///< operands of matrix products
-  bool joins = true;  ///< launches of one kernel, side by side
+  bool packs = true;        ///< operands of matrix products
+  bool joins = true;        ///< launches of one kernel, side by side
+  bool quick_code = false;  ///< where there is none: made quickly, and better while it runs
 };
 
 /// The program that computes `graph`, whose constants lie on `device`. Null if the graph has what

@@ -3,6 +3,7 @@
 #include "backends/code_store.h"
 #include "backends/cpu/convolution.h"
 #include "backends/cpu/host_memory.h"
+#include "backends/cpu/improving_code.h"
 #include "backends/cpu/jit_loader.h"
 #include "backends/cpu/library_calls.h"
 #include "backends/cpu/matmul_packed.h"
@@ -11,6 +12,7 @@
 #include "backends/host/prebuilt.h"
 #include "backends/host/stage.h"
 #include "backends/reference/interpreted.h"
+#include "core/environment.h"
 #include "core/error.h"
 #include "core/fork.h"
 #include "core/isa.h"
@@ -20,15 +22,45 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <string_view>
 #include <utility>
 
 namespace nitinol::cpu {
 namespace {
 
+/// What NITINOL_CODE says of how code is made.
+enum class Asked : uint8_t {
+  nothing,
+  best,
+  quick,
+  least,  ///< quick code that stays: for tests
+};
+
+Asked asked() {
+  static const Asked answer = [] {
+    constexpr std::string_view values[] = {"best", "quick", "least"};
+    const std::optional<std::size_t> choice = environment_choice("NITINOL_CODE", values);
+    return choice ? static_cast<Asked>(*choice + 1) : Asked::nothing;
+  }();
+  return answer;
+}
+
+Effort effort_for(const Kernel& kernel) {
+  const bool is_quick = asked() == Asked::nothing ? kernel.making.is_quick : asked() != Asked::best;
+  return is_quick ? Effort::least : Effort::full;
+}
+
 class GeneratedKernel final : public Executable {
  public:
-  GeneratedKernel(const Kernel& kernel, StageCodes codes)
-      : kernel_(kernel), codes_(std::move(codes)) {}
+  GeneratedKernel(const Kernel& kernel, StageCodes codes, CodeStore* store)
+      : kernel_(kernel), report_(codes.report) {
+    if (report_.is_quick && asked() != Asked::least) {
+      improving_ = std::make_shared<ImprovingCode>(kernel, current_isa(), std::move(codes), store);
+    } else {
+      codes_ = std::move(codes);
+    }
+    stages_ = improving_ ? improving_->stages() : codes_.stages.data();
+  }
   GeneratedKernel(const GeneratedKernel&) = delete;
   GeneratedKernel& operator=(const GeneratedKernel&) = delete;
   ~GeneratedKernel() override {
@@ -36,32 +68,37 @@ class GeneratedKernel final : public Executable {
     codes_ = {};
   }
   void launch(const Launch& launch) const override {
-    host::run_loop_nest(kernel_, codes_.stages.data(), launch);
+    if (improving_) improving_->note_launch();
+    host::run_loop_nest(kernel_, stages_, launch);
   }
   void launch_all(std::span<const Launch> launches) const override {
-    host::run_loop_nests(kernel_, codes_.stages.data(), launches);
+    host::run_loop_nests(kernel_, stages_, launches);
   }
   [[nodiscard]] std::unique_ptr<const Executable> specialise(
       std::span<const Launch> examples) const override {
     if (examples.size() > 1) return nullptr;
-    return host::flat_kernel(kernel_, codes_.stages[0], *this, examples[0]);
+    return host::flat_kernel(kernel_, stages_[0], *this, examples[0]);
   }
-  [[nodiscard]] BuildReport report() const override { return codes_.report; }
+  [[nodiscard]] BuildReport report() const override { return report_; }
   [[nodiscard]] std::size_t bytes() const override {  // code has its pages for itself
     constexpr std::size_t page = 4096;
-    return round_up(codes_.report.code_bytes, page);
+    return round_up(report_.code_bytes, page) * (improving_ ? 2 : 1);
   }
 
  private:
   const Kernel kernel_;
+  const BuildReport report_;
   StageCodes codes_;
+  std::shared_ptr<ImprovingCode> improving_;  ///< or null: then `codes_` are what it runs
+  const host::StageCode* stages_ = nullptr;
 };
 
 std::unique_ptr<Executable> prepare_kernel(const Kernel& kernel) {
   if (auto prebuilt = host::make_prebuilt(kernel)) return prebuilt;
+  CodeStore* const store = CodeStore::of_user();
   try {
-    if (std::optional<StageCodes> codes = code_of(kernel, current_isa(), CodeStore::of_user()))
-      return std::make_unique<GeneratedKernel>(kernel, std::move(*codes));
+    if (std::optional<StageCodes> codes = code_of(kernel, current_isa(), store, effort_for(kernel)))
+      return std::make_unique<GeneratedKernel>(kernel, std::move(*codes), store);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::unsupported) throw;
   }

@@ -59,7 +59,7 @@ std::vector<std::byte> code_key(const Kernel& kernel, Isa isa) {
   return key;
 }
 
-std::optional<StageCodes> code_of(const Kernel& kernel, Isa isa, CodeStore* store) {
+std::optional<StageCodes> code_of(const Kernel& kernel, Isa isa, CodeStore* store, Effort effort) {
   if (is_dumped()) store = nullptr;
   std::vector<std::byte> key;
   if (store != nullptr) {
@@ -68,9 +68,9 @@ std::optional<StageCodes> code_of(const Kernel& kernel, Isa isa, CodeStore* stor
   }
   JitPlugin* const plugin = jit_plugin();
   if (plugin == nullptr) return std::nullopt;
-  const GeneratedObject object = plugin->generate(kernel, isa);
+  const GeneratedObject object = plugin->generate(kernel, isa, effort);
   std::optional<StageCodes> codes = load_stages(object, kernel.stages.size());
-  if (store != nullptr) store->keep(key, object.bytes);
+  if (store != nullptr && effort == Effort::full) store->keep(key, object.bytes);
   return codes;
 }
 

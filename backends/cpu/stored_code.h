@@ -20,10 +20,11 @@ namespace nitinol::cpu {
 [[nodiscard]] std::vector<std::byte> code_key(const Kernel& kernel, Isa isa);
 
 /// The code of `kernel` for `isa`: what `store` (null: none) has, else what the code generator
-/// makes, which is kept there. Code on disk is of this very kernel, level and code generator, and
-/// needs no generator; what is there but cannot be loaded is noted and made anew. Nothing if there
-/// is no generator. Throws Error(unsupported) for a kernel that it cannot express and
-/// Error(compile) if it fails. Thread-safe.
-[[nodiscard]] std::optional<StageCodes> code_of(const Kernel& kernel, Isa isa, CodeStore* store);
+/// makes with `effort`, which is kept there if that is full. Code on disk is of this very kernel,
+/// level and code generator, and needs no generator; what is there but cannot be loaded is noted
+/// and made anew. Nothing if there is no generator. Throws Error(unsupported) for a kernel that it
+/// cannot express and Error(compile) if it fails. Thread-safe.
+[[nodiscard]] std::optional<StageCodes> code_of(const Kernel& kernel, Isa isa, CodeStore* store,
+                                                Effort effort);
 
 }  // namespace nitinol::cpu

@@ -39,7 +39,7 @@ std::string text_of_bytes(const Kernel& kernel) {
 
 // Whoever adds a field adds changes of it below.
 using reflection::field_count;
-static_assert(field_count<Kernel> == 7 && field_count<Operand> == 4 && field_count<Stage> == 4 &&
+static_assert(field_count<Kernel> == 8 && field_count<Operand> == 4 && field_count<Stage> == 4 &&
               field_count<Source> == 2 && field_count<Sink> == 3 && field_count<Reduction> == 2 &&
               field_count<ScalarProgram> == 1 && field_count<ScalarInstr> == 6);
 
@@ -94,9 +94,11 @@ TEST_CASE("every field of a kernel is part of its identity", "[kernel]") {
   }
 }
 
-TEST_CASE("the loops a kernel carries are not part of its identity", "[kernel]") {
+TEST_CASE("the loops a kernel carries, and how it is made, are not part of its identity",
+          "[kernel]") {
   Kernel changed = example();
   changed.prebuilt.loops.baseline = [](const void* const*, void*, int64_t) {};
+  changed.making.is_quick = !changed.making.is_quick;
   CHECK(changed == example());
   CHECK(hash_of(changed) == hash_of(example()));
   CHECK(canonical_bytes(changed) == canonical_bytes(example()));

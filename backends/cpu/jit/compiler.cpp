@@ -50,7 +50,7 @@ void set_attributes(llvm::Module& module, const Target& target) {
   }
 }
 
-/// Halves the time to generate a function, which then runs about 10 % slower: for what runs once
+/// Halves the time to generate a function, which then runs slower: by about 10 % if that is once
 /// per row.
 void compile_quickly(llvm::Module& module, const std::string& name) {
   llvm::Function& function = *module.getFunction(name);
@@ -59,14 +59,15 @@ void compile_quickly(llvm::Module& module, const std::string& name) {
 }
 
 std::unique_ptr<llvm::Module> emit_module(llvm::LLVMContext& context, const Kernel& kernel,
-                                          const Target& target) {
+                                          const Target& target, Effort effort) {
   llvm::TargetMachine& machine = target_machine(target.isa);
   auto module = std::make_unique<llvm::Module>("nitinol", context);
   module->setTargetTriple(machine.getTargetTriple().str());
   module->setDataLayout(machine.createDataLayout());
   for (std::size_t s = 0; s < kernel.stages.size(); ++s) {
     emit_stage(*module, target, kernel, kernel.stages[s], stage_name(s));
-    if (kernel.stages[s].level == Stage::Level::row) compile_quickly(*module, stage_name(s));
+    const bool is_rare = kernel.stages[s].level == Stage::Level::row;
+    if (is_rare || effort == Effort::least) compile_quickly(*module, stage_name(s));
   }
   set_attributes(*module, target);
 #ifndef NDEBUG
@@ -92,29 +93,31 @@ llvm::SmallVector<char, 0> generate(llvm::Module& module, const Target& target,
 
 }  // namespace
 
-GeneratedObject generate_object(const Kernel& kernel, const Target& target) {
+GeneratedObject generate_object(const Kernel& kernel, const Target& target, Effort effort) {
   const double start = now();
   llvm::LLVMContext context;
-  const std::unique_ptr<llvm::Module> module = emit_module(context, kernel, target);
+  const std::unique_ptr<llvm::Module> module = emit_module(context, kernel, target, effort);
   const double emitted = now();
   const llvm::SmallVector<char, 0> text =
       generate(*module, target, llvm::CodeGenFileType::ObjectFile);
   const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
   return {.bytes = {bytes.begin(), bytes.end()},
-          .report = {.emit_s = emitted - start, .codegen_s = now() - emitted}};
+          .report = {.emit_s = emitted - start,
+                     .codegen_s = now() - emitted,
+                     .is_quick = effort == Effort::least}};
 }
 
 std::string intermediate_code_of(const Kernel& kernel, const Target& target) {
   llvm::LLVMContext context;
   std::string text;
   llvm::raw_string_ostream stream(text);
-  emit_module(context, kernel, target)->print(stream, nullptr);
+  emit_module(context, kernel, target, Effort::full)->print(stream, nullptr);
   return stream.str();
 }
 
 std::string assembly_of(const Kernel& kernel, const Target& target) {
   llvm::LLVMContext context;
-  const std::unique_ptr<llvm::Module> module = emit_module(context, kernel, target);
+  const std::unique_ptr<llvm::Module> module = emit_module(context, kernel, target, Effort::full);
   const llvm::SmallVector<char, 0> text =
       generate(*module, target, llvm::CodeGenFileType::AssemblyFile);
   return {text.begin(), text.end()};

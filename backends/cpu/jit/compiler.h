@@ -9,7 +9,8 @@
 namespace nitinol::cpu {
 
 /// Thread-safe; threads do not wait for each other. Throws Error(compile).
-[[nodiscard]] GeneratedObject generate_object(const Kernel& kernel, const Target& target);
+[[nodiscard]] GeneratedObject generate_object(const Kernel& kernel, const Target& target,
+                                              Effort effort);
 [[nodiscard]] std::string intermediate_code_of(const Kernel& kernel, const Target& target);
 [[nodiscard]] std::string assembly_of(const Kernel& kernel, const Target& target);
 

@@ -112,12 +112,12 @@ class Plugin : public JitPlugin {
     llvm::install_fatal_error_handler(throw_error);
   }
 
-  GeneratedObject generate(const Kernel& kernel, Isa isa) override {
+  GeneratedObject generate(const Kernel& kernel, Isa isa, Effort effort) override {
     const Visit visit;
     const ReserveScope reserve;
     GeneratedObject object;
     try {
-      object = generate_for(kernel, target_for(isa));
+      object = generate_for(kernel, target_for(isa), effort);
     } catch (...) {
       forget_target_machines();  // which may be in any state
       if (reserve.was_used()) throw std::bad_alloc();
@@ -139,11 +139,11 @@ class Plugin : public JitPlugin {
   }
 
  private:
-  GeneratedObject generate_for(const Kernel& kernel, const Target& target) {
+  GeneratedObject generate_for(const Kernel& kernel, const Target& target, Effort effort) {
     if (dumps(Text::llvm)) std::fputs(intermediate_code_of(kernel, target).c_str(), stderr);
     if (dumps(Text::assembly)) std::fputs(assembly_of(kernel, target).c_str(), stderr);
     compilations_.fetch_add(1, std::memory_order_relaxed);
-    return generate_object(kernel, target);
+    return generate_object(kernel, target, effort);
   }
 
   std::atomic<uint64_t> compilations_ = 0;

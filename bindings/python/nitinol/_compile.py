@@ -78,6 +78,7 @@ def compile(
     check_interval_ms: float = 10,
     signature_limit: int = 256,
     in_background: bool = False,
+    quick_code: bool = False,
     arguments: Sequence[str] | None = None,
 ) -> Compiled[_P, _R]: ...
 @overload
@@ -89,6 +90,7 @@ def compile(
     check_interval_ms: float = 10,
     signature_limit: int = 256,
     in_background: bool = False,
+    quick_code: bool = False,
     arguments: Sequence[str] | None = None,
 ) -> Callable[[Callable[_P, _R]], Compiled[_P, _R]]: ...
 def compile(
@@ -99,6 +101,7 @@ def compile(
     check_interval_ms: float = 10,
     signature_limit: int = 256,
     in_background: bool = False,
+    quick_code: bool = False,
     arguments: Sequence[str] | None = None,
 ) -> Any:
     """Wraps a function, a method or another callable; also a decorator, with options or without.
@@ -113,6 +116,7 @@ def compile(
     check_interval_ms: a recording is repeated when so much time has passed since the last one.
     signature_limit: how many signatures are kept; calls with others run eagerly.
     in_background: compile on a thread of the function's own; calls run eagerly until then.
+    quick_code: code that is not on disk yet is made quickly first, and better in the background.
     arguments: names of the parameters, for explain() and errors, where they cannot be found.
     """
 
@@ -132,6 +136,7 @@ def compile(
             check_interval_ms,
             signature_limit,
             in_background,
+            quick_code,
         )
 
     return wrap if function is None else wrap(function)

@@ -235,7 +235,8 @@ Stance stance_named(const std::string& name) {
 
 void make_compiled(Compiled* self, nb::object function, std::string name,
                    std::vector<std::string> arguments, bool sees_order, const std::string& check,
-                   double check_interval_ms, std::size_t signature_limit, bool in_background) {
+                   double check_interval_ms, std::size_t signature_limit, bool in_background,
+                   bool quick_code) {
   if (PyCallable_Check(function.ptr()) == 0)
     throw_type({"compile", "f", function}, "something that can be called");
   CompileOptions options;
@@ -245,6 +246,7 @@ void make_compiled(Compiled* self, nb::object function, std::string name,
   options.check_interval = std::chrono::milliseconds(static_cast<int64_t>(check_interval_ms));
   options.signature_limit = signature_limit;
   options.in_background = in_background;
+  options.quick_code = quick_code;
   // is_const: Python orders calls of one function itself.
   auto compiled = std::make_shared<jit::CompiledFunction>(std::move(options), true);
   new (self) Compiled(std::move(function), std::move(compiled), std::move(arguments), sees_order);
@@ -284,7 +286,7 @@ void bind_compile(nb::module_& m) {
   compiled
       .def("__init__", make_compiled, nb::arg("function"), nb::arg("name"), nb::arg("arguments"),
            nb::arg("sees_order"), nb::arg("check"), nb::arg("check_interval_ms"),
-           nb::arg("signature_limit"), nb::arg("in_background"))
+           nb::arg("signature_limit"), nb::arg("in_background"), nb::arg("quick_code"))
       .def(
           "eager",
           [](Compiled& self, nb::args positional, nb::kwargs named) {

@@ -677,6 +677,17 @@ def test_stances():
     assert plan_calls(f) == before
 
 
+def test_quick_code():
+    def f(x):
+        return nt.softmax(nt.tanh(nt.cos(x)) * nt.sin(x) - nt.exp(-x))
+
+    x = nt.reshape(nt.arange(0, 60, 1, dtype=nt.float32), (5, 12))
+    g = nt.compile(f, quick_code=True)
+    for _ in range(5):
+        assert bits(g(x)) == bits(f(x))
+    assert "quickly generated" in str(g.explain())
+
+
 def test_in_background():
     import time
 

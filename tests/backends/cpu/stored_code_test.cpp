@@ -19,7 +19,10 @@
 #include <set>
 #include <span>
 #include <string>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -110,9 +113,34 @@ TEST_CASE("a second process opens no code generator", "[cpu][stored][no-isa]") {
   const Said without = say("NITINOL_CACHE=0");
   CHECK(without.bits == first.bits);
   CHECK(without.rest.find("from disk 0, generator open.") != std::string::npos);
+  const Said homeless = say("NITINOL_CACHE= XDG_CACHE_HOME= HOME=");
+  CHECK(homeless.bits == first.bits);
+  CHECK(homeless.rest.find("from disk 0, generator open.") != std::string::npos);
   // To see what the generator writes it has to write it.
   const Said dumped = say(environment + " NITINOL_DUMP=llvm");
   CHECK(dumped.output.find("define") != std::string::npos);
+}
+
+TEST_CASE("a program with other rights than its user's keeps no code", "[cpu][stored][no-isa]") {
+  const test::TemporaryFolder temporary;
+  const fs::path copy = temporary / "program";
+  struct statvfs disk = {};
+  const bool may_be = ::geteuid() == 0 && ::statvfs((temporary / ".").c_str(), &disk) == 0 &&
+                      (disk.f_flag & ST_NOSUID) == 0;
+  if (!has_generator() || !may_be) return;
+  fs::copy_file("/proc/self/exe", copy);
+  constexpr uid_t nobody = 65534;
+  REQUIRE(::chown(copy.c_str(), nobody, nobody) == 0);
+  fs::permissions(temporary / ".", fs::perms::all);  // where its user could keep some
+  for (const mode_t mode : {0755, 04755}) {
+    REQUIRE(::chmod(copy.c_str(), mode) == 0);
+    const fs::path store = temporary / (mode == 0755 ? "own" : "other");
+    const Run run = run_command("NITINOL_CACHE=" + store.string() + " '" + copy.string() +
+                                "' -w NoTests '[.stored]'");
+    if (run.status != 0 && mode == 04755) return;  // that user may not read the library
+    REQUIRE(run.status == 0);
+    CHECK(fs::exists(store) == (mode == 0755));
+  }
 }
 
 TEST_CASE("code on disk that is damaged is made anew", "[cpu][stored][no-isa]") {
@@ -151,7 +179,7 @@ TEST_CASE("an object that is none, under the right key, is made anew", "[cpu][st
                                            Operand{.role = Role::output}};
   const Kernel kernel = test::elementwise(*find_op("exp"), operands);
   const auto origin = [&](CodeStore* from) {
-    const auto codes = cpu::code_of(kernel, current_isa(), from);
+    const auto codes = cpu::code_of(kernel, current_isa(), from, cpu::Effort::full);
     REQUIRE(codes);
     CHECK(codes->stages.size() == kernel.stages.size());
     CHECK(codes->report.is_generated);

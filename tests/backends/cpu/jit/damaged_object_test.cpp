@@ -21,7 +21,7 @@ using namespace nitinol::testing;
 namespace {
 
 std::vector<uint8_t> object_of(const Kernel& kernel, Isa isa) {
-  const cpu::GeneratedObject object = plugin().generate(kernel, isa);
+  const cpu::GeneratedObject object = plugin().generate(kernel, isa, cpu::Effort::full);
   const auto* const first = reinterpret_cast<const uint8_t*>(object.bytes.data());
   return {first, first + object.bytes.size()};
 }
@@ -66,7 +66,8 @@ TEST_CASE("an object that was cut short is refused") {
 }
 
 TEST_CASE("code that lacks a stage is refused") {
-  const cpu::GeneratedObject object = plugin().generate(with_constants(), isa_levels().front());
+  const cpu::GeneratedObject object =
+      plugin().generate(with_constants(), isa_levels().front(), cpu::Effort::full);
   CHECK(cpu::load_stages(object, 1).stages.size() == 1);
   CHECK_THROWS_WITH(cpu::load_stages(object, 2), Catch::Contains("it lacks the function stage1"));
 }
