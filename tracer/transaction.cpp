@@ -29,7 +29,7 @@ void Transaction::own_all(std::span<const Variable> variables) {
 
 bool Transaction::own(const Variable& variable, bool is_sure) {
   CallOrder& order = variable.cell().order;
-  if (name_ == nullptr || is_local(variable) || order.is_mine()) return true;
+  if (name_.data() == nullptr || is_local(variable) || order.is_mine()) return true;
   std::vector<Variable>& owned = held().owned;
   owned.reserve(owned.size() + 1);
   const bool waits_long = is_sure && std::ranges::all_of(owned, [&](const Variable& mine) {
@@ -66,7 +66,7 @@ Tensor Transaction::get(const Variable& variable) {
 }
 
 Tensor Transaction::fetch(const Variable& variable) {
-  if (name_ == nullptr || is_local(variable)) return below_.get(variable);
+  if (name_.data() == nullptr || is_local(variable)) return below_.get(variable);
   if (is_first_) own(variable);
   Held& mine = held();
   if (!mine.moment) mine.moment.emplace();
@@ -108,7 +108,7 @@ void Transaction::guard(const HostValueGuard& guard) {
 }
 
 void Transaction::commit_all() {
-  if (name_ != nullptr) return commit_ordered();
+  if (name_.data() != nullptr) return commit_ordered();
   for (const Assignment& assignment : assignments_)
     below_.set(assignment.variable, assignment.value);
   assignments_.clear();
@@ -140,7 +140,7 @@ void Transaction::commit_ordered() {
 
 void Transaction::throw_conflict(const Variable& variable) const {
   throw Error(ErrorKind::value,
-              {.where = *name_,
+              {.where = std::string(name_),
                .what = "a Variable " + describe(variable.spec()) +
                        " that this call read and assigns was assigned elsewhere while it ran",
                .expected = "calls that assign the same Variables one after the other",

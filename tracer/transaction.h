@@ -8,7 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,9 +40,9 @@ class Transaction : public Interpreter {
   /// will assign, as far as is known, sorted by id; `is_first` if no earlier call tells. All that
   /// it reads is the state of one moment, that of its first read. Does nothing within another call,
   /// which has its own order. `name` must outlive the call.
-  void order(const std::string& name, std::span<const Variable> assigned, bool is_first) {
+  void order(std::string_view name, std::span<const Variable> assigned, bool is_first) {
     if (!is_outermost_) return;
-    name_ = &name;
+    name_ = name;
     is_first_ = is_first;
     if (!assigned.empty()) own_all(assigned);
   }
@@ -106,7 +106,7 @@ class Transaction : public Interpreter {
   bool is_outermost_, is_below_watched_;
   bool is_first_ = false;
   uint64_t first_local_;
-  const std::string* name_ = nullptr;  ///< of an ordered call; null: it is not
+  std::string_view name_;  ///< of an ordered call; without data if it is not
   std::vector<Assignment> assignments_;
   std::unique_ptr<Held> held_;  ///< null: nothing
 };
