@@ -8,6 +8,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <cstdint>
@@ -265,17 +266,24 @@ TEST_CASE("a process that is killed while it writes leaves whole files", "[code]
   static_cast<void>(CodeStore(folder));
   std::size_t found = 0, unfinished = 0;
   for (int round = 0; round < 100; ++round) {
+    std::array<int, 2> kept = {};
+    REQUIRE(::pipe(kept.data()) == 0);
     const pid_t child = ::fork();
     if (child == 0) {
       CodeStore store(folder);
-      for (std::size_t i = 0;; ++i)
+      for (std::size_t i = static_cast<std::size_t>(round);; ++i) {
         store.keep(code(40, static_cast<int>(i % keys)), values[i % keys]);
+        if (::write(kept[1], "k", 1) != 1) _exit(1);
+      }
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(3000 + 97 * round));
+    char one = 0;
+    REQUIRE(::read(kept[0], &one, 1) == 1);
+    std::this_thread::sleep_for(std::chrono::microseconds(97 * round));
     ::kill(child, SIGKILL);
     int status = 0;
     REQUIRE(::waitpid(child, &status, 0) == child);
     REQUIRE((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
+    for (const int end : kept) ::close(end);
     unfinished = std::max(unfinished, unfinished_in(folder));
     CodeStore store(folder);
     const auto held = store.find(code(40, round % keys));
@@ -283,7 +291,7 @@ TEST_CASE("a process that is killed while it writes leaves whole files", "[code]
     if (held && *held != values[static_cast<std::size_t>(round % keys)]) FAIL("other code");
     CHECK(store.counts().rejected == 0);
   }
-  CHECK(found > 5);
+  CHECK(found > 50);
   CHECK(unfinished > 0);  // some were hit while they wrote
   // What they leave is in nobody's way, and goes when it is old.
   for (const auto& entry : fs::directory_iterator(folder)) {
