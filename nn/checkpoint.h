@@ -1,7 +1,7 @@
 // Saving and loading all Variables of a module by name.
 #pragma once
 
-#include "eager/safetensors.h"
+#include "io/safetensors.h"
 #include "nn/module.h"
 
 #include <filesystem>

@@ -167,7 +167,7 @@ TEST_CASE("docs/ops.md lists the functions and ops that there are", "[tree][docs
 TEST_CASE("docs/environment.md names every environment variable and pass", "[tree][docs]") {
   std::set<std::string> read_by_code;
   for (const char* folder : {"core", "fusion", "program", "eager", "tracer", "autograd", "jit",
-                             "nn", "backends", "bindings"}) {
+                             "io", "nn", "backends", "bindings"}) {
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       if (entry.path().extension() != ".cpp") continue;
       read_by_code.merge(all_matches(read(entry.path()), std::regex("\"(NITINOL_[A-Z_]+)\"")));

@@ -4,8 +4,8 @@
 #include "core/backend.h"
 #include "core/error.h"
 #include "core/host_access.h"
-#include "eager/npy.h"
-#include "eager/safetensors.h"
+#include "io/npy.h"
+#include "io/safetensors.h"
 
 #include <fmt/format.h>
 

@@ -41,8 +41,8 @@ std::vector<std::string> sources(const fs::path& root, const std::vector<std::st
   return found;
 }
 
-const std::vector<std::string> library = {"core", "fusion", "program",  "eager",   "tracer",
-                                          "jit",  "nn",     "autograd", "backends"};
+const std::vector<std::string> library = {"core", "fusion", "program", "eager",    "tracer",
+                                          "jit",  "io",     "nn",      "autograd", "backends"};
 
 /// The five with the most, of pairs of a number and a path.
 std::string worst(std::vector<std::pair<int, std::string>> list) {

@@ -35,13 +35,15 @@ const std::map<std::string, Names, std::less<>> may_include = {
     {"eager", {"core", "fusion", "program", "tracer"}},
     {"autograd", {"core", "tracer", "eager"}},
     {"jit", {"core", "fusion", "program", "tracer", "eager", "autograd"}},
-    {"nn", {"core", "eager", "autograd"}},
-    {"nitinol.h", {"core", "tracer", "eager", "autograd", "jit", "nn"}},
-    {"bindings", {"core", "tracer", "eager", "autograd", "jit", "nn", "backends", "nitinol.h"}},
+    {"io", {"core", "eager"}},
+    {"nn", {"core", "eager", "autograd", "io"}},
+    {"nitinol.h", {"core", "tracer", "eager", "autograd", "jit", "io", "nn"}},
+    {"bindings",
+     {"core", "tracer", "eager", "autograd", "jit", "io", "nn", "backends", "nitinol.h"}},
     {"examples", {}},  // includes <nitinol/nitinol.h>, as a user would
     {"tools", {}},     // likewise
     {"tests",
-     {"core", "fusion", "program", "tracer", "eager", "autograd", "jit", "nn", "backends",
+     {"core", "fusion", "program", "tracer", "eager", "autograd", "jit", "io", "nn", "backends",
       "bindings", "nitinol.h", "examples", "bench"}},
     {"bench",
      {"core", "fusion", "tracer", "eager", "autograd", "jit", "nn", "backends", "bindings",
@@ -75,7 +77,7 @@ const std::vector<LibraryRule> library_rules = {
     {"catch2/", {"tests/"}, false},
     {"benchmark/", {"bench/micro/"}, false},
     {"CLI/", {"examples/", "tools/", "bench/", "tests/"}, false},
-    {"nlohmann/", {"jit/explain.cpp", "eager/safetensors", "examples/", "bench/", "tests/"}, false},
+    {"nlohmann/", {"jit/explain.cpp", "io/safetensors", "examples/", "bench/", "tests/"}, false},
 };
 
 // Who may ask a tensor for its memory's address: what launches device work, and the two functions

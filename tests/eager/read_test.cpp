@@ -2,9 +2,9 @@
 #include "core/interpreter.h"
 #include "core/storage.h"
 #include "core/tensor.h"
-#include "eager/npy.h"
 #include "eager/ops/ops.h"
 #include "eager/print.h"
+#include "io/npy.h"
 #include "tests/eager/host_tensor.h"
 
 #include <catch2/catch.hpp>

@@ -1,10 +1,10 @@
-#include "eager/safetensors.h"
+#include "io/safetensors.h"
 
 #include "core/error.h"
 #include "core/interpreter.h"
-#include "eager/file.h"
 #include "eager/host_read.h"
-#include "eager/safetensors_header.h"
+#include "io/file.h"
+#include "io/safetensors_header.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

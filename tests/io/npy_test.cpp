@@ -1,9 +1,9 @@
-#include "eager/npy.h"
+#include "io/npy.h"
 
 #include "core/error.h"
 #include "core/tensor.h"
-#include "eager/npy_header.h"
-#include "eager/safetensors.h"
+#include "io/npy_header.h"
+#include "io/safetensors.h"
 #include "nn/checkpoint.h"
 #include "tests/eager/host_tensor.h"
 #include "tests/temporary_folder.h"

@@ -1,5 +1,5 @@
 // Files: what is written appears whole or not at all, and nothing is left lying about.
-#include "eager/file.h"
+#include "io/file.h"
 
 #include "core/host_access.h"
 #include "nitinol.h"

@@ -1,5 +1,5 @@
 // safetensors files: what is written is read back; what is damaged is refused with a clear Error.
-#include "eager/safetensors.h"
+#include "io/safetensors.h"
 
 #include "core/error.h"
 #include "eager/ops/ops.h"

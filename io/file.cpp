@@ -1,4 +1,4 @@
-#include "eager/file.h"
+#include "io/file.h"
 
 #include "core/error.h"
 #include "core/shape.h"

@@ -2,7 +2,7 @@
 // kept: {"name": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}, "__metadata__": {…}}. A
 // tree of all its values would take many times its size, and lists in lists could be so deep that
 // no stack is enough to print or free them.
-#include "eager/safetensors_header.h"
+#include "io/safetensors_header.h"
 
 #include "core/error.h"
 

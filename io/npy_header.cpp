@@ -6,7 +6,7 @@
 // The dictionary is a Python literal. Files come from anywhere, so it is parsed for exactly the
 // three keys, each once, in any order, with Python's freedom of quotes, blanks and trailing commas,
 // and nothing is evaluated.
-#include "eager/npy_header.h"
+#include "io/npy_header.h"
 
 #include "core/dtype.h"
 #include "core/error.h"

@@ -1,11 +1,11 @@
-#include "eager/npy.h"
+#include "io/npy.h"
 
 #include "core/error.h"
 #include "core/interpreter.h"
 #include "core/shape.h"
-#include "eager/file.h"
 #include "eager/host_read.h"
-#include "eager/npy_header.h"
+#include "io/file.h"
+#include "io/npy_header.h"
 
 #include <fmt/format.h>
 
