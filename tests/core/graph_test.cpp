@@ -79,6 +79,19 @@ std::string message_of(std::string_view text) {
   return "no error";
 }
 
+/// What verify() says when `change` has been made to the graph.
+template <class Change>
+std::string message_of_broken(Graph graph, const Change& change) {
+  change(graph);
+  try {
+    verify(graph, "some_pass");
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::internal);
+    return error.message();
+  }
+  return "no error";
+}
+
 void check_round_trip(const std::string& text) {
   const Graph graph = parsed(text);
   CHECK(to_string(graph) == text);
@@ -282,17 +295,7 @@ TEST_CASE("damaged text never does worse than an error", "[core][graph][error]")
 
 TEST_CASE("verify names the stage, the value and the rule", "[core][graph]") {
   const Graph good = parsed("a: f32[4] = input; b: f32[] = constant 2; c = mul a b; return c");
-  const auto broken = [&good](auto change) {
-    Graph graph = good;
-    change(graph);
-    try {
-      verify(graph, "some_pass");
-    } catch (const Error& error) {
-      CHECK(error.kind() == ErrorKind::internal);
-      return error.message();
-    }
-    return std::string("no error");
-  };
+  const auto broken = [&good](auto change) { return message_of_broken(good, change); };
   CHECK(broken([](Graph&) {}) == "no error");
   CHECK(broken([](Graph& g) { g.nodes[2].inputs[0] = 2; }) ==
         "verify after some_pass: value 2 (mul): expected operands that come earlier, got value 2.");
@@ -355,16 +358,7 @@ TEST_CASE("parts of an op of several results are in the text, and follow it", "[
                Catch::StartsWith("parse: line 1, column ") && Catch::Contains(expected));
   }
   const Graph good = parsed(text);
-  const auto broken = [&good](auto change) {
-    Graph graph = good;
-    change(graph);
-    try {
-      verify(graph, "some_pass");
-    } catch (const Error& error) {
-      return error.message();
-    }
-    return std::string("no error");
-  };
+  const auto broken = [&good](auto change) { return message_of_broken(good, change); };
   CHECK_THAT(broken([](Graph& g) { g.nodes[2].attrs = {int64_t{1}}; }),
              Catch::Contains("value 1 (turned): expected its parts after it"));
   CHECK_THAT(broken([](Graph& g) { g.nodes[2].spec.shape = {5}; }),
