@@ -120,6 +120,16 @@ def compile(
     arguments: names of the parameters, for explain() and errors, where they cannot be found.
     """
 
+    for option, value, kind, expected in (
+        ("check", check, str, "'scheduled', 'always' or 'never'"),
+        ("check_interval_ms", check_interval_ms, (int, float), "a number of milliseconds"),
+        ("signature_limit", signature_limit, int, "a whole number"),
+        ("in_background", in_background, bool, "True or False"),
+        ("quick_code", quick_code, bool, "True or False"),
+    ):
+        if not isinstance(value, kind):
+            raise TypeError(f"compile: {option} is {value!r}; expected {expected}")
+
     def wrap(wrapped: Callable[..., Any]) -> Compiled[..., Any]:
         if isinstance(wrapped, (staticmethod, classmethod)):
             raise TypeError("compile: put @staticmethod or @classmethod above @compile, not below")

@@ -677,6 +677,22 @@ def test_stances():
     assert plan_calls(f) == before
 
 
+@pytest.mark.parametrize(
+    "option, value, expected",
+    [
+        ("check", 1, "'scheduled', 'always' or 'never'"),
+        ("check_interval_ms", "soon", "a number of milliseconds"),
+        ("signature_limit", 2.5, "a whole number"),
+        ("in_background", "yes", "True or False"),
+        ("quick_code", "yes", "True or False"),
+    ],
+)
+def test_options_of_another_kind(option, value, expected):
+    message = f"compile: {option} is {value!r}; expected {expected}"
+    with pytest.raises(TypeError, match=re.escape(message)):
+        nt.compile(lambda x: x, **{option: value})
+
+
 def test_quick_code():
     def f(x):
         return nt.softmax(nt.tanh(nt.cos(x)) * nt.sin(x) - nt.exp(-x))
