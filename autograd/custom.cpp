@@ -59,17 +59,6 @@ class Noting final : public tracer::Transaction {
   }
 };
 
-[[noreturn]] void throw_acts_otherwise(const Op& op) {
-  throw Error(ErrorKind::value,
-              {.where = "checkpoint",
-               .what = fmt::format("the function was run again to go back through it, and did {} "
-                                   "another time",
-                                   op.name),
-               .expected = "a function that does the same both times",
-               .got = "one that depends on what has changed meanwhile",
-               .fix = "Pass what changes as an argument."});
-}
-
 /// Reads what was noted, and gives what has acted; assignments are forgotten.
 class Repeating final : public tracer::Transaction {
  public:
@@ -91,7 +80,8 @@ class Repeating final : public tracer::Transaction {
 
  private:
   std::vector<Tensor> next_of(const Op& op) {
-    if (next_ == first_.acted.size() || first_.acted[next_].op != &op) throw_acts_otherwise(op);
+    if (next_ == first_.acted.size() || first_.acted[next_].op != &op)
+      throw_does_otherwise(fmt::format("did {} another time", op.name));
     return bare_copies(first_.acted[next_++].results);
   }
 

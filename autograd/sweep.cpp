@@ -22,18 +22,16 @@ namespace {
                .fix = "Compute the value again, or add the losses and call backward() once."});
 }
 
-[[noreturn]] void throw_foreign(const Node& node) {
+}  // namespace
+
+void throw_does_otherwise(const std::string& did) {
   throw Error(ErrorKind::value,
               {.where = "checkpoint",
-               .what = fmt::format("the function was run again to go back through it, and used a "
-                                   "tensor {} that it did not use at first",
-                                   describe(node.spec)),
+               .what = "the function was run again to go back through it, and " + did,
                .expected = "a function that does the same both times",
                .got = "one that depends on what has changed meanwhile",
                .fix = "Pass what changes as an argument."});
 }
-
-}  // namespace
 
 Tensor reduced_to(const Tensor& gradient, const Spec& spec) {
   Tensor result = gradient;
@@ -148,7 +146,10 @@ Gathered& Sweep::at(const Handle<TensorSlot>& handle) {
   auto* const node = static_cast<Node*>(handle.get());
   if (const auto leaf = at_leaves_.find(node); leaf != at_leaves_.end()) return leaf->second;
   if (is_end(*node)) return at(node->variable);
-  if (node->sequence < options_.first) throw_foreign(*node);
+  if (node->sequence < options_.first) {
+    throw_does_otherwise(
+        fmt::format("used a tensor {} that it did not use at first", describe(node->spec)));
+  }
   if (node->is_freed()) throw_freed(*node);
   const std::size_t output = node->kind == Node::Kind::output ? node->output : 0;
   const Handle<TensorSlot>& maker = node->kind == Node::Kind::output ? node->inputs[0] : handle;

@@ -97,6 +97,10 @@ class Sweep {
 /// asked for again.
 [[nodiscard]] bool depends_on_more(const Tensor& result, std::span<const Node* const> leaves);
 
+/// The Error of a function that was run again to go back through it, and `did` what it had not
+/// done.
+[[noreturn]] void throw_does_otherwise(const std::string& did);
+
 /// `gradient` summed over broadcast axes and cast: a gradient of an operand of this spec.
 [[nodiscard]] Tensor reduced_to(const Tensor& gradient, const Spec& spec);
 
