@@ -1,6 +1,7 @@
 #include "jit/deferred_call.h"
 
 #include "core/interpreter.h"
+#include "jit/passes/rewrite.h"
 #include "program/program.h"
 
 #include <fmt/format.h>
@@ -17,18 +18,6 @@ struct Failure {
   Value value;
   Error error;
 };
-
-/// What the checks of a trace need to be made again.
-std::vector<bool> needed_by_checks(const Graph& graph, std::size_t count) {
-  std::vector<bool> is_needed(count, false);
-  for (std::size_t v = count; v-- > 0;) {
-    const Node& node = graph.nodes[v];
-    if (node.kind == Node::Kind::op && node.op->effect == Effect::may_fail) is_needed[v] = true;
-    if (!is_needed[v]) continue;
-    for (const Value input : node.inputs) is_needed[input] = true;
-  }
-  return is_needed;
-}
 
 /// The Variable's value when all calls that have assigned it are known, and those that failed have
 /// given back what it held: they may follow the one whose error is looked for.
@@ -76,7 +65,8 @@ std::optional<Failure> first_failure(const Deferral& call) {
   const tracer::Trace& trace = *call.trace;
   const Graph& graph = trace.graph;
   const std::size_t count = trace.backward ? trace.backward->first : graph.nodes.size();
-  const std::vector<bool> is_needed = needed_by_checks(graph, count);
+  std::vector<bool> is_needed = that_may_fail(graph, count);
+  mark_operands(graph, is_needed);
   std::vector<Tensor> values(count);
   std::vector<Tensor> parts;  // of the latest op of several results
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {

@@ -3,31 +3,18 @@
 // runs it again, sends x once before it throws.
 #include "jit/passes/fail_first.h"
 
+#include "jit/passes/rewrite.h"
+
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 namespace nitinol::jit {
-namespace {
-
-/// Per node: whether it may fail or is needed for what may.
-std::vector<bool> leading_to_failure(const Graph& graph) {
-  std::vector<bool> leads(graph.nodes.size(), false);
-  for (auto v = static_cast<Value>(graph.nodes.size()); v-- > 0;) {
-    const Node& node = graph[v];
-    if (has_effect(node) && node.op->effect == Effect::may_fail) leads[v] = true;
-    if (!leads[v]) continue;
-    for (const Value input : node.inputs) leads[input] = true;
-    for (Value part = 1; part <= parts_of(graph, v).size(); ++part) leads[v + part] = true;
-  }
-  return leads;
-}
-
-}  // namespace
 
 Graph fail_first(Graph graph) {
   if (!has_ordered(graph)) return graph;
-  const std::vector<bool> leads = leading_to_failure(graph);
+  std::vector<bool> leads = that_may_fail(graph, graph.nodes.size());
+  mark_operands(graph, leads);
   std::vector<Value> order(graph.nodes.size());
   for (Value v = 0; v < order.size(); ++v) order[v] = v;
   std::ranges::stable_partition(order, [&](Value v) { return leads[v]; });

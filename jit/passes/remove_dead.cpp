@@ -12,13 +12,11 @@ namespace nitinol::jit {
 Graph remove_dead(Graph graph) {
   std::vector<bool> is_needed(graph.nodes.size(), false);
   for (const Value output : graph.outputs) is_needed[output] = true;
-  for (Value v = static_cast<Value>(graph.nodes.size()); v-- > 0;) {
+  for (Value v = 0; v < graph.nodes.size(); ++v) {
     const Node& node = graph[v];
     if (has_effect(node) || node.kind == Node::Kind::input) is_needed[v] = true;
-    if (!is_needed[v]) continue;
-    for (const Value input : node.inputs) is_needed[input] = true;
-    for (Value part = 1; part <= parts_of(graph, v).size(); ++part) is_needed[v + part] = true;
   }
+  mark_operands(graph, is_needed);
   if (std::ranges::find(is_needed, false) == is_needed.end()) return graph;
 
   return drop(std::move(graph), [&](const Graph&, Value v, Value) {

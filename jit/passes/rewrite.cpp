@@ -4,6 +4,21 @@
 
 namespace nitinol::jit {
 
+std::vector<bool> that_may_fail(const Graph& graph, std::size_t count) {
+  std::vector<bool> may_fail(count);
+  for (Value v = 0; v < count; ++v)
+    may_fail[v] = has_effect(graph[v]) && graph[v].op->effect == Effect::may_fail;
+  return may_fail;
+}
+
+void mark_operands(const Graph& graph, std::vector<bool>& is_marked) {
+  for (auto v = static_cast<Value>(is_marked.size()); v-- > 0;) {  // operands come earlier
+    if (!is_marked[v]) continue;
+    for (const Value input : graph[v].inputs) is_marked[input] = true;
+    for (Value part = 1; part <= parts_of(graph, v).size(); ++part) is_marked[v + part] = true;
+  }
+}
+
 Value append(Graph& graph, Node node) {
   graph.nodes.push_back(std::move(node));
   return static_cast<Value>(graph.nodes.size() - 1);

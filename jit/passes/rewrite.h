@@ -5,6 +5,7 @@
 #include "core/graph.h"
 
 #include <optional>
+#include <vector>
 
 namespace nitinol::jit {
 
@@ -24,6 +25,12 @@ using Dropping = FunctionRef<std::optional<Value>(const Graph& graph, Value v, V
 /// Leaves nodes out, within the graph's own memory; inputs and outputs stay what they are. `rule`
 /// is asked about applications and constants.
 [[nodiscard]] Graph drop(Graph graph, Dropping rule);
+
+/// Per value of the first `count`: whether it is an op that may fail (Op::effect).
+[[nodiscard]] std::vector<bool> that_may_fail(const Graph& graph, std::size_t count);
+/// Marks, of the first is_marked.size() values, what those that are marked are computed from, and
+/// the parts of an op that is.
+void mark_operands(const Graph& graph, std::vector<bool>& is_marked);
 
 /// Appends a node and returns its number.
 Value append(Graph& graph, Node node);
