@@ -3,8 +3,11 @@
 #include "backends/cpu/improving_code.h"
 
 #include "backends/cpu/jit_loader.h"
+#include "backends/host/stage.h"
 #include "core/backend.h"
+#include "eager/ops/all_ops.h"
 #include "nitinol.h"
+#include "tests/backends/kernels.h"
 #include "tests/in_child.h"
 #include "tests/run_self.h"
 #include "tests/same_bits.h"
@@ -12,6 +15,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
@@ -172,6 +176,37 @@ TEST_CASE("quick code is replaced, and better code alone is kept on disk",
   CHECK(best >= 2);
   CHECK(kept_by("") == best);
   CHECK(kept_by("NITINOL_CODE=least") == 0);
+}
+
+namespace {
+
+std::atomic<int> quick_calls = 0;
+
+void as_if_quick(const void*, const host::StageCall&) {
+  ++quick_calls;
+}
+
+}  // namespace
+
+TEST_CASE("better code is what runs when it is there", "[cpu][improving]") {
+  if (!has_generator()) return;
+  const Operand in = {.role = Role::input}, out = {.role = Role::output};
+  const Kernel kernel = elementwise(ops::add(), std::array{in, in, out});
+  const auto code = std::make_shared<cpu::ImprovingCode>(
+      kernel, current_isa(),
+      cpu::StageCodes{.object = {}, .stages = {{.function = as_if_quick}}, .report = {}}, nullptr);
+  const host::StageCode held = code->stages()[0];  // as what is prepared for a Plan holds it
+  std::vector<float> x(8, 2.0F), y(8, 3.0F), sum(8);
+  const Call call = {
+      .buffers = {x.data(), y.data(), sum.data()}, .sizes = {8}, .strides = {1, 1, 1}};
+  for (int launch = 1; launch <= 2; ++launch) {
+    host::run_loop_nest(kernel, &held, call.launch());
+    CHECK(quick_calls == launch);
+  }
+  cpu::wait_for_better_code();
+  host::run_loop_nest(kernel, &held, call.launch());
+  CHECK(quick_calls == 2);
+  CHECK(sum == std::vector<float>(8, 5.0F));
 }
 
 TEST_CASE("some calls, and what is made for them is waited for", "[.improving][.kept]") {
