@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace nitinol::eager {
+namespace nitinol::io {
 namespace {
 
 namespace fs = std::filesystem;
@@ -150,4 +150,4 @@ void TemporaryFile::synchronize_folder() const {
   ::close(descriptor);
 }
 
-}  // namespace nitinol::eager
+}  // namespace nitinol::io

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace nitinol::eager {
+namespace nitinol::io {
 
 /// An open file descriptor, and the name of its file in messages. Errors are Error(io); of a path
 /// with a NUL character Error(value).
@@ -70,4 +70,4 @@ class TemporaryFile {
   bool is_published_ = false;
 };
 
-}  // namespace nitinol::eager
+}  // namespace nitinol::io

@@ -18,14 +18,14 @@ namespace nitinol {
 namespace {
 
 namespace fs = std::filesystem;
-using eager::File;
-using eager::NpyHeader;
-using eager::TemporaryFile;
+using io::File;
+using io::NpyHeader;
+using io::TemporaryFile;
 
 void save(const fs::path& path, const Tensor& tensor, std::source_location place) {
   const Spec& spec = tensor.spec();
   const NpyHeader header{.dtype = spec.dtype, .is_fortran = false, .shape = spec.shape};
-  const std::string text = eager::npy_header_text(header, path.string());
+  const std::string text = io::npy_header_text(header, path.string());
   const HostElements elements = eager::host_read(tensor, {.what = "save_npy()", .place = place});
   TemporaryFile temporary("save_npy", path);
   temporary.file().write(std::as_bytes(std::span(text)));
@@ -51,28 +51,28 @@ NpyHeader read_header(const File& file) {
     file.read(std::as_writable_bytes(std::span(text)));
     return text;
   };
-  const auto fits = static_cast<std::size_t>(std::min<int64_t>(size, eager::npy_magic_bytes));
+  const auto fits = static_cast<std::size_t>(std::min<int64_t>(size, io::npy_magic_bytes));
   const std::string start = read_text(fits);
   // A shorter start is not the magic string, whatever it is.
-  const std::size_t length_bytes = eager::npy_length_bytes(start, file.name());
-  const auto before = static_cast<int64_t>(eager::npy_magic_bytes + length_bytes);
+  const std::size_t length_bytes = io::npy_length_bytes(start, file.name());
+  const auto before = static_cast<int64_t>(io::npy_magic_bytes + length_bytes);
   if (size < before) fail_size(file, before, size);
   const std::string length_text = read_text(length_bytes);
   std::size_t length = 0;
   for (std::size_t i = 0; i < length_bytes; ++i) {
     length |= static_cast<std::size_t>(static_cast<uint8_t>(length_text[i])) << (8 * i);
   }
-  if (length > eager::npy_longest_header) {
+  if (length > io::npy_longest_header) {
     throw Error(ErrorKind::io,
                 {.where = "load_npy",
                  .what = fmt::format("the header of \"{}\" is too long", file.name()),
-                 .expected = fmt::format("at most {} bytes", eager::npy_longest_header),
+                 .expected = fmt::format("at most {} bytes", io::npy_longest_header),
                  .got = std::to_string(length)});
   }
   const int64_t header_end = before + static_cast<int64_t>(length);
   if (size < header_end) fail_size(file, header_end, size);
-  const NpyHeader header = eager::parse_npy_header(read_text(length), file.name());
-  const int64_t data_bytes = eager::npy_data_bytes(header);
+  const NpyHeader header = io::parse_npy_header(read_text(length), file.name());
+  const int64_t data_bytes = io::npy_data_bytes(header);
   if (size - header_end != data_bytes) fail_size(file, header_end + data_bytes, size);
   return header;
 }
@@ -103,7 +103,7 @@ Tensor load(const fs::path& path) {
       read_reversed(file, spec, memory);
     else
       file.read(memory);
-    if (spec.dtype == boolean) eager::make_boolean(memory);
+    if (spec.dtype == boolean) io::make_boolean(memory);
   });
   current().created(tensor);
   return tensor;

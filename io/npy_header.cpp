@@ -20,7 +20,7 @@
 #include <charconv>
 #include <utility>
 
-namespace nitinol::eager {
+namespace nitinol::io {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "elements are stored as in memory");
@@ -289,4 +289,4 @@ std::string npy_header_text(const NpyHeader& header, const std::string& file) {
   return result + text;
 }
 
-}  // namespace nitinol::eager
+}  // namespace nitinol::io

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace nitinol::eager {
+namespace nitinol::io {
 
 /// An array as a .npy file declares it.
 struct NpyHeader {
@@ -40,4 +40,4 @@ inline constexpr std::size_t npy_longest_header = 65536;
 /// to 64 bytes. Throws Error(unsupported) for bf16, which the format does not have.
 [[nodiscard]] std::string npy_header_text(const NpyHeader& header, const std::string& file);
 
-}  // namespace nitinol::eager
+}  // namespace nitinol::io

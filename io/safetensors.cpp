@@ -21,7 +21,7 @@ namespace nitinol {
 namespace {
 
 namespace fs = std::filesystem;
-using eager::File;
+using io::File;
 using nlohmann::json;
 
 /// The largest header that the format's own reader accepts.
@@ -33,29 +33,28 @@ SafetensorsFile load(const fs::path& path) {
   const auto size = static_cast<uint64_t>(file.size());
   uint64_t length = 0;
   if (size < sizeof length) {
-    eager::fail_safetensors(file.name(), "the length of the header", "8 bytes",
-                            fmt::format("{}", size));
+    io::fail_safetensors(file.name(), "the length of the header", "8 bytes",
+                         fmt::format("{}", size));
   }
   std::array<uint8_t, sizeof length> bytes{};
   file.read(std::as_writable_bytes(std::span(bytes)));
   for (std::size_t i = 0; i < bytes.size(); ++i) length |= uint64_t{bytes[i]} << (8 * i);
   if (length > longest_header || length > size - sizeof length) {
-    eager::fail_safetensors(
-        file.name(), "the length of the header",
-        fmt::format("at most {}", std::min(longest_header, size - sizeof length)),
-        fmt::format("{}", length));
+    io::fail_safetensors(file.name(), "the length of the header",
+                         fmt::format("at most {}", std::min(longest_header, size - sizeof length)),
+                         fmt::format("{}", length));
   }
   std::string text(length, '\0');
   file.read(std::as_writable_bytes(std::span(text)));
-  eager::SafetensorsHeader header =
-      eager::parse_safetensors_header(text, size - sizeof length - length, file.name());
+  io::SafetensorsHeader header =
+      io::parse_safetensors_header(text, size - sizeof length - length, file.name());
   SafetensorsFile result;
   result.metadata = std::move(header.metadata);
-  for (eager::SafetensorsEntry& entry : header.entries) {
+  for (io::SafetensorsEntry& entry : header.entries) {
     entry.spec.device = default_device();
     const Tensor tensor = filled_tensor(entry.spec, [&](std::span<std::byte> memory) {
       file.read(memory);  // as many bytes as the spec says: the header was checked
-      if (entry.spec.dtype == boolean) eager::make_boolean(memory);
+      if (entry.spec.dtype == boolean) io::make_boolean(memory);
     });
     current().created(tensor);
     result.tensors.emplace_back(std::move(entry.name), tensor);
@@ -88,7 +87,7 @@ void save(const fs::path& path, const std::vector<NamedTensor>& tensors,
     const Spec& spec = named->second.spec();
     const uint64_t first = end;
     end += static_cast<uint64_t>(element_count(spec.shape)) * size_of(spec.dtype);
-    header[named->first] = {{"dtype", eager::safetensors_name(spec.dtype)},
+    header[named->first] = {{"dtype", io::safetensors_name(spec.dtype)},
                             {"shape", std::vector<int64_t>(spec.shape.begin(), spec.shape.end())},
                             {"data_offsets", {first, end}}};
   }
@@ -107,7 +106,7 @@ void save(const fs::path& path, const std::vector<NamedTensor>& tensors,
   for (std::size_t i = 0; i < length.size(); ++i) {
     length[i] = static_cast<uint8_t>(text.size() >> (8 * i));
   }
-  eager::TemporaryFile temporary("save_safetensors", path);
+  io::TemporaryFile temporary("save_safetensors", path);
   temporary.file().write(std::as_bytes(std::span(length)));
   temporary.file().write(std::as_bytes(std::span(text)));
   for (const NamedTensor* named : order) {

@@ -16,7 +16,7 @@
 #include <set>
 #include <utility>
 
-namespace nitinol::eager {
+namespace nitinol::io {
 namespace {
 
 using nlohmann::json;
@@ -264,4 +264,4 @@ std::string_view safetensors_name(DType dtype) {
   return std::ranges::find(names, dtype, &Name::dtype)->text;
 }
 
-}  // namespace nitinol::eager
+}  // namespace nitinol::io

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace nitinol::eager {
+namespace nitinol::io {
 
 /// Bytes first to last of the elements belong to this tensor.
 struct SafetensorsEntry {
@@ -37,4 +37,4 @@ struct SafetensorsHeader {
 /// What the format calls a dtype: "F32".
 [[nodiscard]] std::string_view safetensors_name(DType dtype);
 
-}  // namespace nitinol::eager
+}  // namespace nitinol::io

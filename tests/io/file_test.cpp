@@ -19,8 +19,8 @@
 #include <vector>
 
 using namespace nitinol;
-using eager::File;
-using eager::TemporaryFile;
+using io::File;
+using io::TemporaryFile;
 using test::TemporaryFolder;
 
 namespace {
