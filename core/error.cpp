@@ -14,6 +14,7 @@
 #include <execinfo.h>
 #include <initializer_list>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <sys/auxv.h>
 #include <thread>
@@ -241,13 +242,30 @@ struct NearestCalls {
 
 }  // namespace
 
+namespace {
+
+/// Of the OnePlaceScope that is open on this thread.
+constinit thread_local std::optional<CallSite>* one_place = nullptr;
+
+}  // namespace
+
+OnePlaceScope::OnePlaceScope(std::optional<CallSite>& place)
+    : outer_(std::exchange(one_place, &place)) {}
+
+OnePlaceScope::~OnePlaceScope() {
+  one_place = outer_;
+}
+
 CallSite CallSite::here() {
+  if (one_place != nullptr && *one_place) return **one_place;
   CallSite site;
   site.given_ = given_place();
-  if (!site.given_.empty() || NearestCalls::library().begin == nullptr) return site;
-  NearestCalls nearest;
-  _Unwind_Backtrace(NearestCalls::visit, &nearest);
-  site.calls_ = std::move(nearest.calls);
+  if (site.given_.empty() && NearestCalls::library().begin != nullptr) {
+    NearestCalls nearest;
+    _Unwind_Backtrace(NearestCalls::visit, &nearest);
+    site.calls_ = std::move(nearest.calls);
+  }
+  if (one_place != nullptr) *one_place = site;
   return site;
 }
 

@@ -2,6 +2,7 @@
 // name its user's line ("model.py:42") and not one of its own, or an address.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,23 @@ class CallSite {
  private:
   std::string given_;               ///< by a PlaceProvider, which can be asked at once only
   std::vector<const void*> calls_;  ///< else: return addresses, the innermost first
+};
+
+/// While it lives, CallSite::here() on this thread is what it was when it was first asked: one walk
+/// over the stack for library code of many operations. User code that runs in it would be given a
+/// wrong place.
+class OnePlaceScope {
+ public:
+  OnePlaceScope() : OnePlaceScope(own_) {}
+  /// The place is `place`, which is filled at the first question if it is empty.
+  explicit OnePlaceScope(std::optional<CallSite>& place);
+  ~OnePlaceScope();
+  OnePlaceScope(const OnePlaceScope&) = delete;
+  OnePlaceScope& operator=(const OnePlaceScope&) = delete;
+
+ private:
+  std::optional<CallSite> own_;
+  std::optional<CallSite>* outer_;
 };
 
 /// What this thread's provider says; empty without one.

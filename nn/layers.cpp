@@ -2,6 +2,7 @@
 
 #include "autograd/custom.h"
 #include "core/error.h"
+#include "core/place.h"
 #include "eager/ops/ops.h"
 #include "nn/checks.h"
 #include "nn/init.h"
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -204,6 +206,8 @@ class LstmRun {
   auto operator()(const Tensor& x, const Tensor& hidden, const Tensor& cell,
                   const Tensor& input_weight, const Tensor& hidden_weight,
                   const Tensor& bias) const {
+    std::optional<CallSite> place;
+    const OnePlaceScope scope(place);
     const int64_t width = hidden_weight.shape()[0];
     // All steps' inputs at once: one product instead of one for each step.
     const Tensor projected = matmul(x, input_weight) + bias;
@@ -230,6 +234,9 @@ class LstmRun {
     results.push_back(c);
     const bool wants_x = wants_x_;
     auto pull = [=, steps = std::move(steps)](const Tensor& gradient) {
+      std::optional<CallSite> place_back =
+          place;  // what goes back comes from where it went forward
+      const OnePlaceScope scope_back(place_back);
       Tensor dc = gradient[static_cast<int64_t>(steps.size())];
       Tensor dh = zeros_like(dc);
       std::vector<Tensor> gates(steps.size());

@@ -3,6 +3,7 @@
 #include "autograd/gradient.h"
 #include "core/callable.h"
 #include "core/error.h"
+#include "core/place.h"
 #include "eager/ops/ops.h"
 #include "nn/checks.h"
 
@@ -123,6 +124,7 @@ void Sgd::add(std::vector<Variable> parameters, const SgdOptions& options) {
     check_setting("Sgd with is_nesterov", "momentum", options.momentum, Interval::positive);
   const auto rule = [o = options](const std::vector<Item>& items, const Tensor& rate,
                                   const Tensor&) {
+    const OnePlaceScope scope;
     for (const Item& item : items) {
       Tensor g = item.gradient;
       if (o.weight_decay != 0) g = g + item.value * o.weight_decay;
@@ -157,6 +159,7 @@ void Adam::add(std::vector<Variable> parameters, const AdamOptions& options) {
   check_setting("Adam", "weight_decay", options.weight_decay, Interval::not_negative);
   const auto rule = [o = options, is_decoupled = is_decoupled_](
                         const std::vector<Item>& items, const Tensor& rate, const Tensor& steps) {
+    const OnePlaceScope scope;
     // Corrections for the averages' start at zero, in float64, once for all parameters.
     const Tensor step = rate / (1 - pow(o.beta1, steps));
     const Tensor bias = sqrt(1 - pow(o.beta2, steps));
@@ -191,6 +194,7 @@ void RmsProp::add(std::vector<Variable> parameters, const RmsPropOptions& option
   check_setting("RmsProp", "weight_decay", options.weight_decay, Interval::not_negative);
   const auto rule = [o = options](const std::vector<Item>& items, const Tensor& rate,
                                   const Tensor&) {
+    const OnePlaceScope scope;
     for (const Item& item : items) {
       Tensor g = item.gradient;
       if (o.weight_decay != 0) g = g + item.value * o.weight_decay;

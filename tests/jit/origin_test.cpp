@@ -124,6 +124,40 @@ TEST_CASE("what goes back comes from where it went forward", "[jit][explain][ori
   CHECK(!lines_of(report.backward->steps).empty());
 }
 
+TEST_CASE("the operations of a layer and of an optimizer share one place",
+          "[jit][explain][origin]") {
+  if (!has_places()) return;
+  const auto model = nn::lstm(3, 4);
+  const nn::Adam optimizer(nn::parameters(model));
+  const int line = __LINE__ - 1;
+  const auto step = compile(
+      [&](const Tensor& x) {
+        optimizer.zero_grad();
+        const Tensor loss = sum(model(x).last.hidden);  // 5
+        loss.backward();                                // 6
+        optimizer.step();                               // 7
+        return stop_gradient(loss);
+      },
+      {.check = Check::never});
+  settle(step, ones({20, 2, 3}));
+  const Explanation explanation = step.explain();
+  // What passes a gradient to the layer is backward()'s own.
+  CHECK(lines_of(explanation.signatures.at(0).plan.steps) ==
+        std::vector<int>{line + 5, line + 6, line + 7});
+
+  // Who gives places is asked a few times, and not at each of 600 operations.
+  int asked = 0;
+  const PlaceScope scope(
+      [](void* count) {
+        ++*static_cast<int*>(count);
+        return std::string("model.py:1");
+      },
+      &asked);
+  static_cast<void>(step(ones({21, 2, 3})));
+  CHECK(asked > 0);
+  CHECK(asked < 60);
+}
+
 TEST_CASE("what is launched at once comes from all its lines", "[jit][explain][origin]") {
   if (!has_places()) return;
   const Variable a(ones({40})), b(ones({40}));
