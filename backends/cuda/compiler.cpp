@@ -9,22 +9,20 @@
 #include "core/function_ref.h"
 #include "core/hash.h"
 #include "core/kernel.h"
+#include "core/once_cache.h"
 #include "core/parallel.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <condition_variable>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <limits>
-#include <list>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 namespace nitinol::cuda {
@@ -118,6 +116,8 @@ class Compilation {
   Nvrtc::Program program_ = nullptr;
 };
 
+using Key = std::vector<std::byte>;
+
 /// A key in the making: what all begin with is what all depend on.
 class KeyWriter {
  public:
@@ -142,13 +142,13 @@ class KeyWriter {
   void add_bytes(const std::vector<std::byte>& bytes) {
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   }
-  [[nodiscard]] std::vector<std::byte> take() { return std::move(bytes_); }
+  [[nodiscard]] Key take() { return std::move(bytes_); }
 
  private:
-  std::vector<std::byte> bytes_;
+  Key bytes_;
 };
 
-std::vector<std::byte> key_of(const Request& request) {
+Key key_of(const Request& request) {
   KeyWriter key(request.architecture);
   key.add_text("kernel in a program");
   [&]<std::size_t... i>(std::index_sequence<i...>) {
@@ -159,7 +159,7 @@ std::vector<std::byte> key_of(const Request& request) {
   return key.take();
 }
 
-std::vector<std::byte> key_of(const std::string& text, int architecture) {
+Key key_of(const std::string& text, int architecture) {
   KeyWriter key(architecture);
   key.add_text("text");
   key.add_text(text);
@@ -168,21 +168,18 @@ std::vector<std::byte> key_of(const std::string& text, int architecture) {
 
 /// Shares kernels out among programs: of up to `most_parts` each, and as many as threads can
 /// compile side by side.
-template <class Claim>
-std::vector<std::vector<Claim>> shared_out(const std::vector<Claim>& all) {
+std::vector<std::vector<std::size_t>> shared_out(const std::vector<std::size_t>& all) {
   constexpr std::size_t most_parts = 6;
   const auto threads = static_cast<std::size_t>(num_threads());
   const std::size_t rounds = (all.size() + most_parts * threads - 1) / (most_parts * threads);
-  std::vector<std::vector<Claim>> programs(std::min(all.size(), rounds * threads));
+  std::vector<std::vector<std::size_t>> programs(std::min(all.size(), rounds * threads));
   for (std::size_t i = 0; i < all.size(); ++i) programs[i % programs.size()].push_back(all[i]);
   return programs;
 }
 
-struct HashOfKey {
-  std::size_t operator()(const std::vector<std::byte>& key) const {
-    return std::hash<std::string_view>()({reinterpret_cast<const char*>(key.data()), key.size()});
-  }
-};
+std::size_t hash_of(const Key& key) {
+  return std::hash<std::string_view>()({reinterpret_cast<const char*>(key.data()), key.size()});
+}
 
 /// The newest architecture that NVRTC makes code for.
 int newest_architecture() {
@@ -238,79 +235,32 @@ std::string text_of_all(std::span<const Request> requests) {
 }
 
 struct CubinCache::State {
-  using Key = std::vector<std::byte>;
-  using Maker = std::function<Cubin()>;
-  struct Entry {
-    Code code;  ///< without a cubin while it is being made
-    std::list<const Key*>::iterator use;
-  };
+  using Cache = OnceCache<Key, Code>;
+
+  State(CodeStore* its_store, std::size_t most_bytes) : store(its_store), cache(most_bytes) {}
 
   CodeStore* store;
-  std::size_t most_bytes;
-  std::mutex mutex;
-  std::condition_variable made;
-  std::unordered_map<Key, Entry, HashOfKey> entries;
-  std::list<const Key*> uses;  ///< the latest first
-  std::size_t bytes = 0;
-  Counts counts;
-
-  void note_use(Entry& entry) { uses.splice(uses.begin(), uses, entry.use); }
-
-  void make_room() {
-    while (bytes > most_bytes && uses.size() > 1) {
-      const auto oldest = entries.find(*uses.back());
-      bytes -= oldest->second.code.cubin->size();
-      uses.pop_back();
-      entries.erase(oldest);
-    }
-  }
-
-  /// True if it is not there and nobody makes it: the caller will, and say so by put() or
-  /// give_up().
-  [[nodiscard]] bool claim(const Key& key) {
-    const std::lock_guard lock(mutex);
-    return entries.try_emplace(key).second;
-  }
-  void put(const Key& key, const Code& code);
-  void give_up(const Key& key);
+  Cache cache;
+  std::atomic<uint64_t> on_disk = 0, compiled = 0;
 
   // Files hold the part, then the cubin.
-  [[nodiscard]] std::optional<Code> find_on_disk(const Key& key) const;
-  void keep_on_disk(const Key& key, const Code& code) const;
+  [[nodiscard]] std::optional<Cache::Made> find_on_disk(const Key& key);
+  [[nodiscard]] Cache::Made keep(const Key& key, const Code& code);
+  /// Compiles claims as one program.
+  void make_program(Cache::Claims& claims, std::span<const std::size_t> which,
+                    std::span<const Request> requests);
 
-  /// From memory, or made by one of those who ask for it.
-  Code get(const Key& key, const Maker& maker);
-
-  /// What get_all() makes; what it has not made, it gives up.
-  struct Claim {
-    Key key;
-    const Request* request;
-    bool is_there = false;
-  };
-  struct Claims {
-    explicit Claims(State& all) : state(all) {}
-    Claims(const Claims&) = delete;
-    Claims& operator=(const Claims&) = delete;
-    ~Claims() {
-      for (const Claim& claim : list) {
-        if (!claim.is_there) state.give_up(claim.key);
-      }
-    }
-    State& state;
-    std::vector<Claim> list;
-  };
-  void put(Claim& claim, const Code& code) {
-    put(claim.key, code);
-    claim.is_there = true;
+  template <class Compile>
+  Code get(const Key& key, const Compile& compile) {
+    return cache.get(hash_of(key), key, [&] {
+      if (auto found = find_on_disk(key)) return *std::move(found);
+      return keep(key, {std::make_shared<const Cubin>(compile())});
+    });
   }
-  void make_program(std::span<Claim* const> claims);
 };
 
 CubinCache::CubinCache(CodeStore* store, std::size_t most_bytes)
-    : state_(std::make_unique<State>()) {
-  state_->store = store;
-  state_->most_bytes = most_bytes;
-}
+    : state_(std::make_unique<State>(store, most_bytes)) {}
 
 CubinCache::~CubinCache() = default;
 
@@ -319,78 +269,35 @@ CubinCache& CubinCache::instance() {
   return cache;
 }
 
-void CubinCache::State::put(const Key& key, const Code& code) {
-  const std::lock_guard lock(mutex);
-  ++(code.origin == Origin::disk ? counts.on_disk : counts.compiled);
-  const auto entry = entries.find(key);
-  entry->second.code = code;
-  entry->second.use = uses.insert(uses.begin(), &entry->first);
-  bytes += code.cubin->size();
-  make_room();
-  made.notify_all();
-}
-
-void CubinCache::State::give_up(const Key& key) {
-  const std::lock_guard lock(mutex);
-  entries.erase(key);
-  made.notify_all();
-}
-
-std::optional<Code> CubinCache::State::find_on_disk(const Key& key) const {
+std::optional<CubinCache::State::Cache::Made> CubinCache::State::find_on_disk(const Key& key) {
   auto found = store != nullptr ? store->find(key) : std::nullopt;
   if (!found || found->empty()) return std::nullopt;
   const auto part = std::to_integer<int>(found->front());
   found->erase(found->begin());
-  return Code{std::make_shared<const Cubin>(std::move(*found)), part, Origin::disk};
+  ++on_disk;
+  const std::size_t bytes = found->size();
+  return Cache::Made{{std::make_shared<const Cubin>(std::move(*found)), part, Origin::disk}, bytes};
 }
 
-void CubinCache::State::keep_on_disk(const Key& key, const Code& code) const {
-  if (store == nullptr) return;
-  Cubin file = {static_cast<std::byte>(code.part)};
-  file.insert(file.end(), code.cubin->begin(), code.cubin->end());
-  store->keep(key, file);
-}
-
-Code CubinCache::State::get(const Key& key, const Maker& maker) {
-  std::unique_lock lock(mutex);
-  for (;;) {
-    const auto found = entries.find(key);
-    if (found == entries.end()) break;
-    if (found->second.code.cubin != nullptr) {
-      ++counts.in_memory;
-      note_use(found->second);
-      return found->second.code;
-    }
-    made.wait(lock);  // and look again: it may have failed, or gone
+CubinCache::State::Cache::Made CubinCache::State::keep(const Key& key, const Code& code) {
+  ++compiled;
+  if (store != nullptr) {
+    Cubin file = {static_cast<std::byte>(code.part)};
+    file.insert(file.end(), code.cubin->begin(), code.cubin->end());
+    store->keep(key, file);
   }
-  entries.try_emplace(key);
-  lock.unlock();
-  try {
-    std::optional<Code> code = find_on_disk(key);
-    if (!code) {
-      code = Code{std::make_shared<const Cubin>(maker())};
-      keep_on_disk(key, *code);
-    }
-    put(key, *code);
-    return *code;
-  } catch (...) {
-    give_up(key);
-    throw;
-  }
+  return {code, code.cubin->size()};
 }
 
-void CubinCache::State::make_program(std::span<Claim* const> claims) {
-  std::vector<Request> requests;
-  for (const Claim* const claim : claims) requests.push_back(*claim->request);
-  const bool is_alone = claims.size() == 1;
-  const auto cubin = std::make_shared<const Cubin>(compile_text(
-      is_alone ? text_of(requests[0]) : text_of_all(requests), requests[0].architecture));
+void CubinCache::State::make_program(Cache::Claims& claims, std::span<const std::size_t> which,
+                                     std::span<const Request> requests) {
+  std::vector<Request> wanted;
+  for (const std::size_t i : which) wanted.push_back(requests[i]);
+  const bool is_alone = wanted.size() == 1;
+  const auto cubin = std::make_shared<const Cubin>(
+      compile_text(is_alone ? text_of(wanted[0]) : text_of_all(wanted), wanted[0].architecture));
   int part = is_alone ? 0 : 1;
-  for (Claim* const claim : claims) {
-    const Code code = {cubin, part++};
-    keep_on_disk(claim->key, code);
-    put(*claim, code);
-  }
+  for (const std::size_t i : which) claims.put(i, keep(claims.key(i), {cubin, part++}));
 }
 
 Code CubinCache::get(const Request& request) {
@@ -405,12 +312,12 @@ Code CubinCache::get_text(const std::string& text, int architecture) {
 }
 
 void CubinCache::make_all(std::span<const Request> requests) {
-  State::Claims claims(*state_);
-  claims.list.reserve(requests.size());
+  State::Cache::Claims claims(state_->cache);
+  std::vector<Request> claimed;
   for (const Request& request : requests) {
     if (request.architecture != requests[0].architecture) continue;  // no program is for two
-    State::Key key = key_of(request);
-    if (state_->claim(key)) claims.list.push_back({std::move(key), &request});
+    const Key key = key_of(request);
+    if (claims.add(hash_of(key), key)) claimed.push_back(request);
   }
   const auto for_each = [](std::size_t count, FunctionRef<void(std::size_t)> take) {
     parallel_for(0, static_cast<int64_t>(count), 1, [&](int64_t first, int64_t last) {
@@ -422,16 +329,16 @@ void CubinCache::make_all(std::span<const Request> requests) {
       }
     });
   };
-  for_each(claims.list.size(), [&](std::size_t i) {
-    State::Claim& claim = claims.list[i];
-    if (const auto found = state_->find_on_disk(claim.key)) state_->put(claim, *found);
+  for_each(claims.size(), [&](std::size_t i) {
+    if (const auto found = state_->find_on_disk(claims.key(i))) claims.put(i, *found);
   });
-  std::vector<State::Claim*> missing;
-  for (State::Claim& claim : claims.list) {
-    if (!claim.is_there) missing.push_back(&claim);
+  std::vector<std::size_t> missing;
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    if (!claims.is_finished(i)) missing.push_back(i);
   }
-  const std::vector<std::vector<State::Claim*>> programs = shared_out(missing);
-  for_each(programs.size(), [&](std::size_t i) { state_->make_program(programs[i]); });
+  const std::vector<std::vector<std::size_t>> programs = shared_out(missing);
+  for_each(programs.size(),
+           [&](std::size_t i) { state_->make_program(claims, programs[i], claimed); });
 }
 
 std::vector<Code> CubinCache::get_all(std::span<const Request> requests) {
@@ -442,8 +349,9 @@ std::vector<Code> CubinCache::get_all(std::span<const Request> requests) {
 }
 
 CubinCache::Counts CubinCache::counts() const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->counts;
+  return {.in_memory = state_->cache.counts().hits,
+          .on_disk = state_->on_disk,
+          .compiled = state_->compiled};
 }
 
 }  // namespace nitinol::cuda

@@ -4,28 +4,42 @@
 #include "backends/cuda/loaded.h"
 #include "backends/cuda/routine_text.h"
 #include "core/library.h"
+#include "core/once_cache.h"
 
 #include <cstring>
-#include <map>
-#include <mutex>
-#include <utility>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
 
 namespace nitinol::cuda {
 namespace {
 
-/// The cubin of a text on a device, loaded once and kept.
-const Loaded& loaded_text(Gpu& gpu, const std::string& text, std::string_view label) {
-  static ForkSafeMutex mutex;
-  static auto& all = *new std::map<std::pair<const Gpu*, std::string>, std::unique_ptr<Loaded>>;
-  std::pair<const Gpu*, std::string> key(&gpu, text);
-  {
-    const std::lock_guard lock(mutex);
-    if (const auto found = all.find(key); found != all.end()) return *found->second;
+/// A text on a device.
+struct Asked {
+  const Gpu* gpu;
+  const std::string& text;
+};
+
+struct Key {
+  explicit Key(const Asked& asked) : gpu(asked.gpu), text(asked.text) {}
+  const Gpu* gpu;
+  std::string text;
+  friend bool operator==(const Key& a, const Asked& b) {
+    return a.gpu == b.gpu && a.text == b.text;
   }
-  const Code code = CubinCache::instance().get_text(text, gpu.properties().architecture);
-  auto loaded = std::make_unique<Loaded>(gpu, code, std::string(label));
-  const std::lock_guard lock(mutex);
-  return *all.try_emplace(std::move(key), std::move(loaded)).first->second;
+};
+
+/// Its cubin, loaded once and kept.
+std::shared_ptr<const Loaded> loaded_text(Gpu& gpu, const std::string& text,
+                                          std::string_view label) {
+  using Cache = OnceCache<Key, std::shared_ptr<const Loaded>>;
+  static auto& all = *new Cache(std::numeric_limits<std::size_t>::max());
+  return all.get(std::hash<std::string>()(text), Asked{&gpu, text}, [&]() -> Cache::Made {
+    const Code code = CubinCache::instance().get_text(text, gpu.properties().architecture);
+    return {std::make_shared<const Loaded>(gpu, code, std::string(label)), code.cubin->size()};
+  });
 }
 
 class Routine final : public Executable {
@@ -39,12 +53,12 @@ class Routine final : public Executable {
   }
 
   [[nodiscard]] std::string describe(std::span<const Launch> /*examples*/) const override {
-    return "a kernel of our own: " + loaded_.describe();
+    return "a kernel of our own: " + loaded_->describe();
   }
 
   void launch(const Launch& launch) const override {
     const Loaded::Memory memory =
-        loaded_.memory_for({.bytes = text_.workspace_bytes, .counters = 0}, launch);
+        loaded_->memory_for({.bytes = text_.workspace_bytes, .counters = 0}, launch);
     RoutineArguments arguments = text_.arguments;
     arguments.gate = memory.places.gate;
     arguments.status = memory.places.status;
@@ -52,13 +66,13 @@ class Routine final : public Executable {
     for (std::size_t k = 0; k < operands_; ++k) arguments.operands[k] = launch.buffers[k];
     Call call = {.arguments = std::vector<std::byte>(sizeof arguments), .blocks = blocks_};
     std::memcpy(call.arguments.data(), &arguments, sizeof arguments);
-    loaded_.run(call);
+    loaded_->run(call);
   }
 
  private:
   const RoutineText text_;
   const std::size_t operands_;
-  const Loaded& loaded_;
+  const std::shared_ptr<const Loaded> loaded_;
   std::vector<uint32_t> blocks_;
 };
 
