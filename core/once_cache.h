@@ -158,19 +158,12 @@ class OnceCache {
   template <class Like>
   EntryHandle look_up(std::size_t hash, const Like& like) {
     const std::scoped_lock lock(mutex_);
-    return look_up_locked(hash, like);
-  }
-
-  template <class Like>
-  EntryHandle look_up_locked(std::size_t hash, const Like& like) {
-    const auto [first, last] = by_hash_.equal_range(hash);
-    for (auto it = first; it != last; ++it) {
-      if (!((*it->second)->key == like)) continue;
-      by_use_.splice(by_use_.begin(), by_use_, it->second);
-      ++counts_.hits;
-      return *it->second;
-    }
-    return nullptr;
+    const Position position =
+        position_of(hash, [&](const Entry& each) { return each.key == like; });
+    if (position == by_use_.end()) return nullptr;
+    by_use_.splice(by_use_.begin(), by_use_, position);
+    ++counts_.hits;
+    return *position;
   }
 
   /// Null if another thread has entered it meanwhile.
@@ -178,10 +171,8 @@ class OnceCache {
   EntryHandle insert(std::size_t hash, const Like& like) {
     std::list<EntryHandle> added = {std::make_shared<Entry>(hash, like)};
     const std::scoped_lock lock(mutex_);
-    const auto [first, last] = by_hash_.equal_range(hash);
-    for (auto it = first; it != last; ++it) {
-      if ((*it->second)->key == like) return nullptr;
-    }
+    const Position present = position_of(hash, [&](const Entry& each) { return each.key == like; });
+    if (present != by_use_.end()) return nullptr;
     by_hash_.emplace(hash, added.begin());
     by_use_.splice(by_use_.begin(), added);
     ++counts_.claimed;
@@ -210,19 +201,22 @@ class OnceCache {
     entry->finish();
   }
 
-  auto in_hashes(const EntryHandle& entry) {
-    auto [it, last] = by_hash_.equal_range(entry->hash);
-    while (it != last && *it->second != entry) ++it;
-    return it == last ? by_hash_.end() : it;
+  template <class Is>
+  Position position_of(std::size_t hash, const Is& is) {
+    const auto [first, last] = by_hash_.equal_range(hash);
+    for (auto it = first; it != last; ++it) {
+      if (is(**it->second)) return it->second;
+    }
+    return by_use_.end();
   }
-
   Position position_of(const EntryHandle& entry) {
-    const auto found = in_hashes(entry);
-    return found == by_hash_.end() ? by_use_.end() : found->second;
+    return position_of(entry->hash, [&](const Entry& each) { return &each == entry.get(); });
   }
 
   void take_out(Position position, std::list<EntryHandle>& to) {
-    by_hash_.erase(in_hashes(*position));
+    auto it = by_hash_.find((*position)->hash);
+    while (it->second != position) ++it;
+    by_hash_.erase(it);
     counts_.bytes -= (*position)->bytes;
     to.splice(to.end(), by_use_, position);
   }
