@@ -5,6 +5,7 @@
 #include "core/environment.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/own_file.h"
 
 #include <fmt/format.h>
 
@@ -64,25 +65,44 @@ std::string last_error() {
   return std::generic_category().message(errno);
 }
 
-void check(const fs::path& folder) {
+/// What it is; neither a link nor writable by others.
+struct stat checked(const fs::path& folder) {
   struct stat found = {};
   if (::lstat(folder.c_str(), &found) != 0) reject(folder, last_error());
   if (!S_ISDIR(found.st_mode)) reject(folder, "it is no folder, or a link to one");
-  if (found.st_uid != ::geteuid()) reject(folder, "it belongs to another user");
   if ((found.st_mode & (S_IWGRP | S_IWOTH)) != 0) reject(folder, "others may write to it");
+  return found;
+}
+
+void check(const fs::path& folder) {
+  if (checked(folder).st_uid != ::geteuid()) reject(folder, "it belongs to another user");
+}
+
+void check_shipped(const fs::path& folder) {
+  const uid_t owner = checked(folder).st_uid;
+  struct stat library = {};
+  const bool is_librarys = ::stat(own_file().c_str(), &library) == 0 && library.st_uid == owner;
+  if (owner != 0 && owner != ::geteuid() && !is_librarys)
+    reject(folder, "it belongs to another user");
 }
 
 /// The folder to use, or an empty path if there is none.
-fs::path folder_of_user() {
-  if (::getauxval(AT_SECURE) != 0) return {};  // runs with other rights than its user's
-  const std::string asked = environment_text("NITINOL_CACHE");
-  if (asked == "0") return {};
+fs::path folder_of_user(const std::string& asked) {
   if (!asked.empty()) return asked;
   if (const std::string cache = environment_text("XDG_CACHE_HOME"); cache.starts_with('/'))
     return fs::path(cache) / "nitinol";
   if (const std::string home = environment_text("HOME"); home.starts_with('/'))
     return fs::path(home) / ".cache" / "nitinol";
   return {};
+}
+
+/// What came with the library, or an empty path.
+fs::path shipped_folder() {
+  const std::string library = own_file();
+  if (library.empty()) return {};
+  fs::path folder = fs::path(library).parent_path() / "nitinol" / "code";
+  std::error_code error;
+  return fs::exists(folder, error) ? folder : fs::path();
 }
 
 class File {
@@ -134,10 +154,23 @@ Read read_file(const std::vector<std::byte>& bytes, Bytes key) {
   return {std::vector<std::byte>(code.begin(), code.end()), {}};
 }
 
+std::string file_name_of(Bytes key) {
+  return fmt::format("{:016x}{:016x}{}", hash_of(key, 1), hash_of(key, 2), extension);
+}
+
 }  // namespace
 
-CodeStore::CodeStore(fs::path folder, uint64_t budget)
+CodeStore::CodeStore(fs::path folder, uint64_t budget, fs::path shipped)
     : folder_(std::move(folder)), budget_(budget) {
+  if (!shipped.empty()) {
+    try {
+      check_shipped(shipped);
+      shipped_ = std::move(shipped);
+    } catch (const Error& error) {
+      log(LogLevel::warning, error.what());
+    }
+  }
+  if (folder_.empty()) return;
   std::error_code error;
   if (folder_.has_parent_path()) fs::create_directories(folder_.parent_path(), error);
   if (::mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST) reject(folder_, last_error());
@@ -146,45 +179,51 @@ CodeStore::CodeStore(fs::path folder, uint64_t budget)
 
 CodeStore* CodeStore::of_user() {
   static CodeStore* const instance = []() -> CodeStore* {
-    const fs::path folder = folder_of_user();
-    if (folder.empty()) return nullptr;
-    try {
-      return new CodeStore(folder);
-    } catch (const std::exception& error) {
-      log(LogLevel::warning, error.what());
-      return nullptr;
+    // With other rights than its user's a process takes no code from files.
+    const std::string asked = environment_text("NITINOL_CACHE");
+    if (::getauxval(AT_SECURE) != 0 || asked == "0") return nullptr;
+    const fs::path shipped = shipped_folder();
+    if (const fs::path folder = folder_of_user(asked); !folder.empty()) {
+      try {
+        return new CodeStore(folder, default_budget, shipped);
+      } catch (const std::exception& error) {
+        log(LogLevel::warning, error.what());
+      }
     }
+    return shipped.empty() ? nullptr : new CodeStore({}, default_budget, shipped);
   }();
   return instance;
 }
 
-fs::path CodeStore::file_of(Bytes key) const {
-  return folder_ / fmt::format("{:016x}{:016x}{}", hash_of(key, 1), hash_of(key, 2), extension);
-}
-
-std::optional<std::vector<std::byte>> CodeStore::find(Bytes key) {
-  const fs::path path = file_of(key);
-  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!file.is_open()) {
-    ++missed_;
-    return std::nullopt;
-  }
-  const auto bytes = content_of(file, budget_);
-  Read read = bytes ? read_file(*bytes, key) : Read{{}, "it cannot be read"};
-  if (read.code) {
-    ++found_;
-    ::futimens(file.get(), nullptr);  // it was used now
-    return std::move(read.code);
+std::optional<std::vector<std::byte>> CodeStore::find(Bytes key, CodeOrigin* origin) {
+  for (const fs::path* const folder : std::array<const fs::path*, 2>{&folder_, &shipped_}) {
+    if (folder->empty()) continue;
+    if (auto code = find_in(*folder, key)) {
+      ++found_;
+      if (origin != nullptr) *origin = folder == &folder_ ? CodeOrigin::disk : CodeOrigin::shipped;
+      return code;
+    }
   }
   ++missed_;
+  return std::nullopt;
+}
+
+std::optional<std::vector<std::byte>> CodeStore::find_in(const fs::path& folder, Bytes key) {
+  const fs::path path = folder / file_name_of(key);
+  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!file.is_open()) return std::nullopt;
+  const auto bytes = content_of(file, budget_);
+  Read read = bytes ? read_file(*bytes, key) : Read{{}, "it cannot be read"};
+  if (read.code && &folder == &folder_) ::futimens(file.get(), nullptr);  // it was used now
   if (!read.fault.empty()) {
     ++rejected_;
     log(LogLevel::warning, fmt::format("{} is ignored: {}", path.string(), read.fault));
   }
-  return std::nullopt;
+  return std::move(read.code);
 }
 
 void CodeStore::keep(Bytes key, Bytes code) noexcept {
+  if (folder_.empty()) return;
   try {
     std::vector<std::byte> rest(key.begin(), key.end());
     rest.insert(rest.end(), code.begin(), code.end());
@@ -196,7 +235,7 @@ void CodeStore::keep(Bytes key, Bytes code) noexcept {
     std::memcpy(content.data(), &head, sizeof head);
     content.insert(content.end(), rest.begin(), rest.end());
     if (content.size() > budget_ / 8) return;
-    write(file_of(key), content);
+    write(folder_ / file_name_of(key), content);
     ++kept_;
     const std::lock_guard lock(mutex_);
     written_ += content.size();

@@ -76,7 +76,7 @@ Cache& cache() {
   return instance;
 }
 
-std::atomic<uint64_t> from_disk = 0;
+std::atomic<uint64_t> from_disk = 0, shipped = 0;
 
 }  // namespace
 
@@ -86,7 +86,7 @@ std::shared_ptr<const Executable> executable_for(Backend& device, const Step& st
   auto executable = cache().get(hash_of(device, step), Asked{&device, step}, [&]() -> Cache::Made {
     is_made = true;
     std::shared_ptr<const Executable> made = device.prepare(step);
-    if (made->report().is_from_disk) from_disk.fetch_add(1, std::memory_order_relaxed);
+    note_code(made->report().origin);
     const std::size_t bytes = bytes_of(step) + made->bytes();
     return {std::move(made), bytes};
   });
@@ -98,11 +98,17 @@ std::shared_ptr<const Executable> known_executable(Backend& device, const Step& 
   return cache().find(hash_of(device, step), Asked{&device, step}).value_or(nullptr);
 }
 
+void note_code(CodeOrigin origin) {
+  if (origin == CodeOrigin::disk) from_disk.fetch_add(1, std::memory_order_relaxed);
+  if (origin == CodeOrigin::shipped) shipped.fetch_add(1, std::memory_order_relaxed);
+}
+
 ExecutableStatistics executable_statistics() {
   const Cache::Counts counts = cache().counts();
   return {.hits = counts.hits,
           .prepared = counts.claimed,
           .from_disk = from_disk.load(std::memory_order_relaxed),
+          .shipped = shipped.load(std::memory_order_relaxed),
           .evicted = counts.evicted,
           .entries = counts.entries,
           .bytes = counts.bytes,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/backend.h"
+#include "core/build_report.h"
 #include "core/memory.h"
 
 #include <atomic>
@@ -20,6 +21,10 @@ namespace nitinol {
 
 /// What executable_for() gives if it is there, or about to be; else null.
 [[nodiscard]] std::shared_ptr<const Executable> known_executable(Backend& device, const Step& step);
+
+/// Counts code that was found and not made, for executable_statistics(): for those whose
+/// executables get theirs after prepare(). That of a report is counted by executable_for().
+void note_code(CodeOrigin origin);
 
 /// Raised by clear_executables(), for those who keep executables at hand.
 extern std::atomic<uint64_t> executable_clears;

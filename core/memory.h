@@ -31,7 +31,8 @@ void reset_peak_memory(Device device = {});
 struct ExecutableStatistics {
   uint64_t hits = 0;
   uint64_t prepared = 0;    ///< steps that were not there
-  uint64_t from_disk = 0;   ///< of these, kernels of the processor that an earlier process made
+  uint64_t from_disk = 0;   ///< kernels whose code an earlier process made
+  uint64_t shipped = 0;     ///< and whose code came with the library
   uint64_t evicted = 0;     ///< steps that had to go because of the limit
   std::size_t entries = 0;  ///< steps in the cache
   std::size_t bytes = 0;    ///< what they hold: code, keys, library objects (estimated)

@@ -72,13 +72,10 @@ std::string step_text(const program::StepReport& step, std::size_t number) {
                                  times, step.is_ordered ? ", in order" : "");
   std::string detail =
       fmt::format("reads {}, writes {}", bytes(step.bytes_read), bytes(step.bytes_written));
-  if (step.build.is_generated) {
+  if (step.build.origin != CodeOrigin::none) {
     const double took = step.build.emit_s + step.build.codegen_s + step.build.link_s;
     detail += step.was_cached ? ", kernel reused"
-                              : fmt::format(", {} in {} ({} of code)",
-                                            step.build.is_from_disk ? "from disk"
-                                            : step.build.is_quick   ? "quickly generated"
-                                                                    : "generated",
+                              : fmt::format(", {} in {} ({} of code)", name_of(step.build.origin),
                                             seconds(took), bytes(step.build.code_bytes));
   }
   constexpr std::string_view indent = "                 ";
@@ -119,12 +116,14 @@ std::string plan_text(std::string_view name, const jit::PlanReport& plan, double
         bytes(plan.kept_bytes));
   }
   if (like != nullptr) {
-    const bool is_from_disk = std::ranges::any_of(plan.steps, [](const program::StepReport& step) {
-      return step.build.is_from_disk && !step.was_cached;
-    });
-    const std::string kernels = plan.kernels_generated > 0
-                                    ? plural(plan.kernels_generated, "kernel") + " generated"
-                                    : (is_from_disk ? "kernels from disk" : "each kernel reused");
+    const auto is_new = [](const program::StepReport& step) {
+      return step.build.origin != CodeOrigin::none && !step.was_cached;
+    };
+    const auto first = std::ranges::find_if(plan.steps, is_new);
+    const std::string kernels =
+        plan.kernels_generated > 0  ? plural(plan.kernels_generated, "kernel") + " generated"
+        : first != plan.steps.end() ? fmt::format("kernels {}", name_of(first->build.origin))
+                                    : "each kernel reused";
     return text + fmt::format("      the steps of ({}), {}\n", like->signature, kernels);
   }
   for (std::size_t i = 0; i < plan.steps.size(); ++i) text += step_text(plan.steps[i], i + 1);
@@ -169,9 +168,7 @@ nlohmann::json json_of(const program::StepReport& step) {
           {"ordered", step.is_ordered},
           {"bytes_read", step.bytes_read},
           {"bytes_written", step.bytes_written},
-          {"generated", step.build.is_generated},
-          {"from_disk", step.build.is_from_disk},
-          {"quick", step.build.is_quick},
+          {"code", name_of(step.build.origin)},
           {"cached", step.was_cached},
           {"emit_s", step.build.emit_s},
           {"codegen_s", step.build.codegen_s},

@@ -186,8 +186,9 @@ void finish_steps(ProgramDraft& draft) {
   prepare_kernels(draft.device, kernels);
   for (const std::size_t s : firsts) {
     const StepReport& report = draft.report.steps.emplace_back(std::move(draft.steps[s].report));
-    const bool is_new = report.build.is_generated && !report.was_cached;
-    if (is_new && !report.build.is_from_disk) ++draft.report.kernels_generated;
+    const CodeOrigin origin = report.build.origin;
+    const bool is_made = origin == CodeOrigin::generated || origin == CodeOrigin::quick;
+    if (is_made && !report.was_cached) ++draft.report.kernels_generated;
   }
   Program& out = draft.out;
   out.steps.reserve(draft.steps.size());

@@ -54,7 +54,7 @@ class GeneratedKernel final : public Executable {
  public:
   GeneratedKernel(const Kernel& kernel, StageCodes codes, CodeStore* store)
       : kernel_(kernel), report_(codes.report) {
-    if (report_.is_quick && asked() != Asked::least) {
+    if (report_.origin == CodeOrigin::quick && asked() != Asked::least) {
       improving_ = std::make_shared<ImprovingCode>(kernel, current_isa(), std::move(codes), store);
     } else {
       codes_ = std::move(codes);

@@ -2,6 +2,7 @@
 
 #include "core/fork.h"
 #include "core/log.h"
+#include "core/own_file.h"
 
 #include <fmt/format.h>
 
@@ -36,20 +37,13 @@ JitPlugin* give_up(const std::string& reason) {
   return nullptr;
 }
 
-/// The plugin lies beside the file that holds this function.
-std::string plugin_path() {
-  Dl_info here = {};
-  if (dladdr(reinterpret_cast<void*>(&plugin_path), &here) == 0 || here.dli_fname == nullptr) {
-    return NITINOL_LLVM_PLUGIN;
-  }
-  const std::string library = here.dli_fname;
-  const std::size_t slash = library.rfind('/');
-  return slash == std::string::npos ? NITINOL_LLVM_PLUGIN
-                                    : library.substr(0, slash + 1) + NITINOL_LLVM_PLUGIN;
+std::string plugin_file() {
+  const std::string library = own_file();  // it lies beside it
+  return library.substr(0, library.rfind('/') + 1) + NITINOL_LLVM_PLUGIN;
 }
 
 JitPlugin* load() {
-  void* const module = dlopen(plugin_path().c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* const module = dlopen(plugin_file().c_str(), RTLD_NOW | RTLD_LOCAL);
   if (module == nullptr) return give_up(dlerror());
   const auto entry = reinterpret_cast<JitPluginEntry>(dlsym(module, jit_plugin_symbol));
   if (entry == nullptr) return give_up("the module lacks its entry point");
@@ -58,7 +52,7 @@ JitPlugin* load() {
 }
 
 bool may_load() {
-  static const bool is_there = access(plugin_path().c_str(), R_OK) == 0;
+  static const bool is_there = access(plugin_file().c_str(), R_OK) == 0;
   return is_there;
 }
 

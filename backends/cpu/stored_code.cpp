@@ -11,8 +11,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace nitinol::cpu {
@@ -20,16 +22,42 @@ namespace {
 
 std::optional<StageCodes> found(CodeStore& store, const std::vector<std::byte>& key,
                                 const Kernel& kernel) {
-  std::optional<std::vector<std::byte>> bytes = store.find(key);
+  CodeOrigin origin = CodeOrigin::disk;
+  std::optional<std::vector<std::byte>> bytes = store.find(key, &origin);
   if (!bytes) return std::nullopt;
   try {
-    return load_stages({.bytes = std::move(*bytes), .report = {.is_from_disk = true}},
+    return load_stages({.bytes = std::move(*bytes), .report = {.origin = origin}},
                        kernel.stages.size());
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::compile) throw;
     log(LogLevel::warning, fmt::format("code on disk, in {}, is made anew: {}",
                                        store.folder().string(), error.report().what));
     return std::nullopt;
+  }
+}
+
+/// NITINOL_KEEP_FOR: levels whose code is kept, too.
+const std::vector<Isa>& kept_levels() {
+  static const std::vector<Isa> levels = [] {
+    constexpr std::array<Isa, 3> all = {Isa::baseline, Isa::avx2, Isa::avx512};
+    std::array<std::string_view, all.size()> names;
+    std::ranges::transform(all, names.begin(), [](Isa isa) { return name_of(isa); });
+    const std::vector<std::string> named = environment_list("NITINOL_KEEP_FOR", names);
+    std::vector<Isa> wanted;
+    for (const Isa isa : all) {
+      if (std::ranges::find(named, name_of(isa)) != named.end()) wanted.push_back(isa);
+    }
+    return wanted;
+  }();
+  return levels;
+}
+
+/// Generates what is missing for those, on whatever processor.
+void keep_for_levels(const Kernel& kernel, CodeStore& store) {
+  for (const Isa isa : kept_levels()) {
+    const std::vector<std::byte> key = code_key(kernel, isa);
+    JitPlugin* const plugin = store.find(key) ? nullptr : jit_plugin();
+    if (plugin != nullptr) store.keep(key, plugin->generate(kernel, isa, Effort::full).bytes);
   }
 }
 
@@ -63,6 +91,7 @@ std::optional<StageCodes> code_of(const Kernel& kernel, Isa isa, CodeStore* stor
   if (is_dumped()) store = nullptr;
   std::vector<std::byte> key;
   if (store != nullptr) {
+    keep_for_levels(kernel, *store);
     key = code_key(kernel, isa);
     if (std::optional<StageCodes> codes = found(*store, key, kernel)) return codes;
   }

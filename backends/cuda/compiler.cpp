@@ -5,6 +5,7 @@
 #include "backends/cuda/prelude.h"
 #include "backends/cuda/printer.h"
 #include "core/error.h"
+#include "core/executables.h"
 #include "core/fields.h"
 #include "core/function_ref.h"
 #include "core/hash.h"
@@ -270,13 +271,15 @@ CubinCache& CubinCache::instance() {
 }
 
 std::optional<CubinCache::State::Cache::Made> CubinCache::State::find_on_disk(const Key& key) {
-  auto found = store != nullptr ? store->find(key) : std::nullopt;
+  CodeOrigin origin = CodeOrigin::disk;
+  auto found = store != nullptr ? store->find(key, &origin) : std::nullopt;
   if (!found || found->empty()) return std::nullopt;
   const auto part = std::to_integer<int>(found->front());
   found->erase(found->begin());
   ++on_disk;
+  note_code(origin);
   const std::size_t bytes = found->size();
-  return Cache::Made{{std::make_shared<const Cubin>(std::move(*found)), part, Origin::disk}, bytes};
+  return Cache::Made{{std::make_shared<const Cubin>(std::move(*found)), part, origin}, bytes};
 }
 
 CubinCache::State::Cache::Made CubinCache::State::keep(const Key& key, const Code& code) {

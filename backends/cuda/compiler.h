@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cuda/schedule.h"
+#include "core/build_report.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -33,14 +34,11 @@ struct Request {
   int architecture = 0;
 };
 
-/// Where code came from.
-enum class Origin : uint8_t { compiled, disk };
-
 /// Code of a kernel: some of a cubin's functions.
 struct Code {
   std::shared_ptr<const Cubin> cubin;
   int part = 0;  ///< its number in a program of several kernels, from 1 on; 0 if it is alone
-  Origin origin = Origin::compiled;  ///< of the process's first use
+  CodeOrigin origin = CodeOrigin::generated;  ///< of the process's first use
   friend bool operator==(const Code&, const Code&) = default;
 };
 /// The name of a kernel's function: entry0, entry1, ...; those of a part have its number before.

@@ -59,9 +59,10 @@ Loaded::~Loaded() {
 
 std::string Loaded::describe() const {
   const bool is_known = is_told_.exchange(true, std::memory_order_relaxed);
-  const char* const origin = is_known                  ? "code from memory"
-                             : origin_ == Origin::disk ? "code from disk"
-                                                       : "compiled";
+  const std::string origin = is_known ? "code from memory"
+                             : origin_ == CodeOrigin::generated
+                                 ? "compiled"
+                                 : fmt::format("code {}", name_of(origin_));
   return registers_ > 0 ? fmt::format("{}, {} registers", origin, registers_) : origin;
 }
 

@@ -40,7 +40,7 @@ class Loaded {
   Driver::Module module_ = nullptr;
   const std::size_t bytes_;
   const int part_;
-  const Origin origin_;
+  const CodeOrigin origin_;
   int registers_ = 0;  ///< most of any function; 0 if the code does not say
   mutable std::atomic<bool> is_told_ = false;
   const std::shared_ptr<const std::string> label_;

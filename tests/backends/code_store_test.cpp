@@ -14,12 +14,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sched.h>
 #include <string>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using namespace nitinol;
@@ -327,6 +329,94 @@ TEST_CASE("a fork while code is kept leaves the child a store that works", "[cod
   is_over = true;
   other.join();
   CHECK(good == 60);
+}
+
+TEST_CASE("what came with the library is found, and never touched", "[code]") {
+  const TemporaryFolder temporary;
+  const fs::path shipped = temporary / "shipped";
+  for (const int each : {1, 2, 3}) CodeStore(shipped).keep(code(40, each), code(100, each));
+  std::map<fs::path, std::pair<std::string, fs::file_time_type>> before;
+  const auto look = [&](const auto& at) {
+    for (const auto& entry : fs::directory_iterator(shipped))
+      at(entry.path(), std::pair(read(entry.path()), entry.last_write_time()));
+  };
+  look([&](const fs::path& path, const auto& state) { before[path] = state; });
+
+  CodeStore store(temporary / "store", CodeStore::default_budget, shipped);
+  CodeOrigin origin = CodeOrigin::none;
+  CHECK(store.find(code(40, 1), &origin) == code(100, 1));
+  CHECK(origin == CodeOrigin::shipped);
+  store.keep(code(40, 2), code(50, 0));  // the user's own comes first
+  store.keep(code(40, 4), code(100, 4));
+  CHECK(store.find(code(40, 2), &origin) == code(50, 0));
+  CHECK(origin == CodeOrigin::disk);
+  CHECK(store.find(code(40, 4), &origin) == code(100, 4));
+  CHECK(origin == CodeOrigin::disk);
+  CHECK_FALSE(store.find(code(40, 5)));
+  CHECK(store.counts().found == 3);
+  CHECK(store.counts().missed == 1);
+
+  // Where nothing can be kept.
+  CodeStore only({}, CodeStore::default_budget, shipped);
+  CHECK(only.find(code(40, 3), &origin) == code(100, 3));
+  CHECK(origin == CodeOrigin::shipped);
+  only.keep(code(40, 6), code(100, 6));
+  CHECK_FALSE(only.find(code(40, 6)));
+  CHECK(only.counts().kept == 0);
+  std::size_t seen = 0;
+  look([&](const fs::path& path, const auto& state) {
+    ++seen;
+    CHECK(before.at(path) == state);
+  });
+  CHECK(seen == 3);
+
+  // What is damaged there is ignored, and made anew in the user's.
+  for (const auto& [path, state] : before) write(path, state.first.substr(0, 60));
+  set_log_sink([](LogLevel, std::string_view) {});
+  CHECK_FALSE(store.find(code(40, 1)));
+  set_log_sink({});
+  CHECK(store.counts().rejected == 1);
+  store.keep(code(40, 1), code(100, 1));
+  CHECK(store.find(code(40, 1)) == code(100, 1));
+}
+
+TEST_CASE("code that others could have shipped is not used", "[code]") {
+  const TemporaryFolder temporary;
+  const fs::path shipped = temporary / "shipped", link = temporary / "link";
+  CodeStore(shipped).keep(code(40, 1), code(100, 1));
+  fs::create_directory_symlink(shipped, link);
+  std::string said;
+  const auto finds = [&](const fs::path& folder) {
+    said.clear();
+    set_log_sink([&](LogLevel, std::string_view text) { said += text; });
+    CodeStore store(temporary / "store", CodeStore::default_budget, folder);
+    set_log_sink({});
+    return store.find(code(40, 1)).has_value();
+  };
+  CHECK(finds(shipped));
+  CHECK(said.empty());
+  CHECK_FALSE(finds(link));
+  CHECK(said.find("a link to one") != std::string::npos);
+  for (const mode_t mode : {0775, 0757}) {
+    REQUIRE(::chmod(shipped.c_str(), mode) == 0);
+    CHECK_FALSE(finds(shipped));
+    CHECK(said.find("others may write to it") != std::string::npos);
+  }
+  REQUIRE(::chmod(shipped.c_str(), 0555) == 0);
+  CHECK(finds(shipped));
+  if (::chown(shipped.c_str(), 12345, 12345) != 0) return;  // not root
+  CHECK_FALSE(finds(shipped));
+  CHECK(said.find("it belongs to another user") != std::string::npos);
+  // Root's is anybody's to read.
+  REQUIRE(::chown(shipped.c_str(), 0, 0) == 0);
+  for (const fs::path& each : {temporary / "", shipped}) REQUIRE(::chmod(each.c_str(), 0755) == 0);
+  for (const auto& entry : fs::directory_iterator(shipped))
+    REQUIRE(::chmod(entry.path().c_str(), 0644) == 0);
+  CHECK(in_child([&] {
+          if (::setgid(54321) != 0 || ::setuid(54321) != 0) return 9;
+          CodeStore store({}, CodeStore::default_budget, shipped);
+          return store.find(code(40, 1)) ? 0 : 1;
+        }) == 0);
 }
 
 TEST_CASE("ten thousand files of code are found, and make room", "[code]") {

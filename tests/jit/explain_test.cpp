@@ -204,9 +204,9 @@ TEST_CASE("compile time is split", "[jit][explain]") {
   CHECK(plan.total_s == Approx(plan.passes_s + plan.fusion_s + plan.prepare_s));
   CHECK(report.compile_s >= plan.total_s);
   const BuildReport& build = plan.steps.at(0).build;
-  CHECK(build.is_generated == (if_generated(1) == 1));
+  CHECK((build.origin == CodeOrigin::generated) == (if_generated(1) == 1));
   CHECK(plan.kernels_generated == if_generated(1));
-  if (!build.is_generated) return;
+  if (build.origin == CodeOrigin::none) return;
   CHECK(build.emit_s > 0);
   CHECK(build.codegen_s > 0);
   CHECK(build.code_bytes > 100);
@@ -222,7 +222,7 @@ TEST_CASE("a kernel that existed is said to be reused", "[jit][explain]") {
   const jit::PlanReport plan = g.explain().signatures.at(1).plan;
   CHECK(plan.steps.at(0).was_cached);
   CHECK(plan.kernels_generated == 0);
-  if (plan.steps[0].build.is_generated)
+  if (plan.steps[0].build.origin != CodeOrigin::none)
     CHECK_THAT(to_string(g.explain()), Catch::Contains("kernel reused"));
 }
 

@@ -24,7 +24,6 @@ StageCodes load_stages(const GeneratedObject& generated, std::size_t stage_count
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   codes.report.link_s = seconds.count();
   codes.report.code_bytes = codes.object.code_bytes;
-  codes.report.is_generated = true;
   return codes;
 }
 

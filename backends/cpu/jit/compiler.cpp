@@ -101,10 +101,11 @@ GeneratedObject generate_object(const Kernel& kernel, const Target& target, Effo
   const llvm::SmallVector<char, 0> text =
       generate(*module, target, llvm::CodeGenFileType::ObjectFile);
   const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
-  return {.bytes = {bytes.begin(), bytes.end()},
-          .report = {.emit_s = emitted - start,
-                     .codegen_s = now() - emitted,
-                     .is_quick = effort == Effort::least}};
+  return {
+      .bytes = {bytes.begin(), bytes.end()},
+      .report = {.emit_s = emitted - start,
+                 .codegen_s = now() - emitted,
+                 .origin = effort == Effort::least ? CodeOrigin::quick : CodeOrigin::generated}};
 }
 
 std::string intermediate_code_of(const Kernel& kernel, const Target& target) {

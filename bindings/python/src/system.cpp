@@ -89,6 +89,7 @@ void bind_memory(nb::module_& m) {
         all["hits"] = statistics.hits;
         all["prepared"] = statistics.prepared;
         all["from_disk"] = statistics.from_disk;
+        all["shipped"] = statistics.shipped;
         all["evicted"] = statistics.evicted;
         all["entries"] = statistics.entries;
         all["bytes"] = statistics.bytes;

@@ -171,6 +171,18 @@ TEST_CASE("code on disk that is damaged is made anew", "[cpu][stored][no-isa]") 
   CHECK(third.rest.find("generator not opened.") != std::string::npos);
 }
 
+TEST_CASE("code is kept for other levels if that is asked for", "[cpu][stored][no-isa]") {
+  if (!has_generator()) return;
+  const test::TemporaryFolder temporary;
+  const std::string environment = "NITINOL_CACHE=" + (temporary / "store").string();
+  const Said first = say(environment + " NITINOL_ISA=avx2 NITINOL_KEEP_FOR=baseline,avx512");
+  for (const char* const level : {"baseline", "avx2", "avx512"}) {
+    const Said second = say(environment + " NITINOL_ISA=" + level);
+    CHECK(second.bits == first.bits);
+    CHECK(second.rest.find("generator not opened.") != std::string::npos);
+  }
+}
+
 TEST_CASE("an object that is none, under the right key, is made anew", "[cpu][stored]") {
   if (!has_generator()) return;
   const test::TemporaryFolder temporary;
@@ -182,8 +194,8 @@ TEST_CASE("an object that is none, under the right key, is made anew", "[cpu][st
     const auto codes = cpu::code_of(kernel, current_isa(), from, cpu::Effort::full);
     REQUIRE(codes);
     CHECK(codes->stages.size() == kernel.stages.size());
-    CHECK(codes->report.is_generated);
-    return codes->report.is_from_disk;
+    CHECK(codes->report.origin != CodeOrigin::none);
+    return codes->report.origin == CodeOrigin::disk;
   };
   CHECK_FALSE(origin(&store));
   CHECK(origin(&store));

@@ -188,7 +188,7 @@ TEST_CASE("code, text and reports") {
       elementwise({f32}, f32, [](const std::vector<Expr>& in) { return exp(in[0]) + 1; });
   const cpu::StageCodes code = code_for(kernel, current_isa());
   REQUIRE(code.stages.size() == 1);
-  CHECK(code.report.is_generated);
+  CHECK(code.report.origin == CodeOrigin::generated);
   CHECK(code.report.code_bytes > 50);
   CHECK(code.report.codegen_s > 0);
   CHECK(code.report.link_s > 0);
