@@ -150,10 +150,15 @@ class Packed {
 struct Bytes {
   std::vector<std::byte> list;
 
+  /// Seven bits a byte, the lowest first, with a mark on all but the last; the sign is the lowest
+  /// (LEB128 with zigzag, as in protocol buffers): most numbers are small.
   template <class T>
   void operator()(T number) {
-    const auto* const first = reinterpret_cast<const std::byte*>(&number);
-    list.insert(list.end(), first, first + sizeof number);
+    auto rest = static_cast<uint64_t>(static_cast<std::make_unsigned_t<T>>(number));
+    if constexpr (std::is_signed_v<T>)
+      rest = static_cast<uint64_t>(number) << 1 ^ static_cast<uint64_t>(number < 0 ? -1 : 0);
+    for (; rest > 127; rest >>= 7) list.push_back(static_cast<std::byte>(rest | 128));
+    list.push_back(static_cast<std::byte>(rest));
   }
   void end() {}
 };
@@ -167,7 +172,6 @@ std::size_t hash_of(const Kernel& kernel) {
 }
 
 std::vector<std::byte> canonical_bytes(const Kernel& kernel) {
-  static_assert(std::endian::native == std::endian::little);
   Bytes bytes;
   visit_numbers(kernel, bytes);
   return std::move(bytes.list);

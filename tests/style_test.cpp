@@ -41,7 +41,7 @@ const std::map<std::string, Names, std::less<>> may_include = {
     {"bindings",
      {"core", "tracer", "eager", "autograd", "jit", "io", "nn", "backends", "nitinol.h"}},
     {"examples", {}},  // includes <nitinol/nitinol.h>, as a user would
-    {"tools", {}},     // likewise
+    {"tools", {"examples"}},
     {"tests",
      {"core", "fusion", "program", "tracer", "eager", "autograd", "jit", "io", "nn", "backends",
       "bindings", "nitinol.h", "examples", "bench"}},

@@ -1,9 +1,12 @@
-// nitinol_warm -- Compiles for a GPU what eager programs use, and keeps it on disk, so that the
-// first of them does not wait for the compiler: when a machine is set up, say.
+// nitinol_warm -- Compiles what programs use, and keeps it on disk, so that the first of them does
+// not wait for the compiler: when a machine is set up, say, or a package is made.
 //
-// Runs the vocabulary on the device at the sizes that make a difference to its kernels. Kernels are
-// kept where NITINOL_CACHE says (docs/environment.md); what is there is not compiled again.
+// For a GPU it runs the vocabulary eagerly, at the sizes that make a difference to its kernels. On
+// the processor, where eager code is prebuilt and a kernel fits all sizes, it runs compiled steps
+// of training. Kernels are kept where NITINOL_CACHE says (docs/environment.md); what is there is
+// not compiled again.
 
+#include "tools/training_tasks.h"
 #include <nitinol/nitinol.h>
 
 #include <CLI/CLI.hpp>
@@ -28,13 +31,6 @@
 using namespace nitinol;
 
 namespace {
-
-/// Something that needs kernels.
-struct Task {
-  std::string name;
-  std::function<void()> run;
-};
-using Tasks = std::vector<Task>;
 
 template <class F>
 struct Named {
@@ -186,7 +182,8 @@ void add_step(Tasks& tasks, const char* name, DType dtype) {
   }
 }
 
-Tasks tasks_of(DType dtype) {
+Tasks tasks_of(DType dtype, Device device) {
+  if (device.kind == Device::Kind::cpu) return training_tasks(dtype);
   Tasks tasks;
   add_elementwise(tasks, dtype);
   add_rows(tasks, dtype);
@@ -236,16 +233,18 @@ Device first_gpu() {
     if (info.missing.empty()) return info.device;
     missing += fmt::format("\n  {}: {}", describe(info.device), info.missing);
   }
-  throw std::runtime_error("no GPU can be used:" + missing);
+  throw std::runtime_error("no GPU can be used (--device cpu:0: the processor):" + missing);
 }
 
 struct Options {
-  std::string device, only;
+  std::string device, only, isas;
   std::vector<std::string> dtypes = {"float32"};
   int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 };
 
 int run(const Options& options) {
+  if (!options.isas.empty() && ::setenv("NITINOL_KEEP_FOR", options.isas.c_str(), 1) != 0)
+    throw std::runtime_error("the environment cannot be changed");
   const std::optional<Device> named = device_named(options.device);
   if (!options.device.empty() && !named)
     throw std::runtime_error(fmt::format("'{}' is no device, as cuda:0 is", options.device));
@@ -256,7 +255,7 @@ int run(const Options& options) {
     const std::optional<DType> dtype = dtype_named(name);
     if (!dtype || !is_floating(*dtype))
       throw std::runtime_error(fmt::format("'{}' is no floating dtype, as float32 is", name));
-    for (Task& task : tasks_of(*dtype)) {
+    for (Task& task : tasks_of(*dtype, device)) {
       if (task.name.starts_with(options.only)) tasks.push_back(std::move(task));
     }
   }
@@ -273,11 +272,14 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Compiles for a GPU what eager programs use, and keeps it for other processes.");
-  app.add_option("--device", options.device, "cuda:0; the first GPU unless given");
+  CLI::App app("Compiles what programs use, and keeps it for other processes.");
+  app.add_option("--device", options.device, "cuda:0, cpu:0; the first GPU unless given");
   app.add_option("--dtypes", options.dtypes, "float32, float16, bfloat16, float64")
       ->delimiter(',')
       ->capture_default_str();
+  app.add_option("--for", options.isas,
+                 "instruction sets to keep code of the processor for, beside its own: "
+                 "baseline,avx2,avx512");
   app.add_option("--only", options.only, "what begins with this: softmax, a step");
   app.add_option("--threads", options.threads, "that compile side by side")
       ->check(CLI::Range(1, 1024))

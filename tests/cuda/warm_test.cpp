@@ -8,12 +8,15 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <tuple>
 
 using namespace nitinol;
 
 namespace {
+
+namespace fs = std::filesystem;
 
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -72,6 +75,29 @@ TEST_CASE("nitinol_warm makes tensors of each floating dtype", "[cuda][fake][no-
   INFO(run.output);
   CHECK(run.status == 0);
   CHECK(has(run.output, "4 of 4 done on cuda:0"));
+}
+
+TEST_CASE("nitinol_warm keeps code of the processor, for what it is asked for",
+          "[cuda][fake][no-isa]") {
+  if (!can_run()) return;
+  const test::TemporaryFolder temporary;
+  const auto files = [&] {
+    std::size_t count = 0;
+    for ([[maybe_unused]] const auto& each : fs::directory_iterator(temporary / "store")) ++count;
+    return count;
+  };
+  const std::string environment = "NITINOL_CACHE=" + (temporary / "store").string();
+  const Run own = run_warm(environment, "--device cpu:0 --only mse_loss");
+  INFO(own.output);
+  CHECK(own.status == 0);
+  CHECK(has(own.output, "36 of 36 done on cpu:0"));
+  const std::size_t kernels = files();
+  CHECK(kernels > 10);
+  const Run all = run_warm(environment, "--device cpu:0 --only mse_loss --for baseline,avx2,avx512");
+  CHECK(all.status == 0);
+  CHECK(files() == 3 * kernels);
+  const Run wrong = run_warm(environment, "--device cpu:0 --only l1_loss --for avx3");
+  CHECK(has(wrong.output, "NITINOL_KEEP_FOR=avx3 is ignored: expected baseline, avx2"));
 }
 
 TEST_CASE("nitinol_warm says what it cannot do", "[cuda][fake][no-isa]") {

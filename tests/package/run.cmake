@@ -34,7 +34,7 @@ function(consume)
   step("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}" -B "${root}/consumer" -G "${generator}"
        "-DCMAKE_CXX_COMPILER=${compiler}" ${ARGN})
   step("${CMAKE_COMMAND}" --build "${root}/consumer")
-  step("${root}/consumer/consumer" ${llvm})
+  step("${root}/consumer/consumer" ${llvm} ${shipped})
   message(STATUS "${output}")
 endfunction()
 
@@ -70,6 +70,11 @@ if(way STREQUAL "find_package")
   file(GLOB_RECURSE printers "${root}/installed/lib*/libnitinol.so.*-gdb.py")
   if(NOT printers)
     message(FATAL_ERROR "gdb would find no printers beside the library")
+  endif()
+  set(shipped "")
+  if(llvm)  # the first process has no need of the code generator
+    set(shipped shipped)
+    set(ENV{NITINOL_CACHE} "${root}/cache")
   endif()
   consume(-Dway=find_package "-DCMAKE_PREFIX_PATH=${root}/installed")
   # As a module of a program that knows nothing of it.
