@@ -65,6 +65,33 @@ function(nitinol_flags target)
   endif()
 endfunction()
 
+# nitinol_driver(<target or sources ...>)
+# For programs and files that compute nothing themselves: options, tables, the library's calls. The
+# parser of options alone takes seven seconds with -O3.
+set(nitinol_driver_flags "$<$<CONFIG:Release>:-O1;-Wno-maybe-uninitialized>")
+function(nitinol_driver)
+  foreach(name IN LISTS ARGN)
+    if(TARGET ${name})
+      target_compile_options(${name} PRIVATE "${nitinol_driver_flags}")
+    else()
+      set_source_files_properties(${name} PROPERTIES
+        COMPILE_OPTIONS "${nitinol_driver_flags}" SKIP_PRECOMPILE_HEADERS ON)
+    endif()
+  endforeach()
+endfunction()
+
+# nitinol_precompiled(<target> <headers beside these>)
+# The standard library and fmt are a third of the time of a file. No header of ours is among them: an
+# edit would build everything anew.
+function(nitinol_precompiled target)
+  target_precompile_headers(${target} PRIVATE <algorithm> <array> <atomic> <cmath> <cstdint>
+    <functional> <limits> <map> <memory> <mutex> <optional> <span> <string> <string_view>
+    <unordered_map> <utility> <variant> <vector> <fmt/format.h> ${ARGN})
+  # g++ 12 warns of what it inlines from precompiled system headers, and sees there what cannot be.
+  target_compile_options(${target} PRIVATE
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow;-Wno-array-bounds>)
+endfunction()
+
 # nitinol_hidden(<target>)
 # Names are exported where a header says so: `#pragma GCC visibility push(default)` in each that a
 # user's nitinol.h includes (docs/decisions/0008-hidden-symbols.md).

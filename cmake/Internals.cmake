@@ -6,10 +6,11 @@ if(BUILD_SHARED_LIBS)
   add_executable(nitinol_reveal "${PROJECT_SOURCE_DIR}/tests/internals/reveal.cpp")
   nitinol_flags(nitinol_reveal)
   set_target_properties(nitinol_reveal PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${internals_dir}")
+  set(objects "$<FILTER:$<TARGET_OBJECTS:nitinol>,EXCLUDE,[.]gch$>")  # precompiled headers are none
   add_custom_command(OUTPUT "${internals_object}"
-    COMMAND "${CMAKE_LINKER}" -r -o "${internals_object}" "$<TARGET_OBJECTS:nitinol>"
+    COMMAND "${CMAKE_LINKER}" -r -o "${internals_object}" "${objects}"
     COMMAND nitinol_reveal "${internals_object}"
-    DEPENDS "$<TARGET_OBJECTS:nitinol>" nitinol_reveal
+    DEPENDS "${objects}" nitinol_reveal
     COMMENT "Revealing what the library hides" COMMAND_EXPAND_LISTS VERBATIM)
   add_library(nitinol_internals SHARED "${internals_object}")
   nitinol_flags(nitinol_internals)
