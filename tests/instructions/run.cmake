@@ -24,44 +24,38 @@ set(eager_paths
   asked_mlp 1030
   fallback_mlp 1030)
 
+file(REMOVE_RECURSE "${work}")
 file(MAKE_DIRECTORY "${work}")
 set(failures "")
 
-function(collected_by what count result)
-  execute_process(
-    COMMAND "${valgrind}" --tool=callgrind "--callgrind-out-file=${work}/${what}.out" "${program}"
-      ${what} ${count}
-    OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE status)
-  if(NOT status EQUAL 0 OR NOT output MATCHES "Collected : ([0-9]+)")
-    message(FATAL_ERROR "valgrind could not run ${program} ${what} ${count}:\n${output}")
+execute_process(
+  COMMAND "${valgrind}" --tool=callgrind --instr-atstart=no "--callgrind-out-file=${work}/counts"
+    "${program}"
+  OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE status)
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "valgrind could not run ${program}:\n${output}")
+endif()
+# A file of each, with its name, how many calls they were, and what these took together.
+file(GLOB files "${work}/counts.*")
+foreach(file IN LISTS files)
+  file(STRINGS "${file}" lines REGEX "^(desc: Trigger: Client Request|totals): ")
+  if(lines MATCHES "Client Request: ([a-z0-9_]+) ([0-9]+);totals: ([0-9]+)")
+    math(EXPR known_${CMAKE_MATCH_1} "${CMAKE_MATCH_3} / ${CMAKE_MATCH_2}")
   endif()
-  set(${result} ${CMAKE_MATCH_1} PARENT_SCOPE)
-endfunction()
+endforeach()
 
 # Of one call.
 function(instructions_of what result)
-  if(DEFINED known_${what})
-    set(${result} ${known_${what}} PARENT_SCOPE)
-    return()
+  if(NOT DEFINED known_${what})
+    message(FATAL_ERROR "callgrind has counted no ${what}:\n${output}")
   endif()
-  set(fewer 1000)
-  set(more 6000)
-  if(what MATCHES "layer_norm|adds31|mlp")  # which take long
-    set(fewer 100)
-    set(more 300)
-  endif()
-  collected_by(${what} ${fewer} before)
-  collected_by(${what} ${more} after)
-  math(EXPR each "(${after} - ${before}) / (${more} - ${fewer})")
-  set(known_${what} ${each} PARENT_SCOPE)
-  set(${result} ${each} PARENT_SCOPE)
+  set(${result} ${known_${what}} PARENT_SCOPE)
 endfunction()
 
 # Notes a failure if a call of `what` takes more than so many thousandths of `whole`.
 function(check what whole share)
   instructions_of(${what} each)
   math(EXPR most "${whole} * ${share} / 1000")
-  set(known_${what} ${each} PARENT_SCOPE)
   message("${what}: ${each} instructions a call, at most ${most}")
   if(each GREATER most)
     set(failures ${failures} ${what} PARENT_SCOPE)
