@@ -116,9 +116,27 @@ Place place_of(uintptr_t) {
 }
 #endif
 
-Dl_info object_with(const void* address) {
-  Dl_info info{};
-  return dladdr(address, &info) != 0 ? info : Dl_info{};
+/// The addresses of the library's code; none if it is part of the program (a static build), whose
+/// frames look like the user's.
+struct LibraryCode {
+  const void* begin = nullptr;
+  const void* end = nullptr;
+  [[nodiscard]] bool is_known() const { return begin != nullptr; }
+  [[nodiscard]] bool contains(const void* address) const {
+    return address >= begin && address < end;
+  }
+};
+const LibraryCode& library_code() {
+  static const LibraryCode code = [] {
+    dl_find_object here = {}, program = {};
+    const bool is_known =
+        _dl_find_object(reinterpret_cast<void*>(&library_code), &here) == 0 &&
+        _dl_find_object(reinterpret_cast<void*>(getauxval(AT_PHDR)), &program) == 0;
+    return is_known && here.dlfo_map_start != program.dlfo_map_start
+               ? LibraryCode{here.dlfo_map_start, here.dlfo_map_end}
+               : LibraryCode{};
+  }();
+  return code;
 }
 
 bool is_runtime_library(std::string_view path) {
@@ -130,29 +148,25 @@ bool is_runtime_library(std::string_view path) {
 }
 
 // How the user's code came to call the library: return addresses from the innermost outside it on.
-// None if the Error was not made by the library, on a worker thread, or if the library is part of
-// the program (a static build), whose frames look like the user's.
+// None if the Error was not made by the library, on a worker thread, or if the library's code is
+// not known.
 std::vector<const void*> calls_from_outside() {
-  static const void* const library =
-      object_with(reinterpret_cast<const void*>(&calls_from_outside)).dli_fbase;
-  static const void* const program =
-      object_with(reinterpret_cast<const void*>(getauxval(AT_PHDR))).dli_fbase;
-  if (library == nullptr || library == program) return {};
+  const LibraryCode& library = library_code();
+  if (!library.is_known()) return {};
   constexpr int most_frames = 64;
   constexpr int own_frames = 2;  // this function and the constructor
   void* frames[most_frames];
   const int count = backtrace(frames, most_frames);
   int own = 0;  // a sanitizer's backtrace() lies before
-  while (own < count && object_with(frames[own]).dli_fbase != library) ++own;
-  for (int i = own + own_frames; i < count; ++i) {
-    const Dl_info object = object_with(frames[i]);
-    if (object.dli_fbase == library) continue;
-    const bool is_users = i > own + own_frames && object.dli_fname != nullptr &&
-                          !is_runtime_library(object.dli_fname);
-    if (!is_users) return {};
-    return std::vector<const void*>(frames + i, frames + count);
-  }
-  return {};
+  while (own < count && !library.contains(frames[own])) ++own;
+  int i = own + own_frames;
+  while (i < count && library.contains(frames[i])) ++i;
+  if (i >= count || i == own + own_frames) return {};
+  Dl_info object{};
+  const bool is_users = dladdr(frames[i], &object) != 0 && object.dli_fname != nullptr &&
+                        !is_runtime_library(object.dli_fname);
+  return is_users ? std::vector<const void*>(frames + i, frames + count)
+                  : std::vector<const void*>();
 }
 
 /// The function that a call lies in, its object, or the bare address.
@@ -215,34 +229,12 @@ struct NearestCalls {
   static _Unwind_Reason_Code visit(_Unwind_Context* context, void* into) {
     auto& found = *static_cast<NearestCalls*>(into);
     const auto address = reinterpret_cast<const void*>(_Unwind_GetIP(context));
-    const bool is_inside = address >= library().begin && address < library().end;
+    const bool is_inside = library_code().contains(address);
     if (!is_inside) found.calls.push_back(address);
     return found.calls.size() < most && (!is_inside || found.calls.empty()) ? _URC_NO_REASON
                                                                             : _URC_END_OF_STACK;
   }
-
-  struct Range {
-    const void* begin = nullptr;
-    const void* end = nullptr;
-  };
-  /// Where the library lies; nowhere if it is part of the program.
-  static const Range& library() {
-    static const Range range = [] {
-      dl_find_object here = {}, program = {};
-      const bool is_known =
-          _dl_find_object(reinterpret_cast<void*>(&visit), &here) == 0 &&
-          _dl_find_object(reinterpret_cast<void*>(getauxval(AT_PHDR)), &program) == 0;
-      return is_known && here.dlfo_map_start != program.dlfo_map_start
-                 ? Range{here.dlfo_map_start, here.dlfo_map_end}
-                 : Range{};
-    }();
-    return range;
-  }
 };
-
-}  // namespace
-
-namespace {
 
 /// Of the OnePlaceScope that is open on this thread.
 constinit thread_local std::optional<CallSite>* one_place = nullptr;
@@ -260,7 +252,7 @@ CallSite CallSite::here() {
   if (one_place != nullptr && *one_place) return **one_place;
   CallSite site;
   site.given_ = given_place();
-  if (site.given_.empty() && NearestCalls::library().begin != nullptr) {
+  if (site.given_.empty() && library_code().is_known()) {
     NearestCalls nearest;
     _Unwind_Backtrace(NearestCalls::visit, &nearest);
     site.calls_ = std::move(nearest.calls);

@@ -84,7 +84,8 @@ class Notes {
 
 }  // namespace
 
-TEST_CASE("code on disk is found by its key, by another store and another process", "[code]") {
+TEST_CASE("code on disk is found by its key, by another store and another process",
+          "[code][no-isa]") {
   const TemporaryFolder temporary;
   const fs::path folder = temporary / "new/store";
   CodeStore store(folder);
@@ -104,7 +105,7 @@ TEST_CASE("code on disk is found by its key, by another store and another proces
   CHECK(store.counts().kept == 4);
 }
 
-TEST_CASE("a damaged file of code is ignored with a note, and replaced", "[code]") {
+TEST_CASE("a damaged file of code is ignored with a note, and replaced", "[code][no-isa]") {
   const TemporaryFolder temporary;
   const fs::path folder = temporary / "store";
   CodeStore store(folder);
@@ -134,7 +135,7 @@ TEST_CASE("a damaged file of code is ignored with a note, and replaced", "[code]
   CHECK(store.find(key) == value);
 }
 
-TEST_CASE("code under the name of another key is not taken", "[code]") {
+TEST_CASE("code under the name of another key is not taken", "[code][no-isa]") {
   const TemporaryFolder temporary;
   CodeStore one(temporary / "one"), other(temporary / "other");
   one.keep(code(50, 1), code(60, 1));
@@ -147,7 +148,7 @@ TEST_CASE("code under the name of another key is not taken", "[code]") {
   CHECK(other.find(code(50, 2)) == code(60, 2));
 }
 
-TEST_CASE("a folder for code is the user's own", "[code]") {
+TEST_CASE("a folder for code is the user's own", "[code][no-isa]") {
   const TemporaryFolder temporary;
   const fs::path folder = temporary / "store";
   fs::create_directory(folder);
@@ -167,7 +168,7 @@ TEST_CASE("a folder for code is the user's own", "[code]") {
   }
 }
 
-TEST_CASE("links and pipes in a folder for code are not read", "[code]") {
+TEST_CASE("links and pipes in a folder for code are not read", "[code][no-isa]") {
   const TemporaryFolder temporary;
   CodeStore store(temporary / "store");
   const Code key = code(20, 1);
@@ -182,7 +183,7 @@ TEST_CASE("links and pipes in a folder for code are not read", "[code]") {
   CHECK(!store.find(key));  // and does not wait for a writer
 }
 
-TEST_CASE("what cannot be kept is noted, and no error", "[code]") {
+TEST_CASE("what cannot be kept is noted, and no error", "[code][no-isa]") {
   const TemporaryFolder temporary;
   const fs::path folder = temporary / "store";
   CodeStore store(folder);
@@ -202,7 +203,7 @@ TEST_CASE("what cannot be kept is noted, and no error", "[code]") {
   ::chmod(folder.c_str(), 0700);
 }
 
-TEST_CASE("of too much code on disk, what was not used for longest goes", "[code]") {
+TEST_CASE("of too much code on disk, what was not used for longest goes", "[code][no-isa]") {
   const TemporaryFolder temporary;
   const fs::path folder = temporary / "store";
   constexpr uint64_t budget = 16 << 10;
@@ -221,7 +222,7 @@ TEST_CASE("of too much code on disk, what was not used for longest goes", "[code
   CHECK(!store.find(code(51, 0)));
 }
 
-TEST_CASE("a new store makes room that an earlier process left full", "[code]") {
+TEST_CASE("a new store makes room that an earlier process left full", "[code][no-isa]") {
   const TemporaryFolder temporary;
   const fs::path folder = temporary / "store";
   CodeStore large(folder);
@@ -237,7 +238,7 @@ TEST_CASE("a new store makes room that an earlier process left full", "[code]") 
   CHECK(fs::exists(folder / "2.0.new"));
 }
 
-TEST_CASE("processes keep and find code in one folder at once", "[code]") {
+TEST_CASE("processes keep and find code in one folder at once", "[code][no-isa]") {
   const TemporaryFolder temporary;
   const fs::path folder = temporary / "store";
   const auto work = [&] {
@@ -259,7 +260,7 @@ TEST_CASE("processes keep and find code in one folder at once", "[code]") {
   CHECK(here == 0);
 }
 
-TEST_CASE("a process that is killed while it writes leaves whole files", "[code]") {
+TEST_CASE("a process that is killed while it writes leaves whole files", "[code][no-isa]") {
   const TemporaryFolder temporary;
   const fs::path folder = temporary / "store";
   constexpr int keys = 4;
@@ -306,7 +307,7 @@ TEST_CASE("a process that is killed while it writes leaves whole files", "[code]
   CHECK(unfinished_in(folder) == 0);
 }
 
-TEST_CASE("a fork while code is kept leaves the child a store that works", "[code]") {
+TEST_CASE("a fork while code is kept leaves the child a store that works", "[code][no-isa]") {
   const TemporaryFolder temporary;
   CodeStore store(temporary / "store", 64 << 10);  // makes room again and again
   std::atomic<bool> is_over = false;
@@ -331,7 +332,7 @@ TEST_CASE("a fork while code is kept leaves the child a store that works", "[cod
   CHECK(good == 60);
 }
 
-TEST_CASE("what came with the library is found, and never touched", "[code]") {
+TEST_CASE("what came with the library is found, and never touched", "[code][no-isa]") {
   const TemporaryFolder temporary;
   const fs::path shipped = temporary / "shipped";
   for (const int each : {1, 2, 3}) CodeStore(shipped).keep(code(40, each), code(100, each));
@@ -380,7 +381,7 @@ TEST_CASE("what came with the library is found, and never touched", "[code]") {
   CHECK(store.find(code(40, 1)) == code(100, 1));
 }
 
-TEST_CASE("code that others could have shipped is not used", "[code]") {
+TEST_CASE("code that others could have shipped is not used", "[code][no-isa]") {
   const TemporaryFolder temporary;
   const fs::path shipped = temporary / "shipped", link = temporary / "link";
   CodeStore(shipped).keep(code(40, 1), code(100, 1));
@@ -419,7 +420,7 @@ TEST_CASE("code that others could have shipped is not used", "[code]") {
         }) == 0);
 }
 
-TEST_CASE("ten thousand files of code are found, and make room", "[code]") {
+TEST_CASE("ten thousand files of code are found, and make room", "[code][no-isa]") {
   const TemporaryFolder temporary;
   const fs::path folder = temporary / "store";
   constexpr int count = 10'000;
@@ -440,7 +441,7 @@ TEST_CASE("ten thousand files of code are found, and make room", "[code]") {
   CHECK(held(small) > count / 8);
 }
 
-TEST_CASE("a clock that goes back costs no code that works", "[code]") {
+TEST_CASE("a clock that goes back costs no code that works", "[code][no-isa]") {
   const TemporaryFolder temporary;
   const fs::path folder = temporary / "store";
   constexpr uint64_t budget = 16 << 10;
@@ -460,7 +461,7 @@ TEST_CASE("a clock that goes back costs no code that works", "[code]") {
   CHECK(store.find(code(50, 59)) == code(900, 59));
 }
 
-TEST_CASE("a full disk keeps no part of a file", "[code]") {
+TEST_CASE("a full disk keeps no part of a file", "[code][no-isa]") {
   const TemporaryFolder temporary;
   const fs::path disk = temporary / "disk";
   fs::create_directory(disk);

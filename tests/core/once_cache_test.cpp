@@ -47,7 +47,7 @@ void wait_for_hits(Cache& cache, uint64_t count) {
 
 }  // namespace
 
-TEST_CASE("a value is made once, and found by its key", "[core][once]") {
+TEST_CASE("a value is made once, and found by its key", "[core][once][no-isa]") {
   Cache cache(100);
   CHECK(found(cache, "a") == -1);
   CHECK(get(cache, "a", 1) == 1);
@@ -62,7 +62,7 @@ TEST_CASE("a value is made once, and found by its key", "[core][once]") {
   CHECK(counts.bytes == 2);
 }
 
-TEST_CASE("who asks while a value is made waits for it, and for no other", "[core][once]") {
+TEST_CASE("who asks while a value is made waits for it, and for no other", "[core][once][no-isa]") {
   Cache cache(100);
   std::atomic<int> makers = 0;
   std::vector<std::thread> threads;
@@ -82,7 +82,7 @@ TEST_CASE("who asks while a value is made waits for it, and for no other", "[cor
   CHECK(got == std::vector<int>(8, 5));
 }
 
-TEST_CASE("all who wait see the error, and the next call tries again", "[core][once]") {
+TEST_CASE("all who wait see the error, and the next call tries again", "[core][once][no-isa]") {
   Cache cache(100);
   std::atomic<int> makers = 0, failed = 0;
   std::vector<std::thread> threads;
@@ -107,7 +107,7 @@ TEST_CASE("all who wait see the error, and the next call tries again", "[core][o
   CHECK(get(cache, "a", 2) == 2);
 }
 
-TEST_CASE("what is claimed together is made by several threads", "[core][once]") {
+TEST_CASE("what is claimed together is made by several threads", "[core][once][no-isa]") {
   Cache cache(100);
   CHECK(get(cache, "a", 1) == 1);
   {
@@ -130,7 +130,7 @@ TEST_CASE("what is claimed together is made by several threads", "[core][once]")
   CHECK(get(cache, "dd", 4) == 4);
 }
 
-TEST_CASE("who waits for what is given up makes it", "[core][once]") {
+TEST_CASE("who waits for what is given up makes it", "[core][once][no-isa]") {
   Cache cache(100);
   int got = 0;
   std::thread other;
@@ -145,7 +145,7 @@ TEST_CASE("who waits for what is given up makes it", "[core][once]") {
   CHECK(cache.counts().claimed == 2);
 }
 
-TEST_CASE("values not used for longest go, the latest stays", "[core][once]") {
+TEST_CASE("values not used for longest go, the latest stays", "[core][once][no-isa]") {
   Cache cache(10);
   CHECK(get(cache, "a", 1, 4) == 1);
   CHECK(get(cache, "b", 2, 4) == 2);
@@ -165,7 +165,8 @@ TEST_CASE("values not used for longest go, the latest stays", "[core][once]") {
   CHECK(cache.counts().bytes == 0);
 }
 
-TEST_CASE("what is being made is not counted, and stays whatever room is made", "[core][once]") {
+TEST_CASE("what is being made is not counted, and stays whatever room is made",
+          "[core][once][no-isa]") {
   Cache cache(4);
   const auto value = cache.get(1, "a", [&] {
     for (const char* const key : {"b", "c", "d"}) CHECK(get(cache, key, 1, 4) == 1);
@@ -187,7 +188,8 @@ TEST_CASE("what is being made is not counted, and stays whatever room is made", 
   CHECK(cache.counts().entries == 0);
 }
 
-TEST_CASE("a fork while a value is made leaves the child one that works", "[core][once][fork]") {
+TEST_CASE("a fork while a value is made leaves the child one that works",
+          "[core][once][fork][no-isa]") {
   Cache cache(100);
   std::atomic<bool> is_making = false;
   std::thread other([&] {

@@ -5,6 +5,7 @@
 // do so depends on where the operand comes from, on the views between, and on what reads it; any
 // two of the three may agree and the third be wrong. So nothing is drawn here: all are tried. The
 // cases of one source and one reader are one function, whose Plan has a step or more for each.
+#include "core/isa.h"
 #include "tests/jit/calls.h"
 #include "tests/op_samples.h"
 #include "tests/same_bits.h"
@@ -214,12 +215,15 @@ void check(const Origin& origin, const Reader& reader, const Kind& kind, const T
 }  // namespace
 
 TEST_CASE("every source through every view into every reader", "[jit][views]") {
-  const auto [dtype, shape] =
-      GENERATE(table<DType, Shape>({{f32, {3, 4}}, {f32, {2, 3, 4}}, {f16, {3, 4}}}));
+  const auto [turn, dtype, shape] = GENERATE(
+      table<int, DType, Shape>({{0, f32, {3, 4}}, {1, f32, {2, 3, 4}}, {2, f16, {3, 4}}}));
   const Tensor x = random_values(dtype, shape, 3);
+  // At a lower instruction set each pair of the two has one of the shapes.
+  const bool is_whole = current_isa() == host_isa();
+  int pair = 0;
   for (const Origin& origin : origins) {
     for (const Reader& reader : readers) {
-      check(origin, reader, {shape, dtype}, x, dtype == f32);
+      if (is_whole || pair++ % 3 == turn) check(origin, reader, {shape, dtype}, x, dtype == f32);
     }
   }
 }

@@ -13,6 +13,7 @@
 #include "tests/replay/cubins.h"
 #include "tests/replay/mutants.h"
 #include "tests/replay/object_name.h"
+#include "tests/replay/statements.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -30,6 +31,7 @@
 #include <string_view>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 using namespace nitinol;
@@ -41,10 +43,11 @@ struct Options {
   std::string folder;
   std::string keep;
   int jobs = 2;
-  std::size_t kernels_in_batch = 24;
+  std::size_t kernels_in_batch = 72;
   std::size_t cases_at_least = 1;
   CubinOptions cubins;
   std::size_t mutants = 0;  ///< of how many kernels of a shape
+  bool only_new_pairs = false;
 };
 
 /// Every so many texts, one more that indexes by 64 bits.
@@ -81,6 +84,21 @@ std::vector<Printed> read_all(const std::string& folder) {
   return list;
 }
 
+/// The texts in which two statements follow each other as in no text before.
+std::vector<Printed> with_new_pairs(std::vector<Printed> all) {
+  std::unordered_set<std::string> seen;
+  std::erase_if(all, [&](const Printed& printed) {
+    bool is_new = false;
+    std::string before;
+    for (std::string& statement : statements_of(printed.text)) {
+      is_new |= seen.insert(fmt::format("{}\n{}", before, statement)).second;
+      before = std::move(statement);
+    }
+    return !is_new;
+  });
+  return all;
+}
+
 std::string contents_of(const char* path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -93,7 +111,8 @@ std::string name_of(const Printed& printed, const std::string& host) {
 }
 
 int run(const Options& options) {
-  const std::vector<Printed> all = read_all(options.folder);
+  std::vector<Printed> all = read_all(options.folder);
+  if (options.only_new_pairs) all = with_new_pairs(std::move(all));
   std::array<int, 4> shapes = {};
   int split = 0, wide = 0;
   for (const Printed& printed : all) {
@@ -161,6 +180,8 @@ int main(int argc, char** argv) {
   app.add_option("--compile", cubins.architectures, "compile for these instead, such as 80 90 100");
   app.add_flag("--short", cubins.is_short,
                "each text for one of these, and only if it says there what none before did");
+  app.add_flag("--new-pairs", options.only_new_pairs,
+               "only texts in which two statements follow each other as in none before");
   app.add_option("--mutants", options.mutants,
                  "make mistakes in so many kernels of each shape, which should be found");
   CLI11_PARSE(app, argc, argv);

@@ -8,12 +8,26 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <random>
 
 namespace nitinol::fuzz {
 namespace {
 
-using Random = std::mt19937_64;
+/// G. Steele, D. Lea, C. Flood: Fast splittable pseudorandom number generators (2014). One is
+/// seeded for each tensor, which takes std::mt19937_64 longer than to fill most of them.
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed) {}
+  uint64_t operator()() {
+    state_ += 0x9e3779b97f4a7c15;
+    uint64_t z = state_;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+  }
+
+ private:
+  uint64_t state_;
+};
 
 double plain_number(DType dtype, Random& random) {
   if (dtype == boolean) return static_cast<double>(random() % 2);
