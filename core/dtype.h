@@ -78,45 +78,21 @@ inline constexpr DTypes bitwise = integers | DTypes{boolean};
 /// float, double).
 template <class T>
 constexpr DType dtype_of() {
-  constexpr bool is_integer = std::is_integral_v<T> && (std::is_signed_v<T> || sizeof(T) == 1);
-  static_assert(is_integer,
-                "no dtype holds this type: convert unsigned integers to int64_t, long double to "
-                "double");
-  if (sizeof(T) == 1) return std::is_signed_v<T> ? i8 : u8;
-  if (sizeof(T) == 2) return i16;
-  return sizeof(T) == 4 ? i32 : i64;
-}
-template <>
-constexpr DType dtype_of<bool>() {
-  return boolean;
-}
-template <>
-constexpr DType dtype_of<uint8_t>() {
-  return u8;
-}
-template <>
-constexpr DType dtype_of<int8_t>() {
-  return i8;
-}
-template <>
-constexpr DType dtype_of<int16_t>() {
-  return i16;
-}
-template <>
-constexpr DType dtype_of<int32_t>() {
-  return i32;
-}
-template <>
-constexpr DType dtype_of<int64_t>() {
-  return i64;
-}
-template <>
-constexpr DType dtype_of<float>() {
-  return f32;
-}
-template <>
-constexpr DType dtype_of<double>() {
-  return f64;
+  if constexpr (std::is_same_v<T, bool>) {
+    return boolean;
+  } else if constexpr (std::is_same_v<T, float>) {
+    return f32;
+  } else if constexpr (std::is_same_v<T, double>) {
+    return f64;
+  } else {
+    constexpr bool is_integer = std::is_integral_v<T> && (std::is_signed_v<T> || sizeof(T) == 1);
+    static_assert(is_integer,
+                  "no dtype holds this type: convert unsigned integers to int64_t, long double to "
+                  "double");
+    if (sizeof(T) == 1) return std::is_signed_v<T> ? i8 : u8;
+    if (sizeof(T) == 2) return i16;
+    return sizeof(T) == 4 ? i32 : i64;
+  }
 }
 
 }  // namespace nitinol

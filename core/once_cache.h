@@ -88,9 +88,12 @@ class OnceCache {
     /// False if it is there, or claimed by somebody.
     template <class Like>
     bool add(std::size_t hash, const Like& like) {
-      const EntryHandle entry = cache_.insert(hash, like);
-      if (entry) entries_.push_back(entry);
-      return entry != nullptr;
+      entries_.reserve(entries_.size() +
+                       1);  // an entry without a claim would be waited for for ever
+      EntryHandle entry = cache_.insert(hash, like);
+      const bool is_claimed = entry != nullptr;
+      if (is_claimed) entries_.push_back(std::move(entry));
+      return is_claimed;
     }
     [[nodiscard]] std::size_t size() const { return entries_.size(); }
     [[nodiscard]] const Key& key(std::size_t i) const { return entries_[i]->key; }

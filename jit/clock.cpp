@@ -1,7 +1,6 @@
 #include "jit/clock.h"
 
 #include <atomic>
-#include <chrono>
 #include <ctime>
 
 namespace nitinol::jit {
@@ -17,10 +16,6 @@ int64_t coarse_now() {
   timespec now = {};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);  // five times as cheap as the precise one
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
-
-double precise_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 double race_now() {

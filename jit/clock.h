@@ -1,6 +1,8 @@
 // The clock that decides when a trusted trace is recorded again.
 #pragma once
 
+#include "core/clock.h"
+
 #include <cstdint>
 
 namespace nitinol::jit {
@@ -9,11 +11,8 @@ namespace nitinol::jit {
 /// milliseconds.
 [[nodiscard]] int64_t coarse_now();
 
-/// Seconds of a precise clock, for durations.
-[[nodiscard]] double precise_now();
-
-/// The same, for times by which a Plan is compared with other calls: with FakeClock none passes, so
-/// that no busy machine decides.
+/// precise_now() for times by which a Plan is compared with other calls: with FakeClock none
+/// passes, so that no busy machine decides.
 [[nodiscard]] double race_now();
 
 /// Seconds that this thread has computed: what else the machine does meanwhile does not count.

@@ -2,6 +2,7 @@
 // value.
 #include "program/program.h"
 
+#include "core/clock.h"
 #include "core/executables.h"
 #include "core/parallel.h"
 #include "fusion/access.h"
@@ -17,17 +18,12 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <chrono>
 #include <optional>
 #include <span>
 #include <utility>
 
 namespace nitinol::program {
 namespace {
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // ---- memory
 
@@ -236,10 +232,10 @@ std::shared_ptr<const Program> make_program(Graph graph, Backend& device, const 
   draft.out.threads = options.threads;
   draft.out.is_gated = device.is_asynchronous();
   if (options.trims) trim_images(draft);
-  const double start = now();
+  const double start = precise_now();
   draft.fusion = fusion::fuse(draft.graph, options.fuses);
   const std::vector<fusion::Unit> units = fusion::units_in_order(draft.graph, draft.fusion);
-  report.fusion_s = now() - start;
+  report.fusion_s = precise_now() - start;
   place_inputs(draft);
   if (!place_outputs(draft)) return nullptr;
   draft.steps.reserve(units.size());

@@ -63,7 +63,8 @@ class BlocksWriter {
       open(0);
       is_kept_ = write_kept(body_);
       is_loaded_.resize(is_kept_.size());
-      for (const Stage& stage : body_.kernel.stages) write_stage(stage);
+      write_stages(body_, "thread_index() == 0", "barrier();", "sum{0}",
+                   [this](const Stage& stage) { write_elements(stage); });
       return out_.close();
     }
     is_kept_.resize(body_.kernel.operands.size());
@@ -86,16 +87,6 @@ class BlocksWriter {
     out_.line("const Index row = tile;");
     out_.line("const bool live = true;");
     write_row(body_, "row", body_.last_loop());
-  }
-
-  void write_stage(const Stage& stage) {
-    if (stage.level == Stage::Level::row)
-      return write_row_stage(body_, stage, "thread_index() == 0", "barrier();");
-    declare_results(body_, stage);
-    out_.open("");
-    write_elements(stage);
-    for (const uint16_t r : reductions_of(stage)) out_.line("r{0} = result{0}(sum{0});", r);
-    out_.close();
   }
 
   /// The rounds of a stage; declares sum<r>, what they come to.

@@ -364,6 +364,24 @@ void declare_results(Body& body, const Stage& stage) {
   }
 }
 
+void write_stages(Body& body, const std::string& is_chosen, const std::string& barrier,
+                  std::string_view sum, FunctionRef<void(const Stage&)> write_elements) {
+  for (const Stage& stage : body.kernel.stages) {
+    if (stage.level == Stage::Level::row) {
+      write_row_stage(body, stage, is_chosen, barrier);
+      continue;
+    }
+    declare_results(body, stage);
+    body.out.open("");
+    write_elements(stage);
+    for (const uint16_t r : reductions_of(stage)) {
+      const std::string result = fmt::format("result{}({})", r, fmt::format(fmt::runtime(sum), r));
+      body.out.line("r{} = {};", r, empty_or(body, r, result));
+    }
+    body.out.close();
+  }
+}
+
 std::string empty_or(const Body& body, std::size_t r, const std::string& result) {
   // A sum of nothing is +0, but what joins a sum without changing it is -0.
   const Reduction& reduction = body.kernel.reductions[r];

@@ -4,11 +4,13 @@
 #include "backends/cuda/arguments.h"
 #include "backends/cuda/program.h"
 #include "backends/cuda/writer.h"
+#include "core/function_ref.h"
 #include "core/kernel.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace nitinol::cuda {
@@ -66,6 +68,11 @@ void write_row_stage(Body& body, const Stage& stage, const std::string& is_chose
 
 /// Declares r<k> of a stage, or a row value.
 void declare_results(Body& body, const Stage& stage);
+
+/// The stages of an entry that computes whole rows. `is_chosen` and `barrier`: see
+/// write_row_stage(); `sum`: what reduction {0} came to where `write_elements` has written a stage.
+void write_stages(Body& body, const std::string& is_chosen, const std::string& barrier,
+                  std::string_view sum, FunctionRef<void(const Stage&)> write_elements);
 
 /// `result`, or what the reduction of no element gives.
 [[nodiscard]] std::string empty_or(const Body& body, std::size_t r, const std::string& result);

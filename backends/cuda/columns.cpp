@@ -19,7 +19,8 @@ class ColumnsWriter {
     for (std::size_t r = 0; r < body_.kernel.reductions.size(); ++r) write_stack(body_, r);
     if (!body_.schedule.is_split) {
       open(0);
-      for (const Stage& stage : body_.kernel.stages) write_stage(stage);
+      write_stages(body_, "live && y == 0", "barrier();", "sum{0}",
+                   [this](const Stage& stage) { write_elements(stage); });
       return out_.close();
     }
     write_split_entries(
@@ -39,17 +40,6 @@ class ColumnsWriter {
     out_.line("const bool live = own < a.rows;");
     out_.line("const Index row = live ? own : a.rows - 1;");
     write_row(body_, "row", body_.last_loop());
-  }
-
-  void write_stage(const Stage& stage) {
-    if (stage.level == Stage::Level::row)
-      return write_row_stage(body_, stage, "live && y == 0", "barrier();");
-    declare_results(body_, stage);
-    out_.open("");
-    write_elements(stage);
-    for (const uint16_t r : reductions_of(stage))
-      out_.line("r{0} = {1};", r, empty_or(body_, r, fmt::format("result{0}(sum{0})", r)));
-    out_.close();
   }
 
   void write_elements(const Stage& stage) {

@@ -40,11 +40,7 @@ constexpr std::array backward_algorithms = {1};
 constexpr int most_choices = 10;
 
 std::optional<int> type_of(DType dtype) {
-  if (dtype == f32) return type_f32;
-  if (dtype == f64) return type_f64;
-  if (dtype == f16) return type_f16;
-  if (dtype == bf16) return type_bf16;
-  return std::nullopt;
+  return number_of(dtype, {.f32 = type_f32, .f64 = type_f64, .f16 = type_f16, .bf16 = type_bf16});
 }
 
 /// Whether a status says that cuDNN does not do this (not supported, bad parameters), rather than

@@ -36,11 +36,7 @@ constexpr int not_supported = 15;
 /// in the result's type.
 constexpr uint32_t in_compute_type = 2;
 std::optional<int> type_of(DType dtype) {
-  if (dtype == f32) return type_f32;
-  if (dtype == f64) return type_f64;
-  if (dtype == f16) return type_f16;
-  if (dtype == bf16) return type_bf16;
-  return std::nullopt;
+  return number_of(dtype, {.f32 = type_f32, .f64 = type_f64, .f16 = type_f16, .bf16 = type_bf16});
 }
 
 /// A matrix as cuBLASLt is told of it.

@@ -19,20 +19,10 @@ void write_rows(Body& body) {
   write_row(body, "row", body.last_loop());
   const std::vector<bool> is_kept = write_kept(body);
   std::vector<bool> is_loaded(is_kept.size());
-  for (const Stage& stage : body.kernel.stages) {
-    if (stage.level == Stage::Level::row) {
-      write_row_stage(body, stage, "live && lane == 0", "warp_barrier();");
-      continue;
-    }
-    declare_results(body, stage);
-    out.open("");
+  write_stages(body, "live && lane == 0", "warp_barrier();", "sum{0}[0]", [&](const Stage& stage) {
     write_run(body, stage, is_kept, is_loaded, "live && ");
-    for (const uint16_t r : reductions_of(stage)) {
-      write_fold(body, r);
-      out.line("r{} = {};", r, empty_or(body, r, fmt::format("result{0}(sum{0}[0])", r)));
-    }
-    out.close();
-  }
+    for (const uint16_t r : reductions_of(stage)) write_fold(body, r);
+  });
   out.close();
 }
 

@@ -16,6 +16,14 @@
 #include <utility>
 
 namespace nitinol::cuda {
+
+std::optional<int> number_of(DType dtype, const TypeNumbers& numbers) {
+  if (dtype == f32) return numbers.f32;
+  if (dtype == f64) return numbers.f64;
+  if (dtype == f16) return numbers.f16;
+  if (dtype == bf16) return numbers.bf16;
+  return std::nullopt;
+}
 namespace {
 
 /// From the first element to behind the last.

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,13 @@
 namespace nitinol::cuda {
 
 class Gpu;
+
+/// By which numbers a library calls the floating dtypes.
+struct TypeNumbers {
+  int f32, f64, f16, bf16;
+};
+/// That of `dtype`; nothing for others.
+[[nodiscard]] std::optional<int> number_of(DType dtype, const TypeNumbers& numbers);
 
 /// A LibraryCall of two operands and a result. What is laid out otherwise than the library gets
 /// it, or begins where it would take another algorithm, is copied before and after: so where

@@ -49,8 +49,8 @@ TEST_CASE("checks by time can be left out, and Check::never means never", "[jit]
 TEST_CASE("checks by time cost at most one part in a hundred", "[jit][checks]") {
   jit::FakeClock clock;
   const auto f = compile([](const Tensor& x) {
-    const double until = jit::precise_now() + 2e-3;
-    while (jit::precise_now() < until) {
+    const double until = precise_now() + 2e-3;
+    while (precise_now() < until) {
     }
     return x * 2.0;
   });

@@ -204,7 +204,7 @@ TEST_CASE("compile time is split", "[jit][explain]") {
   CHECK(plan.total_s == Approx(plan.passes_s + plan.fusion_s + plan.prepare_s));
   CHECK(report.compile_s >= plan.total_s);
   const BuildReport& build = plan.steps.at(0).build;
-  CHECK((build.origin == CodeOrigin::generated) == (if_generated(1) == 1));
+  CHECK((build.origin != CodeOrigin::none) == (if_generated(1) == 1));
   CHECK(plan.kernels_generated == if_generated(1));
   if (build.origin == CodeOrigin::none) return;
   CHECK(build.emit_s > 0);

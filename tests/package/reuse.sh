@@ -24,7 +24,7 @@ name=${object#*nitinol.dir/}
 name=${name#*nitinol_llvm.dir/}
 for target in nitinol nitinol_llvm; do
   existing=$build/CMakeFiles/$target.dir/$name
-  [[ $object == */nitinol*.dir/* && -f $existing && $source != */jit_loader.cpp ]] || continue
+  [[ $object == */nitinol*.dir/*.o && -f $existing && $source != */jit_loader.cpp ]] || continue
   ! grep -q NITINOL_LLVM_RESERVE "$source" "${source%.cpp}.h" 2>/dev/null || continue
   before=$(grep -F -- "-o CMakeFiles/$target.dir/$name -c" "$build/compile_commands.json" | deciding)
   [[ $before == "$(echo "$*" | deciding)" ]] || continue

@@ -27,6 +27,7 @@
 #include <fstream>
 #include <iterator>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -46,8 +47,8 @@ struct Options {
   std::size_t kernels_in_batch = 72;
   std::size_t cases_at_least = 1;
   CubinOptions cubins;
-  std::size_t mutants = 0;  ///< of how many kernels of a shape
-  bool only_new_pairs = false;
+  std::size_t mutants = 0;            ///< of how many kernels of a shape
+  std::optional<std::size_t> all_of;  ///< how many texts that say nothing new
 };
 
 /// Every so many texts, one more that indexes by 64 bits.
@@ -84,9 +85,10 @@ std::vector<Printed> read_all(const std::string& folder) {
   return list;
 }
 
-/// The texts in which two statements follow each other as in no text before.
-std::vector<Printed> with_new_pairs(std::vector<Printed> all) {
+/// The first `all_of` texts, and those in which two statements follow each other as in none before.
+std::vector<Printed> with_new_pairs(std::vector<Printed> all, std::size_t all_of) {
   std::unordered_set<std::string> seen;
+  std::size_t number = 0;
   std::erase_if(all, [&](const Printed& printed) {
     bool is_new = false;
     std::string before;
@@ -94,7 +96,7 @@ std::vector<Printed> with_new_pairs(std::vector<Printed> all) {
       is_new |= seen.insert(fmt::format("{}\n{}", before, statement)).second;
       before = std::move(statement);
     }
-    return !is_new;
+    return number++ >= all_of && !is_new;
   });
   return all;
 }
@@ -112,7 +114,7 @@ std::string name_of(const Printed& printed, const std::string& host) {
 
 int run(const Options& options) {
   std::vector<Printed> all = read_all(options.folder);
-  if (options.only_new_pairs) all = with_new_pairs(std::move(all));
+  if (options.all_of) all = with_new_pairs(std::move(all), *options.all_of);
   std::array<int, 4> shapes = {};
   int split = 0, wide = 0;
   for (const Printed& printed : all) {
@@ -180,8 +182,10 @@ int main(int argc, char** argv) {
   app.add_option("--compile", cubins.architectures, "compile for these instead, such as 80 90 100");
   app.add_flag("--short", cubins.is_short,
                "each text for one of these, and only if it says there what none before did");
-  app.add_flag("--new-pairs", options.only_new_pairs,
-               "only texts in which two statements follow each other as in none before");
+  app.add_option(
+      "--all-of", options.all_of,
+      "all of so many texts, and then those in which two statements follow each other as in "
+      "none before");
   app.add_option("--mutants", options.mutants,
                  "make mistakes in so many kernels of each shape, which should be found");
   CLI11_PARSE(app, argc, argv);

@@ -2,15 +2,15 @@
 
 #include "backends/cpu/code/elf_object.h"
 #include "backends/cpu/code/perf_map.h"
+#include "core/clock.h"
 
-#include <chrono>
 #include <cstdint>
 #include <string>
 
 namespace nitinol::cpu {
 
 StageCodes load_stages(const GeneratedObject& generated, std::size_t stage_count) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = precise_now();
   StageCodes codes = {.object = load_object(generated.bytes), .report = generated.report};
   for (std::size_t s = 0; s < stage_count; ++s) {
     const std::string name = stage_name(s);
@@ -21,8 +21,7 @@ StageCodes load_stages(const GeneratedObject& generated, std::size_t stage_count
                                 reinterpret_cast<std::uintptr_t>(found->second.data()))});
   }
   for (const auto& [name, code] : codes.object.functions) tell_perf(name, code.data(), code.size());
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  codes.report.link_s = seconds.count();
+  codes.report.link_s = precise_now() - start;
   codes.report.code_bytes = codes.object.code_bytes;
   return codes;
 }

@@ -8,6 +8,7 @@
 
 #include "backends/cpu/jit/reserve.h"
 #include "backends/cpu/jit/stage_code.h"
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/kernel.h"
 
@@ -19,17 +20,11 @@
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Host.h>
 
-#include <chrono>
 #include <memory>
 #include <span>
 
 namespace nitinol::cpu {
 namespace {
-
-double now() {
-  const auto time = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(time).count();
-}
 
 [[noreturn]] void fail(const std::string& reason) {
   const WithoutReserve own;
@@ -94,17 +89,17 @@ llvm::SmallVector<char, 0> generate(llvm::Module& module, const Target& target,
 }  // namespace
 
 GeneratedObject generate_object(const Kernel& kernel, const Target& target, Effort effort) {
-  const double start = now();
+  const double start = precise_now();
   llvm::LLVMContext context;
   const std::unique_ptr<llvm::Module> module = emit_module(context, kernel, target, effort);
-  const double emitted = now();
+  const double emitted = precise_now();
   const llvm::SmallVector<char, 0> text =
       generate(*module, target, llvm::CodeGenFileType::ObjectFile);
   const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
   return {
       .bytes = {bytes.begin(), bytes.end()},
       .report = {.emit_s = emitted - start,
-                 .codegen_s = now() - emitted,
+                 .codegen_s = precise_now() - emitted,
                  .origin = effort == Effort::least ? CodeOrigin::quick : CodeOrigin::generated}};
 }
 
