@@ -93,7 +93,8 @@ TEST_CASE("nitinol_warm keeps code of the processor, for what it is asked for",
   CHECK(has(own.output, "36 of 36 done on cpu:0"));
   const std::size_t kernels = files();
   CHECK(kernels > 10);
-  const Run all = run_warm(environment, "--device cpu:0 --only mse_loss --for baseline,avx2,avx512");
+  const Run all =
+      run_warm(environment, "--device cpu:0 --only mse_loss --for baseline,avx2,avx512");
   CHECK(all.status == 0);
   CHECK(files() == 3 * kernels);
   const Run wrong = run_warm(environment, "--device cpu:0 --only l1_loss --for avx3");
