@@ -1,6 +1,6 @@
 # Builds the consumer beside this file in one of the ways in which a project gets the library, and
 # runs it. Arguments: way; build, config, generator, compiler of the existing build; llvm ("llvm" if
-# kernels must come from it).
+# kernels must come from it); shipped ("shipped" if an install tree brings code along).
 #
 #     find_package, pkg-config   against an install tree
 #     add_subdirectory           against the sources
@@ -34,7 +34,7 @@ function(consume)
   step("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}" -B "${root}/consumer" -G "${generator}"
        "-DCMAKE_CXX_COMPILER=${compiler}" ${ARGN})
   step("${CMAKE_COMMAND}" --build "${root}/consumer")
-  step("${root}/consumer/consumer" ${llvm} ${shipped})
+  step("${root}/consumer/consumer" ${llvm} ${found_there})
   message(STATUS "${output}")
 endfunction()
 
@@ -71,11 +71,10 @@ if(way STREQUAL "find_package")
   if(NOT printers)
     message(FATAL_ERROR "gdb would find no printers beside the library")
   endif()
-  set(shipped "")
-  if(llvm)  # the first process has no need of the code generator
-    set(shipped shipped)
+  if(shipped)  # the first process has no need of the code generator
     set(ENV{NITINOL_CACHE} "${root}/cache")
   endif()
+  set(found_there ${shipped})
   consume(-Dway=find_package "-DCMAKE_PREFIX_PATH=${root}/installed")
   # As a module of a program that knows nothing of it.
   file(GLOB library "${root}/installed/lib*/libnitinol.so" "${root}/installed/lib*/*/libnitinol.so")
