@@ -11,6 +11,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <atomic>
@@ -259,6 +260,12 @@ int run(const Options& options) {
       if (task.name.starts_with(options.only)) tasks.push_back(std::move(task));
     }
   }
+  if (tasks.empty())
+    throw std::runtime_error(fmt::format("nothing begins with '{}' for {}", options.only,
+                                         fmt::join(options.dtypes, ", ")));
+  const char* const kept = std::getenv("NITINOL_CACHE");
+  if (kept != nullptr && std::string(kept) == "0")
+    throw std::runtime_error("NITINOL_CACHE is 0, so that nothing would be kept");
   const auto begin = std::chrono::steady_clock::now();
   const int failed = run_all(tasks, options.threads);
   synchronize(device);

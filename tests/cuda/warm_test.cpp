@@ -71,7 +71,9 @@ TEST_CASE("a step of training on a device that is warm", "[.warmed]") {
 
 TEST_CASE("nitinol_warm makes tensors of each floating dtype", "[cuda][fake][no-isa]") {
   if (!can_run()) return;
-  const Run run = run_warm("", "--only create --dtypes float32,float16,bfloat16,float64");
+  const test::TemporaryFolder temporary;
+  const std::string environment = "NITINOL_CACHE=" + (temporary / "store").string();
+  const Run run = run_warm(environment, "--only create --dtypes float32,float16,bfloat16,float64");
   INFO(run.output);
   CHECK(run.status == 0);
   CHECK(has(run.output, "4 of 4 done on cuda:0"));
@@ -113,5 +115,7 @@ TEST_CASE("nitinol_warm says what it cannot do", "[cuda][fake][no-isa]") {
   fails("", "--device here", "'here' is no device");
   fails("", "--dtypes int64", "'int64' is no floating dtype");
   fails("", "--device cuda:7", "the driver sees");
+  fails("", "--only none", "nothing begins with 'none' for float32");
+  fails("NITINOL_CACHE=0", "--only create", "NITINOL_CACHE is 0, so that nothing would be kept");
   fails("NITINOL_CUDA_PATH=/nowhere", "", "no GPU can be used");
 }
