@@ -31,7 +31,7 @@ set(NITINOL_SANITIZE "" CACHE STRING "address, undefined or thread")
 set(sanitizer_environment "")
 if(NITINOL_SANITIZE STREQUAL "thread")
   set(sanitizer_environment
-    "OMP_NUM_THREADS=1;NITINOL_NUM_THREADS=2;TSAN_OPTIONS=halt_on_error=1:detect_deadlocks=0")
+    "OMP_NUM_THREADS=1;NITINOL_NUM_THREADS=2;TSAN_OPTIONS=halt_on_error=1:detect_deadlocks=0:die_after_fork=0")
 endif()
 
 if(PROJECT_IS_TOP_LEVEL)
