@@ -27,7 +27,8 @@ set(NITINOL_SANITIZE "" CACHE STRING "address, undefined or thread")
 
 # What tests and examples run with. libgomp, which oneDNN brings, gives false races: one thread for
 # it, two for our own pool. A Plan locks the cells of all Variables that it assigns, in the order of
-# their ids; the sanitizer's search for deadlocks ends the process at 64 locks.
+# their ids; the sanitizer's search for deadlocks ends the process at 64 locks. And it ends children
+# of fork() that start threads, as tests do, unless told not to.
 set(sanitizer_environment "")
 if(NITINOL_SANITIZE STREQUAL "thread")
   set(sanitizer_environment
