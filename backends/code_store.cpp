@@ -78,12 +78,21 @@ void check(const fs::path& folder) {
   if (checked(folder).st_uid != ::geteuid()) reject(folder, "it belongs to another user");
 }
 
-void check_shipped(const fs::path& folder) {
-  const uid_t owner = checked(folder).st_uid;
-  struct stat library = {};
-  const bool is_librarys = ::stat(own_file().c_str(), &library) == 0 && library.st_uid == owner;
-  if (owner != 0 && owner != ::geteuid() && !is_librarys)
-    reject(folder, "it belongs to another user");
+/// The folder, or an empty path, with a warning, if others could have written to it.
+fs::path usable_shipped(fs::path folder) {
+  if (folder.empty()) return folder;
+  try {
+    const uid_t owner = checked(folder).st_uid;
+    struct stat library = {};
+    const bool is_librarys = ::stat(own_file().c_str(), &library) == 0 && library.st_uid == owner;
+    if (owner != 0 && owner != ::geteuid() && !is_librarys)
+      reject(folder, "it belongs to another user");
+  } catch (const Error& error) {  // its fix is that of the user's folder
+    log(LogLevel::warning,
+        fmt::format("code that came with the library is not used: {}", error.report().what));
+    return {};
+  }
+  return folder;
 }
 
 /// The folder to use, or an empty path if there is none.
@@ -161,15 +170,7 @@ std::string file_name_of(Bytes key) {
 }  // namespace
 
 CodeStore::CodeStore(fs::path folder, uint64_t budget, fs::path shipped)
-    : folder_(std::move(folder)), budget_(budget) {
-  if (!shipped.empty()) {
-    try {
-      check_shipped(shipped);
-      shipped_ = std::move(shipped);
-    } catch (const Error& error) {
-      log(LogLevel::warning, error.what());
-    }
-  }
+    : folder_(std::move(folder)), budget_(budget), shipped_(usable_shipped(std::move(shipped))) {
   if (folder_.empty()) return;
   std::error_code error;
   if (folder_.has_parent_path()) fs::create_directories(folder_.parent_path(), error);

@@ -34,7 +34,7 @@ class CodeStore {
 
   /// That of NITINOL_CACHE, else $XDG_CACHE_HOME/nitinol, else ~/.cache/nitinol; if that cannot be
   /// used, which is said once, none; and nitinol/code beside the library. Null if NITINOL_CACHE is
-  /// 0, or there is neither.
+  /// 0, if there is neither, or in a process with other rights than its user's.
   [[nodiscard]] static CodeStore* of_user();
 
   /// `origin`, unless null, gets in which of the two it is: disk or shipped.
@@ -58,7 +58,7 @@ class CodeStore {
 
   const std::filesystem::path folder_;
   const uint64_t budget_;
-  std::filesystem::path shipped_;
+  const std::filesystem::path shipped_;
   std::atomic<uint64_t> found_ = 0, missed_ = 0, kept_ = 0, rejected_ = 0;
   ForkSafeMutex mutex_;   ///< of what follows
   uint64_t written_ = 0;  ///< bytes since the folder was looked through

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,15 +53,6 @@ const std::vector<Isa>& kept_levels() {
   return levels;
 }
 
-/// Generates what is missing for those, on whatever processor.
-void keep_for_levels(const Kernel& kernel, CodeStore& store) {
-  for (const Isa isa : kept_levels()) {
-    const std::vector<std::byte> key = code_key(kernel, isa);
-    JitPlugin* const plugin = store.find(key) ? nullptr : jit_plugin();
-    if (plugin != nullptr) store.keep(key, plugin->generate(kernel, isa, Effort::full).bytes);
-  }
-}
-
 /// Whether what the generator writes on the way is to be printed.
 bool is_dumped() {
   static const bool is_asked = [] {
@@ -87,11 +79,19 @@ std::vector<std::byte> code_key(const Kernel& kernel, Isa isa) {
   return key;
 }
 
+void keep_code(const Kernel& kernel, std::span<const Isa> levels, CodeStore& store) {
+  for (const Isa isa : levels) {
+    const std::vector<std::byte> key = code_key(kernel, isa);
+    JitPlugin* const plugin = store.find(key) ? nullptr : jit_plugin();
+    if (plugin != nullptr) store.keep(key, plugin->generate(kernel, isa, Effort::full).bytes);
+  }
+}
+
 std::optional<StageCodes> code_of(const Kernel& kernel, Isa isa, CodeStore* store, Effort effort) {
   if (is_dumped()) store = nullptr;
   std::vector<std::byte> key;
   if (store != nullptr) {
-    keep_for_levels(kernel, *store);
+    keep_code(kernel, kept_levels(), *store);
     key = code_key(kernel, isa);
     if (std::optional<StageCodes> codes = found(*store, key, kernel)) return codes;
   }

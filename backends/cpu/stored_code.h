@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace nitinol {
@@ -18,6 +19,10 @@ namespace nitinol::cpu {
 /// The store's key for it: what code depends on beside its kernel is part of that, but not what it
 /// is tuned for, as it runs on every processor of the level.
 [[nodiscard]] std::vector<std::byte> code_key(const Kernel& kernel, Isa isa);
+
+/// Generates code for each of `levels` that `store` has none of, on whatever processor, and keeps
+/// it there. Throws like code_of(). Thread-safe.
+void keep_code(const Kernel& kernel, std::span<const Isa> levels, CodeStore& store);
 
 /// The code of `kernel` for `isa`: what `store` (null: none) has, else what the code generator
 /// makes with `effort`, which is kept there if that is full. Code on disk is of this very kernel,

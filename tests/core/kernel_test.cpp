@@ -7,12 +7,14 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace nitinol;
@@ -112,6 +114,27 @@ TEST_CASE("what stands in one list is not taken for what stands in the next", "[
   b.stages[1].sources.resize(2);
   CHECK(canonical_bytes(a) != canonical_bytes(b));
   CHECK(canonical_bytes(a).size() == canonical_bytes(b).size());
+}
+
+TEST_CASE("numbers are told apart whatever stands behind them", "[kernel]") {
+  // Seven bits a byte, the lowest first; all but the last have the eighth.
+  const auto bytes_of = [](uint64_t number) {
+    Kernel kernel = example();
+    kernel.stages[0].program.instrs[0].imm = number;
+    return text_of_bytes(kernel);
+  };
+  const std::string one = bytes_of(1), two = bytes_of(2);
+  const auto at = static_cast<std::size_t>(std::ranges::mismatch(one, two).in1 - one.begin()) - 1;
+  REQUIRE(one.substr(at, 2) == "01");
+  const std::pair<uint64_t, std::string> known[] = {{127, "7f"},
+                                                    {128, "8001"},
+                                                    {300, "ac02"},
+                                                    {16384, "808001"},
+                                                    {uint64_t{1} << 63, "80808080808080808001"}};
+  for (const auto& [number, expected] : known) {
+    CAPTURE(number);
+    CHECK(bytes_of(number) == one.substr(0, at) + expected + one.substr(at + 2));
+  }
 }
 
 TEST_CASE("a kernel's bytes", "[.kernel-bytes]") {

@@ -183,6 +183,26 @@ TEST_CASE("code is kept for other levels if that is asked for", "[cpu][stored][n
   }
 }
 
+TEST_CASE("what is kept for a level is that level's code", "[cpu][stored]") {
+  if (!has_generator()) return;
+  const test::TemporaryFolder temporary;
+  CodeStore store(temporary / "store"), own(temporary / "own");
+  const std::array<Operand, 2> operands = {Operand{.role = Role::input},
+                                           Operand{.role = Role::output}};
+  const Kernel kernel = test::elementwise(*find_op("exp"), operands);
+  const std::array<Isa, 3> levels = {Isa::baseline, Isa::avx2, Isa::avx512};
+  cpu::keep_code(kernel, levels, store);
+  std::set<std::vector<std::byte>> different;
+  for (const Isa level : levels) {
+    const std::vector<std::byte> key = cpu::code_key(kernel, level);
+    REQUIRE(cpu::code_of(kernel, level, &own, cpu::Effort::full));
+    REQUIRE(store.find(key));
+    CHECK(store.find(key) == own.find(key));
+    different.insert(*store.find(key));
+  }
+  CHECK(different.size() == levels.size());
+}
+
 TEST_CASE("an object that is none, under the right key, is made anew", "[cpu][stored]") {
   if (!has_generator()) return;
   const test::TemporaryFolder temporary;
