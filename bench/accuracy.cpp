@@ -14,7 +14,7 @@
 
 #include "core/loop.h"
 #include "core/math.h"
-#include "eager/ops/all_ops.h"
+#include "eager/all_ops.h"
 
 #include <fmt/format.h>
 

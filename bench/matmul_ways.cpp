@@ -1,12 +1,12 @@
 // nitinol_matmul: how fast is each way of multiplying matrices on this machine, by shape?
 //
 // Prints a table that docs/decisions/0015-matrix-products.md and the rule in
-// backends/cpu/matmul_rule.cpp are made from: run it on a machine to see whether the rule holds
-// there. Ways take turns, so that a change of the machine's speed falls on all; a figure is the
-// fastest of several samples. Calls are the library's own.
+// backends/cpu/onednn/matmul_rule.cpp are made from: run it on a machine to see whether the rule
+// holds there. Ways take turns, so that a change of the machine's speed falls on all; a figure is
+// the fastest of several samples. Calls are the library's own.
 
-#include "backends/cpu/matmul_rule.h"
-#include "backends/cpu/onednn.h"
+#include "backends/cpu/onednn/matmul_rule.h"
+#include "backends/cpu/onednn/onednn.h"
 #include "core/isa.h"
 #include "core/parallel.h"
 

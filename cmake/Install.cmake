@@ -14,7 +14,7 @@ if(TARGET nitinol_warm)
   set_target_properties(nitinol_warm PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
   install(TARGETS nitinol_warm RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()
-if(NITINOL_SHIPPED_CODE)  # where backends/code_store.cpp looks
+if(NITINOL_SHIPPED_CODE)  # where backends/disk/code_store.cpp looks
   install(DIRECTORY "${PROJECT_BINARY_DIR}/shipped_code/"
     DESTINATION "${CMAKE_INSTALL_LIBDIR}/nitinol/code" FILES_MATCHING PATTERN "*.code")
 endif()

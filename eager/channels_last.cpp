@@ -11,7 +11,7 @@
 #include "eager/channels_last.h"
 
 #include "core/interpreter.h"
-#include "eager/ops/all_ops.h"
+#include "eager/all_ops.h"
 #include "eager/ops/view.h"
 
 #include <array>

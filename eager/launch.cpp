@@ -16,9 +16,9 @@
 #include "core/library.h"
 #include "core/loop_nest.h"
 #include "core/parallel.h"
+#include "eager/all_ops.h"
 #include "eager/at_hand.h"
-#include "eager/ops/all_ops.h"
-#include "eager/ops/infer.h"
+#include "eager/infer.h"
 #include "fusion/groups.h"
 #include "fusion/one_op.h"
 

@@ -2,7 +2,7 @@
 
 #include "autograd/sweep.h"
 #include "core/error.h"
-#include "eager/ops/all_ops.h"
+#include "eager/all_ops.h"
 #include "eager/ops/ops.h"
 
 #include <fmt/format.h>

@@ -5,7 +5,7 @@
 // only the names are compared.
 
 #include "core/op.h"
-#include "eager/ops/all_ops.h"
+#include "eager/all_ops.h"
 #include "jit/passes/pipeline.h"
 
 #include <catch2/catch.hpp>

@@ -3,8 +3,8 @@
 #include "core/error.h"
 #include "core/launch.h"
 #include "core/library.h"
+#include "eager/all_ops.h"
 #include "eager/apply.h"
-#include "eager/ops/all_ops.h"
 #include "eager/ops/ops.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 #include "backends/cpu/library_calls.h"
 
-#include "backends/cpu/convolution.h"
-#include "backends/cpu/matmul.h"
-#include "backends/cpu/matmul_packed.h"
+#include "backends/cpu/onednn/convolution.h"
+#include "backends/cpu/onednn/matmul.h"
+#include "backends/cpu/onednn/matmul_packed.h"
 #include "backends/host/convolve.h"
 #include "backends/host/cumsum.h"
 #include "backends/host/scatter_add.h"

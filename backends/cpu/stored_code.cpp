@@ -1,8 +1,8 @@
 #include "backends/cpu/stored_code.h"
 
-#include "backends/code_store.h"
 #include "backends/cpu/generator_id.h"
 #include "backends/cpu/jit_loader.h"
+#include "backends/disk/code_store.h"
 #include "core/environment.h"
 #include "core/error.h"
 #include "core/kernel.h"

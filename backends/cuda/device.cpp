@@ -1,8 +1,8 @@
 #include "backends/cuda/device.h"
 
-#include "backends/cuda/compiler.h"
-#include "backends/cuda/executables.h"
-#include "backends/cuda/gpu.h"
+#include "backends/cuda/runtime/compiler.h"
+#include "backends/cuda/runtime/executables.h"
+#include "backends/cuda/runtime/gpu.h"
 #include "core/error.h"
 #include "core/fork.h"
 #include "core/kernel.h"

@@ -1,6 +1,6 @@
 #include "backends/reference/device.h"
 
-#include "backends/cpu/host_memory.h"
+#include "backends/host/host_memory.h"
 #include "backends/reference/interpreted.h"
 #include "backends/reference/routines.h"
 

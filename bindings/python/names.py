@@ -21,7 +21,7 @@ HEADERS = (
 
 # Headers of ops.h without functions to bind.
 NOT_READ = {
-    "eager/ops/all_ops.h": "the list of ops; _all_ops",
+    "eager/all_ops.h": "the list of ops; _all_ops",
     "eager/ops/axes.h": "types",
     "eager/ops/indexing.h": "x[...] of Python",
 }

@@ -1,4 +1,4 @@
-#include "eager/ops/all_ops.h"
+#include "eager/all_ops.h"
 
 #include "eager/ops/arithmetic.h"
 #include "eager/ops/cast.h"

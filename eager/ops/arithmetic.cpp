@@ -5,9 +5,9 @@
 #include "eager/ops/arithmetic.h"
 
 #include "core/variable.h"
+#include "eager/all_ops.h"
 #include "eager/apply.h"
 #include "eager/elements.h"
-#include "eager/ops/all_ops.h"
 #include "eager/ops/define.h"
 #include "eager/ops/family.h"
 #include "eager/ops/ops.h"

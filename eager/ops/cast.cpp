@@ -1,9 +1,9 @@
 #include "eager/ops/cast.h"
 
+#include "eager/all_ops.h"
 #include "eager/apply.h"
 #include "eager/elements.h"
 #include "eager/host_read.h"
-#include "eager/ops/all_ops.h"
 #include "eager/ops/define.h"
 #include "eager/ops/family.h"
 

@@ -6,10 +6,10 @@
 
 #include "eager/apply.h"
 #include "eager/channels_last.h"
+#include "eager/infer.h"
 #include "eager/ops/arithmetic.h"
 #include "eager/ops/cast.h"
 #include "eager/ops/family.h"
-#include "eager/ops/infer.h"
 #include "eager/ops/windows.h"
 #include "eager/promotion.h"
 

@@ -4,7 +4,7 @@
 #include "core/op.h"
 #include "core/tensor.h"
 #include "eager/argument.h"
-#include "eager/nested_vectors.h"
+#include "eager/ops/nested_vectors.h"
 
 #include <algorithm>
 #include <array>

@@ -5,7 +5,7 @@
 #include "core/loop.h"
 #include "core/math.h"
 #include "core/op.h"
-#include "eager/ops/infer.h"
+#include "eager/infer.h"
 
 #include <concepts>
 #include <cstdint>

@@ -2,11 +2,11 @@
 
 #include "eager/apply.h"
 #include "eager/host_read.h"
+#include "eager/infer.h"
 #include "eager/ops/cast.h"
 #include "eager/ops/compare.h"
 #include "eager/ops/create.h"
 #include "eager/ops/family.h"
-#include "eager/ops/infer.h"
 #include "eager/ops/view.h"
 
 #include <fmt/format.h>

@@ -7,10 +7,10 @@
 #include "eager/ops/join.h"
 
 #include "eager/apply.h"
+#include "eager/infer.h"
 #include "eager/ops/cast.h"
 #include "eager/ops/create.h"
 #include "eager/ops/family.h"
-#include "eager/ops/infer.h"
 #include "eager/ops/view.h"
 #include "eager/promotion.h"
 

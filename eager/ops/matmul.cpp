@@ -1,9 +1,9 @@
 #include "eager/ops/matmul.h"
 
 #include "eager/apply.h"
+#include "eager/infer.h"
 #include "eager/ops/cast.h"
 #include "eager/ops/family.h"
-#include "eager/ops/infer.h"
 #include "eager/ops/view.h"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 // IWYU pragma: begin_exports
-#include "eager/ops/all_ops.h"
+#include "eager/all_ops.h"
 #include "eager/ops/arithmetic.h"
 #include "eager/ops/axes.h"
 #include "eager/ops/batch_norm.h"

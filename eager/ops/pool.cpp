@@ -7,12 +7,12 @@
 
 #include "eager/apply.h"
 #include "eager/channels_last.h"
+#include "eager/infer.h"
 #include "eager/ops/arithmetic.h"
 #include "eager/ops/cast.h"
 #include "eager/ops/conv.h"
 #include "eager/ops/create.h"
 #include "eager/ops/family.h"
-#include "eager/ops/infer.h"
 #include "eager/ops/windows.h"
 
 #include <fmt/format.h>

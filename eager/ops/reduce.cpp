@@ -1,8 +1,8 @@
 #include "eager/ops/reduce.h"
 
 #include "eager/apply.h"
+#include "eager/infer.h"
 #include "eager/ops/family.h"
-#include "eager/ops/infer.h"
 #include "eager/ops/ops.h"
 
 #include <fmt/format.h>

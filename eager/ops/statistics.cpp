@@ -6,11 +6,11 @@
 
 #include "eager/apply.h"
 #include "eager/elements.h"
+#include "eager/infer.h"
 #include "eager/ops/arithmetic.h"
 #include "eager/ops/cast.h"
 #include "eager/ops/compare.h"
 #include "eager/ops/family.h"
-#include "eager/ops/infer.h"
 #include "eager/ops/reduce.h"
 #include "eager/ops/unary.h"
 #include "eager/ops/view.h"

@@ -1,10 +1,10 @@
 #include "eager/ops/view.h"
 
+#include "eager/all_ops.h"
 #include "eager/apply.h"
-#include "eager/ops/all_ops.h"
+#include "eager/infer.h"
 #include "eager/ops/create.h"
 #include "eager/ops/family.h"
-#include "eager/ops/infer.h"
 #include "eager/ops/join.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 #include "eager/ops/windows.h"
 
-#include "eager/ops/infer.h"
+#include "eager/infer.h"
 
 #include <fmt/format.h>
 

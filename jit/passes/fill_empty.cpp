@@ -3,8 +3,8 @@
 #include "jit/passes/fill_empty.h"
 
 #include "core/graph_infer.h"
+#include "eager/all_ops.h"
 #include "eager/launch.h"
-#include "eager/ops/all_ops.h"
 #include "jit/passes/rewrite.h"
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 // Parts that are read by library calls stay views: the strides of their operands are eager's.
 #include "jit/passes/hoist_views.h"
 
-#include "eager/ops/all_ops.h"
+#include "eager/all_ops.h"
 #include "fusion/access.h"
 #include "jit/passes/materialise_views.h"
 #include "jit/passes/remove_dead.h"

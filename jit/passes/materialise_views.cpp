@@ -7,7 +7,7 @@
 #include "jit/passes/materialise_views.h"
 
 #include "core/graph_infer.h"
-#include "eager/ops/all_ops.h"
+#include "eager/all_ops.h"
 #include "fusion/groups.h"
 #include "jit/passes/layouts.h"
 #include "jit/passes/rewrite.h"

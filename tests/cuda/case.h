@@ -2,7 +2,7 @@
 // elsewhere.
 #pragma once
 
-#include "backends/cuda/schedule.h"
+#include "backends/cuda/text/schedule.h"
 #include "core/kernel.h"
 #include "core/launch.h"
 

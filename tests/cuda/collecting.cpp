@@ -1,9 +1,9 @@
 #include "tests/cuda/collecting.h"
 
 #include "backends/cpu/device.h"
-#include "backends/cpu/host_memory.h"
-#include "backends/cuda/call.h"
-#include "backends/cuda/schedule.h"
+#include "backends/cuda/runtime/call.h"
+#include "backends/cuda/text/schedule.h"
+#include "backends/host/host_memory.h"
 #include "core/backend.h"
 #include "core/library.h"
 #include "tests/cuda/case.h"

@@ -1,5 +1,5 @@
 // Copies from the host beside a GPU's work, and from GPU to GPU, by the fake driver.
-#include "backends/cuda/libraries.h"
+#include "backends/cuda/runtime/libraries.h"
 #include "core/backend.h"
 #include "eager/launch.h"
 #include "nitinol.h"

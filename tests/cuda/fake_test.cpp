@@ -1,5 +1,5 @@
 // What tensors on a GPU ask of the driver, by the fake one (fake/README.md): in ctest's cuda.fake.
-#include "backends/cuda/libraries.h"
+#include "backends/cuda/runtime/libraries.h"
 #include "core/backend.h"
 #include "eager/launch.h"
 #include "nitinol.h"

@@ -1,5 +1,5 @@
 // nitinol_warm, by the fake driver (tests/cuda/fake/README.md): in ctest's cuda.fake.
-#include "backends/cuda/compiler.h"
+#include "backends/cuda/runtime/compiler.h"
 #include "nitinol.h"
 #include "tests/run_self.h"
 #include "tests/temporary_folder.h"

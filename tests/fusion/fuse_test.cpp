@@ -1,7 +1,7 @@
 // Which operations become one kernel: graphs as text in, groups as text out.
 #include "fusion/fuse.h"
 
-#include "eager/ops/all_ops.h"
+#include "eager/all_ops.h"
 #include "jit/passes/pipeline.h"
 #include "tests/jit/calls.h"
 #include "tests/jit/passes/pass_text.h"

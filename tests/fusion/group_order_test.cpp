@@ -1,7 +1,7 @@
 // The order of groups, against a search through all of them.
 #include "fusion/group_order.h"
 
-#include "eager/ops/all_ops.h"
+#include "eager/all_ops.h"
 #include "fusion/access.h"
 
 #include <catch2/catch.hpp>

@@ -1,7 +1,7 @@
 // How groups become kernels: what is kept from stage to stage.
 #include "fusion/lowering.h"
 
-#include "eager/ops/all_ops.h"
+#include "eager/all_ops.h"
 #include "nitinol.h"
 #include "tests/jit/calls.h"
 #include "tests/same_bits.h"

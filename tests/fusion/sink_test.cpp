@@ -1,7 +1,7 @@
 // What is moved to the group that reads it, and what stays.
 #include "fusion/sink.h"
 
-#include "eager/ops/all_ops.h"
+#include "eager/all_ops.h"
 #include "tests/jit/calls.h"
 #include "tests/jit/passes/pass_text.h"
 #include "tests/same_bits.h"

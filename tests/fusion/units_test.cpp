@@ -1,7 +1,7 @@
 // The order of steps.
 #include "fusion/units.h"
 
-#include "eager/ops/all_ops.h"
+#include "eager/all_ops.h"
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>

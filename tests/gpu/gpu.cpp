@@ -1,7 +1,7 @@
 #include "tests/gpu/gpu.h"
 
-#include "backends/cuda/call.h"
-#include "backends/cuda/schedule.h"
+#include "backends/cuda/runtime/call.h"
+#include "backends/cuda/text/schedule.h"
 #include "core/error.h"
 
 #include <fmt/format.h>

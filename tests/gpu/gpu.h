@@ -1,7 +1,7 @@
 // Gpu: a GPU by the driver's own functions, for this program alone; tensors come with the backend.
 #pragma once
 
-#include "backends/cuda/libraries.h"
+#include "backends/cuda/runtime/libraries.h"
 
 #include <cstddef>
 #include <cstdint>

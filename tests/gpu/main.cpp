@@ -4,8 +4,8 @@
 // Where NVRTC is: `--pack FILE --cases FOLDER` compiles all kernels. Where a GPU is: `--run FILE`
 // needs the driver alone.
 
-#include "backends/cuda/call.h"
-#include "backends/cuda/printer.h"
+#include "backends/cuda/runtime/call.h"
+#include "backends/cuda/text/printer.h"
 #include "core/device.h"
 #include "core/error.h"
 #include "core/log.h"

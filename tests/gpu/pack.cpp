@@ -1,6 +1,6 @@
 #include "tests/gpu/pack.h"
 
-#include "backends/cuda/printer.h"
+#include "backends/cuda/text/printer.h"
 #include "core/error.h"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 // where a GPU is.
 #pragma once
 
-#include "backends/cuda/compiler.h"
+#include "backends/cuda/runtime/compiler.h"
 #include "tests/cuda/case.h"
 
 #include <cstddef>

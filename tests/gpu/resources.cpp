@@ -1,7 +1,7 @@
 #include "tests/gpu/resources.h"
 
-#include "backends/cuda/compiler.h"
-#include "backends/cuda/printer.h"
+#include "backends/cuda/runtime/compiler.h"
+#include "backends/cuda/text/printer.h"
 #include "tests/gpu/rows.h"
 #include "tests/thread_clock.h"
 

@@ -1,8 +1,8 @@
 #include "tests/gpu/rows.h"
 
 #include "backends/cpu/device.h"
-#include "backends/cpu/host_memory.h"
 #include "backends/cuda/device.h"
+#include "backends/host/host_memory.h"
 #include "bench/functions.h"
 #include "core/backend.h"
 #include "core/library.h"

@@ -3,7 +3,7 @@
 
 #include "core/backend.h"
 #include "core/executables.h"
-#include "eager/ops/all_ops.h"
+#include "eager/all_ops.h"
 #include "tests/jit/calls.h"
 #include "tests/same_bits.h"
 

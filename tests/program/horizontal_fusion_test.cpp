@@ -1,7 +1,7 @@
 // Which steps are launched together: the rule, and an optimizer's updates.
 #include "program/horizontal_fusion.h"
 
-#include "eager/ops/all_ops.h"
+#include "eager/all_ops.h"
 #include "nitinol.h"
 #include "tests/backends/kernels.h"
 #include "tests/jit/calls.h"

@@ -1,7 +1,7 @@
 // Programs by themselves: no Variables, no arguments, no locks.
 #include "program/program.h"
 
-#include "eager/ops/all_ops.h"
+#include "eager/all_ops.h"
 #include "nitinol.h"
 #include "program/running.h"
 #include "tests/on_threads.h"

@@ -1,8 +1,8 @@
 #include "tests/replay/batch.h"
 
-#include "backends/cuda/call.h"
-#include "backends/cuda/prelude.h"
-#include "backends/cuda/printer.h"
+#include "backends/cuda/runtime/call.h"
+#include "backends/cuda/text/prelude.h"
+#include "backends/cuda/text/printer.h"
 #include "tests/replay/fibers.h"
 #include "tests/replay/placed.h"
 

@@ -1,7 +1,7 @@
 // Batch: some printed kernels, compiled by the host's compiler as one file, and the cases they run.
 #pragma once
 
-#include "backends/cuda/schedule.h"
+#include "backends/cuda/text/schedule.h"
 #include "tests/cuda/case.h"
 
 #include <string>

@@ -1,6 +1,6 @@
 #include "tests/replay/cubins.h"
 
-#include "backends/cuda/compiler.h"
+#include "backends/cuda/runtime/compiler.h"
 #include "tests/replay/statements.h"
 #include "tests/thread_clock.h"
 

@@ -5,9 +5,9 @@
 // threads of a block as fibers: in three orders, between forbidden pages, and once with the gate
 // shut.
 
-#include "backends/cuda/libraries.h"
-#include "backends/cuda/prelude.h"
-#include "backends/cuda/printer.h"
+#include "backends/cuda/runtime/libraries.h"
+#include "backends/cuda/text/prelude.h"
+#include "backends/cuda/text/printer.h"
 #include "tests/cuda/case.h"
 #include "tests/replay/batch.h"
 #include "tests/replay/cubins.h"

@@ -1,5 +1,5 @@
-// The words of backends/cuda/prelude.cpp for the host: what stands in their place when a printed
-// kernel is compiled by the host's compiler and run by fibers (fibers.h), by a function
+// The words of backends/cuda/text/prelude.cpp for the host: what stands in their place when a
+// printed kernel is compiled by the host's compiler and run by fibers (fibers.h), by a function
 // run(arguments, entry) that tells the size of the arguments for entry ~0. No header, so that this
 // compiles in no time.
 #pragma once

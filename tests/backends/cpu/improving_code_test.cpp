@@ -5,7 +5,7 @@
 #include "backends/cpu/jit_loader.h"
 #include "backends/host/stage.h"
 #include "core/backend.h"
-#include "eager/ops/all_ops.h"
+#include "eager/all_ops.h"
 #include "nitinol.h"
 #include "tests/backends/kernels.h"
 #include "tests/in_child.h"

@@ -1,8 +1,8 @@
 // Code of the processor on disk: a second process generates nothing, whatever is there.
 #include "backends/cpu/stored_code.h"
 
-#include "backends/code_store.h"
-#include "eager/ops/all_ops.h"
+#include "backends/disk/code_store.h"
+#include "eager/all_ops.h"
 #include "nitinol.h"
 #include "tests/backends/kernels.h"
 #include "tests/run_self.h"

@@ -3,7 +3,7 @@
 #include "core/kernel.h"
 #include "core/library.h"
 #include "core/pick_loop.h"
-#include "eager/ops/all_ops.h"
+#include "eager/all_ops.h"
 #include "nitinol.h"
 #include "tests/backends/kernels.h"
 #include "tests/on_threads.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/graph.h"
-#include "eager/ops/all_ops.h"
+#include "eager/all_ops.h"
 #include "jit/compile.h"
 #include "jit/passes/pipeline.h"
 #include "jit/passes/remove_dead.h"

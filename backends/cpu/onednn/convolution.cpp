@@ -1,0 +1,226 @@
+#include "backends/cpu/onednn/convolution.h"
+
+#include "backends/cpu/device.h"
+#include "backends/cpu/onednn/onednn.h"
+#include "backends/cpu/onednn/trial.h"
+#include "backends/host/allocator.h"
+#include "backends/host/convert.h"
+#include "backends/host/split.h"
+#include "core/executables.h"
+#include "core/kernel.h"
+#include "core/parallel.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+namespace nitinol::cpu {
+namespace {
+
+/// Converts and copies between an operand as it lies and row-major f32, line by line: of its last
+/// axis, or of the last two where they are one loop. A copy that only moves counts the same lines.
+class Lines {
+ public:
+  explicit Lines(const OperandLayout& operand)
+      : shape_(operand.shape),
+        strides_(operand.strides),
+        is_joined_(shape_[3] == 1 || strides_[2] == shape_[3] * strides_[3]) {}
+
+  [[nodiscard]] int64_t length() const { return is_joined_ ? shape_[2] * shape_[3] : shape_[3]; }
+  [[nodiscard]] int64_t stride() const { return shape_[3] == 1 ? strides_[2] : strides_[3]; }
+
+  void for_each(int threads, FunctionRef<void(int64_t line, int64_t offset)> f) const {
+    const int64_t in_row = is_joined_ ? 1 : shape_[2];
+    const int64_t lines = shape_[0] * shape_[1] * in_row;
+    host::split(lines, std::max<int64_t>(16384 / length(), 1), threads,
+                [&](int64_t first, int64_t last) {
+                  for (int64_t line = first; line < last; ++line) {
+                    const int64_t k = line % in_row, j = line / in_row % shape_[1];
+                    const int64_t i = line / in_row / shape_[1];
+                    f(line, i * strides_[0] + j * strides_[1] + k * strides_[2]);
+                  }
+                });
+  }
+
+ private:
+  const Shape& shape_;
+  const Strides& strides_;
+  const bool is_joined_;
+};
+
+class Convolution final : public Executable {
+ public:
+  Convolution(const LibraryCall& call, std::unique_ptr<OneDnnCall> primitive)
+      : operands_(call.operands), threads_(call.threads), primitive_(std::move(primitive)) {}
+
+  [[nodiscard]] std::size_t bytes() const override { return primitive_->bytes(); }
+  void launch(const Launch& launch) const override {
+    std::array<StorageHandle, 3> copies;
+    std::array<void*, 3> data = {};
+    for (std::size_t k = 0; k < 3; ++k) {
+      data[k] = launch.buffers[k];
+      if (is_usable(operands_[k])) continue;
+      const auto count = static_cast<std::size_t>(element_count(operands_[k].shape));
+      copies[k] = allocate(count * sizeof(float));
+      data[k] = copies[k]->data;
+      if (k < 2) pack(operands_[k], launch.buffers[k], static_cast<float*>(data[k]));
+    }
+    primitive_->run({data[0], data[1]}, data[2]);
+    if (!is_usable(operands_[2]))
+      unpack(operands_[2], static_cast<const float*>(data[2]), launch.buffers[2]);
+  }
+
+ private:
+  static bool is_usable(const OperandLayout& operand) {
+    return operand.dtype == f32 && is_contiguous(operand.shape, operand.strides);
+  }
+
+  void pack(const OperandLayout& operand, const void* from, float* to) const {
+    const host::Gather gather = host::gather_of(operand.dtype);
+    const auto size = static_cast<int64_t>(size_of(operand.dtype));
+    const Lines lines(operand);
+    const int64_t length = lines.length();
+    lines.for_each(threads_, [&](int64_t line, int64_t offset) {
+      gather(static_cast<const char*>(from) + offset * size, lines.stride() * size,
+             to + line * length, length);
+    });
+  }
+
+  void unpack(const OperandLayout& operand, const float* from, void* to) const {
+    const host::Scatter scatter = host::scatter_of(operand.dtype);
+    const auto size = static_cast<int64_t>(size_of(operand.dtype));
+    const Lines lines(operand);
+    const int64_t length = lines.length();
+    lines.for_each(threads_, [&](int64_t line, int64_t offset) {
+      scatter(from + line * length, static_cast<char*>(to) + offset * size, lines.stride() * size,
+              length);
+    });
+  }
+
+  const std::vector<OperandLayout> operands_;
+  const int threads_;
+  const std::unique_ptr<OneDnnCall> primitive_;
+};
+
+std::unique_ptr<OneDnnCall> primitive_for(const LibraryCall& call, int threads) {
+  const DType dtype = call.operands[0].dtype;
+  if (dtype != f32 && dtype != f16 && dtype != bf16) return nullptr;
+  const bool is_input = call.kind == LibraryCall::Kind::conv2d_input;
+  const bool is_weight = call.kind == LibraryCall::Kind::conv2d_weight;
+  return make_onednn_convolution({.kind = call.kind,
+                                  .x = call.operands[is_input ? 2 : 0].shape,
+                                  .weight = call.operands[is_weight ? 2 : 1].shape,
+                                  .y = call.operands[is_input    ? 0
+                                                     : is_weight ? 1
+                                                                 : 2]
+                                           .shape,
+                                  .windows = call.windows,
+                                  .threads = threads});
+}
+
+bool is_part(const LibraryCall& call) {
+  if (call.kind != LibraryCall::Kind::conv2d) return false;
+  const Shape &x = call.operands[0].shape, &y = call.operands[2].shape;
+  return y[1] != call.windows.count(0, x[1]) || y[2] != call.windows.count(1, x[2]);
+}
+
+LibraryCall whole_of(LibraryCall part) {
+  const Shape& x = part.operands[0].shape;
+  OperandLayout& y = part.operands[2];
+  y.shape[1] = part.windows.count(0, x[1]);
+  y.shape[2] = part.windows.count(1, x[2]);
+  y.strides = strides_of(y.shape);
+  return part;
+}
+
+/// The same with no more of x than its windows reach: oneDNN leaves no pixels out.
+LibraryCall without_rest(LibraryCall part) {
+  Shape& x = part.operands[0].shape;
+  for (const int axis : {0, 1}) {
+    const int64_t reach = part.windows.reach(axis, part.operands[2].shape[axis + 1]);
+    x[axis + 1] = std::min(x[axis + 1], reach);
+  }
+  return part;
+}
+
+/// The first rows and columns of a convolution.
+class PartOfConvolution final : public Executable {
+ public:
+  PartOfConvolution(const LibraryCall& call, std::unique_ptr<OneDnnCall> primitive)
+      : call_(call), part_(without_rest(call), std::move(primitive)) {}
+
+  [[nodiscard]] std::size_t bytes() const override { return part_.bytes(); }
+  void launch(const Launch& launch) const override { part_.launch(launch); }
+
+  /// Whether they have the bits of the whole one, which is what eager runs: a trial tells
+  /// (trial.h).
+  [[nodiscard]] bool has_bits_of_whole() const {
+    std::call_once(once_, [&] { has_bits_of_whole_ = try_both(); });
+    return has_bits_of_whole_;
+  }
+
+ private:
+  [[nodiscard]] bool try_both() const {
+    const LibraryCall whole = whole_of(call_);
+    const auto elements = [](const OperandLayout& operand) {
+      return static_cast<std::size_t>(element_count(operand.shape));
+    };
+    const StorageHandle x = trial_numbers(elements(whole.operands[0]), 1),
+                        weight = trial_numbers(elements(whole.operands[1]), 2),
+                        y = allocate(elements(whole.operands[2]) * sizeof(float)),
+                        y_of_part = allocate(elements(call_.operands[2]) * sizeof(float));
+    std::array<void*, 3> buffers = {x->data, weight->data, y->data};
+    Launch launch;
+    launch.buffers = buffers;
+    launch.threads = call_.threads;
+    executable_for(device(), whole)->launch(launch);
+    buffers[2] = y_of_part->data;
+    part_.launch(launch);
+    return are_equal(static_cast<const float*>(y->data), whole.operands[2].shape,
+                     static_cast<const float*>(y_of_part->data), call_.operands[2].shape);
+  }
+
+  static bool are_equal(const float* whole, const Shape& shape, const float* part,
+                        const Shape& part_shape) {
+    const int64_t row = part_shape[2] * part_shape[3];
+    for (int64_t n = 0; n < part_shape[0]; ++n) {
+      for (int64_t i = 0; i < part_shape[1]; ++i, part += row) {
+        const float* const expected = whole + (n * shape[1] + i) * shape[2] * shape[3];
+        if (std::memcmp(part, expected, static_cast<std::size_t>(row) * sizeof(float)) != 0)
+          return false;
+      }
+    }
+    return true;
+  }
+
+  const LibraryCall call_;
+  const Convolution part_;
+  mutable std::once_flag once_;
+  mutable bool has_bits_of_whole_ = false;
+};
+
+}  // namespace
+
+bool gives_bits_of_whole(const LibraryCall& part) {
+  const bool is_usable = std::ranges::all_of(part.operands, [](const OperandLayout& operand) {
+    return operand.dtype == f32 && is_contiguous(operand.shape, operand.strides);
+  });
+  if (!is_usable || !is_part(part)) return false;
+  const auto executable = executable_for(device(), part);
+  const auto* const made = dynamic_cast<const PartOfConvolution*>(executable.get());
+  return made != nullptr && made->has_bits_of_whole();
+}
+
+std::unique_ptr<Executable> make_convolution(const LibraryCall& call) {
+  LibraryCall counted = call;
+  if (counted.threads <= 0) counted.threads = num_threads();
+  const bool is_whole = !is_part(counted);
+  auto primitive = primitive_for(is_whole ? counted : without_rest(counted), counted.threads);
+  if (primitive == nullptr) return nullptr;
+  if (is_whole) return std::make_unique<Convolution>(counted, std::move(primitive));
+  return std::make_unique<PartOfConvolution>(counted, std::move(primitive));
+}
+
+}  // namespace nitinol::cpu

@@ -1,0 +1,51 @@
+#include "backends/cpu/onednn/exit_gate.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <ctime>
+#include <pthread.h>
+#include <thread>
+#include <unistd.h>
+
+namespace nitinol::cpu {
+namespace {
+
+constinit std::atomic<int> inside = 0;
+constinit std::atomic<bool> is_closed = false;
+std::atomic<std::thread::id> closed_by;
+
+void wait_a_moment() {
+  constexpr timespec moment = {.tv_sec = 0, .tv_nsec = 1'000'000};
+  nanosleep(&moment, nullptr);
+}
+
+void close() {
+  closed_by = std::this_thread::get_id();
+  is_closed = true;
+  // A product of matrices may take its time, but a thread that was killed never leaves.
+  for (int tries = 0; inside > 0 && tries < 2000; ++tries) wait_a_moment();
+}
+
+}  // namespace
+
+InsideOneDnn::InsideOneDnn() {
+  ++inside;
+  if (!is_closed || closed_by.load() == std::this_thread::get_id()) return;
+  --inside;
+  for (;;) pause();
+}
+
+InsideOneDnn::~InsideOneDnn() {
+  --inside;
+}
+
+void close_at_exit() {
+  static const bool is_registered = [] {
+    // The child of a fork has one thread, which was forking.
+    pthread_atfork(nullptr, nullptr, [] { inside = 0; });
+    return std::atexit(close) == 0;
+  }();
+  static_cast<void>(is_registered);
+}
+
+}  // namespace nitinol::cpu

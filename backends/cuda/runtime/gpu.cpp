@@ -1,0 +1,290 @@
+#include "backends/cuda/runtime/gpu.h"
+
+#include "backends/cuda/runtime/call.h"
+#include "core/backend.h"
+#include "core/error.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace nitinol::cuda {
+namespace {
+
+constexpr unsigned non_blocking = 1, no_timing = 2;
+constexpr std::size_t least_counters = 4096;
+
+// Of CUdevice_attribute.
+constexpr int major_attribute = 75, minor_attribute = 76;
+
+// CUresults that no later call of the context survives: addresses, instructions, assertions and
+// time limits of kernels, and errors of the hardware.
+constexpr std::array lasting = {4,   214, 220, 226, 700, 702, 710, 714,
+                                715, 716, 717, 718, 719, 721, 911};
+
+std::string name_of_result(int result) {
+  const char* name = nullptr;
+  if (driver().cuGetErrorName(result, &name) != 0 || name == nullptr) return "unknown";
+  return name;
+}
+
+std::string words_of(int result, const char* what) {
+  return fmt::format("{} failed with error {} ({})", what, result, name_of_result(result));
+}
+
+void throw_if_failed(int result, const char* what, int number) {
+  if (result == 0) [[likely]]
+    return;
+  throw Error(ErrorKind::device,
+              {.where = fmt::format("cuda:{}", number), .what = words_of(result, what)});
+}
+
+Driver::Address address_of(const void* memory) {
+  return reinterpret_cast<Driver::Address>(memory);
+}
+
+}  // namespace
+
+Properties properties_of(int number) {
+  const auto check = [&](int result, const char* what) { throw_if_failed(result, what, number); };
+  int device = 0;
+  check(driver().cuDeviceGet(&device, number), "finding the device");
+  std::array<char, 256> name = {};
+  check(driver().cuDeviceGetName(name.data(), static_cast<int>(name.size()), device), "its name");
+  int major = 0, minor = 0;
+  check(driver().cuDeviceGetAttribute(&major, major_attribute, device), "an attribute");
+  check(driver().cuDeviceGetAttribute(&minor, minor_attribute, device), "an attribute");
+  Properties properties = {.name = name.data(), .architecture = 10 * major + minor};
+  check(driver().cuDeviceTotalMem_v2(&properties.total_bytes, device), "its memory");
+  return properties;
+}
+
+Gpu::Gpu(int number, Backend& owner)
+    : driver_(driver()),
+      number_(number),
+      properties_(properties_of(number)),
+      memory_(*this, owner),
+      staging_(new Staging(*this)) {
+  int device = 0, version = 0;
+  check(driver_.cuDeviceGet(&device, number), "finding the device");
+  check(driver_.cuDriverGetVersion(&version), "its driver's version");
+  // From CUDA 12.1 on, kernels of compute capability 7.0 take 32,764 bytes of parameters.
+  constexpr int volta = 70, first_large = 12'010;
+  most_argument_bytes_ =
+      version >= first_large && properties_.architecture >= volta ? 32'764 : 4'096;
+  check(driver_.cuDevicePrimaryCtxRetain(&context_, device), "its context");
+  const Entered entered = enter();
+  check(driver_.cuStreamCreate(&stream_, non_blocking), "its stream");
+}
+
+Entered Gpu::enter() const {
+  if (is_forked_off()) [[unlikely]] {
+    throw Error(ErrorKind::device, {.where = fmt::format("cuda:{}", number_),
+                                    .what = std::string(does_not_survive_fork),
+                                    .fix = "Start the other process by spawn, or fork before a GPU "
+                                           "is used or asked for."});
+  }
+  if (is_lost_.load(std::memory_order_acquire)) [[unlikely]] {
+    const std::lock_guard lock(mutex_);
+    lose(lost_);
+  }
+  Driver::Context before = nullptr;
+  check(driver_.cuCtxGetCurrent(&before), "asking for the context");
+  if (before == context_) return {driver_, nullptr};
+  check(driver_.cuCtxSetCurrent(context_), "entering its context");
+  return {driver_, before};
+}
+
+void Gpu::check(int result, const char* what) const {
+  if (result == 0) [[likely]]
+    return;
+  if (std::ranges::find(lasting, result) != lasting.end()) {
+    const std::lock_guard lock(mutex_);
+    if (lost_.empty())
+      lost_ = fmt::format("{}; it is one of the latest launches, from the last:{}",
+                          words_of(result, what), latest_labels());
+    is_lost_.store(true, std::memory_order_release);
+    lose(lost_);
+  }
+  throw_if_failed(result, what, number_);
+}
+
+void Gpu::expect_alive() const {
+  const Entered entered = enter();
+  check(driver_.cuStreamSynchronize(stream_), "waiting for launches");
+}
+
+void Gpu::lose(const std::string& what) const {
+  throw Error(ErrorKind::device,
+              {.where = fmt::format("cuda:{}", number_),
+               .what = fmt::format("the device is lost to this process: {}", what),
+               .fix = "Start the process anew; NITINOL_CUDA_WAIT=1 lets it wait after each launch, "
+                      "which tells the first that fails."});
+}
+
+std::string Gpu::latest_labels() const {
+  std::vector<std::pair<std::string_view, int>> latest;  // a label, and how often in succession
+  const std::size_t count = std::min<std::size_t>(asked_ - done_, label_count);
+  for (std::size_t i = 1; i <= count; ++i) {
+    const std::string_view label = *labels_[(asked_ - i) % label_count];
+    if (latest.empty() || latest.back().first != label) latest.emplace_back(label, 0);
+    ++latest.back().second;
+  }
+  std::string text;
+  for (const auto& [label, times] : latest) {
+    text += fmt::format("\n  {}", label);
+    if (times > 1) text += fmt::format(", {} times", times);
+  }
+  return text.empty() ? " none" : text;
+}
+
+void Gpu::upload(const void* from, void* to, std::size_t bytes) {
+  if (bytes == 0) return;
+  const Entered entered = enter();
+  if (!GpuMemory::is_large(bytes)) return staging_->upload(from, to, bytes, stream_);
+  const Driver::Stream stream = copies();
+  if (const Driver::Event used = memory_.last_use(to))
+    wait_for(used, stream, "a copy after its block's last use");
+  try {
+    staging_->upload(from, to, bytes, stream);
+  } catch (...) {
+    driver_.cuStreamSynchronize(stream);  // the block will be handed out again
+    throw;
+  }
+}
+
+Driver::Stream Gpu::copies() {
+  static ForkSafeMutex mutex;
+  const std::lock_guard lock(mutex);
+  if (copies_ == nullptr)
+    check(driver_.cuStreamCreate(&copies_, non_blocking), "its stream of copies");
+  return copies_;
+}
+
+void Gpu::wait_for(Driver::Event event, Driver::Stream stream, const char* what) const {
+  check(driver_.cuStreamWaitEvent(stream, event, 0), what);
+}
+
+Driver::Event Gpu::mark() {
+  const Entered entered = enter();
+  if (mark_ == nullptr) check(driver_.cuEventCreate(&mark_, no_timing), "making an event");
+  check(driver_.cuEventRecord(mark_, stream_), "recording an event");
+  return mark_;
+}
+
+void Gpu::reach(const Gpu& other) {
+  // Without it the driver takes the copies through the host's memory, which is right too.
+  if (reached_.insert(other.number_).second)
+    static_cast<void>(driver_.cuCtxEnablePeerAccess(other.context_, 0));
+}
+
+void Gpu::copy_from(Gpu& source, const void* from, void* to, std::size_t bytes) {
+  constexpr const char* what = "copying between devices";
+  static ForkSafeMutex mutex;  // of all marks, and of who reaches whom
+  const std::lock_guard lock(mutex);
+  const Driver::Event made = source.mark();
+  const Entered entered = enter();
+  reach(source);
+  wait_for(made, stream_, what);
+  check(driver_.cuMemcpyPeerAsync(address_of(to), context_, address_of(from), source.context_,
+                                  bytes, stream_),
+        what);
+  try {
+    // What is released there may be reused by later work of that device.
+    const Driver::Event copied = mark();
+    const Entered there = source.enter();
+    source.wait_for(copied, source.stream_, what);
+  } catch (...) {
+    driver_.cuCtxSetCurrent(context_);
+    driver_.cuStreamSynchronize(stream_);
+    throw;
+  }
+}
+
+void Gpu::download(const void* from, void* to, std::size_t bytes) {
+  const Entered entered = enter();
+  if (bytes > 0) staging_->download(from, to, bytes);
+}
+
+void Gpu::fill(void* to, uint64_t bits, std::size_t element_bytes, std::size_t count) {
+  if (count == 0) return;
+  const Entered entered = enter();
+  const Driver::Address at = address_of(to);
+  switch (element_bytes) {
+    case 1:
+      return check(driver_.cuMemsetD8Async(at, static_cast<uint8_t>(bits), count, stream_),
+                   "filling memory");
+    case 2:
+      return check(driver_.cuMemsetD16Async(at, static_cast<uint16_t>(bits), count, stream_),
+                   "filling memory");
+    default:
+      break;
+  }
+  const auto low = static_cast<uint32_t>(bits), high = static_cast<uint32_t>(bits >> 32);
+  if (element_bytes == 4 || low == high) {
+    return check(driver_.cuMemsetD32Async(at, low, count * (element_bytes / 4), stream_),
+                 "filling memory");
+  }
+  // Words of 8 bytes: the low halves as a column of a matrix two wide, then the high ones.
+  check(driver_.cuMemsetD2D32Async(at, 8, low, 1, count, stream_), "filling memory");
+  check(driver_.cuMemsetD2D32Async(at + 4, 8, high, 1, count, stream_), "filling memory");
+}
+
+void Gpu::wait() {
+  const Entered entered = enter();
+  uint64_t asked = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    asked = asked_;
+  }
+  check(driver_.cuStreamSynchronize(stream_), "waiting for launches");
+  const std::lock_guard lock(mutex_);
+  done_ = std::max(done_, asked);
+}
+
+void Gpu::launch(Driver::Function function, uint32_t blocks, std::span<const std::byte> arguments,
+                 const std::shared_ptr<const std::string>& label) {
+  check(enqueue(function, blocks, arguments, stream_), "a launch");
+  note(label);
+}
+
+void Gpu::note(const std::shared_ptr<const std::string>& label) {
+  const std::lock_guard lock(mutex_);
+  labels_[asked_++ % label_count] = label;
+}
+
+void* Gpu::workspace() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (workspace_) return workspace_->data;
+  }
+  // Without the lock, which a lost device's error takes.
+  StorageHandle fresh = memory_.allocate(workspace_bytes);
+  const std::lock_guard lock(mutex_);
+  if (!workspace_) std::swap(workspace_, fresh);
+  return workspace_->data;
+}
+
+uint32_t* Gpu::counters(std::size_t count) {
+  if (count == 0) return nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (count <= counter_count_) return static_cast<uint32_t*>(counters_->data);
+  }
+  // Who still uses the old ones is earlier on the stream than who gets their memory next.
+  const std::size_t words = std::max(least_counters, 2 * count);
+  StorageHandle fresh = memory_.allocate(words * sizeof(uint32_t));
+  fill(fresh->data, 0, sizeof(uint32_t), words);
+  const std::lock_guard lock(mutex_);
+  if (words > counter_count_) {
+    std::swap(counters_, fresh);
+    counter_count_ = words;
+  }
+  return static_cast<uint32_t*>(counters_->data);
+}
+
+}  // namespace nitinol::cuda

@@ -1,0 +1,140 @@
+// Gpu: one device by the driver's functions: its context, its streams, its memory.
+#pragma once
+
+#include "backends/cuda/runtime/gpu_memory.h"
+#include "backends/cuda/runtime/libraries.h"
+#include "backends/cuda/runtime/staging.h"
+#include "backends/cuda/runtime/status_words.h"
+#include "core/fork.h"
+#include "core/launch.h"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace nitinol::cuda {
+
+inline constexpr std::string_view does_not_survive_fork =
+    "CUDA does not survive fork(): the child of a process that has used a GPU, or asked for "
+    "devices(), cannot use one";
+
+/// What a GPU is.
+struct Properties {
+  std::string name;
+  int architecture = 0;  ///< 90 for compute capability 9.0
+  std::size_t total_bytes = 0;
+};
+/// Asks the driver, and makes no context. Throws Error(device).
+[[nodiscard]] Properties properties_of(int number);
+
+/// While it lives, a device's context is the thread's; then the one that the caller had, if any.
+class Entered {
+ public:
+  Entered(const Driver& driver, Driver::Context before) : driver_(driver), before_(before) {}
+  Entered(const Entered&) = delete;
+  Entered& operator=(const Entered&) = delete;
+  ~Entered() {
+    if (before_ != nullptr) driver_.cuCtxSetCurrent(before_);
+  }
+
+ private:
+  const Driver& driver_;
+  const Driver::Context before_;  ///< null: it stays
+};
+
+/// All work of a device goes to one stream in the order in which it is asked for, so that a block
+/// of memory may be reused as soon as it is released. Large copies from the host go to a second
+/// one, beside the work that was asked for before; what is asked for afterwards waits for them. Any
+/// thread. Never destroyed.
+class Gpu {
+ public:
+  /// Retains the primary context, which other libraries of the process share. Throws Error(device).
+  Gpu(int number, Backend& owner);
+
+  [[nodiscard]] int number() const { return number_; }
+  [[nodiscard]] const Properties& properties() const { return properties_; }
+  /// Most bytes of a launch's arguments.
+  [[nodiscard]] std::size_t most_argument_bytes() const { return most_argument_bytes_; }
+
+  /// Makes the context the calling thread's. Throws Error(device) if the device is lost, and in the
+  /// child of a fork. Lives around every use of the driver.
+  [[nodiscard]] Entered enter() const;
+  /// Throws Error(device) with the driver's words for a result that is not 0; what no later call
+  /// survives makes the device lost.
+  void check(int result, const char* what) const;
+  /// For a library that has failed: throws Error(device) if the device is lost, with the launches
+  /// it was lost in. Waits for all that was asked for.
+  void expect_alive() const;
+
+  [[nodiscard]] Driver::Stream stream() const { return stream_; }
+  [[nodiscard]] GpuMemory& memory() { return memory_; }
+
+  /// A large one goes beside what was asked for before, but for what uses its memory.
+  void upload(const void* from, void* to, std::size_t bytes);
+  /// Behind what was asked of both devices; none of them is waited for.
+  void copy_from(Gpu& source, const void* from, void* to, std::size_t bytes);
+  void download(const void* from, void* to, std::size_t bytes);
+  void fill(void* to, uint64_t bits, std::size_t element_bytes, std::size_t count);
+  /// Waits until all that was asked for is done.
+  void wait();
+
+  /// One function, by blocks of block_threads threads. `label`: what a lost device is told by.
+  void launch(Driver::Function function, uint32_t blocks, std::span<const std::byte> arguments,
+              const std::shared_ptr<const std::string>& label);
+  /// Notes work that a library has put on the stream.
+  void note(const std::shared_ptr<const std::string>& label);
+
+  [[nodiscard]] StatusWords& status_words() { return status_words_; }
+
+  /// To be held from the first to the last launch of those that share the workspace, or expect
+  /// counters to be as they left them.
+  [[nodiscard]] ForkSafeMutex& order() { return order_; }
+  /// workspace_bytes of any content for whoever launches; the next launch overwrites it.
+  [[nodiscard]] void* workspace();
+  static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
+  /// Words that are 0 whenever no launch runs; the same ones for all, as one launch runs at a time.
+  [[nodiscard]] uint32_t* counters(std::size_t count);
+
+ private:
+  /// The stream of large copies, made when it is first needed.
+  [[nodiscard]] Driver::Stream copies();
+  void wait_for(Driver::Event event, Driver::Stream stream, const char* what) const;
+  /// Lets this device's copies read the other one's memory, if the machine has a way.
+  void reach(const Gpu& other);
+  /// An event behind all that was asked for; the device's own, which the next call records again.
+  [[nodiscard]] Driver::Event mark();
+  [[noreturn]] void lose(const std::string& what) const;
+  [[nodiscard]] std::string latest_labels() const;
+
+  const Driver& driver_;
+  const int number_;
+  const Properties properties_;
+  std::size_t most_argument_bytes_ = 0;
+  Driver::Context context_ = nullptr;
+  Driver::Stream stream_ = nullptr, copies_ = nullptr;
+  Driver::Event mark_ = nullptr;
+  std::set<int> reached_;
+  GpuMemory memory_;
+  std::unique_ptr<Staging> staging_;
+  StatusWords status_words_{*this};
+
+  ForkSafeMutex order_;
+  mutable ForkSafeMutex mutex_;  ///< of what follows
+  uint64_t asked_ = 0, done_ = 0;
+  StorageHandle workspace_, counters_;
+  std::size_t counter_count_ = 0;
+  static constexpr std::size_t label_count = 16;
+  std::array<std::shared_ptr<const std::string>, label_count> labels_;  ///< of the latest work
+  mutable std::string lost_;  ///< why the device cannot be used any more
+  mutable std::atomic<bool> is_lost_ = false;
+};
+
+}  // namespace nitinol::cuda

@@ -1,0 +1,46 @@
+#include "backends/host/host_memory.h"
+
+#include "backends/host/allocator.h"
+#include "backends/host/word.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace nitinol::cpu {
+
+StorageHandle HostMemoryBackend::allocate(std::size_t bytes) {
+  return cpu::allocate(bytes);
+}
+
+void HostMemoryBackend::upload(const void* from, void* to, std::size_t bytes) {
+  std::memcpy(to, from, bytes);
+}
+
+void HostMemoryBackend::download(const void* from, void* to, std::size_t bytes) {
+  std::memcpy(to, from, bytes);
+}
+
+void HostMemoryBackend::fill(void* to, uint64_t bits, std::size_t element_bytes,
+                             std::size_t count) {
+  host::with_word(element_bytes, [&]<class Word>(Word) {
+    std::fill_n(static_cast<Word*>(to), count, static_cast<Word>(bits));
+  });
+}
+
+MemoryStatistics HostMemoryBackend::memory() {
+  return memory_statistics();
+}
+
+void HostMemoryBackend::set_memory_budget(std::size_t bytes) {
+  cpu::set_memory_budget(bytes);
+}
+
+void HostMemoryBackend::release_cached_memory() {
+  cpu::release_cached_memory();
+}
+
+void HostMemoryBackend::reset_peak_memory() {
+  cpu::reset_peak_memory();
+}
+
+}  // namespace nitinol::cpu

@@ -1,0 +1,78 @@
+#include "backends/cuda/text/routine_text.h"
+
+#include "backends/cuda/runtime/compiler.h"
+#include "backends/cuda/runtime/libraries.h"
+#include "backends/cuda/text/prelude.h"
+
+#include <catch2/catch.hpp>
+
+#include <cstdio>
+#include <string>
+
+using namespace nitinol;
+using namespace nitinol::cuda;
+
+namespace {
+
+using Kind = LibraryCall::Kind;
+
+OperandLayout dense(DType dtype, const Shape& shape) {
+  return {.dtype = dtype, .shape = shape, .strides = strides_of(shape)};
+}
+
+/// One of each kind that has a text.
+std::vector<LibraryCall> calls(DType dtype) {
+  const auto x = [&](const Shape& shape) { return dense(dtype, shape); };
+  const OperandLayout image = x({2, 5, 5, 4}), pooled = x({2, 3, 3, 4}), weight = x({6, 2, 3, 3}),
+                      convolved = x({2, 3, 3, 6});
+  const Windows pool = {.kernel = {3, 3}};
+  const Windows conv = {.kernel = {3, 3}, .groups = 2};
+  return {
+      {.kind = Kind::matmul, .operands = {x({3, 2, 4}), x({3, 4, 5}), x({3, 2, 5})}},
+      {.kind = Kind::scatter_add, .operands = {x({7, 3}), dense(i64, {7}), x({300, 3})}},
+      {.kind = Kind::scatter_add_along,
+       .operands = {x({7, 3}), dense(i64, {7, 3}), x({300, 3})},
+       .axis = 0},
+      {.kind = Kind::cumsum, .operands = {x({3, 300}), x({3, 300})}, .axis = 1},
+      {.kind = Kind::conv2d, .operands = {image, weight, convolved}, .windows = conv},
+      {.kind = Kind::conv2d_input, .operands = {convolved, weight, image}, .windows = conv},
+      {.kind = Kind::conv2d_weight, .operands = {image, convolved, weight}, .windows = conv},
+      {.kind = Kind::window_max, .operands = {image, image, pooled}, .windows = pool},
+      {.kind = Kind::window_max_input, .operands = {image, pooled, image}, .windows = pool},
+  };
+}
+
+}  // namespace
+
+TEST_CASE("NVRTC compiles the texts of library calls", "[cuda][nvrtc][no-isa]") {
+  if (!has_nvrtc()) {
+    std::puts("NOT RUN: NVRTC was not found");
+    return;
+  }
+  constexpr int architectures[] = {80, 90, 100};
+  std::size_t turn = 0;
+  for (const DType dtype : {u8, i8, i16, i32, i64, f16, bf16, f32, f64}) {
+    for (const LibraryCall& call : calls(dtype)) {
+      INFO(name_of(call.kind) << " of " << name_of(dtype));
+      const RoutineText made = routine_text(call);
+      const std::string text =
+          std::string(device_words()) + std::string(common_words()) + made.text;
+      const Cubin cubin = compile_text(text, architectures[turn++ % 3]);
+      const std::vector<Resources> functions = resources_of(cubin);
+      CHECK(functions.size() == made.threads.size());
+      for (const Resources& used : functions) {
+        CHECK(used.registers <= 160);
+        CHECK(used.stack_bytes == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("the text of a library call does not depend on sizes", "[cuda][no-isa]") {
+  for (const LibraryCall& call : calls(f32)) {
+    if (call.kind == Kind::cumsum) continue;  // but for how many levels of runs there are
+    LibraryCall larger = call;
+    for (OperandLayout& operand : larger.operands) operand.shape[0] *= 2;
+    CHECK(routine_text(call).text == routine_text(larger).text);
+  }
+}
