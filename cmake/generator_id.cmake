@@ -4,7 +4,8 @@
 # cmake -D root=… -D llvm=<version> -D output=<header> -P generator_id.cmake
 
 file(GLOB sources RELATIVE "${root}" "${root}/backends/cpu/jit/*.cpp" "${root}/backends/cpu/jit/*.h"
-  "${root}/backends/cpu/*.h" "${root}/backends/host/*.h" "${root}/core/*.h" "${root}/core/math/*.h"
+  "${root}/backends/cpu/*.h" "${root}/backends/cpu/code/generated_object.h"
+  "${root}/backends/host/*.h" "${root}/core/*.h" "${root}/core/math/*.h"
   "${root}/core/kernel.cpp" "${root}/core/expr.cpp")
 list(SORT sources)
 set(text "LLVM ${llvm}\n")

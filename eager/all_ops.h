@@ -19,6 +19,7 @@ namespace nitinol {
 namespace ops {
 [[nodiscard]] const Op& add();
 [[nodiscard]] const Op& cast();
+[[nodiscard]] const Op& check_fits();
 [[nodiscard]] const Op& copy();
 [[nodiscard]] const Op& expand();
 [[nodiscard]] const Op& permute();

@@ -12,7 +12,7 @@
 
 #include "core/interpreter.h"
 #include "eager/all_ops.h"
-#include "eager/ops/view.h"
+#include "eager/apply.h"
 
 #include <array>
 
@@ -85,11 +85,11 @@ Tensor eager::run_channels_last(const Op& op, Inputs inputs, const Attrs& attrs,
 }
 
 Tensor channels_last(const Tensor& x) {
-  return permute(x, to_last());
+  return apply(ops::permute(), {&x}, {to_last()});
 }
 
 Tensor channels_first(const Tensor& x) {
-  return permute(x, to_first());
+  return apply(ops::permute(), {&x}, {to_first()});
 }
 
 }  // namespace nitinol

@@ -1,9 +1,9 @@
 #include "eager/promotion.h"
 
 #include "core/interpreter.h"
+#include "eager/all_ops.h"
 #include "eager/apply.h"
 #include "eager/elements.h"
-#include "eager/ops/cast.h"
 
 #include <algorithm>
 #include <optional>
@@ -18,11 +18,20 @@ Kind kind_of(DType dtype) {
   return dtype == boolean ? Kind::boolean : Kind::integer;
 }
 
+/// A weak number as another dtype, still weak. Throws Error(value), in compiled functions too, if
+/// both are integers and the dtype does not hold the number.
+Tensor cast_weak(const Tensor& number, DType dtype) {
+  const bool may_not_fit = number.dtype() == i64 && is_integer(dtype) && dtype != i64;
+  if (may_not_fit) return apply(ops::check_fits(), {&number}, {dtype});
+  return apply(ops::cast(), {&number}, {dtype, true});
+}
+
 /// As Promoted.
 Tensor promoted(const Argument& argument, DType dtype, Device device) {
   if (const Tensor* const tensor = argument.tensor()) {
     if (tensor->dtype() == dtype) return *tensor;
-    return tensor->spec().is_weak ? cast_weak(*tensor, dtype) : cast(*tensor, dtype);
+    if (tensor->spec().is_weak) return cast_weak(*tensor, dtype);
+    return apply(ops::cast(), {tensor}, {dtype, false});
   }
   if (is_integer(dtype) && !fits(dtype, argument.scalar()))
     throw_does_not_fit(dtype, argument.scalar().to_integer());

@@ -105,7 +105,7 @@ std::unique_ptr<Executable> prepare_kernel(const Kernel& kernel) {
   return reference::make_interpreted(kernel);
 }
 
-class CpuDevice final : public HostMemoryBackend {
+class CpuDevice final : public host::HostMemoryBackend {
  public:
   [[nodiscard]] Device device() const override { return {}; }
   [[nodiscard]] std::string description() const override {

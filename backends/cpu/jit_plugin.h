@@ -6,31 +6,17 @@
 // boundary.
 #pragma once
 
-#include "core/build_report.h"
+#include "backends/cpu/code/generated_object.h"
 #include "core/isa.h"
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace nitinol {
 struct Kernel;
 }  // namespace nitinol
 
 namespace nitinol::cpu {
-
-/// The object file of a kernel (backends/cpu/code loads it), whose functions stage_name(s) are
-/// host::StageFunctions, and what making it cost.
-struct GeneratedObject {
-  std::vector<std::byte> bytes;
-  BuildReport report;
-};
-
-/// The function of kernel.stages[stage].
-inline std::string stage_name(std::size_t stage) {
-  return "stage" + std::to_string(stage);
-}
 
 /// What making code may cost: `least` takes less than half of the time, and the code runs 1.25 to
 /// 1.7 times as long. Both give the same bits.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cpu/code/stage_codes.h"
+#include "backends/cpu/jit_plugin.h"
 #include "core/isa.h"
 
 #include <cstddef>

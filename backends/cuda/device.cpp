@@ -3,6 +3,7 @@
 #include "backends/cuda/runtime/compiler.h"
 #include "backends/cuda/runtime/executables.h"
 #include "backends/cuda/runtime/gpu.h"
+#include "backends/cuda/vendor/executables.h"
 #include "core/error.h"
 #include "core/fork.h"
 #include "core/kernel.h"

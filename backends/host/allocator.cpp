@@ -35,7 +35,7 @@
 #  include <sanitizer/asan_interface.h>
 #endif
 
-namespace nitinol::cpu {
+namespace nitinol::host {
 namespace {
 
 constexpr std::size_t line = 64;
@@ -521,4 +521,4 @@ void release_cached_memory() {
   static_cast<void>(cache_of_thread());  // empties itself, as the others will
 }
 
-}  // namespace nitinol::cpu
+}  // namespace nitinol::host

@@ -7,7 +7,7 @@
 
 #include <cstddef>
 
-namespace nitinol::cpu {
+namespace nitinol::host {
 
 /// At least `bytes` of 64-byte aligned, uninitialised memory. Any thread may release it. Throws
 /// Error(value) if the budget or the system does not allow it, after giving back what is cached.
@@ -22,4 +22,4 @@ void set_memory_budget(std::size_t bytes);
 void release_cached_memory();
 void reset_peak_memory();
 
-}  // namespace nitinol::cpu
+}  // namespace nitinol::host

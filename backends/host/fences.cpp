@@ -14,7 +14,7 @@
 #include <string_view>
 #include <sys/mman.h>
 
-namespace nitinol::cpu {
+namespace nitinol::host {
 namespace {
 
 constexpr std::size_t line = 64;
@@ -74,4 +74,4 @@ StorageHandle allocate_fenced(std::size_t bytes) {
   return adopt<Storage>(block);
 }
 
-}  // namespace nitinol::cpu
+}  // namespace nitinol::host

@@ -9,7 +9,7 @@
 
 #include <cstddef>
 
-namespace nitinol::cpu {
+namespace nitinol::host {
 
 /// Whether NITINOL_FENCES asks for it.
 [[nodiscard]] bool has_fences();
@@ -19,4 +19,4 @@ namespace nitinol::cpu {
 /// counted by memory_statistics(). Throws Error(value) if the system has none.
 [[nodiscard]] StorageHandle allocate_fenced(std::size_t bytes);
 
-}  // namespace nitinol::cpu
+}  // namespace nitinol::host

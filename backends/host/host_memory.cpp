@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cstring>
 
-namespace nitinol::cpu {
+namespace nitinol::host {
 
 StorageHandle HostMemoryBackend::allocate(std::size_t bytes) {
-  return cpu::allocate(bytes);
+  return host::allocate(bytes);
 }
 
 void HostMemoryBackend::upload(const void* from, void* to, std::size_t bytes) {
@@ -22,7 +22,7 @@ void HostMemoryBackend::download(const void* from, void* to, std::size_t bytes) 
 
 void HostMemoryBackend::fill(void* to, uint64_t bits, std::size_t element_bytes,
                              std::size_t count) {
-  host::with_word(element_bytes, [&]<class Word>(Word) {
+  with_word(element_bytes, [&]<class Word>(Word) {
     std::fill_n(static_cast<Word*>(to), count, static_cast<Word>(bits));
   });
 }
@@ -32,15 +32,15 @@ MemoryStatistics HostMemoryBackend::memory() {
 }
 
 void HostMemoryBackend::set_memory_budget(std::size_t bytes) {
-  cpu::set_memory_budget(bytes);
+  host::set_memory_budget(bytes);
 }
 
 void HostMemoryBackend::release_cached_memory() {
-  cpu::release_cached_memory();
+  host::release_cached_memory();
 }
 
 void HostMemoryBackend::reset_peak_memory() {
-  cpu::reset_peak_memory();
+  host::reset_peak_memory();
 }
 
-}  // namespace nitinol::cpu
+}  // namespace nitinol::host

@@ -3,7 +3,7 @@
 
 #include "core/backend.h"
 
-namespace nitinol::cpu {
+namespace nitinol::host {
 
 /// Memory of the allocator, moved by the calling thread.
 class HostMemoryBackend : public Backend {
@@ -21,4 +21,4 @@ class HostMemoryBackend : public Backend {
   [[nodiscard]] DeviceLimits limits() const override { return {.turned_rows = 16}; }
 };
 
-}  // namespace nitinol::cpu
+}  // namespace nitinol::host

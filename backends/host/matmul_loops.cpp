@@ -13,7 +13,7 @@
 #include <memory>
 #include <type_traits>
 
-namespace nitinol::cpu {
+namespace nitinol::host {
 namespace {
 
 template <class T, int bytes>
@@ -54,8 +54,7 @@ inline void multiply_rows(const MatrixProduct& p, const T* panel, int64_t row, i
 template <class T>
 struct Panels {
   template <int width>
-  void operator()(host::VectorWidth<width>, const MatrixProduct& p, int64_t first,
-                  int64_t last) const {
+  void operator()(VectorWidth<width>, const MatrixProduct& p, int64_t first, int64_t last) const {
     constexpr int64_t wide = 2 * width / static_cast<int>(sizeof(T));
     const auto panel = std::make_unique<T[]>(static_cast<std::size_t>(wide * p.k));
     for (int64_t number = first; number < last; ++number) {
@@ -86,12 +85,11 @@ int64_t vector_bytes(Isa isa) {
 
 template <class T>
 void multiply_as(const MatrixProduct& p, int threads) {
-  const auto run =
-      host::PerIsa<Panels<T>, const MatrixProduct&, int64_t, int64_t>::at(current_isa());
+  const auto run = PerIsa<Panels<T>, const MatrixProduct&, int64_t, int64_t>::at(current_isa());
   const int64_t wide = 2 * vector_bytes(current_isa()) / static_cast<int64_t>(sizeof(T));
   const int64_t work = std::max<int64_t>(p.m * p.k * wide, 1);
-  host::split((p.n + wide - 1) / wide, std::max<int64_t>(65536 / work, 1), threads,
-              [&](int64_t first, int64_t last) { run(p, first, last); });
+  split((p.n + wide - 1) / wide, std::max<int64_t>(65536 / work, 1), threads,
+        [&](int64_t first, int64_t last) { run(p, first, last); });
 }
 
 }  // namespace
@@ -99,8 +97,7 @@ void multiply_as(const MatrixProduct& p, int threads) {
 void multiply(DType dtype, const MatrixProduct& product, int threads) {
   if (dtype == f64) return multiply_as<double>(product, threads);
   // Signed products wrap to the same bits as unsigned ones.
-  host::with_word(size_of(dtype),
-                  [&](auto word) { multiply_as<decltype(word)>(product, threads); });
+  with_word(size_of(dtype), [&](auto word) { multiply_as<decltype(word)>(product, threads); });
 }
 
-}  // namespace nitinol::cpu
+}  // namespace nitinol::host

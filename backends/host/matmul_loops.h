@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace nitinol::cpu {
+namespace nitinol::host {
 
 /// One operand of a product of matrices: its first element, and strides in elements.
 struct MatrixView {
@@ -23,4 +23,4 @@ struct MatrixProduct {
 /// that order, product and sum rounded each, whatever the threads and instruction set.
 void multiply(DType dtype, const MatrixProduct& product, int threads);
 
-}  // namespace nitinol::cpu
+}  // namespace nitinol::host

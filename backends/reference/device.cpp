@@ -7,7 +7,7 @@
 namespace nitinol::reference {
 namespace {
 
-class ReferenceDevice final : public cpu::HostMemoryBackend {
+class ReferenceDevice final : public host::HostMemoryBackend {
  public:
   [[nodiscard]] Device device() const override {
     return {.kind = Device::Kind::reference, .index = 0};

@@ -166,12 +166,6 @@ Tensor cast(const Tensor& x, DType dtype) {
   return apply(casts["cast"], {&x}, {dtype, false});
 }
 
-Tensor cast_weak(const Tensor& number, DType dtype) {
-  const bool may_not_fit = number.dtype() == i64 && is_integer(dtype) && dtype != i64;
-  if (may_not_fit) return apply(casts["check_fits"], {&number}, {dtype});
-  return apply(casts["cast"], {&number}, {dtype, true});
-}
-
 Tensor copy(const Tensor& x) {
   return apply(casts["copy"], {&x});
 }
@@ -187,6 +181,10 @@ Tensor Tensor::to(DType dtype) const {
 
 const Op& ops::cast() {
   return casts["cast"];
+}
+
+const Op& ops::check_fits() {
+  return casts["check_fits"];
 }
 
 const Op& ops::copy() {

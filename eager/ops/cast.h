@@ -16,10 +16,6 @@ namespace nitinol {
 /// narrower floating dtype rounds to nearest even.
 [[nodiscard]] Tensor cast(const Tensor& x, DType dtype);
 
-/// For promotion: a weak number as another dtype, still weak. Throws Error(value), in compiled
-/// functions too, if both are integers and the dtype does not hold the number.
-[[nodiscard]] Tensor cast_weak(const Tensor& number, DType dtype);
-
 /// The same elements in fresh, contiguous memory. Values cannot tell; it releases the memory that
 /// `x`, a small view, keeps alive.
 [[nodiscard]] Tensor copy(const Tensor& x);

@@ -139,7 +139,7 @@ class CollectingExecutable final : public Executable {
   Collection& collection_;
 };
 
-class CollectingBackend final : public cpu::HostMemoryBackend {
+class CollectingBackend final : public host::HostMemoryBackend {
  public:
   explicit CollectingBackend(const char* folder) : collection_(folder) {}
   [[nodiscard]] Device device() const override { return collecting_device; }

@@ -43,7 +43,7 @@ class CapturingExecutable final : public Executable {
   const std::unique_ptr<Executable> inner_;
 };
 
-class CapturingBackend final : public cpu::HostMemoryBackend {
+class CapturingBackend final : public host::HostMemoryBackend {
  public:
   [[nodiscard]] Device device() const override { return capturing_device; }
   [[nodiscard]] std::string description() const override { return "notes launches"; }

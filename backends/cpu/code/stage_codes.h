@@ -2,9 +2,8 @@
 #pragma once
 
 #include "backends/cpu/code/elf_loader.h"
-#include "backends/cpu/jit_plugin.h"
+#include "backends/cpu/code/generated_object.h"
 #include "backends/host/stage.h"
-#include "core/build_report.h"
 
 #include <cstddef>
 #include <vector>

@@ -1,6 +1,5 @@
 #include "backends/cpu/onednn/convolution.h"
 
-#include "backends/cpu/device.h"
 #include "backends/cpu/onednn/onednn.h"
 #include "backends/cpu/onednn/trial.h"
 #include "backends/host/allocator.h"
@@ -63,7 +62,7 @@ class Convolution final : public Executable {
       data[k] = launch.buffers[k];
       if (is_usable(operands_[k])) continue;
       const auto count = static_cast<std::size_t>(element_count(operands_[k].shape));
-      copies[k] = allocate(count * sizeof(float));
+      copies[k] = host::allocate(count * sizeof(float));
       data[k] = copies[k]->data;
       if (k < 2) pack(operands_[k], launch.buffers[k], static_cast<float*>(data[k]));
     }
@@ -169,13 +168,13 @@ class PartOfConvolution final : public Executable {
     };
     const StorageHandle x = trial_numbers(elements(whole.operands[0]), 1),
                         weight = trial_numbers(elements(whole.operands[1]), 2),
-                        y = allocate(elements(whole.operands[2]) * sizeof(float)),
-                        y_of_part = allocate(elements(call_.operands[2]) * sizeof(float));
+                        y = host::allocate(elements(whole.operands[2]) * sizeof(float)),
+                        y_of_part = host::allocate(elements(call_.operands[2]) * sizeof(float));
     std::array<void*, 3> buffers = {x->data, weight->data, y->data};
     Launch launch;
     launch.buffers = buffers;
     launch.threads = call_.threads;
-    executable_for(device(), whole)->launch(launch);
+    executable_for(backend(Device{}), whole)->launch(launch);
     buffers[2] = y_of_part->data;
     part_.launch(launch);
     return are_equal(static_cast<const float*>(y->data), whole.operands[2].shape,
@@ -208,7 +207,7 @@ bool gives_bits_of_whole(const LibraryCall& part) {
     return operand.dtype == f32 && is_contiguous(operand.shape, operand.strides);
   });
   if (!is_usable || !is_part(part)) return false;
-  const auto executable = executable_for(device(), part);
+  const auto executable = executable_for(backend(Device{}), part);
   const auto* const made = dynamic_cast<const PartOfConvolution*>(executable.get());
   return made != nullptr && made->has_bits_of_whole();
 }

@@ -240,7 +240,7 @@ class Matmul final : public Executable {
       data[k] = static_cast<char*>(launch.buffers[k]);
       if (!operands_[k].is_copied) continue;
       const int64_t bytes = elements_of(operands_[k].used, product_.batch) * used_size();
-      copies[k] = allocate(static_cast<std::size_t>(bytes));
+      copies[k] = host::allocate(static_cast<std::size_t>(bytes));
       data[k] = static_cast<char*>(copies[k]->data);
       if (k < 2) move(operands_[k], static_cast<char*>(launch.buffers[k]), data[k], true);
     }
@@ -290,7 +290,7 @@ class Matmul final : public Executable {
 
   static bool is_direct(DType dtype) { return host::is_direct(dtype); }
 
-  [[nodiscard]] MatrixView view(const Launch& launch, std::size_t k, int64_t number) const {
+  [[nodiscard]] host::MatrixView view(const Launch& launch, std::size_t k, int64_t number) const {
     const Matrix& matrix = product_.matrices[k];
     char* const data = static_cast<char*>(launch.buffers[k]) +
                        offset_of(matrix, product_.batch, number) * stored_size();
@@ -299,14 +299,14 @@ class Matmul final : public Executable {
 
   void run_loops(const Launch& launch, int64_t number) const {
     const Matrix& c = product_.matrices[2];
-    multiply(dtype_,
-             {.m = c.rows,
-              .n = c.columns,
-              .k = depth_,
-              .a = view(launch, 0, number),
-              .b = view(launch, 1, number),
-              .c = view(launch, 2, number)},
-             threads_);
+    host::multiply(dtype_,
+                   {.m = c.rows,
+                    .n = c.columns,
+                    .k = depth_,
+                    .a = view(launch, 0, number),
+                    .b = view(launch, 1, number),
+                    .c = view(launch, 2, number)},
+                   threads_);
   }
 
   void fill_zeros(const Launch& launch) const {

@@ -3,7 +3,6 @@
 
 #include "backends/cpu/onednn/matmul_packed.h"
 
-#include "backends/cpu/device.h"
 #include "backends/cpu/onednn/matmul.h"
 #include "backends/cpu/onednn/matmul_rule.h"
 #include "backends/cpu/onednn/onednn.h"
@@ -62,8 +61,9 @@ class PackedProduct final : public Executable {
     // Twice the same numbers: what lies between the rows of c stays.
     const std::size_t count = extent_of(product, 2);
     const StorageHandle c = trial_numbers(count, 3), c_of_packed = trial_numbers(count, 3);
-    const StorageHandle packed = allocate(packed_bytes());
-    const auto unpacked = executable_for(device(), with_kind(call, LibraryCall::Kind::matmul));
+    const StorageHandle packed = host::allocate(packed_bytes());
+    const auto unpacked =
+        executable_for(backend(Device{}), with_kind(call, LibraryCall::Kind::matmul));
     void* const operands[] = {a->data, b->data, c->data};
     Launch launch;
     launch.buffers = operands;
@@ -82,7 +82,7 @@ using ProductHandle = std::shared_ptr<const PackedProduct>;
 
 ProductHandle product_for(const LibraryCall& call) {
   return std::static_pointer_cast<const PackedProduct>(
-      executable_for(device(), with_kind(call, LibraryCall::Kind::packed_matmul)));
+      executable_for(backend(Device{}), with_kind(call, LibraryCall::Kind::packed_matmul)));
 }
 
 /// Operand b, and the memory that it is packed into.

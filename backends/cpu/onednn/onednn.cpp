@@ -96,7 +96,7 @@ struct OwnMemory {
   StorageHandle storage;
 
   explicit OwnMemory(const dnnl::memory::desc& desc)
-      : memory(desc, engine(), DNNL_MEMORY_NONE), storage(allocate(desc.get_size())) {
+      : memory(desc, engine(), DNNL_MEMORY_NONE), storage(host::allocate(desc.get_size())) {
     memory.set_data_handle(storage->data);
   }
 };

@@ -1,8 +1,8 @@
 // cuDNN is asked with channels last in images and filters, which is how images are laid out here;
 // with channels first only where it has no other way.
-#include "backends/cuda/runtime/executables.h"
 #include "backends/cuda/runtime/gpu.h"
 #include "backends/cuda/runtime/owned.h"
+#include "backends/cuda/vendor/executables.h"
 #include "backends/cuda/vendor/vendor_call.h"
 #include "core/error.h"
 #include "core/library.h"

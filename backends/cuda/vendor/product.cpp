@@ -1,8 +1,8 @@
 // cuBLASLt multiplies matrices whose columns are contiguous. One of ours with contiguous rows is
 // its own transpose there: c = a b is c' = b' a'.
-#include "backends/cuda/runtime/executables.h"
 #include "backends/cuda/runtime/gpu.h"
 #include "backends/cuda/runtime/owned.h"
+#include "backends/cuda/vendor/executables.h"
 #include "backends/cuda/vendor/vendor_call.h"
 #include "core/error.h"
 #include "core/library.h"

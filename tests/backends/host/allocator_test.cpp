@@ -15,11 +15,11 @@ using namespace nitinol;
 namespace {
 
 StorageHandle take(std::size_t bytes) {
-  return cpu::allocate(bytes);
+  return host::allocate(bytes);
 }
 
 uint64_t asked_of_system() {
-  return cpu::memory_statistics().system_allocations;
+  return host::memory_statistics().system_allocations;
 }
 
 }  // namespace
@@ -71,22 +71,22 @@ TEST_CASE("blocks go around between threads", "[allocator]") {
 }
 
 TEST_CASE("statistics count bytes in use and cached", "[allocator]") {
-  cpu::release_cached_memory();
-  const MemoryStatistics before = cpu::memory_statistics();
+  host::release_cached_memory();
+  const MemoryStatistics before = host::memory_statistics();
   {
     const StorageHandle block = take(10000000);
-    const MemoryStatistics during = cpu::memory_statistics();
+    const MemoryStatistics during = host::memory_statistics();
     CHECK(during.in_use >= before.in_use + 10000000);
     CHECK(during.in_use <= before.in_use + 10200000);
     CHECK(during.peak >= during.in_use);
     CHECK(during.allocations == before.allocations + 1);
     CHECK(during.system_allocations == before.system_allocations + 1);
   }
-  const MemoryStatistics after = cpu::memory_statistics();
+  const MemoryStatistics after = host::memory_statistics();
   CHECK(after.in_use == before.in_use);
   CHECK(after.cached >= before.cached + 10000000);
-  cpu::release_cached_memory();
-  CHECK(cpu::memory_statistics().cached < 10000000);
+  host::release_cached_memory();
+  CHECK(host::memory_statistics().cached < 10000000);
 }
 
 TEST_CASE("what cannot be had is an error, and harms nothing", "[allocator]") {
@@ -105,14 +105,14 @@ TEST_CASE("what cannot be had is an error, and harms nothing", "[allocator]") {
 
 TEST_CASE("a budget bounds what is in use and cached", "[allocator]") {
   { const StorageHandle cached = take(20000000); }
-  const std::size_t in_use = cpu::memory_statistics().in_use;
-  cpu::set_memory_budget(in_use + 30000000);
+  const std::size_t in_use = host::memory_statistics().in_use;
+  host::set_memory_budget(in_use + 30000000);
   const StorageHandle first = take(25000000);  // only if the cached block goes
-  CHECK(cpu::memory_statistics().in_use + cpu::memory_statistics().cached <= in_use + 30000000);
+  CHECK(host::memory_statistics().in_use + host::memory_statistics().cached <= in_use + 30000000);
   CHECK_THROWS_AS(take(10000000), Error);
-  cpu::set_memory_budget(0);
+  host::set_memory_budget(0);
   CHECK(take(10000000)->data != nullptr);
-  cpu::release_cached_memory();
+  host::release_cached_memory();
 }
 
 TEST_CASE("memory that is released is used again", "[allocator]") {
@@ -123,9 +123,9 @@ TEST_CASE("memory that is released is used again", "[allocator]") {
 }
 
 TEST_CASE("large blocks kept beyond what is in use are bounded", "[allocator]") {
-  cpu::release_cached_memory();
+  host::release_cached_memory();
   constexpr std::size_t mega = std::size_t{1} << 20;
   for (std::size_t i = 0; i < 40; ++i) static_cast<void>(take((8 + 4 * i) * mega));  // untouched
-  CHECK(cpu::memory_statistics().cached <= 256 * mega);
-  cpu::release_cached_memory();
+  CHECK(host::memory_statistics().cached <= 256 * mega);
+  host::release_cached_memory();
 }
