@@ -109,8 +109,7 @@ inline uint32_t run_fast(const void* const* in, void* out, int64_t lanes,
   return run_lanes<Path::fast, F, R, A...>(in, out, lanes, indices);
 }
 
-/// The fast path, and again the exact one if that was not enough. `lanes` is at most `block`, and
-/// known to the compiler.
+/// The fast path, and again the exact one if that was not enough. `lanes` is at most `block`.
 template <class F, class R, class... A>
 inline void run_block(const void* const* in, void* out, int64_t lanes) {
   // The fast path may write wrong values over an input that the exact path reads again.
@@ -137,43 +136,40 @@ inline void run(const void* const* in, void* out, int64_t n, std::index_sequence
   constexpr int64_t step = granule<R, A...>;
   std::array<const void*, sizeof...(A)> from{in[k]...};
   auto* to = static_cast<Stored<R>*>(out);
+  std::tuple<Room<Stored<A>, std::size_t{step}>...> padded;
+  Room<Stored<R>, std::size_t{step}> results;
   int64_t left = n;
-  const auto advance = [&](int64_t lanes) {
+  const auto pad = [&](const void*& source, auto& room) {
+    auto& buffer = room.elements;
+    using Element = typename std::remove_reference_t<decltype(buffer)>::value_type;
+    buffer.fill(static_cast<const Element*>(source)[left - 1]);
+    copy_rest(buffer.data(), source, static_cast<std::size_t>(left) * sizeof(Element));
+    source = buffer.data();
+  };
+  // Granules as they lie, then what is left, padded: in one loop, so that each formula is compiled
+  // once.
+  while (left > 0) {
+    const bool is_rest = left < step;
+    void* target = to;
+    int64_t lanes = has_slow_path<F, A...> ? std::min(left, block) : left;
+    if (is_rest) {
+      (pad(from[k], std::get<k>(padded)), ...);
+      target = results.elements.data();
+      lanes = step;
+    }
+    lanes = lanes / step * step;
+    if constexpr (has_slow_path<F, A...>) {
+      run_block<F, R, A...>(from.data(), target, lanes);
+    } else {
+      run_lanes<Path::exact, F, R, A...>(from.data(), target, lanes, indices);
+    }
+    if (is_rest) {
+      copy_rest(to, target, static_cast<std::size_t>(left) * sizeof(Stored<R>));
+      return;
+    }
     ((from[k] = static_cast<const Stored<A>*>(from[k]) + lanes), ...);
     to += lanes;
     left -= lanes;
-  };
-  if constexpr (has_slow_path<F, A...>) {
-    for (; left >= block; advance(block)) run_block<F, R, A...>(from.data(), to, block);
-  } else if (left >= step) {
-    const int64_t lanes = left / step * step;
-    run_lanes<Path::exact, F, R, A...>(from.data(), to, lanes, indices);
-    advance(lanes);
-  }
-  std::tuple<Room<Stored<A>, std::size_t{step}>...> padded;
-  std::array<Stored<R>, std::size_t{step}> results;
-  for (; left > 0; advance(step)) {
-    void* target = to;
-    const auto pad = [&](const void*& source, auto& room) {
-      auto& buffer = room.elements;
-      using Element = typename std::remove_reference_t<decltype(buffer)>::value_type;
-      buffer.fill(static_cast<const Element*>(source)[left - 1]);
-      copy_rest(buffer.data(), source, static_cast<std::size_t>(left) * sizeof(Element));
-      source = buffer.data();
-    };
-    if (left < step) {
-      (pad(from[k], std::get<k>(padded)), ...);
-      target = results.data();
-    }
-    if constexpr (has_slow_path<F, A...>) {
-      run_block<F, R, A...>(from.data(), target, step);
-    } else {
-      run_lanes<Path::exact, F, R, A...>(from.data(), target, step, indices);
-    }
-    if (left < step) {
-      copy_rest(to, results.data(), static_cast<std::size_t>(left) * sizeof(results[0]));
-      return;
-    }
   }
 }
 
