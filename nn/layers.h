@@ -47,13 +47,13 @@ struct Conv2dLayerOptions {
 [[nodiscard]] Conv2d conv2d(Integer in, Integer out, Pair kernel,
                             const Conv2dLayerOptions& options = {});
 
-/// The largest, or the mean, of each window of images [n, c, h, w] (nitinol::max_pool2d,
-/// avg_pool2d).
+/// The largest number of each window of images [n, c, h, w] (nitinol::max_pool2d).
 struct MaxPool2d {
   Pair kernel;
   MaxPool2dOptions options = {};
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
 };
+/// The mean of each window of images [n, c, h, w] (nitinol::avg_pool2d).
 struct AvgPool2d {
   Pair kernel;
   AvgPool2dOptions options = {};
@@ -105,7 +105,7 @@ struct Dropout {
   Training training = {true, "Dropout.training"};
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
 };
-[[nodiscard]] Dropout dropout(double rate);
+[[nodiscard]] Dropout dropout(double rate = 0.5);
 
 /// A recurrent layer with long short-term memory (S. Hochreiter, J. Schmidhuber, 1997), gates in
 /// PyTorch's order: input, forget, cell, output.

@@ -21,7 +21,8 @@
 
 namespace nitinol::nn {
 
-/// What all optimizers share: groups of parameters with settings of their own.
+/// Moves parameters against their gradients, in groups that have settings of their own. All state,
+/// the rate included, is in Variables.
 ///
 /// Making a group throws Error(value) for no parameters, for one that tracks no gradient, and for
 /// settings that make no sense: rates, decays, momentum and eps are finite and not negative, beta1
@@ -153,12 +154,13 @@ class RmsProp final : public Optimizer {
 /// Scales all gradients so that their common 2-norm is at most `largest`; returns what it was: a
 /// float64 if a gradient is one, else a float32. Squares are summed in float64: those of float32
 /// neither overflow nor vanish.
-/// Throws Error(value) if `largest` is negative or NaN, as the next one.
+/// Throws Error(value) if `largest` is negative or NaN.
 Tensor clip_gradient_norm(const std::vector<Variable>& parameters, double largest);
-/// Limits each gradient's elements to [-largest, largest].
+/// Limits each gradient's elements to [-largest, largest]. Throws Error(value) if `largest` is
+/// negative or NaN.
 void clip_gradient_value(const std::vector<Variable>& parameters, double largest);
 
-/// The learning rate of step 0, 1, 2, …: `optimizer.set_rate(schedule(i))`. Making one throws
+/// The learning rate of step 0, 1, 2, ...: `optimizer.set_rate(schedule(i))`. Making one throws
 /// Error(value) for rates or factors that are negative or not finite and for numbers of steps below
 /// 1 (0, for warm_up); calling one, for a negative step.
 using Schedule = std::function<double(int64_t step)>;

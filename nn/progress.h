@@ -36,8 +36,8 @@ struct ProgressOptions {
   Integer lines = 4;  ///< at most so many, where the line does not change in place
 };
 
-/// Writes the line. Lines that are not the last are left out when they would come too often (ten in
-/// a second), so that step() costs little in a fast loop.
+/// How far a loop is, how fast, and how long it will take. Lines that are not the last are left out
+/// when they would come too often (ten in a second), so that step() costs little in a fast loop.
 class Progress {
  public:
   /// Begins to measure. Throws Error(value) for steps, items or lines below 1 and for no stream.

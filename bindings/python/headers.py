@@ -46,10 +46,31 @@ class Struct:
     name: str
     body: list[tuple[int, str]]  # numbered lines
     path: str
+    doc: str = ""
 
     @property
     def fields(self) -> list[Parameter]:
-        return fields_of(self.body, self.path)
+        return fields_of(without_structs(self.body)[0], self.path)
+
+    @property
+    def nested(self) -> dict[str, Struct]:
+        found = without_structs(self.body)[1]
+        return {name: Struct(name, body, self.path) for name, body in found.items()}
+
+    @property
+    def call(self) -> Function | None:
+        """Its call operator."""
+        return call_of(without_structs(self.body)[0], self.path)
+
+
+@dataclasses.dataclass
+class Class:
+    """A class that is more than a struct, of which this much is read."""
+
+    name: str
+    base: str
+    doc: str
+    constructors: list[list[Parameter]]
 
 
 @dataclasses.dataclass
@@ -58,6 +79,8 @@ class Header:
     notes: str  # what the comment at its top says of each function: after the first paragraph
     functions: list[Function]
     structs: dict[str, Struct]
+    classes: dict[str, Class]
+    aliases: dict[str, str]  # their comments
 
 
 def text_of_comments(lines: list[str]) -> str:
@@ -94,7 +117,7 @@ def fields_of(body: list[tuple[int, str]], path: str) -> list[Parameter]:
     pending = ""
     for number, line in body:
         code, _, comment = line.partition("///<")
-        code = code.strip()
+        code = re.sub(r"//.*", "", code).strip()
         if not code:
             if comment and fields:
                 fields[-1].doc += " " + comment.strip()
@@ -104,6 +127,7 @@ def fields_of(body: list[tuple[int, str]], path: str) -> list[Parameter]:
             continue
         statement, pending = pending[:-1], ""
         place = f"{path}:{number}"
+        statement = statement.removeprefix("[[no_unique_address]] ")
         if statement.startswith(("static constexpr", "friend", "using", "[[nodiscard]]")):
             continue
         first, *more = split_at_commas(statement)
@@ -116,6 +140,26 @@ def fields_of(body: list[tuple[int, str]], path: str) -> list[Parameter]:
     return fields
 
 
+def without_structs(
+    body: list[tuple[int, str]],
+) -> tuple[list[tuple[int, str]], dict[str, list[tuple[int, str]]]]:
+    """The lines that are no struct's within the struct, and those that are, by its name."""
+    outside: list[tuple[int, str]] = []
+    nested: dict[str, list[tuple[int, str]]] = {}
+    name = ""
+    for number, line in body:
+        if found := re.fullmatch(r"\s*struct (\w+) \{", line):
+            name = found[1]
+            nested[name] = []
+        elif name and line.strip() == "};":
+            name = ""
+        elif name:
+            nested[name].append((number, line))
+        else:
+            outside.append((number, line))
+    return outside, nested
+
+
 function = re.compile(
     r"(?:\[\[[^\]]*\]\] )*(?:inline )?(?P<result>[\w:<>, *&]+?) (?P<name>operator\W+|\w+)"
     r"\((?P<parameters>.*)\)$",
@@ -123,11 +167,38 @@ function = re.compile(
 )
 
 
+def statements_of(body: list[tuple[int, str]]) -> list[tuple[int, str, str]]:
+    """Number of the line, text and comment above it of each."""
+    found: list[tuple[int, str, str]] = []
+    comments: list[str] = []
+    pending = ""
+    for number, line in body:
+        if not pending and line.strip().startswith("///"):
+            comments.append(line)
+            continue
+        pending = f"{pending} {re.sub('//.*', '', line).strip()}".strip()
+        if pending.endswith((";", "}")):
+            found.append((number, pending, text_of_comments(comments)))
+        if pending.endswith((";", "}", ":")) or not pending:
+            pending, comments = "", []
+    return found
+
+
+def call_of(body: list[tuple[int, str]], path: str) -> Function | None:
+    for number, text, doc in statements_of(body):
+        call = re.fullmatch(r"\[\[nodiscard\]\] (.*) operator\(\)\((.*)\) const;", text)
+        if call:
+            place = f"{path}:{number}"
+            parameters = [parameter_of(one, place) for one in split_at_commas(call[2])]
+            return Function("operator()", "", call[1], parameters, doc, place)
+    return None
+
+
 class Reader:
     def __init__(self, root: pathlib.Path, path: str) -> None:
         self.path = path
         self.lines = (root / path).read_text(encoding="utf-8").splitlines()
-        self.header = Header(path, self.notes(), [], {})
+        self.header = Header(path, self.notes(), [], {}, {}, {})
         self.namespace = ""
 
     def notes(self) -> str:
@@ -176,12 +247,27 @@ class Reader:
         place = f"{self.path}:{number}"
         first = chunk[0][1].strip()
         if found := re.fullmatch(r"struct (\w+) \{", first):
-            self.header.structs[found[1]] = Struct(found[1], chunk[1:-1], self.path)
+            self.header.structs[found[1]] = Struct(found[1], chunk[1:-1], self.path, doc)
+            return
+        if found := re.fullmatch(r"class (\w+)(?: final)?(?: : public (\w+))? \{", first):
+            name = found[1]
+            pattern = rf"(?:explicit )?{name}\((.*)\)(?: : .*)?[;}}]"
+            constructors = [
+                [parameter_of(one, place) for one in split_at_commas(made[1])]
+                for _, text, _ in statements_of(chunk[1:-1])
+                if (made := re.fullmatch(pattern, text)) and text.startswith("explicit")
+            ]
+            self.header.classes[name] = Class(name, found[2] or "", doc, constructors)
+            return
+        if found := re.match(r"using (\w+) =", first):
+            self.header.aliases[found[1]] = doc
             return
         if re.match(r"(class|struct|enum|using|concept|inline constexpr|extern template)\b", first):
             return
         code = " ".join(re.sub(r"//.*", "", line).strip() for _, line in chunk)
         is_template = code.startswith("template")
+        if re.match(r"template <.*?> (struct std::|inline constexpr)", code):
+            return  # traits
         if is_template:
             if re.match(r"template <class[^>]*> concept\b", code):
                 return

@@ -17,6 +17,7 @@ HEADERS = (
     "nn/losses.h",
     "nn/init.h",
     "nn/layers.h",
+    "nn/optimizers.h",
 )  # fmt: skip
 
 # Headers of ops.h without functions to bind.
@@ -44,11 +45,13 @@ NOT_BOUND = {
     "from_span": "asarray",
     "borrow": "asarray(..., copy=False) and from_dlpack",
     "borrow_bytes": "asarray(..., copy=False) and from_dlpack",
-    "cast_weak": "for promotion: weak numbers are Python's own numbers here",
     "resolve": "slices are Python's",
 }
-# Of these headers only what is named; the rest are factories of layers, which are Python classes.
-ONLY = {"nn/layers.h": {"attention"}}
+# Of these headers only what is named; the rest are layers (layers.py), and what src/nn.cpp binds.
+ONLY = {
+    "nn/layers.h": {"attention"},
+    "nn/optimizers.h": {"clip_gradient_norm", "clip_gradient_value"},
+}
 
 # ---- names
 
@@ -118,8 +121,23 @@ DOCS = {
     "rand_like": "As rand, of the shape, dtype and device of x.",
     "randn_like": "As randn, of the shape, dtype and device of x.",
 }
+# Of layers and optimizers: PyTorch's, where C++ has shorter ones or asks.
+LAYER_PARAMETERS = {
+    "in": "in_features",
+    "out": "out_features",
+    "kernel": "kernel_size",
+    "has_bias": "bias",
+    "is_nesterov": "nesterov",
+}
+LAYER_PARAMETERS_OF = {"Conv2d": {"in": "in_channels", "out": "out_channels"}}
+# What is bound by hand and has the comments of the headers.
+COMMENTS = {
+    "nn/optimizers.h": ("Optimizer", "Schedule", "step_decay", "cosine_decay", "warm_up"),
+    "nn/data_loader.h": ("DataLoader",),
+    "nn/progress.h": ("Progress",),
+}
 # Headers whose comment at the top is about other things.
-WITHOUT_NOTES = {"nn/layers.h"}
+WITHOUT_NOTES = {"nn/layers.h", "nn/optimizers.h"}
 # Long also for few elements: Python's lock is always given away.
 LONG = {"matmul", "conv2d", "max_pool2d", "avg_pool2d", "attention", "batch_norm"}
 # Nothing is computed, so that it is not given away at all.

@@ -91,7 +91,7 @@ std::string message_of(const Error& error, const char* where) {
   return said_in(all_words, Error(error.kind(), std::move(report)).message());
 }
 
-Error in_words(Words words, const Error& error) {
+Error in_words(const Words& words, const Error& error) {
   ErrorReport report = error.report();
   report.where = said_in(words, std::move(report.where));
   report.what = said_in(words, std::move(report.what));

@@ -17,11 +17,11 @@ PyObject* bind_method(PyObject* self, PyObject* object, PyObject* type) noexcept
 [[nodiscard]] std::string message_of(const Error& error, const char* where = nullptr);
 
 /// Words of C++ and those that Python has in their place.
-using Words = std::initializer_list<std::pair<std::string_view, std::string_view>>;
-[[nodiscard]] Error in_words(Words words, const Error& error);
+using Words = std::vector<std::pair<std::string_view, std::string_view>>;
+[[nodiscard]] Error in_words(const Words& words, const Error& error);
 /// f(); what its Errors say is said in these words.
 template <class F>
-auto in_words(Words words, F&& f) {
+auto in_words(const Words& words, F&& f) {
   try {
     return f();
   } catch (const Error& error) {

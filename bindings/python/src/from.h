@@ -185,6 +185,11 @@ template <class T>
 struct Converter<std::vector<T>> {
   static std::vector<T> from(const From& from) {
     std::vector<T> all;
+    if constexpr (std::is_same_v<T, Variable>) {  // those of a module: it says what it has
+      if (nb::hasattr(from.value, "parameters") && !is_variable(from.value))
+        return convert<std::vector<T>>(
+            {from.where, from.name, nb::object(from.value.attr("parameters")())});
+    }
     for (const nb::object& element : elements(from, "a list or another sequence"))
       all.push_back(convert<T>({from.where, from.name, element}));
     return all;

@@ -121,6 +121,102 @@ def test_tables_of_names_speak_of_nothing_that_is_gone(tree: pathlib.Path) -> No
     assert "neg" in result.stderr
 
 
+def test_a_new_layer_appears_with_its_factory_options_and_comments(tree: pathlib.Path) -> None:
+    layer = """\
+/// x * gain, for channels [n, in].
+struct Gain {
+  Variable gain;                 ///< [in]
+  std::optional<Variable> bias;  ///< [in]
+  Linear inner;
+  double by = 0.5;
+  Training training = {true, "Gain.training"};
+  struct Output {
+    Tensor result;  ///< [n, in]
+    Tensor gain;
+  };
+  /// x: [n, in].
+  [[nodiscard]] Output operator()(const Tensor& x) const;
+};
+struct GainOptions {
+  bool has_bias = true;
+  DType dtype = f32;
+};
+/// Gains of 1. Throws Error(value) unless `in` is positive.
+[[nodiscard]] Gain gain(Integer in, const GainOptions& options = {});
+"""
+    declare(tree, "nn/layers.h", layer)
+    result = generated(tree)
+    assert result.returncode == 0, result.stderr
+    python = (tree / "out/_layers.py").read_text()
+    classes = {node.name: node for node in ast.parse(python).body if isinstance(node, ast.ClassDef)}
+    init, call = (node for node in classes["Gain"].body if isinstance(node, ast.FunctionDef))
+    assert ast.unparse(init.args) == (
+        "self, in_features: int, by: float=0.5, bias: bool=True, dtype: DTypeLike=float32"
+    )
+    assert ast.unparse(call.args) == "self, x: TensorLike"
+    assert ast.unparse(call.body[0]) == (
+        "return GainOutput(*_ext._call_Gain(x, self.gain, self.bias, self.inner.weight, "
+        "self.inner.bias, self.by, self.training))"
+    )
+    doc = ast.get_docstring(classes["Gain"]) or ""
+    assert "x * gain, for channels [n, in_features]." in doc
+    assert "Raises ArgumentError unless `in_features` is positive." in doc
+    assert "gain: [in_features]" in doc
+    fields = [node for node in classes["GainOutput"].body if isinstance(node, ast.AnnAssign)]
+    assert [ast.unparse(node) for node in fields] == ["result: Tensor", "gain: Tensor"]
+    assert '"Gain",' in python and '"GainOutput",' in python
+    cpp = (tree / "out/layers.cpp").read_text()
+    assert 'options.has_bias = convert<bool>({"Gain", "bias", bias_});' in cpp
+    assert '{{"gain", "Gain"}, {"`in`", "`in_features`"}, {"`has_bias`", "`bias`"}}' in cpp
+    assert 'layer.by = convert<double>({"Gain", "by", by_});' in cpp
+    assert "to_python(result.result), to_python(result.gain)" in cpp
+
+
+def test_a_new_option_of_an_optimizer_appears(tree: pathlib.Path) -> None:
+    path = tree / "nn/optimizers.h"
+    options = "struct RmsPropOptions {\n"
+    path.write_text(path.read_text().replace(options, options + "  bool is_centred = false;\n"))
+    assert generated(tree).returncode == 0
+    cpp = (tree / "out/layers.cpp").read_text()
+    assert '.field("is_centred", options.is_centred)' in cpp
+    assert '"is_centred: bool = False, rate: float = 0.01, decay: float = 0.99' in cpp
+
+
+@pytest.mark.parametrize(
+    "text, complaint",
+    (
+        (
+            "/// x.\nstruct Odd {\n  Oddity a;\n"
+            "  [[nodiscard]] Tensor operator()(const Tensor& x) const;\n};\n",
+            "no Python type is known for `Oddity",
+        ),
+        (
+            "/// x.\nstruct Odd {\n  Variable a;\n"
+            "  [[nodiscard]] Tensor operator()(const Oddity& x) const;\n};\n",
+            "an argument `const Oddity&` of a layer",
+        ),
+        (
+            "\nstruct Odd {\n  Variable a;\n"
+            "  [[nodiscard]] Tensor operator()(const Tensor& x) const;\n};\n",
+            "Odd has no comment",
+        ),
+        ("/// x.\n[[nodiscard]] Linear linear_of(Integer n);\n", "a second factory of Linear"),
+        ("/// x.\n[[nodiscard]] Oddity odd(Integer n);\n", "odd makes no layer"),
+    ),
+)
+def test_what_is_no_layer_is_an_error_with_its_place(
+    tree: pathlib.Path, text: str, complaint: str
+) -> None:
+    line = declare(tree, "nn/layers.h", text)
+    result = generated(tree)
+    assert result.returncode != 0
+    assert complaint in result.stderr
+    file, number, _ = result.stderr.split(":", 2)
+    assert file == "nn/layers.h"
+    assert line <= int(number) <= line + text.count("\n")
+    assert not (tree / "out").exists()
+
+
 def test_stubs_are_python(tree: pathlib.Path) -> None:
     assert generated(tree).returncode == 0
     stubs = list((tree / "out/stubs").glob("*.pyi"))

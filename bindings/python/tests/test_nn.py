@@ -553,3 +553,33 @@ def test_training_with_everything_compiled():
     assert eager == compiled and eager[-1] < eager[0] / 2
     for p, q in zip(a.parameters(), b.parameters()):
         assert bits(p.value) == bits(q.value)
+
+
+def test_to_keeps_what_is_shared_and_comes_back_from_circles() -> None:
+    class Tied(nn.Module):
+        def __init__(self) -> None:
+            self.first = nn.Linear(2, 2)
+            self.again = self.first
+            self.bare = self.first.weight
+            self.held = [self.first, {"bias": self.first.bias}, (self.bare,)]
+            self.held.append(self.held)
+            self.root = self
+
+    model = Tied()
+    model.to(nt.float64)
+    assert model.again is model.first and model.root is model
+    weight, bias = model.first.weight, model.first.bias
+    assert weight.dtype == bias.dtype == nt.float64
+    for other in (model.bare, model.held[2][0]):
+        assert hash(other) == hash(weight)  # one cell
+    assert hash(model.held[1]["bias"]) == hash(bias)
+    assert list(model.named_variables()) == ["first.weight", "first.bias"]
+
+
+def test_layers_take_what_their_functions_take() -> None:
+    x = nt.asarray(np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4))
+    layer = nn.AvgPool2d(3, padding=1, counts_padding=False)
+    function = nt.avg_pool2d(x, 3, padding=1, counts_padding=False)
+    assert np.array_equal(np.asarray(layer(x)), np.asarray(function))
+    assert not np.array_equal(np.asarray(nn.AvgPool2d(3, padding=1)(x)), np.asarray(function))
+    assert nn.Linear(2, 3, dtype="float64").weight.dtype == nt.float64
