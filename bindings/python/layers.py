@@ -7,7 +7,7 @@ Written are
 
     layers.cpp   void bind_layers(nb::module_&), which makes and calls them; void bind_optimizers(…)
     _layers.py   the classes
-    comments.h   what the headers say of classes that are bound by hand
+    bindings/python/comments.h   what the headers say of classes that are bound by hand
 """
 
 from __future__ import annotations
@@ -462,5 +462,5 @@ def files_of(headers: dict[str, Header]) -> dict[str, str]:
     return {
         "layers.cpp": "\n".join(cpp),
         "_layers.py": python,
-        "comments.h": comments(list(headers.values())),
+        "bindings/python/comments.h": comments(list(headers.values())),
     }

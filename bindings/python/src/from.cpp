@@ -176,14 +176,6 @@ uint64_t convert<uint64_t>(const From& from) {
 }
 
 template <>
-int convert<int>(const From& from) {
-  const int64_t number = to_int64(from);
-  if (number < std::numeric_limits<int>::min() || number > std::numeric_limits<int>::max())
-    throw_type(from, "an integer of 32 bits");
-  return static_cast<int>(number);
-}
-
-template <>
 double convert<double>(const From& from) {
   if (is_scalar(from.value)) return scalar_in(from.value).to_double();
   const double number = PyFloat_AsDouble(from.value.ptr());
@@ -318,6 +310,15 @@ std::vector<Padding> convert<std::vector<Padding>>(const From& from) {
     all.push_back({dims[0], dims[dims.size() - 1]});
   }
   return all;
+}
+
+template <>
+std::vector<Variable> convert<std::vector<Variable>>(const From& from) {
+  if (nb::hasattr(from.value, "parameters") && !is_variable(from.value)) {
+    const nb::object parameters = from.value.attr("parameters")();
+    return parts::Converter<std::vector<Variable>>::from({from.where, from.name, parameters});
+  }
+  return parts::Converter<std::vector<Variable>>::from(from);
 }
 
 std::vector<nb::object> parts::elements(const From& from, const char* expected) {

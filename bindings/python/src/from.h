@@ -136,8 +136,6 @@ int64_t convert<int64_t>(const From& from);
 template <>
 uint64_t convert<uint64_t>(const From& from);
 template <>
-int convert<int>(const From& from);
-template <>
 double convert<double>(const From& from);
 template <>
 bool convert<bool>(const From& from);
@@ -168,6 +166,8 @@ Range convert<Range>(const From& from);
 /// An integer for all axes, (before, after), or one of either for each: as numpy.pad's pad_width.
 template <>
 std::vector<Padding> convert<std::vector<Padding>>(const From& from);
+template <>  // or a module, for its parameters
+std::vector<Variable> convert<std::vector<Variable>>(const From& from);
 
 namespace parts {
 [[nodiscard]] std::vector<nb::object> elements(const From& from, const char* expected);
@@ -185,11 +185,6 @@ template <class T>
 struct Converter<std::vector<T>> {
   static std::vector<T> from(const From& from) {
     std::vector<T> all;
-    if constexpr (std::is_same_v<T, Variable>) {  // those of a module: it says what it has
-      if (nb::hasattr(from.value, "parameters") && !is_variable(from.value))
-        return convert<std::vector<T>>(
-            {from.where, from.name, nb::object(from.value.attr("parameters")())});
-    }
     for (const nb::object& element : elements(from, "a list or another sequence"))
       all.push_back(convert<T>({from.where, from.name, element}));
     return all;

@@ -1,8 +1,8 @@
 // What optimizers share, schedules, data and files. layers.py writes layers and optimizers.
 #include "bindings/python/src/nn.h"
 
+#include "bindings/python/comments.h"
 #include "bindings/python/src/bind.h"
-#include "comments.h"
 
 #include <memory>
 
