@@ -265,7 +265,7 @@ TEST_CASE("custom_gradient: threads lose no update", "[autograd][threads]") {
   CHECK(count.item<int64_t>() == 400);
 }
 
-TEST_CASE("checkpoint: threads wait for one that draws for long", "[autograd][threads]") {
+TEST_CASE("checkpoint: threads wait for one that draws for long", "[autograd][threads][no-isa]") {
   const Variable count(zeros({}, i64));
   const auto gradient = grad([&](const Tensor& x) {
     return sum(checkpoint([&](const Tensor& t) {
@@ -292,7 +292,7 @@ TEST_CASE("checkpoint: threads wait for one that draws for long", "[autograd][th
 }
 
 TEST_CASE("checkpoint: threads that draw from two in either order do not wait in a circle",
-          "[autograd][threads]") {
+          "[autograd][threads][no-isa]") {
   const Variable a(zeros({}, i64)), b(zeros({}, i64));
   std::atomic<int> first_reads = 0, done = 0, told = 0, failed = 0;
   const auto train = [&](const Variable& first, const Variable& second) {

@@ -90,6 +90,8 @@ TEST_CASE("fused rows give the bits of the expansion", "[eager][composite]") {
   for (const DType dtype : {f32, f64}) {
     for (const Shape& shape : {Shape{16}, Shape{3, 31}, Shape{64, 129}, Shape{5, 513},
                                Shape{2, 9001}, Shape{1, 300001}, Shape{4, 3, 200}}) {
+      // Where points are interpreted, or a GPU's threads are fibers, a minute.
+      if (element_count(shape) > 100000 && default_device() != Device{}) continue;
       check_all(cast(randn(shape) * 3, dtype));
     }
   }

@@ -62,7 +62,7 @@ const CompileOptions always = {.check = Check::always};
 }  // namespace
 
 TEST_CASE("two Variables that are assigned together are never seen one before and one after",
-          "[jit][order][threads]") {
+          "[jit][order][threads][no-isa]") {
   const Twins twins;
   std::vector<Variable> between;  // read after a and before b, to give others time
   for (int i = 0; i < 300; ++i) between.emplace_back(zeros({1}));

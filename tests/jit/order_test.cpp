@@ -91,7 +91,7 @@ TEST_CASE("eager calls, eager stances and single assignments lose no update eith
 }
 
 TEST_CASE("two functions that assign two Variables in opposite order do not wait for each other",
-          "[jit][order][threads]") {
+          "[jit][order][threads][no-isa]") {
   const Variable a(zeros({4}));
   const Variable b(zeros({4}));
   const auto f = compile([a, b](const Tensor& x) {
@@ -161,7 +161,7 @@ TEST_CASE("a value replaced under a call's feet makes the call fail, not its upd
 }
 
 TEST_CASE("updates that no longer wait for a long call do not lose one another",
-          "[jit][order][threads]") {
+          "[jit][order][threads][no-isa]") {
   const Variable w(zeros({4}));
   const Variable p = parameter(zeros({4}));
   std::atomic<int> done = -1;

@@ -115,7 +115,7 @@ TEST_CASE("no map", "[.perf-off]") {
   CHECK_FALSE(fs::exists(place.map));
 }
 
-TEST_CASE("perf's map is written to a file of ours, or not at all", "[cpu][jit][perf]") {
+TEST_CASE("perf's map is written to a file of ours, or not at all", "[cpu][jit][perf][no-isa]") {
   for (const char* name : {"new", "begun", "link", "hard-link", "pipe"}) {
     const Run run = run_self("NITINOL_PERF=1", std::string("[.perf-") + name + "]");
     INFO(run.output);
