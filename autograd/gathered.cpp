@@ -1,10 +1,10 @@
 // The gradient of a slice counts as one that is zero everywhere else. So the sum at an element is
-// that of the pieces which cover it, in their order, and, if there are others, of a zero: that
-// makes +0 of -0, and changes nothing else wherever it comes. The value is cut where pieces begin
+// that of the slices which cover it, in their order, and, if there are others, of a zero: that
+// makes +0 of -0, and changes nothing else wherever it comes. The value is cut where slices begin
 // and end, each box of it is the sum of what covers it, and the boxes are put together: each
 // element is written once.
 //
-// Example: pieces a of [0, 3) and b of [2, 4): a[0:2] + 0, a[2:3] + b[0:1], b[1:2] + 0.
+// Example: slices a of [0, 3) and b of [2, 4): a[0:2] + 0, a[2:3] + b[0:1], b[1:2] + 0.
 #include "autograd/gathered.h"
 
 #include "eager/ops/ops.h"
@@ -15,7 +15,7 @@
 namespace nitinol::autograd {
 namespace {
 
-/// Pieces may overlap, so that they hold more elements than the value: beyond so many times as many
+/// Slices may overlap, so that they hold more elements than the value: beyond so many times as many
 /// they are added up at once.
 constexpr int64_t most_held = 2;
 
@@ -24,23 +24,23 @@ struct Box {
   Shape sizes;
 };
 
-using Pieces = std::vector<const Gathered::Piece*>;
+using Slices = std::vector<const Gathered::Slice*>;
 
-/// What lies in the box, of a piece that covers it.
-Tensor cut(const Gathered::Piece& piece, const Box& box) {
-  if (piece.gradient.shape() == box.sizes) return piece.gradient;
+/// What lies in the box, of a slice that covers it.
+Tensor cut(const Gathered::Slice& slice, const Box& box) {
+  if (slice.gradient.shape() == box.sizes) return slice.gradient;
   Dims from = box.starts;
-  for (int i = 0; i < from.size(); ++i) from[i] -= piece.starts[i];
-  return window(piece.gradient, from, box.sizes, Dims::filled(from.size(), 1));
+  for (int i = 0; i < from.size(); ++i) from[i] -= slice.starts[i];
+  return window(slice.gradient, from, box.sizes, Dims::filled(from.size(), 1));
 }
 
-/// Where the box begins and ends along an axis, and between that where pieces do.
-std::vector<int64_t> edges(const Pieces& pieces, const Box& box, int axis) {
+/// Where the box begins and ends along an axis, and between that where slices do.
+std::vector<int64_t> edges(const Slices& slices, const Box& box, int axis) {
   const int64_t begin = box.starts[axis], end = begin + box.sizes[axis];
   std::vector<int64_t> found = {begin, end};
-  for (const Gathered::Piece* piece : pieces) {
-    const int64_t first = piece->starts[axis];
-    for (const int64_t edge : {first, first + piece->gradient.shape()[axis]}) {
+  for (const Gathered::Slice* slice : slices) {
+    const int64_t first = slice->starts[axis];
+    for (const int64_t edge : {first, first + slice->gradient.shape()[axis]}) {
       if (edge > begin && edge < end) found.push_back(edge);
     }
   }
@@ -49,27 +49,27 @@ std::vector<int64_t> edges(const Pieces& pieces, const Box& box, int axis) {
   return found;
 }
 
-/// Per interval between edges the pieces that cover it.
-std::vector<Pieces> covering(const Pieces& pieces, const std::vector<int64_t>& edges, int axis) {
-  std::vector<Pieces> result(edges.size() - 1);
+/// Per interval between edges the slices that cover it.
+std::vector<Slices> covering(const Slices& slices, const std::vector<int64_t>& edges, int axis) {
+  std::vector<Slices> result(edges.size() - 1);
   const auto interval = [&](int64_t edge) {
     return std::ranges::lower_bound(edges, edge) - edges.begin();
   };
-  for (const Gathered::Piece* piece : pieces) {
-    const int64_t begin = std::max(piece->starts[axis], edges.front());
-    const int64_t end = std::min(piece->starts[axis] + piece->gradient.shape()[axis], edges.back());
+  for (const Gathered::Slice* slice : slices) {
+    const int64_t begin = std::max(slice->starts[axis], edges.front());
+    const int64_t end = std::min(slice->starts[axis] + slice->gradient.shape()[axis], edges.back());
     for (auto i = interval(begin); i < interval(end); ++i)
-      result[static_cast<std::size_t>(i)].push_back(piece);
+      result[static_cast<std::size_t>(i)].push_back(slice);
   }
   return result;
 }
 
-/// The sum in a box, of `pieces` that reach into it, of `arrived` altogether.
-Tensor sum_in(const Box& box, const Pieces& pieces, std::size_t arrived, const Spec& spec) {
+/// The sum in a box, of `slices` that reach into it, of `arrived` altogether.
+Tensor sum_in(const Box& box, const Slices& slices, std::size_t arrived, const Spec& spec) {
   for (int axis = 0; axis < box.sizes.size(); ++axis) {
-    const std::vector<int64_t> cuts = edges(pieces, box, axis);
+    const std::vector<int64_t> cuts = edges(slices, box, axis);
     if (cuts.size() == 2) continue;
-    const std::vector<Pieces> of_parts = covering(pieces, cuts, axis);
+    const std::vector<Slices> of_parts = covering(slices, cuts, axis);
     std::vector<Tensor> parts;
     for (std::size_t i = 0; i < of_parts.size(); ++i) {
       Box part = box;
@@ -79,10 +79,10 @@ Tensor sum_in(const Box& box, const Pieces& pieces, std::size_t arrived, const S
     }
     return concat(parts, axis);
   }
-  if (pieces.empty()) return expand(zeros({}, spec.dtype, spec.device), box.sizes);
-  Tensor sum = cut(*pieces[0], box);
-  for (std::size_t k = 1; k < pieces.size(); ++k) sum = sum + cut(*pieces[k], box);
-  return pieces.size() < arrived ? sum + 0.0 : sum;
+  if (slices.empty()) return expand(zeros({}, spec.dtype, spec.device), box.sizes);
+  Tensor sum = cut(*slices[0], box);
+  for (std::size_t k = 1; k < slices.size(); ++k) sum = sum + cut(*slices[k], box);
+  return slices.size() < arrived ? sum + 0.0 : sum;
 }
 
 }  // namespace
@@ -91,32 +91,32 @@ void Gathered::add(const Tensor& gradient) {
   if (is_empty()) {
     spec_ = gradient.spec();
     elements_ = gradient.size();
-    return pieces_.push_back({Dims::filled(gradient.rank(), 0), gradient});
+    return slices_.push_back({Dims::filled(gradient.rank(), 0), gradient});
   }
   merge();
-  pieces_[0].gradient = pieces_[0].gradient + gradient;
+  slices_[0].gradient = slices_[0].gradient + gradient;
 }
 
 void Gathered::add_slice(const Tensor& gradient, const Dims& starts, const Spec& whole) {
   if (gradient.shape() == whole.shape) return add(gradient);
   if (gradient.size() == 0) return add(zeros(whole.shape, whole.dtype, whole.device));
   spec_ = whole;
-  const bool is_again = pieces_.size() == 1 && pieces_[0].starts == starts &&
-                        pieces_[0].gradient.shape() == gradient.shape();
+  const bool is_again = slices_.size() == 1 && slices_[0].starts == starts &&
+                        slices_[0].gradient.shape() == gradient.shape();
   if (is_again) {
-    pieces_[0].gradient = pieces_[0].gradient + gradient;
+    slices_[0].gradient = slices_[0].gradient + gradient;
     return;
   }
-  pieces_.push_back({starts, gradient});
+  slices_.push_back({starts, gradient});
   elements_ += gradient.size();
   if (elements_ > most_held * element_count(spec_.shape)) merge();
 }
 
 bool Gathered::is_apart_from(const Dims& starts, const Shape& sizes) const {
-  return std::ranges::none_of(pieces_, [&](const Piece& piece) {
-    const Shape& taken = piece.gradient.shape();
+  return std::ranges::none_of(slices_, [&](const Slice& slice) {
+    const Shape& taken = slice.gradient.shape();
     for (int i = 0; i < sizes.size(); ++i) {
-      if (starts[i] >= piece.starts[i] + taken[i] || piece.starts[i] >= starts[i] + sizes[i])
+      if (starts[i] >= slice.starts[i] + taken[i] || slice.starts[i] >= starts[i] + sizes[i])
         return false;
     }
     return true;
@@ -126,25 +126,25 @@ bool Gathered::is_apart_from(const Dims& starts, const Shape& sizes) const {
 Tensor Gathered::sum() {
   if (is_empty()) return {};
   merge();
-  return pieces_[0].gradient;
+  return slices_[0].gradient;
 }
 
-/// Makes one piece of all, which is the whole value's.
+/// Makes one slice of all, which is the whole value's.
 void Gathered::merge() {
   const Box whole = {Dims::filled(spec_.shape.size(), 0), spec_.shape};
   Tensor sum;
-  if (pieces_.size() == 1) {
-    const auto& [starts, gradient] = pieces_[0];
+  if (slices_.size() == 1) {
+    const auto& [starts, gradient] = slices_[0];
     if (gradient.shape() == spec_.shape) return;
     sum = place(zeros(spec_.shape, spec_.dtype, spec_.device), gradient, starts, gradient.shape(),
                 Dims::filled(starts.size(), 1));
   } else {
-    Pieces all;
-    for (const Piece& piece : pieces_) all.push_back(&piece);
+    Slices all;
+    for (const Slice& slice : slices_) all.push_back(&slice);
     sum = sum_in(whole, all, all.size(), spec_);
   }
-  pieces_.clear();
-  pieces_.push_back({whole.starts, std::move(sum)});
+  slices_.clear();
+  slices_.push_back({whole.starts, std::move(sum)});
   elements_ = element_count(spec_.shape);
 }
 

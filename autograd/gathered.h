@@ -13,12 +13,12 @@ namespace nitinol::autograd {
 /// not one for each step.
 class Gathered {
  public:
-  struct Piece {
+  struct Slice {
     Dims starts;  ///< its first index along each axis
     Tensor gradient;
   };
 
-  [[nodiscard]] bool is_empty() const { return pieces_.empty(); }
+  [[nodiscard]] bool is_empty() const { return slices_.empty(); }
   /// A gradient of the whole value.
   void add(const Tensor& gradient);
   /// A gradient of the elements from index `starts` on, as many as it has itself, of a value of
@@ -33,8 +33,8 @@ class Gathered {
   void merge();
 
   Spec spec_;  ///< of the whole value
-  std::vector<Piece> pieces_;
-  int64_t elements_ = 0;  ///< of all pieces
+  std::vector<Slice> slices_;
+  int64_t elements_ = 0;  ///< of all slices
 };
 
 }  // namespace nitinol::autograd

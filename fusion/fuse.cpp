@@ -13,14 +13,14 @@
 //
 // A value is never computed in two groups; within one it may be computed again in a later pass over
 // the row.
-// Being greedy has a price, part of which sink.cpp gives back.
+// Being greedy has a price, part of which postpone.cpp gives back.
 #include "fusion/fuse.h"
 
 #include "fusion/group_order.h"
 #include "fusion/groups.h"
 #include "fusion/nest_rules.h"
 #include "fusion/pieces.h"
-#include "fusion/sink.h"
+#include "fusion/postpone.h"
 
 #include <algorithm>
 #include <utility>
@@ -29,7 +29,7 @@ namespace nitinol::fusion {
 namespace {
 
 /// Operations on numbers that are done again wherever the result is read.
-constexpr std::size_t largest_uniform = 16;
+constexpr std::size_t largest_recomputed = 16;
 /// Operands of a kernel; backends take some more.
 constexpr std::size_t most_operands = 120;
 /// Members of each part of a group that needs more operands. One reads at most three values.
@@ -41,14 +41,14 @@ struct Grouping {
   std::vector<int> uses = use_counts(graph);
   Fusion fusion = {.bases = bases_of(graph),
                    .group_of = std::vector<int>(graph.nodes.size(), -1),
-                   .is_uniform = std::vector<bool>(graph.nodes.size(), false),
+                   .is_recomputed = std::vector<bool>(graph.nodes.size(), false),
                    .is_materialised = std::vector<bool>(graph.nodes.size(), false)};
   NestRules rules = NestRules(graph, fusion);
   Reads reads = Reads(graph, fusion.bases);
   GroupOrder order = GroupOrder(reads);
   std::vector<Contents> contents = {};  ///< per group
   /// Per value: how many operations on numbers make it, if it is a number made of numbers.
-  std::vector<std::size_t> uniform_size = std::vector<std::size_t>(graph.nodes.size(), 0);
+  std::vector<std::size_t> recomputed_size = std::vector<std::size_t>(graph.nodes.size(), 0);
 
   [[nodiscard]] Group& group(int number) { return fusion.groups[static_cast<std::size_t>(number)]; }
   [[nodiscard]] Contents& contents_of(int number) {
@@ -60,14 +60,14 @@ struct Grouping {
 };
 
 /// How many operations on numbers make `node`, if it is a number made of numbers: else 0.
-std::size_t size_as_uniform(const Grouping& grouping, const Node& node) {
+std::size_t recomputed_size_of(const Grouping& grouping, const Node& node) {
   if (node.op->kind != OpKind::elementwise || element_count(node.spec.shape) != 1 ||
       node.inputs.empty())
     return 0;
   std::size_t size = 1;
   for (const Value input : node.inputs) {
     if (!grouping.needs_no_memory(input)) return 0;
-    size += grouping.uniform_size[input];
+    size += grouping.recomputed_size[input];
   }
   return size;
 }
@@ -124,7 +124,7 @@ void try_join(Grouping& grouping, Value v, Value input) {
   if (append(grouping, v, from, base, maps)) return;
   // Indices are computed again for each element of a row, or by code generators once for it.
   const bool may_repeat = grouping.graph[v].op->lookup != nullptr &&
-                          grouping.contents_of(from).instructions <= largest_uniform;
+                          grouping.contents_of(from).instructions <= largest_recomputed;
   std::optional<Group> both = merged(grouping.graph, grouping.fusion.bases, grouping.uses,
                                      {.reader = grouping.group(to),
                                       .producer = grouping.group(from),
@@ -147,10 +147,10 @@ void place(Grouping& grouping, Value v, bool is_enabled) {
   const Node& node = grouping.graph[v];
   if (comes_after(node)) grouping.order.add(v);
   if (!is_groupable(grouping.graph, node)) return;
-  const std::size_t uniform = size_as_uniform(grouping, node);
-  if (uniform > 0 && uniform <= largest_uniform) {
-    grouping.uniform_size[v] = uniform;
-    grouping.fusion.is_uniform[v] = true;
+  const std::size_t recomputed = recomputed_size_of(grouping, node);
+  if (recomputed > 0 && recomputed <= largest_recomputed) {
+    grouping.recomputed_size[v] = recomputed;
+    grouping.fusion.is_recomputed[v] = true;
     return;
   }
   Group group = alone(grouping.graph, v);
@@ -166,7 +166,7 @@ void place(Grouping& grouping, Value v, bool is_enabled) {
 
 void materialise(Grouping& grouping, Value v) {
   grouping.fusion.is_materialised[v] = true;
-  if (grouping.fusion.is_uniform[v] && grouping.fusion.group_of[v] < 0)
+  if (grouping.fusion.is_recomputed[v] && grouping.fusion.group_of[v] < 0)
     add_group(grouping, alone(grouping.graph, v), {});
 }
 
@@ -180,10 +180,10 @@ void materialise_operands(Grouping& grouping, Value v) {
     const Value base = fusion.bases[input];
     const bool is_number = grouping.needs_no_memory(input);
     if (group >= 0 && (is_number || fusion.group_of[base] == group)) continue;
-    if (fusion.is_uniform[v] && is_number) continue;
+    if (fusion.is_recomputed[v] && is_number) continue;
     materialise(grouping, base);
   }
-  if (group < 0 && !fusion.is_uniform[v]) materialise(grouping, v);
+  if (group < 0 && !fusion.is_recomputed[v]) materialise(grouping, v);
 }
 
 void materialise_what_steps_read(Grouping& grouping) {
@@ -239,7 +239,7 @@ bool is_number(const Node& node) {
 }
 
 bool needs_no_memory(const Graph& graph, const Fusion& fusion, Value value) {
-  return is_number(graph[value]) || fusion.is_uniform[value];
+  return is_number(graph[value]) || fusion.is_recomputed[value];
 }
 
 std::optional<Access> position_access(const Graph& graph, const Member& member) {
@@ -274,8 +274,8 @@ Fusion fuse(const Graph& graph, bool is_enabled) {
   Grouping grouping = {.graph = graph};
   for (Value v = 0; v < graph.nodes.size(); ++v) place(grouping, v, is_enabled);
   if (is_enabled) {
-    sink(graph, grouping.fusion,
-         [&](const Group& group) { return grouping.rules.check(group).has_value(); });
+    postpone(graph, grouping.fusion,
+             [&](const Group& group) { return grouping.rules.check(group).has_value(); });
   }
   for (const Value output : graph.outputs) materialise(grouping, grouping.fusion.bases[output]);
   materialise_what_steps_read(grouping);

@@ -47,7 +47,7 @@ struct Fusion {
   std::vector<int> group_of = {};  ///< per node: its group, or -1
   /// Per node: a number that is cheap to recompute anywhere (made of scalars only); never in a
   /// group unless needed in memory.
-  std::vector<bool> is_uniform = {};
+  std::vector<bool> is_recomputed = {};
   Reads reads = {};
   /// Per node: must be in memory (read by another step, or an output).
   std::vector<bool> is_materialised = {};

@@ -94,7 +94,7 @@ void NestRules::add_operand(const Group& group, Value input, Contents& contents)
 
 /// What `number` is made of.
 void NestRules::add_numbers(Value number, Contents& contents) const {
-  if (!fusion_.is_uniform[number]) return add_once(contents.numbers, number);
+  if (!fusion_.is_recomputed[number]) return add_once(contents.numbers, number);
   for (const Value input : graph_[number].inputs) add_numbers(input, contents);
 }
 

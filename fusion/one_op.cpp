@@ -35,7 +35,7 @@ Kernel lower_op(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& r
   group.order = order;
   const std::size_t count = graph.nodes.size();
   Fusion fusion = {.bases = bases_of(graph),
-                   .is_uniform = std::vector<bool>(count, false),
+                   .is_recomputed = std::vector<bool>(count, false),
                    .is_materialised = std::vector<bool>(count, false)};
   fusion.is_materialised[value] = true;
   fusion.pieces[value] = {.whole = value,

@@ -42,7 +42,7 @@ class Walk {
         continue;
       }
       const int group = fusion_.group_of[v];
-      if (group < 0 && fusion_.is_uniform[v]) continue;
+      if (group < 0 && fusion_.is_recomputed[v]) continue;
       int& unit = group < 0 ? unit_of_[v] : unit_of_group[static_cast<std::size_t>(group)];
       if (unit < 0) {
         unit = static_cast<int>(units_.size());

@@ -119,7 +119,7 @@ Expr value_of(Draft& draft, Value v, const Member* reader) {
   const Value base = draft.fusion.bases[v];
   if (const Member* member = draft.group.find(base)) return value_of_member(draft, *member);
   if (is_number(draft.graph[v])) return number(draft, v);
-  if (draft.fusion.is_uniform[v]) return formula(draft, v, nullptr);
+  if (draft.fusion.is_recomputed[v]) return formula(draft, v, nullptr);
   NITINOL_ASSERT(reader != nullptr, "what is read from memory is read for a member");
   return loaded(draft, v, *reader);
 }

@@ -14,7 +14,7 @@ namespace nitinol::host {
 namespace {
 
 /// A two-dimensional piece: addresses and steps in bytes.
-struct Piece {
+struct Rectangle {
   const char* from;
   char* to;
   int64_t from_outer, from_inner, to_outer, to_inner;
@@ -22,7 +22,7 @@ struct Piece {
 };
 
 template <class T>
-void copy_strided(const Piece& piece) {
+void copy_strided(const Rectangle& piece) {
   for (int64_t i = 0; i < piece.rows; ++i) {
     const char* from = piece.from + i * piece.from_outer;
     char* to = piece.to + i * piece.to_outer;
@@ -35,7 +35,7 @@ void copy_strided(const Piece& piece) {
 }
 
 template <class T>
-void copy_piece(const Piece& piece) {
+void copy_piece(const Rectangle& piece) {
   constexpr auto size = static_cast<int64_t>(sizeof(T));
   if (piece.from_inner == size && piece.to_inner == size) {
     for (int64_t i = 0; i < piece.rows; ++i) {
@@ -55,7 +55,7 @@ void copy_piece(const Piece& piece) {
   }
 }
 
-using CopyPiece = void (*)(const Piece&);
+using CopyPiece = void (*)(const Rectangle&);
 
 CopyPiece copy_piece_of(DType dtype) {
   return with_word(size_of(dtype),

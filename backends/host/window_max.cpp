@@ -38,7 +38,7 @@ Extent extent_of(const Windows& windows, const Shape& x, int64_t i, int64_t j) {
 
 /// One window of one image: `x` is the image's first element of the channels in question.
 template <DType dtype>
-struct Window {
+struct ImageWindow {
   const typename Elements<dtype>::Stored* x;
   Extent extent;
   int64_t row, column, channel;  ///< strides of x
@@ -52,7 +52,7 @@ using Largest = std::array<typename Elements<dtype>::Value, block>;
 using Places = std::array<int32_t, block>;
 
 template <DType dtype, bool is_packed>
-[[gnu::always_inline]] inline void find_largest(const Window<dtype>& window, int32_t width,
+[[gnu::always_inline]] inline void find_largest(const ImageWindow<dtype>& window, int32_t width,
                                                 Largest<dtype>& largest, Places& places) {
   using Value = typename Elements<dtype>::Value;
   const int64_t step = is_packed ? 1 : window.channel;
@@ -80,7 +80,7 @@ template <DType dtype, bool is_packed>
 template <DType dtype>
 struct Find {
   template <class Width>
-  void operator()(Width, const Window<dtype>& window, int32_t width, Largest<dtype>& largest,
+  void operator()(Width, const ImageWindow<dtype>& window, int32_t width, Largest<dtype>& largest,
                   Places& places) const {
     if (window.channel == 1)
       find_largest<dtype, true>(window, width, largest, places);
@@ -186,7 +186,7 @@ class Pool {
         second_data_(static_cast<const Stored*>(launch.buffers[1])),
         out_data_(static_cast<Stored*>(launch.buffers[2])),
         picks_x_(x_data_ == second_data_ && x_ == second_),
-        find_(PerIsa<Find<dtype>, const Window<dtype>&, int32_t, Largest<dtype>&, Places&>::at(
+        find_(PerIsa<Find<dtype>, const ImageWindow<dtype>&, int32_t, Largest<dtype>&, Places&>::at(
             current_isa())),
         add_(PerIsa<Add<dtype>, const Addends<dtype>&, int32_t, const Places&>::at(current_isa())) {
   }
@@ -303,7 +303,7 @@ class Pool {
   const Stored* second_data_;
   Stored* out_data_;
   bool picks_x_;
-  void (*find_)(const Window<dtype>&, int32_t, Largest<dtype>&, Places&);
+  void (*find_)(const ImageWindow<dtype>&, int32_t, Largest<dtype>&, Places&);
   void (*add_)(const Addends<dtype>&, int32_t, const Places&);
 };
 

@@ -162,7 +162,7 @@ TEST_CASE("what may fail comes before what is ordered", "[jit][effects]") {
 }
 
 TEST_CASE("a check that is read late only comes before what is ordered", "[jit][effects]") {
-  // Sinking moves the quotient to the group that reads it, which needs what is ordered.
+  // Postponing moves the quotient to the group that reads it, which needs what is ordered.
   const auto f = [](const Tensor& x, const Tensor& n) {
     const Tensor more = n + 1;
     const Tensor quotient = floor_divide(more, n);

@@ -5,7 +5,7 @@
 
 #include "backends/cpu/jit/control_flow.h"
 #include "backends/cpu/jit/fold_lanes.h"
-#include "backends/cpu/jit/stage_draft.h"
+#include "backends/cpu/jit/stage_emitter.h"
 #include "backends/host/stage.h"
 
 #include <llvm/IR/IRBuilder.h>
@@ -21,39 +21,39 @@ using llvm::Value;
 
 constexpr int unrolled_program = 96;  ///< instructions of a short program times its copies
 
-llvm::Constant* neutral(const StageDraft& draft, const Output& output) {
+llvm::Constant* neutral(const StageEmitter& emitter, const Output& output) {
   const bool is_position = output.place == Place::accumulator_position;
-  return splat(draft.context, output.type,
+  return splat(emitter.context, output.type,
                is_position ? static_cast<uint64_t>(no_position)
-                           : neutral_bits(draft.kernel.reductions[output.index]));
+                           : neutral_bits(emitter.kernel.reductions[output.index]));
 }
 
-void fill_lanes(StageDraft& draft, bool of_runs) {
-  for (std::size_t k = 0; k < draft.outputs.size(); ++k) {
-    if (has_runs(draft, k) != of_runs) continue;
-    const auto vectors = static_cast<std::size_t>(draft.outputs[k].lanes / draft.context.width);
+void fill_lanes(StageEmitter& emitter, bool of_runs) {
+  for (std::size_t k = 0; k < emitter.outputs.size(); ++k) {
+    if (has_runs(emitter, k) != of_runs) continue;
+    const auto vectors = static_cast<std::size_t>(emitter.outputs[k].lanes / emitter.context.width);
     for (std::size_t v = 0; v < vectors; ++v) {
-      draft.streams.store(draft.outputs[k], whole_chunk(draft, v),
-                          neutral(draft, draft.stage.outputs[k]));
+      emitter.streams.store(emitter.outputs[k], whole_chunk(emitter, v),
+                            neutral(emitter, emitter.stage.outputs[k]));
     }
   }
 }
 
 /// The number of lanes if all outputs are reductions that have the same, else 0.
-int common_lanes(const StageDraft& draft) {
-  const int lanes = draft.outputs.front().lanes;
+int common_lanes(const StageEmitter& emitter) {
+  const int lanes = emitter.outputs.front().lanes;
   const auto same = [&](const Stream& stream) { return stream.lanes == lanes; };
-  return std::ranges::all_of(draft.outputs, same) ? lanes : 0;
+  return std::ranges::all_of(emitter.outputs, same) ? lanes : 0;
 }
 
 /// The output that replaces input k, an accumulator.
-std::size_t output_of(const StageDraft& draft, uint32_t k) {
-  const Input& input = draft.stage.inputs[k];
+std::size_t output_of(const StageEmitter& emitter, uint32_t k) {
+  const Input& input = emitter.stage.inputs[k];
   const auto same = [&](const Output& output) {
     return output.place == input.place && output.index == input.index;
   };
-  return static_cast<std::size_t>(std::ranges::find_if(draft.stage.outputs, same) -
-                                  draft.stage.outputs.begin());
+  return static_cast<std::size_t>(std::ranges::find_if(emitter.stage.outputs, same) -
+                                  emitter.stage.outputs.begin());
 }
 
 /// A vector of the lanes of an output, while they are in registers.
@@ -64,13 +64,13 @@ struct Register {
   Value* next = nullptr;
 };
 
-std::vector<Register> registers_of(StageDraft& draft, std::size_t copies) {
+std::vector<Register> registers_of(StageEmitter& emitter, std::size_t copies) {
   std::vector<Register> registers;
-  for (std::size_t k = 0; k < draft.outputs.size(); ++k) {
+  for (std::size_t k = 0; k < emitter.outputs.size(); ++k) {
     for (std::size_t copy = 0; copy < copies; ++copy) {
-      Value* const start = has_runs(draft, k)
-                               ? neutral(draft, draft.stage.outputs[k])
-                               : draft.streams.load(draft.outputs[k], whole_chunk(draft, copy));
+      Value* const start = has_runs(emitter, k) ? neutral(emitter, emitter.stage.outputs[k])
+                                                : emitter.streams.load(emitter.outputs[k],
+                                                                       whole_chunk(emitter, copy));
       registers.push_back({k, copy, start});
     }
   }
@@ -78,32 +78,32 @@ std::vector<Register> registers_of(StageDraft& draft, std::size_t copies) {
 }
 
 /// All copies of the program on the points from `i` on.
-void join_registers(StageDraft& draft, std::vector<Register>& registers, std::size_t copies,
+void join_registers(StageEmitter& emitter, std::vector<Register>& registers, std::size_t copies,
                     Value* i) {
   for (std::size_t copy = 0; copy < copies; ++copy) {
-    const Chunk chunk{.index = draft.ir.CreateAdd(i, whole_chunk(draft, copy).index)};
-    for (uint32_t k = 0; k < draft.inputs.size(); ++k) {
-      if (!draft.is_inner[k]) continue;
-      const bool is_old = draft.inputs[k].access == Access::lanes;
-      draft.program.set_argument(k, is_old ? registers[output_of(draft, k) * copies + copy].now
-                                           : draft.streams.load(draft.inputs[k], chunk));
+    const Chunk chunk{.index = emitter.ir.CreateAdd(i, whole_chunk(emitter, copy).index)};
+    for (uint32_t k = 0; k < emitter.inputs.size(); ++k) {
+      if (!emitter.is_inner[k]) continue;
+      const bool is_old = emitter.inputs[k].access == Access::lanes;
+      emitter.program.set_argument(k, is_old ? registers[output_of(emitter, k) * copies + copy].now
+                                             : emitter.streams.load(emitter.inputs[k], chunk));
     }
-    emit_inner(draft, chunk);
+    emit_inner(emitter, chunk);
     for (Register& of : registers) {
-      if (of.copy == copy) of.next = draft.program.value(draft.stage.outputs[of.output].value);
+      if (of.copy == copy) of.next = emitter.program.value(emitter.stage.outputs[of.output].value);
     }
   }
 }
 
 /// Visits all whole groups of `lanes` points from `first` on; returns where they end.
-Value* accumulate_in_registers(StageDraft& draft, Value* first, Value* last, int lanes) {
-  llvm::IRBuilderBase& ir = draft.ir;
-  const auto copies = static_cast<std::size_t>(lanes / draft.context.width);
-  Value* const end = whole_groups(draft, first, last, lanes);
+Value* accumulate_in_registers(StageEmitter& emitter, Value* first, Value* last, int lanes) {
+  llvm::IRBuilderBase& ir = emitter.ir;
+  const auto copies = static_cast<std::size_t>(lanes / emitter.context.width);
+  Value* const end = whole_groups(emitter, first, last, lanes);
   llvm::BasicBlock* const before = ir.GetInsertBlock();
   llvm::BasicBlock* const loop = new_block(ir, "lanes");
   llvm::BasicBlock* const after = new_block(ir, "rest");
-  std::vector<Register> registers = registers_of(draft, copies);
+  std::vector<Register> registers = registers_of(emitter, copies);
   ir.CreateCondBr(ir.CreateICmpSGT(end, first), loop, after);
   ir.SetInsertPoint(loop);
   llvm::PHINode* const i = ir.CreatePHI(ir.getInt64Ty(), 2);
@@ -112,7 +112,7 @@ Value* accumulate_in_registers(StageDraft& draft, Value* first, Value* last, int
     of.now = ir.CreatePHI(of.start->getType(), 2);
     of.now->addIncoming(of.start, before);
   }
-  join_registers(draft, registers, copies, i);
+  join_registers(emitter, registers, copies, i);
   llvm::BasicBlock* const joined = ir.GetInsertBlock();
   llvm::BasicBlock* const keep = new_block(ir, "keep");
   Value* const next = ir.CreateAdd(i, ir.getInt64(static_cast<uint64_t>(lanes)));
@@ -121,57 +121,58 @@ Value* accumulate_in_registers(StageDraft& draft, Value* first, Value* last, int
   ir.CreateCondBr(ir.CreateICmpSLT(next, end), loop, keep);
   ir.SetInsertPoint(keep);  // the accumulators go where the rest of the points finds them
   for (const Register& of : registers)
-    draft.streams.store(draft.outputs[of.output], whole_chunk(draft, of.copy), of.next);
+    emitter.streams.store(emitter.outputs[of.output], whole_chunk(emitter, of.copy), of.next);
   ir.CreateBr(after);
   ir.SetInsertPoint(after);
   return end;
 }
 
-void accumulate_run(StageDraft& draft, Value* first, Value* last) {
-  const int lanes = common_lanes(draft);
-  if (lanes > 0 && draft.program.inner_size() * (lanes / draft.context.width) <= unrolled_program) {
-    first = accumulate_in_registers(draft, first, last, lanes);
+void accumulate_run(StageEmitter& emitter, Value* first, Value* last) {
+  const int lanes = common_lanes(emitter);
+  if (lanes > 0 &&
+      emitter.program.inner_size() * (lanes / emitter.context.width) <= unrolled_program) {
+    first = accumulate_in_registers(emitter, first, last, lanes);
   }
-  shared_loop(draft, first, last);
+  shared_loop(emitter, first, last);
 }
 
 /// The values of row `outer`.
-void fold_all_lanes(StageDraft& draft, Value* outer) {
-  const std::vector<Output>& outputs = draft.stage.outputs;
+void fold_all_lanes(StageEmitter& emitter, Value* outer) {
+  const std::vector<Output>& outputs = emitter.stage.outputs;
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     if (outputs[k].place != Place::accumulator) continue;
-    const Reduction& reduction = draft.kernel.reductions[outputs[k].index];
+    const Reduction& reduction = emitter.kernel.reductions[outputs[k].index];
     // The position of a value is the output that follows it.
-    const Stream* const positions = is_arg(reduction.combine) ? &draft.outputs[k + 1] : nullptr;
+    const Stream* const positions = is_arg(reduction.combine) ? &emitter.outputs[k + 1] : nullptr;
     const Folded folded =
-        fold_lanes(draft.context, draft.streams, reduction, {draft.outputs[k], positions},
-                   call_field(draft, offsetof(StageCall, inner_size)));
-    store_of_row(draft, outputs[k], outer, folded.value);
-    if (positions != nullptr) store_of_row(draft, outputs[k + 1], outer, folded.position);
+        fold_lanes(emitter.context, emitter.streams, reduction, {emitter.outputs[k], positions},
+                   call_field(emitter, offsetof(StageCall, inner_size)));
+    store_of_row(emitter, outputs[k], outer, folded.value);
+    if (positions != nullptr) store_of_row(emitter, outputs[k + 1], outer, folded.position);
   }
 }
 
 }  // namespace
 
-void accumulate_row(StageDraft& draft, Value* outer) {
-  llvm::IRBuilderBase& ir = draft.ir;
-  Value* const size = call_field(draft, offsetof(StageCall, inner_size));
-  fill_lanes(draft, false);
+void accumulate_row(StageEmitter& emitter, Value* outer) {
+  llvm::IRBuilderBase& ir = emitter.ir;
+  Value* const size = call_field(emitter, offsetof(StageCall, inner_size));
+  fill_lanes(emitter, false);
   for_each(ir, ir.getInt64(0), size, [&](Value* first) {
     Value* const run = ir.CreateAdd(first, ir.getInt64(uint64_t{reduction_order::lanes_run}));
     Value* const last = ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, run, size);
-    fill_lanes(draft, true);
-    accumulate_run(draft, first, last);
-    for (std::size_t k = 0; k < draft.outputs.size(); ++k) {
-      if (!has_runs(draft, k)) continue;
-      join_runs(draft.context, draft.streams, {draft.outputs[k], draft.runs[k]},
-                {.reduction = draft.kernel.reductions[draft.stage.outputs[k].index],
+    fill_lanes(emitter, true);
+    accumulate_run(emitter, first, last);
+    for (std::size_t k = 0; k < emitter.outputs.size(); ++k) {
+      if (!has_runs(emitter, k)) continue;
+      join_runs(emitter.context, emitter.streams, {emitter.outputs[k], emitter.runs[k]},
+                {.reduction = emitter.kernel.reductions[emitter.stage.outputs[k].index],
                  .is_first = ir.CreateICmpEQ(first, ir.getInt64(0)),
                  .is_last = ir.CreateICmpEQ(last, size)});
     }
     return last;
   });
-  fold_all_lanes(draft, outer);
+  fold_all_lanes(emitter, outer);
 }
 
 }  // namespace nitinol::cpu

@@ -2,7 +2,7 @@
 
 #include "backends/cuda/text/arguments.h"
 #include "backends/cuda/text/grid.h"
-#include "backends/cuda/text/loops.h"
+#include "backends/cuda/text/launch_loops.h"
 #include "backends/cuda/text/parts.h"
 #include "backends/cuda/text/shapes.h"
 #include "core/error.h"
@@ -29,7 +29,7 @@ struct Layout {
   std::vector<std::size_t> scratch;  ///< per operand, of scratch with memory of its own
 };
 
-Layout layout_of(const Kernel& kernel, const Schedule& schedule, const Loops& loops) {
+Layout layout_of(const Kernel& kernel, const Schedule& schedule, const LaunchLoops& loops) {
   Layout layout;
   const auto take = [&](int64_t bytes) {
     const std::size_t at = layout.bytes;
@@ -160,7 +160,7 @@ class Arguments {
   const Schedule& schedule_;
   const Launch& launch_;
   const Places& places_;
-  const Loops loops_;
+  const LaunchLoops loops_;
   const Grid grid_;
   const Layout layout_;
   std::vector<std::byte> bytes_;
@@ -181,7 +181,7 @@ int enqueue(Driver::Function function, uint32_t blocks, std::span<const std::byt
 }
 
 Workspace workspace_of(const Kernel& kernel, const Schedule& schedule, const Launch& launch) {
-  const Loops loops(kernel, launch);
+  const LaunchLoops loops(kernel, launch);
   const auto tiles = static_cast<std::size_t>(grid_of(kernel, schedule, loops).tiles);
   return {.bytes = layout_of(kernel, schedule, loops).bytes,
           .counters = schedule.is_split ? tiles : 0};

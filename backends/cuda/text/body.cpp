@@ -78,7 +78,7 @@ std::string offset_text(const Body& body, std::size_t k, const std::string& at) 
 
 class PieceWriter {
  public:
-  PieceWriter(Body& body, const Stage& stage, const Piece& piece)
+  PieceWriter(Body& body, const Stage& stage, const PieceText& piece)
       : body_(body), stage_(stage), piece_(piece), width_(body.schedule.width) {}
 
   void keep(uint16_t k) {
@@ -220,7 +220,7 @@ class PieceWriter {
 
   Body& body_;
   const Stage& stage_;
-  const Piece& piece_;
+  const PieceText& piece_;
   const int width_;
 };
 
@@ -305,11 +305,11 @@ std::vector<uint16_t> reductions_of(const Stage& stage) {
   return found;
 }
 
-void write_piece(Body& body, const Stage& stage, const Piece& piece) {
+void write_piece(Body& body, const Stage& stage, const PieceText& piece) {
   PieceWriter(body, stage, piece).write();
 }
 
-void write_kept_load(Body& body, uint16_t k, const Piece& piece) {
+void write_kept_load(Body& body, uint16_t k, const PieceText& piece) {
   PieceWriter(body, body.kernel.stages[0], piece).keep(k);
 }
 

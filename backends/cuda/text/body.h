@@ -43,7 +43,7 @@ void write_row(Body& body, const std::string& row, int loops);
 [[nodiscard]] std::vector<uint16_t> reductions_of(const Stage& stage);
 
 /// How a piece is written: `width` neighbours from `e` on, of those before `last`.
-struct Piece {
+struct PieceText {
   bool is_whole = false;  ///< none lies behind `last`
   /// "live &&", or nothing: when stores happen.
   std::string condition = {};
@@ -55,10 +55,10 @@ struct Piece {
 };
 
 /// A stage at the points of a piece.
-void write_piece(Body& body, const Stage& stage, const Piece& piece);
+void write_piece(Body& body, const Stage& stage, const PieceText& piece);
 
 /// Loads a piece of operand k into keep<k>.
-void write_kept_load(Body& body, uint16_t k, const Piece& piece);
+void write_kept_load(Body& body, uint16_t k, const PieceText& piece);
 
 /// A stage of Level::row, by all threads that share the row; `is_chosen`, of one of them, stores.
 /// `barrier` stands between what they read and the stores, if a result takes the place of an

@@ -22,7 +22,7 @@ int64_t round_of(const Kernel& kernel, const Schedule& schedule) {
 
 }  // namespace
 
-Grid grid_of(const Kernel& kernel, const Schedule& schedule, const Loops& loops) {
+Grid grid_of(const Kernel& kernel, const Schedule& schedule, const LaunchLoops& loops) {
   switch (schedule.shape) {
     case Schedule::Shape::points:
       return {ceil_div(loops.rows() * ceil_div(loops.length(), schedule.width), block_threads)};

@@ -1,7 +1,7 @@
 // Grid: how many blocks of threads a launch takes.
 #pragma once
 
-#include "backends/cuda/text/loops.h"
+#include "backends/cuda/text/launch_loops.h"
 #include "backends/cuda/text/schedule.h"
 
 #include <cstdint>
@@ -23,6 +23,7 @@ struct Grid {
 };
 
 /// The grid of a launch that is not empty. `schedule.levels` is not asked for.
-[[nodiscard]] Grid grid_of(const Kernel& kernel, const Schedule& schedule, const Loops& loops);
+[[nodiscard]] Grid grid_of(const Kernel& kernel, const Schedule& schedule,
+                           const LaunchLoops& loops);
 
 }  // namespace nitinol::cuda

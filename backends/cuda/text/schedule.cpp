@@ -3,7 +3,7 @@
 #include "backends/cuda/text/arguments.h"
 #include "backends/cuda/text/grid.h"
 #include "backends/cuda/text/lanes.h"
-#include "backends/cuda/text/loops.h"
+#include "backends/cuda/text/launch_loops.h"
 #include "backends/cuda/text/shapes.h"
 #include "core/error.h"
 #include "core/kernel.h"
@@ -41,7 +41,7 @@ bool is_memory(const Operand& operand) {
 
 /// Whether operand k's pieces of `width` elements along the last loop begin at multiples of their
 /// size.
-bool is_aligned(const Kernel& kernel, const Launch& launch, const Loops& loops, int width) {
+bool is_aligned(const Kernel& kernel, const Launch& launch, const LaunchLoops& loops, int width) {
   for (std::size_t k = 0; k < kernel.operands.size(); ++k) {
     const Operand& operand = kernel.operands[k];
     if (!is_memory(operand) || operand.inner != StrideClass::one) continue;
@@ -55,7 +55,7 @@ bool is_aligned(const Kernel& kernel, const Launch& launch, const Loops& loops, 
   return true;
 }
 
-bool is_wide(const Kernel& kernel, const Loops& loops) {
+bool is_wide(const Kernel& kernel, const LaunchLoops& loops) {
   if (std::max(loops.rows(), loops.points()) > most_narrow) return true;
   for (std::size_t k = 0; k < kernel.operands.size(); ++k) {
     if (!is_memory(kernel.operands[k])) continue;
@@ -67,7 +67,7 @@ bool is_wide(const Kernel& kernel, const Loops& loops) {
   return false;
 }
 
-void choose_points(const Kernel& kernel, const Launch& launch, const Loops& loops,
+void choose_points(const Kernel& kernel, const Launch& launch, const LaunchLoops& loops,
                    Schedule& schedule) {
   std::size_t largest = 0;
   for (const Operand& operand : kernel.operands) {
@@ -91,7 +91,7 @@ int64_t kept_operands(const Kernel& kernel) {
   });
 }
 
-void choose_lanes(const Kernel& kernel, const Launch& launch, const Loops& loops,
+void choose_lanes(const Kernel& kernel, const Launch& launch, const LaunchLoops& loops,
                   Schedule& schedule) {
   const int64_t length = loops.length();
   const bool has_long = std::ranges::any_of(
@@ -122,7 +122,7 @@ void choose_lanes(const Kernel& kernel, const Launch& launch, const Loops& loops
   schedule.chunks = static_cast<uint8_t>(chunks);
 }
 
-void choose_columns(const Kernel& kernel, const Loops& loops, Schedule& schedule) {
+void choose_columns(const Kernel& kernel, const LaunchLoops& loops, Schedule& schedule) {
   schedule.shape = Schedule::Shape::columns;
   const int64_t rows = loops.rows(), length = loops.length(), block = block_of(kernel);
   const int64_t blocks = ceil_div(length, block);
@@ -152,7 +152,7 @@ uint8_t levels_of(const Grid& grid, const Schedule& schedule) {
 }  // namespace
 
 Schedule schedule_of(const Kernel& kernel, const Launch& launch) {
-  const Loops loops(kernel, launch);
+  const LaunchLoops loops(kernel, launch);
   Schedule schedule;
   schedule.rank = static_cast<uint8_t>(loops.rank());
   schedule.is_wide = is_wide(kernel, loops);

@@ -1,4 +1,5 @@
-// Sinking: moving work from the group where greedy grouping put it to the later one that needs it.
+// Postponing: moving work from the group where greedy grouping put it to the later one that needs
+// it.
 #pragma once
 
 #include "core/function_ref.h"
@@ -8,6 +9,6 @@ namespace nitinol::fusion {
 
 /// Moves what only one later group reads to that group, where that leaves less in memory between
 /// the two. `is_valid` says whether a loop nest can express a group.
-void sink(const Graph& graph, Fusion& fusion, FunctionRef<bool(const Group&)> is_valid);
+void postpone(const Graph& graph, Fusion& fusion, FunctionRef<bool(const Group&)> is_valid);
 
 }  // namespace nitinol::fusion

@@ -13,10 +13,10 @@
 namespace nitinol::cpu {
 
 /// One stage that is being emitted. Its parts refer to each other: it stays where it is.
-struct StageDraft {
-  StageDraft(llvm::IRBuilderBase& builder, llvm::Module& module, const Target& target,
-             const Kernel& kernel, const Stage& stage);
-  StageDraft(const StageDraft&) = delete;
+struct StageEmitter {
+  StageEmitter(llvm::IRBuilderBase& builder, llvm::Module& module, const Target& target,
+               const Kernel& kernel, const Stage& stage);
+  StageEmitter(const StageEmitter&) = delete;
 
   const Kernel& kernel;
   LoweredStage stage;
@@ -30,29 +30,31 @@ struct StageDraft {
   std::vector<llvm::Value*> runs;  ///< per output with runs: the lanes of those that ended
 };
 
-// ---- the function and its arguments (stage_draft.cpp) ------------------------------------------
+// ---- the function and its arguments (stage_emitter.cpp)
+// ------------------------------------------
 
-void begin_function(StageDraft& draft, const std::string& name);
-void make_streams(StageDraft& draft);
+void begin_function(StageEmitter& emitter, const std::string& name);
+void make_streams(StageEmitter& emitter);
 /// An 8-byte integer field of the StageCall, at offset `field`.
-[[nodiscard]] llvm::Value* call_field(StageDraft& draft, std::size_t field);
+[[nodiscard]] llvm::Value* call_field(StageEmitter& emitter, std::size_t field);
 /// Stores `element` as that of row `row` of what is finished of `output`.
-void store_of_row(StageDraft& draft, const Output& output, llvm::Value* row, llvm::Value* element);
+void store_of_row(StageEmitter& emitter, const Output& output, llvm::Value* row,
+                  llvm::Value* element);
 /// One of the outputs whose lanes start anew in each run.
-[[nodiscard]] bool has_runs(const StageDraft& draft, std::size_t output);
+[[nodiscard]] bool has_runs(const StageEmitter& emitter, std::size_t output);
 
 // ---- the loops (stage_code.cpp, stage_lanes.cpp) -----------------------------------------------
 
 /// Vector `number` of a row or of lanes.
-[[nodiscard]] Chunk whole_chunk(StageDraft& draft, std::size_t number);
+[[nodiscard]] Chunk whole_chunk(StageEmitter& emitter, std::size_t number);
 /// Where the last whole group of `count` points, a power of two, from `first` on ends.
-[[nodiscard]] llvm::Value* whole_groups(StageDraft& draft, llvm::Value* first, llvm::Value* last,
-                                        int count);
+[[nodiscard]] llvm::Value* whole_groups(StageEmitter& emitter, llvm::Value* first,
+                                        llvm::Value* last, int count);
 /// The program's inner part on the points of `chunk`, whose inputs have been loaded.
-void emit_inner(StageDraft& draft, const Chunk& chunk);
+void emit_inner(StageEmitter& emitter, const Chunk& chunk);
 /// The points [first, last) with one copy of the program for whole and incomplete vectors.
-void shared_loop(StageDraft& draft, llvm::Value* first, llvm::Value* last);
+void shared_loop(StageEmitter& emitter, llvm::Value* first, llvm::Value* last);
 /// The points of row `outer`, accumulated in lanes that are joined in the end.
-void accumulate_row(StageDraft& draft, llvm::Value* outer);
+void accumulate_row(StageEmitter& emitter, llvm::Value* outer);
 
 }  // namespace nitinol::cpu

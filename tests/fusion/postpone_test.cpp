@@ -1,5 +1,5 @@
 // What is moved to the group that reads it, and what stays.
-#include "fusion/sink.h"
+#include "fusion/postpone.h"
 
 #include "eager/all_ops.h"
 #include "tests/jit/calls.h"
@@ -15,7 +15,7 @@ using namespace nitinol::test;
 
 namespace {
 
-/// "exp mul | sum", as fuse() leaves them: sinking is its last part.
+/// "exp mul | sum", as fuse() leaves them: postponing is its last part.
 std::string groups(std::string_view text) {
   const Graph graph = parse(text, all_ops());
   const fusion::Fusion fusion = fusion::fuse(graph, true);
@@ -43,7 +43,7 @@ const std::string barrier =
 
 }  // namespace
 
-TEST_CASE("a chain moves as a whole to its only reader", "[jit][sink]") {
+TEST_CASE("a chain moves as a whole to its only reader", "[jit][postpone]") {
   // t is read there anyway.
   CHECK(groups(barrier + "y = mul w s; z = add y t; return z") == "tanh | square sub mul add");
   CHECK(groups("x: f32[16, 16] = input; t = tanh x; a = square t; b = neg a; c = sub x b; "
@@ -51,23 +51,24 @@ TEST_CASE("a chain moves as a whole to its only reader", "[jit][sink]") {
         "tanh | square neg sub mul add");
 }
 
-TEST_CASE("what two groups read, a result, or a library call reads stays", "[jit][sink]") {
+TEST_CASE("what two groups read, a result, or a library call reads stays", "[jit][postpone]") {
   CHECK(groups(barrier + "y = mul w s; v = matmul y y; z = mul v s; return z") ==
         "tanh square sub | mul | mul");
   CHECK(groups(barrier + "y = mul w s; return y s") == "tanh square sub | mul");
   CHECK(groups(barrier + "v = matmul s s; y = mul w v; return y") == "tanh square sub | mul");
 }
 
-TEST_CASE("what is read at other points stays", "[jit][sink]") {
+TEST_CASE("what is read at other points stays", "[jit][postpone]") {
   CHECK(groups(barrier + "p = permute s axes=[1, 0]; y = mul w p; return y") ==
         "tanh square sub | mul");
 }
 
-TEST_CASE("a value stays if another as large would have to be kept for it", "[jit][sink]") {
+TEST_CASE("a value stays if another as large would have to be kept for it", "[jit][postpone]") {
   CHECK(groups(barrier + "y = mul w s; return y") == "tanh square sub | mul");
 }
 
-TEST_CASE("a value stays if too much would be read for it that is not read there", "[jit][sink]") {
+TEST_CASE("a value stays if too much would be read for it that is not read there",
+          "[jit][postpone]") {
   const std::string three =
       "x: f32[16, 16] = input; a: f32[16, 16] = input; b: f32[16, 16] = input; t = tanh x; "
       "q = mul t a; r = mul q b; s = sub x r; w = matmul t t; y = mul w s; z = add y t; ";
@@ -80,7 +81,7 @@ TEST_CASE("a value stays if too much would be read for it that is not read there
         "tanh mul mul sub | mul add");
 }
 
-TEST_CASE("functions whose work is moved keep their bits", "[jit][sink]") {
+TEST_CASE("functions whose work is moved keep their bits", "[jit][postpone]") {
   const auto f = [](const Tensor& x, const Tensor& y) {
     const Tensor t = tanh(x);
     const Tensor s = x - square(t);

@@ -1,7 +1,7 @@
 // Example: y = tanh x is read by the next layer, and backward needs 1 - y * y. Greedy grouping
 // computes that together with y, because nothing else is needed for it, and then it must be stored
 // until backward comes by. Backward reads y anyway; so there it costs nothing to store.
-#include "fusion/sink.h"
+#include "fusion/postpone.h"
 
 #include <algorithm>
 #include <functional>
@@ -52,9 +52,9 @@ class Readers {
   std::vector<Value> readers_;
 };
 
-class Sinker {
+class Postponer {
  public:
-  Sinker(const Graph& graph, Fusion& fusion, FunctionRef<bool(const Group&)> is_valid)
+  Postponer(const Graph& graph, Fusion& fusion, FunctionRef<bool(const Group&)> is_valid)
       : graph_(graph),
         fusion_(fusion),
         is_valid_(is_valid),
@@ -171,8 +171,8 @@ class Sinker {
 
 }  // namespace
 
-void sink(const Graph& graph, Fusion& fusion, FunctionRef<bool(const Group&)> is_valid) {
-  Sinker(graph, fusion, is_valid).run();
+void postpone(const Graph& graph, Fusion& fusion, FunctionRef<bool(const Group&)> is_valid) {
+  Postponer(graph, fusion, is_valid).run();
 }
 
 }  // namespace nitinol::fusion

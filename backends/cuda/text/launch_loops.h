@@ -1,4 +1,4 @@
-// Loops: those of a launch, of which there is always one.
+// LaunchLoops: those of a launch, of which there is always one.
 #pragma once
 
 #include "core/launch.h"
@@ -13,8 +13,8 @@ struct Kernel;
 
 namespace nitinol::cuda {
 
-struct Loops {
-  Loops(const Kernel& kernel, const Launch& launch);
+struct LaunchLoops {
+  LaunchLoops(const Kernel& kernel, const Launch& launch);
 
   std::vector<int64_t> sizes;    ///< outermost first; of reductions, the last is the reduced one
   std::vector<int64_t> strides;  ///< [operand][loop], in elements
