@@ -41,8 +41,7 @@ using namespace nitinol::test;
 namespace {
 
 struct Options {
-  std::string folder;
-  std::string keep;
+  std::vector<std::string> folders;
   int jobs = 2;
   std::size_t kernels_in_batch = 72;
   std::size_t cases_at_least = 1;
@@ -67,12 +66,14 @@ void add(const Case& value, cuda::Schedule schedule, std::vector<Printed>& list,
   add(value, schedule, list, known);
 }
 
-std::vector<Printed> read_all(const std::string& folder) {
+std::vector<Printed> read_all(const std::vector<std::string>& folders) {
   std::vector<Printed> list;
   std::unordered_map<std::string, std::size_t> known;
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() == ".cases") files.push_back(entry.path());
+  for (const std::string& folder : folders) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      if (entry.path().extension() == ".cases") files.push_back(entry.path());
+    }
   }
   std::ranges::sort(files);
   for (const auto& file : files) {
@@ -113,7 +114,8 @@ std::string name_of(const Printed& printed, const std::string& host) {
 }
 
 int run(const Options& options) {
-  std::vector<Printed> all = read_all(options.folder);
+  std::vector<Printed> all = read_all(options.folders);
+  const std::string& folder = options.folders.front();  // in which files are made
   if (options.all_of) all = with_new_pairs(std::move(all), *options.all_of);
   std::array<int, 4> shapes = {};
   int split = 0, wide = 0;
@@ -128,7 +130,7 @@ int run(const Options& options) {
   if (!options.cubins.architectures.empty()) return compile_all(all, options.cubins) == 0 ? 0 : 1;
   if (options.mutants > 0) {
     return finds_mutants(all, options.mutants, NITINOL_SHIM, NITINOL_HOST_COMPILER,
-                         options.folder + "/mutant")
+                         folder + "/mutant")
                ? 0
                : 1;
   }
@@ -138,7 +140,7 @@ int run(const Options& options) {
   int cases = 0;
   std::vector<std::string> failures;
   // For the fake driver, which runs the same texts.
-  std::ofstream objects(options.folder + "/objects");
+  std::ofstream objects(folder + "/objects");
   const std::string host = contents_of(NITINOL_SHIM) + NITINOL_HOST_COMPILER;
   const auto work = [&] {
     for (std::size_t b = next++; b < batches; b = next++) {
@@ -146,12 +148,12 @@ int run(const Options& options) {
       const auto count = static_cast<std::ptrdiff_t>(std::min(size, all.size() - b * size));
       const BatchResult result =
           run_batch({first, first + count}, NITINOL_SHIM, NITINOL_HOST_COMPILER,
-                    fmt::format("{}/batch{}", options.folder, b));
+                    fmt::format("{}/batch{}", folder, b));
       const std::lock_guard lock(mutex);
       cases += result.cases;
       for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i)
         objects << fmt::format("{} {}/batch{}.so run{}\n", name_of(all[b * size + i], host),
-                               std::filesystem::absolute(options.folder).string(), b, i);
+                               std::filesystem::absolute(folder).string(), b, i);
       for (const std::string& failure : result.failures) {
         if (failures.size() < 20) fmt::print("FAILED: batch {}: {}\n", b, failure);
         std::fflush(stdout);
@@ -175,7 +177,7 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   Options options;
   CLI::App app("Runs the CUDA text of kernels on the host and compares with what the cpu did.");
-  app.add_option("folder", options.folder, "where the files of cases are")->required();
+  app.add_option("folders", options.folders, "where the files of cases are")->required();
   app.add_option("--jobs", options.jobs, "batches at the same time")->capture_default_str();
   app.add_option("--at-least", options.cases_at_least, "fail if there are fewer cases");
   CubinOptions& cubins = options.cubins;

@@ -295,7 +295,9 @@ TEST_CASE("a process that is killed while it writes leaves whole files", "[code]
     CHECK(store.counts().rejected == 0);
   }
   CHECK(found > 50);
-  CHECK(unfinished > 0);  // some were hit while they wrote
+#if !defined(__SANITIZE_ADDRESS__)  // where most time passes between files
+  CHECK(unfinished > 0);            // some were hit while they wrote
+#endif
   // What they leave is in nobody's way, and goes when it is old.
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (entry.path().extension() != ".new") continue;
