@@ -119,8 +119,7 @@ class Module(ModuleBase):
         def replaced(value: Any) -> Any:
             if isinstance(value, Variable):
                 if hash(value) not in made:
-                    new = moved(value)
-                    made[hash(value)] = made[hash(new)] = new
+                    made[hash(value)] = moved(value)
                 return made[hash(value)]
             if type(value) is tuple:
                 parts = tuple(replaced(child) for child in value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -160,6 +161,7 @@ struct GainOptions {
     )
     doc = ast.get_docstring(classes["Gain"]) or ""
     assert "x * gain, for channels [n, in_features]." in doc
+    assert "x: [n, in_features]." in doc
     assert "Raises ArgumentError unless `in_features` is positive." in doc
     assert "gain: [in_features]" in doc
     fields = [node for node in classes["GainOutput"].body if isinstance(node, ast.AnnAssign)]
@@ -180,6 +182,8 @@ def test_a_new_option_of_an_optimizer_appears(tree: pathlib.Path) -> None:
     cpp = (tree / "out/layers.cpp").read_text()
     assert '.field("is_centred", options.is_centred)' in cpp
     assert '"is_centred: bool = False, rate: float = 0.01, decay: float = 0.99' in cpp
+    decays = re.findall(r"weight_decay: float = ([\d.]+)", cpp)  # of Sgd, Adam, AdamW, RmsProp
+    assert decays == ["0.0", "0.0", "0.01", "0.0"]
 
 
 @pytest.mark.parametrize(
