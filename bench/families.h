@@ -9,6 +9,7 @@ namespace nitinol::bench {
 void elementwise_rows(Timer& timer);  ///< W1: chains of 3 to 30 operations
 void power_rows(Timer& timer);        ///< pow: exponents beside the products they are
 void reduction_rows(Timer& timer);    ///< W2: over [4096, 1024]
+void axis_rows(Timer& timer);         ///< axis: reductions along either axis, of several dtypes
 void short_rows(Timer& timer);        ///< short: along few elements, and the same across
 void scan_rows(Timer& timer);         ///< scan: running sums over [4096, 1024]
 void lookup_rows(Timer& timer);       ///< index: rows and elements that indices name

@@ -44,6 +44,26 @@ void reduction_rows(Timer& timer) {
   time_both(timer, "W2.argmax", read, argmax_rows, x);
 }
 
+void axis_rows(Timer& timer) {
+  if (!timer.wants("axis")) return;
+  const Tensor numbers = normal(0, {512, 1024});
+  const auto time = [&](const char* name, const auto& f) {
+    for (const DType dtype : {f32, bf16, i8}) {
+      const Tensor x = cast(numbers * 3, dtype);
+      const Work read{.bytes = static_cast<double>(x.size()) * static_cast<double>(size_of(dtype))};
+      for (const int64_t axis : {0, 1}) {
+        const std::string row = fmt::format("axis.{}.{}.{}", name, name_of(dtype), axis);
+        time_both(
+            timer, row, read, [&](const Tensor& v) -> Tensor { return f(v, axis); }, x);
+      }
+    }
+  };
+  time("sum", [](const Tensor& v, int64_t axis) { return sum(v, axis); });
+  time("prod", [](const Tensor& v, int64_t axis) { return prod(v, axis); });
+  time("max", [](const Tensor& v, int64_t axis) { return max(v, axis); });
+  time("argmax", [](const Tensor& v, int64_t axis) { return argmax(v, axis); });
+}
+
 void short_rows(Timer& timer) {
   if (!timer.wants("short")) return;
   constexpr int64_t points = 100'000;
