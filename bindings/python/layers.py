@@ -12,7 +12,6 @@ Written are
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import textwrap
@@ -37,28 +36,22 @@ def flattened(
             yield from flattened(struct.fields, structs, f"{prefix}{parameter.name}.")
 
 
-def in_python(type_name: str, default: str | None) -> str:
-    """A default as Python writes it."""
-    if default == "f32":
-        return "float32"
-    return Argument("", "", type_name, default).default_in_python
+class Setting(Argument):
+    """A parameter of __init__; `cpp` is the path of the factory's parameter, or of the layer's field."""
 
+    @property
+    def default_in_python(self) -> str:
+        return "float32" if self.default == "f32" else super().default_in_python
 
-@dataclasses.dataclass
-class Setting:
-    """A parameter of __init__."""
-
-    name: str
-    path: str  # of the factory's parameter, or of the layer's field
-    type: str
-    default: str | None
+    @property
+    def word(self) -> str:
+        """What C++'s errors call it."""
+        return self.cpp.rpartition(".")[2]
 
     @property
     def declared(self) -> str:
-        text = f"{self.name}: {Argument('', '', self.type, self.default).type_in_python}"
-        if self.type == "DType":
-            text = f"{self.name}: DTypeLike"
-        return text if self.default is None else f"{text} = {in_python(self.type, self.default)}"
+        text = f"{self.name}: {self.type_in_python}"
+        return text if self.is_required else f"{text} = {self.default_in_python}"
 
 
 class Layer:
@@ -78,35 +71,36 @@ class Layer:
         self.state = [f for f in struct.fields if f.type in VARIABLES or f.type in layers]
         self.modes = [f for f in struct.fields if f.type == "Training"]
         others = [f for f in struct.fields if f not in self.state and f not in self.modes]
-        held = [
-            Setting(self.renamed(f.name), path, bare(f.type), f.default)
-            for path, f in flattened(others, structs)
-        ]
-        self.made = [
-            Setting(self.renamed(f.name), path, bare(f.type), f.default)
-            for path, f in flattened(factory.parameters if factory else [], structs)
-        ]
-        self.held = held
+        self.held = self.settings_of(others, structs)
+        self.made = self.settings_of(factory.parameters if factory else [], structs)
         self.settings = list(self.made)
         known = {setting.name for setting in self.made}
         last = [i for i, setting in enumerate(self.settings) if setting.name in ("dtype", "bias")]
         at = last[0] if last else len(self.settings)
-        self.settings[at:at] = [setting for setting in held if setting.name not in known]
-        self.inputs = list(self.inputs_of(call))
+        self.settings[at:at] = [setting for setting in self.held if setting.name not in known]
+        self.groups = list(self.inputs_of(call))
+        self.inputs = [name for _, group in self.groups for name in group]
+
+    def settings_of(self, parameters: list[Parameter], structs: dict[str, Struct]) -> list[Setting]:
+        return [
+            Setting(self.renamed(f.name), path, bare(f.type), f.default)
+            for path, f in flattened(parameters, structs)
+        ]
 
     def renamed(self, name: str) -> str:
         return LAYER_PARAMETERS_OF.get(self.name, {}).get(name, LAYER_PARAMETERS.get(name, name))
 
-    def inputs_of(self, call: Function) -> Iterator[tuple[str, str]]:
-        """Names of the call's arguments, and the struct that they are optional fields of."""
+    def inputs_of(self, call: Function) -> Iterator[tuple[str, list[str]]]:
+        """The call's arguments: "" and one's name, or a struct and those that are its fields, which
+        are given together or not at all."""
         for parameter in call.parameters:
             if optional := re.fullmatch(r"std::optional<(\w+)>", parameter.type):
                 fields = self.struct.nested[optional[1]].fields
                 if len(fields) != 2:
                     raise Unreadable(f"{call.place}: {optional[1]} has not two fields")
-                yield from ((field.name, optional[1]) for field in fields)
+                yield optional[1], [field.name for field in fields]
             elif bare(parameter.type) == "Tensor":
-                yield parameter.name, ""
+                yield "", [parameter.name]
             else:
                 raise Unreadable(f"{call.place}: an argument `{parameter.type}` of a layer")
 
@@ -129,7 +123,7 @@ class Layer:
         def renamed(found: re.Match[str]) -> str:
             code = found[0]
             for setting in self.made:
-                code = re.sub(rf"\b{setting.path.rpartition('.')[2]}\b", setting.name, code)
+                code = re.sub(rf"\b{setting.word}\b", setting.name, code)
             return code
 
         code = r"\[[^\]]*\]|`[^`]*`|sqrt\([^)]*\)"  # `in` is a word of English, too
@@ -157,9 +151,10 @@ class Layer:
         lines += [f"        {line}" for line in self.init()]
         arguments = ", ".join(
             f"{name}: TensorLike" + (" | None = None" if struct else "")
-            for name, struct in self.inputs
+            for struct, group in self.groups
+            for name in group
         )
-        names = [name for name, _ in self.inputs]
+        names = list(self.inputs)
         for field in self.state:
             inner = [f"{field.name}.{name}" for name in self.nested(field)] or [field.name]
             names += [f"self.{name}" for name in inner]
@@ -186,8 +181,7 @@ class Layer:
                 inner = f"{field.type}._of(**made[{i}])" if self.nested(field) else f"made[{i}]"
                 yield f"self.{field.name} = {inner}"
         for setting in self.held:
-            kind = setting.declared.partition(" = ")[0].partition(": ")[2]
-            yield f"self.{setting.name}: {kind} = {setting.name}"
+            yield f"self.{setting.name}: {setting.type_in_python} = {setting.name}"
         for field in self.modes:
             yield f"self.{field.name} = True"
 
@@ -200,8 +194,7 @@ class Layer:
 
     @property
     def words(self) -> str:
-        renamed = [(s.path.rpartition(".")[2], s.name) for s in self.made]
-        pairs = [(f"`{cpp}`", f"`{name}`") for cpp, name in renamed if cpp != name]
+        pairs = [(f"`{s.word}`", f"`{s.name}`") for s in self.made if s.word != s.name]
         if self.factory:
             pairs.insert(0, (self.factory.name, self.name))
         return ", ".join(f"{{{json.dumps(a)}, {json.dumps(b)}}}" for a, b in pairs)
@@ -212,13 +205,13 @@ class Layer:
     def cpp_make(self) -> str:
         if not self.factory:
             return ""
-        arguments = [s for s in self.made if "." not in s.path]
+        arguments = [s for s in self.made if "." not in s.cpp]
         lines = [f"    const auto {s.name} = {self.given(s.type, s.name)};" for s in arguments]
         if self.options:
             lines.append(f"    nn::{bare(self.options.type)} {self.options.name};")
         for s in self.made:
-            if "." in s.path:
-                lines.append(f"    {s.path} = {self.given(s.type, s.name)};")
+            if "." in s.cpp:
+                lines.append(f"    {s.cpp} = {self.given(s.type, s.name)};")
         passed = [
             p.name if p is self.options else self.renamed(p.name) for p in self.factory.parameters
         ]
@@ -236,7 +229,7 @@ class Layer:
         return self.defined("make", parameters, lines, [s.name for s in self.made])
 
     def cpp_call(self) -> str:
-        first, lines, names = [], [], [name for name, _ in self.inputs]
+        first, lines, names = [], [], list(self.inputs)
         for field in self.state:
             inner = self.layers.get(field.type)
             if inner is None:
@@ -252,11 +245,11 @@ class Layer:
         for setting in self.held:
             names.append(setting.name)
             value = self.given(setting.type, setting.name)
-            is_required = setting.path in [f.name for f in self.struct.fields if f.default is None]
+            is_required = setting.cpp in [f.name for f in self.struct.fields if f.default is None]
             if is_required:
-                first.append(f".{setting.path} = {value}")
+                first.append(f".{setting.cpp} = {value}")
             else:
-                lines.append(f"    layer.{setting.path} = {value};")
+                lines.append(f"    layer.{setting.cpp} = {value};")
         for field in self.modes:
             names.append(field.name)
             value = self.given("bool", field.name)
@@ -264,7 +257,7 @@ class Layer:
         const = "" if lines else "const "
         lines.insert(0, f"    {const}nn::{self.name} layer = {{{', '.join(first)}}};")
         passed = []
-        for struct, group in grouped(self.inputs):
+        for struct, group in self.groups:
             if not struct:
                 lines += [
                     f"    const auto {name} = {self.given('Tensor', name)};" for name in group
@@ -308,16 +301,6 @@ class Layer:
         return head + "\n".join(fields) + "\n  return all;\n}\n"
 
 
-def grouped(inputs: list[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:
-    seen: set[str] = set()
-    for name, struct in inputs:
-        if not struct:
-            yield "", [name]
-        elif struct not in seen:
-            seen.add(struct)
-            yield struct, [n for n, s in inputs if s == struct]
-
-
 def layers_of(header: Header, structs: dict[str, Struct]) -> list[Layer]:
     callable_structs = {n: s.call for n, s in header.structs.items() if s.call is not None}
     options = {n: s for n, s in structs.items() if n not in callable_structs}
@@ -356,7 +339,7 @@ def optimizers_of(header: Header) -> list[tuple[Class, Struct, dict[str, str]]]:
     return found
 
 
-def settings_of(options: Struct) -> list[Setting]:
+def options_of(options: Struct) -> list[Setting]:
     return [
         Setting(LAYER_PARAMETERS.get(f.name, f.name), f.name, f.type, f.default)
         for f in options.fields
@@ -370,18 +353,18 @@ def cpp_optimizers(header: Header) -> tuple[str, str]:
     reads = []
     for options in {o.name: o for _, o, _ in optimizers}.values():
         fields = "".join(
-            f'\n      .field("{s.name}", options.{s.path})' for s in settings_of(options)
+            f'\n      .field("{s.name}", options.{s.cpp})' for s in options_of(options)
         )
         reads.append(f"void read_options(Given given, nn::{options.name}& options) {{\n  given{fields}\n"
                      "      .check();\n}\n")  # fmt: skip
     calls = []
     for one, options, own in optimizers:
-        settings = settings_of(options)
+        settings = options_of(options)
         for setting in settings:
-            setting.default = own.get(setting.path, setting.default)
+            setting.default = own.get(setting.cpp, setting.default)
         declared = ", ".join(setting.declared for setting in settings)
         defaults = ", ".join(f".{field} = {value}" for field, value in own.items())
-        words = ", ".join(f'{{"{s.path}", "{s.name}"}}' for s in settings if s.path != s.name)
+        words = ", ".join(f'{{"{s.cpp}", "{s.name}"}}' for s in settings if s.cpp != s.name)
         calls.append(
             f'  bind_optimizer<nn::{one.name}, nn::{one.base}>(m, "{one.name}",\n'
             f"      {json.dumps(plain(one.doc, []))},\n"
