@@ -38,32 +38,42 @@ inline int64_t row_of(int64_t index, int64_t rows) {
   return row < rows ? std::max<int64_t>(row, -1) : -1;
 }
 
+/// Indices of one axis.
+struct IndexLine {
+  const char* data;
+  int64_t step;  ///< bytes from one to the next
+
+  int64_t operator[](int64_t i) const {
+    int64_t index = 0;
+    std::memcpy(&index, data + i * step, sizeof index);
+    return index;
+  }
+};
+
 /// The rows that a tensor of int64 indices names.
 class RowIndices {
  public:
   RowIndices(const OperandLayout& layout, const void* data, int64_t rows)
       : layout_(layout),
-        data_(static_cast<const char*>(data)),
+        line_{static_cast<const char*>(data),
+              layout.shape.size() == 1 ? layout.strides[0] * int64_t{sizeof(int64_t)} : 0},
         rows_(rows),
-        step_(layout.shape.size() == 1 ? layout.strides[0] * int64_t{sizeof(int64_t)} : 0),
         is_line_(layout.shape.size() == 1) {}
 
   [[nodiscard]] int64_t count() const { return element_count(layout_.shape); }
+  /// The indices, if they have one axis.
+  [[nodiscard]] IndexLine line() const { return line_; }
   /// Index number i as it was given.
   [[nodiscard]] int64_t given(int64_t i) const {
-    int64_t index = 0;
-    const int64_t offset = is_line_ ? i * step_ : byte_offset(i, layout_.shape, layout_);
-    std::memcpy(&index, data_ + offset, sizeof index);
-    return index;
+    return is_line_ ? line_[i] : IndexLine{line_.data, 1}[byte_offset(i, layout_.shape, layout_)];
   }
   /// Its row, or -1 if there is none.
   [[nodiscard]] int64_t row(int64_t i) const { return row_of(given(i), rows_); }
 
  private:
   const OperandLayout& layout_;
-  const char* data_;
+  IndexLine line_;
   int64_t rows_;
-  int64_t step_;  ///< from index to index in bytes, if they have one axis
   bool is_line_;
 };
 

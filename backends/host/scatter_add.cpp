@@ -56,6 +56,22 @@ Add add_of(DType dtype) {
   return nullptr;
 }
 
+/// Adds `n` values, `step` bytes from one to the next, to the sums that `indices` name. Returns how
+/// many it has added: fewer than n where an index is out of range. By itself, so that all of it is
+/// in registers.
+template <DType dtype>
+[[gnu::noinline]] int64_t add_values(IndexLine indices, int64_t n, const char* values, int64_t step,
+                                     int64_t rows, typename Elements<dtype>::Value* sums) {
+  for (int64_t i = 0; i < n; ++i, values += step) {
+    const int64_t row = row_of(indices[i], rows);
+    if (row < 0) return i;
+    typename Elements<dtype>::Stored value;
+    std::memcpy(&value, values, sizeof value);
+    sums[row] = native::add(sums[row], value_of<dtype>(value));
+  }
+  return n;
+}
+
 class ScatterAdd {
  public:
   ScatterAdd(const LibraryCall& call, const Launch& launch)
@@ -84,21 +100,10 @@ class ScatterAdd {
   /// One value for each index of one axis. Returns false at the first that is out of range.
   template <DType dtype>
   [[nodiscard]] bool add_line(typename Elements<dtype>::Value* sums, int64_t& wrong) const {
-    using Stored = typename Elements<dtype>::Stored;
-    const char* from = from_;
-    const int64_t step = values_.strides[0] * element_, n = count();
-    const RowIndices indices = indices_;  // whose members no store can change
-    for (int64_t i = 0; i < n; ++i, from += step) {
-      const int64_t row = indices.row(i);
-      if (row < 0) {
-        wrong = indices.given(i);
-        return false;
-      }
-      Stored value;
-      std::memcpy(&value, from, sizeof value);
-      sums[row] = native::add(sums[row], value_of<dtype>(value));
-    }
-    return true;
+    const int64_t done = add_values<dtype>(indices_.line(), count(), from_,
+                                           values_.strides[0] * element_, rows(), sums);
+    if (done < count()) wrong = indices_.given(done);
+    return done == count();
   }
 
   /// Rows of elements that lie at `offsets` from a row's first.
