@@ -135,7 +135,8 @@ Tensor expand_softmax(Inputs inputs, const Attrs& attrs) {
   if (given.size() == 0) return cast(given, result_dtype(given));
   const Tensor x = computed(given);
   const Tensor power = exp(x - max(x, axis, keepdims));
-  return cast(power / sum(power, axis, keepdims), result_dtype(given));
+  // One division a row: one for each element took a tenth longer. It costs at most one rounding.
+  return cast(power * reciprocal(sum(power, axis, keepdims)), result_dtype(given));
 }
 
 Tensor expand_log_softmax(Inputs inputs, const Attrs& attrs) {
