@@ -67,15 +67,19 @@ void axis_rows(Timer& timer) {
 void short_rows(Timer& timer) {
   if (!timer.wants("short")) return;
   constexpr int64_t points = 100'000;
-  const auto time = [&](const std::string& name, int64_t length, const auto& f) {
+  const auto time_against = [&](const std::string& name, int64_t length, const auto& along,
+                                const auto& across) {
     const Tensor x = normal(0, {points / length, length});
     const Work read{.bytes = 4.0 * points};
     const std::string row = fmt::format("short.{}{}", name, length);
     time_both(
-        timer, row, read, [f](const Tensor& v) -> Tensor { return f(v, -1); }, x);
+        timer, row, read, [along](const Tensor& v) -> Tensor { return along(v, -1); }, x);
     time_both(
-        timer, row + ".across", read, [f](const Tensor& v) -> Tensor { return f(v, 0); },
+        timer, row + ".across", read, [across](const Tensor& v) -> Tensor { return across(v, 0); },
         copy(transpose(x)));
+  };
+  const auto time = [&](const std::string& name, int64_t length, const auto& f) {
+    time_against(name, length, f, f);
   };
   const auto sum_of_chain = [](const Tensor& v, int64_t axis) {
     return sum(tanh(v) * 2 + 1, {axis});
@@ -84,11 +88,23 @@ void short_rows(Timer& timer) {
     const Tensor middle = v - mean(v, {axis}, keepdims);
     return middle * rsqrt(mean(middle * middle, {axis}, keepdims) + 1e-5);
   };
+  const auto layer_norm_written_out = [](const Tensor& v, int64_t axis) {
+    const Tensor middle = v - mean(v, {axis}, keepdims);
+    const Tensor total = cast(sum(middle, {axis}, keepdims), f64);
+    const Tensor squares = cast(sum(middle * middle, {axis}, keepdims), f64);
+    const auto count = static_cast<double>(v.shape()[static_cast<int>(axis)]);
+    const Tensor shift = total / count, variance = (squares - shift * total) / count;
+    const Tensor scale = rsqrt(where(variance < 0, 0, variance) + 1e-5);
+    return (middle - cast(shift, f32)) * cast(scale, f32);
+  };
   const auto softmax_of = [](const Tensor& v, int64_t axis) { return softmax(v, axis); };
   for (const int64_t length : {2, 3, 4, 8, 16, 24, 31}) time("", length, sum_of_chain);
   for (const int64_t length : {8, 16}) {
     time("softmax.", length, softmax_of);
     time("norm.", length, norm);
+    time_against(
+        "layer_norm.", length, [](const Tensor& v, int64_t) { return layer_norm(v); },
+        layer_norm_written_out);
   }
 }
 
