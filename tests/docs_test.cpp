@@ -2,7 +2,8 @@
 //
 // docs/ops.md is written by this test from the public headers and the table of ops: when it is
 // stale, the case fails and says which file to copy over it. Of environment variables and passes
-// only the names are compared.
+// only the names are compared. C++ on the pages is compiled; Python runs in
+// bindings/python/tests/test_docs.py.
 
 #include "core/op.h"
 #include "eager/all_ops.h"
@@ -12,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -147,7 +149,66 @@ std::string page_of_ops() {
   return page;
 }
 
+// ---- C++ on the pages
+
+/// What the words around a page's examples say there is.
+constexpr std::string_view context = R"(
+#include <fmt/format.h>
+#include <iostream>
+#include "nitinol.h"
+using namespace nitinol;
+namespace {
+const Tensor x, y, images, labels, loss;
+const nn::Linear layer = nn::linear(4, 4), model = layer;
+const nn::Adam optimizer(nn::parameters(model));
+const nn::DataLoader loader({images, labels}, {.batch = 64});
+const auto step = [](const auto&...) {};
+constexpr int64_t epochs = 1;
+}
+)";
+
+/// The examples of `page`, each in a scope of its own, at the page's own lines.
+std::string program_of(const fs::path& page) {
+  std::string text;
+  const std::vector<std::string> lines = lines_of(read(root / page));
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i] != "```cpp") continue;
+    std::string block = fmt::format("#line {} \"{}\"\n", i + 2, page.string());
+    bool is_function = true;  // what is written for a function, or for a file
+    const std::size_t first = i + 1;
+    for (++i; lines.at(i) != "```"; ++i) {
+      const bool includes = lines[i].starts_with("#include");
+      is_function &= !includes && lines[i].find("template <") == std::string::npos;
+      block += (includes ? "" : lines[i]) + '\n';
+    }
+    text += is_function ? fmt::format("void example_{}() {{\n{}}}\n", first, block)
+                        : fmt::format("namespace example_{} {{\n{}}}\n", first, block);
+  }
+  return text;
+}
+
 }  // namespace
+
+TEST_CASE("C++ on the pages compiles", "[tree][docs]") {
+  std::string program(context);
+  int pages = 0;
+  std::vector<fs::path> all = {"README.md", "bench/README.md"};
+  for (const auto& entry : fs::directory_iterator(root / "docs")) {
+    if (entry.path().extension() == ".md") all.push_back("docs" / entry.path().filename());
+  }
+  for (const fs::path& page : all) {
+    const std::string examples = program_of(page);
+    pages += examples.empty() ? 0 : 1;
+    program += examples;
+  }
+  CHECK(pages >= 4);  // README, gpu, install, training
+  const fs::path file = fs::temp_directory_path() / "nitinol-pages.cpp";
+  std::ofstream(file) << program;
+  const std::string command = fmt::format("{} -std=c++20 -fsyntax-only -I '{}' '{}'",
+                                          NITINOL_TEST_COMPILER, root.string(), file.string());
+  INFO(command);
+  CHECK(std::system(command.c_str()) == 0);  // NOLINT(concurrency-mt-unsafe)
+}
 
 TEST_CASE("docs/ops.md lists the functions and ops that there are", "[tree][docs]") {
   const std::string page = page_of_ops();

@@ -73,6 +73,7 @@ TEST_CASE("a rule that looks at data leaves a compiled function eager, with the 
   const auto gradient = grad(g);
   for (int i = 0; i < 4; ++i) CHECK(same_bits(gradient(tensor({1.0})), tensor({1.0})));
   CHECK(g.explain().signatures.at(0).tier == Tier::eager);
+  CHECK_THAT(g.explain().signatures.at(0).reason, Catch::Contains("looks at a tensor's elements"));
 }
 
 TEST_CASE("checkpoint computes again what it did not keep", "[autograd]") {

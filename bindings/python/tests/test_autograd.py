@@ -98,6 +98,44 @@ def test_a_custom_function_draws_and_assigns_once(wrap):
         assert count.value.item() == i + 1
 
 
+@pytest.mark.parametrize("by", ("custom_gradient", "checkpoint"))
+def test_what_is_differentiated_twice_draws_and_assigns_once(by):
+    count, generator = nt.Variable(nt.zeros((), dtype="int64")), nt.random.Generator(1)
+
+    def drop(x):
+        count.value = count.value + 1
+        mask = (nt.random.rand((8,), generator=generator) > 0.5).to(x.dtype)
+        return x * mask if by == "checkpoint" else (x * mask, lambda g: g * mask)
+
+    dropped, seen = getattr(nt, by)(drop), []
+
+    def loss(x):
+        y = dropped(x)
+        return nt.sum(y * y), y
+
+    def penalty(x):
+        (_, y), g = nt.value_and_grad(loss, has_aux=True)(x)
+        seen.append((bits(y), bits(g / 2)))
+        return nt.sum(g * g)
+
+    nt.grad(penalty)(nt.ones(8))
+    ((y, half),) = seen
+    assert y == half and set(y[2]) == {0.0, 1.0}
+    assert count.value.item() == 1
+
+
+def test_a_checkpoint_of_a_compiled_function():
+    x, w = nt.ones((3, 4)), nt.parameter(nt.full((4, 4), 0.1))
+    expected = bits(nt.grad(lambda x: nt.sum(nt.tanh(x @ w)))(x))
+    f = nt.compile(lambda x: nt.tanh(x @ w), check="never")
+    block = nt.checkpoint(f)
+    for _ in range(6):
+        assert bits(nt.grad(lambda x: nt.sum(block(x)))(x)) == expected
+        assert bits(nt.vjp(block, x)[1](nt.ones((3, 4)))) == expected
+        nt.sum(block(x)).backward()
+    assert set(tiers(f)) == {"compiled"}
+
+
 def test_what_a_checkpointed_function_keeps_has_elements():
     w, kept = nt.parameter(nt.ones((4, 4))), []
 

@@ -55,6 +55,39 @@ for call in (f, f.eager) * 4:
     )
 
 
+def test_objects_whose_hash_or_comparison_empties_what_they_lie_in(in_process):
+    in_process(
+        PRELUDE
+        + """
+def empty():
+    kept.clear()
+    named.clear()
+    gc.collect()
+    kept.extend(nt.ones(2) for _ in range(100))
+    named.update((i, nt.ones(2)) for i in range(100))
+
+class Emptying:
+    def __hash__(self):
+        empty()
+        return 1
+    def __eq__(self, other):
+        empty()
+        return True
+
+kept, named = [], {}
+f = nt.compile(lambda given: sum(x for x in given if isinstance(x, nt.Tensor)))
+of_values = nt.compile(lambda given: sum(x for x in given.values() if isinstance(x, nt.Tensor)))
+for _ in range(8):
+    kept[:] = [Emptying(), X, X]
+    assert f(kept).tolist() == [2, 4, 6]
+    kept[:] = [Emptying(), X, Emptying(), X]
+    assert f(kept).tolist() == [2, 4, 6]
+    named.update(a=Emptying(), b=X, c=Emptying(), d=X)
+    assert of_values(named).tolist() == [2, 4, 6]
+"""
+    )
+
+
 @pytest.mark.parametrize("change", ["grows", "shrinks"])
 def test_a_flatten_whose_children_are_never_as_many(in_process, change):
     in_process(

@@ -46,6 +46,30 @@ def test_names_beside_those_of_others_exist():
             value = getattr(value, part)
 
 
+def test_the_first_screen_says_for_whom_it_is_and_where_it_runs():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    screen = readme[: readme.index("## How fast")]
+    assert screen.count("\n") < 60
+    assert "**For whom.**" in screen
+    where = " ".join(screen[screen.index("**Where.**") :].split())
+    oldest = re.search(r'requires-python = ">=([\d.]+)"', (ROOT / "pyproject.toml").read_text()).group(1)
+    for platform in ("Linux on x86-64", "g++ 12", "clang 16", f"Python {oldest}", "glibc 2.35"):
+        assert platform in where, platform
+    dev = (ROOT / "dev").read_text(encoding="utf-8")
+    for command in ("demo", "test"):
+        assert f"\n    ./dev {command} " in screen
+        assert f"\n  {command})" in dev
+    (program,) = re.findall(r"^```python\n(.*?)^```$", screen, re.DOTALL | re.MULTILINE)
+    assert program.count("\n") <= 15
+    assert "NINJA_STATUS='[%p of %t" in dev  # how far a build is
+
+
+def test_long_tables_are_not_in_readme():
+    rows = re.compile(r"\bW\d")  # names of the bench
+    assert not rows.search((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert rows.search((ROOT / "bench/README.md").read_text(encoding="utf-8"))
+
+
 def test_readme_and_dev_say_the_same_of_the_first_build():
     words = "less than three minutes on two cores"
     assert words in (ROOT / "README.md").read_text(encoding="utf-8")
