@@ -52,7 +52,9 @@ def test_the_first_screen_says_for_whom_it_is_and_where_it_runs():
     assert screen.count("\n") < 60
     assert "**For whom.**" in screen
     where = " ".join(screen[screen.index("**Where.**") :].split())
-    oldest = re.search(r'requires-python = ">=([\d.]+)"', (ROOT / "pyproject.toml").read_text()).group(1)
+    oldest = re.search(
+        r'requires-python = ">=([\d.]+)"', (ROOT / "pyproject.toml").read_text()
+    ).group(1)
     for platform in ("Linux on x86-64", "g++ 12", "clang 16", f"Python {oldest}", "glibc 2.35"):
         assert platform in where, platform
     dev = (ROOT / "dev").read_text(encoding="utf-8")
