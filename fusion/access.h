@@ -3,13 +3,25 @@
 #pragma once
 
 #include "core/graph.h"
+#include "core/op.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <span>
 #include <vector>
 
 namespace nitinol::fusion {
+
+/// Whether an axis is among these.
+[[nodiscard]] inline bool contains(const Dims& axes, int axis) {
+  return std::ranges::find(axes, axis) != axes.end();
+}
+
+/// Whether a node is a reduction.
+[[nodiscard]] inline bool reduces(const Node& node) {
+  return node.op->kind == OpKind::reduce;
+}
 
 /// Strides (in elements) and offset over some shape.
 struct Access {

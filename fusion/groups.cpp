@@ -9,10 +9,6 @@ namespace {
 
 using Level = Stage::Level;
 
-bool contains(const Dims& axes, int axis) {
-  return std::ranges::find(axes, axis) != axes.end();
-}
-
 Dims reduced_axes(const Graph& graph, const Node& node) {
   return normalize_axes(node.op->name, std::get<Dims>(node.attrs[0]),
                         graph[node.inputs[0]].spec.shape.size());
@@ -44,10 +40,6 @@ bool reduced_loops_merge(const Graph& graph, const Node& node) {
     if (reduced[i] != reduced[i - 1] + 1) return false;
   }
   return true;
-}
-
-bool reduces(const Node& node) {
-  return node.op->kind == OpKind::reduce;
 }
 
 /// The shape through which a node reads its operands.

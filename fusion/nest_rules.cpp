@@ -23,16 +23,8 @@ constexpr std::size_t numbers_of_lookup = 2;  ///< how many rows, and their dist
 /// Several passes over one long row would be neither parallel nor in cache.
 constexpr int64_t longest_lone_row = 65536;
 
-bool contains(const Dims& axes, int axis) {
-  return std::ranges::find(axes, axis) != axes.end();
-}
-
 void add_once(std::vector<Value>& list, Value value) {
   if (std::ranges::find(list, value) == list.end()) list.push_back(value);
-}
-
-bool reduces(const Node& node) {
-  return node.op->kind == OpKind::reduce;
 }
 
 }  // namespace

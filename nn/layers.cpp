@@ -6,6 +6,7 @@
 #include "eager/ops/ops.h"
 #include "nn/checks.h"
 #include "nn/init.h"
+#include "nn/widened.h"
 
 #include <fmt/format.h>
 
@@ -19,11 +20,6 @@
 
 namespace nitinol::nn {
 namespace {
-
-/// What is squared, or has many terms, is computed in float32 at least.
-Tensor widened(const Tensor& x) {
-  return x.dtype() == f16 || x.dtype() == bf16 ? cast(x, f32) : x;
-}
 
 /// Throws Error(shape) unless the axis has the size that the layer was made for.
 void check_features(const char* where, const Tensor& x, int axis, int64_t features) {

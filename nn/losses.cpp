@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "eager/ops/ops.h"
 #include "nn/checks.h"
+#include "nn/widened.h"
 
 #include <fmt/format.h>
 
@@ -101,11 +102,6 @@ Tensor smoothed(const Tensor& wanted, double smoothing) {
   return wanted * (1 - smoothing) + smoothing / classes;
 }
 
-/// float16 and bfloat16 overflow, or lose, what is squared or summed: losses are computed in
-/// float32.
-Tensor widened(const Tensor& x) {
-  return x.dtype() == f16 || x.dtype() == bf16 ? cast(x, f32) : x;
-}
 Tensor mean_as(const Tensor& losses, const Tensor& like) {
   const Tensor result = mean(losses);
   return is_floating(like.dtype()) ? cast(result, like.dtype()) : result;

@@ -38,10 +38,8 @@
 namespace nitinol::host {
 namespace {
 
-constexpr std::size_t line = 64;
 constexpr std::size_t small_limit = std::size_t{32} << 10;
 constexpr std::size_t class_count = 32;
-constexpr std::size_t page = 4096;
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 /// Of each size, a thread keeps this many bytes, but at least 4 and at most 64 blocks.
 constexpr std::size_t bytes_per_class = std::size_t{64} << 10;

@@ -9,6 +9,9 @@
 
 namespace nitinol::host {
 
+/// In bytes.
+inline constexpr std::size_t line = 64, page = 4096;
+
 /// At least `bytes` of 64-byte aligned, uninitialised memory. Any thread may release it. Throws
 /// Error(value) if the budget or the system does not allow it, after giving back what is cached.
 [[nodiscard]] StorageHandle allocate(std::size_t bytes);

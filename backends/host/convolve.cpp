@@ -14,7 +14,7 @@ namespace {
 
 /// One operand of four axes.
 template <class Stored>
-struct Block {
+struct FourAxes {
   Stored* data;
   Shape shape;
   Strides strides;
@@ -31,8 +31,8 @@ class Convolution {
 
   Convolution(const LibraryCall& call, const Launch& launch) : windows_(call.windows) {
     const auto block = [&](std::size_t k) {
-      return Block<Stored>{static_cast<Stored*>(launch.buffers[k]), call.operands[k].shape,
-                           call.operands[k].strides};
+      return FourAxes<Stored>{static_cast<Stored*>(launch.buffers[k]), call.operands[k].shape,
+                              call.operands[k].strides};
     };
     const bool is_input = call.kind == LibraryCall::Kind::conv2d_input;
     const bool is_weight = call.kind == LibraryCall::Kind::conv2d_weight;
@@ -147,7 +147,7 @@ class Convolution {
   }
 
   const Windows& windows_;
-  Block<Stored> x_, weight_, y_;
+  FourAxes<Stored> x_, weight_, y_;
   int64_t in_group_, out_group_;
 };
 

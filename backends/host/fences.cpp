@@ -1,5 +1,6 @@
 #include "backends/host/fences.h"
 
+#include "backends/host/allocator.h"
 #include "core/environment.h"
 #include "core/error.h"
 #include "core/round_up.h"
@@ -17,8 +18,6 @@
 namespace nitinol::host {
 namespace {
 
-constexpr std::size_t line = 64;
-constexpr std::size_t page = 4096;
 constexpr std::byte untouched{0xA7};
 
 /// In the line before the data.
@@ -28,7 +27,7 @@ struct FencedBlock : Storage {
 };
 static_assert(sizeof(FencedBlock) <= line);
 
-void release(Storage* storage) noexcept {
+void release_fenced(Storage* storage) noexcept {
   const auto* const block = static_cast<FencedBlock*>(storage);
   const auto* const data = static_cast<const std::byte*>(block->data);
   const std::byte* const end = data + block->bytes;
@@ -70,7 +69,7 @@ StorageHandle allocate_fenced(std::size_t bytes) {
   block->references.store(1, std::memory_order_relaxed);
   block->data = data;
   block->bytes = bytes;
-  block->release = release;
+  block->release = release_fenced;
   return adopt<Storage>(block);
 }
 

@@ -20,13 +20,13 @@
 namespace nitinol::host {
 namespace {
 
-constexpr int64_t line = 64;
+constexpr int64_t cache_line = 64;
 
 template <class T>
-inline constexpr auto edge = line / static_cast<int64_t>(sizeof(T));
+inline constexpr auto edge = cache_line / static_cast<int64_t>(sizeof(T));
 
 template <class T>
-struct alignas(line) Tile {
+struct alignas(cache_line) Tile {
   T at[edge<T>][edge<T>];
 };
 
@@ -78,11 +78,11 @@ void transpose_tile(const TransposedBlock& tile) {
   if (tile.rows < edge<T> || tile.columns < edge<T>) return transpose_edges<T>(tile);
   Tile<T> in, out;
   for (int64_t l = 0; l < edge<T>; ++l) {
-    std::memcpy(&in.at[l], tile.from + l * tile.from_step, line);
+    std::memcpy(&in.at[l], tile.from + l * tile.from_step, cache_line);
   }
   turn(in, out);
   for (int64_t l = 0; l < edge<T>; ++l) {
-    std::memcpy(tile.to + l * tile.to_step, &out.at[l], line);
+    std::memcpy(tile.to + l * tile.to_step, &out.at[l], cache_line);
   }
 }
 
@@ -95,7 +95,7 @@ void transpose_as(const TransposedBlock& block) {
   if constexpr (std::is_same_v<T, uint32_t>) {
     const int64_t width = std::min(block.rows, block.columns);
     const int64_t step = block.rows <= block.columns ? block.from_step : block.to_step;
-    if (width < edge<T> || (width < 2 * edge<T> && std::abs(step) <= 4 * line))
+    if (width < edge<T> || (width < 2 * edge<T> && std::abs(step) <= 4 * cache_line))
       return transpose_narrow(block);
   }
   for (int64_t first = 0; first < block.columns; first += band) {

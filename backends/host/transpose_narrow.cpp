@@ -18,7 +18,7 @@
 namespace nitinol::host {
 namespace {
 
-constexpr int64_t size = 4;  ///< of an element
+constexpr int64_t element_size = 4;  ///< of an element
 
 template <int bytes>
 using Words = VectorOf<uint32_t, bytes>;
@@ -39,8 +39,8 @@ inline Words<16> load_some(const char* from) {
   if constexpr (n == 4) return load<16>(from);
   uint64_t low = 0;
   uint32_t third = 0;
-  std::memcpy(&low, from, std::min(n, 2) * size);
-  if constexpr (n == 3) std::memcpy(&third, from + 2 * size, size);
+  std::memcpy(&low, from, std::min(n, 2) * element_size);
+  if constexpr (n == 3) std::memcpy(&third, from + 2 * element_size, element_size);
   return {(Vector<uint32_t, 16>)Two{low, third}};
 }
 template <int n>
@@ -48,8 +48,8 @@ inline void store_some(char* to, const Words<16>& value) {
   if constexpr (n == 4) return store<16>(to, value);
   const uint64_t low = ((Two)value.value)[0];
   const uint32_t third = value.value[2];
-  std::memcpy(to, &low, std::min(n, 2) * size);
-  if constexpr (n == 3) std::memcpy(to + 2 * size, &third, size);
+  std::memcpy(to, &low, std::min(n, 2) * element_size);
+  if constexpr (n == 3) std::memcpy(to + 2 * element_size, &third, element_size);
 }
 
 /// n elements from each of the lines 0, 4, 8 ..., which are `step` bytes apart.
@@ -112,13 +112,13 @@ inline void with_count(int64_t left, Visit visit) {
 /// A vector of columns from j on, of n rows from i on. Of each column `loaded` elements are loaded.
 template <int bytes, int n, int loaded = n>
 inline void turn_tile(const TransposedBlock& block, int64_t i, int64_t j) {
-  const char* const from = block.from + i * size + j * block.from_step;
+  const char* const from = block.from + i * element_size + j * block.from_step;
   const int64_t step = block.from_step;
   const auto out = turn<bytes>({load_lines<bytes, loaded>(from, step),
                                 load_lines<bytes, loaded>(from + step, step),
                                 load_lines<bytes, loaded>(from + 2 * step, step),
                                 load_lines<bytes, loaded>(from + 3 * step, step)});
-  char* const to = block.to + i * block.to_step + j * size;
+  char* const to = block.to + i * block.to_step + j * element_size;
   store<bytes>(to, out.a);
   if constexpr (n > 1) store<bytes>(to + block.to_step, out.b);
   if constexpr (n > 2) store<bytes>(to + 2 * block.to_step, out.c);
@@ -128,7 +128,7 @@ inline void turn_tile(const TransposedBlock& block, int64_t i, int64_t j) {
 /// Columns [j, all whole vectors) of n rows from row i on; returns where they end.
 template <int bytes, int n, int loaded = n>
 inline int64_t turn_rows(const TransposedBlock& block, int64_t i, int64_t j) {
-  constexpr int64_t count = bytes / size;
+  constexpr int64_t count = bytes / element_size;
   for (; j + count <= block.columns; j += count) turn_tile<bytes, n, loaded>(block, i, j);
   return j;
 }
@@ -136,14 +136,14 @@ inline int64_t turn_rows(const TransposedBlock& block, int64_t i, int64_t j) {
 /// Rows [i, all whole vectors) of n columns from column j on; returns where they end.
 template <int bytes, int n>
 inline int64_t turn_columns(const TransposedBlock& block, int64_t i, int64_t j) {
-  constexpr int64_t count = bytes / size;
+  constexpr int64_t count = bytes / element_size;
   for (; i + count <= block.rows; i += count) {
-    const char* const from = block.from + i * size + j * block.from_step;
+    const char* const from = block.from + i * element_size + j * block.from_step;
     const auto column = [&](int k) {
       return k < n ? load<bytes>(from + k * block.from_step) : Words<bytes>{};
     };
     const auto out = turn<bytes>({column(0), column(1), column(2), column(3)});
-    char* const to = block.to + i * block.to_step + j * size;
+    char* const to = block.to + i * block.to_step + j * element_size;
     store_lines<bytes, n>(to, block.to_step, out.a);
     store_lines<bytes, n>(to + block.to_step, block.to_step, out.b);
     store_lines<bytes, n>(to + 2 * block.to_step, block.to_step, out.c);
@@ -155,14 +155,14 @@ inline int64_t turn_columns(const TransposedBlock& block, int64_t i, int64_t j) 
 inline void copy_elements(const TransposedBlock& block, int64_t first_row, int64_t first_column) {
   for (int64_t i = first_row; i < block.rows; ++i) {
     for (int64_t j = first_column; j < block.columns; ++j)
-      std::memcpy(block.to + i * block.to_step + j * size,
-                  block.from + i * size + j * block.from_step, size);
+      std::memcpy(block.to + i * block.to_step + j * element_size,
+                  block.from + i * element_size + j * block.from_step, element_size);
   }
 }
 
 /// Whether the block's columns follow each other in memory.
 inline bool is_dense(const TransposedBlock& block) {
-  return block.from_step == block.rows * size;
+  return block.from_step == block.rows * element_size;
 }
 
 struct Narrow {
@@ -186,7 +186,7 @@ struct Narrow {
       return copy_elements(block, 0, block.columns / 4 * 4);
     }
     int64_t j = 0;
-    for (constexpr int64_t count = bytes / size; j + count <= block.columns; j += count) {
+    for (constexpr int64_t count = bytes / element_size; j + count <= block.columns; j += count) {
       for (int64_t i = 0; i + 4 <= block.rows; i += 4) turn_tile<bytes, 4>(block, i, j);
     }
     for (; j < block.columns; j += 4) {

@@ -151,7 +151,7 @@ struct Addends {
 };
 
 template <DType dtype>
-struct Add {
+struct AddPicked {
   using Value = typename Elements<dtype>::Value;
   template <class Width>
   void operator()(Width, const Addends<dtype>& addends, int32_t width, const Places& places) const {
@@ -188,8 +188,8 @@ class Pool {
         picks_x_(x_data_ == second_data_ && x_ == second_),
         find_(PerIsa<Find<dtype>, const ImageWindow<dtype>&, int32_t, Largest<dtype>&, Places&>::at(
             current_isa())),
-        add_(PerIsa<Add<dtype>, const Addends<dtype>&, int32_t, const Places&>::at(current_isa())) {
-  }
+        add_(PerIsa<AddPicked<dtype>, const Addends<dtype>&, int32_t, const Places&>::at(
+            current_isa())) {}
 
   /// Row `row` of all rows of the results.
   void pick(int64_t row) const {

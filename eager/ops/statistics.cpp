@@ -169,7 +169,7 @@ Tensor expand_layer_norm(Inputs inputs, const Attrs& attrs) {
   return cast(result, result_dtype(given));
 }
 
-constexpr std::array<std::string_view, 2> axes_attrs = {"axes", "keepdims"};
+constexpr std::array<std::string_view, 2> axes_keepdims_attrs = {"axes", "keepdims"};
 constexpr std::array<std::string_view, 3> var_attrs = {"axes", "keepdims", "ddof"};
 constexpr std::array<std::string_view, 1> axis_attrs = {"axis"};
 constexpr std::array<std::string_view, 4> layer_norm_attrs = {"normalized_axes", "eps",
@@ -187,10 +187,10 @@ constexpr Op composite(std::string_view name, std::span<const std::string_view> 
 }
 
 constexpr auto statistics = family({
-    composite("mean", axes_attrs, expand_mean, "Mean."),
+    composite("mean", axes_keepdims_attrs, expand_mean, "Mean."),
     composite("var", var_attrs, expand_var, "Variance."),
     composite("std", var_attrs, expand_std, "Standard deviation."),
-    composite("logsumexp", axes_attrs, expand_logsumexp, "ln(sum(e^x))."),
+    composite("logsumexp", axes_keepdims_attrs, expand_logsumexp, "ln(sum(e^x))."),
     composite("softmax", axis_attrs, expand_softmax, "e^x / sum(e^x) along an axis."),
     composite("log_softmax", axis_attrs, expand_log_softmax, "ln(softmax(x))."),
     composite("layer_norm", layer_norm_attrs, expand_layer_norm,

@@ -47,7 +47,7 @@ class Busy {
   std::vector<std::thread> threads_;
 };
 
-Kernel numbered(uint64_t number) {
+Kernel kernel_number(uint64_t number) {
   Kernel kernel = test::reduction(Combine::add, f32, f32, Order::lanes);
   kernel.stages[0].program.instrs.push_back(
       {.op = ScalarOp::constant, .type = ScalarType::f32, .imm = number});
@@ -110,7 +110,7 @@ TEST_CASE("children use the caches, the log and memory while threads of the pare
   {
     const Busy busy(2, [&](int t, int i) {
       const auto number = static_cast<uint64_t>(i) * 3 + static_cast<uint64_t>(t);
-      static_cast<void>(executable_for(backend(Device{}), numbered(number % 20)));
+      static_cast<void>(executable_for(backend(Device{}), kernel_number(number % 20)));
       log(LogLevel::warning, "busy");
       static_cast<void>(exp(ones({100'000 + 1000 * (i % 7)})));
       if (i % 20 == 0) clear_executables();
@@ -118,7 +118,7 @@ TEST_CASE("children use the caches, the log and memory while threads of the pare
     for (uint64_t i = 0; i < 15; ++i) {
       REQUIRE(in_child([&] {
                 for (uint64_t k = 0; k < 20; k += 3) {
-                  static_cast<void>(executable_for(backend(Device{}), numbered(k)));
+                  static_cast<void>(executable_for(backend(Device{}), kernel_number(k)));
                 }
                 log(LogLevel::warning, "child");
                 clear_executables();

@@ -45,7 +45,7 @@ const char* processor_of() {
 #endif
 }
 
-[[noreturn]] void fail(const std::string& reason) {
+[[noreturn]] void refuse_processor(const std::string& reason) {
   const WithoutReserve own;
   throw Error(ErrorKind::unsupported, {.where = "compile",
                                        .what = "LLVM cannot generate code for this processor",
@@ -62,7 +62,7 @@ std::unique_ptr<llvm::TargetMachine> make_machine(Isa isa) {
   const std::string triple = llvm::sys::getProcessTriple();
   std::string reason;
   const llvm::Target* const target = llvm::TargetRegistry::lookupTarget(triple, reason);
-  if (target == nullptr) fail(reason);
+  if (target == nullptr) refuse_processor(reason);
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   // The detected code model is the large one, which costs 20 % of the time and needs relocations
@@ -70,7 +70,7 @@ std::unique_ptr<llvm::TargetMachine> make_machine(Isa isa) {
   std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
       triple, processor_of(), features_of(isa), options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
       llvm::CodeGenOptLevel::Less, /*JIT=*/true));
-  if (machine == nullptr) fail("no target machine for " + triple);
+  if (machine == nullptr) refuse_processor("no target machine for " + triple);
   return machine;
 }
 
@@ -108,7 +108,7 @@ Machines* machines() {
 }  // namespace
 
 llvm::TargetMachine& target_machine(Isa isa) {
-  if (machines() == nullptr) fail("the thread is ending");
+  if (machines() == nullptr) refuse_processor("the thread is ending");
   std::unique_ptr<llvm::TargetMachine>& machine = (*machines())[static_cast<std::size_t>(isa)];
   if (machine == nullptr) machine = make_machine(isa);
   return *machine;

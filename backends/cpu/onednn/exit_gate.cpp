@@ -10,7 +10,7 @@
 namespace nitinol::cpu {
 namespace {
 
-constinit std::atomic<int> inside = 0;
+constinit std::atomic<int> calls_inside = 0;
 constinit std::atomic<bool> is_closed = false;
 std::atomic<std::thread::id> closed_by;
 
@@ -23,26 +23,26 @@ void close() {
   closed_by = std::this_thread::get_id();
   is_closed = true;
   // A product of matrices may take its time, but a thread that was killed never leaves.
-  for (int tries = 0; inside > 0 && tries < 2000; ++tries) wait_a_moment();
+  for (int tries = 0; calls_inside > 0 && tries < 2000; ++tries) wait_a_moment();
 }
 
 }  // namespace
 
 InsideOneDnn::InsideOneDnn() {
-  ++inside;
+  ++calls_inside;
   if (!is_closed || closed_by.load() == std::this_thread::get_id()) return;
-  --inside;
+  --calls_inside;
   for (;;) pause();
 }
 
 InsideOneDnn::~InsideOneDnn() {
-  --inside;
+  --calls_inside;
 }
 
 void close_at_exit() {
   static const bool is_registered = [] {
     // The child of a fork has one thread, which was forking.
-    pthread_atfork(nullptr, nullptr, [] { inside = 0; });
+    pthread_atfork(nullptr, nullptr, [] { calls_inside = 0; });
     return std::atexit(close) == 0;
   }();
   static_cast<void>(is_registered);

@@ -117,7 +117,7 @@ class Compilation {
   Nvrtc::Program program_ = nullptr;
 };
 
-using Key = std::vector<std::byte>;
+using Bytes = std::vector<std::byte>;
 
 /// A key in the making: what all begin with is what all depend on.
 class KeyWriter {
@@ -143,13 +143,13 @@ class KeyWriter {
   void add_bytes(const std::vector<std::byte>& bytes) {
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   }
-  [[nodiscard]] Key take() { return std::move(bytes_); }
+  [[nodiscard]] Bytes take() { return std::move(bytes_); }
 
  private:
-  Key bytes_;
+  Bytes bytes_;
 };
 
-Key key_of(const Request& request) {
+Bytes key_of(const Request& request) {
   KeyWriter key(request.architecture);
   key.add_text("kernel in a program");
   [&]<std::size_t... i>(std::index_sequence<i...>) {
@@ -160,7 +160,7 @@ Key key_of(const Request& request) {
   return key.take();
 }
 
-Key key_of(const std::string& text, int architecture) {
+Bytes key_of(const std::string& text, int architecture) {
   KeyWriter key(architecture);
   key.add_text("text");
   key.add_text(text);
@@ -178,7 +178,7 @@ std::vector<std::vector<std::size_t>> shared_out(const std::vector<std::size_t>&
   return programs;
 }
 
-std::size_t hash_of(const Key& key) {
+std::size_t hash_of(const Bytes& key) {
   return std::hash<std::string_view>()({reinterpret_cast<const char*>(key.data()), key.size()});
 }
 
@@ -236,7 +236,7 @@ std::string text_of_all(std::span<const Request> requests) {
 }
 
 struct CubinCache::State {
-  using Cache = OnceCache<Key, Code>;
+  using Cache = OnceCache<Bytes, Code>;
 
   State(CodeStore* its_store, std::size_t most_bytes) : store(its_store), cache(most_bytes) {}
 
@@ -245,14 +245,14 @@ struct CubinCache::State {
   std::atomic<uint64_t> on_disk = 0, compiled = 0;
 
   // Files hold the part, then the cubin.
-  [[nodiscard]] std::optional<Cache::Made> find_on_disk(const Key& key);
-  [[nodiscard]] Cache::Made keep(const Key& key, const Code& code);
+  [[nodiscard]] std::optional<Cache::Made> find_on_disk(const Bytes& key);
+  [[nodiscard]] Cache::Made keep(const Bytes& key, const Code& code);
   /// Compiles claims as one program.
   void make_program(Cache::Claims& claims, std::span<const std::size_t> which,
                     std::span<const Request> requests);
 
   template <class Compile>
-  Code get(const Key& key, const Compile& compile) {
+  Code get(const Bytes& key, const Compile& compile) {
     return cache.get(hash_of(key), key, [&] {
       if (auto found = find_on_disk(key)) return *std::move(found);
       return keep(key, {std::make_shared<const Cubin>(compile())});
@@ -270,7 +270,7 @@ CubinCache& CubinCache::instance() {
   return cache;
 }
 
-std::optional<CubinCache::State::Cache::Made> CubinCache::State::find_on_disk(const Key& key) {
+std::optional<CubinCache::State::Cache::Made> CubinCache::State::find_on_disk(const Bytes& key) {
   CodeOrigin origin = CodeOrigin::disk;
   auto found = store != nullptr ? store->find(key, &origin) : std::nullopt;
   if (!found || found->empty()) return std::nullopt;
@@ -282,7 +282,7 @@ std::optional<CubinCache::State::Cache::Made> CubinCache::State::find_on_disk(co
   return Cache::Made{{std::make_shared<const Cubin>(std::move(*found)), part, origin}, bytes};
 }
 
-CubinCache::State::Cache::Made CubinCache::State::keep(const Key& key, const Code& code) {
+CubinCache::State::Cache::Made CubinCache::State::keep(const Bytes& key, const Code& code) {
   ++compiled;
   if (store != nullptr) {
     Cubin file = {static_cast<std::byte>(code.part)};
@@ -319,7 +319,7 @@ void CubinCache::make_all(std::span<const Request> requests) {
   std::vector<Request> claimed;
   for (const Request& request : requests) {
     if (request.architecture != requests[0].architecture) continue;  // no program is for two
-    const Key key = key_of(request);
+    const Bytes key = key_of(request);
     if (claims.add(hash_of(key), key)) claimed.push_back(request);
   }
   const auto for_each = [](std::size_t count, FunctionRef<void(std::size_t)> take) {

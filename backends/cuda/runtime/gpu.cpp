@@ -15,7 +15,7 @@
 namespace nitinol::cuda {
 namespace {
 
-constexpr unsigned non_blocking = 1, no_timing = 2;
+constexpr unsigned non_blocking = 1;
 constexpr std::size_t least_counters = 4096;
 
 // Of CUdevice_attribute.
@@ -41,10 +41,6 @@ void throw_if_failed(int result, const char* what, int number) {
     return;
   throw Error(ErrorKind::device,
               {.where = fmt::format("cuda:{}", number), .what = words_of(result, what)});
-}
-
-Driver::Address address_of(const void* memory) {
-  return reinterpret_cast<Driver::Address>(memory);
 }
 
 }  // namespace
@@ -171,7 +167,7 @@ void Gpu::wait_for(Driver::Event event, Driver::Stream stream, const char* what)
 
 Driver::Event Gpu::mark() {
   const Entered entered = enter();
-  if (mark_ == nullptr) check(driver_.cuEventCreate(&mark_, no_timing), "making an event");
+  if (mark_ == nullptr) check(driver_.cuEventCreate(&mark_, Driver::no_timing), "making an event");
   check(driver_.cuEventRecord(mark_, stream_), "recording an event");
   return mark_;
 }
@@ -190,8 +186,8 @@ void Gpu::copy_from(Gpu& source, const void* from, void* to, std::size_t bytes) 
   const Entered entered = enter();
   reach(source);
   wait_for(made, stream_, what);
-  check(driver_.cuMemcpyPeerAsync(address_of(to), context_, address_of(from), source.context_,
-                                  bytes, stream_),
+  check(driver_.cuMemcpyPeerAsync(Driver::address_of(to), context_, Driver::address_of(from),
+                                  source.context_, bytes, stream_),
         what);
   try {
     // What is released there may be reused by later work of that device.
@@ -213,7 +209,7 @@ void Gpu::download(const void* from, void* to, std::size_t bytes) {
 void Gpu::fill(void* to, uint64_t bits, std::size_t element_bytes, std::size_t count) {
   if (count == 0) return;
   const Entered entered = enter();
-  const Driver::Address at = address_of(to);
+  const Driver::Address at = Driver::address_of(to);
   switch (element_bytes) {
     case 1:
       return check(driver_.cuMemsetD8Async(at, static_cast<uint8_t>(bits), count, stream_),

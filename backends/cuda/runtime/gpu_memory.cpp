@@ -18,7 +18,6 @@ namespace {
 constexpr std::size_t smallest = 256, most_small = std::size_t{512} << 10;
 constexpr std::size_t segment_size = std::size_t{4} << 20;
 constexpr int out_of_memory = 2;
-constexpr unsigned no_timing = 2;
 
 struct GpuBlock : Storage {
   GpuMemory* memory = nullptr;
@@ -191,7 +190,7 @@ Driver::Event GpuMemory::last_use(void* block) {
   const std::lock_guard lock(mutex_);
   Uploaded& uploaded = uploaded_[block];
   if (uploaded.event == nullptr)  // also for when the block is released
-    gpu_.check(driver().cuEventCreate(&uploaded.event, no_timing), "making an event");
+    gpu_.check(driver().cuEventCreate(&uploaded.event, Driver::no_timing), "making an event");
   if (uploaded.use == Use::unknown)
     gpu_.check(driver().cuEventRecord(uploaded.event, gpu_.stream()), "recording an event");
   // From now on this upload is one.

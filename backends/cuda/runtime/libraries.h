@@ -42,6 +42,11 @@ struct Driver {
   using Stream = struct CudaStream*;
   using Event = struct CudaEvent*;
   using Address = unsigned long long;
+  /// As a number, and what is said of pinned memory and of events.
+  [[nodiscard]] static Address address_of(const void* memory) {
+    return reinterpret_cast<Address>(memory);
+  }
+  static constexpr unsigned portable_and_mapped = 1 | 2, no_timing = 2;
   int (*cuInit)(unsigned flags);
   int (*cuDriverGetVersion)(int*);
   int (*cuGetErrorName)(int, const char**);

@@ -7,25 +7,16 @@
 #include <cstring>
 
 namespace nitinol::cuda {
-namespace {
-
-constexpr unsigned portable_and_mapped = 1 | 2, no_timing = 2;
-
-Driver::Address address_of(const void* memory) {
-  return reinterpret_cast<Driver::Address>(memory);
-}
-
-}  // namespace
 
 void Staging::prepare(Buffer& buffer) {
   if (buffer.memory == nullptr) {
     void* memory = nullptr;
-    gpu_.check(driver().cuMemHostAlloc(&memory, buffer_bytes, portable_and_mapped),
+    gpu_.check(driver().cuMemHostAlloc(&memory, buffer_bytes, Driver::portable_and_mapped),
                "pinning memory");
     buffer.memory = static_cast<std::byte*>(memory);
   }
   if (buffer.copied == nullptr)
-    gpu_.check(driver().cuEventCreate(&buffer.copied, no_timing), "making an event");
+    gpu_.check(driver().cuEventCreate(&buffer.copied, Driver::no_timing), "making an event");
 }
 
 void Staging::wait(Buffer& buffer) {
@@ -50,8 +41,9 @@ void Staging::upload(const void* from, void* to, std::size_t bytes, Driver::Stre
     prepare(buffer);
     wait(buffer);
     std::memcpy(buffer.memory, static_cast<const std::byte*>(from) + begin, piece);
-    gpu_.check(driver().cuMemcpyHtoDAsync_v2(address_of(to) + begin, buffer.memory, piece, stream),
-               "copying to the device");
+    gpu_.check(
+        driver().cuMemcpyHtoDAsync_v2(Driver::address_of(to) + begin, buffer.memory, piece, stream),
+        "copying to the device");
     mark(buffer, stream);
     last = buffer.copied;
   }
@@ -76,9 +68,10 @@ void Staging::download(const void* from, void* to, std::size_t bytes) {
     }
     if (i < pieces) {
       prepare(buffer);
-      gpu_.check(driver().cuMemcpyDtoHAsync_v2(buffer.memory, address_of(from) + i * buffer_bytes,
-                                               size_of_piece(i), gpu_.stream()),
-                 "copying from the device");
+      gpu_.check(
+          driver().cuMemcpyDtoHAsync_v2(buffer.memory, Driver::address_of(from) + i * buffer_bytes,
+                                        size_of_piece(i), gpu_.stream()),
+          "copying from the device");
       mark(buffer, gpu_.stream());
     }
   }

@@ -10,12 +10,7 @@ namespace nitinol::cuda {
 namespace {
 
 constexpr std::size_t status_block_bytes = 4096;
-constexpr unsigned portable_and_mapped = 1 | 2, no_timing = 2;
 constexpr uint32_t on_its_way = ~uint32_t{0};  // no Status::Code
-
-Driver::Address address_of(const void* memory) {
-  return reinterpret_cast<Driver::Address>(memory);
-}
 
 }  // namespace
 
@@ -75,8 +70,8 @@ Status* StatusWords::take(const Status* after) {
   if (after == nullptr) return status;
   try {
     const Entered entered = gpu_.enter();
-    gpu_.check(driver().cuMemcpyDtoDAsync_v2(address_of(status), address_of(after), sizeof(Status),
-                                             gpu_.stream()),
+    gpu_.check(driver().cuMemcpyDtoDAsync_v2(Driver::address_of(status), Driver::address_of(after),
+                                             sizeof(Status), gpu_.stream()),
                "copying a word of checks");
   } catch (...) {
     give(status, false);
@@ -95,8 +90,8 @@ std::unique_ptr<PostedStatus> StatusWords::post(const Status* status) {
   const Entered entered = gpu_.enter();
   const Arrival arrival = take_arrival();
   arrival.word->store(on_its_way, std::memory_order_relaxed);
-  int result = driver().cuMemcpyDtoHAsync_v2(arrival.word, address_of(status), sizeof(Status),
-                                             gpu_.stream());
+  int result = driver().cuMemcpyDtoHAsync_v2(arrival.word, Driver::address_of(status),
+                                             sizeof(Status), gpu_.stream());
   if (result == 0) {
     result = driver().cuEventRecord(arrival.copied, gpu_.stream());
     if (result != 0) driver().cuStreamSynchronize(gpu_.stream());
@@ -128,14 +123,14 @@ StatusWords::Arrival StatusWords::take_arrival() {
   }
   if (unused_.empty()) {
     void* memory = nullptr;
-    gpu_.check(driver().cuMemHostAlloc(&memory, status_block_bytes, portable_and_mapped),
+    gpu_.check(driver().cuMemHostAlloc(&memory, status_block_bytes, Driver::portable_and_mapped),
                "pinning memory");
     auto* const words = static_cast<std::atomic<uint32_t>*>(memory);
     for (std::size_t i = 0; i < status_block_bytes / sizeof(uint32_t); ++i)
       unused_.push_back(::new (words + i) std::atomic<uint32_t>(0));
   }
   Arrival arrival;
-  gpu_.check(driver().cuEventCreate(&arrival.copied, no_timing), "making an event");
+  gpu_.check(driver().cuEventCreate(&arrival.copied, Driver::no_timing), "making an event");
   arrival.word = unused_.back();
   unused_.pop_back();
   return arrival;

@@ -8,7 +8,7 @@ namespace nitinol::cuda {
 namespace {
 
 /// From how many instructions on a loop is not unrolled.
-constexpr std::size_t long_program = 60;
+constexpr std::size_t most_unrolled = 60;
 
 class ColumnsWriter {
  public:
@@ -51,7 +51,7 @@ class ColumnsWriter {
     out_.line("const Index first = (round * {} + (Index)y) * {};", teams_.threads(), block);
     out_.line("const Index last = least<Index>(first + {}, length);", block);
     for (const uint16_t r : reductions) out_.line("Joined{0} block{0}[1] = {{nothing{0}()}};", r);
-    out_.line("_Pragma(\"unroll {}\")", stage.program.instrs.size() < long_program ? 4 : 1);
+    out_.line("_Pragma(\"unroll {}\")", stage.program.instrs.size() < most_unrolled ? 4 : 1);
     out_.open("for (Index e = first; e < last; ++e)");
     for (const uint16_t r : reductions) out_.line("Joined{0}* const sum{0} = block{0};", r);
     write_piece(body_, stage, {.is_whole = true, .condition = "live && "});

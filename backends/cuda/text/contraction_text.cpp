@@ -240,9 +240,9 @@ bool is_wide(const LibraryCall& call) {
   });
 }
 
-class Writer {
+class ContractionWriter {
  public:
-  Writer(const LibraryCall& call, RoutineText& made) : call_(call), made_(made) {}
+  ContractionWriter(const LibraryCall& call, RoutineText& made) : call_(call), made_(made) {}
 
   void write() {
     if (call_.kind == LibraryCall::Kind::matmul)
@@ -365,7 +365,7 @@ class Writer {
 }  // namespace
 
 void write_contraction(const LibraryCall& call, RoutineText& made) {
-  Writer(call, made).write();
+  ContractionWriter(call, made).write();
 }
 
 }  // namespace nitinol::cuda

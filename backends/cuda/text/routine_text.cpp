@@ -256,9 +256,9 @@ void open_entries(std::string& text) {
   }
 }
 
-class Writer {
+class RoutineWriter {
  public:
-  explicit Writer(const LibraryCall& call) : call_(call) {
+  explicit RoutineWriter(const LibraryCall& call) : call_(call) {
     const DType dtype = call.operands[0].dtype;
     const std::string word(word_of(compute_type(dtype)));
     made_.text = fmt::format(fmt::runtime(arguments_text), RoutineArguments::most_numbers);
@@ -425,7 +425,7 @@ class Writer {
 }  // namespace
 
 RoutineText routine_text(const LibraryCall& call) {
-  return Writer(call).write();
+  return RoutineWriter(call).write();
 }
 
 }  // namespace nitinol::cuda

@@ -28,7 +28,7 @@ using Kind = LibraryCall::Kind;
 using Choice = Cudnn::Choice;
 
 // Of cudnn_graph.h and cudnn_ops.h.
-constexpr int type_f32 = 0, type_f64 = 1, type_f16 = 2, type_bf16 = 9;
+constexpr TypeNumbers cudnn_types = {.f32 = 0, .f64 = 1, .f16 = 2, .bf16 = 9};
 enum Format : uint8_t { channels_first, channels_last };  // cudnnTensorFormat_t
 constexpr int is_correlation = 1, is_deterministic = 1;
 constexpr int math_of_tensor_cores = 1, math_of_fma = 3;
@@ -38,10 +38,6 @@ constexpr int math_of_tensor_cores = 1, math_of_fma = 3;
 constexpr std::array forward_algorithms = {0, 1, 2};
 constexpr std::array backward_algorithms = {1};
 constexpr int most_choices = 10;
-
-std::optional<int> type_of(DType dtype) {
-  return number_of(dtype, {.f32 = type_f32, .f64 = type_f64, .f16 = type_f16, .bf16 = type_bf16});
-}
 
 /// Whether a status says that cuDNN does not do this (not supported, bad parameters), rather than
 /// that something is broken.
@@ -166,17 +162,18 @@ class Convolution final : public VendorCall {
   bool describe(Cudnn::Images images, const OperandLayout& operand) const {
     const auto size = [&](int axis) { return static_cast<int>(operand.shape[axis]); };
     const auto stride = [&](int axis) { return static_cast<int>(operand.strides[axis]); };
-    return accepts(library_.cudnnSetTensor4dDescriptorEx(images, *type_of(operand.dtype), size(0),
-                                                         size(3), size(1), size(2), stride(0),
-                                                         stride(3), stride(1), stride(2)),
+    return accepts(library_.cudnnSetTensor4dDescriptorEx(
+                       images, *number_of(operand.dtype, cudnn_types), size(0), size(3), size(1),
+                       size(2), stride(0), stride(3), stride(1), stride(2)),
                    "describing images");
   }
 
   [[nodiscard]] bool describe_weight() const {
     const auto size = [&](int axis) { return static_cast<int>(weight().shape[axis]); };
-    return accepts(library_.cudnnSetFilter4dDescriptor(weight_.get(), *type_of(weight().dtype),
-                                                       format_, size(0), size(1), size(2), size(3)),
-                   "describing a filter");
+    return accepts(
+        library_.cudnnSetFilter4dDescriptor(weight_.get(), *number_of(weight().dtype, cudnn_types),
+                                            format_, size(0), size(1), size(2), size(3)),
+        "describing a filter");
   }
 
   [[nodiscard]] bool describe_windows() const {
@@ -188,7 +185,7 @@ class Convolution final : public VendorCall {
     return accepts(library_.cudnnSetConvolution2dDescriptor(
                        convolution, number(w.padding[0]), number(w.padding[1]), number(w.stride[0]),
                        number(w.stride[1]), number(w.dilation[0]), number(w.dilation[1]),
-                       is_correlation, x().dtype == f64 ? type_f64 : type_f32),
+                       is_correlation, x().dtype == f64 ? cudnn_types.f64 : cudnn_types.f32),
                    "describing windows") &&
            accepts(library_.cudnnSetConvolutionGroupCount(convolution, number(w.groups)),
                    "describing groups") &&
@@ -292,7 +289,8 @@ std::unique_ptr<Executable> make_convolution(Gpu& gpu, const LibraryCall& call) 
       call.kind != Kind::conv2d_weight)
     return nullptr;
   for (const OperandLayout& operand : call.operands) {
-    if (!type_of(operand.dtype) || operand.dtype != call.operands[2].dtype || !fits(operand.shape))
+    if (!number_of(operand.dtype, cudnn_types) || operand.dtype != call.operands[2].dtype ||
+        !fits(operand.shape))
       return nullptr;
   }
   if (!has_cudnn()) return nullptr;

@@ -24,7 +24,7 @@ namespace nitinol::cuda {
 namespace {
 
 // Of library_types.h and cublasLt.h.
-constexpr int type_f32 = 0, type_f64 = 1, type_f16 = 2, type_bf16 = 14;
+constexpr TypeNumbers cuda_types = {.f32 = 0, .f64 = 1, .f16 = 2, .bf16 = 14};
 constexpr int compute_f32 = 68, compute_f64 = 70;
 constexpr int transposes_a = 3, transposes_b = 4;
 constexpr int layout_batch_count = 5, layout_batch_stride = 6;
@@ -35,10 +35,6 @@ constexpr int not_supported = 15;
 /// Parts of a sum meet in the type they are computed in, f32 for 16 bits: the other ways add them
 /// in the result's type.
 constexpr uint32_t in_compute_type = 2;
-std::optional<int> type_of(DType dtype) {
-  return number_of(dtype, {.f32 = type_f32, .f64 = type_f64, .f16 = type_f16, .bf16 = type_bf16});
-}
-
 /// A matrix as cuBLASLt is told of it.
 struct Matrix {
   int64_t rows, columns, leading;
@@ -86,7 +82,7 @@ class Product final : public VendorCall {
     const Matrix a = matrix(0), b = matrix(1), c = matrix(2);
     plan_batches();
     const int compute = dtype() == f64 ? compute_f64 : compute_f32;
-    const int scale = dtype() == f64 ? type_f64 : type_f32;
+    const int scale = dtype() == f64 ? cuda_types.f64 : cuda_types.f32;
     CublasLt::Description made = nullptr;
     expect(library_.cublasLtMatmulDescCreate(&made, compute, scale), "describing a product");
     description_.reset(made);
@@ -179,8 +175,9 @@ class Product final : public VendorCall {
   [[nodiscard]] Layout layout(const Matrix& matrix, std::size_t k) const {
     CublasLt::Layout made = nullptr;
     expect(library_.cublasLtMatrixLayoutCreate(
-               &made, *type_of(given().operands[k].dtype), static_cast<uint64_t>(matrix.rows),
-               static_cast<uint64_t>(matrix.columns), matrix.leading),
+               &made, *number_of(given().operands[k].dtype, cuda_types),
+               static_cast<uint64_t>(matrix.rows), static_cast<uint64_t>(matrix.columns),
+               matrix.leading),
            "describing a matrix");
     Layout layout(made);
     const auto set = [&](int attribute, const auto& value) {
@@ -275,7 +272,8 @@ class Product final : public VendorCall {
 std::unique_ptr<Executable> make_product(Gpu& gpu, const LibraryCall& call) {
   if (call.kind != LibraryCall::Kind::matmul || !has_cublas_lt()) return nullptr;
   for (const OperandLayout& operand : call.operands) {
-    if (!type_of(operand.dtype) || operand.dtype != call.operands[2].dtype) return nullptr;
+    if (!number_of(operand.dtype, cuda_types) || operand.dtype != call.operands[2].dtype)
+      return nullptr;
     if (element_count(operand.shape) == 0) return nullptr;
   }
   const Entered entered = gpu.enter();
