@@ -204,7 +204,7 @@ TEST_CASE("C++ on the pages compiles", "[tree][docs]") {
   CHECK(pages >= 4);  // README, gpu, install, training
   const fs::path file = fs::temp_directory_path() / "nitinol-pages.cpp";
   std::ofstream(file) << program;
-  const std::string command = fmt::format("{} -std=c++20 -fsyntax-only -I '{}' '{}'",
+  const std::string command = fmt::format("{} -std=c++20 -fsyntax-only -w -I '{}' '{}'",
                                           NITINOL_TEST_COMPILER, root.string(), file.string());
   INFO(command);
   CHECK(std::system(command.c_str()) == 0);  // NOLINT(concurrency-mt-unsafe)

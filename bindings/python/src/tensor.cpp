@@ -287,17 +287,10 @@ void bind_scalar(nb::module_& m) {
       });
 }
 
-}  // namespace
-
 // Methods take the Tensor by value, as tensor_in() gives it.
 // NOLINTBEGIN(performance-unnecessary-value-param)
-void bind_tensor(nb::module_& m) {
-  nb::class_<Tensor> tensor(m, "Tensor", nb::type_slots(tensor_slots), nb::is_final(),
-                            nb::is_weak_referenceable(),
-                            "Tensor(obj)\n--\n\nAn n-dimensional array value.\n\nNo operation "
-                            "changes a Tensor that exists; x[i] = v gives "
-                            "the object x another value.");
-  types().tensor = tensor;
+
+void bind_attributes(nb::class_<Tensor>& tensor) {
   tensor
       .def_prop_ro(
           "shape", [](Tensor x) { return to_python(x.shape()); },
@@ -319,7 +312,11 @@ void bind_tensor(nb::module_& m) {
           "mT", [](Tensor x) { return to_python(transpose(x)); }, nb::sig("def mT(self) -> Tensor"),
           "The last two axes exchanged.")
       .def_prop_ro("tracks_gradient", &Tensor::tracks_gradient,
-                   "Whether gradients flow through this tensor.")
+                   "Whether gradients flow through this tensor.");
+}
+
+void bind_methods(nb::class_<Tensor>& tensor) {
+  tensor
       .def("item", number_in, nb::sig("def item(self) -> float | int | bool"),
            "The one element. Inside a compiled function this ends the trace.")
       .def("tolist", to_list, nb::sig("def tolist(self) -> typing.Any"))
@@ -356,8 +353,12 @@ void bind_tensor(nb::module_& m) {
           },
           nb::arg("seed") = nb::none(),
           nb::sig("def backward(self, seed: TensorLike | None = None) -> None"),
-          "Adds the gradient of this tensor to the grad of every parameter it was computed from.")
-      .def("__repr__", text_of)
+          "Adds the gradient of this tensor to the grad of every parameter it was computed from.");
+}
+
+/// What Python and other libraries ask for.
+void bind_protocols(nb::module_& m, nb::class_<Tensor>& tensor) {
+  tensor.def("__repr__", text_of)
       .def("__str__", text_of)
       .def(
           "__format__",
@@ -387,11 +388,26 @@ void bind_tensor(nb::module_& m) {
   // NumPy leaves operators with a Tensor on the right to the Tensor.
   tensor.attr("__array_ufunc__") = nb::none();
   tensor.attr("__array_priority__") = 1000;
+}
+
+// NOLINTEND(performance-unnecessary-value-param)
+
+}  // namespace
+
+void bind_tensor(nb::module_& m) {
+  nb::class_<Tensor> tensor(m, "Tensor", nb::type_slots(tensor_slots), nb::is_final(),
+                            nb::is_weak_referenceable(),
+                            "Tensor(obj)\n--\n\nAn n-dimensional array value.\n\nNo operation "
+                            "changes a Tensor that exists; x[i] = v gives "
+                            "the object x another value.");
+  types().tensor = tensor;
+  bind_attributes(tensor);
+  bind_methods(tensor);
+  bind_protocols(m, tensor);
   m.def("_tensor_of_bytes", [](DType dtype, nb::handle shape, nb::bytes bytes) {
     return to_python(tensor_of_bytes(dtype, shape, bytes));
   });
   bind_scalar(m);
 }
-// NOLINTEND(performance-unnecessary-value-param)
 
 }  // namespace nitinol::python

@@ -116,15 +116,7 @@ std::string text_of(nb::handle self) {
   return fmt::format("{}({})", name, nb::cast<std::string>(nb::repr(to_python(get(self)))));
 }
 
-void bind_variable(nb::module_& m) {
-  nb::class_<Variable> variable(
-      m, "Variable", nb::type_slots(variable_slots), nb::is_final(), nb::is_weak_referenceable(),
-      "Variable(initial)\n--\n\nThe one mutable thing: a cell that holds a Tensor, of a shape and "
-      "dtype that never "
-      "change.\n\n"
-      "Inside a compiled function a read sees the last assignment of the same call; all\n"
-      "assignments are committed together when the call succeeds, and none if it raises.");
-  types().variable = variable;
+void bind_value(nb::class_<Variable>& variable) {
   variable
       .def(
           "get", [](nb::handle self) { return to_python(get(self)); },
@@ -143,13 +135,26 @@ void bind_variable(nb::module_& m) {
           },
           nb::for_getter(nb::sig("def value(self) -> Tensor")),
           nb::for_setter(nb::sig("def value(self, value: TensorLike, /) -> None")))
+      .def(
+          "item", [](nb::handle self) { return to_python(get(self)).attr("item")(); },
+          nb::sig("def item(self) -> float | int | bool"))
+      .def(
+          "tolist", [](nb::handle self) { return to_python(get(self)).attr("tolist")(); },
+          nb::sig("def tolist(self) -> typing.Any"))
+      .def(
+          "numpy", [](nb::handle self) { return to_python(get(self)).attr("numpy")(); },
+          nb::sig("def numpy(self) -> typing.Any"))
       .def_prop_ro(
           "shape", [](const Variable& v) { return to_python(v.shape()); },
           nb::sig("def shape(self) -> tuple[int, ...]"))
       .def_prop_ro("dtype", &Variable::dtype)
       .def_prop_ro("device", &Variable::device)
       .def_prop_ro("ndim", &Variable::rank)
-      .def_prop_ro("size", &Variable::size)
+      .def_prop_ro("size", &Variable::size);
+}
+
+void bind_gradient(nb::class_<Variable>& variable) {
+  variable
       .def_prop_ro("tracks_gradient", &Variable::tracks_gradient,
                    "Whether backward() computes a gradient for this Variable.")
       .def_prop_rw(
@@ -166,27 +171,15 @@ void bind_variable(nb::module_& m) {
           nb::for_getter(nb::sig("def grad(self) -> Tensor | None")),
           nb::for_setter(nb::sig("def grad(self, value: TensorLike | None, /) -> None")),
           "What backward() has gathered; None if nothing was. Set it to None to clear it.")
-      .def("clear_grad",
-           [](const Variable& v) {
-             const Unlocked release;
-             v.clear_grad();
-           })
-      .def(
-          "clone",
-          [](const Variable& v) {
-            const Unlocked release;
-            return v.clone();
-          },
-          "A new Variable with the present value, which tracks gradients if this one does.")
-      .def(
-          "item", [](nb::handle self) { return to_python(get(self)).attr("item")(); },
-          nb::sig("def item(self) -> float | int | bool"))
-      .def(
-          "tolist", [](nb::handle self) { return to_python(get(self)).attr("tolist")(); },
-          nb::sig("def tolist(self) -> typing.Any"))
-      .def(
-          "numpy", [](nb::handle self) { return to_python(get(self)).attr("numpy")(); },
-          nb::sig("def numpy(self) -> typing.Any"))
+      .def("clear_grad", [](const Variable& v) {
+        const Unlocked release;
+        v.clear_grad();
+      });
+}
+
+/// What other libraries and Python itself ask for.
+void bind_protocols(nb::class_<Variable>& variable) {
+  variable
       .def(
           "__array__",
           [](nb::handle self, nb::args args, nb::kwargs kwargs) {
@@ -200,7 +193,8 @@ void bind_variable(nb::module_& m) {
             return to_python(get(self)).attr("__dlpack__")(**kwargs);
           },
           nb::sig("def __dlpack__(self, **options: object) -> typing.Any"))
-      .def("__dlpack_device__", [](nb::handle) { return nb::make_tuple(1, 0); })
+      .def("__dlpack_device__",
+           [](nb::handle self) { return to_python(get(self)).attr("__dlpack_device__")(); })
       .def("__len__",
            [](const Variable& v) {
              if (v.rank() == 0) throw_python(PyExc_TypeError, "len() of a 0-d Variable");
@@ -208,7 +202,20 @@ void bind_variable(nb::module_& m) {
            })
       .def("__iter__",
            [](nb::handle self) { return nb::steal(PyObject_GetIter(to_python(get(self)).ptr())); })
-      .def("__repr__", text_of)
+      .def("__repr__", text_of);
+  variable.attr("__array_ufunc__") = nb::none();
+  variable.attr("__array_priority__") = 1001;
+}
+
+void bind_copies(nb::module_& m, nb::class_<Variable>& variable) {
+  variable
+      .def(
+          "clone",
+          [](const Variable& v) {
+            const Unlocked release;
+            return v.clone();
+          },
+          "A new Variable with the present value, which tracks gradients if this one does.")
       .def(
           "__copy__", [](const Variable& v) { return v; }, "The same cell.")
       .def(
@@ -226,8 +233,21 @@ void bind_variable(nb::module_& m) {
         const char* make = variable_in(self).tracks_gradient() ? "parameter" : "Variable";
         return nb::make_tuple(m.attr(make), nb::make_tuple(to_python(get(self))));
       });
-  variable.attr("__array_ufunc__") = nb::none();
-  variable.attr("__array_priority__") = 1001;
+}
+
+void bind_variable(nb::module_& m) {
+  nb::class_<Variable> variable(
+      m, "Variable", nb::type_slots(variable_slots), nb::is_final(), nb::is_weak_referenceable(),
+      "Variable(initial)\n--\n\nThe one mutable thing: a cell that holds a Tensor, of a shape and "
+      "dtype that never "
+      "change.\n\n"
+      "Inside a compiled function a read sees the last assignment of the same call; all\n"
+      "assignments are committed together when the call succeeds, and none if it raises.");
+  types().variable = variable;
+  bind_value(variable);
+  bind_gradient(variable);
+  bind_protocols(variable);
+  bind_copies(m, variable);
   m.def(
       "parameter",
       [](nb::handle initial) {
