@@ -11,7 +11,7 @@ HEADERS = (
         f"eager/ops/{name}.h"
         for name in (
             "arithmetic", "batch_norm", "cast", "compare", "conv", "create", "index", "join",
-            "matmul", "pool", "random", "reduce", "statistics", "transfer", "unary", "view",
+            "matmul", "pool", "random", "rearrange", "reduce", "statistics", "transfer", "unary", "view",
         )
     ),
     "nn/losses.h",
@@ -142,7 +142,7 @@ WITHOUT_NOTES = {"nn/layers.h", "nn/optimizers.h"}
 LONG = {"matmul", "conv2d", "max_pool2d", "avg_pool2d", "attention", "batch_norm"}
 # Nothing is computed, so that it is not given away at all.
 VIEWS = {"permute", "transpose", "matrix_transpose", "expand", "squeeze", "unsqueeze",
-         "expand_dims", "flip", "slice", "split", "window"}  # fmt: skip
+         "expand_dims", "flip", "slice", "split", "window", "moveaxis", "unstack"}  # fmt: skip
 
 # ---- what other libraries call it, for errors to say what it is called here
 
@@ -171,7 +171,6 @@ ELSEWHERE = {
         "long": "nitinol.int64",
         "mm": "nitinol.matmul",
         "mod": "nitinol.remainder",
-        "moveaxis": "nitinol.permute_dims",
         "no_grad": "nitinol.no_gradients",
         "power": "nitinol.pow",
         "rand": "nitinol.random.rand",

@@ -16,6 +16,7 @@
 #include "eager/ops/matmul.h"
 #include "eager/ops/pool.h"
 #include "eager/ops/random.h"
+#include "eager/ops/rearrange.h"
 #include "eager/ops/reduce.h"
 #include "eager/ops/statistics.h"
 #include "eager/ops/transfer.h"

@@ -25,6 +25,14 @@ from nitinol._compile import Explanation, compile, eager
 from nitinol._ext import *  # noqa: F403  (the vocabulary, one function for each of C++'s)
 from nitinol._ext import __version__, bool  # noqa: A004
 from nitinol._hints import names_of_module as _names_of_module
+from nitinol._information import (
+    __array_namespace_info__,
+    can_cast,
+    finfo,
+    iinfo,
+    isdtype,
+    result_type,
+)
 from nitinol import linalg, nn, random  # after the names of _ext, of which some are the same
 
 
@@ -49,16 +57,21 @@ __array_api_version__: str = "2024.12"
 
 __all__ = [
     "Explanation",
+    "__array_namespace_info__",
     "__version__",
+    "can_cast",
     "check_gradients",
     "checkpoint",
     "compile",
     "custom_gradient",
     "e",
     "eager",
+    "finfo",
     "grad",
     "hessian",
+    "iinfo",
     "inf",
+    "isdtype",
     "jvp",
     "linalg",
     "nan",
@@ -67,6 +80,7 @@ __all__ = [
     "no_gradients",
     "pi",
     "random",
+    "result_type",
     "value_and_grad",
     "vjp",
 ]

@@ -147,6 +147,29 @@ Tensor concat(std::span<const Tensor> arrays, std::optional<Integer> axis) {
   return nitinol::concat(flat, 0);
 }
 
+Tensor repeat(const Tensor& x, const Operand& repeats, std::optional<Integer> axis) {
+  const Argument counts = repeats.argument();
+  if (counts.tensor() != nullptr && counts.tensor()->rank() > 0)
+    return nitinol::repeat(x, *counts.tensor(), axis);
+  if (counts.tensor() != nullptr)
+    return nitinol::repeat(x, cast(*counts.tensor(), i64).item<int64_t>(), axis);
+  if (counts.scalar().kind() != Scalar::Kind::integer) {
+    throw Error(ErrorKind::value, {.where = "repeat",
+                                   .what = "repeats",
+                                   .expected = "an integer, or some",
+                                   .got = fmt::format("{}", counts.scalar().to_double())});
+  }
+  return nitinol::repeat(x, counts.scalar().to_integer(), axis);
+}
+
+Tensor diff(const Tensor& x, Integer axis, Integer n, const std::optional<Tensor>& prepend,
+            const std::optional<Tensor>& append) {
+  std::vector<Tensor> parts = {x};
+  if (prepend) parts.insert(parts.begin(), *prepend);
+  if (append) parts.push_back(*append);
+  return nitinol::diff(parts.size() == 1 ? x : nitinol::concat(parts, axis), axis, n);
+}
+
 Tensor take_along_axis(const Tensor& x, const Tensor& indices, Integer axis) {
   return gather(x, axis, indices);
 }

@@ -64,6 +64,17 @@ namespace nitinol::python::standard {
 /// rank, equal sizes along the other axes, and meet in their common dtype.
 /// Throws Error(shape) if sizes differ, Error(value) for no tensors.
 [[nodiscard]] Tensor concat(std::span<const Tensor> arrays, std::optional<Integer> axis = 0);
+/// Each element `repeats` times, one beside the other along an axis; without an axis, of the
+/// elements as one line. `repeats` is a number, or one for each element along the axis: those are
+/// looked at, as the length of the result depends on them. Throws Error(value) if one is negative.
+[[nodiscard]] Tensor repeat(const Tensor& x, const Operand& repeats,
+                            std::optional<Integer> axis = {});
+/// Differences of neighbours along an axis, taken `n` times: x[1] - x[0], x[2] - x[1], ...
+/// `prepend` and `append` are joined to x first.
+/// Throws Error(value) if n is negative, Error(dtype) for booleans.
+[[nodiscard]] Tensor diff(const Tensor& x, Integer axis = -1, Integer n = 1,
+                          const std::optional<Tensor>& prepend = {},
+                          const std::optional<Tensor>& append = {});
 /// One element of x for each index, which takes the index's place along `axis`: in two dimensions
 /// and along axis 1, result[i, j] = x[i, indices[i, j]].
 ///

@@ -28,6 +28,7 @@ void bind_devices(nb::module_& m) {
       nb::sig("def devices() -> list[dict[str, typing.Any]]"),
       "All devices that this library knows of, the host first; `missing` says why one cannot be\n"
       "used.");
+  m.attr("_most_axes") = max_rank;
   m.def(
       "default_device", [] { return default_device(); },
       "Where tensors are made that come from numbers and host data alone.");

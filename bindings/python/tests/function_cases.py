@@ -30,6 +30,7 @@ NUMBERS = FLOATS + INTEGERS
 class Sample:
     args: tuple
     keywords: dict = dataclasses.field(default_factory=dict)
+    is_looked_at: bool = False  # its data decide the result's size: it runs eagerly
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +66,10 @@ def small(*shape: int) -> np.ndarray:
 
 def one(*args: Any, **keywords: Any) -> Sample:
     return Sample(args, keywords)
+
+
+def looked_at(*args: Any, **keywords: Any) -> Sample:
+    return Sample(args, keywords, is_looked_at=True)
 
 
 # 0-d, empty, one element, axes of size 1, and one long enough for other threads of Python to run.
@@ -555,6 +560,34 @@ SHAPED = [
          np.stack, (lambda x, axis=0: torch.stack(x, axis)) if torch else None, has_gradient=True),
     Case("pad", [one(normal(3, 4), [(1, 0), (2, 3)]), one(normal(4), [(1, 1)], 2.5), one(normal(0), [(2, 0)])],
          lambda x, pads, value=0: np.pad(x, pads, constant_values=value)),
+    Case("moveaxis", [one(normal(2, 3, 4), 0, -1), one(normal(2, 3, 4), (0, 1), (2, 0)), one(normal(3), 0, 0)],
+         np.moveaxis, t("moveaxis"), has_gradient=True),
+    Case("roll", [one(normal(7), 2), one(normal(3, 4), -5), one(normal(3, 4), 1, axis=-1),
+                  one(normal(3, 4, 2), (1, -1), axis=(0, 2)), one(normal(3, 4), 4, axis=1), one(normal(0, 3), 1, axis=0),
+                  one(normal(70, 130), 33, axis=1)],
+         np.roll, (lambda x, shift, axis=None: torch.roll(x, shift, axis)) if torch else None, has_gradient=True),
+    Case("repeat", [one(normal(3, 4), 2), one(normal(3, 4), 3, axis=0), one(normal(3, 4), 0, axis=1), one(normal(), 2),
+                    looked_at(normal(3, 4), np.array([2, 0, 1]), axis=0), looked_at(normal(4), np.array([3]))],
+         np.repeat),
+    Case("tile", [one(normal(3), (2,)), one(normal(3, 4), (2, 3)), one(normal(3), (2, 1, 2)), one(normal(2, 3, 4), (2,)),
+                  one(normal(), (3,)), one(normal(3, 4), (0, 2))],
+         np.tile, t("tile"), has_gradient=True),
+    Case("unstack", [one(normal(3, 4)), one(normal(3, 4), axis=-1), one(normal(0, 4))],
+         lambda x, axis=0: list(np.moveaxis(x, axis, 0))),
+    Case("tril", [one(normal(3, 4)), one(normal(2, 4, 3), 1), one(normal(3, 4), k=-2), one(normal(0, 3))],
+         np.tril, (lambda x, k=0: torch.tril(x, k)) if torch else None, has_gradient=True),
+    Case("triu", [one(normal(3, 4)), one(normal(2, 4, 3), 1), one(normal(3, 4), k=-2), one(normal(0, 3))],
+         np.triu, (lambda x, k=0: torch.triu(x, k)) if torch else None, has_gradient=True),
+    Case("diagonal", [one(normal(3, 4)), one(normal(2, 4, 3), 1), one(normal(3, 4), offset=-2), one(normal(3, 4), 4),
+                      one(normal(3, 4), -3), one(normal(0, 3))],
+         lambda x, offset=0: np.diagonal(x, offset, -2, -1),
+         (lambda x, offset=0: torch.diagonal(x, offset, -2, -1)) if torch else None, has_gradient=True),
+    Case("trace", [one(small(3, 4)), one(small(2, 4, 3), 1), one(small(3, 4), offset=-2), one(small(3, 3), 3)],
+         lambda x, offset=0: np.trace(x, offset, -2, -1)),
+    Case("diff", [one(normal(7)), one(normal(3, 4), axis=0), one(normal(3, 6), n=3), one(normal(3), n=5), one(normal(3, 4), n=0),
+                  one(normal(3, 4), prepend=normal(3, 1), append=normal(3, 2)), one(normal(1))],
+         np.diff, (lambda x, axis=-1, n=1, prepend=None, append=None: torch.diff(x, n, axis, prepend, append))
+         if torch else None, has_gradient=True),
     Case("place", [one(normal(5, 6), normal(3, 2), (1, 0), (3, 2), (1, 3)),
                    one(normal(4), normal(), (3,), (2,), (-2,))], np_place),
 ]  # fmt: skip

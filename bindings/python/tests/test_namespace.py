@@ -99,22 +99,20 @@ linalg.tensordot linalg.trace linalg.vecdot linalg.vector_norm
 
 # A list that only becomes shorter.
 MISSING = """
-empty empty_like meshgrid tril triu
-can_cast finfo iinfo isdtype result_type
+empty empty_like meshgrid
 acos acosh asin asinh atan atan2 atanh conj cosh hypot imag logaddexp nextafter positive real
 signbit sinh
 tensordot vecdot
-broadcast_arrays moveaxis repeat roll tile unstack
+broadcast_arrays
 count_nonzero nonzero searchsorted
 unique_all unique_counts unique_inverse unique_values
 argsort sort
 cumulative_prod
-diff
 fft.fft fft.ifft fft.fftn fft.ifftn fft.rfft fft.irfft fft.rfftn fft.irfftn fft.hfft fft.ihfft
 fft.fftfreq fft.rfftfreq fft.fftshift fft.ifftshift
-linalg.cholesky linalg.cross linalg.det linalg.diagonal linalg.eigh linalg.eigvalsh linalg.inv
+linalg.cholesky linalg.cross linalg.det linalg.eigh linalg.eigvalsh linalg.inv
 linalg.matrix_norm linalg.matrix_power linalg.matrix_rank linalg.outer linalg.pinv linalg.qr
-linalg.slogdet linalg.solve linalg.svd linalg.svdvals linalg.tensordot linalg.trace linalg.vecdot
+linalg.slogdet linalg.solve linalg.svd linalg.svdvals linalg.tensordot linalg.vecdot
 linalg.vector_norm
 """.split()
 
@@ -148,22 +146,35 @@ SIGNATURES = {
     "asarray": "(obj, /, *, dtype=None, device=None, copy=None)",
     "astype": "(x, dtype, /, *, copy=True, device=None)",
     "broadcast_to": "(x, /, shape)",
+    "can_cast": "(from_, to, /)",
     "clip": "(x, /, min=None, max=None)",
     "concat": "(arrays, /, *, axis=0)",
     "cumulative_sum": "(x, /, *, axis=None, dtype=None, include_initial=False)",
+    "diff": "(x, /, *, axis=-1, n=1, prepend=None, append=None)",
     "expand_dims": "(x, /, *, axis=0)",
     "eye": "(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None)",
+    "finfo": "(type, /)",
     "flip": "(x, /, *, axis=None)",
     "from_dlpack": "(x, /, *, device=None, copy=None)",
     "full": "(shape, fill_value, *, dtype=None, device=None)",
     "full_like": "(x, /, fill_value, *, dtype=None, device=None)",
+    "iinfo": "(type, /)",
+    "isdtype": "(dtype, kind)",
     "linspace": "(start, stop, /, num, *, dtype=None, device=None, endpoint=True)",
+    "moveaxis": "(x, source, destination, /)",
     "permute_dims": "(x, /, axes)",
+    "repeat": "(x, /, repeats, *, axis=None)",
     "reshape": "(x, /, shape, *, copy=None)",
+    "result_type": "(*arrays_and_dtypes)",
+    "roll": "(x, /, shift, *, axis=None)",
     "squeeze": "(x, /, axis)",
     "stack": "(arrays, /, *, axis=0)",
     "take": "(x, indices, /, *, axis)",
     "take_along_axis": "(x, indices, /, *, axis=-1)",
+    "tile": "(x, repetitions, /)",
+    "tril": "(x, /, *, k=0)",
+    "triu": "(x, /, *, k=0)",
+    "unstack": "(x, /, *, axis=0)",
     "where": "(condition, x1, x2, /)",
 }
 

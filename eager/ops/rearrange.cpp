@@ -1,0 +1,206 @@
+#include "eager/ops/rearrange.h"
+
+#include "core/error.h"
+#include "eager/ops/arithmetic.h"
+#include "eager/ops/cast.h"
+#include "eager/ops/compare.h"
+#include "eager/ops/create.h"
+#include "eager/ops/index.h"
+#include "eager/ops/join.h"
+#include "eager/ops/reduce.h"
+#include "eager/ops/view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
+namespace nitinol {
+namespace {
+
+/// Throws Error(value) unless `number`, which `what` names, is at least 0.
+void check_not_negative(const char* where, const char* what, int64_t number) {
+  if (number >= 0) return;
+  throw Error(ErrorKind::value, {.where = where,
+                                 .what = what,
+                                 .expected = "at least 0",
+                                 .got = fmt::format("{}", number),
+                                 .fix = "Check how it is computed."});
+}
+
+/// Throws Error(shape) for fewer than two axes.
+void check_matrices(const char* where, const Tensor& x) {
+  if (x.rank() >= 2) return;
+  throw Error(ErrorKind::shape,
+              {.where = where,
+               .what = describe(x),
+               .expected = "matrices: at least two axes",
+               .got = fmt::format("{}", x.rank()),
+               .fix = "unsqueeze() adds an axis; eye() and where() make a matrix of a vector."});
+}
+
+/// x moved by `shift` along axis i.
+Tensor rolled(const Tensor& x, int64_t shift, int i) {
+  const int64_t size = x.shape()[i];
+  if (size == 0) return x;
+  const int64_t first = (size - shift % size) % size;  // what comes to the start
+  if (first == 0) return x;
+  return concat({slice(x, i, {first, size}), slice(x, i, {0, first})}, i);
+}
+
+/// For each place of the last two axes whether it lies on diagonal k or below it.
+Tensor is_below(const Tensor& x, int64_t k) {
+  const int rank = x.rank();
+  const Tensor row = unsqueeze(arange(x.shape()[rank - 2], {}, x.device()), 1);
+  return row >= arange(x.shape()[rank - 1], {}, x.device()) - k;
+}
+
+}  // namespace
+
+Tensor moveaxis(const Tensor& x, const Axes& source, const Axes& destination) {
+  const auto places_of = [&x](const Axes& axes) {
+    Dims places;
+    for (const int64_t axis : axes.dims())
+      places.push_back(normalize_axis("moveaxis", axis, x.rank()));
+    if (!axes.dims().empty()) (void)normalize_axes("moveaxis", axes.dims(), x.rank());  // each once
+    return places;
+  };
+  const Dims from = places_of(source), to = places_of(destination);
+  if (from.size() != to.size()) {
+    throw Error(ErrorKind::shape, {.where = "moveaxis",
+                                   .what = fmt::format("axes {} to {}", to_string(source.dims()),
+                                                       to_string(destination.dims())),
+                                   .expected = "as many places as axes",
+                                   .got = fmt::format("{} for {}", to.size(), from.size()),
+                                   .fix = "Name a place for each axis that is moved."});
+  }
+  Dims order = Dims::filled(x.rank(), -1);
+  for (int i = 0; i < from.size(); ++i) order[static_cast<int>(to[i])] = from[i];
+  int64_t next = 0;
+  for (int64_t& axis : order) {
+    if (axis >= 0) continue;
+    while (std::ranges::find(from, next) != from.end()) ++next;
+    axis = next++;
+  }
+  return permute(x, order);
+}
+
+Tensor roll(const Tensor& x, const Dims& shift, const Axes& axis) {
+  if (axis.dims().empty()) {
+    int64_t total = 0;
+    for (const int64_t one : shift) total += one;
+    return reshape(rolled(flatten(x), total, 0), x.shape());
+  }
+  if (shift.size() != 1 && shift.size() != axis.dims().size()) {
+    throw Error(
+        ErrorKind::shape,
+        {.where = "roll",
+         .what = fmt::format("shifts {} along axes {}", to_string(shift), to_string(axis.dims())),
+         .expected = "one shift, or one for each axis",
+         .got = fmt::format("{} for {} axes", shift.size(), axis.dims().size()),
+         .fix = "Name an axis for each shift."});
+  }
+  Tensor result = x;
+  for (int i = 0; i < axis.dims().size(); ++i) {
+    result = rolled(result, shift[shift.size() == 1 ? 0 : i],
+                    normalize_axis("roll", axis.dims()[i], x.rank()));
+  }
+  return result;
+}
+
+Tensor repeat(const Tensor& x, Integer repeats, std::optional<Integer> axis) {
+  check_not_negative("repeat", "the number of repetitions", repeats);
+  if (!axis) return repeat(flatten(x), repeats, 0);
+  const int i = normalize_axis("repeat", *axis, x.rank());
+  Shape sizes = x.shape();
+  sizes.insert(i + 1, repeats);
+  Shape shape = x.shape();
+  shape[i] *= repeats;
+  return reshape(expand(unsqueeze(x, i + 1), sizes), shape);
+}
+
+Tensor repeat(const Tensor& x, const Tensor& repeats, std::optional<Integer> axis) {
+  if (!axis) return repeat(flatten(x), repeats, 0);
+  const int i = normalize_axis("repeat", *axis, x.rank());
+  const int64_t size = x.shape()[i];
+  if (repeats.rank() != 1 || (repeats.size() != size && repeats.size() != 1)) {
+    throw Error(ErrorKind::shape,
+                {.where = "repeat",
+                 .what = fmt::format("{} for axis {} of {}", describe(repeats), i, describe(x)),
+                 .expected = fmt::format("{} numbers, or one", size),
+                 .got = describe(repeats),
+                 .fix = "Give a number for each element along the axis."});
+  }
+  const std::vector<int64_t> counts = cast(repeats, i64).to_vector<int64_t>();
+  std::vector<int64_t> places;
+  for (int64_t k = 0; k < size; ++k) {
+    const int64_t count = counts[counts.size() == 1 ? 0 : static_cast<std::size_t>(k)];
+    check_not_negative("repeat", "a number of repetitions", count);
+    places.insert(places.end(), static_cast<std::size_t>(count), k);
+  }
+  return take(x,
+              from_span(std::span<const int64_t>(places), {static_cast<int64_t>(places.size())})
+                  .to(x.device()),
+              i);
+}
+
+Tensor tile(const Tensor& x, const Dims& repetitions) {
+  Tensor result = x;
+  while (result.rank() < repetitions.size()) result = unsqueeze(result, 0);
+  const int skipped = result.rank() - repetitions.size();
+  for (int i = 0; i < repetitions.size(); ++i) {
+    check_not_negative("tile", "the number of repetitions", repetitions[i]);
+    if (repetitions[i] == 1) continue;
+    Shape sizes = result.shape(), shape = sizes;
+    sizes.insert(skipped + i, repetitions[i]);
+    shape[skipped + i] *= repetitions[i];
+    result = reshape(expand(unsqueeze(result, skipped + i), sizes), shape);
+  }
+  return result;
+}
+
+std::vector<Tensor> unstack(const Tensor& x, Integer axis) {
+  const int i = normalize_axis("unstack", axis, x.rank());
+  std::vector<Tensor> parts = split(x, 1, i);
+  for (Tensor& part : parts) part = squeeze(part, i);
+  return parts;
+}
+
+Tensor tril(const Tensor& x, Integer k) {
+  check_matrices("tril", x);
+  return where(is_below(x, k), x, zeros({}, x.dtype(), x.device()));
+}
+
+Tensor triu(const Tensor& x, Integer k) {
+  check_matrices("triu", x);
+  return where(is_below(x, k - 1), zeros({}, x.dtype(), x.device()), x);
+}
+
+Tensor diagonal(const Tensor& x, Integer offset) {
+  check_matrices("diagonal", x);
+  const int rank = x.rank();
+  const int64_t rows = x.shape()[rank - 2], columns = x.shape()[rank - 1];
+  const int64_t start = std::max<int64_t>(-offset, 0), first = std::max<int64_t>(offset, 0);
+  const int64_t count = std::max<int64_t>(std::min(rows - start, columns - first), 0);
+  // As one line, the diagonal's elements are a row and one apart.
+  const Tensor lines = flatten(x, rank - 2);
+  const int64_t from = count == 0 ? 0 : start * columns + first;
+  const int64_t stop = count == 0 ? 0 : from + (count - 1) * (columns + 1) + 1;
+  return slice(lines, -1, {from, stop, columns + 1});
+}
+
+Tensor trace(const Tensor& x, Integer offset) {
+  check_matrices("trace", x);
+  return sum(diagonal(x, offset), -1);
+}
+
+Tensor diff(const Tensor& x, Integer axis, Integer n) {
+  check_not_negative("diff", "how often differences are taken", n);
+  const int i = normalize_axis("diff", axis, x.rank());
+  Tensor result = x;
+  for (int64_t k = 0; k < n && result.shape()[i] > 0; ++k)
+    result = slice(result, i, {.start = 1}) - slice(result, i, {.stop = -1});
+  return result;
+}
+
+}  // namespace nitinol

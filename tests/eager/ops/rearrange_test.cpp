@@ -1,0 +1,128 @@
+// Elements at other places: values against ones written out, compiled, differentiated, refused.
+// bindings/python/tests/test_functions.py compares more with NumPy and PyTorch.
+#include "eager/ops/rearrange.h"
+
+#include "nitinol.h"
+#include "tests/jit/calls.h"
+#include "tests/same_bits.h"
+
+#include <catch2/catch.hpp>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+using namespace nitinol;
+using namespace nitinol::test;
+
+namespace {
+
+Tensor numbered(const Shape& shape) {
+  return reshape(cast(arange(element_count(shape)), f64), shape);
+}
+
+struct Rearranging {
+  std::string name;
+  std::function<Tensor(const Tensor&)> apply;
+};
+
+/// Of tensors [3, 4].
+const std::vector<Rearranging> rearrangings = {
+    {"moveaxis", [](const Tensor& x) { return moveaxis(x, 0, 1); }},
+    {"roll",
+     [](const Tensor& x) {
+       return roll(x, {1, -2}, {0, 1});
+     }},
+    {"roll as a line", [](const Tensor& x) { return roll(x, {5}); }},
+    {"repeat", [](const Tensor& x) { return repeat(x, 3, 1); }},
+    {"tile",
+     [](const Tensor& x) {
+       return tile(x, {2, 1, 3});
+     }},
+    {"unstack", [](const Tensor& x) { return unstack(x, 1)[2] * unstack(x, 1)[0]; }},
+    {"tril", [](const Tensor& x) { return tril(x, 1); }},
+    {"triu", [](const Tensor& x) { return triu(x, 1); }},
+    {"diagonal", [](const Tensor& x) { return diagonal(x, 1); }},
+    {"trace", [](const Tensor& x) { return trace(x, -1); }},
+    {"diff", [](const Tensor& x) { return diff(x, 1, 2); }},
+};
+
+}  // namespace
+
+TEST_CASE("rearranged elements lie where they should", "[eager][rearrange]") {
+  const Tensor x = numbered({2, 3});
+  CHECK(same_bits(roll(x, {1}, 1), tensor({{2.0, 0.0, 1.0}, {5.0, 3.0, 4.0}})));
+  CHECK(same_bits(roll(x, {-1}), tensor({{1.0, 2.0, 3.0}, {4.0, 5.0, 0.0}})));
+  CHECK(same_bits(roll(x, {3}, 1), x));
+  CHECK(same_bits(repeat(x, 2, 0),
+                  tensor({{0.0, 1.0, 2.0}, {0.0, 1.0, 2.0}, {3.0, 4.0, 5.0}, {3.0, 4.0, 5.0}})));
+  CHECK(same_bits(repeat(tensor({7.0, 8.0, 9.0}), tensor({2, 0, 1})), tensor({7.0, 7.0, 9.0})));
+  CHECK(same_bits(tile(tensor({1.0, 2.0}), {2}), tensor({1.0, 2.0, 1.0, 2.0})));
+  CHECK(tile(x, {2, 1, 2}).shape() == Shape{2, 2, 6});
+  CHECK(same_bits(tril(x), tensor({{0.0, 0.0, 0.0}, {3.0, 4.0, 0.0}})));
+  CHECK(same_bits(triu(x, 1), tensor({{0.0, 1.0, 2.0}, {0.0, 0.0, 5.0}})));
+  CHECK(same_bits(diagonal(x, -1), tensor({3.0})));
+  CHECK(diagonal(x, 3).shape() == Shape{0});
+  CHECK(trace(tensor({{1, 2}, {3, 4}})).item<int64_t>() == 5);
+  CHECK(same_bits(diff(tensor({1.0, 4.0, 9.0, 16.0}), -1, 2), tensor({2.0, 2.0})));
+  CHECK(moveaxis(numbered({2, 3, 4}), {0, 1}, {2, 0}).shape() == Shape{3, 4, 2});
+  // Infinities and NaN beyond the diagonal are gone, not multiplied.
+  CHECK(same_bits(tril(full({2, 2}, INFINITY)), tensor({{INFINITY, 0.0F}, {INFINITY, INFINITY}})));
+}
+
+TEST_CASE("every dtype is rearranged", "[eager][rearrange]") {
+  for (const DType dtype : {boolean, u8, i8, i16, i32, i64, f16, bf16, f32, f64}) {
+    const Tensor x = cast(numbered({3, 4}) > 4.0, dtype);
+    CHECK(tril(x).dtype() == dtype);
+    CHECK(roll(x, {1}, 0).dtype() == dtype);
+    CHECK(same_bits(triu(x, -5), x));
+    CHECK(same_bits(diagonal(tile(x, {1, 2}), 4), diagonal(x)));
+  }
+}
+
+TEST_CASE("compiled functions rearrange in kernels, with eager's bits", "[eager][rearrange][jit]") {
+  for (const Rearranging& one : rearrangings) {
+    INFO(one.name);
+    const auto f = [&one](const Tensor& x) { return sin(one.apply(cos(x))); };
+    const auto compiled = compile(f, {.check = Check::never});
+    const Tensor x = randn({3, 4});
+    settle(compiled, x);
+    CHECK(same_bits(compiled(x), f(x)));
+    CHECK(compiled.explain().signatures.at(0).tier == Tier::traced);
+    CHECK_NOTHROW(check_gradients([&](const Tensor& v) { return sum(square(f(v))); },
+                                  numbered({3, 4}) * 0.1));
+  }
+}
+
+TEST_CASE("numbers of repetitions are looked at", "[eager][rearrange][jit]") {
+  const auto f = compile([](const Tensor& x, const Tensor& counts) { return repeat(x, counts); });
+  for (int i = 0; i < 3; ++i) CHECK(f(ones({2}), tensor({i, 2})).shape() == Shape{i + 2});
+  CHECK(f.explain().signatures.at(0).tier == Tier::eager);
+  CHECK_THAT(f.explain().signatures.at(0).reason, Catch::Contains("looks at"));
+}
+
+TEST_CASE("what moves axes or takes parts copies nothing", "[eager][rearrange]") {
+  const Tensor x = randn({4, 5, 6});
+  const auto storage = [](const Tensor& t) { return t.internals().storage.get(); };
+  CHECK(storage(moveaxis(x, 0, 2)) == storage(x));
+  CHECK(storage(unstack(x)[0]) == storage(x));
+  CHECK(storage(diagonal(x)) == storage(x));
+}
+
+TEST_CASE("misuse of rearranging functions is an Error that says what to do",
+          "[eager][rearrange]") {
+  const Tensor x = ones({3, 4});
+  CHECK_THROWS_WITH(moveaxis(x, {0, 1}, 0), Catch::Contains("moveaxis: axes [0, 1] to [0]") &&
+                                                Catch::Contains("as many places as axes"));
+  CHECK_THROWS_AS(moveaxis(x, {0, 0}, {0, 1}), Error);
+  CHECK_THROWS_WITH(roll(x, {1, 2, 3}, {0, 1}), Catch::Contains("one shift, or one for each axis"));
+  CHECK_THROWS_WITH(repeat(x, -1), Catch::Contains("repeat: the number of repetitions"));
+  CHECK_THROWS_WITH(repeat(x, tensor({1, -2, 1}), 0), Catch::Contains("at least 0, got -2"));
+  CHECK_THROWS_WITH(repeat(x, tensor({1, 2}), 0), Catch::Contains("3 numbers, or one"));
+  CHECK_THROWS_WITH(tile(x, {2, -1}), Catch::Contains("tile"));
+  CHECK_THROWS_WITH(tril(ones({3})), Catch::Contains("tril: float32[3]: expected matrices"));
+  CHECK_THROWS_WITH(diagonal(ones({3})), Catch::Contains("at least two axes"));
+  CHECK_THROWS_WITH(diff(x, 0, -1), Catch::Contains("how often differences are taken"));
+  CHECK_THROWS_AS(diff(ones({3}, boolean)), Error);
+  CHECK_THROWS_AS(roll(x, {1}, 2), Error);
+}
