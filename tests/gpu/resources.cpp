@@ -46,7 +46,7 @@ const std::map<std::string, Taken> table = {
     {"W1d.f16", {28, 448, false, 0}},
     {"W2.sum", {34, 648, false, 0}},
     {"W2.mean", {32, 240, false, 0}},
-    {"W2.softmax", {48, 1576, false, 0}},
+    {"W2.softmax", {48, 1120, false, 0}},
     {"W2.layernorm", {34, 1216, false, 0}},
     {"W2.var", {32, 432, false, 0}},
     {"W2.argmax", {32, 584, false, 0}},

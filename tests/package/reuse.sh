@@ -20,12 +20,16 @@ done
 # -fopenmp decides in parallel.cpp only, which has it in both.
 deciding() { tr ' ' '\n' | grep -E '^-(f|O|g|m|std)' | grep -vx -- -fopenmp | sort; }
 
+# Several files compiled as one are a list of them.
+parts=("$source")
+[[ $source != */Unity/* ]] || mapfile -t parts < <(sed -n 's/^#include "\(.*\)"$/\1/p' "$source")
+
 name=${object#*nitinol.dir/}
 name=${name#*nitinol_llvm.dir/}
 for target in nitinol nitinol_llvm; do
   existing=$build/CMakeFiles/$target.dir/$name
-  [[ $object == */nitinol*.dir/*.o && -f $existing && $source != */jit_loader.cpp ]] || continue
-  ! grep -q NITINOL_LLVM_RESERVE "$source" "${source%.cpp}.h" 2>/dev/null || continue
+  [[ $object == */nitinol*.dir/*.o && -f $existing && "${parts[*]}" != */jit_loader.cpp* ]] || continue
+  ! grep -q NITINOL_LLVM_RESERVE "${parts[@]}" "${parts[@]/%.cpp/.h}" 2>/dev/null || continue
   before=$(grep -F -- "-o CMakeFiles/$target.dir/$name -c" "$build/compile_commands.json" | deciding)
   [[ $before == "$(echo "$*" | deciding)" ]] || continue
   cp "$existing" "$object"

@@ -41,10 +41,11 @@ endfunction()
 set(reuse "-DCMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CURRENT_LIST_DIR}/reuse.sh"
           "-DCMAKE_BUILD_TYPE=${config}")
 set(ENV{REUSED_BUILD} "${build}")
-set(same_llvm -DNITINOL_LLVM=OFF)
+set(same_parts -DNITINOL_LLVM=OFF)
 if(llvm)
-  set(same_llvm -DNITINOL_LLVM=ON)
+  set(same_parts -DNITINOL_LLVM=ON)
 endif()
+list(APPEND same_parts "-DNITINOL_UNITY=${unity}")
 
 # What a package must not hold: internal headers, and includes that a user's header could answer.
 function(check_headers include)
@@ -86,10 +87,10 @@ elseif(way STREQUAL "pkg-config")
   set(ENV{PKG_CONFIG_PATH} "${pc_dir}")
   consume(-Dway=pkg-config)
 elseif(way STREQUAL "add_subdirectory")
-  consume(-Dway=add_subdirectory "-Dnitinol_source=${source}" ${reuse} ${same_llvm})
+  consume(-Dway=add_subdirectory "-Dnitinol_source=${source}" ${reuse} ${same_parts})
 elseif(way STREQUAL "static")
   step("${CMAKE_COMMAND}" -S "${source}" -B "${root}/library" -G "${generator}"
-       "-DCMAKE_CXX_COMPILER=${compiler}" ${reuse} ${same_llvm} -DBUILD_SHARED_LIBS=OFF
+       "-DCMAKE_CXX_COMPILER=${compiler}" ${reuse} ${same_parts} -DBUILD_SHARED_LIBS=OFF
        -DNITINOL_TESTS=OFF -DNITINOL_EXAMPLES=OFF -DNITINOL_BENCH=OFF)
   step("${CMAKE_COMMAND}" --build "${root}/library")
   install("${root}/library" "${root}/installed")
