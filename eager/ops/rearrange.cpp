@@ -39,6 +39,9 @@ void check_matrices(const char* where, const Tensor& x) {
                .fix = "unsqueeze() adds an axis; eye() and where() make a matrix of a vector."});
 }
 
+/// No memory holds so many.
+constexpr int64_t most_elements = int64_t{1} << 44;
+
 /// x moved by `shift` along axis i.
 Tensor rolled(const Tensor& x, int64_t shift, int i) {
   const int64_t size = x.shape()[i];
@@ -48,11 +51,31 @@ Tensor rolled(const Tensor& x, int64_t shift, int i) {
   return concat({slice(x, i, {first, size}), slice(x, i, {0, first})}, i);
 }
 
-/// For each place of the last two axes whether it lies on diagonal k or below it.
-Tensor is_below(const Tensor& x, int64_t k) {
-  const int rank = x.rank();
-  const Tensor row = unsqueeze(arange(x.shape()[rank - 2], {}, x.device()), 1);
-  return row >= arange(x.shape()[rank - 1], {}, x.device()) - k;
+/// For the places of matrices: the row, and the row in which diagonal k crosses the column.
+struct Crossings {
+  Tensor row, crossed;
+};
+Crossings crossings_of(const Tensor& x, int64_t k) {
+  const int64_t rows = x.shape()[x.rank() - 2], columns = x.shape()[x.rank() - 1];
+  // Beyond the corners all diagonals are alike.
+  return {unsqueeze(arange(rows, {}, x.device()), 1),
+          arange(columns, {}, x.device()) - std::clamp(k, -rows, columns)};
+}
+
+/// How long the result of repeat() is. Throws Error(dtype), Error(shape), Error(value) for numbers
+/// that are none.
+int64_t total_of(const Tensor& repeats, const std::vector<int64_t>& counts, int64_t size) {
+  int64_t total = 0;
+  for (int64_t k = 0; k < size; ++k) {
+    const int64_t count = counts[counts.size() == 1 ? 0 : static_cast<std::size_t>(k)];
+    check_not_negative("repeat", "a number of repetitions", count);
+    if (!__builtin_add_overflow(total, count, &total) && total <= most_elements) continue;
+    throw Error(ErrorKind::shape, {.where = "repeat",
+                                   .what = fmt::format("the numbers in {}", describe(repeats)),
+                                   .expected = "a result that fits in memory",
+                                   .got = fmt::format("more than {} elements", most_elements)});
+  }
+  return total;
 }
 
 }  // namespace
@@ -131,11 +154,18 @@ Tensor repeat(const Tensor& x, const Tensor& repeats, std::optional<Integer> axi
                  .got = describe(repeats),
                  .fix = "Give a number for each element along the axis."});
   }
+  if (!is_integer(repeats.dtype())) {
+    throw Error(ErrorKind::dtype, {.where = "repeat",
+                                   .what = "the numbers of repetitions",
+                                   .expected = "integers",
+                                   .got = describe(repeats),
+                                   .fix = "Round and cast them first."});
+  }
   const std::vector<int64_t> counts = cast(repeats, i64).to_vector<int64_t>();
   std::vector<int64_t> places;
+  places.reserve(static_cast<std::size_t>(total_of(repeats, counts, size)));
   for (int64_t k = 0; k < size; ++k) {
     const int64_t count = counts[counts.size() == 1 ? 0 : static_cast<std::size_t>(k)];
-    check_not_negative("repeat", "a number of repetitions", count);
     places.insert(places.end(), static_cast<std::size_t>(count), k);
   }
   return take(x,
@@ -168,12 +198,14 @@ std::vector<Tensor> unstack(const Tensor& x, Integer axis) {
 
 Tensor tril(const Tensor& x, Integer k) {
   check_matrices("tril", x);
-  return where(is_below(x, k), x, zeros({}, x.dtype(), x.device()));
+  const auto [row, crossed] = crossings_of(x, k);
+  return where(row >= crossed, x, zeros({}, x.dtype(), x.device()));
 }
 
 Tensor triu(const Tensor& x, Integer k) {
   check_matrices("triu", x);
-  return where(is_below(x, k - 1), zeros({}, x.dtype(), x.device()), x);
+  const auto [row, crossed] = crossings_of(x, k);
+  return where(row <= crossed, x, zeros({}, x.dtype(), x.device()));
 }
 
 Tensor diagonal(const Tensor& x, Integer offset) {

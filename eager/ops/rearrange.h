@@ -28,7 +28,8 @@ namespace nitinol {
 /// elements as one line. Throws Error(value) if `repeats` is negative.
 [[nodiscard]] Tensor repeat(const Tensor& x, Integer repeats, std::optional<Integer> axis = {});
 /// The same with a number for each element along the axis. They are looked at: how long the result
-/// is depends on them. repeats: integers, of one axis.
+/// is depends on them. repeats: one axis. Throws Error(dtype) unless they are integers,
+/// Error(value) if one is negative.
 [[nodiscard]] Tensor repeat(const Tensor& x, const Tensor& repeats,
                             std::optional<Integer> axis = {});
 /// x beside itself, repetitions[i] times along axis i. A list that is shorter than x has axes is

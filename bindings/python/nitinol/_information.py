@@ -27,10 +27,15 @@ _KINDS = {
 }
 
 
-def _dtype_of(value: Tensor | Variable | DTypeLike) -> DType:
+def _dtype_of(where: str, value: Tensor | Variable | DTypeLike, others: str = "") -> DType:
     if isinstance(value, (Tensor, Variable)):
         return value.dtype
-    return value if isinstance(value, DType) else _ext.zeros((0,), dtype=value).dtype
+    try:
+        return value if isinstance(value, DType) else _ext.zeros((0,), dtype=value).dtype
+    except TypeError as error:
+        raise TypeError(
+            str(error).replace("zeros: dtype", f"{where}: an argument") + others
+        ) from None
 
 
 def _refused(where: str, expected: str, got: object) -> _ext.DTypeError:
@@ -61,7 +66,7 @@ class IntegerInfo:
 
 def finfo(type: Tensor | Variable | DTypeLike, /) -> FloatInfo:
     """The limits of a floating dtype, or of a tensor's. Raises DTypeError for others."""
-    dtype = _dtype_of(type)
+    dtype = _dtype_of("finfo", type)
     digits, exponent = {  # after the point; of the largest power of two
         _ext.float16: (10, 15),
         _ext.bfloat16: (7, 127),
@@ -77,7 +82,7 @@ def finfo(type: Tensor | Variable | DTypeLike, /) -> FloatInfo:
 
 def iinfo(type: Tensor | Variable | DTypeLike, /) -> IntegerInfo:
     """The limits of an integer dtype, or of a tensor's. Raises DTypeError for others."""
-    dtype = _dtype_of(type)
+    dtype = _dtype_of("iinfo", type)
     if dtype not in _KINDS["integral"]:
         raise _refused("iinfo", "an integer dtype", f"{dtype}; see finfo")
     bits = 8 * dtype.itemsize
@@ -89,19 +94,19 @@ def iinfo(type: Tensor | Variable | DTypeLike, /) -> IntegerInfo:
 def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> builtins.bool:
     """Whether a dtype is of a kind, or of one of several: another dtype, or "bool", "signed integer",
     "unsigned integer", "integral", "real floating", "complex floating", "numeric"."""
-    own = _dtype_of(dtype)
+    own = _dtype_of("isdtype", dtype)
     if isinstance(kind, tuple):
         return any(isdtype(own, one) for one in kind)
     if isinstance(kind, str) and kind in _KINDS:
         return own in _KINDS[kind]
-    return own == _dtype_of(kind)
+    return own == _dtype_of("isdtype", kind, f", or one of {', '.join(map(repr, _KINDS))}")
 
 
 def can_cast(from_: Tensor | Variable | DTypeLike, to: DTypeLike, /) -> builtins.bool:
     """Whether values of a dtype, or of a tensor's, are those of another when the two meet: whether
     promotion gives `to`."""
-    target = _dtype_of(to)
-    return _ext.promote(_dtype_of(from_), target) == target
+    target = _dtype_of("can_cast", to)
+    return _ext.promote(_dtype_of("can_cast", from_), target) == target
 
 
 Typed = Union[Tensor, Variable, DTypeLike]
@@ -112,7 +117,7 @@ def result_type(*arrays_and_dtypes: Typed | Scalar | builtins.bool | int | float
     the others leave open. Raises TypeError unless a tensor or dtype is among them."""
     numbers = [v for v in arrays_and_dtypes if isinstance(v, (builtins.bool, int, float, Scalar))]
     typed = [
-        _dtype_of(v)
+        _dtype_of("result_type", v)
         for v in arrays_and_dtypes
         if not isinstance(v, (builtins.bool, int, float, Scalar))
     ]

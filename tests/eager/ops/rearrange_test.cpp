@@ -8,6 +8,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -66,6 +67,14 @@ TEST_CASE("rearranged elements lie where they should", "[eager][rearrange]") {
   CHECK(trace(tensor({{1, 2}, {3, 4}})).item<int64_t>() == 5);
   CHECK(same_bits(diff(tensor({1.0, 4.0, 9.0, 16.0}), -1, 2), tensor({2.0, 2.0})));
   CHECK(moveaxis(numbered({2, 3, 4}), {0, 1}, {2, 0}).shape() == Shape{3, 4, 2});
+  for (const int64_t far : {int64_t{5}, INT64_MAX}) {  // beyond the corners
+    CHECK(same_bits(tril(x, far), x));
+    CHECK(same_bits(triu(x, far), zeros_like(x)));
+    CHECK(same_bits(tril(x, -far - 1), zeros_like(x)));
+    CHECK(same_bits(triu(x, -far - 1), x));
+    CHECK(diagonal(x, far).shape() == Shape{0});
+    CHECK(diagonal(x, -far - 1).shape() == Shape{0});
+  }
   // Infinities and NaN beyond the diagonal are gone, not multiplied.
   CHECK(same_bits(tril(full({2, 2}, INFINITY)), tensor({{INFINITY, 0.0F}, {INFINITY, INFINITY}})));
 }
@@ -119,6 +128,9 @@ TEST_CASE("misuse of rearranging functions is an Error that says what to do",
   CHECK_THROWS_WITH(repeat(x, -1), Catch::Contains("repeat: the number of repetitions"));
   CHECK_THROWS_WITH(repeat(x, tensor({1, -2, 1}), 0), Catch::Contains("at least 0, got -2"));
   CHECK_THROWS_WITH(repeat(x, tensor({1, 2}), 0), Catch::Contains("3 numbers, or one"));
+  CHECK_THROWS_WITH(repeat(x, tensor({1.5, 2.0, 1.0}), 0), Catch::Contains("integers"));
+  const Tensor many = tensor({INT64_MAX, INT64_MAX, int64_t{2}});
+  CHECK_THROWS_WITH(repeat(x, many, 0), Catch::Contains("a result that fits in memory"));
   CHECK_THROWS_WITH(tile(x, {2, -1}), Catch::Contains("tile"));
   CHECK_THROWS_WITH(tril(ones({3})), Catch::Contains("tril: float32[3]: expected matrices"));
   CHECK_THROWS_WITH(diagonal(ones({3})), Catch::Contains("at least two axes"));
