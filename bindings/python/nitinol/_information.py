@@ -30,6 +30,8 @@ _KINDS = {
 def _dtype_of(where: str, value: Tensor | Variable | DTypeLike, others: str = "") -> DType:
     if isinstance(value, (Tensor, Variable)):
         return value.dtype
+    if value is None:  # which zeros() takes for its default
+        raise TypeError(f"{where}: an argument is None; expected a tensor or a dtype{others}")
     try:
         return value if isinstance(value, DType) else _ext.zeros((0,), dtype=value).dtype
     except TypeError as error:
