@@ -51,6 +51,15 @@ Tensor rolled(const Tensor& x, int64_t shift, int i) {
   return concat({slice(x, i, {first, size}), slice(x, i, {0, first})}, i);
 }
 
+/// x so many times along axis i: as a new axis `at`, i or i + 1, which is joined with it.
+Tensor repeated(const Tensor& x, int64_t count, int i, int at) {
+  Shape sizes = x.shape(), shape = sizes;
+  sizes.insert(at, count);
+  const Tensor apart = expand(unsqueeze(x, at), sizes);  // or an Error, if memory does not hold it
+  shape[i] *= count;
+  return reshape(apart, shape);
+}
+
 /// For the places of matrices: the row, and the row in which diagonal k crosses the column.
 struct Crossings {
   Tensor row, crossed;
@@ -110,9 +119,9 @@ Tensor moveaxis(const Tensor& x, const Axes& source, const Axes& destination) {
 
 Tensor roll(const Tensor& x, const Dims& shift, const Axes& axis) {
   if (axis.dims().empty()) {
-    int64_t total = 0;
-    for (const int64_t one : shift) total += one;
-    return reshape(rolled(flatten(x), total, 0), x.shape());
+    Tensor line = flatten(x);
+    for (const int64_t one : shift) line = rolled(line, one, 0);
+    return reshape(line, x.shape());
   }
   if (shift.size() != 1 && shift.size() != axis.dims().size()) {
     throw Error(
@@ -135,11 +144,7 @@ Tensor repeat(const Tensor& x, Integer repeats, std::optional<Integer> axis) {
   check_not_negative("repeat", "the number of repetitions", repeats);
   if (!axis) return repeat(flatten(x), repeats, 0);
   const int i = normalize_axis("repeat", *axis, x.rank());
-  Shape sizes = x.shape();
-  sizes.insert(i + 1, repeats);
-  Shape shape = x.shape();
-  shape[i] *= repeats;
-  return reshape(expand(unsqueeze(x, i + 1), sizes), shape);
+  return repeated(x, repeats, i, i + 1);
 }
 
 Tensor repeat(const Tensor& x, const Tensor& repeats, std::optional<Integer> axis) {
@@ -180,11 +185,7 @@ Tensor tile(const Tensor& x, const Dims& repetitions) {
   const int skipped = result.rank() - repetitions.size();
   for (int i = 0; i < repetitions.size(); ++i) {
     check_not_negative("tile", "the number of repetitions", repetitions[i]);
-    if (repetitions[i] == 1) continue;
-    Shape sizes = result.shape(), shape = sizes;
-    sizes.insert(skipped + i, repetitions[i]);
-    shape[skipped + i] *= repetitions[i];
-    result = reshape(expand(unsqueeze(result, skipped + i), sizes), shape);
+    if (repetitions[i] != 1) result = repeated(result, repetitions[i], skipped + i, skipped + i);
   }
   return result;
 }
@@ -212,7 +213,9 @@ Tensor diagonal(const Tensor& x, Integer offset) {
   check_matrices("diagonal", x);
   const int rank = x.rank();
   const int64_t rows = x.shape()[rank - 2], columns = x.shape()[rank - 1];
-  const int64_t start = std::max<int64_t>(-offset, 0), first = std::max<int64_t>(offset, 0);
+  const int64_t k =
+      std::clamp<int64_t>(offset, -rows, columns);  // beyond the corners all are empty
+  const int64_t start = std::max<int64_t>(-k, 0), first = std::max<int64_t>(k, 0);
   const int64_t count = std::max<int64_t>(std::min(rows - start, columns - first), 0);
   // As one line, the diagonal's elements are a row and one apart.
   const Tensor lines = flatten(x, rank - 2);

@@ -27,17 +27,10 @@ _KINDS = {
 }
 
 
-def _dtype_of(where: str, value: Tensor | Variable | DTypeLike, others: str = "") -> DType:
+def _dtype_of(where: str, value: Tensor | Variable | DTypeLike) -> DType:
     if isinstance(value, (Tensor, Variable)):
         return value.dtype
-    if value is None:  # which zeros() takes for its default
-        raise TypeError(f"{where}: an argument is None; expected a tensor or a dtype{others}")
-    try:
-        return value if isinstance(value, DType) else _ext.zeros((0,), dtype=value).dtype
-    except TypeError as error:
-        raise TypeError(
-            str(error).replace("zeros: dtype", f"{where}: an argument") + others
-        ) from None
+    return _ext._dtype_of(where, value)
 
 
 def _refused(where: str, expected: str, got: object) -> _ext.DTypeError:
@@ -101,7 +94,10 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> builti
         return any(isdtype(own, one) for one in kind)
     if isinstance(kind, str) and kind in _KINDS:
         return own in _KINDS[kind]
-    return own == _dtype_of("isdtype", kind, f", or one of {', '.join(map(repr, _KINDS))}")
+    try:
+        return own == _dtype_of("isdtype", kind)
+    except TypeError as error:
+        raise TypeError(f"{error}, or one of {', '.join(map(repr, _KINDS))}") from None
 
 
 def can_cast(from_: Tensor | Variable | DTypeLike, to: DTypeLike, /) -> builtins.bool:

@@ -59,6 +59,12 @@ void bind_types(nb::module_& m) {
       .def("__reduce__", [](const Device& self) {
         return nb::make_tuple(types().device, nb::make_tuple(describe(self)));
       });
+  m.def(
+      "_dtype_of",
+      [](const std::string& where, nb::handle value) {
+        return convert<DType>({where.c_str(), "an argument", value});
+      },
+      nb::arg("where"), nb::arg("value").none());
   m.def("promote", &promote, nb::arg("a"), nb::arg("b"), "The dtype in which two dtypes meet.");
 }
 
