@@ -196,6 +196,15 @@ TEST_CASE("scatter_add_along sums 16-bit numbers in float32", "[eager][indexing]
   }
 }
 
+TEST_CASE("scatter_add names the index that is out of range", "[eager][indexing]") {
+  for (const Shape& row : {Shape{}, Shape{3}, Shape{40}}) {  // one line, narrow and wide rows
+    Shape shape = row;
+    shape.insert(0, 4);
+    CHECK_THROWS_WITH(scatter_add(ones(shape), tensor({0, 1, 7, 9}), 5),
+                      Catch::Contains("-5 <= index < 5, got 7"));
+  }
+}
+
 TEST_CASE("scatter_add gives narrow rows the bits that they have in wide ones",
           "[eager][indexing]") {
   manual_seed(1);
