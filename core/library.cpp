@@ -25,8 +25,18 @@ std::string_view name_of(LibraryCall::Kind kind) {
       return "scatter_add";
     case LibraryCall::Kind::scatter_add_along:
       return "scatter_add_along";
-    case LibraryCall::Kind::cumsum:
-      return "cumsum";
+    case LibraryCall::Kind::scan:
+      return "scan";
+    case LibraryCall::Kind::sort:
+      return "sort";
+    case LibraryCall::Kind::argsort:
+      return "argsort";
+    case LibraryCall::Kind::search:
+      return "search";
+    case LibraryCall::Kind::compress:
+      return "compress";
+    case LibraryCall::Kind::positions:
+      return "positions";
     case LibraryCall::Kind::conv2d:
       return "conv2d";
     case LibraryCall::Kind::conv2d_input:

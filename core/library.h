@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/dtype.h"
+#include "core/reduction.h"
 #include "core/shape.h"
 
 #include <array>
@@ -57,7 +58,17 @@ struct LibraryCall {
                     ///< count from the end
     scatter_add_along,  ///< operands values, indices i64 of their shape -> out: each value added
                         ///< where its index says along `axis`; checks and negative indices likewise
-    cumsum,             ///< operands x -> out of its shape: running sums along `axis`
+    scan,  ///< operands x -> out of its shape: running sums along `axis`, or products, or
+           ///< extremes, as `combine` says
+    sort,  ///< operands x -> out of its shape: lines along `axis` in order; NaN counts as greater
+           ///< than all numbers, and what compares equal keeps its order
+    argsort,  ///< operands x -> positions i64: where along `axis` the elements of sort come from,
+              ///< of as many as the result has
+    search,    ///< operands sorted[n], x -> places i64 of its shape: how many elements of `sorted`
+               ///< are before x (is_right: or equal to it)
+    compress,  ///< operands x[n, ...], mask[n] -> out[rows, ...]: the first rows whose mask is
+               ///< true, and zeros for those that there are not
+    positions,      ///< operands mask[n] -> places i64 of as many: where it is true, then -1
     conv2d,         ///< operands x[n, h, w, c], weight[o, c / groups, kh, kw] -> y[n, oh, ow, o]
     conv2d_input,   ///< operands y, weight -> x: the gradient of conv2d for x
     conv2d_weight,  ///< operands x, y -> weight: the gradient of conv2d for the weight
@@ -69,7 +80,10 @@ struct LibraryCall {
   Kind kind = Kind::matmul;
   std::vector<OperandLayout> operands;  ///< inputs, then the output or outputs
   Windows windows = {};                 ///< conv2d..., window_max...
-  int axis = 0;                         ///< scatter_add_along, cumsum, routine
+  int axis = 0;                         ///< scatter_add_along, scan, sort, argsort, routine
+  Combine combine = Combine::add;       ///< scan
+  bool is_descending = false;           ///< sort, argsort
+  bool is_right = false;                ///< search
   Routine routine = nullptr;            ///< routine
   int threads = 0;  ///< the thread count it was made for; results may depend on it
   friend bool operator==(const LibraryCall&, const LibraryCall&) = default;

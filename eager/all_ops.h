@@ -3,6 +3,7 @@
 
 #include "core/op.h"
 
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -20,6 +21,10 @@ namespace ops {
 [[nodiscard]] const Op& add();
 [[nodiscard]] const Op& cast();
 [[nodiscard]] const Op& check_fits();
+/// Its attribute is a Checker.
+[[nodiscard]] const Op& check_nonzero();
+/// For whom it checks, which its error speaks of.
+enum class Checker : int64_t { check_nonzero, floor_divide, remainder, mask };
 [[nodiscard]] const Op& copy();
 [[nodiscard]] const Op& expand();
 [[nodiscard]] const Op& permute();

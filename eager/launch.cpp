@@ -497,8 +497,9 @@ Tensor transferred(const Tensor& x, const Spec& spec) {
 }
 
 uint64_t bits_of_nothing(const Op& op, DType dtype) {
+  if (op.kind != OpKind::reduce) return static_cast<uint64_t>(op.of_nothing);
   const bool is_product = op.combine == Combine::multiply || op.combine == Combine::logical_and;
-  if (op.kind != OpKind::reduce || !is_product) return 0;
+  if (!is_product) return 0;
   if (dtype == f32) return std::bit_cast<uint32_t>(1.0F);
   if (dtype == f64) return std::bit_cast<uint64_t>(1.0);
   if (dtype == f16) return 0x3c00;

@@ -2,6 +2,9 @@
 
 #include "eager/ops/ops.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace nitinol::test {
 namespace {
 
@@ -44,6 +47,14 @@ void for_each_pair(const Elements& indices, int axis, int64_t rows, const F& f) 
   });
 }
 
+long double joined(const Op& op, long double a, long double b) {
+  if (op.name == "cumsum") return a + b;
+  if (op.name == "cumprod") return a * b;
+  if (std::isnan(a) || std::isnan(b)) return a + b;
+  if (a == b) return std::signbit(a) == (op.name == "cummax") ? b : a;  // -0 is less than 0
+  return op.name == "cummax" ? std::max(a, b) : std::min(a, b);
+}
+
 int64_t flat_of(const Shape& shape, const Dims& index) {
   const Strides strides = strides_of(shape);
   int64_t flat = 0;
@@ -80,9 +91,12 @@ std::vector<Sample> scatter_add_along_samples(const Op& op) {
   return out;
 }
 
-std::vector<Sample> cumsum_samples(const Op& op) {
+std::vector<Sample> scan_samples(const Op& op) {
   std::vector<Sample> out;
+  const bool is_extreme = op.name == "cummax" || op.name == "cummin";
   for (const DType dtype : list_of(op.accepts)) {
+    if (is_extreme)
+      out.push_back({.inputs = {edge_values(dtype)}, .attrs = {int64_t{0}}, .ulps = 0});
     for (const auto& [shape, axis] : std::vector<std::pair<Shape, int64_t>>{{{5}, 0},
                                                                             {{3, 4}, 1},
                                                                             {{3, 4}, 0},
@@ -95,11 +109,15 @@ std::vector<Sample> cumsum_samples(const Op& op) {
                                                                             {{6, 300}, 1},
                                                                             {{3, 0}, 1},
                                                                             {{0, 3}, 1}}) {
-      const int64_t terms = shape[static_cast<int>(axis)];
-      out.push_back({.inputs = {random_values(dtype, shape, 23)},
+      const auto terms = static_cast<double>(shape[static_cast<int>(axis)]);
+      Tensor x = random_values(dtype, shape, 23);
+      if (op.name == "cumprod" && is_floating(dtype)) x = cast(x * 0.05 + 1, dtype);
+      out.push_back({.inputs = {x},
                      .attrs = {axis},
-                     .ulps = 1,
-                     .absolute = static_cast<double>(terms)});
+                     .ulps = is_extreme             ? 0
+                             : op.name == "cumprod" ? 2 * terms
+                                                    : 1,
+                     .absolute = op.name == "cumsum" ? terms : 0});
     }
   }
   return out;
@@ -124,14 +142,15 @@ Elements scattered_along(std::span<const Elements> inputs, const Attrs& attrs, c
   return out;
 }
 
-Elements running_sums(const Elements& x, const Attrs& attrs) {
+Elements scanned(const Op& op, const Elements& x, const Attrs& attrs) {
   Elements out = {x.dtype, x.shape, {}};
   const int axis = axis_of(attrs);
   for_each_index(x.shape, [&](const Dims& index) {
     Dims from = index;
-    long double sum = 0;
-    for (from[axis] = 0; from[axis] <= index[axis]; ++from[axis]) sum += x.at(from);
-    out.values.push_back(wrapped(x.dtype, sum));
+    from[axis] = 0;
+    long double all = x.at(from);
+    while (++from[axis] <= index[axis]) all = wrapped(x.dtype, joined(op, all, x.at(from)));
+    out.values.push_back(all);
   });
   return out;
 }

@@ -11,12 +11,12 @@ namespace nitinol::test {
 
 [[nodiscard]] std::vector<Sample> gather_samples(const Op& op);
 [[nodiscard]] std::vector<Sample> scatter_add_along_samples(const Op& op);
-[[nodiscard]] std::vector<Sample> cumsum_samples(const Op& op);
+[[nodiscard]] std::vector<Sample> scan_samples(const Op& op);
 
 [[nodiscard]] Elements gathered(std::span<const Elements> inputs, const Attrs& attrs,
                                 const Spec& result);
 [[nodiscard]] Elements scattered_along(std::span<const Elements> inputs, const Attrs& attrs,
                                        const Spec& result);
-[[nodiscard]] Elements running_sums(const Elements& x, const Attrs& attrs);
+[[nodiscard]] Elements scanned(const Op& op, const Elements& x, const Attrs& attrs);
 
 }  // namespace nitinol::test

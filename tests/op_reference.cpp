@@ -2,6 +2,7 @@
 
 #include "core/host_access.h"
 #include "tests/op_along.h"
+#include "tests/op_order.h"
 #include "tests/op_windows.h"
 
 #include <algorithm>
@@ -574,7 +575,10 @@ Elements reference(const Op& op, std::span<const Tensor> inputs, const Attrs& at
   if (op.name == "scatter_add") return scattered(given, result);
   if (op.name == "gather") return gathered(given, attrs, result);
   if (op.name == "scatter_add_along") return scattered_along(given, attrs, result);
-  if (op.name == "cumsum") return running_sums(given[0], attrs);
+  if (op.name.starts_with("cum")) return scanned(op, given[0], attrs);
+  for (const std::string_view name : {"sort", "argsort", "search", "compress", "positions"}) {
+    if (op.name == name) return ordered(op, given, attrs, result);
+  }
   if (op.name == "matmul") return product(given, result);
   if (op.name.starts_with("conv2d")) return convolved(op, given, attrs, result);
   if (op.name.starts_with("window_max")) return pooled(op, given, attrs, result);

@@ -2,6 +2,7 @@
 
 #include "eager/ops/ops.h"
 #include "tests/op_along.h"
+#include "tests/op_order.h"
 #include "tests/op_windows.h"
 
 #include <fmt/format.h>
@@ -381,7 +382,15 @@ const std::map<std::string_view, Maker>& makers() {
       {"scatter_add", scatter_add_samples},
       {"gather", gather_samples},
       {"scatter_add_along", scatter_add_along_samples},
-      {"cumsum", cumsum_samples},
+      {"cumsum", scan_samples},
+      {"cumprod", scan_samples},
+      {"cummax", scan_samples},
+      {"cummin", scan_samples},
+      {"sort", sort_samples},
+      {"argsort", sort_samples},
+      {"search", search_samples},
+      {"compress", mask_samples},
+      {"positions", mask_samples},
       {"matmul", matmul_samples},
       {"conv2d", convolution_samples},
       {"conv2d_input", convolution_samples},

@@ -3,10 +3,13 @@
 #include "backends/cpu/onednn/convolution.h"
 #include "backends/cpu/onednn/matmul.h"
 #include "backends/cpu/onednn/matmul_packed.h"
+#include "backends/host/compress.h"
 #include "backends/host/convolve.h"
-#include "backends/host/cumsum.h"
+#include "backends/host/order.h"
+#include "backends/host/scan.h"
 #include "backends/host/scatter_add.h"
 #include "backends/host/scatter_add_along.h"
+#include "backends/host/search.h"
 #include "backends/host/window_max.h"
 
 namespace nitinol::cpu {
@@ -36,8 +39,18 @@ std::unique_ptr<Executable> prepare_call(const LibraryCall& call) {
       return std::make_unique<HostRoutine>(call, host::scatter_add);
     case LibraryCall::Kind::scatter_add_along:
       return std::make_unique<HostRoutine>(call, host::scatter_add_along);
-    case LibraryCall::Kind::cumsum:
-      return std::make_unique<HostRoutine>(call, host::cumsum);
+    case LibraryCall::Kind::scan:
+      return std::make_unique<HostRoutine>(call, host::scan);
+    case LibraryCall::Kind::sort:
+      return std::make_unique<HostRoutine>(call, host::sort);
+    case LibraryCall::Kind::argsort:
+      return std::make_unique<HostRoutine>(call, host::argsort);
+    case LibraryCall::Kind::search:
+      return std::make_unique<HostRoutine>(call, host::search);
+    case LibraryCall::Kind::compress:
+      return std::make_unique<HostRoutine>(call, host::compress);
+    case LibraryCall::Kind::positions:
+      return std::make_unique<HostRoutine>(call, host::positions);
     case LibraryCall::Kind::conv2d:
     case LibraryCall::Kind::conv2d_input:
     case LibraryCall::Kind::conv2d_weight:

@@ -5,12 +5,15 @@
 
 #include "backends/host/convolve.h"
 #include "backends/host/elements.h"
+#include "backends/reference/joins.h"
 #include "core/error.h"
 #include "core/native.h"
 #include "core/reduction.h"
+#include "core/with_type.h"
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -168,21 +171,29 @@ void scatter_add_along(const Work& work) {
 // ---- running sums
 
 template <class Value>
-std::vector<Value> scan(const std::vector<Value>& x) {
+Value joined_by(Combine combine, Value a, Value b) {
+  const Reduction reduction = {.combine = combine, .type = scalar_type_of<Value>};
+  return from_bits<Value>(
+      reference::joined(reduction, {.bits = to_bits(a)}, {.bits = to_bits(b)}).bits);
+}
+
+template <class Value>
+std::vector<Value> scan(Combine combine, const std::vector<Value>& x) {
   constexpr auto run = static_cast<std::size_t>(reduction_order::scan_run);
   std::vector<Value> sums = x, totals;
   for (std::size_t i = 0; i < x.size(); ++i) {
-    if (i % run != 0) sums[i] = native::add(sums[i - 1], x[i]);
+    if (i % run != 0) sums[i] = joined_by(combine, sums[i - 1], x[i]);
     if (i % run == run - 1) totals.push_back(sums[i]);
   }
   if (x.size() <= run) return sums;
-  const std::vector<Value> before = scan(totals);
-  for (std::size_t i = run; i < x.size(); ++i) sums[i] = native::add(before[i / run - 1], sums[i]);
+  const std::vector<Value> before = scan(combine, totals);
+  for (std::size_t i = run; i < x.size(); ++i)
+    sums[i] = joined_by(combine, before[i / run - 1], sums[i]);
   return sums;
 }
 
 template <DType dtype>
-void cumsum(const Work& work) {
+void scan_lines(const Work& work) {
   using Stored = typename Elements<dtype>::Stored;
   const int axis = work.call.axis;
   const Shape& shape = work.operand(0).shape;
@@ -194,11 +205,95 @@ void cumsum(const Work& work) {
     for (at[axis] = 0; at[axis] < shape[axis]; ++at[axis])
       values.push_back(value_of<dtype>(work.at<Stored>(0, at)));
     at[axis] = 0;
-    for (const auto& sum : scan(values)) {
+    for (const auto& sum : scan(work.call.combine, values)) {
       work.at<Stored>(1, at) = stored<dtype>(sum);
       ++at[axis];
     }
   });
+}
+
+// ---- order
+
+/// NaN is greater than all numbers.
+template <class Value>
+bool is_less(Value a, Value b) {
+  return b != b ? a == a : a < b;
+}
+
+/// Where the elements of a line come from when they are in order.
+template <DType dtype>
+std::vector<int64_t> order_of(const Work& work, Dims line) {
+  using Stored = typename Elements<dtype>::Stored;
+  const int axis = work.call.axis;
+  std::vector<int64_t> order(static_cast<std::size_t>(work.operand(0).shape[axis]));
+  std::iota(order.begin(), order.end(), 0);
+  const auto value = [&](int64_t i) {
+    line[axis] = i;
+    return value_of<dtype>(work.at<Stored>(0, line));
+  };
+  std::ranges::stable_sort(order, [&](int64_t a, int64_t b) {
+    return work.call.is_descending ? is_less(value(b), value(a)) : is_less(value(a), value(b));
+  });
+  return order;
+}
+
+template <DType dtype>
+void sort(const Work& work) {
+  using Stored = typename Elements<dtype>::Stored;
+  const int axis = work.call.axis;
+  const Shape& shape = work.operand(1).shape;
+  Shape lines = shape;
+  if (lines[axis] > 0) lines[axis] = 1;
+  for_each_index(lines, [&](const Dims& line) {
+    const std::vector<int64_t> order = order_of<dtype>(work, line);
+    Dims to = line, from = line;
+    for (to[axis] = 0; to[axis] < shape[axis]; ++to[axis]) {
+      from[axis] = order[static_cast<std::size_t>(to[axis])];
+      if (work.call.kind == LibraryCall::Kind::argsort)
+        work.at<int64_t>(1, to) = from[axis];
+      else
+        work.at<Stored>(1, to) = work.at<Stored>(0, from);
+    }
+  });
+}
+
+template <DType dtype>
+void search(const Work& work) {
+  using Stored = typename Elements<dtype>::Stored;
+  for_each_index(work.operand(1).shape, [&](const Dims& at) {
+    const auto wanted = value_of<dtype>(work.at<Stored>(1, at));
+    int64_t before = 0;
+    for (int64_t i = 0; i < work.operand(0).shape[0]; ++i) {
+      const auto value = value_of<dtype>(work.at<Stored>(0, {i}));
+      before += (work.call.is_right ? !is_less(wanted, value) : is_less(value, wanted)) ? 1 : 0;
+    }
+    work.at<int64_t>(2, at) = before;
+  });
+}
+
+template <DType dtype>
+void compress(const Work& work) {
+  using Stored = typename Elements<dtype>::Stored;
+  const Shape& shape = work.operand(2).shape;
+  for_each_index(shape, [&](const Dims& at) { work.at<Stored>(2, at) = Stored{0}; });
+  const Shape row = part_of(shape, 1, shape.size());
+  int64_t count = 0;
+  for (int64_t i = 0; i < work.operand(1).shape[0] && count < shape[0]; ++i) {
+    if (work.at<uint8_t>(1, {i}) == 0) continue;
+    for_each_index(row, [&](const Dims& at) {
+      work.at<Stored>(2, joined({count}, at)) = work.at<Stored>(0, joined({i}, at));
+    });
+    ++count;
+  }
+}
+
+void find_positions(const Work& work) {
+  const int64_t room = work.operand(1).shape[0];
+  int64_t count = 0;
+  for (int64_t i = 0; i < work.operand(0).shape[0] && count < room; ++i) {
+    if (work.at<uint8_t>(0, {i}) != 0) work.at<int64_t>(1, {count++}) = i;
+  }
+  for (; count < room; ++count) work.at<int64_t>(1, {count}) = -1;
 }
 
 // ---- windows
@@ -251,7 +346,8 @@ class Interpreted final : public Executable {
   void launch(const Launch& launch) const override {
     const Work work = {call_, launch};
     const auto with_type = [&](const auto& routine) {
-      host::with_number_type(call_.operands[0].dtype, [&](auto dtype) { routine(dtype); });
+      const DType dtype = call_.operands[0].dtype;
+      host::with_number_type(dtype == boolean ? u8 : dtype, [&](auto type) { routine(type); });
     };
     switch (call_.kind) {
       case LibraryCall::Kind::matmul:
@@ -263,8 +359,17 @@ class Interpreted final : public Executable {
         return with_type([&](auto dtype) { scatter_add<dtype.value>(work); });
       case LibraryCall::Kind::scatter_add_along:
         return with_type([&](auto dtype) { scatter_add_along<dtype.value>(work); });
-      case LibraryCall::Kind::cumsum:
-        return with_type([&](auto dtype) { cumsum<dtype.value>(work); });
+      case LibraryCall::Kind::scan:
+        return with_type([&](auto dtype) { scan_lines<dtype.value>(work); });
+      case LibraryCall::Kind::sort:
+      case LibraryCall::Kind::argsort:
+        return with_type([&](auto dtype) { sort<dtype.value>(work); });
+      case LibraryCall::Kind::search:
+        return with_type([&](auto dtype) { search<dtype.value>(work); });
+      case LibraryCall::Kind::compress:
+        return with_type([&](auto dtype) { compress<dtype.value>(work); });
+      case LibraryCall::Kind::positions:
+        return find_positions(work);
       case LibraryCall::Kind::conv2d:
       case LibraryCall::Kind::conv2d_input:
       case LibraryCall::Kind::conv2d_weight:

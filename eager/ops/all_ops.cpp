@@ -7,7 +7,9 @@
 #include "eager/ops/create.h"
 #include "eager/ops/index.h"
 #include "eager/ops/join.h"
+#include "eager/ops/masks.h"
 #include "eager/ops/matmul.h"
+#include "eager/ops/order.h"
 #include "eager/ops/pool.h"
 #include "eager/ops/random.h"
 #include "eager/ops/reduce.h"
@@ -27,8 +29,8 @@ std::span<const Op* const> all_ops() {
     std::vector<const Op*> list;
     for (const std::span<const Op> family :
          {unary_ops(), cast_ops(), arithmetic_ops(), compare_ops(), reduce_ops(), statistics_ops(),
-          view_ops(), join_ops(), index_ops(), matmul_ops(), conv_ops(), pool_ops(), create_ops(),
-          random_ops(), transfer_ops()}) {
+          view_ops(), join_ops(), index_ops(), order_ops(), masks_ops(), matmul_ops(), conv_ops(),
+          pool_ops(), create_ops(), random_ops(), transfer_ops()}) {
       for (const Op& op : family) list.push_back(&op);
     }
     return list;

@@ -86,8 +86,7 @@ Tensor fma_rule(const GradientCall& c, int k) {
                                  .fix = "Replace the zeros, or divide floating-point numbers."});
 }
 
-/// Whose check it is.
-enum class Checker : int64_t { check_nonzero, floor_divide, remainder };
+using ops::Checker;
 
 [[noreturn]] void throw_zero(const Tensor& x, Checker checker) {
   switch (checker) {
@@ -95,6 +94,13 @@ enum class Checker : int64_t { check_nonzero, floor_divide, remainder };
       throw_division_by_zero("floor_divide");
     case Checker::remainder:
       throw_division_by_zero("remainder");
+    case Checker::mask:
+      throw Error(ErrorKind::value,
+                  {.where = "masked_scatter",
+                   .what = "the mask chooses more or fewer elements than there are values",
+                   .expected = "as many",
+                   .got = "another number",
+                   .fix = "count_nonzero(mask) says how many; one value is for all."});
     case Checker::check_nonzero:
       break;
   }
@@ -281,6 +287,9 @@ const Variable& Variable::operator*=(const Argument& other) const {
 
 const Op& ops::add() {
   return arithmetic["add"];
+}
+const Op& ops::check_nonzero() {
+  return arithmetic["check_nonzero"];
 }
 
 std::span<const Op> arithmetic_ops() {

@@ -98,23 +98,72 @@ constexpr DTypes accumulating = floating | DTypes{i64};
 constexpr Gradient extreme_gradient = {
     .rule = extreme_rule, .looks_at_inputs = 1, .looks_at_result = true};
 
-// ---- cumsum
+// ---- scans
 
-constexpr std::array<std::string_view, 1> cumsum_attrs = {"axis"};
+constexpr std::array<std::string_view, 1> scan_attrs = {"axis"};
 
-Spec infer_cumsum(const Op& op, Inputs inputs, const Attrs& attrs) {
+Spec infer_scan(const Op& op, Inputs inputs, const Attrs& attrs) {
   check_dtype(op, *inputs[0]);
   check_axis(op, attr<int64_t>(attrs, 0), inputs[0]->rank());
   return inputs[0]->spec();
 }
 
-LibraryCall call_cumsum(Inputs inputs, const Attrs& attrs, const Spec& spec) {
-  return call_along(LibraryCall::Kind::cumsum, inputs, attrs, spec);
+template <Combine combine>
+LibraryCall call_scan(Inputs inputs, const Attrs& attrs, const Spec& spec) {
+  LibraryCall call = call_along(LibraryCall::Kind::scan, inputs, attrs, spec);
+  call.combine = combine;
+  return call;
 }
 
 Tensor cumsum_rule(const GradientCall& c, int) {
   const auto axis = attr<int64_t>(c.attrs, 0);
   return flip(cumsum(flip(c.gradient, axis), axis), axis);
+}
+
+/// The sums over j >= i.
+Tensor sums_from(const Tensor& x, int64_t axis) {
+  return flip(cumsum(flip(x, axis), axis), axis);
+}
+
+/// Without zeros dy[j]/dx[i] = y[j] / x[i] for j >= i. The first zero of a line has the products
+/// without it; what comes before sees zeros from there on, and what comes after nothing.
+Tensor cumprod_rule(const GradientCall& c, int) {
+  const auto axis = attr<int64_t>(c.attrs, 0);
+  const Tensor& x = c.inputs[0];
+  const Tensor is_zero = x == 0;
+  const Tensor zeros_up_to = cumsum(is_zero, axis);
+  const Tensor is_first_zero = is_zero & (zeros_up_to == 1);
+  const Tensor before = sums_from(c.gradient * c.result, axis) / where(is_zero, 1, x);
+  const Tensor without = cumprod(where(is_first_zero, 1, x), axis);
+  // Up to the first zero `without` has products that are not over all elements.
+  const Tensor at_zero = sums_from(where(zeros_up_to > 0, c.gradient * without, 0), axis);
+  return where(zeros_up_to == 0, before, where(is_first_zero, at_zero, 0));
+}
+
+/// The last of equal ones has the gradient, as PyTorch's.
+Tensor extreme_scan_rule(const GradientCall& c, int) {
+  const auto axis = attr<int64_t>(c.attrs, 0);
+  const Tensor& x = c.inputs[0];
+  const Tensor is_new = (x == c.result) | ((x != x) & (c.result != c.result));
+  Shape line = Shape::filled(x.rank(), 1);
+  line[static_cast<int>(axis)] = -1;
+  const int64_t size = x.shape()[static_cast<int>(axis)];
+  const Tensor places = reshape(arange(size, {}, x.device()), line);
+  return scatter_add_along(c.gradient, axis, cummax(where(is_new, places, 0), axis), size);
+}
+
+/// An op that joins the elements along an axis up to each.
+template <Combine combine>
+consteval Op scan_op(std::string_view name, DTypes accepts, std::string_view summary,
+                     Gradient gradient) {
+  return {.name = name,
+          .kind = OpKind::index,
+          .accepts = accepts,
+          .attr_names = scan_attrs,
+          .infer = infer_scan,
+          .call = call_scan<combine>,
+          .gradient = gradient,
+          .summary = summary};
 }
 
 constexpr auto reductions = family({
@@ -127,14 +176,17 @@ constexpr auto reductions = family({
     reduce_op("all", {boolean}, Combine::logical_and, "Whether all elements are true."),
     reduce_op("argmax", numeric, Combine::arg_maximum, "Position of the first largest element."),
     reduce_op("argmin", numeric, Combine::arg_minimum, "Position of the first smallest element."),
-    {.name = "cumsum",
-     .kind = OpKind::index,
-     .accepts = accumulating,
-     .attr_names = cumsum_attrs,
-     .infer = infer_cumsum,
-     .call = call_cumsum,
-     .gradient = {.rule = cumsum_rule},
-     .summary = "Running sums along an axis."},
+    scan_op<Combine::add>("cumsum", accumulating, "Running sums along an axis.",
+                          {.rule = cumsum_rule}),
+    scan_op<Combine::multiply>(
+        "cumprod", accumulating, "Running products along an axis.",
+        {.rule = cumprod_rule, .looks_at_inputs = 1, .looks_at_result = true}),
+    scan_op<Combine::maximum>(
+        "cummax", numeric, "Largest elements so far along an axis.",
+        {.rule = extreme_scan_rule, .looks_at_inputs = 1, .looks_at_result = true}),
+    scan_op<Combine::minimum>(
+        "cummin", numeric, "Smallest elements so far along an axis.",
+        {.rule = extreme_scan_rule, .looks_at_inputs = 1, .looks_at_result = true}),
 });
 
 Tensor reduce(const Op& op, const Tensor& x, const Axes& axes, KeepDims keep) {
@@ -189,6 +241,24 @@ Tensor cumsum(const Tensor& x, Integer axis) {
   const int along = normalize_axis("cumsum", axis, x.rank());
   const Tensor terms = accumulated(x);
   return apply(reductions["cumsum"], {&terms}, {int64_t{along}});
+}
+
+Tensor cumprod(const Tensor& x, Integer axis) {
+  const int along = normalize_axis("cumprod", axis, x.rank());
+  const Tensor factors = accumulated(x);
+  return apply(reductions["cumprod"], {&factors}, {int64_t{along}});
+}
+
+Tensor cummax(const Tensor& x, Integer axis) {
+  const int along = normalize_axis("cummax", axis, x.rank());
+  if (x.dtype() == boolean) return cast(cummax(cast(x, u8), axis), boolean);
+  return apply(reductions["cummax"], {&x}, {int64_t{along}});
+}
+
+Tensor cummin(const Tensor& x, Integer axis) {
+  const int along = normalize_axis("cummin", axis, x.rank());
+  if (x.dtype() == boolean) return cast(cummin(cast(x, u8), axis), boolean);
+  return apply(reductions["cummin"], {&x}, {int64_t{along}});
 }
 
 std::span<const Op> reduce_ops() {

@@ -40,6 +40,13 @@ namespace nitinol {
 /// dtypes as sum. float16 and bfloat16 sums are kept in float32 and rounded for each result.
 /// Throws Error(shape) for an axis that does not exist, so for any of a 0-d tensor.
 [[nodiscard]] Tensor cumsum(const Tensor& x, Integer axis);
+/// Running products along one axis, as cumsum. Where a line has a zero, gradients are exact, too.
+[[nodiscard]] Tensor cumprod(const Tensor& x, Integer axis);
+/// The largest element so far along one axis; NaN from the first one on. Shape and dtype of x.
+/// The last of equal ones has the gradient.
+[[nodiscard]] Tensor cummax(const Tensor& x, Integer axis);
+/// The smallest element so far along one axis, as cummax.
+[[nodiscard]] Tensor cummin(const Tensor& x, Integer axis);
 
 [[nodiscard]] std::span<const Op> reduce_ops();
 

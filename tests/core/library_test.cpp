@@ -8,10 +8,10 @@ TEST_CASE("library calls have names and compare in full", "[library]") {
   CHECK(name_of(LibraryCall::Kind::matmul) == "matmul");
   CHECK(name_of(LibraryCall::Kind::scatter_add) == "scatter_add");
   CHECK(name_of(LibraryCall::Kind::scatter_add_along) == "scatter_add_along");
-  CHECK(name_of(LibraryCall::Kind::cumsum) == "cumsum");
+  CHECK(name_of(LibraryCall::Kind::scan) == "scan");
   CHECK(name_of(LibraryCall::Kind::window_max_input) == "window_max_input");
   const LibraryCall call = {
-      .kind = LibraryCall::Kind::cumsum, .operands = {{f32, {2}, {1}}}, .threads = 1};
+      .kind = LibraryCall::Kind::scan, .operands = {{f32, {2}, {1}}}, .threads = 1};
   LibraryCall other = call;
   CHECK(other == call);
   other.threads = 2;
@@ -24,6 +24,12 @@ TEST_CASE("library calls have names and compare in full", "[library]") {
   CHECK_FALSE(other == call);
   other = call;
   other.axis = 1;
+  CHECK_FALSE(other == call);
+  other = call;
+  other.is_descending = true;
+  CHECK_FALSE(other == call);
+  other = call;
+  other.is_right = true;
   CHECK_FALSE(other == call);
 }
 

@@ -100,7 +100,7 @@ std::vector<T> backend_scan(const std::vector<T>& x, int64_t columns, Device::Ki
       .dtype = dtype_of<T>(), .shape = {rows, columns}, .strides = {columns, 1}};
   const Call call = {
       .buffers = {spread.data(), sums.data()}, .sizes = {}, .strides = {}, .threads = threads};
-  call.run(LibraryCall{.kind = LibraryCall::Kind::cumsum,
+  call.run(LibraryCall{.kind = LibraryCall::Kind::scan,
                        .operands = {layout, layout},
                        .windows = {},
                        .axis = 0,

@@ -5,6 +5,7 @@
 #include "backends/cuda/text/contraction_text.h"
 #include "backends/cuda/text/grid.h"
 #include "backends/cuda/text/instruction.h"
+#include "backends/cuda/text/order_text.h"
 #include "backends/cuda/text/schedule.h"
 #include "core/error.h"
 #include "core/reduction.h"
@@ -112,7 +113,7 @@ ENTRY(0)
 )";
 
 // Numbers: lines, their length; strides along the axis; rank of the others, with sizes and strides.
-constexpr std::string_view cumsum = R"(
+constexpr std::string_view scan = R"(
 DEVICE i64 length_at(const Arguments& a, int level) {
   i64 length = a.n[1];
   for (int i = 0; i < level; ++i) length /= 16;
@@ -133,7 +134,7 @@ DEVICE void sum_runs(const Arguments& a, int level, i64 at) {
   if (at >= a.n[0] * runs) return;
   const i64 line = at / runs, run = at % runs;
   Value sum = element_of(a, level - 1, line, run * 16);
-  for (i64 i = 1; i < 16; ++i) sum = sum_of(sum, element_of(a, level - 1, line, run * 16 + i));
+  for (i64 i = 1; i < 16; ++i) sum = join_of(sum, element_of(a, level - 1, line, run * 16 + i));
   totals_of(a, level)[at] = sum;
 }
 // A run of a level, after what the level above says of the runs before.
@@ -146,8 +147,8 @@ DEVICE void scan_run(const Arguments& a, int level, bool is_top, i64 at) {
   Value sum = 0;
   for (i64 i = run * 16; i < least<i64>(run * 16 + 16, length); ++i) {
     const Value value = element_of(a, level, line, i);
-    sum = i == run * 16 ? value : sum_of(sum, value);
-    const Value result = is_first ? sum : sum_of(before, sum);
+    sum = i == run * 16 ? value : join_of(sum, value);
+    const Value result = is_first ? sum : join_of(before, sum);
     if (level == 0)
       ((Stored*)a.p1)[offset_of(line, a.n + 8, a.n + 24, (int)a.n[4]) + i * a.n[3]] = stored_of(result);
     else
@@ -157,12 +158,9 @@ DEVICE void scan_run(const Arguments& a, int level, bool is_top, i64 at) {
 )";
 
 // Numbers: indices, columns of a row, rows, keys; ranks of indices, columns and result; whether
-// each value has an index of its own; then sizes and strides. A stable radix sort brings together
-// what is added to the same place, in its order.
+// each value has an index of its own; then sizes and strides. A stable radix sort (order_text.h)
+// brings together what is added to the same place, in its order.
 constexpr std::string_view scatter = R"(
-DEVICE u64* keys_of(const Arguments& a, int half) { return (u64*)a.workspace + half * 2 * a.n[0]; }
-DEVICE u64* places_of(const Arguments& a, int half) { return keys_of(a, half) + a.n[0]; }
-DEVICE u32* counts_of(const Arguments& a) { return (u32*)(keys_of(a, 2)); }
 ENTRY(0)
   if (at >= a.n[72]) return;
   ((Stored*)a.p2)[offset_of(at, a.n + 56, a.n + 64, (int)a.n[6])] = stored_of(Value(0));
@@ -187,44 +185,6 @@ ENTRY(1)
   }
   keys_of(a, 0)[at] = key;
   places_of(a, 0)[at] = (u64)at;
-}
-// A block of threads takes as many keys, and each of its threads counts those of one digit.
-DEVICE void count_digits(const Arguments& a, int pass, u32* digits) {
-  const i64 tiles = (a.n[0] + 255) / 256, tile = (i64)block_index(), own = tile * 256 + (i64)thread_index();
-  digits[thread_index()] = own < a.n[0] ? (u32)(keys_of(a, pass & 1)[own] >> (8 * pass)) & 255u : 256u;
-  barrier();
-  u32 count = 0;
-  for (int i = 0; i < 256; ++i) count += digits[i] == thread_index() ? 1u : 0u;
-  counts_of(a)[(i64)thread_index() * tiles + tile] = count;
-}
-// How many come before: one block of threads.
-DEVICE void sum_counts(const Arguments& a, u32* sums) {
-  const i64 count = (a.n[0] + 255) / 256 * 256, each = count / 256;
-  u32* const own = counts_of(a) + (i64)thread_index() * each;
-  u32 sum = 0;
-  for (i64 i = 0; i < each; ++i) sum += own[i];
-  sums[thread_index()] = sum;
-  barrier();
-  u32 before = 0;
-  for (u32 i = 0; i < thread_index(); ++i) before += sums[i];
-  for (i64 i = 0; i < each; ++i) {
-    const u32 here = own[i];
-    own[i] = before;
-    before += here;
-  }
-}
-DEVICE void move_keys(const Arguments& a, int pass, u32* digits) {
-  const i64 tiles = (a.n[0] + 255) / 256, tile = (i64)block_index(), own = tile * 256 + (i64)thread_index();
-  const u64 key = own < a.n[0] ? keys_of(a, pass & 1)[own] : 0;
-  const u32 digit = own < a.n[0] ? (u32)(key >> (8 * pass)) & 255u : 256u;
-  digits[thread_index()] = digit;
-  barrier();
-  if (own >= a.n[0]) return;
-  u32 rank = 0;
-  for (u32 i = 0; i < thread_index(); ++i) rank += digits[i] == digit ? 1u : 0u;
-  const i64 to = (i64)counts_of(a)[(i64)digit * tiles + tile] + (i64)rank;
-  keys_of(a, 1 - (pass & 1))[to] = key;
-  places_of(a, 1 - (pass & 1))[to] = places_of(a, pass & 1)[own];
 }
 DEVICE void add_up(const Arguments& a, int half, i64 at) {
   if (at >= a.n[0] * a.n[1]) return;
@@ -282,8 +242,15 @@ class RoutineWriter {
       case LibraryCall::Kind::scatter_add_along:
         write_scatter();
         break;
-      case LibraryCall::Kind::cumsum:
-        write_cumsum();
+      case LibraryCall::Kind::scan:
+        write_scan();
+        break;
+      case LibraryCall::Kind::sort:
+      case LibraryCall::Kind::argsort:
+      case LibraryCall::Kind::search:
+      case LibraryCall::Kind::compress:
+      case LibraryCall::Kind::positions:
+        write_order(call_, made_);
         break;
       case LibraryCall::Kind::window_max:
         write_windows(window_max);
@@ -335,8 +302,23 @@ class RoutineWriter {
     made_.threads = {element_count(call_.operands[2].shape)};
   }
 
-  void write_cumsum() {
-    made_.text += cumsum;
+  /// What a scan makes of a and b (core/joins.h).
+  [[nodiscard]] std::string join_of_values() const {
+    const Combine combine = call_.combine;
+    const bool is_float = is_floating(call_.operands[0].dtype);
+    if (combine == Combine::add) return "sum_of(a, b)";
+    if (combine == Combine::multiply) return is_float ? "a * b" : "(Value)((u64)a * (u64)b)";
+    const char order = combine == Combine::maximum ? '>' : '<';
+    if (!is_float) return fmt::format("a {} b ? a : b", order);
+    return fmt::format("a != a ? a : a == b ? {}_of(bits_of(a) {} bits_of(b)) : a {} b ? a : b",
+                       call_.operands[0].dtype == f64 ? "f64" : "f32",
+                       combine == Combine::maximum ? '&' : '|', order);
+  }
+
+  void write_scan() {
+    made_.text +=
+        fmt::format("DEVICE Value join_of(Value a, Value b) {{ return {}; }}\n", join_of_values());
+    made_.text += scan;
     const OperandLayout &x = call_.operands[0], &out = call_.operands[1];
     const int axis = call_.axis, rank = x.shape.size();
     n(1) = x.shape[axis];
@@ -375,6 +357,7 @@ class RoutineWriter {
   }
 
   void write_scatter() {
+    made_.text += radix_words();
     made_.text += scatter;
     const bool is_along = call_.kind == LibraryCall::Kind::scatter_add_along;
     const OperandLayout &values = call_.operands[0], &indices = call_.operands[1],
@@ -400,22 +383,12 @@ class RoutineWriter {
     for (int axis = depth; axis < rank; ++axis) n(1) *= values.shape[axis];
     int passes = 1;
     while (passes < 8 && n(3) >> (8 * passes) > 0) ++passes;
-    const int64_t tiles = ceil_div(n(0), block_threads), all = tiles * block_threads;
     made_.threads = {n(72), n(0)};
-    int entry = 2;
-    const auto add = [&](const std::string& what, int64_t threads) {
-      made_.text += fmt::format("ENTRY({})\n  SHARED u32 words[256];\n  {};\n}}\n", entry++, what);
-      made_.threads.push_back(threads);
-    };
-    for (int pass = 0; pass < passes; ++pass) {
-      add(fmt::format("count_digits(a, {}, words)", pass), all);
-      add("sum_counts(a, words)", n(0) > 0 ? block_threads : 0);
-      add(fmt::format("move_keys(a, {}, words)", pass), all);
-    }
-    made_.text += fmt::format("ENTRY({})\n  add_up(a, {}, at);\n}}\n", entry, passes % 2);
+    for (int pass = 0; pass < passes; ++pass) add_radix_pass(made_, pass % 2, 8 * pass);
+    made_.text +=
+        fmt::format("ENTRY({})\n  add_up(a, {}, at);\n}}\n", made_.threads.size(), passes % 2);
     made_.threads.push_back(n(0) * n(1));
-    made_.workspace_bytes = static_cast<std::size_t>(4 * n(0)) * sizeof(uint64_t) +
-                            static_cast<std::size_t>(all) * sizeof(uint32_t);
+    made_.workspace_bytes = radix_bytes(n(0));
   }
 
   const LibraryCall& call_;

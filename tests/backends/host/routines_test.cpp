@@ -54,6 +54,9 @@ std::vector<double> random_memory(RandomNumbers& numbers, const OperandLayout& l
         std::memcpy(bytes + 2 * i, &bits, 2);
         break;
       }
+      case boolean:
+        bytes[i] = static_cast<char>(numbers.below(2));
+        break;
       default: {
         const auto y = static_cast<int32_t>(numbers.next());
         std::memcpy(bytes + 4 * i, &y, 4);
@@ -97,8 +100,25 @@ Trial random_trial(RandomNumbers& numbers, Kind kind, DType dtype) {
     case Kind::scatter_add_along:
       call.operands = {layout(dtype, cube), layout(i64, cube), layout(dtype, other)};
       break;
-    case Kind::cumsum:
+    case Kind::scan:
       call.operands = {layout(dtype, cube), layout(dtype, cube)};
+      call.combine = static_cast<Combine>(numbers.below(4));
+      break;
+    case Kind::sort:
+      call.operands = {layout(dtype, cube), layout(dtype, cube)};
+      call.is_descending = numbers.below(2) == 0;
+      break;
+    case Kind::argsort:
+      call.is_descending = numbers.below(2) == 0;
+      other[call.axis] = numbers.below(cube[call.axis] + 1);
+      call.operands = {layout(dtype, cube), layout(i64, other)};
+      break;
+    case Kind::compress:
+      call.operands = {layout(dtype, with({cube[1]}, rest)), layout(boolean, {cube[1]}),
+                       layout(dtype, with({size() * 4}, rest))};
+      break;
+    case Kind::positions:
+      call.operands = {layout(boolean, {cube[1]}), layout(i64, {size() * 4})};
       break;
     default: {
       const Shape image = {2, 4 + size(), 3 + size(), size() * 20};
@@ -139,8 +159,9 @@ bool same(DType dtype, const std::vector<double>& a, const std::vector<double>& 
 
 TEST_CASE("routines of the host do what plain loops do", "[routines]") {
   RandomNumbers numbers(9);
-  for (const Kind kind : {Kind::scatter_add, Kind::scatter_add_along, Kind::cumsum,
-                          Kind::window_max, Kind::window_max_input}) {
+  for (const Kind kind :
+       {Kind::scatter_add, Kind::scatter_add_along, Kind::scan, Kind::sort, Kind::argsort,
+        Kind::compress, Kind::positions, Kind::window_max, Kind::window_max_input}) {
     for (const DType dtype : {f32, f64, f16, bf16, i32}) {
       for (int round = 0; round < 30; ++round) {
         CAPTURE(name_of(kind), name_of(dtype), round);
@@ -150,8 +171,9 @@ TEST_CASE("routines of the host do what plain loops do", "[routines]") {
         std::vector<std::vector<double>> memory;
         for (const OperandLayout& operand : trial.call.operands)
           memory.push_back(random_memory(numbers, operand));
-        const bool is_wrong = round % 10 == 9 && trial.call.operands[1].dtype == i64;
-        if (trial.call.operands[1].dtype == i64) {
+        const bool has_indices = kind == Kind::scatter_add || kind == Kind::scatter_add_along;
+        const bool is_wrong = round % 10 == 9 && has_indices;
+        if (has_indices) {
           auto* const indices = reinterpret_cast<int64_t*>(memory[1].data());
           for (std::size_t i = 0; i < memory[1].size(); ++i)
             indices[i] = numbers.below(2 * trial.rows) - trial.rows;

@@ -64,3 +64,23 @@ TEST_CASE("the number of threads does not change what ops along an axis give", "
   };
   check_same_on_threads(compute_all);
 }
+
+TEST_CASE("products and extremes so far, with PyTorch's gradients", "[eager][cumsum]") {
+  using Doubles = std::vector<double>;
+  const Tensor x = tensor({2.0, 3.0, 0.0, 4.0, 0.0, 5.0});
+  CHECK(cumprod(x, 0).to_vector<double>() == Doubles{2, 6, 0, 0, 0, 0});
+  CHECK(cummax(tensor({1, 3, 2, 3, 5}), 0).to_vector<int32_t>() ==
+        std::vector<int32_t>{1, 3, 3, 3, 5});
+  CHECK(cummin(tensor({true, true, false, true}), 0).dtype() == boolean);
+  const Tensor weights = tensor({1.0, 10.0, 100.0, 1000.0, 10000.0, 100000.0});
+  const auto slope = [&](auto f) {
+    const Tensor made = grad([&](const Tensor& t) { return sum(f(t, 0) * weights); })(x);
+    return made.to_vector<double>();
+  };
+  CHECK(slope([](const Tensor& t, int axis) { return cumprod(t, axis); }) ==
+        Doubles{31, 20, 24600, 0, 0, 0});
+  CHECK(slope([](const Tensor& t, int axis) { return cummax(t, axis); }) ==
+        Doubles{1, 110, 0, 11000, 0, 100000});
+  CHECK(slope([](const Tensor& t, int axis) { return cummin(t, axis); }) ==
+        Doubles{11, 0, 1100, 0, 110000, 0});
+}

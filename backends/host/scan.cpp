@@ -7,7 +7,7 @@
 //   out:        [before + a, before + (a + b), before + ((a + b) + c), ...]
 //
 // Threads share lines. A block of neighbouring ones (lines.h) goes along the axis together.
-#include "backends/host/cumsum.h"
+#include "backends/host/scan.h"
 
 #include "backends/host/elements.h"
 #include "backends/host/lines.h"
@@ -24,8 +24,15 @@
 namespace nitinol::host {
 namespace {
 
+/// a and b as the scan joins them.
+template <Combine c, class Value>
+inline Value joined(Value a, Value b) {
+  if constexpr (c == Combine::add) return native::add(a, b);
+  return join<c>(Num<Value>(a), Num<Value>(b)).value;
+}
+
 /// The running sums of the totals of runs, for up to `most` lines; level 0 is those of elements.
-template <class Value, std::size_t most>
+template <Combine c, class Value, std::size_t most>
 class Totals {
  public:
   using Sums = std::array<Value, most>;  ///< per line
@@ -52,16 +59,16 @@ class Totals {
     if (number == used_) {
       ++used_;
       level.length = 0;
-      level.run.fill(neutral_of<Combine::add, Value>());
-      level.before.fill(neutral_of<Combine::add, Value>());
+      level.run.fill(neutral_of<c, Value>());
+      level.before.fill(neutral_of<c, Value>());
     }
-    for (std::size_t c = 0; c < lines_; ++c) {
-      level.run[c] = native::add(level.run[c], totals[c]);
-      level.result[c] = native::add(level.before[c], level.run[c]);
+    for (std::size_t i = 0; i < lines_; ++i) {
+      level.run[i] = joined<c>(level.run[i], totals[i]);
+      level.result[i] = joined<c>(level.before[i], level.run[i]);
     }
     if (++level.length == reduction_order::scan_run) {
       level.before = add(number + 1, level.run);
-      level.run.fill(neutral_of<Combine::add, Value>());
+      level.run.fill(neutral_of<c, Value>());
       level.length = 0;
     }
     return level.result;
@@ -73,28 +80,28 @@ class Totals {
 };
 
 /// Lines together; `is_packed`: they lie side by side, in vectors.
-template <DType dtype, bool is_packed>
+template <Combine join_by, DType dtype, bool is_packed>
 inline void add_up_block(const typename Elements<dtype>::Stored* x,
                          typename Elements<dtype>::Stored* out, const Lines::Block& block,
                          int64_t size) {
   using Value = typename Elements<dtype>::Value;
-  using Sums = typename Totals<Value, Lines::most>::Sums;
+  using Sums = typename Totals<join_by, Value, Lines::most>::Sums;
   const auto lines = static_cast<std::size_t>(block.lines);
   const int64_t x_step = is_packed ? 1 : block.walks[0].across;
   const int64_t out_step = is_packed ? 1 : block.walks[1].across;
-  Totals<Value, Lines::most> totals(lines);
+  Totals<join_by, Value, Lines::most> totals(lines);
   Sums run, before;
-  before.fill(neutral_of<Combine::add, Value>());
+  before.fill(neutral_of<join_by, Value>());
   for (int64_t first = 0; first < size; first += reduction_order::scan_run) {
     const int64_t last = std::min(first + reduction_order::scan_run, size);
-    run.fill(neutral_of<Combine::add, Value>());
+    run.fill(neutral_of<join_by, Value>());
     for (int64_t i = first; i < last; ++i) {
       const auto* const from = x + block.walks[0].at(i, 0);
       auto* const to = out + block.walks[1].at(i, 0);
       for (std::size_t c = 0; c < lines; ++c) {
         const auto at = static_cast<int64_t>(c);
-        run[c] = native::add(run[c], value_of<dtype>(from[at * x_step]));
-        to[at * out_step] = stored<dtype>(native::add(before[c], run[c]));
+        run[c] = joined<join_by>(run[c], value_of<dtype>(from[at * x_step]));
+        to[at * out_step] = stored<dtype>(joined<join_by>(before[c], run[c]));
       }
     }
     if (last < size) before = totals.add(run);
@@ -109,7 +116,7 @@ inline void add_up_line(const typename Elements<dtype>::Stored* x,
   using Value = typename Elements<dtype>::Value;
   constexpr int64_t run = reduction_order::scan_run;
   constexpr int64_t runs_at_once = 8;
-  Totals<Value, 1> totals(1);
+  Totals<Combine::add, Value, 1> totals(1);
   Value before = neutral_of<Combine::add, Value>();
   std::array<Value, run * runs_at_once> sums;
   const auto at = [](int64_t i) { return static_cast<std::size_t>(i); };
@@ -152,29 +159,52 @@ struct AddUp {
       for (int64_t c = 0; c < block->lines; ++c)
         add_up_line<dtype>(x + from.at(0, c), out + to.at(0, c), size);
     } else if (from.across == 1 && to.across == 1) {
-      add_up_block<dtype, true>(x, out, *block, size);
+      add_up_block<Combine::add, dtype, true>(x, out, *block, size);
     } else {
-      add_up_block<dtype, false>(x, out, *block, size);
+      add_up_block<Combine::add, dtype, false>(x, out, *block, size);
     }
   }
 };
 
+/// Products and extremes, which are rare: one loop for all instruction sets.
+template <Combine c, DType dtype>
+void join_up(const typename Elements<dtype>::Stored* x, typename Elements<dtype>::Stored* out,
+             const Lines::Block* block, int64_t size) {
+  add_up_block<c, dtype, false>(x, out, *block, size);
+}
+
+/// The loop for a block of lines.
+template <DType dtype>
+auto loop_for(Combine combine) {
+  using Stored = typename Elements<dtype>::Stored;
+  using Loop = void (*)(const Stored*, Stored*, const Lines::Block*, int64_t);
+  switch (combine) {
+    case Combine::multiply:
+      return Loop(join_up<Combine::multiply, dtype>);
+    case Combine::maximum:
+      return Loop(join_up<Combine::maximum, dtype>);
+    case Combine::minimum:
+      return Loop(join_up<Combine::minimum, dtype>);
+    default:
+      return Loop(PerIsa<AddUp<dtype>, const Stored*, Stored*, const Lines::Block*, int64_t>::at(
+          current_isa()));
+  }
+}
+
 }  // namespace
 
-void cumsum(const LibraryCall& call, const Launch& launch) {
+void scan(const LibraryCall& call, const Launch& launch) {
   const Lines lines(call);
   const OperandLayout& layout = call.operands[0];
   with_number_type(layout.dtype, [&](auto dtype) {
     using Stored = typename Elements<dtype.value>::Stored;
     const auto* const x = static_cast<const Stored*>(launch.buffers[0]);
     auto* const out = static_cast<Stored*>(launch.buffers[1]);
-    const auto add =
-        PerIsa<AddUp<dtype.value>, const Stored*, Stored*, const Lines::Block*, int64_t>::at(
-            current_isa());
+    const auto loop = loop_for<dtype.value>(call.combine);
     split(lines.blocks(), lines.grain(layout), launch.threads, [&](int64_t first, int64_t last) {
       for (int64_t b = first; b < last; ++b) {
         const Lines::Block block = lines.block(b);
-        add(x, out, &block, layout.shape[call.axis]);
+        loop(x, out, &block, layout.shape[call.axis]);
       }
     });
   });
