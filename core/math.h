@@ -13,6 +13,7 @@
 #include "core/math/log.h"
 #include "core/math/pow.h"
 #include "core/math/random.h"
+#include "core/math/shift.h"
 #include "core/math/sigmoid.h"
 #include "core/math/trig.h"
 // IWYU pragma: end_exports

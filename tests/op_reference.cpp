@@ -198,8 +198,8 @@ int bits_of(DType dtype) {
 std::optional<Real> by_width(std::string_view op, DType dtype, Real a, Real b) {
   if (op == "bitwise_not") return dtype == boolean ? Real(a == 0) : -a - 1;
   if (op != "left_shift" && op != "right_shift") return std::nullopt;
-  const auto mask = static_cast<uint64_t>(bits_of(dtype)) - 1;
-  const auto count = static_cast<int>(static_cast<uint64_t>(as_int(b)) & mask);
+  if (b < 0 || b >= bits_of(dtype)) return op == "right_shift" && a < 0 ? -1 : 0;
+  const auto count = static_cast<int>(b);
   if (op == "right_shift") return static_cast<Real>(as_int(a) >> count);
   return static_cast<Real>(static_cast<int64_t>(static_cast<uint64_t>(as_int(a)) << count));
 }

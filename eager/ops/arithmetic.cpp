@@ -176,8 +176,8 @@ Tensor apply_check_nonzero(const Tensor& x, Checker checker) {
   return apply(arithmetic["check_nonzero"], {&x}, {static_cast<int64_t>(checker)});
 }
 
-Tensor apply_ternary(const Op& op, const Argument& a, const Argument& b, const Argument& c) {
-  const DType dtype = common_dtype({&a, &b, &c});
+Tensor apply_ternary(const Op& op, const Argument& a, const Argument& b, const Argument& c,
+                     DType dtype) {
   const Promoted x(a, dtype);
   const Promoted y(b, dtype);
   const Promoted z(c, dtype);
@@ -210,26 +210,39 @@ Tensor divide_integers(const Op& op, const Argument& a, const Argument& b) {
   return apply(op, {x.get(), &checked});
 }
 
-Tensor quotient(const Argument& a, const Argument& b) {
-  return apply_promoted(arithmetic["div"], a, b, quotient_dtype(common_dtype({&a, &b}), {&a, &b}));
+/// A function of floating numbers; integers meet in the dtype that their quotient has.
+Tensor of_floats(const Op& op, const Argument& a, const Argument& b) {
+  return apply_promoted(op, a, b, quotient_dtype(common_dtype({&a, &b}), {&a, &b}));
+}
+
+bool is_boolean(const Argument& x) {
+  const Tensor* const tensor = x.tensor();
+  if (tensor == nullptr) return x.scalar().dtype() == boolean;
+  return tensor->is_defined() && tensor->dtype() == boolean;
+}
+
+/// A function of numbers; of two booleans the `condition`.
+Tensor of_numbers(const Op& op, Tensor (*condition)(const Argument&, const Argument&),
+                  const Argument& a, const Argument& b) {
+  return is_boolean(a) && is_boolean(b) ? condition(a, b) : apply_binary(op, a, b);
 }
 
 }  // namespace
 
 // clang-format off
-Tensor add(const Argument& a, const Argument& b) { return apply_binary(arithmetic["add"], a, b); }
+Tensor add(const Argument& a, const Argument& b) { return of_numbers(arithmetic["add"], logical_or, a, b); }
 Tensor sub(const Argument& a, const Argument& b) { return apply_binary(arithmetic["sub"], a, b); }
-Tensor mul(const Argument& a, const Argument& b) { return apply_binary(arithmetic["mul"], a, b); }
-Tensor div(const Argument& a, const Argument& b) { return quotient(a, b); }
+Tensor mul(const Argument& a, const Argument& b) { return of_numbers(arithmetic["mul"], logical_and, a, b); }
+Tensor div(const Argument& a, const Argument& b) { return of_floats(arithmetic["div"], a, b); }
 Tensor floor_divide(const Argument& a, const Argument& b) { return divide_integers(arithmetic["floor_divide"], a, b); }
 Tensor remainder(const Argument& a, const Argument& b) { return divide_integers(arithmetic["remainder"], a, b); }
-Tensor maximum(const Argument& a, const Argument& b) { return apply_binary(arithmetic["maximum"], a, b); }
-Tensor minimum(const Argument& a, const Argument& b) { return apply_binary(arithmetic["minimum"], a, b); }
-Tensor copysign(const Argument& a, const Argument& b) { return apply_binary(arithmetic["copysign"], a, b); }
-Tensor operator+(const Argument& a, const Argument& b) { return apply_binary(arithmetic["add"], a, b); }
+Tensor maximum(const Argument& a, const Argument& b) { return of_numbers(arithmetic["maximum"], logical_or, a, b); }
+Tensor minimum(const Argument& a, const Argument& b) { return of_numbers(arithmetic["minimum"], logical_and, a, b); }
+Tensor copysign(const Argument& a, const Argument& b) { return of_floats(arithmetic["copysign"], a, b); }
+Tensor operator+(const Argument& a, const Argument& b) { return of_numbers(arithmetic["add"], logical_or, a, b); }
 Tensor operator-(const Argument& a, const Argument& b) { return apply_binary(arithmetic["sub"], a, b); }
-Tensor operator*(const Argument& a, const Argument& b) { return apply_binary(arithmetic["mul"], a, b); }
-Tensor operator/(const Argument& a, const Argument& b) { return quotient(a, b); }
+Tensor operator*(const Argument& a, const Argument& b) { return of_numbers(arithmetic["mul"], logical_and, a, b); }
+Tensor operator/(const Argument& a, const Argument& b) { return of_floats(arithmetic["div"], a, b); }
 Tensor operator%(const Argument& a, const Argument& b) { return divide_integers(arithmetic["remainder"], a, b); }
 // clang-format on
 
@@ -244,11 +257,12 @@ Tensor check_nonzero(const Tensor& x) {
 }
 
 Tensor clamp(const Argument& x, const Argument& low, const Argument& high) {
-  return apply_ternary(arithmetic["clamp"], x, low, high);
+  return apply_ternary(arithmetic["clamp"], x, low, high, common_dtype({&x, &low, &high}));
 }
 
 Tensor fma(const Argument& a, const Argument& b, const Argument& c) {
-  return apply_ternary(arithmetic["fma"], a, b, c);
+  const DType dtype = quotient_dtype(common_dtype({&a, &b, &c}), {&a, &b, &c});
+  return apply_ternary(arithmetic["fma"], a, b, c, dtype);
 }
 
 // ---- assignment: the name stands for the new value
