@@ -20,7 +20,7 @@ Spec infer_where(const Op& op, Inputs inputs, const Attrs& attrs) {
   }
   Spec spec = infer_elementwise(op, inputs.subspan(1), attrs);
   spec.shape = broadcast_shapes(op.name, condition.shape(), spec.shape);
-  common_device(op, inputs);
+  spec.device = common_device(op, inputs);
   return spec;
 }
 
