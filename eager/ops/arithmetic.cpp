@@ -40,6 +40,9 @@ Tensor div_rule(const GradientCall& c, int k) {
 Tensor remainder_rule(const GradientCall& c, int k) {
   return k == 0 ? c.gradient : -c.gradient * floor_divide(c.inputs[0], c.inputs[1]);
 }
+Tensor fmod_rule(const GradientCall& c, int k) {
+  return k == 0 ? c.gradient : -c.gradient * trunc(c.inputs[0] / c.inputs[1]);
+}
 /// 0 where the formula is 0 * inf: a^0 by a, and 0^b by b.
 Tensor pow_rule(const GradientCall& c, int k) {
   const Tensor& a = c.inputs[0];
@@ -87,7 +90,7 @@ Tensor fma_rule(const GradientCall& c, int k) {
 }
 
 /// Whose check it is.
-enum class Checker : int64_t { check_nonzero, floor_divide, remainder };
+enum class Checker : int64_t { check_nonzero, floor_divide, remainder, fmod };
 
 [[noreturn]] void throw_zero(const Tensor& x, Checker checker) {
   switch (checker) {
@@ -95,6 +98,8 @@ enum class Checker : int64_t { check_nonzero, floor_divide, remainder };
       throw_division_by_zero("floor_divide");
     case Checker::remainder:
       throw_division_by_zero("remainder");
+    case Checker::fmod:
+      throw_division_by_zero("fmod");
     case Checker::check_nonzero:
       break;
   }
@@ -147,6 +152,8 @@ constexpr auto arithmetic = family({
         [](auto a, auto b) { return floor_divide(a, b); }, "a / b rounded towards minus infinity.")),
     with_rule(binary_op("remainder", number_types,
         [](auto a, auto b) { return remainder(a, b); }, "a - floor_divide(a, b) * b."), remainder_rule, 0b11),
+    with_rule(binary_op("fmod", number_types,
+        [](auto a, auto b) { return fmod(a, b); }, "a - trunc(a / b) * b."), fmod_rule, 0b11),
     with_loops_at<math::simple_exponents>(
         with_rule(binary_op("pow", floating_types, power, "a to the power of b."), pow_rule, 0b11, true), floating_types, power_at, other_power),
     binary_op("integer_pow", integer_types,
@@ -184,18 +191,8 @@ Tensor apply_ternary(const Op& op, const Argument& a, const Argument& b, const A
   return apply(op, {x.get(), y.get(), z.get()});
 }
 
-/// The dtype of a true quotient of operands that meet in `dtype`.
-DType quotient_dtype(DType dtype, std::initializer_list<const Argument*> arguments) {
-  if (is_floating(dtype)) return dtype;
-  for (const Argument* argument : arguments) {
-    const bool is_number = argument->tensor() == nullptr || argument->tensor()->spec().is_weak;
-    if (!is_number) return f32;
-  }
-  return f64;
-}
-
-/// floor_divide or remainder. A host number is checked here and now.
-Tensor divide_integers(const Op& op, const Argument& a, const Argument& b) {
+/// floor_divide, remainder or fmod. A host number is checked here and now.
+Tensor divide_integers(const Op& op, const Argument& a, const Argument& b, Checker checker) {
   const DType dtype = common_dtype({&a, &b});
   if (!is_integer(dtype)) return apply_promoted(op, a, b, dtype);
   const Promoted x(a, dtype);
@@ -204,15 +201,8 @@ Tensor divide_integers(const Op& op, const Argument& a, const Argument& b) {
     if (element_of(dtype, b.scalar()) == 0) throw_division_by_zero(op.name);
     return apply(op, {x.get(), y.get()});
   }
-  const Checker checker =
-      &op == &arithmetic["remainder"] ? Checker::remainder : Checker::floor_divide;
   const Tensor checked = apply_check_nonzero(*y.get(), checker);
   return apply(op, {x.get(), &checked});
-}
-
-/// A function of floating numbers; integers meet in the dtype that their quotient has.
-Tensor of_floats(const Op& op, const Argument& a, const Argument& b) {
-  return apply_promoted(op, a, b, quotient_dtype(common_dtype({&a, &b}), {&a, &b}));
 }
 
 bool is_boolean(const Argument& x) {
@@ -233,17 +223,18 @@ Tensor of_numbers(const Op& op, Tensor (*condition)(const Argument&, const Argum
 Tensor add(const Argument& a, const Argument& b) { return of_numbers(arithmetic["add"], logical_or, a, b); }
 Tensor sub(const Argument& a, const Argument& b) { return apply_binary(arithmetic["sub"], a, b); }
 Tensor mul(const Argument& a, const Argument& b) { return of_numbers(arithmetic["mul"], logical_and, a, b); }
-Tensor div(const Argument& a, const Argument& b) { return of_floats(arithmetic["div"], a, b); }
-Tensor floor_divide(const Argument& a, const Argument& b) { return divide_integers(arithmetic["floor_divide"], a, b); }
-Tensor remainder(const Argument& a, const Argument& b) { return divide_integers(arithmetic["remainder"], a, b); }
+Tensor div(const Argument& a, const Argument& b) { return apply_floating(arithmetic["div"], a, b); }
+Tensor floor_divide(const Argument& a, const Argument& b) { return divide_integers(arithmetic["floor_divide"], a, b, Checker::floor_divide); }
+Tensor remainder(const Argument& a, const Argument& b) { return divide_integers(arithmetic["remainder"], a, b, Checker::remainder); }
+Tensor fmod(const Argument& a, const Argument& b) { return divide_integers(arithmetic["fmod"], a, b, Checker::fmod); }
 Tensor maximum(const Argument& a, const Argument& b) { return of_numbers(arithmetic["maximum"], logical_or, a, b); }
 Tensor minimum(const Argument& a, const Argument& b) { return of_numbers(arithmetic["minimum"], logical_and, a, b); }
-Tensor copysign(const Argument& a, const Argument& b) { return of_floats(arithmetic["copysign"], a, b); }
+Tensor copysign(const Argument& a, const Argument& b) { return apply_floating(arithmetic["copysign"], a, b); }
 Tensor operator+(const Argument& a, const Argument& b) { return of_numbers(arithmetic["add"], logical_or, a, b); }
 Tensor operator-(const Argument& a, const Argument& b) { return apply_binary(arithmetic["sub"], a, b); }
 Tensor operator*(const Argument& a, const Argument& b) { return of_numbers(arithmetic["mul"], logical_and, a, b); }
-Tensor operator/(const Argument& a, const Argument& b) { return of_floats(arithmetic["div"], a, b); }
-Tensor operator%(const Argument& a, const Argument& b) { return divide_integers(arithmetic["remainder"], a, b); }
+Tensor operator/(const Argument& a, const Argument& b) { return apply_floating(arithmetic["div"], a, b); }
+Tensor operator%(const Argument& a, const Argument& b) { return divide_integers(arithmetic["remainder"], a, b, Checker::remainder); }
 // clang-format on
 
 Tensor pow(const Argument& a, const Argument& b) {
@@ -261,8 +252,7 @@ Tensor clamp(const Argument& x, const Argument& low, const Argument& high) {
 }
 
 Tensor fma(const Argument& a, const Argument& b, const Argument& c) {
-  const DType dtype = quotient_dtype(common_dtype({&a, &b, &c}), {&a, &b, &c});
-  return apply_ternary(arithmetic["fma"], a, b, c, dtype);
+  return apply_ternary(arithmetic["fma"], a, b, c, floating_dtype({&a, &b, &c}));
 }
 
 // ---- assignment: the name stands for the new value

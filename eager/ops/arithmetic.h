@@ -31,6 +31,9 @@ namespace nitinol {
 /// a - floor_divide(a, b) * b: has the divisor's sign.
 /// Throws Error(value) if an integer divisor is 0.
 [[nodiscard]] Tensor remainder(const Argument& a, const Argument& b);
+/// a - trunc(a / b) * b, exact: has the dividend's sign, as C's fmod.
+/// Throws Error(value) if an integer divisor is 0.
+[[nodiscard]] Tensor fmod(const Argument& a, const Argument& b);
 /// The same integers or bools. Throws Error(value) if one is 0, or false: also from a compiled
 /// function, in which the check stays even if nothing is done with the result.
 Tensor check_nonzero(const Tensor& x);

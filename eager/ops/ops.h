@@ -10,6 +10,7 @@
 #include "eager/ops/compare.h"
 #include "eager/ops/conv.h"
 #include "eager/ops/create.h"
+#include "eager/ops/elementary.h"
 #include "eager/ops/index.h"
 #include "eager/ops/indexing.h"
 #include "eager/ops/join.h"

@@ -117,13 +117,6 @@ Tensor rounded(const Op& op, const Tensor& x) {
   return is_whole(x) ? x : apply(op, {&x});
 }
 
-/// Integers and booleans are computed in float32, numbers alone in float64, as quotients are.
-Tensor of_floats(const Op& op, const Tensor& x) {
-  if (!is_whole(x)) return apply(op, {&x});
-  const Promoted floats(x, x.spec().is_weak ? f64 : f32);
-  return apply(op, {floats.get()});
-}
-
 /// A condition that holds for all integers and booleans, or for none.
 Tensor of_finite(const Op& op, const Tensor& x, bool of_whole) {
   if (!is_whole(x)) return apply(op, {&x});
@@ -142,26 +135,26 @@ Tensor ceil(const Tensor& x) { return rounded(unaries["ceil"], x); }
 Tensor round(const Tensor& x) { return rounded(unaries["round"], x); }
 Tensor trunc(const Tensor& x) { return rounded(unaries["trunc"], x); }
 Tensor relu(const Tensor& x) { return apply(unaries["relu"], {&x}); }
-Tensor sqrt(const Tensor& x) { return of_floats(unaries["sqrt"], x); }
-Tensor rsqrt(const Tensor& x) { return of_floats(unaries["rsqrt"], x); }
-Tensor reciprocal(const Tensor& x) { return of_floats(unaries["reciprocal"], x); }
-Tensor exp(const Tensor& x) { return of_floats(unaries["exp"], x); }
-Tensor exp2(const Tensor& x) { return of_floats(unaries["exp2"], x); }
-Tensor expm1(const Tensor& x) { return of_floats(unaries["expm1"], x); }
-Tensor log(const Tensor& x) { return of_floats(unaries["log"], x); }
-Tensor log1p(const Tensor& x) { return of_floats(unaries["log1p"], x); }
-Tensor log2(const Tensor& x) { return of_floats(unaries["log2"], x); }
-Tensor log10(const Tensor& x) { return of_floats(unaries["log10"], x); }
-Tensor sin(const Tensor& x) { return of_floats(unaries["sin"], x); }
-Tensor cos(const Tensor& x) { return of_floats(unaries["cos"], x); }
-Tensor tan(const Tensor& x) { return of_floats(unaries["tan"], x); }
-Tensor tanh(const Tensor& x) { return of_floats(unaries["tanh"], x); }
-Tensor erf(const Tensor& x) { return of_floats(unaries["erf"], x); }
-Tensor sigmoid(const Tensor& x) { return of_floats(unaries["sigmoid"], x); }
-Tensor gelu(const Tensor& x) { return of_floats(unaries["gelu"], x); }
-Tensor gelu_tanh(const Tensor& x) { return of_floats(unaries["gelu_tanh"], x); }
-Tensor silu(const Tensor& x) { return of_floats(unaries["silu"], x); }
-Tensor softplus(const Tensor& x) { return of_floats(unaries["softplus"], x); }
+Tensor sqrt(const Tensor& x) { return apply_floating(unaries["sqrt"], x); }
+Tensor rsqrt(const Tensor& x) { return apply_floating(unaries["rsqrt"], x); }
+Tensor reciprocal(const Tensor& x) { return apply_floating(unaries["reciprocal"], x); }
+Tensor exp(const Tensor& x) { return apply_floating(unaries["exp"], x); }
+Tensor exp2(const Tensor& x) { return apply_floating(unaries["exp2"], x); }
+Tensor expm1(const Tensor& x) { return apply_floating(unaries["expm1"], x); }
+Tensor log(const Tensor& x) { return apply_floating(unaries["log"], x); }
+Tensor log1p(const Tensor& x) { return apply_floating(unaries["log1p"], x); }
+Tensor log2(const Tensor& x) { return apply_floating(unaries["log2"], x); }
+Tensor log10(const Tensor& x) { return apply_floating(unaries["log10"], x); }
+Tensor sin(const Tensor& x) { return apply_floating(unaries["sin"], x); }
+Tensor cos(const Tensor& x) { return apply_floating(unaries["cos"], x); }
+Tensor tan(const Tensor& x) { return apply_floating(unaries["tan"], x); }
+Tensor tanh(const Tensor& x) { return apply_floating(unaries["tanh"], x); }
+Tensor erf(const Tensor& x) { return apply_floating(unaries["erf"], x); }
+Tensor sigmoid(const Tensor& x) { return apply_floating(unaries["sigmoid"], x); }
+Tensor gelu(const Tensor& x) { return apply_floating(unaries["gelu"], x); }
+Tensor gelu_tanh(const Tensor& x) { return apply_floating(unaries["gelu_tanh"], x); }
+Tensor silu(const Tensor& x) { return apply_floating(unaries["silu"], x); }
+Tensor softplus(const Tensor& x) { return apply_floating(unaries["softplus"], x); }
 Tensor isnan(const Tensor& x) { return of_finite(unaries["isnan"], x, false); }
 Tensor isinf(const Tensor& x) { return of_finite(unaries["isinf"], x, false); }
 Tensor isfinite(const Tensor& x) { return of_finite(unaries["isfinite"], x, true); }
