@@ -2,9 +2,9 @@
 //
 // float64: 2^22 random arguments over several ranges, against the C library in long double.
 // float32: all 2^32 arguments (all bit patterns, NaN included), against the same formula in
-// float64, whose own error is the other row's (2^-29 of a float32 ulp). pow: 2^24 random pairs,
-// against the C library. Prints the table of docs/accuracy.md; minutes. With arguments: only those
-// functions.
+// float64, whose own error is the other row's (2^-29 of a float32 ulp). Functions of two: 2^24
+// random pairs, against the C library. Prints the table of docs/accuracy.md; minutes. With
+// arguments: only those functions.
 //
 // Fails if a function of the vocabulary that rounds more than once (its program has more than one
 // rounding instruction) has no row here, or none in docs/accuracy.md.
@@ -139,24 +139,52 @@ Worst<double> check_f64(Loop loop, Reference reference) {
   return worst;
 }
 
-/// Half of the pairs are arbitrary, half give results all over the range.
-template <class T, class Wide>
-Worst<T> check_pow(Loop loop) {
+/// In [0, 1).
+double unit(std::mt19937_64& random) {
+  return static_cast<double>(random() >> 11) * 0x1p-53;
+}
+
+/// y for an x that makes pow(x, y) any number.
+template <class T>
+T exponent_for(T& x, std::mt19937_64& random) {
+  x = std::abs(x);
+  const double position = unit(random) * 2.2 - 1.1;
+  return static_cast<T>(position * std::log(std::numeric_limits<T>::max()) / std::log(x));
+}
+/// y of about the size of x.
+template <class T>
+T beside(T& x, std::mt19937_64& random) {
+  return static_cast<T>(x * std::exp2(unit(random) * 60 - 30) * (unit(random) < 0.5 ? -1 : 1));
+}
+/// y at a distance from x.
+template <class T>
+T away_from(T& x, std::mt19937_64& random) {
+  if (unit(random) < 0.5) x = static_cast<T>(-std::exp(unit(random) * 40 - 38));
+  return x + static_cast<T>((unit(random) * 2 - 1) * 50);
+}
+
+/// Half of the pairs are arbitrary, for half `other` chooses the second number. `unit` is a number
+/// whose ulp is the unit.
+template <class T, class Wide, class Reference, class Other, class Unit>
+Worst<T> check_pairs(Loop loop, Reference reference, Other other, Unit of) {
   std::mt19937_64 random(2);
   std::vector<T> x(1 << 24), y(x.size()), z(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
     x[i] = random_argument<T>(random);
     y[i] = random_argument<T>(random);
-    if (i % 2 == 0) continue;
-    x[i] = std::abs(x[i]);
-    const double position = static_cast<double>(random() >> 11) * 0x1p-53 * 2.2 - 1.1;
-    y[i] = static_cast<T>(position * std::log(std::numeric_limits<T>::max()) / std::log(x[i]));
+    if (i % 2 != 0) y[i] = other(x[i], random);
   }
   const void* const in[] = {x.data(), y.data()};
   loop(in, z.data(), static_cast<int64_t>(x.size()));
   Worst<T> worst;
   for (std::size_t i = 0; i < x.size(); ++i) {
-    worst.take({error_in_ulp(z[i], std::pow(Wide{x[i]}, Wide{y[i]})), x[i], y[i]});
+    const Wide want = reference(Wide{x[i]}, Wide{y[i]}), least = of(Wide{x[i]}, Wide{y[i]});
+    double error = error_in_ulp(z[i], want);
+    if (std::abs(want) < least && std::isfinite(z[i])) {
+      const int digits = std::numeric_limits<T>::digits - 1 - std::ilogb(least);
+      error = static_cast<double>(std::ldexp(std::abs(z[i] - want), digits));
+    }
+    worst.take({error, x[i], y[i]});
   }
   return worst;
 }
@@ -278,7 +306,8 @@ void check_activations(std::span<char* const> names) {
 
 /// Ops without a row: quotients and ranges, whose parts are exact or have rows, and clamp, which
 /// adds to make a NaN only.
-constexpr std::string_view composed[] = {"remainder", "floor_divide", "clamp"};
+constexpr std::string_view composed[] = {"remainder", "floor_divide", "fmod",
+                                         "clamp",     "fmax",         "fmin"};
 
 bool rounds(const ScalarInstr& instr) {
   switch (instr.op) {
@@ -354,13 +383,70 @@ void check_functions(std::span<char* const> names) {
       "erf", [](auto x) { return erf(x); }, [](auto x) { return std::erf(x); }, -3, 3, names);
   check(
       "sqrt", [](auto x) { return sqrt(x); }, [](auto x) { return std::sqrt(x); }, 0, 10, names);
-  if (is_wanted("pow", names)) {
-    const auto formula = [](auto x, auto y) { return pow(x, y); };
-    const Loops& f32 = loops_of<decltype(formula), float, float, float>;
-    const Loops& f64 = loops_of<decltype(formula), double, double, double>;
-    print_row<float, 2>("pow", f32, check_pow<float, double>(f32.pick()), 0.1, 5);
-    print_row<double, 2>("pow", f64, check_pow<double, long double>(f64.pick()), 0.1, 5);
-  }
+}
+
+constexpr auto no_unit = [](auto, auto) { return 0; };
+
+/// `reference` in double for f32, in long double for f64.
+template <class F, class Reference, class Other, class Unit>
+void check_binary(std::string_view name, F, Reference reference, Other other, Unit of,
+                  std::span<char* const> names) {
+  if (!is_wanted(name, names)) return;
+  constexpr const Loops& f32 = loops_of<F, float, float, float>;
+  constexpr const Loops& f64 = loops_of<F, double, double, double>;
+  print_row<float, 2>(name, f32, check_pairs<float, double>(f32.pick(), reference, other, no_unit),
+                      0.1, 5);
+  print_row<double, 2>(name, f64,
+                       check_pairs<double, long double>(f64.pick(), reference, other, of), 0.1, 5);
+}
+
+/// Wherever a NaN is not the result's, or an infinity is.
+template <class Wide>
+Wide log_of_sum(Wide a, Wide b) {
+  if (a == b) return a + std::log(Wide{2});
+  return std::max(a, b) + std::log1p(std::exp(-std::abs(a - b))) + (a - a) * 0 + (b - b) * 0;
+}
+
+void check_binaries(std::span<char* const> names) {
+  const auto power = [](auto& x, auto& random) { return exponent_for(x, random); };
+  const auto near_it = [](auto& x, auto& random) { return beside(x, random); };
+  const auto away = [](auto& x, auto& random) { return away_from(x, random); };
+  check_binary(
+      "pow", [](auto x, auto y) { return pow(x, y); },
+      [](auto x, auto y) { return std::pow(x, y); }, power, no_unit, names);
+  check_binary(
+      "atan2", [](auto y, auto x) { return atan2(y, x); },
+      [](auto y, auto x) { return std::atan2(y, x); }, near_it, no_unit, names);
+  check_binary(
+      "hypot", [](auto x, auto y) { return hypot(x, y); },
+      [](auto x, auto y) { return std::hypot(x, y); }, near_it, no_unit, names);
+  check_binary(
+      "logaddexp", [](auto x, auto y) { return logaddexp(x, y); },
+      [](auto x, auto y) { return log_of_sum(x, y); }, away,
+      [](auto x, auto y) { return std::log1p(std::exp(-std::abs(x - y))); }, names);
+}
+
+void check_inverses(std::span<char* const> names) {
+  check(
+      "cbrt", [](auto x) { return cbrt(x); }, [](auto x) { return std::cbrt(x); }, -5, 5, names);
+  check(
+      "erfc", [](auto x) { return erfc(x); }, [](auto x) { return std::erfc(x); }, -3, 3, names);
+  check(
+      "asin", [](auto x) { return asin(x); }, [](auto x) { return std::asin(x); }, -1, 1, names);
+  check(
+      "acos", [](auto x) { return acos(x); }, [](auto x) { return std::acos(x); }, -1, 1, names);
+  check(
+      "atan", [](auto x) { return atan(x); }, [](auto x) { return std::atan(x); }, -5, 5, names);
+  check(
+      "sinh", [](auto x) { return sinh(x); }, [](auto x) { return std::sinh(x); }, -5, 5, names);
+  check(
+      "cosh", [](auto x) { return cosh(x); }, [](auto x) { return std::cosh(x); }, -5, 5, names);
+  check(
+      "asinh", [](auto x) { return asinh(x); }, [](auto x) { return std::asinh(x); }, -5, 5, names);
+  check(
+      "acosh", [](auto x) { return acosh(x); }, [](auto x) { return std::acosh(x); }, 1, 5, names);
+  check(
+      "atanh", [](auto x) { return atanh(x); }, [](auto x) { return std::atanh(x); }, -1, 1, names);
 }
 
 }  // namespace
@@ -369,6 +455,8 @@ void check_functions(std::span<char* const> names) {
 int main(int argc, char** argv) {
   const std::span<char* const> names(argv + 1, static_cast<std::size_t>(argc - 1));
   nitinol::check_functions(names);
+  nitinol::check_inverses(names);
+  nitinol::check_binaries(names);
   nitinol::check_powers(names,
                         std::make_index_sequence<std::size(nitinol::math::simple_exponents)>());
   nitinol::check_activations(names);

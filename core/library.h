@@ -62,14 +62,14 @@ struct LibraryCall {
            ///< extremes, as `combine` says
     sort,  ///< operands x -> out of its shape: lines along `axis` in order; NaN counts as greater
            ///< than all numbers, and what compares equal keeps its order
-    argsort,  ///< operands x -> positions i64: where along `axis` the elements of sort come from,
-              ///< of as many as the result has
-    search,    ///< operands sorted[n], x -> places i64 of its shape: how many elements of `sorted`
-               ///< are before x (is_right: or equal to it)
-    compress,  ///< operands x[n, ...], mask[n] -> out[rows, ...]: the first rows whose mask is
-               ///< true, and zeros for those that there are not
-    positions,      ///< operands mask[n] -> places i64 of as many: where it is true, then -1
-    conv2d,         ///< operands x[n, h, w, c], weight[o, c / groups, kh, kw] -> y[n, oh, ow, o]
+    argsort,    ///< operands x -> positions i64: where along `axis` the elements of sort come from,
+                ///< of as many as the result has
+    search,     ///< operands sorted[n], x -> places i64 of its shape: how many elements of `sorted`
+                ///< are before x (is_right: or equal to it)
+    compress,   ///< operands x[n, ...], mask[n] -> out[rows, ...]: the first rows whose mask is
+                ///< true, and zeros for those that there are not
+    positions,  ///< operands mask[n] -> places i64 of as many: where it is true, then -1
+    conv2d,     ///< operands x[n, h, w, c], weight[o, c / groups, kh, kw] -> y[n, oh, ow, o]
     conv2d_input,   ///< operands y, weight -> x: the gradient of conv2d for x
     conv2d_weight,  ///< operands x, y -> weight: the gradient of conv2d for the weight
     window_max,     ///< operands x[n, h, w, c], values of its shape -> y[n, oh, ow, c]: the value

@@ -84,6 +84,26 @@ Tensor apply_promoted(const Op& op, const Argument& a, const Argument& b, DType 
   return apply(op, {x.get(), y.get()});
 }
 
+DType floating_dtype(std::initializer_list<const Argument*> arguments) {
+  const DType dtype = common_dtype(arguments);
+  if (is_floating(dtype)) return dtype;
+  for (const Argument* argument : arguments) {
+    const bool is_number = argument->tensor() == nullptr || argument->tensor()->spec().is_weak;
+    if (!is_number) return f32;
+  }
+  return f64;
+}
+
+Tensor apply_floating(const Op& op, const Tensor& x) {
+  if (!x.is_defined() || is_floating(x.dtype())) return apply(op, {&x});
+  const Promoted floats(x, x.spec().is_weak ? f64 : f32);
+  return apply(op, {floats.get()});
+}
+
+Tensor apply_floating(const Op& op, const Argument& a, const Argument& b) {
+  return apply_promoted(op, a, b, floating_dtype({&a, &b}));
+}
+
 Tensor constant(const Scalar& number, DType dtype, bool is_weak, Device device) {
   Tensor tensor = make_number({.dtype = dtype, .shape = {}, .is_weak = is_weak, .device = device},
                               element_of(dtype, number));

@@ -35,6 +35,13 @@ class Promoted {
 [[nodiscard]] Tensor apply_promoted(const Op& op, const Argument& a, const Argument& b,
                                     DType dtype);
 
+/// The dtype of functions that give floats: the common one, or, of integers and booleans, f32 (f64
+/// if all are numbers).
+[[nodiscard]] DType floating_dtype(std::initializer_list<const Argument*> arguments);
+/// The op on the arguments in that dtype.
+[[nodiscard]] Tensor apply_floating(const Op& op, const Tensor& x);
+[[nodiscard]] Tensor apply_floating(const Op& op, const Argument& a, const Argument& b);
+
 /// The number, converted to `dtype` (integers wrap), as a tensor. Weak if `is_weak`. What is made
 /// of it and other numbers alone will lie on `device`.
 [[nodiscard]] Tensor constant(const Scalar& number, DType dtype, bool is_weak = false,

@@ -3,6 +3,7 @@
 #include "core/host_access.h"
 #include "tests/op_along.h"
 #include "tests/op_order.h"
+#include "tests/op_random.h"
 #include "tests/op_windows.h"
 
 #include <algorithm>
@@ -137,6 +138,24 @@ const std::map<std::string_view, ScalarReference>& functions() {
       {"tan", NITINOL_REF(std::tan(a))},
       {"tanh", NITINOL_REF(std::tanh(a))},
       {"erf", NITINOL_REF(std::erf(a))},
+      {"cbrt", NITINOL_REF(std::cbrt(a))},
+      {"asin", NITINOL_REF(std::asin(a))},
+      {"acos", NITINOL_REF(std::acos(a))},
+      {"atan", NITINOL_REF(std::atan(a))},
+      {"sinh", NITINOL_REF(std::sinh(a))},
+      {"cosh", NITINOL_REF(std::cosh(a))},
+      {"asinh", NITINOL_REF(std::asinh(a))},
+      {"acosh", NITINOL_REF(std::acosh(a))},
+      {"atanh", NITINOL_REF(std::atanh(a))},
+      {"erfc", NITINOL_REF(std::erfc(a))},
+      {"signbit", NITINOL_REF(std::signbit(a))},
+      {"atan2", NITINOL_REF(std::atan2(a, b))},
+      {"hypot", NITINOL_REF(std::hypot(a, b))},
+      {"logaddexp", NITINOL_REF(a == b ? a + std::log(2.0L)
+                                       : maximum(a, b) + std::log1p(std::exp(-std::fabs(a - b))))},
+      {"fmax", NITINOL_REF(std::fmax(a, b))},
+      {"fmin", NITINOL_REF(std::fmin(a, b))},
+      {"fmod", NITINOL_REF(std::fmod(a, b))},
       {"sigmoid", NITINOL_REF(1 / (1 + std::exp(-a)))},
       {"gelu", NITINOL_REF(0.5L * a * (1 + std::erf(a * std::sqrt(0.5L))))},
       {"gelu_tanh",
@@ -195,12 +214,16 @@ int bits_of(DType dtype) {
   return static_cast<int>(8 * size_of(dtype));
 }
 
-/// Ops on integers that depend on their width.
+/// Ops that depend on the width of their operands.
 std::optional<Real> by_width(std::string_view op, DType dtype, Real a, Real b) {
   if (op == "bitwise_not") return dtype == boolean ? Real(a == 0) : -a - 1;
+  if (op == "nextafter") {
+    return dtype == f64 ? Real(std::nextafter(static_cast<double>(a), static_cast<double>(b)))
+                        : Real(std::nextafter(static_cast<float>(a), static_cast<float>(b)));
+  }
   if (op != "left_shift" && op != "right_shift") return std::nullopt;
-  const auto mask = static_cast<uint64_t>(bits_of(dtype)) - 1;
-  const auto count = static_cast<int>(static_cast<uint64_t>(as_int(b)) & mask);
+  if (b < 0 || b >= bits_of(dtype)) return op == "right_shift" && a < 0 ? -1 : 0;
+  const auto count = static_cast<int>(b);
   if (op == "right_shift") return static_cast<Real>(as_int(a) >> count);
   return static_cast<Real>(static_cast<int64_t>(static_cast<uint64_t>(as_int(a)) << count));
 }
@@ -226,7 +249,7 @@ Real elementwise_at(const Op& op, std::span<const Elements> inputs, const Dims& 
   if (const std::optional<Real> special = by_width(op.name, dtype, x[0], x[1])) {
     return wrapped(result, *special);
   }
-  const bool is_division = op.name == "floor_divide" || op.name == "remainder";
+  const bool is_division = op.name == "floor_divide" || op.name == "remainder" || op.name == "fmod";
   if (is_division && is_integer(dtype) && x[1] == 0) x[1] = 1;
   const auto function = functions().find(op.name);
   if (function == functions().end()) throw std::runtime_error("no reference");
@@ -446,46 +469,6 @@ Elements product(std::span<const Elements> inputs, const Spec& spec) {
 
 // ---- creation
 
-/// Philox 4x32-10 (Salmon et al., SC 2011), written anew.
-std::array<uint32_t, 4> philox(uint64_t counter, uint64_t key) {
-  std::array<uint32_t, 4> c = {static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32),
-                               0, 0};
-  auto k0 = static_cast<uint32_t>(key);
-  auto k1 = static_cast<uint32_t>(key >> 32);
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t p0 = uint64_t{0xD2511F53} * c[0];
-    const uint64_t p1 = uint64_t{0xCD9E8D57} * c[2];
-    c = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1),
-         static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<uint32_t>(p0)};
-    k0 += 0x9E3779B9;
-    k1 += 0xBB67AE85;
-  }
-  return c;
-}
-
-uint64_t joined(uint32_t low, uint32_t high) {
-  return low | static_cast<uint64_t>(high) << 32;
-}
-
-Real random_value(std::string_view op, const std::array<uint32_t, 4>& w,
-                  std::span<const Elements> inputs) {
-  constexpr Real pi = 3.14159265358979323846264338327950288L;
-  if (op == "rand_f32") return static_cast<Real>(w[0] >> 8) * 0x1p-24L;
-  if (op == "rand_f64") return static_cast<Real>(joined(w[0], w[1]) >> 11) * 0x1p-53L;
-  if (op == "randint") {
-    const auto range = static_cast<uint64_t>(as_int(inputs[3].values[0]));
-    const auto high =
-        static_cast<uint64_t>(static_cast<unsigned __int128>(joined(w[0], w[1])) * range >> 64);
-    return static_cast<Real>(static_cast<int64_t>(high)) + inputs[2].values[0];
-  }
-  const bool is_f32 = op == "randn_f32";
-  const Real u = is_f32 ? (static_cast<Real>(w[0]) + 0.5L) * 0x1p-32L
-                        : (static_cast<Real>(joined(w[0], w[1])) + 0.5L) * 0x1p-64L;
-  const Real turn = is_f32 ? static_cast<Real>(static_cast<int32_t>(w[1])) * 0x1p-32L
-                           : static_cast<Real>(static_cast<int64_t>(joined(w[2], w[3]))) * 0x1p-64L;
-  return std::sqrt(-2 * std::log(u)) * std::sin(pi * turn);
-}
-
 Elements created(const Op& op, std::span<const Elements> inputs, const Spec& spec) {
   Elements out = {spec.dtype, spec.shape, {}};
   for (int64_t i = 0; i < element_count(spec.shape); ++i) {
@@ -500,7 +483,7 @@ Elements created(const Op& op, std::span<const Elements> inputs, const Spec& spe
       value = std::fmod(n, x(0)) - std::floor(n / x(0)) == x(1);
     } else {
       const auto counter = static_cast<uint64_t>(as_int(x(1))) + static_cast<uint64_t>(i);
-      value = random_value(op.name, philox(counter, static_cast<uint64_t>(as_int(x(0)))), inputs);
+      value = random_value(op.name, counter, static_cast<uint64_t>(as_int(x(0))), inputs);
     }
     out.values.push_back(wrapped(spec.dtype, saturated(inputs[0].dtype, spec.dtype, value)));
   }

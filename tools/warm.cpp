@@ -51,7 +51,9 @@ constexpr Unary unary_functions[] = {
     {"cos", cos},           {"tan", tan},     {"tanh", tanh},           {"erf", erf},
     {"sigmoid", sigmoid},   {"gelu", gelu},   {"gelu_tanh", gelu_tanh}, {"silu", silu},
     {"softplus", softplus}, {"isnan", isnan}, {"isinf", isinf},         {"isfinite", isfinite},
-    {"copy", copy},
+    {"copy", copy},         {"cbrt", cbrt},   {"asin", asin},           {"acos", acos},
+    {"atan", atan},         {"sinh", sinh},   {"cosh", cosh},           {"asinh", asinh},
+    {"acosh", acosh},       {"atanh", atanh}, {"erfc", erfc},           {"signbit", signbit},
 };
 constexpr Binary binary_functions[] = {
     {"add", add},
@@ -64,6 +66,12 @@ constexpr Binary binary_functions[] = {
     {"copysign", copysign},
     {"floor_divide", floor_divide},
     {"remainder", remainder},
+    {"fmod", fmod},
+    {"atan2", atan2},
+    {"hypot", hypot},
+    {"logaddexp", logaddexp},
+    {"fmax", fmax},
+    {"fmin", fmin},
     {"eq", eq},
     {"ne", ne},
     {"lt", lt},

@@ -10,7 +10,7 @@ HEADERS = (
     *(
         f"eager/ops/{name}.h"
         for name in (
-            "arithmetic", "batch_norm", "cast", "compare", "conv", "create", "index", "join",
+            "arithmetic", "batch_norm", "cast", "compare", "conv", "create", "elementary", "index", "join",
             "matmul", "pool", "random", "rearrange", "reduce", "statistics", "transfer", "unary", "view",
         )
     ),
@@ -151,11 +151,19 @@ ELSEWHERE = {
         "absolute": "nitinol.abs",
         "amax": "nitinol.max",
         "amin": "nitinol.min",
+        "arccos": "nitinol.acos",
+        "arccosh": "nitinol.acosh",
+        "arcsin": "nitinol.asin",
+        "arcsinh": "nitinol.asinh",
+        "arctan": "nitinol.atan",
+        "arctan2": "nitinol.atan2",
+        "arctanh": "nitinol.atanh",
         "array": "nitinol.asarray",
         "as_tensor": "nitinol.asarray",
         "bmm": "nitinol.matmul",
         "cat": "nitinol.concat",
         "concatenate": "nitinol.concat",
+        "degrees": "nitinol.rad2deg",
         "device": "nitinol.Device",
         "dot": "nitinol.matmul",
         "double": "nitinol.float64",
@@ -173,6 +181,7 @@ ELSEWHERE = {
         "mod": "nitinol.remainder",
         "no_grad": "nitinol.no_gradients",
         "power": "nitinol.pow",
+        "radians": "nitinol.deg2rad",
         "rand": "nitinol.random.rand",
         "randint": "nitinol.random.randint",
         "randn": "nitinol.random.randn",

@@ -47,6 +47,16 @@ constexpr X copysign_of(X x, X y) {
   return set_sign<T>(x, sign_of<T>(select(y == y, y, constant<T>(y, 0))));
 }
 
+template <class T, Lane X>
+constexpr X nextafter_of(X x, X y) {
+  const auto bits = bitcast<BitsOf<T>>(x);
+  const auto is_away = !((y > x) ^ (x > T{0}));  // from 0
+  const X next = bitcast<T>(select(is_away, bits + BitsOf<T>{1}, bits - BitsOf<T>{1}));
+  const X least = set_sign<T>(constant<T>(x, std::numeric_limits<T>::denorm_min()), sign_of<T>(y));
+  const X moved = select(x == T{0}, least, next);
+  return select(x < y, moved, select(y < x, moved, unless_nan(x, y, y)));
+}
+
 /// by_float_type, but `on_int` for integers.
 template <Lane X, class Int, class F32, class F64>
 constexpr auto by_type(X x, Int on_int, F32 on_f32, F64 on_f64) {
@@ -77,6 +87,35 @@ constexpr X minimum(X x, X y) {
       x, [&](auto v) { return select(y < v, y, v); },
       [&](auto v) { return math::minimum_of<float>(v, y); },
       [&](auto v) { return math::minimum_of<double>(v, y); });
+}
+
+/// The larger value; a NaN counts as none. +0 is larger than -0.
+template <Lane X>
+constexpr X fmax(X x, X y) {
+  return select(x == x, select(y == y, maximum(x, y), x), y);
+}
+
+/// The smaller value; a NaN counts as none. -0 is smaller than +0.
+template <Lane X>
+constexpr X fmin(X x, X y) {
+  return select(x == x, select(y == y, minimum(x, y), x), y);
+}
+
+/// The next number after x towards y; y if they are equal, NaN if either is.
+template <Lane X>
+constexpr X nextafter(X x, X y) {
+  return by_float_type(
+      x, [&](auto v) { return math::nextafter_of<float>(v, y); },
+      [&](auto v) { return math::nextafter_of<double>(v, y); });
+}
+
+/// Whether the sign bit is set: of -0 and some NaN, too. Of integers, x < 0.
+template <Lane X>
+constexpr auto signbit(X x) {
+  return math::by_type(
+      x, [](auto v) { return v < math::small_constant(v, 0); },
+      [](auto v) { return math::sign_of<float>(v) != math::BitsOf<float>{0}; },
+      [](auto v) { return math::sign_of<double>(v) != math::BitsOf<double>{0}; });
 }
 
 /// |x| with the sign of y, where a NaN counts as positive.

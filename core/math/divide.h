@@ -1,4 +1,5 @@
-// floor_divide and remainder with Python's signs, for floats and integers; integer powers.
+// floor_divide and remainder with Python's signs, fmod with C's, for floats and integers; integer
+// powers.
 //
 // Floats: q = trunc(a / b), r = a - q b by fma, which is exact while |a / b| is small enough for q
 // to be; the quotient's rounding may leave q one off, which the sign of r shows. The remainder of
@@ -66,15 +67,20 @@ constexpr auto signs_differ(X a, X b) {
   return ((a < T{0}) & (b > T{0})) | ((a > T{0}) & (b < T{0}));
 }
 
-/// Turns a remainder of a by b, in (-2|b|, 2|b|), first into C's (the sign of a, exact) and then
-/// into Python's (the sign of b, with its rounding).
+/// Turns a remainder of a by b, in (-2|b|, 2|b|), into C's: it has the sign of a and is exact.
 template <class T, Lane X>
-constexpr X fix_remainder(X r, X a, X b) {
+constexpr X truncated_remainder(X r, X a, X b) {
   const X size = abs(b);
   const X positive = flip_sign<T>(r, sign_of<T>(a));
   const X inside =
       select(positive < T{0}, positive + size, select(positive >= size, positive - size, positive));
-  const X truncated = flip_sign<T>(inside, sign_of<T>(a));
+  return set_sign<T>(inside, sign_of<T>(a));
+}
+
+/// Into Python's: it has the sign of b, with its rounding.
+template <class T, Lane X>
+constexpr X fix_remainder(X r, X a, X b) {
+  const X truncated = truncated_remainder<T>(r, a, b);
   const X floored = select(signs_differ<T>(truncated, b), truncated + b, truncated);
   return select(floored == T{0}, copysign_of<T>(floored, b), floored);
 }
@@ -102,6 +108,16 @@ constexpr X remainder_of(X a, X b) {
 }
 
 template <class T, Lane X>
+constexpr X fmod_of(X a, X b) {
+  const X ratio = a / b, q = trunc(ratio);
+  const X r = select(q == T{0}, a, fma(-q, b, a));
+  const X back = set_sign<T>(b, sign_of<T>(a));
+  const X fast = set_sign<T>(select(signs_differ<T>(r, a), r + back, r), sign_of<T>(a));
+  return if_any(!(abs(ratio) < exact_quotients<T>), fast,
+                [&] { return truncated_remainder<T>(reduce_fully<T>(a, b), a, b); });
+}
+
+template <class T, Lane X>
 constexpr X floor_divide_of(X a, X b) {
   const X ratio = a / b;
   const X q = divide_fast<T>(a, b, ratio).quotient;
@@ -123,6 +139,11 @@ constexpr X int_remainder(X a, X b) {
   const X divisor = select(b == zero, small_constant(a, 1), b);
   const X r = a % divisor;
   return select((r != zero) & ((r ^ divisor) < zero), r + divisor, r);
+}
+
+template <Lane X>
+constexpr X int_fmod(X a, X b) {
+  return a % select(b == small_constant(a, 0), small_constant(a, 1), b);
 }
 
 /// Square and multiply over all bits of the exponent; unrolled, so that loops are vectorised.
@@ -183,6 +204,15 @@ constexpr X remainder(X a, X b) {
       a, [&](auto v) { return math::int_remainder(v, b); },
       [&](auto v) { return math::remainder_of<float>(v, b); },
       [&](auto v) { return math::remainder_of<double>(v, b); });
+}
+
+/// a - trunc(a / b) b, with the sign of a, exact. Floats: NaN if b is 0 or a infinite.
+template <Lane X>
+constexpr X fmod(X a, X b) {
+  return math::by_type(
+      a, [&](auto v) { return math::int_fmod(v, b); },
+      [&](auto v) { return math::fmod_of<float>(v, b); },
+      [&](auto v) { return math::fmod_of<double>(v, b); });
 }
 
 /// Integers: base^exponent modulo 2^width; 0 for a negative exponent, but for bases 1 and -1.

@@ -131,19 +131,25 @@ constexpr X log10_of(X x) {
   return log_with<T>(x, [](const auto& in) { return finish_log10<T>(in); });
 }
 
-/// k comes from 1 + x rounded, but f = 2^-k x + (2^-k - 1) from x itself, rounded once.
+/// 1 + x for x > -1 that is not large. k comes from 1 + x rounded, but f = 2^-k x + (2^-k - 1)
+/// from x itself, rounded once.
 template <class T, Lane X>
-constexpr X log1p_of(X x) {
+constexpr LogReduction<X> reduce_log1p(X x) {
   using F = Format<T>;
   constexpr BitsOf<T> mantissa_mask = (BitsOf<T>{1} << F::mantissa) - 1;
-  constexpr T large = static_cast<T>(uint64_t{1} << 60);
   const X u = x + T{1};
   const auto biased = bitcast<BitsOf<T>>(u) + (one_bits<T> - LogConstants<T>::sqrt_half_bits);
   const X scale = bitcast<T>(2 * one_bits<T> - (biased & ~mantissa_mask));  // 2^-k
   const X f = fma(x, scale, -(T{1} - scale));                               // -0 stays -0
-  const X fast = finish_log<T>(LogReduction<X>{minus_exponent<T>(biased), f});
+  return {minus_exponent<T>(biased), f};
+}
+
+template <class T, Lane X>
+constexpr X log1p_of(X x) {
+  constexpr T large = static_cast<T>(uint64_t{1} << 60);
+  const X u = x + T{1};
   const auto rare = !((u > T{0}) & (x < large));
-  return if_any(rare, fast,
+  return if_any(rare, finish_log<T>(reduce_log1p<T>(x)),
                 [&] { return with_special_logs<T>(u, finish_log<T>(reduce_log<T>(u))); });
 }
 

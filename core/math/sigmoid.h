@@ -53,6 +53,14 @@ constexpr ExpParts<X> exp_parts(X x, X low) {
   return {shifted, high, q - (high - T{1})};
 }
 
+/// The same, with what the rounding of r lost.
+template <class T, Lane X>
+constexpr ExpParts<X> precise_exp_parts(X x, X low) {
+  const ExpParts<X> e = exp_parts<T>(x, low);
+  const X reduced = reduce_exp<T>(x).r, r = reduced + low;
+  return {e.shifted, e.high, e.low + ((reduced - r) + low)};
+}
+
 /// Where e^x vanishes even when it is multiplied by |x|.
 template <class T>
 inline constexpr T exp_vanishes = sizeof(T) == 4 ? T{-110} : T{-760};

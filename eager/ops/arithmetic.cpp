@@ -40,6 +40,9 @@ Tensor div_rule(const GradientCall& c, int k) {
 Tensor remainder_rule(const GradientCall& c, int k) {
   return k == 0 ? c.gradient : -c.gradient * floor_divide(c.inputs[0], c.inputs[1]);
 }
+Tensor fmod_rule(const GradientCall& c, int k) {
+  return k == 0 ? c.gradient : -c.gradient * trunc(c.inputs[0] / c.inputs[1]);
+}
 /// 0 where the formula is 0 * inf: a^0 by a, and 0^b by b.
 Tensor pow_rule(const GradientCall& c, int k) {
   const Tensor& a = c.inputs[0];
@@ -101,6 +104,8 @@ using ops::Checker;
                    .expected = "as many",
                    .got = "another number",
                    .fix = "count_nonzero(mask) says how many; one value is for all."});
+    case Checker::fmod:
+      throw_division_by_zero("fmod");
     case Checker::check_nonzero:
       break;
   }
@@ -153,6 +158,8 @@ constexpr auto arithmetic = family({
         [](auto a, auto b) { return floor_divide(a, b); }, "a / b rounded towards minus infinity.")),
     with_rule(binary_op("remainder", number_types,
         [](auto a, auto b) { return remainder(a, b); }, "a - floor_divide(a, b) * b."), remainder_rule, 0b11),
+    with_rule(binary_op("fmod", number_types,
+        [](auto a, auto b) { return fmod(a, b); }, "a - trunc(a / b) * b."), fmod_rule, 0b11),
     with_loops_at<math::simple_exponents>(
         with_rule(binary_op("pow", floating_types, power, "a to the power of b."), pow_rule, 0b11, true), floating_types, power_at, other_power),
     binary_op("integer_pow", integer_types,
@@ -182,26 +189,16 @@ Tensor apply_check_nonzero(const Tensor& x, Checker checker) {
   return apply(arithmetic["check_nonzero"], {&x}, {static_cast<int64_t>(checker)});
 }
 
-Tensor apply_ternary(const Op& op, const Argument& a, const Argument& b, const Argument& c) {
-  const DType dtype = common_dtype({&a, &b, &c});
+Tensor apply_ternary(const Op& op, const Argument& a, const Argument& b, const Argument& c,
+                     DType dtype) {
   const Promoted x(a, dtype);
   const Promoted y(b, dtype);
   const Promoted z(c, dtype);
   return apply(op, {x.get(), y.get(), z.get()});
 }
 
-/// The dtype of a true quotient of operands that meet in `dtype`.
-DType quotient_dtype(DType dtype, std::initializer_list<const Argument*> arguments) {
-  if (is_floating(dtype)) return dtype;
-  for (const Argument* argument : arguments) {
-    const bool is_number = argument->tensor() == nullptr || argument->tensor()->spec().is_weak;
-    if (!is_number) return f32;
-  }
-  return f64;
-}
-
-/// floor_divide or remainder. A host number is checked here and now.
-Tensor divide_integers(const Op& op, const Argument& a, const Argument& b) {
+/// floor_divide, remainder or fmod. A host number is checked here and now.
+Tensor divide_integers(const Op& op, const Argument& a, const Argument& b, Checker checker) {
   const DType dtype = common_dtype({&a, &b});
   if (!is_integer(dtype)) return apply_promoted(op, a, b, dtype);
   const Promoted x(a, dtype);
@@ -210,33 +207,40 @@ Tensor divide_integers(const Op& op, const Argument& a, const Argument& b) {
     if (element_of(dtype, b.scalar()) == 0) throw_division_by_zero(op.name);
     return apply(op, {x.get(), y.get()});
   }
-  const Checker checker =
-      &op == &arithmetic["remainder"] ? Checker::remainder : Checker::floor_divide;
   const Tensor checked = apply_check_nonzero(*y.get(), checker);
   return apply(op, {x.get(), &checked});
 }
 
-Tensor quotient(const Argument& a, const Argument& b) {
-  return apply_promoted(arithmetic["div"], a, b, quotient_dtype(common_dtype({&a, &b}), {&a, &b}));
+bool is_boolean(const Argument& x) {
+  const Tensor* const tensor = x.tensor();
+  if (tensor == nullptr) return x.scalar().dtype() == boolean;
+  return tensor->is_defined() && tensor->dtype() == boolean;
+}
+
+/// A function of numbers; of two booleans the `condition`.
+Tensor of_numbers(const Op& op, Tensor (*condition)(const Argument&, const Argument&),
+                  const Argument& a, const Argument& b) {
+  return is_boolean(a) && is_boolean(b) ? condition(a, b) : apply_binary(op, a, b);
 }
 
 }  // namespace
 
 // clang-format off
-Tensor add(const Argument& a, const Argument& b) { return apply_binary(arithmetic["add"], a, b); }
+Tensor add(const Argument& a, const Argument& b) { return of_numbers(arithmetic["add"], logical_or, a, b); }
 Tensor sub(const Argument& a, const Argument& b) { return apply_binary(arithmetic["sub"], a, b); }
-Tensor mul(const Argument& a, const Argument& b) { return apply_binary(arithmetic["mul"], a, b); }
-Tensor div(const Argument& a, const Argument& b) { return quotient(a, b); }
-Tensor floor_divide(const Argument& a, const Argument& b) { return divide_integers(arithmetic["floor_divide"], a, b); }
-Tensor remainder(const Argument& a, const Argument& b) { return divide_integers(arithmetic["remainder"], a, b); }
-Tensor maximum(const Argument& a, const Argument& b) { return apply_binary(arithmetic["maximum"], a, b); }
-Tensor minimum(const Argument& a, const Argument& b) { return apply_binary(arithmetic["minimum"], a, b); }
-Tensor copysign(const Argument& a, const Argument& b) { return apply_binary(arithmetic["copysign"], a, b); }
-Tensor operator+(const Argument& a, const Argument& b) { return apply_binary(arithmetic["add"], a, b); }
+Tensor mul(const Argument& a, const Argument& b) { return of_numbers(arithmetic["mul"], logical_and, a, b); }
+Tensor div(const Argument& a, const Argument& b) { return apply_floating(arithmetic["div"], a, b); }
+Tensor floor_divide(const Argument& a, const Argument& b) { return divide_integers(arithmetic["floor_divide"], a, b, Checker::floor_divide); }
+Tensor remainder(const Argument& a, const Argument& b) { return divide_integers(arithmetic["remainder"], a, b, Checker::remainder); }
+Tensor fmod(const Argument& a, const Argument& b) { return divide_integers(arithmetic["fmod"], a, b, Checker::fmod); }
+Tensor maximum(const Argument& a, const Argument& b) { return of_numbers(arithmetic["maximum"], logical_or, a, b); }
+Tensor minimum(const Argument& a, const Argument& b) { return of_numbers(arithmetic["minimum"], logical_and, a, b); }
+Tensor copysign(const Argument& a, const Argument& b) { return apply_floating(arithmetic["copysign"], a, b); }
+Tensor operator+(const Argument& a, const Argument& b) { return of_numbers(arithmetic["add"], logical_or, a, b); }
 Tensor operator-(const Argument& a, const Argument& b) { return apply_binary(arithmetic["sub"], a, b); }
-Tensor operator*(const Argument& a, const Argument& b) { return apply_binary(arithmetic["mul"], a, b); }
-Tensor operator/(const Argument& a, const Argument& b) { return quotient(a, b); }
-Tensor operator%(const Argument& a, const Argument& b) { return divide_integers(arithmetic["remainder"], a, b); }
+Tensor operator*(const Argument& a, const Argument& b) { return of_numbers(arithmetic["mul"], logical_and, a, b); }
+Tensor operator/(const Argument& a, const Argument& b) { return apply_floating(arithmetic["div"], a, b); }
+Tensor operator%(const Argument& a, const Argument& b) { return divide_integers(arithmetic["remainder"], a, b, Checker::remainder); }
 // clang-format on
 
 Tensor pow(const Argument& a, const Argument& b) {
@@ -250,11 +254,11 @@ Tensor check_nonzero(const Tensor& x) {
 }
 
 Tensor clamp(const Argument& x, const Argument& low, const Argument& high) {
-  return apply_ternary(arithmetic["clamp"], x, low, high);
+  return apply_ternary(arithmetic["clamp"], x, low, high, common_dtype({&x, &low, &high}));
 }
 
 Tensor fma(const Argument& a, const Argument& b, const Argument& c) {
-  return apply_ternary(arithmetic["fma"], a, b, c);
+  return apply_ternary(arithmetic["fma"], a, b, c, floating_dtype({&a, &b, &c}));
 }
 
 // ---- assignment: the name stands for the new value

@@ -20,7 +20,7 @@ Spec infer_where(const Op& op, Inputs inputs, const Attrs& attrs) {
   }
   Spec spec = infer_elementwise(op, inputs.subspan(1), attrs);
   spec.shape = broadcast_shapes(op.name, condition.shape(), spec.shape);
-  common_device(op, inputs);
+  spec.device = common_device(op, inputs);
   return spec;
 }
 
@@ -42,8 +42,8 @@ constexpr auto comparisons = family({
     binary_op("bitwise_and", bit_types, [](auto a, auto b) { return a & b; }, "Bits of both."),
     binary_op("bitwise_or", bit_types, [](auto a, auto b) { return a | b; }, "Bits of either."),
     binary_op("bitwise_xor", bit_types, [](auto a, auto b) { return a ^ b; }, "Bits of one but not both."),
-    binary_op("left_shift", integer_types, [](auto a, auto b) { return a << b; }, "a shifted left by b."),
-    binary_op("right_shift", integer_types, [](auto a, auto b) { return a >> b; }, "a shifted right by b."),
+    binary_op("left_shift", integer_types, [](auto a, auto b) { return shift_left(a, b); }, "a shifted left by b."),
+    binary_op("right_shift", integer_types, [](auto a, auto b) { return shift_right(a, b); }, "a shifted right by b."),
     {.name = "where",
      .kind = OpKind::elementwise,
      .arity = 3,

@@ -35,9 +35,10 @@ namespace nitinol {
 [[nodiscard]] Tensor bitwise_and(const Argument& a, const Argument& b);
 [[nodiscard]] Tensor bitwise_or(const Argument& a, const Argument& b);
 [[nodiscard]] Tensor bitwise_xor(const Argument& a, const Argument& b);
-/// a shifted by b modulo the number of bits; integers.
+/// a shifted left by b bits; integers. 0 if b is negative or no less than the number of bits.
 [[nodiscard]] Tensor left_shift(const Argument& a, const Argument& b);
-/// The same to the right; signed integers keep their sign.
+/// a shifted right by b bits; integers, which keep their sign. If b is negative or no less than the
+/// number of bits, -1 for a negative a, else 0.
 [[nodiscard]] Tensor right_shift(const Argument& a, const Argument& b);
 
 /// condition ? a : b. The condition counts as x != 0; a and b meet in their common dtype.

@@ -11,6 +11,7 @@
 #include "eager/ops/conv.h"
 #include "eager/ops/create.h"
 #include "eager/ops/einsum.h"
+#include "eager/ops/elementary.h"
 #include "eager/ops/index.h"
 #include "eager/ops/indexing.h"
 #include "eager/ops/join.h"

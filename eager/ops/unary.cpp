@@ -8,6 +8,7 @@
 #include "eager/ops/define.h"
 #include "eager/ops/family.h"
 #include "eager/ops/ops.h"
+#include "eager/promotion.h"
 
 namespace nitinol {
 namespace {
@@ -103,15 +104,29 @@ constexpr auto unaries = family({
 });
 // clang-format on
 
-/// Integers are integral already.
+bool is_boolean(const Tensor& x) {
+  return x.is_defined() && x.dtype() == boolean;
+}
+
+bool is_whole(const Tensor& x) {
+  return x.is_defined() && !is_floating(x.dtype());
+}
+
+/// Integers and booleans are integral already.
 Tensor rounded(const Op& op, const Tensor& x) {
-  return is_integer(x.dtype()) ? x : apply(op, {&x});
+  return is_whole(x) ? x : apply(op, {&x});
+}
+
+/// A condition that holds for all integers and booleans, or for none.
+Tensor of_finite(const Op& op, const Tensor& x, bool of_whole) {
+  if (!is_whole(x)) return apply(op, {&x});
+  return full(x.shape(), of_whole, boolean, x.device());
 }
 
 }  // namespace
 
 // clang-format off
-Tensor abs(const Tensor& x) { return apply(unaries["abs"], {&x}); }
+Tensor abs(const Tensor& x) { return is_boolean(x) ? x : apply(unaries["abs"], {&x}); }
 Tensor neg(const Tensor& x) { return apply(unaries["neg"], {&x}); }
 Tensor sign(const Tensor& x) { return apply(unaries["sign"], {&x}); }
 Tensor square(const Tensor& x) { return apply(unaries["square"], {&x}); }
@@ -120,29 +135,29 @@ Tensor ceil(const Tensor& x) { return rounded(unaries["ceil"], x); }
 Tensor round(const Tensor& x) { return rounded(unaries["round"], x); }
 Tensor trunc(const Tensor& x) { return rounded(unaries["trunc"], x); }
 Tensor relu(const Tensor& x) { return apply(unaries["relu"], {&x}); }
-Tensor sqrt(const Tensor& x) { return apply(unaries["sqrt"], {&x}); }
-Tensor rsqrt(const Tensor& x) { return apply(unaries["rsqrt"], {&x}); }
-Tensor reciprocal(const Tensor& x) { return apply(unaries["reciprocal"], {&x}); }
-Tensor exp(const Tensor& x) { return apply(unaries["exp"], {&x}); }
-Tensor exp2(const Tensor& x) { return apply(unaries["exp2"], {&x}); }
-Tensor expm1(const Tensor& x) { return apply(unaries["expm1"], {&x}); }
-Tensor log(const Tensor& x) { return apply(unaries["log"], {&x}); }
-Tensor log1p(const Tensor& x) { return apply(unaries["log1p"], {&x}); }
-Tensor log2(const Tensor& x) { return apply(unaries["log2"], {&x}); }
-Tensor log10(const Tensor& x) { return apply(unaries["log10"], {&x}); }
-Tensor sin(const Tensor& x) { return apply(unaries["sin"], {&x}); }
-Tensor cos(const Tensor& x) { return apply(unaries["cos"], {&x}); }
-Tensor tan(const Tensor& x) { return apply(unaries["tan"], {&x}); }
-Tensor tanh(const Tensor& x) { return apply(unaries["tanh"], {&x}); }
-Tensor erf(const Tensor& x) { return apply(unaries["erf"], {&x}); }
-Tensor sigmoid(const Tensor& x) { return apply(unaries["sigmoid"], {&x}); }
-Tensor gelu(const Tensor& x) { return apply(unaries["gelu"], {&x}); }
-Tensor gelu_tanh(const Tensor& x) { return apply(unaries["gelu_tanh"], {&x}); }
-Tensor silu(const Tensor& x) { return apply(unaries["silu"], {&x}); }
-Tensor softplus(const Tensor& x) { return apply(unaries["softplus"], {&x}); }
-Tensor isnan(const Tensor& x) { return apply(unaries["isnan"], {&x}); }
-Tensor isinf(const Tensor& x) { return apply(unaries["isinf"], {&x}); }
-Tensor isfinite(const Tensor& x) { return apply(unaries["isfinite"], {&x}); }
+Tensor sqrt(const Tensor& x) { return apply_floating(unaries["sqrt"], x); }
+Tensor rsqrt(const Tensor& x) { return apply_floating(unaries["rsqrt"], x); }
+Tensor reciprocal(const Tensor& x) { return apply_floating(unaries["reciprocal"], x); }
+Tensor exp(const Tensor& x) { return apply_floating(unaries["exp"], x); }
+Tensor exp2(const Tensor& x) { return apply_floating(unaries["exp2"], x); }
+Tensor expm1(const Tensor& x) { return apply_floating(unaries["expm1"], x); }
+Tensor log(const Tensor& x) { return apply_floating(unaries["log"], x); }
+Tensor log1p(const Tensor& x) { return apply_floating(unaries["log1p"], x); }
+Tensor log2(const Tensor& x) { return apply_floating(unaries["log2"], x); }
+Tensor log10(const Tensor& x) { return apply_floating(unaries["log10"], x); }
+Tensor sin(const Tensor& x) { return apply_floating(unaries["sin"], x); }
+Tensor cos(const Tensor& x) { return apply_floating(unaries["cos"], x); }
+Tensor tan(const Tensor& x) { return apply_floating(unaries["tan"], x); }
+Tensor tanh(const Tensor& x) { return apply_floating(unaries["tanh"], x); }
+Tensor erf(const Tensor& x) { return apply_floating(unaries["erf"], x); }
+Tensor sigmoid(const Tensor& x) { return apply_floating(unaries["sigmoid"], x); }
+Tensor gelu(const Tensor& x) { return apply_floating(unaries["gelu"], x); }
+Tensor gelu_tanh(const Tensor& x) { return apply_floating(unaries["gelu_tanh"], x); }
+Tensor silu(const Tensor& x) { return apply_floating(unaries["silu"], x); }
+Tensor softplus(const Tensor& x) { return apply_floating(unaries["softplus"], x); }
+Tensor isnan(const Tensor& x) { return of_finite(unaries["isnan"], x, false); }
+Tensor isinf(const Tensor& x) { return of_finite(unaries["isinf"], x, false); }
+Tensor isfinite(const Tensor& x) { return of_finite(unaries["isfinite"], x, true); }
 Tensor bitwise_not(const Tensor& x) { return apply(unaries["bitwise_not"], {&x}); }
 Tensor operator-(const Tensor& x) { return apply(unaries["neg"], {&x}); }
 Tensor operator!(const Tensor& x) { return logical_not(x); }

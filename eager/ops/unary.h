@@ -1,8 +1,8 @@
 // Functions of one tensor, applied to each element.
 //
 // The result has the operand's shape and dtype unless said otherwise. Functions of floating dtypes
-// throw Error(dtype) for integers and booleans: cast them first. float16 and bfloat16 compute in
-// float32 and round once. Accuracy of each function: docs/accuracy.md.
+// compute integers and booleans in float32 (numbers alone in float64). float16 and bfloat16 compute
+// in float32 and round once. Accuracy of each function: docs/accuracy.md.
 #pragma once
 
 #include "core/op.h"
@@ -16,7 +16,7 @@ namespace nitinol {
 
 // ---- any number
 
-/// |x|; the smallest integer of a dtype stays itself.
+/// |x|; the smallest integer of a dtype stays itself, and so do booleans.
 [[nodiscard]] Tensor abs(const Tensor& x);
 /// -x; integers wrap.
 [[nodiscard]] Tensor neg(const Tensor& x);
@@ -24,7 +24,7 @@ namespace nitinol {
 [[nodiscard]] Tensor sign(const Tensor& x);
 /// x * x.
 [[nodiscard]] Tensor square(const Tensor& x);
-/// Largest integral value <= x; integers stay as they are, here and in the next three.
+/// Largest integral value <= x; integers and booleans stay as they are, here and in the next three.
 [[nodiscard]] Tensor floor(const Tensor& x);
 /// Smallest integral value >= x.
 [[nodiscard]] Tensor ceil(const Tensor& x);
@@ -80,11 +80,11 @@ namespace nitinol {
 
 // ---- conditions and bits
 
-/// Boolean result: whether x is NaN. Floating dtypes, here and in the next two.
+/// Boolean result: whether x is NaN; no integer is.
 [[nodiscard]] Tensor isnan(const Tensor& x);
-/// Boolean result: whether x is +inf or -inf.
+/// Boolean result: whether x is +inf or -inf; no integer is.
 [[nodiscard]] Tensor isinf(const Tensor& x);
-/// Boolean result: whether x is neither infinite nor NaN.
+/// Boolean result: whether x is neither infinite nor NaN, as all integers are.
 [[nodiscard]] Tensor isfinite(const Tensor& x);
 /// Boolean result: x == 0. Any dtype.
 [[nodiscard]] Tensor logical_not(const Tensor& x);

@@ -25,8 +25,9 @@ bool has_floating_operands(const Op& op) {
 /// Operands at which the op is smooth: the sample's in number and shape, with values in the domain.
 std::vector<Tensor> smooth_inputs(const Op& op, const Sample& sample) {
   static const std::set<std::string_view> positive = {
-      "sqrt",  "rsqrt", "reciprocal", "log",          "log1p",     "log2",
-      "log10", "div",   "pow",        "floor_divide", "remainder", "prod"};
+      "sqrt", "rsqrt",        "reciprocal", "log",  "log1p", "log2", "log10", "div",
+      "pow",  "floor_divide", "remainder",  "prod", "fmod",  "cbrt", "atan2", "hypot"};
+  static const std::set<std::string_view> inside_1 = {"asin", "acos", "atanh"};
   std::vector<Tensor> inputs;
   for (std::size_t k = 0; k < sample.inputs.size(); ++k) {
     const Tensor& given = sample.inputs[k];
@@ -36,7 +37,12 @@ std::vector<Tensor> smooth_inputs(const Op& op, const Sample& sample) {
     }
     const Tensor x = random_values(f64, given.shape(), 40 + k) * (op.name == "tan" ? 0.3 : 0.7);
     const double least = k == 0 ? 0.4 : 0.53;
-    inputs.push_back(positive.contains(op.name) ? abs(x) + least : x);
+    if (inside_1.contains(op.name))
+      inputs.push_back(tanh(x) * 0.8);
+    else if (op.name == "acosh")
+      inputs.push_back(abs(x) + 1.4);
+    else
+      inputs.push_back(positive.contains(op.name) ? abs(x) + least : x);
   }
   return inputs;
 }

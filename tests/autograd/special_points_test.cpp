@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -82,6 +83,34 @@ TEST_CASE("gradients of powers and products at zero", "[autograd][special]") {
   CHECK(slopes([](const Tensor& x, const Tensor& y) { return remainder(x, y); }, {4, 5}, {2, 2}) ==
         std::vector<List>{{1, 1}, {-2, -2}});
   CHECK(slope([](const Tensor& x) { return copysign(x, of({1, -1})); }, {0, 2}) == List{0, -1});
+}
+
+TEST_CASE("gradients at the edges of elementary functions", "[autograd][special]") {
+  // As PyTorch's, but for sums of equal infinities, of which it says NaN.
+  const List ends = {-1, 1};
+  CHECK(slope([](const Tensor& x) { return asin(x); }, ends) == List{inf, inf});
+  CHECK(slope([](const Tensor& x) { return acos(x); }, ends) == List{-inf, -inf});
+  CHECK(slope([](const Tensor& x) { return acosh(x); }, {1}) == List{inf});
+  CHECK(slope([](const Tensor& x) { return cbrt(x); }, {0, 8}) == List{inf, 1.0 / 12});
+  CHECK(slopes([](const Tensor& x, const Tensor& y) { return atan2(x, y); }, {0, 1e200}, {1, 0}) ==
+        std::vector<List>{{1, 0}, {0, -1e-200}});
+  CHECK(slopes([](const Tensor& x, const Tensor& y) { return hypot(x, y); }, {0, 3}, {2, 4}) ==
+        std::vector<List>{{0, 0.6}, {1, 0.8}});
+  CHECK(slopes([](const Tensor& x, const Tensor& y) { return logaddexp(x, y); },
+               {0, -inf, 1000, -inf},
+               {0, -inf, -1000, 3}) == std::vector<List>{{0.5, 0.5, 1, 0}, {0.5, 0.5, 0, 1}});
+  CHECK(slopes([](const Tensor& x, const Tensor& y) { return fmod(x, y); }, {-5, 5}, {2, -2}) ==
+        std::vector<List>{{1, 1}, {2, 2}});
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(slopes([](const Tensor& x, const Tensor& y) { return fmax(x, y); }, {1, 1, nan, 2},
+               {1, nan, 1, 3}) == std::vector<List>{{1, 1, 0, 0}, {0, 0, 1, 1}});
+  CHECK(slopes([](const Tensor& x, const Tensor& y) { return xlogy(x, y); }, {0, 0, 2, 0},
+               {0, 2, 4, -1}) ==
+        std::vector<List>{{0, std::log(2.0), std::log(4.0), 0}, {0, 0, 0.5, 0}});
+  CHECK(slope([](const Tensor& x) { return nan_to_num(x); }, {nan, inf, -inf, 2}) ==
+        List{0, 0, 0, 1});
+  CHECK(slope([](const Tensor& x) { return log_sigmoid(x); }, {0, 800, -800}) == List{0.5, 0, 1});
+  CHECK(slope([](const Tensor& x) { return frac(x); }, {0.5, -2}) == List{1, 1});
 }
 
 TEST_CASE("gradients of statistics of what does not vary", "[autograd][special]") {

@@ -72,6 +72,12 @@ auto times_x(F f) {
   return [f](long double x) { return x * f(x); };
 }
 
+/// std::fmod, whose NaN of a zero divisor is negative.
+long double truncated(long double a, long double b) {
+  const long double r = std::fmod(a, b);
+  return std::isnan(r) ? std::numeric_limits<long double>::quiet_NaN() : r;
+}
+
 template <class F>
 float at(F formula, float x) {
   return formula(Num<float>(x)).value;
@@ -124,6 +130,85 @@ TEST_CASE("functions are accurate and agree on every instruction set", "[core][m
       "erf", [](auto x) { return erf(x); }, [](auto x) { return std::erf(x); }, 2);
 }
 
+TEST_CASE("inverse and hyperbolic functions are accurate", "[core][math]") {
+  check_function(
+      "cbrt", [](auto x) { return cbrt(x); }, [](auto x) { return std::cbrt(x); }, 1);
+  check_function(
+      "asin", [](auto x) { return asin(x); }, [](auto x) { return std::asin(x); }, 2);
+  check_function(
+      "acos", [](auto x) { return acos(x); }, [](auto x) { return std::acos(x); }, 2);
+  check_function(
+      "atan", [](auto x) { return atan(x); }, [](auto x) { return std::atan(x); }, 2);
+  check_function(
+      "sinh", [](auto x) { return sinh(x); }, [](auto x) { return std::sinh(x); }, 2);
+  check_function(
+      "cosh", [](auto x) { return cosh(x); }, [](auto x) { return std::cosh(x); }, 2);
+  check_function(
+      "asinh", [](auto x) { return asinh(x); }, [](auto x) { return std::asinh(x); }, 2);
+  check_function(
+      "acosh", [](auto x) { return acosh(x); }, [](auto x) { return std::acosh(x); }, 2);
+  check_function(
+      "atanh", [](auto x) { return atanh(x); }, [](auto x) { return std::atanh(x); }, 2);
+  check_function(
+      "erfc", [](auto x) { return erfc(x); }, [](auto x) { return std::erfc(x); }, 2);
+}
+
+TEMPLATE_TEST_CASE("functions of two numbers have the special cases of C", "[core][math]", float,
+                   double) {
+  using T = TestType;
+  using Limits = std::numeric_limits<T>;
+  constexpr T inf = Limits::infinity(), nan = Limits::quiet_NaN();
+  const T edges[] = {0,
+                     T{-0.0},
+                     1,
+                     -1,
+                     2,
+                     -2,
+                     T{0.5},
+                     -3,
+                     inf,
+                     -inf,
+                     nan,
+                     Limits::max(),
+                     -Limits::max(),
+                     Limits::min(),
+                     -Limits::min(),
+                     Limits::denorm_min(),
+                     -Limits::denorm_min(),
+                     static_cast<T>(1e-30),
+                     static_cast<T>(1e30)};
+  for (const T x : edges) {
+    for (const T y : edges) {
+      CAPTURE(x, y);
+      const Num<T> a(x), b(y);
+      CHECK(error_in_ulp(atan2(a, b).value, std::atan2(x * 1.0L, y * 1.0L)) <= 2);
+      CHECK(error_in_ulp(hypot(a, b).value, std::hypot(x * 1.0L, y * 1.0L)) <= 2);
+      CHECK(test::same(nextafter(a, b).value, std::nextafter(x, y)));
+      CHECK(error_in_ulp(fmod(a, b).value, truncated(x, y)) == 0);
+      CHECK((fmax(a, b).value == std::fmax(x, y) || (std::isnan(x) && std::isnan(y))));
+      CHECK((fmin(a, b).value == std::fmin(x, y) || (std::isnan(x) && std::isnan(y))));
+      CHECK(signbit(a).value == std::signbit(x));
+    }
+  }
+  std::vector<T> x = samples<T>(20000, 1), y = samples<T>(20000, 2);
+  std::reverse(y.begin(), y.end());
+  const auto check = [&](auto formula, auto reference, double limit) {
+    CHECK(count_differences<T>(formula, x, y) == 0);
+    const std::vector<T> z = run_loop<T>(host_isa(), formula, x, y);
+    double worst = 0;
+    for (std::size_t i = 0; i < x.size(); ++i)
+      worst = std::max(worst, error_in_ulp(z[i], reference(x[i] * 1.0L, y[i] * 1.0L)));
+    CHECK(worst <= limit);
+  };
+  check([](auto a, auto b) { return atan2(a, b); }, [](auto a, auto b) { return std::atan2(a, b); },
+        2);
+  check([](auto a, auto b) { return hypot(a, b); }, [](auto a, auto b) { return std::hypot(a, b); },
+        2);
+  check([](auto a, auto b) { return fmod(a, b); }, truncated, 0);
+  CHECK(count_differences<T>([](auto a, auto b) { return nextafter(a, b); }, x, y) == 0);
+  CHECK(count_differences<T>([](auto a, auto b) { return logaddexp(a, b); }, x, y) == 0);
+}
+
 TEST_CASE("odd functions keep the sign of zero", "[core][math]") {
   CHECK(std::signbit(at([](auto x) { return sin(x); }, -0.0F)));
   CHECK(std::signbit(at([](auto x) { return tan(x); }, -0.0F)));
@@ -131,6 +216,12 @@ TEST_CASE("odd functions keep the sign of zero", "[core][math]") {
   CHECK(std::signbit(at([](auto x) { return erf(x); }, -0.0F)));
   CHECK(std::signbit(at([](auto x) { return expm1(x); }, -0.0F)));
   CHECK(std::signbit(at([](auto x) { return log1p(x); }, -0.0F)));
+  CHECK(std::signbit(at([](auto x) { return cbrt(x); }, -0.0F)));
+  CHECK(std::signbit(at([](auto x) { return asin(x); }, -0.0F)));
+  CHECK(std::signbit(at([](auto x) { return atan(x); }, -0.0F)));
+  CHECK(std::signbit(at([](auto x) { return sinh(x); }, -0.0F)));
+  CHECK(std::signbit(at([](auto x) { return asinh(x); }, -0.0F)));
+  CHECK(std::signbit(at([](auto x) { return atanh(x); }, -0.0F)));
 }
 
 TEST_CASE("powers of 2 are exact", "[core][math]") {

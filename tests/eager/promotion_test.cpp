@@ -2,10 +2,12 @@
 
 #include "core/error.h"
 #include "eager/ops/ops.h"
+#include "tests/same_bits.h"
 
 #include <catch2/catch.hpp>
 
 #include <array>
+#include <vector>
 
 using namespace nitinol;
 
@@ -100,4 +102,53 @@ TEST_CASE("Variables and Scalars are operands", "[eager][promotion]") {
   Tensor x = v;
   x /= 2;
   CHECK(x.to_vector<float>() == std::vector<float>{1.5, 3.5});
+}
+
+TEST_CASE("functions of floats compute integers and booleans in float32", "[eager][promotion]") {
+  using Function = Tensor (*)(const Tensor&);
+  const Function functions[] = {sqrt, rsqrt, reciprocal, exp,  log,     log1p, sin,
+                                cos,  tanh,  erf,        gelu, sigmoid, silu,  softplus};
+  for (const Function f : functions) {
+    for (const DType dtype : {boolean, u8, i8, i32, i64}) {
+      const Tensor x = tensor({1, 0, 1}).to(dtype);
+      CHECK(same_bits(f(x), f(x.to(f32))));
+    }
+    for (const Scalar& number : {Scalar(2), Scalar(true)})
+      CHECK(same_bits(f(weak(number)), f(weak(number.to_double()))));
+  }
+  const Tensor x = tensor({3, -4}), y = tensor({-2, 5});
+  CHECK(same_bits(copysign(x, y), copysign(x.to(f32), y)));
+  CHECK(same_bits(fma(x, y, 1), fma(x.to(f32), y, 1)));
+  CHECK(copysign(weak(1), 2).dtype() == f64);
+}
+
+TEST_CASE("no integer is infinite or NaN", "[eager][promotion]") {
+  for (const DType dtype : {boolean, u8, i64}) {
+    const Tensor x = zeros({2, 3}, dtype);
+    CHECK(same_bits(isnan(x), zeros({2, 3}, boolean)));
+    CHECK(same_bits(isinf(x), zeros({2, 3}, boolean)));
+    CHECK(same_bits(isfinite(x), ones({2, 3}, boolean)));
+  }
+}
+
+TEST_CASE("of booleans a sum is or, a product and", "[eager][promotion]") {
+  const Tensor a = tensor({false, false, true, true}), b = tensor({false, true, false, true});
+  for (const Tensor& either : {a + b, add(a, b), maximum(a, b)}) CHECK(same_bits(either, a || b));
+  for (const Tensor& both : {a * b, mul(a, b), minimum(a, b)}) CHECK(same_bits(both, a && b));
+  CHECK(same_bits(a + true, ones({4}, boolean)));
+  CHECK((a + 1).dtype() == i64);
+  for (const Tensor& same : {abs(b), floor(b), ceil(b), trunc(b), round(b)})
+    CHECK(same_bits(same, b));
+  CHECK_THROWS_AS(a - b, Error);
+  CHECK_THROWS_AS(-a, Error);
+}
+
+TEST_CASE("shifts by negative counts, or by the width and more, leave the sign", "[eager]") {
+  const Tensor x = tensor({5, -5}), counts = tensor({{-1}, {0}, {31}, {32}, {100}});
+  CHECK((x << counts).to(i64).to_vector<int64_t>() ==
+        std::vector<int64_t>{0, 0, 5, -5, -2147483648, -2147483648, 0, 0, 0, 0});
+  CHECK((x >> counts).to(i64).to_vector<int64_t>() ==
+        std::vector<int64_t>{0, -1, 5, -5, 0, -1, 0, -1, 0, -1});
+  CHECK((tensor({255}).to(u8) >> tensor({8}).to(u8)).to(i64).to_vector<int64_t>() ==
+        std::vector<int64_t>{0});
 }

@@ -155,16 +155,16 @@ TEST_CASE("axes and indices that do not exist", "[errors]") {
 
 TEST_CASE("dtypes that an op does not take", "[errors]") {
   NITINOL_CHECK_ERROR(
-      exp(tensor({1, 2})),
-      "dtype: exp: not defined for int32[2]: expected float16, bfloat16, float32, float64, got "
-      "int32.\nCast it first: x.to(f32).");
+      pow(tensor({true}), tensor({true})),
+      "dtype: pow: not defined for bool[1]: expected float16, bfloat16, float32, float64, got "
+      "bool.\nCast it first: x.to(f32).");
   NITINOL_CHECK_ERROR(
       bitwise_not(zeros({2})),
       "dtype: bitwise_not: not defined for float32[2]: expected bool, uint8, int8, int16, "
       "int32, int64, got float32.\nCast it first: x.to(i32).");
   NITINOL_CHECK_ERROR(
-      tensor({true}) + tensor({true}),
-      "dtype: add: not defined for bool[1]: expected uint8, int8, int16, int32, int64, "
+      tensor({true}) - tensor({true}),
+      "dtype: sub: not defined for bool[1]: expected uint8, int8, int16, int32, int64, "
       "float16, bfloat16, float32, float64, got bool.\nCast it first: x.to(i32).");
   NITINOL_CHECK_ERROR(
       take(zeros({2}), zeros({1})),

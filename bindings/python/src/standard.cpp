@@ -15,10 +15,6 @@ Tensor tensor_of(const Operand& operand) {
   return argument.tensor() != nullptr ? *argument.tensor() : Tensor(argument.scalar());
 }
 
-Tensor constant_like(const Tensor& x, bool value) {
-  return nitinol::full(x.shape(), value, boolean, x.device());
-}
-
 // How many elements become one.
 double reduced_count(const Tensor& x, const Axes& axis) {
   double count = 1;
@@ -38,18 +34,6 @@ Tensor clip(const Operand& x, const std::optional<Operand>& min,
   if (is_floating(tensor_of(x).dtype()))
     return min ? clamp(x, *min, unlimited) : clamp(x, -unlimited, *max);
   return min ? maximum(x, *min) : minimum(x, *max);
-}
-
-Tensor isnan(const Tensor& x) {
-  return is_floating(x.dtype()) ? nitinol::isnan(x) : constant_like(x, false);
-}
-
-Tensor isinf(const Tensor& x) {
-  return is_floating(x.dtype()) ? nitinol::isinf(x) : constant_like(x, false);
-}
-
-Tensor isfinite(const Tensor& x) {
-  return is_floating(x.dtype()) ? nitinol::isfinite(x) : constant_like(x, true);
 }
 
 Tensor sum(const Tensor& x, const Axes& axis, std::optional<DType> dtype, KeepDims keepdims) {

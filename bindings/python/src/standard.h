@@ -14,13 +14,6 @@ namespace nitinol::python::standard {
 [[nodiscard]] Tensor clip(const Operand& x, const std::optional<Operand>& min = {},
                           const std::optional<Operand>& max = {});
 
-/// Whether x is NaN; no integer is.
-[[nodiscard]] Tensor isnan(const Tensor& x);
-/// Whether x is +inf or -inf; no integer is.
-[[nodiscard]] Tensor isinf(const Tensor& x);
-/// Whether x is neither infinite nor NaN, as all integers are.
-[[nodiscard]] Tensor isfinite(const Tensor& x);
-
 /// Sum. Integers and booleans are summed as int64; float16 and bfloat16 accumulate in float32.
 /// With a `dtype`, elements are cast to it first, and so is the result.
 [[nodiscard]] Tensor sum(const Tensor& x, const Axes& axis = {}, std::optional<DType> dtype = {},

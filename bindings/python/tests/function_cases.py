@@ -154,6 +154,12 @@ def reduction(name: str, numpy: Any, pytorch: Any = None, make: Any = normal, **
 # ---- what NumPy does not have
 
 erf = np.vectorize(math.erf, otypes=[np.float64])
+erfc = np.vectorize(math.erfc, otypes=[np.float64])
+
+
+def np_xlogy(x: Any, y: Any) -> Any:
+    with np.errstate(all="ignore"):
+        return np.where((np.asarray(x) == 0) & ~np.isnan(y), 0, x * np.log(y))
 
 
 def np_sigmoid(x: Any) -> Any:
@@ -372,6 +378,43 @@ UNARY = [
     ),
     unary("silu", lambda x: x * np_sigmoid(x), f("silu")),
     unary("softplus", lambda x: np.log1p(np.exp(x)), f("softplus")),
+    unary("cbrt", np.cbrt),
+    unary("asin", np.arcsin, t("asin"), low=-0.99, high=0.99),
+    unary("acos", np.arccos, t("acos"), low=-0.99, high=0.99),
+    unary("atan", np.arctan, t("atan"), low=-9, high=9),
+    unary("sinh", np.sinh, t("sinh")),
+    unary("cosh", np.cosh, t("cosh")),
+    unary("asinh", np.arcsinh, t("asinh"), low=-9, high=9),
+    unary("acosh", np.arccosh, t("acosh"), low=1.1, high=9),
+    unary("atanh", np.arctanh, t("atanh"), low=-0.9, high=0.9),
+    unary("erfc", erfc, t("erfc")),
+    unary("log_sigmoid", lambda x: -np.log1p(np.exp(-x)), f("logsigmoid")),
+    unary("positive", np.positive, t("positive"), dtypes=FLOATS + ("int64", "int8")),
+    unary("frac", lambda x: x - np.trunc(x), t("frac")),
+    unary("deg2rad", np.deg2rad, t("deg2rad"), low=-400, high=400),
+    unary("rad2deg", np.rad2deg, t("rad2deg")),
+    Case(
+        "nan_to_num",
+        [
+            one(np.array([0.5, np.nan]), nan=2.0),
+            one(normal(3, 4)),
+            one(np.array([np.inf, 1, -np.inf, np.nan]), posinf=7.0, neginf=-7.0),
+        ],
+        np.nan_to_num,
+        t("nan_to_num"),
+    ),
+    *(
+        Case(
+            name,
+            [one(np.array([0.0, -0.0, np.inf, -np.inf, 1, -2])), one(np.array([1, -2]))],
+            numpy,
+        )
+        for name, numpy in (
+            ("signbit", np.signbit),
+            ("isposinf", np.isposinf),
+            ("isneginf", np.isneginf),
+        )
+    ),
     unary("copy", lambda x: x, t("clone")),
     unary("row_major", lambda x: x),
     *(
@@ -390,6 +433,30 @@ BINARY = [
     binary("divide", np.divide, t("div"), low=0.5),
     binary("floor_divide", np.floor_divide, low=0.5),
     binary("remainder", np.remainder, low=0.5),
+    binary("fmod", np.fmod, low=0.5),
+    binary("atan2", np.arctan2, t("atan2")),
+    binary("hypot", np.hypot, t("hypot")),
+    binary("logaddexp", np.logaddexp, t("logaddexp")),
+    binary("fmax", np.fmax, t("fmax"), has_gradient=False),
+    binary("fmin", np.fmin, t("fmin"), has_gradient=False),
+    binary("xlogy", np_xlogy, t("xlogy"), low=0.1),
+    Case(
+        "heaviside",
+        [one(np.array([-2, 0, -0.0, 3]), 0.5), one(normal(3, 4), normal(4))],
+        np.heaviside,
+    ),
+    Case(
+        "lerp",
+        [one(normal(3, 4), normal(4), 0.25), one(normal(7), normal(7), between(-1, 2, 7))],
+        lambda a, b, weight: a + weight * (b - a),
+        t("lerp"),
+    ),
+    Case(
+        "nextafter",
+        [one(normal(3, 4), normal(4)), one(np.array([0.0, -0.0, 1.0]), np.array([-1.0, 1.0, 1.0]))],
+        np.nextafter,
+        dtypes=("float64", "float32"),
+    ),
     binary("pow", np.power, t("pow"), low=0.5),
     binary("maximum", np.maximum, t("maximum"), has_gradient=False),
     binary("minimum", np.minimum, t("minimum"), has_gradient=False),

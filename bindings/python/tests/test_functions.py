@@ -328,6 +328,48 @@ def test_random_numbers_lie_where_they_should() -> None:
         assert abs(deviation - math.sqrt(variance)) < 0.1 * math.sqrt(variance)
 
 
+# ---- promotion
+
+
+def test_functions_of_floats_take_integers_booleans_and_numbers() -> None:
+    whole = nitinol.asarray(np.array([1, 2, 3]))
+    for name in ("sqrt", "exp", "sin", "sigmoid", "gelu", "log", "tanh", "reciprocal", "softplus"):
+        f = getattr(nitinol, name)
+        assert bits_of([f(whole)]) == bits_of([f(whole.to("float32"))])
+        assert f(whole > 1).dtype == nitinol.float32
+        assert (f(4).dtype, f(4).item()) == (nitinol.float64, f(4.0).item())
+        assert (nitinol.ones(2) * f(4)).dtype == nitinol.float32
+        compiled = nitinol.compile(lambda x, f=f: f(x) * 1)
+        for _ in range(3):
+            assert bits_of([compiled(whole)]) == bits_of([f(whole)])
+    assert nitinol.sqrt(4).item() == 2
+    assert nitinol.copysign(whole, -1).dtype == nitinol.float32
+    assert not nitinol.isnan(4).item() and nitinol.isfinite(True).item()
+
+
+def test_booleans_are_added_and_multiplied_as_numpys() -> None:
+    a, b = np.array([False, False, True, True]), np.array([False, True, False, True])
+    x, y = nitinol.asarray(a), nitinol.asarray(b)
+    for name in ("add", "multiply", "maximum", "minimum"):
+        got = getattr(nitinol, name)(x, y)
+        assert got.dtype == nitinol.bool
+        np.testing.assert_array_equal(got, getattr(np, name)(a, b))
+    np.testing.assert_array_equal(x + True, a + True)
+    np.testing.assert_array_equal(nitinol.abs(y), np.abs(b))
+    for refused in (lambda: x - y, lambda: -x, lambda: x**y, lambda: nitinol.square(x)):
+        with pytest.raises(nitinol.DTypeError, match="not defined for bool"):
+            refused()
+
+
+@pytest.mark.parametrize("dtype", ("int8", "uint8", "int32", "int64"))
+def test_shifts_by_any_count_are_numpys(dtype: str) -> None:
+    a = np.array([1, 5, 127, 0] + ([-1, -128] if dtype != "uint8" else [255]), dtype)
+    counts = np.array([0, 1, 7, 8, 31, 63, 64, 100] + ([-1, -8] if dtype != "uint8" else []), dtype)
+    x, by = nitinol.asarray(a), nitinol.asarray(counts[:, None])
+    np.testing.assert_array_equal(x << by, np.left_shift(a, counts[:, None]))
+    np.testing.assert_array_equal(x >> by, np.right_shift(a, counts[:, None]))
+
+
 # ---- what the standard asks for beyond C++'s functions
 
 

@@ -1,0 +1,166 @@
+#include "eager/ops/elementary.h"
+
+#include "eager/apply.h"
+#include "eager/ops/define.h"
+#include "eager/ops/family.h"
+#include "eager/ops/ops.h"
+#include "eager/promotion.h"
+
+#include <limits>
+
+namespace nitinol {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+/// 16-bit floats compute in f32, whose next number is none of theirs.
+constexpr Types<float, double> wide_types = {DTypes{f32, f64}};
+
+/// (x / r) / r does not overflow where r^2 would.
+Tensor atan2_rule(const GradientCall& c, int k) {
+  const Tensor& y = c.inputs[0];
+  const Tensor& x = c.inputs[1];
+  const Tensor r = hypot(y, x);
+  return c.gradient * ((k == 0 ? x / r : -y / r) / r);
+}
+Tensor hypot_rule(const GradientCall& c, int k) {
+  return c.gradient * (c.inputs[static_cast<std::size_t>(k)] / c.result);
+}
+/// Equal infinities have no difference.
+Tensor logaddexp_rule(const GradientCall& c, int k) {
+  const Tensor difference = where(c.inputs[0] == c.inputs[1], 0, c.inputs[0] - c.inputs[1]);
+  return c.gradient * sigmoid(k == 0 ? difference : -difference);
+}
+Tensor choice_rule(const GradientCall& c, int k, const Tensor& is_first) {
+  const Tensor is_a = is_first | isnan(c.inputs[1]);
+  return k == 0 ? where(is_a, c.gradient, 0) : where(is_a, 0, c.gradient);
+}
+Tensor fmax_rule(const GradientCall& c, int k) {
+  return choice_rule(c, k, c.inputs[0] >= c.inputs[1]);
+}
+Tensor fmin_rule(const GradientCall& c, int k) {
+  return choice_rule(c, k, c.inputs[0] <= c.inputs[1]);
+}
+
+// clang-format off
+constexpr auto elementary = family({
+    by_result(unary_op("cbrt", floating_types, [](auto x) { return cbrt(x); }, "Cube root."),
+        [](auto& y, auto& g) { return g / (y * y * 3); }),
+    by_input(unary_op("asin", floating_types, [](auto x) { return asin(x); }, "The angle whose sine is x."),
+        [](auto& x, auto& g) { return g * rsqrt(1 - x * x); }),
+    by_input(unary_op("acos", floating_types, [](auto x) { return acos(x); }, "The angle whose cosine is x."),
+        [](auto& x, auto& g) { return -g * rsqrt(1 - x * x); }),
+    by_input(unary_op("atan", floating_types, [](auto x) { return atan(x); }, "The angle whose tangent is x."),
+        [](auto& x, auto& g) { return g / (x * x + 1); }),
+    by_input(unary_op("sinh", floating_types, [](auto x) { return sinh(x); }, "Hyperbolic sine."),
+        [](auto& x, auto& g) { return g * cosh(x); }),
+    by_input(unary_op("cosh", floating_types, [](auto x) { return cosh(x); }, "Hyperbolic cosine."),
+        [](auto& x, auto& g) { return g * sinh(x); }),
+    by_input(unary_op("asinh", floating_types, [](auto x) { return asinh(x); }, "Inverse hyperbolic sine."),
+        [](auto& x, auto& g) { return g * rsqrt(x * x + 1); }),
+    by_input(unary_op("acosh", floating_types, [](auto x) { return acosh(x); }, "Inverse hyperbolic cosine."),
+        [](auto& x, auto& g) { return g * rsqrt(x * x - 1); }),
+    by_input(unary_op("atanh", floating_types, [](auto x) { return atanh(x); }, "Inverse hyperbolic tangent."),
+        [](auto& x, auto& g) { return g / (1 - x * x); }),
+    by_input(unary_op("erfc", floating_types, [](auto x) { return erfc(x); }, "1 - erf(x)."),
+        [](auto& x, auto& g) { return g * (exp(-x * x) * -1.1283791670955126); }),
+    predicate(unary_op("signbit", number_types, [](auto x) { return signbit(x); }, "Whether the sign is negative.")),
+    with_rule(binary_op("atan2", floating_types,
+        [](auto y, auto x) { return atan2(y, x); }, "The angle of a point."), atan2_rule, 0b11),
+    with_rule(binary_op("hypot", floating_types,
+        [](auto a, auto b) { return hypot(a, b); }, "sqrt(a^2 + b^2)."), hypot_rule, 0b11, true),
+    with_rule(binary_op("logaddexp", floating_types,
+        [](auto a, auto b) { return logaddexp(a, b); }, "ln(e^a + e^b)."), logaddexp_rule, 0b11),
+    without_gradient(binary_op("nextafter", wide_types,
+        [](auto a, auto b) { return nextafter(a, b); }, "The next number after a towards b.")),
+    with_rule(binary_op("fmax", floating_types,
+        [](auto a, auto b) { return fmax(a, b); }, "The larger one that is not NaN."), fmax_rule, 0b11),
+    with_rule(binary_op("fmin", floating_types,
+        [](auto a, auto b) { return fmin(a, b); }, "The smaller one that is not NaN."), fmin_rule, 0b11),
+});
+// clang-format on
+
+/// The largest number of a floating dtype.
+double largest(DType dtype) {
+  if (dtype == f16) return 65504;
+  if (dtype == bf16) return 0x1.fep127;
+  if (dtype == f32) return std::numeric_limits<float>::max();
+  return std::numeric_limits<double>::max();
+}
+
+/// fmax or fmin; of numbers without a NaN `other`, maximum or minimum.
+Tensor ignoring_nan(const Op& op, Tensor (*other)(const Argument&, const Argument&),
+                    const Argument& a, const Argument& b) {
+  const DType dtype = common_dtype({&a, &b});
+  return is_floating(dtype) ? apply_promoted(op, a, b, dtype) : other(a, b);
+}
+
+}  // namespace
+
+// clang-format off
+Tensor cbrt(const Tensor& x) { return apply_floating(elementary["cbrt"], x); }
+Tensor asin(const Tensor& x) { return apply_floating(elementary["asin"], x); }
+Tensor acos(const Tensor& x) { return apply_floating(elementary["acos"], x); }
+Tensor atan(const Tensor& x) { return apply_floating(elementary["atan"], x); }
+Tensor sinh(const Tensor& x) { return apply_floating(elementary["sinh"], x); }
+Tensor cosh(const Tensor& x) { return apply_floating(elementary["cosh"], x); }
+Tensor asinh(const Tensor& x) { return apply_floating(elementary["asinh"], x); }
+Tensor acosh(const Tensor& x) { return apply_floating(elementary["acosh"], x); }
+Tensor atanh(const Tensor& x) { return apply_floating(elementary["atanh"], x); }
+Tensor erfc(const Tensor& x) { return apply_floating(elementary["erfc"], x); }
+Tensor atan2(const Argument& a, const Argument& b) { return apply_floating(elementary["atan2"], a, b); }
+Tensor hypot(const Argument& a, const Argument& b) { return apply_floating(elementary["hypot"], a, b); }
+Tensor logaddexp(const Argument& a, const Argument& b) { return apply_floating(elementary["logaddexp"], a, b); }
+Tensor nextafter(const Argument& a, const Argument& b) { return apply_floating(elementary["nextafter"], a, b); }
+Tensor fmax(const Argument& a, const Argument& b) { return ignoring_nan(elementary["fmax"], maximum, a, b); }
+Tensor fmin(const Argument& a, const Argument& b) { return ignoring_nan(elementary["fmin"], minimum, a, b); }
+Tensor frac(const Tensor& x) { return x - trunc(x); }
+Tensor deg2rad(const Tensor& x) { return x * 0.017453292519943295; }
+Tensor rad2deg(const Tensor& x) { return x * 57.295779513082323; }
+Tensor isposinf(const Tensor& x) { return x == infinity; }
+Tensor isneginf(const Tensor& x) { return x == -infinity; }
+// clang-format on
+
+Tensor log_sigmoid(const Tensor& x) {
+  const Tensor floats = x.is_defined() && !is_floating(x.dtype()) ? cast(x, f32) : x;
+  return -softplus(-floats);
+}
+
+Tensor positive(const Tensor& x) {
+  check_dtype("positive", numeric, x);
+  return x;
+}
+
+Tensor signbit(const Tensor& x) {
+  return x.dtype() == boolean ? full(x.shape(), false, boolean, x.device())
+                              : apply(elementary["signbit"], {&x});
+}
+
+Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> posinf,
+                  std::optional<double> neginf) {
+  if (!is_floating(x.dtype())) return x;
+  const double most = largest(x.dtype());
+  const Tensor above = where(x == infinity, posinf.value_or(most), x);
+  return where(isnan(x), nan, where(x == -infinity, neginf.value_or(-most), above));
+}
+
+/// Where x is 0 and the logarithm infinite or NaN, that of 1 is taken: its gradients are finite.
+Tensor xlogy(const Argument& x, const Argument& y) {
+  const Tensor has_none = (y <= 0) | (y == infinity);
+  return x * log(where((x == 0) & has_none, 1, y));
+}
+
+Tensor heaviside(const Argument& x, const Argument& value) {
+  return where(x < 0, 0, where(x > 0, 1, where(x == 0, value, x)));
+}
+
+/// From the nearer end, so that either is exact.
+Tensor lerp(const Argument& a, const Argument& b, const Argument& weight) {
+  const Tensor distance = b - a;
+  return where(weight < 0.5, a + weight * distance, b - (1 - weight) * distance);
+}
+
+std::span<const Op> elementary_ops() {
+  return elementary.ops;
+}
+
+}  // namespace nitinol
