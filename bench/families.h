@@ -14,6 +14,7 @@ void short_rows(Timer& timer);        ///< short: along few elements, and the sa
 void scan_rows(Timer& timer);         ///< scan: running sums over [4096, 1024]
 void lookup_rows(Timer& timer);       ///< index: rows and elements that indices name
 void bin_rows(Timer& timer);          ///< order.bincount: values added up in few bins
+void order_rows(Timer& timer);        ///< order, index.set, einsum, random: of the vocabulary
 void piece_rows(Timer& timer);        ///< pieces: concat and stack of what is computed
 void slice_rows(Timer& timer);        ///< grad.slices: gradients of x[t] in a loop, and of split
 void small_rows(Timer& timer);        ///< W3: four elements, so that only the overhead is left

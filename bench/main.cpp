@@ -142,6 +142,7 @@ void time_rows(Timer& timer) {
   nitinol::bench::scan_rows(timer);
   nitinol::bench::lookup_rows(timer);
   nitinol::bench::bin_rows(timer);
+  nitinol::bench::order_rows(timer);
   nitinol::bench::piece_rows(timer);
   nitinol::bench::slice_rows(timer);
   nitinol::bench::small_rows(timer);

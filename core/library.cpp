@@ -23,6 +23,8 @@ std::string_view name_of(LibraryCall::Kind kind) {
       return "packed_matmul";
     case LibraryCall::Kind::scatter_add:
       return "scatter_add";
+    case LibraryCall::Kind::scatter:
+      return "scatter";
     case LibraryCall::Kind::scatter_add_along:
       return "scatter_add_along";
     case LibraryCall::Kind::scan:

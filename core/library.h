@@ -3,7 +3,6 @@
 #pragma once
 
 #include "core/dtype.h"
-#include "core/reduction.h"
 #include "core/shape.h"
 
 #include <array>
@@ -13,7 +12,8 @@
 
 namespace nitinol {
 
-struct Launch;  // core/launch.h
+enum class Combine : uint8_t;  // core/reduction.h
+struct Launch;                 // core/launch.h
 struct LibraryCall;
 
 /// Shape, strides (in elements) and dtype of one operand, exactly as the call will get it.
@@ -56,6 +56,9 @@ struct LibraryCall {
     scatter_add,    ///< operands values, indices i64 -> out[rows, ...]: each row added where its
                     ///< index says; checks -rows <= index < rows (status: index), negative ones
                     ///< count from the end
+    scatter,  ///< operands x[rows, ...], values, indices i64 -> out of the shape of x: its rows
+              ///< joined with each row of values where its index says, in their order, or
+              ///< (replaces) the last one of these; checks and negative indices likewise
     scatter_add_along,  ///< operands values, indices i64 of their shape -> out: each value added
                         ///< where its index says along `axis`; checks and negative indices likewise
     scan,  ///< operands x -> out of its shape: running sums along `axis`, or products, or
@@ -81,7 +84,8 @@ struct LibraryCall {
   std::vector<OperandLayout> operands;  ///< inputs, then the output or outputs
   Windows windows = {};                 ///< conv2d..., window_max...
   int axis = 0;                         ///< scatter_add_along, scan, sort, argsort, routine
-  Combine combine = Combine::add;       ///< scan
+  Combine combine{};                    ///< scan: add; scan, scatter: multiply, maximum, minimum
+  bool replaces = false;                ///< scatter
   bool is_descending = false;           ///< sort, argsort
   bool is_right = false;                ///< search
   Routine routine = nullptr;            ///< routine

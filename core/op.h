@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -157,8 +158,8 @@ struct Op {
                                  const Attrs& attrs) = nullptr;
   /// library and index: the call that backends know by name.
   LibraryCall (*call)(Inputs inputs, const Attrs& attrs, const Spec& spec) = nullptr;
-  /// Of those: the elements of a result where an input has none.
-  int64_t of_nothing = 0;
+  /// Of those: the elements of a result where an input has none. Nothing: the call makes them.
+  std::optional<int64_t> of_nothing = 0;
   /// library, of several results (apply_all()), instead of infer and call: the specs of all, and
   /// the call, whose last operands they are.
   std::vector<Spec> (*infer_all)(const Op& op, Inputs inputs, const Attrs& attrs) = nullptr;

@@ -67,7 +67,7 @@ Tensor call(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
   if (op.effect != Effect::ordered) {  // which is more than what it computes
     if (out.size() == 0) return out;
     for (const Tensor* input : inputs) {
-      if (input->size() != 0) continue;
+      if (input->size() != 0 || !op.of_nothing) continue;
       fill(out, bits_of_nothing(op, out.dtype()));  // a matrix product over an inner size of 0
       return out;
     }

@@ -497,7 +497,7 @@ Tensor transferred(const Tensor& x, const Spec& spec) {
 }
 
 uint64_t bits_of_nothing(const Op& op, DType dtype) {
-  if (op.kind != OpKind::reduce) return static_cast<uint64_t>(op.of_nothing);
+  if (op.kind != OpKind::reduce) return static_cast<uint64_t>(op.of_nothing.value_or(0));
   const bool is_product = op.combine == Combine::multiply || op.combine == Combine::logical_and;
   if (!is_product) return 0;
   if (dtype == f32) return std::bit_cast<uint32_t>(1.0F);

@@ -109,7 +109,8 @@ bool is_library_call(const Graph& graph, const Node& node) {
   if (has_parts(node)) return true;
   if (node.op->call == nullptr || node.op->effect == Effect::ordered)
     return node.op->call != nullptr;
-  return element_count(node.spec.shape) > 0 && std::ranges::all_of(node.inputs, has_elements);
+  if (element_count(node.spec.shape) == 0) return false;
+  return !node.op->of_nothing || std::ranges::all_of(node.inputs, has_elements);
 }
 
 /// The values that node `v` makes: itself, or its parts.

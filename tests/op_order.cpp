@@ -61,7 +61,7 @@ Elements chosen(const Op& op, std::span<const Elements> inputs, const Spec& resu
   }
   for_each_index(result.shape, [&](const Dims& index) {
     const auto place = static_cast<std::size_t>(index[0]);
-    if (op.name == "positions") {
+    if (op.name == "nonzero") {
       out.values.push_back(place < rows.size() ? static_cast<Real>(rows[place]) : -1);
       return;
     }
@@ -72,7 +72,55 @@ Elements chosen(const Op& op, std::span<const Elements> inputs, const Spec& resu
   return out;
 }
 
+Elements scattered_into(std::span<const Elements> inputs, const Attrs& attrs, const Spec& result) {
+  Elements out = inputs[0];
+  const Elements &values = inputs[1], &indices = inputs[2];
+  const auto arrival = static_cast<Arrival>(number(attrs, 0));
+  const Strides strides = strides_of(result.shape);
+  for_each_index(values.shape, [&](const Dims& from) {
+    Dims which, to;
+    for (int i = 0; i < indices.shape.size(); ++i) which.push_back(from[i]);
+    const auto row = static_cast<int64_t>(indices.at(which));
+    to.push_back(row < 0 ? row + result.shape[0] : row);
+    for (int i = indices.shape.size(); i < from.size(); ++i) to.push_back(from[i]);
+    int64_t place = 0;
+    for (int i = 0; i < to.size(); ++i) place += to[i] * strides[i];
+    Real& is = out.values[static_cast<std::size_t>(place)];
+    const Real value = values.at(from);
+    const bool has_nan = std::isnan(is) || std::isnan(value);
+    if (arrival == Arrival::set) is = value;
+    if (arrival == Arrival::add) is = wrapped(result.dtype, is + value);
+    if (arrival == Arrival::multiply) is = wrapped(result.dtype, is * value);
+    if (arrival == Arrival::maximum) is = has_nan ? is + value : std::max(is, value);
+    if (arrival == Arrival::minimum) is = has_nan ? is + value : std::min(is, value);
+  });
+  return out;
+}
+
 }  // namespace
+
+std::vector<Sample> scatter_samples(const Op&) {
+  std::vector<Sample> out;
+  for (const DType dtype : list_of(any_dtype)) {
+    for (int64_t arrival = 0; arrival < 5; ++arrival) {
+      if (dtype == boolean && arrival > 0) continue;
+      const auto add = [&](const Shape& x, const Tensor& indices, const Shape& values) {
+        const Tensor base = random_values(dtype, x, 36);
+        out.push_back({.inputs = {base, random_values(dtype, values, 37), indices},
+                       .attrs = {arrival},
+                       .ulps = arrival == 2 ? 4.0 : 1,
+                       .absolute = arrival == 1 ? 4.0 : 0});
+      };
+      add({4, 3, 2}, tensor({{0, 3, -1}, {1, 3, 3}}, i64), {2, 3, 3, 2});
+      add({5}, tensor({0, 3, 3, 1, -4, 0}, i64), {6});
+      add({3, 300}, tensor({2, 0, 2}, i64), {3, 300});
+      add({4}, tensor(2, i64), {});
+      add({4, 3}, zeros({0}, i64), {0, 3});
+      add({2, 0}, tensor({1, 1}, i64), {2, 0});
+    }
+  }
+  return out;
+}
 
 std::vector<Sample> sort_samples(const Op& op) {
   const bool counts = op.name == "argsort";
@@ -120,7 +168,7 @@ std::vector<Sample> search_samples(const Op&) {
 }
 
 std::vector<Sample> mask_samples(const Op& op) {
-  const bool has_rows = op.name == "compress";
+  const bool has_rows = op.name == "masked_select";
   std::vector<Sample> out;
   for (const DType dtype : has_rows ? list_of(any_dtype) : std::vector<DType>{boolean}) {
     for (const auto& [shape, rows] : std::vector<std::pair<Shape, int64_t>>{{{7}, 3},
@@ -142,8 +190,9 @@ std::vector<Sample> mask_samples(const Op& op) {
 
 Elements ordered(const Op& op, std::span<const Elements> inputs, const Attrs& attrs,
                  const Spec& result) {
-  if (op.name == "search") return searched(inputs, attrs, result);
-  if (op.name == "compress" || op.name == "positions") return chosen(op, inputs, result);
+  if (op.name == "scatter") return scattered_into(inputs, attrs, result);
+  if (op.name == "searchsorted") return searched(inputs, attrs, result);
+  if (op.name == "masked_select" || op.name == "nonzero") return chosen(op, inputs, result);
   return sorted_along(op, inputs[0], attrs, result);
 }
 

@@ -1,4 +1,4 @@
-// Sorting and masks in the table of ops: their samples, and what they should give.
+// Sorting, masks and scatter in the table of ops: their samples, and what they should give.
 #pragma once
 
 #include "tests/op_reference.h"
@@ -12,8 +12,10 @@ namespace nitinol::test {
 /// Of sort and argsort.
 [[nodiscard]] std::vector<Sample> sort_samples(const Op& op);
 [[nodiscard]] std::vector<Sample> search_samples(const Op& op);
-/// Of compress and positions.
+/// Of masked_select and nonzero.
 [[nodiscard]] std::vector<Sample> mask_samples(const Op& op);
+
+[[nodiscard]] std::vector<Sample> scatter_samples(const Op& op);
 
 /// Of any of these.
 [[nodiscard]] Elements ordered(const Op& op, std::span<const Elements> inputs, const Attrs& attrs,

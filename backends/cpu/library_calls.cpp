@@ -7,6 +7,7 @@
 #include "backends/host/convolve.h"
 #include "backends/host/order.h"
 #include "backends/host/scan.h"
+#include "backends/host/scatter.h"
 #include "backends/host/scatter_add.h"
 #include "backends/host/scatter_add_along.h"
 #include "backends/host/search.h"
@@ -37,6 +38,8 @@ std::unique_ptr<Executable> prepare_call(const LibraryCall& call) {
       return make_packed_matmul(call);
     case LibraryCall::Kind::scatter_add:
       return std::make_unique<HostRoutine>(call, host::scatter_add);
+    case LibraryCall::Kind::scatter:
+      return std::make_unique<HostRoutine>(call, host::scatter);
     case LibraryCall::Kind::scatter_add_along:
       return std::make_unique<HostRoutine>(call, host::scatter_add_along);
     case LibraryCall::Kind::scan:

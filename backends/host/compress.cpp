@@ -3,7 +3,7 @@
 // was true: no branch depends on data.
 #include "backends/host/compress.h"
 
-#include "backends/host/indices.h"
+#include "backends/host/rows.h"
 #include "backends/host/split.h"
 
 #include <algorithm>
@@ -77,45 +77,19 @@ void compress_line(const LibraryCall& call, const Launch& launch) {
   for (int64_t i = count; i < out.shape[0]; ++i) to[i * to_step] = T{0};
 }
 
-/// The rows of an operand.
-struct Rows {
-  Rows(const OperandLayout& layout, void* memory)
-      : start(static_cast<char*>(memory)),
-        bytes(static_cast<int64_t>(size_of(layout.dtype))),
-        step(layout.strides[0] * bytes),
-        row{.dtype = layout.dtype, .shape = {}, .strides = {}} {
-    for (int axis = 1; axis < layout.shape.size(); ++axis) {
-      row.shape.push_back(layout.shape[axis]);
-      row.strides.push_back(layout.strides[axis]);
-    }
-    elements = element_count(row.shape);
-    is_together = is_contiguous(row.shape, row.strides);
-  }
-  [[nodiscard]] char* at(int64_t i, int64_t element) const {
-    return start + i * step +
-           (is_together ? element * bytes : byte_offset(element, row.shape, row));
-  }
-
-  char* start;
-  int64_t bytes, step;
-  OperandLayout row;
-  int64_t elements = 0;
-  bool is_together = false;
-};
-
 /// Rows of several elements.
 void compress_rows(const LibraryCall& call, const Launch& launch) {
   const OperandLayout& mask = call.operands[1];
-  const Rows x(call.operands[0], launch.buffers[0]), out(call.operands[2], launch.buffers[2]);
+  const Rows x(call.operands[0], launch.buffers[0], 1), out(call.operands[2], launch.buffers[2], 1);
   const auto* const chosen = static_cast<const uint8_t*>(launch.buffers[1]);
   const int64_t room = call.operands[2].shape[0];
-  const auto size = static_cast<std::size_t>(x.bytes);
+  const auto size = static_cast<std::size_t>(x.bytes());
   const auto copy_row = [&](int64_t from, int64_t to) {
-    if (x.is_together && out.is_together) {
-      std::memcpy(out.at(to, 0), x.at(from, 0), static_cast<std::size_t>(x.elements) * size);
+    if (x.is_together() && out.is_together()) {
+      std::memcpy(out.at(to, 0), x.at(from, 0), static_cast<std::size_t>(x.elements()) * size);
       return;
     }
-    for (int64_t j = 0; j < x.elements; ++j) std::memcpy(out.at(to, j), x.at(from, j), size);
+    for (int64_t j = 0; j < x.elements(); ++j) std::memcpy(out.at(to, j), x.at(from, j), size);
   };
   const int64_t count =
       for_each_piece(mask, chosen, room, launch.threads,
@@ -126,7 +100,7 @@ void compress_rows(const LibraryCall& call, const Launch& launch) {
                        }
                      });
   for (int64_t i = count; i < room; ++i) {
-    for (int64_t j = 0; j < out.elements; ++j) std::memset(out.at(i, j), 0, size);
+    for (int64_t j = 0; j < out.elements(); ++j) std::memset(out.at(i, j), 0, size);
   }
 }
 

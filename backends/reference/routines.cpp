@@ -67,10 +67,10 @@ struct Work {
   [[nodiscard]] T& at(std::size_t k, const Dims& index) const {
     return static_cast<T*>(launch.buffers[k])[offset_of(operand(k), index)];
   }
-  /// The row of `rows` that operand 1 names at `index`; -1, and the status says so, if there is
-  /// none.
+  /// The row of `rows` that the last operand but the result names at `index`; -1, and the status
+  /// says so, if there is none.
   [[nodiscard]] int64_t row(const Dims& index, int64_t rows) const {
-    const auto given = at<int64_t>(1, index);
+    const auto given = at<int64_t>(call.operands.size() - 2, index);
     const int64_t row = given < 0 ? given + rows : given;
     if (row >= 0 && row < rows) return row;
     if (launch.status == nullptr) {
@@ -142,6 +142,13 @@ void multiply(const Work& work) {
 
 // ---- indices
 
+template <class Value>
+Value joined_by(Combine combine, Value a, Value b) {
+  const Reduction reduction = {.combine = combine, .type = scalar_type_of<Value>};
+  return from_bits<Value>(
+      reference::joined(reduction, {.bits = to_bits(a)}, {.bits = to_bits(b)}).bits);
+}
+
 template <DType dtype>
 void scatter_add(const Work& work) {
   using Stored = typename Elements<dtype>::Stored;
@@ -153,6 +160,23 @@ void scatter_add(const Work& work) {
     sums.add(joined({row}, part_of(at, depth, at.size())), value_of<dtype>(work.at<Stored>(0, at)));
   });
   sums.store();
+}
+
+template <DType dtype>
+void scatter(const Work& work) {
+  using Stored = typename Elements<dtype>::Stored;
+  const int depth = work.operand(2).shape.size();
+  for_each_index(work.operand(3).shape,
+                 [&](const Dims& at) { work.at<Stored>(3, at) = work.at<Stored>(0, at); });
+  for_each_index(work.operand(1).shape, [&](const Dims& at) {
+    const int64_t row = work.row(part_of(at, 0, depth), work.operand(3).shape[0]);
+    if (row < 0) return;
+    Stored& out = work.at<Stored>(3, joined({row}, part_of(at, depth, at.size())));
+    const Stored value = work.at<Stored>(1, at);
+    out = work.call.replaces ? value
+                             : stored<dtype>(joined_by(work.call.combine, value_of<dtype>(out),
+                                                       value_of<dtype>(value)));
+  });
 }
 
 template <DType dtype>
@@ -169,13 +193,6 @@ void scatter_add_along(const Work& work) {
 }
 
 // ---- running sums
-
-template <class Value>
-Value joined_by(Combine combine, Value a, Value b) {
-  const Reduction reduction = {.combine = combine, .type = scalar_type_of<Value>};
-  return from_bits<Value>(
-      reference::joined(reduction, {.bits = to_bits(a)}, {.bits = to_bits(b)}).bits);
-}
 
 template <class Value>
 std::vector<Value> scan(Combine combine, const std::vector<Value>& x) {
@@ -357,6 +374,8 @@ class Interpreted final : public Executable {
         break;  // not prepared
       case LibraryCall::Kind::scatter_add:
         return with_type([&](auto dtype) { scatter_add<dtype.value>(work); });
+      case LibraryCall::Kind::scatter:
+        return with_type([&](auto dtype) { scatter<dtype.value>(work); });
       case LibraryCall::Kind::scatter_add_along:
         return with_type([&](auto dtype) { scatter_add_along<dtype.value>(work); });
       case LibraryCall::Kind::scan:

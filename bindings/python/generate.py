@@ -99,8 +99,7 @@ class Bound:
         words = []
         for function in self.overloads:
             if function.result in self.structs:
-                fields = self.structs[function.result].fields
-                words.append(f"tuple[{', '.join(RESULTS[field.type] for field in fields)}]")
+                words.append(f"_results.{function.result}")
             else:
                 words.append(RESULTS[function.result])
         return " | ".join(dict.fromkeys(words))
@@ -186,7 +185,7 @@ def doc_of(function: Function, header: Header, arguments: list[Argument]) -> str
 
 
 def module_of(function: Function, path: str) -> str:
-    if path == "eager/ops/random.h":
+    if path in ("eager/ops/random.h", "eager/ops/distributions.h"):
         return "nitinol.random"
     return "nitinol.nn" if function.namespace == "nitinol::nn" else "nitinol"
 
@@ -309,7 +308,9 @@ def read_argument(index: int, argument: Argument) -> str:
 
 def work_of(bound: Bound) -> str:
     # What draws random numbers assigns a Variable, for which it may wait.
-    draws = bound.function.place.startswith(("eager/ops/random.h", "nn/init.h"))
+    draws = bound.function.place.startswith(
+        ("eager/ops/random.h", "eager/ops/distributions.h", "nn/init.h")
+    )
     if bound.function.name in LONG or draws:
         return "long_work"
     if bound.function.name in VIEWS:
@@ -341,7 +342,7 @@ def call_of(bound: Bound, function: Function) -> str:
         return f"return to_python({call});"
     fields = bound.structs[function.result].fields
     parts = ", ".join(f"to_python(std::move(made.{field.name}))" for field in fields)
-    return f"auto made = {call};\n    return nb::make_tuple({parts});"
+    return f'auto made = {call};\n    return named("{function.result}", nb::make_tuple({parts}));'
 
 
 def options_of(bound: Bound) -> list[str]:
@@ -500,6 +501,7 @@ IMPORTS = """\
 import builtins
 from collections.abc import Sequence
 
+from nitinol import _results
 from nitinol._ext import Generator, Scalar, Tensor
 from nitinol._typing import DeviceLike, DTypeLike, Parameters, TensorLike
 """

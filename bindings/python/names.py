@@ -10,8 +10,9 @@ HEADERS = (
     *(
         f"eager/ops/{name}.h"
         for name in (
-            "arithmetic", "batch_norm", "cast", "compare", "conv", "create", "elementary", "index", "join",
-            "matmul", "pool", "random", "rearrange", "reduce", "statistics", "transfer", "unary", "view",
+            "arithmetic", "batch_norm", "cast", "compare", "conv", "create", "distributions", "einsum", "elementary",
+            "index", "join", "masks", "matmul", "order", "pool", "products", "random", "rearrange",
+            "reduce", "scatter", "sets", "statistics", "transfer", "unary", "view",
         )
     ),
     "nn/losses.h",
@@ -27,14 +28,16 @@ NOT_READ = {
     "eager/ops/indexing.h": "x[...] of Python",
 }
 
-# Also methods of Tensor: NumPy's, and the functions of one tensor that chains are made of.
-# (`transpose` is not: NumPy's takes a permutation, PyTorch's two axes.)
+# Also methods of Tensor: NumPy's, and the functions of one tensor that chains are made of. Those
+# that PyTorch alone has are in src/tensor.cpp.
 METHODS = {
-    "abs", "all", "any", "argmax", "argmin", "astype", "ceil", "clip", "cos", "cumulative_sum", "erf",
-    "exp", "expand_dims", "flatten", "floor", "gelu", "isfinite", "isinf", "isnan", "log",
-    "log_softmax", "logsumexp", "max", "mean", "min", "permute_dims", "prod", "relu", "round",
-    "rsqrt", "sigmoid", "sign", "silu", "sin", "softmax", "sqrt", "square", "squeeze", "std",
-    "sum", "take", "tanh", "var",
+    "abs", "all", "any", "argmax", "argmin", "argsort", "astype", "ceil", "chunk", "clip", "cos",
+    "count_nonzero", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "diagonal", "erf",
+    "exp", "expand_dims", "flatten", "floor", "gelu", "isfinite", "isinf", "isnan", "log", "log1p",
+    "log_softmax", "logsumexp", "masked_fill", "max", "mean", "median", "min", "moveaxis", "nonzero",
+    "permute_dims", "pow", "prod", "quantile", "relu", "repeat", "roll", "round", "rsqrt", "sigmoid",
+    "sign", "silu", "sin", "softmax", "sort", "split", "sqrt", "square", "squeeze", "std", "sum",
+    "swapaxes", "take", "tan", "tanh", "topk", "trace", "tril", "triu", "unstack", "var",
 }  # fmt: skip
 
 # ---- what is not bound, and why
@@ -77,7 +80,7 @@ NAMES = {
     "stddev": "std",
 }
 # C++'s function: the one of standard.h that does all it does. Those of equal names are understood.
-REPLACED = {"clamp": "clip", "unsqueeze": "expand_dims"}
+REPLACED = {"clamp": "clip", "unsqueeze": "expand_dims", "scatter_along": "put_along_axis"}
 # Of all functions, by type and name; and of single ones.
 PARAMETERS = {
     ("const Argument&", "a"): "x1",
@@ -92,6 +95,8 @@ PARAMETERS = {
 PARAMETERS_OF = {
     "eye": {"rows": "n_rows", "columns": "n_cols", "diagonal": "k"},
     "stack": {"tensors": "arrays"},
+    "broadcast_arrays": {"tensors": "arrays"},
+    "vector_norm": {"p": "ord"},
 }
 # Leading operands of other names may be given by name: conv2d(x, weight=w).
 BY_POSITION = {"x", "x1", "x2", "x3", "condition", "arrays", "indices"}
@@ -139,10 +144,11 @@ COMMENTS = {
 # Headers whose comment at the top is about other things.
 WITHOUT_NOTES = {"nn/layers.h", "nn/optimizers.h"}
 # Long also for few elements: Python's lock is always given away.
-LONG = {"matmul", "conv2d", "max_pool2d", "avg_pool2d", "attention", "batch_norm"}
+LONG = {"matmul", "einsum", "conv2d", "max_pool2d", "avg_pool2d", "attention", "batch_norm"}
 # Nothing is computed, so that it is not given away at all.
 VIEWS = {"permute", "transpose", "matrix_transpose", "expand", "squeeze", "unsqueeze",
-         "expand_dims", "flip", "slice", "split", "window", "moveaxis", "unstack"}  # fmt: skip
+         "expand_dims", "flip", "slice", "split", "window", "moveaxis", "unstack", "swapaxes", "rot90", "chunk",
+         "broadcast_arrays"}  # fmt: skip
 
 # ---- what other libraries call it, for errors to say what it is called here
 
@@ -166,10 +172,11 @@ ELSEWHERE = {
         "degrees": "nitinol.rad2deg",
         "device": "nitinol.Device",
         "dot": "nitinol.matmul",
+        "flatnonzero": "nitinol.nonzero(nitinol.flatten(x))",
         "double": "nitinol.float64",
         "dtype": "nitinol.DType",
-        "empty": "nitinol.zeros",
-        "empty_like": "nitinol.zeros_like",
+        "digitize": "nitinol.bucketize",
+        "unique": "nitinol.unique_values",
         "float": "nitinol.float32",
         "from_numpy": "nitinol.asarray",
         "half": "nitinol.float16",
@@ -187,7 +194,7 @@ ELSEWHERE = {
         "randn": "nitinol.random.randn",
         "remat": "nitinol.checkpoint",
         "save": "nitinol.nn.save",
-        "swapaxes": "nitinol.transpose",
+        "norm": "nitinol.linalg.vector_norm",
         "tensor": "nitinol.asarray",
         "true_divide": "nitinol.divide",
     },
@@ -223,11 +230,10 @@ ELSEWHERE = {
         "PRNGKey": "nitinol.random.Generator",
         "default_rng": "nitinol.random.Generator",
         "key": "nitinol.random.Generator",
-        "normal": "nitinol.random.randn(shape) * deviation + mean",
+        "multinomial": "nitinol.random.categorical",
         "random": "nitinol.random.rand",
         "seed": "nitinol.random.manual_seed",
         "standard_normal": "nitinol.random.randn",
-        "uniform": "nitinol.random.rand(shape) * (high - low) + low",
     },
 }
 # Ours, and what others have for it: said of functions that have ours.

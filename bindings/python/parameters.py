@@ -24,6 +24,7 @@ TYPES = {
     "uint64_t": "int",
     "double": "float",
     "bool": "bool",
+    "std::string": "str",
     "KeepDims": "bool",
     "Scalar": "float | Scalar",
     "DType": "DTypeLike",
@@ -33,6 +34,7 @@ TYPES = {
 RESULTS = {"Tensor": "Tensor", "std::vector<Tensor>": "list[Tensor]", "void": "None"}
 CONVERTED = {
     "Argument": "Operand",
+    "std::string_view": "std::string",
     "Shape": "Dims",
     "std::span<const Tensor>": "std::vector<Tensor>",
     "std::span<const Padding>": "std::vector<Padding>",
@@ -73,6 +75,10 @@ class Argument:
         words = {"KeepDims::no": "False", "KeepDims::yes": "True", "true": "True", "false": "False"}
         if text in words:
             return words[text]
+        if re.fullmatch(r'"[\w-]*"', text):
+            return text
+        if listed := re.fullmatch(r"\{(-?\d+(, -?\d+)+)\}", text):
+            return f"({listed[1]})"
         if not re.fullmatch(r"-?\d+(\.\d*)?(e-?\d+)?", text):
             raise Unreadable(f"the default `{text}` of {self.name} has no word in Python")
         return repr(float(text)) if self.type == "double" else text

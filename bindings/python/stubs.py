@@ -28,6 +28,7 @@ import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
+from nitinol import _results
 from nitinol._compile import Explanation
 from nitinol._typing import DeviceLike, DTypeLike, Parameters, TensorLike
 

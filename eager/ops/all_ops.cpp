@@ -14,6 +14,7 @@
 #include "eager/ops/pool.h"
 #include "eager/ops/random.h"
 #include "eager/ops/reduce.h"
+#include "eager/ops/scatter.h"
 #include "eager/ops/statistics.h"
 #include "eager/ops/transfer.h"
 #include "eager/ops/unary.h"
@@ -31,7 +32,8 @@ std::span<const Op* const> all_ops() {
     for (const std::span<const Op> family :
          {unary_ops(), elementary_ops(), cast_ops(), arithmetic_ops(), compare_ops(), reduce_ops(),
           statistics_ops(), view_ops(), join_ops(), index_ops(), order_ops(), masks_ops(),
-          matmul_ops(), conv_ops(), pool_ops(), create_ops(), random_ops(), transfer_ops()}) {
+          scatter_ops(), matmul_ops(), conv_ops(), pool_ops(), create_ops(), random_ops(),
+          transfer_ops()}) {
       for (const Op& op : family) list.push_back(&op);
     }
     return list;

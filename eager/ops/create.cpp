@@ -308,6 +308,14 @@ Tensor zeros_like(const Tensor& like) {
   return zeros(like.shape(), like.dtype(), like.device());
 }
 
+Tensor empty(const Shape& shape, DType dtype, Device device) {
+  return zeros(shape, dtype, device);
+}
+
+Tensor empty_like(const Tensor& like) {
+  return zeros_like(like);
+}
+
 Tensor ones_like(const Tensor& like) {
   return ones(like.shape(), like.dtype(), like.device());
 }

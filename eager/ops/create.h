@@ -127,6 +127,10 @@ template <class T>
 
 [[nodiscard]] Tensor zeros(const Shape& shape, DType dtype = f32, Device device = default_device());
 [[nodiscard]] Tensor ones(const Shape& shape, DType dtype = f32, Device device = default_device());
+/// A tensor whose elements do not matter: zeros.
+[[nodiscard]] Tensor empty(const Shape& shape, DType dtype = f32, Device device = default_device());
+/// Of the shape, dtype and device of `like`, elements that do not matter: zeros.
+[[nodiscard]] Tensor empty_like(const Tensor& like);
 /// Shape, dtype and device of `like`.
 [[nodiscard]] Tensor full_like(const Tensor& like, const Argument& value);
 [[nodiscard]] Tensor zeros_like(const Tensor& like);

@@ -159,6 +159,30 @@ Tensor lerp(const Argument& a, const Argument& b, const Argument& weight) {
   return where(weight < 0.5, a + weight * distance, b - (1 - weight) * distance);
 }
 
+Tensor isclose(const Argument& a, const Argument& b, double rtol, double atol, bool equal_nan) {
+  const DType common = common_dtype({&a, &b});
+  const DType dtype = is_floating(common) ? common : f64;
+  const Promoted x(a, dtype), y(b, dtype);
+  const Tensor &left = *x.get(), &right = *y.get();
+  const Tensor is_near = abs(left - right) <= abs(right) * rtol + atol;
+  const Tensor close = (left == right) | (is_near & isfinite(right));
+  return equal_nan ? close | (isnan(left) & isnan(right)) : close;
+}
+
+Tensor allclose(const Argument& a, const Argument& b, double rtol, double atol, bool equal_nan) {
+  return all(isclose(a, b, rtol, atol, equal_nan));
+}
+
+Tensor array_equal(const Argument& a, const Argument& b, bool equal_nan) {
+  const DType dtype = common_dtype({&a, &b});
+  const Promoted x(a, dtype), y(b, dtype);
+  const Tensor &left = *x.get(), &right = *y.get();
+  if (left.shape() != right.shape()) return zeros({}, boolean, left.device());
+  const Tensor is_equal = left == right;
+  if (!equal_nan || !is_floating(dtype)) return all(is_equal);
+  return all(is_equal | (isnan(left) & isnan(right)));
+}
+
 std::span<const Op> elementary_ops() {
   return elementary.ops;
 }

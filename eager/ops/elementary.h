@@ -87,6 +87,16 @@ namespace nitinol {
 /// a + weight (b - a): a for the weight 0, b for 1.
 [[nodiscard]] Tensor lerp(const Argument& a, const Argument& b, const Argument& weight);
 
+/// Boolean: whether |a - b| <= atol + rtol * |b|, or a == b; with equal_nan also where both are
+/// NaN.
+[[nodiscard]] Tensor isclose(const Argument& a, const Argument& b, double rtol = 1e-5,
+                             double atol = 1e-8, bool equal_nan = false);
+/// 0-d boolean: whether isclose() holds everywhere.
+[[nodiscard]] Tensor allclose(const Argument& a, const Argument& b, double rtol = 1e-5,
+                              double atol = 1e-8, bool equal_nan = false);
+/// 0-d boolean: whether shapes and all elements are equal; with equal_nan NaN is equal to NaN.
+[[nodiscard]] Tensor array_equal(const Argument& a, const Argument& b, bool equal_nan = false);
+
 [[nodiscard]] std::span<const Op> elementary_ops();
 
 }  // namespace nitinol

@@ -1,7 +1,7 @@
 #include "eager/ops/index.h"
 
 #include "eager/apply.h"
-#include "eager/host_read.h"
+#include "eager/index_checks.h"
 #include "eager/infer.h"
 #include "eager/ops/cast.h"
 #include "eager/ops/compare.h"
@@ -17,25 +17,6 @@
 namespace nitinol {
 namespace {
 
-[[noreturn]] void throw_index(const Op& op, int64_t rows, int64_t index) {
-  throw Error(ErrorKind::value,
-              {.where = std::string(op.name),
-               .what = fmt::format("index {} for an axis of {}", index, rows),
-               .expected = rows == 0 ? "no index: the axis is empty"
-                                     : fmt::format("{} <= index < {}", -rows, rows),
-               .got = fmt::format("{}", index),
-               .fix = "Check the indices; clamp limits them."});
-}
-
-void check_i64(const Op& op, const Spec& indices) {
-  if (indices.dtype == i64) return;
-  throw Error(ErrorKind::dtype, {.where = std::string(op.name),
-                                 .what = "the indices are " + describe(indices),
-                                 .expected = "int64",
-                                 .got = std::string(name_of(indices.dtype)),
-                                 .fix = "Cast them: indices.to(i64)."});
-}
-
 void check_rows(const Op& op, int64_t rows) {
   if (rows >= 0) return;
   throw Error(ErrorKind::value, {.where = std::string(op.name),
@@ -43,16 +24,6 @@ void check_rows(const Op& op, int64_t rows) {
                                  .expected = "at least 0",
                                  .got = fmt::format("{}", rows),
                                  .fix = {}});
-}
-
-/// Names the first index that is none of `rows`.
-void fail_index(const Op& op, const Tensor& indices, int64_t rows) {
-  const TensorData& data = indices.internals();
-  std::vector<int64_t> list(static_cast<std::size_t>(element_count(data.spec.shape)));
-  HostElements(data).copy_to(reinterpret_cast<std::byte*>(list.data()));
-  for (const int64_t index : list) {
-    if (index >= rows || index < -rows) throw_index(op, rows, index);
-  }
 }
 
 // ---- take
@@ -280,15 +251,6 @@ Tensor repeated_to(const Tensor& x, const Tensor& other, int along) {
     if (i != along && shape[i] == 1) shape[i] = other.shape()[i];
   }
   return shape == x.shape() ? x : expand(x, shape);
-}
-
-void check_indices(std::string_view where, const Tensor& indices) {
-  if (is_integer(indices.dtype())) return;
-  throw Error(ErrorKind::dtype, {.where = std::string(where),
-                                 .what = "the indices are " + describe(indices),
-                                 .expected = "integers",
-                                 .got = std::string(name_of(indices.dtype())),
-                                 .fix = "Cast them: indices.to(i64)."});
 }
 
 }  // namespace

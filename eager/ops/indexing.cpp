@@ -2,12 +2,21 @@
 
 #include "core/error.h"
 #include "core/interpreter.h"
+#include "eager/index_checks.h"
+#include "eager/ops/arithmetic.h"
+#include "eager/ops/cast.h"
+#include "eager/ops/compare.h"
+#include "eager/ops/create.h"
+#include "eager/ops/index.h"
 #include "eager/ops/join.h"
+#include "eager/ops/masks.h"
 #include "eager/promotion.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace nitinol {
 namespace {
@@ -24,6 +33,27 @@ int64_t resolve_index(const Spec& spec, int axis, int64_t i) {
                .fix = "Negative indices count from the end."});
 }
 
+/// How many axes an index stands for.
+int axes_of(const Index& index) {
+  const bool is_mask = index.kind == Index::Kind::tensor && index.tensor->dtype() == boolean;
+  return is_mask ? index.tensor->rank() : 1;
+}
+
+/// Throws Error(shape) unless a mask has the sizes of the axes that it stands for.
+void check_choice(const Tensor& tensor, const Spec& spec, int axis) {
+  if (tensor.dtype() != boolean) return check_indices("at", tensor);
+  bool fits = tensor.rank() > 0;
+  for (int i = 0; fits && i < tensor.rank(); ++i) fits = tensor.shape()[i] == spec.shape[axis + i];
+  if (fits) return;
+  throw Error(ErrorKind::shape,
+              {.where = "at",
+               .what = fmt::format("a mask of {} from axis {} of {} on", to_string(tensor.shape()),
+                                   axis, describe(spec)),
+               .expected = "the sizes of these axes",
+               .got = to_string(tensor.shape()),
+               .fix = "where(mask, a, b) broadcasts."});
+}
+
 /// How many axes the ellipsis stands for.
 int axes_left(const Spec& spec, std::span<const Index> indices) {
   int used = 0;
@@ -32,7 +62,7 @@ int axes_left(const Spec& spec, std::span<const Index> indices) {
     if (index.kind == Index::Kind::rest)
       ++ellipses;
     else if (index.kind != Index::Kind::insertion)
-      ++used;
+      used += axes_of(index);
   }
   if (used <= spec.shape.size() && ellipses <= 1) return spec.shape.size() - used;
   throw Error(ErrorKind::shape,
@@ -103,24 +133,219 @@ At::At(Tensor base, std::span<const Index> indices)
       case Index::Kind::insertion:
         shape_.push_back(1);
         break;
+      case Index::Kind::tensor:
+        check_choice(*index.tensor, base_.spec(), axis);
+        chosen_.push_back({*index.tensor, shape_.size()});
+        keep_axes(axes_of(index));
+        break;
     }
   }
   keep_axes(base_.rank() - axis);
+  if (!chosen_.empty()) place_choice(indices);
 }
 
-Tensor At::get() const {
+/// Integers beside tensors count as tensors, as in NumPy.
+void At::place_choice(std::span<const Index> indices) {
+  const auto chooses = [](const Index& index) {
+    return index.kind == Index::Kind::tensor || index.kind == Index::Kind::integer;
+  };
+  const auto first = std::ranges::find_if(indices, chooses);
+  const auto last = std::find_if(indices.rbegin(), indices.rend(), chooses).base();
+  if (std::all_of(first, last, chooses)) choice_axis_ = chosen_.front().axis;
+  Shape common;  // or an Error, before anything is read or written
+  for (const Choice& choice : chosen_) {
+    if (choice.tensor.dtype() != boolean)
+      common = broadcast_shapes("at", common, choice.tensor.shape());
+  }
+}
+
+Tensor At::window_part() const {
   if (!is_watched() && !base_.tracks_gradient() && !base_.spec().is_weak)
     return view_of(base_, starts_, steps_, sizes_, shape_);
   const Tensor part = window(base_, starts_, sizes_, steps_);
   return shape_ == sizes_ ? part : reshape(part, shape_);
 }
 
+Tensor At::with_window(const Tensor& part) const {
+  if (part.shape() == base_.shape() && sizes_ == base_.shape()) return part;
+  if (shape_ == sizes_) return place(base_, part, starts_, sizes_, steps_);
+  // The value broadcasts to the part; the window has size 1 where the part lacks an axis.
+  return place(base_, reshape(expand(part, shape_), sizes_), starts_, sizes_, steps_);
+}
+
+namespace {
+
+/// Where several tensors choose: rows of the part whose axes they index come first, as one.
+struct Rows {
+  Tensor part;     ///< with those axes first
+  Dims order;      ///< its axes in the part
+  Tensor rows;     ///< with them as one
+  Tensor indices;  ///< of rows, int64
+};
+
+/// Masks as the indices of what they choose.
+struct AxisIndices {
+  std::vector<Tensor> tensors;
+  Dims axes;
+};
+void add_choice(AxisIndices& all, const Tensor& tensor, int axis) {
+  if (tensor.dtype() != boolean) {
+    all.tensors.push_back(cast(tensor, i64));
+    all.axes.push_back(axis);
+    return;
+  }
+  for (Tensor& along : nonzero(tensor)) {
+    all.tensors.push_back(std::move(along));
+    all.axes.push_back(axis++);
+  }
+}
+
+Rows rows_of(const Tensor& part, const AxisIndices& chosen) {
+  Rows made;
+  made.order = chosen.axes;
+  int64_t count = 1;
+  for (const int64_t axis : chosen.axes) count *= part.shape()[static_cast<int>(axis)];
+  Shape rest = {count};
+  for (int64_t axis = 0; axis < part.rank(); ++axis) {
+    if (std::ranges::find(chosen.axes, axis) != chosen.axes.end()) continue;
+    made.order.push_back(axis);
+    rest.push_back(part.shape()[static_cast<int>(axis)]);
+  }
+  made.part = permute(part, made.order);
+  made.rows = reshape(made.part, rest);
+  if (chosen.tensors.size() == 1) {
+    made.indices = chosen.tensors[0];
+    return made;
+  }
+  Shape common = chosen.tensors[0].shape();
+  for (const Tensor& tensor : chosen.tensors)
+    common = broadcast_shapes("at", common, tensor.shape());
+  made.indices = zeros(common, i64, part.device());
+  for (std::size_t i = 0; i < chosen.tensors.size(); ++i) {
+    const int64_t size = part.shape()[static_cast<int>(chosen.axes[static_cast<int>(i)])];
+    // Each is checked by itself, by a look-up among all indices of its axis.
+    const Tensor own = take(arange(size, {}, part.device()), chosen.tensors[i]);
+    made.indices = made.indices * size + own;
+  }
+  return made;
+}
+
+/// The first `count` axes of x put at axis `to`.
+Tensor with_axes_at(const Tensor& x, int count, int to) {
+  if (to == 0 || count == 0) return x;
+  Dims order;
+  for (int i = 0; i < to; ++i) order.push_back(count + i);
+  for (int i = 0; i < count; ++i) order.push_back(i);
+  for (int i = count + to; i < x.rank(); ++i) order.push_back(i);
+  return permute(x, order);
+}
+
+/// The opposite: `count` axes from `from` on put first.
+Tensor with_axes_first(const Tensor& x, int count, int from) {
+  Dims order;
+  for (int i = 0; i < count; ++i) order.push_back(from + i);
+  for (int i = 0; i < x.rank(); ++i) {
+    if (i < from || i >= from + count) order.push_back(i);
+  }
+  return from == 0 ? x : permute(x, order);
+}
+
+/// x with the axes that were put in `order` where they were.
+Tensor in_former_order(const Tensor& x, const Dims& order) {
+  Dims back = order;
+  for (int i = 0; i < order.size(); ++i) back[static_cast<int>(order[i])] = i;
+  return permute(x, back);
+}
+
+Tensor joined(const Tensor& part, const Argument& value, Arrival arrival) {
+  switch (arrival) {
+    case Arrival::add:
+      return part + value;
+    case Arrival::multiply:
+      return part * value;
+    case Arrival::maximum:
+      return maximum(part, value);
+    case Arrival::minimum:
+      return minimum(part, value);
+    case Arrival::set:
+      break;
+  }
+  return expand(*Promoted(value, part.dtype(), part.device()).get(), part.shape());
+}
+
+/// The part where a mask from `axis` on is true replaced by `value`, of the shape of what it
+/// chooses or fewer axes.
+Tensor masked(const Tensor& part, const Tensor& mask, int axis, const Tensor& value) {
+  const int behind = part.rank() - axis - mask.rank();
+  if (value.rank() <= behind) {  // the same for all that is chosen
+    Shape shape = mask.shape();
+    for (int i = 0; i < behind; ++i) shape.push_back(1);
+    return where(reshape(mask, shape), value, part);
+  }
+  Shape shape = value.shape();
+  while (shape.size() < axis + 1 + behind) shape.insert(0, 1);
+  const Tensor rows = with_axes_first(part, mask.rank(), axis);
+  const Tensor values = with_axes_first(reshape(value, shape), 1, axis);
+  return with_axes_at(masked_scatter(rows, mask, values), mask.rank(), axis);
+}
+
+}  // namespace
+
+Tensor At::get() const {
+  if (chosen_.empty()) return window_part();
+  const Tensor part = window_part();
+  if (chosen_.size() == 1 && chosen_[0].tensor.dtype() == boolean) {
+    const Tensor rows = with_axes_first(part, chosen_[0].tensor.rank(), chosen_[0].axis);
+    return with_axes_at(masked_select(rows, chosen_[0].tensor), 1, choice_axis_);
+  }
+  AxisIndices chosen;
+  for (const Choice& choice : chosen_) add_choice(chosen, choice.tensor, choice.axis);
+  if (chosen.tensors.size() == 1 && choice_axis_ == chosen.axes[0])
+    return take(part, chosen.tensors[0], chosen.axes[0]);
+  const Rows made = rows_of(part, chosen);
+  return with_axes_at(take(made.rows, made.indices), made.indices.rank(), choice_axis_);
+}
+
 Tensor At::set(const Argument& value) const {
+  if (!chosen_.empty()) return join(value, Arrival::set);
   const Promoted given(value, base_.dtype(), base_.device());
   if (shape_ == sizes_) return place(base_, *given.get(), starts_, sizes_, steps_);
   // The value broadcasts to the part; the window has size 1 where the part lacks an axis.
   const Tensor piece = reshape(expand(*given.get(), shape_), sizes_);
   return place(base_, piece, starts_, sizes_, steps_);
+}
+
+Tensor At::join(const Argument& value, Arrival arrival) const {
+  const Promoted given(value, base_.dtype(), base_.device());
+  const Tensor part = window_part();
+  if (chosen_.empty()) return with_window(joined(part, *given.get(), arrival));
+  if (chosen_.size() == 1 && chosen_[0].tensor.dtype() == boolean) {
+    const Tensor& mask = chosen_[0].tensor;
+    const int axis = chosen_[0].axis;
+    if (arrival == Arrival::set && choice_axis_ == axis)
+      return with_window(masked(part, mask, axis, *given.get()));
+    if (arrival == Arrival::set) {
+      const Tensor rows = with_axes_first(part, mask.rank(), axis);
+      return with_window(with_axes_at(masked(rows, mask, 0, *given.get()), mask.rank(), axis));
+    }
+    if (choice_axis_ == axis && given.get()->rank() <= part.rank() - axis - mask.rank()) {
+      const Tensor all = joined(part, *given.get(), arrival);
+      Shape shape = mask.shape();
+      while (shape.size() < part.rank() - axis) shape.push_back(1);
+      return with_window(where(reshape(mask, shape), all, part));
+    }
+  }
+  AxisIndices chosen;
+  for (const Choice& choice : chosen_) add_choice(chosen, choice.tensor, choice.axis);
+  const Rows made = rows_of(part, chosen);
+  const int axes = made.indices.rank();
+  // The value has the axes of the result, of which those that were chosen go first.
+  Shape shape;
+  for (int i = 1; i < made.rows.rank(); ++i) shape.push_back(made.rows.shape()[i]);
+  for (int i = 0; i < axes; ++i) shape.insert(choice_axis_ + i, made.indices.shape()[i]);
+  const Tensor values = with_axes_first(expand(*given.get(), shape), axes, choice_axis_);
+  const Tensor rows = scatter(made.rows, made.indices, values, arrival);
+  return with_window(in_former_order(reshape(rows, made.part.shape()), made.order));
 }
 
 Argument::Argument(const At& part) : owned_(part.get()), tensor_(&owned_) {}

@@ -126,7 +126,7 @@ LibraryCall call_positions(Inputs inputs, const Attrs&, const Spec& spec) {
 }
 
 constexpr auto masks = family({
-    {.name = "compress",
+    {.name = "masked_select",
      .kind = OpKind::index,
      .arity = 2,
      .attr_names = compress_attrs,
@@ -134,7 +134,7 @@ constexpr auto masks = family({
      .call = call_compress,
      .gradient = {.rule = compress_rule, .looks_at_inputs = 0b10},
      .summary = "The first rows that a mask chooses."},
-    {.name = "positions",
+    {.name = "nonzero",
      .kind = OpKind::index,
      .accepts = DTypes{boolean},
      .attr_names = compress_attrs,
@@ -181,7 +181,7 @@ Tensor masked_select(const Tensor& x, const Tensor& mask, std::optional<Integer>
   if (size) check_size("masked_select", *size);
   const Tensor line = flatten(mask);
   const Tensor rows = as_rows(x, mask.rank());
-  return apply(masks["compress"], {&rows, &line}, {chosen_by(line, size, place)});
+  return apply(masks["masked_select"], {&rows, &line}, {chosen_by(line, size, place)});
 }
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Argument& value) {
@@ -222,7 +222,7 @@ std::vector<Tensor> nonzero(const Tensor& x, std::optional<Integer> size,
   }
   if (size) check_size("nonzero", *size);
   const Tensor line = flatten(is_nonzero(x));
-  const Tensor flat = apply(masks["positions"], {&line}, {chosen_by(line, size, place)});
+  const Tensor flat = apply(masks["nonzero"], {&line}, {chosen_by(line, size, place)});
   std::vector<Tensor> indices(static_cast<std::size_t>(x.rank()));
   int64_t step = 1;
   for (int axis = x.rank() - 1; axis >= 0; --axis) {

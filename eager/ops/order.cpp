@@ -124,7 +124,7 @@ constexpr auto orders = family({
      .call = call_argsort,
      .gradient = {.is_zero = true},
      .summary = "The positions along an axis of its first elements in order."},
-    {.name = "search",
+    {.name = "searchsorted",
      .kind = OpKind::index,
      .arity = 2,
      .attr_names = search_attrs,
@@ -218,7 +218,7 @@ Ordered kthvalue(const Tensor& x, Integer k, Integer axis, KeepDims keep) {
 Tensor searchsorted(const Argument& sorted, const Argument& x, Side side) {
   const DType dtype = common_dtype({&sorted, &x});
   const Promoted line(sorted, dtype), sought(x, dtype);
-  return apply(orders["search"], {line.get(), sought.get()}, {side == Side::right});
+  return apply(orders["searchsorted"], {line.get(), sought.get()}, {side == Side::right});
 }
 
 Tensor bucketize(const Argument& x, const Argument& boundaries, Side side) {

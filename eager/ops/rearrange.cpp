@@ -238,4 +238,87 @@ Tensor diff(const Tensor& x, Integer axis, Integer n) {
   return result;
 }
 
+std::vector<Tensor> broadcast_arrays(std::span<const Tensor> tensors) {
+  Shape shape;
+  for (const Tensor& tensor : tensors)
+    shape = broadcast_shapes("broadcast_arrays", shape, tensor.shape());
+  std::vector<Tensor> all;
+  for (const Tensor& tensor : tensors) all.push_back(expand(tensor, shape));
+  return all;
+}
+
+std::vector<Tensor> broadcast_arrays(std::initializer_list<Tensor> tensors) {
+  return broadcast_arrays(std::span(tensors.begin(), tensors.size()));
+}
+
+std::vector<Tensor> meshgrid(std::span<const Tensor> tensors, bool is_xy) {
+  const int rank = static_cast<int>(tensors.size());
+  std::vector<Tensor> lines;
+  for (int i = 0; i < rank; ++i) {
+    const Tensor& line = tensors[static_cast<std::size_t>(i)];
+    if (line.rank() > 1) {
+      throw Error(ErrorKind::shape, {.where = "meshgrid",
+                                     .what = describe(line),
+                                     .expected = "at most one axis",
+                                     .got = fmt::format("{}", line.rank()),
+                                     .fix = "flatten() it."});
+    }
+    Shape shape = Shape::filled(rank, 1);
+    shape[is_xy && i < 2 && rank > 1 ? 1 - i : i] = line.size();
+    lines.push_back(reshape(line, shape));
+  }
+  return broadcast_arrays(lines);
+}
+
+std::vector<Tensor> meshgrid(std::initializer_list<Tensor> tensors, bool is_xy) {
+  return meshgrid(std::span(tensors.begin(), tensors.size()), is_xy);
+}
+
+Tensor swapaxes(const Tensor& x, Integer a, Integer b) {
+  return transpose(x, a, b);
+}
+
+Tensor rot90(const Tensor& x, Integer k, const Dims& axes) {
+  if (axes.size() != 2) {
+    throw Error(ErrorKind::value, {.where = "rot90",
+                                   .what = "axes " + to_string(axes),
+                                   .expected = "two",
+                                   .got = fmt::format("{}", axes.size()),
+                                   .fix = {}});
+  }
+  const Dims plane = {normalize_axis("rot90", axes[0], x.rank()),
+                      normalize_axis("rot90", axes[1], x.rank())};
+  (void)normalize_axes("rot90", plane, x.rank());  // each once
+  const int64_t turns = (k % 4 + 4) % 4;
+  if (turns == 2) return flip(x, plane);
+  if (turns == 0) return x;
+  if (turns == 1) return transpose(flip(x, plane[1]), plane[0], plane[1]);
+  return flip(transpose(x, plane[0], plane[1]), plane[1]);
+}
+
+std::vector<Tensor> chunk(const Tensor& x, Integer count, Integer axis) {
+  const int i = normalize_axis("chunk", axis, x.rank());
+  check_not_negative("chunk", "the number of parts less one", count - 1);
+  const int64_t length = (x.shape()[i] + count - 1) / count;
+  return split(x, std::max<int64_t>(length, 1), i);
+}
+
+Tensor sliding_window(const Tensor& x, Integer axis, Integer size, Integer step) {
+  const int i = normalize_axis("sliding_window", axis, x.rank());
+  check_not_negative("sliding_window", "the size less one", size - 1);
+  check_not_negative("sliding_window", "the step less one", step - 1);
+  if (size > x.shape()[i]) {
+    throw Error(ErrorKind::shape, {.where = "sliding_window",
+                                   .what = fmt::format("windows of {} along axis {} of {}",
+                                                       int64_t{size}, i, describe(x)),
+                                   .expected = fmt::format("at most {}", x.shape()[i]),
+                                   .got = fmt::format("{}", int64_t{size}),
+                                   .fix = {}});
+  }
+  const int64_t windows = (x.shape()[i] - size) / step + 1;
+  const Tensor starts = arange(windows, {}, x.device()) * int64_t{step};
+  const Tensor places = unsqueeze(starts, 1) + arange(int64_t{size}, {}, x.device());
+  return moveaxis(take(x, places, i), i + 1, -1);
+}
+
 }  // namespace nitinol

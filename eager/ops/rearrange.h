@@ -8,7 +8,9 @@
 #include "eager/ops/axes.h"
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
+#include <span>
 #include <vector>
 
 #pragma GCC visibility push(default)
@@ -53,6 +55,26 @@ namespace nitinol {
 /// Differences of neighbours along an axis, taken `n` times: x[1] - x[0], x[2] - x[1], ...
 /// Throws Error(value) if n is negative, Error(dtype) for booleans.
 [[nodiscard]] Tensor diff(const Tensor& x, Integer axis = -1, Integer n = 1);
+
+/// The tensors at the shape to which all broadcast. Throws Error(shape) if there is none.
+[[nodiscard]] std::vector<Tensor> broadcast_arrays(std::span<const Tensor> tensors);
+[[nodiscard]] std::vector<Tensor> broadcast_arrays(std::initializer_list<Tensor> tensors);
+/// Coordinates of the points of a grid: for each line of numbers a tensor of the grid's shape. With
+/// `is_xy` the first two axes are exchanged, so that the first line runs along columns.
+/// Throws Error(shape) for tensors of more than one axis.
+[[nodiscard]] std::vector<Tensor> meshgrid(std::span<const Tensor> tensors, bool is_xy = true);
+[[nodiscard]] std::vector<Tensor> meshgrid(std::initializer_list<Tensor> tensors,
+                                           bool is_xy = true);
+/// Two axes exchanged.
+[[nodiscard]] Tensor swapaxes(const Tensor& x, Integer a, Integer b);
+/// Turned by 90 degrees k times in the plane of two axes, from the first towards the second.
+[[nodiscard]] Tensor rot90(const Tensor& x, Integer k = 1, const Dims& axes = {0, 1});
+/// Parts along an axis: as many as `count`, of which the last may be shorter or missing.
+/// Throws Error(value) for a count below 1.
+[[nodiscard]] std::vector<Tensor> chunk(const Tensor& x, Integer count, Integer axis = 0);
+/// All windows of `size` along an axis, one after another `step` further on, as a new last axis.
+/// Throws Error(shape) if none fits, Error(value) for a size or step below 1.
+[[nodiscard]] Tensor sliding_window(const Tensor& x, Integer axis, Integer size, Integer step = 1);
 
 }  // namespace nitinol
 

@@ -52,6 +52,10 @@ struct Runs {
   Tensor line, order, sorted, is_first, begins;
 };
 
+Device device_of(const Argument& x) {
+  return x.tensor() != nullptr ? x.tensor()->device() : default_device();
+}
+
 [[noreturn]] void throw_value(const char* where, const char* what, const char* expected,
                               const std::string& got) {
   throw Error(ErrorKind::value,
@@ -86,7 +90,8 @@ Tensor unique_values(const Tensor& x, std::source_location place) {
 
 Tensor isin(const Argument& x, const Argument& elements) {
   const DType dtype = common_dtype({&x, &elements});
-  const Promoted sought(x, dtype), given(elements, dtype);
+  const Device device = device_of(x.tensor() != nullptr ? x : elements);
+  const Promoted sought(x, dtype, device), given(elements, dtype, device);
   const Tensor sorted = sort(flatten(*given.get()));
   if (sorted.size() == 0) return zeros(sought.get()->shape(), boolean, sorted.device());
   const Tensor places = searchsorted(sorted, *sought.get());

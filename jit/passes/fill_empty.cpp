@@ -15,7 +15,8 @@ namespace {
 
 bool is_made_of_nothing(const Graph& graph, const Node& node) {
   if (node.kind != Node::Kind::op || element_count(node.spec.shape) == 0) return false;
-  const bool calls = node.op->call != nullptr && node.op->effect != Effect::ordered;
+  const bool calls =
+      node.op->call != nullptr && node.op->effect != Effect::ordered && node.op->of_nothing;
   const bool may_be = node.op->kind == OpKind::reduce || calls;
   return may_be && std::ranges::any_of(node.inputs, [&](Value input) {
            return element_count(graph[input].spec.shape) == 0;

@@ -27,6 +27,7 @@ struct Arguments {{
   void* p0;
   void* p1;
   void* p2;
+  void* p3;
   i64 n[{}];
 }};
 )";
@@ -159,16 +160,17 @@ DEVICE void scan_run(const Arguments& a, int level, bool is_top, i64 at) {
 
 // Numbers: indices, columns of a row, rows, keys; ranks of indices, columns and result; whether
 // each value has an index of its own; then sizes and strides. A stable radix sort (order_text.h)
-// brings together what is added to the same place, in its order.
+// brings together what comes to the same place, in its order. START is what a place has before,
+// BEGIN what is joined with the first value by JOIN.
 constexpr std::string_view scatter = R"(
 ENTRY(0)
   if (at >= a.n[72]) return;
-  ((Stored*)a.p2)[offset_of(at, a.n + 56, a.n + 64, (int)a.n[6])] = stored_of(Value(0));
+  ((Stored*)OUT)[offset_of(at, a.n + 56, a.n + 64, (int)a.n[6])] = START;
 }
 ENTRY(1)
   if (at >= a.n[0]) return;
   const int rank = (int)a.n[4];
-  const i64 given = ((const i64*)a.p1)[offset_of(at, a.n + 8, a.n + 16, rank)];
+  const i64 given = ((const i64*)INDICES)[offset_of(at, a.n + 8, a.n + 16, rank)];
   const i64 row = given < 0 ? given + a.n[2] : given;
   const bool is_row = row >= 0 && row < a.n[2];
   if (!is_row && a.status != 0) report(a.status, 1u);
@@ -193,12 +195,14 @@ DEVICE void add_up(const Arguments& a, int half, i64 at) {
   const u64 key = keys[place];
   if (key >= (u64)a.n[3] || (place > 0 && keys[place - 1] == key)) return;
   const i64 along = offset_of(column, a.n + 32, a.n + 40, (int)a.n[5]);
-  Value sum = 0;
-  for (i64 i = place; i < a.n[0] && keys[i] == key; ++i)
-    sum = sum_of(sum, value_of(((const Stored*)a.p0)[offset_of((i64)places_of(a, half)[i], a.n + 8, a.n + 24, (int)a.n[4]) + along]));
   const i64 to = a.n[7] >= 0 ? offset_of((i64)key, a.n + 56, a.n + 64, (int)a.n[6])
                              : (i64)key * a.n[64] + offset_of(column, a.n + 32, a.n + 48, (int)a.n[5]);
-  ((Stored*)a.p2)[to] = stored_of(sum);
+  Value all = BEGIN;
+  for (i64 i = place; i < a.n[0] && keys[i] == key; ++i) {
+    const Value value = value_of(((const Stored*)VALUES)[offset_of((i64)places_of(a, half)[i], a.n + 8, a.n + 24, (int)a.n[4]) + along]);
+    all = JOIN;
+  }
+  ((Stored*)OUT)[to] = stored_of(all);
 }
 )";
 
@@ -239,6 +243,7 @@ class RoutineWriter {
         write_contraction(call_, made_);
         break;
       case LibraryCall::Kind::scatter_add:
+      case LibraryCall::Kind::scatter:
       case LibraryCall::Kind::scatter_add_along:
         write_scatter();
         break;
@@ -356,12 +361,38 @@ class RoutineWriter {
     }
   }
 
+  /// The text, which names its operands and how it joins.
+  void add_scatter_text(bool has_base) {
+    std::string text(scatter);
+    const auto name = [&text](std::string_view word, std::string_view by) {
+      for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at))
+        text.replace(at, word.size(), by);
+    };
+    name("VALUES", has_base ? "a.p1" : "a.p0");
+    name("INDICES", has_base ? "a.p2" : "a.p1");
+    name("START", has_base ? "((const Stored*)a.p0)[offset_of(at, a.n + 56, a.n + 80, (int)a.n[6])]"
+                           : "stored_of(Value(0))");
+    name("BEGIN", has_base ? "value_of(((const Stored*)OUT)[to])" : "Value(0)");
+    name("OUT", has_base ? "a.p3" : "a.p2");
+    name("JOIN", !has_base        ? "sum_of(all, value)"
+                 : call_.replaces ? "value"
+                                  : "join_of(all, value)");
+    if (has_base && !call_.replaces) {
+      made_.text += fmt::format("DEVICE Value join_of(Value a, Value b) {{ return {}; }}\n",
+                                join_of_values());
+    }
+    made_.text += text;
+  }
+
   void write_scatter() {
     made_.text += radix_words();
-    made_.text += scatter;
     const bool is_along = call_.kind == LibraryCall::Kind::scatter_add_along;
-    const OperandLayout &values = call_.operands[0], &indices = call_.operands[1],
-                        &out = call_.operands[2];
+    const bool has_base = call_.kind == LibraryCall::Kind::scatter;
+    add_scatter_text(has_base);
+    const std::size_t first = has_base ? 1 : 0;
+    const OperandLayout &values = call_.operands[first], &indices = call_.operands[first + 1],
+                        &out = call_.operands[first + 2];
+    if (has_base) put(80, call_.operands[0].strides, 0, out.shape.size());
     const int depth = indices.shape.size(), rank = values.shape.size();
     n(0) = element_count(indices.shape);
     n(2) = out.shape[is_along ? call_.axis : 0];

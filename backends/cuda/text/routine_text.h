@@ -12,11 +12,11 @@ namespace nitinol::cuda {
 
 /// What every routine is passed: addresses, and numbers that its text names by their places.
 struct RoutineArguments {
-  static constexpr int most_numbers = 80;
+  static constexpr int most_numbers = 88;
   const uint32_t* gate = nullptr;
   uint32_t* status = nullptr;
   void* workspace = nullptr;
-  std::array<void*, 3> operands = {};
+  std::array<void*, 4> operands = {};
   std::array<int64_t, most_numbers> numbers = {};
 };
 

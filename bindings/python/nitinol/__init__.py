@@ -33,6 +33,7 @@ from nitinol._information import (
     isdtype,
     result_type,
 )
+from nitinol._variadic import broadcast_arrays, einsum, matrix_norm, meshgrid, tensordot
 from nitinol import linalg, nn, random  # after the names of _ext, of which some are the same
 
 

@@ -145,6 +145,40 @@ void Arguments::throw_not_together(std::initializer_list<std::size_t> parameters
   refuse(fmt::format("{}: {} are given together or not at all", signature_.function(), names));
 }
 
+namespace {
+
+bool is_nothing(PyObject* keyword, PyObject* value) {
+  if (value != Py_None || PyUnicode_Check(keyword) == 0) return false;
+  return PyUnicode_CompareWithASCIIString(keyword, "out") == 0 ||
+         PyUnicode_CompareWithASCIIString(keyword, "dtype") == 0;
+}
+
+}  // namespace
+
+bool asks_for_nothing(PyObject* keywords, PyObject* const* values) {
+  for (Py_ssize_t i = 0; i < PyTuple_Size(keywords); ++i) {
+    if (is_nothing(PyTuple_GetItem(keywords, i), values[i])) return true;
+  }
+  return false;
+}
+
+PyObject* without_nothing(Method function, std::span<PyObject*> arguments, Py_ssize_t count,
+                          PyObject* keywords, PyObject* const* values) {
+  std::vector<PyObject*> names;
+  Py_ssize_t given = count;
+  for (Py_ssize_t i = 0; i < PyTuple_Size(keywords); ++i) {
+    PyObject* const keyword = PyTuple_GetItem(keywords, i);
+    if (is_nothing(keyword, values[i])) continue;
+    names.push_back(keyword);
+    arguments[static_cast<std::size_t>(given++)] = values[i];
+  }
+  const nb::object left = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(names.size())));
+  if (!left.is_valid()) return nullptr;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    PyTuple_SetItem(left.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef(names[i]));
+  return function(nullptr, arguments.data(), count, names.empty() ? nullptr : left.ptr());
+}
+
 void add_functions(nb::module_& m, std::span<Definition> definitions) {
   if (!nb::hasattr(m, "_all_ops")) {
     m.def("_all_ops", list_of_ops, "(name, kind, summary) of each op that a graph may contain.");

@@ -113,11 +113,23 @@ PyObject* called(const Signature& signature, PyObject* const* given, Py_ssize_t 
 
 using Method = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
 
+/// Whether NumPy's `out`, or its `dtype`, is given as None.
+[[nodiscard]] bool asks_for_nothing(PyObject* keywords, PyObject* const* values);
+/// Calls without these: `arguments` has the first `count`, and room for the others.
+[[nodiscard]] PyObject* without_nothing(Method function, std::span<PyObject*> arguments,
+                                        Py_ssize_t count, PyObject* keywords,
+                                        PyObject* const* values);
+
 /// The function with the object as its first argument.
 template <Method function>
 PyObject* on_object(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObject* keywords) {
   const Py_ssize_t all = count + (keywords == nullptr ? 0 : PyTuple_Size(keywords));
   std::array<PyObject*, Signature::most + 1> with_object = {self};
+  if (keywords != nullptr && all <= Signature::most && asks_for_nothing(keywords, given + count)) {
+    // numpy.sum(x) calls x.sum(axis=None, dtype=None, out=None).
+    std::copy(given, given + count, with_object.begin() + 1);
+    return without_nothing(function, with_object, count + 1, keywords, given + count);
+  }
   if (all > Signature::most) return function(nullptr, given, all, nullptr);  // refuses them
   std::copy(given, given + all, with_object.begin() + 1);
   return function(nullptr, with_object.data(), count + 1, keywords);
@@ -135,6 +147,11 @@ struct Definition {
 };
 /// Also lists them in `_functions`, for tests: (module, name, other names, C++'s name).
 void add_functions(nb::module_& m, std::span<Definition> definitions);
+
+/// Several results as the class of that name, a named tuple.
+[[nodiscard]] inline nb::object named(const char* name, const nb::tuple& results) {
+  return nb::module_::import_("nitinol._results").attr(name)(*results);
+}
 
 /// Elements that a function makes of numbers alone.
 [[nodiscard]] inline int64_t work_of_shape(const Shape& shape) {

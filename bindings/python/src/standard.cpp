@@ -6,6 +6,10 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace nitinol::python::standard {
 namespace {
@@ -21,6 +25,58 @@ double reduced_count(const Tensor& x, const Axes& axis) {
   for (const int64_t i : normalize_axes("var", axis.dims(), x.rank()))
     count *= static_cast<double>(x.shape()[i]);
   return count;
+}
+
+// What a word stands for.
+template <class T>
+T named(const char* where, const char* what, const std::string& word,
+        const std::vector<std::pair<std::string_view, T>>& words) {
+  std::string expected;
+  for (const auto& [name, value] : words) {
+    if (name == word) return value;
+    expected += (expected.empty() ? "" : ", ") + fmt::format("\"{}\"", name);
+  }
+  throw Error(ErrorKind::value, {.where = where,
+                                 .what = what,
+                                 .expected = expected,
+                                 .got = fmt::format("\"{}\"", word),
+                                 .fix = {}});
+}
+
+SortOrder order_of(bool is_descending) {
+  return is_descending ? SortOrder::descending : SortOrder::ascending;
+}
+
+Arrival arrival_of(const char* where, const std::string& word) {
+  return named<Arrival>(where, "arrival", word,
+                        {{"set", Arrival::set},
+                         {"add", Arrival::add},
+                         {"multiply", Arrival::multiply},
+                         {"maximum", Arrival::maximum},
+                         {"minimum", Arrival::minimum}});
+}
+
+struct Scan {
+  const Tensor& x;
+  std::optional<Integer> axis;
+  std::optional<DType> dtype;
+  bool include_initial;
+};
+Tensor scanned(const char* where, const Scan& given, Tensor (*scan)(const Tensor&, Integer),
+               Tensor (*initial)(const Shape&, DType, Device)) {
+  const Tensor& x = given.x;
+  if (!given.axis && x.rank() != 1) {
+    throw Error(ErrorKind::shape, {.where = where,
+                                   .what = describe(x) + " has not one axis",
+                                   .fix = "Say along which axis, as axis=0."});
+  }
+  const int along = normalize_axis(where, given.axis.value_or(0), x.rank());
+  Tensor made = scan(given.dtype ? cast(x, *given.dtype) : x, along);
+  if (given.dtype) made = cast(made, *given.dtype);
+  if (!given.include_initial) return made;
+  Shape first = made.shape();
+  first[along] = 1;
+  return nitinol::concat({initial(first, made.dtype(), made.device()), made}, along);
 }
 
 }  // namespace
@@ -66,18 +122,78 @@ Tensor stddev(const Tensor& x, const Axes& axis, double correction, KeepDims kee
 
 Tensor cumulative_sum(const Tensor& x, std::optional<Integer> axis, std::optional<DType> dtype,
                       bool include_initial) {
-  if (!axis && x.rank() != 1) {
-    throw Error(ErrorKind::shape, {.where = "cumulative_sum",
-                                   .what = describe(x) + " has not one axis",
-                                   .fix = "Say along which axis, as axis=0."});
-  }
-  const int along = normalize_axis("cumulative_sum", axis.value_or(0), x.rank());
-  Tensor sums = cumsum(dtype ? cast(x, *dtype) : x, along);
-  if (dtype) sums = cast(sums, *dtype);
-  if (!include_initial) return sums;
-  Shape first = sums.shape();
-  first[along] = 1;
-  return nitinol::concat({zeros(first, sums.dtype(), sums.device()), sums}, along);
+  return scanned("cumulative_sum", {x, axis, dtype, include_initial}, cumsum, zeros);
+}
+
+Tensor cumulative_prod(const Tensor& x, std::optional<Integer> axis, std::optional<DType> dtype,
+                       bool include_initial) {
+  return scanned("cumulative_prod", {x, axis, dtype, include_initial}, cumprod, ones);
+}
+
+Tensor sort(const Tensor& x, Integer axis, bool descending, bool /*stable*/) {
+  return nitinol::sort(x, axis, order_of(descending));
+}
+
+Tensor argsort(const Tensor& x, Integer axis, bool descending, bool /*stable*/) {
+  return nitinol::argsort(x, axis, order_of(descending));
+}
+
+Ordered topk(const Tensor& x, Integer k, Integer axis, bool largest) {
+  return nitinol::topk(x, k, axis, order_of(largest));
+}
+
+Tensor searchsorted(const Operand& x1, const Operand& x2, const std::string& side,
+                    const std::optional<Tensor>& sorter) {
+  const auto chosen =
+      named<Side>("searchsorted", "side", side, {{"left", Side::left}, {"right", Side::right}});
+  if (!sorter) return nitinol::searchsorted(x1, x2, chosen);
+  return nitinol::searchsorted(take(tensor_of(x1), *sorter), x2, chosen);
+}
+
+Tensor bucketize(const Operand& x, const Operand& boundaries, bool right) {
+  return nitinol::searchsorted(boundaries, x, right ? Side::right : Side::left);
+}
+
+Tensor quantile(const Tensor& x, const Operand& q, std::optional<Integer> axis, KeepDims keepdims) {
+  const Argument shares = q.argument();
+  if (shares.tensor() != nullptr) return nitinol::quantile(x, *shares.tensor(), axis, keepdims);
+  return nitinol::quantile(x, shares.scalar().to_double(), axis, keepdims);
+}
+
+Tensor scatter(const Tensor& x, const Tensor& indices, const Operand& values,
+               const std::string& arrival) {
+  return nitinol::scatter(x, indices, values, arrival_of("scatter", arrival));
+}
+
+Tensor put_along_axis(const Tensor& x, const Tensor& indices, const Operand& values, Integer axis,
+                      const std::string& arrival) {
+  return scatter_along(x, axis, indices, values, arrival_of("put_along_axis", arrival));
+}
+
+Tensor tensordot(const Tensor& x1, const Tensor& x2, Integer axes, const std::optional<Dims>& axes1,
+                 const std::optional<Dims>& axes2) {
+  if (axes1 || axes2)
+    return nitinol::tensordot(x1, x2, axes1.value_or(Dims()), axes2.value_or(Dims()));
+  return nitinol::tensordot(x1, x2, axes);
+}
+
+Tensor matrix_norm(const Tensor& x, KeepDims keepdims, const std::string& ord) {
+  const auto norm = named<MatrixNorm>("matrix_norm", "ord", ord,
+                                      {{"fro", MatrixNorm::frobenius},
+                                       {"1", MatrixNorm::one},
+                                       {"-1", MatrixNorm::minus_one},
+                                       {"inf", MatrixNorm::infinity},
+                                       {"-inf", MatrixNorm::minus_infinity}});
+  return nitinol::matrix_norm(x, norm, keepdims);
+}
+
+std::vector<Tensor> meshgrid(std::span<const Tensor> arrays, const std::string& indexing) {
+  const bool is_xy = named<bool>("meshgrid", "indexing", indexing, {{"xy", true}, {"ij", false}});
+  return nitinol::meshgrid(arrays, is_xy);
+}
+
+Tensor empty_like(const Tensor& x, std::optional<DType> dtype, std::optional<Device> device) {
+  return zeros_like(x, dtype, device);
 }
 
 Tensor astype(const Tensor& x, DType dtype, bool /*copy*/, std::optional<Device> device) {

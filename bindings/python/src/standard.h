@@ -6,6 +6,9 @@
 
 #include <optional>
 #include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace nitinol::python::standard {
 
@@ -97,5 +100,64 @@ namespace nitinol::python::standard {
 /// in float64. Throws Error(dtype) unless dtype is floating.
 [[nodiscard]] Tensor linspace(double start, double stop, Integer num, DType dtype = f32,
                               Device device = default_device(), bool endpoint = true);
+
+/// Running products along one axis, as cumulative_sum.
+[[nodiscard]] Tensor cumulative_prod(const Tensor& x, std::optional<Integer> axis = {},
+                                     std::optional<DType> dtype = {}, bool include_initial = false);
+
+/// The elements along an axis in order; always stable. NaN counts as greater than all numbers.
+[[nodiscard]] Tensor sort(const Tensor& x, Integer axis = -1, bool descending = false,
+                          bool stable = true);
+/// int64 positions along an axis that put its elements in order; always stable. NaN counts as
+/// greater than all numbers.
+[[nodiscard]] Tensor argsort(const Tensor& x, Integer axis = -1, bool descending = false,
+                             bool stable = true);
+/// The k largest elements along an axis in descending order, or the smallest in ascending order,
+/// and their int64 positions. Of equal ones the first. The line is not sorted.
+/// Throws Error(value) unless 0 <= k <= the axis's size.
+[[nodiscard]] Ordered topk(const Tensor& x, Integer k, Integer axis = -1, bool largest = true);
+/// int64 places at which the elements of x2 can be put into x1, a line in ascending order (or, with
+/// `sorter`, at those places), so that it stays sorted: before what is equal ("left"), or after it
+/// ("right"). Shape of x2. Throws Error(shape) unless x1 has one axis.
+[[nodiscard]] Tensor searchsorted(const Operand& x1, const Operand& x2,
+                                  const std::string& side = "left",
+                                  const std::optional<Tensor>& sorter = {});
+/// Between which of the ascending boundaries the elements of x are, from 0 on; what is equal to a
+/// boundary is below it, or with `right` above it.
+[[nodiscard]] Tensor bucketize(const Operand& x, const Operand& boundaries, bool right = false);
+/// The q-quantiles along an axis (of all elements if none is given): between the two nearest
+/// elements in proportion, as numpy.quantile. The axes of q come first. NaN if there is one.
+/// Throws Error(shape) for no elements, Error(value) for a number q beyond 0 and 1.
+[[nodiscard]] Tensor quantile(const Tensor& x, const Operand& q, std::optional<Integer> axis = {},
+                              KeepDims keepdims = KeepDims::no);
+
+/// x, to whose rows (elements, if it has one axis) each value has arrived at its index: "set" (the
+/// last one stays), "add", "multiply", "maximum" or "minimum". Negative indices count from the end;
+/// values broadcast. Throws Error(value) for an index out of range.
+[[nodiscard]] Tensor scatter(const Tensor& x, const Tensor& indices, const Operand& values,
+                             const std::string& arrival = "set");
+/// x, to which each value has arrived at its index along an axis, as in scatter: in two dimensions
+/// and along axis 1 at x[i, indices[i, j]]. The opposite of take_along_axis, and NumPy's name for
+/// it. Throws Error(shape) for sizes that differ, Error(value) for an index out of range.
+[[nodiscard]] Tensor put_along_axis(const Tensor& x, const Tensor& indices, const Operand& values,
+                                    Integer axis, const std::string& arrival = "set");
+
+/// Sums of products over the last `axes` axes of x1 and the first of x2, or over named axes of
+/// each, pair by pair.
+[[nodiscard]] Tensor tensordot(const Tensor& x1, const Tensor& x2, Integer axes = 2,
+                               const std::optional<Dims>& axes1 = {},
+                               const std::optional<Dims>& axes2 = {});
+/// Norms of matrices, the last two axes: "fro", "1", "-1", "inf" or "-inf".
+/// Throws Error(value) for another norm.
+[[nodiscard]] Tensor matrix_norm(const Tensor& x, KeepDims keepdims = KeepDims::no,
+                                 const std::string& ord = "fro");
+
+/// Coordinates of the points of a grid: for each line of numbers a tensor of the grid's shape, in
+/// which the first line runs along columns ("xy") or rows ("ij").
+[[nodiscard]] std::vector<Tensor> meshgrid(std::span<const Tensor> arrays,
+                                           const std::string& indexing = "xy");
+/// Of the shape, dtype and device of x, elements that do not matter: zeros.
+[[nodiscard]] Tensor empty_like(const Tensor& x, std::optional<DType> dtype = {},
+                                std::optional<Device> device = {});
 
 }  // namespace nitinol::python::standard

@@ -356,6 +356,73 @@ void bind_methods(nb::class_<Tensor>& tensor) {
           "Adds the gradient of this tensor to the grad of every parameter it was computed from.");
 }
 
+/// x.view(2, 3) and x.view((2, 3)).
+template <Tensor (*function)(const Tensor&, const Dims&)>
+void bind_with_sizes(nb::class_<Tensor>& tensor, const char* name, const char* what,
+                     const char* signature, const char* doc) {
+  tensor.def(
+      name,
+      [name, what](Tensor x, nb::args sizes) {
+        const nb::object given = nb::len(sizes) == 1 ? nb::object(sizes[0]) : sizes;
+        return to_python(function(x, convert<Dims>({name, what, given})));
+      },
+      nb::sig(signature), doc);
+}
+
+void bind_cast(nb::class_<Tensor>& tensor, const char* name, DType dtype, const char* signature) {
+  tensor.def(
+      name,
+      [dtype](Tensor x) { return to_python(computed(x.size(), [&] { return x.to(dtype); })); },
+      nb::sig(signature), "The same values as that dtype.");
+}
+
+/// What PyTorch's users write out of habit.
+void bind_habits(nb::class_<Tensor>& tensor) {
+  bind_with_sizes<reshape>(tensor, "view", "shape",
+                           "def view(self, *shape: int | collections.abc.Sequence[int]) -> Tensor",
+                           "reshape()");
+  bind_with_sizes<permute>(
+      tensor, "permute", "axes",
+      "def permute(self, *axes: int | collections.abc.Sequence[int]) -> Tensor",
+      "The axes in that order: permute_dims().");
+  bind_with_sizes<expand>(tensor, "expand", "shape",
+                          "def expand(self, *shape: int | collections.abc.Sequence[int]) -> Tensor",
+                          "Axes of size 1 repeated: broadcast_to().");
+  tensor
+      .def(
+          "transpose",
+          [](Tensor x, nb::args axes) {
+            if (nb::len(axes) == 0) return to_python(reversed_axes(x));
+            const bool is_pair = nb::len(axes) == 2;
+            const nb::object given = nb::len(axes) == 1 ? nb::object(axes[0]) : axes;
+            const Dims order = convert<Dims>({"transpose", "axes", given});
+            return to_python(is_pair ? transpose(x, order[0], order[1]) : permute(x, order));
+          },
+          nb::sig("def transpose(self, *axes: int | collections.abc.Sequence[int]) -> Tensor"),
+          "All axes in that order, or reversed if none is given, as NumPy's; two of them "
+          "exchanged, "
+          "as PyTorch's.")
+      .def(
+          "clone", [](Tensor x) { return to_python(x); }, nb::sig("def clone(self) -> Tensor"),
+          "The same value, which never changes: an object of its own.")
+      .def(
+          "contiguous", [](Tensor x) { return to_python(x); },
+          nb::sig("def contiguous(self) -> Tensor"),
+          "The same value; where it lies is ours to say.")
+      .def(
+          "numel", [](Tensor x) { return x.size(); }, nb::sig("def numel(self) -> int"),
+          "Number of elements.")
+      .def(
+          "dim", [](Tensor x) { return x.rank(); }, nb::sig("def dim(self) -> int"),
+          "Number of axes.");
+  bind_cast(tensor, "float", f32, "def float(self) -> Tensor");
+  bind_cast(tensor, "double", f64, "def double(self) -> Tensor");
+  bind_cast(tensor, "half", f16, "def half(self) -> Tensor");
+  bind_cast(tensor, "int", i32, "def int(self) -> Tensor");
+  bind_cast(tensor, "long", i64, "def long(self) -> Tensor");
+  bind_cast(tensor, "bool", boolean, "def bool(self) -> Tensor");
+}
+
 /// What Python and other libraries ask for.
 void bind_protocols(nb::module_& m, nb::class_<Tensor>& tensor) {
   tensor.def("__repr__", text_of)
@@ -385,8 +452,15 @@ void bind_protocols(nb::module_& m, nb::class_<Tensor>& tensor) {
           nb::arg("api_version") = nb::none(),
           nb::sig("def __array_namespace__(self, /, *, api_version: str | None = None) -> "
                   "types.ModuleType"));
-  // NumPy leaves operators with a Tensor on the right to the Tensor.
-  tensor.attr("__array_ufunc__") = nb::none();
+  // np.sin(t), array + t, array += t: what NumPy has a function for is done by ours.
+  tensor.def(
+      "__array_ufunc__",
+      [](nb::handle, nb::args args, nb::kwargs keywords) {
+        return nb::object(
+            nb::module_::import_("nitinol._numpy").attr("array_ufunc")(*args, **keywords));
+      },
+      nb::sig("def __array_ufunc__(self, ufunc: typing.Any, method: str, *inputs: typing.Any, "
+              "**keywords: typing.Any) -> typing.Any"));
   tensor.attr("__array_priority__") = 1000;
 }
 
@@ -403,6 +477,7 @@ void bind_tensor(nb::module_& m) {
   types().tensor = tensor;
   bind_attributes(tensor);
   bind_methods(tensor);
+  bind_habits(tensor);
   bind_protocols(m, tensor);
   m.def("_tensor_of_bytes", [](DType dtype, nb::handle shape, nb::bytes bytes) {
     return to_python(tensor_of_bytes(dtype, shape, bytes));

@@ -22,7 +22,15 @@ void bind_types(nb::module_& m) {
       .def_prop_ro(
           "itemsize", [](DType value) { return size_of(value); }, "Bytes of one element.")
       .def_prop_ro("is_floating", [](DType value) { return is_floating(value); })
-      .def_prop_ro("is_integer", [](DType value) { return is_integer(value); });
+      .def_prop_ro("is_integer", [](DType value) { return is_integer(value); })
+      .def_prop_ro(
+          "dtype",
+          [](DType value) {
+            return nb::object(nb::module_::import_("nitinol._numpy")
+                                  .attr("dtype_of")(std::string(name_of(value))));
+          },
+          nb::sig("def dtype(self) -> typing.Any"),
+          "NumPy's dtype, which NumPy asks for by this name.");
 
   nb::class_<Device> device(m, "Device", nb::is_final(), "Where a tensor lives: Device('cuda:0').");
   types().device = device;

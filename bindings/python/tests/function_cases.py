@@ -742,6 +742,8 @@ LOSSES = [
          if torch else None, has_gradient=True, scale=20),
 ]  # fmt: skip
 
+from order_cases import ORDER_CASES  # noqa: E402  (made of the words above)
+
 CASES = (
-    UNARY + BINARY + CONVERTED + REDUCED + SHAPED + INDEXED + LIBRARY + CREATED + LOSSES
+    UNARY + BINARY + CONVERTED + REDUCED + SHAPED + INDEXED + LIBRARY + CREATED + LOSSES + ORDER_CASES
 )  # fmt: skip

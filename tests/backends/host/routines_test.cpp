@@ -97,6 +97,12 @@ Trial random_trial(RandomNumbers& numbers, Kind kind, DType dtype) {
       call.operands = {layout(dtype, with(places, rest)), layout(i64, places),
                        layout(dtype, with({rows}, rest))};
       break;
+    case Kind::scatter:
+      call.operands = {layout(dtype, with({rows}, rest)), layout(dtype, with(places, rest)),
+                       layout(i64, places), layout(dtype, with({rows}, rest))};
+      call.replaces = numbers.below(2) == 0;
+      call.combine = static_cast<Combine>(1 + numbers.below(3));
+      break;
     case Kind::scatter_add_along:
       call.operands = {layout(dtype, cube), layout(i64, cube), layout(dtype, other)};
       break;
@@ -160,8 +166,8 @@ bool same(DType dtype, const std::vector<double>& a, const std::vector<double>& 
 TEST_CASE("routines of the host do what plain loops do", "[routines]") {
   RandomNumbers numbers(9);
   for (const Kind kind :
-       {Kind::scatter_add, Kind::scatter_add_along, Kind::scan, Kind::sort, Kind::argsort,
-        Kind::compress, Kind::positions, Kind::window_max, Kind::window_max_input}) {
+       {Kind::scatter_add, Kind::scatter, Kind::scatter_add_along, Kind::scan, Kind::sort,
+        Kind::argsort, Kind::compress, Kind::positions, Kind::window_max, Kind::window_max_input}) {
     for (const DType dtype : {f32, f64, f16, bf16, i32}) {
       for (int round = 0; round < 30; ++round) {
         CAPTURE(name_of(kind), name_of(dtype), round);
@@ -171,11 +177,13 @@ TEST_CASE("routines of the host do what plain loops do", "[routines]") {
         std::vector<std::vector<double>> memory;
         for (const OperandLayout& operand : trial.call.operands)
           memory.push_back(random_memory(numbers, operand));
-        const bool has_indices = kind == Kind::scatter_add || kind == Kind::scatter_add_along;
+        const bool has_indices =
+            kind == Kind::scatter_add || kind == Kind::scatter || kind == Kind::scatter_add_along;
+        const std::size_t indices_at = trial.call.operands.size() - 2;
         const bool is_wrong = round % 10 == 9 && has_indices;
         if (has_indices) {
-          auto* const indices = reinterpret_cast<int64_t*>(memory[1].data());
-          for (std::size_t i = 0; i < memory[1].size(); ++i)
+          auto* const indices = reinterpret_cast<int64_t*>(memory[indices_at].data());
+          for (std::size_t i = 0; i < memory[indices_at].size(); ++i)
             indices[i] = numbers.below(2 * trial.rows) - trial.rows;
           if (is_wrong) indices[0] = trial.rows;
         }

@@ -2,11 +2,14 @@
 
 #include "autograd/gradient.h"
 #include "eager/ops/ops.h"
+#include "nitinol.h"
+#include "tests/op_samples.h"
 #include "tests/same_bits.h"
 
 #include <catch2/catch.hpp>
 
 using namespace nitinol;
+using nitinol::test::random_values;
 
 namespace {
 
@@ -230,4 +233,72 @@ TEST_CASE("scatter_add_along of more rows than are summed at once", "[eager][ind
     CHECK(ints(transpose(sums)[c]) ==
           ints(scatter_add(transpose(values)[c], transpose(indices)[c], rows)));
   }
+}
+
+TEST_CASE("tensors choose as in NumPy", "[eager][indexing]") {
+  const Tensor x = reshape(arange(24), {2, 3, 4});
+  const Tensor i = tensor({1, 0}), j = tensor({{2}, {0}});
+  CHECK(ints(x.at({i, j}).get()) ==
+        ints(stack({stack({x[1][2], x[0][2]}), stack({x[1][0], x[0][0]})})));
+  CHECK(x.at({i, j}).shape() == Shape{2, 2, 4});
+  CHECK(x.at({all_of_axis, i, j}).shape() == Shape{2, 2, 2});
+  CHECK(x.at({i, all_of_axis, j}).shape() == Shape{2, 2, 3});  // separated: first
+  CHECK(x.at({0, all_of_axis, i}).shape() == Shape{2, 3});     // so is an integer
+  CHECK(ints(x.at({0, all_of_axis, i}).get()) == Ints{1, 5, 9, 0, 4, 8});
+  CHECK(x.at({all_of_axis, 1, i}).shape() == Shape{2, 2});
+  CHECK(x.at({ellipsis, tensor({{0, 3}})}).shape() == Shape{2, 3, 1, 2});
+  CHECK(x.at({new_axis, i, Range{1, 3}}).shape() == Shape{1, 2, 2, 4});
+  CHECK(ints(x.at({tensor({-1}), tensor({-1}), tensor({-1})}).get()) == Ints{23});
+  CHECK_THROWS_WITH(x.at({i, tensor({3, 0})}).get(), Catch::Contains("index 3 for an axis of 3"));
+  CHECK_THROWS_WITH(x.at({tensor({0.5})}), Catch::Contains("integers"));
+  CHECK_THROWS_AS(x.at({i, tensor({0, 1, 2})}).get(), Error);
+}
+
+TEST_CASE("masks choose among the axes that they stand for", "[eager][indexing]") {
+  const Tensor x = reshape(arange(24), {2, 3, 4});
+  const Tensor of_rows = tensor({true, false, true}),
+               of_two = x.at({all_of_axis, all_of_axis, 0}) > 3;
+  CHECK(x.at({all_of_axis, of_rows}).shape() == Shape{2, 2, 4});
+  CHECK(ints(x.at({1, of_rows, 0}).get()) == Ints{12, 20});
+  CHECK(x.at({of_two}).shape() == Shape{5, 4});
+  CHECK(ints(x.at({of_two, 1}).get()) == Ints{5, 9, 13, 17, 21});
+  CHECK(x.at({of_two, tensor({0, 1, 2, 3, 0})}).shape() == Shape{5});
+  CHECK(x.at({tensor({false, false})}).shape() == Shape{0, 3, 4});
+  CHECK_THROWS_WITH(x.at({of_rows}), Catch::Contains("a mask of [3] from axis 0"));
+}
+
+TEST_CASE("what tensors choose is replaced, and joined", "[eager][indexing]") {
+  const Tensor x = zeros({2, 3, 2}, i64);
+  const Tensor i = tensor({1, 1, 0}), j = tensor({2, 2, 0});
+  CHECK(ints(x.at({i, j}).set(tensor({{1, 2}, {3, 4}, {5, 6}}))) ==
+        Ints{5, 6, 0, 0, 0, 0, 0, 0, 0, 0, 3, 4});
+  CHECK(ints(x.at({i, j}).add(1)) == Ints{1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2});
+  CHECK(ints((x + 1).at({i, j, 0}).multiply(3)) == Ints{3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 9, 1});
+  CHECK(ints(x.at({i, all_of_axis, 1}).maximum(tensor({1, 2, 3}))) ==
+        Ints{0, 1, 0, 2, 0, 3, 0, 1, 0, 2, 0, 3});
+  CHECK(ints(x.at({0, Range{1}}).add(7)) == Ints{0, 0, 7, 7, 7, 7, 0, 0, 0, 0, 0, 0});
+  const Tensor mask = tensor({true, false, true});
+  CHECK(ints(x.at({1, mask}).set(tensor({{1, 2}, {3, 4}}))) ==
+        Ints{0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 3, 4});
+  CHECK(ints(x.at({all_of_axis, mask, 1}).set(tensor({{1, 2}, {3, 4}}))) ==
+        Ints{0, 1, 0, 0, 0, 2, 0, 3, 0, 0, 0, 4});
+  CHECK(ints(x.at({0, all_of_axis, tensor({false, true})}).set(tensor({{1, 2, 3}}))) ==
+        Ints{0, 1, 0, 2, 0, 3, 0, 0, 0, 0, 0, 0});
+  CHECK(ints(x.at({all_of_axis, mask}).add(5)) == Ints{5, 5, 0, 0, 5, 5, 5, 5, 0, 0, 5, 5});
+  CHECK_THROWS_WITH(x.at({1, mask}).set(tensor({{1, 2}, {3, 4}, {5, 6}})),
+                    Catch::Contains("more or fewer"));
+  CHECK_THROWS_AS(x.at({i}).set(zeros({2, 3, 2})), Error);
+}
+
+TEST_CASE("indexing by tensors is compiled and differentiated", "[jit][indexing]") {
+  const Tensor i = tensor({2, 0, 2});
+  const auto f = [&](const Tensor& x) {
+    return sum(square(x.at({i, all_of_axis, tensor({0, 1, 1})}).get())) +
+           sum(x.at({i}).set(2.0) * x) + sum(x.at({x > 1}).set(0.0));
+  };
+  const auto g = [&](const Tensor& x) { return grad(f)(x); };
+  const auto compiled = compile(g);
+  const Tensor x = random_values(f64, {3, 2, 2}, 3);
+  for (int k = 0; k < 3; ++k) CHECK(same_bits(compiled(x), g(x)));
+  CHECK(compiled.explain().plan_calls >= 1);
 }

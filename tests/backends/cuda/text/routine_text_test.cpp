@@ -30,6 +30,12 @@ std::vector<LibraryCall> calls(DType dtype) {
   return {
       {.kind = Kind::matmul, .operands = {x({3, 2, 4}), x({3, 4, 5}), x({3, 2, 5})}},
       {.kind = Kind::scatter_add, .operands = {x({7, 3}), dense(i64, {7}), x({300, 3})}},
+      {.kind = Kind::scatter,
+       .operands = {x({300, 3}), x({7, 3}), dense(i64, {7}), x({300, 3})},
+       .combine = Combine::minimum},
+      {.kind = Kind::scatter,
+       .operands = {x({300, 3}), x({7, 3}), dense(i64, {7}), x({300, 3})},
+       .replaces = true},
       {.kind = Kind::scatter_add_along,
        .operands = {x({7, 3}), dense(i64, {7, 3}), x({300, 3})},
        .axis = 0},

@@ -1,0 +1,123 @@
+// Rows may be written more than once and in order, so that threads take columns of all rows and not
+// rows; of narrow rows one thread does it all.
+#include "backends/host/scatter.h"
+
+#include "backends/host/elements.h"
+#include "backends/host/rows.h"
+#include "backends/host/split.h"
+#include "core/joins.h"
+#include "core/num.h"
+
+#include <cstring>
+
+namespace nitinol::host {
+namespace {
+
+/// Columns that are worth waking a thread for each index.
+constexpr int64_t columns_of_thread = 256;
+
+/// Calls f(to, from, n) for pieces of a row that lie together in both, columns [first, last).
+template <class F>
+void for_each_piece(const Rows& to, int64_t i, const Rows& from, int64_t j, int64_t first,
+                    int64_t last, const F& f) {
+  if (to.is_together() && from.is_together())
+    return f(to.at(i, first), from.at(j, first), last - first);
+  for (int64_t c = first; c < last; ++c) f(to.at(i, c), from.at(j, c), int64_t{1});
+}
+
+template <DType dtype, Combine combine>
+void join_elements(char* to, const char* from, int64_t n) {
+  using Stored = typename Elements<dtype>::Stored;
+  using Lane = Num<typename Elements<dtype>::Value>;
+  auto* const out = reinterpret_cast<Stored*>(to);
+  const auto* const values = reinterpret_cast<const Stored*>(from);
+  for (int64_t i = 0; i < n; ++i) {
+    const Lane a = value_of<dtype>(out[i]), b = value_of<dtype>(values[i]);
+    out[i] = stored<dtype>(join<combine>(a, b).value);
+  }
+}
+
+using Join = void (*)(char* to, const char* from, int64_t n);
+
+Join join_of(DType dtype, Combine combine) {
+  Join found = nullptr;
+  with_number_type(dtype, [&](auto type) {
+    switch (combine) {
+      case Combine::multiply:
+        found = join_elements<type.value, Combine::multiply>;
+        break;
+      case Combine::maximum:
+        found = join_elements<type.value, Combine::maximum>;
+        break;
+      case Combine::minimum:
+        found = join_elements<type.value, Combine::minimum>;
+        break;
+      default:
+        found = join_elements<type.value, Combine::add>;
+    }
+  });
+  return found;
+}
+
+struct Arrivals {
+  Arrivals(const LibraryCall& call, const Launch& launch)
+      : x(call.operands[0], launch.buffers[0], 1),
+        values(call.operands[1], launch.buffers[1], call.operands[2].shape.size()),
+        out(call.operands[3], launch.buffers[3], 1),
+        rows(call.operands[3].shape[0]),
+        indices(call.operands[2], launch.buffers[2], rows) {}
+
+  /// Columns [first, last) of all rows.
+  void copy(int64_t first, int64_t last) const {
+    const int64_t bytes = out.bytes();
+    for (int64_t i = 0; i < rows; ++i) {
+      for_each_piece(out, i, x, i, first, last, [bytes](char* to, const char* from, int64_t n) {
+        std::memcpy(to, from, static_cast<std::size_t>(n * bytes));
+      });
+    }
+  }
+  template <class JoinRow>
+  void run(int64_t first, int64_t last, WrongIndex& wrong, const JoinRow& join_row) const {
+    for (int64_t j = 0; j < indices.count(); ++j) {
+      const int64_t row = indices.row(j);
+      if (row < 0) return wrong.note(indices.given(j));
+      for_each_piece(out, row, values, j, first, last, join_row);
+    }
+  }
+
+  Rows x, values, out;
+  int64_t rows;
+  RowIndices indices;
+};
+
+}  // namespace
+
+void scatter(const LibraryCall& call, const Launch& launch) {
+  const Arrivals work(call, launch);
+  WrongIndex wrong;
+  const OperandLayout &x = call.operands[0], &out = call.operands[3];
+  const bool is_one_piece =
+      is_contiguous(x.shape, x.strides) && is_contiguous(out.shape, out.strides);
+  if (is_one_piece) {
+    const int64_t bytes = element_count(out.shape) * static_cast<int64_t>(size_of(out.dtype));
+    split(bytes, 1 << 20, launch.threads, [&](int64_t first, int64_t last) {
+      std::memcpy(static_cast<char*>(launch.buffers[3]) + first,
+                  static_cast<const char*>(launch.buffers[0]) + first,
+                  static_cast<std::size_t>(last - first));
+    });
+  }
+  split(work.out.elements(), columns_of_thread, launch.threads, [&](int64_t first, int64_t last) {
+    if (!is_one_piece) work.copy(first, last);
+    if (call.replaces) {
+      const int64_t bytes = work.out.bytes();
+      work.run(first, last, wrong, [bytes](char* to, const char* from, int64_t n) {
+        std::memcpy(to, from, static_cast<std::size_t>(n * bytes));
+      });
+    } else {
+      work.run(first, last, wrong, join_of(call.operands[0].dtype, call.combine));
+    }
+  });
+  wrong.report("scatter", work.rows, launch);
+}
+
+}  // namespace nitinol::host

@@ -1,0 +1,46 @@
+"""Functions that take any number of arrays, or words beside numbers, for those of C++ that take lists."""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+from nitinol import _ext
+from nitinol._ext import Tensor
+from nitinol._typing import TensorLike
+
+
+def einsum(equation: str, /, *operands: TensorLike) -> Tensor:
+    return _ext.einsum(equation, operands)
+
+
+def broadcast_arrays(*arrays: TensorLike) -> list[Tensor]:
+    return _ext.broadcast_arrays(arrays)
+
+
+def meshgrid(*arrays: TensorLike, indexing: str = "xy") -> list[Tensor]:
+    return _ext.meshgrid(arrays, indexing=indexing)
+
+
+def tensordot(
+    x1: TensorLike,
+    x2: TensorLike,
+    /,
+    *,
+    axes: int | tuple[int | Sequence[int], int | Sequence[int]] = 2,
+) -> Tensor:
+    if isinstance(axes, int):
+        return _ext.tensordot(x1, x2, axes)
+    first, second = axes
+    return _ext.tensordot(x1, x2, axes1=first, axes2=second)
+
+
+def matrix_norm(
+    x: TensorLike, /, *, keepdims: bool = False, ord: int | float | str = "fro"
+) -> Tensor:
+    word = ord if isinstance(ord, str) else f"{ord:g}"
+    return _ext.matrix_norm(x, keepdims=keepdims, ord=word)
+
+
+for _function in (einsum, broadcast_arrays, meshgrid, tensordot, matrix_norm):
+    _function.__doc__ = getattr(_ext, _function.__name__).__doc__
+    _function.__module__ = "nitinol"

@@ -1,0 +1,50 @@
+#include "eager/index_checks.h"
+
+#include "core/error.h"
+#include "core/tensor.h"
+#include "eager/host_read.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+namespace nitinol {
+
+void throw_index(const Op& op, int64_t rows, int64_t index) {
+  throw Error(ErrorKind::value,
+              {.where = std::string(op.name),
+               .what = fmt::format("index {} for an axis of {}", index, rows),
+               .expected = rows == 0 ? "no index: the axis is empty"
+                                     : fmt::format("{} <= index < {}", -rows, rows),
+               .got = fmt::format("{}", index),
+               .fix = "Check the indices; clamp limits them."});
+}
+
+void check_i64(const Op& op, const Spec& indices) {
+  if (indices.dtype == i64) return;
+  throw Error(ErrorKind::dtype, {.where = std::string(op.name),
+                                 .what = "the indices are " + describe(indices),
+                                 .expected = "int64",
+                                 .got = std::string(name_of(indices.dtype)),
+                                 .fix = "Cast them: indices.to(i64)."});
+}
+
+void fail_index(const Op& op, const Tensor& indices, int64_t rows) {
+  const TensorData& data = indices.internals();
+  std::vector<int64_t> list(static_cast<std::size_t>(element_count(data.spec.shape)));
+  HostElements(data).copy_to(reinterpret_cast<std::byte*>(list.data()));
+  for (const int64_t index : list) {
+    if (index >= rows || index < -rows) throw_index(op, rows, index);
+  }
+}
+
+void check_indices(std::string_view where, const Tensor& indices) {
+  if (is_integer(indices.dtype())) return;
+  throw Error(ErrorKind::dtype, {.where = std::string(where),
+                                 .what = "the indices are " + describe(indices),
+                                 .expected = "integers",
+                                 .got = std::string(name_of(indices.dtype())),
+                                 .fix = "Cast them: indices.to(i64)."});
+}
+
+}  // namespace nitinol
