@@ -96,7 +96,7 @@ void drawn_rows(Timer& timer) {
     return permutation(million, generator);
   };
   const auto classes = [generator](const Tensor& weights) -> Tensor {
-    return categorical(weights, generator);
+    return categorical(weights, 1, true, generator);
   };
   if (timer.wants("random.normal"))
     time_both(timer, "random.normal", {.bytes = 4e7}, numbers, zeros({10 * million}));

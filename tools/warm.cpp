@@ -213,10 +213,15 @@ int run_all(const Tasks& tasks, int threads) {
   const auto work = [&] {
     for (std::size_t i = next++; i < tasks.size(); i = next++) {
       std::string failure;
-      try {
-        tasks[i].run();
-      } catch (const std::exception& error) {
-        failure = error.what();
+      // Tasks draw from one generator: a step that another drew beside is to be called again.
+      for (int attempt = 0; attempt < 5; ++attempt) {
+        failure.clear();
+        try {
+          tasks[i].run();
+          break;
+        } catch (const std::exception& error) {
+          failure = error.what();
+        }
       }
       const std::lock_guard lock(mutex);
       ++done;

@@ -1,7 +1,9 @@
 #include "backends/host/convert.h"
 
+#include "backends/host/elements.h"
 #include "backends/host/per_isa.h"
 #include "backends/host/word.h"
+#include "core/error.h"
 
 #include <cstring>
 
@@ -92,6 +94,10 @@ Scatter scatter_of(DType dtype) {
   if (dtype == bf16) return scatter<ScatterBfloat>();
   return with_word(size_of(dtype),
                    [](auto word) -> Scatter { return scatter<ScatterSame<decltype(word)>>(); });
+}
+
+void throw_no_number() {
+  throw Error(ErrorKind::unsupported, {.where = "arithmetic", .what = "bool is no number"});
 }
 
 }  // namespace nitinol::host

@@ -3,7 +3,6 @@
 
 #include "backends/host/convert.h"
 #include "core/dtype.h"
-#include "core/error.h"
 
 #include <cstdint>
 #include <type_traits>
@@ -45,6 +44,9 @@ inline typename Elements<dtype>::Stored stored(typename Elements<dtype>::Value v
     return value;
 }
 
+/// Throws Error(unsupported): bool is no number.
+[[noreturn]] void throw_no_number();
+
 /// Calls f(std::integral_constant<DType, dtype>{}) for a numeric dtype.
 template <class F>
 void with_number_type(DType dtype, const F& f) {
@@ -70,7 +72,7 @@ void with_number_type(DType dtype, const F& f) {
     case boolean:
       break;
   }
-  throw Error(ErrorKind::unsupported, {.where = "arithmetic", .what = "bool is no number"});
+  throw_no_number();
 }
 
 }  // namespace nitinol::host

@@ -40,15 +40,6 @@ void for_each_line(const LibraryCall& call, const Launch& launch, const F& f) {
   split(lines.blocks(), lines.grain(call.operands[0]), launch.threads, run);
 }
 
-void check_length(const LibraryCall& call) {
-  if (call.operands[0].shape[call.axis] <= std::numeric_limits<uint32_t>::max()) return;
-  throw Error(ErrorKind::unsupported, {.where = std::string(name_of(call.kind)),
-                                       .what = "an axis of more than 2^32 - 1 elements",
-                                       .expected = "at most 2^32 - 1 of them",
-                                       .got = std::to_string(call.operands[0].shape[call.axis]),
-                                       .fix = "Sort parts of it."});
-}
-
 // ---- sort
 
 /// One line of elements.
@@ -198,7 +189,7 @@ void order_line(const typename Elements<dtype>::Stored* from, int64_t step, int6
 }  // namespace
 
 void sort(const LibraryCall& call, const Launch& launch) {
-  check_length(call);
+  check_countable(call.operands[0].shape[call.axis]);
   const int64_t size = call.operands[0].shape[call.axis];
   with_ordered_type(call.operands[0].dtype, [&](auto dtype) {
     using Stored = typename Elements<dtype.value>::Stored;
@@ -213,7 +204,7 @@ void sort(const LibraryCall& call, const Launch& launch) {
 }
 
 void argsort(const LibraryCall& call, const Launch& launch) {
-  check_length(call);
+  check_countable(call.operands[0].shape[call.axis]);
   const int64_t size = call.operands[0].shape[call.axis];
   const int64_t count = call.operands[1].shape[call.axis];
   with_ordered_type(call.operands[0].dtype, [&](auto dtype) {

@@ -22,6 +22,9 @@
 
 namespace nitinol::host {
 
+/// Throws Error(unsupported) for more elements than positions of 32 bits tell apart.
+void check_countable(int64_t elements);
+
 /// A key, and where it was.
 template <class Key>
 struct [[gnu::packed]] Positioned {

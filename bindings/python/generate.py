@@ -48,6 +48,7 @@ from names import (
     PARAMETERS_OF,
     REPLACED,
     STANDARD,
+    TUPLES,
     VIEWS,
     WITHOUT_NOTES,
 )
@@ -100,6 +101,8 @@ class Bound:
         for function in self.overloads:
             if function.result in self.structs:
                 words.append(f"_results.{function.result}")
+            elif function.name in TUPLES:
+                words.append("tuple[Tensor, ...]")
             else:
                 words.append(RESULTS[function.result])
         return " | ".join(dict.fromkeys(words))
@@ -135,6 +138,10 @@ def merged(few: list[Argument], many: list[Argument], place: str) -> list[Argume
     if not names < {argument.name for argument in many}:
         raise Unreadable(f"{place}: overloads of which neither takes all that the other does")
     extra = [a for a in many if a.name not in names]
+    defaults = {argument.name: argument.default for argument in few}
+    for argument in many:  # a default that C++ can give to one of them only
+        if argument.default is None:
+            argument.default = defaults.get(argument.name)
     for argument in extra:
         argument.is_extra = True
     # PyTorch's batch_norm has the mean before the weight: no order is right for all.
@@ -338,6 +345,8 @@ def call_of(bound: Bound, function: Function) -> str:
         return f"{call};\n    return nb::none();"
     if work:
         call = f"computed({work}, [&] {{ return {call}; }})"
+    if bound.function.name in TUPLES:
+        return f"return nb::tuple(to_python({call}));"
     if function.result not in bound.structs:
         return f"return to_python({call});"
     fields = bound.structs[function.result].fields

@@ -150,6 +150,9 @@ VIEWS = {"permute", "transpose", "matrix_transpose", "expand", "squeeze", "unsqu
          "expand_dims", "flip", "slice", "split", "window", "moveaxis", "unstack", "swapaxes", "rot90", "chunk",
          "broadcast_arrays"}  # fmt: skip
 
+# Give a tuple of tensors, as the standard has it; others a list.
+TUPLES = {"nonzero", "unstack"}
+
 # ---- what other libraries call it, for errors to say what it is called here
 
 ELSEWHERE = {

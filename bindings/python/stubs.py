@@ -139,7 +139,7 @@ def methods_of(functions: str, names: set[str]) -> str:
 
 def with_builtin_bool(text: str) -> str:
     """`bool` is the name of a dtype, too."""
-    return re.sub(r"(?m)(?<![\w.`])(?!^bool:)bool(?![\w`])", "builtins.bool", text)
+    return re.sub(r"(?m)(?<![\w.`])(?<!def )(?!^bool:)bool(?![\w`])", "builtins.bool", text)
 
 
 def with_line(text: str, owner: str, line: str) -> str:

@@ -94,20 +94,20 @@ Tensor permutation(Integer n, const Generator& generator) {
 }
 
 Tensor shuffle(const Tensor& x, Integer axis) {
-  return shuffle(x, default_generator(x.device()), axis);
+  return shuffle(x, axis, default_generator(x.device()));
 }
 
-Tensor shuffle(const Tensor& x, const Generator& generator, Integer axis) {
+Tensor shuffle(const Tensor& x, Integer axis, const Generator& generator) {
   const int along = normalize_axis("shuffle", axis, x.rank());
   return take(x, permutation(x.shape()[along], generator), along);
 }
 
 Tensor categorical(const Tensor& probabilities, Integer count, bool replaces) {
-  return categorical(probabilities, default_generator(probabilities.device()), count, replaces);
+  return categorical(probabilities, count, replaces, default_generator(probabilities.device()));
 }
 
-Tensor categorical(const Tensor& probabilities, const Generator& generator, Integer count,
-                   bool replaces) {
+Tensor categorical(const Tensor& probabilities, Integer count, bool replaces,
+                   const Generator& generator) {
   const int rank = probabilities.rank();
   if (rank == 0 || probabilities.shape().back() == 0) {
     throw Error(ErrorKind::shape, {.where = "categorical",

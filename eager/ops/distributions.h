@@ -33,7 +33,7 @@ namespace nitinol {
 [[nodiscard]] Tensor permutation(Integer n, const Generator& generator = default_generator());
 /// x with its parts along an axis in random order.
 [[nodiscard]] Tensor shuffle(const Tensor& x, Integer axis = 0);
-[[nodiscard]] Tensor shuffle(const Tensor& x, const Generator& generator, Integer axis = 0);
+[[nodiscard]] Tensor shuffle(const Tensor& x, Integer axis, const Generator& generator);
 
 /// int64 indices of the last axis, `count` of them in its place, each with a probability in
 /// proportion to the number there; PyTorch's multinomial. Without `replaces` no index comes twice,
@@ -42,8 +42,8 @@ namespace nitinol {
 /// indices without replacement than there are.
 [[nodiscard]] Tensor categorical(const Tensor& probabilities, Integer count = 1,
                                  bool replaces = true);
-[[nodiscard]] Tensor categorical(const Tensor& probabilities, const Generator& generator,
-                                 Integer count = 1, bool replaces = true);
+[[nodiscard]] Tensor categorical(const Tensor& probabilities, Integer count, bool replaces,
+                                 const Generator& generator);
 
 }  // namespace nitinol
 

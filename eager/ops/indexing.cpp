@@ -42,7 +42,7 @@ int axes_of(const Index& index) {
 /// Throws Error(shape) unless a mask has the sizes of the axes that it stands for.
 void check_choice(const Tensor& tensor, const Spec& spec, int axis) {
   if (tensor.dtype() != boolean) return check_indices("at", tensor);
-  bool fits = tensor.rank() > 0;
+  bool fits = true;
   for (int i = 0; fits && i < tensor.rank(); ++i) fits = tensor.shape()[i] == spec.shape[axis + i];
   if (fits) return;
   throw Error(ErrorKind::shape,

@@ -135,8 +135,8 @@ class NamespaceInfo:
     def capabilities(self) -> dict[str, builtins.bool | int | None]:
         """What not every library does, and how many axes a tensor may have."""
         return {
-            "boolean indexing": False,
-            "data-dependent shapes": False,
+            "boolean indexing": True,
+            "data-dependent shapes": True,
             "max dimensions": _ext._most_axes,
         }
 
@@ -158,8 +158,9 @@ class NamespaceInfo:
         """Dtypes by name; of a kind, or of several, as isdtype() has them."""
         every = _KINDS["bool"] + _KINDS["numeric"]
         wanted = every if kind is None else [d for d in every if isdtype(d, kind)]
-        # bfloat16 is none of the standard's.
-        return {str(d): d for d in wanted if d != _ext.bfloat16}
+        # 16-bit floats are none of the standard's.
+        others = (_ext.float16, _ext.bfloat16)
+        return {str(d): d for d in wanted if d not in others}
 
     def devices(self) -> list[_ext.Device]:
         """What tensors can lie on here."""

@@ -148,7 +148,10 @@ void Arguments::throw_not_together(std::initializer_list<std::size_t> parameters
 namespace {
 
 bool is_nothing(PyObject* keyword, PyObject* value) {
-  if (value != Py_None || PyUnicode_Check(keyword) == 0) return false;
+  if (PyUnicode_Check(keyword) == 0) return false;
+  if (PyUnicode_CompareWithASCIIString(keyword, "ddof") == 0)  // of var() and std()
+    return PyLong_CheckExact(value) != 0 && PyLong_AsLong(value) == 0;
+  if (value != Py_None) return false;
   return PyUnicode_CompareWithASCIIString(keyword, "out") == 0 ||
          PyUnicode_CompareWithASCIIString(keyword, "dtype") == 0;
 }

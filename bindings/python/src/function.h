@@ -113,7 +113,7 @@ PyObject* called(const Signature& signature, PyObject* const* given, Py_ssize_t 
 
 using Method = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
 
-/// Whether NumPy's `out`, or its `dtype`, is given as None.
+/// Whether NumPy's `out`, or its `dtype`, is given as None, or its `ddof` as 0.
 [[nodiscard]] bool asks_for_nothing(PyObject* keywords, PyObject* const* values);
 /// Calls without these: `arguments` has the first `count`, and room for the others.
 [[nodiscard]] PyObject* without_nothing(Method function, std::span<PyObject*> arguments,

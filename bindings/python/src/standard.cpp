@@ -177,6 +177,11 @@ Tensor tensordot(const Tensor& x1, const Tensor& x2, Integer axes, const std::op
   return nitinol::tensordot(x1, x2, axes);
 }
 
+Tensor trace(const Tensor& x, Integer offset, std::optional<DType> dtype) {
+  if (!dtype) return nitinol::trace(x, offset);
+  return cast(nitinol::trace(cast(x, *dtype), offset), *dtype);
+}
+
 Tensor matrix_norm(const Tensor& x, KeepDims keepdims, const std::string& ord) {
   const auto norm = named<MatrixNorm>("matrix_norm", "ord", ord,
                                       {{"fro", MatrixNorm::frobenius},

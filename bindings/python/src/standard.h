@@ -147,6 +147,10 @@ namespace nitinol::python::standard {
 [[nodiscard]] Tensor tensordot(const Tensor& x1, const Tensor& x2, Integer axes = 2,
                                const std::optional<Dims>& axes1 = {},
                                const std::optional<Dims>& axes2 = {});
+/// Sum of a diagonal of matrices, the last two axes; `offset` columns right of the main one. With a
+/// `dtype`, elements are cast to it first, and so is the result.
+/// Throws Error(shape) for fewer than two axes.
+[[nodiscard]] Tensor trace(const Tensor& x, Integer offset = 0, std::optional<DType> dtype = {});
 /// Norms of matrices, the last two axes: "fro", "1", "-1", "inf" or "-inf".
 /// Throws Error(value) for another norm.
 [[nodiscard]] Tensor matrix_norm(const Tensor& x, KeepDims keepdims = KeepDims::no,

@@ -158,8 +158,8 @@ def test_methods_are_the_functions(case: Case) -> None:
     for sample in case.samples:
         if not isinstance(sample.args[0], np.ndarray):
             continue
-        if case.name == "reshape" and sample.keywords:
-            continue  # Tensor's takes the shape alone, also as reshape(2, 3)
+        if case.name == "transpose" or (case.name == "reshape" and sample.keywords):
+            continue  # test_numpy.py; Tensor's takes the shape alone, also as reshape(2, 3)
         tensors = tensors_of(arrays_of(sample))
         expected = bits_of(called(function_of(case.name), sample, tensors))
         assert bits_of(called(method, sample, tensors)) == expected

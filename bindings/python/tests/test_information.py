@@ -102,8 +102,8 @@ def test_numbers_decide_what_is_open():
 def test_the_library_says_what_it_can():
     info = nt.__array_namespace_info__()
     assert info.capabilities() == {
-        "boolean indexing": False,
-        "data-dependent shapes": False,
+        "boolean indexing": True,
+        "data-dependent shapes": True,
         "max dimensions": 8,
     }
     nt.ones((1,) * 8)
@@ -116,7 +116,7 @@ def test_the_library_says_what_it_can():
     assert defaults["real floating"] == nt.ones(2).dtype
     assert defaults["integral"] == nt.asarray([1]).dtype
     assert defaults["indexing"] == nt.argmax(nt.ones(2)).dtype
-    assert info.dtypes() == {name: getattr(nt, name) for name in ALL}
+    assert info.dtypes() == {name: getattr(nt, name) for name in ALL if name != "float16"}
     assert info.dtypes(kind="unsigned integer") == {"uint8": nt.uint8}
-    assert set(info.dtypes(kind=("bool", "real floating"))) == {"bool", *FLOATS}
+    assert set(info.dtypes(kind=("bool", "real floating"))) == {"bool", "float32", "float64"}
     assert nt.ones(2).__array_namespace__() is nt

@@ -65,7 +65,7 @@ TEST_CASE("discrete distributions are what they are called", "[eager][distributi
   const Generator generator(4);
   const std::vector<double> shares = {0.1, 0.4, 0, 0.2, 0.3};
   const Tensor weights = tensor(shares) * 7.0;
-  const Tensor drawn = categorical(weights, generator, count);
+  const Tensor drawn = categorical(weights, count, true, generator);
   CHECK(drawn.shape() == Shape{count});
   std::vector<double> found = numbers(bincount(drawn, {}, 5)), expected;
   CHECK(found[2] == 0);
@@ -73,7 +73,7 @@ TEST_CASE("discrete distributions are what they are called", "[eager][distributi
   for (const double share : {0.1, 0.4, 0.2, 0.3}) expected.push_back(share * count);
   CHECK(deviation(found, expected) < 4);
   // One at a time of those that are left: first of all with their shares.
-  const Tensor orders = categorical(expand(weights, {count, 5}), generator, 5, false);
+  const Tensor orders = categorical(expand(weights, {count, 5}), 5, false, generator);
   found = numbers(bincount(orders.at({all_of_axis, 0}).get(), {}, 5));
   found.erase(found.begin() + 2);
   CHECK(deviation(found, expected) < 4);
@@ -101,13 +101,13 @@ TEST_CASE("permutations are permutations, each as likely", "[eager][distribution
   }
   CHECK(deviation(found, expected) < 4);
   const Tensor x = reshape(arange(12), {3, 4});
-  CHECK(all(sort(shuffle(x, generator, 1)) == x).item<bool>());
+  CHECK(all(sort(shuffle(x, 1, generator)) == x).item<bool>());
 }
 
 TEST_CASE("what is drawn is the same compiled", "[jit][distributions]") {
   const Generator eager(7), compiled_one(7);
   const auto step = [](const Generator& g) {
-    return uniform({3000}, 1, 2, f32, g) + cast(categorical(ones({10}), g, 3000), f32) +
+    return uniform({3000}, 1, 2, f32, g) + cast(categorical(ones({10}), 3000, true, g), f32) +
            cast(permutation(3000, g), f32);
   };
   const auto compiled = compile([&] { return step(compiled_one); });
