@@ -49,6 +49,7 @@ from names import (
     REPLACED,
     STANDARD,
     TUPLES,
+    VARIADIC,
     VIEWS,
     WITHOUT_NOTES,
 )
@@ -150,7 +151,8 @@ def merged(few: list[Argument], many: list[Argument], place: str) -> list[Argume
         argument.is_by_name = any(a.is_required for a in many[first_extra:])
     required = [a for a in many if a.is_required]
     rest = [a for a in many if not a.is_required and not a.is_extra]
-    return required + extra + rest
+    is_named = any(argument.is_by_name or argument.type in BY_NAME for argument in extra)
+    return required + rest + extra if is_named else required + extra + rest
 
 
 def set_kinds(arguments: list[Argument], module: str) -> None:
@@ -521,7 +523,7 @@ def python_files(bound: list[Bound]) -> dict[str, str]:
     for module in ("nitinol", "nitinol.nn", "nitinol.random"):
         stubs = []
         for one in bound:
-            if one.module != module:
+            if one.module != module or one.name in VARIADIC:
                 continue
             doc = textwrap.indent(one.doc.replace("\\", "\\\\"), "    ").strip()
             stubs.append(

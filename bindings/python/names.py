@@ -150,6 +150,8 @@ VIEWS = {"permute", "transpose", "matrix_transpose", "expand", "squeeze", "unsqu
          "expand_dims", "flip", "slice", "split", "window", "moveaxis", "unstack", "swapaxes", "rot90", "chunk",
          "broadcast_arrays"}  # fmt: skip
 
+# Take a list here; those of Python, in nitinol/_variadic.py, take any number of tensors.
+VARIADIC = {"broadcast_arrays", "einsum", "matrix_norm", "meshgrid", "tensordot"}
 # Give a tuple of tensors, as the standard has it; others a list.
 TUPLES = {"nonzero", "unstack"}
 

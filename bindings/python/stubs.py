@@ -13,6 +13,7 @@ import re
 import sys
 import types
 
+from names import VARIADIC
 from nanobind.stubgen import StubGen
 
 HEAD = '''\
@@ -187,7 +188,8 @@ def main() -> None:
         for name, value in list(vars(owner).items()):
             if hasattr(value, "_bound"):
                 setattr(owner, name, value._bound)
-    exported = {"": ext.__all__, "nn": ext.nn.__all__, "random": ext.random.__all__}
+    own = [name for name in ext.__all__ if name not in VARIADIC]
+    exported = {"": own, "nn": ext.nn.__all__, "random": ext.random.__all__}
     for name in ("nn", "random", "__all__", "_functions"):
         delattr(ext, name)
 

@@ -60,6 +60,7 @@ __all__ = [
     "Explanation",
     "__array_namespace_info__",
     "__version__",
+    "broadcast_arrays",
     "can_cast",
     "check_gradients",
     "checkpoint",
@@ -67,6 +68,7 @@ __all__ = [
     "custom_gradient",
     "e",
     "eager",
+    "einsum",
     "finfo",
     "grad",
     "hessian",
@@ -75,6 +77,8 @@ __all__ = [
     "isdtype",
     "jvp",
     "linalg",
+    "matrix_norm",
+    "meshgrid",
     "nan",
     "newaxis",
     "nn",
@@ -82,6 +86,7 @@ __all__ = [
     "pi",
     "random",
     "result_type",
+    "tensordot",
     "value_and_grad",
     "vjp",
 ]
@@ -89,4 +94,4 @@ __all__ += _ext.__all__
 
 
 if not TYPE_CHECKING:  # which would take it for a promise that every name is there
-    __dir__, __getattr__ = _names_of_module(__name__, __all__)
+    __dir__, __getattr__ = _names_of_module(__name__, sorted(set(__all__)))

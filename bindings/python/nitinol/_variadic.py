@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Sequence
+from typing import Any, Sequence
 
 from nitinol import _ext
 from nitinol._ext import Tensor
 from nitinol._typing import TensorLike
 
+_lists: Any = _ext
+
 
 def einsum(equation: str, /, *operands: TensorLike) -> Tensor:
-    return _ext.einsum(equation, operands)
+    return _lists.einsum(equation, operands)
 
 
 def broadcast_arrays(*arrays: TensorLike) -> list[Tensor]:
-    return _ext.broadcast_arrays(arrays)
+    return _lists.broadcast_arrays(arrays)
 
 
 def meshgrid(*arrays: TensorLike, indexing: str = "xy") -> list[Tensor]:
-    return _ext.meshgrid(arrays, indexing=indexing)
+    return _lists.meshgrid(arrays, indexing=indexing)
 
 
 def tensordot(
@@ -29,18 +31,18 @@ def tensordot(
     axes: int | tuple[int | Sequence[int], int | Sequence[int]] = 2,
 ) -> Tensor:
     if isinstance(axes, int):
-        return _ext.tensordot(x1, x2, axes)
+        return _lists.tensordot(x1, x2, axes)
     first, second = axes
-    return _ext.tensordot(x1, x2, axes1=first, axes2=second)
+    return _lists.tensordot(x1, x2, axes1=first, axes2=second)
 
 
 def matrix_norm(
     x: TensorLike, /, *, keepdims: bool = False, ord: int | float | str = "fro"
 ) -> Tensor:
     word = ord if isinstance(ord, str) else f"{ord:g}"
-    return _ext.matrix_norm(x, keepdims=keepdims, ord=word)
+    return _lists.matrix_norm(x, keepdims=keepdims, ord=word)
 
 
 for _function in (einsum, broadcast_arrays, meshgrid, tensordot, matrix_norm):
-    _function.__doc__ = getattr(_ext, _function.__name__).__doc__
+    _function.__doc__ = getattr(_lists, _function.__name__).__doc__
     _function.__module__ = "nitinol"
