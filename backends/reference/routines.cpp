@@ -279,11 +279,15 @@ void search(const Work& work) {
   using Stored = typename Elements<dtype>::Stored;
   for_each_index(work.operand(1).shape, [&](const Dims& at) {
     const auto wanted = value_of<dtype>(work.at<Stored>(1, at));
-    int64_t before = 0;
-    for (int64_t i = 0; i < work.operand(0).shape[0]; ++i) {
+    const auto is_before = [&](int64_t i) {
       const auto value = value_of<dtype>(work.at<Stored>(0, {i}));
-      before += (work.call.is_right ? !is_less(wanted, value) : is_less(value, wanted)) ? 1 : 0;
+      return work.call.is_right ? !is_less(wanted, value) : is_less(value, wanted);
+    };
+    int64_t before = 0, left = work.operand(0).shape[0];
+    for (; left > 1; left -= left / 2) {
+      if (is_before(before + left / 2 - 1)) before += left / 2;
     }
+    if (left == 1 && is_before(before)) ++before;
     work.at<int64_t>(2, at) = before;
   });
 }

@@ -92,12 +92,11 @@ constexpr std::string_view search = R"(
 ENTRY(0)
   if (at >= a.n[4]) return;
   const Bits wanted = key_of(((const Bits*)a.p1)[offset_of(at, a.n + 8, a.n + 16, (int)a.n[3])]);
-  i64 first = 0, last = a.n[0];
-  while (first < last) {
-    const i64 middle = first + (last - first) / 2;
-    const Bits key = key_of(((const Bits*)a.p0)[middle * a.n[1]]);
-    if (a.n[2] != 0 ? key <= wanted : key < wanted) first = middle + 1;
-    else last = middle;
+  i64 first = 0;
+  for (i64 left = a.n[0]; left > 0; left -= left > 1 ? left / 2 : 1) {
+    const i64 half = left > 1 ? left / 2 : 1;
+    const Bits key = key_of(((const Bits*)a.p0)[(first + half - 1) * a.n[1]]);
+    if (a.n[2] != 0 ? key <= wanted : key < wanted) first += half;
   }
   ((i64*)a.p2)[offset_of(at, a.n + 8, a.n + 24, (int)a.n[3])] = first;
 }

@@ -492,8 +492,10 @@ class Drawer::Session : Chance {
 
   /// By the attribute's name, which means the same for every op that has it.
   Attr random_attr(std::string_view name, const Spec& like) {
-    if (name == "keepdims" || name == "weak") return below(2) == 0;
-    if (name == "ddof" || name == "checker") return static_cast<int64_t>(below(3));
+    if (name == "keepdims" || name == "weak" || name.starts_with("is_")) return below(2) == 0;
+    if (name == "ddof" || name == "checker" || name == "count")
+      return static_cast<int64_t>(below(3));
+    if (name == "arrival") return static_cast<int64_t>(below(5));
     if (name == "dtype") return random_dtype();
     if (name == "axis") return static_cast<int64_t>(below(6) - 2);
     if (name == "number") return static_cast<int64_t>(below(100));
