@@ -34,9 +34,9 @@ void bisect(const K* keys, int64_t count, const std::array<K, at_once>& sought,
 }
 
 /// Where elements lie, in bytes.
-class Places {
+class ElementPlaces {
  public:
-  explicit Places(const OperandLayout& layout)
+  explicit ElementPlaces(const OperandLayout& layout)
       : layout_(layout), is_row_major_(is_contiguous(layout.shape, layout.strides)) {}
   int64_t operator[](int64_t i) const {
     if (is_row_major_) return i * static_cast<int64_t>(size_of(layout_.dtype));
@@ -62,7 +62,7 @@ void search(const LibraryCall& call, const Launch& launch) {
     const auto keys = std::make_unique_for_overwrite<K[]>(static_cast<std::size_t>(count));
     for (int64_t i = 0; i < count; ++i)
       keys[static_cast<std::size_t>(i)] = key_of<dtype.value>(sorted[i * line.strides[0]]);
-    const Places x_places(x), out_places(out);
+    const ElementPlaces x_places(x), out_places(out);
     split(element_count(x.shape), 1024, launch.threads, [&](int64_t first, int64_t last) {
       std::array<K, at_once> sought = {};
       std::array<int64_t, at_once> found;

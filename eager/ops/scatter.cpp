@@ -98,7 +98,7 @@ Tensor set_rule(const GradientCall& c, int k) {
 }
 
 /// Equal extremes share the gradient.
-Tensor extreme_rule(const GradientCall& c, int k) {
+Tensor arrived_extreme_rule(const GradientCall& c, int k) {
   const Tensor &x = c.inputs[0], &values = c.inputs[1], &indices = c.inputs[2];
   const DType dtype = c.gradient.dtype();
   const Tensor of_x = cast(x == c.result, dtype);
@@ -132,7 +132,7 @@ Tensor scatter_rule(const GradientCall& c, int k) {
       return multiply_rule(c, k);
     case Arrival::maximum:
     case Arrival::minimum:
-      return extreme_rule(c, k);
+      return arrived_extreme_rule(c, k);
     case Arrival::set:
       break;
   }
