@@ -7,7 +7,7 @@ namespace {
 
 using Real = long double;
 
-int64_t as_int(Real x) {
+int64_t whole(Real x) {
   return static_cast<int64_t>(x);
 }
 
@@ -41,7 +41,7 @@ long double random_value(std::string_view op, uint64_t counter, uint64_t key,
   if (op == "rand_f32") return static_cast<Real>(w[0] >> 8) * 0x1p-24L;
   if (op == "rand_f64") return static_cast<Real>(joined(w[0], w[1]) >> 11) * 0x1p-53L;
   if (op == "randint") {
-    const auto range = static_cast<uint64_t>(as_int(inputs[3].values[0]));
+    const auto range = static_cast<uint64_t>(whole(inputs[3].values[0]));
     const auto high =
         static_cast<uint64_t>(static_cast<unsigned __int128>(joined(w[0], w[1])) * range >> 64);
     return static_cast<Real>(static_cast<int64_t>(high)) + inputs[2].values[0];

@@ -3,23 +3,17 @@
 #include "autograd/gradient.h"
 #include "eager/ops/ops.h"
 #include "nitinol.h"
+#include "tests/ints.h"
 #include "tests/op_samples.h"
 #include "tests/same_bits.h"
 
 #include <catch2/catch.hpp>
 
 using namespace nitinol;
+using nitinol::test::ints;
 using nitinol::test::random_values;
 
-namespace {
-
 using Ints = std::vector<int64_t>;
-
-Ints ints(const Tensor& x) {
-  return x.to_vector<int64_t>();
-}
-
-}  // namespace
 
 TEST_CASE("at reads integers, ranges, the ellipsis and new axes", "[eager][indexing]") {
   const Tensor x = reshape(arange(24), {2, 3, 4});

@@ -1,4 +1,5 @@
 #include "nitinol.h"
+#include "tests/ints.h"
 #include "tests/on_threads.h"
 #include "tests/op_samples.h"
 #include "tests/same_bits.h"
@@ -6,16 +7,9 @@
 #include <catch2/catch.hpp>
 
 using namespace nitinol;
+using nitinol::test::ints;
 using namespace nitinol::test;
 using Ints = std::vector<int64_t>;
-
-namespace {
-
-Ints ints(const Tensor& x) {
-  return x.to(i64).to_vector<int64_t>();
-}
-
-}  // namespace
 
 TEST_CASE("masks choose elements, or parts", "[eager][masks]") {
   const Tensor x = tensor({{1, 2, 3}, {4, 5, 6}});

@@ -1,4 +1,5 @@
 #include "nitinol.h"
+#include "tests/ints.h"
 #include "tests/on_threads.h"
 #include "tests/op_samples.h"
 #include "tests/same_bits.h"
@@ -11,6 +12,7 @@
 #include <numeric>
 
 using namespace nitinol;
+using nitinol::test::ints;
 using namespace nitinol::test;
 using Ints = std::vector<int64_t>;
 using Doubles = std::vector<double>;
@@ -19,10 +21,6 @@ namespace {
 
 constexpr double inf = std::numeric_limits<double>::infinity();
 constexpr double nan_number = std::numeric_limits<double>::quiet_NaN();
-
-Ints ints(const Tensor& x) {
-  return x.to(i64).to_vector<int64_t>();
-}
 Doubles doubles(const Tensor& x) {
   return x.to(f64).to_vector<double>();
 }

@@ -1,4 +1,5 @@
 #include "nitinol.h"
+#include "tests/ints.h"
 #include "tests/op_samples.h"
 #include "tests/same_bits.h"
 
@@ -9,14 +10,11 @@
 #include <string>
 
 using namespace nitinol;
+using nitinol::test::ints;
 using namespace nitinol::test;
 using Ints = std::vector<int64_t>;
 
 namespace {
-
-Ints ints(const Tensor& x) {
-  return x.to(i64).to_vector<int64_t>();
-}
 
 /// einsum as its definition reads: a loop over all letters.
 Ints summed(const std::string& equation, const std::vector<Tensor>& operands) {

@@ -1,4 +1,5 @@
 #include "nitinol.h"
+#include "tests/ints.h"
 #include "tests/on_threads.h"
 #include "tests/op_samples.h"
 #include "tests/same_bits.h"
@@ -6,14 +7,11 @@
 #include <catch2/catch.hpp>
 
 using namespace nitinol;
+using nitinol::test::ints;
 using namespace nitinol::test;
 using Ints = std::vector<int64_t>;
 
 namespace {
-
-Ints ints(const Tensor& x) {
-  return x.to(i64).to_vector<int64_t>();
-}
 
 /// The gradients by x and by values of the weighted sum of what arrives.
 std::pair<std::vector<double>, std::vector<double>> slopes(const Tensor& x, const Tensor& values,

@@ -1,4 +1,5 @@
 #include "nitinol.h"
+#include "tests/ints.h"
 
 #include <catch2/catch.hpp>
 
@@ -6,15 +7,8 @@
 #include <limits>
 
 using namespace nitinol;
+using nitinol::test::ints;
 using Ints = std::vector<int64_t>;
-
-namespace {
-
-Ints ints(const Tensor& x) {
-  return x.to(i64).to_vector<int64_t>();
-}
-
-}  // namespace
 
 TEST_CASE("unique elements, with where and how often they are", "[eager][sets]") {
   const Tensor x = tensor({{3, 1, 3}, {2, 1, 1}});
