@@ -6,6 +6,7 @@
 #include "eager/all_ops.h"
 #include "eager/apply.h"
 #include "eager/ops/ops.h"
+#include "tests/nan_bits.h"
 
 #include <algorithm>
 #include <array>
@@ -60,8 +61,14 @@ Spec strong(const Tensor& x) {
 void write_down(const LibraryCall& call, const Launch& launch) {
   if (!is_listening) throw Error(ErrorKind::io, {.where = "noted", .what = "nobody listens"});
   const std::vector<std::byte> elements = elements_of(call, launch, 0);
+  const DType dtype = call.operands[0].dtype;
   uint64_t hash = 0xcbf29ce484222325;
-  for (const std::byte byte : elements) hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
+  for (std::size_t at = 0; at < elements.size(); at += size_of(dtype)) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, elements.data() + at, size_of(dtype));
+    hash = (hash ^ (is_nan(dtype, bits) ? ~uint64_t{0} : bits)) * 0x100000001b3;
+    hash ^= hash >> 32;
+  }
   notes.push_back({call.axis, hash});
   store(launch, 1, elements);
 }

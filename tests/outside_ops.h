@@ -11,7 +11,8 @@
 
 namespace nitinol::test {
 
-/// What noted() has written down: its attribute, and a hash of the operand's elements.
+/// What noted() has written down: its attribute, and a hash of the operand's elements, of which any
+/// NaN counts as any other.
 struct Note {
   int64_t number = 0;
   uint64_t hash = 0;

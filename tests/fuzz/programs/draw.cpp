@@ -246,6 +246,10 @@ class Drawer::Session : Chance {
     if (has_attr(op, "normalized_axes")) {
       return add_normalized_operands(step, tensors) && is_accepted(step, tensors);
     }
+    const bool indexes = op.name == "gather" || op.name == "masked_select" ||
+                         op.name == "nonzero" || op.name == "scatter";
+    if (indexes && program_.inputs.size() < 7 && below(3) != 0)
+      return add_indexed_operands(step, tensors) && is_accepted(step, tensors);
     const int arity = op.arity >= 0 ? op.arity : 1 + below(3);
     const bool takes_numbers = op.kind == OpKind::create;
     const DType number_dtype = below(2) == 0 ? i64 : f64;
@@ -302,6 +306,35 @@ class Drawer::Session : Chance {
       tensors.push_back(parameter.tensor);
     }
     return count > 0;
+  }
+
+  /// A tensor and a mask or indices of its rows: of two tensors that are there they hardly ever
+  /// are.
+  bool add_indexed_operands(Step& step, std::vector<Tensor>& tensors) {
+    const auto add = [&](const Known& known) {
+      step.operands.push_back(known.operand);
+      tensors.push_back(known.tensor);
+    };
+    const bool is_mask = step.op->name == "nonzero" || step.op->name == "masked_select";
+    Shape shape = {1 + below(9)};
+    if (step.op->name != "nonzero") {
+      const Known x = choose_operand({}, 0);
+      if (x.tensor.rank() == 0 || x.tensor.size() == 0) return false;
+      add(x);
+      if (is_mask) shape = {x.tensor.shape()[0]};
+      if (step.op->name == "gather") shape = x.tensor.shape();
+      if (step.op->name == "scatter") {
+        Shape values = shape;
+        for (int i = 1; i < x.tensor.rank(); ++i) values.push_back(x.tensor.shape()[i]);
+        add(add_input(x.tensor.dtype(), values));
+      }
+    }
+    add(add_input(is_mask ? boolean : i64, shape));
+    for (const std::string_view attr : step.op->attr_names) {
+      step.attrs.push_back(attr == "axis" ? Attr(int64_t{below(tensors[0].rank())})
+                                          : random_attr(attr, tensors[0].spec()));
+    }
+    return true;
   }
 
   /// Images [n, h, w, c], and what windows on them take: hardly anything else fits these ops.
