@@ -18,12 +18,12 @@
 namespace nitinol {
 namespace {
 
-/// Throws Error(value) unless `number`, which `what` names, is at least 0.
-void check_not_negative(const char* where, const char* what, int64_t number) {
-  if (number >= 0) return;
+/// Throws Error(value) unless `number`, which `what` names, is at least `least`.
+void check_at_least(int64_t least, const char* where, const char* what, int64_t number) {
+  if (number >= least) return;
   throw Error(ErrorKind::value, {.where = where,
                                  .what = what,
-                                 .expected = "at least 0",
+                                 .expected = fmt::format("at least {}", least),
                                  .got = fmt::format("{}", number),
                                  .fix = "Check how it is computed."});
 }
@@ -77,7 +77,7 @@ int64_t total_of(const Tensor& repeats, const std::vector<int64_t>& counts, int6
   int64_t total = 0;
   for (int64_t k = 0; k < size; ++k) {
     const int64_t count = counts[counts.size() == 1 ? 0 : static_cast<std::size_t>(k)];
-    check_not_negative("repeat", "a number of repetitions", count);
+    check_at_least(0, "repeat", "a number of repetitions", count);
     if (!__builtin_add_overflow(total, count, &total) && total <= most_elements) continue;
     throw Error(ErrorKind::shape, {.where = "repeat",
                                    .what = fmt::format("the numbers in {}", describe(repeats)),
@@ -141,7 +141,7 @@ Tensor roll(const Tensor& x, const Dims& shift, const Axes& axis) {
 }
 
 Tensor repeat(const Tensor& x, Integer repeats, std::optional<Integer> axis) {
-  check_not_negative("repeat", "the number of repetitions", repeats);
+  check_at_least(0, "repeat", "the number of repetitions", repeats);
   if (!axis) return repeat(flatten(x), repeats, 0);
   const int i = normalize_axis("repeat", *axis, x.rank());
   return repeated(x, repeats, i, i + 1);
@@ -184,7 +184,7 @@ Tensor tile(const Tensor& x, const Dims& repetitions) {
   while (result.rank() < repetitions.size()) result = unsqueeze(result, 0);
   const int skipped = result.rank() - repetitions.size();
   for (int i = 0; i < repetitions.size(); ++i) {
-    check_not_negative("tile", "the number of repetitions", repetitions[i]);
+    check_at_least(0, "tile", "the number of repetitions", repetitions[i]);
     if (repetitions[i] != 1) result = repeated(result, repetitions[i], skipped + i, skipped + i);
   }
   return result;
@@ -230,7 +230,7 @@ Tensor trace(const Tensor& x, Integer offset) {
 }
 
 Tensor diff(const Tensor& x, Integer axis, Integer n) {
-  check_not_negative("diff", "how often differences are taken", n);
+  check_at_least(0, "diff", "how often differences are taken", n);
   const int i = normalize_axis("diff", axis, x.rank());
   Tensor result = x;
   for (int64_t k = 0; k < n && result.shape()[i] > 0; ++k)
@@ -298,15 +298,15 @@ Tensor rot90(const Tensor& x, Integer k, const Dims& axes) {
 
 std::vector<Tensor> chunk(const Tensor& x, Integer count, Integer axis) {
   const int i = normalize_axis("chunk", axis, x.rank());
-  check_not_negative("chunk", "the number of parts less one", count - 1);
+  check_at_least(1, "chunk", "the number of parts", count);
   const int64_t length = (x.shape()[i] + count - 1) / count;
   return split(x, std::max<int64_t>(length, 1), i);
 }
 
 Tensor sliding_window(const Tensor& x, Integer axis, Integer size, Integer step) {
   const int i = normalize_axis("sliding_window", axis, x.rank());
-  check_not_negative("sliding_window", "the size less one", size - 1);
-  check_not_negative("sliding_window", "the step less one", step - 1);
+  check_at_least(1, "sliding_window", "the size", size);
+  check_at_least(1, "sliding_window", "the step", step);
   if (size > x.shape()[i]) {
     throw Error(ErrorKind::shape, {.where = "sliding_window",
                                    .what = fmt::format("windows of {} along axis {} of {}",

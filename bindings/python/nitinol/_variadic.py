@@ -32,6 +32,8 @@ def tensordot(
 ) -> Tensor:
     if isinstance(axes, int):
         return _lists.tensordot(x1, x2, axes)
+    if not isinstance(axes, (tuple, list)) or len(axes) != 2:
+        raise TypeError(f"tensordot: axes is {axes!r}; expected a number, or axes of each operand")
     first, second = axes
     return _lists.tensordot(x1, x2, axes1=first, axes2=second)
 

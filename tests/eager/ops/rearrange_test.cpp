@@ -140,3 +140,18 @@ TEST_CASE("misuse of rearranging functions is an Error that says what to do",
   CHECK_THROWS_AS(diff(ones({3}, boolean)), Error);
   CHECK_THROWS_AS(roll(x, {1}, 2), Error);
 }
+
+TEST_CASE("grids, windows, parts and turns", "[eager][rearrange]") {
+  const Tensor x = reshape(arange(6), {2, 3});
+  CHECK(rot90(x).to_vector<int64_t>() == std::vector<int64_t>{2, 5, 1, 4, 0, 3});
+  CHECK(rot90(x, -5).to_vector<int64_t>() == std::vector<int64_t>{3, 0, 4, 1, 5, 2});
+  CHECK(sliding_window(x, 1, 2).shape() == Shape{2, 2, 2});
+  CHECK(chunk(arange(7), 3).size() == 3);
+  CHECK(chunk(arange(2), 5).size() == 2);
+  CHECK(meshgrid({arange(2), arange(3)})[0].shape() == Shape{3, 2});
+  CHECK(meshgrid({arange(2), arange(3)}, false)[1].shape() == Shape{2, 3});
+  CHECK_THROWS_WITH(chunk(x, 0),
+                    Catch::Contains("the number of parts: expected at least 1, got 0"));
+  CHECK_THROWS_WITH(sliding_window(x, 1, 0), Catch::Contains("the size: expected at least 1"));
+  CHECK_THROWS_WITH(sliding_window(x, 1, 4), Catch::Contains("expected at most 3"));
+}
