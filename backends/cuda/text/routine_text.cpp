@@ -374,9 +374,10 @@ class RoutineWriter {
                            : "stored_of(Value(0))");
     name("BEGIN", has_base ? "value_of(((const Stored*)OUT)[to])" : "Value(0)");
     name("OUT", has_base ? "a.p3" : "a.p2");
-    name("JOIN", !has_base        ? "sum_of(all, value)"
-                 : call_.replaces ? "value"
-                                  : "join_of(all, value)");
+    name("JOIN", !has_base ? "sum_of(all, value)"
+                 : call_.replaces
+                     ? "value"
+                     : "value_of(stored_of(join_of(all, value)))");  // 16 bits round each time
     if (has_base && !call_.replaces) {
       made_.text += fmt::format("DEVICE Value join_of(Value a, Value b) {{ return {}; }}\n",
                                 join_of_values());
