@@ -205,4 +205,13 @@ LibraryCall call_along(LibraryCall::Kind kind, Inputs inputs, const Attrs& attrs
   return call;
 }
 
+void throw_value(std::string_view where, std::string_view what, std::string_view expected,
+                 std::string got) {
+  throw Error(ErrorKind::value, {.where = std::string(where),
+                                 .what = std::string(what),
+                                 .expected = std::string(expected),
+                                 .got = std::move(got),
+                                 .fix = {}});
+}
+
 }  // namespace nitinol

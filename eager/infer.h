@@ -48,6 +48,10 @@ void check_step(const Op& op, int64_t step);
 [[nodiscard]] LibraryCall call_along(LibraryCall::Kind kind, Inputs inputs, const Attrs& attrs,
                                      const Spec& result);
 
+/// Throws Error(value) without a fix: what there is to do is said by `expected`.
+[[noreturn]] void throw_value(std::string_view where, std::string_view what,
+                              std::string_view expected, std::string got);
+
 /// attrs[i] as a T.
 template <class T>
 [[nodiscard]] const T& attr(const Attrs& attrs, std::size_t i) {

@@ -94,6 +94,11 @@ DType floating_dtype(std::initializer_list<const Argument*> arguments) {
   return f64;
 }
 
+Tensor as_floats(const Tensor& x) {
+  if (!x.is_defined() || is_floating(x.dtype())) return x;
+  return *Promoted(x, f32).get();
+}
+
 Tensor apply_floating(const Op& op, const Tensor& x) {
   if (!x.is_defined() || is_floating(x.dtype())) return apply(op, {&x});
   const Promoted floats(x, x.spec().is_weak ? f64 : f32);

@@ -31,6 +31,8 @@ class Promoted {
   const Tensor* tensor_;
 };
 
+/// x, or its integers or booleans as f32. (Of an undefined tensor what is done with it will speak.)
+[[nodiscard]] Tensor as_floats(const Tensor& x);
 /// The op on both arguments as `dtype`.
 [[nodiscard]] Tensor apply_promoted(const Op& op, const Argument& a, const Argument& b,
                                     DType dtype);

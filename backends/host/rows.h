@@ -19,7 +19,9 @@ class Rows {
         lead_(axes(layout, 0, depth)),
         row_(axes(layout, depth, layout.shape.size())),
         elements_(element_count(row_.shape)),
-        is_together_(is_contiguous(row_.shape, row_.strides)) {}
+        is_together_(is_contiguous(row_.shape, row_.strides)),
+        is_even_(are_evenly_spaced(lead_)),
+        step_(lead_.shape.size() == 0 ? 0 : lead_.strides.back() * bytes_) {}
 
   /// Elements of a row.
   [[nodiscard]] int64_t elements() const { return elements_; }
@@ -28,8 +30,7 @@ class Rows {
   /// Bytes of an element.
   [[nodiscard]] int64_t bytes() const { return bytes_; }
   [[nodiscard]] char* row(int64_t i) const {
-    return start_ + (lead_.shape.size() == 1 ? i * lead_.strides[0] * bytes_
-                                             : byte_offset(i, lead_.shape, lead_));
+    return start_ + (is_even_ ? i * step_ : byte_offset(i, lead_.shape, lead_));
   }
   [[nodiscard]] char* at(int64_t i, int64_t element) const {
     return row(i) + (is_together_ ? element * bytes_ : byte_offset(element, row_.shape, row_));
@@ -45,11 +46,21 @@ class Rows {
     return part;
   }
 
+  /// Whether each position lies as far from the one before as any other.
+  static bool are_evenly_spaced(const OperandLayout& lead) {
+    for (int axis = 1; axis < lead.shape.size(); ++axis) {
+      if (lead.strides[axis - 1] != lead.strides[axis] * lead.shape[axis]) return false;
+    }
+    return true;
+  }
+
   char* start_;
   int64_t bytes_;
   OperandLayout lead_, row_;
   int64_t elements_;
   bool is_together_;
+  bool is_even_;
+  int64_t step_;  ///< bytes from one row to the next, if all lie so
 };
 
 }  // namespace nitinol::host

@@ -49,11 +49,8 @@ Join join_of(DType dtype, Combine combine) {
       case Combine::maximum:
         found = join_elements<type.value, Combine::maximum>;
         break;
-      case Combine::minimum:
-        found = join_elements<type.value, Combine::minimum>;
-        break;
       default:
-        found = join_elements<type.value, Combine::add>;
+        found = join_elements<type.value, Combine::minimum>;
     }
   });
   return found;

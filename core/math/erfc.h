@@ -59,19 +59,14 @@ constexpr auto erfc_f32_of(X narrow) {
 template <Lane X>
 constexpr Pair<X> erfc_factor(X a) {
   using C = ErfcConstants<double>;
-  const Pair<X> d = exact_sum(a, constant<double>(a, C::k));
-  const X v = 1.0 / d.high;
-  const X v_low = v * (fma(-v, d.high, 1.0) - v * d.low);
-  const Pair<X> scaled = exact_product(v, constant<double>(a, C::slope));
-  const Pair<X> w = exact_sum(scaled.high, constant<double>(a, C::offset));
-  const X w_low = fma(v_low, C::slope, w.low + scaled.low);
-  const Pair<X> part = exact_product(w.high, polynomial(w.high, C::p));
+  const auto [v, v_low, w, w_low] = tail_arguments<C>(a);
+  const Pair<X> part = exact_product(w, polynomial(w, C::p));
   const Pair<X> inner = exact_sum(part.high, constant<double>(a, C::p1));
-  const Pair<X> product = exact_product(w.high, inner.high);
+  const Pair<X> product = exact_product(w, inner.high);
   const Pair<X> p = exact_sum(product.high, constant<double>(a, C::p0));
-  const X rest = (p.low + product.low) + polynomial(w.high, C::lost);
-  const X lost = fma(w.high, inner.low + part.low, rest);
-  const X p_low = fma(polynomial(w.high, C::dp), w_low, lost);
+  const X rest = (p.low + product.low) + polynomial(w, C::lost);
+  const X lost = fma(w, inner.low + part.low, rest);
+  const X p_low = fma(polynomial(w, C::dp), w_low, lost);
   const Pair<X> h = exact_product(v, p.high);
   return {h.high, h.low + fma(v, p_low, v_low * p.high)};
 }

@@ -69,19 +69,29 @@ constexpr auto gelu_f32_of(X narrow) {
   return convert<float>(unless_infinite<double>(x, positive_part<double>(x) - a * v * p * e));
 }
 
-/// h(a) as a sum of two.
+/// v = 1 / (a + k), and w = slope v + offset, each as a sum of two.
 template <Lane X>
-constexpr Pair<X> normal_tail_factor(X a) {
-  using C = GeluConstants<double>;
+struct TailArguments {
+  X v, v_low, w, w_low;
+};
+template <class C, Lane X>
+constexpr TailArguments<X> tail_arguments(X a) {
   const Pair<X> d = exact_sum(a, constant<double>(a, C::k));
   const X v = 1.0 / d.high;
   const X v_low = v * (fma(-v, d.high, 1.0) - v * d.low);
   const Pair<X> scaled = exact_product(v, constant<double>(a, C::slope));
   const Pair<X> w = exact_sum(scaled.high, constant<double>(a, C::offset));
-  const X w_low = fma(v_low, C::slope, w.low + scaled.low);
-  const Pair<X> part = exact_product(w.high, polynomial(w.high, C::p));
+  return {v, v_low, w.high, fma(v_low, C::slope, w.low + scaled.low)};
+}
+
+/// h(a) as a sum of two.
+template <Lane X>
+constexpr Pair<X> normal_tail_factor(X a) {
+  using C = GeluConstants<double>;
+  const auto [v, v_low, w, w_low] = tail_arguments<C>(a);
+  const Pair<X> part = exact_product(w, polynomial(w, C::p));
   const Pair<X> p = exact_sum(part.high, constant<double>(a, C::p0));
-  const X p_low = fma(polynomial(w.high, C::dp), w_low, p.low + part.low);
+  const X p_low = fma(polynomial(w, C::dp), w_low, p.low + part.low);
   const Pair<X> h = exact_product(v, p.high);
   return {h.high, h.low + fma(v, p_low, v_low * p.high)};
 }

@@ -1,6 +1,7 @@
 #include "eager/ops/distributions.h"
 
 #include "core/error.h"
+#include "eager/infer.h"
 #include "eager/ops/arithmetic.h"
 #include "eager/ops/cast.h"
 #include "eager/ops/compare.h"
@@ -21,12 +22,6 @@
 
 namespace nitinol {
 namespace {
-
-[[noreturn]] void throw_number(const char* where, const char* what, const char* expected,
-                               const std::string& got) {
-  throw Error(ErrorKind::value,
-              {.where = where, .what = what, .expected = expected, .got = got, .fix = {}});
-}
 
 void check_floating(const char* where, DType dtype) {
   if (is_floating(dtype)) return;
@@ -52,8 +47,8 @@ Tensor uniform(const Shape& shape, double low, double high, DType dtype,
                const Generator& generator) {
   check_floating("uniform", dtype);
   if (!(low < high) || !std::isfinite(high - low))
-    throw_number("uniform", "the range", "low < high, both finite",
-                 fmt::format("{} and {}", low, high));
+    throw_value("uniform", "the range", "low < high, both finite",
+                fmt::format("{} and {}", low, high));
   // The product may round to the width of the range.
   const Tensor made = uniform_of(shape, dtype, generator) * (high - low) + low;
   const double last =
@@ -67,13 +62,13 @@ Tensor normal(const Shape& shape, double mean, double deviation, DType dtype,
               const Generator& generator) {
   check_floating("normal", dtype);
   if (!(deviation >= 0))
-    throw_number("normal", "the deviation", "at least 0", fmt::format("{}", deviation));
+    throw_value("normal", "the deviation", "at least 0", fmt::format("{}", deviation));
   return cast(randn(shape, drawn(dtype), generator) * deviation + mean, dtype);
 }
 
 Tensor exponential(const Shape& shape, double rate, DType dtype, const Generator& generator) {
   check_floating("exponential", dtype);
-  if (!(rate > 0)) throw_number("exponential", "the rate", "more than 0", fmt::format("{}", rate));
+  if (!(rate > 0)) throw_value("exponential", "the rate", "more than 0", fmt::format("{}", rate));
   return cast(log1p(-uniform_of(shape, dtype, generator)) * (-1 / rate), dtype);
 }
 
@@ -87,7 +82,7 @@ Tensor bernoulli(const Tensor& probabilities, const Generator& generator) {
 }
 
 Tensor permutation(Integer n, const Generator& generator) {
-  if (n < 0) throw_number("permutation", "n", "at least 0", fmt::format("{}", int64_t{n}));
+  if (n < 0) throw_value("permutation", "n", "at least 0", fmt::format("{}", int64_t{n}));
   // Equal keys, of which there are hardly any, keep their order.
   constexpr int64_t most = std::numeric_limits<int64_t>::max();
   return argsort(randint(-most, most, {n}, i64, generator));
@@ -118,9 +113,9 @@ Tensor categorical(const Tensor& probabilities, Integer count, bool replaces,
   }
   const int64_t classes = probabilities.shape().back();
   if (count < 0 || (!replaces && count > classes)) {
-    throw_number("categorical", "the number of indices",
-                 replaces ? "at least 0" : "at most as many as there are",
-                 fmt::format("{} of {}", int64_t{count}, classes));
+    throw_value("categorical", "the number of indices",
+                replaces ? "at least 0" : "at most as many as there are",
+                fmt::format("{} of {}", int64_t{count}, classes));
   }
   const DType dtype = probabilities.dtype() == f64 ? f64 : f32;
   const Tensor weights = cast(probabilities, dtype);

@@ -121,8 +121,7 @@ Tensor isneginf(const Tensor& x) { return x == -infinity; }
 // clang-format on
 
 Tensor log_sigmoid(const Tensor& x) {
-  const Tensor floats = x.is_defined() && !is_floating(x.dtype()) ? cast(x, f32) : x;
-  return -softplus(-floats);
+  return -softplus(-as_floats(x));
 }
 
 Tensor positive(const Tensor& x) {

@@ -10,6 +10,8 @@
 #include "eager/ops/index.h"
 #include "eager/ops/join.h"
 #include "eager/ops/masks.h"
+#include "eager/ops/rearrange.h"
+#include "eager/ops/trailing_axes.h"
 #include "eager/promotion.h"
 
 #include <fmt/format.h>
@@ -230,24 +232,21 @@ Rows rows_of(const Tensor& part, const AxisIndices& chosen) {
   return made;
 }
 
-/// The first `count` axes of x put at axis `to`.
-Tensor with_axes_at(const Tensor& x, int count, int to) {
-  if (to == 0 || count == 0) return x;
-  Dims order;
-  for (int i = 0; i < to; ++i) order.push_back(count + i);
-  for (int i = 0; i < count; ++i) order.push_back(i);
-  for (int i = count + to; i < x.rank(); ++i) order.push_back(i);
-  return permute(x, order);
-}
-
-/// The opposite: `count` axes from `from` on put first.
-Tensor with_axes_first(const Tensor& x, int count, int from) {
-  Dims order;
-  for (int i = 0; i < count; ++i) order.push_back(from + i);
-  for (int i = 0; i < x.rank(); ++i) {
-    if (i < from || i >= from + count) order.push_back(i);
+/// `count` axes of x, from `from` on, put at `to`.
+Tensor with_axes_moved(const Tensor& x, int count, int from, int to) {
+  if (from == to || count == 0) return x;
+  Dims source, destination;
+  for (int i = 0; i < count; ++i) {
+    source.push_back(from + i);
+    destination.push_back(to + i);
   }
-  return from == 0 ? x : permute(x, order);
+  return moveaxis(x, source, destination);
+}
+Tensor with_axes_at(const Tensor& x, int count, int to) {
+  return with_axes_moved(x, count, 0, to);
+}
+Tensor with_axes_first(const Tensor& x, int count, int from) {
+  return with_axes_moved(x, count, from, 0);
 }
 
 /// x with the axes that were put in `order` where they were.
@@ -277,11 +276,8 @@ Tensor joined(const Tensor& part, const Argument& value, Arrival arrival) {
 /// chooses or fewer axes.
 Tensor masked(const Tensor& part, const Tensor& mask, int axis, const Tensor& value) {
   const int behind = part.rank() - axis - mask.rank();
-  if (value.rank() <= behind) {  // the same for all that is chosen
-    Shape shape = mask.shape();
-    for (int i = 0; i < behind; ++i) shape.push_back(1);
-    return where(reshape(mask, shape), value, part);
-  }
+  if (value.rank() <= behind)  // the same for all that is chosen
+    return where(with_trailing_axes(mask, mask.rank() + behind), value, part);
   Shape shape = value.shape();
   while (shape.size() < axis + 1 + behind) shape.insert(0, 1);
   const Tensor rows = with_axes_first(part, mask.rank(), axis);
@@ -330,9 +326,7 @@ Tensor At::join(const Argument& value, Arrival arrival) const {
     }
     if (choice_axis_ == axis && given.get()->rank() <= part.rank() - axis - mask.rank()) {
       const Tensor all = joined(part, *given.get(), arrival);
-      Shape shape = mask.shape();
-      while (shape.size() < part.rank() - axis) shape.push_back(1);
-      return with_window(where(reshape(mask, shape), all, part));
+      return with_window(where(with_trailing_axes(mask, part.rank() - axis), all, part));
     }
   }
   AxisIndices chosen;

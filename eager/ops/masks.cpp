@@ -11,6 +11,7 @@
 #include "eager/ops/index.h"
 #include "eager/ops/join.h"
 #include "eager/ops/reduce.h"
+#include "eager/ops/trailing_axes.h"
 #include "eager/ops/view.h"
 #include "eager/promotion.h"
 
@@ -47,12 +48,7 @@ void check_mask_of(std::string_view where, const Tensor& x, const Tensor& mask) 
 }
 
 void check_size(std::string_view where, int64_t size) {
-  if (size >= 0) return;
-  throw Error(ErrorKind::value, {.where = std::string(where),
-                                 .what = "size",
-                                 .expected = "at least 0",
-                                 .got = fmt::format("{}", size),
-                                 .fix = {}});
+  if (size < 0) throw_value(where, "size", "at least 0", fmt::format("{}", size));
 }
 
 // ---- compress
@@ -88,12 +84,6 @@ LibraryCall call_compress(Inputs inputs, const Attrs&, const Spec& spec) {
   return library_call(LibraryCall::Kind::compress, inputs, spec);
 }
 
-/// A shape with as many axes of size 1 behind it.
-Shape with_ones(Shape shape, int count) {
-  for (int i = 0; i < count; ++i) shape.push_back(1);
-  return shape;
-}
-
 /// How many of a line come before each.
 Tensor places_of(const Tensor& mask) {
   return cumsum(mask, 0) - 1;
@@ -108,7 +98,7 @@ Tensor compress_rule(const GradientCall& c, int k) {
   const Tensor places = places_of(mask);
   const Tensor is_there = mask & (places < rows);
   const Tensor spread = take(c.gradient, clamp(places, 0, rows - 1));
-  return where(reshape(is_there, with_ones(mask.shape(), spread.rank() - 1)), spread, 0);
+  return where(with_trailing_axes(is_there, spread.rank()), spread, 0);
 }
 
 // ---- positions
@@ -157,10 +147,6 @@ Tensor as_rows(const Tensor& x, int mask_rank) {
   return reshape(x, shape);
 }
 
-Tensor is_nonzero(const Tensor& x) {
-  return x.dtype() == boolean ? x : x != 0;
-}
-
 /// The mask, a line; fails if it does not choose so many.
 Tensor check_fits_mask(const Tensor& mask, int64_t count) {
   const Tensor fits = sum(mask) == count;
@@ -195,7 +181,7 @@ Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Argument& value
   const Promoted given(values, x.dtype(), x.device());
   const Tensor& all = *given.get();
   const int row_rank = x.rank() - mask.rank();
-  const Tensor chosen = reshape(mask, with_ones(mask.shape(), row_rank));
+  const Tensor chosen = with_trailing_axes(mask, x.rank());
   if (all.rank() <= row_rank || all.shape()[all.rank() - row_rank - 1] == 1) {  // the same for all
     const Tensor row = all.rank() <= row_rank ? all : squeeze(all, all.rank() - row_rank - 1);
     return where(chosen, expand(row, x.shape()), x);
@@ -221,7 +207,7 @@ std::vector<Tensor> nonzero(const Tensor& x, std::optional<Integer> size,
                                    .fix = "reshape(x, {1}) has one."});
   }
   if (size) check_size("nonzero", *size);
-  const Tensor line = flatten(is_nonzero(x));
+  const Tensor line = flatten(cast(x, boolean));
   const Tensor flat = apply(masks["nonzero"], {&line}, {chosen_by(line, size, place)});
   std::vector<Tensor> indices(static_cast<std::size_t>(x.rank()));
   int64_t step = 1;
@@ -243,7 +229,7 @@ Tensor argwhere(const Tensor& x, std::optional<Integer> size, std::source_locati
 }
 
 Tensor count_nonzero(const Tensor& x, const Axes& axes, KeepDims keep) {
-  return sum(is_nonzero(x), axes, keep);
+  return sum(cast(x, boolean), axes, keep);
 }
 
 std::span<const Op> masks_ops() {

@@ -155,7 +155,7 @@ struct SortedLines {
   int axis;
 };
 SortedLines sorted_lines(const char* where, const Tensor& x, std::optional<Integer> axis) {
-  const Tensor numbers = is_floating(x.dtype()) ? x : cast(x, f32);
+  const Tensor numbers = as_floats(x);
   const Tensor lines = axis ? numbers : flatten(numbers);
   const int along = normalize_axis(where, axis.value_or(0), lines.rank());
   if (lines.shape()[along] == 0) {

@@ -11,6 +11,7 @@
 #include "eager/ops/reduce.h"
 #include "eager/ops/unary.h"
 #include "eager/ops/view.h"
+#include "eager/promotion.h"
 
 #include <fmt/format.h>
 
@@ -27,10 +28,6 @@ namespace {
                                  .expected = expected,
                                  .got = to_string(a.shape()) + " and " + to_string(b.shape()),
                                  .fix = fix});
-}
-
-Tensor floating_of(const Tensor& x) {
-  return is_floating(x.dtype()) ? x : cast(x, f32);
 }
 
 /// The axes of x that are not in `axes`, which may come before or after them.
@@ -152,7 +149,7 @@ Tensor cross(const Tensor& a, const Tensor& b, Integer axis) {
 }
 
 Tensor vector_norm(const Tensor& x, const Axes& axes, double p, KeepDims keep) {
-  const Tensor sizes = abs(floating_of(x));
+  const Tensor sizes = abs(as_floats(x));
   if (p == std::numeric_limits<double>::infinity()) return max(sizes, axes, keep);
   if (p == -std::numeric_limits<double>::infinity()) return min(sizes, axes, keep);
   if (p == 0) return cast(count_nonzero(sizes, axes, keep), sizes.dtype());
@@ -176,7 +173,7 @@ Tensor matrix_norm(const Tensor& x, MatrixNorm norm, KeepDims keep) {
   if (norm == MatrixNorm::frobenius) return vector_norm(x, {-2, -1}, 2, keep);
   const bool is_of_columns = norm == MatrixNorm::one || norm == MatrixNorm::minus_one;
   const bool is_largest = norm == MatrixNorm::one || norm == MatrixNorm::infinity;
-  const Tensor sums = sum(abs(floating_of(x)), is_of_columns ? -2 : -1, keepdims);
+  const Tensor sums = sum(abs(as_floats(x)), is_of_columns ? -2 : -1, keepdims);
   return is_largest ? max(sums, {-2, -1}, keep) : min(sums, {-2, -1}, keep);
 }
 

@@ -9,6 +9,7 @@
 #include "eager/ops/create.h"
 #include "eager/ops/family.h"
 #include "eager/ops/index.h"
+#include "eager/ops/trailing_axes.h"
 #include "eager/ops/unary.h"
 #include "eager/ops/view.h"
 #include "eager/promotion.h"
@@ -31,9 +32,12 @@ Spec infer_scatter(const Op& op, Inputs inputs, const Attrs& attrs) {
   check_axis(op, 0, x.shape.size());
   check_i64(op, indices);
   const auto arrival = attr<int64_t>(attrs, 0);
-  const bool is_known = arrival >= 0 && arrival <= static_cast<int64_t>(Arrival::minimum);
+  // Sums are scatter_add's: scatter() adds them to x.
+  const bool is_known = arrival >= 0 && arrival <= static_cast<int64_t>(Arrival::minimum) &&
+                        arrival != static_cast<int64_t>(Arrival::add);
+  if (!is_known) throw_value(op.name, "arrival", "a known one", fmt::format("{}", arrival));
   const bool is_joined = arrival != static_cast<int64_t>(Arrival::set);
-  if (!is_known || values.dtype != x.dtype) {
+  if (values.dtype != x.dtype) {
     throw Error(ErrorKind::dtype, {.where = std::string(op.name),
                                    .what = "values " + describe(values) + " for " + describe(x),
                                    .expected = "one dtype",
@@ -73,13 +77,6 @@ void fail_scatter(const Op& op, Inputs inputs, const Attrs&) {
 
 Tensor scatter_by(const Tensor& x, const Tensor& values, const Tensor& indices, Arrival arrival);
 
-/// The places of indices, numbered in row-major order; as an index of rows of `rank` axes in all.
-Tensor numbered(const Tensor& indices, int rank) {
-  Shape shape = indices.shape();
-  while (shape.size() < rank) shape.push_back(1);
-  return reshape(arange(indices.size(), {}, indices.device()), shape);
-}
-
 /// The last value at a place has its gradient; x where none arrived.
 Tensor set_rule(const GradientCall& c, int k) {
   const Tensor& indices = c.inputs[2];
@@ -88,13 +85,11 @@ Tensor set_rule(const GradientCall& c, int k) {
     const Tensor none = zeros(values.shape, c.gradient.dtype(), c.gradient.device());
     return scatter_by(c.gradient, none, indices, Arrival::set);
   }
-  const Tensor order = numbered(indices, indices.rank());
+  const Tensor order = reshape(arange(indices.size(), {}, indices.device()), indices.shape());
   const Tensor last = scatter_by(full({x.shape[0]}, int64_t{-1}, i64, order.device()), order,
                                  indices, Arrival::set);
   const Tensor stays = take(last, indices) == order;
-  Shape shape = indices.shape();
-  while (shape.size() < values.shape.size()) shape.push_back(1);
-  return where(reshape(stays, shape), take(c.gradient, indices), 0);
+  return where(with_trailing_axes(stays, values.shape.size()), take(c.gradient, indices), 0);
 }
 
 /// Equal extremes share the gradient.
@@ -126,14 +121,13 @@ Tensor multiply_rule(const GradientCall& c, int k) {
 Tensor scatter_rule(const GradientCall& c, int k) {
   if (k == 2) return {};
   switch (arrival_of(c.attrs)) {
-    case Arrival::add:
-      return k == 0 ? c.gradient : take(c.gradient, c.inputs[2]);
     case Arrival::multiply:
       return multiply_rule(c, k);
     case Arrival::maximum:
     case Arrival::minimum:
       return arrived_extreme_rule(c, k);
     case Arrival::set:
+    case Arrival::add:  // not of the op
       break;
   }
   return set_rule(c, k);

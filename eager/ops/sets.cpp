@@ -1,6 +1,7 @@
 #include "eager/ops/sets.h"
 
 #include "core/error.h"
+#include "eager/infer.h"
 #include "eager/ops/arithmetic.h"
 #include "eager/ops/cast.h"
 #include "eager/ops/compare.h"
@@ -54,12 +55,6 @@ struct Runs {
 
 Device device_of(const Argument& x) {
   return x.tensor() != nullptr ? x.tensor()->device() : default_device();
-}
-
-[[noreturn]] void throw_value(const char* where, const char* what, const char* expected,
-                              const std::string& got) {
-  throw Error(ErrorKind::value,
-              {.where = where, .what = what, .expected = expected, .got = got, .fix = {}});
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <deque>
 #include <span>
 #include <vector>
 
@@ -14,7 +13,7 @@ namespace {
 /// A key, taken apart: what x.at() takes, and the tensors that it speaks of.
 struct Key {
   std::vector<Index> indices;
-  std::deque<Tensor> tensors;
+  std::vector<Tensor> tensors;  ///< with room for one a part: indices point to them
 };
 
 bool is_index_array(nb::handle part) {
@@ -35,7 +34,7 @@ Tensor tensor_of(nb::handle part) {
 }
 
 /// Adds one part of a key.
-void add_part(nb::handle part, Key& key) {
+void add_part(nb::handle part, std::size_t parts, Key& key) {
   PyObject* object = part.ptr();
   if (part.is_none()) {
     key.indices.emplace_back(new_axis);
@@ -51,6 +50,7 @@ void add_part(nb::handle part, Key& key) {
   } else if (PySlice_Check(object)) {
     key.indices.emplace_back(convert<Range>({"x[...]", "the slice", part}));
   } else if (is_index_array(part)) {
+    key.tensors.reserve(parts);
     key.indices.emplace_back(key.tensors.emplace_back(tensor_of(part)));
   } else if (PyIndex_Check(object)) {
     key.indices.emplace_back(convert<int64_t>({"x[...]", "the index", part}));
@@ -64,10 +64,11 @@ void add_part(nb::handle part, Key& key) {
 Key read_key(nb::handle given) {
   Key key;
   if (PyTuple_Check(given.ptr())) {
-    key.indices.reserve(static_cast<std::size_t>(PyTuple_Size(given.ptr())));
-    for (const nb::handle part : nb::borrow<nb::tuple>(given)) add_part(part, key);
+    const auto parts = static_cast<std::size_t>(PyTuple_Size(given.ptr()));
+    key.indices.reserve(parts);
+    for (const nb::handle part : nb::borrow<nb::tuple>(given)) add_part(part, parts, key);
   } else {
-    add_part(given, key);
+    add_part(given, 1, key);
   }
   return key;
 }
