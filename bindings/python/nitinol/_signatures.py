@@ -15,3 +15,9 @@ def signature(function: Any) -> inspect.Signature:
     names: dict[str, Any] = {"_defaults": defaults}
     exec(f"from __future__ import annotations\n{text}: ...", names)
     return inspect.signature(names[function.__name__])
+
+
+def of_class(init: Any) -> inspect.Signature:
+    """Of a class, whose __init__ this is: what it is called with."""
+    whole = signature(init)
+    return whole.replace(parameters=list(whole.parameters.values())[1:])

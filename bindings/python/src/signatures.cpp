@@ -50,6 +50,20 @@ PyObject* get_attribute(PyObject* self, PyObject* name) {
   }
 }
 
+/// What inspect reads of a class; Python before 3.11.3 does not look at an __init__ like ours. A
+/// class that derives from it has its own.
+PyObject* class_signature(PyObject* self, PyObject* object, PyObject* owner) {
+  try {
+    const nb::handle dict = reinterpret_cast<PyTypeObject*>(owner)->tp_dict;
+    if (object != nullptr || PyDict_GetItemString(dict.ptr(), "__signature__") != self)
+      throw_python(PyExc_AttributeError, "__signature__");
+    const nb::object signature = nb::module_::import_("nitinol._signatures").attr("of_class");
+    return signature(nb::handle(bound_of(self))).release().ptr();
+  } catch (...) {
+    return raised();
+  }
+}
+
 PyObject* repr(PyObject* self) {
   return PyObject_Repr(bound_of(self));
 }
@@ -131,14 +145,22 @@ void add_signatures(nb::module_& m) {
   PyTypeObject* functions = new_type("nitinol._ext.function", 0, {0, nullptr});
   PyTypeObject* methods = new_type("nitinol._ext.method", Py_TPFLAGS_METHOD_DESCRIPTOR,
                                    {Py_tp_descr_get, reinterpret_cast<void*>(bind_method)});
+  PyTypeObject* signatures = new_type("nitinol._ext.signature", 0,
+                                      {Py_tp_descr_get, reinterpret_cast<void*>(class_signature)});
   replace(m, function, functions);
   for (const nb::handle item : items_of(m)) {
     const nb::object value = item[1];
-    if (PyType_Check(value.ptr()) && !text_of(nb::object(item[0])).starts_with('_'))
-      replace(value, method, methods);
+    if (!PyType_Check(value.ptr()) || text_of(nb::object(item[0])).starts_with('_')) continue;
+    for (const nb::handle attribute : items_of(value)) {
+      if (text_of(nb::object(attribute[0])) != "__init__") continue;
+      const nb::object init = attribute[1];
+      if (init.type().is(method)) nb::setattr(value, "__signature__", made(signatures, init));
+    }
+    replace(value, method, methods);
   }
   Py_DECREF(functions);
   Py_DECREF(methods);
+  Py_DECREF(signatures);
 }
 
 }  // namespace nitinol::python

@@ -393,3 +393,11 @@ def test_none_stands_for_a_default_of_none_only() -> None:
 def test_names_of_arguments_need_not_be_interned() -> None:
     name = "".join(["ax", "is"])
     assert nitinol.sum(nitinol.ones((2, 3)), **{name: 0}).shape == (3,)
+
+
+def test_classes_have_signatures_of_their_own() -> None:
+    # Python before 3.11.3, Debian 12's, asks for nothing else.
+    for made in (nitinol.Device, nitinol.nn.Adam, nitinol.random.Generator):
+        assert inspect.signature(made) == made.__signature__
+        assert "self" not in made.__signature__.parameters
+    assert not hasattr(nitinol.Device("cpu"), "__signature__")
