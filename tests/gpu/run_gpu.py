@@ -61,6 +61,10 @@ ROWS = (
     + ["large.conv-grad.f32.56", "large.conv-grad.bf16.56", "large.matmul.bf16.4096"]
     + [f"large.{f}-grad.bf16.{n}" for n in COLUMNS for f in ("softmax", "norm", "entropy")]
     + ["index.scatter", "index.rows", "order.bincount", "scan.rows", "scan.columns", "W1e"]
+    + ["order.sort.n1e6", "order.sort.rows", "order.argsort.n1e6", "order.topk", "order.median"]
+    + ["order.unique.many", "order.searchsorted", "order.mask", "index.set", "index.along"]
+    + ["einsum.attention", "einsum.outer", "random.normal", "random.permutation"]
+    + ["random.categorical"]
     + ["W2.sum", "W2.mean", "W2.softmax", "W2.layernorm", "W2.var", "W2.argmax"]
     + ["W1a.n1e5", "W1b.n1e5", "W1c.n1e5", "W1d.n1e5", "W5.mm1024", "W5.mm2048"]
     + ["W5.mbg1024x1024x1024", "W5.mbg128x768x3072", "W7.shape.new", "W6.W1a", "W6.W1c", "W6.W1d"]
@@ -491,6 +495,8 @@ def bench(run):
     ours = [path_of("nitinol_bench"), "--serve", "--device", "cuda:0", *quick]
     ours += ["--threads", str(os.cpu_count() or 1)]
     theirs = [sys.executable, path_of("torch_rows.py"), *quick]
+    if run.options.modes:
+        theirs += ["--modes", run.options.modes]
     if run.is_fake():
         theirs.append("--stand-in")
     servers = {"nitinol": Server(ours, run)}
@@ -663,6 +669,7 @@ def main():
     parser.add_argument("folder", help="for the results")
     parser.add_argument("--stages", type=lambda text: text.split(","), default=names)
     parser.add_argument("--rows", type=lambda text: text.split(","), default=[])
+    parser.add_argument("--modes", help="of PyTorch: eager alone takes a tenth of the time")
     parser.add_argument("--seconds", type=float, default=570, help="for all stages together")
     parser.add_argument(
         "--limit",

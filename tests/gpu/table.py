@@ -75,7 +75,8 @@ def print_bits(lines):
             print(f"  {line.get('row') or line.get('case')}: {line['differs']}")
     tests = [line for line in lines if line["stage"] == "tests" and "outcome" in line]
     if tests:
-        failed = [line["tag"] for line in tests if line["outcome"] != "passed"]
+        last = {line["tag"]: line["outcome"] for line in tests}  # in the last of several runs
+        failed = [tag for tag, outcome in last.items() if outcome != "passed"]
         cases = sum(line["cases"] for line in tests)
         print(
             f"tests: {cases} cases by {len(tests)} processes; not passed: {', '.join(failed) or 'none'}"

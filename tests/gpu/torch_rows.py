@@ -77,10 +77,10 @@ class StandIn:
     version = None
 
     def __init__(self, options):
-        self.clock = Clock(lambda: None, lambda: None, True)
+        self.clock, self.asked = Clock(lambda: None, lambda: None, True), options.modes
 
     def modes(self, name):
-        for mode in MODES:
+        for mode in self.asked:
             yield mode, lambda: None, None
 
 
@@ -89,6 +89,7 @@ class Torch:
         import torch
 
         self.torch, self.device, self.is_quick = torch, options.device, options.quick
+        self.asked = options.modes
         self.version = torch.__version__
         torch.manual_seed(0)
         # As Nitinol: f32 means f32.
@@ -103,7 +104,7 @@ class Torch:
     def modes(self, name):
         """Of each mode its name, a call, and the mean magnitude of its results."""
         torch = self.torch
-        for mode in MODES:
+        for mode in self.asked:
             torch._dynamo.reset()
             if self.device.startswith("cuda"):
                 torch.cuda.empty_cache()
@@ -172,7 +173,9 @@ class Torch:
             "W5": self.product,
             "W7": self.shapes,
             "index": self.lookup,
-            "order": self.bins,
+            "einsum": self.contracted,
+            "order": self.ordered,
+            "random": self.drawn,
             "scan": self.scan,
             "large": self.large,
         }
@@ -279,9 +282,81 @@ class Torch:
         words, width, rows = self.few(50000), self.few(256), self.few(4096)
         if parts[1] == "scatter":
             return self.scattered(rows, width, words)
+        if parts[1] == "set":
+            n = self.few(10**6)
+            half = torch.randperm(n, device=self.device)[: n // 2]
+            given = [self.normal(n), half, self.normal(n // 2)]
+            return lambda x, i, v: torch.index_put(x, (i,), v), given
+        if parts[1] == "along":
+            rows, columns = self.few(4096), self.few(1024)
+            index = torch.randint(0, columns, (rows, self.few(256)), device=self.device)
+            return lambda x, i: torch.gather(x, 1, i), [self.normal(rows, columns), index]
         table = self.normal(words, width)
         index = torch.arange(rows, device=self.device) * 7919 % words
         return (lambda v, i: v[i], [table, index]) if parts[1] == "rows" else None
+
+    def integers(self, most, n):
+        return self.torch.randint(0, most, (n,), device=self.device)
+
+    def ordered(self, parts):
+        """bench/order.cpp."""
+        torch, n = self.torch, self.few(10**6)
+        kind = ".".join(part for part in parts[1:] if part != "n1e6")
+        line = lambda: self.normal(n)  # noqa: E731
+        many = lambda: self.normal(self.few(10**7))  # noqa: E731
+        if kind == "bincount":
+            return self.bins(parts)
+        makers = {
+            "sort": lambda: (lambda x: torch.sort(x).values, [line()]),
+            "sort.i64": lambda: (lambda x: torch.sort(x).values, [self.integers(1 << 40, n)]),
+            "argsort": lambda: (lambda x: torch.argsort(x, stable=True), [line()]),
+            "sort.rows": lambda: (
+                lambda x: torch.sort(x, -1).values,
+                [self.normal(self.few(4096), self.few(1024))],
+            ),
+            "topk": lambda: (
+                lambda x: torch.topk(x, 50).values,
+                [self.normal(64, self.few(50257))],
+            ),
+            "median": lambda: (
+                lambda x: torch.quantile(x, 0.5, -1),
+                [self.normal(self.few(1000), self.few(10000))],
+            ),
+            "unique.few": lambda: (torch.unique, [self.integers(1000, n)]),
+            "unique.many": lambda: (torch.unique, [self.integers(1 << 40, n)]),
+            "searchsorted": lambda: (torch.searchsorted, [line().sort().values, line()]),
+            "mask": lambda: (lambda x: torch.masked_select(x, x > 0), [many()]),
+            "nonzero": lambda: (lambda x: torch.nonzero(x > 0), [many()]),
+        }
+        return makers[kind]() if kind in makers else None
+
+    def contracted(self, parts):
+        einsum = self.torch.einsum
+        heads, square = (8, 12, self.few(128), 64), (self.few(256),) * 2
+        vectors = (self.few(1000), self.few(200))
+        makers = {
+            "attention": ("bhqd,bhkd->bhqk", [heads] * 2),
+            "chain": ("ij,jk,kl->il", [square] * 3),
+            "outer": ("bi,bj->bij", [vectors] * 2),
+        }
+        text, shapes = makers[parts[1]]
+        return lambda *given: einsum(text, *given), [self.normal(*shape) for shape in shapes]
+
+    def drawn(self, parts):
+        torch, device = self.torch, self.device
+        n = self.few(10**6)
+        makers = {
+            "normal": lambda: (torch.randn_like, [torch.zeros(self.few(10**7), device=device)]),
+            "permutation": lambda: (
+                lambda x: torch.randperm(n, device=device),
+                [torch.zeros(1, device=device)],
+            ),
+            "categorical": lambda: (
+                lambda x: torch.multinomial(x, 1, replacement=True),
+                [torch.rand(self.few(10**5), 100, device=device)],
+            ),
+        }
+        return makers[parts[1]]() if parts[1] in makers else None
 
     def bins(self, parts):
         torch, n = self.torch, self.few(262144)
@@ -575,7 +650,7 @@ def serve(options):
         kind = {"notes": "stand-in"} if options.stand_in else {}
         end = {"end": name}
         if name.startswith("W6.") and not options.stand_in:
-            for mode in MODES if name[3:] in COLD else ():
+            for mode in options.modes if name[3:] in COLD else ():
                 command = [
                     sys.executable,
                     __file__,
@@ -622,6 +697,7 @@ def main():
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--quick", action="store_true", help="few and short samples")
     parser.add_argument("--stand-in", action="store_true")
+    parser.add_argument("--modes", type=lambda text: text.split(","), default=list(MODES))
     parser.add_argument("--cold", default="", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.cold:

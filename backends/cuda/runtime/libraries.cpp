@@ -283,6 +283,7 @@ const Opened<CublasLt>& opened_cublas_lt() {
                                             "cublasLtMatmulPreferenceDestroy",
                                             "cublasLtMatmulPreferenceSetAttribute",
                                             "cublasLtMatmulAlgoGetHeuristic",
+                                            "cublasLtMatmulAlgoCheck",
                                             "cublasLtMatmulAlgoConfigGetAttribute",
                                             "cublasLtMatmul"};
     fill(*made, names);

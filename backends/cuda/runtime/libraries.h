@@ -122,6 +122,8 @@ struct CublasLt {
   int (*cublasLtMatmulPreferenceSetAttribute)(Preference, int, const void*, std::size_t bytes);
   int (*cublasLtMatmulAlgoGetHeuristic)(Handle, Description, Layout a, Layout b, Layout c, Layout d,
                                         Preference, int most, Choice*, int* count);
+  int (*cublasLtMatmulAlgoCheck)(Handle, Description, Layout a, Layout b, Layout c, Layout d,
+                                 const Algorithm*, Choice*);
   int (*cublasLtMatmulAlgoConfigGetAttribute)(const Algorithm*, int, void* value, std::size_t bytes,
                                               std::size_t* written);
   int (*cublasLtMatmul)(Handle, Description, const void* alpha, const void* a, Layout,

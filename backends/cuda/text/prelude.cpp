@@ -36,7 +36,7 @@ DEVICE u64 high_of(u64 a, u64 b) { return __umul64hi(a, b); }
 DEVICE i64 high_of(i64 a, i64 b) { return __mul64hi(a, b); }
 DEVICE float float_of_half(u16 h) { float x; asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h)); return x; }
 DEVICE u16 half_of_float(float x) { u16 h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x)); return h; }
-DEVICE u16 bfloat_of_float(float x) { u16 h; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(x)); return h; }
+DEVICE u16 bfloat_of_float(float x) { u32 h; asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(h) : "f"(0.0f), "f"(x)); return (u16)h; }
 DEVICE u32 thread_index() { return threadIdx.x; }
 DEVICE u32 block_index() { return blockIdx.x; }
 DEVICE void barrier() { __syncthreads(); }

@@ -31,7 +31,7 @@ constexpr int layout_batch_count = 5, layout_batch_stride = 6;
 constexpr int preference_workspace = 1, preference_reduction = 3;
 constexpr int preference_alignment = 5;  // of a; b, c and d follow
 constexpr int algorithm_id = 0, algorithm_parts = 2;
-constexpr int not_supported = 15;
+constexpr int invalid_value = 7, arch_mismatch = 8, not_supported = 15;
 /// Parts of a sum meet in the type they are computed in, f32 for 16 bits: the other ways add them
 /// in the result's type.
 constexpr uint32_t in_compute_type = 2;
@@ -89,12 +89,14 @@ class Product final : public VendorCall {
     set(transposes_a, b.is_transposed);
     set(transposes_b, a.is_transposed);
     layouts_ = {layout(b, 1), layout(a, 0), layout(c, 2)};
+    usual_ = {usual(b, 1), usual(a, 0), usual(c, 2)};
   }
 
   /// Finds an algorithm; false if cuBLASLt has none.
   bool plan() {
     handle_ = handle();
-    chosen_ = ask();
+    chosen_ = ask(usual_);
+    if (!chosen_ || !runs_here(*chosen_)) chosen_ = ask(layouts_);
     log(LogLevel::info,
         fmt::format("{}: {}", *label_,
                     chosen_ ? "cuBLASLt, " + algorithm()
@@ -107,6 +109,7 @@ class Product final : public VendorCall {
     int64_t size;
     std::array<int64_t, 3> strides;
   };
+  using Layouts = std::array<Layout, 3>;  ///< of b, a and c
 
   [[nodiscard]] DType dtype() const { return given().operands[2].dtype; }
 
@@ -173,6 +176,18 @@ class Product final : public VendorCall {
   }
 
   [[nodiscard]] Layout layout(const Matrix& matrix, std::size_t k) const {
+    return layout(matrix, k, inner_.strides[k]);
+  }
+
+  /// As if the columns, and the matrices, followed on one another: by this the algorithm is chosen
+  /// where that can be. (On an H100 the distance of columns chose others for a matrix times a
+  /// vector, and with them other bits.)
+  [[nodiscard]] Layout usual(Matrix matrix, std::size_t k) const {
+    matrix.leading = matrix.rows;
+    return layout(matrix, k, inner_.strides[k] == 0 ? 0 : matrix.rows * matrix.columns);
+  }
+
+  [[nodiscard]] Layout layout(const Matrix& matrix, std::size_t k, int64_t batch_stride) const {
     CublasLt::Layout made = nullptr;
     expect(library_.cublasLtMatrixLayoutCreate(
                &made, *number_of(given().operands[k].dtype, cuda_types),
@@ -185,7 +200,7 @@ class Product final : public VendorCall {
              "describing a matrix");
     };
     set(layout_batch_count, static_cast<int32_t>(inner_.size));
-    set(layout_batch_stride, inner_.strides[k]);
+    set(layout_batch_stride, batch_stride);
     return layout;
   }
 
@@ -200,7 +215,7 @@ class Product final : public VendorCall {
     return static_cast<uint32_t>(bits & (0 - bits));
   }
 
-  [[nodiscard]] std::optional<CublasLt::Algorithm> ask() const {
+  [[nodiscard]] std::optional<CublasLt::Algorithm> ask(const Layouts& layouts) const {
     CublasLt::Preference made = nullptr;
     expect(library_.cublasLtMatmulPreferenceCreate(&made), "a preference");
     const Preference preference(made);
@@ -213,12 +228,24 @@ class Product final : public VendorCall {
     for (int k = 0; k < 4; ++k) set(preference_alignment + k, told_alignment());
     CublasLt::Choice found = {};
     int count = 0;
-    const auto [b, a, c] = layouts();
+    const auto [b, a, c] = pointers(layouts);
     const int result = library_.cublasLtMatmulAlgoGetHeuristic(handle_, description_.get(), b, a, c,
                                                                c, made, 1, &found, &count);
     if (result != not_supported) expect(result, "choosing an algorithm");
     if (result != 0 || count == 0 || found.state != 0) return std::nullopt;
     return found.algorithm;
+  }
+
+  /// Whether an algorithm that was chosen for other layouts computes these.
+  [[nodiscard]] bool runs_here(const CublasLt::Algorithm& algorithm) const {
+    CublasLt::Choice found = {};
+    const auto [b, a, c] = pointers(layouts_);
+    const int result = library_.cublasLtMatmulAlgoCheck(handle_, description_.get(), b, a, c, c,
+                                                        &algorithm, &found);
+    const bool is_answer =
+        result == invalid_value || result == arch_mismatch || result == not_supported;
+    if (!is_answer) expect(result, "checking an algorithm");
+    return result == 0 && found.state == 0 && found.workspace_bytes <= Gpu::workspace_bytes;
   }
 
   [[nodiscard]] bool run(const Buffers& at) const override {
@@ -244,7 +271,7 @@ class Product final : public VendorCall {
   void multiply(const Buffers& at) const {
     void* const workspace = gpu_.workspace();
     const std::lock_guard order(gpu_.order());
-    const auto [b, a, c] = layouts();
+    const auto [b, a, c] = pointers(layouts_);
     expect(library_.cublasLtMatmul(handle_, description_.get(), one(), at[1], b, at[0], a, zero(),
                                    at[2], c, at[2], c, &*chosen_, workspace, Gpu::workspace_bytes,
                                    gpu_.stream()),
@@ -252,9 +279,8 @@ class Product final : public VendorCall {
     gpu_.note(label_);
   }
 
-  /// Of b, a and c.
-  [[nodiscard]] std::array<CublasLt::Layout, 3> layouts() const {
-    return {layouts_[0].get(), layouts_[1].get(), layouts_[2].get()};
+  [[nodiscard]] static std::array<CublasLt::Layout, 3> pointers(const Layouts& layouts) {
+    return {layouts[0].get(), layouts[1].get(), layouts[2].get()};
   }
 
   const CublasLt& library_ = cublas_lt();
@@ -263,7 +289,7 @@ class Product final : public VendorCall {
   std::vector<Batch> outer_;
   Batch inner_ = {1, {0, 0, 0}};
   Description description_;
-  std::array<Layout, 3> layouts_;  ///< of b, a and c
+  Layouts layouts_, usual_;
   std::optional<CublasLt::Algorithm> chosen_;
 };
 

@@ -218,6 +218,21 @@ int cublasLtMatmulAlgoGetHeuristic(Handle*, const Description* description, cons
   *count = 1;
   return 0;
 }
+int cublasLtMatmulAlgoCheck(Handle*, const Description*, const Layout* a, const Layout* b,
+                            const Layout*, const Layout* d, const Algorithm* algorithm,
+                            Choice* choice) {
+  FAKE_ENTRY;
+  if (algorithm->magic != algorithm_magic) return invalid_value;
+  // As the library may: what takes two elements at once does not take every distance of columns.
+  for (const Layout* layout : {a, b, d}) {
+    if (layout->leading % 2 != 0 && layout->leading != static_cast<int64_t>(layout->rows))
+      return not_supported;
+  }
+  *choice = {};
+  choice->algorithm = *algorithm;
+  choice->workspace_bytes = 0;
+  return 0;
+}
 int cublasLtMatmulAlgoConfigGetAttribute(const Algorithm* algorithm, int attribute, void* value,
                                          std::size_t bytes, std::size_t* written) {
   FAKE_ENTRY;
