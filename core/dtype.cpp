@@ -1,41 +1,32 @@
 #include "core/dtype.h"
 
-#include <array>
+#include "core/error.h"
+
+#include <fmt/format.h>
+
 #include <utility>
 
 namespace nitinol {
 namespace {
 
-struct Info {
-  std::string_view name, short_name;
-  ScalarType compute;
-};
-
-constexpr std::array<Info, dtype_count> infos = {{
-    {"bool", "bool", ScalarType::pred},
-    {"uint8", "u8", ScalarType::u8},
-    {"int8", "i8", ScalarType::i8},
-    {"int16", "i16", ScalarType::i16},
-    {"int32", "i32", ScalarType::i32},
-    {"int64", "i64", ScalarType::i64},
-    {"float16", "f16", ScalarType::f32},
-    {"bfloat16", "bf16", ScalarType::f32},
-    {"float32", "f32", ScalarType::f32},
-    {"float64", "f64", ScalarType::f64},
-}};
-
-const Info& info(DType dtype) {
-  return infos[static_cast<std::size_t>(dtype)];
+/// Of the integers the narrowest that holds both, or nothing.
+std::optional<DType> joined_integers(DType a, DType b) {
+  if (is_unsigned(a) == is_unsigned(b)) return size_of(a) >= size_of(b) ? a : b;
+  if (is_unsigned(b)) std::swap(a, b);
+  for (const DType dtype : {i8, i16, i32, i64}) {
+    if (size_of(dtype) > size_of(a) && size_of(dtype) >= size_of(b)) return dtype;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
 std::string_view name_of(DType dtype) {
-  return info(dtype).name;
+  return info_of(dtype).name;
 }
 
 std::string_view short_name_of(DType dtype) {
-  return info(dtype).short_name;
+  return info_of(dtype).short_name;
 }
 
 std::ostream& operator<<(std::ostream& stream, DType dtype) {
@@ -43,8 +34,9 @@ std::ostream& operator<<(std::ostream& stream, DType dtype) {
 }
 
 std::optional<DType> dtype_named(std::string_view name) {
-  for (std::size_t i = 0; i < infos.size(); ++i) {
-    if (infos[i].name == name || infos[i].short_name == name) return static_cast<DType>(i);
+  for (std::size_t i = 0; i < dtype_infos.size(); ++i) {
+    const DTypeInfo& info = dtype_infos[i];
+    if (info.name == name || info.short_name == name) return static_cast<DType>(i);
   }
   return std::nullopt;
 }
@@ -57,16 +49,23 @@ bool is_integer(DType dtype) {
   return integers.contains(dtype);
 }
 
-DType promote(DType a, DType b) {
-  if (a == b) return a;
-  if (a > b) std::swap(a, b);  // from here on a < b in the order bool, ints, floats
-  if (a == u8 && b == i8) return i16;
-  if (a == f16 && b == bf16) return f32;
-  return b;
+bool is_unsigned(DType dtype) {
+  return unsigned_integers.contains(dtype);
 }
 
-ScalarType compute_type(DType dtype) {
-  return info(dtype).compute;
+DType promote(DType a, DType b) {
+  if (a == b || b == boolean) return a;
+  if (a == boolean) return b;
+  if (is_floating(a) != is_floating(b)) return is_floating(a) ? a : b;
+  if (is_floating(a)) return size_of(a) == size_of(b) ? f32 : size_of(a) > size_of(b) ? a : b;
+  if (const std::optional<DType> joined = joined_integers(a, b)) return *joined;
+  if (is_unsigned(b)) std::swap(a, b);
+  throw Error(ErrorKind::dtype,
+              {.where = "promote",
+               .what = "no integer dtype holds both",
+               .expected = "dtypes that meet in one",
+               .got = fmt::format("{} and {}", name_of(a), name_of(b)),
+               .fix = fmt::format("Cast one of them, for example x.to({}).", short_name_of(b))});
 }
 
 }  // namespace nitinol

@@ -10,6 +10,7 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <concepts>
 
 namespace nitinol {
 namespace {
@@ -113,50 +114,23 @@ std::optional<uint64_t> float_bits(DType dtype, std::string_view text) {
 }  // namespace
 
 std::string element_text(DType dtype, uint64_t bits) {
-  switch (dtype) {
-    case boolean:
-      return bits != 0 ? "true" : "false";
-    case u8:
-      return fmt::format("{}", bits);
-    case i8:
-      return fmt::format("{}", static_cast<int8_t>(bits));
-    case i16:
-      return fmt::format("{}", static_cast<int16_t>(bits));
-    case i32:
-      return fmt::format("{}", static_cast<int32_t>(bits));
-    case i64:
-      return fmt::format("{}", static_cast<int64_t>(bits));
-    case f16:
-    case bf16:
-    case f32:
-    case f64:
-      return float_text(dtype, bits);
-  }
-  return {};
+  if (dtype == boolean) return bits != 0 ? "true" : "false";
+  if (is_floating(dtype)) return float_text(dtype, bits);
+  return with_type(compute_type(dtype),
+                   [&]<class T>(T) { return fmt::format("{}", static_cast<T>(bits)); });
 }
 
 std::optional<uint64_t> element_bits(DType dtype, std::string_view text) {
-  switch (dtype) {
-    case boolean:
-      if (text != "true" && text != "false") return std::nullopt;
-      return text == "true";
-    case u8:
-      return integer_bits<uint8_t>(text);
-    case i8:
-      return integer_bits<int8_t>(text);
-    case i16:
-      return integer_bits<int16_t>(text);
-    case i32:
-      return integer_bits<int32_t>(text);
-    case i64:
-      return integer_bits<int64_t>(text);
-    case f16:
-    case bf16:
-    case f32:
-    case f64:
-      return float_bits(dtype, text);
-  }
-  return std::nullopt;
+  if (dtype == boolean)
+    return text == "true" || text == "false" ? std::optional<uint64_t>(text == "true")
+                                             : std::nullopt;
+  if (is_floating(dtype)) return float_bits(dtype, text);
+  return with_type(compute_type(dtype), [&]<class T>(T) -> std::optional<uint64_t> {
+    if constexpr (std::integral<T> && !std::same_as<T, bool>)
+      return integer_bits<T>(text);
+    else
+      return std::nullopt;
+  });
 }
 
 }  // namespace nitinol

@@ -3,10 +3,10 @@
 
 #include "core/evaluate.h"
 
+#include "core/bits.h"
 #include "core/math/half.h"
 #include "core/native.h"
 #include "core/tables.h"
-#include "core/with_type.h"
 
 #include <algorithm>
 #include <cassert>

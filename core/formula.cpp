@@ -17,9 +17,8 @@ Expr rounded_to(DType dtype, const Expr& value) {
 Expr as_stored(const Expr& result, DType dtype) {
   const ScalarType type = compute_type(dtype);
   if (result.type == type) return rounded_to(dtype, result);
-  const bool is_wide = result.type == ScalarType::f64 || result.type == ScalarType::i64 ||
-                       result.type == ScalarType::i32;
-  if (is_wide && type == ScalarType::f32 && dtype != f32)
+  // f32 holds all narrower numbers.
+  if (rounds_to_odd(result.type, dtype) && size_of(result.type) >= 4)
     return rounded_to(dtype, to_odd_float(result));
   return rounded_to(dtype,
                     emit(*result.program, {.op = ScalarOp::convert, .type = type, .a = result.id}));

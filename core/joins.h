@@ -141,42 +141,18 @@ constexpr auto with_combine(Combine combine, const F& f) {
 }
 
 /// Calls f(CombineConstant<combine>(), std::type_identity<T>()), T the native type of the
-/// reduction's. Throws Error(internal) for a pair that means nothing, such as logical_or of
-/// f32, and for unsigned types of more than 8 bits, in which no dtype computes.
+/// reduction's. Throws Error(internal) for a pair that means nothing, such as logical_or of f32.
 template <class F>
 auto with_reduction(const Reduction& reduction, const F& f) {
   using Result = std::invoke_result_t<F, CombineConstant<Combine::add>, std::type_identity<float>>;
-  const auto with = [&]<class T>(std::type_identity<T> type) {
+  return with_type(reduction.type, [&]<class T>(T) {
     return with_combine(reduction.combine, [&](auto combine) -> Result {
       if constexpr (is_joinable<combine.value, T>)
-        return f(combine, type);
+        return f(combine, std::type_identity<T>());
       else
         throw_meaningless(reduction);
     });
-  };
-  switch (reduction.type) {
-    case ScalarType::pred:
-      return with(std::type_identity<bool>());
-    case ScalarType::u8:
-      return with(std::type_identity<uint8_t>());
-    case ScalarType::i8:
-      return with(std::type_identity<int8_t>());
-    case ScalarType::i16:
-      return with(std::type_identity<int16_t>());
-    case ScalarType::i32:
-      return with(std::type_identity<int32_t>());
-    case ScalarType::i64:
-      return with(std::type_identity<int64_t>());
-    case ScalarType::f32:
-      return with(std::type_identity<float>());
-    case ScalarType::f64:
-      return with(std::type_identity<double>());
-    case ScalarType::u16:
-    case ScalarType::u32:
-    case ScalarType::u64:
-      break;
-  }
-  throw_meaningless(reduction);
+  });
 }
 
 }  // namespace nitinol

@@ -54,10 +54,10 @@ enum class Effect : uint8_t {
 struct Formula {
   /// Appends the instructions of f(arguments) and returns the result.
   Expr (*emit)(std::span<const Expr> arguments) = nullptr;
-  /// The native loops when the last argument's compute type is `argument` and that of the result's
-  /// dtype is `result` (u16: f32 that is stored as f16 or bf16 and has to round once); all null if
-  /// there are none.
-  Loops (*loops)(ScalarType argument, ScalarType result) = nullptr;
+  /// The native loops when the last argument's compute type is `argument` and the result's dtype is
+  /// `result`; all null if there are none. They give its compute type; for f16 and bf16, unless
+  /// they compute in f32, f32 that was rounded to odd, so that storing it rounds once.
+  Loops (*loops)(ScalarType argument, DType result) = nullptr;
   /// The loops for a last argument of this compute type that is `value` everywhere; null if they
   /// are no others.
   LoopsAt (*loops_at)(ScalarType argument, double value) = nullptr;
@@ -69,7 +69,7 @@ struct ElementCheck {
   /// has no such check.
   Expr (*emit)(std::span<const Expr> arguments, ScalarType result) = nullptr;
   /// The loops of it, which give bool, for these types.
-  Loops (*loops)(ScalarType argument, ScalarType result) = nullptr;
+  Loops (*loops)(ScalarType argument, DType result) = nullptr;
   uint16_t code = 0;  ///< the Status::Code of a failure
 };
 

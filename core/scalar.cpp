@@ -2,8 +2,8 @@
 
 #include "core/scalar.h"
 
+#include "core/bits.h"
 #include "core/tables.h"
-#include "core/with_type.h"
 
 #include <array>
 #include <sstream>
@@ -50,10 +50,6 @@ std::string_view name_of(ScalarOp op) {
 
 int operand_count(ScalarOp op) {
   return op_infos[static_cast<std::size_t>(op)].operands;
-}
-
-int size_of(ScalarType type) {
-  return with_type(type, []<class T>(T) { return static_cast<int>(sizeof(T)); });
 }
 
 std::string to_string(const ScalarProgram& program) {

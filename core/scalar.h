@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -97,10 +98,34 @@ inline constexpr std::size_t table_count = 1;
 [[nodiscard]] int operand_count(ScalarOp op);
 
 /// Bytes of one value: 1 for pred and 8-bit integers.
-[[nodiscard]] int size_of(ScalarType type);
+[[nodiscard]] constexpr int size_of(ScalarType type) {
+  switch (type) {
+    case ScalarType::pred:
+    case ScalarType::u8:
+    case ScalarType::i8:
+      return 1;
+    case ScalarType::u16:
+    case ScalarType::i16:
+      return 2;
+    case ScalarType::u32:
+    case ScalarType::i32:
+    case ScalarType::f32:
+      return 4;
+    case ScalarType::u64:
+    case ScalarType::i64:
+    case ScalarType::f64:
+      break;
+  }
+  return 8;
+}
 
 [[nodiscard]] constexpr bool is_float(ScalarType type) {
   return type >= ScalarType::f32;
+}
+/// True for i8, i16, i32 and i64.
+[[nodiscard]] constexpr bool is_signed_integer(ScalarType type) {
+  return type == ScalarType::i8 || type == ScalarType::i16 || type == ScalarType::i32 ||
+         type == ScalarType::i64;
 }
 
 /// One line per instruction: "%2 = f32 add %0, %1".
@@ -118,6 +143,43 @@ inline constexpr ScalarType scalar_type_of = [] {
   if constexpr (sizeof(T) == 4) return std::is_signed_v<T> ? ScalarType::i32 : ScalarType::u32;
   return std::is_signed_v<T> ? ScalarType::i64 : ScalarType::u64;
 }();
+
+/// The native types, in the order of ScalarType.
+using NativeTypes = std::tuple<bool, uint8_t, int8_t, uint16_t, int16_t, uint32_t, int32_t,
+                               uint64_t, int64_t, float, double>;
+/// The native type that `type` stands for.
+template <ScalarType type>
+using NativeOf = std::tuple_element_t<static_cast<std::size_t>(type), NativeTypes>;
+
+/// Calls f with a value of the native type that `type` stands for.
+template <class F>
+constexpr auto with_type(ScalarType type, F f) {
+  switch (type) {
+    case ScalarType::pred:
+      return f(NativeOf<ScalarType::pred>{});
+    case ScalarType::u8:
+      return f(NativeOf<ScalarType::u8>{});
+    case ScalarType::i8:
+      return f(NativeOf<ScalarType::i8>{});
+    case ScalarType::u16:
+      return f(NativeOf<ScalarType::u16>{});
+    case ScalarType::i16:
+      return f(NativeOf<ScalarType::i16>{});
+    case ScalarType::u32:
+      return f(NativeOf<ScalarType::u32>{});
+    case ScalarType::i32:
+      return f(NativeOf<ScalarType::i32>{});
+    case ScalarType::u64:
+      return f(NativeOf<ScalarType::u64>{});
+    case ScalarType::i64:
+      return f(NativeOf<ScalarType::i64>{});
+    case ScalarType::f32:
+      return f(NativeOf<ScalarType::f32>{});
+    case ScalarType::f64:
+      break;
+  }
+  return f(double{});
+}
 
 /// A value while a formula is being recorded: instruction `id` of `program`. Operators and the
 /// functions of core/expr.h append instructions, one each, and never fold.

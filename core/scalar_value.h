@@ -25,7 +25,6 @@ class Scalar {
   enum class Kind : uint8_t { boolean, integer, real };
 
   Scalar() : Scalar(0.0) {}
-  /// Throws Error(value) for an unsigned number beyond int64.
   template <Arithmetic T>
   Scalar(T value)  // NOLINT(google-explicit-constructor): numbers are Scalars
       : kind_(std::same_as<T, bool> ? Kind::boolean
@@ -33,10 +32,8 @@ class Scalar {
                                     : Kind::real),
         floating_(static_cast<double>(value)),
         integer_(std::integral<T> ? static_cast<int64_t>(value) : 0) {
-    if constexpr (std::unsigned_integral<T> && sizeof(T) >= sizeof(int64_t)) {
-      if (integer_ < 0)
-        throw_beyond_int64("Scalar", value, "Pass it as a double if rounding does no harm.");
-    }
+    if constexpr (std::unsigned_integral<T> && sizeof(T) == sizeof(int64_t))
+      is_beyond_int64_ = integer_ < 0;
   }
 
   [[nodiscard]] Kind kind() const { return kind_; }
@@ -48,18 +45,25 @@ class Scalar {
     if (traced_.is_defined()) note_look("to_double()", place);
     return floating_;
   }
-  /// The number as an integer; 0 for a real Scalar. A look by host code, as to_double().
+  /// The number as an integer; 0 for a real Scalar. A look by host code, as to_double(). Throws
+  /// Error(value) for a number that is_beyond_int64().
   [[nodiscard]] int64_t to_integer(
       std::source_location place = std::source_location::current()) const {
     if (traced_.is_defined()) note_look("to_integer()", place);
+    if (is_beyond_int64_)
+      throw_beyond_int64("Scalar", static_cast<uint64_t>(integer_), "Read it as a uint64_t.");
     return integer_;
   }
-  /// The dtype a 0-d tensor of it has when nothing else decides: bool, i64 or f64.
+  /// True for an integer from 2^63 on, which u64 alone holds; bits() is the number.
+  [[nodiscard]] bool is_beyond_int64() const { return is_beyond_int64_; }
+  /// The dtype a 0-d tensor of it has when nothing else decides: bool, i64 (beyond it u64) or f64.
   [[nodiscard]] DType dtype() const {
-    return kind_ == Kind::boolean ? boolean : kind_ == Kind::integer ? i64 : f64;
+    if (kind_ == Kind::integer) return is_beyond_int64_ ? u64 : i64;
+    return kind_ == Kind::boolean ? boolean : f64;
   }
 
-  /// The number itself, for comparing: of a double its bit pattern, of others the integer.
+  /// The number itself: of a double its bit pattern, of others the integer. With dtype(), numbers
+  /// of equal bits are equal.
   [[nodiscard]] uint64_t bits() const {
     return kind_ == Kind::real ? std::bit_cast<uint64_t>(floating_)
                                : static_cast<uint64_t>(integer_);
@@ -77,6 +81,7 @@ class Scalar {
                  const std::source_location& place) const;  // (eager/promotion.cpp)
 
   Kind kind_;
+  bool is_beyond_int64_ = false;
   double floating_;
   int64_t integer_;
   Tensor traced_;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <concepts>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -25,7 +26,8 @@ uint64_t bits(T value) {
 template <class T>
 uint64_t integer_bits(const Scalar& number) {
   if (number.kind() == Scalar::Kind::real) return bits(native::convert<T>(number.to_double()));
-  return bits(static_cast<T>(number.to_integer()));
+  return bits(static_cast<T>(
+      number.is_beyond_int64() ? number.bits() : static_cast<uint64_t>(number.to_integer())));
 }
 
 float to_float(const Scalar& number) {
@@ -38,6 +40,7 @@ float to_float(const Scalar& number) {
   // An integer goes to f32 in one rounding.
   if (number.kind() == Scalar::Kind::real)
     return computed_here(static_cast<float>(computed_here(number.to_double())));
+  if (number.is_beyond_int64()) return static_cast<float>(computed_here(number.bits()));
   return computed_here(static_cast<float>(computed_here(number.to_integer())));
 }
 
@@ -45,6 +48,7 @@ float to_float(const Scalar& number) {
 Num<float> to_short_float(const Scalar& number) {
   if (number.kind() == Scalar::Kind::real)
     return to_odd_float(Num<double>(computed_here(number.to_double())));
+  if (number.is_beyond_int64()) return to_odd_float(Num<uint64_t>(computed_here(number.bits())));
   return to_odd_float(Num<int64_t>(computed_here(number.to_integer())));
 }
 
@@ -62,105 +66,68 @@ T load(const void* address) {
   return value;
 }
 
-/// The least and the largest number of an integer dtype.
-struct IntegerRange {
-  int64_t low, high;
-};
-
-template <class T>
-constexpr IntegerRange range_of() {
-  return {std::numeric_limits<T>::min(), std::numeric_limits<T>::max()};
-}
-
-IntegerRange range_of(DType dtype) {
-  switch (dtype) {
-    case u8:
-      return range_of<uint8_t>();
-    case i8:
-      return range_of<int8_t>();
-    case i16:
-      return range_of<int16_t>();
-    case i32:
-      return range_of<int32_t>();
-    case i64:
-    case boolean:
-    case f16:
-    case bf16:
-    case f32:
-    case f64:
-      break;
-  }
-  return range_of<int64_t>();
+/// Calls f with a value of the C++ type that elements of an integer dtype have.
+template <class F>
+auto with_integer_type(DType dtype, F f) {
+  return with_type(compute_type(dtype), [&]<class T>(T zero) {
+    if constexpr (std::integral<T> && !std::same_as<T, bool>)
+      return f(zero);
+    else
+      return f(int64_t{});
+  });
 }
 
 }  // namespace
 
 bool fits(DType dtype, const Scalar& number) {
-  if (number.kind() != Scalar::Kind::integer) return true;
-  const auto [low, high] = range_of(dtype);
-  return number.to_integer() >= low && number.to_integer() <= high;
+  if (number.kind() != Scalar::Kind::integer || !is_integer(dtype)) return true;
+  return with_integer_type(dtype, [&]<class T>(T) {
+    return number.is_beyond_int64() ? std::same_as<T, uint64_t>
+                                    : std::in_range<T>(number.to_integer());
+  });
 }
 
-void throw_does_not_fit(DType dtype, int64_t number) {
-  const auto [low, high] = range_of(dtype);
-  throw Error(ErrorKind::value,
-              {.where = std::string(name_of(dtype)),
-               .what = fmt::format("{} does not hold the number that it meets", name_of(dtype)),
-               .expected = fmt::format("an integer from {} to {}", low, high),
-               .got = fmt::format("{}", number),
-               .fix = "Cast the tensor to a wider dtype first, for example x.to(i64)."});
+void throw_does_not_fit(DType dtype, const Scalar& number) {
+  throw Error(
+      ErrorKind::value,
+      {.where = std::string(name_of(dtype)),
+       .what = fmt::format("{} does not hold the number that it meets", name_of(dtype)),
+       .expected = with_integer_type(dtype,
+                                     []<class T>(T) {
+                                       using Limits = std::numeric_limits<T>;
+                                       return fmt::format("an integer from {} to {}", Limits::min(),
+                                                          Limits::max());
+                                     }),
+       .got = number.is_beyond_int64() ? fmt::format("{}", number.bits())
+                                       : fmt::format("{}", number.to_integer()),
+       .fix = size_of(dtype) < 8 ? "Cast the tensor to a wider dtype first, for example x.to(i64)."
+                                 : "Cast the tensor to one that does, for example x.to(f64)."});
 }
 
 uint64_t element_of(DType dtype, const Scalar& number) {
-  switch (dtype) {
-    case boolean:
+  if (dtype == f16) return short_bits(number, [](auto x) { return float_to_half(x); });
+  if (dtype == bf16) return short_bits(number, [](auto x) { return float_to_bfloat(x); });
+  return with_type(compute_type(dtype), [&]<class T>(T) -> uint64_t {
+    if constexpr (std::same_as<T, bool>)
       return number.to_double() != 0 ? 1 : 0;
-    case u8:
-      return integer_bits<uint8_t>(number);
-    case i8:
-      return integer_bits<int8_t>(number);
-    case i16:
-      return integer_bits<int16_t>(number);
-    case i32:
-      return integer_bits<int32_t>(number);
-    case i64:
-      return integer_bits<int64_t>(number);
-    case f16:
-      return short_bits(number, [](auto x) { return float_to_half(x); });
-    case bf16:
-      return short_bits(number, [](auto x) { return float_to_bfloat(x); });
-    case f32:
+    else if constexpr (std::same_as<T, float>)
       return bits(to_float(number));
-    case f64:
+    else if constexpr (std::same_as<T, double>)
       return bits(number.to_double());
-  }
-  return 0;
+    else
+      return integer_bits<T>(number);
+  });
 }
 
 Scalar number_at(DType dtype, const void* address) {
-  switch (dtype) {
-    case boolean:
+  if (dtype == f16) return half_to_float(Num<uint16_t>(load<uint16_t>(address))).value;
+  if (dtype == bf16) return bfloat_to_float(Num<uint16_t>(load<uint16_t>(address))).value;
+  return with_type(compute_type(dtype), [&]<class T>(T) -> Scalar {
+    if constexpr (std::same_as<T, bool>)
       return load<uint8_t>(address) != 0;
-    case u8:
-      return load<uint8_t>(address);
-    case i8:
-      return load<int8_t>(address);
-    case i16:
-      return load<int16_t>(address);
-    case i32:
-      return load<int32_t>(address);
-    case i64:
-      return load<int64_t>(address);
-    case f16:
-      return half_to_float(Num<uint16_t>(load<uint16_t>(address))).value;
-    case bf16:
-      return bfloat_to_float(Num<uint16_t>(load<uint16_t>(address))).value;
-    case f32:
-      return load<float>(address);
-    case f64:
-      return load<double>(address);
-  }
-  return {};
+    else
+      return load<T>(address);
+  });
 }
 
 }  // namespace nitinol

@@ -24,7 +24,7 @@ template <class T>
 /// rounded.
 [[nodiscard]] bool fits(DType dtype, const Scalar& number);
 /// Throws the Error that says which integers `dtype` holds.
-[[noreturn]] void throw_does_not_fit(DType dtype, int64_t number);
+[[noreturn]] void throw_does_not_fit(DType dtype, const Scalar& number);
 /// The number that the element at `address` is.
 [[nodiscard]] Scalar number_at(DType dtype, const void* address);
 

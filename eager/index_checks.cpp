@@ -2,6 +2,8 @@
 
 #include "core/error.h"
 #include "core/tensor.h"
+#include "eager/all_ops.h"
+#include "eager/apply.h"
 #include "eager/host_read.h"
 
 #include <fmt/format.h>
@@ -36,6 +38,13 @@ void fail_index(const Op& op, const Tensor& indices, int64_t rows) {
   for (const int64_t index : list) {
     if (index >= rows || index < -rows) throw_index(op, rows, index);
   }
+}
+
+Tensor as_indices(std::string_view where, const Tensor& indices) {
+  check_indices(where, indices);
+  if (indices.dtype() == i64 && !indices.spec().is_weak) return indices;
+  if (indices.dtype() == u64) return apply(ops::check_fits(), {&indices}, {i64});
+  return apply(ops::cast(), {&indices}, {i64, false});
 }
 
 void check_indices(std::string_view where, const Tensor& indices) {

@@ -3,18 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace nitinol {
 
 std::string to_string(DTypes dtypes) {
-  std::string text;
+  std::vector<std::string_view> words;
+  const bool has_all_integers = (dtypes | integers) == dtypes;
   for (int i = 0; i < dtype_count; ++i) {
     const auto dtype = static_cast<DType>(i);
     if (!dtypes.contains(dtype)) continue;
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", name_of(dtype));
+    const bool is_listed = !has_all_integers || !is_integer(dtype);
+    if (is_listed || dtype == u8) words.push_back(is_listed ? name_of(dtype) : "integers");
   }
-  return text;
+  return fmt::format("{}", fmt::join(words, ", "));
 }
 
 void check_dtype(const Op& op, const Tensor& x) {

@@ -21,7 +21,8 @@ Kind kind_of(DType dtype) {
 /// A weak number as another dtype, still weak. Throws Error(value), in compiled functions too, if
 /// both are integers and the dtype does not hold the number.
 Tensor cast_weak(const Tensor& number, DType dtype) {
-  const bool may_not_fit = number.dtype() == i64 && is_integer(dtype) && dtype != i64;
+  const bool may_not_fit =
+      is_integer(number.dtype()) && is_integer(dtype) && dtype != number.dtype();
   if (may_not_fit) return apply(ops::check_fits(), {&number}, {dtype});
   return apply(ops::cast(), {&number}, {dtype, true});
 }
@@ -34,7 +35,7 @@ Tensor promoted(const Argument& argument, DType dtype, Device device) {
     return apply(ops::cast(), {tensor}, {dtype, false});
   }
   if (is_integer(dtype) && !fits(dtype, argument.scalar()))
-    throw_does_not_fit(dtype, argument.scalar().to_integer());
+    throw_does_not_fit(dtype, argument.scalar());
   return constant(argument.scalar(), dtype, true, device);
 }
 

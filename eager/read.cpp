@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <source_location>
@@ -28,27 +29,10 @@ using eager::located;
 
 /// "int64_t": how host code spells the type of an element.
 std::string_view host_type_of(DType dtype) {
-  switch (dtype) {
-    case boolean:
-      return "bool";
-    case u8:
-      return "uint8_t";
-    case i8:
-      return "int8_t";
-    case i16:
-      return "int16_t";
-    case i32:
-      return "int32_t";
-    case i64:
-      return "int64_t";
-    case f16:
-    case bf16:
-    case f32:
-      return "float";
-    case f64:
-      return "double";
-  }
-  return "?";
+  constexpr auto names = std::to_array<std::string_view>(
+      {"bool", "uint8_t", "int8_t", "uint16_t", "int16_t", "uint32_t", "int32_t", "uint64_t",
+       "int64_t", "float", "double"});
+  return names[static_cast<std::size_t>(compute_type(dtype))];
 }
 
 template <class T>
@@ -56,7 +40,8 @@ T number_as(const Scalar& number) {
   switch (number.kind()) {
     case Scalar::Kind::boolean:
     case Scalar::Kind::integer:
-      return native::convert<T>(number.to_integer());
+      return number.is_beyond_int64() ? native::convert<T>(number.bits())
+                                      : native::convert<T>(number.to_integer());
     case Scalar::Kind::real:
       break;
   }
@@ -220,8 +205,11 @@ const void* Tensor::read_bytes(std::source_location place) const {
 NITINOL_READ_AS(bool)
 NITINOL_READ_AS(uint8_t)
 NITINOL_READ_AS(int8_t)
+NITINOL_READ_AS(uint16_t)
 NITINOL_READ_AS(int16_t)
+NITINOL_READ_AS(uint32_t)
 NITINOL_READ_AS(int32_t)
+NITINOL_READ_AS(uint64_t)
 NITINOL_READ_AS(int64_t)
 NITINOL_READ_AS(float)
 NITINOL_READ_AS(double)

@@ -244,10 +244,8 @@ void find_prebuilt(const Graph& graph, const Node& node, Kernel& kernel) {
   if (op.check.emit != nullptr) static_cast<void>(op.check.emit(arguments, type));
   static_cast<void>(apply_formula(op, arguments, result));
   if (program != stage.program) return;
-  if (op.check.emit != nullptr) kernel.prebuilt.check = op.check.loops(last, type);
-  // What is stored as f16 or bf16 rounds once: by way of a f32 that was rounded to odd.
-  const bool is_short = (result == f16 || result == bf16) && last != ScalarType::f32;
-  kernel.prebuilt.loops = op.formula.loops(last, is_short ? ScalarType::u16 : type);
+  if (op.check.emit != nullptr) kernel.prebuilt.check = op.check.loops(last, result);
+  kernel.prebuilt.loops = op.formula.loops(last, result);
   kernel.prebuilt.loops_at = op.formula.loops_at;
 }
 

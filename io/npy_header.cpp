@@ -29,19 +29,15 @@ constexpr std::string_view magic = "\x93NUMPY";
 constexpr std::string_view resave =
     "In NumPy, save a converted copy: np.save(path, array.astype('<f4')).";
 
-struct DTypeCode {
-  std::string_view code;  ///< kind and size, without the byte order
-  DType dtype;
-};
-constexpr std::array<DTypeCode, 9> dtype_codes = {{{"b1", boolean},
-                                                   {"u1", u8},
-                                                   {"i1", i8},
-                                                   {"i2", i16},
-                                                   {"i4", i32},
-                                                   {"i8", i64},
-                                                   {"f2", f16},
-                                                   {"f4", f32},
-                                                   {"f8", f64}}};
+/// NumPy's code of a dtype without the byte order, a letter and the bytes; bf16 has none.
+std::string code_of(DType dtype) {
+  if (dtype == bf16) return {};
+  const char kind = dtype == boolean     ? 'b'
+                    : is_floating(dtype) ? 'f'
+                    : is_unsigned(dtype) ? 'u'
+                                         : 'i';
+  return fmt::format("{}{}", kind, size_of(dtype));
+}
 
 /// What NumPy calls the element types that tensors do not have.
 std::string name_of_unsupported(std::string_view code) {
@@ -51,7 +47,7 @@ std::string name_of_unsupported(std::string_view code) {
     case 'f':
       return "floating-point numbers of another size";
     case 'u':
-      return "unsigned integers of more than 8 bits";
+      return "unsigned integers of another size";
     case 'O':
       return "Python objects, which would have to be unpickled";
     case 'S':
@@ -171,19 +167,20 @@ class Parser {
   }
 
   DType dtype() {
-    const std::string expected = "bool, i1, i2, i4, i8, u1, f2, f4 or f8";
+    const std::string expected = "bool, i1 to i8, u1 to u8, f2, f4 or f8";
     if (peek() == '[') fail_unsupported("records", expected, "a list of fields", resave);
     const std::string_view descr = string();
     const bool has_order =
         !descr.empty() && std::string_view("<>|=").find(descr[0]) != std::string_view::npos;
     const std::string_view code = descr.substr(has_order ? 1 : 0);
-    for (const DTypeCode& known : dtype_codes) {
-      if (known.code != code) continue;
-      if (descr[0] == '>' && size_of(known.dtype) > 1) {
+    for (int i = 0; i < dtype_count; ++i) {
+      const auto dtype = static_cast<DType>(i);
+      if (code.empty() || code_of(dtype) != code) continue;
+      if (descr[0] == '>' && size_of(dtype) > 1) {
         fail_unsupported("big-endian elements", fmt::format("'<{}'", code),
                          fmt::format("'{}'", descr), resave);
       }
-      return known.dtype;
+      return dtype;
     }
     fail_unsupported(name_of_unsupported(code), expected, fmt::format("'{}'", printable(descr)),
                      resave);
@@ -261,10 +258,7 @@ int64_t npy_data_bytes(const NpyHeader& header) {
 }
 
 std::string npy_header_text(const NpyHeader& header, const std::string& file) {
-  std::string_view code;
-  for (const DTypeCode& known : dtype_codes) {
-    if (known.dtype == header.dtype) code = known.code;
-  }
+  const std::string code = code_of(header.dtype);
   if (code.empty()) {
     throw Error(ErrorKind::unsupported,
                 {.where = "save_npy",

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstddef>
 #include <optional>
 #include <set>
@@ -20,21 +21,6 @@ namespace nitinol::io {
 namespace {
 
 using nlohmann::json;
-
-struct Name {
-  DType dtype;
-  std::string_view text;
-};
-constexpr auto names = std::to_array<Name>({{boolean, "BOOL"},
-                                            {u8, "U8"},
-                                            {i8, "I8"},
-                                            {i16, "I16"},
-                                            {i32, "I32"},
-                                            {i64, "I64"},
-                                            {f16, "F16"},
-                                            {bf16, "BF16"},
-                                            {f32, "F32"},
-                                            {f64, "F64"}});
 
 /// The beginning of a text that the file chose, for a message.
 std::string shown(std::string_view text) {
@@ -175,8 +161,10 @@ class Reader final : public nlohmann::json_sax<json> {
     if (!dtype_) {
       fail(fmt::format("tensor \"{}\" has no dtype", shown(name_)), "such as \"F32\"", "none");
     }
-    const auto known = std::ranges::find(names, std::string_view(*dtype_), &Name::text);
-    if (known != names.end()) return known->dtype;
+    for (int i = 0; i < dtype_count; ++i) {
+      const auto dtype = static_cast<DType>(i);
+      if (safetensors_name(dtype) == *dtype_) return dtype;
+    }
     throw Error(ErrorKind::unsupported,
                 {.where = "load_safetensors",
                  .what = fmt::format("\"{}\": the dtype of tensor \"{}\"", file_, shown(name_)),
@@ -260,8 +248,10 @@ void fail_safetensors(const std::string& file, std::string what, std::string exp
                               .fix = "The file is damaged, or no safetensors file."});
 }
 
-std::string_view safetensors_name(DType dtype) {
-  return std::ranges::find(names, dtype, &Name::dtype)->text;
+std::string safetensors_name(DType dtype) {
+  std::string name(short_name_of(dtype));
+  for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return name;
 }
 
 }  // namespace nitinol::io

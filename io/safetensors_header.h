@@ -35,6 +35,6 @@ struct SafetensorsHeader {
                                    std::string got);
 
 /// What the format calls a dtype: "F32".
-[[nodiscard]] std::string_view safetensors_name(DType dtype);
+[[nodiscard]] std::string safetensors_name(DType dtype);
 
 }  // namespace nitinol::io

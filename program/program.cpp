@@ -261,7 +261,7 @@ std::size_t bytes_of(const Spec& spec) {
 uint64_t bits_of(const Scalar& scalar, DType dtype) {
   if (dtype == f64) return std::bit_cast<uint64_t>(scalar.to_double());
   if (dtype == boolean) return scalar.to_integer() != 0 ? 1 : 0;
-  return static_cast<uint64_t>(scalar.to_integer());
+  return dtype == u64 ? scalar.bits() : static_cast<uint64_t>(scalar.to_integer());
 }
 
 }  // namespace nitinol::program

@@ -62,27 +62,8 @@ std::optional<std::string> bit_difference(const Tensor& got, const Tensor& expec
   if (!got.is_defined()) return std::nullopt;
   if (got.shape() != expected.shape() || got.dtype() != expected.dtype())
     return fmt::format("{} instead of {}", describe(got), describe(expected));
-  switch (got.dtype()) {
-    case boolean:
-      return element_difference<bool>(got, expected);
-    case u8:
-      return element_difference<uint8_t>(got, expected);
-    case i8:
-      return element_difference<int8_t>(got, expected);
-    case i16:
-      return element_difference<int16_t>(got, expected);
-    case i32:
-      return element_difference<int32_t>(got, expected);
-    case i64:
-      return element_difference<int64_t>(got, expected);
-    case f16:
-    case bf16:
-    case f32:
-      return element_difference<float>(got, expected);
-    case f64:
-      return element_difference<double>(got, expected);
-  }
-  return std::nullopt;
+  return with_type(compute_type(got.dtype()),
+                   [&]<class T>(T) { return element_difference<T>(got, expected); });
 }
 
 }  // namespace nitinol

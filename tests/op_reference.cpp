@@ -40,10 +40,16 @@ Real load(DType dtype, const std::byte* at) {
       return read(uint8_t{});
     case i8:
       return read(int8_t{});
+    case u16:
+      return read(uint16_t{});
     case i16:
       return read(int16_t{});
+    case u32:
+      return read(uint32_t{});
     case i32:
       return read(int32_t{});
+    case u64:
+      return read(uint64_t{});
     case i64:
       return read(int64_t{});
     case f32:
@@ -101,8 +107,9 @@ Real integer_power(Real a, Real b) {
   }
   return static_cast<Real>(static_cast<int64_t>(static_cast<uint64_t>(result)));
 }
+/// Of unsigned numbers beyond int64 the same bits.
 int64_t as_int(Real x) {
-  return static_cast<int64_t>(x);
+  return static_cast<int64_t>(static_cast<uint64_t>(static_cast<__int128>(x)));
 }
 
 #define NITINOL_REF(expression)        \
@@ -224,7 +231,7 @@ std::optional<Real> by_width(std::string_view op, DType dtype, Real a, Real b) {
   if (op != "left_shift" && op != "right_shift") return std::nullopt;
   if (b < 0 || b >= bits_of(dtype)) return op == "right_shift" && a < 0 ? -1 : 0;
   const auto count = static_cast<int>(b);
-  if (op == "right_shift") return static_cast<Real>(as_int(a) >> count);
+  if (op == "right_shift") return static_cast<Real>(static_cast<__int128>(a) >> count);
   return static_cast<Real>(static_cast<int64_t>(static_cast<uint64_t>(as_int(a)) << count));
 }
 
@@ -233,8 +240,8 @@ Real saturated(DType from, DType to, Real value) {
   if (to == boolean) return value != 0;
   if (!is_floating(from) || is_floating(to)) return value;
   if (std::isnan(value)) return 0;
-  const Real high = to == u8 ? 255 : std::ldexp(1.0L, bits_of(to) - 1) - 1;
-  const Real low = to == u8 ? 0 : -high - 1;
+  const Real high = std::ldexp(1.0L, bits_of(to) - (is_unsigned(to) ? 0 : 1)) - 1;
+  const Real low = is_unsigned(to) ? 0 : -high - 1;
   return std::clamp(std::trunc(value), low, high);
 }
 
@@ -501,10 +508,16 @@ long double wrapped(DType dtype, long double value) {
       return static_cast<uint8_t>(low);
     case i8:
       return static_cast<int8_t>(low);
+    case u16:
+      return static_cast<uint16_t>(low);
     case i16:
       return static_cast<int16_t>(low);
+    case u32:
+      return static_cast<uint32_t>(low);
     case i32:
       return static_cast<int32_t>(low);
+    case u64:
+      return static_cast<Real>(low);
     default:
       return static_cast<Real>(static_cast<int64_t>(low));
   }

@@ -26,6 +26,19 @@ std::vector<double> edge_numbers(DType dtype) {
       return {0, 1};
     case u8:
       return {0, 1, 2, 3, 7, 100, 128, 254, 255};
+    case u16:
+      return {0, 1, 2, 3, 7, 100, 32768, 65534, 65535};
+    case u32:
+      return {0, 1, 2, 3, 7, 12345, 2147483648.0, 4294967294.0, 4294967295.0};
+    case u64:
+      return {0,
+              1,
+              2,
+              3,
+              7,
+              12345,
+              9223372036854775808.0,
+              9223373136366403584.0};  // whose square fits 128 bits
     case i8:
       return {0, 1, -1, 2, -2, 3, -7, 100, 127, -127, -128};
     case i16:
@@ -117,10 +130,12 @@ Samples cast_samples(const Op&) {
 
 Samples check_fits_samples(const Op&) {
   Samples out;
-  for (const DType dtype : {u8, i8, i16, i32}) {
+  for (const DType dtype : {u8, i8, u16, i16, u32, i32, u64}) {
     const Tensor x = cast(random_values(dtype, {3, 5}, 13), i64);
     out.push_back({.inputs = {x}, .attrs = {dtype}, .ulps = 0});
-    out.push_back({.inputs = {cast(edge_values(dtype), i64)}, .attrs = {dtype}, .ulps = 0});
+    if (dtype != u64)
+      out.push_back({.inputs = {cast(edge_values(dtype), i64)}, .attrs = {dtype}, .ulps = 0});
+    out.push_back({.inputs = {cast(abs(x), u64)}, .attrs = {i64}, .ulps = 0});
   }
   return out;
 }
@@ -453,7 +468,7 @@ Tensor random_values(DType dtype, const Shape& shape, uint64_t seed) {
     number = std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586 * v);
     if (is_integer(dtype)) number = std::round(number * 3);
     if (dtype == boolean) number = number > 0 ? 1 : 0;
-    if (dtype == u8) number = std::fabs(number);
+    if (is_unsigned(dtype)) number = std::fabs(number);
   }
   return as(dtype, numbers, shape);
 }

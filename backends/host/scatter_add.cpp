@@ -35,25 +35,12 @@ void add_elements(void* total, const void* values, int64_t n) {
 
 /// Integers wrap; signed ones are added as unsigned ones, which gives the same bits.
 Add add_of(DType dtype) {
-  switch (dtype) {
-    case boolean:
-    case u8:
-    case i8:
-      return add_elements<uint8_t>;
-    case i16:
-      return add_elements<uint16_t>;
-    case i32:
-      return add_elements<uint32_t>;
-    case i64:
-      return add_elements<uint64_t>;
-    case f16:
-    case bf16:
-    case f32:
-      return add_elements<float>;
-    case f64:
-      return add_elements<double>;
-  }
-  return nullptr;
+  return with_type(compute_type(dtype), []<class T>(T) -> Add {
+    if constexpr (std::is_floating_point_v<T>)
+      return add_elements<T>;
+    else
+      return add_elements<native::Bits<T>>;
+  });
 }
 
 /// Adds `n` values, `step` bytes from one to the next, to the sums that `indices` name. Returns how

@@ -1,6 +1,6 @@
-// Two kinds of values: integers and conditions are int64_t, cut to the bits of their type in the
-// end, and f32 and f64 are double. A sum or product of two f32 that was rounded to f64 rounds to
-// the same f32 as the exact one.
+// Three kinds of values: signed integers are int64_t, others and conditions uint64_t, cut to the
+// bits of their type in the end, and f32 and f64 are double. A sum or product of two f32 that was
+// rounded to f64 rounds to the same f32 as the exact one.
 
 #include "backends/reference/joins.h"
 
@@ -20,18 +20,14 @@ struct Value {
   int64_t position;
 };
 
-bool is_unsigned(ScalarType type) {
-  return type == ScalarType::pred || type == ScalarType::u8;
-}
-
 template <class T>
 T value_of(ScalarType type, uint64_t bits) {
   if constexpr (std::same_as<T, double>) {
     if (type == ScalarType::f64) return std::bit_cast<double>(bits);
     return std::bit_cast<float>(static_cast<uint32_t>(bits));
   } else {
-    const int unused = is_unsigned(type) ? 0 : 64 - 8 * size_of(type);
-    return static_cast<int64_t>(bits << unused) >> unused;
+    const int unused = is_signed_integer(type) ? 64 - 8 * size_of(type) : 0;
+    return static_cast<T>(bits << unused) >> unused;
   }
 }
 
@@ -52,13 +48,14 @@ double joined_value(Combine combine, double a, double b) {
   return combine == Combine::multiply ? a * b : extreme(combine, a, b);
 }
 
-int64_t joined_value(Combine combine, int64_t a, int64_t b) {
+template <std::integral T>
+T joined_value(Combine combine, T a, T b) {
   const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);  // which wrap
   switch (combine) {
     case Combine::add:
-      return static_cast<int64_t>(x + y);
+      return static_cast<T>(x + y);
     case Combine::multiply:
-      return static_cast<int64_t>(x * y);
+      return static_cast<T>(x * y);
     case Combine::logical_or:
       return a | b;
     case Combine::logical_and:
@@ -95,7 +92,7 @@ uint64_t last_choice(const Reduction& reduction) {
   }
   const int bits = type == ScalarType::pred ? 1 : 8 * size_of(type);
   const uint64_t all = ~uint64_t{0} >> (64 - bits);
-  if (is_unsigned(type)) return is_lowest ? 0 : all;
+  if (!is_signed_integer(type)) return is_lowest ? 0 : all;
   return is_lowest ? all ^ all >> 1 : all >> 1;
 }
 
@@ -119,7 +116,8 @@ Accumulated nothing_of(const Reduction& reduction) {
 
 Accumulated joined(const Reduction& reduction, const Accumulated& a, const Accumulated& b) {
   if (is_float(reduction.type)) return joined_as<double>(reduction, a, b);
-  return joined_as<int64_t>(reduction, a, b);
+  if (is_signed_integer(reduction.type)) return joined_as<int64_t>(reduction, a, b);
+  return joined_as<uint64_t>(reduction, a, b);
 }
 
 }  // namespace nitinol::reference

@@ -6,10 +6,10 @@
 #include "backends/host/convolve.h"
 #include "backends/host/elements.h"
 #include "backends/reference/joins.h"
+#include "core/bits.h"
 #include "core/error.h"
 #include "core/native.h"
 #include "core/reduction.h"
-#include "core/with_type.h"
 
 #include <algorithm>
 #include <cstring>

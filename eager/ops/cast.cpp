@@ -36,43 +36,12 @@ struct ToOddFloat {
   }
 };
 
-template <class From>
-Loops loops_from(ScalarType result) {
-  // clang-format off
-  switch (result) {
-    case ScalarType::pred: return loops_of<Convert<bool>, bool, From>;
-    case ScalarType::u8: return loops_of<Convert<uint8_t>, uint8_t, From>;
-    case ScalarType::i8: return loops_of<Convert<int8_t>, int8_t, From>;
-    case ScalarType::i16: return loops_of<Convert<int16_t>, int16_t, From>;
-    case ScalarType::i32: return loops_of<Convert<int32_t>, int32_t, From>;
-    case ScalarType::i64: return loops_of<Convert<int64_t>, int64_t, From>;
-    case ScalarType::f32: return loops_of<Convert<float>, float, From>;
-    case ScalarType::f64: return loops_of<Convert<double>, double, From>;
-    case ScalarType::u16: return loops_of<ToOddFloat, float, From>;
-    case ScalarType::u32:
-    case ScalarType::u64: break;
-  }
-  // clang-format on
-  return {};
-}
-
-Loops cast_loops(ScalarType argument, ScalarType result) {
-  // clang-format off
-  switch (argument) {
-    case ScalarType::pred: return loops_from<bool>(result);
-    case ScalarType::u8: return loops_from<uint8_t>(result);
-    case ScalarType::i8: return loops_from<int8_t>(result);
-    case ScalarType::i16: return loops_from<int16_t>(result);
-    case ScalarType::i32: return loops_from<int32_t>(result);
-    case ScalarType::i64: return loops_from<int64_t>(result);
-    case ScalarType::f32: return loops_from<float>(result);
-    case ScalarType::f64: return loops_from<double>(result);
-    case ScalarType::u16:
-    case ScalarType::u32:
-    case ScalarType::u64: break;
-  }
-  // clang-format on
-  return {};
+Loops cast_loops(ScalarType argument, DType result) {
+  return with_type(argument, [&]<class From>(From) -> Loops {
+    if (rounds_to_odd(argument, result)) return loops_of<ToOddFloat, float, From>;
+    return with_type(compute_type(result),
+                     []<class To>(To) -> Loops { return loops_of<Convert<To>, To, From>; });
+  });
 }
 
 constexpr std::array<std::string_view, 2> cast_attrs = {"dtype", "weak"};
@@ -93,9 +62,10 @@ constexpr std::array<std::string_view, 1> fits_attrs = {"dtype"};
 /// Names the first number that the dtype does not hold.
 void fail_fit(const Op&, Inputs inputs, const Attrs& attrs) {
   const TensorData& data = inputs[0]->internals();
-  std::vector<int64_t> numbers(static_cast<std::size_t>(element_count(data.spec.shape)));
+  std::vector<uint64_t> numbers(static_cast<std::size_t>(element_count(data.spec.shape)));
   HostElements(data).copy_to(reinterpret_cast<std::byte*>(numbers.data()));
-  for (const int64_t number : numbers) {
+  for (const uint64_t& bits : numbers) {
+    const Scalar number = number_at(data.spec.dtype, &bits);
     if (!fits(attr<DType>(attrs, 0), number)) throw_does_not_fit(attr<DType>(attrs, 0), number);
   }
 }
@@ -112,20 +82,28 @@ Spec infer_fits(const Op& op, Inputs inputs, const Attrs& attrs) {
                                  .fix = "Use cast."});
 }
 
-/// Whether a T holds the number.
-template <class T>
-using Fits = decltype([](auto x) { return convert<int64_t>(convert<T>(x)) == x; });
+/// Whether x, an i64 or u64, is the number that it is as another integer type.
+template <class X, class Y>
+constexpr auto is_same_number(X x, Y converted, X back) {
+  return (back == x) & ((converted < 0) == (x < 0));
+}
 
-Loops fits_loops(ScalarType, ScalarType result) {
-  // clang-format off
-  switch (result) {
-    case ScalarType::u8: return loops_of<Fits<uint8_t>, bool, int64_t>;
-    case ScalarType::i8: return loops_of<Fits<int8_t>, bool, int64_t>;
-    case ScalarType::i16: return loops_of<Fits<int16_t>, bool, int64_t>;
-    case ScalarType::i32: return loops_of<Fits<int32_t>, bool, int64_t>;
-    default: return loops_of<Fits<int64_t>, bool, int64_t>;
-  }
-  // clang-format on
+/// Whether a To holds the number.
+template <class From, class To>
+using Fits = decltype([](auto x) {
+  const auto converted = convert<To>(x);
+  return is_same_number(x, converted, convert<From>(converted));
+});
+
+Loops fits_loops(ScalarType argument, DType result) {
+  return with_type(compute_type(result), [&]<class To>(To) -> Loops {
+    if constexpr (!std::integral<To> || std::same_as<To, bool>)
+      return {};
+    else if (argument == ScalarType::u64)
+      return loops_of<Fits<uint64_t, To>, bool, uint64_t>;
+    else
+      return loops_of<Fits<int64_t, To>, bool, int64_t>;
+  });
 }
 
 constexpr auto casts = family({
@@ -144,14 +122,15 @@ constexpr auto casts = family({
     // when it meets them, this one whenever the Plan runs.
     {.name = "check_fits",
      .kind = OpKind::index,
-     .accepts = {i64},
+     .accepts = {i64, u64},
      .effect = Effect::may_fail,
      .attr_names = fits_attrs,
      .infer = infer_fits,
      .formula = {.emit = [](std::span<const Expr> x) { return x[0]; }, .loops = cast_loops},
      .check = {.emit =
                    [](std::span<const Expr> x, ScalarType result) {
-                     return convert(convert(x[0], result), ScalarType::i64) == x[0];
+                     const Expr converted = convert(x[0], result);
+                     return is_same_number(x[0], converted, convert(converted, x[0].type));
                    },
                .loops = fits_loops,
                .code = Status::number_out_of_range},

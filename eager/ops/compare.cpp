@@ -2,9 +2,13 @@
 
 #include "eager/apply.h"
 #include "eager/elements.h"
+#include "eager/ops/arithmetic.h"
+#include "eager/ops/cast.h"
 #include "eager/ops/define.h"
 #include "eager/ops/family.h"
 #include "eager/promotion.h"
+
+#include <limits>
 
 namespace nitinol {
 namespace {
@@ -58,6 +62,10 @@ bool is_number(const Argument& argument) {
   return argument.tensor() == nullptr || argument.tensor()->spec().is_weak;
 }
 
+DType dtype_of(const Argument& number) {
+  return number.tensor() == nullptr ? number.scalar().dtype() : number.tensor()->dtype();
+}
+
 /// The dtype that holds both sides of a comparison. A number may lie outside the other side's
 /// dtype, or between its values: 300 is not 44 for uint8, and 16777217 not 16777216.0 for int32.
 DType compared_dtype(const Argument& a, const Argument& b) {
@@ -67,17 +75,41 @@ DType compared_dtype(const Argument& a, const Argument& b) {
   const DType other = (is_number(a) ? b : a).tensor()->dtype();
   if (is_floating(common)) return is_floating(other) ? common : f64;
   const bool is_held = number.tensor() == nullptr && fits(common, number.scalar());
-  return is_held || common == boolean ? common : i64;
+  return is_held || common == boolean || common == u64 ? common : i64;
+}
+
+/// u64 beside a number that may be negative, and is then less than all elements.
+Tensor compare_with_sign(const Op& op, const Argument& a, const Argument& b) {
+  const bool is_left = is_number(a);
+  const Tensor number = *Promoted(is_left ? a : b, i64).get();
+  const Tensor size = cast(maximum(number, 0), u64), is_negative = number < 0;
+  const Tensor otherwise =
+      is_left ? apply_promoted(op, size, b, u64) : apply_promoted(op, a, size, u64);
+  const bool holds = op.name == "ne" || op.name.starts_with(is_left ? 'l' : 'g');
+  return holds ? otherwise | is_negative : otherwise & !is_negative;
+}
+
+Tensor apply_comparison(const Op& op, const Argument& a, const Argument& b, DType dtype) {
+  if (is_number(a) == is_number(b) || is_floating(dtype)) return apply_promoted(op, a, b, dtype);
+  const Argument& number = is_number(a) ? a : b;
+  const bool is_beyond_int64 = dtype_of(number) == u64;
+  if (is_beyond_int64 && dtype != u64) {  // more than all elements
+    const Scalar more = std::numeric_limits<double>::infinity();
+    return is_number(a) ? apply_promoted(op, more, b, f64) : apply_promoted(op, a, more, f64);
+  }
+  const bool is_held = number.tensor() == nullptr && fits(u64, number.scalar());
+  if (dtype == u64 && !is_beyond_int64 && !is_held) return compare_with_sign(op, a, b);
+  return apply_promoted(op, a, b, dtype);
 }
 
 Tensor apply_equality(const Op& op, const Argument& a, const Argument& b) {
-  return apply_promoted(op, a, b, compared_dtype(a, b));
+  return apply_comparison(op, a, b, compared_dtype(a, b));
 }
 
 /// Booleans are ordered as 0 and 1.
 Tensor apply_order(const Op& op, const Argument& a, const Argument& b) {
   const DType dtype = compared_dtype(a, b);
-  return apply_promoted(op, a, b, dtype == boolean ? u8 : dtype);
+  return apply_comparison(op, a, b, dtype == boolean ? u8 : dtype);
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ void flatten_into(std::vector<const Numbers*>& out, const Numbers& numbers, cons
 void store(const std::vector<const Numbers*>& elements, DType dtype, std::byte* to) {
   for (const Numbers* element : elements) {
     const Scalar& number = element->number();
-    if (is_integer(dtype) && !fits(dtype, number)) throw_does_not_fit(dtype, number.to_integer());
+    if (is_integer(dtype) && !fits(dtype, number)) throw_does_not_fit(dtype, number);
     const uint64_t bits = element_of(dtype, number);
     std::memcpy(to, &bits, size_of(dtype));
     to += size_of(dtype);

@@ -43,30 +43,17 @@ struct ToOddFloat {
   }
 };
 
-/// Loops of F over a position and arguments A for the result type asked for.
+/// Loops of F over a position and arguments A, the last of type `last`, for the result asked for.
 template <class F, class... A>
-Loops create_loops(ScalarType result) {
-  // clang-format off
-  switch (result) {
-    case ScalarType::pred: return loops_of<Converted<F, bool>, bool, int64_t, A...>;
-    case ScalarType::u8: return loops_of<Converted<F, uint8_t>, uint8_t, int64_t, A...>;
-    case ScalarType::i8: return loops_of<Converted<F, int8_t>, int8_t, int64_t, A...>;
-    case ScalarType::i16: return loops_of<Converted<F, int16_t>, int16_t, int64_t, A...>;
-    case ScalarType::i32: return loops_of<Converted<F, int32_t>, int32_t, int64_t, A...>;
-    case ScalarType::i64: return loops_of<Converted<F, int64_t>, int64_t, int64_t, A...>;
-    case ScalarType::f32: return loops_of<Converted<F, float>, float, int64_t, A...>;
-    case ScalarType::f64: return loops_of<Converted<F, double>, double, int64_t, A...>;
-    case ScalarType::u16: return loops_of<ToOddFloat<F>, float, int64_t, A...>;
-    case ScalarType::u32:
-    case ScalarType::u64: break;
-  }
-  // clang-format on
-  return {};
+Loops create_loops(ScalarType last, DType result) {
+  if (rounds_to_odd(last, result)) return loops_of<ToOddFloat<F>, float, int64_t, A...>;
+  return with_type(compute_type(result),
+                   []<class T>(T) -> Loops { return loops_of<Converted<F, T>, T, int64_t, A...>; });
 }
 
 template <class F, class T, std::size_t... k>
-Loops create_loops_repeat(ScalarType result, std::index_sequence<k...>) {
-  return create_loops<F, std::enable_if_t<(k >= 0), T>...>(result);
+Loops create_loops_repeat(DType result, std::index_sequence<k...>) {
+  return create_loops<F, std::enable_if_t<(k >= 0), T>...>(scalar_type_of<T>, result);
 }
 
 }  // namespace formulas
@@ -79,7 +66,7 @@ consteval Op create_op(std::string_view name, Types<T...> types, F, std::string_
   constexpr auto emit = [](std::span<const Expr> arguments) {
     return formulas::emit<F>(arguments, std::make_index_sequence<arity>{});
   };
-  constexpr auto loops = [](ScalarType argument, ScalarType result) {
+  constexpr auto loops = [](ScalarType argument, DType result) {
     Loops found = {};
     const auto look = [&]<class U>(U) {
       if (argument != scalar_type_of<U>) return;

@@ -21,14 +21,17 @@ template <class... T>
 struct Types {
   DTypes dtypes;
 };
-inline constexpr Types<float, double> floating_types = {floating};
-inline constexpr Types<uint8_t, int8_t, int16_t, int32_t, int64_t> integer_types = {integers};
-inline constexpr Types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t> bit_types = {bitwise};
-inline constexpr Types<float, double, uint8_t, int8_t, int16_t, int32_t, int64_t> number_types = {
-    numeric};
-inline constexpr Types<bool, float, double, uint8_t, int8_t, int16_t, int32_t, int64_t> all_types =
-    {any_dtype};
+template <class... A, class... B>
+consteval Types<A..., B...> operator|(Types<A...> a, Types<B...> b) {
+  return {a.dtypes | b.dtypes};
+}
 inline constexpr Types<bool> bool_type = {DTypes{boolean}};
+inline constexpr Types<float, double> floating_types = {floating};
+inline constexpr Types<uint8_t, int8_t, uint16_t, int16_t, uint32_t, int32_t, uint64_t, int64_t>
+    integer_types = {integers};
+inline constexpr auto bit_types = bool_type | integer_types;
+inline constexpr auto number_types = floating_types | integer_types;
+inline constexpr auto all_types = bool_type | number_types;
 
 namespace formulas {
 
@@ -62,7 +65,7 @@ struct At {
 /// The first argument is of type First if given (a condition), the others of the type asked for.
 template <class F, std::size_t arity, class... First, class... T>
 constexpr auto loops_by_type(Types<T...>) {
-  return [](ScalarType argument, ScalarType) {
+  return [](ScalarType argument, DType) {
     Loops loops = {};
     ((argument == scalar_type_of<T> ? void(loops = loops_for<F, arity, T, First...>()) : void()),
      ...);

@@ -256,9 +256,8 @@ Tensor repeated_to(const Tensor& x, const Tensor& other, int along) {
 }  // namespace
 
 Tensor take(const Tensor& x, const Tensor& indices, Integer axis) {
-  check_indices("take", indices);
   const int along = normalize_axis("take", axis, x.rank());
-  const Tensor rows_of = cast(indices, i64);
+  const Tensor rows_of = as_indices("take", indices);
   if (along == 0) return apply(indexing["take"], {&x, &rows_of});
   // The axis goes to the front for the op, and the axes of the indices go to its place.
   Dims front = {along};
@@ -275,29 +274,26 @@ Tensor take(const Tensor& x, const Tensor& indices, Integer axis) {
 }
 
 Tensor scatter_add(const Tensor& values, const Tensor& indices, Integer rows) {
-  check_indices("scatter_add", indices);
-  const Tensor rows_of = cast(indices, i64);
+  const Tensor rows_of = as_indices("scatter_add", indices);
   return apply(indexing["scatter_add"], {&values, &rows_of}, {rows});
 }
 
 Tensor gather(const Tensor& x, Integer axis, const Tensor& indices) {
-  check_indices("gather", indices);
   const int along = normalize_axis("gather", axis, x.rank());
   const Tensor from = repeated_to(x, indices, along);
-  const Tensor places = repeated_to(cast(indices, i64), x, along);
+  const Tensor places = repeated_to(as_indices("gather", indices), x, along);
   return apply(indexing["gather"], {&from, &places}, {int64_t{along}});
 }
 
 Tensor scatter_add_along(const Tensor& values, Integer axis, const Tensor& indices, Integer size) {
-  check_indices("scatter_add_along", indices);
   const int along = normalize_axis("scatter_add_along", axis, values.rank());
   const Tensor addends = repeated_to(values, indices, -1);
-  const Tensor places = repeated_to(cast(indices, i64), values, -1);
+  const Tensor places = repeated_to(as_indices("scatter_add_along", indices), values, -1);
   return apply(indexing["scatter_add_along"], {&addends, &places}, {int64_t{along}, size});
 }
 
 Tensor one_hot(const Tensor& indices, Integer classes, DType dtype) {
-  check_indices("one_hot", indices);
+  const Tensor classes_of = as_indices("one_hot", indices);
   if (classes < 0) {
     throw Error(ErrorKind::value, {.where = "one_hot",
                                    .what = "the number of classes",
@@ -306,7 +302,7 @@ Tensor one_hot(const Tensor& indices, Integer classes, DType dtype) {
                                    .fix = "Pass the number of classes."});
   }
   const Tensor columns = arange(int64_t{classes}, i64, indices.device());
-  return cast(unsqueeze(cast(indices, i64), -1) == columns, dtype);
+  return cast(unsqueeze(classes_of, -1) == columns, dtype);
 }
 
 std::span<const Op> index_ops() {

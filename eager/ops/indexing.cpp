@@ -192,7 +192,7 @@ struct AxisIndices {
 };
 void add_choice(AxisIndices& all, const Tensor& tensor, int axis) {
   if (tensor.dtype() != boolean) {
-    all.tensors.push_back(cast(tensor, i64));
+    all.tensors.push_back(as_indices("at", tensor));
     all.axes.push_back(axis);
     return;
   }

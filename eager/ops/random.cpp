@@ -20,9 +20,8 @@ consteval Op random_op(std::string_view name, F, std::string_view summary) {
   constexpr auto emit = [](std::span<const Expr> arguments) {
     return formulas::emit<F>(arguments, std::make_index_sequence<arity>{});
   };
-  constexpr auto loops = [](ScalarType, ScalarType result) {
-    const ScalarType computed = result == ScalarType::u16 ? ScalarType::f32 : result;
-    if (computed != scalar_type_of<R>) return Loops{};
+  constexpr auto loops = [](ScalarType, DType result) {
+    if (compute_type(result) != scalar_type_of<R>) return Loops{};
     return formulas::loops_for<F, arity, int64_t>();
   };
   return {.name = name,

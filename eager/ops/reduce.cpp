@@ -94,7 +94,7 @@ constexpr Op reduce_op(std::string_view name, DTypes accepts, Combine combine,
           .summary = summary};
 }
 
-constexpr DTypes accumulating = floating | DTypes{i64};
+constexpr DTypes accumulating = floating | DTypes{i64, u64};
 constexpr Gradient extreme_gradient = {
     .rule = extreme_rule, .looks_at_inputs = 1, .looks_at_result = true};
 
@@ -195,7 +195,8 @@ Tensor reduce(const Op& op, const Tensor& x, const Axes& axes, KeepDims keep) {
 
 /// `x` in the dtype that sums of it have.
 Tensor accumulated(const Tensor& x) {
-  return is_floating(x.dtype()) ? x : cast(x, i64);
+  if (is_floating(x.dtype())) return x;
+  return cast(x, is_unsigned(x.dtype()) ? u64 : i64);
 }
 
 Tensor arg_reduce(const Op& op, const Tensor& x, std::optional<Integer> axis, KeepDims keep) {

@@ -16,7 +16,8 @@
 
 namespace nitinol {
 
-/// Sum. Integers and booleans are summed as int64; float16 and bfloat16 accumulate in float32.
+/// Sum. Unsigned integers are summed as uint64, others and booleans as int64, which wrap; float16
+/// and bfloat16 accumulate in float32.
 [[nodiscard]] Tensor sum(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
 /// Product; dtypes as sum.
 [[nodiscard]] Tensor prod(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);

@@ -154,12 +154,12 @@ Tensor scatter_by(const Tensor& x, const Tensor& values, const Tensor& indices, 
 }  // namespace
 
 Tensor scatter(const Tensor& x, const Tensor& indices, const Argument& values, Arrival arrival) {
-  check_indices("scatter", indices);
+  const Tensor places = as_indices("scatter", indices);
   check_axis(scatters["scatter"], 0, x.rank());
   const Promoted given(values, x.dtype(), x.device());
   Shape shape = indices.shape();
   for (int i = 1; i < x.rank(); ++i) shape.push_back(x.shape()[i]);
-  const Tensor rows = expand(*given.get(), shape), places = cast(indices, i64);
+  const Tensor rows = expand(*given.get(), shape);
   if (arrival == Arrival::add) {  // 16-bit sums are rounded once
     check_dtype("scatter", numeric, x);
     return x + scatter_add(rows, places, x.shape()[0]);
@@ -169,7 +169,7 @@ Tensor scatter(const Tensor& x, const Tensor& indices, const Argument& values, A
 
 Tensor scatter_along(const Tensor& x, Integer axis, const Tensor& indices, const Argument& values,
                      Arrival arrival) {
-  check_indices("scatter_along", indices);
+  const Tensor along_axis = as_indices("scatter_along", indices);
   const int along = normalize_axis("scatter_along", axis, x.rank());
   Shape shape = x.shape();
   bool fits = indices.rank() == x.rank();
@@ -185,7 +185,7 @@ Tensor scatter_along(const Tensor& x, Integer axis, const Tensor& indices, const
                  .fix = "There is an index for each value; scatter() is for whole rows."});
   }
   // Elements as rows: their number in x. A look-up among all numbers of the axis checks the index.
-  const Tensor own = take(arange(x.shape()[along], {}, x.device()), indices);
+  const Tensor own = take(arange(x.shape()[along], {}, x.device()), along_axis);
   Tensor places = expand(own, shape) * strides_of(x.shape())[along];
   for (int i = 0; i < x.rank(); ++i) {
     if (i == along) continue;

@@ -83,40 +83,13 @@ std::vector<uint32_t> number_instructions(const ScalarProgram& program,
   return number;
 }
 
-/// Bits of the longest range of integers from zero up that a dtype holds without gaps.
-int exact_digits(DType dtype) {
-  switch (dtype) {
-    case boolean:
-      return 1;
-    case u8:
-      return 8;
-    case i8:
-      return 7;
-    case i16:
-      return 15;
-    case i32:
-      return 31;
-    case i64:
-      return 63;
-    case f16:
-      return 11;
-    case bf16:
-      return 8;
-    case f32:
-      return 24;
-    case f64:
-      return 53;
-  }
-  return 0;
-}
-
 /// True if every value of `from` survives a conversion to `to`.
 bool holds_exactly(DType to, DType from) {
   if (to == from || from == boolean) return true;
   if (to == boolean) return false;
   if (is_floating(from)) return to == f64 || (to == f32 && size_of(from) == 2);
-  const bool keeps_sign = to != u8;
-  return keeps_sign && exact_digits(to) >= exact_digits(from);
+  const bool keeps_sign = is_unsigned(from) || !is_unsigned(to);
+  return keeps_sign && info_of(to).digits >= info_of(from).digits;
 }
 
 class Simplifier {

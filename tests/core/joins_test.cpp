@@ -21,9 +21,9 @@ using reference::Accumulated;
 
 namespace {
 
-constexpr ScalarType types[] = {ScalarType::pred, ScalarType::u8,  ScalarType::i8,
-                                ScalarType::i16,  ScalarType::i32, ScalarType::i64,
-                                ScalarType::f32,  ScalarType::f64};
+constexpr ScalarType types[] = {ScalarType::pred, ScalarType::u8,  ScalarType::i8,  ScalarType::u16,
+                                ScalarType::i16,  ScalarType::u32, ScalarType::i32, ScalarType::u64,
+                                ScalarType::i64,  ScalarType::f32, ScalarType::f64};
 constexpr Combine combines[] = {Combine::add,         Combine::multiply,   Combine::maximum,
                                 Combine::minimum,     Combine::logical_or, Combine::logical_and,
                                 Combine::arg_maximum, Combine::arg_minimum};
@@ -153,15 +153,13 @@ TEST_CASE("values join alike as numbers, as vectors and by instructions", "[core
 }
 
 TEST_CASE("what cannot be joined is an internal error that says so", "[core][joins]") {
-  for (const Reduction reduction :
-       {Reduction{Combine::logical_or, ScalarType::f32}, Reduction{Combine::add, ScalarType::pred},
-        Reduction{Combine::maximum, ScalarType::u32}}) {
+  for (const Reduction reduction : {Reduction{Combine::logical_or, ScalarType::f32},
+                                    Reduction{Combine::add, ScalarType::pred}}) {
     const std::string message = "no values of type " + std::string(name_of(reduction.type)) +
                                 " are joined by " + std::string(name_of(reduction.combine));
     CHECK_THROWS_WITH(neutral_bits(reduction), Catch::Contains(message));
     CHECK_THROWS_WITH(host::combiner_of(reduction), Catch::Contains(message));
     CHECK_THROWS_WITH(host::accumulate_of(reduction, Isa::baseline), Catch::Contains(message));
-    if (reduction.type != ScalarType::u32)
-      CHECK_THROWS_WITH(reference::nothing_of(reduction), Catch::Contains(message));
+    CHECK_THROWS_WITH(reference::nothing_of(reduction), Catch::Contains(message));
   }
 }

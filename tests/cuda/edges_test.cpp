@@ -89,7 +89,7 @@ TEST_CASE("reductions of rows and columns of every length", "[cuda]") {
 }
 
 TEST_CASE("reductions of every dtype", "[cuda]") {
-  for (const DType dtype : {f16, bf16, u8, i8, i16, i32, i64, boolean}) {
+  for (const DType dtype : {f16, bf16, u8, i8, u16, i16, u32, i32, u64, i64, boolean}) {
     CAPTURE(dtype);
     for (const int64_t length : {int64_t{4097}, int64_t{1000}, int64_t{33}})
       check_reductions(reshape(numbers(5 * length, dtype, true), {5, length}));

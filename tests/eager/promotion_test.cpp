@@ -13,21 +13,8 @@ using namespace nitinol;
 
 namespace {
 
-constexpr std::array<DType, dtype_count> dtypes = {boolean, u8,  i8,   i16, i32,
-                                                   i64,     f16, bf16, f32, f64};
-
-/// The documented table, rows and columns in the order of `dtypes`.
-constexpr DType promoted[dtype_count][dtype_count] = {
-    {boolean, u8, i8, i16, i32, i64, f16, bf16, f32, f64},
-    {u8, u8, i16, i16, i32, i64, f16, bf16, f32, f64},
-    {i8, i16, i8, i16, i32, i64, f16, bf16, f32, f64},
-    {i16, i16, i16, i16, i32, i64, f16, bf16, f32, f64},
-    {i32, i32, i32, i32, i32, i64, f16, bf16, f32, f64},
-    {i64, i64, i64, i64, i64, i64, f16, bf16, f32, f64},
-    {f16, f16, f16, f16, f16, f16, f16, f32, f32, f64},
-    {bf16, bf16, bf16, bf16, bf16, bf16, f32, bf16, f32, f64},
-    {f32, f32, f32, f32, f32, f32, f32, f32, f32, f64},
-    {f64, f64, f64, f64, f64, f64, f64, f64, f64, f64}};
+constexpr auto dtypes =
+    std::to_array({boolean, u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64});
 
 Tensor weak(const Scalar& number) {
   return constant(number, number.dtype(), true);
@@ -41,8 +28,15 @@ TEST_CASE("two tensors meet in the dtype of the table", "[eager][promotion]") {
       const DType a = dtypes[static_cast<std::size_t>(i)];
       const DType b = dtypes[static_cast<std::size_t>(j)];
       INFO(name_of(a) << " and " << name_of(b));
+      if (is_integer(a) && is_integer(b) && (a == u64 || b == u64) &&
+          is_unsigned(a) != is_unsigned(b)) {
+        CHECK_THROWS_WITH(ones({2}, a) + ones({2}, b),
+                          Catch::Contains("no integer dtype holds both"));
+        continue;
+      }
       CHECK((ones({2}, a) == ones({2}, b)).dtype() == boolean);
-      CHECK(where(true, ones({2}, a), ones({}, b)).dtype() == promoted[i][j]);
+      CHECK(where(true, ones({2}, a), ones({}, b)).dtype() ==
+            promote(a, b));  // core/dtype_test.cpp
     }
   }
 }

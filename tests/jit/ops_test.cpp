@@ -244,7 +244,7 @@ TEST_CASE("values that an op refuses are refused by its Plan with eager's words"
     check_nonzero(y);  // stays, though its result is not used
     return x * 2;
   };
-  for (const DType dtype : {u8, i8, i16, i32, i64}) {
+  for (const DType dtype : {u8, i8, u16, i16, u32, i32, u64, i64}) {
     const Tensor a = random_values(dtype, {300}, 1);
     const Tensor good = full({300}, 7, dtype);
     const Tensor bad = where(arange(300) == 299, zeros({300}, dtype), good);

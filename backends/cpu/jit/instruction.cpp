@@ -17,11 +17,6 @@ namespace {
 
 using llvm::Value;
 
-bool is_signed(ScalarType type) {
-  return type == ScalarType::i8 || type == ScalarType::i16 || type == ScalarType::i32 ||
-         type == ScalarType::i64;
-}
-
 unsigned bits_in(ScalarType type) {
   return static_cast<unsigned>(size_of(type)) * 8;
 }
@@ -81,7 +76,7 @@ class InstructionEmitter {
     }
     if (op_ == ScalarOp::eq) return ir_.CreateICmpEQ(a_, b_);
     if (op_ == ScalarOp::ne) return ir_.CreateICmpNE(a_, b_);
-    if (is_signed(from_)) {
+    if (is_signed_integer(from_)) {
       return op_ == ScalarOp::lt ? ir_.CreateICmpSLT(a_, b_) : ir_.CreateICmpSLE(a_, b_);
     }
     return op_ == ScalarOp::lt ? ir_.CreateICmpULT(a_, b_) : ir_.CreateICmpULE(a_, b_);
@@ -171,7 +166,7 @@ class InstructionEmitter {
       case ScalarOp::neg:
         return ir_.CreateNeg(a_);
       case ScalarOp::abs:
-        if (!is_signed(type_)) return a_;
+        if (!is_signed_integer(type_)) return a_;
         return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, a_, ir_.getFalse());
       case ScalarOp::int_div:
         return quotient();
@@ -182,8 +177,8 @@ class InstructionEmitter {
       case ScalarOp::shl:
         return ir_.CreateShl(a_, shift_count());
       case ScalarOp::shr:
-        return is_signed(type_) ? ir_.CreateAShr(a_, shift_count())
-                                : ir_.CreateLShr(a_, shift_count());
+        return is_signed_integer(type_) ? ir_.CreateAShr(a_, shift_count())
+                                        : ir_.CreateLShr(a_, shift_count());
       default:
         return bit_operation();
     }
@@ -201,7 +196,7 @@ class InstructionEmitter {
   /// Up to 32 bits the division runs in floating point, which is exact: with n bits, quotients
   /// that are not whole are at least 2^-n away from whole ones, more than the rounding error.
   [[nodiscard]] Value* quotient() const {
-    const bool negates = is_signed(type_);
+    const bool negates = is_signed_integer(type_);
     llvm::Constant* const one = constant(1);
     Value* divides_by_minus_one = nullptr;
     Value* replaced = ir_.CreateICmpEQ(b_, constant(0));
@@ -232,7 +227,7 @@ class InstructionEmitter {
     llvm::Type* const wide =
         llvm::FixedVectorType::get(ir_.getIntNTy(bits * 2), static_cast<unsigned>(context_.width));
     const auto widen = [&](Value* x) {
-      return is_signed(type_) ? ir_.CreateSExt(x, wide) : ir_.CreateZExt(x, wide);
+      return is_signed_integer(type_) ? ir_.CreateSExt(x, wide) : ir_.CreateZExt(x, wide);
     };
     Value* const product = ir_.CreateMul(widen(a_), widen(b_));
     return ir_.CreateTrunc(ir_.CreateLShr(product, uint64_t{bits}), a_->getType());
@@ -249,7 +244,7 @@ class InstructionEmitter {
     Value* const cross = ir_.CreateAdd(ir_.CreateMul(a0, b1), lower(middle));
     Value* const high =
         ir_.CreateAdd(ir_.CreateAdd(ir_.CreateMul(a1, b1), upper(middle)), upper(cross));
-    if (!is_signed(type_)) return high;
+    if (!is_signed_integer(type_)) return high;
     const auto if_negative = [&](Value* x, Value* y) {
       return ir_.CreateAnd(ir_.CreateAShr(x, uint64_t{63}), y);
     };
@@ -267,14 +262,14 @@ class InstructionEmitter {
       if (is_float(from_)) {
         return type_ == ScalarType::f64 ? ir_.CreateFPExt(a_, to) : ir_.CreateFPTrunc(a_, to);
       }
-      return is_signed(from_) ? ir_.CreateSIToFP(a_, to) : ir_.CreateUIToFP(a_, to);
+      return is_signed_integer(from_) ? ir_.CreateSIToFP(a_, to) : ir_.CreateUIToFP(a_, to);
     }
     if (is_float(from_)) {
       return ir_.CreateIntrinsic(
-          is_signed(type_) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
+          is_signed_integer(type_) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
           {to, a_->getType()}, {a_});
     }
-    return is_signed(from_) ? ir_.CreateSExtOrTrunc(a_, to) : ir_.CreateZExtOrTrunc(a_, to);
+    return is_signed_integer(from_) ? ir_.CreateSExtOrTrunc(a_, to) : ir_.CreateZExtOrTrunc(a_, to);
   }
 
   [[nodiscard]] Value* bitcast() const {

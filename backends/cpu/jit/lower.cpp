@@ -21,12 +21,6 @@
 namespace nitinol::cpu {
 namespace {
 
-/// What an element of `dtype` is in memory.
-ScalarType stored_type(DType dtype) {
-  if (dtype == boolean) return ScalarType::u8;
-  return dtype == f16 || dtype == bf16 ? ScalarType::u16 : compute_type(dtype);
-}
-
 ScalarType stored_type(ScalarType type) {
   return type == ScalarType::pred ? ScalarType::u8 : type;
 }

@@ -13,11 +13,6 @@
 namespace nitinol::cuda {
 namespace {
 
-bool is_signed(ScalarType type) {
-  return type == ScalarType::i8 || type == ScalarType::i16 || type == ScalarType::i32 ||
-         type == ScalarType::i64;
-}
-
 int bits_in(ScalarType type) {
   return 8 * size_of(type);
 }
@@ -55,7 +50,7 @@ class Printer {
         return is_float(type_) ? "-" + a_ : negated();
       case ScalarOp::abs:
         if (is_float(type_)) return fmt::format("abs_of({})", a_);
-        return is_signed(type_) ? fmt::format("{} < 0 ? {} : {}", a_, negated(), a_) : a_;
+        return is_signed_integer(type_) ? fmt::format("{} < 0 ? {} : {}", a_, negated(), a_) : a_;
       case ScalarOp::sqrt:
         return fmt::format("sqrt_of({})", a_);
       case ScalarOp::floor:
@@ -71,10 +66,11 @@ class Printer {
       case ScalarOp::round_bf16:
         return fmt::format("round_bfloat({})", a_);
       case ScalarOp::int_div:
-        return fmt::format("{}({}, {})", is_signed(type_) ? "signed_quotient" : "quotient", a_, b_);
+        return fmt::format("{}({}, {})", is_signed_integer(type_) ? "signed_quotient" : "quotient",
+                           a_, b_);
       case ScalarOp::int_rem:
         return cut(fmt::format("({0}){1} - ({0}){2}({1}, {3}) * ({0}){3}", wide_word(type_), a_,
-                               is_signed(type_) ? "signed_quotient" : "quotient", b_));
+                               is_signed_integer(type_) ? "signed_quotient" : "quotient", b_));
       case ScalarOp::mul_high:
         return mul_high();
       case ScalarOp::eq:
@@ -134,8 +130,8 @@ class Printer {
 
   [[nodiscard]] std::string mul_high() const {
     if (size_of(type_) == 8) return fmt::format("high_of({}, {})", a_, b_);
-    return cut(fmt::format("({0}){1} * ({0}){2} >> {3}", is_signed(type_) ? "i64" : "u64", a_, b_,
-                           bits_in(type_)));
+    return cut(fmt::format("({0}){1} * ({0}){2} >> {3}", is_signed_integer(type_) ? "i64" : "u64",
+                           a_, b_, bits_in(type_)));
   }
 
   [[nodiscard]] std::string convert() const {
@@ -147,7 +143,7 @@ class Printer {
   [[nodiscard]] std::string saturated() const {
     const int bits = bits_in(type_);
     const double bound = std::ldexp(1.0, bits - 1);
-    const bool negates = is_signed(type_);
+    const bool negates = is_signed_integer(type_);
     const uint64_t all = ~uint64_t{0} >> (64 - bits);
     return fmt::format("saturated<{}, {}>({}, {:.1f}, {:.1f}, {}, {})", word_of(type_),
                        word_of(from_), a_, negates ? -bound : 0.0, negates ? bound : 2 * bound,
@@ -185,9 +181,7 @@ std::string_view word_of(ScalarType type) {
 }
 
 std::string_view stored_word(DType dtype) {
-  if (dtype == boolean) return "u8";
-  if (dtype == f16 || dtype == bf16) return "u16";
-  return word_of(compute_type(dtype));
+  return word_of(stored_type(dtype));
 }
 
 std::string literal(ScalarType type, uint64_t bits) {

@@ -176,7 +176,7 @@ class OrderWriter {
           "(Bits)~bits;\n",
           top, bits(infinite));
     } else {
-      const bool is_signed = x().dtype != boolean && x().dtype != u8;
+      const bool is_signed = is_signed_integer(compute_type(x().dtype));
       made_.text += fmt::format("  return (Bits)(bits ^ {});\n", is_signed ? top : bits(0));
     }
     made_.text += "}\n";

@@ -14,7 +14,7 @@ from nitinol._typing import DeviceLike, DTypeLike
 __all__ = ["can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 
 _SIGNED = (_ext.int8, _ext.int16, _ext.int32, _ext.int64)
-_UNSIGNED = (_ext.uint8,)
+_UNSIGNED = (_ext.uint8, _ext.uint16, _ext.uint32, _ext.uint64)
 _FLOATING = (_ext.float16, _ext.bfloat16, _ext.float32, _ext.float64)
 _KINDS = {
     "bool": (_ext.bool,),
@@ -104,7 +104,10 @@ def can_cast(from_: Tensor | Variable | DTypeLike, to: DTypeLike, /) -> builtins
     """Whether values of a dtype, or of a tensor's, are those of another when the two meet: whether
     promotion gives `to`."""
     target = _dtype_of("can_cast", to)
-    return _ext.promote(_dtype_of("can_cast", from_), target) == target
+    try:
+        return _ext.promote(_dtype_of("can_cast", from_), target) == target
+    except _ext.DTypeError:  # they do not meet: uint64 and signed integers
+        return False
 
 
 Typed = Union[Tensor, Variable, DTypeLike]

@@ -137,8 +137,8 @@ nb::object dlpack_of(nb::handle self, nb::handle, nb::handle max_version, nb::ha
 struct Nested {
   std::vector<Scalar> numbers;
   Shape shape;
-  bool has_real = false, has_integer = false;
-  nb::object wide = {};  ///< an int beyond int64, which stands as the nearest double
+  bool has_real = false, has_integer = false, has_beyond_int64 = false, has_negative = false;
+  nb::object wide = {};  ///< an int beyond uint64, which stands as the nearest double
 };
 
 void read_nested(const From& from, int depth, Nested& into) {
@@ -167,8 +167,11 @@ void read_nested(const From& from, int depth, Nested& into) {
   } else {
     into.numbers.push_back(convert<Scalar>(from));
   }
-  into.has_real |= into.numbers.back().kind() == Scalar::Kind::real;
-  into.has_integer |= into.numbers.back().kind() == Scalar::Kind::integer;
+  const Scalar& number = into.numbers.back();
+  into.has_real |= number.kind() == Scalar::Kind::real;
+  into.has_integer |= number.kind() == Scalar::Kind::integer;
+  into.has_beyond_int64 |= number.is_beyond_int64();
+  into.has_negative |= number.to_double() < 0;
 }
 
 bool holds_tensors(nb::handle value) {
@@ -202,20 +205,26 @@ Tensor from_numbers(const From& from, std::optional<DType> dtype, Device device)
   if (nested.wide.is_valid() && !(dtype && is_floating(*dtype)))
     static_cast<void>(convert<Scalar>({from.where, from.name, nested.wide}));  // throws
   const DType own = nested.has_real || nested.numbers.empty() ? f32
+                    : nested.has_beyond_int64                 ? u64
                     : nested.has_integer                      ? i64
                                                               : boolean;
   const DType wanted = dtype.value_or(own);
   if (nested.numbers.size() == 1)
     return reshape(full({}, nested.numbers[0], wanted, device), nested.shape);
-  const Spec spec = {.dtype = nested.has_real ? f64 : i64,
+  // No integer dtype holds numbers of both ends.
+  const bool as_reals = nested.has_real || (nested.has_beyond_int64 && nested.has_negative);
+  const Spec spec = {.dtype = as_reals                  ? f64
+                              : nested.has_beyond_int64 ? u64
+                                                        : i64,
                      .shape = nested.shape,
                      .is_weak = false,
                      .device = device};
   std::vector<uint64_t> words;
   words.reserve(nested.numbers.size());
   for (const Scalar& number : nested.numbers)
-    words.push_back(nested.has_real ? std::bit_cast<uint64_t>(number.to_double())
-                                    : static_cast<uint64_t>(number.to_integer()));
+    words.push_back(as_reals                   ? std::bit_cast<uint64_t>(number.to_double())
+                    : number.is_beyond_int64() ? number.bits()
+                                               : static_cast<uint64_t>(number.to_integer()));
   for (const Scalar& number : nested.numbers) {  // throws for what the dtype does not hold
     if (is_integer(wanted) && number.kind() == Scalar::Kind::integer)
       static_cast<void>(full({}, number, wanted, Device{}));

@@ -49,7 +49,15 @@ Scalar number_of(nb::handle value, const From& from) {
   PyObject* object = value.ptr();
   if (PyBool_Check(object)) return Scalar(object == Py_True);
   if (PyFloat_Check(object)) return Scalar(PyFloat_AsDouble(object));
-  return Scalar(to_int64(from));
+  if (!PyLong_CheckExact(object)) return Scalar(to_int64(from));
+  int overflow = 0;
+  const long long number = PyLong_AsLongLongAndOverflow(object, &overflow);
+  if (overflow > 0) {
+    const unsigned long long large = PyLong_AsUnsignedLongLong(object);
+    if (PyErr_Occurred() == nullptr) return Scalar(uint64_t{large});
+    PyErr_Clear();
+  }
+  return overflow == 0 ? Scalar(int64_t{number}) : Scalar(to_int64(from));
 }
 
 bool is_number(nb::handle value) {
@@ -126,7 +134,7 @@ Operand convert<Operand>(const From& from) {
 const Operand& Fill::of(const char* where, std::optional<DType> dtype) const {
   if (is_wide && !(dtype && is_floating(*dtype))) {
     throw Error(ErrorKind::value, {.where = where,
-                                   .what = "an int beyond int64",
+                                   .what = "an int beyond int64 and uint64",
                                    .expected = "a floating dtype to hold it",
                                    .got = dtype ? std::string(name_of(*dtype)) : "none",
                                    .fix = "Say dtype=nitinol.float64, or give a float."});
@@ -138,6 +146,9 @@ template <>
 Fill convert<Fill>(const From& from) {
   int beyond = 0;
   if (PyLong_Check(from.value.ptr())) PyLong_AsLongLongAndOverflow(from.value.ptr(), &beyond);
+  if (beyond > 0 && PyLong_AsUnsignedLongLong(from.value.ptr()) != ~0ULL) beyond = 0;
+  if (beyond > 0 && PyErr_Occurred() == nullptr) beyond = 0;  // the largest uint64
+  PyErr_Clear();
   if (beyond == 0) return {convert<Operand>(from)};
   const double nearest = PyLong_AsDouble(from.value.ptr());
   if (PyErr_Occurred() != nullptr) throw nb::python_error();

@@ -96,7 +96,7 @@ class Operand {
   bool is_number_ = true;
 };
 
-/// What fills a tensor: an operand, or an int beyond int64, which floating dtypes hold.
+/// What fills a tensor: an operand, or an int beyond uint64, which floating dtypes hold.
 struct Fill {
   Operand operand;
   bool is_wide = false;  ///< the operand is the nearest double

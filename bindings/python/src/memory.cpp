@@ -21,7 +21,8 @@ enum Code : uint8_t {
 constexpr ElementType element_types[] = {
     {f32, float_code, "f"},       {f64, float_code, "d"},    {i64, signed_code, "l"},
     {i32, signed_code, "i"},      {i16, signed_code, "h"},   {i8, signed_code, "b"},
-    {u8, unsigned_code, "B"},     {boolean, bool_code, "?"}, {f16, float_code, "e"},
+    {u8, unsigned_code, "B"},     {u16, unsigned_code, "H"}, {u32, unsigned_code, "I"},
+    {u64, unsigned_code, "L"},    {boolean, bool_code, "?"}, {f16, float_code, "e"},
     {bf16, bfloat_code, nullptr},
 };
 static_assert(sizeof(long) == 8, "the format of int64");
@@ -69,10 +70,11 @@ const ElementType* type_of_format(const char* format, Py_ssize_t size) {
 
 void refuse_elements(const From& from) {
   const nb::object dtype = nb::getattr(from.value, "dtype", nb::str("another type"));
-  throw_python(class_of(ErrorKind::dtype),
-               fmt::format("{}: {} is an array of {}; expected bool, uint8, int8 to int64, or a "
-                           "floating type. Convert it first, as with .astype('int64').",
-                           from.where, from.name, nb::cast<std::string>(nb::str(dtype))));
+  throw_python(
+      class_of(ErrorKind::dtype),
+      fmt::format("{}: {} is an array of {}; expected bool, integers of 8 to 64 bits, or a "
+                  "floating type. Convert it first, as with .astype('int64').",
+                  from.where, from.name, nb::cast<std::string>(nb::str(dtype))));
 }
 
 Foreign read_buffer(const From& from) {

@@ -25,7 +25,8 @@ T number_in(PyObject* a, const char* what) {
     const Scalar& scalar = scalar_in(a);
     note_look(scalar, what);
     if (scalar.kind() == Scalar::Kind::real) return static_cast<T>(scalar.to_double());
-    return static_cast<T>(scalar.to_integer());
+    return scalar.is_beyond_int64() ? static_cast<T>(scalar.bits())
+                                    : static_cast<T>(scalar.to_integer());
   }
   const auto x = convert<Tensor>({"reading a number", "x", a});
   note_read(x, what);
@@ -72,14 +73,18 @@ PyObject* matrix_product(PyObject* a, PyObject* b) {
 
 namespace {
 
-/// `number`; where that is an int which no int64 holds, what `other` compares with in its place:
-/// the nearest double, or, with integers, what lies beyond them all. Throws OverflowError beyond
-/// doubles.
+/// `number`; where that is an int which no int64 or uint64 holds, what `other` compares with in its
+/// place: the nearest double, or, with integers, what lies beyond them all. Throws OverflowError
+/// beyond doubles.
 nb::object comparable(PyObject* number, PyObject* other) {
   int beyond = 0;
   if (PyLong_CheckExact(number)) PyLong_AsLongLongAndOverflow(number, &beyond);
   if (beyond == 0) return nb::borrow(number);
   const auto tensor = convert<Tensor>({"operator", "operand", other});
+  PyLong_AsUnsignedLongLong(number);
+  const bool is_beyond_uint64 = PyErr_Occurred() != nullptr;
+  PyErr_Clear();
+  if (!is_beyond_uint64) return nb::borrow(number);
   const double value = is_floating(tensor.dtype())
                            ? PyLong_AsDouble(number)
                            : beyond * std::numeric_limits<double>::infinity();
@@ -147,6 +152,9 @@ PyObject* as_int(PyObject* a) {
                                       : is_floating(convert<Tensor>({"int", "x", a}).dtype());
     if (is_real)
       return PyLong_FromDouble(number_in<double>(a, "int()"));  // raises for NaN and infinity
+    const bool is_large = is_scalar(a) ? scalar_in(a).is_beyond_int64()
+                                       : convert<Tensor>({"int", "x", a}).dtype() == u64;
+    if (is_large) return PyLong_FromUnsignedLongLong(number_in<uint64_t>(a, "int()"));
     return PyLong_FromLongLong(number_in<int64_t>(a, "int()"));
   } catch (...) {
     return raised();

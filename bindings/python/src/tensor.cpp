@@ -24,6 +24,7 @@ std::string text_of(Tensor x) {
 nb::object number_in(Tensor x) {
   const DType dtype = x.dtype();
   if (dtype == boolean) return nb::cast(x.item<bool>());
+  if (dtype == u64) return nb::cast(x.item<uint64_t>());
   if (is_integer(dtype)) return nb::cast(x.item<int64_t>());
   return nb::cast(x.item<double>());
 }
@@ -49,6 +50,7 @@ nb::object to_list(Tensor x) {
     std::size_t next = 0;
     return nested(bools, x.shape(), 0, next);
   }
+  if (x.dtype() == u64) return read.operator()<uint64_t>(x);
   if (is_integer(x.dtype())) return read.operator()<int64_t>(x.to(i64));
   return read.operator()<double>(x.to(f64));
 }
@@ -219,7 +221,7 @@ nb::object look_at(const Scalar& scalar, const char* what) {
   note_look(scalar, what);
   if (scalar.kind() == Scalar::Kind::real) return nb::cast(scalar.to_double());
   if (scalar.kind() == Scalar::Kind::boolean) return nb::cast(scalar.to_integer() != 0);
-  return nb::cast(scalar.to_integer());
+  return scalar.is_beyond_int64() ? nb::cast(scalar.bits()) : nb::cast(scalar.to_integer());
 }
 
 /// What of a Scalar needs the number itself: each is a look (core/scalar_value.h).

@@ -22,7 +22,7 @@ except ImportError:
     F = None  # type: ignore[assignment]
 
 FLOATS = ("float64", "float32", "float16")
-INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
+INTEGERS = ("int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64")
 NUMBERS = FLOATS + INTEGERS
 
 

@@ -65,7 +65,7 @@ def test_transpose_takes_all_axes():
 
 
 def test_integers_beyond_int64():
-    for number in (2**63, -(2**63) - 1, 10**30):
+    for number in (2**64, -(2**63) - 1, 10**30):
         assert nt.asarray(number, dtype=nt.float64).item() == float(number)
         assert nt.asarray([number, 1], dtype=nt.float64).tolist() == [float(number), 1.0]
         assert nt.full((2,), number, dtype=nt.float64).tolist() == [float(number)] * 2

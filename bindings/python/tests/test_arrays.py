@@ -13,7 +13,8 @@ import pytest
 
 import nitinol as nt
 
-DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
+DTYPES = ["bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"]
+DTYPES += ["float16", "float32", "float64"]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -111,9 +112,6 @@ def test_another_byte_order():
 @pytest.mark.parametrize(
     "a",
     [
-        np.zeros(2, np.uint16),
-        np.zeros(2, np.uint32),
-        np.zeros(2, np.uint64),
         np.zeros(2, complex),
         np.zeros(2, object),
         np.asarray(["a"]),
@@ -137,8 +135,8 @@ def test_element_types_that_there_are_not(a):
 
 
 def test_element_types_are_named():
-    with pytest.raises(nt.DTypeError, match="uint32.*astype"):
-        nt.asarray(np.zeros(2, np.uint32))
+    with pytest.raises(nt.DTypeError, match="complex64.*astype"):
+        nt.asarray(np.zeros(2, np.complex64))
 
 
 def test_too_many_axes():
@@ -283,9 +281,9 @@ def test_buffers_without_strides_or_format():
         for x in (nt.asarray(given), nt.asarray(given, copy=False)):
             assert x.tolist() == expected, given
     assert nt.asarray((ctypes.c_int16 * 2)(1, 2)).dtype == nt.int16
+    assert nt.asarray((ctypes.c_uint32 * 2)(1, 2**32 - 1)).tolist() == [1, 2**32 - 1]
     for refused in (
         (ctypes.c_char * 3)(),
-        (ctypes.c_uint16 * 3)(),
         ctypes.c_uint32.__ctype_be__(1),
         (ctypes.c_void_p * 2)(),
         np.datetime64("2020"),

@@ -12,7 +12,8 @@ from conftest import bits
 
 import nitinol as nt
 
-DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
+DTYPES = ["bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"]
+DTYPES += ["float16", "float32", "float64"]
 
 
 def same(tensor, array):
@@ -64,7 +65,7 @@ def test_asarray_of_tensors():
         ([1, [2]], nt.ShapeError, "mixes|differ"),
         ([[1], 2], nt.ShapeError, "mixes"),
         (1 << 70, OverflowError, "beyond int64"),
-        ([1, 1 << 63], OverflowError, "beyond int64"),
+        ([1, 1 << 64], OverflowError, "beyond int64"),
         ("text", TypeError, "a str"),
         (None, TypeError, "None"),
         (object(), TypeError, "object"),
@@ -454,5 +455,53 @@ def test_comparison_with_integers_beyond_int64(dtype, number):
         near = float(number) if dtype.startswith("float") else number
         assert compare(x, number).tolist() == [compare(v, near) for v in array.tolist()]
         assert compare(number, x).tolist() == [compare(near, v) for v in array.tolist()]
-    with pytest.raises(OverflowError):
-        x + number
+    if dtype.startswith("float") and number == 2**63:  # which uint64 holds
+        assert (x + number).tolist()[:3] == (array + np.asarray(number, dtype)).tolist()[:3]
+    else:
+        with pytest.raises((OverflowError, ValueError)):
+            x + number
+
+
+def test_uint64_beyond_int64():
+    high = 2**64 - 1
+    x = nt.asarray([1, high])
+    assert x.dtype == nt.uint64 and x.tolist() == [1, high] and int(x[1]) == high == x[1].item()
+    assert nt.asarray(high).dtype == nt.uint64 and nt.full((2,), high).tolist() == [high] * 2
+    assert (x + 1).tolist() == [2, 0] and (x // 2).tolist() == [0, high // 2]
+    assert (x >> 63).tolist() == [0, 1] and x.to(nt.float64).tolist() == [1.0, 2.0**64]
+    assert nt.sort(nt.asarray([high, 0, 2**63])).tolist() == [0, 2**63, high]
+    assert nt.max(x).item() == high and nt.argmin(x).item() == 0 and nt.sum(x).item() == 0
+    assert nt.asarray([1e30, -1.0, np.nan]).to(nt.uint64).tolist() == [high, 0, 0]
+    assert np.asarray(x).tolist() == [
+        1,
+        high,
+    ] and f"{x}" == f"tensor({[1, high]}, uint64[2])".replace("[1, ", "[                   1, ")
+    for number in (-1, 0, high, 2**63 - 1, 2**64, -(2**70)):
+        for compare in (
+            operator.lt,
+            operator.le,
+            operator.eq,
+            operator.ne,
+            operator.gt,
+            operator.ge,
+        ):
+            expected = [compare(v, number) for v in (1, high)]
+            assert compare(x, number).tolist() == expected, (compare, number)
+            if -(2**63) <= number < 2**63:  # known only when the Plan runs
+                compiled = nt.compile(lambda t, n, c=compare: (c(t, n), c(n, t)))
+                for _ in range(4):
+                    left, right = compiled(x, nt.Scalar(number))
+                    assert left.tolist() == expected
+                    assert right.tolist() == [compare(number, v) for v in (1, high)]
+                assert compiled.explain()["plan_calls"] > 0
+    for refused in (
+        lambda: x + -1,
+        lambda: nt.asarray([-1, high]),
+        lambda: nt.asarray([300], dtype="uint8"),
+    ):
+        with pytest.raises(nt.ArgumentError, match="does not hold the number"):
+            refused()
+    table = nt.arange(5)
+    assert nt.take(table, nt.asarray([4, 0], dtype="uint64")).tolist() == [4, 0]
+    with pytest.raises(nt.ArgumentError, match="int64 does not hold"):  # not the last element
+        nt.take(table, x)

@@ -70,7 +70,7 @@ TEST_CASE("integers compare exactly with every number", "[eager][compare][jit]")
   for (const DType dtype : {boolean, u8, i8, i16, i32, i64}) {
     Tensor x = edge_values(dtype);
     if (dtype != boolean && dtype != i64) {
-      const int64_t high = (int64_t{1} << (8 * size_of(dtype) - (dtype == u8 ? 0 : 1))) - 1;
+      const int64_t high = (int64_t{1} << (8 * size_of(dtype) - (is_unsigned(dtype) ? 0 : 1))) - 1;
       x = concat({x, full({1}, high, dtype)});
     }
     for (const Comparison& comparison : comparisons) {

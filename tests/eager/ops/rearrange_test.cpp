@@ -82,7 +82,7 @@ TEST_CASE("rearranged elements lie where they should", "[eager][rearrange]") {
 }
 
 TEST_CASE("every dtype is rearranged", "[eager][rearrange]") {
-  for (const DType dtype : {boolean, u8, i8, i16, i32, i64, f16, bf16, f32, f64}) {
+  for (const DType dtype : {boolean, u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64}) {
     const Tensor x = cast(numbered({3, 4}) > 4.0, dtype);
     CHECK(tril(x).dtype() == dtype);
     CHECK(roll(x, {1}, 0).dtype() == dtype);

@@ -18,7 +18,7 @@ constexpr float inf = std::numeric_limits<float>::infinity();
 TEST_CASE("integers and booleans are summed as int64", "[eager][reduce]") {
   CHECK(sum(full({1000}, 127, i8)).item<int64_t>() == 127000);
   CHECK(sum(tensor({true, true, false})).item<int64_t>() == 2);
-  CHECK(sum(tensor({1, 2}, u8)).dtype() == i64);
+  CHECK(sum(tensor({1, 2}, u8)).dtype() == u64);
   CHECK(prod(tensor({1000, 1000, 1000, 1000})).item<int64_t>() == 1000000000000);
   CHECK(mean(tensor({1, 2})).item<float>() == 1.5F);
 }

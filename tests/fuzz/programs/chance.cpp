@@ -5,8 +5,8 @@
 namespace nitinol::fuzz {
 
 DType Chance::random_dtype() {
-  static const std::vector<DType> dtypes = {f32,  f32, f32, f32, f64, f64, f16,
-                                            bf16, i32, i64, u8,  i8,  i16, boolean};
+  static const std::vector<DType> dtypes = {f32, f32, f32, f32, f64, f64, f16, bf16,   i32,
+                                            i64, u8,  u16, u32, u64, i8,  i16, boolean};
   return one_of(dtypes);
 }
 

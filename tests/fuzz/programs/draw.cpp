@@ -412,7 +412,7 @@ class Drawer::Session : Chance {
       const Scalar number = sample_scalar(kind, operand.index, seed_);
       return {operand, constant(number, dtype, true)};
     }
-    operand.number = (below(9) - (dtype == u8 ? 0 : 3)) * (is_floating(dtype) ? 0.75 : 1);
+    operand.number = (below(9) - (is_unsigned(dtype) ? 0 : 3)) * (is_floating(dtype) ? 0.75 : 1);
     if (dtype == boolean) operand.number = below(2);
     return {operand, constant(Scalar(operand.number), dtype, true)};
   }

@@ -31,7 +31,7 @@ class Random {
 
 double plain_number(DType dtype, Random& random) {
   if (dtype == boolean) return static_cast<double>(random() % 2);
-  if (dtype == u8) return static_cast<double>(random() % 8);
+  if (is_unsigned(dtype)) return static_cast<double>(random() % 8);
   if (is_integer(dtype)) return static_cast<double>(random() % 12) - 4;
   return static_cast<double>(random() % 4001) / 500 - 4;
 }
@@ -61,7 +61,7 @@ double special_number(DType dtype, Random& random) {
   static constexpr double integers[] = {0, 1, 2, 3, 127, 63, 31, 7, 8, 100};
   if (is_floating(dtype)) return floats[random() % std::size(floats)];
   const double value = integers[random() % std::size(integers)];
-  return dtype == u8 || random() % 2 == 0 ? value : -value;
+  return is_unsigned(dtype) || random() % 2 == 0 ? value : -value;
 }
 
 uint64_t element_bits(DType dtype, Style style, Random& random) {

@@ -45,7 +45,7 @@ TEST_CASE("every length, short and long programs, every dtype") {
     check_lengths(elementwise({dtype}, dtype, fused_chain), random);
     check_lengths(elementwise({dtype}, dtype, short_chain), random);
   }
-  for (const DType dtype : {u8, i8, i16, i32, i64}) {
+  for (const DType dtype : {u8, i8, u16, i16, u32, i32, u64, i64}) {
     check_lengths(elementwise({dtype}, dtype, short_chain), random);
   }
   check_lengths(
@@ -77,7 +77,7 @@ TEST_CASE("instructions of numbers") {
       CHECK(difference(kernel, isa, {.sizes = {517}, .no_zero = true}, random) == "");
     }
   };
-  for (const DType t : {u8, i8, i16, i32, i64, f32, f64}) {
+  for (const DType t : {u8, i8, u16, i16, u32, i32, u64, i64, f32, f64}) {
     check(t, t, [](const Arguments& in) { return in[0] + in[1]; });
     check(t, t, [](const Arguments& in) { return in[0] - in[1]; });
     check(t, t, [](const Arguments& in) { return in[0] * in[1]; });
@@ -89,7 +89,7 @@ TEST_CASE("instructions of numbers") {
     check(t, boolean, [](const Arguments& in) { return in[0] <= in[1]; });
     check(t, boolean, [](const Arguments& in) { return (in[0] < in[1]) & !(in[1] < in[2]); });
   }
-  for (const DType t : {u8, i8, i16, i32, i64}) {
+  for (const DType t : {u8, i8, u16, i16, u32, i32, u64, i64}) {
     check(t, t, [](const Arguments& in) { return binary(ScalarOp::int_div, in[0], in[1]); });
     check(t, t, [](const Arguments& in) { return binary(ScalarOp::int_rem, in[0], in[1]); });
     check(t, t, [](const Arguments& in) { return mul_high(in[0], in[1]); });

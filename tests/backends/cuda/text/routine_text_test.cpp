@@ -73,7 +73,7 @@ TEST_CASE("NVRTC compiles the texts of library calls", "[cuda][nvrtc][no-isa]") 
   }
   constexpr int architectures[] = {80, 90, 100};
   std::size_t turn = 0;
-  for (const DType dtype : {u8, i8, i16, i32, i64, f16, bf16, f32, f64}) {
+  for (const DType dtype : {u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64}) {
     for (const LibraryCall& call : calls(dtype)) {
       INFO(name_of(call.kind) << " of " << name_of(dtype));
       const RoutineText made = routine_text(call);
