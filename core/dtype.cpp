@@ -53,8 +53,8 @@ bool is_unsigned(DType dtype) {
   return unsigned_integers.contains(dtype);
 }
 
-DType promote(DType a, DType b) {
-  if (a == b || b == boolean) return a;
+DType promote_others(DType a, DType b) {
+  if (b == boolean) return a;
   if (a == boolean) return b;
   if (is_floating(a) != is_floating(b)) return is_floating(a) ? a : b;
   if (is_floating(a)) return size_of(a) == size_of(b) ? f32 : size_of(a) > size_of(b) ? a : b;

@@ -78,11 +78,15 @@ std::ostream& operator<<(std::ostream& stream, DType dtype);
 /// True for u8, u16, u32, u64.
 [[nodiscard]] bool is_unsigned(DType dtype);
 
+/// promote() of two that differ.
+[[nodiscard]] DType promote_others(DType a, DType b);
 /// The dtype in which `a` and `b` meet: the Array API table within a kind; an integer or boolean
 /// with a floating dtype gives the floating one (as PyTorch); f16 with bf16 gives f32. Throws
 /// Error(dtype) for u64 and a signed integer, which that table leaves out: no integer dtype holds
 /// both (NumPy takes float64, which holds neither).
-[[nodiscard]] DType promote(DType a, DType b);
+[[nodiscard]] inline DType promote(DType a, DType b) {
+  return a == b ? a : promote_others(a, b);
+}
 
 /// What formulas compute in: pred for boolean, f32 for f16 and bf16, else the dtype itself.
 [[nodiscard]] constexpr ScalarType compute_type(DType dtype) {

@@ -17,19 +17,22 @@ import gdb.printing
 FIRST = 8  # values shown
 MOST_DIMENSIONS = 8
 
-# Name, bytes and struct format of each dtype, in the order of the enumeration in core/dtype.h.
-DTYPES = [
-    ("bool", 1, "?"),
-    ("uint8", 1, "B"),
-    ("int8", 1, "b"),
-    ("int16", 2, "<h"),
-    ("int32", 4, "<i"),
-    ("int64", 8, "<q"),
-    ("float16", 2, "<e"),
-    ("bfloat16", 2, None),
-    ("float32", 4, "<f"),
-    ("float64", 8, "<d"),
-]
+# Name, bytes and struct format of each enumerator of nitinol::DType.
+DTYPES = {
+    "boolean": ("bool", 1, "?"),
+    "u8": ("uint8", 1, "B"),
+    "i8": ("int8", 1, "b"),
+    "u16": ("uint16", 2, "<H"),
+    "i16": ("int16", 2, "<h"),
+    "u32": ("uint32", 4, "<I"),
+    "i32": ("int32", 4, "<i"),
+    "u64": ("uint64", 8, "<Q"),
+    "i64": ("int64", 8, "<q"),
+    "f16": ("float16", 2, "<e"),
+    "bf16": ("bfloat16", 2, None),
+    "f32": ("float32", 4, "<f"),
+    "f64": ("float64", 8, "<d"),
+}
 
 
 class Broken(Exception):
@@ -53,10 +56,10 @@ def list_of(sizes):
 
 
 def dtype_of(value):
-    index = number(value)
-    if not 0 <= index < len(DTYPES):
-        raise Broken("dtype %d" % index)
-    return DTYPES[index]
+    for field in value.type.strip_typedefs().fields():
+        if field.enumval == number(value):
+            return DTYPES[field.name.split("::")[-1]]
+    raise Broken("dtype %d" % number(value))
 
 
 def element(bytes_, layout):

@@ -30,12 +30,15 @@ struct Index;
 template <class T, class... Types>
 concept OneOf = (std::same_as<T, Types> || ...);
 
-/// The type that item<T>() reads: T, or where no dtype has it, one that holds every value of the
-/// dtypes (int64_t for std::size_t and char, double for long double).
+/// The type that item<T>() reads: T, or where no dtype has it, a wide one (int64_t for char and
+/// long long, uint64_t for unsigned long long, double for long double).
 template <class T>
-using ReadAs =
-    std::conditional_t<OneOf<T, bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double>, T,
-                       std::conditional_t<std::is_integral_v<T>, int64_t, double>>;
+using ReadAs = std::conditional_t<
+    OneOf<T, bool, uint8_t, int8_t, uint16_t, int16_t, uint32_t, int32_t, uint64_t, int64_t, float,
+          double>,
+    T,
+    std::conditional_t<!std::is_integral_v<T>, double,
+                       std::conditional_t<std::is_unsigned_v<T>, uint64_t, int64_t>>>;
 
 /// What every op knows of its result before computing it.
 struct Spec {

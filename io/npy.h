@@ -19,8 +19,8 @@ namespace nitinol {
 void save_npy(const std::filesystem::path& path, const Tensor& tensor,
               std::source_location place = std::source_location::current());
 
-/// Reads a .npy file (format 1.0, 2.0 or 3.0) of bool, 8- to 64-bit signed integers, u8, f16, f32
-/// or f64 in little-endian order. The result is contiguous, also if the file is in Fortran order.
+/// Reads a .npy file (format 1.0, 2.0 or 3.0) of bool, integers of 8 to 64 bits, f16, f32 or
+/// f64 in little-endian order. The result is contiguous, also if the file is in Fortran order.
 ///
 /// The file is not trusted: whatever its bytes are, the result is a tensor or an Error. Nothing is
 /// allocated before the file's size has been found to agree with its header.

@@ -39,7 +39,7 @@ const std::map<std::string, Taken> table = {
     {"W1a.bf16", {32, 200, true, 0}},
     {"W1b.bf16", {25, 688, true, 0}},
     {"W1c.bf16", {25, 424, false, 0}},
-    {"W1d.bf16", {25, 448, false, 0}},
+    {"W1d.bf16", {27, 448, false, 0}},
     {"W1a.f16", {30, 176, true, 0}},
     {"W1b.f16", {28, 680, true, 0}},
     {"W1c.f16", {24, 416, false, 0}},

@@ -41,7 +41,7 @@ class Drawer::Session : Chance {
   Program run() {
     const int inputs = 1 + below(3);
     for (int i = 0; i < inputs; ++i) add_input(random_dtype(), random_shape());
-    add_due_step();
+    for (const std::size_t turn : {std::size_t{0}, drawer_.all_.size() / 2}) add_due_step(turn);
     if (below(6) == 0) add_created_chain();
     const int steps = 1 + below(below(4) == 0 ? 24 : 8);
     for (int i = 0; i < steps && !must_throw_; ++i) {
@@ -161,9 +161,10 @@ class Drawer::Session : Chance {
     return false;
   }
 
-  /// The op whose turn it is.
-  void add_due_step() {
-    const Op& op = *drawer_.all_[seed_ % drawer_.all_.size()];
+  /// The op whose turn it is, or of those beyond it.
+  void add_due_step(std::size_t beyond) {
+    if (must_throw_) return;
+    const Op& op = *drawer_.all_[(seed_ + beyond) % drawer_.all_.size()];
     for (int attempt = 0; attempt < 300 && !attempt_step(op); ++attempt) {
     }
     keep_latest();
