@@ -33,7 +33,15 @@ from nitinol._information import (
     isdtype,
     result_type,
 )
-from nitinol._variadic import broadcast_arrays, einsum, matrix_norm, meshgrid, tensordot
+from nitinol._variadic import (
+    broadcast_arrays,
+    broadcast_shapes,
+    einsum,
+    matrix_norm,
+    meshgrid,
+    tensordot,
+    where,
+)
 from nitinol import linalg, nn, random  # after the names of _ext, of which some are the same
 
 
@@ -61,6 +69,7 @@ __all__ = [
     "__array_namespace_info__",
     "__version__",
     "broadcast_arrays",
+    "broadcast_shapes",
     "can_cast",
     "check_gradients",
     "checkpoint",

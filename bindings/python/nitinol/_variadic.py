@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, Sequence, overload
 
 from nitinol import _ext
 from nitinol._ext import Tensor
@@ -17,6 +17,15 @@ def einsum(equation: str, /, *operands: TensorLike) -> Tensor:
 
 def broadcast_arrays(*arrays: TensorLike) -> list[Tensor]:
     return _lists.broadcast_arrays(arrays)
+
+
+def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
+    """The shape to which all these broadcast; () for none.
+
+    Raises ShapeError if there is none.
+    """
+    views = [_lists.broadcast_to(0, shape) for shape in shapes]  # of one element
+    return _lists.broadcast_arrays([0, *views])[0].shape
 
 
 def meshgrid(*arrays: TensorLike, indexing: str = "xy") -> list[Tensor]:
@@ -45,6 +54,23 @@ def matrix_norm(
     return _lists.matrix_norm(x, keepdims=keepdims, ord=word)
 
 
+@overload
+def where(condition: TensorLike, /) -> tuple[Tensor, ...]: ...
+@overload
+def where(condition: TensorLike, x1: TensorLike, x2: TensorLike, /) -> Tensor: ...
+def where(
+    condition: TensorLike, x1: TensorLike | None = None, x2: TensorLike | None = None, /
+) -> Tensor | tuple[Tensor, ...]:
+    """x1 where the condition holds, else x2. The condition counts as x != 0; x1 and x2 meet in their
+    common dtype. Without both, the places where it holds, as nonzero() gives them."""
+    if x2 is not None and x1 is not None:
+        return _lists.where(condition, x1, x2)
+    if x2 is not None or x1 is not None:
+        raise TypeError("where: expected x1 and x2, or neither of them")
+    return _lists.nonzero(condition)
+
+
 for _function in (einsum, broadcast_arrays, meshgrid, tensordot, matrix_norm):
     _function.__doc__ = getattr(_lists, _function.__name__).__doc__
     _function.__module__ = "nitinol"
+broadcast_shapes.__module__ = where.__module__ = "nitinol"

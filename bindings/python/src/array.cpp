@@ -250,7 +250,10 @@ Tensor asarray(nb::handle obj, nb::handle dtype_given, nb::handle device_given, 
     if (never) throw_type({"asarray", "dtype", dtype_given}, "the array's own, with copy=False");
     made = made.to(*dtype);
   }
-  if (device) made = made.to(*device);
+  if (device && *device != made.device()) {
+    if (never) throw_type({"asarray", "device", device_given}, "the tensor's own, with copy=False");
+    made = made.to(*device);
+  }
   return copy.is(Py_True) && is_tensor(obj) ? nitinol::copy(made) : made;
 }
 
@@ -372,7 +375,9 @@ void bind_arrays(nb::module_& m) {
   m.def(
       "asarray",
       [](nb::handle obj, nb::handle dtype, nb::handle device, nb::handle copy) {
-        return to_python(asarray(obj, dtype, device, copy));
+        nb::object made = to_python(asarray(obj, dtype, device, copy));
+        // No copy of a tensor is that tensor, whose x[...] = y is seen by all who have it.
+        return copy.is(Py_False) && is_tensor(obj) ? nb::borrow(obj) : made;
       },
       nb::arg("obj").none(), nb::kw_only(), nb::arg("dtype") = nb::none(),
       nb::arg("device") = nb::none(), nb::arg("copy") = nb::none(),
