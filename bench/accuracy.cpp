@@ -12,6 +12,7 @@
 // Error in ulp: |result - true| divided by the spacing of floats at the true value. A wrong NaN,
 // infinity or sign of zero counts as infinite error.
 
+#include "bench/special_functions.h"
 #include "core/loop.h"
 #include "core/math.h"
 #include "eager/all_ops.h"
@@ -64,6 +65,14 @@ double error_in_ulp(T got, Reference want) {
   const Reference value = std::isinf(got) ? std::copysign(beyond, Reference{got}) : Reference{got};
   const int exponent = std::max(std::ilogb(want), Limits::min_exponent - 1);
   return static_cast<double>(std::ldexp(std::abs(value - want), Limits::digits - 1 - exponent));
+}
+
+/// The same in ulp of `least`, where the true value is smaller.
+template <class T, class Reference>
+double error_in_ulp_of(Reference least, T got, Reference want) {
+  if (!(std::abs(want) < least) || !std::isfinite(got)) return error_in_ulp(got, want);
+  const int digits = std::numeric_limits<T>::digits - 1 - std::ilogb(least);
+  return static_cast<double>(std::ldexp(std::abs(got - want), digits));
 }
 
 constexpr std::size_t chunk = 1 << 16;
@@ -125,8 +134,8 @@ T random_argument(std::mt19937_64& random) {
   }
 }
 
-template <class Reference>
-Worst<double> check_f64(Loop loop, Reference reference) {
+template <class Reference, class Unit>
+Worst<double> check_f64(Loop loop, Reference reference, Unit of) {
   std::mt19937_64 random(1);
   std::vector<double> x(1 << 22), y(x.size());
   for (double& value : x) value = random_argument<double>(random);
@@ -134,7 +143,8 @@ Worst<double> check_f64(Loop loop, Reference reference) {
   loop(in, y.data(), static_cast<int64_t>(x.size()));
   Worst<double> worst;
   for (std::size_t i = 0; i < x.size(); ++i) {
-    worst.take({error_in_ulp(y[i], reference(static_cast<long double>(x[i]))), x[i], 0});
+    const long double wide = x[i], want = reference(wide);
+    worst.take({error_in_ulp_of<double, long double>(of(wide), y[i], want), x[i], 0});
   }
   return worst;
 }
@@ -179,12 +189,7 @@ Worst<T> check_pairs(Loop loop, Reference reference, Other other, Unit of) {
   Worst<T> worst;
   for (std::size_t i = 0; i < x.size(); ++i) {
     const Wide want = reference(Wide{x[i]}, Wide{y[i]}), least = of(Wide{x[i]}, Wide{y[i]});
-    double error = error_in_ulp(z[i], want);
-    if (std::abs(want) < least && std::isfinite(z[i])) {
-      const int digits = std::numeric_limits<T>::digits - 1 - std::ilogb(least);
-      error = static_cast<double>(std::ldexp(std::abs(z[i] - want), digits));
-    }
-    worst.take({error, x[i], y[i]});
+    worst.take({error_in_ulp_of<T, Wide>(least, z[i], want), x[i], y[i]});
   }
   return worst;
 }
@@ -238,14 +243,17 @@ bool is_wanted(std::string_view name, std::span<char* const> names) {
   return names.empty() || std::ranges::find(names, name) != names.end();
 }
 
-template <class F, class Reference>
+constexpr auto no_unit = [](auto...) { return 0; };
+
+/// `of` gives a number whose ulp is the unit, unless the result's is larger.
+template <class F, class Reference, class Unit = decltype(no_unit)>
 void check(std::string_view name, F, Reference reference, double low, double high,
-           std::span<char* const> names) {
+           std::span<char* const> names, Unit of = no_unit) {
   if (!is_wanted(name, names)) return;
   constexpr const Loops& f32 = loops_of<F, float, float>;
   constexpr const Loops& f64 = loops_of<F, double, double>;
   print_row<float, 1>(name, f32, check_all_f32(f32.pick(), f64.pick()), low, high);
-  print_row<double, 1>(name, f64, check_f64(f64.pick(), reference), low, high);
+  print_row<double, 1>(name, f64, check_f64(f64.pick(), reference, of), low, high);
 }
 
 /// cdf of the normal distribution, whose argument x / sqrt 2 long double cannot hold well enough.
@@ -385,8 +393,6 @@ void check_functions(std::span<char* const> names) {
       "sqrt", [](auto x) { return sqrt(x); }, [](auto x) { return std::sqrt(x); }, 0, 10, names);
 }
 
-constexpr auto no_unit = [](auto, auto) { return 0; };
-
 /// `reference` in double for f32, in long double for f64.
 template <class F, class Reference, class Other, class Unit>
 void check_binary(std::string_view name, F, Reference reference, Other other, Unit of,
@@ -431,6 +437,15 @@ void check_inverses(std::span<char* const> names) {
       "cbrt", [](auto x) { return cbrt(x); }, [](auto x) { return std::cbrt(x); }, -5, 5, names);
   check(
       "erfc", [](auto x) { return erfc(x); }, [](auto x) { return std::erfc(x); }, -3, 3, names);
+  check(
+      "erfinv", [](auto x) { return erfinv(x); }, special::erfinv, -1, 1, names);
+  // On the left, that of what is reflected, or of 1.
+  check(
+      "lgamma", [](auto x) { return lgamma(x); }, [](auto x) { return std::lgamma(x); }, 0.1, 10,
+      names, [](auto x) { return x < 0 ? std::max(std::lgamma(1 - x), 1.0L) : 0.0L; });
+  check(
+      "digamma", [](auto x) { return digamma(x); }, special::digamma, 0.1, 10, names,
+      [](auto x) { return x < 0 ? std::max(special::digamma(1 - x), 1.0L) : 0.0L; });
   check(
       "asin", [](auto x) { return asin(x); }, [](auto x) { return std::asin(x); }, -1, 1, names);
   check(

@@ -1,5 +1,6 @@
 #include "tests/op_reference.h"
 
+#include "bench/special_functions.h"
 #include "core/host_access.h"
 #include "tests/op_along.h"
 #include "tests/op_order.h"
@@ -155,6 +156,9 @@ const std::map<std::string_view, ScalarReference>& functions() {
       {"acosh", NITINOL_REF(std::acosh(a))},
       {"atanh", NITINOL_REF(std::atanh(a))},
       {"erfc", NITINOL_REF(std::erfc(a))},
+      {"erfinv", NITINOL_REF(special::erfinv(a))},
+      {"lgamma", NITINOL_REF(std::lgamma(a))},
+      {"digamma", NITINOL_REF(special::digamma(a))},
       {"signbit", NITINOL_REF(std::signbit(a))},
       {"atan2", NITINOL_REF(std::atan2(a, b))},
       {"hypot", NITINOL_REF(std::hypot(a, b))},

@@ -43,17 +43,22 @@ using Binary = Named<Tensor (*)(const Argument&, const Argument&)>;
 using Reduction = Named<Tensor (*)(const Tensor&, const Axes&, KeepDims)>;
 
 constexpr Unary unary_functions[] = {
-    {"abs", abs},           {"neg", neg},     {"sign", sign},           {"square", square},
-    {"floor", floor},       {"ceil", ceil},   {"round", round},         {"trunc", trunc},
-    {"relu", relu},         {"sqrt", sqrt},   {"rsqrt", rsqrt},         {"reciprocal", reciprocal},
-    {"exp", exp},           {"exp2", exp2},   {"expm1", expm1},         {"log", log},
-    {"log1p", log1p},       {"log2", log2},   {"log10", log10},         {"sin", sin},
-    {"cos", cos},           {"tan", tan},     {"tanh", tanh},           {"erf", erf},
-    {"sigmoid", sigmoid},   {"gelu", gelu},   {"gelu_tanh", gelu_tanh}, {"silu", silu},
-    {"softplus", softplus}, {"isnan", isnan}, {"isinf", isinf},         {"isfinite", isfinite},
-    {"copy", copy},         {"cbrt", cbrt},   {"asin", asin},           {"acos", acos},
-    {"atan", atan},         {"sinh", sinh},   {"cosh", cosh},           {"asinh", asinh},
-    {"acosh", acosh},       {"atanh", atanh}, {"erfc", erfc},           {"signbit", signbit},
+    {"abs", abs},         {"neg", neg},           {"sign", sign},
+    {"square", square},   {"floor", floor},       {"ceil", ceil},
+    {"round", round},     {"trunc", trunc},       {"relu", relu},
+    {"sqrt", sqrt},       {"rsqrt", rsqrt},       {"reciprocal", reciprocal},
+    {"exp", exp},         {"exp2", exp2},         {"expm1", expm1},
+    {"log", log},         {"log1p", log1p},       {"log2", log2},
+    {"log10", log10},     {"sin", sin},           {"cos", cos},
+    {"tan", tan},         {"tanh", tanh},         {"erf", erf},
+    {"sigmoid", sigmoid}, {"gelu", gelu},         {"gelu_tanh", gelu_tanh},
+    {"silu", silu},       {"softplus", softplus}, {"isnan", isnan},
+    {"isinf", isinf},     {"isfinite", isfinite}, {"copy", copy},
+    {"cbrt", cbrt},       {"asin", asin},         {"acos", acos},
+    {"atan", atan},       {"sinh", sinh},         {"cosh", cosh},
+    {"asinh", asinh},     {"acosh", acosh},       {"atanh", atanh},
+    {"erfc", erfc},       {"signbit", signbit},   {"erfinv", erfinv},
+    {"lgamma", lgamma},   {"digamma", digamma},
 };
 constexpr Binary binary_functions[] = {
     {"add", add},

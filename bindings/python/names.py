@@ -49,6 +49,7 @@ NOT_BOUND = {
     "borrow": "asarray(..., copy=False) and from_dlpack",
     "borrow_bytes": "asarray(..., copy=False) and from_dlpack",
     "resolve": "slices are Python's",
+    "broadcast_shapes": "takes no Tensors; nitinol/_variadic.py",
 }
 # Of these headers only what is named; the rest are layers (layers.py), and what src/nn.cpp binds.
 ONLY = {
@@ -131,6 +132,8 @@ LAYER_PARAMETERS = {
     "in": "in_features",
     "out": "out_features",
     "kernel": "kernel_size",
+    "last_axis": "end_dim",
+    "length": "split_size_or_sections",
     "has_bias": "bias",
     "is_nesterov": "nesterov",
 }
@@ -147,13 +150,14 @@ WITHOUT_NOTES = {"nn/layers.h", "nn/optimizers.h"}
 LONG = {"matmul", "einsum", "conv2d", "max_pool2d", "avg_pool2d", "attention", "batch_norm"}
 # Nothing is computed, so that it is not given away at all.
 VIEWS = {"permute", "transpose", "matrix_transpose", "expand", "squeeze", "unsqueeze",
-         "expand_dims", "flip", "slice", "split", "window", "moveaxis", "unstack", "swapaxes", "rot90", "chunk",
+         "expand_dims", "flip", "slice", "split", "window", "moveaxis", "unstack", "unbind", "atleast_1d",
+         "atleast_2d", "atleast_3d", "swapaxes", "rot90", "chunk",
          "broadcast_arrays"}  # fmt: skip
 
 # Take a list here; those of Python, in nitinol/_variadic.py, take any number of tensors.
-VARIADIC = {"broadcast_arrays", "einsum", "matrix_norm", "meshgrid", "tensordot"}
+VARIADIC = {"broadcast_arrays", "einsum", "matrix_norm", "meshgrid", "tensordot", "where"}
 # Give a tuple of tensors, as the standard has it; others a list.
-TUPLES = {"nonzero", "unstack"}
+TUPLES = {"nonzero", "unbind", "unstack"}
 
 # ---- what other libraries call it, for errors to say what it is called here
 
@@ -180,6 +184,7 @@ ELSEWHERE = {
         "flatnonzero": "nitinol.nonzero(nitinol.flatten(x))",
         "double": "nitinol.float64",
         "dtype": "nitinol.DType",
+        "diagflat": "nitinol.diag",
         "digitize": "nitinol.bucketize",
         "unique": "nitinol.unique_values",
         "float": "nitinol.float32",
@@ -236,6 +241,7 @@ ELSEWHERE = {
         "default_rng": "nitinol.random.Generator",
         "key": "nitinol.random.Generator",
         "multinomial": "nitinol.random.categorical",
+        "trunc_normal_": "nitinol.random.truncated_normal",
         "random": "nitinol.random.rand",
         "seed": "nitinol.random.manual_seed",
         "standard_normal": "nitinol.random.randn",
@@ -254,6 +260,7 @@ PARAMETERS_ELSEWHERE = {
     "decay": "alpha rho",
     "eps": "epsilon",
     "features": "num_features normalized_shape",
+    "first_axis": "start_dim",
     "heads": "num_heads",
     "hidden": "hidden_size",
     "in_features": "input_size",

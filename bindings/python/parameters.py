@@ -17,6 +17,7 @@ TYPES = {
     "std::vector<Padding>": "Sequence[tuple[int, int]]",
     "Axes": "int | Sequence[int] | None",
     "Dims": "int | Sequence[int]",
+    "Lengths": "int | Sequence[int]",
     "Pair": "int | tuple[int, int]",
     "Range": "builtins.slice | tuple[int, ...]",
     "Integer": "int",

@@ -41,6 +41,27 @@ Tensor fmin_rule(const GradientCall& c, int k) {
   return choice_rule(c, k, c.inputs[0] <= c.inputs[1]);
 }
 
+/// The derivative of digamma: by its recurrence up to 8 and more, then Stirling's series; reflected
+/// on the left.
+Tensor trigamma(const Tensor& x) {
+  const Tensor is_left = x < 0.5;
+  Tensor y = where(is_left, 1 - x, x), sum = reciprocal(y * y);
+  for (int i = 0; i < 8; ++i) {
+    y = y + 1;
+    sum = sum + reciprocal(y * y);
+  }
+  y = y + 1;
+  const Tensor i = reciprocal(y), u = i * i;
+  Tensor tail = u * (7.0 / 6);  // numbers of Bernoulli
+  for (const double number : {691.0 / 2730, 5.0 / 66, 1.0 / 30, 1.0 / 42, 1.0 / 30})
+    tail = u * (number - tail);
+  tail = 1.0 / 6 - tail;
+  const Tensor right = sum + i + u * 0.5 + u * i * tail;
+  const Tensor fraction = where(is_left, x - round(x), 0.5);
+  const Tensor root = 3.1415926535897931 / sin(fraction * 3.1415926535897931);
+  return where(is_left, root * root - right, right);
+}
+
 // clang-format off
 constexpr auto elementary = family({
     by_result(unary_op("cbrt", floating_types, [](auto x) { return cbrt(x); }, "Cube root."),
@@ -63,6 +84,12 @@ constexpr auto elementary = family({
         [](auto& x, auto& g) { return g / (1 - x * x); }),
     by_input(unary_op("erfc", floating_types, [](auto x) { return erfc(x); }, "1 - erf(x)."),
         [](auto& x, auto& g) { return g * (exp(-x * x) * -1.1283791670955126); }),
+    by_result(unary_op("erfinv", floating_types, [](auto x) { return erfinv(x); }, "The number whose erf is x."),
+        [](auto& y, auto& g) { return g * (exp(y * y) * 0.88622692545275801); }),
+    by_input(unary_op("lgamma", floating_types, [](auto x) { return lgamma(x); }, "ln(|gamma(x)|)."),
+        [](auto& x, auto& g) { return g * digamma(x); }),
+    by_input(unary_op("digamma", floating_types, [](auto x) { return digamma(x); }, "The derivative of lgamma."),
+        [](auto& x, auto& g) { return g * trigamma(x); }),
     predicate(unary_op("signbit", number_types, [](auto x) { return signbit(x); }, "Whether the sign is negative.")),
     with_rule(binary_op("atan2", floating_types,
         [](auto y, auto x) { return atan2(y, x); }, "The angle of a point."), atan2_rule, 0b11),
@@ -107,6 +134,9 @@ Tensor asinh(const Tensor& x) { return apply_floating(elementary["asinh"], x); }
 Tensor acosh(const Tensor& x) { return apply_floating(elementary["acosh"], x); }
 Tensor atanh(const Tensor& x) { return apply_floating(elementary["atanh"], x); }
 Tensor erfc(const Tensor& x) { return apply_floating(elementary["erfc"], x); }
+Tensor erfinv(const Tensor& x) { return apply_floating(elementary["erfinv"], x); }
+Tensor lgamma(const Tensor& x) { return apply_floating(elementary["lgamma"], x); }
+Tensor digamma(const Tensor& x) { return apply_floating(elementary["digamma"], x); }
 Tensor atan2(const Argument& a, const Argument& b) { return apply_floating(elementary["atan2"], a, b); }
 Tensor hypot(const Argument& a, const Argument& b) { return apply_floating(elementary["hypot"], a, b); }
 Tensor logaddexp(const Argument& a, const Argument& b) { return apply_floating(elementary["logaddexp"], a, b); }
@@ -127,6 +157,21 @@ Tensor log_sigmoid(const Tensor& x) {
 Tensor positive(const Tensor& x) {
   check_dtype("positive", numeric, x);
   return x;
+}
+
+Tensor conj(const Tensor& x) {
+  check_dtype("conj", numeric, x);
+  return x;
+}
+
+Tensor real(const Tensor& x) {
+  check_dtype("real", numeric, x);
+  return x;
+}
+
+Tensor imag(const Tensor& x) {
+  check_dtype("imag", numeric, x);
+  return zeros(x.shape(), x.dtype(), x.device());
 }
 
 Tensor signbit(const Tensor& x) {

@@ -39,11 +39,23 @@ namespace nitinol {
 [[nodiscard]] Tensor atanh(const Tensor& x);
 /// 1 - erf(x), which does not cancel for large x.
 [[nodiscard]] Tensor erfc(const Tensor& x);
+/// The number whose erf is x: infinite at 1 and -1, NaN beyond.
+[[nodiscard]] Tensor erfinv(const Tensor& x);
+/// ln(|gamma(x)|): infinite at 0, -1, -2, ...
+[[nodiscard]] Tensor lgamma(const Tensor& x);
+/// The derivative of lgamma: infinite at 0, NaN at -1, -2, ...
+[[nodiscard]] Tensor digamma(const Tensor& x);
 /// ln(sigmoid(x)), without overflow.
 [[nodiscard]] Tensor log_sigmoid(const Tensor& x);
 
 /// x itself. Throws Error(dtype) for booleans.
 [[nodiscard]] Tensor positive(const Tensor& x);
+/// x, which is real: here and in the next two for code that is written for complex numbers, too.
+[[nodiscard]] Tensor conj(const Tensor& x);
+/// x.
+[[nodiscard]] Tensor real(const Tensor& x);
+/// Zeros, as x.
+[[nodiscard]] Tensor imag(const Tensor& x);
 /// x - trunc(x): the part after the point, with the sign of x.
 [[nodiscard]] Tensor frac(const Tensor& x);
 /// Degrees as radians.

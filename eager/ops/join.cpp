@@ -8,14 +8,17 @@
 
 #include "eager/apply.h"
 #include "eager/infer.h"
+#include "eager/ops/arithmetic.h"
 #include "eager/ops/cast.h"
 #include "eager/ops/create.h"
 #include "eager/ops/family.h"
+#include "eager/ops/index.h"
 #include "eager/ops/view.h"
 #include "eager/promotion.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>
@@ -167,6 +170,50 @@ constexpr auto joins = family({
                                  .fix = "Check for an empty list first."});
 }
 
+/// Throws Error(shape), Error(value) for paddings that are none of x.
+void check_paddings(const Tensor& x, std::span<const Padding> paddings) {
+  if (std::cmp_not_equal(paddings.size(), x.rank())) {
+    throw Error(ErrorKind::shape, {.where = "pad",
+                                   .what = describe(x),
+                                   .expected = fmt::format("{} paddings, one per axis", x.rank()),
+                                   .got = fmt::format("{}", paddings.size()),
+                                   .fix = "Give {0, 0} for axes that stay."});
+  }
+  for (std::size_t i = 0; i < paddings.size(); ++i) {
+    const auto [before, after] = paddings[i];
+    if (before >= 0 && after >= 0) continue;
+    throw Error(ErrorKind::value, {.where = "pad",
+                                   .what = fmt::format("axis {}", i),
+                                   .expected = "paddings of at least 0",
+                                   .got = fmt::format("{{{}, {}}}", before, after),
+                                   .fix = "Cut with slice or at."});
+  }
+}
+
+/// Which of `size` elements stands at each of the places, which count from the first element.
+Tensor source_of(const Tensor& places, int64_t size, PadMode mode) {
+  if (mode == PadMode::circular) return remainder(places, size);
+  if (mode == PadMode::replicate) return clamp(places, 0, size - 1);
+  const int64_t period = std::max<int64_t>(2 * (size - 1), 1);  // there and back
+  const Tensor place = remainder(places, period);
+  return minimum(place, period - place);
+}
+
+Tensor padded(const Tensor& x, int axis, Padding padding, PadMode mode) {
+  const auto [before, after] = padding;
+  const int64_t size = x.shape()[axis];
+  if (before == 0 && after == 0) return x;
+  if (size == 0) {
+    throw Error(ErrorKind::shape, {.where = "pad",
+                                   .what = fmt::format("axis {} of {}", axis, describe(x)),
+                                   .expected = "elements to repeat",
+                                   .got = "none",
+                                   .fix = "Pad with a number."});
+  }
+  const Tensor places = arange(-before, size + after, 1, {}, x.device());
+  return take(x, source_of(places, size, mode), axis);
+}
+
 }  // namespace
 
 Tensor concat(std::span<const Tensor> tensors, Integer axis) {
@@ -209,24 +256,11 @@ Tensor stack(std::initializer_list<Tensor> tensors, Integer axis) {
 }
 
 Tensor pad(const Tensor& x, std::span<const Padding> paddings, const Argument& value) {
-  if (std::cmp_not_equal(paddings.size(), x.rank())) {
-    throw Error(ErrorKind::shape, {.where = "pad",
-                                   .what = describe(x),
-                                   .expected = fmt::format("{} paddings, one per axis", x.rank()),
-                                   .got = fmt::format("{}", paddings.size()),
-                                   .fix = "Give {0, 0} for axes that stay."});
-  }
+  check_paddings(x, paddings);
   Shape shape = x.shape();
   Dims starts;
   for (int i = 0; i < x.rank(); ++i) {
     const auto [before, after] = paddings[static_cast<std::size_t>(i)];
-    if (before < 0 || after < 0) {
-      throw Error(ErrorKind::value, {.where = "pad",
-                                     .what = fmt::format("axis {}", i),
-                                     .expected = "paddings of at least 0",
-                                     .got = fmt::format("{{{}, {}}}", before, after),
-                                     .fix = "Cut with slice or at."});
-    }
     starts.push_back(before);
     shape[i] += before + after;
   }
@@ -237,6 +271,18 @@ Tensor pad(const Tensor& x, std::span<const Padding> paddings, const Argument& v
 
 Tensor pad(const Tensor& x, std::initializer_list<Padding> paddings, const Argument& value) {
   return pad(x, std::span(paddings.begin(), paddings.size()), value);
+}
+
+Tensor pad(const Tensor& x, std::span<const Padding> paddings, PadMode mode) {
+  check_paddings(x, paddings);
+  Tensor result = x;
+  for (int i = 0; i < x.rank(); ++i)
+    result = padded(result, i, paddings[static_cast<std::size_t>(i)], mode);
+  return result;
+}
+
+Tensor pad(const Tensor& x, std::initializer_list<Padding> paddings, PadMode mode) {
+  return pad(x, std::span(paddings.begin(), paddings.size()), mode);
 }
 
 Tensor place(const Tensor& base, const Tensor& piece, const Dims& starts, const Shape& sizes,

@@ -33,6 +33,18 @@ struct Padding {
 [[nodiscard]] Tensor pad(const Tensor& x, std::initializer_list<Padding> paddings,
                          const Argument& value = 0);
 
+/// What stands around a padded tensor, of [a, b, c] on its right:
+enum class PadMode : uint8_t {
+  reflect,    ///< b, a, b, ...: mirrored at the last element; NumPy's "reflect"
+  replicate,  ///< c, c, c, ...: the last element; NumPy's "edge"
+  circular,   ///< a, b, c, ...: from the other end; NumPy's "wrap"
+};
+/// x with its own elements around it, axis by axis; one Padding, as long as you like, per axis.
+/// Throws Error(shape) unless there are as many as axes, or for an axis without elements,
+/// Error(value) if one is negative.
+[[nodiscard]] Tensor pad(const Tensor& x, std::span<const Padding> paddings, PadMode mode);
+[[nodiscard]] Tensor pad(const Tensor& x, std::initializer_list<Padding> paddings, PadMode mode);
+
 /// `base` with `piece`, broadcast to `sizes`, stored in a window (per axis first index, size,
 /// step). `piece` takes the dtype of `base`.
 [[nodiscard]] Tensor place(const Tensor& base, const Tensor& piece, const Dims& starts,

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <span>
 
 namespace nitinol {
@@ -197,6 +198,10 @@ std::vector<Tensor> unstack(const Tensor& x, Integer axis) {
   return parts;
 }
 
+std::vector<Tensor> unbind(const Tensor& x, Integer axis) {
+  return unstack(x, axis);
+}
+
 Tensor tril(const Tensor& x, Integer k) {
   check_matrices("tril", x);
   const auto [row, crossed] = crossings_of(x, k);
@@ -224,18 +229,46 @@ Tensor diagonal(const Tensor& x, Integer offset) {
   return slice(lines, -1, {from, stop, columns + 1});
 }
 
+Tensor diag(const Tensor& x, Integer k) {
+  if (x.rank() == 2) return diagonal(x, k);
+  if (x.rank() != 1) {
+    throw Error(ErrorKind::shape, {.where = "diag",
+                                   .what = describe(x),
+                                   .expected = "one axis or two",
+                                   .got = fmt::format("{}", x.rank()),
+                                   .fix = "diagonal() takes the diagonals of many matrices."});
+  }
+  const int64_t offset = std::clamp<int64_t>(k, -most_elements, most_elements);
+  const int64_t size = x.size() + std::abs(offset);
+  // As one line, the diagonal's elements are a row and one apart.
+  const int64_t start = offset > 0 ? offset : -offset * size;
+  const Tensor lines = flatten(zeros({size, size}, x.dtype(), x.device()));
+  return reshape(place(lines, x, {x.size() == 0 ? 0 : start}, {x.size()}, {size + 1}),
+                 {size, size});
+}
+
 Tensor trace(const Tensor& x, Integer offset) {
   check_matrices("trace", x);
   return sum(diagonal(x, offset), -1);
 }
 
-Tensor diff(const Tensor& x, Integer axis, Integer n) {
+Tensor diff(const Tensor& x, Integer n, Integer axis) {
   check_at_least(0, "diff", "how often differences are taken", n);
   const int i = normalize_axis("diff", axis, x.rank());
   Tensor result = x;
   for (int64_t k = 0; k < n && result.shape()[i] > 0; ++k)
     result = slice(result, i, {.start = 1}) - slice(result, i, {.stop = -1});
   return result;
+}
+
+Shape broadcast_shapes(std::span<const Shape> shapes) {
+  Shape common;
+  for (const Shape& shape : shapes) common = broadcast_shapes("broadcast_shapes", common, shape);
+  return common;
+}
+
+Shape broadcast_shapes(std::initializer_list<Shape> shapes) {
+  return broadcast_shapes(std::span(shapes.begin(), shapes.size()));
 }
 
 std::vector<Tensor> broadcast_arrays(std::span<const Tensor> tensors) {

@@ -41,6 +41,8 @@ namespace nitinol {
 
 /// The parts of size 1 along an axis, without that axis: x[0], x[1], ... for axis 0.
 [[nodiscard]] std::vector<Tensor> unstack(const Tensor& x, Integer axis = 0);
+/// unstack, as PyTorch calls it.
+[[nodiscard]] std::vector<Tensor> unbind(const Tensor& x, Integer axis = 0);
 
 /// Matrices (the last two axes) with 0 above diagonal `k`: 0 is the main one, 1 the one above it.
 [[nodiscard]] Tensor tril(const Tensor& x, Integer k = 0);
@@ -49,16 +51,23 @@ namespace nitinol {
 /// A diagonal of matrices (the last two axes), as one axis in their place. `offset`: 0 is the main
 /// one, 1 the one above it.
 [[nodiscard]] Tensor diagonal(const Tensor& x, Integer offset = 0);
-/// The sum of such a diagonal. Integers and booleans are summed as int64.
+/// Of a line, the matrix with it on diagonal `k` and zeros elsewhere; of a matrix, that diagonal.
+/// Throws Error(shape) for other tensors.
+[[nodiscard]] Tensor diag(const Tensor& x, Integer k = 0);
+/// The sum of a diagonal of matrices (the last two axes). Integers and booleans are summed as
+/// int64.
 [[nodiscard]] Tensor trace(const Tensor& x, Integer offset = 0);
 
 /// Differences of neighbours along an axis, taken `n` times: x[1] - x[0], x[2] - x[1], ...
 /// Throws Error(value) if n is negative, Error(dtype) for booleans.
-[[nodiscard]] Tensor diff(const Tensor& x, Integer axis = -1, Integer n = 1);
+[[nodiscard]] Tensor diff(const Tensor& x, Integer n = 1, Integer axis = -1);
 
 /// The tensors at the shape to which all broadcast. Throws Error(shape) if there is none.
 [[nodiscard]] std::vector<Tensor> broadcast_arrays(std::span<const Tensor> tensors);
 [[nodiscard]] std::vector<Tensor> broadcast_arrays(std::initializer_list<Tensor> tensors);
+/// The shape to which all these broadcast; {} for none. Throws Error(shape) if there is none.
+[[nodiscard]] Shape broadcast_shapes(std::span<const Shape> shapes);
+[[nodiscard]] Shape broadcast_shapes(std::initializer_list<Shape> shapes);
 /// Coordinates of the points of a grid: for each line of numbers a tensor of the grid's shape. With
 /// `is_xy` the first two axes are exchanged, so that the first line runs along columns.
 /// Throws Error(shape) for tensors of more than one axis.

@@ -199,9 +199,26 @@ Tensor accumulated(const Tensor& x) {
   return cast(x, is_unsigned(x.dtype()) ? u64 : i64);
 }
 
-Tensor arg_reduce(const Op& op, const Tensor& x, std::optional<Integer> axis, KeepDims keep) {
-  const Axes axes = axis ? Axes(int64_t{*axis}) : Axes();
-  return reduce(op, x.dtype() == boolean ? cast(x, u8) : x, axes, keep);
+/// x with the axes, sorted, as one: its last.
+Tensor joined_last(const Tensor& x, const Dims& axes) {
+  Dims order;
+  for (int i = 0; i < x.rank(); ++i)
+    if (std::ranges::find(axes, i) == axes.end()) order.push_back(i);
+  const int kept = order.size();
+  for (const int64_t axis : axes) order.push_back(axis);
+  return flatten(permute(x, order), kept);
+}
+
+/// The op's positions are along one axis, or in row-major order of all.
+Tensor arg_reduce(const Op& op, const Tensor& given, const Axes& over, KeepDims keep) {
+  const Tensor x = given.dtype() == boolean ? cast(given, u8) : given;
+  const Dims axes = normalize_axes(op.name, over.dims(), x.rank());
+  if (axes.size() <= 1 || axes.size() == x.rank()) return reduce(op, x, over, keep);
+  const Tensor places = reduce(op, joined_last(x, axes), -1, KeepDims::no);
+  if (keep == KeepDims::no) return places;
+  Shape shape = x.shape();
+  for (const int64_t axis : axes) shape[static_cast<int>(axis)] = 1;
+  return reshape(places, shape);
 }
 
 }  // namespace
@@ -230,12 +247,12 @@ Tensor all(const Tensor& x, const Axes& axes, KeepDims keep) {
   return reduce(reductions["all"], cast(x, boolean), axes, keep);
 }
 
-Tensor argmax(const Tensor& x, std::optional<Integer> axis, KeepDims keep) {
-  return arg_reduce(reductions["argmax"], x, axis, keep);
+Tensor argmax(const Tensor& x, const Axes& axes, KeepDims keep) {
+  return arg_reduce(reductions["argmax"], x, axes, keep);
 }
 
-Tensor argmin(const Tensor& x, std::optional<Integer> axis, KeepDims keep) {
-  return arg_reduce(reductions["argmin"], x, axis, keep);
+Tensor argmin(const Tensor& x, const Axes& axes, KeepDims keep) {
+  return arg_reduce(reductions["argmin"], x, axes, keep);
 }
 
 Tensor cumsum(const Tensor& x, Integer axis) {

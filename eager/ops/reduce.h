@@ -9,7 +9,6 @@
 #include "core/tensor.h"
 #include "eager/ops/axes.h"
 
-#include <optional>
 #include <span>
 
 #pragma GCC visibility push(default)
@@ -29,13 +28,11 @@ namespace nitinol {
 [[nodiscard]] Tensor any(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
 /// Boolean: whether all elements are nonzero.
 [[nodiscard]] Tensor all(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
-/// int64 position of the first largest element (of the first NaN if there is one) along `axis`, or
-/// in row-major order of all. Throws Error(shape) for no elements.
-[[nodiscard]] Tensor argmax(const Tensor& x, std::optional<Integer> axis = {},
-                            KeepDims keep = KeepDims::no);
+/// int64 position of the first largest element (of the first NaN if there is one) along an axis, or
+/// in row-major order of several, or of all. Throws Error(shape) for no elements.
+[[nodiscard]] Tensor argmax(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
 /// int64 position of the first smallest element, as argmax.
-[[nodiscard]] Tensor argmin(const Tensor& x, std::optional<Integer> axis = {},
-                            KeepDims keep = KeepDims::no);
+[[nodiscard]] Tensor argmin(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
 
 /// Running sums along one axis: result[j] = x[0] + ... + x[j], added in runs of 16. Shape of x;
 /// dtypes as sum. float16 and bfloat16 sums are kept in float32 and rounded for each result.

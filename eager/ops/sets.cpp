@@ -93,8 +93,10 @@ Tensor isin(const Argument& x, const Argument& elements) {
   return take(sorted, clamp(places, 0, sorted.size() - 1)) == *sought.get();
 }
 
-Tensor bincount(const Tensor& x, std::optional<Tensor> weights, std::optional<Integer> length,
-                std::source_location place) {
+Tensor bincount(const Tensor& x, std::optional<Tensor> weights, Integer minlength,
+                std::optional<Integer> length, std::source_location place) {
+  if (minlength < 0)
+    throw_value("bincount", "minlength", "at least 0", fmt::format("{}", int64_t{minlength}));
   if (length && *length < 0)
     throw_value("bincount", "length", "at least 0", fmt::format("{}", int64_t{*length}));
   if (weights && weights->shape() != x.shape()) {
@@ -106,12 +108,12 @@ Tensor bincount(const Tensor& x, std::optional<Tensor> weights, std::optional<In
                  .fix = "There is a weight for each element."});
   }
   const Tensor numbers = flatten(x);
-  int64_t rows = length ? int64_t{*length} : 0;
+  int64_t rows = length ? *length : minlength;
   if (!length && numbers.size() > 0) {
     const auto least = min(numbers).item<int64_t>(place);
     if (least < 0)
       throw_value("bincount", "an integer is negative", "at least 0", fmt::format("{}", least));
-    rows = max(numbers).item<int64_t>(place) + 1;
+    rows = std::max(rows, max(numbers).item<int64_t>(place) + 1);
   }
   // Below 0 nothing counts from the end.
   const Tensor places = length ? where(numbers < 0, rows, numbers) : numbers;

@@ -48,10 +48,11 @@ struct UniqueInverse {
 [[nodiscard]] Tensor isin(const Argument& x, const Argument& elements);
 
 /// How often each of the integers 0, 1, ... occurs in x, 1-d: as many as `length`, or up to the
-/// largest in x (which ends the recording). With weights, of the shape of x, their sums instead.
-/// Throws Error(value) for an integer that is negative or not below `length`.
+/// largest in x, but at least `minlength` (which ends the recording). With weights, of the shape of
+/// x, their sums instead. Throws Error(value) for an integer that is negative or not below
+/// `length`.
 [[nodiscard]] Tensor bincount(const Tensor& x, std::optional<Tensor> weights = {},
-                              std::optional<Integer> length = {},
+                              Integer minlength = 0, std::optional<Integer> length = {},
                               std::source_location place = std::source_location::current());
 
 /// Numbers counted in ranges.

@@ -243,18 +243,24 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
   return apply(views["reshape"], {&x}, {sizes});
 }
 
-Tensor flatten(const Tensor& x, Integer first_axis) {
-  if (x.rank() == 0) return reshape(x, {1});
-  const int first = normalize_axis("flatten", first_axis, x.rank());
-  Shape shape;
-  int64_t rest = 1;
-  for (int i = 0; i < x.rank(); ++i) {
-    if (i < first)
-      shape.push_back(x.shape()[i]);
-    else
-      rest *= x.shape()[i];
+Tensor flatten(const Tensor& x, Integer first_axis, Integer last_axis) {
+  const int rank = std::max(x.rank(), 1);
+  const int first = normalize_axis("flatten", first_axis, rank);
+  const int last = normalize_axis("flatten", last_axis, rank);
+  if (last < first) {
+    throw Error(ErrorKind::shape,
+                {.where = "flatten",
+                 .what = fmt::format("axes {} to {} of {}", first, last, describe(x)),
+                 .expected = "a last axis that does not come before the first",
+                 .got = fmt::format("{} before {}", last, first),
+                 .fix = "Exchange them."});
   }
-  shape.push_back(rest);
+  if (x.rank() == 0) return atleast_1d(x);
+  Shape shape = x.shape();
+  for (int i = last; i > first; --i) {
+    shape[first] *= shape[i];
+    shape.erase(i);
+  }
   return reshape(x, shape);
 }
 
@@ -327,6 +333,18 @@ Tensor unsqueeze(const Tensor& x, Integer axis) {
   return apply(views["reshape"], {&x}, {shape});
 }
 
+Tensor atleast_1d(const Tensor& x) {
+  return x.rank() == 0 ? unsqueeze(x, 0) : x;
+}
+
+Tensor atleast_2d(const Tensor& x) {
+  return x.rank() < 2 ? unsqueeze(atleast_1d(x), 0) : x;
+}
+
+Tensor atleast_3d(const Tensor& x) {
+  return x.rank() < 3 ? unsqueeze(atleast_2d(x), 2) : x;
+}
+
 Tensor flip(const Tensor& x, const Axes& axes) {
   Dims starts = Dims::filled(x.rank(), 0);
   Dims steps = Dims::filled(x.rank(), 1);
@@ -362,6 +380,29 @@ std::vector<Tensor> split(const Tensor& x, Integer length, Integer axis) {
   std::vector<Tensor> parts;
   for (int64_t start = 0; start < x.shape()[i]; start += length) {
     parts.push_back(slice(x, i, {start, std::min(start + length, x.shape()[i])}));
+  }
+  return parts;
+}
+
+std::vector<Tensor> split(const Tensor& x, const Dims& lengths, Integer axis) {
+  const int i = normalize_axis("split", axis, x.rank());
+  int64_t rest = x.shape()[i];
+  for (const int64_t length : lengths) {
+    rest = length >= 0 && length <= rest ? rest - length : -1;
+    if (rest < 0) break;
+  }
+  if (rest != 0) {
+    throw Error(ErrorKind::value, {.where = "split",
+                                   .what = fmt::format("axis {} of {}", i, describe(x)),
+                                   .expected = fmt::format("lengths whose sum is {}", x.shape()[i]),
+                                   .got = to_string(lengths),
+                                   .fix = "One number instead is the length of all parts."});
+  }
+  std::vector<Tensor> parts;
+  int64_t start = 0;
+  for (const int64_t length : lengths) {
+    parts.push_back(slice(x, i, {start, start + length}));
+    start += length;
   }
   return parts;
 }

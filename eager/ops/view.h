@@ -22,8 +22,10 @@ namespace nitinol {
 /// The elements in row-major order as another shape of the same size; one size may be -1: what is
 /// left. Copies if strides cannot express it.
 [[nodiscard]] Tensor reshape(const Tensor& x, const Shape& shape);
-/// All axes from `first_axis` on as one: of [n, c, h, w], flatten(x, 1) is [n, c * h * w].
-[[nodiscard]] Tensor flatten(const Tensor& x, Integer first_axis = 0);
+/// The axes from `first_axis` to `last_axis` as one: of [n, c, h, w], flatten(x, 1) is
+/// [n, c * h * w]; a 0-d tensor gets an axis. Throws Error(shape) if the last one comes before the
+/// first.
+[[nodiscard]] Tensor flatten(const Tensor& x, Integer first_axis = 0, Integer last_axis = -1);
 /// The axes in another order: axis i of the result is axis axes[i] of x.
 [[nodiscard]] Tensor permute(const Tensor& x, const Dims& axes);
 /// Two axes exchanged; by default the last two.
@@ -35,6 +37,12 @@ namespace nitinol {
 [[nodiscard]] Tensor squeeze(const Tensor& x, const Axes& axes = {});
 /// With a new axis of size 1 at position `axis` of the result.
 [[nodiscard]] Tensor unsqueeze(const Tensor& x, Integer axis);
+/// x with at least one axis: a 0-d tensor gets one.
+[[nodiscard]] Tensor atleast_1d(const Tensor& x);
+/// x with at least two axes: a line becomes a row, [1, n].
+[[nodiscard]] Tensor atleast_2d(const Tensor& x);
+/// x with at least three axes: of a line [1, n, 1], of a matrix [m, n, 1].
+[[nodiscard]] Tensor atleast_3d(const Tensor& x);
 /// The elements in reverse order along the axes.
 [[nodiscard]] Tensor flip(const Tensor& x, const Axes& axes = {});
 
@@ -58,6 +66,9 @@ struct IndexRun {
 [[nodiscard]] Tensor slice(const Tensor& x, Integer axis, const Range& range);
 /// Consecutive parts of `length` along an axis; the last may be shorter.
 [[nodiscard]] std::vector<Tensor> split(const Tensor& x, Integer length, Integer axis = 0);
+/// Consecutive parts of these lengths. Throws Error(value) unless all are at least 0 and their sum
+/// is the size of the axis.
+[[nodiscard]] std::vector<Tensor> split(const Tensor& x, const Dims& lengths, Integer axis = 0);
 
 /// The window of a view: per axis its first index, size and step (which may be negative).
 [[nodiscard]] Tensor window(const Tensor& x, const Dims& starts, const Shape& sizes,

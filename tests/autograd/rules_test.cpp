@@ -25,9 +25,10 @@ bool has_floating_operands(const Op& op) {
 /// Operands at which the op is smooth: the sample's in number and shape, with values in the domain.
 std::vector<Tensor> smooth_inputs(const Op& op, const Sample& sample) {
   static const std::set<std::string_view> positive = {
-      "sqrt", "rsqrt",        "reciprocal", "log",  "log1p", "log2", "log10", "div",
-      "pow",  "floor_divide", "remainder",  "prod", "fmod",  "cbrt", "atan2", "hypot"};
-  static const std::set<std::string_view> inside_1 = {"asin", "acos", "atanh"};
+      "sqrt",  "rsqrt", "reciprocal", "log",          "log1p",     "log2",
+      "log10", "div",   "pow",        "floor_divide", "remainder", "prod",
+      "fmod",  "cbrt",  "atan2",      "hypot",        "lgamma",    "digamma"};
+  static const std::set<std::string_view> inside_1 = {"asin", "acos", "atanh", "erfinv"};
   std::vector<Tensor> inputs;
   for (std::size_t k = 0; k < sample.inputs.size(); ++k) {
     const Tensor& given = sample.inputs[k];

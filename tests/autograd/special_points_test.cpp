@@ -85,6 +85,24 @@ TEST_CASE("gradients of powers and products at zero", "[autograd][special]") {
   CHECK(slope([](const Tensor& x) { return copysign(x, of({1, -1})); }, {0, 2}) == List{0, -1});
 }
 
+TEST_CASE("gradients of erfinv, lgamma and digamma", "[autograd][special]") {
+  const auto inverse = [](const Tensor& x) { return erfinv(x); };
+  const auto log_of = [](const Tensor& x) { return lgamma(x); };
+  const auto derivative = [](const Tensor& x) { return digamma(x); };
+  CHECK(slope(inverse, {0, -1, 1}) == List{0.88622692545275801, inf, inf});
+  CHECK(slope(log_of, {1})[0] == Approx(-0.57721566490153286).epsilon(1e-15));
+  CHECK(slope(derivative, {1})[0] == Approx(1.6449340668482264).epsilon(1e-14));
+  CHECK(slope(derivative, {0.5})[0] == Approx(4.9348022005446793).epsilon(1e-14));
+  CHECK(slope(derivative, {-1.5})[0] == Approx(9.3792466449891237).epsilon(1e-14));
+  CHECK(slope(derivative, {0, -3}) == List{inf, inf});
+  const Tensor left = of({-0.3, -1.5, -2.25, -7.7});
+  CHECK_NOTHROW(check_gradients([](const Tensor& x) { return sum(lgamma(x)); }, left));
+  CHECK_NOTHROW(check_gradients([](const Tensor& x) { return sum(digamma(x)); }, left));
+  const auto twice = grad(
+      [](const Tensor& x) { return sum(grad([](const Tensor& y) { return sum(lgamma(y)); })(x)); });
+  CHECK(twice(of({2.0})).item<double>() == Approx(0.64493406684822644).epsilon(1e-14));
+}
+
 TEST_CASE("gradients at the edges of elementary functions", "[autograd][special]") {
   // As PyTorch's, but for sums of equal infinities, of which it says NaN.
   const List ends = {-1, 1};

@@ -1,6 +1,7 @@
 #include "bindings/python/src/from.h"
 
 #include "bindings/python/src/array.h"
+#include "bindings/python/src/lengths.h"
 
 #include <fmt/format.h>
 
@@ -228,6 +229,11 @@ Dims convert<Dims>(const From& from) {
   for (const nb::object& element : parts::elements(from, expected))
     dims.push_back(to_int64({from.where, from.name, element}));
   return dims;
+}
+
+template <>
+Lengths convert<Lengths>(const From& from) {
+  return {convert<Dims>(from), PySequence_Check(from.value.ptr()) != 0};
 }
 
 template <>

@@ -56,6 +56,17 @@ Arrival arrival_of(const char* where, const std::string& word) {
                          {"minimum", Arrival::minimum}});
 }
 
+std::optional<PadMode> pad_mode_of(const std::string& word) {
+  using Mode = std::optional<PadMode>;
+  return named<Mode>("pad", "mode", word,
+                     {{"constant", Mode{}},
+                      {"reflect", PadMode::reflect},
+                      {"replicate", PadMode::replicate},
+                      {"edge", PadMode::replicate},
+                      {"circular", PadMode::circular},
+                      {"wrap", PadMode::circular}});
+}
+
 struct Scan {
   const Tensor& x;
   std::optional<Integer> axis;
@@ -90,6 +101,18 @@ Tensor clip(const Operand& x, const std::optional<Operand>& min,
   if (is_floating(tensor_of(x).dtype()))
     return min ? clamp(x, *min, unlimited) : clamp(x, -unlimited, *max);
   return min ? maximum(x, *min) : minimum(x, *max);
+}
+
+Tensor pad(const Tensor& x, std::span<const Padding> paddings, const std::optional<Operand>& value,
+           const std::string& mode) {
+  if (const std::optional<PadMode> repeated = pad_mode_of(mode))
+    return nitinol::pad(x, paddings, *repeated);
+  return value ? nitinol::pad(x, paddings, *value) : nitinol::pad(x, paddings);
+}
+
+std::vector<Tensor> split(const Tensor& x, const Lengths& length, Integer axis) {
+  if (length.is_list) return nitinol::split(x, length.dims, axis);
+  return nitinol::split(x, length.dims[0], axis);
 }
 
 Tensor sum(const Tensor& x, const Axes& axis, std::optional<DType> dtype, KeepDims keepdims) {
@@ -267,12 +290,12 @@ Tensor repeat(const Tensor& x, const Operand& repeats, std::optional<Integer> ax
   return nitinol::repeat(x, counts.scalar().to_integer(), axis);
 }
 
-Tensor diff(const Tensor& x, Integer axis, Integer n, const std::optional<Tensor>& prepend,
+Tensor diff(const Tensor& x, Integer n, Integer axis, const std::optional<Tensor>& prepend,
             const std::optional<Tensor>& append) {
   std::vector<Tensor> parts = {x};
   if (prepend) parts.insert(parts.begin(), *prepend);
   if (append) parts.push_back(*append);
-  return nitinol::diff(parts.size() == 1 ? x : nitinol::concat(parts, axis), axis, n);
+  return nitinol::diff(parts.size() == 1 ? x : nitinol::concat(parts, axis), n, axis);
 }
 
 Tensor take_along_axis(const Tensor& x, const Tensor& indices, Integer axis) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "bindings/python/src/from.h"
+#include "bindings/python/src/lengths.h"
 
 #include <optional>
 #include <span>
@@ -60,6 +61,18 @@ namespace nitinol::python::standard {
 /// rank, equal sizes along the other axes, and meet in their common dtype.
 /// Throws Error(shape) if sizes differ, Error(value) for no tensors.
 [[nodiscard]] Tensor concat(std::span<const Tensor> arrays, std::optional<Integer> axis = 0);
+/// x with elements around it, as many as the pair (before, after) of each axis says: `value`, 0
+/// unless it is given, or, with another mode than "constant", its own: mirrored at the last one
+/// ("reflect"), the last one
+/// ("replicate", "edge"), or those from the other end ("circular", "wrap").
+/// Throws Error(shape) unless there are as many pairs as axes, Error(value) if a number is
+/// negative.
+[[nodiscard]] Tensor pad(const Tensor& x, std::span<const Padding> paddings,
+                         const std::optional<Operand>& value = {},
+                         const std::string& mode = "constant");
+/// Consecutive parts along an axis: of one `length`, where the last may be shorter, or of the
+/// lengths of a list. Throws Error(value) unless their sum is the size of the axis.
+[[nodiscard]] std::vector<Tensor> split(const Tensor& x, const Lengths& length, Integer axis = 0);
 /// Each element `repeats` times, one beside the other along an axis; without an axis, of the
 /// elements as one line. `repeats` is a number, or one for each element along the axis: those are
 /// looked at, as the length of the result depends on them. Throws Error(value) if one is negative.
@@ -68,7 +81,7 @@ namespace nitinol::python::standard {
 /// Differences of neighbours along an axis, taken `n` times: x[1] - x[0], x[2] - x[1], ...
 /// `prepend` and `append` are joined to x first.
 /// Throws Error(value) if n is negative, Error(dtype) for booleans.
-[[nodiscard]] Tensor diff(const Tensor& x, Integer axis = -1, Integer n = 1,
+[[nodiscard]] Tensor diff(const Tensor& x, Integer n = 1, Integer axis = -1,
                           const std::optional<Tensor>& prepend = {},
                           const std::optional<Tensor>& append = {});
 /// One element of x for each index, which takes the index's place along `axis`: in two dimensions

@@ -7,6 +7,7 @@ what NumPy does not have, the reference is written out here, as its definition r
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -155,6 +156,34 @@ def reduction(name: str, numpy: Any, pytorch: Any = None, make: Any = normal, **
 
 erf = np.vectorize(math.erf, otypes=[np.float64])
 erfc = np.vectorize(math.erfc, otypes=[np.float64])
+lgamma = np.vectorize(math.lgamma, otypes=[np.float64])
+
+
+@functools.partial(np.vectorize, otypes=[np.float64])
+def erfinv(x: float) -> float:
+    y = math.sqrt(-math.log1p(-x * x)) * 0.88
+    for _ in range(30):
+        rest = abs(x) - math.erf(y) if abs(x) < 0.5 else math.erfc(y) - (1 - abs(x))
+        y += rest * math.sqrt(math.pi) / 2 * math.exp(y * y)
+    return math.copysign(y, x)
+
+
+@functools.partial(np.vectorize, otypes=[np.float64])
+def digamma(x: float) -> float:
+    steps = max(0, math.ceil(20 - x))
+    y = x + steps
+    series = 1 / 12 - 1 / 120 / y**2 + 1 / 252 / y**4 - 1 / 240 / y**6
+    return math.log(y) - 1 / (2 * y) - series / y**2 - math.fsum(1 / (x + k) for k in range(steps))
+
+
+def over_axes(position: Any, x: Any, axis: Any, keepdims: bool) -> Any:
+    """NumPy's argmax takes one axis."""
+    if not isinstance(axis, tuple):
+        return position(x, axis=axis, keepdims=keepdims)
+    axes = sorted(i % x.ndim for i in axis)
+    moved = np.moveaxis(x, axes, range(-len(axes), 0))
+    found = position(moved.reshape(*moved.shape[: -len(axes)], -1), axis=-1)
+    return np.expand_dims(found, axes) if keepdims else found
 
 
 def np_xlogy(x: Any, y: Any) -> Any:
@@ -281,7 +310,9 @@ def np_place(base: Any, piece: Any, starts: tuple, sizes: tuple, steps: tuple) -
     return result
 
 
-def np_split(x: Any, length: int, axis: int = 0) -> Any:
+def np_split(x: Any, length: Any, axis: int = 0) -> Any:
+    if not isinstance(length, int):
+        return np.split(x, np.cumsum(length)[:-1], axis)
     return np.split(x, range(length, x.shape[axis], length), axis)
 
 
@@ -388,7 +419,13 @@ UNARY = [
     unary("acosh", np.arccosh, t("acosh"), low=1.1, high=9),
     unary("atanh", np.arctanh, t("atanh"), low=-0.9, high=0.9),
     unary("erfc", erfc, t("erfc")),
+    unary("erfinv", erfinv, t("erfinv"), low=-0.99, high=0.99),
+    unary("lgamma", lgamma, t("lgamma"), low=0.1, high=20),
+    unary("digamma", digamma, t("digamma"), low=0.1, high=20),
     unary("log_sigmoid", lambda x: -np.log1p(np.exp(-x)), f("logsigmoid")),
+    unary("conj", np.conj, t("conj_physical"), dtypes=FLOATS + ("int64", "uint16")),
+    unary("real", np.real, dtypes=FLOATS + ("int64",)),
+    unary("imag", np.imag, dtypes=FLOATS + ("int64",)),
     unary("positive", np.positive, t("positive"), dtypes=FLOATS + ("int64", "int8")),
     unary("frac", lambda x: x - np.trunc(x), t("frac")),
     unary("deg2rad", np.deg2rad, t("deg2rad"), low=-400, high=400),
@@ -544,8 +581,8 @@ REDUCED = [
                 one(POOLED[0, 0], axis=axis, keepdims=keep)
                 for axis in (None, 0, 1, -1)
                 for keep in (False, True)
-            ] + [one(POOLED)],
-            numpy,
+            ] + [one(POOLED), one(POOLED, axis=(2, 0)), one(POOLED, axis=(1, 2, 3), keepdims=True)],
+            lambda x, axis=None, keepdims=False, numpy=numpy: over_axes(numpy, x, axis, keepdims),
             dtypes=("float64", "float32"),
         )
         for name, numpy in (("argmax", np.argmax), ("argmin", np.argmin))
@@ -598,8 +635,16 @@ SHAPED = [
     Case("reshape", [one(normal(3, 4), (2, 6)), one(normal(3, 4), (-1,)), one(normal(), (1, 1)),
                      one(normal(0, 3), (3, 0)), one(normal(3, 4), 12, copy=True)],
          lambda x, shape, copy=None: x.reshape(shape), t("reshape")),
-    Case("flatten", [one(normal(2, 3, 4)), one(normal(2, 3, 4), 1), one(normal())],
-         lambda x, first=0: x.reshape(*x.shape[:first], -1)),
+    Case("flatten", [one(normal(2, 3, 4)), one(normal(2, 3, 4), 1), one(normal()), one(normal(2, 3, 4), 0, 1),
+                     one(normal(2, 3, 4, 5), first_axis=1, last_axis=-2), one(normal(0, 3), 1)],
+         lambda x, first_axis=0, last_axis=-1: x.reshape(
+             *x.shape[:first_axis], math.prod(x.shape[first_axis : x.ndim + last_axis + 1 if last_axis < 0 else last_axis + 1]),
+             *(x.shape[x.ndim + last_axis + 1 :] if last_axis < 0 else x.shape[last_axis + 1 :])),
+         (lambda x, first_axis=0, last_axis=-1: torch.flatten(x, first_axis, last_axis)) if torch else None, has_gradient=True),
+    *(Case(name, [one(normal()), one(normal(3)), one(normal(3, 4)), one(normal(0)), one(normal(2, 3, 4, 2))],
+           getattr(np, name), t(name), has_gradient=True) for name in ("atleast_1d", "atleast_2d", "atleast_3d")),
+    Case("diag", [one(normal(3)), one(normal(3), 2), one(normal(2), k=-1), one(normal(3, 4)), one(normal(3, 4), 1), one(normal(0), 2)],
+         lambda x, k=0: np.diag(x, k), (lambda x, k=0: torch.diag(x, k)) if torch else None, has_gradient=True),
     Case("permute_dims", [one(normal(2, 3, 4), (2, 0, 1)), one(normal(), ()), one(normal(3, 4), (-1, 0))],
          np.transpose, t("permute"), has_gradient=True),
     Case("transpose", [one(normal(2, 3, 4)), one(normal(2, 3, 4), 0, 2), one(normal(3, 4), axis1=1, axis2=0)],
@@ -617,7 +662,9 @@ SHAPED = [
                    one(normal(7), 0, slice(None, None, -2))],
          lambda x, axis, range: np.take(
              x, np.arange(x.shape[axis])[range if isinstance(range, slice) else slice(*range)], axis)),
-    Case("split", [one(normal(7, 4), 3), one(normal(3, 4), 2, axis=1)], np_split),
+    Case("split", [one(normal(7, 4), 3), one(normal(3, 4), 2, axis=1), one(normal(7, 4), (2, 0, 5)), one(normal(3, 4), (1, 3), axis=-1)],
+         np_split, (lambda x, length, axis=0: torch.split(x, length if isinstance(length, int) else list(length), axis))
+         if torch else None, has_gradient=True),
     Case("window", [one(normal(5, 6), (1, 5), (3, 2), (1, -2))], np_window),
     Case("concat", [one([normal(3, 4), normal(2, 4)]), one([normal(3, 4), normal(3, 1)], axis=1),
                     one([normal(3, 4), normal(5)], axis=None), one([normal(0, 4), normal(2, 4)], 0)],
@@ -625,8 +672,10 @@ SHAPED = [
                           else torch.cat(x, axis)) if torch else None, has_gradient=True),
     Case("stack", [one([normal(3, 4), normal(3, 4)]), one([normal(3), normal(3)], axis=-1), one([normal()])],
          np.stack, (lambda x, axis=0: torch.stack(x, axis)) if torch else None, has_gradient=True),
-    Case("pad", [one(normal(3, 4), [(1, 0), (2, 3)]), one(normal(4), [(1, 1)], 2.5), one(normal(0), [(2, 0)])],
-         lambda x, pads, value=0: np.pad(x, pads, constant_values=value)),
+    Case("pad", [one(normal(3, 4), [(1, 0), (2, 3)]), one(normal(4), [(1, 1)], 2.5), one(normal(0), [(2, 0)])]
+         + [one(normal(3, 4), [(1, 5), (0, 3)], mode=mode) for mode in ("reflect", "replicate", "edge", "circular", "wrap")],
+         lambda x, pads, value=0, mode="constant": np.pad(x, pads, constant_values=value) if mode == "constant"
+         else np.pad(x, pads, {"replicate": "edge", "circular": "wrap"}.get(mode, mode))),
     Case("moveaxis", [one(normal(2, 3, 4), 0, -1), one(normal(2, 3, 4), (0, 1), (2, 0)), one(normal(3), 0, 0)],
          np.moveaxis, t("moveaxis"), has_gradient=True),
     Case("roll", [one(normal(7), 2), one(normal(3, 4), -5), one(normal(3, 4), 1, axis=-1),
@@ -639,8 +688,8 @@ SHAPED = [
     Case("tile", [one(normal(3), (2,)), one(normal(3, 4), (2, 3)), one(normal(3), (2, 1, 2)), one(normal(2, 3, 4), (2,)),
                   one(normal(), (3,)), one(normal(3, 4), (0, 2))],
          np.tile, t("tile"), has_gradient=True),
-    Case("unstack", [one(normal(3, 4)), one(normal(3, 4), axis=-1), one(normal(0, 4))],
-         lambda x, axis=0: list(np.moveaxis(x, axis, 0))),
+    *(Case(name, [one(normal(3, 4)), one(normal(3, 4), axis=-1), one(normal(0, 4))],
+           lambda x, axis=0: list(np.moveaxis(x, axis, 0))) for name in ("unstack", "unbind")),
     Case("tril", [one(normal(3, 4)), one(normal(2, 4, 3), 1), one(normal(3, 4), k=-2), one(normal(0, 3))],
          np.tril, (lambda x, k=0: torch.tril(x, k)) if torch else None, has_gradient=True),
     Case("triu", [one(normal(3, 4)), one(normal(2, 4, 3), 1), one(normal(3, 4), k=-2), one(normal(0, 3))],

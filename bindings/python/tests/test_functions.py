@@ -27,6 +27,11 @@ RANDOM = {
     "random.randn_like": lambda: nitinol.random.randn_like(nitinol.ones((3, 4))),
     "random.uniform": lambda: nitinol.random.uniform((70, 130), -2, 3),
     "random.normal": lambda: nitinol.random.normal((3, 5), 1.0, 2.0, "float16"),
+    "random.truncated_normal": lambda: nitinol.random.truncated_normal((70, 130), -1, 2),
+    "random.gamma": lambda: nitinol.random.gamma((50,), 0.7, dtype="float64"),
+    "random.beta": lambda: nitinol.random.beta((50,), 2.0, 3.0),
+    "random.poisson": lambda: nitinol.random.poisson(nitinol.full((40, 30), 8.5)),
+    "random.choice": lambda: nitinol.random.choice(9, (20,)),
     "random.exponential": lambda: nitinol.random.exponential((50,), 2.0),
     "random.bernoulli": lambda: nitinol.random.bernoulli(nitinol.full((40, 30), 0.3)),
     "random.permutation": lambda: nitinol.random.permutation(100),
@@ -333,6 +338,36 @@ def test_random_numbers_lie_where_they_should() -> None:
     ):
         deviation = np.asarray(make((100, 50))).std()
         assert abs(deviation - math.sqrt(variance)) < 0.1 * math.sqrt(variance)
+
+
+def test_choices_are_numpys() -> None:
+    x = nitinol.reshape(nitinol.arange(12), (3, 4))
+    choice = nitinol.random.choice
+    assert choice(x, 5).shape == (5, 4) and choice(x, (2, 3), axis=1).shape == (3, 2, 3)
+    assert sorted(choice(6, 6, replaces=False).tolist()) == list(range(6))
+    weights = nitinol.asarray(np.array([0.0, 1.0, 0.0]))
+    assert choice(3, (4,), weights=weights).tolist() == [1] * 4
+    a, b = nitinol.random.Generator(3), nitinol.random.Generator(3)
+    assert bits_of([choice(9, 7, replaces=True, weights=None, axis=0, generator=a)]) == bits_of(
+        [choice(9, 7, generator=b)]
+    )
+    with pytest.raises(nitinol.ArgumentError, match="at least 4, got 3"):
+        choice(3, 4, replaces=False)
+
+
+def test_shapes_broadcast_as_numpys() -> None:
+    for shapes in ((), ((3, 1), (4,), ()), ((0,), 1), ((2, 1, 5), (7, 1))):
+        assert nitinol.broadcast_shapes(*shapes) == np.broadcast_shapes(*shapes)
+    with pytest.raises(nitinol.ShapeError):
+        nitinol.broadcast_shapes((2,), (3,))
+
+
+def test_parts_and_paddings_are_refused_in_words() -> None:
+    x = nitinol.ones((2, 5))
+    with pytest.raises(nitinol.ArgumentError, match="lengths whose sum is 5"):
+        nitinol.split(x, [2, 2], axis=1)
+    with pytest.raises(nitinol.ArgumentError, match='"reflect"'):
+        nitinol.pad(x, [(1, 1), (0, 0)], mode="mirror")
 
 
 # ---- promotion

@@ -84,3 +84,35 @@ TEST_CASE("products and extremes so far, with PyTorch's gradients", "[eager][cum
   CHECK(slope([](const Tensor& t, int axis) { return cummin(t, axis); }) ==
         Doubles{11, 0, 1100, 0, 110000, 0});
 }
+
+TEST_CASE("logcumsumexp neither overflows nor loses what is small", "[eager][cumsum]") {
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  const Tensor x = tensor({-1000.0, -999.0, 500.0, 1000.0, -inf, 1000.0});
+  const std::vector<double> sums = logcumsumexp(x, 0).to_vector<double>();
+  CHECK(sums[0] == -1000);
+  CHECK(sums[1] == Approx(-998.6867383124818).epsilon(1e-15));
+  CHECK(sums[4] == 1000);
+  CHECK(sums[5] == Approx(1000.6931471805599).epsilon(1e-15));
+  const auto at = [](const Tensor& v) { return logcumsumexp(v, -1).to_vector<double>(); };
+  CHECK(at(tensor({-inf, -inf, 0.0})) == std::vector<double>{-inf, -inf, 0});
+  CHECK(at(tensor({0.0, inf, 1.0}))[2] == inf);
+  const std::vector<double> with_nan = at(tensor({1.0, std::nan(""), 2.0}));
+  CHECK(with_nan[0] == 1);
+  CHECK((std::isnan(with_nan[1]) && std::isnan(with_nan[2])));
+  CHECK(logcumsumexp(zeros({2, 0}), 1).shape() == Shape{2, 0});
+  CHECK(logcumsumexp(ones({3}, i32), 0).dtype() == f32);
+  CHECK(logcumsumexp(ones({3}, f16), 0).dtype() == f16);
+  CHECK_THROWS_AS(logcumsumexp(ones({2}), 1), Error);
+  CHECK_THROWS_AS(logcumsumexp(tensor(1.0), 0), Error);
+}
+
+TEST_CASE("logcumsumexp is compiled and differentiated", "[eager][cumsum]") {
+  const Tensor x = random_values(f64, {3, 19}, 5);
+  for (const int64_t axis : {0, 1}) {
+    const auto f = [axis](const Tensor& v) { return logcumsumexp(v, axis); };
+    CHECK(allclose(f(x), log(cumsum(exp(x), axis)), 1e-14).item<bool>());
+    const auto compiled = compile(f, {.check = Check::never});
+    for (int i = 0; i < 3; ++i) CHECK(same_bits(compiled(x), f(x)));
+    CHECK_NOTHROW(check_gradients([&](const Tensor& v) { return sum(square(f(v))); }, x));
+  }
+}

@@ -45,7 +45,29 @@ const std::vector<Rearranging> rearrangings = {
     {"triu", [](const Tensor& x) { return triu(x, 1); }},
     {"diagonal", [](const Tensor& x) { return diagonal(x, 1); }},
     {"trace", [](const Tensor& x) { return trace(x, -1); }},
-    {"diff", [](const Tensor& x) { return diff(x, 1, 2); }},
+    {"diff", [](const Tensor& x) { return diff(x, 2, 1); }},
+    {"diag", [](const Tensor& x) { return diag(x.at({1}), -2) * diag(x, 1).at({0}).get(); }},
+    {"flatten", [](const Tensor& x) { return flatten(unsqueeze(x, 0), 0, 1); }},
+    {"atleast_3d",
+     [](const Tensor& x) {
+       return atleast_3d(x) * atleast_2d(x.at({0, 0}));
+     }},
+    {"split",
+     [](const Tensor& x) {
+       return split(x, {1, 0, 3}, 1)[2];
+     }},
+    {"pad by reflection",
+     [](const Tensor& x) {
+       return pad(x, {{1, 7}, {2, 0}}, PadMode::reflect);
+     }},
+    {"pad by replication",
+     [](const Tensor& x) {
+       return pad(x, {{1, 2}, {0, 3}}, PadMode::replicate);
+     }},
+    {"pad around",
+     [](const Tensor& x) {
+       return pad(x, {{0, 0}, {9, 1}}, PadMode::circular);
+     }},
 };
 
 }  // namespace
@@ -67,7 +89,7 @@ TEST_CASE("rearranged elements lie where they should", "[eager][rearrange]") {
   CHECK(same_bits(diagonal(x, -1), tensor({3.0})));
   CHECK(diagonal(x, 3).shape() == Shape{0});
   CHECK(trace(tensor({{1, 2}, {3, 4}})).item<int64_t>() == 5);
-  CHECK(same_bits(diff(tensor({1.0, 4.0, 9.0, 16.0}), -1, 2), tensor({2.0, 2.0})));
+  CHECK(same_bits(diff(tensor({1.0, 4.0, 9.0, 16.0}), 2), tensor({2.0, 2.0})));
   CHECK(moveaxis(numbered({2, 3, 4}), {0, 1}, {2, 0}).shape() == Shape{3, 4, 2});
   for (const int64_t k : {int64_t{5}, INT64_MAX}) {  // beyond the corners
     CHECK(same_bits(tril(x, k), x));
@@ -136,7 +158,7 @@ TEST_CASE("misuse of rearranging functions is an Error that says what to do",
   CHECK_THROWS_WITH(tile(x, {2, -1}), Catch::Contains("tile"));
   CHECK_THROWS_WITH(tril(ones({3})), Catch::Contains("tril: float32[3]: expected matrices"));
   CHECK_THROWS_WITH(diagonal(ones({3})), Catch::Contains("at least two axes"));
-  CHECK_THROWS_WITH(diff(x, 0, -1), Catch::Contains("how often differences are taken"));
+  CHECK_THROWS_WITH(diff(x, -1, 0), Catch::Contains("how often differences are taken"));
   CHECK_THROWS_AS(diff(ones({3}, boolean)), Error);
   CHECK_THROWS_AS(roll(x, {1}, 2), Error);
 }
@@ -154,4 +176,71 @@ TEST_CASE("grids, windows, parts and turns", "[eager][rearrange]") {
                     Catch::Contains("the number of parts: expected at least 1, got 0"));
   CHECK_THROWS_WITH(sliding_window(x, 1, 0), Catch::Contains("the size: expected at least 1"));
   CHECK_THROWS_WITH(sliding_window(x, 1, 4), Catch::Contains("expected at most 3"));
+}
+
+TEST_CASE("padding repeats elements, however long", "[eager][rearrange]") {
+  const Tensor x = arange(3);
+  const auto padded = [&x](Padding padding, PadMode mode) {
+    return pad(x, {padding}, mode).to_vector<int64_t>();
+  };
+  using Ints = std::vector<int64_t>;
+  CHECK(padded({3, 4}, PadMode::reflect) == Ints{1, 2, 1, 0, 1, 2, 1, 0, 1, 2});
+  CHECK(padded({2, 1}, PadMode::replicate) == Ints{0, 0, 0, 1, 2, 2});
+  CHECK(padded({4, 2}, PadMode::circular) == Ints{2, 0, 1, 2, 0, 1, 2, 0, 1});
+  CHECK(pad(ones({1}), {{2, 1}}, PadMode::reflect).shape() == Shape{4});
+  CHECK(pad(zeros({0, 2}), {{0, 0}, {1, 1}}, PadMode::circular).shape() == Shape{0, 4});
+  CHECK(same_bits(pad(tensor(2.0F), {}, PadMode::reflect), tensor(2.0F)));
+  for (const DType dtype : {boolean, u8, i64, f16, f64})
+    CHECK(pad(ones({2}, dtype), {{1, 1}}, PadMode::reflect).dtype() == dtype);
+  CHECK_THROWS_WITH(pad(x, {{1, 1}, {0, 0}}, PadMode::reflect), Catch::Contains("one per axis"));
+  CHECK_THROWS_WITH(pad(x, {{-1, 1}}, PadMode::circular), Catch::Contains("at least 0"));
+  CHECK_THROWS_WITH(pad(zeros({0}), {{0, 1}}, PadMode::replicate),
+                    Catch::Contains("elements to repeat"));
+}
+
+TEST_CASE("diagonals become matrices, and axes are joined and added", "[eager][rearrange]") {
+  const Tensor x = tensor({1, 2});
+  CHECK(same_bits(diag(x), tensor({{1, 0}, {0, 2}})));
+  CHECK(same_bits(diag(x, 1), tensor({{0, 1, 0}, {0, 0, 2}, {0, 0, 0}})));
+  CHECK(same_bits(diag(x, -1), tensor({{0, 0, 0}, {1, 0, 0}, {0, 2, 0}})));
+  CHECK(same_bits(diag(diag(x, -3), -3), x));
+  CHECK(same_bits(diag(zeros({0}), -2), zeros({2, 2})));
+  CHECK(diag(zeros({0})).shape() == Shape{0, 0});
+  CHECK(diag(ones({2}, boolean)).dtype() == boolean);
+  CHECK_THROWS_WITH(diag(ones({1, 2, 3})), Catch::Contains("one axis or two"));
+  CHECK_THROWS_AS(diag(x, INT64_MIN), Error);
+
+  const Tensor image = zeros({2, 3, 4, 5});
+  CHECK(flatten(image, 1, 2).shape() == Shape{2, 12, 5});
+  CHECK(flatten(image, -2).shape() == Shape{2, 3, 20});
+  CHECK(flatten(image, 2, 2).shape() == image.shape());
+  CHECK(flatten(zeros({0, 3}), 0, -1).shape() == Shape{0});
+  CHECK(flatten(tensor(1)).shape() == Shape{1});
+  CHECK_THROWS_WITH(flatten(image, 2, 1), Catch::Contains("1 before 2"));
+  CHECK_THROWS_AS(flatten(image, 0, 4), Error);
+  CHECK(atleast_1d(tensor(1)).shape() == Shape{1});
+  CHECK(atleast_2d(tensor(1)).shape() == Shape{1, 1});
+  CHECK(atleast_3d(x).shape() == Shape{1, 2, 1});
+  CHECK(atleast_3d(ones({2, 3})).shape() == Shape{2, 3, 1});
+  CHECK(atleast_2d(image).shape() == image.shape());
+}
+
+TEST_CASE("parts have the lengths that are given", "[eager][rearrange]") {
+  const Tensor x = numbered({2, 5});
+  const std::vector<Tensor> parts = split(x, {2, 0, 3}, -1);
+  CHECK(parts.size() == 3);
+  CHECK(same_bits(concat(parts, 1), x));
+  CHECK(parts[1].shape() == Shape{2, 0});
+  CHECK(split(zeros({0}), Dims{}).empty());
+  CHECK(same_bits(unbind(x, 1)[4], unstack(x, 1)[4]));
+  for (const Dims& wrong : {Dims{2, 2}, Dims{6, -1}, Dims{INT64_MAX, 6}, Dims{}})
+    CHECK_THROWS_WITH(split(x, wrong, 1), Catch::Contains("lengths whose sum is 5"));
+  CHECK_THROWS_AS(split(x, Dims{2}, 2), Error);
+}
+
+TEST_CASE("shapes broadcast", "[eager][rearrange]") {
+  CHECK(broadcast_shapes({Shape{3, 1}, Shape{4}, Shape{}}) == Shape{3, 4});
+  CHECK(broadcast_shapes({Shape{0}, Shape{1}}) == Shape{0});
+  CHECK(broadcast_shapes(std::vector<Shape>{}) == Shape{});
+  CHECK_THROWS_WITH(broadcast_shapes({Shape{2}, Shape{3}}), Catch::Contains("broadcast_shapes"));
 }

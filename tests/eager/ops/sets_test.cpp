@@ -41,13 +41,17 @@ TEST_CASE("isin finds elements in others", "[eager][sets]") {
 
 TEST_CASE("bincount and histogram count", "[eager][sets]") {
   CHECK(ints(bincount(tensor({1, 3, 1}))) == Ints{0, 2, 0, 1});
+  for (const Integer minlength : {0, 2, 9})
+    CHECK(ints(bincount(tensor({1, 3, 1}), {}, minlength, 6)) == Ints{0, 2, 0, 1, 0, 0});
   CHECK(ints(bincount(tensor({1, 3, 1}), {}, 6)) == Ints{0, 2, 0, 1, 0, 0});
+  CHECK(ints(bincount(tensor({1, 3, 1}), {}, 2)) == Ints{0, 2, 0, 1});
+  CHECK_THROWS_AS(bincount(tensor({1}), {}, -1), Error);
   CHECK(bincount(tensor({1, 0}), tensor({0.5, 2.0})).to_vector<double>() ==
         std::vector<double>{2, 0.5});
   CHECK(bincount(zeros({0}, i64)).size() == 0);
   CHECK_THROWS_WITH(bincount(tensor({-1, 2})), Catch::Contains("bincount: an integer is negative"));
-  CHECK_THROWS_AS(bincount(tensor({-1, 2}), {}, 3), Error);
-  CHECK_THROWS_AS(bincount(tensor({1, 3}), {}, 3), Error);
+  CHECK_THROWS_AS(bincount(tensor({-1, 2}), {}, 0, 3), Error);
+  CHECK_THROWS_AS(bincount(tensor({1, 3}), {}, 0, 3), Error);
   const Histogram h = histogram(tensor({0.0, 0.5, 1.0, 2.0, -1.0, 3.0, NAN}), 2, 0, 2);
   CHECK(ints(h.counts) == Ints{2, 2});
   CHECK(h.edges.to_vector<double>() == std::vector<double>{0, 1, 2});

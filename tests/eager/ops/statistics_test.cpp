@@ -1,6 +1,7 @@
 #include "eager/ops/statistics.h"
 
-#include "eager/ops/ops.h"
+#include "nitinol.h"
+#include "tests/same_bits.h"
 
 #include <catch2/catch.hpp>
 
@@ -41,6 +42,23 @@ TEST_CASE("extremes meet NaN and booleans", "[eager][reduce]") {
   CHECK(argmax(reshape(tensor({1, 9, 3, 4}), {2, 2}), 0).to_vector<int64_t>() ==
         std::vector<int64_t>{1, 0});
   CHECK(argmax(ones({2, 3}), -1, keepdims).shape() == Shape{2, 1});
+}
+
+TEST_CASE("positions over several axes count row by row", "[eager][reduce]") {
+  const Tensor x = reshape(tensor({3, 9, 1, 2, 0, 9, 7, 8, 5, 4, 6, 7}), {2, 3, 2});
+  using Ints = std::vector<int64_t>;
+  CHECK(argmax(x, {1, 2}).to_vector<int64_t>() == Ints{1, 1});
+  CHECK(argmin(x, {-1, 1}).to_vector<int64_t>() == Ints{4, 3});
+  CHECK(argmax(x, {0, 2}).to_vector<int64_t>() == Ints{1, 2, 1});
+  CHECK(argmax(x, {0, 1, 2}).item<int64_t>() == argmax(x).item<int64_t>());
+  CHECK(argmax(x, {0, 2}, keepdims).shape() == Shape{1, 3, 1});
+  CHECK(argmax(x > 6, {1, 2}).to_vector<int64_t>() == Ints{1, 0});
+  CHECK(argmax(zeros({0, 2, 3}), {1, 2}).shape() == Shape{0});
+  CHECK_THROWS_WITH(argmax(zeros({2, 0, 3}), {0, 1}), Catch::Contains("no elements"));
+  CHECK_THROWS_AS(argmax(x, {1, 1}), Error);
+  CHECK_THROWS_AS(argmin(x, {0, 3}), Error);
+  const auto f = compile([](const Tensor& v) { return argmax(v * 2, {0, 2}, keepdims); });
+  for (int i = 0; i < 3; ++i) CHECK(same_bits(f(x), argmax(x, {0, 2}, keepdims)));
 }
 
 TEST_CASE("logsumexp is right at infinities", "[eager][statistics]") {
