@@ -53,15 +53,16 @@ inline constexpr int dtype_count = dtype_infos.size();
   return dtype_infos[static_cast<std::size_t>(dtype)];
 }
 
+inline constexpr auto dtype_sizes = [] {
+  std::array<uint8_t, dtype_infos.size()> all = {};
+  for (std::size_t i = 0; i < all.size(); ++i)
+    all[i] = static_cast<uint8_t>(size_of(dtype_infos[i].stored));
+  return all;
+}();
+
 /// Bytes of one element.
 [[nodiscard]] constexpr std::size_t size_of(DType dtype) {
-  constexpr auto sizes = [] {
-    std::array<uint8_t, dtype_infos.size()> all = {};
-    for (std::size_t i = 0; i < all.size(); ++i)
-      all[i] = static_cast<uint8_t>(size_of(dtype_infos[i].stored));
-    return all;
-  }();
-  return sizes[static_cast<std::size_t>(dtype)];
+  return dtype_sizes[static_cast<std::size_t>(dtype)];
 }
 /// "float32", "int64", "bool": the name that NumPy and PyTorch print.
 [[nodiscard]] std::string_view name_of(DType dtype);

@@ -159,7 +159,7 @@ const std::map<std::string_view, ScalarReference>& functions() {
       {"erfinv", NITINOL_REF(special::erfinv(a))},
       {"lgamma", NITINOL_REF(std::lgamma(a))},
       {"digamma", NITINOL_REF(special::digamma(a))},
-      {"signbit", NITINOL_REF(std::signbit(a))},
+      {"signbit", NITINOL_REF(std::signbit(a) && !std::isnan(a))},
       {"atan2", NITINOL_REF(std::atan2(a, b))},
       {"hypot", NITINOL_REF(std::hypot(a, b))},
       {"logaddexp", NITINOL_REF(a == b ? a + std::log(2.0L)

@@ -109,13 +109,13 @@ constexpr X nextafter(X x, X y) {
       [&](auto v) { return math::nextafter_of<double>(v, y); });
 }
 
-/// Whether the sign bit is set: of -0 and some NaN, too. Of integers, x < 0.
+/// Whether the sign is negative: of -0, too, of no NaN. Of integers, x < 0.
 template <Lane X>
 constexpr auto signbit(X x) {
   return math::by_type(
       x, [](auto v) { return v < math::small_constant(v, 0); },
-      [](auto v) { return math::sign_of<float>(v) != math::BitsOf<float>{0}; },
-      [](auto v) { return math::sign_of<double>(v) != math::BitsOf<double>{0}; });
+      [](auto v) { return (math::sign_of<float>(v) != math::BitsOf<float>{0}) & (v == v); },
+      [](auto v) { return (math::sign_of<double>(v) != math::BitsOf<double>{0}) & (v == v); });
 }
 
 /// |x| with the sign of y, where a NaN counts as positive.

@@ -78,27 +78,27 @@ DType compared_dtype(const Argument& a, const Argument& b) {
   return is_held || common == boolean || common == u64 ? common : i64;
 }
 
-/// u64 beside a number that may be negative, and is then less than all elements.
-Tensor compare_with_sign(const Op& op, const Argument& a, const Argument& b) {
-  const bool is_left = is_number(a);
-  const Tensor number = *Promoted(is_left ? a : b, i64).get();
-  const Tensor size = cast(maximum(number, 0), u64), is_negative = number < 0;
+/// Integers beside a number of which they hold only a part: of an i64 the negative ones are less
+/// than every u64, of a u64 those beyond int64 more than every other integer.
+Tensor compare_beside(const Op& op, const Argument& a, const Argument& b, DType dtype) {
+  constexpr int64_t most = std::numeric_limits<int64_t>::max();
+  const bool is_left = is_number(a), is_less = dtype == u64;
+  const Tensor number =
+      cast(*Promoted(is_left ? a : b, is_less ? i64 : u64).get(), is_less ? i64 : u64);
+  const Tensor is_outside = is_less ? number < 0 : number > most;
+  const Tensor held = cast(is_less ? maximum(number, 0) : minimum(number, most), dtype);
   const Tensor otherwise =
-      is_left ? apply_promoted(op, size, b, u64) : apply_promoted(op, a, size, u64);
-  const bool holds = op.name == "ne" || op.name.starts_with(is_left ? 'l' : 'g');
-  return holds ? otherwise | is_negative : otherwise & !is_negative;
+      is_left ? apply_promoted(op, held, b, dtype) : apply_promoted(op, a, held, dtype);
+  const bool holds = op.name == "ne" || op.name.starts_with(is_left == is_less ? 'l' : 'g');
+  return holds ? otherwise | is_outside : otherwise & !is_outside;
 }
 
 Tensor apply_comparison(const Op& op, const Argument& a, const Argument& b, DType dtype) {
   if (is_number(a) == is_number(b) || is_floating(dtype)) return apply_promoted(op, a, b, dtype);
   const Argument& number = is_number(a) ? a : b;
-  const bool is_beyond_int64 = dtype_of(number) == u64;
-  if (is_beyond_int64 && dtype != u64) {  // more than all elements
-    const Scalar more = std::numeric_limits<double>::infinity();
-    return is_number(a) ? apply_promoted(op, more, b, f64) : apply_promoted(op, a, more, f64);
-  }
-  const bool is_held = number.tensor() == nullptr && fits(u64, number.scalar());
-  if (dtype == u64 && !is_beyond_int64 && !is_held) return compare_with_sign(op, a, b);
+  const bool is_held = number.tensor() == nullptr && fits(dtype, number.scalar());
+  if (!is_held && (dtype == u64) != (dtype_of(number) == u64))
+    return compare_beside(op, a, b, dtype);
   return apply_promoted(op, a, b, dtype);
 }
 

@@ -68,7 +68,8 @@ namespace nitinol {
                                 std::optional<double> posinf = {},
                                 std::optional<double> neginf = {});
 
-/// Boolean result: whether the sign is negative, also that of -0 and of a NaN.
+/// Boolean result: whether the sign is negative, also that of -0. A NaN counts as positive, as in
+/// copysign(): which sign it has depends on the machine and on the code that made it.
 [[nodiscard]] Tensor signbit(const Tensor& x);
 /// Boolean result: whether x is +inf.
 [[nodiscard]] Tensor isposinf(const Tensor& x);

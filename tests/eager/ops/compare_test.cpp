@@ -7,7 +7,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <cstdint>
 #include <limits>
+#include <vector>
 
 using namespace nitinol;
 using namespace nitinol::test;
@@ -90,6 +92,39 @@ TEST_CASE("integers compare exactly with every number", "[eager][compare][jit]")
       CHECK(compiled_right.explain().plan_calls > 20);
     }
   }
+}
+
+TEST_CASE("unsigned and signed numbers compare exactly, known or not", "[eager][compare][jit]") {
+  const std::vector<uint64_t> large = {0, 1, uint64_t{INT64_MAX}, uint64_t{1} << 63, ~uint64_t{0}};
+  const std::vector<int64_t> small = {INT64_MIN, -1, 0, 1, INT64_MAX};
+  const auto check = [](const Tensor& x, const auto& elements, const auto& number) {
+    for (const Comparison& comparison : comparisons) {
+      const auto both = [&](const Tensor& t, const Scalar& n) {
+        return std::vector<Tensor>{comparison.compare(t, n), comparison.compare(n, t)};
+      };
+      std::vector<bool> left, right;
+      const auto n = static_cast<long double>(number);  // which has 64 bits
+      for (const auto element : elements) {
+        left.push_back(comparison.expected(static_cast<long double>(element), n));
+        right.push_back(comparison.expected(n, static_cast<long double>(element)));
+      }
+      INFO(comparison.name << ' ' << number);
+      const auto compiled = compile(both, {.check = Check::never});
+      for (int call = 0; call < 4; ++call) {
+        const std::vector<Tensor> got = call == 0 ? both(x, number) : compiled(x, Scalar(number));
+        CHECK(got[0].to_vector<bool>() == left);
+        CHECK(got[1].to_vector<bool>() == right);
+      }
+    }
+  };
+  for (const int64_t number : small) check(from_span<uint64_t>(large, {5}), large, number);
+  for (const uint64_t number : large) {
+    check(from_span<uint64_t>(large, {5}), large, number);
+    check(from_span<int64_t>(small, {5}), small, number);
+  }
+  // What is made of such a number may be small again.
+  const Tensor one = -Scalar(~uint64_t{0});
+  CHECK((tensor({0, 1, 2}, i32) < one).to_vector<bool>() == std::vector<bool>{true, false, false});
 }
 
 TEST_CASE("a literal beyond the dtype is compared exactly when compiled", "[eager][compare][jit]") {
