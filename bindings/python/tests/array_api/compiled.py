@@ -63,6 +63,7 @@ def compiled(function):
 
 def wrapped(source: types.ModuleType, name: str) -> types.ModuleType:
     made = types.ModuleType(name)
+    made.__getattr__ = functools.partial(getattr, source)  # what dir() does not tell
     for key in dir(source):
         value = getattr(source, key)
         is_function = (
