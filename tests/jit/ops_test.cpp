@@ -258,7 +258,7 @@ TEST_CASE("values that an op refuses are refused by its Plan with eager's words"
   }
   const auto rows = [](const Tensor& x, const Tensor& y) { return take(x, y) * 2.0; };
   const auto with_number = [](const Tensor& x, const Scalar& n) { return x + n * 2; };
-  for (const DType dtype : {u8, i8, i16, i32}) {
+  for (const DType dtype : {u8, i8, u16, i16, u32, i32}) {
     INFO(name_of(dtype));
     const Tensor x = random_values(dtype, {300}, 1);
     const auto g = compile(with_number, {.name = "g", .check = Check::never});
@@ -272,6 +272,12 @@ TEST_CASE("values that an op refuses are refused by its Plan with eager's words"
     CHECK(g.explain().failed_checks == 2);
     CHECK(same_bits(g(x, 12), with_number(x, 12)));
   }
+  const Tensor wide = random_values(u64, {300}, 1);
+  const auto with_wide = compile(with_number, {.name = "g", .check = Check::never});
+  CHECK(same_bits(settle(with_wide, wide, 11), with_number(wide, 11)));
+  CHECK(error_of([&] { return with_wide(wide, -1); }) ==
+        error_of([&] { return with_number(wide, -1); }));
+  CHECK(with_wide.explain().failed_checks == 1);
   const Tensor table = random_values(f32, {4, 3}, 2);
   check(rows, table, tensor({0, 3, -4}), tensor({0, 3, 4}));
   check(rows, table, tensor({0, 3, -4}), tensor({-5, 3, 3}));

@@ -245,6 +245,9 @@ TEST_CASE("tensors choose as in NumPy", "[eager][indexing]") {
   CHECK(ints(x.at({tensor({-1}), tensor({-1}), tensor({-1})}).get()) == Ints{23});
   CHECK_THROWS_WITH(x.at({i, tensor({3, 0})}).get(), Catch::Contains("index 3 for an axis of 3"));
   CHECK_THROWS_WITH(x.at({tensor({0.5})}), Catch::Contains("integers"));
+  const Tensor last = full({2}, ~uint64_t{0});  // which is -1 to int64
+  CHECK_THROWS_WITH(x.at({last}).get(), Catch::Contains("int64 does not hold the number"));
+  CHECK_THROWS_WITH(take(x, last), Catch::Contains("int64 does not hold the number"));
   CHECK_THROWS_AS(x.at({i, tensor({0, 1, 2})}).get(), Error);
 }
 
