@@ -4,13 +4,14 @@
 // distance of neighbouring values (a power of two) rounded to an integer is then the one rounding.
 #include "core/element_text.h"
 
+#include "core/native.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
-#include <concepts>
 
 namespace nitinol {
 namespace {
@@ -126,7 +127,7 @@ std::optional<uint64_t> element_bits(DType dtype, std::string_view text) {
                                              : std::nullopt;
   if (is_floating(dtype)) return float_bits(dtype, text);
   return with_type(compute_type(dtype), [&]<class T>(T) -> std::optional<uint64_t> {
-    if constexpr (std::integral<T> && !std::same_as<T, bool>)
+    if constexpr (native::Int<T>)
       return integer_bits<T>(text);
     else
       return std::nullopt;

@@ -70,7 +70,7 @@ T load(const void* address) {
 template <class F>
 auto with_integer_type(DType dtype, F f) {
   return with_type(compute_type(dtype), [&]<class T>(T zero) {
-    if constexpr (std::integral<T> && !std::same_as<T, bool>)
+    if constexpr (native::Int<T>)
       return f(zero);
     else
       return f(int64_t{});

@@ -97,7 +97,7 @@ using Fits = decltype([](auto x) {
 
 Loops fits_loops(ScalarType argument, DType result) {
   return with_type(compute_type(result), [&]<class To>(To) -> Loops {
-    if constexpr (!std::integral<To> || std::same_as<To, bool>)
+    if constexpr (!native::Int<To>)
       return {};
     else if (argument == ScalarType::u64)
       return loops_of<Fits<uint64_t, To>, bool, uint64_t>;
