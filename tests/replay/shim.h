@@ -121,6 +121,20 @@ static T exchanged(T x, int lanes, int line) {
   shim->wait(shim, line, true);
   return other;
 }
+DEVICE u32 lanes_like(u32 digit, int line) {
+  shim->slots[shim->thread][0] = digit;
+  shim->wait(shim, line, true);
+  u32 same = 0;
+  for (u32 lane = 0; lane < 32; ++lane)
+    same |= (u32)(shim->slots[shim->thread / 32 * 32 + lane][0] == digit) << lane;
+  shim->wait(shim, line, true);
+  return same;
+}
+#define same_lanes(digit) lanes_like(digit, __LINE__)
+#define bits_in(x) ((u32)__builtin_popcount(x))
+DEVICE void count_one(u32* counter) {
+  ++*counter;
+}
 DEVICE void publish() {}
 DEVICE u32 count_up(u32* counter, u32 last) {
   const u32 old = *counter;

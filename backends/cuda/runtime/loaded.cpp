@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -92,22 +93,38 @@ Loaded::Memory Loaded::memory_for(const Workspace& workspace, const Launch& laun
   return memory;
 }
 
+void Loaded::check_size(std::size_t argument_bytes) const {
+  if (argument_bytes <= gpu_.most_argument_bytes()) return;
+  throw Error(ErrorKind::unsupported,
+              {.where = *label_,
+               .what = "a kernel of more operands than the driver passes",
+               .expected = fmt::format("at most {} bytes of arguments", gpu_.most_argument_bytes()),
+               .got = fmt::format("{}", argument_bytes),
+               .fix = "Use CUDA 12.1 or newer, or compile a smaller function."});
+}
+
+void Loaded::launch(std::size_t entry, uint32_t blocks,
+                    std::span<const std::byte> arguments) const {
+  if (blocks == 0) return;
+  gpu_.launch(this->entry(entry), blocks, arguments, label_);
+  if (waits_after_each()) gpu_.wait();
+}
+
 void Loaded::run(const Call& call) const {
-  if (call.arguments.size() > gpu_.most_argument_bytes()) {
-    throw Error(
-        ErrorKind::unsupported,
-        {.where = *label_,
-         .what = "a kernel of more operands than the driver passes",
-         .expected = fmt::format("at most {} bytes of arguments", gpu_.most_argument_bytes()),
-         .got = fmt::format("{}", call.arguments.size()),
-         .fix = "Use CUDA 12.1 or newer, or compile a smaller function."});
-  }
+  check_size(call.arguments.size());
   const Entered entered = gpu_.enter();
   const std::lock_guard order(gpu_.order());
-  for (std::size_t i = 0; i < call.blocks.size(); ++i) {
-    if (call.blocks[i] == 0) continue;
-    gpu_.launch(entry(i), call.blocks[i], call.arguments, label_);
-    if (waits_after_each()) gpu_.wait();
+  for (std::size_t i = 0; i < call.blocks.size(); ++i) launch(i, call.blocks[i], call.arguments);
+}
+
+void Loaded::run(std::span<const Step> steps, std::span<std::byte> arguments,
+                 std::size_t number_at) const {
+  check_size(arguments.size());
+  const Entered entered = gpu_.enter();
+  const std::lock_guard order(gpu_.order());
+  for (const Step& step : steps) {
+    std::memcpy(&arguments[number_at], &step.number, sizeof step.number);
+    launch(step.entry, step.blocks, arguments);
   }
 }
 

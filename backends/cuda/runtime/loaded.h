@@ -7,7 +7,9 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,12 +31,22 @@ class Loaded {
   [[nodiscard]] Memory memory_for(const Workspace& workspace, const Launch& launch) const;
   /// All functions, one after another, and nobody else's between them.
   void run(const Call& call) const;
+  /// A launch of a function by blocks of block_threads threads.
+  struct Step {
+    uint32_t entry, blocks;
+    int64_t number;
+  };
+  /// The same with these steps, each of which finds its number in the arguments at `number_at`.
+  void run(std::span<const Step> steps, std::span<std::byte> arguments,
+           std::size_t number_at) const;
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
   /// "compiled, 32 registers", or where else the code came from: after the first time from memory.
   [[nodiscard]] std::string describe() const;
 
  private:
   Driver::Function entry(std::size_t number) const;
+  void check_size(std::size_t argument_bytes) const;
+  void launch(std::size_t entry, uint32_t blocks, std::span<const std::byte> arguments) const;
 
   Gpu& gpu_;
   Driver::Module module_ = nullptr;

@@ -6,12 +6,14 @@
 #include "core/library.h"
 #include "core/once_cache.h"
 
-#include <cstring>
+#include <cstddef>
 #include <functional>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace nitinol::cuda {
 namespace {
@@ -48,8 +50,11 @@ class Routine final : public Executable {
       : text_(routine_text(call)),
         operands_(call.operands.size()),
         loaded_(loaded_text(gpu, text_.text, name_of(call.kind))) {
-    for (const int64_t threads : text_.threads)
-      blocks_.push_back(static_cast<uint32_t>(ceil_div(threads, block_threads)));
+    for (const RoutineText::Step& step : text_.steps) {
+      steps_.push_back({.entry = static_cast<uint32_t>(step.entry),
+                        .blocks = static_cast<uint32_t>(ceil_div(step.threads, block_threads)),
+                        .number = step.number});
+    }
   }
 
   [[nodiscard]] std::string describe(std::span<const Launch> /*examples*/) const override {
@@ -64,16 +69,15 @@ class Routine final : public Executable {
     arguments.status = memory.places.status;
     arguments.workspace = memory.places.workspace;
     for (std::size_t k = 0; k < operands_; ++k) arguments.operands[k] = launch.buffers[k];
-    Call call = {.arguments = std::vector<std::byte>(sizeof arguments), .blocks = blocks_};
-    std::memcpy(call.arguments.data(), &arguments, sizeof arguments);
-    loaded_->run(call);
+    loaded_->run(steps_, std::as_writable_bytes(std::span(&arguments, 1)),
+                 offsetof(RoutineArguments, step));
   }
 
  private:
   const RoutineText text_;
   const std::size_t operands_;
   const std::shared_ptr<const Loaded> loaded_;
-  std::vector<uint32_t> blocks_;
+  std::vector<Loaded::Step> steps_;
 };
 
 }  // namespace

@@ -159,7 +159,7 @@ constexpr std::string_view tiles = R"(
 DEVICE i64 part_of(const Arguments& a, i64 group, i64 part, i64 row, i64 column) {
   return ((group * a.n[4] + part) * a.n[0] + row) * a.n[1] + column;
 }
-ENTRY(0)
+DEVICE void sum_tile(const Arguments& a) {
   SHARED Value left[16][ROWS + 1];
   SHARED Value right[16][COLUMNS + 1];
   const int own = (int)thread_index();
@@ -218,7 +218,7 @@ ENTRY(0)
     }
   }
 }
-ENTRY(1)
+DEVICE void sum_parts(const Arguments& a, i64 at) {
   const i64 each = a.n[0] * a.n[1];
   if (at >= each * a.n[3]) return;
   const i64 group = at / each, row = at % each / a.n[1], column = at % a.n[1];
@@ -262,6 +262,10 @@ class ContractionWriter {
     made_.text += words;
     made_.text += own_words();
     made_.text += tiles;
+    const int64_t elements = n(rows) * n(columns) * n(groups);
+    made_.add_step("sum_tile(a)",
+                   n(row_tiles) * n(column_tiles) * n(groups) * n(parts) * block_threads);
+    made_.add_step("sum_parts(a, at)", n(parts) > 1 ? elements : 0);
   }
 
  private:
@@ -351,10 +355,10 @@ class ContractionWriter {
     const int64_t each = ceil_div(n(depth), std::clamp<int64_t>(wanted, 1, most));
     n(part_depth) = std::max<int64_t>(1, ceil_div(each, tile_depth)) * tile_depth;
     n(parts) = std::max<int64_t>(1, ceil_div(n(depth), n(part_depth)));
-    const int64_t elements = n(rows) * n(columns) * n(groups);
-    made_.threads = {count * n(parts) * block_threads, n(parts) > 1 ? elements : 0};
-    if (n(parts) > 1)
-      made_.workspace_bytes = static_cast<std::size_t>(elements * n(parts)) * sizeof(int64_t);
+    if (n(parts) > 1) {
+      made_.workspace_bytes =
+          static_cast<std::size_t>(n(rows) * n(columns) * n(groups) * n(parts)) * sizeof(int64_t);
+    }
   }
 
   const LibraryCall& call_;

@@ -1,95 +1,49 @@
-// A tile of 256 keys is counted and moved by a block of threads, each of which does the digits of
-// one value. What sort() sorts are elements as unsigned integers that compare as they do, and after
-// those the lines that they are of.
+// What sort() sorts are elements, by unsigned integers that compare as they do.
 #include "backends/cuda/text/order_text.h"
 
 #include "backends/cuda/text/grid.h"
+#include "backends/cuda/text/radix_text.h"
 #include "backends/cuda/text/routine_text.h"
 #include "core/error.h"
 
 #include <fmt/format.h>
 
+#include <string>
+#include <string_view>
+
 namespace nitinol::cuda {
 namespace {
 
-static_assert(block_threads == 256, "the texts below say so");
-
-constexpr std::string_view radix = R"(
-DEVICE u64* keys_of(const Arguments& a, int half) { return (u64*)a.workspace + half * 2 * a.n[0]; }
-DEVICE u64* places_of(const Arguments& a, int half) { return keys_of(a, half) + a.n[0]; }
-DEVICE u32* counts_of(const Arguments& a) { return (u32*)(keys_of(a, 2)); }
-// A block of threads takes as many keys, and each of its threads counts those of one digit.
-DEVICE void count_digits(const Arguments& a, int half, int shift, u32* digits) {
-  const i64 tiles = (a.n[0] + 255) / 256, tile = (i64)block_index(), own = tile * 256 + (i64)thread_index();
-  digits[thread_index()] = own < a.n[0] ? (u32)(keys_of(a, half)[own] >> shift) & 255u : 256u;
-  barrier();
-  u32 count = 0;
-  for (int i = 0; i < 256; ++i) count += digits[i] == thread_index() ? 1u : 0u;
-  counts_of(a)[(i64)thread_index() * tiles + tile] = count;
+// Numbers: strides of x and out along the axis, rank of the other axes, results of a line; what
+// turns the order around; then sizes and strides of those axes.
+constexpr std::string_view lines = R"(
+struct Line { const Bits* from; i64 to; };
+DEVICE Line line_of(const Arguments& a, i64 line) {
+  Line made;
+  made.from = (const Bits*)a.p0 + offset_of(line, a.n + 8, a.n + 16, (int)a.n[4]);
+  made.to = offset_of(line, a.n + 8, a.n + 24, (int)a.n[4]);
+  return made;
 }
-// How many come before: one block of threads.
-DEVICE void sum_counts(const Arguments& a, u32* sums) {
-  const i64 count = (a.n[0] + 255) / 256 * 256, each = count / 256;
-  u32* const own = counts_of(a) + (i64)thread_index() * each;
-  u32 sum = 0;
-  for (i64 i = 0; i < each; ++i) sum += own[i];
-  sums[thread_index()] = sum;
-  barrier();
-  u32 before = 0;
-  for (u32 i = 0; i < thread_index(); ++i) before += sums[i];
-  for (i64 i = 0; i < each; ++i) {
-    const u32 here = own[i];
-    own[i] = before;
-    before += here;
-  }
-}
-DEVICE void move_keys(const Arguments& a, int half, int shift, u32* digits) {
-  const i64 tiles = (a.n[0] + 255) / 256, tile = (i64)block_index(), own = tile * 256 + (i64)thread_index();
-  const u64 key = own < a.n[0] ? keys_of(a, half)[own] : 0;
-  const u32 digit = own < a.n[0] ? (u32)(key >> shift) & 255u : 256u;
-  digits[thread_index()] = digit;
-  barrier();
-  if (own >= a.n[0]) return;
-  u32 rank = 0;
-  for (u32 i = 0; i < thread_index(); ++i) rank += digits[i] == digit ? 1u : 0u;
-  const i64 to = (i64)counts_of(a)[(i64)digit * tiles + tile] + (i64)rank;
-  keys_of(a, 1 - half)[to] = key;
-  places_of(a, 1 - half)[to] = places_of(a, half)[own];
+DEVICE Bits given_key(const Arguments& a, const Line& line, i64 i) { return line.from[i * a.n[2]]; }
+DEVICE u32 digit_of(const Arguments& a, Bits key, i64 number) {
+  return (u32)((Bits)(key_of(key) ^ (Bits)a.n[6]) >> (8 * number)) & 255u;
 }
 )";
-
-// Numbers: elements, length of a line, strides along it of x and out, rank of the other axes,
-// results of a line; then sizes and strides of those axes.
-constexpr std::string_view lines = R"(
-DEVICE i64 element_at(const Arguments& a, i64 at) {
-  return offset_of(at / a.n[1], a.n + 8, a.n + 16, (int)a.n[4]) + at % a.n[1] * a.n[2];
-}
-ENTRY(0)
-  if (at >= a.n[0]) return;
-  keys_of(a, 0)[at] = (u64)(Bits)(key_of(((const Bits*)a.p0)[element_at(a, at)]) ^ (Bits)a.n[6]);
-  places_of(a, 0)[at] = (u64)at;
-}
-DEVICE void name_lines(const Arguments& a, int half, i64 at) {
-  if (at < a.n[0]) keys_of(a, half)[at] = places_of(a, half)[at] / (u64)a.n[1];
-}
-DEVICE i64 result_at(const Arguments& a, i64 at) {
-  return offset_of(at / a.n[1], a.n + 8, a.n + 24, (int)a.n[4]) + at % a.n[1] * a.n[3];
-}
-DEVICE void write_elements(const Arguments& a, int half, i64 at) {
-  if (at >= a.n[0]) return;
-  const i64 place = (i64)places_of(a, half)[at];
-  ((Bits*)a.p1)[result_at(a, at)] = ((const Bits*)a.p0)[element_at(a, place)];
-}
-DEVICE void write_places(const Arguments& a, int half, i64 at) {
-  if (at >= a.n[0] || at % a.n[1] >= a.n[5]) return;
-  ((i64*)a.p1)[result_at(a, at)] = (i64)places_of(a, half)[at] % a.n[1];
+constexpr std::string_view write_elements = R"(
+DEVICE void write_key(const Arguments& a, const Line& line, i64 i, Bits key) { ((Bits*)a.p1)[line.to + i * a.n[3]] = key; }
+DEVICE void write_place(const Arguments& a, const Line& line, i64 i, Place place) {}
+)";
+constexpr std::string_view write_places = R"(
+DEVICE void write_key(const Arguments& a, const Line& line, i64 i, Bits key) {}
+DEVICE void write_place(const Arguments& a, const Line& line, i64 i, Place place) {
+  if (i < a.n[5]) ((i64*)a.p1)[line.to + i * a.n[3]] = (i64)place;
 }
 )";
 
 // Numbers: sorted elements, their stride; whether equal ones count; rank, elements; then sizes and
 // strides of x and out.
 constexpr std::string_view search = R"(
-ENTRY(0)
+DEVICE void find_place(const Arguments& a, i64 at) {
   if (at >= a.n[4]) return;
   const Bits wanted = key_of(((const Bits*)a.p1)[offset_of(at, a.n + 8, a.n + 16, (int)a.n[3])]);
   i64 first = 0;
@@ -103,29 +57,47 @@ ENTRY(0)
 )";
 
 // Numbers: elements of the mask, its stride; rows of the result, elements of one, rank; then sizes
-// of the result, strides of x and of it. What is true comes first.
+// of the result, strides of x and of it. A thread takes 16 neighbours.
 constexpr std::string_view choose = R"(
-ENTRY(0)
-  if (at >= a.n[0]) return;
-  keys_of(a, 0)[at] = ((const u8*)MASK)[at * a.n[1]] != 0 ? 0 : 1;
-  places_of(a, 0)[at] = (u64)at;
+DEVICE u32 chosen_of(const Arguments& a) {
+  const i64 first = ((i64)block_index() * 256 + (i64)thread_index()) * 16;
+  u32 chosen = 0;
+  UNROLL
+  for (u32 i = 0; i < 16; ++i)
+    if (first + i < a.n[0] && ((const u8*)MASK)[(first + i) * a.n[1]] != 0) chosen |= 1u << i;
+  return chosen;
 }
-DEVICE i64 row_at(const Arguments& a, i64 at) {
-  return at < a.n[0] && keys_of(a, 1)[at] == 0 ? (i64)places_of(a, 1)[at] : -1;
+DEVICE void count_chosen(const Arguments& a, Place* sums) {
+  const Place own = bits_in(chosen_of(a)), before = sum_before(own, sums);
+  if (thread_index() == 255) counts_of(a)[block_index()] = before + own;
+}
+DEVICE void place_chosen(const Arguments& a, Place* sums) {
+  u32 chosen = chosen_of(a);
+  const i64 first = ((i64)block_index() * 256 + (i64)thread_index()) * 16;
+  i64 to = (i64)counts_of(a)[block_index()] + (i64)sum_before(bits_in(chosen), sums);
+  for (i64 at = first; chosen != 0; ++at, chosen >>= 1)
+    if ((chosen & 1u) != 0) write_row(a, to++, at);
 }
 )";
 constexpr std::string_view compress = R"(
-DEVICE void write_rows(const Arguments& a, i64 at) {
+DEVICE void write_row(const Arguments& a, i64 to, i64 row) { ((Place*)a.workspace)[to] = (Place)row; }
+)";
+constexpr std::string_view compress_rows = R"(
+DEVICE void copy_rows(const Arguments& a, i64 at) {
   if (at >= a.n[2] * a.n[3]) return;
-  const i64 row = row_at(a, at / a.n[3]);
-  const i64 to = offset_of(at, a.n + 8, a.n + 24, (int)a.n[4]);
+  const i64 to = at / a.n[3], target = offset_of(at, a.n + 8, a.n + 24, (int)a.n[4]);
   const i64 from = offset_of(at % a.n[3], a.n + 9, a.n + 17, (int)a.n[4] - 1);
-  ((Bits*)a.p2)[to] = row < 0 ? (Bits)0 : ((const Bits*)a.p0)[row * a.n[16] + from];
+  Bits value = 0;
+  if (to < (i64)totals_of(a)[0]) value = ((const Bits*)a.p0)[(i64)((const Place*)a.workspace)[to] * a.n[16] + from];
+  ((Bits*)a.p2)[target] = value;
 }
 )";
 constexpr std::string_view positions = R"(
-DEVICE void write_rows(const Arguments& a, i64 at) {
-  if (at < a.n[2]) ((i64*)a.p1)[at * a.n[24]] = row_at(a, at);
+DEVICE void write_row(const Arguments& a, i64 to, i64 row) { if (to < a.n[2]) ((i64*)a.p1)[to * a.n[24]] = row; }
+)";
+constexpr std::string_view positions_behind = R"(
+DEVICE void fill_rest(const Arguments& a, i64 at) {
+  if (at < a.n[2] && at >= (i64)totals_of(a)[0]) ((i64*)a.p1)[at * a.n[24]] = -1;
 }
 )";
 
@@ -134,7 +106,6 @@ class OrderWriter {
   OrderWriter(const LibraryCall& call, RoutineText& made) : call_(call), made_(made) {}
 
   void write() {
-    write_keys();
     switch (call_.kind) {
       case LibraryCall::Kind::sort:
       case LibraryCall::Kind::argsort:
@@ -153,17 +124,12 @@ class OrderWriter {
   void put(int at, const List& list) {
     for (int i = 0; i < list.size(); ++i) n(at + i) = list[i];
   }
-  void add(const std::string& what, int64_t threads) {
-    made_.text += fmt::format("ENTRY({})\n  {};\n}}\n", made_.threads.size(), what);
-    made_.threads.push_back(threads);
-  }
-
   /// -0 has the key of 0, and every NaN the greatest one.
   void write_keys() {
     const auto bytes = size_of(x().dtype);
     const auto bits = [&](uint64_t value) { return fmt::format("(Bits){:#x}ull", value); };
     const std::string top = bits(uint64_t{1} << (8 * bytes - 1));
-    made_.text += fmt::format("typedef u{} Bits;\nDEVICE Bits key_of(Bits bits) {{\n", 8 * bytes);
+    made_.text += "DEVICE Bits key_of(Bits bits) {\n";
     if (is_floating(x().dtype)) {
       const uint64_t infinite = x().dtype == f16    ? 0x7c00
                                 : x().dtype == bf16 ? 0x7f80
@@ -183,38 +149,40 @@ class OrderWriter {
   }
 
   void write_lines() {
-    made_.text += radix;
-    made_.text += lines;
     const OperandLayout& out = call_.operands[1];
     const int axis = call_.axis;
-    n(0) = element_count(x().shape);
-    n(1) = x().shape[axis];
     n(2) = x().strides[axis];
     n(3) = out.strides[axis];
     n(5) = out.shape[axis];
     n(6) = call_.is_descending ? -1 : 0;
     int others = 0;
+    int64_t count = 1;
     for (int i = 0; i < x().shape.size(); ++i) {
       if (i == axis) continue;
+      count *= x().shape[i];
       n(8 + others) = x().shape[i];
       n(16 + others) = x().strides[i];
       n(24 + others++) = out.strides[i];
     }
     n(4) = others;
-    made_.threads = {n(0)};
-    int passes = 0;
-    for (std::size_t i = 0; i < size_of(x().dtype); ++i, ++passes)
-      add_radix_pass(made_, passes % 2, static_cast<int>(8 * i));
-    const int64_t most = n(1) == 0 ? 0 : n(0) / n(1) - 1;  // the number of the last line
-    if (most > 0) add(fmt::format("name_lines(a, {}, at)", passes % 2), n(0));
-    for (int shift = 0; shift < 64 && most >> shift > 0; shift += 8, ++passes)
-      add_radix_pass(made_, passes % 2, shift);
     const bool is_sort = call_.kind == LibraryCall::Kind::sort;
-    add(fmt::format("write_{}(a, {}, at)", is_sort ? "elements" : "places", passes % 2), n(0));
-    made_.workspace_bytes = radix_bytes(n(0));
+    const int bytes = static_cast<int>(size_of(x().dtype));
+    const RadixSort sort = {.key_bytes = bytes,
+                            .lines = count,
+                            .length = x().shape[axis],
+                            .digits = bytes,
+                            .has_places = !is_sort,
+                            .has_writers = true};
+    open_radix_sort(sort, made_);
+    write_keys();
+    made_.text += lines;
+    made_.text += is_sort ? write_elements : write_places;
+    add_radix_sort(sort, made_);
   }
 
   void write_search() {
+    made_.text += fmt::format("typedef u{} Bits;\n", 8 * size_of(x().dtype));
+    write_keys();
     made_.text += search;
     const OperandLayout &wanted = call_.operands[1], &out = call_.operands[2];
     n(0) = x().shape[0];
@@ -225,16 +193,11 @@ class OrderWriter {
     put(8, wanted.shape);
     put(16, wanted.strides);
     put(24, out.strides);
-    made_.threads = {n(4)};
+    made_.add_step("find_place(a, at)", n(4));
   }
 
   void write_choice() {
-    made_.text += radix;
-    std::string text(choose);
     const bool is_compress = call_.kind == LibraryCall::Kind::compress;
-    text.replace(text.find("MASK"), 4, is_compress ? "a.p1" : "a.p0");
-    made_.text += text;
-    made_.text += is_compress ? compress : positions;
     const OperandLayout &mask = call_.operands[is_compress ? 1 : 0], &out = call_.operands.back();
     n(0) = mask.shape[0];
     n(1) = mask.strides[0];
@@ -244,10 +207,21 @@ class OrderWriter {
     put(8, out.shape);
     put(16, x().strides);
     put(24, out.strides);
-    made_.threads = {n(0)};
-    add_radix_pass(made_, 0, 0);
-    add("write_rows(a, at)", n(2) * n(3));
-    made_.workspace_bytes = radix_bytes(n(0));
+    constexpr int64_t tile = 16 * block_threads;
+    const Counts counts = {
+        .lines = 1, .tiles = ceil_div(n(0), tile), .digits = 1, .bytes = n(0) >> 32 == 0 ? 4 : 8};
+    if (is_compress) made_.workspace_bytes = static_cast<std::size_t>(n(0) * counts.bytes);
+    made_.text += fmt::format("typedef u{} Place;\ntypedef u{} Bits;\n#define MASK a.p{:d}\n",
+                              8 * counts.bytes, 8 * size_of(x().dtype), is_compress);
+    open_counts(counts, made_);
+    made_.text += is_compress ? compress : positions;
+    made_.text += choose;
+    const int64_t threads = counts.tiles * block_threads;
+    made_.add_step("SHARED Place sums[256]; count_chosen(a, sums)", threads);
+    add_sum_of_counts(counts, made_);
+    made_.add_step("SHARED Place sums[256]; place_chosen(a, sums)", threads);
+    made_.text += is_compress ? compress_rows : positions_behind;
+    made_.add_step(is_compress ? "copy_rows(a, at)" : "fill_rest(a, at)", n(2) * n(3));
   }
 
   const LibraryCall& call_;
@@ -255,29 +229,6 @@ class OrderWriter {
 };
 
 }  // namespace
-
-std::string_view radix_words() {
-  return radix;
-}
-
-void add_radix_pass(RoutineText& made, int half, int shift) {
-  const int64_t count = made.arguments.numbers[0];
-  const int64_t all = ceil_div(count, block_threads) * block_threads;
-  const auto add = [&](const std::string& what, int64_t threads) {
-    made.text +=
-        fmt::format("ENTRY({})\n  SHARED u32 words[256];\n  {};\n}}\n", made.threads.size(), what);
-    made.threads.push_back(threads);
-  };
-  add(fmt::format("count_digits(a, {}, {}, words)", half, shift), all);
-  add("sum_counts(a, words)", count > 0 ? block_threads : 0);
-  add(fmt::format("move_keys(a, {}, {}, words)", half, shift), all);
-}
-
-std::size_t radix_bytes(int64_t count) {
-  const int64_t all = ceil_div(count, block_threads) * block_threads;
-  return static_cast<std::size_t>(4 * count) * sizeof(uint64_t) +
-         static_cast<std::size_t>(all) * sizeof(uint32_t);
-}
 
 void write_order(const LibraryCall& call, RoutineText& made) {
   OrderWriter(call, made).write();

@@ -6,12 +6,14 @@
 #include "backends/cuda/text/grid.h"
 #include "backends/cuda/text/instruction.h"
 #include "backends/cuda/text/order_text.h"
+#include "backends/cuda/text/radix_text.h"
+#include "backends/cuda/text/scan_text.h"
 #include "backends/cuda/text/schedule.h"
 #include "core/error.h"
-#include "core/reduction.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 
 namespace nitinol::cuda {
@@ -28,6 +30,7 @@ struct Arguments {{
   void* p1;
   void* p2;
   void* p3;
+  i64 step;
   i64 n[{}];
 }};
 )";
@@ -35,11 +38,11 @@ struct Arguments {{
 constexpr std::string_view helpers = R"(
 DEVICE i64 offset_of(i64 linear, const i64* sizes, const i64* strides, int rank) {
   i64 offset = 0;
-  for (int axis = rank - 1; axis >= 0; --axis) {
+  for (int axis = rank - 1; axis > 0; --axis) {
     offset += linear % sizes[axis] * strides[axis];
     linear /= sizes[axis];
   }
-  return offset;
+  return rank > 0 ? offset + linear * strides[0] : 0;
 }
 DEVICE float sum_of(float a, float b) { return a + b; }
 DEVICE double sum_of(double a, double b) { return a + b; }
@@ -82,7 +85,7 @@ DEVICE i64 largest_in(const Arguments& a, i64 n, i64 i, i64 j, i64 c) {
 )";
 
 constexpr std::string_view window_max = R"(
-ENTRY(0)
+DEVICE void write_window(const Arguments& a, i64 at) {
   const i64* const X = a.n; const i64* const V = a.n + 8; const i64* const Y = a.n + 16;
   if (at >= Y[0] * Y[1] * Y[2] * Y[3]) return;
   const Index to = index_of(at, Y);
@@ -97,7 +100,7 @@ constexpr std::string_view window_max_input = R"(
 DEVICE i64 first_window(i64 at, i64 kernel, i64 stride) {
   return at < kernel ? 0 : (at - kernel) / stride + 1;
 }
-ENTRY(0)
+DEVICE void write_window(const Arguments& a, i64 at) {
   const i64* const X = a.n; const i64* const Y = a.n + 8; const i64* const V = a.n + 16;
   if (at >= V[0] * V[1] * V[2] * V[3]) return;
   const Index to = index_of(at, V);
@@ -113,112 +116,74 @@ ENTRY(0)
 }
 )";
 
-// Numbers: lines, their length; strides along the axis; rank of the others, with sizes and strides.
-constexpr std::string_view scan = R"(
-DEVICE i64 length_at(const Arguments& a, int level) {
-  i64 length = a.n[1];
-  for (int i = 0; i < level; ++i) length /= 16;
-  return length;
-}
-DEVICE Value* totals_of(const Arguments& a, int level) {
-  i64 before = 0;
-  for (int i = 1; i < level; ++i) before += a.n[0] * length_at(a, i);
-  return (Value*)a.workspace + before;
-}
-DEVICE Value element_of(const Arguments& a, int level, i64 line, i64 i) {
-  return level == 0 ? value_of(((const Stored*)a.p0)[offset_of(line, a.n + 8, a.n + 16, (int)a.n[4]) + i * a.n[2]])
-                    : totals_of(a, level)[line * length_at(a, level) + i];
-}
-// The totals of the runs of the level below.
-DEVICE void sum_runs(const Arguments& a, int level, i64 at) {
-  const i64 runs = length_at(a, level);
-  if (at >= a.n[0] * runs) return;
-  const i64 line = at / runs, run = at % runs;
-  Value sum = element_of(a, level - 1, line, run * 16);
-  for (i64 i = 1; i < 16; ++i) sum = join_of(sum, element_of(a, level - 1, line, run * 16 + i));
-  totals_of(a, level)[at] = sum;
-}
-// A run of a level, after what the level above says of the runs before.
-DEVICE void scan_run(const Arguments& a, int level, bool is_top, i64 at) {
-  const i64 length = length_at(a, level), runs = (length + 15) / 16;
-  if (at >= a.n[0] * runs) return;
-  const i64 line = at / runs, run = at % runs;
-  const bool is_first = is_top || run == 0;
-  const Value before = is_first ? Value(0) : totals_of(a, level + 1)[line * length_at(a, level + 1) + run - 1];
-  Value sum = 0;
-  for (i64 i = run * 16; i < least<i64>(run * 16 + 16, length); ++i) {
-    const Value value = element_of(a, level, line, i);
-    sum = i == run * 16 ? value : join_of(sum, value);
-    const Value result = is_first ? sum : join_of(before, sum);
-    if (level == 0)
-      ((Stored*)a.p1)[offset_of(line, a.n + 8, a.n + 24, (int)a.n[4]) + i * a.n[3]] = stored_of(result);
-    else
-      totals_of(a, level)[line * length + i] = result;
-  }
-}
-)";
-
-// Numbers: indices, columns of a row, rows, keys; ranks of indices, columns and result; whether
-// each value has an index of its own; then sizes and strides. A stable radix sort (order_text.h)
-// brings together what comes to the same place, in its order. START is what a place has before,
-// BEGIN what is joined with the first value by JOIN.
+// Numbers: indices, columns of a row, rows, places; ranks of indices, columns and result; whether
+// each value has an index of its own; then sizes and strides. A stable sort by places
+// (radix_text.h) brings together what comes to the same one, in its order. START is what a place
+// has before, BEGIN what is joined with the first value by JOIN.
 constexpr std::string_view scatter = R"(
-ENTRY(0)
+DEVICE void begin_place(const Arguments& a, i64 at) {
   if (at >= a.n[72]) return;
   ((Stored*)OUT)[offset_of(at, a.n + 56, a.n + 64, (int)a.n[6])] = START;
 }
-ENTRY(1)
-  if (at >= a.n[0]) return;
+struct Line {};
+DEVICE Line line_of(const Arguments& a, i64 line) { return Line(); }
+DEVICE Bits given_key(const Arguments& a, const Line& line, i64 at) {
   const int rank = (int)a.n[4];
   const i64 given = ((const i64*)INDICES)[offset_of(at, a.n + 8, a.n + 16, rank)];
   const i64 row = given < 0 ? given + a.n[2] : given;
-  const bool is_row = row >= 0 && row < a.n[2];
-  if (!is_row && a.status != 0) report(a.status, 1u);
-  u64 key = (u64)a.n[3];
-  if (is_row) key = (u64)row;
-  if (is_row && a.n[7] >= 0) {
-    i64 linear = 0, rest = at, step = 1;
-    for (int axis = rank - 1; axis >= 0; --axis) {
-      linear += (axis == a.n[7] ? row : rest % a.n[8 + axis]) * step;
-      rest /= a.n[8 + axis];
-      step *= a.n[56 + axis];
-    }
-    key = (u64)linear;
+  if (row < 0 || row >= a.n[2]) {
+    if (a.status != 0) report(a.status, 1u);
+    return (Bits)a.n[3];
   }
-  keys_of(a, 0)[at] = key;
-  places_of(a, 0)[at] = (u64)at;
+  if (a.n[7] < 0) return (Bits)row;
+  i64 linear = 0, rest = at, step = 1;
+  for (int axis = rank - 1; axis >= 0; --axis) {
+    linear += (axis == a.n[7] ? row : rest % a.n[8 + axis]) * step;
+    rest /= a.n[8 + axis];
+    step *= a.n[56 + axis];
+  }
+  return (Bits)linear;
 }
-DEVICE void add_up(const Arguments& a, int half, i64 at) {
+DEVICE u32 digit_of(const Arguments& a, Bits key, i64 number) { return (u32)(key >> (8 * number)) & 255u; }
+DEVICE void write_key(const Arguments& a, const Line& line, i64 i, Bits key) {}
+DEVICE void write_place(const Arguments& a, const Line& line, i64 i, Place place) {}
+)";
+
+// The thread of the first value that comes to a place goes through the others, several at a time:
+// where each lies is known before the sum is.
+constexpr std::string_view add_up = R"(
+DEVICE void add_up(const Arguments& a, i64 at) {
   if (at >= a.n[0] * a.n[1]) return;
-  const i64 place = at / a.n[1], column = at % a.n[1];
-  const u64* const keys = keys_of(a, half);
-  const u64 key = keys[place];
-  if (key >= (u64)a.n[3] || (place > 0 && keys[place - 1] == key)) return;
+  const i64 first = at / a.n[1], column = at % a.n[1];
+  const Bits* const keys = keys_of(a, a.step);
+  const Place* const places = places_of(a, a.step);
+  const Bits key = keys[first];
+  if (key >= (Bits)a.n[3] || (first > 0 && keys[first - 1] == key)) return;
   const i64 along = offset_of(column, a.n + 32, a.n + 40, (int)a.n[5]);
   const i64 to = a.n[7] >= 0 ? offset_of((i64)key, a.n + 56, a.n + 64, (int)a.n[6])
                              : (i64)key * a.n[64] + offset_of(column, a.n + 32, a.n + 48, (int)a.n[5]);
-  Value all = BEGIN;
-  for (i64 i = place; i < a.n[0] && keys[i] == key; ++i) {
-    const Value value = value_of(((const Stored*)VALUES)[offset_of((i64)places_of(a, half)[i], a.n + 8, a.n + 24, (int)a.n[4]) + along]);
-    all = JOIN;
+  const Stored* const values = (const Stored*)VALUES + along;
+  Value all = BEGIN, value = value_of(values[offset_of((i64)places[first], a.n + 8, a.n + 24, (int)a.n[4])]);
+  all = JOIN;
+  for (i64 i = first + 1; i < a.n[0] && keys[i] == key; i += 8) {
+    Stored next[8];
+    u32 is_here = 0;
+    UNROLL
+    for (int j = 0; j < 8; ++j) {
+      const i64 one = least<i64>(i + j, a.n[0] - 1);
+      if (i + j < a.n[0] && keys[one] == key) is_here |= 1u << j;
+      next[j] = values[offset_of((i64)places[one], a.n + 8, a.n + 24, (int)a.n[4])];
+    }
+    UNROLL
+    for (int j = 0; j < 8; ++j) {
+      if ((is_here >> j & 1u) == 0) continue;
+      value = value_of(next[j]);
+      all = JOIN;
+    }
   }
   ((Stored*)OUT)[to] = stored_of(all);
 }
 )";
-
-/// Writes ENTRY(i) out: function number i begins, which knows its thread by `at`.
-void open_entries(std::string& text) {
-  constexpr std::string_view mark = "ENTRY(";
-  for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at)) {
-    const std::size_t end = text.find(')', at);
-    const std::string number = text.substr(at + mark.size(), end - at - mark.size());
-    text.replace(at, end + 1 - at,
-                 fmt::format("KERNEL(entry{}) {{\n"
-                             "  if (a.gate != 0 && fresh(a.gate) != 0) return;\n"
-                             "  const i64 at = (i64)block_index() * {} + (i64)thread_index();",
-                             number, block_threads));
-  }
-}
 
 class RoutineWriter {
  public:
@@ -248,7 +213,7 @@ class RoutineWriter {
         write_scatter();
         break;
       case LibraryCall::Kind::scan:
-        write_scan();
+        write_scan(call_, made_);
         break;
       case LibraryCall::Kind::sort:
       case LibraryCall::Kind::argsort:
@@ -275,7 +240,6 @@ class RoutineWriter {
                      .got = "tensors on a GPU",
                      .fix = "Move them by to() before."});
     }
-    open_entries(made_.text);
     return std::move(made_);
   }
 
@@ -304,66 +268,12 @@ class RoutineWriter {
       n(26 + axis) = w.stride[i];
       n(28 + axis) = w.padding[i];
     }
-    made_.threads = {element_count(call_.operands[2].shape)};
-  }
-
-  /// What a scan makes of a and b (core/joins.h).
-  [[nodiscard]] std::string join_of_values() const {
-    const Combine combine = call_.combine;
-    const bool is_float = is_floating(call_.operands[0].dtype);
-    if (combine == Combine::add) return "sum_of(a, b)";
-    if (combine == Combine::multiply) return is_float ? "a * b" : "(Value)((u64)a * (u64)b)";
-    const char order = combine == Combine::maximum ? '>' : '<';
-    if (!is_float) return fmt::format("a {} b ? a : b", order);
-    return fmt::format("a != a ? a : a == b ? {}_of(bits_of(a) {} bits_of(b)) : a {} b ? a : b",
-                       call_.operands[0].dtype == f64 ? "f64" : "f32",
-                       combine == Combine::maximum ? '&' : '|', order);
-  }
-
-  void write_scan() {
-    made_.text +=
-        fmt::format("DEVICE Value join_of(Value a, Value b) {{ return {}; }}\n", join_of_values());
-    made_.text += scan;
-    const OperandLayout &x = call_.operands[0], &out = call_.operands[1];
-    const int axis = call_.axis, rank = x.shape.size();
-    n(1) = x.shape[axis];
-    n(2) = x.strides[axis];
-    n(3) = out.strides[axis];
-    int64_t lines = 1;
-    int others = 0;
-    for (int i = 0; i < rank; ++i) {
-      if (i == axis) continue;
-      n(8 + others) = x.shape[i];
-      n(16 + others) = x.strides[i];
-      n(24 + others++) = out.strides[i];
-      lines *= x.shape[i];
-    }
-    n(0) = lines;
-    n(4) = others;
-    constexpr int64_t run = reduction_order::scan_run;
-    static_assert(run == 16);
-    std::vector<int64_t> lengths = {n(1)};
-    while (lengths.back() > run) lengths.push_back(lengths.back() / run);
-    const int levels = static_cast<int>(lengths.size());
-    int entry = 0;
-    const auto add = [&](const std::string& what, int64_t threads) {
-      made_.text += fmt::format("ENTRY({})\n  {};\n}}\n", entry++, what);
-      made_.threads.push_back(threads);
-    };
-    for (int level = 1; level < levels; ++level) {
-      const int64_t length = lengths[static_cast<std::size_t>(level)];
-      add(fmt::format("sum_runs(a, {}, at)", level), lines * length);
-      made_.workspace_bytes += static_cast<std::size_t>(lines * length) * sizeof(int64_t);
-    }
-    for (int level = levels - 1; level >= 0; --level) {
-      add(fmt::format("scan_run(a, {}, {}, at)", level, level == levels - 1),
-          lines * ceil_div(lengths[static_cast<std::size_t>(level)], run));
-    }
+    made_.add_step("write_window(a, at)", element_count(call_.operands[2].shape));
   }
 
   /// The text, which names its operands and how it joins.
-  void add_scatter_text(bool has_base) {
-    std::string text(scatter);
+  void add_scatter_text(std::string_view with, bool has_base) {
+    std::string text(with);
     const auto name = [&text](std::string_view word, std::string_view by) {
       for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at))
         text.replace(at, word.size(), by);
@@ -378,18 +288,12 @@ class RoutineWriter {
                  : call_.replaces
                      ? "value"
                      : "value_of(stored_of(join_of(all, value)))");  // 16 bits round each time
-    if (has_base && !call_.replaces) {
-      made_.text += fmt::format("DEVICE Value join_of(Value a, Value b) {{ return {}; }}\n",
-                                join_of_values());
-    }
     made_.text += text;
   }
 
   void write_scatter() {
-    made_.text += radix_words();
     const bool is_along = call_.kind == LibraryCall::Kind::scatter_add_along;
     const bool has_base = call_.kind == LibraryCall::Kind::scatter;
-    add_scatter_text(has_base);
     const std::size_t first = has_base ? 1 : 0;
     const OperandLayout &values = call_.operands[first], &indices = call_.operands[first + 1],
                         &out = call_.operands[first + 2];
@@ -413,14 +317,18 @@ class RoutineWriter {
     n(72) = element_count(out.shape);
     n(1) = 1;
     for (int axis = depth; axis < rank; ++axis) n(1) *= values.shape[axis];
-    int passes = 1;
-    while (passes < 8 && n(3) >> (8 * passes) > 0) ++passes;
-    made_.threads = {n(72), n(0)};
-    for (int pass = 0; pass < passes; ++pass) add_radix_pass(made_, pass % 2, 8 * pass);
-    made_.text +=
-        fmt::format("ENTRY({})\n  add_up(a, {}, at);\n}}\n", made_.threads.size(), passes % 2);
-    made_.threads.push_back(n(0) * n(1));
-    made_.workspace_bytes = radix_bytes(n(0));
+    RadixSort sort = {.key_bytes = n(3) >> 32 == 0 ? 4 : 8, .length = n(0), .has_places = true};
+    while (sort.digits < 8 && n(3) >> (8 * sort.digits) > 0) ++sort.digits;
+    if (has_base && !call_.replaces) {
+      made_.text += fmt::format("DEVICE Value join_of(Value a, Value b) {{ return {}; }}\n",
+                                join_of_values(call_));
+    }
+    open_radix_sort(sort, made_);
+    add_scatter_text(scatter, has_base);
+    made_.add_step("begin_place(a, at)", n(72));
+    add_radix_sort(sort, made_);
+    add_scatter_text(add_up, has_base);
+    made_.add_step("add_up(a, at)", n(0) * n(1), (sort.digits - 1) % 2);
   }
 
   const LibraryCall& call_;
@@ -428,6 +336,19 @@ class RoutineWriter {
 };
 
 }  // namespace
+
+void RoutineText::add_step(const std::string& body, int64_t threads, int64_t number) {
+  const auto known = std::ranges::find(entries, body);
+  steps.push_back({static_cast<int>(known - entries.begin()), threads, number});
+  if (known != entries.end()) return;
+  text += fmt::format(
+      "KERNEL(entry{}) {{\n"
+      "  if (a.gate != 0 && fresh(a.gate) != 0) return;\n"
+      "  const i64 at = (i64)block_index() * {} + (i64)thread_index();\n"
+      "  {};\n}}\n",
+      entries.size(), block_threads, body);
+  entries.push_back(body);
+}
 
 RoutineText routine_text(const LibraryCall& call) {
   return RoutineWriter(call).write();

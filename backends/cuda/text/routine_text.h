@@ -12,11 +12,12 @@ namespace nitinol::cuda {
 
 /// What every routine is passed: addresses, and numbers that its text names by their places.
 struct RoutineArguments {
-  static constexpr int most_numbers = 88;
+  static constexpr int most_numbers = 96;
   const uint32_t* gate = nullptr;
   uint32_t* status = nullptr;
   void* workspace = nullptr;
   std::array<void*, 4> operands = {};
+  int64_t step = 0;  ///< number of the step that runs
   std::array<int64_t, most_numbers> numbers = {};
 };
 
@@ -24,8 +25,19 @@ struct RoutineArguments {
 struct RoutineText {
   std::string text;  ///< after the words of the prelude
   RoutineArguments arguments;
-  std::vector<int64_t> threads;     ///< per function entry0, entry1, ..., in their order
   std::size_t workspace_bytes = 0;  ///< of any content
+
+  /// A launch of function `entry<number>`, after those before it.
+  struct Step {
+    int entry = 0;
+    int64_t threads = 0;
+    int64_t number = 0;  ///< what the text knows as a.step
+  };
+  std::vector<Step> steps;
+  std::vector<std::string> entries;  ///< the bodies of the functions
+
+  /// Adds a step whose function is of this body, after all that it names; `at` is its thread.
+  void add_step(const std::string& body, int64_t threads, int64_t number = 0);
 };
 
 /// The bits of the cpu, but for convolutions and products of f32 and less, whose order the cpu

@@ -1,0 +1,353 @@
+// A block of threads takes a tile of keys, 16 or 8 of each thread: item i of a tile is one of 32
+// neighbours that a warp looks at together, so that a key's rank is what its warps have counted
+// before, plus how many lanes before its own have the same digit. The ranked keys are exchanged in
+// shared memory, and leave it in runs of one digit. Lines that fit in a tile are sorted without
+// leaving shared memory, several in a tile if they are short. Counts alone are added by atomics: no
+// order shows in a result. The scheme is that of D. Merrill and A. Grimshaw, "High performance and
+// scalable radix sorting" (2011), with ranks by matching lanes.
+#include "backends/cuda/text/radix_text.h"
+
+#include "backends/cuda/text/grid.h"
+#include "backends/cuda/text/routine_text.h"
+#include "core/round_up.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <string_view>
+
+namespace nitinol::cuda {
+namespace {
+
+static_assert(block_threads == 256, "the texts below say so");
+
+/// Numbers of the arguments.
+enum Number {
+  lines_at = 88,
+  length_at,
+  tiles_at,
+  places_at,
+  counts_at,
+  lanes_at,
+  group_at,
+  digits_at
+};
+
+// sums: 256 words. The 16 steps of a block's scan are those of its warps, and a sum of 8 totals.
+constexpr std::string_view counts_text = R"(
+DEVICE Place* counts_of(const Arguments& a) { return (Place*)(a.workspace + a.n[92]); }
+DEVICE Place* totals_of(const Arguments& a) { return counts_of(a) + a.n[88] * a.n[95] * a.n[90]; }
+// The sum of what the threads before this one have.
+DEVICE Place sum_before(Place value, Place* sums) {
+  const u32 own = thread_index(), lane = own % 32;
+  sums[own] = value;
+  warp_barrier();
+  UNROLL
+  for (u32 step = 1; step < 32; step *= 2) {
+    const Place other = lane >= step ? sums[own - step] : 0;
+    warp_barrier();
+    sums[own] += other;
+    warp_barrier();
+  }
+  barrier();
+  Place before = sums[own] - value;
+  for (u32 warp = 0; warp < own / 32; ++warp) before += sums[warp * 32 + 31];
+  barrier();
+  return before;
+}
+// n[93] threads share the tiles of a digit.
+DEVICE void sum_counts(const Arguments& a, Place* sums) {
+  const u32 lanes = (u32)a.n[93], own = thread_index(), lane = own % lanes;
+  const i64 tiles = a.n[90], digit = (i64)block_index() * (256 / lanes) + own / lanes;
+  Place* const counts = counts_of(a) + digit * tiles;
+  Place before = 0;
+  for (i64 first = 0; first < tiles; first += lanes) {
+    const i64 at = first + lane;
+    const Place here = at < tiles ? counts[at] : 0;
+    sums[own] = here;
+    barrier();
+    for (u32 step = 1; step < lanes; step *= 2) {
+      const Place other = lane >= step ? sums[own - step] : 0;
+      barrier();
+      sums[own] += other;
+      barrier();
+    }
+    if (at < tiles) counts[at] = before + sums[own] - here;
+    before += sums[own - lane + lanes - 1];
+    barrier();
+  }
+  if (lane == 0) totals_of(a)[digit] = before;
+}
+)";
+
+constexpr std::string_view words = R"(
+DEVICE Bits* keys_of(const Arguments& a, i64 half) { return (Bits*)a.workspace + half * a.n[88] * a.n[89]; }
+DEVICE Place* places_of(const Arguments& a, i64 half) { return (Place*)(a.workspace + a.n[91]) + half * a.n[88] * a.n[89]; }
+template <int keys> DEVICE u32 item_of(int j) {
+  return thread_index() / 32 * (32 * keys) + (u32)j * 32 + thread_index() % 32;
+}
+// Where keys come in their tile if it is sorted by a digit: ranks; and where the digit of this thread begins. What
+// is no key has the last digit, and comes after all keys. counts: [8][256].
+template <int keys> DEVICE u32 rank_digits(const u32* digits, u32* ranks, u32* counts, Place* sums) {
+  const u32 own = thread_index(), before_own = (1u << own % 32) - 1;
+  u32* const warp = counts + own / 32 * 256;
+  UNROLL
+  for (int w = 0; w < 8; ++w) counts[w * 256 + own] = 0;
+  barrier();
+  UNROLL
+  for (int j = 0; j < keys; ++j) {
+    const u32 same = same_lanes(digits[j]), before = warp[digits[j]];
+    warp_barrier();
+    if ((same & before_own) == 0) warp[digits[j]] = before + bits_in(same);
+    warp_barrier();
+    ranks[j] = before + bits_in(same & before_own);
+  }
+  barrier();
+  u32 sum = 0;
+  UNROLL
+  for (int w = 0; w < 8; ++w) sum += counts[w * 256 + own];
+  const u32 first = (u32)sum_before(sum, sums);
+  sum = first;
+  UNROLL
+  for (int w = 0; w < 8; ++w) {
+    const u32 here = counts[w * 256 + own];
+    counts[w * 256 + own] = sum;
+    sum += here;
+  }
+  barrier();
+  UNROLL
+  for (int j = 0; j < keys; ++j) ranks[j] += warp[digits[j]];
+  return first;
+}
+)";
+
+// A line is at most a tile; n[94] lines are sorted together, last by their numbers if there are
+// several.
+constexpr std::string_view short_lines = R"(
+template <int keys, bool has_several> DEVICE void sort_tile(const Arguments& a, u32* counts, Place* sums, Moved* moved) {
+  const u32 length = (u32)a.n[89], count = (u32)least<i64>(a.n[94], a.n[88] - (i64)block_index() * a.n[94]) * length;
+  const i64 first = (i64)block_index() * a.n[94];
+  Line line = line_of(a, first);
+  Bits own[keys];
+  u32 places[keys], digits[keys], ranks[keys];
+  UNROLL
+  for (int j = 0; j < keys; ++j) {
+    const u32 i = item_of<keys>(j);
+    places[j] = i;
+    own[j] = 0;
+    if (i >= count) continue;
+    if (has_several) line = line_of(a, first + i / length);
+    own[j] = given_key(a, line, has_several ? i % length : i);
+  }
+  for (int step = 0; step < DIGITS + (has_several ? 1 : 0); ++step) {
+    UNROLL
+    for (int j = 0; j < keys; ++j)
+      digits[j] = item_of<keys>(j) >= count ? 255u : step == DIGITS ? places[j] / length : digit_of(a, own[j], step);
+    rank_digits<keys>(digits, ranks, counts, sums);
+    UNROLL
+    for (int j = 0; j < keys; ++j) moved[ranks[j]] = own[j];
+    barrier();
+    UNROLL
+    for (int j = 0; j < keys; ++j) own[j] = (Bits)moved[item_of<keys>(j)];
+    barrier();
+    if (HAS_PLACES || has_several) {
+      UNROLL
+      for (int j = 0; j < keys; ++j) moved[ranks[j]] = (Moved)places[j];
+      barrier();
+      UNROLL
+      for (int j = 0; j < keys; ++j) places[j] = (u32)moved[item_of<keys>(j)];
+      barrier();
+    }
+  }
+  UNROLL
+  for (int j = 0; j < keys; ++j) {
+    const u32 i = item_of<keys>(j);
+    if (i >= count) continue;
+    if (has_several) line = line_of(a, first + i / length);
+    write_key(a, line, has_several ? i % length : i, own[j]);
+    if (HAS_PLACES) write_place(a, line, has_several ? i % length : i, has_several ? places[j] % length : places[j]);
+  }
+}
+)";
+
+// A line is many tiles; n[90]. Step by step: counts, their sums, keys to the other half.
+constexpr std::string_view long_lines = R"(
+struct Tile { i64 line, begin; u32 count; };
+DEVICE Tile tile_of(const Arguments& a) {
+  Tile tile;
+  tile.line = (i64)block_index() / a.n[90];
+  tile.begin = (i64)block_index() % a.n[90] * TILE;
+  tile.count = (u32)least<i64>(TILE, a.n[89] - tile.begin);
+  return tile;
+}
+template <bool is_first> DEVICE Bits key_at(const Arguments& a, const Line& line, const Tile& tile, u32 i) {
+  if (is_first) return given_key(a, line, tile.begin + i);
+  return keys_of(a, (a.step + 1) & 1)[tile.line * a.n[89] + tile.begin + i];
+}
+template <bool is_first> DEVICE void count_digits(const Arguments& a, u32* digits) {
+  const Tile tile = tile_of(a);
+  const Line line = line_of(a, tile.line);
+  const u32 own = thread_index();
+  digits[own] = 0;
+  barrier();
+  UNROLL
+  for (u32 i = own; i < TILE; i += 256)
+    if (i < tile.count) count_one(&digits[digit_of(a, key_at<is_first>(a, line, tile, i), a.step)]);
+  barrier();
+  counts_of(a)[(tile.line * 256 + own) * a.n[90] + tile.begin / TILE] = digits[own];
+}
+template <bool is_first, bool is_last> DEVICE void move_keys(const Arguments& a, u32* counts, Place* sums, Moved* moved) {
+  const Tile tile = tile_of(a);
+  const Line line = line_of(a, tile.line);
+  const u32 own = thread_index();
+  const i64 here = tile.line * a.n[89];
+  Bits keys[KEYS];
+  Place places[KEYS], targets[KEYS];
+  u32 digits[KEYS], ranks[KEYS];
+  UNROLL
+  for (int j = 0; j < KEYS; ++j) {
+    const u32 i = item_of<KEYS>(j);
+    keys[j] = 0;
+    digits[j] = 255u;
+    if (i < tile.count) {
+      keys[j] = key_at<is_first>(a, line, tile, i);
+      digits[j] = digit_of(a, keys[j], a.step);
+    }
+    if (HAS_PLACES) places[j] = is_first || i >= tile.count ? (Place)(tile.begin + i) : places_of(a, (a.step + 1) & 1)[here + tile.begin + i];
+  }
+  const Place first = rank_digits<KEYS>(digits, ranks, counts, sums);
+  const i64 digit = tile.line * 256 + own;
+  const Place begin = sum_before(totals_of(a)[digit], sums) + counts_of(a)[digit * a.n[90] + tile.begin / TILE] - first;
+  sums[own] = begin;
+  UNROLL
+  for (int j = 0; j < KEYS; ++j) moved[ranks[j]] = keys[j];
+  barrier();
+  UNROLL
+  for (int j = 0; j < KEYS; ++j) {
+    const u32 i = (u32)j * 256 + own;
+    const Bits key = (Bits)moved[i];
+    targets[j] = sums[digit_of(a, key, a.step)] + (Place)i;
+    if (i >= tile.count) continue;
+    if (is_last) write_key(a, line, targets[j], key);
+    else keys_of(a, a.step & 1)[here + targets[j]] = key;
+  }
+  if (!HAS_PLACES) return;
+  barrier();
+  UNROLL
+  for (int j = 0; j < KEYS; ++j) moved[ranks[j]] = (Moved)places[j];
+  barrier();
+  UNROLL
+  for (int j = 0; j < KEYS; ++j) {
+    const u32 i = (u32)j * 256 + own;
+    if (i >= tile.count) continue;
+    if (is_last) write_place(a, line, targets[j], (Place)moved[i]);
+    else places_of(a, a.step & 1)[here + targets[j]] = (Place)moved[i];
+  }
+}
+)";
+
+/// Keys of a thread, and of a tile: as many as registers hold.
+int64_t keys_of_thread(const RadixSort& sort) {
+  return sort.key_bytes == 8 ? 8 : 16;
+}
+int64_t keys_of_tile(const RadixSort& sort) {
+  return keys_of_thread(sort) * block_threads;
+}
+
+/// Bytes of a place: a line may have 2^32 keys and more.
+int place_bytes(const RadixSort& sort) {
+  return sort.length >> 32 == 0 ? 4 : 8;
+}
+
+int64_t& number(RoutineText& made, Number at) {
+  return made.arguments.numbers[static_cast<std::size_t>(at)];
+}
+
+int64_t take(RoutineText& made, int64_t bytes) {
+  const std::size_t at = round_up(made.workspace_bytes, std::size_t{16});
+  made.workspace_bytes = at + static_cast<std::size_t>(bytes);
+  return static_cast<int64_t>(at);
+}
+
+constexpr std::string_view shared =
+    "SHARED u32 counts[2048]; SHARED Place sums[256]; SHARED Moved moved[TILE];";
+
+void add_short_lines(const RadixSort& sort, RoutineText& made) {
+  constexpr int64_t several = 4;  // keys of a thread where lines are many in a tile
+  const bool has_several = sort.length <= block_threads / 2;
+  const int64_t keys =
+      has_several ? several
+                  : std::bit_ceil(static_cast<uint64_t>(ceil_div(sort.length, block_threads)));
+  const int64_t group =
+      has_several
+          ? std::min<int64_t>(several * block_threads / std::max<int64_t>(sort.length, 1), 256)
+          : 1;
+  number(made, group_at) = group;
+  made.text += counts_text;
+  made.text += words;
+  made.text += short_lines;
+  made.add_step(
+      fmt::format("{} sort_tile<{}, {}>(a, counts, sums, moved)", shared, keys, has_several),
+      ceil_div(sort.lines, group) * block_threads);
+}
+
+void add_long_lines(const RadixSort& sort, RoutineText& made) {
+  const int64_t tiles = ceil_div(sort.length, keys_of_tile(sort)), keys = sort.lines * sort.length;
+  const int64_t halves = std::min(2, sort.digits - (sort.has_writers ? 1 : 0));
+  take(made, halves * keys * sort.key_bytes);
+  number(made, places_at) = take(made, sort.has_places ? halves * keys * place_bytes(sort) : 0);
+  const Counts counts = {sort.lines, tiles, 256, place_bytes(sort)};
+  open_counts(counts, made);
+  made.text += words;
+  made.text += long_lines;
+  const int64_t threads = sort.lines * tiles * block_threads;
+  for (int step = 0; step < sort.digits; ++step) {
+    const bool is_first = step == 0, is_last = sort.has_writers && step == sort.digits - 1;
+    made.add_step(fmt::format("SHARED u32 digits[256]; count_digits<{}>(a, digits)", is_first),
+                  threads, step);
+    add_sum_of_counts(counts, made);
+    made.add_step(
+        fmt::format("{} move_keys<{}, {}>(a, counts, sums, moved)", shared, is_first, is_last),
+        threads, step);
+  }
+}
+
+}  // namespace
+
+void open_radix_sort(const RadixSort& sort, RoutineText& made) {
+  const int place = place_bytes(sort);
+  made.text += fmt::format(
+      "typedef u{} Bits;\ntypedef u{} Place;\ntypedef u{} Moved;\n"
+      "#define DIGITS {}\n#define HAS_PLACES {:d}\n#define KEYS {}\n#define TILE {}\n",
+      8 * sort.key_bytes, 8 * place, 8 * std::max(sort.key_bytes, place), sort.digits,
+      sort.has_places, keys_of_thread(sort), keys_of_tile(sort));
+}
+
+void open_counts(const Counts& counts, RoutineText& made) {
+  int64_t lanes = 256 / std::min(counts.digits, 256);
+  while (lanes < 256 && lanes < counts.tiles) lanes *= 2;
+  number(made, lines_at) = counts.lines;
+  number(made, tiles_at) = counts.tiles;
+  number(made, digits_at) = counts.digits;
+  number(made, lanes_at) = lanes;
+  number(made, counts_at) = take(
+      made, counts.lines * counts.digits * (counts.tiles + 1) * static_cast<int64_t>(counts.bytes));
+  made.text += counts_text;
+}
+
+void add_sum_of_counts(const Counts& counts, RoutineText& made) {
+  made.add_step("SHARED Place sums[256]; sum_counts(a, sums)",
+                counts.lines * counts.digits * number(made, lanes_at));
+}
+
+void add_radix_sort(const RadixSort& sort, RoutineText& made) {
+  number(made, lines_at) = sort.lines;
+  number(made, length_at) = sort.length;
+  if (sort.has_writers && sort.length <= keys_of_tile(sort))
+    add_short_lines(sort, made);
+  else
+    add_long_lines(sort, made);
+}
+
+}  // namespace nitinol::cuda
