@@ -130,10 +130,18 @@ DEVICE u32 lanes_like(u32 digit, int line) {
   shim->wait(shim, line, true);
   return same;
 }
+DEVICE u32 lanes_in(bool is_true, int line) {
+  const u32 same = lanes_like(is_true, line);
+  return is_true ? same : ~same;
+}
 #define same_lanes(digit) lanes_like(digit, __LINE__)
+#define lanes_where(is_true) lanes_in(is_true, __LINE__)
 #define bits_in(x) ((u32)__builtin_popcount(x))
 DEVICE void count_one(u32* counter) {
   ++*counter;
+}
+DEVICE void raise_to(u32* most, u32 value) {
+  if (*most < value) *most = value;
 }
 DEVICE void publish() {}
 DEVICE u32 count_up(u32* counter, u32 last) {

@@ -17,26 +17,23 @@ namespace {
 // Numbers: strides of x and out along the axis, rank of the other axes, results of a line; what
 // turns the order around; then sizes and strides of those axes.
 constexpr std::string_view lines = R"(
-struct Line { const Bits* from; i64 to; };
-DEVICE Line line_of(const Arguments& a, i64 line) {
-  Line made;
-  made.from = (const Bits*)a.p0 + offset_of(line, a.n + 8, a.n + 16, (int)a.n[4]);
-  made.to = offset_of(line, a.n + 8, a.n + 24, (int)a.n[4]);
-  return made;
+DEVICE Keys given_of(const Arguments& a, i64 line) {
+  Keys keys;
+  keys.from = (const Bits*)a.p0 + offset_of(line, a.n + 8, a.n + 16, (int)a.n[4]);
+  keys.step = a.n[2];
+  return keys;
 }
-DEVICE Bits given_key(const Arguments& a, const Line& line, i64 i) { return line.from[i * a.n[2]]; }
+DEVICE i64 result_of(const Arguments& a, i64 line) { return offset_of(line, a.n + 8, a.n + 24, (int)a.n[4]); }
 DEVICE u32 digit_of(const Arguments& a, Bits key, i64 number) {
   return (u32)((Bits)(key_of(key) ^ (Bits)a.n[6]) >> (8 * number)) & 255u;
 }
 )";
 constexpr std::string_view write_elements = R"(
-DEVICE void write_key(const Arguments& a, const Line& line, i64 i, Bits key) { ((Bits*)a.p1)[line.to + i * a.n[3]] = key; }
-DEVICE void write_place(const Arguments& a, const Line& line, i64 i, Place place) {}
+DEVICE void write_sorted(const Arguments& a, i64 result, i64 i, Bits key, Place place) { ((Bits*)a.p1)[result + i * a.n[3]] = key; }
 )";
 constexpr std::string_view write_places = R"(
-DEVICE void write_key(const Arguments& a, const Line& line, i64 i, Bits key) {}
-DEVICE void write_place(const Arguments& a, const Line& line, i64 i, Place place) {
-  if (i < a.n[5]) ((i64*)a.p1)[line.to + i * a.n[3]] = (i64)place;
+DEVICE void write_sorted(const Arguments& a, i64 result, i64 i, Bits key, Place place) {
+  if (i < a.n[5]) ((i64*)a.p1)[result + i * a.n[3]] = (i64)place;
 }
 )";
 
@@ -57,14 +54,17 @@ DEVICE void find_place(const Arguments& a, i64 at) {
 )";
 
 // Numbers: elements of the mask, its stride; rows of the result, elements of one, rank; then sizes
-// of the result, strides of x and of it. A thread takes 16 neighbours.
+// of the result, strides of x and of it. Item i of a thread is one of 32 neighbours that its warp
+// looks at together.
 constexpr std::string_view choose = R"(
+DEVICE i64 item_of(u32 i) {
+  return (i64)block_index() * 4096 + (i64)(thread_index() / 32 * 512 + i * 32 + thread_index() % 32);
+}
 DEVICE u32 chosen_of(const Arguments& a) {
-  const i64 first = ((i64)block_index() * 256 + (i64)thread_index()) * 16;
   u32 chosen = 0;
   UNROLL
   for (u32 i = 0; i < 16; ++i)
-    if (first + i < a.n[0] && ((const u8*)MASK)[(first + i) * a.n[1]] != 0) chosen |= 1u << i;
+    if (item_of(i) < a.n[0] && ((const u8*)MASK)[item_of(i) * a.n[1]] != 0) chosen |= 1u << i;
   return chosen;
 }
 DEVICE void count_chosen(const Arguments& a, Place* sums) {
@@ -72,18 +72,32 @@ DEVICE void count_chosen(const Arguments& a, Place* sums) {
   if (thread_index() == 255) counts_of(a)[block_index()] = before + own;
 }
 DEVICE void place_chosen(const Arguments& a, Place* sums) {
-  u32 chosen = chosen_of(a);
-  const i64 first = ((i64)block_index() * 256 + (i64)thread_index()) * 16;
-  i64 to = (i64)counts_of(a)[block_index()] + (i64)sum_before(bits_in(chosen), sums);
-  for (i64 at = first; chosen != 0; ++at, chosen >>= 1)
-    if ((chosen & 1u) != 0) write_row(a, to++, at);
+  const u32 chosen = chosen_of(a), lane = thread_index() % 32;
+  u32 in_warp = 0;
+  UNROLL
+  for (u32 i = 0; i < 16; ++i) in_warp += bits_in(lanes_where((chosen >> i & 1u) != 0));
+  i64 to = (i64)counts_of(a)[block_index()] + (i64)sum_before(lane == 31 ? in_warp : 0, sums);
+  UNROLL
+  for (u32 i = 0; i < 16; ++i) {
+    const bool is_chosen = (chosen >> i & 1u) != 0;
+    const u32 lanes = lanes_where(is_chosen);
+    if (is_chosen) write_row(a, to + (i64)bits_in(lanes & ((1u << lane) - 1)), item_of(i));
+    to += (i64)bits_in(lanes);
+  }
 }
 )";
-constexpr std::string_view compress = R"(
-DEVICE void write_row(const Arguments& a, i64 to, i64 row) { ((Place*)a.workspace)[to] = (Place)row; }
+// Rows of one element are written at once, others when all their places are known.
+constexpr std::string_view compress_elements = R"(
+DEVICE void write_row(const Arguments& a, i64 to, i64 row) {
+  if (to < a.n[2]) ((Bits*)a.p2)[to * a.n[24]] = ((const Bits*)a.p0)[row * a.n[16]];
+}
+DEVICE void write_rest(const Arguments& a, i64 at) {
+  if (at < a.n[2] && at >= (i64)totals_of(a)[0]) ((Bits*)a.p2)[at * a.n[24]] = 0;
+}
 )";
 constexpr std::string_view compress_rows = R"(
-DEVICE void copy_rows(const Arguments& a, i64 at) {
+DEVICE void write_row(const Arguments& a, i64 to, i64 row) { ((Place*)a.workspace)[to] = (Place)row; }
+DEVICE void write_rest(const Arguments& a, i64 at) {
   if (at >= a.n[2] * a.n[3]) return;
   const i64 to = at / a.n[3], target = offset_of(at, a.n + 8, a.n + 24, (int)a.n[4]);
   const i64 from = offset_of(at % a.n[3], a.n + 9, a.n + 17, (int)a.n[4] - 1);
@@ -94,9 +108,7 @@ DEVICE void copy_rows(const Arguments& a, i64 at) {
 )";
 constexpr std::string_view positions = R"(
 DEVICE void write_row(const Arguments& a, i64 to, i64 row) { if (to < a.n[2]) ((i64*)a.p1)[to * a.n[24]] = row; }
-)";
-constexpr std::string_view positions_behind = R"(
-DEVICE void fill_rest(const Arguments& a, i64 at) {
+DEVICE void write_rest(const Arguments& a, i64 at) {
   if (at < a.n[2] && at >= (i64)totals_of(a)[0]) ((i64*)a.p1)[at * a.n[24]] = -1;
 }
 )";
@@ -167,12 +179,13 @@ class OrderWriter {
     n(4) = others;
     const bool is_sort = call_.kind == LibraryCall::Kind::sort;
     const int bytes = static_cast<int>(size_of(x().dtype));
-    const RadixSort sort = {.key_bytes = bytes,
-                            .lines = count,
-                            .length = x().shape[axis],
-                            .digits = bytes,
-                            .has_places = !is_sort,
-                            .has_writers = true};
+    const RadixSort sort = {
+        .key_bytes = bytes,
+        .place_bytes = x().shape[axis] >> 32 == 0 ? 4 : 8,
+        .lines = count,
+        .length = x().shape[axis],
+        .digits = bytes,
+        .places = is_sort ? RadixSort::Places::none : RadixSort::Places::positions};
     open_radix_sort(sort, made_);
     write_keys();
     made_.text += lines;
@@ -210,18 +223,18 @@ class OrderWriter {
     constexpr int64_t tile = 16 * block_threads;
     const Counts counts = {
         .lines = 1, .tiles = ceil_div(n(0), tile), .digits = 1, .bytes = n(0) >> 32 == 0 ? 4 : 8};
-    if (is_compress) made_.workspace_bytes = static_cast<std::size_t>(n(0) * counts.bytes);
+    const bool has_rows = is_compress && out.shape.size() > 1;
+    if (has_rows) made_.workspace_bytes = static_cast<std::size_t>(n(0) * counts.bytes);
     made_.text += fmt::format("typedef u{} Place;\ntypedef u{} Bits;\n#define MASK a.p{:d}\n",
                               8 * counts.bytes, 8 * size_of(x().dtype), is_compress);
     open_counts(counts, made_);
-    made_.text += is_compress ? compress : positions;
+    made_.text += has_rows ? compress_rows : is_compress ? compress_elements : positions;
     made_.text += choose;
     const int64_t threads = counts.tiles * block_threads;
     made_.add_step("SHARED Place sums[256]; count_chosen(a, sums)", threads);
     add_sum_of_counts(counts, made_);
     made_.add_step("SHARED Place sums[256]; place_chosen(a, sums)", threads);
-    made_.text += is_compress ? compress_rows : positions_behind;
-    made_.add_step(is_compress ? "copy_rows(a, at)" : "fill_rest(a, at)", n(2) * n(3));
+    made_.add_step("write_rest(a, at)", n(2) * n(3));
   }
 
   const LibraryCall& call_;

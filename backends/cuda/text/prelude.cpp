@@ -43,19 +43,21 @@ DEVICE void barrier() { __syncthreads(); }
 DEVICE void warp_barrier() { __syncwarp(); }
 template <class T> DEVICE T shuffle_xor(T x, int lanes) { return __shfl_xor_sync(0xffffffffu, x, lanes); }
 DEVICE bool shuffle_xor(bool x, int lanes) { return __shfl_xor_sync(0xffffffffu, (int)x, lanes) != 0; }
-// The lanes of the warp that have the same 8 bits, as bits; and how many there are.
+// The lanes of the warp of which it is true, those that have the same 8 bits; and how many there are.
+DEVICE u32 lanes_where(bool is_true) { return __ballot_sync(0xffffffffu, is_true); }
 DEVICE u32 same_lanes(u32 digit) {
   u32 same = 0xffffffffu;
   UNROLL
   for (int bit = 0; bit < 8; ++bit) {
     const bool is_set = (digit >> bit & 1u) != 0;
-    const u32 set = __ballot_sync(0xffffffffu, is_set);
+    const u32 set = lanes_where(is_set);
     same &= is_set ? set : ~set;
   }
   return same;
 }
 DEVICE u32 bits_in(u32 x) { return (u32)__popc(x); }
 DEVICE void count_one(u32* counter) { atomicAdd(counter, 1u); }
+DEVICE void raise_to(u32* most, u32 value) { atomicMax(most, value); }
 DEVICE void publish() { __threadfence(); }
 DEVICE u32 count_up(u32* counter, u32 last) { return atomicInc(counter, last); }
 template <class T> DEVICE T fresh(const T* at) { return *(const volatile T*)at; }

@@ -81,9 +81,13 @@ DEVICE void sum_counts(const Arguments& a, Place* sums) {
 }
 )";
 
-constexpr std::string_view words = R"(
+constexpr std::string_view halves = R"(
 DEVICE Bits* keys_of(const Arguments& a, i64 half) { return (Bits*)a.workspace + half * a.n[88] * a.n[89]; }
 DEVICE Place* places_of(const Arguments& a, i64 half) { return (Place*)(a.workspace + a.n[91]) + half * a.n[88] * a.n[89]; }
+struct Keys { const Bits* from; i64 step; };
+)";
+
+constexpr std::string_view words = R"(
 template <int keys> DEVICE u32 item_of(int j) {
   return thread_index() / 32 * (32 * keys) + (u32)j * 32 + thread_index() % 32;
 }
@@ -128,22 +132,24 @@ constexpr std::string_view short_lines = R"(
 template <int keys, bool has_several> DEVICE void sort_tile(const Arguments& a, u32* counts, Place* sums, Moved* moved) {
   const u32 length = (u32)a.n[89], count = (u32)least<i64>(a.n[94], a.n[88] - (i64)block_index() * a.n[94]) * length;
   const i64 first = (i64)block_index() * a.n[94];
-  Line line = line_of(a, first);
+  Keys line = given_of(a, first);
   Bits own[keys];
-  u32 places[keys], digits[keys], ranks[keys];
+  Place places[keys];
+  u32 digits[keys], ranks[keys];
   UNROLL
   for (int j = 0; j < keys; ++j) {
     const u32 i = item_of<keys>(j);
-    places[j] = i;
+    places[j] = (Place)i;
     own[j] = 0;
     if (i >= count) continue;
-    if (has_several) line = line_of(a, first + i / length);
-    own[j] = given_key(a, line, has_several ? i % length : i);
+    if (has_several) line = given_of(a, first + i / length);
+    own[j] = line.from[(has_several ? i % length : i) * line.step];
+    if (HAS_GIVEN_PLACES) places[j] = places_of(a, 1)[i];
   }
   for (int step = 0; step < DIGITS + (has_several ? 1 : 0); ++step) {
     UNROLL
     for (int j = 0; j < keys; ++j)
-      digits[j] = item_of<keys>(j) >= count ? 255u : step == DIGITS ? places[j] / length : digit_of(a, own[j], step);
+      digits[j] = item_of<keys>(j) >= count ? 255u : step == DIGITS ? (u32)places[j] / length : digit_of(a, own[j], step);
     rank_digits<keys>(digits, ranks, counts, sums);
     UNROLL
     for (int j = 0; j < keys; ++j) moved[ranks[j]] = own[j];
@@ -156,22 +162,23 @@ template <int keys, bool has_several> DEVICE void sort_tile(const Arguments& a, 
       for (int j = 0; j < keys; ++j) moved[ranks[j]] = (Moved)places[j];
       barrier();
       UNROLL
-      for (int j = 0; j < keys; ++j) places[j] = (u32)moved[item_of<keys>(j)];
+      for (int j = 0; j < keys; ++j) places[j] = (Place)moved[item_of<keys>(j)];
       barrier();
     }
   }
+  i64 result = result_of(a, first);
   UNROLL
   for (int j = 0; j < keys; ++j) {
     const u32 i = item_of<keys>(j);
     if (i >= count) continue;
-    if (has_several) line = line_of(a, first + i / length);
-    write_key(a, line, has_several ? i % length : i, own[j]);
-    if (HAS_PLACES) write_place(a, line, has_several ? i % length : i, has_several ? places[j] % length : places[j]);
+    if (has_several) result = result_of(a, first + i / length);
+    write_sorted(a, result, has_several ? i % length : i, own[j], has_several ? (Place)((u32)places[j] % length) : places[j]);
   }
 }
 )";
 
-// A line is many tiles; n[90]. Step by step: counts, their sums, keys to the other half.
+// A line is many tiles; n[90]. Step by step: counts, their sums, keys to the other half, and by the
+// last step where they belong.
 constexpr std::string_view long_lines = R"(
 struct Tile { i64 line, begin; u32 count; };
 DEVICE Tile tile_of(const Arguments& a) {
@@ -181,25 +188,29 @@ DEVICE Tile tile_of(const Arguments& a) {
   tile.count = (u32)least<i64>(TILE, a.n[89] - tile.begin);
   return tile;
 }
-template <bool is_first> DEVICE Bits key_at(const Arguments& a, const Line& line, const Tile& tile, u32 i) {
-  if (is_first) return given_key(a, line, tile.begin + i);
-  return keys_of(a, (a.step + 1) & 1)[tile.line * a.n[89] + tile.begin + i];
+DEVICE Keys keys_at(const Arguments& a, const Tile& tile) {
+  Keys keys;
+  keys.from = keys_of(a, (a.step + 1) & 1) + tile.line * a.n[89];
+  keys.step = 1;
+  if (a.step == 0) keys = given_of(a, tile.line);
+  keys.from += tile.begin * keys.step;
+  return keys;
 }
-template <bool is_first> DEVICE void count_digits(const Arguments& a, u32* digits) {
+DEVICE void count_digits(const Arguments& a, u32* digits) {
   const Tile tile = tile_of(a);
-  const Line line = line_of(a, tile.line);
+  const Keys keys = keys_at(a, tile);
   const u32 own = thread_index();
   digits[own] = 0;
   barrier();
   UNROLL
   for (u32 i = own; i < TILE; i += 256)
-    if (i < tile.count) count_one(&digits[digit_of(a, key_at<is_first>(a, line, tile, i), a.step)]);
+    if (i < tile.count) count_one(&digits[digit_of(a, keys.from[i * keys.step], a.step)]);
   barrier();
   counts_of(a)[(tile.line * 256 + own) * a.n[90] + tile.begin / TILE] = digits[own];
 }
-template <bool is_first, bool is_last> DEVICE void move_keys(const Arguments& a, u32* counts, Place* sums, Moved* moved) {
+DEVICE void move_keys(const Arguments& a, u32* counts, Place* sums, Moved* moved) {
   const Tile tile = tile_of(a);
-  const Line line = line_of(a, tile.line);
+  const Keys given = keys_at(a, tile);
   const u32 own = thread_index();
   const i64 here = tile.line * a.n[89];
   Bits keys[KEYS];
@@ -210,11 +221,11 @@ template <bool is_first, bool is_last> DEVICE void move_keys(const Arguments& a,
     const u32 i = item_of<KEYS>(j);
     keys[j] = 0;
     digits[j] = 255u;
-    if (i < tile.count) {
-      keys[j] = key_at<is_first>(a, line, tile, i);
-      digits[j] = digit_of(a, keys[j], a.step);
-    }
-    if (HAS_PLACES) places[j] = is_first || i >= tile.count ? (Place)(tile.begin + i) : places_of(a, (a.step + 1) & 1)[here + tile.begin + i];
+    places[j] = (Place)(tile.begin + i);
+    if (i >= tile.count) continue;
+    keys[j] = given.from[i * given.step];
+    digits[j] = digit_of(a, keys[j], a.step);
+    if (HAS_GIVEN_PLACES || (HAS_PLACES && a.step > 0)) places[j] = places_of(a, (a.step + 1) & 1)[here + tile.begin + i];
   }
   const Place first = rank_digits<KEYS>(digits, ranks, counts, sums);
   const i64 digit = tile.line * 256 + own;
@@ -226,23 +237,27 @@ template <bool is_first, bool is_last> DEVICE void move_keys(const Arguments& a,
   UNROLL
   for (int j = 0; j < KEYS; ++j) {
     const u32 i = (u32)j * 256 + own;
-    const Bits key = (Bits)moved[i];
-    targets[j] = sums[digit_of(a, key, a.step)] + (Place)i;
-    if (i >= tile.count) continue;
-    if (is_last) write_key(a, line, targets[j], key);
-    else keys_of(a, a.step & 1)[here + targets[j]] = key;
+    keys[j] = (Bits)moved[i];
+    targets[j] = sums[digit_of(a, keys[j], a.step)] + (Place)i;
   }
-  if (!HAS_PLACES) return;
-  barrier();
-  UNROLL
-  for (int j = 0; j < KEYS; ++j) moved[ranks[j]] = (Moved)places[j];
-  barrier();
+  if (HAS_PLACES) {
+    barrier();
+    UNROLL
+    for (int j = 0; j < KEYS; ++j) moved[ranks[j]] = (Moved)places[j];
+    barrier();
+    UNROLL
+    for (int j = 0; j < KEYS; ++j) places[j] = (Place)moved[(u32)j * 256 + own];
+  }
+  const i64 result = result_of(a, tile.line);
   UNROLL
   for (int j = 0; j < KEYS; ++j) {
-    const u32 i = (u32)j * 256 + own;
-    if (i >= tile.count) continue;
-    if (is_last) write_place(a, line, targets[j], (Place)moved[i]);
-    else places_of(a, a.step & 1)[here + targets[j]] = (Place)moved[i];
+    if ((u32)j * 256 + own >= tile.count) continue;
+    if (a.step == DIGITS - 1) {
+      write_sorted(a, result, (i64)targets[j], keys[j], places[j]);
+    } else {
+      keys_of(a, a.step & 1)[here + targets[j]] = keys[j];
+      if (HAS_PLACES) places_of(a, a.step & 1)[here + targets[j]] = places[j];
+    }
   }
 }
 )";
@@ -255,9 +270,8 @@ int64_t keys_of_tile(const RadixSort& sort) {
   return keys_of_thread(sort) * block_threads;
 }
 
-/// Bytes of a place: a line may have 2^32 keys and more.
-int place_bytes(const RadixSort& sort) {
-  return sort.length >> 32 == 0 ? 4 : 8;
+bool is_short(const RadixSort& sort) {
+  return sort.length <= keys_of_tile(sort);
 }
 
 int64_t& number(RoutineText& made, Number at) {
@@ -293,35 +307,39 @@ void add_short_lines(const RadixSort& sort, RoutineText& made) {
 }
 
 void add_long_lines(const RadixSort& sort, RoutineText& made) {
-  const int64_t tiles = ceil_div(sort.length, keys_of_tile(sort)), keys = sort.lines * sort.length;
-  const int64_t halves = std::min(2, sort.digits - (sort.has_writers ? 1 : 0));
-  take(made, halves * keys * sort.key_bytes);
-  number(made, places_at) = take(made, sort.has_places ? halves * keys * place_bytes(sort) : 0);
-  const Counts counts = {sort.lines, tiles, 256, place_bytes(sort)};
+  const int64_t tiles = ceil_div(sort.length, keys_of_tile(sort));
+  const Counts counts = {sort.lines, tiles, 256, sort.place_bytes};
   open_counts(counts, made);
   made.text += words;
   made.text += long_lines;
   const int64_t threads = sort.lines * tiles * block_threads;
   for (int step = 0; step < sort.digits; ++step) {
-    const bool is_first = step == 0, is_last = sort.has_writers && step == sort.digits - 1;
-    made.add_step(fmt::format("SHARED u32 digits[256]; count_digits<{}>(a, digits)", is_first),
-                  threads, step);
+    made.add_step("SHARED u32 digits[256]; count_digits(a, digits)", threads, step);
     add_sum_of_counts(counts, made);
-    made.add_step(
-        fmt::format("{} move_keys<{}, {}>(a, counts, sums, moved)", shared, is_first, is_last),
-        threads, step);
+    made.add_step(fmt::format("{} move_keys(a, counts, sums, moved)", shared), threads, step);
   }
 }
 
 }  // namespace
 
 void open_radix_sort(const RadixSort& sort, RoutineText& made) {
-  const int place = place_bytes(sort);
+  using Places = RadixSort::Places;
+  number(made, lines_at) = sort.lines;
+  number(made, length_at) = sort.length;
+  const bool has_places = sort.places != Places::none, is_given = sort.places == Places::given;
+  const int64_t in_halves = sort.lines * sort.length *
+                            (is_given         ? 2
+                             : is_short(sort) ? 0
+                                              : std::min(2, sort.digits - 1));
+  take(made, in_halves * sort.key_bytes);
+  number(made, places_at) = take(made, has_places ? in_halves * sort.place_bytes : 0);
   made.text += fmt::format(
       "typedef u{} Bits;\ntypedef u{} Place;\ntypedef u{} Moved;\n"
-      "#define DIGITS {}\n#define HAS_PLACES {:d}\n#define KEYS {}\n#define TILE {}\n",
-      8 * sort.key_bytes, 8 * place, 8 * std::max(sort.key_bytes, place), sort.digits,
-      sort.has_places, keys_of_thread(sort), keys_of_tile(sort));
+      "#define DIGITS {}\n#define HAS_PLACES {:d}\n#define HAS_GIVEN_PLACES {:d}\n"
+      "#define KEYS {}\n#define TILE {}\n",
+      8 * sort.key_bytes, 8 * sort.place_bytes, 8 * std::max(sort.key_bytes, sort.place_bytes),
+      sort.digits, has_places, is_given, keys_of_thread(sort), keys_of_tile(sort));
+  made.text += halves;
 }
 
 void open_counts(const Counts& counts, RoutineText& made) {
@@ -342,9 +360,7 @@ void add_sum_of_counts(const Counts& counts, RoutineText& made) {
 }
 
 void add_radix_sort(const RadixSort& sort, RoutineText& made) {
-  number(made, lines_at) = sort.lines;
-  number(made, length_at) = sort.length;
-  if (sort.has_writers && sort.length <= keys_of_tile(sort))
+  if (is_short(sort))
     add_short_lines(sort, made);
   else
     add_long_lines(sort, made);

@@ -10,24 +10,23 @@ struct RoutineText;
 /// Lines of keys, each sorted by itself.
 struct RadixSort {
   int key_bytes = 8;              ///< of the type of a key: 1, 2, 4 or 8
+  int place_bytes = 4;            ///< of what goes with a key: 4 or 8
   int64_t lines = 1, length = 0;  ///< of a line
   int digits = 1;                 ///< of 8 bits, by which keys are sorted; at least one
-  bool has_places = false;        ///< whether a key takes with it where it stood in its line
-  /// Whether sorted keys and places go to write_key() and write_place(). If not, keys_of(a, half)
-  /// and places_of(a, half) have them, `half` being (digits - 1) % 2.
-  bool has_writers = false;
+  /// What goes with a key: nothing, where it stood in its line, or what the text has written.
+  enum class Places : uint8_t { none, positions, given } places = Places::none;
 };
 
-/// Begins a text that sorts, with the types Bits and Place. What follows defines
+/// Begins a text that sorts: the types Bits and Place, and the two halves of the workspace,
+/// keys_of(a, half) and places_of(a, half), each of the size of all lines. What follows defines
 ///
-///     struct Line { ... };                    // what is known of a line, whatever its keys
-///     Line line_of(const Arguments&, i64 line);
-///     Bits given_key(const Arguments&, const Line&, i64 i);
+///     Keys given_of(const Arguments&, i64 line);  // struct Keys { const Bits* from; i64 step; }
 ///     u32 digit_of(const Arguments&, Bits key, i64 number);  // 8 bits, the lowest first
-///     void write_key(const Arguments&, const Line&, i64 i, Bits key);
-///     void write_place(const Arguments&, const Line&, i64 i, Place place);
+///     i64 result_of(const Arguments&, i64 line);
+///     void write_sorted(const Arguments&, i64 result, i64 i, Bits key, Place place);
 ///
-/// and then comes add_radix_sort(). It uses the numbers from 88 on.
+/// and then comes add_radix_sort(). Keys and places may be given in half 1, and written into half
+/// (digits - 1) % 2. It uses the numbers from 88 on.
 void open_radix_sort(const RadixSort& sort, RoutineText& made);
 void add_radix_sort(const RadixSort& sort, RoutineText& made);
 

@@ -6,8 +6,8 @@
 #include "backends/cuda/text/grid.h"
 #include "backends/cuda/text/instruction.h"
 #include "backends/cuda/text/order_text.h"
-#include "backends/cuda/text/radix_text.h"
 #include "backends/cuda/text/scan_text.h"
+#include "backends/cuda/text/scatter_text.h"
 #include "backends/cuda/text/schedule.h"
 #include "core/error.h"
 
@@ -116,75 +116,6 @@ DEVICE void write_window(const Arguments& a, i64 at) {
 }
 )";
 
-// Numbers: indices, columns of a row, rows, places; ranks of indices, columns and result; whether
-// each value has an index of its own; then sizes and strides. A stable sort by places
-// (radix_text.h) brings together what comes to the same one, in its order. START is what a place
-// has before, BEGIN what is joined with the first value by JOIN.
-constexpr std::string_view scatter = R"(
-DEVICE void begin_place(const Arguments& a, i64 at) {
-  if (at >= a.n[72]) return;
-  ((Stored*)OUT)[offset_of(at, a.n + 56, a.n + 64, (int)a.n[6])] = START;
-}
-struct Line {};
-DEVICE Line line_of(const Arguments& a, i64 line) { return Line(); }
-DEVICE Bits given_key(const Arguments& a, const Line& line, i64 at) {
-  const int rank = (int)a.n[4];
-  const i64 given = ((const i64*)INDICES)[offset_of(at, a.n + 8, a.n + 16, rank)];
-  const i64 row = given < 0 ? given + a.n[2] : given;
-  if (row < 0 || row >= a.n[2]) {
-    if (a.status != 0) report(a.status, 1u);
-    return (Bits)a.n[3];
-  }
-  if (a.n[7] < 0) return (Bits)row;
-  i64 linear = 0, rest = at, step = 1;
-  for (int axis = rank - 1; axis >= 0; --axis) {
-    linear += (axis == a.n[7] ? row : rest % a.n[8 + axis]) * step;
-    rest /= a.n[8 + axis];
-    step *= a.n[56 + axis];
-  }
-  return (Bits)linear;
-}
-DEVICE u32 digit_of(const Arguments& a, Bits key, i64 number) { return (u32)(key >> (8 * number)) & 255u; }
-DEVICE void write_key(const Arguments& a, const Line& line, i64 i, Bits key) {}
-DEVICE void write_place(const Arguments& a, const Line& line, i64 i, Place place) {}
-)";
-
-// The thread of the first value that comes to a place goes through the others, several at a time:
-// where each lies is known before the sum is.
-constexpr std::string_view add_up = R"(
-DEVICE void add_up(const Arguments& a, i64 at) {
-  if (at >= a.n[0] * a.n[1]) return;
-  const i64 first = at / a.n[1], column = at % a.n[1];
-  const Bits* const keys = keys_of(a, a.step);
-  const Place* const places = places_of(a, a.step);
-  const Bits key = keys[first];
-  if (key >= (Bits)a.n[3] || (first > 0 && keys[first - 1] == key)) return;
-  const i64 along = offset_of(column, a.n + 32, a.n + 40, (int)a.n[5]);
-  const i64 to = a.n[7] >= 0 ? offset_of((i64)key, a.n + 56, a.n + 64, (int)a.n[6])
-                             : (i64)key * a.n[64] + offset_of(column, a.n + 32, a.n + 48, (int)a.n[5]);
-  const Stored* const values = (const Stored*)VALUES + along;
-  Value all = BEGIN, value = value_of(values[offset_of((i64)places[first], a.n + 8, a.n + 24, (int)a.n[4])]);
-  all = JOIN;
-  for (i64 i = first + 1; i < a.n[0] && keys[i] == key; i += 8) {
-    Stored next[8];
-    u32 is_here = 0;
-    UNROLL
-    for (int j = 0; j < 8; ++j) {
-      const i64 one = least<i64>(i + j, a.n[0] - 1);
-      if (i + j < a.n[0] && keys[one] == key) is_here |= 1u << j;
-      next[j] = values[offset_of((i64)places[one], a.n + 8, a.n + 24, (int)a.n[4])];
-    }
-    UNROLL
-    for (int j = 0; j < 8; ++j) {
-      if ((is_here >> j & 1u) == 0) continue;
-      value = value_of(next[j]);
-      all = JOIN;
-    }
-  }
-  ((Stored*)OUT)[to] = stored_of(all);
-}
-)";
-
 class RoutineWriter {
  public:
   explicit RoutineWriter(const LibraryCall& call) : call_(call) {
@@ -210,7 +141,7 @@ class RoutineWriter {
       case LibraryCall::Kind::scatter_add:
       case LibraryCall::Kind::scatter:
       case LibraryCall::Kind::scatter_add_along:
-        write_scatter();
+        write_scatter(call_, made_);
         break;
       case LibraryCall::Kind::scan:
         write_scan(call_, made_);
@@ -269,66 +200,6 @@ class RoutineWriter {
       n(28 + axis) = w.padding[i];
     }
     made_.add_step("write_window(a, at)", element_count(call_.operands[2].shape));
-  }
-
-  /// The text, which names its operands and how it joins.
-  void add_scatter_text(std::string_view with, bool has_base) {
-    std::string text(with);
-    const auto name = [&text](std::string_view word, std::string_view by) {
-      for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at))
-        text.replace(at, word.size(), by);
-    };
-    name("VALUES", has_base ? "a.p1" : "a.p0");
-    name("INDICES", has_base ? "a.p2" : "a.p1");
-    name("START", has_base ? "((const Stored*)a.p0)[offset_of(at, a.n + 56, a.n + 80, (int)a.n[6])]"
-                           : "stored_of(Value(0))");
-    name("BEGIN", has_base ? "value_of(((const Stored*)OUT)[to])" : "Value(0)");
-    name("OUT", has_base ? "a.p3" : "a.p2");
-    name("JOIN", !has_base ? "sum_of(all, value)"
-                 : call_.replaces
-                     ? "value"
-                     : "value_of(stored_of(join_of(all, value)))");  // 16 bits round each time
-    made_.text += text;
-  }
-
-  void write_scatter() {
-    const bool is_along = call_.kind == LibraryCall::Kind::scatter_add_along;
-    const bool has_base = call_.kind == LibraryCall::Kind::scatter;
-    const std::size_t first = has_base ? 1 : 0;
-    const OperandLayout &values = call_.operands[first], &indices = call_.operands[first + 1],
-                        &out = call_.operands[first + 2];
-    if (has_base) put(80, call_.operands[0].strides, 0, out.shape.size());
-    const int depth = indices.shape.size(), rank = values.shape.size();
-    n(0) = element_count(indices.shape);
-    n(2) = out.shape[is_along ? call_.axis : 0];
-    n(3) = is_along ? element_count(out.shape) : n(2);
-    n(4) = depth;
-    n(5) = rank - depth;
-    n(6) = out.shape.size();
-    n(7) = is_along ? call_.axis : -1;
-    put(8, indices.shape, 0, depth);
-    put(16, indices.strides, 0, depth);
-    put(24, values.strides, 0, depth);
-    put(32, values.shape, depth, rank);
-    put(40, values.strides, depth, rank);
-    if (!is_along) put(48, out.strides, 1, out.shape.size());
-    put(56, out.shape, 0, out.shape.size());
-    put(64, out.strides, 0, out.shape.size());
-    n(72) = element_count(out.shape);
-    n(1) = 1;
-    for (int axis = depth; axis < rank; ++axis) n(1) *= values.shape[axis];
-    RadixSort sort = {.key_bytes = n(3) >> 32 == 0 ? 4 : 8, .length = n(0), .has_places = true};
-    while (sort.digits < 8 && n(3) >> (8 * sort.digits) > 0) ++sort.digits;
-    if (has_base && !call_.replaces) {
-      made_.text += fmt::format("DEVICE Value join_of(Value a, Value b) {{ return {}; }}\n",
-                                join_of_values(call_));
-    }
-    open_radix_sort(sort, made_);
-    add_scatter_text(scatter, has_base);
-    made_.add_step("begin_place(a, at)", n(72));
-    add_radix_sort(sort, made_);
-    add_scatter_text(add_up, has_base);
-    made_.add_step("add_up(a, at)", n(0) * n(1), (sort.digits - 1) % 2);
   }
 
   const LibraryCall& call_;
