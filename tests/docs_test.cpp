@@ -2,8 +2,8 @@
 //
 // docs/ops.md is written by this test from the public headers and the table of ops: when it is
 // stale, the case fails and says which file to copy over it. Of environment variables and passes
-// only the names are compared. C++ on the pages is compiled; Python runs in
-// bindings/python/tests/test_docs.py.
+// only the names are compared. C++ on the pages, and in the names of docs/coming-from.md, is
+// compiled; Python runs in bindings/python/tests/test_docs.py.
 
 #include "core/op.h"
 #include "eager/all_ops.h"
@@ -187,6 +187,39 @@ std::string program_of(const fs::path& page) {
   return text;
 }
 
+/// The cells of a row of a table.
+std::vector<std::string> cells_of(const std::string& row) {
+  std::vector<std::string> cells = {""};
+  for (std::size_t i = 1; i < row.size(); ++i) {
+    if (row[i] == '|' && row[i - 1] != '\\') {
+      cells.emplace_back();
+    } else if (row[i] != '\\' || row[i + 1] != '|') {
+      cells.back() += row[i];
+    }
+  }
+  return cells;
+}
+
+/// The C++ beside names of NumPy and PyTorch, which coming_from.py writes into `page`, each in a
+/// scope of its own, at the page's own lines.
+std::string program_of_names(const fs::path& page) {
+  std::string text =
+      "void names(Tensor x, Tensor y, Tensor w, Tensor matrix, Tensor v, Tensor u, Tensor edges, "
+      "Tensor gaps, Tensor n, Tensor k, Tensor i, Tensor j, Tensor mask, Tensor images, "
+      "Tensor kernel) {\n";
+  const std::vector<std::string> lines = lines_of(read(root / page));
+  bool is_written = false;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i].starts_with("<!--")) is_written = !is_written;
+    if (!is_written || !lines[i].starts_with("| ")) continue;
+    const std::string cell = cells_of(lines[i]).at(3);
+    if (!cell.starts_with(" `")) continue;
+    text += fmt::format("#line {} \"{}\"\n{{ {}; }}\n", i + 1, page.string(),
+                        cell.substr(2, cell.size() - 4));
+  }
+  return text + "}\n";
+}
+
 }  // namespace
 
 TEST_CASE("C++ on the pages compiles", "[tree][docs]") {
@@ -202,6 +235,9 @@ TEST_CASE("C++ on the pages compiles", "[tree][docs]") {
     program += examples;
   }
   CHECK(pages >= 4);  // README, gpu, install, training
+  const std::string names = program_of_names("docs/coming-from.md");
+  CHECK(std::ranges::count(names, '#') >= 150);
+  program += names;
   const fs::path file = fs::temp_directory_path() / "nitinol-pages.cpp";
   std::ofstream(file) << program;
   const std::string command = fmt::format("{} -std=c++20 -fsyntax-only -w -I '{}' '{}'",

@@ -1,5 +1,7 @@
 """The code of README.md and docs/python.md runs as it is written."""
 
+import importlib.util
+import math
 import pathlib
 import re
 import subprocess
@@ -12,6 +14,13 @@ from nitinol import nn
 
 ROOT = pathlib.Path(__file__).parents[3]
 PAGES = ["README.md", "docs/python.md"]
+_spec = importlib.util.spec_from_file_location(
+    "coming_from", ROOT / "bindings/python/coming_from.py"
+)
+coming_from = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(coming_from)
+NAMES = coming_from.read()
+ROWS = [row if len(row) == 5 else [*row, {}] for topic in NAMES["topics"] for row in topic["rows"]]
 
 
 def blocks_of(page):
@@ -33,17 +42,69 @@ def test_code_on_the_page_runs(page, tmp_path, monkeypatch):
 
 
 def test_names_beside_those_of_others_exist():
-    """In docs/coming-from.md, which says of each what it is in Python."""
+    """In the tables of docs/coming-from.md that are written by hand: what it is in Python."""
     text = (ROOT / "docs/coming-from.md").read_text(encoding="utf-8")
+    text = text.partition(coming_from.BEGIN)[0] + text.partition(coming_from.END)[2]
     columns = [line.split("|") for line in text.splitlines() if line.startswith("|")]
     ours = [cells[4] for cells in columns if len(cells) == 7]
     ours += [cells[2] for cells in columns if len(cells) == 4]
     names = re.findall(r"(?<![\w.])(nt|nn)\.([a-zA-Z_][\w.]*\w)", " ".join(ours))
-    assert len(names) > 40 and len(ours) > 60
+    assert len(names) > 30 and len(ours) > 40
     for module, path in names:
         value = {"nt": nt, "nn": nn}[module]
         for part in path.split("."):
             value = getattr(value, part)
+
+
+def test_names_of_numpy_and_pytorch_are_written_from_their_file():
+    assert coming_from.page_with(coming_from.tables(NAMES)) == coming_from.PAGE.read_text("utf-8")
+    firsts = [numpy or pytorch for numpy, pytorch, *_ in ROWS]
+    assert len(set(firsts)) == len(ROWS) >= 150
+    for numpy, _, python, cpp, options in ROWS:
+        assert python and cpp and options.keys() <= {"note", "value", "same"}, python
+        assert cpp != "not yet" or "not there yet" in options["note"], python
+        assert "value" in options or numpy, python
+
+
+def value_of(code, np, inputs):
+    names = {"np": np, "nt": nt, "nn": nn, "math": math, **inputs}
+    try:
+        compiled = compile(code, code, "eval")
+    except SyntaxError:
+        exec(compile(code, code, "exec"), names)
+        return names["x"]
+    value = eval(compiled, names)
+    return names["x"] if value is None else value
+
+
+def assert_same(ours, theirs, np, shape_only=False):
+    if isinstance(theirs, (tuple, list)) and isinstance(theirs[0], np.ndarray):
+        assert len(ours) == len(theirs)
+        for one, other in zip(ours, theirs):
+            assert_same(one, other, np)
+    elif isinstance(theirs, np.dtype):
+        assert np.dtype(ours) == theirs
+    elif isinstance(theirs, np.random.Generator):
+        assert isinstance(ours, nt.Generator)
+    else:
+        ours, theirs = np.asarray(ours), np.asarray(theirs)
+        assert ours.shape == theirs.shape and ours.dtype.kind == theirs.dtype.kind
+        if not shape_only:
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0] or row[1])
+def test_what_stands_beside_a_name_gives_its_value(row, tmp_path, monkeypatch):
+    np = pytest.importorskip("numpy")
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", np.ones(3, np.float32))
+    arrays = {name: np.asarray(value) for name, value in NAMES["inputs"].items()}
+    arrays = {name: a.astype("f4") if a.dtype == "f8" else a for name, a in arrays.items()}
+    tensors = {name: nt.asarray(array) for name, array in arrays.items()}
+    numpy, _, python, _, options = row
+    ours = value_of(python, np, tensors)
+    theirs = value_of(options.get("value", numpy), np, arrays)
+    assert_same(ours, theirs, np, options.get("same") == "shape")
 
 
 def test_the_first_screen_says_for_whom_it_is_and_where_it_runs():
