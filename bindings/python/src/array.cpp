@@ -282,11 +282,17 @@ Tensor from_array(const From& from, Copy copy) {
   const bool is_aligned = reinterpret_cast<uintptr_t>(memory.data) % width == 0;
   const std::optional<Strides> strides = element_strides(memory);
   if (copy == Copy::never) {
+    if (memory.is_big_endian)
+      throw_type(from, "little-endian elements, to read their memory without a copy");
     if (!is_aligned || !strides)
       throw_type(from, "memory aligned to its elements, to read it without a copy");
     return borrow_from(memory.owner, memory.data, spec, *strides);
   }
   const auto size = static_cast<int64_t>(elements);
+  if (memory.is_big_endian) {
+    spec.device = default_device();
+    return from_bytes(packed(memory), spec);
+  }
   if (elements == 0 || (strides && is_contiguous(spec.shape, *strides))) {
     spec.device = default_device();
     return computed(size, [&] { return from_bytes({memory.data, elements * width}, spec); });

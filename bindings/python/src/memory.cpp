@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <string_view>
 
@@ -61,8 +62,8 @@ const ElementType* type_of_code(uint8_t code, int bits) {
 
 const ElementType* type_of_format(const char* format, Py_ssize_t size) {
   std::string_view text = format == nullptr ? "B" : format;
-  if (size == 1 && text.size() == 2 && (text[0] == '>' || text[0] == '!')) text.remove_prefix(1);
-  if (!text.empty() && (text[0] == '@' || text[0] == '=' || text[0] == '<')) text.remove_prefix(1);
+  if (!text.empty() && std::string_view("@=<>!").find(text[0]) != std::string_view::npos)
+    text.remove_prefix(1);
   if (text.size() != 1) return nullptr;
   const std::optional<uint8_t> code = code_of(text[0]);
   return code ? type_of_code(*code, static_cast<int>(size) * 8) : nullptr;
@@ -91,6 +92,8 @@ Foreign read_buffer(const From& from) {
   if (type == nullptr || (type->dtype == u8 && is_of_larger_elements(from.value)))
     refuse_elements(from);
   memory.dtype = type->dtype;
+  const char order = given.format == nullptr ? '@' : given.format[0];
+  memory.is_big_endian = (order == '>' || order == '!') && given.itemsize > 1;
   memory.data = static_cast<const std::byte*>(given.buf);
   memory.suboffsets = given.suboffsets;
   // Without a shape it is a line of elements; without strides they lie in row-major order.
@@ -122,6 +125,8 @@ std::vector<std::byte> packed(const Foreign& memory) {
   view.strides = strides.data();
   view.suboffsets = const_cast<Py_ssize_t*>(memory.suboffsets);  // NOLINT: is read
   if (PyBuffer_ToContiguous(bytes.data(), &view, view.len, 'C') != 0) throw nb::python_error();
+  for (auto at = bytes.begin(); memory.is_big_endian && at != bytes.end(); at += width)
+    std::reverse(at, at + width);
   return bytes;
 }
 

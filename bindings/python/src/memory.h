@@ -17,7 +17,8 @@ struct ElementType {
 [[nodiscard]] const ElementType& type_of(DType dtype);
 /// By DLPack's code and width, or null.
 [[nodiscard]] const ElementType* type_of_code(uint8_t code, int bits);
-/// By the format of a buffer and the bytes of its elements, or null: also for another byte order.
+/// By the format of a buffer and the bytes of its elements, or null. The byte order is another
+/// question: see Foreign.
 [[nodiscard]] const ElementType* type_of_format(const char* format, Py_ssize_t size);
 
 /// Throws TypeError: there is no DType for the elements of `from`.
@@ -28,6 +29,7 @@ struct Foreign {
   const std::byte* data = nullptr;
   DType dtype = f32;
   bool is_on_host = true;
+  bool is_big_endian = false;  ///< elements of more than a byte: packed() turns them
   Dims shape;
   Dims strides;                            ///< in bytes
   const Py_ssize_t* suboffsets = nullptr;  ///< of Python's buffers; null: there are none
@@ -36,7 +38,7 @@ struct Foreign {
 
 /// Python's buffer of an object that has one. What it raises is raised.
 [[nodiscard]] Foreign read_buffer(const From& from);
-/// All elements, one after another in row-major order.
+/// All elements, one after another in row-major order, in the machine's byte order.
 [[nodiscard]] std::vector<std::byte> packed(const Foreign& memory);
 
 /// Where a tensor's elements lie, on the host; never null.
