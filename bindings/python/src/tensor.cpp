@@ -87,13 +87,21 @@ Py_ssize_t length(PyObject* self) {
   return static_cast<Py_ssize_t>(x.shape()[0]);
 }
 
+enum class Order : bool { forwards, backwards };
+
+/// An iterator over x[0], x[1], ...
+nb::object rows_of(const Tensor& x, Order order) {
+  if (x.rank() == 0) throw_python(PyExc_TypeError, "iteration over a 0-d tensor");
+  nb::list rows;
+  const int64_t count = x.shape()[0];
+  for (int64_t i = 0; i < count; ++i)
+    rows.append(to_python(x[order == Order::forwards ? i : count - 1 - i]));
+  return nb::steal(PyObject_GetIter(rows.ptr()));
+}
+
 PyObject* iterate(PyObject* self) {
   try {
-    const Tensor x = tensor_in(self);
-    if (x.rank() == 0) throw_python(PyExc_TypeError, "iteration over a 0-d tensor");
-    nb::list rows;
-    for (int64_t i = 0; i < x.shape()[0]; ++i) rows.append(to_python(x[i]));
-    return PyObject_GetIter(rows.ptr());
+    return rows_of(tensor_in(self), Order::forwards).release().ptr();
   } catch (...) {
     return raised();
   }
@@ -437,6 +445,9 @@ void bind_protocols(nb::module_& m, nb::class_<Tensor>& tensor) {
             return number_in(x).attr("__format__")(spec);
           },
           nb::sig("def __format__(self, spec: str, /) -> str"))
+      .def(
+          "__reversed__", [](Tensor x) { return rows_of(x, Order::backwards); },
+          nb::sig("def __reversed__(self) -> collections.abc.Iterator[Tensor]"))
       .def(
           "__copy__", [](Tensor x) { return to_python(x); },
           nb::sig("def __copy__(self) -> Tensor"))

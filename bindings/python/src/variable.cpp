@@ -202,6 +202,10 @@ void bind_protocols(nb::class_<Variable>& variable) {
            })
       .def("__iter__",
            [](nb::handle self) { return nb::steal(PyObject_GetIter(to_python(get(self)).ptr())); })
+      .def(
+          "__reversed__",
+          [](nb::handle self) { return to_python(get(self)).attr("__reversed__")(); },
+          nb::sig("def __reversed__(self) -> collections.abc.Iterator[Tensor]"))
       .def("__repr__", text_of);
   variable.attr("__array_ufunc__") = nb::none();
   variable.attr("__array_priority__") = 1001;

@@ -326,6 +326,16 @@ def test_true_and_false_are_no_indices():
         x[0, False] = 1
 
 
+def test_rows_from_the_last_one_to_the_first():
+    x = nt.asarray(ARRAY)
+    for value in (x, nt.Variable(x)):
+        rows = list(reversed(value))
+        assert [row.tolist() for row in rows] == ARRAY[::-1].tolist()
+    assert list(reversed(nt.zeros((0, 2)))) == []
+    with pytest.raises(TypeError, match="0-d"):
+        reversed(nt.asarray(1.0))
+
+
 def test_assignment_gives_the_object_another_value():
     for key in keys():
         array, x = ARRAY.copy(), nt.asarray(ARRAY)
