@@ -137,6 +137,11 @@ At::At(Tensor base, std::span<const Index> indices)
         break;
       case Index::Kind::tensor:
         check_choice(*index.tensor, base_.spec(), axis);
+        if (axes_of(index) == 0) {  // a 0-d mask: all or nothing of a new axis
+          chosen_.push_back({reshape(*index.tensor, {1}), shape_.size()});
+          shape_.push_back(1);
+          break;
+        }
         chosen_.push_back({*index.tensor, shape_.size()});
         keep_axes(axes_of(index));
         break;

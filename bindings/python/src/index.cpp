@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -12,8 +13,10 @@ namespace {
 
 /// A key, taken apart: what x.at() takes, and the tensors that it speaks of.
 struct Key {
-  std::vector<Index> indices;
-  std::vector<Tensor> tensors;  ///< with room for one a part: indices point to them
+  Device device;  ///< of x
+  std::vector<Index> indices = {};
+  std::vector<Tensor> tensors = {};     ///< with room for one a part: indices point to them
+  std::vector<std::size_t> bools = {};  ///< which indices stand for True or False
 };
 
 bool is_index_array(nb::handle part) {
@@ -41,12 +44,10 @@ void add_part(nb::handle part, std::size_t parts, Key& key) {
   } else if (object == Py_Ellipsis) {
     key.indices.emplace_back(ellipsis);
   } else if (PyBool_Check(object)) {
-    throw Error(ErrorKind::unsupported,
-                {.where = "x[...]",
-                 .what = "True and False are no indices",
-                 .expected = "integers, slices, None, Ellipsis, or arrays of integers or booleans",
-                 .got = object == Py_True ? "True" : "False",
-                 .fix = "None inserts an axis; where(condition, x, other) keeps the shape."});
+    key.tensors.reserve(parts);
+    key.bools.push_back(key.indices.size());
+    const int64_t count = object == Py_True ? 1 : 0;
+    key.indices.emplace_back(key.tensors.emplace_back(arange(count, i64, key.device)));
   } else if (PySlice_Check(object)) {
     key.indices.emplace_back(convert<Range>({"x[...]", "the slice", part}));
   } else if (is_index_array(part)) {
@@ -61,8 +62,8 @@ void add_part(nb::handle part, std::size_t parts, Key& key) {
   }
 }
 
-Key read_key(nb::handle given) {
-  Key key;
+Key read_key(nb::handle given, const Tensor& x) {
+  Key key = {.device = x.device()};
   if (PyTuple_Check(given.ptr())) {
     const auto parts = static_cast<std::size_t>(PyTuple_Size(given.ptr()));
     key.indices.reserve(parts);
@@ -71,6 +72,46 @@ Key read_key(nb::handle given) {
     add_part(given, 1, key);
   }
   return key;
+}
+
+/// How many axes an index stands for, but for an ellipsis.
+int axes_of(const Index& index) {
+  switch (index.kind) {
+    case Index::Kind::integer:
+    case Index::Kind::range:
+      return 1;
+    case Index::Kind::rest:
+    case Index::Kind::insertion:
+      return 0;
+    case Index::Kind::tensor:
+      break;
+  }
+  return index.tensor->dtype() == boolean ? index.tensor->rank() : 1;
+}
+
+/// The axes of size 1 at which True and False choose all or nothing, as they are in x with them.
+/// Unlike masks they say how many elements there are before the data is there.
+Dims axes_of_bools(const Key& key, const Tensor& x) {
+  Dims axes;
+  if (key.bools.empty()) return axes;
+  const auto is_bool = [&](std::size_t i) {
+    return std::ranges::find(key.bools, i) != key.bools.end();
+  };
+  int left = x.rank(), axis = 0;
+  for (std::size_t i = 0; i < key.indices.size(); ++i)
+    left -= is_bool(i) ? 0 : axes_of(key.indices[i]);
+  for (std::size_t i = 0; i < key.indices.size(); ++i) {
+    if (is_bool(i))
+      axes.push_back(axis++);
+    else
+      axis += key.indices[i].kind == Index::Kind::rest ? left : axes_of(key.indices[i]);
+  }
+  return axes;
+}
+
+Tensor with_axes(Tensor x, const Dims& axes) {
+  for (const int64_t axis : axes) x = unsqueeze(x, axis);
+  return x;
 }
 
 /// f(), whose Errors about indices are Python's IndexError.
@@ -89,20 +130,28 @@ auto with_index_errors(const F& f) {
 }  // namespace
 
 Tensor get_item(const Tensor& x, nb::handle given) {
-  const Key key = read_key(given);
+  const Key key = read_key(given, x);
   const std::span<const Index> indices(key.indices);
   if (key.tensors.empty()) return with_index_errors([&] { return x.at(indices).get(); });
   int64_t elements = x.size();
   for (const Tensor& tensor : key.tensors) elements += tensor.size();
-  return with_index_errors([&] { return computed(elements, [&] { return x.at(indices).get(); }); });
+  return with_index_errors([&] {
+    return computed(elements,
+                    [&] { return with_axes(x, axes_of_bools(key, x)).at(indices).get(); });
+  });
 }
 
 Tensor set_item(const Tensor& x, nb::handle given, nb::handle value) {
   const Operand operand = convert<Operand>({"x[...] = value", "value", value});
-  const Key key = read_key(given);
-  const At part = with_index_errors([&] { return x.at(std::span<const Index>(key.indices)); });
+  const Key key = read_key(given, x);
+  const Dims axes = axes_of_bools(key, x);
+  const At part =
+      with_index_errors([&] { return with_axes(x, axes).at(std::span<const Index>(key.indices)); });
   try {
-    return computed(x.size(), [&] { return part.set(operand); });
+    return computed(x.size(), [&] {
+      Tensor changed = part.set(operand);
+      return axes.empty() ? changed : squeeze(changed, axes);
+    });
   } catch (const Error& error) {
     const std::string& where = error.report().where;
     const bool is_of_index = where == "take" || where == "scatter";

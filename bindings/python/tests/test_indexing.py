@@ -20,7 +20,9 @@ KEYS = [
     M23, (slice(None), M3), (M23, 1), (M23, slice(1, 3)), FULL, (1, M3), (1, M3, Ellipsis, -1),
     (0, slice(None), M3[:1].repeat(4)), (I, slice(None), M3[:1].repeat(4).cumsum() < 3),
     (slice(None), slice(None), [True, False, True, True]), np.array([], np.int64), np.zeros(2, bool),
-    (slice(0, 0), J),
+    (slice(0, 0), J), True, False, (0, True), (slice(None), False, 1), (0, slice(None), True), (Ellipsis, True),
+    (True, False), (None, True, slice(1, 2)), (True, Ellipsis, 0), (I, True), (True, slice(None), I), (M23, True),
+    (0, 0, 0, 0, True), np.array(True), np.array(False), (np.array(True), I), (1, np.array(False)),
 ]  # fmt: skip
 
 
@@ -97,6 +99,8 @@ def test_gradients_of_what_is_chosen() -> None:
         (np.array([True]), "a mask of [1] from axis 0"),
         ((0, 0, 0, 0, I), "5 indices"),
         ((I, np.array([0, 1, 2])), "broadcast"),
+        ((True, 0, 0, 0, 0, 0), "indices for"),
+        ((Ellipsis, True, Ellipsis), "one ellipsis"),
         ("a", "are indices"),
     ],
 )
@@ -116,5 +120,6 @@ def test_values_that_do_not_fit() -> None:
     with pytest.raises(ValueError):
         x[nt.asarray(I)] = np.zeros((3, 3, 4, 5), np.float32)
     np.testing.assert_array_equal(x, X)
-    with pytest.raises(nt.UnsupportedError, match="True and False"):
-        x[True]
+    with pytest.raises(ValueError):
+        x[False] = np.zeros((2, 2), np.float32)
+    np.testing.assert_array_equal(x, X)

@@ -318,14 +318,6 @@ def test_indices_that_do_not_exist(key):
         nt.asarray(ARRAY)[key]
 
 
-def test_true_and_false_are_no_indices():
-    x = nt.asarray(ARRAY)
-    with pytest.raises(NotImplementedError, match="True and False"):
-        x[True]
-    with pytest.raises(NotImplementedError, match="True and False"):
-        x[0, False] = 1
-
-
 def test_rows_from_the_last_one_to_the_first():
     x = nt.asarray(ARRAY)
     for value in (x, nt.Variable(x)):

@@ -262,6 +262,10 @@ TEST_CASE("masks choose among the axes that they stand for", "[eager][indexing]"
   CHECK(x.at({of_two, tensor({0, 1, 2, 3, 0})}).shape() == Shape{5});
   CHECK(x.at({tensor({false, false})}).shape() == Shape{0, 3, 4});
   CHECK_THROWS_WITH(x.at({of_rows}), Catch::Contains("a mask of [3] from axis 0"));
+  const Tensor yes = tensor(true), no = tensor(false);
+  CHECK(x.at({yes, tensor({1}), no}).shape() == Shape{0, 3, 4});
+  CHECK(ints(x.at({yes, tensor({1}), 0}).get()) == Ints{12, 13, 14, 15});
+  CHECK(x.at({all_of_axis, yes, 0}).shape() == Shape{2, 1, 4});
 }
 
 TEST_CASE("what tensors choose is replaced, and joined", "[eager][indexing]") {
@@ -285,6 +289,10 @@ TEST_CASE("what tensors choose is replaced, and joined", "[eager][indexing]") {
   CHECK_THROWS_WITH(x.at({1, mask}).set(tensor({{1, 2}, {3, 4}, {5, 6}})),
                     Catch::Contains("more or fewer"));
   CHECK_THROWS_AS(x.at({i}).set(zeros({2, 3, 2})), Error);
+  const Tensor yes = tensor(true), no = tensor(false);
+  CHECK(ints(x.at({1, yes, Range{1}}).add(1)) == Ints{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1});
+  CHECK(ints(x.at({yes, i, 0, 1}).set(4)) == Ints{0, 4, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0});
+  CHECK(ints(x.at({no, tensor({1})}).set(4)) == Ints(12, 0));
 }
 
 TEST_CASE("indexing by tensors is compiled and differentiated", "[jit][indexing]") {
