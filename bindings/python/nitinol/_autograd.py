@@ -106,7 +106,7 @@ def value_and_grad(
             loss = loss[0]
         if not isinstance(loss, Tensor):
             raise TypeError(
-                f"grad: the function returned a {type(loss).__name__}; expected one floating Tensor"
+                f"grad: the function returned {_ext._with_article(type(loss).__name__)}; expected one floating Tensor"
             )
         _ext._check_scalar("grad", loss)
         gradient = call.gradients([loss])

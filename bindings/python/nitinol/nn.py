@@ -51,7 +51,7 @@ def _named(value: Any, path: str = "") -> dict[str, Variable]:
         return {joined(name): v for name, v in value.named_variables().items()}
     if not isinstance(value, (Mapping, list, tuple)):
         raise TypeError(
-            f"save, load: a {type(value).__name__}; expected a Module, an Optimizer, "
+            f"save, load: {_ext._with_article(type(value).__name__)}; expected a Module, an Optimizer, "
             "Variables, or dicts and lists of them"
         )
     found: dict[str, Variable] = {}

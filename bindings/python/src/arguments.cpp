@@ -63,10 +63,10 @@ ArgumentLeaves::ArgumentLeaves(const CallArguments& arguments, std::span<const s
       if (node.has_extra && &node + 1 == &nodes_.back()) path = at + ".<aux>";
     });
     throw_python(PyExc_TypeError,
-                 fmt::format("compile: {} is a {}, which has no hash: it is neither a tensor nor a "
+                 fmt::format("compile: {} is {}, which has no hash: it is neither a tensor nor a "
                              "structure of them, and as a fixed part of the call it could not be "
                              "recognised. Make its class a dataclass, or register_pytree() it.",
-                             path, class_name(nodes_.back().value)));
+                             path, with_article(class_name(nodes_.back().value))));
   }
   for (const Tensor& tensor : tensors_) leaves_.tensors.push_back(&tensor);
   for (const Scalar& scalar : scalars_) leaves_.scalars.push_back(&scalar);

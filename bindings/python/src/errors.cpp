@@ -4,6 +4,8 @@
 
 #include "bindings/python/src/bind.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <exception>
 #include <mutex>
@@ -96,6 +98,12 @@ Error in_words(const Words& words, const Error& error) {
   report.where = said_in(words, std::move(report.where));
   report.what = said_in(words, std::move(report.what));
   return {error.kind(), std::move(report)};
+}
+
+std::string with_article(std::string_view name) {
+  const bool is_vowel =
+      !name.empty() && std::string_view("aeioAEIO").find(name[0]) != std::string_view::npos;
+  return fmt::format("{} {}", is_vowel ? "an" : "a", name);
 }
 
 nb::handle class_of(ErrorKind kind) {

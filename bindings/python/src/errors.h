@@ -31,6 +31,8 @@ auto in_words(const Words& words, F&& f) {
 
 /// The exception class of a kind.
 [[nodiscard]] nb::handle class_of(ErrorKind kind);
+/// "an int", "a str".
+[[nodiscard]] std::string with_article(std::string_view name);
 /// Of an index that does not exist: also Python's IndexError.
 [[nodiscard]] nb::handle bounds_error();
 [[noreturn]] void throw_python(nb::handle exception_class, const std::string& text);

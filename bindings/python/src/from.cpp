@@ -1,6 +1,7 @@
 #include "bindings/python/src/from.h"
 
 #include "bindings/python/src/array.h"
+#include "bindings/python/src/errors.h"
 #include "bindings/python/src/lengths.h"
 
 #include <fmt/format.h>
@@ -29,6 +30,16 @@ std::string shown(nb::handle value) {
   return ", " + all;
 }
 
+[[noreturn]] void throw_unexpected(PyObject* exception, const From& from,
+                                   std::string_view expected) {
+  const std::string given =
+      from.value.is_none() ? "None" : with_article(class_name(from.value)) + shown(from.value);
+  const std::string text =
+      fmt::format("{}: {} is {}; expected {}", from.where, from.name, given, expected);
+  PyErr_SetString(exception, text.c_str());
+  throw nb::python_error();
+}
+
 int64_t to_int64(const From& from) {
   // True is an int to Python; here it would be a slip, as `sum(x, True)`.
   if (PyBool_Check(from.value.ptr()) || !PyIndex_Check(from.value.ptr()))
@@ -37,11 +48,8 @@ int64_t to_int64(const From& from) {
   if (!index.is_valid()) throw nb::python_error();
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
-  if (overflow != 0) {
-    PyErr_Format(PyExc_OverflowError, "%s: %s is %R, beyond int64", from.where, from.name,
-                 index.ptr());
-    throw nb::python_error();
-  }
+  if (overflow != 0)
+    throw_unexpected(PyExc_OverflowError, from, "an integer from -2**63 to 2**63 - 1");
   if (number == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
   return number;
 }
@@ -58,7 +66,10 @@ Scalar number_of(nb::handle value, const From& from) {
     if (PyErr_Occurred() == nullptr) return Scalar(uint64_t{large});
     PyErr_Clear();
   }
-  return overflow == 0 ? Scalar(int64_t{number}) : Scalar(to_int64(from));
+  if (overflow == 0) return Scalar(int64_t{number});
+  throw_unexpected(PyExc_OverflowError, from,
+                   "an integer from -2**63 to 2**64 - 1, which integer dtypes hold.\nGive a float; "
+                   "asarray() and full() take dtype=nitinol.float64.");
 }
 
 bool is_number(nb::handle value) {
@@ -83,17 +94,13 @@ std::string class_name(nb::handle value) {
 }
 
 void throw_type(const From& from, const char* expected) {
-  const std::string text = fmt::format("{}: {} is {}{}; expected {}", from.where, from.name,
-                                       from.value.is_none() ? "" : "a " + class_name(from.value),
-                                       from.value.is_none() ? "None" : shown(from.value), expected);
-  PyErr_SetString(PyExc_TypeError, text.c_str());
-  throw nb::python_error();
+  throw_unexpected(PyExc_TypeError, from, expected);
 }
 
 void check_self(nb::handle self, nb::handle type) {
   if (!self.type().is(type))
     throw_type({"a method", "the object", self},
-               ("a " + nb::cast<std::string>(type.attr("__name__"))).c_str());
+               with_article(nb::cast<std::string>(type.attr("__name__"))).c_str());
 }
 
 bool is_text(nb::handle value) {
@@ -152,7 +159,10 @@ Fill convert<Fill>(const From& from) {
   PyErr_Clear();
   if (beyond == 0) return {convert<Operand>(from)};
   const double nearest = PyLong_AsDouble(from.value.ptr());
-  if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  if (PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    throw_unexpected(PyExc_OverflowError, from, "a number that float64 holds");
+  }
   return {Operand(Scalar(nearest)), true};
 }
 

@@ -192,6 +192,7 @@ void add_functions(nb::module_& m, std::span<Definition> definitions) {
       for (const std::string& text : texts) all.push_back(text.c_str());
       refuse_keyword(function.c_str(), keyword.ptr(), all);
     });
+    m.def("_with_article", [](const std::string& name) { return with_article(name); });
     m.def("_elsewhere", list_of_elsewhere, "(module, name, name here) of what others have.");
   }
   nb::list table = nb::hasattr(m, "_functions") ? nb::list(m.attr("_functions")) : nb::list();

@@ -135,8 +135,8 @@ void Tree::flatten(nb::handle value, Numbers& numbers, std::vector<Tensor>& tens
 void Tree::refuse(nb::handle value) {
   if (!obstacle_.empty()) return;
   obstacle_ =
-      fmt::format("the function returns a {}; return Tensors, numbers, and structures of them",
-                  class_name(value));
+      fmt::format("the function returns {}; return Tensors, numbers, and structures of them",
+                  with_article(class_name(value)));
 }
 
 nb::object Tree::build(const Node*& node, const Tensor*& tensor) const {

@@ -8,9 +8,9 @@ namespace nitinol::python {
 
 void throw_changed(nb::handle container) {
   throw_python(PyExc_RuntimeError,
-               fmt::format("a {} changed its size while it was taken apart, by what it holds or by "
+               fmt::format("{} changed its size while it was taken apart, by what it holds or by "
                            "another thread",
-                           class_name(container)));
+                           with_article(class_name(container))));
 }
 
 nb::object keys_of(nb::handle value, const Class& type) {
@@ -74,8 +74,8 @@ Parts taken_apart(nb::handle value) {
   const nb::object parts = nb::object(functions[0])(value);
   if (!PyTuple_Check(parts.ptr()) || nb::len(parts) != 2) {
     throw_python(PyExc_TypeError,
-                 fmt::format("register_pytree: flatten of a {} must return (children, aux)",
-                             class_name(value)));
+                 fmt::format("register_pytree: flatten of {} must return (children, aux)",
+                             with_article(class_name(value))));
   }
   const nb::object children = nb::steal(PySequence_Tuple(nb::object(parts[0]).ptr()));
   if (!children.is_valid()) throw nb::python_error();

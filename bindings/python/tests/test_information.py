@@ -53,7 +53,7 @@ def test_limits_of_others_are_refused():
         nt.iinfo("bool")
     for call, text in (
         (lambda: nt.finfo("int7"), "finfo: an argument is a str, 'int7'; expected a dtype"),
-        (lambda: nt.iinfo(3), "iinfo: an argument is a int, 3"),
+        (lambda: nt.iinfo(3), "iinfo: an argument is an int, 3"),
         (lambda: nt.isdtype(nt.int8, "floats"), "or one of 'bool', 'signed integer'"),
         (lambda: nt.can_cast("int8", None), "can_cast: an argument is None"),
         (lambda: nt.result_type([1, 2]), "result_type: an argument is a list"),

@@ -316,7 +316,7 @@ def test_arguments_are_refused_in_pythons_words() -> None:
         (lambda: nitinol.sum(x, 0, axis=0), "'axis' twice"),
         (lambda: nitinol.sum(x, 0, None), "at most 2 positional arguments, 3 were given"),
         (lambda: nitinol.sum(x, True), "sum: axis is a bool, True; expected"),
-        (lambda: nitinol.sum(x, keepdims=1), "sum: keepdims is a int, 1; expected True or False"),
+        (lambda: nitinol.sum(x, keepdims=1), "sum: keepdims is an int, 1; expected True or False"),
         (lambda: nitinol.full((2, 2)), "misses 'fill_value'"),
         (
             lambda: nitinol.batch_norm(x, weight=x, bias=x, mean=x),

@@ -454,7 +454,7 @@ def test_compiled_gradients_have_the_same_bits():
     "call, error, text",
     [
         (lambda x: nt.grad(lambda x: x)(x), nt.ShapeError, "one"),
-        (lambda x: nt.grad(lambda x: 3)(x), TypeError, "returned a int"),
+        (lambda x: nt.grad(lambda x: 3)(x), TypeError, "returned an int"),
         (lambda x: nt.grad(lambda x: nt.sum(x), argnums=1)(x), TypeError, "argnums is 1"),
         (lambda x: nt.grad(lambda x: x)("a"), TypeError, "holds no Tensor"),
         (lambda x: nt.grad(nt.sum)(nt.Variable(x)), TypeError, "backward"),
