@@ -352,11 +352,9 @@ def cpp_optimizers(header: Header) -> tuple[str, str]:
     optimizers = optimizers_of(header)
     reads = []
     for options in {o.name: o for _, o, _ in optimizers}.values():
-        fields = "".join(
-            f'\n      .field("{s.name}", options.{s.cpp})' for s in options_of(options)
-        )
-        reads.append(f"void read_options(Given given, nn::{options.name}& options) {{\n  given{fields}\n"
-                     "      .check();\n}\n")  # fmt: skip
+        fields = "".join(f"\n      .field(options.{s.cpp})" for s in options_of(options))
+        reads.append(f"void read_options(Given given, nn::{options.name}& options) {{\n  given{fields};\n"
+                     "}\n")  # fmt: skip
     calls = []
     for one, options, own in optimizers:
         settings = options_of(options)
@@ -365,10 +363,11 @@ def cpp_optimizers(header: Header) -> tuple[str, str]:
         declared = ", ".join(setting.declared for setting in settings)
         defaults = ", ".join(f".{field} = {value}" for field, value in own.items())
         words = ", ".join(f'{{"{s.cpp}", "{s.name}"}}' for s in settings if s.cpp != s.name)
+        names = ", ".join(json.dumps(name) for name in ["parameters", *(s.name for s in settings)])
         calls.append(
             f'  bind_optimizer<nn::{one.name}, nn::{one.base}>(m, "{one.name}",\n'
             f"      {json.dumps(plain(one.doc, []))},\n"
-            f"      nn::{options.name}{{{defaults}}}, {json.dumps(declared)},\n"
+            f"      nn::{options.name}{{{defaults}}}, {{{names}}}, {json.dumps(declared)},\n"
             f'      {{{{"optimizer", "{one.name}"}}{", " if words else ""}{words}}});'
         )
     return "\n".join(reads), "\n".join(calls)

@@ -8,9 +8,9 @@
 #include "bindings/python/src/bind.h"
 #include "bindings/python/src/context.h"
 #include "bindings/python/src/errors.h"
+#include "bindings/python/src/function.h"
 
 #include <fmt/format.h>
-#include <nanobind/stl/vector.h>
 
 #include <memory>
 
@@ -233,23 +233,23 @@ Stance stance_named(const std::string& name) {
                    "'fail_on_fallback'");
 }
 
-void make_compiled(Compiled* self, nb::object function, std::string name,
-                   std::vector<std::string> arguments, bool sees_order, const std::string& check,
-                   double check_interval_ms, std::size_t signature_limit, bool in_background,
-                   bool quick_code) {
+void make_compiled(Compiled* self, const Arguments& given) {
+  const nb::handle function = given.value(0);
   if (PyCallable_Check(function.ptr()) == 0)
     throw_type({"compile", "f", function}, "something that can be called");
   CompileOptions options;
-  options.name = std::move(name);
-  options.arguments = arguments;
-  options.check = check_named(check);
-  options.check_interval = std::chrono::milliseconds(static_cast<int64_t>(check_interval_ms));
-  options.signature_limit = signature_limit;
-  options.in_background = in_background;
-  options.quick_code = quick_code;
+  options.name = given.get<std::string>(1);
+  options.arguments = given.get<std::vector<std::string>>(2);
+  const auto sees_order = given.get<bool>(3);
+  options.check = check_named(given.get<std::string>(4));
+  options.check_interval = std::chrono::milliseconds(static_cast<int64_t>(given.get<double>(5)));
+  options.signature_limit = given.get<uint64_t>(6);
+  options.in_background = given.get<bool>(7);
+  options.quick_code = given.get<bool>(8);
+  std::vector<std::string> names = options.arguments;
   // is_const: Python orders calls of one function itself.
   auto compiled = std::make_shared<jit::CompiledFunction>(std::move(options), true);
-  new (self) Compiled(std::move(function), std::move(compiled), std::move(arguments), sees_order);
+  new (self) Compiled(nb::borrow(function), std::move(compiled), std::move(names), sees_order);
 }
 
 }  // namespace
@@ -279,14 +279,22 @@ void check_assignable(const Tensor& tensor) {
 
 void bind_compile(nb::module_& m) {
   bind_pytrees(m);
+  static Signature of_compile(
+      "compile",
+      {"function", "name", "arguments", "sees_order", "check", "check_interval_ms",
+       "signature_limit", "in_background", "quick_code"},
+      0, 9, 0x1ff);
+  of_compile.intern();
   nb::class_<Compiled> compiled(m, "Compiled", nb::type_slots(slots), nb::is_final(),
                                 nb::is_generic(), nb::is_weak_referenceable(),
                                 nb::sig("class Compiled(typing.Generic[_P, _R])"),
                                 "What compile() returns.");
   compiled
-      .def("__init__", make_compiled, nb::arg("function"), nb::arg("name"), nb::arg("arguments"),
-           nb::arg("sees_order"), nb::arg("check"), nb::arg("check_interval_ms"),
-           nb::arg("signature_limit"), nb::arg("in_background"), nb::arg("quick_code"))
+      .def("__init__", with_arguments<9, Compiled*>(of_compile, make_compiled),
+           nb::sig("def __init__(self, function: collections.abc.Callable[_P, _R], name: str, "
+                   "arguments: collections.abc.Sequence[str], sees_order: bool, check: str, "
+                   "check_interval_ms: float, signature_limit: int, in_background: bool, "
+                   "quick_code: bool) -> None"))
       .def(
           "eager",
           [](Compiled& self, nb::args positional, nb::kwargs named) {
@@ -317,16 +325,19 @@ void bind_compile(nb::module_& m) {
           "__wrapped__", [](const Compiled& self) { return self.function; },
           nb::sig("def __wrapped__(self) -> collections.abc.Callable[_P, _R]"));
 
+  static Signature of_stance("stance", {"name"}, 0, 1, 1);
+  of_stance.intern();
   bind_context<StanceContext>(
       m, "stance",
       "with stance(name): how this thread's compiled functions behave: 'normal', 'eager' (as they "
       "are written), 'fail_on_recompile' or 'fail_on_fallback'.")
-      .def(
-          "__init__",
-          [](StanceContext* self, const std::string& name) {
-            new (self) StanceContext(stance_named(name));
-          },
-          nb::arg("name"));
+      .def("__init__",
+           with_arguments<1, StanceContext*>(of_stance,
+                                             [](StanceContext* self, const Arguments& given) {
+                                               new (self) StanceContext(
+                                                   stance_named(given.get<std::string>(0)));
+                                             }),
+           nb::sig("def __init__(self, name: str) -> None"));
   m.def(
       "set_stance", [](const std::string& name) { set_stance(stance_named(name)); },
       nb::arg("name"), "The same for the whole process.");

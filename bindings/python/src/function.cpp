@@ -16,10 +16,6 @@ std::string text_of(PyObject* keyword) {
   return nb::cast<std::string>(nb::str(nb::handle(keyword)));
 }
 
-const char* plural(int64_t count) {
-  return count == 1 ? "" : "s";
-}
-
 nb::list list_of_elsewhere() {
   nb::list list;
   for (const Elsewhere& one : elsewhere())
@@ -37,6 +33,17 @@ nb::list list_of_ops() {
                                nb::str(op->summary.data(), op->summary.size())));
   }
   return list;
+}
+
+/// TypeError: more arguments than `most`. `by_name`: a parameter that must be named, or "".
+[[noreturn]] void refuse_count(std::string_view function, std::size_t most, std::size_t given,
+                               std::string_view by_name) {
+  std::string text = fmt::format("{}() takes {} positional argument{}, {} {} given", function,
+                                 most == 0 ? "no" : fmt::format("at most {}", most),
+                                 most == 1 ? "" : "s", given, given == 1 ? "was" : "were");
+  if (!by_name.empty())
+    text += fmt::format(".\nGive others by name: {}(..., {}=...)", function, by_name);
+  refuse(text);
 }
 
 /// Makes the function one of Tensor's, too.
@@ -70,6 +77,7 @@ void refuse_keyword(const char* function, PyObject* keyword, std::span<const cha
 }
 
 void Signature::intern() {
+  if (interned_[0] != nullptr) return;
   for (int i = 0; i < count_; ++i) {
     const auto k = static_cast<std::size_t>(i);
     interned_[k] = PyUnicode_InternFromString(names_[k]);
@@ -109,8 +117,8 @@ void Signature::check_count(std::span<PyObject* const> given) const {
       refuse(fmt::format("{}() takes its {} as one argument, a tuple", function_, name));
   }
   if (given.size() > positional) {
-    refuse(fmt::format("{}() takes at most {} positional argument{}, {} were given", function_,
-                       positional_, plural(positional_), given.size()));
+    const char* by_name = positional_ < count_ ? names_[positional] : "";
+    refuse_count(function_, positional, given.size(), by_name);
   }
 }
 
@@ -136,6 +144,16 @@ void Signature::arrange(PyObject* const* given, Py_ssize_t count, PyObject* keyw
     place = given[count + i];
   }
   check_required(to);
+}
+
+void Signature::arrange(const nb::args& positional, const nb::kwargs& named,
+                        std::span<PyObject*> to) const {
+  std::vector<PyObject*> given;
+  for (const nb::handle value : positional) given.push_back(value.ptr());
+  for (const auto [name, value] : named) given.push_back(value.ptr());
+  const nb::object names = nb::steal(PySequence_Tuple(named.ptr()));
+  if (!names.is_valid()) throw nb::python_error();
+  arrange(given.data(), static_cast<Py_ssize_t>(positional.size()), names.ptr(), to);
 }
 
 void Arguments::throw_not_together(std::initializer_list<std::size_t> parameters) const {
@@ -192,6 +210,16 @@ void add_functions(nb::module_& m, std::span<Definition> definitions) {
       for (const std::string& text : texts) all.push_back(text.c_str());
       refuse_keyword(function.c_str(), keyword.ptr(), all);
     });
+    m.def(
+        "_refuse_type",
+        [](const std::string& where, const std::string& name, nb::handle value,
+           const std::string& expected) {
+          throw_type({where.c_str(), name.c_str(), value}, expected.c_str());
+        },
+        nb::arg("where"), nb::arg("name"), nb::arg("value").none(), nb::arg("expected"));
+    m.def("_refuse_count",
+          [](const std::string& function, std::size_t most, std::size_t given,
+             const std::string& by_name) { refuse_count(function, most, given, by_name); });
     m.def("_with_article", [](const std::string& name) { return with_article(name); });
     m.def("_elsewhere", list_of_elsewhere, "(module, name, name here) of what others have.");
   }

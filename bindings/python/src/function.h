@@ -54,6 +54,8 @@ class Signature {
   /// Python's words.
   void arrange(PyObject* const* given, Py_ssize_t count, PyObject* keywords,
                std::span<PyObject*> to) const;
+  /// The same of what nanobind has taken together.
+  void arrange(const nb::args& positional, const nb::kwargs& named, std::span<PyObject*> to) const;
   [[nodiscard]] const char* function() const { return function_; }
   [[nodiscard]] const char* name(std::size_t i) const { return names_[i]; }
 
@@ -76,6 +78,7 @@ class Arguments {
   Arguments(const Signature& signature, std::span<PyObject* const> values)
       : signature_(signature), values_(values) {}
   [[nodiscard]] bool is_given(std::size_t i) const { return values_[i] != nullptr; }
+  [[nodiscard]] nb::handle value(std::size_t i) const { return values_[i]; }
   /// For parameters whose default is None.
   [[nodiscard]] bool is_some(std::size_t i) const { return is_given(i) && values_[i] != Py_None; }
   /// Whether axes were given, and none of them: axis=().
@@ -86,6 +89,11 @@ class Arguments {
   template <class T>
   [[nodiscard]] T get(std::size_t i) const {
     return convert<T>({signature_.function(), signature_.name(i), values_[i]});
+  }
+  /// The same, or what is there if nothing was given.
+  template <class T>
+  [[nodiscard]] T get_or(std::size_t i, T otherwise) const {
+    return is_given(i) ? get<T>(i) : std::move(otherwise);
   }
   /// TypeError: these are given together or not at all.
   [[noreturn]] void throw_not_together(std::initializer_list<std::size_t> parameters) const;
@@ -109,6 +117,17 @@ PyObject* called(const Signature& signature, PyObject* const* given, Py_ssize_t 
   } catch (...) {
     return raised();
   }
+}
+
+/// f(self, Arguments) as a method that nanobind binds, with `nb::sig`: for constructors, of whose
+/// arguments nanobind alone would speak.
+template <std::size_t parameters, class T, class F>
+auto with_arguments(const Signature& signature, F f) {
+  return [&signature, f = std::move(f)](T self, nb::args positional, nb::kwargs named) {
+    std::array<PyObject*, parameters> values = {};
+    signature.arrange(positional, named, values);
+    f(self, Arguments(signature, values));
+  };
 }
 
 using Method = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);

@@ -24,6 +24,10 @@ nb::object named(const std::vector<nn::NamedVariable>& variables) {
 
 void bind_optimizer(nb::module_& m) {
   nb::class_<nn::Optimizer>(m, "Optimizer", comments::Optimizer)
+      .def("__init__",
+           [](nn::Optimizer*, nb::args, nb::kwargs) {
+             throw_python(PyExc_TypeError, "Optimizer: make one of Sgd, Adam, AdamW and RmsProp");
+           })
       .def(
           "zero_grad",
           [](const nn::Optimizer& self) {
@@ -61,6 +65,11 @@ struct PythonSchedule {
 
 void bind_schedules(nb::module_& m) {
   nb::class_<PythonSchedule>(m, "Schedule", comments::Schedule)
+      .def("__init__",
+           [](PythonSchedule*, nb::args, nb::kwargs) {
+             throw_python(PyExc_TypeError,
+                          "Schedule: step_decay(), cosine_decay() and warm_up() make schedules");
+           })
       .def(
           "__call__", [](const PythonSchedule& self, int64_t step) { return self.schedule(step); },
           nb::arg("step"));
@@ -91,6 +100,11 @@ struct Pass {
 };
 
 void bind_data(nb::module_& m) {
+  static Signature of_loader(
+      "DataLoader", {"tensors", "batch", "shuffle", "drop_last", "seed", "device"}, 0, 2, 1);
+  static Signature of_progress("Progress", {"name", "steps", "items", "unit"}, 0, 4, 0b11);
+  of_loader.intern();
+  of_progress.intern();
   nb::class_<Pass>(m, "_Pass")
       .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
       .def("__next__", [](Pass& self) {
@@ -102,27 +116,24 @@ void bind_data(nb::module_& m) {
         return nb::tuple(rows);
       });
   nb::class_<nn::DataLoader>(m, "DataLoader", comments::DataLoader)
-      .def(
-          "__init__",
-          [](nn::DataLoader* self, nb::handle tensors, nb::handle batch, bool shuffle,
-             bool drop_last, nb::handle seed, nb::handle device) {
-            const From from = {"DataLoader", "tensors", tensors};
-            auto all = is_tensor(tensors) || is_array(tensors)
-                           ? std::vector<Tensor>{convert<Tensor>(from)}
-                           : convert<std::vector<Tensor>>(from);
-            new (self) nn::DataLoader(
-                std::move(all),
-                {.batch = given<Integer>("DataLoader", "batch", batch),
-                 .is_shuffled = shuffle,
-                 .drops_last = drop_last,
-                 .seed = given<uint64_t>("DataLoader", "seed", seed),
-                 .device = given<std::optional<Device>>("DataLoader", "device", device)});
-          },
-          nb::arg("tensors"), nb::arg("batch") = 32, nb::kw_only(), nb::arg("shuffle") = true,
-          nb::arg("drop_last") = false, nb::arg("seed") = 0, nb::arg("device") = nb::none(),
-          nb::sig("def __init__(self, tensors: TensorLike | collections.abc.Sequence[TensorLike], "
-                  "batch: int = 32, *, shuffle: bool = True, drop_last: bool = False, seed: int = "
-                  "0, device: DeviceLike | None = None) -> None"))
+      .def("__init__",
+           with_arguments<6, nn::DataLoader*>(
+               of_loader,
+               [](nn::DataLoader* self, const Arguments& given) {
+                 const nb::handle tensors = given.value(0);
+                 auto all = is_tensor(tensors) || is_array(tensors)
+                                ? std::vector<Tensor>{given.get<Tensor>(0)}
+                                : given.get<std::vector<Tensor>>(0);
+                 new (self) nn::DataLoader(std::move(all),
+                                           {.batch = given.get_or<Integer>(1, 32),
+                                            .is_shuffled = given.get_or(2, true),
+                                            .drops_last = given.get_or(3, false),
+                                            .seed = given.get_or<uint64_t>(4, 0),
+                                            .device = given.get_or<std::optional<Device>>(5, {})});
+               }),
+           nb::sig("def __init__(self, tensors: TensorLike | collections.abc.Sequence[TensorLike], "
+                   "batch: int = 32, *, shuffle: bool = True, drop_last: bool = False, seed: int = "
+                   "0, device: DeviceLike | None = None) -> None"))
       .def("__len__", &nn::DataLoader::size)
       .def(
           "__iter__",
@@ -132,13 +143,17 @@ void bind_data(nb::module_& m) {
           },
           nb::sig("def __iter__(self) -> collections.abc.Iterator[tuple[Tensor, ...]]"));
   nb::class_<nn::Progress>(m, "Progress", comments::Progress)
-      .def(
-          "__init__",
-          [](nn::Progress* self, std::string name, int64_t steps, int64_t items, std::string unit) {
-            new (self) nn::Progress(
-                {.name = std::move(name), .steps = steps, .items = items, .unit = std::move(unit)});
-          },
-          nb::arg("name"), nb::arg("steps"), nb::arg("items") = 1, nb::arg("unit") = "steps")
+      .def("__init__",
+           with_arguments<4, nn::Progress*>(of_progress,
+                                            [](nn::Progress* self, const Arguments& given) {
+                                              new (self) nn::Progress(
+                                                  {.name = given.get<std::string>(0),
+                                                   .steps = given.get<int64_t>(1),
+                                                   .items = given.get_or<int64_t>(2, 1),
+                                                   .unit = given.get_or<std::string>(3, "steps")});
+                                            }),
+           nb::sig("def __init__(self, name: str, steps: int, items: int = 1, unit: str = 'steps') "
+                   "-> None"))
       .def("step", &nn::Progress::step, nb::arg("remark") = "",
            "Says that one more step is done. `remark` is shown as it is.")
       .def("is_due", &nn::Progress::is_due, "Whether step() would write now.");

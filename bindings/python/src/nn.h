@@ -20,62 +20,53 @@ void bind_optimizers(nb::module_& m);
   return variable ? to_python(*variable) : nb::none();
 }
 
-/// Sets the fields that are given; refuses names that are none.
+/// Sets the fields that are given, in the order of the parameters from the second on.
 class Given {
  public:
-  Given(const char* where, nb::kwargs given) : where_(where), given_(std::move(given)) {}
+  explicit Given(const Arguments& arguments) : arguments_(arguments) {}
   template <class T>
-  Given& field(const char* name, T& into) {
-    names_.push_back(name);
-    if (given_.contains(name)) into = convert<T>({where_, name, given_[name]});
+  Given& field(T& into) {
+    if (arguments_.is_given(next_)) into = arguments_.get<T>(next_);
+    ++next_;
     return *this;
-  }
-  void check() const {
-    for (const auto [name, value] : given_) {
-      const bool is_known = std::any_of(names_.begin(), names_.end(), [&](const char* known) {
-        return PyUnicode_CompareWithASCIIString(name.ptr(), known) == 0;
-      });
-      if (!is_known) refuse_keyword(where_, name.ptr(), names_);
-    }
   }
 
  private:
-  const char* where_;
-  nb::kwargs given_;
-  std::vector<const char*> names_;
+  const Arguments& arguments_;
+  std::size_t next_ = 1;
 };
 
-/// `parameters`: as Python writes those of the options. read_options(Given, Options&) sets them;
-/// Errors are said in `words`.
+/// `names`: of the options, and `parameters` as Python writes them. read_options(Given, Options&)
+/// sets them; Errors are said in `words`.
 template <class O, class Base, class Options>
 void bind_optimizer(nb::module_& m, const char* name, const char* doc, const Options& defaults,
-                    const std::string& parameters, const Words& words) {
-  const auto with_options = [name, defaults, words](nb::handle variables, nb::kwargs named,
-                                                    auto&& use) {
+                    std::initializer_list<const char*> names, const std::string& parameters,
+                    const Words& words) {
+  static Signature constructor(name, names, 0, 1, 1), add("add", names, 0, 1, 1);
+  constructor.intern();
+  add.intern();
+  const auto read = [defaults, words](const Arguments& arguments, auto&& use) {
     Options options = defaults;
-    read_options(Given(name, std::move(named)), options);
-    const auto all = convert<std::vector<Variable>>({name, "parameters", variables});
+    read_options(Given(arguments), options);
+    const auto all = arguments.get<std::vector<Variable>>(0);
     in_words(words, [&] { use(all, options); });
   };
   const std::string signature = "(self, parameters: Parameters, *, " + parameters + ") -> None";
   nb::class_<O, Base>(m, name, doc)
-      .def(
-          "__init__",
-          [with_options](O* self, nb::handle variables, nb::kwargs named) {
-            with_options(
-                variables, std::move(named),
-                [self](const auto& all, const Options& options) { new (self) O(all, options); });
-          },
-          nb::arg("parameters"), nb::arg("options"), nb::sig(("def __init__" + signature).c_str()))
-      .def(
-          "add",
-          [with_options](O& self, nb::handle variables, nb::kwargs named) {
-            with_options(
-                variables, std::move(named),
-                [&self](const auto& all, const Options& options) { self.add(all, options); });
-          },
-          nb::arg("parameters"), nb::arg("options"), nb::sig(("def add" + signature).c_str()),
-          "Adds a group with options of its own.");
+      .def("__init__",
+           with_arguments<Signature::most, O*>(
+               constructor,
+               [read](O* self, const Arguments& given) {
+                 read(given, [&](const auto& all, const Options& o) { new (self) O(all, o); });
+               }),
+           nb::sig(("def __init__" + signature).c_str()))
+      .def("add",
+           with_arguments<Signature::most, O&>(
+               add,
+               [read](O& self, const Arguments& given) {
+                 read(given, [&](const auto& all, const Options& o) { self.add(all, o); });
+               }),
+           nb::sig(("def add" + signature).c_str()), "Adds a group with options of its own.");
 }
 
 }  // namespace nitinol::python

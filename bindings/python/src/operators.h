@@ -3,18 +3,20 @@
 
 #include "bindings/python/src/errors.h"
 #include "bindings/python/src/from.h"
+#include "bindings/python/src/function.h"
 
 namespace nitinol::python::slots {
 
 /// T(value), by __new__ alone: there is no object that holds no T, whatever is called or is not.
-template <class T, T (*from)(nb::handle), const char* parameter>
+template <class T, T (*from)(nb::handle), const char* name, const char* parameter>
 PyObject* make(PyTypeObject* type, PyObject* positional, PyObject* named) {
   try {
-    const char* names[] = {parameter, nullptr};
-    PyObject* value = nullptr;
-    if (PyArg_ParseTupleAndKeywords(positional, named, "O", const_cast<char**>(names), &value) == 0)
-      return nullptr;
-    return holding(reinterpret_cast<PyObject*>(type), from(value)).release().ptr();
+    static Signature signature(name, {parameter}, 0, 1, 1);
+    signature.intern();
+    std::array<PyObject*, 1> value = {};
+    signature.arrange(nb::borrow<nb::args>(positional),
+                      named == nullptr ? nb::kwargs() : nb::borrow<nb::kwargs>(named), value);
+    return holding(reinterpret_cast<PyObject*>(type), from(value[0])).release().ptr();
   } catch (...) {
     return raised();
   }

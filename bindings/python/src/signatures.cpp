@@ -2,7 +2,8 @@
 //
 // nanobind's own functions have no signature that inspect reads, and take no attributes. So each is
 // replaced by an object that calls it, whose `__signature__` is made of what nanobind knows: in
-// Python (nitinol/_signatures.py), when somebody asks. The generated functions need none of it.
+// Python (nitinol/_signatures.py), when somebody asks; and what it refuses is said in our words.
+// The generated functions need none of it.
 #include "bindings/python/src/bind.h"
 #include "bindings/python/src/errors.h"
 
@@ -26,8 +27,34 @@ std::string_view text_of(nb::handle name) {
   return nb::borrow<nb::str>(name).c_str();
 }
 
+/// What nanobind refuses it answers by a list of C++'s types. Says instead which argument it is.
+void explain_refusal(PyObject* bound, PyObject* const* given, std::size_t count,
+                     PyObject* keywords) {
+  nb::python_error error;  // the one that is raised
+  const auto text = nb::cast<std::string>(nb::str(error.value()));
+  if (text.find("(): incompatible function arguments.") == std::string::npos)
+    return error.restore();
+  nb::list positional;
+  nb::dict named;
+  for (std::size_t i = 0; i < count; ++i) positional.append(nb::handle(given[i]));
+  const Py_ssize_t names = keywords == nullptr ? 0 : PyTuple_Size(keywords);
+  for (Py_ssize_t i = 0; i < names; ++i)
+    named[nb::handle(PyTuple_GetItem(keywords, i))] =
+        nb::handle(given[count + static_cast<std::size_t>(i)]);
+  nb::module_::import_("nitinol._signatures")
+      .attr("refuse")(nb::handle(bound), nb::tuple(positional), named);  // raises
+}
+
 PyObject* forward(PyObject* self, PyObject* const* given, std::size_t count, PyObject* keywords) {
-  return PyObject_Vectorcall(bound_of(self), given, count, keywords);
+  PyObject* result = PyObject_Vectorcall(bound_of(self), given, count, keywords);
+  if (result != nullptr || PyErr_ExceptionMatches(PyExc_TypeError) == 0) return result;
+  try {
+    explain_refusal(bound_of(self), given, static_cast<std::size_t>(PyVectorcall_NARGS(count)),
+                    keywords);
+  } catch (...) {
+    return raised();
+  }
+  return nullptr;
 }
 
 PyObject* get_attribute(PyObject* self, PyObject* name) {
@@ -132,8 +159,12 @@ void replace(nb::handle owner, nb::handle theirs, PyTypeObject* ours) {
   for (const nb::handle item : items_of(owner)) {
     const nb::object name = item[0], value = item[1];
     const std::string_view word = text_of(name);
-    const bool is_special = word.starts_with("__") && word != "__init__";
-    if (!is_special && value.type().is(theirs)) nb::setattr(owner, name, made(ours, value));
+    // Slots of types take what Python's syntax gives them.
+    const bool is_called = word == "__init__" || word == "__call__" || word == "__array__" ||
+                           word == "__array_namespace__" || word == "__dlpack__" ||
+                           word == "__format__" || word == "__deepcopy__";
+    if ((is_called || !word.starts_with("__")) && value.type().is(theirs))
+      nb::setattr(owner, name, made(ours, value));
   }
 }
 

@@ -133,8 +133,8 @@ Scalar scalar_from(nb::handle value) {
   return convert<Scalar>({"Scalar", "value", value});
 }
 
-constexpr char obj[] = "obj";
-constexpr char value_name[] = "value";
+constexpr char tensor_name[] = "Tensor", scalar_name[] = "Scalar", obj[] = "obj",
+               value_name[] = "value";
 
 int traverse_tensor(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
@@ -145,7 +145,7 @@ int traverse_tensor(PyObject* self, visitproc visit, void* arg) {
 }
 
 const PyType_Slot tensor_slots[] = {
-    NITINOL_SLOT(Py_tp_new, (&slots::make<Tensor, &tensor_from, obj>)),
+    NITINOL_SLOT(Py_tp_new, (&slots::make<Tensor, &tensor_from, tensor_name, obj>)),
     NITINOL_SLOT(Py_tp_init, slots::no_init),
     NITINOL_OPERATOR_SLOTS,
     {Py_mp_subscript, reinterpret_cast<void*>(subscript)},
@@ -167,7 +167,7 @@ PyGetSetDef scalar_attributes[] = {{"__class__", class_of_scalar, nullptr, nullp
                                    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 const PyType_Slot scalar_slots[] = {
-    NITINOL_SLOT(Py_tp_new, (&slots::make<Scalar, &scalar_from, value_name>)),
+    NITINOL_SLOT(Py_tp_new, (&slots::make<Scalar, &scalar_from, scalar_name, value_name>)),
     NITINOL_SLOT(Py_tp_init, slots::no_init),
     {Py_tp_getset, scalar_attributes},
     NITINOL_OPERATOR_SLOTS,

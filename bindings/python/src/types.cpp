@@ -1,5 +1,6 @@
 // DType and Device.
 #include "bindings/python/src/bind.h"
+#include "bindings/python/src/function.h"
 
 #include <fmt/format.h>
 
@@ -32,15 +33,17 @@ void bind_types(nb::module_& m) {
           nb::sig("def dtype(self) -> typing.Any"),
           "NumPy's dtype, which NumPy asks for by this name.");
 
+  static Signature constructor("Device", {"name"}, 0, 1, 0);
+  constructor.intern();
   nb::class_<Device> device(m, "Device", nb::is_final(), "Where a tensor lives: Device('cuda:0').");
   types().device = device;
   device
-      .def(
-          "__init__",
-          [](Device* self, nb::handle name) {
-            new (self) Device(convert<Device>({"Device", "name", name}));
-          },
-          nb::arg("name") = "cpu", nb::sig("def __init__(self, name: DeviceLike = 'cpu') -> None"))
+      .def("__init__",
+           with_arguments<1, Device*>(constructor,
+                                      [](Device* self, const Arguments& given) {
+                                        new (self) Device(given.get_or(0, Device{}));
+                                      }),
+           nb::sig("def __init__(self, name: DeviceLike = 'cpu') -> None"))
       .def_prop_ro("index", [](const Device& self) { return static_cast<int>(self.index); })
       .def_prop_ro(
           "kind",
@@ -73,7 +76,14 @@ void bind_types(nb::module_& m) {
         return convert<DType>({where.c_str(), "an argument", value});
       },
       nb::arg("where"), nb::arg("value").none());
-  m.def("promote", &promote, nb::arg("a"), nb::arg("b"), "The dtype in which two dtypes meet.");
+  m.def(
+      "promote",
+      [](nb::handle a, nb::handle b) {
+        const auto first = convert<DType>({"promote", "a", a});
+        return promote(first, convert<DType>({"promote", "b", b}));
+      },
+      nb::arg("a"), nb::arg("b"), nb::sig("def promote(a: DTypeLike, b: DTypeLike) -> DType"),
+      "The dtype in which two dtypes meet.");
 }
 
 }  // namespace nitinol::python

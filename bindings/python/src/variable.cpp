@@ -5,6 +5,7 @@
 #include "bindings/python/src/bind.h"
 #include "bindings/python/src/compile.h"
 #include "bindings/python/src/errors.h"
+#include "bindings/python/src/function.h"
 #include "bindings/python/src/index.h"
 #include "bindings/python/src/operators.h"
 #include "bindings/python/src/pytree.h"
@@ -92,10 +93,11 @@ Variable variable_from(nb::handle initial) {
   return Variable(convert<Tensor>({"Variable", "initial", initial}));
 }
 
-constexpr char initial_name[] = "initial";
+constexpr char class_of_variables[] = "Variable", initial_name[] = "initial";
 
 const PyType_Slot variable_slots[] = {
-    NITINOL_SLOT(Py_tp_new, (&slots::make<Variable, &variable_from, initial_name>)),
+    NITINOL_SLOT(Py_tp_new,
+                 (&slots::make<Variable, &variable_from, class_of_variables, initial_name>)),
     NITINOL_SLOT(Py_tp_init, slots::no_init),
     NITINOL_OPERATOR_SLOTS,
     {Py_nb_inplace_add, reinterpret_cast<void*>(add_to)},
@@ -262,19 +264,20 @@ void bind_variable(nb::module_& m) {
 }
 
 void bind_generator(nb::module_& m) {
+  static Signature constructor("Generator", {"seed", "device"}, 0, 2, 1);
+  constructor.intern();
   nb::class_<Generator> generator(m, "Generator", nb::is_final(),
                                   "A stream of counter-based random numbers (Philox 4x32-10).");
   types().generator = generator;
   generator
-      .def(
-          "__init__",
-          [](Generator* self, nb::handle seed, nb::handle device) {
-            const auto where = convert<std::optional<Device>>({"Generator", "device", device});
-            new (self) Generator(convert<uint64_t>({"Generator", "seed", seed}),
-                                 where.value_or(default_device()));
-          },
-          nb::arg("seed"), nb::arg("device") = nb::none(),
-          nb::sig("def __init__(self, seed: int, device: DeviceLike | None = None) -> None"))
+      .def("__init__",
+           with_arguments<2, Generator*>(
+               constructor,
+               [](Generator* self, const Arguments& given) {
+                 const auto where = given.get_or<std::optional<Device>>(1, {});
+                 new (self) Generator(given.get<uint64_t>(0), where.value_or(default_device()));
+               }),
+           nb::sig("def __init__(self, seed: int, device: DeviceLike | None = None) -> None"))
       .def(
           "manual_seed",
           [](const Generator& self, nb::handle seed) {
@@ -328,19 +331,22 @@ const PyType_Slot host_value_slots[] = {
     {0, nullptr}};
 
 void bind_host_value(nb::module_& m) {
+  static Signature constructor("HostValue", {"value", "name"}, 0, 2, 1);
+  constructor.intern();
   nb::class_<PythonHostValue>(
       m, "HostValue", nb::is_final(), nb::type_slots(host_value_slots),
       "A value of Python that compiled functions may depend on: a flag, a mode.\n\nReading it "
       "while a compiled function is recorded makes the Plan valid for this value only; after a "
       "change explain() says that `name` changed.")
-      .def(
-          "__init__",
-          [](PythonHostValue* self, nb::object value, std::string name) {
-            const Watched watched(value, std::move(name), current_epoch());
-            new (self) PythonHostValue{std::move(value), watched};
-          },
-          nb::arg("value").none(), nb::arg("name") = "",
-          nb::sig("def __init__(self, value: typing.Any, name: str = '') -> None"))
+      .def("__init__",
+           with_arguments<2, PythonHostValue*>(
+               constructor,
+               [](PythonHostValue* self, const Arguments& given) {
+                 nb::object value = nb::borrow(given.value(0));
+                 const Watched watched(value, given.get_or<std::string>(1, ""), current_epoch());
+                 new (self) PythonHostValue{std::move(value), watched};
+               }),
+           nb::sig("def __init__(self, value: typing.Any, name: str = '') -> None"))
       .def_prop_rw(
           "value",
           [](const PythonHostValue& self) {

@@ -186,7 +186,8 @@ def test_a_new_option_of_an_optimizer_appears(tree: pathlib.Path) -> None:
     path.write_text(path.read_text().replace(options, options + "  bool is_centred = false;\n"))
     assert generated(tree).returncode == 0
     cpp = (tree / "out/layers.cpp").read_text()
-    assert '.field("is_centred", options.is_centred)' in cpp
+    assert ".field(options.is_centred)" in cpp
+    assert '{"parameters", "is_centred", "rate", "decay"' in cpp
     assert '"is_centred: bool = False, rate: float = 0.01, decay: float = 0.99' in cpp
     decays = re.findall(r"weight_decay: float = ([\d.]+)", cpp)  # of Sgd, Adam, AdamW, RmsProp
     assert decays == ["0.0", "0.0", "0.01", "0.0"]

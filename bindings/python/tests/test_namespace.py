@@ -328,6 +328,67 @@ def test_arguments_are_refused_in_pythons_words() -> None:
         assert text in str(refused.value)
 
 
+def test_constructors_and_methods_refuse_arguments_as_functions_do() -> None:
+    nn, x = nitinol.nn, nitinol.ones((2, 3))
+    w = nitinol.parameter(x)
+    adam = nn.Adam([w])
+    for call, text in (
+        (lambda: nn.Adam([w], 0.05), "Adam() takes at most 1 positional argument, 2 were given"),
+        (lambda: nn.Adam([w], 0.05), "Give others by name: Adam(..., rate=...)"),
+        (lambda: nn.Adam(), "Adam() misses 'parameters'"),
+        (lambda: nn.Adam([w], rate="a"), "Adam: rate is a str, 'a'; expected a number"),
+        (lambda: adam.add([w], 0.05), "add() takes at most 1 positional argument"),
+        (lambda: adam.step(1), "step() takes no positional arguments, 1 was given"),
+        (lambda: adam.rate("a"), "rate: group is a str, 'a'; expected an integer"),
+        (lambda: adam.set_rate(lr=1.0), "set_rate() has no parameter 'lr'; here it is 'rate'"),
+        (lambda: nn.DataLoader(x, 32, False), "DataLoader(..., shuffle=...)"),
+        (lambda: nn.DataLoader(x, shuffle=1), "shuffle is an int, 1; expected True or False"),
+        (lambda: nn.Progress("a"), "Progress() misses 'steps'"),
+        (lambda: nn.Schedule(), "step_decay()"),
+        (lambda: nn.Optimizer(), "make one of Sgd"),
+        (lambda: nn.warm_up(3, 4), "warm_up: then is an int, 4; expected a Schedule"),
+        (lambda: nn.cosine_decay(1, 2)("a"), "step is a str, 'a'; expected an integer"),
+        (lambda: nitinol.Tensor(), "Tensor() misses 'obj'"),
+        (lambda: nitinol.Variable(1, 2), "Variable() takes at most 1 positional argument"),
+        (lambda: nitinol.random.Generator(), "Generator() misses 'seed'"),
+        (lambda: nitinol.HostValue(1, nam="a"), "HostValue() has no parameter 'nam'"),
+        (lambda: nitinol.stance(3), "stance: name is an int, 3; expected a str"),
+        (lambda: nitinol.save_npy(None, x), "save_npy: path is None; expected a str or a path"),
+        (lambda: nitinol.asarray(1, nitinol.int8), "asarray(..., dtype=...)"),
+        (lambda: nitinol.set_num_threads(1.5), "count is a float, 1.5; expected an integer"),
+        (lambda: nitinol.Tensor.item(3), "the object is an int, 3; expected a Tensor"),
+        (lambda: nitinol.promote(nitinol.int8, 2), "promote: b is an int, 2; expected a dtype"),
+    ):
+        with pytest.raises(TypeError) as refused:
+            call()
+        assert text in str(refused.value)
+
+
+def test_no_refusal_is_a_list_of_types_of_cpp() -> None:
+    x = nitinol.ones((2, 3))
+    owners: list[Any] = [
+        nitinol, nitinol.nn, nitinol.random, nitinol.linalg, x, nitinol.parameter(x), nitinol.Scalar(1.0),
+        nitinol.random.Generator(0), nitinol.HostValue(1), nitinol.Device("cpu"), nitinol.stance("normal"),
+        nitinol.nn.Sgd([nitinol.parameter(x)]), nitinol.nn.step_decay(1, 1), nitinol.nn.DataLoader(x),
+        nitinol.nn.Progress("a", 1), nitinol.compile(lambda x: x), nitinol.float32,
+    ]  # fmt: skip
+    count = 0
+    for owner in owners:
+        for name in dir(owner):
+            value = getattr(owner, name, None)
+            is_left = name.startswith("_") and name != "__call__"
+            if is_left or not callable(value) or isinstance(value, type(nitinol)):
+                continue
+            for positional, named in (((object(),) * 20, {}), ((), {"no_such": 1}), ((None,), {})):
+                try:
+                    value(*positional, **named)
+                except Exception as error:
+                    count += 1
+                    text = str(error)
+                    assert "incompatible function" not in text and "nitinol._ext" not in text, name
+    assert count > 500
+
+
 @pytest.mark.parametrize(
     "call, here",
     [
