@@ -25,6 +25,7 @@ from nitinol._compile import Explanation, compile, eager
 from nitinol._ext import *  # noqa: F403  (the vocabulary, one function for each of C++'s)
 from nitinol._ext import __version__, bool  # noqa: A004
 from nitinol._hints import names_of_module as _names_of_module
+from nitinol._hints import refuse_subclasses as _refuse_subclasses
 from nitinol._information import (
     __array_namespace_info__,
     can_cast,
@@ -55,6 +56,13 @@ def _by_name(function: _Any) -> tuple[_Any, ...]:
 
 # A function of ours is pickled by name, as Python's own are.
 _copyreg.pickle(type(_ext.asarray), _by_name)
+
+for _name in ("Tensor", "Variable", "Scalar", "Compiled", "Device", "Generator", "HostValue"):
+    _refuse_subclasses(
+        getattr(_ext, _name),
+        "Hold one as an attribute: of a dataclass, of a class given to register_pytree(), or of an "
+        "nn.Module.",
+    )
 
 newaxis: None = None
 pi: float = 3.141592653589793

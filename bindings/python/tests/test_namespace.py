@@ -390,6 +390,19 @@ def test_no_refusal_is_a_list_of_types_of_cpp() -> None:
 
 
 @pytest.mark.parametrize(
+    "of",
+    [
+        nitinol.Tensor, nitinol.Variable, nitinol.Scalar, nitinol.Device, nitinol.Generator,
+        nitinol.HostValue, nitinol.Compiled,
+    ],
+)  # fmt: skip
+def test_classes_that_have_no_subclasses_say_what_to_do_instead(of: type) -> None:
+    text = f"{of.__name__}: no class can derive from it.* got the class Mine.\n.*an attribute"
+    with pytest.raises(TypeError, match=text):
+        type("Mine", (of,), {})
+
+
+@pytest.mark.parametrize(
     "call, here",
     [
         (lambda x: nitinol.sum(x, dim=0), "'axis'"),
