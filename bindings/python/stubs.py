@@ -45,11 +45,12 @@ BOUND = """\
     @typing.overload
     def __get__(
         self: Compiled[Concatenate[Any, _Q], _R], instance: object, owner: Any = None, /
-    ) -> _Method[_Q, _R]: ..."""
+    ) -> _CompiledMethod[_Q, _R]: ..."""
 METHOD = '''\
-class _Method(Generic[_P, _R]):
+class _CompiledMethod(Generic[_P, _R]):
     """A compiled function that is given its object."""
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
+    def eager(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
     def explain(self) -> Explanation: ...
     def set_stance(self, stance: str) -> None: ...
 
@@ -183,6 +184,7 @@ def main() -> None:
             methods.add(name)
             delattr(ext.Tensor, name)
     delattr(ext.Compiled, "explain")
+    delattr(ext, "_CompiledMethod")  # METHOD
     # nanobind's own, which it knows (src/signatures.cpp).
     for owner in (ext, *(v for v in vars(ext).values() if isinstance(v, type))):
         for name, value in list(vars(owner).items()):

@@ -127,7 +127,7 @@ Same same_of(nb::handle type, Kind kind) {
   if (is(PyFloat_Type)) return Same::bits;
   if (is(PyBool_Type) || is(PyLong_Type) || is(PyUnicode_Type) || is(PyBytes_Type) ||
       is(class_named("types", "MethodType")) || is(class_named("types", "BuiltinMethodType")) ||
-      type.is(types().device))
+      type.is(types().method) || type.is(types().device))
     return Same::value;
   // Values that a library gives do not change; and of two that are equal all parts may yet differ.
   if (is_known_library(type)) {

@@ -200,7 +200,7 @@ int clear(PyObject* self) {
 }
 
 const PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_slot)},
-                             {Py_tp_descr_get, reinterpret_cast<void*>(bind_method)},
+                             {Py_tp_descr_get, reinterpret_cast<void*>(bind_compiled)},
                              {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
                              {Py_tp_clear, reinterpret_cast<void*>(clear)},
                              {0, nullptr}};
@@ -279,6 +279,7 @@ void check_assignable(const Tensor& tensor) {
 
 void bind_compile(nb::module_& m) {
   bind_pytrees(m);
+  bind_compiled_methods(m);
   static Signature of_compile(
       "compile",
       {"function", "name", "arguments", "sees_order", "check", "check_interval_ms",

@@ -1,6 +1,7 @@
 // compile() for Python: what the rest of the binding needs of it.
 #pragma once
 
+#include "bindings/python/src/from.h"
 #include "core/scalar_value.h"
 #include "core/tensor.h"
 
@@ -19,5 +20,9 @@ void note_look(const Scalar& number, const char* what);
 /// Called before x[...] = v gives a Tensor object of Python another value. Inside a recording that
 /// is part of the trace if the object is the call's own, and else an obstacle.
 void check_assignable(const Tensor& tensor);
+
+/// Of a compiled function's type: what it is as an attribute of an object. (method.cpp)
+PyObject* bind_compiled(PyObject* function, PyObject* object, PyObject* type) noexcept;
+void bind_compiled_methods(nb::module_& m);
 
 }  // namespace nitinol::python

@@ -23,7 +23,7 @@ namespace nb = nanobind;
 
 /// The classes of Python, once they are bound.
 struct Types {
-  nb::handle tensor, variable, scalar, dtype, device, generator;
+  nb::handle tensor, variable, scalar, dtype, device, generator, method;
 };
 [[nodiscard]] Types& types();
 

@@ -1,10 +1,14 @@
 """compile(): arguments, results, what is promised, and what is said when something cannot be."""
 
 import collections
+import copy
 import dataclasses
 import enum
+import gc
+import inspect
 import math
 import re
+import weakref
 
 import numpy as np
 import pytest
@@ -76,6 +80,54 @@ def test_methods_and_callable_objects():
         assert bits(three.decorated(X)) == bits(called(X)) == bits(X * 3)
     assert signature(bound)["signature"] == "x: float32[2, 3]"
     assert signature(called)["signature"] == "x: float32[2, 3]"
+
+
+def test_what_a_compiled_method_has_keeps_its_object():
+    class Scale:
+        def __init__(self, factor):
+            self.factor = factor
+
+        @nt.compile
+        def scaled(self, x, *, by=1.0):
+            return x * self.factor * by
+
+    two, three = Scale(2.0), Scale(3.0)
+    kept = two.scaled
+    for _ in range(4):
+        assert bits(kept.eager(X)) == bits(two.scaled(X)) == bits(X * 2)
+        assert bits(three.scaled.eager(X, by=2.0)) == bits(kept.eager(X, by=3.0)) == bits(X * 6)
+        assert bits(kept.__wrapped__(X)) == bits(X * 2)
+    assert kept.explain()["calls"] == Scale.scaled.explain()["calls"] > 0
+    assert str(inspect.signature(kept)) == "(x, *, by=1.0)"
+    assert kept.__self__ is two and kept.__func__ is Scale.scaled
+    assert kept == two.scaled != three.scaled and hash(kept) == hash(two.scaled)
+    assert "Scale.scaled of <" in repr(kept)
+    other = copy.deepcopy({"object": two, "method": kept})
+    assert other["method"].__self__ is other["object"] is not two
+    with pytest.raises(AttributeError, match="no_such"):
+        kept.no_such
+    compiled = nt.compile(lambda f, x: f(x) + 1)
+    for _ in range(6):
+        assert bits(compiled(two.scaled, X)) == bits(X * 2 + 1)  # one fixed value
+    assert len(compiled.explain()["signatures"]) == 1
+    compiled(three.scaled, X)
+    assert len(compiled.explain()["signatures"]) == 2
+
+
+def test_a_compiled_method_is_collected_with_its_object():
+    class Held:
+        def __init__(self):
+            self.method = self.double
+
+        @nt.compile
+        def double(self, x):
+            return x * 2
+
+    held = Held()
+    seen = weakref.ref(held)
+    del held
+    gc.collect()
+    assert seen() is None
 
 
 def test_wrapping_what_cannot_be_called():

@@ -95,6 +95,7 @@ def compiled_functions() -> None:
     block = Block(8).eval()
     assert_type(block, Block)
     assert_type(block.scores(x, 0.5), nt.Tensor)
+    assert_type(block.scores.eager(x, 0.5), nt.Tensor)
     assert_type(block.scores.explain().to_json(), str)
     assert_type(nt.compile(block)(x), nt.Tensor)
 
