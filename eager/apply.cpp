@@ -86,7 +86,7 @@ Tensor apply_binary(const Op& op, const Argument& a, const Argument& b) {
   const bool is_promoted = operands[0] != nullptr && operands[1] != nullptr &&
                            operands[0]->dtype() == operands[1]->dtype();
   if (is_promoted) return run(op, operands, {});
-  return apply_promoted(op, a, b, common_dtype({&a, &b}));
+  return apply_promoted(op, a, b, common_dtype(op.name, {&a, &b}));
 }
 
 }  // namespace nitinol

@@ -1,5 +1,6 @@
 #include "eager/promotion.h"
 
+#include "core/error.h"
 #include "core/interpreter.h"
 #include "eager/all_ops.h"
 #include "eager/apply.h"
@@ -7,6 +8,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace nitinol {
 namespace {
@@ -39,15 +41,24 @@ Tensor promoted(const Argument& argument, DType dtype, Device device) {
   return constant(argument.scalar(), dtype, true, device);
 }
 
-DType joined(const std::optional<DType>& a, DType b) {
-  return a ? promote(*a, b) : b;
-}
-
 }  // namespace
 
-DType common_dtype(std::initializer_list<const Argument*> arguments) {
+DType promote(std::string_view where, DType a, DType b) {
+  try {
+    return promote(a, b);
+  } catch (const Error& error) {
+    ErrorReport report = error.report();
+    report.where = where;
+    throw Error(error.kind(), std::move(report));
+  }
+}
+
+DType common_dtype(std::string_view where, std::initializer_list<const Argument*> arguments) {
   std::optional<DType> strong;
   std::optional<DType> weak;
+  const auto joined = [where](const std::optional<DType>& a, DType b) {
+    return a ? promote(where, *a, b) : b;
+  };
   for (const Argument* argument : arguments) {
     const Tensor* tensor = argument->tensor();
     if (tensor == nullptr)
@@ -85,8 +96,8 @@ Tensor apply_promoted(const Op& op, const Argument& a, const Argument& b, DType 
   return apply(op, {x.get(), y.get()});
 }
 
-DType floating_dtype(std::initializer_list<const Argument*> arguments) {
-  const DType dtype = common_dtype(arguments);
+DType floating_dtype(std::string_view where, std::initializer_list<const Argument*> arguments) {
+  const DType dtype = common_dtype(where, arguments);
   if (is_floating(dtype)) return dtype;
   for (const Argument* argument : arguments) {
     const bool is_number = argument->tensor() == nullptr || argument->tensor()->spec().is_weak;
@@ -107,7 +118,7 @@ Tensor apply_floating(const Op& op, const Tensor& x) {
 }
 
 Tensor apply_floating(const Op& op, const Argument& a, const Argument& b) {
-  return apply_promoted(op, a, b, floating_dtype({&a, &b}));
+  return apply_promoted(op, a, b, floating_dtype(op.name, {&a, &b}));
 }
 
 Tensor constant(const Scalar& number, DType dtype, bool is_weak, Device device) {

@@ -6,13 +6,18 @@
 #include "eager/argument.h"
 
 #include <initializer_list>
+#include <string_view>
 
 namespace nitinol {
 
-/// The dtype of an op on `arguments`: that of the tensors by the promotion table (core/dtype.h);
+/// promote(a, b) for the function `where`, which the Error names.
+[[nodiscard]] DType promote(std::string_view where, DType a, DType b);
+
+/// The dtype of `where` on `arguments`: that of the tensors by the promotion table (core/dtype.h);
 /// weak numbers take it unless they are of a higher kind, then an integer gives i64 and a floating
 /// number f32. Numbers alone give bool, i64 or f64.
-[[nodiscard]] DType common_dtype(std::initializer_list<const Argument*> arguments);
+[[nodiscard]] DType common_dtype(std::string_view where,
+                                 std::initializer_list<const Argument*> arguments);
 
 /// An argument as a tensor of a dtype: itself, a cast, or the host number (of `device`, else
 /// the default one: see constant).
@@ -39,7 +44,8 @@ class Promoted {
 
 /// The dtype of functions that give floats: the common one, or, of integers and booleans, f32 (f64
 /// if all are numbers).
-[[nodiscard]] DType floating_dtype(std::initializer_list<const Argument*> arguments);
+[[nodiscard]] DType floating_dtype(std::string_view where,
+                                   std::initializer_list<const Argument*> arguments);
 /// The op on the arguments in that dtype.
 [[nodiscard]] Tensor apply_floating(const Op& op, const Tensor& x);
 [[nodiscard]] Tensor apply_floating(const Op& op, const Argument& a, const Argument& b);

@@ -199,7 +199,7 @@ Tensor apply_ternary(const Op& op, const Argument& a, const Argument& b, const A
 
 /// floor_divide, remainder or fmod. A host number is checked here and now.
 Tensor divide_integers(const Op& op, const Argument& a, const Argument& b, Checker checker) {
-  const DType dtype = common_dtype({&a, &b});
+  const DType dtype = common_dtype(op.name, {&a, &b});
   if (!is_integer(dtype)) return apply_promoted(op, a, b, dtype);
   const Promoted x(a, dtype);
   const Promoted y(b, dtype);
@@ -244,7 +244,7 @@ Tensor operator%(const Argument& a, const Argument& b) { return divide_integers(
 // clang-format on
 
 Tensor pow(const Argument& a, const Argument& b) {
-  const DType dtype = common_dtype({&a, &b});
+  const DType dtype = common_dtype("pow", {&a, &b});
   return apply_promoted(is_integer(dtype) ? arithmetic["integer_pow"] : arithmetic["pow"], a, b,
                         dtype);
 }
@@ -254,11 +254,11 @@ Tensor check_nonzero(const Tensor& x) {
 }
 
 Tensor clamp(const Argument& x, const Argument& low, const Argument& high) {
-  return apply_ternary(arithmetic["clamp"], x, low, high, common_dtype({&x, &low, &high}));
+  return apply_ternary(arithmetic["clamp"], x, low, high, common_dtype("clamp", {&x, &low, &high}));
 }
 
 Tensor fma(const Argument& a, const Argument& b, const Argument& c) {
-  return apply_ternary(arithmetic["fma"], a, b, c, floating_dtype({&a, &b, &c}));
+  return apply_ternary(arithmetic["fma"], a, b, c, floating_dtype("fma", {&a, &b, &c}));
 }
 
 // ---- assignment: the name stands for the new value

@@ -9,6 +9,7 @@
 #include "eager/ops/statistics.h"
 #include "eager/ops/unary.h"
 #include "eager/ops/view.h"
+#include "eager/promotion.h"
 
 #include <fmt/format.h>
 
@@ -86,7 +87,7 @@ BatchNormed batch_norm(const Tensor& x, const BatchNorm& options) {
   const Tensor deviation = batch.values() - batch.spread(rounded);
   const Tensor shift = mean(deviation, axes);  // what the rounded mean lacks
   const Tensor variance = mean(square(deviation), axes) - square(shift);
-  const DType dtype = promote(x.dtype(), options.weight.dtype());
+  const DType dtype = promote("batch_norm", x.dtype(), options.weight.dtype());
   return {.values = batch.scaled(deviation - batch.spread(shift), variance, options, dtype),
           .mean = rounded + shift,
           .variance = variance};
@@ -98,7 +99,7 @@ Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& variance,
   const Batch batch(x);
   const Tensor deviation = batch.values() - batch.spread(widened(mean));
   return batch.scaled(deviation, widened(variance), options,
-                      promote(x.dtype(), options.weight.dtype()));
+                      promote("batch_norm", x.dtype(), options.weight.dtype()));
 }
 
 }  // namespace nitinol

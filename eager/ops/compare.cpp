@@ -68,8 +68,8 @@ DType dtype_of(const Argument& number) {
 
 /// The dtype that holds both sides of a comparison. A number may lie outside the other side's
 /// dtype, or between its values: 300 is not 44 for uint8, and 16777217 not 16777216.0 for int32.
-DType compared_dtype(const Argument& a, const Argument& b) {
-  const DType common = common_dtype({&a, &b});
+DType compared_dtype(const Op& op, const Argument& a, const Argument& b) {
+  const DType common = common_dtype(op.name, {&a, &b});
   if (is_number(a) == is_number(b)) return common;
   const Argument& number = is_number(a) ? a : b;
   const DType other = (is_number(a) ? b : a).tensor()->dtype();
@@ -103,12 +103,12 @@ Tensor apply_comparison(const Op& op, const Argument& a, const Argument& b, DTyp
 }
 
 Tensor apply_equality(const Op& op, const Argument& a, const Argument& b) {
-  return apply_comparison(op, a, b, compared_dtype(a, b));
+  return apply_comparison(op, a, b, compared_dtype(op, a, b));
 }
 
 /// Booleans are ordered as 0 and 1.
 Tensor apply_order(const Op& op, const Argument& a, const Argument& b) {
-  const DType dtype = compared_dtype(a, b);
+  const DType dtype = compared_dtype(op, a, b);
   return apply_comparison(op, a, b, dtype == boolean ? u8 : dtype);
 }
 
@@ -143,7 +143,7 @@ Tensor operator>>(const Argument& a, const Argument& b) { return apply_binary(co
 // clang-format on
 
 Tensor where(const Argument& condition, const Argument& a, const Argument& b) {
-  const DType dtype = common_dtype({&a, &b});
+  const DType dtype = common_dtype("where", {&a, &b});
   const Promoted chosen(condition, boolean);
   const Promoted x(a, dtype);
   const Promoted y(b, dtype);

@@ -254,7 +254,7 @@ Tensor last_conv2d(const Tensor& x, const Tensor& weight, const Conv2dOptions& o
                  .got = fmt::format("{}", x.shape()[1]),
                  .fix = "Images are [n, c, h, w], weights [out, c / groups, kh, kw]."});
   }
-  const DType dtype = promote(x.dtype(), weight.dtype());
+  const DType dtype = promote("conv2d", x.dtype(), weight.dtype());
   return convolve(
       cast(channels_last(x), dtype), cast(weight, dtype),
       {options.stride.dims(), options.padding.dims(), options.dilation.dims(), options.groups});

@@ -198,7 +198,7 @@ Tensor tensor(const Numbers& numbers, std::optional<DType> dtype, Device device)
   std::vector<const Numbers*> elements;
   flatten_into(elements, numbers, shape, 0);
   DType common = elements.empty() ? f32 : elements.front()->dtype();
-  for (const Numbers* element : elements) common = promote(common, element->dtype());
+  for (const Numbers* element : elements) common = promote("tensor", common, element->dtype());
   const DType stored = dtype.value_or(common);
   const Tensor out =
       filled_tensor({.dtype = stored, .shape = shape, .is_weak = false, .device = device},
@@ -282,7 +282,8 @@ namespace {
 Tensor filled(std::string_view where, const Shape& shape, const Argument& value,
               std::optional<DType> dtype, Device device) {
   check_shape(where, shape);
-  const Promoted number(value, dtype.value_or(default_dtype(common_dtype({&value}))), device);
+  const Promoted number(value, dtype.value_or(default_dtype(common_dtype("full", {&value}))),
+                        device);
   return copy(expand(cast(*number.get(), number.get()->dtype()), shape));
 }
 

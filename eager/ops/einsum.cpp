@@ -12,6 +12,7 @@
 #include "eager/ops/rearrange.h"
 #include "eager/ops/reduce.h"
 #include "eager/ops/view.h"
+#include "eager/promotion.h"
 
 #include <fmt/format.h>
 
@@ -369,7 +370,7 @@ Tensor einsum(std::string_view equation, std::span<const Tensor> operands) {
     throw_equation(equation, "operands", "at least one", "none", "Pass a tensor for each term.");
   const Equation parts = parse(equation, operands);
   DType dtype = operands[0].dtype();
-  for (const Tensor& operand : operands) dtype = promote(dtype, operand.dtype());
+  for (const Tensor& operand : operands) dtype = promote("einsum", dtype, operand.dtype());
   std::vector<Factor> factors;
   for (std::size_t k = 0; k < operands.size(); ++k)
     factors.push_back(with_diagonals({cast(operands[k], dtype), parts.terms[k]}));

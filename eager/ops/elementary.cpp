@@ -117,7 +117,7 @@ double largest(DType dtype) {
 /// fmax or fmin; of numbers without a NaN `other`, maximum or minimum.
 Tensor ignoring_nan(const Op& op, Tensor (*other)(const Argument&, const Argument&),
                     const Argument& a, const Argument& b) {
-  const DType dtype = common_dtype({&a, &b});
+  const DType dtype = common_dtype(op.name, {&a, &b});
   return is_floating(dtype) ? apply_promoted(op, a, b, dtype) : other(a, b);
 }
 
@@ -204,7 +204,7 @@ Tensor lerp(const Argument& a, const Argument& b, const Argument& weight) {
 }
 
 Tensor isclose(const Argument& a, const Argument& b, double rtol, double atol, bool equal_nan) {
-  const DType common = common_dtype({&a, &b});
+  const DType common = common_dtype("isclose", {&a, &b});
   const DType dtype = is_floating(common) ? common : f64;
   const Promoted x(a, dtype), y(b, dtype);
   const Tensor &left = *x.get(), &right = *y.get();
@@ -218,7 +218,7 @@ Tensor allclose(const Argument& a, const Argument& b, double rtol, double atol, 
 }
 
 Tensor array_equal(const Argument& a, const Argument& b, bool equal_nan) {
-  const DType dtype = common_dtype({&a, &b});
+  const DType dtype = common_dtype("array_equal", {&a, &b});
   const Promoted x(a, dtype), y(b, dtype);
   const Tensor &left = *x.get(), &right = *y.get();
   if (left.shape() != right.shape()) return zeros({}, boolean, left.device());

@@ -214,12 +214,17 @@ Tensor padded(const Tensor& x, int axis, Padding padding, PadMode mode) {
   return take(x, source_of(places, size, mode), axis);
 }
 
+DType common_dtype_of(std::string_view where, std::span<const Tensor> tensors) {
+  DType dtype = tensors[0].dtype();
+  for (const Tensor& tensor : tensors) dtype = promote(where, dtype, tensor.dtype());
+  return dtype;
+}
+
 }  // namespace
 
 Tensor concat(std::span<const Tensor> tensors, Integer axis) {
   if (tensors.empty()) throw_no_tensors("concat");
-  DType dtype = tensors[0].dtype();
-  for (const Tensor& tensor : tensors) dtype = promote(dtype, tensor.dtype());
+  const DType dtype = common_dtype_of("concat", tensors);
   std::vector<Tensor> parts;
   parts.reserve(tensors.size());
   for (const Tensor& tensor : tensors) parts.push_back(cast(tensor, dtype));
@@ -248,6 +253,7 @@ Tensor stack(std::span<const Tensor> tensors, Integer axis) {
     }
     parts.push_back(unsqueeze(tensor, axis));
   }
+  static_cast<void>(common_dtype_of("stack", tensors));  // or an Error that says so
   return concat(parts, axis < 0 ? axis + parts[0].rank() : int64_t{axis});
 }
 

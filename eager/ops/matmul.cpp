@@ -5,6 +5,7 @@
 #include "eager/ops/cast.h"
 #include "eager/ops/family.h"
 #include "eager/ops/view.h"
+#include "eager/promotion.h"
 
 #include <fmt/format.h>
 
@@ -119,7 +120,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   check_rank(b, "right");
   const int64_t inner = b.shape()[std::max(b.rank() - 2, 0)];
   if (a.shape().back() != inner) throw_inner(a.spec(), b.spec(), a.shape().back(), inner);
-  const DType dtype = promote(a.dtype(), b.dtype());
+  const DType dtype = promote("matmul", a.dtype(), b.dtype());
   const Tensor left = cast(a.rank() == 1 ? unsqueeze(a, 0) : a, dtype);
   const Tensor right = cast(b.rank() == 1 ? unsqueeze(b, 1) : b, dtype);
   Tensor product = product_of(left, right);

@@ -105,7 +105,8 @@ Tensor vecdot(const Tensor& a, const Tensor& b, Integer axis) {
   const int along = normalize_axis("vecdot", axis, rank) - rank;
   if (a.shape()[a.rank() + along] != b.shape()[b.rank() + along])
     throw_operands("vecdot", a, b, fmt::format("equal sizes of axis {}", along));
-  return cast(sum(a * b, int64_t{along}), promote(a.dtype(), b.dtype()));
+  const DType dtype = promote("vecdot", a.dtype(), b.dtype());
+  return cast(sum(a * b, int64_t{along}), dtype);
 }
 
 Tensor outer(const Tensor& a, const Tensor& b) {

@@ -126,7 +126,7 @@ def result_type(*arrays_and_dtypes: Typed | Scalar | builtins.bool | int | float
         raise TypeError("result_type: expected a tensor or a dtype among the arguments")
     result = typed[0]
     for dtype in typed[1:]:
-        result = _ext.promote(result, dtype)
+        result = _ext._promote_in("result_type", result, dtype)
     for number in numbers:  # as an operation has it; where() takes every dtype
         result = _ext.where(True, _ext.zeros((0,), dtype=result), number).dtype
     return result

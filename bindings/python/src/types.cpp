@@ -84,6 +84,16 @@ void bind_types(nb::module_& m) {
       },
       nb::arg("a"), nb::arg("b"), nb::sig("def promote(a: DTypeLike, b: DTypeLike) -> DType"),
       "The dtype in which two dtypes meet.");
+  m.def(
+      "_promote_in",
+      [](const std::string& where, DType a, DType b) {
+        try {
+          return promote(a, b);
+        } catch (const Error& error) {
+          throw_python(class_of(error.kind()), message_of(error, where.c_str()));
+        }
+      },
+      nb::arg("where"), nb::arg("a"), nb::arg("b"));
 }
 
 }  // namespace nitinol::python

@@ -85,8 +85,15 @@ def test_dtypes_meet_as_operands_do(a, b):
     if "uint64" in (a, b) and (
         a in SIGNED or b in SIGNED
     ):  # the standard's answer; NumPy takes float64
-        for call in (lambda: nt.result_type(a, b), lambda: x + y):
-            with pytest.raises(nt.DTypeError, match="no integer dtype holds both"):
+        for name, call in {
+            "result_type": lambda: nt.result_type(a, b),
+            "promote": lambda: nt.promote(a, b),
+            "add": lambda: x + y,
+            "multiply": lambda: nt.multiply(x, y),
+            "matmul": lambda: x @ y,
+            "stack": lambda: nt.stack([x, y]),
+        }.items():
+            with pytest.raises(nt.DTypeError, match=f"^{name}: no integer dtype holds both"):
                 call()
         assert not nt.can_cast(a, b)
         return
