@@ -24,7 +24,7 @@ namespace ops {
 /// Its attribute is a Checker.
 [[nodiscard]] const Op& check_nonzero();
 /// For whom it checks, which its error speaks of.
-enum class Checker : int64_t { check_nonzero, floor_divide, remainder, fmod, mask };
+enum class Checker : int64_t { check_nonzero, floor_divide, remainder, fmod, pow, mask };
 [[nodiscard]] const Op& copy();
 [[nodiscard]] const Op& expand();
 [[nodiscard]] const Op& permute();

@@ -89,6 +89,14 @@ Tensor fma_rule(const GradientCall& c, int k) {
                                  .fix = "Replace the zeros, or divide floating-point numbers."});
 }
 
+[[noreturn]] void throw_negative_exponent() {
+  throw Error(ErrorKind::value, {.where = "pow",
+                                 .what = "an integer to the power of a negative integer",
+                                 .expected = "exponents of 0 or more",
+                                 .got = "a negative one",
+                                 .fix = "Give floating-point numbers, for example x.to(f32)."});
+}
+
 using ops::Checker;
 
 [[noreturn]] void throw_zero(const Tensor& x, Checker checker) {
@@ -106,6 +114,8 @@ using ops::Checker;
                    .fix = "count_nonzero(mask) says how many; one value is for all."});
     case Checker::fmod:
       throw_division_by_zero("fmod");
+    case Checker::pow:
+      throw_negative_exponent();
     case Checker::check_nonzero:
       break;
   }
@@ -211,6 +221,16 @@ Tensor divide_integers(const Op& op, const Argument& a, const Argument& b, Check
   return apply(op, {x.get(), &checked});
 }
 
+/// Throws Error(value) for a negative one. A host number is checked here and now.
+void check_exponents(const Argument& exponents) {
+  const Tensor* const tensor = exponents.tensor();
+  if (tensor == nullptr) {
+    if (exponents.scalar().to_double() < 0) throw_negative_exponent();
+  } else if (is_integer(tensor->dtype()) && !is_unsigned(tensor->dtype())) {
+    apply_check_nonzero(*tensor >= 0, Checker::pow);
+  }
+}
+
 bool is_boolean(const Argument& x) {
   const Tensor* const tensor = x.tensor();
   if (tensor == nullptr) return x.scalar().dtype() == boolean;
@@ -245,8 +265,10 @@ Tensor operator%(const Argument& a, const Argument& b) { return divide_integers(
 
 Tensor pow(const Argument& a, const Argument& b) {
   const DType dtype = common_dtype("pow", {&a, &b});
-  return apply_promoted(is_integer(dtype) ? arithmetic["integer_pow"] : arithmetic["pow"], a, b,
-                        dtype);
+  if (!is_integer(dtype)) return apply_promoted(arithmetic["pow"], a, b, dtype);
+  const Promoted base(a, dtype), exponent(b, dtype);
+  check_exponents(b);
+  return apply(arithmetic["integer_pow"], {base.get(), exponent.get()});
 }
 
 Tensor check_nonzero(const Tensor& x) {

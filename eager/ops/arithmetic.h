@@ -37,8 +37,8 @@ namespace nitinol {
 /// The same integers or bools. Throws Error(value) if one is 0, or false: also from a compiled
 /// function, in which the check stays even if nothing is done with the result.
 Tensor check_nonzero(const Tensor& x);
-/// a to the power of b. Of integers: wraps; with a negative exponent the quotient rounded towards 0
-/// (so 0, but for the bases 1 and -1).
+/// a to the power of b. Of integers it wraps, and throws Error(value) if an exponent is negative:
+/// the result would be no integer.
 [[nodiscard]] Tensor pow(const Argument& a, const Argument& b);
 /// The larger one; NaN if either is; -0 counts as less than +0, false as less than true.
 [[nodiscard]] Tensor maximum(const Argument& a, const Argument& b);

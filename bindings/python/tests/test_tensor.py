@@ -319,6 +319,24 @@ def test_indices_that_do_not_exist(key):
         nt.asarray(ARRAY)[key]
 
 
+def test_integers_have_no_negative_powers():
+    x, wanted = nt.asarray([1, 2, 3]), "pow: an integer to the power of a negative integer"
+    power = nt.compile(lambda a, b: a**b)
+    for _ in range(4):
+        assert power(x, x).tolist() == [1, 4, 27]
+    for call in (
+        lambda: x**-1,
+        lambda: 2 ** nt.asarray([-1]),
+        lambda: nt.pow(x, nt.asarray([0, -1, 0])),
+        lambda: np.asarray([1, 2, 3]) ** nt.asarray(-1),
+        lambda: power(x, nt.asarray([0, 0, -1])),
+        lambda: power(x, -1),
+    ):
+        with pytest.raises(ValueError, match=wanted):
+            call()
+    assert (x**-1.0).tolist() == (x.float() ** -1).tolist() == [1, 0.5, pytest.approx(1 / 3)]
+
+
 def test_rows_from_the_last_one_to_the_first():
     x = nt.asarray(ARRAY)
     for value in (x, nt.Variable(x)):

@@ -1,7 +1,7 @@
 // Exponents that pow decides by products and roots.
 #include "core/math/pow.h"
 #include "eager/ops/arithmetic.h"
-#include "tests/jit/calls.h"
+#include "tests/jit/checked_calls.h"
 #include "tests/op_samples.h"
 #include "tests/same_bits.h"
 
@@ -87,4 +87,28 @@ TEST_CASE("a view's exponents, rows of them, and results in place of them", "[op
   CHECK(same_bits(pow(x, twos), square));
   CHECK(same_bits(pow(x, full({33}, 2.0, f32)), square));
   CHECK(same_bits(pow(x + 0, 2), square));
+}
+
+TEST_CASE("an integer has no negative power", "[ops][power]") {
+  const Tensor x = tensor({1, 2, -3}), good = tensor({0, 2, 3}), bad = tensor({1, 2, -1});
+  const auto says = Catch::StartsWith("pow: an integer to the power of a negative integer");
+  CHECK_THROWS_WITH(pow(x, -1), says);
+  CHECK_THROWS_WITH(pow(2, bad), says);
+  CHECK_THROWS_WITH(pow(x.to(u8), bad), says);
+  CHECK_THROWS_WITH(pow(x, tensor(-1)), says);
+  CHECK(same_bits(pow(x, good), tensor({1, 4, -27})));
+  CHECK(same_bits(pow(x, good.to(u8)), tensor({1, 4, -27})));
+  CHECK(same_bits(pow(x.to(u8), 2), tensor({1, 4, 9}, u8)));
+  CHECK(same_bits(pow(x, 1 == 1), x));
+  CHECK(pow(x, -1.0).dtype() == f32);
+  CHECK(pow(x.to(f32), bad).dtype() == f32);
+
+  const auto power = [](const Tensor& a, const Tensor& b) { return pow(a, b) + 1; };
+  const auto compiled = compile(power, {.name = "f", .check = Check::never});
+  check_good(compiled, power, x, good);
+  check_bad(compiled, power, x, bad);
+  CHECK(same_bits(compiled(x, good), power(x, good)));
+  const auto of_number = compile([](const Tensor& a, const Scalar& b) { return pow(a, b); });
+  for (int i = 0; i < 4; ++i) CHECK(same_bits(of_number(x, Scalar(i)), pow(x, i)));
+  CHECK_THROWS_WITH(of_number(x, Scalar(-1)), says);
 }
