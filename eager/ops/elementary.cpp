@@ -12,7 +12,7 @@ namespace nitinol {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-/// 16-bit floats compute in f32, whose next number is none of theirs.
+/// 16-bit floats compute in f32, whose next number is none of theirs: see next_number.
 constexpr Types<float, double> wide_types = {DTypes{f32, f64}};
 
 /// (x / r) / r does not overflow where r^2 would.
@@ -121,6 +121,23 @@ Tensor ignoring_nan(const Op& op, Tensor (*other)(const Argument&, const Argumen
   return is_floating(dtype) ? apply_promoted(op, a, b, dtype) : other(a, b);
 }
 
+/// nextafter. 16-bit numbers compute in f32: there a step of 5/8 to 5/4 of the distance rounds to
+/// the next one, on either side of a power of 2, and the smallest number is a step below.
+Tensor next_number(const Argument& a, const Argument& b, DType dtype) {
+  const Op& op = elementary["nextafter"];
+  if (dtype != f16 && dtype != bf16) return apply_promoted(op, a, b, dtype);
+  const double part = dtype == f16 ? 0x1.4p-11 : 0x1.4p-8;
+  const double smallest = dtype == f16 ? 0x1p-24 : 0x1p-133;
+  const Promoted narrow(a, dtype), target(b, dtype);
+  const Tensor x = cast(*narrow.get(), f32), y = cast(*target.get(), f32);
+  const Tensor step = maximum(abs(x) * part, smallest);
+  Tensor next = where(isinf(x), copysign(largest(dtype), x), where(x < y, x + step, x - step));
+  next = where(next == 0, copysign(next, x), next);
+  next = where(x == y, y, where(isnan(y), y, next));
+  // Of a number and itself it is the number, for which no gradient flows.
+  return cast(apply(op, {&next, &next}), dtype);
+}
+
 }  // namespace
 
 // clang-format off
@@ -140,7 +157,7 @@ Tensor digamma(const Tensor& x) { return apply_floating(elementary["digamma"], x
 Tensor atan2(const Argument& a, const Argument& b) { return apply_floating(elementary["atan2"], a, b); }
 Tensor hypot(const Argument& a, const Argument& b) { return apply_floating(elementary["hypot"], a, b); }
 Tensor logaddexp(const Argument& a, const Argument& b) { return apply_floating(elementary["logaddexp"], a, b); }
-Tensor nextafter(const Argument& a, const Argument& b) { return apply_floating(elementary["nextafter"], a, b); }
+Tensor nextafter(const Argument& a, const Argument& b) { return next_number(a, b, floating_dtype("nextafter", {&a, &b})); }
 Tensor fmax(const Argument& a, const Argument& b) { return ignoring_nan(elementary["fmax"], maximum, a, b); }
 Tensor fmin(const Argument& a, const Argument& b) { return ignoring_nan(elementary["fmin"], minimum, a, b); }
 Tensor frac(const Tensor& x) { return x - trunc(x); }

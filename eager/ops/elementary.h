@@ -86,8 +86,7 @@ namespace nitinol {
 /// ln(e^a + e^b), without overflow. Where a negative a or b and the rest cancel, the error is that
 /// of the rest.
 [[nodiscard]] Tensor logaddexp(const Argument& a, const Argument& b);
-/// The next number after a towards b; b if they are equal. Throws Error(dtype) for float16 and
-/// bfloat16.
+/// The next number of the dtype after a towards b; b if they are equal.
 [[nodiscard]] Tensor nextafter(const Argument& a, const Argument& b);
 /// The larger one; a number if the other is NaN. Of equal ones the gradient goes to a.
 [[nodiscard]] Tensor fmax(const Argument& a, const Argument& b);

@@ -492,7 +492,7 @@ BINARY = [
         "nextafter",
         [one(normal(3, 4), normal(4)), one(np.array([0.0, -0.0, 1.0]), np.array([-1.0, 1.0, 1.0]))],
         np.nextafter,
-        dtypes=("float64", "float32"),
+        dtypes=("float64", "float32", "float16"),
     ),
     binary("pow", np.power, t("pow"), low=0.5),
     binary("maximum", np.maximum, t("maximum"), has_gradient=False),
