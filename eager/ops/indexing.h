@@ -10,7 +10,8 @@
 //
 // Several tensors of integers broadcast and choose together; the axes of what they choose come
 // where the first of them stands, or first if something else stands between them. A mask of several
-// axes stands for all of them. How many elements it chooses depends on data: see eager/ops/masks.h.
+// axes stands for all of them, one of none chooses all or nothing of a new axis of size 1. How many
+// elements it chooses depends on data: see eager/ops/masks.h.
 //
 // Indices whose number is known when the program runs come as a std::span<const Index>.
 #pragma once
