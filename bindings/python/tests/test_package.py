@@ -64,9 +64,12 @@ def test_wheel_holds_what_it_needs():
         "nitinol/_ext/__init__.pyi",
     } <= files
     names = [Path(file).name for file in files if ".dist-info/" not in file]
-    kinds = re.compile(r".*(\.py|\.pyi|\.so(\.[0-9.]+)?|\.txt|py\.typed)")
+    kinds = re.compile(r".*(\.py|\.pyi|\.so(\.[0-9.]+)?|\.txt|py\.typed|\.code)")
     assert [name for name in names if not kinds.fullmatch(name)] == []
     assert [name for name in names if "OpenCL" in name] == []
+    # Code of common kernels, where the library looks for it.
+    code = {str(Path(file).parent) for file in files if file.endswith(".code")}
+    assert code == {"nitinol/nitinol/code"}
 
 
 def test_wheel_names_its_version():
