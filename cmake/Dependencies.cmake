@@ -25,6 +25,7 @@ nitinol_require(dnnl "" "libdnnl-dev ocl-icd-opencl-dev" DNNL::dnnl CONFIG)
 if(dnnl_VERSION VERSION_LESS 2.6 OR dnnl_VERSION VERSION_GREATER_EQUAL 4)
   message(FATAL_ERROR "Nitinol needs oneDNN 2.6 up to 3.x; found ${dnnl_VERSION} (${dnnl_DIR}).")
 endif()
+nitinol_require(hwy 1.0 libhwy-dev hwy::hwy_contrib CONFIG)
 
 # Comes with g++; elsewhere errors name functions in place of lines.
 include(CheckCXXSourceCompiles)

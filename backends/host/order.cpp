@@ -1,6 +1,7 @@
-// A line is read into keys, which a radix sort orders: exact, stable and the same on any number of
-// threads, where comparisons of floats are none of these. Short lines go to threads by blocks
-// (lines.h); long ones are sorted by all threads, one after another.
+// A line is read into keys, which are exact, stable and the same on any number of threads, where
+// comparisons of floats are none of these. A radix sort orders them, or vectors do where they are
+// faster (docs/decisions/0027-vectors-sort-keys.md). Short lines go to threads by blocks (lines.h);
+// long ones are sorted by all threads, one after another.
 //
 // The first few are chosen without a sort: a buffer takes what is before the worst of the best
 // known so far, of which there is soon next to nothing, so that the line is read once.
@@ -11,9 +12,11 @@
 #include "backends/host/per_isa.h"
 #include "backends/host/radix_sort.h"
 #include "backends/host/split.h"
+#include "backends/host/vector_sort.h"
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -40,6 +43,12 @@ void for_each_line(const LibraryCall& call, const Launch& launch, const F& f) {
   split(lines.blocks(), lines.grain(call.operands[0]), launch.threads, run);
 }
 
+/// Whether vectors sort keys of `bytes` before a radix sort by that many threads does.
+bool is_for_vectors(std::size_t bytes, int64_t count, int parts) {
+  constexpr int64_t few = 48;
+  return count >= few && bytes >= 2 && bytes <= 4 && parts <= 2;
+}
+
 // ---- sort
 
 /// One line of elements.
@@ -54,7 +63,6 @@ class SortedLine {
 
   void write(Stored* to, int64_t to_step, int parts) {
     const auto keys = std::make_unique_for_overwrite<K[]>(static_cast<std::size_t>(size_));
-    const auto beside = std::make_unique_for_overwrite<K[]>(static_cast<std::size_t>(size_));
     int64_t numbers = 0, nans = 0;
     for (int64_t i = 0; i < size_; ++i) {
       const Stored element = from_[i * step_];
@@ -62,7 +70,7 @@ class SortedLine {
       numbers += is_nan<dtype>(element) ? 0 : 1;
     }
     nans = size_ - numbers;
-    RadixSort<K>(keys.get(), beside.get(), numbers, parts).run();
+    sort_keys(keys.get(), numbers, parts);
     Stored* const first = to + (flip_ != 0 ? nans * to_step : 0);
     for (int64_t i = 0; i < numbers; ++i) {
       first[i * to_step] =
@@ -78,6 +86,14 @@ class SortedLine {
   }
 
  private:
+  static void sort_keys(K* keys, int64_t count, int parts) {
+    if constexpr (sizeof(K) > 1) {
+      if (is_for_vectors(sizeof(K), count, parts)) return vector_sort(keys, count);
+    }
+    const auto beside = std::make_unique_for_overwrite<K[]>(static_cast<std::size_t>(count));
+    RadixSort<K>(keys, beside.get(), count, parts).run();
+  }
+
   void write_nans(Stored* to, int64_t to_step) const {
     for (int64_t i = 0; i < size_; ++i) {
       if (!is_nan<dtype>(from_[i * step_])) continue;
@@ -175,6 +191,21 @@ void order_line(const typename Elements<dtype>::Stored* from, int64_t step, int6
            K, std::vector<Entry>*>::at(current_isa())(from, step, size, count, flip, &best);
     for (int64_t i = 0; i < count; ++i) to[i * to_step] = best[static_cast<std::size_t>(i)].at;
     return;
+  }
+  if constexpr (sizeof(K) <= 4) {
+    if (is_for_vectors(sizeof(uint32_t), size, parts)) {
+      constexpr int position_bits = 32;
+      const auto both = std::make_unique_for_overwrite<uint64_t[]>(static_cast<std::size_t>(size));
+      for (int64_t i = 0; i < size; ++i) {
+        const K key = static_cast<K>(key_of<dtype>(from[i * step]) ^ flip);
+        both[static_cast<std::size_t>(i)] =
+            static_cast<uint64_t>(key) << position_bits | static_cast<uint64_t>(i);
+      }
+      vector_sort(both.get(), size);
+      for (int64_t i = 0; i < count; ++i)
+        to[i * to_step] = static_cast<uint32_t>(both[static_cast<std::size_t>(i)]);
+      return;
+    }
   }
   const auto entries = std::make_unique_for_overwrite<Entry[]>(static_cast<std::size_t>(size));
   const auto beside = std::make_unique_for_overwrite<Entry[]>(static_cast<std::size_t>(size));

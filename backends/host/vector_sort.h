@@ -1,0 +1,13 @@
+// Sorting integers by vectors: Highway's vqsort, of the fastest instructions that the CPU has.
+#pragma once
+
+#include <cstdint>
+
+namespace nitinol::host {
+
+/// Sorts `count` keys, the smallest first.
+void vector_sort(uint16_t* keys, int64_t count);
+void vector_sort(uint32_t* keys, int64_t count);
+void vector_sort(uint64_t* keys, int64_t count);
+
+}  // namespace nitinol::host
