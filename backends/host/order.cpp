@@ -7,6 +7,7 @@
 // known so far, of which there is soon next to nothing, so that the line is read once.
 #include "backends/host/order.h"
 
+#include "backends/host/allocator.h"
 #include "backends/host/keys.h"
 #include "backends/host/lines.h"
 #include "backends/host/per_isa.h"
@@ -19,13 +20,24 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
+#include <utility>
 #include <vector>
 
 namespace nitinol::host {
 namespace {
 
 constexpr int64_t long_line = 65536;
+
+/// Uninitialised memory that the next call finds in the cache.
+template <class T>
+class Array {
+ public:
+  explicit Array(int64_t count) : memory_(allocate(static_cast<std::size_t>(count) * sizeof(T))) {}
+  [[nodiscard]] T* get() const { return static_cast<T*>(memory_->data); }
+
+ private:
+  StorageHandle memory_;
+};
 
 /// Calls f(block, c, parts) for line c of each block, which as many threads may share as `parts`
 /// says.
@@ -43,13 +55,89 @@ void for_each_line(const LibraryCall& call, const Launch& launch, const F& f) {
   split(lines.blocks(), lines.grain(call.operands[0]), launch.threads, run);
 }
 
+/// keys[0, count), of which two halves are sorted, into `to` from both ends at once.
+template <class K>
+void merge_halves(const K* keys, int64_t count, K* to) {
+  const int64_t half = count / 2;
+  const K* const upper = keys + half;
+  const auto from_front = [&] {
+    for (int64_t k = 0, i = 0, j = 0; k < half; ++k) {
+      const K a = keys[i], b = upper[j];
+      const auto from_lower = static_cast<int64_t>(a <= b);
+      to[k] = std::min(a, b);
+      i += from_lower;
+      j += 1 - from_lower;
+    }
+  };
+  const auto from_back = [&] {
+    for (int64_t k = count - 1, i = half - 1, j = count - half - 1; k >= half; --k) {
+      const K a = i < 0 ? K{0} : keys[i], b = upper[j];
+      const auto from_lower = static_cast<int64_t>(a > b);
+      to[k] = std::max(a, b);
+      i -= from_lower;
+      j -= 1 - from_lower;
+    }
+  };
+  split(2, 1, 2, [&](int64_t first, int64_t last) {
+    if (first == 0) from_front();
+    if (last == 2) from_back();
+  });
+}
+
+/// Sorts keys by vectors, by two threads if there are more parts than one: a long line.
+template <class K>
+void sort_by_vectors(Array<K>& keys, int64_t count, int parts) {
+  if (parts == 1) return vector_sort(keys.get(), count);
+  split(2, 1, 2, [&](int64_t first, int64_t last) {
+    for (int64_t half = first; half < last; ++half) {
+      const int64_t begin = half == 0 ? 0 : count / 2, end = half == 0 ? count / 2 : count;
+      vector_sort(keys.get() + begin, end - begin);
+    }
+  });
+  Array<K> merged(count);
+  merge_halves(keys.get(), count, merged.get());
+  keys = std::move(merged);
+}
+
 /// Whether vectors sort keys of `bytes` before a radix sort by that many threads does.
 bool is_for_vectors(std::size_t bytes, int64_t count, int parts) {
   constexpr int64_t few = 48;
-  return count >= few && bytes >= 2 && bytes <= 4 && parts <= 2;
+  return count >= few && bytes >= 2 && bytes <= 4 && parts <= 6;
 }
 
 // ---- sort
+
+template <DType dtype>
+struct ReadKeys {
+  using Stored = typename Elements<dtype>::Stored;
+  using K = Key<dtype>;
+
+  template <class Width>
+  void operator()(Width, const Stored* from, int64_t step, int64_t size, K flip, K* keys) const {
+    if (step == 1) {
+      for (int64_t i = 0; i < size; ++i) keys[i] = static_cast<K>(key_of<dtype>(from[i]) ^ flip);
+    } else {
+      for (int64_t i = 0; i < size; ++i)
+        keys[i] = static_cast<K>(key_of<dtype>(from[i * step]) ^ flip);
+    }
+  }
+};
+
+template <DType dtype>
+struct WriteElements {
+  using Stored = typename Elements<dtype>::Stored;
+  using K = Key<dtype>;
+
+  template <class Width>
+  void operator()(Width, const K* keys, int64_t size, K flip, Stored* to, int64_t step) const {
+    if (step == 1) {
+      for (int64_t i = 0; i < size; ++i) to[i] = element_of<dtype>(static_cast<K>(keys[i] ^ flip));
+    } else {
+      for (int64_t i = 0; i < size; ++i)
+        to[i * step] = element_of<dtype>(static_cast<K>(keys[i] ^ flip));
+    }
+  }
+};
 
 /// One line of elements.
 template <DType dtype>
@@ -62,50 +150,44 @@ class SortedLine {
       : from_(from), step_(step), size_(size), flip_(is_descending ? K(~K{0}) : K{0}) {}
 
   void write(Stored* to, int64_t to_step, int parts) {
-    const auto keys = std::make_unique_for_overwrite<K[]>(static_cast<std::size_t>(size_));
-    int64_t numbers = 0, nans = 0;
-    for (int64_t i = 0; i < size_; ++i) {
-      const Stored element = from_[i * step_];
-      keys[static_cast<std::size_t>(numbers)] = static_cast<K>(key_of<dtype>(element) ^ flip_);
-      numbers += is_nan<dtype>(element) ? 0 : 1;
-    }
-    nans = size_ - numbers;
-    sort_keys(keys.get(), numbers, parts);
-    Stored* const first = to + (flip_ != 0 ? nans * to_step : 0);
-    for (int64_t i = 0; i < numbers; ++i) {
-      first[i * to_step] =
-          element_of<dtype>(static_cast<K>(keys[static_cast<std::size_t>(i)] ^ flip_));
-    }
-    if constexpr (floating.contains(dtype)) {
-      if (nans > 0) write_nans(to + (flip_ != 0 ? 0 : numbers * to_step), to_step);
-      const auto zero = static_cast<K>(top_bit<K> ^ flip_);
-      const K* const found = std::lower_bound(keys.get(), keys.get() + numbers, zero);
-      if (found != keys.get() + numbers && *found == zero)
-        write_zeros(first + (found - keys.get()) * to_step, to_step);
+    Array<K> memory(size_);
+    K* keys = memory.get();
+    constexpr int64_t grain = long_line / 2;
+    split(size_, grain, parts, [&](int64_t first, int64_t last) {
+      PerIsa<ReadKeys<dtype>, const Stored*, int64_t, int64_t, K, K*>::at(current_isa())(
+          from_ + first * step_, step_, last - first, flip_, keys + first);
+    });
+    sort_keys(memory, size_, parts);
+    keys = memory.get();
+    split(size_, grain, parts, [&](int64_t first, int64_t last) {
+      PerIsa<WriteElements<dtype>, const K*, int64_t, K, Stored*, int64_t>::at(current_isa())(
+          keys + first, last - first, flip_, to + first * to_step, to_step);
+    });
+    if constexpr (floating.contains(dtype)) {  // keys do not tell all of their bits
+      write_all_of(keys, K(~K{0}), to, to_step);
+      write_all_of(keys, top_bit<K>, to, to_step);
     }
   }
 
  private:
-  static void sort_keys(K* keys, int64_t count, int parts) {
+  static void sort_keys(Array<K>& keys, int64_t count, int parts) {
     if constexpr (sizeof(K) > 1) {
-      if (is_for_vectors(sizeof(K), count, parts)) return vector_sort(keys, count);
+      if (is_for_vectors(sizeof(K), count, parts)) return sort_by_vectors(keys, count, parts);
     }
-    const auto beside = std::make_unique_for_overwrite<K[]>(static_cast<std::size_t>(count));
-    RadixSort<K>(keys, beside.get(), count, parts).run();
+    const Array<K> beside(count);
+    RadixSort<K>(keys.get(), beside.get(), count, parts).run();
   }
 
-  void write_nans(Stored* to, int64_t to_step) const {
+  /// The elements of this key, in their order.
+  void write_all_of(const K* keys, K key, Stored* to, int64_t to_step) const {
+    const auto sought = static_cast<K>(key ^ flip_);
+    const K* const found = std::lower_bound(keys, keys + size_, sought);
+    if (found == keys + size_ || *found != sought) return;
+    to += (found - keys) * to_step;
     for (int64_t i = 0; i < size_; ++i) {
-      if (!is_nan<dtype>(from_[i * step_])) continue;
-      *to = from_[i * step_];
-      to += to_step;
-    }
-  }
-  /// With their signs.
-  void write_zeros(Stored* to, int64_t to_step) const {
-    for (int64_t i = 0; i < size_; ++i) {
-      if (key_of<dtype>(from_[i * step_]) != top_bit<K>) continue;
-      *to = from_[i * step_];
+      const Stored element = from_[i * step_];
+      if (key_of<dtype>(element) != key) continue;
+      *to = element;
       to += to_step;
     }
   }
@@ -131,8 +213,8 @@ struct ChooseFirst {
   static constexpr int64_t at_once = 64;
 
   template <class Width>
-  void operator()(Width, const Stored* from, int64_t step, int64_t size, int64_t count, K flip,
-                  std::vector<Entry>* best) const {
+  void operator()(Width width, const Stored* from, int64_t step, int64_t size, int64_t count,
+                  K flip, std::vector<Entry>* best) const {
     best->clear();
     const auto room = static_cast<std::size_t>(count * 2 + at_once);
     best->reserve(room + at_once);
@@ -142,7 +224,10 @@ struct ChooseFirst {
     for (int64_t first = 0; first < size; first += at_once) {
       const int64_t last = std::min(first + at_once, size);
       keys.fill(std::numeric_limits<K>::max());
-      read(from + first * step, step, last - first, flip, keys.data());
+      if (last - first == at_once)
+        ReadKeys<dtype>()(width, from + first * step, step, at_once, flip, keys.data());
+      else
+        ReadKeys<dtype>()(width, from + first * step, step, last - first, flip, keys.data());
       if (is_bounded) {
         K least = std::numeric_limits<K>::max();
         for (const K key : keys) least = std::min(least, key);
@@ -162,14 +247,6 @@ struct ChooseFirst {
   }
 
  private:
-  static void read(const Stored* from, int64_t step, int64_t count, K flip, K* keys) {
-    if (step == 1 && count == at_once) {
-      for (int64_t i = 0; i < at_once; ++i) keys[i] = static_cast<K>(key_of<dtype>(from[i]) ^ flip);
-    } else {
-      for (int64_t i = 0; i < count; ++i)
-        keys[i] = static_cast<K>(key_of<dtype>(from[i * step]) ^ flip);
-    }
-  }
   /// The best ones, the last of them at the end.
   static void keep(int64_t count, std::vector<Entry>& best) {
     if (static_cast<int64_t>(best.size()) <= count) return;
@@ -195,26 +272,23 @@ void order_line(const typename Elements<dtype>::Stored* from, int64_t step, int6
   if constexpr (sizeof(K) <= 4) {
     if (is_for_vectors(sizeof(uint32_t), size, parts)) {
       constexpr int position_bits = 32;
-      const auto both = std::make_unique_for_overwrite<uint64_t[]>(static_cast<std::size_t>(size));
+      Array<uint64_t> both(size);
       for (int64_t i = 0; i < size; ++i) {
-        const K key = static_cast<K>(key_of<dtype>(from[i * step]) ^ flip);
-        both[static_cast<std::size_t>(i)] =
-            static_cast<uint64_t>(key) << position_bits | static_cast<uint64_t>(i);
+        const auto key = static_cast<K>(key_of<dtype>(from[i * step]) ^ flip);
+        both.get()[i] = static_cast<uint64_t>(key) << position_bits | static_cast<uint64_t>(i);
       }
-      vector_sort(both.get(), size);
-      for (int64_t i = 0; i < count; ++i)
-        to[i * to_step] = static_cast<uint32_t>(both[static_cast<std::size_t>(i)]);
+      sort_by_vectors(both, size, parts);
+      for (int64_t i = 0; i < count; ++i) to[i * to_step] = static_cast<uint32_t>(both.get()[i]);
       return;
     }
   }
-  const auto entries = std::make_unique_for_overwrite<Entry[]>(static_cast<std::size_t>(size));
-  const auto beside = std::make_unique_for_overwrite<Entry[]>(static_cast<std::size_t>(size));
+  const Array<Entry> entries(size), beside(size);
   for (int64_t i = 0; i < size; ++i) {
-    entries[static_cast<std::size_t>(i)] = {static_cast<K>(key_of<dtype>(from[i * step]) ^ flip),
-                                            static_cast<uint32_t>(i)};
+    entries.get()[i] = {static_cast<K>(key_of<dtype>(from[i * step]) ^ flip),
+                        static_cast<uint32_t>(i)};
   }
   RadixSort<Entry>(entries.get(), beside.get(), size, parts).run();
-  for (int64_t i = 0; i < count; ++i) to[i * to_step] = entries[static_cast<std::size_t>(i)].at;
+  for (int64_t i = 0; i < count; ++i) to[i * to_step] = entries.get()[i].at;
 }
 
 }  // namespace
