@@ -185,6 +185,7 @@ class OrderWriter {
         .lines = count,
         .length = x().shape[axis],
         .digits = bytes,
+        .wanted = is_sort ? 0 : out.shape[axis],
         .places = is_sort ? RadixSort::Places::none : RadixSort::Places::positions};
     open_radix_sort(sort, made_);
     write_keys();

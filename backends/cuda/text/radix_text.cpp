@@ -31,7 +31,10 @@ enum Number {
   counts_at,
   lanes_at,
   group_at,
-  digits_at
+  digits_at,
+  lengths_at,
+  prefixes_at,
+  chosen_at
 };
 
 // sums: 256 words. The 16 steps of a block's scan are those of its warps, and a sum of 8 totals.
@@ -85,9 +88,18 @@ constexpr std::string_view halves = R"(
 DEVICE Bits* keys_of(const Arguments& a, i64 half) { return (Bits*)a.workspace + half * a.n[88] * a.n[89]; }
 DEVICE Place* places_of(const Arguments& a, i64 half) { return (Place*)(a.workspace + a.n[91]) + half * a.n[88] * a.n[89]; }
 struct Keys { const Bits* from; i64 step; };
+DEVICE Place* lengths_of(const Arguments& a) { return (Place*)(a.workspace + a.n[96]); }
+DEVICE i64 length_of(const Arguments& a, i64 line) { return IS_CHOSEN ? (i64)lengths_of(a)[line] : a.n[89]; }
 )";
 
 constexpr std::string_view words = R"(
+DEVICE Keys first_keys(const Arguments& a, i64 line) {
+  if (!IS_CHOSEN) return given_of(a, line);
+  Keys keys;
+  keys.from = keys_of(a, 1) + line * a.n[89];
+  keys.step = 1;
+  return keys;
+}
 template <int keys> DEVICE u32 item_of(int j) {
   return thread_index() / 32 * (32 * keys) + (u32)j * 32 + thread_index() % 32;
 }
@@ -130,9 +142,10 @@ template <int keys> DEVICE u32 rank_digits(const u32* digits, u32* ranks, u32* c
 // several.
 constexpr std::string_view short_lines = R"(
 template <int keys, bool has_several> DEVICE void sort_tile(const Arguments& a, u32* counts, Place* sums, Moved* moved) {
-  const u32 length = (u32)a.n[89], count = (u32)least<i64>(a.n[94], a.n[88] - (i64)block_index() * a.n[94]) * length;
   const i64 first = (i64)block_index() * a.n[94];
-  Keys line = given_of(a, first);
+  if (IS_CHOSEN && length_of(a, first) > TILE) return;
+  const u32 length = (u32)length_of(a, first), count = (u32)least<i64>(a.n[94], a.n[88] - first) * length;
+  Keys line = first_keys(a, first);
   Bits own[keys];
   Place places[keys];
   u32 digits[keys], ranks[keys];
@@ -142,9 +155,9 @@ template <int keys, bool has_several> DEVICE void sort_tile(const Arguments& a, 
     places[j] = (Place)i;
     own[j] = 0;
     if (i >= count) continue;
-    if (has_several) line = given_of(a, first + i / length);
+    if (has_several) line = first_keys(a, first + i / length);
     own[j] = line.from[(has_several ? i % length : i) * line.step];
-    if (HAS_GIVEN_PLACES) places[j] = places_of(a, 1)[i];
+    if (HAS_GIVEN_PLACES) places[j] = places_of(a, 1)[first * a.n[89] + i];
   }
   for (int step = 0; step < DIGITS + (has_several ? 1 : 0); ++step) {
     UNROLL
@@ -181,23 +194,25 @@ template <int keys, bool has_several> DEVICE void sort_tile(const Arguments& a, 
 // last step where they belong.
 constexpr std::string_view long_lines = R"(
 struct Tile { i64 line, begin; u32 count; };
-DEVICE Tile tile_of(const Arguments& a) {
+DEVICE Tile tile_in(const Arguments& a, bool is_whole) {
   Tile tile;
   tile.line = (i64)block_index() / a.n[90];
   tile.begin = (i64)block_index() % a.n[90] * TILE;
-  tile.count = (u32)least<i64>(TILE, a.n[89] - tile.begin);
+  i64 length = is_whole ? a.n[89] : length_of(a, tile.line);
+  if (IS_CHOSEN && !is_whole && length <= TILE) length = 0;  // it has been sorted as a short one
+  tile.count = (u32)least<i64>(TILE, length < tile.begin ? 0 : length - tile.begin);
   return tile;
 }
 DEVICE Keys keys_at(const Arguments& a, const Tile& tile) {
   Keys keys;
   keys.from = keys_of(a, (a.step + 1) & 1) + tile.line * a.n[89];
   keys.step = 1;
-  if (a.step == 0) keys = given_of(a, tile.line);
+  if (a.step == 0) keys = first_keys(a, tile.line);
   keys.from += tile.begin * keys.step;
   return keys;
 }
 DEVICE void count_digits(const Arguments& a, u32* digits) {
-  const Tile tile = tile_of(a);
+  const Tile tile = tile_in(a, false);
   const Keys keys = keys_at(a, tile);
   const u32 own = thread_index();
   digits[own] = 0;
@@ -209,7 +224,8 @@ DEVICE void count_digits(const Arguments& a, u32* digits) {
   counts_of(a)[(tile.line * 256 + own) * a.n[90] + tile.begin / TILE] = digits[own];
 }
 DEVICE void move_keys(const Arguments& a, u32* counts, Place* sums, Moved* moved) {
-  const Tile tile = tile_of(a);
+  const Tile tile = tile_in(a, false);
+  if (tile.count == 0) return;
   const Keys given = keys_at(a, tile);
   const u32 own = thread_index();
   const i64 here = tile.line * a.n[89];
@@ -262,6 +278,82 @@ DEVICE void move_keys(const Arguments& a, u32* counts, Place* sums, Moved* moved
 }
 )";
 
+// Of a line only the first n[98] keys are wanted. Digits from the highest on, ROUNDS of them, tell
+// up to which number of these digits that are: prefixes. Those keys, of which there are hardly
+// more, go to half 1 with their positions, and are sorted there: lengths of them.
+constexpr std::string_view choice = R"(
+DEVICE Bits* prefixes_of(const Arguments& a) { return (Bits*)(a.workspace + a.n[97]); }
+DEVICE Place* wanted_of(const Arguments& a) { return lengths_of(a) + a.n[88]; }
+DEVICE Bits upper_digits(const Arguments& a, Bits key, i64 count) {
+  Bits upper = 0;
+  for (i64 i = 0; i < count; ++i) upper = (Bits)((u64)upper << 8 | digit_of(a, key, DIGITS - 1 - i));
+  return upper;
+}
+DEVICE void count_upper(const Arguments& a, u32* digits) {
+  const Tile tile = tile_in(a, true);
+  const Keys keys = given_of(a, tile.line);
+  const u32 own = thread_index();
+  const Bits prefix = a.step == 0 ? (Bits)0 : prefixes_of(a)[tile.line];
+  digits[own] = 0;
+  barrier();
+  UNROLL
+  for (u32 i = own; i < TILE; i += 256) {
+    if (i >= tile.count) continue;
+    const Bits key = keys.from[(tile.begin + i) * keys.step];
+    if (upper_digits(a, key, a.step) == prefix) count_one(&digits[digit_of(a, key, DIGITS - 1 - a.step)]);
+  }
+  barrier();
+  counts_of(a)[(tile.line * 256 + own) * a.n[90] + tile.begin / TILE] = digits[own];
+}
+DEVICE void choose_digit(const Arguments& a, Place* sums) {
+  const i64 line = (i64)block_index();
+  const Place total = totals_of(a)[line * 256 + thread_index()];
+  const Place wanted = a.step == 0 ? (Place)a.n[98] : wanted_of(a)[line];
+  const Bits prefix = a.step == 0 ? (Bits)0 : prefixes_of(a)[line];
+  const Place before = sum_before(total, sums);
+  if (before >= wanted || before + total < wanted) return;
+  prefixes_of(a)[line] = (Bits)((u64)prefix << 8 | thread_index());
+  wanted_of(a)[line] = wanted - before;
+}
+DEVICE u32 chosen_of(const Arguments& a, const Tile& tile) {
+  const Keys keys = given_of(a, tile.line);
+  const Bits prefix = prefixes_of(a)[tile.line];
+  u32 chosen = 0;
+  UNROLL
+  for (int j = 0; j < KEYS; ++j) {
+    const u32 i = item_of<KEYS>(j);
+    if (i < tile.count && upper_digits(a, keys.from[(tile.begin + i) * keys.step], ROUNDS) <= prefix) chosen |= 1u << j;
+  }
+  return chosen;
+}
+DEVICE void count_chosen(const Arguments& a, Place* sums) {
+  const Tile tile = tile_in(a, true);
+  const Place own = bits_in(chosen_of(a, tile)), before = sum_before(own, sums);
+  if (thread_index() == 255) counts_of(a)[tile.line * 256 * a.n[90] + tile.begin / TILE] = before + own;
+}
+DEVICE void move_chosen(const Arguments& a, Place* sums) {
+  const Tile tile = tile_in(a, true);
+  const Keys keys = given_of(a, tile.line);
+  const u32 chosen = chosen_of(a, tile), lane = thread_index() % 32;
+  u32 in_warp = 0;
+  UNROLL
+  for (int j = 0; j < KEYS; ++j) in_warp += bits_in(lanes_where((chosen >> j & 1u) != 0));
+  i64 to = tile.line * a.n[89] + (i64)counts_of(a)[tile.line * 256 * a.n[90] + tile.begin / TILE] + (i64)sum_before(lane == 31 ? in_warp : 0, sums);
+  UNROLL
+  for (int j = 0; j < KEYS; ++j) {
+    const bool is_chosen = (chosen >> j & 1u) != 0;
+    const u32 lanes = lanes_where(is_chosen);
+    const i64 own = to + (i64)bits_in(lanes & ((1u << lane) - 1)), at = tile.begin + item_of<KEYS>(j);
+    if (is_chosen) {
+      keys_of(a, 1)[own] = keys.from[at * keys.step];
+      places_of(a, 1)[own] = (Place)at;
+    }
+    to += (i64)bits_in(lanes);
+  }
+  if (tile.begin == 0 && thread_index() == 0) lengths_of(a)[tile.line] = totals_of(a)[tile.line * 256];
+}
+)";
+
 /// Keys of a thread, and of a tile: as many as registers hold.
 int64_t keys_of_thread(const RadixSort& sort) {
   return sort.key_bytes == 8 ? 8 : 16;
@@ -287,23 +379,45 @@ int64_t take(RoutineText& made, int64_t bytes) {
 constexpr std::string_view shared =
     "SHARED u32 counts[2048]; SHARED Place sums[256]; SHARED Moved moved[TILE];";
 
+/// Whether keys that are not wanted are left out before the others are sorted.
+bool is_choice(const RadixSort& sort) {
+  constexpr int64_t worth = 8;
+  return sort.wanted > 0 && !is_short(sort) && sort.wanted <= sort.length / worth;
+}
+
 void add_short_lines(const RadixSort& sort, RoutineText& made) {
   constexpr int64_t several = 4;  // keys of a thread where lines are many in a tile
   const bool has_several = sort.length <= block_threads / 2;
   const int64_t keys =
-      has_several ? several
-                  : std::bit_ceil(static_cast<uint64_t>(ceil_div(sort.length, block_threads)));
+      !is_short(sort) ? keys_of_thread(sort)
+      : has_several   ? several
+                      : std::bit_ceil(static_cast<uint64_t>(ceil_div(sort.length, block_threads)));
   const int64_t group =
       has_several
           ? std::min<int64_t>(several * block_threads / std::max<int64_t>(sort.length, 1), 256)
           : 1;
   number(made, group_at) = group;
-  made.text += counts_text;
-  made.text += words;
   made.text += short_lines;
   made.add_step(
       fmt::format("{} sort_tile<{}, {}>(a, counts, sums, moved)", shared, keys, has_several),
       ceil_div(sort.lines, group) * block_threads);
+}
+
+void add_choice(const RadixSort& sort, const Counts& counts, RoutineText& made) {
+  constexpr int most_rounds = 2;
+  const int rounds = std::min(most_rounds, sort.digits);
+  made.text += fmt::format("#define ROUNDS {}\n", rounds);
+  made.text += choice;
+  const int64_t threads = sort.lines * counts.tiles * block_threads;
+  for (int round = 0; round < rounds; ++round) {
+    made.add_step("SHARED u32 digits[256]; count_upper(a, digits)", threads, round);
+    add_sum_of_counts(counts, made);
+    made.add_step("SHARED Place sums[256]; choose_digit(a, sums)", sort.lines * block_threads,
+                  round);
+  }
+  made.add_step("SHARED Place sums[256]; count_chosen(a, sums)", threads);
+  add_sum_of_counts(counts, made);
+  made.add_step("SHARED Place sums[256]; move_chosen(a, sums)", threads);
 }
 
 void add_long_lines(const RadixSort& sort, RoutineText& made) {
@@ -312,6 +426,10 @@ void add_long_lines(const RadixSort& sort, RoutineText& made) {
   open_counts(counts, made);
   made.text += words;
   made.text += long_lines;
+  if (is_choice(sort)) {
+    add_choice(sort, counts, made);
+    add_short_lines(sort, made);
+  }
   const int64_t threads = sort.lines * tiles * block_threads;
   for (int step = 0; step < sort.digits; ++step) {
     made.add_step("SHARED u32 digits[256]; count_digits(a, digits)", threads, step);
@@ -326,19 +444,25 @@ void open_radix_sort(const RadixSort& sort, RoutineText& made) {
   using Places = RadixSort::Places;
   number(made, lines_at) = sort.lines;
   number(made, length_at) = sort.length;
-  const bool has_places = sort.places != Places::none, is_given = sort.places == Places::given;
+  const bool is_chosen = is_choice(sort), has_places = sort.places != Places::none;
+  const bool is_given = sort.places == Places::given || is_chosen;
   const int64_t in_halves = sort.lines * sort.length *
                             (is_given         ? 2
                              : is_short(sort) ? 0
                                               : std::min(2, sort.digits - 1));
   take(made, in_halves * sort.key_bytes);
   number(made, places_at) = take(made, has_places ? in_halves * sort.place_bytes : 0);
+  if (is_chosen) {
+    number(made, chosen_at) = sort.wanted;
+    number(made, lengths_at) = take(made, 2 * sort.lines * sort.place_bytes);
+    number(made, prefixes_at) = take(made, sort.lines * sort.key_bytes);
+  }
   made.text += fmt::format(
       "typedef u{} Bits;\ntypedef u{} Place;\ntypedef u{} Moved;\n"
       "#define DIGITS {}\n#define HAS_PLACES {:d}\n#define HAS_GIVEN_PLACES {:d}\n"
-      "#define KEYS {}\n#define TILE {}\n",
+      "#define KEYS {}\n#define TILE {}\n#define IS_CHOSEN {:d}\n",
       8 * sort.key_bytes, 8 * sort.place_bytes, 8 * std::max(sort.key_bytes, sort.place_bytes),
-      sort.digits, has_places, is_given, keys_of_thread(sort), keys_of_tile(sort));
+      sort.digits, has_places, is_given, keys_of_thread(sort), keys_of_tile(sort), is_chosen);
   made.text += halves;
 }
 
@@ -360,10 +484,10 @@ void add_sum_of_counts(const Counts& counts, RoutineText& made) {
 }
 
 void add_radix_sort(const RadixSort& sort, RoutineText& made) {
-  if (is_short(sort))
-    add_short_lines(sort, made);
-  else
-    add_long_lines(sort, made);
+  if (!is_short(sort)) return add_long_lines(sort, made);
+  made.text += counts_text;
+  made.text += words;
+  add_short_lines(sort, made);
 }
 
 }  // namespace nitinol::cuda

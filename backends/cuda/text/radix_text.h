@@ -13,6 +13,7 @@ struct RadixSort {
   int place_bytes = 4;            ///< of what goes with a key: 4 or 8
   int64_t lines = 1, length = 0;  ///< of a line
   int digits = 1;                 ///< of 8 bits, by which keys are sorted; at least one
+  int64_t wanted = 0;             ///< only the first ones of each line, if not 0
   /// What goes with a key: nothing, where it stood in its line, or what the text has written.
   enum class Places : uint8_t { none, positions, given } places = Places::none;
 };

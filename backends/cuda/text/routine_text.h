@@ -12,7 +12,7 @@ namespace nitinol::cuda {
 
 /// What every routine is passed: addresses, and numbers that its text names by their places.
 struct RoutineArguments {
-  static constexpr int most_numbers = 96;
+  static constexpr int most_numbers = 100;
   const uint32_t* gate = nullptr;
   uint32_t* status = nullptr;
   void* workspace = nullptr;
