@@ -115,7 +115,7 @@ TEST_CASE("masks of all lengths choose on a GPU as on the host", "[cuda]") {
 TEST_CASE("scattered values meet on a GPU in the host's order", "[cuda]") {
   if (!has_gpu()) return;
   for (const int64_t places : {1, 7, 300, 70000}) {
-    for (const int64_t count : {1, 300, 5000}) {
+    for (const int64_t count : {1, 6, 300, 5000}) {
       INFO(count << " to " << places);
       const Tensor at = random_values(i64, {count}, 7).to(Device{}) * 7919 % places;
       const Tensor values = random_values(f32, {count}, 8).to(Device{});
@@ -123,6 +123,10 @@ TEST_CASE("scattered values meet on a GPU in the host's order", "[cuda]") {
       check([&](const Tensor& i, const Tensor& v) { return scatter_add(v, i, places); }, at,
             values);
       check([&](const Tensor& i, const Tensor& v) { return scatter_add(v, i, places); }, at, rows);
+      check([&](const Tensor& i,
+                const Tensor& v) { return scatter_add(swapaxes(v, 0, 1), i, places); },
+            reshape(concat({at, at}, 0), {2, count}),
+            reshape(concat({values, values}, 0), {count, 2}));
       check(
           [&](const Tensor& i, const Tensor& v) {
             return zeros({places, 3}, v.dtype(), v.device()).at({i}).set(v);

@@ -387,11 +387,11 @@ bool is_choice(const RadixSort& sort) {
 
 void add_short_lines(const RadixSort& sort, RoutineText& made) {
   constexpr int64_t several = 4;  // keys of a thread where lines are many in a tile
-  const bool has_several = sort.length <= block_threads / 2;
-  const int64_t keys =
-      !is_short(sort) ? keys_of_thread(sort)
-      : has_several   ? several
-                      : std::bit_ceil(static_cast<uint64_t>(ceil_div(sort.length, block_threads)));
+  const bool is_given = sort.places == RadixSort::Places::given;  // they do not tell lines apart
+  const bool has_several = !is_given && sort.length <= block_threads / 2;
+  const auto enough = std::bit_ceil(
+      static_cast<uint64_t>(std::max<int64_t>(ceil_div(sort.length, block_threads), 1)));
+  const int64_t keys = has_several ? several : std::min<int64_t>(enough, keys_of_thread(sort));
   const int64_t group =
       has_several
           ? std::min<int64_t>(several * block_threads / std::max<int64_t>(sort.length, 1), 256)
