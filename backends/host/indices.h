@@ -61,6 +61,7 @@ class RowIndices {
         is_line_(layout.shape.size() == 1) {}
 
   [[nodiscard]] int64_t count() const { return element_count(layout_.shape); }
+  [[nodiscard]] bool is_line() const { return is_line_; }
   /// The indices, if they have one axis.
   [[nodiscard]] IndexLine line() const { return line_; }
   /// Index number i as it was given.

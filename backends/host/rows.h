@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace nitinol::host {
 
@@ -29,6 +30,10 @@ class Rows {
   [[nodiscard]] bool is_together() const { return is_together_; }
   /// Bytes of an element.
   [[nodiscard]] int64_t bytes() const { return bytes_; }
+  /// Bytes from one row to the next, if all lie so.
+  [[nodiscard]] std::optional<int64_t> step() const {
+    return is_even_ ? std::optional(step_) : std::nullopt;
+  }
   [[nodiscard]] char* row(int64_t i) const {
     return start_ + (is_even_ ? i * step_ : byte_offset(i, lead_.shape, lead_));
   }
@@ -60,7 +65,7 @@ class Rows {
   int64_t elements_;
   bool is_together_;
   bool is_even_;
-  int64_t step_;  ///< bytes from one row to the next, if all lie so
+  int64_t step_;
 };
 
 }  // namespace nitinol::host

@@ -37,25 +37,6 @@ void join_elements(char* to, const char* from, int64_t n) {
   }
 }
 
-using Join = void (*)(char* to, const char* from, int64_t n);
-
-Join join_of(DType dtype, Combine combine) {
-  Join found = nullptr;
-  with_number_type(dtype, [&](auto type) {
-    switch (combine) {
-      case Combine::multiply:
-        found = join_elements<type.value, Combine::multiply>;
-        break;
-      case Combine::maximum:
-        found = join_elements<type.value, Combine::maximum>;
-        break;
-      default:
-        found = join_elements<type.value, Combine::minimum>;
-    }
-  });
-  return found;
-}
-
 struct Arrivals {
   Arrivals(const LibraryCall& call, const Launch& launch)
       : x(call.operands[0], launch.buffers[0], 1),
@@ -82,10 +63,77 @@ struct Arrivals {
     }
   }
 
+  /// Calls put(to, from) for rows of one element, by one axis of indices. Returns false if they are
+  /// not that.
+  template <class Put>
+  bool put_each(WrongIndex& wrong, const Put& put) const {
+    const auto step = out.step(), values_step = values.step();
+    if (out.elements() != 1 || !indices.is_line() || !step || !values_step) return false;
+    char* const to = out.row(0);
+    const char* const from = values.row(0);
+    const IndexLine line = indices.line();
+    const int64_t count = indices.count();
+    for (int64_t j = 0; j < count; ++j) {
+      const int64_t row = row_of(line[j], rows);
+      if (row < 0) {
+        wrong.note(line[j]);
+        break;
+      }
+      put(to + row * *step, from + j * *values_step);
+    }
+    return true;
+  }
+  template <int bytes>
+  bool put_words(WrongIndex& wrong) const {
+    return put_each(wrong, [](char* to, const char* from) { std::memcpy(to, from, bytes); });
+  }
+  bool put_elements(WrongIndex& wrong) const {
+    switch (out.bytes()) {
+      case 1:
+        return put_words<1>(wrong);
+      case 2:
+        return put_words<2>(wrong);
+      case 4:
+        return put_words<4>(wrong);
+      default:
+        return put_words<8>(wrong);
+    }
+  }
+
   Rows x, values, out;
   int64_t rows;
   RowIndices indices;
 };
+
+/// How values join what is there: a piece of a row, or all rows if they are single elements.
+struct Join {
+  void (*pieces)(char* to, const char* from, int64_t n) = nullptr;
+  bool (*elements)(const Arrivals& work, WrongIndex& wrong) = nullptr;
+};
+
+template <DType dtype, Combine combine>
+constexpr Join join_by = {
+    join_elements<dtype, combine>, [](const Arrivals& work, WrongIndex& wrong) {
+      return work.put_each(
+          wrong, [](char* to, const char* from) { join_elements<dtype, combine>(to, from, 1); });
+    }};
+
+Join join_of(DType dtype, Combine combine) {
+  Join found;
+  with_number_type(dtype, [&](auto type) {
+    switch (combine) {
+      case Combine::multiply:
+        found = join_by<type.value, Combine::multiply>;
+        break;
+      case Combine::maximum:
+        found = join_by<type.value, Combine::maximum>;
+        break;
+      default:
+        found = join_by<type.value, Combine::minimum>;
+    }
+  });
+  return found;
+}
 
 }  // namespace
 
@@ -105,13 +153,15 @@ void scatter(const LibraryCall& call, const Launch& launch) {
   }
   split(work.out.elements(), columns_of_thread, launch.threads, [&](int64_t first, int64_t last) {
     if (!is_one_piece) work.copy(first, last);
+    if (call.replaces && work.put_elements(wrong)) return;
     if (call.replaces) {
       const int64_t bytes = work.out.bytes();
       work.run(first, last, wrong, [bytes](char* to, const char* from, int64_t n) {
         std::memcpy(to, from, static_cast<std::size_t>(n * bytes));
       });
     } else {
-      work.run(first, last, wrong, join_of(call.operands[0].dtype, call.combine));
+      const Join join = join_of(call.operands[0].dtype, call.combine);
+      if (!join.elements(work, wrong)) work.run(first, last, wrong, join.pieces);
     }
   });
   wrong.report("scatter", work.rows, launch);
