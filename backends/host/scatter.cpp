@@ -8,7 +8,11 @@
 #include "core/joins.h"
 #include "core/num.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
+#include <limits>
+#include <type_traits>
 
 namespace nitinol::host {
 namespace {
@@ -105,6 +109,25 @@ struct Arrivals {
   RowIndices indices;
 };
 
+/// join<combine>(a, b), for extremes by a comparison of integers: a branch that data in no order
+/// decides costs more than all else.
+template <Combine combine, class T>
+T joined_alone(T a, T b) {
+  if constexpr (is_extreme(combine) && std::is_floating_point_v<T>) {
+    if (a == a && b == b) [[likely]] {
+      using Bits = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+      constexpr Bits all_but_sign = std::numeric_limits<Bits>::max();
+      constexpr int sign = std::numeric_limits<Bits>::digits;
+      const auto key = [](Bits bits) { return bits ^ ((bits >> sign) & all_but_sign); };
+      const Bits i = key(std::bit_cast<Bits>(a)), j = key(std::bit_cast<Bits>(b));
+      return std::bit_cast<T>(key(combine == Combine::maximum ? std::max(i, j) : std::min(i, j)));
+    }
+  } else if constexpr (is_extreme(combine)) {
+    return combine == Combine::maximum ? std::max(a, b) : std::min(a, b);
+  }
+  return join<combine>(Num<T>(a), Num<T>(b)).value;
+}
+
 /// How values join what is there: a piece of a row, or all rows if they are single elements.
 struct Join {
   void (*pieces)(char* to, const char* from, int64_t n) = nullptr;
@@ -114,8 +137,14 @@ struct Join {
 template <DType dtype, Combine combine>
 constexpr Join join_by = {
     join_elements<dtype, combine>, [](const Arrivals& work, WrongIndex& wrong) {
-      return work.put_each(
-          wrong, [](char* to, const char* from) { join_elements<dtype, combine>(to, from, 1); });
+      using Stored = typename Elements<dtype>::Stored;
+      using Value = typename Elements<dtype>::Value;
+      return work.put_each(wrong, [](char* to, const char* from) {
+        auto& out = *reinterpret_cast<Stored*>(to);
+        const Value a = value_of<dtype>(out);
+        const Value b = value_of<dtype>(*reinterpret_cast<const Stored*>(from));
+        out = stored<dtype>(joined_alone<combine>(a, b));
+      });
     }};
 
 Join join_of(DType dtype, Combine combine) {
