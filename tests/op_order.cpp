@@ -116,6 +116,13 @@ std::vector<Sample> scatter_samples(const Op&) {
       add({4}, tensor(2, i64), {});
       add({4, 3}, zeros({0}, i64), {0, 3});
       add({2, 0}, tensor({1, 1}, i64), {2, 0});
+      if (arrival < 3) continue;  // extremes: of every pair of edge values
+      const Tensor edges = edge_values(dtype);
+      const int64_t count = edges.shape()[0];
+      out.push_back({.inputs = {repeat(edges, count), tile(edges, {count}), arange(count * count)},
+                     .attrs = {arrival},
+                     .ulps = 0,
+                     .absolute = 0});
     }
   }
   return out;
