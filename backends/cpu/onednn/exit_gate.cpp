@@ -20,6 +20,7 @@ void wait_a_moment() {
 }
 
 void close() {
+  if (is_closed) return;
   closed_by = std::this_thread::get_id();
   is_closed = true;
   // A product of matrices may take its time, but a thread that was killed never leaves.
@@ -40,12 +41,12 @@ InsideOneDnn::~InsideOneDnn() {
 }
 
 void close_at_exit() {
-  static const bool is_registered = [] {
-    // The child of a fork has one thread, which was forking.
-    pthread_atfork(nullptr, nullptr, [] { calls_inside = 0; });
-    return std::atexit(close) == 0;
-  }();
-  static_cast<void>(is_registered);
+  // The child of a fork has one thread, which was forking.
+  static const bool is_prepared = pthread_atfork(nullptr, nullptr, [] { calls_inside = 0; }) == 0;
+  static_cast<void>(is_prepared);
+  constexpr int enough = 4096;
+  static constinit std::atomic<int> times = 0;
+  if (times.fetch_add(1, std::memory_order_relaxed) < enough) std::atexit(close);
 }
 
 }  // namespace nitinol::cpu

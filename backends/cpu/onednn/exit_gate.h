@@ -17,7 +17,8 @@ class InsideOneDnn {
   InsideOneDnn& operator=(const InsideOneDnn&) = delete;
 };
 
-/// Call it when oneDNN has made its static objects: what is registered later runs earlier.
+/// Call it whenever oneDNN may have made static objects, which it destroys when the program ends:
+/// what is registered later runs earlier.
 void close_at_exit();
 
 }  // namespace nitinol::cpu

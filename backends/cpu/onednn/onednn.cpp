@@ -276,7 +276,7 @@ class Gemm final : public OneDnnCall {
         dnnl_sgemm(a_.is_transposed, b_.is_transposed, m_, n_, k_, 1.0F, a, a_.distance, b,
                    b_.distance, 0.0F, static_cast<float*>(result), c_.distance);
     if (status != dnnl_success) rethrow("matmul", dnnl::error(status, "dnnl_sgemm"));
-    has_code_.store(true, std::memory_order_relaxed);
+    if (!has_code_.exchange(true, std::memory_order_relaxed)) close_at_exit();
   }
 
   [[nodiscard]] std::size_t bytes() const override { return sizeof *this; }
