@@ -25,8 +25,7 @@ void sort(Key* keys, int64_t count) {
     return true;
   }();
   static_cast<void>(is_chosen);
-  const thread_local hwy::Sorter sorter;  // which has a buffer
-  sorter(keys, static_cast<std::size_t>(count), hwy::SortAscending());
+  hwy::Sorter()(keys, static_cast<std::size_t>(count), hwy::SortAscending());
 }
 
 }  // namespace
