@@ -4,12 +4,12 @@
 #include "core/library.h"
 #include "nitinol.h"
 #include "tests/backends/kernels.h"
+#include "tests/cuda/using_fake.h"
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <sstream>
 #include <string>
@@ -17,19 +17,12 @@
 
 using namespace nitinol;
 using test::Call;
+using test::gpu;
+using test::has_gpu;
 
 namespace {
 
 using Kind = LibraryCall::Kind;
-constexpr Device gpu = {.kind = Device::Kind::cuda, .index = 0};
-
-bool has_gpu() {
-  const auto all = devices();
-  const bool is_there = std::ranges::any_of(
-      all, [](const DeviceInfo& info) { return info.device == gpu && info.missing.empty(); });
-  if (!is_there) std::puts("NOT RUN: there is no GPU");
-  return is_there;
-}
 
 /// Axes in memory as they are, or in another order, or with gaps.
 OperandLayout random_layout(test::RandomNumbers& numbers, DType dtype, const Shape& shape) {

@@ -1,29 +1,18 @@
 // Sorting, masks, scattered values and scans on a GPU against the host, bit by bit: lines from one
 // element to several tiles of a block of threads, packed and not. In ctest's cuda.fake.calls.
 #include "nitinol.h"
+#include "tests/cuda/using_fake.h"
 #include "tests/op_samples.h"
 #include "tests/same_bits.h"
 
 #include <catch2/catch.hpp>
 
-#include <algorithm>
-#include <cstdio>
 #include <vector>
 
 using namespace nitinol;
 using namespace nitinol::test;
 
 namespace {
-
-constexpr Device gpu = {.kind = Device::Kind::cuda, .index = 0};
-
-bool has_gpu() {
-  const auto all = devices();
-  const bool is_there = std::ranges::any_of(
-      all, [](const DeviceInfo& info) { return info.device == gpu && info.missing.empty(); });
-  if (!is_there) std::puts("NOT RUN: there is no GPU");
-  return is_there;
-}
 
 /// On the host: numbers of which some are equal, with zeros of both signs, infinities and NaN.
 Tensor values_of(DType dtype, const Shape& shape) {

@@ -39,6 +39,15 @@ inline std::optional<Fake> fake() {
   return std::nullopt;
 }
 
+/// Whether there is a GPU, a real one or that of the fake driver, and a line that says so if not.
+inline bool has_gpu() {
+  for (const DeviceInfo& info : devices()) {
+    if (info.device == gpu && info.missing.empty()) return true;
+  }
+  std::puts("NOT RUN: there is no GPU");
+  return false;
+}
+
 inline Tensor numbers(Device device) {
   return reshape(arange(12, f32, device) * 0.25 - 1, {3, 4});
 }

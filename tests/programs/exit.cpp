@@ -33,6 +33,7 @@ struct Early {
     require(w.grad().data<float>()[0] == 2);
     for (int i = 0; i < 300; ++i) x = x + 1;
     require(x.data<float>()[99] == 301);
+    require(sort(arange(100) * -1.0)[0].item<float>() == -99);
     clear_executables();
     require(sum(f(x)).item<float>() > 0);
   }
@@ -64,7 +65,7 @@ thread_local LateOfThread late;
 int main(int count, char** arguments) {
   static_cast<void>(&late);
   for (const int64_t n : {7, 7, 8, 8}) static_cast<void>(in_background(ones({n})));
-  of_thread = ones({1000});
+  of_thread = sort(ones({1000}));
   std::thread([] {
     static_cast<void>(&late);
     of_thread = ones({100'000});
