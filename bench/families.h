@@ -21,6 +21,7 @@ void small_rows(Timer& timer);        ///< W3: four elements, so that only the o
 void model_rows(Timer& timer);        ///< W4: steps of training, and inference
 void matmul_rows(Timer& timer);       ///< W5
 void shape_rows(Timer& timer);        ///< W7.shapes: 32 lengths in turn
+void branch_rows(Timer& timer);       ///< W7.branch, W8: functions that look at data
 void length_rows(Timer& timer);       ///< lengths: many in turn; ported: loops of small steps
 void large_rows(Timer& timer);        ///< large: what a GPU is for; copies: beside its work
 void plan_rows(Timer& timer);         ///< plan: making Plans, by kind and size of the graph

@@ -149,6 +149,7 @@ void time_rows(Timer& timer) {
   nitinol::bench::model_rows(timer);
   nitinol::bench::matmul_rows(timer);
   nitinol::bench::shape_rows(timer);
+  nitinol::bench::branch_rows(timer);
   nitinol::bench::length_rows(timer);
   nitinol::bench::large_rows(timer);
   nitinol::bench::plan_rows(timer);

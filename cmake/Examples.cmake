@@ -2,6 +2,7 @@
 
 # What ctest gives to those that would take too long otherwise.
 set(chargpt_arguments --steps 30 --compared 10 --length 40)
+set(ode_arguments --size 64 --until 20)
 
 file(GLOB example_sources CONFIGURE_DEPENDS examples/*/*.cpp)
 foreach(source IN LISTS example_sources)

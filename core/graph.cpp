@@ -173,7 +173,7 @@ class Verifier {
             "otherwise");
     if (!is_constant) return;
     const TensorData& data = node.constant.internals();
-    require(data.storage || data.is_number, v, "a constant with memory, or a number", "neither");
+    require(data.storage || data.is_number(), v, "a constant with memory, or a number", "neither");
     require(node.constant.spec() == node.spec, v, "the spec of its tensor",
             describe(node.constant));
   }

@@ -1,6 +1,10 @@
 #include "core/host_access.h"
 
 #include "core/backend.h"
+#include "core/error.h"
+#include "core/pending.h"
+
+#include <fmt/format.h>
 
 #include <cstring>
 
@@ -49,11 +53,38 @@ Extent extent_of(const Shape& shape, const Strides& strides) {
   return extent;
 }
 
+[[noreturn]] void throw_without_elements(const TensorData& data) {
+  if (is_pending(data)) {
+    throw Error(
+        ErrorKind::value,
+        {.where = "Tensor",
+         .what = fmt::format("a tensor {} whose computation failed is used", describe(data.spec)),
+         .expected = "a tensor that has been computed",
+         .got = "a result of a call of a compiled function that ended by an error",
+         .fix = "Look at the first error; what the call has left behind is lost."});
+  }
+  throw Error(ErrorKind::unsupported,
+              {.where = "Tensor",
+               .what = fmt::format("a tensor {} that has no elements is used", describe(data.spec)),
+               .expected = "a tensor that a call has computed",
+               .got = "one that stood for a gradient while compile() noted what a rule "
+                      "(custom_gradient) does, and that the rule has kept",
+               .fix = "Return it from the rule, or call the compiled function by eager()."});
+}
+
 }  // namespace
 
 void* TensorData::settled_address() const {
+  void* const address = unsettled_address();
   if (storage) settle(*storage);
-  return unsettled_address();
+  return address;
+}
+
+void* TensorData::other_address() const {
+  if (is_number()) return const_cast<uint64_t*>(&number);  // NOLINT: never written
+  materialise(*this);
+  if (memory.load(std::memory_order_acquire) != Memory::here) throw_without_elements(*this);
+  return memory_address();
 }
 
 HostElements::HostElements(const TensorData& data) : data_(data), first_(nullptr) {

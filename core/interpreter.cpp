@@ -11,6 +11,7 @@ std::atomic<uint64_t> epoch = 0;
 
 constinit thread_local Interpreter* thread_interpreter::top = nullptr;
 constinit thread_local bool thread_interpreter::watches = false;
+constinit thread_local PendingCall* thread_interpreter::pending = nullptr;
 
 uint64_t current_epoch() {
   return epoch.load(std::memory_order_relaxed);

@@ -20,6 +20,7 @@
 namespace nitinol {
 
 class Variable;
+class PendingCall;
 struct HostValueGuard;
 
 /// Where a data read happened and what it was called.
@@ -37,6 +38,8 @@ class Interpreter {
   /// Whether it is to see each op, each look at data and at a HostValue: then a composite op comes
   /// expanded, and nothing takes the short way past run().
   [[nodiscard]] virtual bool watches() const { return true; }
+  /// What is asked before ops reach run(), or null (core/pending.h).
+  [[nodiscard]] virtual PendingCall* pending() { return nullptr; }
   /// The result of `op`, whose spec was inferred. Composite ops arrive here expanded.
   virtual Tensor run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) = 0;
   /// The results of an op of several (Op::infer_all), whose specs were inferred.
@@ -66,6 +69,7 @@ void note_gradients(const Op& op, Inputs inputs, const Attrs& attrs, std::span<T
 namespace thread_interpreter {
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local Interpreter* top;
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local bool watches;
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local PendingCall* pending;
 }  // namespace thread_interpreter
 
 /// What has been put on top of eager's own interpreter on this thread, or null.
@@ -81,15 +85,22 @@ namespace thread_interpreter {
   return thread_interpreter::watches;
 }
 
+/// The call on this thread that keeps results pending, or null.
+[[nodiscard]] inline PendingCall* pending_call() {
+  return thread_interpreter::pending;
+}
+
 /// Puts `interpreter` on top for this thread while it lives.
 class InterpreterScope {
  public:
   explicit InterpreterScope(Interpreter& interpreter)
       : below_(std::exchange(thread_interpreter::top, &interpreter)),
-        was_watched_(std::exchange(thread_interpreter::watches, interpreter.watches())) {}
+        was_watched_(std::exchange(thread_interpreter::watches, interpreter.watches())),
+        pending_before_(std::exchange(thread_interpreter::pending, interpreter.pending())) {}
   ~InterpreterScope() {
     thread_interpreter::top = below_;
     thread_interpreter::watches = was_watched_;
+    thread_interpreter::pending = pending_before_;
   }
   InterpreterScope(const InterpreterScope&) = delete;
   InterpreterScope& operator=(const InterpreterScope&) = delete;
@@ -97,6 +108,7 @@ class InterpreterScope {
  private:
   Interpreter* below_;
   bool was_watched_;
+  PendingCall* pending_before_;
 };
 
 /// The interpreter at the bottom, which computes. (eager/interpreter.cpp)

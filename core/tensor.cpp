@@ -1,7 +1,7 @@
 #include "core/tensor.h"
 
 #include "core/error.h"
-#include "core/interpreter.h"
+#include "core/pending.h"
 #include "core/per_thread.h"
 
 #include <fmt/format.h>
@@ -66,16 +66,6 @@ void Tensor::throw_undefined() {
                                  .fix = undefined_tensor_fix()});
 }
 
-void throw_without_elements(const TensorData& data) {
-  throw Error(ErrorKind::unsupported,
-              {.where = "Tensor",
-               .what = fmt::format("a tensor {} that has no elements is used", describe(data.spec)),
-               .expected = "a tensor that a call has computed",
-               .got = "one that stood for a gradient while compile() noted what a rule "
-                      "(custom_gradient) does, and that the rule has kept",
-               .fix = "Return it from the rule, or call the compiled function by eager()."});
-}
-
 std::string describe(const Spec& spec) {
   return fmt::format("{}{}", name_of(spec.dtype), to_string(spec.shape));
 }
@@ -99,19 +89,26 @@ Tensor make_tensor(const Spec& spec, const Strides& strides, int64_t offset,
 Tensor make_number(const Spec& spec, uint64_t bits) {
   Tensor number = make_tensor(spec, {}, 0, {});
   number.internals().number = bits;
-  number.internals().is_number = true;
+  number.internals().memory.store(TensorData::Memory::number, std::memory_order_relaxed);
   return number;
 }
 
 Tensor bare_copy(const Tensor& tensor) {
   const TensorData& data = tensor.internals();
+  if (is_pending(data)) {
+    if (PendingCall* const call = pending_call(); call != nullptr && call->owns(data))
+      return call->copy(tensor);
+    materialise(data);
+  }
   Tensor copy = make_tensor(data.spec, data.strides, data.offset, data.storage);
-  copy.internals().number = data.number;
-  copy.internals().is_number = data.is_number;
-  copy.internals().birth = data.birth;
-  copy.internals().trace = data.trace;
-  copy.internals().value = data.value;
-  copy.internals().pending = data.pending;
+  TensorData& to = copy.internals();
+  to.number = data.number;
+  to.memory.store(data.memory.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  to.birth = data.birth;
+  to.trace = data.trace;
+  to.value = data.value;
+  to.segment = data.segment;
+  to.shape_only = data.shape_only;
   return copy;
 }
 

@@ -8,6 +8,7 @@
 #include "core/shape.h"
 #include "core/storage.h"
 
+#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -64,48 +65,59 @@ struct TensorSlot : Counted {
 
 void destroy(TensorSlot* slot);
 
-struct TensorData;
-[[noreturn]] void throw_without_elements(const TensorData& data);
-
 /// What a Tensor points to. Users never see it; ops, interpreters and backends do.
 struct TensorData : Counted {
-  TensorData(const Spec& of, const Strides& steps, int64_t first, StorageHandle memory)
-      : spec(of), strides(steps), offset(first), storage(std::move(memory)) {}
+  /// Where a tensor's elements are.
+  enum class Memory : uint8_t {
+    here,        ///< in its storage
+    number,      ///< a 0-d host number: no memory, at home beside tensors of any device
+    shape_only,  ///< nowhere: what a gradient rule was given while compile() noted what it does
+    pending,     ///< nowhere yet: materialise() makes them (core/pending.h)
+  };
+  TensorData(const Spec& of, const Strides& steps, int64_t first, StorageHandle where)
+      : spec(of),
+        strides(steps),
+        offset(first),
+        storage(std::move(where)),
+        memory(storage ? Memory::here : Memory::shape_only) {}
 
   Spec spec;
-  Strides strides;     ///< in elements
-  int64_t offset = 0;  ///< in elements, from the start of the storage
-  StorageHandle storage;
-  uint64_t number = 0;     ///< is_number: its bits, in the dtype, zero-extended
-  bool is_number = false;  ///< a 0-d host number: no memory, at home beside tensors of any device
-  uint64_t birth = 0;      ///< the epoch it was made in (core/interpreter.h)
-  uint64_t trace = 0;      ///< the epoch of the trace that made it, or 0
-  uint32_t value = 0;      ///< its number in that trace
-  Handle<TensorSlot> gradient;  ///< set by autograd: how it was computed
-  Handle<TensorSlot> pending;   ///< set by who will compute it, or only needed its shape
+  Strides strides;        ///< in elements
+  int64_t offset = 0;     ///< in elements, from the start of the storage
+  StorageHandle storage;  ///< Memory::here
+  uint64_t number = 0;    ///< Memory::number: its bits, in the dtype, zero-extended
+  /// From pending to here it may go at any time, on whatever thread materialises it first.
+  std::atomic<Memory> memory;
+  uint64_t birth = 0;             ///< the epoch it was made in (core/interpreter.h)
+  uint64_t trace = 0;             ///< the epoch of the trace or deferred call that made it, or 0
+  uint32_t value = 0;             ///< its number in that, or in that segment of it
+  uint32_t segment = 0;           ///< of a deferred call
+  Handle<TensorSlot> gradient;    ///< set by autograd: how it was computed
+  Handle<TensorSlot> shape_only;  ///< set by who needs nothing but its shape, and counts them
+
+  [[nodiscard]] bool is_number() const {
+    return memory.load(std::memory_order_relaxed) == Memory::number;
+  }
 
   /// Address of the first element, on its device. Only for device code and for who launches it;
-  /// host code reads by HostElements (core/host_access.h). Throws Error(unsupported) for a tensor
-  /// without elements, and what the call has failed with that fills it: see settle().
+  /// host code reads by HostElements (core/host_access.h). Throws if there are none for good, and
+  /// what the call has failed with that fills it: see settle().
   [[nodiscard]] void* address() const {
-    if (is_number) return number_address();
-    if (storage && storage->check.load(std::memory_order_acquire) == nullptr) [[likely]]
+    if (memory.load(std::memory_order_acquire) == Memory::here &&
+        storage->check.load(std::memory_order_acquire) == nullptr) [[likely]]
       return memory_address();
     return settled_address();
   }
   /// The same without waiting, for a launch that does nothing if that call has failed.
   [[nodiscard]] void* unsettled_address() const {
-    if (is_number) return number_address();
-    if (!storage) [[unlikely]]
-      throw_without_elements(*this);
-    return memory_address();
+    if (memory.load(std::memory_order_acquire) == Memory::here) [[likely]]
+      return memory_address();
+    return other_address();
   }
 
  private:
   [[nodiscard]] void* settled_address() const;  // (host_access.cpp)
-  [[nodiscard]] void* number_address() const {
-    return const_cast<uint64_t*>(&number);  // NOLINT: never written
-  }
+  [[nodiscard]] void* other_address() const;
   [[nodiscard]] void* memory_address() const {
     return static_cast<std::byte*>(storage->data) +
            offset * static_cast<int64_t>(size_of(spec.dtype));
@@ -113,9 +125,8 @@ struct TensorData : Counted {
 };
 
 void destroy(TensorData* data);
-/// False of what a gradient rule was given while compile() noted what it does.
-[[nodiscard]] inline bool has_elements(const TensorData& data) {
-  return data.is_number || data.storage;
+[[nodiscard]] inline bool has_elements(const TensorData& data) {  // not a shape only, for good
+  return data.memory.load(std::memory_order_relaxed) != TensorData::Memory::shape_only;
 }
 
 /// An n-dimensional array value. Copying copies a handle; no operation changes a Tensor that
@@ -165,9 +176,8 @@ class Tensor {
   /// Whether the one element is nonzero; `if (loss < best)` works. Ends a trace, like item().
   explicit operator bool() const;
 
-  /// The same values as another dtype (see cast).
+  /// The same values as another dtype (see cast), or on another device (see nitinol::to).
   [[nodiscard]] Tensor to(DType dtype) const;
-  /// The same values on another device (see nitinol::to).
   [[nodiscard]] Tensor to(Device device) const;
   /// Sub-tensor `i` along axis 0; negative counts from the end.
   Tensor operator[](Integer i) const;

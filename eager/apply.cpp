@@ -2,10 +2,12 @@
 
 #include "core/error.h"
 #include "core/interpreter.h"
+#include "core/pending.h"
 #include "core/stack.h"
 #include "eager/argument.h"
 #include "eager/channels_last.h"
 #include "eager/composite.h"
+#include "eager/elements.h"
 #include "eager/launch.h"
 #include "eager/promotion.h"
 
@@ -22,6 +24,30 @@ bool is_tracked(Inputs inputs) {
   return std::ranges::any_of(inputs, tracks);
 }
 
+/// What an earlier call of this function did; undefined if none did. (Images match as what lies in
+/// memory, below run_channels_last(): the op itself is noted of none.)
+[[gnu::noinline]] Tensor matched(PendingCall& call, const Op& op, Inputs inputs,
+                                 const Attrs& attrs) {
+  Tensor result = call.match(op, inputs, attrs);
+  if (result.is_defined() && is_tracked(inputs)) note_gradient(op, inputs, attrs, result);
+  return result;
+}
+
+/// The same of a number beside a tensor that decides the dtype, without making a tensor of it.
+[[gnu::noinline]] Tensor matched(PendingCall& call, const Op& op, const Argument& a,
+                                 const Argument& b) {
+  const Tensor* const inputs[] = {a.tensor(), b.tensor()};
+  const bool is_first = inputs[0] == nullptr;
+  if (is_first == (inputs[1] == nullptr)) return {};
+  const Tensor& tensor = *inputs[is_first ? 1 : 0];
+  if (!tensor.is_defined() || tensor.tracks_gradient()) return {};
+  const Spec& spec = tensor.spec();
+  if (!is_floating(spec.dtype) || spec.is_weak) return {};
+  const Spec number = {
+      .dtype = spec.dtype, .shape = {}, .is_weak = true, .device = default_device()};
+  return call.match(op, inputs, number, element_of(spec.dtype, (is_first ? a : b).scalar()));
+}
+
 Tensor apply_composite(const Op& op, Inputs inputs, const Attrs& attrs) {
   // A trace and a tape are to see the ops that it expands to.
   if (!is_watched() && !is_tracked(inputs)) return eager::run_composite(op, inputs, attrs);
@@ -34,6 +60,9 @@ Tensor run(const Op& op, Inputs inputs, const Attrs& attrs) {
   if (op.kind == OpKind::composite) return apply_composite(op, inputs, attrs);
   if (op.kind == OpKind::elementwise && !is_watched()) {  // what most calls are, made short
     if (Tensor result = eager::compute_alike(op, inputs); result.is_defined()) return result;
+  }
+  if (PendingCall* const call = pending_call()) [[unlikely]] {
+    if (Tensor result = matched(*call, op, inputs, attrs); result.is_defined()) return result;
   }
   const Spec spec = op.infer(op, inputs, attrs);
   Tensor result = eager::keeps_channels_last(op, inputs, spec)
@@ -82,6 +111,9 @@ std::vector<Tensor> apply_all(const Op& op, Inputs inputs, const Attrs& attrs) {
 
 Tensor apply_binary(const Op& op, const Argument& a, const Argument& b) {
   const Tensor* const operands[] = {a.tensor(), b.tensor()};
+  if (PendingCall* const call = pending_call()) [[unlikely]] {
+    if (Tensor result = matched(*call, op, a, b); result.is_defined()) return result;
+  }
   check_defined(op, operands);
   const bool is_promoted = operands[0] != nullptr && operands[1] != nullptr &&
                            operands[0]->dtype() == operands[1]->dtype();

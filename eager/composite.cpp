@@ -131,7 +131,7 @@ Tensor learn(const Op& op, Inputs inputs, const Attrs& attrs, Entry& entry) {
 bool may_be_fused(Inputs inputs) {
   return !inputs.empty() && std::ranges::all_of(inputs, [](const Tensor* input) {
     const TensorData& data = input->internals();
-    return !data.is_number && !data.spec.is_weak && element_count(data.spec.shape) > 0;
+    return !data.is_number() && !data.spec.is_weak && element_count(data.spec.shape) > 0;
   });
 }
 

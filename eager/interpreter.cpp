@@ -3,6 +3,7 @@
 #include "core/backend.h"
 #include "core/host_access.h"
 #include "core/moment.h"
+#include "core/pending.h"
 #include "core/variable.h"
 #include "eager/launch.h"
 
@@ -17,7 +18,8 @@ namespace {
 
 Tensor view_of(const Op& op, const Tensor& x, const Attrs& attrs, const Spec& spec) {
   const TensorData& data = x.internals();
-  if (data.is_number) return view_of(op, in_memory(x, spec.device), attrs, spec);
+  if (data.is_number()) return view_of(op, in_memory(x, spec.device), attrs, spec);
+  materialise(data);  // of a call on another thread
   const ViewMap map = op.view(data.spec, data.strides, attrs);
   if (map.is_possible)
     return make_tensor(spec, map.strides, data.offset + map.offset, data.storage);
@@ -105,7 +107,7 @@ Tensor compute(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec
 
 /// What is weak and 0-d is a number: computed by the host, of numbers or of what lies on a device.
 Tensor compute_number(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
-  const auto is_number = [](const Tensor* input) { return input->internals().is_number; };
+  const auto is_number = [](const Tensor* input) { return input->internals().is_number(); };
   Spec here = spec;
   if (std::ranges::all_of(inputs, is_number)) here.device = Device{};
   const Tensor result = compute(op, inputs, attrs, here);

@@ -162,7 +162,7 @@ Prepared elementwise_executable(const Op& op, Inputs inputs, const Tensor& resul
   std::size_t k = 0;
   if (has_position) key.add(class_of(stride(k++)));
   for (const Tensor* input : inputs) {
-    key.add(input->internals().is_number ? number_class : static_cast<int>(class_of(stride(k))));
+    key.add(input->internals().is_number() ? number_class : static_cast<int>(class_of(stride(k))));
     ++k;
   }
   key.add(class_of(stride(k)));
@@ -190,7 +190,7 @@ void compute_flat(const Op& op, Inputs inputs, const Tensor& out, int64_t count,
   if (op.kind == OpKind::create) add(nullptr, 1, 0);
   for (const Tensor* input : inputs) {
     const TensorData& data = input->internals();
-    data.is_number ? add(nullptr, 0, data.number) : add(data.address(), 1, 0);
+    data.is_number() ? add(nullptr, 0, data.number) : add(data.address(), 1, 0);
   }
   add(out.internals().address(), 1, 0);
   const Prepared executable =
@@ -311,7 +311,7 @@ void compute_into(const Op& op, Inputs inputs, const Tensor& out, Status* status
   const int64_t count = element_count(shape);
   if (count == 0) return;
   const auto covers = [&](const Tensor* input) {
-    return input->internals().is_number || is_plain(input->internals(), shape);
+    return input->internals().is_number() || is_plain(input->internals(), shape);
   };
   if (is_plain(to, shape) && std::ranges::all_of(inputs, covers))
     return compute_flat(op, inputs, out, count, status);
@@ -321,7 +321,7 @@ void compute_into(const Op& op, Inputs inputs, const Tensor& out, Status* status
   std::size_t k = op.kind == OpKind::create ? 1 : 0;
   for (const Tensor* input : inputs) {
     const TensorData& data = input->internals();
-    if (data.is_number)
+    if (data.is_number())
       arguments.scalars[k] = data.number;
     else
       arguments.buffers[k] = data.address();
@@ -346,7 +346,7 @@ Tensor compute_alike(const Op& op, Inputs inputs) {
   for (const Tensor* input : inputs) {
     const TensorData& data = input->internals();
     if (data.gradient || data.spec.dtype != dtype) return {};
-    if (data.is_number) continue;
+    if (data.is_number()) continue;
     if (whole == nullptr) whole = &data;
     const bool is_alike = data.spec == whole->spec && !data.spec.is_weak;
     if (!is_alike || !is_contiguous(data.spec.shape, data.strides)) return {};
@@ -451,7 +451,7 @@ void launch_call(const Op& op, Inputs inputs, const Attrs& attrs, LibraryCall ca
   std::array<void*, most_operands> buffers = {};
   std::size_t count = 0;
   for (const Tensor* input : inputs) {
-    if (input->internals().is_number) input = &(numbers[count] = in_memory(*input, place));
+    if (input->internals().is_number()) input = &(numbers[count] = in_memory(*input, place));
     buffers[count++] = input->internals().address();
   }
   for (const Tensor& result : results) buffers[count++] = result.internals().address();
@@ -481,7 +481,7 @@ void call_into(const Op& op, Inputs inputs, const Attrs& attrs, std::span<const 
 
 Tensor in_memory(const Tensor& x, Device device) {
   const TensorData& data = x.internals();
-  if (!data.is_number) return x;
+  if (!data.is_number()) return x;
   Spec spec = data.spec;
   spec.device = device;
   Tensor out = allocate_tensor(spec);

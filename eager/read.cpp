@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/native.h"
 #include "core/parallel.h"
+#include "core/pending.h"
 #include "core/tensor.h"
 #include "eager/elements.h"
 #include "eager/host_read.h"
@@ -123,6 +124,7 @@ std::vector<T> all_elements(const Tensor& tensor, std::source_location place) {
 
 /// The fix names what reads a copy.
 void check_on_host(const TensorData& data, const std::string& where, const std::string& fix) {
+  materialise(data);
   if (!data.storage || data.storage->backend == nullptr) return;
   throw Error(ErrorKind::device,
               {.where = where,

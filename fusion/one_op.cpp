@@ -20,7 +20,7 @@ Kernel lower_op(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& r
   for (const Tensor* input : inputs) {
     const TensorData& data = input->internals();
     Spec spec = data.spec;
-    spec.is_weak = data.is_number;
+    spec.is_weak = data.is_number();
     node.inputs.push_back(static_cast<Value>(graph.nodes.size()));
     graph.nodes.push_back({.kind = Node::Kind::input,
                            .inputs = {},

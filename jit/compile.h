@@ -97,7 +97,7 @@ class CompiledCall {
     using Result =
         std::conditional_t<std::is_void_v<Returned>, std::monostate, std::decay_t<Returned>>;
     TypedCaller<Result, P...> caller(*function_, arguments...);
-    if (tracer::is_recording()) {
+    if (is_watched()) {
       compiled_->call_inlined(caller);
     } else {
       Leaves leaves;

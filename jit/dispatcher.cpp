@@ -16,11 +16,12 @@
 #include "core/error.h"
 #include "core/interpreter.h"
 #include "core/log.h"
+#include "core/parallel.h"
 #include "core/short_array.h"
 #include "core/stack.h"
 #include "jit/clock.h"
 #include "jit/deferred_call.h"
-#include "tracer/recorder.h"
+#include "tracer/deferred.h"
 
 #include <fmt/format.h>
 
@@ -30,7 +31,6 @@
 namespace nitinol::jit {
 namespace {
 
-constexpr uint64_t largest_check_interval = 1024;
 /// Checks by time may cost one part in so many.
 constexpr double check_share = 100;
 /// How often a Plan is timed to know what it saves.
@@ -60,7 +60,7 @@ Dispatcher::Dispatcher(CompileOptions options, bool is_const)
 }
 
 Dispatcher::~Dispatcher() {
-  std::deque<std::shared_ptr<Entry>> queue;  // destroyed after the lock
+  std::deque<std::function<void()>> queue;  // destroyed after the lock
   const std::lock_guard lock(mutex_);
   queue.swap(queue_);
 }
@@ -83,6 +83,8 @@ void Dispatcher::call(const Leaves& leaves, Caller& caller) {
       return record(decision, leaves, caller);
     case Action::build:
       return build_and_call(decision, leaves, caller);
+    case Action::defer:
+      return defer(decision, leaves, caller, stance);
     case Action::run_eagerly:
       break;
   }
@@ -182,7 +184,7 @@ void Dispatcher::check_known(const Entry* entry) const {
 bool Dispatcher::is_check_due(Entry& entry) {
   if (options_.check != Check::scheduled) return options_.check == Check::always;
   if (entry.calls >= entry.next_check) {
-    entry.next_check = entry.calls + std::min(entry.calls, largest_check_interval);
+    entry.next_check = entry.calls + std::min(entry.calls, Entry::largest_check_interval);
     return true;
   }
   if (options_.check_interval.count() == 0) return false;
@@ -205,9 +207,12 @@ void Dispatcher::choose(Decision& decision, Stance stance) {
   decision.now = entry.now;
   const Snapshot& now = *entry.now;
   if (!now.plan) {
-    decision.action = choose_without_plan(decision);
+    decision.action = choose_without_plan(decision, stance);
     if (decision.action == Action::run_eagerly) return count_eager(decision);
-    entry.is_recording = true;
+    if (decision.action == Action::defer)
+      ++entry.deferred_calls;
+    else
+      entry.is_recording = true;
     return;
   }
   const auto record = [&] {
@@ -245,9 +250,10 @@ void Dispatcher::forget_ended() {
 }
 
 /// What a call does whose signature has no Plan.
-Dispatcher::Action Dispatcher::choose_without_plan(Decision& decision) {
+Dispatcher::Action Dispatcher::choose_without_plan(Decision& decision, Stance stance) {
   Entry& entry = *decision.entry;
   const Snapshot& now = *entry.now;
+  if (!now.segments_because.empty()) return choose_segments(decision, stance);
   if (now.tier == Tier::eager) return Action::run_eagerly;
   decision.why = entry.is_recording ? Eagerly::while_recorded : Eagerly::while_compiled;
   if (entry.is_recording || entry.is_queued) return Action::run_eagerly;
@@ -265,6 +271,11 @@ Dispatcher::Action Dispatcher::choose_without_plan(Decision& decision) {
 
 double Dispatcher::compute(const Leaves& leaves, Caller& caller, bool is_timed) {
   tracer::Transaction transaction;
+  return compute_by(transaction, leaves, caller, is_timed);
+}
+
+double Dispatcher::compute_by(tracer::Transaction& transaction, const Leaves& leaves,
+                              Caller& caller, bool is_timed, tracer::Deferred* deferred) {
   if (assigns_nothing())
     transaction.order(options_.name, {}, false);
   else
@@ -275,6 +286,7 @@ double Dispatcher::compute(const Leaves& leaves, Caller& caller, bool is_timed) 
   {
     const InterpreterScope scope(transaction);
     caller.run();
+    if (deferred != nullptr) deferred->finish();
   }
   const double took = is_timed ? precise_now() - start : 0;
   if (!assigns_nothing() || !transaction.assignments().empty()) note_assigned(transaction, leaves);
@@ -303,19 +315,27 @@ void Dispatcher::run_eagerly(const Decision& decision, const Leaves& leaves, Cal
 
 /// The eager half of a pair for the race.
 void Dispatcher::add_pair(Entry& entry, double eager_s) {
-  entry.race.add_pair(std::exchange(entry.timed_plan, 0), eager_s);
-  if (entry.now->tier == Tier::eager) {
+  const double plan_s = std::exchange(entry.timed_plan, 0);
+  const bool is_lost = entry.now->tier == Tier::eager;
+  const bool is_in_segments = !entry.now->segments_because.empty();
+  if (is_in_segments && !is_lost && !entry.race.wants_pair())
+    return entry.race.add_recording(plan_s, eager_s);
+  entry.race.add_pair(plan_s, eager_s);
+  if (is_lost) {
     if (!entry.race.plan_won()) return;
-    return replace(entry, [](Snapshot& next) {
-      next.tier = Tier::traced;
-      next.reason.clear();
+    return replace(entry, [&](Snapshot& next) {
+      next.tier = is_in_segments ? Tier::deferred : Tier::traced;
+      next.reason = next.segments_because;
     });
   }
-  const std::optional<std::string> lost = entry.race.plan_lost();
+  const std::optional<std::string> lost =
+      entry.race.plan_lost(is_in_segments ? "in segments" : "its Plan");
   if (!lost) return;
   replace(entry, [&](Snapshot& next) {
     next.tier = Tier::eager;
-    next.reason = *lost;
+    next.reason = is_in_segments
+                      ? fmt::format("{}; not one plan because {}", *lost, next.segments_because)
+                      : *lost;
   });
   warn(fmt::format("({}) {}; compared again from time to time", join(entry.words), *lost));
 }

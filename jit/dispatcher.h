@@ -8,16 +8,22 @@
 #include "jit/entries.h"
 #include "jit/ledger.h"
 #include "jit/stance.h"
+#include "tracer/segments.h"
 #include "tracer/transaction.h"
 
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
+
+namespace nitinol::tracer {
+class Deferred;
+}
 
 namespace nitinol::jit {
 
@@ -40,7 +46,7 @@ class Dispatcher {
   void set_stance(int stance) { stance_ = stance; }
 
  private:
-  enum class Action : uint8_t { run_plan, record, build, run_eagerly };
+  enum class Action : uint8_t { run_plan, record, build, defer, run_eagerly };
   /// What one call does.
   struct Decision {
     Action action = Action::run_eagerly;
@@ -72,7 +78,8 @@ class Dispatcher {
   void check_known(const Entry* entry) const;
   Decision decide_for(Entries::Found found, Stance stance);
   void choose(Decision& decision, Stance stance);
-  [[nodiscard]] Action choose_without_plan(Decision& decision);
+  [[nodiscard]] Action choose_without_plan(Decision& decision, Stance stance);
+  [[nodiscard]] static Action choose_segments(Decision& decision, Stance stance);
   [[nodiscard]] bool is_check_due(Entry& entry);
   void look_at_deferred();
   Plan::Outcome run_steps(const Snapshot& now, const Leaves& leaves, std::span<Tensor> read,
@@ -83,8 +90,13 @@ class Dispatcher {
   void record(const Decision& decision, const Leaves& leaves, Caller& caller);
   void build_and_call(Decision decision, const Leaves& leaves, Caller& caller);
   void run_eagerly(const Decision& decision, const Leaves& leaves, Caller& caller);
+  void defer(const Decision& decision, const Leaves& leaves, Caller& caller, Stance stance);
   /// Runs user code eagerly and commits its assignments; returns how long that took, if asked.
   double compute(const Leaves& leaves, Caller& caller, bool is_timed = false);
+  /// The same by this transaction; `deferred`: that, if it is one, which then finishes.
+  double compute_by(tracer::Transaction& transaction, const Leaves& leaves, Caller& caller,
+                    bool is_timed, tracer::Deferred* deferred = nullptr);
+  [[nodiscard]] std::shared_ptr<tracer::Segments> segments_for(int threads);
   static void count_eager(const Decision& decision);
   /// Then order() and note_assigned() have nothing to do for a call that assigns nothing either.
   [[nodiscard]] bool assigns_nothing() const {
@@ -108,10 +120,11 @@ class Dispatcher {
                 Recording& recording);
   bool split(Entry& entry, const Leaves& leaves, const Recording& recording);
   void give_up(Entry& entry, std::string reason, std::string place);
+  void give_up(Entry& entry, Tier tier, std::string reason, std::string place);
   void wait_to_repay(Entry& entry);
   void add_pair(Entry& entry, double eager_s);
   void build(const std::shared_ptr<Entry>& entry);
-  void build_later(const std::shared_ptr<Entry>& entry);
+  void build_later(std::function<void()> build);
   void build_all_queued();
   void warn(const std::string& text);
   void warn_once(bool& has_warned, const std::string& text);
@@ -135,15 +148,16 @@ class Dispatcher {
   /// Calls whose checks failed, when they had returned too.
   const std::shared_ptr<std::atomic<uint64_t>> failed_checks_ =
       std::make_shared<std::atomic<uint64_t>>(0);
-  std::deque<Handle<DeferredCheck>> deferred_;  ///< calls whose checks are made later
-  std::atomic<bool> has_deferred_ = false;      ///< read without the mutex
+  std::deque<Handle<DeferredCheck>> deferred_;               ///< calls whose checks are made later
+  std::atomic<bool> has_deferred_ = false;                   ///< read without the mutex
+  std::vector<std::shared_ptr<tracer::Segments>> segments_;  ///< per number of threads
   std::vector<Variable> assigned_;  ///< captured Variables that calls have assigned, by id
   bool assigns_arguments_ = false;
   bool has_assigned_ = false;  ///< whether a call has ended, so that the two above tell
   bool has_warned_crowded_ = false, has_warned_unrepaid_ = false;
-  std::deque<std::shared_ptr<Entry>> queue_;  ///< to be built in the background
-  bool is_building_ = false;                  ///< builder_ is taking entries from the queue
-  std::jthread builder_;                      ///< last: joined before the rest goes
+  std::deque<std::function<void()>> queue_;  ///< what builds Plans in the background
+  bool is_building_ = false;                 ///< builder_ is at work on the queue
+  std::jthread builder_;                     ///< last: joined before the rest goes
 };
 
 }  // namespace nitinol::jit

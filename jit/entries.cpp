@@ -36,6 +36,7 @@ void Gone::add(const Entry& entry) {
   calls += entry.calls;
   recorded_calls += entry.recorded_calls;
   plan_calls += entry.plan_calls;
+  deferred_calls += entry.deferred_calls;
   eager_calls += std::accumulate(entry.eager_calls.begin(), entry.eager_calls.end(), uint64_t{0});
 }
 

@@ -32,7 +32,10 @@ struct Snapshot {
   std::shared_ptr<const Plan> plan;  ///< also while it is measured to be slower than eager
   std::shared_ptr<const Derivative> derivative;  ///< if results track gradients
   double compile_s = 0;
-  std::string reason, place;  ///< tier eager
+  std::string reason, place;  ///< tier deferred or eager
+  /// Why it runs in segments, also while they are measured to be slower than eager; empty: it
+  /// does not.
+  std::string segments_because;
 };
 
 /// Why single calls of a signature ran eagerly, though the signature as a whole does not.
@@ -78,11 +81,12 @@ struct Entry {
   OfProcess is_recording;
   OfProcess is_queued;      ///< its Plan is being made in the background
   bool is_waiting = false;  ///< trusted, and compiled when that will repay
-  uint64_t calls = 0, recorded_calls = 0, plan_calls = 0;
+  uint64_t calls = 0, recorded_calls = 0, plan_calls = 0, deferred_calls = 0;
   std::array<uint64_t, static_cast<std::size_t>(Eagerly::count)> eager_calls = {};
   int disagreements = 0;
 
-  uint64_t next_check = 4;          ///< the call that is recorded again
+  static constexpr uint64_t largest_check_interval = 1024;
+  uint64_t next_check = 4;          ///< the call that is recorded again, or compared
   int64_t last_check = 0;           ///< by coarse_now()
   uint64_t checked_plan_calls = 0;  ///< plan_calls at the last check
   uint64_t trusted_since = 0;       ///< the call after which the Plan was made
@@ -103,7 +107,7 @@ void replace(Entry& entry, Change change) {
 
 /// What signatures that are no longer kept have counted.
 struct Gone {
-  uint64_t calls = 0, recorded_calls = 0, plan_calls = 0, eager_calls = 0;
+  uint64_t calls = 0, recorded_calls = 0, plan_calls = 0, deferred_calls = 0, eager_calls = 0;
   uint64_t ended = 0;  ///< signatures whose meaning has ended
   void add(const Entry& entry);
 };

@@ -141,16 +141,70 @@ const SignatureReport* with_same_steps(const SignatureReport& report,
   return found != earlier.end() ? &*found : nullptr;
 }
 
+std::string in_segments(uint64_t calls) {
+  return calls > 0 ? fmt::format("{} in segments, ", calls) : "";
+}
+
+std::string look_text(const SegmentsReport::Look& look) {
+  std::string text =
+      fmt::format("{}{}: {} times", look.what,
+                  look.place.empty() ? "" : " at " + lines_of({look.place}), look.count);
+  if (look.is_bool) {
+    text = fmt::format("{}{}: {} times true, {} false", look.what,
+                       look.place.empty() ? "" : " at " + lines_of({look.place}), look.true_count,
+                       look.count - look.true_count);
+  }
+  return text;
+}
+
+std::string segments_text(const SegmentsReport& report) {
+  constexpr std::size_t most = 12;
+  std::string text =
+      fmt::format("  segments: {} of {} ops left to plans; {}; {} of {} cuts by them\n",
+                  report.matched, report.matched + report.computed,
+                  plural(report.plans, "plan") + " made", report.cuts_by_plan, report.cuts);
+  if (report.run_time_numbers > 0) {
+    text += fmt::format("    {} of host code changed, and {} with each run\n",
+                        plural(report.run_time_numbers, "number"),
+                        report.run_time_numbers == 1 ? "comes" : "come");
+  }
+  if (report.crowded > 0) {
+    text += fmt::format(
+        "    {} ops had had so many sizes or attributes at their place that what followed ran "
+        "eagerly\n",
+        report.crowded);
+  }
+  for (std::size_t i = 0; i < std::min(report.segments.size(), most); ++i) {
+    const SegmentsReport::Segment& segment = report.segments[i];
+    text += fmt::format("    {}. {}, {} times, {}", i + 1, plural(segment.ops, "op"),
+                        segment.visits, plural(segment.plans, "plan"));
+    std::vector<std::string> lines;
+    for (const std::string& place : {segment.first, segment.last}) {
+      if (!place.empty() && (lines.empty() || lines.back() != place)) lines.push_back(place);
+    }
+    if (!lines.empty()) text += fmt::format(": from {}", lines_of(lines));
+    text += '\n';
+    for (const SegmentsReport::Look& look : segment.looks)
+      text += fmt::format("       then {}\n", look_text(look));
+  }
+  if (report.segments.size() > most)
+    text += fmt::format("    and {} more\n", report.segments.size() - most);
+  return text;
+}
+
 std::string signature_text(const SignatureReport& report,
                            std::span<const SignatureReport> earlier) {
   std::string text = fmt::format("  ({}): {}\n", report.signature, name_of(report.tier));
-  text +=
-      fmt::format("    {}: {} recorded, {} by the plan, {} eager\n", plural(report.calls, "call"),
-                  report.recorded_calls, report.plan_calls, report.eager_calls);
+  text += fmt::format("    {}: {} recorded, {} by the plan, {}{} eager\n",
+                      plural(report.calls, "call"), report.recorded_calls, report.plan_calls,
+                      in_segments(report.deferred_calls), report.eager_calls);
   if (!report.cause.empty()) text += fmt::format("    recorded because {}\n", report.cause);
   for (const auto& [why, count] : report.eager_because)
     text += fmt::format("    {} eager: {}\n", plural(count, "call"), why);
-  if (!report.reason.empty()) text += fmt::format("    eager because {}\n", report.reason);
+  if (!report.reason.empty()) {
+    text += fmt::format("    {} because {}\n",
+                        report.tier == Tier::deferred ? "not one plan" : "eager", report.reason);
+  }
   if (!report.place.empty()) text += fmt::format("      at {}\n", report.place);
   if (report.tier != Tier::traced) return text;
   const SignatureReport* const like = with_same_steps(report, earlier);
@@ -195,6 +249,32 @@ nlohmann::json json_of(const jit::PlanReport& plan) {
           {"steps", std::move(steps)}};
 }
 
+nlohmann::json json_of(const SegmentsReport& report) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const SegmentsReport::Segment& segment : report.segments) {
+    nlohmann::json looks = nlohmann::json::array();
+    for (const SegmentsReport::Look& look : segment.looks) {
+      looks.push_back({{"what", look.what}, {"place", look.place}, {"count", look.count}});
+      if (look.is_bool) looks.back()["true"] = look.true_count;
+    }
+    list.push_back({{"ops", segment.ops},
+                    {"visits", segment.visits},
+                    {"plans", segment.plans},
+                    {"first", segment.first},
+                    {"last", segment.last},
+                    {"looks", std::move(looks)}});
+  }
+  return {{"calls", report.calls},
+          {"matched", report.matched},
+          {"computed", report.computed},
+          {"cuts", report.cuts},
+          {"cuts_by_plan", report.cuts_by_plan},
+          {"plans", report.plans},
+          {"run_time_numbers", report.run_time_numbers},
+          {"crowded", report.crowded},
+          {"segments", std::move(list)}};
+}
+
 nlohmann::json json_of(const SignatureReport& report) {
   nlohmann::json json = json_of(report.plan);
   json.update({{"signature", report.signature},
@@ -202,6 +282,7 @@ nlohmann::json json_of(const SignatureReport& report) {
                {"calls", report.calls},
                {"recorded_calls", report.recorded_calls},
                {"plan_calls", report.plan_calls},
+               {"deferred_calls", report.deferred_calls},
                {"eager_calls", report.eager_calls},
                {"eager_because", nlohmann::json(report.eager_because)},
                {"cause", report.cause},
@@ -221,6 +302,8 @@ std::string_view name_of(Tier tier) {
       return "recorded, not compiled yet";
     case Tier::traced:
       return "compiled";
+    case Tier::deferred:
+      return "compiled in segments";
     case Tier::eager:
       return "eager";
   }
@@ -231,8 +314,9 @@ std::string to_string(const Explanation& explanation) {
   std::string text =
       fmt::format("{}: {} in {}\n", explanation.name, plural(explanation.calls, "call"),
                   plural(explanation.signatures.size(), "signature"));
-  text += fmt::format("  {} by plans, {} recorded, {} eager\n", explanation.plan_calls,
-                      explanation.recorded_calls, explanation.eager_calls);
+  text += fmt::format("  {} by plans, {} recorded, {}{} eager\n", explanation.plan_calls,
+                      explanation.recorded_calls, in_segments(explanation.deferred_calls),
+                      explanation.eager_calls);
   if (explanation.failed_checks > 0) {
     text += fmt::format("  {} discarded: a check inside a kernel failed\n",
                         plural(explanation.failed_checks, "plan run"));
@@ -240,6 +324,7 @@ std::string to_string(const Explanation& explanation) {
   const std::span<const SignatureReport> signatures = explanation.signatures;
   for (std::size_t i = 0; i < signatures.size(); ++i)
     text += signature_text(signatures[i], signatures.first(i));
+  if (explanation.segments) text += segments_text(*explanation.segments);
   for (const std::string& remark : explanation.remarks)
     text += fmt::format("  remark: {}\n", remark);
   return text;
@@ -252,14 +337,16 @@ std::ostream& operator<<(std::ostream& stream, const Explanation& explanation) {
 std::string Explanation::to_json() const {
   nlohmann::json list = nlohmann::json::array();
   for (const SignatureReport& report : signatures) list.push_back(json_of(report));
-  const nlohmann::json object = {{"name", name},
-                                 {"calls", calls},
-                                 {"recorded_calls", recorded_calls},
-                                 {"plan_calls", plan_calls},
-                                 {"eager_calls", eager_calls},
-                                 {"failed_checks", failed_checks},
-                                 {"signatures", std::move(list)},
-                                 {"remarks", remarks}};
+  nlohmann::json object = {{"name", name},
+                           {"calls", calls},
+                           {"recorded_calls", recorded_calls},
+                           {"plan_calls", plan_calls},
+                           {"deferred_calls", deferred_calls},
+                           {"eager_calls", eager_calls},
+                           {"failed_checks", failed_checks},
+                           {"signatures", std::move(list)},
+                           {"remarks", remarks}};
+  if (segments) object["segments"] = json_of(*segments);
   return object.dump(2);
 }
 

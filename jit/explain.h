@@ -2,6 +2,7 @@
 #pragma once
 
 #include "jit/plan.h"
+#include "tracer/segments_report.h"
 
 #include <cstdint>
 #include <iosfwd>
@@ -18,6 +19,8 @@ namespace nitinol {
 enum class Tier : uint8_t {
   recorded,  ///< eagerly, noting what happens; compiled when the next recorded call agrees
   traced,    ///< by a Plan, without running the host code
+  deferred,  ///< as written, with what lies between looks at data by Plans;
+             ///< SignatureReport::reason says why not by one
   eager,     ///< as written; SignatureReport::reason says why
 };
 
@@ -25,11 +28,11 @@ enum class Tier : uint8_t {
 struct SignatureReport {
   std::string signature;  ///< "float32[1000], Scalar"
   Tier tier = Tier::recorded;
-  uint64_t calls = 0, recorded_calls = 0, plan_calls = 0, eager_calls = 0;
+  uint64_t calls = 0, recorded_calls = 0, plan_calls = 0, deferred_calls = 0, eager_calls = 0;
   /// Of the eager calls those that `reason` does not explain: why, and how many.
   std::vector<std::pair<std::string, uint64_t>> eager_because;
   std::string cause;   ///< why it was recorded: the first difference from the signature used before
-  std::string reason;  ///< tier eager: what prevents compilation
+  std::string reason;  ///< tier deferred or eager: what prevents one Plan
   std::string place;   ///< file:line of that, if known
   double compile_s = 0;
   jit::PlanReport plan;  ///< tier traced
@@ -41,10 +44,11 @@ struct SignatureReport {
 /// Everything about one compiled function.
 struct Explanation {
   std::string name;
-  uint64_t calls = 0, recorded_calls = 0, plan_calls = 0, eager_calls = 0;
+  uint64_t calls = 0, recorded_calls = 0, plan_calls = 0, deferred_calls = 0, eager_calls = 0;
   uint64_t failed_checks = 0;  ///< Plan runs discarded because a check inside a kernel failed
   std::vector<SignatureReport> signatures;
-  std::vector<std::string> remarks;  ///< advice: a fixed argument that keeps changing, …
+  std::optional<SegmentsReport> segments;  ///< if calls have run in segments
+  std::vector<std::string> remarks;        ///< advice: a fixed argument that keeps changing, …
 
   /// The same as one JSON object.
   [[nodiscard]] std::string to_json() const;

@@ -52,7 +52,8 @@ class Run {
     StatusWord own(is_checked ? program_.device : nullptr);
     if (status == nullptr) status = own.get();
     const auto has_failed = [&] { return is_checked && own.has_failed(); };
-    program::Running::Given given = {.scalars = inputs_.scalars, .status = status};
+    program::Running::Given given = {
+        .scalars = inputs_.scalars, .number_bits = inputs_.number_bits, .status = status};
     running_.launch_safe(given);
     if (program_.safe_steps <
         program_.steps.size()) {  // something is overwritten, or acts on the outside
@@ -257,7 +258,7 @@ class Run {
       if (input.kind == tracer::TraceInput::Kind::tensor) {
         const Tensor& given = *inputs_.tensors[static_cast<std::size_t>(input.leaf)];
         data = &given.internals();
-        if (data->is_number) {  // kept for a gradient, for example
+        if (data->is_number()) {  // kept for a gradient, for example
           values_[i] = in_memory(given);
           data = &values_[i].internals();
         }
@@ -361,16 +362,18 @@ class Run {
       return values_[i].is_defined() ? values_[i] : variable_of(input).cell().value;
     }
     const Spec& spec = program_.graph[program_.graph.inputs[i]].spec;
-    const Scalar& number = *inputs_.scalars[static_cast<std::size_t>(input.leaf)];
-    return make_number(spec, program::bits_of(number, spec.dtype));
+    const auto leaf = static_cast<std::size_t>(input.leaf);
+    return make_number(spec, inputs_.number_bits.empty()
+                                 ? program::bits_of(*inputs_.scalars[leaf], spec.dtype)
+                                 : inputs_.number_bits[leaf]);
   }
 
   Tensor make_result(const program::Output& result, bool is_argument) {
     Tensor memory = memory_of(result.base);
     if (is_anywhere(result.spec)) {  // a number, as eager gives it
       if (!result.is_base) memory = view_of(result, memory);
-      return memory.internals().is_number ? memory
-                                          : make_number(result.spec, first_element(memory));
+      return memory.internals().is_number() ? memory
+                                            : make_number(result.spec, first_element(memory));
     }
     if (result.is_base) {
       if (!is_argument && memory.tracks_gradient()) return bare_copy(memory);

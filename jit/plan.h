@@ -30,6 +30,8 @@ struct CallInputs {
   std::span<const Tensor* const> tensors;
   std::span<const Variable* const> variables;
   std::span<const Scalar* const> scalars;
+  /// Instead of scalars: the bits of each number, in the dtype of its input.
+  std::span<const uint64_t> number_bits = {};
   /// If not empty, one per input of the trace: gets the values that the call reads of Variables.
   std::span<Tensor> read = {};
   /// If there is one, a call may return before its checks are made (jit/deferred_call.h).

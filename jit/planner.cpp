@@ -34,7 +34,7 @@ void place_constants(Graph& graph, Backend& device) {
   for (Node& node : graph.nodes) {
     if (node.kind != Node::Kind::constant) continue;
     const TensorData& data = node.constant.internals();
-    if (data.is_number || data.storage->backend == home) continue;
+    if (data.is_number() || data.storage->backend == home) continue;
     Spec spec = node.constant.spec();
     spec.device = device.device();
     node.constant = eager::transferred(node.constant, spec);

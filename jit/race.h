@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace nitinol::jit {
 
@@ -37,10 +38,10 @@ class Race {
   [[nodiscard]] bool wants_pair() const { return wanted_ > 0; }
 
   /// Why to run eagerly from now on, once nearly all of the last pairs say so.
-  [[nodiscard]] std::optional<std::string> plan_lost() const {
+  [[nodiscard]] std::optional<std::string> plan_lost(std::string_view what = "its Plan") const {
     if (pairs_ < considered || __builtin_popcount(slower_) < nearly_all) return std::nullopt;
-    return fmt::format("measured faster eagerly: {:.3g} us a call, its Plan {:.3g} us",
-                       eager_s_ * 1e6, plan_s_ * 1e6);
+    return fmt::format("measured faster eagerly: {:.3g} us a call, {} {:.3g} us", eager_s_ * 1e6,
+                       what, plan_s_ * 1e6);
   }
   /// Whether an earlier plan_lost() is to be revised: the Plan won most of the latest pairs.
   [[nodiscard]] bool plan_won() const {

@@ -1,4 +1,5 @@
 // What a recorded call means for its signature: trusted, compiled, given up, or one of several.
+#include "core/backend.h"
 #include "core/error.h"
 #include "core/interpreter.h"
 #include "core/log.h"
@@ -103,7 +104,7 @@ void Dispatcher::accept(const Decision& decision, const Leaves& leaves, const Le
     if (!accept_locked(decision, leaves, recording)) return;
     decision.entry->is_queued = options_.in_background;
   }
-  if (options_.in_background) return build_later(decision.entry);
+  if (options_.in_background) return build_later([this, entry = decision.entry] { build(entry); });
   if (!is_stack_short_of(stack_of_compiler)) return build(decision.entry);
   const std::jthread with_more([&] { build(decision.entry); });
 }
@@ -174,7 +175,8 @@ void Dispatcher::build_and_call(Decision decision, const Leaves& leaves, Caller&
       const std::lock_guard lock(mutex_);
       decision.entry->is_queued = options_.in_background;
     }
-    options_.in_background ? build_later(decision.entry) : build(decision.entry);
+    options_.in_background ? build_later([this, entry = decision.entry] { build(entry); })
+                           : build(decision.entry);
   }
   {
     const std::lock_guard lock(mutex_);
@@ -213,12 +215,27 @@ Dispatcher::Section::~Section() {
   for (const std::string& warning : warnings) log(LogLevel::warning, warning);
 }
 
+/// The function cannot be one Plan. Between its looks at data it is compiled all the same, if its
+/// device can.
 void Dispatcher::give_up(Entry& entry, std::string reason, std::string place) {
-  warn(fmt::format("runs eagerly for ({}): {}{}", join(entry.words), reason,
-                   place.empty() ? "" : " at " + place));
+  const Tier tier =
+      backend(default_device_of(entry.key)).can_generate_code() ? Tier::deferred : Tier::eager;
+  give_up(entry, tier, std::move(reason), std::move(place));
+}
+
+void Dispatcher::give_up(Entry& entry, Tier tier, std::string reason, std::string place) {
+  const bool is_deferred = tier == Tier::deferred;
+  warn(fmt::format("runs {} for ({}): {}{}", is_deferred ? "in segments" : "eagerly",
+                   join(entry.words), reason, place.empty() ? "" : " at " + place));
   auto next = std::make_shared<Snapshot>();
-  next->tier = Tier::eager;
+  next->tier = tier;
   next->guards = entry.now->guards;
+  if (is_deferred) {
+    next->segments_because = reason;
+    entry.race = {};
+    entry.timed_plan = 0;
+    entry.next_check = entry.calls + 8;
+  }
   next->reason = std::move(reason);
   next->place = std::move(place);
   entry.now = std::move(next);
@@ -298,7 +315,7 @@ void Dispatcher::build(const std::shared_ptr<Entry>& entry) {
   entry->is_queued = false;
   entry->is_waiting = false;
   if (entry->now != from) return;
-  if (!plan) return give_up(*entry, "compilation failed: " + failure, "");
+  if (!plan) return give_up(*entry, Tier::eager, "compilation failed: " + failure, "");
   ledger_.compiled(std::min(took, own));
   entry->trusted_since = entry->calls;
   entry->last_check = coarse_now();
@@ -310,9 +327,9 @@ void Dispatcher::build(const std::shared_ptr<Entry>& entry) {
   });
 }
 
-void Dispatcher::build_later(const std::shared_ptr<Entry>& entry) {
+void Dispatcher::build_later(std::function<void()> build) {
   const std::lock_guard lock(mutex_);
-  queue_.push_back(entry);
+  queue_.push_back(std::move(build));
   if (is_building_) return;
   is_building_ = true;
   builder_ = std::jthread([this] { build_all_queued(); });  // the one before has nothing left to do
@@ -320,15 +337,15 @@ void Dispatcher::build_later(const std::shared_ptr<Entry>& entry) {
 
 void Dispatcher::build_all_queued() {
   for (;;) {
-    std::shared_ptr<Entry> entry;
+    std::function<void()> build;
     {
       const std::lock_guard lock(mutex_);
       is_building_ = !queue_.empty();
       if (!is_building_) return;
-      entry = std::move(queue_.front());
+      build = std::move(queue_.front());
       queue_.pop_front();
     }
-    build(entry);
+    build();
   }
 }
 

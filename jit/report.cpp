@@ -22,7 +22,7 @@ std::string_view text_of(Eagerly why) {
     case Eagerly::unrepaid:
       return "a plan would not have repaid what making it costs";
     case Eagerly::compared:
-      return "compared with its plan, which seemed to be slower";
+      return "compared with how it runs compiled, which seemed to be slower";
     case Eagerly::check_failed:
       return "a check inside a kernel had failed, and eager execution tells where";
     case Eagerly::layout_changed:
@@ -61,6 +61,7 @@ SignatureReport report_of(const Entry& entry) {
                             .calls = entry.calls,
                             .recorded_calls = entry.recorded_calls,
                             .plan_calls = entry.plan_calls,
+                            .deferred_calls = entry.deferred_calls,
                             .eager_calls = 0,
                             .eager_because = {},
                             .cause = entry.cause,
@@ -96,6 +97,7 @@ Explanation Dispatcher::explain() const {
   Explanation out;
   std::vector<Entry> entries;
   std::vector<std::string> remarks;
+  std::vector<std::shared_ptr<tracer::Segments>> segments;
   {
     const std::lock_guard lock(mutex_);
     entries = entries_.in_order();
@@ -104,6 +106,8 @@ Explanation Dispatcher::explain() const {
     out.calls = eager_calls_ + crowded_calls_ + gone.calls;
     out.recorded_calls = gone.recorded_calls;
     out.plan_calls = gone.plan_calls;
+    out.deferred_calls = gone.deferred_calls;
+    segments = segments_;
     out.failed_checks = failed_checks_->load(std::memory_order_relaxed);
     if (crowded_calls_ > 0) {
       remarks.push_back(
@@ -131,7 +135,12 @@ Explanation Dispatcher::explain() const {
     out.calls += report.calls;
     out.recorded_calls += report.recorded_calls;
     out.plan_calls += report.plan_calls;
+    out.deferred_calls += report.deferred_calls;
     out.eager_calls += report.eager_calls;
+  }
+  for (const std::shared_ptr<tracer::Segments>& some : segments) {
+    if (!out.segments) out.segments.emplace();
+    some->add_to(*out.segments);
   }
   add_remarks(entries, out);
   std::ranges::move(remarks, std::back_inserter(out.remarks));

@@ -75,7 +75,7 @@ void place_numbers(ProgramDraft& draft) {
     for (const Value v : step.out.reads) {
       if (v >= draft.graph.nodes.size()) continue;  // packed
       Node& node = draft.graph.nodes[v];
-      if (node.kind == Node::Kind::constant && node.constant.internals().is_number)
+      if (node.kind == Node::Kind::constant && node.constant.internals().is_number())
         node.constant = stored(draft, node.constant.internals());
       const auto input = static_cast<std::size_t>(draft.place(v).index);
       std::vector<std::size_t>& numbers = draft.out.numbers_in_memory;

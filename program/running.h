@@ -43,6 +43,7 @@ class Running {
   /// What steps are launched with beside addresses.
   struct Given {
     std::span<const Scalar* const> scalars = {};
+    std::span<const uint64_t> number_bits = {};  ///< instead of scalars, if there are any
     Status* status = nullptr;
     bool is_gated = false;
   };
@@ -125,8 +126,9 @@ class Running {
     if (step.run_scalars.empty()) return launch;
     std::ranges::copy(step.scalars, scalars);
     for (const ScalarOperand& slot : step.run_scalars) {
+      const auto i = static_cast<std::size_t>(slot.scalar);
       scalars[slot.operand] =
-          bits_of(*given.scalars[static_cast<std::size_t>(slot.scalar)], slot.dtype);
+          given.number_bits.empty() ? bits_of(*given.scalars[i], slot.dtype) : given.number_bits[i];
     }
     launch.scalars = {scalars, step.scalars.size()};
     return launch;

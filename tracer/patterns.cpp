@@ -49,7 +49,7 @@ void mix_constant(uint64_t& hash, const Tensor& constant, bool is_host_made, Hos
     const std::string_view text(reinterpret_cast<const char*>(elements.first()), bytes);
     return mix(hash, std::hash<std::string_view>()(text));
   }
-  mix(hash, data.is_number ? data.number : reinterpret_cast<uintptr_t>(data.storage.get()));
+  mix(hash, data.is_number() ? data.number : reinterpret_cast<uintptr_t>(data.storage.get()));
   mix(hash, static_cast<uint64_t>(data.offset));
   for (const int64_t stride : data.strides) mix(hash, static_cast<uint64_t>(stride));
 }

@@ -34,17 +34,6 @@ constinit thread_local Value origin_value = 0;
 /// Later ones of a call are not noted: they take memory and time.
 constexpr std::size_t most_places = 2048;
 
-/// "file:line" of a look at data, or empty.
-std::string place_of(const ReadSite& site) {
-  if (std::string given = given_place(); !given.empty()) return given;
-  if (site.place.line() != 0)
-    return fmt::format("{}:{}", site.place.file_name(), site.place.line());
-  std::string place = describe_users_call();
-  if (place.empty() && site.return_address != nullptr)
-    return describe_return_address(site.return_address);
-  return place;
-}
-
 }  // namespace
 
 bool is_recording() {
@@ -132,7 +121,7 @@ void Recorder::declare_arguments(std::span<const Tensor> tensors,
 
 void Recorder::obstruct(std::string reason, const ReadSite* site) {
   if (trace_.obstacle) return;  // the first one is what the user should see
-  trace_.obstacle = Obstacle{std::move(reason), site != nullptr ? place_of(*site) : given_place()};
+  trace_.obstacle = Obstacle{std::move(reason), site != nullptr ? text_of(*site) : given_place()};
 }
 
 Value Recorder::value_of(const Tensor& tensor) {
@@ -173,7 +162,7 @@ bool Recorder::computes() const {
 Tensor Recorder::compute(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
   if (computes()) return below().run(op, inputs, attrs, spec);
   Tensor result = run_on_shapes(op, inputs, attrs, spec);
-  result.internals().pending = shape_only_;
+  result.internals().shape_only = shape_only_;
   return result;
 }
 
@@ -183,7 +172,7 @@ std::vector<Tensor> Recorder::compute_all(const Op& op, Inputs inputs, const Att
   std::vector<Tensor> results;
   for (const Spec& spec : specs) {
     results.push_back(make_tensor(spec, strides_of(spec.shape), 0, {}));
-    results.back().internals().pending = shape_only_;
+    results.back().internals().shape_only = shape_only_;
   }
   return results;
 }
@@ -276,7 +265,7 @@ bool Recorder::guard_numbers(Value value, const ReadSite& site) {
     trace_.numbers.insert(place, {.leaf = leaf,
                                   .bits = number_bits_[static_cast<std::size_t>(leaf)],
                                   .what = site.what,
-                                  .place = place_of(site)});
+                                  .place = text_of(site)});
   }
   return !leaves.empty();
 }
@@ -417,7 +406,7 @@ Tensor Recorder::add_seed(std::size_t result, const Spec& spec) {
   Spec given = spec;
   given.is_weak = false;
   const Tensor seed = make_tensor(given, strides_of(spec.shape), 0, {});
-  seed.internals().pending = shape_only_;
+  seed.internals().shape_only = shape_only_;
   add_input(seed, {.kind = TraceInput::Kind::seed,
                    .leaf = static_cast<int>(trace_.backward->results.size()),
                    .captured = {}});

@@ -47,6 +47,7 @@ class Recorder final : public Transaction {
   [[nodiscard]] Trace finish(std::span<const Tensor* const> results);
 
   [[nodiscard]] bool watches() const override { return true; }
+  [[nodiscard]] PendingCall* pending() override { return nullptr; }
   Tensor run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) override;
   std::vector<Tensor> run_all(const Op& op, Inputs inputs, const Attrs& attrs,
                               std::span<const Spec> specs) override;

@@ -1,6 +1,8 @@
 #include "tracer/trace.h"
 
+#include "core/error.h"
 #include "core/host_access.h"
+#include "core/interpreter.h"
 
 #include <fmt/format.h>
 
@@ -23,7 +25,7 @@ bool same_bytes(const Tensor& a, const Tensor& b) {
 bool same_memory(const Tensor& a, const Tensor& b) {
   const TensorData& m = a.internals();
   const TensorData& n = b.internals();
-  if (m.is_number || n.is_number) return m.is_number && n.is_number && m.number == n.number;
+  if (m.is_number() || n.is_number()) return m.is_number() && n.is_number() && m.number == n.number;
   return m.storage == n.storage && m.offset == n.offset && m.strides == n.strides;
 }
 
@@ -98,6 +100,16 @@ bool same_but_sizes(const Trace& a, const Trace& b, Value v) {
 }
 
 }  // namespace
+
+std::string text_of(const ReadSite& site) {
+  if (std::string given = given_place(); !given.empty()) return given;
+  if (site.place.line() != 0)
+    return fmt::format("{}:{}", site.place.file_name(), site.place.line());
+  std::string place = describe_users_call();
+  if (place.empty() && site.return_address != nullptr)
+    return describe_return_address(site.return_address);
+  return place;
+}
 
 bool differ_only_in_sizes(const Trace& a, const Trace& b) {
   if (a.graph.nodes.size() != b.graph.nodes.size() || a.inputs != b.inputs || a.empty != b.empty ||

@@ -14,6 +14,10 @@
 
 #pragma GCC visibility push(default)
 
+namespace nitinol {
+struct ReadSite;
+}
+
 namespace nitinol::tracer {
 
 /// Where an input of the graph comes from at each call.
@@ -69,6 +73,9 @@ struct NumberGuard {
     return a.leaf == b.leaf && a.bits == b.bits;
   }
 };
+
+/// "file:line" of a look at data, or empty.
+[[nodiscard]] std::string text_of(const ReadSite& site);
 
 /// A recorded call.
 struct Trace {

@@ -30,6 +30,7 @@ class Transaction : public Interpreter {
       : below_(is_held() ? *top_interpreter() : base_interpreter()),
         is_outermost_(!is_held()),
         is_below_watched_(is_watched()),
+        pending_below_(pending_call()),
         first_local_(next_variable_id()) {}
   ~Transaction() override = default;
   Transaction(const Transaction&) = delete;
@@ -49,6 +50,7 @@ class Transaction : public Interpreter {
 
   /// Only if something below does.
   [[nodiscard]] bool watches() const override { return is_below_watched_; }
+  [[nodiscard]] PendingCall* pending() override { return pending_below_; }
   Tensor run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) override;
   std::vector<Tensor> run_all(const Op& op, Inputs inputs, const Attrs& attrs,
                               std::span<const Spec> specs) override;
@@ -104,6 +106,7 @@ class Transaction : public Interpreter {
 
   Interpreter& below_;
   bool is_outermost_, is_below_watched_;
+  PendingCall* pending_below_;
   bool is_first_ = false;
   uint64_t first_local_;
   std::string_view name_;  ///< of an ordered call; without data if it is not

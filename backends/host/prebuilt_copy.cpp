@@ -2,7 +2,6 @@
 // output are contiguous in different directions, the copy is a transpose.
 
 #include "backends/host/convert.h"
-#include "backends/host/loop_nest.h"
 #include "backends/host/prebuilt_stages.h"
 #include "backends/host/transpose.h"
 #include "backends/host/word.h"

@@ -82,6 +82,41 @@ void call_compiled_with_state(benchmark::State& state) {
 }
 BENCHMARK(call_compiled_with_state);
 
+/// Ops of a call that looks at data, each of which an earlier call did: `op` a thousand times,
+/// whose results nobody needs, so that nothing is computed.
+template <class Op>
+void match(benchmark::State& state, const Tensor& x, const Op& op) {
+  constexpr int count = 1000;
+  const auto f = compile([&op](const Tensor& a) {
+    static_cast<void>(stop_gradient(a).at({0}).item<float>());
+    Tensor y = a;
+    for (int i = 0; i < count; ++i) y = op(y, a);
+    return a;
+  });
+  f.set_stance(Stance::fail_on_fallback);
+  for (int i = 0; i < 16; ++i) (void)f(x);
+  int64_t ops = 0;
+  while (state.KeepRunning()) {
+    benchmark::DoNotOptimize(f(x));
+    ops += count;
+  }
+  state.counters["op"] = benchmark::Counter(
+      static_cast<double>(ops), benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+void match_op(benchmark::State& state) {
+  match(state, ones({4}), [](const Tensor& y, const Tensor& a) { return y + a; });
+}
+BENCHMARK(match_op);
+void match_number(benchmark::State& state) {
+  match(state, ones({4}), [](const Tensor& y, const Tensor&) { return y * 0.5; });
+}
+BENCHMARK(match_number);
+void match_tape(benchmark::State& state) {
+  const Variable w = parameter(ones({4}));
+  match(state, w.get(), [](const Tensor& y, const Tensor& a) { return y + a; });
+}
+BENCHMARK(match_tape);
+
 void allocate(benchmark::State& state) {
   const Spec bytes = {.dtype = u8, .shape = {state.range(0)}, .device = {}};
   while (state.KeepRunning()) benchmark::DoNotOptimize(allocate_tensor(bytes));

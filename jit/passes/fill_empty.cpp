@@ -2,7 +2,6 @@
 //   zero: f32[] = constant 0; e: f32[2] = expand zero; s = copy e.
 #include "jit/passes/fill_empty.h"
 
-#include "core/graph_infer.h"
 #include "eager/all_ops.h"
 #include "eager/launch.h"
 #include "jit/passes/rewrite.h"

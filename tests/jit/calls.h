@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cpu/jit_loader.h"
+#include "core/backend.h"
 #include "nitinol.h"
 #include "tests/on_threads.h"
 
@@ -48,6 +49,11 @@ inline uint64_t compilations() {
 /// `kernels` where there is a code generator, else 0: what a count of compilations() must be.
 inline uint64_t if_generated(uint64_t kernels) {
   return cpu::jit_plugin() == nullptr ? 0 : kernels;
+}
+
+/// How a function runs that cannot be one Plan.
+inline Tier without_plan() {
+  return backend(default_device()).can_generate_code() ? Tier::deferred : Tier::eager;
 }
 
 }  // namespace nitinol::test

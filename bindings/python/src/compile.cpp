@@ -154,7 +154,7 @@ nb::object call(Compiled& self, PyObject* positional, PyObject* named, How how) 
   {
     const Unlocked release;
     const PlaceScope place(python_place);
-    if (tracer::is_recording()) {
+    if (is_watched()) {
       self.compiled->call_inlined(caller);
     } else if (how == How::eagerly) {
       self.compiled->call_eagerly(arguments.leaves(), caller);

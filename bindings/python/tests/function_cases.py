@@ -31,7 +31,7 @@ NUMBERS = FLOATS + INTEGERS
 class Sample:
     args: tuple
     keywords: dict = dataclasses.field(default_factory=dict)
-    is_looked_at: bool = False  # its data decide the result's size: it runs eagerly
+    is_looked_at: bool = False  # its data decide the result's size: it runs in segments
 
 
 @dataclasses.dataclass(frozen=True)

@@ -59,3 +59,18 @@ def test_same_parameters_as_in_cpp(case, tmp_path):
         a = pathlib.Path(f"{ours}{suffix}").read_bytes()
         b = pathlib.Path(f"{theirs}{suffix}").read_bytes()
         assert len(a) > 1000 and a == b
+
+
+def test_the_solver_runs_in_segments_with_the_same_result_as_in_cpp():
+    arguments = ["--size", "24", "--until", "12", "--threads", "1"]
+    script = ROOT / "examples" / "ode" / "ode.py"
+    output = run([sys.executable, "-c", WITHOUT_NUMPY, str(script), *arguments])
+    assert "bit-identical: yes" in output
+    assert re.search(r"by item\(\) at .*ode.py|item\(\) at ode.py:\d+", output), output
+    (matched, ops) = re.search(r"segments: (\d+) of (\d+) ops left to plans", output).groups()
+    assert int(matched) > int(ops) / 3
+    if not PROGRAMS:
+        pytest.skip("the C++ programs are not built (NITINOL_EXAMPLES)")
+    theirs = run([os.path.join(PROGRAMS, "ode"), *arguments])
+    mean = r"mean of v ([\d.]+)"
+    assert re.search(mean, output).group(1) == re.search(mean, theirs).group(1)

@@ -38,10 +38,11 @@ struct Outcome {
 struct Function {
   const Program* program;
   std::shared_ptr<Environment> environment;
+  std::optional<uint64_t> looks = {};  ///< see run()
   std::vector<Tensor> operator()(const std::vector<Tensor>& tensors,
                                  const std::vector<Variable>& variables,
                                  const std::vector<Scalar>& scalars) const {
-    return run(*program, environment->given(tensors, variables, scalars));
+    return run(*program, environment->given(tensors, variables, scalars), looks);
   }
 };
 
@@ -193,6 +194,7 @@ class Checker {
     set_num_threads(1);
     check_without_passes(single);
     check_gradients();
+    check_looks();
     check_reference(single);
     if (failure_) find_guilty_pass();
     return failure_;
@@ -267,6 +269,29 @@ class Checker {
     check_derivative("gradients of parameters", [&](const auto& f, const auto& environment) {
       return step_of(f, environment, is_weighted);
     });
+  }
+
+  /// The same program with looks at data in it, which runs in segments; and its gradients.
+  void check_looks() {
+    const auto looking = [&] {
+      Function f = function();
+      f.looks = seed_;
+      return f;
+    };
+    const auto check = [&](const auto& derive, const char* where) {
+      if (failure_) return;
+      const Function plain = looking(), traced = looking();
+      const auto eager_function = derive(plain, plain.environment);
+      std::vector<Outcome> eager;
+      for (int set = 0; set < value_sets; ++set)
+        eager.push_back(expected_of(*plain.environment, set, eager_function));
+      const auto compiled = compiled_by_calls(derive(traced, traced.environment));
+      for (int round = 0; round < 3; ++round)
+        check_calls(eager, *traced.environment, compiled, where);
+    };
+    check([](const Function& f, const auto&) { return f; }, "compiled, with looks");
+    check([&](const Function& f, const auto&) { return gradient_of(f, seed_ % 2 == 0); },
+          "gradient, compiled, with looks");
   }
 
   template <class Derive>

@@ -10,12 +10,12 @@ namespace {
 /// The same tensor on another device; the same memory too, where that is the host's for both.
 Tensor on_device(const Tensor& tensor, Device device) {
   const TensorData& data = tensor.internals();
-  if (!data.is_number &&
+  if (!data.is_number() &&
       !(backend(tensor.device()).is_host_memory() && backend(device).is_host_memory()))
     return tensor.to(device);
   Spec spec = data.spec;
   spec.device = device;
-  if (data.is_number) return make_number(spec, data.number);
+  if (data.is_number()) return make_number(spec, data.number);
   return make_tensor(spec, data.strides, data.offset, data.storage);
 }
 

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <list>
 
@@ -73,7 +74,33 @@ std::string_view view_name(View view) {
 
 }  // namespace
 
-std::vector<Tensor> run(const Program& program, const Given& given) {
+namespace {
+
+/// A branch, a number that is read and used, a loop: each on the first element.
+Tensor looked_at(const Tensor& x, uint64_t kind) {
+  if (x.size() == 0) return x;
+  const Tensor flat = reshape(x, {-1});
+  const double first = cast(slice(flat, 0, {0, 1}), f64).item<double>();
+  const double number = std::isfinite(first) ? std::fmod(first, 3.0) : 0.5;
+  const bool is_real = is_floating(x.dtype());
+  switch (kind) {
+    case 0:
+      return first > 0 ? reshape(flip(flat, 0), x.shape()) : flip(flip(x));
+    case 1:
+      return is_real ? x * number : where(x == x, x, x);
+    case 2: {
+      Tensor y = is_real ? x * 0.5 : x;
+      for (int i = 0; i < static_cast<int>(std::abs(number)); ++i) y = is_real ? y + 1.0 : flip(y);
+      return y;
+    }
+    default:
+      return bool(any(cast(flat, boolean))) ? x : flip(x);
+  }
+}
+
+}  // namespace
+
+std::vector<Tensor> run(const Program& program, const Given& given, std::optional<uint64_t> looks) {
   std::vector<Tensor> inputs;
   for (std::size_t i = 0; i < program.inputs.size(); ++i)
     inputs.push_back(program.inputs[i].is_variable ? given.variables[i].get() : given.tensors[i]);
@@ -106,6 +133,8 @@ std::vector<Tensor> run(const Program& program, const Given& given) {
       operands.push_back(promoted.emplace_back(arguments.back(), operand.dtype).get());
     }
     results.push_back(apply(*step.op, operands, step.attrs));
+    const uint64_t chance = looks ? (*looks + i) * 0x9e3779b97f4a7c15U >> 32U : 1;
+    if (chance % 3 == 0) results.back() = looked_at(results.back(), chance / 3 % 4);
   }
   update_before(std::numeric_limits<int>::max());
   std::vector<Tensor> outputs;

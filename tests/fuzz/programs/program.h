@@ -6,6 +6,7 @@
 #include "core/variable.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -83,8 +84,10 @@ struct Given {
   std::vector<Scalar> scalars;
 };
 
-/// Applies the steps through whatever interpreter is current.
-[[nodiscard]] std::vector<Tensor> run(const Program& program, const Given& given);
+/// Applies the steps through whatever interpreter is current. With `looks`, a seed, host code looks
+/// at the results of about every third step, and what it sees decides what is done with them.
+[[nodiscard]] std::vector<Tensor> run(const Program& program, const Given& given,
+                                      std::optional<uint64_t> looks = {});
 /// The program as a test case that can be compiled and stepped through.
 [[nodiscard]] std::string to_cpp(const Program& program, uint64_t seed);
 

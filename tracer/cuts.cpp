@@ -1,0 +1,278 @@
+// The ends of a deferred call's segments: what is alive is computed.
+#include "core/function_ref.h"
+#include "core/host_access.h"
+#include "core/parallel.h"
+#include "tracer/deferred.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace nitinol::tracer {
+namespace {
+
+/// The elements of `from` become those of `to`, which is pending.
+void fill(TensorData& to, const TensorData& from) {
+  to.storage = from.storage;
+  to.offset = from.offset;
+  to.strides = from.strides;
+  to.memory.store(TensorData::Memory::here, std::memory_order_release);
+}
+
+/// Whether others than the segment hold it.
+bool is_shared(const Tensor& tensor) {
+  return tensor.internals().references.load(std::memory_order_acquire) > 1;
+}
+
+}  // namespace
+
+/// By an exception: what is held outside must not stay pending.
+Deferred::~Deferred() {
+  segments_->count(matched_, computed_);
+  if (results_.empty()) return;
+  try {
+    compute_values(live_values());
+    fill_copies();
+  } catch (...) {  // NOLINT(bugprone-empty-catch): who uses them is told
+  }
+}
+
+void Deferred::finish() {
+  cut();
+}
+
+void Deferred::read(const Tensor& tensor, const ReadSite& site) {
+  const TensorData& data = tensor.internals();
+  const bool is_result = data.trace == epoch_ && data.segment == segment_ && !is_import(data.value);
+  if (is_result) {
+    Step& end = *at_;
+    cut();
+    note_look(end, tensor, site);
+  }
+  below().read(tensor, site);
+}
+
+/// For explain(): where, and what came of it.
+void Deferred::note_look(Step& end, const Tensor& tensor, const ReadSite& site) {
+  if (end.op == nullptr) return;  // of a segment that is not noted
+  const bool is_bool = tensor.dtype() == boolean && tensor.size() == 1;
+  const bool is_true = is_bool && first_element(tensor) != 0;
+  segments_->look(end, site, is_bool ? std::optional(is_true) : std::nullopt);
+}
+
+ResultSet Deferred::live_values() const {
+  ResultSet live(results_.size());
+  for (std::size_t v = 0; v < results_.size(); ++v) live.add_if(v, is_shared(results_[v].tensor));
+  for (const Copy& copy : copies_) live.add_if(copy.value, is_shared(copy.tensor));
+  return live;
+}
+
+void Deferred::cut() {
+  if (results_.empty()) return begin_segment();
+  const ResultSet live = live_values();
+  if (is_following_) {
+    if (!live.is_empty()) run_cut(live);
+  } else if (!is_crowded_) {
+    (void)segments_->visit(*at_, live, false);
+  }
+  fill_copies();
+  begin_segment();
+}
+
+/// By the program, if there is one.
+void Deferred::run_cut(const ResultSet& live) {
+  const bool may_compile = num_threads() == segments_->threads();
+  Segments::Visit visit = segments_->visit(*at_, live, may_compile);
+  if (!may_compile) visit.compiled.reset();
+  if (visit.compiles) visit.compiled = compile(visit);
+  if (visit.compiled && visit.compiled->live.contains_all(live) && run_program(*visit.compiled))
+    segments_->cuts_by_plan.fetch_add(1, std::memory_order_relaxed);
+  else
+    compute_values(live);
+}
+
+/// Null if that takes place later.
+std::shared_ptr<const Cut::Compiled> Deferred::compile(const Segments::Visit& visit) {
+  const InterpreterScope scope(below());  // passes compute, too
+  try {
+    auto compiled = std::make_shared<Cut::Compiled>(visit.live);
+    Trace trace = trace_of(*at_, visit.live, *compiled);
+    compiler_.compile(std::move(trace), [segments = segments_, cut = visit.cut,
+                                         compiled](std::shared_ptr<const CutProgram> program) {
+      compiled->program = std::move(program);
+      segments->compiled(*cut, compiled->program ? compiled : nullptr);
+    });
+  } catch (...) {
+    segments_->not_compiled(*visit.cut);
+    throw;
+  }
+  std::shared_ptr<const Cut::Compiled> compiled = segments_->compiled_of(*visit.cut);
+  const bool is_of_now = compiled && compiled->run_time_numbers == run_time_numbers(*at_);
+  return is_of_now ? compiled : nullptr;
+}
+
+bool Deferred::run_program(const Cut::Compiled& compiled) {
+  ShortArray<const Tensor*, 16> imports(imports_.size());
+  for (std::size_t i = 0; i < imports_.size(); ++i) imports[i] = &imports_[i];
+  ShortArray<uint64_t, 16> numbers(compiled.numbers.size());
+  for (std::size_t i = 0; i < compiled.numbers.size(); ++i)
+    numbers[i] = numbers_[compiled.numbers[i]];
+  ShortArray<Tensor, 8> results(compiled.results.size());
+  {
+    const InterpreterScope scope(below());
+    if (!compiled.program->run(imports.span(), numbers.span(), results.span())) return false;
+  }
+  const Lock lock(lock_);
+  for (std::size_t k = 0; k < compiled.results.size(); ++k) {
+    TensorData& to = results_[compiled.results[k]].tensor.internals();
+    if (is_pending(to)) fill(to, results[k].internals());
+  }
+  return true;
+}
+
+namespace {
+
+/// Which results an application of these operands needs.
+template <class Needs>
+void for_results(const Step& step, const Needs& needs) {
+  for (const OperandCode code : step.operands) {
+    if (code != number_code && !is_import(code)) needs(code);
+  }
+}
+
+Tensor computed(const Step& step, std::span<const Tensor> imports,
+                std::span<const uint64_t> numbers, Interpreter& by,
+                FunctionRef<const Tensor&(OperandCode)> result) {
+  std::vector<Tensor> made;  // of numbers
+  made.reserve(step.numbers.size());
+  auto place = step.numbers.begin();
+  std::vector<const Tensor*> inputs;
+  for (const OperandCode code : step.operands) {
+    if (code == number_code) {
+      made.push_back(make_number((*place++)->spec, numbers[made.size()]));
+      inputs.push_back(&made.back());
+    } else {
+      inputs.push_back(is_import(code) ? &imports[code & ~import_bit] : &result(code));
+    }
+  }
+  return by.run(*step.op, inputs, step.attrs, step.spec);
+}
+
+}  // namespace
+
+/// One by one, as eager does, with what they depend on.
+void Deferred::compute_values(ResultSet needed) {
+  for (std::size_t v = results_.size(); v-- > 0;) {
+    if (!needed.contains(v)) continue;
+    if (!is_pending(results_[v].tensor.internals())) {
+      needed.remove(v);
+      continue;
+    }
+    for_results(*results_[v].step, [&](OperandCode code) { needed.add(code); });
+  }
+  const InterpreterScope scope(below());
+  for (std::size_t v = 0; v < results_.size(); ++v) {
+    if (!needed.contains(v)) continue;
+    const Result& result = results_[v];
+    ++computed_;
+    const Tensor value =
+        computed(*result.step, imports_, std::span(numbers_).subspan(result.first_number), below(),
+                 [&](OperandCode code) -> const Tensor& { return results_[code].tensor; });
+    const Lock lock(lock_);
+    if (is_pending(result.tensor.internals())) fill(result.tensor.internals(), value.internals());
+  }
+}
+
+void Deferred::fill_copies() {
+  const Lock lock(lock_);
+  for (const Copy& copy : copies_) {
+    const TensorData& of = results_[copy.value].tensor.internals();
+    TensorData& data = copy.tensor.internals();
+    if (is_pending(data) && !is_pending(of)) fill(data, of);
+  }
+}
+
+void Deferred::begin_segment() {
+  {
+    const Lock lock(lock_);
+    before_.results.swap(results_);
+    before_.imports.swap(imports_);
+    before_.copies.swap(copies_);
+    numbers_.clear();
+    ++segment_;
+  }
+  before_.results.clear();  // may run code of the user's, who gets borrowed memory back
+  before_.imports.clear();
+  before_.copies.clear();
+  at_ = &segments_->root();
+  device_.reset();
+  is_following_ = true;
+  is_crowded_ = false;
+  covered_ = 0;
+}
+
+Tensor Deferred::copy(const Tensor& tensor) {
+  const TensorData& data = tensor.internals();
+  Tensor copy = make_tensor(data.spec, data.strides, 0, {});
+  TensorData& to = copy.internals();
+  to.memory.store(TensorData::Memory::pending, std::memory_order_relaxed);
+  to.birth = data.birth;
+  to.trace = data.trace;
+  to.segment = data.segment;
+  to.value = data.value;
+  const Lock lock(lock_);
+  copies_.push_back({copy, data.value});
+  return copy;
+}
+
+void Deferred::compute() {
+  cut();
+}
+
+// ---- other threads
+
+/// Computes what `data` needs once more, from imports, which do not change, while the call's own
+/// thread goes on.
+void Deferred::compute_elsewhere(const TensorData& data) {
+  Part part;
+  {
+    const Lock lock(lock_);
+    if (!is_pending(data) || data.segment != segment_) return;  // it has been cut meanwhile
+    part.segment = segment_;
+    part.results.assign(results_.begin(), results_.begin() + data.value + 1);
+    part.imports = imports_;
+    part.numbers = numbers_;
+  }
+  std::vector<bool> needed(part.results.size());
+  needed[data.value] = true;
+  std::vector<Tensor> values(part.results.size());
+  for (std::size_t v = needed.size(); v-- > 0;) {
+    const Result& result = part.results[v];
+    if (!needed[v]) continue;
+    if (is_pending(result.tensor.internals()))
+      for_results(*result.step, [&](OperandCode code) { needed[code] = true; });
+    else
+      values[v] = result.tensor;
+  }
+  for (std::size_t v = 0; v < needed.size(); ++v) {
+    if (!needed[v] || values[v].is_defined()) continue;
+    const Result& result = part.results[v];
+    values[v] = computed(*result.step, part.imports,
+                         std::span(part.numbers).subspan(result.first_number), base_interpreter(),
+                         [&](OperandCode code) -> const Tensor& { return values[code]; });
+  }
+  const Lock lock(lock_);
+  const auto fill_if_pending = [&](TensorData& to, const Tensor& value) {
+    if (is_pending(to)) fill(to, value.internals());
+  };
+  for (std::size_t v = 0; v < needed.size(); ++v) {
+    if (needed[v]) fill_if_pending(part.results[v].tensor.internals(), values[v]);
+  }
+  if (part.segment != segment_) return;
+  for (const Copy& copy : copies_) {
+    if (copy.value < needed.size() && needed[copy.value])
+      fill_if_pending(copy.tensor.internals(), values[copy.value]);
+  }
+}
+
+}  // namespace nitinol::tracer

@@ -1,0 +1,353 @@
+#include "tracer/deferred.h"
+
+#include "core/place.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace nitinol::tracer {
+namespace {
+
+/// A longer segment is cut: what it keeps alive, and its program, grow with it.
+constexpr std::size_t most_results = 4096;
+
+bool is_deferrable(const Op& op) {
+  return op.effect == Effect::none && op.kind != OpKind::transfer && op.kind != OpKind::composite;
+}
+
+bool is_number(const Tensor* tensor) {
+  return tensor->internals().is_number();
+}
+
+}  // namespace
+
+Deferred::Deferred(std::shared_ptr<Segments> segments, CutCompiler& compiler)
+    : segments_(std::move(segments)),
+      compiler_(compiler),
+      epoch_(begin_epoch()),
+      at_(&segments_->root()) {
+  begin_segment();
+}
+
+// ---- operands
+
+/// The number of a tensor from outside of the segment.
+OperandCode Deferred::add_import(const Tensor& tensor) {
+  materialise(tensor.internals());  // of another call
+  const auto position = static_cast<uint32_t>(imports_.size());
+  const Lock lock(lock_);
+  imports_.push_back(tensor);
+  return position | import_bit;
+}
+
+/// A tensor that the call has made carries its number; others belong to anybody, and are looked
+/// for.
+OperandCode Deferred::code_of(const Tensor& tensor) {
+  TensorData& data = tensor.internals();
+  if (data.trace == epoch_) {
+    if (data.segment != segment_) {
+      data.value = add_import(tensor);
+      data.segment = segment_;
+    }
+    return data.value;
+  }
+  uint32_t& at_hand = import_at_hand_[reinterpret_cast<uintptr_t>(&data) / sizeof(TensorData) %
+                                      import_at_hand_.size()];
+  const auto is_it = [&](const Tensor& other) { return &other.internals() == &data; };
+  if (at_hand < imports_.size() && is_it(imports_[at_hand])) return at_hand | import_bit;
+  const auto found = std::ranges::find_if(imports_, is_it);
+  at_hand = static_cast<uint32_t>(found - imports_.begin());
+  return found != imports_.end() ? at_hand | import_bit : add_import(tensor);
+}
+
+void Deferred::number_operands(Operands& operands) {
+  for (const Tensor* const input : operands.inputs) {
+    if (input == nullptr) {
+      operands.codes.push_back(number_code);
+      continue;
+    }
+    const TensorData& data = input->internals();
+    if (data.is_number()) {
+      operands.codes.push_back(number_code);
+      operands.bits.push_back(data.number);
+    } else {
+      operands.codes.push_back(code_of(*input));
+    }
+  }
+}
+
+/// Those that no step has used: the op is another one than was looked for.
+void Deferred::drop_imports() {
+  for (std::size_t i = covered_; i < imports_.size(); ++i) {
+    TensorData& data = imports_[i].internals();
+    if (data.trace == epoch_) data.segment = 0;
+  }
+  const Lock lock(lock_);
+  imports_.resize(covered_);
+}
+
+// ---- following
+
+/// But for the numbers among the operands.
+bool Deferred::is_alike(const Step& step, const Op& op, const Attrs& attrs,
+                        const Operands& operands) const {
+  if (step.op != &op || step.imports.size() != imports_.size() - covered_ ||
+      !std::ranges::equal(step.operands, operands.codes) || step.attrs != attrs)
+    return false;
+  for (std::size_t k = 0; k < step.imports.size(); ++k) {
+    const TensorData& data = imports_[covered_ + k].internals();
+    if (data.strides != step.imports[k].strides || data.spec != step.imports[k].spec) return false;
+  }
+  if (step.numbers.empty()) return true;
+  auto place = step.numbers.begin();
+  return std::ranges::all_of(operands.inputs, [&](const Tensor* input) {
+    if (input == nullptr) return (*place++)->spec == *operands.number;
+    return !is_number(input) || (*place++)->spec == input->spec();
+  });
+}
+
+namespace {
+
+bool has_numbers(const Step& step, std::span<const uint64_t> bits) {
+  for (std::size_t k = 0; k < bits.size(); ++k) {
+    const NumberPlace& place = *step.numbers[k];
+    if (place.bits != bits[k] && !place.is_run_time.load(std::memory_order_relaxed)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+/// The step after this one that is this application, or null. If only numbers differ, they are no
+/// part of it from now on.
+Step* Deferred::find(const Op& op, const Attrs& attrs, const Operands& operands) {
+  const std::span<const uint64_t> bits(operands.bits.data(), operands.bits.size());
+  Step* nearly = nullptr;
+  Step* const latest = at_->latest.load(std::memory_order_relaxed);
+  if (latest != nullptr && is_alike(*latest, op, attrs, operands)) {
+    if (has_numbers(*latest, bits)) return latest;
+    nearly = latest;
+  }
+  for (Step* step = at_->first.load(std::memory_order_acquire); step != nullptr;
+       step = step->next) {
+    if (step == latest || !is_alike(*step, op, attrs, operands)) continue;
+    if (has_numbers(*step, bits)) return step;
+    nearly = step;
+  }
+  if (nearly != nullptr) segments_->widen(*nearly, bits);
+  return nearly;
+}
+
+inline void Deferred::go_to(Step& step, std::span<const uint64_t> bits, Tensor result) {
+  if (at_->latest.load(std::memory_order_relaxed) != &step)
+    at_->latest.store(&step, std::memory_order_relaxed);
+  at_ = &step;
+  covered_ = imports_.size();
+  device_ = step.spec.device;
+  const Lock lock(lock_);
+  const auto first = static_cast<uint32_t>(numbers_.size());
+  if (!bits.empty()) numbers_.insert(numbers_.end(), bits.begin(), bits.end());
+  if (step.returned < 0) results_.push_back({std::move(result), &step, first});
+}
+
+/// Whether `step` is this application, whose operands are in no list yet. All that most steps of
+/// most calls cost: no import is new.
+bool Deferred::is_same(const Step& step, const Op& op, const Attrs& attrs, Inputs inputs,
+                       const Spec* number, uint64_t bits) const {
+  if (step.op != &op || step.operands.size() != inputs.size() || !step.imports.empty() ||
+      step.attrs != attrs)
+    return false;
+  const OperandCode* code = step.operands.data();
+  const std::unique_ptr<NumberPlace>* place = step.numbers.data();
+  for (const Tensor* const input : inputs) {
+    const OperandCode expected = *code++;
+    if (expected == number_code) {
+      if (input != nullptr && !input->internals().is_number()) return false;
+      const Spec& spec = input != nullptr ? input->spec() : *number;
+      const uint64_t given = input != nullptr ? input->internals().number : bits;
+      const NumberPlace& known = **place++;
+      if (known.bits != given && !known.is_run_time.load(std::memory_order_relaxed)) return false;
+      if (known.spec != spec) return false;
+      continue;
+    }
+    if (input == nullptr) return false;
+    const TensorData& data = input->internals();
+    const bool is_numbered = data.trace == epoch_ && data.segment == segment_;
+    if (is_numbered
+            ? data.value != expected
+            : !is_import(expected) || &imports_[expected & ~import_bit].internals() != &data)
+      return false;
+  }
+  return true;
+}
+
+Tensor Deferred::follow(const Op& op, const Attrs& attrs, Operands& operands) {
+  if (results_.size() >= most_results) cut();
+  number_operands(operands);
+  Step* const step = find(op, attrs, operands);
+  if (step == nullptr) {
+    drop_imports();
+    return {};
+  }
+  return pending_result(*step, operands.inputs, {operands.bits.data(), operands.bits.size()});
+}
+
+/// Goes on to the step, whose result is that of this application.
+Tensor Deferred::pending_result(Step& step, Inputs inputs, std::span<const uint64_t> bits) {
+  ++matched_;
+  if (step.returned >= 0) {
+    go_to(step, bits, {});
+    return *inputs[static_cast<std::size_t>(step.returned)];
+  }
+  if (!entry_) [[unlikely]]
+    entry_.emplace(epoch_, *this);
+  Tensor result = make_tensor(step.spec, step.strides, 0, {});
+  TensorData& data = result.internals();
+  data.memory.store(TensorData::Memory::pending, std::memory_order_relaxed);
+  data.trace = epoch_;
+  data.segment = segment_;
+  data.value = static_cast<uint32_t>(results_.size());
+  go_to(step, bits, result);
+  return result;
+}
+
+Tensor Deferred::match(const Op& op, Inputs inputs, const Attrs& attrs) {
+  if (!is_following_ || !is_deferrable(op)) return {};
+  Step* const latest = at_->latest.load(std::memory_order_relaxed);
+  if (latest != nullptr && latest->numbers.empty() && results_.size() < most_results &&
+      is_same(*latest, op, attrs, inputs, nullptr, 0)) [[likely]]
+    return pending_result(*latest, inputs, {});
+  if (!inputs.empty() && std::ranges::all_of(inputs, is_number)) return {};
+  Operands operands(inputs);
+  return follow(op, attrs, operands);
+}
+
+Tensor Deferred::match(const Op& op, Inputs inputs, const Spec& number, uint64_t bits) {
+  if (!is_following_ || !is_deferrable(op)) return {};
+  static const auto& none = *new Attrs;
+  Step* const latest = at_->latest.load(std::memory_order_relaxed);
+  if (latest != nullptr && results_.size() < most_results &&
+      is_same(*latest, op, none, inputs, &number, bits)) [[likely]]
+    return pending_result(*latest, inputs, {&bits, 1});
+  Operands operands(inputs, &number);
+  operands.bits.push_back(bits);
+  return follow(op, none, operands);
+}
+
+// ---- what no earlier call did
+
+/// Notes that the call has made the tensor, unless it is an operand.
+Tensor Deferred::own(Tensor tensor, Inputs inputs) const {
+  const auto is_it = [&](const Tensor* input) { return input->handle() == tensor.handle(); };
+  if (std::ranges::any_of(inputs, is_it)) return tensor;
+  TensorData& data = tensor.internals();
+  data.trace = epoch_;
+  data.segment = 0;
+  return tensor;
+}
+
+/// An op that may fail fails where the user calls it; what acts on the outside does so in order; a
+/// program runs on one device, and takes no weak tensors but numbers.
+bool Deferred::ends_segment(const Op& op, Inputs inputs, const Spec& spec) const {
+  if (!is_deferrable(op)) return true;
+  if (device_ && spec.device != *device_) return true;
+  return std::ranges::any_of(inputs, [&](const Tensor* input) {
+    const TensorData& data = input->internals();
+    if (data.is_number()) return false;
+    const bool is_result =
+        data.trace == epoch_ && data.segment == segment_ && !is_import(data.value);
+    return data.spec.device != spec.device || (data.spec.is_weak && !is_result);
+  });
+}
+
+Tensor Deferred::run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
+  if (is_anywhere(spec)) {  // a number, which the host computes
+    for (const Tensor* input : inputs) materialise(input->internals());
+    return own(below().run(op, inputs, attrs, spec), inputs);
+  }
+  if (ends_segment(op, inputs, spec)) {
+    cut();
+    if (!is_deferrable(op) || std::ranges::any_of(inputs, [&](const Tensor* input) {
+          return !is_number(input) &&
+                 (input->spec().is_weak || input->spec().device != spec.device);
+        })) {
+      ++computed_;
+      return own(below().run(op, inputs, attrs, spec), inputs);
+    }
+  }
+  if (results_.size() >= most_results) cut();
+  if (is_following_) {
+    Operands operands(inputs);
+    if (Tensor result = follow(op, attrs, operands); result.is_defined()) return result;
+    diverge();
+  }
+  return explore(op, inputs, attrs, spec);
+}
+
+std::vector<Tensor> Deferred::run_all(const Op& op, Inputs inputs, const Attrs& attrs,
+                                      std::span<const Spec> specs) {
+  cut();
+  ++computed_;
+  std::vector<Tensor> results = below().run_all(op, inputs, attrs, specs);
+  for (Tensor& result : results) result = own(std::move(result), inputs);
+  return results;
+}
+
+/// From here to the next cut the call does what no earlier one did: it computes, and notes that.
+void Deferred::diverge() {
+  compute_values(live_values());
+  fill_copies();
+  is_following_ = false;
+}
+
+Tensor Deferred::explore(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
+  Tensor result = below().run(op, inputs, attrs, spec);
+  ++computed_;
+  if (is_crowded_) return own(std::move(result), inputs);
+  Operands operands(inputs);
+  number_operands(operands);
+  Step* step = find(op, attrs, operands);
+  if (step == nullptr) step = add_step(op, inputs, attrs, operands, result);
+  if (step == nullptr) {
+    is_crowded_ = true;
+    segments_->crowded.fetch_add(1, std::memory_order_relaxed);
+    drop_imports();
+    return own(std::move(result), inputs);
+  }
+  if (step->returned < 0) {
+    TensorData& data = result.internals();
+    data.trace = epoch_;
+    data.segment = segment_;
+    data.value = static_cast<uint32_t>(results_.size());
+  }
+  go_to(*step, {operands.bits.data(), operands.bits.size()}, result);
+  return result;
+}
+
+Step* Deferred::add_step(const Op& op, Inputs inputs, const Attrs& attrs, const Operands& operands,
+                         const Tensor& result) {
+  auto step = std::make_unique<Step>();
+  step->op = &op;
+  step->attrs = attrs;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    step->operands.push_back(operands.codes[i]);
+    if (is_number(inputs[i]))
+      step->numbers.push_back(
+          std::make_unique<NumberPlace>(inputs[i]->spec(), inputs[i]->internals().number));
+    if (inputs[i]->handle() == result.handle()) step->returned = static_cast<int>(i);
+  }
+  for (std::size_t k = covered_; k < imports_.size(); ++k)
+    step->imports.push_back({imports_[k].spec(), imports_[k].internals().strides});
+  step->spec = result.spec();
+  step->strides = result.internals().strides;
+  step->place = CallSite::here();
+  return segments_->add(*at_, std::move(step));
+}
+
+void Deferred::created(const Tensor& tensor) {
+  below().created(tensor);
+  tensor.internals().trace = epoch_;
+  tensor.internals().segment = 0;
+}
+
+}  // namespace nitinol::tracer

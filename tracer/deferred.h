@@ -1,0 +1,162 @@
+// Deferred: one call of a function that looks at data. Host code runs as it is written; its ops are
+// matched with what earlier calls did, and run together when somebody looks.
+#pragma once
+
+#include "core/pending.h"
+#include "core/short_array.h"
+#include "core/small_list.h"
+#include "tracer/segments.h"
+#include "tracer/transaction.h"
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <thread>
+#include <vector>
+
+namespace nitinol::tracer {
+
+using CutProgramTaker = std::function<void(std::shared_ptr<const CutProgram>)>;
+
+/// Makes programs of segments. (jit)
+class CutCompiler {
+ public:
+  CutCompiler() = default;
+  virtual ~CutCompiler() = default;
+  CutCompiler(const CutCompiler&) = delete;
+  CutCompiler& operator=(const CutCompiler&) = delete;
+  /// Gives `done` the program of the trace, at once or later on another thread; null: there can be
+  /// none. May throw instead.
+  virtual void compile(Trace trace, CutProgramTaker done) = 0;
+};
+
+/// Nothing is predicted: whatever host code does, each op has its operands' values, and what
+/// differs from all earlier calls is computed as eager does. What is pending runs at a cut: at a
+/// look, at an op that may fail (its error is to come from its line), and when the call ends, also
+/// by an exception. The values that somebody still holds are what the cut gives; the others never
+/// exist.
+class Deferred final : public Transaction, public PendingCall {
+ public:
+  Deferred(std::shared_ptr<Segments> segments, CutCompiler& compiler);
+  ~Deferred() override;
+
+  /// The last cut. Afterwards nothing is pending.
+  void finish();
+
+  [[nodiscard]] bool watches() const override { return true; }
+  [[nodiscard]] PendingCall* pending() override { return this; }
+  Tensor run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) override;
+  std::vector<Tensor> run_all(const Op& op, Inputs inputs, const Attrs& attrs,
+                              std::span<const Spec> specs) override;
+  void read(const Tensor& tensor, const ReadSite& site) override;
+  void created(const Tensor& tensor) override;
+
+  Tensor match(const Op& op, Inputs inputs, const Attrs& attrs) override;
+  Tensor match(const Op& op, Inputs inputs, const Spec& number, uint64_t bits) override;
+  Tensor copy(const Tensor& tensor) override;
+  [[nodiscard]] bool owns(const TensorData& data) const override { return data.trace == epoch_; }
+  void compute() override;
+  void compute_elsewhere(const TensorData& data) override;
+
+ private:
+  /// Held for a few instructions.
+  class Lock {
+   public:
+    explicit Lock(std::atomic_flag& flag) : flag_(flag) {
+      while (flag_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
+    }
+    ~Lock() { flag_.clear(std::memory_order_release); }
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+
+   private:
+    std::atomic_flag& flag_;
+  };
+
+  /// A result of the segment.
+  struct Result {
+    Tensor tensor;
+    const Step* step = nullptr;
+    uint32_t first_number = 0;  ///< of its operands, in numbers_
+  };
+  struct Copy {
+    Tensor tensor;
+    uint32_t value = 0;
+  };
+  /// An op's operands, as the segment numbers them.
+  struct Operands {
+    explicit Operands(Inputs given, const Spec* number_spec = nullptr)
+        : inputs(given), number(number_spec) {}
+    Inputs inputs;  ///< null: the number
+    const Spec* number;
+    SmallList<OperandCode, 8> codes;
+    SmallList<uint64_t, 4> bits;  ///< of the numbers among them
+  };
+  /// What of the segment is needed to compute some of it.
+  struct Part {
+    uint32_t segment = 0;
+    std::vector<Result> results;  ///< per value; those that are not needed are empty
+    std::vector<Tensor> imports;
+    std::vector<uint64_t> numbers;
+  };
+
+  [[nodiscard]] OperandCode code_of(const Tensor& tensor);
+  [[nodiscard]] OperandCode add_import(const Tensor& tensor);
+  void number_operands(Operands& operands);
+  void drop_imports();
+  [[nodiscard]] bool is_alike(const Step& step, const Op& op, const Attrs& attrs,
+                              const Operands& operands) const;
+  [[nodiscard]] Step* find(const Op& op, const Attrs& attrs, const Operands& operands);
+  Tensor follow(const Op& op, const Attrs& attrs, Operands& operands);
+  Tensor explore(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec);
+  Step* add_step(const Op& op, Inputs inputs, const Attrs& attrs, const Operands& operands,
+                 const Tensor& result);
+  [[nodiscard]] bool is_same(const Step& step, const Op& op, const Attrs& attrs, Inputs inputs,
+                             const Spec* number, uint64_t bits) const;
+  Tensor pending_result(Step& step, Inputs inputs, std::span<const uint64_t> bits);
+  void go_to(Step& step, std::span<const uint64_t> bits, Tensor result);
+  void diverge();
+  [[nodiscard]] Tensor own(Tensor tensor, Inputs inputs) const;
+  [[nodiscard]] bool ends_segment(const Op& op, Inputs inputs, const Spec& spec) const;
+
+  void cut();
+  void note_look(Step& end, const Tensor& tensor, const ReadSite& site);
+  [[nodiscard]] ResultSet live_values() const;
+  void run_cut(const ResultSet& live);
+  std::shared_ptr<const Cut::Compiled> compile(const Segments::Visit& visit);
+  [[nodiscard]] bool run_program(const Cut::Compiled& compiled);
+  void compute_values(ResultSet needed);
+  void fill_copies();
+  void begin_segment();
+
+  const std::shared_ptr<Segments> segments_;
+  CutCompiler& compiler_;
+  const uint64_t epoch_;
+  uint32_t segment_ = 0;  ///< 0: of tensors of the call that are in no segment
+  std::optional<Device> device_;
+  Step* at_;
+  bool is_following_ = true;
+  bool is_crowded_ = false;  ///< up to the next cut ops are computed and not noted
+  uint64_t matched_ = 0, computed_ = 0;
+  std::size_t covered_ = 0;                       ///< imports that steps have used
+  std::array<uint32_t, 64> import_at_hand_ = {};  ///< by address: where it may be among imports_
+
+  /// What the segment before kept: memory for the next one.
+  struct Before {
+    std::vector<Result> results;
+    std::vector<Tensor> imports;
+    std::vector<Copy> copies;
+  } before_;
+
+  std::atomic_flag lock_;  ///< guards what follows, which other threads read
+  std::vector<Result> results_;
+  std::vector<Tensor> imports_;
+  std::vector<uint64_t> numbers_;
+  std::vector<Copy> copies_;
+  std::optional<PendingCallEntry> entry_;  ///< once something is pending
+};
+
+}  // namespace nitinol::tracer

@@ -1,0 +1,202 @@
+// Segments: what the calls of a function that looks at data did between looks, as a trie of steps.
+//
+// A segment is the ops from one cut to the next: from the call's begin, or a look of host code at
+// a value that they made, to the next such look or the call's end. It is found by what it does, not
+// by where it stands in the program: operands are numbered relative to it. So the body of a loop is
+// found again in each iteration, and what follows a branch is one for both of its sides.
+#pragma once
+
+#include "core/fork.h"
+#include "core/interpreter.h"
+#include "core/place.h"
+#include "tracer/segments_report.h"
+#include "tracer/trace.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace nitinol::tracer {
+
+/// What an operand of a step is: the segment's result number so and so, its import number so and
+/// so (a tensor from outside, in order of first use), or a host number.
+using OperandCode = uint32_t;
+inline constexpr OperandCode import_bit = 0x80000000U, number_code = 0xffffffffU;
+[[nodiscard]] constexpr bool is_import(OperandCode code) {
+  return code >= import_bit && code != number_code;
+}
+
+/// What of an import a program depends on.
+struct Layout {
+  Spec spec;
+  Strides strides;
+  friend bool operator==(const Layout&, const Layout&) = default;
+};
+
+/// A number that host code gave as an operand.
+struct NumberPlace {
+  NumberPlace(const Spec& of, uint64_t first) : spec(of), bits(first) {}
+  Spec spec;
+  uint64_t bits;  ///< the first value
+  /// From the second value on it is no part of what the segment does, but comes with each run.
+  std::atomic<bool> is_run_time = false;
+};
+
+/// Runs what a segment leaves behind: a cut, compiled.
+class CutProgram {
+ public:
+  CutProgram() = default;
+  virtual ~CutProgram() = default;
+  CutProgram(const CutProgram&) = delete;
+  CutProgram& operator=(const CutProgram&) = delete;
+  /// False, with nothing changed, if the ops are to be run one by one.
+  [[nodiscard]] virtual bool run(std::span<const Tensor* const> imports,
+                                 std::span<const uint64_t> numbers,
+                                 std::span<Tensor> results) const = 0;
+};
+
+/// Some of a segment's results, 64 a word.
+class ResultSet {
+ public:
+  explicit ResultSet(std::size_t count) : others_(count / 64) {}
+  [[nodiscard]] bool contains(std::size_t v) const { return (word(v) >> v % 64 & 1U) != 0; }
+  void add(std::size_t v) { word(v) |= uint64_t{1} << v % 64; }
+  void remove(std::size_t v) { word(v) &= ~(uint64_t{1} << v % 64); }
+  void add_if(std::size_t v, bool is_one) { word(v) |= uint64_t{is_one} << v % 64; }
+  void add_all(const ResultSet& other) {
+    first_ |= other.first_;
+    for (std::size_t i = 0; i < others_.size(); ++i) others_[i] |= other.others_[i];
+  }
+  [[nodiscard]] bool contains_all(const ResultSet& other) const {
+    bool is_all = (other.first_ & ~first_) == 0;
+    for (std::size_t i = 0; i < others_.size(); ++i)
+      is_all = is_all && (other.others_[i] & ~others_[i]) == 0;
+    return is_all;
+  }
+  [[nodiscard]] bool is_empty() const {
+    uint64_t all = first_;
+    for (const uint64_t word : others_) all |= word;
+    return all == 0;
+  }
+  friend bool operator==(const ResultSet&, const ResultSet&) = default;
+
+ private:
+  [[nodiscard]] uint64_t& word(std::size_t v) { return v < 64 ? first_ : others_[v / 64 - 1]; }
+  [[nodiscard]] const uint64_t& word(std::size_t v) const {
+    return v < 64 ? first_ : others_[v / 64 - 1];
+  }
+
+  uint64_t first_ = 0;
+  std::vector<uint64_t> others_;  ///< of more than 63: most have none
+};
+
+/// An end of a segment, with the values that somebody still holds.
+struct Cut {
+  explicit Cut(ResultSet values) : live(std::move(values)) {}
+  ResultSet live;
+  uint64_t visits = 0;
+  uint64_t last_use = 0;
+  bool is_being_compiled = false;
+  bool is_hopeless = false;  ///< compiling it has failed
+  struct Compiled {
+    explicit Compiled(ResultSet values) : live(std::move(values)) {}
+    ResultSet live;
+    std::shared_ptr<const CutProgram> program;
+    std::vector<uint32_t> results;  ///< the values that it gives
+    std::vector<uint32_t> numbers;  ///< those of the run that it takes
+    std::size_t run_time_numbers = 0;
+  };
+  std::shared_ptr<const Compiled> compiled;
+};
+
+/// One op, after those on the way from the root. All but the last two lines is constant.
+struct Step {
+  const Step* before = nullptr;
+  const Op* op = nullptr;
+  Attrs attrs;
+  std::vector<OperandCode> operands;
+  std::vector<Layout> imports;  ///< those that it is the first to use
+  std::vector<std::unique_ptr<NumberPlace>> numbers;
+  Spec spec;  ///< of the result
+  Strides strides;
+  int returned = -1;  ///< the operand that is the result, or -1
+  CallSite place;
+
+  Step* next = nullptr;  ///< another one after the same
+  std::atomic<Step*> first = nullptr, latest = nullptr;
+  std::vector<std::unique_ptr<Cut>> cuts;   ///< guarded by Segments::mutex
+  std::vector<SegmentsReport::Look> looks;  ///< likewise
+};
+
+/// The trie of one function on so many threads. Steps are followed without a lock, added under one,
+/// and live as long as it does.
+class Segments {
+ public:
+  explicit Segments(int threads) : threads_(threads) {}
+  Segments(const Segments&) = delete;
+  Segments& operator=(const Segments&) = delete;
+
+  [[nodiscard]] int threads() const { return threads_; }
+  [[nodiscard]] Step& root() { return root_; }
+  /// Whether nothing is added any more; the next call is given another one.
+  [[nodiscard]] bool is_full() const { return is_full_.load(std::memory_order_relaxed); }
+
+  /// Adds a step after `before`, or gives null: there are too many like it there, or in all.
+  Step* add(Step& before, std::unique_ptr<Step> step);
+  /// Makes the step's numbers come with each run.
+  void widen(Step& step, std::span<const uint64_t> bits);
+
+  /// What a call that ends a segment at `step` does.
+  struct Visit {
+    Cut* cut = nullptr;
+    std::shared_ptr<const Cut::Compiled> compiled;
+    bool compiles = false;  ///< this call makes the program, which is to give `live`
+    ResultSet live = ResultSet(0);
+  };
+  /// `may_compile`: the call has followed the segment and can run it.
+  [[nodiscard]] Visit visit(Step& step, const ResultSet& live, bool may_compile);
+  /// Host code looks at what the segment up to `step` made; `outcome`: at a bool.
+  void look(Step& step, const ReadSite& site, std::optional<bool> outcome);
+  /// Null if it has none yet.
+  [[nodiscard]] std::shared_ptr<const Cut::Compiled> compiled_of(const Cut& cut) const;
+  /// Ends the making of a program; null: there can be none.
+  void compiled(Cut& cut, std::shared_ptr<const Cut::Compiled> compiled);
+  /// Ends it without saying so.
+  void not_compiled(Cut& cut);
+  void add_to(SegmentsReport& report) const;
+
+  /// A call has ended that matched and computed so many ops.
+  void count(uint64_t matched, uint64_t computed) {
+    calls_.fetch_add(1, std::memory_order_relaxed);
+    matched_.fetch_add(matched, std::memory_order_relaxed);
+    computed_.fetch_add(computed, std::memory_order_relaxed);
+  }
+  std::atomic<uint64_t> cuts_by_plan = 0, crowded = 0;
+
+ private:
+  void drop_least_used();
+
+  const int threads_;
+  std::atomic<bool> is_full_ = false;
+  std::atomic<uint64_t> calls_ = 0, matched_ = 0, computed_ = 0;
+  Step root_;
+  mutable ForkSafeMutex mutex_;
+  std::vector<std::unique_ptr<Step>> steps_;
+  std::vector<Cut*> compiled_;  ///< those that have a program
+  uint64_t clock_ = 0, plans_ = 0, widened_ = 0;
+};
+
+/// The ops on the way to `last` as a trace whose results are the values that are `live`.
+/// `compiled` gets which those are, and which numbers come with each run.
+[[nodiscard]] Trace trace_of(const Step& last, const ResultSet& live, Cut::Compiled& compiled);
+/// How many numbers on the way to `last` come with each run.
+[[nodiscard]] std::size_t run_time_numbers(const Step& last);
+
+}  // namespace nitinol::tracer
