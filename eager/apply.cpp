@@ -111,13 +111,13 @@ std::vector<Tensor> apply_all(const Op& op, Inputs inputs, const Attrs& attrs) {
 
 Tensor apply_binary(const Op& op, const Argument& a, const Argument& b) {
   const Tensor* const operands[] = {a.tensor(), b.tensor()};
-  if (PendingCall* const call = pending_call()) [[unlikely]] {
-    if (Tensor result = matched(*call, op, a, b); result.is_defined()) return result;
-  }
   check_defined(op, operands);
   const bool is_promoted = operands[0] != nullptr && operands[1] != nullptr &&
                            operands[0]->dtype() == operands[1]->dtype();
   if (is_promoted) return run(op, operands, {});
+  if (PendingCall* const call = pending_call()) [[unlikely]] {
+    if (Tensor result = matched(*call, op, a, b); result.is_defined()) return result;
+  }
   return apply_promoted(op, a, b, common_dtype(op.name, {&a, &b}));
 }
 

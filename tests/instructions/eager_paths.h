@@ -21,5 +21,5 @@ void count_calls(const char* name, int count, Call call) {
 }
 
 /// The calls named "eager_<name>", which is a function by itself, "asked_<name>", by eager() of the
-/// same compiled, and "fallback_<name>", which cannot be compiled.
+/// same compiled, and "segments_<name>", which has looked at data.
 void count_eager_paths();
