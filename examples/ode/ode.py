@@ -7,6 +7,7 @@ written, and what lies between two looks at the error by one Plan.
 import argparse
 import sys
 import time
+from collections.abc import Callable
 
 import nitinol as nt
 
@@ -97,7 +98,7 @@ def main() -> int:
     compiled = nt.compile(solve, name="solve")
     limits = (options.until, options.tolerance)
 
-    def timed(function) -> tuple[nt.Tensor, float]:
+    def timed(function: Callable[..., nt.Tensor]) -> tuple[nt.Tensor, float]:
         begun = time.perf_counter()
         result = function(start, *limits)
         nt.synchronize()

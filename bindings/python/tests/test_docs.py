@@ -122,8 +122,17 @@ def test_the_first_screen_says_for_whom_it_is_and_where_it_runs():
     for command in ("demo", "test"):
         assert f"\n    ./dev {command} " in screen
         assert f"\n  {command})" in dev
-    (program,) = re.findall(r"^```python\n(.*?)^```$", screen, re.DOTALL | re.MULTILINE)
-    assert program.count("\n") <= 15
+    programs = re.findall(r"^```python\n(.*?)^```$", screen, re.DOTALL | re.MULTILINE)
+    assert all(program.count("\n") <= 15 for program in programs)
+    fit, branch = programs
+    names = {}
+    exec(fit, names)
+    exec(branch, names)
+    nt, square_roots = names["nt"], names["square_roots"]
+    for limit in (2.0, 9.0, 4e4):
+        x = nt.linspace(1.0, limit, 7)
+        assert nt.max(nt.abs(square_roots(x) - nt.sqrt(x))).item() < 1e-3
+    assert square_roots.explain()["signatures"][0]["tier"] == "compiled in segments"
     assert "NINJA_STATUS='[%p of %t" in dev  # how far a build is
 
 
