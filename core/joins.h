@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/math/compare.h"
+#include "core/math/hypot.h"
 #include "core/reduction.h"
 
 #include <limits>
@@ -21,11 +22,13 @@ constexpr bool takes_largest(Combine combine) {
   return combine == Combine::maximum || combine == Combine::arg_maximum;
 }
 
-/// True if values of T are joined so: conditions by and, or or as extremes, numbers by all others.
+/// True if reductions join values of T so: conditions by and, or or as extremes, numbers by all
+/// others but log_add_exp.
 template <Combine c, class T>
-inline constexpr bool is_joinable = is_extreme(c) ||
-                                    (c == Combine::logical_or ||
-                                     c == Combine::logical_and) == std::is_same_v<T, bool>;
+inline constexpr bool is_joinable = c != Combine::log_add_exp &&
+                                    (is_extreme(c) ||
+                                     (c == Combine::logical_or || c == Combine::logical_and) ==
+                                         std::is_same_v<T, bool>);
 
 /// Joined with x it gives x, bit for bit; -0 in floating sums.
 template <Combine c, class T>
@@ -35,7 +38,7 @@ constexpr T neutral_of() {
     return static_cast<T>(-0.0);
   else if constexpr (c == Combine::multiply)
     return T{1};
-  else if constexpr (takes_largest(c) || c == Combine::logical_or)
+  else if constexpr (takes_largest(c) || c == Combine::logical_or || c == Combine::log_add_exp)
     return Limits::has_infinity ? -Limits::infinity() : Limits::min();
   else
     return Limits::has_infinity ? Limits::infinity() : Limits::max();
@@ -60,6 +63,15 @@ constexpr X extreme(const X& a, const X& b) {
       [&](auto v) { return extreme_of_floats<largest, double>(v, b); });
 }
 
+/// logaddexp(), but that nothing before b leaves b as it is, be it -0.
+template <Lane X>
+constexpr X log_add_exp(const X& a, const X& b) {
+  const X sum = logaddexp(a, b);
+  return by_float_type(
+      a, [&](auto v) { return select(v == -math::infinity<float>, b, sum); },
+      [&](auto v) { return select(v == -math::infinity<double>, b, sum); });
+}
+
 }  // namespace joins
 
 /// What becomes of a and b. Not for arg_*.
@@ -74,6 +86,8 @@ constexpr X join(const X& a, const X& b) {
     return a | b;
   else if constexpr (c == Combine::logical_and)
     return a & b;
+  else if constexpr (c == Combine::log_add_exp)
+    return joins::log_add_exp(a, b);
   else
     return joins::extreme<takes_largest(c)>(a, b);
 }
@@ -136,6 +150,8 @@ constexpr auto with_combine(Combine combine, const F& f) {
       return f(CombineConstant<Combine::arg_maximum>());
     case Combine::arg_minimum:
       return f(CombineConstant<Combine::arg_minimum>());
+    case Combine::log_add_exp:
+      return f(CombineConstant<Combine::log_add_exp>());
   }
   return f(CombineConstant<Combine::add>());
 }

@@ -84,12 +84,12 @@ struct LibraryCall {
   std::vector<OperandLayout> operands;  ///< inputs, then the output or outputs
   Windows windows = {};                 ///< conv2d..., window_max...
   int axis = 0;                         ///< scatter_add_along, scan, sort, argsort, routine
-  Combine combine{};                    ///< scan: add; scan, scatter: multiply, maximum, minimum
-  bool replaces = false;                ///< scatter
-  bool is_descending = false;           ///< sort, argsort
-  bool is_right = false;                ///< search
-  Routine routine = nullptr;            ///< routine
-  int threads = 0;  ///< the thread count it was made for; results may depend on it
+  Combine combine{};      ///< scan: add, log_add_exp; scan, scatter: multiply, maximum, minimum
+  bool replaces = false;  ///< scatter
+  bool is_descending = false;  ///< sort, argsort
+  bool is_right = false;       ///< search
+  Routine routine = nullptr;   ///< routine
+  int threads = 0;             ///< the thread count it was made for; results may depend on it
   friend bool operator==(const LibraryCall&, const LibraryCall&) = default;
 };
 

@@ -26,6 +26,8 @@ std::string_view name_of(Combine combine) {
       return "arg_maximum";
     case Combine::arg_minimum:
       return "arg_minimum";
+    case Combine::log_add_exp:
+      return "log_add_exp";
   }
   return "?";
 }

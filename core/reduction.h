@@ -12,7 +12,7 @@
 namespace nitinol {
 
 /// How a reduction joins two values (core/joins.h). maximum and minimum propagate NaN; arg_* give
-/// the first position.
+/// the first position; log_add_exp is of scans of floats alone.
 enum class Combine : uint8_t {
   add,
   multiply,
@@ -21,7 +21,8 @@ enum class Combine : uint8_t {
   logical_or,
   logical_and,
   arg_maximum,
-  arg_minimum
+  arg_minimum,
+  log_add_exp
 };
 
 [[nodiscard]] std::string_view name_of(Combine combine);

@@ -50,6 +50,9 @@ void for_each_pair(const Elements& indices, int axis, int64_t rows, const F& f) 
 long double joined(const Op& op, long double a, long double b) {
   if (op.name == "cumsum") return a + b;
   if (op.name == "cumprod") return a * b;
+  if (op.name == "logcumsumexp") {
+    return a == b ? a + std::log(2.0L) : std::max(a, b) + std::log1p(std::exp(-std::fabs(a - b)));
+  }
   if (std::isnan(a) || std::isnan(b)) return a + b;
   if (a == b) return std::signbit(a) == (op.name == "cummax") ? b : a;  // -0 is less than 0
   return op.name == "cummax" ? std::max(a, b) : std::min(a, b);
@@ -94,9 +97,12 @@ std::vector<Sample> scatter_add_along_samples(const Op& op) {
 std::vector<Sample> scan_samples(const Op& op) {
   std::vector<Sample> out;
   const bool is_extreme = op.name == "cummax" || op.name == "cummin";
+  const bool is_log = op.name == "logcumsumexp";
   for (const DType dtype : list_of(op.accepts)) {
-    if (is_extreme)
-      out.push_back({.inputs = {edge_values(dtype)}, .attrs = {int64_t{0}}, .ulps = 0});
+    if (is_extreme || is_log) {
+      const double ulps = is_log ? 2 : 0;
+      out.push_back({.inputs = {edge_values(dtype)}, .attrs = {int64_t{0}}, .ulps = ulps});
+    }
     for (const auto& [shape, axis] : std::vector<std::pair<Shape, int64_t>>{{{5}, 0},
                                                                             {{3, 4}, 1},
                                                                             {{3, 4}, 0},
@@ -117,7 +123,9 @@ std::vector<Sample> scan_samples(const Op& op) {
                      .ulps = is_extreme             ? 0
                              : op.name == "cumprod" ? 2 * terms
                                                     : 1,
-                     .absolute = op.name == "cumsum" ? terms : 0});
+                     .absolute = op.name == "cumsum" ? terms
+                                 : is_log            ? 4
+                                                     : 0});
     }
   }
   return out;

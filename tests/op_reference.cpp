@@ -575,7 +575,7 @@ Elements reference(const Op& op, std::span<const Tensor> inputs, const Attrs& at
   if (op.name == "scatter_add") return scattered(given, result);
   if (op.name == "gather") return gathered(given, attrs, result);
   if (op.name == "scatter_add_along") return scattered_along(given, attrs, result);
-  if (op.name.starts_with("cum")) return scanned(op, given[0], attrs);
+  if (op.name.starts_with("cum") || op.name == "logcumsumexp") return scanned(op, given[0], attrs);
   for (const std::string_view name :
        {"scatter", "sort", "argsort", "searchsorted", "masked_select", "nonzero"}) {
     if (op.name == name) return ordered(op, given, attrs, result);

@@ -407,6 +407,7 @@ const std::map<std::string_view, Maker>& makers() {
       {"cumprod", scan_samples},
       {"cummax", scan_samples},
       {"cummin", scan_samples},
+      {"logcumsumexp", scan_samples},
       {"scatter", scatter_samples},
       {"sort", sort_samples},
       {"argsort", sort_samples},

@@ -166,6 +166,79 @@ struct AddUp {
   }
 };
 
+/// Where a join is a long formula: lines together, each in its lane of arrays of one length, which
+/// compilers make vectors of.
+template <Combine c, DType dtype, std::size_t lanes>
+inline void join_lines(const typename Elements<dtype>::Stored* x,
+                       typename Elements<dtype>::Stored* out, const Lines::Block& block,
+                       int64_t size) {
+  using Value = typename Elements<dtype>::Value;
+  std::array<Value, lanes> values, run, before, sums;
+  values.fill(neutral_of<c, Value>());
+  Totals<c, Value, lanes> totals(lanes);
+  for (int64_t i = 0; i < size; ++i) {
+    for (int64_t line = 0; line < block.lines; ++line)
+      values[static_cast<std::size_t>(line)] = value_of<dtype>(x[block.walks[0].at(i, line)]);
+    const bool is_start = i % reduction_order::scan_run == 0;
+    if (is_start && i > 0) before = totals.add(run);
+    for (std::size_t k = 0; k < lanes; ++k)
+      run[k] = is_start ? values[k] : joined<c>(run[k], values[k]);
+    sums = run;
+    if (i >= reduction_order::scan_run)
+      for (std::size_t k = 0; k < lanes; ++k) sums[k] = joined<c>(before[k], run[k]);
+    for (int64_t line = 0; line < block.lines; ++line)
+      out[block.walks[1].at(i, line)] = stored<dtype>(sums[static_cast<std::size_t>(line)]);
+  }
+}
+
+/// The same for a contiguous line: a lane for each of several runs.
+template <Combine c, DType dtype>
+inline void join_line(const typename Elements<dtype>::Stored* x,
+                      typename Elements<dtype>::Stored* out, int64_t size) {
+  using Value = typename Elements<dtype>::Value;
+  constexpr std::size_t run = reduction_order::scan_run, lanes = 8;
+  std::array<std::array<Value, lanes>, run> sums;
+  Totals<c, Value, 1> totals(1);
+  std::array<Value, lanes> before;
+  Value last = neutral_of<c, Value>();
+  for (int64_t first = 0; first < size; first += run * lanes) {
+    const auto length = static_cast<std::size_t>(std::min<int64_t>(run * lanes, size - first));
+    for (std::size_t i = 0; i < run * lanes; ++i)
+      sums[i % run][i / run] =
+          i < length ? value_of<dtype>(x[first + static_cast<int64_t>(i)]) : neutral_of<c, Value>();
+    for (std::size_t i = 1; i < run; ++i)
+      for (std::size_t k = 0; k < lanes; ++k) sums[i][k] = joined<c>(sums[i - 1][k], sums[i][k]);
+    for (std::size_t k = 0; k < lanes; ++k) {
+      before[k] = last;
+      if (run * (k + 1) <= length) last = totals.add({sums[run - 1][k]})[0];
+    }
+    for (auto& row : sums)
+      for (std::size_t k = 0; k < lanes; ++k) row[k] = joined<c>(before[k], row[k]);
+    for (std::size_t i = 0; i < length; ++i)
+      out[first + static_cast<int64_t>(i)] = stored<dtype>(sums[i % run][i / run]);
+  }
+}
+
+template <Combine c, DType dtype>
+struct JoinUp {
+  using Stored = typename Elements<dtype>::Stored;
+  template <class Width>
+  void operator()(Width, const Stored* x, Stored* out, const Lines::Block* block,
+                  int64_t size) const {
+    constexpr int64_t long_line = 8 * reduction_order::scan_run;
+    const Lines::Walk& from = block->walks[0];
+    const Lines::Walk& to = block->walks[1];
+    if (from.along == 1 && to.along == 1 && size >= long_line) {
+      for (int64_t line = 0; line < block->lines; ++line)
+        join_line<c, dtype>(x + from.at(0, line), out + to.at(0, line), size);
+    } else if (block->lines <= Lines::most_contiguous) {
+      join_lines<c, dtype, Lines::most_contiguous>(x, out, *block, size);
+    } else {
+      join_lines<c, dtype, Lines::most>(x, out, *block, size);
+    }
+  }
+};
+
 /// Products and extremes, which are rare: one loop for all instruction sets.
 template <Combine c, DType dtype>
 void join_up(const typename Elements<dtype>::Stored* x, typename Elements<dtype>::Stored* out,
@@ -173,21 +246,32 @@ void join_up(const typename Elements<dtype>::Stored* x, typename Elements<dtype>
   add_up_block<c, dtype, false>(x, out, *block, size);
 }
 
+template <DType dtype>
+using Loop = void (*)(const typename Elements<dtype>::Stored*, typename Elements<dtype>::Stored*,
+                      const Lines::Block*, int64_t);
+
+template <DType dtype, class F>
+Loop<dtype> loop_of_isa() {
+  using Stored = typename Elements<dtype>::Stored;
+  return PerIsa<F, const Stored*, Stored*, const Lines::Block*, int64_t>::at(current_isa());
+}
+
 /// The loop for a block of lines.
 template <DType dtype>
-auto loop_for(Combine combine) {
-  using Stored = typename Elements<dtype>::Stored;
-  using Loop = void (*)(const Stored*, Stored*, const Lines::Block*, int64_t);
+Loop<dtype> loop_for(Combine combine) {
+  if constexpr (floating.contains(dtype)) {
+    if (combine == Combine::log_add_exp)
+      return loop_of_isa<dtype, JoinUp<Combine::log_add_exp, dtype>>();
+  }
   switch (combine) {
     case Combine::multiply:
-      return Loop(join_up<Combine::multiply, dtype>);
+      return join_up<Combine::multiply, dtype>;
     case Combine::maximum:
-      return Loop(join_up<Combine::maximum, dtype>);
+      return join_up<Combine::maximum, dtype>;
     case Combine::minimum:
-      return Loop(join_up<Combine::minimum, dtype>);
+      return join_up<Combine::minimum, dtype>;
     default:
-      return Loop(PerIsa<AddUp<dtype>, const Stored*, Stored*, const Lines::Block*, int64_t>::at(
-          current_isa()));
+      return loop_of_isa<dtype, AddUp<dtype>>();
   }
 }
 

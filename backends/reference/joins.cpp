@@ -1,10 +1,13 @@
 // Three kinds of values: signed integers are int64_t, others and conditions uint64_t, cut to the
 // bits of their type in the end, and f32 and f64 are double. A sum or product of two f32 that was
-// rounded to f64 rounds to the same f32 as the exact one.
+// rounded to f64 rounds to the same f32 as the exact one. Of functions there is one definition
+// (core/math), which computes f32 in f64.
 
 #include "backends/reference/joins.h"
 
 #include "core/expr.h"
+#include "core/math/hypot.h"
+#include "core/num.h"
 
 #include <bit>
 #include <cmath>
@@ -45,6 +48,10 @@ T extreme(Combine combine, T a, T b) {
 
 double joined_value(Combine combine, double a, double b) {
   if (combine == Combine::add) return a + b;
+  if (combine == Combine::log_add_exp) {
+    const bool is_nothing = a == -std::numeric_limits<double>::infinity();
+    return is_nothing ? b : logaddexp(Num<double>(a), Num<double>(b)).value;
+  }
   return combine == Combine::multiply ? a * b : extreme(combine, a, b);
 }
 

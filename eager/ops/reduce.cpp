@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <limits>
 
 namespace nitinol {
 namespace {
@@ -152,6 +154,31 @@ Tensor extreme_scan_rule(const GradientCall& c, int) {
   return scatter_add_along(c.gradient, axis, cummax(where(is_new, places, 0), axis), size);
 }
 
+/// d y[j] / d x[i] = e^(x[i] - y[j]) for j >= i, at most 1. The sums of those over j are formed for
+/// y[i] instead of x[i], each from two of half as many terms: linear in the gradient, whose own
+/// derivative is asked for, also where it is 0. (PyTorch's logcumsumexp_backward scans ln of it.)
+/// Where x is -infinity, so are leading y: nothing depends on them. NaN where x is infinity.
+Tensor logcumsumexp_rule(const GradientCall& c, int) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const auto axis = attr<int64_t>(c.attrs, 0);
+  const bool is_wide = c.inputs[0].dtype() == f64;
+  const double most = is_wide ? std::numeric_limits<double>::max()
+                              : static_cast<double>(std::numeric_limits<float>::max());
+  const Tensor x = cast(c.inputs[0], is_wide ? f64 : f32);
+  const Tensor given = x.dtype() == c.result.dtype() ? c.result : logcumsumexp(x, axis);
+  const Tensor y = where(given == -infinity, -most, given);
+  const Tensor level = minimum(y, most);
+  Tensor sums = cast(c.gradient, x.dtype());
+  const int64_t size = x.shape()[static_cast<int>(axis)];
+  for (int64_t distance = 1; distance < size; distance *= 2) {
+    const Range near = {.stop = -distance}, far = {.start = distance};
+    const Tensor share = exp(slice(level, axis, near) - slice(level, axis, far));
+    const Tensor both = slice(sums, axis, near) + share * slice(sums, axis, far);
+    sums = concat({both, slice(sums, axis, {.start = size - distance})}, axis);
+  }
+  return exp(x - y) * sums;
+}
+
 /// An op that joins the elements along an axis up to each.
 template <Combine combine>
 consteval Op scan_op(std::string_view name, DTypes accepts, std::string_view summary,
@@ -187,6 +214,9 @@ constexpr auto reductions = family({
     scan_op<Combine::minimum>(
         "cummin", numeric, "Smallest elements so far along an axis.",
         {.rule = extreme_scan_rule, .looks_at_inputs = 1, .looks_at_result = true}),
+    scan_op<Combine::log_add_exp>(
+        "logcumsumexp", floating, "ln of the running sums of e^x along an axis.",
+        {.rule = logcumsumexp_rule, .looks_at_inputs = 1, .looks_at_result = true}),
 });
 
 Tensor reduce(const Op& op, const Tensor& x, const Axes& axes, KeepDims keep) {
@@ -277,6 +307,12 @@ Tensor cummin(const Tensor& x, Integer axis) {
   const int along = normalize_axis("cummin", axis, x.rank());
   if (x.dtype() == boolean) return cast(cummin(cast(x, u8), axis), boolean);
   return apply(reductions["cummin"], {&x}, {int64_t{along}});
+}
+
+Tensor logcumsumexp(const Tensor& x, Integer axis) {
+  const int along = normalize_axis("logcumsumexp", axis, x.rank());
+  const Tensor terms = is_floating(x.dtype()) ? x : cast(x, f32);
+  return apply(reductions["logcumsumexp"], {&terms}, {int64_t{along}});
 }
 
 std::span<const Op> reduce_ops() {

@@ -45,6 +45,10 @@ namespace nitinol {
 [[nodiscard]] Tensor cummax(const Tensor& x, Integer axis);
 /// The smallest element so far along one axis, as cummax.
 [[nodiscard]] Tensor cummin(const Tensor& x, Integer axis);
+/// ln of the running sums of e^x along one axis, without overflow: as cumsum, but joined by
+/// logaddexp(). Where all elements so far are -infinity it is, too. Shape of x; its dtype if
+/// floating, else float32.
+[[nodiscard]] Tensor logcumsumexp(const Tensor& x, Integer axis);
 
 [[nodiscard]] std::span<const Op> reduce_ops();
 

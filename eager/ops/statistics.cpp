@@ -10,9 +10,7 @@
 #include "eager/ops/arithmetic.h"
 #include "eager/ops/cast.h"
 #include "eager/ops/compare.h"
-#include "eager/ops/elementary.h"
 #include "eager/ops/family.h"
-#include "eager/ops/join.h"
 #include "eager/ops/reduce.h"
 #include "eager/ops/unary.h"
 #include "eager/ops/view.h"
@@ -242,18 +240,6 @@ Tensor stddev(const Tensor& x, const Axes& axes, Integer ddof, KeepDims keep) {
 
 Tensor logsumexp(const Tensor& x, const Axes& axes, KeepDims keep) {
   return apply(statistics["logsumexp"], {&x}, {axes.dims(), keep == keepdims});
-}
-
-Tensor logcumsumexp(const Tensor& x, Integer axis) {
-  const int i = normalize_axis("logcumsumexp", axis, x.rank());
-  Tensor sums = computed(x);
-  // Each has the sum of itself and the distance - 1 before it.
-  for (int64_t distance = 1; distance < x.shape()[i]; distance *= 2) {
-    const Tensor later = slice(sums, i, {.start = distance});
-    const Tensor before = slice(sums, i, {.stop = -distance});
-    sums = concat({slice(sums, i, {.stop = distance}), logaddexp(later, before)}, i);
-  }
-  return cast(sums, result_dtype(x));
 }
 
 Tensor softmax(const Tensor& x, Integer axis) {

@@ -29,10 +29,6 @@ namespace nitinol {
 /// Throws Error(shape) for no elements.
 [[nodiscard]] Tensor logsumexp(const Tensor& x, const Axes& axes = {},
                                KeepDims keep = KeepDims::no);
-/// ln of the running sums of e^x along one axis, without overflow: logaddexp() of each element and
-/// all before it, in log2(size) steps. Shape of x.
-/// Throws Error(shape) for an axis that does not exist, so for any of a 0-d tensor.
-[[nodiscard]] Tensor logcumsumexp(const Tensor& x, Integer axis);
 /// e^x / sum(e^x) along an axis, without overflow.
 [[nodiscard]] Tensor softmax(const Tensor& x, Integer axis = -1);
 /// ln(softmax(x)), accurate where softmax is small.

@@ -79,6 +79,8 @@ TEST_CASE("scans of all lengths on a GPU have the host's bits", "[cuda]") {
       const Tensor x = values_of(dtype, shape);
       check_both_ways([](const Tensor& t) { return cummax(t, -1); }, x);
       check_both_ways([](const Tensor& t) { return cumprod(t, -1); }, x);
+      if (is_floating(dtype))
+        check_both_ways([](const Tensor& t) { return logcumsumexp(t, -1); }, x);
     }
   }
   check([](const Tensor& t) { return cumsum(t, 1); },

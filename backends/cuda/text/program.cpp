@@ -155,6 +155,12 @@ void write_joins(Writer& out, const Reduction& reduction, std::size_t r) {
   out.close();
 }
 
+void write_join_of_values(Writer& out, const Reduction& reduction, const std::string& name) {
+  out.open("DEVICE {0} {1}({0} a, {0} b)", word_of(reduction.type), name);
+  write_join(out, reduction);
+  out.close();
+}
+
 ScalarType result_type(const Reduction& reduction) {
   return is_arg(reduction.combine) ? ScalarType::i64 : reduction.type;
 }

@@ -26,6 +26,9 @@ void write_program(Writer& out, const ScalarProgram& program,
 /// `result<r>(x)`.
 void write_joins(Writer& out, const Reduction& reduction, std::size_t r);
 
+/// Writes the function `name`(a, b) of the same: a before b. Not for arg_*.
+void write_join_of_values(Writer& out, const Reduction& reduction, const std::string& name);
+
 /// What the result of a reduction is called: its type, or i64 of arg_*.
 [[nodiscard]] ScalarType result_type(const Reduction& reduction);
 

@@ -8,6 +8,7 @@
 #include "backends/cuda/text/scan_text.h"
 
 #include "backends/cuda/text/grid.h"
+#include "backends/cuda/text/program.h"
 #include "backends/cuda/text/routine_text.h"
 #include "core/reduction.h"
 
@@ -199,8 +200,7 @@ class ScanWriter {
 
   void write() {
     put_numbers();
-    made_.text += fmt::format("DEVICE Value join_of(Value a, Value b) {{ return {}; }}\n",
-                              join_of_values(call_));
+    made_.text += join_of_values(call_);
     made_.text += words;
     if (n(2) == 1)
       write_along();
@@ -276,15 +276,10 @@ class ScanWriter {
 }  // namespace
 
 std::string join_of_values(const LibraryCall& call) {
-  const Combine combine = call.combine;
-  const bool is_float = is_floating(call.operands[0].dtype);
-  if (combine == Combine::add) return "sum_of(a, b)";
-  if (combine == Combine::multiply) return is_float ? "a * b" : "(Value)((u64)a * (u64)b)";
-  const char order = combine == Combine::maximum ? '>' : '<';
-  if (!is_float) return fmt::format("a {} b ? a : b", order);
-  return fmt::format("a != a ? a : a == b ? {}_of(bits_of(a) {} bits_of(b)) : a {} b ? a : b",
-                     call.operands[0].dtype == f64 ? "f64" : "f32",
-                     combine == Combine::maximum ? '&' : '|', order);
+  Writer out;
+  const Reduction reduction = {call.combine, compute_type(call.operands[0].dtype)};
+  write_join_of_values(out, reduction, "join_of");
+  return out.take();
 }
 
 void write_scan(const LibraryCall& call, RoutineText& made) {

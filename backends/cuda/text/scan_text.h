@@ -1,4 +1,4 @@
-// The text of scans: running sums, products, extremes.
+// The text of scans: running sums, products, extremes, logarithms of sums.
 #pragma once
 
 #include "core/library.h"
@@ -9,7 +9,8 @@ namespace nitinol::cuda {
 
 struct RoutineText;
 
-/// What a scan or a scatter makes of values a and b, as core/joins.h does: an expression.
+/// The function `join_of` of a scan or a scatter: what becomes of values a and b (core/joins.h).
+/// It names nothing but the words of the prelude.
 [[nodiscard]] std::string join_of_values(const LibraryCall& call);
 
 /// Adds the text of a scan to one that has the words of routine_text.cpp.

@@ -232,10 +232,7 @@ class ScatterWriter {
     while (sort.digits < 8 && n(3) >> (8 * sort.digits) > 0) ++sort.digits;
     made_.text += fmt::format("typedef {} Offset;\n#define HALF {}\n", is_wide ? "i64" : "i32",
                               (sort.digits - 1) % 2);
-    if (has_base_ && !call_.replaces) {
-      made_.text += fmt::format("DEVICE Value join_of(Value a, Value b) {{ return {}; }}\n",
-                                join_of_values(call_));
-    }
+    if (has_base_ && !call_.replaces) made_.text += join_of_values(call_);
     open_radix_sort(sort, made_);
     add(begin);
     add(sorted);

@@ -30,15 +30,16 @@ OperandLayout random_layout(RandomNumbers& numbers, DType dtype, const Shape& sh
   return layout;
 }
 
-/// Memory for a layout, with numbers that round; a few are NaN, infinite, or -0.
-std::vector<double> random_memory(RandomNumbers& numbers, const OperandLayout& layout) {
+/// Memory for a layout, with numbers that round; a few are `rare`, or -0.
+std::vector<double> random_memory(RandomNumbers& numbers, const OperandLayout& layout,
+                                  double rare = NAN) {
   int64_t span = 1;
   for (int i = 0; i < layout.shape.size(); ++i)
     span += (layout.shape[i] > 0 ? layout.shape[i] - 1 : 0) * layout.strides[i];
   std::vector<double> memory(static_cast<std::size_t>(span));  // wide enough for any dtype
   auto* const bytes = reinterpret_cast<char*>(memory.data());
   for (int64_t i = 0; i < span; ++i) {
-    const double x = numbers.below(9) == 0 ? (numbers.below(2) == 0 ? -0.0 : NAN) : numbers.real();
+    const double x = numbers.below(9) == 0 ? (numbers.below(2) == 0 ? -0.0 : rare) : numbers.real();
     switch (layout.dtype) {
       case f64:
         std::memcpy(bytes + 8 * i, &x, 8);
@@ -201,6 +202,36 @@ TEST_CASE("routines of the host do what plain loops do", "[routines]") {
         CHECK(status[0].code.load() == (is_wrong ? Status::index_out_of_range : Status::ok));
         CHECK(status[1].code.load() == status[0].code.load());
         if (!is_wrong) CHECK(same(dtype, results[0], results[1]));
+      }
+    }
+  }
+}
+
+TEST_CASE("logcumsumexp of all lengths is what plain loops give", "[routines]") {
+  RandomNumbers numbers(10);
+  for (const DType dtype : {f32, f64, f16, bf16}) {
+    for (const int64_t length : {1, 16, 17, 127, 128, 129, 300, 4500}) {
+      for (const int64_t lines : {1, 3, 40}) {
+        for (const int axis : {0, 1}) {
+          CAPTURE(name_of(dtype), length, lines, axis);
+          const Shape shape = axis == 0 ? Shape{length, lines} : Shape{lines, length};
+          const OperandLayout layout = {
+              .dtype = dtype, .shape = shape, .strides = strides_of(shape)};
+          const LibraryCall scan = {.kind = Kind::scan,
+                                    .operands = {layout, layout},
+                                    .axis = axis,
+                                    .combine = Combine::log_add_exp,
+                                    .threads = 2};
+          std::vector<double> x = random_memory(numbers, layout, -INFINITY);
+          std::vector<double> results[2] = {x, x};
+          for (const auto device : {Device::Kind::cpu, Device::Kind::reference}) {
+            std::vector<double>& result = results[device == Device::Kind::reference ? 1 : 0];
+            const Call call = {
+                .buffers = {x.data(), result.data()}, .sizes = {}, .strides = {}, .threads = 2};
+            call.run(scan, device);
+          }
+          CHECK(same(dtype, results[0], results[1]));
+        }
       }
     }
   }

@@ -57,6 +57,8 @@ TEST_CASE("the number of threads does not change what ops along an axis give", "
                                cumsum(x, 1),
                                cumsum(half, 0),
                                cumsum(half, 1),
+                               logcumsumexp(x, 0),
+                               logcumsumexp(half, 1),
                                gather(x, 0, indices),
                                gather(x, 1, indices),
                                scatter_add_along(x, 0, indices, 300),
@@ -115,4 +117,47 @@ TEST_CASE("logcumsumexp is compiled and differentiated", "[eager][cumsum]") {
     for (int i = 0; i < 3; ++i) CHECK(same_bits(compiled(x), f(x)));
     CHECK_NOTHROW(check_gradients([&](const Tensor& v) { return sum(square(f(v))); }, x));
   }
+}
+
+TEST_CASE("logcumsumexp is one step, however long a line is", "[eager][cumsum]") {
+  const Tensor x = random_values(f32, {2, 5000}, 6);
+  const auto compiled = compile([](const Tensor& v) { return logcumsumexp(v, 1); });
+  for (int i = 0; i < 3; ++i) compiled(x);
+  CHECK(compiled.explain().signatures.at(0).plan.steps.size() == 1);
+  const Tensor wide = cast(x, f64);
+  const Tensor expected = log(cumsum(exp(wide), 1));
+  CHECK(allclose(logcumsumexp(wide, 1), expected, 1e-14, 1e-14).item<bool>());
+  CHECK(allclose(cast(logcumsumexp(x, 1), f64), expected, 1e-6, 1e-6).item<bool>());
+}
+
+TEST_CASE("the gradient of logcumsumexp where exponentials vanish", "[eager][cumsum]") {
+  using Doubles = std::vector<double>;
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  const auto slopes = [](const Tensor& x) {
+    const Tensor weights = arange(1, x.size() + 1).to(f64);
+    const auto f = [&](const Tensor& v) { return sum(logcumsumexp(v, 0) * weights); };
+    return grad(f)(x).to_vector<double>();
+  };
+  CHECK(slopes(tensor({-inf, -inf, 0.0, -inf, 0.0})) == Doubles{0, 0, 3 + 4 + 2.5, 0, 2.5});
+  const Doubles far_apart = slopes(tensor({1000.0, -1000.0, 1000.0}));
+  CHECK((far_apart[0] == Approx(1 + 2 + 1.5) && far_apart[1] == 0 && far_apart[2] == Approx(1.5)));
+  CHECK(slopes(full({3}, -inf, f64)) == Doubles{0, 0, 0});
+  const Doubles with_infinity = slopes(tensor({0.0, inf, 1.0}));  // NaN, as PyTorch's, where it is
+  CHECK((with_infinity[0] == 1 && std::isnan(with_infinity[1]) && with_infinity[2] == 0));
+}
+
+TEST_CASE("logcumsumexp is differentiated twice, and forward", "[eager][cumsum]") {
+  const Tensor x = random_values(f64, {6}, 7), direction = random_values(f64, {6}, 8);
+  const auto f = [](const Tensor& v) { return logcumsumexp(v, 0); };
+  const auto plain = [](const Tensor& v) { return log(cumsum(exp(v), 0)); };
+  CHECK(allclose(jvp(f, x, direction).second, jvp(plain, x, direction).second, 1e-13, 1e-13)
+            .item<bool>());
+  const auto weighted = [](const auto& g) {
+    // The third has no weight: its gradient is 0, and depends on that all the same.
+    return [g](const Tensor& v) { return sum(g(v) * tensor({1.0, -2.0, 0.0, 1.5, -1.0, 3.0})); };
+  };
+  CHECK(allclose(hessian(weighted(f), x), hessian(weighted(plain), x), 1e-12, 1e-12).item<bool>());
+  const Tensor half = cast(x, f16);
+  CHECK(
+      allclose(cast(grad(weighted(f))(half), f64), grad(weighted(f))(x), 1e-2, 1e-2).item<bool>());
 }
