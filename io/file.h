@@ -4,6 +4,7 @@
 
 #include "core/host_access.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -44,6 +45,12 @@ class File {
 /// Makes every byte that is not 0 a 1: booleans as files may hold them.
 inline void make_boolean(std::span<std::byte> bytes) {
   for (std::byte& byte : bytes) byte = byte != std::byte{0} ? std::byte{1} : std::byte{0};
+}
+
+/// Reverses the bytes of each element, of `width` bytes.
+inline void reverse_elements(std::span<std::byte> bytes, std::size_t width) {
+  for (auto at = bytes.begin(); at != bytes.end(); at += static_cast<std::ptrdiff_t>(width))
+    std::reverse(at, at + static_cast<std::ptrdiff_t>(width));
 }
 
 /// A file that takes its final name at the end of a successful write, and is removed otherwise.

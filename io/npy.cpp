@@ -104,6 +104,7 @@ Tensor load(const fs::path& path) {
     else
       file.read(memory);
     if (spec.dtype == boolean) io::make_boolean(memory);
+    if (header.is_big_endian) io::reverse_elements(memory, size_of(spec.dtype));
   });
   current().created(tensor);
   return tensor;

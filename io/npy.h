@@ -20,12 +20,12 @@ void save_npy(const std::filesystem::path& path, const Tensor& tensor,
               std::source_location place = std::source_location::current());
 
 /// Reads a .npy file (format 1.0, 2.0 or 3.0) of bool, integers of 8 to 64 bits, f16, f32 or
-/// f64 in little-endian order. The result is contiguous, also if the file is in Fortran order.
+/// f64 in either order of bytes. The result is contiguous, also if the file is in Fortran order.
 ///
 /// The file is not trusted: whatever its bytes are, the result is a tensor or an Error. Nothing is
 /// allocated before the file's size has been found to agree with its header.
 /// Throws Error(io) if the file cannot be read or is damaged, Error(unsupported) for other element
-/// types (complex numbers, objects, text, big-endian) and more than max_rank dimensions.
+/// types (complex numbers, objects, text) and more than max_rank dimensions.
 [[nodiscard]] Tensor load_npy(const std::filesystem::path& path,
                               std::source_location place = std::source_location::current());
 

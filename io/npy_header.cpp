@@ -86,7 +86,7 @@ class Parser {
       const std::string_view key = string();
       expect(':');
       if (key == "descr" && !std::exchange(has_dtype, true)) {
-        header.dtype = dtype();
+        read_elements(header);
       } else if (key == "fortran_order" && !std::exchange(has_order, true)) {
         header.is_fortran = boolean_literal();
       } else if (key == "shape" && !std::exchange(has_shape, true)) {
@@ -166,7 +166,8 @@ class Parser {
     return false;
   }
 
-  DType dtype() {
+  /// The dtype and the order of bytes.
+  void read_elements(NpyHeader& header) {
     const std::string expected = "bool, i1 to i8, u1 to u8, f2, f4 or f8";
     if (peek() == '[') fail_unsupported("records", expected, "a list of fields", resave);
     const std::string_view descr = string();
@@ -176,11 +177,9 @@ class Parser {
     for (int i = 0; i < dtype_count; ++i) {
       const auto dtype = static_cast<DType>(i);
       if (code.empty() || code_of(dtype) != code) continue;
-      if (descr[0] == '>' && size_of(dtype) > 1) {
-        fail_unsupported("big-endian elements", fmt::format("'<{}'", code),
-                         fmt::format("'{}'", descr), resave);
-      }
-      return dtype;
+      header.dtype = dtype;
+      header.is_big_endian = descr[0] == '>' && size_of(dtype) > 1;
+      return;
     }
     fail_unsupported(name_of_unsupported(code), expected, fmt::format("'{}'", printable(descr)),
                      resave);
@@ -271,8 +270,10 @@ std::string npy_header_text(const NpyHeader& header, const std::string& file) {
   if (header.shape.size() > 1) sizes.resize(sizes.size() - 2);
   if (header.shape.size() == 1) sizes.resize(sizes.size() - 1);
   std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': {}, 'shape': ({}), }}",
-                                 size_of(header.dtype) == 1 ? '|' : '<', code,
-                                 header.is_fortran ? "True" : "False", sizes);
+                                 size_of(header.dtype) == 1 ? '|'
+                                 : header.is_big_endian     ? '>'
+                                                            : '<',
+                                 code, header.is_fortran ? "True" : "False", sizes);
   const std::size_t before = npy_magic_bytes + 2;
   const std::size_t total = (before + text.size() + 1 + 63) / 64 * 64;
   text.resize(total - before - 1, ' ');

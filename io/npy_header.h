@@ -13,7 +13,8 @@ namespace nitinol::io {
 /// An array as a .npy file declares it.
 struct NpyHeader {
   DType dtype = f32;
-  bool is_fortran = false;  ///< the first axis varies fastest
+  bool is_fortran = false;     ///< the first axis varies fastest
+  bool is_big_endian = false;  ///< the bytes of an element, of which it has several, are reversed
   Shape shape;
   friend bool operator==(const NpyHeader&, const NpyHeader&) = default;
 };

@@ -150,8 +150,33 @@ TEST_CASE("unsupported elements are named", "[eager][npy]") {
              Catch::Contains("holds complex numbers") && Catch::Contains("got '<c8'"));
   CHECK_THAT(load_error(data_file("object.npy"), ErrorKind::unsupported),
              Catch::Contains("Python objects"));
-  CHECK_THAT(load_error(data_file("f32_big_endian.npy"), ErrorKind::unsupported),
-             Catch::Contains("big-endian elements") && Catch::Contains("expected '<f4'"));
+}
+
+TEST_CASE("load_npy reads elements in big-endian order", "[eager][npy]") {
+  CHECK(load_npy(data_file("f32_big_endian.npy")).to_vector<float>() == std::vector<float>{1, 2});
+  const TemporaryFolder folder;
+  const auto load = [&](const std::string& dictionary, const std::string& data) {
+    write(folder / "x.npy", file_of(dictionary, data));
+    return load_npy(folder / "x.npy");
+  };
+  const std::string of_two = "', 'fortran_order': False, 'shape': (2,)}";
+  CHECK(load("{'descr': '>i2" + of_two, {"\x01\x02\xff\xfe", 4}).to_vector<int16_t>() ==
+        std::vector<int16_t>{0x102, -2});
+  CHECK(load("{'descr': '>u8" + of_two, std::string(15, '\0') + '\7').to_vector<uint64_t>() ==
+        std::vector<uint64_t>{0, 7});
+  CHECK(load("{'descr': '>f2" + of_two, {"\x3c\x00\xc0\x00", 4}).to_vector<float>() ==
+        std::vector<float>{1, -2});
+  CHECK(load("{'descr': '>i1" + of_two, "\1\2").to_vector<int8_t>() == std::vector<int8_t>{1, 2});
+  CHECK(load("{'descr': '>b1" + of_two, {"\0\2", 2}).to_vector<bool>() ==
+        std::vector<bool>{false, true});
+  const Tensor columns =
+      load("{'descr': '>u2', 'fortran_order': True, 'shape': (2, 2)}", {"\0\1\0\2\0\3\0\4", 8});
+  CHECK(columns.to_vector<uint16_t>() == std::vector<uint16_t>{1, 3, 2, 4});
+  CHECK(load("{'descr': '>f8', 'fortran_order': False, 'shape': (0, 2)}", "").shape() ==
+        Shape{0, 2});
+  write(folder / "x.npy", file_of("{'descr': '>f4" + of_two, "1234567"));
+  CHECK_THAT(load_error(folder / "x.npy", ErrorKind::io), Catch::Contains("bytes, got"));
+  CHECK_THROWS_WITH(load("{'descr': '>c8" + of_two, ""), Catch::Contains("complex numbers"));
 }
 
 TEST_CASE("files that cannot be read say why", "[eager][npy]") {
@@ -202,6 +227,8 @@ TEST_CASE("headers are Python dictionaries of three keys", "[eager][npy]") {
   CHECK(parse("{'descr': '<i2', 'fortran_order': True, 'shape': (2, 3), }  \n") == wanted);
   CHECK(parse("{\"shape\":(2L,3L,),\"fortran_order\":True,\"descr\":\"=i2\"}") == wanted);
   CHECK(parse("{'descr': '>i1', 'fortran_order': False, 'shape': ()}").dtype == i8);
+  CHECK_FALSE(parse("{'descr': '>i1', 'fortran_order': False, 'shape': ()}").is_big_endian);
+  CHECK(parse("{'descr': '>i2', 'fortran_order': False, 'shape': ()}").is_big_endian);
   for (const char* text :
        {"", "{", "{}", "{'descr': '<i2'}", "['descr']", "{'descr': '<i2', 'descr': '<i2'}",
         "{'descr': '<i2', 'fortran_order': 1, 'shape': ()}",
@@ -227,10 +254,11 @@ TEST_CASE("headers are Python dictionaries of three keys", "[eager][npy]") {
 TEST_CASE("whatever the bytes are, loading gives a tensor or an Error", "[eager][npy]") {
   const TemporaryFolder folder;
   const fs::path path = folder / "random.npy";
-  const std::string good = contents(data_file("f32.npy"));
+  const std::string good[] = {contents(data_file("f32.npy")),
+                              contents(data_file("f32_big_endian.npy"))};
   std::minstd_rand random(1);
-  for (int i = 0; i < 2000; ++i) {
-    std::string bytes = good;
+  for (std::size_t i = 0; i < 2000; ++i) {
+    std::string bytes = good[i % 2];
     for (auto n = random() % 4; n < 5; ++n) bytes[random() % 70] = static_cast<char>(random());
     if (random() % 8 == 0) bytes.resize(random() % bytes.size());
     write(path, bytes);

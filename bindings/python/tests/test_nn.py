@@ -146,6 +146,12 @@ def test_npy_files(tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), x.T.numpy())
     np.save(tmp_path / "y.npy", np.arange(5))
     assert nt.load_npy(tmp_path / "y.npy").tolist() == [0, 1, 2, 3, 4]
+    for order in (">f4", ">i8", ">u2", ">f2"):
+        theirs = np.asfortranarray(np.arange(6).reshape(2, 3).astype(order))
+        np.save(tmp_path / "big.npy", theirs)
+        ours = nt.load_npy(tmp_path / "big.npy").numpy()
+        assert ours.dtype == theirs.dtype.newbyteorder("=")
+        np.testing.assert_array_equal(ours, theirs)
     with pytest.raises(OSError):
         nt.load_npy(tmp_path / "none.npy")
 
