@@ -87,21 +87,32 @@ bool fits(DType dtype, const Scalar& number) {
   });
 }
 
-void throw_does_not_fit(DType dtype, const Scalar& number) {
-  throw Error(
-      ErrorKind::value,
-      {.where = std::string(name_of(dtype)),
-       .what = fmt::format("{} does not hold the number that it meets", name_of(dtype)),
-       .expected = with_integer_type(dtype,
-                                     []<class T>(T) {
-                                       using Limits = std::numeric_limits<T>;
-                                       return fmt::format("an integer from {} to {}", Limits::min(),
-                                                          Limits::max());
-                                     }),
-       .got = number.is_beyond_int64() ? fmt::format("{}", number.bits())
-                                       : fmt::format("{}", number.to_integer()),
-       .fix = size_of(dtype) < 8 ? "Cast the tensor to a wider dtype first, for example x.to(i64)."
-                                 : "Cast the tensor to one that does, for example x.to(f64)."});
+namespace {
+
+std::string fix_of(DType dtype, Misfit misfit) {
+  const bool is_narrow = size_of(dtype) < 8;
+  if (misfit == Misfit::element)
+    return fmt::format("Ask for a dtype that does, for example {}.",
+                       name_of(is_narrow ? i64 : f64));
+  return is_narrow ? "Cast the tensor to a wider dtype first, for example x.to(i64)."
+                   : "Cast the tensor to one that does, for example x.to(f64).";
+}
+
+}  // namespace
+
+void throw_does_not_fit(std::string_view where, DType dtype, const Scalar& number, Misfit misfit) {
+  throw Error(ErrorKind::value,
+              {.where = std::string(where),
+               .what = fmt::format("{} does not hold the number that it meets", name_of(dtype)),
+               .expected = with_integer_type(dtype,
+                                             []<class T>(T) {
+                                               using Limits = std::numeric_limits<T>;
+                                               return fmt::format("an integer from {} to {}",
+                                                                  Limits::min(), Limits::max());
+                                             }),
+               .got = number.is_beyond_int64() ? fmt::format("{}", number.bits())
+                                               : fmt::format("{}", number.to_integer()),
+               .fix = fix_of(dtype, misfit)});
 }
 
 uint64_t element_of(DType dtype, const Scalar& number) {

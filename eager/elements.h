@@ -23,8 +23,12 @@ template <class T>
 /// Whether an integer dtype holds the number, if that is an integer. True for all others, which are
 /// rounded.
 [[nodiscard]] bool fits(DType dtype, const Scalar& number);
-/// Throws the Error that says which integers `dtype` holds.
-[[noreturn]] void throw_does_not_fit(DType dtype, const Scalar& number);
+/// What an integer that an integer dtype does not hold was to be: an operand beside tensors of
+/// that dtype, or an element of a result for which the dtype was asked.
+enum class Misfit : uint8_t { operand, element };
+/// Throws the Error of `where` that says which integers `dtype` holds.
+[[noreturn]] void throw_does_not_fit(std::string_view where, DType dtype, const Scalar& number,
+                                     Misfit misfit = Misfit::operand);
 /// The number that the element at `address` is.
 [[nodiscard]] Scalar number_at(DType dtype, const void* address);
 

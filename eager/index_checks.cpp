@@ -5,6 +5,7 @@
 #include "eager/all_ops.h"
 #include "eager/apply.h"
 #include "eager/host_read.h"
+#include "eager/promotion.h"
 
 #include <fmt/format.h>
 
@@ -43,7 +44,7 @@ void fail_index(const Op& op, const Tensor& indices, int64_t rows) {
 Tensor as_indices(std::string_view where, const Tensor& indices) {
   check_indices(where, indices);
   if (indices.dtype() == i64 && !indices.spec().is_weak) return indices;
-  if (indices.dtype() == u64) return apply(ops::check_fits(), {&indices}, {i64});
+  if (indices.dtype() == u64) return fitted(where, indices, i64);
   return apply(ops::cast(), {&indices}, {i64, false});
 }
 

@@ -20,37 +20,49 @@ Kind kind_of(DType dtype) {
   return dtype == boolean ? Kind::boolean : Kind::integer;
 }
 
-/// A weak number as another dtype, still weak. Throws Error(value), in compiled functions too, if
-/// both are integers and the dtype does not hold the number.
-Tensor cast_weak(const Tensor& number, DType dtype) {
+/// f(), whose Errors are those of `where`.
+template <class F>
+auto named(std::string_view where, const F& f) {
+  try {
+    return f();
+  } catch (const Error& error) {
+    ErrorReport report = error.report();
+    report.where = where;
+    throw Error(error.kind(), std::move(report));
+  }
+}
+
+/// A weak number as another dtype, still weak.
+Tensor cast_weak(std::string_view where, const Tensor& number, DType dtype) {
   const bool may_not_fit =
       is_integer(number.dtype()) && is_integer(dtype) && dtype != number.dtype();
-  if (may_not_fit) return apply(ops::check_fits(), {&number}, {dtype});
+  if (may_not_fit) return fitted(where, number, dtype);
   return apply(ops::cast(), {&number}, {dtype, true});
 }
 
 /// As Promoted.
-Tensor promoted(const Argument& argument, DType dtype, Device device) {
+Tensor promoted(std::string_view where, const Argument& argument, DType dtype, Device device) {
   if (const Tensor* const tensor = argument.tensor()) {
     if (tensor->dtype() == dtype) return *tensor;
-    if (tensor->spec().is_weak) return cast_weak(*tensor, dtype);
+    if (tensor->spec().is_weak) return cast_weak(where, *tensor, dtype);
     return apply(ops::cast(), {tensor}, {dtype, false});
   }
   if (is_integer(dtype) && !fits(dtype, argument.scalar()))
-    throw_does_not_fit(dtype, argument.scalar());
+    throw_does_not_fit(where, dtype, argument.scalar());
   return constant(argument.scalar(), dtype, true, device);
 }
 
 }  // namespace
 
 DType promote(std::string_view where, DType a, DType b) {
-  try {
-    return promote(a, b);
-  } catch (const Error& error) {
-    ErrorReport report = error.report();
-    report.where = where;
-    throw Error(error.kind(), std::move(report));
-  }
+  return named(where, [=] { return promote(a, b); });
+}
+
+Tensor fitted(std::string_view where, const Tensor& x, DType dtype) {
+  const DType widest = is_unsigned(x.dtype()) ? u64 : i64;
+  const Tensor wide =
+      x.dtype() == widest ? x : apply(ops::cast(), {&x}, {widest, x.spec().is_weak});
+  return named(where, [&] { return apply(ops::check_fits(), {&wide}, {dtype}); });
 }
 
 DType common_dtype(std::string_view where, std::initializer_list<const Argument*> arguments) {
@@ -73,14 +85,15 @@ DType common_dtype(std::string_view where, std::initializer_list<const Argument*
   return kind_of(*weak) == Kind::integer ? i64 : f32;
 }
 
-Promoted::Promoted(const Argument& argument, DType dtype) : tensor_(argument.tensor()) {
+Promoted::Promoted(std::string_view where, const Argument& argument, DType dtype)
+    : tensor_(argument.tensor()) {
   if (tensor_ != nullptr && tensor_->dtype() == dtype) return;
-  owned_ = promoted(argument, dtype, default_device());
+  owned_ = promoted(where, argument, dtype, default_device());
   tensor_ = &owned_;
 }
 
-Promoted::Promoted(const Argument& argument, DType dtype, Device device)
-    : owned_(promoted(argument, dtype, device)), tensor_(&owned_) {}
+Promoted::Promoted(std::string_view where, const Argument& argument, DType dtype, Device device)
+    : owned_(promoted(where, argument, dtype, device)), tensor_(&owned_) {}
 
 Scalar::operator Tensor() const {
   return traced_.is_defined() ? traced_ : constant(*this, dtype(), true);
@@ -91,8 +104,8 @@ void Scalar::note_look(const char* what, const std::source_location& place) cons
 }
 
 Tensor apply_promoted(const Op& op, const Argument& a, const Argument& b, DType dtype) {
-  const Promoted x(a, dtype);
-  const Promoted y(b, dtype);
+  const Promoted x(op.name, a, dtype);
+  const Promoted y(op.name, b, dtype);
   return apply(op, {x.get(), y.get()});
 }
 
@@ -108,12 +121,12 @@ DType floating_dtype(std::string_view where, std::initializer_list<const Argumen
 
 Tensor as_floats(const Tensor& x) {
   if (!x.is_defined() || is_floating(x.dtype())) return x;
-  return *Promoted(x, f32).get();
+  return *Promoted("cast", x, f32).get();
 }
 
 Tensor apply_floating(const Op& op, const Tensor& x) {
   if (!x.is_defined() || is_floating(x.dtype())) return apply(op, {&x});
-  const Promoted floats(x, x.spec().is_weak ? f64 : f32);
+  const Promoted floats(op.name, x, x.spec().is_weak ? f64 : f32);
   return apply(op, {floats.get()});
 }
 

@@ -21,12 +21,12 @@ namespace nitinol {
 
 /// An argument as a tensor of a dtype: itself, a cast, or the host number (of `device`, else
 /// the default one: see constant).
-/// Throws Error(value) for an integer number that an integer dtype does not hold.
+/// Throws the Error(value) of `where` for an integer number that an integer dtype does not hold.
 /// Lives for one op application.
 class Promoted {
  public:
-  Promoted(const Argument& argument, DType dtype);
-  Promoted(const Argument& argument, DType dtype, Device device);
+  Promoted(std::string_view where, const Argument& argument, DType dtype);
+  Promoted(std::string_view where, const Argument& argument, DType dtype, Device device);
   Promoted(const Promoted&) = delete;
   Promoted& operator=(const Promoted&) = delete;
   [[nodiscard]] const Tensor* get() const { return tensor_; }
@@ -35,6 +35,10 @@ class Promoted {
   Tensor owned_;
   const Tensor* tensor_;
 };
+
+/// Integers as another integer dtype, which is checked for each of them, in compiled functions too.
+/// Throws the Error(value) of `where` for one that it does not hold.
+[[nodiscard]] Tensor fitted(std::string_view where, const Tensor& x, DType dtype);
 
 /// x, or its integers or booleans as f32. (Of an undefined tensor what is done with it will speak.)
 [[nodiscard]] Tensor as_floats(const Tensor& x);

@@ -201,9 +201,9 @@ Tensor apply_check_nonzero(const Tensor& x, Checker checker) {
 
 Tensor apply_ternary(const Op& op, const Argument& a, const Argument& b, const Argument& c,
                      DType dtype) {
-  const Promoted x(a, dtype);
-  const Promoted y(b, dtype);
-  const Promoted z(c, dtype);
+  const Promoted x(op.name, a, dtype);
+  const Promoted y(op.name, b, dtype);
+  const Promoted z(op.name, c, dtype);
   return apply(op, {x.get(), y.get(), z.get()});
 }
 
@@ -211,8 +211,8 @@ Tensor apply_ternary(const Op& op, const Argument& a, const Argument& b, const A
 Tensor divide_integers(const Op& op, const Argument& a, const Argument& b, Checker checker) {
   const DType dtype = common_dtype(op.name, {&a, &b});
   if (!is_integer(dtype)) return apply_promoted(op, a, b, dtype);
-  const Promoted x(a, dtype);
-  const Promoted y(b, dtype);
+  const Promoted x(op.name, a, dtype);
+  const Promoted y(op.name, b, dtype);
   if (b.tensor() == nullptr) {
     if (element_of(dtype, b.scalar()) == 0) throw_division_by_zero(op.name);
     return apply(op, {x.get(), y.get()});
@@ -266,7 +266,7 @@ Tensor operator%(const Argument& a, const Argument& b) { return divide_integers(
 Tensor pow(const Argument& a, const Argument& b) {
   const DType dtype = common_dtype("pow", {&a, &b});
   if (!is_integer(dtype)) return apply_promoted(arithmetic["pow"], a, b, dtype);
-  const Promoted base(a, dtype), exponent(b, dtype);
+  const Promoted base("pow", a, dtype), exponent("pow", b, dtype);
   check_exponents(b);
   return apply(arithmetic["integer_pow"], {base.get(), exponent.get()});
 }

@@ -84,7 +84,7 @@ Tensor compare_beside(const Op& op, const Argument& a, const Argument& b, DType 
   constexpr int64_t most = std::numeric_limits<int64_t>::max();
   const bool is_left = is_number(a), is_less = dtype == u64;
   const Tensor number =
-      cast(*Promoted(is_left ? a : b, is_less ? i64 : u64).get(), is_less ? i64 : u64);
+      cast(*Promoted(op.name, is_left ? a : b, is_less ? i64 : u64).get(), is_less ? i64 : u64);
   const Tensor is_outside = is_less ? number < 0 : number > most;
   const Tensor held = cast(is_less ? maximum(number, 0) : minimum(number, most), dtype);
   const Tensor otherwise =
@@ -144,9 +144,9 @@ Tensor operator>>(const Argument& a, const Argument& b) { return apply_binary(co
 
 Tensor where(const Argument& condition, const Argument& a, const Argument& b) {
   const DType dtype = common_dtype("where", {&a, &b});
-  const Promoted chosen(condition, boolean);
-  const Promoted x(a, dtype);
-  const Promoted y(b, dtype);
+  const Promoted chosen("where", condition, boolean);
+  const Promoted x("where", a, dtype);
+  const Promoted y("where", b, dtype);
   return apply(comparisons["where"], {chosen.get(), x.get(), y.get()});
 }
 

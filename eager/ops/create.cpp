@@ -79,7 +79,7 @@ void flatten_into(std::vector<const Numbers*>& out, const Numbers& numbers, cons
 void store(const std::vector<const Numbers*>& elements, DType dtype, std::byte* to) {
   for (const Numbers* element : elements) {
     const Scalar& number = element->number();
-    if (is_integer(dtype) && !fits(dtype, number)) throw_does_not_fit(dtype, number);
+    if (!fits(dtype, number)) throw_does_not_fit("tensor", dtype, number, Misfit::element);
     const uint64_t bits = element_of(dtype, number);
     std::memcpy(to, &bits, size_of(dtype));
     to += size_of(dtype);
@@ -183,7 +183,7 @@ void check_ends(const Progression& range, DType dtype) {
   const uint64_t last = first + steps * static_cast<uint64_t>(range.step.to_integer());
   for (const uint64_t end : {first, last}) {
     const auto number = static_cast<int64_t>(end);
-    if (!fits(dtype, number)) throw_does_not_fit(dtype, number);
+    if (!fits(dtype, number)) throw_does_not_fit("arange", dtype, number, Misfit::element);
   }
 }
 
@@ -282,8 +282,11 @@ namespace {
 Tensor filled(std::string_view where, const Shape& shape, const Argument& value,
               std::optional<DType> dtype, Device device) {
   check_shape(where, shape);
-  const Promoted number(value, dtype.value_or(default_dtype(common_dtype("full", {&value}))),
-                        device);
+  const DType stored = dtype.value_or(default_dtype(common_dtype(where, {&value})));
+  const bool is_host_number = value.tensor() == nullptr;
+  if (is_host_number && !fits(stored, value.scalar()))
+    throw_does_not_fit(where, stored, value.scalar(), Misfit::element);
+  const Promoted number(where, value, stored, device);
   return copy(expand(cast(*number.get(), number.get()->dtype()), shape));
 }
 

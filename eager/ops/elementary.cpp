@@ -128,7 +128,7 @@ Tensor next_number(const Argument& a, const Argument& b, DType dtype) {
   if (dtype != f16 && dtype != bf16) return apply_promoted(op, a, b, dtype);
   const double part = dtype == f16 ? 0x1.4p-11 : 0x1.4p-8;
   const double smallest = dtype == f16 ? 0x1p-24 : 0x1p-133;
-  const Promoted narrow(a, dtype), target(b, dtype);
+  const Promoted narrow(op.name, a, dtype), target(op.name, b, dtype);
   const Tensor x = cast(*narrow.get(), f32), y = cast(*target.get(), f32);
   const Tensor step = maximum(abs(x) * part, smallest);
   Tensor next = where(isinf(x), copysign(largest(dtype), x), where(x < y, x + step, x - step));
@@ -223,7 +223,7 @@ Tensor lerp(const Argument& a, const Argument& b, const Argument& weight) {
 Tensor isclose(const Argument& a, const Argument& b, double rtol, double atol, bool equal_nan) {
   const DType common = common_dtype("isclose", {&a, &b});
   const DType dtype = is_floating(common) ? common : f64;
-  const Promoted x(a, dtype), y(b, dtype);
+  const Promoted x("isclose", a, dtype), y("isclose", b, dtype);
   const Tensor &left = *x.get(), &right = *y.get();
   const Tensor is_near = abs(left - right) <= abs(right) * rtol + atol;
   const Tensor close = (left == right) | (is_near & isfinite(right));
@@ -236,7 +236,7 @@ Tensor allclose(const Argument& a, const Argument& b, double rtol, double atol, 
 
 Tensor array_equal(const Argument& a, const Argument& b, bool equal_nan) {
   const DType dtype = common_dtype("array_equal", {&a, &b});
-  const Promoted x(a, dtype), y(b, dtype);
+  const Promoted x("array_equal", a, dtype), y("array_equal", b, dtype);
   const Tensor &left = *x.get(), &right = *y.get();
   if (left.shape() != right.shape()) return zeros({}, boolean, left.device());
   const Tensor is_equal = left == right;

@@ -274,7 +274,7 @@ Tensor joined(const Tensor& part, const Argument& value, Arrival arrival) {
     case Arrival::set:
       break;
   }
-  return expand(*Promoted(value, part.dtype(), part.device()).get(), part.shape());
+  return expand(*Promoted("at", value, part.dtype(), part.device()).get(), part.shape());
 }
 
 /// The part where a mask from `axis` on is true replaced by `value`, of the shape of what it
@@ -309,7 +309,7 @@ Tensor At::get() const {
 
 Tensor At::set(const Argument& value) const {
   if (!chosen_.empty()) return join(value, Arrival::set);
-  const Promoted given(value, base_.dtype(), base_.device());
+  const Promoted given("at", value, base_.dtype(), base_.device());
   if (shape_ == sizes_) return place(base_, *given.get(), starts_, sizes_, steps_);
   // The value broadcasts to the part; the window has size 1 where the part lacks an axis.
   const Tensor piece = reshape(expand(*given.get(), shape_), sizes_);
@@ -317,7 +317,7 @@ Tensor At::set(const Argument& value) const {
 }
 
 Tensor At::join(const Argument& value, Arrival arrival) const {
-  const Promoted given(value, base_.dtype(), base_.device());
+  const Promoted given("at", value, base_.dtype(), base_.device());
   const Tensor part = window_part();
   if (chosen_.empty()) return with_window(joined(part, *given.get(), arrival));
   if (chosen_.size() == 1 && chosen_[0].tensor.dtype() == boolean) {

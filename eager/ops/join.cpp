@@ -270,7 +270,7 @@ Tensor pad(const Tensor& x, std::span<const Padding> paddings, const Argument& v
     starts.push_back(before);
     shape[i] += before + after;
   }
-  const Promoted around(value, x.dtype(), x.device());
+  const Promoted around("pad", value, x.dtype(), x.device());
   const Tensor base = expand(cast(*around.get(), x.dtype()), shape);
   return place(base, x, starts, x.shape(), Dims::filled(x.rank(), 1));
 }

@@ -172,13 +172,13 @@ Tensor masked_select(const Tensor& x, const Tensor& mask, std::optional<Integer>
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Argument& value) {
   check_mask("masked_fill", mask);
-  const Promoted filled(value, x.dtype(), x.device());
+  const Promoted filled("masked_fill", value, x.dtype(), x.device());
   return where(mask, *filled.get(), x);
 }
 
 Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Argument& values) {
   check_mask_of("masked_scatter", x, mask);
-  const Promoted given(values, x.dtype(), x.device());
+  const Promoted given("masked_scatter", values, x.dtype(), x.device());
   const Tensor& all = *given.get();
   const int row_rank = x.rank() - mask.rank();
   const Tensor chosen = with_trailing_axes(mask, x.rank());

@@ -217,7 +217,7 @@ Ordered kthvalue(const Tensor& x, Integer k, Integer axis, KeepDims keep) {
 
 Tensor searchsorted(const Argument& sorted, const Argument& x, Side side) {
   const DType dtype = common_dtype("searchsorted", {&sorted, &x});
-  const Promoted line(sorted, dtype), sought(x, dtype);
+  const Promoted line("searchsorted", sorted, dtype), sought("searchsorted", x, dtype);
   return apply(orders["searchsorted"], {line.get(), sought.get()}, {side == Side::right});
 }
 

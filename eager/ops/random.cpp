@@ -108,7 +108,7 @@ Tensor randint(int64_t low, int64_t high, const Shape& shape, DType dtype,
                                    .fix = "high itself is never drawn."});
   }
   for (const int64_t end : {low, high - 1}) {
-    if (!fits(dtype, end)) throw_does_not_fit(dtype, end);
+    if (!fits(dtype, end)) throw_does_not_fit("randint", dtype, end, Misfit::element);
   }
   const auto [key, counter] = draw_for("randint", shape, generator);
   const Tensor first = constant(low, i64, false, generator.device());

@@ -1,6 +1,7 @@
 #include "eager/ops/rearrange.h"
 
 #include "core/error.h"
+#include "eager/infer.h"
 #include "eager/ops/arithmetic.h"
 #include "eager/ops/cast.h"
 #include "eager/ops/compare.h"
@@ -263,7 +264,10 @@ Tensor diff(const Tensor& x, Integer n, Integer axis) {
 
 Shape broadcast_shapes(std::span<const Shape> shapes) {
   Shape common;
-  for (const Shape& shape : shapes) common = broadcast_shapes("broadcast_shapes", common, shape);
+  for (const Shape& shape : shapes) {
+    check_shape("broadcast_shapes", shape);
+    common = broadcast_shapes("broadcast_shapes", common, shape);
+  }
   return common;
 }
 

@@ -156,7 +156,7 @@ Tensor scatter_by(const Tensor& x, const Tensor& values, const Tensor& indices, 
 Tensor scatter(const Tensor& x, const Tensor& indices, const Argument& values, Arrival arrival) {
   const Tensor places = as_indices("scatter", indices);
   check_axis(scatters["scatter"], 0, x.rank());
-  const Promoted given(values, x.dtype(), x.device());
+  const Promoted given("scatter", values, x.dtype(), x.device());
   Shape shape = indices.shape();
   for (int i = 1; i < x.rank(); ++i) shape.push_back(x.shape()[i]);
   const Tensor rows = expand(*given.get(), shape);

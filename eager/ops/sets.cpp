@@ -86,7 +86,7 @@ Tensor unique_values(const Tensor& x, std::source_location place) {
 Tensor isin(const Argument& x, const Argument& elements) {
   const DType dtype = common_dtype("isin", {&x, &elements});
   const Device device = device_of(x.tensor() != nullptr ? x : elements);
-  const Promoted sought(x, dtype, device), given(elements, dtype, device);
+  const Promoted sought("isin", x, dtype, device), given("isin", elements, dtype, device);
   const Tensor sorted = sort(flatten(*given.get()));
   if (sorted.size() == 0) return zeros(sought.get()->shape(), boolean, sorted.device());
   const Tensor places = searchsorted(sorted, *sought.get());

@@ -1,6 +1,7 @@
 // What formulas may contain beside tensors: conditions, Scalars, Variables, parts, host integers.
 #include "eager/argument.h"
 
+#include "eager/promotion.h"
 #include "nitinol.h"
 #include "tests/same_bits.h"
 
@@ -137,18 +138,34 @@ TEST_CASE("an unsigned index beyond int64 is an error, never a negative one", "[
 
 TEST_CASE("an integer that a dtype does not hold is an error beside its tensors", "[eager]") {
   const Tensor x = zeros({2}, i8);
-  const auto check = [](const auto& f) {
-    CHECK_THROWS_WITH(f(), Catch::Contains("int8 does not hold the number that it meets: expected "
-                                           "an integer from -128 to 127, got 300"));
+  const auto check = [](const char* name, const auto& f) {
+    CHECK_THROWS_WITH(f(), Catch::StartsWith(name) &&
+                               Catch::Contains(": int8 does not hold the number that it meets: "
+                                               "expected an integer from -128 to 127, got 300"));
   };
-  check([&] { return x + 300; });
-  check([&] { return x.at({0}).set(300); });
-  check([&] { return where(x > 0, x, 300); });
-  check([&] { return clamp(x, 0, 300); });
-  check([&] { return pad(x, {{1, 1}}, 300); });
-  check([&] { return full({2}, 300, i8); });
-  check([&] { return tensor({1, 300}, i8); });
-  check([&] { return compile([](const Tensor& a, const Scalar& s) { return a * s; })(x, 300); });
+  check("add", [&] { return x + 300; });
+  check("floor_divide", [&] { return floor_divide(x, 300); });
+  check("pow", [&] { return pow(x, 300); });
+  check("at", [&] { return x.at({0}).set(300); });
+  check("scatter", [&] { return scatter(x, tensor({0}), 300); });
+  check("where", [&] { return where(x > 0, x, 300); });
+  check("clamp", [&] { return clamp(x, 0, 300); });
+  check("masked_fill", [&] { return masked_fill(x, x > 0, 300); });
+  check("pad", [&] { return pad(x, {{1, 1}}, 300); });
+  check("full", [&] { return full({2}, 300, i8); });
+  check("tensor", [&] { return tensor({1, 300}, i8); });
+  check("arange", [&] { return arange(0, 301, 300, i8); });
+  check("randint", [&] { return randint(0, 301, {2}, i8); });
+  const auto times = compile([](const Tensor& a, const Scalar& s) { return a * s; });
+  for (int i = 0; i < 4; ++i) {
+    if (i > 0) times(x, 3);  // recorded, and by the plan
+    check("mul", [&] { return times(x, 300); });
+  }
+  // A number that is no host's, of any integer dtype, is looked at by an op.
+  check("add", [&] { return x + constant(300, i32, true); });
+  check("sub", [&] { return x - constant(300, u16, true); });
+  CHECK((x + constant(100, i32, true)).to_vector<int8_t>() == std::vector<int8_t>{100, 100});
+  CHECK_THROWS_WITH(take(x, tensor({~0ULL}, u64)), Catch::StartsWith("take: int64 does not hold"));
 }
 
 namespace {

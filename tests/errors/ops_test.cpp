@@ -185,15 +185,16 @@ TEST_CASE("dtypes that an op does not take", "[errors]") {
 TEST_CASE("numbers that a dtype does not hold", "[errors]") {
   const Tensor bytes = zeros({2}, u8);
   const std::string message =
-      "value: uint8: uint8 does not hold the number that it meets: expected an integer from 0 to "
-      "255, got 300.\nCast the tensor to a wider dtype first, for example x.to(i64).";
-  NITINOL_CHECK_ERROR(bytes + 300, message);
-  NITINOL_CHECK_ERROR(full_like(bytes, 300), message);
+      "uint8 does not hold the number that it meets: expected an integer from 0 to 255, got 300.\n";
   NITINOL_CHECK_ERROR(
-      full_like(zeros({2}, i64), ~0ULL),
-      "value: int64: int64 does not hold the number that it meets: expected an "
-      "integer from -9223372036854775808 to 9223372036854775807, got "
-      "18446744073709551615.\nCast the tensor to one that does, for example x.to(f64).");
+      bytes + 300,
+      "value: add: " + message + "Cast the tensor to a wider dtype first, for example x.to(i64).");
+  NITINOL_CHECK_ERROR(full_like(bytes, 300),
+                      "value: full: " + message + "Ask for a dtype that does, for example int64.");
+  NITINOL_CHECK_ERROR(full_like(zeros({2}, i64), ~0ULL),
+                      "value: full: int64 does not hold the number that it meets: expected an "
+                      "integer from -9223372036854775808 to 9223372036854775807, got "
+                      "18446744073709551615.\nAsk for a dtype that does, for example float64.");
   NITINOL_CHECK_ERROR(linspace(0, 1, 3, i32),
                       "dtype: linspace: the result's dtype: expected a floating dtype, got "
                       "int32.\nRound and cast the result, or use arange.");

@@ -116,7 +116,7 @@ struct WithNumber {
     const Argument number(dtype == boolean    ? given.truth
                           : is_integer(dtype) ? given.integer
                                               : given.real);
-    const Promoted promoted(number, dtype);
+    const Promoted promoted("test", number, dtype);
     operand = is_expanded ? expand(*promoted.get(), operand.shape()) : *promoted.get();
     return apply_to(op, inputs, sample.attrs);
   }

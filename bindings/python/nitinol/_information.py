@@ -128,7 +128,8 @@ def result_type(*arrays_and_dtypes: Typed | Scalar | builtins.bool | int | float
     for dtype in typed[1:]:
         result = _ext._promote_in("result_type", result, dtype)
     for number in numbers:  # as an operation has it; where() takes every dtype
-        result = _ext.where(True, _ext.zeros((0,), dtype=result), number).dtype
+        of_its_kind = {int: 1, float: 1.0}.get(type(number), number)  # which every dtype holds
+        result = _ext.where(True, _ext.zeros((0,), dtype=result), of_its_kind).dtype
     return result
 
 

@@ -24,8 +24,7 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
 
     Raises ShapeError if there is none.
     """
-    views = [_lists.broadcast_to(0, shape) for shape in shapes]  # of one element
-    return _lists.broadcast_arrays([0, *views])[0].shape
+    return _ext._broadcast_shapes(*shapes)
 
 
 def meshgrid(*arrays: TensorLike, indexing: str = "xy") -> list[Tensor]:

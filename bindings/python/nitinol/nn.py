@@ -41,7 +41,7 @@ from nitinol._module import Module, Sequential, children
 _Savable = Module | Optimizer | Mapping[str, Any] | Sequence[Any]
 
 
-def _named(value: Any, path: str = "") -> dict[str, Variable]:
+def _named(where: str, value: Any, path: str = "") -> dict[str, Variable]:
     def joined(name: str) -> str:
         return f"{path}.{name}" if path else name
 
@@ -51,25 +51,25 @@ def _named(value: Any, path: str = "") -> dict[str, Variable]:
         return {joined(name): v for name, v in value.named_variables().items()}
     if not isinstance(value, (Mapping, list, tuple)):
         raise TypeError(
-            f"save, load: {_ext._with_article(type(value).__name__)}; expected a Module, an Optimizer, "
+            f"{where}: {_ext._with_article(type(value).__name__)}; expected a Module, an Optimizer, "
             "Variables, or dicts and lists of them"
         )
     found: dict[str, Variable] = {}
     for name, element in children(value):
-        found.update(_named(element, joined(name)))
+        found.update(_named(where, element, joined(name)))
     return found
 
 
 def save(path: str | os.PathLike[str], value: Any) -> None:
     """Writes all Variables of a module, an optimizer, or a dict or list of both, to a safetensors
     file, named by their paths. The file appears complete or not at all."""
-    _ext._save(path, _named(value))
+    _ext._save(path, _named("save", value))
 
 
 def load(path: str | os.PathLike[str], value: Any) -> None:
     """Sets them from a file, which must hold just these names with their shapes and dtypes; if it
     does not, nothing has changed."""
-    _ext._load(path, _named(value))
+    _ext._load(path, _named("load", value))
 
 
 __all__ = [

@@ -184,6 +184,16 @@ bool holds_tensors(nb::handle value) {
   return false;
 }
 
+/// f(), whose Errors are those of the function that was called.
+template <class F>
+Tensor named(const From& from, const F& f) {
+  try {
+    return f();
+  } catch (const Error& error) {
+    throw_python(class_of(error.kind()), message_of(error, from.where));
+  }
+}
+
 Tensor stacked(const From& from) {
   const Deeper deeper;
   if (!PyList_Check(from.value.ptr()) && !PyTuple_Check(from.value.ptr()))
@@ -191,7 +201,7 @@ Tensor stacked(const From& from) {
   std::vector<Tensor> parts;
   for (const nb::handle element : nb::borrow(from.value))
     parts.push_back(stacked({from.where, from.name, element}));
-  return stack(parts);
+  return named(from, [&] { return stack(parts); });
 }
 
 Tensor from_numbers(const From& from, std::optional<DType> dtype, Device device) {
@@ -210,7 +220,8 @@ Tensor from_numbers(const From& from, std::optional<DType> dtype, Device device)
                                                               : boolean;
   const DType wanted = dtype.value_or(own);
   if (nested.numbers.size() == 1)
-    return reshape(full({}, nested.numbers[0], wanted, device), nested.shape);
+    return reshape(named(from, [&] { return full({}, nested.numbers[0], wanted, device); }),
+                   nested.shape);
   // No integer dtype holds numbers of both ends.
   const bool as_reals = nested.has_real || (nested.has_beyond_int64 && nested.has_negative);
   const Spec spec = {.dtype = as_reals                  ? f64
@@ -227,7 +238,7 @@ Tensor from_numbers(const From& from, std::optional<DType> dtype, Device device)
                                                : static_cast<uint64_t>(number.to_integer()));
   for (const Scalar& number : nested.numbers) {  // throws for what the dtype does not hold
     if (is_integer(wanted) && number.kind() == Scalar::Kind::integer)
-      static_cast<void>(full({}, number, wanted, Device{}));
+      named(from, [&] { return full({}, number, wanted, Device{}); });
   }
   return from_bytes(std::as_bytes(std::span(words)), spec).to(wanted);
 }

@@ -14,7 +14,8 @@ namespace {
 /// The object as text, cut.
 std::string shown(nb::handle value) {
   // A Tensor's text would look at its elements, which ends a recording.
-  if (is_tensor(value) || is_variable(value)) return "";
+  if (is_tensor(value)) return ", " + describe(tensor_in(value));
+  if (is_variable(value)) return "";
   const nb::object text = nb::steal(PyObject_Repr(value.ptr()));
   if (!text.is_valid()) {
     PyErr_Clear();
@@ -40,18 +41,29 @@ std::string shown(nb::handle value) {
   throw nb::python_error();
 }
 
-int64_t to_int64(const From& from) {
-  // True is an int to Python; here it would be a slip, as `sum(x, True)`.
-  if (PyBool_Check(from.value.ptr()) || !PyIndex_Check(from.value.ptr()))
-    throw_type(from, "an integer");
-  const nb::object index = nb::steal(PyNumber_Index(from.value.ptr()));
-  if (!index.is_valid()) throw nb::python_error();
+bool is_integer_number(const Tensor& x) {
+  return x.rank() == 0 && is_integer(x.dtype());
+}
+
+int64_t int64_in(PyObject* integer, const From& from) {
   int overflow = 0;
-  const long long number = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+  const long long number = PyLong_AsLongLongAndOverflow(integer, &overflow);
   if (overflow != 0)
     throw_unexpected(PyExc_OverflowError, from, "an integer from -2**63 to 2**63 - 1");
   if (number == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
   return number;
+}
+
+int64_t to_int64(const From& from) {
+  if (PyLong_CheckExact(from.value.ptr())) return int64_in(from.value.ptr(), from);
+  // True is an int to Python; here it would be a slip, as `sum(x, True)`.
+  if (PyBool_Check(from.value.ptr()) || !PyIndex_Check(from.value.ptr()))
+    throw_type(from, "an integer");
+  if (is_tensor(from.value) && !is_integer_number(tensor_in(from.value)))
+    throw_type(from, "an integer, as 0-d tensors of integers are");
+  const nb::object index = nb::steal(PyNumber_Index(from.value.ptr()));
+  if (!index.is_valid()) throw nb::python_error();
+  return int64_in(index.ptr(), from);
 }
 
 Scalar number_of(nb::handle value, const From& from) {
@@ -222,6 +234,8 @@ std::string convert<std::string>(const From& from) {
 
 template <>
 std::filesystem::path convert<std::filesystem::path>(const From& from) {
+  if (!is_text(from.value) && !nb::hasattr(from.value, "__fspath__"))
+    throw_type(from, "a path: a str, bytes or an os.PathLike");
   const nb::object path = nb::steal(PyOS_FSPath(from.value.ptr()));
   if (!path.is_valid()) throw nb::python_error();
   const nb::object bytes = nb::steal(

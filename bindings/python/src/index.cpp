@@ -114,6 +114,11 @@ Tensor with_axes(Tensor x, const Dims& axes) {
   return x;
 }
 
+/// What it says; at(), which Python does not have, is x[...].
+std::string words_of(const Error& error) {
+  return message_of(error, error.report().where == "at" ? "x[...]" : nullptr);
+}
+
 /// f(), whose Errors about indices are Python's IndexError.
 template <class F>
 auto with_index_errors(const F& f) {
@@ -123,7 +128,7 @@ auto with_index_errors(const F& f) {
     const bool is_of_index = error.kind() == ErrorKind::shape || error.kind() == ErrorKind::value ||
                              error.kind() == ErrorKind::dtype;
     if (!is_of_index) throw;
-    throw_python(bounds_error(), message_of(error));
+    throw_python(bounds_error(), words_of(error));
   }
 }
 
@@ -155,8 +160,8 @@ Tensor set_item(const Tensor& x, nb::handle given, nb::handle value) {
   } catch (const Error& error) {
     const std::string& where = error.report().where;
     const bool is_of_index = where == "take" || where == "scatter";
-    if (!is_of_index || error.kind() != ErrorKind::value) throw;
-    throw_python(bounds_error(), message_of(error));
+    const bool is_bound = is_of_index && error.kind() == ErrorKind::value;
+    throw_python(is_bound ? bounds_error() : class_of(error.kind()), words_of(error));
   }
 }
 

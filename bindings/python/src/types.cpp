@@ -94,6 +94,15 @@ void bind_types(nb::module_& m) {
         }
       },
       nb::arg("where"), nb::arg("a"), nb::arg("b"));
+  m.def(
+      "_broadcast_shapes",
+      [](const nb::args& given) {
+        std::vector<Shape> shapes;
+        for (const nb::handle shape : given)
+          shapes.push_back(convert<Dims>({"broadcast_shapes", "a shape", shape}));
+        return to_python(broadcast_shapes(shapes));
+      },
+      nb::arg("shapes"));
 }
 
 }  // namespace nitinol::python

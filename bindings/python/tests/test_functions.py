@@ -7,6 +7,7 @@ test_every_function_has_a_case.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -360,6 +361,28 @@ def test_shapes_broadcast_as_numpys() -> None:
         assert nitinol.broadcast_shapes(*shapes) == np.broadcast_shapes(*shapes)
     with pytest.raises(nitinol.ShapeError):
         nitinol.broadcast_shapes((2,), (3,))
+
+
+def test_refusals_name_what_was_called() -> None:
+    x, u = nitinol.ones((2, 3)), nitinol.ones(2, dtype="uint64")
+    vector = nitinol.ones(2, dtype="int64")
+    for name, refused in {
+        "cumsum: axis is a Tensor, float32[2, 3]; ": lambda: nitinol.cumsum(x, x),
+        "sum: axis is a Tensor, float32[2, 3]; ": lambda: nitinol.sum(x, (x,)),
+        "arange: start is a Tensor, ": lambda: nitinol.arange(vector),
+        "broadcast_shapes: shapes [2] and [3] ": lambda: nitinol.broadcast_shapes(2, 3),
+        "broadcast_shapes: a shape is a str": lambda: nitinol.broadcast_shapes("ab"),
+        "asarray: no integer dtype ": lambda: nitinol.asarray([u, vector]),
+        "load_npy: path is a Tensor": lambda: nitinol.load_npy(x),  # type: ignore[arg-type]
+        "save: a Tensor; ": lambda: nitinol.nn.save("no", x),  # type: ignore[arg-type]
+        "load: a Tensor; ": lambda: nitinol.nn.load("no", x),  # type: ignore[arg-type]
+    }.items():
+        with pytest.raises((nitinol.Error, TypeError), match="^" + re.escape(name)):
+            refused()
+    with pytest.raises(ValueError):
+        nitinol.broadcast_shapes(-1)
+    assert nitinol.result_type(u, -1) == nitinol.uint64
+    assert nitinol.result_type(nitinol.int8, 300) == nitinol.int8
 
 
 def test_parts_and_paddings_are_refused_in_words() -> None:

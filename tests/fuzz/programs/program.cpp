@@ -184,7 +184,7 @@ std::string step_text(const Program& program, std::size_t number) {
     const bool is_number =
         operand.kind == Operand::Kind::number || operand.kind == Operand::Kind::scalar;
     operands.push_back(
-        is_number ? fmt::format("Promoted({}, {}).get()", name, text_of(operand.dtype))
+        is_number ? fmt::format("Promoted(\"program\", {}, {}).get()", name, text_of(operand.dtype))
         : operand.kind == Operand::Kind::cell ? fmt::format("&static_cast<const Tensor&>({})", name)
                                               : "&" + name);
   }
