@@ -3,6 +3,7 @@
 // needs to know neither tracing nor transactions: the recorder records the ops of a backward pass
 // like any others.
 #include "autograd/node.h"
+#include "core/gradient_notes.h"
 #include "core/interpreter.h"
 
 namespace nitinol {
@@ -38,6 +39,10 @@ void link(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& result)
 
 }  // namespace
 }  // namespace autograd
+
+bool notes_gradients() {
+  return autograd::is_enabled() || autograd::thread_tape::captures != nullptr;
+}
 
 void note_gradient(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& result) {
   if (op.gradient.rule == nullptr) return;

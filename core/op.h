@@ -167,7 +167,7 @@ struct Op {
                           std::span<const Spec> results) = nullptr;
   /// Effect::may_fail: throws the Error that says which element failed the call's check.
   void (*fail)(const Op& op, Inputs inputs, const Attrs& attrs) = nullptr;
-  /// composite.
+  /// composite. Differentiated as what it expands to, unless it has a gradient rule.
   Tensor (*expand)(Inputs inputs, const Attrs& attrs) = nullptr;
   /// How gradients pass; an op with a floating result has a rule or says that there is none.
   Gradient gradient = {};

@@ -1,6 +1,7 @@
 #include "eager/apply.h"
 
 #include "core/error.h"
+#include "core/gradient_notes.h"
 #include "core/interpreter.h"
 #include "core/pending.h"
 #include "core/stack.h"
@@ -15,6 +16,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 namespace nitinol {
 namespace {
@@ -48,9 +50,21 @@ bool is_tracked(Inputs inputs) {
   return call.match(op, inputs, number, element_of(spec.dtype, (is_first ? a : b).scalar()));
 }
 
+/// A trace and a tape are to see the ops that it expands to, but a tape none of an op that has a
+/// rule of its own.
 Tensor apply_composite(const Op& op, Inputs inputs, const Attrs& attrs) {
-  // A trace and a tape are to see the ops that it expands to.
-  if (!is_watched() && !is_tracked(inputs)) return eager::run_composite(op, inputs, attrs);
+  const bool has_rule = op.gradient.rule != nullptr,
+             tracks = is_tracked(inputs) && notes_gradients();
+  if (tracks && has_rule) {
+    std::vector<Tensor> bare;
+    std::vector<const Tensor*> operands;
+    for (const Tensor* input : inputs) bare.push_back(bare_copy(*input));
+    for (const Tensor& input : bare) operands.push_back(&input);
+    const Tensor result = apply_composite(op, operands, attrs);
+    note_gradient(op, inputs, attrs, result);
+    return result;
+  }
+  if (!is_watched() && !tracks) return eager::run_composite(op, inputs, attrs);
   return op.expand(inputs, attrs);
 }
 

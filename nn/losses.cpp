@@ -1,6 +1,7 @@
 #include "nn/losses.h"
 
 #include "core/error.h"
+#include "eager/ops/likelihood.h"
 #include "eager/ops/ops.h"
 #include "nn/checks.h"
 #include "nn/widened.h"
@@ -96,12 +97,6 @@ Tensor class_weights(const Tensor& targets, int64_t classes, int64_t ignored, DT
   return cast(counts, dtype);
 }
 
-Tensor smoothed(const Tensor& wanted, double smoothing) {
-  if (smoothing == 0) return wanted;
-  const auto classes = static_cast<double>(class_count(wanted));
-  return wanted * (1 - smoothing) + smoothing / classes;
-}
-
 Tensor mean_as(const Tensor& losses, const Tensor& like) {
   const Tensor result = mean(losses);
   return is_floating(like.dtype()) ? cast(result, like.dtype()) : result;
@@ -119,19 +114,17 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
                                    .got = describe(logits),
                                    .fix = {}});
   }
-  const Tensor scores = log_softmax(widened(logits));
+  const Tensor x = widened(logits);
   if (!is_integer(targets.dtype())) {
     check_distribution(logits, targets);
     const Tensor wanted = smoothed(targets, options.label_smoothing);
-    return mean_as(-sum(wanted * scores, {-1}), logits);
+    return mean_as(-sum(wanted * log_softmax(x), {-1}), logits);
   }
   check_class_shape(logits, targets);
   const Tensor labels = cast(targets, i64);
   const Tensor weights =
-      class_weights(labels, class_count(logits), options.ignore_index, scores.dtype());
-  const Tensor wanted =
-      smoothed(one_hot(labels, class_count(logits), scores.dtype()), options.label_smoothing);
-  const Tensor total = sum(weights * sum(wanted * scores, {-1}));
+      class_weights(labels, class_count(logits), options.ignore_index, x.dtype());
+  const Tensor total = sum(weights * log_likelihood(x, labels, options.label_smoothing));
   const Tensor count = sum(weights);
   // The mean of nothing is not a number, but no gradient flows.
   const Tensor mean = where(count > 0, -total / maximum(count, 1), std::nan(""));

@@ -163,4 +163,30 @@ Elements scanned(const Op& op, const Elements& x, const Attrs& attrs) {
   return out;
 }
 
+Elements likelihood(std::span<const Elements> inputs, const Attrs& attrs, const Spec& result) {
+  const bool is_gradient = inputs.size() == 3;
+  const Elements &scores = inputs[is_gradient ? 1 : 0], &labels = inputs.back();
+  const int64_t classes = scores.shape.back();
+  const long double smoothing = std::get<double>(attrs[0]);
+  Elements out = {result.dtype, result.shape, {}};
+  for (std::size_t row = 0; row < labels.values.size(); ++row) {
+    const auto first = scores.values.begin() + static_cast<std::ptrdiff_t>(row) * classes;
+    const std::vector<long double> values(first, first + classes);
+    long double total = 0;
+    for (const long double value : values) total += std::exp(value);
+    const long double label = labels.values[row];
+    long double sum = 0;
+    for (int64_t k = 0; k < classes; ++k) {
+      const long double value = values[static_cast<std::size_t>(k)];
+      const long double wanted = (label == static_cast<long double>(k) ? 1 - smoothing : 0) +
+                                 smoothing / static_cast<long double>(classes);
+      sum += wanted * (value - std::log(total));
+      if (is_gradient)
+        out.values.push_back(inputs[0].values[row] * (wanted - std::exp(value - std::log(total))));
+    }
+    if (!is_gradient) out.values.push_back(sum);
+  }
+  return out;
+}
+
 }  // namespace nitinol::test

@@ -18,5 +18,8 @@ namespace nitinol::test {
 [[nodiscard]] Elements scattered_along(std::span<const Elements> inputs, const Attrs& attrs,
                                        const Spec& result);
 [[nodiscard]] Elements scanned(const Op& op, const Elements& x, const Attrs& attrs);
+/// log_likelihood, and its gradient.
+[[nodiscard]] Elements likelihood(std::span<const Elements> inputs, const Attrs& attrs,
+                                  const Spec& result);
 
 }  // namespace nitinol::test

@@ -583,6 +583,7 @@ Elements reference(const Op& op, std::span<const Tensor> inputs, const Attrs& at
   if (op.name == "matmul") return product(given, result);
   if (op.name.starts_with("conv2d")) return convolved(op, given, attrs, result);
   if (op.name.starts_with("window_max")) return pooled(op, given, attrs, result);
+  if (op.name.starts_with("log_likelihood")) return likelihood(given, attrs, result);
   const bool normalises =
       op.name == "softmax" || op.name == "log_softmax" || op.name == "layer_norm";
   if (normalises) return normalisation(op, given, attrs);

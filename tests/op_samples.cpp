@@ -226,6 +226,27 @@ Samples softmax_samples(const Op&) {
   return out;
 }
 
+Samples likelihood_samples(const Op& op) {
+  Samples out;
+  for (const DType dtype : list_of(floating)) {
+    for (const double smoothing : {0.0, 0.1}) {
+      for (const Shape& shape : {Shape{5}, Shape{3, 4}, Shape{2, 3, 70}}) {
+        Shape rows = shape;
+        rows.erase(rows.size() - 1);
+        Sample sample = {.inputs = {random_values(dtype, shape, 40),
+                                    remainder(random_values(i64, rows, 42), shape.back())},
+                         .attrs = {smoothing},
+                         .ulps = 16,
+                         .absolute = 16};
+        if (op.arity == 3)
+          sample.inputs.insert(sample.inputs.begin(), random_values(dtype, rows, 41));
+        out.push_back(sample);
+      }
+    }
+  }
+  return out;
+}
+
 Samples layer_norm_samples(const Op&) {
   Samples out;
   for (const DType dtype : list_of(floating)) {
@@ -393,6 +414,8 @@ const std::map<std::string_view, Maker>& makers() {
       {"softmax", softmax_samples},
       {"log_softmax", softmax_samples},
       {"layer_norm", layer_norm_samples},
+      {"log_likelihood", likelihood_samples},
+      {"log_likelihood_gradient", likelihood_samples},
       {"reshape", reshape_samples},
       {"permute", permute_samples},
       {"expand", expand_samples},

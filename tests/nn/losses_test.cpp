@@ -4,11 +4,13 @@
 #include "core/backend.h"
 #include "nitinol.h"
 #include "tests/jit/calls.h"
+#include "tests/op_samples.h"
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 #include <string>
 
 using namespace nitinol;
@@ -148,4 +150,47 @@ TEST_CASE("cross entropy of targets that are all left out has gradients of 0", "
   CHECK(std::isnan(loss().item<float>()));
   for (int i = 0; i < 4; ++i) CHECK(same_bits(abs(step()), zeros({3, 4})));
   CHECK(step.explain().plan_calls > 0);
+}
+
+TEST_CASE("cross entropy takes no notice of classes that are impossible", "[nn]") {
+  constexpr float inf = std::numeric_limits<float>::infinity();
+  const Tensor x = tensor({{1.0F, -inf, 1.0F}, {-inf, 0.0F, -inf}}), y = tensor({2, 1});
+  const auto loss = [&](const Tensor& logits) { return nn::cross_entropy(logits, y); };
+  CHECK(loss(x).item<float>() == Approx(std::log(2.0) / 2));
+  CHECK(grad(loss)(x).to_vector<float>() == std::vector<float>{0.25F, 0, -0.25F, 0, 0, 0});
+}
+
+TEST_CASE("cross entropy is differentiated twice, forward and in compiled functions", "[nn]") {
+  const Tensor x = test::random_values(f64, {3, 4}, 1),
+               direction = test::random_values(f64, {3, 4}, 2);
+  const Tensor y = tensor({2, -100, 0});
+  for (const double smoothing : {0.0, 0.1}) {
+    const auto loss = [=](const Tensor& logits) {
+      return nn::cross_entropy(logits, y, {.label_smoothing = smoothing});
+    };
+    const auto plain = [=](const Tensor& logits) {
+      const Tensor wanted = one_hot(tensor({2, 0, 0}), 4, f64) * (1 - smoothing) + smoothing / 4;
+      return -sum(tensor({{1.0}, {0.0}, {1.0}}) * wanted * log_softmax(logits)) / 2;
+    };
+    const auto is_near = [](const Tensor& a, const Tensor& b) {
+      return allclose(a, b, 1e-12, 1e-12).item<bool>();
+    };
+    CHECK(is_near(loss(x), plain(x)));
+    CHECK(is_near(grad(loss)(x), grad(plain)(x)));
+    CHECK(is_near(jvp(loss, x, direction).second, jvp(plain, x, direction).second));
+    const auto along = [&](const auto& f) {
+      return grad([&](const Tensor& logits) { return sum(grad(f)(logits) * direction); })(x);
+    };
+    CHECK(is_near(along(loss), along(plain)));
+    const auto compiled =
+        compile([=](const Tensor& logits) { return value_and_grad(loss)(logits); });
+    for (int call = 0; call < 3; ++call) {
+      const auto [value, slope] = compiled(x);
+      CHECK(same_bits(value, loss(x)));
+      CHECK(same_bits(slope, grad(loss)(x)));
+    }
+    // Compiled by itself, and differentiated from outside.
+    const auto inner = compile(loss);
+    for (int call = 0; call < 4; ++call) CHECK(same_bits(grad(inner)(x), grad(loss)(x)));
+  }
 }

@@ -532,6 +532,7 @@ class Drawer::Session : Chance {
     if (name == "arrival") return static_cast<int64_t>(below(5));
     if (name == "dtype") return random_dtype();
     if (name == "axis") return static_cast<int64_t>(below(6) - 2);
+    if (name == "smoothing") return below(2) == 0 ? 0.0 : 0.1;
     if (name == "number") return static_cast<int64_t>(below(100));
     if (name == "rows") return static_cast<int64_t>(1 + below(5));
     if (name == "groups") return static_cast<int64_t>(1 + below(2));

@@ -1,0 +1,21 @@
+// What is likely by scores: the part of a cross entropy that takes its time.
+#pragma once
+
+#include "core/op.h"
+
+#include <span>
+
+namespace nitinol {
+
+/// `wanted`, 1 at a class and 0 at others along the last axis, with a share of `smoothing` spread
+/// over all (C. Szegedy et al., arXiv:1512.00567, section 7).
+[[nodiscard]] Tensor smoothed(const Tensor& wanted, double smoothing);
+
+/// log_softmax() of scores[..., classes] at labels[...], or, with a smoothing other than 0, its
+/// mean weighted by the smoothed labels. A label that is no class has 0. Classes that are not asked
+/// for may be impossible (-infinity). Throws Error(shape) for scores of no axes.
+[[nodiscard]] Tensor log_likelihood(const Tensor& scores, const Tensor& labels, double smoothing);
+
+[[nodiscard]] std::span<const Op> likelihood_ops();
+
+}  // namespace nitinol
