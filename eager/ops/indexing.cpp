@@ -23,9 +23,8 @@
 namespace nitinol {
 namespace {
 
-int64_t resolve_index(const Spec& spec, int axis, int64_t i) {
+[[noreturn, gnu::noinline]] void throw_bounds(const Spec& spec, int axis, int64_t i) {
   const int64_t size = spec.shape[axis];
-  if (i >= -size && i < size) return i < 0 ? i + size : i;
   throw Error(ErrorKind::shape,
               {.where = "index",
                .what = fmt::format("index {} for axis {} of {}", i, axis, describe(spec)),
@@ -33,6 +32,13 @@ int64_t resolve_index(const Spec& spec, int axis, int64_t i) {
                                      : fmt::format("{} <= index < {}", -size, size),
                .got = fmt::format("{}", i),
                .fix = "Negative indices count from the end."});
+}
+
+int64_t resolve_index(const Spec& spec, int axis, int64_t i) {
+  const int64_t size = spec.shape[axis];
+  if (i >= -size && i < size) [[likely]]
+    return i < 0 ? i + size : i;
+  throw_bounds(spec, axis, i);
 }
 
 /// How many axes an index stands for.
@@ -103,7 +109,76 @@ Tensor view_of(const Tensor& base, const Dims& starts, const Dims& steps, const 
   return make_tensor(spec, strides, offset, data.storage);
 }
 
+/// What kinds of indices there are.
+struct Kinds {
+  int taken = 0, ranges = 0, inserted = 0, rests = 0, tensors = 0;
+};
+
+Kinds kinds_of(std::span<const Index> indices) {
+  Kinds kinds;
+  for (const Index& index : indices) {
+    kinds.taken += index.kind == Index::Kind::integer ? 1 : 0;
+    kinds.ranges += index.kind == Index::Kind::range ? 1 : 0;
+    kinds.inserted += index.kind == Index::Kind::insertion ? 1 : 0;
+    kinds.rests += index.kind == Index::Kind::rest ? 1 : 0;
+    kinds.tensors += index.kind == Index::Kind::tensor ? 1 : 0;
+  }
+  return kinds;
+}
+
+/// Makes of a whole tensor, `to`, its part. `left`: how many axes the ellipsis stands for.
+void narrow(const TensorData& from, std::span<const Index> indices, int left, TensorData& to) {
+  to.spec.shape = {};
+  to.strides = {};
+  int axis = 0;
+  const auto keep = [&](int64_t size, int64_t stride) {
+    to.spec.shape.push_back(size);
+    to.strides.push_back(stride);
+  };
+  const auto keep_axes = [&](int end) {
+    for (; axis < end; ++axis) keep(from.spec.shape[axis], from.strides[axis]);
+  };
+  for (const Index& index : indices) {
+    if (index.kind == Index::Kind::integer) {
+      to.offset += resolve_index(from.spec, axis, index.integer) * from.strides[axis];
+      ++axis;
+    } else if (index.kind == Index::Kind::range) {
+      const IndexRun run = resolve(index.range, from.spec.shape[axis]);
+      to.offset += run.start * from.strides[axis];
+      keep(run.count, run.step * from.strides[axis]);
+      ++axis;
+    } else if (index.kind == Index::Kind::rest) {
+      keep_axes(axis + left);
+    } else {
+      keep(1, 1);
+    }
+  }
+  keep_axes(from.spec.shape.size());
+}
+
 }  // namespace
+
+Tensor At::part_of(const Tensor& x, std::span<const Index> indices) {
+  const TensorData& data = x.internals();
+  const Kinds kinds = kinds_of(indices);
+  const int left = data.spec.shape.size() - kinds.taken - kinds.ranges;
+  // Where as many axes come as go, reshape may find the sizes unchanged.
+  const bool is_reshaped = kinds.taken != kinds.inserted;
+  const bool is_usual =
+      kinds.tensors == 0 && left >= 0 && kinds.rests <= 1 && (is_reshaped || kinds.taken == 0);
+  if (!is_usual || is_watched() || x.tracks_gradient() || data.spec.is_weak)
+    return At(x, indices).get();
+  // Written where it stays: copies of what has just been written in pieces take longer than all.
+  Tensor part = make_tensor(data.spec, data.strides, data.offset, data.storage);
+  TensorData& to = part.internals();
+  narrow(data, indices, left, to);
+  int64_t count = 1;
+  for (int axis = to.spec.shape.size() - 1; axis >= 0; --axis) {
+    if (is_reshaped && to.spec.shape[axis] == 1) to.strides[axis] = count;  // as reshape's
+    count *= to.spec.shape[axis];
+  }
+  return count > 0 ? part : At(x, indices).get();
+}
 
 At::At(Tensor base, std::span<const Index> indices)
     : base_(std::move(base)),

@@ -62,6 +62,9 @@ struct Index {
 class At {
  public:
   At(Tensor base, std::span<const Index> indices);
+  /// At(x, indices).get(); where no tensor is among these and nothing watches, the view is made at
+  /// once.
+  [[nodiscard]] static Tensor part_of(const Tensor& x, std::span<const Index> indices);
   /// The part: a view, unless tensors choose.
   operator Tensor() const { return get(); }  // NOLINT(google-explicit-constructor): reads like one
   [[nodiscard]] Tensor get() const;

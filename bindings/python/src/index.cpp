@@ -5,7 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <memory>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 namespace nitinol::python {
@@ -60,6 +63,51 @@ void add_part(nb::handle part, std::size_t parts, Key& key) {
                  "x[...]: only integers, slices, None, Ellipsis and arrays of integers or booleans "
                  "are indices");
   }
+}
+
+/// As many indices as most keys have, in place. (Index has no default.)
+class FewIndices {
+ public:
+  static constexpr std::size_t most = 4;
+  void push_back(const Index& index) { std::construct_at(data() + count_++, index); }
+  [[nodiscard]] std::span<const Index> all() const { return {data(), count_}; }
+
+ private:
+  static_assert(std::is_trivially_destructible_v<Index>);
+  [[nodiscard]] Index* data() { return reinterpret_cast<Index*>(room_.data()); }
+  [[nodiscard]] const Index* data() const { return reinterpret_cast<const Index*>(room_.data()); }
+
+  alignas(Index) std::array<std::byte, most * sizeof(Index)> room_;
+  std::size_t count_ = 0;
+};
+
+/// Adds a part that is none of an array's; false of others.
+bool add_plain(nb::handle part, FewIndices& indices) {
+  PyObject* const object = part.ptr();
+  if (PyLong_CheckExact(object)) {
+    int overflow = 0;
+    const long long number = PyLong_AsLongLongAndOverflow(object, &overflow);
+    if (overflow != 0) return false;
+    indices.push_back(int64_t{number});
+  } else if (PySlice_Check(object)) {
+    indices.push_back(convert<Range>({"x[...]", "the slice", part}));
+  } else if (object == Py_None) {
+    indices.push_back(new_axis);
+  } else if (object == Py_Ellipsis) {
+    indices.push_back(ellipsis);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool read_plain(nb::handle given, FewIndices& indices) {
+  if (!PyTuple_Check(given.ptr())) return add_plain(given, indices);
+  const Py_ssize_t parts = PyTuple_Size(given.ptr());
+  if (parts > static_cast<Py_ssize_t>(FewIndices::most)) return false;
+  for (Py_ssize_t i = 0; i < parts; ++i)
+    if (!add_plain(PyTuple_GetItem(given.ptr(), i), indices)) return false;
+  return true;
 }
 
 Key read_key(nb::handle given, const Tensor& x) {
@@ -134,10 +182,16 @@ auto with_index_errors(const F& f) {
 
 }  // namespace
 
+Tensor get_plain_item(const Tensor& x, nb::handle key) {
+  FewIndices indices;
+  if (!read_plain(key, indices)) return {};
+  return with_index_errors([&] { return At::part_of(x, indices.all()); });
+}
+
 Tensor get_item(const Tensor& x, nb::handle given) {
   const Key key = read_key(given, x);
   const std::span<const Index> indices(key.indices);
-  if (key.tensors.empty()) return with_index_errors([&] { return x.at(indices).get(); });
+  if (key.tensors.empty()) return with_index_errors([&] { return At::part_of(x, indices); });
   int64_t elements = x.size();
   for (const Tensor& tensor : key.tensors) elements += tensor.size();
   return with_index_errors([&] {

@@ -59,7 +59,9 @@ nb::object to_list(Tensor x) {
 
 PyObject* subscript(PyObject* self, PyObject* key) {
   try {
-    return to_python(get_item(tensor_in(self), key)).release().ptr();
+    Tensor part = get_plain_item(*nb::inst_ptr<Tensor>(self), key);
+    if (!part.is_defined()) part = get_item(tensor_in(self), key);
+    return to_python(std::move(part)).release().ptr();
   } catch (...) {
     return raised();
   }

@@ -307,3 +307,45 @@ TEST_CASE("indexing by tensors is compiled and differentiated", "[jit][indexing]
   for (int k = 0; k < 3; ++k) CHECK(same_bits(compiled(x), g(x)));
   CHECK(compiled.explain().plan_calls >= 1);
 }
+
+TEST_CASE("parts made at once are those of the long way, strides included", "[eager][indexing]") {
+  const Tensor x = reshape(arange(120), {2, 3, 1, 4, 5});
+  const std::vector<Tensor> bases = {x, permute(x, {3, 0, 4, 2, 1}), expand(x, {2, 3, 7, 4, 5}),
+                                     flip(x, 3), slice(x, 4, {.step = 2})};
+  const std::vector<Index> entries = {
+      0,           -1,          all_of_axis, Range{.start = 1}, Range{.step = -1},
+      Range{1, 1}, Range{0, 1}, ellipsis,    new_axis};
+  const auto check = [](const Tensor& base, const std::vector<Index>& indices) {
+    const auto attempt = [&](const auto& f) -> std::pair<Tensor, std::string> {
+      try {
+        return {f(), ""};
+      } catch (const Error& error) {
+        return {Tensor(), error.message()};
+      }
+    };
+    const auto [made, error] = attempt([&] { return At::part_of(base, indices); });
+    const auto [expected, why] = attempt([&] { return At(base, indices).get(); });
+    REQUIRE(error == why);
+    if (!why.empty()) return;
+    REQUIRE(made.shape() == expected.shape());
+    REQUIRE(made.strides() == expected.strides());
+    REQUIRE(same_bits(made, expected));
+    REQUIRE(made.internals().offset == expected.internals().offset);
+  };
+  for (const Tensor& base : bases) {
+    check(base, {});
+    for (const Index& a : entries) {
+      check(base, {a});
+      for (const Index& b : entries) {
+        check(base, {a, b});
+        for (const Index& c : entries) {
+          check(base, {a, b, c});
+          check(base, {a, ellipsis, b, c, 0});
+        }
+      }
+    }
+  }
+  check(tensor(3), {new_axis});
+  check(tensor(3), {ellipsis});
+  check(tensor(3), {0});
+}
