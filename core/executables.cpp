@@ -25,6 +25,7 @@ std::size_t hash_of_call(const LibraryCall& call) {
     hash.add_all(pair);
   hash.add(windows.groups);
   hash.add(call.axis);
+  hash.add(call.only_checks);
   hash.add(reinterpret_cast<uintptr_t>(call.routine));
   return hash.result();
 }

@@ -58,7 +58,8 @@ struct LibraryCall {
                     ///< count from the end
     scatter,  ///< operands x[rows, ...], values, indices i64 -> out of the shape of x: its rows
               ///< joined with each row of values where its index says, in their order, or
-              ///< (replaces) the last one of these; checks and negative indices likewise
+              ///< (replaces) the last one of these; checks and negative indices likewise. Where
+              ///< memory is the host's, out may be x
     scatter_add_along,  ///< operands values, indices i64 of their shape -> out: each value added
                         ///< where its index says along `axis`; checks and negative indices likewise
     scan,  ///< operands x -> out of its shape: running sums along `axis`, or products, or
@@ -84,8 +85,9 @@ struct LibraryCall {
   std::vector<OperandLayout> operands;  ///< inputs, then the output or outputs
   Windows windows = {};                 ///< conv2d..., window_max...
   int axis = 0;                         ///< scatter_add_along, scan, sort, argsort, routine
-  Combine combine{};      ///< scan: add, log_add_exp; scan, scatter: multiply, maximum, minimum
-  bool replaces = false;  ///< scatter
+  Combine combine{};         ///< scan: log_add_exp; it and scatter: add, multiply, maximum, minimum
+  bool replaces = false;     ///< scatter
+  bool only_checks = false;  ///< scatter: checks the indices, reads nothing else and stores nothing
   bool is_descending = false;  ///< sort, argsort
   bool is_right = false;       ///< search
   Routine routine = nullptr;   ///< routine

@@ -72,6 +72,13 @@ bool reads_where_it_writes(const ProgramStep& step, Value input, std::size_t wri
   return std::ranges::none_of(strides(written), [](int64_t s) { return s == 0; });
 }
 
+/// True if `input` is the first operand, from its start on, and no other one is in its memory.
+bool is_first_alone(const ProgramStep& step, Value input) {
+  const StepOperand& first = step.operands.front();
+  return first.value == static_cast<int64_t>(input) && first.byte_offset == 0 &&
+         std::ranges::count(step.operands, first.value, &StepOperand::value) == 1;
+}
+
 /// Whether the step, which is the first to write operand number `written`, may store it where
 /// `input` lies.
 bool may_overwrite(const Graph& graph, const Uses& uses, const StepDraft& step, std::size_t number,
@@ -81,9 +88,22 @@ bool may_overwrite(const Graph& graph, const Uses& uses, const StepDraft& step, 
       uses.last[input] > number)
     return false;
   if (!reads(step.out, input)) return true;
+  if (step.updates_first) return is_first_alone(step.out, input);
   // A reduction may read the input again after it has stored.
   const bool is_one_pass = step.kernel && step.kernel->order == Order::none;
   return is_one_pass && reads_where_it_writes(step.out, input, written);
+}
+
+/// What the step has to do if it stores where `input` lies. (A run may find that it must not.)
+void note_in_place(const Graph& graph, Value input, StepDraft& step) {
+  if (!reads(step.out, input)) return;
+  if (step.updates_first) {
+    step.report.bytes_read -= bytes_of(graph[input].spec);
+    step.report.bytes_written = step.arriving_bytes;
+  } else if (step.is_copy) {
+    step.out.may_be_needless = true;
+    step.report.bytes_read = step.report.bytes_written = 0;
+  }
 }
 
 /// Whether the output may be stored to the memory that is donated; kernels are told what may be the
@@ -104,6 +124,7 @@ bool accept(ProgramDraft& draft, const Uses& uses, const Donation& donation) {
   const Value input = draft.graph.inputs[static_cast<std::size_t>(donation.input)];
   const std::size_t written = operand_of(step.out, output.base);
   if (!may_overwrite(draft.graph, uses, step, s, written, input)) return false;
+  note_in_place(draft.graph, input, step);
   if (step.kernel && reads(step.out, input))
     step.kernel->operands[written].alias = static_cast<int16_t>(operand_of(step.out, input));
   return true;

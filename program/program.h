@@ -88,6 +88,7 @@ struct ProgramStep {
   /// The values whose memory it touches. What it stores over counts as written.
   std::vector<Value> reads, writes;
   bool overwrites = false;            ///< memory that was donated: only after all that can fail
+  bool may_be_needless = false;       ///< it copies, perhaps, elements to where they are
   std::vector<MemoryOperand> memory;  ///< of `operands`
   Launch launch;                      ///< what is the same at each run; of the vectors above
   std::size_t together = 1;           ///< this step and those after it that are launched at once

@@ -84,6 +84,7 @@ class Running {
     ShortArray<void*, 24> buffers(step.operands.size());
     ShortArray<uint64_t, 24> scalars(step.run_scalars.empty() ? 0 : step.scalars.size());
     const Launch launch = arguments(step, buffers.data(), scalars.data(), given);
+    if (step.may_be_needless && buffers[0] == buffers[1]) return;
     const Executable* executable =
         step.specialised ? step.specialised.get() : step.executable.get();
     if (step.if_packed) [[unlikely]]

@@ -98,6 +98,7 @@ bool add_windows(ProgramDraft& draft, Value v) {
     StepReport report;
     note(report, node);
     add_kernel(draft, fusion::lower_copy(node.spec.dtype, copy), std::move(report));
+    draft.steps.back().is_copy = true;
   }
   return true;
 }
@@ -119,6 +120,32 @@ std::vector<Value> results_of(const Graph& graph, Value v) {
   std::vector<Value> results(parts_of(graph, v).size());
   std::iota(results.begin(), results.end(), v + 1);
   return results;
+}
+
+bool is_donated(const ProgramDraft& draft, Value v) {
+  const Value base = draft.fusion.bases[v];
+  return std::ranges::any_of(draft.options.donations, [&](const Donation& donation) {
+    return donation.input >= 0 &&
+           draft.graph.inputs[static_cast<std::size_t>(donation.input)] == base;
+  });
+}
+
+/// A scatter that may update memory that is donated must not fail any more: its indices are checked
+/// in a step of their own.
+void check_before(ProgramDraft& draft, LibraryCall call, StepDraft& step) {
+  StepDraft check;
+  check.report = step.report;
+  check.report.ops = {"check_index"};
+  check.report.bytes_read =
+      static_cast<std::size_t>(element_count(call.operands[2].shape)) * sizeof(int64_t);
+  check.report.bytes_written = 0;
+  check.out.operands = step.out.operands;
+  check.out.reads = {static_cast<Value>(step.out.operands[2].value)};
+  check.out.effect = step.out.effect;
+  call.only_checks = true;
+  check.out.executable = prepare(draft.device, call, check.report);
+  draft.steps.push_back(std::move(check));
+  step.out.effect = Effect::none;
 }
 
 /// A call that backends know by name. False if views are in the way.
@@ -147,6 +174,10 @@ bool add_library_call(ProgramDraft& draft, Value v) {
   if (call->kind == LibraryCall::Kind::matmul) step.product = std::move(*call);
   step.out.effect = node.op->effect;
   step.report.is_ordered = step.out.effect == Effect::ordered;
+  step.updates_first = call->kind == LibraryCall::Kind::scatter && !draft.out.is_gated &&
+                       call->operands.front().strides == call->operands.back().strides;
+  if (step.updates_first) step.arriving_bytes = bytes_of(graph[node.inputs[1]].spec);
+  if (step.updates_first && is_donated(draft, node.inputs[0])) check_before(draft, *call, step);
   draft.steps.push_back(std::move(step));
   return true;
 }

@@ -89,6 +89,7 @@ Elements scattered_into(std::span<const Elements> inputs, const Attrs& attrs, co
     const Real value = values.at(from);
     const bool has_nan = std::isnan(is) || std::isnan(value);
     if (arrival == Arrival::set) is = value;
+    if (arrival == Arrival::add) is = wrapped(result.dtype, is + value);
     if (arrival == Arrival::multiply) is = wrapped(result.dtype, is * value);
     if (arrival == Arrival::maximum) is = has_nan ? is + value : std::max(is, value);
     if (arrival == Arrival::minimum) is = has_nan ? is + value : std::min(is, value);
@@ -102,13 +103,14 @@ std::vector<Sample> scatter_samples(const Op&) {
   std::vector<Sample> out;
   for (const DType dtype : list_of(any_dtype)) {
     for (int64_t arrival = 0; arrival < 5; ++arrival) {
-      if (arrival == 1 || (dtype == boolean && arrival > 0)) continue;  // sums are scatter_add's
+      if (dtype == boolean && arrival > 0) continue;
+      const bool is_sum = arrival == 1, is_product = arrival == 2;
       const auto add = [&](const Shape& x, const Tensor& indices, const Shape& values) {
         const Tensor base = random_values(dtype, x, 36);
         out.push_back({.inputs = {base, random_values(dtype, values, 37), indices},
                        .attrs = {arrival},
-                       .ulps = arrival == 2 ? 4.0 : 1,
-                       .absolute = 0});
+                       .ulps = is_sum || is_product ? 4.0 : 1,
+                       .absolute = is_sum ? 4.0 : 0});
       };
       add({4, 3, 2}, tensor({{0, 3, -1}, {1, 3, 3}}, i64), {2, 3, 3, 2});
       add({5}, tensor({0, 3, 3, 1, -4, 0}, i64), {6});

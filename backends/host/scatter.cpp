@@ -58,6 +58,10 @@ struct Arrivals {
       });
     }
   }
+  void check(WrongIndex& wrong) const {
+    for (int64_t j = 0; j < indices.count(); ++j)
+      if (indices.row(j) < 0) return wrong.note(indices.given(j));
+  }
   template <class JoinRow>
   void run(int64_t first, int64_t last, WrongIndex& wrong, const JoinRow& join_row) const {
     for (int64_t j = 0; j < indices.count(); ++j) {
@@ -157,8 +161,11 @@ Join join_of(DType dtype, Combine combine) {
       case Combine::maximum:
         found = join_by<type.value, Combine::maximum>;
         break;
-      default:
+      case Combine::minimum:
         found = join_by<type.value, Combine::minimum>;
+        break;
+      default:
+        found = join_by<type.value, Combine::add>;
     }
   });
   return found;
@@ -170,9 +177,14 @@ void scatter(const LibraryCall& call, const Launch& launch) {
   const Arrivals work(call, launch);
   WrongIndex wrong;
   const OperandLayout &x = call.operands[0], &out = call.operands[3];
+  if (call.only_checks) {
+    work.check(wrong);
+    return wrong.report("scatter", work.rows, launch);
+  }
+  const bool is_in_place = launch.buffers[0] == launch.buffers[3];
   const bool is_one_piece =
       is_contiguous(x.shape, x.strides) && is_contiguous(out.shape, out.strides);
-  if (is_one_piece) {
+  if (is_one_piece && !is_in_place) {
     const int64_t bytes = element_count(out.shape) * static_cast<int64_t>(size_of(out.dtype));
     split(bytes, 1 << 20, launch.threads, [&](int64_t first, int64_t last) {
       std::memcpy(static_cast<char*>(launch.buffers[3]) + first,
@@ -181,7 +193,7 @@ void scatter(const LibraryCall& call, const Launch& launch) {
     });
   }
   split(work.out.elements(), columns_of_thread, launch.threads, [&](int64_t first, int64_t last) {
-    if (!is_one_piece) work.copy(first, last);
+    if (!is_one_piece && !is_in_place) work.copy(first, last);
     if (call.replaces && work.put_elements(wrong)) return;
     if (call.replaces) {
       const int64_t bytes = work.out.bytes();

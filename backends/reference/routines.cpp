@@ -166,6 +166,12 @@ template <DType dtype>
 void scatter(const Work& work) {
   using Stored = typename Elements<dtype>::Stored;
   const int depth = work.operand(2).shape.size();
+  if (work.call.only_checks) {
+    for_each_index(work.operand(2).shape, [&](const Dims& at) {
+      static_cast<void>(work.row(at, work.operand(3).shape[0]));
+    });
+    return;
+  }
   for_each_index(work.operand(3).shape,
                  [&](const Dims& at) { work.at<Stored>(3, at) = work.at<Stored>(0, at); });
   for_each_index(work.operand(1).shape, [&](const Dims& at) {

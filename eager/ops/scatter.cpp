@@ -32,9 +32,7 @@ Spec infer_scatter(const Op& op, Inputs inputs, const Attrs& attrs) {
   check_axis(op, 0, x.shape.size());
   check_i64(op, indices);
   const auto arrival = attr<int64_t>(attrs, 0);
-  // Sums are scatter_add's: scatter() adds them to x.
-  const bool is_known = arrival >= 0 && arrival <= static_cast<int64_t>(Arrival::minimum) &&
-                        arrival != static_cast<int64_t>(Arrival::add);
+  const bool is_known = arrival >= 0 && arrival <= static_cast<int64_t>(Arrival::minimum);
   if (!is_known) throw_value(op.name, "arrival", "a known one", fmt::format("{}", arrival));
   const bool is_joined = arrival != static_cast<int64_t>(Arrival::set);
   if (values.dtype != x.dtype) {
@@ -126,8 +124,9 @@ Tensor scatter_rule(const GradientCall& c, int k) {
     case Arrival::maximum:
     case Arrival::minimum:
       return arrived_extreme_rule(c, k);
+    case Arrival::add:
+      return k == 0 ? c.gradient : take(c.gradient, c.inputs[2]);
     case Arrival::set:
-    case Arrival::add:  // not of the op
       break;
   }
   return set_rule(c, k);
@@ -160,10 +159,9 @@ Tensor scatter(const Tensor& x, const Tensor& indices, const Argument& values, A
   Shape shape = indices.shape();
   for (int i = 1; i < x.rank(); ++i) shape.push_back(x.shape()[i]);
   const Tensor rows = expand(*given.get(), shape);
-  if (arrival == Arrival::add) {  // 16-bit sums are rounded once
-    check_dtype("scatter", numeric, x);
+  const bool is_short = x.dtype() == f16 || x.dtype() == bf16;
+  if (arrival == Arrival::add && is_short)  // sums are rounded once
     return x + scatter_add(rows, places, x.shape()[0]);
-  }
   return scatter_by(x, rows, places, arrival);
 }
 

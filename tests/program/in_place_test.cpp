@@ -171,3 +171,100 @@ TEST_CASE("an accuracy beside the loss leaves a training step in place", "[jit][
     CHECK(report.arena_bytes <= of_max.arena_bytes + std::size_t{4} * 32 * 4);
   }
 }
+
+TEST_CASE("rows that arrive in a Variable are stored where it lies", "[jit][plan]") {
+  const Tensor start = ramp({1000, 40});
+  const Tensor places = tensor({3, -1, 3, 500}, i64), rows = ramp({4, 40});
+  const auto check = [&](int line, const auto& change, std::size_t steps) {
+    INFO(line);
+    const Variable table(start), plain(start);
+    const auto f = compile(
+        [&](const Tensor& at, const Tensor& values) { change(table, at, values); }, by_calls);
+    for (int call = 0; call < 6; ++call) {
+      f(places, rows);
+      change(plain, places, rows);
+      CHECK(same_bits(table.get(), plain.get()));
+    }
+    const auto plan = f.explain().signatures.at(0).plan;
+    CHECK(plan.steps.size() == steps);
+    CHECK(plan.in_place_bytes == 160000);
+    CHECK(plan.result_bytes == 0);
+    CHECK(plan.arena_bytes <= 4 * 4 * 40 * sizeof(float));
+    CHECK(plan.steps.back().bytes_written == 640);
+    // What fails has changed nothing.
+    const Tensor before = copy(table.get());
+    CHECK_THROWS_WITH(f(tensor({0, 1, 1000, 2}, i64), rows),
+                      Catch::Contains("index 1000 for an axis"));
+    CHECK(same_bits(table.get(), before));
+    // What others hold is theirs.
+    const Tensor held = table;
+    change(plain, places, rows);
+    f(places, rows);
+    CHECK(same_bits(held, before));
+    CHECK(same_bits(table.get(), plain.get()));
+  };
+  using Indices = const Tensor&;
+  for (const Arrival arrival :
+       {Arrival::set, Arrival::add, Arrival::multiply, Arrival::maximum, Arrival::minimum}) {
+    check(
+        __LINE__,
+        [=](const Variable& v, Indices at, Indices values) {
+          v.set(scatter(v, at, values, arrival));
+        },
+        2);
+  }
+  check(
+      __LINE__,
+      [](const Variable& v, Indices at, Indices values) { v.set(v.get().at({at}).add(values)); },
+      2);
+  // Rows that are read before are made before.
+  check(
+      __LINE__,
+      [](const Variable& v, Indices at, Indices values) {
+        v.set(v.get().at({at}).set(take(v.get(), at) * 0.5 + values));
+      },
+      3);
+}
+
+TEST_CASE("rows that arrive from the Variable itself are not stored where it lies", "[jit][plan]") {
+  const Variable v(ramp({6, 2})), plain(ramp({6, 2}));
+  const auto change = [](const Variable& table, const Tensor& places) {
+    const Tensor x = table;
+    table.set(scatter(x, places, slice(x, 0, {1, 4}), Arrival::add));
+  };
+  const auto f = compile([&](const Tensor& places) { change(v, places); }, by_calls);
+  const Tensor places = tensor({2, 1, 3});
+  for (int call = 0; call < 5; ++call) {
+    f(places);
+    change(plain, places);
+    CHECK(same_bits(v.get(), plain.get()));
+  }
+}
+
+TEST_CASE("a part of a Variable that changes is all that is stored", "[jit][plan]") {
+  const Variable v(ramp({1000, 40})), plain(ramp({1000, 40}));
+  const auto change = [](const Variable& table, const Tensor& rows) {
+    table.set(table.get().at({Range{1, 5}}).add(rows));
+  };
+  const auto f = compile([&](const Tensor& rows) { change(v, rows); }, by_calls);
+  const Tensor rows = ramp({4, 40});
+  for (int call = 0; call < 5; ++call) {
+    f(rows);
+    change(plain, rows);
+    CHECK(same_bits(v.get(), plain.get()));
+  }
+  // Where somebody looks at the old value, the rest is copied.
+  for (int call = 0; call < 2; ++call) {
+    const Tensor held = v, before = copy(held);
+    f(rows);
+    change(plain, rows);
+    CHECK(same_bits(v.get(), plain.get()));
+    CHECK(same_bits(held, before));
+  }
+  const void* const memory = v.get().read_bytes();
+  f(rows);
+  CHECK(v.get().read_bytes() == memory);
+  std::size_t written = 0;
+  for (const auto& step : f.explain().signatures.at(0).plan.steps) written += step.bytes_written;
+  CHECK(written <= 2 * 640);
+}

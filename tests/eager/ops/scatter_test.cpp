@@ -76,7 +76,7 @@ TEST_CASE("threads do not change what arrives", "[eager][scatter]") {
   const Tensor x = random_values(f32, {50, 2000}, 1), values = random_values(f32, {300, 2000}, 2);
   const Tensor places = randint(-50, 50, {300});
   check_same_on_threads([&] {
-    return std::vector<Tensor>{scatter(x, places, values),
+    return std::vector<Tensor>{scatter(x, places, values), scatter(x, places, values, Arrival::add),
                                scatter(x, places, values, Arrival::multiply),
                                scatter(permute(x, {1, 0}), places, 1.0, Arrival::maximum)};
   });
