@@ -23,6 +23,8 @@ APPLIED_BY = {
     "conv2d_weight": "conv2d",
     "window_max": "max_pool2d",
     "window_max_input": "max_pool2d",
+    "log_likelihood": "nn.cross_entropy",
+    "log_likelihood_gradient": "nn.cross_entropy",
     "rand_f32": "random.rand",
     "rand_f64": "random.rand",
     "randn_f32": "random.randn",
