@@ -57,7 +57,7 @@ void write_chosen(const uint8_t* mask, int64_t step, int64_t first, int64_t last
   T* const end = to + wanted * to_step;
   for (int64_t i = first; i < last && to != end; ++i) {
     *to = value(i);
-    to += mask[i * step] != 0 ? to_step : 0;
+    to += to_step & -static_cast<int64_t>(mask[i * step] != 0);  // a choice became a branch
   }
 }
 
