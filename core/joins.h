@@ -6,7 +6,6 @@
 #pragma once
 
 #include "core/math/compare.h"
-#include "core/math/hypot.h"
 #include "core/reduction.h"
 
 #include <limits>
@@ -63,14 +62,9 @@ constexpr X extreme(const X& a, const X& b) {
       [&](auto v) { return extreme_of_floats<largest, double>(v, b); });
 }
 
-/// logaddexp(), but that nothing before b leaves b as it is, be it -0.
+/// For scans, which include core/join_logarithms.h.
 template <Lane X>
-constexpr X log_add_exp(const X& a, const X& b) {
-  const X sum = logaddexp(a, b);
-  return by_float_type(
-      a, [&](auto v) { return select(v == -math::infinity<float>, b, sum); },
-      [&](auto v) { return select(v == -math::infinity<double>, b, sum); });
-}
+constexpr X log_add_exp(const X& a, const X& b);
 
 }  // namespace joins
 

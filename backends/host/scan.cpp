@@ -13,6 +13,7 @@
 #include "backends/host/lines.h"
 #include "backends/host/per_isa.h"
 #include "backends/host/split.h"
+#include "core/join_logarithms.h"
 #include "core/joins.h"
 #include "core/native.h"
 

@@ -1,9 +1,7 @@
 // What is likely by scores: the part of a cross entropy that takes its time.
 #pragma once
 
-#include "core/op.h"
-
-#include <span>
+#include "core/tensor.h"
 
 namespace nitinol {
 
@@ -15,7 +13,5 @@ namespace nitinol {
 /// mean weighted by the smoothed labels. A label that is no class has 0. Classes that are not asked
 /// for may be impossible (-infinity). Throws Error(shape) for scores of no axes.
 [[nodiscard]] Tensor log_likelihood(const Tensor& scores, const Tensor& labels, double smoothing);
-
-[[nodiscard]] std::span<const Op> likelihood_ops();
 
 }  // namespace nitinol

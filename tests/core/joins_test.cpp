@@ -7,6 +7,7 @@
 #include "backends/reference/joins.h"
 #include "core/evaluate.h"
 #include "core/isa.h"
+#include "core/join_logarithms.h"
 
 #include <catch2/catch.hpp>
 

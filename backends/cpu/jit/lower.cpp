@@ -10,6 +10,7 @@
 
 #include "backends/host/stage.h"
 #include "core/expr.h"
+#include "core/join_logarithms.h"
 #include "core/joins.h"
 #include "core/math/half.h"
 

@@ -2,6 +2,7 @@
 
 #include "backends/cuda/text/instruction.h"
 #include "core/expr.h"
+#include "core/join_logarithms.h"
 #include "core/joins.h"
 
 #include <vector>
