@@ -29,7 +29,7 @@ bool is_shared(const Tensor& tensor) {
 /// By an exception: what is held outside must not stay pending.
 Deferred::~Deferred() {
   segments_->count(matched_, computed_);
-  if (results_.empty()) return;
+  if (results_.empty() || !is_following_) return;
   try {
     compute_values(live_values());
     fill_copies();
@@ -68,14 +68,13 @@ ResultSet Deferred::live_values() const {
 }
 
 void Deferred::cut() {
-  if (results_.empty()) return begin_segment();
-  const ResultSet live = live_values();
-  if (is_following_) {
+  if (is_following_ && !results_.empty()) {
+    const ResultSet live = live_values();
     if (!live.is_empty()) run_cut(live);
-  } else if (!is_crowded_) {
-    (void)segments_->visit(*at_, live, false);
+    fill_copies();
+  } else if (!is_crowded_ && !results_.empty()) {
+    segments_->explored(*at_);
   }
-  fill_copies();
   begin_segment();
 }
 

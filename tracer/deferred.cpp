@@ -15,8 +15,12 @@ bool is_deferrable(const Op& op) {
   return op.effect == Effect::none && op.kind != OpKind::transfer && op.kind != OpKind::composite;
 }
 
+/// What takes its dtype from what it meets. (A number that has one of its own is an import.)
+bool is_weak_number(const TensorData& data) {
+  return data.is_number() && data.spec.is_weak;
+}
 bool is_number(const Tensor* tensor) {
-  return tensor->internals().is_number();
+  return is_weak_number(tensor->internals());
 }
 
 }  // namespace
@@ -62,17 +66,10 @@ OperandCode Deferred::code_of(const Tensor& tensor) {
 
 void Deferred::number_operands(Operands& operands) {
   for (const Tensor* const input : operands.inputs) {
-    if (input == nullptr) {
-      operands.codes.push_back(number_code);
-      continue;
-    }
-    const TensorData& data = input->internals();
-    if (data.is_number()) {
-      operands.codes.push_back(number_code);
-      operands.bits.push_back(data.number);
-    } else {
-      operands.codes.push_back(code_of(*input));
-    }
+    const bool is_one = input == nullptr || is_number(input);
+    operands.codes.push_back(is_one ? number_code : code_of(*input));
+    if (is_one)
+      operands.bits.push_back(input == nullptr ? operands.number_bits : input->internals().number);
   }
 }
 
@@ -162,7 +159,7 @@ bool Deferred::is_same(const Step& step, const Op& op, const Attrs& attrs, Input
   for (const Tensor* const input : inputs) {
     const OperandCode expected = *code++;
     if (expected == number_code) {
-      if (input != nullptr && !input->internals().is_number()) return false;
+      if (input != nullptr && !is_number(input)) return false;
       const Spec& spec = input != nullptr ? input->spec() : *number;
       const uint64_t given = input != nullptr ? input->internals().number : bits;
       const NumberPlace& known = **place++;
@@ -229,8 +226,7 @@ Tensor Deferred::match(const Op& op, Inputs inputs, const Spec& number, uint64_t
   if (latest != nullptr && results_.size() < most_results &&
       is_same(*latest, op, none, inputs, &number, bits)) [[likely]]
     return pending_result(*latest, inputs, {&bits, 1});
-  Operands operands(inputs, &number);
-  operands.bits.push_back(bits);
+  Operands operands(inputs, &number, bits);
   return follow(op, none, operands);
 }
 
@@ -298,6 +294,10 @@ void Deferred::diverge() {
   compute_values(live_values());
   fill_copies();
   is_following_ = false;
+  std::vector<Result> computed(results_.size());  // what nobody else needs goes, as it does eagerly
+  const Lock lock(lock_);
+  computed.swap(results_);
+  copies_.clear();
 }
 
 Tensor Deferred::explore(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
@@ -320,7 +320,7 @@ Tensor Deferred::explore(const Op& op, Inputs inputs, const Attrs& attrs, const 
     data.segment = segment_;
     data.value = static_cast<uint32_t>(results_.size());
   }
-  go_to(*step, {operands.bits.data(), operands.bits.size()}, result);
+  go_to(*step, {operands.bits.data(), operands.bits.size()}, {});
   return result;
 }
 

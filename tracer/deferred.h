@@ -78,7 +78,7 @@ class Deferred final : public Transaction, public PendingCall {
 
   /// A result of the segment.
   struct Result {
-    Tensor tensor;
+    Tensor tensor;  ///< undefined if it has been computed at once
     const Step* step = nullptr;
     uint32_t first_number = 0;  ///< of its operands, in numbers_
   };
@@ -88,10 +88,11 @@ class Deferred final : public Transaction, public PendingCall {
   };
   /// An op's operands, as the segment numbers them.
   struct Operands {
-    explicit Operands(Inputs given, const Spec* number_spec = nullptr)
-        : inputs(given), number(number_spec) {}
+    explicit Operands(Inputs given, const Spec* number_spec = nullptr, uint64_t given_bits = 0)
+        : inputs(given), number(number_spec), number_bits(given_bits) {}
     Inputs inputs;  ///< null: the number
     const Spec* number;
+    uint64_t number_bits;
     SmallList<OperandCode, 8> codes;
     SmallList<uint64_t, 4> bits;  ///< of the numbers among them
   };

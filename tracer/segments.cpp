@@ -151,6 +151,12 @@ void Segments::widen(Step& step, std::span<const uint64_t> bits) {
   }
 }
 
+void Segments::explored(Step& step) {
+  const std::lock_guard lock(mutex_);
+  ++step.visits;
+  ++clock_;
+}
+
 Segments::Visit Segments::visit(Step& step, const ResultSet& live, bool may_compile) {
   const std::lock_guard lock(mutex_);
   Cut* cut = nullptr;
@@ -169,14 +175,14 @@ Segments::Visit Segments::visit(Step& step, const ResultSet& live, bool may_comp
     step.cuts.push_back(std::make_unique<Cut>(live));
     cut = step.cuts.back().get();
   }
-  ++cut->visits;
+  ++step.visits;
   cut->last_use = ++clock_;
   Visit visit = {.cut = cut, .compiled = cut->compiled};
   if (!may_compile) return visit;
   if (visit.compiled && visit.compiled->run_time_numbers != run_time_numbers(step))
     visit.compiled.reset();
   visit.compiles =
-      !visit.compiled && cut->visits >= 2 && !cut->is_being_compiled && !cut->is_hopeless;
+      !visit.compiled && step.visits >= 2 && !cut->is_being_compiled && !cut->is_hopeless;
   cut->is_being_compiled |= visit.compiles;
   if (visit.compiles) visit.live = cut->live;
   return visit;
@@ -206,7 +212,6 @@ void Segments::look(Step& step, const ReadSite& site, std::optional<bool> outcom
 void Segments::drop_least_used() {
   const auto oldest = std::ranges::min_element(compiled_, {}, &Cut::last_use);
   (*oldest)->compiled.reset();
-  (*oldest)->visits = 0;
   compiled_.erase(oldest);
 }
 
@@ -243,17 +248,15 @@ void Segments::add_to(SegmentsReport& report) const {
   report.run_time_numbers += widened_;
   report.crowded += crowded;
   for (const std::unique_ptr<Step>& step : steps_) {
-    if (step->cuts.empty()) continue;
+    if (step->visits == 0) continue;
     SegmentsReport::Segment& segment = report.segments.emplace_back();
     const std::vector<const Step*> way = way_to(*step);
     segment.ops = way.size();
     segment.first = way.front()->place.text();
     segment.last = way.back()->place.text();
     segment.looks = step->looks;
-    for (const std::unique_ptr<Cut>& cut : step->cuts) {
-      segment.visits += cut->visits;
-      segment.plans += cut->compiled ? 1 : 0;
-    }
+    segment.visits = step->visits;
+    for (const std::unique_ptr<Cut>& cut : step->cuts) segment.plans += cut->compiled ? 1 : 0;
   }
   std::ranges::stable_sort(report.segments, std::ranges::greater(),
                            &SegmentsReport::Segment::visits);

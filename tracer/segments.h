@@ -101,7 +101,6 @@ class ResultSet {
 struct Cut {
   explicit Cut(ResultSet values) : live(std::move(values)) {}
   ResultSet live;
-  uint64_t visits = 0;
   uint64_t last_use = 0;
   bool is_being_compiled = false;
   bool is_hopeless = false;  ///< compiling it has failed
@@ -131,6 +130,7 @@ struct Step {
 
   Step* next = nullptr;  ///< another one after the same
   std::atomic<Step*> first = nullptr, latest = nullptr;
+  uint64_t visits = 0;                      ///< as the end of a segment; guarded by Segments::mutex
   std::vector<std::unique_ptr<Cut>> cuts;   ///< guarded by Segments::mutex
   std::vector<SegmentsReport::Look> looks;  ///< likewise
 };
@@ -160,8 +160,10 @@ class Segments {
     bool compiles = false;  ///< this call makes the program, which is to give `live`
     ResultSet live = ResultSet(0);
   };
-  /// `may_compile`: the call has followed the segment and can run it.
+  /// `may_compile`: the call can run a program.
   [[nodiscard]] Visit visit(Step& step, const ResultSet& live, bool may_compile);
+  /// A call ends a segment at `step` that it has computed.
+  void explored(Step& step);
   /// Host code looks at what the segment up to `step` made; `outcome`: at a bool.
   void look(Step& step, const ReadSite& site, std::optional<bool> outcome);
   /// Null if it has none yet.

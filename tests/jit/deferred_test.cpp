@@ -165,6 +165,23 @@ TEST_CASE("numbers of all kinds: NaN, signs of zero, infinities, integers that b
   for (int i = 0; i < 8; ++i) CHECK(h(x).item<float>() == (i % 2 == 0 ? 6.25F : 5.0F));
 }
 
+TEST_CASE("numbers that have a dtype of their own", "[jit][deferred]") {
+  const auto f = [](const Tensor& x) {
+    const double end = x.at({0}).item<float>();
+    return linspace(0.5, end, 5) * x + arange(0.0, end, end / 5, f32) + randint(0, 1, {5});
+  };
+  const auto g = compile(f);
+  for (int i = 0; i < 10; ++i) {
+    const Tensor x = full({5}, 2.0 + 0.37 * i);
+    REQUIRE(same_bits(g(x), f(x)));
+  }
+  if (!generates() || tier_of(g) != Tier::deferred) return;
+  const Counts before = counts_of(g);
+  const Tensor x = full({5}, 77.5);
+  CHECK(same_bits(g(x), f(x)));
+  CHECK((counts_of(g) - before).plans == 0);
+}
+
 TEST_CASE("16-bit, integer and boolean tensors beside numbers that change", "[jit][deferred]") {
   for (const DType dtype : {f16, bf16, f64, i32, i64, u8}) {
     INFO(name_of(dtype));

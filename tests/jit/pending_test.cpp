@@ -59,6 +59,20 @@ TEST_CASE("nothing is pending outside of the call, also when it throws", "[jit][
   CHECK(same_bits(g(x), y * 3.0));
 }
 
+TEST_CASE("nothing is kept longer than eagerly while a call does what no other did",
+          "[jit][deferred]") {
+  bool is_alone = true;
+  const auto g = compile([&](const Tensor& x) {
+    (void)x.at({0}).item<float>();
+    const Tensor y = x * 2.0;
+    const Tensor z = y + 1.0;
+    if (!is_pending(y.internals())) is_alone &= is_unique(y.handle()) && is_unique(z.handle());
+    return z;
+  });
+  for (int64_t n = 3; n < 20; ++n) CHECK(same_bits(g(ramp(n)), ramp(n) * 2.0 + 1.0));
+  CHECK(is_alone);
+}
+
 TEST_CASE("an error comes from its line, and may be caught there", "[jit][deferred]") {
   const auto g = compile([](const Tensor& x, const Tensor& i) {
     Tensor y = x * 2.0;
