@@ -2,7 +2,6 @@
 
 #include "core/deferred_check.h"
 #include "core/error.h"
-#include "core/interpreter.h"
 
 #include <atomic>
 
@@ -33,16 +32,6 @@ Variable::Variable(const Tensor& initial) {
   cell->id = next_id.fetch_add(1, std::memory_order_relaxed);
   cell->spec = initial.spec();
   cell->value = initial.tracks_gradient() ? bare_copy(initial) : initial;
-}
-
-UpdateScope::UpdateScope(const Variable& variable) {
-  CallOrder& order = variable.cell().order;
-  if (is_held() || order.is_mine()) return;
-  if (order.lock_within(CallOrder::patience)) order_ = &order;
-}
-
-UpdateScope::~UpdateScope() {
-  if (order_ != nullptr) order_->unlock();
 }
 
 uint64_t next_variable_id() {
