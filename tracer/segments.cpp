@@ -6,9 +6,9 @@
 namespace nitinol::tracer {
 namespace {
 
-/// Steps with the same op and operands after one step: more, and sizes or attributes differ from
-/// call to call.
-constexpr int most_alike = 16;
+/// Steps with the same op and operands after one step, in all and with the same sizes: more, and
+/// sizes or attributes differ from call to call.
+constexpr int most_alike = 128, most_of_size = 16;
 constexpr std::size_t most_steps = 20'000;
 /// Sets of live values at one end of a segment; then one program gives the union.
 constexpr std::size_t most_cuts = 4;
@@ -126,10 +126,13 @@ Trace trace_of(const Step& last, const ResultSet& live, Cut::Compiled& compiled)
 Step* Segments::add(Step& before, std::unique_ptr<Step> step) {
   const std::lock_guard lock(mutex_);
   Step* const first = before.first.load(std::memory_order_relaxed);
-  int alike = 0;
-  for (const Step* other = first; other != nullptr; other = other->next)
-    alike += is_like(*other, *step) ? 1 : 0;
-  if (alike >= most_alike) return nullptr;
+  int alike = 0, of_size = 0;
+  for (const Step* other = first; other != nullptr; other = other->next) {
+    if (!is_like(*other, *step)) continue;
+    ++alike;
+    of_size += other->imports == step->imports ? 1 : 0;
+  }
+  if (alike >= most_alike || of_size >= most_of_size) return nullptr;
   if (steps_.size() >= most_steps) {
     is_full_.store(true, std::memory_order_relaxed);
     return nullptr;

@@ -222,6 +222,16 @@ TEST_CASE("sizes from data", "[jit][deferred]") {
   if (generates()) CHECK(counts_of(g).plans <= 256);
 }
 
+TEST_CASE("many lengths in turn all run by Plans", "[jit][deferred]") {
+  const auto f = [](const Tensor& x) {
+    const Tensor y = tanh(x) + x * 0.5;
+    return bool(max(y) > 1e9) ? y : y * y - x;
+  };
+  std::vector<Tensor> inputs;
+  for (int64_t n = 1; n <= 40; ++n) inputs.push_back(ramp(n));
+  check_all_by_plans(f, inputs);
+}
+
 TEST_CASE("an attribute that host code changes at each call needs no memory", "[jit][deferred]") {
   int64_t n = 0;
   const auto f = [&n](const Tensor& x) {
