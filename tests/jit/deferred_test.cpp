@@ -216,6 +216,36 @@ TEST_CASE("which operands are one tensor is part of what is matched", "[jit][def
   CHECK((counts_of(g) - before).computed == 0);
 }
 
+TEST_CASE("results that change places are matched as they are used", "[jit][deferred]") {
+  int turn = 0;
+  const auto f = [&turn](const Tensor& a, const Tensor& b) {
+    const Tensor p = a + b, q = a - b, r = exp(q);
+    const Tensor left = turn % 3 == 0 ? p : turn % 3 == 1 ? q : r;
+    const Tensor right = turn / 3 % 3 == 0 ? p : turn / 3 % 3 == 1 ? q : r;
+    const Tensor y = left - right * 2.0;
+    return bool(sum(y) > 1e9) ? y : y + right;
+  };
+  const auto g = compile(f);
+  const Tensor a = ramp(6), b = ramp(6) * 0.5 + 1.0;
+  for (int round = 0; round < 3; ++round) {
+    for (turn = 0; turn < 9; ++turn) REQUIRE(same_bits(g(a, b), f(a, b)));
+  }
+}
+
+TEST_CASE("operands that lie otherwise are others", "[jit][deferred]") {
+  const auto f = [](const Tensor& x) {
+    const Tensor y = x * 2.0 + transpose(x, 0, 1);
+    return bool(sum(y) > 1e9) ? y : concat({y, x}, 0);
+  };
+  const Tensor x = reshape(ramp(16), {4, 4});
+  const auto g = compile(f);
+  for (int i = 0; i < 4; ++i) {
+    for (const Tensor& given :
+         {x, transpose(x, 0, 1), flip(x, 0), slice(reshape(ramp(32), {4, 8}), 1, {0, 8, 2})})
+      REQUIRE(same_bits(g(given), f(given)));
+  }
+}
+
 TEST_CASE("a captured tensor that is an argument, too", "[jit][deferred]") {
   const Tensor x = ramp(4);
   const auto f = [&x](const Tensor& a) -> Tensor {
