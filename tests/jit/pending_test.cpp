@@ -6,6 +6,8 @@
 #include <catch2/catch.hpp>
 
 #include <atomic>
+#include <functional>
+#include <memory>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -379,6 +381,48 @@ TEST_CASE("another thread reads what is pending while its owner goes on, or wait
   const Tensor x = ramp(11);
   const Tensor expected = g.eager(x);
   for (int i = 0; i < 50; ++i) REQUIRE(same_bits(g(x), expected));
+}
+
+TEST_CASE("what a call changes of its surroundings while it runs", "[jit][deferred]") {
+  int turn = 0;
+  const auto f = [&turn](const Tensor& x) {
+    Tensor y = exp(x) * 2.0;
+    const int threads = num_threads();
+    if (turn % 4 == 1) set_num_threads(threads + 1);
+    if (turn % 4 == 2) clear_executables();
+    y = bool(sum(y) > 1e9) ? y : y + x;
+    const StanceScope scope(turn % 4 == 3 ? Stance::eager : Stance::normal);
+    y = bool(max(y) > 1e9) ? y : y * y;
+    set_num_threads(threads);
+    return y - 1.0;
+  };
+  const auto g = compile(f);
+  const Tensor x = ramp(3000);
+  for (turn = 0; turn < 20; ++turn) REQUIRE(same_bits(g(x), f(x)));
+}
+
+TEST_CASE("a function is destroyed while a thread is inside", "[jit][deferred][threads]") {
+  const Tensor x = ramp(6);
+  for (int i = 0; i < 10; ++i) {
+    std::atomic<bool> is_inside = false, goes_on = false;
+    auto f = std::make_unique<Compiled<std::function<Tensor(const Tensor&)>>>(
+        compile(std::function<Tensor(const Tensor&)>([&](const Tensor& a) {
+          const Tensor y = exp(a) + 1.0;
+          is_inside = true;
+          while (!goes_on) std::this_thread::yield();
+          return bool(sum(y) > 1e9) ? y : y * 2.0;
+        })));
+    goes_on = true;
+    for (int n = 0; n < i; ++n) (*f)(x);
+    is_inside = goes_on = false;
+    Tensor result;
+    std::thread caller([&, held = *f] { result = held(x); });
+    while (!is_inside) std::this_thread::yield();
+    f.reset();
+    goes_on = true;
+    caller.join();
+    CHECK(same_bits(result, (exp(x) + 1.0) * 2.0));
+  }
 }
 
 TEST_CASE("stances hold for functions that look at data", "[jit][deferred]") {
