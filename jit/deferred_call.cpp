@@ -1,6 +1,7 @@
 #include "jit/deferred_call.h"
 
 #include "core/interpreter.h"
+#include "eager/all_ops.h"
 #include "jit/passes/rewrite.h"
 #include "program/program.h"
 
@@ -115,6 +116,17 @@ const char* words_of(Status::Code code) {
   return "a check failed";
 }
 
+/// What the user applied: a number is looked at by an op of its own before it meets a tensor.
+std::string asked_by(const Graph& graph, Value failed, const std::string& where) {
+  if (graph[failed].op != &ops::check_fits()) return where;
+  for (Value v = failed + 1; v < graph.nodes.size(); ++v) {
+    const Node& node = graph[v];
+    if (node.op != nullptr && std::ranges::count(node.inputs, failed) > 0)
+      return std::string(node.op->name);
+  }
+  return where;
+}
+
 std::string at(const std::string& place) {
   return place.empty() ? "" : " at " + place;
 }
@@ -184,6 +196,7 @@ Error DeferredCall::error(Status::Code code, int followed_by) {
     kind = failure->error.kind();
     report = failure->error.report();
     const Node& node = call.trace->graph[failure->value];
+    report.where = asked_by(call.trace->graph, failure->value, report.where);
     const std::vector<CallSite>& places = call.trace->places;
     op = fmt::format(", which does {}{},", node.op->name,
                      node.origin < places.size() ? at(places[node.origin].text()) : "");
