@@ -115,10 +115,13 @@ def describe(data):
     text += " on %s" % str(device["kind"]).rsplit("::", 1)[-1]
     if number(device["index"]) != 0:
         text += " %d" % number(device["index"])
-    if bool(data["is_number"]):
+    where = str(data["memory"]["_M_i"]).rsplit("::", 1)[-1]  # of a std::atomic
+    if where == "number":
         raw = int(data["number"]).to_bytes(8, "little")[:bytes_each]
         return text + " = {%s}" % element(raw, layout)
     storage = data["storage"]["px"]
+    if where == "pending":
+        return text + ", not computed before somebody looks"
     if int(storage) == 0:
         return text + ", without memory"
     address = int(storage.dereference()["data"]) + int(data["offset"]) * bytes_each

@@ -242,7 +242,7 @@ TEST_CASE("rows that arrive from the Variable itself are not stored where it lie
   }
 }
 
-TEST_CASE("a part of a Variable that changes is all that is stored", "[jit][plan]") {
+TEST_CASE("a part of a Variable that changes is all that is stored", "[jit][plan][host]") {
   const Variable v(ramp({1000, 40})), plain(ramp({1000, 40}));
   const auto change = [](const Variable& table, const Tensor& rows) {
     table.set(table.get().at({Range{1, 5}}).add(rows));
