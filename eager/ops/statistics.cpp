@@ -183,7 +183,7 @@ void check_rows(const Tensor& scores, const Tensor& per_row, const char* what) {
   static_cast<void>(normalize_axis("log_likelihood", -1, scores.rank()));
   Shape rows = scores.shape();
   rows.erase(rows.size() - 1);
-  if (per_row.shape() == rows) return;
+  if (per_row.shape() == rows && !per_row.spec().is_weak) return;
   throw Error(ErrorKind::shape, {.where = "log_likelihood",
                                  .what = fmt::format("{} {} for scores {}", what, describe(per_row),
                                                      describe(scores)),
