@@ -11,11 +11,20 @@
 namespace nitinol::tracer {
 namespace {
 
-/// The elements of `from` become those of `to`, which is pending.
+/// Whether elements of this shape lie alike.
+bool lie_alike(const Shape& shape, const Strides& a, const Strides& b) {
+  for (int i = 0; i < shape.size(); ++i) {
+    if (shape[i] > 1 && a[i] != b[i]) return false;
+  }
+  return true;
+}
+
+/// The elements of `from` become those of `to`, which is pending. Other threads may read its shape
+/// and strides meanwhile, so these are left as they are.
 void fill(TensorData& to, const TensorData& from) {
   to.storage = from.storage;
   to.offset = from.offset;
-  to.strides = from.strides;
+  if (!lie_alike(to.spec.shape, to.strides, from.strides)) to.strides = from.strides;
   to.memory.store(TensorData::Memory::here, std::memory_order_release);
 }
 
