@@ -179,21 +179,18 @@ Tensor is_label(const Tensor& scores, const Tensor& labels) {
   return unsqueeze(labels, -1) == arange(scores.shape().back(), {}, scores.device());
 }
 
-void check_rows(const Tensor& scores, const Tensor& per_row, const char* what) {
+void check_labels(const Tensor& scores, const Tensor& labels) {
   static_cast<void>(normalize_axis("log_likelihood", -1, scores.rank()));
-  Shape rows = scores.shape();
-  rows.erase(rows.size() - 1);
-  if (per_row.shape() == rows && !per_row.spec().is_weak) return;
-  throw Error(ErrorKind::shape, {.where = "log_likelihood",
-                                 .what = fmt::format("{} {} for scores {}", what, describe(per_row),
-                                                     describe(scores)),
-                                 .expected = fmt::format("one a row: shape {}", to_string(rows)),
-                                 .got = to_string(per_row.shape())});
+  if (!labels.spec().is_weak) return;
+  throw Error(ErrorKind::dtype, {.where = "log_likelihood",
+                                 .what = fmt::format("labels {}", describe(labels)),
+                                 .expected = "a dtype of their own",
+                                 .got = "host numbers"});
 }
 
 Tensor expand_likelihood(Inputs inputs, const Attrs& attrs) {
   const Tensor& scores = *inputs[0];
-  check_rows(scores, *inputs[1], "labels");
+  check_labels(scores, *inputs[1]);
   const double smoothing = attr<double>(attrs, 0);
   const Tensor logarithms = log_softmax(scores), is_wanted = is_label(scores, *inputs[1]);
   if (smoothing == 0) return sum(where(is_wanted, logarithms, 0), {-1});
@@ -203,8 +200,7 @@ Tensor expand_likelihood(Inputs inputs, const Attrs& attrs) {
 /// Inputs: the result's gradient, scores, labels.
 Tensor expand_likelihood_gradient(Inputs inputs, const Attrs& attrs) {
   const Tensor& scores = *inputs[1];
-  check_rows(scores, *inputs[2], "labels");
-  check_rows(scores, *inputs[0], "a gradient");
+  check_labels(scores, *inputs[2]);
   const Tensor likely = softmax(scores);
   const Tensor wanted = cast(is_label(scores, *inputs[2]), likely.dtype());
   return unsqueeze(*inputs[0], -1) * (smoothed(wanted, attr<double>(attrs, 0)) - likely);

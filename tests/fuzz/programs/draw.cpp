@@ -485,6 +485,8 @@ class Drawer::Session : Chance {
       } else {
         for (const Tensor& x : tensors) shape = broadcast_shapes("fuzz", shape, x.shape());
       }
+      if (step.op->name.starts_with("log_likelihood"))  // labels are compared with all classes
+        shape.push_back(std::max<int64_t>(1, tensors.end()[-2].size()));
       const auto is_bad = [](int64_t size) { return size < 0 || size > largest_tensor; };
       if (std::ranges::any_of(shape, is_bad) || element_count(shape) > largest_tensor) return false;
     } catch (const std::exception&) {

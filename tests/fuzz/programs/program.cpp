@@ -130,7 +130,8 @@ std::vector<Tensor> run(const Program& program, const Given& given, std::optiona
       }
       arguments.emplace_back(is_number ? Scalar(operand.number)
                                        : given.scalars[static_cast<std::size_t>(operand.index)]);
-      operands.push_back(promoted.emplace_back("program", arguments.back(), operand.dtype).get());
+      operands.push_back(
+          promoted.emplace_back(step.op->name, arguments.back(), operand.dtype).get());
     }
     results.push_back(apply(*step.op, operands, step.attrs));
     const uint64_t chance = looks ? (*looks + i) * 0x9e3779b97f4a7c15U >> 32U : 1;
