@@ -123,8 +123,11 @@ std::vector<T> all_elements(const Tensor& tensor, std::source_location place) {
 }
 
 /// The fix names what reads a copy.
-void check_on_host(const TensorData& data, const std::string& where, const std::string& fix) {
-  materialise(data);
+void check_on_host(const Tensor& tensor, const ReadSite& site, const std::string& where,
+                   const std::string& fix) {
+  const TensorData& data = tensor.internals();
+  if (is_pending(data)) current().read(tensor, site);
+  materialise(data);  // of a call on another thread
   if (!data.storage || data.storage->backend == nullptr) return;
   throw Error(ErrorKind::device,
               {.where = where,
@@ -160,9 +163,10 @@ std::span<const T> elements_in_place(const Tensor& tensor, std::source_location 
          .got = to_string(data.strides),
          .fix = "Read a copy: to_vector() gives the elements in order."});
   }
-  check_on_host(data, fmt::format("data<{}>()", host_type_of(asked)),
+  const ReadSite site = {.what = "data()", .place = place};
+  check_on_host(tensor, site, fmt::format("data<{}>()", host_type_of(asked)),
                 "Read a copy: to_vector(), or x.to(Device{}) and its data.");
-  const HostElements elements = host_read(tensor, {.what = "data()", .place = place});
+  const HostElements elements = host_read(tensor, site);
   return {reinterpret_cast<const T*>(elements.first()), static_cast<std::size_t>(tensor.size())};
 }
 
@@ -185,8 +189,9 @@ std::span<const T> Tensor::data(std::source_location place) const {
 
 const void* Tensor::read_bytes(std::source_location place) const {
   return located(place, [&] {
-    check_on_host(internals(), "read_bytes()", "Read a copy: x.to(Device{}) and its bytes.");
-    return host_read(*this, {.what = "read_bytes()", .place = place}).first();
+    const ReadSite site = {.what = "read_bytes()", .place = place};
+    check_on_host(*this, site, "read_bytes()", "Read a copy: x.to(Device{}) and its bytes.");
+    return host_read(*this, site).first();
   });
 }
 

@@ -55,19 +55,6 @@ std::shared_ptr<const tracer::CutProgram> plan_of(const tracer::Trace& trace, in
                .fix = "Call with all that may happen before, or lift the stance."});
 }
 
-using Make = std::function<void(tracer::Trace, tracer::CutProgramTaker)>;
-
-class PlanMaker final : public tracer::CutCompiler {
- public:
-  explicit PlanMaker(Make make) : make_(std::move(make)) {}
-  void compile(tracer::Trace trace, tracer::CutProgramTaker done) override {
-    make_(std::move(trace), std::move(done));
-  }
-
- private:
-  Make make_;
-};
-
 }  // namespace
 
 std::shared_ptr<tracer::Segments> Dispatcher::segments_for(int threads) {
@@ -84,7 +71,7 @@ std::shared_ptr<tracer::Segments> Dispatcher::segments_for(int threads) {
 void Dispatcher::defer(const Decision& decision, const Leaves& leaves, Caller& caller,
                        Stance stance) {
   const int threads = num_threads();
-  PlanMaker maker([&](tracer::Trace trace, tracer::CutProgramTaker done) {
+  const auto compile = [&](tracer::Trace trace, tracer::CutProgramTaker done) {
     if (stance == Stance::fail_on_recompile) throw_needs_plan(trace, options_);
     if (options_.in_background) {
       return build_later([this, threads, trace = std::move(trace), done = std::move(done)] {
@@ -93,8 +80,8 @@ void Dispatcher::defer(const Decision& decision, const Leaves& leaves, Caller& c
     }
     if (!is_stack_short_of(stack_of_compiler)) return done(plan_of(trace, threads, options_));
     const std::jthread with_more([&] { done(plan_of(trace, threads, options_)); });
-  });
-  tracer::Deferred call(segments_for(threads), maker);
+  };
+  tracer::Deferred call(segments_for(threads), compile);
   const double took = compute_by(call, leaves, caller, decision.is_timed, &call);
   if (!decision.is_timed) return;
   const std::lock_guard lock(mutex_);

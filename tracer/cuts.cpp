@@ -1,5 +1,4 @@
 // The ends of a deferred call's segments: what is alive is computed.
-#include "core/function_ref.h"
 #include "core/host_access.h"
 #include "core/parallel.h"
 #include "tracer/deferred.h"
@@ -105,8 +104,8 @@ std::shared_ptr<const Cut::Compiled> Deferred::compile(const Segments::Visit& vi
   try {
     auto compiled = std::make_shared<Cut::Compiled>(visit.live);
     Trace trace = trace_of(*at_, visit.live, *compiled);
-    compiler_.compile(std::move(trace), [segments = segments_, cut = visit.cut,
-                                         compiled](std::shared_ptr<const CutProgram> program) {
+    compiler_(std::move(trace), [segments = segments_, cut = visit.cut,
+                                 compiled](std::shared_ptr<const CutProgram> program) {
       compiled->program = std::move(program);
       segments->compiled(*cut, compiled->program ? compiled : nullptr);
     });

@@ -25,9 +25,9 @@ bool is_number(const Tensor* tensor) {
 
 }  // namespace
 
-Deferred::Deferred(std::shared_ptr<Segments> segments, CutCompiler& compiler)
+Deferred::Deferred(std::shared_ptr<Segments> segments, CutCompiler compile)
     : segments_(std::move(segments)),
-      compiler_(compiler),
+      compiler_(compile),
       epoch_(begin_epoch()),
       at_(&segments_->root()) {
   begin_segment();

@@ -2,6 +2,7 @@
 // matched with what earlier calls did, and run together when somebody looks.
 #pragma once
 
+#include "core/function_ref.h"
 #include "core/pending.h"
 #include "core/short_array.h"
 #include "core/small_list.h"
@@ -21,17 +22,9 @@ namespace nitinol::tracer {
 
 using CutProgramTaker = std::function<void(std::shared_ptr<const CutProgram>)>;
 
-/// Makes programs of segments. (jit)
-class CutCompiler {
- public:
-  CutCompiler() = default;
-  virtual ~CutCompiler() = default;
-  CutCompiler(const CutCompiler&) = delete;
-  CutCompiler& operator=(const CutCompiler&) = delete;
-  /// Gives `done` the program of the trace, at once or later on another thread; null: there can be
-  /// none. May throw instead.
-  virtual void compile(Trace trace, CutProgramTaker done) = 0;
-};
+/// Makes the program of a trace and gives it to the taker, at once or later on another thread;
+/// null: there can be none. May throw instead. (jit)
+using CutCompiler = FunctionRef<void(Trace, CutProgramTaker)>;
 
 /// Nothing is predicted: whatever host code does, each op has its operands' values, and what
 /// differs from all earlier calls is computed as eager does. What is pending runs at a cut: at a
@@ -40,7 +33,8 @@ class CutCompiler {
 /// exist.
 class Deferred final : public Transaction, public PendingCall {
  public:
-  Deferred(std::shared_ptr<Segments> segments, CutCompiler& compiler);
+  /// `compile` must outlive it.
+  Deferred(std::shared_ptr<Segments> segments, CutCompiler compile);
   ~Deferred() override;
 
   /// The last cut. Afterwards nothing is pending.
@@ -134,7 +128,7 @@ class Deferred final : public Transaction, public PendingCall {
   void begin_segment();
 
   const std::shared_ptr<Segments> segments_;
-  CutCompiler& compiler_;
+  const CutCompiler compiler_;
   const uint64_t epoch_;
   uint32_t segment_ = 0;  ///< 0: of tensors of the call that are in no segment
   std::optional<Device> device_;

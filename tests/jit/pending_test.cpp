@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -446,6 +447,33 @@ TEST_CASE("stances hold for functions that look at data", "[jit][deferred]") {
   const Counts before = counts_of(g);
   CHECK(same_bits(g.eager(x), f(x)));
   CHECK((counts_of(g) - before).cuts == 0);
+}
+
+TEST_CASE("Plans of segments are made in the background if asked", "[jit][deferred][threads]") {
+  const auto f = [](const Tensor& x) {
+    const Tensor y = tanh(x) * 2.0;
+    return bool(sum(y) > 1e9) ? y : y * y - x;
+  };
+  const auto g = compile(f, {.in_background = true});
+  const Tensor x = ramp(6);
+  for (int i = 0; i < 4; ++i) REQUIRE(same_bits(g(x), f(x)));
+  while (generates() && tier_of(g) == Tier::deferred && counts_of(g).by_plan < 2)
+    REQUIRE(same_bits(g(x), f(x)));
+}
+
+TEST_CASE("a look at elements in place is told of, too", "[jit][deferred][host]") {
+  if (!generates()) return;
+  const auto g = compile([](const Tensor& x) {
+    const Tensor y = x * 2.0;
+    return y.data<float>()[0] > 1e9F ? y : y - x;
+  });
+  for (int i = 0; i < 4; ++i) CHECK(same_bits(g(ramp(3)), ramp(3) * 2.0 - ramp(3)));
+  const Explanation explanation = g.explain();
+  std::vector<std::string> looks;
+  for (const auto& segment : explanation.segments->segments) {
+    for (const auto& look : segment.looks) looks.push_back(look.what);
+  }
+  CHECK(looks == std::vector<std::string>{"data()"});
 }
 
 TEST_CASE("explain() tells of segments and looks", "[jit][deferred][explain]") {
