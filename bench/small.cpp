@@ -23,6 +23,12 @@ void small_rows(Timer& timer) {
   const auto add4 = [](const Tensor& a, const Tensor& b) -> Tensor { return a + b; };
   time_both(timer, "W3.add4", {}, add4, x, y);
   time_both(timer, "W3.chain10", {}, chain10, x, y);
+  const auto tanh10 = [](const Tensor& a) {
+    Tensor result = a;
+    for (int i = 0; i < 10; ++i) result = tanh(result);
+    return result;
+  };
+  time_both(timer, "W3.tanh10", {}, tanh10, normal(1, {4096}));
   time_fallback(
       timer, "W3.fallback.softmax", [](const Tensor& a) { return softmax(a); }, normal(1, {8, 10}));
   time_fallback(

@@ -60,9 +60,10 @@ std::unique_ptr<llvm::Module> emit_module(llvm::LLVMContext& context, const Kern
   module->setTargetTriple(machine.getTargetTriple().str());
   module->setDataLayout(machine.createDataLayout());
   for (std::size_t s = 0; s < kernel.stages.size(); ++s) {
-    emit_stage(*module, target, kernel, kernel.stages[s], stage_name(s));
     const bool is_rare = kernel.stages[s].level == Stage::Level::row;
-    if (is_rare || effort == Effort::least) compile_quickly(*module, stage_name(s));
+    const bool is_quick = is_rare || effort == Effort::least;
+    emit_stage(*module, target, kernel, kernel.stages[s], stage_name(s), !is_quick);
+    if (is_quick) compile_quickly(*module, stage_name(s));
   }
   set_attributes(*module, target);
 #ifndef NDEBUG

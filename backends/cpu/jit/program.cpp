@@ -95,6 +95,23 @@ int ProgramEmitter::inner_size() const {
   return size;
 }
 
+/// By an instruction of its own, not loaded before.
+bool ProgramEmitter::is_computed(std::size_t id) const {
+  return !is_free(program_.instrs[id].op) && !loads_by_row(static_cast<uint32_t>(id));
+}
+
+WholeProgram ProgramEmitter::whole() const {
+  WholeProgram whole = {
+      .program = program_, .is_inner = {}, .is_input = {}, .is_accumulator = {}, .results = {}};
+  for (std::size_t i = 0; i < depths_.size(); ++i) {
+    const bool is_inner = depths_[i] == Depth::inner;
+    whole.is_inner.push_back(is_inner && is_computed(i));
+    whole.is_input.push_back(is_inner && !is_computed(i) &&
+                             program_.instrs[i].op != ScalarOp::constant);
+  }
+  return whole;
+}
+
 llvm::Value* ProgramEmitter::value(uint32_t id) {
   const ScalarInstr& instr = program_.instrs[id];
   if (instr.op == ScalarOp::argument || loads_by_row(id)) return arguments_[instr.imm];
@@ -106,29 +123,33 @@ llvm::Value* ProgramEmitter::value(uint32_t id) {
 
 void ProgramEmitter::emit(Depth depth, const EmitLoad& load) {
   for (std::size_t i = 0; i < depths_.size(); ++i) {
-    const ScalarInstr& instr = program_.instrs[i];
-    const auto id = static_cast<uint32_t>(i);
-    if (depths_[i] != depth || is_free(instr.op) || loads_by_row(id)) continue;
-    if (instr.op == ScalarOp::load) {
-      values_[i] = load(static_cast<uint32_t>(instr.imm), value(instr.a));
-      continue;
-    }
-    if (instr.op == ScalarOp::begin_if) {
-      begin_if(instr);
-      continue;
-    }
-    if (instr.op == ScalarOp::end_if) {
-      values_[i] = end_if(instr);
-      continue;
-    }
+    if (depths_[i] == depth && is_computed(i)) emit(i, load);
+  }
+  if (depth != Depth::inner) answer_uniform_conditions(depth);
+}
+
+void ProgramEmitter::emit_piece(const Pieces& pieces, uint16_t number, const EmitLoad& load) {
+  for (std::size_t i = 0; i < depths_.size(); ++i) {
+    if (pieces.piece_of[i] == number && depths_[i] == Depth::inner && is_computed(i)) emit(i, load);
+  }
+}
+
+void ProgramEmitter::emit(std::size_t id, const EmitLoad& load) {
+  const ScalarInstr& instr = program_.instrs[id];
+  if (instr.op == ScalarOp::load) {
+    values_[id] = load(static_cast<uint32_t>(instr.imm), value(instr.a));
+  } else if (instr.op == ScalarOp::begin_if) {
+    begin_if(instr);
+  } else if (instr.op == ScalarOp::end_if) {
+    values_[id] = end_if(instr);
+  } else {
     Operands operands{.type = program_.instrs[instr.a].type};
     const int count = operand_count(instr.op);
     for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k) {
       operands.values[k] = value(operands_of(instr)[k]);
     }
-    values_[i] = emit_instruction(context_, instr, operands);
+    values_[id] = emit_instruction(context_, instr, operands);
   }
-  if (depth != Depth::inner) answer_uniform_conditions(depth);
 }
 
 void ProgramEmitter::answer_uniform_conditions(Depth depth) {

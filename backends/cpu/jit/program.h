@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cpu/jit/instruction.h"
+#include "backends/cpu/jit/pieces.h"
 #include "core/scalar.h"
 
 #include <cstdint>
@@ -41,6 +42,12 @@ class ProgramEmitter {
   [[nodiscard]] llvm::Value* value(uint32_t id);
   /// Instructions in the inner loop.
   [[nodiscard]] int inner_size() const;
+  /// What split() asks of a program.
+  [[nodiscard]] WholeProgram whole() const;
+  /// The inner instructions of piece `number` alone. `set_value`s come before.
+  void emit_piece(const Pieces& pieces, uint16_t number, const EmitLoad& load);
+  /// What instruction `id` computed, taken from memory.
+  void set_value(uint32_t id, llvm::Value* value) { values_[id] = value; }
 
  private:
   /// One if_any that is being emitted.
@@ -52,6 +59,8 @@ class ProgramEmitter {
     llvm::Value* unless = nullptr;
   };
   [[nodiscard]] bool loads_by_row(uint32_t id) const;
+  [[nodiscard]] bool is_computed(std::size_t id) const;
+  void emit(std::size_t id, const EmitLoad& load);
   void find_depths(const std::vector<Depth>& argument_depths);
   /// The depths of instructions [begin, end], an if_any that goes to depth `region`.
   void place_region(std::size_t begin, std::size_t end, Depth region);

@@ -2,7 +2,8 @@
 //
 //   for outer                           values that change here are computed once per step
 //     [accumulate whole lanes in registers]
-//     for inner, a vector at a time     load, program, store
+//     for inner, a vector at a time     load, program, store; of a long chain a strip at a time,
+//                                       piece after piece (pieces.h)
 //
 // Code generation dominates the time to compile, and is proportional to the number of copies of the
 // program. So a long program is emitted once: in the last round, when fewer points than lanes are
@@ -18,6 +19,9 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/NoFolder.h>
+
+#include <span>
+#include <vector>
 
 namespace nitinol::cpu {
 namespace {
@@ -54,6 +58,13 @@ void store_all(StageEmitter& emitter, const Chunk& chunk) {
     emitter.streams.store(emitter.outputs[k], chunk,
                           emitter.program.value(emitter.stage.outputs[k].value));
   }
+}
+
+/// How a piece of the program looks up elements at the points of `chunk`.
+ProgramEmitter::EmitLoad look_up_at(StageEmitter& emitter, const Chunk& chunk) {
+  return [&emitter, chunk](uint32_t k, Value* distances) {
+    return emitter.streams.look_up(emitter.inputs[k], chunk, distances);
+  };
 }
 
 /// Around the caches, where `may_bypass` is given and holds.
@@ -117,24 +128,89 @@ void loop_and_tail(StageEmitter& emitter, Value* size) {
   incomplete_vector(emitter, whole, size);
 }
 
-void load_either(StageEmitter& emitter, Value* is_full, const Chunk& chunk) {
+/// Those of `inputs` that are loaded for each vector.
+void load_either(StageEmitter& emitter, std::span<const uint32_t> inputs, Value* is_full,
+                 const Chunk& chunk) {
+  if (inputs.empty()) return;
   std::vector<Value*> full(emitter.inputs.size()), part(emitter.inputs.size());
   llvm::BasicBlock *after_full = nullptr, *after_part = nullptr;
   const auto load = [&](std::vector<Value*>& values, const Chunk& from) {
-    for (uint32_t k = 0; k < emitter.inputs.size(); ++k) {
-      if (emitter.is_inner[k]) values[k] = emitter.streams.load(emitter.inputs[k], from);
-    }
+    for (const uint32_t k : inputs) values[k] = emitter.streams.load(emitter.inputs[k], from);
     return emitter.ir.GetInsertBlock();
   };
   either(
       emitter.ir, is_full, [&] { after_full = load(full, {.index = chunk.index}); },
       [&] { after_part = load(part, chunk); });
-  for (uint32_t k = 0; k < emitter.inputs.size(); ++k) {
-    if (!emitter.is_inner[k]) continue;
+  for (const uint32_t k : inputs) {
     llvm::PHINode* const joined = emitter.ir.CreatePHI(full[k]->getType(), 2);
     joined->addIncoming(full[k], after_full);
     joined->addIncoming(part[k], after_part);
     emitter.program.set_argument(k, joined);
+  }
+}
+
+void store_either(StageEmitter& emitter, Value* is_full, const Chunk& chunk, Value* may_bypass) {
+  either(
+      emitter.ir, is_full, [&] { store_whole(emitter, chunk, may_bypass); },
+      [&] { store_all(emitter, chunk); });
+}
+
+std::vector<uint32_t> all_inner(const StageEmitter& emitter) {
+  std::vector<uint32_t> inputs;
+  for (uint32_t k = 0; k < emitter.inputs.size(); ++k) {
+    if (emitter.is_inner[k]) inputs.push_back(k);
+  }
+  return inputs;
+}
+
+Value* smaller(StageEmitter& emitter, Value* a, Value* b) {
+  return emitter.ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b);
+}
+
+/// Where instruction `id` is kept of the vector at point `at` of a strip.
+Value* place_between(StageEmitter& emitter, uint32_t id, Value* at) {
+  const uint16_t place = emitter.pieces.place_of[id];
+  Value* const bytes = emitter.ir.CreateMul(at, emitter.ir.getInt64(emitter.pieces.places[place]));
+  return emitter.ir.CreateGEP(emitter.ir.getInt8Ty(), emitter.between[place], bytes);
+}
+
+/// Conditions are bytes between pieces.
+llvm::FixedVectorType* type_between(StageEmitter& emitter, ScalarType type) {
+  return vector_type(emitter.context, type == ScalarType::pred ? ScalarType::u8 : type);
+}
+
+void take(StageEmitter& emitter, uint32_t id, Value* at) {
+  const ScalarType type = emitter.stage.program.instrs[id].type;
+  Value* value = emitter.ir.CreateAlignedLoad(type_between(emitter, type),
+                                              place_between(emitter, id, at), llvm::Align(1));
+  if (type == ScalarType::pred)
+    value = emitter.ir.CreateTrunc(value, vector_type(emitter.context, type));
+  emitter.program.set_value(id, value);
+}
+
+void keep(StageEmitter& emitter, uint32_t id, Value* at) {
+  const ScalarType type = emitter.stage.program.instrs[id].type;
+  Value* value = emitter.program.value(id);
+  if (type == ScalarType::pred) value = emitter.ir.CreateZExt(value, type_between(emitter, type));
+  emitter.ir.CreateAlignedStore(value, place_between(emitter, id, at), llvm::Align(1));
+}
+
+/// Piece after piece on the `count` points from `first` on (pieces.h).
+void emit_strip(StageEmitter& emitter, Value* first, Value* count, Value* may_bypass) {
+  llvm::IRBuilderBase& ir = emitter.ir;
+  const std::vector<Piece>& pieces = emitter.pieces.pieces;
+  for (uint16_t p = 0; p < pieces.size(); ++p) {
+    for_each(ir, ir.getInt64(0), count, [&](Value* at) {
+      const Chunk chunk{.index = ir.CreateAdd(first, at),
+                        .count = smaller(emitter, ir.CreateSub(count, at), width(emitter))};
+      Value* const is_full = ir.CreateICmpEQ(chunk.count, width(emitter));
+      load_either(emitter, pieces[p].inputs, is_full, chunk);
+      for (const uint32_t id : pieces[p].taken) take(emitter, id, at);
+      emitter.program.emit_piece(emitter.pieces, p, look_up_at(emitter, chunk));
+      for (const uint32_t id : pieces[p].kept) keep(emitter, id, at);
+      if (p + 1U == pieces.size()) store_either(emitter, is_full, chunk, may_bypass);
+      return ir.CreateAdd(at, width(emitter));
+    });
   }
 }
 
@@ -158,9 +234,7 @@ Value* whole_groups(StageEmitter& emitter, Value* first, Value* last, int count)
 }
 
 void emit_inner(StageEmitter& emitter, const Chunk& chunk) {
-  emitter.program.emit(Depth::inner, [&](uint32_t k, Value* distances) {
-    return emitter.streams.look_up(emitter.inputs[k], chunk, distances);
-  });
+  emitter.program.emit(Depth::inner, look_up_at(emitter, chunk));
 }
 
 void shared_loop(StageEmitter& emitter, Value* first, Value* last) {
@@ -170,29 +244,33 @@ void shared_loop(StageEmitter& emitter, Value* first, Value* last) {
     peeled = emitter.streams.points_to_alignment(emitter.outputs, last);
     may_bypass = emitter.streams.aligned_after(emitter.outputs, peeled);
   }
+  const bool is_whole = emitter.pieces.pieces.size() <= 1;
+  const auto most = static_cast<uint64_t>(emitter.context.width * (is_whole ? 1 : strip_vectors));
   for_each(ir, first, last, [&](Value* i) {
-    Value* count =
-        ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir.CreateSub(last, i), width(emitter));
+    Value* count = smaller(emitter, ir.CreateSub(last, i), ir.getInt64(most));
     if (peeled != nullptr) {
       Value* const is_first = ir.CreateICmpEQ(i, ir.getInt64(0));
       Value* const peels = ir.CreateAnd(is_first, ir.CreateICmpSGT(peeled, ir.getInt64(0)));
       count = ir.CreateSelect(peels, peeled, count);
     }
+    if (!is_whole) {
+      emit_strip(emitter, i, count, may_bypass);
+      return ir.CreateAdd(i, count);
+    }
     Value* const is_full = ir.CreateICmpEQ(count, width(emitter));
     const Chunk chunk{.index = i, .count = count};
-    load_either(emitter, is_full, chunk);
+    load_either(emitter, all_inner(emitter), is_full, chunk);
     emit_inner(emitter, chunk);
-    either(
-        ir, is_full, [&] { store_whole(emitter, chunk, may_bypass); },
-        [&] { store_all(emitter, chunk); });
+    store_either(emitter, is_full, chunk, may_bypass);
     return ir.CreateAdd(i, count);
   });
 }
 
 void emit_stage(llvm::Module& module, const Target& target, const Kernel& kernel,
-                const Stage& stage, const std::string& name) {
+                const Stage& stage, const std::string& name, bool in_pieces) {
   llvm::IRBuilder<llvm::NoFolder> ir(module.getContext());
   StageEmitter emitter(ir, module, target, kernel, stage);
+  if (in_pieces) split_program(emitter);
   begin_function(emitter, name);
   make_streams(emitter);
   emit_uniform(emitter, Access::per_call, Depth::call);

@@ -12,8 +12,9 @@ class Module;
 
 namespace nitinol::cpu {
 
-/// Adds to `module` the function `name` that runs `stage` of `kernel`.
+/// Adds to `module` the function `name` that runs `stage` of `kernel`; `in_pieces`: a long program
+/// may be split (pieces.h).
 void emit_stage(llvm::Module& module, const Target& target, const Kernel& kernel,
-                const Stage& stage, const std::string& name);
+                const Stage& stage, const std::string& name, bool in_pieces);
 
 }  // namespace nitinol::cpu

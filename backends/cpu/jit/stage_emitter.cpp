@@ -127,6 +127,16 @@ StageEmitter::StageEmitter(llvm::IRBuilderBase& builder, llvm::Module& module, c
       streams(context),
       program(context, stage.program, depths_of(stage.inputs)) {}
 
+void split_program(StageEmitter& emitter) {
+  WholeProgram whole = emitter.program.whole();
+  for (const Input& input : emitter.stage.inputs) {
+    whole.is_accumulator.push_back(input.place == Place::accumulator ||
+                                   input.place == Place::accumulator_position);
+  }
+  for (const Output& output : emitter.stage.outputs) whole.results.push_back(output.value);
+  emitter.pieces = split(whole);
+}
+
 void begin_function(StageEmitter& emitter, const std::string& name) {
   llvm::IRBuilderBase& ir = emitter.ir;
   llvm::Type* const pointer = ir.getPtrTy();
@@ -153,6 +163,9 @@ void make_streams(StageEmitter& emitter) {
     const bool accumulates = emitter.stage.has_lanes && has_runs(emitter, k);
     emitter.runs.push_back(accumulates ? new_lanes(emitter, stream.type, stream.lanes) : nullptr);
   }
+  for (const uint8_t bytes : emitter.pieces.places)
+    emitter.between.push_back(
+        new_lanes(emitter, ScalarType::u8, bytes * strip_vectors * emitter.context.width));
 }
 
 Value* call_field(StageEmitter& emitter, std::size_t field) {

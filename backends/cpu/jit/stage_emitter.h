@@ -24,15 +24,19 @@ struct StageEmitter {
   EmitContext context;
   StreamEmitter streams;
   ProgramEmitter program;
+  Pieces pieces;
   llvm::Value* call = nullptr;  ///< address of the StageCall
   std::vector<Stream> inputs, outputs;
   std::vector<bool> is_inner;  ///< per input: vectors are loaded before the program runs on them
-  std::vector<llvm::Value*> runs;  ///< per output with runs: the lanes of those that ended
+  std::vector<llvm::Value*> runs;     ///< per output with runs: the lanes of those that ended
+  std::vector<llvm::Value*> between;  ///< per place of `pieces`: an array, a strip long
 };
 
 // ---- the function and its arguments (stage_emitter.cpp)
 // ------------------------------------------
 
+/// Where the program is too long to run whole.
+void split_program(StageEmitter& emitter);
 void begin_function(StageEmitter& emitter, const std::string& name);
 void make_streams(StageEmitter& emitter);
 /// An 8-byte integer field of the StageCall, at offset `field`.

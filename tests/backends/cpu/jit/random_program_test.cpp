@@ -128,7 +128,7 @@ Kernel random_kernel(std::mt19937& random) {
   for (int k = 0; k < 3; ++k) inputs.push_back(static_cast<DType>(random() % dtype_count));
   const auto output = static_cast<DType>(random() % dtype_count);
   Kernel kernel = elementwise(inputs, output, [&](const std::vector<Expr>& arguments) {
-    const auto size = static_cast<int>(1 + random() % 40);
+    const auto size = static_cast<int>(1 + random() % (random() % 8 == 0 ? 300 : 40));
     return RandomProgram(random, arguments).grow(size, compute_type(output));
   });
   for (Operand& operand : kernel.operands) {
@@ -142,7 +142,7 @@ Kernel random_kernel(std::mt19937& random) {
 Domain random_domain(std::mt19937& random) {
   Domain domain;
   if (random() % 2 == 0) domain.sizes.push_back(1 + static_cast<int64_t>(random() % 3));
-  domain.sizes.push_back(1 + static_cast<int64_t>(random() % 140));
+  domain.sizes.push_back(1 + static_cast<int64_t>(random() % (random() % 4 == 0 ? 700 : 140)));
   domain.misalignment = static_cast<int64_t>(random() % 4);
   return domain;
 }
