@@ -288,10 +288,9 @@ double Dispatcher::compute_by(tracer::Transaction& transaction, const Leaves& le
     caller.run();
     if (deferred != nullptr) deferred->finish();
   }
-  const double took = is_timed ? precise_now() - start : 0;
   if (!assigns_nothing() || !transaction.assignments().empty()) note_assigned(transaction, leaves);
   transaction.commit();
-  return took;
+  return is_timed ? precise_now() - start : 0;
 }
 
 void Dispatcher::call_eagerly(const Leaves& leaves, Caller& caller) {

@@ -320,6 +320,12 @@ class Run {
 
   /// The Variable's own memory, if nobody else sees it.
   [[nodiscard]] Tensor lent(const program::OutputMemory& memory) const {
+    if (plan_.updates.empty()) {
+      if (inputs_.lent.empty()) return {};
+      const Tensor* const given = inputs_.lent[static_cast<std::size_t>(memory.donation)];
+      return given != nullptr && fits(*given, memory.spec) && is_donatable(*given) ? *given
+                                                                                   : Tensor();
+    }
     const Update& update = plan_.updates[static_cast<std::size_t>(memory.donation)];
     const VariableCell& cell = variable_of(update.variable).cell();
     const bool is_lent = is_locked(cell) && fits(cell.value, memory.spec) &&

@@ -34,6 +34,9 @@ struct CallInputs {
   std::span<const uint64_t> number_bits = {};
   /// If not empty, one per input of the trace: gets the values that the call reads of Variables.
   std::span<Tensor> read = {};
+  /// One per replacement of the trace: what the result may be stored over if nobody else sees it,
+  /// or null; empty: nothing.
+  std::span<const Tensor* const> lent = {};
   /// If there is one, a call may return before its checks are made (jit/deferred_call.h).
   Deferring* deferring = nullptr;
 };

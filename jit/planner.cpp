@@ -41,7 +41,8 @@ void place_constants(Graph& graph, Backend& device) {
   }
 }
 
-/// Each new value of a Variable may be stored where the old one lies.
+/// Each new value of a Variable may be stored where the old one lies. (A trace has assignments or
+/// replacements.)
 std::vector<program::Donation> donations_of(const tracer::Trace& trace) {
   std::unordered_map<tracer::TraceInput, int, InputHash> numbers;
   for (std::size_t i = 0; i < trace.inputs.size(); ++i)
@@ -51,6 +52,11 @@ std::vector<program::Donation> donations_of(const tracer::Trace& trace) {
     const auto read = numbers.find(trace.assigned[i]);
     donations.push_back(
         {.output = trace.result_count + i, .input = read == numbers.end() ? -1 : read->second});
+  }
+  for (const tracer::Replacement& replacement : trace.replacements) {
+    const auto input = numbers.find({.leaf = replacement.leaf, .captured = {}});
+    if (input != numbers.end())
+      donations.push_back({.output = replacement.result, .input = input->second});
   }
   return donations;
 }

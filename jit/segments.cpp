@@ -23,9 +23,9 @@ class PlanOfCut final : public tracer::CutProgram {
   PlanOfCut(const tracer::Trace& trace, int threads, bool quick_code)
       : plan_(trace, threads, quick_code) {}
   bool run(std::span<const Tensor* const> imports, std::span<const uint64_t> numbers,
-           std::span<Tensor> results) const override {
+           std::span<const Tensor* const> lent, std::span<Tensor> results) const override {
     const CallInputs inputs = {
-        .tensors = imports, .variables = {}, .scalars = {}, .number_bits = numbers};
+        .tensors = imports, .variables = {}, .scalars = {}, .number_bits = numbers, .lent = lent};
     return plan_.run(inputs, results) == Plan::Outcome::done;
   }
 

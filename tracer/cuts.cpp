@@ -1,4 +1,6 @@
 // The ends of a deferred call's segments: what is alive is computed.
+#include "core/backend.h"
+#include "core/error.h"
 #include "core/host_access.h"
 #include "core/parallel.h"
 #include "tracer/deferred.h"
@@ -46,7 +48,100 @@ Deferred::~Deferred() {
 }
 
 void Deferred::finish() {
+  if (is_following_ && is_ordered() && !results_.empty()) {
+    const std::vector<NewValue> replaced = replaced_values();
+    if (!replaced.empty() && !backend(*device_).is_asynchronous()) {
+      const ResultSet live = live_values();
+      std::shared_ptr<const Cut::Compiled> compiled = program_for(live, replaced);
+      if (compiled && !compiled->replaced.empty()) {
+        last_ = std::move(compiled);
+        return;
+      }
+      run_cut(compiled.get(), live);
+      fill_copies();
+      return begin_segment();
+    }
+  }
   cut();
+}
+
+/// The number of a pending value of the segment.
+std::optional<uint32_t> Deferred::result_of(const Tensor& value) const {
+  if (!value.is_defined()) return std::nullopt;
+  const TensorData& data = value.internals();
+  const bool is_one = is_pending(data) && data.trace == epoch_ && data.segment == segment_;
+  return is_one ? std::optional(data.value) : std::nullopt;
+}
+
+namespace {
+
+/// Whether both are the same elements of the same memory.
+bool is_same_memory(const Tensor& a, const Tensor& b) {
+  const TensorData& x = a.internals();
+  const TensorData& y = b.internals();
+  return x.storage && x.storage == y.storage && x.offset == y.offset && x.spec == y.spec &&
+         x.strides == y.strides;
+}
+
+}  // namespace
+
+/// Of Variables. (Who looks at a cell's value here and now sees a hint.)
+std::vector<NewValue> Deferred::replaced_values() const {
+  std::vector<NewValue> replaced;
+  for (const Assignment& assignment : assignments()) {
+    const std::optional<uint32_t> result = result_of(assignment.value);
+    if (!result) continue;
+    VariableCell& cell = assignment.variable.cell();
+    const std::lock_guard lock(cell.mutex);
+    if (!cell.value.is_defined()) continue;
+    const auto import = std::ranges::find_if(
+        imports_, [&](const Tensor& tensor) { return is_same_memory(tensor, cell.value); });
+    if (import != imports_.end())
+      replaced.push_back({*result, static_cast<uint32_t>(import - imports_.begin())});
+  }
+  return replaced;
+}
+
+/// Cells are locked and nothing can fail any more but the program, before it overwrites something.
+/// What is lent is held by its cell alone: this call lets its imports go.
+void Deferred::complete() {
+  if (!last_) return;
+  const std::shared_ptr<const Cut::Compiled> last = std::move(last_);
+  ShortArray<const Tensor*, 16> imports(imports_.size());
+  for (std::size_t i = 0; i < imports_.size(); ++i) imports[i] = &imports_[i];
+  ShortArray<const Tensor*, 8> lent(last->replaced.size());
+  for (const Assignment& assignment : assignments()) {
+    const std::optional<uint32_t> result = result_of(assignment.value);
+    const auto of = std::ranges::find(last->replaced, result, &NewValue::result);
+    if (of == last->replaced.end()) continue;
+    const Tensor& old = assignment.variable.cell().value;
+    if (!old.is_defined() || !is_same_memory(imports_[of->import], old)) continue;
+    imports[of->import] = &old;
+    lent[static_cast<std::size_t>(of - last->replaced.begin())] = &old;
+  }
+  const auto let_go = [&](bool goes) {
+    const Lock lock(lock_);
+    is_overwriting_ = goes;
+    for (std::size_t k = 0; k < last->replaced.size(); ++k) {
+      if (lent[k] != nullptr) imports_[last->replaced[k].import] = goes ? Tensor() : *lent[k];
+    }
+  };
+  let_go(true);
+  try {
+    if (!run_program(*last, imports.span(), lent.span()))
+      throw Error(ErrorKind::internal, {.where = "Deferred",
+                                        .what = "the last cut of a call did not run",
+                                        .expected = {},
+                                        .got = {},
+                                        .fix = {}});
+  } catch (...) {
+    let_go(false);
+    throw;
+  }
+  segments_->cuts_by_plan.fetch_add(1, std::memory_order_relaxed);
+  fill_copies();
+  const Lock lock(lock_);
+  is_overwriting_ = false;
 }
 
 void Deferred::read(const Tensor& tensor, const ReadSite& site) {
@@ -78,7 +173,7 @@ ResultSet Deferred::live_values() const {
 void Deferred::cut() {
   if (is_following_ && !results_.empty()) {
     const ResultSet live = live_values();
-    if (!live.is_empty()) run_cut(live);
+    if (!live.is_empty()) run_cut(program_for(live).get(), live);
     fill_copies();
   } else if (!is_crowded_ && !results_.empty()) {
     segments_->explored(*at_);
@@ -86,23 +181,34 @@ void Deferred::cut() {
   begin_segment();
 }
 
-/// By the program, if there is one.
-void Deferred::run_cut(const ResultSet& live) {
+/// Null if there is none yet.
+std::shared_ptr<const Cut::Compiled> Deferred::program_for(const ResultSet& live,
+                                                           std::span<const NewValue> replaced) {
   const bool may_compile = num_threads() == segments_->threads();
   Segments::Visit visit = segments_->visit(*at_, live, may_compile);
   if (!may_compile) visit.compiled.reset();
-  if (visit.compiles) visit.compiled = compile(visit);
-  if (visit.compiled && visit.compiled->live.contains_all(live) && run_program(*visit.compiled))
+  if (visit.compiles) visit.compiled = compile(visit, replaced);
+  const bool is_enough = visit.compiled && visit.compiled->live.contains_all(live);
+  return is_enough ? visit.compiled : nullptr;
+}
+
+/// By the program, if there is one.
+void Deferred::run_cut(const Cut::Compiled* compiled, const ResultSet& live) {
+  ShortArray<const Tensor*, 16> imports(imports_.size());
+  for (std::size_t i = 0; i < imports_.size(); ++i) imports[i] = &imports_[i];
+  if (compiled != nullptr && run_program(*compiled, imports.span(), {}))
     segments_->cuts_by_plan.fetch_add(1, std::memory_order_relaxed);
   else
     compute_values(live);
 }
 
 /// Null if that takes place later.
-std::shared_ptr<const Cut::Compiled> Deferred::compile(const Segments::Visit& visit) {
+std::shared_ptr<const Cut::Compiled> Deferred::compile(const Segments::Visit& visit,
+                                                       std::span<const NewValue> replaced) {
   const InterpreterScope scope(below());  // passes compute, too
   try {
     auto compiled = std::make_shared<Cut::Compiled>(visit.live);
+    compiled->replaced.assign(replaced.begin(), replaced.end());
     Trace trace = trace_of(*at_, visit.live, *compiled);
     compiler_(std::move(trace), [segments = segments_, cut = visit.cut,
                                  compiled](std::shared_ptr<const CutProgram> program) {
@@ -118,16 +224,15 @@ std::shared_ptr<const Cut::Compiled> Deferred::compile(const Segments::Visit& vi
   return is_of_now ? compiled : nullptr;
 }
 
-bool Deferred::run_program(const Cut::Compiled& compiled) {
-  ShortArray<const Tensor*, 16> imports(imports_.size());
-  for (std::size_t i = 0; i < imports_.size(); ++i) imports[i] = &imports_[i];
+bool Deferred::run_program(const Cut::Compiled& compiled, std::span<const Tensor* const> imports,
+                           std::span<const Tensor* const> lent) {
   ShortArray<uint64_t, 16> numbers(compiled.numbers.size());
   for (std::size_t i = 0; i < compiled.numbers.size(); ++i)
     numbers[i] = numbers_[compiled.numbers[i]];
   ShortArray<Tensor, 8> results(compiled.results.size());
   {
     const InterpreterScope scope(below());
-    if (!compiled.program->run(imports.span(), numbers.span(), results.span())) return false;
+    if (!compiled.program->run(imports, numbers.span(), lent, results.span())) return false;
   }
   const Lock lock(lock_);
   for (std::size_t k = 0; k < compiled.results.size(); ++k) {
@@ -242,13 +347,15 @@ void Deferred::compute() {
 /// thread goes on.
 void Deferred::compute_elsewhere(const TensorData& data) {
   Part part;
-  {
+  for (;; std::this_thread::yield()) {
     const Lock lock(lock_);
     if (!is_pending(data) || data.segment != segment_) return;  // it has been cut meanwhile
+    if (is_overwriting_) continue;
     part.segment = segment_;
     part.results.assign(results_.begin(), results_.begin() + data.value + 1);
     part.imports = imports_;
     part.numbers = numbers_;
+    break;
   }
   std::vector<bool> needed(part.results.size());
   needed[data.value] = true;

@@ -37,7 +37,8 @@ class Deferred final : public Transaction, public PendingCall {
   Deferred(std::shared_ptr<Segments> segments, CutCompiler compile);
   ~Deferred() override;
 
-  /// The last cut. Afterwards nothing is pending.
+  /// The last cut. Afterwards nothing is pending but, perhaps, what commit() assigns: that is
+  /// computed by it, so that new values can be stored over the old ones.
   void finish();
 
   [[nodiscard]] bool watches() const override { return true; }
@@ -120,9 +121,17 @@ class Deferred final : public Transaction, public PendingCall {
   void cut();
   void note_look(Step& end, const Tensor& tensor, const ReadSite& site);
   [[nodiscard]] ResultSet live_values() const;
-  void run_cut(const ResultSet& live);
-  std::shared_ptr<const Cut::Compiled> compile(const Segments::Visit& visit);
-  [[nodiscard]] bool run_program(const Cut::Compiled& compiled);
+  [[nodiscard]] std::shared_ptr<const Cut::Compiled> program_for(
+      const ResultSet& live, std::span<const NewValue> replaced = {});
+  void run_cut(const Cut::Compiled* compiled, const ResultSet& live);
+  std::shared_ptr<const Cut::Compiled> compile(const Segments::Visit& visit,
+                                               std::span<const NewValue> replaced);
+  [[nodiscard]] bool run_program(const Cut::Compiled& compiled,
+                                 std::span<const Tensor* const> imports,
+                                 std::span<const Tensor* const> lent);
+  [[nodiscard]] std::optional<uint32_t> result_of(const Tensor& value) const;
+  [[nodiscard]] std::vector<NewValue> replaced_values() const;
+  void complete() override;
   void compute_values(ResultSet needed);
   void fill_copies();
   void begin_segment();
@@ -146,11 +155,15 @@ class Deferred final : public Transaction, public PendingCall {
     std::vector<Copy> copies;
   } before_;
 
+  /// The last cut, once finish() has left it to commit().
+  std::shared_ptr<const Cut::Compiled> last_;
+
   std::atomic_flag lock_;  ///< guards what follows, which other threads read
   std::vector<Result> results_;
   std::vector<Tensor> imports_;
   std::vector<uint64_t> numbers_;
   std::vector<Copy> copies_;
+  bool is_overwriting_ = false;            ///< what is imported
   std::optional<PendingCallEntry> entry_;  ///< once something is pending
 };
 

@@ -70,6 +70,12 @@ class Tracing {
       compiled_.results.push_back(static_cast<uint32_t>(v));
     }
     trace_.result_count = trace_.graph.outputs.size();
+    for (const NewValue& value : compiled_.replaced) {
+      const auto k = std::ranges::lower_bound(compiled_.results, value.result);
+      trace_.replacements.push_back(
+          {.result = static_cast<std::size_t>(k - compiled_.results.begin()),
+           .leaf = static_cast<int>(value.import)});
+    }
     compiled_.run_time_numbers = compiled_.numbers.size();
     return std::move(trace_);
   }

@@ -49,6 +49,11 @@ struct NumberPlace {
   std::atomic<bool> is_run_time = false;
 };
 
+/// A result of a segment that becomes the value of a Variable whose old value it has imported.
+struct NewValue {
+  uint32_t result = 0, import = 0;
+};
+
 /// Runs what a segment leaves behind: a cut, compiled.
 class CutProgram {
  public:
@@ -56,9 +61,11 @@ class CutProgram {
   virtual ~CutProgram() = default;
   CutProgram(const CutProgram&) = delete;
   CutProgram& operator=(const CutProgram&) = delete;
-  /// False, with nothing changed, if the ops are to be run one by one.
+  /// False, with nothing changed, if the ops are to be run one by one. `lent`: one per Compiled's
+  /// `replaced`, which it may store over if nobody else sees it, or null; or none at all.
   [[nodiscard]] virtual bool run(std::span<const Tensor* const> imports,
                                  std::span<const uint64_t> numbers,
+                                 std::span<const Tensor* const> lent,
                                  std::span<Tensor> results) const = 0;
 };
 
@@ -108,8 +115,9 @@ struct Cut {
     explicit Compiled(ResultSet values) : live(std::move(values)) {}
     ResultSet live;
     std::shared_ptr<const CutProgram> program;
-    std::vector<uint32_t> results;  ///< the values that it gives
-    std::vector<uint32_t> numbers;  ///< those of the run that it takes
+    std::vector<uint32_t> results;   ///< the values that it gives
+    std::vector<uint32_t> numbers;   ///< those of the run that it takes
+    std::vector<NewValue> replaced;  ///< at the end of the call for which it was made
     std::size_t run_time_numbers = 0;
   };
   std::shared_ptr<const Compiled> compiled;
@@ -196,7 +204,8 @@ class Segments {
 };
 
 /// The ops on the way to `last` as a trace whose results are the values that are `live`.
-/// `compiled` gets which those are, and which numbers come with each run.
+/// `compiled` gets which those are, and which numbers come with each run; it says which of them
+/// replace imports.
 [[nodiscard]] Trace trace_of(const Step& last, const ResultSet& live, Cut::Compiled& compiled);
 /// How many numbers on the way to `last` come with each run.
 [[nodiscard]] std::size_t run_time_numbers(const Step& last);

@@ -77,6 +77,12 @@ struct NumberGuard {
 /// "file:line" of a look at data, or empty.
 [[nodiscard]] std::string text_of(const ReadSite& site);
 
+/// A result that may be stored where an input lies, if the run lends it.
+struct Replacement {
+  std::size_t result = 0;
+  int leaf = 0;  ///< of the input, a tensor
+};
+
 /// A recorded call.
 struct Trace {
   Graph graph;
@@ -84,6 +90,7 @@ struct Trace {
   std::vector<TraceInput>
       assigned;  ///< Variables whose new values are graph.outputs[result_count ...]
   std::size_t result_count = 0;
+  std::vector<Replacement> replacements;  ///< instead of `assigned`, of a part of a call
   /// Per result: the tensor argument that it is, by identity, or -1; empty if none is. (What has an
   /// argument's value but not its handle, such as stop_gradient() of it, is a tensor of its own.)
   std::vector<int> returned;

@@ -132,6 +132,7 @@ void Transaction::commit_ordered() {
   std::vector<VariableCell*> cells;
   for (const Assignment& assignment : assignments_) cells.push_back(&assignment.variable.cell());
   keep_past(cells);
+  complete();
   for (Assignment& assignment : assignments_)
     assignment.variable.cell().swap_value(assignment.value);
   locks.clear();

@@ -77,6 +77,11 @@ class Transaction : public Interpreter {
   /// Ordered: whether no other call assigns the Variable until this one ends. `is_sure`: that it
   /// will be assigned, so that waiting for those before repays.
   bool own(const Variable& variable, bool is_sure = false);
+  /// Whether commit() replaces the values itself.
+  [[nodiscard]] bool is_ordered() const { return name_.data() != nullptr; }
+  /// Called by commit() of an ordered call when nothing else can fail any more and all that it
+  /// replaces is locked: the last that may compute the new values, where the old ones lie perhaps.
+  virtual void complete() {}
   [[nodiscard]] Interpreter& below() { return below_; }
   /// The value of `variable` from below.
   [[nodiscard]] Tensor fetch(const Variable& variable);
