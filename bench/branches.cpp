@@ -3,6 +3,7 @@
 #include "bench/families.h"
 #include "bench/functions.h"
 #include "bench/time_both.h"
+#include "examples/chargpt/model.h"
 
 #include <fmt/format.h>
 
@@ -162,6 +163,26 @@ Tensor rk45(const System& system, const Tensor& start, double end) {
   return y;
 }
 
+/// A GPT that writes 96 characters, of which each sees up to 64 before it.
+void sample_row(Timer& timer) {
+  if (!timer.wants("W8.sample")) return;
+  manual_seed(1);
+  const NoGradients scope;
+  const chargpt::Gpt model = chargpt::gpt({});
+  const auto f = [&](const Tensor& prompt) {
+    manual_seed(2);
+    return chargpt::write(model, prompt, {.length = 96, .end = 7, .temperature = 1.0});
+  };
+  const auto compiled = compile(f);
+  const Tensor prompt = arange(4);
+  timer.time("W8.sample", {},
+             {{.name = "eager", .call = [&] { static_cast<void>(f(prompt)); }},
+              {.name = "compiled",
+               .call = [&] { static_cast<void>(compiled(prompt)); },
+               .calls_to_settle = 12}},
+             "a text of some hundred characters, one after the other");
+}
+
 void solver_rows(Timer& timer) {
   const Bodies bodies = {.masses = reshape(abs(normal(5, {3})) + 0.5, {3, 1})};
   time_both(
@@ -177,6 +198,7 @@ void solver_rows(Timer& timer) {
 
 void branch_rows(Timer& timer) {
   if (timer.wants("W7.branch")) branch_row(timer);
+  sample_row(timer);
   for (const int64_t n : {16, 16'384, 262'144})
     time_both(timer, fmt::format("W8.newton.n{}", n), {}, newton, abs(normal(1, {n})) + 1.0);
   time_both(timer, "W8.branch.n16384", {}, branches, normal(2, {16'384}));

@@ -14,16 +14,16 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cmath>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <fstream>
-#include <random>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -86,31 +86,34 @@ Trained train(const std::string& name, bool is_compiled, int64_t steps, const Te
   return result;
 }
 
-/// A character drawn from the scores of all; those of low probability become rarer still at
-/// temperatures below 1.
-std::size_t draw(const std::vector<float>& scores, double temperature, std::mt19937_64& random) {
-  const double most = *std::ranges::max_element(scores);
-  std::vector<double> weights;
-  for (const float score : scores) weights.push_back(std::exp((score - most) / temperature));
-  return std::discrete_distribution<std::size_t>(weights.begin(), weights.end())(random);
-}
-
-/// What the model writes after the prompt.
-std::string sample(const Gpt& model, const Text& text, const Options& options) {
+/// What the model writes after the prompt, eagerly and compiled; false if they differ.
+bool write(const Gpt& model, const Text& text, const Options& options, std::string& written) {
   const nitinol::NoGradients scope;
-  std::mt19937_64 random(options.seed);
-  std::string written = options.prompt;
-  std::vector<int64_t> numbers = text.numbers_of(options.prompt);
-  for (int64_t i = 0; i < options.length; ++i) {
-    const auto count = std::min<int64_t>(std::ssize(numbers), options.sizes.context);
-    const std::span<const int64_t> seen(numbers.end() - count, numbers.end());
-    const Tensor scores = model(nitinol::from_span(seen, {1, count}));
-    const std::size_t next =
-        draw(scores.at({0, count - 1}).get().to_vector<float>(), options.temperature, random);
-    numbers.push_back(static_cast<int64_t>(next));
-    written += text.alphabet()[next];
-  }
-  return written;
+  const chargpt::Writing writing = {.length = options.length,
+                                    .end = text.numbers_of("\n").front(),
+                                    .temperature = options.temperature};
+  const auto plain = [&](const Tensor& prompt) { return chargpt::write(model, prompt, writing); };
+  const auto compiled = nitinol::compile(plain, {.name = "write"});
+  const std::vector<int64_t> prompt = text.numbers_of(options.prompt);
+  const auto timed = [&](const auto& f) {
+    nitinol::manual_seed(options.seed);
+    const auto start = std::chrono::steady_clock::now();
+    const Tensor result = f(nitinol::from_span(std::span(prompt), {std::ssize(prompt)}));
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    return std::pair(result.to_vector<int64_t>(),
+                     took.count() * 1e3 / static_cast<double>(std::max<int64_t>(result.size(), 1)));
+  };
+  const auto [eager, eager_ms] = timed(plain);
+  const auto [first, first_ms] = timed(compiled);
+  const auto [second, second_ms] = timed(compiled);
+  written = options.prompt;
+  for (const int64_t number : eager) written += text.alphabet()[static_cast<std::size_t>(number)];
+  const bool is_same = first == eager && second == eager;
+  fmt::print(
+      "\nwrote {} characters: eager {:.2f} ms each, compiled {:.2f} ms ({:.2f} ms at first, "
+      "with compiling)\nthe same characters: {}\n",
+      eager.size(), eager_ms, second_ms, first_ms, is_same ? "yes" : "no");
+  return is_same;
 }
 
 /// Returns false if eager and compiled disagree.
@@ -134,7 +137,8 @@ bool run(Options options) {
   examples::print_comparison(eager, compiled);
   fmt::print("\n");
   const Trained trained = train("train", true, options.steps, text, options);
-  const std::string written = sample(trained.model, text, options);
+  std::string written;
+  const bool writes_same = write(trained.model, text, options, written);
   if (!options.save.empty()) nn::save(options.save, trained.model);
   fmt::print("\n{}\n", written);
 
@@ -147,7 +151,7 @@ bool run(Options options) {
                    {"sample", written}});
     std::ofstream(options.json) << report.dump(2) << '\n';
   }
-  return examples::same_bits(eager, compiled);
+  return examples::same_bits(eager, compiled) && writes_same;
 }
 
 }  // namespace
@@ -175,8 +179,8 @@ int main(int argc, char** argv) {
     app.add_option("--threads", options.threads, "0: all cores")->check(CLI::Range(0, 1024));
     app.add_option("--seed", options.seed, "start of all random numbers");
     app.add_option("--prompt", options.prompt, "what the written text begins with");
-    app.add_option("--length", options.length, "characters to write")
-        ->check(CLI::Range(0, 1'000'000));
+    app.add_option("--length", options.length, "characters to write, and on to the end of the line")
+        ->check(CLI::Range(1, 1'000'000));
     app.add_option("--temperature", options.temperature, "the lower, the likelier the characters")
         ->check(examples::positive());
     app.add_option("--json", options.json, "write all figures to this file");

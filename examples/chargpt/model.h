@@ -4,6 +4,7 @@
 #include <nitinol/nitinol.h>
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace chargpt {
@@ -63,6 +64,36 @@ inline Gpt gpt(const Sizes& sizes) {
          .down = nn::linear(4 * width, width)});
   }
   return model;
+}
+
+/// What is to be written.
+struct Writing {
+  int64_t length = 500;  ///< at least so many characters; at most twice as many
+  int64_t end = -1;      ///< the character after which it may end
+  double temperature = 0.5;
+};
+
+/// What the model writes after the prompt, numbers of characters as that is, one by one: each is
+/// drawn, read, and seen by the next. Those of low probability become rarer still at temperatures
+/// below 1. A function for compile(): it runs in segments.
+inline Tensor write(const Gpt& model, const Tensor& prompt, const Writing& writing) {
+  const int64_t context = model.positions.weight.spec().shape[0];
+  std::vector<int64_t> written;
+  Tensor seen = prompt;
+  const auto is_at_end = [&] {
+    const auto count = static_cast<int64_t>(written.size());
+    return count >= 2 * writing.length ||
+           (count >= writing.length && written.back() == writing.end);
+  };
+  while (!is_at_end()) {
+    if (seen.size() > context) seen = slice(seen, 0, {.start = -context});
+    const Tensor scores = model(unsqueeze(seen, 0)).at({0, -1});
+    const Tensor next = nitinol::categorical(softmax(scores / writing.temperature));
+    written.push_back(next.item<int64_t>());
+    seen = nitinol::concat({seen, reshape(next, {1})}, 0);
+  }
+  return nitinol::from_span(std::span<const int64_t>(written),
+                            {static_cast<int64_t>(written.size())});
 }
 
 }  // namespace chargpt
