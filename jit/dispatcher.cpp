@@ -318,7 +318,7 @@ void Dispatcher::add_pair(Entry& entry, double eager_s) {
   const bool is_lost = entry.now->tier == Tier::eager;
   const bool is_in_segments = !entry.now->segments_because.empty();
   if (is_in_segments && !is_lost && !entry.race.wants_pair())
-    return entry.race.add_recording(plan_s, eager_s);
+    return entry.race.add_first(plan_s, eager_s);
   entry.race.add_pair(plan_s, eager_s);
   if (is_lost) {
     if (!entry.race.plan_won()) return;

@@ -170,9 +170,12 @@ std::string segments_text(const SegmentsReport& report) {
   }
   if (report.crowded > 0) {
     text += fmt::format(
-        "    {} ops had had so many sizes or attributes at their place that what followed ran "
+        "    {} had had so many sizes or attributes at their place that what followed ran "
         "eagerly\n",
-        report.crowded);
+        plural(report.crowded, "op"));
+    for (const auto& [place, count] : report.crowded_at) {
+      if (!place.empty()) text += fmt::format("      {}: {} times\n", place, count);
+    }
   }
   for (std::size_t i = 0; i < std::min(report.segments.size(), most); ++i) {
     const SegmentsReport::Segment& segment = report.segments[i];
@@ -192,6 +195,17 @@ std::string segments_text(const SegmentsReport& report) {
   return text;
 }
 
+/// Of calls in segments and eager ones.
+std::string comparison_text(const SignatureReport& report) {
+  if (report.eager_s <= 0) return "";
+  std::string text = fmt::format("    last compared: {} a call in segments, {} eagerly",
+                                 seconds(report.segments_s), seconds(report.eager_s));
+  const double saved =
+      (report.eager_s - report.segments_s) * static_cast<double>(report.deferred_calls);
+  if (saved > 0) text += fmt::format("; about {} saved", seconds(saved));
+  return text + '\n';
+}
+
 std::string signature_text(const SignatureReport& report,
                            std::span<const SignatureReport> earlier) {
   std::string text = fmt::format("  ({}): {}\n", report.signature, name_of(report.tier));
@@ -206,6 +220,7 @@ std::string signature_text(const SignatureReport& report,
                         report.tier == Tier::deferred ? "not one plan" : "eager", report.reason);
   }
   if (!report.place.empty()) text += fmt::format("      at {}\n", report.place);
+  if (report.tier == Tier::deferred) text += comparison_text(report);
   if (report.tier != Tier::traced) return text;
   const SignatureReport* const like = with_same_steps(report, earlier);
   text += plan_text("plan", report.plan, report.compile_s, like);
@@ -272,6 +287,7 @@ nlohmann::json json_of(const SegmentsReport& report) {
           {"plans", report.plans},
           {"run_time_numbers", report.run_time_numbers},
           {"crowded", report.crowded},
+          {"crowded_at", nlohmann::json(report.crowded_at)},
           {"segments", std::move(list)}};
 }
 
@@ -288,6 +304,8 @@ nlohmann::json json_of(const SignatureReport& report) {
                {"cause", report.cause},
                {"reason", report.reason},
                {"place", report.place},
+               {"segments_s", report.segments_s},
+               {"eager_s", report.eager_s},
                {"compile_s", report.compile_s},
                {"graph", report.graph}});
   if (report.backward) json["backward"] = json_of(*report.backward);

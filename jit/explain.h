@@ -34,6 +34,9 @@ struct SignatureReport {
   std::string cause;   ///< why it was recorded: the first difference from the signature used before
   std::string reason;  ///< tier deferred or eager: what prevents one Plan
   std::string place;   ///< file:line of that, if known
+  /// Tier deferred: the times of two calls, one after the other, when they were last compared; 0 if
+  /// never.
+  double segments_s = 0, eager_s = 0;
   double compile_s = 0;
   jit::PlanReport plan;  ///< tier traced
   /// If results track gradients and backward() has come through: the Plan that computed them.

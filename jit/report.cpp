@@ -67,10 +67,16 @@ SignatureReport report_of(const Entry& entry) {
                             .cause = entry.cause,
                             .reason = now.reason,
                             .place = now.place,
+                            .segments_s = 0,
+                            .eager_s = 0,
                             .compile_s = now.compile_s,
                             .plan = now.plan ? now.plan->report() : PlanReport{},
                             .backward = {},
                             .graph = now.plan ? to_string(now.plan->graph()) : ""};
+  if (now.tier == Tier::deferred) {
+    report.segments_s = entry.race.latest_pair().plan_s;
+    report.eager_s = entry.race.latest_pair().eager_s;
+  }
   for (std::size_t i = 0; i < entry.eager_calls.size(); ++i) {
     const std::string_view why = text_of(static_cast<Eagerly>(i));
     report.eager_calls += entry.eager_calls[i];

@@ -310,7 +310,6 @@ Tensor Deferred::explore(const Op& op, Inputs inputs, const Attrs& attrs, const 
   if (step == nullptr) step = add_step(op, inputs, attrs, operands, result);
   if (step == nullptr) {
     is_crowded_ = true;
-    segments_->crowded.fetch_add(1, std::memory_order_relaxed);
     drop_imports();
     return own(std::move(result), inputs);
   }

@@ -232,7 +232,7 @@ std::vector<Tensor> Recorder::run_all(const Op& op, Inputs inputs, const Attrs& 
 
 void Recorder::read(const Tensor& tensor, const ReadSite& site) {
   const TensorData& data = tensor.internals();
-  if (data.trace != epoch_ || !guard_numbers(data.value, site))
+  if (!trace_.obstacle && (data.trace != epoch_ || !guard_numbers(data.value, site)))
     obstruct(fmt::format("the function looks at a tensor's elements by {}", site.what), &site);
   below().read(tensor, site);
 }
@@ -240,7 +240,9 @@ void Recorder::read(const Tensor& tensor, const ReadSite& site) {
 /// A value computed from Scalar arguments alone may be looked at: the trace then holds for these
 /// numbers. False if it depends on anything else.
 bool Recorder::guard_numbers(Value value, const ReadSite& site) {
+  if (guarded_.contains(value)) return true;
   std::vector<int> leaves;
+  bool has_leaves = false;
   std::vector<Value> waiting = {value};
   std::unordered_set<Value> seen = {value};
   while (!waiting.empty()) {
@@ -252,12 +254,20 @@ bool Recorder::guard_numbers(Value value, const ReadSite& site) {
       const TraceInput& input = trace_.inputs[static_cast<std::size_t>(at)];
       if (input.kind != TraceInput::Kind::scalar) return false;
       leaves.push_back(input.leaf);
-    } else if (node.kind == Node::Kind::constant && std::ranges::count(trace_.host_made, v) == 0) {
+    } else if (node.kind == Node::Kind::constant &&
+               !std::ranges::binary_search(trace_.host_made, v)) {
       return false;
     }
     for (const Value input : node.inputs) {
-      if (seen.insert(input).second) waiting.push_back(input);
+      if (guarded_.contains(input))
+        has_leaves = true;
+      else if (seen.insert(input).second)
+        waiting.push_back(input);
     }
+  }
+  if (leaves.empty() && !has_leaves) return false;
+  for (const Value v : seen) {
+    if (trace_.graph[v].kind != Node::Kind::constant) guarded_.insert(v);
   }
   for (const int leaf : leaves) {
     const auto place = std::ranges::lower_bound(trace_.numbers, leaf, {}, &NumberGuard::leaf);
@@ -267,7 +277,7 @@ bool Recorder::guard_numbers(Value value, const ReadSite& site) {
                                   .what = site.what,
                                   .place = text_of(site)});
   }
-  return !leaves.empty();
+  return true;
 }
 
 /// A Variable made by this call is a name for values of the trace, not an input of it.

@@ -6,6 +6,7 @@
 
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 
 #pragma GCC visibility push(default)
 
@@ -87,6 +88,7 @@ class Recorder final : public Transaction {
   std::vector<const TensorData*> tensor_arguments_;
   std::vector<const Variable*> variable_arguments_;
   std::vector<uint64_t> number_bits_;  ///< of the Scalar arguments
+  std::unordered_set<Value> guarded_;  ///< values that guards of Scalars cover
   std::vector<Variable> locals_;       ///< made by this call, and read or assigned
   std::unordered_map<const VariableCell*, Tensor> variable_reads_;
 };

@@ -14,6 +14,7 @@ constexpr std::size_t most_steps = 20'000;
 constexpr std::size_t most_cuts = 4;
 constexpr std::size_t most_programs = 256;
 constexpr std::size_t most_looks = 16;
+constexpr std::size_t most_crowded = 8;
 
 bool is_like(const Step& a, const Step& b) {
   return a.op == b.op && a.operands == b.operands;
@@ -138,9 +139,10 @@ Step* Segments::add(Step& before, std::unique_ptr<Step> step) {
     ++alike;
     of_size += other->imports == step->imports ? 1 : 0;
   }
-  if (alike >= most_alike || of_size >= most_of_size) return nullptr;
-  if (steps_.size() >= most_steps) {
-    is_full_.store(true, std::memory_order_relaxed);
+  const bool is_full = steps_.size() >= most_steps;
+  if (is_full) is_full_.store(true, std::memory_order_relaxed);
+  if (is_full || alike >= most_alike || of_size >= most_of_size) {
+    note_crowded(step->place);
     return nullptr;
   }
   step->before = &before;
@@ -148,6 +150,15 @@ Step* Segments::add(Step& before, std::unique_ptr<Step> step) {
   steps_.push_back(std::move(step));
   before.first.store(steps_.back().get(), std::memory_order_release);
   return steps_.back().get();
+}
+
+void Segments::note_crowded(const CallSite& place) {
+  ++crowded_;
+  const auto at = std::ranges::find(crowded_at_, place, &std::pair<CallSite, uint64_t>::first);
+  if (at != crowded_at_.end())
+    ++at->second;
+  else if (crowded_at_.size() < most_crowded)
+    crowded_at_.emplace_back(place, 1);
 }
 
 void Segments::widen(Step& step, std::span<const uint64_t> bits) {
@@ -255,7 +266,9 @@ void Segments::add_to(SegmentsReport& report) const {
   report.cuts_by_plan += cuts_by_plan;
   report.plans += plans_;
   report.run_time_numbers += widened_;
-  report.crowded += crowded;
+  report.crowded += crowded_;
+  for (const auto& [place, count] : crowded_at_)
+    report.crowded_at.emplace_back(place.text(), count);
   for (const std::unique_ptr<Step>& step : steps_) {
     if (step->visits == 0) continue;
     SegmentsReport::Segment& segment = report.segments.emplace_back();

@@ -188,10 +188,11 @@ class Segments {
     matched_.fetch_add(matched, std::memory_order_relaxed);
     computed_.fetch_add(computed, std::memory_order_relaxed);
   }
-  std::atomic<uint64_t> cuts_by_plan = 0, crowded = 0;
+  std::atomic<uint64_t> cuts_by_plan = 0;
 
  private:
   void drop_least_used();
+  void note_crowded(const CallSite& place);
 
   const int threads_;
   std::atomic<bool> is_full_ = false;
@@ -200,7 +201,8 @@ class Segments {
   mutable ForkSafeMutex mutex_;
   std::vector<std::unique_ptr<Step>> steps_;
   std::vector<Cut*> compiled_;  ///< those that have a program
-  uint64_t clock_ = 0, plans_ = 0, widened_ = 0;
+  uint64_t clock_ = 0, plans_ = 0, widened_ = 0, crowded_ = 0;
+  std::vector<std::pair<CallSite, uint64_t>> crowded_at_;
 };
 
 /// The ops on the way to `last` as a trace whose results are the values that are `live`.

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #pragma GCC visibility push(default)
@@ -38,6 +39,7 @@ struct SegmentsReport {
   uint64_t plans = 0;             ///< made so far
   uint64_t run_time_numbers = 0;  ///< numbers of host code that come with each run
   uint64_t crowded = 0;  ///< how often a place had had so many sizes that ops were not noted
+  std::vector<std::pair<std::string, uint64_t>> crowded_at;  ///< the first such places: how often
 };
 
 }  // namespace nitinol

@@ -1,6 +1,7 @@
 // What is pending in a call that looks at data, where that is hard: errors, Variables, tapes,
 // views, threads.
 
+#include "jit/clock.h"
 #include "tests/jit/segments.h"
 
 #include <catch2/catch.hpp>
@@ -248,7 +249,10 @@ TEST_CASE("an attribute that host code changes at each call needs no memory", "[
     if (n % 100 == 0) REQUIRE(same_bits(result, f(x)));
   }
   if (!generates() || tier_of(g) == Tier::eager) return;
-  CHECK(g.explain().segments->crowded > 1000);
+  const Explanation explanation = g.explain();
+  CHECK(explanation.segments->crowded > 1000);
+  CHECK(explanation.segments->crowded_at.at(0).second == explanation.segments->crowded);
+  CHECK(to_string(explanation).find("op had had so many") == std::string::npos);  // several
   CHECK(counts_of(g).plans < 64);
 }
 
@@ -510,4 +514,34 @@ TEST_CASE("explain() tells of segments and looks", "[jit][deferred][explain]") {
   CHECK(text.find("2 times true, 7 false") != std::string::npos);
   CHECK(text.find("pending_test.cpp") != std::string::npos);
   CHECK(e.to_json().find("\"segments\"") != std::string::npos);
+  CHECK(text.find("last compared") == std::string::npos);
+  g.set_stance(Stance::normal);
+  const jit::RealClock real;
+  const Tensor large = ramp(1'000'000);
+  for (int i = 0; i < 40; ++i) g(large);
+  const SignatureReport compared = g.explain().signatures.at(1);
+  CHECK(compared.segments_s > 0);
+  CHECK(compared.eager_s > 0);
+  CHECK(to_string(g.explain()).find("last compared: ") != std::string::npos);
+}
+
+TEST_CASE("a call that is recorded looks as often as it likes", "[jit][deferred]") {
+  int looks = 0;
+  const auto f = compile([&](const Tensor& x, const Scalar& s) {
+    Tensor y = x;
+    Tensor n = s + 1;
+    for (int i = 0; i < 10'000; ++i) {
+      n = n + 1;
+      if (n.item<int64_t>() < 0) break;  // depends on the Scalar alone: a guard
+      ++looks;
+    }
+    while (looks < 40'000) {
+      y = y * 0.5 + 1.0;
+      if (bool(sum(y) > 1e30)) break;
+      ++looks;
+    }
+    return y * n;
+  });
+  CHECK(f(ramp(4), 2).shape() == Shape{4});
+  CHECK(looks == 40'000);
 }

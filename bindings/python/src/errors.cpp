@@ -150,28 +150,24 @@ PyObject* bind_method(PyObject* self, PyObject* object, PyObject*) noexcept {
   }
 }
 
+/// Runs no Python code: an interrupt would be raised in it, and lost.
 std::string python_place(void*) {
   const Locked lock;
   const nb::error_scope kept;  // asked while an exception is on its way, too
-  nb::object frame;
-  try {
-    frame = nb::module_::import_("sys").attr("_getframe")();
-  } catch (nb::python_error&) {
-    return "";  // a thread that runs no Python
-  }
+  nb::object frame = nb::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
+  if (!frame.is_valid()) return "";  // a thread that runs no Python
   for (; !frame.is_none(); frame = frame.attr("f_back")) {
     const nb::object name = frame.attr("f_globals").attr("get")("__name__", "");
     if (!PyUnicode_Check(name.ptr())) continue;
-    const std::string module = nb::cast<std::string>(nb::str(name));
+    const auto module = nb::cast<std::string>(name);
     if (module == "nitinol" || module.starts_with("nitinol.")) continue;
-    const nb::object path = frame.attr("f_code").attr("co_filename");
-    std::string file = nb::cast<std::string>(nb::str(nb::handle(path)));
+    auto file = nb::cast<std::string>(frame.attr("f_code").attr("co_filename"));
     std::error_code failed;
     const std::filesystem::path here = std::filesystem::current_path(failed);
     if (!failed && file.starts_with(here.native() + "/"))
       file = file.substr(here.native().size() + 1);
     const nb::object line = frame.attr("f_lineno");
-    return file + ":" + nb::cast<std::string>(nb::str(nb::handle(line)));
+    return file + ":" + std::to_string(PyLong_AsLong(line.ptr()));
   }
   return "";
 }

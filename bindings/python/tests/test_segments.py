@@ -1,7 +1,9 @@
 """compile() of functions that look at data: Python runs as written, and what lies between two looks by Plans."""
 
 import gc
+import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -225,3 +227,115 @@ def test_sizes_from_data():
     for i in range(12):
         x = X + 0.5 * i
         assert bits(f(x)) == bits(nt.sum(x[x > 0] * 2) + len(nt.nonzero(x)[0]))
+
+
+def test_an_interrupt_inside_leaves_nothing_half_done():
+    w = nt.Variable(nt.zeros((3,)))
+    interrupts = False
+
+    def f(x):
+        w.set(w + x)
+        if nt.sum(x) > 1e9:
+            return x
+        kept.append(w.get() * 2.0)
+        if interrupts:
+            raise KeyboardInterrupt
+        w.set(w * 1.0)
+        return x + 1
+
+    kept = []
+    g = nt.compile(f)
+    x = nt.asarray([1.0, 2.0, 3.0])
+    for _ in range(6):
+        g(x)
+    before = bits(w.get())
+    interrupts = True
+    for _ in range(3):
+        with pytest.raises(KeyboardInterrupt):
+            g(x)
+    assert bits(w.get()) == before
+    assert bits(kept[-1]) == bits((w.get() + x) * 2.0)  # what left the call is there
+    interrupts = False
+    assert bits(g(x)) == bits(x + 1)
+    assert bits(w.get()) == bits(x * 7.0)
+
+
+@pytest.mark.parametrize("looks", [False, True])
+def test_an_interrupt_from_the_outside_ends_a_loop(looks):
+    end = time.monotonic() + 20
+
+    def f(x):
+        y = x
+        while time.monotonic() < end:
+            y = nt.matmul(y * 0.5, x) * 1e-3  # long enough that other threads come to their turn
+            if looks and nt.sum(y) > 1e30:
+                break
+        return y
+
+    g = nt.compile(f)
+    x = nt.ones((300, 300))
+    # Who starts this process in the background may have told it to ignore them.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGINT))
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            g(x)
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
+    assert bits(nt.compile(loops)(X)) == bits(loops(X))
+
+
+def test_threads_run_while_segments_do():
+    """Looks and cuts of one thread leave others the interpreter, which each needs in its turn."""
+    turns = [0, 0]
+
+    def f(x, me):
+        y = x
+        for _ in range(30):
+            y = nt.tanh(y) * 0.5 + x
+            if nt.sum(y) > 1e9:
+                y = y + 1
+            turns[me] += 1
+        return y
+
+    compiled = [nt.compile(lambda x, me=me: f(x, me)) for me in range(2)]
+    x = nt.ones((200, 200))
+    expected = bits(f(x, 0))
+    found = [[], []]
+
+    def run(me):
+        for _ in range(20):
+            found[me].append(bits(compiled[me](x)))
+
+    threads = [threading.Thread(target=run, args=(me,)) for me in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert all(result == expected for results in found for result in results)
+    assert turns == [630, 600]
+
+
+def test_a_thread_that_ends_with_what_its_call_left_pending_elsewhere():
+    shared = []
+
+    def f(x):
+        y = nt.exp(x) + 1.0
+        shared.append(y)
+        if nt.sum(y) > 1e9:
+            return y
+        z = y * 2.0
+        shared.append(z)
+        return z - 1.0
+
+    g = nt.compile(f)
+    for _ in range(6):
+        thread = threading.Thread(target=lambda: g(X))
+        thread.start()
+        thread.join()
+    y = nt.exp(X) + 1.0
+    assert all(bits(a) == bits(y) for a in shared[::2])
+    assert all(bits(a) == bits(y * 2.0) for a in shared[1::2])
