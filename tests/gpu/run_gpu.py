@@ -44,6 +44,9 @@ ROWS = (
         "large.var",
         "large.argmax",
         "W7.shapes",
+        "W8.newton.n262144",
+        "W8.branch.n16384",
+        "W8.item",
         "W6.W1b",
         "scan.long",
     ]

@@ -171,7 +171,8 @@ class Torch:
             "W4iv": self.model,
             "W4vii": self.model,
             "W5": self.product,
-            "W7": self.shapes,
+            "W7": self.shapes if parts[1:] == ["shapes"] else self.looking,
+            "W8": self.looking,
             "index": self.lookup,
             "einsum": self.contracted,
             "order": self.ordered,
@@ -403,6 +404,50 @@ class Torch:
 
         outer = self.torch
         return Pass(), []
+
+    def looking(self, parts):
+        """Functions that look at data: branches, loops and numbers that are read."""
+        torch = self.torch
+        name = parts[1]
+
+        def newton(x):
+            y = x * 0.5 + 0.5
+            while (y * y - x).abs().max().item() > 1e-3 * x.max().item():
+                y = 0.5 * (y + x / y) + 0.0 * y.tanh()
+                y = y - (y * y - x) * 0.01 / (y + 1.0)
+            return y
+
+        def branches(x):
+            y = x.tanh() * 1.5 + x
+            y = y * y - 0.5 if y.sum() > 0.0 else y.exp() - y
+            y = y * 0.25 + x
+            y = y / 2.0 + 1.0 if y.max() > 1.0 else y * 2.0 - x
+            return y.tanh() + 0.5 * x
+
+        def item(x):
+            y = x
+            for _ in range(10):
+                y = y.tanh() + x * 0.5
+            k = y.abs().max().item()
+            for _ in range(10):
+                y = y / k + 0.1 * y
+            return y
+
+        def worst(x):
+            y = x
+            for _ in range(20):
+                y = y * 0.99
+                if y[0].item() > 1e9:
+                    y = x
+            return y
+
+        if name == "newton":
+            return newton, [self.normal(int(parts[2][1:])).abs() + 1.0]
+        if name == "branch" and parts[0] == "W8":
+            return branches, [self.normal(int(parts[2][1:]))]
+        if name == "item":
+            return item, [self.normal(16 if parts[2:] else 4096)]
+        return (worst, [self.normal(16)]) if name == "worst" else None
 
     def along(self, parts):
         """softmax, norm, entropy, and their gradients."""
