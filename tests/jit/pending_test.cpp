@@ -512,7 +512,7 @@ TEST_CASE("explain() tells of segments and looks", "[jit][deferred][explain]") {
   INFO(text);
   CHECK(text.find("9 in segments") != std::string::npos);
   CHECK(text.find("2 times true, 7 false") != std::string::npos);
-  CHECK(text.find("pending_test.cpp") != std::string::npos);
+  if (default_device() == Device{}) CHECK(text.find("pending_test.cpp") != std::string::npos);
   CHECK(e.to_json().find("\"segments\"") != std::string::npos);
   CHECK(text.find("last compared") == std::string::npos);
   g.set_stance(Stance::normal);
