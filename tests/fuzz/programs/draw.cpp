@@ -56,8 +56,14 @@ class Drawer::Session : Chance {
  private:
   // ---- inputs
 
+  /// As if an axis of size 0 had one element: a reduction over it gives so many.
+  static int64_t elements_beside_none(Shape shape) {
+    std::ranges::replace(shape, 0, 1);
+    return element_count(shape);
+  }
+
   const Known& add_input(DType dtype, Shape shape) {
-    while (element_count(shape) > largest_tensor) {
+    while (elements_beside_none(shape) > largest_tensor) {
       *std::max_element(shape.begin(), shape.end()) = 1;
     }
     const int index = static_cast<int>(program_.inputs.size());

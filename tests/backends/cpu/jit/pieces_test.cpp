@@ -17,7 +17,7 @@ namespace {
 using Arguments = std::vector<Expr>;
 
 /// Around vectors and strips of them, at all levels and of 2 to 8 bytes an element.
-constexpr int64_t lengths[] = {0, 1, 15, 17, 63, 64, 65, 129, 255, 256, 257, 300, 512, 513, 1030};
+constexpr int64_t lengths[] = {0, 1, 15, 17, 63, 65, 129, 255, 256, 257, 513, 1030};
 
 Expr tanh_chain(const Arguments& in) {
   Expr x = in[0];
@@ -93,7 +93,7 @@ TEST_CASE("pieces whose outputs are in place, several, and stored around the cac
   stage.sinks.push_back({Sink::Kind::store, 4, (x < 0).id});
   for (const Stores stores : {Stores::cached, Stores::non_temporal}) {
     kernel.stores = stores;
-    for (const int16_t alias : {int16_t{-1}, int16_t{0}, int16_t{1}}) {
+    for (const int16_t alias : {int16_t{-1}, int16_t{0}}) {
       kernel.operands[2].alias = alias;
       check_lengths(kernel, random);
     }
@@ -102,19 +102,17 @@ TEST_CASE("pieces whose outputs are in place, several, and stored around the cac
 
 TEST_CASE("pieces of operands with strides, numbers and rows") {
   std::mt19937 random(3);
-  for (const StrideClass a : {StrideClass::zero, StrideClass::one, StrideClass::any}) {
-    for (const Role role : {Role::input, Role::scalar, Role::position}) {
-      Kernel kernel = elementwise({f32, f32}, f32, mixed_chain);
-      if (role == Role::position) {
-        kernel = elementwise({f32, i64}, f32, [](const Arguments& in) {
-          return mixed_chain({in[0], convert<float>(in[1])});
-        });
-      }
-      kernel.operands[0].inner = a;
-      kernel.operands[1].role = role;
-      check_lengths(kernel, random);
-    }
+  for (const StrideClass a : {StrideClass::zero, StrideClass::any}) {
+    Kernel kernel = elementwise({f32, f32}, f32, mixed_chain);
+    kernel.operands[0].inner = a;
+    kernel.operands[1].role = a == StrideClass::zero ? Role::input : Role::scalar;
+    check_lengths(kernel, random);
   }
+  Kernel kernel = elementwise({f32, i64}, f32, [](const Arguments& in) {
+    return mixed_chain({in[0], convert<float>(in[1])});
+  });
+  kernel.operands[1].role = Role::position;
+  check_lengths(kernel, random);
 }
 
 TEST_CASE("accumulators of what early and late pieces compute") {

@@ -128,7 +128,7 @@ Kernel random_kernel(std::mt19937& random) {
   for (int k = 0; k < 3; ++k) inputs.push_back(static_cast<DType>(random() % dtype_count));
   const auto output = static_cast<DType>(random() % dtype_count);
   Kernel kernel = elementwise(inputs, output, [&](const std::vector<Expr>& arguments) {
-    const auto size = static_cast<int>(1 + random() % (random() % 8 == 0 ? 300 : 40));
+    const auto size = static_cast<int>(1 + random() % (random() % 16 == 0 ? 200 : 40));
     return RandomProgram(random, arguments).grow(size, compute_type(output));
   });
   for (Operand& operand : kernel.operands) {
