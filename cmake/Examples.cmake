@@ -1,7 +1,8 @@
 # Each examples/<name>/<name>.cpp is a program <name>, which finds its data in NITINOL_EXAMPLE_DIR.
 
 # What ctest gives to those that would take too long otherwise.
-set(chargpt_arguments --steps 30 --compared 10 --length 40)
+# On one thread: others of ctest have the rest, and threads that wait for each other take ten times as long.
+set(chargpt_arguments --steps 30 --compared 10 --length 40 --threads 1)
 set(ode_arguments --size 64 --until 20)
 
 file(GLOB example_sources CONFIGURE_DEPENDS examples/*/*.cpp)

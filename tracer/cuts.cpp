@@ -90,7 +90,8 @@ std::vector<NewValue> Deferred::replaced_values() const {
   std::vector<NewValue> replaced;
   for (const Assignment& assignment : assignments()) {
     const std::optional<uint32_t> result = result_of(assignment.value);
-    if (!result) continue;
+    if (!result || std::ranges::find(replaced, *result, &NewValue::result) != replaced.end())
+      continue;  // what two Variables become can be in one place only
     VariableCell& cell = assignment.variable.cell();
     const std::lock_guard lock(cell.mutex);
     if (!cell.value.is_defined()) continue;

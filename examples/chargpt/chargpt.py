@@ -118,7 +118,8 @@ def compare_writing(model: Gpt, text: Text, options: argparse.Namespace) -> tupl
         return write(model, prompt, options.length, text.alphabet.index("\n"), options.temperature)
 
     compiled = nt.compile(plain, name="write")
-    written, times = [], []
+    written: list[list[int]] = []
+    times: list[float] = []
     with nt.no_gradients():
         for function in (plain, compiled, compiled, compiled):
             nt.manual_seed(options.seed)

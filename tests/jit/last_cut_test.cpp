@@ -133,6 +133,18 @@ TEST_CASE("what the last segment takes may be a value that the call has assigned
       false);
 }
 
+TEST_CASE("one value becomes that of two Variables", "[jit][deferred]") {
+  check(
+      [](const State& p, const Tensor& x) {
+        if (bool(sum(x) > 1e9)) return x;
+        const Tensor next = p.w * 0.5 + p.u * x;
+        p.u.set(next);
+        p.w.set(next);
+        return x * 1.0;
+      },
+      false);
+}
+
 TEST_CASE("an argument that is a Variable's value is not overwritten", "[jit][deferred]") {
   const Variable w(ramp(64));
   const auto f = compile([&](const Tensor& x) {

@@ -10,6 +10,15 @@
 
 using namespace nitinol;
 
+TEST_CASE("the last pair is known, also if it only begins the race", "[jit][race]") {
+  jit::Race race;
+  CHECK(race.latest_pair().eager_s == 0);
+  race.add_first(2e-6, 5e-6);
+  CHECK(race.latest_pair().plan_s == 2e-6);
+  race.add_pair(3e-6, 4e-6);
+  CHECK(race.latest_pair().eager_s == 4e-6);
+}
+
 TEST_CASE("nearly all of eight pairs must speak against a Plan", "[jit][race]") {
   jit::Race race;
   for (int i = 0; i < 7; ++i) {

@@ -56,14 +56,8 @@ class Drawer::Session : Chance {
  private:
   // ---- inputs
 
-  /// As if an axis of size 0 had one element: a reduction over it gives so many.
-  static int64_t elements_beside_none(Shape shape) {
-    std::ranges::replace(shape, 0, 1);
-    return element_count(shape);
-  }
-
   const Known& add_input(DType dtype, Shape shape) {
-    while (elements_beside_none(shape) > largest_tensor) {
+    while (places_beside_none(shape) > largest_tensor) {
       *std::max_element(shape.begin(), shape.end()) = 1;
     }
     const int index = static_cast<int>(program_.inputs.size());
@@ -441,26 +435,12 @@ class Drawer::Session : Chance {
     const bool is_binary = step.op->kind == OpKind::elementwise && tensors.size() > 1;
     if (is_chained_ || below(is_binary ? 4 : 8) != 0) return;
     const auto k = static_cast<std::size_t>(below(static_cast<int>(step.operands.size())));
-    // A number that does not fit is told in the name of the op that met it: the graph has the ops
-    // that an extra one calls, so a device, which runs the graph again, names one of those.
+    // What does not fit is told in the name of the op: a device knows those that an extra one
+    // calls.
     if (is_unsigned(tensors[k].dtype()) && step.op->name.starts_with("fuzz.")) return;
     const Known number = random_number(tensors[k].dtype());
     step.operands[k] = number.operand;
     tensors[k] = number.tensor;
-  }
-
-  /// True if the formula divides integers: its divisor, the last operand, must have been checked.
-  static bool divides_integers(const Step& step, const std::vector<Tensor>& tensors) {
-    if (step.op->kind != OpKind::elementwise || tensors.size() != 2) return false;
-    if (!is_integer(tensors[0].dtype()) || tensors[0].dtype() != tensors[1].dtype()) return false;
-    if (!step.op->accepts.contains(tensors[0].dtype())) return false;
-    ScalarProgram program;
-    const ScalarType type = compute_type(tensors[0].dtype());
-    const std::array arguments = {argument(program, type, 0), argument(program, type, 1)};
-    static_cast<void>(step.op->formula.emit(arguments));
-    return std::ranges::any_of(program.instrs, [](const ScalarInstr& instr) {
-      return instr.op == ScalarOp::int_div || instr.op == ScalarOp::int_rem;
-    });
   }
 
   /// Puts the vocabulary's check in front of the divisor, as the public functions do.

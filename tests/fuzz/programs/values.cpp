@@ -90,6 +90,24 @@ std::size_t first_of_cell(const Program& program, std::size_t input) {
 
 }  // namespace
 
+bool divides_integers(const Step& step, const std::vector<Tensor>& tensors) {
+  if (step.op->kind != OpKind::elementwise || tensors.size() != 2) return false;
+  if (!is_integer(tensors[0].dtype()) || tensors[0].dtype() != tensors[1].dtype()) return false;
+  if (!step.op->accepts.contains(tensors[0].dtype())) return false;
+  ScalarProgram program;
+  const ScalarType type = compute_type(tensors[0].dtype());
+  const std::array arguments = {argument(program, type, 0), argument(program, type, 1)};
+  static_cast<void>(step.op->formula.emit(arguments));
+  return std::ranges::any_of(program.instrs, [](const ScalarInstr& instr) {
+    return instr.op == ScalarOp::int_div || instr.op == ScalarOp::int_rem;
+  });
+}
+
+int64_t places_beside_none(Shape shape) {
+  std::ranges::replace(shape, 0, 1);
+  return element_count(shape);
+}
+
 Tensor sample(DType dtype, const Shape& shape, const Strides& strides, Style style, uint64_t seed) {
   int64_t below = 0;
   int64_t above = 0;

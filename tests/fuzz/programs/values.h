@@ -8,6 +8,11 @@
 
 namespace nitinol::fuzz {
 
+/// True if the formula divides integers: its divisor, the last operand, must have been checked.
+[[nodiscard]] bool divides_integers(const Step& step, const std::vector<Tensor>& tensors);
+/// The elements as if an axis of none had one: a reduction over it gives so many.
+[[nodiscard]] int64_t places_beside_none(Shape shape);
+
 /// A tensor with these strides (any sign, any overlap), filled from `seed`.
 [[nodiscard]] Tensor sample(DType dtype, const Shape& shape, const Strides& strides, Style style,
                             uint64_t seed);
