@@ -407,7 +407,6 @@ class Torch:
 
     def looking(self, parts):
         """Functions that look at data: branches, loops and numbers that are read."""
-        torch = self.torch
         name = parts[1]
 
         def newton(x):
