@@ -17,7 +17,7 @@ namespace {
 using Arguments = std::vector<Expr>;
 
 /// Around vectors and strips of them, at all levels and of 2 to 8 bytes an element.
-constexpr int64_t lengths[] = {0, 1, 15, 17, 63, 65, 129, 255, 256, 257, 513, 1030};
+constexpr int64_t strip_lengths[] = {0, 1, 15, 17, 63, 65, 129, 255, 256, 257, 513, 1030};
 
 Expr tanh_chain(const Arguments& in) {
   Expr x = in[0];
@@ -36,7 +36,7 @@ Expr mixed_chain(const Arguments& in) {
   return select(is_small, last - first, exp(last) + x);
 }
 
-int count(std::string_view text, std::string_view part) {
+int occurrences(std::string_view text, std::string_view part) {
   int found = 0;
   for (std::size_t at = text.find(part); at != std::string_view::npos; at = text.find(part, at + 1))
     ++found;
@@ -44,13 +44,13 @@ int count(std::string_view text, std::string_view part) {
 }
 
 int loops_of(const Kernel& kernel) {
-  return count(plugin().intermediate_code(kernel), " = phi i64 ");
+  return occurrences(plugin().intermediate_code(kernel), " = phi i64 ");
 }
 
-void check_lengths(const Kernel& kernel, std::mt19937& random) {
+void check_strips(const Kernel& kernel, std::mt19937& random) {
   for (const Isa isa : isa_levels()) {
     const auto code = code_for(kernel, isa);
-    for (const int64_t n : lengths) {
+    for (const int64_t n : strip_lengths) {
       INFO(name_of(isa) << " n=" << n);
       CHECK(difference(kernel, code, {.sizes = {n}}, random) == "");
       CHECK(difference(kernel, code, {.sizes = {3, n}, .misalignment = 1}, random) == "");
@@ -75,11 +75,11 @@ TEST_CASE("a long chain is split, and what is short or wide is not") {
 TEST_CASE("pieces at every length around strips") {
   std::mt19937 random(1);
   for (const DType dtype : {f32, f64, f16, bf16})
-    check_lengths(elementwise({dtype, dtype}, dtype, tanh_chain), random);
-  check_lengths(elementwise({f32, f32}, f32, mixed_chain), random);
-  check_lengths(elementwise({f32, f32}, i8,
-                            [](const Arguments& in) { return convert<int8_t>(mixed_chain(in)); }),
-                random);
+    check_strips(elementwise({dtype, dtype}, dtype, tanh_chain), random);
+  check_strips(elementwise({f32, f32}, f32, mixed_chain), random);
+  check_strips(elementwise({f32, f32}, i8,
+                           [](const Arguments& in) { return convert<int8_t>(mixed_chain(in)); }),
+               random);
 }
 
 TEST_CASE("pieces whose outputs are in place, several, and stored around the caches") {
@@ -95,7 +95,7 @@ TEST_CASE("pieces whose outputs are in place, several, and stored around the cac
     kernel.stores = stores;
     for (const int16_t alias : {int16_t{-1}, int16_t{0}}) {
       kernel.operands[2].alias = alias;
-      check_lengths(kernel, random);
+      check_strips(kernel, random);
     }
   }
 }
@@ -106,13 +106,13 @@ TEST_CASE("pieces of operands with strides, numbers and rows") {
     Kernel kernel = elementwise({f32, f32}, f32, mixed_chain);
     kernel.operands[0].inner = a;
     kernel.operands[1].role = a == StrideClass::zero ? Role::input : Role::scalar;
-    check_lengths(kernel, random);
+    check_strips(kernel, random);
   }
   Kernel kernel = elementwise({f32, i64}, f32, [](const Arguments& in) {
     return mixed_chain({in[0], convert<float>(in[1])});
   });
   kernel.operands[1].role = Role::position;
-  check_lengths(kernel, random);
+  check_strips(kernel, random);
 }
 
 TEST_CASE("accumulators of what early and late pieces compute") {
