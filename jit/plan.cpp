@@ -320,17 +320,17 @@ class Run {
 
   /// The Variable's own memory, if nobody else sees it.
   [[nodiscard]] Tensor lent(const program::OutputMemory& memory) const {
-    if (plan_.updates.empty()) {
-      if (inputs_.lent.empty()) return {};
-      const Tensor* const given = inputs_.lent[static_cast<std::size_t>(memory.donation)];
-      return given != nullptr && fits(*given, memory.spec) && is_donatable(*given) ? *given
-                                                                                   : Tensor();
-    }
-    const Update& update = plan_.updates[static_cast<std::size_t>(memory.donation)];
-    const VariableCell& cell = variable_of(update.variable).cell();
-    const bool is_lent = is_locked(cell) && fits(cell.value, memory.spec) &&
-                         is_donatable(cell.value) && !is_argument_storage(cell.value);
-    return is_lent ? cell.value : Tensor();
+    const Tensor* const given = offered(static_cast<std::size_t>(memory.donation));
+    const bool is_lent = given != nullptr && fits(*given, memory.spec) && is_donatable(*given);
+    return is_lent ? *given : Tensor();
+  }
+
+  /// What the run may store over, as far as the caller knows; or null.
+  [[nodiscard]] const Tensor* offered(std::size_t donation) const {
+    if (plan_.updates.empty()) return inputs_.lent.empty() ? nullptr : inputs_.lent[donation];
+    const VariableCell& cell = variable_of(plan_.updates[donation].variable).cell();
+    const bool is_own = is_locked(cell) && cell.value.is_defined();
+    return is_own && !is_argument_storage(cell.value) ? &cell.value : nullptr;
   }
 
   /// Whether the value is one that `spec` describes, without gaps. (A Variable that the Plan does

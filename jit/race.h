@@ -24,7 +24,7 @@ class Race {
     if (!is_first_ && plan_s > doubtful * recording_s) wanted_ = considered;
     is_first_ = false;  // of a Plan that may not have run before
   }
-  /// An eager call, as no recording: it only begins the race if it may be won.
+  /// As add_recording(), of an eager call: the race only begins if the Plan is doubted.
   void add_first(double plan_s, double eager_s) {
     add_recording(plan_s, eager_s);
     latest_ = {plan_s, eager_s};

@@ -48,21 +48,7 @@ Deferred::~Deferred() {
 }
 
 void Deferred::finish() {
-  if (is_following_ && is_ordered() && !results_.empty()) {
-    const std::vector<NewValue> replaced = replaced_values();
-    if (!replaced.empty() && !backend(*device_).is_asynchronous()) {
-      const ResultSet live = live_values();
-      std::shared_ptr<const Cut::Compiled> compiled = program_for(live, replaced);
-      if (compiled && !compiled->replaced.empty()) {
-        last_ = std::move(compiled);
-        return;
-      }
-      run_cut(compiled.get(), live);
-      fill_copies();
-      return begin_segment();
-    }
-  }
-  cut();
+  cut(replaced_values());
 }
 
 /// The number of a pending value of the segment.
@@ -85,9 +71,11 @@ bool is_same_memory(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-/// Of Variables. (Who looks at a cell's value here and now sees a hint.)
+/// Of Variables, if commit() can leave them to a program that overwrites the old ones. (Who looks
+/// at a cell's value here and now sees a hint.)
 std::vector<NewValue> Deferred::replaced_values() const {
   std::vector<NewValue> replaced;
+  if (!is_ordered() || !device_ || backend(*device_).is_asynchronous()) return replaced;
   for (const Assignment& assignment : assignments()) {
     const std::optional<uint32_t> result = result_of(assignment.value);
     if (!result || std::ranges::find(replaced, *result, &NewValue::result) != replaced.end())
@@ -171,10 +159,18 @@ ResultSet Deferred::live_values() const {
   return live;
 }
 
-void Deferred::cut() {
+/// `replaced`: of the last cut. It stays undone if its program can overwrite some of them.
+void Deferred::cut(std::span<const NewValue> replaced) {
   if (is_following_ && !results_.empty()) {
     const ResultSet live = live_values();
-    if (!live.is_empty()) run_cut(program_for(live).get(), live);
+    if (!live.is_empty()) {
+      std::shared_ptr<const Cut::Compiled> compiled = program_for(live, replaced);
+      if (!replaced.empty() && compiled && !compiled->replaced.empty()) {
+        last_ = std::move(compiled);
+        return;
+      }
+      run_cut(compiled.get(), live);
+    }
     fill_copies();
   } else if (!is_crowded_ && !results_.empty()) {
     segments_->explored(*at_);

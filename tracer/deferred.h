@@ -118,11 +118,11 @@ class Deferred final : public Transaction, public PendingCall {
   [[nodiscard]] Tensor own(Tensor tensor, Inputs inputs) const;
   [[nodiscard]] bool ends_segment(const Op& op, Inputs inputs, const Spec& spec) const;
 
-  void cut();
+  void cut(std::span<const NewValue> replaced = {});
   void note_look(Step& end, const Tensor& tensor, const ReadSite& site);
   [[nodiscard]] ResultSet live_values() const;
   [[nodiscard]] std::shared_ptr<const Cut::Compiled> program_for(
-      const ResultSet& live, std::span<const NewValue> replaced = {});
+      const ResultSet& live, std::span<const NewValue> replaced);
   void run_cut(const Cut::Compiled* compiled, const ResultSet& live);
   std::shared_ptr<const Cut::Compiled> compile(const Segments::Visit& visit,
                                                std::span<const NewValue> replaced);

@@ -143,9 +143,7 @@ class Splitter {
       }
       const bool is_chain = 4 * length.cycles > 5 * longest && length.cycles > length.instructions;
       if (is_chain && next > 0) begins_.push_back(next);
-      if (step + 1 == steps_.size()) {
-        if (!is_chain || next == 0) return;
-      }
+      if (step + 1 == steps_.size() && !(is_chain && next > 0)) return;
       begin = next > 0 ? next : step;
     }
   }
