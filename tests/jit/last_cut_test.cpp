@@ -133,6 +133,19 @@ TEST_CASE("what the last segment takes may be a value that the call has assigned
       false);
 }
 
+TEST_CASE("what is the last cut of one call is looked at in another", "[jit][deferred]") {
+  int calls = 0;
+  check(
+      [&](const State& p, const Tensor& x) {
+        if (bool(sum(x) > 1e9)) return x;
+        const Tensor next = p.w * 0.5 + x;
+        p.w.set(next);
+        if (++calls % 2 == 0) static_cast<void>(next.to_vector<float>());
+        return x;
+      },
+      false);
+}
+
 TEST_CASE("one value becomes that of two Variables", "[jit][deferred]") {
   check(
       [](const State& p, const Tensor& x) {
