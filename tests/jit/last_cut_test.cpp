@@ -174,6 +174,34 @@ TEST_CASE("an argument that is a Variable's value is not overwritten", "[jit][de
   }
 }
 
+TEST_CASE("a last cut that finds no memory changes nothing", "[jit][deferred]") {
+  if (!overwrites()) return;
+  Backend& device = backend(default_device());
+  const StanceScope never_eager(Stance::fail_on_fallback);
+  const Variable w(ramp(1'000'000));
+  bool is_short = false;
+  Tensor held;
+  const auto f = compile([&](const Tensor& x) {
+    if (bool(sum(x) < 0.0)) return x;
+    held = w * 2.0;
+    w.set(w * 0.5 + x);
+    if (is_short) device.set_memory_budget(memory_statistics(default_device()).in_use + 5'000'000);
+    return exp(x);  // beside `held` there is no room for it
+  });
+  const Tensor x = ramp(1'000'000);
+  for (int i = 0; i < 8; ++i) f(x);
+  const Tensor before = copy(w.get());
+  reset_peak_memory(default_device());  // and gives back what is cached
+  is_short = true;
+  CHECK_THROWS_WITH(f(x), Catch::Contains("memory"));
+  device.set_memory_budget(0);
+  is_short = false;
+  CHECK(same_bits(w.get(), before));
+  CHECK(same_bits(held, before * 2.0));  // there was room for it
+  f(x);
+  CHECK(same_bits(w.get(), before * 0.5 + x));
+}
+
 TEST_CASE("optimizers of steps that look update in place", "[jit][deferred]") {
   const auto model = [] {
     manual_seed(1);
