@@ -181,13 +181,7 @@ bool NestRules::is_walkable(const Group& group, const Member& member,
                             const std::optional<Access>& access) const {
   if (!access) return false;
   const bool is_row = member.level == Stage::Level::row && !reduces(graph_[member.value]);
-  if (is_row || group.reduced.size() < 2) return true;
-  const Strides strides = squeezed(*access);
-  for (int i = 1; i < group.reduced.size(); ++i) {
-    const int axis = static_cast<int>(group.reduced[i]);
-    if (strides[axis - 1] != strides[axis] * group.domain[axis]) return false;
-  }
-  return true;
+  return is_row || reduced_axes_merge(group, *access);
 }
 
 }  // namespace nitinol::fusion

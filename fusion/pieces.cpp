@@ -5,6 +5,8 @@
 // Example: y = exp a; z = exp b; c = concat y z. Both kernels store into c, and there is no copy.
 #include "fusion/pieces.h"
 
+#include "fusion/groups.h"
+
 namespace nitinol::fusion {
 namespace {
 
@@ -26,6 +28,12 @@ bool is_read_once(const Graph& graph, const std::vector<int>& uses, Value value)
     if (uses[value] != 1) return false;
   }
   return uses[base] == 1;
+}
+
+/// Whether the group of `value` can store it there.
+bool is_walkable(const Fusion& fusion, Value value, const Access& access) {
+  const Group& group = fusion.groups[static_cast<std::size_t>(fusion.group_of[value])];
+  return group.find(value)->level == Stage::Level::row || reduced_axes_merge(group, access);
 }
 
 /// The window over `shape`, which differs from its own by axes of size 1.
@@ -71,7 +79,8 @@ std::map<Value, Piece> pieces_of(const Graph& graph, const Fusion& fusion) {
       if (fusion.group_of[base] < 0 || !is_read_once(graph, uses, node.inputs[k]) ||
           windows[k].shape != graph[node.inputs[k]].spec.shape)
         continue;
-      pieces[base] = {.whole = v, .access = region(graph[base].spec.shape, windows[k])};
+      const Access access = region(graph[base].spec.shape, windows[k]);
+      if (is_walkable(fusion, base, access)) pieces[base] = {.whole = v, .access = access};
     }
   }
   return pieces;

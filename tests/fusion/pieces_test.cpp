@@ -71,6 +71,37 @@ const Case cases[] = {
        return std::vector{concat({softmax(x, 1), y + 1}, 1)};
      },
      2},
+    {"rows beside a sum of all",
+     [](const Tensor& x, const Tensor& y) {
+       const Tensor z = x + y;
+       return std::vector{concat({z * 2, y}), sum(z)};
+     },
+     2},
+    {"columns beside a sum of all",  // which is one loop over all elements: the piece is none
+     [](const Tensor& x, const Tensor& y) {
+       const Tensor z = x + y;
+       return std::vector{concat({z * 2, y}, 1), sum(z)};
+     },
+     3},
+    {"stacked at the end beside a sum of all",
+     [](const Tensor& x, const Tensor& y) {
+       const Tensor z = x + y;
+       return std::vector{stack({z * 2, y}, -1), max(z)};
+     },
+     0},
+    {"padded beside sums over two of three axes",
+     [](const Tensor& x, const Tensor& y) {
+       const Tensor z = reshape(x + y, {2, 2, 6});
+       return std::vector{pad(z * 2, {{0, 0}, {0, 0}, {1, 2}}), sum(z, {1, 2}),
+                          concat({z * 3, z}, 1)};
+     },
+     0},
+    {"columns beside sums over the first axes",
+     [](const Tensor& x, const Tensor& y) {
+       const Tensor z = reshape(x + y, {2, 2, 6});
+       return std::vector{concat({z * 2, reshape(y, {2, 2, 6})}, 1), sum(z, {0, 1})};
+     },
+     0},
     {"twice the same",
      [](const Tensor& x, const Tensor& y) {
        const Tensor z = x + y;
