@@ -101,14 +101,14 @@ auto repeated(const First& first, bool builds_tape, F&& f) {
   return f();
 }
 
-std::vector<Handle<TensorSlot>> nodes_of(const std::vector<Tensor>& tensors) {
-  std::vector<Handle<TensorSlot>> nodes;
+OfInputs<Handle<TensorSlot>> nodes_of(const std::vector<Tensor>& tensors) {
+  OfInputs<Handle<TensorSlot>> nodes;
   for (const Tensor& tensor : tensors) nodes.push_back(tensor.internals().gradient);
   return nodes;
 }
 
-std::vector<Spec> specs_of(const std::vector<Tensor>& tensors) {
-  std::vector<Spec> specs;
+OfInputs<Spec> specs_of(const std::vector<Tensor>& tensors) {
+  OfInputs<Spec> specs;
   for (const Tensor& tensor : tensors) specs.push_back(tensor.spec());
   return specs;
 }
@@ -194,13 +194,12 @@ std::vector<Tensor> checkpointed(const TensorFunction& f, const std::vector<Tens
   if (!checkpoint.is_tracked()) return results;
   const std::vector<Tensor> inputs = checkpoint.inputs();
   Node* node = nullptr;
-  const Handle<TensorSlot> handle = make_node(Node::Kind::custom, node);
-  node->name = "checkpoint";
+  const Handle<TensorSlot> handle = make_custom_node("checkpoint", node);
   node->inputs = nodes_of(inputs);
   node->input_specs = specs_of(inputs);
   node->output_count = static_cast<int>(results.size());
-  node->reads_variables = checkpoint.reads_variables();
-  node->rule = [checkpoint = std::move(checkpoint)](const CustomCall& call) {
+  node->custom->reads_variables = checkpoint.reads_variables();
+  node->custom->rule = [checkpoint = std::move(checkpoint)](const CustomCall& call) {
     return checkpoint.back(call);
   };
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -221,12 +220,11 @@ Tensor customized(const CustomFunction& f, const std::vector<Tensor>& arguments)
   }
   noting.commit();
   Node* node = nullptr;
-  const Handle<TensorSlot> handle = make_node(Node::Kind::custom, node);
-  node->name = "custom_gradient";
+  const Handle<TensorSlot> handle = make_custom_node("custom_gradient", node);
   node->inputs = nodes_of(arguments);
   node->input_specs = specs_of(arguments);
-  node->rule = [f, arguments, pull = std::move(made.second),
-                first = std::move(noting.first)](const CustomCall& call) {
+  node->custom->rule = [f, arguments, pull = std::move(made.second),
+                        first = std::move(noting.first)](const CustomCall& call) {
     // To be differentiated itself, the rule must see tensors that are tracked: f runs again.
     const Pull pulled =
         call.builds_tape ? repeated(first, true, [&] { return f(arguments).second; }) : pull;

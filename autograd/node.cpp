@@ -1,12 +1,11 @@
-// Letting go of a tape must not recurse: a chain of 100,000 ops would overflow the stack. What a
-// node holds goes to a list of the thread's, which the outermost destructor empties.
+// Letting go of a tape must not recurse: a chain of 100,000 ops would overflow the stack. Nodes
+// that only a node held wait in a list of the thread's until that one is gone.
 #include "autograd/node.h"
 
 #include "core/thread_settings.h"
 
 #include <algorithm>
 #include <atomic>
-#include <new>
 #include <utility>
 
 namespace nitinol::autograd {
@@ -16,47 +15,43 @@ std::atomic<uint64_t> sequence = 1;
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool enabled = true;
 constinit thread_local int depth = 0;  ///< of differentiations
 
-struct Remains {
-  std::vector<Handle<TensorSlot>> inputs;
-  std::vector<Tensor> saved;
-  Tensor result;
-  CustomRule rule;
-};
-
-/// Null while nothing is being let go of.
-constinit thread_local std::vector<Remains>* graveyard = nullptr;
-
-void let_go(Remains remains) {
-  try {
-    if (graveyard != nullptr) return graveyard->push_back(std::move(remains));
-  } catch (const std::bad_alloc&) {  // goes here and now, at the cost of stack
-    return;
-  }
-  std::vector<Remains> waiting;
-  graveyard = &waiting;
-  { const Remains first = std::move(remains); }  // what it held alone is waiting now
-  while (!waiting.empty()) {
-    const Remains next = std::move(waiting.back());
-    waiting.pop_back();
-  }
-  graveyard = nullptr;
-}
+constinit thread_local bool lets_go = false;
+constinit thread_local Node* waiting = nullptr;
 
 }  // namespace
+
+/// While the outermost one of a thread lives, nodes that nobody holds wait for its end.
+class LettingGo {
+ public:
+  LettingGo() : is_outermost_(!std::exchange(lets_go, true)) {}
+  LettingGo(const LettingGo&) = delete;
+  LettingGo& operator=(const LettingGo&) = delete;
+  ~LettingGo() {
+    if (!is_outermost_) return;
+    while (waiting != nullptr) delete std::exchange(waiting, waiting->next_);
+    lets_go = false;
+  }
+  static void later(Node& node) { node.next_ = std::exchange(waiting, &node); }
+
+ private:
+  bool is_outermost_;
+};
 
 constinit thread_local CaptureScope* thread_tape::captures = nullptr;
 using thread_tape::captures;
 
-Node::~Node() {
-  if (!is_freed()) let_all_go();
+void Node::end() noexcept {
+  if (lets_go) return LettingGo::later(*this);
+  const LettingGo scope;
+  delete this;
 }
 
 void Node::let_all_go() noexcept {
-  let_go({std::move(inputs), std::move(saved), std::move(result), std::move(rule)});
+  const LettingGo scope;
   inputs.clear();
   saved.clear();
   result = Tensor();
-  rule = nullptr;
+  if (custom) custom->rule = nullptr;
 }
 
 void Node::free() noexcept {
@@ -87,6 +82,13 @@ Handle<TensorSlot> make_node(Node::Kind kind, Node*& node) {
   return adopt<TensorSlot>(node);
 }
 
+Handle<TensorSlot> make_custom_node(std::string name, Node*& node) {
+  Handle<TensorSlot> handle = make_node(Node::Kind::custom, node);
+  node->custom = std::make_unique<Custom>();
+  node->custom->name = std::move(name);
+  return handle;
+}
+
 Tensor with_node(const Tensor& value, Handle<TensorSlot> node) {
   Tensor copy = bare_copy(value);
   copy.internals().gradient = std::move(node);
@@ -96,7 +98,7 @@ Tensor with_node(const Tensor& value, Handle<TensorSlot> node) {
 Tensor as_output(const Tensor& value, const Handle<TensorSlot>& whole, std::size_t output) {
   Node* node = nullptr;
   Handle<TensorSlot> handle = make_node(Node::Kind::output, node);
-  node->inputs = {whole};
+  node->inputs.push_back(whole);
   node->output = static_cast<int>(output);
   node->spec = value.spec();
   return with_node(value, std::move(handle));

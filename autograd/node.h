@@ -1,13 +1,18 @@
 // Node: how one tensor was computed, for going back.
 #pragma once
 
+#include "core/block_pool.h"
 #include "core/op.h"
 #include "core/tensor.h"
 #include "core/variable.h"
 
+#include <boost/container/small_vector.hpp>
+
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,11 +40,24 @@ struct Contribution {
 /// several of each.
 using CustomRule = std::function<std::vector<Contribution>(const CustomCall&)>;
 
+/// One for each input: most ops have two at most.
+template <class T>
+using OfInputs = boost::container::small_vector<T, 2>;
+
+/// What a function with a rule of its own leaves on the tape.
+struct Custom {
+  std::string name;
+  CustomRule rule;
+  bool reads_variables = false;  ///< gradients may flow to Variables besides the inputs
+};
+
 /// An application of an op, a leaf, or a function with a rule of its own. Immutable once linked,
 /// until the tape is freed. A tensor's `gradient` slot holds it.
 class Node final : public TensorSlot {
  public:
-  ~Node() override;
+  static void* operator new(std::size_t /*size*/) { return BlockPool<Node>::take(); }
+  static void operator delete(void* node) { BlockPool<Node>::give(node); }
+  void end() noexcept override;
 
   enum class Kind : uint8_t {
     op,      ///< one op
@@ -51,20 +69,17 @@ class Node final : public TensorSlot {
   uint64_t sequence = 0;   ///< order of creation: what was computed from it has a larger one
   const Op* op = nullptr;  ///< kind op
   Attrs attrs;
-  Spec spec;                               ///< of the result
-  std::vector<Handle<TensorSlot>> inputs;  ///< their nodes; null: nothing wants that gradient
-  std::vector<Spec> input_specs;
-  std::vector<Tensor> saved;  ///< per input, those that the rule looks at
-  uint64_t trace = 0;         ///< the trace that the result was recorded in, and its number there
+  Spec spec;                            ///< of the result
+  OfInputs<Handle<TensorSlot>> inputs;  ///< their nodes; null: nothing wants that gradient
+  OfInputs<Spec> input_specs;
+  OfInputs<Tensor> saved;  ///< kind op: of each input, or undefined if the rule does not look at it
+  uint64_t trace = 0;      ///< the trace that the result was recorded in, and its number there
   uint32_t value = 0;
-  Tensor result;         ///< if the rule looks at it, without its slot
-  Variable variable;     ///< kind leaf: where the gradient gathers, if it is a Variable's
-  std::string name;      ///< kind custom
-  CustomRule rule;       ///< kind custom
-  int output_count = 1;  ///< kind custom, and ops of several results
-  bool reads_variables =
-      false;       ///< kind custom: gradients may flow to Variables besides the inputs
-  int output = 0;  ///< kind output
+  Tensor result;                   ///< if the rule looks at it, without its slot
+  Variable variable;               ///< kind leaf: where the gradient gathers, if it is a Variable's
+  std::unique_ptr<Custom> custom;  ///< kind custom
+  int output_count = 1;            ///< kind custom, and ops of several results
+  int output = 0;                  ///< kind output
 
   /// Lets go of all that backward needs: when the last Pin goes, if there is one.
   void free() noexcept;
@@ -72,10 +87,12 @@ class Node final : public TensorSlot {
 
  private:
   friend class Pin;
+  friend class LettingGo;
   static constexpr uint32_t freed_bit = uint32_t{1} << 31;
   void let_all_go() noexcept;
 
   mutable std::atomic<uint32_t> pins_ = 0;
+  Node* next_ = nullptr;  ///< of those that wait for their end
 };
 
 /// While it lives, what a node holds is there: another thread's backward() may free the same tape.
@@ -100,6 +117,8 @@ class Pin {
 [[nodiscard]] Node* node_of(const Tensor& tensor);
 /// A fresh node with the next sequence number.
 [[nodiscard]] Handle<TensorSlot> make_node(Node::Kind kind, Node*& node);
+/// A node of kind custom.
+[[nodiscard]] Handle<TensorSlot> make_custom_node(std::string name, Node*& node);
 /// The same value, computed by `node`.
 [[nodiscard]] Tensor with_node(const Tensor& value, Handle<TensorSlot> node);
 

@@ -16,7 +16,7 @@ namespace {
   throw Error(ErrorKind::value,
               {.where = "backward",
                .what = fmt::format("the tape of {} was freed by an earlier backward()",
-                                   node.kind == Node::Kind::op ? node.op->name : node.name),
+                                   node.kind == Node::Kind::op ? node.op->name : node.custom->name),
                .expected = "one backward() for each time the value is computed",
                .got = "a second one",
                .fix = "Compute the value again, or add the losses and call backward() once."});
@@ -64,8 +64,8 @@ void Sweep::stop_at(std::span<const Node* const> leaves) {
 }
 
 bool Sweep::leads_to_leaf(const Node* start) {
-  const std::vector<Handle<TensorSlot>> nothing;  // of a freed node
-  std::vector<Pin> pins;                          // what is on the path stays
+  const OfInputs<Handle<TensorSlot>> nothing;  // of a freed node
+  std::vector<Pin> pins;                       // what is on the path stays
   std::vector<const Node*> path = {start};
   while (!path.empty()) {
     const Node* const node = path.back();
@@ -224,15 +224,13 @@ void Sweep::visit_op(Node& node, const std::vector<Tensor>& gradients) {
   const Tensor none;
   const Tensor& gradient = is_single ? gradients[0] : none;
   if (node.op == &ops::slice() && visit_slice(node, gradient)) return;
-  std::vector<Tensor> inputs = node.saved;
-  inputs.resize(node.inputs.size());
   Tensor result = node.result;
   if (result.is_defined() && options_.builds_tape) {
     node.references.fetch_add(1, std::memory_order_relaxed);
     result = with_node(result, adopt<TensorSlot>(&node));
   }
   const GradientCall call = {.attrs = node.attrs,
-                             .inputs = inputs,
+                             .inputs = node.saved,
                              .input_specs = node.input_specs,
                              .result = result,
                              .result_spec = node.spec,
@@ -257,7 +255,7 @@ void Sweep::visit_custom(Node& node, const std::vector<Tensor>& gradients) {
   const std::function<bool(std::size_t)> has_arrived_at = [&](std::size_t k) {
     return has_arrived(node.inputs[k]);
   };
-  const std::vector<Contribution> contributions = node.rule(
+  const std::vector<Contribution> contributions = node.custom->rule(
       {.gradients = gradients, .builds_tape = options_.builds_tape, .has_arrived = has_arrived_at});
   for (const Contribution& part : contributions) {
     if (part.variable.is_defined()) {
@@ -288,7 +286,8 @@ bool depends_on_more(const Tensor& result, std::span<const Node* const> leaves) 
     const Node* const node = path.back();
     path.pop_back();
     if (node == nullptr || !seen.insert(node).second) continue;
-    if (node->kind == Node::Kind::leaf || node->reads_variables) return true;
+    if (node->kind == Node::Kind::leaf || (node->custom && node->custom->reads_variables))
+      return true;
     pins.emplace_back(*node);
     if (!pins.back()) continue;
     for (const Handle<TensorSlot>& input : node->inputs)

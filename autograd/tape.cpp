@@ -21,7 +21,7 @@ Handle<TensorSlot> application(const Op& op, Inputs inputs, const Attrs& attrs,
   node->value = result.internals().value;
   node->inputs.reserve(inputs.size());
   node->input_specs.reserve(inputs.size());
-  node->saved.resize(op.gradient.looks_at_inputs != 0 ? inputs.size() : 0);
+  node->saved.resize(inputs.size());
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     node->inputs.push_back(inputs[k]->internals().gradient);
     node->input_specs.push_back(inputs[k]->spec());

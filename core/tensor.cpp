@@ -1,61 +1,21 @@
 #include "core/tensor.h"
 
+#include "core/block_pool.h"
 #include "core/error.h"
 #include "core/pending.h"
-#include "core/per_thread.h"
 
 #include <fmt/format.h>
 
-#include <array>
 #include <new>
 
 namespace nitinol {
-namespace {
-
-// TensorData blocks are recycled per thread: making one costs a few nanoseconds. A block freed by
-// another thread than the one that made it joins that thread's list; both are bounded.
-class TensorDataPool {
- public:
-  TensorDataPool() = default;
-  TensorDataPool(const TensorDataPool&) = delete;
-  TensorDataPool& operator=(const TensorDataPool&) = delete;
-  ~TensorDataPool() {
-    for (std::size_t i = 0; i < count_; ++i) ::operator delete(blocks_[i]);
-  }
-
-  void* take() { return count_ > 0 ? blocks_[--count_] : ::operator new(sizeof(TensorData)); }
-  void give(void* block) {
-    if (count_ < blocks_.size()) {
-      blocks_[count_++] = block;
-    } else {
-      ::operator delete(block);
-    }
-  }
-
- private:
-  std::array<void*, 256> blocks_;
-  std::size_t count_ = 0;
-};
-
-void* take_block() {
-  TensorDataPool* const pool = PerThread<TensorDataPool>::get();
-  return pool != nullptr ? pool->take() : ::operator new(sizeof(TensorData));
-}
-
-void give_block(void* block) {
-  TensorDataPool* const pool = PerThread<TensorDataPool>::get();
-  pool != nullptr ? pool->give(block) : ::operator delete(block);
-}
-
-}  // namespace
-
 void destroy(TensorData* data) {
   data->~TensorData();
-  give_block(data);
+  BlockPool<TensorData>::give(data);
 }
 
 void destroy(TensorSlot* slot) {
-  delete slot;
+  slot->end();
 }
 
 void Tensor::throw_undefined() {
@@ -81,7 +41,8 @@ std::string undefined_tensor_fix() {
 
 Tensor make_tensor(const Spec& spec, const Strides& strides, int64_t offset,
                    StorageHandle storage) {
-  auto* data = new (take_block()) TensorData(spec, strides, offset, std::move(storage));
+  auto* data =
+      new (BlockPool<TensorData>::take()) TensorData(spec, strides, offset, std::move(storage));
   data->birth = current_epoch();
   return Tensor(adopt<TensorData>(data));
 }

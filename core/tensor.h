@@ -61,6 +61,8 @@ struct TensorSlot : Counted {
   TensorSlot(const TensorSlot&) = delete;
   TensorSlot& operator=(const TensorSlot&) = delete;
   virtual ~TensorSlot() = default;
+  /// Nobody holds it any more.
+  virtual void end() noexcept { delete this; }
 };
 
 void destroy(TensorSlot* slot);

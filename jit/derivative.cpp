@@ -231,9 +231,9 @@ const autograd::Node* freed_behind(const Tensor& result, std::span<const Tensor>
 /// A node that says what `freed` says.
 Handle<TensorSlot> spent_node(const autograd::Node& freed) {
   autograd::Node* node = nullptr;
-  Handle<TensorSlot> handle = autograd::make_node(freed.kind, node);
+  Handle<TensorSlot> handle = freed.custom ? autograd::make_custom_node(freed.custom->name, node)
+                                           : autograd::make_node(freed.kind, node);
   node->op = freed.op;
-  node->name = freed.name;
   node->free();
   return handle;
 }
@@ -462,13 +462,12 @@ std::span<Tensor> Derivative::link(const std::shared_ptr<const Derivative>& deri
   for (const Tensor& result : results.subspan(count)) saved.push_back(row_major(result));
   const std::vector<std::size_t>& tracked = derivative->whole_.backward->results;
   autograd::Node* node = nullptr;
-  const Handle<TensorSlot> handle = autograd::make_node(autograd::Node::Kind::custom, node);
-  node->name = name;
+  const Handle<TensorSlot> handle = autograd::make_custom_node(name, node);
   node->inputs = std::move(held.nodes);
   node->input_specs = std::move(held.specs);
   node->output_count = static_cast<int>(tracked.size());
-  node->rule = [derivative, kept = std::move(held.kept), scalars = std::move(held.scalars),
-                saved = std::move(saved)](const autograd::CustomCall& call) {
+  node->custom->rule = [derivative, kept = std::move(held.kept), scalars = std::move(held.scalars),
+                        saved = std::move(saved)](const autograd::CustomCall& call) {
     return derivative->run(kept, scalars, saved, call);
   };
   for (std::size_t i = 0; i < tracked.size(); ++i) {

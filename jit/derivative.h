@@ -47,10 +47,10 @@ class Derivative {
 
   /// What a call holds for its backward.
   struct Held {
-    std::vector<Tensor> kept;               ///< inputs of the call that backward reads
-    std::vector<Scalar> scalars;            ///< the same
-    std::vector<Handle<TensorSlot>> nodes;  ///< of the inputs that gradients flow to
-    std::vector<Spec> specs;                ///< of the same
+    std::vector<Tensor> kept;                      ///< inputs of the call that backward reads
+    std::vector<Scalar> scalars;                   ///< the same
+    autograd::OfInputs<Handle<TensorSlot>> nodes;  ///< of the inputs that gradients flow to
+    autograd::OfInputs<Spec> specs;                ///< of the same
   };
   /// `read`: what forward()'s Plan has read of Variables, per input.
   [[nodiscard]] Held hold(const Leaves& leaves, std::span<const Tensor> read) const;
