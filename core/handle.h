@@ -39,6 +39,12 @@ template <class T>
 Handle<T> adopt(T* object) {
   return {object, false};
 }
+/// A second reference to one that no other thread has seen yet, which has one.
+template <class T>
+Handle<T> share_fresh(T* object) {
+  object->references.store(2, std::memory_order_relaxed);
+  return {object, false};
+}
 /// True if this is the only reference (acquire).
 template <class T>
 [[nodiscard]] bool is_unique(const Handle<T>& handle) {

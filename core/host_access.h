@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace nitinol {
 
@@ -26,12 +27,30 @@ class HostElements {
   [[nodiscard]] const std::byte* at(const Dims& indices) const;
   /// Stores all elements, in row-major order and without gaps, at `to`.
   void copy_to(std::byte* to) const;
+  /// All of them in row-major order, as Ts, which are as large: where they lie, or in `room`.
+  template <class T>
+  [[nodiscard]] std::span<const T> all(std::vector<T>& room) const {
+    const auto count = static_cast<std::size_t>(element_count(data_.spec.shape));
+    if (is_contiguous(data_.spec.shape, strides()))
+      return {reinterpret_cast<const T*>(first_), count};
+    room.resize(count);
+    copy_to(reinterpret_cast<std::byte*>(room.data()));
+    return room;
+  }
 
  private:
   const TensorData& data_;
   std::unique_ptr<std::byte[]> copy_;
   const std::byte* first_;
 };
+
+/// Whether any is one. (By vectors, which a search that ends early is not.)
+template <class T, class IsOne>
+[[nodiscard]] bool has_any(std::span<const T> elements, IsOne is_one) {
+  bool any = false;
+  for (const T& element : elements) any |= is_one(element);
+  return any;
+}
 
 /// The bits of the first element, zero-extended.
 [[nodiscard]] uint64_t first_element(const Tensor& tensor);

@@ -165,7 +165,9 @@ struct Op {
   std::vector<Spec> (*infer_all)(const Op& op, Inputs inputs, const Attrs& attrs) = nullptr;
   LibraryCall (*call_all)(Inputs inputs, const Attrs& attrs,
                           std::span<const Spec> results) = nullptr;
-  /// Effect::may_fail: throws the Error that says which element failed the call's check.
+  /// Effect::may_fail: the input whose elements decide that.
+  int checked_input = -1;
+  /// Throws the Error that says which of them it fails on, if it does.
   void (*fail)(const Op& op, Inputs inputs, const Attrs& attrs) = nullptr;
   /// composite. Differentiated as what it expands to, unless it has a gradient rule.
   Tensor (*expand)(Inputs inputs, const Attrs& attrs) = nullptr;

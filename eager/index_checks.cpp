@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
 #include <vector>
 
 namespace nitinol {
@@ -34,11 +36,11 @@ void check_i64(const Op& op, const Spec& indices) {
 
 void fail_index(const Op& op, const Tensor& indices, int64_t rows) {
   const TensorData& data = indices.internals();
-  std::vector<int64_t> list(static_cast<std::size_t>(element_count(data.spec.shape)));
-  HostElements(data).copy_to(reinterpret_cast<std::byte*>(list.data()));
-  for (const int64_t index : list) {
-    if (index >= rows || index < -rows) throw_index(op, rows, index);
-  }
+  const HostElements elements(data);
+  std::vector<int64_t> room;
+  const std::span<const int64_t> list = elements.all(room);
+  const auto is_outside = [&](int64_t index) { return (index >= rows) | (index < -rows); };
+  if (has_any(list, is_outside)) throw_index(op, rows, *std::ranges::find_if(list, is_outside));
 }
 
 Tensor as_indices(std::string_view where, const Tensor& indices) {

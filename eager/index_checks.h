@@ -17,7 +17,7 @@ void check_indices(std::string_view where, const Tensor& indices);
 void check_i64(const Op& op, const Spec& indices);
 /// Throws Error(value) for an index of an axis of `rows`.
 [[noreturn]] void throw_index(const Op& op, int64_t rows, int64_t index);
-/// Throws Error(value) for the first index that is none of `rows`.
+/// Throws Error(value) for the first index that is none of `rows`, if there is one.
 void fail_index(const Op& op, const Tensor& indices, int64_t rows);
 
 }  // namespace nitinol

@@ -333,10 +333,25 @@ void compute_into(const Op& op, Inputs inputs, const Tensor& out, Status* status
   arguments.launch(*executable, nest, status);
 }
 
+namespace {
+
+/// Of an op whose check has failed.
+[[noreturn]] void throw_failed(const Op& op, Inputs inputs, const Attrs& attrs) {
+  op.fail(op, inputs, attrs);
+  throw Error(ErrorKind::value,
+              {.where = std::string(op.name),
+               .what = "an element that is refused is another one when it is looked at again",
+               .expected = "operands that nobody writes meanwhile",
+               .got = "memory that has been written, perhaps by another thread",
+               .fix = "Copy what is borrowed before its owner goes on to write."});
+}
+
+}  // namespace
+
 void compute_checked(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor& out) {
   StatusWord status(&backend(out.device()));
   compute_into(op, inputs, out, status.get());
-  if (status.has_failed()) op.fail(op, inputs, attrs);
+  if (status.has_failed()) throw_failed(op, inputs, attrs);
 }
 
 Tensor compute_alike(const Op& op, Inputs inputs) {
@@ -435,7 +450,7 @@ void look_up_into(const Op& op, Inputs inputs, const Attrs& attrs, const Tensor&
   });
   StatusWord status(&backend(out.device()));
   arguments.launch(*executable, nest, status.get());
-  if (status.has_failed()) op.fail(op, inputs, attrs);
+  if (status.has_failed()) throw_failed(op, inputs, attrs);
 }
 
 namespace {
@@ -464,7 +479,7 @@ void launch_call(const Op& op, Inputs inputs, const Attrs& attrs, LibraryCall ca
                       .scalars = {},
                       .status = status.get(),
                       .threads = call.threads});
-  if (is_checked && status.has_failed()) op.fail(op, inputs, attrs);
+  if (is_checked && status.has_failed()) throw_failed(op, inputs, attrs);
 }
 
 }  // namespace

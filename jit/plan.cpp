@@ -92,7 +92,7 @@ class Run {
 
   /// An operand that stays packed, as this call finds it.
   struct Kept {
-    std::optional<program::KeptPacking::Contents> contents;
+    std::optional<ValueId> contents;
     StorageHandle packed;  ///< or null: then it is read as it lies
   };
 
@@ -287,15 +287,17 @@ class Run {
   }
 
   /// None under an interpreter that has values of its own for Variables.
-  [[nodiscard]] std::optional<program::KeptPacking::Contents> contents_of(
-      const program::KeptPacking& kept) const {
+  [[nodiscard]] std::optional<ValueId> contents_of(const program::KeptPacking& kept) const {
     const program::Place& place = program_.places[kept.operand()];
-    if (place.kind == program::Place::Kind::constant) return program::KeptPacking::Contents{};
-    const VariableCell& cell =
-        variable_of(plan_.inputs[static_cast<std::size_t>(place.index)]).cell();
+    if (place.kind == program::Place::Kind::constant) return ValueId{};
+    const tracer::TraceInput& input = plan_.inputs[static_cast<std::size_t>(place.index)];
+    if (input.kind == tracer::TraceInput::Kind::tensor) {
+      if (inputs_.value_of == nullptr) return std::nullopt;
+      return (*inputs_.value_of)(static_cast<std::size_t>(input.leaf));
+    }
+    const VariableCell& cell = variable_of(input).cell();
     if (is_held() || is_locked(cell)) return std::nullopt;
-    return program::KeptPacking::Contents{.cell = cell.id,
-                                          .version = cell.version.load(std::memory_order_acquire)};
+    return ValueId{.cell = cell.id, .version = cell.version.load(std::memory_order_acquire)};
   }
 
   [[gnu::noinline]] void find_packed() {

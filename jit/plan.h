@@ -37,6 +37,9 @@ struct CallInputs {
   /// One per replacement of the trace: what the result may be stored over if nobody else sees it,
   /// or null; empty: nothing.
   std::span<const Tensor* const> lent = {};
+  /// Or null: which Variable's value a tensor is, of those of which the trace says that they are
+  /// one.
+  const tracer::ValueOf* value_of = nullptr;
   /// If there is one, a call may return before its checks are made (jit/deferred_call.h).
   Deferring* deferring = nullptr;
 };

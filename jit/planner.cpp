@@ -74,8 +74,11 @@ program::Options options_for(const tracer::Trace& trace, int threads, bool quick
   using Kind = tracer::TraceInput::Kind;
   for (const tracer::TraceInput& input : trace.inputs) {
     options.scalars.push_back(input.kind == Kind::scalar ? input.leaf : -1);
-    options.stays.push_back(input.kind == Kind::variable && !input.is_gradient &&
-                            !assigned.contains(input));
+    const bool is_value =
+        input.kind == Kind::variable
+            ? !input.is_gradient && !assigned.contains(input)
+            : input.kind == Kind::tensor && std::ranges::count(trace.values, input.leaf) > 0;
+    options.stays.push_back(is_value);
   }
   return options;
 }

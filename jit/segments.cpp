@@ -22,10 +22,13 @@ class PlanOfCut final : public tracer::CutProgram {
  public:
   PlanOfCut(const tracer::Trace& trace, int threads, bool quick_code)
       : plan_(trace, threads, quick_code) {}
-  bool run(std::span<const Tensor* const> imports, std::span<const uint64_t> numbers,
-           std::span<const Tensor* const> lent, std::span<Tensor> results) const override {
-    const CallInputs inputs = {
-        .tensors = imports, .variables = {}, .scalars = {}, .number_bits = numbers, .lent = lent};
+  bool run(const Inputs& given, std::span<Tensor> results) const override {
+    const CallInputs inputs = {.tensors = given.imports,
+                               .variables = {},
+                               .scalars = {},
+                               .number_bits = given.numbers,
+                               .lent = given.lent,
+                               .value_of = given.value_of};
     return plan_.run(inputs, results) == Plan::Outcome::done;
   }
 

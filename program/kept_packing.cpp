@@ -21,7 +21,7 @@ KeptPacking::~KeptPacking() {
   if (is_reserved_) reserved_bytes -= bytes_;
 }
 
-StorageHandle KeptPacking::find(const Contents& contents, std::byte* memory, Backend& device,
+StorageHandle KeptPacking::find(const ValueId& contents, std::byte* memory, Backend& device,
                                 int threads) const {
   StorageHandle old;  // released after the lock
   {

@@ -5,6 +5,7 @@
 #include "core/fork.h"
 #include "core/graph.h"
 #include "core/storage.h"
+#include "core/variable.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -40,15 +41,10 @@ class KeptPacking {
   [[nodiscard]] Value operand() const { return static_cast<Value>(operand_.value); }
   [[nodiscard]] Value packed() const { return packed_value_; }
 
-  /// Which contents the operand has: those of a cell (0: a constant) at a version of it.
-  struct Contents {
-    uint64_t cell = 0, version = 0;
-    friend bool operator==(const Contents&, const Contents&) = default;
-  };
-  /// The packed form of these contents, which the operand's value at `memory` has; in memory of
-  /// `device`. Null at their first call, while another thread packs them, and if there is no
-  /// memory.
-  [[nodiscard]] StorageHandle find(const Contents& contents, std::byte* memory, Backend& device,
+  /// The packed form of these contents (cell 0: a constant), which the operand's value at `memory`
+  /// has; in memory of `device`. Null at their first call, while another thread packs them, and if
+  /// there is no memory.
+  [[nodiscard]] StorageHandle find(const ValueId& contents, std::byte* memory, Backend& device,
                                    int threads) const;
 
  private:
@@ -61,7 +57,7 @@ class KeptPacking {
   const std::size_t bytes_;
 
   mutable ForkSafeMutex mutex_;  ///< of all below
-  mutable Contents contents_;
+  mutable ValueId contents_;
   mutable bool is_known_ = false;    ///< contents_ are those of a call
   mutable bool is_packing_ = false;  ///< a thread is at it
   mutable bool is_reserved_ = false;

@@ -1,12 +1,12 @@
 // The ends of a deferred call's segments: what is alive is computed.
 #include "core/backend.h"
-#include "core/error.h"
 #include "core/host_access.h"
 #include "core/parallel.h"
 #include "tracer/deferred.h"
 
 #include <algorithm>
 #include <optional>
+#include <ranges>
 #include <utility>
 
 namespace nitinol::tracer {
@@ -116,27 +116,26 @@ void Deferred::complete() {
     }
   };
   let_go(true);
+  bool has_run = false;
   try {
-    if (!run_program(*last, imports.span(), lent.span()))
-      throw Error(ErrorKind::internal, {.where = "Deferred",
-                                        .what = "the last cut of a call did not run",
-                                        .expected = {},
-                                        .got = {},
-                                        .fix = {}});
+    has_run = run_program(*last, imports.span(), lent.span(), nullptr);
   } catch (...) {
     let_go(false);
     throw;
   }
-  segments_->cuts_by_plan.fetch_add(1, std::memory_order_relaxed);
+  if (has_run) {
+    segments_->cuts_by_plan.fetch_add(1, std::memory_order_relaxed);
+  } else {  // what had passed its check has been written by somebody since
+    let_go(false);
+    compute_values(live_values());
+  }
   fill_copies();
   const Lock lock(lock_);
   is_overwriting_ = false;
 }
 
 void Deferred::read(const Tensor& tensor, const ReadSite& site) {
-  const TensorData& data = tensor.internals();
-  const bool is_result = data.trace == epoch_ && data.segment == segment_ && !is_import(data.value);
-  if (is_result) {
+  if (is_result(tensor.internals())) {
     Step& end = *at_;
     cut();
     note_look(end, tensor, site);
@@ -189,11 +188,27 @@ std::shared_ptr<const Cut::Compiled> Deferred::program_for(const ResultSet& live
   return is_enough ? visit.compiled : nullptr;
 }
 
+/// Which Variable's value it is, if that still has it. (What is imported is not written over.)
+std::optional<ValueId> Deferred::value_id(const Tensor& import) const {
+  const Storage* const memory = import.internals().storage.get();
+  for (const Read& read : std::views::reverse(reads())) {
+    if (read.memory != memory || memory == nullptr) continue;
+    VariableCell& cell = read.variable.cell();
+    const std::lock_guard lock(cell.mutex);
+    if (cell.version.load(std::memory_order_relaxed) == read.version &&
+        is_same_memory(import, cell.value))
+      return ValueId{.cell = cell.id, .version = read.version};
+  }
+  return std::nullopt;
+}
+
 /// By the program, if there is one.
 void Deferred::run_cut(const Cut::Compiled* compiled, const ResultSet& live) {
   ShortArray<const Tensor*, 16> imports(imports_.size());
   for (std::size_t i = 0; i < imports_.size(); ++i) imports[i] = &imports_[i];
-  if (compiled != nullptr && run_program(*compiled, imports.span(), {}))
+  const auto id_of = [&](std::size_t import) { return value_id(imports_[import]); };
+  const ValueOf value_of = id_of;
+  if (compiled != nullptr && run_program(*compiled, imports.span(), {}, &value_of))
     segments_->cuts_by_plan.fetch_add(1, std::memory_order_relaxed);
   else
     compute_values(live);
@@ -207,6 +222,10 @@ std::shared_ptr<const Cut::Compiled> Deferred::compile(const Segments::Visit& vi
     auto compiled = std::make_shared<Cut::Compiled>(visit.live);
     compiled->replaced.assign(replaced.begin(), replaced.end());
     Trace trace = trace_of(*at_, visit.live, *compiled);
+    for (std::size_t i = 0; i < imports_.size(); ++i) {
+      const bool is_replaced = std::ranges::count(replaced, i, &NewValue::import) > 0;
+      if (!is_replaced && value_id(imports_[i])) trace.values.push_back(static_cast<int>(i));
+    }
     compiler_(std::move(trace), [segments = segments_, cut = visit.cut,
                                  compiled](std::shared_ptr<const CutProgram> program) {
       compiled->program = std::move(program);
@@ -222,14 +241,15 @@ std::shared_ptr<const Cut::Compiled> Deferred::compile(const Segments::Visit& vi
 }
 
 bool Deferred::run_program(const Cut::Compiled& compiled, std::span<const Tensor* const> imports,
-                           std::span<const Tensor* const> lent) {
+                           std::span<const Tensor* const> lent, const ValueOf* value_of) {
   ShortArray<uint64_t, 16> numbers(compiled.numbers.size());
   for (std::size_t i = 0; i < compiled.numbers.size(); ++i)
     numbers[i] = numbers_[compiled.numbers[i]];
   ShortArray<Tensor, 8> results(compiled.results.size());
   {
     const InterpreterScope scope(below());
-    if (!compiled.program->run(imports, numbers.span(), lent, results.span())) return false;
+    if (!compiled.program->run({imports, numbers.span(), lent, value_of}, results.span()))
+      return false;
   }
   const Lock lock(lock_);
   for (std::size_t k = 0; k < compiled.results.size(); ++k) {
@@ -350,8 +370,11 @@ void Deferred::compute_elsewhere(const TensorData& data) {
     if (is_overwriting_) continue;
     part.segment = segment_;
     part.results.assign(results_.begin(), results_.begin() + data.value + 1);
-    part.imports = imports_;
-    part.numbers = numbers_;
+    const Result& last = part.results.back();
+    const auto number_count =
+        last.first_number + static_cast<std::ptrdiff_t>(last.step->numbers.size());
+    part.imports.assign(imports_.begin(), imports_.begin() + last.import_count);
+    part.numbers.assign(numbers_.begin(), numbers_.begin() + number_count);
     break;
   }
   std::vector<bool> needed(part.results.size());

@@ -1,5 +1,6 @@
 #include "tracer/deferred.h"
 
+#include "core/backend.h"
 #include "core/place.h"
 
 #include <algorithm>
@@ -10,10 +11,6 @@ namespace {
 
 /// A longer segment is cut: what it keeps alive, and its program, grow with it.
 constexpr std::size_t most_results = 4096;
-
-bool is_deferrable(const Op& op) {
-  return op.effect == Effect::none && op.kind != OpKind::transfer && op.kind != OpKind::composite;
-}
 
 /// What takes its dtype from what it meets. (A number that has one of its own is an import.)
 bool is_weak_number(const TensorData& data) {
@@ -33,13 +30,43 @@ Deferred::Deferred(std::shared_ptr<Segments> segments, CutCompiler compile)
   begin_segment();
 }
 
+/// So that so many more need no memory, and those that are there do not move.
+template <class T>
+inline void Deferred::make_room(std::vector<T>& in, std::size_t count) {
+  if (in.capacity() - in.size() >= count) [[likely]]
+    return;
+  constexpr std::size_t least = 32;
+  const Lock lock(lock_);
+  in.reserve(std::max(2 * in.size() + count, least));
+}
+
+/// For go_to().
+inline void Deferred::make_room(std::span<const uint64_t> bits) {
+  make_room(results_, 1);
+  make_room(numbers_, bits.size());
+}
+
+/// Of the segment, pending or computed.
+bool Deferred::is_result(const TensorData& data) const {
+  return data.trace == epoch_ && data.segment == segment_ && !is_import(data.value);
+}
+
+/// One that may fail only if it can be checked at once.
+bool Deferred::is_deferrable(const Op& op, Inputs inputs) const {
+  if (op.effect == Effect::none) return op.kind != OpKind::transfer && op.kind != OpKind::composite;
+  if (op.effect == Effect::ordered) return false;
+  const Tensor* const checked = inputs[static_cast<std::size_t>(op.checked_input)];
+  return checked != nullptr && !is_result(checked->internals()) &&
+         !backend(checked->device()).is_asynchronous();
+}
+
 // ---- operands
 
 /// The number of a tensor from outside of the segment.
 OperandCode Deferred::add_import(const Tensor& tensor) {
   materialise(tensor.internals());  // of another call
   const auto position = static_cast<uint32_t>(imports_.size());
-  const Lock lock(lock_);
+  make_room(imports_, 1);
   imports_.push_back(tensor);
   return position | import_bit;
 }
@@ -135,16 +162,17 @@ Step* Deferred::find(const Op& op, const Attrs& attrs, const Operands& operands)
   return nearly;
 }
 
-inline void Deferred::go_to(Step& step, std::span<const uint64_t> bits, Tensor result) {
+/// There is room.
+inline void Deferred::go_to(Step& step, std::span<const uint64_t> bits, Tensor result) noexcept {
   if (at_->latest.load(std::memory_order_relaxed) != &step)
     at_->latest.store(&step, std::memory_order_relaxed);
   at_ = &step;
   covered_ = imports_.size();
   device_ = step.spec.device;
-  const Lock lock(lock_);
-  const auto first = static_cast<uint32_t>(numbers_.size());
-  if (!bits.empty()) numbers_.insert(numbers_.end(), bits.begin(), bits.end());
-  if (step.returned < 0) results_.push_back({std::move(result), &step, first});
+  if (step.returned < 0)
+    results_.push_back({std::move(result), &step, static_cast<uint32_t>(numbers_.size()),
+                        static_cast<uint32_t>(covered_)});
+  for (const uint64_t number : bits) numbers_.push_back(number);
 }
 
 /// Whether `step` is this application, whose operands are in no list yet. All that most steps of
@@ -189,10 +217,23 @@ Tensor Deferred::follow(const Op& op, const Attrs& attrs, Operands& operands) {
   return pending_result(*step, operands.inputs, {operands.bits.data(), operands.bits.size()});
 }
 
+/// Throws its error, and is then as it was.
+void Deferred::check(const Step& step, Inputs inputs) {
+  try {
+    step.op->fail(*step.op, inputs, step.attrs);
+  } catch (...) {
+    drop_imports();
+    throw;
+  }
+}
+
 /// Goes on to the step, whose result is that of this application.
 Tensor Deferred::pending_result(Step& step, Inputs inputs, std::span<const uint64_t> bits) {
-  ++matched_;
+  if (step.op->effect == Effect::may_fail) [[unlikely]]
+    check(step, inputs);
+  make_room(bits);
   if (step.returned >= 0) {
+    ++matched_;
     go_to(step, bits, {});
     return *inputs[static_cast<std::size_t>(step.returned)];
   }
@@ -200,32 +241,36 @@ Tensor Deferred::pending_result(Step& step, Inputs inputs, std::span<const uint6
     entry_.emplace(epoch_, *this);
   Tensor result = make_tensor(step.spec, step.strides, 0, {});
   TensorData& data = result.internals();
+  Tensor kept(share_fresh(&data));
   data.memory.store(TensorData::Memory::pending, std::memory_order_relaxed);
   data.trace = epoch_;
   data.segment = segment_;
   data.value = static_cast<uint32_t>(results_.size());
-  go_to(step, bits, result);
+  ++matched_;
+  go_to(step, bits, std::move(kept));
   return result;
 }
 
 Tensor Deferred::match(const Op& op, Inputs inputs, const Attrs& attrs) {
-  if (!is_following_ || !is_deferrable(op)) return {};
+  if (!is_following_) return {};
   Step* const latest = at_->latest.load(std::memory_order_relaxed);
   if (latest != nullptr && latest->numbers.empty() && results_.size() < most_results &&
       is_same(*latest, op, attrs, inputs, nullptr, 0)) [[likely]]
     return pending_result(*latest, inputs, {});
+  if (!is_deferrable(op, inputs)) return {};
   if (!inputs.empty() && std::ranges::all_of(inputs, is_number)) return {};
   Operands operands(inputs);
   return follow(op, attrs, operands);
 }
 
 Tensor Deferred::match(const Op& op, Inputs inputs, const Spec& number, uint64_t bits) {
-  if (!is_following_ || !is_deferrable(op)) return {};
+  if (!is_following_) return {};
   static const auto& none = *new Attrs;
   Step* const latest = at_->latest.load(std::memory_order_relaxed);
   if (latest != nullptr && results_.size() < most_results &&
       is_same(*latest, op, none, inputs, &number, bits)) [[likely]]
     return pending_result(*latest, inputs, {&bits, 1});
+  if (!is_deferrable(op, inputs)) return {};
   Operands operands(inputs, &number, bits);
   return follow(op, none, operands);
 }
@@ -242,17 +287,15 @@ Tensor Deferred::own(Tensor tensor, Inputs inputs) const {
   return tensor;
 }
 
-/// An op that may fail fails where the user calls it; what acts on the outside does so in order; a
-/// program runs on one device, and takes no weak tensors but numbers.
+/// An op that may fail does so where the user calls it; what acts on the outside does so in order;
+/// a program runs on one device, and takes no weak tensors but numbers.
 bool Deferred::ends_segment(const Op& op, Inputs inputs, const Spec& spec) const {
-  if (!is_deferrable(op)) return true;
+  if (!is_deferrable(op, inputs)) return true;
   if (device_ && spec.device != *device_) return true;
   return std::ranges::any_of(inputs, [&](const Tensor* input) {
     const TensorData& data = input->internals();
     if (data.is_number()) return false;
-    const bool is_result =
-        data.trace == epoch_ && data.segment == segment_ && !is_import(data.value);
-    return data.spec.device != spec.device || (data.spec.is_weak && !is_result);
+    return data.spec.device != spec.device || (data.spec.is_weak && !is_result(data));
   });
 }
 
@@ -263,7 +306,7 @@ Tensor Deferred::run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec
   }
   if (ends_segment(op, inputs, spec)) {
     cut();
-    if (!is_deferrable(op) || std::ranges::any_of(inputs, [&](const Tensor* input) {
+    if (!is_deferrable(op, inputs) || std::ranges::any_of(inputs, [&](const Tensor* input) {
           return !is_number(input) &&
                  (input->spec().is_weak || input->spec().device != spec.device);
         })) {
@@ -313,13 +356,15 @@ Tensor Deferred::explore(const Op& op, Inputs inputs, const Attrs& attrs, const 
     drop_imports();
     return own(std::move(result), inputs);
   }
+  const std::span<const uint64_t> bits(operands.bits.data(), operands.bits.size());
+  make_room(bits);
   if (step->returned < 0) {
     TensorData& data = result.internals();
     data.trace = epoch_;
     data.segment = segment_;
     data.value = static_cast<uint32_t>(results_.size());
   }
-  go_to(*step, {operands.bits.data(), operands.bits.size()}, {});
+  go_to(*step, bits, {});
   return result;
 }
 

@@ -28,8 +28,9 @@ using CutCompiler = FunctionRef<void(Trace, CutProgramTaker)>;
 
 /// Nothing is predicted: whatever host code does, each op has its operands' values, and what
 /// differs from all earlier calls is computed as eager does. What is pending runs at a cut: at a
-/// look, at an op that may fail (its error is to come from its line), and when the call ends, also
-/// by an exception. The values that somebody still holds are what the cut gives; the others never
+/// look, at an op that may fail by what is pending (its error is to come from its line; if the
+/// elements that decide are there it is checked and goes on), and when the call ends, also by an
+/// exception. The values that somebody still holds are what the cut gives; the others never
 /// exist.
 class Deferred final : public Transaction, public PendingCall {
  public:
@@ -76,6 +77,7 @@ class Deferred final : public Transaction, public PendingCall {
     Tensor tensor;  ///< undefined if it has been computed at once
     const Step* step = nullptr;
     uint32_t first_number = 0;  ///< of its operands, in numbers_
+    uint32_t import_count = 0;  ///< so many imports there are up to here
   };
   struct Copy {
     Tensor tensor;
@@ -112,10 +114,16 @@ class Deferred final : public Transaction, public PendingCall {
                  const Tensor& result);
   [[nodiscard]] bool is_same(const Step& step, const Op& op, const Attrs& attrs, Inputs inputs,
                              const Spec* number, uint64_t bits) const;
+  void check(const Step& step, Inputs inputs);
   Tensor pending_result(Step& step, Inputs inputs, std::span<const uint64_t> bits);
-  void go_to(Step& step, std::span<const uint64_t> bits, Tensor result);
+  template <class T>
+  void make_room(std::vector<T>& in, std::size_t count);
+  void make_room(std::span<const uint64_t> bits);
+  void go_to(Step& step, std::span<const uint64_t> bits, Tensor result) noexcept;
   void diverge();
   [[nodiscard]] Tensor own(Tensor tensor, Inputs inputs) const;
+  [[nodiscard]] bool is_result(const TensorData& data) const;
+  [[nodiscard]] bool is_deferrable(const Op& op, Inputs inputs) const;
   [[nodiscard]] bool ends_segment(const Op& op, Inputs inputs, const Spec& spec) const;
 
   void cut(std::span<const NewValue> replaced = {});
@@ -128,7 +136,8 @@ class Deferred final : public Transaction, public PendingCall {
                                                std::span<const NewValue> replaced);
   [[nodiscard]] bool run_program(const Cut::Compiled& compiled,
                                  std::span<const Tensor* const> imports,
-                                 std::span<const Tensor* const> lent);
+                                 std::span<const Tensor* const> lent, const ValueOf* value_of);
+  [[nodiscard]] std::optional<ValueId> value_id(const Tensor& import) const;
   [[nodiscard]] std::optional<uint32_t> result_of(const Tensor& value) const;
   [[nodiscard]] std::vector<NewValue> replaced_values() const;
   void complete() override;
@@ -158,7 +167,9 @@ class Deferred final : public Transaction, public PendingCall {
   /// The last cut, once finish() has left it to commit().
   std::shared_ptr<const Cut::Compiled> last_;
 
-  std::atomic_flag lock_;  ///< guards what follows, which other threads read
+  /// Guards what follows, which other threads read: they look at what was there when the value that
+  /// they ask for was made. So adding to it without moving it needs no lock.
+  std::atomic_flag lock_;
   std::vector<Result> results_;
   std::vector<Tensor> imports_;
   std::vector<uint64_t> numbers_;

@@ -61,12 +61,16 @@ class CutProgram {
   virtual ~CutProgram() = default;
   CutProgram(const CutProgram&) = delete;
   CutProgram& operator=(const CutProgram&) = delete;
-  /// False, with nothing changed, if the ops are to be run one by one. `lent`: one per Compiled's
-  /// `replaced`, which it may store over if nobody else sees it, or null; or none at all.
-  [[nodiscard]] virtual bool run(std::span<const Tensor* const> imports,
-                                 std::span<const uint64_t> numbers,
-                                 std::span<const Tensor* const> lent,
-                                 std::span<Tensor> results) const = 0;
+  struct Inputs {
+    std::span<const Tensor* const> imports;
+    std::span<const uint64_t> numbers;
+    /// One per Compiled's `replaced`, which it may store over if nobody else sees it, or null; or
+    /// none at all.
+    std::span<const Tensor* const> lent;
+    const ValueOf* value_of;  ///< of the imports, or null
+  };
+  /// False, with nothing changed, if the ops are to be run one by one.
+  [[nodiscard]] virtual bool run(const Inputs& inputs, std::span<Tensor> results) const = 0;
 };
 
 /// Some of a segment's results, 64 a word.

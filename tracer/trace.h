@@ -1,6 +1,7 @@
 // Trace: what one recorded call did, as data.
 #pragma once
 
+#include "core/function_ref.h"
 #include "core/graph.h"
 #include "core/host_value.h"
 #include "core/place.h"
@@ -83,6 +84,9 @@ struct Replacement {
   int leaf = 0;  ///< of the input, a tensor
 };
 
+/// Which Variable's value an input is, a tensor of that number; nothing: none, or it is not known.
+using ValueOf = FunctionRef<std::optional<ValueId>(std::size_t)>;
+
 /// A recorded call.
 struct Trace {
   Graph graph;
@@ -91,6 +95,7 @@ struct Trace {
       assigned;  ///< Variables whose new values are graph.outputs[result_count ...]
   std::size_t result_count = 0;
   std::vector<Replacement> replacements;  ///< instead of `assigned`, of a part of a call
+  std::vector<int> values;  ///< inputs, tensors by leaf, that are values of Variables (ValueOf)
   /// Per result: the tensor argument that it is, by identity, or -1; empty if none is. (What has an
   /// argument's value but not its handle, such as stop_gradient() of it, is a tensor of its own.)
   std::vector<int> returned;

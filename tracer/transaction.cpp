@@ -75,16 +75,20 @@ Tensor Transaction::fetch(const Variable& variable) {
     mine.moment->move_on([this] { return are_reads_present(); });
     read = mine.moment->value_of(variable);
   }
-  mine.reads.emplace_back(variable, read.is_replaced ? Held::replaced : read.version);
+  const Storage* const memory =
+      read.value.is_defined() ? read.value.internals().storage.get() : nullptr;
+  mine.reads.push_back({.variable = variable,
+                        .version = read.is_replaced ? Read::replaced : read.version,
+                        .memory = memory});
   return std::move(read.value);
 }
 
 /// Asked under the locks, for which a commit that has begun holds them to its end.
 bool Transaction::are_reads_present() const {
-  return std::ranges::all_of(held_->reads, [](const auto& read) {
-    VariableCell& cell = read.first.cell();
+  return std::ranges::all_of(held_->reads, [](const Read& read) {
+    VariableCell& cell = read.variable.cell();
     const std::lock_guard lock(cell.mutex);
-    return cell.version.load(std::memory_order_relaxed) == read.second;
+    return cell.version.load(std::memory_order_relaxed) == read.version;
   });
 }
 
@@ -125,9 +129,10 @@ void Transaction::commit_ordered() {
     if (!own(assignment.variable)) throw_conflict(assignment.variable);
     locks.emplace_back(assignment.variable.cell().mutex);
   }
-  for (const auto& [variable, version] : mine.reads) {
-    const bool is_replaced = variable.cell().version.load(std::memory_order_relaxed) != version;
-    if (is_replaced && assigned(variable) != nullptr) throw_conflict(variable);
+  for (const Read& read : mine.reads) {
+    const VariableCell& cell = read.variable.cell();
+    const bool is_replaced = cell.version.load(std::memory_order_relaxed) != read.version;
+    if (is_replaced && assigned(read.variable) != nullptr) throw_conflict(read.variable);
   }
   std::vector<VariableCell*> cells;
   for (const Assignment& assignment : assignments_) cells.push_back(&assignment.variable.cell());

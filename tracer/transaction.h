@@ -87,6 +87,16 @@ class Transaction : public Interpreter {
   [[nodiscard]] Tensor fetch(const Variable& variable);
   /// The pending value of `variable`, or null.
   [[nodiscard]] const Tensor* assigned(const Variable& variable) const;
+  struct Read {
+    static constexpr uint64_t replaced = UINT64_MAX;
+    Variable variable;
+    uint64_t version;       ///< `replaced`: of a value that was no longer there
+    const Storage* memory;  ///< of the value, if somebody still holds that
+  };
+  /// What an ordered call has fetched, in this order.
+  [[nodiscard]] std::span<const Read> reads() const {
+    return held_ ? std::span<const Read>(held_->reads) : std::span<const Read>();
+  }
 
  private:
   /// What an ordered call holds until it ends.
@@ -97,9 +107,7 @@ class Transaction : public Interpreter {
     ~Held();
     std::vector<Variable> owned;   ///< whose order this call owns
     std::optional<Moment> moment;  ///< what is read, from the first read on
-    /// Versions that were read; `replaced` for values that were no longer there.
-    std::vector<std::pair<Variable, uint64_t>> reads;
-    static constexpr uint64_t replaced = UINT64_MAX;
+    std::vector<Read> reads;
   };
 
   [[nodiscard]] Held& held();

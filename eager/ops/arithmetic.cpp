@@ -4,6 +4,7 @@
 // their own.
 #include "eager/ops/arithmetic.h"
 
+#include "core/host_access.h"
 #include "core/variable.h"
 #include "eager/all_ops.h"
 #include "eager/apply.h"
@@ -16,7 +17,9 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstdint>
 #include <initializer_list>
+#include <vector>
 
 namespace nitinol {
 namespace {
@@ -153,7 +156,27 @@ constexpr auto power = [](auto a, auto b) { return pow(a, b); };
 constexpr auto power_at = []<double y>(auto a) { return math::pow_at<y>(a); };
 constexpr auto other_power = [](auto a, auto b) { return math::pow_of_others(a, b); };
 
+/// Whether one of the integers or bools is 0.
+bool has_zero(const Tensor& x) {
+  const HostElements elements(x.internals());
+  const auto among = [&]<class T>(T) {
+    std::vector<T> room;
+    return has_any(elements.all(room), [](T element) { return element == 0; });
+  };
+  switch (size_of(x.dtype())) {
+    case 1:
+      return among(uint8_t{});
+    case 2:
+      return among(uint16_t{});
+    case 4:
+      return among(uint32_t{});
+    default:
+      return among(uint64_t{});
+  }
+}
+
 void fail_check_nonzero(const Op&, Inputs inputs, const Attrs& attrs) {
+  if (!has_zero(*inputs[0])) return;
   throw_zero(*inputs[0], static_cast<Checker>(attr<int64_t>(attrs, 0)));
 }
 
@@ -190,6 +213,7 @@ constexpr auto arithmetic = family({
      .infer = infer_check_nonzero,
      .formula = formula<1>(bit_types, nonzero),
      .check = check<1>(bit_types, Status::division_by_zero, is_nonzero),
+     .checked_input = 0,
      .fail = fail_check_nonzero,
      .summary = "The same integers or bools; fails if one is 0."},
 });

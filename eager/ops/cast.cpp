@@ -135,6 +135,7 @@ constexpr auto casts = family({
                    },
                .loops = fits_loops,
                .code = Status::number_out_of_range},
+     .checked_input = 0,
      .fail = fail_fit,
      .summary = "Integers as a narrower dtype; fails if one does not fit."},
 });

@@ -141,6 +141,7 @@ constexpr auto scatters = family({
      .infer = infer_scatter,
      .call = call_scatter,
      .of_nothing = std::nullopt,
+     .checked_input = 2,
      .fail = fail_scatter,
      .gradient = {.rule = scatter_rule, .looks_at_inputs = 0b111, .looks_at_result = true},
      .summary = "Rows replaced by, or joined with, others where indices say."},

@@ -165,6 +165,43 @@ TEST_CASE("within a transaction a Variable's pending value is used", "[jit][pack
   CHECK(same_bits(f(x), matmul(x, transpose(weight(2)))));
 }
 
+TEST_CASE("what the segments of a call that looks read of Variables stays packed", "[jit][packing]") {
+  const Tensor x = numbers(1, {16, width});
+  const auto looks = [](const Variable& w) {
+    return [w](const Tensor& input) {
+      const Tensor y = matmul(input, transpose(w));
+      return bool(sum(y) > 1e9) ? y : matmul(y * 2.0, transpose(w));
+    };
+  };
+  for (const Variable& w : {Variable(weight(2)), parameter(weight(2))}) {
+    const auto layer = looks(w);
+    const auto f = compile(layer);
+    f.set_stance(Stance::fail_on_fallback);
+    for (int call = 0; call < 3; ++call) CHECK(same_bits(f(x), layer(x)));  // makes its Plans
+    w.set(weight(3));
+    CHECK(same_bits(f(x), layer(x)));
+    const int64_t before = in_use();
+    for (int call = 0; call < 3; ++call) CHECK(same_bits(f(x), layer(x)));
+    CHECK(kept_since(before) == (packs() ? 2 : 0));  // in each of the two Plans
+    for (uint64_t seed = 3; seed < 6; ++seed) {
+      w.set(weight(seed));
+      for (int call = 0; call < 3; ++call) CHECK(same_bits(f(x), layer(x)));
+    }
+  }
+  const Variable w(weight(2)), copy(weight(2));
+  const auto step = [](const Variable& v) {
+    return [v](const Tensor& input) {
+      const Tensor y = matmul(input, transpose(v));
+      if (bool(sum(y) < 1e9)) v -= matmul(transpose(y), input) * 1e-6;
+      return matmul(input, v);
+    };
+  };
+  const auto f = compile(step(w));
+  f.set_stance(Stance::fail_on_fallback);
+  for (int call = 0; call < 8; ++call) CHECK(same_bits(f(x), step(copy)(x)));
+  CHECK(same_bits(w.get(), copy.get()));
+}
+
 TEST_CASE("threads that run a Plan while a Variable is assigned see one of its values",
           "[jit][packing]") {
   const Tensor x = numbers(1, {16, width});
