@@ -188,16 +188,16 @@ std::shared_ptr<const Cut::Compiled> Deferred::program_for(const ResultSet& live
   return is_enough ? visit.compiled : nullptr;
 }
 
-/// Which Variable's value it is, if that still has it. (What is imported is not written over.)
+/// Which Variable's value it is, if that still has it: what is imported is not written over, so it
+/// is that value if it lies there.
 std::optional<ValueId> Deferred::value_id(const Tensor& import) const {
   const Storage* const memory = import.internals().storage.get();
   for (const Read& read : std::views::reverse(reads())) {
     if (read.memory != memory || memory == nullptr) continue;
     VariableCell& cell = read.variable.cell();
     const std::lock_guard lock(cell.mutex);
-    if (cell.version.load(std::memory_order_relaxed) == read.version &&
-        is_same_memory(import, cell.value))
-      return ValueId{.cell = cell.id, .version = read.version};
+    if (cell.value.is_defined() && is_same_memory(import, cell.value))
+      return ValueId{.cell = cell.id, .version = cell.version.load(std::memory_order_relaxed)};
   }
   return std::nullopt;
 }

@@ -165,7 +165,8 @@ TEST_CASE("within a transaction a Variable's pending value is used", "[jit][pack
   CHECK(same_bits(f(x), matmul(x, transpose(weight(2)))));
 }
 
-TEST_CASE("what the segments of a call that looks read of Variables stays packed", "[jit][packing]") {
+TEST_CASE("what the segments of a call that looks read of Variables stays packed",
+          "[jit][packing]") {
   const Tensor x = numbers(1, {16, width});
   const auto looks = [](const Variable& w) {
     return [w](const Tensor& input) {
@@ -187,6 +188,16 @@ TEST_CASE("what the segments of a call that looks read of Variables stays packed
       w.set(weight(seed));
       for (int call = 0; call < 3; ++call) CHECK(same_bits(f(x), layer(x)));
     }
+  }
+  const Variable both(numbers(4, {2 * width, width}));
+  const auto of_part = [&](const Tensor& input, const Tensor& part) {
+    return bool(sum(both.get()) > 1e9) ? input : matmul(input, transpose(part));
+  };
+  const auto g = compile(of_part);
+  g.set_stance(Stance::fail_on_fallback);
+  for (const int64_t first : {int64_t{0}, width}) {  // two parts are not one value
+    const Tensor part = slice(both.get(), 0, Range{first, first + width});
+    for (int call = 0; call < 6; ++call) CHECK(same_bits(g(x, part), of_part(x, part)));
   }
   const Variable w(weight(2)), copy(weight(2));
   const auto step = [](const Variable& v) {
