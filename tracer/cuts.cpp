@@ -223,8 +223,7 @@ std::shared_ptr<const Cut::Compiled> Deferred::compile(const Segments::Visit& vi
     compiled->replaced.assign(replaced.begin(), replaced.end());
     Trace trace = trace_of(*at_, visit.live, *compiled);
     for (std::size_t i = 0; i < imports_.size(); ++i) {
-      const bool is_replaced = std::ranges::count(replaced, i, &NewValue::import) > 0;
-      if (!is_replaced && value_id(imports_[i])) trace.values.push_back(static_cast<int>(i));
+      if (value_id(imports_[i])) trace.values.push_back(static_cast<int>(i));
     }
     compiler_(std::move(trace), [segments = segments_, cut = visit.cut,
                                  compiled](std::shared_ptr<const CutProgram> program) {
