@@ -5,6 +5,8 @@
 #include <catch2/catch.hpp>
 
 #include <functional>
+#include <iterator>
+#include <vector>
 
 using namespace nitinol;
 using namespace nitinol::test;
@@ -149,6 +151,43 @@ TEST_CASE("pieces are stored where they belong", "[jit][pieces]") {
       for (std::size_t k = 0; k < got.size(); ++k) CHECK(same_bits(got[k], wanted[k]));
       CHECK(compiled.explain().plan_calls == 1);
       if (c.steps > 0) CHECK(compiled.explain().signatures[0].plan.steps.size() == c.steps);
+    }
+  }
+}
+
+TEST_CASE("pieces beside sums over any axes", "[jit][pieces]") {
+  const Tensor x = reshape(arange(60) % 11, {3, 4, 5}).to(f32);
+  const Tensor y = reshape(arange(60) % 7 - 3, {3, 4, 5}).to(f32);
+  using Joined = Tensor (*)(const Tensor&, const Tensor&, int64_t);
+  const Joined ways[] = {
+      [](const Tensor& a, const Tensor& b, int64_t axis) {
+        return concat({a, b}, axis);
+      },
+      [](const Tensor& a, const Tensor& b, int64_t axis) {
+        return stack({b, a}, axis);
+      },
+      [](const Tensor& a, const Tensor&, int64_t axis) {
+        std::vector<Padding> around(3);
+        around[static_cast<std::size_t>(axis)] = {1, 2};
+        return pad(a, around);
+      },
+  };
+  for (unsigned reduced = 1; reduced < 8; ++reduced) {
+    Dims axes;
+    for (unsigned i = 0; i < 3; ++i) {
+      if ((reduced >> i & 1U) != 0) axes.push_back(i);
+    }
+    for (std::size_t way = 0; way < std::size(ways); ++way) {
+      for (int64_t axis = 0; axis < 3; ++axis) {
+        CAPTURE(reduced, way, axis);
+        const auto f = [&](const Tensor& a, const Tensor& b) {
+          const Tensor z = a + b;
+          return std::vector{ways[way](z * 2.0, b - a, axis), sum(z, axes)};
+        };
+        const auto compiled = compile(f, {.name = "f", .check = Check::never});
+        const std::vector<Tensor> wanted = f(x, y), got = settle(compiled, x, y);
+        for (std::size_t k = 0; k < got.size(); ++k) CHECK(same_bits(got[k], wanted[k]));
+      }
     }
   }
 }
