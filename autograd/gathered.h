@@ -3,8 +3,9 @@
 
 #include "core/tensor.h"
 
+#include <boost/container/small_vector.hpp>
+
 #include <cstdint>
-#include <vector>
 
 namespace nitinol::autograd {
 
@@ -33,7 +34,7 @@ class Gathered {
   void merge();
 
   Spec spec_;  ///< of the whole value
-  std::vector<Slice> slices_;
+  boost::container::small_vector<Slice, 1> slices_;
   int64_t elements_ = 0;  ///< of all slices
 };
 

@@ -190,11 +190,12 @@ bool Sweep::has_arrived(const Handle<TensorSlot>& handle) const {
 
 void Sweep::run() {
   const EnabledScope scope(options_.builds_tape);
+  std::vector<Tensor> gradients;
   while (!waiting_.empty()) {
     Node* const node = waiting_.top();
     waiting_.pop();
     Arrived here = std::move(arrived_.extract(node).mapped());
-    std::vector<Tensor> gradients;
+    gradients.clear();
     const tracer::OriginScope origin(node->trace, node->value);
     for (Gathered& gathered : here.gradients) gradients.push_back(gathered.sum());
     visit(*node, gradients);

@@ -54,7 +54,7 @@ class Sweep {
   struct Arrived {
     Handle<TensorSlot> node;
     Pin pin;
-    std::vector<Gathered> gradients;  ///< per output
+    boost::container::small_vector<Gathered, 1> gradients;  ///< per output
   };
   struct Younger {
     bool operator()(const Node* a, const Node* b) const { return a->sequence < b->sequence; }

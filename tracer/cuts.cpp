@@ -130,6 +130,7 @@ void Deferred::complete() {
     compute_values(live_values());
   }
   fill_copies();
+  is_following_ = false;  // nothing is pending any more
   const Lock lock(lock_);
   is_overwriting_ = false;
 }

@@ -35,7 +35,7 @@ template <class T>
 inline void Deferred::make_room(std::vector<T>& in, std::size_t count) {
   if (in.capacity() - in.size() >= count) [[likely]]
     return;
-  constexpr std::size_t least = 32;
+  constexpr std::size_t least = 128;
   const Lock lock(lock_);
   in.reserve(std::max(2 * in.size() + count, least));
 }
@@ -62,33 +62,34 @@ bool Deferred::is_deferrable(const Op& op, Inputs inputs) const {
 
 // ---- operands
 
-/// The number of a tensor from outside of the segment.
+/// The number of a tensor from outside of the segment, which has none.
 OperandCode Deferred::add_import(const Tensor& tensor) {
-  materialise(tensor.internals());  // of another call
-  const auto position = static_cast<uint32_t>(imports_.size());
+  TensorData& data = tensor.internals();
+  materialise(data);  // of another call
   make_room(imports_, 1);
+  const auto position = static_cast<uint32_t>(imports_.size());
   imports_.push_back(tensor);
+  if (data.trace == epoch_) {
+    data.value = position | import_bit;
+    data.segment = segment_;
+  } else {
+    at_hand(data) = position;
+  }
   return position | import_bit;
 }
 
 /// A tensor that the call has made carries its number; others belong to anybody, and are looked
 /// for.
 OperandCode Deferred::code_of(const Tensor& tensor) {
-  TensorData& data = tensor.internals();
-  if (data.trace == epoch_) {
-    if (data.segment != segment_) {
-      data.value = add_import(tensor);
-      data.segment = segment_;
-    }
-    return data.value;
-  }
-  uint32_t& at_hand = import_at_hand_[reinterpret_cast<uintptr_t>(&data) / sizeof(TensorData) %
-                                      import_at_hand_.size()];
+  const TensorData& data = tensor.internals();
+  if (data.trace == epoch_) return data.segment == segment_ ? data.value : add_import(tensor);
+  uint32_t& position = at_hand(data);
+  if (is_import_at(position, data)) return position | import_bit;
   const auto is_it = [&](const Tensor& other) { return &other.internals() == &data; };
-  if (at_hand < imports_.size() && is_it(imports_[at_hand])) return at_hand | import_bit;
   const auto found = std::ranges::find_if(imports_, is_it);
-  at_hand = static_cast<uint32_t>(found - imports_.begin());
-  return found != imports_.end() ? at_hand | import_bit : add_import(tensor);
+  if (found == imports_.end()) return add_import(tensor);
+  position = static_cast<uint32_t>(found - imports_.begin());
+  return position | import_bit;
 }
 
 void Deferred::number_operands(Operands& operands) {
@@ -100,8 +101,7 @@ void Deferred::number_operands(Operands& operands) {
   }
 }
 
-/// Those that no step has used: the op is another one than was looked for.
-void Deferred::drop_imports() {
+void Deferred::drop_imports() noexcept {
   for (std::size_t i = covered_; i < imports_.size(); ++i) {
     TensorData& data = imports_[i].internals();
     if (data.trace == epoch_) data.segment = 0;
@@ -175,13 +175,29 @@ inline void Deferred::go_to(Step& step, std::span<const uint64_t> bits, Tensor r
   for (const uint64_t number : bits) numbers_.push_back(number);
 }
 
-/// Whether `step` is this application, whose operands are in no list yet. All that most steps of
-/// most calls cost: no import is new.
+/// Whether the operand is the import that the step is the first to use.
+bool Deferred::is_new(const Step& step, OperandCode code, const Tensor& tensor,
+                      NewImports& imports) const {
+  const std::size_t number = (code & ~import_bit) - covered_;
+  const TensorData& data = tensor.internals();
+  if (number < imports.count) return &imports.tensors[number]->internals() == &data;
+  if (number == NewImports::most) return false;
+  const Layout& layout = step.imports[number];
+  if (data.strides != layout.strides || data.spec != layout.spec) return false;
+  for (std::size_t k = 0; k < number; ++k) {
+    if (&imports.tensors[k]->internals() == &data) return false;
+  }
+  imports.tensors[imports.count++] = &tensor;
+  if (data.trace == epoch_) return data.segment != segment_;
+  return std::ranges::none_of(imports_,
+                              [&](const Tensor& other) { return &other.internals() == &data; });
+}
+
+/// Whether `step` is this application, whose operands are in no list yet: all that most steps of
+/// most calls cost.
 bool Deferred::is_same(const Step& step, const Op& op, const Attrs& attrs, Inputs inputs,
-                       const Spec* number, uint64_t bits) const {
-  if (step.op != &op || step.operands.size() != inputs.size() || !step.imports.empty() ||
-      step.attrs != attrs)
-    return false;
+                       const Spec* number, uint64_t bits, NewImports& imports) const {
+  if (step.op != &op || step.operands.size() != inputs.size() || step.attrs != attrs) return false;
   const OperandCode* code = step.operands.data();
   const std::unique_ptr<NumberPlace>* place = step.numbers.data();
   for (const Tensor* const input : inputs) {
@@ -198,39 +214,36 @@ bool Deferred::is_same(const Step& step, const Op& op, const Attrs& attrs, Input
     if (input == nullptr) return false;
     const TensorData& data = input->internals();
     const bool is_numbered = data.trace == epoch_ && data.segment == segment_;
-    if (is_numbered
-            ? data.value != expected
-            : !is_import(expected) || &imports_[expected & ~import_bit].internals() != &data)
-      return false;
+    const bool is_it = is_numbered            ? data.value == expected
+                       : !is_import(expected) ? false
+                       : (expected & ~import_bit) < covered_
+                           ? is_import_at(expected & ~import_bit, data)
+                           : is_new(step, expected, *input, imports);
+    if (!is_it) return false;
   }
   return true;
 }
 
-Tensor Deferred::follow(const Op& op, const Attrs& attrs, Operands& operands) {
-  if (results_.size() >= most_results) cut();
-  number_operands(operands);
-  Step* const step = find(op, attrs, operands);
-  if (step == nullptr) {
-    drop_imports();
-    return {};
-  }
-  return pending_result(*step, operands.inputs, {operands.bits.data(), operands.bits.size()});
+inline Tensor Deferred::follow_same(Step& step, Inputs inputs, std::span<const uint64_t> bits,
+                                    const NewImports& imports) {
+  const ImportsOfStep scope(*this);
+  for (std::size_t k = 0; k < imports.count; ++k) add_import(*imports.tensors[k]);
+  return pending_result(step, inputs, bits);
 }
 
-/// Throws its error, and is then as it was.
-void Deferred::check(const Step& step, Inputs inputs) {
-  try {
-    step.op->fail(*step.op, inputs, step.attrs);
-  } catch (...) {
-    drop_imports();
-    throw;
-  }
+Tensor Deferred::follow(const Op& op, const Attrs& attrs, Operands& operands) {
+  if (results_.size() >= most_results) cut();
+  const ImportsOfStep scope(*this);
+  number_operands(operands);
+  Step* const step = find(op, attrs, operands);
+  if (step == nullptr) return {};
+  return pending_result(*step, operands.inputs, {operands.bits.data(), operands.bits.size()});
 }
 
 /// Goes on to the step, whose result is that of this application.
 Tensor Deferred::pending_result(Step& step, Inputs inputs, std::span<const uint64_t> bits) {
   if (step.op->effect == Effect::may_fail) [[unlikely]]
-    check(step, inputs);
+    step.op->fail(*step.op, inputs, step.attrs);
   make_room(bits);
   if (step.returned >= 0) {
     ++matched_;
@@ -254,9 +267,10 @@ Tensor Deferred::pending_result(Step& step, Inputs inputs, std::span<const uint6
 Tensor Deferred::match(const Op& op, Inputs inputs, const Attrs& attrs) {
   if (!is_following_) return {};
   Step* const latest = at_->latest.load(std::memory_order_relaxed);
+  NewImports imports;
   if (latest != nullptr && latest->numbers.empty() && results_.size() < most_results &&
-      is_same(*latest, op, attrs, inputs, nullptr, 0)) [[likely]]
-    return pending_result(*latest, inputs, {});
+      is_same(*latest, op, attrs, inputs, nullptr, 0, imports)) [[likely]]
+    return follow_same(*latest, inputs, {}, imports);
   if (!is_deferrable(op, inputs)) return {};
   if (!inputs.empty() && std::ranges::all_of(inputs, is_number)) return {};
   Operands operands(inputs);
@@ -267,9 +281,10 @@ Tensor Deferred::match(const Op& op, Inputs inputs, const Spec& number, uint64_t
   if (!is_following_) return {};
   static const auto& none = *new Attrs;
   Step* const latest = at_->latest.load(std::memory_order_relaxed);
+  NewImports imports;
   if (latest != nullptr && results_.size() < most_results &&
-      is_same(*latest, op, none, inputs, &number, bits)) [[likely]]
-    return pending_result(*latest, inputs, {&bits, 1});
+      is_same(*latest, op, none, inputs, &number, bits, imports)) [[likely]]
+    return follow_same(*latest, inputs, {&bits, 1}, imports);
   if (!is_deferrable(op, inputs)) return {};
   Operands operands(inputs, &number, bits);
   return follow(op, none, operands);
@@ -347,13 +362,13 @@ Tensor Deferred::explore(const Op& op, Inputs inputs, const Attrs& attrs, const 
   Tensor result = below().run(op, inputs, attrs, spec);
   ++computed_;
   if (is_crowded_) return own(std::move(result), inputs);
+  const ImportsOfStep scope(*this);
   Operands operands(inputs);
   number_operands(operands);
   Step* step = find(op, attrs, operands);
   if (step == nullptr) step = add_step(op, inputs, attrs, operands, result);
   if (step == nullptr) {
     is_crowded_ = true;
-    drop_imports();
     return own(std::move(result), inputs);
   }
   const std::span<const uint64_t> bits(operands.bits.data(), operands.bits.size());

@@ -101,10 +101,30 @@ class Deferred final : public Transaction, public PendingCall {
     std::vector<uint64_t> numbers;
   };
 
+  [[nodiscard]] uint32_t& at_hand(const TensorData& data) {
+    return import_at_hand_[reinterpret_cast<uintptr_t>(&data) / sizeof(TensorData) %
+                           import_at_hand_.size()];
+  }
+  [[nodiscard]] bool is_import_at(uint32_t position, const TensorData& data) const {
+    return position < imports_.size() && &imports_[position].internals() == &data;
+  }
   [[nodiscard]] OperandCode code_of(const Tensor& tensor);
-  [[nodiscard]] OperandCode add_import(const Tensor& tensor);
+  OperandCode add_import(const Tensor& tensor);
   void number_operands(Operands& operands);
-  void drop_imports();
+  void drop_imports() noexcept;
+  /// At its end, imports that no step has come to use are none.
+  class ImportsOfStep {
+   public:
+    explicit ImportsOfStep(Deferred& call) : call_(call) {}
+    ~ImportsOfStep() {
+      if (call_.imports_.size() != call_.covered_) call_.drop_imports();
+    }
+    ImportsOfStep(const ImportsOfStep&) = delete;
+    ImportsOfStep& operator=(const ImportsOfStep&) = delete;
+
+   private:
+    Deferred& call_;
+  };
   [[nodiscard]] bool is_alike(const Step& step, const Op& op, const Attrs& attrs,
                               const Operands& operands) const;
   [[nodiscard]] Step* find(const Op& op, const Attrs& attrs, const Operands& operands);
@@ -112,9 +132,18 @@ class Deferred final : public Transaction, public PendingCall {
   Tensor explore(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec);
   Step* add_step(const Op& op, Inputs inputs, const Attrs& attrs, const Operands& operands,
                  const Tensor& result);
+  /// Operands that no step of the segment has used.
+  struct NewImports {
+    static constexpr std::size_t most = 3;
+    std::array<const Tensor*, most> tensors;
+    std::size_t count = 0;
+  };
   [[nodiscard]] bool is_same(const Step& step, const Op& op, const Attrs& attrs, Inputs inputs,
-                             const Spec* number, uint64_t bits) const;
-  void check(const Step& step, Inputs inputs);
+                             const Spec* number, uint64_t bits, NewImports& imports) const;
+  [[nodiscard]] bool is_new(const Step& step, OperandCode code, const Tensor& tensor,
+                            NewImports& imports) const;
+  Tensor follow_same(Step& step, Inputs inputs, std::span<const uint64_t> bits,
+                     const NewImports& imports);
   Tensor pending_result(Step& step, Inputs inputs, std::span<const uint64_t> bits);
   template <class T>
   void make_room(std::vector<T>& in, std::size_t count);

@@ -125,6 +125,7 @@ void Transaction::commit_ordered() {
   mine.moment.reset();
   std::ranges::sort(assignments_, {}, [](const Assignment& a) { return a.variable.cell().id; });
   std::vector<std::unique_lock<std::mutex>> locks;
+  locks.reserve(assignments_.size());
   for (const Assignment& assignment : assignments_) {
     if (!own(assignment.variable)) throw_conflict(assignment.variable);
     locks.emplace_back(assignment.variable.cell().mutex);
@@ -135,6 +136,7 @@ void Transaction::commit_ordered() {
     if (is_replaced && assigned(read.variable) != nullptr) throw_conflict(read.variable);
   }
   std::vector<VariableCell*> cells;
+  cells.reserve(assignments_.size());
   for (const Assignment& assignment : assignments_) cells.push_back(&assignment.variable.cell());
   keep_past(cells);
   complete();
