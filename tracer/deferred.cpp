@@ -188,7 +188,7 @@ bool Deferred::is_new(const Step& step, OperandCode code, const Tensor& tensor,
     if (&imports.tensors[k]->internals() == &data) return false;
   }
   imports.tensors[imports.count++] = &tensor;
-  if (data.trace == epoch_) return data.segment != segment_;
+  if (data.trace == epoch_) return true;  // it has no number
   return std::ranges::none_of(imports_,
                               [&](const Tensor& other) { return &other.internals() == &data; });
 }

@@ -137,6 +137,21 @@ TEST_CASE("what fails a check is told at its line, and the call may go on", "[ji
     CHECK(same_bits(g(x, low, good), f(x, low, good)));
     CHECK_THROWS_AS(g(x, bad, low), Error);
   }
+  const auto retries = [&](const Tensor& a, const Tensor& i, const Tensor& j) {
+    const Tensor y = a * 2.0;
+    Tensor z;
+    try {
+      z = take(y, i) + 1.0;
+    } catch (const Error&) {
+      z = take(y, j) + 1.0;
+    }
+    return bool(sum(z) > 1e6) ? z : z * y;
+  };
+  const auto h = compile(retries);
+  for (int round = 0; round < 5; ++round) {
+    CHECK(same_bits(h(x, good, good), retries(x, good, good)));
+    CHECK(same_bits(h(x, bad, good), retries(x, bad, good)));
+  }
   if (checks_at_once()) {
     const Counts before = counts_of(g);
     CHECK(same_bits(g(x, bad, good), f(x, bad, good)));

@@ -246,6 +246,38 @@ TEST_CASE("operands that lie otherwise are others", "[jit][deferred]") {
   }
 }
 
+TEST_CASE("what comes in the middle of a segment may be any tensor", "[jit][deferred]") {
+  const Tensor x = reshape(ramp(16), {4, 4}), y = x - 5.0, z = x * 0.5;
+  std::vector<Tensor> held;
+  const auto f = [&held](const Tensor& a) {
+    const Tensor b = a * 2.0;
+    const Tensor c = b + held[0], d = held[1] - held[2];  // new: one, two
+    const Tensor e = concat({c, held[3], d, held[4], held[5], held[6]}, 0);
+    return bool(sum(e) > 1e9) ? e : e * 3.0;
+  };
+  const auto g = compile(f);
+  g.set_stance(Stance::fail_on_fallback);
+  const std::vector<Tensor> apart = {y, z, y + 1.0, z + 1.0, y + 2.0, z + 2.0, y + 3.0};
+  for (int round = 0; round < 3; ++round) {
+    held = apart;
+    for (int i = 0; i < 3; ++i) REQUIRE(same_bits(g(x), f(x)));
+    for (std::size_t turned = 0; turned < held.size(); ++turned) {  // lies otherwise
+      held = apart;
+      held[turned] = transpose(held[turned], 0, 1);
+      for (int i = 0; i < 2; ++i) REQUIRE(same_bits(g(x), f(x)));
+    }
+    for (std::size_t k = 1; k < held.size(); ++k) {  // is one that was there before
+      held = apart;
+      held[k] = k % 2 == 0 ? held[k - 1] : x;
+      for (int i = 0; i < 2; ++i) REQUIRE(same_bits(g(x), f(x)));
+    }
+    held = apart;  // 16-bit: another dtype
+    for (Tensor& each : held) each = each.to(f16);
+    held[3] = held[4] = held[5] = held[6] = y;
+    for (int i = 0; i < 2; ++i) REQUIRE(same_bits(g(x), f(x)));
+  }
+}
+
 TEST_CASE("a captured tensor that is an argument, too", "[jit][deferred]") {
   const Tensor x = ramp(4);
   const auto f = [&x](const Tensor& a) -> Tensor {
