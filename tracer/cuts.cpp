@@ -278,7 +278,7 @@ Tensor computed(const Step& step, std::span<const Tensor> imports,
   std::vector<const Tensor*> inputs;
   for (const OperandCode code : step.operands) {
     if (code == number_code) {
-      made.push_back(make_number((*place++)->spec, numbers[made.size()]));
+      made.push_back(make_number((place++)->spec, numbers[made.size()]));
       inputs.push_back(&made.back());
     } else {
       inputs.push_back(is_import(code) ? &imports[code & ~import_bit] : &result(code));

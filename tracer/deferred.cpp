@@ -125,8 +125,8 @@ bool Deferred::is_alike(const Step& step, const Op& op, const Attrs& attrs,
   if (step.numbers.empty()) return true;
   auto place = step.numbers.begin();
   return std::ranges::all_of(operands.inputs, [&](const Tensor* input) {
-    if (input == nullptr) return (*place++)->spec == *operands.number;
-    return !is_number(input) || (*place++)->spec == input->spec();
+    if (input == nullptr) return (place++)->spec == *operands.number;
+    return !is_number(input) || (place++)->spec == input->spec();
   });
 }
 
@@ -134,7 +134,7 @@ namespace {
 
 bool has_numbers(const Step& step, std::span<const uint64_t> bits) {
   for (std::size_t k = 0; k < bits.size(); ++k) {
-    const NumberPlace& place = *step.numbers[k];
+    const NumberPlace& place = step.numbers[k];
     if (place.bits != bits[k] && !place.is_run_time.load(std::memory_order_relaxed)) return false;
   }
   return true;
@@ -199,14 +199,14 @@ bool Deferred::is_same(const Step& step, const Op& op, const Attrs& attrs, Input
                        const Spec* number, uint64_t bits, NewImports& imports) const {
   if (step.op != &op || step.operands.size() != inputs.size() || step.attrs != attrs) return false;
   const OperandCode* code = step.operands.data();
-  const std::unique_ptr<NumberPlace>* place = step.numbers.data();
+  const NumberPlace* place = step.numbers.data();
   for (const Tensor* const input : inputs) {
     const OperandCode expected = *code++;
     if (expected == number_code) {
       if (input != nullptr && !is_number(input)) return false;
       const Spec& spec = input != nullptr ? input->spec() : *number;
       const uint64_t given = input != nullptr ? input->internals().number : bits;
-      const NumberPlace& known = **place++;
+      const NumberPlace& known = *place++;
       if (known.bits != given && !known.is_run_time.load(std::memory_order_relaxed)) return false;
       if (known.spec != spec) return false;
       continue;
@@ -391,8 +391,7 @@ Step* Deferred::add_step(const Op& op, Inputs inputs, const Attrs& attrs, const 
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     step->operands.push_back(operands.codes[i]);
     if (is_number(inputs[i]))
-      step->numbers.push_back(
-          std::make_unique<NumberPlace>(inputs[i]->spec(), inputs[i]->internals().number));
+      step->numbers.emplace_back(inputs[i]->spec(), inputs[i]->internals().number);
     if (inputs[i]->handle() == result.handle()) step->returned = static_cast<int>(i);
   }
   for (std::size_t k = covered_; k < imports_.size(); ++k)

@@ -49,7 +49,7 @@ class Tracing {
     auto number = step.numbers.begin();
     for (const OperandCode code : step.operands) {
       if (code == number_code)
-        inputs.push_back(add_number(**number++));
+        inputs.push_back(add_number(*number++));
       else
         inputs.push_back(is_import(code) ? imports_[code & ~import_bit] : values_[code]);
     }
@@ -118,8 +118,8 @@ class Tracing {
 std::size_t run_time_numbers(const Step& last) {
   std::size_t count = 0;
   for (const Step* step = &last; step->op != nullptr; step = step->before) {
-    for (const std::unique_ptr<NumberPlace>& place : step->numbers)
-      count += place->is_run_time.load(std::memory_order_relaxed) ? 1 : 0;
+    for (const NumberPlace& place : step->numbers)
+      count += place.is_run_time.load(std::memory_order_relaxed) ? 1 : 0;
   }
   return count;
 }
@@ -164,7 +164,7 @@ void Segments::note_crowded(const CallSite& place) {
 void Segments::widen(Step& step, std::span<const uint64_t> bits) {
   const std::lock_guard lock(mutex_);
   for (std::size_t i = 0; i < bits.size(); ++i) {
-    NumberPlace& place = *step.numbers[i];
+    NumberPlace& place = step.numbers[i];
     if (place.bits == bits[i] || place.is_run_time.load(std::memory_order_relaxed)) continue;
     place.is_run_time.store(true, std::memory_order_relaxed);
     ++widened_;
@@ -199,8 +199,12 @@ Segments::Visit Segments::visit(Step& step, const ResultSet& live, bool may_comp
   cut->last_use = ++clock_;
   Visit visit = {.cut = cut, .compiled = cut->compiled};
   if (!may_compile) return visit;
-  if (visit.compiled && visit.compiled->run_time_numbers != run_time_numbers(step))
-    visit.compiled.reset();
+  if (visit.compiled && cut->widened != widened_) {
+    if (visit.compiled->run_time_numbers == run_time_numbers(step))
+      cut->widened = widened_;
+    else
+      visit.compiled.reset();
+  }
   visit.compiles =
       !visit.compiled && step.visits >= 2 && !cut->is_being_compiled && !cut->is_hopeless;
   cut->is_being_compiled |= visit.compiles;

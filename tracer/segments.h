@@ -12,6 +12,8 @@
 #include "tracer/segments_report.h"
 #include "tracer/trace.h"
 
+#include <boost/container/small_vector.hpp>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -43,6 +45,7 @@ struct Layout {
 /// A number that host code gave as an operand.
 struct NumberPlace {
   NumberPlace(const Spec& of, uint64_t first) : spec(of), bits(first) {}
+  NumberPlace(NumberPlace&& other) noexcept : spec(other.spec), bits(other.bits) {}  // before use
   Spec spec;
   uint64_t bits;  ///< the first value
   /// From the second value on it is no part of what the segment does, but comes with each run.
@@ -113,6 +116,7 @@ struct Cut {
   explicit Cut(ResultSet values) : live(std::move(values)) {}
   ResultSet live;
   uint64_t last_use = 0;
+  uint64_t widened = 0;  ///< how many numbers of the function were, when `compiled` was last right
   bool is_being_compiled = false;
   bool is_hopeless = false;  ///< compiling it has failed
   struct Compiled {
@@ -132,9 +136,9 @@ struct Step {
   const Step* before = nullptr;
   const Op* op = nullptr;
   Attrs attrs;
-  std::vector<OperandCode> operands;
+  boost::container::small_vector<OperandCode, 4> operands;
   std::vector<Layout> imports;  ///< those that it is the first to use
-  std::vector<std::unique_ptr<NumberPlace>> numbers;
+  boost::container::small_vector<NumberPlace, 1> numbers;
   Spec spec;  ///< of the result
   Strides strides;
   int returned = -1;  ///< the operand that is the result, or -1
