@@ -179,6 +179,18 @@ void work(Options options) {
   }
 }
 
+/// Each prefix that was asked for begins the name of some row.
+void check_names(const Options& options, const std::vector<Row>& rows) {
+  for (const std::string& prefix : options.rows) {
+    const auto is_one = [&](const Row& row) {
+      return row.workload.starts_with(prefix) || prefix.starts_with(row.workload);
+    };
+    if (std::ranges::none_of(rows, is_one))
+      throw std::runtime_error("no row's name begins with " + prefix +
+                               "; bench/README.md lists them (W1, W4i.train, order.sort, limit)");
+  }
+}
+
 void use_device(const std::string& name) {
   const std::optional<nitinol::Device> device = nitinol::device_named(name);
   if (!device) throw std::runtime_error(name + " is no device; cuda:0 is one");
@@ -203,6 +215,7 @@ int run(const Options& options) {
   if (!options.against.empty()) peers = nitinol::bench::read_peers(options.against);
   use_device(options.device);  // says what is wrong with it before a process is started
   const std::vector<Row> rows = measure(options);
+  check_names(options, rows);
   if (options.device != "cpu:0") fmt::print("On {}:\n", options.device);
   nitinol::bench::print_table(rows);
   if (!options.against.empty()) {

@@ -332,7 +332,7 @@ class Run {
     if (plan_.updates.empty()) return inputs_.lent.empty() ? nullptr : inputs_.lent[donation];
     const VariableCell& cell = variable_of(plan_.updates[donation].variable).cell();
     const bool is_own = is_locked(cell) && cell.value.is_defined();
-    return is_own && !is_argument_storage(cell.value) ? &cell.value : nullptr;
+    return is_own ? &cell.value : nullptr;
   }
 
   /// Whether the value is one that `spec` describes, without gaps. (A Variable that the Plan does
@@ -340,14 +340,6 @@ class Run {
   [[nodiscard]] static bool fits(const Tensor& value, const Spec& spec) {
     return value.is_defined() && value.spec() == spec &&
            is_contiguous(spec.shape, value.internals().strides);
-  }
-
-  /// A tensor argument may share the Variable's storage without sharing its count only if it is the
-  /// same handle.
-  [[nodiscard]] bool is_argument_storage(const Tensor& value) const {
-    return std::ranges::any_of(inputs_.tensors, [&](const Tensor* tensor) {
-      return tensor->internals().storage == value.internals().storage;
-    });
   }
 
   /// A number as a tensor in the device's memory; other tensors as they are.
