@@ -91,19 +91,22 @@ constexpr auto is_same_number(X x, Y converted, X back) {
 
 /// Whether a To holds the number.
 template <class From, class To>
-using Fits = decltype([](auto x) {
-  const auto converted = convert<To>(x);
-  return is_same_number(x, converted, convert<From>(converted));
-});
+struct Fits {
+  template <class X>
+  constexpr auto operator()(X x) const {
+    const auto converted = convert<To>(x);
+    return is_same_number(x, converted, convert<From>(converted));
+  }
+};
 
 Loops fits_loops(ScalarType argument, DType result) {
   return with_type(compute_type(result), [&]<class To>(To) -> Loops {
-    if constexpr (!native::Int<To>)
-      return {};
-    else if (argument == ScalarType::u64)
-      return loops_of<Fits<uint64_t, To>, bool, uint64_t>;
-    else
-      return loops_of<Fits<int64_t, To>, bool, int64_t>;
+    Loops loops;
+    if constexpr (native::Int<To>) {
+      loops = argument == ScalarType::u64 ? loops_of<Fits<uint64_t, To>, bool, uint64_t>
+                                          : loops_of<Fits<int64_t, To>, bool, int64_t>;
+    }
+    return loops;
   });
 }
 
