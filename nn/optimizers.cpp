@@ -15,6 +15,22 @@
 #include <utility>
 
 namespace nitinol::nn {
+namespace {
+
+/// A number for parameters of any dtype: cast once for those of one dtype that follow each other.
+class CastNumber {
+ public:
+  explicit CastNumber(Tensor number) : number_(std::move(number)) {}
+  const Tensor& as(DType dtype) {
+    if (!cast_.is_defined() || cast_.dtype() != dtype) cast_ = cast(number_, dtype);
+    return cast_;
+  }
+
+ private:
+  Tensor number_, cast_;
+};
+
+}  // namespace
 
 // ---- what all share
 
@@ -125,6 +141,7 @@ void Sgd::add(std::vector<Variable> parameters, const SgdOptions& options) {
   const auto rule = [o = options](const std::vector<Item>& items, const Tensor& rate,
                                   const Tensor&) {
     const OnePlaceScope scope;
+    CastNumber cast_rate(rate);
     for (const Item& item : items) {
       Tensor g = item.gradient;
       if (o.weight_decay != 0) g = g + item.value * o.weight_decay;
@@ -133,7 +150,7 @@ void Sgd::add(std::vector<Variable> parameters, const SgdOptions& options) {
         item.state[0].set(velocity);
         g = o.is_nesterov ? g + velocity * o.momentum : velocity;
       }
-      item.parameter.set(item.value - g * cast(rate, g.dtype()));
+      item.parameter.set(item.value - g * cast_rate.as(g.dtype()));
     }
   };
   add_group(std::move(parameters), options.rate, options.momentum == 0 ? 0 : 1, rule);
@@ -161,21 +178,21 @@ void Adam::add(std::vector<Variable> parameters, const AdamOptions& options) {
                         const std::vector<Item>& items, const Tensor& rate, const Tensor& steps) {
     const OnePlaceScope scope;
     // Corrections for the averages' start at zero, in float64, once for all parameters.
-    const Tensor step = rate / (1 - pow(o.beta1, steps));
-    const Tensor bias = sqrt(1 - pow(o.beta2, steps));
-    const Tensor kept = 1 - rate * o.weight_decay;
+    CastNumber step(rate / (1 - pow(o.beta1, steps)));
+    CastNumber bias(sqrt(1 - pow(o.beta2, steps)));
+    CastNumber kept(is_decoupled && o.weight_decay != 0 ? 1 - rate * o.weight_decay : Tensor());
     for (const Item& item : items) {
       const DType dtype = item.value.dtype();
       Tensor value = item.value;
       Tensor g = item.gradient;
-      if (o.weight_decay != 0 && is_decoupled) value = value * cast(kept, dtype);
+      if (o.weight_decay != 0 && is_decoupled) value = value * kept.as(dtype);
       if (o.weight_decay != 0 && !is_decoupled) g = g + value * o.weight_decay;
       const Tensor first = item.state[0] * o.beta1 + g * (1 - o.beta1);
       const Tensor second = item.state[1] * o.beta2 + square(g) * (1 - o.beta2);
       item.state[0].set(first);
       item.state[1].set(second);
-      const Tensor denominator = sqrt(second) / cast(bias, dtype) + o.eps;
-      item.parameter.set(value - first / denominator * cast(step, dtype));
+      const Tensor denominator = sqrt(second) / bias.as(dtype) + o.eps;
+      item.parameter.set(value - first / denominator * step.as(dtype));
     }
   };
   add_group(std::move(parameters), options.rate, 2, rule);
@@ -195,6 +212,7 @@ void RmsProp::add(std::vector<Variable> parameters, const RmsPropOptions& option
   const auto rule = [o = options](const std::vector<Item>& items, const Tensor& rate,
                                   const Tensor&) {
     const OnePlaceScope scope;
+    CastNumber cast_rate(rate);
     for (const Item& item : items) {
       Tensor g = item.gradient;
       if (o.weight_decay != 0) g = g + item.value * o.weight_decay;
@@ -205,7 +223,7 @@ void RmsProp::add(std::vector<Variable> parameters, const RmsPropOptions& option
         move = item.state[1] * o.momentum + move;
         item.state[1].set(move);
       }
-      item.parameter.set(item.value - move * cast(rate, g.dtype()));
+      item.parameter.set(item.value - move * cast_rate.as(g.dtype()));
     }
   };
   add_group(std::move(parameters), options.rate, options.momentum == 0 ? 1 : 2, rule);

@@ -76,6 +76,7 @@ bool is_same_memory(const Tensor& a, const Tensor& b) {
 std::vector<NewValue> Deferred::replaced_values() const {
   std::vector<NewValue> replaced;
   if (!is_ordered() || !device_ || backend(*device_).is_asynchronous()) return replaced;
+  replaced.reserve(assignments().size());
   for (const Assignment& assignment : assignments()) {
     const std::optional<uint32_t> result = result_of(assignment.value);
     if (!result || std::ranges::find(replaced, *result, &NewValue::result) != replaced.end())

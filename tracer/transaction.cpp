@@ -3,9 +3,16 @@
 #include "core/error.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <mutex>
 
 namespace nitinol::tracer {
+namespace {
+
+/// Room for so many reads and assignments is made at once.
+constexpr std::size_t at_first = 16;
+
+}  // namespace
 
 Transaction::Held::~Held() {
   for (const Variable& variable : owned) variable.cell().order.unlock();
@@ -69,7 +76,10 @@ Tensor Transaction::fetch(const Variable& variable) {
   if (name_.data() == nullptr || is_local(variable)) return below_.get(variable);
   if (is_first_) own(variable);
   Held& mine = held();
-  if (!mine.moment) mine.moment.emplace();
+  if (!mine.moment) {
+    mine.moment.emplace();
+    mine.reads.reserve(at_first);
+  }
   PastValue read = mine.moment->value_of(variable);
   if (read.is_replaced) {
     mine.moment->move_on([this] { return are_reads_present(); });
@@ -100,6 +110,7 @@ void Transaction::set(const Variable& variable, const Tensor& value) {
     }
   }
   own(variable);
+  if (assignments_.empty()) assignments_.reserve(at_first);
   assignments_.push_back({variable, value});
 }
 
