@@ -241,9 +241,9 @@ Tensor diag(const Tensor& x, Integer k) {
   }
   const int64_t offset = std::clamp<int64_t>(k, -most_elements, most_elements);
   const int64_t size = x.size() + std::abs(offset);
+  const Tensor lines = flatten(zeros({size, size}, x.dtype(), x.device()));  // throws if too many
   // As one line, the diagonal's elements are a row and one apart.
   const int64_t start = offset > 0 ? offset : -offset * size;
-  const Tensor lines = flatten(zeros({size, size}, x.dtype(), x.device()));
   return reshape(place(lines, x, {x.size() == 0 ? 0 : start}, {x.size()}, {size + 1}),
                  {size, size});
 }
