@@ -2,6 +2,7 @@
 // that only a node held wait in a list of the thread's until that one is gone.
 #include "autograd/node.h"
 
+#include "core/per_thread.h"
 #include "core/thread_settings.h"
 
 #include <algorithm>
@@ -39,6 +40,14 @@ class LettingGo {
 
 constinit thread_local CaptureScope* thread_tape::captures = nullptr;
 using thread_tape::captures;
+
+void* Node::operator new(std::size_t /*size*/) {
+  return BlockPool<Node>::take();
+}
+
+void Node::operator delete(void* node) {
+  BlockPool<Node>::give(node);
+}
 
 void Node::end() noexcept {
   if (lets_go) return LettingGo::later(*this);

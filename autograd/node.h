@@ -1,7 +1,6 @@
 // Node: how one tensor was computed, for going back.
 #pragma once
 
-#include "core/block_pool.h"
 #include "core/op.h"
 #include "core/tensor.h"
 #include "core/variable.h"
@@ -55,8 +54,8 @@ struct Custom {
 /// until the tape is freed. A tensor's `gradient` slot holds it.
 class Node final : public TensorSlot {
  public:
-  static void* operator new(std::size_t /*size*/) { return BlockPool<Node>::take(); }
-  static void operator delete(void* node) { BlockPool<Node>::give(node); }
+  static void* operator new(std::size_t size);
+  static void operator delete(void* node);
   void end() noexcept override;
 
   enum class Kind : uint8_t {

@@ -41,6 +41,13 @@ inline void destroy(Storage* storage) {
 
 using StorageHandle = Handle<Storage>;
 
+/// Which value of which Variable lies somewhere: equal ones are the same elements. Cell 0: a
+/// constant.
+struct ValueId {
+  uint64_t cell = 0, version = 0;
+  friend bool operator==(const ValueId&, const ValueId&) = default;
+};
+
 }  // namespace nitinol
 
 #pragma GCC visibility pop

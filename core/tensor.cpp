@@ -1,8 +1,8 @@
 #include "core/tensor.h"
 
-#include "core/block_pool.h"
 #include "core/error.h"
 #include "core/pending.h"
+#include "core/per_thread.h"
 
 #include <fmt/format.h>
 

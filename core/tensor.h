@@ -61,10 +61,8 @@ struct TensorSlot : Counted {
   TensorSlot(const TensorSlot&) = delete;
   TensorSlot& operator=(const TensorSlot&) = delete;
   virtual ~TensorSlot() = default;
-  /// Nobody holds it any more.
-  virtual void end() noexcept { delete this; }
+  virtual void end() noexcept { delete this; }  ///< nobody holds it any more
 };
-
 void destroy(TensorSlot* slot);
 
 /// What a Tensor points to. Users never see it; ops, interpreters and backends do.

@@ -47,12 +47,6 @@ struct VariableCell : Counted {
 
 void destroy(VariableCell* cell);
 
-/// Which value of which Variable: equal ones are the same elements.
-struct ValueId {
-  uint64_t cell = 0, version = 0;
-  friend bool operator==(const ValueId&, const ValueId&) = default;
-};
-
 /// A parameter, running mean or step count. Copying a Variable shares the cell; clone() does not.
 /// Inside a compiled function a read sees the last assignment of the same call; all assignments are
 /// committed together when the call succeeds, and none if it throws.

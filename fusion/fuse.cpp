@@ -270,6 +270,16 @@ std::optional<LookedUp> looked_up(const Graph& graph, const Member& member) {
   return LookedUp{.rows = lookup.rows, .step = lookup.step, .access = *access};
 }
 
+bool reduced_axes_merge(const Group& group, const Access& access) {
+  if (group.reduced.size() < 2) return true;
+  const Strides strides = squeezed(access);
+  for (int i = 1; i < group.reduced.size(); ++i) {
+    const int axis = static_cast<int>(group.reduced[i]);
+    if (strides[axis - 1] != strides[axis] * group.domain[axis]) return false;
+  }
+  return true;
+}
+
 Fusion fuse(const Graph& graph, bool is_enabled) {
   Grouping grouping = {.graph = graph};
   for (Value v = 0; v < graph.nodes.size(); ++v) place(grouping, v, is_enabled);

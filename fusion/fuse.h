@@ -34,6 +34,10 @@ struct Group {
   [[nodiscard]] const Member* find(Value value) const;
 };
 
+/// Whether what lies so over the group's domain is walked through with the reduced axes as one
+/// loop.
+[[nodiscard]] bool reduced_axes_merge(const Group& group, const Access& access);
+
 /// Where a value is stored, other than in memory of its own.
 struct Piece {
   Value whole = 0;  ///< in whose memory

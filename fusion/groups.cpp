@@ -182,16 +182,6 @@ Shape row_shape(const Group& group) {
   return rows;
 }
 
-bool reduced_axes_merge(const Group& group, const Access& access) {
-  if (group.reduced.size() < 2) return true;
-  const Strides strides = squeezed(access);
-  for (int i = 1; i < group.reduced.size(); ++i) {
-    const int axis = static_cast<int>(group.reduced[i]);
-    if (strides[axis - 1] != strides[axis] * group.domain[axis]) return false;
-  }
-  return true;
-}
-
 std::optional<Group> merged(const Graph& graph, const std::vector<Value>& bases,
                             const std::vector<int>& uses, const Reading& reading) {
   const Group &reader = reading.reader, &producer = reading.producer;

@@ -21,10 +21,6 @@ namespace nitinol::fusion {
 /// The axes of the group's domain that are not reduced.
 [[nodiscard]] Shape row_shape(const Group& group);
 
-/// Whether what lies so over the group's domain is walked through with the reduced axes as one
-/// loop.
-[[nodiscard]] bool reduced_axes_merge(const Group& group, const Access& access);
-
 /// That `v`, of group `reader`, reads `made`, of group `producer`, through `maps`.
 struct Reading {
   const Group& reader;

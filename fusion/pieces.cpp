@@ -5,8 +5,6 @@
 // Example: y = exp a; z = exp b; c = concat y z. Both kernels store into c, and there is no copy.
 #include "fusion/pieces.h"
 
-#include "fusion/groups.h"
-
 namespace nitinol::fusion {
 namespace {
 

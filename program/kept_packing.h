@@ -5,7 +5,6 @@
 #include "core/fork.h"
 #include "core/graph.h"
 #include "core/storage.h"
-#include "core/variable.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -41,7 +40,7 @@ class KeptPacking {
   [[nodiscard]] Value operand() const { return static_cast<Value>(operand_.value); }
   [[nodiscard]] Value packed() const { return packed_value_; }
 
-  /// The packed form of these contents (cell 0: a constant), which the operand's value at `memory`
+  /// The packed form of these contents, which the operand's value at `memory`
   /// has; in memory of `device`. Null at their first call, while another thread packs them, and if
   /// there is no memory.
   [[nodiscard]] StorageHandle find(const ValueId& contents, std::byte* memory, Backend& device,

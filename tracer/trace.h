@@ -1,7 +1,6 @@
 // Trace: what one recorded call did, as data.
 #pragma once
 
-#include "core/function_ref.h"
 #include "core/graph.h"
 #include "core/host_value.h"
 #include "core/place.h"

@@ -266,6 +266,7 @@ TEST_CASE("a part of a Variable that changes is all that is stored", "[jit][plan
   f(rows);
   CHECK(v.get().read_bytes() == memory);
   std::size_t written = 0;
-  for (const auto& step : f.explain().signatures.at(0).plan.steps) written += step.bytes_written;
+  const Explanation told = f.explain();
+  for (const auto& step : told.signatures.at(0).plan.steps) written += step.bytes_written;
   CHECK(written <= 2 * 640);
 }

@@ -41,6 +41,6 @@ TEST_CASE("a Plan of what has no elements gives eager's bits", "[jit][pass]") {
     }
   }
   CHECK(g.explain().plan_calls == 4);
-  for (const SignatureReport& signature : g.explain().signatures)
-    CHECK(signature.tier == Tier::traced);
+  const Explanation told = g.explain();
+  for (const SignatureReport& signature : told.signatures) CHECK(signature.tier == Tier::traced);
 }
