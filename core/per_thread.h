@@ -5,6 +5,7 @@
 // has run: by the destructor of another thread_local, or of a static object once main has returned.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <new>
 #include <utility>
@@ -50,35 +51,26 @@ class BlockPool {
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
   ~BlockPool() {
-    while (first_ != nullptr) ::operator delete(pop());
+    while (count_ > 0) ::operator delete(blocks_[--count_]);
   }
 
   /// Uninitialised memory of a T.
   static void* take() {
     BlockPool* const pool = PerThread<BlockPool>::get();
-    return pool != nullptr && pool->first_ != nullptr ? pool->pop() : ::operator new(sizeof(T));
+    return pool != nullptr && pool->count_ > 0 ? pool->blocks_[--pool->count_]
+                                               : ::operator new(sizeof(T));
   }
   static void give(void* block) noexcept {
     BlockPool* const pool = PerThread<BlockPool>::get();
-    if (pool == nullptr || pool->count_ == most) return ::operator delete(block);
-    pool->first_ = new (block) Free{pool->first_};
-    ++pool->count_;
+    if (pool != nullptr && pool->count_ < pool->blocks_.size()) {
+      pool->blocks_[pool->count_++] = block;
+    } else {
+      ::operator delete(block);
+    }
   }
 
  private:
-  static constexpr std::size_t most = 1024;
-  struct Free {
-    Free* next;
-  };
-
-  void* pop() {
-    Free* const block = first_;
-    first_ = block->next;
-    --count_;
-    return block;
-  }
-
-  Free* first_ = nullptr;
+  std::array<void*, 1024> blocks_;
   std::size_t count_ = 0;
 };
 

@@ -117,6 +117,15 @@ TEST_CASE("all that may fail is left to Plans, and forward and backward of an em
   check_all(steps, std::vector{i});
 }
 
+TEST_CASE("what has no elements is not checked, as eagerly", "[jit][deferred]") {
+  const auto f = [](const Tensor& x, const Tensor& i) {
+    const Tensor y = x + 1.0;
+    return bool(sum(y) > 1e9) ? y : take(y, i) * 2.0;
+  };
+  check_all(f, std::vector{zeros({7, 0}), ones({7, 2})},
+            std::vector{indices({1'000'000, -9}), indices({6, -7})});
+}
+
 TEST_CASE("what fails a check is told at its line, and the call may go on", "[jit][deferred]") {
   const auto f = [](const Tensor& x, const Tensor& i, const Tensor& j) {
     const Tensor y = x * 2.0;
