@@ -122,6 +122,16 @@ bool is_private(const Graph& graph, const std::vector<int>& uses, const Reading&
   return true;
 }
 
+/// True if all members are seen in this very shape: what is read through a view may have its sizes
+/// 1 elsewhere than the member that it was computed from, to which the view means something else.
+bool all_have_shape(const Graph& graph, const Group& group, const Shape& shape) {
+  return std::ranges::all_of(group.members, [&](const Member& member) {
+    if (member.maps.empty()) return graph[member.value].spec.shape == shape;
+    const Map& last = member.maps.back();
+    return (last.view != nullptr ? last.view->spec.shape : last.shape) == shape;
+  });
+}
+
 /// True if `made`, once per row, is read at each point of the domain by the value of its own row.
 bool reads_rows(const Graph& graph, const Group& group, Value made, const std::vector<Map>& maps,
                 const Shape& seen) {
@@ -218,7 +228,8 @@ std::optional<Group> merged(const Graph& graph, const std::vector<Value>& bases,
   }
   if (same_points && reads.maps.empty())
     return unite(reader, producer, reads_elements ? Level::element : Level::row);
-  if (!reads_elements || has_checks(graph, producer) || !is_private(graph, uses, reading))
+  if (!reads_elements || has_checks(graph, producer) || !is_private(graph, uses, reading) ||
+      !all_have_shape(graph, producer, graph[reading.made].spec.shape))
     return std::nullopt;
   Group moved = producer;
   for (Member& member : moved.members) {

@@ -66,6 +66,24 @@ TEST_CASE("what only a later group reads is computed there", "[jit][fusion]") {
   CHECK(groups(start + "y = mul w s; z = add y t; return z s") == "tanh square sub | mul add");
 }
 
+TEST_CASE("a view of what has its sizes 1 elsewhere than what it is computed from",
+          "[jit][fusion]") {
+  const auto numbers = [](const Shape& shape) {
+    return reshape(arange(0, element_count(shape), 1, f32) * 0.25 - 1.0, shape);
+  };
+  for (const Shape& shape :
+       {Shape{3, 2, 2, 1}, Shape{3, 1, 2, 2}, Shape{1, 4, 4, 1}, Shape{2, 3, 3, 2}}) {
+    const Tensor x = numbers(shape), y = numbers(shape) * 0.5;
+    for (const Dims& axes : {Dims{0, 2, 1, 3}, Dims{0, 1, 3, 2}, Dims{0, 3, 2, 1}}) {
+      const auto f = [&](const Tensor& a) {
+        return exp(permute(a * 2.0, axes)) * permute(y, axes);
+      };
+      const auto compiled = compile(f, {.name = "f", .check = Check::never});
+      for (int call = 0; call < 3; ++call) CHECK(same_bits(compiled(x), f(x)));
+    }
+  }
+}
+
 TEST_CASE("a chain is one group", "[jit][fusion]") {
   CHECK(groups("a: f32[4] = input; b = exp a; c = neg b; d = mul c a; return d") == "exp neg mul");
 }
