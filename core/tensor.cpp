@@ -9,6 +9,7 @@
 #include <new>
 
 namespace nitinol {
+
 void destroy(TensorData* data) {
   data->~TensorData();
   BlockPool<TensorData>::give(data);

@@ -40,9 +40,9 @@ class KeptPacking {
   [[nodiscard]] Value operand() const { return static_cast<Value>(operand_.value); }
   [[nodiscard]] Value packed() const { return packed_value_; }
 
-  /// The packed form of these contents, which the operand's value at `memory`
-  /// has; in memory of `device`. Null at their first call, while another thread packs them, and if
-  /// there is no memory.
+  /// The packed form of these contents, which the operand's value at `memory` has; in memory of
+  /// `device`. Null at their first call, while another thread packs them, and if there is no
+  /// memory.
   [[nodiscard]] StorageHandle find(const ValueId& contents, std::byte* memory, Backend& device,
                                    int threads) const;
 

@@ -245,8 +245,8 @@ Tensor Deferred::pending_result(Step& step, Inputs inputs, std::span<const uint6
   if (step.op->effect == Effect::may_fail && element_count(step.spec.shape) > 0) [[unlikely]]
     step.op->fail(*step.op, inputs, step.attrs);  // (of nothing, eager checks nothing)
   make_room(bits);
+  ++matched_;
   if (step.returned >= 0) {
-    ++matched_;
     go_to(step, bits, {});
     return *inputs[static_cast<std::size_t>(step.returned)];
   }
@@ -259,7 +259,6 @@ Tensor Deferred::pending_result(Step& step, Inputs inputs, std::span<const uint6
   data.trace = epoch_;
   data.segment = segment_;
   data.value = static_cast<uint32_t>(results_.size());
-  ++matched_;
   go_to(step, bits, std::move(kept));
   return result;
 }

@@ -87,6 +87,7 @@ class Transaction : public Interpreter {
   [[nodiscard]] Tensor fetch(const Variable& variable);
   /// The pending value of `variable`, or null.
   [[nodiscard]] const Tensor* assigned(const Variable& variable) const;
+  /// That a value was fetched.
   struct Read {
     static constexpr uint64_t replaced = UINT64_MAX;
     Variable variable;

@@ -2,8 +2,8 @@
 
 #include "backends/host/elements.h"
 #include "backends/host/per_isa.h"
-#include "backends/host/word.h"
 #include "core/error.h"
+#include "core/word.h"
 
 #include <cstring>
 

@@ -1,7 +1,7 @@
 #include "backends/host/host_memory.h"
 
 #include "backends/host/allocator.h"
-#include "backends/host/word.h"
+#include "core/word.h"
 
 #include <algorithm>
 #include <cstring>

@@ -5,8 +5,8 @@
 
 #include "backends/host/per_isa.h"
 #include "backends/host/split.h"
-#include "backends/host/word.h"
 #include "core/isa.h"
+#include "core/word.h"
 
 #include <algorithm>
 #include <cstring>

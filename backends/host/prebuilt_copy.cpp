@@ -4,8 +4,8 @@
 #include "backends/host/convert.h"
 #include "backends/host/prebuilt_stages.h"
 #include "backends/host/transpose.h"
-#include "backends/host/word.h"
 #include "core/kernel.h"
+#include "core/word.h"
 
 #include <cstring>
 

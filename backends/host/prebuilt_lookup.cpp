@@ -4,9 +4,9 @@
 #include "backends/host/indices.h"
 #include "backends/host/loop_nest.h"
 #include "backends/host/prebuilt_stages.h"
-#include "backends/host/word.h"
 #include "core/formula.h"
 #include "core/kernel.h"
+#include "core/word.h"
 
 #include <algorithm>
 #include <cstring>

@@ -10,7 +10,7 @@
 #include "backends/host/transpose.h"
 
 #include "backends/host/transpose_narrow.h"
-#include "backends/host/word.h"
+#include "core/word.h"
 
 #include <algorithm>
 #include <cstdlib>

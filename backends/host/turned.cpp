@@ -12,8 +12,8 @@
 #include "backends/host/scratch.h"
 #include "backends/host/split.h"
 #include "backends/host/transpose.h"
-#include "backends/host/word.h"
 #include "core/kernel.h"
+#include "core/word.h"
 
 #include <algorithm>
 #include <bit>

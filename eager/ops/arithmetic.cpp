@@ -6,6 +6,7 @@
 
 #include "core/host_access.h"
 #include "core/variable.h"
+#include "core/word.h"
 #include "eager/all_ops.h"
 #include "eager/apply.h"
 #include "eager/elements.h"
@@ -17,7 +18,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstdint>
 #include <initializer_list>
 #include <vector>
 
@@ -159,20 +159,10 @@ constexpr auto other_power = [](auto a, auto b) { return math::pow_of_others(a, 
 /// Whether one of the integers or bools is 0.
 bool has_zero(const Tensor& x) {
   const HostElements elements(x.internals());
-  const auto among = [&]<class T>(T) {
-    std::vector<T> room;
-    return has_any(elements.all(room), [](T element) { return element == 0; });
-  };
-  switch (size_of(x.dtype())) {
-    case 1:
-      return among(uint8_t{});
-    case 2:
-      return among(uint16_t{});
-    case 4:
-      return among(uint32_t{});
-    default:
-      return among(uint64_t{});
-  }
+  return with_word(size_of(x.dtype()), [&]<class Word>(Word) {
+    std::vector<Word> room;
+    return has_any(elements.all(room), [](Word element) { return element == 0; });
+  });
 }
 
 void fail_check_nonzero(const Op&, Inputs inputs, const Attrs& attrs) {

@@ -62,9 +62,9 @@ constexpr std::array<std::string_view, 1> fits_attrs = {"dtype"};
 /// Names the first number that the dtype does not hold.
 void fail_fit(const Op& op, Inputs inputs, const Attrs& attrs) {
   const TensorData& data = inputs[0]->internals();
-  std::vector<uint64_t> numbers(static_cast<std::size_t>(element_count(data.spec.shape)));
-  HostElements(data).copy_to(reinterpret_cast<std::byte*>(numbers.data()));
-  for (const uint64_t& bits : numbers) {
+  const HostElements elements(data);
+  std::vector<uint64_t> room;
+  for (const uint64_t& bits : elements.all(room)) {
     const Scalar number = number_at(data.spec.dtype, &bits);
     if (!fits(attr<DType>(attrs, 0), number))
       throw_does_not_fit(op.name, attr<DType>(attrs, 0), number);

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace nitinol::host {
+namespace nitinol {
 
 /// Calls f with a value of the unsigned type that has `bytes` bytes: 1, 2, 4 or 8.
 template <class F>
@@ -21,4 +21,4 @@ auto with_word(std::size_t bytes, F f) {
   }
 }
 
-}  // namespace nitinol::host
+}  // namespace nitinol
