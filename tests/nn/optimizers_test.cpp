@@ -166,6 +166,38 @@ TEST_CASE("every setting belongs to its group", "[nn]") {
           .rate = 0.02, .decay = 0.5, .eps = 0.1, .momentum = 0.4, .weight_decay = 0.3});
 }
 
+TEST_CASE("parameters of one optimizer may have dtypes that differ", "[nn]") {
+  const auto moved = [](const Make& make, const std::vector<DType>& dtypes) {
+    std::vector<Variable> parameters;
+    for (const DType dtype : dtypes) parameters.push_back(parameter(full({3}, 0.7, dtype)));
+    const auto optimizer = make(parameters);
+    for (int step = 0; step < 3; ++step) {
+      for (const Variable& each : parameters) each.set_grad(full({3}, 0.3, each.spec().dtype));
+      optimizer->step();
+    }
+    std::vector<Tensor> values;
+    for (const Variable& each : parameters) values.push_back(each.get());
+    return values;
+  };
+  using Parameters = std::vector<Variable>;
+  const Make makes[] = {
+      [](Parameters p) { return std::make_unique<nn::Sgd>(p, nn::SgdOptions{.rate = 0.1}); },
+      [](Parameters p) { return std::make_unique<nn::Adam>(p, nn::AdamOptions{.rate = 0.1}); },
+      [](Parameters p) {
+        return std::make_unique<nn::AdamW>(p, nn::AdamOptions{.rate = 0.1, .weight_decay = 0.1});
+      },
+      [](Parameters p) {
+        return std::make_unique<nn::RmsProp>(p, nn::RmsPropOptions{.rate = 0.1});
+      },
+  };
+  for (const Make& make : makes) {
+    const std::vector<Tensor> together = moved(make, {f32, f64, f64, f32});
+    const Tensor single = moved(make, {f32})[0], wide = moved(make, {f64})[0];
+    for (const std::size_t k : {0, 3}) CHECK(same_bits(together[k], single));
+    for (const std::size_t k : {1, 2}) CHECK(same_bits(together[k], wide));
+  }
+}
+
 TEST_CASE("misuse of optimizers is an Error that says what to do", "[nn][errors]") {
   CHECK_THROWS_WITH(nn::Sgd({Variable(ones({2}))}), Catch::Contains("nn::parameters"));
   const Variable a = parameter(ones({2}));
