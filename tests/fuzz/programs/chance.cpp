@@ -24,11 +24,39 @@ Shape Chance::random_shape() {
   static const std::vector<int> ranks = {0, 1, 1, 2, 2, 2, 3, 3, 4, 5};
   Shape shape;
   const int rank = below(50) == 0 ? max_rank : one_of(ranks);
+  const bool has_ones = below(5) == 0;  // axes that no walk needs, at any place
   for (int i = 0; i < rank; ++i) {
-    const int64_t size = random_size();
+    const int64_t size = has_ones && below(2) == 0 ? 1 : random_size();
     shape.push_back(element_count(shape) * size > 20000 ? 1 : size);
   }
   return shape;
+}
+
+Shape Chance::related_shape(const Shape& shape) {
+  Shape related = shape;
+  switch (below(7)) {
+    case 0:
+    case 1:
+      return shape;
+    case 5:  // small windows on it, if it is a batch of images
+      if (related.size() == 4) return {1 + below(5), shape.back(), 1 + below(3), 1 + below(2)};
+      return shape;
+    case 2:
+      for (int64_t& size : related) size = below(2) == 0 ? 1 : size;
+      return related;
+    case 3:
+      while (!related.empty() && below(2) == 0) related.erase(0);
+      return related;
+    case 4:
+      if (related.size() >= 2) std::swap(related[related.size() - 1], related[related.size() - 2]);
+      return related;
+    default:
+      if (related.size() >= 2) {
+        related[related.size() - 2] = related.back();
+        related[related.size() - 1] = is_large_ ? 3 : std::max<int64_t>(random_size(), 1);
+      }
+      return related;
+  }
 }
 
 Strides Chance::random_strides(const Shape& shape) {

@@ -21,12 +21,12 @@ class Chance {
   const T& one_of(const std::vector<T>& list) {
     return list[random_() % list.size()];
   }
-  /// Whether this program's inputs cross blocks and threads.
-  [[nodiscard]] bool is_large() const { return is_large_; }
 
   DType random_dtype();
   int64_t random_size();
   Shape random_shape();
+  /// The same, broadcast to it, transposed, or sharing a size.
+  Shape related_shape(const Shape& shape);
   /// Contiguous, permuted, sparse, reversed or repeated.
   Strides random_strides(const Shape& shape);
   Dims permutation(int rank);

@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <variant>
 
 namespace nitinol::fuzz {
@@ -43,6 +44,7 @@ class Drawer::Session : Chance {
     for (int i = 0; i < inputs; ++i) add_input(random_dtype(), random_shape());
     for (const std::size_t turn : {std::size_t{0}, drawer_.all_.size() / 2}) add_due_step(turn);
     if (below(6) == 0) add_created_chain();
+    if (below(4) == 0) add_relatives();
     const int steps = 1 + below(below(4) == 0 ? 24 : 8);
     for (int i = 0; i < steps && !must_throw_; ++i) {
       add_step();
@@ -93,35 +95,6 @@ class Drawer::Session : Chance {
     const Tensor value = view_of(known_inputs_[static_cast<std::size_t>(other)], input.view);
     input.shape = value.shape();
     input.strides = strides_of(input.shape);
-  }
-
-  /// A shape related to `shape`: the same, broadcast to it, transposed, or sharing a size.
-  Shape related_shape(const Shape& shape) {
-    Shape related = shape;
-    switch (below(7)) {
-      case 0:
-      case 1:
-        return shape;
-      case 5:  // small windows on it, if it is a batch of images
-        if (related.size() == 4) return {1 + below(5), shape.back(), 1 + below(3), 1 + below(2)};
-        return shape;
-      case 2:
-        for (int64_t& size : related) size = below(2) == 0 ? 1 : size;
-        return related;
-      case 3:
-        while (!related.empty() && below(2) == 0) related.erase(0);
-        return related;
-      case 4:
-        if (related.size() >= 2)
-          std::swap(related[related.size() - 1], related[related.size() - 2]);
-        return related;
-      default:
-        if (related.size() >= 2) {
-          related[related.size() - 2] = related.back();
-          related[related.size() - 1] = is_large() ? 3 : std::max<int64_t>(random_size(), 1);
-        }
-        return related;
-    }
   }
 
   // ---- steps
@@ -188,11 +161,11 @@ class Drawer::Session : Chance {
       return one_of(kind == OpKind::create ? sources : drawer_.ops_.find(kind)->second);
     };
     const auto add = [&](OpKind kind) {
-      is_chained_ = kind != OpKind::create;
+      if (kind != OpKind::create) first_ = known_.back();
       for (int attempt = 0; attempt < 40 && !must_throw_; ++attempt) {
         if (attempt_step(*op_of(kind))) break;
       }
-      is_chained_ = false;
+      first_.reset();
     };
     add(OpKind::create);
     for (int count = 1 + below(2); count > 0; --count) add(OpKind::view);
@@ -208,11 +181,29 @@ class Drawer::Session : Chance {
       if (op->gradient.is_zero && op->effect != Effect::may_fail) ends.push_back(op);
       if (op->name == "cast") ends.push_back(op);
     }
-    is_chained_ = true;
+    first_ = known_.back();
     for (int attempt = 0; attempt < 20 && !must_throw_; ++attempt) {
       if (attempt_step(*one_of(ends))) break;
     }
-    is_chained_ = false;
+    first_.reset();
+  }
+
+  /// One value that several steps read, and what they make of it: these steps, and what is read
+  /// along with it, may become one kernel, each member of which has axes of its own.
+  void add_relatives() {
+    static const std::vector<OpKind> kinds = {OpKind::elementwise, OpKind::elementwise,
+                                              OpKind::reduce, OpKind::view, OpKind::index};
+    const std::size_t shared = known_.size() - 1 - recent();
+    std::size_t last = shared;
+    for (int steps = 2 + below(4); steps > 0 && !must_throw_; --steps) {
+      const std::size_t before = known_.size();
+      first_ = known_[below(3) == 0 ? last : shared];
+      for (int attempt = 0; attempt < 40 && !must_throw_ && known_.size() == before; ++attempt)
+        attempt_step(*one_of(drawer_.ops_.find(one_of(kinds))->second));
+      last = known_.size() - 1;
+      if (below(2) == 0) keep_latest();
+    }
+    first_.reset();
   }
 
   /// A Variable changes on the way, and may be read again.
@@ -380,7 +371,7 @@ class Drawer::Session : Chance {
   }
 
   Known choose_operand(const std::vector<Tensor>& others, int k) {
-    if (is_chained_ && k == 0) return known_.back();
+    if (first_ && k == 0) return *first_;
     if (others.empty() || below(8) == 0) {
       return below(3) != 0 ? known_[known_.size() - 1 - recent()] : one_of(known_);
     }
@@ -433,7 +424,7 @@ class Drawer::Session : Chance {
   void use_numbers(Step& step, std::vector<Tensor>& tensors) {
     if (step.op->kind == OpKind::create || tensors.empty()) return;
     const bool is_binary = step.op->kind == OpKind::elementwise && tensors.size() > 1;
-    if (is_chained_ || below(is_binary ? 4 : 8) != 0) return;
+    if (first_ || below(is_binary ? 4 : 8) != 0) return;
     const auto k = static_cast<std::size_t>(below(static_cast<int>(step.operands.size())));
     // What does not fit is told in the name of the op: a device knows those that an extra one
     // calls.
@@ -535,7 +526,7 @@ class Drawer::Session : Chance {
     if (name == "starts") return starts_;
     if (name == "sizes") return sizes_;
     if (name == "steps") return steps_;
-    if (name == "axes" && is_chained_ && below(2) == 0) return Dims{};  // all, if reduced
+    if (name == "axes" && first_ && below(2) == 0) return Dims{};  // all, if reduced
     if (name == "axes" || name == "shape") return random_dims(like.shape);
     throw Error(ErrorKind::unsupported,
                 {.where = "fuzz",
@@ -567,7 +558,7 @@ class Drawer::Session : Chance {
   Drawer& drawer_;
   uint64_t seed_;
   bool must_throw_ = false;
-  bool is_chained_ = false;      ///< the next step reads the latest value
+  std::optional<Known> first_;   ///< the next step reads it first
   Dims starts_, sizes_, steps_;  ///< of the window that the next step may want
   Program program_;
   std::vector<Known> known_;
