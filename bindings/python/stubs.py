@@ -139,9 +139,12 @@ def methods_of(functions: str, names: set[str]) -> str:
     return "\n".join(lines)
 
 
-def with_builtin_bool(text: str) -> str:
-    """`bool` is the name of a dtype, too."""
-    return re.sub(r"(?m)(?<![\w.`])(?<!def )(?!^bool:)bool(?![\w`])", "builtins.bool", text)
+def with_builtins(text: str, *names: str) -> str:
+    """These types of Python, where something else has their names, too: outside of comments."""
+    name = rf"(?m)(?!^)(?<![\w.`])(?<!def )({'|'.join(names)})(?![\w`])"
+    code = text.split('"""')
+    code[::2] = [re.sub(name, r"builtins.\1", part) for part in code[::2]]
+    return '"""'.join(code)
 
 
 def with_line(text: str, owner: str, line: str) -> str:
@@ -205,19 +208,23 @@ def main() -> None:
     text = re.sub(r"(?<=-> )object(?=:)", "Any", text)
     text = re.sub(r"(?<=-> )tuple(?=:)", "tuple[Any, ...]", text)
     text = re.sub(r"(?<=-> )list(?=:)", "list[Any]", text)
+    text = text.replace("(*shapes)", "(*shapes: Any)")
+    text = text.replace("*args, **kwargs)", "*args: Any, **kwargs: Any)")
     text = re.sub(r"(?<=: )(dict|list)(?=[,)])", lambda f: f[0] + BARE[f[0]], text)
     text = text.replace(
         "    __hash__: None = None\n", "    __hash__: typing.ClassVar[None]  # type: ignore\n"
     )
-    text = errors_of(ext) + with_builtin_bool(with_operators(text))
+    text = errors_of(ext) + with_builtins(with_operators(text), "bool")  # which is a dtype, too
 
     stubs = generated / "stubs"
     functions = {path.stem: path.read_text() for path in stubs.glob("*.pyi")}
-    bodies = {
+    body_of = {
         name: re.sub(r"(?m)^(?:from|import) .*\n", "", body) for name, body in functions.items()
     }
+    body_of["functions"] = with_builtins(body_of["functions"], "bool")
     for owner, line in (
         ("Tensor", "def __new__(cls, obj: object) -> Tensor: ..."),
+        ("Tensor", "def __buffer__(self, flags: int, /) -> memoryview: ..."),
         ("Variable", "def __new__(cls, initial: TensorLike) -> Variable: ..."),
         ("Scalar", "def __new__(cls, value: float | int | builtins.bool) -> Scalar: ..."),
         ("Compiled", "def explain(self) -> Explanation: ..."),
@@ -226,26 +233,22 @@ def main() -> None:
     text = text.replace("class Compiled(", METHOD + "class Compiled(", 1)
     end = re.search(r"(?ms)^class Tensor:.*?(?=^\S)", text)
     assert end, "no class Tensor"
-    body = (
-        end[0].rstrip()
-        + "\n\n"
-        + methods_of(with_builtin_bool(bodies["functions"]), methods)
-        + "\n\n"
-    )
+    body = end[0].rstrip() + "\n\n" + methods_of(body_of["functions"], methods) + "\n\n"
+    body = with_builtins(body, "int", "float")  # which are methods
     text = text[: end.start()] + body + text[end.end() :]
 
     out = folder / "nitinol" / "_ext"
     out.mkdir(exist_ok=True)
     parts = "from nitinol._ext import nn as nn, random as random\n__version__: str\n"
     (out / "__init__.pyi").write_text(
-        HEAD + parts + all_of(exported[""]) + text + "\n" + with_builtin_bool(bodies["functions"])
+        HEAD + parts + all_of(exported[""]) + text + "\n" + body_of["functions"]
     )
     for module in ("nn", "random"):
         (out / f"{module}.pyi").write_text(
             HEAD.replace("from nitinol._compile import Explanation\n", "")
             + "from nitinol._ext import Generator, Tensor\n"
             + all_of(exported[module])
-            + bodies[module]
+            + body_of[module]
         )
 
 

@@ -43,7 +43,7 @@ def of_parameters(init: types.FunctionType) -> Callable[..., None]:
 def refuse_subclasses(of: type, instead: str) -> None:
     """Says, to who derives a class from one that has no subclasses, what to do instead."""
 
-    def refuse(derived: type, **options: Any) -> None:
+    def refuse(derived: type, /, **options: Any) -> None:
         raise TypeError(
             f"{of.__name__}: no class can derive from it, since what functions give would not be of "
             f"that class; got the class {derived.__name__}.\n{instead}"

@@ -10,6 +10,7 @@ from typing import Union
 from nitinol import _ext
 from nitinol._ext import DType, Scalar, Tensor, Variable
 from nitinol._typing import DeviceLike, DTypeLike
+from nitinol._variadic import where
 
 __all__ = ["can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 
@@ -129,7 +130,7 @@ def result_type(*arrays_and_dtypes: Typed | Scalar | builtins.bool | int | float
         result = _ext._promote_in("result_type", result, dtype)
     for number in numbers:  # as an operation has it; where() takes every dtype
         of_its_kind = {int: 1, float: 1.0}.get(type(number), number)  # which every dtype holds
-        result = _ext.where(True, _ext.zeros((0,), dtype=result), of_its_kind).dtype
+        result = where(True, _ext.zeros((0,), dtype=result), of_its_kind).dtype
     return result
 
 

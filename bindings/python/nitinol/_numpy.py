@@ -79,7 +79,7 @@ def dtype_of(name: str) -> Any:
     if name != "bfloat16":
         return np.dtype(name)
     try:
-        import ml_dtypes
+        import ml_dtypes  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError:
         raise TypeError("NumPy has no bfloat16 without the package ml_dtypes") from None
     return np.dtype(ml_dtypes.bfloat16)

@@ -20,6 +20,15 @@ class HasDLPack(Protocol):
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 
+class HasItemSize(Protocol):
+    """A dtype of NumPy."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def itemsize(self) -> int: ...
+
+
 class HasParameters(Protocol):
     """A module."""
 
@@ -27,6 +36,6 @@ class HasParameters(Protocol):
 
 
 TensorLike = Union[Tensor, Variable, Scalar, bool, int, float, HasArray, HasDLPack]
-DTypeLike = Union[DType, str, "type[Any]"]
+DTypeLike = Union[DType, str, "type[Any]", HasItemSize]
 DeviceLike = Union[Device, str]
 Parameters = Union[Sequence[Variable], HasParameters]

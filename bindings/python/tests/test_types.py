@@ -89,6 +89,7 @@ def test_mypy_has_no_objection(programs):
     pages = ",".join(path.stem for path in programs.glob("page_*"))
     (programs / "mypy.ini").write_text(MYPY.format(pages=pages))
     run([sys.executable, "-m", "mypy", "--cache-dir", os.devnull, "."], programs)
+    run([sys.executable, "-m", "mypy", "--cache-dir", os.devnull, "-p", "nitinol"], programs)
 
 
 @pytest.mark.skipif(PYRIGHT is None, reason="neither pyright nor basedpyright is installed")
