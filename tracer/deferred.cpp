@@ -147,7 +147,7 @@ bool has_numbers(const Step& step, std::span<const uint64_t> bits) {
 Step* Deferred::find(const Op& op, const Attrs& attrs, const Operands& operands) {
   const std::span<const uint64_t> bits(operands.bits.data(), operands.bits.size());
   Step* nearly = nullptr;
-  Step* const latest = at_->latest.load(std::memory_order_relaxed);
+  Step* const latest = at_->latest.load(std::memory_order_acquire);
   if (latest != nullptr && is_alike(*latest, op, attrs, operands)) {
     if (has_numbers(*latest, bits)) return latest;
     nearly = latest;
@@ -165,7 +165,7 @@ Step* Deferred::find(const Op& op, const Attrs& attrs, const Operands& operands)
 /// There is room.
 inline void Deferred::go_to(Step& step, std::span<const uint64_t> bits, Tensor result) noexcept {
   if (at_->latest.load(std::memory_order_relaxed) != &step)
-    at_->latest.store(&step, std::memory_order_relaxed);
+    at_->latest.store(&step, std::memory_order_release);
   at_ = &step;
   covered_ = imports_.size();
   device_ = step.spec.device;
@@ -265,7 +265,7 @@ Tensor Deferred::pending_result(Step& step, Inputs inputs, std::span<const uint6
 
 Tensor Deferred::match(const Op& op, Inputs inputs, const Attrs& attrs) {
   if (!is_following_) return {};
-  Step* const latest = at_->latest.load(std::memory_order_relaxed);
+  Step* const latest = at_->latest.load(std::memory_order_acquire);
   NewImports imports;
   if (latest != nullptr && latest->numbers.empty() && results_.size() < most_results &&
       is_same(*latest, op, attrs, inputs, nullptr, 0, imports)) [[likely]]
@@ -279,7 +279,7 @@ Tensor Deferred::match(const Op& op, Inputs inputs, const Attrs& attrs) {
 Tensor Deferred::match(const Op& op, Inputs inputs, const Spec& number, uint64_t bits) {
   if (!is_following_) return {};
   static const auto& none = *new Attrs;
-  Step* const latest = at_->latest.load(std::memory_order_relaxed);
+  Step* const latest = at_->latest.load(std::memory_order_acquire);
   NewImports imports;
   if (latest != nullptr && results_.size() < most_results &&
       is_same(*latest, op, none, inputs, &number, bits, imports)) [[likely]]
