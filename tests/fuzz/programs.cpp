@@ -21,6 +21,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -42,6 +43,7 @@ struct Options {
   int each = 0;
   std::vector<std::string> without;
   std::string device;
+  bool is_tiny = false;
   bool prints = false;
   bool digests = false;
 };
@@ -50,11 +52,17 @@ uint64_t seed_of(const Options& options, int64_t number) {
   return options.seed * 1000003 + static_cast<uint64_t>(number);
 }
 
+/// What Plans fuse, move and reduce: a few ops, in any order.
+constexpr std::array<std::string_view, 12> tiny_ops = {"add",     "mul",     "neg",    "exp",
+                                                       "permute", "reshape", "slice",  "expand",
+                                                       "sum",     "max",     "concat", "cumsum"};
+
 /// The vocabulary, and what else programs may do. They run on one device, as Plans do.
 std::vector<const Op*> drawn_ops(const Options& options) {
   std::vector<const Op*> ops(all_ops().begin(), all_ops().end());
   ops.insert(ops.end(), extra_ops().begin(), extra_ops().end());
   std::erase_if(ops, [&](const Op* op) {
+    if (options.is_tiny && std::ranges::find(tiny_ops, op->name) == tiny_ops.end()) return true;
     const bool is_elsewhere = !options.device.empty() || std::getenv("NITINOL_CASES") != nullptr;
     return op->kind == OpKind::transfer || (is_elsewhere && op->name.starts_with("fuzz.host.")) ||
            std::ranges::find(options.without, op->name) != options.without.end();
@@ -71,8 +79,10 @@ void use_device(const Options& options) {
 }
 
 /// What failed, or an empty text.
-std::string failure_of(const Program& program, uint64_t seed) {
-  return first_failure(program, seed).value_or("");
+std::string failure_of(const Options& options, const Program& program, uint64_t seed) {
+  const auto failure =
+      options.is_tiny ? first_compiled_failure(program, seed) : first_failure(program, seed);
+  return failure.value_or("");
 }
 
 constexpr std::string_view rarely = "drawn less often than ";
@@ -91,7 +101,7 @@ std::string rare_ops(const Options& options, const Drawer& drawer) {
 /// Draws and checks one program after another; stops at the first that fails. `number` is where it
 /// is.
 std::string check_programs(const Options& options, std::atomic<int64_t>& number) {
-  Drawer drawer(drawn_ops(options));
+  Drawer drawer(drawn_ops(options), options.is_tiny);
   const auto start = std::chrono::steady_clock::now();
   const auto goes_on = [&] {
     if (options.count >= 0) {  // and up to twice as many, until each op has been drawn
@@ -105,7 +115,7 @@ std::string check_programs(const Options& options, std::atomic<int64_t>& number)
   for (number = options.first; goes_on(); ++number) {
     const uint64_t seed = seed_of(options, number);
     const Program program = drawer.draw(seed);
-    const std::string failure = failure_of(program, seed);
+    const std::string failure = failure_of(options, program, seed);
     if (!failure.empty()) return failure;
   }
   fmt::print("{} programs, seed {}, {}: same bits everywhere\n", number - options.first,
@@ -117,7 +127,7 @@ std::string check_programs(const Options& options, std::atomic<int64_t>& number)
 
 /// The same text: how digests of several instruction sets are compared.
 void print_programs(const Options& options) {
-  Drawer drawer(drawn_ops(options));
+  Drawer drawer(drawn_ops(options), options.is_tiny);
   const int64_t first = options.only >= 0 ? options.only : options.first;
   const int64_t count = options.only >= 0 ? 1 : std::max<int64_t>(options.count, 1);
   for (int64_t number = first; number < first + count; ++number) {
@@ -135,14 +145,14 @@ int report(const Options& options, int64_t number, const std::string& failure) {
     fmt::print("FAILED: {}\n", failure);
     return 1;
   }
-  fmt::print("FAILED: --seed {} --program {}\n  {}\n\nshrinking ...\n", options.seed, number,
-             failure);
+  fmt::print("FAILED:{} --seed {} --program {}\n  {}\n\nshrinking ...\n",
+             options.is_tiny ? " --tiny" : "", options.seed, number, failure);
   std::fflush(stdout);
   const uint64_t seed = seed_of(options, number);
   std::string last = failure;
   // This process stays without threads of the pool, which the children could not use.
   set_num_threads(1);
-  Drawer drawer(drawn_ops(options));
+  Drawer drawer(drawn_ops(options), options.is_tiny);
   const ChildOutcome drawn = run_in_child([&] {
     use_device(options);
     static_cast<void>(drawer.draw(seed));
@@ -155,7 +165,7 @@ int report(const Options& options, int64_t number, const std::string& failure) {
   const auto fails = [&](const Program& candidate) {
     const ChildOutcome outcome = run_in_child([&] {
       use_device(options);
-      return failure_of(candidate, seed);
+      return failure_of(options, candidate, seed);
     });
     if (!outcome.text.empty()) last = outcome.text;
     return !outcome.text.empty();
@@ -206,6 +216,8 @@ int main(int argc, char** argv) {
     app.add_option("--without", options.without, "ops not to draw, to get past a known mistake");
     app.add_option("--each", options.each, "fail if an op is drawn less often than that");
     app.add_option("--device", options.device, "where programs run, instead of the cpu");
+    app.add_flag("--tiny", options.is_tiny,
+                 "a few steps of a few ops on tiny tensors, eager x compiled: thousands of them");
     app.add_flag("--print", options.prints, "print programs as C++, without checking them");
     app.add_flag("--digest", options.digests,
                  "print hashes of results, to compare instruction sets");

@@ -24,11 +24,16 @@ Shape Chance::random_shape() {
   static const std::vector<int> ranks = {0, 1, 1, 2, 2, 2, 3, 3, 4, 5};
   Shape shape;
   const int rank = below(50) == 0 ? max_rank : one_of(ranks);
-  const bool has_ones = below(5) == 0;  // axes that no walk needs, at any place
   for (int i = 0; i < rank; ++i) {
-    const int64_t size = has_ones && below(2) == 0 ? 1 : random_size();
+    const int64_t size = random_size();
     shape.push_back(element_count(shape) * size > 20000 ? 1 : size);
   }
+  return shape;
+}
+
+Shape Chance::tiny_shape(int rank) {
+  Shape shape;
+  for (int i = 0; i < rank; ++i) shape.push_back(below(2) == 0 ? 2 : 1 + below(3));
   return shape;
 }
 

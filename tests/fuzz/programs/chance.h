@@ -25,6 +25,8 @@ class Chance {
   DType random_dtype();
   int64_t random_size();
   Shape random_shape();
+  /// Several axes of one size, and some of size 1, which no walk needs.
+  Shape tiny_shape(int rank);
   /// The same, broadcast to it, transposed, or sharing a size.
   Shape related_shape(const Shape& shape);
   /// Contiguous, permuted, sparse, reversed or repeated.

@@ -200,6 +200,14 @@ class Checker {
     return failure_;
   }
 
+  std::optional<std::string> run_compiled() {
+    set_num_threads(1);
+    check_compiled(eager_outcomes(), "compiled");
+    check_gradients();
+    if (failure_) find_guilty_pass();
+    return failure_;
+  }
+
  private:
   [[nodiscard]] Function function() const {
     return {&program_, std::make_shared<Environment>(program_, seed_)};
@@ -379,6 +387,10 @@ class Checker {
 
 std::optional<std::string> first_failure(const Program& program, uint64_t seed) {
   return Checker(program, seed).run_all();
+}
+
+std::optional<std::string> first_compiled_failure(const Program& program, uint64_t seed) {
+  return Checker(program, seed).run_compiled();
 }
 
 uint64_t digest(const Program& program, uint64_t seed) {

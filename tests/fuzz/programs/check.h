@@ -18,6 +18,10 @@ namespace nitinol::fuzz {
 /// code must throw what eager code throws.
 [[nodiscard]] std::optional<std::string> first_failure(const Program& program, uint64_t seed);
 
+/// The same of two ways only: eagerly and compiled, on one thread, and so the gradients.
+[[nodiscard]] std::optional<std::string> first_compiled_failure(const Program& program,
+                                                                uint64_t seed);
+
 /// Hash of all that the program computes eagerly on one thread; equal under every NITINOL_ISA if it
 /// makes no library calls.
 [[nodiscard]] uint64_t digest(const Program& program, uint64_t seed);

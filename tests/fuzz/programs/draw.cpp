@@ -44,13 +44,25 @@ class Drawer::Session : Chance {
     for (int i = 0; i < inputs; ++i) add_input(random_dtype(), random_shape());
     for (const std::size_t turn : {std::size_t{0}, drawer_.all_.size() / 2}) add_due_step(turn);
     if (below(6) == 0) add_created_chain();
-    if (below(4) == 0) add_relatives();
     const int steps = 1 + below(below(4) == 0 ? 24 : 8);
     for (int i = 0; i < steps && !must_throw_; ++i) {
       add_step();
       if (below(6) == 0) add_update();
     }
     if (below(3) == 0) add_discontinuous_end();
+    choose_outputs();
+    return std::move(program_);
+  }
+
+  /// A few steps on tiny tensors of one dtype; the last one's result is a result.
+  Program run_tiny() {
+    wanted_ = add_input(below(4) == 0 ? f64 : f32, tiny_shape(1 + below(4))).tensor.dtype();
+    for (int steps = 2 + below(6); steps > 0; --steps) {
+      first_ = below(2) == 0 ? known_.back() : one_of(known_);
+      add_step();
+      if (steps == 1 || below(4) == 0) keep_latest();
+      if (below(8) == 0) add_update();
+    }
     choose_outputs();
     return std::move(program_);
   }
@@ -184,24 +196,6 @@ class Drawer::Session : Chance {
     first_ = known_.back();
     for (int attempt = 0; attempt < 20 && !must_throw_; ++attempt) {
       if (attempt_step(*one_of(ends))) break;
-    }
-    first_.reset();
-  }
-
-  /// One value that several steps read, and what they make of it: these steps, and what is read
-  /// along with it, may become one kernel, each member of which has axes of its own.
-  void add_relatives() {
-    static const std::vector<OpKind> kinds = {OpKind::elementwise, OpKind::elementwise,
-                                              OpKind::reduce, OpKind::view, OpKind::index};
-    const std::size_t shared = known_.size() - 1 - recent();
-    std::size_t last = shared;
-    for (int steps = 2 + below(4); steps > 0 && !must_throw_; --steps) {
-      const std::size_t before = known_.size();
-      first_ = known_[below(3) == 0 ? last : shared];
-      for (int attempt = 0; attempt < 40 && !must_throw_ && known_.size() == before; ++attempt)
-        attempt_step(*one_of(drawer_.ops_.find(one_of(kinds))->second));
-      last = known_.size() - 1;
-      if (below(2) == 0) keep_latest();
     }
     first_.reset();
   }
@@ -483,6 +477,7 @@ class Drawer::Session : Chance {
     } catch (const std::bad_variant_access&) {
       return false;
     }
+    if (wanted_ && !must_throw_ && result.dtype() != *wanted_) return false;
     program_.steps.push_back(std::move(step));
     if (!must_throw_) {
       known_.push_back(
@@ -526,6 +521,7 @@ class Drawer::Session : Chance {
     if (name == "starts") return starts_;
     if (name == "sizes") return sizes_;
     if (name == "steps") return steps_;
+    if (name == "axes" && wanted_ && below(3) == 0) return permutation(like.shape.size());
     if (name == "axes" && first_ && below(2) == 0) return Dims{};  // all, if reduced
     if (name == "axes" || name == "shape") return random_dims(like.shape);
     throw Error(ErrorKind::unsupported,
@@ -558,6 +554,7 @@ class Drawer::Session : Chance {
   Drawer& drawer_;
   uint64_t seed_;
   bool must_throw_ = false;
+  std::optional<DType> wanted_;  ///< of the next step's result
   std::optional<Known> first_;   ///< the next step reads it first
   Dims starts_, sizes_, steps_;  ///< of the window that the next step may want
   Program program_;
@@ -565,7 +562,7 @@ class Drawer::Session : Chance {
   std::vector<Tensor> known_inputs_;  ///< per input
 };
 
-Drawer::Drawer(std::span<const Op* const> ops) {
+Drawer::Drawer(std::span<const Op* const> ops, bool is_tiny) : is_tiny_(is_tiny) {
   for (const Op* op : ops) {
     ops_[op->kind].push_back(op);
     all_.push_back(op);
@@ -573,7 +570,7 @@ Drawer::Drawer(std::span<const Op* const> ops) {
 }
 
 Program Drawer::draw(uint64_t seed) {
-  return Session(*this, seed).run();
+  return is_tiny_ ? Session(*this, seed).run_tiny() : Session(*this, seed).run();
 }
 
 }  // namespace nitinol::fuzz
