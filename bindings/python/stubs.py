@@ -23,6 +23,7 @@ HEAD = '''\
 import builtins
 import collections.abc
 import enum
+import inspect
 import os
 import types
 import typing
@@ -49,6 +50,12 @@ BOUND = """\
 METHOD = '''\
 class _CompiledMethod(Generic[_P, _R]):
     """A compiled function that is given its object."""
+    @property
+    def __self__(self) -> Any: ...
+    @property
+    def __func__(self) -> Any: ...
+    @property
+    def __wrapped__(self) -> Callable[_P, _R]: ...
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
     def eager(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
     def explain(self) -> Explanation: ...
@@ -214,6 +221,9 @@ def main() -> None:
     text = text.replace(
         "    __hash__: None = None\n", "    __hash__: typing.ClassVar[None]  # type: ignore\n"
     )
+    text = text.replace(  # which nanobind takes for another name of the constructor
+        "    __signature__ = __init__\n", "    __signature__: typing.ClassVar[inspect.Signature]\n"
+    )
     text = errors_of(ext) + with_builtins(with_operators(text), "bool")  # which is a dtype, too
 
     stubs = generated / "stubs"
@@ -240,6 +250,7 @@ def main() -> None:
     out = folder / "nitinol" / "_ext"
     out.mkdir(exist_ok=True)
     parts = "from nitinol._ext import nn as nn, random as random\n__version__: str\n"
+    parts += "_functions: list[tuple[str, str, list[str], str]]\n"
     (out / "__init__.pyi").write_text(
         HEAD + parts + all_of(exported[""]) + text + "\n" + body_of["functions"]
     )

@@ -106,6 +106,7 @@ __all__ = [
     "tensordot",
     "value_and_grad",
     "vjp",
+    "where",
 ]
 __all__ += _ext.__all__
 

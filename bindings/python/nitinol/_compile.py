@@ -83,8 +83,7 @@ def compile(
 ) -> Compiled[_P, _R]: ...
 @overload
 def compile(
-    function: None = None,
-    *,
+    *,  # not `function: None`, which a checker would take for what it knows nothing of
     name: str | None = None,
     check: str = "scheduled",
     check_interval_ms: float = 10,

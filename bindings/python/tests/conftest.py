@@ -60,6 +60,12 @@ def check_compiled(f, plan_calls=1):
     assert explanation["plan_calls"] >= plan_calls, explanation
 
 
+def gradient_of(p: nt.Variable) -> nt.Tensor:
+    """Its gradient, which it must have."""
+    assert p.grad is not None
+    return p.grad
+
+
 def bits(x):
     """The elements' bytes: equal only where every bit is."""
     return (x.shape, str(x.dtype), nt.reshape(x, (-1,)).numpy().tobytes())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -15,22 +16,24 @@ from typing import Any
 
 import numpy as np
 
+torch: Any = None
+F: Any = None
 try:
-    import torch
-    import torch.nn.functional as F
+    torch = importlib.import_module("torch")
+    F = importlib.import_module("torch.nn.functional")
 except ImportError:
-    torch = None  # type: ignore[assignment]
-    F = None  # type: ignore[assignment]
+    pass
 
 FLOATS = ("float64", "float32", "float16")
 INTEGERS = ("int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64")
 NUMBERS = FLOATS + INTEGERS
+Places = tuple[int, ...]
 
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    args: tuple
-    keywords: dict = dataclasses.field(default_factory=dict)
+    args: tuple[Any, ...]
+    keywords: dict[str, Any] = dataclasses.field(default_factory=dict)
     is_looked_at: bool = False  # its data decide the result's size: it runs in segments
 
 
@@ -120,7 +123,9 @@ def bits(name: str, numpy: Any, low: int = 0, high: int = 100) -> Case:
     return Case(name, samples, numpy)
 
 
-def along(shapes: Sequence[tuple] = ((7,), (3, 4), (2, 3, 4), (70, 130))) -> list[dict]:
+def along(
+    shapes: Sequence[tuple[int, ...]] = ((7,), (3, 4), (2, 3, 4), (70, 130)),
+) -> list[tuple[tuple[int, ...], dict[str, Any]]]:
     """(shape, keywords) of reductions."""
     found = []
     for shape in shapes:
@@ -298,12 +303,12 @@ def np_one_hot(indices: Any, classes: int, dtype: Any = None) -> Any:
     return (indices[..., None] == np.arange(classes)).astype(dtype or np.float32)
 
 
-def np_window(x: Any, starts: tuple, sizes: tuple, steps: tuple) -> Any:
+def np_window(x: Any, starts: Places, sizes: Places, steps: Places) -> Any:
     places = [a + np.arange(n) * s for a, n, s in zip(starts, sizes, steps)]
     return x[np.ix_(*places)]
 
 
-def np_place(base: Any, piece: Any, starts: tuple, sizes: tuple, steps: tuple) -> Any:
+def np_place(base: Any, piece: Any, starts: Places, sizes: Places, steps: Places) -> Any:
     places = [a + np.arange(n) * s for a, n, s in zip(starts, sizes, steps)]
     result = base.copy()
     result[np.ix_(*places)] = piece
@@ -346,10 +351,16 @@ def np_bce(logits: Any, targets: Any) -> Any:
     return -(targets * np.log(p) + (1 - targets) * np.log(1 - p)).mean()
 
 
+def np_pad(x: Any, pads: Any, value: float = 0, mode: Any = "constant") -> Any:
+    if mode == "constant":
+        return np.pad(x, pads, constant_values=value)
+    return np.pad(x, pads, {"replicate": "edge", "circular": "wrap"}.get(mode, mode))
+
+
 def np_attention(q: Any, k: Any, v: Any, is_causal: bool = False) -> Any:
     scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
     if is_causal:
-        scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
+        scores = np.where(np.tri(*scores.shape[-2:], dtype=np.bool_), scores, -np.inf)
     return np_softmax(scores) @ v
 
 
@@ -674,8 +685,7 @@ SHAPED = [
          np.stack, (lambda x, axis=0: torch.stack(x, axis)) if torch else None, has_gradient=True),
     Case("pad", [one(normal(3, 4), [(1, 0), (2, 3)]), one(normal(4), [(1, 1)], 2.5), one(normal(0), [(2, 0)])]
          + [one(normal(3, 4), [(1, 5), (0, 3)], mode=mode) for mode in ("reflect", "replicate", "edge", "circular", "wrap")],
-         lambda x, pads, value=0, mode="constant": np.pad(x, pads, constant_values=value) if mode == "constant"
-         else np.pad(x, pads, {"replicate": "edge", "circular": "wrap"}.get(mode, mode))),
+         np_pad),
     Case("moveaxis", [one(normal(2, 3, 4), 0, -1), one(normal(2, 3, 4), (0, 1), (2, 0)), one(normal(3), 0, 0)],
          np.moveaxis, t("moveaxis"), has_gradient=True),
     Case("roll", [one(normal(7), 2), one(normal(3, 4), -5), one(normal(3, 4), 1, axis=-1),

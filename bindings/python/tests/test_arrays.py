@@ -7,6 +7,8 @@ import hashlib
 import io
 import multiprocessing
 import struct
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +22,8 @@ DTYPES += ["float16", "float32", "float64"]
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3), (0, 3), (2, 1, 3, 1, 2, 1, 1, 2)])
 def test_there_and_back(dtype, shape):
-    a = (np.arange(int(np.prod(shape))).reshape(shape) % 3).astype(dtype)
+    # Any, as NumPy does not say before Python 3.12 that its arrays are buffers.
+    a: Any = (np.arange(int(np.prod(shape))).reshape(shape) % 3).astype(dtype)
     for x in (
         nt.asarray(a),
         nt.from_dlpack(a),
@@ -36,7 +39,7 @@ def test_there_and_back(dtype, shape):
     assert np.array(nt.asarray(a)).flags.writeable
 
 
-LAYOUTS = {
+LAYOUTS: dict[str, Callable[[Any], Any]] = {
     "transposed": lambda a: a.T,
     "every second": lambda a: a[:, ::2],
     "backwards": lambda a: a[::-1, ::-1],
@@ -104,7 +107,7 @@ def test_fields_of_structures():
 
 def test_another_byte_order():
     for letters in ("f2", "f4", "f8", "i2", "i4", "i8", "u2", "u4", "u8"):
-        a = np.arange(6).reshape(2, 3).astype(f">{letters}")
+        a: Any = np.arange(6).reshape(2, 3).astype(f">{letters}")
         for given in (a, a.T, a[:, ::2], a[1, 1], a[:0], memoryview(a), np.asarray(a[1, 1])):
             t = nt.asarray(given)
             assert t.tolist() == np.asarray(given).tolist()
@@ -182,7 +185,8 @@ def test_buffers():
     view = memoryview(x)
     assert view.readonly and view.format == "f" and view.shape == (2, 2)
     assert bytes(view) == np.asarray(x).tobytes()
-    assert memoryview(x.T).tolist() == [[1, 3], [2, 4]]
+    rows: Any = memoryview(x.T).tolist()
+    assert rows == [[1, 3], [2, 4]]
     assert nt.asarray(arrays.array("d", [1, 2])).tolist() == [1.0, 2.0]
     assert nt.asarray(bytearray(b"ab")).tolist() == [97, 98]
     with pytest.raises(TypeError):
@@ -252,7 +256,7 @@ def test_what_a_buffer_is_asked_for(name):
             assert bool(buffer.strides) == bool(flags & 0x10 and x.ndim)
             assert buffer.rank == (x.ndim if flags & shape else 1)
             assert buffer.size == a.nbytes and buffer.readonly == 1
-            steps = [buffer.strides[i] for i in range(x.ndim)] if buffer.strides else None
+            steps = [buffer.strides[i] for i in range(x.ndim)] if buffer.strides else []
             if a.size and buffer.strides:
                 first = ctypes.cast(buffer.data, ctypes.POINTER(ctypes.c_uint8))
                 for index in np.ndindex(a.shape):
@@ -280,14 +284,16 @@ def test_what_a_buffer_is_asked_for(name):
 def test_buffers_without_strides_or_format():
     shared = multiprocessing.Array("f", 3)
     shared[:] = [1, 2, 3]
+    matrix: Any = ctypes.c_int * 2 * 3
+    a: Any = np.arange(6, dtype=np.int16)
     for given, expected in (
         ((ctypes.c_float * 3)(1, 2, 3), [1, 2, 3]),
-        ((ctypes.c_int * 2 * 3)((1, 2), (3, 4), (5, 6)), [[1, 2], [3, 4], [5, 6]]),
+        (matrix((1, 2), (3, 4), (5, 6)), [[1, 2], [3, 4], [5, 6]]),
         ((ctypes.c_int64 * 0)(), []),
         (ctypes.c_double(2.5), 2.5),
         (shared.get_obj(), [1, 2, 3]),
         (memoryview(b"ab"), [97, 98]),
-        (memoryview(np.arange(6, dtype=np.int16))[::2], [0, 2, 4]),
+        (memoryview(a)[::2], [0, 2, 4]),
         (arrays.array("q", [1, 2]), [1, 2]),
     ):
         for x in (nt.asarray(given), nt.asarray(given, copy=False)):

@@ -22,7 +22,8 @@ def normal(*shape: int) -> np.ndarray:
 
 
 def positive(*shape: int) -> np.ndarray:
-    return np.abs(normal(*shape)) + 0.1
+    made: np.ndarray = np.abs(normal(*shape)) + 0.1
+    return made
 
 
 def shares(*shape: int) -> np.ndarray:

@@ -9,6 +9,7 @@ import inspect
 import math
 import re
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from conftest import bits
 
 import nitinol as nt
 
+# Nothing is checked of what is wrong on purpose.
+untyped: Any = nt
 X = nt.asarray([[1.0, -2.0, 3.0], [0.5, 0.25, -4.0]])
 
 
@@ -105,7 +108,7 @@ def test_what_a_compiled_method_has_keeps_its_object():
     other = copy.deepcopy({"object": two, "method": kept})
     assert other["method"].__self__ is other["object"] is not two
     with pytest.raises(AttributeError, match="no_such"):
-        kept.no_such
+        getattr(kept, "no_such")
     compiled = nt.compile(lambda f, x: f(x) + 1)
     for _ in range(6):
         assert bits(compiled(two.scaled, X)) == bits(X * 2 + 1)  # one fixed value
@@ -132,7 +135,7 @@ def test_a_compiled_method_is_collected_with_its_object():
 
 def test_wrapping_what_cannot_be_called():
     with pytest.raises(TypeError, match="something that can be called"):
-        nt.compile(3)
+        untyped.compile(3)
     with pytest.raises(ValueError, match="check is 'sometimes'"):
         nt.compile(lambda x: x, check="sometimes")
     with pytest.raises(TypeError, match="@staticmethod"):
@@ -149,8 +152,9 @@ def test_keyword_arguments_and_defaults():
         assert bits(f(X, shift=1.0, scale=3.0)) == bits(f(X, scale=3.0, shift=1.0))
     # The order in which names are given is no part of the call.
     assert len(f.explain().data["signatures"]) == 2
+    misused: Any = f
     with pytest.raises(TypeError, match="unexpected keyword"):
-        f(X, other=1)
+        misused(X, other=1)
 
 
 # ---- arguments
@@ -577,7 +581,7 @@ def test_attributes_of_modules_are_watched():
 
 
 def test_assigning_an_attribute_inside_is_an_obstacle():
-    module = Module()
+    module: Any = Module()
 
     @nt.compile
     def f(x):
@@ -590,7 +594,8 @@ def test_assigning_an_attribute_inside_is_an_obstacle():
 
 
 def test_assigning_a_variable_of_a_module_inside():
-    module = Module()
+    # Any, as no type says that an attribute is a Variable and may be assigned a Tensor.
+    module: Any = Module()
 
     @nt.compile(check="never")
     def f(x):

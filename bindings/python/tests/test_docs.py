@@ -6,6 +6,7 @@ import pathlib
 import re
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ PAGES = ["README.md", "docs/python.md"]
 _spec = importlib.util.spec_from_file_location(
     "coming_from", ROOT / "bindings/python/coming_from.py"
 )
+assert _spec and _spec.loader
 coming_from = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(coming_from)
 NAMES = coming_from.read()
@@ -113,10 +115,10 @@ def test_the_first_screen_says_for_whom_it_is_and_where_it_runs():
     assert screen.count("\n") < 60
     assert "**For whom.**" in screen
     where = " ".join(screen[screen.index("**Where.**") :].split())
-    oldest = re.search(
-        r'requires-python = ">=([\d.]+)"', (ROOT / "pyproject.toml").read_text()
-    ).group(1)
-    for platform in ("Linux on x86-64", "g++ 12", "clang 16", f"Python {oldest}", "glibc 2.35"):
+    oldest = re.search(r'requires-python = ">=([\d.]+)"', (ROOT / "pyproject.toml").read_text())
+    assert oldest
+    python = f"Python {oldest[1]}"
+    for platform in ("Linux on x86-64", "g++ 12", "clang 16", python, "glibc 2.35"):
         assert platform in where, platform
     dev = (ROOT / "dev").read_text(encoding="utf-8")
     for command in ("demo", "test"):
@@ -125,7 +127,7 @@ def test_the_first_screen_says_for_whom_it_is_and_where_it_runs():
     programs = re.findall(r"^```python\n(.*?)^```$", screen, re.DOTALL | re.MULTILINE)
     assert all(program.count("\n") <= 15 for program in programs)
     fit, branch = programs
-    names = {}
+    names: dict[str, Any] = {}
     exec(fit, names)
     exec(branch, names)
     nt, square_roots = names["nt"], names["square_roots"]

@@ -36,6 +36,12 @@ def run(command):
     return done.stdout
 
 
+def found(pattern, text):
+    match = re.search(pattern, text)
+    assert match, text
+    return match
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_same_parameters_as_in_cpp(case, tmp_path):
     name = case.split()[0]
@@ -67,10 +73,10 @@ def test_the_solver_runs_in_segments_with_the_same_result_as_in_cpp():
     output = run([sys.executable, "-c", WITHOUT_NUMPY, str(script), *arguments])
     assert "bit-identical: yes" in output
     assert re.search(r"by item\(\) at .*ode.py|item\(\) at ode.py:\d+", output), output
-    (matched, ops) = re.search(r"segments: (\d+) of (\d+) ops left to plans", output).groups()
+    (matched, ops) = found(r"segments: (\d+) of (\d+) ops left to plans", output).groups()
     assert int(matched) > int(ops) / 3
     if not PROGRAMS:
         pytest.skip("the C++ programs are not built (NITINOL_EXAMPLES)")
     theirs = run([os.path.join(PROGRAMS, "ode"), *arguments])
     mean = r"mean of v ([\d.]+)"
-    assert re.search(mean, output).group(1) == re.search(mean, theirs).group(1)
+    assert found(mean, output).group(1) == found(mean, theirs).group(1)

@@ -2,6 +2,8 @@
 
 import os
 import subprocess
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -23,7 +25,7 @@ def model():
 
 
 # By the names that the program gives them.
-LAYERS = {
+LAYERS: dict[str, Callable[[], Any]] = {
     "linear": lambda: nn.Linear(4, 3),
     "linear_without_bias": lambda: nn.Linear(4, 3, bias=False),
     "conv2d": lambda: nn.Conv2d(2, 4, 3, groups=2),
@@ -74,6 +76,7 @@ def test_every_layer_is_among_them():
 
 
 def run(what, folder):
+    assert PROGRAM
     done = subprocess.run([PROGRAM, what, folder], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
 

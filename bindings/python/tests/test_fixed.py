@@ -10,10 +10,12 @@ import gc
 import pathlib
 import sys
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
-from conftest import bits, check_compiled
+from conftest import bits, check_compiled, gradient_of
 
 import nitinol as nt
 from nitinol import nn
@@ -58,7 +60,7 @@ class Scaling(nn.Module):
 
 
 class Tagged(str):
-    pass
+    tag: object
 
 
 def tagged(text, tag):
@@ -68,6 +70,8 @@ def tagged(text, tag):
 
 
 class Length(float):
+    unit: str
+
     def __new__(cls, value, unit):
         made = float.__new__(cls, value)
         made.unit = unit
@@ -82,7 +86,7 @@ class Key:
 UTC, EAST = datetime.timezone.utc, datetime.timezone(datetime.timedelta(hours=1))
 
 # Equal, but a function can tell them apart: (values, what it sees).
-ALIKE = {
+ALIKE: dict[str, tuple[list[Any], Callable[[Any], Any]]] = {
     "elements of a frozenset": ([frozenset({2}), frozenset({2.0})], lambda s: next(iter(s))),
     "deep in a frozenset": ([frozenset({(1,)}), frozenset({(True,)})], lambda s: next(iter(s))[0]),
     "digits of a Decimal": ([decimal.Decimal("1.0"), decimal.Decimal("1.00")], str),
@@ -114,6 +118,7 @@ def test_what_is_equal_but_not_the_same(what, check):
     check_compiled(f, len(values))
 
 
+KEPT, TEXT = nn.Linear(2, 2), "text"
 # Made anew in each call, and yet the same.
 ANEW = {
     "text": lambda: "".join(["a", "b"]),
@@ -134,7 +139,6 @@ ANEW = {
     "keys": lambda: {Key((1, Key(2))): 1, (1, 2.5): 2},
     "a str with attributes": lambda: tagged("a", (1, "b")),
 }  # fmt: skip
-KEPT, TEXT = nn.Linear(2, 2), "text"
 
 
 @pytest.mark.parametrize("what", ANEW)
@@ -221,7 +225,7 @@ def test_objects_with_compiled_methods_are_let_go():
 @pytest.mark.parametrize("calls", [1, 2, 5])
 def test_functions_that_are_arguments_are_let_go(calls):
     f = nt.compile(lambda x, g: g(x), check="never")
-    alive = []
+    alive: list[weakref.ref[Any]] = []
     for i in range(10):
         captured = X + i
 
@@ -307,7 +311,12 @@ def test_results_keep_what_they_hold():
 
 
 class Node:
-    pass
+    value: nt.HostValue
+    f: Callable[..., Any]
+    p: nt.Variable
+    out: nt.Tensor
+    loss: nt.Tensor
+    pull: Callable[[Any], Any]
 
 
 def host_value():
@@ -349,7 +358,7 @@ def registered_class():
 
 
 def module():
-    module = nn.Module()
+    module: Any = nn.Module()
     module.me, module.k = module, 3
     module.f = nt.compile(lambda x: x * module.k)
     for _ in range(4):
@@ -396,9 +405,8 @@ def pulled():
 
 
 def borrowed():
-    class Array(array.array):
-        pass
-
+    # No class statement, as array.array has type arguments from Python 3.12 on.
+    Array: Any = type("Array", (array.array,), {})
     made = Array("f", [1, 2, 3])
     made.tensor = nt.asarray(made, copy=False)
     return made
@@ -431,7 +439,7 @@ def test_nothing_that_is_used_is_collected():
     for _ in range(3):
         gc.collect()
     loss.backward()
-    np.testing.assert_allclose(p.grad.numpy(), expected.numpy(), rtol=1e-6)
+    np.testing.assert_allclose(gradient_of(p).numpy(), expected.numpy(), rtol=1e-6)
     del loss
     gc.collect()
     assert bits(views[0]) == bits(views[1][0])
@@ -451,7 +459,7 @@ def test_memory_that_the_tape_reads_is_not_collected():
     gc.collect()
     assert reference() is not None
     loss.backward()
-    assert p.grad.tolist() == [2.0, 3.0]
+    assert gradient_of(p).tolist() == [2.0, 3.0]
     del loss
     assert is_gone(reference)
 
@@ -477,7 +485,7 @@ def test_host_values_keep_their_value_alone():
 def test_attributes_of_modules_keep_their_value_alone():
     before = "a" * 10_000
     count = sys.getrefcount(before)
-    module = nn.Module()
+    module: Any = nn.Module()
     module.text = before
     f = nt.compile(lambda x: x * len(module.text), check="never")
     for _ in range(3):

@@ -18,6 +18,8 @@ from conftest import check_compiled
 from function_cases import CASES, Case, Sample, random, torch
 from nitinol import _ext
 
+# Nothing is checked of what is wrong on purpose.
+untyped: Any = nitinol
 EPSILON = {name: float(np.finfo(name).eps) for name in ("float64", "float32", "float16")}
 # Whose results are other numbers each time; tested below.
 RANDOM = {
@@ -49,7 +51,7 @@ RANDOM = {
 }
 
 
-def function_of(name: str) -> Callable[..., Any]:
+def function_of(name: str) -> Any:
     value: Any = nitinol
     for part in name.split("."):
         value = getattr(value, part)
@@ -272,6 +274,7 @@ def test_values_and_gradients_are_pytorchs(case: Case, sample: Sample) -> None:
     arrays = arrays_of(sample)
     by = [i for i, array in enumerate(arrays) if is_floating(array)]
     theirs = [torch.tensor(array, requires_grad=is_floating(array)) for array in arrays]
+    assert case.torch
     references = called(case.torch, sample, theirs)
     weights = [random.standard_normal(tuple(r.shape)) for r in references]
     function = function_of(case.name)
@@ -315,8 +318,8 @@ def test_generators_are_streams_of_their_own() -> None:
     a, b = nitinol.random.Generator(3), nitinol.random.Generator(3)
     for draw in (nitinol.random.rand_like, nitinol.random.randn_like):
         assert bits_of([draw(like, generator=a)]) == bits_of([draw(like, generator=b)])
-    for draw in (nitinol.random.rand, nitinol.random.randn):
-        assert bits_of([draw((4,), generator=a)]) == bits_of([draw((4,), generator=b)])
+    for made in (nitinol.random.rand, nitinol.random.randn):
+        assert bits_of([made((4,), generator=a)]) == bits_of([made((4,), generator=b)])
 
 
 def test_random_numbers_lie_where_they_should() -> None:
@@ -367,15 +370,15 @@ def test_refusals_name_what_was_called() -> None:
     x, u = nitinol.ones((2, 3)), nitinol.ones(2, dtype="uint64")
     vector = nitinol.ones(2, dtype="int64")
     for name, refused in {
-        "cumsum: axis is a Tensor, float32[2, 3]; ": lambda: nitinol.cumsum(x, x),
-        "sum: axis is a Tensor, float32[2, 3]; ": lambda: nitinol.sum(x, (x,)),
-        "arange: start is a Tensor, ": lambda: nitinol.arange(vector),
+        "cumsum: axis is a Tensor, float32[2, 3]; ": lambda: untyped.cumsum(x, x),
+        "sum: axis is a Tensor, float32[2, 3]; ": lambda: untyped.sum(x, (x,)),
+        "arange: start is a Tensor, ": lambda: untyped.arange(vector),
         "broadcast_shapes: shapes [2] and [3] ": lambda: nitinol.broadcast_shapes(2, 3),
-        "broadcast_shapes: a shape is a str": lambda: nitinol.broadcast_shapes("ab"),
+        "broadcast_shapes: a shape is a str": lambda: untyped.broadcast_shapes("ab"),
         "asarray: no integer dtype ": lambda: nitinol.asarray([u, vector]),
-        "load_npy: path is a Tensor": lambda: nitinol.load_npy(x),  # type: ignore[arg-type]
-        "save: a Tensor; ": lambda: nitinol.nn.save("no", x),  # type: ignore[arg-type]
-        "load: a Tensor; ": lambda: nitinol.nn.load("no", x),  # type: ignore[arg-type]
+        "load_npy: path is a Tensor": lambda: untyped.load_npy(x),
+        "save: a Tensor; ": lambda: nitinol.nn.save("no", x),
+        "load: a Tensor; ": lambda: nitinol.nn.load("no", x),
     }.items():
         with pytest.raises((nitinol.Error, TypeError), match="^" + re.escape(name)):
             refused()

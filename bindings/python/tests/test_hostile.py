@@ -3,6 +3,7 @@
 import collections
 import gc
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from conftest import bits
 
 import nitinol as nt
 
+# Nothing is checked of what is wrong on purpose.
+untyped: Any = nt
 X = nt.asarray([1.0, 2.0, 3.0])
 
 
@@ -145,7 +148,7 @@ def test_exceptions_of_what_it_is_given():
     with pytest.raises(RuntimeError, match="no text"):
         f(X, Shy())
     with pytest.raises(TypeError):
-        nt.exp(Shy())
+        untyped.exp(Shy())
     assert bits(f(X, 1)) == bits(X)
 
 
@@ -159,15 +162,15 @@ def test_registered_classes_that_lie():
         (lambda b: (3, None), TypeError),
         (lambda b: 1 / 0, ZeroDivisionError),
     ):
-        nt.register_pytree(Bad, flatten, lambda aux, children: Bad())
+        untyped.register_pytree(Bad, flatten, lambda aux, children: Bad())
         with pytest.raises(error):
             nt.compile(lambda b: X)(Bad())
     with pytest.raises(TypeError):
-        nt.register_pytree(3, None, None)
+        untyped.register_pytree(3, None, None)
 
 
 def test_structures_that_change_while_they_are_taken_apart():
-    class Growing(list):
+    class Growing(list[Any]):
         def __len__(self):
             return super().__len__()
 
@@ -220,17 +223,17 @@ def test_sizes_beyond_memory():
 
 
 @pytest.mark.parametrize("call", [
-    lambda: nt.sum(X, axis=True), lambda: nt.sum(X, axis=1.0), lambda: nt.sum(X, axis=((),)),
-    lambda: nt.sum(X, axis=3), lambda: nt.reshape(X, (2, -1)), lambda: nt.reshape(X, "3"),
-    lambda: nt.zeros((1 << 70,)), lambda: nt.zeros("3"), lambda: nt.zeros((1.5,)),
-    lambda: nt.concat([]), lambda: nt.concat(X), lambda: nt.concat([X, "a"]),
-    lambda: nt.take(X, X), lambda: nt.clip(X, "a"), lambda: nt.full((2,), "a"),
+    lambda: nt.sum(X, axis=True), lambda: untyped.sum(X, axis=1.0), lambda: untyped.sum(X, axis=((),)),
+    lambda: nt.sum(X, axis=3), lambda: nt.reshape(X, (2, -1)), lambda: untyped.reshape(X, "3"),
+    lambda: nt.zeros((1 << 70,)), lambda: untyped.zeros("3"), lambda: untyped.zeros((1.5,)),
+    lambda: nt.concat([]), lambda: untyped.concat(X), lambda: untyped.concat([X, "a"]),
+    lambda: nt.take(X, X), lambda: untyped.clip(X, "a"), lambda: untyped.full((2,), "a"),
     lambda: nt.random.randint(3, 1, (2,)), lambda: nt.Device("gpu"), lambda: nt.Device("cuda:99x"),
-    lambda: nt.asarray(X, device="cuda:99"), lambda: X.to("nowhere"), lambda: nt.Variable("a"),
+    lambda: nt.asarray(X, device="cuda:99"), lambda: X.to("nowhere"), lambda: untyped.Variable("a"),
     lambda: nt.Variable(X).set(nt.ones((2,))), lambda: nt.parameter(nt.asarray([1])),
-    lambda: nt.random.Generator(-1), lambda: nt.set_num_threads(0), lambda: nt.Scalar("1"),
+    lambda: nt.random.Generator(-1), lambda: nt.set_num_threads(0), lambda: untyped.Scalar("1"),
     lambda: nt.set_log_level("loud"), lambda: nt.nn.warm_up(-1, nt.nn.cosine_decay(1.0, 1)),
-    lambda: nt.conv2d(X, X), lambda: nt.permute_dims(X, (1,)), lambda: nt.where(X, X),
+    lambda: nt.conv2d(X, X), lambda: nt.permute_dims(X, (1,)), lambda: untyped.where(X, X),
 ])  # fmt: skip
 def test_arguments_that_make_no_sense(call):
     with pytest.raises((ValueError, TypeError, OverflowError, RuntimeError, IndexError)) as raised:
@@ -239,6 +242,7 @@ def test_arguments_that_make_no_sense(call):
 
 
 def test_objects_made_without_their_constructors():
+    kind: Any
     for kind in (
         nt.Tensor,
         nt.Variable,
@@ -254,6 +258,7 @@ def test_objects_made_without_their_constructors():
             made = kind.__new__(kind)
         except TypeError:
             continue
+        use: Any
         for use in (
             repr,
             hash,
@@ -274,11 +279,11 @@ def test_objects_made_without_their_constructors():
 
 
 def test_lists_without_an_end():
-    endless = []
+    endless: list[Any] = []
     endless.append(endless)
-    with_tensor = [X]
+    with_tensor: list[Any] = [X]
     with_tensor.append(with_tensor)
-    deep = []
+    deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
     for given in (endless, with_tensor, deep):
@@ -287,15 +292,15 @@ def test_lists_without_an_end():
                 call(given)
 
 
-class Counts(dict):
+class Counts(dict[str, Any]):
+    factor: float
+
+
+class Names(list[Any]):
     pass
 
 
-class Names(list):
-    pass
-
-
-class Trio(tuple):
+class Trio(tuple[Any, ...]):
     pass
 
 
@@ -329,7 +334,7 @@ def test_the_class_of_a_dict_is_part_of_its_structure():
             {"a": X},
             collections.OrderedDict(a=X),
             Counts(a=X),
-            collections.defaultdict(list, a=X),
+            collections.defaultdict[str, Any](list, a=X),
         ):
             assert f(given) == type(given).__name__
 
@@ -344,9 +349,9 @@ def test_what_a_dict_has_beside_its_items():
     g = nt.compile(lambda d: d["a"] * d.factor, check="never")
     for _ in range(4):
         for factor in (2, 2.5, 0.0, -0.0, True):
-            d = Counts(a=X)
-            d.factor = factor
-            assert bits(g(d)) == bits(X * factor)
+            counts = Counts(a=X)
+            counts.factor = factor
+            assert bits(g(counts)) == bits(X * factor)
     causes = [each["cause"] for each in g.explain().data["signatures"]]
     assert causes[1] == "`d.factor` is 2.5, was 2"
     assert "`d.default_factory` is" in f.explain().data["signatures"][1]["cause"]

@@ -12,6 +12,9 @@ import nitinol
 import pytest
 from nitinol import _ext
 
+# Nothing is checked of what is wrong on purpose.
+untyped: Any = nitinol
+
 # ---- ops
 
 # Ops that graphs contain and no function is named for: the function that applies them.
@@ -33,8 +36,8 @@ APPLIED_BY = {
 }
 
 
-def found(name: str) -> object:
-    value: object = nitinol
+def found(name: str) -> Any:
+    value: Any = nitinol
     for part in name.split("."):
         value = getattr(value, part, None)
     return value
@@ -56,7 +59,9 @@ def test_every_op_has_a_kind_and_a_summary() -> None:
 
 
 @pytest.mark.parametrize("entry", _ext._functions, ids=lambda entry: f"{entry[0]}.{entry[1]}")
-def test_a_function_can_be_inspected_and_has_a_comment(entry: tuple) -> None:
+def test_a_function_can_be_inspected_and_has_a_comment(
+    entry: tuple[str, str, list[str], str],
+) -> None:
     module, name, others, in_cpp = entry
     function = found(f"{module}.{name}".removeprefix("nitinol."))
     assert callable(function)
@@ -194,7 +199,7 @@ def test_signatures_are_known_for_all_that_is_present() -> None:
 
 
 def parameters_of(signature: str) -> list[inspect.Parameter]:
-    scope: dict[str, object] = {}
+    scope: dict[str, Any] = {}
     exec(f"def f{signature}: ...", scope)
     return list(inspect.signature(scope["f"]).parameters.values())
 
@@ -249,7 +254,7 @@ def test_parameters_of_all_functions_and_methods_are_known() -> None:
 
 
 def test_signatures_of_what_is_bound_by_hand() -> None:
-    def text(value: object) -> str:
+    def text(value: Any) -> str:
         signature = inspect.signature(value)
         bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
         return str(inspect.Signature(bare))
@@ -287,9 +292,10 @@ def test_functions_bound_by_hand_are_as_pythons() -> None:
         made = nitinol.asarray
         to = nitinol.Tensor.to
 
-    assert Holder().made(3).item() == 3  # no method of Holder's
+    holder: Any = Holder()
+    assert holder.made(3).item() == 3  # no method of Holder's
     with pytest.raises(TypeError):
-        Holder().to("cpu:0")
+        holder.to("cpu:0")
 
 
 def test_dir_shows_what_there_is_to_use() -> None:
@@ -312,14 +318,14 @@ def test_linalg_has_what_the_standard_has_there() -> None:
 def test_arguments_are_refused_in_pythons_words() -> None:
     x = nitinol.ones((2, 3))
     for call, text in (
-        (lambda: nitinol.sum(), "misses 'x'"),
-        (lambda: nitinol.sum(x=x), "'x' by its position"),
-        (lambda: nitinol.sum(x, way=0), "no parameter 'way'"),
-        (lambda: nitinol.sum(x, 0, axis=0), "'axis' twice"),
-        (lambda: nitinol.sum(x, 0, None), "at most 2 positional arguments, 3 were given"),
-        (lambda: nitinol.sum(x, True), "sum: axis is a bool, True; expected"),
-        (lambda: nitinol.sum(x, keepdims=1), "sum: keepdims is an int, 1; expected True or False"),
-        (lambda: nitinol.full((2, 2)), "misses 'fill_value'"),
+        (lambda: untyped.sum(), "misses 'x'"),
+        (lambda: untyped.sum(x=x), "'x' by its position"),
+        (lambda: untyped.sum(x, way=0), "no parameter 'way'"),
+        (lambda: untyped.sum(x, 0, axis=0), "'axis' twice"),
+        (lambda: untyped.sum(x, 0, None), "at most 2 positional arguments, 3 were given"),
+        (lambda: untyped.sum(x, True), "sum: axis is a bool, True; expected"),
+        (lambda: untyped.sum(x, keepdims=1), "sum: keepdims is an int, 1; expected True or False"),
+        (lambda: untyped.full((2, 2)), "misses 'fill_value'"),
         (
             lambda: nitinol.batch_norm(x, weight=x, bias=x, mean=x),
             "mean and variance are given together or not at all",
@@ -331,7 +337,7 @@ def test_arguments_are_refused_in_pythons_words() -> None:
 
 
 def test_constructors_and_methods_refuse_arguments_as_functions_do() -> None:
-    nn, x = nitinol.nn, nitinol.ones((2, 3))
+    nn, x = untyped.nn, nitinol.ones((2, 3))
     w = nitinol.parameter(x)
     adam = nn.Adam([w])
     for call, text in (
@@ -350,16 +356,16 @@ def test_constructors_and_methods_refuse_arguments_as_functions_do() -> None:
         (lambda: nn.Optimizer(), "make one of Sgd"),
         (lambda: nn.warm_up(3, 4), "warm_up: then is an int, 4; expected a Schedule"),
         (lambda: nn.cosine_decay(1, 2)("a"), "step is a str, 'a'; expected an integer"),
-        (lambda: nitinol.Tensor(), "Tensor() misses 'obj'"),
-        (lambda: nitinol.Variable(1, 2), "Variable() takes at most 1 positional argument"),
-        (lambda: nitinol.random.Generator(), "Generator() misses 'seed'"),
-        (lambda: nitinol.HostValue(1, nam="a"), "HostValue() has no parameter 'nam'"),
-        (lambda: nitinol.stance(3), "stance: name is an int, 3; expected a str"),
-        (lambda: nitinol.save_npy(None, x), "save_npy: path is None; expected a str or a path"),
-        (lambda: nitinol.asarray(1, nitinol.int8), "asarray(..., dtype=...)"),
-        (lambda: nitinol.set_num_threads(1.5), "count is a float, 1.5; expected an integer"),
-        (lambda: nitinol.Tensor.item(3), "the object is an int, 3; expected a Tensor"),
-        (lambda: nitinol.promote(nitinol.int8, 2), "promote: b is an int, 2; expected a dtype"),
+        (lambda: untyped.Tensor(), "Tensor() misses 'obj'"),
+        (lambda: untyped.Variable(1, 2), "Variable() takes at most 1 positional argument"),
+        (lambda: untyped.random.Generator(), "Generator() misses 'seed'"),
+        (lambda: untyped.HostValue(1, nam="a"), "HostValue() has no parameter 'nam'"),
+        (lambda: untyped.stance(3), "stance: name is an int, 3; expected a str"),
+        (lambda: untyped.save_npy(None, x), "save_npy: path is None; expected a str or a path"),
+        (lambda: untyped.asarray(1, nitinol.int8), "asarray(..., dtype=...)"),
+        (lambda: untyped.set_num_threads(1.5), "count is a float, 1.5; expected an integer"),
+        (lambda: untyped.Tensor.item(3), "the object is an int, 3; expected a Tensor"),
+        (lambda: untyped.promote(nitinol.int8, 2), "promote: b is an int, 2; expected a dtype"),
     ):
         with pytest.raises(TypeError) as refused:
             call()
@@ -407,22 +413,22 @@ def test_classes_that_have_no_subclasses_say_what_to_do_instead(of: type) -> Non
 @pytest.mark.parametrize(
     "call, here",
     [
-        (lambda x: nitinol.sum(x, dim=0), "'axis'"),
+        (lambda x: untyped.sum(x, dim=0), "'axis'"),
         (lambda x: x.sum(dim=0), "'axis'"),
-        (lambda x: nitinol.permute_dims(x, dims=(1, 0)), "'axes'"),
+        (lambda x: untyped.permute_dims(x, dims=(1, 0)), "'axes'"),
         (lambda x: x.max(keepdim=True), "'keepdims'"),
-        (lambda x: nitinol.zeros(size=(2,)), "'shape'"),
-        (lambda x: nitinol.nn.Adam([nitinol.parameter(x)], lr=1e-3), "'rate'"),
-        (lambda x: nitinol.nn.Sgd([nitinol.parameter(x)]).add([], learning_rate=1.0), "'rate'"),
-        (lambda x: nitinol.nn.Dropout(p=0.5), "Dropout() has no parameter 'p'; here it is 'rate'"),
-        (lambda x: nitinol.nn.MaxPool2d(kernel=2), "MaxPool2d() has no parameter 'kernel'; here"),
-        (lambda x: nitinol.zeros(2, 3), "zeros() takes its shape as one argument, a tuple"),
-        (lambda x: nitinol.random.rand(2, 3, 4), "rand() takes its shape as one argument"),
-        (lambda x: nitinol.random.randint(0, 9, 2, 3), "its shape as one argument"),
-        (lambda x: nitinol.permute_dims(x, 1, 0), "takes its axes as one argument"),
+        (lambda x: untyped.zeros(size=(2,)), "'shape'"),
+        (lambda x: untyped.nn.Adam([nitinol.parameter(x)], lr=1e-3), "'rate'"),
+        (lambda x: untyped.nn.Sgd([nitinol.parameter(x)]).add([], learning_rate=1.0), "'rate'"),
+        (lambda x: untyped.nn.Dropout(p=0.5), "Dropout() has no parameter 'p'; here it is 'rate'"),
+        (lambda x: untyped.nn.MaxPool2d(kernel=2), "MaxPool2d() has no parameter 'kernel'; here"),
+        (lambda x: untyped.zeros(2, 3), "zeros() takes its shape as one argument, a tuple"),
+        (lambda x: untyped.random.rand(2, 3, 4), "rand() takes its shape as one argument"),
+        (lambda x: untyped.random.randint(0, 9, 2, 3), "its shape as one argument"),
+        (lambda x: untyped.permute_dims(x, 1, 0), "takes its axes as one argument"),
     ],
 )
-def test_what_others_call_it_is_answered_with_what_it_is_here(call, here: str) -> None:
+def test_what_others_call_it_is_answered_with_what_it_is_here(call: Any, here: str) -> None:
     with pytest.raises(TypeError) as refused:
         call(nitinol.ones((2, 3)))
     assert here in str(refused.value)
@@ -436,13 +442,13 @@ def test_shapes_and_dtypes_are_given_by_position_as_before() -> None:
 
 def test_names_of_other_libraries_lead_to_ours() -> None:
     with pytest.raises(AttributeError, match="'tensor'; here it is nitinol.asarray$"):
-        nitinol.tensor
+        untyped.tensor
     with pytest.raises(AttributeError, match="'array'; here it is nitinol.asarray$"):
-        nitinol.array
+        untyped.array
     with pytest.raises(AttributeError, match="here it is nitinol.random.randn$"):
-        nitinol.random.standard_normal((2, 3))
+        untyped.random.standard_normal((2, 3))
     with pytest.raises(AttributeError, match="has no attribute 'nothing'$"):
-        nitinol.nn.nothing
+        untyped.nn.nothing
     for module, name, here in _ext._elsewhere():
         if not module:
             continue
@@ -462,12 +468,12 @@ def test_none_stands_for_a_default_of_none_only() -> None:
     assert nitinol.sum(x, axis=None).shape == ()
     assert nitinol.zeros((2,), dtype=None).dtype == nitinol.float32
     with pytest.raises(TypeError):
-        nitinol.softmax(x, axis=None)
+        untyped.softmax(x, axis=None)
 
 
 def test_names_of_arguments_need_not_be_interned() -> None:
-    name = "".join(["ax", "is"])
-    assert nitinol.sum(nitinol.ones((2, 3)), **{name: 0}).shape == (3,)
+    given: dict[str, Any] = {"".join(["ax", "is"]): 0}
+    assert nitinol.sum(nitinol.ones((2, 3)), **given).shape == (3,)
 
 
 def test_classes_have_signatures_of_their_own() -> None:

@@ -3,13 +3,18 @@
 import copy
 import pickle
 import re
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
-from conftest import bits, check_compiled
+from conftest import bits, check_compiled, gradient_of
 
 import nitinol as nt
 from nitinol import nn
+
+# Nothing is checked of what is wrong on purpose.
+untyped: Any = nn
 
 
 class Block(nn.Module):
@@ -80,6 +85,7 @@ def test_state_dict():
         other.load_state_dict(
             {**{n: v for n, v in state.items() if n != "first.weight"}, "other": 1}
         )
+    assert other.first.bias is not None
     before = bits(other.first.bias.value)
     with pytest.raises(nt.ShapeError, match="first.weight"):
         other.load_state_dict(
@@ -194,7 +200,7 @@ def test_a_module_need_not_call_init():
 
 # ---- layers
 
-LAYERS = {
+LAYERS: dict[str, tuple[Callable[[], Any], tuple[int, ...], tuple[int, ...]]] = {
     "Linear": (lambda: nn.Linear(4, 3), (5, 2, 4), (5, 2, 3)),
     "Linear without bias": (lambda: nn.Linear(4, 3, bias=False), (4,), (3,)),
     "Conv2d": (lambda: nn.Conv2d(2, 3, 3, stride=2, padding=1), (4, 2, 8, 8), (4, 3, 4, 4)),
@@ -264,11 +270,11 @@ def test_embedding_and_lstm():
 
 
 @pytest.mark.parametrize("make, error", [
-    (lambda: nn.Linear(0, 3), ValueError), (lambda: nn.Linear("a", 3), TypeError),
+    (lambda: nn.Linear(0, 3), ValueError), (lambda: untyped.Linear("a", 3), TypeError),
     (lambda: nn.Linear(4, 3)(nt.ones((2, 5))), ValueError), (lambda: nn.Dropout(2.0), ValueError),
-    (lambda: nn.MultiHeadAttention(8, 3), ValueError), (lambda: nn.Sequential(3), TypeError),
+    (lambda: nn.MultiHeadAttention(8, 3), ValueError), (lambda: untyped.Sequential(3), TypeError),
     (lambda: nn.Conv2d(3, 4, 3, groups=2), ValueError), (lambda: nn.Adam([]), ValueError),
-    (lambda: nn.Adam(nn.Linear(2, 2), speed=1), TypeError),
+    (lambda: untyped.Adam(nn.Linear(2, 2), speed=1), TypeError),
     (lambda: nn.Adam([nt.Variable(nt.ones((2,)))]), ValueError),
     (lambda: nn.Sgd(nn.Linear(2, 2), rate=-1.0), ValueError),
     (lambda: nn.DataLoader([]), ValueError),
@@ -400,9 +406,9 @@ def test_rates_and_groups():
     optimizer.set_rate(1.0)
     assert optimizer.rate().item() == optimizer.rate(1).item() == 1.0
     assert nn.clip_gradient_norm([a, b], 1.0).item() == 2.0
-    assert a.grad.tolist() == pytest.approx([0.5, 0.5])
+    assert gradient_of(a).tolist() == pytest.approx([0.5, 0.5])
     nn.clip_gradient_value([a], 0.25)
-    assert a.grad.tolist() == [0.25, 0.25]
+    assert gradient_of(a).tolist() == [0.25, 0.25]
     optimizer.zero_grad()
     assert a.grad is None
     schedule = nn.warm_up(2, nn.step_decay(1.0, 2, 0.5))
@@ -567,7 +573,7 @@ def test_to_keeps_what_is_shared_and_comes_back_from_circles() -> None:
             self.first = nn.Linear(2, 2)
             self.again = self.first
             self.bare = self.first.weight
-            self.held = [self.first, {"bias": self.first.bias}, (self.bare,)]
+            self.held: list[Any] = [self.first, {"bias": self.first.bias}, (self.bare,)]
             self.held.append(self.held)
             self.root = self
 
@@ -575,7 +581,7 @@ def test_to_keeps_what_is_shared_and_comes_back_from_circles() -> None:
     model.to(nt.float64)
     assert model.again is model.first and model.root is model
     weight, bias = model.first.weight, model.first.bias
-    assert weight.dtype == bias.dtype == nt.float64
+    assert bias is not None and weight.dtype == bias.dtype == nt.float64
     for other in (model.bare, model.held[2][0]):
         assert hash(other) == hash(weight)  # one cell
     assert hash(model.held[1]["bias"]) == hash(bias)

@@ -21,8 +21,9 @@ def installed_files():
         distribution = metadata.distribution("nitinol")
     except metadata.PackageNotFoundError:
         distribution = None
-    if distribution is None or Path(distribution.locate_file("nitinol")) != package:
+    if distribution is None or Path(str(distribution.locate_file("nitinol"))) != package:
         pytest.skip("not an installed wheel")
+    assert distribution.files is not None
     return [file for file in distribution.files if file.suffix != ".pyc"]
 
 
@@ -40,7 +41,7 @@ def test_version_is_that_of_the_library():
     project = re.search(
         r"project\(nitinol VERSION ([0-9.]+)", (root / "CMakeLists.txt").read_text()
     )
-    assert nitinol.__version__ == project.group(1)
+    assert project and nitinol.__version__ == project.group(1)
 
 
 def test_import_brings_no_other_package():

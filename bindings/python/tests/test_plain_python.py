@@ -5,6 +5,8 @@ import functools
 import json
 import math
 import numbers
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from conftest import bits, check_compiled
@@ -23,12 +25,12 @@ def kind(value):
 
 
 @kind.register
-def _(value: float):
+def _(value: float) -> str:
     return "float"
 
 
 # What compares an expression of a float inside with the float's.
-LOOKS = {
+LOOKS: dict[str, Callable[[Any], Any]] = {
     "str": str,
     "repr in a list": lambda s: str([str(s)]),
     "percent s": lambda s: "%s" % s,
@@ -112,8 +114,9 @@ def test_divmod():
     assert len(f.explain()["signatures"]) == len(g.explain()["signatures"]) == 1
     assert [int(n) for n in divmod(nt.asarray(17), 5)] == [3, 2]
     assert [int(n) for n in divmod(17, nt.Variable(nt.asarray(5)))] == [3, 2]
+    untyped: Any = "a"
     with pytest.raises(TypeError):
-        divmod(X, "a")
+        divmod(X, untyped)
 
 
 def test_what_a_scalar_has_not():
@@ -181,7 +184,7 @@ def test_who_has_none_does_not():
 
 @dataclasses.dataclass
 class Layer:
-    weight: object
+    weight: Any
     rate: float = 2.0
     is_on: dataclasses.InitVar[bool] = True
 
@@ -197,7 +200,7 @@ class Layer:
 
 @dataclasses.dataclass(frozen=True)
 class Frozen:
-    weight: object
+    weight: Any
 
     def __post_init__(self):
         object.__setattr__(self, "double", self.weight * 2)
@@ -205,7 +208,7 @@ class Frozen:
 
 @dataclasses.dataclass(slots=True)
 class Slots:
-    weight: object
+    weight: Any
 
 
 def test_attributes_that_are_no_fields_are_arguments():
@@ -224,7 +227,8 @@ def test_attributes_that_are_no_fields_are_arguments():
 def test_attributes_that_are_no_fields_are_results():
     f = nt.compile(lambda x: [Layer(x, 3.0), Frozen(x), Slots(x)], check="never")
     for i in range(5):
-        layer, frozen, slots = f(X + i)
+        results: list[Any] = f(X + i)
+        layer, frozen, slots = results
         assert vars(layer).keys() == vars(Layer(X)).keys()
         assert (layer.half, layer.mode) == (1.5, "on")
         for made in (layer, frozen):
@@ -246,7 +250,7 @@ def test_other_attributes_are_another_signature():
 def test_a_dataclass_returned_as_it_came():
     f = nt.compile(lambda d: d, check="never")
     for i in range(5):
-        given = Frozen(X + i)
+        given: Any = Frozen(X + i)
         returned = f(given)
         assert bits(returned.weight) == bits(given.weight)
         assert bits(returned.double) == bits(given.double)
@@ -260,7 +264,7 @@ def test_mapped_dataclasses_keep_their_attributes():
 
 
 def test_an_attribute_that_cannot_be_is_named():
-    layer = Layer(X)
+    layer: Any = Layer(X)
     layer.seen = {1}
     with pytest.raises(TypeError, match=r"l\.seen is a set"):
         nt.compile(lambda l: l.weight)(layer)

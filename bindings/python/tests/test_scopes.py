@@ -185,7 +185,7 @@ def test_scopes_inside_of_scopes_of_cpp():
         seen.append(nt.sum(x * 2).tracks_gradient)
         return nt.sum(inner * x)
 
-    seen = []
+    seen: list[bool] = []
     expected = nt.grad(f)(X).tolist()
     plain = list(seen)
     seen.clear()

@@ -4,6 +4,7 @@ import gc
 import signal
 import threading
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -127,7 +128,7 @@ def loop_to(x, limit):
 
 
 def test_a_training_step_that_is_skipped():
-    def net():
+    def net() -> tuple[nt.nn.Sequential, nt.nn.Adam]:
         nt.manual_seed(0)
         model = nt.nn.Sequential(nt.nn.Linear(3, 4), nt.tanh, nt.nn.Linear(4, 1))
         return model, nt.nn.Adam(model, rate=0.01)
@@ -243,7 +244,7 @@ def test_an_interrupt_inside_leaves_nothing_half_done():
         w.set(w * 1.0)
         return x + 1
 
-    kept = []
+    kept: list[nt.Tensor] = []
     g = nt.compile(f)
     x = nt.asarray([1.0, 2.0, 3.0])
     for _ in range(6):
@@ -303,7 +304,7 @@ def test_threads_run_while_segments_do():
     compiled = [nt.compile(lambda x, me=me: f(x, me)) for me in range(2)]
     x = nt.ones((200, 200))
     expected = bits(f(x, 0))
-    found = [[], []]
+    found: list[list[Any]] = [[], []]
 
     def run(me):
         for _ in range(20):

@@ -5,6 +5,7 @@ import itertools
 import operator
 import pickle
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -145,8 +146,9 @@ def test_unary_operators_and_power():
     np.testing.assert_allclose(
         (nt.asarray(A).to(nt.float64) @ nt.asarray(A.T.astype(float))).numpy(), A @ A.T
     )
+    untyped: Any = 3
     with pytest.raises(TypeError):
-        pow(x, 2, 3)
+        pow(x, 2, untyped)
 
 
 @pytest.mark.parametrize("number, dtype, result", [
@@ -172,6 +174,7 @@ def test_numbers_of_numpy():
 def test_what_is_no_operand():
     x = nt.ones((2,))
     for op in (operator.add, operator.lt, operator.matmul, operator.pow):
+        other: Any
         for other in ("1", None, [1, 2], {}):
             with pytest.raises(TypeError):
                 op(x, other)
@@ -229,8 +232,9 @@ def test_attributes():
     with pytest.raises(nt.ShapeError):
         nt.ones((2,)).mT
     assert not x.tracks_gradient
+    untyped: Any = x
     with pytest.raises(AttributeError):
-        x.shape = (3, 2)
+        untyped.shape = (3, 2)
     assert repr(nt.float32) == "nitinol.float32" and nt.float32.itemsize == 4
     assert nt.float32.is_floating and nt.int8.is_integer and not nt.bool_.is_integer
 
@@ -243,8 +247,9 @@ def test_methods_are_the_functions():
     assert bits(x.astype(nt.int32)) == bits(x.to("int32")) == bits(x.to(nt.int32))
     assert x.std(correction=1).item() == nt.std(x, correction=1).item()
     assert bits(x.abs().sqrt().clip(0, 1)) == bits(nt.clip(nt.sqrt(nt.abs(x)), 0, 1))
+    untyped: Any = x
     with pytest.raises(TypeError, match="sum"):
-        x.sum(0, 1, 2, 3)
+        untyped.sum(0, 1, 2, 3)
 
 
 # ---- indexing
@@ -368,8 +373,9 @@ def test_assignment_gives_the_object_another_value():
         x[0] = nt.ones((5,))
     with pytest.raises(IndexError):
         x[5] = 1
+    untyped: Any = x
     with pytest.raises(TypeError):
-        del x[0]
+        del untyped[0]
 
 
 def test_augmented_assignment_rebinds_the_name():

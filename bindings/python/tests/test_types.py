@@ -1,5 +1,6 @@
-"""What type checkers know of the package: a program of a user, the examples, the code of the pages."""
+"""What type checkers know of the package: a program of a user, the examples, the code of the pages, these tests."""
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -19,10 +20,7 @@ PLACE = {} if PACKAGE.parent.name == "site-packages" else {"MYPYPATH": str(PACKA
 PYRIGHT = shutil.which("basedpyright", path=pathlib.Path(sys.executable).parent) or (
     shutil.which("pyright") or shutil.which("basedpyright")
 )
-try:
-    import mypy
-except ImportError:
-    mypy = None
+HAS_MYPY = importlib.util.find_spec("mypy") is not None
 
 
 # What Python's functions of these names call, which alone have types.
@@ -71,11 +69,11 @@ def run(command, folder):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-# Functions of a page are written without types, and the package's own of C++ give Any.
+# Functions of pages and tests are written without types, and the package's own of C++ give Any.
 MYPY = """
 [mypy]
 strict = True
-[mypy-{pages}]
+[mypy-{untyped}]
 allow_untyped_defs = True
 allow_untyped_calls = True
 allow_untyped_decorators = True
@@ -84,12 +82,21 @@ warn_return_any = False
 """
 
 
-@pytest.mark.skipif(mypy is None, reason="mypy is not installed")
+@pytest.mark.skipif(not HAS_MYPY, reason="mypy is not installed")
 def test_mypy_has_no_objection(programs):
     pages = ",".join(path.stem for path in programs.glob("page_*"))
-    (programs / "mypy.ini").write_text(MYPY.format(pages=pages))
+    (programs / "mypy.ini").write_text(MYPY.format(untyped=pages))
     run([sys.executable, "-m", "mypy", "--cache-dir", os.devnull, "."], programs)
     run([sys.executable, "-m", "mypy", "--cache-dir", os.devnull, "-p", "nitinol"], programs)
+
+
+@pytest.mark.skipif(not HAS_MYPY, reason="mypy is not installed")
+def test_the_tests_have_types(tmp_path):
+    folder, settings = pathlib.Path(__file__).parent, tmp_path / "mypy.ini"
+    tests = sorted(folder.glob("*.py"))
+    settings.write_text(MYPY.format(untyped=",".join(path.stem for path in tests)))
+    command = [sys.executable, "-m", "mypy", "--cache-dir", os.devnull]
+    run([*command, "--config-file", str(settings), *(path.name for path in tests)], folder)
 
 
 @pytest.mark.skipif(PYRIGHT is None, reason="neither pyright nor basedpyright is installed")
@@ -103,6 +110,7 @@ def test_pyright_has_no_objection(programs):
 
 @pytest.mark.skipif(PYRIGHT is None, reason="neither pyright nor basedpyright is installed")
 def test_all_types_are_known():
+    assert PYRIGHT
     done = subprocess.run(
         [
             PYRIGHT,

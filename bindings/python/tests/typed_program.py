@@ -50,6 +50,8 @@ def tensors() -> None:
     assert_type(nt.roll(nt.moveaxis(x, 0, -1), (1, -2), axis=(0, 1)), nt.Tensor)
     assert_type(nt.unstack(x, axis=1), tuple[nt.Tensor, ...])
     assert_type(nt.einsum("ij,kj->ik", x, x), nt.Tensor)
+    assert_type(nt.where(x > 0, x, 0), nt.Tensor)
+    assert_type(nt.where(x), tuple[nt.Tensor, ...])
     assert_type(nt.topk(x, 2).indices.sum(), nt.Tensor)
     assert_type(x.sort(axis=0).transpose().float(), nt.Tensor)
     assert_type(nt.repeat(x, nt.asarray([2, 0]), axis=0), nt.Tensor)
