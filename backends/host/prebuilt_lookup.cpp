@@ -27,30 +27,51 @@ struct Line {
   int64_t rows, row_bytes;
 };
 
-int64_t row_at(const Line& line, int64_t point) {
-  int64_t index = 0;
-  std::memcpy(&index, line.index + point * line.index_step, sizeof index);
-  return row_of(index, line.rows);
+int64_t row_at(const char* index, int64_t rows) {
+  int64_t row = 0;
+  std::memcpy(&row, index, sizeof row);
+  return row_of(row, rows);
+}
+
+/// An element of type T for each index of a line; false if an index names nothing. `is_dense`:
+/// indices and results lie one after another, and each index names an element of one line.
+template <class T, bool is_dense>
+bool look_up_elements(Line line) {  // a copy: what is stored might be the line itself
+  if (line.rows == 0) return false;
+  if constexpr (is_dense) {
+    line.index_step = sizeof(int64_t);
+    line.to_step = sizeof(T);
+    line.from_step = 0;
+  }
+  int64_t all = 0;
+  for (int64_t i = 0; i < line.points; ++i) {
+    const int64_t row = row_at(line.index + i * line.index_step, line.rows);
+    all |= row;
+    const char* const from = line.from + std::max<int64_t>(row, 0) * line.row_bytes;
+    std::memcpy(line.to + i * line.to_step, from + i * line.from_step, sizeof(T));
+  }
+  return all >= 0;
 }
 
 /// Copies elements of type T. False if an index names nothing.
 template <class T>
 bool look_up(const Line& line) {
   constexpr auto size = static_cast<int64_t>(sizeof(T));
-  const bool is_one_row = line.index_step == 0;
-  int64_t row = row_at(line, 0);
-  if (is_one_row && row >= 0 && line.from_step == size && line.to_step == size) {
-    std::memcpy(line.to, line.from + row * line.row_bytes,
-                static_cast<std::size_t>(line.points * size));
+  if (line.index_step == 0) {
+    const int64_t row = row_at(line.index, line.rows);
+    if (row < 0) return false;
+    const char* const from = line.from + row * line.row_bytes;
+    if (line.from_step == size && line.to_step == size) {
+      std::memcpy(line.to, from, static_cast<std::size_t>(line.points * size));
+      return true;
+    }
+    for (int64_t i = 0; i < line.points; ++i)
+      std::memcpy(line.to + i * line.to_step, from + i * line.from_step, sizeof(T));
     return true;
   }
-  for (int64_t i = 0; i < line.points; ++i) {
-    if (!is_one_row) row = row_at(line, i);
-    if (row < 0) return false;
-    std::memcpy(line.to + i * line.to_step, line.from + row * line.row_bytes + i * line.from_step,
-                sizeof(T));
-  }
-  return true;
+  const bool is_dense =
+      line.index_step == sizeof(int64_t) && line.to_step == size && line.from_step == 0;
+  return is_dense ? look_up_elements<T, true>(line) : look_up_elements<T, false>(line);
 }
 
 using LookUp = bool (*)(const Line&);
@@ -84,7 +105,16 @@ class PrebuiltLookup final : public Executable {
                  .points = call.inner_size,
                  .rows = static_cast<int64_t>(call.scalars[row_count]),
                  .row_bytes = static_cast<int64_t>(call.scalars[row_step]) * element_};
+    constexpr int64_t cache_line = 64, near_memory = 16 << 10;
+    // What is read nearly whole, but in no order that a CPU foresees, is asked for a line ahead.
+    const int64_t bytes = line.rows * line.row_bytes;
+    const bool is_whole = line.index_step != 0 && line.from_step == 0 && bytes <= near_memory &&
+                          bytes <= line.points * cache_line && call.outer[table] >= bytes;
     for (int64_t i = 0; i < call.outer_size; ++i) {
+      if (is_whole && i + 1 < call.outer_size) {
+        const char* const next = line.from + call.outer[table];
+        for (int64_t k = 0; k < bytes; k += cache_line) __builtin_prefetch(next + k);
+      }
       if (!look_up_(line)) {
         call.status->code.store(Status::index_out_of_range, std::memory_order_relaxed);
         return;
