@@ -75,19 +75,20 @@ struct Arrivals {
   /// not that.
   template <class Put>
   bool put_each(WrongIndex& wrong, const Put& put) const {
-    const auto step = out.step(), values_step = values.step();
-    if (out.elements() != 1 || !indices.is_line() || !step || !values_step) return false;
+    if (out.elements() != 1 || !indices.is_line() || !out.step() || !values.step()) return false;
     char* const to = out.row(0);
     const char* const from = values.row(0);
     const IndexLine line = indices.line();
-    const int64_t count = indices.count();
+    // By copies: what is put might be one of these, for all that the compiler knows.
+    const int64_t count = indices.count(), row_count = rows, step = *out.step(),
+                  values_step = *values.step();
     for (int64_t j = 0; j < count; ++j) {
-      const int64_t row = row_of(line[j], rows);
+      const int64_t row = row_of(line[j], row_count);
       if (row < 0) {
         wrong.note(line[j]);
         break;
       }
-      put(to + row * *step, from + j * *values_step);
+      put(to + row * step, from + j * values_step);
     }
     return true;
   }
