@@ -310,6 +310,26 @@ void check_activations(std::span<char* const> names) {
   check(
       "rsqrt", [](auto x) { return 1 / sqrt(x); }, [](long double x) { return 1 / std::sqrt(x); },
       0.1, 10, names);
+  check(
+      "elu", [](auto x) { return elu(x, decltype(x)(1)); },
+      [](auto x) { return x > 0 ? x : std::expm1(x); }, -5, 5, names);
+  check(
+      "mish", [](auto x) { return mish(x); },
+      [](auto x) { return x * std::tanh(std::log1p(std::exp(x))); }, -5, 5, names);
+  check(
+      "hardsigmoid", [](auto x) { return hardsigmoid(x); },
+      [](auto x) {
+        using T = decltype(x);
+        return x <= -3 ? T{0} : x >= 3 ? T{1} : (x + 3) / 6;
+      },
+      -5, 5, names);
+  check(
+      "hardswish", [](auto x) { return hardswish(x); },
+      [](auto x) {
+        using T = decltype(x);
+        return x <= -3 ? T{0} : x >= 3 ? x : x * (x + 3) / 6;
+      },
+      -5, 5, names);
 }
 
 /// Ops without a row: quotients and ranges, whose parts are exact or have rows, and clamp, which

@@ -163,6 +163,43 @@ Tensor BatchNorm::operator()(const Tensor& x) const {
   return batch.values;
 }
 
+Tensor LeakyRelu::operator()(const Tensor& x) const {
+  return leaky_relu(x, slope);
+}
+
+PRelu prelu(Integer count, double initial, DType dtype) {
+  check_at_least("prelu", "count", count, 1);
+  return {.slope = parameter(full({count}, initial, dtype))};
+}
+
+Tensor PRelu::operator()(const Tensor& x) const {
+  return nitinol::prelu(x, slope);
+}
+
+Tensor Elu::operator()(const Tensor& x) const {
+  return elu(x, alpha);
+}
+
+Tensor Celu::operator()(const Tensor& x) const {
+  return celu(x, alpha);
+}
+
+Tensor Glu::operator()(const Tensor& x) const {
+  return glu(x, axis);
+}
+
+Tensor Softmax::operator()(const Tensor& x) const {
+  return softmax(x, axis);
+}
+
+Tensor Identity::operator()(const Tensor& x) const {
+  return x;
+}
+
+Tensor Flatten::operator()(const Tensor& x) const {
+  return flatten(x, first_axis, last_axis);
+}
+
 Dropout dropout(double rate) {
   check_setting("dropout", "rate", rate, Interval::below_one);
   return {.rate = rate};

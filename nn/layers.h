@@ -107,6 +107,55 @@ struct Dropout {
 };
 [[nodiscard]] Dropout dropout(double rate = 0.5);
 
+// ---- activations with a setting; those without are functions: relu, gelu, mish, hardswish
+
+/// nitinol::leaky_relu.
+struct LeakyRelu {
+  double slope = 0.01;
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+};
+/// leaky_relu with slopes that are learned (nitinol::prelu).
+struct PRelu {
+  Variable slope;  ///< [1], or one for each feature along axis 1
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+};
+/// `count` slopes: 1, or as many as there are features.
+[[nodiscard]] PRelu prelu(Integer count = 1, double initial = 0.25, DType dtype = f32);
+/// nitinol::elu.
+struct Elu {
+  double alpha = 1;
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+};
+/// nitinol::celu.
+struct Celu {
+  double alpha = 1;
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+};
+/// nitinol::glu: one half along an axis, gated by the other.
+struct Glu {
+  int64_t axis = -1;
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+};
+/// nitinol::softmax along an axis.
+struct Softmax {
+  int64_t axis = -1;
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+};
+
+// ---- shapes
+
+/// The input: what takes the place of a layer that is left out.
+struct Identity {
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+};
+/// Axes first_axis to last_axis as one: by default all but the batch's.
+struct Flatten {
+  int64_t first_axis = 1, last_axis = -1;
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+};
+
+// ---- sequences
+
 /// A recurrent layer with long short-term memory (S. Hochreiter, J. Schmidhuber, 1997), gates in
 /// PyTorch's order: input, forget, cell, output.
 struct Lstm {

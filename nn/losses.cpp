@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 namespace nitinol::nn {
@@ -29,12 +30,21 @@ int64_t class_count(const Tensor& logits) {
   return logits.shape()[logits.rank() - 1];
 }
 
-void check_class_shape(const Tensor& logits, const Tensor& targets) {
+void check_classes(const char* where, const Tensor& logits) {
+  if (logits.rank() > 0) return;
+  throw Error(ErrorKind::shape, {.where = where,
+                                 .what = "the logits are one number",
+                                 .expected = "[..., classes]",
+                                 .got = describe(logits),
+                                 .fix = {}});
+}
+
+void check_class_shape(const char* where, const Tensor& logits, const Tensor& targets) {
   Shape expected = logits.shape();
   expected.erase(expected.size() - 1);
   if (targets.shape() == expected) return;
   throw Error(ErrorKind::shape,
-              {.where = "cross_entropy",
+              {.where = where,
                .what = fmt::format("targets {} for logits {}", describe(targets), describe(logits)),
                .expected = fmt::format("class numbers of shape {}", to_string(expected)),
                .got = to_string(targets.shape()),
@@ -60,7 +70,8 @@ void check_distribution(const Tensor& logits, const Tensor& targets) {
 
 /// In a handler: names the first target that is neither a class nor left out, and where it is; if
 /// there is none, what is handled goes on (memory can run out anywhere).
-[[noreturn]] void throw_no_class(const Tensor& targets, int64_t classes, int64_t ignored) {
+[[noreturn]] void throw_no_class(const char* where, const Tensor& targets, int64_t classes,
+                                 int64_t ignored) {
   const std::vector<int64_t> list = cast(targets, i64).to_vector<int64_t>({});
   const auto is_wrong = [=](int64_t target) {
     return target != ignored && (target < 0 || target >= classes);
@@ -75,7 +86,7 @@ void check_distribution(const Tensor& logits, const Tensor& targets) {
   }
   throw Error(
       ErrorKind::value,
-      {.where = "cross_entropy",
+      {.where = where,
        .what = fmt::format("target {} at {} for {} classes", *found, to_string(position), classes),
        .expected = fmt::format("0 <= target < {}, or ignore_index = {}", classes, ignored),
        .got = fmt::format("{}", *found),
@@ -83,75 +94,233 @@ void check_distribution(const Tensor& logits, const Tensor& targets) {
               "ignore_index."});
 }
 
-/// 1 where there is a class, 0 where the target is left out. Fails, in compiled calls too, where
-/// there is neither.
-Tensor class_weights(const Tensor& targets, int64_t classes, int64_t ignored, DType dtype) {
-  const Tensor counts = targets != ignored;
-  const Tensor considered = where(counts, targets, 0);
+/// The targets, these with class 0 where one is left out, and how much each counts: 0 if it is left
+/// out, else 1, or its class' weight.
+struct Classes {
+  Tensor labels, considered, counts;
+};
+/// Fails, in compiled calls too, where a target is neither a class nor left out.
+Classes classes_of(const char* where, const Tensor& logits, const Tensor& targets, int64_t ignored,
+                   const std::optional<Tensor>& weights, DType dtype) {
+  check_class_shape(where, logits, targets);
+  const int64_t classes = class_count(logits);
+  if (weights && weights->shape() != Shape{classes}) {
+    throw Error(ErrorKind::shape, {.where = where,
+                                   .what = "weights " + describe(*weights),
+                                   .expected = fmt::format("one for each of {} classes", classes),
+                                   .got = to_string(weights->shape()),
+                                   .fix = {}});
+  }
+  const Tensor labels = cast(targets, i64), is_class = labels != ignored;
+  const Tensor considered = nitinol::where(is_class, labels, 0);
   try {
     check_nonzero(clamp(considered, 0, classes - 1) == considered);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::value) throw;
-    throw_no_class(targets, classes, ignored);
+    throw_no_class(where, labels, classes, ignored);
   }
-  return cast(counts, dtype);
+  const Tensor counts = cast(is_class, dtype);
+  return {labels, considered, weights ? counts * cast(take(*weights, considered), dtype) : counts};
 }
 
-Tensor mean_as(const Tensor& losses, const Tensor& like) {
-  const Tensor result = mean(losses);
+Tensor reduced(const Tensor& losses, Reduction reduction, const Tensor& like) {
+  const Tensor result = reduction == Reduction::none  ? losses
+                        : reduction == Reduction::sum ? sum(losses)
+                                                      : mean(losses);
   return is_floating(like.dtype()) ? cast(result, like.dtype()) : result;
+}
+
+/// Of losses that count as often as `counts` says. The mean of nothing is not a number, but no
+/// gradient flows.
+Tensor reduced(const Tensor& losses, const Tensor& counts, Reduction reduction,
+               const Tensor& like) {
+  if (reduction != Reduction::mean) return reduced(losses, reduction, like);
+  const Tensor count = sum(counts);
+  return cast(
+      nitinol::where(count > 0, sum(losses) / nitinol::where(count > 0, count, 1), std::nan("")),
+      like.dtype());
+}
+
+/// -log_probabilities of the labels, for those that count.
+Tensor losses_of(const Tensor& log_probabilities, const Classes& classes) {
+  const Tensor chosen = squeeze(
+      gather(log_probabilities, log_probabilities.rank() - 1, unsqueeze(classes.considered, -1)),
+      {-1});
+  // Nothing of what is left out, be it infinite.
+  return nitinol::where(classes.counts == 0, 0, -chosen * classes.counts);
 }
 
 }  // namespace
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
                      const CrossEntropyOptions& options) {
-  check_setting("cross_entropy", "label_smoothing", options.label_smoothing, Interval::share);
-  if (logits.rank() == 0) {
-    throw Error(ErrorKind::shape, {.where = "cross_entropy",
-                                   .what = "the logits are one number",
-                                   .expected = "[..., classes]",
-                                   .got = describe(logits),
-                                   .fix = {}});
-  }
+  constexpr const char* name = "cross_entropy";
+  check_setting(name, "label_smoothing", options.label_smoothing, Interval::share);
+  check_classes(name, logits);
   const Tensor x = widened(logits);
+  const double smoothing = options.label_smoothing;
+  const auto weighted = [&](const Tensor& losses) {
+    return options.weights ? losses * cast(*options.weights, x.dtype()) : losses;
+  };
   if (!is_integer(targets.dtype())) {
     check_distribution(logits, targets);
-    const Tensor wanted = smoothed(targets, options.label_smoothing);
-    return mean_as(-sum(wanted * log_softmax(x), {-1}), logits);
+    const Tensor wanted = smoothed(targets, smoothing);
+    return 0 - reduced(sum(weighted(wanted * log_softmax(x)), {-1}), options.reduction, logits);
   }
-  check_class_shape(logits, targets);
-  const Tensor labels = cast(targets, i64);
-  const Tensor weights =
-      class_weights(labels, class_count(logits), options.ignore_index, x.dtype());
-  const Tensor total = sum(weights * log_likelihood(x, labels, options.label_smoothing));
-  const Tensor count = sum(weights);
-  // The mean of nothing is not a number, but no gradient flows.
-  const Tensor mean = where(count > 0, -total / maximum(count, 1), std::nan(""));
-  return cast(mean, logits.dtype());
+  const Classes classes =
+      classes_of(name, logits, targets, options.ignore_index, options.weights, x.dtype());
+  const auto likelihood = [&](double share) {
+    return classes.counts * log_likelihood(x, classes.labels, share);
+  };
+  if (!options.weights || smoothing == 0)
+    return 0 - reduced(likelihood(smoothing), classes.counts, options.reduction, logits);
+  // What is spread counts by the weights of the classes that it goes to.
+  const Tensor is_class = cast(classes.counts != 0, x.dtype());
+  const double each = smoothing / static_cast<double>(class_count(logits));
+  const Tensor spread = is_class * sum(weighted(log_softmax(x)), {-1}) * each;
+  return 0 - reduced(likelihood(0) * (1 - smoothing) + spread, classes.counts, options.reduction,
+                     logits);
 }
 
-Tensor mse_loss(const Tensor& x, const Tensor& y) {
+Tensor nll_loss(const Tensor& log_probabilities, const Tensor& targets, const NllOptions& options) {
+  check_classes("nll_loss", log_probabilities);
+  const Tensor x = widened(log_probabilities);
+  const Classes classes = classes_of("nll_loss", log_probabilities, targets, options.ignore_index,
+                                     options.weights, x.dtype());
+  return reduced(losses_of(x, classes), classes.counts, options.reduction, log_probabilities);
+}
+
+Tensor bce_with_logits(const Tensor& logits, const Tensor& targets, const BceOptions& options) {
+  check_same_shape("bce_with_logits", logits, targets);
+  const Tensor x = widened(logits), t = widened(targets);
+  Tensor losses = softplus(x) - x * t;
+  if (options.positive_weight)
+    losses = (1 - t) * x + ((*options.positive_weight - 1) * t + 1) * softplus(-x);
+  if (options.weights) losses = losses * *options.weights;
+  return reduced(losses, options.reduction, logits);
+}
+
+Tensor bce_loss(const Tensor& probabilities, const Tensor& targets, const BceOptions& options) {
+  check_same_shape("bce_loss", probabilities, targets);
+  const Tensor p = widened(probabilities), t = widened(targets);
+  Tensor hits = t * maximum(log(p), -100);
+  if (options.positive_weight) hits = hits * *options.positive_weight;
+  Tensor losses = -(hits + (1 - t) * maximum(log1p(-p), -100));
+  if (options.weights) losses = losses * *options.weights;
+  return reduced(losses, options.reduction, probabilities);
+}
+
+Tensor kl_div(const Tensor& log_probabilities, const Tensor& targets, bool has_log_targets,
+              Reduction reduction) {
+  check_same_shape("kl_div", log_probabilities, targets);
+  const Tensor x = widened(log_probabilities), t = widened(targets);
+  const Tensor losses = has_log_targets ? exp(t) * (t - x) : xlogy(t, t) - t * x;
+  return reduced(losses, reduction, log_probabilities);
+}
+
+Tensor mse_loss(const Tensor& x, const Tensor& y, Reduction reduction) {
   check_same_shape("mse_loss", x, y);
-  return mean_as(square(widened(x) - widened(y)), x);
+  return reduced(square(widened(x) - widened(y)), reduction, x);
 }
 
-Tensor l1_loss(const Tensor& x, const Tensor& y) {
+Tensor l1_loss(const Tensor& x, const Tensor& y, Reduction reduction) {
   check_same_shape("l1_loss", x, y);
-  return mean_as(abs(widened(x) - widened(y)), x);
+  return reduced(abs(widened(x) - widened(y)), reduction, x);
 }
 
-Tensor huber_loss(const Tensor& x, const Tensor& y, double delta) {
+Tensor huber_loss(const Tensor& x, const Tensor& y, double delta, Reduction reduction) {
   check_setting("huber_loss", "delta", delta, Interval::not_negative);
   check_same_shape("huber_loss", x, y);
   const Tensor d = abs(widened(x) - widened(y));
-  return mean_as(where(d <= delta, square(d) * 0.5, (d - 0.5 * delta) * delta), x);
+  return reduced(where(d <= delta, square(d) * 0.5, (d - 0.5 * delta) * delta), reduction, x);
 }
 
-Tensor bce_with_logits(const Tensor& logits, const Tensor& targets) {
-  check_same_shape("bce_with_logits", logits, targets);
-  const Tensor x = widened(logits);
-  return mean_as(softplus(x) - x * widened(targets), logits);
+Tensor smooth_l1_loss(const Tensor& x, const Tensor& y, double beta, Reduction reduction) {
+  check_setting("smooth_l1_loss", "beta", beta, Interval::not_negative);
+  check_same_shape("smooth_l1_loss", x, y);
+  const Tensor d = abs(widened(x) - widened(y));
+  if (beta == 0) return reduced(d, reduction, x);
+  return reduced(where(d < beta, square(d) * (0.5 / beta), d - 0.5 * beta), reduction, x);
+}
+
+Tensor poisson_nll_loss(const Tensor& x, const Tensor& y, const PoissonNllOptions& options) {
+  check_setting("poisson_nll_loss", "eps", options.eps, Interval::not_negative);
+  check_same_shape("poisson_nll_loss", x, y);
+  const Tensor rate = widened(x), count = widened(y);
+  Tensor losses =
+      options.has_log ? exp(rate) - count * rate : rate - count * log(rate + options.eps);
+  if (options.is_full) {
+    const Tensor is_large = count > 1, n = where(is_large, count, 1);
+    const Tensor stirling = n * log(n) - n + log(n * 6.283185307179586) * 0.5;
+    losses = losses + where(is_large, stirling, 0);
+  }
+  return reduced(losses, options.reduction, x);
+}
+
+Tensor gaussian_nll_loss(const Tensor& x, const Tensor& y, const Tensor& variance,
+                         const GaussianNllOptions& options) {
+  check_setting("gaussian_nll_loss", "eps", options.eps, Interval::positive);
+  check_same_shape("gaussian_nll_loss", x, y);
+  const Tensor given = expand(widened(variance), x.shape());
+  const Tensor v = where(given < options.eps, options.eps, given);
+  const Tensor losses = (log(v) + square(widened(x) - widened(y)) / v) * 0.5;
+  return reduced(options.is_full ? losses + 0.91893853320467274 : losses, options.reduction, x);
+}
+
+Tensor cosine_similarity(const Tensor& a, const Tensor& b, Integer axis, double eps) {
+  check_setting("cosine_similarity", "eps", eps, Interval::not_negative);
+  check_same_shape("cosine_similarity", a, b);
+  const Tensor x = widened(a), y = widened(b);
+  const auto norm = [&](const Tensor& z) { return sqrt(sum(square(z), {axis}, keepdims)); };
+  // The norm of zeros has no derivative: none is asked for.
+  const auto unit = [&](const Tensor& z) {
+    const Tensor is_zero = sum(square(z), {axis}, keepdims) == 0;
+    return z / maximum(norm(where(is_zero, 1, z)), eps);
+  };
+  const Tensor cosine = sum(unit(x) * unit(y), {axis});
+  return is_floating(a.dtype()) ? cast(cosine, a.dtype()) : cosine;
+}
+
+Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& y, double margin,
+                             Reduction reduction) {
+  const Tensor cosine = cosine_similarity(a, b, -1);
+  check_same_shape("cosine_embedding_loss", cosine, y);
+  return reduced(where(y > 0, 1 - cosine, relu(cosine - margin)), reduction, a);
+}
+
+Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                           const TripletMarginOptions& options) {
+  constexpr const char* name = "triplet_margin_loss";
+  check_setting(name, "p", options.p, Interval::positive);
+  check_same_shape(name, anchor, positive);
+  check_same_shape(name, anchor, negative);
+  const auto distance = [&](const Tensor& a, const Tensor& b) {
+    const Tensor d = abs(widened(a) - widened(b) + options.eps);
+    if (options.p == 2) return sqrt(sum(square(d), {-1}));
+    return pow(sum(pow(d, options.p), {-1}), 1 / options.p);
+  };
+  Tensor apart = distance(anchor, negative);
+  if (options.swaps) apart = minimum(apart, distance(positive, negative));
+  return reduced(relu(distance(anchor, positive) - apart + options.margin), options.reduction,
+                 anchor);
+}
+
+Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& y, double margin,
+                           Reduction reduction) {
+  check_same_shape("margin_ranking_loss", a, b);
+  check_same_shape("margin_ranking_loss", a, y);
+  return reduced(relu(margin - y * (widened(a) - widened(b))), reduction, a);
+}
+
+Tensor hinge_embedding_loss(const Tensor& x, const Tensor& y, double margin, Reduction reduction) {
+  check_same_shape("hinge_embedding_loss", x, y);
+  const Tensor given = widened(x);
+  return reduced(where(y > 0, given, relu(margin - given)), reduction, x);
+}
+
+Tensor soft_margin_loss(const Tensor& x, const Tensor& y, Reduction reduction) {
+  check_same_shape("soft_margin_loss", x, y);
+  return reduced(softplus(-(y * widened(x))), reduction, x);
 }
 
 }  // namespace nitinol::nn

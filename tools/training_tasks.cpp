@@ -90,19 +90,22 @@ void add_perceptrons(Tasks& tasks, DType dtype) {
   const std::pair<const char*, Function> activations[] = {{"relu", relu},           {"tanh", tanh},
                                                           {"sigmoid", sigmoid},     {"gelu", gelu},
                                                           {"gelu_tanh", gelu_tanh}, {"silu", silu}};
+  const auto mse = [](const Tensor& a, const Tensor& b) { return nn::mse_loss(a, b); };
   for (const auto& [name, function] : activations) {
     const auto between = [f = function] { return f; };
     add(tasks, fmt::format("cross_entropy of a perceptron of {}", name),
         perceptron(dtype, 10, between), entropy, {x, classes(10)});
     add(tasks, fmt::format("mse_loss of a perceptron of {}", name), perceptron(dtype, 3, between),
-        nn::mse_loss, {x, drawn({batch, 3}, dtype)});
+        mse, {x, drawn({batch, 3}, dtype)});
   }
   const auto model = perceptron(dtype, 1, [] { return static_cast<Function>(relu); });
   const Tensor y = drawn({batch, 1}, dtype);
   const auto huber = [](const Tensor& a, const Tensor& b) { return nn::huber_loss(a, b); };
-  add(tasks, "l1_loss", model, nn::l1_loss, {x, y});
+  const auto l1 = [](const Tensor& a, const Tensor& b) { return nn::l1_loss(a, b); };
+  const auto bce = [](const Tensor& a, const Tensor& b) { return nn::bce_with_logits(a, b); };
+  add(tasks, "l1_loss", model, l1, {x, y});
   add(tasks, "huber_loss", model, huber, {x, y});
-  add(tasks, "bce_with_logits", model, nn::bce_with_logits, {x, cast(y > 0.0, dtype)});
+  add(tasks, "bce_with_logits", model, bce, {x, cast(y > 0.0, dtype)});
 }
 
 void add_layers(Tasks& tasks, DType dtype) {

@@ -146,9 +146,10 @@ class Layer:
         lines += [f"class {self.name}(Module):", f'    """{doc}"""', ""]
         lines += [f"    {f.name}: {VARIABLES.get(f.type, f.type)}" for f in self.state]
         lines += [""] * bool(self.state)
-        declared = ", ".join(setting.declared for setting in self.settings)
-        lines.append(f"    def __init__(self, {declared}) -> None:")
-        lines += [f"        {line}" for line in self.init()]
+        if self.settings:
+            declared = ", ".join(setting.declared for setting in self.settings)
+            lines.append(f"    def __init__(self, {declared}) -> None:")
+            lines += [f"        {line}" for line in self.init()]
         arguments = ", ".join(
             f"{name}: TensorLike" + (" | None = None" if struct else "")
             for struct, group in self.groups

@@ -27,6 +27,7 @@ TYPES = {
     "bool": "bool",
     "std::string": "str",
     "KeepDims": "bool",
+    "nn::Reduction": 'typing.Literal["none", "mean", "sum"]',
     "Scalar": "float | Scalar",
     "DType": "DTypeLike",
     "Device": "DeviceLike",
@@ -40,6 +41,7 @@ CONVERTED = {
     "std::span<const Tensor>": "std::vector<Tensor>",
     "std::span<const Padding>": "std::vector<Padding>",
     "std::optional<Argument>": "std::optional<Operand>",
+    "Reduction": "nn::Reduction",
 }
 OPERANDS = {"Tensor", "Operand", "Fill", "std::vector<Tensor>"}
 BY_NAME = {"std::optional<DType>", "Device", "std::optional<Device>", "Generator", "KeepDims"}
@@ -73,7 +75,13 @@ class Argument:
         text = self.default or ""
         if text in ("{}", "default_device()", "default_generator()") or self.type == "DType":
             return "None"
-        words = {"KeepDims::no": "False", "KeepDims::yes": "True", "true": "True", "false": "False"}
+        words = {
+            "KeepDims::no": "False",
+            "KeepDims::yes": "True",
+            "Reduction::mean": '"mean"',
+            "true": "True",
+            "false": "False",
+        }
         if text in words:
             return words[text]
         if re.fullmatch(r'"[\w-]*"', text):

@@ -1,4 +1,5 @@
-// sigmoid, silu, gelu by tanh: x / (1 + e^-z), z = x or a function of it.
+// sigmoid, silu, gelu by tanh: x / (1 + e^-z), z = x or a function of it. And activations that are
+// a few operations on others: elu, mish, hardsigmoid, hardswish.
 //
 // Problem: 2 ulp over the whole range. e^-z overflows where the result is still a number, and each
 // of exp, 1 + e, the quotient and the product rounds.
@@ -191,6 +192,34 @@ constexpr X gelu_tanh(X x) {
   return by_float_type(
       x, [](auto v) { return math::gelu_tanh_of<float>(v); },
       [](auto v) { return math::gelu_tanh_of<double>(v); });
+}
+
+/// x, or alpha (e^x - 1) left of 0.
+template <Lane X>
+constexpr X elu(X x, X alpha) {
+  return select(x > 0, x, alpha * expm1(select(x > 0, 0, x)));
+}
+
+/// x tanh(softplus(x)) = x n / (n + 2) with n = e (e + 2), e = e^x. Of e its root is computed: far
+/// left, where e is below the smallest normal number, x e may not be. From 20 on the quotient is 1.
+template <Lane X>
+constexpr X mish(X x) {
+  const auto is_far = x > 20;
+  const X root = exp(select(is_far, 20, x) * 0.5);
+  const X e = root * root, n = e * (e + 2);
+  return select(is_far, x, x * root * (root * ((e + 2) / (n + 2))));
+}
+
+/// (x + 3) / 6 limited to [0, 1].
+template <Lane X>
+constexpr X hardsigmoid(X x) {
+  return select(x <= -3, 0, select(x >= 3, 1, (x + 3) / 6));
+}
+
+/// x hardsigmoid(x), 0 for -infinity.
+template <Lane X>
+constexpr X hardswish(X x) {
+  return select(x <= -3, 0, select(x >= 3, x, x * ((x + 3) / 6)));
 }
 
 }  // namespace nitinol

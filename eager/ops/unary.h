@@ -5,6 +5,7 @@
 // in float32 and round once. Accuracy of each function: docs/accuracy.md.
 #pragma once
 
+#include "core/integer.h"
 #include "core/op.h"
 #include "core/tensor.h"
 
@@ -78,6 +79,43 @@ namespace nitinol {
 /// ln(1 + e^x), without overflow.
 [[nodiscard]] Tensor softplus(const Tensor& x);
 
+// ---- activations; at a kink the gradient is that of PyTorch: the left side's, unless said
+
+/// x where it is positive, else slope x (A. Maas, A. Hannun, A. Ng, ICML 2013).
+[[nodiscard]] Tensor leaky_relu(const Tensor& x, double slope = 0.01);
+/// leaky_relu with a slope that is learned: one number, or one for each feature along axis 1
+/// (K. He et al., arXiv:1502.01852). Throws Error(shape) for another number of slopes.
+[[nodiscard]] Tensor prelu(const Tensor& x, const Tensor& slope);
+/// x where it is positive, else alpha (e^x - 1) (D.-A. Clevert et al., arXiv:1511.07289).
+[[nodiscard]] Tensor elu(const Tensor& x, double alpha = 1);
+/// elu with the alpha and the factor that keep mean 0 and variance 1 (G. Klambauer et al.,
+/// arXiv:1706.02515).
+[[nodiscard]] Tensor selu(const Tensor& x);
+/// x where it is positive, else alpha (e^(x / alpha) - 1), whose slope is continuous (J. Barron,
+/// arXiv:1704.07483).
+[[nodiscard]] Tensor celu(const Tensor& x, double alpha = 1);
+/// x tanh(softplus(x)) (D. Misra, arXiv:1908.08681).
+[[nodiscard]] Tensor mish(const Tensor& x);
+/// (x + 3) / 6 limited to [0, 1]; no gradient at -3 and 3.
+[[nodiscard]] Tensor hardsigmoid(const Tensor& x);
+/// x hardsigmoid(x) (A. Howard et al., arXiv:1905.02244); no gradient at -3, one at 3.
+[[nodiscard]] Tensor hardswish(const Tensor& x);
+/// x limited to [low, high]; no gradient at either. Throws Error(value) unless low <= high.
+[[nodiscard]] Tensor hardtanh(const Tensor& x, double low = -1, double high = 1);
+/// x limited to [0, 6]; no gradient at either.
+[[nodiscard]] Tensor relu6(const Tensor& x);
+/// x where |x| > bound, else 0.
+[[nodiscard]] Tensor hardshrink(const Tensor& x, double bound = 0.5);
+/// x brought nearer to 0 by `bound`; 0 where |x| <= bound. Throws Error(value) for one below 0.
+[[nodiscard]] Tensor softshrink(const Tensor& x, double bound = 0.5);
+/// x - tanh(x).
+[[nodiscard]] Tensor tanhshrink(const Tensor& x);
+/// x / (1 + |x|).
+[[nodiscard]] Tensor softsign(const Tensor& x);
+/// a sigmoid(b), a and b being the halves of x along the axis (Y. Dauphin et al.,
+/// arXiv:1612.08083). Throws Error(shape) if it has an odd size.
+[[nodiscard]] Tensor glu(const Tensor& x, Integer axis = -1);
+
 // ---- conditions and bits
 
 /// Boolean result: whether x is NaN; no integer is.
@@ -98,6 +136,7 @@ namespace nitinol {
 [[nodiscard]] Tensor operator~(const Tensor& x);
 
 [[nodiscard]] std::span<const Op> unary_ops();
+[[nodiscard]] std::span<const Op> activations_ops();
 
 }  // namespace nitinol
 

@@ -131,6 +131,58 @@ TEST_CASE("gradients at the edges of elementary functions", "[autograd][special]
   CHECK(slope([](const Tensor& x) { return frac(x); }, {0.5, -2}) == List{1, 1});
 }
 
+TEST_CASE("gradients at the corners of activations", "[autograd][special]") {
+  CHECK(slope([](const Tensor& x) { return leaky_relu(x, 0.2); }, {0, -0.0, -2, inf}) ==
+        List{0.2, 0.2, 0.2, 1});
+  CHECK(slope([](const Tensor& x) { return elu(x, 0.5); }, {0, -0.0, -1000, 2}) ==
+        List{0.5, 0.5, 0, 1});
+  CHECK(slope([](const Tensor& x) { return celu(x, 0.5); }, {0, -1000, 2}) == List{1, 0, 1});
+  CHECK(slope([](const Tensor& x) { return hardsigmoid(x) * 6; }, {-3, 3, 0, 4}) ==
+        List{0, 0, 1, 0});
+  CHECK(slope([](const Tensor& x) { return hardswish(x); }, {-3, 3, 0, 4, -4}) ==
+        List{0, 1, 0.5, 1, 0});
+  CHECK(slope([](const Tensor& x) { return hardtanh(x); }, {-1, 1, 0, 2}) == List{0, 0, 1, 0});
+  CHECK(slope([](const Tensor& x) { return relu6(x); }, {0, 6, 1}) == List{0, 0, 1});
+  CHECK(slope([](const Tensor& x) { return hardshrink(x); }, {0.5, -0.5, 0, 1}) ==
+        List{0, 0, 0, 1});
+  CHECK(slope([](const Tensor& x) { return softshrink(x); }, {0.5, -0.5, 0, 1, -2}) ==
+        List{0, 0, 0, 1, 1});
+  CHECK(slope([](const Tensor& x) { return softsign(x); }, {0, -0.0, -1}) == List{1, 1, 0.25});
+  const List mish_slopes = slope([](const Tensor& x) { return mish(x); }, {0, 1000, -1000});
+  CHECK(mish_slopes[0] == Approx(0.6));
+  CHECK(List{mish_slopes[1], mish_slopes[2]} == List{1, 0});
+  CHECK(slopes([](const Tensor& x, const Tensor& w) { return prelu(x, w); }, {0, -3, 2}, {0.25}) ==
+        std::vector<List>{{0.25, 0.25, 1}, {-3}});
+  const auto smooth = [](const Tensor& x) {
+    return nn::smooth_l1_loss(x, zeros({3}, f64), 1, nn::Reduction::sum);
+  };
+  CHECK(slope(smooth, {1, 0, -1}) == List{1, 0, -1});
+  const auto hinge = [](const Tensor& x) {
+    return nn::hinge_embedding_loss(x, full({2}, -1, f64), 1, nn::Reduction::sum);
+  };
+  CHECK(slope(hinge, {1, 0}) == List{0, -1});
+}
+
+TEST_CASE("activations beyond their ends", "[special]") {
+  const Tensor x = of({-inf, inf, std::numeric_limits<double>::quiet_NaN()});
+  const auto ends = [&](const auto& f) {
+    const List y = f(x).template to_vector<double>();
+    CHECK(std::isnan(y[2]));
+    return List{y[0], y[1]};
+  };
+  CHECK(ends([](const Tensor& v) { return elu(v); }) == List{-1, inf});
+  CHECK(ends([](const Tensor& v) { return celu(v, 2); }) == List{-2, inf});
+  CHECK(ends([](const Tensor& v) { return leaky_relu(v); }) == List{-inf, inf});
+  CHECK(ends([](const Tensor& v) { return hardsigmoid(v); }) == List{0, 1});
+  CHECK(ends([](const Tensor& v) { return hardswish(v); }) == List{0, inf});
+  CHECK(ends([](const Tensor& v) { return hardtanh(v); }) == List{-1, 1});
+  CHECK(ends([](const Tensor& v) { return relu6(v); }) == List{0, 6});
+  CHECK(ends([](const Tensor& v) { return softshrink(v); }) == List{-inf, inf});
+  CHECK(ends([](const Tensor& v) { return hardshrink(v); }) == List{-inf, inf});
+  CHECK(glu(ones({2, 4}), 0).shape() == Shape{1, 4});
+  CHECK(leaky_relu(tensor({-2, 4}), 0.5).to_vector<float>() == std::vector<float>{-1, 4});
+}
+
 TEST_CASE("gradients of statistics of what does not vary", "[autograd][special]") {
   CHECK(slope([](const Tensor& x) { return var(x); }, {2, 2}) == List{0, 0});
   CHECK(slope([](const Tensor& x) { return stddev(x); }, {2, 2}) == List{0, 0});

@@ -70,6 +70,14 @@ TEST_CASE("every layer is compiled, in both modes", "[nn][jit]") {
   check("BatchNorm", nn::batch_norm(4), x);
   check("Dropout", nn::dropout(0.5), x);
   check("MultiHeadAttention", nn::multi_head_attention(4, 2), steps);
+  check("LeakyRelu", nn::LeakyRelu{}, x);
+  check("PRelu", nn::prelu(4), x);
+  check("Elu", nn::Elu{}, x);
+  check("Celu", nn::Celu{.alpha = 0.5}, x);
+  check("Glu", nn::Glu{}, x);
+  check("Softmax", nn::Softmax{}, x);
+  check("Identity and Flatten", nn::Sequential(nn::Identity{}, nn::Flatten{}, nn::linear(108, 2)),
+        images);
   check("Sequential", nn::Sequential(nn::linear(4, 4), nn::batch_norm(4), nn::dropout(0.5)), x);
   check_compiled("Lstm", nn::lstm(4, 5), [steps](const auto& l) { return l(steps).sequence; });
 }

@@ -11,7 +11,9 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
+#include <vector>
 
 using namespace nitinol;
 
@@ -110,11 +112,86 @@ TEST_CASE("losses have gradients that agree with central differences", "[nn]") {
       },
       logits(), {.order = 2}));
   const Tensor y = tensor({{0.1, 0.9, 0.4}, {0.5, 0.2, 0.3}});
-  for (const auto loss : {nn::mse_loss, nn::l1_loss, nn::bce_with_logits}) {
-    CHECK_NOTHROW(check_gradients([&](const Tensor& x) { return loss(x, y); }, logits()));
-  }
-  CHECK_NOTHROW(
-      check_gradients([&](const Tensor& x) { return nn::huber_loss(x, y, 0.6); }, logits()));
+  const auto check = [](const auto& loss) { CHECK_NOTHROW(check_gradients(loss, logits())); };
+  const Tensor sign = tensor({{1.0, -1.0, 1.0}, {-1.0, -1.0, 1.0}});
+  check([&](const Tensor& x) { return nn::mse_loss(x, y); });
+  check([&](const Tensor& x) { return nn::l1_loss(x, y); });
+  check([&](const Tensor& x) { return nn::huber_loss(x, y, 0.6); });
+  check([&](const Tensor& x) { return nn::smooth_l1_loss(x, y, 0.6); });
+  check([&](const Tensor& x) { return nn::bce_with_logits(x, y); });
+  check([&](const Tensor& x) {
+    return nn::bce_with_logits(x, y,
+                               {.weights = y + 1, .positive_weight = tensor({2.0, 3.0, 0.5})});
+  });
+  check([&](const Tensor& x) { return nn::bce_loss(sigmoid(x), y); });
+  check([&](const Tensor& x) { return nn::kl_div(log_softmax(x), y); });
+  check([&](const Tensor& x) { return nn::kl_div(x, x * y, true); });
+  check([&](const Tensor& x) { return nn::poisson_nll_loss(x, y * 9, {.is_full = true}); });
+  check([&](const Tensor& x) { return nn::gaussian_nll_loss(x, y, square(x) + 0.2); });
+  check([&](const Tensor& x) { return sum(nn::cosine_similarity(x, y)); });
+  check([&](const Tensor& x) {
+    return nn::cosine_embedding_loss(x, y, tensor({1.0, -1.0}), -0.5);
+  });
+  check([&](const Tensor& x) { return nn::triplet_margin_loss(x, y, sign, {.margin = 3}); });
+  check([&](const Tensor& x) { return nn::margin_ranking_loss(x, y, sign, 0.3); });
+  check([&](const Tensor& x) { return nn::hinge_embedding_loss(x, sign, 1.3); });
+  check([&](const Tensor& x) { return nn::soft_margin_loss(x, sign); });
+  check([&](const Tensor& x) {
+    return nn::nll_loss(log_softmax(x), tensor({2, 0}), {.weights = tensor({0.5, 1.0, 2.0})});
+  });
+  check([&](const Tensor& x) {
+    return nn::cross_entropy(x, tensor({2, 0}),
+                             {.label_smoothing = 0.2, .weights = tensor({0.5, 1.0, 2.0})});
+  });
+}
+
+TEST_CASE("a loss is reduced as asked", "[nn]") {
+  using enum nn::Reduction;
+  const Tensor x = tensor({1.0, 4.0, 2.0}), y = tensor({0.5, 1.0, 2.0});
+  CHECK(nn::mse_loss(x, y, none).to_vector<double>() == std::vector{0.25, 9.0, 0.0});
+  CHECK(nn::mse_loss(x, y, sum).item<double>() == 9.25);
+  CHECK(nn::mse_loss(x, y, mean).item<double>() == 9.25 / 3);
+  // Of classes the mean is over what counts.
+  const Tensor scores = concat({logits(), logits()}), labels = tensor({2, -100, 0, 1});
+  const auto entropy = [&](nn::Reduction reduction) {
+    return nn::cross_entropy(scores, labels, {.reduction = reduction});
+  };
+  const std::vector<double> each = entropy(none).to_vector<double>();
+  REQUIRE(each.size() == 4);
+  CHECK((each[1] == 0 && !std::signbit(each[1])));
+  CHECK(close(entropy(sum).item<double>(), each[0] + each[2] + each[3]));
+  CHECK(close(entropy(mean).item<double>(), (each[0] + each[2] + each[3]) / 3));
+}
+
+TEST_CASE("classes count by their weights", "[nn]") {
+  const Tensor x = log_softmax(logits()), labels = tensor({2, 0});
+  const std::optional<Tensor> weights = tensor({0.25, 1.0, 3.0});
+  const double a = -x[0][2].item<double>(), b = -x[1][0].item<double>();
+  const double expected = (3 * a + 0.25 * b) / 3.25;
+  CHECK(close(nn::cross_entropy(logits(), labels, {.weights = weights}).item<double>(), expected));
+  CHECK(close(nn::nll_loss(x, labels, {.weights = weights}).item<double>(), expected));
+  CHECK(close(nn::nll_loss(x, labels).item<double>(), (a + b) / 2));
+  // A class that counts nothing, of a target that is left out, and an impossible one.
+  const Tensor impossible = tensor({{-INFINITY, 0.0, 0.0}, {0.0, 0.0, 0.0}});
+  for (const auto& loss : {nn::cross_entropy(impossible, tensor({-100, 1})),
+                           nn::nll_loss(log_softmax(impossible), tensor({-100, 1}))})
+    CHECK(close(loss.item<double>(), std::log(3.0)));
+  CHECK(std::isnan(nn::nll_loss(x, full({2}, -100, i64)).item<double>()));
+  CHECK_THROWS_WITH(nn::nll_loss(x, labels, {.weights = tensor({1.0, 2.0})}),
+                    Catch::Contains("nll_loss: weights") && Catch::Contains("each of 3 classes"));
+  CHECK_THROWS_WITH(nn::nll_loss(x, tensor({2, 3})),
+                    Catch::Contains("nll_loss: target 3 at [1] for 3 classes"));
+}
+
+TEST_CASE("losses at the ends of what they are for", "[nn]") {
+  const Tensor ends = tensor({0.0, 1.0, 0.0, 1.0}), targets = tensor({0.0, 1.0, 1.0, 0.0});
+  CHECK(nn::bce_loss(ends, targets, {.reduction = nn::Reduction::none}).to_vector<double>() ==
+        std::vector{0.0, 0.0, 100.0, 100.0});
+  CHECK(nn::kl_div(zeros({2}, f64), tensor({0.0, 1.0})).item<double>() == 0);
+  CHECK(nn::cosine_similarity(zeros({1, 3}), ones({1, 3})).item<float>() == 0);
+  const auto cosine = [](const Tensor& x) { return sum(nn::cosine_similarity(x, ones({1, 3}))); };
+  CHECK(all(isfinite(grad(cosine)(zeros({1, 3})))).item<bool>());
+  CHECK(nn::gaussian_nll_loss(ones({2}), ones({2}), zeros({2}), {.eps = 1}).item<float>() == 0);
 }
 
 TEST_CASE("cross_entropy blames no target when memory runs out", "[nn][host][no-isa]") {

@@ -45,3 +45,25 @@ show(
     ),
     [1.0, 0.0, -1.0],
 )
+
+F = torch.nn.functional
+show("leaky_relu", lambda x: F.leaky_relu(x, 0.2), [0.0, -0.0, -2.0, inf])
+show("elu", lambda x: F.elu(x, 0.5), [0.0, -0.0, -1000.0, 2.0])
+show("celu", lambda x: F.celu(x, 0.5), [0.0, -1000.0, 2.0])
+show("hardsigmoid", lambda x: F.hardsigmoid(x) * 6, [-3.0, 3.0, 0.0, 4.0])
+show("hardswish", F.hardswish, [-3.0, 3.0, 0.0, 4.0, -4.0])
+show("hardtanh", F.hardtanh, [-1.0, 1.0, 0.0, 2.0])
+show("relu6", F.relu6, [0.0, 6.0, 1.0])
+show("hardshrink", F.hardshrink, [0.5, -0.5, 0.0, 1.0])
+show("softshrink", F.softshrink, [0.5, -0.5, 0.0, 1.0, -2.0])
+show("softsign", F.softsign, [0.0, -0.0, -1.0])
+show("mish", F.mish, [0.0, 1000.0, -1000.0])
+show("prelu", F.prelu, [0.0, -3.0, 2.0], [0.25])
+
+
+def of_one(loss, y):
+    return lambda x: loss(x, torch.full(x.shape, y, dtype=torch.float64), reduction="sum")
+
+
+show("smooth_l1_loss", of_one(F.smooth_l1_loss, 0.0), [1.0, 0.0, -1.0])
+show("hinge_embedding_loss", of_one(F.hinge_embedding_loss, -1.0), [1.0, 0.0])

@@ -152,16 +152,16 @@ template <>
 Pair convert<Pair>(const From& from);
 template <>
 KeepDims convert<KeepDims>(const From& from);
+template <>
+nn::Reduction convert<nn::Reduction>(const From& from);
 /// nitinol.float32, "float32", "f32", numpy.float32, float.
 template <>
 DType convert<DType>(const From& from);
-/// A Device or "cuda:0".
-template <>
+template <>  // a Device or "cuda:0"
 Device convert<Device>(const From& from);
 template <>
 Generator convert<Generator>(const From& from);
-/// A slice, or (start, stop[, step]).
-template <>
+template <>  // a slice, or (start, stop[, step])
 Range convert<Range>(const From& from);
 /// An integer for all axes, (before, after), or one of either for each: as numpy.pad's pad_width.
 template <>

@@ -1,6 +1,7 @@
 #include "bindings/python/src/standard.h"
 
 #include "bindings/python/src/errors.h"
+#include "bindings/python/src/words.h"
 
 #include <fmt/format.h>
 
@@ -25,22 +26,6 @@ double reduced_count(const Tensor& x, const Axes& axis) {
   for (const int64_t i : normalize_axes("var", axis.dims(), x.rank()))
     count *= static_cast<double>(x.shape()[i]);
   return count;
-}
-
-// What a word stands for.
-template <class T>
-T named(const char* where, const char* what, const std::string& word,
-        const std::vector<std::pair<std::string_view, T>>& words) {
-  std::string expected;
-  for (const auto& [name, value] : words) {
-    if (name == word) return value;
-    expected += (expected.empty() ? "" : ", ") + fmt::format("\"{}\"", name);
-  }
-  throw Error(ErrorKind::value, {.where = where,
-                                 .what = what,
-                                 .expected = expected,
-                                 .got = fmt::format("\"{}\"", word),
-                                 .fix = {}});
 }
 
 SortOrder order_of(bool is_descending) {

@@ -321,34 +321,9 @@ def np_split(x: Any, length: Any, axis: int = 0) -> Any:
     return np.split(x, range(length, x.shape[axis], length), axis)
 
 
-def np_cross_entropy(
-    logits: Any, targets: Any, label_smoothing: float = 0, ignore_index: int = -100
-) -> Any:
-    logs = np.log(np_softmax(logits))
-    classes = logits.shape[-1]
-    if targets.ndim == logits.ndim:
-        targets = targets * (1 - label_smoothing) + label_smoothing / classes
-        return -(targets * logs).sum(-1).mean()
-    hot = np_one_hot(targets, classes, np.float64)
-    hot = hot * (1 - label_smoothing) + label_smoothing / classes
-    kept = targets != ignore_index
-    return -(hot * logs).sum(-1)[kept].mean()
-
-
-def torch_cross_entropy(logits: Any, targets: Any, **more: Any) -> Any:
-    if targets.ndim == logits.ndim:
-        return F.cross_entropy(logits.flatten(0, -2), targets.flatten(0, -2), **more)
-    return F.cross_entropy(logits.flatten(0, -2), targets.flatten(), **more)
-
-
 def np_huber_loss(x: Any, y: Any, delta: float = 1) -> Any:
     far = np.abs(x - y)
     return np.where(far <= delta, far * far / 2, delta * (far - delta / 2)).mean()
-
-
-def np_bce(logits: Any, targets: Any) -> Any:
-    p = np_sigmoid(logits)
-    return -(targets * np.log(p) + (1 - targets) * np.log(1 - p)).mean()
 
 
 def np_pad(x: Any, pads: Any, value: float = 0, mode: Any = "constant") -> Any:
@@ -782,27 +757,17 @@ CREATED = [
 ]  # fmt: skip
 
 LOSSES = [
-    Case("nn.mse_loss", [one(normal(3, 4), normal(3, 4)), one(normal(7), normal(7))],
-         lambda x, y: ((x - y) ** 2).mean(), f("mse_loss"), has_gradient=True),
-    Case("nn.l1_loss", [one(normal(3, 4), normal(3, 4))], lambda x, y: np.abs(x - y).mean(), f("l1_loss"),
-         has_gradient=True),
     Case("nn.huber_loss", [one(normal(30), normal(30)), one(normal(30), normal(30), 0.3), one(normal(9), y=normal(9), delta=2)],
          np_huber_loss, (lambda x, y, delta=1.0: F.huber_loss(x, y, delta=delta)) if torch else None, has_gradient=True),
-    Case("nn.bce_with_logits", [one(normal(3, 4), between(0, 1, 3, 4))], np_bce,
-         f("binary_cross_entropy_with_logits"), has_gradient=True),
-    Case("nn.cross_entropy",
-         [one(normal(4, 6, 5), HOT), one(normal(6, 5), np.array([0, 1, -100, 4, 2, -100])),
-          one(normal(6, 5), HOT[0], label_smoothing=0.1), one(normal(6, 5), HOT[1], ignore_index=2),
-          one(normal(3, 5), np_softmax(normal(3, 5)))],
-         np_cross_entropy, torch_cross_entropy if torch else None, has_gradient=True, scale=4),
     Case("nn.attention", [one(COS, COS, normal(2, 3, 4)), one(COS, k=COS, v=COS, is_causal=True)],
          np_attention,
          (lambda q, k, v, is_causal=False: F.scaled_dot_product_attention(q, k, v, is_causal=is_causal))
          if torch else None, has_gradient=True, scale=20),
 ]  # fmt: skip
 
-from order_cases import ORDER_CASES  # noqa: E402  (made of the words above)
+from nn_cases import NN_CASES  # noqa: E402  (made of the words above)
+from order_cases import ORDER_CASES  # noqa: E402
 
 CASES = (
-    UNARY + BINARY + CONVERTED + REDUCED + SHAPED + INDEXED + LIBRARY + CREATED + LOSSES + ORDER_CASES
+    UNARY + BINARY + CONVERTED + REDUCED + SHAPED + INDEXED + LIBRARY + CREATED + LOSSES + NN_CASES + ORDER_CASES
 )  # fmt: skip
