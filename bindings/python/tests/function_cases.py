@@ -357,7 +357,7 @@ def np_arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) ->
 # ---- the cases
 
 COS, SIN, AXES4 = normal(2, 3, 5), normal(2, 5, 4), normal(2, 3, 8, 9)
-HOT = integers(0, 5, 4, 6)
+HOT: np.ndarray = integers(0, 5, 4, 6)
 INDICES = integers(-3, 3, 2, 5)
 POOLED = random.permutation(2 * 3 * 8 * 9).reshape(2, 3, 8, 9) / 100 - 2  # no equal numbers
 

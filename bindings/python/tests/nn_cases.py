@@ -105,10 +105,11 @@ ACTIVATIONS = [
 
 
 def reduced(losses: Any, reduction: str = "mean") -> Any:
-    return {"mean": np.mean, "sum": np.sum, "none": np.asarray}[reduction](losses)
+    by: dict[str, Any] = {"mean": np.mean, "sum": np.sum, "none": np.asarray}
+    return by[reduction](losses)
 
 
-def np_loss(function: Callable[..., Any], operands: int = 2) -> Callable[..., Any]:
+def np_loss(function: Callable[..., Any]) -> Callable[..., Any]:
     """The reduction of the losses that `function` gives."""
 
     def loss(*args: Any, **keywords: Any) -> Any:
