@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace nitinol::nn {
@@ -184,6 +185,13 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
 
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& targets, const NllOptions& options) {
   check_classes("nll_loss", log_probabilities);
+  if (!is_integer(targets.dtype())) {
+    throw Error(ErrorKind::dtype, {.where = "nll_loss",
+                                   .what = "targets " + describe(targets),
+                                   .expected = "class numbers of an integer dtype",
+                                   .got = std::string(name_of(targets.dtype())),
+                                   .fix = "Cast class numbers: targets.to(i64)."});
+  }
   const Tensor x = widened(log_probabilities);
   const Classes classes = classes_of("nll_loss", log_probabilities, targets, options.ignore_index,
                                      options.weights, x.dtype());
@@ -261,6 +269,13 @@ Tensor gaussian_nll_loss(const Tensor& x, const Tensor& y, const Tensor& varianc
                          const GaussianNllOptions& options) {
   check_setting("gaussian_nll_loss", "eps", options.eps, Interval::positive);
   check_same_shape("gaussian_nll_loss", x, y);
+  if (broadcast_shapes("gaussian_nll_loss", x.shape(), variance.shape()) != x.shape()) {
+    throw Error(ErrorKind::shape, {.where = "gaussian_nll_loss",
+                                   .what = "a variance " + describe(variance),
+                                   .expected = "one that broadcasts to " + describe(x),
+                                   .got = to_string(variance.shape()),
+                                   .fix = {}});
+  }
   const Tensor given = expand(widened(variance), x.shape());
   const Tensor v = where(given < options.eps, options.eps, given);
   const Tensor losses = (log(v) + square(widened(x) - widened(y)) / v) * 0.5;
