@@ -58,6 +58,23 @@ struct BceOptions {
 [[nodiscard]] Tensor kl_div(const Tensor& log_probabilities, const Tensor& targets,
                             bool has_log_targets = false, Reduction reduction = Reduction::mean);
 
+struct CtcOptions {
+  int64_t blank = 0;  ///< the class that stands for nothing
+  /// 0, with gradients of 0, where no path gives the labels, which else costs infinity.
+  bool zeroes_infinity = false;
+  Reduction reduction = Reduction::mean;
+};
+/// How unlikely labels are that are shorter than the steps and lie anywhere among them (A. Graves
+/// et al., ICML 2006): -log of the sum over all paths that give them when repetitions and then
+/// blanks are dropped. The mean is of losses by the lengths of their labels. log_probabilities:
+/// [steps, batch, classes]; labels: integers [batch, most labels], of which the rest beyond
+/// `label_lengths` is not looked at; step_lengths, label_lengths: integers [batch]. Throws
+/// Error(value) for lengths beyond the axes. One step is computed after the other: a compiled
+/// function has a Plan for each number of steps.
+[[nodiscard]] Tensor ctc_loss(const Tensor& log_probabilities, const Tensor& labels,
+                              const Tensor& step_lengths, const Tensor& label_lengths,
+                              const CtcOptions& options = {});
+
 // ---- of numbers
 
 /// The mean of (x - y)^2.

@@ -232,6 +232,38 @@ def np_triplet(
     return np.maximum(distance(a, near) - apart + margin, 0)
 
 
+def np_ctc_loss(logs: Any, labels: Any, steps: Any, lengths: Any, blank: int = 0, zeroes_infinity: bool = False,
+                reduction: str = "mean") -> Any:  # fmt: skip
+    """Probabilities of positions by the definition, one after another."""
+    losses = []
+    for n, count in enumerate(lengths):
+        at = [blank] + [c for label in labels[n][:count] for c in (label, blank)]
+        alpha = np.zeros(len(at))
+        alpha[0] = 1
+        for t in range(steps[n]):
+            before = alpha
+            alpha = np.zeros(len(at))
+            for s, c in enumerate(at):
+                ways = before[s : s + 1].sum() + (before[s - 1] if s > 0 and t > 0 else 0)
+                if t == 0:
+                    ways = float(s < 2)
+                elif s > 1 and c != blank and c != at[s - 2]:
+                    ways += before[s - 2]
+                alpha[s] = ways * np.exp(logs[t, n, c])
+        with np.errstate(divide="ignore"):
+            losses.append(-np.log(alpha[-1] + (alpha[-2] if count > 0 else 0)))
+    found = np.array(losses)
+    found = np.where(np.isinf(found), 0, found) if zeroes_infinity else found
+    return reduced(found / np.maximum(lengths, 1) if reduction == "mean" else found, reduction)
+
+
+def torch_ctc_loss(logs: Any, labels: Any, steps: Any, lengths: Any, blank: int = 0, zeroes_infinity: bool = False,
+                   reduction: str = "mean") -> Any:  # fmt: skip
+    # Its gradient is by the scores before log_softmax.
+    scores = logs.log_softmax(-1)
+    return F.ctc_loss(scores, labels, steps, lengths, blank, reduction, zeroes_infinity).detach()
+
+
 def signs(*shape: int) -> np.ndarray:
     return np.where(normal(*shape) > 0, 1.0, -1.0)
 
@@ -240,6 +272,8 @@ LABELS = np.array([0, 3, -100, 4, 2, -100])
 WEIGHTS = between(0.2, 2, 5)
 SHARES = np_softmax(normal(6, 5))
 BOTH = ("sum", "none")
+STEPS = np.log(np_softmax(normal(7, 3, 5)))
+SPELLED = np.array([[1, 2, 2, 4], [3, 0, 0, 0], [4, 4, 1, 2]])
 
 
 def reductions(*args: Any, **keywords: Any) -> list[Sample]:
@@ -275,6 +309,11 @@ WEIGHTED_LOSSES = [
          [*reductions(np.log(SHARES), np_softmax(normal(6, 5))),
           *reductions(np.log(SHARES), np.log(np_softmax(normal(6, 5))), has_log_targets=True)],
          np_loss(np_kl_div), renamed("kl_div", has_log_targets="log_target"), has_gradient=True, scale=4),
+    Case("nn.ctc_loss",
+         [*reductions(STEPS, SPELLED, np.array([7, 4, 6]), np.array([4, 1, 3])),
+          one(STEPS, SPELLED, np.array([4, 1, 3]), np.array([4, 1, 3]), zeroes_infinity=True, reduction="none"),
+          one(STEPS, np.array([[0, 1], [2, 3], [1, 1]]), np.array([7, 7, 5]), np.array([2, 1, 2]), blank=4)],
+         np_ctc_loss, with_torch(torch_ctc_loss), scale=8),
     Case("nn.mse_loss", reductions(normal(3, 4), normal(3, 4)), np_loss(lambda x, y: (x - y) ** 2),
          f("mse_loss"), has_gradient=True),
     Case("nn.l1_loss", reductions(normal(3, 4), normal(3, 4)), np_loss(lambda x, y: np.abs(x - y)),
