@@ -25,6 +25,7 @@ void for_each_layer(F&& f) {
   f("embedding", nn::embedding(5, 4));
   f("layer_norm", nn::layer_norm(4));
   f("rms_norm", nn::rms_norm(4));
+  f("prelu", nn::prelu(3));
   f("batch_norm", nn::batch_norm(4));
   f("lstm", nn::lstm(3, 4));
   f("multi_head_attention", nn::multi_head_attention(4, 2));
