@@ -430,7 +430,7 @@ Tensor ctc_loss(const Tensor& log_probabilities, const Tensor& labels, const Ten
   if (most > 1) {
     const Tensor two_before = concat(
         {full({batch, 2}, options.blank, i64, x.device()), slice(at, 1, {0, positions - 2})}, 1);
-    may_skip = (at != two_before) & (at != options.blank) & (position >= 2);
+    may_skip = at != two_before;  // no blank is: two before it lies another
   }
   Tensor alpha = where(position < 2, likelihood(0), -infinity);
   for (int64_t step = 1; step < steps; ++step) {

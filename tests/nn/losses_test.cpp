@@ -171,6 +171,14 @@ TEST_CASE("classes count by their weights", "[nn]") {
   CHECK(close(nn::cross_entropy(logits(), labels, {.weights = weights}).item<double>(), expected));
   CHECK(close(nn::nll_loss(x, labels, {.weights = weights}).item<double>(), expected));
   CHECK(close(nn::nll_loss(x, labels).item<double>(), (a + b) / 2));
+  // What is spread counts by the weights of the classes that it goes to.
+  double spread = 0;
+  for (int row : {0, 1}) {
+    for (int k : {0, 1, 2}) spread -= x[row][k].item<double>() * (*weights)[k].item<double>() / 3;
+  }
+  const Tensor smoothed =
+      nn::cross_entropy(logits(), labels, {.label_smoothing = 0.2, .weights = weights});
+  CHECK(close(smoothed.item<double>(), 0.8 * expected + 0.2 * spread / 3.25));
   // A class that counts nothing, of a target that is left out, and an impossible one.
   const Tensor impossible = tensor({{-INFINITY, 0.0, 0.0}, {0.0, 0.0, 0.0}});
   for (const auto& loss : {nn::cross_entropy(impossible, tensor({-100, 1})),
@@ -181,6 +189,28 @@ TEST_CASE("classes count by their weights", "[nn]") {
                     Catch::Contains("nll_loss: weights") && Catch::Contains("each of 3 classes"));
   CHECK_THROWS_WITH(nn::nll_loss(x, tensor({2, 3})),
                     Catch::Contains("nll_loss: target 3 at [1] for 3 classes"));
+}
+
+TEST_CASE("what is and what is not count by weights of their own", "[nn]") {
+  const Tensor x = tensor({0.5, -1.0}), t = tensor({0.25, 1.0});
+  const auto expected = [&](double positive) {
+    std::vector<double> losses;
+    for (int i : {0, 1}) {
+      const double p = 1 / (1 + std::exp(-x[i].item<double>())), w = t[i].item<double>();
+      losses.push_back(-(positive * w * std::log(p) + (1 - w) * std::log(1 - p)));
+    }
+    return losses;
+  };
+  const auto check = [&](const Tensor& losses, const std::vector<double>& wanted) {
+    for (std::size_t i = 0; i < 2; ++i) CHECK(close(losses.to_vector<double>()[i], wanted[i]));
+  };
+  const nn::BceOptions options = {.positive_weight = tensor(3.0), .reduction = nn::Reduction::none};
+  check(nn::bce_with_logits(x, t, options), expected(3));
+  check(nn::bce_loss(sigmoid(x), t, options), expected(3));
+  const std::vector<double> plain = expected(1);
+  check(
+      nn::bce_with_logits(x, t, {.weights = tensor({2.0, 0.5}), .reduction = nn::Reduction::none}),
+      {2 * plain[0], 0.5 * plain[1]});
 }
 
 TEST_CASE("losses at the ends of what they are for", "[nn]") {
