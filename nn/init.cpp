@@ -18,15 +18,16 @@ Fan fan_of(const char* where, const Shape& shape) {
   if (rank < 2) {
     throw Error(ErrorKind::shape, {.where = where,
                                    .what = "the shape of weights",
-                                   .expected = "[..., in, out]",
+                                   .expected = "[in, out], or [out, in, window...]",
                                    .got = to_string(shape),
                                    .fix = "Use uniform() or normal() for biases."});
   }
   for (const int64_t size : shape) check_at_least(where, "size", size, 1);
+  const auto first = static_cast<double>(shape[0]), second = static_cast<double>(shape[1]);
+  if (rank == 2) return {first, second};
   double window = 1;
-  for (int i = 0; i < rank - 2; ++i) window *= static_cast<double>(shape[i]);
-  return {window * static_cast<double>(shape[rank - 2]),
-          window * static_cast<double>(shape[rank - 1])};
+  for (int i = 2; i < rank; ++i) window *= static_cast<double>(shape[i]);
+  return {window * second, window * first};
 }
 
 }  // namespace

@@ -13,9 +13,9 @@ namespace nitinol::nn {
 /// Normal with mean 0.
 [[nodiscard]] Tensor normal(const Shape& shape, double deviation, DType dtype = f32);
 
-/// Weights [in, out] (any further axes, of a convolution's window, come first and count to both):
-/// variance 2 / (in + out), for tanh and sigmoid (X. Glorot, Y. Bengio, 2010). Throws Error(shape)
-/// for fewer than two axes, Error(value) for a size of 0.
+/// Weights of layers, [in, out] as Linear's or [out, in, window...] as Conv2d's, whose window
+/// counts to both: variance 2 / (in + out), for tanh and sigmoid (X. Glorot, Y. Bengio, 2010).
+/// Throws Error(shape) for fewer than two axes, Error(value) for a size of 0.
 [[nodiscard]] Tensor xavier_uniform(const Shape& shape, DType dtype = f32);
 [[nodiscard]] Tensor xavier_normal(const Shape& shape, DType dtype = f32);
 /// Variance 2 / in, for relu (K. He et al., arXiv:1502.01852).

@@ -45,10 +45,13 @@ TEST_CASE("initial values of weights [in, out] are as wide as their paper says",
 
 TEST_CASE("the window of a convolution counts to both sides", "[nn]") {
   manual_seed(12);
-  check_uniform(nn::xavier_uniform({3, 5, 20, 30}), std::sqrt(6.0 / (15 * 50)));
-  check_normal(nn::xavier_normal({3, 5, 20, 30}), std::sqrt(2.0 / (15 * 50)));
-  check_uniform(nn::kaiming_uniform({3, 5, 20, 30}), std::sqrt(6.0 / (15 * 20)));
-  check_normal(nn::kaiming_normal({3, 5, 20, 30}), std::sqrt(2.0 / (15 * 20)));
+  // [out, in, window]: of Conv2d, whose own weights these are.
+  const Shape shape = nn::conv2d(20, 30, {3, 5}).weight.shape();
+  REQUIRE(shape == Shape{30, 20, 3, 5});
+  check_uniform(nn::xavier_uniform(shape), std::sqrt(6.0 / (15 * 50)));
+  check_normal(nn::xavier_normal(shape), std::sqrt(2.0 / (15 * 50)));
+  check_uniform(nn::kaiming_uniform(shape), std::sqrt(6.0 / (15 * 20)));
+  check_normal(nn::kaiming_normal(shape), std::sqrt(2.0 / (15 * 20)));
 }
 
 TEST_CASE("uniform and normal take their width, shape and dtype", "[nn]") {
