@@ -310,8 +310,8 @@ def read_argument(index: int, argument: Argument) -> str:
     if argument.is_required or argument.is_extra:
         return get
     default = argument.default or "{}"
-    if argument.type.endswith("::" + default.partition("::")[0]):  # an enumerator, named whole
-        default = argument.type + default.removeprefix(default.partition("::")[0])
+    scope, colons, name = default.rpartition("::")
+    default = bare(scope) + colons + name  # of an enumerator
     make = f"{argument.type}{{}}" if default == "{}" else f"{argument.type}({default})"
     asked = "is_some" if argument.default_in_python == "None" else "is_given"
     return f"arguments.{asked}({index}) ? {get} : {make}"
