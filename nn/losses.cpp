@@ -143,15 +143,6 @@ Tensor reduced(const Tensor& losses, const Tensor& counts, Reduction reduction,
       like.dtype());
 }
 
-/// -log_probabilities of the labels, for those that count.
-Tensor losses_of(const Tensor& log_probabilities, const Classes& classes) {
-  const Tensor chosen = squeeze(
-      gather(log_probabilities, log_probabilities.rank() - 1, unsqueeze(classes.considered, -1)),
-      {-1});
-  // Nothing of what is left out, be it infinite.
-  return nitinol::where(classes.counts == 0, 0, -chosen * classes.counts);
-}
-
 }  // namespace
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
@@ -177,7 +168,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
   if (!options.weights || smoothing == 0)
     return 0 - reduced(likelihood(smoothing), classes.counts, options.reduction, logits);
   // What is spread counts by the weights of the classes that it goes to.
-  const Tensor is_class = cast(classes.counts != 0, x.dtype());
+  const Tensor is_class = cast(classes.labels != options.ignore_index, x.dtype());
   const double each = smoothing / static_cast<double>(class_count(logits));
   const Tensor spread = is_class * sum(weighted(log_softmax(x)), {-1}) * each;
   return 0 - reduced(likelihood(0) * (1 - smoothing) + spread, classes.counts, options.reduction,
@@ -196,7 +187,10 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& targets, const Nl
   const Tensor x = widened(log_probabilities);
   const Classes classes = classes_of("nll_loss", log_probabilities, targets, options.ignore_index,
                                      options.weights, x.dtype());
-  return reduced(losses_of(x, classes), classes.counts, options.reduction, log_probabilities);
+  const Tensor chosen = squeeze(gather(x, x.rank() - 1, unsqueeze(classes.considered, -1)), {-1});
+  // Nothing of what is left out, be it infinite.
+  const Tensor losses = where(classes.counts == 0, 0, -chosen * classes.counts);
+  return reduced(losses, classes.counts, options.reduction, log_probabilities);
 }
 
 Tensor bce_with_logits(const Tensor& logits, const Tensor& targets, const BceOptions& options) {
@@ -286,14 +280,13 @@ Tensor gaussian_nll_loss(const Tensor& x, const Tensor& y, const Tensor& varianc
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, Integer axis, double eps) {
   check_setting("cosine_similarity", "eps", eps, Interval::not_negative);
   check_same_shape("cosine_similarity", a, b);
-  const Tensor x = widened(a), y = widened(b);
-  const auto norm = [&](const Tensor& z) { return sqrt(sum(square(z), {axis}, keepdims)); };
-  // The norm of zeros has no derivative: none is asked for.
   const auto unit = [&](const Tensor& z) {
-    const Tensor is_zero = sum(square(z), {axis}, keepdims) == 0;
-    return z / maximum(norm(where(is_zero, 1, z)), eps);
+    const Tensor square_sum = sum(square(z), {axis}, keepdims), is_zero = square_sum == 0;
+    // The root of zero has no derivative: the norm of zeros is a constant.
+    const Tensor norm = where(is_zero, 0, sqrt(where(is_zero, 1, square_sum)));
+    return z / maximum(norm, eps);
   };
-  const Tensor cosine = sum(unit(x) * unit(y), {axis});
+  const Tensor cosine = sum(unit(widened(a)) * unit(widened(b)), {axis});
   return is_floating(a.dtype()) ? cast(cosine, a.dtype()) : cosine;
 }
 
@@ -311,9 +304,9 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
   check_same_shape(name, anchor, positive);
   check_same_shape(name, anchor, negative);
   const auto distance = [&](const Tensor& a, const Tensor& b) {
-    const Tensor d = abs(widened(a) - widened(b) + options.eps);
+    const Tensor d = widened(a) - widened(b) + options.eps;
     if (options.p == 2) return sqrt(sum(square(d), {-1}));
-    return pow(sum(pow(d, options.p), {-1}), 1 / options.p);
+    return pow(sum(pow(abs(d), options.p), {-1}), 1 / options.p);
   };
   Tensor apart = distance(anchor, negative);
   if (options.swaps) apart = minimum(apart, distance(positive, negative));
@@ -381,12 +374,11 @@ Tensor checked_lengths(const Tensor& lengths, const char* name, int64_t batch, i
   return given;
 }
 
-/// x[batch, positions] from `count` positions before, nothing at the first ones.
-Tensor from_before(const Tensor& x, int64_t count) {
-  const int64_t positions = x.shape()[1];
-  if (positions <= count) return full(x.shape(), -infinity, x.dtype(), x.device());
-  const Tensor nothing = full({x.shape()[0], count}, -infinity, x.dtype(), x.device());
-  return concat({nothing, slice(x, 1, {0, positions - count})}, 1);
+/// x[batch, positions] of `count` positions before, `nothing` at the first ones.
+Tensor from_before(const Tensor& x, int64_t count, const Argument& nothing) {
+  const int64_t batch = x.shape()[0], positions = x.shape()[1], shown = std::min(count, positions);
+  const Tensor first = full({batch, shown}, nothing, x.dtype(), x.device());
+  return concat({first, slice(x, 1, {0, positions - shown})}, 1);
 }
 
 }  // namespace
@@ -424,19 +416,14 @@ Tensor ctc_loss(const Tensor& log_probabilities, const Tensor& labels, const Ten
   const Tensor end = full({batch, 1}, options.blank, i64, x.device());
   const Tensor at = concat({reshape(stack({blanks, known}, 2), {batch, 2 * most}), end}, 1);
   const auto likelihood = [&](int64_t step) { return gather(x[step], 1, at); };
-  // Past a blank to another label.
-  const Tensor position = arange(0, positions, 1, i64, x.device());
-  Tensor may_skip = full({batch, positions}, false, boolean, x.device());
-  if (most > 1) {
-    const Tensor two_before = concat(
-        {full({batch, 2}, options.blank, i64, x.device()), slice(at, 1, {0, positions - 2})}, 1);
-    may_skip = at != two_before;  // no blank is: two before it lies another
-  }
-  Tensor alpha = where(position < 2, likelihood(0), -infinity);
+  // Past a blank to another label; of two blanks none is another.
+  const Tensor may_skip = at != from_before(at, 2, options.blank);
+  const Tensor is_start = arange(0, positions, 1, i64, x.device()) < 2;
+  Tensor alpha = where(is_start, likelihood(0), -infinity);
   for (int64_t step = 1; step < steps; ++step) {
-    const Tensor near = logaddexp(alpha, from_before(alpha, 1));
-    const Tensor all = logaddexp(near, where(may_skip, from_before(alpha, 2), -infinity));
-    alpha = where(used_steps > step, all + likelihood(step), alpha);
+    const Tensor near = logaddexp(alpha, from_before(alpha, 1, -infinity));
+    const Tensor far = where(may_skip, from_before(alpha, 2, -infinity), -infinity);
+    alpha = where(used_steps > step, logaddexp(near, far) + likelihood(step), alpha);
   }
   // Paths end at the last label or at the blank behind it.
   const Tensor last = gather(alpha, 1, used * 2);

@@ -179,6 +179,17 @@ TEST_CASE("classes count by their weights", "[nn]") {
   const Tensor smoothed =
       nn::cross_entropy(logits(), labels, {.label_smoothing = 0.2, .weights = weights});
   CHECK(close(smoothed.item<double>(), 0.8 * expected + 0.2 * spread / 3.25));
+  // Of a class that counts nothing, what is spread counts nevertheless.
+  const auto only_last = [&](double smoothing, const Tensor& targets) {
+    return nn::cross_entropy(logits(), targets,
+                             {.label_smoothing = smoothing,
+                              .weights = tensor({0.0, 0.0, 2.0}),
+                              .reduction = nn::Reduction::none})
+        .to_vector<double>();
+  };
+  const double c = -x[1][2].item<double>();
+  CHECK(close(only_last(0.3, labels)[1], 0.3 * 2 * c / 3));
+  CHECK(only_last(0.3, tensor({2, -100}))[1] == 0);
   // A class that counts nothing, of a target that is left out, and an impossible one.
   const Tensor impossible = tensor({{-INFINITY, 0.0, 0.0}, {0.0, 0.0, 0.0}});
   for (const auto& loss : {nn::cross_entropy(impossible, tensor({-100, 1})),
@@ -219,8 +230,12 @@ TEST_CASE("losses at the ends of what they are for", "[nn]") {
         std::vector{0.0, 0.0, 100.0, 100.0});
   CHECK(nn::kl_div(zeros({2}, f64), tensor({0.0, 1.0})).item<double>() == 0);
   CHECK(nn::cosine_similarity(zeros({1, 3}), ones({1, 3})).item<float>() == 0);
-  const auto cosine = [](const Tensor& x) { return sum(nn::cosine_similarity(x, ones({1, 3}))); };
-  CHECK(all(isfinite(grad(cosine)(zeros({1, 3})))).item<bool>());
+  const auto cosine = [](const Tensor& x) {
+    return sum(nn::cosine_similarity(x, ones({1, 3}, x.dtype())));
+  };
+  // A norm of zeros is a constant, eps: as PyTorch's.
+  for (const double slope : grad(cosine)(zeros({1, 3}, f64)).to_vector<double>())
+    CHECK(slope == Approx(1 / std::sqrt(3.0) / 1e-8));
   CHECK(nn::gaussian_nll_loss(ones({2}), ones({2}), zeros({2}), {.eps = 1}).item<float>() == 0);
 }
 

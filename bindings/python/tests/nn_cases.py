@@ -285,6 +285,7 @@ WEIGHTED_LOSSES = [
          [*reductions(normal(6, 5), LABELS), *reductions(normal(6, 5), LABELS, weights=WEIGHTS),
           *reductions(normal(6, 5), LABELS, weights=WEIGHTS, label_smoothing=0.2),
           *reductions(normal(6, 5), SHARES, weights=WEIGHTS, label_smoothing=0.2),
+          one(normal(6, 5), LABELS, weights=WEIGHTS * (WEIGHTS != WEIGHTS[3]), label_smoothing=0.2),
           one(normal(2, 3, 5), np.abs(LABELS).reshape(2, 3) % 5, ignore_index=0, reduction="none"),
           one(normal(4, 6, 5), HOT), one(normal(6, 5), HOT[0], label_smoothing=0.1),
           one(normal(6, 5), HOT[1], ignore_index=2), one(normal(3, 5), SHARES[:3])],
