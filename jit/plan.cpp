@@ -324,7 +324,9 @@ class Run {
   [[nodiscard]] Tensor lent(const program::OutputMemory& memory) const {
     const Tensor* const given = offered(static_cast<std::size_t>(memory.donation));
     const bool is_lent = given != nullptr && fits(*given, memory.spec) && is_donatable(*given);
-    return is_lent ? *given : Tensor();
+    if (!is_lent || given->shape() == memory.spec.shape) return is_lent ? *given : Tensor();
+    const TensorData& data = given->internals();
+    return make_tensor(memory.spec, memory.strides, data.offset, data.storage);
   }
 
   /// What the run may store over, as far as the caller knows; or null.
@@ -335,11 +337,13 @@ class Run {
     return is_own ? &cell.value : nullptr;
   }
 
-  /// Whether the value is one that `spec` describes, without gaps. (A Variable that the Plan does
-  /// not read may be undefined or have gaps.)
+  /// Whether the value takes the memory that `spec` describes, without gaps; in another shape, if
+  /// a view of the result is assigned. (A Variable that the Plan does not read may be undefined or
+  /// have gaps.)
   [[nodiscard]] static bool fits(const Tensor& value, const Spec& spec) {
-    return value.is_defined() && value.spec() == spec &&
-           is_contiguous(spec.shape, value.internals().strides);
+    return value.is_defined() && value.dtype() == spec.dtype && value.device() == spec.device &&
+           value.size() == element_count(spec.shape) &&
+           is_contiguous(value.shape(), value.internals().strides);
   }
 
   /// A number as a tensor in the device's memory; other tensors as they are.

@@ -14,7 +14,7 @@ struct Uses {
   static constexpr std::size_t never = SIZE_MAX;
 
   std::vector<int> outputs;              ///< per value: how many outputs it is
-  std::vector<bool> is_base_of_output;   ///< per value
+  std::vector<int> base_of_outputs;      ///< per value: how many are it or a view of it
   std::vector<std::size_t> first, last;  ///< per value: the steps that touch it
   std::size_t last_failing = never;      ///< the last step that may fail
   std::size_t last_acting = never;       ///< the last with an effect: what is ordered may throw
@@ -23,12 +23,12 @@ struct Uses {
 Uses uses_of(const ProgramDraft& draft) {
   const std::size_t count = draft.out.places.size();
   Uses uses = {.outputs = std::vector<int>(count, 0),
-               .is_base_of_output = std::vector<bool>(count, false),
+               .base_of_outputs = std::vector<int>(count, 0),
                .first = std::vector<std::size_t>(count, Uses::never),
                .last = std::vector<std::size_t>(count, 0)};
   for (const Value output : draft.graph.outputs) {
     ++uses.outputs[output];
-    uses.is_base_of_output[draft.fusion.bases[output]] = true;
+    ++uses.base_of_outputs[draft.fusion.bases[output]];
   }
   for (std::size_t s = 0; s < draft.steps.size(); ++s) {
     const ProgramStep& step = draft.steps[s].out;
@@ -84,7 +84,7 @@ bool is_first_alone(const ProgramStep& step, Value input) {
 bool may_overwrite(const Graph& graph, const Uses& uses, const StepDraft& step, std::size_t number,
                    std::size_t written, Value input) {
   const Node& node = graph[input];
-  if (!is_contiguous(node.spec.shape, node.strides) || uses.is_base_of_output[input] ||
+  if (!is_contiguous(node.spec.shape, node.strides) || uses.base_of_outputs[input] > 0 ||
       uses.last[input] > number)
     return false;
   if (!reads(step.out, input)) return true;
@@ -106,13 +106,22 @@ void note_in_place(const Graph& graph, Value input, StepDraft& step) {
   }
 }
 
+/// Whether a view is all of its base, in another shape.
+bool is_whole(const Output& view, const Spec& base) {
+  return view.offset == 0 && element_count(view.spec.shape) == element_count(base.shape) &&
+         is_contiguous(view.spec.shape, view.strides);
+}
+
 /// Whether the output may be stored to the memory that is donated; kernels are told what may be the
 /// same.
 bool accept(ProgramDraft& draft, const Uses& uses, const Donation& donation) {
   const Output& output = draft.out.outputs[donation.output];
   // Several outputs of one value are one tensor: it can be in only one place.
-  if (!output.is_base || draft.place(output.base).kind != Place::Kind::output ||
-      uses.outputs[output.base] != 1 || uses.first[output.base] == Uses::never)
+  const bool is_alone = output.is_base ? uses.outputs[output.base] == 1
+                                       : uses.base_of_outputs[output.base] == 1 &&
+                                             is_whole(output, draft.graph[output.base].spec);
+  if (!is_alone || draft.place(output.base).kind != Place::Kind::output ||
+      uses.first[output.base] == Uses::never)
     return false;
   const std::size_t s = uses.first[output.base];
   if (uses.last_acting != Uses::never && uses.last_acting >= s) return false;

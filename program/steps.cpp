@@ -131,7 +131,8 @@ bool is_donated(const ProgramDraft& draft, Value v) {
 }
 
 /// A scatter that may update memory that is donated must not fail any more: its indices are checked
-/// in a step of their own.
+/// in a step of their own, as soon as they are known, so that an update before this one need not
+/// wait for them.
 void check_before(ProgramDraft& draft, LibraryCall call, StepDraft& step) {
   StepDraft check;
   check.report = step.report;
@@ -144,7 +145,12 @@ void check_before(ProgramDraft& draft, LibraryCall call, StepDraft& step) {
   check.out.effect = step.out.effect;
   call.only_checks = true;
   check.out.executable = prepare(draft.device, call, check.report);
-  draft.steps.push_back(std::move(check));
+  const Value indices = check.out.reads.front();
+  const auto makes_indices = [indices](const StepDraft& before) {
+    return std::ranges::find(before.out.writes, indices) != before.out.writes.end();
+  };
+  const auto made = std::ranges::find_if(draft.steps.rbegin(), draft.steps.rend(), makes_indices);
+  draft.steps.insert(made.base(), std::move(check));
   step.out.effect = Effect::none;
 }
 

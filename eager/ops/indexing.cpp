@@ -269,6 +269,7 @@ struct Rows {
 struct AxisIndices {
   std::vector<Tensor> tensors;
   Dims axes;
+  std::size_t whole = 0;  ///< how many of the first are all of their axes
 };
 void add_choice(AxisIndices& all, const Tensor& tensor, int axis) {
   if (tensor.dtype() != boolean) {
@@ -279,6 +280,22 @@ void add_choice(AxisIndices& all, const Tensor& tensor, int axis) {
   for (Tensor& along : nonzero(tensor)) {
     all.tensors.push_back(std::move(along));
     all.axes.push_back(axis++);
+  }
+}
+
+/// Chooses all of the axes before the first chosen one, which gives the same part: its rows then
+/// lie as the tensor does, which need not be rearranged.
+void choose_leading_axes(AxisIndices& chosen, const Tensor& part) {
+  const auto leading = static_cast<int>(chosen.axes[0]);
+  int rank = 0;
+  for (const Tensor& tensor : chosen.tensors) rank = std::max(rank, tensor.rank());
+  for (int axis = leading - 1; axis >= 0; --axis) {
+    const int64_t size = part.shape()[axis];
+    Shape column = Shape::filled(rank + leading - axis, 1);
+    column[0] = size;
+    chosen.tensors.insert(chosen.tensors.begin(), reshape(arange(size, {}, part.device()), column));
+    chosen.axes.insert(0, axis);
+    ++chosen.whole;
   }
 }
 
@@ -306,7 +323,9 @@ Rows rows_of(const Tensor& part, const AxisIndices& chosen) {
   for (std::size_t i = 0; i < chosen.tensors.size(); ++i) {
     const int64_t size = part.shape()[static_cast<int>(chosen.axes[static_cast<int>(i)])];
     // Each is checked by itself, by a look-up among all indices of its axis.
-    const Tensor own = take(arange(size, {}, part.device()), chosen.tensors[i]);
+    const bool is_whole = i < chosen.whole;
+    const Tensor own =
+        is_whole ? chosen.tensors[i] : take(arange(size, {}, part.device()), chosen.tensors[i]);
     made.indices = made.indices * size + own;
   }
   return made;
@@ -411,13 +430,18 @@ Tensor At::join(const Argument& value, Arrival arrival) const {
   }
   AxisIndices chosen;
   for (const Choice& choice : chosen_) add_choice(chosen, choice.tensor, choice.axis);
+  int first = choice_axis_;
+  if (first > 0) {
+    choose_leading_axes(chosen, part);
+    first = 0;
+  }
   const Rows made = rows_of(part, chosen);
   const int axes = made.indices.rank();
   // The value has the axes of the result, of which those that were chosen go first.
   Shape shape;
   for (int i = 1; i < made.rows.rank(); ++i) shape.push_back(made.rows.shape()[i]);
-  for (int i = 0; i < axes; ++i) shape.insert(choice_axis_ + i, made.indices.shape()[i]);
-  const Tensor values = with_axes_first(expand(*given.get(), shape), axes, choice_axis_);
+  for (int i = 0; i < axes; ++i) shape.insert(first + i, made.indices.shape()[i]);
+  const Tensor values = with_axes_first(expand(*given.get(), shape), axes, first);
   const Tensor rows = scatter(made.rows, made.indices, values, arrival);
   return with_window(in_former_order(reshape(rows, made.part.shape()), made.order));
 }
