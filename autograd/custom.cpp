@@ -139,6 +139,7 @@ struct Checkpoint {
 
 std::vector<Contribution> Checkpoint::back(const CustomCall& call) const {
   const uint64_t first_node = next_sequence();
+  const tracer::RepetitionScope repetition;
   // Arguments of its own: where f closes over a tensor that it is given, too, these are two inputs.
   Arguments leaves;
   std::vector<Tensor> given;

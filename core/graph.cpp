@@ -66,7 +66,8 @@ std::vector<Node> parts_for(Value v, const Node& node, Inputs operands) {
                      .spec = spec,
                      .strides = {},
                      .constant = {},
-                     .origin = node.origin});
+                     .origin = node.origin,
+                     .repetition = node.repetition});
   }
   return parts;
 }

@@ -45,6 +45,9 @@ struct Node {
   /// Where the user's code applied the op that this comes from: a number of the Trace's places.
   /// Rewriting keeps it; it is no part of what the graph says, nor of its text.
   uint32_t origin = no_origin;
+  /// Which repetition of a function this is part of, 0 for none: what checkpoint() computes again
+  /// is not what it has computed, which would have to be kept. No part of the text, either.
+  uint32_t repetition = 0;
 };
 
 /// Invariants: see verify().

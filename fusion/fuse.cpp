@@ -143,6 +143,15 @@ void try_join(Grouping& grouping, Value v, Value input) {
   grouping.contents_of(from) = {};
 }
 
+/// True if `v` takes what another repetition of a function has made. Such sums go on as repetitions
+/// end: in one kernel at the end of all, what each of them made would be in memory at once.
+bool takes_from_repetition(const Grouping& grouping, const Node& node) {
+  return std::ranges::any_of(node.inputs, [&](Value input) {
+    const uint32_t made_by = grouping.graph[grouping.fusion.bases[input]].repetition;
+    return made_by != 0 && made_by != node.repetition;
+  });
+}
+
 void place(Grouping& grouping, Value v, bool is_enabled) {
   const Node& node = grouping.graph[v];
   if (comes_after(node)) grouping.order.add(v);
@@ -157,7 +166,7 @@ void place(Grouping& grouping, Value v, bool is_enabled) {
   std::optional<Contents> contents = grouping.rules.check(group);
   if (!contents) return;
   add_group(grouping, std::move(group), std::move(*contents));
-  if (!is_enabled) return;
+  if (!is_enabled || takes_from_repetition(grouping, node)) return;
   const std::size_t first = node.op->lookup != nullptr ? 1 : 0;  // what is looked up is in memory
   for (std::size_t k = first; k < node.inputs.size(); ++k) try_join(grouping, v, node.inputs[k]);
 }

@@ -28,6 +28,9 @@ constexpr std::size_t most_operations = 100'000;
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local int recorders = 0;
 constinit thread_local int computing_scopes = 0;
+/// Numbers of repetitions: of the one at work, 0 for none, and the last one that was given.
+constinit thread_local uint32_t repetition = 0;
+constinit thread_local uint32_t last_repetition = 0;
 /// Of the OriginScope that is open on this thread: 0, none.
 constinit thread_local uint64_t origin_epoch = 0;
 constinit thread_local Value origin_value = 0;
@@ -55,6 +58,12 @@ ComputingScope::ComputingScope() {
 
 ComputingScope::~ComputingScope() {
   --computing_scopes;
+}
+
+RepetitionScope::RepetitionScope() : before_(std::exchange(repetition, ++last_repetition)) {}
+
+RepetitionScope::~RepetitionScope() {
+  repetition = before_;
 }
 
 Recorder::Recorder(Places places) : places_(places), epoch_(begin_epoch()) {
@@ -209,6 +218,7 @@ Tensor Recorder::run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec
     return result;  // the op returned one of its operands
   data.trace = epoch_;
   node.origin = note_place();
+  node.repetition = repetition;
   data.value = add_node(std::move(node));
   return result;
 }
@@ -219,6 +229,7 @@ std::vector<Tensor> Recorder::run_all(const Op& op, Inputs inputs, const Attrs& 
   Node node = application(op, inputs, attrs, specs[0]);
   std::vector<Tensor> results = compute_all(op, inputs, attrs, specs);
   node.origin = note_place();
+  node.repetition = repetition;
   const auto whole = static_cast<Value>(trace_.graph.nodes.size());
   std::vector<Node> parts = parts_for(whole, node, inputs);
   add_node(std::move(node));

@@ -103,6 +103,19 @@ class ComputingScope {
   ComputingScope& operator=(const ComputingScope&) = delete;
 };
 
+/// While it lives, a Recorder on this thread notes that things are computed again (see
+/// Node::repetition).
+class RepetitionScope {
+ public:
+  RepetitionScope();
+  ~RepetitionScope();
+  RepetitionScope(const RepetitionScope&) = delete;
+  RepetitionScope& operator=(const RepetitionScope&) = delete;
+
+ private:
+  uint32_t before_;
+};
+
 /// While it lives, what a Recorder on this thread notes comes from where value `value` of the trace
 /// of `epoch` comes from: the rules by which gradients go back through it.
 class OriginScope {

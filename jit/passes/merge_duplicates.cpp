@@ -36,6 +36,7 @@ void add_attr(const Attr& attr, Hash& hash) {
 std::size_t hash_of(const Node& node) {
   Hash hash;
   hash.add(word_of(node.op));
+  hash.add(node.repetition);
   hash.add(word_of(node.constant.handle().get()));
   hash.add_all(node.inputs);
   for (const Attr& attr : node.attrs) add_attr(attr, hash);
@@ -50,7 +51,8 @@ bool same_attr(const Attr& a, const Attr& b) {
 
 bool are_duplicates(const Node& a, const Node& b) {
   return a.kind == b.kind && a.op == b.op && a.constant.handle() == b.constant.handle() &&
-         a.inputs == b.inputs && std::ranges::equal(a.attrs, b.attrs, same_attr);
+         a.repetition == b.repetition && a.inputs == b.inputs &&
+         std::ranges::equal(a.attrs, b.attrs, same_attr);
 }
 
 /// The values of a graph by what they look like: a table of their numbers, at most half full.

@@ -34,11 +34,14 @@ Graph rewrite(Graph in, Rule rule) {
     for (Value& input : node.inputs) input = renamed[input];
     std::optional<Value> stand_in;
     const uint32_t origin = node.origin;
+    const uint32_t repetition = node.repetition;
     const std::size_t first = out.nodes.size();
     if (node.kind != Node::Kind::input) stand_in = rule(out, node);
     renamed.push_back(stand_in ? *stand_in : append(out, std::move(node)));
-    for (std::size_t v = first; v < out.nodes.size(); ++v)
+    for (std::size_t v = first; v < out.nodes.size(); ++v) {
       if (out.nodes[v].origin == no_origin) out.nodes[v].origin = origin;
+      if (out.nodes[v].repetition == 0) out.nodes[v].repetition = repetition;
+    }
   }
   for (const Value input : in.inputs) out.inputs.push_back(renamed[input]);
   for (const Value output : in.outputs) out.outputs.push_back(renamed[output]);

@@ -456,3 +456,37 @@ TEST_CASE("checkpoint: a function that does something else the second time", "[a
   sum(captured).backward();  // whose tape is whole
   CHECK(same_bits(w.grad(), full({2}, 2.0F)));
 }
+
+TEST_CASE("a compiled checkpoint computes again rather than keep, too", "[autograd][jit][memory]") {
+  // Layers whose middle is 16 times as wide as what goes in and out.
+  const Tensor x = randn({64, 32});
+  std::vector<Tensor> up, down;
+  for (int i = 0; i < 6; ++i) {
+    up.push_back(randn({32, 512}) * 0.1);
+    down.push_back(randn({512, 32}) * 0.1);
+  }
+  const auto step = [down](const Tensor& in, const std::vector<Tensor>& ups, bool is_checkpointed) {
+    const auto slopes = grad([&](const std::vector<Tensor>& first) {
+      Tensor y = in;
+      for (std::size_t i = 0; i < first.size(); ++i) {
+        const auto layer = [a = first[i], b = down[i]](const Tensor& z) {
+          return matmul(tanh(matmul(z, a)), b);
+        };
+        y = y + (is_checkpointed ? checkpoint(layer)(y) : layer(y));
+      }
+      return sum(square(y));
+    });
+    return slopes(ups);
+  };
+  const auto compiled = compile(step, {.check = Check::never});
+  for (const bool is_checkpointed : {false, true}) {
+    const auto eager = step(x, up, is_checkpointed);
+    for (int i = 0; i < 2; ++i) compiled(x, up, is_checkpointed);
+    const auto by_plan = compiled(x, up, is_checkpointed);
+    for (std::size_t i = 0; i < up.size(); ++i) CHECK(same_bits(eager[i], by_plan[i]));
+  }
+  const Explanation explained = compiled.explain();
+  const auto temporary = [&](std::size_t i) { return explained.signatures.at(i).plan.arena_bytes; };
+  INFO(explained);
+  CHECK(temporary(1) < temporary(0) / 2);
+}
