@@ -25,6 +25,7 @@
 #include "io/safetensors.h"
 #include "jit/build_info.h"
 #include "jit/compile.h"
+#include "nn/attention.h"
 #include "nn/checkpoint.h"
 #include "nn/data_loader.h"
 #include "nn/init.h"
@@ -33,5 +34,6 @@
 #include "nn/module.h"
 #include "nn/optimizers.h"
 #include "nn/progress.h"
+#include "nn/recurrent.h"
 #include "nn/sequential.h"
 // IWYU pragma: end_exports

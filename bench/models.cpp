@@ -47,7 +47,7 @@ struct NormMlp {
 struct Recurrent {
   nn::Lstm lstm;
   nn::Linear out;
-  [[nodiscard]] Tensor operator()(const Tensor& x) const { return out(lstm(x).last.hidden); }
+  [[nodiscard]] Tensor operator()(const Tensor& x) const { return out(lstm(x).last.hidden[0]); }
 };
 
 /// iv: images of 28 by 28 through two convolutions and two linear layers.

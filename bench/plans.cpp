@@ -138,7 +138,7 @@ auto training_step(const Model& model) {
 /// The last hidden state of a recurrent layer.
 struct Recurrent {
   nn::Lstm lstm;
-  [[nodiscard]] Tensor operator()(const Tensor& x) const { return lstm(x).last.hidden; }
+  [[nodiscard]] Tensor operator()(const Tensor& x) const { return lstm(x).last.hidden[0]; }
 };
 
 Block block() {

@@ -15,9 +15,10 @@ namespace {
 
 /// What nn::Lstm computes: the hidden values of all steps.
 Tensor by_hand(const nn::Lstm& layer, const Tensor& x) {
-  const Tensor hidden_weight = layer.hidden_weight;
+  const nn::LstmCell& cell = layer.layers[0];
+  const Tensor hidden_weight = cell.hidden_weight;
   const int64_t width = hidden_weight.shape()[0];
-  const Tensor projected = matmul(x, layer.input_weight) + layer.bias;
+  const Tensor projected = matmul(x, cell.input_weight) + cell.bias;
   Tensor h = zeros({x.shape()[1], width}), c = h;
   std::vector<Tensor> results;
   for (int64_t t = 0; t < x.shape()[0]; ++t) {
@@ -33,9 +34,7 @@ Tensor by_hand(const nn::Lstm& layer, const Tensor& x) {
 template <class F>
 auto step_of(const nn::Lstm& layer, const F& f) {
   return [=](const Tensor& x) {
-    layer.input_weight.clear_grad();
-    layer.hidden_weight.clear_grad();
-    layer.bias.clear_grad();
+    for (const Variable& p : nn::parameters(layer)) p.clear_grad();
     const Tensor loss = mean(square(f(layer, x)));
     loss.backward();
     return stop_gradient(loss);

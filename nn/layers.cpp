@@ -1,8 +1,7 @@
 #include "nn/layers.h"
 
-#include "autograd/custom.h"
+#include "autograd/gradient.h"
 #include "core/error.h"
-#include "core/place.h"
 #include "eager/ops/ops.h"
 #include "nn/checks.h"
 #include "nn/init.h"
@@ -14,9 +13,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <tuple>
 #include <utility>
-#include <vector>
 
 namespace nitinol::nn {
 namespace {
@@ -98,27 +95,179 @@ Tensor AvgPool2d::operator()(const Tensor& x) const {
   return avg_pool2d(x, kernel, options);
 }
 
-Embedding embedding(Integer count, Integer width, DType dtype) {
-  check_at_least("embedding", "count", count, 1);
-  check_at_least("embedding", "width", width, 1);
-  return {.weight = parameter(randn({count, width}, dtype))};
+namespace {
+
+/// A table of rows, of which that of `padding` is 0.
+Variable table_of(const char* where, Integer count, Integer width, std::optional<int64_t> padding,
+                  DType dtype) {
+  check_at_least(where, "count", count, 1);
+  check_at_least(where, "width", width, 1);
+  const Tensor rows = randn({count, width}, dtype);
+  if (!padding) return parameter(rows);
+  if (*padding >= -count && *padding < count) return parameter(rows.at({*padding}).set(0));
+  throw Error(ErrorKind::value, {.where = where,
+                                 .what = "the setting `padding`",
+                                 .expected = fmt::format("a row of {}", int64_t{count}),
+                                 .got = fmt::format("{}", *padding),
+                                 .fix = {}});
+}
+
+/// Which indices are not `padding`, which may count from the end.
+Tensor counts(const Tensor& indices, int64_t padding, int64_t count) {
+  const int64_t other = padding < 0 ? padding + count : padding - count;
+  return indices != padding && indices != other;
+}
+
+}  // namespace
+
+Embedding embedding(Integer count, Integer width, const EmbeddingOptions& options) {
+  if (options.max_norm)
+    check_setting("embedding", "max_norm", *options.max_norm, Interval::positive);
+  return {.weight = table_of("embedding", count, width, options.padding, options.dtype),
+          .padding = options.padding,
+          .max_norm = options.max_norm};
 }
 
 Tensor Embedding::operator()(const Tensor& indices) const {
-  return take(weight, indices);
+  if (max_norm) {
+    check_setting("Embedding", "max_norm", *max_norm, Interval::positive);
+    const NoGradients scope;
+    const Tensor table = weight;
+    const Tensor rows = take(table, indices);
+    const Tensor norms = sqrt(sum(square(widened(rows)), {-1}, keepdims));
+    // As PyTorch: rows within the limit stay as they are.
+    const Tensor scaled = where(norms > *max_norm, rows * (*max_norm / (norms + 1e-7)), rows);
+    weight.set(scatter(table, indices, cast(scaled, table.dtype())));
+  }
+  const Tensor rows = take(weight, indices);
+  if (!padding) return rows;
+  return where(unsqueeze(counts(indices, *padding, weight.shape()[0]), -1), rows,
+               stop_gradient(rows));
 }
 
-LayerNorm layer_norm(Integer features, double eps, DType dtype) {
-  check_at_least("layer_norm", "features", features, 1);
-  check_setting("layer_norm", "eps", eps, Interval::not_negative);
-  return {.weight = parameter(ones({features}, dtype)),
-          .bias = parameter(zeros({features}, dtype)),
-          .eps = eps};
+EmbeddingBag embedding_bag(Integer count, Integer width, const EmbeddingBagOptions& options) {
+  return {.weight = table_of("embedding_bag", count, width, options.padding, options.dtype),
+          .pooling = options.pooling,
+          .padding = options.padding};
+}
+
+Tensor EmbeddingBag::operator()(const Tensor& indices, const std::optional<Tensor>& weights) const {
+  if (indices.rank() < 1 || (weights && weights->shape() != indices.shape())) {
+    throw Error(ErrorKind::shape,
+                {.where = "EmbeddingBag",
+                 .what = "the indices are " + describe(indices) +
+                         (weights ? " and the weights " + describe(*weights) : ""),
+                 .expected = "[..., bag], and a weight for each of them",
+                 .got = to_string(weights ? weights->shape() : indices.shape()),
+                 .fix = {}});
+  }
+  if (weights && pooling != Pooling::sum) {
+    throw Error(ErrorKind::value, {.where = "EmbeddingBag",
+                                   .what = "weights of rows",
+                                   .expected = "pooling by a sum",
+                                   .got = pooling == Pooling::mean ? "by a mean" : "by a maximum",
+                                   .fix = {}});
+  }
+  Tensor rows = take(weight, indices);
+  if (weights) rows = rows * unsqueeze(*weights, -1);
+  const bool is_max = pooling == Pooling::max;
+  if (!padding)
+    return is_max ? max(rows, {-2}) : pooling == Pooling::sum ? sum(rows, {-2}) : mean(rows, {-2});
+  const Tensor is_one = unsqueeze(counts(indices, *padding, weight.shape()[0]), -1);
+  const Tensor number = sum(cast(is_one, i64), {-2});
+  if (is_max) {
+    const Tensor largest = max(where(is_one, rows, -std::numeric_limits<double>::infinity()), {-2});
+    return where(number > 0, largest, 0);
+  }
+  const Tensor total = sum(where(is_one, rows, 0), {-2});
+  return pooling == Pooling::sum ? total : total / cast(maximum(number, 1), total.dtype());
+}
+
+namespace {
+
+struct Affine {
+  std::optional<Variable> weight, bias;
+};
+Affine affine_of(const char* where, Integer features, const NormOptions& options) {
+  check_at_least(where, "features", features, 1);
+  check_setting(where, "eps", options.eps, Interval::not_negative);
+  Affine made;
+  if (options.is_affine) made.weight = parameter(ones({features}, options.dtype));
+  if (options.is_affine && options.has_bias)
+    made.bias = parameter(zeros({features}, options.dtype));
+  return made;
+}
+
+Tensor value_of(const std::optional<Variable>& variable) {
+  return variable ? variable->get() : Tensor();
+}
+
+/// x [batch, features, ...], normalised over groups of features.
+Tensor normalised(const char* where, const Tensor& x, int64_t groups,
+                  const std::optional<Variable>& weight, const std::optional<Variable>& bias,
+                  double eps) {
+  if (x.rank() < 2 || groups < 1 || x.shape()[1] % groups != 0) {
+    throw Error(ErrorKind::shape,
+                {.where = where,
+                 .what = "the input is " + describe(x),
+                 .expected = fmt::format("[batch, features, ...] in {} groups of features", groups),
+                 .got = to_string(x.shape()),
+                 .fix = {}});
+  }
+  const int64_t batch = x.shape()[0];
+  const int64_t features = x.shape()[1];
+  for (const auto* one : {&weight, &bias})
+    if (*one) check_features(where, x, 1, (*one)->shape()[0]);
+  const int64_t each = batch * groups == 0 ? 0 : x.size() / (batch * groups);
+  const Tensor given = widened(x);
+  const Tensor rows = reshape(given, {batch, groups, each});
+  Tensor y = reshape(nitinol::layer_norm(rows, {.eps = eps}), x.shape());
+  Shape line = Shape::filled(x.rank(), 1);
+  line[1] = features;
+  if (weight) y = y * reshape(widened(*weight), line);
+  if (bias) y = y + reshape(widened(*bias), line);
+  return cast(y, weight ? promote(x.dtype(), weight->dtype()) : x.dtype());
+}
+
+}  // namespace
+
+LayerNorm layer_norm(Integer features, const NormOptions& options) {
+  Affine made = affine_of("layer_norm", features, options);
+  return {.weight = made.weight, .bias = made.bias, .eps = options.eps};
 }
 
 Tensor LayerNorm::operator()(const Tensor& x) const {
-  check_features("LayerNorm", x, -1, weight.shape()[0]);
-  return nitinol::layer_norm(x, {.weight = weight, .bias = bias, .eps = eps});
+  if (weight) check_features("LayerNorm", x, -1, weight->shape()[0]);
+  return nitinol::layer_norm(x, {.weight = value_of(weight), .bias = value_of(bias), .eps = eps});
+}
+
+GroupNorm group_norm(Integer groups, Integer features, const NormOptions& options) {
+  Affine made = affine_of("group_norm", features, options);
+  if (groups < 1 || features % groups != 0) {
+    throw Error(ErrorKind::value, {.where = "group_norm",
+                                   .what = fmt::format("{} groups of {} features", int64_t{groups},
+                                                       int64_t{features}),
+                                   .expected = "a number of groups that divides the features",
+                                   .got = fmt::format("{}", int64_t{groups}),
+                                   .fix = {}});
+  }
+  return {.groups = groups, .weight = made.weight, .bias = made.bias, .eps = options.eps};
+}
+
+Tensor GroupNorm::operator()(const Tensor& x) const {
+  return normalised("GroupNorm", x, groups, weight, bias, eps);
+}
+
+InstanceNorm instance_norm(Integer features, const InstanceNormOptions& options) {
+  const Affine made =
+      affine_of("instance_norm", features,
+                {.eps = options.eps, .is_affine = options.is_affine, .dtype = options.dtype});
+  return {.weight = made.weight, .bias = made.bias, .eps = options.eps};
+}
+
+Tensor InstanceNorm::operator()(const Tensor& x) const {
+  const int64_t features = x.rank() < 2 ? 1 : std::max<int64_t>(1, x.shape()[1]);
+  return normalised("InstanceNorm", x, features, weight, bias, eps);
 }
 
 RmsNorm rms_norm(Integer features, double eps, DType dtype) {
@@ -200,193 +349,44 @@ Tensor Flatten::operator()(const Tensor& x) const {
   return flatten(x, first_axis, last_axis);
 }
 
+namespace {
+
+/// x with numbers of `drawn`'s shape, which broadcasts to it, deciding what stays.
+Tensor thinned(const Tensor& x, const Shape& drawn, double rate) {
+  const Tensor draws = rand(drawn, x.dtype() == f64 ? f64 : f32, default_generator(x.device()));
+  return where(draws >= rate, rate < 1 ? x * (1 / (1 - rate)) : x, 0.0);
+}
+
+}  // namespace
+
 Dropout dropout(double rate) {
-  check_setting("dropout", "rate", rate, Interval::below_one);
+  check_setting("dropout", "rate", rate, Interval::share);
   return {.rate = rate};
 }
 
 Tensor Dropout::operator()(const Tensor& x) const {
-  check_setting("Dropout", "rate", rate, Interval::below_one);
-  if (!training || rate == 0) return x;
-  const Tensor draws = rand(x.shape(), x.dtype() == f64 ? f64 : f32, default_generator(x.device()));
-  return where(draws >= rate, x * (1 / (1 - rate)), 0.0);
+  check_setting("Dropout", "rate", rate, Interval::share);
+  return training && rate > 0 ? thinned(x, x.shape(), rate) : x;
 }
 
-Lstm lstm(Integer in, Integer hidden, DType dtype) {
-  check_at_least("lstm", "in", in, 1);
-  check_at_least("lstm", "hidden", hidden, 1);
-  const double bound = 1 / std::sqrt(static_cast<double>(hidden));
-  return {.input_weight = parameter(uniform({in, 4 * hidden}, bound, dtype)),
-          .hidden_weight = parameter(uniform({hidden, 4 * hidden}, bound, dtype)),
-          .bias = parameter(uniform({4 * hidden}, bound, dtype))};
+FeatureDropout feature_dropout(double rate) {
+  check_setting("feature_dropout", "rate", rate, Interval::share);
+  return {.rate = rate};
 }
 
-namespace {
-
-/// What one step of an Lstm computes; all [batch, hidden].
-struct LstmStep {
-  Tensor input, forget, update, output;         ///< gates
-  Tensor cell_before, hidden_before, squashed;  ///< squashed: tanh of the new cell
-};
-
-/// An Lstm over all steps with its own gradient, because the weights' gradients are then one
-/// product over all steps rather than one for each. Takes x, the first hidden and cell values, and
-/// the weights; gives the hidden values of all steps and after them the last cell value.
-class LstmRun {
- public:
-  explicit LstmRun(bool wants_x) : wants_x_(wants_x) {}
-
-  auto operator()(const Tensor& x, const Tensor& hidden, const Tensor& cell,
-                  const Tensor& input_weight, const Tensor& hidden_weight,
-                  const Tensor& bias) const {
-    std::optional<CallSite> place;
-    const OnePlaceScope scope(place);
-    const int64_t width = hidden_weight.shape()[0];
-    // All steps' inputs at once: one product instead of one for each step.
-    const Tensor projected = matmul(x, input_weight) + bias;
-    std::vector<LstmStep> steps;
-    std::vector<Tensor> results;
-    Tensor h = hidden;
-    Tensor c = cell;
-    for (int64_t t = 0; t < x.shape()[0]; ++t) {
-      const Tensor gates = projected[t] + matmul(h, hidden_weight);
-      const auto gate = [&](int64_t k) { return slice(gates, 1, {k * width, (k + 1) * width}); };
-      LstmStep step = {.input = sigmoid(gate(0)),
-                       .forget = sigmoid(gate(1)),
-                       .update = tanh(gate(2)),
-                       .output = sigmoid(gate(3)),
-                       .cell_before = c,
-                       .hidden_before = h,
-                       .squashed = {}};
-      c = step.forget * c + step.input * step.update;
-      step.squashed = tanh(c);
-      h = step.output * step.squashed;
-      results.push_back(h);
-      steps.push_back(std::move(step));
-    }
-    results.push_back(c);
-    const bool wants_x = wants_x_;
-    auto pull = [=, steps = std::move(steps)](const Tensor& gradient) {
-      std::optional<CallSite> place_back =
-          place;  // what goes back comes from where it went forward
-      const OnePlaceScope scope_back(place_back);
-      Tensor dc = gradient[static_cast<int64_t>(steps.size())];
-      Tensor dh = zeros_like(dc);
-      std::vector<Tensor> gates(steps.size());
-      std::vector<Tensor> hidden_values(steps.size());
-      for (std::size_t t = steps.size(); t-- > 0;) {
-        const LstmStep& s = steps[t];
-        dh = dh + gradient[static_cast<int64_t>(t)];
-        dc = dc + dh * s.output * (1 - square(s.squashed));
-        gates[t] = concat(
-            {dc * s.update * (s.input * (1 - s.input)),
-             dc * s.cell_before * (s.forget * (1 - s.forget)),
-             dc * s.input * (1 - square(s.update)), dh * s.squashed * (s.output * (1 - s.output))},
-            1);
-        hidden_values[t] = s.hidden_before;
-        dh = matmul(gates[t], transpose(hidden_weight, 0, 1));
-        dc = dc * s.forget;
-      }
-      const int64_t rows = x.shape()[0] * x.shape()[1];
-      const auto flat = [rows](const Tensor& values) {
-        return reshape(values, {rows, values.shape()[values.rank() - 1]});
-      };
-      const Tensor all = flat(stack(gates));
-      return std::tuple(
-          wants_x ? reshape(matmul(all, transpose(input_weight, 0, 1)), x.shape()) : Tensor(), dh,
-          dc, matmul(transpose(flat(x), 0, 1), all),
-          matmul(transpose(flat(stack(hidden_values)), 0, 1), all), sum(all, {0}));
-    };
-    return std::pair(stack(results), std::move(pull));
-  }
-
- private:
-  bool wants_x_;
-};
-
-}  // namespace
-
-Lstm::Output Lstm::operator()(const Tensor& x, std::optional<State> state) const {
-  if (x.rank() != 3 || x.shape()[0] == 0) {
-    throw Error(ErrorKind::shape, {.where = "Lstm",
+Tensor FeatureDropout::operator()(const Tensor& x) const {
+  check_setting("FeatureDropout", "rate", rate, Interval::share);
+  if (x.rank() < 2) {
+    throw Error(ErrorKind::shape, {.where = "FeatureDropout",
                                    .what = "the input is " + describe(x),
-                                   .expected = "[steps, batch, features] of at least one step",
+                                   .expected = "[batch, features, ...]",
                                    .got = to_string(x.shape()),
-                                   .fix = {}});
+                                   .fix = "A single sample needs unsqueeze(x, 0)."});
   }
-  check_features("Lstm", x, -1, input_weight.shape()[0]);
-  const int64_t steps = x.shape()[0];
-  if (!state) {
-    const Tensor start = zeros({x.shape()[1], hidden_weight.shape()[0]}, x.dtype(), x.device());
-    state = State{start, start};
-  }
-  const Tensor all = custom_gradient(LstmRun(x.tracks_gradient()))(
-      x, state->hidden, state->cell, input_weight.get(), hidden_weight.get(), bias.get());
-  return {slice(all, 0, {0, steps}), {all[steps - 1], all[steps]}};
-}
-
-MultiHeadAttention multi_head_attention(Integer width, Integer heads,
-                                        const AttentionOptions& options) {
-  check_at_least("multi_head_attention", "width", width, 1);
-  if (heads < 1 || width % heads != 0) {
-    throw Error(ErrorKind::value,
-                {.where = "multi_head_attention",
-                 .what = fmt::format("{} heads for a width of {}", int64_t{heads}, int64_t{width}),
-                 .expected = "a number of heads that divides the width",
-                 .got = fmt::format("{}", int64_t{heads}),
-                 .fix = {}});
-  }
-  const LinearOptions projection = {.has_bias = options.has_bias, .dtype = options.dtype};
-  return {.qkv = linear(width, 3 * width, projection),
-          .proj = linear(width, width, projection),
-          .heads = heads,
-          .is_causal = options.is_causal};
-}
-
-Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, bool is_causal) {
-  const int64_t features = q.rank() < 2 ? 0 : q.shape()[q.rank() - 1];
-  for (const Tensor* x : {&q, &k, &v}) {
-    const bool is_value = x == &v;  // its width is its own
-    if (x->rank() >= 2 && (is_value || x->shape()[x->rank() - 1] == features)) continue;
-    throw Error(ErrorKind::shape,
-                {.where = "attention",
-                 .what = fmt::format("queries {}, keys {} and values {}", describe(q), describe(k),
-                                     describe(v)),
-                 .expected = "[..., positions, width], with one width for queries and keys",
-                 .got = to_string(x->shape()),
-                 .fix = "A single sequence needs no batch axis, but both others."});
-  }
-  const int64_t width = q.shape()[-1 + q.rank()];
-  const int64_t positions = q.shape()[-2 + q.rank()];
-  // float16 and bfloat16 scores would be too coarse to exponentiate.
-  Tensor scores = matmul(widened(q), transpose(widened(k), -2, -1)) *
-                  (1 / std::sqrt(static_cast<double>(width)));
-  if (is_causal) {
-    const Tensor row = unsqueeze(arange(positions, {}, q.device()), 1);
-    const Tensor column = arange(k.shape()[-2 + k.rank()], {}, q.device());
-    scores = where(column <= row, scores, -std::numeric_limits<double>::infinity());
-  }
-  return cast(matmul(softmax(scores), widened(v)), promote(q.dtype(), v.dtype()));
-}
-
-Tensor MultiHeadAttention::operator()(const Tensor& x) const {
-  const int64_t made_for = qkv.weight.shape()[0];
-  if (x.rank() != 3 || x.shape()[2] != made_for) {
-    throw Error(ErrorKind::shape, {.where = "MultiHeadAttention",
-                                   .what = "the input is " + describe(x),
-                                   .expected = fmt::format("[batch, positions, {}]", made_for),
-                                   .got = to_string(x.shape()),
-                                   .fix = "A single sequence needs unsqueeze(x, 0)."});
-  }
-  check_at_least("MultiHeadAttention", "heads", heads, 1);
-  const int64_t batch = x.shape()[0];
-  const int64_t positions = x.shape()[1];
-  const int64_t width = x.shape()[2];
-  // [batch, positions, 3, heads, width / heads] -> [3, batch, heads, positions, width / heads]
-  const Tensor parts =
-      permute(reshape(qkv(x), {batch, positions, 3, heads, width / heads}), {2, 0, 3, 1, 4});
-  const Tensor joined = attention(parts[0], parts[1], parts[2], is_causal);
-  return proj(reshape(transpose(joined, 1, 2), {batch, positions, width}));
+  Shape drawn = Shape::filled(x.rank(), 1);
+  drawn[0] = x.shape()[0];
+  drawn[1] = x.shape()[1];
+  return training && rate > 0 ? thinned(x, drawn, rate) : x;
 }
 
 }  // namespace nitinol::nn

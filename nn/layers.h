@@ -63,18 +63,85 @@ struct AvgPool2d {
 /// Rows of a table: indices of shape [...] give [..., width].
 struct Embedding {
   Variable weight;  ///< [count, width]
+  /// The index that stands for nothing: its row is not learned.
+  std::optional<int64_t> padding = {};
+  /// Rows of a larger 2-norm are scaled to it, in the table, when they are looked up.
+  std::optional<double> max_norm = {};
   [[nodiscard]] Tensor operator()(const Tensor& indices) const;
 };
-/// Initial values are normal with standard deviation 1.
-[[nodiscard]] Embedding embedding(Integer count, Integer width, DType dtype = f32);
+struct EmbeddingOptions {
+  std::optional<int64_t> padding = {};
+  std::optional<double> max_norm = {};
+  DType dtype = f32;
+};
+/// Initial values are normal with standard deviation 1, and 0 at `padding`. Throws Error(value) for
+/// a `padding` that is no row, or a `max_norm` that is not positive.
+[[nodiscard]] Embedding embedding(Integer count, Integer width,
+                                  const EmbeddingOptions& options = {});
 
+/// What becomes of the rows of a bag.
+enum class Pooling : uint8_t { sum, mean, max };
+/// Rows of a table, joined: indices [..., bag] give [..., width].
+struct EmbeddingBag {
+  Variable weight;  ///< [count, width]
+  Pooling pooling = Pooling::mean;
+  /// The index that stands for nothing: it is in no sum, nor counted. A bag without others gives 0.
+  std::optional<int64_t> padding = {};
+  /// `weights`, of the shape of the indices: rows are multiplied by them, for sums alone.
+  [[nodiscard]] Tensor operator()(const Tensor& indices,
+                                  const std::optional<Tensor>& weights = {}) const;
+};
+struct EmbeddingBagOptions {
+  Pooling pooling = Pooling::mean;
+  std::optional<int64_t> padding = {};
+  DType dtype = f32;
+};
+/// Initial values as Embedding's.
+[[nodiscard]] EmbeddingBag embedding_bag(Integer count, Integer width,
+                                         const EmbeddingBagOptions& options = {});
+
+// ---- normalisation
+
+struct NormOptions {
+  double eps = 1e-5;      ///< added to the variance
+  bool is_affine = true;  ///< has a weight
+  bool has_bias = true;   ///< and a bias, if it has a weight
+  DType dtype = f32;
+};
 /// (x - mean) / sqrt(var + eps) * weight + bias over the last axis.
 struct LayerNorm {
-  Variable weight, bias;  ///< [features]
+  std::optional<Variable> weight, bias;  ///< [features]
   double eps = 1e-5;
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
 };
-[[nodiscard]] LayerNorm layer_norm(Integer features, double eps = 1e-5, DType dtype = f32);
+[[nodiscard]] LayerNorm layer_norm(Integer features, const NormOptions& options = {});
+
+/// (x - mean) / sqrt(var + eps) over groups of features, axis 1, and all axes behind it (Y. Wu, K.
+/// He, arXiv:1803.08494), then times weight + bias of each feature.
+struct GroupNorm {
+  int64_t groups = 1;
+  std::optional<Variable> weight = {}, bias = {};  ///< [features]
+  double eps = 1e-5;
+  /// x: [batch, features, ...].
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+};
+/// Throws Error(value) unless the groups divide the features.
+[[nodiscard]] GroupNorm group_norm(Integer groups, Integer features,
+                                   const NormOptions& options = {});
+
+/// GroupNorm with a group for each feature (D. Ulyanov et al., arXiv:1607.08022).
+struct InstanceNorm {
+  std::optional<Variable> weight = {}, bias = {};  ///< [features]
+  double eps = 1e-5;
+  /// x: [batch, features, ...].
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+};
+struct InstanceNormOptions {
+  double eps = 1e-5;
+  bool is_affine = false;  ///< has a weight and a bias
+  DType dtype = f32;
+};
+[[nodiscard]] InstanceNorm instance_norm(Integer features, const InstanceNormOptions& options = {});
 
 /// x / sqrt(mean(x^2) + eps) * weight over the last axis (B. Zhang, R. Sennrich,
 /// arXiv:1910.07467).
@@ -106,6 +173,18 @@ struct Dropout {
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
 };
 [[nodiscard]] Dropout dropout(double rate = 0.5);
+
+/// Dropout of whole features: of [batch, features, ...] a feature of a sample is kept or zeroed (J.
+/// Tompson et al., arXiv:1411.4280).
+struct FeatureDropout {
+  double rate = 0.5;
+  Training training = {true, "FeatureDropout.training"};
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+};
+[[nodiscard]] FeatureDropout feature_dropout(double rate = 0.5);
+
+/// What layers of layers may apply to what is between them: a setting of theirs.
+enum class Nonlinearity : uint8_t { relu, gelu, tanh };
 
 // ---- activations with a setting; those without are functions: relu, gelu, mish, hardswish
 
@@ -153,49 +232,6 @@ struct Flatten {
   int64_t first_axis = 1, last_axis = -1;
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
 };
-
-// ---- sequences
-
-/// A recurrent layer with long short-term memory (S. Hochreiter, J. Schmidhuber, 1997), gates in
-/// PyTorch's order: input, forget, cell, output.
-struct Lstm {
-  Variable input_weight;   ///< [in, 4 hidden]
-  Variable hidden_weight;  ///< [hidden, 4 hidden]
-  Variable bias;           ///< [4 hidden]
-  struct State {
-    Tensor hidden, cell;  ///< [batch, hidden]
-  };
-  struct Output {
-    Tensor sequence;  ///< [steps, batch, hidden]
-    State last;
-  };
-  /// x: [steps, batch, in]. Without a state it begins with zeros.
-  [[nodiscard]] Output operator()(const Tensor& x, std::optional<State> state = {}) const;
-};
-[[nodiscard]] Lstm lstm(Integer in, Integer hidden, DType dtype = f32);
-
-/// Attention of every position to every other one with several heads (A. Vaswani et al.,
-/// arXiv:1706.03762).
-struct MultiHeadAttention {
-  Linear qkv;   ///< width -> 3 width: queries, keys, values
-  Linear proj;  ///< width -> width
-  int64_t heads = 1;
-  bool is_causal = false;  ///< position i sees positions 0 ... i
-  /// x: [batch, positions, width].
-  [[nodiscard]] Tensor operator()(const Tensor& x) const;
-};
-struct AttentionOptions {
-  bool is_causal = false;
-  bool has_bias = true;
-  DType dtype = f32;
-};
-/// Throws Error(value) unless `heads` divides `width`.
-[[nodiscard]] MultiHeadAttention multi_head_attention(Integer width, Integer heads,
-                                                      const AttentionOptions& options = {});
-
-/// softmax(q k^T / sqrt(width)) v over the last two axes [positions, width].
-[[nodiscard]] Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                               bool is_causal = false);
 
 }  // namespace nitinol::nn
 

@@ -115,7 +115,7 @@ void add_layers(Tasks& tasks, DType dtype) {
     const auto between = [=] { return nn::Sequential(layer(), relu_of); };
     add(tasks, name, perceptron(dtype, 10, between), entropy, {x, classes(10)});
   };
-  add_with("layer_norm", [=] { return nn::layer_norm(24, 1e-5, dtype); });
+  add_with("layer_norm", [=] { return nn::layer_norm(24, {.dtype = dtype}); });
   add_with("rms_norm", [=] { return nn::rms_norm(24, 1e-6, dtype); });
   add_with("batch_norm", [=] { return nn::batch_norm(24, dtype); });
   add_with("dropout", [] { return nn::dropout(0.5); });

@@ -217,8 +217,10 @@ def is_wanted(function: Function, path: str, structs: dict[str, Struct]) -> bool
 def collected(headers: list[Header]) -> list[Bound]:
     structs: dict[str, Struct] = {}
     for header in headers:
-        if header.path not in ONLY:
-            structs.update(header.structs)
+        bound_by_hand = header.path in ONLY
+        for name, struct in header.structs.items():
+            if not bound_by_hand or name.endswith("Options"):
+                structs[name] = struct
     replaced = {
         **REPLACED,
         **{function.name: function.name for h in headers if h.path == STANDARD

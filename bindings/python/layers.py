@@ -1,6 +1,6 @@
 """Writes the layers and optimizers of nitinol.nn from the headers in nn/.
 
-A struct that can be called is a layer: a class of Python with its fields as attributes, the
+A struct that can be called, or whose Variables a factory makes, is a layer: a class of Python with its fields as attributes, the
 parameters of its factory as those of __init__, and its comments. Fields that the factory fills
 (Variables, other layers) come from there; the others are set by parameters of their names.
 Written are
@@ -12,16 +12,23 @@ Written are
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import textwrap
 from collections.abc import Iterator
 
 from headers import Class, Function, Header, Parameter, Struct, Unreadable
-from names import COMMENTS, LAYER_PARAMETERS, LAYER_PARAMETERS_OF, ONLY
+from names import COMMENTS, LAYER_PARAMETERS, LAYER_PARAMETERS_OF, LAYERS, ONLY
 from parameters import Argument, bare, plain
 
 VARIABLES = {"Variable": "Variable", "std::optional<Variable>": "Variable | None"}
+
+
+def element_of(type_name: str) -> str:
+    """Of a list; of another type itself."""
+    found = re.fullmatch(r"std::vector<(\w+)>", type_name)
+    return found[1] if found else type_name
 
 
 def flattened(
@@ -55,70 +62,83 @@ class Setting(Argument):
 
 
 class Layer:
+    """A struct that can be called, or one of Variables that a factory makes."""
+
     def __init__(
         self,
         struct: Struct,
-        call: Function,
         factory: Function | None,
         structs: dict[str, Struct],
         layers: dict[str, Layer | None],
     ) -> None:
-        self.struct, self.call, self.factory, self.layers = struct, call, factory, layers
-        self.name = struct.name
+        self.struct, self.call, self.factory, self.layers = struct, struct.call, factory, layers
+        self.name, self.structs = struct.name, structs
         self.options = next(
             (p for p in (factory.parameters if factory else []) if bare(p.type) in structs), None
         )
-        self.state = [f for f in struct.fields if f.type in VARIABLES or f.type in layers]
+        self.parts = {f.name: t for f in struct.fields if (t := element_of(f.type)) in layers}
+        self.state = [f for f in struct.fields if f.type in VARIABLES or f.name in self.parts]
         self.modes = [f for f in struct.fields if f.type == "Training"]
         others = [f for f in struct.fields if f not in self.state and f not in self.modes]
-        self.held = self.settings_of(others, structs)
-        self.made = self.settings_of(factory.parameters if factory else [], structs)
+        self.held = self.settings_of(others)
+        self.made = self.settings_of(factory.parameters if factory else [])
         self.settings = list(self.made)
         known = {setting.name for setting in self.made}
         last = [i for i, setting in enumerate(self.settings) if setting.name in ("dtype", "bias")]
         at = last[0] if last else len(self.settings)
         self.settings[at:at] = [setting for setting in self.held if setting.name not in known]
-        self.groups = list(self.inputs_of(call))
-        self.inputs = [name for _, group in self.groups for name in group]
+        self.inputs = list(self.inputs_of(self.call)) if self.call else []
 
-    def settings_of(self, parameters: list[Parameter], structs: dict[str, Struct]) -> list[Setting]:
+    @property
+    def place(self) -> str:
+        one = self.call or self.factory
+        return one.place if one else self.struct.path
+
+    def settings_of(self, parameters: list[Parameter]) -> list[Setting]:
         return [
             Setting(self.renamed(f.name), path, bare(f.type), f.default)
-            for path, f in flattened(parameters, structs)
+            for path, f in flattened(parameters, self.structs)
         ]
 
     def renamed(self, name: str) -> str:
         return LAYER_PARAMETERS_OF.get(self.name, {}).get(name, LAYER_PARAMETERS.get(name, name))
 
-    def inputs_of(self, call: Function) -> Iterator[tuple[str, list[str]]]:
-        """The call's arguments: "" and one's name, or a struct and those that are its fields, which
-        are given together or not at all."""
-        for parameter in call.parameters:
-            if optional := re.fullmatch(r"std::optional<(\w+)>", parameter.type):
+    def inputs_of(self, call: Function) -> Iterator[Input]:
+        """The call's arguments; of an options struct its fields."""
+        for path, parameter in flattened(call.parameters, self.structs):
+            if parameter.name == call.parameters[0].name and bare(parameter.type) == "Tensor":
+                yield Input(parameter.name, path, "Tensor")
+                continue
+            type_name = bare(parameter.type)
+            optional = re.fullmatch(r"std::optional<(\w+)>", type_name)
+            if optional and optional[1] in self.struct.nested:
                 fields = self.struct.nested[optional[1]].fields
-                if len(fields) != 2:
-                    raise Unreadable(f"{call.place}: {optional[1]} has not two fields")
-                yield optional[1], [field.name for field in fields]
-            elif bare(parameter.type) == "Tensor":
-                yield "", [parameter.name]
+                group = [f.name for f in fields]
+                for field in fields:
+                    yield Input(field.name, path, "Tensor", True, optional[1], group)
+            elif type_name == "Tensor":
+                yield Input(parameter.name, path, "Tensor")
+            elif optional and (optional[1] == "Tensor" or optional[1] in self.layers):
+                yield Input(parameter.name, path, optional[1], True)
             else:
                 raise Unreadable(f"{call.place}: an argument `{parameter.type}` of a layer")
 
     @property
     def results(self) -> list[tuple[str, Parameter]]:
         """Paths of the fields of a result that is a struct."""
-        if self.call.result == "Tensor":
+        if self.call is None or self.call.result == "Tensor":
             return []
         return list(flattened(self.struct.nested[self.call.result].fields, self.struct.nested))
 
     @property
     def doc(self) -> str:
         made = self.factory.doc if self.factory else ""
-        comments = [self.struct.doc, self.call.doc, made if made != self.struct.doc else ""]
+        called = self.call.doc if self.call else ""
+        comments = [self.struct.doc, called, made if made != self.struct.doc else ""]
         fields = [f"{f.name}: {f.doc}" for f in self.struct.fields if f.doc]
         text = plain("\n\n".join(filter(None, comments)), [])
         if not text:
-            raise Unreadable(f"{self.call.place}: {self.name} has no comment")
+            raise Unreadable(f"{self.place}: {self.name} has no comment")
 
         def renamed(found: re.Match[str]) -> str:
             code = found[0]
@@ -144,23 +164,23 @@ class Layer:
             lines += ["", ""]
         doc = textwrap.indent(self.doc, "    ").strip()
         lines += [f"class {self.name}(Module):", f'    """{doc}"""', ""]
-        lines += [f"    {f.name}: {VARIABLES.get(f.type, f.type)}" for f in self.state]
+        if self.parts:
+            parts = ", ".join(f'"{name}": {part}' for name, part in self.parts.items())
+            lines.append(f"    _parts = {{{parts}}}")
+        for f in self.state:
+            held = self.parts.get(f.name, "")
+            kind = VARIABLES.get(f.type) or (held if held == f.type else f"list[{held}]")
+            lines.append(f"    {f.name}: {kind}")
         lines += [""] * bool(self.state)
         if self.settings:
             declared = ", ".join(setting.declared for setting in self.settings)
             lines.append(f"    def __init__(self, {declared}) -> None:")
             lines += [f"        {line}" for line in self.init()]
-        arguments = ", ".join(
-            f"{name}: TensorLike" + (" | None = None" if struct else "")
-            for struct, group in self.groups
-            for name in group
-        )
-        names = list(self.inputs)
-        for field in self.state:
-            inner = [f"{field.name}.{name}" for name in self.nested(field)] or [field.name]
-            names += [f"self.{name}" for name in inner]
-        names += [f"self.{s.name}" for s in self.held] + [f"self.{f.name}" for f in self.modes]
-        call = f"_ext._call_{self.name}({', '.join(names)})"
+        if self.call is None:
+            return "\n".join(lines) + "\n"
+        arguments = ", ".join(one.declared for one in self.inputs)
+        names = ", ".join(one.name for one in self.inputs)
+        call = f"_ext._call_{self.name}(self, {names})"
         returned = f"{result}(*{call})" if self.results else call
         lines += [
             "",
@@ -173,23 +193,12 @@ class Layer:
         call = f"_ext._make_{self.name}({', '.join(setting.name for setting in self.made)})"
         if self.factory and not self.state:
             yield f"{call}  # refuses what makes no sense"
-        elif self.factory and not any(self.nested(field) for field in self.state):
-            names = ", ".join(f"self.{field.name}" for field in self.state)
-            yield f"{names} = {call}" if len(self.state) > 1 else f"({names},) = {call}"
         elif self.factory:
-            yield f"made = {call}"
-            for i, field in enumerate(self.state):
-                inner = f"{field.type}._of(**made[{i}])" if self.nested(field) else f"made[{i}]"
-                yield f"self.{field.name} = {inner}"
+            yield f"self._take({call})"
         for setting in self.held:
             yield f"self.{setting.name}: {setting.type_in_python} = {setting.name}"
         for field in self.modes:
             yield f"self.{field.name} = True"
-
-    def nested(self, field: Parameter) -> list[str]:
-        """Names of the Variables of a field that is a layer."""
-        layer = self.layers.get(field.type)
-        return [inner.name for inner in layer.state] if layer else []
 
     # ---- C++
 
@@ -200,8 +209,8 @@ class Layer:
             pairs.insert(0, (self.factory.name, self.name))
         return ", ".join(f"{{{json.dumps(a)}, {json.dumps(b)}}}" for a, b in pairs)
 
-    def given(self, type_name: str, name: str, value: str = "") -> str:
-        return f'convert<{type_name}>({{"{self.name}", "{name}", {value or name + "_"}}})'
+    def given(self, type_name: str, name: str) -> str:
+        return f'convert<{type_name}>({{"{self.name}", "{name}", {name}_}})'
 
     def cpp_make(self) -> str:
         if not self.factory:
@@ -216,73 +225,92 @@ class Layer:
         passed = [
             p.name if p is self.options else self.renamed(p.name) for p in self.factory.parameters
         ]
-        made = ", ".join(
-            f"state_of(made.{f.name})" if self.nested(f) else f"to_python(made.{f.name})"
-            for f in self.state
-        )
         parameters = ", ".join(f"nb::handle {s.name}_" for s in self.made)
         lines += [
-            f"    {'' if made else '[[maybe_unused]] '}const nn::{self.name} made = in_words({{{self.words}}}, [&] {{",
+            f"    {'' if self.state else '[[maybe_unused]] '}const nn::{self.name} made = in_words({{{self.words}}}, [&] {{",
             f"      return unlocked([&] {{ return nn::{self.factory.name}({', '.join(passed)}); }});",
             "    });",
-            f"    return nb::make_tuple({made});",
+            "    nb::dict all;",
+            *(f'    all["{f.name}"] = {self.state_in_cpp(f, "made")};' for f in self.state),
+            "    return all;",
         ]
         return self.defined("make", parameters, lines, [s.name for s in self.made])
 
+    def value_of(self, field: Parameter) -> str:
+        """C++ that reads what a field is from an attribute of `self`."""
+        name = field.name if field in self.state else self.renamed(field.name)
+        if field.name in self.parts:
+            read = f"read_{self.parts[field.name]}"
+            value = f'attribute(self, "{name}"_name)'
+            return f"{read}({value})" if field.type in self.layers else f"read_all({value}, {read})"
+        if bare(field.type) in self.structs:
+            fields = self.structs[bare(field.type)].fields
+            return "{" + ", ".join(f".{f.name} = {self.value_of(f)}" for f in fields) + "}"
+        type_name = "bool" if field.type == "Training" else bare(field.type)
+        value = f'read<{type_name}>("{self.name}", self, "{name}"_name)'
+        return f"nn::Training({value})" if field.type == "Training" else value
+
+    @property
+    def cpp_read(self) -> str:
+        """What makes the struct of an object of Python."""
+        fields = ",\n          ".join(f".{f.name} = {self.value_of(f)}" for f in self.struct.fields)
+        unused = "" if self.struct.fields else "[[maybe_unused]] "
+        return (f"nn::{self.name} read_{self.name}({unused}nb::handle self) {{\n"
+                f"  return {{{fields}}};\n}}\n")  # fmt: skip
+
     def cpp_call(self) -> str:
-        first, lines, names = [], [], list(self.inputs)
-        for field in self.state:
-            inner = self.layers.get(field.type)
-            if inner is None:
-                first.append(f".{field.name} = {self.given(field.type, field.name)}")
-                names.append(field.name)
-                continue
-            parts = []
-            for f in inner.state:
-                names.append(f"{field.name}_{f.name}")
-                value = self.given(f.type, f"{field.name}.{f.name}", f"{names[-1]}_")
-                parts.append(f".{f.name} = {value}")
-            first.append(f".{field.name} = {{{', '.join(parts)}}}")
-        for setting in self.held:
-            names.append(setting.name)
-            value = self.given(setting.type, setting.name)
-            is_required = setting.cpp in [f.name for f in self.struct.fields if f.default is None]
-            if is_required:
-                first.append(f".{setting.cpp} = {value}")
-            else:
-                lines.append(f"    layer.{setting.cpp} = {value};")
-        for field in self.modes:
-            names.append(field.name)
-            value = self.given("bool", field.name)
-            lines.append(f"    layer.{field.name} = nn::{field.type}({value});")
-        const = "" if lines else "const "
-        lines.insert(0, f"    {const}nn::{self.name} layer = {{{', '.join(first)}}};")
-        passed = []
-        for struct, group in self.groups:
-            if not struct:
-                lines += [
-                    f"    const auto {name} = {self.given('Tensor', name)};" for name in group
-                ]
-                passed += group
-                continue
-            a, b = group
-            lines += [
-                f"    if ({a}_.is_none() != {b}_.is_none())",
-                f'      throw_python(PyExc_TypeError, "{self.name}: give both {a} and {b}, or '
-                'neither");',
-                f"    std::optional<nn::{self.name}::{struct}> given;",
-                f"    if (!{a}_.is_none())",
-                f"      given = nn::{self.name}::{struct}{{{self.given('Tensor', a)}, "
-                f"{self.given('Tensor', b)}}};",
-            ]
-            passed.append("given")
+        if self.call is None:
+            return ""
+        lines = [f"    const nn::{self.name} layer = read_{self.name}(self);"]
+        passed: list[str] = []
+        for one in self.inputs:
+            options, _, _ = one.path.rpartition(".")
+            if options and options not in passed:
+                struct = next(p for p in self.call.parameters if p.name == options)
+                lines.append(f"    nn::{bare(struct.type)} {options};")
+                passed.append(options)
+            if one.group and one.name == one.group[0]:
+                lines += self.cpp_together(one)
+                passed.append(one.path)
+            elif not one.group and options:
+                lines.append(f"    {one.path} = {self.argument(one)};")
+            elif not one.group:
+                lines.append(f"    const auto {one.name} = {self.argument(one)};")
+                passed.append(one.name)
         call = f"unlocked([&] {{ return layer({', '.join(passed)}); }})"
         if self.results:
             parts = ", ".join(f"to_python(result.{path})" for path, _ in self.results)
             lines += [f"    const auto result = {call};", f"    return nb::make_tuple({parts});"]
         else:
             lines.append(f"    return to_python({call});")
-        return self.defined("call", ", ".join(f"nb::handle {n}_" for n in names), lines, names)
+        names = [one.name for one in self.inputs]
+        parameters = ", ".join(["nb::handle self", *(f"nb::handle {n}_" for n in names)])
+        return self.defined("call", parameters, lines, ["self", *names])
+
+    def argument(self, one: Input) -> str:
+        if one.type == "Tensor":
+            return self.given("std::optional<Tensor>" if one.is_optional else "Tensor", one.name)
+        none = f"std::optional<nn::{one.type}>()"
+        return f"{one.name}_.is_none() ? {none} : std::optional(read_{one.type}({one.name}_))"
+
+    def cpp_together(self, one: Input) -> list[str]:
+        """Fields of a struct that are given all or not at all."""
+        is_none = [f"{name}_.is_none()" for name in one.group]
+        values = ", ".join(self.given("Tensor", name) for name in one.group)
+        lines = [f"    std::optional<nn::{self.name}::{one.struct}> {one.path};"]
+        if len(one.group) == 2:
+            a, b = one.group
+            lines += [
+                f"    if ({is_none[0]} != {is_none[1]})",
+                f'      throw_python(PyExc_TypeError, "{self.name}: give both {a} and {b}, or '
+                'neither");',
+            ]
+        elif len(one.group) > 2:
+            raise Unreadable(f"{self.place}: {one.struct} has more than two fields")
+        lines.append(
+            f"    if (!{is_none[0]}) {one.path} = nn::{self.name}::{one.struct}{{{values}}};"
+        )
+        return lines
 
     def defined(self, what: str, parameters: str, lines: list[str], names: list[str]) -> str:
         marks = ", ".join(f'nb::arg("{name}").none()' for name in names)
@@ -294,32 +322,66 @@ class Layer:
             ]
         )
 
+    def state_in_cpp(self, field: Parameter, of: str) -> str:
+        value = f"{of}.{field.name}"
+        if field.name not in self.parts or field.type in self.layers:
+            return f"state_of({value})"
+        return f"states_of({value}, [](const auto& one) {{ return state_of(one); }})"
+
     @property
     def cpp_state(self) -> str:
-        """For layers that are a part of another one."""
-        fields = [f'  all["{f.name}"] = to_python(layer.{f.name});' for f in self.state]
+        """The attributes of a layer that is a part of another one."""
+        named = [(f.name, self.state_in_cpp(f, "layer")) for f in self.state]
+        named += [(s.name, f"state_of(layer.{s.cpp})") for s in self.held]
+        fields = [f'  all["{name}"] = {value};' for name, value in named]
+        fields += [f'  all["{f.name}"] = nb::bool_(true);' for f in self.modes]
         head = f"nb::object state_of(const nn::{self.name}& layer) {{\n  nb::dict all;\n"
         return head + "\n".join(fields) + "\n  return all;\n}\n"
 
 
-def layers_of(header: Header, structs: dict[str, Struct]) -> list[Layer]:
-    callable_structs = {n: s.call for n, s in header.structs.items() if s.call is not None}
-    options = {n: s for n, s in structs.items() if n not in callable_structs}
-    layers: dict[str, Layer | None] = dict.fromkeys(callable_structs)  # all, by name
-    for name, call in callable_structs.items():
-        made = [f for f in header.functions if f.result == name]
-        if len(made) > 1:
-            raise Unreadable(f"{made[1].place}: a second factory of {name}")
-        factory = made[0] if made else None
+@dataclasses.dataclass
+class Input:
+    """An argument of a layer's call."""
+
+    name: str
+    path: str  # the parameter of C++, or `parameter.field`
+    type: str  # Tensor, or what has Variables
+    is_optional: bool = False
+    struct: str = ""  # nested in the layer: what its fields are given for
+    group: list[str] = dataclasses.field(default_factory=list)  # these fields
+
+    @property
+    def declared(self) -> str:
+        text = f"{self.name}: {'TensorLike' if self.type == 'Tensor' else self.type}"
+        return f"{text} | None = None" if self.is_optional else text
+
+
+def layers_of(headers: list[Header], structs: dict[str, Struct]) -> list[Layer]:
+    functions = [(header.path, f) for header in headers for f in header.functions]
+    made = {function.result for _, function in functions}
+    found = {
+        name: struct
+        for header in headers
+        for name, struct in header.structs.items()
+        if struct.call is not None or name in made
+    }
+    options = {n: s for n, s in structs.items() if n not in found}
+    layers: dict[str, Layer | None] = dict.fromkeys(found)  # all, by name
+    for name, struct in found.items():
+        factories = [function for _, function in functions if function.result == name]
+        if len(factories) > 1:
+            raise Unreadable(f"{factories[1].place}: a second factory of {name}")
+        factory = factories[0] if factories else None
+        place = struct.call.place if struct.call else factories[0].place
         try:
-            layers[name] = layer = Layer(header.structs[name], call, factory, options, layers)
+            layers[name] = layer = Layer(struct, factory, options, layers)
             for setting in layer.settings:
                 setting.declared  # or what in it has no word in Python
         except Unreadable as error:
-            place = "" if re.match(r"\S+:\d+: ", str(error)) else f"{call.place}: "
-            raise Unreadable(f"{place}{error}") from None
-    for function in header.functions:
-        if function.result not in layers and function.name not in ONLY[header.path]:
+            known = "" if re.match(r"\S+:\d+: ", str(error)) else f"{place}: "
+            raise Unreadable(f"{known}{error}") from None
+    for path, function in functions:
+        if function.result not in layers and function.name not in ONLY[path]:
             raise Unreadable(
                 f"{function.place}: {function.name} makes no layer, and ONLY of names.py has it not"
             )
@@ -377,11 +439,12 @@ def cpp_optimizers(header: Header) -> tuple[str, str]:
 # ---- files
 
 PYTHON = '''\
-"""Layers, written by bindings/python/generate.py from nn/layers.h: edit that."""
+"""Layers, written by bindings/python/generate.py from the headers in nn/: edit those."""
 # ruff: noqa
 
 from __future__ import annotations
 
+import typing
 from typing import NamedTuple
 
 from nitinol import _ext
@@ -411,19 +474,22 @@ def files_of(headers: dict[str, Header]) -> dict[str, str]:
     structs = {
         name: struct for header in headers.values() for name, struct in header.structs.items()
     }
-    layers = layers_of(headers["nn/layers.h"], structs)
-    parts = {field.type for layer in layers for field in layer.state} - set(VARIABLES)
+    layers = layers_of([headers[path] for path in LAYERS], structs)
+    parts = {part for layer in layers for part in layer.parts.values()}
     states = [layer.cpp_state for layer in layers if layer.name in parts]
     reads, optimizers = cpp_optimizers(headers["nn/optimizers.h"])
     cpp = [
-        "// Written by bindings/python/generate.py from nn/layers.h and nn/optimizers.h: edit those.",
+        "// Written by bindings/python/generate.py from the headers in nn/: edit those.",
         '#include "bindings/python/src/errors.h"',
         '#include "bindings/python/src/nn.h"',
         "",
         "namespace nitinol::python {",
         "namespace {",
         "",
+        "using python::state_of;",
+        "",
         *states,
+        *(layer.cpp_read for layer in layers),
         "}  // namespace",
         "",
         reads,

@@ -18,6 +18,8 @@ HEADERS = (
     "nn/losses.h",
     "nn/init.h",
     "nn/layers.h",
+    "nn/attention.h",
+    "nn/recurrent.h",
     "nn/optimizers.h",
 )  # fmt: skip
 
@@ -53,7 +55,9 @@ NOT_BOUND = {
 }
 # Of these headers only what is named; the rest are layers (layers.py), and what src/nn.cpp binds.
 ONLY = {
-    "nn/layers.h": {"attention"},
+    "nn/layers.h": set(),
+    "nn/recurrent.h": set(),
+    "nn/attention.h": {"attention", "rotary", "sinusoidal_positions"},
     "nn/optimizers.h": {"clip_gradient_norm", "clip_gradient_value"},
 }
 
@@ -134,6 +138,10 @@ LAYER_PARAMETERS = {
     "kernel": "kernel_size",
     "has_bias": "bias",
     "is_nesterov": "nesterov",
+    "is_norm_first": "norm_first",
+    "is_affine": "affine",
+    "is_bidirectional": "bidirectional",
+    "is_batch_first": "batch_first",
 }
 LAYER_PARAMETERS_OF = {"Conv2d": {"in": "in_channels", "out": "out_channels"}}
 # What is bound by hand and has the comments of the headers.
@@ -142,8 +150,10 @@ COMMENTS = {
     "nn/data_loader.h": ("DataLoader",),
     "nn/progress.h": ("Progress",),
 }
+# Headers of layers.
+LAYERS = ("nn/layers.h", "nn/attention.h", "nn/recurrent.h")
 # Headers whose comment at the top is about other things.
-WITHOUT_NOTES = {"nn/layers.h", "nn/optimizers.h"}
+WITHOUT_NOTES = {*LAYERS, "nn/optimizers.h"}
 # Long also for few elements: Python's lock is always given away.
 LONG = {"matmul", "einsum", "conv2d", "max_pool2d", "avg_pool2d", "attention", "batch_norm"}
 # Nothing is computed, so that it is not given away at all.
@@ -229,7 +239,16 @@ ELSEWHERE = {
         "LeakyReLU": "nitinol.nn.LeakyRelu",
         "LogSigmoid": "nitinol.log_sigmoid",
         "LogSoftmax": "nitinol.log_softmax",
+        "Dropout1d": "nitinol.nn.FeatureDropout",
+        "Dropout2d": "nitinol.nn.FeatureDropout",
+        "Dropout3d": "nitinol.nn.FeatureDropout",
+        "GRU": "nitinol.nn.Gru",
+        "GRUCell": "nitinol.nn.GruCell",
+        "InstanceNorm1d": "nitinol.nn.InstanceNorm",
+        "InstanceNorm2d": "nitinol.nn.InstanceNorm",
+        "InstanceNorm3d": "nitinol.nn.InstanceNorm",
         "LSTM": "nitinol.nn.Lstm",
+        "LSTMCell": "nitinol.nn.LstmCell",
         "MSELoss": "nitinol.nn.mse_loss",
         "MarginRankingLoss": "nitinol.nn.margin_ranking_loss",
         "Mish": "nitinol.mish",
@@ -241,6 +260,8 @@ ELSEWHERE = {
         "Parameter": "nitinol.parameter",
         "PoissonNLLLoss": "nitinol.nn.poisson_nll_loss",
         "RMSNorm": "nitinol.nn.RmsNorm",
+        "RNN": "nitinol.nn.Rnn",
+        "RNNCell": "nitinol.nn.RnnCell",
         "RMSprop": "nitinol.nn.RmsProp",
         "ReLU": "nitinol.relu",
         "ReLU6": "nitinol.relu6",
@@ -252,8 +273,12 @@ ELSEWHERE = {
         "Softplus": "nitinol.softplus",
         "Softsign": "nitinol.softsign",
         "Tanh": "nitinol.tanh",
+        "Transformer": "nitinol.nn.TransformerEncoderLayer and TransformerDecoderLayer",
+        "TransformerDecoder": "a list of nitinol.nn.TransformerDecoderLayer",
+        "TransformerEncoder": "a list of nitinol.nn.TransformerEncoderLayer",
         "TripletMarginLoss": "nitinol.nn.triplet_margin_loss",
         "binary_cross_entropy": "nitinol.nn.bce_loss",
+        "scaled_dot_product_attention": "nitinol.nn.attention",
         "binary_cross_entropy_with_logits": "nitinol.nn.bce_with_logits",
         "clip_grad_norm_": "nitinol.nn.clip_gradient_norm",
         "clip_grad_value_": "nitinol.nn.clip_gradient_value",
@@ -271,6 +296,7 @@ ELSEWHERE = {
 }
 # Ours, and what others have for it: said of functions that have ours.
 PARAMETERS_ELSEWHERE = {
+    "affine": "elementwise_affine",
     "axes": "dim dims axis perm",
     "axis": "dim dims axes",
     "axis1": "dim0",
@@ -282,24 +308,29 @@ PARAMETERS_ELSEWHERE = {
     "correction": "ddof unbiased",
     "decay": "alpha rho",
     "eps": "epsilon",
-    "features": "num_features normalized_shape",
+    "features": "num_features normalized_shape num_channels",
+    "groups": "num_groups",
     "has_log": "log_input",
     "has_log_targets": "log_target",
     "first_axis": "start_dim",
-    "heads": "num_heads",
-    "hidden": "hidden_size",
+    "heads": "num_heads nhead",
+    "hidden": "hidden_size dim_feedforward",
     "in_features": "input_size",
     "initial": "init",
     "is_causal": "causal",
     "is_full": "full",
     "keepdims": "keepdim",
+    "key_heads": "num_kv_heads",
     "kernel": "kernel_size",
     "kernel_size": "kernel pool_size",
     "label_lengths": "target_lengths",
     "last_axis": "end_dim",
+    "layers": "num_layers",
     "length": "split_size_or_sections",
+    "mask": "attn_mask attention_mask",
     "out_channels": "filters",
     "out_features": "units",
+    "padding": "padding_idx",
     "positive_weight": "pos_weight",
     "rate": "lr learning_rate p",
     "shape": "size newshape",

@@ -28,6 +28,8 @@ TYPES = {
     "std::string": "str",
     "KeepDims": "bool",
     "nn::Reduction": 'typing.Literal["none", "mean", "sum"]',
+    "nn::Pooling": 'typing.Literal["sum", "mean", "max"]',
+    "nn::Nonlinearity": 'typing.Literal["relu", "gelu", "tanh"]',
     "Scalar": "float | Scalar",
     "DType": "DTypeLike",
     "Device": "DeviceLike",
@@ -42,6 +44,8 @@ CONVERTED = {
     "std::span<const Padding>": "std::vector<Padding>",
     "std::optional<Argument>": "std::optional<Operand>",
     "Reduction": "nn::Reduction",
+    "Nonlinearity": "nn::Nonlinearity",
+    "Pooling": "nn::Pooling",
 }
 OPERANDS = {"Tensor", "Operand", "Fill", "std::vector<Tensor>"}
 BY_NAME = {"std::optional<DType>", "Device", "std::optional<Device>", "Generator", "KeepDims"}
@@ -79,6 +83,9 @@ class Argument:
             "KeepDims::no": "False",
             "KeepDims::yes": "True",
             "Reduction::mean": '"mean"',
+            "Nonlinearity::relu": '"relu"',
+            "Pooling::mean": '"mean"',
+            "Nonlinearity::tanh": '"tanh"',
             "true": "True",
             "false": "False",
         }

@@ -49,7 +49,7 @@ class Recurrent(nn.Module):
 
     def __call__(self, x: nt.Tensor) -> nt.Tensor:
         steps = nt.permute_dims(nt.reshape(x, (x.shape[0], 25, 4)), (1, 0, 2))
-        return self.out(self.lstm(steps).hidden)
+        return self.out(self.lstm(steps).hidden[0])
 
 
 Model = Small | Normalised | Recurrent

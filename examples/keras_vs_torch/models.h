@@ -40,7 +40,7 @@ struct Recurrent {
   nn::Linear out = nn::linear(64, 10);
   [[nodiscard]] Tensor operator()(const Tensor& x) const {
     const Tensor steps = permute(reshape(x, {x.shape()[0], 25, 4}), {1, 0, 2});
-    return out(lstm(steps).last.hidden);
+    return out(lstm(steps).last.hidden[0]);
   }
 };
 

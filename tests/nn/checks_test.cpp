@@ -74,9 +74,9 @@ TEST_CASE("settings that make no sense are Errors that say what came", "[nn][err
       NITINOL_MISUSE(nn::embedding(0, 4), value, "embedding: the setting `count`", "got 0"),
       NITINOL_MISUSE(nn::embedding(3, 0), value, "embedding: the setting `width`", "got 0"),
       NITINOL_MISUSE(nn::layer_norm(0), value, "layer_norm: the setting `features`", "got 0"),
-      NITINOL_MISUSE(nn::layer_norm(3, not_a_number), value, "layer_norm: the setting `eps`",
-                     "got nan"),
-      NITINOL_MISUSE(nn::layer_norm(3, -1e-5), value, "layer_norm: the setting `eps`",
+      NITINOL_MISUSE(nn::layer_norm(3, {.eps = not_a_number}), value,
+                     "layer_norm: the setting `eps`", "got nan"),
+      NITINOL_MISUSE(nn::layer_norm(3, {.eps = -1e-5}), value, "layer_norm: the setting `eps`",
                      "got -1e-05"),
       NITINOL_MISUSE(run_layer_norm(not_a_number), value, "layer_norm: what is added", "got nan"),
       NITINOL_MISUSE(run_layer_norm(-1), value, "layer_norm: what is added", "got -1"),
@@ -99,7 +99,7 @@ TEST_CASE("settings that make no sense are Errors that say what came", "[nn][err
             return norm(ones({2, 2}));
           }(),
           value, "BatchNorm: the setting `eps`", "got -1"),
-      NITINOL_MISUSE(nn::dropout(1), value, "dropout: the setting `rate`", "got 1"),
+      NITINOL_MISUSE(nn::dropout(1.5), value, "dropout: the setting `rate`", "got 1.5"),
       NITINOL_MISUSE(nn::dropout(-0.1), value, "dropout: the setting `rate`", "got -0.1"),
       NITINOL_MISUSE(nn::dropout(not_a_number), value, "dropout: the setting `rate`", "got nan"),
       NITINOL_MISUSE(nn::Dropout{.rate = 2}(two()), value, "Dropout: the setting `rate`", "got 2"),
@@ -115,7 +115,7 @@ TEST_CASE("settings that make no sense are Errors that say what came", "[nn][err
             layer.heads = 0;
             return layer(ones({1, 3, 4}));
           }(),
-          value, "MultiHeadAttention: the setting `heads`", "got 0"),
+          value, "MultiHeadAttention: 0 heads for a width of 4", "got 0"),
       NITINOL_MISUSE(nn::multi_head_attention(4, 2)(ones({3, 4})), shape,
                      "MultiHeadAttention: the input is float32[3, 4]", "got [3, 4]"),
       NITINOL_MISUSE(nn::attention(two(), two(), two()), shape, "attention: queries float32[2]",

@@ -65,10 +65,17 @@ TEST_CASE("every layer is compiled, in both modes", "[nn][jit]") {
   check("MaxPool2d", nn::MaxPool2d{2}, images);
   check("AvgPool2d", nn::AvgPool2d{2}, images);
   check("Embedding", nn::embedding(5, 4), tensor({1, 4, 0}));
+  check("Embedding with padding", nn::embedding(5, 4, {.padding = 1, .max_norm = 1.0}),
+        tensor({1, 4, 0}));
+  check("EmbeddingBag", nn::embedding_bag(5, 4, {.padding = 0}), tensor({{1, 4, 0}}));
   check("LayerNorm", nn::layer_norm(4), x);
+  check("LayerNorm without weights", nn::layer_norm(4, {.is_affine = false}), x);
+  check("GroupNorm", nn::group_norm(2, 4), x);
+  check("InstanceNorm", nn::instance_norm(3, {.is_affine = true}), images);
   check("RmsNorm", nn::rms_norm(4), x);
   check("BatchNorm", nn::batch_norm(4), x);
   check("Dropout", nn::dropout(0.5), x);
+  check("FeatureDropout", nn::feature_dropout(0.5), images);
   check("MultiHeadAttention", nn::multi_head_attention(4, 2), steps);
   check("LeakyRelu", nn::LeakyRelu{}, x);
   check("PRelu", nn::prelu(4), x);
@@ -79,7 +86,21 @@ TEST_CASE("every layer is compiled, in both modes", "[nn][jit]") {
   check("Identity and Flatten", nn::Sequential(nn::Identity{}, nn::Flatten{}, nn::linear(108, 2)),
         images);
   check("Sequential", nn::Sequential(nn::linear(4, 4), nn::batch_norm(4), nn::dropout(0.5)), x);
-  check_compiled("Lstm", nn::lstm(4, 5), [steps](const auto& l) { return l(steps).sequence; });
+  const auto sequence = [steps](const auto& l) { return l(steps).sequence; };
+  const nn::RecurrentOptions two = {.layers = 2, .is_bidirectional = true, .dropout = 0.5};
+  check_compiled("Lstm", nn::lstm(4, 5), sequence);
+  check_compiled("Lstm of two", nn::lstm(4, 5, two), sequence);
+  check_compiled("Gru", nn::gru(4, 5, two), sequence);
+  check_compiled("Rnn", nn::rnn(4, 5), sequence);
+  check_compiled("GruCell", nn::gru_cell(4, 3), [x](const auto& l) { return l(x, l(x)); });
+  check_compiled("RnnCell", nn::rnn_cell(4, 3), [x](const auto& l) { return l(x, l(x)); });
+  check_compiled("LstmCell", nn::lstm_cell(4, 3), [x](const auto& l) { return l(x, l(x)).cell; });
+  const nn::MultiHeadAttentionOptions options = {
+      .key_heads = 1, .is_causal = true, .dropout = 0.5, .block = 2, .rotary_base = 100};
+  check("MultiHeadAttention with options", nn::multi_head_attention(4, 2, options), steps);
+  check("TransformerEncoderLayer", nn::transformer_encoder_layer(4, 2, 6), steps);
+  check_compiled("TransformerDecoderLayer", nn::transformer_decoder_layer(4, 2, 6),
+                 [steps](const auto& l) { return l(steps, steps); });
 }
 
 TEST_CASE("every loss is compiled", "[nn][jit]") {

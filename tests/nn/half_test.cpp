@@ -21,7 +21,8 @@ TEST_CASE("normalisation of float16 squares in float32", "[nn][half]") {
   CHECK(norm.running_var.dtype() == f16);
   CHECK(norm.running_var.get()[0].item<double>() ==
         Approx(0.9 + 0.1 * 90000 * 16 / 15).epsilon(1e-3));
-  CHECK(nn::layer_norm(2, 1e-5, f16)(tensor({{300, -300}}, f16))[0][0].item<double>() == Approx(1));
+  CHECK(nn::layer_norm(2, {.dtype = f16})(tensor({{300, -300}}, f16))[0][0].item<double>() ==
+        Approx(1));
 }
 
 TEST_CASE("batch norm of numbers far from 0", "[nn][half]") {

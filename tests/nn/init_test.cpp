@@ -75,7 +75,7 @@ TEST_CASE("layers start within 1 / sqrt(in), whatever they are", "[nn]") {
   check_uniform(conv.weight, 1 / std::sqrt(16.0 * 8));
   CHECK(largest(*conv.bias) <= 1 / std::sqrt(16.0 * 8));
   const nn::Lstm lstm = nn::lstm(50, 25);
-  check_uniform(lstm.input_weight, 1 / 5.0);
-  check_uniform(lstm.hidden_weight, 1 / 5.0);
+  check_uniform(lstm.layers[0].input_weight, 1 / 5.0);
+  check_uniform(lstm.layers[0].hidden_weight, 1 / 5.0);
   check_normal(nn::embedding(100, 50).weight, 1);
 }

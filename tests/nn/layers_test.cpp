@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include <cmath>
+#include <limits>
 
 using namespace nitinol;
 
@@ -146,56 +147,11 @@ TEST_CASE("Dropout zeroes its share and scales the rest", "[nn]") {
   CHECK(max(y).item<float>() == 1 / 0.75F);
   nn::eval(layer);
   CHECK(same_bits(layer(y), y));
-  CHECK_THROWS_WITH(nn::dropout(1.0), Catch::Contains("0 <= rate < 1"));
-}
-
-TEST_CASE("Lstm: one step by its formulas, and shapes", "[nn]") {
-  const nn::Lstm layer = nn::to(nn::lstm(3, 2), f64);
-  const Tensor x = values({4, 5, 3});
-  const auto [sequence, last] = layer(x);
-  CHECK(sequence.shape() == Shape{4, 5, 2});
-  CHECK(same_bits(sequence[3], last.hidden));
-  const Tensor gates = matmul(x[0], layer.input_weight) + layer.bias;
-  const auto gate = [&](int64_t k) { return slice(gates, 1, {2 * k, 2 * k + 2}); };
-  const Tensor cell = sigmoid(gate(0)) * tanh(gate(2));
-  CHECK(max(abs(sequence[0] - sigmoid(gate(3)) * tanh(cell))).item<double>() < 1e-14);
-  check_layer(layer, values({3, 2, 3}),
-              [](const auto& l, const Tensor& t) { return l(t).sequence; });
-}
-
-TEST_CASE("an Lstm's first state gets its gradient, and goes on where another stopped", "[nn]") {
-  const nn::Lstm layer = nn::to(nn::lstm(3, 2), f64);
-  const Tensor x = values({4, 5, 3});
-  const nn::Lstm::State start = {values({5, 2}, 2), values({5, 2}, 3)};
-  // Every part of the result by every part of the state.
-  CHECK_NOTHROW(check_gradients(
-      [&](const nn::Lstm::State& state) {
-        const auto [sequence, last] = layer(x, state);
-        return std::tuple(sequence, last.hidden, last.cell);
-      },
-      start));
-  CHECK_NOTHROW(check_gradients(
-      [&](const nn::Lstm::State& state) { return layer(x, state).last.cell; }, start));
-  CHECK_NOTHROW(
-      check_gradients([&](const Tensor& given) { return layer(given, start).sequence; }, x));
-  // A sequence in two halves is the whole one.
-  const auto whole = layer(x, start);
-  const auto first = layer(slice(x, 0, {0, 2}), start);
-  const auto second = layer(slice(x, 0, {2, 4}), first.last);
-  CHECK(same_library_bits(concat({first.sequence, second.sequence}), whole.sequence));
-  CHECK(same_library_bits(second.last.cell, whole.last.cell));
-  // The gradient crosses the cut.
-  const auto through = [&](const nn::Lstm::State& state) {
-    const auto half = layer(slice(x, 0, {0, 2}), state);
-    return sum(layer(slice(x, 0, {2, 4}), half.last).sequence);
-  };
-  const auto direct = [&](const nn::Lstm::State& state) {
-    return sum(slice(layer(x, state).sequence, 0, {2, 4}));
-  };
-  const nn::Lstm::State a = grad(through)(start);
-  const nn::Lstm::State b = grad(direct)(start);
-  CHECK(max(abs(a.hidden - b.hidden)).item<double>() < 1e-14);
-  CHECK(max(abs(a.cell - b.cell)).item<double>() < 1e-14);
+  CHECK_THROWS_WITH(nn::dropout(1.1), Catch::Contains("0 <= rate <= 1"));
+  const Tensor all = values({3, 2}).at({0, 0}).set(std::numeric_limits<double>::infinity());
+  CHECK(same_bits(nn::Dropout{.rate = 1}(all), zeros({3, 2}, f64)));
+  CHECK(same_bits(grad([](const Tensor& t) { return sum(nn::Dropout{.rate = 1}(t)); })(all),
+                  zeros({3, 2}, f64)));
 }
 
 TEST_CASE("attention is causal where it should be", "[nn]") {
@@ -210,4 +166,103 @@ TEST_CASE("attention is causal where it should be", "[nn]") {
   check_layer(nn::multi_head_attention(4, 2, {.is_causal = true}), values({1, 3, 4}),
               [](const auto& l, const Tensor& t) { return l(t); });
   CHECK_THROWS_WITH(nn::multi_head_attention(8, 3), Catch::Contains("divides the width"));
+}
+
+TEST_CASE("GroupNorm and InstanceNorm by their definition", "[nn]") {
+  const Tensor x = values({2, 6, 3, 2}) * 3 + 1;
+  const auto layer = nn::to(nn::group_norm(3, 6, {.eps = 1e-3}), f64);
+  layer.weight->set(values({6}, 2));
+  layer.bias->set(values({6}, 3));
+  const Tensor y = layer(x);
+  const auto in = x.to_vector<double>();
+  const auto out = y.to_vector<double>();
+  const auto weight = layer.weight->get().to_vector<double>();
+  const auto bias = layer.bias->get().to_vector<double>();
+  for (std::size_t group = 0; group < 6; ++group) {  // of both samples: 12 numbers each
+    double mean = 0;
+    double variance = 0;
+    for (std::size_t i = 0; i < 12; ++i) mean += in[group * 12 + i] / 12;
+    for (std::size_t i = 0; i < 12; ++i) variance += std::pow(in[group * 12 + i] - mean, 2) / 12;
+    for (std::size_t i = 0; i < 12; ++i) {
+      const std::size_t feature = (group * 12 + i) / 6 % 6;
+      const double expected = (in[group * 12 + i] - mean) / std::sqrt(variance + 1e-3);
+      CHECK(out[group * 12 + i] ==
+            Approx(expected * weight[feature] + bias[feature]).margin(1e-13));
+    }
+  }
+  check_layer(nn::group_norm(2, 4), values({2, 4, 3}),
+              [](const auto& l, const Tensor& t) { return l(t); });
+  const Tensor alone = nn::instance_norm(6)(x);
+  CHECK(max(abs(alone - nn::group_norm(6, 6, {.is_affine = false})(x))).item<double>() == 0);
+  CHECK(max(abs(mean(alone, {2, 3}))).item<double>() < 1e-14);
+  CHECK(nn::parameters(nn::instance_norm(6)).empty());
+  CHECK(nn::parameters(nn::instance_norm(6, {.is_affine = true})).size() == 2);
+  CHECK(nn::parameters(nn::layer_norm(6, {.has_bias = false})).size() == 1);
+  CHECK(same_bits(nn::layer_norm(2, {.is_affine = false})(x), layer_norm(x)));
+  CHECK_THROWS_WITH(nn::group_norm(4, 6), Catch::Contains("4 groups of 6 features"));
+  CHECK_THROWS_WITH(layer(ones({2, 4})), Catch::Contains("GroupNorm"));
+  CHECK_THROWS_WITH(nn::group_norm(2, 6)(ones({6})), Catch::Contains("[batch, features, ...]"));
+}
+
+TEST_CASE("an Embedding's padding is not learned, and rows are kept short", "[nn]") {
+  for (const int64_t padding : {1, -3}) {  // the same row
+    const nn::Embedding layer = nn::embedding(4, 3, {.padding = padding});
+    CHECK(same_bits(layer.weight.get()[1], zeros({3})));
+    layer.weight.set(ones({4, 3}));
+    const Tensor rows = layer(tensor({1, 0, 1, 2, -3}));
+    CHECK(same_bits(rows, ones({5, 3})));
+    sum(rows).backward();
+    CHECK(layer.weight.grad().to_vector<float>() ==
+          std::vector<float>{1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0});
+  }
+  const nn::Embedding kept = nn::embedding(4, 3, {.max_norm = 2.0});
+  const Tensor table = tensor({{3, 4, 0}, {1, 1, 1}, {6, 8, 0}, {0, 0, 9}}).to(f32);
+  kept.weight.set(table);
+  const Tensor rows = kept(tensor({2, 0, 2, 1}));
+  const Tensor norms = sqrt(sum(square(rows), {-1}));
+  CHECK(norms.to_vector<float>()[0] == Approx(2).epsilon(1e-6));
+  CHECK(norms.to_vector<float>()[1] == Approx(2).epsilon(1e-6));
+  CHECK(same_bits(rows[3], table[1]));
+  CHECK(same_bits(rows[0], kept.weight.get()[2]));
+  CHECK(same_bits(kept.weight.get()[3], table[3]));  // was not looked up
+  CHECK_THROWS_WITH(nn::embedding(4, 3, {.padding = 4}), Catch::Contains("`padding`"));
+  CHECK_THROWS_WITH(nn::embedding(4, 3, {.max_norm = 0.0}), Catch::Contains("`max_norm`"));
+}
+
+TEST_CASE("an EmbeddingBag joins rows", "[nn]") {
+  const auto bag = [](nn::Pooling pooling, std::optional<int64_t> padding = {}) {
+    const nn::EmbeddingBag layer =
+        nn::embedding_bag(4, 2, {.pooling = pooling, .padding = padding});
+    layer.weight.set(tensor({{1, 2}, {3, -4}, {5, 6}, {7, 9}}).to(f32));
+    return layer;
+  };
+  const Tensor indices = tensor({{0, 1, 1}, {2, 3, 0}});
+  const auto numbers = [](const Tensor& x) { return x.to_vector<float>(); };
+  using Floats = std::vector<float>;
+  CHECK(numbers(bag(nn::Pooling::sum)(indices)) == Floats{7, -6, 13, 17});
+  CHECK(numbers(bag(nn::Pooling::max)(indices)) == Floats{3, 2, 7, 9});
+  CHECK(numbers(bag(nn::Pooling::mean)(indices) * 3)[3] == Approx(17));
+  CHECK(numbers(bag(nn::Pooling::sum, 0)(indices)) == Floats{6, -8, 12, 15});
+  CHECK(numbers(bag(nn::Pooling::mean, 0)(indices)) == Floats{3, -4, 6, 7.5});
+  CHECK(numbers(bag(nn::Pooling::max, 1)(indices)) == Floats{1, 2, 7, 9});
+  CHECK(numbers(bag(nn::Pooling::max, 1)(tensor({{1, 1}}))) == Floats{0, 0});
+  CHECK(numbers(bag(nn::Pooling::mean, 1)(tensor({{1, -3}}))) == Floats{0, 0});
+  const Tensor weights = tensor({{2, 0, 1}, {1, 1, -1}}).to(f32);
+  CHECK(numbers(bag(nn::Pooling::sum)(indices, weights)) == Floats{5, 0, 11, 13});
+  CHECK_THROWS_WITH(bag(nn::Pooling::mean)(indices, weights), Catch::Contains("pooling by a sum"));
+  CHECK_THROWS_WITH(bag(nn::Pooling::sum)(indices, ones({2})),
+                    Catch::Contains("a weight for each"));
+}
+
+TEST_CASE("FeatureDropout drops whole features", "[nn]") {
+  const Tensor x = ones({50, 20, 3, 2});
+  const nn::FeatureDropout layer = nn::feature_dropout(0.25);
+  const Tensor y = layer(x);
+  CHECK(same_bits(max(y, {2, 3}), min(y, {2, 3})));
+  CHECK(std::abs(mean(y).item<float>() - 1) < 0.06F);
+  CHECK(std::abs(mean(cast(y == 0, f32)).item<float>() - 0.25F) < 0.05F);
+  nn::eval(layer);
+  CHECK(same_bits(layer(x), x));
+  CHECK_THROWS_WITH(nn::feature_dropout(0.5)(ones({3})), Catch::Contains("[batch, features"));
+  CHECK_THROWS_WITH(nn::feature_dropout(-1), Catch::Contains("`rate`"));
 }

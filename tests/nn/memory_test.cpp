@@ -42,7 +42,7 @@ void check_peak(const std::string& name, const Model& model, const Tensor& x) {
 
 struct Recurrent {
   nn::Lstm lstm = nn::lstm(8, 32);
-  [[nodiscard]] Tensor operator()(const Tensor& x) const { return lstm(x).last.hidden; }
+  [[nodiscard]] Tensor operator()(const Tensor& x) const { return lstm(x).last.hidden[0]; }
 };
 
 struct Block {

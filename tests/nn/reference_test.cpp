@@ -72,7 +72,7 @@ TEST_CASE("norms as PyTorch's", "[nn][reference]") {
     const Tensor y = layer(x);
     CHECK(close(y, c["y"]));
     backward(y);
-    check_named(c, {{"dx", x}, {"dw", layer.weight}, {"db", layer.bias}});
+    check_named(c, {{"dx", x}, {"dw", *layer.weight}, {"db", *layer.bias}});
   }
   {
     const Case c("rms_norm");
@@ -140,18 +140,18 @@ TEST_CASE("pooling as PyTorch's", "[nn][reference]") {
 
 TEST_CASE("Lstm as PyTorch's", "[nn][reference]") {
   const Case c("lstm");
-  const nn::Lstm layer = {.input_weight = parameter(c["wi"]),
-                          .hidden_weight = parameter(c["wh"]),
-                          .bias = parameter(c["b"])};
+  const nn::LstmCell cell = {.input_weight = parameter(c["wi"]),
+                             .hidden_weight = parameter(c["wh"]),
+                             .bias = parameter(c["b"])};
+  const nn::Lstm layer = {.layers = {cell}, .backward_layers = {}};
   const Variable x = parameter(c["x"]);
   const auto [y, last] = layer(x);
   CHECK(close(y, c["y"]));
-  CHECK(close(last.hidden, c["h"]));
-  CHECK(close(last.cell, c["c"]));
+  CHECK(close(last.hidden[0], c["h"]));
+  CHECK(close(last.cell[0], c["c"]));
   backward(y);
   check_named(
-      c,
-      {{"dx", x}, {"dwi", layer.input_weight}, {"dwh", layer.hidden_weight}, {"db", layer.bias}});
+      c, {{"dx", x}, {"dwi", cell.input_weight}, {"dwh", cell.hidden_weight}, {"db", cell.bias}});
 }
 
 TEST_CASE("attention as PyTorch's", "[nn][reference]") {
@@ -160,7 +160,7 @@ TEST_CASE("attention as PyTorch's", "[nn][reference]") {
     const Variable q = parameter(c["q"]);
     const Variable k = parameter(c["k"]);
     const Variable v = parameter(c["v"]);
-    const Tensor y = nn::attention(q, k, v, is_causal);
+    const Tensor y = nn::attention(q, k, v, {.is_causal = is_causal});
     CHECK(close(y, c["y"]));
     backward(y);
     check_named(c, {{"dq", q}, {"dk", k}, {"dv", v}});

@@ -139,7 +139,7 @@ TEST_CASE("an LSTM's backward pass packs its weight", "[jit][packing]") {
   const nn::Sgd for_eager(nn::parameters(of_eager)), for_compiled(nn::parameters(of_compiled));
   const auto step = [](const Model& model, const nn::Sgd& optimizer, const Tensor& x) {
     optimizer.zero_grad();
-    const Tensor loss = mean(square(model.out(model.lstm(x).last.hidden)));
+    const Tensor loss = mean(square(model.out(model.lstm(x).last.hidden[0])));
     loss.backward();
     optimizer.step();
     return loss;

@@ -57,12 +57,19 @@ class Module(ModuleBase):
     def __init__(self) -> None:  # need not be called
         pass
 
-    @classmethod
-    def _of(cls, **attributes: Any) -> Self:
-        made = cls.__new__(cls)
+    _parts: Mapping[str, type[Module]] = {}  # classes of what C++ gives as dicts, or lists of them
+
+    def _take(self, attributes: dict[str, Any]) -> None:
+        def made(part: type[Module], attributes: dict[str, Any]) -> Module:
+            module = part.__new__(part)
+            module._take(attributes)
+            return module
+
         for name, value in attributes.items():
-            setattr(made, name, value)
-        return made
+            if part := self._parts.get(name):
+                many = isinstance(value, list)
+                value = [made(part, one) for one in value] if many else made(part, value)
+            setattr(self, name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
         make = copyreg.__newobj__  # type: ignore[attr-defined]

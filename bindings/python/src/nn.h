@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -15,9 +16,67 @@ namespace nitinol::python {
 void bind_layers(nb::module_& m);
 void bind_optimizers(nb::module_& m);
 
-/// None for no Variable.
-[[nodiscard]] inline nb::object to_python(const std::optional<Variable>& variable) {
+template <>
+nn::Nonlinearity convert<nn::Nonlinearity>(const From& from);
+template <>
+nn::Pooling convert<nn::Pooling>(const From& from);
+
+// What _make_... gives: attributes of a layer, which Module._take() sets. None for no Variable.
+
+[[nodiscard]] inline nb::object state_of(const Variable& variable) {
+  return to_python(variable);
+}
+[[nodiscard]] inline nb::object state_of(const std::optional<Variable>& variable) {
   return variable ? to_python(*variable) : nb::none();
+}
+template <class T>
+requires std::is_arithmetic_v<T>
+[[nodiscard]] nb::object state_of(T number) {
+  return nb::cast(number);
+}
+/// Words as convert<> takes them.
+[[nodiscard]] nb::object state_of(nn::Nonlinearity word);
+template <class Layer, class F>
+[[nodiscard]] nb::object states_of(const std::vector<Layer>& layers, F state) {
+  nb::list all;
+  for (const Layer& layer : layers) all.append(state(layer));
+  return all;
+}
+
+/// The name of an attribute, which Python looks up by its address.
+struct Name {
+  const char* text;
+  PyObject* interned;
+};
+template <std::size_t n>
+struct Letters {
+  // NOLINTNEXTLINE(google-explicit-constructor): of "weight"_name
+  consteval Letters(const char (&from)[n]) { std::copy_n(from, n, text); }
+  char text[n] = {};
+};
+template <Letters letters>
+[[nodiscard]] Name operator""_name() {
+  static PyObject* const interned = PyUnicode_InternFromString(letters.text);
+  return {letters.text, interned};
+}
+
+[[nodiscard]] inline nb::object attribute(nb::handle self, Name name) {
+  PyObject* const found = PyObject_GetAttr(self.ptr(), name.interned);
+  if (found == nullptr) nb::raise_python_error();
+  return nb::steal(found);
+}
+/// An attribute of a layer of Python as a T.
+template <class T>
+[[nodiscard]] T read(const char* where, nb::handle self, Name name) {
+  const nb::object value = attribute(self, name);
+  return convert<T>({where, name.text, value});
+}
+/// A list of layers.
+template <class F>
+[[nodiscard]] auto read_all(const nb::object& layers, F read_one) {
+  std::vector<decltype(read_one(nb::handle()))> all;
+  for (const nb::handle layer : layers) all.push_back(read_one(layer));
+  return all;
 }
 
 /// Sets the fields that are given, in the order of the parameters from the second on.

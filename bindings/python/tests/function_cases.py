@@ -332,11 +332,43 @@ def np_pad(x: Any, pads: Any, value: float = 0, mode: Any = "constant") -> Any:
     return np.pad(x, pads, {"replicate": "edge", "circular": "wrap"}.get(mode, mode))
 
 
-def np_attention(q: Any, k: Any, v: Any, is_causal: bool = False) -> Any:
-    scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
+def np_attention(
+    q: Any, k: Any, v: Any, mask: Any = None, is_causal: bool = False, scale: Any = None,
+    block: int = 0,
+) -> Any:  # fmt: skip
+    if q.ndim > 2 and k.shape[-3] != q.shape[-3]:
+        k, v = (np.repeat(x, q.shape[-3] // x.shape[-3], -3) for x in (k, v))
+    scores = q @ k.swapaxes(-1, -2) * (scale or 1 / math.sqrt(q.shape[-1]))
     if is_causal:
-        scores = np.where(np.tri(*scores.shape[-2:], dtype=np.bool_), scores, -np.inf)
-    return np_softmax(scores) @ v
+        queries, keys = scores.shape[-2:]
+        scores = np.where(np.tri(queries, keys, keys - queries, dtype=np.bool_), scores, -np.inf)
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == np.bool_ else scores + mask
+    with np.errstate(invalid="ignore"):  # a row of -inf: 0
+        return np.nan_to_num(np_softmax(scores)) @ v
+
+
+def np_rotary(x: Any, positions: Any, base: float = 10000, is_interleaved: bool = False) -> Any:
+    width = x.shape[-1]
+    angles = positions[:, None] * base ** (-np.arange(0, width, 2) / width)
+    lines = x.reshape(*x.shape[:-1], -1, 2) if is_interleaved else x.reshape(*x.shape[:-1], 2, -1)
+    pair = (
+        (lines[..., 0] + 1j * lines[..., 1])
+        if is_interleaved
+        else (lines[..., 0, :] + 1j * lines[..., 1, :])
+    )
+    turned = pair * np.exp(1j * angles)
+    return np.stack([turned.real, turned.imag], -1 if is_interleaved else -2).reshape(x.shape)
+
+
+def np_sinusoidal(
+    positions: Any, width: int, base: float = 10000, is_interleaved: bool = True
+) -> Any:
+    angles = positions[..., None] * base ** (-np.arange(0, width, 2) / width)
+    parts = np.stack([np.sin(angles), np.cos(angles)], -1 if is_interleaved else -2)
+    return parts.reshape(*positions.shape, width).astype(
+        positions.dtype if positions.dtype.kind == "f" else np.float32
+    )
 
 
 def np_cumulative_sum(
@@ -759,10 +791,18 @@ CREATED = [
 LOSSES = [
     Case("nn.huber_loss", [one(normal(30), normal(30)), one(normal(30), normal(30), 0.3), one(normal(9), y=normal(9), delta=2)],
          np_huber_loss, (lambda x, y, delta=1.0: F.huber_loss(x, y, delta=delta)) if torch else None, has_gradient=True),
-    Case("nn.attention", [one(COS, COS, normal(2, 3, 4)), one(COS, k=COS, v=COS, is_causal=True)],
+    Case("nn.attention", [one(COS, COS, normal(2, 3, 4)), one(COS, k=COS, v=COS, is_causal=True),
+                          one(COS, COS, COS, mask=np.array([[True, False, True]] * 2 + [[False] * 3])),
+                          one(COS, COS, COS, mask=normal(3, 3), scale=0.7),
+                          one(normal(1, 4, 3, 2), normal(1, 2, 3, 2), normal(1, 2, 3, 2), is_causal=True)],
          np_attention,
-         (lambda q, k, v, is_causal=False: F.scaled_dot_product_attention(q, k, v, is_causal=is_causal))
+         (lambda q, k, v, mask=None, **given: F.scaled_dot_product_attention(
+             q, k, v, attn_mask=mask, enable_gqa=q.ndim == 4, **given))
          if torch else None, has_gradient=True, scale=20),
+    Case("nn.rotary", [one(normal(3, 6), np.arange(3)), one(normal(2, 3, 4), np.array([0, 7, 1000])),
+                       one(normal(2, 3, 4), np.array([0.5, 7, 9]), base=100, is_interleaved=True)], np_rotary, scale=20),
+    Case("nn.sinusoidal_positions", [one(between(0, 1000, 7, 2), 4, is_interleaved=False),
+                                     one(between(0, 9, 5), width=2, base=100)], np_sinusoidal, scale=20),
 ]  # fmt: skip
 
 from nn_cases import NN_CASES  # noqa: E402  (made of the words above)

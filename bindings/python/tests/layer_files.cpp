@@ -23,12 +23,25 @@ void for_each_layer(F&& f) {
   f("linear_without_bias", nn::linear(4, 3, {.has_bias = false}));
   f("conv2d", nn::conv2d(2, 4, 3, {.conv = {.groups = 2}}));
   f("embedding", nn::embedding(5, 4));
+  f("embedding_bag", nn::embedding_bag(5, 4));
   f("layer_norm", nn::layer_norm(4));
+  f("group_norm", nn::group_norm(2, 4));
+  f("instance_norm", nn::instance_norm(4, {.is_affine = true}));
   f("rms_norm", nn::rms_norm(4));
   f("prelu", nn::prelu(3));
   f("batch_norm", nn::batch_norm(4));
+  const nn::RecurrentOptions two = {.layers = 2, .is_bidirectional = true};
   f("lstm", nn::lstm(3, 4));
+  f("lstm_of_two", nn::lstm(3, 4, two));
+  f("gru", nn::gru(3, 4, two));
+  f("rnn", nn::rnn(3, 4, nn::Nonlinearity::relu, two));
+  f("lstm_cell", nn::lstm_cell(3, 4));
+  f("gru_cell", nn::gru_cell(3, 4));
+  f("rnn_cell", nn::rnn_cell(3, 4));
   f("multi_head_attention", nn::multi_head_attention(4, 2));
+  f("key_value_cache", nn::key_value_cache(1, 2, 3, 4));
+  f("encoder_layer", nn::transformer_encoder_layer(4, 2, 6));
+  f("decoder_layer", nn::transformer_decoder_layer(4, 2, 6));
   f("sequential", nn::Sequential(nn::linear(4, 3), relu, nn::batch_norm(3),
                                  nn::Sequential(nn::dropout(0.5), nn::linear(3, 2))));
   f("block", Block{});

@@ -30,12 +30,24 @@ LAYERS: dict[str, Callable[[], Any]] = {
     "linear_without_bias": lambda: nn.Linear(4, 3, bias=False),
     "conv2d": lambda: nn.Conv2d(2, 4, 3, groups=2),
     "embedding": lambda: nn.Embedding(5, 4),
+    "embedding_bag": lambda: nn.EmbeddingBag(5, 4),
     "layer_norm": lambda: nn.LayerNorm(4),
+    "group_norm": lambda: nn.GroupNorm(2, 4),
+    "instance_norm": lambda: nn.InstanceNorm(4, affine=True),
     "rms_norm": lambda: nn.RmsNorm(4),
     "batch_norm": lambda: nn.BatchNorm(4),
     "prelu": lambda: nn.PRelu(3),
     "lstm": lambda: nn.Lstm(3, 4),
+    "lstm_of_two": lambda: nn.Lstm(3, 4, layers=2, bidirectional=True),
+    "gru": lambda: nn.Gru(3, 4, layers=2, bidirectional=True),
+    "rnn": lambda: nn.Rnn(3, 4, "relu", layers=2, bidirectional=True),
+    "lstm_cell": lambda: nn.LstmCell(3, 4),
+    "gru_cell": lambda: nn.GruCell(3, 4),
+    "rnn_cell": lambda: nn.RnnCell(3, 4),
     "multi_head_attention": lambda: nn.MultiHeadAttention(4, 2),
+    "key_value_cache": lambda: nn.KeyValueCache(1, 2, 3, 4),
+    "encoder_layer": lambda: nn.TransformerEncoderLayer(4, 2, 6),
+    "decoder_layer": lambda: nn.TransformerDecoderLayer(4, 2, 6),
     "sequential": lambda: nn.Sequential(
         nn.Linear(4, 3),
         nt.relu,
@@ -72,7 +84,7 @@ def test_every_layer_is_among_them():
         and issubclass(value, (nn.Module, nn.Optimizer))
     ]
     have_no_variables = {
-        "AvgPool2d", "Celu", "Dropout", "Elu", "Flatten", "Glu", "Identity", "LeakyRelu", "MaxPool2d",
+        "AvgPool2d", "Celu", "Dropout", "Elu", "FeatureDropout", "Flatten", "Glu", "Identity", "LeakyRelu", "MaxPool2d",
         "Module", "Optimizer", "Softmax",
     }  # fmt: skip
     made = {type(make()).__name__ for make in LAYERS.values()}

@@ -161,10 +161,7 @@ struct GainOptions {
         "self, in_features: int, by: float=0.5, bias: bool=True, dtype: DTypeLike=float32"
     )
     assert ast.unparse(call.args) == "self, x: TensorLike"
-    assert ast.unparse(call.body[0]) == (
-        "return GainOutput(*_ext._call_Gain(x, self.gain, self.bias, self.inner.weight, "
-        "self.inner.bias, self.by, self.training))"
-    )
+    assert ast.unparse(call.body[0]) == ("return GainOutput(*_ext._call_Gain(self, x))")
     doc = ast.get_docstring(classes["Gain"]) or ""
     assert "x * gain, for channels [n, in_features]." in doc
     assert "x: [n, in_features]." in doc
@@ -176,7 +173,9 @@ struct GainOptions {
     cpp = (tree / "out/layers.cpp").read_text()
     assert 'options.has_bias = convert<bool>({"Gain", "bias", bias_});' in cpp
     assert '{{"gain", "Gain"}, {"`in`", "`in_features`"}, {"`has_bias`", "`bias`"}}' in cpp
-    assert 'layer.by = convert<double>({"Gain", "by", by_});' in cpp
+    assert '.by = read<double>("Gain", self, "by"_name)' in cpp
+    assert '.inner = read_Linear(attribute(self, "inner"_name))' in cpp
+    assert "_parts = {'inner': Linear}" in ast.unparse(classes["Gain"])
     assert "to_python(result.result), to_python(result.gain)" in cpp
 
 

@@ -208,6 +208,11 @@ LAYERS: dict[str, tuple[Callable[[], Any], tuple[int, ...], tuple[int, ...]]] = 
     "MaxPool2d": (lambda: nn.MaxPool2d(2), (1, 2, 6, 6), (1, 2, 3, 3)),
     "AvgPool2d": (lambda: nn.AvgPool2d(2, stride=1), (1, 2, 6, 6), (1, 2, 5, 5)),
     "LayerNorm": (lambda: nn.LayerNorm(4), (5, 4), (5, 4)),
+    "LayerNorm without weights": (lambda: nn.LayerNorm(4, affine=False), (5, 4), (5, 4)),
+    "GroupNorm": (lambda: nn.GroupNorm(2, 4), (5, 4, 3), (5, 4, 3)),
+    "InstanceNorm": (lambda: nn.InstanceNorm(4), (5, 4, 3), (5, 4, 3)),
+    "FeatureDropout": (lambda: nn.FeatureDropout(0.1), (5, 4, 3), (5, 4, 3)),
+    "TransformerEncoderLayer": (lambda: nn.TransformerEncoderLayer(8, 2, 6), (2, 5, 8), (2, 5, 8)),
     "RmsNorm": (lambda: nn.RmsNorm(4), (5, 4), (5, 4)),
     "BatchNorm": (lambda: nn.BatchNorm(4), (5, 4), (5, 4)),
     "BatchNorm of images": (lambda: nn.BatchNorm(2), (5, 2, 4, 4), (5, 2, 4, 4)),
@@ -262,7 +267,7 @@ def test_embedding_and_lstm():
     x = nt.random.randn((5, 2, 4))
     check_same_compiled(lstm, lambda f: [bits(part) for part in f(x)])
     out = lstm(nt.random.randn((5, 2, 4)))
-    assert out.sequence.shape == (5, 2, 6) and out.hidden.shape == out.cell.shape == (2, 6)
+    assert out.sequence.shape == (5, 2, 6) and out.hidden.shape == out.cell.shape == (1, 2, 6)
     again = lstm(nt.random.randn((5, 2, 4)), out.hidden, out.cell)
     assert again.sequence.shape == (5, 2, 6)
     with pytest.raises(TypeError, match="both"):
