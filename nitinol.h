@@ -26,6 +26,7 @@
 #include "jit/build_info.h"
 #include "jit/compile.h"
 #include "nn/attention.h"
+#include "nn/apply.h"
 #include "nn/checkpoint.h"
 #include "nn/data_loader.h"
 #include "nn/init.h"

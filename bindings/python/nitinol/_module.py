@@ -99,6 +99,12 @@ class Module(ModuleBase):
         """This module and all below it."""
         return [m for _, m in _walk("", self, set()) if isinstance(m, Module)]
 
+    def apply(self, f: Callable[[Module], object]) -> Self:
+        """Calls f with this module and each below it, the outer ones first: to set their values."""
+        for module in self.modules():
+            f(module)
+        return self
+
     def train(self, value: bool = True) -> Self:
         """Switches dropout and running statistics on. A compiled function has a Plan for each mode."""
         for module in self.modules():

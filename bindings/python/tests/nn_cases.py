@@ -357,4 +357,20 @@ WEIGHTED_LOSSES = [
          np_loss(lambda x, y: np_softplus(-y * x)), values_only(with_torch(lambda x, y, **more: F.soft_margin_loss(x, y.detach(), **more))), has_gradient=True, scale=2),
 ]  # fmt: skip
 
-NN_CASES = ACTIVATIONS + WEIGHTED_LOSSES
+
+def np_dirac(shape: tuple[int, ...], groups: int = 1) -> Any:
+    weights = np.zeros(shape, np.float32)
+    each = shape[0] // groups
+    for i in range(shape[0]):
+        if i % each < shape[1]:
+            weights[(i, i % each, *(size // 2 for size in shape[2:]))] = 1
+    return weights
+
+
+# From no tensors, so without dtypes and gradients of operands.
+WEIGHTS_OF_LAYERS = [
+    Case("nn.dirac", [one((4, 2, 3)), one((4, 3, 2, 5)), one((4, 2, 3, 3), groups=2)], np_dirac,
+         with_torch(lambda shape, groups=1: torch.nn.init.dirac_(torch.empty(shape), groups))),
+]  # fmt: skip
+
+NN_CASES = ACTIVATIONS + WEIGHTED_LOSSES + WEIGHTS_OF_LAYERS

@@ -47,7 +47,9 @@ RANDOM = {
     "nn.xavier_uniform": lambda: nitinol.nn.xavier_uniform((50, 40)),
     "nn.xavier_normal": lambda: nitinol.nn.xavier_normal((50, 40), "float64"),
     "nn.kaiming_uniform": lambda: nitinol.nn.kaiming_uniform((50, 40)),
-    "nn.kaiming_normal": lambda: nitinol.nn.kaiming_normal((50, 40)),
+    "nn.kaiming_normal": lambda: nitinol.nn.kaiming_normal((50, 40), slope=0.3),
+    "nn.truncated_normal": lambda: nitinol.nn.truncated_normal((50, 40), 0.5),
+    "nn.orthogonal": lambda: nitinol.nn.orthogonal((50, 40)),
 }
 
 
