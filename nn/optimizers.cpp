@@ -1,131 +1,112 @@
+// Rules of optimizers: of what is computed once for all parameters of a group (numbers, in
+// float64), and of one parameter. Signs, weight decay and casts are optimizer.cpp's.
 #include "nn/optimizers.h"
 
-#include "autograd/gradient.h"
-#include "core/callable.h"
 #include "core/error.h"
-#include "core/place.h"
 #include "eager/ops/ops.h"
 #include "nn/checks.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
+#include <initializer_list>
 #include <limits>
-#include <numbers>
 #include <utility>
 
 namespace nitinol::nn {
 namespace {
 
-/// A number for parameters of any dtype: cast once for those of one dtype that follow each other.
-class CastNumber {
- public:
-  explicit CastNumber(Tensor number) : number_(std::move(number)) {}
-  const Tensor& as(DType dtype) {
-    if (!cast_.is_defined() || cast_.dtype() != dtype) cast_ = cast(number_, dtype);
-    return cast_;
-  }
-
- private:
-  Tensor number_, cast_;
+struct Setting {
+  const char* name;
+  double value;
+  Interval interval;
 };
 
+void check(const char* where, std::initializer_list<Setting> settings) {
+  for (const Setting& each : settings) check_setting(where, each.name, each.value, each.interval);
+}
+
+template <class Options>
+void check_averages(const char* where, const Options& o) {
+  check(where, {{"beta1", o.beta1, Interval::below_one},
+                {"beta2", o.beta2, Interval::below_one},
+                {"eps", o.eps, Interval::not_negative}});
+}
+
+/// State of the parameter's shape: `count` Variables of `value`.
+auto alike(int count, double value = 0) {
+  return [=](const Variable& parameter) {
+    const Tensor first = full(parameter.shape(), value, parameter.dtype(), parameter.device());
+    return std::vector<Tensor>(static_cast<std::size_t>(count), first);
+  };
+}
+
+/// What rules that take the rate alone share.
+constexpr auto rate_alone = [](const auto& step) { return std::vector<Tensor>{step.rate}; };
+
+Tensor assigned(const Variable& state, const Tensor& value) {
+  state.set(value);
+  return value;
+}
+
+/// The next value of an average that forgets.
+Tensor averaged(const Variable& average, const Tensor& value, double decay) {
+  return assigned(average, average * decay + value * (1 - decay));
+}
+
+/// 1 - beta^n: what is left of an average's start at zero.
+Tensor correction(double beta, const Tensor& count) {
+  return 1 - pow(beta, count);
+}
+
+/// Squares of float16 may be infinite: these are of a float32 at least.
+Tensor squares(const Tensor& x) {
+  return square(cast(x, promote(x.dtype(), f32)));
+}
+
+/// The distance from 1 to the next number.
+double epsilon(DType dtype) {
+  if (dtype == f64) return std::numeric_limits<double>::epsilon();
+  if (dtype == f32) return std::numeric_limits<float>::epsilon();
+  return dtype == f16 ? 0x1p-10 : 0x1p-7;
+}
+
+/// The next move of all parameters, by the two loops of Nocedal (1980). `state`: gradient and move
+/// of the step before, the first guess of the inverse second derivative, and of past steps, the
+/// oldest first, the moves s, the changes y of the gradient, and 1 / (s y): 0 where there was none.
+Tensor lbfgs_move(const Tensor& rate, const Tensor& count, const std::vector<Variable>& state,
+                  const Tensor& gradient) {
+  const Tensor y = gradient - state[0], s = state[1];
+  const Tensor curvature = sum(y * s);
+  const Tensor is_kept = curvature > 1e-10;
+  const auto pushed = [&](const Variable& past, const Tensor& newest) {
+    const Tensor rest = slice(past, 0, {1, past.shape()[0]});
+    return assigned(past, where(is_kept, concat({rest, unsqueeze(newest, 0)}), past));
+  };
+  const Tensor guess = assigned(state[2], where(is_kept, curvature / sum(y * y), state[2]));
+  const Tensor moves = pushed(state[3], s), changes = pushed(state[4], y);
+  const Tensor weights = pushed(state[5], 1 / curvature);
+  const int64_t history = weights.shape()[0];
+  std::vector<Tensor> along(static_cast<std::size_t>(history));
+  Tensor direction = -gradient;
+  for (int64_t i = history - 1; i >= 0; --i) {
+    Tensor& a = along[static_cast<std::size_t>(i)];
+    a = weights[i] * sum(moves[i] * direction);
+    direction = direction - changes[i] * a;
+  }
+  direction = direction * guess;
+  for (int64_t i = 0; i < history; ++i) {
+    const Tensor b = weights[i] * sum(changes[i] * direction);
+    direction = direction + moves[i] * (along[static_cast<std::size_t>(i)] - b);
+  }
+  // Nothing is known yet at the first step, which is kept short.
+  const Tensor first = minimum(1 / sum(abs(gradient)), 1.0);
+  const Tensor size = where(count > 1.0, 1.0, first) * cast(rate, gradient.dtype());
+  state[0].set(gradient);
+  return assigned(state[1], direction * size);
+}
+
 }  // namespace
-
-// ---- what all share
-
-std::shared_ptr<const Optimizer::Groups> Optimizer::groups() const {
-  const std::lock_guard lock(mutex_);
-  return groups_;
-}
-
-void Optimizer::replace(std::shared_ptr<const Groups> groups) {
-  const std::lock_guard lock(mutex_);
-  groups_.swap(groups);
-}
-
-void Optimizer::add_group(std::vector<Variable> parameters, double rate, int states, Rule rule) {
-  check_setting("optimizer", "rate", rate, Interval::not_negative);
-  if (parameters.empty()) {
-    throw Error(ErrorKind::value,
-                {.where = "optimizer",
-                 .what = "the list of parameters",
-                 .expected = "at least one",
-                 .got = "none",
-                 .fix = "Check that the model's fields are Variables made by parameter()."});
-  }
-  const Device device = parameters[0].device();
-  Group group = {.rate = Variable(tensor(rate, f64, device)),
-                 .steps = Variable(tensor(0.0, f64, device)),
-                 .state = {},
-                 .parameters = std::move(parameters),
-                 .rule = std::move(rule)};
-  for (const Variable& parameter : group.parameters) {
-    if (!parameter.tracks_gradient()) {
-      throw Error(ErrorKind::value, {.where = "optimizer",
-                                     .what = "a Variable that tracks no gradient",
-                                     .expected = "what parameter() made",
-                                     .got = describe(parameter.spec()),
-                                     .fix = "Pass nn::parameters(model)."});
-    }
-    std::vector<Variable>& state = group.state.emplace_back();
-    for (int i = 0; i < states; ++i) {
-      state.emplace_back(zeros(parameter.shape(), parameter.dtype(), parameter.device()));
-    }
-  }
-  const std::lock_guard lock(mutex_);
-  auto more = std::make_shared<Groups>(*groups_);
-  more->push_back(std::move(group));
-  groups_ = std::move(more);
-}
-
-void Optimizer::zero_grad() const {
-  const std::shared_ptr<const Groups> present = groups();
-  for (const Group& group : *present) {
-    for (const Variable& parameter : group.parameters) parameter.clear_grad();
-  }
-}
-
-Variable Optimizer::rate(std::size_t group) const {
-  const std::shared_ptr<const Groups> present = groups();
-  if (group < present->size()) return (*present)[group].rate;
-  throw Error(ErrorKind::value, {.where = "Optimizer::rate",
-                                 .what = "the number of a group",
-                                 .expected = fmt::format("less than {}", present->size()),
-                                 .got = fmt::format("{}", group),
-                                 .fix = "The constructor makes group 0, add() the others."});
-}
-
-void Optimizer::set_rate(double rate) const {
-  check_setting("Optimizer::set_rate", "rate", rate, Interval::not_negative);
-  const std::shared_ptr<const Groups> present = groups();
-  for (const Group& group : *present) group.rate.set(tensor(rate, f64, group.rate.device()));
-}
-
-void Optimizer::step() const {
-  const NoGradients scope;
-  bool is_any = false;
-  const std::shared_ptr<const Groups> present = groups();
-  for (const Group& group : *present) {
-    std::vector<Item> items;
-    for (std::size_t i = 0; i < group.parameters.size(); ++i) {
-      const Variable& parameter = group.parameters[i];
-      const Tensor gradient = parameter.grad();
-      if (gradient.is_defined()) items.push_back({parameter, group.state[i], parameter, gradient});
-    }
-    if (items.empty()) continue;
-    is_any = true;
-    group.steps.set(group.steps + 1.0);
-    group.rule(items, group.rate, group.steps);
-  }
-  if (is_any) return;
-  throw Error(ErrorKind::value, {.where = "Optimizer::step",
-                                 .what = "no parameter has a gradient",
-                                 .expected = "a backward() since zero_grad()",
-                                 .got = "none",
-                                 .fix = "Call loss.backward() first, and check that the optimizer "
-                                        "was given the model's own parameters."});
-}
 
 // ---- SGD
 
@@ -134,29 +115,46 @@ Sgd::Sgd(std::vector<Variable> parameters, const SgdOptions& options) {
 }
 
 void Sgd::add(std::vector<Variable> parameters, const SgdOptions& options) {
-  check_setting("Sgd", "momentum", options.momentum, Interval::not_negative);
-  check_setting("Sgd", "weight_decay", options.weight_decay, Interval::not_negative);
-  if (options.is_nesterov)
+  check("Sgd", {{"momentum", options.momentum, Interval::not_negative},
+                {"dampening", options.dampening, Interval::share}});
+  if (options.is_nesterov) {
     check_setting("Sgd with is_nesterov", "momentum", options.momentum, Interval::positive);
-  const auto rule = [o = options](const std::vector<Item>& items, const Tensor& rate,
-                                  const Tensor&) {
-    const OnePlaceScope scope;
-    CastNumber cast_rate(rate);
-    for (const Item& item : items) {
-      Tensor g = item.gradient;
-      if (o.weight_decay != 0) g = g + item.value * o.weight_decay;
-      if (o.momentum != 0) {
-        const Tensor velocity = item.state[0] * o.momentum + g;
-        item.state[0].set(velocity);
-        g = o.is_nesterov ? g + velocity * o.momentum : velocity;
-      }
-      item.parameter.set(item.value - g * cast_rate.as(g.dtype()));
+    if (options.dampening != 0) {
+      throw Error(ErrorKind::value, {.where = "Sgd with is_nesterov",
+                                     .what = "the setting `dampening`",
+                                     .expected = "0",
+                                     .got = fmt::format("{}", options.dampening),
+                                     .fix = "Leave it out: the method is defined without."});
     }
-  };
-  add_group(std::move(parameters), options.rate, options.momentum == 0 ? 0 : 1, rule);
+  }
+  const bool is_damped = options.momentum != 0 && options.dampening != 0;
+  add_group(
+      std::move(parameters),
+      {.where = "Sgd",
+       .rate = options.rate,
+       .weight_decay = options.weight_decay,
+       .is_maximizing = options.is_maximizing,
+       .state = alike(options.momentum == 0 ? 0 : 1),
+       .shared =
+           [=](const Step& step) {
+             if (!is_damped) return std::vector{step.rate};
+             // The first gradient is the momentum.
+             return std::vector{step.rate, 1 - cast(step.count > 1.0, f64) * options.dampening};
+           },
+       .formula =
+           [=](const Item& item, const std::vector<Tensor>& shared) {
+             Tensor g = item.gradient;
+             if (options.momentum != 0) {
+               const Tensor joined = is_damped ? g * shared[1] : g;
+               const Tensor velocity =
+                   assigned(item.state[0], item.state[0] * options.momentum + joined);
+               g = options.is_nesterov ? g + velocity * options.momentum : velocity;
+             }
+             return item.value - g * shared[0];
+           }});
 }
 
-// ---- Adam
+// ---- Adam and its relatives
 
 Adam::Adam(std::vector<Variable> parameters, const AdamOptions& options)
     : Adam(std::move(parameters), options, false) {}
@@ -170,152 +168,358 @@ AdamW::AdamW(std::vector<Variable> parameters, const AdamOptions& options)
     : Adam(std::move(parameters), options, true) {}
 
 void Adam::add(std::vector<Variable> parameters, const AdamOptions& options) {
-  check_setting("Adam", "beta1", options.beta1, Interval::below_one);
-  check_setting("Adam", "beta2", options.beta2, Interval::below_one);
-  check_setting("Adam", "eps", options.eps, Interval::not_negative);
-  check_setting("Adam", "weight_decay", options.weight_decay, Interval::not_negative);
-  const auto rule = [o = options, is_decoupled = is_decoupled_](
-                        const std::vector<Item>& items, const Tensor& rate, const Tensor& steps) {
-    const OnePlaceScope scope;
-    // Corrections for the averages' start at zero, in float64, once for all parameters.
-    CastNumber step(rate / (1 - pow(o.beta1, steps)));
-    CastNumber bias(sqrt(1 - pow(o.beta2, steps)));
-    CastNumber kept(is_decoupled && o.weight_decay != 0 ? 1 - rate * o.weight_decay : Tensor());
-    for (const Item& item : items) {
-      const DType dtype = item.value.dtype();
-      Tensor value = item.value;
-      Tensor g = item.gradient;
-      if (o.weight_decay != 0 && is_decoupled) value = value * kept.as(dtype);
-      if (o.weight_decay != 0 && !is_decoupled) g = g + value * o.weight_decay;
-      const Tensor first = item.state[0] * o.beta1 + g * (1 - o.beta1);
-      const Tensor second = item.state[1] * o.beta2 + square(g) * (1 - o.beta2);
-      item.state[0].set(first);
-      item.state[1].set(second);
-      const Tensor denominator = sqrt(second) / bias.as(dtype) + o.eps;
-      item.parameter.set(value - first / denominator * step.as(dtype));
-    }
-  };
-  add_group(std::move(parameters), options.rate, 2, rule);
+  check_averages("Adam", options);
+  add_group(std::move(parameters),
+            {.where = "Adam",
+             .rate = options.rate,
+             .weight_decay = options.weight_decay,
+             .decay = is_decoupled_ ? Decay::apart : Decay::in_gradient,
+             .is_maximizing = options.is_maximizing,
+             .state = alike(options.is_amsgrad ? 3 : 2),
+             .shared =
+                 [=](const Step& step) {
+                   return std::vector{step.rate / correction(options.beta1, step.count),
+                                      sqrt(correction(options.beta2, step.count))};
+                 },
+             .formula =
+                 [=](const Item& item, const std::vector<Tensor>& shared) {
+                   const Tensor first = averaged(item.state[0], item.gradient, options.beta1);
+                   Tensor second = averaged(item.state[1], square(item.gradient), options.beta2);
+                   if (options.is_amsgrad)
+                     second = assigned(item.state[2], maximum(item.state[2], second));
+                   const Tensor denominator = sqrt(second) / shared[1] + options.eps;
+                   return item.value - first / denominator * shared[0];
+                 }});
 }
 
-// ---- RMSprop
+Adamax::Adamax(std::vector<Variable> parameters, const AdamaxOptions& options) {
+  add(std::move(parameters), options);
+}
+
+void Adamax::add(std::vector<Variable> parameters, const AdamaxOptions& options) {
+  check_averages("Adamax", options);
+  add_group(std::move(parameters),
+            {.where = "Adamax",
+             .rate = options.rate,
+             .weight_decay = options.weight_decay,
+             .is_maximizing = options.is_maximizing,
+             .state = alike(2),
+             .shared =
+                 [=](const Step& step) {
+                   return std::vector{step.rate / correction(options.beta1, step.count)};
+                 },
+             .formula =
+                 [=](const Item& item, const std::vector<Tensor>& shared) {
+                   const Tensor first = averaged(item.state[0], item.gradient, options.beta1);
+                   const Tensor largest = assigned(
+                       item.state[1],
+                       maximum(item.state[1] * options.beta2, abs(item.gradient) + options.eps));
+                   return item.value - first / largest * shared[0];
+                 }});
+}
+
+NAdam::NAdam(std::vector<Variable> parameters, const NAdamOptions& options) {
+  add(std::move(parameters), options);
+}
+
+void NAdam::add(std::vector<Variable> parameters, const NAdamOptions& options) {
+  check_averages("NAdam", options);
+  check_setting("NAdam", "momentum_decay", options.momentum_decay, Interval::not_negative);
+  const Device device = parameters.empty() ? Device() : parameters[0].device();
+  const auto momentum = [=](const Tensor& count) {
+    return options.beta1 * (1 - 0.5 * pow(0.96, count * options.momentum_decay));
+  };
+  add_group(std::move(parameters),
+            {.where = "NAdam",
+             .rate = options.rate,
+             .weight_decay = options.weight_decay,
+             .decay = options.is_decoupled ? Decay::apart : Decay::in_gradient,
+             .is_maximizing = options.is_maximizing,
+             .group_state = {tensor(1.0, f64, device)},  // the product of all momenta
+             .state = alike(2),
+             .shared =
+                 [=](const Step& step) {
+                   const Tensor now = momentum(step.count), next = momentum(step.count + 1.0);
+                   const Tensor product = assigned(step.state[0], step.state[0] * now);
+                   return std::vector{step.rate * (1 - now) / (1 - product),
+                                      step.rate * next / (1 - product * next),
+                                      sqrt(correction(options.beta2, step.count))};
+                 },
+             .formula =
+                 [=](const Item& item, const std::vector<Tensor>& shared) {
+                   const Tensor g = item.gradient;
+                   const Tensor first = averaged(item.state[0], g, options.beta1);
+                   const Tensor second = averaged(item.state[1], square(g), options.beta2);
+                   const Tensor denominator = sqrt(second) / shared[2] + options.eps;
+                   return item.value - (g * shared[0] + first * shared[1]) / denominator;
+                 }});
+}
+
+RAdam::RAdam(std::vector<Variable> parameters, const RAdamOptions& options) {
+  add(std::move(parameters), options);
+}
+
+void RAdam::add(std::vector<Variable> parameters, const RAdamOptions& options) {
+  check_averages("RAdam", options);
+  const double most = 2 / (1 - options.beta2) - 1;
+  add_group(std::move(parameters),
+            {.where = "RAdam",
+             .rate = options.rate,
+             .weight_decay = options.weight_decay,
+             .decay = options.is_decoupled ? Decay::apart : Decay::in_gradient,
+             .is_maximizing = options.is_maximizing,
+             .state = alike(2),
+             .shared =
+                 [=](const Step& step) {
+                   const Tensor bias = correction(options.beta2, step.count);
+                   // How many squares the average stands for; of few, the deviation is infinite.
+                   const Tensor length = most - 2 * step.count * (1 - bias) / bias;
+                   const Tensor share =
+                       (length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length);
+                   return std::vector{step.rate / correction(options.beta1, step.count),
+                                      cast(length > 5.0, f64), sqrt(maximum(share, 0.0) * bias)};
+                 },
+             .formula =
+                 [=](const Item& item, const std::vector<Tensor>& shared) {
+                   const Tensor first = averaged(item.state[0], item.gradient, options.beta1);
+                   const Tensor second =
+                       averaged(item.state[1], square(item.gradient), options.beta2);
+                   const Tensor adapted = shared[2] / (sqrt(second) + options.eps);
+                   return item.value - first * shared[0] * where(shared[1], adapted, 1.0);
+                 }});
+}
+
+// ---- sums and averages of squares
 
 RmsProp::RmsProp(std::vector<Variable> parameters, const RmsPropOptions& options) {
   add(std::move(parameters), options);
 }
 
 void RmsProp::add(std::vector<Variable> parameters, const RmsPropOptions& options) {
-  check_setting("RmsProp", "decay", options.decay, Interval::share);
-  check_setting("RmsProp", "eps", options.eps, Interval::not_negative);
-  check_setting("RmsProp", "momentum", options.momentum, Interval::not_negative);
-  check_setting("RmsProp", "weight_decay", options.weight_decay, Interval::not_negative);
-  const auto rule = [o = options](const std::vector<Item>& items, const Tensor& rate,
-                                  const Tensor&) {
-    const OnePlaceScope scope;
-    CastNumber cast_rate(rate);
-    for (const Item& item : items) {
-      Tensor g = item.gradient;
-      if (o.weight_decay != 0) g = g + item.value * o.weight_decay;
-      const Tensor average = item.state[0] * o.decay + square(g) * (1 - o.decay);
-      item.state[0].set(average);
-      Tensor move = g / (sqrt(average) + o.eps);
-      if (o.momentum != 0) {
-        move = item.state[1] * o.momentum + move;
-        item.state[1].set(move);
-      }
-      item.parameter.set(item.value - move * cast_rate.as(g.dtype()));
-    }
-  };
-  add_group(std::move(parameters), options.rate, options.momentum == 0 ? 1 : 2, rule);
+  check("RmsProp", {{"decay", options.decay, Interval::share},
+                    {"eps", options.eps, Interval::not_negative},
+                    {"momentum", options.momentum, Interval::not_negative}});
+  const int states = (options.momentum == 0 ? 1 : 2) + (options.is_centered ? 1 : 0);
+  add_group(std::move(parameters),
+            {.where = "RmsProp",
+             .rate = options.rate,
+             .weight_decay = options.weight_decay,
+             .is_maximizing = options.is_maximizing,
+             .state = alike(states),
+             .shared = rate_alone,
+             .formula = [=](const Item& item, const std::vector<Tensor>& shared) {
+               const Tensor g = item.gradient;
+               Tensor second = averaged(item.state[0], square(g), options.decay);
+               if (options.is_centered) {
+                 const Tensor first = averaged(item.state.back(), g, options.decay);
+                 second = maximum(second - square(first), 0.0);  // rounding may be below
+               }
+               Tensor move = g / (sqrt(second) + options.eps);
+               if (options.momentum != 0)
+                 move = assigned(item.state[1], item.state[1] * options.momentum + move);
+               return item.value - move * shared[0];
+             }});
 }
 
-// ---- clipping
-
-namespace {
-
-/// Infinity is allowed: it only measures.
-void check_largest(const char* where, double largest) {
-  if (largest != std::numeric_limits<double>::infinity())
-    check_setting(where, "largest", largest, Interval::not_negative);
+Adagrad::Adagrad(std::vector<Variable> parameters, const AdagradOptions& options) {
+  add(std::move(parameters), options);
 }
 
-}  // namespace
+void Adagrad::add(std::vector<Variable> parameters, const AdagradOptions& options) {
+  check("Adagrad", {{"eps", options.eps, Interval::not_negative},
+                    {"rate_decay", options.rate_decay, Interval::not_negative},
+                    {"initial", options.initial, Interval::not_negative}});
+  add_group(std::move(parameters),
+            {.where = "Adagrad",
+             .rate = options.rate,
+             .weight_decay = options.weight_decay,
+             .is_maximizing = options.is_maximizing,
+             .state = alike(1, options.initial),
+             .shared =
+                 [=](const Step& step) {
+                   return std::vector{step.rate / (1 + (step.count - 1.0) * options.rate_decay)};
+                 },
+             .formula =
+                 [=](const Item& item, const std::vector<Tensor>& shared) {
+                   const Tensor sum =
+                       assigned(item.state[0], item.state[0] + square(item.gradient));
+                   return item.value - item.gradient / (sqrt(sum) + options.eps) * shared[0];
+                 }});
+}
 
-Tensor clip_gradient_norm(const std::vector<Variable>& parameters, double largest) {
-  check_largest("clip_gradient_norm", largest);
-  const NoGradients scope;
-  Tensor total;
+Adadelta::Adadelta(std::vector<Variable> parameters, const AdadeltaOptions& options) {
+  add(std::move(parameters), options);
+}
+
+void Adadelta::add(std::vector<Variable> parameters, const AdadeltaOptions& options) {
+  check("Adadelta",
+        {{"decay", options.decay, Interval::share}, {"eps", options.eps, Interval::not_negative}});
+  add_group(std::move(parameters),
+            {.where = "Adadelta",
+             .rate = options.rate,
+             .weight_decay = options.weight_decay,
+             .is_maximizing = options.is_maximizing,
+             .state = alike(2),
+             .shared = rate_alone,
+             .formula = [=](const Item& item, const std::vector<Tensor>& shared) {
+               const Tensor second = averaged(item.state[0], square(item.gradient), options.decay);
+               const Tensor move =
+                   sqrt(item.state[1] + options.eps) / sqrt(second + options.eps) * item.gradient;
+               averaged(item.state[1], square(move), options.decay);
+               return item.value - move * shared[0];
+             }});
+}
+
+Adafactor::Adafactor(std::vector<Variable> parameters, const AdafactorOptions& options) {
+  add(std::move(parameters), options);
+}
+
+void Adafactor::add(std::vector<Variable> parameters, const AdafactorOptions& options) {
+  check("Adafactor", {{"decay", options.decay, Interval::not_negative},
+                      {"eps1", options.eps1, Interval::not_negative},
+                      {"eps2", options.eps2, Interval::not_negative},
+                      {"clipping", options.clipping, Interval::positive}});
+  add_group(std::move(parameters),
+            {.where = "Adafactor",
+             .rate = options.rate,
+             .weight_decay = options.weight_decay,
+             .decay = Decay::apart,
+             .is_maximizing = options.is_maximizing,
+             .state =
+                 [](const Variable& parameter) {
+                   if (parameter.rank() < 2) return alike(1)(parameter);
+                   Shape rows = parameter.shape(), columns = rows;
+                   rows[rows.size() - 1] = 1;
+                   columns[columns.size() - 2] = 1;
+                   return std::vector{zeros(rows, parameter.dtype(), parameter.device()),
+                                      zeros(columns, parameter.dtype(), parameter.device())};
+                 },
+             .shared =
+                 [=](const Step& step) {
+                   return std::vector{pow(step.count, -options.decay),
+                                      minimum(step.rate, 1 / sqrt(step.count))};
+                 },
+             .formula =
+                 [=](const Item& item, const std::vector<Tensor>& shared) {
+                   const auto seen = [&](std::size_t i, const Tensor& squared) {
+                     const Variable& average = item.state[i];
+                     return assigned(average, average + (squared - average) * shared[0]);
+                   };
+                   const DType dtype = item.value.dtype();
+                   const double eps = options.eps1 != 0 ? options.eps1 : epsilon(dtype);
+                   const Tensor squared = square(item.gradient);
+                   Tensor second;
+                   if (item.parameter.rank() < 2) {
+                     second = seen(0, squared);
+                   } else {
+                     const Tensor rows = seen(0, mean(squared, -1, KeepDims::yes));
+                     const Tensor columns = seen(1, mean(squared, -2, KeepDims::yes));
+                     second = rows * columns / maximum(mean(rows, -2, KeepDims::yes), eps);
+                   }
+                   const Tensor move = rsqrt(maximum(second, eps * eps)) * item.gradient;
+                   const Tensor size = maximum(sqrt(mean(squares(item.parameter))), options.eps2);
+                   const Tensor excess = maximum(sqrt(mean(squares(move))) / options.clipping, 1.0);
+                   return item.value - move * (cast(size / excess, dtype) * shared[1]);
+                 }});
+}
+
+// ---- moves of a given size
+
+Lion::Lion(std::vector<Variable> parameters, const LionOptions& options) {
+  add(std::move(parameters), options);
+}
+
+void Lion::add(std::vector<Variable> parameters, const LionOptions& options) {
+  check("Lion", {{"beta1", options.beta1, Interval::below_one},
+                 {"beta2", options.beta2, Interval::below_one}});
+  add_group(std::move(parameters),
+            {.where = "Lion",
+             .rate = options.rate,
+             .weight_decay = options.weight_decay,
+             .decay = Decay::apart,
+             .is_maximizing = options.is_maximizing,
+             .state = alike(1),
+             .shared = rate_alone,
+             .formula = [=](const Item& item, const std::vector<Tensor>& shared) {
+               const Tensor g = item.gradient;
+               const Tensor move = sign(item.state[0] * options.beta1 + g * (1 - options.beta1));
+               averaged(item.state[0], g, options.beta2);
+               return item.value - move * shared[0];
+             }});
+}
+
+Lamb::Lamb(std::vector<Variable> parameters, const LambOptions& options) {
+  add(std::move(parameters), options);
+}
+
+void Lamb::add(std::vector<Variable> parameters, const LambOptions& options) {
+  check_averages("Lamb", options);
+  add_group(
+      std::move(parameters),
+      {.where = "Lamb",
+       .rate = options.rate,
+       .weight_decay = options.weight_decay,
+       .decay = Decay::by_formula,
+       .is_maximizing = options.is_maximizing,
+       .state = alike(2),
+       .shared =
+           [=](const Step& step) {
+             return std::vector{correction(options.beta1, step.count),
+                                sqrt(correction(options.beta2, step.count)), step.rate};
+           },
+       .formula =
+           [=](const Item& item, const std::vector<Tensor>& shared) {
+             const Tensor first = averaged(item.state[0], item.gradient, options.beta1);
+             const Tensor second = averaged(item.state[1], square(item.gradient), options.beta2);
+             Tensor move = first / shared[0] / (sqrt(second) / shared[1] + options.eps);
+             if (options.weight_decay != 0) move = move + item.value * options.weight_decay;
+             const Tensor ours = sqrt(sum(squares(item.value))), its = sqrt(sum(squares(move)));
+             const Tensor ratio = where(logical_and(ours > 0.0, its > 0.0), ours / its, 1.0);
+             return item.value - move * (cast(ratio, item.value.dtype()) * shared[2]);
+           }});
+}
+
+// ---- second derivatives
+
+Lbfgs::Lbfgs(std::vector<Variable> parameters, const LbfgsOptions& options) {
+  add(std::move(parameters), options);
+}
+
+void Lbfgs::add(std::vector<Variable> parameters, const LbfgsOptions& options) {
+  check_at_least("Lbfgs", "history", options.history, 1);
+  const Device device = parameters.empty() ? Device() : parameters[0].device();
   DType dtype = f32;
-  for (const Variable& parameter : parameters) {
-    const Tensor gradient = parameter.grad();
-    if (!gradient.is_defined()) continue;
-    dtype = promote(dtype, gradient.dtype());
-    const Tensor part = sum(square(cast(gradient, f64)));
-    total = total.is_defined() ? total + part : part;
+  int64_t size = 0;
+  for (const Variable& each : parameters) {
+    dtype = promote(dtype, each.dtype());
+    size += each.size();
   }
-  if (!total.is_defined())
-    return zeros({}, f32, parameters.empty() ? default_device() : parameters[0].device());
-  const Tensor norm = sqrt(total);
-  const Tensor scale = minimum(largest / (norm + 1e-6), 1.0);
-  for (const Variable& parameter : parameters) {
-    const Tensor gradient = parameter.grad();
-    if (!gradient.is_defined()) continue;
-    // The scale of float16 gradients may be too small for a float16.
-    const DType wide = promote(gradient.dtype(), f32);
-    const Tensor scaled = cast(gradient, wide) * cast(scale, wide);
-    parameter.set_grad(cast(scaled, gradient.dtype()));
-  }
-  return cast(norm, dtype);
-}
-
-void clip_gradient_value(const std::vector<Variable>& parameters, double largest) {
-  check_largest("clip_gradient_value", largest);
-  const NoGradients scope;
-  for (const Variable& parameter : parameters) {
-    const Tensor gradient = parameter.grad();
-    if (gradient.is_defined()) parameter.set_grad(clamp(gradient, -largest, largest));
-  }
-}
-
-// ---- schedules
-
-namespace {
-
-int64_t checked_step(const char* where, int64_t step) {
-  check_at_least(where, "step", step, 0);
-  return step;
-}
-
-}  // namespace
-
-Schedule step_decay(double rate, int64_t every, double factor) {
-  check_setting("step_decay", "rate", rate, Interval::not_negative);
-  check_at_least("step_decay", "every", every, 1);
-  check_setting("step_decay", "factor", factor, Interval::not_negative);
-  return [=](int64_t step) {
-    const int64_t decays = checked_step("step_decay", step) / every;
-    return rate * std::pow(factor, static_cast<double>(decays));
-  };
-}
-
-Schedule cosine_decay(double rate, int64_t steps, double last) {
-  check_setting("cosine_decay", "rate", rate, Interval::not_negative);
-  check_at_least("cosine_decay", "steps", steps, 1);
-  check_setting("cosine_decay", "last", last, Interval::not_negative);
-  return [=](int64_t step) {
-    if (checked_step("cosine_decay", step) >= steps) return last;
-    const double phase = std::numbers::pi * static_cast<double>(step) / static_cast<double>(steps);
-    return last + (rate - last) * 0.5 * (1 + std::cos(phase));
-  };
-}
-
-Schedule warm_up(int64_t steps, Schedule then) {
-  check_at_least("warm_up", "steps", steps, 0);
-  check_callable("warm_up", then);
-  return [steps, then = std::move(then)](int64_t step) {
-    if (checked_step("warm_up", step) >= steps) return then(step - steps);
-    return then(0) * static_cast<double>(step + 1) / static_cast<double>(steps);
-  };
+  const auto none = [&](const Shape& shape) { return zeros(shape, dtype, device); };
+  const Tensor none_of_all = none({options.history, size});
+  add_group(std::move(parameters),
+            {.where = "Lbfgs",
+             .rate = options.rate,
+             .is_maximizing = options.is_maximizing,
+             .group_state = {none({size}), none({size}), full({}, 1.0, dtype, device), none_of_all,
+                             none_of_all, none({options.history})},
+             .state = alike(0),
+             .shared = [](const Step&) { return std::vector<Tensor>(); },
+             .formula = [](const Item& item,
+                           const std::vector<Tensor>&) { return item.value - item.gradient; },
+             .directions =
+                 [=](const Step& step, std::vector<Item>& items) {
+                   std::vector<Tensor> flat;
+                   for (const Item& item : items)
+                     flat.push_back(cast(flatten(item.gradient), dtype));
+                   const Tensor move = lbfgs_move(step.rate, step.count, step.state, concat(flat));
+                   int64_t start = 0;
+                   for (Item& item : items) {
+                     const int64_t end = start + item.value.size();
+                     const Tensor part = slice(move, 0, {start, end});
+                     item.gradient = -cast(reshape(part, item.value.shape()), item.value.dtype());
+                     start = end;
+                   }
+                 }});
 }
 
 }  // namespace nitinol::nn

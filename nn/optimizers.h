@@ -1,112 +1,20 @@
-// Optimizers: step() moves parameters against their gradients.
-//
-// All state, the rate included, is in Variables, so a step inside compile() is part of its Plan,
-// and changing the rate compiles nothing.
-//
-//     nn::Adam optimizer(nn::parameters(model), {.rate = 1e-3});
-//     optimizer.zero_grad(); loss.backward(); optimizer.step();
+// The optimizers. Each is a rule for one parameter; see nn/optimizer.h for what they share.
 #pragma once
 
-#include "core/variable.h"
+#include "nn/optimizer.h"
 
-#include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <memory>
-#include <mutex>
-#include <utility>
 #include <vector>
 
 #pragma GCC visibility push(default)
 
 namespace nitinol::nn {
 
-/// Moves parameters against their gradients, in groups that have settings of their own. All state,
-/// the rate included, is in Variables.
-///
-/// Making a group throws Error(value) for no parameters, for one that tracks no gradient, and for
-/// settings that make no sense: rates, decays, momentum and eps are finite and not negative, beta1
-/// and beta2 less than 1, RmsProp's decay at most 1; Nesterov's method needs momentum.
-///
-/// A thread may add a group while another one steps, which then moves the groups there were.
-class Optimizer {
- public:
-  virtual ~Optimizer() = default;
-  Optimizer(const Optimizer& other) : groups_(other.groups()) {}
-  Optimizer& operator=(const Optimizer& other) {
-    replace(other.groups());
-    return *this;
-  }
-
-  /// Forgets all gradients. Call it before backward(), or gradients of several calls add up.
-  void zero_grad() const;
-  /// Updates every parameter that has a gradient.
-  void step() const;
-
-  /// The learning rate of a group, a float64 number. Throws Error(value) if there is no such group.
-  [[nodiscard]] Variable rate(std::size_t group = 0) const;
-  /// Sets the learning rate of all groups. Throws Error(value) unless it is finite and not
-  /// negative.
-  void set_rate(double rate) const;
-
-  /// For named_variables(), save() and load(): rate, step counts and running averages.
-  template <class V>
-  void fields(V&& visit) {
-    auto replaced = std::make_shared<Groups>(*groups());
-    visit("groups", *replaced);
-    replace(std::move(replaced));
-  }
-  template <class V>
-  void fields(V&& visit) const {
-    const std::shared_ptr<const Groups> present = groups();
-    visit("groups", *present);
-  }
-
- protected:
-  /// A parameter that has a gradient.
-  struct Item {
-    const Variable& parameter;
-    const std::vector<Variable>& state;
-    Tensor value, gradient;
-  };
-  /// Updates items; `rate` and `steps` (this one included) are float64.
-  using Rule =
-      std::function<void(const std::vector<Item>& items, const Tensor& rate, const Tensor& steps)>;
-
-  Optimizer() = default;
-  /// Adds a group whose parameters each have `states` Variables of their shape, zeros at first.
-  void add_group(std::vector<Variable> parameters, double rate, int states, Rule rule);
-
- private:
-  struct Group {
-    Variable rate;                             ///< float64
-    Variable steps;                            ///< float64: how many were made
-    std::vector<std::vector<Variable>> state;  ///< per parameter
-    std::vector<Variable> parameters;
-    Rule rule;
-  };
-  using Groups = std::vector<Group>;
-
-  [[nodiscard]] std::shared_ptr<const Groups> groups() const;
-  void replace(std::shared_ptr<const Groups> groups);
-
-  mutable std::mutex mutex_;  ///< guards which groups there are: a list of them never changes
-  std::shared_ptr<const Groups> groups_ = std::make_shared<Groups>();
-};
-
-/// Takes the place of a setting that has another name elsewhere: to give it does not compile, and
-/// the message says what to write.
-struct LearningRate {
-  LearningRate() = default;
-  template <class T>
-  LearningRate(T) {  // NOLINT(google-explicit-constructor): so that `{.lr = 1e-3}` gets here
-    static_assert(sizeof(T) == 0, "the learning rate is the setting `rate`: write {.rate = ...}");
-  }
-};
-
 struct SgdOptions {
   double rate = 1e-2, momentum = 0, weight_decay = 0;
   bool is_nesterov = false;
+  double dampening = 0;        ///< of gradients that join the momentum, from the second step on
+  bool is_maximizing = false;  ///< moves along gradients, not against them
   [[no_unique_address]] LearningRate lr = {};  ///< is called rate
 };
 /// Stochastic gradient descent, with momentum as in PyTorch: v = momentum v + g; p -= rate v.
@@ -118,6 +26,8 @@ class Sgd final : public Optimizer {
 
 struct AdamOptions {
   double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
+  bool is_amsgrad = false;     ///< divides by the largest average there was (S. Reddi et al., 2018)
+  bool is_maximizing = false;  ///< moves along gradients, not against them
   [[no_unique_address]] LearningRate lr = {};  ///< is called rate
 };
 /// D. Kingma, J. Ba, arXiv:1412.6980; weight decay is added to the gradient.
@@ -140,8 +50,51 @@ class AdamW final : public Adam {
                  const AdamOptions& options = {.weight_decay = 1e-2});
 };
 
+struct AdamaxOptions {
+  double rate = 2e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
+  bool is_maximizing = false;                  ///< moves along gradients, not against them
+  [[no_unique_address]] LearningRate lr = {};  ///< is called rate
+};
+/// Adam by the largest gradient rather than by their squares (D. Kingma, J. Ba, arXiv:1412.6980,
+/// section 7.1).
+class Adamax final : public Optimizer {
+ public:
+  explicit Adamax(std::vector<Variable> parameters, const AdamaxOptions& options = {});
+  void add(std::vector<Variable> parameters, const AdamaxOptions& options);
+};
+
+struct NAdamOptions {
+  double rate = 2e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
+  double momentum_decay = 4e-3;                ///< how fast beta1 rises from its half to itself
+  bool is_decoupled = false;                   ///< weight decay is apart from the gradient
+  bool is_maximizing = false;                  ///< moves along gradients, not against them
+  [[no_unique_address]] LearningRate lr = {};  ///< is called rate
+};
+/// Adam with Nesterov's momentum (T. Dozat, 2016), as in PyTorch.
+class NAdam final : public Optimizer {
+ public:
+  explicit NAdam(std::vector<Variable> parameters, const NAdamOptions& options = {});
+  void add(std::vector<Variable> parameters, const NAdamOptions& options);
+};
+
+struct RAdamOptions {
+  double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
+  bool is_decoupled = false;                   ///< weight decay is apart from the gradient
+  bool is_maximizing = false;                  ///< moves along gradients, not against them
+  [[no_unique_address]] LearningRate lr = {};  ///< is called rate
+};
+/// Adam that divides by squares only when it has seen enough of them (L. Liu et al.,
+/// arXiv:1908.03265), as in PyTorch.
+class RAdam final : public Optimizer {
+ public:
+  explicit RAdam(std::vector<Variable> parameters, const RAdamOptions& options = {});
+  void add(std::vector<Variable> parameters, const RAdamOptions& options);
+};
+
 struct RmsPropOptions {
   double rate = 1e-2, decay = 0.99, eps = 1e-8, momentum = 0, weight_decay = 0;
+  bool is_centered = false;    ///< divides by the deviation, not by the root of the mean square
+  bool is_maximizing = false;  ///< moves along gradients, not against them
   [[no_unique_address]] LearningRate lr = {};  ///< is called rate
 };
 /// T. Tieleman, G. Hinton, lecture 6.5 (2012), as in PyTorch.
@@ -151,25 +104,92 @@ class RmsProp final : public Optimizer {
   void add(std::vector<Variable> parameters, const RmsPropOptions& options);
 };
 
-/// Scales all gradients so that their common 2-norm is at most `largest`; returns what it was: a
-/// float64 if a gradient is one, else a float32. Squares are summed in float64: those of float32
-/// neither overflow nor vanish.
-/// Throws Error(value) if `largest` is negative or NaN.
-Tensor clip_gradient_norm(const std::vector<Variable>& parameters, double largest);
-/// Limits each gradient's elements to [-largest, largest]. Throws Error(value) if `largest` is
-/// negative or NaN.
-void clip_gradient_value(const std::vector<Variable>& parameters, double largest);
+struct AdagradOptions {
+  double rate = 1e-2, eps = 1e-10, weight_decay = 0;
+  double rate_decay = 0;       ///< the rate of step n is rate / (1 + (n - 1) rate_decay)
+  double initial = 0;          ///< of the sums of squares
+  bool is_maximizing = false;  ///< moves along gradients, not against them
+  [[no_unique_address]] LearningRate lr = {};  ///< is called rate
+};
+/// Divides by the root of the sum of all squares (J. Duchi et al., 2011), as in PyTorch.
+class Adagrad final : public Optimizer {
+ public:
+  explicit Adagrad(std::vector<Variable> parameters, const AdagradOptions& options = {});
+  void add(std::vector<Variable> parameters, const AdagradOptions& options);
+};
 
-/// The learning rate of step 0, 1, 2, ...: `optimizer.set_rate(schedule(i))`. Making one throws
-/// Error(value) for rates or factors that are negative or not finite and for numbers of steps below
-/// 1 (0, for warm_up); calling one, for a negative step.
-using Schedule = std::function<double(int64_t step)>;
-/// rate * factor^(step / every), rounded down.
-[[nodiscard]] Schedule step_decay(double rate, int64_t every, double factor = 0.1);
-/// From `rate` to `last` along half a cosine over `steps` (arXiv:1608.03983), then `last`.
-[[nodiscard]] Schedule cosine_decay(double rate, int64_t steps, double last = 0);
-/// Rises linearly to `then`'s first rate during `steps` steps, then follows it from its beginning.
-[[nodiscard]] Schedule warm_up(int64_t steps, Schedule then);
+struct AdadeltaOptions {
+  double rate = 1, decay = 0.9, eps = 1e-6, weight_decay = 0;
+  bool is_maximizing = false;                  ///< moves along gradients, not against them
+  [[no_unique_address]] LearningRate lr = {};  ///< is called rate
+};
+/// M. Zeiler, arXiv:1212.5701.
+class Adadelta final : public Optimizer {
+ public:
+  explicit Adadelta(std::vector<Variable> parameters, const AdadeltaOptions& options = {});
+  void add(std::vector<Variable> parameters, const AdadeltaOptions& options);
+};
+
+struct AdafactorOptions {
+  double rate = 1e-2;  ///< at most; of step n it is at most 1 / sqrt(n)
+  double decay = 0.8;  ///< step n has the weight n^-decay in the averages
+  double eps1 = 0;     ///< averages of squares are eps1^2 at least; 0: the dtype's epsilon
+  double eps2 =
+      1e-3;  ///< the rate is relative to the parameter, whose size counts as this at least
+  double clipping = 1;  ///< the most that the root of a move's mean square may be, before the rate
+  double weight_decay = 0;                     ///< is apart from the gradient
+  bool is_maximizing = false;                  ///< moves along gradients, not against them
+  [[no_unique_address]] LearningRate lr = {};  ///< is called rate
+};
+/// Keeps averages of squares of rows and columns, not of elements (N. Shazeer, M. Stern,
+/// arXiv:1804.04235), as in PyTorch: along the last two axes; of parameters with one axis, all.
+class Adafactor final : public Optimizer {
+ public:
+  explicit Adafactor(std::vector<Variable> parameters, const AdafactorOptions& options = {});
+  void add(std::vector<Variable> parameters, const AdafactorOptions& options);
+};
+
+struct LionOptions {
+  double rate = 1e-4, beta1 = 0.9, beta2 = 0.99, weight_decay = 0;
+  bool is_maximizing = false;                  ///< moves along gradients, not against them
+  [[no_unique_address]] LearningRate lr = {};  ///< is called rate
+};
+/// Moves by the signs of averages (X. Chen et al., arXiv:2302.06675); weight decay is apart from
+/// the gradient.
+class Lion final : public Optimizer {
+ public:
+  explicit Lion(std::vector<Variable> parameters, const LionOptions& options = {});
+  void add(std::vector<Variable> parameters, const LionOptions& options);
+};
+
+struct LambOptions {
+  double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-6, weight_decay = 0;
+  bool is_maximizing = false;                  ///< moves along gradients, not against them
+  [[no_unique_address]] LearningRate lr = {};  ///< is called rate
+};
+/// Adam whose moves, weight decay included, are as long as `rate` times the parameter (Y. You et
+/// al., arXiv:1904.00962): for large batches.
+class Lamb final : public Optimizer {
+ public:
+  explicit Lamb(std::vector<Variable> parameters, const LambOptions& options = {});
+  void add(std::vector<Variable> parameters, const LambOptions& options);
+};
+
+struct LbfgsOptions {
+  double rate = 1;
+  int64_t history = 10;  ///< so many steps are remembered, each as large as all parameters twice
+  bool is_maximizing = false;                  ///< moves along gradients, not against them
+  [[no_unique_address]] LearningRate lr = {};  ///< is called rate
+};
+/// Newton's method with second derivatives guessed from the last steps (D. Liu, J. Nocedal, 1989),
+/// without a line search: for gradients of all data, near a minimum. It is called as the others
+/// are, with one loss for each step; so many steps are PyTorch's one of max_iter = so many without
+/// its tolerances. Each group has its own guess.
+class Lbfgs final : public Optimizer {
+ public:
+  explicit Lbfgs(std::vector<Variable> parameters, const LbfgsOptions& options = {});
+  void add(std::vector<Variable> parameters, const LbfgsOptions& options);
+};
 
 }  // namespace nitinol::nn
 

@@ -1,11 +1,13 @@
-"""Writes the layers and optimizers of nitinol.nn from the headers in nn/.
+"""Writes the layers, optimizers and schedules of nitinol.nn from the headers in nn/.
 
-A struct that can be called, or whose Variables a factory makes, is a layer: a class of Python with its fields as attributes, the
-parameters of its factory as those of __init__, and its comments. Fields that the factory fills
-(Variables, other layers) come from there; the others are set by parameters of their names.
+A struct that can be called, or whose Variables a factory makes, is a layer: a class of Python with
+its fields as attributes, the parameters of its factory as those of __init__, and its comments. Fields
+that the factory fills (Variables, other layers) come from there; the others are set by parameters of
+their names.
 Written are
 
-    layers.cpp   void bind_layers(nb::module_&), which makes and calls them; void bind_optimizers(…)
+    layers.cpp   void bind_layers(nb::module_&), which makes and calls them; void bind_optimizers(…),
+                 bind_schedules(…)
     _layers.py   the classes
     bindings/python/comments.h   what the headers say of classes that are bound by hand
 """
@@ -404,7 +406,7 @@ def optimizers_of(header: Header) -> list[tuple[Class, Struct, dict[str, str]]]:
 
 def options_of(options: Struct) -> list[Setting]:
     return [
-        Setting(LAYER_PARAMETERS.get(f.name, f.name), f.name, f.type, f.default)
+        Setting(LAYER_PARAMETERS.get(f.name, f.name), f.name, f.type, f.default, f.doc)
         for f in options.fields
         if f.type != "LearningRate"
     ]
@@ -427,13 +429,45 @@ def cpp_optimizers(header: Header) -> tuple[str, str]:
         defaults = ", ".join(f".{field} = {value}" for field, value in own.items())
         words = ", ".join(f'{{"{s.cpp}", "{s.name}"}}' for s in settings if s.cpp != s.name)
         names = ", ".join(json.dumps(name) for name in ["parameters", *(s.name for s in settings)])
+        said = "\n".join(f"{s.name}: {plain(s.doc, [])}" for s in settings if s.doc)
+        doc = f"{plain(one.doc, [])}\n\n{said}".strip()
         calls.append(
             f'  bind_optimizer<nn::{one.name}, nn::{one.base}>(m, "{one.name}",\n'
-            f"      {json.dumps(plain(one.doc, []))},\n"
+            f"      {json.dumps(doc)},\n"
             f"      nn::{options.name}{{{defaults}}}, {{{names}}}, {json.dumps(declared)},\n"
             f'      {{{{"optimizer", "{one.name}"}}{", " if words else ""}{words}}});'
         )
     return "\n".join(reads), "\n".join(calls)
+
+
+# ---- schedules
+
+
+def cpp_schedules(header: Header) -> str:
+    """Calls that bind the functions which make schedules."""
+    calls = []
+    for made in header.functions:
+        if made.result != "Schedule":
+            raise Unreadable(f"{made.place}: {made.name} makes no schedule")
+        settings = [Setting(p.name, p.name, bare(p.type), p.default) for p in made.parameters]
+        declared = ", ".join(setting.declared for setting in settings)
+        handles = ", ".join(f"nb::handle {s.name}_" for s in settings)
+        converted = "".join(
+            f'\n        const auto {s.name} = convert<{s.type}>({{"{made.name}", "{s.name}", {s.name}_}});'
+            for s in settings
+        )
+        marks = "".join(
+            f'\n      nb::arg("{s.name}"){"" if s.is_required else f" = {s.default}"},'
+            for s in settings
+        )
+        names = ", ".join(s.name for s in settings)
+        signature = f"def {made.name}({declared}) -> Schedule"
+        calls.append(
+            f'  m.def("{made.name}",\n      []({handles}) {{{converted}\n'
+            f"        return PythonSchedule{{nn::{made.name}({names})}};\n      }},{marks}\n"
+            f"      nb::sig({json.dumps(signature)}),\n      {json.dumps(plain(made.doc, []))});"
+        )
+    return "\n".join(calls)
 
 
 # ---- files
@@ -499,6 +533,10 @@ def files_of(headers: dict[str, Header]) -> dict[str, str]:
         "",
         "void bind_optimizers(nb::module_& m) {",
         optimizers,
+        "}",
+        "",
+        "void bind_schedules(nb::module_& m) {",
+        cpp_schedules(headers["nn/schedules.h"]),
         "}",
         "",
         "}  // namespace nitinol::python",

@@ -15,6 +15,9 @@ TYPES = {
     "std::vector<Tensor>": "Sequence[TensorLike]",
     "std::vector<Variable>": "Parameters",
     "std::vector<Padding>": "Sequence[tuple[int, int]]",
+    "std::vector<int64_t>": "Sequence[int]",
+    "nn::Schedule": "Schedule",
+    "std::vector<nn::Schedule>": "Sequence[Schedule]",
     "Axes": "int | Sequence[int] | None",
     "Dims": "int | Sequence[int]",
     "Lengths": "int | Sequence[int]",
@@ -46,6 +49,8 @@ CONVERTED = {
     "Reduction": "nn::Reduction",
     "Nonlinearity": "nn::Nonlinearity",
     "Pooling": "nn::Pooling",
+    "Schedule": "nn::Schedule",
+    "std::vector<Schedule>": "std::vector<nn::Schedule>",
 }
 OPERANDS = {"Tensor", "Operand", "Fill", "std::vector<Tensor>"}
 BY_NAME = {"std::optional<DType>", "Device", "std::optional<Device>", "Generator", "KeepDims"}

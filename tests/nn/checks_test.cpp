@@ -51,6 +51,19 @@ Spec spec_of(DType dtype, const Shape& shape) {
 Tensor run_rms_norm(double eps) {
   return nn::RmsNorm{.weight = parameter(ones({2})), .eps = eps}(ones({2, 2}));
 }
+void check_misuses(const std::vector<Misuse>& table) {
+  for (const Misuse& misuse : table) {
+    INFO(misuse.call);
+    try {
+      misuse.run();
+      FAIL_CHECK("no error");
+    } catch (const Error& error) {
+      CHECK(error.kind() == misuse.kind);
+      CHECK_THAT(error.message(), Catch::StartsWith(misuse.start));
+      CHECK_THAT(error.message(), Catch::Contains(misuse.got));
+    }
+  }
+}
 void run_layer_norm(double eps) {
   static_cast<void>(layer_norm(ones({2, 3}), {.eps = eps}));
 }
@@ -257,22 +270,184 @@ TEST_CASE("settings that make no sense are Errors that say what came", "[nn][err
       NITINOL_MISUSE(set_stance(static_cast<Stance>(99)), value, "set_stance: ", "got 99"),
       NITINOL_MISUSE(StanceScope(static_cast<Stance>(77)), value, "StanceScope: ", "got 77"),
   };
-  for (const Misuse& misuse : table) {
-    INFO(misuse.call);
-    try {
-      misuse.run();
-      FAIL_CHECK("no error");
-    } catch (const Error& error) {
-      CHECK(error.kind() == misuse.kind);
-      CHECK_THAT(error.message(), Catch::StartsWith(misuse.start));
-      CHECK_THAT(error.message(), Catch::Contains(misuse.got));
-    }
-  }
+  check_misuses(table);
+}
+
+/// Of an optimizer's options.
+#define NITINOL_REFUSED(optimizer, setting, number, got)           \
+  NITINOL_MISUSE(nn::optimizer(one(), {.setting = number}), value, \
+                 #optimizer ": the setting `" #setting "`", got)
+#define NITINOL_REFUSED_PLATEAU(setting, number)             \
+  NITINOL_MISUSE(nn::Plateau(1, {.setting = number}), value, \
+                 "Plateau: the setting `" #setting "`", "got " #number)
+
+TEST_CASE("settings of rules, rates and initial values that make no sense are Errors, too",
+          "[nn][errors]") {
+  check_misuses({
+      // optimizers
+      NITINOL_REFUSED(Sgd, dampening, 1.5, "got 1.5"),
+      NITINOL_REFUSED(Sgd, dampening, -1, "got -1"),
+      NITINOL_REFUSED(Adamax, beta1, 1, "got 1"),
+      NITINOL_REFUSED(Adamax, beta2, -1, "got -1"),
+      NITINOL_REFUSED(Adamax, eps, -1, "got -1"),
+      NITINOL_REFUSED(Adamax, weight_decay, -1, "got -1"),
+      NITINOL_REFUSED(NAdam, beta1, 1, "got 1"),
+      NITINOL_REFUSED(NAdam, beta2, 1, "got 1"),
+      NITINOL_REFUSED(NAdam, eps, infinity, "got inf"),
+      NITINOL_REFUSED(NAdam, weight_decay, -1, "got -1"),
+      NITINOL_REFUSED(NAdam, momentum_decay, -1, "got -1"),
+      NITINOL_REFUSED(NAdam, momentum_decay, not_a_number, "got nan"),
+      NITINOL_REFUSED(RAdam, beta1, -0.1, "got -0.1"),
+      NITINOL_REFUSED(RAdam, beta2, 1, "got 1"),
+      NITINOL_REFUSED(RAdam, eps, -1, "got -1"),
+      NITINOL_REFUSED(RAdam, weight_decay, not_a_number, "got nan"),
+      NITINOL_REFUSED(Adagrad, eps, -1, "got -1"),
+      NITINOL_REFUSED(Adagrad, weight_decay, -1, "got -1"),
+      NITINOL_REFUSED(Adagrad, rate_decay, -1, "got -1"),
+      NITINOL_REFUSED(Adagrad, rate_decay, infinity, "got inf"),
+      NITINOL_REFUSED(Adagrad, initial, -1, "got -1"),
+      NITINOL_REFUSED(Adagrad, initial, not_a_number, "got nan"),
+      NITINOL_REFUSED(Adadelta, decay, 1.5, "got 1.5"),
+      NITINOL_REFUSED(Adadelta, eps, -1, "got -1"),
+      NITINOL_REFUSED(Adadelta, weight_decay, -1, "got -1"),
+      NITINOL_REFUSED(Adafactor, decay, -0.8, "got -0.8"),
+      NITINOL_REFUSED(Adafactor, eps1, -1, "got -1"),
+      NITINOL_REFUSED(Adafactor, eps2, -1, "got -1"),
+      NITINOL_REFUSED(Adafactor, clipping, 0, "got 0"),
+      NITINOL_REFUSED(Adafactor, clipping, infinity, "got inf"),
+      NITINOL_REFUSED(Adafactor, weight_decay, -1, "got -1"),
+      NITINOL_REFUSED(Lion, beta1, 1, "got 1"),
+      NITINOL_REFUSED(Lion, beta2, 1, "got 1"),
+      NITINOL_REFUSED(Lion, weight_decay, -1, "got -1"),
+      NITINOL_REFUSED(Lamb, beta1, 1, "got 1"),
+      NITINOL_REFUSED(Lamb, beta2, 1, "got 1"),
+      NITINOL_REFUSED(Lamb, eps, not_a_number, "got nan"),
+      NITINOL_REFUSED(Lamb, weight_decay, -1, "got -1"),
+      NITINOL_MISUSE(nn::Adamax(one(), {.rate = -1}), value, "optimizer: the setting `rate`",
+                     "got -1"),
+      NITINOL_MISUSE(nn::Adamax({}), value, "optimizer: the list of parameters", "got none"),
+      NITINOL_MISUSE(nn::NAdam(one(), {.rate = -1}), value, "optimizer: the setting `rate`",
+                     "got -1"),
+      NITINOL_MISUSE(nn::NAdam({}), value, "optimizer: the list of parameters", "got none"),
+      NITINOL_MISUSE(nn::RAdam(one(), {.rate = -1}), value, "optimizer: the setting `rate`",
+                     "got -1"),
+      NITINOL_MISUSE(nn::RAdam({}), value, "optimizer: the list of parameters", "got none"),
+      NITINOL_MISUSE(nn::Adagrad(one(), {.rate = -1}), value, "optimizer: the setting `rate`",
+                     "got -1"),
+      NITINOL_MISUSE(nn::Adagrad({}), value, "optimizer: the list of parameters", "got none"),
+      NITINOL_MISUSE(nn::Adadelta(one(), {.rate = -1}), value, "optimizer: the setting `rate`",
+                     "got -1"),
+      NITINOL_MISUSE(nn::Adadelta({}), value, "optimizer: the list of parameters", "got none"),
+      NITINOL_MISUSE(nn::Adafactor(one(), {.rate = -1}), value, "optimizer: the setting `rate`",
+                     "got -1"),
+      NITINOL_MISUSE(nn::Adafactor({}), value, "optimizer: the list of parameters", "got none"),
+      NITINOL_MISUSE(nn::Lion(one(), {.rate = -1}), value, "optimizer: the setting `rate`",
+                     "got -1"),
+      NITINOL_MISUSE(nn::Lion({}), value, "optimizer: the list of parameters", "got none"),
+      NITINOL_MISUSE(nn::Lamb(one(), {.rate = -1}), value, "optimizer: the setting `rate`",
+                     "got -1"),
+      NITINOL_MISUSE(nn::Lamb({}), value, "optimizer: the list of parameters", "got none"),
+      NITINOL_MISUSE(nn::Lbfgs(one(), {.rate = -1}), value, "optimizer: the setting `rate`",
+                     "got -1"),
+      NITINOL_MISUSE(nn::Lbfgs({}), value, "optimizer: the list of parameters", "got none"),
+      NITINOL_MISUSE(nn::Lbfgs(one(), {.history = 0}), value, "Lbfgs: the setting `history`",
+                     "got 0"),
+      NITINOL_MISUSE(nn::Sgd(one(), {.momentum = 0.9, .is_nesterov = true, .dampening = 0.5}),
+                     value, "Sgd with is_nesterov: the setting `dampening`", "got 0.5"),
+      // averages
+      NITINOL_MISUSE(nn::Average({}), value, "Average: the list of parameters", "got none"),
+      NITINOL_MISUSE(nn::Average(one(), {.decay = 1.5}), value, "Average: the setting `decay`",
+                     "got 1.5"),
+      NITINOL_MISUSE(nn::Average({Variable(zeros({2}, i64))}), dtype,
+                     "Average: the average of a Variable", "got int64[2]"),
+      // rates
+      NITINOL_MISUSE(nn::constant_rate(-1), value, "constant_rate: the setting `rate`", "got -1"),
+      NITINOL_MISUSE(nn::constant_rate(1)(-1), value, "constant_rate: the setting `step`",
+                     "got -1"),
+      NITINOL_MISUSE(nn::multi_step_decay(-1, {}), value, "multi_step_decay: the setting `rate`",
+                     "got -1"),
+      NITINOL_MISUSE(nn::multi_step_decay(1, {3, 3}), value,
+                     "multi_step_decay: the setting `steps`", "got 3"),
+      NITINOL_MISUSE(nn::multi_step_decay(1, {0}), value, "multi_step_decay: the setting `steps`",
+                     "got 0"),
+      NITINOL_MISUSE(nn::multi_step_decay(1, {2}, -1), value,
+                     "multi_step_decay: the setting `factor`", "got -1"),
+      NITINOL_MISUSE(nn::multi_step_decay(1, {2})(-1), value,
+                     "multi_step_decay: the setting `step`", "got -1"),
+      NITINOL_MISUSE(nn::exponential_decay(infinity, 1), value,
+                     "exponential_decay: the setting `rate`", "got inf"),
+      NITINOL_MISUSE(nn::exponential_decay(1, -1), value, "exponential_decay: the setting `factor`",
+                     "got -1"),
+      NITINOL_MISUSE(nn::exponential_decay(1, 1)(-1), value,
+                     "exponential_decay: the setting `step`", "got -1"),
+      NITINOL_MISUSE(nn::linear_decay(1, 0), value, "linear_decay: the setting `steps`", "got 0"),
+      NITINOL_MISUSE(nn::linear_decay(1, 2)(-1), value, "linear_decay: the setting `step`",
+                     "got -1"),
+      NITINOL_MISUSE(nn::polynomial_decay(1, 2, -1), value, "polynomial_decay: the setting `power`",
+                     "got -1"),
+      NITINOL_MISUSE(nn::polynomial_decay(1, 2, 1, -1), value,
+                     "polynomial_decay: the setting `last`", "got -1"),
+      NITINOL_MISUSE(nn::polynomial_decay(1, 2)(-1), value, "polynomial_decay: the setting `step`",
+                     "got -1"),
+      NITINOL_MISUSE(nn::cosine_restarts(1, 0), value, "cosine_restarts: the setting `steps`",
+                     "got 0"),
+      NITINOL_MISUSE(nn::cosine_restarts(1, 2, 0), value, "cosine_restarts: the setting `growth`",
+                     "got 0"),
+      NITINOL_MISUSE(nn::cosine_restarts(1, 2)(-1), value, "cosine_restarts: the setting `step`",
+                     "got -1"),
+      NITINOL_MISUSE(nn::one_cycle(-1, 10), value, "one_cycle: the setting `rate`", "got -1"),
+      NITINOL_MISUSE(nn::one_cycle(1, 0), value, "one_cycle: the setting `steps`", "got 0"),
+      NITINOL_MISUSE(nn::one_cycle(1, 10, 1), value, "one_cycle: the setting `rise`", "got 1"),
+      NITINOL_MISUSE(nn::one_cycle(1, 2), value, "one_cycle: the rate rises", "got 0.6"),
+      NITINOL_MISUSE(nn::one_cycle(1, 9, 0.3, 0), value, "one_cycle: the setting `first_divisor`",
+                     "got 0"),
+      NITINOL_MISUSE(nn::one_cycle(1, 9, 0.3, 2, -1), value,
+                     "one_cycle: the setting `last_divisor`", "got -1"),
+      NITINOL_MISUSE(nn::one_cycle(1, 9)(-1), value, "one_cycle: the setting `step`", "got -1"),
+      NITINOL_MISUSE(nn::joined({}, {}), value, "joined: 0 schedules", "got 0 starts"),
+      NITINOL_MISUSE(nn::joined({nn::constant_rate(1)}, {2}), value, "joined: 1 schedules",
+                     "got 1 starts"),
+      NITINOL_MISUSE(nn::joined({nn::constant_rate(1), {}}, {2}), value,
+                     "joined: the function to call", "got an empty one"),
+      NITINOL_MISUSE(nn::joined({nn::constant_rate(1), nn::constant_rate(1)}, {0}), value,
+                     "joined: the setting `starts`", "got 0"),
+      NITINOL_MISUSE(nn::joined({nn::constant_rate(1)}, {})(-1), value,
+                     "joined: the setting `step`", "got -1"),
+      NITINOL_MISUSE(nn::Plateau(-1), value, "Plateau: the setting `rate`", "got -1"),
+      NITINOL_REFUSED_PLATEAU(factor, 1),
+      NITINOL_REFUSED_PLATEAU(factor, -1),
+      NITINOL_REFUSED_PLATEAU(patience, -1),
+      NITINOL_REFUSED_PLATEAU(threshold, -1),
+      NITINOL_REFUSED_PLATEAU(cooldown, -1),
+      NITINOL_REFUSED_PLATEAU(last, -1),
+      // initial values
+      NITINOL_MISUSE(nn::truncated_normal({2}, -1), value,
+                     "truncated_normal: the setting `deviation`", "got -1"),
+      NITINOL_MISUSE(nn::xavier_normal({2, 2}, f32, -1), value, "xavier_normal: the setting `gain`",
+                     "got -1"),
+      NITINOL_MISUSE(nn::xavier_uniform({2, 2}, f32, infinity), value,
+                     "xavier_uniform: the setting `gain`", "got inf"),
+      NITINOL_MISUSE(nn::kaiming_uniform({2, 2}, f32, {.slope = -1}), value,
+                     "kaiming_uniform: the setting `slope`", "got -1"),
+      NITINOL_MISUSE(nn::orthogonal({3}), shape, "orthogonal: ", "got [3]"),
+      NITINOL_MISUSE(nn::orthogonal({3, 0}), value, "orthogonal: the setting `size`", "got 0"),
+      NITINOL_MISUSE(nn::orthogonal({3, 2}, f32, not_a_number), value,
+                     "orthogonal: the setting `gain`", "got nan"),
+      NITINOL_MISUSE(nn::dirac({3, 3}), shape, "dirac: ", "got [3, 3]"),
+      NITINOL_MISUSE(nn::dirac({3, 3, 0}), value, "dirac: the setting `size`", "got 0"),
+      NITINOL_MISUSE(nn::dirac({4, 3, 1}, f32, 0), value, "dirac: the setting `groups`", "got 0"),
+      NITINOL_MISUSE(nn::dirac({4, 3, 1}, f32, 3), value, "dirac: the setting `groups`", "got 3"),
+  });
 }
 
 TEST_CASE("settings at the edge of what makes sense are taken", "[nn]") {
   CHECK_NOTHROW(nn::Adam(one(), {.rate = 0, .beta1 = 0, .beta2 = 0, .eps = 0}));
   CHECK_NOTHROW(nn::RmsProp(one(), {.decay = 1}));
+  CHECK_NOTHROW(nn::Adadelta(one(), {.decay = 1}));
+  CHECK_NOTHROW(nn::Adafactor(one(), {.decay = 0, .eps2 = 0}));
+  CHECK_NOTHROW(nn::Sgd(one(), {.momentum = 0.9, .dampening = 1}));
+  CHECK_NOTHROW(nn::Average(one(), {.decay = 0}));
+  CHECK_NOTHROW(nn::one_cycle(1, 4, 0.3));
   CHECK_NOTHROW(nn::clip_gradient_norm(one(), infinity));
   CHECK_NOTHROW(layer_norm(ones({2, 3}), {.eps = 0}));
   CHECK(nn::warm_up(0, nn::cosine_decay(1, 3))(0) == 1);

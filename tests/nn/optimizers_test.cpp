@@ -213,24 +213,28 @@ TEST_CASE("an optimizer's state has names", "[nn]") {
                                           "groups.0.state.0.1", "groups.0.parameters.0"});
 }
 
-TEST_CASE("schedules", "[nn]") {
-  const nn::Schedule steps = nn::step_decay(1.0, 10, 0.5);
-  CHECK(steps(9) == 1.0);
-  CHECK(steps(10) == 0.5);
-  CHECK(steps(25) == 0.25);
-  const nn::Schedule cosine = nn::cosine_decay(1.0, 100, 0.2);
-  CHECK(cosine(0) == 1.0);
-  CHECK(cosine(50) == Approx(0.6));
-  CHECK(cosine(99) > 0.2);
-  CHECK(cosine(100) == 0.2);
-  CHECK(cosine(101) == 0.2);  // where the cosine would rise again
-  CHECK(cosine(150) == 0.2);
-  const nn::Schedule warm = nn::warm_up(4, cosine);
-  CHECK(warm(0) == 0.25);
-  CHECK(warm(3) == 1.0);
-  CHECK(warm(4) == 1.0);  // the schedule's own first step
-  CHECK(warm(5) == cosine(1));
-  CHECK(warm(54) == Approx(0.6));
+TEST_CASE("gradients of parts of a batch add up to those of all of it", "[nn]") {
+  const auto same = [&] { return nn::to(mlp(), f64); };
+  const Mlp parts = same(), whole = same();
+  const nn::AdamW of_parts(nn::parameters(parts)), of_whole(nn::parameters(whole));
+  manual_seed(5);
+  for (int i = 0; i < 4; ++i) {
+    const Tensor x = cast(randn({12, 6}), f64), y = arange(12) % 3;
+    of_parts.zero_grad();
+    for (int k = 0; k < 3; ++k) {
+      const Range part = {4 * k, 4 * k + 4};
+      const Tensor loss = nn::cross_entropy(parts(x.at({part})), y.at({part}));
+      (loss / 3).backward();
+    }
+    of_parts.step();
+    of_whole.zero_grad();
+    nn::cross_entropy(whole(x), y).backward();
+    of_whole.step();
+    for (std::size_t k = 0; k < 4; ++k) {
+      const Tensor difference = nn::parameters(parts)[k] - nn::parameters(whole)[k];
+      CHECK(max(abs(difference)).item<double>() < 1e-9);
+    }
+  }
 }
 
 TEST_CASE("a new rate is that of every group", "[nn]") {

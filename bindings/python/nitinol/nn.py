@@ -20,16 +20,35 @@ from typing import TYPE_CHECKING, Any, Mapping, Sequence
 from nitinol import _ext, _layers
 from nitinol._ext import nn as _functions
 from nitinol._ext import (
+    Adadelta,
+    Adafactor,
+    Adagrad,
     Adam,
     AdamW,
+    Adamax,
+    Average,
     DataLoader,
+    Lamb,
+    Lbfgs,
+    Lion,
+    NAdam,
     Optimizer,
+    Plateau,
     Progress,
+    RAdam,
     RmsProp,
     Schedule,
     Sgd,
     Variable,
+    constant_rate,
     cosine_decay,
+    cosine_restarts,
+    exponential_decay,
+    joined,
+    linear_decay,
+    multi_step_decay,
+    one_cycle,
+    polynomial_decay,
     step_decay,
     warm_up,
 )
@@ -38,7 +57,7 @@ from nitinol._hints import names_of_module
 from nitinol._layers import *  # noqa: F403
 from nitinol._module import Module, Sequential, children
 
-_Savable = Module | Optimizer | Mapping[str, Any] | Sequence[Any]
+_Savable = Module | Optimizer | Average | Mapping[str, Any] | Sequence[Any]
 
 
 def _named(where: str, value: Any, path: str = "") -> dict[str, Variable]:
@@ -47,7 +66,7 @@ def _named(where: str, value: Any, path: str = "") -> dict[str, Variable]:
 
     if isinstance(value, Variable):
         return {path: value}
-    if isinstance(value, (Module, Optimizer)):
+    if isinstance(value, (Module, Optimizer, Average)):
         return {joined(name): v for name, v in value.named_variables().items()}
     if not isinstance(value, (Mapping, list, tuple)):
         raise TypeError(
@@ -73,18 +92,37 @@ def load(path: str | os.PathLike[str], value: Any) -> None:
 
 
 __all__ = [
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
     "Adam",
     "AdamW",
+    "Adamax",
+    "Average",
     "DataLoader",
+    "Lamb",
+    "Lbfgs",
+    "Lion",
     "Module",
+    "NAdam",
     "Optimizer",
+    "Plateau",
     "Progress",
+    "RAdam",
     "RmsProp",
     "Schedule",
     "Sequential",
     "Sgd",
+    "constant_rate",
     "cosine_decay",
+    "cosine_restarts",
+    "exponential_decay",
+    "joined",
+    "linear_decay",
     "load",
+    "multi_step_decay",
+    "one_cycle",
+    "polynomial_decay",
     "save",
     "step_decay",
     "warm_up",

@@ -61,7 +61,7 @@ void bind_optimizer(nb::module_& m) {
   nb::class_<nn::Optimizer>(m, "Optimizer", comments::Optimizer)
       .def("__init__",
            [](nn::Optimizer*, nb::args, nb::kwargs) {
-             throw_python(PyExc_TypeError, "Optimizer: make one of Sgd, Adam, AdamW and RmsProp");
+             throw_python(PyExc_TypeError, "Optimizer: make one of Sgd, Adam and the others");
            })
       .def(
           "zero_grad",
@@ -94,38 +94,89 @@ void bind_optimizer(nb::module_& m) {
           "Rate, step counts, running averages and parameters by name: what save() writes.");
 }
 
-struct PythonSchedule {
-  nn::Schedule schedule;
-};
-
-void bind_schedules(nb::module_& m) {
+void bind_rates(nb::module_& m) {
   nb::class_<PythonSchedule>(m, "Schedule", comments::Schedule)
       .def("__init__",
            [](PythonSchedule*, nb::args, nb::kwargs) {
              throw_python(PyExc_TypeError,
-                          "Schedule: step_decay(), cosine_decay() and warm_up() make schedules");
+                          "Schedule: step_decay(), warm_up() and others make schedules");
            })
       .def(
           "__call__", [](const PythonSchedule& self, int64_t step) { return self.schedule(step); },
           nb::arg("step"));
-  m.def(
-      "step_decay",
-      [](double rate, int64_t every, double factor) {
-        return PythonSchedule{nn::step_decay(rate, every, factor)};
-      },
-      nb::arg("rate"), nb::arg("every"), nb::arg("factor") = 0.1, comments::step_decay);
-  m.def(
-      "cosine_decay",
-      [](double rate, int64_t steps, double last) {
-        return PythonSchedule{nn::cosine_decay(rate, steps, last)};
-      },
-      nb::arg("rate"), nb::arg("steps"), nb::arg("last") = 0.0, comments::cosine_decay);
-  m.def(
-      "warm_up",
-      [](int64_t steps, const PythonSchedule& then) {
-        return PythonSchedule{nn::warm_up(steps, then.schedule)};
-      },
-      nb::arg("steps"), nb::arg("then"), comments::warm_up);
+  bind_schedules(m);
+  static Signature of_plateau("Plateau",
+                              {"rate", "factor", "patience", "threshold", "absolute", "maximize",
+                               "cooldown", "last"},
+                              0, 1, 1);
+  of_plateau.intern();
+  nb::class_<nn::Plateau>(m, "Plateau", comments::Plateau)
+      .def("__init__",
+           with_arguments<8, nn::Plateau*>(
+               of_plateau,
+               [](nn::Plateau* self, const Arguments& given) {
+                 nn::PlateauOptions o;
+                 Given(given)
+                     .field(o.factor)
+                     .field(o.patience)
+                     .field(o.threshold)
+                     .field(o.is_absolute)
+                     .field(o.is_maximizing)
+                     .field(o.cooldown)
+                     .field(o.last);
+                 new (self) nn::Plateau(given.get<double>(0), o);
+               }),
+           nb::sig("def __init__(self, rate: float, *, factor: float = 0.1, patience: int = 10, "
+                   "threshold: float = 0.0001, absolute: bool = False, maximize: bool = False, "
+                   "cooldown: int = 0, last: float = 0.0) -> None"))
+      .def("__call__", &nn::Plateau::operator(), nb::arg("metric"),
+           "Takes the next metric and gives the rate that follows from it.")
+      .def("rate", &nn::Plateau::rate, "The present rate.");
+}
+
+void bind_average(nb::module_& m) {
+  static Signature of_average("Average", {"parameters", "decay"}, 0, 2, 1);
+  of_average.intern();
+  nb::class_<nn::Average>(m, "Average", comments::Average)
+      .def("__init__",
+           with_arguments<2, nn::Average*>(
+               of_average,
+               [](nn::Average* self, const Arguments& given) {
+                 new (self) nn::Average(given.get<std::vector<Variable>>(0),
+                                        {.decay = given.get_or<double>(1, 1)});
+               }),
+           nb::sig("def __init__(self, parameters: Parameters, decay: float = 1.0) -> None"))
+      .def(
+          "update",
+          [](const nn::Average& self) {
+            const Unlocked release;
+            self.update();
+          },
+          "Takes the present values in.")
+      .def(
+          "swap",
+          [](const nn::Average& self) {
+            const Unlocked release;
+            self.swap();
+          },
+          "Exchanges the parameters' values and the averages; a second call exchanges them back.")
+      .def(
+          "copy_to",
+          [](const nn::Average& self, nb::handle others) {
+            const auto all = given<std::vector<Variable>>("Average.copy_to", "others", others);
+            const Unlocked release;
+            self.copy_to(all);
+          },
+          nb::arg("others"), nb::sig("def copy_to(self, others: Parameters) -> None"),
+          "Sets other Variables, of the same shapes in the same order: those of a second model.")
+      .def(
+          "count", [](const nn::Average& self) { return self.count(); },
+          "How many updates there were, a float64 number.")
+      .def(
+          "named_variables",
+          [](const nn::Average& self) { return named(nn::named_variables(self)); },
+          nb::sig("def named_variables(self) -> dict[str, Variable]"),
+          "The count and the averages by name: what save() writes.");
 }
 
 /// One pass over a DataLoader.
@@ -204,12 +255,20 @@ std::vector<nn::NamedVariable> named_from(nb::dict variables) {
 
 }  // namespace
 
+template <>
+nn::Schedule convert<nn::Schedule>(const From& from) {
+  if (!nb::isinstance<PythonSchedule>(from.value))
+    throw_type(from, "a Schedule, such as cosine_decay() makes");
+  return nb::cast<const PythonSchedule&>(from.value).schedule;
+}
+
 void bind_nn(nb::module_& parent) {
   nb::module_ m = parent;
   bind_layers(m);
   bind_optimizer(m);
   bind_optimizers(m);
-  bind_schedules(m);
+  bind_rates(m);
+  bind_average(m);
   bind_data(m);
   m.def("_save", [](nb::handle path, nb::dict variables) {
     const auto file = given<std::filesystem::path>("save", "path", path);

@@ -15,6 +15,14 @@ namespace nitinol::python {
 
 void bind_layers(nb::module_& m);
 void bind_optimizers(nb::module_& m);
+void bind_schedules(nb::module_& m);
+
+/// A Schedule of Python.
+struct PythonSchedule {
+  nn::Schedule schedule;
+};
+template <>
+nn::Schedule convert<nn::Schedule>(const From& from);
 
 template <>
 nn::Nonlinearity convert<nn::Nonlinearity>(const From& from);

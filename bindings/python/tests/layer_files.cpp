@@ -49,7 +49,17 @@ void for_each_layer(F&& f) {
   f("sgd", nn::Sgd(nn::parameters(model), {.momentum = 0.9}));
   f("adam", nn::Adam(nn::parameters(model)));
   f("adamw", nn::AdamW(nn::parameters(model)));
-  f("rms_prop", nn::RmsProp(nn::parameters(model), {.momentum = 0.5}));
+  f("rms_prop", nn::RmsProp(nn::parameters(model), {.momentum = 0.5, .is_centered = true}));
+  f("adamax", nn::Adamax(nn::parameters(model)));
+  f("nadam", nn::NAdam(nn::parameters(model)));
+  f("radam", nn::RAdam(nn::parameters(model)));
+  f("adagrad", nn::Adagrad(nn::parameters(model), {.initial = 0.5}));
+  f("adadelta", nn::Adadelta(nn::parameters(model)));
+  f("adafactor", nn::Adafactor(nn::parameters(model)));
+  f("lion", nn::Lion(nn::parameters(model)));
+  f("lamb", nn::Lamb(nn::parameters(model)));
+  f("lbfgs", nn::Lbfgs(nn::parameters(model), {.history = 3}));
+  f("average", nn::Average(nn::parameters(model)));
 }
 
 }  // namespace

@@ -58,7 +58,17 @@ LAYERS: dict[str, Callable[[], Any]] = {
     "sgd": lambda: nn.Sgd(model(), momentum=0.9),
     "adam": lambda: nn.Adam(model()),
     "adamw": lambda: nn.AdamW(model()),
-    "rms_prop": lambda: nn.RmsProp(model(), momentum=0.5),
+    "rms_prop": lambda: nn.RmsProp(model(), momentum=0.5, centered=True),
+    "adamax": lambda: nn.Adamax(model()),
+    "nadam": lambda: nn.NAdam(model()),
+    "radam": lambda: nn.RAdam(model()),
+    "adagrad": lambda: nn.Adagrad(model(), initial=0.5),
+    "adadelta": lambda: nn.Adadelta(model()),
+    "adafactor": lambda: nn.Adafactor(model()),
+    "lion": lambda: nn.Lion(model()),
+    "lamb": lambda: nn.Lamb(model()),
+    "lbfgs": lambda: nn.Lbfgs(model(), history=3),
+    "average": lambda: nn.Average(model()),
 }
 
 
@@ -81,7 +91,7 @@ def test_every_layer_is_among_them():
         name
         for name in nn.__all__
         if isinstance(value := getattr(nn, name), type)
-        and issubclass(value, (nn.Module, nn.Optimizer))
+        and issubclass(value, (nn.Module, nn.Optimizer, nn.Average))
     ]
     have_no_variables = {
         "AvgPool2d", "Celu", "Dropout", "Elu", "FeatureDropout", "Flatten", "Glu", "Identity", "LeakyRelu", "MaxPool2d",

@@ -188,8 +188,22 @@ def test_a_new_option_of_an_optimizer_appears(tree: pathlib.Path) -> None:
     assert ".field(options.is_centred)" in cpp
     assert '{"parameters", "is_centred", "rate", "decay"' in cpp
     assert '"is_centred: bool = False, rate: float = 0.01, decay: float = 0.99' in cpp
-    decays = re.findall(r"weight_decay: float = ([\d.]+)", cpp)  # of Sgd, Adam, AdamW, RmsProp
-    assert decays == ["0.0", "0.0", "0.01", "0.0"]
+    decays = re.findall(r"weight_decay: float = ([\d.]+)", cpp)
+    assert decays[:4] == ["0.0", "0.0", "0.01", "0.0"]  # of Sgd, Adam, AdamW, Adamax
+    assert set(decays[4:]) == {"0.0"}
+
+
+def test_a_new_schedule_appears(tree: pathlib.Path) -> None:
+    declare(
+        tree,
+        "nn/schedules.h",
+        "/// Of both.\n[[nodiscard]] Schedule both(std::vector<Schedule> all, int64_t n = 3);\n",
+    )
+    assert generated(tree).returncode == 0
+    cpp = (tree / "out/layers.cpp").read_text()
+    assert 'convert<std::vector<nn::Schedule>>({"both", "all", all_})' in cpp
+    assert "def both(all: Sequence[Schedule], n: int = 3) -> Schedule" in cpp
+    assert '"Of both."' in cpp
 
 
 @pytest.mark.parametrize(

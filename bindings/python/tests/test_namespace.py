@@ -262,7 +262,8 @@ def test_signatures_of_what_is_bound_by_hand() -> None:
     nn = nitinol.nn
     x = nitinol.ones((2,))
     assert text(nn.Adam) == (
-        "(parameters, *, rate=0.001, beta1=0.9, beta2=0.999, eps=1e-08, weight_decay=0.0)"
+        "(parameters, *, rate=0.001, beta1=0.9, beta2=0.999, eps=1e-08, weight_decay=0.0, "
+        "amsgrad=False, maximize=False)"
     )
     assert text(nn.cosine_decay) == "(rate, steps, last=0.0)"
     assert text(nn.Optimizer.set_rate) == "(self, rate)"
@@ -378,6 +379,7 @@ def test_no_refusal_is_a_list_of_types_of_cpp() -> None:
         nitinol, nitinol.nn, nitinol.random, nitinol.linalg, x, nitinol.parameter(x), nitinol.Scalar(1.0),
         nitinol.random.Generator(0), nitinol.HostValue(1), nitinol.Device("cpu"), nitinol.stance("normal"),
         nitinol.nn.Sgd([nitinol.parameter(x)]), nitinol.nn.step_decay(1, 1), nitinol.nn.DataLoader(x),
+        nitinol.nn.Average([nitinol.parameter(x)]), nitinol.nn.Plateau(1.0),
         nitinol.nn.Progress("a", 1), nitinol.compile(lambda x: x), nitinol.float32,
     ]  # fmt: skip
     count = 0
