@@ -105,27 +105,26 @@ void bind_rates(nb::module_& m) {
           "__call__", [](const PythonSchedule& self, int64_t step) { return self.schedule(step); },
           nb::arg("step"));
   bind_schedules(m);
-  static Signature of_plateau("Plateau",
-                              {"rate", "factor", "patience", "threshold", "absolute", "maximize",
-                               "cooldown", "last"},
-                              0, 1, 1);
+  static Signature of_plateau(
+      "Plateau",
+      {"rate", "factor", "patience", "threshold", "absolute", "maximize", "cooldown", "last"}, 0, 1,
+      1);
   of_plateau.intern();
   nb::class_<nn::Plateau>(m, "Plateau", comments::Plateau)
       .def("__init__",
-           with_arguments<8, nn::Plateau*>(
-               of_plateau,
-               [](nn::Plateau* self, const Arguments& given) {
-                 nn::PlateauOptions o;
-                 Given(given)
-                     .field(o.factor)
-                     .field(o.patience)
-                     .field(o.threshold)
-                     .field(o.is_absolute)
-                     .field(o.is_maximizing)
-                     .field(o.cooldown)
-                     .field(o.last);
-                 new (self) nn::Plateau(given.get<double>(0), o);
-               }),
+           with_arguments<8, nn::Plateau*>(of_plateau,
+                                           [](nn::Plateau* self, const Arguments& given) {
+                                             nn::PlateauOptions o;
+                                             Given(given)
+                                                 .field(o.factor)
+                                                 .field(o.patience)
+                                                 .field(o.threshold)
+                                                 .field(o.is_absolute)
+                                                 .field(o.is_maximizing)
+                                                 .field(o.cooldown)
+                                                 .field(o.last);
+                                             new (self) nn::Plateau(given.get<double>(0), o);
+                                           }),
            nb::sig("def __init__(self, rate: float, *, factor: float = 0.1, patience: int = 10, "
                    "threshold: float = 0.0001, absolute: bool = False, maximize: bool = False, "
                    "cooldown: int = 0, last: float = 0.0) -> None"))
@@ -139,12 +138,12 @@ void bind_average(nb::module_& m) {
   of_average.intern();
   nb::class_<nn::Average>(m, "Average", comments::Average)
       .def("__init__",
-           with_arguments<2, nn::Average*>(
-               of_average,
-               [](nn::Average* self, const Arguments& given) {
-                 new (self) nn::Average(given.get<std::vector<Variable>>(0),
-                                        {.decay = given.get_or<double>(1, 1)});
-               }),
+           with_arguments<2, nn::Average*>(of_average,
+                                           [](nn::Average* self, const Arguments& given) {
+                                             new (self)
+                                                 nn::Average(given.get<std::vector<Variable>>(0),
+                                                             {.decay = given.get_or<double>(1, 1)});
+                                           }),
            nb::sig("def __init__(self, parameters: Parameters, decay: float = 1.0) -> None"))
       .def(
           "update",

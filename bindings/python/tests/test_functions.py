@@ -51,6 +51,8 @@ RANDOM = {
     "nn.truncated_normal": lambda: nitinol.nn.truncated_normal((50, 40), 0.5),
     "nn.orthogonal": lambda: nitinol.nn.orthogonal((50, 40)),
 }
+# From random numbers that they read, so that compiled functions run in pieces.
+COMPUTED_ON_THE_HOST = {"nn.orthogonal"}
 
 
 def function_of(name: str) -> Any:
@@ -312,7 +314,8 @@ def test_a_seed_says_what_is_drawn_eager_or_compiled(name: str) -> None:
     nitinol.manual_seed(5)
     compiled = nitinol.compile(draw, check="never")
     assert [bits_of([compiled()]) for _ in range(4)] == eager
-    check_compiled(compiled, 2)
+    if name not in COMPUTED_ON_THE_HOST:
+        check_compiled(compiled, 2)
 
 
 def test_generators_are_streams_of_their_own() -> None:

@@ -101,7 +101,7 @@ def test_rules_beside_pytorch(name: str, maximize: bool, request: pytest.Fixture
     p = nt.parameter(START)
     optimizer = ours(name, [p], maximize=maximize)
     x, state = START, {}  # type: tuple[Any, dict[str, Any]]
-    q = torch.nn.Parameter(torch.tensor(START)) if torch else None
+    q: Any = torch.nn.Parameter(torch.tensor(START)) if torch else None
     reference = theirs(torch, name, [q], maximize) if torch else None
 
     def loss() -> Any:
@@ -121,7 +121,7 @@ def test_rules_beside_pytorch(name: str, maximize: bool, request: pytest.Fixture
         step()
         if reference is not None:
             reference.step(loss)
-            x = q.detach().numpy()  # type: ignore[union-attr]
+            x = q.detach().numpy()
         else:
             gradient = 1.5 * np.cos(x * 1.5) * (-1 if maximize else 1)
             x = np_step(name, x, gradient, state, t)
@@ -229,11 +229,13 @@ def test_gradients_add_up_over_parts_of_a_batch() -> None:
     whole, parts = (nt.parameter(START.T[:, :3]) for _ in range(2))
     of_whole, of_parts = nn.Adam([whole]), nn.Adam([parts])
     for _ in range(3):
-        of_whole.zero_grad(), of_parts.zero_grad()
+        of_whole.zero_grad()
+        of_parts.zero_grad()
         nn.cross_entropy(x @ whole, y).backward()
         for i in range(0, 12, 4):
             (nn.cross_entropy(x[i : i + 4] @ parts, y[i : i + 4]) / 3).backward()
-        of_whole.step(), of_parts.step()
+        of_whole.step()
+        of_parts.step()
         np.testing.assert_allclose(parts.numpy(), whole.numpy(), rtol=1e-9)
 
 
@@ -261,7 +263,12 @@ def test_averages_beside_pytorch(decay: float, tmp_path: pathlib.Path) -> None:
     function = swa.get_ema_multi_avg_fn(decay) if decay < 1 else None
     averaged = swa.AveragedModel(theirs, multi_avg_fn=function)
     average = nn.Average(model, decay)
-    update = nt.compile(lambda x: (average.update(), x + 1)[1], check="never")
+
+    def updated(x: nt.Tensor) -> nt.Tensor:
+        average.update()
+        return x + 1
+
+    update = nt.compile(updated, check="never")
     for i in range(6):
         values = np.random.default_rng(i).normal(size=(3, 2))
         model.weight.set(values)
@@ -376,9 +383,9 @@ def test_orthogonal_and_dirac_weights() -> None:
     assert nn.dirac((2, 3, 1)).tolist() == [[[1], [0], [0]], [[0], [1], [0]]]
     for groups in (1, 2):
         torch = torch_or_skip()
-        for shape in ((4, 2, 3), (4, 3, 2, 5), (2, 4, 3, 3, 2)):
-            expected = torch.nn.init.dirac_(torch.empty(shape), groups).numpy()
-            np.testing.assert_array_equal(nn.dirac(shape, groups=groups).numpy(), expected)
+        for sizes in ((4, 2, 3), (4, 3, 2, 5), (2, 4, 3, 3, 2)):
+            expected = torch.nn.init.dirac_(torch.empty(sizes), groups).numpy()
+            np.testing.assert_array_equal(nn.dirac(sizes, groups=groups).numpy(), expected)
 
 
 def test_apply_reaches_every_module() -> None:
