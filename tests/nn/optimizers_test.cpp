@@ -8,9 +8,11 @@
 #include <catch2/catch.hpp>
 
 #include <atomic>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using namespace nitinol;
@@ -164,6 +166,42 @@ TEST_CASE("every setting belongs to its group", "[nn]") {
       nn::RmsPropOptions{.rate = 0.1},
       nn::RmsPropOptions{
           .rate = 0.02, .decay = 0.5, .eps = 0.1, .momentum = 0.4, .weight_decay = 0.3});
+}
+
+namespace {
+
+/// What a user writes: p -= rate tanh(average of gradients).
+class Bounded : public nn::Optimizer {
+ public:
+  Bounded(std::vector<Variable> parameters, double rate) {
+    add_group(std::move(parameters),
+              {.where = "Bounded",
+               .rate = rate,
+               .weight_decay = 0.5,
+               .decay = Decay::apart,
+               .state = [](const Variable& p) { return std::vector{zeros(p.shape(), p.dtype())}; },
+               .shared = [](const Step& step) { return std::vector{step.rate / step.count}; },
+               .formula =
+                   [](const Item& item, const std::vector<Tensor>& shared) {
+                     item.state[0].set(item.state[0] * 0.5 + item.gradient);
+                     return item.value - nitinol::tanh(item.state[0]) * shared[0];
+                   }});
+  }
+};
+
+}  // namespace
+
+TEST_CASE("an optimizer of one's own is a rule", "[nn]") {
+  const Variable p = parameter(full({2}, 4.0, f64));
+  const Bounded optimizer({p}, 0.1);
+  double x = 4, average = 0;
+  for (int i = 1; i <= 3; ++i) {
+    p.set_grad(full({2}, 0.3, f64));
+    optimizer.step();
+    average = average * 0.5 + 0.3;
+    x = x * (1 - 0.1 * 0.5) - 0.1 / i * std::tanh(average);
+    CHECK(p.to_vector<double>()[0] == Approx(x).epsilon(1e-12));
+  }
 }
 
 TEST_CASE("parameters of one optimizer may have dtypes that differ", "[nn]") {
