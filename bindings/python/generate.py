@@ -53,7 +53,7 @@ from names import (
     VIEWS,
     WITHOUT_NOTES,
 )
-from parameters import BY_NAME, OPERANDS, RESULTS, TYPES, Argument, bare, plain
+from parameters import BY_NAME, OPERANDS, RESULTS, TYPES, Argument, add_enums, bare, plain
 
 
 @dataclasses.dataclass
@@ -478,6 +478,7 @@ def cpp_file(bound: list[Bound], index: int, count: int) -> str:
         "// Written by bindings/python/generate.py from the public headers: edit those.",
         '#include "bindings/python/src/bind.h"',
         '#include "bindings/python/src/function.h"',
+        '#include "bindings/python/word_lists.h"',
         '#include "bindings/python/src/standard.h"',
         "",
         "namespace nitinol::python {",
@@ -548,11 +549,13 @@ def main() -> None:
     try:
         headers = [read_header(root, path) for path in HEADERS]
         check_tables(root, headers)
+        words = add_enums(headers)
         bound = collected(headers)
         files = python_files(bound)
         read = {header.path: header for header in headers}
         read.update((path, read_header(root, path)) for path in COMMENTS if path not in read)
         files.update(layers.files_of(read))
+        files["bindings/python/word_lists.h"] = words
         for i in range(PARTS):
             files[f"functions_{i}.cpp"] = cpp_file(bound[i::PARTS], i, PARTS)
     except Unreadable as error:

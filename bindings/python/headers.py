@@ -74,6 +74,12 @@ class Class:
 
 
 @dataclasses.dataclass
+class Enum:
+    namespace: str
+    values: list[str]
+
+
+@dataclasses.dataclass
 class Header:
     path: str
     notes: str  # what the comment at its top says of each function: after the first paragraph
@@ -81,6 +87,7 @@ class Header:
     structs: dict[str, Struct]
     classes: dict[str, Class]
     aliases: dict[str, str]  # their comments
+    enums: dict[str, Enum]
 
 
 def text_of_comments(lines: list[str]) -> str:
@@ -198,7 +205,7 @@ class Reader:
     def __init__(self, root: pathlib.Path, path: str) -> None:
         self.path = path
         self.lines = (root / path).read_text(encoding="utf-8").splitlines()
-        self.header = Header(path, self.notes(), [], {}, {}, {})
+        self.header = Header(path, self.notes(), [], {}, {}, {}, {})
         self.namespace = ""
 
     def notes(self) -> str:
@@ -261,6 +268,11 @@ class Reader:
             return
         if found := re.match(r"using (\w+) =", first):
             self.header.aliases[found[1]] = doc
+            return
+        if found := re.match(r"enum class (\w+)", first):
+            code = " ".join(re.sub(r"//.*", "", line).strip() for _, line in chunk)
+            values = re.findall(r"\w+", code[code.index("{") :]) if "{" in code else []
+            self.header.enums[found[1]] = Enum(self.namespace, values)
             return
         if re.match(r"(class|struct|enum|using|concept|inline constexpr|extern template)\b", first):
             return

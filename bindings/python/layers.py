@@ -479,6 +479,7 @@ PYTHON = '''\
 from __future__ import annotations
 
 import typing
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from nitinol import _ext
@@ -516,6 +517,7 @@ def files_of(headers: dict[str, Header]) -> dict[str, str]:
         "// Written by bindings/python/generate.py from the headers in nn/: edit those.",
         '#include "bindings/python/src/errors.h"',
         '#include "bindings/python/src/nn.h"',
+        '#include "bindings/python/word_lists.h"',
         "",
         "namespace nitinol::python {",
         "namespace {",

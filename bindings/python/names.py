@@ -12,13 +12,14 @@ HEADERS = (
         for name in (
             "arithmetic", "batch_norm", "cast", "compare", "conv", "create", "distributions", "einsum", "elementary",
             "index", "join", "masks", "matmul", "order", "pool", "products", "random", "rearrange",
-            "reduce", "scatter", "sets", "statistics", "transfer", "unary", "view",
+            "reduce", "resample", "scatter", "sets", "statistics", "transfer", "unary", "view",
         )
     ),
     "nn/losses.h",
     "nn/init.h",
     "nn/layers.h",
     "nn/attention.h",
+    "nn/convolutions.h",
     "nn/recurrent.h",
     "nn/optimizer.h",
     "nn/optimizers.h",
@@ -61,6 +62,7 @@ NOT_BOUND = {
 ONLY: dict[str, set[str]] = {
     "nn/attention.h": {"attention", "rotary", "sinusoidal_positions"},
     "nn/average.h": set(),
+    "nn/convolutions.h": set(),
     "nn/layers.h": set(),
     "nn/optimizer.h": {"clip_gradient_norm", "clip_gradient_value"},
     "nn/optimizers.h": set(),
@@ -154,7 +156,10 @@ LAYER_PARAMETERS = {
     "is_bidirectional": "bidirectional",
     "is_batch_first": "batch_first",
 }
-LAYER_PARAMETERS_OF = {"Conv2d": {"in": "in_channels", "out": "out_channels"}}
+LAYER_PARAMETERS_OF = dict.fromkeys(
+    ("Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"),
+    {"in": "in_channels", "out": "out_channels"},
+)
 # What is bound by hand and has the comments of the headers.
 COMMENTS = {
     "nn/average.h": ("Average",),
@@ -165,11 +170,12 @@ COMMENTS = {
     "nn/progress.h": ("Progress",),
 }
 # Headers of layers.
-LAYERS = ("nn/layers.h", "nn/attention.h", "nn/recurrent.h")
+LAYERS = ("nn/layers.h", "nn/attention.h", "nn/convolutions.h", "nn/recurrent.h")
 # Headers whose comment at the top is about other things.
 WITHOUT_NOTES = {*LAYERS, "nn/optimizer.h", "nn/optimizers.h"}
 # Long also for few elements: Python's lock is always given away.
-LONG = {"matmul", "einsum", "conv2d", "max_pool2d", "avg_pool2d", "attention", "batch_norm"}
+LONG = {"matmul", "einsum", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+        "conv_transpose3d", "max_pool2d", "avg_pool2d", "attention", "batch_norm"}  # fmt: skip
 # Nothing is computed, so that it is not given away at all.
 VIEWS = {"permute", "transpose", "matrix_transpose", "expand", "squeeze", "unsqueeze",
          "expand_dims", "flip", "slice", "split", "window", "moveaxis", "unstack", "unbind", "atleast_1d",
@@ -269,6 +275,9 @@ ELSEWHERE = {
         "LinearLR": "nitinol.nn.linear_decay",
         "LogSigmoid": "nitinol.log_sigmoid",
         "LogSoftmax": "nitinol.log_softmax",
+        "AdaptiveAvgPool1d": "nitinol.adaptive_avg_pool",
+        "AdaptiveAvgPool2d": "nitinol.adaptive_avg_pool",
+        "AdaptiveMaxPool2d": "nitinol.adaptive_max_pool",
         "Dropout1d": "nitinol.nn.FeatureDropout",
         "Dropout2d": "nitinol.nn.FeatureDropout",
         "Dropout3d": "nitinol.nn.FeatureDropout",
@@ -290,6 +299,8 @@ ELSEWHERE = {
         "Nadam": "nitinol.nn.NAdam",
         "OneCycleLR": "nitinol.nn.one_cycle",
         "PReLU": "nitinol.nn.PRelu",
+        "PixelShuffle": "nitinol.pixel_shuffle",
+        "PixelUnshuffle": "nitinol.pixel_unshuffle",
         "Parameter": "nitinol.parameter",
         "PiecewiseConstantDecay": "nitinol.nn.multi_step_decay",
         "PoissonNLLLoss": "nitinol.nn.poisson_nll_loss",
@@ -316,6 +327,9 @@ ELSEWHERE = {
         "TransformerDecoder": "a list of nitinol.nn.TransformerDecoderLayer",
         "TransformerEncoder": "a list of nitinol.nn.TransformerEncoderLayer",
         "TripletMarginLoss": "nitinol.nn.triplet_margin_loss",
+        "Upsample": "nitinol.interpolate",
+        "adaptive_avg_pool2d": "nitinol.adaptive_avg_pool",
+        "adaptive_max_pool2d": "nitinol.adaptive_max_pool",
         "binary_cross_entropy": "nitinol.nn.bce_loss",
         "scaled_dot_product_attention": "nitinol.nn.attention",
         "binary_cross_entropy_with_logits": "nitinol.nn.bce_with_logits",
@@ -352,6 +366,7 @@ ELSEWHERE = {
 PARAMETERS_ELSEWHERE = {
     "absolute": "threshold_mode",
     "affine": "elementwise_affine",
+    "aligns_corners": "align_corners",
     "axes": "dim dims axis perm",
     "axis": "dim dims axes",
     "axis1": "dim0",
@@ -359,6 +374,7 @@ PARAMETERS_ELSEWHERE = {
     "batch": "batch_size",
     "beta1": "betas beta_1",
     "beta2": "beta_2",
+    "border": "padding_mode",
     "bound": "lambd",
     "clipping": "d clip_threshold",
     "correction": "ddof unbiased",
@@ -370,7 +386,7 @@ PARAMETERS_ELSEWHERE = {
     "eps1": "epsilon_1",
     "eps2": "epsilon_2",
     "every": "step_size",
-    "factor": "gamma",
+    "factor": "gamma upscale_factor downscale_factor",
     "features": "num_features normalized_shape num_channels",
     "first_axis": "start_dim",
     "first_divisor": "div_factor",

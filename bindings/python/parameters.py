@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from headers import Unreadable
+from collections.abc import Iterable
+
+from headers import Header, Unreadable
 
 # What Python gives for a C++ type, in signatures. A type that is not here is an error.
 TYPES = {
@@ -30,9 +32,6 @@ TYPES = {
     "bool": "bool",
     "std::string": "str",
     "KeepDims": "bool",
-    "nn::Reduction": 'typing.Literal["none", "mean", "sum"]',
-    "nn::Pooling": 'typing.Literal["sum", "mean", "max"]',
-    "nn::Nonlinearity": 'typing.Literal["relu", "gelu", "tanh"]',
     "Scalar": "float | Scalar",
     "DType": "DTypeLike",
     "Device": "DeviceLike",
@@ -46,9 +45,6 @@ CONVERTED = {
     "std::span<const Tensor>": "std::vector<Tensor>",
     "std::span<const Padding>": "std::vector<Padding>",
     "std::optional<Argument>": "std::optional<Operand>",
-    "Reduction": "nn::Reduction",
-    "Nonlinearity": "nn::Nonlinearity",
-    "Pooling": "nn::Pooling",
     "Schedule": "nn::Schedule",
     "std::vector<Schedule>": "std::vector<nn::Schedule>",
 }
@@ -57,6 +53,37 @@ BY_NAME = {"std::optional<DType>", "Device", "std::optional<Device>", "Generator
 ERRORS = {"shape": "ShapeError", "dtype": "DTypeError", "device": "DeviceError",
           "value": "ArgumentError", "io": "FileError", "unsupported": "UnsupportedError",
           "compile": "CompileError"}  # fmt: skip
+
+
+# Values of enumerations, which are words in Python: what add_enums() has found.
+WORDS: dict[str, str] = {}
+
+
+def add_enums(headers: Iterable[Header]) -> str:
+    """Makes their types known, and returns C++ that lists their words."""
+    lines = []
+    for header in headers:
+        for name, enum in header.enums.items():
+            if name == "KeepDims":  # a bool
+                continue
+            full = f"nn::{name}" if enum.namespace == "nitinol::nn" else name
+            words = ", ".join(f'"{value}"' for value in enum.values)
+            TYPES[full] = f"typing.Literal[{words}]"
+            if full != name:
+                CONVERTED[name] = full
+            WORDS.update((f"{name}::{value}", f'"{value}"') for value in enum.values)
+            lines += [
+                "template <>",
+                f"inline std::span<const std::string_view> words_of<{full}>() {{",
+                f"  static constexpr auto all = std::to_array<std::string_view>({{{words}}});",
+                "  return all;",
+                "}",
+            ]
+    return "\n".join([
+        "// Written by bindings/python/generate.py from the public headers: edit those.",
+        "#pragma once", "", '#include "bindings/python/src/words.h"', "", "#include <array>", "",
+        "namespace nitinol::python {", "", *lines, "", "}  // namespace nitinol::python", "",
+    ])  # fmt: skip
 
 
 @dataclasses.dataclass
@@ -87,19 +114,16 @@ class Argument:
         words = {
             "KeepDims::no": "False",
             "KeepDims::yes": "True",
-            "Reduction::mean": '"mean"',
-            "Nonlinearity::relu": '"relu"',
-            "Pooling::mean": '"mean"',
-            "Nonlinearity::tanh": '"tanh"',
             "true": "True",
             "false": "False",
         }
+        words.update(WORDS)
         if text in words:
             return words[text]
         if re.fullmatch(r'"[\w-]*"', text):
             return text
-        if listed := re.fullmatch(r"\{(-?\d+(, -?\d+)+)\}", text):
-            return f"({listed[1]})"
+        if listed := re.fullmatch(r"\{(-?\d+(, -?\d+)*)\}", text):  # one stands for all
+            return f"({listed[1]})" if "," in text else listed[1]
         if not re.fullmatch(r"-?\d+(\.\d*)?(e-?\d+)?", text):
             raise Unreadable(f"the default `{text}` of {self.name} has no word in Python")
         return repr(float(text)) if self.type == "double" else text

@@ -9,13 +9,18 @@
 #include "eager/infer.h"
 #include "eager/ops/arithmetic.h"
 #include "eager/ops/cast.h"
+#include "eager/ops/create.h"
 #include "eager/ops/family.h"
+#include "eager/ops/join.h"
+#include "eager/ops/view.h"
 #include "eager/ops/windows.h"
 #include "eager/promotion.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 
 namespace nitinol {
@@ -240,6 +245,23 @@ Tensor weight_gradient(const Tensor& x, const Tensor& y, const Attrs& attrs, con
   return apply(convolutions["conv2d_weight"], {&left, &right}, all);
 }
 
+/// What stands before and behind an axis.
+Padding sides_of(const char* where, int64_t size, int64_t kernel, int64_t stride, int64_t dilation,
+                 int64_t padding, std::optional<int64_t> after, bool is_same) {
+  if (!is_same) return {padding, after.value_or(padding)};
+  if (padding != 0 || after || stride < 1) {
+    throw Error(ErrorKind::shape, {.where = where,
+                                   .what = "padding beside `is_same`, or a stride below 1",
+                                   .expected = "padding that is left to `is_same`",
+                                   .got = fmt::format("{} and a stride of {}", padding, stride),
+                                   .fix = {}});
+  }
+  const int64_t windows = (size + stride - 1) / stride;
+  const int64_t seen = (windows - 1) * stride + dilation * (kernel - 1) + 1;
+  const int64_t total = std::max<int64_t>(0, seen - size);
+  return {total / 2, total - total / 2};
+}
+
 /// conv2d with images [n, h, w, out] as the result.
 Tensor last_conv2d(const Tensor& x, const Tensor& weight, const Conv2dOptions& options) {
   check_images("conv2d", x, "[n, c, h, w]");
@@ -255,9 +277,114 @@ Tensor last_conv2d(const Tensor& x, const Tensor& weight, const Conv2dOptions& o
                  .fix = "Images are [n, c, h, w], weights [out, c / groups, kh, kw]."});
   }
   const DType dtype = promote("conv2d", x.dtype(), weight.dtype());
-  return convolve(
-      cast(channels_last(x), dtype), cast(weight, dtype),
-      {options.stride.dims(), options.padding.dims(), options.dilation.dims(), options.groups});
+  const auto sides = [&](int axis, int64_t stride, int64_t dilation, int64_t padding, auto after) {
+    return sides_of("conv2d", x.shape()[axis], weight.shape()[axis], stride, dilation, padding,
+                    after, options.is_same);
+  };
+  std::optional<int64_t> below, right;
+  if (options.padding_after) {
+    below = options.padding_after->rows();
+    right = options.padding_after->columns();
+  }
+  const Padding rows =
+      sides(2, options.stride.rows(), options.dilation.rows(), options.padding.rows(), below);
+  const Padding columns = sides(3, options.stride.columns(), options.dilation.columns(),
+                                options.padding.columns(), right);
+  Tensor images = cast(channels_last(x), dtype);
+  Pair padding = {rows.before, columns.before};
+  if (rows.before != rows.after || columns.before != columns.after) {
+    images = pad(images, {{}, rows, columns, {}});
+    padding = 0;
+  }
+  return convolve(images, cast(weight, dtype),
+                  {options.stride.dims(), padding.dims(), options.dilation.dims(), options.groups});
+}
+
+/// `bias` for each channel of y, along `axis`.
+Tensor with_bias(const char* where, const Tensor& y, const Tensor& bias, int axis) {
+  const int64_t channels = y.shape()[axis];
+  if (bias.shape() != Shape{channels}) {
+    throw Error(ErrorKind::shape, {.where = where,
+                                   .what = "the bias is " + describe(bias),
+                                   .expected = to_string(Shape{channels}),
+                                   .got = to_string(bias.shape()),
+                                   .fix = "It has a number for each channel of the result."});
+  }
+  if (axis == y.rank() - 1) return y + bias;
+  Shape line = Shape::filled(y.rank(), 1);
+  line[axis] = channels;
+  return y + reshape(bias, line);
+}
+
+void check_rank(const char* where, const Tensor& x, const Tensor& weight, int rank,
+                const char* expected) {
+  if (x.rank() == rank && weight.rank() == rank) return;
+  throw Error(ErrorKind::shape,
+              {.where = where,
+               .what = fmt::format("the input {} and the weight {}", describe(x), describe(weight)),
+               .expected = expected,
+               .got = fmt::format("{} and {} axes", x.rank(), weight.rank()),
+               .fix = "A single sample needs unsqueeze(x, 0)."});
+}
+
+/// One number for all three axes, or three; at least `least`.
+std::array<int64_t, 3> three(const char* where, const char* name, const Dims& given,
+                             int64_t least) {
+  if (given.size() == 1 || given.size() == 3) {
+    const std::array<int64_t, 3> all = {given[0], given[given.size() == 1 ? 0 : 1],
+                                        given[given.size() == 1 ? 0 : 2]};
+    if (std::ranges::all_of(all, [least](int64_t n) { return n >= least; })) return all;
+  }
+  throw Error(ErrorKind::shape, {.where = where,
+                                 .what = fmt::format("the argument `{}`", name),
+                                 .expected = fmt::format("one number or three, at least {}", least),
+                                 .got = to_string(given),
+                                 .fix = {}});
+}
+
+/// [n, c, d, h, w] as images [n * d, c, h, w], and back.
+Tensor as_images(const Tensor& x) {
+  const Shape& s = x.shape();
+  return reshape(transpose(x, 1, 2), {s[0] * s[2], s[1], s[3], s[4]});
+}
+Tensor as_volumes(const Tensor& images, int64_t batch) {
+  const Shape& s = images.shape();
+  return transpose(reshape(images, {batch, s[0] / batch, s[1], s[2], s[3]}), 1, 2);
+}
+
+/// conv_transpose2d with images [n, oh, ow, out] as the result.
+Tensor last_transpose2d(const char* where, const Tensor& x, const Tensor& weight,
+                        const ConvTranspose2dOptions& options) {
+  check_images(where, x, "[n, c, h, w]");
+  check_images(where, weight, "[c, out / groups, kh, kw]");
+  if (x.shape()[1] != weight.shape()[0]) {
+    throw Error(
+        ErrorKind::shape,
+        {.where = where,
+         .what = fmt::format("channels of {} and of weight {}", describe(x), describe(weight)),
+         .expected = fmt::format("x.shape[1] == {}", weight.shape()[0]),
+         .got = fmt::format("{}", x.shape()[1]),
+         .fix = "Weights of transposed convolutions are [in, out / groups, ...]."});
+  }
+  const DType dtype = promote(where, x.dtype(), weight.dtype());
+  const auto size = [&](int axis, int64_t stride, int64_t padding, int64_t more, int64_t dilation) {
+    if (more < 0 || (more > 0 && more >= std::max(stride, dilation))) {
+      throw Error(ErrorKind::shape, {.where = where,
+                                     .what = "the argument `output_padding`",
+                                     .expected = "less than the stride or the dilation",
+                                     .got = fmt::format("{}", more),
+                                     .fix = {}});
+    }
+    return (x.shape()[axis] - 1) * stride - 2 * padding + dilation * (weight.shape()[axis] - 1) +
+           more + 1;
+  };
+  const Pair &stride = options.stride, &padding = options.padding, &more = options.output_padding,
+             &dilation = options.dilation;
+  const Shape image = {
+      x.shape()[0], size(2, stride.rows(), padding.rows(), more.rows(), dilation.rows()),
+      size(3, stride.columns(), padding.columns(), more.columns(), dilation.columns())};
+  return input_gradient(cast(channels_last(x), dtype), cast(weight, dtype),
+                        {stride.dims(), padding.dims(), dilation.dims(), options.groups}, image);
 }
 
 }  // namespace
@@ -268,15 +395,133 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv2dOptions& option
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv2dOptions& options) {
-  const Tensor y = last_conv2d(x, weight, options);
-  if (bias.shape() != Shape{y.shape()[3]}) {
-    throw Error(ErrorKind::shape, {.where = "conv2d",
-                                   .what = "the bias is " + describe(bias),
-                                   .expected = to_string(Shape{y.shape()[3]}),
-                                   .got = to_string(bias.shape()),
-                                   .fix = "It has a number for each channel of the result."});
+  return channels_first(with_bias("conv2d", last_conv2d(x, weight, options), bias, 3));
+}
+
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Conv1dOptions& o) {
+  check_rank("conv1d", x, weight, 3, "[n, c, l] and a weight [out, c / groups, k]");
+  const Conv2dOptions options = {
+      .stride = {1, o.stride},
+      .padding = {0, o.padding},
+      .dilation = {1, o.dilation},
+      .groups = o.groups,
+      .padding_after = o.padding_after ? std::optional(Pair(0, *o.padding_after)) : std::nullopt,
+      .is_same = o.is_same};
+  return squeeze(conv2d(unsqueeze(x, 2), unsqueeze(weight, 2), options), 2);
+}
+
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+              const Conv1dOptions& options) {
+  return with_bias("conv1d", conv1d(x, weight, options), bias, 1);
+}
+
+Tensor conv3d(const Tensor& x, const Tensor& weight, const Conv3dOptions& o) {
+  check_rank("conv3d", x, weight, 5, "[n, c, d, h, w] and a weight [out, c / groups, kd, kh, kw]");
+  const auto stride = three("conv3d", "stride", o.stride, 1);
+  const auto padding = three("conv3d", "padding", o.padding, 0);
+  const auto dilation = three("conv3d", "dilation", o.dilation, 1);
+  const int64_t layers = weight.shape()[2];
+  const int64_t depth = x.shape()[2] + 2 * padding[0];
+  const int64_t rest = depth - dilation[0] * (layers - 1) - 1;
+  if (layers < 1 || rest < 0) {
+    throw Error(ErrorKind::shape,
+                {.where = "conv3d",
+                 .what = fmt::format("{} with the weight {}", describe(x), describe(weight)),
+                 .expected = "a window that fits in the depth",
+                 .got = fmt::format("a depth of {}", depth),
+                 .fix = "Add padding, or use a smaller kernel."});
   }
-  return channels_first(y + bias);
+  const Conv2dOptions flat = {.stride = {stride[1], stride[2]},
+                              .padding = {padding[1], padding[2]},
+                              .dilation = {dilation[1], dilation[2]},
+                              .groups = o.groups};
+  const Tensor padded = padding[0] == 0 ? x : pad(x, {{}, {}, {padding[0], padding[0]}, {}, {}});
+  const int64_t windows = rest / stride[0] + 1;
+  Tensor sum;
+  for (int64_t k = 0; k < layers; ++k) {
+    const int64_t from = k * dilation[0];
+    const Tensor seen = slice(padded, 2, {from, from + (windows - 1) * stride[0] + 1, stride[0]});
+    const Tensor part = conv2d(as_images(seen), squeeze(slice(weight, 2, {k, k + 1}), 2), flat);
+    sum = sum.is_defined() ? sum + part : part;
+  }
+  return as_volumes(sum, x.shape()[0]);
+}
+
+Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+              const Conv3dOptions& options) {
+  return with_bias("conv3d", conv3d(x, weight, options), bias, 1);
+}
+
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const ConvTranspose1dOptions& o) {
+  check_rank("conv_transpose1d", x, weight, 3, "[n, c, l] and a weight [c, out / groups, k]");
+  const ConvTranspose2dOptions options = {.stride = {1, o.stride},
+                                          .padding = {0, o.padding},
+                                          .output_padding = {0, o.output_padding},
+                                          .dilation = {1, o.dilation},
+                                          .groups = o.groups};
+  const Tensor y =
+      last_transpose2d("conv_transpose1d", unsqueeze(x, 2), unsqueeze(weight, 2), options);
+  return squeeze(channels_first(y), 2);
+}
+
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const ConvTranspose1dOptions& options) {
+  return with_bias("conv_transpose1d", conv_transpose1d(x, weight, options), bias, 1);
+}
+
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight,
+                        const ConvTranspose2dOptions& options) {
+  return channels_first(last_transpose2d("conv_transpose2d", x, weight, options));
+}
+
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const ConvTranspose2dOptions& options) {
+  const Tensor y = last_transpose2d("conv_transpose2d", x, weight, options);
+  return channels_first(with_bias("conv_transpose2d", y, bias, 3));
+}
+
+Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const ConvTranspose3dOptions& o) {
+  const char* const name = "conv_transpose3d";
+  check_rank(name, x, weight, 5, "[n, c, d, h, w] and a weight [c, out / groups, kd, kh, kw]");
+  const auto stride = three(name, "stride", o.stride, 1);
+  const auto padding = three(name, "padding", o.padding, 0);
+  const auto more = three(name, "output_padding", o.output_padding, 0);
+  const auto dilation = three(name, "dilation", o.dilation, 1);
+  const ConvTranspose2dOptions flat = {.stride = {stride[1], stride[2]},
+                                       .padding = {padding[1], padding[2]},
+                                       .output_padding = {more[1], more[2]},
+                                       .dilation = {dilation[1], dilation[2]},
+                                       .groups = o.groups};
+  const int64_t layers = weight.shape()[2];
+  const int64_t whole = (x.shape()[2] - 1) * stride[0] + dilation[0] * (layers - 1) + more[0] + 1;
+  if (layers < 1 || whole <= 2 * padding[0] || x.shape()[2] < 1 ||
+      (more[0] > 0 && more[0] >= std::max(stride[0], dilation[0]))) {
+    throw Error(ErrorKind::shape,
+                {.where = name,
+                 .what = fmt::format("{} with the weight {}", describe(x), describe(weight)),
+                 .expected = "a result with a depth, and output_padding less than the stride or "
+                             "the dilation",
+                 .got = fmt::format("a depth of {}", whole - 2 * padding[0]),
+                 .fix = {}});
+  }
+  Tensor sum;
+  for (int64_t k = 0; k < layers; ++k) {
+    const Tensor part =
+        as_volumes(conv_transpose2d(as_images(x), squeeze(slice(weight, 2, {k, k + 1}), 2), flat),
+                   x.shape()[0]);
+    Shape shape = part.shape();
+    shape[2] = whole;
+    const Tensor nothing = expand(zeros({}, part.dtype(), part.device()), shape);
+    const Tensor placed =
+        place(nothing, part, {0, 0, k * dilation[0], 0, 0}, part.shape(), {1, 1, stride[0], 1, 1});
+    sum = sum.is_defined() ? sum + placed : placed;
+  }
+  return slice(sum, 2, {padding[0], whole - padding[0]});
+}
+
+Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const ConvTranspose3dOptions& options) {
+  return with_bias("conv_transpose3d", conv_transpose3d(x, weight, options), bias, 1);
 }
 
 std::span<const Op> conv_ops() {

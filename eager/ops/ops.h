@@ -24,6 +24,7 @@
 #include "eager/ops/random.h"
 #include "eager/ops/rearrange.h"
 #include "eager/ops/reduce.h"
+#include "eager/ops/resample.h"
 #include "eager/ops/scatter.h"
 #include "eager/ops/sets.h"
 #include "eager/ops/statistics.h"

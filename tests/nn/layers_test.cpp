@@ -266,3 +266,27 @@ TEST_CASE("FeatureDropout drops whole features", "[nn]") {
   CHECK_THROWS_WITH(nn::feature_dropout(0.5)(ones({3})), Catch::Contains("[batch, features"));
   CHECK_THROWS_WITH(nn::feature_dropout(-1), Catch::Contains("`rate`"));
 }
+
+TEST_CASE("layers of convolutions are their functions with what they hold", "[nn]") {
+  const Tensor line = values({2, 4, 9});
+  const auto one = nn::to(nn::conv1d(4, 6, 3, {.conv = {.stride = 2, .groups = 2}}), f64);
+  CHECK(one.weight.shape() == Shape{6, 2, 3});
+  CHECK(same_bits(one(line), conv1d(line, one.weight, *one.bias, {.stride = 2, .groups = 2})));
+  CHECK(max(abs(one.weight.get())).item<double>() <= 1 / std::sqrt(6.0));
+  const Tensor volume = values({1, 2, 3, 4, 5});
+  const auto three = nn::to(nn::conv3d(2, 3, {2}, {.has_bias = false}), f64);
+  CHECK(same_bits(three(volume), conv3d(volume, three.weight)));
+  const auto t1 = nn::to(nn::conv_transpose1d(4, 6, 3, {.conv = {.stride = 2}}), f64);
+  CHECK(t1.weight.shape() == Shape{4, 6, 3});
+  CHECK(same_bits(t1(line), conv_transpose1d(line, t1.weight, *t1.bias, {.stride = 2})));
+  const Tensor image = values({1, 4, 3, 3});
+  const auto t2 = nn::to(nn::conv_transpose2d(4, 2, {2, 3}, {.conv = {.groups = 2}}), f64);
+  CHECK(t2.weight.shape() == Shape{4, 1, 2, 3});
+  CHECK(same_bits(t2(image), conv_transpose2d(image, t2.weight, *t2.bias, {.groups = 2})));
+  const auto t3 = nn::to(nn::conv_transpose3d(2, 3, {1, 2, 2}), f64);
+  CHECK(same_bits(t3(volume), conv_transpose3d(volume, t3.weight, *t3.bias)));
+  CHECK_THROWS_WITH(nn::conv1d(4, 6, 0), Catch::Contains("conv1d: the setting `kernel`"));
+  CHECK_THROWS_WITH(nn::conv3d(2, 3, {1, 2}), Catch::Contains("one number or three"));
+  CHECK_THROWS_WITH(nn::conv_transpose2d(4, 3, 2, {.conv = {.groups = 2}}),
+                    Catch::Contains("divides both"));
+}

@@ -3,7 +3,6 @@
 #include "bindings/python/src/array.h"
 #include "bindings/python/src/errors.h"
 #include "bindings/python/src/lengths.h"
-#include "bindings/python/src/words.h"
 
 #include <fmt/format.h>
 
@@ -279,14 +278,6 @@ Pair convert<Pair>(const From& from) {
 template <>
 KeepDims convert<KeepDims>(const From& from) {
   return convert<bool>(from) ? KeepDims::yes : KeepDims::no;
-}
-
-template <>
-nn::Reduction convert<nn::Reduction>(const From& from) {
-  using nn::Reduction;
-  return named<Reduction>(
-      from.where, from.name, convert<std::string>(from),
-      {{"none", Reduction::none}, {"mean", Reduction::mean}, {"sum", Reduction::sum}});
 }
 
 template <>

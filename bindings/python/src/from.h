@@ -152,8 +152,6 @@ template <>
 Pair convert<Pair>(const From& from);
 template <>
 KeepDims convert<KeepDims>(const From& from);
-template <>
-nn::Reduction convert<nn::Reduction>(const From& from);
 /// nitinol.float32, "float32", "f32", numpy.float32, float.
 template <>
 DType convert<DType>(const From& from);

@@ -3,7 +3,6 @@
 
 #include "bindings/python/comments.h"
 #include "bindings/python/src/bind.h"
-#include "bindings/python/src/words.h"
 
 #include <algorithm>
 #include <memory>
@@ -12,35 +11,6 @@
 #include <vector>
 
 namespace nitinol::python {
-
-namespace {
-
-const std::vector<std::pair<std::string_view, nn::Nonlinearity>>& nonlinearities() {
-  using nn::Nonlinearity;
-  static const std::vector<std::pair<std::string_view, Nonlinearity>> all = {
-      {"relu", Nonlinearity::relu}, {"gelu", Nonlinearity::gelu}, {"tanh", Nonlinearity::tanh}};
-  return all;
-}
-
-}  // namespace
-
-template <>
-nn::Nonlinearity convert<nn::Nonlinearity>(const From& from) {
-  return named(from.where, from.name, convert<std::string>(from), nonlinearities());
-}
-
-template <>
-nn::Pooling convert<nn::Pooling>(const From& from) {
-  using nn::Pooling;
-  return named<Pooling>(from.where, from.name, convert<std::string>(from),
-                        {{"sum", Pooling::sum}, {"mean", Pooling::mean}, {"max", Pooling::max}});
-}
-
-nb::object state_of(nn::Nonlinearity word) {
-  const auto found =
-      std::ranges::find(nonlinearities(), word, [](const auto& p) { return p.second; });
-  return nb::str(found->first.data());
-}
 
 namespace {
 

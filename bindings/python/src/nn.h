@@ -4,9 +4,11 @@
 #include "bindings/python/src/errors.h"
 #include "bindings/python/src/from.h"
 #include "bindings/python/src/function.h"
+#include "bindings/python/src/words.h"
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -24,11 +26,6 @@ struct PythonSchedule {
 template <>
 nn::Schedule convert<nn::Schedule>(const From& from);
 
-template <>
-nn::Nonlinearity convert<nn::Nonlinearity>(const From& from);
-template <>
-nn::Pooling convert<nn::Pooling>(const From& from);
-
 // What _make_... gives: attributes of a layer, which Module._take() sets. None for no Variable.
 
 [[nodiscard]] inline nb::object state_of(const Variable& variable) {
@@ -42,8 +39,12 @@ requires std::is_arithmetic_v<T>
 [[nodiscard]] nb::object state_of(T number) {
   return nb::cast(number);
 }
-/// Words as convert<> takes them.
-[[nodiscard]] nb::object state_of(nn::Nonlinearity word);
+template <class T>
+requires std::is_enum_v<T>
+[[nodiscard]] nb::object state_of(T value) {
+  const std::string_view word = words_of<T>()[static_cast<std::size_t>(value)];
+  return nb::str(word.data(), word.size());
+}
 template <class Layer, class F>
 [[nodiscard]] nb::object states_of(const std::vector<Layer>& layers, F state) {
   nb::list all;

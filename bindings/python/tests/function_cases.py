@@ -48,7 +48,7 @@ class Case:
     scale: float = 1  # of the tolerances
 
 
-random = np.random.default_rng(7)
+random: np.random.Generator = np.random.default_rng(7)
 
 
 def normal(*shape: int) -> np.ndarray:
@@ -807,7 +807,9 @@ LOSSES = [
 
 from nn_cases import NN_CASES  # noqa: E402  (made of the words above)
 from order_cases import ORDER_CASES  # noqa: E402
+from resample_cases import RESAMPLE_CASES  # noqa: E402
 
 CASES = (
     UNARY + BINARY + CONVERTED + REDUCED + SHAPED + INDEXED + LIBRARY + CREATED + LOSSES + NN_CASES + ORDER_CASES
+    + RESAMPLE_CASES
 )  # fmt: skip

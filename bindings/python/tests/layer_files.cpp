@@ -22,6 +22,11 @@ void for_each_layer(F&& f) {
   f("linear", nn::linear(4, 3));
   f("linear_without_bias", nn::linear(4, 3, {.has_bias = false}));
   f("conv2d", nn::conv2d(2, 4, 3, {.conv = {.groups = 2}}));
+  f("conv1d", nn::conv1d(2, 4, 3));
+  f("conv3d", nn::conv3d(2, 4, {1, 2, 2}));
+  f("conv_transpose1d", nn::conv_transpose1d(2, 4, 3));
+  f("conv_transpose2d", nn::conv_transpose2d(2, 4, {2, 3}));
+  f("conv_transpose3d", nn::conv_transpose3d(2, 4, {2}));
   f("embedding", nn::embedding(5, 4));
   f("embedding_bag", nn::embedding_bag(5, 4));
   f("layer_norm", nn::layer_norm(4));
