@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstddef>
 #include <numeric>
+#include <span>
 #include <vector>
 
 namespace nitinol::nn {
@@ -44,17 +45,20 @@ double kaiming_variance(const char* where, const Shape& shape, const KaimingOpti
 
 /// Gram-Schmidt on the vectors of `length` elements that follow each other: each loses its parts
 /// along those before. Twice, since what is left of one that lay almost within them is inexact.
-void make_orthonormal(std::vector<double>& vectors, std::size_t length) {
-  for (auto v = vectors.begin(); v != vectors.end(); v += static_cast<std::ptrdiff_t>(length)) {
-    const auto end = v + static_cast<std::ptrdiff_t>(length);
-    for (int pass = 0; pass < 2; ++pass) {
-      for (auto u = vectors.begin(); u != v; u += static_cast<std::ptrdiff_t>(length)) {
-        const double along = std::inner_product(v, end, u, 0.0);
-        std::transform(v, end, u, v, [&](double x, double y) { return x - along * y; });
-      }
+void make_orthonormal(std::vector<double>& all, std::size_t length) {
+  const auto vector = [&](std::size_t i) { return std::span(all).subspan(i * length, length); };
+  const auto dot = [](std::span<const double> x, std::span<const double> y) {
+    return std::inner_product(x.begin(), x.end(), y.begin(), 0.0);
+  };
+  for (std::size_t i = 0; i < all.size() / length; ++i) {
+    const std::span<double> v = vector(i);
+    for (std::size_t k = 0; k < 2 * i; ++k) {
+      const std::span<const double> u = vector(k % i);
+      const double along = dot(v, u);
+      for (std::size_t n = 0; n < length; ++n) v[n] -= along * u[n];
     }
-    const double norm = std::sqrt(std::inner_product(v, end, v, 0.0));
-    std::for_each(v, end, [&](double& x) { x /= norm; });
+    const double norm = std::sqrt(dot(v, v));
+    for (double& x : v) x /= norm;
   }
 }
 

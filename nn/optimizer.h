@@ -34,7 +34,7 @@ class Optimizer {
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer& other) : groups_(other.groups()) {}
   Optimizer& operator=(const Optimizer& other) {
-    replace(other.groups());
+    if (this != &other) replace(other.groups());
     return *this;
   }
 

@@ -107,7 +107,10 @@ Schedule cosine_restarts(double rate, int64_t steps, int64_t growth, double last
     checked_step("cosine_restarts", step);
     auto left = static_cast<double>(growth == 1 ? step % steps : step);
     auto length = static_cast<double>(steps);
-    for (; left >= length; length *= static_cast<double>(growth)) left -= length;
+    while (left >= length) {
+      left -= length;
+      length *= static_cast<double>(growth);
+    }
     return along_cosine(rate, last, left / length);
   };
 }

@@ -20,7 +20,7 @@ using namespace nitinol;
 namespace {
 
 /// A parameter as the loops see it: `rows` of `columns`; a vector is of 0 rows.
-struct Block {
+struct Grid {
   std::size_t rows, columns;
   std::vector<double> x;
   std::vector<double> a, b, c;  ///< state, zeros of as many elements at first
@@ -28,8 +28,8 @@ struct Block {
 };
 
 using Values = std::vector<Variable>;
-/// Moves a block against its gradient in step 1, 2, ...
-using Loop = std::function<void(Block& block, const std::vector<double>& g, double step)>;
+/// Moves a grid against its gradient in step 1, 2, ...
+using Loop = std::function<void(Grid& grid, const std::vector<double>& g, double step)>;
 using MakeRule = std::function<std::unique_ptr<nn::Optimizer>(const Values& parameters)>;
 
 struct RuleCase {
@@ -46,10 +46,10 @@ MakeRule made(const Options& options) {
 /// f(x, g, a, b, c) for each element, where g has its sign and a part that decays the weight.
 template <class Options, class F>
 Loop each(const Options& o, F f) {
-  return [o, f](Block& block, const std::vector<double>& gradient, double t) {
-    for (std::size_t i = 0; i < block.x.size(); ++i) {
-      const double g = (o.is_maximizing ? -gradient[i] : gradient[i]) + o.weight_decay * block.x[i];
-      f(block.x[i], g, block.a[i], block.b[i], block.c[i], t);
+  return [o, f](Grid& grid, const std::vector<double>& gradient, double t) {
+    for (std::size_t i = 0; i < grid.x.size(); ++i) {
+      const double g = (o.is_maximizing ? -gradient[i] : gradient[i]) + o.weight_decay * grid.x[i];
+      f(grid.x[i], g, grid.a[i], grid.b[i], grid.c[i], t);
     }
   };
 }
@@ -59,9 +59,9 @@ template <class Options>
 Loop apart(const Options& o, const std::function<Loop(Options)>& make) {
   Options without = o;
   without.weight_decay = 0;
-  return [o, loop = make(without)](Block& block, const std::vector<double>& g, double t) {
-    for (double& x : block.x) x *= 1 - o.rate * o.weight_decay;
-    loop(block, g, t);
+  return [o, loop = make(without)](Grid& grid, const std::vector<double>& g, double t) {
+    for (double& x : grid.x) x *= 1 - o.rate * o.weight_decay;
+    loop(grid, g, t);
   };
 }
 
@@ -95,18 +95,18 @@ Loop adamax(nn::AdamaxOptions o) {
 }
 
 Loop nadam(nn::NAdamOptions o) {
-  return [o](Block& block, const std::vector<double>& gradient, double t) {
+  return [o](Grid& grid, const std::vector<double>& gradient, double t) {
     const auto mu = [&](double n) {
       return o.beta1 * (1 - 0.5 * std::pow(0.96, n * o.momentum_decay));
     };
     const double now = mu(t), next = mu(t + 1);
-    const double product = block.product *= now;
+    const double product = grid.product *= now;
     each(o, [&](double& x, double g, double& m, double& v, double&, double) {
       average(m, g, o.beta1);
       average(v, g * g, o.beta2);
       const double ahead = next * m / (1 - product * next) + (1 - now) * g / (1 - product);
       x -= o.rate * ahead / (std::sqrt(v / (1 - std::pow(o.beta2, t))) + o.eps);
-    })(block, gradient, t);
+    })(grid, gradient, t);
   };
 }
 
@@ -158,16 +158,16 @@ double mean_square(const std::vector<double>& values) {
 }
 
 Loop adafactor(nn::AdafactorOptions o) {
-  return [o](Block& block, const std::vector<double>& gradient, double t) {
+  return [o](Grid& grid, const std::vector<double>& gradient, double t) {
     const double eps = o.eps1 != 0 ? o.eps1 : std::ldexp(1, -52);
     const double weight = std::pow(t, -o.decay);
-    const double size = std::max(o.eps2, std::sqrt(mean_square(block.x)));
-    std::vector<double> move(block.x.size());
-    const std::size_t rows = block.rows, columns = block.columns;
+    const double size = std::max(o.eps2, std::sqrt(mean_square(grid.x)));
+    std::vector<double> move(grid.x.size());
+    const std::size_t rows = grid.rows, columns = grid.columns;
     if (rows == 0) {
       for (std::size_t i = 0; i < columns; ++i) {
-        average(block.a[i], gradient[i] * gradient[i], 1 - weight);
-        move[i] = gradient[i] / std::sqrt(std::max(block.a[i], eps * eps));
+        average(grid.a[i], gradient[i] * gradient[i], 1 - weight);
+        move[i] = gradient[i] / std::sqrt(std::max(grid.a[i], eps * eps));
       }
     } else {
       std::vector<double> of_row(rows), of_column(columns);
@@ -180,11 +180,11 @@ Loop adafactor(nn::AdafactorOptions o) {
       }
       double mean = 0;
       for (std::size_t i = 0; i < rows; ++i)
-        mean += average(block.a[i], of_row[i], 1 - weight) / static_cast<double>(rows);
-      for (std::size_t k = 0; k < columns; ++k) average(block.b[k], of_column[k], 1 - weight);
+        mean += average(grid.a[i], of_row[i], 1 - weight) / static_cast<double>(rows);
+      for (std::size_t k = 0; k < columns; ++k) average(grid.b[k], of_column[k], 1 - weight);
       for (std::size_t i = 0; i < rows; ++i) {
         for (std::size_t k = 0; k < columns; ++k) {
-          const double second = block.a[i] * block.b[k] / std::max(mean, eps);
+          const double second = grid.a[i] * grid.b[k] / std::max(mean, eps);
           const double g = gradient[i * columns + k];
           move[i * columns + k] = g / std::sqrt(std::max(second, eps * eps));
         }
@@ -193,8 +193,8 @@ Loop adafactor(nn::AdafactorOptions o) {
     const double excess = std::max(1.0, std::sqrt(mean_square(move)) / o.clipping);
     const double rate = size * std::min(o.rate, 1 / std::sqrt(t)) / excess;
     for (std::size_t i = 0; i < move.size(); ++i) {
-      block.x[i] *= 1 - o.rate * o.weight_decay;
-      block.x[i] -= (o.is_maximizing ? -rate : rate) * move[i];
+      grid.x[i] *= 1 - o.rate * o.weight_decay;
+      grid.x[i] -= (o.is_maximizing ? -rate : rate) * move[i];
     }
   };
 }
@@ -208,17 +208,17 @@ Loop lion(nn::LionOptions o) {
 }
 
 Loop lamb(nn::LambOptions o) {
-  return [o](Block& block, const std::vector<double>& gradient, double t) {
-    std::vector<double> move(block.x.size());
+  return [o](Grid& grid, const std::vector<double>& gradient, double t) {
+    std::vector<double> move(grid.x.size());
     for (std::size_t i = 0; i < move.size(); ++i) {
       const double g = o.is_maximizing ? -gradient[i] : gradient[i];
-      const double m = average(block.a[i], g, o.beta1) / (1 - std::pow(o.beta1, t));
-      const double v = average(block.b[i], g * g, o.beta2) / (1 - std::pow(o.beta2, t));
-      move[i] = m / (std::sqrt(v) + o.eps) + o.weight_decay * block.x[i];
+      const double m = average(grid.a[i], g, o.beta1) / (1 - std::pow(o.beta1, t));
+      const double v = average(grid.b[i], g * g, o.beta2) / (1 - std::pow(o.beta2, t));
+      move[i] = m / (std::sqrt(v) + o.eps) + o.weight_decay * grid.x[i];
     }
-    const double ours = std::sqrt(mean_square(block.x)), its = std::sqrt(mean_square(move));
+    const double ours = std::sqrt(mean_square(grid.x)), its = std::sqrt(mean_square(move));
     const double ratio = ours > 0 && its > 0 ? ours / its : 1;
-    for (std::size_t i = 0; i < move.size(); ++i) block.x[i] -= o.rate * ratio * move[i];
+    for (std::size_t i = 0; i < move.size(); ++i) grid.x[i] -= o.rate * ratio * move[i];
   };
 }
 
@@ -339,11 +339,11 @@ Tensor rule_loss(const Values& p) {
   return loss;
 }
 
-std::vector<double> rule_gradient(const Block& block) {
-  std::vector<double> g(block.x.size());
+std::vector<double> rule_gradient(const Grid& grid) {
+  std::vector<double> g(grid.x.size());
   for (std::size_t i = 0; i < g.size(); ++i) {
     const double weight = static_cast<double>(i) * 0.3 + 1;
-    g[i] = -weight * std::sin(block.x[i] * weight);
+    g[i] = -weight * std::sin(grid.x[i] * weight);
   }
   return g;
 }
@@ -370,25 +370,25 @@ TEST_CASE("each optimizer's steps are its paper's, number by number", "[nn][refe
     if (!c.loop) continue;
     const Values p = rule_parameters();
     const auto optimizer = c.make(p);
-    std::vector<Block> blocks;
+    std::vector<Grid> grids;
     for (const Variable& each : p) {
       const std::vector<double> x = each.get().to_vector<double>(), none(x.size());
       const bool is_matrix = each.rank() == 2;
-      blocks.push_back({.rows = is_matrix ? 3U : 0U,
-                        .columns = is_matrix ? 4U : 5U,
-                        .x = x,
-                        .a = none,
-                        .b = none,
-                        .c = none});
+      grids.push_back({.rows = is_matrix ? 3U : 0U,
+                       .columns = is_matrix ? 4U : 5U,
+                       .x = x,
+                       .a = none,
+                       .b = none,
+                       .c = none});
     }
     for (int step = 1; step <= 12; ++step) {
       rule_step(p, *optimizer);
       for (std::size_t k = 0; k < p.size(); ++k) {
-        c.loop(blocks[k], rule_gradient(blocks[k]), step);
+        c.loop(grids[k], rule_gradient(grids[k]), step);
         const std::vector<double> got = p[k].to_vector<double>();
         for (std::size_t i = 0; i < got.size(); ++i) {
           INFO(c.name << ", step " << step << ", element " << i << " of parameter " << k);
-          REQUIRE(got[i] == Approx(blocks[k].x[i]).epsilon(1e-12).margin(1e-12));
+          REQUIRE(got[i] == Approx(grids[k].x[i]).epsilon(1e-12).margin(1e-12));
         }
       }
     }
