@@ -8,6 +8,7 @@
 #include <catch2/catch.hpp>
 
 #include <cmath>
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <unistd.h>
@@ -100,7 +101,7 @@ TEST_CASE("a compiled update is a part of the step's Plan, in place, with eager'
     INFO(step.explain());
     CHECK(step.explain().signatures.at(0).tier == Tier::traced);
     // The parameter, its gradient, Adam's two averages and this one.
-    CHECK(step.explain().signatures.at(0).plan.in_place_bytes >= 5 * 4000 * 4);
+    CHECK(step.explain().signatures.at(0).plan.in_place_bytes >= std::size_t{5} * 4000 * 4);
   }
 }
 
