@@ -421,6 +421,7 @@ PARAMETERS_ELSEWHERE = {
     "rate_decay": "lr_decay",
     "rise": "pct_start",
     "shape": "size newshape",
+    "size": "scale_factor output_size",
     "slope": "negative_slope a nonlinearity",
     "starts": "milestones",
     "step_lengths": "input_lengths",

@@ -106,6 +106,10 @@ std::string class_name(nb::handle value) {
 }
 
 void throw_type(const From& from, const char* expected) {
+  const bool is_text = PyUnicode_Check(from.value.ptr());
+  if (is_text && std::string_view(from.name) == "padding" &&
+      nb::cast<std::string>(from.value) == "same")  // PyTorch's and Keras' word
+    throw_unexpected(PyExc_TypeError, from, "numbers; \"same\" is is_same=True here");
   throw_unexpected(PyExc_TypeError, from, expected);
 }
 

@@ -424,6 +424,8 @@ def test_classes_that_have_no_subclasses_say_what_to_do_instead(of: type) -> Non
         (lambda x: untyped.nn.Sgd([nitinol.parameter(x)]).add([], learning_rate=1.0), "'rate'"),
         (lambda x: untyped.nn.Dropout(p=0.5), "Dropout() has no parameter 'p'; here it is 'rate'"),
         (lambda x: untyped.nn.MaxPool2d(kernel=2), "MaxPool2d() has no parameter 'kernel'; here"),
+        (lambda x: untyped.nn.Conv2d(1, 2, 3, padding="same"), "is_same=True"),
+        (lambda x: untyped.interpolate(x, scale_factor=2), "here it is 'size'"),
         (lambda x: untyped.zeros(2, 3), "zeros() takes its shape as one argument, a tuple"),
         (lambda x: untyped.random.rand(2, 3, 4), "rand() takes its shape as one argument"),
         (lambda x: untyped.random.randint(0, 9, 2, 3), "its shape as one argument"),

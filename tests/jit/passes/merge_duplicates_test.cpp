@@ -1,7 +1,11 @@
 #include "jit/passes/merge_duplicates.h"
 
+#include "jit/passes/rewrite.h"
 #include "nitinol.h"
 #include "tests/jit/passes/pass_text.h"
+
+#include <optional>
+#include <utility>
 
 using namespace nitinol;
 using namespace nitinol::test;
@@ -66,4 +70,22 @@ TEST_CASE("a value written twice is computed once", "[jit][pass]") {
   const auto f = [](const Tensor& x) { return sum(exp(x)) * exp(x) + sum(exp(x)); };
   const std::string graph = check_end_to_end("merge_duplicates", f, arange(0, 10, 1, f32));
   CHECK(graph.find("exp") == graph.rfind("exp"));
+}
+
+TEST_CASE("merge_duplicates keeps what is computed again on purpose", "[jit][pass]") {
+  Graph graph = parse(
+      "a: f32[4] = input; b = exp a; c = neg b; d = exp a; e = neg d; f = exp a; return c e f",
+      all_ops());
+  for (const std::size_t v : {3, 4}) graph.nodes[v].repetition = 7;
+  // What another pass writes anew stays part of the repetition.
+  graph = jit::rewrite(std::move(graph), [](Graph& out, const Node& node) -> std::optional<Value> {
+    if (node.op->name != "exp") return std::nullopt;
+    Node anew = {.op = node.op, .inputs = node.inputs, .attrs = {}, .spec = node.spec};
+    return jit::append(out, std::move(anew));
+  });
+  graph = jit::merge_duplicates(std::move(graph));
+  CHECK(to_string(graph) ==
+        "a: f32[4] = input; b: f32[4] = exp a; c: f32[4] = neg b; d: f32[4] = exp a; "
+        "e: f32[4] = neg d; return c e b");
+  CHECK(graph.nodes[3].repetition == 7);
 }
