@@ -80,7 +80,8 @@ TEST_CASE("merge_duplicates keeps what is computed again on purpose", "[jit][pas
   // What another pass writes anew stays part of the repetition.
   graph = jit::rewrite(std::move(graph), [](Graph& out, const Node& node) -> std::optional<Value> {
     if (node.op->name != "exp") return std::nullopt;
-    Node anew = {.op = node.op, .inputs = node.inputs, .attrs = {}, .spec = node.spec};
+    Node anew = node;
+    anew.repetition = 0;
     return jit::append(out, std::move(anew));
   });
   graph = jit::merge_duplicates(std::move(graph));
