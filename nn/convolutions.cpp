@@ -103,4 +103,20 @@ Tensor ConvTranspose3d::operator()(const Tensor& x) const {
               : nitinol::conv_transpose3d(x, weight, options);
 }
 
+Tensor MaxPool1d::operator()(const Tensor& x) const {
+  return max_pool1d(x, kernel, options);
+}
+
+Tensor AvgPool1d::operator()(const Tensor& x) const {
+  return avg_pool1d(x, kernel, options);
+}
+
+Tensor MaxPool3d::operator()(const Tensor& x) const {
+  return max_pool3d(x, kernel, options);
+}
+
+Tensor AvgPool3d::operator()(const Tensor& x) const {
+  return avg_pool3d(x, kernel, options);
+}
+
 }  // namespace nitinol::nn

@@ -1,4 +1,5 @@
-// Convolutions along one axis and three, and transposed ones, which enlarge. Conv2d is in layers.h.
+// Convolutions and pools along one axis and three, and transposed convolutions, which enlarge.
+// Those of images are in layers.h.
 //
 // Initial values are PyTorch's: uniform within 1 / sqrt(inputs that an output sees), weight and
 // bias. Factories throw Error(value) unless the groups divide `in` and `out`.
@@ -6,6 +7,7 @@
 
 #include "core/tensor.h"
 #include "eager/ops/conv.h"
+#include "eager/ops/pool.h"
 #include "nn/layers.h"
 #include "nn/module.h"
 
@@ -98,6 +100,33 @@ struct ConvTranspose3dLayerOptions {
 /// elements), as PyTorch's.
 [[nodiscard]] ConvTranspose3d conv_transpose3d(Integer in, Integer out, const Dims& kernel,
                                                const ConvTranspose3dLayerOptions& options = {});
+
+// ---- pools
+
+/// The largest number of each window of sequences [n, c, l] (nitinol::max_pool1d).
+struct MaxPool1d {
+  Integer kernel;
+  MaxPoolOptions options = {};
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+};
+/// The mean of each window of sequences [n, c, l] (nitinol::avg_pool1d).
+struct AvgPool1d {
+  Integer kernel;
+  AvgPoolOptions options = {};
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+};
+/// The largest number of each window of volumes [n, c, d, h, w] (nitinol::max_pool3d).
+struct MaxPool3d {
+  Dims kernel;  ///< one number for all three axes, or three
+  MaxPoolOptions options = {};
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+};
+/// The mean of each window of volumes [n, c, d, h, w] (nitinol::avg_pool3d).
+struct AvgPool3d {
+  Dims kernel;  ///< one number for all three axes, or three
+  AvgPoolOptions options = {};
+  [[nodiscard]] Tensor operator()(const Tensor& x) const;
+};
 
 }  // namespace nitinol::nn
 

@@ -175,7 +175,8 @@ LAYERS = ("nn/layers.h", "nn/attention.h", "nn/convolutions.h", "nn/recurrent.h"
 WITHOUT_NOTES = {*LAYERS, "nn/optimizer.h", "nn/optimizers.h"}
 # Long also for few elements: Python's lock is always given away.
 LONG = {"matmul", "einsum", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
-        "conv_transpose3d", "max_pool2d", "avg_pool2d", "attention", "batch_norm"}  # fmt: skip
+        "conv_transpose3d", "max_pool1d", "max_pool2d", "max_pool3d",
+        "max_pool2d_with_indices", "avg_pool1d", "avg_pool2d", "avg_pool3d", "attention", "batch_norm"}  # fmt: skip
 # Nothing is computed, so that it is not given away at all.
 VIEWS = {"permute", "transpose", "matrix_transpose", "expand", "squeeze", "unsqueeze",
          "expand_dims", "flip", "slice", "split", "window", "moveaxis", "unstack", "unbind", "atleast_1d",
@@ -293,6 +294,7 @@ ELSEWHERE = {
         "Mish": "nitinol.mish",
         "ModuleDict": "a dict",
         "ModuleList": "a list",
+        "MaxUnpool2d": "nitinol.max_unpool2d",
         "MultiStepLR": "nitinol.nn.multi_step_decay",
         "MultiheadAttention": "nitinol.nn.MultiHeadAttention",
         "NLLLoss": "nitinol.nn.nll_loss",
@@ -400,6 +402,7 @@ PARAMETERS_ELSEWHERE = {
     "in_features": "input_size",
     "initial": "init initial_accumulator_value",
     "is_causal": "causal",
+    "is_ceil": "ceil_mode",
     "is_full": "full",
     "keepdims": "keepdim",
     "kernel": "kernel_size",

@@ -64,6 +64,7 @@ TEST_CASE("every layer is compiled, in both modes", "[nn][jit]") {
   check("Conv2d", nn::conv2d(3, 4, 3), images);
   check("Conv1d", nn::conv1d(6, 4, 3, {.conv = {.is_same = true}}), steps);
   check("ConvTranspose2d", nn::conv_transpose2d(3, 4, 2, {.conv = {.stride = 2}}), images);
+  check("MaxPool1d", nn::MaxPool1d{2}, steps);
   check("MaxPool2d", nn::MaxPool2d{2}, images);
   check("AvgPool2d", nn::AvgPool2d{2}, images);
   check("Embedding", nn::embedding(5, 4), tensor({1, 4, 0}));

@@ -14,6 +14,13 @@ class Ordered(NamedTuple):
     indices: Tensor
 
 
+class MaxPooled(NamedTuple):
+    """Largest numbers, and where they are."""
+
+    values: Tensor
+    indices: Tensor
+
+
 class Unique(NamedTuple):
     """Elements that differ, where each is first, which of them each element is, and how often."""
 

@@ -178,6 +178,64 @@ def np_fold(
     return image
 
 
+def np_pool(join: str, axes: int) -> Callable[..., Any]:
+    """Largest numbers ("max"), their places ("place"), or means, of windows one by one."""
+
+    def pool(
+        x: Any, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+        is_ceil: bool = False, counts_padding: bool = True,
+    ) -> Any:  # fmt: skip
+        k, p, d = each(kernel, axes), each(padding, axes), each(dilation, axes)
+        s, sizes = each(kernel if stride is None else stride, axes), x.shape[2:]
+        counts = []
+        for a in range(axes):
+            rest = sizes[a] + 2 * p[a] - d[a] * (k[a] - 1) - 1
+            count = (-(-rest // s[a]) if is_ceil else rest // s[a]) + 1
+            if is_ceil and (count - 1) * s[a] >= sizes[a] + p[a]:
+                count -= 1
+            counts.append(count)
+        y: Any = np.zeros((*x.shape[:2], *counts))
+        flat = np.arange(np.prod(sizes)).reshape(sizes)
+        for to in itertools.product(*(range(n) for n in counts)):
+            inside, padded = [], 0
+            for tap in itertools.product(*(range(n) for n in k)):
+                at = tuple(t * q + i * g - o for t, q, i, g, o in zip(to, s, tap, d, p))
+                padded += all(i < n + o for i, n, o in zip(at, sizes, p))
+                if all(0 <= i < n for i, n in zip(at, sizes)):
+                    inside.append(at)
+            numbers = np.stack([x[(..., *at)] for at in inside], -1)
+            if join == "max":
+                y[(..., *to)] = numbers.max(-1)
+            elif join == "place":
+                y[(..., *to)] = np.array([flat[at] for at in inside])[numbers.argmax(-1)]
+            else:
+                y[(..., *to)] = numbers.sum(-1) / (padded if counts_padding else len(inside))
+        return y
+
+    return pool
+
+
+def np_max_pool2d_with_indices(x: Any, kernel: Any, **given: Any) -> Any:
+    return (np_pool("max", 2)(x, kernel, **given),
+            np_pool("place", 2)(x, kernel, **given).astype(np.int64))  # fmt: skip
+
+
+def np_max_unpool2d(values: Any, indices: Any, size: Any) -> Any:
+    image = np.zeros((*values.shape[:2], size[0] * size[1]), values.dtype)
+    flat = (*values.shape[:2], -1)
+    np.put_along_axis(image, indices.reshape(flat), values.reshape(flat), 2)
+    return image.reshape(*values.shape[:2], *size)
+
+
+def torch_of_pool(name: str) -> Callable[..., Any] | None:
+    def call(x: Any, kernel: Any, stride: Any = None, padding: Any = 0, **given: Any) -> Any:
+        words = {"is_ceil": "ceil_mode", "counts_padding": "count_include_pad"}
+        named = {words.get(key, key): value for key, value in given.items()}
+        return getattr(F, name)(x, kernel, stride, padding, **named)
+
+    return with_torch(call)
+
+
 def torch_interpolate(
     x: Any, size: Any, mode: str = "nearest", aligns_corners: bool = False
 ) -> Any:
@@ -207,7 +265,21 @@ def torch_pool(name: str) -> Callable[..., Any] | None:
 LINE, IMAGES, VOLUME = normal(2, 4, 9), normal(2, 4, 5, 6), normal(1, 2, 3, 4, 3)
 DISTINCT = random.permutation(2 * 4 * 5 * 6).reshape(2, 4, 5, 6) / 50 - 2
 
+SMALL = random.permutation(2 * 2 * 4 * 5 * 4).reshape(2, 2, 4, 5, 4) / 50 - 2
+
 RESAMPLE_CASES = [
+    Case("max_pool1d", [one(LINE, 2), one(LINE, 3, stride=2, padding=1, is_ceil=True), one(LINE, kernel=2, dilation=3)],
+         np_pool("max", 1), torch_of_pool("max_pool1d"), has_gradient=True),
+    Case("avg_pool1d", [one(LINE, 2), one(LINE, 3, stride=2, padding=1, is_ceil=True), one(LINE, 3, padding=1, counts_padding=False)],
+         np_pool("mean", 1), torch_of_pool("avg_pool1d"), has_gradient=True, scale=4),
+    Case("max_pool3d", [one(SMALL, 2), one(SMALL, (2, 3, 2), stride=(1, 2, 2), padding=(0, 1, 1), is_ceil=True), one(SMALL, 2, dilation=2, stride=1)],
+         np_pool("max", 3), torch_of_pool("max_pool3d"), has_gradient=True),
+    Case("avg_pool3d", [one(SMALL, 2), one(SMALL, (2, 3, 2), stride=2, padding=(1, 1, 0), counts_padding=False), one(SMALL, 3, stride=2, is_ceil=True)],
+         np_pool("mean", 3), torch_of_pool("avg_pool3d"), has_gradient=True, scale=20),
+    Case("max_pool2d_with_indices", [one(DISTINCT, 2), one(DISTINCT, (2, 3), stride=2, padding=1, is_ceil=True), one(DISTINCT, 2, dilation=2)],
+         np_max_pool2d_with_indices, dtypes=("float32", "float64")),
+    Case("max_unpool2d", [one(normal(1, 2, 2, 2), np.array([[[[0, 3], [9, 14]], [[1, 6], [8, 15]]]]), (4, 4))],
+         np_max_unpool2d),
     Case("conv1d", [one(LINE, normal(3, 4, 3)), one(LINE, normal(6, 2, 2), normal(6), stride=2, padding=1, groups=2),
                     one(LINE, weight=normal(2, 4, 3), dilation=2)],
          np_conv, f("conv1d"), has_gradient=True, scale=50),
