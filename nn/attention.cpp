@@ -46,13 +46,21 @@ void check_operands(const Tensor& q, const Tensor& k, const Tensor& v) {
   if (size_at(v, -2) != size_at(k, -2)) fail("as many values as keys", v, "");
 }
 
-/// How many heads of queries share one of keys and values. 1 also for what broadcasts otherwise.
+/// How many heads of queries share one of keys and values.
 int64_t sharing_heads(const Tensor& q, const Tensor& k, const Tensor& v) {
-  if (q.rank() < 3 || k.rank() != q.rank() || v.rank() != q.rank()) return 1;
-  const int64_t heads = size_at(q, -3);
-  const int64_t key_heads = size_at(k, -3);
-  if (heads <= key_heads || size_at(v, -3) != key_heads || key_heads == 0) return 1;
-  return heads % key_heads == 0 ? heads / key_heads : 1;
+  const bool have_heads = q.rank() >= 3 && k.rank() == q.rank() && v.rank() == q.rank();
+  if (have_heads && size_at(k, -3) == size_at(v, -3) && size_at(k, -3) > 0 &&
+      size_at(q, -3) % size_at(k, -3) == 0)
+    return size_at(q, -3) / size_at(k, -3);
+  throw Error(
+      ErrorKind::shape,
+      {.where = "attention",
+       .what = fmt::format("shared heads of queries {}, keys {} and values {}", describe(q),
+                           describe(k), describe(v)),
+       .expected = "[..., heads, positions, width] and heads of keys and values that divide "
+                   "those of queries",
+       .got = to_string(k.shape()),
+       .fix = {}});
 }
 
 /// `shape` with its last two or three axes replaced.
@@ -87,16 +95,17 @@ void check_mask(const Tensor& mask, int64_t queries, int64_t keys) {
 
 /// Settings that are known to make sense.
 struct Attending {
+  int64_t sharing;  ///< heads of queries of each of keys
   bool is_causal;
   double scale, dropout;
 };
 
-/// Attention of all queries at once. Each keys' head serves `sharing` heads of queries.
+/// Attention of all queries at once.
 Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Tensor>& mask,
               const Attending& how) {
   const int64_t queries = size_at(q, -2);
   const int64_t keys = size_at(k, -2);
-  const int64_t sharing = sharing_heads(q, k, v);
+  const int64_t sharing = how.sharing;
   const Shape apart = q.shape();
   // Heads that share keys are more queries of one product.
   const auto joined = [&](const Tensor& x) {
@@ -163,7 +172,8 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
   if (options.mask) check_mask(*options.mask, queries, keys);
   const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(size_at(q, -1))));
   check_setting("attention", "scale", scale, Interval::positive);
-  const Attending how = {options.is_causal, scale, options.dropout};
+  const int64_t sharing = options.shares_heads ? sharing_heads(q, k, v) : 1;
+  const Attending how = {sharing, options.is_causal, scale, options.dropout};
   if (options.block == 0 || options.block >= queries) return attend(q, k, v, options.mask, how);
 
   std::vector<Tensor> parts;
@@ -378,6 +388,7 @@ Tensor MultiHeadAttention::operator()(const Tensor& x, const AttentionInputs& in
   }
   options.dropout = training ? dropout : 0;
   options.block = block;
+  options.shares_heads = shared != heads;
   const Tensor joined = attention(q, k, v, options);
   return proj(reshape(transpose(joined, 1, 2), {batch, positions, width}));
 }

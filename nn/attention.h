@@ -21,10 +21,12 @@ struct AttentionOptions {
   /// So many queries at a time, whose scores are computed again for the gradient: memory grows with
   /// the number of positions, not with its square. 0: all at once.
   int64_t block = 0;
+  /// The axis before the last two is of heads, of which keys and values have fewer: each of theirs
+  /// serves as many neighbours.
+  bool shares_heads = false;
 };
 /// softmax(q k^T scale) v over the last two axes, [positions, width]; positions and width of the
-/// values may be others than the queries'. The axis before them may hold heads, whose number is a
-/// multiple of that of the keys and values: each of theirs serves as many neighbours.
+/// values may be others than the queries'. Axes before them broadcast.
 ///
 /// The mask says which keys a query looks at, and broadcasts to [..., queries, keys]: booleans,
 /// true where it looks, or numbers that are added to the scores, of which -infinity hides a key.

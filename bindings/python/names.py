@@ -424,6 +424,7 @@ PARAMETERS_ELSEWHERE = {
     "rate_decay": "lr_decay",
     "rise": "pct_start",
     "shape": "size newshape",
+    "shares_heads": "enable_gqa",
     "size": "scale_factor output_size",
     "slope": "negative_slope a nonlinearity",
     "starts": "milestones",

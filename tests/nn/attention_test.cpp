@@ -134,8 +134,9 @@ TEST_CASE("attention by its definition: masks, scale, other keys, fewer heads of
   // Heads 0 and 1 share keys, and so do 2 and 3.
   const Tensor k2 = slice(k, 0, {0, 2});
   const Tensor v2 = slice(v, 0, {0, 2});
-  check_attention(q, k2, v2, {.mask = looks}, usual, hiding(does));
-  check_attention(q, slice(k, 0, {0, 1}), slice(v, 0, {0, 1}), {.is_causal = true}, usual,
+  check_attention(q, k2, v2, {.mask = looks, .shares_heads = true}, usual, hiding(does));
+  check_attention(q, slice(k, 0, {0, 1}), slice(v, 0, {0, 1}),
+                  {.is_causal = true, .shares_heads = true}, usual,
                   hiding([](auto, int64_t i, int64_t j) { return j <= i + 2; }));
   // More queries than keys: the first two are before all of them.
   check_attention(k, q, slice(v, 1, {0, 3}), {.is_causal = true}, usual,
@@ -168,9 +169,10 @@ TEST_CASE("attention in blocks is the same up to rounding, compiled to the bit",
   const Tensor looks = reshape(arange(63).to(i64) % 4 != 1, {7, 9});
   const auto does = [](auto, int64_t i, int64_t j) { return (i * 9 + j) % 4 != 1; };
   for (const int64_t block : {1, 3, 7}) {
-    check_attention(q, k, v, {.mask = looks, .block = block}, usual, hiding(does));
+    check_attention(q, k, v, {.mask = looks, .block = block, .shares_heads = true}, usual,
+                    hiding(does));
     check_attention(
-        q, k, v, {.mask = looks, .is_causal = true, .block = block}, usual,
+        q, k, v, {.mask = looks, .is_causal = true, .block = block, .shares_heads = true}, usual,
         hiding([&](int64_t h, int64_t i, int64_t j) { return does(h, i, j) && j <= i + 2; }));
   }
   // Blocks before all keys.
@@ -377,6 +379,10 @@ TEST_CASE("attention refuses what does not fit", "[nn]") {
   CHECK_THROWS_WITH(masked(ones({3, 3}, i64)), Catch::Contains("mask != 0"));
   CHECK_THROWS_WITH(nn::attention(x, x, ones({2, 4, 4})),
                     Catch::Contains("as many values as keys"));
+  const Tensor many = ones({6, 3, 4});
+  CHECK_THROWS_AS(nn::attention(many, x, x), Error);  // batches that differ: not heads, unless said
+  CHECK_THROWS_WITH(nn::attention(many, ones({4, 3, 4}), ones({4, 3, 4}), {.shares_heads = true}),
+                    Catch::Contains("divide those of queries"));
   CHECK_THROWS_WITH(nn::attention(x, x, x, {.scale = -1.0}), Catch::Contains("`scale`"));
   CHECK_THROWS_WITH(nn::attention(x, x, x, {.dropout = 1}), Catch::Contains("`dropout`"));
   CHECK_THROWS_WITH(nn::attention(x, x, x, {.block = -1}), Catch::Contains("`block`"));

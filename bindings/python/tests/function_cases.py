@@ -334,7 +334,7 @@ def np_pad(x: Any, pads: Any, value: float = 0, mode: Any = "constant") -> Any:
 
 def np_attention(
     q: Any, k: Any, v: Any, mask: Any = None, is_causal: bool = False, scale: Any = None,
-    block: int = 0,
+    block: int = 0, shares_heads: bool = False,
 ) -> Any:  # fmt: skip
     if q.ndim > 2 and k.shape[-3] != q.shape[-3]:
         k, v = (np.repeat(x, q.shape[-3] // x.shape[-3], -3) for x in (k, v))
@@ -794,10 +794,11 @@ LOSSES = [
     Case("nn.attention", [one(COS, COS, normal(2, 3, 4)), one(COS, k=COS, v=COS, is_causal=True),
                           one(COS, COS, COS, mask=np.array([[True, False, True]] * 2 + [[False] * 3])),
                           one(COS, COS, COS, mask=normal(3, 3), scale=0.7),
-                          one(normal(1, 4, 3, 2), normal(1, 2, 3, 2), normal(1, 2, 3, 2), is_causal=True)],
+                          one(normal(1, 4, 3, 2), normal(1, 2, 3, 2), normal(1, 2, 3, 2), is_causal=True,
+                              shares_heads=True)],
          np_attention,
-         (lambda q, k, v, mask=None, **given: F.scaled_dot_product_attention(
-             q, k, v, attn_mask=mask, enable_gqa=q.ndim == 4, **given))
+         (lambda q, k, v, mask=None, shares_heads=False, **given: F.scaled_dot_product_attention(
+             q, k, v, attn_mask=mask, enable_gqa=shares_heads, **given))
          if torch else None, has_gradient=True, scale=20),
     Case("nn.rotary", [one(normal(3, 6), np.arange(3)), one(normal(2, 3, 4), np.array([0, 7, 1000])),
                        one(normal(2, 3, 4), np.array([0.5, 7, 9]), base=100, is_interleaved=True)], np_rotary, scale=20),
