@@ -323,8 +323,8 @@ class Run {
   /// The Variable's own memory, if nobody else sees it.
   [[nodiscard]] Tensor lent(const program::OutputMemory& memory) const {
     const Tensor* const given = offered(static_cast<std::size_t>(memory.donation));
-    const bool is_lent = given != nullptr && fits(*given, memory.spec) && is_donatable(*given);
-    if (!is_lent || given->shape() == memory.spec.shape) return is_lent ? *given : Tensor();
+    if (given == nullptr || !fits(*given, memory.spec) || !is_donatable(*given)) return {};
+    if (given->shape() == memory.spec.shape) return *given;
     const TensorData& data = given->internals();
     return make_tensor(memory.spec, memory.strides, data.offset, data.storage);
   }

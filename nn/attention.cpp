@@ -471,6 +471,18 @@ Tensor added(const Tensor& x, const LayerNorm& norm, bool is_norm_first, const D
   return norm(x + dropout(part(x)));
 }
 
+/// What a transformer's layer ends with: two Linear layers for each position.
+template <class Layer>
+Tensor with_positions_fed(const Layer& layer, const Tensor& x) {
+  return added(x, layer.out_norm, layer.is_norm_first, layer.dropout, [&](const Tensor& y) {
+    return layer.out(layer.dropout(activated(layer.activation, layer.hidden(y))));
+  });
+}
+
+LayerNorm norm_of(Integer width, const TransformerOptions& o) {
+  return layer_norm(width, {.eps = o.eps, .has_bias = o.has_bias, .dtype = o.dtype});
+}
+
 MultiHeadAttention attention_of(Integer width, Integer heads, const TransformerOptions& o,
                                 bool is_causal) {
   return multi_head_attention(
@@ -484,40 +496,37 @@ TransformerEncoderLayer transformer_encoder_layer(Integer width, Integer heads, 
                                                   const TransformerOptions& o) {
   check_at_least("transformer_encoder_layer", "hidden", hidden, 1);
   const LinearOptions linear_options = {.has_bias = o.has_bias, .dtype = o.dtype};
-  return {
-      .attention = attention_of(width, heads, o, false),
-      .attention_norm = layer_norm(width, {.eps = o.eps, .has_bias = o.has_bias, .dtype = o.dtype}),
-      .hidden = linear(width, hidden, linear_options),
-      .out = linear(hidden, width, linear_options),
-      .out_norm = layer_norm(width, {.eps = o.eps, .has_bias = o.has_bias, .dtype = o.dtype}),
-      .dropout = dropout(o.dropout),
-      .activation = o.activation,
-      .is_norm_first = o.is_norm_first};
+  return {.attention = attention_of(width, heads, o, false),
+          .attention_norm = norm_of(width, o),
+          .hidden = linear(width, hidden, linear_options),
+          .out = linear(hidden, width, linear_options),
+          .out_norm = norm_of(width, o),
+          .dropout = dropout(o.dropout),
+          .activation = o.activation,
+          .is_norm_first = o.is_norm_first};
 }
 
 Tensor TransformerEncoderLayer::operator()(const Tensor& x,
                                            const std::optional<Tensor>& mask) const {
   const Tensor y = added(x, attention_norm, is_norm_first, dropout,
                          [&](const Tensor& z) { return attention(z, {.mask = mask}); });
-  return added(y, out_norm, is_norm_first, dropout,
-               [&](const Tensor& z) { return out(dropout(activated(activation, hidden(z)))); });
+  return with_positions_fed(*this, y);
 }
 
 TransformerDecoderLayer transformer_decoder_layer(Integer width, Integer heads, Integer hidden,
                                                   const TransformerOptions& o) {
   check_at_least("transformer_decoder_layer", "hidden", hidden, 1);
   const LinearOptions linear_options = {.has_bias = o.has_bias, .dtype = o.dtype};
-  return {
-      .attention = attention_of(width, heads, o, true),
-      .attention_norm = layer_norm(width, {.eps = o.eps, .has_bias = o.has_bias, .dtype = o.dtype}),
-      .memory_attention = attention_of(width, heads, o, false),
-      .memory_norm = layer_norm(width, {.eps = o.eps, .has_bias = o.has_bias, .dtype = o.dtype}),
-      .hidden = linear(width, hidden, linear_options),
-      .out = linear(hidden, width, linear_options),
-      .out_norm = layer_norm(width, {.eps = o.eps, .has_bias = o.has_bias, .dtype = o.dtype}),
-      .dropout = dropout(o.dropout),
-      .activation = o.activation,
-      .is_norm_first = o.is_norm_first};
+  return {.attention = attention_of(width, heads, o, true),
+          .attention_norm = norm_of(width, o),
+          .memory_attention = attention_of(width, heads, o, false),
+          .memory_norm = norm_of(width, o),
+          .hidden = linear(width, hidden, linear_options),
+          .out = linear(hidden, width, linear_options),
+          .out_norm = norm_of(width, o),
+          .dropout = dropout(o.dropout),
+          .activation = o.activation,
+          .is_norm_first = o.is_norm_first};
 }
 
 Tensor TransformerDecoderLayer::operator()(const Tensor& x, const Tensor& memory,
@@ -528,9 +537,7 @@ Tensor TransformerDecoderLayer::operator()(const Tensor& x, const Tensor& memory
   const Tensor z = added(y, memory_norm, is_norm_first, dropout, [&](const Tensor& given) {
     return memory_attention(given, {.memory = memory, .mask = inputs.memory_mask});
   });
-  return added(z, out_norm, is_norm_first, dropout, [&](const Tensor& given) {
-    return out(dropout(activated(activation, hidden(given))));
-  });
+  return with_positions_fed(*this, z);
 }
 
 }  // namespace nitinol::nn

@@ -316,17 +316,16 @@ Rows rows_of(const Tensor& part, const AxisIndices& chosen) {
     made.indices = chosen.tensors[0];
     return made;
   }
-  Shape common = chosen.tensors[0].shape();
+  Shape common = chosen.tensors[0].shape();  // to refuse what does not broadcast
   for (const Tensor& tensor : chosen.tensors)
     common = broadcast_shapes("at", common, tensor.shape());
-  made.indices = zeros(common, i64, part.device());
   for (std::size_t i = 0; i < chosen.tensors.size(); ++i) {
     const int64_t size = part.shape()[static_cast<int>(chosen.axes[static_cast<int>(i)])];
     // Each is checked by itself, by a look-up among all indices of its axis.
     const bool is_whole = i < chosen.whole;
     const Tensor own =
         is_whole ? chosen.tensors[i] : take(arange(size, {}, part.device()), chosen.tensors[i]);
-    made.indices = made.indices * size + own;
+    made.indices = i == 0 ? own : made.indices * size + own;
   }
   return made;
 }
@@ -430,19 +429,12 @@ Tensor At::join(const Argument& value, Arrival arrival) const {
   }
   AxisIndices chosen;
   for (const Choice& choice : chosen_) add_choice(chosen, choice.tensor, choice.axis);
-  int first = choice_axis_;
-  if (first > 0) {
-    choose_leading_axes(chosen, part);
-    first = 0;
-  }
+  if (choice_axis_ > 0) choose_leading_axes(chosen, part);
   const Rows made = rows_of(part, chosen);
-  const int axes = made.indices.rank();
-  // The value has the axes of the result, of which those that were chosen go first.
-  Shape shape;
+  // The value has the axes of the result: those that were chosen, then the others.
+  Shape shape = made.indices.shape();
   for (int i = 1; i < made.rows.rank(); ++i) shape.push_back(made.rows.shape()[i]);
-  for (int i = 0; i < axes; ++i) shape.insert(first + i, made.indices.shape()[i]);
-  const Tensor values = with_axes_first(expand(*given.get(), shape), axes, first);
-  const Tensor rows = scatter(made.rows, made.indices, values, arrival);
+  const Tensor rows = scatter(made.rows, made.indices, expand(*given.get(), shape), arrival);
   return with_window(in_former_order(reshape(rows, made.part.shape()), made.order));
 }
 

@@ -1,10 +1,12 @@
 #include "eager/ops/resample.h"
 
 #include "core/error.h"
+#include "core/library.h"
 #include "eager/ops/ops.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <string>
@@ -302,24 +304,22 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions&
 
 namespace {
 
-/// How many windows fit along an axis.
-int64_t windows_in(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
-                   int64_t dilation) {
-  if (kernel < 1 || stride < 1 || padding < 0 || dilation < 1) return 0;
-  const int64_t rest = size + 2 * padding - dilation * (kernel - 1) - 1;
-  return rest < 0 ? 0 : rest / stride + 1;
-}
-
 struct Grid {
   int64_t rows, columns;
 };
+/// How many windows lie along both axes.
 Grid grid_of(const char* where, const Tensor& x, int64_t height, int64_t width, const Pair& kernel,
              const UnfoldOptions& o) {
-  const Grid grid = {
-      windows_in(height, kernel.rows(), o.stride.rows(), o.padding.rows(), o.dilation.rows()),
-      windows_in(width, kernel.columns(), o.stride.columns(), o.padding.columns(),
-                 o.dilation.columns())};
-  if (grid.rows > 0 && grid.columns > 0) return grid;
+  const auto least = [](const Pair& pair) { return std::min(pair.rows(), pair.columns()); };
+  if (least(kernel) >= 1 && least(o.stride) >= 1 && least(o.padding) >= 0 &&
+      least(o.dilation) >= 1) {
+    const Windows windows = {.kernel = {kernel.rows(), kernel.columns()},
+                             .stride = {o.stride.rows(), o.stride.columns()},
+                             .padding = {o.padding.rows(), o.padding.columns()},
+                             .dilation = {o.dilation.rows(), o.dilation.columns()}};
+    const Grid grid = {windows.count(0, height), windows.count(1, width)};
+    if (grid.rows > 0 && grid.columns > 0) return grid;
+  }
   throw_shape(where,
               fmt::format("windows of {} by {} on {} by {}", kernel.rows(), kernel.columns(),
                           height, width),
