@@ -1,6 +1,7 @@
 #include "autograd/custom.h"
 
 #include "autograd/sweep.h"
+#include "core/autocast.h"
 #include "core/error.h"
 #include "tracer/recorder.h"
 
@@ -25,6 +26,7 @@ struct Acted {
 struct First {
   Reads reads;
   std::vector<Acted> acted;  ///< in order
+  DType autocast = autocast_dtype();
 };
 
 std::vector<Tensor> bare_copies(const std::vector<Tensor>& tensors) {
@@ -97,6 +99,7 @@ auto repeated(const First& first, bool builds_tape, F&& f) {
   const InterpreterScope scope(repeating);
   const tracer::ComputingScope computing;
   const EnabledScope enabled(true);
+  const AutocastScope autocast(first.autocast);
   const DifferentiationScope depth(builds_tape ? 2 : 0);
   return f();
 }

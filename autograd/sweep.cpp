@@ -1,5 +1,6 @@
 #include "autograd/sweep.h"
 
+#include "core/autocast.h"
 #include "core/error.h"
 #include "eager/ops/ops.h"
 #include "tracer/recorder.h"
@@ -190,6 +191,7 @@ bool Sweep::has_arrived(const Handle<TensorSlot>& handle) const {
 
 void Sweep::run() {
   const EnabledScope scope(options_.builds_tape);
+  const AutocastScope as_usual(f32);
   std::vector<Tensor> gradients;
   while (!waiting_.empty()) {
     Node* const node = waiting_.top();

@@ -50,6 +50,13 @@ enum class Effect : uint8_t {
             ///< in a compiled call only when all that may fail has not. A library call
 };
 
+/// What autocast (core/autocast.h) does with operands of f16, bf16 and f32.
+enum class Precision : uint8_t {
+  given,  ///< nothing
+  low,    ///< products: in the scope's dtype, with sums in f32
+  full,   ///< what magnifies the error of its operands, or has many terms: in f32
+};
+
 /// A formula over scalars, written once: instructions for code generators, loops for eager.
 struct Formula {
   /// Appends the instructions of f(arguments) and returns the result.
@@ -137,6 +144,7 @@ struct Op {
   bool is_row_major = false;  ///< elementwise: the result lies in row-major order even where the
                               ///< operands do not (eager/channels_last.h)
   Effect effect = Effect::none;
+  Precision precision = Precision::given;
   std::span<const std::string_view> attr_names = {};
 
   /// The result's spec, or an Error naming op, operands, expectation and fix.

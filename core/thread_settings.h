@@ -9,7 +9,7 @@
 namespace nitinol {
 
 /// Called before a setting of the calling thread is read or scoped: whether gradients are noted,
-/// the stance. A binding sets it whose users' code goes on elsewhere on the same thread while a
+/// the stance, autocast's dtype. A binding sets it whose users' code goes on elsewhere on the same thread while a
 /// scope is open, as coroutines do. Null: nothing needs to be done. It throws nothing.
 extern std::atomic<void (*)() noexcept> refresh_thread_settings;
 

@@ -1,5 +1,6 @@
 #include "eager/apply.h"
 
+#include "core/autocast.h"
 #include "core/error.h"
 #include "core/gradient_notes.h"
 #include "core/interpreter.h"
@@ -68,9 +69,26 @@ Tensor apply_composite(const Op& op, Inputs inputs, const Attrs& attrs) {
   return op.expand(inputs, attrs);
 }
 
+Tensor run(const Op& op, Inputs inputs, const Attrs& attrs);
+
+/// Of an op that autocast means: on operands in full precision if it wants that, and as usual in
+/// what it is made of.
+[[gnu::noinline]] Tensor run_autocast(const Op& op, Inputs inputs, const Attrs& attrs) {
+  const AutocastScope as_usual(f32);
+  if (op.precision != Precision::full) return run(op, inputs, attrs);
+  std::vector<Tensor> full;
+  std::vector<const Tensor*> operands;
+  for (const Tensor* input : inputs) full.push_back(widened(*input));
+  for (const Tensor& input : full) operands.push_back(&input);
+  return run(op, operands, attrs);
+}
+
 /// apply() of operands that are defined.
 Tensor run(const Op& op, Inputs inputs, const Attrs& attrs) {
   check_stack("an operation", stack_of_operation);
+  if ((op.precision == Precision::full || op.kind == OpKind::composite) && is_autocasting())
+      [[unlikely]]
+    return run_autocast(op, inputs, attrs);
   if (op.kind == OpKind::composite) return apply_composite(op, inputs, attrs);
   if (op.kind == OpKind::elementwise && !is_watched()) {  // what most calls are, made short
     if (Tensor result = eager::compute_alike(op, inputs); result.is_defined()) return result;

@@ -1,5 +1,6 @@
 #include "eager/promotion.h"
 
+#include "core/autocast.h"
 #include "core/error.h"
 #include "core/interpreter.h"
 #include "eager/all_ops.h"
@@ -104,6 +105,7 @@ void Scalar::note_look(const char* what, const std::source_location& place) cons
 }
 
 Tensor apply_promoted(const Op& op, const Argument& a, const Argument& b, DType dtype) {
+  if (op.precision == Precision::full && is_autocasting() && is_cast_freely(dtype)) dtype = f32;
   const Promoted x(op.name, a, dtype);
   const Promoted y(op.name, b, dtype);
   return apply(op, {x.get(), y.get()});
@@ -117,6 +119,22 @@ DType floating_dtype(std::string_view where, std::initializer_list<const Argumen
     if (!is_number) return f32;
   }
   return f64;
+}
+
+DType product_dtype(std::string_view where, DType a, DType b) {
+  const DType dtype = promote(where, a, b);
+  return is_autocasting() && is_cast_freely(dtype) ? autocast_dtype() : dtype;
+}
+
+Tensor beside_product(const Tensor& bias, const Tensor& product) {
+  if (!is_autocasting() || !is_cast_freely(bias.dtype()) || !is_cast_freely(product.dtype()))
+    return bias;
+  return *Promoted("cast", bias, product.dtype()).get();
+}
+
+Tensor widened(const Tensor& x) {
+  if (!x.is_defined() || (x.dtype() != f16 && x.dtype() != bf16)) return x;
+  return *Promoted("cast", x, f32).get();
 }
 
 Tensor as_floats(const Tensor& x) {

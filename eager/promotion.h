@@ -13,6 +13,14 @@ namespace nitinol {
 /// promote(a, b) for the function `where`, which the Error names.
 [[nodiscard]] DType promote(std::string_view where, DType a, DType b);
 
+/// The dtype in which `where` multiplies the two: promote()'s, or autocast's (core/autocast.h).
+[[nodiscard]] DType product_dtype(std::string_view where, DType a, DType b);
+/// A bias that is added to a product: under autocast rounded to its dtype, else itself.
+[[nodiscard]] Tensor beside_product(const Tensor& bias, const Tensor& product);
+
+/// x, its f16 or bf16 as f32: what is squared, or has many terms, overflows these or is lost in them.
+[[nodiscard]] Tensor widened(const Tensor& x);
+
 /// The dtype of `where` on `arguments`: that of the tensors by the promotion table (core/dtype.h);
 /// weak numbers take it unless they are of a higher kind, then an integer gives i64 and a floating
 /// number f32. Numbers alone give bool, i64 or f64.

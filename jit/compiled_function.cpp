@@ -1,23 +1,43 @@
 #include "jit/compiled_function.h"
 
+#include "core/autocast.h"
 #include "jit/dispatcher.h"
 
 namespace nitinol::jit {
 
+namespace {
+
+/// The scope that CompileOptions::autocast asks for, if any.
+class Scope {
+ public:
+  explicit Scope(const std::optional<DType>& dtype) {
+    if (dtype) [[unlikely]]
+      scope_.emplace(*dtype);
+  }
+
+ private:
+  std::optional<AutocastScope> scope_;
+};
+
+}  // namespace
+
 CompiledFunction::CompiledFunction(CompileOptions options, bool is_const)
-    : dispatcher_(std::make_unique<Dispatcher>(std::move(options), is_const)) {}
+    : autocast_(options.autocast), dispatcher_(std::make_unique<Dispatcher>(std::move(options), is_const)) {}
 
 CompiledFunction::~CompiledFunction() = default;
 
 void CompiledFunction::call(const Leaves& leaves, Caller& caller) {
+  const Scope scope(autocast_);
   dispatcher_->call(leaves, caller);
 }
 
 void CompiledFunction::call_eagerly(const Leaves& leaves, Caller& caller) {
+  const Scope scope(autocast_);
   dispatcher_->call_eagerly(leaves, caller);
 }
 
 void CompiledFunction::call_inlined(Caller& caller) {
+  const Scope scope(autocast_);
   dispatcher_->call_inlined(caller);
 }
 

@@ -1,6 +1,7 @@
 // CompiledFunction: the untyped half of Compiled<F>.
 #pragma once
 
+#include "core/dtype.h"
 #include "core/function_ref.h"
 #include "core/tensor.h"
 #include "jit/describe.h"
@@ -10,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -44,6 +46,8 @@ struct CompileOptions {
   /// library's, and takes its place while it runs. Results have the same bits either way. Off, as a
   /// process that ends soon leaves nothing on disk, so that the next one has to wait again.
   bool quick_code = false;
+  /// The function runs in an nn::Autocast scope of this dtype.
+  std::optional<DType> autocast = {};
   /// Names of the parameters, for explain() and the log.
   std::vector<std::string> arguments = {};
 };
@@ -104,6 +108,7 @@ class CompiledFunction {
   void set_stance(int stance);
 
  private:
+  std::optional<DType> autocast_;
   std::unique_ptr<Dispatcher> dispatcher_;
 };
 

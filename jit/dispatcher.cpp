@@ -13,6 +13,7 @@
 // after the other (core/call_order.h).
 #include "jit/dispatcher.h"
 
+#include "core/autocast.h"
 #include "core/error.h"
 #include "core/interpreter.h"
 #include "core/log.h"
@@ -47,6 +48,12 @@ CompileOptions checked(CompileOptions options) {
     refuse("check", "Check::scheduled, always or never", static_cast<int64_t>(options.check));
   if (options.check_interval.count() < 0)
     refuse("check_interval", "0 ms or more", options.check_interval.count());
+  if (options.autocast && !is_cast_freely(*options.autocast)) {
+    throw Error(ErrorKind::dtype, {.where = "compile",
+                                   .what = "the option `autocast`",
+                                   .expected = "bfloat16, float16 or float32",
+                                   .got = std::string(name_of(*options.autocast))});
+  }
   return options;
 }
 

@@ -27,6 +27,10 @@ std::string difference(const Entry& before, const Entry& now) {
     return fmt::format("it runs on {} threads, was {}", threads_of(now.key),
                        threads_of(before.key));
   }
+  if (autocast_dtype_of(before.key) != autocast_dtype_of(now.key)) {
+    return fmt::format("autocast's dtype is {}, was {}", name_of(autocast_dtype_of(now.key)),
+                       name_of(autocast_dtype_of(before.key)));
+  }
   return "other arguments are the same tensor or Variable, or track gradients";
 }
 

@@ -1,6 +1,7 @@
 #include "jit/leaves.h"
 
 #include "autograd/node.h"
+#include "core/autocast.h"
 #include "core/hash.h"
 #include "core/parallel.h"
 
@@ -46,7 +47,8 @@ void append_key(const Leaves& leaves, List& key, Sizes sizes) {
                 static_cast<uint64_t>(leaves.tensors.size()) << 16U |
                 static_cast<uint64_t>(leaves.variables.size()) << 32U |
                 static_cast<uint64_t>(leaves.scalars.size()) << 48U);
-  key.push_back(std::bit_cast<uint16_t>(default_device()));
+  key.push_back(std::bit_cast<uint16_t>(default_device()) |
+                static_cast<uint64_t>(autocast_dtype()) << 16U);
   for (std::size_t i = 0; i < leaves.tensors.size(); ++i) {
     const TensorData& data = leaves.tensors[i]->internals();
     append_spec(key, data.spec, data.strides, sizes);
@@ -119,6 +121,10 @@ int threads_of(std::span<const uint64_t> key) {
 
 Device default_device_of(std::span<const uint64_t> key) {
   return std::bit_cast<Device>(static_cast<uint16_t>(key[1]));
+}
+
+DType autocast_dtype_of(std::span<const uint64_t> key) {
+  return static_cast<DType>(key[1] >> 16U);
 }
 
 uint64_t hash_of(std::span<const uint64_t> words) {

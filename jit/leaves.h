@@ -43,6 +43,7 @@ void make_key(const Leaves& leaves, Key& key);
 [[nodiscard]] int threads_of(std::span<const uint64_t> key);
 /// Where it makes tensors of nothing but numbers.
 [[nodiscard]] Device default_device_of(std::span<const uint64_t> key);
+[[nodiscard]] DType autocast_dtype_of(std::span<const uint64_t> key);
 /// A key without its sizes and strides: what must agree for one recorded call to be enough.
 [[nodiscard]] std::vector<uint64_t> without_sizes(const Leaves& leaves);
 

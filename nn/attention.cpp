@@ -3,8 +3,8 @@
 #include "autograd/custom.h"
 #include "core/error.h"
 #include "eager/ops/ops.h"
+#include "eager/promotion.h"
 #include "nn/checks.h"
-#include "nn/widened.h"
 
 #include <fmt/format.h>
 

@@ -3,9 +3,9 @@
 #include "autograd/gradient.h"
 #include "core/error.h"
 #include "eager/ops/ops.h"
+#include "eager/promotion.h"
 #include "nn/checks.h"
 #include "nn/init.h"
-#include "nn/widened.h"
 
 #include <fmt/format.h>
 
@@ -45,7 +45,7 @@ Linear linear(Integer in, Integer out, const LinearOptions& options) {
 Tensor Linear::operator()(const Tensor& x) const {
   check_features("Linear", x, -1, weight.shape()[0]);
   const Tensor product = matmul(x, weight);
-  return bias ? product + *bias : product;
+  return bias ? product + beside_product(*bias, product) : product;
 }
 
 Conv2d conv2d(Integer in, Integer out, Pair kernel, const Conv2dLayerOptions& options) {
@@ -226,7 +226,7 @@ Tensor normalised(const char* where, const Tensor& x, int64_t groups,
   line[1] = features;
   if (weight) y = y * reshape(widened(*weight), line);
   if (bias) y = y + reshape(widened(*bias), line);
-  return cast(y, weight ? promote(x.dtype(), weight->dtype()) : x.dtype());
+  return is_floating(x.dtype()) ? cast(y, x.dtype()) : y;
 }
 
 }  // namespace
@@ -281,7 +281,8 @@ Tensor RmsNorm::operator()(const Tensor& x) const {
   check_features("RmsNorm", x, -1, weight.shape()[0]);
   const Tensor given = widened(x);
   const Tensor scale = rsqrt(mean(square(given), {-1}, keepdims) + eps);
-  return cast(given * scale * widened(weight), promote(x.dtype(), weight.dtype()));
+  const Tensor y = given * scale * widened(weight);
+  return is_floating(x.dtype()) ? cast(y, x.dtype()) : y;
 }
 
 BatchNorm batch_norm(Integer features, DType dtype) {

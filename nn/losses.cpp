@@ -1,10 +1,11 @@
 #include "nn/losses.h"
 
+#include "core/autocast.h"
 #include "core/error.h"
 #include "eager/ops/likelihood.h"
 #include "eager/ops/ops.h"
+#include "eager/promotion.h"
 #include "nn/checks.h"
-#include "nn/widened.h"
 
 #include <fmt/format.h>
 
@@ -129,7 +130,7 @@ Tensor reduced(const Tensor& losses, Reduction reduction, const Tensor& like) {
   const Tensor result = reduction == Reduction::none  ? losses
                         : reduction == Reduction::sum ? sum(losses)
                                                       : mean(losses);
-  return is_floating(like.dtype()) ? cast(result, like.dtype()) : result;
+  return is_floating(like.dtype()) && !is_autocasting() ? cast(result, like.dtype()) : result;
 }
 
 /// Of losses that count as often as `counts` says. The mean of nothing is not a number, but no
@@ -138,9 +139,9 @@ Tensor reduced(const Tensor& losses, const Tensor& counts, Reduction reduction,
                const Tensor& like) {
   if (reduction != Reduction::mean) return reduced(losses, reduction, like);
   const Tensor count = sum(counts);
-  return cast(
-      nitinol::where(count > 0, sum(losses) / nitinol::where(count > 0, count, 1), std::nan("")),
-      like.dtype());
+  const Tensor result =
+      nitinol::where(count > 0, sum(losses) / nitinol::where(count > 0, count, 1), std::nan(""));
+  return is_autocasting() ? result : cast(result, like.dtype());
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "nn/optimizer.h"
 
 #include "autograd/gradient.h"
+#include "core/autocast.h"
 #include "core/error.h"
 #include "core/place.h"
 #include "eager/ops/ops.h"
@@ -137,8 +138,37 @@ bool Optimizer::step(const Group& group) {
   return true;
 }
 
+void Optimizer::step(const Tensor& when) const {
+  if (when.dtype() != boolean || when.rank() != 0) {
+    throw Error(ErrorKind::value, {.where = "Optimizer::step",
+                                   .what = "whether the step is made",
+                                   .expected = "one boolean",
+                                   .got = describe(when),
+                                   .fix = "LossScale::unscale() gives one, and so does `loss < 10`."});
+  }
+  std::vector<std::pair<Variable, Tensor>> before;
+  const auto note = [&](const Variable& variable) { before.emplace_back(variable, variable.get()); };
+  const std::shared_ptr<const Groups> present = groups();
+  for (const Group& group : *present) {
+    note(group.steps);
+    for (const Variable& variable : group.group_state) note(variable);
+    for (std::size_t i = 0; i < group.parameters.size(); ++i) {
+      note(group.parameters[i]);
+      for (const Variable& variable : group.state[i]) note(variable);
+    }
+  }
+  step();
+  const NoGradients scope;
+  const OnePlaceScope place;
+  for (const auto& [variable, value] : before) {
+    const Tensor now = variable;
+    if (now.handle() != value.handle()) variable.set(nitinol::where(when, now, value));
+  }
+}
+
 void Optimizer::step() const {
   const NoGradients scope;
+  const AutocastScope as_usual(f32);
   bool is_any = false;
   const std::shared_ptr<const Groups> present = groups();
   for (const Group& group : *present) is_any = step(group) || is_any;
@@ -166,6 +196,7 @@ void check_largest(const char* where, double largest) {
 Tensor clip_gradient_norm(const std::vector<Variable>& parameters, double largest) {
   check_largest("clip_gradient_norm", largest);
   const NoGradients scope;
+  const AutocastScope as_usual(f32);
   Tensor total;
   DType dtype = f32;
   for (const Variable& parameter : parameters) {

@@ -162,7 +162,9 @@ LAYER_PARAMETERS_OF = dict.fromkeys(
 )
 # What is bound by hand and has the comments of the headers.
 COMMENTS = {
+    "nn/autocast.h": ("Autocast",),
     "nn/average.h": ("Average",),
+    "nn/loss_scale.h": ("LossScale",),
     "nn/optimizer.h": ("Optimizer",),
     "nn/plateau.h": ("Plateau",),
     "nn/schedules.h": ("Schedule",),

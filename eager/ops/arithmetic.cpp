@@ -206,7 +206,7 @@ constexpr auto arithmetic = family({
      .checked_input = 0,
      .fail = fail_check_nonzero,
      .summary = "The same integers or bools; fails if one is 0."},
-});
+}).with(Precision::full, {"pow"});
 // clang-format on
 
 Tensor apply_check_nonzero(const Tensor& x, Checker checker) {

@@ -16,11 +16,6 @@
 namespace nitinol {
 namespace {
 
-/// What is squared, or has many terms, is computed in float32 at least.
-Tensor widened(const Tensor& x) {
-  return x.dtype() == f16 || x.dtype() == bf16 ? cast(x, f32) : x;
-}
-
 void check_shapes(const Tensor& x, const BatchNorm& options) {
   if (x.rank() < 2) {
     throw Error(ErrorKind::shape, {.where = "batch_norm",
@@ -46,7 +41,8 @@ void check_shapes(const Tensor& x, const BatchNorm& options) {
 class Batch {
  public:
   explicit Batch(const Tensor& x)
-      : is_images_(x.rank() == 4),
+      : dtype_(x.dtype()),
+        is_images_(x.rank() == 4),
         features_(is_images_ ? 3 : 1),
         values_(widened(is_images_ ? channels_last(x) : x)) {}
 
@@ -65,13 +61,15 @@ class Batch {
     return reshape(of_features, column);
   }
   [[nodiscard]] Tensor scaled(const Tensor& deviation, const Tensor& variance,
-                              const BatchNorm& options, DType dtype) const {
+                              const BatchNorm& options) const {
     const Tensor scale = widened(options.weight) * rsqrt(variance + options.eps);
-    const Tensor result = cast(deviation * spread(scale) + spread(widened(options.bias)), dtype);
+    Tensor result = deviation * spread(scale) + spread(widened(options.bias));
+    if (is_floating(dtype_)) result = cast(result, dtype_);
     return is_images_ ? channels_first(result) : result;
   }
 
  private:
+  DType dtype_;  ///< of what is given
   bool is_images_;
   int features_;
   Tensor values_;
@@ -87,8 +85,7 @@ BatchNormed batch_norm(const Tensor& x, const BatchNorm& options) {
   const Tensor deviation = batch.values() - batch.spread(rounded);
   const Tensor shift = mean(deviation, axes);  // what the rounded mean lacks
   const Tensor variance = mean(square(deviation), axes) - square(shift);
-  const DType dtype = promote("batch_norm", x.dtype(), options.weight.dtype());
-  return {.values = batch.scaled(deviation - batch.spread(shift), variance, options, dtype),
+  return {.values = batch.scaled(deviation - batch.spread(shift), variance, options),
           .mean = rounded + shift,
           .variance = variance};
 }
@@ -98,8 +95,7 @@ Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& variance,
   check_shapes(x, options);
   const Batch batch(x);
   const Tensor deviation = batch.values() - batch.spread(widened(mean));
-  return batch.scaled(deviation, widened(variance), options,
-                      promote("batch_norm", x.dtype(), options.weight.dtype()));
+  return batch.scaled(deviation, widened(variance), options);
 }
 
 }  // namespace nitinol

@@ -218,7 +218,7 @@ constexpr auto convolutions = family({
      .call = call_weight,
      .gradient = {.rule = weight_rule, .looks_at_inputs = 0b11},
      .summary = "The gradient of conv2d for its weight."},
-});
+}).with(Precision::low, {"conv2d", "conv2d_input", "conv2d_weight"});
 
 /// The attributes that the three have in common, and perhaps one more.
 Attrs common_attrs(const Attrs& attrs) {
@@ -276,7 +276,7 @@ Tensor last_conv2d(const Tensor& x, const Tensor& weight, const Conv2dOptions& o
                  .got = fmt::format("{}", x.shape()[1]),
                  .fix = "Images are [n, c, h, w], weights [out, c / groups, kh, kw]."});
   }
-  const DType dtype = promote("conv2d", x.dtype(), weight.dtype());
+  const DType dtype = product_dtype("conv2d", x.dtype(), weight.dtype());
   const auto sides = [&](int axis, int64_t stride, int64_t dilation, int64_t padding, auto after) {
     return sides_of("conv2d", x.shape()[axis], weight.shape()[axis], stride, dilation, padding,
                     after, options.is_same);
@@ -310,10 +310,11 @@ Tensor with_bias(const char* where, const Tensor& y, const Tensor& bias, int axi
                                    .got = to_string(bias.shape()),
                                    .fix = "It has a number for each channel of the result."});
   }
-  if (axis == y.rank() - 1) return y + bias;
+  const Tensor added = beside_product(bias, y);
+  if (axis == y.rank() - 1) return y + added;
   Shape line = Shape::filled(y.rank(), 1);
   line[axis] = channels;
-  return y + reshape(bias, line);
+  return y + reshape(added, line);
 }
 
 void check_rank(const char* where, const Tensor& x, const Tensor& weight, int rank,
@@ -366,7 +367,7 @@ Tensor last_transpose2d(const char* where, const Tensor& x, const Tensor& weight
          .got = fmt::format("{}", x.shape()[1]),
          .fix = "Weights of transposed convolutions are [in, out / groups, ...]."});
   }
-  const DType dtype = promote(where, x.dtype(), weight.dtype());
+  const DType dtype = product_dtype(where, x.dtype(), weight.dtype());
   const auto size = [&](int axis, int64_t stride, int64_t padding, int64_t more, int64_t dilation) {
     if (more < 0 || (more > 0 && more >= std::max(stride, dilation))) {
       throw Error(ErrorKind::shape, {.where = where,

@@ -5,6 +5,7 @@
 // JOSS 3 (2018), 753).
 #include "eager/ops/einsum.h"
 
+#include "core/autocast.h"
 #include "core/error.h"
 #include "eager/ops/arithmetic.h"
 #include "eager/ops/cast.h"
@@ -371,6 +372,8 @@ Tensor einsum(std::string_view equation, std::span<const Tensor> operands) {
   const Equation parts = parse(equation, operands);
   DType dtype = operands[0].dtype();
   for (const Tensor& operand : operands) dtype = promote("einsum", dtype, operand.dtype());
+  if (operands.size() > 1) dtype = product_dtype("einsum", dtype, dtype);
+  const AutocastScope as_usual(f32);  // sums on the way, too, have that dtype
   std::vector<Factor> factors;
   for (std::size_t k = 0; k < operands.size(); ++k)
     factors.push_back(with_diagonals({cast(operands[k], dtype), parts.terms[k]}));

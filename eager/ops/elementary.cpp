@@ -103,7 +103,7 @@ constexpr auto elementary = family({
         [](auto a, auto b) { return fmax(a, b); }, "The larger one that is not NaN."), fmax_rule, 0b11),
     with_rule(binary_op("fmin", floating_types,
         [](auto a, auto b) { return fmin(a, b); }, "The smaller one that is not NaN."), fmin_rule, 0b11),
-});
+}).with(Precision::full, {"asin", "acos", "sinh", "cosh", "acosh", "atanh", "erfinv", "lgamma", "digamma", "logaddexp"});
 // clang-format on
 
 /// The largest number of a floating dtype.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <initializer_list>
 #include <string_view>
 
 namespace nitinol {
@@ -26,6 +27,17 @@ struct Family {
     if (found == ops.end()) the_family_has_no_op_of_this_name();
     if (std::ranges::count(ops, name, &Op::name) > 1) the_family_has_two_ops_of_this_name();
     return *found;
+  }
+
+  /// The same, with these ops at a precision of their own under autocast.
+  consteval Family with(Precision precision,
+                        std::initializer_list<std::string_view> names) const {
+    Family family = *this;
+    for (const std::string_view name : names) {
+      const auto index = &(*this)[name] - ops.data();
+      family.ops[static_cast<std::size_t>(index)].precision = precision;
+    }
+    return family;
   }
 };
 

@@ -90,7 +90,7 @@ constexpr auto products = family({
      .call = call_matmul,
      .gradient = {.rule = matmul_rule, .looks_at_inputs = 0b11},
      .summary = "Matrix product; leading axes broadcast."},
-});
+}).with(Precision::low, {"matmul"});
 
 /// A batch of matrices times one matrix is the product of all their rows with it: one large product
 /// instead of several, and a gradient of the matrix without a sum over the batch.
@@ -120,7 +120,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   check_rank(b, "right");
   const int64_t inner = b.shape()[std::max(b.rank() - 2, 0)];
   if (a.shape().back() != inner) throw_inner(a.spec(), b.spec(), a.shape().back(), inner);
-  const DType dtype = promote("matmul", a.dtype(), b.dtype());
+  const DType dtype = product_dtype("matmul", a.dtype(), b.dtype());
   const Tensor left = cast(a.rank() == 1 ? unsqueeze(a, 0) : a, dtype);
   const Tensor right = cast(b.rank() == 1 ? unsqueeze(b, 1) : b, dtype);
   Tensor product = product_of(left, right);

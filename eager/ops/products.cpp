@@ -1,5 +1,6 @@
 #include "eager/ops/products.h"
 
+#include "core/autocast.h"
 #include "core/error.h"
 #include "eager/ops/arithmetic.h"
 #include "eager/ops/cast.h"
@@ -150,7 +151,7 @@ Tensor cross(const Tensor& a, const Tensor& b, Integer axis) {
 }
 
 Tensor vector_norm(const Tensor& x, const Axes& axes, double p, KeepDims keep) {
-  const Tensor sizes = abs(as_floats(x));
+  const Tensor sizes = abs(is_autocasting() ? widened(as_floats(x)) : as_floats(x));
   if (p == std::numeric_limits<double>::infinity()) return max(sizes, axes, keep);
   if (p == -std::numeric_limits<double>::infinity()) return min(sizes, axes, keep);
   if (p == 0) return cast(count_nonzero(sizes, axes, keep), sizes.dtype());

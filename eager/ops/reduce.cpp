@@ -217,7 +217,7 @@ constexpr auto reductions = family({
     scan_op<Combine::log_add_exp>(
         "logcumsumexp", floating, "ln of the running sums of e^x along an axis.",
         {.rule = logcumsumexp_rule, .looks_at_inputs = 1, .looks_at_result = true}),
-});
+}).with(Precision::full, {"sum", "prod", "cumsum", "cumprod", "logcumsumexp"});
 
 Tensor reduce(const Op& op, const Tensor& x, const Axes& axes, KeepDims keep) {
   return apply(op, {&x}, {axes.dims(), keep == KeepDims::yes});

@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "core/library.h"
 #include "eager/ops/ops.h"
+#include "eager/promotion.h"
 
 #include <fmt/format.h>
 
@@ -14,10 +15,6 @@
 
 namespace nitinol {
 namespace {
-
-Tensor wide(const Tensor& x) {
-  return x.dtype() == f16 || x.dtype() == bf16 ? cast(x, f32) : x;
-}
 
 void check_floating(const char* where, const Tensor& x) {
   if (is_floating(x.dtype())) return;
@@ -149,7 +146,7 @@ using AlongAxis = std::function<Tensor(const Tensor& x, int axis, int64_t to)>;
 
 /// Each of the last axes in turn.
 Tensor resized(const Tensor& x, const Dims& size, const AlongAxis& f) {
-  Tensor y = wide(x);
+  Tensor y = widened(x);
   for (int i = 0; i < size.size(); ++i) y = f(y, 2 + i, size[i]);
   return cast(y, x.dtype());
 }
@@ -269,10 +266,10 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions&
   const int64_t width = x.shape()[3];
   const int64_t rows = grid.shape()[1];
   const int64_t columns = grid.shape()[2];
-  const Tensor given = wide(grid);
+  const Tensor given = widened(grid);
   const Tensor across = unnormalised(slice(given, 3, {0, 1}), width, options);
   const Tensor down = unnormalised(slice(given, 3, {1, 2}), height, options);
-  const Tensor pixels = reshape(wide(x), {batch, channels, height * width});
+  const Tensor pixels = reshape(widened(x), {batch, channels, height * width});
   /// The pixels at whole rows and columns, 0 outside.
   const auto at = [&](const Tensor& row, const Tensor& column) {
     const Tensor i = clipped(row, height) * width + clipped(column, width);

@@ -248,7 +248,7 @@ constexpr auto statistics = family({
      .attr_names = smoothing_attrs,
      .expand = expand_likelihood_gradient,
      .summary = "The gradient of log_likelihood by x, from that of its result."},
-});
+}).with(Precision::full, {"mean", "var", "std", "logsumexp", "softmax", "log_softmax", "log_likelihood"});
 
 Tensor likelihood_rule(const GradientCall& c, int k) {
   if (k != 0) return {};

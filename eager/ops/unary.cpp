@@ -101,7 +101,7 @@ constexpr auto unaries = family({
         [](auto x) { return isfinite(x); }, "Whether x is neither infinite nor NaN.")),
     unary_op("logical_not", bool_type, [](auto x) { return !x; }, "Whether x is false."),
     unary_op("bitwise_not", bit_types, [](auto x) { return ~x; }, "All bits flipped."),
-});
+}).with(Precision::full, {"rsqrt", "reciprocal", "exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "tan", "softplus"});
 // clang-format on
 
 bool is_boolean(const Tensor& x) {

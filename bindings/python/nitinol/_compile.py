@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, ParamSpec, Sequence, TypeVar, overload
 
 from nitinol._ext import Compiled, stance
+from nitinol._typing import DTypeLike
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -79,6 +80,7 @@ def compile(
     signature_limit: int = 256,
     in_background: bool = False,
     quick_code: bool = False,
+    autocast: DTypeLike | None = None,
     arguments: Sequence[str] | None = None,
 ) -> Compiled[_P, _R]: ...
 @overload
@@ -90,6 +92,7 @@ def compile(
     signature_limit: int = 256,
     in_background: bool = False,
     quick_code: bool = False,
+    autocast: DTypeLike | None = None,
     arguments: Sequence[str] | None = None,
 ) -> Callable[[Callable[_P, _R]], Compiled[_P, _R]]: ...
 def compile(
@@ -101,6 +104,7 @@ def compile(
     signature_limit: int = 256,
     in_background: bool = False,
     quick_code: bool = False,
+    autocast: DTypeLike | None = None,
     arguments: Sequence[str] | None = None,
 ) -> Any:
     """Wraps a function, a method or another callable; also a decorator, with options or without.
@@ -116,6 +120,7 @@ def compile(
     signature_limit: how many signatures are kept; calls with others run eagerly.
     in_background: compile on a thread of the function's own; calls run eagerly until then.
     quick_code: code that is not on disk yet is made quickly first, and better in the background.
+    autocast: the function runs inside nn.autocast(dtype).
     arguments: names of the parameters, for explain() and errors, where they cannot be found.
     """
 
@@ -146,6 +151,7 @@ def compile(
             signature_limit,
             in_background,
             quick_code,
+            autocast,
         )
 
     return wrap if function is None else wrap(function)

@@ -31,6 +31,7 @@ from nitinol._ext import (
     Lamb,
     Lbfgs,
     Lion,
+    LossScale,
     NAdam,
     Optimizer,
     Plateau,
@@ -40,6 +41,7 @@ from nitinol._ext import (
     Schedule,
     Sgd,
     Variable,
+    autocast,
     constant_rate,
     cosine_decay,
     cosine_restarts,
@@ -57,7 +59,7 @@ from nitinol._hints import names_of_module
 from nitinol._layers import *  # noqa: F403
 from nitinol._module import Module, Sequential, children
 
-_Savable = Module | Optimizer | Average | Mapping[str, Any] | Sequence[Any]
+_Savable = Module | Optimizer | Average | LossScale | Mapping[str, Any] | Sequence[Any]
 
 
 def _named(where: str, value: Any, path: str = "") -> dict[str, Variable]:
@@ -66,7 +68,7 @@ def _named(where: str, value: Any, path: str = "") -> dict[str, Variable]:
 
     if isinstance(value, Variable):
         return {path: value}
-    if isinstance(value, (Module, Optimizer, Average)):
+    if isinstance(value, (Module, Optimizer, Average, LossScale)):
         return {joined(name): v for name, v in value.named_variables().items()}
     if not isinstance(value, (Mapping, list, tuple)):
         raise TypeError(
@@ -103,6 +105,7 @@ __all__ = [
     "Lamb",
     "Lbfgs",
     "Lion",
+    "LossScale",
     "Module",
     "NAdam",
     "Optimizer",
@@ -113,6 +116,7 @@ __all__ = [
     "Schedule",
     "Sequential",
     "Sgd",
+    "autocast",
     "constant_rate",
     "cosine_decay",
     "cosine_restarts",

@@ -246,6 +246,7 @@ void make_compiled(Compiled* self, const Arguments& given) {
   options.signature_limit = given.get<uint64_t>(6);
   options.in_background = given.get<bool>(7);
   options.quick_code = given.get<bool>(8);
+  if (!given.value(9).is_none()) options.autocast = given.get<DType>(9);
   std::vector<std::string> names = options.arguments;
   // is_const: Python orders calls of one function itself.
   auto compiled = std::make_shared<jit::CompiledFunction>(std::move(options), true);
@@ -283,19 +284,19 @@ void bind_compile(nb::module_& m) {
   static Signature of_compile(
       "compile",
       {"function", "name", "arguments", "sees_order", "check", "check_interval_ms",
-       "signature_limit", "in_background", "quick_code"},
-      0, 9, 0x1ff);
+       "signature_limit", "in_background", "quick_code", "autocast"},
+      0, 10, 0x3ff);
   of_compile.intern();
   nb::class_<Compiled> compiled(m, "Compiled", nb::type_slots(slots), nb::is_final(),
                                 nb::is_generic(), nb::is_weak_referenceable(),
                                 nb::sig("class Compiled(typing.Generic[_P, _R])"),
                                 "What compile() returns.");
   compiled
-      .def("__init__", with_arguments<9, Compiled*>(of_compile, make_compiled),
+      .def("__init__", with_arguments<10, Compiled*>(of_compile, make_compiled),
            nb::sig("def __init__(self, function: collections.abc.Callable[_P, _R], name: str, "
                    "arguments: collections.abc.Sequence[str], sees_order: bool, check: str, "
                    "check_interval_ms: float, signature_limit: int, in_background: bool, "
-                   "quick_code: bool) -> None"))
+                   "quick_code: bool, autocast: DTypeLike | None) -> None"))
       .def(
           "eager",
           [](Compiled& self, nb::args positional, nb::kwargs named) {

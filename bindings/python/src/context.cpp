@@ -9,6 +9,7 @@
 #include "autograd/node.h"
 #include "bindings/python/src/errors.h"
 #include "bindings/python/src/lock.h"
+#include "core/autocast.h"
 #include "core/thread_settings.h"
 #include "jit/stance.h"
 
@@ -43,6 +44,8 @@ using Scope = std::shared_ptr<Entered>;
 
 /// Sets the thread's; returns what it was.
 int exchange(Setting setting, int value) {
+  if (setting == Setting::autocast)
+    return static_cast<int>(set_autocast_dtype(static_cast<DType>(value)));
   if (setting == Setting::gradients) return autograd::set_enabled(value != 0) ? 1 : 0;
   const auto before = set_thread_stance(
       value == no_stance ? std::nullopt : std::optional(static_cast<Stance>(value)));
@@ -54,10 +57,16 @@ struct Applied {
   uint64_t id = 0;  ///< of the scope, or 0
   int base = 0;     ///< what was set before any scope
 };
-constinit thread_local std::array<Applied, 2> applied = {};
+constinit thread_local std::array<Applied, 3> applied = {};
 
 Applied& applied_of(Setting setting) {
   return applied[static_cast<std::size_t>(setting)];
+}
+
+/// Whether no scope is anywhere, as far as this thread is concerned.
+bool is_unused() {
+  return Entered::existing.load(std::memory_order_relaxed) == 0 &&
+         std::ranges::all_of(applied, [](const Applied& of) { return of.id == 0; });
 }
 
 PyObject* variable() {
@@ -123,9 +132,7 @@ void set_scopes(nb::handle all, const Entered* without, const Scope* added) {
 
 /// Called by C++: with Python's lock, without it, and on threads that have no Python.
 void refresh_where_locked() noexcept {
-  if (Entered::existing.load(std::memory_order_relaxed) == 0 && applied[0].id == 0 &&
-      applied[1].id == 0)
-    return;
+  if (is_unused()) return;
   if (has_lock()) refresh_settings();
 }
 
@@ -137,13 +144,11 @@ void throw_not_entered() {
 }
 
 void refresh_settings() noexcept {
-  if (Entered::existing.load(std::memory_order_relaxed) == 0 && applied[0].id == 0 &&
-      applied[1].id == 0)
-    return;
+  if (is_unused()) return;
   try {
     const nb::error_scope kept;
     const nb::object all = scopes();
-    for (const Setting setting : {Setting::gradients, Setting::stance})
+    for (const Setting setting : {Setting::gradients, Setting::stance, Setting::autocast})
       apply(setting, innermost(all, setting));
   } catch (...) {  // no memory: they stay as they are
     return;

@@ -17,7 +17,7 @@ namespace nitinol::python {
 [[noreturn]] void throw_not_entered();
 
 /// What a scope sets.
-enum class Setting : uint8_t { gradients, stance };
+enum class Setting : uint8_t { gradients, stance, autocast };
 
 /// A scope that has been entered.
 struct Entered;

@@ -42,11 +42,15 @@ void bind_optimizer(nb::module_& m) {
           "Forgets all gradients. Call it before backward(), or those of several calls add up.")
       .def(
           "step",
-          [](const nn::Optimizer& self) {
+          [](const nn::Optimizer& self, nb::handle when) {
+            std::optional<Tensor> condition;
+            if (!when.is_none()) condition = given<Tensor>("Optimizer.step", "when", when);
             const Unlocked release;
-            self.step();
+            condition ? self.step(*condition) : self.step();
           },
-          "Updates every parameter that has a gradient.")
+          nb::arg("when") = nb::none(), nb::sig("def step(self, when: TensorLike | None = None) -> None"),
+          "Updates every parameter that has a gradient. when: one boolean, which is not read in "
+          "Python; where it is False nothing changes.")
       .def(
           "rate", [](const nn::Optimizer& self, std::size_t group) { return self.rate(group); },
           nb::arg("group") = 0, "The learning rate of a group, a float64 number.")
@@ -148,6 +152,64 @@ void bind_average(nb::module_& m) {
           "The count and the averages by name: what save() writes.");
 }
 
+struct AutocastContext : SettingContext {
+  explicit AutocastContext(DType dtype) : SettingContext(Setting::autocast, static_cast<int>(dtype)) {}
+};
+
+void bind_precision(nb::module_& m) {
+  bind_context<AutocastContext>(m, "autocast", comments::Autocast)
+      .def(
+          "__init__",
+          [](AutocastContext* self, nb::handle dtype) {
+            const auto wanted = given<DType>("autocast", "dtype", dtype);
+            static_cast<void>(nn::Autocast(wanted));  // checks it
+            new (self) AutocastContext(wanted);
+          },
+          nb::arg("dtype"), nb::sig("def __init__(self, dtype: DTypeLike) -> None"));
+  static Signature of_scale("LossScale", {"initial", "growth", "backoff", "interval"}, 0, 0, 0);
+  of_scale.intern();
+  nb::class_<nn::LossScale>(m, "LossScale", comments::LossScale)
+      .def("__init__",
+           with_arguments<4, nn::LossScale*>(of_scale,
+                                             [](nn::LossScale* self, const Arguments& given) {
+                                               nn::LossScaleOptions o;
+                                               Given(given)
+                                                   .field(o.initial)
+                                                   .field(o.growth)
+                                                   .field(o.backoff)
+                                                   .field(o.interval);
+                                               new (self) nn::LossScale(o);
+                                             }),
+           nb::sig("def __init__(self, *, initial: float = 65536.0, growth: float = 2.0, "
+                   "backoff: float = 0.5, interval: int = 2000) -> None"))
+      .def(
+          "__call__",
+          [](const nn::LossScale& self, nb::handle loss) {
+            const auto unscaled = given<Tensor>("LossScale", "loss", loss);
+            return computed(0, [&] { return self(unscaled); });
+          },
+          nb::arg("loss"), nb::sig("def __call__(self, loss: TensorLike) -> Tensor"),
+          "The loss as backward() should get it.")
+      .def(
+          "unscale",
+          [](const nn::LossScale& self, nb::handle parameters) {
+            const auto all =
+                given<std::vector<Variable>>("LossScale.unscale", "parameters", parameters);
+            return computed(0, [&] { return self.unscale(all); });
+          },
+          nb::arg("parameters"), nb::sig("def unscale(self, parameters: Parameters) -> Tensor"),
+          "Divides their gradients by the scale and adapts it; whether all of them are finite, for "
+          "Optimizer.step().")
+      .def(
+          "value", [](const nn::LossScale& self) { return to_python(self.value()); },
+          nb::sig("def value(self) -> Tensor"), "The scale now.")
+      .def(
+          "named_variables",
+          [](const nn::LossScale& self) { return named(nn::named_variables(self)); },
+          nb::sig("def named_variables(self) -> dict[str, Variable]"),
+          "The scale and how long it has held, by name: what save() writes.");
+}
+
 /// One pass over a DataLoader.
 struct Pass {
   nb::object owner;
@@ -238,6 +300,7 @@ void bind_nn(nb::module_& parent) {
   bind_optimizers(m);
   bind_rates(m);
   bind_average(m);
+  bind_precision(m);
   bind_data(m);
   m.def("_save", [](nb::handle path, nb::dict variables) {
     const auto file = given<std::filesystem::path>("save", "path", path);
