@@ -15,11 +15,14 @@ Work product_of(int64_t m, int64_t k, int64_t n) {
 }  // namespace
 
 void matmul_rows(Timer& timer) {
-  for (const int64_t n : {64, 256, 1024, 2048}) {
-    const std::string row = fmt::format("W5.mm{}", n);
-    if (!timer.wants(row)) continue;
-    const auto product = [](const Tensor& a, const Tensor& b) -> Tensor { return matmul(a, b); };
-    time_both(timer, row, product_of(n, n, n), product, normal(0, {n, n}), normal(1, {n, n}));
+  for (const DType dtype : {f32, bf16}) {
+    for (const int64_t n : {64, 256, 1024, 2048}) {
+      const std::string row = fmt::format("W5.{}mm{}", dtype == f32 ? "" : "bf16.", n);
+      if (!timer.wants(row)) continue;
+      const auto product = [](const Tensor& a, const Tensor& b) -> Tensor { return matmul(a, b); };
+      time_both(timer, row, product_of(n, n, n), product, normal(0, {n, n}).to(dtype),
+                normal(1, {n, n}).to(dtype));
+    }
   }
   for (const int64_t m : {16, 32}) {
     const std::string row = fmt::format("W5.kept{}x1024x1024", m);

@@ -62,14 +62,19 @@ struct Cnn {
 
 using Loss = std::function<Tensor(const Tensor& out)>;
 
-/// A step of Adam, eagerly on one copy of the model and compiled on another.
+/// A step of Adam, eagerly on one copy of the model and compiled on another; the model and its loss
+/// under autocast if that is given.
 template <class Model, class Make>
 void train_row(Timer& timer, const std::string& row, double operations, const Make& make,
-               const Tensor& x, const Loss& loss) {
+               const Tensor& x, const Loss& loss, DType autocast = f32) {
   if (!timer.wants(row)) return;
   const auto step = [&](const Model& model, const nn::Adam& optimizer, const Tensor& input) {
     optimizer.zero_grad();
-    const Tensor value = loss(model(input));
+    Tensor value;
+    {
+      const nn::Autocast scope(autocast);
+      value = loss(model(input));
+    }
     value.backward();
     optimizer.step();
     return stop_gradient(value);
@@ -131,8 +136,10 @@ void model_rows(Timer& timer) {
                layer(56, 128, 10)};
   };
   const double cnn_size = 64.0 * (26 * 26 * 32 * 9 + 11 * 11 * 64 * 288 + 1600 * 128 + 128 * 10);
-  train_row<Cnn>(timer, "W4iv.train", 6 * cnn_size, cnn, normal(3, {64, 1, 28, 28}),
-                 cross_entropy_of(64));
+  for (const DType dtype : {f32, bf16}) {
+    train_row<Cnn>(timer, dtype == f32 ? "W4iv.train" : "W4iv.bf16", 6 * cnn_size, cnn,
+                   normal(3, {64, 1, 28, 28}), cross_entropy_of(64), dtype);
+  }
   infer_row(timer, "W4iv.infer", 2 * cnn_size, cnn(), normal(3, {64, 1, 28, 28}), call);
 
   const auto block = [] {
@@ -146,8 +153,11 @@ void model_rows(Timer& timer) {
                  .down = layer(46, 3072, 768)};
   };
   const double block_size = 512.0 * 768 * (2304 + 768 + 2 * 3072 + 2 * 128);
-  train_row<Block>(timer, "W4vii.train", 6 * block_size, block, normal(3, {4, 128, 768}),
-                   [](const Tensor& out) { return mean(square(out)); });
+  for (const DType dtype : {f32, bf16}) {
+    train_row<Block>(
+        timer, dtype == f32 ? "W4vii.train" : "W4vii.bf16", 6 * block_size, block,
+        normal(3, {4, 128, 768}), [](const Tensor& out) { return mean(square(out)); }, dtype);
+  }
 }
 
 }  // namespace nitinol::bench

@@ -17,8 +17,11 @@ DType autocast_dtype() {
 }
 
 DType set_autocast_dtype(DType dtype) {
-  bring_settings_up_to_date();
   return std::exchange(thread_dtype, dtype);
+}
+
+AutocastScope::AutocastScope(DType dtype) : before_(autocast_dtype()) {
+  set_autocast_dtype(dtype);
 }
 
 }  // namespace nitinol

@@ -16,7 +16,7 @@ namespace nitinol {
 [[nodiscard]] inline bool is_autocasting() {
   return autocast_dtype() != f32;
 }
-/// Sets it; returns what it was.
+/// Sets it, without a look at core/thread_settings.h; returns what it was.
 DType set_autocast_dtype(DType dtype);
 
 /// Whether autocast may choose another dtype for it: f16, bf16 and f32.
@@ -27,7 +27,7 @@ DType set_autocast_dtype(DType dtype);
 /// While it lives, this thread computes products in `dtype`: f16 or bf16, or f32 for as usual.
 class AutocastScope {
  public:
-  explicit AutocastScope(DType dtype) : before_(set_autocast_dtype(dtype)) {}
+  explicit AutocastScope(DType dtype);
   ~AutocastScope() { set_autocast_dtype(before_); }
   AutocastScope(const AutocastScope&) = delete;
   AutocastScope& operator=(const AutocastScope&) = delete;

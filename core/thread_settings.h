@@ -9,8 +9,9 @@
 namespace nitinol {
 
 /// Called before a setting of the calling thread is read or scoped: whether gradients are noted,
-/// the stance, autocast's dtype. A binding sets it whose users' code goes on elsewhere on the same thread while a
-/// scope is open, as coroutines do. Null: nothing needs to be done. It throws nothing.
+/// the stance, autocast's dtype. A binding sets it whose users' code goes on elsewhere on the same
+/// thread while a scope is open, as coroutines do. Null: nothing needs to be done. It throws
+/// nothing.
 extern std::atomic<void (*)() noexcept> refresh_thread_settings;
 
 inline void bring_settings_up_to_date() noexcept {

@@ -18,7 +18,8 @@ namespace nitinol {
 /// A bias that is added to a product: under autocast rounded to its dtype, else itself.
 [[nodiscard]] Tensor beside_product(const Tensor& bias, const Tensor& product);
 
-/// x, its f16 or bf16 as f32: what is squared, or has many terms, overflows these or is lost in them.
+/// x, its f16 or bf16 as f32: what is squared, or has many terms, overflows these or is lost in
+/// them.
 [[nodiscard]] Tensor widened(const Tensor& x);
 
 /// The dtype of `where` on `arguments`: that of the tensors by the promotion table (core/dtype.h);

@@ -22,7 +22,8 @@ class Scope {
 }  // namespace
 
 CompiledFunction::CompiledFunction(CompileOptions options, bool is_const)
-    : autocast_(options.autocast), dispatcher_(std::make_unique<Dispatcher>(std::move(options), is_const)) {}
+    : autocast_(options.autocast),
+      dispatcher_(std::make_unique<Dispatcher>(std::move(options), is_const)) {}
 
 CompiledFunction::~CompiledFunction() = default;
 

@@ -25,7 +25,7 @@ LossScaleOptions checked(const LossScaleOptions& options) {
   check_at_least(where, "interval", options.interval, 1);
   if (std::isfinite(options.growth) && options.growth >= 1) return options;
   throw Error(ErrorKind::value, {.where = where,
-                                 .what = "setting growth",
+                                 .what = "the setting `growth`",
                                  .expected = "1 <= growth < infinity",
                                  .got = fmt::format("{}", options.growth),
                                  .fix = {}});
@@ -65,8 +65,8 @@ Tensor LossScale::unscale(const std::vector<Variable>& parameters) const {
   }
   const Tensor steps = finite_steps_ + 1;
   const Tensor grows = logical_and(is_finite, steps >= int64_t{options_.interval});
-  const Tensor next = where(is_finite, where(grows, scale * options_.growth, scale),
-                            scale * options_.backoff);
+  const Tensor next =
+      where(is_finite, where(grows, scale * options_.growth, scale), scale * options_.backoff);
   scale_.set(clamp(next, least_scale, greatest_scale));
   finite_steps_.set(where(logical_and(is_finite, logical_not(grows)), steps, 0));
   return is_finite;

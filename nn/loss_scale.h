@@ -36,9 +36,9 @@ class LossScale {
   /// The loss as backward() should get it, float32 or wider.
   [[nodiscard]] Tensor operator()(const Tensor& loss) const;
 
-  /// Divides the gradients of all parameters by the scale and adapts it. Returns whether all of them
-  /// are finite, a boolean, for Optimizer::step(). Of several optimizers, give the parameters of all
-  /// at once. Throws Error(value) if none has a gradient.
+  /// Divides the gradients of all parameters by the scale and adapts it. Returns whether all of
+  /// them are finite, a boolean, for Optimizer::step(). Of several optimizers, give the parameters
+  /// of all at once. Throws Error(value) if none has a gradient.
   [[nodiscard]] Tensor unscale(const std::vector<Variable>& parameters) const;
 
   /// The scale now, a float32 number.

@@ -140,14 +140,17 @@ bool Optimizer::step(const Group& group) {
 
 void Optimizer::step(const Tensor& when) const {
   if (when.dtype() != boolean || when.rank() != 0) {
-    throw Error(ErrorKind::value, {.where = "Optimizer::step",
-                                   .what = "whether the step is made",
-                                   .expected = "one boolean",
-                                   .got = describe(when),
-                                   .fix = "LossScale::unscale() gives one, and so does `loss < 10`."});
+    throw Error(ErrorKind::value,
+                {.where = "Optimizer::step",
+                 .what = "whether the step is made",
+                 .expected = "one boolean",
+                 .got = describe(when),
+                 .fix = "LossScale::unscale() gives one, and so does `loss < 10`."});
   }
   std::vector<std::pair<Variable, Tensor>> before;
-  const auto note = [&](const Variable& variable) { before.emplace_back(variable, variable.get()); };
+  const auto note = [&](const Variable& variable) {
+    before.emplace_back(variable, variable.get());
+  };
   const std::shared_ptr<const Groups> present = groups();
   for (const Group& group : *present) {
     note(group.steps);

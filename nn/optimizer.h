@@ -43,8 +43,8 @@ class Optimizer {
   /// Updates every parameter that has a gradient.
   void step() const;
   /// The same if `when`, one boolean, holds; else nothing changes. It is not read on the host: a
-  /// step whose gradients overflowed is left out within a Plan (nn/loss_scale.h). Throws Error(value)
-  /// for anything but one boolean.
+  /// step whose gradients overflowed is left out within a Plan (nn/loss_scale.h). Throws
+  /// Error(value) for anything but one boolean.
   void step(const Tensor& when) const;
 
   /// The learning rate of a group, a float64 number. Throws Error(value) if there is no such group.

@@ -261,6 +261,23 @@ TEST_CASE("docs/ops.md lists the functions and ops that there are", "[tree][docs
   FAIL_CHECK("docs/ops.md is stale: cp " + fresh.string() + " docs/ops.md");
 }
 
+TEST_CASE("docs/training.md tells what autocast does with each op", "[tree][docs]") {
+  const std::string page = read(root / "docs/training.md");
+  const auto documented = [&](const char* end) {
+    const std::size_t stop = page.find(end);
+    REQUIRE(stop != std::string::npos);
+    const std::size_t start = page.rfind('\n', stop);
+    return all_matches(page.substr(start, stop - start), std::regex("`([a-z0-9_]+)`"));
+  };
+  std::set<std::string> low = {"einsum"}, full = {"vector_norm"};  // made of others
+  for (const Op* op : all_ops()) {
+    if (op->precision == Precision::low) low.emplace(op->name);
+    if (op->precision == Precision::full) full.emplace(op->name);
+  }
+  CHECK(documented("| in bfloat16, with sums") == low);
+  CHECK(documented("| in float32, which the result") == full);
+}
+
 TEST_CASE("docs/environment.md names every environment variable and pass", "[tree][docs]") {
   std::set<std::string> read_by_code;
   for (const char* folder : {"core", "fusion", "program", "eager", "tracer", "autograd", "jit",

@@ -241,6 +241,7 @@ ELSEWHERE = {
     },
     "nitinol.nn": {
         "AveragedModel": "nitinol.nn.Average",
+        "Autocast": "nitinol.nn.autocast",
         "BCELoss": "nitinol.nn.bce_loss",
         "BCEWithLogitsLoss": "nitinol.nn.bce_with_logits",
         "BatchNorm1d": "nitinol.nn.BatchNorm",
@@ -260,6 +261,7 @@ ELSEWHERE = {
         "ExponentialLR": "nitinol.nn.exponential_decay",
         "ExponentialMovingAverage": "nitinol.nn.Average",
         "GELU": "nitinol.gelu",
+        "GradScaler": "nitinol.nn.LossScale",
         "GLU": "nitinol.nn.Glu",
         "GaussianNLLLoss": "nitinol.nn.gaussian_nll_loss",
         "GlorotNormal": "nitinol.nn.xavier_normal",

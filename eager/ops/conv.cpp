@@ -190,35 +190,37 @@ LibraryCall call_weight(Inputs inputs, const Attrs& attrs, const Spec& spec) {
                        windows_of(attrs, spec.shape[2], spec.shape[3]), inputs, spec);
 }
 
-constexpr auto convolutions = family({
-    {.name = "conv2d",
-     .kind = OpKind::library,
-     .arity = 2,
-     .accepts = numeric,
-     .attr_names = conv_attrs,
-     .infer = infer_conv2d,
-     .call = call_conv2d,
-     .gradient = {.rule = conv2d_rule, .looks_at_inputs = 0b11},
-     .summary = "Convolution of images [n, h, w, c]."},
-    {.name = "conv2d_input",
-     .kind = OpKind::library,
-     .arity = 2,
-     .accepts = numeric,
-     .attr_names = input_attrs,
-     .infer = infer_input,
-     .call = call_input,
-     .gradient = {.rule = input_rule, .looks_at_inputs = 0b11},
-     .summary = "The gradient of conv2d for its images: a transposed convolution."},
-    {.name = "conv2d_weight",
-     .kind = OpKind::library,
-     .arity = 2,
-     .accepts = numeric,
-     .attr_names = weight_attrs,
-     .infer = infer_weight,
-     .call = call_weight,
-     .gradient = {.rule = weight_rule, .looks_at_inputs = 0b11},
-     .summary = "The gradient of conv2d for its weight."},
-}).with(Precision::low, {"conv2d", "conv2d_input", "conv2d_weight"});
+constexpr auto convolutions =
+    family({
+               {.name = "conv2d",
+                .kind = OpKind::library,
+                .arity = 2,
+                .accepts = numeric,
+                .attr_names = conv_attrs,
+                .infer = infer_conv2d,
+                .call = call_conv2d,
+                .gradient = {.rule = conv2d_rule, .looks_at_inputs = 0b11},
+                .summary = "Convolution of images [n, h, w, c]."},
+               {.name = "conv2d_input",
+                .kind = OpKind::library,
+                .arity = 2,
+                .accepts = numeric,
+                .attr_names = input_attrs,
+                .infer = infer_input,
+                .call = call_input,
+                .gradient = {.rule = input_rule, .looks_at_inputs = 0b11},
+                .summary = "The gradient of conv2d for its images: a transposed convolution."},
+               {.name = "conv2d_weight",
+                .kind = OpKind::library,
+                .arity = 2,
+                .accepts = numeric,
+                .attr_names = weight_attrs,
+                .infer = infer_weight,
+                .call = call_weight,
+                .gradient = {.rule = weight_rule, .looks_at_inputs = 0b11},
+                .summary = "The gradient of conv2d for its weight."},
+           })
+        .with(Precision::low, {"conv2d", "conv2d_input", "conv2d_weight"});
 
 /// The attributes that the three have in common, and perhaps one more.
 Attrs common_attrs(const Attrs& attrs) {

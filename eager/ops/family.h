@@ -30,8 +30,7 @@ struct Family {
   }
 
   /// The same, with these ops at a precision of their own under autocast.
-  consteval Family with(Precision precision,
-                        std::initializer_list<std::string_view> names) const {
+  consteval Family with(Precision precision, std::initializer_list<std::string_view> names) const {
     Family family = *this;
     for (const std::string_view name : names) {
       const auto index = &(*this)[name] - ops.data();

@@ -1,5 +1,5 @@
-// Autocast and LossScale: which dtype ops compute in, that it is part of Plans, and that steps whose
-// gradients overflow are left out.
+// Autocast and LossScale: which dtype ops compute in, that it is part of Plans, and that steps
+// whose gradients overflow are left out.
 #include "nn/autocast.h"
 
 #include "autograd/custom.h"
@@ -246,7 +246,8 @@ TEST_CASE("autocast: a training step has the same bits compiled, and learns", "[
   for (const DType dtype : {bf16, f16}) {
     CAPTURE(name_of(dtype));
     constexpr int steps = 12;
-    const std::vector<Tensor> eager = trained(false, dtype, steps), compiled = trained(true, dtype, steps);
+    const std::vector<Tensor> eager = trained(false, dtype, steps),
+                              compiled = trained(true, dtype, steps);
     for (std::size_t i = 0; i < eager.size(); ++i) {
       CAPTURE(i);
       CHECK(same_bits(eager[i], compiled[i]));

@@ -18,7 +18,7 @@
 namespace nitinol::cpu {
 namespace {
 
-/// Converts and copies between an operand as it lies and row-major f32, line by line: of its last
+/// Converts and copies between an operand as it lies and a row-major one, line by line: of its last
 /// axis, or of the last two where they are one loop. A copy that only moves counts the same lines.
 class Lines {
  public:
@@ -51,8 +51,12 @@ class Lines {
 
 class Convolution final : public Executable {
  public:
-  Convolution(const LibraryCall& call, std::unique_ptr<OneDnnCall> primitive)
-      : operands_(call.operands), threads_(call.threads), primitive_(std::move(primitive)) {}
+  /// `primitive` takes `dtype`: the operands' or f32.
+  Convolution(const LibraryCall& call, DType dtype, std::unique_ptr<OneDnnCall> primitive)
+      : operands_(call.operands),
+        threads_(call.threads),
+        dtype_(dtype),
+        primitive_(std::move(primitive)) {}
 
   [[nodiscard]] std::size_t bytes() const override { return primitive_->bytes(); }
   void launch(const Launch& launch) const override {
@@ -62,53 +66,59 @@ class Convolution final : public Executable {
       data[k] = launch.buffers[k];
       if (is_usable(operands_[k])) continue;
       const auto count = static_cast<std::size_t>(element_count(operands_[k].shape));
-      copies[k] = host::allocate(count * sizeof(float));
+      copies[k] = host::allocate(count * size_of(dtype_));
       data[k] = copies[k]->data;
-      if (k < 2) pack(operands_[k], launch.buffers[k], static_cast<float*>(data[k]));
+      if (k < 2) pack(operands_[k], launch.buffers[k], static_cast<char*>(data[k]));
     }
     primitive_->run({data[0], data[1]}, data[2]);
     if (!is_usable(operands_[2]))
-      unpack(operands_[2], static_cast<const float*>(data[2]), launch.buffers[2]);
+      unpack(operands_[2], static_cast<const char*>(data[2]), launch.buffers[2]);
   }
 
  private:
-  static bool is_usable(const OperandLayout& operand) {
-    return operand.dtype == f32 && is_contiguous(operand.shape, operand.strides);
+  [[nodiscard]] bool is_usable(const OperandLayout& operand) const {
+    return operand.dtype == dtype_ && is_contiguous(operand.shape, operand.strides);
+  }
+  /// What lines are copied as: a copy that does not convert moves raw elements.
+  [[nodiscard]] DType copied(const OperandLayout& operand) const {
+    return operand.dtype == dtype_ && !host::is_direct(dtype_) ? i16 : operand.dtype;
   }
 
-  void pack(const OperandLayout& operand, const void* from, float* to) const {
-    const host::Gather gather = host::gather_of(operand.dtype);
+  void pack(const OperandLayout& operand, const void* from, char* to) const {
+    const host::Gather gather = host::gather_of(copied(operand));
+    const auto used = static_cast<int64_t>(size_of(dtype_));
     const auto size = static_cast<int64_t>(size_of(operand.dtype));
     const Lines lines(operand);
     const int64_t length = lines.length();
     lines.for_each(threads_, [&](int64_t line, int64_t offset) {
       gather(static_cast<const char*>(from) + offset * size, lines.stride() * size,
-             to + line * length, length);
+             to + line * length * used, length);
     });
   }
 
-  void unpack(const OperandLayout& operand, const float* from, void* to) const {
-    const host::Scatter scatter = host::scatter_of(operand.dtype);
+  void unpack(const OperandLayout& operand, const char* from, void* to) const {
+    const host::Scatter scatter = host::scatter_of(copied(operand));
+    const auto used = static_cast<int64_t>(size_of(dtype_));
     const auto size = static_cast<int64_t>(size_of(operand.dtype));
     const Lines lines(operand);
     const int64_t length = lines.length();
     lines.for_each(threads_, [&](int64_t line, int64_t offset) {
-      scatter(from + line * length, static_cast<char*>(to) + offset * size, lines.stride() * size,
-              length);
+      scatter(from + line * length * used, static_cast<char*>(to) + offset * size,
+              lines.stride() * size, length);
     });
   }
 
   const std::vector<OperandLayout> operands_;
   const int threads_;
+  const DType dtype_;
   const std::unique_ptr<OneDnnCall> primitive_;
 };
 
-std::unique_ptr<OneDnnCall> primitive_for(const LibraryCall& call, int threads) {
-  const DType dtype = call.operands[0].dtype;
-  if (dtype != f32 && dtype != f16 && dtype != bf16) return nullptr;
+std::unique_ptr<OneDnnCall> primitive_in(DType dtype, const LibraryCall& call, int threads) {
   const bool is_input = call.kind == LibraryCall::Kind::conv2d_input;
   const bool is_weight = call.kind == LibraryCall::Kind::conv2d_weight;
   return make_onednn_convolution({.kind = call.kind,
+                                  .dtype = dtype,
                                   .x = call.operands[is_input ? 2 : 0].shape,
                                   .weight = call.operands[is_weight ? 2 : 1].shape,
                                   .y = call.operands[is_input    ? 0
@@ -117,6 +127,19 @@ std::unique_ptr<OneDnnCall> primitive_for(const LibraryCall& call, int threads) 
                                            .shape,
                                   .windows = call.windows,
                                   .threads = threads});
+}
+
+/// The convolution by oneDNN, in its own dtype or else in f32; null if it has none.
+std::unique_ptr<Convolution> convolution_for(const LibraryCall& call) {
+  const DType dtype = call.operands[0].dtype;
+  if (dtype == bf16 && has_bf16_units()) {
+    if (auto primitive = primitive_in(bf16, call, call.threads))
+      return std::make_unique<Convolution>(call, bf16, std::move(primitive));
+  }
+  if (dtype != f32 && dtype != f16 && dtype != bf16) return nullptr;
+  auto primitive = primitive_in(f32, call, call.threads);
+  if (primitive == nullptr) return nullptr;
+  return std::make_unique<Convolution>(call, f32, std::move(primitive));
 }
 
 bool is_part(const LibraryCall& call) {
@@ -147,11 +170,11 @@ LibraryCall without_rest(LibraryCall part) {
 /// The first rows and columns of a convolution.
 class PartOfConvolution final : public Executable {
  public:
-  PartOfConvolution(const LibraryCall& call, std::unique_ptr<OneDnnCall> primitive)
-      : call_(call), part_(without_rest(call), std::move(primitive)) {}
+  PartOfConvolution(const LibraryCall& call, std::unique_ptr<Convolution> part)
+      : call_(call), part_(std::move(part)) {}
 
-  [[nodiscard]] std::size_t bytes() const override { return part_.bytes(); }
-  void launch(const Launch& launch) const override { part_.launch(launch); }
+  [[nodiscard]] std::size_t bytes() const override { return part_->bytes(); }
+  void launch(const Launch& launch) const override { part_->launch(launch); }
 
   /// Whether they have the bits of the whole one, which is what eager runs: a trial tells
   /// (trial.h).
@@ -176,7 +199,7 @@ class PartOfConvolution final : public Executable {
     launch.threads = call_.threads;
     executable_for(backend(Device{}), whole)->launch(launch);
     buffers[2] = y_of_part->data;
-    part_.launch(launch);
+    part_->launch(launch);
     return are_equal(static_cast<const float*>(y->data), whole.operands[2].shape,
                      static_cast<const float*>(y_of_part->data), call_.operands[2].shape);
   }
@@ -195,7 +218,7 @@ class PartOfConvolution final : public Executable {
   }
 
   const LibraryCall call_;
-  const Convolution part_;
+  const std::unique_ptr<const Convolution> part_;
   mutable std::once_flag once_;
   mutable bool has_bits_of_whole_ = false;
 };
@@ -216,10 +239,9 @@ std::unique_ptr<Executable> make_convolution(const LibraryCall& call) {
   LibraryCall counted = call;
   if (counted.threads <= 0) counted.threads = num_threads();
   const bool is_whole = !is_part(counted);
-  auto primitive = primitive_for(is_whole ? counted : without_rest(counted), counted.threads);
-  if (primitive == nullptr) return nullptr;
-  if (is_whole) return std::make_unique<Convolution>(counted, std::move(primitive));
-  return std::make_unique<PartOfConvolution>(counted, std::move(primitive));
+  auto convolution = convolution_for(is_whole ? counted : without_rest(counted));
+  if (convolution == nullptr || is_whole) return convolution;
+  return std::make_unique<PartOfConvolution>(counted, std::move(convolution));
 }
 
 }  // namespace nitinol::cpu

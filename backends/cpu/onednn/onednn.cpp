@@ -30,6 +30,10 @@
 #include <utility>
 #include <vector>
 
+#if defined(__x86_64__)
+#  include <cpuid.h>
+#endif
+
 namespace nitinol::cpu {
 namespace {
 
@@ -69,12 +73,12 @@ const dnnl::engine& engine() {
   return instance;
 }
 
-dnnl::memory::data_type type_of(const MatmulDescription& description) {
-  return description.dtype == bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+dnnl::memory::data_type type_of(DType dtype) {
+  return dtype == bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
 }
 
 dnnl::memory::desc layout(const MatmulDescription& description, std::size_t operand) {
-  return {description.sizes[operand], type_of(description), description.strides[operand]};
+  return {description.sizes[operand], type_of(description.dtype), description.strides[operand]};
 }
 
 dnnl::primitive_attr attributes() {
@@ -310,7 +314,7 @@ struct ConvolutionParts {
   Sizes strides, dilates, padding_before, padding_after;  ///< oneDNN counts dilation from 0
 
   explicit ConvolutionParts(const ConvolutionDescription& d) {
-    const auto type = dnnl::memory::data_type::f32;
+    const auto type = type_of(d.dtype);
     const auto any = dnnl::memory::format_tag::any;
     const auto images = [](const Shape& s) { return Sizes{s[0], s[3], s[1], s[2]}; };
     const auto last = [](const Shape& s) {
@@ -476,6 +480,20 @@ auto made_on(int threads, const char* name, Make make) -> decltype(make()) {
 
 }  // namespace
 
+bool has_bf16_units() {
+#if defined(__x86_64__)
+  static const bool has = [] {
+    uint32_t a = 0, b = 0, c = 0, d = 0;
+    constexpr uint32_t avx512_bf16 = 1U << 5U;
+    return current_isa() == Isa::avx512 && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 &&
+           (a & avx512_bf16) != 0;
+  }();
+  return has;
+#else
+  return false;
+#endif
+}
+
 std::unique_ptr<OneDnnCall> make_onednn_matmul(const MatmulDescription& d, MatmulWay way) {
   return made_on(d.threads, "matmul", [&]() -> std::unique_ptr<OneDnnCall> {
     if (way == MatmulWay::gemm) return std::make_unique<Gemm>(d);
@@ -486,7 +504,7 @@ std::unique_ptr<OneDnnCall> make_onednn_matmul(const MatmulDescription& d, Matmu
 
 std::optional<PackedMatmul> make_onednn_packed_matmul(const MatmulDescription& d) {
   return made_on(d.threads, "matmul", [&]() -> std::optional<PackedMatmul> {
-    const dnnl::memory::desc b(d.sizes[1], type_of(d), dnnl::memory::format_tag::any);
+    const dnnl::memory::desc b(d.sizes[1], type_of(d.dtype), dnnl::memory::format_tag::any);
     const dnnl::matmul::primitive_desc plan = plan_for(d, b);
     if (!is_fast(plan)) return std::nullopt;
     return PackedMatmul{.packing = packing_call(d, plan),

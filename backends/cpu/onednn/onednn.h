@@ -29,10 +29,11 @@ enum class MatmulWay : uint8_t {
   gemm,       ///< dnnl_sgemm: f32, two dimensions, the columns of c contiguous
 };
 
-/// A convolution in float32 or one of its gradients, as its LibraryCall has it but for layouts: all
-/// operands are row-major.
+/// A convolution or one of its gradients, as its LibraryCall has it but for layouts: all operands
+/// are row-major.
 struct ConvolutionDescription {
   LibraryCall::Kind kind = LibraryCall::Kind::conv2d;
+  DType dtype = f32;   ///< f32 or, where has_bf16_units(), bf16
   Shape x, weight, y;  ///< [n, h, w, c], [o, c / groups, kh, kw], [n, oh, ow, o]
   Windows windows;
   int threads = 1;
@@ -53,6 +54,10 @@ struct PackedMatmul {
   std::unique_ptr<OneDnnCall> product;  ///< a, b in that layout -> c
   std::size_t packed_bytes = 0;
 };
+
+/// Whether the instruction set in use multiplies bf16. Others would compute it from f32, slower
+/// than f32 itself.
+[[nodiscard]] bool has_bf16_units();
 
 /// Null if oneDNN has no fast code for this on the instruction set in use. Throws Error(internal)
 /// with its text.

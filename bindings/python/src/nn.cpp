@@ -3,6 +3,7 @@
 
 #include "bindings/python/comments.h"
 #include "bindings/python/src/bind.h"
+#include "bindings/python/src/context.h"
 
 #include <algorithm>
 #include <memory>
@@ -48,7 +49,8 @@ void bind_optimizer(nb::module_& m) {
             const Unlocked release;
             condition ? self.step(*condition) : self.step();
           },
-          nb::arg("when") = nb::none(), nb::sig("def step(self, when: TensorLike | None = None) -> None"),
+          nb::arg("when") = nb::none(),
+          nb::sig("def step(self, when: TensorLike | None = None) -> None"),
           "Updates every parameter that has a gradient. when: one boolean, which is not read in "
           "Python; where it is False nothing changes.")
       .def(
@@ -153,35 +155,37 @@ void bind_average(nb::module_& m) {
 }
 
 struct AutocastContext : SettingContext {
-  explicit AutocastContext(DType dtype) : SettingContext(Setting::autocast, static_cast<int>(dtype)) {}
+  explicit AutocastContext(DType dtype)
+      : SettingContext(Setting::autocast, static_cast<int>(dtype)) {}
 };
 
 void bind_precision(nb::module_& m) {
+  static Signature of_autocast("autocast", {"dtype"}, 0, 1, 1);
+  of_autocast.intern();
   bind_context<AutocastContext>(m, "autocast", comments::Autocast)
-      .def(
-          "__init__",
-          [](AutocastContext* self, nb::handle dtype) {
-            const auto wanted = given<DType>("autocast", "dtype", dtype);
-            static_cast<void>(nn::Autocast(wanted));  // checks it
-            new (self) AutocastContext(wanted);
-          },
-          nb::arg("dtype"), nb::sig("def __init__(self, dtype: DTypeLike) -> None"));
+      .def("__init__",
+           with_arguments<1, AutocastContext*>(of_autocast,
+                                               [](AutocastContext* self, const Arguments& given) {
+                                                 const DType dtype = given.get<DType>(0);
+                                                 static_cast<void>(
+                                                     nn::Autocast(dtype));  // checks it
+                                                 new (self) AutocastContext(dtype);
+                                               }),
+           nb::sig("def __init__(self, dtype: DTypeLike) -> None"));
   static Signature of_scale("LossScale", {"initial", "growth", "backoff", "interval"}, 0, 0, 0);
   of_scale.intern();
   nb::class_<nn::LossScale>(m, "LossScale", comments::LossScale)
-      .def("__init__",
-           with_arguments<4, nn::LossScale*>(of_scale,
-                                             [](nn::LossScale* self, const Arguments& given) {
-                                               nn::LossScaleOptions o;
-                                               Given(given)
-                                                   .field(o.initial)
-                                                   .field(o.growth)
-                                                   .field(o.backoff)
-                                                   .field(o.interval);
-                                               new (self) nn::LossScale(o);
-                                             }),
-           nb::sig("def __init__(self, *, initial: float = 65536.0, growth: float = 2.0, "
-                   "backoff: float = 0.5, interval: int = 2000) -> None"))
+      .def(
+          "__init__",
+          with_arguments<4, nn::LossScale*>(
+              of_scale,
+              [](nn::LossScale* self, const Arguments& given) {
+                nn::LossScaleOptions o;
+                Given(given, 0).field(o.initial).field(o.growth).field(o.backoff).field(o.interval);
+                new (self) nn::LossScale(o);
+              }),
+          nb::sig("def __init__(self, *, initial: float = 65536.0, growth: float = 2.0, "
+                  "backoff: float = 0.5, interval: int = 2000) -> None"))
       .def(
           "__call__",
           [](const nn::LossScale& self, nb::handle loss) {

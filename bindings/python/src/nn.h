@@ -88,10 +88,11 @@ template <class F>
   return all;
 }
 
-/// Sets the fields that are given, in the order of the parameters from the second on.
+/// Sets the fields that are given, in the order of the parameters from the second, or `first`, on.
 class Given {
  public:
-  explicit Given(const Arguments& arguments) : arguments_(arguments) {}
+  explicit Given(const Arguments& arguments, std::size_t first = 1)
+      : arguments_(arguments), next_(first) {}
   template <class T>
   Given& field(T& into) {
     if (arguments_.is_given(next_)) into = arguments_.get<T>(next_);
@@ -101,7 +102,7 @@ class Given {
 
  private:
   const Arguments& arguments_;
-  std::size_t next_ = 1;
+  std::size_t next_;
 };
 
 /// `names`: of the options, and `parameters` as Python writes them. read_options(Given, Options&)

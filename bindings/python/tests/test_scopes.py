@@ -26,15 +26,24 @@ def compiles():
     return f.explain()["plan_calls"] > 0
 
 
+def multiplies_in_full():
+    return (X @ X).dtype == nt.float32
+
+
 # A scope, and what is otherwise inside of it and outside.
-SCOPES = [(nt.no_gradients, tracks), (nt.eager, compiles), (lambda: nt.stance("eager"), compiles)]
+SCOPES = [
+    (nt.no_gradients, tracks),
+    (nt.eager, compiles),
+    (lambda: nt.stance("eager"), compiles),
+    (lambda: nt.nn.autocast(nt.bfloat16), multiplies_in_full),
+]
 scopes = pytest.mark.parametrize("scope, is_outside", SCOPES)
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_left():
     yield
-    assert tracks() and compiles()
+    assert tracks() and compiles() and multiplies_in_full()
 
 
 @scopes
