@@ -1,23 +1,13 @@
 #include "core/autocast.h"
 
-#include "core/thread_settings.h"
-
 #include <utility>
 
 namespace nitinol {
-namespace {
 
-constinit thread_local DType thread_dtype = f32;
-
-}  // namespace
-
-DType autocast_dtype() {
-  bring_settings_up_to_date();
-  return thread_dtype;
-}
+constinit thread_local DType thread_autocast::dtype = f32;
 
 DType set_autocast_dtype(DType dtype) {
-  return std::exchange(thread_dtype, dtype);
+  return std::exchange(thread_autocast::dtype, dtype);
 }
 
 AutocastScope::AutocastScope(DType dtype) : before_(autocast_dtype()) {

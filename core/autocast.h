@@ -6,13 +6,22 @@
 #pragma once
 
 #include "core/dtype.h"
+#include "core/thread_settings.h"
 
 #pragma GCC visibility push(default)
 
 namespace nitinol {
 
+namespace thread_autocast {
+/// What autocast_dtype() was when settings were last brought up to date (core/thread_settings.h).
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local DType dtype;
+}  // namespace thread_autocast
+
 /// What this thread's products are computed in: f16 or bf16, or f32 for what their operands say.
-[[nodiscard]] DType autocast_dtype();
+[[nodiscard]] inline DType autocast_dtype() {
+  bring_settings_up_to_date();
+  return thread_autocast::dtype;
+}
 [[nodiscard]] inline bool is_autocasting() {
   return autocast_dtype() != f32;
 }

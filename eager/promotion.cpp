@@ -105,7 +105,6 @@ void Scalar::note_look(const char* what, const std::source_location& place) cons
 }
 
 Tensor apply_promoted(const Op& op, const Argument& a, const Argument& b, DType dtype) {
-  if (op.precision == Precision::full && is_autocasting() && is_cast_freely(dtype)) dtype = f32;
   const Promoted x(op.name, a, dtype);
   const Promoted y(op.name, b, dtype);
   return apply(op, {x.get(), y.get()});
@@ -124,6 +123,10 @@ DType floating_dtype(std::string_view where, std::initializer_list<const Argumen
 DType product_dtype(std::string_view where, DType a, DType b) {
   const DType dtype = promote(where, a, b);
   return is_autocasting() && is_cast_freely(dtype) ? autocast_dtype() : dtype;
+}
+
+DType full_dtype(DType dtype) {
+  return is_autocasting() && is_cast_freely(dtype) ? f32 : dtype;
 }
 
 Tensor beside_product(const Tensor& bias, const Tensor& product) {
@@ -149,7 +152,8 @@ Tensor apply_floating(const Op& op, const Tensor& x) {
 }
 
 Tensor apply_floating(const Op& op, const Argument& a, const Argument& b) {
-  return apply_promoted(op, a, b, floating_dtype(op.name, {&a, &b}));
+  const DType dtype = floating_dtype(op.name, {&a, &b});
+  return apply_promoted(op, a, b, op.precision == Precision::full ? full_dtype(dtype) : dtype);
 }
 
 Tensor constant(const Scalar& number, DType dtype, bool is_weak, Device device) {

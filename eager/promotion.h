@@ -15,6 +15,8 @@ namespace nitinol {
 
 /// The dtype in which `where` multiplies the two: promote()'s, or autocast's (core/autocast.h).
 [[nodiscard]] DType product_dtype(std::string_view where, DType a, DType b);
+/// The dtype in which an op of Precision::full computes operands of this one.
+[[nodiscard]] DType full_dtype(DType dtype);
 /// A bias that is added to a product: under autocast rounded to its dtype, else itself.
 [[nodiscard]] Tensor beside_product(const Tensor& bias, const Tensor& product);
 

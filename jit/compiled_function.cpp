@@ -5,22 +5,6 @@
 
 namespace nitinol::jit {
 
-namespace {
-
-/// The scope that CompileOptions::autocast asks for, if any.
-class Scope {
- public:
-  explicit Scope(const std::optional<DType>& dtype) {
-    if (dtype) [[unlikely]]
-      scope_.emplace(*dtype);
-  }
-
- private:
-  std::optional<AutocastScope> scope_;
-};
-
-}  // namespace
-
 CompiledFunction::CompiledFunction(CompileOptions options, bool is_const)
     : autocast_(options.autocast),
       dispatcher_(std::make_unique<Dispatcher>(std::move(options), is_const)) {}
@@ -28,17 +12,26 @@ CompiledFunction::CompiledFunction(CompileOptions options, bool is_const)
 CompiledFunction::~CompiledFunction() = default;
 
 void CompiledFunction::call(const Leaves& leaves, Caller& caller) {
-  const Scope scope(autocast_);
+  if (autocast_) [[unlikely]] {
+    const AutocastScope scope(*autocast_);
+    return dispatcher_->call(leaves, caller);
+  }
   dispatcher_->call(leaves, caller);
 }
 
 void CompiledFunction::call_eagerly(const Leaves& leaves, Caller& caller) {
-  const Scope scope(autocast_);
+  if (autocast_) [[unlikely]] {
+    const AutocastScope scope(*autocast_);
+    return dispatcher_->call_eagerly(leaves, caller);
+  }
   dispatcher_->call_eagerly(leaves, caller);
 }
 
 void CompiledFunction::call_inlined(Caller& caller) {
-  const Scope scope(autocast_);
+  if (autocast_) [[unlikely]] {
+    const AutocastScope scope(*autocast_);
+    return dispatcher_->call_inlined(caller);
+  }
   dispatcher_->call_inlined(caller);
 }
 

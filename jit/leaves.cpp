@@ -41,14 +41,14 @@ void append_spec(List& key, const Spec& spec, const Strides& strides, Sizes size
 
 template <class List>
 void append_key(const Leaves& leaves, List& key, Sizes sizes) {
-  const bool is_differentiated = autograd::is_enabled();
+  const bool is_differentiated = autograd::is_enabled();  // brings settings up to date
   key.push_back(static_cast<uint64_t>(num_threads()) |
                 static_cast<uint64_t>(is_differentiated) << 15U |
                 static_cast<uint64_t>(leaves.tensors.size()) << 16U |
                 static_cast<uint64_t>(leaves.variables.size()) << 32U |
                 static_cast<uint64_t>(leaves.scalars.size()) << 48U);
-  key.push_back(std::bit_cast<uint16_t>(default_device()) | static_cast<uint64_t>(autocast_dtype())
-                                                                << 16U);
+  key.push_back(std::bit_cast<uint16_t>(default_device()) |
+                static_cast<uint64_t>(thread_autocast::dtype) << 16U);
   for (std::size_t i = 0; i < leaves.tensors.size(); ++i) {
     const TensorData& data = leaves.tensors[i]->internals();
     append_spec(key, data.spec, data.strides, sizes);

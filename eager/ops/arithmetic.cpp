@@ -279,7 +279,7 @@ Tensor operator%(const Argument& a, const Argument& b) { return divide_integers(
 
 Tensor pow(const Argument& a, const Argument& b) {
   const DType dtype = common_dtype("pow", {&a, &b});
-  if (!is_integer(dtype)) return apply_promoted(arithmetic["pow"], a, b, dtype);
+  if (!is_integer(dtype)) return apply_promoted(arithmetic["pow"], a, b, full_dtype(dtype));
   const Promoted base("pow", a, dtype), exponent("pow", b, dtype);
   check_exponents(b);
   return apply(arithmetic["integer_pow"], {base.get(), exponent.get()});
