@@ -1,6 +1,6 @@
 // Batches are made in their order, by the thread that takes them or by workers, which are a few
-// batches ahead: each takes the number of the next batch that nobody makes yet. What it has made, or
-// what was thrown, waits in the batch's own slot.
+// batches ahead: each takes the number of the next batch that nobody makes yet. What it has made,
+// or what was thrown, waits in the batch's own slot.
 #include "nn/data_loader.h"
 
 #include "autograd/gradient.h"
@@ -27,12 +27,12 @@ Batch stacked(const std::vector<Batch>& samples) {
     std::vector<Tensor> column;
     for (std::size_t i = 0; i < samples.size(); ++i) {
       if (samples[i].size() != samples[0].size()) {
-        throw Error(ErrorKind::value, {.where = "DataLoader",
-                                       .what = "the tensors of a sample",
-                                       .expected = fmt::format("{}, as of the first of its batch",
-                                                               samples[0].size()),
-                                       .got = fmt::format("{}", samples[i].size()),
-                                       .fix = {}});
+        throw Error(ErrorKind::value,
+                    {.where = "DataLoader",
+                     .what = "the tensors of a sample",
+                     .expected = fmt::format("{}, as of the first of its batch", samples[0].size()),
+                     .got = fmt::format("{}", samples[i].size()),
+                     .fix = {}});
       }
       column.push_back(samples[i][k]);
       if (column[i].spec() == column[0].spec()) continue;
@@ -122,13 +122,14 @@ class DataLoader::Pass {
         made_(place.batch) {
     if (is_stream()) {
       next_ = dataset_.begin();
-      for (int64_t i = 0; i < place.batch; ++i) static_cast<void>(read_samples());
+      for (int64_t i = 0; i < place.batch && !read_samples().empty(); ++i) {}
     } else {
       order_ = sampling_.order(place.pass);
       last_ = sampling_.batches();
     }
     const int64_t most = is_stream() ? 1 : INT64_MAX;
-    for (int64_t i = 0; i < std::min<int64_t>(options_.workers, most); ++i) workers_.emplace_back([this] { work(); });
+    for (int64_t i = 0; i < std::min<int64_t>(options_.workers, most); ++i)
+      workers_.emplace_back([this] { work(); });
   }
   ~Pass() {
     {
@@ -283,7 +284,7 @@ class DataLoader::Pass {
   std::function<std::optional<Batch>()> next_;  ///< of a stream
   Tensor order_;
   Sampling::Place place_;
-  int64_t last_ = 0;  ///< batches of the pass, unless of a stream
+  int64_t last_ = 0;       ///< batches of the pass, unless of a stream
   bool is_taken_ = false;  ///< the batch at place_ is batch_, or was thrown
   std::optional<Batch> batch_;
   std::exception_ptr thrown_;

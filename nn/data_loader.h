@@ -102,7 +102,8 @@ struct DataLoaderOptions {
   Sampler sampler = {};  ///< which samples a pass has; always equally many
   Shard shard = {};      ///< of several processes
   /// Threads that make batches before they are asked for; 0: the one that asks makes them. Batches
-  /// come in the same order and with the same elements whatever there are. Of a stream, at most one.
+  /// come in the same order and with the same elements whatever there are. Of a stream, at most
+  /// one.
   Integer workers = 0;
   Integer prefetch = 2;  ///< batches that each of them is ahead
   Collate collate = {};
@@ -111,8 +112,9 @@ struct DataLoaderOptions {
 /// Rows that belong together, batch by batch. Each pass over it takes a fresh order, a function of
 /// the seed and the number of passes before.
 ///
-/// How far it has come is a Variable: save() keeps it, and after load() the next pass goes on there.
-/// What a sample or a worker throws is thrown where its batch is taken. One thread takes batches.
+/// How far it has come is a Variable: save() keeps it, and after load() the next pass goes on
+/// there. What a sample or a worker throws is thrown where its batch is taken. One thread takes
+/// batches.
 class DataLoader {
  public:
   /// `tensors` have the same first size. Throws Error(shape) if not, Error(value) for none and for
@@ -122,6 +124,10 @@ class DataLoader {
 
   /// Batches of one pass. Throws Error(value) of a stream.
   [[nodiscard]] int64_t size() const { return sampling_.batches(); }
+  [[nodiscard]] bool has_size() const { return !dataset_.begin; }
+  [[nodiscard]] int64_t batch_size() const { return options_.batch; }
+  /// Whether the next batch is the first of a pass.
+  [[nodiscard]] bool is_between_passes() const { return sampling_.place().batch == 0; }
 
   class Pass;
   class Iterator {

@@ -32,15 +32,17 @@ bool writes_in_place(std::FILE* stream, ProgressStyle style) {
   const bool is_shown_to_people = is_terminal(stream);
   switch (style) {
     case ProgressStyle::automatic:
+    case ProgressStyle::on_terminal:
       return is_shown_to_people;
     case ProgressStyle::in_place:
       return true;
     case ProgressStyle::lines:
+    case ProgressStyle::none:
       return false;
   }
   throw Error(ErrorKind::value, {.where = "Progress",
                                  .what = "the setting `style`",
-                                 .expected = "automatic, in_place or lines",
+                                 .expected = "automatic, in_place, lines, on_terminal or none",
                                  .got = fmt::format("{}", static_cast<int>(style)),
                                  .fix = {}});
 }
@@ -74,13 +76,17 @@ std::string rate_text(double rate) {
 }  // namespace
 
 Progress::Progress(ProgressOptions options)
-    : options_(std::move(options)), is_in_place_(writes_in_place(options_.stream, options_.style)) {
+    : options_(std::move(options)),
+      is_in_place_(writes_in_place(options_.stream, options_.style)),
+      is_silent_(options_.style == ProgressStyle::none ||
+                 (options_.style == ProgressStyle::on_terminal && !is_in_place_)) {
   check_at_least("Progress", "steps", options_.steps, 1);
   check_at_least("Progress", "items", options_.items, 1);
   check_at_least("Progress", "lines", options_.lines, 1);
 }
 
 bool Progress::is_due() const {
+  if (is_silent_) return false;
   const int64_t next = done_ + 1;
   if (next >= options_.steps) return next == options_.steps;
   if (is_in_place_) return Clock::now() - shown_ >= shortest_pause;

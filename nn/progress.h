@@ -24,6 +24,8 @@ enum class ProgressStyle : uint8_t {
   automatic,  ///< if the stream is a terminal
   in_place,
   lines,
+  on_terminal,  ///< in place on a terminal; else nothing is written
+  none,         ///< nothing is written
 };
 
 struct ProgressOptions {
@@ -55,7 +57,7 @@ class Progress {
   [[nodiscard]] std::string text(const std::string& remark) const;
 
   ProgressOptions options_;
-  bool is_in_place_;
+  bool is_in_place_, is_silent_;
   int64_t done_ = 0;
   Clock::time_point start_ = Clock::now();
   Clock::time_point shown_ = {};  ///< when a line was written last

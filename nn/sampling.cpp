@@ -111,11 +111,15 @@ std::pair<int64_t, int64_t> Sampling::range(int64_t i) const {
   return {first, std::min(samples_of_pass(), first + options_.batch)};
 }
 
+Sampling::Place Sampling::place() const {
+  const std::vector<int64_t> numbers = place_.get().to_vector<int64_t>();
+  return {static_cast<uint64_t>(numbers.at(0)), std::max<int64_t>(numbers.at(1), 0)};
+}
+
 Sampling::Place Sampling::begin() {
-  const Tensor now = place_;
-  const std::vector<int64_t> numbers = now.to_vector<int64_t>();
-  Place place = {static_cast<uint64_t>(numbers.at(0)), numbers.at(1)};
-  if (now.handle() == written_->handle() && place.batch > 0) place = {place.pass + 1, 0};
+  const bool is_own = place_.get().handle() == written_->handle();
+  Place place = this->place();
+  if (is_own && place.batch > 0) place = {place.pass + 1, 0};
   reached(place);
   return place;
 }

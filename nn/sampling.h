@@ -49,6 +49,8 @@ class Sampling {
     uint64_t pass = 0;
     int64_t batch = 0;
   };
+  /// The next batch.
+  [[nodiscard]] Place place() const;
   /// Where a pass begins: a new one at its first batch, unless load() has set another place.
   [[nodiscard]] Place begin();
   /// The samples of a pass, an i64 list; undefined: all, in their order.

@@ -197,10 +197,11 @@ TEST_CASE("a stream is read in its order, and again for each pass", "[nn][data]"
 
 TEST_CASE("workers are ahead, by so much and no more", "[nn][data]") {
   std::atomic<int> made = 0;
-  nn::DataLoader loader(nn::dataset(100, [&](int64_t i) {
-                          ++made;
-                          return tensor(i);
-                        }),
+  nn::DataLoader loader(nn::dataset(100,
+                                    [&](int64_t i) {
+                                      ++made;
+                                      return tensor(i);
+                                    }),
                         {.batch = 1, .is_shuffled = false, .workers = 2, .prefetch = 3});
   auto i = loader.begin();
   for (int taken = 0; taken < 4; ++taken, ++i) CHECK((*i)[0].item<int64_t>() == taken);
@@ -213,10 +214,11 @@ TEST_CASE("workers are ahead, by so much and no more", "[nn][data]") {
 TEST_CASE("what a sample throws is thrown where its batch is taken", "[nn][data]") {
   for (const int64_t workers : {0, 2}) {
     CAPTURE(workers);
-    nn::DataLoader loader(nn::dataset(6, [](int64_t i) {
-                            if (i == 3) throw std::runtime_error("sample 3 is damaged");
-                            return tensor(i);
-                          }),
+    nn::DataLoader loader(nn::dataset(6,
+                                      [](int64_t i) {
+                                        if (i == 3) throw std::runtime_error("sample 3 is damaged");
+                                        return tensor(i);
+                                      }),
                           {.batch = 2, .is_shuffled = false, .workers = workers});
     auto i = loader.begin();
     CHECK((*i)[0].to_vector<int64_t>() == std::vector<int64_t>{0, 1});
@@ -330,8 +332,9 @@ TEST_CASE("loaders: what makes no sense", "[nn][data]") {
   CHECK_THROWS_AS(nn::DataLoader(none, {.shard = {0, 2}}), Error);
   nn::DataLoader empty(none);
   CHECK(batches_of(empty).empty());
-  nn::DataLoader beyond(numbers_up_to(4),
-                        {.sampler = [](uint64_t) { return std::vector<int64_t>{0, 4}; }});
+  nn::DataLoader beyond(numbers_up_to(4), {.sampler = [](uint64_t) {
+                          return std::vector<int64_t>{0, 4};
+                        }});
   CHECK_THROWS_AS(batches_of(beyond), Error);
   nn::DataLoader growing(numbers_up_to(4), {.sampler = [](uint64_t pass) {
                            return std::vector<int64_t>(pass + 1, 0);
