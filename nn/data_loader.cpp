@@ -48,27 +48,6 @@ Batch stacked(const std::vector<Batch>& samples) {
   return batch;
 }
 
-SamplingOptions sampling_of(const DataLoaderOptions& options, bool is_stream) {
-  check_at_least("DataLoader", "workers", options.workers, 0);
-  check_at_least("DataLoader", "prefetch", options.prefetch, 1);
-  const bool has_order = options.sampler || options.is_shuffled.value_or(false);
-  if ((is_stream && (has_order || options.shard.of > 1)) ||
-      (options.sampler && options.is_shuffled.value_or(false))) {
-    throw Error(ErrorKind::value,
-                {.where = "DataLoader",
-                 .what = is_stream ? "an order or a shard of a stream" : "a sampler and shuffling",
-                 .expected = is_stream ? "that the stream says which samples come" : "one of them",
-                 .got = "both",
-                 .fix = {}});
-  }
-  return {.batch = options.batch,
-          .is_shuffled = options.is_shuffled.value_or(!is_stream && !options.sampler),
-          .drops_last = options.drops_last,
-          .seed = options.seed,
-          .sampler = options.sampler,
-          .shard = options.shard};
-}
-
 int64_t rows_of(const std::vector<Tensor>& tensors) {
   if (tensors.empty()) {
     throw Error(ErrorKind::value, {.where = "DataLoader",
@@ -101,6 +80,27 @@ uint64_t seed_of_sample(uint64_t seed, uint64_t pass, int64_t i) {
 
 }  // namespace
 
+SamplingOptions sampling_of(const DataLoaderOptions& options, bool is_stream) {
+  check_at_least("DataLoader", "workers", options.workers, 0);
+  check_at_least("DataLoader", "prefetch", options.prefetch, 1);
+  const bool has_order = options.sampler || options.is_shuffled.value_or(false);
+  if ((is_stream && (has_order || options.shard.of > 1)) ||
+      (options.sampler && options.is_shuffled.value_or(false))) {
+    throw Error(ErrorKind::value,
+                {.where = "DataLoader",
+                 .what = is_stream ? "an order or a shard of a stream" : "a sampler and shuffling",
+                 .expected = is_stream ? "that the stream says which samples come" : "one of them",
+                 .got = "both",
+                 .fix = {}});
+  }
+  return {.batch = options.batch,
+          .is_shuffled = options.is_shuffled.value_or(!is_stream && !options.sampler),
+          .drops_last = options.drops_last,
+          .seed = options.seed,
+          .sampler = options.sampler,
+          .shard = options.shard};
+}
+
 Tensor Batch::half(std::size_t i) const {
   if (size() == 2) return (*this)[i];
   throw Error(ErrorKind::value,
@@ -122,7 +122,8 @@ class DataLoader::Pass {
         made_(place.batch) {
     if (is_stream()) {
       next_ = dataset_.begin();
-      for (int64_t i = 0; i < place.batch && !read_samples().empty(); ++i) {}
+      for (int64_t i = 0; i < place.batch && !read_samples().empty(); ++i) {
+      }
     } else {
       order_ = sampling_.order(place.pass);
       last_ = sampling_.batches();

@@ -109,6 +109,9 @@ struct DataLoaderOptions {
   Collate collate = {};
 };
 
+/// How samples are chosen by a loader's options. Throws Error(value) for those that make no sense.
+[[nodiscard]] SamplingOptions sampling_of(const DataLoaderOptions& options, bool is_stream);
+
 /// Rows that belong together, batch by batch. Each pass over it takes a fresh order, a function of
 /// the seed and the number of passes before.
 ///

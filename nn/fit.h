@@ -183,6 +183,7 @@ History fit(const Model& model, const Loss& loss, const Optimizer& optimizer, Da
     if (has_file) save(options.checkpoint, all_state());
   }
   if (options.early_stopping && options.early_stopping->restores_best) state.restore_best(learned);
+  if (options.explain) options.explain(train_step.explain());
   return state.epochs(options);
 }
 

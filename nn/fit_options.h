@@ -3,6 +3,7 @@
 
 #include "core/dtype.h"
 #include "core/integer.h"
+#include "jit/explain.h"
 #include "nn/data_loader.h"
 #include "nn/loss_scale.h"
 #include "nn/metrics.h"
@@ -50,12 +51,13 @@ struct FitOptions {
   /// `checkpoint_steps` is not 0, after so many steps. If it is there, training goes on from it.
   std::filesystem::path checkpoint = {};
   Integer checkpoint_steps = 0;
-  std::function<void(const Epoch&)> log = {};  ///< called after each epoch
-  Schedule schedule = {};                      ///< the rate of each step, from 0 on
-  DType autocast = f32;                        ///< of the model and its loss (nn/autocast.h)
-  std::optional<LossScale> loss_scale = {};    ///< for f16
-  std::optional<double> largest_norm = {};     ///< clip_gradient_norm()
-  bool is_compiled = true;                     ///< off: to look at what a step does
+  std::function<void(const Epoch&)> log = {};            ///< called after each epoch
+  std::function<void(const Explanation&)> explain = {};  ///< called at the end: of the steps
+  Schedule schedule = {};                                ///< the rate of each step, from 0 on
+  DType autocast = f32;                      ///< of the model and its loss (nn/autocast.h)
+  std::optional<LossScale> loss_scale = {};  ///< for f16
+  std::optional<double> largest_norm = {};   ///< clip_gradient_norm()
+  bool is_compiled = true;                   ///< off: to look at what a step does
   ProgressStyle progress = ProgressStyle::on_terminal;
 };
 

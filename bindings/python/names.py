@@ -168,7 +168,6 @@ COMMENTS = {
     "nn/optimizer.h": ("Optimizer",),
     "nn/plateau.h": ("Plateau",),
     "nn/schedules.h": ("Schedule",),
-    "nn/data_loader.h": ("DataLoader",),
     "nn/progress.h": ("Progress",),
 }
 # Headers of layers.
@@ -256,6 +255,7 @@ ELSEWHERE = {
         "CosineDecayRestarts": "nitinol.nn.cosine_restarts",
         "CrossEntropyLoss": "nitinol.nn.cross_entropy",
         "Dense": "nitinol.nn.Linear",
+        "DistributedSampler": "nitinol.nn.DataLoader(..., shard=(rank, ranks))",
         "ELU": "nitinol.nn.Elu",
         "ExponentialDecay": "nitinol.nn.exponential_decay",
         "ExponentialLR": "nitinol.nn.exponential_decay",
@@ -334,6 +334,7 @@ ELSEWHERE = {
         "TransformerEncoder": "a list of nitinol.nn.TransformerEncoderLayer",
         "TripletMarginLoss": "nitinol.nn.triplet_margin_loss",
         "Upsample": "nitinol.interpolate",
+        "WeightedRandomSampler": "nitinol.nn.weighted",
         "adaptive_avg_pool2d": "nitinol.adaptive_avg_pool",
         "adaptive_max_pool2d": "nitinol.adaptive_max_pool",
         "binary_cross_entropy": "nitinol.nn.bce_loss",

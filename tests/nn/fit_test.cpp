@@ -27,7 +27,8 @@ double number(const Tensor& x) {
 }
 
 TEST_CASE("metrics of small data, computed by hand", "[nn][fit]") {
-  const Tensor scores = tensor({{1.0, 3.0, 2.0}, {5.0, 4.0, 0.0}, {0.0, 1.0, 2.0}, {1.0, 0.0, 2.0}});
+  const Tensor scores =
+      tensor({{1.0, 3.0, 2.0}, {5.0, 4.0, 0.0}, {0.0, 1.0, 2.0}, {1.0, 0.0, 2.0}});
   const Tensor classes = tensor({1, 1, 2, 1});
   CHECK(number(nn::accuracy()(scores, classes)) == 0.5);
   CHECK(number(nn::top_k(1)(scores, classes)) == 0.5);
@@ -101,20 +102,29 @@ TEST_CASE("fit() does what the loop does that one writes oneself", "[nn][fit]") 
     const nn::Adam optimizer(nn::parameters(net), {.rate = 0.01});
     nn::DataLoader loader = data.loader(), held_out = data.loader({.is_shuffled = false});
     int64_t logged = 0;
+    Explanation explained;
     const nn::History history = nn::fit(net, loss_of, optimizer, loader,
                                         {.epochs = 3,
                                          .validation = &held_out,
                                          .metrics = {nn::accuracy()},
                                          .log = [&](const nn::Epoch& e) { logged += e.number; },
+                                         .explain = [&](const Explanation& e) { explained = e; },
                                          .is_compiled = is_compiled});
     REQUIRE(history.size() == 3);
     CHECK(logged == 6);
-    for (std::size_t i = 0; i < 3; ++i) CHECK(history[i].value("loss") == Approx(losses[i]).epsilon(1e-12));
+    if (is_compiled) {
+      REQUIRE(explained.signatures.size() == 2);  // of 16 rows, and of the last 6
+      CHECK(explained.plan_calls > 0);
+      for (const SignatureReport& one : explained.signatures) CHECK(one.tier == Tier::traced);
+    }
+    for (std::size_t i = 0; i < 3; ++i)
+      CHECK(history[i].value("loss") == Approx(losses[i]).epsilon(1e-12));
     const std::vector<Variable> got = nn::parameters(net), expected = nn::parameters(by_hand);
     for (std::size_t i = 0; i < got.size(); ++i) CHECK(same_bits(got[i].get(), expected[i].get()));
     nn::eval(net);
     const Tensor out = net(data.x);
-    CHECK(history[2].value("validation loss") == Approx(number(cast(loss_of(out, data.y), f64))).epsilon(1e-6));
+    CHECK(history[2].value("validation loss") ==
+          Approx(number(cast(loss_of(out, data.y), f64))).epsilon(1e-6));
     CHECK(history[2].value("validation accuracy") == number(nn::accuracy()(out, data.y)));
     CHECK(history[2].value("accuracy") > 0.5);
     CHECK(to_string(history[0]).starts_with("epoch 1: loss "));
@@ -122,8 +132,8 @@ TEST_CASE("fit() does what the loop does that one writes oneself", "[nn][fit]") 
   }
 }
 
-/// Parameters, buffers and the state of the optimizer after training, which is broken off after some
-/// steps and goes on from its checkpoint as often as is said.
+/// Parameters, buffers and the state of the optimizer after training, which is broken off after
+/// some steps and goes on from its checkpoint as often as is said.
 struct Trained {
   std::vector<Tensor> state;
   nn::History history;
@@ -159,7 +169,8 @@ Trained trained(const std::vector<int>& stops, nn::FitOptions options, int64_t w
       REQUIRE(run < stops.size());
       continue;
     }
-    for (const nn::NamedVariable& one : nn::named_variables(net)) result.state.push_back(one.variable);
+    for (const nn::NamedVariable& one : nn::named_variables(net))
+      result.state.push_back(one.variable);
     for (const nn::NamedVariable& one : nn::named_variables(optimizer))
       result.state.push_back(one.variable);
   }
@@ -174,8 +185,7 @@ TEST_CASE("training that is broken off goes on with the bits it would have had",
   CHECK(whole.history.size() == 4);
   options.checkpoint_steps = 2;
   // An epoch has 5 steps: within the first, at its end, twice, and in the last.
-  for (const std::vector<int>& stops :
-       {std::vector{3}, {5}, {6}, {9, 4}, {2, 2, 2}, {19}}) {
+  for (const std::vector<int>& stops : {std::vector{3}, {5}, {6}, {9, 4}, {2, 2, 2}, {19}}) {
     for (const int64_t workers : {0, 2}) {
       CAPTURE(stops, workers);
       const Trained again = trained(stops, options, workers);

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import types
-from typing import Any, Callable
+from typing import Any, Callable, ParamSpec
 
 from nitinol import _ext
+
+_P = ParamSpec("_P")
 
 
 def names_of_module(
@@ -25,17 +28,22 @@ def names_of_module(
     return lambda: public, missing
 
 
-def of_parameters(init: types.FunctionType) -> Callable[..., None]:
-    """The __init__ of a layer, which refuses names of arguments as functions of C++ do."""
-    code = init.__code__
+def of_parameters(init: Callable[_P, None]) -> Callable[_P, None]:
+    """The __init__ of a layer, which refuses arguments as functions of C++ do."""
+    code: types.CodeType = getattr(init, "__code__")
     parameters = list(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
+    by_place = code.co_argcount  # self, too
+    is_limited = not code.co_flags & inspect.CO_VARARGS
 
     @functools.wraps(init)
-    def checked(self: object, *args: Any, **kwargs: Any) -> None:
+    def checked(*args: _P.args, **kwargs: _P.kwargs) -> None:
+        kind = type(args[0]).__name__
         for name in kwargs:
             if name not in parameters:
-                _ext._refuse_keyword(type(self).__name__, name, parameters)
-        init(self, *args, **kwargs)
+                _ext._refuse_keyword(kind, name, parameters)
+        if is_limited and len(args) > by_place and len(parameters) >= by_place:
+            _ext._refuse_count(kind, by_place - 1, len(args) - 1, parameters[by_place - 1])
+        init(*args, **kwargs)
 
     return checked
 

@@ -27,7 +27,6 @@ from nitinol._ext import (
     AdamW,
     Adamax,
     Average,
-    DataLoader,
     Lamb,
     Lbfgs,
     Lion,
@@ -55,11 +54,15 @@ from nitinol._ext import (
     warm_up,
 )
 from nitinol._ext.nn import *  # noqa: F403  (losses, initial values, attention)
+from nitinol import _fit, _metrics
+from nitinol._data import DataLoader, weighted
+from nitinol._fit import *  # noqa: F403
 from nitinol._hints import names_of_module
 from nitinol._layers import *  # noqa: F403
+from nitinol._metrics import *  # noqa: F403
 from nitinol._module import Module, Sequential, children
 
-_Savable = Module | Optimizer | Average | LossScale | Mapping[str, Any] | Sequence[Any]
+_Savable = Module | Optimizer | Average | LossScale | DataLoader | Mapping[str, Any] | Sequence[Any]
 
 
 def _named(where: str, value: Any, path: str = "") -> dict[str, Variable]:
@@ -68,7 +71,7 @@ def _named(where: str, value: Any, path: str = "") -> dict[str, Variable]:
 
     if isinstance(value, Variable):
         return {path: value}
-    if isinstance(value, (Module, Optimizer, Average, LossScale)):
+    if isinstance(value, (Module, Optimizer, Average, LossScale, DataLoader)):
         return {joined(name): v for name, v in value.named_variables().items()}
     if not isinstance(value, (Mapping, list, tuple)):
         raise TypeError(
@@ -130,8 +133,10 @@ __all__ = [
     "save",
     "step_decay",
     "warm_up",
+    "weighted",
 ]
 __all__ += _layers.__all__
+__all__ += _metrics.__all__ + _fit.__all__
 __all__ += _functions.__all__
 for _class in (Module, Sequential, *map(vars(_layers).get, _layers.__all__)):
     _class.__module__ = __name__  # where users find it

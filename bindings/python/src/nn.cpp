@@ -214,55 +214,130 @@ void bind_precision(nb::module_& m) {
           "The scale and how long it has held, by name: what save() writes.");
 }
 
-/// One pass over a DataLoader.
-struct Pass {
-  nb::object owner;
-  nn::DataLoader::Iterator next, end;
-};
+/// A sampler of Python's: f(pass) returns numbers of samples.
+nn::Sampler sampler_of(nb::handle f) {
+  if (f.is_none()) return {};
+  if (PyCallable_Check(f.ptr()) == 0)
+    throw_type({"DataLoader", "sampler", f}, "a function of the pass, such as weighted() makes");
+  return [f = nb::borrow(f)](uint64_t pass) {
+    const nb::object numbers = f(pass);
+    return convert<std::vector<int64_t>>({"DataLoader", "what the sampler gives", numbers});
+  };
+}
+
+/// {number, of}.
+nn::Shard shard_of(nb::handle shard) {
+  if (shard.is_none()) return {};
+  const auto parts = convert<std::vector<int64_t>>({"DataLoader", "shard", shard});
+  if (parts.size() != 2) throw_type({"DataLoader", "shard", shard}, "(number, of)");
+  return {.number = parts[0], .of = parts[1]};
+}
 
 void bind_data(nb::module_& m) {
-  static Signature of_loader(
-      "DataLoader", {"tensors", "batch", "shuffle", "drop_last", "seed", "device"}, 0, 2, 1);
   static Signature of_progress("Progress", {"name", "steps", "items", "unit"}, 0, 4, 0b11);
-  of_loader.intern();
   of_progress.intern();
-  nb::class_<Pass>(m, "_Pass")
-      .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
-      .def("__next__", [](Pass& self) {
-        if (self.next == self.end) throw nb::stop_iteration();
-        std::vector<Tensor> batch = unlocked([&] { return *self.next; });
-        ++self.next;
-        nb::list rows;
-        for (Tensor& tensor : batch) rows.append(to_python(std::move(tensor)));
-        return nb::tuple(rows);
+  m.def("_rows_of", [](nb::handle tensors) {
+    auto all = given<std::vector<Tensor>>("DataLoader", "data", tensors);
+    static_cast<void>(nn::DataLoader(all));  // checks them
+    nb::list rows;
+    for (Tensor& tensor : all) rows.append(to_python(std::move(tensor)));
+    return rows;
+  });
+  nb::class_<nn::Metric>(m, "_Metric")
+      .def_prop_ro("name", [](const nn::Metric& self) { return self.name; })
+      .def("part",
+           [](const nn::Metric& self, nb::handle out, nb::handle target) {
+             const std::string name = self.name;
+             const Tensor x = convert<Tensor>({name.c_str(), "out", out}),
+                          y = convert<Tensor>({name.c_str(), "target", target});
+             return computed(x.size(), [&] { return self.part(x, y); });
+           })
+      .def("of_rows", [](const nn::Metric& self, const Tensor& rows) {
+        return computed(rows.size(), [&] { return self.of_rows(rows); });
       });
-  nb::class_<nn::DataLoader>(m, "DataLoader", comments::DataLoader)
-      .def("__init__",
-           with_arguments<6, nn::DataLoader*>(
-               of_loader,
-               [](nn::DataLoader* self, const Arguments& given) {
-                 const nb::handle tensors = given.value(0);
-                 auto all = is_tensor(tensors) || is_array(tensors)
-                                ? std::vector<Tensor>{given.get<Tensor>(0)}
-                                : given.get<std::vector<Tensor>>(0);
-                 new (self) nn::DataLoader(std::move(all),
-                                           {.batch = given.get_or<Integer>(1, 32),
-                                            .is_shuffled = given.get_or(2, true),
-                                            .drops_last = given.get_or(3, false),
-                                            .seed = given.get_or<uint64_t>(4, 0),
-                                            .device = given.get_or<std::optional<Device>>(5, {})});
-               }),
-           nb::sig("def __init__(self, tensors: TensorLike | collections.abc.Sequence[TensorLike], "
-                   "batch: int = 32, *, shuffle: bool = True, drop_last: bool = False, seed: int = "
-                   "0, device: DeviceLike | None = None) -> None"))
-      .def("__len__", &nn::DataLoader::size)
-      .def(
-          "__iter__",
-          [](nb::handle self) {
-            auto& loader = nb::cast<nn::DataLoader&>(self);
-            return Pass{nb::borrow(self), loader.begin(), loader.end()};
-          },
-          nb::sig("def __iter__(self) -> collections.abc.Iterator[tuple[Tensor, ...]]"));
+  m.def("_accuracy", &nn::accuracy);
+  m.def("_mean_absolute_error", &nn::mean_absolute_error);
+  m.def("_area_under_curve", &nn::area_under_curve);
+  m.def("_top_k", [](nb::handle k) { return nn::top_k(given<int64_t>("top_k", "k", k)); });
+  static Signature of_weighted("weighted", {"weights", "count", "seed"}, 0, 3, 0b11);
+  of_weighted.intern();
+  nb::class_<nn::Sampler>(m, "_Sampler")
+      .def("__init__", with_arguments<3, nn::Sampler*>(
+                           of_weighted,
+                           [](nn::Sampler* self, const Arguments& given) {
+                             new (self) nn::Sampler(nn::weighted(given.get<std::vector<double>>(0),
+                                                                 given.get<Integer>(1),
+                                                                 given.get_or<uint64_t>(2, 0)));
+                           }))
+      .def("__call__", [](const nn::Sampler& self, uint64_t pass) {
+        nb::list numbers;
+        for (const int64_t number : self(pass)) numbers.append(number);
+        return numbers;
+      });
+  static Signature of_sampling("DataLoader",
+                               {"data", "batch", "shuffle", "drop_last", "seed", "device",
+                                "sampler", "shard", "workers", "prefetch"},
+                               0, 2, 1);
+  of_sampling.intern();
+  // The options of nn.DataLoader (nitinol/_data.py), checked, and which samples make which batch.
+  struct Order {
+    nn::DataLoaderOptions options;
+    nn::Sampling sampling;
+  };
+  nb::class_<Order>(m, "_Order")
+      .def("__init__", with_arguments<10, Order*>(
+                           of_sampling,
+                           [](Order* self, const Arguments& given) {
+                             const auto samples = given.get<int64_t>(0);
+                             nn::DataLoaderOptions options = {
+                                 .batch = given.get_or<Integer>(1, 32),
+                                 .is_shuffled = given.get_or<std::optional<bool>>(2, {}),
+                                 .drops_last = given.get_or(3, false),
+                                 .seed = given.get_or<uint64_t>(4, 0),
+                                 .device = given.get_or<std::optional<Device>>(5, {}),
+                                 .workers = given.get_or<Integer>(8, 0),
+                                 .prefetch = given.get_or<Integer>(9, 2)};
+                             if (given.is_given(6)) options.sampler = sampler_of(given.value(6));
+                             if (given.is_given(7)) options.shard = shard_of(given.value(7));
+                             const nn::SamplingOptions sampling =
+                                 nn::sampling_of(options, samples < 0);
+                             new (self) Order{std::move(options), nn::Sampling(samples, sampling)};
+                           }))
+      .def("batches", [](const Order& self) { return self.sampling.batches(); })
+      .def("range",
+           [](const Order& self, int64_t i) {
+             const auto [first, last] = self.sampling.range(i);
+             return nb::make_tuple(first, last);
+           })
+      .def("begin",
+           [](Order& self) {
+             const nn::Sampling::Place place = self.sampling.begin();
+             return nb::make_tuple(place.pass, place.batch);
+           })
+      .def("place",
+           [](const Order& self) {
+             const nn::Sampling::Place place = self.sampling.place();
+             return nb::make_tuple(place.pass, place.batch);
+           })
+      .def("reached",
+           [](Order& self, uint64_t pass, int64_t batch) {
+             self.sampling.reached({pass, batch});
+           })
+      .def("order",
+           [](const Order& self, uint64_t pass) -> nb::object {
+             const Tensor order = self.sampling.order(pass);
+             return order.is_defined() ? to_python(order) : nb::none();
+           })
+      .def_prop_ro("batch", [](const Order& self) { return int64_t{self.options.batch}; })
+      .def_prop_ro("drop_last", [](const Order& self) { return self.options.drops_last; })
+      .def_prop_ro("device",
+                   [](const Order& self) -> nb::object {
+                     return self.options.device ? nb::cast(*self.options.device) : nb::none();
+                   })
+      .def_prop_ro("workers", [](const Order& self) { return int64_t{self.options.workers}; })
+      .def_prop_ro("prefetch", [](const Order& self) { return int64_t{self.options.prefetch}; })
+      .def("named_variables",
+           [](const Order& self) { return named(nn::named_variables(self.sampling)); });
   nb::class_<nn::Progress>(m, "Progress", comments::Progress)
       .def("__init__",
            with_arguments<4, nn::Progress*>(of_progress,

@@ -1,0 +1,171 @@
+"""fit(): the usual loop over epochs and batches, for models of one input and one target.
+
+It is made of public names alone. Who needs another loop copies it from here.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from typing import Any, Callable, Mapping, Sequence
+
+import nitinol as nt
+from nitinol import nn
+from nitinol._fitting import EarlyStopping, State, check
+from nitinol._metrics import Metric
+from nitinol._typing import DTypeLike
+
+Epoch = Mapping[str, float]  # "epoch", "loss", metrics, and the same of the validation
+
+
+def fit(
+    model: nn.Module,
+    loss: Callable[..., nt.Tensor],
+    optimizer: nn.Optimizer,
+    loader: nn.DataLoader,
+    *,
+    epochs: int = 1,
+    validation: nn.DataLoader | None = None,
+    metrics: Sequence[Metric] = (),
+    early_stopping: EarlyStopping | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_steps: int = 0,
+    log: Callable[[Epoch], object] | None = None,
+    explain: Callable[[nt.Explanation], object] | None = None,
+    schedule: Callable[[int], float] | None = None,
+    autocast: DTypeLike | None = None,
+    loss_scale: nn.LossScale | None = None,
+    largest_norm: float | None = None,
+    compiled: bool = True,
+) -> list[dict[str, float]]:
+    """Trains by the gradients of loss(model(x), y), for the batches (x, y) of the loader, in a compiled
+    step. Returns what came of each epoch: "loss", the metrics, and of the validation, which is looked at
+    in eval mode, the same as "validation loss".
+
+    checkpoint: a file that keeps all state, the loader's place included; written after each epoch, and
+    after so many steps. If it is there, training goes on from it, with the bits it would have had.
+    log: called after each epoch. explain: called at the end. schedule: the rate of each step.
+    loss_scale: for float16. largest_norm: clip_gradient_norm()'s. compiled=False: to look at a step.
+    """
+    columns = ["loss", *(metric.name for metric in metrics)]
+    columns += [f"validation {name}" for name in columns] if validation is not None else []
+    check(epochs, checkpoint_steps, early_stopping, columns)
+
+    call: Any = model  # which has a __call__ of its own
+
+    def judged(value: nt.Tensor, out: nt.Tensor, y: nt.Tensor) -> list[nt.Tensor]:
+        out = nt.stop_gradient(out)
+        return [nt.stop_gradient(value), *(metric.part(out, y) for metric in metrics)]
+
+    def forward(x: nt.Tensor, y: nt.Tensor) -> tuple[nt.Tensor, nt.Tensor]:
+        with nn.autocast(nt.float32 if autocast is None else autocast):
+            out = call(x)
+            return out, loss(out, y)
+
+    @nt.compile(name="fit: step")
+    def train_step(x: nt.Tensor, y: nt.Tensor) -> list[nt.Tensor]:
+        optimizer.zero_grad()
+        out, value = forward(x, y)
+        finite = None
+        if loss_scale is None:
+            value.backward()
+        else:
+            loss_scale(value).backward()
+            finite = loss_scale.unscale(model)
+        if largest_norm is not None:
+            nn.clip_gradient_norm(model, largest_norm)
+        optimizer.step(finite)
+        return judged(value, out, y)
+
+    @nt.compile(name="fit: validation")
+    def test_step(x: nt.Tensor, y: nt.Tensor) -> list[nt.Tensor]:
+        with nt.no_gradients():
+            out, value = forward(x, y)
+            return judged(value, out, y)
+
+    def run(step: Any, batch: Any) -> list[nt.Tensor]:
+        if not isinstance(batch, (tuple, list)) or len(batch) != 2:
+            raise nt.ArgumentError(
+                "fit: a batch of the loader: expected two tensors, what the model gets and the target. "
+                "Write the loop yourself: nitinol/_fit.py has it."
+            )
+        return step(*batch) if compiled else step.eager(*batch)
+
+    def means(total: float, samples: float, rows: list[list[nt.Tensor]]) -> list[float]:
+        whole = [
+            metric.of_rows(nt.concat(parts)).item() if parts else math.nan
+            for metric, parts in zip(metrics, rows)
+        ]
+        return [total / samples if samples else math.nan, *whole]
+
+    state = State()
+
+    def all_state() -> dict[str, Any]:
+        parts = {"model": model, "optimizer": optimizer, "loader": loader, "validation": validation,
+                 "loss_scale": loss_scale, "fit": vars(state), "random": nt.random.default_generator().state}  # fmt: skip
+        return {name: part for name, part in parts.items() if part is not None}
+
+    if checkpoint is not None and os.path.exists(checkpoint):
+        state.make_room(checkpoint, len(columns))
+        nn.load(checkpoint, all_state())
+    while 0 <= state.epoch.value.item() < epochs and state.worse.value.item() >= 0:
+        number = state.epoch.value.item() + 1
+        model.train()
+        shown = loader.has_size and len(loader) > 0 and sys.stdout.isatty()
+        progress = (
+            nn.Progress(f"epoch {number}/{epochs}", len(loader), loader.batch_size, "samples")
+            if shown
+            else None
+        )
+        rows: list[list[nt.Tensor]] = [[] for _ in metrics]
+        for batch in loader:
+            step = int(state.step.value.item())
+            if schedule is not None:
+                optimizer.set_rate(schedule(step))
+            value, *parts = run(train_step, batch)
+            state.loss.value = state.loss.value + value.astype(nt.float64) * batch[0].shape[0]
+            state.samples.value = state.samples.value + batch[0].shape[0]
+            state.step.value = nt.asarray(step + 1)
+            for of_metric, part in zip(rows, parts):
+                of_metric.append(part)
+            if progress is not None:
+                progress.step(f"loss {value.item():.4g}" if progress.is_due() else "")
+            due = checkpoint_steps > 0 and (step + 1) % checkpoint_steps == 0
+            if (
+                checkpoint is not None and due and not loader.is_between_passes
+            ):  # else the epoch ends here
+                nn.save(checkpoint, all_state())
+        values = means(state.loss.value.item(), state.samples.value.item(), rows)
+        state.loss.value, state.samples.value = (
+            nt.zeros((), dtype=nt.float64),
+            nt.zeros((), dtype=nt.int64),
+        )
+        if validation is not None:
+            model.eval()
+            results = [(run(test_step, batch), batch[0].shape[0]) for batch in validation]
+            total = sum(value.item() * count for (value, *_), count in results)
+            of_metrics = [[parts[i + 1] for parts, _ in results] for i in range(len(metrics))]
+            values += means(total, sum(count for _, count in results), of_metrics)
+            model.train()
+        row = nt.asarray([values], dtype=nt.float64)
+        before = state.history.value
+        state.history = nt.Variable(nt.concat([before, row]) if before.size else row)
+        state.epoch.value = nt.asarray(number)
+        epoch = {"epoch": float(number), **dict(zip(columns, values))}
+        if log is not None:
+            log(epoch)
+        if early_stopping is not None:
+            state.judge(epoch[early_stopping.monitor], early_stopping, model)
+        if checkpoint is not None:
+            nn.save(checkpoint, all_state())
+    if early_stopping is not None and early_stopping.restores_best:
+        for name, best in state.best_parameters.items():
+            model.named_parameters()[name].value = best.value
+    if explain is not None:
+        explain(train_step.explain())
+    table = state.history.value.tolist() if state.history.value.size else []
+    return [{"epoch": i + 1.0, **dict(zip(columns, values))} for i, values in enumerate(table)]
+
+
+__all__ = ["EarlyStopping", "fit"]
