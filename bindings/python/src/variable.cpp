@@ -152,7 +152,13 @@ void bind_value(nb::class_<Variable>& variable) {
       .def_prop_ro("dtype", &Variable::dtype)
       .def_prop_ro("device", &Variable::device)
       .def_prop_ro("ndim", &Variable::rank)
-      .def_prop_ro("size", &Variable::size);
+      .def_prop_ro("size", &Variable::size)
+      .def_prop_ro(
+          "T", [](nb::handle self) -> nb::object { return to_python(get(self)).attr("T"); },
+          nb::sig("def T(self) -> Tensor"), "The value, its axes in reverse order.")
+      .def_prop_ro(
+          "mT", [](nb::handle self) -> nb::object { return to_python(get(self)).attr("mT"); },
+          nb::sig("def mT(self) -> Tensor"), "The value, the last two axes exchanged.");
 }
 
 void bind_gradient(nb::class_<Variable>& variable) {

@@ -440,6 +440,14 @@ def test_copies():
     assert pair[0] is pair[1]
 
 
+def test_a_variable_is_transposed_as_its_value():
+    x = nt.random.randn((2, 3, 4))
+    v = nt.parameter(x)
+    assert v.T.shape == (4, 3, 2) and bits(v.T) == bits(x.T) and bits(v.mT) == bits(x.mT)
+    nt.sum(v.T * 2).backward()
+    assert v.grad is not None and set(v.grad.numpy().ravel()) == {2.0}
+
+
 def test_hashes():
     x = nt.ones((2,))
     assert x in {x} and (x + 0) not in {x}
