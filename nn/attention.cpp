@@ -77,7 +77,7 @@ void check_mask(const Tensor& mask, int64_t queries, int64_t keys) {
                 {.where = "attention",
                  .what = "the mask is " + describe(mask),
                  .expected = "booleans, true where a query looks, or numbers to add to scores",
-                 .got = to_string(mask.dtype()),
+                 .got = std::string(name_of(mask.dtype())),
                  .fix = "Compare the integers: mask != 0."});
   }
   const auto fits = [&](int axis, int64_t size) {

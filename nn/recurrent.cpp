@@ -276,7 +276,7 @@ Tensor alive_steps(const char* where, const Tensor& lengths, int64_t steps, int6
   throw Error(ErrorKind::dtype, {.where = where,
                                  .what = "`lengths` is " + describe(lengths),
                                  .expected = "integers",
-                                 .got = to_string(lengths.dtype()),
+                                 .got = std::string(name_of(lengths.dtype())),
                                  .fix = {}});
 }
 

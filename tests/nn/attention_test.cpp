@@ -376,7 +376,8 @@ TEST_CASE("attention refuses what does not fit", "[nn]") {
   const auto masked = [&](const Tensor& mask) { return nn::attention(x, x, x, {.mask = mask}); };
   CHECK_THROWS_WITH(masked(ones({3, 4}, boolean)), Catch::Contains("the mask is bool[3, 4]") &&
                                                        Catch::Contains("3 queries, 3 keys"));
-  CHECK_THROWS_WITH(masked(ones({3, 3}, i64)), Catch::Contains("mask != 0"));
+  CHECK_THROWS_WITH(masked(ones({3, 3}, i64)),
+                    Catch::Contains("got int64") && Catch::Contains("mask != 0"));
   CHECK_THROWS_WITH(nn::attention(x, x, ones({2, 4, 4})),
                     Catch::Contains("as many values as keys"));
   const Tensor many = ones({6, 3, 4});
