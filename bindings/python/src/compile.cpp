@@ -267,9 +267,13 @@ void note_look(const Scalar& number, const char* what) {
   if (number.traced().is_defined()) note_read(number.traced(), what);
 }
 
+bool is_of_this_call(uint64_t birth) {
+  return recorded != nullptr && birth >= recorded->first_epoch;
+}
+
 void check_assignable(const Tensor& tensor) {
   if (recorded == nullptr || !tracer::is_recording()) return;
-  if (tensor.internals().birth >= recorded->first_epoch) return;
+  if (is_of_this_call(tensor.internals().birth)) return;
   for (const Tensor& stand_in : recorded->stand_ins) {
     if (stand_in.handle() == tensor.handle()) return;
   }

@@ -17,6 +17,9 @@ void note_read(const Tensor& tensor, const char* what);
 /// The same for a number: if it is an argument, what is recorded holds for this number only.
 void note_look(const Scalar& number, const char* what);
 
+/// Whether what was born in that epoch (core/interpreter.h) was made by the call that is recorded.
+[[nodiscard]] bool is_of_this_call(uint64_t birth);
+
 /// Called before x[...] = v gives a Tensor object of Python another value. Inside a recording that
 /// is part of the trace if the object is the call's own, and else an obstacle.
 void check_assignable(const Tensor& tensor);

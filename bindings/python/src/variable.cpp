@@ -386,6 +386,9 @@ void bind_host_value(nb::module_& m) {
 struct ModuleBase {
   /// Attributes that a recording has read, by name.
   std::unordered_map<std::string, Watched> read;
+  /// The epoch in which a recorded call made it (core/interpreter.h): what such a module holds is
+  /// the call's own. 0: none did.
+  uint64_t birth = 0;
 };
 
 /// The part of C++, made at the first need: a class of Python need not call our __init__.
@@ -408,6 +411,17 @@ PyObject* own_attribute(PyObject* self, PyObject* name) {
   return PyDict_GetItemWithError(own.ptr(), name);
 }
 
+/// A new module, without __init__.
+PyObject* new_module(PyTypeObject* type, PyObject*, PyObject*) {
+  try {
+    nb::object made = nb::inst_alloc(nb::handle(reinterpret_cast<PyObject*>(type)));
+    if (tracer::is_recording()) module_in(made.ptr()).birth = current_epoch();
+    return made.release().ptr();
+  } catch (...) {
+    return raised();
+  }
+}
+
 /// A recording notes what it reads; anywhere else this is what object.__getattribute__ does.
 PyObject* get_attribute(PyObject* self, PyObject* name) {
   PyObject* found = PyObject_GenericGetAttr(self, name);
@@ -415,13 +429,12 @@ PyObject* get_attribute(PyObject* self, PyObject* name) {
   try {
     // Not a method or a property; but a default that the class has, and an instance may replace.
     if (own_attribute(self, name) == nullptr && !is_plain(found)) return found;
-    auto& read = module_in(self).read;
+    auto& [read, birth] = module_in(self);
     const auto key = nb::cast<std::string>(nb::str(nb::handle(name)));
     auto value = read.find(key);
     if (value == read.end()) {
       const std::string shown = fmt::format("{}.{}", class_name(self), key);
-      constexpr uint64_t before_any = 0;  // the attribute was there before it is first watched
-      value = read.try_emplace(key, found, shown, before_any).first;
+      value = read.try_emplace(key, found, shown, birth).first;
     }
     value->second.note();
     return found;
@@ -441,13 +454,13 @@ int set_attribute(PyObject* self, PyObject* name, PyObject* value) {
       return 0;
     }
     const auto key = nb::cast<std::string>(nb::str(nb::handle(name)));
-    if (tracer::is_recording() && old != value) {
+    auto& [read, birth] = module_in(self);
+    if (tracer::is_recording() && old != value && !is_of_this_call(birth)) {
       obstruct(
           fmt::format("the function assigns self.{}, which is no Variable: a Plan would not do "
                       "it again; make it a Variable in __init__",
                       key));
     }
-    auto& read = module_in(self).read;
     const auto noted = read.find(key);
     if (noted != read.end()) noted->second.set(value);
     return PyObject_GenericSetAttr(self, name, value);
@@ -457,7 +470,8 @@ int set_attribute(PyObject* self, PyObject* name, PyObject* value) {
   }
 }
 
-const PyType_Slot module_slots[] = {{Py_tp_getattro, reinterpret_cast<void*>(get_attribute)},
+const PyType_Slot module_slots[] = {{Py_tp_new, reinterpret_cast<void*>(new_module)},
+                                    {Py_tp_getattro, reinterpret_cast<void*>(get_attribute)},
                                     {Py_tp_setattro, reinterpret_cast<void*>(set_attribute)},
                                     {0, nullptr}};
 

@@ -16,6 +16,7 @@ import pytest
 from conftest import bits
 
 import nitinol as nt
+from nitinol import nn
 
 # Nothing is checked of what is wrong on purpose.
 untyped: Any = nt
@@ -591,6 +592,61 @@ def test_assigning_an_attribute_inside_is_an_obstacle():
     for _ in range(3):
         f(X)
     assert "self.cache" in signature(f)["reason"]
+
+
+def test_modules_that_the_function_makes_are_its_own():
+    kept: list[Any] = []
+    outside: Any = nn.Module()  # which has no attributes yet
+
+    @nt.compile(check="never")
+    def f(x):
+        layer: Any = nn.LeakyRelu(0.25)
+        layer.extra = 2
+        if not kept:
+            kept.append(layer)
+        return layer(x) * layer.extra
+
+    for _ in range(5):
+        assert bits(f(X)) == bits(nn.LeakyRelu(0.25)(X) * 2)
+    assert plan_calls(f) == 3
+
+    @nt.compile(check="never")
+    def g(x):  # of which one that an earlier call has made is watched as any other
+        return kept[0](x)
+
+    for slope in (0.25, 0.5, 0.25):
+        kept[0].slope = slope
+        for _ in range(4):
+            assert bits(g(X)) == bits(nn.LeakyRelu(slope)(X))
+    assert plan_calls(g) >= 4
+
+    @nt.compile
+    def h(x):
+        outside.cache = x * 2
+        return outside.cache
+
+    for _ in range(3):
+        h(X)
+    assert "self.cache" in signature(h)["reason"]
+
+
+def test_a_cache_is_its_variables():
+    @nt.compile(check="never")
+    def f(cache, x):
+        cache.keys = cache.keys + x
+        cache.length.value = cache.length + 1
+        assert isinstance(cache, nn.KeyValueCache)
+        return cache.keys * 2
+
+    x = nt.ones((1, 2, 4, 3))
+    for _ in range(4):
+        cache = nn.KeyValueCache(1, 2, 4, 3)
+        for i in range(3):
+            assert bits(f(cache, x)) == bits((x * (i + 1)) * 2)
+        assert cache.length.item() == 3 and bits(cache.keys.value) == bits(x * 3)
+    assert len(f.explain().data["signatures"]) == 1 and plan_calls(f) >= 9
+    longer = nn.KeyValueCache(1, 2, 5, 3)
+    assert f(longer, nt.ones((1, 2, 5, 3))).shape == (1, 2, 5, 3)
 
 
 def test_assigning_a_variable_of_a_module_inside():
