@@ -138,6 +138,20 @@ __all__ = [
 __all__ += _layers.__all__
 __all__ += _metrics.__all__ + _fit.__all__
 __all__ += _functions.__all__
+
+
+def _cache_of(_: None, parts: Sequence[Variable]) -> _layers.KeyValueCache:
+    cache = _layers.KeyValueCache.__new__(_layers.KeyValueCache)
+    cache._take(dict(zip(("keys", "values", "length"), parts)))
+    return cache
+
+
+# A compiled function takes a cache for its Variables, as C++'s does: one Plan serves all of a shape.
+_ext.register_pytree(
+    _layers.KeyValueCache,
+    lambda cache: ((cache.keys, cache.values, cache.length), None),
+    _cache_of,
+)
 for _class in (Module, Sequential, *map(vars(_layers).get, _layers.__all__)):
     _class.__module__ = __name__  # where users find it
 
