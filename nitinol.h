@@ -43,6 +43,7 @@
 #include "nn/optimizers.h"
 #include "nn/plateau.h"
 #include "nn/progress.h"
+#include "nn/pytorch.h"
 #include "nn/recurrent.h"
 #include "nn/schedules.h"
 #include "nn/sequential.h"

@@ -27,7 +27,7 @@ def children(value: Any) -> Iterator[tuple[str, Any]]:
             yield str(key), element
 
 
-def _walk(path: str, value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
+def walk(path: str, value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
     """Every Variable and Module below `value`, each once, in the order of the attributes."""
     if isinstance(value, (Variable, Module, list, dict)):
         # The cell of a Variable is what is shared, not its object of Python.
@@ -38,7 +38,7 @@ def _walk(path: str, value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
     if isinstance(value, (Variable, Module)):
         yield path, value
     for name, child in children(value):
-        yield from _walk(f"{path}.{name}" if path else name, child, seen)
+        yield from walk(f"{path}.{name}" if path else name, child, seen)
 
 
 class Module(ModuleBase):
@@ -81,7 +81,7 @@ class Module(ModuleBase):
 
     def named_variables(self) -> dict[str, Variable]:
         """All Variables by path, each once."""
-        return {path: v for path, v in _walk("", self, set()) if isinstance(v, Variable)}
+        return {path: v for path, v in walk("", self, set()) if isinstance(v, Variable)}
 
     def named_parameters(self) -> dict[str, Variable]:
         """Those that gradients flow to."""
@@ -97,7 +97,7 @@ class Module(ModuleBase):
 
     def modules(self) -> list[Module]:
         """This module and all below it."""
-        return [m for _, m in _walk("", self, set()) if isinstance(m, Module)]
+        return [m for _, m in walk("", self, set()) if isinstance(m, Module)]
 
     def apply(self, f: Callable[[Module], object]) -> Self:
         """Calls f with this module and each below it, the outer ones first: to set their values."""
@@ -182,7 +182,7 @@ class Module(ModuleBase):
     def __repr__(self) -> str:
         lines = [type(self).__name__]
         count = 0
-        for path, found in _walk("", self, set()):
+        for path, found in walk("", self, set()):
             if found is self:
                 continue
             indent = "  " * (path.count(".") + 1)

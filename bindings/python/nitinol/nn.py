@@ -61,6 +61,7 @@ from nitinol._hints import names_of_module
 from nitinol._layers import *  # noqa: F403
 from nitinol._metrics import *  # noqa: F403
 from nitinol._module import Module, Sequential, children
+from nitinol._pytorch import LoadReport, LoadedTensor, load_pytorch
 
 _Savable = Module | Optimizer | Average | LossScale | DataLoader | Mapping[str, Any] | Sequence[Any]
 
@@ -108,6 +109,8 @@ __all__ = [
     "Lamb",
     "Lbfgs",
     "Lion",
+    "LoadReport",
+    "LoadedTensor",
     "LossScale",
     "Module",
     "NAdam",
@@ -127,6 +130,7 @@ __all__ = [
     "joined",
     "linear_decay",
     "load",
+    "load_pytorch",
     "multi_step_decay",
     "one_cycle",
     "polynomial_decay",
@@ -152,7 +156,14 @@ _ext.register_pytree(
     lambda cache: ((cache.keys, cache.values, cache.length), None),
     _cache_of,
 )
-for _class in (Module, Sequential, *map(vars(_layers).get, _layers.__all__)):
+load_pytorch.__module__ = __name__
+for _class in (
+    Module,
+    Sequential,
+    LoadReport,
+    LoadedTensor,
+    *map(vars(_layers).get, _layers.__all__),
+):
     _class.__module__ = __name__  # where users find it
 
 

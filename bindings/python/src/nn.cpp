@@ -363,6 +363,51 @@ std::vector<nn::NamedVariable> named_from(nb::dict variables) {
   return all;
 }
 
+/// What load_pytorch() of Python has found: a state_dict or a file, Variables, which layers there
+/// are, and the options.
+nb::tuple load_pytorch_into(nb::handle source, nb::dict variables, nb::list layers,
+                            nb::list renames, nb::handle untransposed, nb::handle unused,
+                            bool is_strict) {
+  const char* const where = "load_pytorch";
+  const auto text = [&](const char* what, nb::handle value) {
+    return given<std::string>(where, what, value);
+  };
+  SafetensorsFile file;
+  std::string name = "the state";
+  if (nb::isinstance<nb::dict>(source)) {
+    for (const auto [key, tensor] : nb::borrow<nb::dict>(source))
+      file.tensors.emplace_back(text("a name", key), given<Tensor>(where, "a tensor", tensor));
+  } else {
+    const auto path = given<std::filesystem::path>(where, "source", source);
+    name = '"' + path.string() + '"';
+    file = unlocked([&] { return load_safetensors(path); });
+  }
+  std::vector<nn::NamedVariable> all;
+  for (const auto [key, variable] : variables)
+    all.push_back({text("a name", key), given<Variable>(where, "a Variable", variable)});
+  std::vector<nn::module::Layer> types;
+  for (const nb::handle pair : layers)
+    types.push_back({text("a path", pair[0]), text("a type", pair[1])});
+  nn::PytorchOptions options;
+  for (const nb::handle pair : renames)
+    options.rename.emplace_back(text("rename", pair[0]), text("rename", pair[1]));
+  for (const nb::handle one : nb::borrow<nb::list>(untransposed))
+    options.untransposed.push_back(text("untransposed", one));
+  for (const nb::handle one : nb::borrow<nb::list>(unused))
+    options.unused.push_back(text("unused", one));
+  options.is_strict = is_strict;
+  const nn::LoadReport report =
+      unlocked([&] { return nn::module::load_pytorch(name, file, all, types, options, {}); });
+  nb::list rows;
+  for (const nn::LoadedTensor& one : report.tensors) {
+    nb::list names;
+    for (const std::string& from : one.from) names.append(nb::str(from.c_str(), from.size()));
+    rows.append(nb::make_tuple(names, nb::str(one.to.c_str(), one.to.size()), one.how));
+  }
+  const std::string said = to_string(report);
+  return nb::make_tuple(rows, nb::str(said.c_str(), said.size()));
+}
+
 }  // namespace
 
 template <>
@@ -393,6 +438,7 @@ void bind_nn(nb::module_& parent) {
     const Unlocked release;
     nn::load(file, all);
   });
+  m.def("_load_pytorch", &load_pytorch_into);
 }
 
 }  // namespace nitinol::python
