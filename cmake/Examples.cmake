@@ -4,6 +4,7 @@
 # On one thread: others of ctest have the rest, and threads that wait for each other take ten times as long.
 set(chargpt_arguments --steps 30 --compared 10 --length 40 --threads 1)
 set(ode_arguments --size 64 --until 20)
+set(models_arguments --small --threads 1)
 
 file(GLOB example_sources CONFIGURE_DEPENDS examples/*/*.cpp)
 foreach(source IN LISTS example_sources)

@@ -229,7 +229,7 @@ template <class M>
 
 /// A tree of the module's structs and Variables with shapes and numbers of elements.
 template <class M>
-  requires std::is_class_v<M>  // in this namespace it would take a DType, too
+requires std::is_class_v<M>  // in this namespace it would take a DType, too
 [[nodiscard]] std::string to_string(const M& module) {
   module::Printer printer;
   module::visit(module, "", printer);

@@ -217,8 +217,7 @@ struct Work {
     if (layout == Layout::transposed) text += text.empty() ? "transposed" : ", transposed";
     if (text.empty()) text = "as it is";
     const DType dtype = given[0]->tensor.dtype();
-    if (dtype != variable->variable.spec().dtype)
-      text += fmt::format(", from {}", name_of(dtype));
+    if (dtype != variable->variable.spec().dtype) text += fmt::format(", from {}", name_of(dtype));
     return text;
   }
 };

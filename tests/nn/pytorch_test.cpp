@@ -269,11 +269,11 @@ TEST_CASE("what does not fit is said by both names, and changes nothing", "[nn][
       "float32, got int32.\nConvert it where it was saved.");
   given = mlp_state();
   given[3].first = "third.bias";
-  CHECK(
-      refused(module, given) ==
-      "value: load_pytorch: the state does not fit the module: expected second.bias (for "
-      "second.bias), got 1 left over: third.bias.\nSay in `rename` what they are called here and in "
-      "`unused` which are not needed, or do without being strict.");
+  CHECK(refused(module, given) ==
+        "value: load_pytorch: the state does not fit the module: expected second.bias (for "
+        "second.bias), got 1 left over: third.bias.\nSay in `rename` what they are called here and "
+        "in "
+        "`unused` which are not needed, or do without being strict.");
   const nn::LoadReport report = nn::load_pytorch(given, module, {.is_strict = false});
   CHECK(line_of(report, "second.bias") == " -> second.bias: missing");
   CHECK(line_of(report, "third.bias") == "third.bias -> : unused");

@@ -18,14 +18,20 @@ CASES = {
     "digits cnn": (["--epochs", "1", "--model", "cnn"], [""], 1),
     "keras_vs_torch": (["--epochs", "6"], [".small", ".normalised", ".recurrent"], 3),
     "chargpt": (["--steps", "12", "--compared", "6", "--length", "5"], [""], 1),
+    "models": (
+        ["--small", "--calls", "5", "--length", "6"],
+        [".resnet18", ".resnet50", ".vit", ".gpt2", ".unet", ".tagger", ".vae"],
+        15,
+    ),
 }
 
 
 # Runs a script where NumPy is not: the package needs nothing but Python.
 WITHOUT_NUMPY = """
-import runpy, sys
+import os, runpy, sys
 sys.modules["numpy"] = None
 del sys.argv[0]
+sys.path.insert(0, os.path.dirname(sys.argv[0]))
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 

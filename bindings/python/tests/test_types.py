@@ -58,7 +58,7 @@ def programs(tmp_path):
                     lines[number] = line
         name = "page_" + pathlib.Path(page).stem.lower()
         (tmp_path / f"{name}.py").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
-    assert len(list(tmp_path.iterdir())) == 5 + len(PAGES)
+    assert len(list(tmp_path.iterdir())) == 12 + len(PAGES)
     return tmp_path
 
 
