@@ -114,17 +114,22 @@ class Convolution final : public Executable {
   const std::unique_ptr<OneDnnCall> primitive_;
 };
 
+/// Which operands are the image and the result of its convolution.
+std::size_t image_of(const LibraryCall& call) {
+  return call.kind == LibraryCall::Kind::conv2d_input ? 2 : 0;
+}
+std::size_t result_of(const LibraryCall& call) {
+  if (call.kind == LibraryCall::Kind::conv2d_input) return 0;
+  return call.kind == LibraryCall::Kind::conv2d_weight ? 1 : 2;
+}
+
 std::unique_ptr<OneDnnCall> primitive_in(DType dtype, const LibraryCall& call, int threads) {
-  const bool is_input = call.kind == LibraryCall::Kind::conv2d_input;
   const bool is_weight = call.kind == LibraryCall::Kind::conv2d_weight;
   return make_onednn_convolution({.kind = call.kind,
                                   .dtype = dtype,
-                                  .x = call.operands[is_input ? 2 : 0].shape,
+                                  .x = call.operands[image_of(call)].shape,
                                   .weight = call.operands[is_weight ? 2 : 1].shape,
-                                  .y = call.operands[is_input    ? 0
-                                                     : is_weight ? 1
-                                                                 : 2]
-                                           .shape,
+                                  .y = call.operands[result_of(call)].shape,
                                   .windows = call.windows,
                                   .threads = threads});
 }
@@ -159,12 +164,47 @@ LibraryCall whole_of(LibraryCall part) {
 
 /// The same with no more of x than its windows reach: oneDNN leaves no pixels out.
 LibraryCall without_rest(LibraryCall part) {
-  Shape& x = part.operands[0].shape;
+  Shape& x = part.operands[image_of(part)].shape;
   for (const int axis : {0, 1}) {
-    const int64_t reach = part.windows.reach(axis, part.operands[2].shape[axis + 1]);
+    const int64_t reach = part.windows.reach(axis, part.operands[result_of(part)].shape[axis + 1]);
     x[axis + 1] = std::min(x[axis + 1], reach);
   }
   return part;
+}
+
+/// A gradient where the last pixels are in no window, as of every other pixel of an even number:
+/// oneDNN has nothing fast for those. The image without them is packed, or what is computed is
+/// unpacked into one of zeros.
+class GradientWithoutRest final : public Executable {
+ public:
+  GradientWithoutRest(const LibraryCall& call, std::unique_ptr<Convolution> reached)
+      : reached_(std::move(reached)) {
+    if (call.kind != LibraryCall::Kind::conv2d_input) return;
+    const OperandLayout& image = call.operands[2];
+    zeros_ = static_cast<std::size_t>(element_count(image.shape)) * size_of(image.dtype);
+  }
+
+  [[nodiscard]] std::size_t bytes() const override { return reached_->bytes(); }
+  void launch(const Launch& launch) const override {
+    if (zeros_ > 0) std::memset(launch.buffers[2], 0, zeros_);
+    reached_->launch(launch);
+  }
+
+ private:
+  const std::unique_ptr<const Convolution> reached_;
+  std::size_t zeros_ = 0;
+};
+
+/// Null where all pixels are in windows, or nothing fast is there for the others either.
+std::unique_ptr<Executable> make_gradient_without_rest(const LibraryCall& call) {
+  if (call.kind == LibraryCall::Kind::conv2d) return nullptr;
+  const LibraryCall reached = without_rest(call);
+  const OperandLayout& image = call.operands[image_of(call)];
+  const bool has_rest = reached.operands[image_of(call)].shape != image.shape;
+  if (!has_rest || !is_contiguous(image.shape, image.strides)) return nullptr;
+  auto convolution = convolution_for(reached);
+  if (convolution == nullptr) return nullptr;
+  return std::make_unique<GradientWithoutRest>(call, std::move(convolution));
 }
 
 /// The first rows and columns of a convolution.
@@ -240,7 +280,8 @@ std::unique_ptr<Executable> make_convolution(const LibraryCall& call) {
   if (counted.threads <= 0) counted.threads = num_threads();
   const bool is_whole = !is_part(counted);
   auto convolution = convolution_for(is_whole ? counted : without_rest(counted));
-  if (convolution == nullptr || is_whole) return convolution;
+  if (convolution == nullptr) return make_gradient_without_rest(counted);
+  if (is_whole) return convolution;
   return std::make_unique<PartOfConvolution>(counted, std::move(convolution));
 }
 
