@@ -141,7 +141,7 @@ TEST_CASE("what PyTorch's recurrent layers hold becomes cells", "[nn][io]") {
   std::erase_if(without, [](const NamedTensor& one) { return one.first == "lstm.bias_hh_l1"; });
   CHECK(error_of([&] { return nn::load_pytorch(without, net); }) ==
         "value: load_pytorch: the state: lstm.layers.1.bias is made of 2 tensors: expected "
-        "lstm.bias_hh_l1, got only lstm.bias_ih_l1");
+        "lstm.bias_hh_l1, got only lstm.bias_ih_l1.");
 }
 
 TEST_CASE("attention and transformers' layers come from PyTorch's names", "[nn][io]") {
