@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <ostream>
@@ -305,6 +306,22 @@ std::string expected_name(const PytorchNames& names, const NamedVariable& variab
 }
 
 }  // namespace
+
+SafetensorsFile read_pytorch(const std::filesystem::path& path, std::source_location place) {
+  try {
+    return load_safetensors(path, place);
+  } catch (const Error& error) {
+    // Archives begin so, and pickles.
+    const int first = std::ifstream(path, std::ios::binary).get();
+    if (error.kind() != ErrorKind::io || (first != 'P' && first != 0x80)) throw;
+    ErrorReport report = error.report();
+    report.where = "load_pytorch";
+    report.fix =
+        "torch.save() writes pickles, which may run any code when they are read: there, save the "
+        "state_dict by safetensors.torch.save_file().";
+    throw Error(ErrorKind::io, std::move(report)).with_location(place);
+  }
+}
 
 LoadReport load_pytorch(const std::string& source, const SafetensorsFile& given,
                         const std::vector<NamedVariable>& variables,

@@ -112,6 +112,9 @@ template <class M>
   return std::move(collector.found);
 }
 
+/// load_safetensors(), which says so if a file is one of torch.save().
+SafetensorsFile read_pytorch(const std::filesystem::path& path, std::source_location place);
+
 /// `source`: what errors call the tensors.
 LoadReport load_pytorch(const std::string& source, const SafetensorsFile& given,
                         const std::vector<NamedVariable>& variables,
@@ -128,7 +131,7 @@ template <class M>
 LoadReport load_pytorch(const std::filesystem::path& path, const M& module,
                         const PytorchOptions& options = {},
                         std::source_location place = std::source_location::current()) {
-  return module::load_pytorch('"' + path.string() + '"', load_safetensors(path, place),
+  return module::load_pytorch('"' + path.string() + '"', module::read_pytorch(path, place),
                               named_variables(module), module::layers_of(module), options, place);
 }
 

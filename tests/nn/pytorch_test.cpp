@@ -290,5 +290,9 @@ TEST_CASE("what does not fit is said by both names, and changes nothing", "[nn][
   nn::save(path, module);
   CHECK_THROWS_WITH(nn::load_pytorch(path, module), Catch::Contains("load() reads it"));
   std::ofstream(path) << "no such file";
-  CHECK_THROWS_AS(nn::load_pytorch(path, module), Error);
+  CHECK_THROWS_WITH(nn::load_pytorch(path, module), !Catch::Contains("torch.save()"));
+  for (const char* pickle : {"PK\x03\x04 an archive", "\x80\x02}q"}) {
+    std::ofstream(path) << pickle;
+    CHECK_THROWS_WITH(nn::load_pytorch(path, module), Catch::Contains("torch.save()"));
+  }
 }

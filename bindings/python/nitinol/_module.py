@@ -159,7 +159,16 @@ class Module(ModuleBase):
         return {path: v.get() for path, v in self.named_variables().items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Sets all Variables from values by path: of just these names, shapes and dtypes."""
+        """Sets all Variables from values by path: of just these names, shapes and dtypes.
+        nn.load_pytorch() takes those of PyTorch, whose layouts are others."""
+        for path, value in state.items():
+            if (
+                type(value).__module__.partition(".")[0] == "torch"
+            ):  # a square weight would fit, too
+                raise TypeError(
+                    f"load_state_dict: {path} is PyTorch's, which has other layouts: "
+                    "nn.load_pytorch(state, module) knows them; arrays are taken as they are"
+                )
         variables = self.named_variables()
         absent = sorted(variables.keys() - state.keys())
         unknown = sorted(state.keys() - variables.keys())

@@ -65,6 +65,9 @@ def load_pytorch(
     unused: names there that are left out.
     strict: every Variable is in the file, and nothing else is there.
     """
+    if not isinstance(module, (Module, Mapping, list, tuple)):
+        got = _ext._with_article(type(module).__name__)
+        raise TypeError(f"load_pytorch: {got}; expected a Module, or dicts and lists of them")
     found = list(walk("", module, set()))
     variables = {path: one for path, one in found if isinstance(one, Variable)}
     layers = [(path, _type_of(one)) for path, one in found if isinstance(one, Module)]

@@ -380,7 +380,7 @@ nb::tuple load_pytorch_into(nb::handle source, nb::dict variables, nb::list laye
   } else {
     const auto path = given<std::filesystem::path>(where, "source", source);
     name = '"' + path.string() + '"';
-    file = unlocked([&] { return load_safetensors(path); });
+    file = unlocked([&] { return nn::module::read_pytorch(path, {}); });
   }
   std::vector<nn::NamedVariable> all;
   for (const auto [key, variable] : variables)
