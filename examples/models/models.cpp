@@ -75,10 +75,7 @@ Tensor class_loss(const Tensor& scores, const Tensor& classes) {
   return nn::cross_entropy(scores, classes);
 }
 Tensor pixel_loss(const Tensor& scores, const Tensor& classes) {
-  return nn::cross_entropy(flatten(moveaxis(scores, 1, -1), 0, 2), flatten(classes));
-}
-Tensor text_loss(const Tensor& scores, const Tensor& following) {
-  return nn::cross_entropy(flatten(scores, 0, 1), flatten(following));
+  return nn::cross_entropy(moveaxis(scores, 1, -1), classes);
 }
 
 Tensors images(int64_t batch, int64_t size, int64_t classes) {
@@ -111,7 +108,7 @@ Subject of_vit(const models::VisionTransformerSizes& sizes) {
   return subject_of(models::vision_transformer(sizes), class_loss);
 }
 Subject of_gpt2(const models::Gpt2Sizes& sizes) {
-  return subject_of(models::gpt2(sizes), text_loss);
+  return subject_of(models::gpt2(sizes), class_loss);
 }
 Subject of_unet(const models::UNetSizes& sizes) {
   return subject_of(models::unet(sizes), pixel_loss);

@@ -40,16 +40,12 @@ def pixels(batch: int, size: int) -> tuple[nt.Tensor, ...]:
 
 
 def pixel_loss(scores: nt.Tensor, classes: nt.Tensor) -> nt.Tensor:
-    return nn.cross_entropy(nt.flatten(nt.moveaxis(scores, 1, -1), 0, 2), nt.flatten(classes))
+    return nn.cross_entropy(nt.moveaxis(scores, 1, -1), classes)
 
 
 def text(batch: int, positions: int, tokens: int) -> tuple[nt.Tensor, ...]:
     x = nt.random.randint(0, tokens, (batch, positions + 1))
     return x[:, :-1], x[:, 1:]
-
-
-def text_loss(scores: nt.Tensor, following: nt.Tensor) -> nt.Tensor:
-    return nn.cross_entropy(nt.flatten(scores, 0, 1), nt.flatten(following))
 
 
 def sentences(batch: int, words: int, tags: int) -> tuple[nt.Tensor, ...]:
@@ -68,7 +64,7 @@ FULL = {
     "resnet18": Task(resnet.resnet18, images(4, 224, 1000)),
     "resnet50": Task(resnet.resnet50, images(2, 224, 1000)),
     "vit": Task(vit.vit_tiny, images(4, 224, 1000)),
-    "gpt2": Task(gpt2.gpt2_small, lambda: text(1, 64, 50257), text_loss),
+    "gpt2": Task(gpt2.gpt2_small, lambda: text(1, 64, 50257)),
     "unet": Task(unet.UNet, lambda: pixels(1, 128), pixel_loss),
     "tagger": Task(tagger.Tagger, lambda: sentences(16, 20000, 18), tagger.tagger_loss),
     "vae": Task(vae.Vae, lambda: digits(64, 784), vae.vae_loss),
@@ -77,7 +73,7 @@ SMALL = {
     "resnet18": Task(lambda: resnet.ResNet([1, 1], False, 10, 8), images(2, 32, 10)),
     "resnet50": Task(lambda: resnet.ResNet([1, 2], True, 10, 4), images(2, 32, 10)),
     "vit": Task(lambda: vit.VisionTransformer(16, 4, 24, 2, 3, 10), images(2, 16, 10)),
-    "gpt2": Task(lambda: gpt2.Gpt2(50, 32, 24, 3, 2), lambda: text(2, 8, 50), text_loss),
+    "gpt2": Task(lambda: gpt2.Gpt2(50, 32, 24, 3, 2), lambda: text(2, 8, 50)),
     "unet": Task(lambda: unet.UNet(3, 2, 4, 2), lambda: pixels(2, 16), pixel_loss),
     "tagger": Task(lambda: tagger.Tagger(50, 5, 8, 6), lambda: sentences(3, 50, 5), tagger.tagger_loss),
     "vae": Task(lambda: vae.Vae(36, 16, 4), lambda: digits(4, 36), vae.vae_loss),

@@ -40,7 +40,7 @@ inline Tagger tagger(const TaggerSizes& sizes = {}) {
 
 /// The mean over all words; tags: [batch, positions].
 inline Tensor tagger_loss(const Tensor& scores, const Tensor& tags) {
-  return nn::cross_entropy(flatten(scores, 0, 1), flatten(tags), {.ignore_index = padding});
+  return nn::cross_entropy(scores, tags, {.ignore_index = padding});
 }
 
 }  // namespace models

@@ -23,4 +23,4 @@ class Tagger(nn.Module):
 
 def tagger_loss(scores: nt.Tensor, tags: nt.Tensor) -> nt.Tensor:
     """The mean over all words; tags: [batch, positions]."""
-    return nn.cross_entropy(nt.flatten(scores, 0, 1), nt.flatten(tags), ignore_index=PADDING)
+    return nn.cross_entropy(scores, tags, ignore_index=PADDING)
