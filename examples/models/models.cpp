@@ -15,11 +15,13 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <vector>
@@ -35,7 +37,7 @@ struct Options {
   int64_t length = 20;
   int threads = 0;
   uint64_t seed = 0;
-  std::string save;
+  std::string json, save;
   std::vector<std::string> models;
 };
 
@@ -171,19 +173,25 @@ std::vector<Task> small_tasks() {
 
 // ---- how
 
-/// A line of what two runs took.
-bool report(const char* what, const examples::Run& eager, const examples::Run& compiled,
-            const nitinol::Explanation& explanation, int64_t calls) {
+/// Writes a line of what two runs took, and all figures into `json`.
+bool report(const std::string& what, const examples::Run& eager, examples::Run compiled,
+            const nitinol::Explanation& explanation, nlohmann::json& json) {
+  compiled.compile_s = examples::compile_seconds(explanation);
   const bool is_same = examples::same_bits(eager, compiled);
-  fmt::print("  {:<10} eager {:>9}, compiled {:>9}, {} of {} by plans, bit-identical: {}\n", what,
-             examples::duration(eager.fastest_s), examples::duration(compiled.fastest_s),
-             explanation.plan_calls, calls, is_same ? "yes" : "no");
+  fmt::print(
+      "  {:<10} eager {:>9}, {:>8}; compiled {:>9}, {:>8}, compiling {}; {} of {} by plans; "
+      "bit-identical: {}\n",
+      what, examples::duration(eager.fastest_s), examples::megabytes(eager.peak_bytes),
+      examples::duration(compiled.fastest_s), examples::megabytes(compiled.peak_bytes),
+      examples::duration(compiled.compile_s), explanation.plan_calls, explanation.calls,
+      is_same ? "yes" : "no");
   std::fflush(stdout);
+  json[what] = examples::to_json(eager, compiled);
   return is_same;
 }
 
 /// Compares what a model makes of its inputs.
-bool infer(const Task& task, const Options& options) {
+bool infer(const Task& task, const Options& options, nlohmann::json& json) {
   const nitinol::NoGradients scope;
   const Subject subject = task.make();
   const Tensors inputs = task.draw();
@@ -199,11 +207,11 @@ bool infer(const Task& task, const Options& options) {
   };
   const examples::Run eager = run(subject.call);
   const examples::Run with_plans = run(compiled);
-  return report("inference", eager, with_plans, compiled.explain(), options.calls);
+  return report("inference", eager, with_plans, compiled.explain(), json);
 }
 
 /// Compares all parameters after some steps.
-bool train(const Task& task, const Options& options) {
+bool train(const Task& task, const Options& options, nlohmann::json& json) {
   nitinol::Explanation explanation;
   const auto run = [&](bool is_compiled) {
     nitinol::manual_seed(options.seed);
@@ -227,11 +235,12 @@ bool train(const Task& task, const Options& options) {
   };
   const examples::Run eager = run(false);
   const examples::Run compiled = run(true);
-  return report("training", eager, compiled, explanation, options.calls);
+  return report("training", eager, compiled, explanation, json);
 }
 
 /// Compares what a Gpt2 writes with caches, and without.
-bool write(const models::Gpt2& model, const Tensor& prompt, const Options& options) {
+bool write(const models::Gpt2& model, const Tensor& prompt, const Options& options,
+           nlohmann::json& json) {
   const nitinol::NoGradients scope;
   const auto compiled = nitinol::compile(models::next_tokens, {.name = "next_tokens"});
   const auto run = [&](const auto& function) {
@@ -249,7 +258,7 @@ bool write(const models::Gpt2& model, const Tensor& prompt, const Options& optio
   };
   const examples::Run eager = run(models::next_tokens);
   const examples::Run with_plans = run(compiled);
-  const bool is_same = report("writing", eager, with_plans, compiled.explain(), options.length);
+  const bool is_same = report("writing", eager, with_plans, compiled.explain(), json);
   Tensor seen = prompt;
   for (int64_t i = 0; i < options.length; ++i)
     seen = nitinol::concat({seen, models::next_tokens(model, {}, seen)}, 1);
@@ -261,6 +270,7 @@ bool write(const models::Gpt2& model, const Tensor& prompt, const Options& optio
 bool run(const Options& options) {
   if (options.threads > 0) nitinol::set_num_threads(options.threads);
   bool is_same = true;
+  nlohmann::json json;
   for (const Task& task : options.is_small ? small_tasks() : full_tasks()) {
     const auto& names = options.models;
     if (!names.empty() && std::ranges::find(names, task.name) == names.end()) continue;
@@ -268,13 +278,16 @@ bool run(const Options& options) {
     int64_t count = 0;
     for (const auto& parameter : nn::parameters(task.make().variables)) count += parameter.size();
     fmt::print("{}: {} parameters\n", task.name, count);
-    is_same = infer(task, options) && is_same;
-    is_same = train(task, options) && is_same;
+    nlohmann::json& of_task = json[task.name];
+    of_task["parameters"] = count;
+    is_same = infer(task, options, of_task) && is_same;
+    is_same = train(task, options, of_task) && is_same;
     if (task.name == "gpt2") {
       const models::Gpt2 model = models::gpt2(options.is_small ? small_gpt2 : models::Gpt2Sizes());
-      is_same = write(model, task.draw()[0], options) && is_same;
+      is_same = write(model, task.draw()[0], options, of_task) && is_same;
     }
   }
+  if (!options.json.empty()) std::ofstream(options.json) << json.dump(2) << '\n';
   return is_same;
 }
 
@@ -291,6 +304,7 @@ int main(int argc, char** argv) {
         ->check(examples::positive());
     app.add_option("--threads", options.threads, "0: all cores")->check(CLI::Range(0, 1024));
     app.add_option("--seed", options.seed, "start of all random numbers");
+    app.add_option("--json", options.json, "write all figures to this file");
     app.add_option("--save", options.save, "write each trained model to a file that begins so");
     app.add_option("models", options.models, "some of them; all if none")
         ->check(CLI::IsMember({"resnet18", "resnet50", "vit", "gpt2", "unet", "tagger", "vae"}));
