@@ -110,7 +110,7 @@ def test_gpt2_writes_the_same_with_a_cache() -> None:
             for _ in range(20):
                 parts.append(following(model, caches, parts[-1]))
             assert bits(nt.concat(parts, axis=1)) == bits(seen)
-    check_compiled(following, 4 * 20 - 4)
+    check_compiled(following, 4 * 20 - 6)
     assert len(following.explain()["signatures"]) == 2  # prompts, and all tokens behind them
 
 
