@@ -95,7 +95,7 @@ void check(const std::string& name, const Model& made, const nn::PytorchOptions&
   const nlohmann::json& expected = recorded(name);
   const Threads one(1);  // so small that threads only cost time
   const auto load = [&] {
-    const Model model = nn::to(made, f64);
+    Model model = nn::to(made, f64);
     nn::load_pytorch(state_of(expected), model, options);
     return model;
   };
