@@ -21,6 +21,8 @@
 #include "eager/argument.h"
 #include "eager/ops/ops.h"
 #include "eager/print.h"
+#include "io/csv.h"
+#include "io/idx.h"
 #include "io/npy.h"
 #include "io/safetensors.h"
 #include "jit/build_info.h"

@@ -24,6 +24,7 @@ from nitinol._autograd import (
 from nitinol._compile import Explanation, compile, eager
 from nitinol._ext import *  # noqa: F403  (the vocabulary, one function for each of C++'s)
 from nitinol._ext import __version__, bool  # noqa: A004
+from nitinol._files import load_csv
 from nitinol._hints import names_of_module as _names_of_module
 from nitinol._hints import refuse_subclasses as _refuse_subclasses
 from nitinol._information import (
@@ -94,6 +95,7 @@ __all__ = [
     "isdtype",
     "jvp",
     "linalg",
+    "load_csv",
     "matrix_norm",
     "meshgrid",
     "nan",

@@ -123,6 +123,28 @@ void bind_files(nb::module_& m) {
       },
       nb::arg("path"), nb::sig("def load_npy(path: str | os.PathLike[str]) -> Tensor"));
   m.def(
+      "load_idx",
+      [](nb::handle path) {
+        const auto file = convert<std::filesystem::path>({"load_idx", "path", path});
+        return to_python(unlocked([&] { return load_idx(file); }));
+      },
+      nb::arg("path"), nb::sig("def load_idx(path: str | os.PathLike[str]) -> Tensor"),
+      "Reads an IDX file, the format of the MNIST digits, which is not trusted.");
+  m.def("_load_csv",
+        [](nb::handle path, nb::handle separator, nb::handle header, nb::handle dtype) {
+          const auto file = convert<std::filesystem::path>({"load_csv", "path", path});
+          const auto text = convert<std::string>({"load_csv", "separator", separator});
+          if (text.size() != 1) throw_type({"load_csv", "separator", separator}, "one character");
+          const CsvOptions options = {.separator = text[0],
+                                      .has_header = convert<bool>({"load_csv", "header", header}),
+                                      .dtype = convert<DType>({"load_csv", "dtype", dtype})};
+          CsvFile found = unlocked([&] { return load_csv(file, options); });
+          nb::list names;
+          for (const std::string& name : found.names)
+            names.append(nb::str(name.c_str(), name.size()));
+          return nb::make_tuple(to_python(std::move(found.values)), names);
+        });
+  m.def(
       "save_safetensors",
       [](nb::handle path, nb::dict tensors, nb::dict metadata) {
         const auto file = convert<std::filesystem::path>({"save_safetensors", "path", path});

@@ -118,7 +118,13 @@ def test_a_path_with_a_nul_character(tmp_path):
                 write(given)
     assert not list(tmp_path.iterdir())
     nt.save_npy(tmp_path / "a", X)
-    for read in (nt.load_npy, nt.load_safetensors, lambda p: nt.nn.load(p, v)):
+    for read in (
+        nt.load_npy,
+        nt.load_idx,
+        nt.load_csv,
+        nt.load_safetensors,
+        lambda p: nt.nn.load(p, v),
+    ):
         with pytest.raises(ValueError, match="NUL"):
             read(path)
 
