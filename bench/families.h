@@ -19,6 +19,7 @@ void piece_rows(Timer& timer);        ///< pieces: concat and stack of what is c
 void slice_rows(Timer& timer);        ///< grad.slices: gradients of x[t] in a loop, and of split
 void small_rows(Timer& timer);        ///< W3: four elements, so that only the overhead is left
 void model_rows(Timer& timer);        ///< W4: steps of training, and inference
+void zoo_rows(Timer& timer);          ///< W4v, W4vi, W4.vit and others: models of the literature
 void matmul_rows(Timer& timer);       ///< W5
 void shape_rows(Timer& timer);        ///< W7.shapes: 32 lengths in turn
 void branch_rows(Timer& timer);       ///< W7.branch, W8: functions that look at data

@@ -147,6 +147,7 @@ void time_rows(Timer& timer) {
   nitinol::bench::slice_rows(timer);
   nitinol::bench::small_rows(timer);
   nitinol::bench::model_rows(timer);
+  nitinol::bench::zoo_rows(timer);
   nitinol::bench::matmul_rows(timer);
   nitinol::bench::shape_rows(timer);
   nitinol::bench::branch_rows(timer);

@@ -305,7 +305,7 @@ DataLoader::DataLoader(std::vector<Tensor> tensors, DataLoaderOptions options)
       options_(std::move(options)),
       sampling_(rows_of(tensors_), sampling_of(options_, false)) {}
 
-DataLoader::DataLoader(Dataset dataset, DataLoaderOptions options)
+DataLoader::DataLoader(OfDataset, Dataset dataset, DataLoaderOptions options)
     : dataset_(std::move(dataset)),
       options_(std::move(options)),
       sampling_(dataset_.begin ? -1 : dataset_.size,

@@ -123,7 +123,10 @@ class DataLoader {
   /// `tensors` have the same first size. Throws Error(shape) if not, Error(value) for none and for
   /// options that make no sense.
   explicit DataLoader(std::vector<Tensor> tensors, DataLoaderOptions options = {});
-  explicit DataLoader(Dataset dataset, DataLoaderOptions options = {});
+  /// A template, so that a list in braces is one of tensors.
+  template <std::same_as<Dataset> D>
+  explicit DataLoader(D dataset, DataLoaderOptions options = {})
+      : DataLoader(OfDataset{}, std::move(dataset), std::move(options)) {}
 
   /// Batches of one pass. Throws Error(value) of a stream.
   [[nodiscard]] int64_t size() const { return sampling_.batches(); }
@@ -168,6 +171,9 @@ class DataLoader {
   }
 
  private:
+  struct OfDataset {};
+  DataLoader(OfDataset, Dataset dataset, DataLoaderOptions options);
+
   std::vector<Tensor> tensors_;
   Dataset dataset_;
   DataLoaderOptions options_;

@@ -12,9 +12,8 @@
 // - Linear: PyTorch's weight is [out, in], ours [in, out]: transposed.
 // - Lstm, Gru, Rnn: weight_ih_l0, weight_hh_l0_reverse, ... are layers.0.input_weight,
 //   backward_layers.0.hidden_weight, ..., transposed. Lstm and Rnn have one bias, the sum of two.
-// - MultiHeadAttention: qkv is in_proj_weight and in_proj_bias, or q_proj, k_proj and v_proj side
-// by
-//   side; proj is out_proj or o_proj.
+// - MultiHeadAttention: qkv is in_proj_weight and in_proj_bias, or q_proj, k_proj and v_proj beside
+//   each other; proj is out_proj or o_proj.
 // - Transformers' layers: self_attn, multihead_attn, linear1, linear2, norm1 to norm3.
 // - PRelu: slope is weight. num_batches_tracked is not needed.
 //

@@ -4,6 +4,8 @@
 #include "core/backend.h"
 #include "core/error.h"
 #include "core/host_access.h"
+#include "io/csv.h"
+#include "io/idx.h"
 #include "io/npy.h"
 #include "io/safetensors.h"
 
@@ -100,6 +102,14 @@ void read_safetensors(const std::filesystem::path& path) {
 
 void read_npy(const std::filesystem::path& path) {
   look_at(load_npy(path));
+}
+
+void read_idx(const std::filesystem::path& path) {
+  look_at(load_idx(path));
+}
+
+void read_csv(const std::filesystem::path& path) {
+  look_at(load_csv(path, {.has_header = true, .dtype = f64}).values);
 }
 
 }  // namespace nitinol::test

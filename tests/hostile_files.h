@@ -21,8 +21,10 @@ bool reads(Reader reader, std::span<const uint8_t> bytes);
 /// other exception goes through.
 bool loads(std::span<const uint8_t> object);
 
-/// load_safetensors and load_npy; what is read well is looked at as far as its last element.
+/// load_safetensors and their like; what is read well is looked at as far as its last element.
 void read_safetensors(const std::filesystem::path& path);
 void read_npy(const std::filesystem::path& path);
+void read_idx(const std::filesystem::path& path);
+void read_csv(const std::filesystem::path& path);
 
 }  // namespace nitinol::test

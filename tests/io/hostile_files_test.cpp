@@ -97,3 +97,21 @@ TEST_CASE("seeds of the fuzzer of objects, and what becomes of them", "[cpu][err
   }
   CHECK(loaded > 20);
 }
+
+TEST_CASE("IDX and CSV files may hold anything", "[io]") {
+  const std::string image("\0\0\x08\x02\0\0\0\x02\0\0\0\x02\x01\x02\x03\x04", 16);
+  const std::string number("\0\0\x0E\x01\0\0\0\x01\xBF\xF8\0\0\0\0\0\0", 16);
+  const std::string table = "a,\"b\"\n1,2.5\n-3e4,\n inf,nan\r\n";
+  const auto bytes_of = [](const std::string& text) { return Bytes(text.begin(), text.end()); };
+  std::mt19937 random(2);
+  const std::vector<Bytes> images = {bytes_of(image), bytes_of(number)}, tables = {bytes_of(table)};
+  for (const Bytes& seed : images) CHECK(reads(read_idx, seed));
+  CHECK(reads(read_csv, tables[0]));
+  int read = 0;
+  for (int i = 0; i < 3000; ++i) {
+    read += reads(read_idx, mutated(images[random() % 2], images, random)) ? 1 : 0;
+    read += reads(read_csv, mutated(tables[0], tables, random)) ? 1 : 0;
+  }
+  CHECK(read > 300);
+  CHECK(read < 5700);
+}

@@ -179,6 +179,31 @@ TEST_CASE("autocast: gradients have the dtypes of what they belong to", "[nn][au
   CHECK(max(abs(got - expected)).item<float>() < 0.1F);
 }
 
+TEST_CASE("autocast: what was computed without it is differentiated without it", "[nn][autocast]") {
+  const Variable w = parameter(numbers({4, 4}));
+  const Tensor x = numbers({3, 4});
+  const auto gradient = [&](bool is_inside) {
+    w.clear_grad();
+    const Tensor loss = sum(square(matmul(x, w)));
+    const nn::Autocast scope(is_inside ? bf16 : f32);
+    loss.backward();
+    return w.grad();
+  };
+  CHECK(same_bits(gradient(true), gradient(false)));
+  // So are optimizers, and what is made of matrix products within them.
+  const auto moved = [&](bool is_inside) {
+    const Variable p = parameter(numbers({4, 4}));
+    const nn::Lbfgs optimizer({p}, {.rate = 0.1});
+    const nn::Autocast scope(is_inside ? bf16 : f32);
+    for (int i = 0; i < 3; ++i) {
+      p.set_grad(numbers({4, 4}, f32, static_cast<uint64_t>(i)));
+      optimizer.step();
+    }
+    return p.get();
+  };
+  CHECK(same_bits(moved(true), moved(false)));
+}
+
 TEST_CASE("autocast: checkpoint() computes again what it computed", "[nn][autocast]") {
   const Variable w = parameter(numbers({8, 8}));
   const Tensor x = numbers({4, 8});
