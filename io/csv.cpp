@@ -22,8 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(ErrorKind kind, std::string what, std::string expected, std::string got,
-                       std::string fix = {}) {
+[[noreturn]] void fail_csv(ErrorKind kind, std::string what, std::string expected, std::string got,
+                           std::string fix = {}) {
   throw Error(kind, {.where = "load_csv",
                      .what = std::move(what),
                      .expected = std::move(expected),
@@ -46,9 +46,9 @@ std::string_view bare(std::string_view field) {
   return field;
 }
 
-class Reader {
+class CsvReader {
  public:
-  Reader(std::string text, std::string name, const CsvOptions& options)
+  CsvReader(std::string text, std::string name, const CsvOptions& options)
       : text_(std::move(text)), name_(std::move(name)), options_(options) {
     rest_ = text_;
     if (rest_.starts_with("\xEF\xBB\xBF")) rest_.remove_prefix(3);  // UTF-8's mark
@@ -87,8 +87,8 @@ class Reader {
  private:
   [[noreturn]] void fail_at(const std::string& what, std::string expected, std::string got,
                             std::string fix = {}) const {
-    fail(ErrorKind::io, fmt::format("{} of \"{}\"", what, name_), std::move(expected),
-         std::move(got), std::move(fix));
+    fail_csv(ErrorKind::io, fmt::format("{} of \"{}\"", what, name_), std::move(expected),
+             std::move(got), std::move(fix));
   }
 
   /// Nothing at the end, before which empty lines do not count.
@@ -141,20 +141,20 @@ class Reader {
   int64_t line_ = 0, column_ = 0, columns_ = -1;
 };
 
-CsvFile load(const fs::path& path, const CsvOptions& options) {
+CsvFile load_table(const fs::path& path, const CsvOptions& options) {
   if (std::string_view("0123456789+-.eE\"\n\r").find(options.separator) != std::string_view::npos) {
-    fail(ErrorKind::value, "the separator", "a character that numbers do not contain",
-         fmt::format("{:?}", std::string(1, options.separator)));
+    fail_csv(ErrorKind::value, "the separator", "a character that numbers do not contain",
+             fmt::format("{:?}", std::string(1, options.separator)));
   }
   if (options.dtype != f32 && options.dtype != f64 && options.dtype != i64) {
-    fail(ErrorKind::dtype, "the dtype of the numbers", "float32, float64 or int64",
-         std::string(name_of(options.dtype)), "Cast what comes back.");
+    fail_csv(ErrorKind::dtype, "the dtype of the numbers", "float32, float64 or int64",
+             std::string(name_of(options.dtype)), "Cast what comes back.");
   }
   // O_NONBLOCK: opening a pipe must not wait for its writer.
   const io::File file("load_csv", path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   std::string text(static_cast<std::size_t>(file.size()), '\0');
   file.read(std::as_writable_bytes(std::span(text)));
-  Reader reader(std::move(text), file.name(), options);
+  CsvReader reader(std::move(text), file.name(), options);
   if (options.dtype == f32) return reader.read<float>();
   if (options.dtype == f64) return reader.read<double>();
   return reader.read<int64_t>();
@@ -163,7 +163,7 @@ CsvFile load(const fs::path& path, const CsvOptions& options) {
 }  // namespace
 
 CsvFile load_csv(const fs::path& path, const CsvOptions& options, std::source_location place) {
-  return eager::located(place, [&] { return load(path, options); });
+  return eager::located(place, [&] { return load_table(path, options); });
 }
 
 }  // namespace nitinol

@@ -11,11 +11,11 @@ namespace {
 
 constexpr const char* best_prefix = "fit.best_parameters.";
 
-int64_t number_in(const Variable& variable) {
+int64_t held_number(const Variable& variable) {
   return variable.get().item<int64_t>();
 }
 
-void set_number(const Variable& variable, int64_t value) {
+void hold_number(const Variable& variable, int64_t value) {
   variable.set(tensor(value, i64));
 }
 
@@ -79,7 +79,7 @@ void State::add(const Epoch& now) {
   const Tensor row = reshape(from_span<double>(numbers, {count}), {1, count});
   const Tensor before = history;
   history = Variable(before.size() == 0 ? row : concat({before, row}));
-  set_number(epoch, now.number);
+  hold_number(epoch, now.number);
 }
 
 bool State::ends(const Epoch& now, const EarlyStopping& stopping,
@@ -89,16 +89,16 @@ bool State::ends(const Epoch& now, const EarlyStopping& stopping,
   const double gain = stopping.is_maximizing ? value - least : least - value;
   if (gain > stopping.threshold || (std::isnan(least) && !std::isnan(value))) {
     best.set(tensor(value, f64));
-    set_number(worse, 0);
+    hold_number(worse, 0);
     if (!stopping.restores_best) return false;
     for (std::size_t i = best_parameters.size(); i < model.size(); ++i)
       best_parameters.push_back({fmt::format("{}", i), Variable(model[i].get())});
     for (std::size_t i = 0; i < model.size(); ++i) best_parameters[i].variable.set(model[i]);
     return false;
   }
-  const int64_t count = number_in(worse) + 1;
+  const int64_t count = held_number(worse) + 1;
   const bool is_over = count >= stopping.patience;
-  set_number(worse, is_over ? -1 : count);
+  hold_number(worse, is_over ? -1 : count);
   return is_over;
 }
 

@@ -1,7 +1,8 @@
 // fit(): the usual loop over epochs and batches, for models of one input and one target.
 //
-//     const nn::History history =
-//         nn::fit(model, nn::cross_entropy, nn::Adam(nn::parameters(model)), loader,
+//     const auto loss = [](const Tensor& out, const Tensor& y) { return nn::cross_entropy(out, y);
+//     }; const nn::History history =
+//         nn::fit(model, loss, nn::Adam(nn::parameters(model)), loader,
 //                 {.epochs = 10, .validation = &held_out, .metrics = {nn::accuracy()}});
 //
 // It is made of public functions alone. Who needs another loop copies it from here.

@@ -17,7 +17,7 @@ namespace {
 /// A scale that overflows or vanishes would stay there.
 constexpr double least_scale = 0x1p-126, greatest_scale = 0x1p127;
 
-LossScaleOptions checked(const LossScaleOptions& options) {
+LossScaleOptions checked_scale(const LossScaleOptions& options) {
   constexpr const char* where = "LossScale";
   check_setting(where, "initial", options.initial, Interval::positive);
   check_setting(where, "backoff", options.backoff, Interval::share);
@@ -34,7 +34,7 @@ LossScaleOptions checked(const LossScaleOptions& options) {
 }  // namespace
 
 LossScale::LossScale(const LossScaleOptions& options)
-    : options_(checked(options)),
+    : options_(checked_scale(options)),
       scale_(tensor(options.initial, f32)),
       finite_steps_(tensor(int64_t{0}, i64)) {}
 

@@ -12,8 +12,8 @@
 namespace nitinol::nn {
 namespace {
 
-[[noreturn]] void throw_operands(const std::string& name, const Tensor& out, const Tensor& target,
-                                 const char* expected) {
+[[noreturn]] void throw_predictions(const std::string& name, const Tensor& out,
+                                    const Tensor& target, const char* expected) {
   throw Error(
       ErrorKind::shape,
       {.where = name,
@@ -23,11 +23,12 @@ namespace {
        .fix = {}});
 }
 
-void check_classes(const std::string& name, const Tensor& out, const Tensor& target) {
+void check_scores(const std::string& name, const Tensor& out, const Tensor& target) {
   Shape samples = out.shape();
   if (out.rank() >= 2) samples.erase(samples.size() - 1);
   if (out.rank() < 2 || samples != target.shape() || !is_integer(target.dtype()))
-    throw_operands(name, out, target, "scores [samples, …, classes], class numbers [samples, …]");
+    throw_predictions(name, out, target,
+                      "scores [samples, …, classes], class numbers [samples, …]");
 }
 
 /// A number for each sample, float64.
@@ -64,7 +65,7 @@ Tensor Metric::of_rows(const Tensor& rows) const {
 
 Metric accuracy() {
   return {.name = "accuracy", .part = [](const Tensor& out, const Tensor& target) {
-            check_classes("accuracy", out, target);
+            check_scores("accuracy", out, target);
             return of_samples(argmax(out, -1) == target);
           }};
 }
@@ -73,7 +74,7 @@ Metric top_k(Integer k) {
   check_at_least("top_k", "k", k, 1);
   std::string name = fmt::format("top {}", int64_t{k});
   return {.name = name, .part = [name, k](const Tensor& out, const Tensor& target) {
-            check_classes(name, out, target);
+            check_scores(name, out, target);
             const Tensor best = topk(out, k).indices;
             return of_samples(any(best == unsqueeze(target, -1), {-1}));
           }};
@@ -82,7 +83,7 @@ Metric top_k(Integer k) {
 Metric mean_absolute_error() {
   return {.name = "mean absolute error", .part = [](const Tensor& out, const Tensor& target) {
             if (out.shape() != target.shape() || out.rank() == 0)
-              throw_operands("mean_absolute_error", out, target, "the same shape, [samples, …]");
+              throw_predictions("mean_absolute_error", out, target, "the same shape, [samples, …]");
             return of_samples(abs(cast(out, f64) - cast(target, f64)));
           }};
 }
@@ -96,7 +97,8 @@ Metric area_under_curve() {
                 const bool is_target_column = target.rank() == 2 && target.shape()[1] == 1;
                 const Tensor targets = is_target_column ? squeeze(target, -1) : target;
                 if (scores.rank() != 1 || scores.shape() != targets.shape())
-                  throw_operands("area_under_curve", out, target, "one score a sample, [samples]");
+                  throw_predictions("area_under_curve", out, target,
+                                    "one score a sample, [samples]");
                 return stack({cast(scores, f64), cast(targets, f64)}, 1);
               },
           .whole = area_of};

@@ -15,23 +15,23 @@
 namespace nitinol::nn {
 namespace {
 
-constexpr const char* name = "DataLoader";
+constexpr const char* loader_name = "DataLoader";
 
 /// The stream of a pass.
-std::mt19937_64 random_of(uint64_t seed, uint64_t pass) {
+std::mt19937_64 random_of_pass(uint64_t seed, uint64_t pass) {
   std::seed_seq seeds = {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32U),
                          static_cast<uint32_t>(pass), static_cast<uint32_t>(pass >> 32U)};
   return std::mt19937_64(seeds);
 }
 
-Tensor place_of(const Sampling::Place& place) {
+Tensor tensor_of(const Sampling::Place& place) {
   return from_span<int64_t>(std::vector<int64_t>{static_cast<int64_t>(place.pass), place.batch},
                             {2});
 }
 
 void check_samples(const std::vector<int64_t>& numbers, int64_t samples, int64_t count) {
   if (static_cast<int64_t>(numbers.size()) != count) {
-    throw Error(ErrorKind::value, {.where = name,
+    throw Error(ErrorKind::value, {.where = loader_name,
                                    .what = "how many samples the sampler gave",
                                    .expected = fmt::format("{}, as of the first pass", count),
                                    .got = fmt::format("{}", numbers.size()),
@@ -39,7 +39,7 @@ void check_samples(const std::vector<int64_t>& numbers, int64_t samples, int64_t
   }
   for (const int64_t number : numbers) {
     if (number >= 0 && number < samples) continue;
-    throw Error(ErrorKind::value, {.where = name,
+    throw Error(ErrorKind::value, {.where = loader_name,
                                    .what = "a number that the sampler gave",
                                    .expected = fmt::format("0 <= number < {}", samples),
                                    .got = fmt::format("{}", number),
@@ -59,7 +59,7 @@ Sampler weighted(std::vector<double> weights, Integer count, uint64_t seed) {
   }
   check_setting("weighted", "sum of weights", sum, Interval::positive);
   return [sums = std::move(sums), sum, count = int64_t{count}, seed](uint64_t pass) {
-    std::mt19937_64 random = random_of(seed, pass);
+    std::mt19937_64 random = random_of_pass(seed, pass);
     std::vector<int64_t> numbers;
     for (int64_t i = 0; i < count; ++i) {
       // 53 bits: below the sum, and alike in every standard library.
@@ -73,14 +73,14 @@ Sampler weighted(std::vector<double> weights, Integer count, uint64_t seed) {
 Sampling::Sampling(int64_t samples, SamplingOptions options)
     : samples_(samples),
       options_(std::move(options)),
-      place_(place_of({})),
+      place_(tensor_of({})),
       written_(std::make_shared<Tensor>(place_.get())) {
-  check_at_least(name, "batch", options_.batch, 1);
-  check_at_least(name, "shard.of", options_.shard.of, 1);
-  check_at_least(name, "shard.number", options_.shard.number, 0);
+  check_at_least(loader_name, "batch", options_.batch, 1);
+  check_at_least(loader_name, "shard.of", options_.shard.of, 1);
+  check_at_least(loader_name, "shard.number", options_.shard.number, 0);
   if (options_.shard.number >= options_.shard.of) {
     throw Error(ErrorKind::value,
-                {.where = name,
+                {.where = loader_name,
                  .what = "the shard's number",
                  .expected = fmt::format("less than {}", int64_t{options_.shard.of}),
                  .got = fmt::format("{}", int64_t{options_.shard.number}),
@@ -91,7 +91,7 @@ Sampling::Sampling(int64_t samples, SamplingOptions options)
 
 int64_t Sampling::samples_of_pass() const {
   if (samples_ < 0) {
-    throw Error(ErrorKind::value, {.where = name,
+    throw Error(ErrorKind::value, {.where = loader_name,
                                    .what = "the number of batches of a stream",
                                    .expected = "data that know their size",
                                    .got = "a stream",
@@ -125,7 +125,7 @@ Sampling::Place Sampling::begin() {
 }
 
 void Sampling::reached(const Place& place) {
-  *written_ = place_of(place);
+  *written_ = tensor_of(place);
   place_.set(*written_);
 }
 
@@ -137,7 +137,7 @@ Tensor Sampling::order(uint64_t pass) const {
   } else if (options_.is_shuffled || options_.shard.of > 1) {
     rows.resize(static_cast<std::size_t>(samples_));
     std::iota(rows.begin(), rows.end(), 0);
-    std::mt19937_64 random = random_of(options_.seed, pass);
+    std::mt19937_64 random = random_of_pass(options_.seed, pass);
     // Written out: std::shuffle may differ from one standard library to the next.
     for (std::size_t i = rows.size(); options_.is_shuffled && i > 1; --i)
       std::swap(rows[i - 1], rows[random() % i]);

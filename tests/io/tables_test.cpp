@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-namespace nitinol {
+namespace nitinol::tables_test {
 namespace {
 
 using test::TemporaryFolder;
@@ -126,4 +126,4 @@ TEST_CASE("load_csv: what is no number is said, and where", "[io][csv]") {
 }
 
 }  // namespace
-}  // namespace nitinol
+}  // namespace nitinol::tables_test

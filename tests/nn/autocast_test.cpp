@@ -24,7 +24,7 @@
 #include <thread>
 #include <vector>
 
-namespace nitinol {
+namespace nitinol::autocast_test {
 namespace {
 
 Tensor numbers(const Shape& shape, DType dtype = f32, uint64_t seed = 1) {
@@ -406,4 +406,4 @@ TEST_CASE("LossScale and step(when): what makes no sense", "[nn][autocast]") {
 }
 
 }  // namespace
-}  // namespace nitinol
+}  // namespace nitinol::autocast_test

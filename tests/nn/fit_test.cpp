@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace nitinol {
+namespace nitinol::fit_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -286,4 +286,4 @@ TEST_CASE("fit(): what makes no sense", "[nn][fit]") {
 }
 
 }  // namespace
-}  // namespace nitinol
+}  // namespace nitinol::fit_test
