@@ -130,18 +130,23 @@ bool is_donated(const ProgramDraft& draft, Value v) {
   });
 }
 
-/// A scatter that may update memory that is donated must not fail any more: its indices are checked
-/// in a step of their own, as soon as they are known, so that an update before this one need not
-/// wait for them.
+/// A scatter or scatter_add whose indices are checked in a step of their own, as soon as they are
+/// known: it cannot fail any more, so that it, or an update before it, may store to memory that is
+/// donated. (The gradient of an embedding comes last, after those of all layers.)
 void check_before(ProgramDraft& draft, LibraryCall call, StepDraft& step) {
   StepDraft check;
   check.report = step.report;
   check.report.ops = {"check_index"};
+  check.out.operands = step.out.operands;
+  if (call.kind == LibraryCall::Kind::scatter_add) {  // checked as a scatter to its result
+    call.kind = LibraryCall::Kind::scatter;
+    call.operands.insert(call.operands.begin(), call.operands.back());
+    check.out.operands.insert(check.out.operands.begin(), check.out.operands.back());
+  }
   check.report.bytes_read =
       static_cast<std::size_t>(element_count(call.operands[2].shape)) * sizeof(int64_t);
   check.report.bytes_written = 0;
-  check.out.operands = step.out.operands;
-  check.out.reads = {static_cast<Value>(step.out.operands[2].value)};
+  check.out.reads = {static_cast<Value>(check.out.operands[2].value)};
   check.out.effect = step.out.effect;
   call.only_checks = true;
   check.out.executable = prepare(draft.device, call, check.report);
@@ -183,7 +188,10 @@ bool add_library_call(ProgramDraft& draft, Value v) {
   step.updates_first = call->kind == LibraryCall::Kind::scatter && !draft.out.is_gated &&
                        call->operands.front().strides == call->operands.back().strides;
   if (step.updates_first) step.arriving_bytes = bytes_of(graph[node.inputs[1]].spec);
-  if (step.updates_first && is_donated(draft, node.inputs[0])) check_before(draft, *call, step);
+  const bool is_sum = call->kind == LibraryCall::Kind::scatter_add && !draft.out.is_gated;
+  if ((is_sum && !draft.options.donations.empty()) ||
+      (step.updates_first && is_donated(draft, node.inputs[0])))
+    check_before(draft, *call, step);
   draft.steps.push_back(std::move(step));
   return true;
 }
