@@ -22,6 +22,7 @@
 
 using namespace nitinol;
 
+namespace models_test {
 namespace {
 
 // ---- what tests/reference/make_models.py computes, too
@@ -231,3 +232,5 @@ TEST_CASE("models have as many parameters as in the literature", "[nn][examples]
   CHECK(parameters_of(models::unet()) == 31'037'698);
   CHECK(parameters_of(models::vae()) == 652'824);
 }
+
+}  // namespace models_test
