@@ -172,39 +172,54 @@ LibraryCall without_rest(LibraryCall part) {
   return part;
 }
 
-/// A gradient where the last pixels are in no window, as of every other pixel of an even number:
-/// oneDNN has nothing fast for those. The image without them is packed, or what is computed is
-/// unpacked into one of zeros.
-class GradientWithoutRest final : public Executable {
+/// The same for windows of one pixel, which see every so manieth pixel: as if no others were there.
+LibraryCall without_pixels_between(LibraryCall call) {
+  OperandLayout& x = call.operands[image_of(call)];
+  for (const int axis : {0, 1}) {
+    int64_t& step = call.windows.stride[static_cast<std::size_t>(axis)];
+    x.shape[axis + 1] = call.operands[result_of(call)].shape[axis + 1];
+    x.strides[axis + 1] *= step;
+    step = 1;
+  }
+  return call;
+}
+
+/// A convolution, or a gradient, for which oneDNN has nothing fast as it is: some pixels are in no
+/// window. The image without them is packed, or what is computed is unpacked into one of zeros.
+class WithoutUnseen final : public Executable {
  public:
-  GradientWithoutRest(const LibraryCall& call, std::unique_ptr<Convolution> reached)
-      : reached_(std::move(reached)) {
+  WithoutUnseen(const LibraryCall& call, std::unique_ptr<Convolution> seen)
+      : seen_(std::move(seen)) {
     if (call.kind != LibraryCall::Kind::conv2d_input) return;
     const OperandLayout& image = call.operands[2];
     zeros_ = static_cast<std::size_t>(element_count(image.shape)) * size_of(image.dtype);
   }
 
-  [[nodiscard]] std::size_t bytes() const override { return reached_->bytes(); }
+  [[nodiscard]] std::size_t bytes() const override { return seen_->bytes(); }
   void launch(const Launch& launch) const override {
     if (zeros_ > 0) std::memset(launch.buffers[2], 0, zeros_);
-    reached_->launch(launch);
+    seen_->launch(launch);
   }
 
  private:
-  const std::unique_ptr<const Convolution> reached_;
+  const std::unique_ptr<const Convolution> seen_;
   std::size_t zeros_ = 0;
 };
 
 /// Null where all pixels are in windows, or nothing fast is there for the others either.
-std::unique_ptr<Executable> make_gradient_without_rest(const LibraryCall& call) {
-  if (call.kind == LibraryCall::Kind::conv2d) return nullptr;
-  const LibraryCall reached = without_rest(call);
+std::unique_ptr<Executable> make_without_unseen(const LibraryCall& call) {
+  using Pair = std::array<int64_t, 2>;
+  const bool is_of_pixels =
+      call.windows.kernel == Pair{1, 1} && call.windows.padding == Pair{0, 0} && !is_part(call);
+  if (!is_of_pixels && call.kind == LibraryCall::Kind::conv2d) return nullptr;
+  const LibraryCall seen = is_of_pixels ? without_pixels_between(call) : without_rest(call);
   const OperandLayout& image = call.operands[image_of(call)];
-  const bool has_rest = reached.operands[image_of(call)].shape != image.shape;
-  if (!has_rest || !is_contiguous(image.shape, image.strides)) return nullptr;
-  auto convolution = convolution_for(reached);
+  if (seen.operands[image_of(call)].shape == image.shape) return nullptr;
+  const bool fills = call.kind == LibraryCall::Kind::conv2d_input;
+  if (fills && !is_contiguous(image.shape, image.strides)) return nullptr;
+  auto convolution = convolution_for(seen);
   if (convolution == nullptr) return nullptr;
-  return std::make_unique<GradientWithoutRest>(call, std::move(convolution));
+  return std::make_unique<WithoutUnseen>(call, std::move(convolution));
 }
 
 /// The first rows and columns of a convolution.
@@ -280,7 +295,7 @@ std::unique_ptr<Executable> make_convolution(const LibraryCall& call) {
   if (counted.threads <= 0) counted.threads = num_threads();
   const bool is_whole = !is_part(counted);
   auto convolution = convolution_for(is_whole ? counted : without_rest(counted));
-  if (convolution == nullptr) return make_gradient_without_rest(counted);
+  if (convolution == nullptr) return make_without_unseen(counted);
   if (is_whole) return convolution;
   return std::make_unique<PartOfConvolution>(counted, std::move(convolution));
 }
