@@ -65,21 +65,12 @@ def theirs(name, task, batch, compiles):
 
         return infer
 
-    def loss_of(result, wanted):
-        if name == "vae":
-            return models.vae_loss(*result, wanted)
-        entropy = torch.nn.functional.cross_entropy
-        if name in ("gpt2", "tagger"):
-            ignored = 0 if name == "tagger" else -100
-            return entropy(result.flatten(0, 1), wanted.flatten(), ignore_index=ignored)
-        return entropy(result, wanted)
-
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
     forward = torch.compile(model) if compiles else model
 
     def step():
         optimizer.zero_grad()
-        loss_of(forward(*inputs[:-1]), inputs[-1]).backward()
+        models.loss_of(name, forward(*inputs[:-1]), inputs[-1]).backward()
         optimizer.step()
 
     return step

@@ -140,6 +140,11 @@ Tensor widened(const Tensor& x) {
   return *Promoted("cast", x, f32).get();
 }
 
+Tensor narrowed(const Tensor& computed, const Tensor& given) {
+  if (!is_floating(given.dtype())) return computed;
+  return *Promoted("cast", computed, given.dtype()).get();
+}
+
 Tensor as_floats(const Tensor& x) {
   if (!x.is_defined() || is_floating(x.dtype())) return x;
   return *Promoted("cast", x, f32).get();

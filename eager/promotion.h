@@ -24,6 +24,9 @@ namespace nitinol {
 /// them.
 [[nodiscard]] Tensor widened(const Tensor& x);
 
+/// What was computed from `given` in a wider dtype, in that of `given` if it is floating.
+[[nodiscard]] Tensor narrowed(const Tensor& computed, const Tensor& given);
+
 /// The dtype of `where` on `arguments`: that of the tensors by the promotion table (core/dtype.h);
 /// weak numbers take it unless they are of a higher kind, then an integer gives i64 and a floating
 /// number f32. Numbers alone give bool, i64 or f64.

@@ -4,6 +4,18 @@
 #include "jit/dispatcher.h"
 
 namespace nitinol::jit {
+namespace {
+
+/// f() in the scope that CompileOptions::autocast asks for, if any.
+template <class F>
+void scoped(const std::optional<DType>& dtype, const F& f) {
+  if (!dtype) [[likely]]
+    return f();
+  const AutocastScope scope(*dtype);
+  f();
+}
+
+}  // namespace
 
 CompiledFunction::CompiledFunction(CompileOptions options, bool is_const)
     : autocast_(options.autocast),
@@ -12,27 +24,15 @@ CompiledFunction::CompiledFunction(CompileOptions options, bool is_const)
 CompiledFunction::~CompiledFunction() = default;
 
 void CompiledFunction::call(const Leaves& leaves, Caller& caller) {
-  if (autocast_) [[unlikely]] {
-    const AutocastScope scope(*autocast_);
-    return dispatcher_->call(leaves, caller);
-  }
-  dispatcher_->call(leaves, caller);
+  scoped(autocast_, [&] { dispatcher_->call(leaves, caller); });
 }
 
 void CompiledFunction::call_eagerly(const Leaves& leaves, Caller& caller) {
-  if (autocast_) [[unlikely]] {
-    const AutocastScope scope(*autocast_);
-    return dispatcher_->call_eagerly(leaves, caller);
-  }
-  dispatcher_->call_eagerly(leaves, caller);
+  scoped(autocast_, [&] { dispatcher_->call_eagerly(leaves, caller); });
 }
 
 void CompiledFunction::call_inlined(Caller& caller) {
-  if (autocast_) [[unlikely]] {
-    const AutocastScope scope(*autocast_);
-    return dispatcher_->call_inlined(caller);
-  }
-  dispatcher_->call_inlined(caller);
+  scoped(autocast_, [&] { dispatcher_->call_inlined(caller); });
 }
 
 void CompiledFunction::forget_ended() {

@@ -83,15 +83,22 @@ uint64_t seed_of_sample(uint64_t seed, uint64_t pass, int64_t i) {
 SamplingOptions sampling_of(const DataLoaderOptions& options, bool is_stream) {
   check_at_least("DataLoader", "workers", options.workers, 0);
   check_at_least("DataLoader", "prefetch", options.prefetch, 1);
-  const bool has_order = options.sampler || options.is_shuffled.value_or(false);
-  if ((is_stream && (has_order || options.shard.of > 1)) ||
-      (options.sampler && options.is_shuffled.value_or(false))) {
-    throw Error(ErrorKind::value,
-                {.where = "DataLoader",
-                 .what = is_stream ? "an order or a shard of a stream" : "a sampler and shuffling",
-                 .expected = is_stream ? "that the stream says which samples come" : "one of them",
-                 .got = "both",
-                 .fix = {}});
+  const bool is_shuffled = options.is_shuffled.value_or(false);
+  if (is_stream && (is_shuffled || options.sampler || options.shard.of > 1)) {
+    throw Error(ErrorKind::value, {.where = "DataLoader",
+                                   .what = "an order or a shard of a stream",
+                                   .expected = "none: a stream says which samples come",
+                                   .got = is_shuffled       ? "shuffling"
+                                          : options.sampler ? "a sampler"
+                                                            : "a shard",
+                                   .fix = "Leave it out, or make samples by number."});
+  }
+  if (options.sampler && is_shuffled) {
+    throw Error(ErrorKind::value, {.where = "DataLoader",
+                                   .what = "a sampler and shuffling",
+                                   .expected = "one of them",
+                                   .got = "both",
+                                   .fix = {}});
   }
   return {.batch = options.batch,
           .is_shuffled = options.is_shuffled.value_or(!is_stream && !options.sampler),

@@ -226,7 +226,7 @@ Tensor normalised(const char* where, const Tensor& x, int64_t groups,
   line[1] = features;
   if (weight) y = y * reshape(widened(*weight), line);
   if (bias) y = y + reshape(widened(*bias), line);
-  return is_floating(x.dtype()) ? cast(y, x.dtype()) : y;
+  return narrowed(y, x);
 }
 
 }  // namespace
@@ -281,8 +281,7 @@ Tensor RmsNorm::operator()(const Tensor& x) const {
   check_features("RmsNorm", x, -1, weight.shape()[0]);
   const Tensor given = widened(x);
   const Tensor scale = rsqrt(mean(square(given), {-1}, keepdims) + eps);
-  const Tensor y = given * scale * widened(weight);
-  return is_floating(x.dtype()) ? cast(y, x.dtype()) : y;
+  return narrowed(given * scale * widened(weight), x);
 }
 
 BatchNorm batch_norm(Integer features, DType dtype) {

@@ -126,11 +126,16 @@ Classes classes_of(const char* where, const Tensor& logits, const Tensor& target
   return {labels, considered, weights ? counts * cast(take(*weights, considered), dtype) : counts};
 }
 
+/// A loss in the dtype of what it is of; autocast leaves it in float32.
+Tensor in_dtype_of(const Tensor& like, const Tensor& loss) {
+  return is_autocasting() ? loss : narrowed(loss, like);
+}
+
 Tensor reduced(const Tensor& losses, Reduction reduction, const Tensor& like) {
   const Tensor result = reduction == Reduction::none  ? losses
                         : reduction == Reduction::sum ? sum(losses)
                                                       : mean(losses);
-  return is_floating(like.dtype()) && !is_autocasting() ? cast(result, like.dtype()) : result;
+  return in_dtype_of(like, result);
 }
 
 /// Of losses that count as often as `counts` says. The mean of nothing is not a number, but no
@@ -139,9 +144,9 @@ Tensor reduced(const Tensor& losses, const Tensor& counts, Reduction reduction,
                const Tensor& like) {
   if (reduction != Reduction::mean) return reduced(losses, reduction, like);
   const Tensor count = sum(counts);
-  const Tensor result =
-      nitinol::where(count > 0, sum(losses) / nitinol::where(count > 0, count, 1), std::nan(""));
-  return is_autocasting() ? result : cast(result, like.dtype());
+  return in_dtype_of(
+      like,
+      nitinol::where(count > 0, sum(losses) / nitinol::where(count > 0, count, 1), std::nan("")));
 }
 
 }  // namespace

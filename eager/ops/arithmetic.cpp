@@ -171,7 +171,8 @@ void fail_check_nonzero(const Op&, Inputs inputs, const Attrs& attrs) {
 }
 
 // clang-format off
-constexpr auto arithmetic = family({
+constexpr auto arithmetic_in_full = std::to_array<std::string_view>({"pow"});
+constexpr auto arithmetic = family<arithmetic_in_full>({
     with_rule(binary_op("add", number_types, [](auto a, auto b) { return a + b; }, "a + b."), add_rule),
     with_rule(binary_op("sub", number_types, [](auto a, auto b) { return a - b; }, "a - b."), sub_rule),
     with_rule(binary_op("mul", number_types, [](auto a, auto b) { return a * b; }, "a * b."), mul_rule, 0b11),
@@ -206,7 +207,7 @@ constexpr auto arithmetic = family({
      .checked_input = 0,
      .fail = fail_check_nonzero,
      .summary = "The same integers or bools; fails if one is 0."},
-}).with(Precision::full, {"pow"});
+});
 // clang-format on
 
 Tensor apply_check_nonzero(const Tensor& x, Checker checker) {

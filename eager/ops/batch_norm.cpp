@@ -41,7 +41,7 @@ void check_shapes(const Tensor& x, const BatchNorm& options) {
 class Batch {
  public:
   explicit Batch(const Tensor& x)
-      : dtype_(x.dtype()),
+      : given_(x),
         is_images_(x.rank() == 4),
         features_(is_images_ ? 3 : 1),
         values_(widened(is_images_ ? channels_last(x) : x)) {}
@@ -63,13 +63,13 @@ class Batch {
   [[nodiscard]] Tensor scaled(const Tensor& deviation, const Tensor& variance,
                               const BatchNorm& options) const {
     const Tensor scale = widened(options.weight) * rsqrt(variance + options.eps);
-    Tensor result = deviation * spread(scale) + spread(widened(options.bias));
-    if (is_floating(dtype_)) result = cast(result, dtype_);
+    const Tensor result =
+        narrowed(deviation * spread(scale) + spread(widened(options.bias)), given_);
     return is_images_ ? channels_first(result) : result;
   }
 
  private:
-  DType dtype_;  ///< of what is given
+  Tensor given_;
   bool is_images_;
   int features_;
   Tensor values_;

@@ -24,9 +24,8 @@ struct BatchNormed {
 /// the batch (S. Ioffe, C. Szegedy, arXiv:1502.03167, algorithm 1).
 ///
 /// x: [batch, features, ...]; floating. float16 and bfloat16 are computed in float32.
-/// The values have x's shape, in the common dtype of x and weight; of images, [n, c, h, w], they
-/// lie channels last in memory. Throws Error(shape) if x has fewer than two axes or weight or bias
-/// another shape.
+/// The values have x's shape and dtype; of images, [n, c, h, w], they lie channels last in memory.
+/// Throws Error(shape) if x has fewer than two axes or weight or bias another shape.
 [[nodiscard]] BatchNormed batch_norm(const Tensor& x, const BatchNorm& options);
 
 /// Normalises each feature by a given mean and variance, [features]. Throws likewise.

@@ -63,7 +63,8 @@ Tensor trigamma(const Tensor& x) {
 }
 
 // clang-format off
-constexpr auto elementary = family({
+constexpr auto elementary_in_full = std::to_array<std::string_view>({"asin", "acos", "sinh", "cosh", "acosh", "atanh", "erfinv", "lgamma", "digamma", "logaddexp"});
+constexpr auto elementary = family<elementary_in_full>({
     by_result(unary_op("cbrt", floating_types, [](auto x) { return cbrt(x); }, "Cube root."),
         [](auto& y, auto& g) { return g / (y * y * 3); }),
     by_input(unary_op("asin", floating_types, [](auto x) { return asin(x); }, "The angle whose sine is x."),
@@ -103,7 +104,7 @@ constexpr auto elementary = family({
         [](auto a, auto b) { return fmax(a, b); }, "The larger one that is not NaN."), fmax_rule, 0b11),
     with_rule(binary_op("fmin", floating_types,
         [](auto a, auto b) { return fmin(a, b); }, "The smaller one that is not NaN."), fmin_rule, 0b11),
-}).with(Precision::full, {"asin", "acos", "sinh", "cosh", "acosh", "atanh", "erfinv", "lgamma", "digamma", "logaddexp"});
+});
 // clang-format on
 
 /// The largest number of a floating dtype.

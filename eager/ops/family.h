@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <initializer_list>
 #include <string_view>
+#include <utility>
 
 namespace nitinol {
 
@@ -28,16 +28,6 @@ struct Family {
     if (std::ranges::count(ops, name, &Op::name) > 1) the_family_has_two_ops_of_this_name();
     return *found;
   }
-
-  /// The same, with these ops at a precision of their own under autocast.
-  consteval Family with(Precision precision, std::initializer_list<std::string_view> names) const {
-    Family family = *this;
-    for (const std::string_view name : names) {
-      const auto index = &(*this)[name] - ops.data();
-      family.ops[static_cast<std::size_t>(index)].precision = precision;
-    }
-    return family;
-  }
 };
 
 /// `constexpr auto views = family({...});`. Not a constructor: what has one lies in writable memory
@@ -45,6 +35,17 @@ struct Family {
 template <std::size_t n>
 consteval Family<n> family(const Op (&ops)[n]) {
   return {std::to_array(ops)};
+}
+
+/// The same; autocast computes those that the array `in_full` names in full precision.
+template <const auto& in_full, std::size_t n>
+consteval Family<n> family(const Op (&ops)[n]) {
+  Family<n> family = {std::to_array(ops)};
+  for (const std::string_view name : in_full) {
+    const auto index = &std::as_const(family)[name] - family.ops.data();
+    family.ops[static_cast<std::size_t>(index)].precision = Precision::full;
+  }
+  return family;
 }
 
 }  // namespace nitinol

@@ -82,16 +82,16 @@ LibraryCall call_matmul(Inputs inputs, const Attrs&, const Spec& spec) {
 }
 
 constexpr auto products = family({
-                                     {.name = "matmul",
-                                      .kind = OpKind::library,
-                                      .arity = 2,
-                                      .accepts = numeric,
-                                      .infer = infer_matmul,
-                                      .call = call_matmul,
-                                      .gradient = {.rule = matmul_rule, .looks_at_inputs = 0b11},
-                                      .summary = "Matrix product; leading axes broadcast."},
-                                 })
-                              .with(Precision::low, {"matmul"});
+    {.name = "matmul",
+     .kind = OpKind::library,
+     .arity = 2,
+     .accepts = numeric,
+     .precision = Precision::low,
+     .infer = infer_matmul,
+     .call = call_matmul,
+     .gradient = {.rule = matmul_rule, .looks_at_inputs = 0b11},
+     .summary = "Matrix product; leading axes broadcast."},
+});
 
 /// A batch of matrices times one matrix is the product of all their rows with it: one large product
 /// instead of several, and a gradient of the matrix without a sum over the batch.

@@ -193,35 +193,33 @@ consteval Op scan_op(std::string_view name, DTypes accepts, std::string_view sum
           .summary = summary};
 }
 
-constexpr auto reductions =
-    family({
-               reduce_op("sum", accumulating, Combine::add, "Sum.", {.rule = sum_rule}),
-               reduce_op("prod", accumulating, Combine::multiply, "Product.",
-                         {.rule = prod_rule, .looks_at_inputs = 1}),
-               reduce_op("max", numeric, Combine::maximum, "Largest element.", extreme_gradient),
-               reduce_op("min", numeric, Combine::minimum, "Smallest element.", extreme_gradient),
-               reduce_op("any", {boolean}, Combine::logical_or, "Whether any element is true."),
-               reduce_op("all", {boolean}, Combine::logical_and, "Whether all elements are true."),
-               reduce_op("argmax", numeric, Combine::arg_maximum,
-                         "Position of the first largest element."),
-               reduce_op("argmin", numeric, Combine::arg_minimum,
-                         "Position of the first smallest element."),
-               scan_op<Combine::add>("cumsum", accumulating, "Running sums along an axis.",
-                                     {.rule = cumsum_rule}),
-               scan_op<Combine::multiply>(
-                   "cumprod", accumulating, "Running products along an axis.",
-                   {.rule = cumprod_rule, .looks_at_inputs = 1, .looks_at_result = true}),
-               scan_op<Combine::maximum>(
-                   "cummax", numeric, "Largest elements so far along an axis.",
-                   {.rule = extreme_scan_rule, .looks_at_inputs = 1, .looks_at_result = true}),
-               scan_op<Combine::minimum>(
-                   "cummin", numeric, "Smallest elements so far along an axis.",
-                   {.rule = extreme_scan_rule, .looks_at_inputs = 1, .looks_at_result = true}),
-               scan_op<Combine::log_add_exp>(
-                   "logcumsumexp", floating, "ln of the running sums of e^x along an axis.",
-                   {.rule = logcumsumexp_rule, .looks_at_inputs = 1, .looks_at_result = true}),
-           })
-        .with(Precision::full, {"sum", "prod", "cumsum", "cumprod", "logcumsumexp"});
+constexpr auto summed_in_full =
+    std::to_array<std::string_view>({"sum", "prod", "cumsum", "cumprod", "logcumsumexp"});
+constexpr auto reductions = family<summed_in_full>({
+    reduce_op("sum", accumulating, Combine::add, "Sum.", {.rule = sum_rule}),
+    reduce_op("prod", accumulating, Combine::multiply, "Product.",
+              {.rule = prod_rule, .looks_at_inputs = 1}),
+    reduce_op("max", numeric, Combine::maximum, "Largest element.", extreme_gradient),
+    reduce_op("min", numeric, Combine::minimum, "Smallest element.", extreme_gradient),
+    reduce_op("any", {boolean}, Combine::logical_or, "Whether any element is true."),
+    reduce_op("all", {boolean}, Combine::logical_and, "Whether all elements are true."),
+    reduce_op("argmax", numeric, Combine::arg_maximum, "Position of the first largest element."),
+    reduce_op("argmin", numeric, Combine::arg_minimum, "Position of the first smallest element."),
+    scan_op<Combine::add>("cumsum", accumulating, "Running sums along an axis.",
+                          {.rule = cumsum_rule}),
+    scan_op<Combine::multiply>(
+        "cumprod", accumulating, "Running products along an axis.",
+        {.rule = cumprod_rule, .looks_at_inputs = 1, .looks_at_result = true}),
+    scan_op<Combine::maximum>(
+        "cummax", numeric, "Largest elements so far along an axis.",
+        {.rule = extreme_scan_rule, .looks_at_inputs = 1, .looks_at_result = true}),
+    scan_op<Combine::minimum>(
+        "cummin", numeric, "Smallest elements so far along an axis.",
+        {.rule = extreme_scan_rule, .looks_at_inputs = 1, .looks_at_result = true}),
+    scan_op<Combine::log_add_exp>(
+        "logcumsumexp", floating, "ln of the running sums of e^x along an axis.",
+        {.rule = logcumsumexp_rule, .looks_at_inputs = 1, .looks_at_result = true}),
+});
 
 Tensor reduce(const Op& op, const Tensor& x, const Axes& axes, KeepDims keep) {
   return apply(op, {&x}, {axes.dims(), keep == KeepDims::yes});

@@ -226,32 +226,31 @@ constexpr Op composite(std::string_view name, std::span<const std::string_view> 
           .summary = summary};
 }
 
-constexpr auto statistics =
-    family({
-               composite("mean", axes_keepdims_attrs, expand_mean, "Mean."),
-               composite("var", var_attrs, expand_var, "Variance."),
-               composite("std", var_attrs, expand_std, "Standard deviation."),
-               composite("logsumexp", axes_keepdims_attrs, expand_logsumexp, "ln(sum(e^x))."),
-               composite("softmax", axis_attrs, expand_softmax, "e^x / sum(e^x) along an axis."),
-               composite("log_softmax", axis_attrs, expand_log_softmax, "ln(softmax(x))."),
-               composite("layer_norm", layer_norm_attrs, expand_layer_norm,
-                         "(x - mean) / sqrt(var + eps) over the last axes.", -1),
-               {.name = "log_likelihood",
-                .kind = OpKind::composite,
-                .arity = 2,
-                .attr_names = smoothing_attrs,
-                .expand = expand_likelihood,
-                .gradient = {.rule = likelihood_rule, .looks_at_inputs = 0b11},
-                .summary = "ln(softmax(x)) at labels, which are smoothed."},
-               {.name = "log_likelihood_gradient",
-                .kind = OpKind::composite,
-                .arity = 3,
-                .attr_names = smoothing_attrs,
-                .expand = expand_likelihood_gradient,
-                .summary = "The gradient of log_likelihood by x, from that of its result."},
-           })
-        .with(Precision::full,
-              {"mean", "var", "std", "logsumexp", "softmax", "log_softmax", "log_likelihood"});
+constexpr auto statistics_in_full = std::to_array<std::string_view>(
+    {"mean", "var", "std", "logsumexp", "softmax", "log_softmax", "log_likelihood"});
+constexpr auto statistics = family<statistics_in_full>({
+    composite("mean", axes_keepdims_attrs, expand_mean, "Mean."),
+    composite("var", var_attrs, expand_var, "Variance."),
+    composite("std", var_attrs, expand_std, "Standard deviation."),
+    composite("logsumexp", axes_keepdims_attrs, expand_logsumexp, "ln(sum(e^x))."),
+    composite("softmax", axis_attrs, expand_softmax, "e^x / sum(e^x) along an axis."),
+    composite("log_softmax", axis_attrs, expand_log_softmax, "ln(softmax(x))."),
+    composite("layer_norm", layer_norm_attrs, expand_layer_norm,
+              "(x - mean) / sqrt(var + eps) over the last axes.", -1),
+    {.name = "log_likelihood",
+     .kind = OpKind::composite,
+     .arity = 2,
+     .attr_names = smoothing_attrs,
+     .expand = expand_likelihood,
+     .gradient = {.rule = likelihood_rule, .looks_at_inputs = 0b11},
+     .summary = "ln(softmax(x)) at labels, which are smoothed."},
+    {.name = "log_likelihood_gradient",
+     .kind = OpKind::composite,
+     .arity = 3,
+     .attr_names = smoothing_attrs,
+     .expand = expand_likelihood_gradient,
+     .summary = "The gradient of log_likelihood by x, from that of its result."},
+});
 
 Tensor likelihood_rule(const GradientCall& c, int k) {
   if (k != 0) return {};

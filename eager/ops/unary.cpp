@@ -26,7 +26,8 @@ constexpr auto gelu_tanh_gradient = [](const Tensor& x, const Tensor& g) {
 };
 
 // clang-format off
-constexpr auto unaries = family({
+constexpr auto unaries_in_full = std::to_array<std::string_view>({"rsqrt", "reciprocal", "exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "tan", "softplus"});
+constexpr auto unaries = family<unaries_in_full>({
     by_input(unary_op("abs", number_types, [](auto x) { return abs(x); }, "|x|."),
         [](auto& x, auto& g) { return g * sign(x); }),
     with_rule(unary_op("neg", number_types, [](auto x) { return -x; }, "-x."),
@@ -101,7 +102,7 @@ constexpr auto unaries = family({
         [](auto x) { return isfinite(x); }, "Whether x is neither infinite nor NaN.")),
     unary_op("logical_not", bool_type, [](auto x) { return !x; }, "Whether x is false."),
     unary_op("bitwise_not", bit_types, [](auto x) { return ~x; }, "All bits flipped."),
-}).with(Precision::full, {"rsqrt", "reciprocal", "exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "tan", "softplus"});
+});
 // clang-format on
 
 bool is_boolean(const Tensor& x) {

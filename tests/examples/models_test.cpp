@@ -8,6 +8,7 @@
 #include "examples/models/vit.h"
 #include "nitinol.h"
 #include "tests/jit/calls.h"
+#include "tests/reference/numbers.h"
 #include "tests/same_bits.h"
 
 #include <catch2/catch.hpp>
@@ -16,7 +17,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -27,17 +27,6 @@ namespace {
 
 // ---- what tests/reference/make_models.py computes, too
 
-/// Numbers from -0.5 to 0.5, others for each k.
-Tensor number(int64_t k, const Shape& shape) {
-  const Tensor i = arange(element_count(shape));
-  return reshape(cast((i * 7919 + k * 104729) % 1009, f64) / 1009 - 0.5, shape);
-}
-
-Tensor classes(const Shape& shape, int64_t limit) {
-  const Tensor i = arange(element_count(shape));
-  return reshape((i * 7 + floor_divide(i, 3)) % limit, shape);
-}
-
 /// A state_dict as the file has its names and shapes.
 std::vector<NamedTensor> state_of(const nlohmann::json& recorded) {
   std::vector<NamedTensor> state;
@@ -45,7 +34,7 @@ std::vector<NamedTensor> state_of(const nlohmann::json& recorded) {
     const auto name = row.at(0).get<std::string>();
     const auto sizes = row.at(1).get<std::vector<int64_t>>();
     const Shape shape{std::span<const int64_t>(sizes)};
-    Tensor values = number(std::ssize(state), shape);
+    Tensor values = test::number(std::ssize(state), shape);
     if (shape.size() > 1) {
       const int64_t inputs = element_count(shape) / shape[0];
       values = values * (2 / std::sqrt(static_cast<double>(inputs)));
@@ -61,8 +50,7 @@ std::vector<NamedTensor> state_of(const nlohmann::json& recorded) {
 }
 
 const nlohmann::json& recorded(const std::string& name) {
-  static const nlohmann::json json = nlohmann::json::parse(
-      std::ifstream(std::string(NITINOL_SOURCE_DIR) + "/tests/reference/models.json"));
+  static const nlohmann::json json = test::recorded_in("models.json");
   return json.at(name);
 }
 
@@ -140,7 +128,7 @@ void check_image_classes(const std::string& name, const Model& model,
                          const nn::PytorchOptions& options, const Tensor& x) {
   check(
       name, model, options, [&](const Model& m) { return m(x); },
-      [&](const Model& m) { return nn::cross_entropy(m(x), classes({2}, 10)); });
+      [&](const Model& m) { return nn::cross_entropy(m(x), test::classes({2}, 10)); });
 }
 
 template <class Model>
@@ -158,8 +146,8 @@ models::Gpt2 small_gpt2() {
 
 TEST_CASE("image models compute from PyTorch's weights what PyTorch does",
           "[nn][examples][reference]") {
-  const Tensor images = number(1000, {2, 3, 32, 32}) * 2;
-  const Tensor squares = number(1001, {2, 3, 16, 16}) * 2;
+  const Tensor images = test::number(1000, {2, 3, 32, 32}) * 2;
+  const Tensor squares = test::number(1001, {2, 3, 16, 16}) * 2;
   check_image_classes("resnet18", models::resnet({.blocks = {1, 1}, .classes = 10, .width = 8}),
                       models::torchvision(), images);
   check_image_classes(
@@ -175,26 +163,26 @@ TEST_CASE("image models compute from PyTorch's weights what PyTorch does",
       "unet", models::unet({.width = 4, .depth = 2}), {},
       [&](const models::UNet& m) { return m(squares); },
       [&](const models::UNet& m) {
-        return nn::cross_entropy(moveaxis(m(squares), 1, -1), classes({2, 16, 16}, 2));
+        return nn::cross_entropy(moveaxis(m(squares), 1, -1), test::classes({2, 16, 16}, 2));
       });
 }
 
 TEST_CASE("models of text and codes compute from PyTorch's weights what PyTorch does",
           "[nn][examples][reference]") {
-  const Tensor text = classes({2, 9}, 50);
+  const Tensor text = test::classes({2, 9}, 50);
   const Tensor x = slice(text, 1, {0, -1});
   check(
       "gpt2", small_gpt2(), models::hugging_face(), [&](const models::Gpt2& m) { return m(x); },
       [&](const models::Gpt2& m) { return nn::cross_entropy(m(x), slice(text, 1, {1})); });
   const Tensor lengths = tensor({12, 5, 9});
   const Tensor is_word = arange(12) < unsqueeze(lengths, 1);
-  const Tensor words = (classes({3, 12}, 49) + 1) * is_word;
-  const Tensor tags = (classes({3, 12}, 4) + 1) * is_word;
+  const Tensor words = (test::classes({3, 12}, 49) + 1) * is_word;
+  const Tensor tags = (test::classes({3, 12}, 4) + 1) * is_word;
   check(
       "tagger", models::tagger({.words = 50, .tags = 5, .width = 8, .hidden = 6}), {},
       [&](const models::Tagger& m) { return m(words, lengths); },
       [&](const models::Tagger& m) { return models::tagger_loss(m(words, lengths), tags); });
-  const Tensor pixels = number(1002, {4, 36}) + 0.5;
+  const Tensor pixels = test::number(1002, {4, 36}) + 0.5;
   const auto see = [&](const models::Vae& m) {  // the likeliest code
     const models::Seen seen = m(pixels);
     return models::Seen{m.draw(seen.mean), seen.mean, seen.log_variance};
@@ -210,7 +198,7 @@ TEST_CASE("GPT-2 writes the same with a cache as without, on two Plans", "[nn][e
   manual_seed(4);
   const models::Gpt2 model = small_gpt2();
   const NoGradients scope;
-  const Tensor prompt = classes({2, 5}, 50);
+  const Tensor prompt = test::classes({2, 5}, 50);
   Tensor seen = prompt;
   for (int i = 0; i < 24; ++i) seen = concat({seen, models::next_tokens(model, {}, seen)}, 1);
   const auto compiled = compile(models::next_tokens, {.check = Check::never});

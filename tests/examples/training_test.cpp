@@ -5,6 +5,7 @@
 #include "examples/keras_vs_torch/models.h"
 #include "nitinol.h"
 #include "tests/jit/calls.h"
+#include "tests/reference/numbers.h"
 #include "tests/same_bits.h"
 
 #include <catch2/catch.hpp>
@@ -12,7 +13,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -22,23 +22,12 @@ namespace {
 
 // ---- what tests/reference/make_training.py computes, too
 
-/// Numbers from -0.5 to 0.5 in float64, others for each k.
-Tensor number(int64_t k, const Shape& shape) {
-  const Tensor i = arange(element_count(shape));
-  return reshape(cast((i * 7919 + k * 104729) % 1009, f64) / 1009 - 0.5, shape);
-}
-
-Tensor classes(const Shape& shape, int64_t limit) {
-  const Tensor i = arange(element_count(shape));
-  return reshape((i * 7 + floor_divide(i, 3)) % limit, shape);
-}
-
 template <class Model>
 void fill(const Model& model) {
   int64_t k = 0;
   for (const nn::NamedVariable& named : nn::named_parameters(model)) {
     const Shape& shape = named.variable.shape();
-    const Tensor values = number(k++, shape);
+    const Tensor values = test::number(k++, shape);
     if (shape.size() == 4) {
       const int64_t inputs = shape[1] * shape[2] * shape[3];
       named.variable.set(values * (2 / std::sqrt(static_cast<double>(inputs))));
@@ -51,8 +40,7 @@ void fill(const Model& model) {
 }
 
 std::vector<double> recorded(const std::string& name) {
-  static const nlohmann::json json = nlohmann::json::parse(
-      std::ifstream(std::string(NITINOL_SOURCE_DIR) + "/tests/reference/training.json"));
+  static const nlohmann::json json = test::recorded_in("training.json");
   return json.at(name).get<std::vector<double>>();
 }
 
@@ -134,16 +122,17 @@ chargpt::Gpt tiny_gpt() {
 
 TEST_CASE("the examples' models learn as in PyTorch", "[nn][examples][reference]") {
   const Threads one(1);
-  const Tensor x = number(1000, {64, 100}) * 3.5;
-  const Tensor y = classes({64}, 10);
-  check_losses("digits_mlp", digits::Mlp(), number(1001, {64, 64}) + 0.5, y);
-  check_losses("digits_cnn", digits::Cnn(), number(1001, {16, 64}) + 0.5, classes({16}, 10));
+  const Tensor x = test::number(1000, {64, 100}) * 3.5;
+  const Tensor y = test::classes({64}, 10);
+  check_losses("digits_mlp", digits::Mlp(), test::number(1001, {64, 64}) + 0.5, y);
+  check_losses("digits_cnn", digits::Cnn(), test::number(1001, {16, 64}) + 0.5,
+               test::classes({16}, 10));
   check_losses("small", keras_vs_torch::Small(), x, y);
   keras_vs_torch::Normalised normalised;
   normalised.drop_1.rate = normalised.drop_2.rate = 0;
   check_losses("normalised", normalised, x, y);
   check_losses("recurrent", keras_vs_torch::Recurrent(), x, y);
-  const Tensor letters = classes({4, 8}, 11);
+  const Tensor letters = test::classes({4, 8}, 11);
   check_losses("gpt", tiny_gpt(), letters, (letters * 3 + 1) % 11);
 }
 
@@ -152,11 +141,11 @@ TEST_CASE("100 compiled steps of the examples' models end with eager's bits",
   const Threads one(1);  // so small that threads only cost time
   manual_seed(2);
   const Tensor x = randn({16, 100});
-  const Tensor y = classes({16}, 10);
+  const Tensor y = test::classes({16}, 10);
   check_bits(made<digits::Mlp>, rand({16, 64}), y);
   check_bits(made<digits::Cnn>, rand({16, 64}), y);
   check_bits(made<keras_vs_torch::Small>, x, y);
   check_bits(made<keras_vs_torch::Normalised>, x, y);
   check_bits(made<keras_vs_torch::Recurrent>, x, y);
-  check_bits(tiny_gpt, classes({4, 8}, 11), classes({4, 8}, 10));
+  check_bits(tiny_gpt, test::classes({4, 8}, 11), test::classes({4, 8}, 10));
 }

@@ -240,3 +240,13 @@ def vae_loss(logits, mean, log_variance, x):
     pixels = F.binary_cross_entropy_with_logits(logits, x, reduction="sum")
     code = -0.5 * torch.sum(1 + log_variance - mean**2 - log_variance.exp())
     return (pixels + code) / len(x)
+
+
+def loss_of(name, result, wanted):
+    """What the model of that name of examples/models is trained by."""
+    if name == "vae":
+        return vae_loss(*result, wanted)
+    if name in ("gpt2", "tagger"):
+        ignored = 0 if name == "tagger" else -100
+        return F.cross_entropy(result.flatten(0, 1), wanted.flatten(), ignore_index=ignored)
+    return F.cross_entropy(result, wanted)

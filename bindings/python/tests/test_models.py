@@ -165,15 +165,7 @@ def close(ours: Any, of_torch: Any, tolerance: float = 1e-5) -> None:
 
 
 def torch_loss(name: str, result: Any, wanted: Any) -> Any:
-    torch = importlib.import_module("torch")
-    torch_models = module_of("tests/reference", "torch_models")
-    if name == "vae":
-        return torch_models.vae_loss(*result, wanted)
-    entropy = torch.nn.functional.cross_entropy
-    if name in ("gpt2", "tagger"):
-        ignored = 0 if name == "tagger" else -100
-        return entropy(result.flatten(0, 1), wanted.flatten(), ignore_index=ignored)
-    return entropy(result, wanted)
+    return module_of("tests/reference", "torch_models").loss_of(name, result, wanted)
 
 
 @pytest.mark.parametrize("rule", ["Sgd", "Adam"])
