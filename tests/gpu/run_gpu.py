@@ -36,6 +36,7 @@ ROWS = (
     + ["large.softmax.f32.1024", "large.norm.f32.1024", "large.entropy.f32.1024"]
     + ["large.entropy-grad.f32.50257"]
     + ["W3.add4", "W3.chain10", "W4i.train.b32", "W4vii.train", "W4iv.train", "W4ii.train"]
+    + ["W4vii.bf16", "W4iv.bf16", "W4v.infer", "W4vi.infer", "W4.vit", "W4.unet", "W4.gru"]
     + ["large.matmul.f32.4096", "large.matmul.bf16.8192", "large.conv.f32.56", "large.conv.bf16.56"]
     + ["large.sum", "large.columns", "large.few-columns", "large.cumsum", "large.transpose"]
     + [

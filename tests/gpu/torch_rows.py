@@ -5,8 +5,10 @@ With --stand-in, which needs no PyTorch, every row is there and its times are th
 reads them."""
 
 import argparse
+import importlib
 import json
 import math
+import pathlib
 import statistics
 import subprocess
 import sys
@@ -170,6 +172,9 @@ class Torch:
             "W4iii": self.model,
             "W4iv": self.model,
             "W4vii": self.model,
+            "W4v": self.zoo,
+            "W4vi": self.zoo,
+            "W4": self.zoo,
             "W5": self.product,
             "W7": self.shapes if parts[1:] == ["shapes"] else self.looking,
             "W8": self.looking,
@@ -579,44 +584,86 @@ class Torch:
             net, x = nn.Sequential(*convolutions, *dense), self.normal(64, 1, 28, 28)
         else:
             net, x = Block(torch), self.normal(4, 128, 768)
-        net = net.to(self.device)
         if parts[1] == "infer":
-            net.eval()
-            if kind == "W4iii":
-                net = net.sequence
-
-            def infer(v):
-                with torch.no_grad():
-                    return net(v)
-
-            return infer, [x]
+            return self.inference(net, x, net.sequence if kind == "W4iii" else net)
         if kind != "W4vii":
             classes = torch.arange(batch, device=self.device) * 7 % 10
 
-        def loss_of(v):
-            out = net(v)
+        def loss_of(out):
             if classes is None:
                 return out.square().mean()
             return functional.cross_entropy(out, classes)
+
+        return self.training(net, loss_of, [x], parts[1] == "bf16")
+
+    def zoo(self, parts):
+        """bench/zoo.cpp: models of tests/reference, beside which the bundle puts this file."""
+        sys.path.insert(1, str(pathlib.Path(__file__).parents[1] / "reference"))
+        models, name = importlib.import_module("torch_models"), ".".join(parts)
+        torch, nn = self.torch, self.torch.nn
+        if name == "W4v.infer":
+            return self.inference(
+                models.ResNet([3, 4, 6, 3], True, 1000, 64), self.normal(1, 3, 224, 224)
+            )
+        if name == "W4vi.infer":
+            layer = nn.TransformerEncoderLayer(768, 12, 3072, 0.0, "gelu", batch_first=True)
+            return self.inference(nn.TransformerEncoder(layer, 12), self.normal(1, 128, 768))
+        count = lambda n: torch.arange(n, device=self.device)  # noqa: E731
+        cross_entropy = nn.functional.cross_entropy
+        if name == "W4.vit":
+            net, x = models.VisionTransformer(224, 16, 192, 12, 3, 1000), [(4, 3, 224, 224)]
+            return self.training(net, lambda out: cross_entropy(out, count(4) * 7 % 10), x)
+        if name == "W4.unet":
+            pixels = count(128 * 128).reshape(1, 128, 128) % 2
+            net, x = models.UNet(3, 2, 64, 4), [(1, 3, 128, 128)]
+            return self.training(net, lambda out: cross_entropy(out, pixels), x)
+        if name == "W4.gru":
+            lengths, place = count(16) % 12 + 1, count(12).reshape(1, 12)
+            words = (count(16 * 12).reshape(16, 12) * 97 % 19999 + 1) * (place < lengths[:, None])
+            tags = (words > 0) * (words % 17 + 1)
+            net = models.Tagger(20000, 18, 128, 256)
+            loss = lambda out: models.loss_of("tagger", out, tags)  # noqa: E731
+            return self.training(net, loss, [words, lengths.cpu()])
+        return None
+
+    def inference(self, net, x, function=None):
+        torch = self.torch
+        net.to(self.device).eval()
+
+        def infer(v):
+            with torch.no_grad():
+                return (function or net)(v)
+
+        return infer, [x]
+
+    def training(self, net, loss_of, inputs, is_autocast=False):
+        """A step of Adam; an input given as a shape is random numbers."""
+        torch, device = self.torch, self.torch.device(self.device).type
+        net = net.to(self.device)
+        inputs = [self.normal(*x) if isinstance(x, tuple) else x for x in inputs]
+
+        def forward(*given):
+            with torch.autocast(device, torch.bfloat16, is_autocast):
+                return loss_of(net(*given))
 
         class Train:
             is_whole_step = True
 
             def __init__(self, loss):
                 self.loss = loss
-                fused = x.is_cuda
+                fused = device == "cuda"
                 self.optimizer = torch.optim.Adam(net.parameters(), fused=fused or None)
 
-            def __call__(self, v):
+            def __call__(self, *given):
                 self.optimizer.zero_grad()
-                self.loss(v).backward()
+                self.loss(*given).backward()
                 self.optimizer.step()
 
             def compiled(self, mode):
                 options = {} if mode == "compile" else {"mode": mode}
-                return Train(torch.compile(loss_of, dynamic=False, **options))
+                return Train(torch.compile(forward, dynamic=False, **options))
 
-        return Train(loss_of), [x]
+        return Train(forward), inputs
 
 
 def Recurrent(torch):  # noqa: N802: a class that needs the module

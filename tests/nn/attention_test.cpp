@@ -181,7 +181,7 @@ TEST_CASE("attention in blocks is the same up to rounding, compiled to the bit",
                   hiding([](auto, int64_t i, int64_t j) { return j <= i - 5; }));
 }
 
-TEST_CASE("in blocks, a step's memory does not hold all scores", "[nn][memory]") {
+TEST_CASE("in blocks, a step's memory does not hold all scores", "[nn][memory][host]") {
   const int64_t positions = 1024;
   const Tensor x = randn({4, positions, 16});
   const Operands all = {x, x, x};
@@ -241,7 +241,7 @@ TEST_CASE("a layer that looks at a memory is the same as one that looks at itsel
   }
 }
 
-TEST_CASE("with a cache positions come one after another, by one Plan and in place", "[nn]") {
+TEST_CASE("with a cache positions come one after another, by one Plan and in place", "[nn][host]") {
   const NoGradients scope;  // else the caches are kept for backward()
   for (const double base : {0.0, 10000.0}) {
     const auto layer = nn::to(
