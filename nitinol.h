@@ -43,6 +43,7 @@
 #include "nn/module.h"
 #include "nn/optimizer.h"
 #include "nn/optimizers.h"
+#include "nn/parametrizations.h"
 #include "nn/plateau.h"
 #include "nn/progress.h"
 #include "nn/pytorch.h"

@@ -1,6 +1,7 @@
 #include "nn/checks.h"
 
 #include "core/error.h"
+#include "eager/ops/arithmetic.h"
 
 #include <fmt/format.h>
 
@@ -57,6 +58,15 @@ void check_at_least(const char* where, const char* setting, int64_t value, int64
                                  .expected = fmt::format("at least {}", least),
                                  .got = fmt::format("{}", value),
                                  .fix = "Check how it is computed."});
+}
+
+void check_elements(const Tensor& holds, FunctionRef<Error()> error) {
+  try {
+    check_nonzero(holds);
+  } catch (const Error& found) {
+    if (found.kind() != ErrorKind::value) throw;
+    throw error();
+  }
 }
 
 }  // namespace nitinol::nn

@@ -1,6 +1,10 @@
 // Checks of settings: an Error(value) that names the setting, what it may be and what came.
 #pragma once
 
+#include "core/error.h"
+#include "core/function_ref.h"
+#include "core/tensor.h"
+
 #include <cstdint>
 
 namespace nitinol::nn {
@@ -19,5 +23,9 @@ void check_setting(const char* where, const char* setting, double value, Interva
 
 /// Throws Error(value) unless `value` is at least `least`.
 void check_at_least(const char* where, const char* setting, int64_t value, int64_t least);
+
+/// Throws `error()` unless all elements of `holds` do. A compiled call that finds one is made again
+/// eagerly, where that is found, too.
+void check_elements(const Tensor& holds, FunctionRef<Error()> error);
 
 }  // namespace nitinol::nn

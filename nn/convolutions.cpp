@@ -60,7 +60,11 @@ Conv1d conv1d(Integer in, Integer out, Integer kernel, const Conv1dLayerOptions&
 }
 
 Tensor Conv1d::operator()(const Tensor& x) const {
-  return bias ? nitinol::conv1d(x, weight, *bias, options) : nitinol::conv1d(x, weight, options);
+  return with_weight(weight, x);
+}
+
+Tensor Conv1d::with_weight(const Tensor& other, const Tensor& x) const {
+  return bias ? nitinol::conv1d(x, other, *bias, options) : nitinol::conv1d(x, other, options);
 }
 
 Conv3d conv3d(Integer in, Integer out, const Dims& kernel, const Conv3dLayerOptions& options) {
@@ -68,7 +72,11 @@ Conv3d conv3d(Integer in, Integer out, const Dims& kernel, const Conv3dLayerOpti
 }
 
 Tensor Conv3d::operator()(const Tensor& x) const {
-  return bias ? nitinol::conv3d(x, weight, *bias, options) : nitinol::conv3d(x, weight, options);
+  return with_weight(weight, x);
+}
+
+Tensor Conv3d::with_weight(const Tensor& other, const Tensor& x) const {
+  return bias ? nitinol::conv3d(x, other, *bias, options) : nitinol::conv3d(x, other, options);
 }
 
 ConvTranspose1d conv_transpose1d(Integer in, Integer out, Integer kernel,
@@ -77,8 +85,12 @@ ConvTranspose1d conv_transpose1d(Integer in, Integer out, Integer kernel,
 }
 
 Tensor ConvTranspose1d::operator()(const Tensor& x) const {
-  return bias ? nitinol::conv_transpose1d(x, weight, *bias, options)
-              : nitinol::conv_transpose1d(x, weight, options);
+  return with_weight(weight, x);
+}
+
+Tensor ConvTranspose1d::with_weight(const Tensor& other, const Tensor& x) const {
+  return bias ? nitinol::conv_transpose1d(x, other, *bias, options)
+              : nitinol::conv_transpose1d(x, other, options);
 }
 
 ConvTranspose2d conv_transpose2d(Integer in, Integer out, Pair kernel,
@@ -88,8 +100,12 @@ ConvTranspose2d conv_transpose2d(Integer in, Integer out, Pair kernel,
 }
 
 Tensor ConvTranspose2d::operator()(const Tensor& x) const {
-  return bias ? nitinol::conv_transpose2d(x, weight, *bias, options)
-              : nitinol::conv_transpose2d(x, weight, options);
+  return with_weight(weight, x);
+}
+
+Tensor ConvTranspose2d::with_weight(const Tensor& other, const Tensor& x) const {
+  return bias ? nitinol::conv_transpose2d(x, other, *bias, options)
+              : nitinol::conv_transpose2d(x, other, options);
 }
 
 ConvTranspose3d conv_transpose3d(Integer in, Integer out, const Dims& kernel,
@@ -99,8 +115,12 @@ ConvTranspose3d conv_transpose3d(Integer in, Integer out, const Dims& kernel,
 }
 
 Tensor ConvTranspose3d::operator()(const Tensor& x) const {
-  return bias ? nitinol::conv_transpose3d(x, weight, *bias, options)
-              : nitinol::conv_transpose3d(x, weight, options);
+  return with_weight(weight, x);
+}
+
+Tensor ConvTranspose3d::with_weight(const Tensor& other, const Tensor& x) const {
+  return bias ? nitinol::conv_transpose3d(x, other, *bias, options)
+              : nitinol::conv_transpose3d(x, other, options);
 }
 
 Tensor MaxPool1d::operator()(const Tensor& x) const {

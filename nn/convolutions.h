@@ -24,6 +24,8 @@ struct Conv1d {
   std::optional<Variable> bias;  ///< [out]
   Conv1dOptions options = {};
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  /// What it computes with another weight.
+  [[nodiscard]] Tensor with_weight(const Tensor& other, const Tensor& x) const;
 };
 struct Conv1dLayerOptions {
   Conv1dOptions conv = {};
@@ -40,6 +42,8 @@ struct Conv3d {
   std::optional<Variable> bias;  ///< [out]
   Conv3dOptions options = {};
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  /// What it computes with another weight.
+  [[nodiscard]] Tensor with_weight(const Tensor& other, const Tensor& x) const;
 };
 struct Conv3dLayerOptions {
   Conv3dOptions conv = {};
@@ -53,10 +57,13 @@ struct Conv3dLayerOptions {
 
 /// Transposed convolution of sequences [n, in, l] (nitinol::conv_transpose1d): [n, out, ol].
 struct ConvTranspose1d {
-  Variable weight;               ///< [in, out / groups, k]
-  std::optional<Variable> bias;  ///< [out]
+  static constexpr int64_t output_axis = 1;  ///< of the weight
+  Variable weight;                           ///< [in, out / groups, k]
+  std::optional<Variable> bias;              ///< [out]
   ConvTranspose1dOptions options = {};
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  /// What it computes with another weight.
+  [[nodiscard]] Tensor with_weight(const Tensor& other, const Tensor& x) const;
 };
 struct ConvTranspose1dLayerOptions {
   ConvTranspose1dOptions conv = {};
@@ -69,10 +76,13 @@ struct ConvTranspose1dLayerOptions {
 
 /// Transposed convolution of images [n, in, h, w] (nitinol::conv_transpose2d): [n, out, oh, ow].
 struct ConvTranspose2d {
-  Variable weight;               ///< [in, out / groups, kh, kw]
-  std::optional<Variable> bias;  ///< [out]
+  static constexpr int64_t output_axis = 1;  ///< of the weight
+  Variable weight;                           ///< [in, out / groups, kh, kw]
+  std::optional<Variable> bias;              ///< [out]
   ConvTranspose2dOptions options = {};
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  /// What it computes with another weight.
+  [[nodiscard]] Tensor with_weight(const Tensor& other, const Tensor& x) const;
 };
 struct ConvTranspose2dLayerOptions {
   ConvTranspose2dOptions conv = {};
@@ -86,10 +96,13 @@ struct ConvTranspose2dLayerOptions {
 /// Transposed convolution of volumes [n, in, d, h, w] (nitinol::conv_transpose3d):
 /// [n, out, od, oh, ow].
 struct ConvTranspose3d {
-  Variable weight;               ///< [in, out / groups, kd, kh, kw]
-  std::optional<Variable> bias;  ///< [out]
+  static constexpr int64_t output_axis = 1;  ///< of the weight
+  Variable weight;                           ///< [in, out / groups, kd, kh, kw]
+  std::optional<Variable> bias;              ///< [out]
   ConvTranspose3dOptions options = {};
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  /// What it computes with another weight.
+  [[nodiscard]] Tensor with_weight(const Tensor& other, const Tensor& x) const;
 };
 struct ConvTranspose3dLayerOptions {
   ConvTranspose3dOptions conv = {};

@@ -13,6 +13,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <string>
 #include <utility>
 
 namespace nitinol::nn {
@@ -43,8 +44,12 @@ Linear linear(Integer in, Integer out, const LinearOptions& options) {
 }
 
 Tensor Linear::operator()(const Tensor& x) const {
-  check_features("Linear", x, -1, weight.shape()[0]);
-  const Tensor product = matmul(x, weight);
+  return with_weight(weight, x);
+}
+
+Tensor Linear::with_weight(const Tensor& other, const Tensor& x) const {
+  check_features("Linear", x, -1, other.rank() == 2 ? other.shape()[0] : 0);
+  const Tensor product = matmul(x, other);
   return bias ? product + beside_product(*bias, product) : product;
 }
 
@@ -72,6 +77,10 @@ Conv2d conv2d(Integer in, Integer out, Pair kernel, const Conv2dLayerOptions& op
 }
 
 Tensor Conv2d::operator()(const Tensor& x) const {
+  return with_weight(weight, x);
+}
+
+Tensor Conv2d::with_weight(const Tensor& other, const Tensor& x) const {
   if (x.rank() != 4) {
     throw Error(
         ErrorKind::shape,
@@ -84,7 +93,7 @@ Tensor Conv2d::operator()(const Tensor& x) const {
                 "unsqueeze(x, 1)."});
   }
   check_features("Conv2d", x, 1, weight.shape()[1] * options.groups);
-  return bias ? nitinol::conv2d(x, weight, *bias, options) : nitinol::conv2d(x, weight, options);
+  return bias ? nitinol::conv2d(x, other, *bias, options) : nitinol::conv2d(x, other, options);
 }
 
 Tensor MaxPool2d::operator()(const Tensor& x) const {
@@ -151,16 +160,55 @@ EmbeddingBag embedding_bag(Integer count, Integer width, const EmbeddingBagOptio
           .padding = options.padding};
 }
 
-Tensor EmbeddingBag::operator()(const Tensor& indices, const std::optional<Tensor>& weights) const {
-  if (indices.rank() < 1 || (weights && weights->shape() != indices.shape())) {
-    throw Error(ErrorKind::shape,
+namespace {
+
+/// The bag in which each of `count` places is.
+Tensor bags_of(const Tensor& offsets, int64_t count) {
+  if (!is_integer(offsets.dtype()) || offsets.rank() != 1) {
+    throw Error(offsets.rank() == 1 ? ErrorKind::dtype : ErrorKind::shape,
                 {.where = "EmbeddingBag",
-                 .what = "the indices are " + describe(indices) +
-                         (weights ? " and the weights " + describe(*weights) : ""),
-                 .expected = "[..., bag], and a weight for each of them",
-                 .got = to_string(weights ? weights->shape() : indices.shape()),
+                 .what = "the offsets",
+                 .expected = "integers of shape [bags]",
+                 .got = describe(offsets),
                  .fix = {}});
   }
+  const int64_t bags = offsets.shape()[0];
+  const Tensor begins = cast(offsets, i64);
+  const Tensor edge = full({1}, count, i64, offsets.device());
+  const Tensor sizes = concat({begins, edge}) - concat({edge * 0, begins});
+  const Tensor is_first = arange(bags + 1, {}, offsets.device()) == 0;
+  check_elements(where(is_first, sizes == 0, sizes >= 0), [&] {
+    return Error(ErrorKind::value,
+                 {.where = "EmbeddingBag",
+                  .what = "the offsets",
+                  .expected = fmt::format("0, and then none that is less than the one before or "
+                                          "more than the {} indices",
+                                          count),
+                  .got = to_string(begins),
+                  .fix = "They say where bags begin, not how long they are."});
+  });
+  return searchsorted(begins, arange(count, {}, offsets.device()), Side::right) - 1;
+}
+
+[[noreturn]] void throw_bag(const std::string& what, const char* expected, std::string got) {
+  throw Error(ErrorKind::shape, {.where = "EmbeddingBag",
+                                 .what = what,
+                                 .expected = expected,
+                                 .got = std::move(got),
+                                 .fix = {}});
+}
+
+}  // namespace
+
+Tensor EmbeddingBag::operator()(const Tensor& indices, const std::optional<Tensor>& weights,
+                                const std::optional<Tensor>& offsets) const {
+  const std::string given = "the indices are " + describe(indices);
+  if (indices.rank() < 1) throw_bag(given, "[..., bag]", "rank 0");
+  if (offsets && indices.rank() != 1)
+    throw_bag(given + " and there are offsets", "[n]", to_string(indices.shape()));
+  if (weights && weights->shape() != indices.shape())
+    throw_bag(given + " and the weights " + describe(*weights), "a weight for each of them",
+              to_string(weights->shape()));
   if (weights && pooling != Pooling::sum) {
     throw Error(ErrorKind::value, {.where = "EmbeddingBag",
                                    .what = "weights of rows",
@@ -168,19 +216,34 @@ Tensor EmbeddingBag::operator()(const Tensor& indices, const std::optional<Tenso
                                    .got = pooling == Pooling::mean ? "by a mean" : "by a maximum",
                                    .fix = {}});
   }
+  constexpr double nothing = -std::numeric_limits<double>::infinity();
+  const bool is_max = pooling == Pooling::max;
   Tensor rows = take(weight, indices);
   if (weights) rows = rows * unsqueeze(*weights, -1);
-  const bool is_max = pooling == Pooling::max;
-  if (!padding)
+  Tensor counted = ones({indices.size()}, i64, indices.device());
+  if (padding) {
+    const Tensor is_row = counts(indices, *padding, weight.shape()[0]);
+    rows = where(unsqueeze(is_row, -1), rows, is_max ? nothing : 0);
+    counted = cast(is_row, i64);
+  } else if (!offsets) {
     return is_max ? max(rows, {-2}) : pooling == Pooling::sum ? sum(rows, {-2}) : mean(rows, {-2});
-  const Tensor is_one = unsqueeze(counts(indices, *padding, weight.shape()[0]), -1);
-  const Tensor number = sum(cast(is_one, i64), {-2});
-  if (is_max) {
-    const Tensor largest = max(where(is_one, rows, -std::numeric_limits<double>::infinity()), {-2});
-    return where(number > 0, largest, 0);
   }
-  const Tensor total = sum(where(is_one, rows, 0), {-2});
-  return pooling == Pooling::sum ? total : total / cast(maximum(number, 1), total.dtype());
+  Tensor joined, number;  // of each bag
+  if (offsets) {
+    const Tensor bag = bags_of(*offsets, indices.shape()[0]);
+    const int64_t bags = offsets->shape()[0];
+    const Tensor wide = widened(rows);  // 16-bit sums are rounded once
+    const Tensor empty = full({bags, rows.shape()[1]}, nothing, wide.dtype(), wide.device());
+    joined = is_max ? scatter(empty, bag, wide, Arrival::maximum) : scatter_add(wide, bag, bags);
+    number = unsqueeze(scatter_add(counted, bag, bags), -1);
+    if (pooling == Pooling::mean) joined = joined / cast(maximum(number, 1), joined.dtype());
+    joined = narrowed(joined, rows);
+  } else {
+    number = sum(unsqueeze(counted, -1), {-2});
+    joined = is_max ? max(rows, {-2}) : sum(rows, {-2});
+    if (pooling == Pooling::mean) joined = joined / cast(maximum(number, 1), joined.dtype());
+  }
+  return is_max ? where(number > 0, joined, 0) : joined;
 }
 
 namespace {
@@ -284,23 +347,30 @@ Tensor RmsNorm::operator()(const Tensor& x) const {
   return narrowed(given * scale * widened(weight), x);
 }
 
-BatchNorm batch_norm(Integer features, DType dtype) {
-  check_at_least("batch_norm", "features", features, 1);
-  return {.weight = parameter(ones({features}, dtype)),
-          .bias = parameter(zeros({features}, dtype)),
-          .running_mean = Variable(zeros({features}, dtype)),
-          .running_var = Variable(ones({features}, dtype))};
+BatchNorm batch_norm(Integer features, const BatchNormOptions& options) {
+  const Affine made =
+      affine_of("batch_norm", features,
+                {.eps = options.eps, .is_affine = options.is_affine, .dtype = options.dtype});
+  check_setting("batch_norm", "momentum", options.momentum, Interval::share);
+  return {.weight = made.weight,
+          .bias = made.bias,
+          .running_mean = Variable(zeros({features}, options.dtype)),
+          .running_var = Variable(ones({features}, options.dtype)),
+          .eps = options.eps,
+          .momentum = options.momentum};
 }
 
 Tensor BatchNorm::operator()(const Tensor& x) const {
   check_setting("BatchNorm", "eps", eps, Interval::not_negative);
   check_setting("BatchNorm", "momentum", momentum, Interval::share);
-  check_features("BatchNorm", x, 1, weight.shape()[0]);
-  const nitinol::BatchNorm options = {.weight = weight, .bias = bias, .eps = eps};
+  const int64_t features = running_mean.shape()[0];
+  check_features("BatchNorm", x, 1, features);
+  const nitinol::BatchNorm options = {
+      .weight = value_of(weight), .bias = value_of(bias), .eps = eps};
   if (!training) return nitinol::batch_norm(x, running_mean, running_var, options);
   const BatchNormed batch = nitinol::batch_norm(x, options);
   const NoGradients scope;
-  const double count = static_cast<double>(x.size() / weight.shape()[0]);
+  const double count = static_cast<double>(x.size() / features);
   const double unbiased = count > 1 ? count / (count - 1) : 1;
   const auto move = [&](const Variable& running, const Tensor& now, double factor) {
     const Tensor moved =

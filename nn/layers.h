@@ -19,9 +19,12 @@ namespace nitinol::nn {
 
 /// x @ weight + bias, over the last axis.
 struct Linear {
-  Variable weight;               ///< [in, out]
-  std::optional<Variable> bias;  ///< [out]
+  static constexpr int64_t output_axis = 1;  ///< of the weight
+  Variable weight;                           ///< [in, out]
+  std::optional<Variable> bias;              ///< [out]
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  /// What it computes with another weight.
+  [[nodiscard]] Tensor with_weight(const Tensor& other, const Tensor& x) const;
 };
 struct LinearOptions {
   bool has_bias = true;
@@ -36,6 +39,8 @@ struct Conv2d {
   std::optional<Variable> bias;  ///< [out]
   Conv2dOptions options = {};
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
+  /// What it computes with another weight.
+  [[nodiscard]] Tensor with_weight(const Tensor& other, const Tensor& x) const;
 };
 struct Conv2dLayerOptions {
   Conv2dOptions conv = {};
@@ -81,15 +86,18 @@ struct EmbeddingOptions {
 
 /// What becomes of the rows of a bag.
 enum class Pooling : uint8_t { sum, mean, max };
-/// Rows of a table, joined: indices [..., bag] give [..., width].
+/// Rows of a table, joined: indices [..., bag] give [..., width]; of bags of several sizes one
+/// after the other, indices [n] and where each bag begins give [bags, width].
 struct EmbeddingBag {
   Variable weight;  ///< [count, width]
   Pooling pooling = Pooling::mean;
   /// The index that stands for nothing: it is in no sum, nor counted. A bag without others gives 0.
   std::optional<int64_t> padding = {};
   /// `weights`, of the shape of the indices: rows are multiplied by them, for sums alone.
-  [[nodiscard]] Tensor operator()(const Tensor& indices,
-                                  const std::optional<Tensor>& weights = {}) const;
+  /// `offsets`, integers [bags] that do not descend, the first 0: where each bag begins; it ends
+  /// where the next one begins, and without rows it is 0. Throws Error(value) for others.
+  [[nodiscard]] Tensor operator()(const Tensor& indices, const std::optional<Tensor>& weights = {},
+                                  const std::optional<Tensor>& offsets = {}) const;
 };
 struct EmbeddingBagOptions {
   Pooling pooling = Pooling::mean;
@@ -157,14 +165,21 @@ struct RmsNorm {
 /// move towards them by `momentum` (the variance as the unbiased one, as in PyTorch); in eval mode
 /// the running ones are used.
 struct BatchNorm {
-  Variable weight, bias;               ///< [features]
-  Variable running_mean, running_var;  ///< [features]
+  std::optional<Variable> weight, bias;  ///< [features]
+  Variable running_mean, running_var;    ///< [features]
   double eps = 1e-5, momentum = 0.1;
   Training training = {true, "BatchNorm.training"};
   /// x: [batch, features, ...].
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
 };
-[[nodiscard]] BatchNorm batch_norm(Integer features, DType dtype = f32);
+struct BatchNormOptions {
+  double eps = 1e-5;      ///< added to the variance
+  double momentum = 0.1;  ///< the share of a batch in the running statistics
+  bool is_affine = true;  ///< has a weight and a bias
+  DType dtype = f32;
+};
+/// Throws Error(value) unless eps is not negative and momentum from 0 to 1.
+[[nodiscard]] BatchNorm batch_norm(Integer features, const BatchNormOptions& options = {});
 
 /// Zeroes elements with probability `rate` while training, and scales the rest by 1 / (1 - rate).
 struct Dropout {

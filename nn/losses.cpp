@@ -366,17 +366,14 @@ Tensor checked_lengths(const Tensor& lengths, const char* name, int64_t batch, i
                  .fix = {}});
   }
   const Tensor given = cast(lengths, i64);
-  try {
-    check_nonzero((given >= 0) & (given <= most));
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::value) throw;
-    throw Error(ErrorKind::value, {.where = "ctc_loss",
-                                   .what = name,
-                                   .expected = fmt::format("numbers from 0 to {}", most),
-                                   .got = fmt::format("{} to {}", min(given).item<int64_t>(),
-                                                      max(given).item<int64_t>()),
-                                   .fix = {}});
-  }
+  check_elements((given >= 0) & (given <= most), [&] {
+    return Error(ErrorKind::value, {.where = "ctc_loss",
+                                    .what = name,
+                                    .expected = fmt::format("numbers from 0 to {}", most),
+                                    .got = fmt::format("{} to {}", min(given).item<int64_t>(),
+                                                       max(given).item<int64_t>()),
+                                    .fix = {}});
+  });
   return given;
 }
 

@@ -97,10 +97,6 @@ class Optimizer {
     std::function<void(const Step& step, std::vector<Item>& items)> directions = {};
   };
 
-  Optimizer() = default;
-  void add_group(std::vector<Variable> parameters, Rule rule);
-
- private:
   struct Group {
     Variable rate;   ///< float64
     Variable steps;  ///< float64: how many were made
@@ -111,9 +107,13 @@ class Optimizer {
   };
   using Groups = std::vector<Group>;
 
+  Optimizer() = default;
+  void add_group(std::vector<Variable> parameters, Rule rule);
+  [[nodiscard]] std::shared_ptr<const Groups> groups() const;
+
+ private:
   /// False if no parameter has a gradient.
   static bool step(const Group& group);
-  [[nodiscard]] std::shared_ptr<const Groups> groups() const;
   void replace(std::shared_ptr<const Groups> groups);
 
   mutable std::mutex mutex_;  ///< guards which groups there are: a list of them never changes

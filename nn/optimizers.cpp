@@ -71,41 +71,6 @@ double epsilon(DType dtype) {
   return dtype == f16 ? 0x1p-10 : 0x1p-7;
 }
 
-/// The next move of all parameters, by the two loops of Nocedal (1980). `state`: gradient and move
-/// of the step before, the first guess of the inverse second derivative, and of past steps, the
-/// oldest first, the moves s, the changes y of the gradient, and 1 / (s y): 0 where there was none.
-Tensor lbfgs_move(const Tensor& rate, const Tensor& count, const std::vector<Variable>& state,
-                  const Tensor& gradient) {
-  const Tensor y = gradient - state[0], s = state[1];
-  const Tensor curvature = sum(y * s);
-  const Tensor is_kept = curvature > 1e-10;
-  const auto pushed = [&](const Variable& past, const Tensor& newest) {
-    const Tensor rest = slice(past, 0, {1, past.shape()[0]});
-    return assigned(past, where(is_kept, concat({rest, unsqueeze(newest, 0)}), past));
-  };
-  const Tensor guess = assigned(state[2], where(is_kept, curvature / sum(y * y), state[2]));
-  const Tensor moves = pushed(state[3], s), changes = pushed(state[4], y);
-  const Tensor weights = pushed(state[5], 1 / curvature);
-  const int64_t history = weights.shape()[0];
-  std::vector<Tensor> along(static_cast<std::size_t>(history));
-  Tensor direction = -gradient;
-  for (int64_t i = history - 1; i >= 0; --i) {
-    Tensor& a = along[static_cast<std::size_t>(i)];
-    a = weights[i] * sum(moves[i] * direction);
-    direction = direction - changes[i] * a;
-  }
-  direction = direction * guess;
-  for (int64_t i = 0; i < history; ++i) {
-    const Tensor b = weights[i] * sum(changes[i] * direction);
-    direction = direction + moves[i] * (along[static_cast<std::size_t>(i)] - b);
-  }
-  // Nothing is known yet at the first step, which is kept short.
-  const Tensor first = minimum(1 / sum(abs(gradient)), 1.0);
-  const Tensor size = where(count > 1.0, 1.0, first) * cast(rate, gradient.dtype());
-  state[0].set(gradient);
-  return assigned(state[1], direction * size);
-}
-
 }  // namespace
 
 // ---- SGD
@@ -477,49 +442,6 @@ void Lamb::add(std::vector<Variable> parameters, const LambOptions& options) {
              const Tensor ratio = where(logical_and(ours > 0.0, its > 0.0), ours / its, 1.0);
              return item.value - move * (cast(ratio, item.value.dtype()) * shared[2]);
            }});
-}
-
-// ---- second derivatives
-
-Lbfgs::Lbfgs(std::vector<Variable> parameters, const LbfgsOptions& options) {
-  add(std::move(parameters), options);
-}
-
-void Lbfgs::add(std::vector<Variable> parameters, const LbfgsOptions& options) {
-  check_at_least("Lbfgs", "history", options.history, 1);
-  const Device device = parameters.empty() ? Device() : parameters[0].device();
-  DType dtype = f32;
-  int64_t size = 0;
-  for (const Variable& each : parameters) {
-    dtype = promote(dtype, each.dtype());
-    size += each.size();
-  }
-  const auto none = [&](const Shape& shape) { return zeros(shape, dtype, device); };
-  const Tensor none_of_all = none({options.history, size});
-  add_group(std::move(parameters),
-            {.where = "Lbfgs",
-             .rate = options.rate,
-             .is_maximizing = options.is_maximizing,
-             .group_state = {none({size}), none({size}), full({}, 1.0, dtype, device), none_of_all,
-                             none_of_all, none({options.history})},
-             .state = alike(0),
-             .shared = [](const Step&) { return std::vector<Tensor>(); },
-             .formula = [](const Item& item,
-                           const std::vector<Tensor>&) { return item.value - item.gradient; },
-             .directions =
-                 [=](const Step& step, std::vector<Item>& items) {
-                   std::vector<Tensor> flat;
-                   for (const Item& item : items)
-                     flat.push_back(cast(flatten(item.gradient), dtype));
-                   const Tensor move = lbfgs_move(step.rate, step.count, step.state, concat(flat));
-                   int64_t start = 0;
-                   for (Item& item : items) {
-                     const int64_t end = start + item.value.size();
-                     const Tensor part = slice(move, 0, {start, end});
-                     item.gradient = -cast(reshape(part, item.value.shape()), item.value.dtype());
-                     start = end;
-                   }
-                 }});
 }
 
 }  // namespace nitinol::nn

@@ -1,6 +1,7 @@
 // The optimizers. Each is a rule for one parameter; see nn/optimizer.h for what they share.
 #pragma once
 
+#include "core/function_ref.h"
 #include "nn/optimizer.h"
 
 #include <cstdint>
@@ -181,14 +182,37 @@ struct LbfgsOptions {
   bool is_maximizing = false;                  ///< moves along gradients, not against them
   [[no_unique_address]] LearningRate lr = {};  ///< is called rate
 };
-/// Newton's method with second derivatives guessed from the last steps (D. Liu, J. Nocedal, 1989),
-/// without a line search: for gradients of all data, near a minimum. It is called as the others
-/// are, with one loss for each step; so many steps are PyTorch's one of max_iter = so many without
-/// its tolerances. Each group has its own guess.
+/// When Lbfgs::minimize() ends.
+struct MinimizeOptions {
+  int64_t iterations = 20;
+  int64_t evaluations = 25;          ///< of the loss in one iteration, at most
+  double gradient_tolerance = 1e-7;  ///< no element of a gradient is larger
+  double change_tolerance = 1e-9;  ///< neither the loss nor an element of a parameter changed more
+};
+/// What it came to.
+struct Minimum {
+  double loss = 0;
+  int64_t iterations = 0;     ///< steps made
+  int64_t evaluations = 0;    ///< calls of the loss
+  bool is_converged = false;  ///< it ended by a tolerance
+};
+/// Newton's method with second derivatives guessed from the last steps (D. Liu, J. Nocedal, 1989):
+/// for gradients of all data. Each group has its own guess.
+///
+/// step() takes its length from the rate, near a minimum 1: it is called as of the others, with one
+/// loss for each step; so many steps are PyTorch's one of max_iter = so many without its
+/// tolerances. minimize() searches the length of each step.
 class Lbfgs final : public Optimizer {
  public:
   explicit Lbfgs(std::vector<Variable> parameters, const LbfgsOptions& options = {});
   void add(std::vector<Variable> parameters, const LbfgsOptions& options);
+
+  /// Steps whose lengths a line search finds, by the strong Wolfe conditions. `loss` computes the
+  /// loss of the present parameters, calls backward() and returns it, one number; gradients are
+  /// cleared before. It may be compiled; minimize() itself reads loss and slope on the host after
+  /// each call. The parameters end where the loss is what is returned. Throws Error(value) for a
+  /// first loss that is not finite, and for options that make no sense.
+  Minimum minimize(FunctionRef<Tensor()> loss, const MinimizeOptions& options = {}) const;
 };
 
 }  // namespace nitinol::nn

@@ -26,7 +26,7 @@ void check_shapes(const Tensor& x, const BatchNorm& options) {
   }
   const Shape features = {x.shape()[1]};
   for (const Tensor* of_features : {&options.weight, &options.bias}) {
-    if (of_features->shape() == features) continue;
+    if (!of_features->is_defined() || of_features->shape() == features) continue;
     throw Error(
         ErrorKind::shape,
         {.where = "batch_norm",
@@ -62,9 +62,11 @@ class Batch {
   }
   [[nodiscard]] Tensor scaled(const Tensor& deviation, const Tensor& variance,
                               const BatchNorm& options) const {
-    const Tensor scale = widened(options.weight) * rsqrt(variance + options.eps);
-    const Tensor result =
-        narrowed(deviation * spread(scale) + spread(widened(options.bias)), given_);
+    const Tensor one = rsqrt(variance + options.eps);
+    Tensor result =
+        deviation * spread(options.weight.is_defined() ? widened(options.weight) * one : one);
+    if (options.bias.is_defined()) result = result + spread(widened(options.bias));
+    result = narrowed(result, given_);
     return is_images_ ? channels_first(result) : result;
   }
 

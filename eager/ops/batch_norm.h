@@ -9,8 +9,8 @@ namespace nitinol {
 
 /// What batch_norm does after normalising.
 struct BatchNorm {
-  Tensor weight;      ///< multiplied; [features]
-  Tensor bias;        ///< added; [features]
+  Tensor weight;      ///< multiplied; [features], or undefined: by 1
+  Tensor bias;        ///< added; [features], or undefined: nothing
   double eps = 1e-5;  ///< added to the variance
 };
 
@@ -28,7 +28,8 @@ struct BatchNormed {
 /// Throws Error(shape) if x has fewer than two axes or weight or bias another shape.
 [[nodiscard]] BatchNormed batch_norm(const Tensor& x, const BatchNorm& options);
 
-/// Normalises each feature by a given mean and variance, [features]. Throws likewise.
+/// Normalises each feature by a given mean and variance, [features], through which gradients flow:
+/// they may be those of several batches together. Throws likewise.
 [[nodiscard]] Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& variance,
                                 const BatchNorm& options);
 

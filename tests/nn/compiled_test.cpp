@@ -70,6 +70,8 @@ TEST_CASE("every layer is compiled, in both modes", "[nn][jit]") {
   check("Embedding", nn::embedding(5, 4), tensor({1, 4, 0}));
   check("Embedding with padding", nn::embedding(5, 4, {.padding = 1, .max_norm = 1.0}),
         tensor({1, 4, 0}));
+  check("WeightNorm", nn::weight_norm(nn::linear(4, 3)), x);
+  check("SpectralNorm", nn::spectral_norm(nn::linear(4, 3)), x);
   check("EmbeddingBag", nn::embedding_bag(5, 4, {.padding = 0}), tensor({{1, 4, 0}}));
   check("LayerNorm", nn::layer_norm(4), x);
   check("LayerNorm without weights", nn::layer_norm(4, {.is_affine = false}), x);
@@ -77,6 +79,7 @@ TEST_CASE("every layer is compiled, in both modes", "[nn][jit]") {
   check("InstanceNorm", nn::instance_norm(3, {.is_affine = true}), images);
   check("RmsNorm", nn::rms_norm(4), x);
   check("BatchNorm", nn::batch_norm(4), x);
+  check("BatchNorm without weights", nn::batch_norm(4, {.is_affine = false}), x);
   check("Dropout", nn::dropout(0.5), x);
   check("FeatureDropout", nn::feature_dropout(0.5), images);
   check("MultiHeadAttention", nn::multi_head_attention(4, 2), steps);

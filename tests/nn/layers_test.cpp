@@ -127,6 +127,21 @@ TEST_CASE("BatchNorm keeps running statistics while it trains, and uses them in 
   CHECK(max(abs(z - wanted)).item<double>() < 1e-12);
 }
 
+TEST_CASE("BatchNorm without weights, with its own eps and momentum", "[nn]") {
+  const nn::BatchNorm layer =
+      nn::batch_norm(3, {.eps = 0.25, .momentum = 0.5, .is_affine = false, .dtype = f64});
+  CHECK(nn::parameters(layer).empty());
+  CHECK(nn::buffers(layer).size() == 2);
+  const Tensor x = values({6, 3}) * 2.0 - 3.0;
+  const Tensor expected = (x - mean(x, {0})) / sqrt(var(x, {0}) + 0.25);
+  CHECK(max(abs(layer(x) - expected)).item<double>() < 1e-14);
+  CHECK(max(abs(layer.running_mean - mean(x, {0}) * 0.5)).item<double>() < 1e-14);
+  CHECK(max(abs(layer.running_var - (0.5 + var(x, {0}, 1) * 0.5))).item<double>() < 1e-14);
+  CHECK_THROWS_WITH(nn::batch_norm(3, {.eps = -1}),
+                    Catch::Contains("batch_norm") && Catch::Contains("`eps`"));
+  CHECK_THROWS_WITH(nn::batch_norm(3, {.momentum = 2}), Catch::Contains("`momentum`"));
+}
+
 TEST_CASE("running statistics move once per compiled step", "[nn][jit]") {
   const nn::BatchNorm a = nn::batch_norm(3);
   const nn::BatchNorm b = nn::batch_norm(3);
@@ -252,6 +267,52 @@ TEST_CASE("an EmbeddingBag joins rows", "[nn]") {
   CHECK_THROWS_WITH(bag(nn::Pooling::mean)(indices, weights), Catch::Contains("pooling by a sum"));
   CHECK_THROWS_WITH(bag(nn::Pooling::sum)(indices, ones({2})),
                     Catch::Contains("a weight for each"));
+}
+
+TEST_CASE("bags of an EmbeddingBag begin where offsets say", "[nn][jit]") {
+  const Tensor indices = tensor({3, 1, 1, 0, 2, 2, 3}), offsets = tensor({0, 2, 2, 6});
+  const std::vector<std::vector<int64_t>> bags = {{3, 1}, {}, {1, 0, 2, 2}, {3}};
+  for (const nn::Pooling pooling : {nn::Pooling::sum, nn::Pooling::mean, nn::Pooling::max}) {
+    for (const std::optional<int64_t> padding : {std::optional<int64_t>(), {1}, {-1}}) {
+      const nn::EmbeddingBag layer =
+          nn::to(nn::embedding_bag(4, 3, {.pooling = pooling, .padding = padding}), f64);
+      const Tensor y = layer(indices, {}, offsets);
+      REQUIRE(y.shape() == Shape{4, 3});
+      sum(y * reshape(arange(12).to(f64), {4, 3})).backward();
+      const Tensor gradient = layer.weight.grad();
+      layer.weight.clear_grad();
+      for (std::size_t i = 0; i < bags.size(); ++i) {
+        const auto row = static_cast<int64_t>(i);
+        if (bags[i].empty()) {
+          CHECK(same_bits(y[row], zeros({3}, f64)));
+          continue;
+        }
+        const Tensor alone = layer(unsqueeze(tensor(bags[i]), 0));
+        CHECK(max(abs(y[row] - alone[0])).item<double>() < 1e-15);
+        sum(alone[0] * (arange(3).to(f64) + 3.0 * static_cast<double>(row))).backward();
+      }
+      CHECK(max(abs(layer.weight.grad() - gradient)).item<double>() < 1e-14);
+    }
+  }
+  const nn::EmbeddingBag layer = nn::embedding_bag(4, 2, {.pooling = nn::Pooling::sum});
+  const Tensor weights = arange(7).to(f32);
+  CHECK(same_bits(layer(indices, weights, offsets)[3], layer.weight.get()[3] * 6.0F));
+  CHECK(layer(zeros({0}, i64), {}, zeros({0}, i64)).shape() == Shape{0, 2});
+  const auto compiled = compile([&](const Tensor& i, const Tensor& o) { return layer(i, {}, o); },
+                                {.check = Check::never});
+  for (int call = 0; call < 5; ++call) {
+    const Tensor some = tensor({0, call, 4, 5});
+    CHECK(same_bits(compiled(indices, some), layer(indices, {}, some)));
+  }
+  CHECK(compiled.explain().plan_calls > 0);
+  CHECK(compiled.explain().signatures.size() == 1);
+  for (const Tensor& wrong : {tensor({1, 2, 3, 4}), tensor({0, 3, 2, 4}), tensor({0, 1, 2, 8})}) {
+    CHECK_THROWS_WITH(layer(indices, {}, wrong), Catch::Contains("EmbeddingBag: the offsets") &&
+                                                     Catch::Contains("than the 7 indices"));
+    CHECK_THROWS_WITH(compiled(indices, wrong), Catch::Contains("EmbeddingBag: the offsets"));
+  }
+  CHECK_THROWS_WITH(layer(unsqueeze(indices, 0), {}, offsets), Catch::Contains("expected [n]"));
+  CHECK_THROWS_WITH(layer(indices, {}, ones({2})), Catch::Contains("integers of shape [bags]"));
 }
 
 TEST_CASE("FeatureDropout drops whole features", "[nn]") {

@@ -6,6 +6,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <cmath>
+#include <vector>
+
 using namespace nitinol;
 
 namespace {
@@ -40,7 +43,31 @@ TEST_CASE("batch_norm normalises each feature by the batch, or by what is given"
     CHECK(largest_difference(got.variance, variance).item<double>() < 1e-12);
     const Tensor again = batch_norm(x, average, variance, options);
     CHECK(largest_difference(again, expected).item<double>() < 1e-12);
+    const Tensor bare = (x - spread(average, x)) / sqrt(spread(variance, x) + 0.01);
+    const BatchNorm only_eps = {.weight = {}, .bias = {}, .eps = 0.01};
+    CHECK(largest_difference(batch_norm(x, only_eps).values, bare).item<double>() < 1e-12);
   }
+}
+
+TEST_CASE("batches of several processes are normalised as one, by statistics that they share",
+          "[eager][batch_norm]") {
+  const Tensor x = randn({6, 3, 2}, f64), seed = randn({6, 3, 2}, f64);
+  const BatchNorm options = {.weight = randn({3}, f64), .bias = randn({3}, f64)};
+  const auto whole = [&](const Tensor& all) { return sum(batch_norm(all, options).values * seed); };
+  const auto shared = [&](const Tensor& all) {
+    const std::vector<Tensor> parts = split(all, 2, 0), seeds = split(seed, 2, 0);
+    const auto over_both = [&](const auto& f) { return (f(parts[0]) + f(parts[1])) / 2.0; };
+    const Tensor average = over_both([](const Tensor& part) { return mean(part, {0, 2}); });
+    const Tensor variance = over_both([&](const Tensor& part) {
+      return mean(square(part - spread(average, part)), {0, 2});
+    });
+    const auto loss = [&](std::size_t i) {
+      return sum(batch_norm(parts[i], average, variance, options) * seeds[i]);
+    };
+    return loss(0) + loss(1);
+  };
+  CHECK(std::abs(whole(x).item<double>() - shared(x).item<double>()) < 1e-12);
+  CHECK(largest_difference(grad(whole)(x), grad(shared)(x)).item<double>() < 1e-12);
 }
 
 TEST_CASE("normalised images lie channels last, with bits that no layout changes",
