@@ -189,7 +189,7 @@ struct MinimizeOptions {
   double gradient_tolerance = 1e-7;  ///< no element of a gradient is larger
   double change_tolerance = 1e-9;  ///< neither the loss nor an element of a parameter changed more
 };
-/// What it came to.
+/// What a minimization came to.
 struct Minimum {
   double loss = 0;
   int64_t iterations = 0;     ///< steps made

@@ -57,6 +57,10 @@ class Struct:
         found = without_structs(self.body)[1]
         return {name: Struct(name, body, self.path) for name, body in found.items()}
 
+    def has(self, text: str) -> bool:
+        """Whether there is a line of this code."""
+        return any(text in line for _, line in self.body)
+
     @property
     def call(self) -> Function | None:
         """Its call operator."""

@@ -92,6 +92,11 @@ class Layer:
         self.inputs = list(self.inputs_of(self.call)) if self.call else []
 
     @property
+    def has_weight(self) -> bool:
+        """Whether it is called with another weight, too."""
+        return self.struct.has("with_weight(const Tensor& other, const Tensor& x)")
+
+    @property
     def place(self) -> str:
         one = self.call or self.factory
         return one.place if one else self.struct.path
@@ -166,6 +171,8 @@ class Layer:
             lines += ["", ""]
         doc = textwrap.indent(self.doc, "    ").strip()
         lines += [f"class {self.name}(Module):", f'    """{doc}"""', ""]
+        if self.struct.has("constexpr int64_t output_axis = 1;"):
+            lines.append("    output_axis = 1  #: of the weight")
         if self.parts:
             parts = ", ".join(f'"{name}": {part}' for name, part in self.parts.items())
             lines.append(f"    _parts = {{{parts}}}")
@@ -189,6 +196,13 @@ class Layer:
             f"    def __call__(self, {arguments}) -> {result}:",
             f"        return {returned}",
         ]
+        if self.has_weight:
+            lines += [
+                "",
+                "    def with_weight(self, other: TensorLike, x: TensorLike) -> Tensor:",
+                '        """What it computes with another weight."""',
+                f"        return _ext._with_weight_{self.name}(self, other, x)",
+            ]
         return "\n".join(lines) + "\n"
 
     def init(self) -> Iterator[str]:
@@ -287,7 +301,18 @@ class Layer:
             lines.append(f"    return to_python({call});")
         names = [one.name for one in self.inputs]
         parameters = ", ".join(["nb::handle self", *(f"nb::handle {n}_" for n in names)])
-        return self.defined("call", parameters, lines, ["self", *names])
+        defined = self.defined("call", parameters, lines, ["self", *names])
+        if not self.has_weight:
+            return defined
+        lines = [
+            f"    const nn::{self.name} layer = read_{self.name}(self);",
+            f"    const auto other = {self.given('Tensor', 'other')}, x = {self.given('Tensor', 'x')};",
+            "    return to_python(unlocked([&] { return layer.with_weight(other, x); }));",
+        ]
+        parameters = "nb::handle self, nb::handle other_, nb::handle x_"
+        return (
+            defined + "\n" + self.defined("with_weight", parameters, lines, ["self", "other", "x"])
+        )
 
     def argument(self, one: Input) -> str:
         if one.type == "Tensor":

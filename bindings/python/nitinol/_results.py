@@ -14,6 +14,16 @@ class Ordered(NamedTuple):
     indices: Tensor
 
 
+class Minimum(NamedTuple):
+    """What a minimization came to: the least loss, steps made, calls of the loss, and whether it
+    ended by a tolerance."""
+
+    loss: float
+    iterations: int
+    evaluations: int
+    converged: bool
+
+
 class MaxPooled(NamedTuple):
     """Largest numbers, and where they are."""
 

@@ -61,6 +61,9 @@ from nitinol._hints import names_of_module
 from nitinol._layers import *  # noqa: F403
 from nitinol._metrics import *  # noqa: F403
 from nitinol._module import Module, Sequential, children
+from nitinol import _parametrizations
+from nitinol._parametrizations import *  # noqa: F403
+from nitinol._results import Minimum
 from nitinol._pytorch import LoadReport, LoadedTensor, load_pytorch
 
 _Savable = Module | Optimizer | Average | LossScale | DataLoader | Mapping[str, Any] | Sequence[Any]
@@ -112,6 +115,7 @@ __all__ = [
     "LoadReport",
     "LoadedTensor",
     "LossScale",
+    "Minimum",
     "Module",
     "NAdam",
     "Optimizer",
@@ -139,7 +143,7 @@ __all__ = [
     "warm_up",
     "weighted",
 ]
-__all__ += _layers.__all__
+__all__ += _layers.__all__ + _parametrizations.__all__
 __all__ += _metrics.__all__ + _fit.__all__
 __all__ += _functions.__all__
 
@@ -163,6 +167,7 @@ for _class in (
     LoadReport,
     LoadedTensor,
     *map(vars(_layers).get, _layers.__all__),
+    *map(vars(_parametrizations).get, _parametrizations.__all__),
 ):
     _class.__module__ = __name__  # where users find it
 

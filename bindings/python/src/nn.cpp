@@ -109,6 +109,41 @@ void bind_rates(nb::module_& m) {
       .def("rate", &nn::Plateau::rate, "The present rate.");
 }
 
+/// What Lbfgs has beside the others, whose class is written from nn/optimizers.h.
+void bind_minimize(nb::module_& m) {
+  const nn::MinimizeOptions usual;
+  nb::object of_lbfgs = m.attr("Lbfgs");
+  of_lbfgs.attr("minimize") = nb::cpp_function(
+      [](const nn::Lbfgs& self, nb::callable loss, int64_t iterations, int64_t evaluations,
+         double gradient_tolerance, double change_tolerance) {
+        const auto call = [&]() -> Tensor {
+          const Locked lock;
+          return given<Tensor>("Lbfgs.minimize", "the loss", loss());
+        };
+        const nn::Minimum found = unlocked([&] {
+          return self.minimize(call, {.iterations = iterations,
+                                      .evaluations = evaluations,
+                                      .gradient_tolerance = gradient_tolerance,
+                                      .change_tolerance = change_tolerance});
+        });
+        return nb::module_::import_("nitinol._results")
+            .attr("Minimum")(found.loss, found.iterations, found.evaluations, found.is_converged);
+      },
+      nb::name("minimize"), nb::scope(of_lbfgs), nb::is_method(), nb::arg("loss"), nb::kw_only(),
+      nb::arg("iterations") = usual.iterations, nb::arg("evaluations") = usual.evaluations,
+      nb::arg("gradient_tolerance") = usual.gradient_tolerance,
+      nb::arg("change_tolerance") = usual.change_tolerance,
+      nb::sig("def minimize(self, loss: typing.Callable[[], Tensor], *, iterations: int = 20, "
+              "evaluations: int = 25, gradient_tolerance: float = 1e-07, change_tolerance: float = "
+              "1e-09) -> _results.Minimum"),
+      "Steps whose lengths a line search finds, by the strong Wolfe conditions. loss() computes "
+      "the loss of the present parameters, calls backward() and returns it; gradients are cleared "
+      "before. It may be compiled. It ends after so many iterations, each of at most so many "
+      "evaluations of the loss, or where no element of a gradient, or no change, is larger than "
+      "its "
+      "tolerance.");
+}
+
 void bind_average(nb::module_& m) {
   static Signature of_average("Average", {"parameters", "decay"}, 0, 2, 1);
   of_average.intern();
@@ -422,6 +457,7 @@ void bind_nn(nb::module_& parent) {
   bind_layers(m);
   bind_optimizer(m);
   bind_optimizers(m);
+  bind_minimize(m);
   bind_rates(m);
   bind_average(m);
   bind_precision(m);

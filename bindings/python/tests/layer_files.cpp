@@ -34,6 +34,8 @@ void for_each_layer(F&& f) {
   f("instance_norm", nn::instance_norm(4, {.is_affine = true}));
   f("rms_norm", nn::rms_norm(4));
   f("prelu", nn::prelu(3));
+  f("weight_norm", nn::weight_norm(nn::conv2d(2, 3, 3)));
+  f("spectral_norm", nn::spectral_norm(nn::linear(4, 3)));
   f("batch_norm", nn::batch_norm(4));
   const nn::RecurrentOptions two = {.layers = 2, .is_bidirectional = true};
   f("lstm", nn::lstm(3, 4));

@@ -42,6 +42,8 @@ LAYERS: dict[str, Callable[[], Any]] = {
     "rms_norm": lambda: nn.RmsNorm(4),
     "batch_norm": lambda: nn.BatchNorm(4),
     "prelu": lambda: nn.PRelu(3),
+    "weight_norm": lambda: nn.WeightNorm(nn.Conv2d(2, 3, 3)),
+    "spectral_norm": lambda: nn.SpectralNorm(nn.Linear(4, 3)),
     "lstm": lambda: nn.Lstm(3, 4),
     "lstm_of_two": lambda: nn.Lstm(3, 4, layers=2, bidirectional=True),
     "gru": lambda: nn.Gru(3, 4, layers=2, bidirectional=True),
