@@ -12,11 +12,12 @@
 namespace nitinol {
 namespace {
 
-/// All gradients are zeros, as grad() gives them; more likely a parameter() was forgotten.
+/// No Variable is known whose gradient would be zeros; more likely a parameter() was forgotten.
 void warn_untracked() {
   static std::atomic<bool> has_warned = false;
   if (has_warned.exchange(true)) return;
-  const std::string place = describe_users_call();
+  std::string place = given_place();
+  if (place.empty()) place = describe_users_call();
   log(LogLevel::warning,
       fmt::format("backward{}: nothing that the tensor was computed from tracks gradients, so none "
                   "are added; what is to be learned is made with parameter(initial), and used "

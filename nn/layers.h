@@ -173,8 +173,7 @@ struct BatchNorm {
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
 };
 struct BatchNormOptions {
-  double eps = 1e-5;      ///< added to the variance
-  double momentum = 0.1;  ///< the share of a batch in the running statistics
+  double eps = 1e-5, momentum = 0.1;
   bool is_affine = true;  ///< has a weight and a bias
   DType dtype = f32;
 };
@@ -235,8 +234,6 @@ struct Softmax {
   int64_t axis = -1;
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
 };
-
-// ---- shapes
 
 /// The input: what takes the place of a layer that is left out.
 struct Identity {

@@ -87,13 +87,13 @@ TEST_CASE("norms as PyTorch's", "[nn][reference]") {
     INFO(name);
     const Case c(name);
     nn::BatchNorm layer = nn::to(nn::batch_norm(3), f64);
-    layer.weight.set(c["w"]);
-    layer.bias.set(c["b"]);
+    layer.weight->set(c["w"]);
+    layer.bias->set(c["b"]);
     const Variable x = parameter(c["x"]);
     const Tensor y = layer(x);
     CHECK(close(y, c["y"]));
     backward(y);
-    check_named(c, {{"dx", x}, {"dw", layer.weight}, {"db", layer.bias}});
+    check_named(c, {{"dx", x}, {"dw", *layer.weight}, {"db", *layer.bias}});
     CHECK(close(layer.running_mean, c["mean"]));
     CHECK(close(layer.running_var, c["var"]));
     nn::eval(layer);

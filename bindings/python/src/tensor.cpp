@@ -360,6 +360,7 @@ void bind_methods(nb::class_<Tensor>& tensor) {
           "backward",
           [](Tensor x, nb::handle seed) {
             const auto weights = convert<std::optional<Tensor>>({"backward", "seed", seed});
+            const PlaceScope place(python_place);  // of a warning
             const Unlocked release;
             weights ? x.backward(*weights) : x.backward();
           },

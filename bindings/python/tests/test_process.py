@@ -460,3 +460,17 @@ f(nt.ones((3,)))
 """,
         seconds=120,
     )
+
+
+def test_a_warning_names_the_line_of_the_program(tmp_path):
+    program = tmp_path / "model.py"
+    program.write_text("""\
+import nitinol as nt
+w = nt.ones((3,))
+def loss():
+    return nt.sum(w * 2)
+loss().backward()
+""")
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0
+    assert "warning: backward at model.py:5: nothing that the tensor" in done.stderr
