@@ -86,7 +86,8 @@ class Backend {
   }
   /// Bytes of operand b of this matmul as LibraryCall::Kind::pack writes it, if it is faster to
   /// pack it once and run `uses` such products as packed_matmul, and no bit changes by that; else
-  /// 0. May prepare these calls.
+  /// 0. The same of the weight of a conv2d, for pack_filter and packed_conv2d. May prepare these
+  /// calls.
   [[nodiscard]] virtual std::size_t packed_bytes(const LibraryCall& /*product*/,
                                                  std::size_t /*uses*/) {
     return 0;

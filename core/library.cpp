@@ -45,6 +45,10 @@ std::string_view name_of(LibraryCall::Kind kind) {
       return "conv2d_input";
     case LibraryCall::Kind::conv2d_weight:
       return "conv2d_weight";
+    case LibraryCall::Kind::pack_filter:
+      return "pack_filter";
+    case LibraryCall::Kind::packed_conv2d:
+      return "packed_conv2d";
     case LibraryCall::Kind::window_max:
       return "window_max";
     case LibraryCall::Kind::window_max_input:

@@ -76,6 +76,9 @@ struct LibraryCall {
     conv2d,     ///< operands x[n, h, w, c], weight[o, c / groups, kh, kw] -> y[n, oh, ow, o]
     conv2d_input,   ///< operands y, weight -> x: the gradient of conv2d for x
     conv2d_weight,  ///< operands x, y -> weight: the gradient of conv2d for the weight
+    pack_filter,    ///< operands of a conv2d, of which it reads the weight and writes it in a
+                    ///< layout that the device chooses, of Backend::packed_bytes() bytes
+    packed_conv2d,  ///< operands of a conv2d, with the weight as pack_filter has written it
     window_max,     ///< operands x[n, h, w, c], values of its shape -> y[n, oh, ow, c]: the value
                     ///< where x is largest in the window, at the first of equal places
     window_max_input,  ///< operands x, y -> values: each y added where x is largest; 0 elsewhere

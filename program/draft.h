@@ -14,7 +14,7 @@ namespace nitinol::program {
 struct StepDraft {
   ProgramStep out = {};
   std::optional<Kernel> kernel = {};  ///< until it is prepared; library calls are from the start
-  std::optional<LibraryCall> product = {};  ///< of a matmul
+  std::optional<LibraryCall> product = {};  ///< a matmul, or a conv2d
   bool is_copy = false;                     ///< a kernel that stores what it reads
   bool updates_first = false;      ///< a library call that may store where its first operand lies:
   std::size_t arriving_bytes = 0;  ///< then it writes so many

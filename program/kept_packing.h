@@ -1,4 +1,4 @@
-// KeptPacking: an operand of matrix products that stays packed from call to call.
+// KeptPacking: an operand of matrix products or convolutions that stays packed from call to call.
 #pragma once
 
 #include "core/backend.h"

@@ -2,6 +2,8 @@
 // steps: pack(w -> p), then 50 times packed_matmul(g, p -> h). A value is never written again while
 // a step reads it, so that what is packed before the first product is right for the last.
 //
+// The weight of a convolution is such an operand, too.
+//
 // A packed layout is made for one shape and layout of all three operands. Products of one b that
 // differ in them, which are rare, are packings of their own.
 #include "program/packing.h"
@@ -66,6 +68,16 @@ bool is_wanted(const ProgramDraft& draft, Packing& packing) {
   return packing.bytes > 0;
 }
 
+/// The calls that pack the operand, and that take it so.
+struct Kinds {
+  LibraryCall::Kind packs, takes_packed;
+};
+Kinds kinds_of(const Packing& packing) {
+  using Kind = LibraryCall::Kind;
+  if (packing.product.kind == Kind::conv2d) return {Kind::pack_filter, Kind::packed_conv2d};
+  return {Kind::pack, Kind::packed_matmul};
+}
+
 /// What the packing makes, as a value beyond the graph's.
 Value add_value(ProgramDraft& draft, const Packing& packing) {
   draft.out.places.emplace_back();
@@ -82,7 +94,8 @@ std::shared_ptr<const Executable> executable_of(const ProgramDraft& draft, Libra
 /// The step that packs, which the products then read.
 StepDraft packed_at_each_run(ProgramDraft& draft, const Packing& packing) {
   const auto packed = static_cast<int64_t>(add_value(draft, packing));
-  const auto product = executable_of(draft, packing.product, LibraryCall::Kind::packed_matmul);
+  const Kinds kinds = kinds_of(packing);
+  const auto product = executable_of(draft, packing.product, kinds.takes_packed);
   for (const std::size_t s : packing.steps) {
     ProgramStep& step = draft.steps[s].out;
     step.executable = product;
@@ -91,7 +104,7 @@ StepDraft packed_at_each_run(ProgramDraft& draft, const Packing& packing) {
   }
   const OperandLayout& b = packing.product.operands[1];
   StepDraft step;
-  step.out.executable = executable_of(draft, packing.product, LibraryCall::Kind::pack);
+  step.out.executable = executable_of(draft, packing.product, kinds.packs);
   step.out.operands = {packing.b, {packed, 0}};
   step.out.reads = {static_cast<Value>(packing.b.value)};
   step.out.writes = {static_cast<Value>(packed)};
@@ -104,11 +117,11 @@ StepDraft packed_at_each_run(ProgramDraft& draft, const Packing& packing) {
 
 void keep(ProgramDraft& draft, const Packing& packing) {
   const Value packed = add_value(draft, packing);
+  const Kinds kinds = kinds_of(packing);
   draft.out.kept.push_back(std::make_unique<KeptPacking>(
-      packing.b, packed, executable_of(draft, packing.product, LibraryCall::Kind::pack),
-      packing.bytes));
+      packing.b, packed, executable_of(draft, packing.product, kinds.packs), packing.bytes));
   draft.report.kept_bytes += packing.bytes;
-  const auto product = executable_of(draft, packing.product, LibraryCall::Kind::packed_matmul);
+  const auto product = executable_of(draft, packing.product, kinds.takes_packed);
   for (const std::size_t s : packing.steps) {
     draft.steps[s].out.if_packed = product;
     draft.steps[s].out.packed_b = packed;

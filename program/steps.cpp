@@ -182,7 +182,8 @@ bool add_library_call(ProgramDraft& draft, Value v) {
     step.report.bytes_written += bytes_of(graph[result].spec);
   }
   step.out.executable = prepare(draft.device, *call, step.report);
-  if (call->kind == LibraryCall::Kind::matmul) step.product = std::move(*call);
+  if (call->kind == LibraryCall::Kind::matmul || call->kind == LibraryCall::Kind::conv2d)
+    step.product = std::move(*call);
   step.out.effect = node.op->effect;
   step.report.is_ordered = step.out.effect == Effect::ordered;
   step.updates_first = call->kind == LibraryCall::Kind::scatter && !draft.out.is_gated &&

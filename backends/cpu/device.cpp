@@ -116,7 +116,8 @@ class CpuDevice final : public host::HostMemoryBackend {
     return prepare_call(std::get<LibraryCall>(step));
   }
   std::size_t packed_bytes(const LibraryCall& product, std::size_t uses) override {
-    return cpu::packed_bytes(product, uses);
+    return product.kind == LibraryCall::Kind::conv2d ? packed_filter_bytes(product, uses)
+                                                     : cpu::packed_bytes(product, uses);
   }
   bool computes_part(const LibraryCall& call) override {
     return call.kind == LibraryCall::Kind::window_max || gives_bits_of_whole(call);

@@ -54,6 +54,10 @@ std::unique_ptr<Executable> prepare_call(const LibraryCall& call) {
       return std::make_unique<HostRoutine>(call, host::compress);
     case LibraryCall::Kind::positions:
       return std::make_unique<HostRoutine>(call, host::positions);
+    case LibraryCall::Kind::pack_filter:
+      return make_filter_packing(call);
+    case LibraryCall::Kind::packed_conv2d:
+      return make_packed_convolution(call);
     case LibraryCall::Kind::conv2d:
     case LibraryCall::Kind::conv2d_input:
     case LibraryCall::Kind::conv2d_weight:

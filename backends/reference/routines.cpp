@@ -381,6 +381,8 @@ class Interpreted final : public Executable {
         return with_type([&](auto dtype) { multiply<dtype.value>(work); });
       case LibraryCall::Kind::pack:
       case LibraryCall::Kind::packed_matmul:
+      case LibraryCall::Kind::pack_filter:
+      case LibraryCall::Kind::packed_conv2d:
         break;  // not prepared
       case LibraryCall::Kind::scatter_add:
         return with_type([&](auto dtype) { scatter_add<dtype.value>(work); });
@@ -419,7 +421,9 @@ class Interpreted final : public Executable {
 }  // namespace
 
 std::unique_ptr<Executable> make_routine(const LibraryCall& call) {
-  if (call.kind == LibraryCall::Kind::pack || call.kind == LibraryCall::Kind::packed_matmul) {
+  using Kind = LibraryCall::Kind;
+  if (call.kind == Kind::pack || call.kind == Kind::packed_matmul ||
+      call.kind == Kind::pack_filter || call.kind == Kind::packed_conv2d) {
     throw Error(ErrorKind::unsupported, {.where = std::string(name_of(call.kind)),
                                          .what = "the reference device has no layout of its own"});
   }

@@ -5,6 +5,7 @@
 #include "backends/host/allocator.h"
 #include "backends/host/convert.h"
 #include "backends/host/split.h"
+#include "core/error.h"
 #include "core/executables.h"
 #include "core/kernel.h"
 #include "core/parallel.h"
@@ -49,24 +50,38 @@ class Lines {
   const bool is_joined_;
 };
 
-class Convolution final : public Executable {
+class Convolution;
+
+/// What convolves by oneDNN.
+class Convolving : public Executable {
  public:
-  /// `primitive` takes `dtype`: the operands' or f32.
-  Convolution(const LibraryCall& call, DType dtype, std::unique_ptr<OneDnnCall> primitive)
+  [[nodiscard]] virtual const Convolution& by_onednn() const = 0;
+};
+
+class Convolution final : public Convolving {
+ public:
+  /// The primitive takes `dtype`: the operands' or f32. With a packing it takes the weight as that
+  /// has written it.
+  Convolution(const LibraryCall& call, DType dtype, PackedConvolution primitive)
       : operands_(call.operands),
         threads_(call.threads),
         dtype_(dtype),
-        primitive_(std::move(primitive)) {}
+        packing_(std::move(primitive.packing)),
+        primitive_(std::move(primitive.convolution)),
+        packed_bytes_(primitive.packed_bytes) {}
 
-  [[nodiscard]] std::size_t bytes() const override { return primitive_->bytes(); }
+  [[nodiscard]] const Convolution& by_onednn() const override { return *this; }
+  [[nodiscard]] std::size_t packed_bytes() const { return packed_bytes_; }
+  [[nodiscard]] std::size_t bytes() const override {
+    return primitive_->bytes() + (packing_ ? packing_->bytes() : 0);
+  }
   void launch(const Launch& launch) const override {
     std::array<StorageHandle, 3> copies;
     std::array<void*, 3> data = {};
     for (std::size_t k = 0; k < 3; ++k) {
       data[k] = launch.buffers[k];
-      if (is_usable(operands_[k])) continue;
-      const auto count = static_cast<std::size_t>(element_count(operands_[k].shape));
-      copies[k] = host::allocate(count * size_of(dtype_));
+      if (is_usable(operands_[k]) || (k == 1 && packing_)) continue;
+      copies[k] = copy_of(operands_[k]);
       data[k] = copies[k]->data;
       if (k < 2) pack(operands_[k], launch.buffers[k], static_cast<char*>(data[k]));
     }
@@ -75,7 +90,21 @@ class Convolution final : public Executable {
       unpack(operands_[2], static_cast<const char*>(data[2]), launch.buffers[2]);
   }
 
+  /// The weight as it lies -> as the primitive takes it.
+  void pack_filter(const void* weight, void* packed) const {
+    StorageHandle copy;
+    if (!is_usable(operands_[1])) {
+      copy = copy_of(operands_[1]);
+      pack(operands_[1], weight, static_cast<char*>(copy->data));
+      weight = copy->data;
+    }
+    packing_->run({weight}, packed);
+  }
+
  private:
+  [[nodiscard]] StorageHandle copy_of(const OperandLayout& operand) const {
+    return host::allocate(static_cast<std::size_t>(element_count(operand.shape)) * size_of(dtype_));
+  }
   [[nodiscard]] bool is_usable(const OperandLayout& operand) const {
     return operand.dtype == dtype_ && is_contiguous(operand.shape, operand.strides);
   }
@@ -111,8 +140,13 @@ class Convolution final : public Executable {
   const std::vector<OperandLayout> operands_;
   const int threads_;
   const DType dtype_;
-  const std::unique_ptr<OneDnnCall> primitive_;
+  const std::unique_ptr<OneDnnCall> packing_, primitive_;
+  const std::size_t packed_bytes_;
 };
+
+bool is_forward(const LibraryCall& call) {
+  return call.kind == LibraryCall::Kind::conv2d || call.kind == LibraryCall::Kind::packed_conv2d;
+}
 
 /// Which operands are the image and the result of its convolution.
 std::size_t image_of(const LibraryCall& call) {
@@ -123,37 +157,45 @@ std::size_t result_of(const LibraryCall& call) {
   return call.kind == LibraryCall::Kind::conv2d_weight ? 1 : 2;
 }
 
-std::unique_ptr<OneDnnCall> primitive_in(DType dtype, const LibraryCall& call, int threads) {
+/// Null if there is none.
+std::unique_ptr<Convolution> convolution_in(DType dtype, const LibraryCall& call) {
   const bool is_weight = call.kind == LibraryCall::Kind::conv2d_weight;
-  return make_onednn_convolution({.kind = call.kind,
-                                  .dtype = dtype,
-                                  .x = call.operands[image_of(call)].shape,
-                                  .weight = call.operands[is_weight ? 2 : 1].shape,
-                                  .y = call.operands[result_of(call)].shape,
-                                  .windows = call.windows,
-                                  .threads = threads});
+  const ConvolutionDescription description = {
+      .kind = is_forward(call) ? LibraryCall::Kind::conv2d : call.kind,
+      .dtype = dtype,
+      .x = call.operands[image_of(call)].shape,
+      .weight = call.operands[is_weight ? 2 : 1].shape,
+      .y = call.operands[result_of(call)].shape,
+      .windows = call.windows,
+      .threads = call.threads};
+  PackedConvolution made;
+  if (call.kind == LibraryCall::Kind::packed_conv2d) {
+    if (auto packed = make_onednn_packed_convolution(description)) made = std::move(*packed);
+  } else {
+    made.convolution = make_onednn_convolution(description);
+  }
+  if (made.convolution == nullptr) return nullptr;
+  return std::make_unique<Convolution>(call, dtype, std::move(made));
 }
 
 /// The convolution by oneDNN, in its own dtype or else in f32; null if it has none.
 std::unique_ptr<Convolution> convolution_for(const LibraryCall& call) {
   const DType dtype = call.operands[0].dtype;
   if (dtype == bf16 && has_bf16_units()) {
-    if (auto primitive = primitive_in(bf16, call, call.threads))
-      return std::make_unique<Convolution>(call, bf16, std::move(primitive));
+    if (auto convolution = convolution_in(bf16, call)) return convolution;
   }
   if (dtype != f32 && dtype != f16 && dtype != bf16) return nullptr;
-  auto primitive = primitive_in(f32, call, call.threads);
-  if (primitive == nullptr) return nullptr;
-  return std::make_unique<Convolution>(call, f32, std::move(primitive));
+  return convolution_in(f32, call);
 }
 
 bool is_part(const LibraryCall& call) {
-  if (call.kind != LibraryCall::Kind::conv2d) return false;
+  if (!is_forward(call)) return false;
   const Shape &x = call.operands[0].shape, &y = call.operands[2].shape;
   return y[1] != call.windows.count(0, x[1]) || y[2] != call.windows.count(1, x[2]);
 }
 
 LibraryCall whole_of(LibraryCall part) {
+  part.kind = LibraryCall::Kind::conv2d;
   const Shape& x = part.operands[0].shape;
   OperandLayout& y = part.operands[2];
   y.shape[1] = part.windows.count(0, x[1]);
@@ -186,7 +228,7 @@ LibraryCall without_pixels_between(LibraryCall call) {
 
 /// A convolution, or a gradient, for which oneDNN has nothing fast as it is: some pixels are in no
 /// window. The image without them is packed, or what is computed is unpacked into one of zeros.
-class WithoutUnseen final : public Executable {
+class WithoutUnseen final : public Convolving {
  public:
   WithoutUnseen(const LibraryCall& call, std::unique_ptr<Convolution> seen)
       : seen_(std::move(seen)) {
@@ -195,6 +237,7 @@ class WithoutUnseen final : public Executable {
     zeros_ = static_cast<std::size_t>(element_count(image.shape)) * size_of(image.dtype);
   }
 
+  [[nodiscard]] const Convolution& by_onednn() const override { return *seen_; }
   [[nodiscard]] std::size_t bytes() const override { return seen_->bytes(); }
   void launch(const Launch& launch) const override {
     if (zeros_ > 0) std::memset(launch.buffers[2], 0, zeros_);
@@ -207,11 +250,11 @@ class WithoutUnseen final : public Executable {
 };
 
 /// Null where all pixels are in windows, or nothing fast is there for the others either.
-std::unique_ptr<Executable> make_without_unseen(const LibraryCall& call) {
+std::unique_ptr<Convolving> make_without_unseen(const LibraryCall& call) {
   using Pair = std::array<int64_t, 2>;
   const bool is_of_pixels =
       call.windows.kernel == Pair{1, 1} && call.windows.padding == Pair{0, 0} && !is_part(call);
-  if (!is_of_pixels && call.kind == LibraryCall::Kind::conv2d) return nullptr;
+  if (!is_of_pixels && is_forward(call)) return nullptr;
   const LibraryCall seen = is_of_pixels ? without_pixels_between(call) : without_rest(call);
   const OperandLayout& image = call.operands[image_of(call)];
   if (seen.operands[image_of(call)].shape == image.shape) return nullptr;
@@ -223,11 +266,12 @@ std::unique_ptr<Executable> make_without_unseen(const LibraryCall& call) {
 }
 
 /// The first rows and columns of a convolution.
-class PartOfConvolution final : public Executable {
+class PartOfConvolution final : public Convolving {
  public:
   PartOfConvolution(const LibraryCall& call, std::unique_ptr<Convolution> part)
       : call_(call), part_(std::move(part)) {}
 
+  [[nodiscard]] const Convolution& by_onednn() const override { return *part_; }
   [[nodiscard]] std::size_t bytes() const override { return part_->bytes(); }
   void launch(const Launch& launch) const override { part_->launch(launch); }
 
@@ -278,7 +322,57 @@ class PartOfConvolution final : public Executable {
   mutable bool has_bits_of_whole_ = false;
 };
 
+std::unique_ptr<Convolving> make_by_onednn(LibraryCall call) {
+  if (call.threads <= 0) call.threads = num_threads();
+  const bool is_whole = !is_part(call);
+  auto convolution = convolution_for(is_whole ? call : without_rest(call));
+  if (convolution == nullptr) return make_without_unseen(call);
+  if (is_whole) return convolution;
+  return std::make_unique<PartOfConvolution>(call, std::move(convolution));
+}
+
+/// The weight, and the memory that it is packed into.
+class FilterPacking final : public Executable {
+ public:
+  explicit FilterPacking(std::shared_ptr<const Executable> convolution)
+      : convolution_(std::move(convolution)),
+        by_onednn_(dynamic_cast<const Convolving&>(*convolution_).by_onednn()) {}
+  void launch(const Launch& launch) const override {
+    by_onednn_.pack_filter(launch.buffers[0], launch.buffers[1]);
+  }
+  [[nodiscard]] std::size_t packed_bytes() const { return by_onednn_.packed_bytes(); }
+
+ private:
+  const std::shared_ptr<const Executable> convolution_;
+  const Convolution& by_onednn_;
+};
+
+FilterPacking filter_packing_of(LibraryCall call) {
+  call.kind = LibraryCall::Kind::packed_conv2d;
+  return FilterPacking(executable_for(backend(Device{}), call));
+}
+
 }  // namespace
+
+std::size_t packed_filter_bytes(const LibraryCall& call, std::size_t uses) {
+  if (uses < 2) return 0;
+  try {
+    return filter_packing_of(call).packed_bytes();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unsupported) throw;
+    return 0;
+  }
+}
+
+std::unique_ptr<Executable> make_filter_packing(const LibraryCall& call) {
+  return std::make_unique<FilterPacking>(filter_packing_of(call));
+}
+
+std::unique_ptr<Executable> make_packed_convolution(const LibraryCall& call) {
+  if (auto made = make_by_onednn(call)) return made;
+  throw Error(ErrorKind::unsupported,
+              {.where = "conv2d", .what = "oneDNN has no layout of its own for the weight"});
+}
 
 bool gives_bits_of_whole(const LibraryCall& part) {
   const bool is_usable = std::ranges::all_of(part.operands, [](const OperandLayout& operand) {
@@ -291,13 +385,7 @@ bool gives_bits_of_whole(const LibraryCall& part) {
 }
 
 std::unique_ptr<Executable> make_convolution(const LibraryCall& call) {
-  LibraryCall counted = call;
-  if (counted.threads <= 0) counted.threads = num_threads();
-  const bool is_whole = !is_part(counted);
-  auto convolution = convolution_for(is_whole ? counted : without_rest(counted));
-  if (convolution == nullptr) return make_without_unseen(counted);
-  if (is_whole) return convolution;
-  return std::make_unique<PartOfConvolution>(counted, std::move(convolution));
+  return make_by_onednn(call);
 }
 
 }  // namespace nitinol::cpu

@@ -292,15 +292,14 @@ class Gemm final : public OneDnnCall {
   mutable std::atomic<bool> has_code_ = false;
 };
 
-/// The change of b's layout that `plan` asks for.
-std::unique_ptr<OneDnnCall> packing_call(const MatmulDescription& d,
-                                         const dnnl::matmul::primitive_desc& plan) {
-  const dnnl::memory::desc given = layout(d, 1), packed = plan.weights_desc();
+/// A change of layout.
+std::unique_ptr<OneDnnCall> packing_call(const char* name, const dnnl::memory::desc& given,
+                                         const dnnl::memory::desc& packed, int threads) {
   const dnnl::reorder::primitive_desc change(engine(), given, engine(), packed, attributes());
   const std::vector<Argument> arguments = {{DNNL_ARG_FROM, given, given},
                                            {DNNL_ARG_TO, packed, packed}};
-  return std::make_unique<Call>("matmul", dnnl::reorder(change), change.scratchpad_desc(),
-                                arguments, d.threads);
+  return std::make_unique<Call>(name, dnnl::reorder(change), change.scratchpad_desc(), arguments,
+                                threads);
 }
 
 // ---- convolution
@@ -459,6 +458,24 @@ std::unique_ptr<OneDnnCall> convolution_call(const ConvolutionDescription& d) {
       d.threads);
 }
 
+std::optional<PackedConvolution> packed_convolution(const ConvolutionDescription& d) {
+  const ConvolutionParts p(d);
+  dnnl::memory::desc packed;
+  auto convolution = call_of<dnnl::convolution_forward>(
+      "conv2d", p, forward_plan,
+      [&](const auto& plan) -> std::vector<Argument> {
+        packed = plan.weights_desc();
+        return {{DNNL_ARG_SRC, p.x, plan.src_desc()},
+                {DNNL_ARG_WEIGHTS, packed, packed},
+                {DNNL_ARG_DST, p.y, plan.dst_desc()}};
+      },
+      d.threads);
+  if (convolution == nullptr || packed == p.weight) return std::nullopt;
+  return PackedConvolution{.packing = packing_call("conv2d", p.weight, packed, d.threads),
+                           .convolution = std::move(convolution),
+                           .packed_bytes = packed.get_size()};
+}
+
 /// `make()`, on as many threads as it will run on; empty for what oneDNN rejects: that is for the
 /// caller to take apart or to compute itself.
 template <class Make>
@@ -507,14 +524,19 @@ std::optional<PackedMatmul> make_onednn_packed_matmul(const MatmulDescription& d
     const dnnl::memory::desc b(d.sizes[1], type_of(d.dtype), dnnl::memory::format_tag::any);
     const dnnl::matmul::primitive_desc plan = plan_for(d, b);
     if (!is_fast(plan)) return std::nullopt;
-    return PackedMatmul{.packing = packing_call(d, plan),
-                        .product = matmul_call(plan, d.threads),
-                        .packed_bytes = plan.weights_desc().get_size()};
+    return PackedMatmul{
+        .packing = packing_call("matmul", layout(d, 1), plan.weights_desc(), d.threads),
+        .product = matmul_call(plan, d.threads),
+        .packed_bytes = plan.weights_desc().get_size()};
   });
 }
 
 std::unique_ptr<OneDnnCall> make_onednn_convolution(const ConvolutionDescription& d) {
   return made_on(d.threads, "conv2d", [&] { return convolution_call(d); });
+}
+
+std::optional<PackedConvolution> make_onednn_packed_convolution(const ConvolutionDescription& d) {
+  return made_on(d.threads, "conv2d", [&] { return packed_convolution(d); });
 }
 
 }  // namespace nitinol::cpu

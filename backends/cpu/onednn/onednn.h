@@ -55,6 +55,13 @@ struct PackedMatmul {
   std::size_t packed_bytes = 0;
 };
 
+/// A convolution that takes its weight in the layout that oneDNN's primitive likes best.
+struct PackedConvolution {
+  std::unique_ptr<OneDnnCall> packing;  ///< the weight, row-major -> in that layout
+  std::unique_ptr<OneDnnCall> convolution;
+  std::size_t packed_bytes = 0;
+};
+
 /// Whether the instruction set in use multiplies bf16. Others would compute it from f32, slower
 /// than f32 itself.
 [[nodiscard]] bool has_bf16_units();
@@ -66,6 +73,10 @@ struct PackedMatmul {
 [[nodiscard]] std::optional<PackedMatmul> make_onednn_packed_matmul(
     const MatmulDescription& description);
 [[nodiscard]] std::unique_ptr<OneDnnCall> make_onednn_convolution(
+    const ConvolutionDescription& description);
+/// The same code as of make_onednn_convolution() for this conv2d, or nothing if that takes the
+/// weight as it lies.
+[[nodiscard]] std::optional<PackedConvolution> make_onednn_packed_convolution(
     const ConvolutionDescription& description);
 
 }  // namespace nitinol::cpu

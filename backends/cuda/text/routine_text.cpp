@@ -161,6 +161,8 @@ class RoutineWriter {
         break;
       case LibraryCall::Kind::pack:
       case LibraryCall::Kind::packed_matmul:
+      case LibraryCall::Kind::pack_filter:
+      case LibraryCall::Kind::packed_conv2d:
         throw Error(ErrorKind::unsupported, {.where = std::string(name_of(call_.kind)),
                                              .what = "a GPU has no layout of its own"});
       case LibraryCall::Kind::routine:
