@@ -102,6 +102,27 @@ void File::write(std::span<const std::byte> from) const {
   }
 }
 
+void File::read_at(std::span<std::byte> to, int64_t offset) const {
+  while (!to.empty()) {
+    const ssize_t count = ::pread(descriptor_, to.data(), to.size(), offset);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail("cannot be read");
+    if (count == 0) fail_short(to.size());
+    to = to.subspan(static_cast<std::size_t>(count));
+    offset += count;
+  }
+}
+
+void File::write_at(std::span<const std::byte> from, int64_t offset) const {
+  while (!from.empty()) {
+    const ssize_t count = ::pwrite(descriptor_, from.data(), from.size(), offset);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail("cannot be written");
+    from = from.subspan(static_cast<std::size_t>(count));
+    offset += count;
+  }
+}
+
 void File::synchronize() const {
   // EINVAL: a file system that cannot.
   if (::fsync(descriptor_) != 0 && errno != EINVAL) fail("cannot be written");
@@ -111,6 +132,17 @@ void File::fail_short(std::size_t missing) const {
   throw Error(ErrorKind::io, {.where = where_,
                               .what = fmt::format("\"{}\" ends {} bytes early", name(), missing),
                               .fix = "It may still be being written."});
+}
+
+ElementBytes::ElementBytes(const HostElements& elements) {
+  const Spec& spec = elements.spec();
+  const auto bytes = static_cast<std::size_t>(element_count(spec.shape)) * size_of(spec.dtype);
+  if (bytes == 0) return;
+  bytes_ = {elements.first(), bytes};
+  if (is_contiguous(spec.shape, elements.strides())) return;
+  packed_.reset(new std::byte[bytes]);  // not initialised
+  elements.copy_to(packed_.get());
+  bytes_ = {packed_.get(), bytes};
 }
 
 // ---- TemporaryFile
@@ -125,13 +157,7 @@ TemporaryFile::~TemporaryFile() {
 }
 
 void TemporaryFile::write_elements(const HostElements& elements) const {
-  const Spec& spec = elements.spec();
-  const auto bytes = static_cast<std::size_t>(element_count(spec.shape)) * size_of(spec.dtype);
-  if (bytes == 0) return;
-  if (is_contiguous(spec.shape, elements.strides())) return file_.write({elements.first(), bytes});
-  const std::unique_ptr<std::byte[]> packed(new std::byte[bytes]);  // not initialised
-  elements.copy_to(packed.get());
-  file_.write({packed.get(), bytes});
+  file_.write(ElementBytes(elements).get());
 }
 
 void TemporaryFile::publish() {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,6 +32,9 @@ class File {
   [[nodiscard]] int64_t size() const;
   void read(std::span<std::byte> to) const;
   void write(std::span<const std::byte> from) const;
+  /// The same from this byte of the file on; where read() and write() are stays as it is.
+  void read_at(std::span<std::byte> to, int64_t offset) const;
+  void write_at(std::span<const std::byte> from, int64_t offset) const;
   /// Waits until the contents are on the disk.
   void synchronize() const;
 
@@ -52,6 +56,18 @@ inline void reverse_elements(std::span<std::byte> bytes, std::size_t width) {
   for (auto at = bytes.begin(); at != bytes.end(); at += static_cast<std::ptrdiff_t>(width))
     std::reverse(at, at + static_cast<std::ptrdiff_t>(width));
 }
+
+/// The bytes of all elements in row-major order: where they lie, or a copy.
+class ElementBytes {
+ public:
+  /// The elements must live as long.
+  explicit ElementBytes(const HostElements& elements);
+  [[nodiscard]] std::span<const std::byte> get() const { return bytes_; }
+
+ private:
+  std::unique_ptr<std::byte[]> packed_;
+  std::span<const std::byte> bytes_;
+};
 
 /// A file that takes its final name at the end of a successful write, and is removed otherwise.
 class TemporaryFile {

@@ -74,7 +74,7 @@ std::string printable(std::string_view text) {
 
 class Parser {
  public:
-  Parser(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+  Parser(std::string_view text, const NpyName& file) : text_(text), file_(file) {}
 
   NpyHeader parse() {
     NpyHeader header;
@@ -107,17 +107,18 @@ class Parser {
 
  private:
   [[noreturn]] void fail(std::string expected, std::string got) const {
-    throw Error(ErrorKind::io, {.where = "load_npy",
-                                .what = fmt::format("the header of \"{}\" is damaged", file_),
-                                .expected = std::move(expected),
-                                .got = std::move(got),
-                                .fix = "Write the file again with np.save or save_npy."});
+    throw Error(ErrorKind::io,
+                {.where = file_.where,
+                 .what = fmt::format("the header of {} is damaged", file_.quoted),
+                 .expected = std::move(expected),
+                 .got = std::move(got),
+                 .fix = fmt::format("Write the file again with {}.", file_.writers)});
   }
 
   [[noreturn]] void fail_unsupported(std::string what, std::string expected, std::string got,
                                      std::string_view fix) const {
-    throw Error(ErrorKind::unsupported, {.where = "load_npy",
-                                         .what = fmt::format("\"{}\" holds {}", file_, what),
+    throw Error(ErrorKind::unsupported, {.where = file_.where,
+                                         .what = fmt::format("{} holds {}", file_.quoted, what),
                                          .expected = std::move(expected),
                                          .got = std::move(got),
                                          .fix = std::string(fix)});
@@ -223,19 +224,19 @@ class Parser {
   }
 
   std::string_view text_;
-  const std::string& file_;
+  const NpyName& file_;
   std::size_t at_ = 0;
 };
 
 }  // namespace
 
-std::size_t npy_length_bytes(std::string_view start, const std::string& file) {
+std::size_t npy_length_bytes(std::string_view start, const NpyName& file) {
   const auto fail = [&](std::string expected, std::string got) {
-    throw Error(ErrorKind::io, {.where = "load_npy",
-                                .what = fmt::format("\"{}\" is not a .npy file", file),
+    throw Error(ErrorKind::io, {.where = file.where,
+                                .what = fmt::format("{} is not a .npy file", file.quoted),
                                 .expected = std::move(expected),
                                 .got = std::move(got),
-                                .fix = "Write it with np.save or save_npy."});
+                                .fix = fmt::format("Write it with {}.", file.writers)});
   };
   if (start.size() < npy_magic_bytes || !start.starts_with(magic)) {
     fail("\"\\x93NUMPY\" at its start", "other bytes");
@@ -248,7 +249,7 @@ std::size_t npy_length_bytes(std::string_view start, const std::string& file) {
   return major == 1 ? 2 : 4;
 }
 
-NpyHeader parse_npy_header(std::string_view text, const std::string& file) {
+NpyHeader parse_npy_header(std::string_view text, const NpyName& file) {
   return Parser(text, file).parse();
 }
 
@@ -256,12 +257,12 @@ int64_t npy_data_bytes(const NpyHeader& header) {
   return element_count(header.shape) * static_cast<int64_t>(size_of(header.dtype));
 }
 
-std::string npy_header_text(const NpyHeader& header, const std::string& file) {
+std::string npy_header_text(const NpyHeader& header, const NpyName& file) {
   const std::string code = code_of(header.dtype);
   if (code.empty()) {
     throw Error(ErrorKind::unsupported,
-                {.where = "save_npy",
-                 .what = fmt::format("\"{}\": .npy files have no elements of type {}", file,
+                {.where = file.where,
+                 .what = fmt::format("{}: .npy files have no elements of type {}", file.quoted,
                                      name_of(header.dtype)),
                  .fix = "Save a converted copy, which is exact: x.to(f32)."});
   }

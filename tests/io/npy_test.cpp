@@ -222,7 +222,9 @@ TEST_CASE("damaged files give errors, not tensors", "[eager][npy]") {
 }
 
 TEST_CASE("headers are Python dictionaries of three keys", "[eager][npy]") {
-  const auto parse = [](const std::string& text) { return io::parse_npy_header(text, "a.npy"); };
+  const auto parse = [](const std::string& text) {
+    return io::parse_npy_header(text, {.quoted = "\"a.npy\""});
+  };
   const io::NpyHeader wanted{.dtype = i16, .is_fortran = true, .shape = {2, 3}};
   CHECK(parse("{'descr': '<i2', 'fortran_order': True, 'shape': (2, 3), }  \n") == wanted);
   CHECK(parse("{\"shape\":(2L,3L,),\"fortran_order\":True,\"descr\":\"=i2\"}") == wanted);
