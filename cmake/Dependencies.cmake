@@ -15,6 +15,27 @@ macro(nitinol_require name version package target)
   endif()
 endmacro()
 
+# nitinol_require_library(<source> <header> <library> <Debian package> <option>)
+# For libraries of which not every distribution has a package for CMake, which this source is written with and this option asks for. What to
+# link is added to NITINOL_FILE_LIBRARIES: the file that was found, or in an installed package, which goes
+# elsewhere, the name alone.
+set(NITINOL_FILE_LIBRARIES "")
+function(nitinol_require_library source header library package option)
+  find_path(NITINOL_${library}_HEADERS ${header})
+  find_library(NITINOL_${library}_FILE ${library})
+  mark_as_advanced(NITINOL_${library}_HEADERS NITINOL_${library}_FILE)
+  if(NOT NITINOL_${library}_HEADERS OR NOT NITINOL_${library}_FILE)
+    message(FATAL_ERROR "Nitinol needs lib${library} and <${header}>, or -D${option}=OFF.\n"
+      "On Debian 12: apt-get install ${package}\n"
+      "(./dev test installs all that it needs.)")
+  endif()
+  if(NOT NITINOL_${library}_HEADERS IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
+    set_source_files_properties(${source} PROPERTIES INCLUDE_DIRECTORIES "${NITINOL_${library}_HEADERS}")
+  endif()
+  set(NITINOL_FILE_LIBRARIES ${NITINOL_FILE_LIBRARIES} "$<BUILD_INTERFACE:${NITINOL_${library}_FILE}>"
+      "$<INSTALL_INTERFACE:${library}>" PARENT_SCOPE)
+endfunction()
+
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 nitinol_require(Threads "" libc6-dev Threads::Threads)
 nitinol_require(OpenMP "" g++ OpenMP::OpenMP_CXX COMPONENTS CXX)
@@ -26,6 +47,14 @@ if(dnnl_VERSION VERSION_LESS 2.6 OR dnnl_VERSION VERSION_GREATER_EQUAL 4)
   message(FATAL_ERROR "Nitinol needs oneDNN 2.6 up to 3.x; found ${dnnl_VERSION} (${dnnl_DIR}).")
 endif()
 nitinol_require(hwy 1.0 libhwy-dev hwy::hwy_contrib CONFIG)
+
+if(NITINOL_ZIP)
+  nitinol_require_library(io/zip.cpp zip.h zip libzip-dev NITINOL_ZIP)
+endif()
+if(NITINOL_IMAGES)
+  nitinol_require_library(io/png.cpp png.h png16 libpng-dev NITINOL_IMAGES)
+  nitinol_require_library(io/jpeg.cpp turbojpeg.h turbojpeg libturbojpeg0-dev NITINOL_IMAGES)
+endif()
 
 # Comes with g++; elsewhere errors name functions in place of lines.
 include(CheckCXXSourceCompiles)

@@ -6,7 +6,9 @@
 #include "core/host_access.h"
 #include "io/csv.h"
 #include "io/idx.h"
+#include "io/image.h"
 #include "io/npy.h"
+#include "io/npz.h"
 #include "io/safetensors.h"
 
 #include <fmt/format.h>
@@ -67,10 +69,10 @@ void look_at(const Tensor& tensor) {
 
 }  // namespace
 
-bool reads(Reader reader, std::span<const uint8_t> bytes) {
+bool reads(Reader reader, std::span<const uint8_t> bytes, std::size_t times) {
   const MemoryFile file(bytes);
   // A tensor of one byte takes a block of two lines. A file in Fortran order is copied.
-  const Budget budget(64 * bytes.size() + (std::size_t{1} << 20));
+  const Budget budget(times * bytes.size() + (std::size_t{1} << 20));
   try {
     reader(file.path());
     return true;
@@ -102,6 +104,16 @@ void read_safetensors(const std::filesystem::path& path) {
 
 void read_npy(const std::filesystem::path& path) {
   look_at(load_npy(path));
+}
+
+void read_npz(const std::filesystem::path& path) {
+  for (const auto& [name, tensor] : load_npz(path)) look_at(tensor);
+}
+
+void read_image(const std::filesystem::path& path) {
+  constexpr int64_t few = 1 << 18;  // a megabyte, which every file is given
+  for (int64_t channels = 0; channels <= 4; ++channels)
+    look_at(load_image(path, {.channels = channels, .most_pixels = few}));
 }
 
 void read_idx(const std::filesystem::path& path) {

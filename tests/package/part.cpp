@@ -4,8 +4,10 @@
 #include <nitinol/nitinol.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <string>
 #include <tuple>
 #include <typeinfo>
@@ -91,6 +93,33 @@ bool compiles(bool expects_llvm) {
   return !expects_llvm || e.signatures[0].plan.steps[0].build.code_bytes > 0;
 }
 
+/// What other libraries read and write; these may have been left out.
+bool keeps_files() {
+  const Tensor image = full({2, 3, 3}, 7, u8);
+  const std::string name = "nitinol-" + std::to_string(std::random_device()());
+  const std::filesystem::path npz = std::filesystem::temp_directory_path() / (name + ".npz");
+  const std::filesystem::path png = std::filesystem::temp_directory_path() / (name + ".png");
+  const auto is_kept = [&](const auto& keep) {
+    try {
+      return keep().template to_vector<uint8_t>() == image.to_vector<uint8_t>();
+    } catch (const Error& error) {
+      std::printf("%s\n", error.what());
+      return error.kind() == ErrorKind::unsupported;
+    }
+  };
+  const bool keeps_npz = is_kept([&] {
+    save_npz(npz, {{"image", image}}, {.is_compressed = true});
+    return load_npz(npz).front().second;
+  });
+  const bool keeps_png = is_kept([&] {
+    save_image(png, image);
+    return load_image(png);
+  });
+  std::filesystem::remove(npz);
+  std::filesystem::remove(png);
+  return keeps_npz && keeps_png;
+}
+
 }  // namespace
 
 extern "C" [[gnu::visibility("default")]] int consume_shipped() {
@@ -102,5 +131,6 @@ extern "C" [[gnu::visibility("default")]] int consume(int expects_llvm) {
   if (!has_its_own_shape()) return 2;
   if (!reports_bad_input()) return 3;
   if (!compiles(expects_llvm != 0)) return 4;
+  if (!keeps_files()) return 6;
   return trains() ? 0 : 5;
 }

@@ -1,6 +1,7 @@
 # Builds the consumer beside this file in one of the ways in which a project gets the library, and
 # runs it. Arguments: way; build, config, generator, compiler of the existing build; llvm ("llvm" if
-# kernels must come from it); shipped ("shipped" if an install tree brings code along).
+# kernels must come from it); shipped ("shipped" if an install tree brings code along); unity, zip and
+# images, options of that build.
 #
 #     find_package, pkg-config   against an install tree
 #     add_subdirectory           against the sources
@@ -45,7 +46,8 @@ set(same_parts -DNITINOL_LLVM=OFF)
 if(llvm)
   set(same_parts -DNITINOL_LLVM=ON)
 endif()
-list(APPEND same_parts "-DNITINOL_UNITY=${unity}")
+list(APPEND same_parts "-DNITINOL_UNITY=${unity}" "-DNITINOL_ZIP=${zip}"
+     "-DNITINOL_IMAGES=${images}")
 
 # What a package must not hold: internal headers, and includes that a user's header could answer.
 function(check_headers include)
