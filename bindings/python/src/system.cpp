@@ -104,6 +104,80 @@ void bind_memory(nb::module_& m) {
   m.def("clear_executables", [] { unlocked(clear_executables); });
 }
 
+/// A dict of what a file holds.
+nb::dict dict_of(std::vector<NamedTensor>&& tensors) {
+  nb::dict all;
+  for (auto& [name, tensor] : tensors)
+    all[nb::str(name.c_str(), name.size())] = to_python(std::move(tensor));
+  return all;
+}
+
+std::vector<NamedTensor> named_tensors(const char* where, const nb::dict& tensors) {
+  std::vector<NamedTensor> all;
+  for (const auto [name, tensor] : tensors)
+    all.emplace_back(convert<std::string>({where, "a name", name}),
+                     convert<Tensor>({where, "a tensor", tensor}));
+  return all;
+}
+
+void bind_images(nb::module_& m) {
+  m.def(
+      "load_image",
+      [](nb::handle path, nb::handle channels, nb::handle most_pixels) {
+        const auto file = convert<std::filesystem::path>({"load_image", "path", path});
+        const ImageOptions options = {
+            .channels = convert<int64_t>({"load_image", "channels", channels}),
+            .most_pixels = convert<int64_t>({"load_image", "most_pixels", most_pixels})};
+        return to_python(unlocked([&] { return load_image(file, options); }));
+      },
+      nb::arg("path"), nb::kw_only(), nb::arg("channels") = 0,
+      nb::arg("most_pixels") = ImageOptions().most_pixels,
+      nb::sig("def load_image(path: str | os.PathLike[str], *, channels: int = 0, "
+              "most_pixels: int = 2**28) -> Tensor"),
+      "Reads a PNG or JPEG file as uint8 [height, width, channels]. channels: 1, grey; 2, grey "
+      "and\n"
+      "alpha; 3, red, green and blue; 4, these and alpha; 0, as the file has it. A camera's\n"
+      "orientation is not applied. The file is not trusted: what is damaged, cut short, or has "
+      "more\n"
+      "than most_pixels pixels is an Error.");
+  m.def(
+      "save_image",
+      [](nb::handle path, nb::handle x) {
+        const auto file = convert<std::filesystem::path>({"save_image", "path", path});
+        const auto image = convert<Tensor>({"save_image", "x", x});
+        const Unlocked release;
+        save_image(file, image);
+      },
+      nb::arg("path"), nb::arg("x"),
+      nb::sig("def save_image(path: str | os.PathLike[str], x: TensorLike) -> None"),
+      "Writes a PNG file of uint8 [height, width] or [height, width, 1 to 4 channels].");
+}
+
+void bind_npz(nb::module_& m) {
+  m.def(
+      "save_npz",
+      [](nb::handle path, nb::dict tensors, nb::handle compressed) {
+        const auto file = convert<std::filesystem::path>({"save_npz", "path", path});
+        const std::vector<NamedTensor> all = named_tensors("save_npz", tensors);
+        const NpzOptions options = {.is_compressed =
+                                        convert<bool>({"save_npz", "compressed", compressed})};
+        const Unlocked release;
+        save_npz(file, all, options);
+      },
+      nb::arg("path"), nb::arg("tensors"), nb::kw_only(), nb::arg("compressed") = false,
+      nb::sig("def save_npz(path: str | os.PathLike[str], tensors: dict[str, Tensor], *, "
+              "compressed: bool = False) -> None"),
+      "Writes named tensors to a file that np.load reads, too; it appears complete or not at all.");
+  m.def(
+      "load_npz",
+      [](nb::handle path) {
+        const auto file = convert<std::filesystem::path>({"load_npz", "path", path});
+        return dict_of(unlocked([&] { return load_npz(file); }));
+      },
+      nb::arg("path"), nb::sig("def load_npz(path: str | os.PathLike[str]) -> dict[str, Tensor]"),
+      "All arrays of a file that np.savez or np.savez_compressed wrote, which is not trusted.");
+}
+
 void bind_files(nb::module_& m) {
   m.def(
       "save_npy",
@@ -130,6 +204,8 @@ void bind_files(nb::module_& m) {
       },
       nb::arg("path"), nb::sig("def load_idx(path: str | os.PathLike[str]) -> Tensor"),
       "Reads an IDX file, the format of the MNIST digits, which is not trusted.");
+  bind_npz(m);
+  bind_images(m);
   m.def("_load_csv",
         [](nb::handle path, nb::handle separator, nb::handle header, nb::handle dtype) {
           const auto file = convert<std::filesystem::path>({"load_csv", "path", path});
@@ -148,10 +224,7 @@ void bind_files(nb::module_& m) {
       "save_safetensors",
       [](nb::handle path, nb::dict tensors, nb::dict metadata) {
         const auto file = convert<std::filesystem::path>({"save_safetensors", "path", path});
-        std::vector<NamedTensor> all;
-        for (const auto [name, tensor] : tensors)
-          all.emplace_back(convert<std::string>({"save_safetensors", "a name", name}),
-                           convert<Tensor>({"save_safetensors", "a tensor", tensor}));
+        const std::vector<NamedTensor> all = named_tensors("save_safetensors", tensors);
         std::map<std::string, std::string> words;
         for (const auto [key, value] : metadata)
           words[convert<std::string>({"save_safetensors", "a key of metadata", key})] =
@@ -167,11 +240,7 @@ void bind_files(nb::module_& m) {
       "load_safetensors",
       [](nb::handle path) {
         const auto file = convert<std::filesystem::path>({"load_safetensors", "path", path});
-        SafetensorsFile found = unlocked([&] { return load_safetensors(file); });
-        nb::dict tensors;
-        for (auto& [name, tensor] : found.tensors)
-          tensors[nb::str(name.c_str(), name.size())] = to_python(std::move(tensor));
-        return tensors;
+        return dict_of(unlocked([&] { return load_safetensors(file); }).tensors);
       },
       nb::arg("path"),
       nb::sig("def load_safetensors(path: str | os.PathLike[str]) -> dict[str, Tensor]"),

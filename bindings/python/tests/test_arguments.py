@@ -111,6 +111,8 @@ def test_a_path_with_a_nul_character(tmp_path):
     for write in (
         lambda p: nt.save_npy(p, X),
         lambda p: nt.save_safetensors(p, {"x": X}),
+        lambda p: nt.save_npz(p, {"x": X}),
+        lambda p: nt.save_image(p, nt.zeros((2, 2), dtype=nt.uint8)),
         lambda p: nt.nn.save(p, v),
     ):
         for given in (path, os.fsencode(path), pathlib.Path(path)):
@@ -123,6 +125,8 @@ def test_a_path_with_a_nul_character(tmp_path):
         nt.load_idx,
         nt.load_csv,
         nt.load_safetensors,
+        nt.load_npz,
+        nt.load_image,
         lambda p: nt.nn.load(p, v),
     ):
         with pytest.raises(ValueError, match="NUL"):
