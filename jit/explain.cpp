@@ -112,7 +112,8 @@ std::string plan_text(std::string_view name, const jit::PlanReport& plan, double
                       bytes(plan.in_place_bytes));
   if (plan.kept_bytes > 0) {
     text += fmt::format(
-        "      {} of operands of matmul stay packed until their Variables are assigned\n",
+        "      {} of operands of matmul and conv2d stay packed until their Variables are "
+        "assigned\n",
         bytes(plan.kept_bytes));
   }
   if (like != nullptr) {

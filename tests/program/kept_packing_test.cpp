@@ -69,7 +69,30 @@ TEST_CASE("a Variable stays packed until it is assigned", "[jit][packing]") {
   const Explanation explanation = f.explain();
   CHECK(explanation.signatures.at(0).plan.kept_bytes == (packs() ? weight_bytes : 0));
   if (packs())
-    CHECK_THAT(to_string(explanation), Catch::Contains("262 kB of operands of matmul stay packed"));
+    CHECK_THAT(to_string(explanation),
+               Catch::Contains("262 kB of operands of matmul and conv2d stay packed"));
+}
+
+TEST_CASE("a convolution's weight stays packed until it is assigned", "[jit][packing][conv]") {
+  const Tensor x = numbers(1, {2, 8, 9, 9});
+  const Variable w(numbers(2, {16, 8, 3, 3}));
+  const auto layer = [&](const Tensor& input) {
+    return relu(conv2d(input, w, {.padding = 1})) + 1.0F;
+  };
+  const auto f = compile(layer, unchecked);
+  CHECK(same_bits(settle(f, x), layer(x)));
+  const int64_t before = in_use();
+  for (int i = 0; i < 3; ++i) CHECK(same_bits(f(x), layer(x)));
+  const bool is_packed = default_device() == Device{};
+  CHECK((in_use() - before >= w.size() * 4) == is_packed);
+  for (uint64_t seed = 3; seed < 6; ++seed) {
+    w.set(numbers(seed, {16, 8, 3, 3}));
+    for (int call = 0; call < 3; ++call) CHECK(same_bits(f(x), layer(x)));
+  }
+  const Explanation explanation = f.explain();
+  CHECK((explanation.signatures.at(0).plan.kept_bytes >= static_cast<std::size_t>(w.size()) * 4) ==
+        is_packed);
+  CHECK(explanation.signatures.at(0).tier == Tier::traced);
 }
 
 TEST_CASE("a Variable that another Plan overwrites in place is packed anew", "[jit][packing]") {
