@@ -129,8 +129,35 @@ class Descent {
     return {parameters_.begin(), parameters_.end()};
   }
 
-  /// Moves the parameters to `step` times the line, and computes loss and gradients there.
+  /// Moves the parameters to `step` times the line, and computes loss and gradients there. If that
+  /// throws, the parameters are at the line's beginning.
   LinePoint at(double step) {
+    try {
+      return try_at(step);
+    } catch (...) {
+      for (std::size_t i = 0; i < before_.size(); ++i) parameters_[i].set(before_[i]);
+      throw;
+    }
+  }
+  [[nodiscard]] const LinePoint& last() const { return last_; }
+  [[nodiscard]] double loss() const { return sign_ * last_.value; }
+  /// The largest element of a gradient.
+  [[nodiscard]] double steepest() const { return steepest_; }
+  [[nodiscard]] int64_t evaluations() const { return evaluations_; }
+
+  /// How the loss changes from the last gradients on along a line.
+  [[nodiscard]] double slope_along(const std::vector<Tensor>& moves) const {
+    const NoGradients scope;
+    Tensor slope = zeros({}, f64, parameters_[0].device());
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      const Tensor gradient = parameters_[i].grad();
+      if (gradient.is_defined()) slope = slope + sum(cast(gradient, f64) * cast(moves[i], f64));
+    }
+    return sign_ * slope.item<double>();
+  }
+
+ private:
+  LinePoint try_at(double step) {
     {
       const NoGradients scope;
       for (std::size_t i = 0; i < moves_.size(); ++i)
@@ -162,24 +189,7 @@ class Descent {
     steepest_ = read[2];
     return last_ = {.step = step, .value = sign_ * read[0], .slope = sign_ * read[1]};
   }
-  [[nodiscard]] const LinePoint& last() const { return last_; }
-  [[nodiscard]] double loss() const { return sign_ * last_.value; }
-  /// The largest element of a gradient.
-  [[nodiscard]] double steepest() const { return steepest_; }
-  [[nodiscard]] int64_t evaluations() const { return evaluations_; }
 
-  /// How the loss changes from the last gradients on along a line.
-  [[nodiscard]] double slope_along(const std::vector<Tensor>& moves) const {
-    const NoGradients scope;
-    Tensor slope = zeros({}, f64, parameters_[0].device());
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      const Tensor gradient = parameters_[i].grad();
-      if (gradient.is_defined()) slope = slope + sum(cast(gradient, f64) * cast(moves[i], f64));
-    }
-    return sign_ * slope.item<double>();
-  }
-
- private:
   std::vector<Variable> parameters_;
   FunctionRef<Tensor()> loss_;
   double sign_;

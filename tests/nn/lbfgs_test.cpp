@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -201,6 +202,19 @@ TEST_CASE("Lbfgs stays where it cannot descend, and refuses what is no loss", "[
   CHECK_THROWS_WITH(optimizer.minimize(good, {.evaluations = 0}), Catch::Contains("`evaluations`"));
   CHECK_THROWS_WITH(optimizer.minimize(good, {.change_tolerance = -1}),
                     Catch::Contains("`change_tolerance`"));
+  std::vector<Tensor> seen;
+  const Variable w = parameter(tensor({1.0, 2.0}));
+  const auto of_w = [&] {
+    const Tensor value = sum(square(square(w)));
+    seen.push_back(w);
+    if (seen.size() == 3) throw std::runtime_error("no data");
+    value.backward();
+    return value;
+  };
+  CHECK_THROWS_WITH(nn::Lbfgs({w}).minimize(of_w), "no data");
+  REQUIRE(seen.size() == 3);
+  CHECK(!same_bits(seen[2], seen[1]));
+  CHECK(same_bits(w.get(), seen[1]));  // where the second iteration began
   const Variable y = parameter(tensor({1.0}));
   nn::Lbfgs both({x});
   both.add({y}, {.is_maximizing = true});

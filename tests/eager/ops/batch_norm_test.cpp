@@ -55,7 +55,7 @@ TEST_CASE("batches of several processes are normalised as one, by statistics tha
   const BatchNorm options = {.weight = randn({3}, f64), .bias = randn({3}, f64)};
   const auto whole = [&](const Tensor& all) { return sum(batch_norm(all, options).values * seed); };
   const auto shared = [&](const Tensor& all) {
-    const std::vector<Tensor> parts = split(all, 2, 0), seeds = split(seed, 2, 0);
+    const std::vector<Tensor> parts = split(all, 3), seeds = split(seed, 3);
     const auto over_both = [&](const auto& f) { return (f(parts[0]) + f(parts[1])) / 2.0; };
     const Tensor average = over_both([](const Tensor& part) { return mean(part, {0, 2}); });
     const Tensor variance = over_both([&](const Tensor& part) {
