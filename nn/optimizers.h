@@ -210,8 +210,9 @@ class Lbfgs final : public Optimizer {
   /// Steps whose lengths a line search finds, by the strong Wolfe conditions. `loss` computes the
   /// loss of the present parameters, calls backward() and returns it, one number; gradients are
   /// cleared before. It may be compiled; minimize() itself reads loss and slope on the host after
-  /// each call. The parameters end where the loss is what is returned. Throws Error(value) for a
-  /// first loss that is not finite, and for options that make no sense.
+  /// each call. The parameters end where the loss is what is returned, or, if `loss` throws, where
+  /// the last iteration began. Throws Error(value) for a first loss that is not finite, and for
+  /// options that make no sense.
   Minimum minimize(FunctionRef<Tensor()> loss, const MinimizeOptions& options = {}) const;
 };
 

@@ -151,6 +151,27 @@ TEST_CASE("Lbfgs minimizes by steps whose lengths are searched", "[nn]") {
   CHECK(same_bits(minimized({12}), minimized({5, 7})));
 }
 
+TEST_CASE("Lbfgs remembers the steps that its search has made", "[nn]") {
+  const Variable x = parameter(tensor({3.0, -2.0}));
+  const nn::Lbfgs optimizer({x});
+  const auto loss = [&] {
+    const Tensor value = sum(square(x)) * 1e-3;
+    value.backward();
+    return value;
+  };
+  for (int i = 0; i < 2; ++i) {
+    const Tensor before = x;
+    const nn::Minimum found = optimizer.minimize(loss, {.iterations = 1});
+    CHECK((i > 0 || found.evaluations > 2));  // the first step is found too short
+    Tensor move;
+    for (const nn::NamedVariable& named : nn::named_variables(optimizer))
+      if (named.name == "groups.0.group_state.1") move = named.variable;
+    REQUIRE(move.is_defined());
+    CHECK(max(abs(x - before - move)).item<double>() < 1e-15);
+  }
+  CHECK(max(abs(x.get())).item<double>() < 1e-6);  // of a parabola all is known by then
+}
+
 TEST_CASE("Lbfgs minimizes with a compiled loss, of several groups", "[nn][jit]") {
   const auto outcome = [](bool is_compiled) {
     const Variable a = parameter(full({3}, 2.0, f64)), b = parameter(full({2, 2}, -1.0, f64));
