@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from nitinol import _ext, linalg, random
-from nitinol._autograd import no_gradients
+from nitinol import _ext
 from nitinol._ext import Tensor, Variable, parameter
 from nitinol._module import Module
 from nitinol._typing import TensorLike
@@ -20,17 +19,6 @@ class HasWeight(Protocol):
     weight: Variable
 
     def with_weight(self, other: Tensor, x: TensorLike, /) -> Tensor: ...
-
-
-def _norms(weight: Tensor, axis: int) -> Tensor:
-    others = tuple(i for i in range(weight.ndim) if i != axis)
-    norms = linalg.vector_norm(_wide(weight), axis=others, keepdims=True)
-    return norms.to(weight.dtype)
-
-
-def _wide(x: Tensor) -> Tensor:
-    """16-bit numbers as float32."""
-    return x.to(_ext.float32) if x.dtype in (_ext.float16, _ext.bfloat16) else x
 
 
 def _checked(where: str, layer: Any) -> Any:
@@ -61,21 +49,14 @@ class WeightNorm(Module):
 
     def __init__(self, layer: HasWeight, axis: int | None = None) -> None:
         weight = _checked("WeightNorm", layer).weight.get()
-        rank = weight.ndim
         if axis is None:
-            axis = _output_axis(layer) if rank == 2 else 0
-        if not -rank <= axis < rank:
-            raise ValueError(
-                f"WeightNorm: axis {axis} of a weight {weight.dtype}{list(weight.shape)}: expected "
-                f"an axis from {-rank} to {rank - 1}"
-            )
-        self.layer, self.axis = layer, axis % rank
-        self.magnitude = parameter(_norms(weight, self.axis))
+            axis = _output_axis(layer) if weight.ndim == 2 else 0
+        self.layer, self.axis = layer, axis
+        self.magnitude = parameter(_ext._norms(weight, axis))
 
     def __call__(self, x: TensorLike) -> Tensor:
-        weight = self.layer.weight.get()
-        scale = _wide(self.magnitude.get()) / _wide(_norms(weight, self.axis))
-        return self.layer.with_weight((_wide(weight) * scale).to(weight.dtype), x)
+        weight = _ext._with_norms(self.layer.weight.get(), self.magnitude.get(), self.axis)
+        return self.layer.with_weight(weight, x)
 
 
 class SpectralNorm(Module):
@@ -92,47 +73,18 @@ class SpectralNorm(Module):
     right: Variable
 
     def __init__(self, layer: HasWeight, steps: int = 1, eps: float = 1e-12) -> None:
-        _check(steps, eps)
+        _ext._check_spectral_norm(steps, eps)
         self.layer, self.steps, self.eps = _checked("SpectralNorm", layer), steps, eps
-        weight = layer.weight.get()
-        rows = self._rows(weight)
-        with no_gradients():
-            self.left = Variable(self._unit(self._drawn(rows, 0)).to(weight.dtype))
-            self.right = Variable(self._unit(self._drawn(rows, 1)).to(weight.dtype))
-        self._move(rows, 15)
+        self.left, self.right = _ext._spectrum(layer.weight.get(), _output_axis(layer), eps)
 
     def __call__(self, x: TensorLike) -> Tensor:
-        _check(self.steps, self.eps)
-        weight = self.layer.weight.get()
-        with _ext.autocast(_ext.float32):  # bfloat16 would round the vectors
-            rows = self._rows(weight)
-            if self.training:
-                self._move(_ext.stop_gradient(rows), self.steps)
-            largest = _ext.sum(_wide(self.left.get()) * (rows @ _wide(self.right.get())))
-            scaled = (_wide(weight) / largest).to(weight.dtype)
-        return self.layer.with_weight(scaled, x)
-
-    def _rows(self, weight: Tensor) -> Tensor:
-        rows = _ext.moveaxis(_wide(weight), _output_axis(self.layer), 0)
-        return _ext.reshape(rows, (rows.shape[0], -1))
-
-    def _drawn(self, rows: Tensor, axis: int) -> Tensor:
-        return random.randn((rows.shape[axis],), dtype=rows.dtype).to(rows.device)
-
-    def _unit(self, vector: Tensor) -> Tensor:
-        return vector / _ext.maximum(linalg.vector_norm(vector), self.eps)
-
-    def _move(self, rows: Tensor, steps: int) -> None:
-        with no_gradients():
-            for _ in range(steps):
-                left = self._unit(rows @ _wide(self.right.get()))
-                self.left.set(left.to(self.left.dtype))
-                right = self._unit(_wide(self.left.get()) @ rows)
-                self.right.set(right.to(self.right.dtype))
-
-
-def _check(steps: int, eps: float) -> None:
-    if steps < 1:
-        raise ValueError(f"SpectralNorm: the setting `steps`: expected at least 1, got {steps}")
-    if not 0 < eps < float("inf"):
-        raise ValueError(f"SpectralNorm: the setting `eps`: expected 0 < eps < infinity, got {eps}")
+        _ext._check_spectral_norm(self.steps, self.eps)
+        weight = _ext._with_unit_spectrum(
+            self.layer.weight.get(),
+            self.left,
+            self.right,
+            _output_axis(self.layer),
+            self.steps if self.training else 0,
+            self.eps,
+        )
+        return self.layer.with_weight(weight, x)

@@ -109,6 +109,32 @@ void bind_rates(nb::module_& m) {
       .def("rate", &nn::Plateau::rate, "The present rate.");
 }
 
+/// What _parametrizations.py computes by.
+void bind_parametrizations(nb::module_& m) {
+  namespace p = nn::parametrization;
+  static const Words words = {{"weight_norm", "WeightNorm"}, {"spectral_norm", "SpectralNorm"}};
+  const auto computed = [](auto&& f) {
+    return in_words(words, [&] { return to_python(unlocked(f)); });
+  };
+  m.def("_norms", [=](const Tensor& weight, int64_t axis) {
+    return computed([&] { return p::norms(weight, axis); });
+  });
+  m.def("_with_norms", [=](const Tensor& direction, const Tensor& norms, int64_t axis) {
+    return computed([&] { return p::with_norms(direction, norms, axis); });
+  });
+  m.def("_check_spectral_norm", [](int64_t steps, double eps) {
+    in_words(words, [&] { p::check_spectral_norm(steps, eps); });
+  });
+  m.def("_spectrum", [](const Tensor& weight, int64_t axis, double eps) {
+    const p::Spectrum made = unlocked([&] { return p::spectrum(weight, axis, eps); });
+    return nb::make_tuple(made.left, made.right);
+  });
+  m.def("_with_unit_spectrum", [=](const Tensor& weight, const Variable& left,
+                                   const Variable& right, int64_t axis, int64_t steps, double eps) {
+    return computed([&] { return p::with_unit_spectrum(weight, {left, right}, axis, steps, eps); });
+  });
+}
+
 /// What Lbfgs has beside the others, whose class is written from nn/optimizers.h.
 void bind_minimize(nb::module_& m) {
   const nn::MinimizeOptions usual;
@@ -458,6 +484,7 @@ void bind_nn(nb::module_& parent) {
   bind_optimizer(m);
   bind_optimizers(m);
   bind_minimize(m);
+  bind_parametrizations(m);
   bind_rates(m);
   bind_average(m);
   bind_precision(m);
