@@ -24,7 +24,15 @@ namespace ops {
 /// Its attribute is a Checker.
 [[nodiscard]] const Op& check_nonzero();
 /// For whom it checks, which its error speaks of.
-enum class Checker : int64_t { check_nonzero, floor_divide, remainder, fmod, pow, mask };
+enum class Checker : int64_t { check_nonzero, floor_divide, remainder, fmod, pow, mask, others };
+/// What its Error says of others: literals. Where a check is found later, in a compiled call on a
+/// device, no more is known.
+struct CheckText {
+  const char *where, *what, *expected, *fix;
+  friend bool operator==(const CheckText&, const CheckText&) = default;
+};
+/// The Checker of a text: one for the same literals. There are as many as places that check.
+[[nodiscard]] int64_t checker_of(const CheckText& text);
 [[nodiscard]] const Op& copy();
 [[nodiscard]] const Op& expand();
 [[nodiscard]] const Op& permute();

@@ -1,7 +1,7 @@
 #include "nn/checks.h"
 
 #include "core/error.h"
-#include "eager/ops/arithmetic.h"
+#include "eager/apply.h"
 
 #include <fmt/format.h>
 
@@ -60,9 +60,9 @@ void check_at_least(const char* where, const char* setting, int64_t value, int64
                                  .fix = "Check how it is computed."});
 }
 
-void check_elements(const Tensor& holds, FunctionRef<Error()> error) {
+void check_elements(const Tensor& holds, const ops::CheckText& text, FunctionRef<Error()> error) {
   try {
-    check_nonzero(holds);
+    static_cast<void>(apply(ops::check_nonzero(), {&holds}, {ops::checker_of(text)}));
   } catch (const Error& found) {
     if (found.kind() != ErrorKind::value) throw;
     throw error();

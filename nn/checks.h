@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/function_ref.h"
 #include "core/tensor.h"
+#include "eager/all_ops.h"
 
 #include <cstdint>
 
@@ -24,8 +25,8 @@ void check_setting(const char* where, const char* setting, double value, Interva
 /// Throws Error(value) unless `value` is at least `least`.
 void check_at_least(const char* where, const char* setting, int64_t value, int64_t least);
 
-/// Throws `error()` unless all elements of `holds` do. A compiled call that finds one is made again
-/// eagerly, where that is found, too.
-void check_elements(const Tensor& holds, FunctionRef<Error()> error);
+/// Throws `error()` unless all elements of `holds` do. So does a compiled call, which is made again
+/// eagerly then; but what fails on a device later, and is not, says the text.
+void check_elements(const Tensor& holds, const ops::CheckText& text, FunctionRef<Error()> error);
 
 }  // namespace nitinol::nn

@@ -177,15 +177,17 @@ Tensor bags_of(const Tensor& offsets, int64_t count) {
   const Tensor edge = full({1}, count, i64, offsets.device());
   const Tensor sizes = concat({begins, edge}) - concat({edge * 0, begins});
   const Tensor is_first = arange(bags + 1, {}, offsets.device()) == 0;
-  check_elements(where(is_first, sizes == 0, sizes >= 0), [&] {
+  constexpr ops::CheckText text = {
+      "EmbeddingBag", "the offsets",
+      "0, and then none that is less than the one before or more than there are indices",
+      "They say where bags begin, not how long they are."};
+  check_elements(where(is_first, sizes == 0, sizes >= 0), text, [&] {
     return Error(ErrorKind::value,
-                 {.where = "EmbeddingBag",
-                  .what = "the offsets",
-                  .expected = fmt::format("0, and then none that is less than the one before or "
-                                          "more than the {} indices",
-                                          count),
-                  .got = to_string(begins),
-                  .fix = "They say where bags begin, not how long they are."});
+                 {.where = text.where,
+                  .what = text.what,
+                  .expected = text.expected,
+                  .got = fmt::format("{} for {} indices", to_string(begins), count),
+                  .fix = text.fix});
   });
   return searchsorted(begins, arange(count, {}, offsets.device()), Side::right) - 1;
 }

@@ -116,12 +116,12 @@ Classes classes_of(const char* where, const Tensor& logits, const Tensor& target
   }
   const Tensor labels = cast(targets, i64), is_class = labels != ignored;
   const Tensor considered = nitinol::where(is_class, labels, 0);
-  try {
-    check_nonzero(clamp(considered, 0, classes - 1) == considered);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::value) throw;
-    throw_no_class(where, labels, classes, ignored);
-  }
+  check_elements(
+      clamp(considered, 0, classes - 1) == considered,
+      {where, "a target that is no class", "0 <= target < the number of classes, or ignore_index",
+       "Check the labels and the width of the last layer; mark padding with "
+       "ignore_index."},
+      [&]() -> Error { throw_no_class(where, labels, classes, ignored); });
   const Tensor counts = cast(is_class, dtype);
   return {labels, considered, weights ? counts * cast(take(*weights, considered), dtype) : counts};
 }
@@ -366,7 +366,9 @@ Tensor checked_lengths(const Tensor& lengths, const char* name, int64_t batch, i
                  .fix = {}});
   }
   const Tensor given = cast(lengths, i64);
-  check_elements((given >= 0) & (given <= most), [&] {
+  const ops::CheckText text = {"ctc_loss", name, "numbers from 0 to the most that there can be",
+                               ""};
+  check_elements((given >= 0) & (given <= most), text, [&] {
     return Error(ErrorKind::value, {.where = "ctc_loss",
                                     .what = name,
                                     .expected = fmt::format("numbers from 0 to {}", most),

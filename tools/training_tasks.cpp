@@ -117,7 +117,7 @@ void add_layers(Tasks& tasks, DType dtype) {
   };
   add_with("layer_norm", [=] { return nn::layer_norm(24, {.dtype = dtype}); });
   add_with("rms_norm", [=] { return nn::rms_norm(24, 1e-6, dtype); });
-  add_with("batch_norm", [=] { return nn::batch_norm(24, dtype); });
+  add_with("batch_norm", [=] { return nn::batch_norm(24, {.dtype = dtype}); });
   add_with("dropout", [] { return nn::dropout(0.5); });
 }
 

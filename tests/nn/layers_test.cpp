@@ -308,8 +308,9 @@ TEST_CASE("bags of an EmbeddingBag begin where offsets say", "[nn][jit]") {
   CHECK(compiled.explain().signatures.size() == 1);
   for (const Tensor& wrong : {tensor({1, 2, 3, 4}), tensor({0, 3, 2, 4}), tensor({0, 1, 2, 8})}) {
     CHECK_THROWS_WITH(layer(indices, {}, wrong), Catch::Contains("EmbeddingBag: the offsets") &&
-                                                     Catch::Contains("than the 7 indices"));
-    CHECK_THROWS_WITH(compiled(indices, wrong), Catch::Contains("EmbeddingBag: the offsets"));
+                                                     Catch::Contains("for 7 indices"));
+    CHECK_THROWS_WITH(compiled(indices, wrong).to_vector<float>(),  // a device fails later
+                      Catch::Contains("EmbeddingBag: the offsets"));
   }
   CHECK_THROWS_WITH(layer(unsqueeze(indices, 0), {}, offsets), Catch::Contains("expected [n]"));
   CHECK_THROWS_WITH(layer(indices, {}, ones({2})), Catch::Contains("integers of shape [bags]"));
