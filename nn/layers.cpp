@@ -192,9 +192,10 @@ Tensor bags_of(const Tensor& offsets, int64_t count) {
   return searchsorted(begins, arange(count, {}, offsets.device()), Side::right) - 1;
 }
 
-[[noreturn]] void throw_bag(const std::string& what, const char* expected, std::string got) {
+[[noreturn]] void throw_bag(const Tensor& indices, const std::string& beside, const char* expected,
+                            std::string got) {
   throw Error(ErrorKind::shape, {.where = "EmbeddingBag",
-                                 .what = what,
+                                 .what = "the indices are " + describe(indices) + beside,
                                  .expected = expected,
                                  .got = std::move(got),
                                  .fix = {}});
@@ -204,12 +205,11 @@ Tensor bags_of(const Tensor& offsets, int64_t count) {
 
 Tensor EmbeddingBag::operator()(const Tensor& indices, const std::optional<Tensor>& weights,
                                 const std::optional<Tensor>& offsets) const {
-  const std::string given = "the indices are " + describe(indices);
-  if (indices.rank() < 1) throw_bag(given, "[..., bag]", "rank 0");
+  if (indices.rank() < 1) throw_bag(indices, "", "[..., bag]", "rank 0");
   if (offsets && indices.rank() != 1)
-    throw_bag(given + " and there are offsets", "[n]", to_string(indices.shape()));
+    throw_bag(indices, " and there are offsets", "[n]", to_string(indices.shape()));
   if (weights && weights->shape() != indices.shape())
-    throw_bag(given + " and the weights " + describe(*weights), "a weight for each of them",
+    throw_bag(indices, " and the weights " + describe(*weights), "a weight for each of them",
               to_string(weights->shape()));
   if (weights && pooling != Pooling::sum) {
     throw Error(ErrorKind::value, {.where = "EmbeddingBag",
@@ -238,13 +238,12 @@ Tensor EmbeddingBag::operator()(const Tensor& indices, const std::optional<Tenso
     const Tensor empty = full({bags, rows.shape()[1]}, nothing, wide.dtype(), wide.device());
     joined = is_max ? scatter(empty, bag, wide, Arrival::maximum) : scatter_add(wide, bag, bags);
     number = unsqueeze(scatter_add(counted, bag, bags), -1);
-    if (pooling == Pooling::mean) joined = joined / cast(maximum(number, 1), joined.dtype());
-    joined = narrowed(joined, rows);
   } else {
     number = sum(unsqueeze(counted, -1), {-2});
     joined = is_max ? max(rows, {-2}) : sum(rows, {-2});
-    if (pooling == Pooling::mean) joined = joined / cast(maximum(number, 1), joined.dtype());
   }
+  if (pooling == Pooling::mean) joined = joined / cast(maximum(number, 1), joined.dtype());
+  joined = narrowed(joined, rows);
   return is_max ? where(number > 0, joined, 0) : joined;
 }
 

@@ -148,15 +148,20 @@ class Descent {
   /// How the loss changes from the last gradients on along a line.
   [[nodiscard]] double slope_along(const std::vector<Tensor>& moves) const {
     const NoGradients scope;
-    Tensor slope = zeros({}, f64, parameters_[0].device());
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      const Tensor gradient = parameters_[i].grad();
-      if (gradient.is_defined()) slope = slope + sum(cast(gradient, f64) * cast(moves[i], f64));
-    }
-    return sign_ * slope.item<double>();
+    return sign_ * change_along(moves).item<double>();
   }
 
  private:
+  /// The same of what is minimized or maximized, as a tensor; 0 for no moves.
+  [[nodiscard]] Tensor change_along(const std::vector<Tensor>& moves) const {
+    Tensor slope = zeros({}, f64, parameters_[0].device());
+    for (std::size_t i = 0; i < moves.size(); ++i) {
+      const Tensor gradient = parameters_[i].grad();
+      if (gradient.is_defined()) slope = slope + sum(cast(gradient, f64) * cast(moves[i], f64));
+    }
+    return slope;
+  }
+
   LinePoint try_at(double step) {
     {
       const NoGradients scope;
@@ -175,17 +180,15 @@ class Descent {
                    .fix = "Return the tensor whose backward() was called."});
     }
     const NoGradients scope;
-    const auto zero = [&] { return zeros({}, f64, loss.device()); };
-    Tensor slope = zero(), steepest = zero();
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      const Tensor gradient = parameters_[i].grad();
-      if (!gradient.is_defined() || gradient.size() == 0) continue;
-      const Tensor wide = cast(gradient, f64);
-      if (!moves_.empty()) slope = slope + sum(wide * cast(moves_[i], f64));
-      steepest = maximum(steepest, max(abs(wide)));
+    Tensor steepest = zeros({}, f64, parameters_[0].device());
+    for (const Variable& parameter : parameters_) {
+      const Tensor gradient = parameter.grad();
+      if (gradient.is_defined() && gradient.size() > 0)
+        steepest = maximum(steepest, max(abs(cast(gradient, f64))));
     }
     const Tensor value = reshape(cast(stop_gradient(loss), f64), {});
-    const std::vector<double> read = stack({value, slope, steepest}).to_vector<double>();
+    const std::vector<double> read =
+        stack({value, change_along(moves_), steepest}).to_vector<double>();
     steepest_ = read[2];
     return last_ = {.step = step, .value = sign_ * read[0], .slope = sign_ * read[1]};
   }
