@@ -3,6 +3,7 @@
 #include "autograd/gradient.h"
 #include "core/error.h"
 #include "eager/ops/ops.h"
+#include "eager/print.h"
 #include "eager/promotion.h"
 #include "nn/checks.h"
 #include "nn/init.h"

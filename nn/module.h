@@ -24,6 +24,7 @@
 #include "core/variable.h"
 #include "eager/ops/cast.h"
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -229,8 +230,8 @@ template <class M>
 
 /// A tree of the module's structs and Variables with shapes and numbers of elements.
 template <class M>
-requires std::is_class_v<M>  // in this namespace it would take a DType, too
-[[nodiscard]] std::string to_string(const M& module) {
+requires(std::is_class_v<M> && !std::convertible_to<const M&, Tensor>) [[nodiscard]] std::string
+    to_string(const M& module) {
   module::Printer printer;
   module::visit(module, "", printer);
   return module::to_text(printer.lines);

@@ -312,6 +312,8 @@ TEST_CASE("bags of an EmbeddingBag begin where offsets say", "[nn][jit]") {
     CHECK_THROWS_WITH(compiled(indices, wrong).to_vector<float>(),  // a device fails later
                       Catch::Contains("EmbeddingBag: the offsets"));
   }
+  CHECK_THROWS_WITH(layer(indices, {}, tensor({0, 8})),
+                    Catch::Contains("got tensor([0, 8], int64[2]) for 7 indices"));
   CHECK_THROWS_WITH(layer(unsqueeze(indices, 0), {}, offsets), Catch::Contains("expected [n]"));
   CHECK_THROWS_WITH(layer(indices, {}, ones({2})), Catch::Contains("integers of shape [bags]"));
 }
