@@ -29,6 +29,7 @@
 #include "io/safetensors.h"
 #include "jit/build_info.h"
 #include "jit/compile.h"
+#include "jit/profile.h"
 #include "nn/apply.h"
 #include "nn/attention.h"
 #include "nn/autocast.h"

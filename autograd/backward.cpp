@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/place.h"
+#include "core/profiling.h"
 #include "eager/ops/ops.h"
 
 #include <fmt/format.h>
@@ -54,6 +55,7 @@ void Tensor::backward(const Tensor& seed) const {
                                    .fix = "Give the seed the tensor's shape."});
   }
   if (!tracks_gradient()) return warn_untracked();
+  const profiling::Span span(EventKind::backward, "backward()");
   autograd::Sweep sweep({});
   sweep.add(internals().gradient, autograd::reduced_to(seed, spec()));
   sweep.run();

@@ -3,6 +3,7 @@
 #include "autograd/node.h"
 
 #include "core/per_thread.h"
+#include "core/profiling.h"
 #include "core/thread_settings.h"
 
 #include <algorithm>
@@ -88,6 +89,8 @@ Handle<TensorSlot> make_node(Node::Kind kind, Node*& node) {
   node = new Node;  // owned by the handle
   node->kind = kind;
   node->sequence = sequence.fetch_add(1, std::memory_order_relaxed);
+  if (profiling::is_on() && (kind == Node::Kind::op || kind == Node::Kind::custom))
+    profiling::note_node(node->sequence);
   return adopt<TensorSlot>(node);
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/autocast.h"
 #include "core/error.h"
+#include "core/profiling.h"
 #include "eager/ops/ops.h"
 #include "tracer/recorder.h"
 
@@ -21,6 +22,11 @@ namespace {
                .expected = "one backward() for each time the value is computed",
                .got = "a second one",
                .fix = "Compute the value again, or add the losses and call backward() once."});
+}
+
+std::string_view name_of(const Node& node) {
+  if (node.op != nullptr) return node.op->name;
+  return node.custom ? std::string_view(node.custom->name) : "leaf";
 }
 
 }  // namespace
@@ -200,7 +206,11 @@ void Sweep::run() {
     gradients.clear();
     const tracer::OriginScope origin(node->trace, node->value);
     for (Gathered& gathered : here.gradients) gradients.push_back(gathered.sum());
-    visit(*node, gradients);
+    {
+      profiling::Span span(EventKind::backward, name_of(*node));
+      span.set_node(node->sequence);
+      visit(*node, gradients);
+    }
     if (!options_.keeps_tape && node->kind != Node::Kind::leaf) node->free();
   }
   for (auto& [variable, gathered] : at_variables_)

@@ -1,14 +1,14 @@
 // The triad of STREAM, a = b + s * c, moves 12 bytes an element; with plain stores the machine in
 // fact also reads `a` before it writes it, with non-temporal stores it does not, so that the second
 // is the true limit of large arrays. Smaller arrays are limited by the caches that hold them, which
-// the triads of fewer elements measure. Multiply-adds run in enough independent chains to hide
-// their latency. All loops are built for each instruction set with target attributes; the machine's
+// the triads of fewer elements measure. All loops are built for each instruction set with target attributes; the machine's
 // best runs, whatever NITINOL_ISA says.
 
 #include "bench/limits.h"
 
 #include "bench/timer.h"
 #include "core/isa.h"
+#include "core/multiply_adds.h"
 #include "core/parallel.h"
 
 #include <fmt/format.h>
@@ -33,13 +33,10 @@ struct Arrays {
 };
 
 using Triad = void (*)(Arrays arrays, int64_t begin, int64_t end);
-using FmaLoop = float (*)(int64_t count);
 
-/// The loops of one instruction set. `flops` is what one round of `fma` computes.
+/// The loops of one instruction set.
 struct Loops {
   Triad triad, triad_nt;
-  FmaLoop fma;
-  double flops;
 };
 
 void triad_plain(Arrays v, int64_t begin, int64_t end) {
@@ -54,18 +51,6 @@ void triad_nt_sse(Arrays v, int64_t begin, int64_t end) {
                                       _mm_mul_ps(_mm_set1_ps(3), _mm_load_ps(v.c + i))));
   }
   _mm_sfence();
-}
-
-// Without FMA a multiplication and an addition share the work of one.
-float fma_sse(int64_t count) {
-  __m128 s[12], x = _mm_set1_ps(1.0000001F), y = _mm_set1_ps(1e-9F);
-  for (int k = 0; k < 12; ++k) s[k] = _mm_set1_ps(static_cast<float>(k));
-  for (int64_t i = 0; i < count; ++i) {
-#  pragma GCC unroll 12
-    for (int k = 0; k < 12; ++k) s[k] = _mm_add_ps(_mm_mul_ps(s[k], x), y);
-  }
-  for (int k = 1; k < 12; ++k) s[0] = _mm_add_ps(s[0], s[k]);
-  return _mm_cvtss_f32(s[0]);
 }
 
 [[gnu::target("avx2,fma")]] void triad_avx2(Arrays v, int64_t begin, int64_t end) {
@@ -85,17 +70,6 @@ float fma_sse(int64_t count) {
   _mm_sfence();
 }
 
-[[gnu::target("avx2,fma")]] float fma_avx2(int64_t count) {
-  __m256 s[12], x = _mm256_set1_ps(1.0000001F), y = _mm256_set1_ps(1e-9F);
-  for (int k = 0; k < 12; ++k) s[k] = _mm256_set1_ps(static_cast<float>(k));
-  for (int64_t i = 0; i < count; ++i) {
-#  pragma GCC unroll 12
-    for (int k = 0; k < 12; ++k) s[k] = _mm256_fmadd_ps(s[k], x, y);
-  }
-  for (int k = 1; k < 12; ++k) s[0] = _mm256_add_ps(s[0], s[k]);
-  return _mm256_cvtss_f32(s[0]);
-}
-
 [[gnu::target("avx512f")]] void triad_avx512(Arrays v, int64_t begin, int64_t end) {
   const __m512 three = _mm512_set1_ps(3);
   for (int64_t i = begin; i < end; i += 16) {
@@ -113,41 +87,22 @@ float fma_sse(int64_t count) {
   _mm_sfence();
 }
 
-[[gnu::target("avx512f")]] float fma_avx512(int64_t count) {
-  __m512 s[24], x = _mm512_set1_ps(1.0000001F), y = _mm512_set1_ps(1e-9F);
-  for (int k = 0; k < 24; ++k) s[k] = _mm512_set1_ps(static_cast<float>(k));
-  for (int64_t i = 0; i < count; ++i) {
-#  pragma GCC unroll 24
-    for (int k = 0; k < 24; ++k) s[k] = _mm512_fmadd_ps(s[k], x, y);
-  }
-  for (int k = 1; k < 24; ++k) s[0] = _mm512_add_ps(s[0], s[k]);
-  return _mm512_cvtss_f32(s[0]);
-}
-
 Loops loops_for(Isa isa) {
   switch (isa) {
     case Isa::baseline:
-      return {triad_plain, triad_nt_sse, fma_sse, 2 * 12 * 4};
+      return {triad_plain, triad_nt_sse};
     case Isa::avx2:
-      return {triad_avx2, triad_nt_avx2, fma_avx2, 2 * 12 * 8};
+      return {triad_avx2, triad_nt_avx2};
     case Isa::avx512:
-      return {triad_avx512, triad_nt_avx512, fma_avx512, 2 * 24 * 16};
+      return {triad_avx512, triad_nt_avx512};
   }
   return {};
 }
 
 #else
 
-float fma_plain(int64_t count) {
-  float s[32] = {};
-  for (int64_t i = 0; i < count; ++i) {
-    for (float& value : s) value = value * 1.0000001F + 1e-9F;
-  }
-  return s[0] + s[31];
-}
-
 Loops loops_for(Isa) {
-  return {triad_plain, triad_plain, fma_plain, 2 * 32};
+  return {triad_plain, triad_plain};
 }
 
 #endif
@@ -193,16 +148,19 @@ Limit measure_triad(std::string name, Triad triad, Arrays arrays, int64_t count,
   return limit;
 }
 
-Limit measure_fma(const Loops& loops, int threads, int repeats) {
+Limit measure_fma(int threads, int repeats) {
   constexpr int64_t count = 5'000'000;
-  Limit limit{
-      .name = "fma-f32", .samples = {}, .amount = loops.flops * count * threads, .footprint = 0};
+  const MultiplyAdds loop = multiply_adds(host_isa());
+  Limit limit{.name = "fma-f32",
+              .samples = {},
+              .amount = loop.operations * count * threads,
+              .footprint = 0};
   std::vector<float> sums(static_cast<std::size_t>(threads) * 16);
   for (int sample = -1; sample < repeats; ++sample) {
     const double start = now();
     parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        sums[static_cast<std::size_t>(i) * 16] = loops.fma(count);
+        sums[static_cast<std::size_t>(i) * 16] = loop.run(count);
     });
     if (sample >= 0) limit.samples.push_back(now() - start);
   }
@@ -229,7 +187,7 @@ Limits::Limits(int threads, bool is_quick) {
   });
   limits_.push_back(measure_triad("triad", loops.triad, arrays, most, {repeats, 4}));
   limits_.push_back(measure_triad("triad-nt", loops.triad_nt, arrays, most, {repeats, 4}));
-  limits_.push_back(measure_fma(loops, threads, repeats));
+  limits_.push_back(measure_fma(threads, repeats));
   const struct {
     const char* name;
     int64_t count;

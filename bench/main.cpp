@@ -121,6 +121,7 @@ std::vector<Row> all_cold_rows(const Options& options, int threads) {
 std::vector<Row> measure(const Options& options) {
   std::string arguments = "--worker --device " + options.device;
   if (options.is_quick) arguments += " --quick";
+  if (options.is_profiled) arguments += " --profile";
   if (!options.rows.empty()) arguments += fmt::format(" --rows '{}'", fmt::join(options.rows, ","));
   std::vector<Row> rows;
   for (const int threads : options.threads) {
@@ -244,6 +245,8 @@ int main(int argc, char** argv) {
                    "a results file of the peers harness to compare with");
     app.add_flag("--fastest", options.is_by_fastest, "compare fastest samples, not medians");
     app.add_option("--store", options.store, "where --cold finds code on disk");
+    app.add_flag("--profile", options.is_profiled,
+                 "each row also while a Profile is open, sample by sample in turn");
     app.add_flag("--quick", options.is_quick,
                  "few and short samples: a check that everything runs");
     app.add_flag("--serve", options.is_server,

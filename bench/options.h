@@ -12,6 +12,7 @@ struct Options {
   std::vector<std::string> rows;  ///< prefixes of names; empty means all
   bool is_quick = false;          ///< few and short samples: a check that everything runs
   bool is_by_fastest = false;     ///< compare fastest samples, not medians
+  bool is_profiled = false;       ///< each row once more while a Profile is open
   std::string json, against;
   std::string device = "cpu:0";  ///< where rows are computed
 

@@ -68,6 +68,23 @@ double probe_copy() {
   return best;
 }
 
+constexpr std::string_view profiled = "-profiled";
+
+/// Each mode, and the same while a Profile is open.
+std::vector<Mode> with_profiles(const std::vector<Mode>& modes) {
+  std::vector<Mode> all;
+  for (const Mode& mode : modes) {
+    all.push_back(mode);
+    all.push_back(mode);
+    all.back().name += profiled;
+  }
+  return all;
+}
+
+std::optional<Profile> profile_for(const Mode& mode) {
+  return mode.name.ends_with(profiled) ? std::optional<Profile>(std::in_place) : std::nullopt;
+}
+
 /// What is known of one mode while its row is timed.
 struct Timed {
   double first_call_s = 0;
@@ -100,13 +117,14 @@ void pin_to_cores(int count) {
   sched_setaffinity(0, sizeof few, &few);
 }
 
-void Timer::time(const std::string& row, const Work& work, const std::vector<Mode>& modes,
+void Timer::time(const std::string& row, const Work& work, const std::vector<Mode>& given,
                  const std::string& notes) {
   if (!wants(row)) return;
   // A device's time is dear.
   const int repeats = options_.is_quick ? 2 : clock_ != nullptr ? 5 : 7;
   const double sample_s = options_.is_quick ? 0.001 : clock_ != nullptr ? 0.01 : 0.02;
   const Quiet quiet;
+  const std::vector<Mode> modes = options_.is_profiled ? with_profiles(given) : given;
   std::vector<Timed> timed;
   for (const Mode& mode : modes) {
     Timed t{.first_call_s = loop(mode.call, 1)};
@@ -116,6 +134,7 @@ void Timer::time(const std::string& row, const Work& work, const std::vector<Mod
   }
   for (int sample = 0; sample < repeats; ++sample) {
     for (std::size_t i = 0; i < modes.size(); ++i) {
+      const std::optional<Profile> profile = profile_for(modes[i]);
       timed[i].samples.push_back(loop(modes[i].call, timed[i].inner) /
                                  static_cast<double>(timed[i].inner));
     }

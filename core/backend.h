@@ -3,6 +3,8 @@
 
 #include "core/device.h"
 #include "core/device_limits.h"
+#include "core/device_mark.h"
+#include "core/device_rates.h"
 #include "core/executable.h"
 #include "core/memory.h"
 #include "core/storage.h"
@@ -107,11 +109,17 @@ class Backend {
   virtual Status::Code read_status(const Status* /*status*/) { return Status::ok; }
   /// For a word that no launch will be asked to write any more; `is_ok`: nobody has written it.
   virtual void give_status(Status* /*status*/, bool /*is_ok*/) {}
+  /// Marks where the device will have done all that was asked for so far; null unless
+  /// is_asynchronous().
+  virtual std::unique_ptr<DeviceMark> mark() { return nullptr; }
   /// Waits for all launches and rethrows the first failure among them.
   virtual void synchronize() = 0;
   /// False if prepare() on a fused Kernel interprets instead of generating code.
   [[nodiscard]] virtual bool can_generate_code() = 0;
   [[nodiscard]] virtual DeviceLimits limits() const { return {}; }
+  /// What it does at most when so many threads of the host compute; empty if that is not known. May
+  /// have to measure it, which takes a fraction of a second.
+  [[nodiscard]] virtual DeviceRates rates(int /*threads*/) { return {}; }
 };
 
 /// The word that the checks of some launches write. On an asynchronous device it lies in the

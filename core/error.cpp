@@ -261,6 +261,12 @@ CallSite CallSite::here() {
   return site;
 }
 
+CallSite CallSite::here_or_default() {
+  CallSite site;
+  site.given_ = default_place();
+  return site.given_.empty() ? here() : site;
+}
+
 std::string CallSite::text() const {
   return given_.empty() ? describe_calls(calls_) : given_;
 }

@@ -4,6 +4,7 @@
 #include "core/kernel.h"
 #include "core/library.h"
 #include "core/once_cache.h"
+#include "core/profiling.h"
 
 namespace nitinol {
 
@@ -86,8 +87,11 @@ std::shared_ptr<const Executable> executable_for(Backend& device, const Step& st
   bool is_made = false;
   auto executable = cache().get(hash_of(device, step), Asked{&device, step}, [&]() -> Cache::Made {
     is_made = true;
+    const auto* call = std::get_if<LibraryCall>(&step);
+    profiling::Span span(EventKind::compile, call != nullptr ? name_of(call->kind) : "kernel");
     std::shared_ptr<const Executable> made = device.prepare(step);
     note_code(made->report().origin);
+    span.set_detail(name_of(made->report().origin));
     const std::size_t bytes = bytes_of(step) + made->bytes();
     return {std::move(made), bytes};
   });

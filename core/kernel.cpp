@@ -212,6 +212,52 @@ bool has_checks(const Kernel& kernel) {
   });
 }
 
+namespace {
+
+/// What one instruction computes.
+double operations_of(const ScalarInstr& instr) {
+  switch (instr.op) {
+    case ScalarOp::constant:
+    case ScalarOp::argument:
+    case ScalarOp::convert:
+    case ScalarOp::bitcast:
+    case ScalarOp::table:
+    case ScalarOp::load:
+    case ScalarOp::begin_if:
+    case ScalarOp::end_if:
+      return 0;
+    case ScalarOp::fma:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
+double operations_of(const Stage& stage) {
+  double count = 0;
+  int rare = 0;  // of begin_if that are open
+  for (const ScalarInstr& instr : stage.program.instrs) {
+    if (instr.op == ScalarOp::begin_if && (rare > 0 || instr.imm == 0)) ++rare;
+    if (rare == 0) count += operations_of(instr);
+    if (instr.op == ScalarOp::end_if && rare > 0) --rare;
+  }
+  const auto accumulates = std::ranges::count(stage.sinks, Sink::Kind::accumulate, &Sink::kind);
+  return count + static_cast<double>(accumulates);
+}
+
+}  // namespace
+
+double operations_of(const Kernel& kernel, std::span<const int64_t> sizes) {
+  double points = 1;
+  for (const int64_t size : sizes) points *= static_cast<double>(size);
+  const bool has_rows = kernel.order != Order::none && !sizes.empty() && sizes.back() > 0;
+  const double rows = has_rows ? points / static_cast<double>(sizes.back()) : points;
+  double sum = 0;
+  for (const Stage& stage : kernel.stages)
+    sum += operations_of(stage) * (stage.level == Stage::Level::row ? rows : points);
+  return sum;
+}
+
 int64_t block_of(const Kernel& kernel) {
   if (kernel.order == Order::lanes) return reduction_order::lanes_block;
   return std::ranges::any_of(kernel.reductions, depends_on_order)

@@ -32,6 +32,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -152,6 +153,10 @@ struct Kernel {
 
 /// Whether a stage checks something, so that launches need a status.
 [[nodiscard]] bool has_checks(const Kernel& kernel);
+
+/// Arithmetic operations of a launch with these sizes: instructions that compute, each once (but an
+/// fma twice) at each point or row; not those that only some lanes need.
+[[nodiscard]] double operations_of(const Kernel& kernel, std::span<const int64_t> sizes);
 
 /// Elements in a block of the reduced dimension.
 [[nodiscard]] int64_t block_of(const Kernel& kernel);

@@ -59,4 +59,56 @@ std::string_view name_of(LibraryCall::Kind kind) {
   return "?";
 }
 
+namespace {
+
+double elements_of(const OperandLayout& operand) {
+  return static_cast<double>(element_count(operand.shape));
+}
+
+/// Of a convolution with these images of its result.
+double convolution_operations(const OperandLayout& weight, const OperandLayout& images) {
+  if (weight.shape[0] == 0) return 0;
+  return 2 * elements_of(images) * elements_of(weight) / static_cast<double>(weight.shape[0]);
+}
+
+}  // namespace
+
+double operations_of(const LibraryCall& call) {
+  using Kind = LibraryCall::Kind;
+  const std::vector<OperandLayout>& operands = call.operands;
+  switch (call.kind) {
+    case Kind::matmul:
+    case Kind::packed_matmul: {
+      const Shape& a = operands[0].shape;
+      return 2 * elements_of(operands[2]) * static_cast<double>(a[a.size() - 1]);
+    }
+    case Kind::conv2d:
+    case Kind::packed_conv2d:
+      return convolution_operations(operands[1], operands[2]);
+    case Kind::conv2d_input:
+      return convolution_operations(operands[1], operands[0]);
+    case Kind::conv2d_weight:
+      return convolution_operations(operands[2], operands[1]);
+    case Kind::window_max:
+      return elements_of(operands[2]) *
+             static_cast<double>(call.windows.kernel[0] * call.windows.kernel[1]);
+    case Kind::scan:
+    case Kind::scatter_add:
+    case Kind::scatter_add_along:
+      return elements_of(operands[0]);
+    case Kind::pack:
+    case Kind::pack_filter:
+    case Kind::scatter:
+    case Kind::sort:
+    case Kind::argsort:
+    case Kind::search:
+    case Kind::compress:
+    case Kind::positions:
+    case Kind::window_max_input:
+    case Kind::routine:
+      break;
+  }
+  return 0;
+}
+
 }  // namespace nitinol

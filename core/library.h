@@ -99,5 +99,8 @@ struct LibraryCall {
 };
 
 [[nodiscard]] std::string_view name_of(LibraryCall::Kind kind);
+/// Arithmetic operations of the call: two for each product of a matmul or a convolution, one for
+/// each element that others combine; 0 of what only moves, or compares as often as it has to.
+[[nodiscard]] double operations_of(const LibraryCall& call);
 
 }  // namespace nitinol

@@ -1,9 +1,13 @@
 #include "core/place.h"
 
+#include <atomic>
+
 namespace nitinol {
 namespace {
 
 constinit thread_local const PlaceScope* innermost = nullptr;
+
+constinit std::atomic<PlaceProvider> default_provider = nullptr;
 
 }  // namespace
 
@@ -23,6 +27,25 @@ std::string given_place() noexcept {
   } catch (...) {  // a place is not worth an error of its own
     return "";
   }
+}
+
+void set_default_place_provider(PlaceProvider provider) noexcept {
+  default_provider.store(provider, std::memory_order_release);
+}
+
+std::string default_place() noexcept {
+  const PlaceProvider provider = default_provider.load(std::memory_order_acquire);
+  if (innermost != nullptr || provider == nullptr) return "";
+  try {
+    return provider(nullptr);
+  } catch (...) {
+    return "";
+  }
+}
+
+void CallSite::append_to(std::string& key) const {
+  key += given_;
+  key.append(reinterpret_cast<const char*>(calls_.data()), calls_.size() * sizeof(calls_[0]));
 }
 
 }  // namespace nitinol

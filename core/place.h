@@ -34,12 +34,22 @@ class PlaceScope {
   const PlaceScope* outer_;
 };
 
+/// Replaces the provider, none at first, that profiles ask on threads which have no PlaceScope. Any
+/// thread may call it, so it must know whether it is in the other language's code.
+void set_default_place_provider(PlaceProvider provider) noexcept;
+/// What that says; empty without one.
+[[nodiscard]] std::string default_place() noexcept;
+
 /// Where the user's code is while the library works for it, to be told later.
 class CallSite {
  public:
   [[nodiscard]] static CallSite here();
+  /// The same, with default_place() where no PlaceScope says more.
+  [[nodiscard]] static CallSite here_or_default();
   /// As Error::location(). Looks addresses up at each use.
   [[nodiscard]] std::string text() const;
+  /// Appends what tells it from others.
+  void append_to(std::string& key) const;
   friend bool operator==(const CallSite&, const CallSite&) = default;
 
  private:

@@ -5,6 +5,7 @@
 #include "core/gradient_notes.h"
 #include "core/interpreter.h"
 #include "core/pending.h"
+#include "core/profiling.h"
 #include "core/stack.h"
 #include "eager/argument.h"
 #include "eager/channels_last.h"
@@ -16,6 +17,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -104,6 +106,14 @@ Tensor run(const Op& op, Inputs inputs, const Attrs& attrs) {
   return result;
 }
 
+/// run(), while a Profile is open.
+[[gnu::noinline]] Tensor run_noted(const Op& op, Inputs inputs, const Attrs& attrs) {
+  profiling::OpSpan span(op, inputs, attrs);
+  Tensor result = run(op, inputs, attrs);
+  span.end({&result, 1});
+  return result;
+}
+
 [[noreturn]] void throw_undefined(const Op& op, std::size_t operand, std::size_t count) {
   const std::string which = count == 1 ? "" : fmt::format(" number {}", operand + 1);
   throw Error(ErrorKind::value, {.where = std::string(op.name),
@@ -125,7 +135,7 @@ void check_defined(const Op& op, Inputs operands) {
 
 Tensor apply(const Op& op, Inputs inputs, const Attrs& attrs) {
   check_defined(op, inputs);
-  return run(op, inputs, attrs);
+  return profiling::is_on() ? run_noted(op, inputs, attrs) : run(op, inputs, attrs);
 }
 
 Tensor apply(const Op& op, std::initializer_list<const Tensor*> inputs, const Attrs& attrs) {
@@ -135,9 +145,12 @@ Tensor apply(const Op& op, std::initializer_list<const Tensor*> inputs, const At
 std::vector<Tensor> apply_all(const Op& op, Inputs inputs, const Attrs& attrs) {
   check_defined(op, inputs);
   check_stack("an operation", stack_of_operation);
+  std::optional<profiling::OpSpan> span;
+  if (profiling::is_on()) span.emplace(op, inputs, attrs);
   const std::vector<Spec> specs = op.infer_all(op, inputs, attrs);
   std::vector<Tensor> results = current().run_all(op, inputs, attrs, specs);
   if (is_tracked(inputs)) note_gradients(op, inputs, attrs, results);
+  if (span) span->end(results);
   return results;
 }
 
@@ -146,7 +159,7 @@ Tensor apply_binary(const Op& op, const Argument& a, const Argument& b) {
   check_defined(op, operands);
   const bool is_promoted = operands[0] != nullptr && operands[1] != nullptr &&
                            operands[0]->dtype() == operands[1]->dtype();
-  if (is_promoted) return run(op, operands, {});
+  if (is_promoted) return profiling::is_on() ? run_noted(op, operands, {}) : run(op, operands, {});
   if (PendingCall* const call = pending_call()) [[unlikely]] {
     if (Tensor result = matched(*call, op, a, b); result.is_defined()) return result;
   }

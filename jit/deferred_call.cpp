@@ -197,9 +197,8 @@ Error DeferredCall::error(Status::Code code, int followed_by) {
     report = failure->error.report();
     const Node& node = call.trace->graph[failure->value];
     report.where = asked_by(call.trace->graph, failure->value, report.where);
-    const std::vector<CallSite>& places = call.trace->places;
     op = fmt::format(", which does {}{},", node.op->name,
-                     node.origin < places.size() ? at(places[node.origin].text()) : "");
+                     at(call.trace->place_of(node.origin)));
   }
   std::string late =
       fmt::format("Found when the call of `{}`{}{} had returned. It has changed nothing",

@@ -2,6 +2,7 @@
 
 #include "autograd/sweep.h"
 #include "core/error.h"
+#include "core/profiling.h"
 #include "eager/all_ops.h"
 #include "eager/ops/ops.h"
 
@@ -409,7 +410,9 @@ std::shared_ptr<const Derivative::Backward> Derivative::backward(const Variant& 
     if (found != plans_.end()) return found->second;
   }
   const auto made = std::make_shared<Backward>();
-  const tracer::Trace trace = backward_trace(variant, made->targets);
+  const profiling::Span span(EventKind::compile, "backward plan");
+  tracer::Trace trace = backward_trace(variant, made->targets);
+  trace.places = whole_.places;
   made->plan = std::make_unique<const Plan>(trace, threads_, quick_code_);
   decltype(plans_) dropped;  // destroyed after the lock
   const std::lock_guard lock(mutex_);

@@ -18,6 +18,7 @@
 #include "core/interpreter.h"
 #include "core/log.h"
 #include "core/parallel.h"
+#include "core/profiling.h"
 #include "core/short_array.h"
 #include "core/stack.h"
 #include "jit/clock.h"
@@ -83,6 +84,13 @@ void Dispatcher::call(const Leaves& leaves, Caller& caller) {
   const Stance stance = own >= 0 ? static_cast<Stance>(own) : current_stance();
   if (stance == Stance::eager) return call_eagerly(leaves, caller);
   const Decision decision = decide(leaves, caller, stance);
+  if (profiling::is_on()) [[unlikely]]
+    return act_noted(decision, leaves, caller, stance);
+  act(decision, leaves, caller, stance);
+}
+
+[[gnu::always_inline]] inline void Dispatcher::act(const Decision& decision, const Leaves& leaves,
+                                                   Caller& caller, Stance stance) {
   switch (decision.action) {
     case Action::run_plan:
       return run_plan(decision, leaves, caller);
@@ -105,6 +113,15 @@ void Dispatcher::call(const Leaves& leaves, Caller& caller) {
                  .fix = "Move what prevents it out of the function, or lift the stance."});
   }
   run_eagerly(decision, leaves, caller);
+}
+
+/// act(), while a Profile is open.
+[[gnu::noinline]] void Dispatcher::act_noted(const Decision& decision, const Leaves& leaves,
+                                             Caller& caller, Stance stance) {
+  constexpr std::string_view tiers[] = {"compiled", "recorded", "compiled", "in segments", "eager"};
+  profiling::Span span(EventKind::call, options_.name);
+  span.set_detail(tiers[static_cast<std::size_t>(decision.action)]);
+  act(decision, leaves, caller, stance);
 }
 
 Dispatcher::Decision Dispatcher::decide(const Leaves& leaves, Caller& caller, Stance stance) {
@@ -302,6 +319,12 @@ double Dispatcher::compute_by(tracer::Transaction& transaction, const Leaves& le
 
 void Dispatcher::call_eagerly(const Leaves& leaves, Caller& caller) {
   eager_calls_.fetch_add(1, std::memory_order_relaxed);
+  if (!profiling::is_on()) [[likely]] {
+    compute(leaves, caller);
+    return;
+  }
+  profiling::Span span(EventKind::call, options_.name);
+  span.set_detail("eager");
   compute(leaves, caller);
 }
 
@@ -482,6 +505,19 @@ inline Plan::Outcome Dispatcher::run_steps(const Snapshot& now, const Leaves& le
   return outcome;
 }
 
+/// Whose results track gradients: those of the Plan get a way back, and are what is left of
+/// `results`.
+[[gnu::noinline]] Plan::Outcome Dispatcher::run_forward(const Snapshot& now, const Leaves& leaves,
+                                                        std::span<Tensor>& results) {
+  std::vector<Tensor> read(now.derivative->input_count());
+  const Plan::Outcome outcome = run_steps(now, leaves, read, results);
+  if (outcome == Plan::Outcome::done) {
+    results = Derivative::link(now.derivative, options_.name, now.derivative->hold(leaves, read),
+                               results);
+  }
+  return outcome;
+}
+
 void Dispatcher::run_plan(const Decision& decision, const Leaves& leaves, Caller& caller) {
   const Snapshot& now = *decision.now;
   const auto run_instead = [&](Eagerly why) {
@@ -503,16 +539,11 @@ void Dispatcher::run_plan(const Decision& decision, const Leaves& leaves, Caller
     return run_instead(Eagerly::acts_within);
   ShortArray<Tensor, 4> tensors(now.plan->result_count());
   std::span<Tensor> results = tensors.span();
-  std::vector<Tensor> read;
-  if (now.derivative) read.resize(now.derivative->input_count());
   const double start = decision.is_timed ? race_now() : 0;
-  const Plan::Outcome outcome = run_steps(now, leaves, read, results);
+  const Plan::Outcome outcome =
+      now.derivative ? run_forward(now, leaves, results) : run_steps(now, leaves, {}, results);
   const double took = decision.is_timed ? race_now() - start : 0;
   if (outcome == Plan::Outcome::done) {
-    if (now.derivative) {
-      results = Derivative::link(now.derivative, options_.name, now.derivative->hold(leaves, read),
-                                 results);
-    }
     if (now.trace->spent) link_spent(*now.trace->spent, results);
     caller.restore(now.form.get(), results);
   }

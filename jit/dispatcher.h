@@ -71,6 +71,8 @@ class Dispatcher {
     std::unique_lock<ForkSafeMutex> lock_;
   };
 
+  void act(const Decision& decision, const Leaves& leaves, Caller& caller, Stance stance);
+  void act_noted(const Decision& decision, const Leaves& leaves, Caller& caller, Stance stance);
   Decision decide(const Leaves& leaves, Caller& caller, Stance stance);
   Decision decide_by_key(const Leaves& leaves, Caller& caller, Stance stance);
   Entries::Found add_entry(const Leaves& leaves, std::span<const uint64_t> key,
@@ -86,6 +88,7 @@ class Dispatcher {
                           std::span<Tensor> results);
   Plan::Outcome run_deferred(const Snapshot& now, const Leaves& leaves, std::span<Tensor> read,
                              std::span<Tensor> results);
+  Plan::Outcome run_forward(const Snapshot& now, const Leaves& leaves, std::span<Tensor>& results);
   void run_plan(const Decision& decision, const Leaves& leaves, Caller& caller);
   void record(const Decision& decision, const Leaves& leaves, Caller& caller);
   void build_and_call(Decision decision, const Leaves& leaves, Caller& caller);

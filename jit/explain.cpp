@@ -30,25 +30,6 @@ std::string plural(uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-/// "mul, add, relu" or, for repeated names, "mul x3, add".
-std::string list_of(const std::vector<std::string>& ops) {
-  std::vector<std::pair<std::string, int>> counted;
-  for (const std::string& op : ops) {
-    const auto known = std::ranges::find(counted, op, &std::pair<std::string, int>::first);
-    if (known != counted.end()) {
-      ++known->second;
-    } else {
-      counted.emplace_back(op, 1);
-    }
-  }
-  std::string text;
-  for (const auto& [name, count] : counted) {
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", name);
-    if (count > 1) text += fmt::format(" x{}", count);
-  }
-  return text;
-}
-
 /// "model.cpp:42, 44, net.cpp:7 and 3 more": files without their folders.
 std::string lines_of(const std::vector<std::string>& places) {
   constexpr std::size_t most = 6;

@@ -68,7 +68,8 @@ program::Options options_for(const tracer::Trace& trace, int threads, bool quick
                               .fuses = is_pass_enabled("fuse"),
                               .packs = is_pass_enabled("pack_operands"),
                               .joins = is_pass_enabled("horizontal_fusion"),
-                              .quick_code = quick_code};
+                              .quick_code = quick_code,
+                              .places = trace.places};
   const std::unordered_set<tracer::TraceInput, InputHash> assigned(trace.assigned.begin(),
                                                                    trace.assigned.end());
   using Kind = tracer::TraceInput::Kind;

@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "core/interpreter.h"
 #include "core/log.h"
+#include "core/profiling.h"
 #include "core/stack.h"
 #include "jit/clock.h"
 #include "jit/dispatcher.h"
@@ -69,6 +70,7 @@ void Dispatcher::record(const Decision& decision, const Leaves& leaves, Caller& 
     recorder.declare_arguments(tensors, leaves.variables, scalars);
     const double start = precise_now();
     {
+      const profiling::Span span(EventKind::record, options_.name);
       const InterpreterScope scope(recorder);
       caller.run_on(tensors, scalars);
     }
@@ -295,6 +297,7 @@ void Dispatcher::build(const std::shared_ptr<Entry>& entry) {
     from = entry->now;
   }
   const double start = precise_now(), own_start = own_now();
+  std::optional<profiling::Span> span(std::in_place, EventKind::compile, options_.name);
   std::shared_ptr<const Plan> plan;
   std::shared_ptr<const Derivative> derivative;
   std::string failure;
@@ -310,6 +313,7 @@ void Dispatcher::build(const std::shared_ptr<Entry>& entry) {
     failure = error.what();
     plan = nullptr;
   }
+  span.reset();
   const double took = precise_now() - start, own = own_now() - own_start;
   const Section section(*this);
   entry->is_queued = false;

@@ -41,13 +41,12 @@ std::string_view text_of(Eagerly why) {
 }
 
 /// Names the lines that the steps come from.
-void name_places(jit::PlanReport& plan, const std::vector<CallSite>& places,
+void name_places(jit::PlanReport& plan, const tracer::Trace& trace,
                  std::unordered_map<uint32_t, std::string>& texts) {
   for (program::StepReport& step : plan.steps) {
     for (const uint32_t origin : step.origins) {
-      if (origin >= places.size()) continue;
       const auto [text, is_new] = texts.try_emplace(origin);
-      if (is_new) text->second = places[origin].text();
+      if (is_new) text->second = trace.place_of(origin);
       const bool is_known = std::ranges::find(step.places, text->second) != step.places.end();
       if (!text->second.empty() && !is_known) step.places.push_back(text->second);
     }
@@ -89,8 +88,8 @@ SignatureReport report_of(const Entry& entry) {
   }
   if (now.plan) {
     std::unordered_map<uint32_t, std::string> texts;  // which take their time
-    name_places(report.plan, now.trace->places, texts);
-    if (report.backward) name_places(*report.backward, now.trace->places, texts);
+    name_places(report.plan, *now.trace, texts);
+    if (report.backward) name_places(*report.backward, *now.trace, texts);
   }
   return report;
 }

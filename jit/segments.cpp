@@ -2,6 +2,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/parallel.h"
+#include "core/profiling.h"
 #include "core/stack.h"
 #include "jit/dispatcher.h"
 #include "tracer/deferred.h"
@@ -39,6 +40,7 @@ class PlanOfCut final : public tracer::CutProgram {
 std::shared_ptr<const tracer::CutProgram> plan_of(const tracer::Trace& trace, int threads,
                                                   const CompileOptions& options) {
   try {
+    const profiling::Span span(EventKind::compile, options.name);
     return std::make_shared<const PlanOfCut>(trace, threads, options.quick_code);
   } catch (const std::exception& error) {  // an Error, or out of memory
     log(LogLevel::warning,
@@ -52,7 +54,7 @@ std::shared_ptr<const tracer::CutProgram> plan_of(const tracer::Trace& trace, in
   throw Error(ErrorKind::compile,
               {.where = options.name,
                .what = fmt::format("the call needs another Plan, of {} ops between two looks",
-                                   trace.places.size()),
+                                   trace.places->size()),
                .expected = "segments that earlier calls have run (stance fail_on_recompile)",
                .got = "one that came for the second time, or of whose values others are needed",
                .fix = "Call with all that may happen before, or lift the stance."});

@@ -66,6 +66,7 @@ void join_launches(ProgramDraft& draft) {
       if (s == batch[0]) continue;
       steps[start].report.bytes_read += steps.back().report.bytes_read;
       steps[start].report.bytes_written += steps.back().report.bytes_written;
+      steps[start].report.operations += steps.back().report.operations;
       for (const uint32_t origin : steps.back().report.origins)
         note_origin(steps[start].report, origin);
     }

@@ -233,9 +233,11 @@ std::shared_ptr<const Program> make_program(Graph graph, Backend& device, const 
   draft.out.is_gated = device.is_asynchronous();
   if (options.trims) trim_images(draft);
   const double start = precise_now();
+  std::optional<profiling::Span> span(std::in_place, EventKind::compile, "fusion");
   draft.fusion = fusion::fuse(draft.graph, options.fuses);
   const std::vector<fusion::Unit> units = fusion::units_in_order(draft.graph, draft.fusion);
   report.fusion_s = precise_now() - start;
+  span.reset();
   place_inputs(draft);
   if (!place_outputs(draft)) return nullptr;
   draft.steps.reserve(units.size());
@@ -250,6 +252,8 @@ std::shared_ptr<const Program> make_program(Graph graph, Backend& device, const 
   note_addresses(draft);
   finish_steps(draft);
   sum_up_memory(draft);
+  draft.out.described = std::make_shared<const profiling::Steps>(
+      profiling::Steps{report.steps, options.places, device.device(), options.threads});
   draft.out.graph = std::move(draft.graph);
   return std::make_shared<const Program>(std::move(draft.out));
 }

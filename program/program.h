@@ -8,6 +8,7 @@
 #include "core/backend.h"
 #include "core/graph.h"
 #include "core/launch.h"
+#include "core/profiling.h"
 #include "core/scalar_value.h"
 #include "program/kept_packing.h"
 #include "program/report.h"
@@ -111,6 +112,7 @@ struct Program {
   std::vector<std::byte*> addresses;  ///< per value: of constants; others differ from run to run
   std::vector<Value> temporaries;     ///< what lies in the arena
   std::size_t arena_bytes = 0;
+  std::shared_ptr<const profiling::Steps> described;  ///< for profiles
   /// How many steps come before the first that overwrites donated memory or is ordered: all that
   /// can fail.
   std::size_t safe_steps = 0;
@@ -129,6 +131,7 @@ struct Options {
   bool packs = true;        ///< operands of matrix products
   bool joins = true;        ///< launches of one kernel, side by side
   bool quick_code = false;  ///< where there is none: made quickly, and better while it runs
+  std::shared_ptr<const std::vector<CallSite>> places = {};  ///< by origin, for profiles
 };
 
 /// The program that computes `graph`, whose constants lie on `device`. Null if the graph has what

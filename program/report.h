@@ -1,30 +1,16 @@
 // What a Program is made of, for explain().
 #pragma once
 
-#include "core/build_report.h"
+#include "core/step_report.h"
 
 #include <cstddef>
-#include <cstdint>
-#include <string>
 #include <vector>
 
 #pragma GCC visibility push(default)
 
 namespace nitinol::program {
 
-/// One launch as explain() shows it.
-struct StepReport {
-  std::string kind;                               ///< "kernel" or "library"
-  std::vector<std::string> ops;                   ///< names of the operations it does
-  std::vector<uint32_t> origins;                  ///< Node::origin of these, each once, in order
-  std::vector<std::string> places = {};           ///< by explain(): "model.cpp:42", each once
-  std::size_t launches = 1;                       ///< how many times it is run side by side
-  std::size_t bytes_read = 0, bytes_written = 0;  ///< at these sizes, each operand once
-  BuildReport build = {};
-  bool was_cached = false;  ///< a kernel of this structure existed already
-  bool is_ordered = false;  ///< acts on the outside: at its place, when all checks have passed
-  std::string how = {};     ///< Executable::describe()
-};
+using nitinol::StepReport;
 
 struct Report {
   std::vector<StepReport> steps;

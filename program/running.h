@@ -71,12 +71,26 @@ class Running {
 
  private:
   [[gnu::always_inline]] void launch(std::size_t from, std::size_t to, const Given& given) {
+    if (profiling::is_on()) [[unlikely]]
+      return launch_noted(from, to, given);
     for (std::size_t s = from; s < to; s += program_.steps[s].together) {
       const ProgramStep& step = program_.steps[s];
       if (step.together == 1)
         launch(step, given);
       else
         launch_all(std::span(program_.steps).subspan(s, step.together), given);
+    }
+  }
+
+  /// While a Profile is open.
+  [[gnu::noinline]] void launch_noted(std::size_t from, std::size_t to, const Given& given) {
+    const std::span<const ProgramStep> steps = program_.steps;
+    std::size_t group = 0;
+    for (std::size_t s = 0; s < to; s += steps[s].together, ++group) {
+      if (s < from) continue;
+      const profiling::StepSpan span(program_.described, group);
+      steps[s].together == 1 ? launch(steps[s], given)
+                             : launch_all(steps.subspan(s, steps[s].together), given);
     }
   }
 

@@ -61,6 +61,7 @@ void add_kernel(ProgramDraft& draft, fusion::Lowered lowered, StepReport report)
   if (step.report.bytes_written >= draft.limits.streaming_bytes && kernel.order == Order::none)
     kernel.stores = Stores::non_temporal;
   if (has_checks(kernel)) step.out.effect = Effect::may_fail;
+  step.report.operations = operations_of(kernel, lowered.sizes);
   step.out.sizes = std::move(lowered.sizes);
   step.out.strides = std::move(lowered.strides);
   step.out.offsets = std::move(lowered.offsets);
@@ -146,6 +147,7 @@ void check_before(ProgramDraft& draft, LibraryCall call, StepDraft& step) {
   check.report.bytes_read =
       static_cast<std::size_t>(element_count(call.operands[2].shape)) * sizeof(int64_t);
   check.report.bytes_written = 0;
+  check.report.operations = 0;
   check.out.reads = {static_cast<Value>(check.out.operands[2].value)};
   check.out.effect = step.out.effect;
   call.only_checks = true;
@@ -181,6 +183,7 @@ bool add_library_call(ProgramDraft& draft, Value v) {
     step.out.writes.push_back(result);
     step.report.bytes_written += bytes_of(graph[result].spec);
   }
+  step.report.operations = operations_of(*call);
   step.out.executable = prepare(draft.device, *call, step.report);
   if (call->kind == LibraryCall::Kind::matmul || call->kind == LibraryCall::Kind::conv2d)
     step.product = std::move(*call);

@@ -34,7 +34,7 @@ const std::map<std::string, Names, std::less<>> may_include = {
     {"tracer", {"core"}},
     {"eager", {"core", "fusion", "program", "tracer"}},
     {"autograd", {"core", "tracer", "eager"}},
-    {"jit", {"core", "fusion", "program", "tracer", "eager", "autograd"}},
+    {"jit", {"core", "fusion", "program", "tracer", "eager", "autograd", "io"}},
     {"io", {"core", "eager"}},
     {"nn", {"core", "eager", "autograd", "jit", "io"}},  // jit: fit() compiles its step
     {"nitinol.h", {"core", "tracer", "eager", "autograd", "jit", "io", "nn"}},

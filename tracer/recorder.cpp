@@ -81,7 +81,7 @@ Value Recorder::add_node(Node node) {
 
 /// Where the user's code is, as Node::origin.
 uint32_t Recorder::note_place() {
-  std::vector<CallSite>& places = trace_.places;
+  std::vector<CallSite>& places = found_places_;
   if (origin_epoch == epoch_) return trace_.graph[origin_value].origin;
   if (places_ == Places::ignored || shape_only_ || places.size() >= most_places) return no_origin;
   CallSite here = CallSite::here();
@@ -463,9 +463,9 @@ void Recorder::check_effects() {
   const std::size_t forward = trace_.backward ? trace_.backward->first : graph.nodes.size();
   std::vector<const Op*> behind(graph.nodes.size(), nullptr);  // what is ordered and leads there
   const auto obstruct_at = [&](const Node& node, std::string reason) {
-    const bool is_known = node.origin < trace_.places.size();
+    const bool is_known = node.origin < found_places_.size();
     trace_.obstacle =
-        Obstacle{std::move(reason), is_known ? trace_.places[node.origin].text() : ""};
+        Obstacle{std::move(reason), is_known ? found_places_[node.origin].text() : ""};
   };
   for (Value v = 0; v < graph.nodes.size(); ++v) {
     const Node& node = graph[v];
@@ -515,6 +515,8 @@ Trace Recorder::finish(std::span<const Tensor* const> results) {
     trace_.graph.outputs.push_back(value_of(assignment.value));
     trace_.assigned.push_back(origin);
   }
+  if (places_ == Places::noted)
+    trace_.places = std::make_shared<const std::vector<CallSite>>(std::move(found_places_));
   return std::move(trace_);
 }
 

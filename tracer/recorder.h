@@ -78,7 +78,8 @@ class Recorder final : public Transaction {
   void check_effects();
   void obstruct_rule(const char* does, const Variable& variable);
 
-  Trace trace_;
+  Trace trace_;                         ///< but for its places
+  std::vector<CallSite> found_places_;  ///< by Node::origin
   const Places places_;
   Handle<TensorSlot> shape_only_;  ///< after begin_backward: of tensors without elements
   int outer_scopes_ = 0;           ///< ComputingScopes that were open then

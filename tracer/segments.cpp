@@ -59,8 +59,8 @@ class Tracing {
     node.inputs = std::move(inputs);
     node.attrs = step.attrs;
     node.spec = step.spec;
-    node.origin = static_cast<uint32_t>(trace_.places.size());
-    trace_.places.push_back(step.place);
+    node.origin = static_cast<uint32_t>(places_.size());
+    places_.push_back(step.place);
     values_.push_back(add(std::move(node)));
   }
 
@@ -78,6 +78,7 @@ class Tracing {
            .leaf = static_cast<int>(value.import)});
     }
     compiled_.run_time_numbers = compiled_.numbers.size();
+    trace_.places = std::make_shared<const std::vector<CallSite>>(std::move(places_));
     return std::move(trace_);
   }
 
@@ -108,6 +109,7 @@ class Tracing {
   }
 
   Trace trace_;
+  std::vector<CallSite> places_;
   Cut::Compiled& compiled_;
   std::vector<Value> values_, imports_;
   uint32_t numbers_ = 0;

@@ -106,8 +106,13 @@ struct Trace {
   std::vector<NumberGuard> numbers;                       ///< by leaf, each once
   std::optional<Backward> backward;                       ///< if results track gradients
   std::shared_ptr<const std::vector<SpentResult>> spent;  ///< null if there are none
-  std::vector<CallSite> places;                           ///< by Node::origin
+  std::shared_ptr<const std::vector<CallSite>> places;    ///< by Node::origin; null: not noted
   std::optional<Obstacle> obstacle;
+
+  /// "file:line" of a Node::origin; empty if it is not known.
+  [[nodiscard]] std::string place_of(uint32_t origin) const {
+    return places && origin < places->size() ? (*places)[origin].text() : "";
+  }
 };
 
 /// What differs first between two recordings of one function, as a sentence, or nothing if they

@@ -5,6 +5,7 @@
 #include "backends/cpu/library_calls.h"
 #include "backends/cpu/onednn/convolution.h"
 #include "backends/cpu/onednn/matmul_packed.h"
+#include "backends/cpu/rates.h"
 #include "backends/cpu/stored_code.h"
 #include "backends/disk/code_store.h"
 #include "backends/host/flat_kernel.h"
@@ -123,6 +124,7 @@ class CpuDevice final : public host::HostMemoryBackend {
     return call.kind == LibraryCall::Kind::window_max || gives_bits_of_whole(call);
   }
   bool can_generate_code() override { return has_jit_plugin(); }
+  DeviceRates rates(int threads) override { return cpu::rates(threads); }
 };
 
 }  // namespace

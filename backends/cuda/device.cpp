@@ -3,6 +3,7 @@
 #include "backends/cuda/runtime/compiler.h"
 #include "backends/cuda/runtime/executables.h"
 #include "backends/cuda/runtime/gpu.h"
+#include "backends/cuda/runtime/mark.h"
 #include "backends/cuda/vendor/executables.h"
 #include "core/error.h"
 #include "core/fork.h"
@@ -91,6 +92,7 @@ class CudaBackend final : public Backend {
     return gpu_.status_words().read(status);
   }
   void give_status(Status* status, bool is_ok) override { gpu_.status_words().give(status, is_ok); }
+  std::unique_ptr<DeviceMark> mark() override { return make_mark(gpu_); }
   void synchronize() override { gpu_.wait(); }
   bool can_generate_code() override { return true; }
   [[nodiscard]] DeviceLimits limits() const override { return cuda::limits(); }

@@ -7,6 +7,7 @@
 #include "core/environment.h"
 #include "core/fork.h"
 #include "core/log.h"
+#include "core/profiling.h"
 #include "jit/passes/fail_first.h"
 #include "jit/passes/fill_empty.h"
 #include "jit/passes/fold_constants.h"
@@ -138,7 +139,10 @@ Graph run_passes(Graph graph) {
     const bool is_enabled = !is_optional(pass.name) || !contains(options.disabled, pass.name);
     const bool is_dumped = dumps_all || contains(options.dumped, pass.name);
     const std::string before = is_dumped ? to_string(graph) : "";
-    if (is_enabled) graph = pass.run(std::move(graph));
+    if (is_enabled) {
+      const profiling::Span span(EventKind::compile, pass.name);
+      graph = pass.run(std::move(graph));
+    }
     check(graph, pass.name);
     if (!is_dumped) continue;
     if (std::string after = to_string(graph); after != before) dump(pass.name, std::move(after));

@@ -35,6 +35,7 @@ from nitinol._information import (
     isdtype,
     result_type,
 )
+from nitinol._profile import Profile, ProfileEvent, profile
 from nitinol._variadic import (
     broadcast_arrays,
     broadcast_shapes,
@@ -75,6 +76,8 @@ __array_api_version__: str = "2024.12"
 
 __all__ = [
     "Explanation",
+    "Profile",
+    "ProfileEvent",
     "__array_namespace_info__",
     "__version__",
     "broadcast_arrays",
@@ -103,6 +106,7 @@ __all__ = [
     "nn",
     "no_gradients",
     "pi",
+    "profile",
     "random",
     "result_type",
     "tensordot",

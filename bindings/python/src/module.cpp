@@ -61,6 +61,7 @@ void fill(nb::module_& m) {
   std::set<std::string> of_nn = names_in(m);  // which imports them by their names
   std::erase_if(of_nn, [&](const std::string& name) { return before.contains(name); });
   of_nn.insert("ModuleBase");
+  bind_profile(m);
   bind_system(m);
   bind_functions(m);
   add_signatures(m);

@@ -53,6 +53,7 @@ struct Event {
   int device;
   const Stream* stream = nullptr;  ///< null: not recorded
   uint64_t number = 0;             ///< of the latest work before it
+  bool has_time = false;
 };
 struct Work {
   const Stream* stream;

@@ -1,0 +1,86 @@
+// Profiles: what nitinol/_profile.py wraps.
+#include "bindings/python/src/bind.h"
+#include "bindings/python/src/errors.h"
+#include "bindings/python/src/lock.h"
+
+namespace nitinol::python {
+namespace {
+
+/// Where a thread of Python's is, for profiles, which ask any thread.
+std::string place_of_python(void* context) {
+  return PyGILState_GetThisThreadState() != nullptr ? python_place(context) : std::string();
+}
+
+ProfileBy by_named(const std::string& name) {
+  if (name == "op") return ProfileBy::op;
+  if (name == "shape") return ProfileBy::shape;
+  if (name == "line") return ProfileBy::line;
+  throw Error(ErrorKind::value, {.where = "Profile.table",
+                                 .what = "the argument `by`",
+                                 .expected = "'op', 'shape' or 'line'",
+                                 .got = "'" + name + "'"});
+}
+
+nb::list events_of(const ProfileReport& report) {
+  nb::list labels, events;
+  for (const ProfileLabel& label : report.labels) {
+    const std::string kind(name_of(label.kind));
+    nb::list places;
+    for (const std::string& place : label.places) places.append(place);
+    labels.append(nb::make_tuple(kind, label.name, label.detail, nb::tuple(places), label.bytes,
+                                 label.operations, label.bound_s));
+  }
+  for (const ProfileEvent& event : report.events) {
+    nb::list fields;
+    for (const nb::handle field : nb::cast<nb::tuple>(labels[event.label])) fields.append(field);
+    fields.append(nb::str(event.tier.data(), event.tier.size()));
+    fields.append(event.thread);
+    fields.append(event.begin_s);
+    fields.append(event.length_s);
+    fields.append(event.self_s);
+    fields.append(event.allocations);
+    fields.append(event.parent);
+    fields.append(event.forward);
+    events.append(nb::tuple(fields));
+  }
+  return events;
+}
+
+}  // namespace
+
+void bind_profile(nb::module_& m) {
+  set_default_place_provider(place_of_python);
+  nb::class_<Profile>(m, "_Profile")
+      .def(
+          "__init__",
+          [](Profile* self, std::size_t most_events, bool lines) {
+            new (self) Profile(ProfileOptions{.most_events = most_events, .lines = lines});
+          },
+          nb::arg("most_events"), nb::arg("lines"))
+      .def("stop", &Profile::stop)
+      .def(
+          "table",
+          [](const Profile& self, const std::string& by, std::size_t rows) {
+            const ProfileBy wanted = by_named(by);
+            return unlocked([&] { return self.table(wanted, rows); });
+          },
+          nb::arg("by"), nb::arg("rows"))
+      .def("to_json",
+           [](const Profile& self) { return unlocked([&] { return self.to_json(); }); })
+      .def(
+          "save",
+          [](const Profile& self, nb::handle path) {
+            const auto file = convert<std::filesystem::path>({"Profile.save", "path", path});
+            unlocked([&] { self.save(file.string()); });
+          },
+          nb::arg("path"))
+      .def("events",
+           [](const Profile& self) {
+             return events_of(unlocked([&] { return self.report(); }));
+           })
+      .def("dropped", [](const Profile& self) {
+        return unlocked([&] { return self.report(); }).dropped;
+      });
+}
+
+}  // namespace nitinol::python

@@ -1,0 +1,346 @@
+// One lock guards all notes: an uncontended one costs less than the look at the clock. What asks the
+// user's side of a binding, the place, is asked before the lock is taken.
+#include "core/profiling.h"
+
+#include "core/backend.h"
+#include "core/fork.h"
+#include "core/function_ref.h"
+#include "core/memory.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <new>
+#include <pthread.h>
+#include <utility>
+
+namespace nitinol {
+
+std::string_view name_of(EventKind kind) {
+  constexpr std::string_view names[] = {"call",   "record",  "compile",  "op",
+                                        "kernel", "library", "backward", "wait"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+namespace profiling {
+
+constinit std::atomic<bool> is_open = false;
+
+namespace {
+
+int64_t now_ns() {
+  const auto time = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
+}
+
+/// What this thread is doing makes nodes of the tape: the latest one's number goes there.
+constinit thread_local uint64_t* made_by_this = nullptr;
+constinit thread_local int pauses = 0;
+constinit std::atomic<bool> are_places_wanted = false;
+
+uint32_t thread_number() {
+  static constinit std::atomic<uint32_t> threads = 0;
+  static constinit thread_local uint32_t own = 0;
+  if (own == 0) own = threads.fetch_add(1, std::memory_order_relaxed) + 1;
+  return own - 1;
+}
+
+/// Counts of a device, or of none.
+MemoryStatistics counts_of(Device device) noexcept {
+  try {
+    return memory_statistics(device);
+  } catch (...) {
+    return {};
+  }
+}
+
+/// The device's backend, if what it is asked for runs later.
+Backend* later(Device device) noexcept {
+  if (device == Device{}) return nullptr;
+  try {
+    Backend& on = backend(device);
+    return on.is_asynchronous() ? &on : nullptr;
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+Note begun(Device device) noexcept;
+
+template <class T>
+void append(std::string& key, const T& value) {
+  key.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+void append(std::string& key, const Spec& spec) {
+  append(key, spec.dtype);
+  append(key, spec.is_weak);
+  append(key, spec.device.kind);
+  append(key, spec.device.index);
+  append(key, spec.shape.size());
+  for (const int64_t size : spec.shape) append(key, size);
+}
+
+}  // namespace
+
+/// Those that are open.
+class Registry {
+ public:
+  static Registry& instance() {
+    static Registry& registry = *new Registry;  // never destroyed
+    return registry;
+  }
+
+  void open(Notes& notes) {
+    const std::lock_guard lock(mutex_);
+    open_.push_back(&notes);
+    bases_.clear();  // near to what it will have
+    set_flags();
+  }
+
+  void close(Notes& notes) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(notes.is_stopped_, true)) return;
+    notes.content_.end_ns = now_ns();
+    std::erase(open_, &notes);
+    set_flags();
+  }
+
+  [[nodiscard]] Notes::Content content(const Notes& notes) {
+    const std::lock_guard lock(mutex_);
+    Notes::Content content = notes.content_;
+    if (!notes.is_stopped_) content.end_ns = now_ns();
+    return content;
+  }
+
+  /// A point of the device's clock that was taken not long ago.
+  std::shared_ptr<const DeviceTime::Base> base_of(Backend& device) {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto known = bases_.find(&device);
+      if (known != bases_.end()) return known->second;
+    }
+    auto base = std::make_shared<DeviceTime::Base>();
+    device.synchronize();
+    base->mark = device.mark();
+    base->time_ns = now_ns();
+    const std::lock_guard lock(mutex_);
+    return bases_[&device] = base;
+  }
+
+  /// Adds a note that ends now; `make` gives its label where `key` is new.
+  void add(std::string_view key, FunctionRef<Label()> make, Note note, Device device) noexcept {
+    note.end_ns = now_ns();
+    if (pauses > 0) return;
+    try {
+      if (note.on_device) note.on_device->end = backend(device).mark();
+    } catch (...) {  // the device has failed: whoever waits for it is told
+      note.on_device.reset();
+    }
+    const MemoryStatistics counts = counts_of(device);
+    note.allocations = counts.allocations - note.allocations;
+    const std::lock_guard lock(mutex_);
+    for (Notes* const notes : open_) {
+      if (note.begin_ns < notes->content_.begin_ns) note.allocations = 0;
+      try {
+        add_to(*notes, key, make, note, {note.end_ns, counts.in_use, device});
+      } catch (...) {  // no memory
+        ++notes->content_.dropped;
+      }
+    }
+  }
+
+ private:
+  void set_flags() noexcept {
+    is_open.store(!open_.empty(), std::memory_order_relaxed);
+    const auto wants = [](const Notes* notes) { return notes->has_places_; };
+    are_places_wanted.store(std::ranges::any_of(open_, wants), std::memory_order_relaxed);
+  }
+
+  Registry() { pthread_atfork(nullptr, nullptr, forget_in_child); }
+
+  /// The lock is free: it is a ForkSafeMutex.
+  static void forget_in_child() {
+    Registry& registry = instance();
+    for (Notes* const notes : registry.open_) notes->is_stopped_ = true;
+    registry.open_.clear();
+    registry.set_flags();
+  }
+
+  static void add_to(Notes& notes, std::string_view key, FunctionRef<Label()> make, Note note,
+                     const MemoryNote& memory) {
+    Notes::Content& content = notes.content_;
+    if (content.notes.size() >= notes.most_) {
+      ++content.dropped;
+      return;
+    }
+    auto known = notes.known_.find(key);
+    if (known == notes.known_.end()) {
+      content.labels.push_back(make());
+      known = notes.known_.emplace(key, content.labels.size() - 1).first;
+    }
+    note.label = known->second;
+    content.notes.push_back(note);
+    const bool is_news = content.memory.empty() || content.memory.back().bytes != memory.bytes ||
+                         content.memory.back().device != memory.device;
+    if (is_news) content.memory.push_back(memory);
+  }
+
+  ForkSafeMutex mutex_;
+  std::vector<Notes*> open_;
+  std::map<Backend*, std::shared_ptr<const DeviceTime::Base>> bases_;
+};
+
+namespace {
+
+Note begun(Device device) noexcept {
+  Note note;
+  note.thread = thread_number();
+  note.allocations = counts_of(device).allocations;
+  if (Backend* const on = pauses == 0 ? later(device) : nullptr; on != nullptr) {
+    try {
+      auto time = std::make_shared<DeviceTime>();
+      time->base = Registry::instance().base_of(*on);
+      time->begin = on->mark();
+      note.on_device = std::move(time);
+    } catch (...) {  // no memory, or the device has failed
+      note.on_device.reset();
+    }
+  }
+  note.begin_ns = now_ns();
+  return note;
+}
+
+}  // namespace
+
+// ---- one Profile's
+
+Notes::Notes(std::size_t most, bool has_places) : most_(most), has_places_(has_places) {
+  content_.thread = thread_number();
+  content_.begin_ns = now_ns();
+  Registry::instance().open(*this);
+}
+
+Notes::~Notes() {
+  stop();
+}
+
+void Notes::stop() noexcept {
+  Registry::instance().close(*this);
+}
+
+Notes::Content Notes::content() const {
+  return Registry::instance().content(*this);
+}
+
+// ---- what runs
+
+struct Span::Begun {
+  Note note = begun({});
+  uint64_t* made_before = std::exchange(made_by_this, &note.made);
+};
+
+void Span::begin() noexcept {
+  if (pauses > 0) return;
+  begun_ = new (std::nothrow) Begun;
+  is_begun_ = begun_ != nullptr;
+}
+
+void Span::came_from(uint64_t node) noexcept {
+  begun_->note.came_from = node;
+}
+
+void Span::end() noexcept {
+  const std::unique_ptr<Begun> own(begun_);
+  made_by_this = own->made_before;
+  try {
+    std::string key(1, static_cast<char>(kind_));
+    key += name_;
+    key += '\0';
+    key += detail_;
+    const auto make = [this] {
+      return Label{.kind = kind_, .name = std::string(name_), .detail = detail_};
+    };
+    Registry::instance().add(key, make, own->note, {});
+  } catch (...) {  // no memory for the key
+    return;
+  }
+}
+
+OpSpan::OpSpan(const Op& op, Inputs inputs, const Attrs& attrs) noexcept
+    : op_(op), inputs_(inputs), attrs_(attrs) {
+  try {
+    if (are_places_wanted.load(std::memory_order_relaxed)) place_ = CallSite::here_or_default();
+  } catch (...) {  // no memory
+    place_ = {};
+  }
+  note_ = begun(device());
+  made_before_ = std::exchange(made_by_this, &note_.made);
+}
+
+Device OpSpan::device() const {
+  return inputs_.empty() ? default_device() : inputs_[0]->spec().device;
+}
+
+OpSpan::~OpSpan() {
+  end({});
+}
+
+void OpSpan::end(std::span<const Tensor> results) noexcept {
+  if (std::exchange(is_noted_, true)) return;
+  made_by_this = made_before_;
+  try {
+    const bool is_pending = !results.empty() && results[0].internals().memory.load(
+                                                    std::memory_order_relaxed) ==
+                                                    TensorData::Memory::pending;
+    std::string key = "o";
+    append(key, &op_);
+    append(key, is_pending);
+    for (const Tensor* input : inputs_) append(key, input->spec());
+    for (const Tensor& result : results) append(key, result.spec());
+    place_.append_to(key);
+    const auto make = [&] {
+      Label label = {.kind = EventKind::op, .op = &op_, .attrs = attrs_};
+      label.is_pending = is_pending;
+      label.place = place_;
+      for (const Tensor* input : inputs_) label.inputs.push_back(input->spec());
+      for (const Tensor& result : results) label.results.push_back(result.spec());
+      return label;
+    };
+    Registry::instance().add(key, make, note_, device());
+  } catch (...) {  // no memory for the key
+    return;
+  }
+}
+
+StepSpan::StepSpan(const std::shared_ptr<const Steps>& steps, std::size_t step) noexcept
+    : steps_(steps), step_(step), note_(begun(steps->device)) {}
+
+StepSpan::~StepSpan() {
+  const std::array<uint64_t, 3> key = {'s', reinterpret_cast<uintptr_t>(steps_.get()), step_};
+  const auto make = [this] {
+    const bool is_library = steps_->reports[step_].kind == "library";
+    return Label{.kind = is_library ? EventKind::library : EventKind::kernel,
+                 .steps = steps_,
+                 .step = step_};
+  };
+  Registry::instance().add({reinterpret_cast<const char*>(key.data()), sizeof key}, make, note_,
+                           steps_->device);
+}
+
+void note_node(uint64_t node) noexcept {
+  if (made_by_this != nullptr) *made_by_this = node;
+}
+
+Pause::Pause() {
+  ++pauses;
+}
+
+Pause::~Pause() {
+  --pauses;
+}
+
+}  // namespace profiling
+}  // namespace nitinol

@@ -1,0 +1,479 @@
+// What a Profile notes of eager ops, compiled calls, ways back, threads and forks; and the table and
+// the trace that are made of it.
+#include "jit/profile.h"
+#include "nitinol.h"
+#include "tests/in_child.h"
+#include "tests/jit/calls.h"
+#include "tests/run_self.h"
+#include "tests/temporary_folder.h"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <sys/resource.h>
+#include <thread>
+
+using namespace nitinol;
+using namespace nitinol::test;
+
+namespace nitinol::profile_test {
+
+using Indices = std::vector<std::size_t>;
+
+/// Numbers of the events of a kind, of this name unless it is empty.
+Indices find(const ProfileReport& report, EventKind kind, std::string_view name = "") {
+  Indices found;
+  for (std::size_t i = 0; i < report.events.size(); ++i) {
+    const ProfileLabel& label = report.labels[report.events[i].label];
+    if (label.kind == kind && (name.empty() || label.name == name)) found.push_back(i);
+  }
+  return found;
+}
+
+const ProfileLabel& label_of(const ProfileReport& report, std::size_t event) {
+  return report.labels[report.events[event].label];
+}
+
+/// Whether `outer` contains `inner`, by parents.
+bool is_in(const ProfileReport& report, std::size_t inner, std::size_t outer) {
+  for (auto i = static_cast<std::ptrdiff_t>(inner); i >= 0;
+       i = report.events[static_cast<std::size_t>(i)].parent) {
+    if (static_cast<std::size_t>(i) == outer) return true;
+  }
+  return false;
+}
+
+/// Lines of this file among the places; without line tables there are none.
+std::vector<int> lines_of(const std::vector<std::string>& places) {
+  std::vector<int> lines;
+  for (const std::string& place : places) {
+    const std::size_t colon = place.rfind(':');
+    if (place.substr(0, colon).ends_with("profile_test.cpp"))
+      lines.push_back(std::stoi(place.substr(colon + 1)));
+  }
+  return lines;
+}
+
+bool has_places() {
+  const Profile profile;
+  static_cast<void>(exp(ones({2})));
+  return !profile.report().labels.at(0).places.empty();
+}
+
+std::string text_of(const std::filesystem::path& file) {
+  std::stringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
+
+/// Every event is inside its parent, and takes at least as long as those inside it.
+void check_nesting(const ProfileReport& report) {
+  std::vector<double> inside(report.events.size());
+  for (std::size_t i = 0; i < report.events.size(); ++i) {
+    const ProfileEvent& event = report.events[i];
+    CHECK(event.length_s >= 0);
+    CHECK(event.begin_s + event.length_s <= report.length_s + 1e-9);
+    if (event.parent < 0) continue;
+    const auto p = static_cast<std::size_t>(event.parent);
+    REQUIRE(p < i);
+    const ProfileEvent& parent = report.events[p];
+    CHECK(parent.thread == event.thread);
+    CHECK(parent.begin_s <= event.begin_s);
+    CHECK(parent.begin_s + parent.length_s >= event.begin_s + event.length_s - 1e-12);
+    inside[p] += event.length_s;
+  }
+  for (std::size_t i = 0; i < report.events.size(); ++i)
+    CHECK(report.events[i].self_s == Approx(report.events[i].length_s - inside[i]).margin(1e-9));
+}
+
+TEST_CASE("a profile notes eager ops with operands, lines, bytes and operations", "[jit][profile]") {
+  const Tensor x = ones({64, 100}), w = ones({100, 32});
+  static_cast<void>(matmul(x, w));  // before
+  Profile profile;
+  const int line = __LINE__;
+  const Tensor y = matmul(x, w);        // 1
+  const Tensor z = y * 2.0F + y;        // 2
+  const Tensor t = transpose(z);        // 3
+  const Tensor s = sum(z);              // 4
+  profile.stop();
+  static_cast<void>(exp(x));  // after
+  const ProfileReport report = profile.report();
+  check_nesting(report);
+  CHECK(report.dropped == 0);
+  const Indices products = find(report, EventKind::op, "matmul");
+  REQUIRE(products.size() == 1);
+  const ProfileLabel& product = label_of(report, products[0]);
+  CHECK(product.detail == "float32[64, 100] float32[100, 32] -> float32[64, 32]");
+  CHECK(product.bytes == 4 * (64 * 100 + 100 * 32 + 64 * 32));
+  CHECK(product.operations == 2.0 * 64 * 100 * 32);
+  CHECK(report.events[products[0]].tier == "eager");
+  CHECK(report.events[products[0]].thread == 0);
+  CHECK(report.events[products[0]].allocations >= 1);
+  REQUIRE(find(report, EventKind::op, "mul").size() == 1);
+  const ProfileLabel& scaled = label_of(report, find(report, EventKind::op, "mul")[0]);
+  CHECK(scaled.bytes == 2 * 4 * 64 * 32);
+  CHECK(scaled.operations == 64 * 32);
+  const Indices views = find(report, EventKind::op, "permute");
+  REQUIRE(views.size() == 1);
+  CHECK(label_of(report, views[0]).bytes == 0);
+  CHECK(label_of(report, find(report, EventKind::op, "sum").at(0)).operations == 64 * 32);
+  CHECK(find(report, EventKind::op, "exp").empty());
+  if (!has_places()) return;
+  CHECK(lines_of(product.places) == std::vector<int>{line + 1});
+  CHECK(lines_of(label_of(report, views[0]).places) == std::vector<int>{line + 3});
+}
+
+TEST_CASE("an op's parts are inside it", "[jit][profile]") {
+  const Tensor x = normal({8, 10});
+  for (int i = 0; i < 4; ++i) static_cast<void>(softmax(x, -1));  // made one step
+  Profile profile;
+  static_cast<void>(softmax(x, -1));
+  profile.stop();
+  const ProfileReport report = profile.report();
+  check_nesting(report);
+  const Indices ops = find(report, EventKind::op, "softmax");
+  REQUIRE(ops.size() == 1);
+  CHECK(label_of(report, ops[0]).bytes == 0);  // they have them
+  REQUIRE(report.events.size() > 1);
+  for (std::size_t i = 0; i < report.events.size(); ++i) CHECK(is_in(report, i, ops[0]));
+}
+
+TEST_CASE("a profile shows how calls ran, and the steps with their lines", "[jit][profile]") {
+  const auto f = compile(
+      [](const Tensor& x, const Tensor& w) {
+        const Tensor y = matmul(x, w);
+        return exp(y) * 2 + sum(y, {0});
+      },
+      {.name = "model", .check = Check::never});
+  const int line = __LINE__ - 4;
+  const Tensor x = ones({32, 50}), w = ones({50, 20});
+  Profile profile;
+  for (int i = 0; i < 5; ++i) static_cast<void>(f(x, w));
+  profile.stop();
+  const ProfileReport report = profile.report();
+  check_nesting(report);
+  std::map<std::string, int> tiers;
+  for (const std::size_t call : find(report, EventKind::call, "model"))
+    ++tiers[label_of(report, call).detail];
+  CHECK(tiers == std::map<std::string, int>{{"recorded", 2}, {"compiled", 3}});
+  CHECK(find(report, EventKind::record, "model").size() == 2);
+  for (const std::size_t op : find(report, EventKind::op, "matmul"))
+    CHECK(report.events[op].tier == "recorded");
+  const Indices products = find(report, EventKind::library, "matmul");
+  REQUIRE(products.size() == 3);
+  CHECK(report.events[products[0]].tier == "compiled");
+  CHECK(label_of(report, products[0]).operations == 2.0 * 32 * 50 * 20);
+  CHECK(label_of(report, static_cast<std::size_t>(report.events[products[0]].parent)).kind ==
+        EventKind::call);
+  REQUIRE(!find(report, EventKind::kernel).empty());
+  CHECK(label_of(report, find(report, EventKind::kernel).front()).operations > 0);
+  const Indices made = find(report, EventKind::compile, "model");
+  REQUIRE(made.size() == 1);
+  for (const char* part : {"simplify", "merge_duplicates", "fusion"}) {
+    INFO(part);
+    const Indices parts = find(report, EventKind::compile, part);
+    REQUIRE(!parts.empty());
+    CHECK(is_in(report, parts[0], made[0]));
+  }
+  if (!has_places()) return;
+  CHECK(lines_of(label_of(report, products[0]).places) == std::vector<int>{line});
+}
+
+TEST_CASE("calls in segments and asked to run eagerly say so", "[jit][profile]") {
+  const auto f = compile(
+      [](const Tensor& x) {
+        const Tensor y = exp(x) + 1;
+        return y.to_vector<float>()[0] > 0 ? y * 2 : y;
+      },
+      {.name = "looks"});
+  const Tensor x = ones({50});
+  for (int i = 0; i < 6; ++i) static_cast<void>(f(x));
+  Profile profile;
+  static_cast<void>(f(x));
+  static_cast<void>(f.eager(x));
+  profile.stop();
+  const ProfileReport report = profile.report();
+  check_nesting(report);
+  const Indices calls = find(report, EventKind::call, "looks");
+  REQUIRE(calls.size() == 2);
+  CHECK(report.events[calls[1]].tier == "eager");
+  if (report.events[calls[0]].tier != "in segments") return;  // measured to be slower
+  for (const std::size_t op : find(report, EventKind::op, "exp")) {
+    if (is_in(report, op, calls[0])) CHECK(label_of(report, op).bytes == 0);  // a step does it
+  }
+  const Indices steps = find(report, EventKind::kernel);
+  CHECK(std::ranges::any_of(steps, [&](std::size_t i) { return is_in(report, i, calls[0]); }));
+}
+
+TEST_CASE("ways back know where they went forward", "[jit][profile]") {
+  const Variable w = parameter(ones({10}));
+  Profile profile;
+  const Tensor y = exp(w.get());
+  const Tensor loss = sum(y * y);
+  loss.backward();
+  profile.stop();
+  const ProfileReport report = profile.report();
+  check_nesting(report);
+  const Indices whole = find(report, EventKind::backward, "backward()");
+  REQUIRE(whole.size() == 1);
+  for (const char* name : {"exp", "mul", "sum"}) {
+    INFO(name);
+    const Indices back = find(report, EventKind::backward, name);
+    REQUIRE(back.size() == 1);
+    CHECK(is_in(report, back[0], whole[0]));
+    const std::ptrdiff_t forward = report.events[back[0]].forward;
+    REQUIRE(forward >= 0);
+    CHECK(label_of(report, static_cast<std::size_t>(forward)).name == name);
+    CHECK(label_of(report, static_cast<std::size_t>(forward)).kind == EventKind::op);
+  }
+}
+
+TEST_CASE("the way back through a compiled call leads to the call", "[jit][profile]") {
+  const auto f = compile([](const Tensor& x) { return sum(exp(x) * x); },
+                         {.name = "inner", .check = Check::never});
+  const Variable w = parameter(ones({10}));
+  for (int i = 0; i < 4; ++i) f(w.get()).backward();
+  Profile profile;
+  f(w.get()).backward();
+  profile.stop();
+  const ProfileReport report = profile.report();
+  const Indices calls = find(report, EventKind::call, "inner"),
+                back = find(report, EventKind::backward, "inner");
+  REQUIRE(calls.size() == 1);
+  CHECK(report.events[calls[0]].tier == "compiled");
+  REQUIRE(back.size() == 1);
+  CHECK(report.events[back[0]].forward == static_cast<std::ptrdiff_t>(calls[0]));
+}
+
+TEST_CASE("profiles nest and overlap", "[jit][profile]") {
+  const Tensor x = ones({10});
+  Profile first;
+  static_cast<void>(exp(x));
+  Profile second;
+  static_cast<void>(log(x));
+  first.stop();
+  static_cast<void>(sin(x));
+  second.stop();
+  static_cast<void>(cos(x));
+  const auto names = [](const Profile& profile) {
+    const ProfileReport report = profile.report();
+    std::vector<std::string> all;
+    for (const std::size_t i : find(report, EventKind::op))
+      all.push_back(label_of(report, i).name);
+    return all;
+  };
+  CHECK(names(first) == std::vector<std::string>{"exp", "log"});
+  CHECK(names(second) == std::vector<std::string>{"log", "sin"});
+}
+
+TEST_CASE("what throws is noted, and so is what follows", "[jit][profile]") {
+  const auto f = compile([](const Tensor& x) { return x + ones({4}); }, {.name = "wrong"});
+  Profile profile;
+  CHECK_THROWS_AS(f(ones({2, 3})), Error);
+  CHECK_THROWS_AS(ones({2, 3}) + ones({4}), Error);
+  const Tensor x = exp(ones({3}));
+  profile.stop();
+  const ProfileReport report = profile.report();
+  check_nesting(report);
+  CHECK(find(report, EventKind::call, "wrong").size() == 1);
+  CHECK(find(report, EventKind::op, "add").size() == 2);
+  REQUIRE(find(report, EventKind::op, "exp").size() == 1);
+  CHECK(report.events[find(report, EventKind::op, "exp")[0]].parent == -1);
+}
+
+TEST_CASE("what there is no room for is counted", "[jit][profile]") {
+  const Tensor x = ones({10});
+  Profile profile({.most_events = 7});
+  for (int i = 0; i < 100; ++i) static_cast<void>(exp(x));
+  profile.stop();
+  const ProfileReport report = profile.report();
+  CHECK(report.events.size() == 7);
+  CHECK(report.dropped == 93);
+  CHECK(report.table().find("93 later events were dropped") != std::string::npos);
+}
+
+TEST_CASE("threads are told apart, also when they have ended", "[jit][profile]") {
+  const Tensor x = ones({10});
+  Profile profile;
+  static_cast<void>(exp(x));
+  const auto work = [&] {
+    for (int i = 0; i < 50; ++i) static_cast<void>(softmax(x, 0));
+  };
+  {
+    const std::jthread one(work), two(work);
+  }
+  profile.stop();
+  const ProfileReport report = profile.report();
+  check_nesting(report);
+  std::map<int, int> counts;
+  for (const std::size_t i : find(report, EventKind::op, "softmax")) {
+    ++counts[report.events[i].thread];
+    CHECK(report.events[i].parent == -1);
+  }
+  REQUIRE(counts.size() == 2);
+  CHECK(counts.begin()->first > 0);
+  CHECK(counts.begin()->second == 50);
+  CHECK(report.events[find(report, EventKind::op, "exp")[0]].thread == 0);
+}
+
+TEST_CASE("ops need not look for lines", "[jit][profile]") {
+  Profile profile({.lines = false});
+  static_cast<void>(exp(ones({10})));
+  profile.stop();
+  const ProfileReport report = profile.report();
+  CHECK(label_of(report, find(report, EventKind::op, "exp").at(0)).places.empty());
+}
+
+TEST_CASE("a child of a fork is not profiled, but may profile itself", "[jit][profile][host]") {
+  const Tensor x = ones({10});
+  Profile profile;
+  static_cast<void>(exp(x));
+  const int result = in_child([&] {
+    static_cast<void>(log(x));
+    if (!find(profile.report(), EventKind::op, "log").empty()) return 1;
+    if (find(profile.report(), EventKind::op, "exp").size() != 1) return 2;
+    Profile own;
+    static_cast<void>(sin(x));
+    own.stop();
+    return find(own.report(), EventKind::op, "sin").size() == 1 ? 0 : 3;
+  });
+  CHECK(result == 0);
+  static_cast<void>(cos(x));
+  profile.stop();
+  const ProfileReport report = profile.report();
+  CHECK(find(report, EventKind::op, "cos").size() == 1);
+  CHECK(find(report, EventKind::op, "log").empty());
+}
+
+TEST_CASE("the table lists what took longest by op, by shape and by line", "[jit][profile]") {
+  const Tensor x = ones({300, 300}), small = ones({2});
+  Profile profile;
+  for (int i = 0; i < 3; ++i) static_cast<void>(matmul(x, x));
+  static_cast<void>(exp(small));
+  static_cast<void>(exp(x));
+  profile.stop();
+  const ProfileReport report = profile.report();
+  const std::string table = report.table();
+  INFO("\n" << table);
+  CHECK(table.starts_with("profile of "));
+  CHECK(table.find("GFLOP/s") != std::string::npos);
+  const std::size_t product = table.find("op matmul"), rest = table.find("op exp");
+  REQUIRE(product != std::string::npos);
+  CHECK(product < rest);
+  CHECK(table.find("op exp", rest + 1) == std::string::npos);
+  CHECK(table.find("outside of the library") != std::string::npos);
+  const std::string shapes = report.table(ProfileBy::shape);
+  INFO(shapes);
+  CHECK(shapes.find("op exp (float32[2] -> float32[2])") != std::string::npos);
+  CHECK(shapes.find("op exp (float32[300, 300] -> float32[300, 300])") != std::string::npos);
+  CHECK(report.table(ProfileBy::op, 1).find(" more row") != std::string::npos);
+  if (has_places())
+    CHECK(report.table(ProfileBy::line).find("profile_test.cpp:") != std::string::npos);
+}
+
+TEST_CASE("what the machine can do is known, and never less for fewer bytes", "[jit][profile]") {
+  const Tensor x = ones({1000, 1000});
+  Profile profile;
+  static_cast<void>(exp(x));
+  profile.stop();
+  const ProfileReport report = profile.report();
+  const ProfileLabel& label = label_of(report, find(report, EventKind::op, "exp").at(0));
+  if (default_device() != Device{}) {
+    CHECK(label.bound_s == 0);
+    return;
+  }
+  CHECK(label.bound_s > label.bytes / 1e13);  // 10 TB/s
+  CHECK(label.bound_s < label.bytes / 1e8);
+}
+
+TEST_CASE("the trace is one of the Trace Event Format", "[jit][profile]") {
+  const auto f = compile([](const Tensor& x) { return exp(x) * 2; },
+                         {.name = "a \"quoted\" name\n", .check = Check::never});
+  const Variable w = parameter(ones({1000}));
+  Profile profile;
+  for (int i = 0; i < 4; ++i) static_cast<void>(f(ones({1000})));
+  sum(w.get() * w.get()).backward();
+  profile.stop();
+  const ProfileReport report = profile.report();
+  const nlohmann::json trace = nlohmann::json::parse(report.to_json());
+  std::map<std::string, int> phases;
+  std::map<int, std::pair<double, double>> flows;
+  for (const nlohmann::json& event : trace.at("traceEvents")) {
+    const std::string phase = event.at("ph");
+    ++phases[phase];
+    CHECK(event.at("pid") == 1);
+    if (phase == "X") {
+      CHECK(event.at("dur").get<double>() >= 0);
+      CHECK(event.at("args").at("tier").is_string());
+    }
+    if (phase == "s") flows[event.at("id")].first = event.at("ts");
+    if (phase == "f") flows[event.at("id")].second = event.at("ts");
+  }
+  CHECK(static_cast<std::size_t>(phases["X"]) == report.events.size());
+  CHECK(phases["C"] > 0);
+  CHECK(phases["s"] == 2);  // mul and sum
+  CHECK(phases["f"] == 2);
+  for (const auto& [id, times] : flows) CHECK(times.first < times.second);
+  const auto is_named = [](const nlohmann::json& event) {
+    return event.at("name") == "a \"quoted\" name\n";
+  };
+  CHECK(std::ranges::any_of(trace.at("traceEvents"), is_named));
+}
+
+TEST_CASE("a trace is saved whole or not at all", "[jit][profile][host]") {
+  const TemporaryFolder folder;
+  Profile profile;
+  for (int i = 0; i < 100; ++i) static_cast<void>(exp(ones({3})));
+  profile.stop();
+  profile.save(folder / "trace.json");
+  CHECK(nlohmann::json::parse(text_of(folder / "trace.json")).contains("traceEvents"));
+  CHECK_THROWS_AS(profile.save(folder / "missing/trace.json"), Error);
+  const int result = in_child([&] {  // a full disk
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit = {1000, 1000};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      profile.save(folder / "other.json");
+    } catch (const Error& error) {
+      return error.kind() == ErrorKind::io ? 0 : 2;
+    }
+    return 1;
+  });
+  CHECK(result == 0);
+  CHECK(folder.names() == std::vector<std::string>{"trace.json"});
+}
+
+TEST_CASE("work for a profile of the process", "[.profile-work]") {
+  static_cast<void>(in_child([] {
+    static_cast<void>(log(ones({3})));
+    std::exit(0);  // NOLINT(concurrency-mt-unsafe): what a child may do
+    return 0;
+  }));
+  static_cast<void>(exp(ones({3})));
+}
+
+TEST_CASE("NITINOL_PROFILE is a profile of the whole process", "[jit][profile][host]") {
+  const TemporaryFolder folder;
+  const std::string file = folder / "trace.json";
+  const Run run = run_self("NITINOL_PROFILE='" + file + "'", "[.profile-work]");
+  CHECK(run.status == 0);
+  CHECK(run.output.find("NITINOL_PROFILE") == std::string::npos);
+  const nlohmann::json trace = nlohmann::json::parse(text_of(file));
+  int own = 0, of_child = 0;
+  for (const nlohmann::json& event : trace.at("traceEvents")) {
+    own += event.at("name") == "exp" ? 1 : 0;
+    of_child += event.at("name") == "log" ? 1 : 0;
+  }
+  CHECK(own == 1);
+  CHECK(of_child == 0);
+  const Run refused = run_self("NITINOL_PROFILE='" + file + "/x.json'", "[.profile-work]");
+  CHECK(refused.status == 0);
+  CHECK(refused.output.find("NITINOL_PROFILE is ignored") != std::string::npos);
+}
+
+}  // namespace nitinol::profile_test
