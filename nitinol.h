@@ -12,6 +12,7 @@
 #include "core/host_value.h"
 #include "core/log.h"
 #include "core/memory.h"
+#include "core/nan_check.h"
 #include "core/parallel.h"
 #include "core/place.h"
 #include "core/scalar_value.h"

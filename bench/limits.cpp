@@ -1,8 +1,8 @@
 // The triad of STREAM, a = b + s * c, moves 12 bytes an element; with plain stores the machine in
 // fact also reads `a` before it writes it, with non-temporal stores it does not, so that the second
 // is the true limit of large arrays. Smaller arrays are limited by the caches that hold them, which
-// the triads of fewer elements measure. All loops are built for each instruction set with target attributes; the machine's
-// best runs, whatever NITINOL_ISA says.
+// the triads of fewer elements measure. All loops are built for each instruction set with target
+// attributes; the machine's best runs, whatever NITINOL_ISA says.
 
 #include "bench/limits.h"
 

@@ -122,6 +122,7 @@ std::vector<Row> measure(const Options& options) {
   std::string arguments = "--worker --device " + options.device;
   if (options.is_quick) arguments += " --quick";
   if (options.is_profiled) arguments += " --profile";
+  if (options.is_checked) arguments += " --check-nan";
   if (!options.rows.empty()) arguments += fmt::format(" --rows '{}'", fmt::join(options.rows, ","));
   std::vector<Row> rows;
   for (const int threads : options.threads) {
@@ -247,6 +248,8 @@ int main(int argc, char** argv) {
     app.add_option("--store", options.store, "where --cold finds code on disk");
     app.add_flag("--profile", options.is_profiled,
                  "each row also while a Profile is open, sample by sample in turn");
+    app.add_flag("--check-nan", options.is_checked,
+                 "each row also while NaN is looked for, likewise");
     app.add_flag("--quick", options.is_quick,
                  "few and short samples: a check that everything runs");
     app.add_flag("--serve", options.is_server,

@@ -13,6 +13,7 @@ struct Options {
   bool is_quick = false;          ///< few and short samples: a check that everything runs
   bool is_by_fastest = false;     ///< compare fastest samples, not medians
   bool is_profiled = false;       ///< each row once more while a Profile is open
+  bool is_checked = false;        ///< and while NaN is looked for
   std::string json, against;
   std::string device = "cpu:0";  ///< where rows are computed
 

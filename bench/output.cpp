@@ -82,6 +82,21 @@ std::vector<PeerRow> read_peers(const std::filesystem::path& path) {
   return peers;
 }
 
+namespace {
+
+/// "compiled-profiled 1.01": modes in other circumstances, as multiples of the mode.
+std::string twins_of(const Line& line) {
+  std::string text;
+  for (const auto& [name, row] : line.modes) {
+    const std::size_t dash = name.find('-');
+    const Row* const plain = dash == std::string::npos ? nullptr : line.find(name.substr(0, dash));
+    if (plain != nullptr) text += fmt::format("  {} {:.3f}", name, row.median_s / plain->median_s);
+  }
+  return text;
+}
+
+}  // namespace
+
 void print_table(const std::vector<Row>& rows) {
   fmt::print("{:<22} {:>7} {:>10} {:>10} {:>8} {:>9} {:>9}\n", "workload", "threads", "eager",
              "compiled", "ratio", "of bound", "first");
@@ -100,7 +115,7 @@ void print_table(const std::vector<Row>& rows) {
                compiled != nullptr ? human_time(compiled->median_s) : "",
                has_both ? fmt::format("{:.2f}", eager->median_s / compiled->median_s) : "",
                bound_of(best), best.first_call_s > 0 ? human_time(best.first_call_s) : "",
-               eager == nullptr ? best.notes : "");
+               eager == nullptr ? best.notes : twins_of(line));
   }
 }
 

@@ -68,15 +68,25 @@ double probe_copy() {
   return best;
 }
 
-constexpr std::string_view profiled = "-profiled";
+constexpr std::string_view profiled = "-profiled", checked = "-checked";
 
-/// Each mode, and the same while a Profile is open.
-std::vector<Mode> with_profiles(const std::vector<Mode>& modes) {
+/// Each mode, and the same while a Profile is open, or while NaN is looked for.
+std::vector<Mode> with_twins(const std::vector<Mode>& modes, const Options& options) {
   std::vector<Mode> all;
   for (const Mode& mode : modes) {
     all.push_back(mode);
-    all.push_back(mode);
-    all.back().name += profiled;
+    if (options.is_profiled) {
+      all.push_back(mode);
+      all.back().name += profiled;
+    }
+    if (options.is_checked) {
+      all.push_back(mode);
+      all.back().name += checked;
+      all.back().call = [call = mode.call] {
+        const NanCheckScope scope;
+        call();
+      };
+    }
   }
   return all;
 }
@@ -124,7 +134,7 @@ void Timer::time(const std::string& row, const Work& work, const std::vector<Mod
   const int repeats = options_.is_quick ? 2 : clock_ != nullptr ? 5 : 7;
   const double sample_s = options_.is_quick ? 0.001 : clock_ != nullptr ? 0.01 : 0.02;
   const Quiet quiet;
-  const std::vector<Mode> modes = options_.is_profiled ? with_profiles(given) : given;
+  const std::vector<Mode> modes = with_twins(given, options_);
   std::vector<Timed> timed;
   for (const Mode& mode : modes) {
     Timed t{.first_call_s = loop(mode.call, 1)};

@@ -23,8 +23,7 @@ struct DeviceRates {
       const Copy& larger = copies[i];
       if (bytes > larger.bytes) continue;
       const Copy& smaller = copies[i > 0 ? i - 1 : 0];
-      const double part =
-          i > 0 ? (bytes - smaller.bytes) / (larger.bytes - smaller.bytes) : 0;
+      const double part = i > 0 ? (bytes - smaller.bytes) / (larger.bytes - smaller.bytes) : 0;
       return bytes / (smaller.bytes_per_s + part * (larger.bytes_per_s - smaller.bytes_per_s));
     }
     return bytes / copies.back().bytes_per_s;

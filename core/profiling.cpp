@@ -1,5 +1,5 @@
-// One lock guards all notes: an uncontended one costs less than the look at the clock. What asks the
-// user's side of a binding, the place, is asked before the lock is taken.
+// One lock guards all notes: an uncontended one costs less than the look at the clock. What asks
+// the user's side of a binding, the place, is asked before the lock is taken.
 #include "core/profiling.h"
 
 #include "core/backend.h"
@@ -25,8 +25,6 @@ std::string_view name_of(EventKind kind) {
 }
 
 namespace profiling {
-
-constinit std::atomic<bool> is_open = false;
 
 namespace {
 
@@ -67,7 +65,16 @@ Backend* later(Device device) noexcept {
   }
 }
 
-Note begun(Device device) noexcept;
+/// Notes when the device has done it, if it runs later; the time now.
+int64_t finish(Note& note, Device device) noexcept {
+  const int64_t now = now_ns();
+  try {
+    if (note.on_device) note.on_device->end = backend(device).mark();
+  } catch (...) {  // the device has failed: whoever waits for it is told
+    note.on_device.reset();
+  }
+  return now;
+}
 
 template <class T>
 void append(std::string& key, const T& value) {
@@ -130,15 +137,36 @@ class Registry {
     return bases_[&device] = base;
   }
 
+  /// Adds notes of steps, with these as labels.
+  void add_steps(const std::shared_ptr<const Steps>& steps, std::span<const Note> notes) noexcept {
+    if (pauses > 0) return;
+    const MemoryStatistics counts = counts_of(steps->device);
+    const std::array<uint64_t, 2> words = {'s', reinterpret_cast<uintptr_t>(steps.get())};
+    const std::string_view key(reinterpret_cast<const char*>(words.data()), sizeof words);
+    const std::lock_guard lock(mutex_);
+    for (Notes* const open : open_) {
+      Notes::Content& content = open->content_;
+      try {
+        const uint32_t first = first_label(*open, key, steps);
+        for (const Note& note : notes) {
+          if (content.notes.size() >= open->most_) {
+            ++content.dropped;
+            continue;
+          }
+          content.notes.push_back(note);
+          content.notes.back().label += first;
+        }
+        add_to(content, {notes.back().end_ns, counts.in_use, steps->device});
+      } catch (...) {  // no memory
+        ++content.dropped;
+      }
+    }
+  }
+
   /// Adds a note that ends now; `make` gives its label where `key` is new.
   void add(std::string_view key, FunctionRef<Label()> make, Note note, Device device) noexcept {
-    note.end_ns = now_ns();
+    note.end_ns = finish(note, device);
     if (pauses > 0) return;
-    try {
-      if (note.on_device) note.on_device->end = backend(device).mark();
-    } catch (...) {  // the device has failed: whoever waits for it is told
-      note.on_device.reset();
-    }
     const MemoryStatistics counts = counts_of(device);
     note.allocations = counts.allocations - note.allocations;
     const std::lock_guard lock(mutex_);
@@ -154,7 +182,10 @@ class Registry {
 
  private:
   void set_flags() noexcept {
-    is_open.store(!open_.empty(), std::memory_order_relaxed);
+    if (open_.empty())
+      observed::by.fetch_and(~observed::by_profile, std::memory_order_relaxed);
+    else
+      observed::by.fetch_or(observed::by_profile, std::memory_order_relaxed);
     const auto wants = [](const Notes* notes) { return notes->has_places_; };
     are_places_wanted.store(std::ranges::any_of(open_, wants), std::memory_order_relaxed);
   }
@@ -183,9 +214,30 @@ class Registry {
     }
     note.label = known->second;
     content.notes.push_back(note);
+    add_to(content, memory);
+  }
+
+  static void add_to(Notes::Content& content, const MemoryNote& memory) {
     const bool is_news = content.memory.empty() || content.memory.back().bytes != memory.bytes ||
                          content.memory.back().device != memory.device;
     if (is_news) content.memory.push_back(memory);
+  }
+
+  /// The label of the first of these steps; the others follow.
+  static uint32_t first_label(Notes& notes, std::string_view key,
+                              const std::shared_ptr<const Steps>& steps) {
+    if (const auto known = notes.known_.find(key); known != notes.known_.end())
+      return known->second;
+    std::deque<Label>& labels = notes.content_.labels;
+    const auto first = static_cast<uint32_t>(labels.size());
+    for (std::size_t step = 0; step < steps->reports.size(); ++step) {
+      Label& label = labels.emplace_back();
+      label.kind = steps->reports[step].kind == "library" ? EventKind::library : EventKind::kernel;
+      label.steps = steps;
+      label.step = step;
+    }
+    notes.known_.emplace(key, first);
+    return first;
   }
 
   ForkSafeMutex mutex_;
@@ -195,20 +247,25 @@ class Registry {
 
 namespace {
 
+/// Notes when a device that runs later begins.
+void begin_on_device(Note& note, Device device) noexcept {
+  Backend* const on = pauses == 0 ? later(device) : nullptr;
+  if (on == nullptr) return;
+  try {
+    auto time = std::make_shared<DeviceTime>();
+    time->base = Registry::instance().base_of(*on);
+    time->begin = on->mark();
+    note.on_device = std::move(time);
+  } catch (...) {  // no memory, or the device has failed
+    note.on_device.reset();
+  }
+}
+
 Note begun(Device device) noexcept {
   Note note;
   note.thread = thread_number();
   note.allocations = counts_of(device).allocations;
-  if (Backend* const on = pauses == 0 ? later(device) : nullptr; on != nullptr) {
-    try {
-      auto time = std::make_shared<DeviceTime>();
-      time->base = Registry::instance().base_of(*on);
-      time->begin = on->mark();
-      note.on_device = std::move(time);
-    } catch (...) {  // no memory, or the device has failed
-      note.on_device.reset();
-    }
-  }
+  begin_on_device(note, device);
   note.begin_ns = now_ns();
   return note;
 }
@@ -292,9 +349,9 @@ void OpSpan::end(std::span<const Tensor> results) noexcept {
   if (std::exchange(is_noted_, true)) return;
   made_by_this = made_before_;
   try {
-    const bool is_pending = !results.empty() && results[0].internals().memory.load(
-                                                    std::memory_order_relaxed) ==
-                                                    TensorData::Memory::pending;
+    const bool is_pending =
+        !results.empty() && results[0].internals().memory.load(std::memory_order_relaxed) ==
+                                TensorData::Memory::pending;
     std::string key = "o";
     append(key, &op_);
     append(key, is_pending);
@@ -315,19 +372,35 @@ void OpSpan::end(std::span<const Tensor> results) noexcept {
   }
 }
 
-StepSpan::StepSpan(const std::shared_ptr<const Steps>& steps, std::size_t step) noexcept
-    : steps_(steps), step_(step), note_(begun(steps->device)) {}
+StepTimes::StepTimes(const std::shared_ptr<const Steps>& steps) noexcept : steps_(steps) {
+  try {
+    notes_.reserve(steps->reports.size());
+  } catch (...) {  // no memory: begin() tries again
+    notes_.clear();
+  }
+}
 
-StepSpan::~StepSpan() {
-  const std::array<uint64_t, 3> key = {'s', reinterpret_cast<uintptr_t>(steps_.get()), step_};
-  const auto make = [this] {
-    const bool is_library = steps_->reports[step_].kind == "library";
-    return Label{.kind = is_library ? EventKind::library : EventKind::kernel,
-                 .steps = steps_,
-                 .step = step_};
-  };
-  Registry::instance().add({reinterpret_cast<const char*>(key.data()), sizeof key}, make, note_,
-                           steps_->device);
+void StepTimes::begin(std::size_t step) noexcept {
+  int64_t now = 0;
+  if (notes_.empty())
+    now = now_ns();
+  else
+    now = notes_.back().end_ns = finish(notes_.back(), steps_->device);
+  try {
+    Note& note = notes_.emplace_back();
+    note.label = static_cast<uint32_t>(step);
+    note.thread = thread_number();
+    note.begin_ns = now;
+    begin_on_device(note, steps_->device);
+  } catch (...) {  // no memory
+    return;
+  }
+}
+
+StepTimes::~StepTimes() {
+  if (notes_.empty()) return;
+  notes_.back().end_ns = finish(notes_.back(), steps_->device);
+  Registry::instance().add_steps(steps_, notes_);
 }
 
 void note_node(uint64_t node) noexcept {

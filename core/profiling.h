@@ -7,6 +7,7 @@
 
 #include "core/device.h"
 #include "core/device_mark.h"
+#include "core/observed.h"
 #include "core/op.h"
 #include "core/place.h"
 #include "core/step_report.h"
@@ -43,11 +44,9 @@ enum class EventKind : uint8_t {
 
 namespace profiling {
 
-extern constinit std::atomic<bool> is_open;
-
 /// Whether a Profile is open.
 [[nodiscard]] inline bool is_on() {
-  return is_open.load(std::memory_order_relaxed);
+  return (observed::by.load(std::memory_order_relaxed) & observed::by_profile) != 0;
 }
 
 /// The steps of a Program, by the groups that are launched at once.
@@ -61,8 +60,8 @@ struct Steps {
 /// What notes are of. Which fields mean something depends on the kind.
 struct Label {
   EventKind kind = EventKind::op;
-  std::string name = {};          ///< of others than ops and steps
-  std::string_view detail = {};   ///< the same
+  std::string name = {};         ///< of others than ops and steps
+  std::string_view detail = {};  ///< the same
   const Op* op = nullptr;
   std::vector<Spec> inputs = {};  ///< ops
   Attrs attrs = {};
@@ -198,18 +197,20 @@ class OpSpan {
   bool is_noted_ = false;
 };
 
-/// A group of a Program's steps that is launched, while a Profile is open.
-class StepSpan {
+/// Groups of a Program's steps that are launched one after the other, while a Profile is open. They
+/// are noted together, at the end: a step may take less than a note.
+class StepTimes {
  public:
-  StepSpan(const std::shared_ptr<const Steps>& steps, std::size_t step) noexcept;
-  ~StepSpan();
-  StepSpan(const StepSpan&) = delete;
-  StepSpan& operator=(const StepSpan&) = delete;
+  explicit StepTimes(const std::shared_ptr<const Steps>& steps) noexcept;
+  ~StepTimes();
+  StepTimes(const StepTimes&) = delete;
+  StepTimes& operator=(const StepTimes&) = delete;
+  /// The one before has ended, and this one begins.
+  void begin(std::size_t step) noexcept;
 
  private:
   const std::shared_ptr<const Steps>& steps_;
-  std::size_t step_;
-  Note note_;
+  std::vector<Note> notes_;  ///< label: the step
 };
 
 /// The tape has got a node of what this thread is doing, while a Profile is open.

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/gradient_notes.h"
 #include "core/interpreter.h"
+#include "core/nan_check.h"
 #include "core/pending.h"
 #include "core/profiling.h"
 #include "core/stack.h"
@@ -106,11 +107,20 @@ Tensor run(const Op& op, Inputs inputs, const Attrs& attrs) {
   return result;
 }
 
-/// run(), while a Profile is open.
-[[gnu::noinline]] Tensor run_noted(const Op& op, Inputs inputs, const Attrs& attrs) {
-  profiling::OpSpan span(op, inputs, attrs);
+/// What an op has given, where NaN is looked for.
+void look_through(const Op& op, Inputs inputs, std::span<const Tensor> results) {
+  const NanCheck check = nan_check();
+  if (check == NanCheck::none || op.kind == OpKind::view) return;
+  for (const Tensor& result : results) check_result(check, op, inputs, result);
+}
+
+/// run(), while somebody wants to know of ops.
+[[gnu::noinline]] Tensor run_observed(const Op& op, Inputs inputs, const Attrs& attrs) {
+  std::optional<profiling::OpSpan> span;
+  if (profiling::is_on()) span.emplace(op, inputs, attrs);
   Tensor result = run(op, inputs, attrs);
-  span.end({&result, 1});
+  if (span) span->end({&result, 1});
+  look_through(op, inputs, {&result, 1});
   return result;
 }
 
@@ -135,7 +145,7 @@ void check_defined(const Op& op, Inputs operands) {
 
 Tensor apply(const Op& op, Inputs inputs, const Attrs& attrs) {
   check_defined(op, inputs);
-  return profiling::is_on() ? run_noted(op, inputs, attrs) : run(op, inputs, attrs);
+  return observed::is_any() ? run_observed(op, inputs, attrs) : run(op, inputs, attrs);
 }
 
 Tensor apply(const Op& op, std::initializer_list<const Tensor*> inputs, const Attrs& attrs) {
@@ -151,6 +161,7 @@ std::vector<Tensor> apply_all(const Op& op, Inputs inputs, const Attrs& attrs) {
   std::vector<Tensor> results = current().run_all(op, inputs, attrs, specs);
   if (is_tracked(inputs)) note_gradients(op, inputs, attrs, results);
   if (span) span->end(results);
+  if (observed::is_any()) look_through(op, inputs, results);
   return results;
 }
 
@@ -159,7 +170,8 @@ Tensor apply_binary(const Op& op, const Argument& a, const Argument& b) {
   check_defined(op, operands);
   const bool is_promoted = operands[0] != nullptr && operands[1] != nullptr &&
                            operands[0]->dtype() == operands[1]->dtype();
-  if (is_promoted) return profiling::is_on() ? run_noted(op, operands, {}) : run(op, operands, {});
+  if (is_promoted)
+    return observed::is_any() ? run_observed(op, operands, {}) : run(op, operands, {});
   if (PendingCall* const call = pending_call()) [[unlikely]] {
     if (Tensor result = matched(*call, op, a, b); result.is_defined()) return result;
   }

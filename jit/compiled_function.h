@@ -48,6 +48,9 @@ struct CompileOptions {
   bool quick_code = false;
   /// The function runs in an nn::Autocast scope of this dtype.
   std::optional<DType> autocast = {};
+  /// The function runs in a NanCheckScope: NaN in what it gives is an Error that says where it
+  /// came from. Takes memory, as nothing is updated in place, and time.
+  bool check_nan = false;
   /// Names of the parameters, for explain() and the log.
   std::vector<std::string> arguments = {};
 };
@@ -109,6 +112,7 @@ class CompiledFunction {
 
  private:
   std::optional<DType> autocast_;
+  const bool check_nan_, has_scope_;
   std::unique_ptr<Dispatcher> dispatcher_;
 };
 

@@ -197,8 +197,7 @@ Error DeferredCall::error(Status::Code code, int followed_by) {
     report = failure->error.report();
     const Node& node = call.trace->graph[failure->value];
     report.where = asked_by(call.trace->graph, failure->value, report.where);
-    op = fmt::format(", which does {}{},", node.op->name,
-                     at(call.trace->place_of(node.origin)));
+    op = fmt::format(", which does {}{},", node.op->name, at(call.trace->place_of(node.origin)));
   }
   std::string late =
       fmt::format("Found when the call of `{}`{}{} had returned. It has changed nothing",

@@ -304,8 +304,8 @@ void record_backward(tracer::Recorder& recorder, std::span<const Tensor* const> 
   recorder.end_backward();
 }
 
-Derivative::Derivative(tracer::Trace whole, int threads, bool quick_code)
-    : whole_(std::move(whole)), threads_(threads), quick_code_(quick_code) {
+Derivative::Derivative(tracer::Trace whole, const Plan::Options& options)
+    : whole_(std::move(whole)), options_(options) {
   for (const tracer::Backward::Part& part : whole_.backward->parts) {
     const auto found = std::ranges::find(targets_, part.target);
     part_targets_.push_back(static_cast<std::size_t>(found - targets_.begin()));
@@ -413,7 +413,7 @@ std::shared_ptr<const Derivative::Backward> Derivative::backward(const Variant& 
   const profiling::Span span(EventKind::compile, "backward plan");
   tracer::Trace trace = backward_trace(variant, made->targets);
   trace.places = whole_.places;
-  made->plan = std::make_unique<const Plan>(trace, threads_, quick_code_);
+  made->plan = std::make_unique<const Plan>(trace, options_);
   decltype(plans_) dropped;  // destroyed after the lock
   const std::lock_guard lock(mutex_);
   if (plans_.size() >= most_variants && !plans_.contains(variant)) plans_.swap(dropped);

@@ -37,7 +37,7 @@ void link_spent(std::span<const tracer::SpentResult> spent, std::span<Tensor> re
 class Derivative {
  public:
   /// Of a trace with a Backward.
-  Derivative(tracer::Trace whole, int threads, bool quick_code);
+  Derivative(tracer::Trace whole, const Plan::Options& options);
 
   /// Whether a call must run eagerly, because its gradients will be differentiated again: a
   /// backward Plan cannot be.
@@ -87,8 +87,7 @@ class Derivative {
   [[nodiscard]] tracer::Trace backward_trace(const Variant& variant,
                                              std::vector<std::size_t>& targets) const;
   tracer::Trace whole_;
-  int threads_;
-  const bool quick_code_;
+  const Plan::Options options_;
   std::vector<tracer::TraceInput> targets_;  ///< the inputs that gradients flow to
   std::vector<std::size_t> part_targets_;    ///< per part: position in targets_
   std::vector<std::size_t> kept_;            ///< positions in whole_.inputs that backward reads

@@ -518,6 +518,21 @@ inline Plan::Outcome Dispatcher::run_steps(const Snapshot& now, const Leaves& le
   return outcome;
 }
 
+namespace {
+
+/// "step 2, kernel mul, exp": the first step that does the op.
+std::string step_of(const PlanReport& plan, const Op& op) {
+  const auto does = [&](const StepReport& step) {
+    return std::ranges::find(step.ops, op.name) != step.ops.end();
+  };
+  const auto step = std::ranges::find_if(plan.steps, does);
+  if (step == plan.steps.end()) return "";
+  return fmt::format("step {}, {} {}", step - plan.steps.begin() + 1, step->kind,
+                     list_of(step->ops));
+}
+
+}  // namespace
+
 void Dispatcher::run_plan(const Decision& decision, const Leaves& leaves, Caller& caller) {
   const Snapshot& now = *decision.now;
   const auto run_instead = [&](Eagerly why) {
@@ -559,12 +574,19 @@ void Dispatcher::run_plan(const Decision& decision, const Leaves& leaves, Caller
       if (++entry.plan_times == plan_timings) ledger_.measured(entry.recording_s, entry.plan_s);
       return;
     }
-    if (outcome == Plan::Outcome::check_failed) {
+    if (outcome == Plan::Outcome::not_finite) {  // counted by why
+    } else if (outcome == Plan::Outcome::check_failed) {
       failed_checks_->fetch_add(1, std::memory_order_relaxed);
     } else if (entry.now == decision.now) {  // a Variable has another layout: record anew
       entry.now = std::make_shared<const Snapshot>();
       entry.race = {};
     }
+  }
+  if (outcome == Plan::Outcome::not_finite) {
+    const auto step = [&](const Op& op) { return step_of(now.plan->report(), op); };
+    const StepOf told = step;
+    const CompiledCallScope scope(told);
+    return run_instead(Eagerly::not_finite);
   }
   run_instead(outcome == Plan::Outcome::check_failed ? Eagerly::check_failed
                                                      : Eagerly::layout_changed);

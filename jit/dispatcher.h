@@ -99,7 +99,7 @@ class Dispatcher {
   /// The same by this transaction; `deferred`: that, if it is one, which then finishes.
   double compute_by(tracer::Transaction& transaction, const Leaves& leaves, Caller& caller,
                     bool is_timed, tracer::Deferred* deferred = nullptr);
-  [[nodiscard]] std::shared_ptr<tracer::Segments> segments_for(int threads);
+  [[nodiscard]] std::shared_ptr<tracer::Segments> segments_for(int threads, NanCheck check);
   static void count_eager(const Decision& decision);
   /// Then order() and note_assigned() have nothing to do for a call that assigns nothing either.
   [[nodiscard]] bool assigns_nothing() const {
@@ -153,7 +153,7 @@ class Dispatcher {
       std::make_shared<std::atomic<uint64_t>>(0);
   std::deque<Handle<DeferredCheck>> deferred_;               ///< calls whose checks are made later
   std::atomic<bool> has_deferred_ = false;                   ///< read without the mutex
-  std::vector<std::shared_ptr<tracer::Segments>> segments_;  ///< per number of threads
+  std::vector<std::shared_ptr<tracer::Segments>> segments_;  ///< per number of threads and NanCheck
   std::vector<Variable> assigned_;  ///< captured Variables that calls have assigned, by id
   bool assigns_arguments_ = false;
   bool has_assigned_ = false;  ///< whether a call has ended, so that the two above tell

@@ -46,6 +46,7 @@ enum class Eagerly : uint8_t {
   unrepaid,        ///< a Plan would not repay yet
   compared,        ///< with the Plan, which may be slower
   check_failed,    ///< a check inside a kernel
+  not_finite,      ///< the Plan gave NaN, or infinity, which is looked for
   layout_changed,  ///< a Variable's value has other strides than when it was recorded
   differentiated_twice,
   acts_within,  ///< on the outside, within another call, which may run it again

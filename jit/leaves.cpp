@@ -48,7 +48,8 @@ void append_key(const Leaves& leaves, List& key, Sizes sizes) {
                 static_cast<uint64_t>(leaves.variables.size()) << 32U |
                 static_cast<uint64_t>(leaves.scalars.size()) << 48U);
   key.push_back(std::bit_cast<uint16_t>(default_device()) |
-                static_cast<uint64_t>(thread_autocast::dtype) << 16U);
+                static_cast<uint64_t>(thread_autocast::dtype) << 16U |
+                static_cast<uint64_t>(nan_check_as_set()) << 24U);
   for (std::size_t i = 0; i < leaves.tensors.size(); ++i) {
     const TensorData& data = leaves.tensors[i]->internals();
     append_spec(key, data.spec, data.strides, sizes);
@@ -124,7 +125,11 @@ Device default_device_of(std::span<const uint64_t> key) {
 }
 
 DType autocast_dtype_of(std::span<const uint64_t> key) {
-  return static_cast<DType>(key[1] >> 16U);
+  return static_cast<DType>(key[1] >> 16U & 0xffU);
+}
+
+NanCheck nan_check_of(std::span<const uint64_t> key) {
+  return static_cast<NanCheck>(key[1] >> 24U);
 }
 
 uint64_t hash_of(std::span<const uint64_t> words) {

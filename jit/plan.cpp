@@ -62,12 +62,22 @@ class Run {
       running_.launch_rest(given);
     }
     if (has_failed()) return Plan::Outcome::check_failed;
+    if (!plan_.is_plain && has_found()) [[unlikely]]
+      return Plan::Outcome::not_finite;
     for (std::size_t i = 0; i < results.size(); ++i)
       results[i] = make_result(program_.outputs[i], plan_.is_argument[i] != 0);
     if (later_) [[unlikely]]
       mark_outputs();
     if (plan_.has_updates) commit();
     return Plan::Outcome::done;
+  }
+
+  /// Whether a result or a new value has what is looked for.
+  [[nodiscard, gnu::noinline]] bool has_found() {
+    if (plan_.nan_check == NanCheck::none) return false;
+    return std::ranges::any_of(program_.outputs, [this](const program::Output& output) {
+      return has_any(plan_.nan_check, make_result(output, false));
+    });
   }
 
   /// The calls on whose checks it depends that it cannot follow.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/graph.h"
+#include "core/nan_check.h"
 #include "core/scalar_value.h"
 #include "core/variable.h"
 #include "program/report.h"
@@ -48,9 +49,13 @@ struct PlanImpl;
 
 class Plan {
  public:
-  /// Compiles `trace`; `quick_code`: see CompileOptions. Throws Error(compile) if code generation
-  /// fails.
-  explicit Plan(const tracer::Trace& trace, int threads, bool quick_code = false);
+  struct Options {
+    int threads = 1;
+    bool quick_code = false;              ///< see CompileOptions
+    NanCheck nan_check = NanCheck::none;  ///< then nothing is updated in place
+  };
+  /// Compiles `trace`. Throws Error(compile) if code generation fails.
+  Plan(const tracer::Trace& trace, const Options& options);
   ~Plan();
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
@@ -61,6 +66,7 @@ class Plan {
   enum class Outcome : uint8_t {
     done,
     check_failed,    ///< a check inside a kernel: an index out of range, a division by zero
+    not_finite,      ///< what is looked for (Options::nan_check) is in a result or a new value
     layout_changed,  ///< a captured Variable holds a tensor with other strides than when it was
                      ///< recorded
   };

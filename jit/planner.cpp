@@ -61,15 +61,17 @@ std::vector<program::Donation> donations_of(const tracer::Trace& trace) {
   return donations;
 }
 
-program::Options options_for(const tracer::Trace& trace, int threads, bool quick_code) {
-  program::Options options = {.threads = threads,
-                              .donations = donations_of(trace),
-                              .trims = is_pass_enabled("trim_images"),
-                              .fuses = is_pass_enabled("fuse"),
-                              .packs = is_pass_enabled("pack_operands"),
-                              .joins = is_pass_enabled("horizontal_fusion"),
-                              .quick_code = quick_code,
-                              .places = trace.places};
+program::Options options_for(const tracer::Trace& trace, const Plan::Options& given) {
+  const bool is_checked = given.nan_check != NanCheck::none;
+  program::Options options = {
+      .threads = given.threads,
+      .donations = is_checked ? std::vector<program::Donation>() : donations_of(trace),
+      .trims = is_pass_enabled("trim_images"),
+      .fuses = is_pass_enabled("fuse"),
+      .packs = is_pass_enabled("pack_operands"),
+      .joins = is_pass_enabled("horizontal_fusion"),
+      .quick_code = given.quick_code,
+      .places = trace.places};
   const std::unordered_set<tracer::TraceInput, InputHash> assigned(trace.assigned.begin(),
                                                                    trace.assigned.end());
   using Kind = tracer::TraceInput::Kind;
@@ -97,7 +99,8 @@ void bind(const tracer::Trace& trace, PlanImpl& plan) {
   for (std::size_t i = 0; i < trace.assigned.size(); ++i)
     plan.updates.push_back({.variable = trace.assigned[i], .output = trace.result_count + i});
   plan.has_updates = !plan.updates.empty() || !plan.cleared.empty();
-  plan.is_plain = plan.program->kept.empty() && !plan.program->is_gated;
+  plan.is_plain =
+      plan.program->kept.empty() && !plan.program->is_gated && plan.nan_check == NanCheck::none;
 }
 
 /// Whether and when a call waits for the device.
@@ -110,7 +113,8 @@ void decide_waits(PlanImpl& plan, PlanReport& report) {
     return !is_anywhere(output.spec) ||
            program.places[output.base].kind == program::Place::Kind::input;
   };
-  const bool is_enqueued = std::ranges::all_of(program.outputs, is_settled);
+  const bool is_enqueued =
+      std::ranges::all_of(program.outputs, is_settled) && plan.nan_check == NanCheck::none;
   plan.may_defer = is_enqueued && program.can_fail && !program.has_ordered;
   plan.may_follow = is_enqueued && !program.can_fail && !program.has_ordered && !plan.has_updates;
   report.waits = program.can_fail && !plan.may_defer ? 1 : 0;
@@ -119,15 +123,15 @@ void decide_waits(PlanImpl& plan, PlanReport& report) {
 
 }  // namespace
 
-Plan::Plan(const tracer::Trace& trace, int threads, bool quick_code)
+Plan::Plan(const tracer::Trace& trace, const Options& options)
     : impl_(std::make_unique<PlanImpl>()) {
   const double start = precise_now();
   Backend& device = backend(device_of(trace.graph));
   Graph graph = run_passes(trace.graph);
   place_constants(graph, device);
   report_.passes_s = precise_now() - start;
-  impl_->program = program::make_program(std::move(graph), device,
-                                         options_for(trace, threads, quick_code), report_);
+  impl_->program =
+      program::make_program(std::move(graph), device, options_for(trace, options), report_);
   if (!impl_->program) {
     throw Error(ErrorKind::internal, {.where = "Plan",
                                       .what = "the graph after the passes",
@@ -135,6 +139,7 @@ Plan::Plan(const tracer::Trace& trace, int threads, bool quick_code)
                                       .got = "an op that none of them does",
                                       .fix = {}});
   }
+  if (!impl_->program->has_ordered) impl_->nan_check = options.nan_check;
   bind(trace, *impl_);
   decide_waits(*impl_, report_);
   report_.total_s = precise_now() - start;

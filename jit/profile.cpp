@@ -116,7 +116,7 @@ ProfileLabel described(const Label& label, Lines& lines) {
 
 /// What the machine needs at least; 0 if that is not known, or if the host's clock tells nothing.
 double bound_of(const Label& label, const ProfileLabel& described) {
-  const Device device = label.steps                ? label.steps->device
+  const Device device = label.steps             ? label.steps->device
                         : label.results.empty() ? Device{}
                                                 : label.results.front().device;
   Backend& on = backend(device);
@@ -170,9 +170,9 @@ class Reporting {
 
   void add(const Note& note) {
     const int thread = static_cast<int>(rank(note.thread));
-    while (!open_.empty() && (out_.events[open_.back()].thread != thread ||
-                              ends_[open_.back()] < note.end_ns ||
-                              ends_[open_.back()] <= note.begin_ns))
+    while (!open_.empty() &&
+           (out_.events[open_.back()].thread != thread || ends_[open_.back()] < note.end_ns ||
+            ends_[open_.back()] <= note.begin_ns))
       open_.pop_back();
     ProfileEvent event;
     event.label = note.label;

@@ -16,7 +16,7 @@ namespace nitinol {
 
 struct ProfileOptions {
   std::size_t most_events = 1'000'000;  ///< later ones are counted, and dropped
-  bool lines = true;  ///< ops that run eagerly know the user's lines
+  bool lines = true;                    ///< ops that run eagerly know the user's lines
 };
 
 /// What one or more events are of. Sizes are of one event; 0 where they are not known, and of what
@@ -33,15 +33,15 @@ struct ProfileLabel {
 };
 
 struct ProfileEvent {
-  std::size_t label = 0;      ///< of ProfileReport::labels
-  std::ptrdiff_t parent = -1;  ///< the event that it happened in, or -1
-  std::ptrdiff_t forward = -1; ///< of a way back: the event that went forward, if it was noted
-  std::string_view tier;       ///< "eager", "recorded", "compiled", "in segments"
-  int thread = 0;              ///< the one that opened the Profile is 0
-  double begin_s = 0;          ///< since the Profile was opened
+  std::size_t label = 0;        ///< of ProfileReport::labels
+  std::ptrdiff_t parent = -1;   ///< the event that it happened in, or -1
+  std::ptrdiff_t forward = -1;  ///< of a way back: the event that went forward, if it was noted
+  std::string_view tier;        ///< "eager", "recorded", "compiled", "in segments"
+  int thread = 0;               ///< the one that opened the Profile is 0
+  double begin_s = 0;           ///< since the Profile was opened
   double length_s = 0;
-  double self_s = 0;           ///< without what happened in it
-  uint64_t allocations = 0;    ///< blocks of memory that the process asked for meanwhile
+  double self_s = 0;         ///< without what happened in it
+  uint64_t allocations = 0;  ///< blocks of memory that the process asked for meanwhile
   /// On a device that runs later, by its clock: when it began what was asked for, and how long that
   /// took; 0 elsewhere.
   double device_begin_s = 0, device_s = 0;
@@ -84,9 +84,10 @@ struct ProfileReport {
 ///     fmt::print("{}", profile.table());
 ///     profile.save("train.json");  // for ui.perfetto.dev
 ///
-/// Profiles nest and overlap; each has what ran while it was open. An event costs about 0.2 us, and an
-/// op's line 1 us more, which counts for what called it. On a device that runs later an event is the time that the host took to ask for it, and has the device's beside that. A child of a
-/// fork is not profiled. NITINOL_PROFILE=file.json is one of the whole process, saved at its end.
+/// Profiles nest and overlap; each has what ran while it was open. An event costs about 0.2 us, and
+/// an op's line 1 us more, which counts for what called it. On a device that runs later an event is
+/// the time that the host took to ask for it, and has the device's beside that. A child of a fork
+/// is not profiled. NITINOL_PROFILE=file.json is one of the whole process, saved at its end.
 class Profile {
  public:
   explicit Profile(ProfileOptions options = {});

@@ -90,9 +90,10 @@ class Table {
     for (const auto& [key, row] : rows_) rows.push_back(&row);
     std::ranges::sort(rows, std::greater(), &Row::self_s);
     std::string text = head();
-    text += fmt::format("{:>10} {:>5} {:>10} {:>9} {:>8}{} {:>7} {:>8} {:>6}  {}\n", "self", "%",
-                        "total", "count", "each", has_device_ ? fmt::format(" {:>10}", "device") : "",
-                        "GB/s", "GFLOP/s", "bound", "what");
+    text +=
+        fmt::format("{:>10} {:>5} {:>10} {:>9} {:>8}{} {:>7} {:>8} {:>6}  {}\n", "self", "%",
+                    "total", "count", "each", has_device_ ? fmt::format(" {:>10}", "device") : "",
+                    "GB/s", "GFLOP/s", "bound", "what");
     for (std::size_t i = 0; i < std::min(most, rows.size()); ++i) text += line(*rows[i]);
     if (rows.size() > most) {
       double rest = 0;
@@ -102,8 +103,8 @@ class Table {
     }
     const double outside = report_.length_s - inside_s_;
     if (outside > 0) {
-      text += fmt::format("{:>10} {:>5}  outside of the library\n", seconds(outside),
-                          percent(outside));
+      text +=
+          fmt::format("{:>10} {:>5}  outside of the library\n", seconds(outside), percent(outside));
     }
     return text;
   }
@@ -118,11 +119,11 @@ class Table {
     std::string detail;
     if (by_ == ProfileBy::shape || is_told_apart(label.kind)) detail = label.detail;
     const std::string name = fmt::format("{} {}", name_of(label.kind), label.name);
-    const std::string what = by_ == ProfileBy::line
-                                 ? places.empty() ? std::string(without_line(label.kind))
-                                                  : text_of(places)
-                             : detail.empty()       ? name
-                                                    : fmt::format("{} ({})", name, detail);
+    const std::string what =
+        by_ == ProfileBy::line
+            ? places.empty() ? std::string(without_line(label.kind)) : text_of(places)
+        : detail.empty() ? name
+                         : fmt::format("{} ({})", name, detail);
     Row& row = rows_[what];
     row.what = what;
     row.places.insert(places.begin(), places.end());
@@ -171,10 +172,10 @@ class Table {
   [[nodiscard]] std::string head() const {
     std::size_t peak = 0;
     for (const ProfileMemory& memory : report_.memory) peak = std::max(peak, memory.bytes);
-    std::string text = fmt::format("profile of {}: {} events on {} thread{}, {} in use at most\n",
-                                   seconds(report_.length_s), report_.events.size(),
-                                   std::max(1, threads_), threads_ > 1 ? "s" : "",
-                                   bytes(static_cast<double>(peak)));
+    std::string text =
+        fmt::format("profile of {}: {} events on {} thread{}, {} in use at most\n",
+                    seconds(report_.length_s), report_.events.size(), std::max(1, threads_),
+                    threads_ > 1 ? "s" : "", bytes(static_cast<double>(peak)));
     if (report_.dropped > 0) {
       text += fmt::format("{} later events were dropped: raise ProfileOptions::most_events\n",
                           report_.dropped);
@@ -288,8 +289,7 @@ class Trace {
     std::string arguments = arguments_[event.label];
     if (label.bound_s > 0 && event.self_s > 0)
       arguments += fmt::format(R"("of_bound":{:.3f},)", label.bound_s / event.self_s);
-    if (event.allocations > 0)
-      arguments += fmt::format(R"("allocations":{},)", event.allocations);
+    if (event.allocations > 0) arguments += fmt::format(R"("allocations":{},)", event.allocations);
     arguments += fmt::format(R"("tier":"{}")", event.tier);
     add(fmt::format(
         R"({{"ph":"X","pid":1,"tid":{},"ts":{:.3f},"dur":{:.3f},"name":{},"cat":"{}","args":{{{}}}}})",
@@ -304,9 +304,8 @@ class Trace {
     const auto [track, is_new] =
         tracks_.try_emplace(device, first_track + static_cast<int>(tracks_.size()));
     if (is_new) {
-      add(fmt::format(
-          R"({{"ph":"M","pid":1,"tid":{},"name":"thread_name","args":{{"name":{}}}}})",
-          track->second, json_text(device)));
+      add(fmt::format(R"({{"ph":"M","pid":1,"tid":{},"name":"thread_name","args":{{"name":{}}}}})",
+                      track->second, json_text(device)));
     }
     const ProfileLabel& label = report_.labels[event.label];
     add(fmt::format(

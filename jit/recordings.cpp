@@ -126,6 +126,11 @@ bool Dispatcher::accept_locked(const Decision& decision, const Leaves& leaves,
     give_up(entry, obstacle->reason, obstacle->place);
     return false;
   }
+  if (recording.trace->backward && nan_check_of(entry.key) != NanCheck::none) {
+    give_up(entry, Tier::eager,
+            "its results track gradients, and the way back is looked through for NaN op by op", "");
+    return false;
+  }
   bool is_enough = false;
   if (entry.now->trace) {
     std::optional<std::string> difference =
@@ -302,12 +307,14 @@ void Dispatcher::build(const std::shared_ptr<Entry>& entry) {
   std::shared_ptr<const Derivative> derivative;
   std::string failure;
   try {
-    const int threads = threads_of(entry->key);
+    const Plan::Options options = {.threads = threads_of(entry->key),
+                                   .quick_code = options_.quick_code,
+                                   .nan_check = nan_check_of(entry->key)};
     if (from->trace->backward) {
-      derivative = std::make_shared<const Derivative>(*from->trace, threads, options_.quick_code);
-      plan = std::make_shared<const Plan>(derivative->forward(), threads, options_.quick_code);
+      derivative = std::make_shared<const Derivative>(*from->trace, options);
+      plan = std::make_shared<const Plan>(derivative->forward(), options);
     } else {
-      plan = std::make_shared<const Plan>(*from->trace, threads, options_.quick_code);
+      plan = std::make_shared<const Plan>(*from->trace, options);
     }
   } catch (const std::exception& error) {  // an Error, or out of memory
     failure = error.what();
@@ -315,6 +322,13 @@ void Dispatcher::build(const std::shared_ptr<Entry>& entry) {
   }
   span.reset();
   const double took = precise_now() - start, own = own_now() - own_start;
+  if (plan && is_logged(LogLevel::info)) {
+    const PlanReport& report = plan->report();
+    log(LogLevel::info,
+        fmt::format("{}: compiled for ({}) in {:.3g} ms: {} steps, {} kernels generated",
+                    options_.name, join(entry->words), took * 1e3, report.steps.size(),
+                    report.kernels_generated));
+  }
   const Section section(*this);
   entry->is_queued = false;
   entry->is_waiting = false;

@@ -25,6 +25,8 @@ std::string_view text_of(Eagerly why) {
       return "compared with how it runs compiled, which seemed to be slower";
     case Eagerly::check_failed:
       return "a check inside a kernel had failed, and eager execution tells where";
+    case Eagerly::not_finite:
+      return "a result had NaN or infinity, and eager execution tells where it came from";
     case Eagerly::layout_changed:
       return "a Variable had another layout than when it was recorded";
     case Eagerly::differentiated_twice:

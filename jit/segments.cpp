@@ -21,8 +21,7 @@ namespace {
 /// A Plan of a segment.
 class PlanOfCut final : public tracer::CutProgram {
  public:
-  PlanOfCut(const tracer::Trace& trace, int threads, bool quick_code)
-      : plan_(trace, threads, quick_code) {}
+  PlanOfCut(const tracer::Trace& trace, const Plan::Options& options) : plan_(trace, options) {}
   bool run(const Inputs& given, std::span<Tensor> results) const override {
     const CallInputs inputs = {.tensors = given.imports,
                                .variables = {},
@@ -37,11 +36,15 @@ class PlanOfCut final : public tracer::CutProgram {
   Plan plan_;
 };
 
-std::shared_ptr<const tracer::CutProgram> plan_of(const tracer::Trace& trace, int threads,
+std::shared_ptr<const tracer::CutProgram> plan_of(const tracer::Trace& trace,
+                                                  const tracer::Segments& segments,
                                                   const CompileOptions& options) {
   try {
     const profiling::Span span(EventKind::compile, options.name);
-    return std::make_shared<const PlanOfCut>(trace, threads, options.quick_code);
+    return std::make_shared<const PlanOfCut>(trace,
+                                             Plan::Options{.threads = segments.threads(),
+                                                           .quick_code = options.quick_code,
+                                                           .nan_check = segments.nan_check()});
   } catch (const std::exception& error) {  // an Error, or out of memory
     log(LogLevel::warning,
         fmt::format("{}: a segment runs eagerly: {}", options.name, error.what()));
@@ -62,31 +65,32 @@ std::shared_ptr<const tracer::CutProgram> plan_of(const tracer::Trace& trace, in
 
 }  // namespace
 
-std::shared_ptr<tracer::Segments> Dispatcher::segments_for(int threads) {
+std::shared_ptr<tracer::Segments> Dispatcher::segments_for(int threads, NanCheck check) {
   const std::lock_guard lock(mutex_);
   for (std::shared_ptr<tracer::Segments>& segments : segments_) {
-    if (segments->threads() != threads) continue;
-    if (segments->is_full()) segments = std::make_shared<tracer::Segments>(threads);
+    if (segments->threads() != threads || segments->nan_check() != check) continue;
+    if (segments->is_full()) segments = std::make_shared<tracer::Segments>(threads, check);
     return segments;
   }
-  return segments_.emplace_back(std::make_shared<tracer::Segments>(threads));
+  return segments_.emplace_back(std::make_shared<tracer::Segments>(threads, check));
 }
 
 /// Runs the function as written; what it does between looks at data runs by Plans.
 void Dispatcher::defer(const Decision& decision, const Leaves& leaves, Caller& caller,
                        Stance stance) {
-  const int threads = num_threads();
+  const std::shared_ptr<tracer::Segments> segments =
+      segments_for(num_threads(), nan_check_of(decision.entry->key));
   const auto compile = [&](tracer::Trace trace, tracer::CutProgramTaker done) {
     if (stance == Stance::fail_on_recompile) throw_needs_plan(trace, options_);
     if (options_.in_background) {
-      return build_later([this, threads, trace = std::move(trace), done = std::move(done)] {
-        done(plan_of(trace, threads, options_));
+      return build_later([this, segments, trace = std::move(trace), done = std::move(done)] {
+        done(plan_of(trace, *segments, options_));
       });
     }
-    if (!is_stack_short_of(stack_of_compiler)) return done(plan_of(trace, threads, options_));
-    const std::jthread with_more([&] { done(plan_of(trace, threads, options_)); });
+    if (!is_stack_short_of(stack_of_compiler)) return done(plan_of(trace, *segments, options_));
+    const std::jthread with_more([&] { done(plan_of(trace, *segments, options_)); });
   };
-  tracer::Deferred call(segments_for(threads), compile);
+  tracer::Deferred call(segments, compile);
   const double took = compute_by(call, leaves, caller, decision.is_timed, &call);
   if (!decision.is_timed) return;
   const std::lock_guard lock(mutex_);

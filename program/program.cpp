@@ -4,6 +4,7 @@
 
 #include "core/clock.h"
 #include "core/executables.h"
+#include "core/log.h"
 #include "core/parallel.h"
 #include "fusion/access.h"
 #include "fusion/units.h"
@@ -14,6 +15,8 @@
 #include "program/steps.h"
 #include "program/temporaries.h"
 #include "program/trimming.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
@@ -163,6 +166,9 @@ void prepare_kernels(Backend& device, std::span<StepDraft* const> steps) {
       step->out.executable = prepare(device, kernel, step->report);
     }
   };
+  constexpr std::size_t many = 8;
+  if (missing.size() >= many)
+    log(LogLevel::info, fmt::format("makes the code of {} kernels", missing.size()));
   const std::size_t threads =
       std::min(missing.size(), static_cast<std::size_t>(available_threads()));
   parallel_for(0, static_cast<int64_t>(threads), 1, take);

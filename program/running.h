@@ -85,10 +85,11 @@ class Running {
   /// While a Profile is open.
   [[gnu::noinline]] void launch_noted(std::size_t from, std::size_t to, const Given& given) {
     const std::span<const ProgramStep> steps = program_.steps;
+    profiling::StepTimes times(program_.described);
     std::size_t group = 0;
     for (std::size_t s = 0; s < to; s += steps[s].together, ++group) {
       if (s < from) continue;
-      const profiling::StepSpan span(program_.described, group);
+      times.begin(group);
       steps[s].together == 1 ? launch(steps[s], given)
                              : launch_all(steps.subspan(s, steps[s].together), given);
     }

@@ -1,6 +1,7 @@
 // The ends of a deferred call's segments: what is alive is computed.
 #include "core/backend.h"
 #include "core/host_access.h"
+#include "core/nan_check.h"
 #include "core/parallel.h"
 #include "tracer/deferred.h"
 
@@ -285,7 +286,10 @@ Tensor computed(const Step& step, std::span<const Tensor> imports,
       inputs.push_back(is_import(code) ? &imports[code & ~import_bit] : &result(code));
     }
   }
-  return by.run(*step.op, inputs, step.attrs, step.spec);
+  Tensor value = by.run(*step.op, inputs, step.attrs, step.spec);
+  if (const NanCheck check = nan_check_as_set(); check != NanCheck::none) [[unlikely]]
+    check_result(check, *step.op, inputs, value, &step.place);
+  return value;
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "core/fork.h"
 #include "core/interpreter.h"
+#include "core/nan_check.h"
 #include "core/place.h"
 #include "tracer/segments_report.h"
 #include "tracer/trace.h"
@@ -155,11 +156,14 @@ struct Step {
 /// and live as long as it does.
 class Segments {
  public:
-  explicit Segments(int threads) : threads_(threads) {}
+  /// For calls on so many threads, whose results are looked through for this.
+  explicit Segments(int threads, NanCheck check = NanCheck::none)
+      : threads_(threads), nan_check_(check) {}
   Segments(const Segments&) = delete;
   Segments& operator=(const Segments&) = delete;
 
   [[nodiscard]] int threads() const { return threads_; }
+  [[nodiscard]] NanCheck nan_check() const { return nan_check_; }
   [[nodiscard]] Step& root() { return root_; }
   /// Whether nothing is added any more; the next call is given another one.
   [[nodiscard]] bool is_full() const { return is_full_.load(std::memory_order_relaxed); }
@@ -203,6 +207,7 @@ class Segments {
   void note_crowded(const CallSite& place);
 
   const int threads_;
+  const NanCheck nan_check_;
   std::atomic<bool> is_full_ = false;
   std::atomic<uint64_t> calls_ = 0, matched_ = 0, computed_ = 0;
   Step root_;

@@ -1,5 +1,6 @@
-// Copies by memcpy, each thread its own part, at sizes that lie in one cache after another and beyond
-// them; and multiply-adds in registers. The best of several counts: a bound is what nothing disturbs.
+// Copies by memcpy, each thread its own part, at sizes that lie in one cache after another and
+// beyond them; and multiply-adds in registers. The best of several counts: a bound is what nothing
+// disturbs.
 #include "backends/cpu/rates.h"
 
 #include "backends/disk/code_store.h"

@@ -1,5 +1,5 @@
-// Profiles of work on a GPU: the device's time beside the host's. By the fake driver, by whose clock
-// each piece of work takes a millisecond. In ctest's cuda.fake.calls.
+// Profiles of work on a GPU: the device's time beside the host's. By the fake driver, by whose
+// clock each piece of work takes a millisecond. In ctest's cuda.fake.calls.
 #include "jit/profile.h"
 #include "nitinol.h"
 #include "tests/cuda/using_fake.h"

@@ -32,7 +32,7 @@ jit::Plan plan_of(std::string_view text, int threads = 1) {
         {.kind = tracer::TraceInput::Kind::tensor, .leaf = static_cast<int>(i), .captured = {}});
   }
   trace.result_count = trace.graph.outputs.size();
-  return jit::Plan(trace, threads);
+  return jit::Plan(trace, {.threads = threads});
 }
 
 /// The operations of each step: "matmul | add mul".

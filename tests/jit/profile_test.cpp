@@ -1,6 +1,7 @@
-// What a Profile notes of eager ops, compiled calls, ways back, threads and forks; and the table and
-// the trace that are made of it.
+// What a Profile notes of eager ops, compiled calls, ways back, threads and forks; and the table
+// and the trace that are made of it.
 #include "jit/profile.h"
+
 #include "nitinol.h"
 #include "tests/in_child.h"
 #include "tests/jit/calls.h"
@@ -91,15 +92,16 @@ void check_nesting(const ProfileReport& report) {
     CHECK(report.events[i].self_s == Approx(report.events[i].length_s - inside[i]).margin(1e-9));
 }
 
-TEST_CASE("a profile notes eager ops with operands, lines, bytes and operations", "[jit][profile]") {
+TEST_CASE("a profile notes eager ops with operands, lines, bytes and operations",
+          "[jit][profile]") {
   const Tensor x = ones({64, 100}), w = ones({100, 32});
   static_cast<void>(matmul(x, w));  // before
   Profile profile;
   const int line = __LINE__;
-  const Tensor y = matmul(x, w);        // 1
-  const Tensor z = y * 2.0F + y;        // 2
-  const Tensor t = transpose(z);        // 3
-  const Tensor s = sum(z);              // 4
+  const Tensor y = matmul(x, w);  // 1
+  const Tensor z = y * 2.0F + y;  // 2
+  const Tensor t = transpose(z);  // 3
+  const Tensor s = sum(z);        // 4
   profile.stop();
   static_cast<void>(exp(x));  // after
   const ProfileReport report = profile.report();
@@ -263,8 +265,7 @@ TEST_CASE("profiles nest and overlap", "[jit][profile]") {
   const auto names = [](const Profile& profile) {
     const ProfileReport report = profile.report();
     std::vector<std::string> all;
-    for (const std::size_t i : find(report, EventKind::op))
-      all.push_back(label_of(report, i).name);
+    for (const std::size_t i : find(report, EventKind::op)) all.push_back(label_of(report, i).name);
     return all;
   };
   CHECK(names(first) == std::vector<std::string>{"exp", "log"});
@@ -304,9 +305,7 @@ TEST_CASE("threads are told apart, also when they have ended", "[jit][profile]")
   const auto work = [&] {
     for (int i = 0; i < 50; ++i) static_cast<void>(softmax(x, 0));
   };
-  {
-    const std::jthread one(work), two(work);
-  }
+  { const std::jthread one(work), two(work); }
   profile.stop();
   const ProfileReport report = profile.report();
   check_nesting(report);

@@ -28,8 +28,8 @@ class Mark final : public DeviceMark {
     const Entered entered = gpu_.enter();
     gpu_.check(driver().cuEventSynchronize(event_), "waiting for an event");
     float milliseconds = 0;
-    gpu_.check(driver().cuEventElapsedTime(&milliseconds,
-                                           static_cast<const Mark&>(earlier).event_, event_),
+    gpu_.check(driver().cuEventElapsedTime(&milliseconds, static_cast<const Mark&>(earlier).event_,
+                                           event_),
                "reading the time between events");
     return static_cast<double>(milliseconds) * 1e-3;
   }

@@ -81,6 +81,7 @@ def compile(
     in_background: bool = False,
     quick_code: bool = False,
     autocast: DTypeLike | None = None,
+    check_nan: bool = False,
     arguments: Sequence[str] | None = None,
 ) -> Compiled[_P, _R]: ...
 @overload
@@ -93,6 +94,7 @@ def compile(
     in_background: bool = False,
     quick_code: bool = False,
     autocast: DTypeLike | None = None,
+    check_nan: bool = False,
     arguments: Sequence[str] | None = None,
 ) -> Callable[[Callable[_P, _R]], Compiled[_P, _R]]: ...
 def compile(
@@ -105,6 +107,7 @@ def compile(
     in_background: bool = False,
     quick_code: bool = False,
     autocast: DTypeLike | None = None,
+    check_nan: bool = False,
     arguments: Sequence[str] | None = None,
 ) -> Any:
     """Wraps a function, a method or another callable; also a decorator, with options or without.
@@ -121,6 +124,7 @@ def compile(
     in_background: compile on a thread of the function's own; calls run eagerly until then.
     quick_code: code that is not on disk yet is made quickly first, and better in the background.
     autocast: the function runs inside nn.autocast(dtype).
+    check_nan: it runs inside debug_nans().
     arguments: names of the parameters, for explain() and errors, where they cannot be found.
     """
 
@@ -130,6 +134,7 @@ def compile(
         ("signature_limit", signature_limit, int, "a whole number"),
         ("in_background", in_background, bool, "True or False"),
         ("quick_code", quick_code, bool, "True or False"),
+        ("check_nan", check_nan, bool, "True or False"),
     ):
         if not isinstance(value, kind):
             raise TypeError(f"compile: {option} is {value!r}; expected {expected}")
@@ -152,6 +157,7 @@ def compile(
             in_background,
             quick_code,
             autocast,
+            check_nan,
         )
 
     return wrap if function is None else wrap(function)

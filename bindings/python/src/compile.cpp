@@ -210,6 +210,12 @@ struct StanceContext : SettingContext {
       : SettingContext(Setting::stance, static_cast<int>(stance)) {}
 };
 
+struct NanContext : SettingContext {
+  explicit NanContext(bool infinity)
+      : SettingContext(Setting::nan_check,
+                       static_cast<int>(infinity ? NanCheck::infinity : NanCheck::nan)) {}
+};
+
 Check check_named(const std::string& name) {
   if (name == "scheduled") return Check::scheduled;
   if (name == "always") return Check::always;
@@ -247,6 +253,7 @@ void make_compiled(Compiled* self, const Arguments& given) {
   options.in_background = given.get<bool>(7);
   options.quick_code = given.get<bool>(8);
   if (!given.value(9).is_none()) options.autocast = given.get<DType>(9);
+  options.check_nan = given.get<bool>(10);
   std::vector<std::string> names = options.arguments;
   // is_const: Python orders calls of one function itself.
   auto compiled = std::make_shared<jit::CompiledFunction>(std::move(options), true);
@@ -288,19 +295,19 @@ void bind_compile(nb::module_& m) {
   static Signature of_compile(
       "compile",
       {"function", "name", "arguments", "sees_order", "check", "check_interval_ms",
-       "signature_limit", "in_background", "quick_code", "autocast"},
-      0, 10, 0x3ff);
+       "signature_limit", "in_background", "quick_code", "autocast", "check_nan"},
+      0, 11, 0x7ff);
   of_compile.intern();
   nb::class_<Compiled> compiled(m, "Compiled", nb::type_slots(slots), nb::is_final(),
                                 nb::is_generic(), nb::is_weak_referenceable(),
                                 nb::sig("class Compiled(typing.Generic[_P, _R])"),
                                 "What compile() returns.");
   compiled
-      .def("__init__", with_arguments<10, Compiled*>(of_compile, make_compiled),
+      .def("__init__", with_arguments<11, Compiled*>(of_compile, make_compiled),
            nb::sig("def __init__(self, function: collections.abc.Callable[_P, _R], name: str, "
                    "arguments: collections.abc.Sequence[str], sees_order: bool, check: str, "
                    "check_interval_ms: float, signature_limit: int, in_background: bool, "
-                   "quick_code: bool, autocast: DTypeLike | None) -> None"))
+                   "quick_code: bool, autocast: DTypeLike | None, check_nan: bool) -> None"))
       .def(
           "eager",
           [](Compiled& self, nb::args positional, nb::kwargs named) {
@@ -344,6 +351,21 @@ void bind_compile(nb::module_& m) {
                                                    stance_named(given.get<std::string>(0)));
                                              }),
            nb::sig("def __init__(self, name: str) -> None"));
+  static Signature of_debug_nans("debug_nans", {"infinity"}, 0, 0, 0);
+  of_debug_nans.intern();
+  bind_context<NanContext>(
+      m, "debug_nans",
+      "with debug_nans(): an operation of this thread that gives NaN, out of operands that have\n"
+      "none, raises an Error with element and operands; a compiled call is looked through at its\n"
+      "end, before anything is assigned, and runs again op by op to tell. infinity=True: infinity\n"
+      "too. NITINOL_CHECK=nan (or infinity) is that for the whole process.")
+      .def("__init__",
+           with_arguments<1, NanContext*>(of_debug_nans,
+                                          [](NanContext* self, const Arguments& given) {
+                                            new (self)
+                                                NanContext(given.is_given(0) && given.get<bool>(0));
+                                          }),
+           nb::sig("def __init__(self, *, infinity: bool = False) -> None"));
   m.def(
       "set_stance", [](const std::string& name) { set_stance(stance_named(name)); },
       nb::arg("name"), "The same for the whole process.");

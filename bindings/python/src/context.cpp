@@ -46,6 +46,8 @@ using Scope = std::shared_ptr<Entered>;
 int exchange(Setting setting, int value) {
   if (setting == Setting::autocast)
     return static_cast<int>(set_autocast_dtype(static_cast<DType>(value)));
+  if (setting == Setting::nan_check)
+    return static_cast<int>(set_nan_check(static_cast<NanCheck>(value)));
   if (setting == Setting::gradients) return autograd::set_enabled(value != 0) ? 1 : 0;
   const auto before = set_thread_stance(
       value == no_stance ? std::nullopt : std::optional(static_cast<Stance>(value)));
@@ -57,7 +59,7 @@ struct Applied {
   uint64_t id = 0;  ///< of the scope, or 0
   int base = 0;     ///< what was set before any scope
 };
-constinit thread_local std::array<Applied, 3> applied = {};
+constinit thread_local std::array<Applied, 4> applied = {};
 
 Applied& applied_of(Setting setting) {
   return applied[static_cast<std::size_t>(setting)];
@@ -148,7 +150,8 @@ void refresh_settings() noexcept {
   try {
     const nb::error_scope kept;
     const nb::object all = scopes();
-    for (const Setting setting : {Setting::gradients, Setting::stance, Setting::autocast})
+    for (const Setting setting :
+         {Setting::gradients, Setting::stance, Setting::autocast, Setting::nan_check})
       apply(setting, innermost(all, setting));
   } catch (...) {  // no memory: they stay as they are
     return;

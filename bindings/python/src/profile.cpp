@@ -65,8 +65,7 @@ void bind_profile(nb::module_& m) {
             return unlocked([&] { return self.table(wanted, rows); });
           },
           nb::arg("by"), nb::arg("rows"))
-      .def("to_json",
-           [](const Profile& self) { return unlocked([&] { return self.to_json(); }); })
+      .def("to_json", [](const Profile& self) { return unlocked([&] { return self.to_json(); }); })
       .def(
           "save",
           [](const Profile& self, nb::handle path) {
@@ -75,12 +74,9 @@ void bind_profile(nb::module_& m) {
           },
           nb::arg("path"))
       .def("events",
-           [](const Profile& self) {
-             return events_of(unlocked([&] { return self.report(); }));
-           })
-      .def("dropped", [](const Profile& self) {
-        return unlocked([&] { return self.report(); }).dropped;
-      });
+           [](const Profile& self) { return events_of(unlocked([&] { return self.report(); })); })
+      .def("dropped",
+           [](const Profile& self) { return unlocked([&] { return self.report(); }).dropped; });
 }
 
 }  // namespace nitinol::python

@@ -1,4 +1,4 @@
-"""The code of README.md and docs/python.md runs as it is written."""
+"""The code of README.md, docs/python.md and docs/debugging.md runs as it is written."""
 
 import importlib.util
 import math
@@ -14,7 +14,7 @@ import nitinol as nt
 from nitinol import nn
 
 ROOT = pathlib.Path(__file__).parents[3]
-PAGES = ["README.md", "docs/python.md"]
+PAGES = ["README.md", "docs/python.md", "docs/debugging.md"]
 _spec = importlib.util.spec_from_file_location(
     "coming_from", ROOT / "bindings/python/coming_from.py"
 )

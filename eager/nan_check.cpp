@@ -1,0 +1,163 @@
+// What looks is an op of its own, made of others: by its third use it is one kernel that reads
+// once.
+#include "core/nan_check.h"
+
+#include "core/error.h"
+#include "core/host_access.h"
+#include "core/interpreter.h"
+#include "core/profiling.h"
+#include "eager/composite.h"
+#include "eager/ops/ops.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace nitinol {
+namespace {
+
+constinit const Op has_nan_op = {
+    .name = "has_nan",
+    .kind = OpKind::composite,
+    .accepts = floating,
+    .expand = [](Inputs inputs, const Attrs&) { return any(isnan(*inputs[0])); }};
+constinit const Op has_infinity_op = {
+    .name = "has_infinity",
+    .kind = OpKind::composite,
+    .accepts = floating,
+    .expand = [](Inputs inputs, const Attrs&) { return any(logical_not(isfinite(*inputs[0]))); }};
+
+/// Nobody sees what is done here: no recording, tape, profile or check.
+class Unseen {
+ public:
+  Unseen() : scope_(base_interpreter()) { before_ = set_nan_check(NanCheck::none); }
+  ~Unseen() { set_nan_check(before_); }
+  Unseen(const Unseen&) = delete;
+  Unseen& operator=(const Unseen&) = delete;
+
+ private:
+  InterpreterScope scope_;
+  profiling::Pause pause_;
+  NanCheck before_;
+};
+
+bool is_bad(NanCheck check, double value) {
+  return std::isnan(value) || (check == NanCheck::infinity && std::isinf(value));
+}
+
+double number_of(const TensorData& data) {
+  return data.spec.dtype == f64 ? std::bit_cast<double>(data.number)
+                                : std::bit_cast<float>(static_cast<uint32_t>(data.number));
+}
+
+/// Whether its elements can be looked at.
+bool is_here(const TensorData& data) {
+  const TensorData::Memory memory = data.memory.load(std::memory_order_acquire);
+  return memory == TensorData::Memory::here && element_count(data.spec.shape) > 0;
+}
+
+bool looks(NanCheck check, const Tensor& tensor) {
+  const TensorData& data = tensor.internals();
+  if (!is_floating(data.spec.dtype)) return false;
+  if (data.is_number())
+    return (data.spec.dtype == f32 || data.spec.dtype == f64) && is_bad(check, number_of(data));
+  if (!is_here(data)) return false;
+  const Op& op = check == NanCheck::nan ? has_nan_op : has_infinity_op;
+  const Tensor bare = bare_copy(tensor);
+  const Tensor* const inputs[] = {&bare};
+  return first_element(eager::run_composite(op, inputs, {})) != 0;
+}
+
+/// "[3, 7]" of the first element in row-major order; "" of a number.
+struct Found {
+  Dims indices;
+  double value = 0;
+};
+Found first_bad(NanCheck check, const Tensor& tensor) {
+  const std::vector<double> elements = cast(bare_copy(tensor), f64).to_vector<double>();
+  const auto bad =
+      std::ranges::find_if(elements, [&](double value) { return is_bad(check, value); });
+  Found found = {.indices = {}, .value = *bad};
+  for (int axis = 0; axis < tensor.rank(); ++axis) found.indices.push_back(0);
+  int64_t at = bad - elements.begin();
+  for (int axis = tensor.rank() - 1; axis >= 0; --axis) {
+    found.indices[axis] = at % tensor.shape()[axis];
+    at /= tensor.shape()[axis];
+  }
+  return found;
+}
+
+std::string text_of(const Dims& indices) {
+  std::string text;
+  for (const int64_t index : indices) text += fmt::format("{}{}", text.empty() ? "" : ", ", index);
+  return "[" + text + "]";
+}
+
+/// "float32[10, 4] from -1 to 5.25, there -0.5".
+std::string range_of(const Tensor& operand, const Tensor& result, const Dims& indices) {
+  const std::string spec = describe(operand.spec());
+  if (operand.internals().is_number()) {
+    return is_floating(operand.dtype()) ? fmt::format("{} {}", spec, number_of(operand.internals()))
+                                        : spec;
+  }
+  if (!is_here(operand.internals())) return spec;
+  const Tensor wide = cast(bare_copy(operand), f64);
+  const std::vector<double> elements = wide.to_vector<double>();
+  const auto [least, most] = std::ranges::minmax_element(elements);
+  std::string text = fmt::format("{} from {:g} to {:g}", spec, *least, *most);
+  if (operand.shape() == result.shape() && operand.rank() > 0) {
+    int64_t at = 0;
+    for (int axis = 0; axis < operand.rank(); ++axis)
+      at = at * operand.shape()[axis] + indices[axis];
+    text += fmt::format(", there {:g}", elements[static_cast<std::size_t>(at)]);
+  }
+  return text;
+}
+
+[[noreturn]] void throw_bad(NanCheck check, const Op& op, Inputs inputs, const Tensor& result,
+                            const CallSite* place) {
+  const bool is_number = result.internals().is_number();
+  const Found found =
+      is_number ? Found{{}, number_of(result.internals())} : first_bad(check, result);
+  std::string operands;
+  for (const Tensor* input : inputs) {
+    operands +=
+        fmt::format("{}{}", operands.empty() ? "" : "; ", range_of(*input, result, found.indices));
+  }
+  const std::string text = place != nullptr ? place->text() : "";
+  const std::string step = CompiledCallScope::step_of(op);
+  std::string remarks = text.empty() ? "" : "Applied at " + text + ".";
+  if (!step.empty())
+    remarks += fmt::format("{}In the compiled call: {}.", remarks.empty() ? "" : "\n", step);
+  throw Error(ErrorKind::value,
+              {.where = std::string(op.name),
+               .what = fmt::format("element {} of the result, {}, is {}", text_of(found.indices),
+                                   describe(result.spec()), found.value),
+               .expected = fmt::format("no {} out of operands that have none",
+                                       check == NanCheck::nan ? "NaN" : "NaN or infinity"),
+               .got = operands.empty() ? "no operands" : operands,
+               .fix = std::move(remarks)});
+}
+
+}  // namespace
+
+bool has_any(NanCheck check, const Tensor& tensor) {
+  const Unseen unseen;
+  return looks(check, tensor);
+}
+
+void check_result(NanCheck check, const Op& op, Inputs inputs, const Tensor& result,
+                  const CallSite* place) {
+  const Unseen unseen;
+  if (!looks(check, result)) return;
+  const auto has = [&](const Tensor* input) { return looks(check, *input); };
+  if (!std::ranges::any_of(inputs, has)) throw_bad(check, op, inputs, result, place);
+}
+
+}  // namespace nitinol
