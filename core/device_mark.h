@@ -1,6 +1,8 @@
 // DeviceMark: when a device that runs later has come to some point of its work.
 #pragma once
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 class DeviceMark {
@@ -12,3 +14,5 @@ class DeviceMark {
 };
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

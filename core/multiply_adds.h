@@ -5,8 +5,6 @@
 
 #include <cstdint>
 
-#pragma GCC visibility push(default)
-
 namespace nitinol {
 
 struct MultiplyAdds {
@@ -20,5 +18,3 @@ struct MultiplyAdds {
 [[nodiscard]] MultiplyAdds multiply_adds(Isa isa);
 
 }  // namespace nitinol
-
-#pragma GCC visibility pop

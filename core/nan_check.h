@@ -83,10 +83,11 @@ class CompiledCallScope {
 };
 
 /// Throws that Error if the result has what `check` looks for and no operand has it. `place`: where
-/// the op was applied, or null for here. (eager/nan_check.cpp)
+/// the op was applied, or null for here. (eager/ops/nan_check.cpp)
 void check_result(NanCheck check, const Op& op, Inputs inputs, const Tensor& result,
                   const CallSite* place = nullptr);
-/// Whether the tensor has it: a floating one that is in memory, or a number. (eager/nan_check.cpp)
+/// Whether the tensor has it: a floating one that is in memory, or a number.
+/// (eager/ops/nan_check.cpp)
 [[nodiscard]] bool has_any(NanCheck check, const Tensor& tensor);
 
 }  // namespace nitinol
