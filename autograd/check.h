@@ -10,6 +10,7 @@
 
 namespace nitinol {
 
+/// How check_gradients() compares.
 struct GradientCheck {
   int order = 1;            ///< 2: the gradients' own gradients too
   double step = 1e-5;       ///< relative to elements larger than 1

@@ -73,6 +73,7 @@ std::ostream& operator<<(std::ostream& stream, DType dtype);
 /// The dtype with that short or long name, or nothing.
 [[nodiscard]] std::optional<DType> dtype_named(std::string_view name);
 
+/// True for f16, bf16, f32, f64.
 [[nodiscard]] bool is_floating(DType dtype);
 /// True for integers, signed or not; false for boolean.
 [[nodiscard]] bool is_integer(DType dtype);

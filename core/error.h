@@ -24,6 +24,7 @@ enum class ErrorKind : uint8_t {
   internal,     ///< a bug in the library
 };
 
+/// "shape".
 [[nodiscard]] std::string_view name_of(ErrorKind kind);
 
 /// The parts of a message, each optional:

@@ -22,7 +22,9 @@ class Generator {
   void manual_seed(uint64_t seed) const;
   /// {key, counter} before, advancing the counter by `count`.
   [[nodiscard]] Tensor draw(int64_t count) const;
+  /// {key, counter}.
   [[nodiscard]] const Variable& state() const { return state_; }
+  /// Where it lies.
   [[nodiscard]] Device device() const { return state_.device(); }
 
  private:

@@ -9,8 +9,10 @@
 
 namespace nitinol {
 
+/// How much a message matters; `off` is above all.
 enum class LogLevel : uint8_t { debug, info, warning, off };
 
+/// "warning".
 [[nodiscard]] std::string_view name_of(LogLevel level);
 
 /// Receives each message at or above the level. Calls do not overlap; what it throws is ignored.
@@ -24,6 +26,7 @@ void set_log_sink(LogSink sink);
 /// From which level on messages are passed to the sink: initially that of the environment variable
 /// NITINOL_LOG (debug, info, warning, off), else `warning`. Any thread.
 void set_log_level(LogLevel level);
+/// That level.
 [[nodiscard]] LogLevel log_level();
 
 /// Whether a message of this level would be passed on: ask before building an expensive one.

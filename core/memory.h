@@ -39,6 +39,7 @@ struct ExecutableStatistics {
   std::size_t limit = 0;    ///< most bytes kept
 };
 
+/// Of this process.
 [[nodiscard]] ExecutableStatistics executable_statistics();
 
 /// Most bytes that the cache keeps; the least recently used steps go first, but never the latest.

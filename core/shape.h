@@ -15,6 +15,7 @@
 
 namespace nitinol {
 
+/// The most axes that a tensor has.
 inline constexpr int max_rank = 8;
 
 /// At most max_rank int64 values: a shape, strides (in elements) or a list of axes.
@@ -61,7 +62,9 @@ class Dims {
   std::array<int64_t, max_rank> values_ = {};
 };
 
+/// The size of each axis.
 using Shape = Dims;
+/// How far apart in memory neighbours along each axis lie, in elements.
 using Strides = Dims;
 
 /// A number for rows and one for columns: `2` for both, or `{2, 1}`.

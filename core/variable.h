@@ -86,6 +86,7 @@ class Variable {
   void set_grad(const Tensor& gradient) const;
   /// Adds to it, as one update.
   void add_grad(const Tensor& gradient) const;
+  /// Forgets it.
   void clear_grad() const;
 
   /// Shape, dtype and device, which never change.

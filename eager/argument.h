@@ -29,6 +29,7 @@ class Argument {
 
   /// The tensor, or null for a host number.
   [[nodiscard]] const Tensor* tensor() const { return tensor_; }
+  /// That number.
   [[nodiscard]] const Scalar& scalar() const { return scalar_; }
 
  private:

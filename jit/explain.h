@@ -60,6 +60,7 @@ struct Explanation {
 /// A page of text, as explain() is meant to be read.
 [[nodiscard]] std::string to_string(const Explanation& explanation);
 std::ostream& operator<<(std::ostream& stream, const Explanation& explanation);
+/// "compiled".
 [[nodiscard]] std::string_view name_of(Tier tier);
 
 }  // namespace nitinol

@@ -8,6 +8,7 @@
 
 namespace nitinol {
 
+/// What compiled functions do when they are called.
 enum class Stance : uint8_t {
   normal,             ///< record, compile, run Plans
   eager,              ///< run every compiled function as written

@@ -130,7 +130,9 @@ class DataLoader {
 
   /// Batches of one pass. Throws Error(value) of a stream.
   [[nodiscard]] int64_t size() const { return sampling_.batches(); }
+  /// Whether it is known how many there are: not of a stream.
   [[nodiscard]] bool has_size() const { return !dataset_.begin; }
+  /// Samples of a batch; the last one of a pass may have fewer.
   [[nodiscard]] int64_t batch_size() const { return options_.batch; }
   /// Whether the next batch is the first of a pass.
   [[nodiscard]] bool is_between_passes() const { return sampling_.place().batch == 0; }

@@ -21,6 +21,7 @@ namespace nitinol::nn {
 /// counts to both: variance 2 / (in + out), for tanh and sigmoid (X. Glorot, Y. Bengio, 2010),
 /// times gain^2. Throws Error(shape) for fewer than two axes, Error(value) for a size of 0.
 [[nodiscard]] Tensor xavier_uniform(const Shape& shape, DType dtype = f32, double gain = 1);
+/// Normal; otherwise as xavier_uniform.
 [[nodiscard]] Tensor xavier_normal(const Shape& shape, DType dtype = f32, double gain = 1);
 
 struct KaimingOptions {

@@ -13,6 +13,7 @@
 
 namespace nitinol::nn {
 
+/// What becomes of the losses of all elements: they stay, or their mean or sum is the loss.
 enum class Reduction : uint8_t { none, mean, sum };
 
 // ---- of classes

@@ -182,6 +182,7 @@ template <class M>
   std::erase_if(found, [](const NamedVariable& v) { return !v.variable.tracks_gradient(); });
   return found;
 }
+/// The same without their names, for optimizers.
 template <class M>
 [[nodiscard]] std::vector<Variable> parameters(const M& module) {
   std::vector<Variable> found;

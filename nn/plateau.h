@@ -25,6 +25,7 @@ class Plateau {
   explicit Plateau(double rate, const PlateauOptions& options = {});
   /// Takes the next metric and gives the rate that follows from it. NaN is never better.
   double operator()(double metric);
+  /// The present one.
   [[nodiscard]] double rate() const { return rate_; }
 
  private:

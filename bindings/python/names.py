@@ -118,23 +118,8 @@ BY_POSITION = {"x", "x1", "x2", "x3", "condition", "arrays", "indices"}
 BY_NAME_ONLY = {"correction", "diagonal"}
 # What the headers leave to a comment above several.
 DOCS = {
-    "eq": "Whether x1 == x2.",
-    "ne": "Whether x1 != x2.",
-    "lt": "Whether x1 < x2.",
-    "le": "Whether x1 <= x2.",
-    "gt": "Whether x1 > x2.",
-    "ge": "Whether x1 >= x2.",
-    "logical_and": "Whether both are true; operands of other dtypes count as x != 0.",
-    "logical_or": "Whether either is true; operands of other dtypes count as x != 0.",
-    "logical_xor": "Whether one is true and not both; operands of other dtypes count as x != 0.",
-    "bitwise_and": "Bits of both; integers and booleans.",
-    "bitwise_or": "Bits of either; integers and booleans.",
-    "bitwise_xor": "Bits of one but not both; integers and booleans.",
     "where": "x1 where the condition holds, else x2. The condition counts as x != 0; x1 and x2 "
     "meet in their common dtype.",
-    "zeros": "Zeros; float32 unless another dtype is given.",
-    "ones": "Ones; float32 unless another dtype is given.",
-    "xavier_normal": "Normal; otherwise as xavier_uniform.",
     "kaiming_uniform": "Uniform, of variance 2 / in, for relu (K. He et al., arXiv:1502.01852).",
     "kaiming_normal": "Normal, of variance 2 / in, for relu (K. He et al., arXiv:1502.01852).",
     "rand_like": "As rand, of the shape, dtype and device of x.",

@@ -31,6 +31,7 @@ class Axes {
 
 /// Whether reduced axes stay, with size 1: `sum(x, -1, keepdims)`.
 enum class KeepDims : bool { no, yes };
+/// The same as KeepDims::yes.
 inline constexpr KeepDims keepdims = KeepDims::yes;
 
 }  // namespace nitinol

@@ -18,22 +18,33 @@ namespace nitinol {
 // compare exactly with numbers that their dtype does not hold: uint8 tensors are less than 300. (An
 // int64 meets a floating number in float64.)
 
+/// Whether a == b.
 [[nodiscard]] Tensor eq(const Argument& a, const Argument& b);
+/// Whether a != b.
 [[nodiscard]] Tensor ne(const Argument& a, const Argument& b);
+/// Whether a < b.
 [[nodiscard]] Tensor lt(const Argument& a, const Argument& b);
+/// Whether a <= b.
 [[nodiscard]] Tensor le(const Argument& a, const Argument& b);
+/// Whether a > b.
 [[nodiscard]] Tensor gt(const Argument& a, const Argument& b);
+/// Whether a >= b.
 [[nodiscard]] Tensor ge(const Argument& a, const Argument& b);
 
-/// Of conditions: operands of other dtypes count as x != 0.
+/// Whether both are true; operands of other dtypes count as x != 0.
 [[nodiscard]] Tensor logical_and(const Argument& a, const Argument& b);
+/// Whether either is true; operands of other dtypes count as x != 0.
 [[nodiscard]] Tensor logical_or(const Argument& a, const Argument& b);
+/// Whether one is true and not both; operands of other dtypes count as x != 0.
 [[nodiscard]] Tensor logical_xor(const Argument& a, const Argument& b);
 
 // ---- integers and booleans
 
+/// Bits of both; integers and booleans.
 [[nodiscard]] Tensor bitwise_and(const Argument& a, const Argument& b);
+/// Bits of either; integers and booleans.
 [[nodiscard]] Tensor bitwise_or(const Argument& a, const Argument& b);
+/// Bits of one but not both; integers and booleans.
 [[nodiscard]] Tensor bitwise_xor(const Argument& a, const Argument& b);
 /// a shifted left by b bits; integers. 0 if b is negative or no less than the number of bits.
 [[nodiscard]] Tensor left_shift(const Argument& a, const Argument& b);

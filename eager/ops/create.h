@@ -123,9 +123,10 @@ template <class T>
                                   std::function<void()> release);
 
 // ---- filled
-// `dtype` defaults to float32.
 
+/// Zeros; float32 unless another dtype is given.
 [[nodiscard]] Tensor zeros(const Shape& shape, DType dtype = f32, Device device = default_device());
+/// Ones; float32 unless another dtype is given.
 [[nodiscard]] Tensor ones(const Shape& shape, DType dtype = f32, Device device = default_device());
 /// A tensor whose elements do not matter: zeros.
 [[nodiscard]] Tensor empty(const Shape& shape, DType dtype = f32, Device device = default_device());

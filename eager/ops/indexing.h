@@ -31,7 +31,9 @@
 
 namespace nitinol {
 
+/// The type of `ellipsis`.
 struct Ellipsis {};
+/// The type of `new_axis`.
 struct NewAxis {};
 /// Stands for as many whole axes as are left.
 inline constexpr Ellipsis ellipsis;

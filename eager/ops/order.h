@@ -18,6 +18,7 @@
 
 namespace nitinol {
 
+/// The smallest or the largest first.
 enum class SortOrder : bool { ascending, descending };
 
 /// The elements along an axis in order. Any dtype; shape of x.

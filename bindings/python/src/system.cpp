@@ -37,7 +37,8 @@ void bind_devices(nb::module_& m) {
       [](nb::handle device) {
         set_default_device(convert<Device>({"set_default_device", "device", device}));
       },
-      nb::arg("device"), nb::sig("def set_default_device(device: DeviceLike) -> None"));
+      nb::arg("device"), nb::sig("def set_default_device(device: DeviceLike) -> None"),
+      "Where new tensors are made unless a device is given.");
   m.def(
       "synchronize",
       [](nb::handle device) {
@@ -101,7 +102,9 @@ void bind_memory(nb::module_& m) {
       "Counts of the cache of prepared steps, which eager and compiled code share.");
   m.def("set_executable_limit", &set_executable_limit, nb::arg("bytes"),
         "Most bytes that the cache of prepared steps keeps.");
-  m.def("clear_executables", [] { unlocked(clear_executables); });
+  m.def(
+      "clear_executables", [] { unlocked(clear_executables); },
+      "Forgets all prepared steps; calls that run and compiled functions keep theirs.");
 }
 
 /// A dict of what a file holds.
@@ -188,14 +191,16 @@ void bind_files(nb::module_& m) {
         save_npy(file, tensor);
       },
       nb::arg("path"), nb::arg("x"),
-      nb::sig("def save_npy(path: str | os.PathLike[str], x: TensorLike) -> None"));
+      nb::sig("def save_npy(path: str | os.PathLike[str], x: TensorLike) -> None"),
+      "Writes a tensor to a file that np.load reads, too; it appears complete or not at all.");
   m.def(
       "load_npy",
       [](nb::handle path) {
         const auto file = convert<std::filesystem::path>({"load_npy", "path", path});
         return to_python(unlocked([&] { return load_npy(file); }));
       },
-      nb::arg("path"), nb::sig("def load_npy(path: str | os.PathLike[str]) -> Tensor"));
+      nb::arg("path"), nb::sig("def load_npy(path: str | os.PathLike[str]) -> Tensor"),
+      "Reads a .npy file. The file is not trusted: an Error says what is wrong with it.");
   m.def(
       "load_idx",
       [](nb::handle path) {

@@ -331,19 +331,21 @@ void bind_methods(nb::class_<Tensor>& tensor) {
   tensor
       .def("item", number_in, nb::sig("def item(self) -> float | int | bool"),
            "The one element. Inside a compiled function this ends the trace.")
-      .def("tolist", to_list, nb::sig("def tolist(self) -> typing.Any"))
+      .def("tolist", to_list, nb::sig("def tolist(self) -> typing.Any"),
+           "The elements as lists of lists of numbers; of one without axes the number.")
       .def("to", moved, nb::sig("def to(self, *targets: DeviceLike | DTypeLike) -> Tensor"),
            "The same values on another device, or as another dtype.")
       .def(
           "cpu", [](Tensor x) { return to_python(x.to(Device{})); },
-          nb::sig("def cpu(self) -> Tensor"))
+          nb::sig("def cpu(self) -> Tensor"), "The same values in the host's memory.")
       .def(
           "to_device",
           [](Tensor x, nb::handle device, nb::handle) {
             return to_python(x.to(convert<Device>({"to_device", "device", device})));
           },
           nb::arg("device"), nb::kw_only(), nb::arg("stream") = nb::none(),
-          nb::sig("def to_device(self, device: DeviceLike, /, *, stream: None = None) -> Tensor"))
+          nb::sig("def to_device(self, device: DeviceLike, /, *, stream: None = None) -> Tensor"),
+          "The same values on another device, by the name that the Array API standard has for it.")
       .def(
           "reshape",
           [](Tensor x, nb::args shape) {

@@ -302,7 +302,8 @@ void bind_generator(nb::module_& m) {
         return default_generator(where.value_or(default_device()));
       },
       nb::arg("device") = nb::none(),
-      nb::sig("def default_generator(device: DeviceLike | None = None) -> Generator"));
+      nb::sig("def default_generator(device: DeviceLike | None = None) -> Generator"),
+      "The process's generator of a device, seeded with 0 at its first use.");
 }
 
 // ---- host values
