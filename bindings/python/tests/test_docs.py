@@ -1,4 +1,4 @@
-"""The code of README.md, docs/python.md and docs/debugging.md runs as it is written."""
+"""The code of README.md and of the pages for Python runs as it is written."""
 
 import importlib.util
 import math
@@ -14,7 +14,15 @@ import nitinol as nt
 from nitinol import nn
 
 ROOT = pathlib.Path(__file__).parents[3]
-PAGES = ["README.md", "docs/python.md", "docs/debugging.md"]
+PAGES = [
+    "README.md",
+    "docs/python.md",
+    "docs/debugging.md",
+    "docs/data-loop.md",
+    "docs/variable-lengths.md",
+    "docs/mixed-precision.md",
+    "docs/resuming.md",
+]
 _spec = importlib.util.spec_from_file_location(
     "coming_from", ROOT / "bindings/python/coming_from.py"
 )
