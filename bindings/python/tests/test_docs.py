@@ -22,6 +22,8 @@ PAGES = [
     "docs/variable-lengths.md",
     "docs/mixed-precision.md",
     "docs/resuming.md",
+    "docs/coming-from-jax.md",
+    "docs/coming-from-keras.md",
 ]
 _spec = importlib.util.spec_from_file_location(
     "coming_from", ROOT / "bindings/python/coming_from.py"
@@ -68,6 +70,8 @@ def test_names_beside_those_of_others_exist():
 
 def test_names_of_numpy_and_pytorch_are_written_from_their_file():
     assert coming_from.page_with(coming_from.tables(NAMES)) == coming_from.PAGE.read_text("utf-8")
+    libtorch = coming_from.page_with(coming_from.tables_of_libtorch(NAMES), coming_from.LIBTORCH)
+    assert libtorch == coming_from.LIBTORCH.read_text("utf-8")
     firsts = [numpy or pytorch for numpy, pytorch, *_ in ROWS]
     assert len(set(firsts)) == len(ROWS) >= 150
     for numpy, _, python, cpp, options in ROWS:
