@@ -23,9 +23,9 @@
 
 namespace nitinol::nn {
 
-/// While it lives, products of this thread are computed in `dtype`: bf16, f16 (whose gradients want
-/// a LossScale), or f32, which ends an outer scope. Gradients have the dtype of the values that
-/// they belong to, wherever backward() is called: those of parameters are float32.
+/// While it lives, products of this thread are computed in `dtype`: bfloat16, float16 (whose
+/// gradients want a LossScale), or float32, which ends an outer scope. Gradients have the dtype of
+/// the values that they belong to, wherever backward() is called: those of parameters are float32.
 ///
 /// A compiled function has a Plan for each dtype that it is called under; a scope inside it is part
 /// of its Plan. Throws Error(dtype) for others.

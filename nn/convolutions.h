@@ -50,7 +50,7 @@ struct Conv3dLayerOptions {
   bool has_bias = true;
   DType dtype = f32;
 };
-/// kernel: {k} for all three axes, or three numbers. Uniform within 1 / sqrt(inputs that an output
+/// kernel: one for all three axes, or three numbers. Uniform within 1 / sqrt(inputs that an output
 /// sees).
 [[nodiscard]] Conv3d conv3d(Integer in, Integer out, const Dims& kernel,
                             const Conv3dLayerOptions& options = {});
@@ -109,7 +109,7 @@ struct ConvTranspose3dLayerOptions {
   bool has_bias = true;
   DType dtype = f32;
 };
-/// kernel: {k} for all three axes, or three numbers. Uniform within 1 / sqrt(out / groups * its
+/// kernel: one for all three axes, or three numbers. Uniform within 1 / sqrt(out / groups * its
 /// elements), as PyTorch's.
 [[nodiscard]] ConvTranspose3d conv_transpose3d(Integer in, Integer out, const Dims& kernel,
                                                const ConvTranspose3dLayerOptions& options = {});
@@ -130,13 +130,13 @@ struct AvgPool1d {
 };
 /// The largest number of each window of volumes [n, c, d, h, w] (nitinol::max_pool3d).
 struct MaxPool3d {
-  Dims kernel;  ///< {k} for all three axes, or three numbers
+  Dims kernel;  ///< one for all three axes, or three numbers
   MaxPoolOptions options = {};
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
 };
 /// The mean of each window of volumes [n, c, d, h, w] (nitinol::avg_pool3d).
 struct AvgPool3d {
-  Dims kernel;  ///< {k} for all three axes, or three numbers
+  Dims kernel;  ///< one for all three axes, or three numbers
   AvgPoolOptions options = {};
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
 };

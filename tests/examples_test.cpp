@@ -27,36 +27,41 @@ struct Example {
 };
 
 /// Python's ways to write what C++ writes in others.
-constexpr std::string_view head = R"cpp(
-#  include "nitinol.h"
-#  include <fmt/format.h>
-#  include <iostream>
-#  include <sstream>
-  using namespace nitinol;
-  namespace {
-  std::string show(bool value) {
-    return value ? "True" : "False";
+constexpr std::string_view head = R"program(
+#include "nitinol.h"
+#include <fmt/format.h>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+using namespace nitinol;
+namespace {
+std::string show(bool value) { return value ? "True" : "False"; }
+std::string show(double value) {
+  const std::string text = fmt::format("{}", value);
+  return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+}
+std::string show(float value) { return show(double(value)); }
+std::string show(const Shape& shape) {
+  std::string text;
+  for (const int64_t size : shape) text += (text.empty() ? "" : ", ") + std::to_string(size);
+  return "(" + text + (shape.size() == 1 ? ",)" : ")");
+}
+std::string show(const auto& value) {
+  std::ostringstream stream;
+  stream << value;
+  std::string text;
+  for (const char c : stream.str()) text += c == '\n' ? " | " : std::string(1, c);
+  return text;
+}
+void run(const char* name, std::string (*example)()) {
+  manual_seed(0);
+  try {
+    std::cout << name << '\t' << example() << '\n';
+  } catch (const Error& error) {
+    std::cout << name << "\tError: " << error.message() << '\n';
   }
-  std::string show(double value) {
-    const std::string text = fmt::format("{}", value);
-    return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
-  }
-  std::string show(float value) {
-    return show(double(value));
-  }
-  std::string show(const Shape& shape) {
-    std::string text;
-    for (const int64_t size : shape) text += (text.empty() ? "" : ", ") + std::to_string(size);
-    return "(" + text + (shape.size() == 1 ? ",)" : ")");
-  }
-  std::string show(const auto& value) {
-    std::ostringstream stream;
-    stream << value;
-    std::string text;
-    for (const char c : stream.str()) text += c == '\n' ? " | " : std::string(1, c);
-    return text;
-  }
-)cpp";
+}
+)program";
 
 /// At each "; " outside of brackets.
 std::vector<std::string> statements_of(const std::string& code) {
@@ -110,8 +115,7 @@ std::string program_of(const Page& page) {
     statements.back() = "return show(" + statements.back() + ")";
     text += fmt::format("#line 1 \"{}\"\nstd::string example_{}() {{ {}; }}\n", one.name, i,
                         fmt::join(statements, "; "));
-    calls += fmt::format("  manual_seed(0);\n  std::cout << \"{}\\t\" << example_{}() << '\\n';\n",
-                         one.name, i);
+    calls += fmt::format("  run(\"{}\", example_{});\n", one.name, i);
   }
   return text + "}\nint main() {\n" + calls + "}\n";
 }
@@ -127,9 +131,9 @@ TEST_CASE("C++ examples of the reference print what their pages show", "[tree][d
   const std::string library = NITINOL_LIBRARY_FILE;
   const std::string command = fmt::format(
       "{} -std=c++20 -O0 -w -I '{}' '{}/examples.cpp' '{}' -lfmt -Wl,-rpath,'{}' -o '{}/examples' "
-      "&& '{}/examples' > '{}/printed'",
+      "&& cd '{}' && ./examples > printed",
       NITINOL_TEST_COMPILER, NITINOL_SOURCE_DIR, folder.string(), library,
-      fs::path(library).parent_path().string(), folder.string(), folder.string(), folder.string());
+      fs::path(library).parent_path().string(), folder.string(), folder.string());
   INFO(command);
   REQUIRE(std::system(command.c_str()) == 0);  // NOLINT(concurrency-mt-unsafe)
   std::map<std::string, std::string> printed;
@@ -140,7 +144,9 @@ TEST_CASE("C++ examples of the reference print what their pages show", "[tree][d
   }
   for (const Example& one : page.examples) {
     INFO(one.name << ": " << one.cpp);
-    CHECK(printed[one.name] == one.prints);
+    const std::string& found = printed[one.name];
+    if (found.starts_with("Error") && found.find("without") != std::string::npos) continue;
+    CHECK(found == one.prints);  // else a library without zip files or images
   }
   fs::remove_all(folder);
 }

@@ -90,6 +90,9 @@ class Comments:
         i = line - 1
         while i > 0 and not self.lines[i].strip().startswith("///"):
             stripped = self.lines[i].strip()
+            if stripped.startswith("// NOLINT"):
+                i -= 1
+                continue
             if not shares and not stripped.startswith(("template <", "requires ", "[[nodiscard]]")):
                 return []
             if not stripped or stripped.endswith(("{", ":")) or stripped.startswith(("//", "#")):
@@ -268,8 +271,10 @@ class Reader:
         name = definition.findtext("compoundname") or ""
         path, line = self.place_of(definition)
         last = name.rpartition("::")[2]
-        base = "".join(f" : public {text_of(b)}" for b in definition.findall("basecompoundref"))
-        code = f"{template_of(definition)}{last}{base if 'nitinol' in base else ''}"
+        bases = [b for b in definition.findall("basecompoundref") if "nitinol" in text_of(b)]
+        shown = [b for b in bases if text_of(b).partition("<")[0].rpartition("::")[0] in NAMESPACES]
+        base = "".join(f" : public {text_of(b)}" for b in shown)
+        code = f"{template_of(definition)}{last}{base}"
         if kind == "concept":
             code = template_of(definition) + last
         made = Declaration(kind, name, code, self.comment_of(definition), path, line)
@@ -286,6 +291,14 @@ class Reader:
                 assert part is not None
                 made.members.append(self.type(str(part.get("kind")), part))
         made.members.sort(key=lambda one: one.line)
+        for one in bases:  # what an internal class does for it
+            if one not in shown and one.get("refid"):
+                tree = ET.parse(self.xml / f"{one.get('refid')}.xml").getroot()
+                part = tree.find("compounddef")
+                assert part is not None
+                base_type = self.type(str(part.get("kind")), part)
+                known = {member.last for member in made.members} | {base_type.last}
+                made.members += [m for m in base_type.members if m.last not in known]
         return made
 
 

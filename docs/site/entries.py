@@ -192,6 +192,11 @@ def place_python(subjects: dict[str, Any], pages: list[Page], names: list[Name])
         entry.python.append(name)
         if not name.doc and name.kind in ("function", "class", "exception"):
             wrong.append(f"{name.full} is public and has no docstring")
+        for member in name.members:
+            if not member.text and not member.name.endswith(
+                "__call__"
+            ):  # the class says what it does
+                wrong.append(f"{member.full} is public and has no docstring")
     wrong += [f"subjects.toml: {name} is no name of Python's" for name in pages_by_python]
     for page in pages:
         for (

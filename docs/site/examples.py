@@ -13,10 +13,11 @@ import io
 import pathlib
 import re
 import sys
+import tempfile
 import tomllib
 from typing import Any
 
-FILE = pathlib.Path(__file__).parent / "examples.toml"
+FILE = pathlib.Path(__file__).resolve().parent / "examples.toml"
 ROW = re.compile(r"(?m)^(\S+) = \['([^']*)', '([^']*)'(?:, '([^']*)')?\]$")
 
 
@@ -158,7 +159,9 @@ def write() -> None:
             sys.exit(f"{name}: prints an apostrophe, which a row cannot hold: {printed}")
         return f"{name} = ['{python}', '{cpp}', '{printed}']"
 
-    FILE.write_text(ROW.sub(row_with, FILE.read_text("utf-8")), "utf-8")
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # some write files
+        text = ROW.sub(row_with, FILE.read_text("utf-8"))
+    FILE.write_text(text, "utf-8")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import enum
 import importlib
 import inspect
 import pathlib
+import re
 import types
 from typing import Any
 
@@ -24,10 +25,16 @@ class Name:
     cpp: str = ""  # the C++ function that it calls, if one of the same kind
     other_names: list[str] = dataclasses.field(default_factory=list)  # full
     members: list[Name] = dataclasses.field(default_factory=list)
+    bases: list[str] = dataclasses.field(default_factory=list)  # that are public: nn.Module
 
     @property
     def full(self) -> str:
         return f"{self.module}.{self.name}"
+
+    @property
+    def text(self) -> str:
+        """What is said of it: nanobind writes a property's type first."""
+        return re.sub(r"^\w*\(self\) -> [^\n]+\n*", "", self.doc)
 
     @property
     def short(self) -> str:
@@ -143,6 +150,10 @@ class Reader:
             made = Name(kind, module, name, self.constructor(module, name, value), doc)
             if kind == "class":
                 made.members = list(self.members(made, value))
+            for base in value.__bases__:
+                holder = self.package.nn if module == "nitinol.nn" else self.package
+                if getattr(holder, base.__name__, None) is base:
+                    made.bases.append(base.__name__)
             return made
         if callable(value):
             full = f"{module}.{name}"
@@ -178,7 +189,10 @@ class Reader:
                 "member_descriptor",
                 "cached_property",
             ):
-                yield Name("property", owner.module, f"{owner.name}.{name}", "", doc)
+                getter = getattr(member, "fget", None)
+                made = self.stubs.functions.get(short) or (inspected(getter) if getter else "")
+                kind = made.rpartition(" -> ")[2]  # its type
+                yield Name("property", owner.module, f"{owner.name}.{name}", kind, doc)
             elif callable(member) or isinstance(member, staticmethod | classmethod):
                 bound = getattr(value, name)
                 signature = self.stubs.functions.get(short) or inspected(bound)

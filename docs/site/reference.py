@@ -11,7 +11,7 @@ from declarations import Declaration
 from entries import OPERATORS, Entry, Page
 from examples import Examples
 from python_names import Name
-from text import Links, escaped, indented, inline, literal, paragraphs
+from text import Links, escaped, indented, inline, is_list, literal, paragraphs
 
 OF_KIND = {"struct": "struct", "class": "class", "enum": "enum-class", "typedef": "type",
            "variable": "var", "concept": "concept", "function": "function"}  # fmt: skip
@@ -73,10 +73,12 @@ class Writer:
         lines += self.index()
         for header in [*self.page.headers, ""]:
             here = [entry for entry in self.page.entries if entry.header == header]
+            here.sort(key=lambda entry: not entry.python)  # what it is about before its parts
             if not here:
                 continue
             title = self.title_of(header) if header else "In Python only"
-            lines += [title, "-" * len(title), ""]
+            if title != self.page.title:
+                lines += [title, "-" * len(title), ""]
             if header:
                 lines += [".. rst-class:: header-path", "", f"``{header}``", ""]
             lines += self.said_of_all(here)
@@ -103,7 +105,9 @@ class Writer:
             for name in entry.python:
                 for part in set(name.doc.split("\n\n")):
                     count[part] = count.get(part, 0) + 1
-        self.shared = {part for part, n in count.items() if n >= 3}
+        self.shared = {
+            part for part, n in count.items() if n >= 3 and not is_list(part.splitlines() or [""])
+        }
         lines = []
         for part in count:
             if part in self.shared:
@@ -155,6 +159,9 @@ class Writer:
         for part in sorted(set(re.findall(r"\w+", name.signature.rpartition("->")[2]))):
             if part in self.facts.results:
                 doc.append(f"Gives {part}({', '.join(self.facts.results[part])}), a named tuple.\n")
+        if name.bases:
+            bases = ", ".join(self.python.get(base, f"``{base}``") for base in name.bases)
+            doc += [f"Derived from {bases}.", ""]
         if name.other_names:
             others = ", ".join(f"``{other}``" for other in name.other_names)
             doc += [f"Also {others}.", ""]
@@ -174,12 +181,11 @@ class Writer:
                 if first and member.signature.count("self") == 0 and self.is_function(last, first):
                     same.append(last)
                     continue
-            doc = "" if member.doc == "Call self as a function." else member.doc
+            doc = "" if member.doc == "Call self as a function." else member.text
             kind = member.kind
             if kind == "property":
-                typed = re.match(r"(?:\w+)?\(self\) -> ([^\n]+)\n*", doc)
-                doc = doc[typed.end() :] if typed else doc
-                lines += [f".. py:property:: {last}", *([f"   :type: {typed[1].replace('nitinol._ext.', '')}"] if typed else []), ""]  # fmt: skip
+                kind = [f"   :type: {member.signature}"] if member.signature else []
+                lines += [f".. py:property:: {last}", *kind, ""]
             else:
                 lines += [f".. py:method:: {last}{member.signature}", ""]
             lines += indented(paragraphs(doc, self.python))
@@ -244,14 +250,20 @@ class Writer:
         is_enum = fields[0].kind == "value"
         if is_enum and not any(field.comment for field in fields):
             return [f"One of {', '.join(literal(f.last) for f in fields)}.", ""]
+        if not is_enum and not any(field.comment for field in fields):
+            codes = [f"   {self.code_of(field)};" for field in fields]
+            return [".. code-block:: cpp", "", *codes, ""]
         lines = [".. list-table::", "   :class: fields", "   :widths: auto", ""]
         for field in fields:
-            code = field.last if is_enum else f"{field.type} {field.last}"
-            code = re.sub(r"< ", "<", re.sub(r" >", ">", code))
-            default = f" = {field.default}" if field.default not in ("", "{}") else ""
+            code = field.last if is_enum else self.code_of(field)
             words = inline(" ".join(field.comment.split()), self.cpp)
-            lines += [f"   * - {literal(code + default)}", f"     - {words}".rstrip()]
+            lines += [f"   * - {literal(code)}", f"     - {words}".rstrip()]
         return [*lines, ""]
+
+    def code_of(self, field: Declaration) -> str:
+        code = f"{field.type} {field.last}".removeprefix("constexpr ")
+        code = re.sub(r"< ", "<", re.sub(r" >", ">", code))
+        return code + (f" = {field.default}" if field.default not in ("", "{}") else "")
 
 
 def title_of(root: pathlib.Path, header: str) -> str:

@@ -135,6 +135,7 @@ class DataLoader:
 
     @property
     def batch_size(self) -> int:
+        """Samples of a batch; the last one of a pass may have fewer."""
         return self._batch
 
     @property

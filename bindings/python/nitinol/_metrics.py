@@ -21,6 +21,7 @@ class Metric:
     whole: Callable[[nt.Tensor], nt.Tensor] | None = None
 
     def of_rows(self, rows: nt.Tensor) -> nt.Tensor:
+        """The number of all rows that part() has given."""
         if self.whole is not None:
             return nt.asarray(self.whole(rows))
         return nt.mean(rows.astype(nt.float64)) if rows.size else nt.asarray(math.nan)

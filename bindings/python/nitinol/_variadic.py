@@ -72,4 +72,5 @@ def where(
 for _function in (einsum, broadcast_arrays, meshgrid, tensordot, matrix_norm):
     _function.__doc__ = getattr(_lists, _function.__name__).__doc__
     _function.__module__ = "nitinol"
+einsum.__doc__ = (einsum.__doc__ or "").replace("(a, b))", "a, b)")  # C++'s takes a list
 broadcast_shapes.__module__ = where.__module__ = "nitinol"

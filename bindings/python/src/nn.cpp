@@ -79,7 +79,7 @@ void bind_rates(nb::module_& m) {
            })
       .def(
           "__call__", [](const PythonSchedule& self, int64_t step) { return self.schedule(step); },
-          nb::arg("step"));
+          nb::arg("step"), "The rate of a step, from 0 on.");
   bind_schedules(m);
   static Signature of_plateau(
       "Plateau",

@@ -239,7 +239,8 @@ void bind_looks(nb::class_<Scalar>& scalar) {
   scalar
       .def(
           "item", [](const Scalar& self) { return look_at(self, "item()"); },
-          nb::sig("def item(self) -> float | int | bool"))
+          nb::sig("def item(self) -> float | int | bool"),
+          "The number. A compiled function that asks for it is recorded for this number.")
       .def("__str__", [](const Scalar& self) { return nb::str(look_at(self, "str()")); })
       .def("__repr__",
            [](const Scalar& self) {
@@ -306,14 +307,17 @@ void bind_attributes(nb::class_<Tensor>& tensor) {
   tensor
       .def_prop_ro(
           "shape", [](Tensor x) { return to_python(x.shape()); },
-          nb::sig("def shape(self) -> tuple[int, ...]"))
-      .def_prop_ro("dtype", &Tensor::dtype)
-      .def_prop_ro("device", &Tensor::device)
-      .def_prop_ro("ndim", &Tensor::rank)
+          nb::sig("def shape(self) -> tuple[int, ...]"), "The size of each axis.")
+      .def_prop_ro("dtype", &Tensor::dtype, "The type of the elements.")
+      .def_prop_ro("device", &Tensor::device, "Where the elements lie.")
+      .def_prop_ro("ndim", &Tensor::rank, "Number of axes.")
       .def_prop_ro("size", &Tensor::size, "Number of elements.")
-      .def_prop_ro("itemsize", [](Tensor x) { return size_of(x.dtype()); })
-      .def_prop_ro("nbytes",
-                   [](Tensor x) { return static_cast<std::size_t>(x.size()) * size_of(x.dtype()); })
+      .def_prop_ro(
+          "itemsize", [](Tensor x) { return size_of(x.dtype()); }, "Bytes of one element.")
+      .def_prop_ro(
+          "nbytes",
+          [](Tensor x) { return static_cast<std::size_t>(x.size()) * size_of(x.dtype()); },
+          "Bytes of all elements.")
       .def_prop_ro(
           "strides", [](Tensor x) { return to_python(x.strides()); },
           nb::sig("def strides(self) -> tuple[int, ...]"), "In elements.")

@@ -22,8 +22,12 @@ void bind_types(nb::module_& m) {
       .def("__str__", [](DType value) { return std::string(name_of(value)); })
       .def_prop_ro(
           "itemsize", [](DType value) { return size_of(value); }, "Bytes of one element.")
-      .def_prop_ro("is_floating", [](DType value) { return is_floating(value); })
-      .def_prop_ro("is_integer", [](DType value) { return is_integer(value); })
+      .def_prop_ro(
+          "is_floating", [](DType value) { return is_floating(value); },
+          "Whether it is float16, bfloat16, float32 or float64.")
+      .def_prop_ro(
+          "is_integer", [](DType value) { return is_integer(value); },
+          "Whether it is an integer, signed or not; bool is none.")
       .def_prop_ro(
           "dtype",
           [](DType value) {
@@ -44,7 +48,9 @@ void bind_types(nb::module_& m) {
                                         new (self) Device(given.get_or(0, Device{}));
                                       }),
            nb::sig("def __init__(self, name: DeviceLike = 'cpu') -> None"))
-      .def_prop_ro("index", [](const Device& self) { return static_cast<int>(self.index); })
+      .def_prop_ro(
+          "index", [](const Device& self) { return static_cast<int>(self.index); },
+          "Which of its kind: 0 of cuda:0.")
       .def_prop_ro(
           "kind",
           [](const Device& self) {

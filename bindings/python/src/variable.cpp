@@ -136,23 +136,25 @@ void bind_value(nb::class_<Variable>& variable) {
             set(self, convert<Tensor>({"value", "the new value", value}));
           },
           nb::for_getter(nb::sig("def value(self) -> Tensor")),
-          nb::for_setter(nb::sig("def value(self, value: TensorLike, /) -> None")))
+          nb::for_setter(nb::sig("def value(self, value: TensorLike, /) -> None")),
+          nb::for_getter("The present value; another of the same shape and dtype may be assigned."))
       .def(
           "item", [](nb::handle self) { return to_python(get(self)).attr("item")(); },
-          nb::sig("def item(self) -> float | int | bool"))
+          nb::sig("def item(self) -> float | int | bool"), "The one element of the value.")
       .def(
           "tolist", [](nb::handle self) { return to_python(get(self)).attr("tolist")(); },
-          nb::sig("def tolist(self) -> typing.Any"))
+          nb::sig("def tolist(self) -> typing.Any"), "The value's elements, as lists of lists.")
       .def(
           "numpy", [](nb::handle self) { return to_python(get(self)).attr("numpy")(); },
-          nb::sig("def numpy(self) -> typing.Any"))
+          nb::sig("def numpy(self) -> typing.Any"), "The value as NumPy's array.")
       .def_prop_ro(
           "shape", [](const Variable& v) { return to_python(v.shape()); },
-          nb::sig("def shape(self) -> tuple[int, ...]"))
-      .def_prop_ro("dtype", &Variable::dtype)
-      .def_prop_ro("device", &Variable::device)
-      .def_prop_ro("ndim", &Variable::rank)
-      .def_prop_ro("size", &Variable::size)
+          nb::sig("def shape(self) -> tuple[int, ...]"),
+          "The size of each axis, which never changes.")
+      .def_prop_ro("dtype", &Variable::dtype, "The type of the elements.")
+      .def_prop_ro("device", &Variable::device, "Where the value lies.")
+      .def_prop_ro("ndim", &Variable::rank, "Number of axes.")
+      .def_prop_ro("size", &Variable::size, "Number of elements.")
       .def_prop_ro(
           "T", [](nb::handle self) -> nb::object { return to_python(get(self)).attr("T"); },
           nb::sig("def T(self) -> Tensor"), "The value, its axes in reverse order.")
@@ -179,10 +181,13 @@ void bind_gradient(nb::class_<Variable>& variable) {
           nb::for_getter(nb::sig("def grad(self) -> Tensor | None")),
           nb::for_setter(nb::sig("def grad(self, value: TensorLike | None, /) -> None")),
           "What backward() has gathered; None if nothing was. Set it to None to clear it.")
-      .def("clear_grad", [](const Variable& v) {
-        const Unlocked release;
-        v.clear_grad();
-      });
+      .def(
+          "clear_grad",
+          [](const Variable& v) {
+            const Unlocked release;
+            v.clear_grad();
+          },
+          "Forgets the gradient.");
 }
 
 /// What other libraries and Python itself ask for.
@@ -293,8 +298,8 @@ void bind_generator(nb::module_& m) {
           },
           nb::arg("seed"), nb::sig("def manual_seed(self, seed: int) -> None"),
           "Starts the stream of `seed` from its beginning.")
-      .def_prop_ro("state", &Generator::state, "{key, counter} as an int64[2] Variable.")
-      .def_prop_ro("device", &Generator::device);
+      .def_prop_ro("state", &Generator::state, "Key and counter, an int64[2] Variable.")
+      .def_prop_ro("device", &Generator::device, "Where it draws.");
   m.def(
       "default_generator",
       [](nb::handle device) {
@@ -366,7 +371,8 @@ void bind_host_value(nb::module_& m) {
           },
           nb::for_setter(nb::arg("value").none()),
           nb::for_getter(nb::sig("def value(self) -> typing.Any")),
-          nb::for_setter(nb::sig("def value(self, value: typing.Any, /) -> None")))
+          nb::for_setter(nb::sig("def value(self, value: typing.Any, /) -> None")),
+          nb::for_getter("What it holds; to read it in a compiled function is to depend on it."))
       .def("__bool__",
            [](const PythonHostValue& self) {
              self.watched.note();

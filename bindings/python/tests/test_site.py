@@ -156,15 +156,23 @@ def test_each_example_is_on_its_page(declared: Any, names: Any) -> None:
     ]
     shown = {f"{one.page}/{one.entry}" for one in EXAMPLES}
     without = [name for name in functions if name not in shown]
-    assert len(without) <= 60, without  # a number that only becomes smaller
+    assert len(without) <= 25, without  # a number that only becomes smaller
 
 
 @pytest.mark.parametrize(
     "one", [one for one in EXAMPLES if one.python], ids=lambda one: f"{one.page}/{one.entry}"
 )
-def test_an_example_prints_what_its_page_shows(one: examples.Example) -> None:
+def test_an_example_prints_what_its_page_shows(
+    one: examples.Example, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     nt.manual_seed(0)
-    _, printed = examples.run(one.python, examples.names_for(nt, INPUTS))
+    try:
+        _, printed = examples.run(one.python, examples.names_for(nt, INPUTS))
+    except nt.Error as error:  # a library without zip files or images
+        if "without" not in str(error):
+            raise
+        pytest.skip(str(error))
     assert printed == one.prints
 
 
