@@ -71,7 +71,8 @@ def write_reference(source: pathlib.Path, out: pathlib.Path) -> list[entries.Pag
     lines[-1] += (
         " `nitinol`, layers and what trains them in `nitinol::nn`; Python is `import nitinol as nt`"
     )
-    lines += ["and `from nitinol import nn`.", "", "| | |", "|---|---|"]
+    lines += ["and `from nitinol import nn`. What examples print is written as Python prints it."]
+    lines += ["", "| | |", "|---|---|"]
     for page in pages:
         count = len(page.entries)
         some = ", ".join(f"`{e.title}`" for e in page.entries[:6] if e.title != entries.OPERATORS)

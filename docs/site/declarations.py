@@ -106,20 +106,16 @@ class Comments:
         return [re.sub(r"^\s*///<? ?", "", text) for text in self.lines[i + 1 : end + 1]]
 
     def behind(self, line: int) -> list[str]:
-        """`int x;  ///< what it is`, and the lines that go on with `///<` or `//`."""
-        found = []
-        for i in range(line, min(line + 12, len(self.lines))):
-            code, mark, comment = self.lines[i].partition("///<")
-            if mark:
-                found.append(comment.strip())
-            elif found and not (goes_on := re.match(r"\s+//(?!/) ?(.*)", self.lines[i])):
+        """`int x;  ///< what it is`, and the lines below that hold nothing but more of it."""
+        found: list[str] = []
+        for text in self.lines[line : line + 12]:
+            code, mark, comment = text.partition("///<")
+            goes_on = re.fullmatch(r"\s+//(?!/) ?(.*)", text)
+            if found and not goes_on and not (mark and not code.strip()):
                 break
-            elif found and goes_on:
-                found.append(goes_on[1].strip())
-            if not mark and re.search(r"[;}]\s*$", code):
-                break
-            if mark and found and code.strip() and i > line and ";" in self.lines[i - 1]:
-                found.pop()
+            if mark or (found and goes_on):
+                found.append((comment if mark else goes_on[1] if goes_on else "").strip())
+            elif re.search(r"[;}]\s*$", code):
                 break
         return found
 

@@ -106,6 +106,9 @@ def pages_of(
         page.entries = entries_of([one for one in kept if one.path in page.headers], page)
     wrong += without_comments(pages)
     wrong += place_python(subjects, pages, names)
+    for page in pages:  # what a header is about before its parts
+        order = [*page.headers, ""]
+        page.entries.sort(key=lambda entry: (order.index(entry.header), not entry.python))
     unused = [p.pattern for p in internal.patterns if p.pattern not in internal.used]
     wrong += [f"subjects.toml: nothing is called {name} any more" for name in unused]
     if wrong:

@@ -73,7 +73,6 @@ class Writer:
         lines += self.index()
         for header in [*self.page.headers, ""]:
             here = [entry for entry in self.page.entries if entry.header == header]
-            here.sort(key=lambda entry: not entry.python)  # what it is about before its parts
             if not here:
                 continue
             title = self.title_of(header) if header else "In Python only"

@@ -12,7 +12,8 @@ WORD = re.compile(r"`([^`\n]+)`|(?<![\w.:`])((?:nitinol::|nn::|nn\.)*[A-Za-z_]\w
 
 
 def escaped(text: str) -> str:
-    return SPECIAL.sub(r"\\\1", text)
+    # With a colon, `file:line` would be an address.
+    return re.sub(r"(?<=\w):(?=\w)", r"\:", SPECIAL.sub(r"\\\1", text))
 
 
 def literal(code: str) -> str:
