@@ -19,6 +19,17 @@ from typing import Any
 
 FILE = pathlib.Path(__file__).resolve().parent / "examples.toml"
 ROW = re.compile(r"(?m)^(\S+) = \['([^']*)', '([^']*)'(?:, '([^']*)')?\]$")
+# Of which the examples are about something else than one function's result.
+OTHER_PAGES = {
+    "autograd",
+    "compile",
+    "devices",
+    "dtypes",
+    "files",
+    "nn-optimizers",
+    "random",
+    "tensors",
+}
 
 
 @dataclasses.dataclass
@@ -87,7 +98,7 @@ class Examples:
     """Those of one page."""
 
     def __init__(self, page: str, package: Any) -> None:
-        self.nt = package
+        self.nt, self.page = package, page
         self.inputs, every = read()
         self.of = {one.entry: one for one in every if one.page == page}
 
@@ -120,25 +131,27 @@ class Examples:
         """Whether gradients flow through what the example computes."""
         one = self.of.get(entry.title)
         is_function = any(name.kind == "function" for name in entry.python)
-        if one is None or not is_function or ";" in one.python:
+        if one is None or not is_function or self.page in OTHER_PAGES:
             return ""
+        code = one.python.removesuffix(".shape")
+        if re.search(r"\.(?!values)[a-z_]+$", code):
+            return ""  # of indices or counts beside it
         names = names_for(self.nt, self.inputs)
-        floating = [n for n in uses(one.python, self.inputs) if names[n].dtype.is_floating]
-        if not floating:
+        given = [n for n in uses(one.python, self.inputs) if names[n].dtype != self.nt.bool]
+        if not given:
             return ""
-        for name in floating:
-            names[name] = self.nt.parameter(names[name])
+        for name in given:
+            is_index = name == "classes"
+            value = names[name] if is_index else self.nt.astype(names[name], self.nt.float32)
+            names[name] = value if is_index else self.nt.parameter(value)
         try:
-            value, _ = run(one.python, names)
+            value, _ = run(code, names)
         except (self.nt.Error, TypeError, ValueError, AttributeError):
+            return ""  # it takes no floating numbers
+        if not isinstance(value, self.nt.Tensor):
             return ""
-        if not hasattr(value, "tracks_gradient"):
-            return ""
-        return (
-            "Gradients flow through it."
-            if value.tracks_gradient
-            else "No gradients flow through it."
-        )
+        is_tracked = value.tracks_gradient
+        return "Gradients flow through it." if is_tracked else "No gradients flow through it."
 
 
 def write() -> None:

@@ -176,6 +176,31 @@ def test_an_example_prints_what_its_page_shows(
     assert printed == one.prints
 
 
+@pytest.mark.parametrize(
+    "page, title, flows",
+    [
+        ("elementwise", "exp", True),
+        ("elementwise", "floor", False),
+        ("order", "sort", True),
+        ("order", "argsort", False),
+        ("indexing", "take", True),
+        ("comparisons", "lt", False),
+        ("order", "unique_all", None),
+        ("comparisons", "bitwise_and", None),
+    ],
+)
+def test_the_reference_says_whether_gradients_flow(page: str, title: str, flows: Any) -> None:
+    name = python_names.Name("function", "nitinol", title, "", "")
+    entry = entries.Entry(title, "", python=[name])
+    said = examples.Examples(page, nt).gradient(entry)
+    words = {
+        True: "Gradients flow through it.",
+        False: "No gradients flow through it.",
+        None: "",
+    }
+    assert said == words[flows]
+
+
 def test_statements_are_separated_outside_of_brackets() -> None:
     assert examples.statements("a = f([](x) { return x; }); a(1)") == [
         "a = f([](x) { return x; })",
