@@ -32,6 +32,7 @@ struct ProfileLabel {
   double bound_s = 0;  ///< what the machine needs for these at least: DeviceRates, measured once
 };
 
+/// One thing that ran.
 struct ProfileEvent {
   std::size_t label = 0;        ///< of ProfileReport::labels
   std::ptrdiff_t parent = -1;   ///< the event that it happened in, or -1
@@ -48,6 +49,7 @@ struct ProfileEvent {
   Device device = {};
 };
 
+/// How much memory of a device was in use at a time.
 struct ProfileMemory {
   double time_s = 0;
   std::size_t bytes = 0;  ///< of tensors, and of compiled functions that run
