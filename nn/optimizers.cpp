@@ -129,8 +129,26 @@ Adam::Adam(std::vector<Variable> parameters, const AdamOptions& options, bool is
   add(std::move(parameters), options);
 }
 
-AdamW::AdamW(std::vector<Variable> parameters, const AdamOptions& options)
-    : Adam(std::move(parameters), options, true) {}
+namespace {
+
+AdamOptions adam_options(const AdamWOptions& options) {
+  return {.rate = options.rate,
+          .beta1 = options.beta1,
+          .beta2 = options.beta2,
+          .eps = options.eps,
+          .weight_decay = options.weight_decay,
+          .is_amsgrad = options.is_amsgrad,
+          .is_maximizing = options.is_maximizing};
+}
+
+}  // namespace
+
+AdamW::AdamW(std::vector<Variable> parameters, const AdamWOptions& options)
+    : Adam(std::move(parameters), adam_options(options), true) {}
+
+void AdamW::add(std::vector<Variable> parameters, const AdamWOptions& options) {
+  Adam::add(std::move(parameters), adam_options(options));
+}
 
 void Adam::add(std::vector<Variable> parameters, const AdamOptions& options) {
   check_averages("Adam", options);

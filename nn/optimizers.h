@@ -44,11 +44,19 @@ class Adam : public Optimizer {
  private:
   bool is_decoupled_;
 };
+
+/// AdamOptions with a decay: one that is not given is no other than AdamW's own.
+struct AdamWOptions {
+  double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 1e-2;
+  bool is_amsgrad = false;     ///< divides by the largest average there was (S. Reddi et al., 2018)
+  bool is_maximizing = false;  ///< moves along gradients, not against them
+  [[no_unique_address]] LearningRate lr = {};  ///< is called rate
+};
 /// I. Loshchilov, F. Hutter, arXiv:1711.05101: weight decay is apart from the gradient.
 class AdamW final : public Adam {
  public:
-  explicit AdamW(std::vector<Variable> parameters,
-                 const AdamOptions& options = {.weight_decay = 1e-2});
+  explicit AdamW(std::vector<Variable> parameters, const AdamWOptions& options = {});
+  void add(std::vector<Variable> parameters, const AdamWOptions& options);
 };
 
 struct AdamaxOptions {

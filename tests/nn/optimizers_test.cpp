@@ -150,6 +150,18 @@ void check_groups(const Options& first, const Options& second) {
 
 }  // namespace
 
+TEST_CASE("AdamW has a weight decay unless one is given, whatever else is", "[nn]") {
+  const auto after = [](const nn::AdamWOptions& options) {
+    const Variable w = parameter(full({3}, 2.0F));
+    const nn::AdamW optimizer({w}, options);
+    sum(w.get() * w.get()).backward();
+    optimizer.step();
+    return w.get();
+  };
+  CHECK(same_bits(after({.rate = 0.1}), after({.rate = 0.1, .weight_decay = 1e-2})));
+  CHECK(!same_bits(after({.rate = 0.1}), after({.rate = 0.1, .weight_decay = 0})));
+}
+
 TEST_CASE("every setting belongs to its group", "[nn]") {
   check_groups<nn::Sgd>(
       nn::SgdOptions{.rate = 0.1},
@@ -160,8 +172,8 @@ TEST_CASE("every setting belongs to its group", "[nn]") {
       nn::AdamOptions{.rate = 0.1},
       nn::AdamOptions{.rate = 0.02, .beta1 = 0.5, .beta2 = 0.7, .eps = 0.1, .weight_decay = 0.3});
   check_groups<nn::AdamW>(
-      nn::AdamOptions{.rate = 0.1, .weight_decay = 0.2},
-      nn::AdamOptions{.rate = 0.02, .beta1 = 0.5, .beta2 = 0.7, .eps = 0.1, .weight_decay = 0.01});
+      nn::AdamWOptions{.rate = 0.1, .weight_decay = 0.2},
+      nn::AdamWOptions{.rate = 0.02, .beta1 = 0.5, .beta2 = 0.7, .eps = 0.1});
   check_groups<nn::RmsProp>(
       nn::RmsPropOptions{.rate = 0.1},
       nn::RmsPropOptions{
@@ -222,7 +234,7 @@ TEST_CASE("parameters of one optimizer may have dtypes that differ", "[nn]") {
       [](Parameters p) { return std::make_unique<nn::Sgd>(p, nn::SgdOptions{.rate = 0.1}); },
       [](Parameters p) { return std::make_unique<nn::Adam>(p, nn::AdamOptions{.rate = 0.1}); },
       [](Parameters p) {
-        return std::make_unique<nn::AdamW>(p, nn::AdamOptions{.rate = 0.1, .weight_decay = 0.1});
+        return std::make_unique<nn::AdamW>(p, nn::AdamWOptions{.rate = 0.1, .weight_decay = 0.1});
       },
       [](Parameters p) {
         return std::make_unique<nn::RmsProp>(p, nn::RmsPropOptions{.rate = 0.1});
