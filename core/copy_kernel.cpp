@@ -4,6 +4,7 @@ namespace nitinol {
 
 Kernel copy_kernel(DType dtype) {
   Kernel kernel;
+  kernel.making.name = "copy";
   for (const Role role : {Role::input, Role::output})
     kernel.operands.push_back(
         {.role = role, .dtype = dtype, .inner = StrideClass::one, .alias = -1});

@@ -119,10 +119,13 @@ struct Prebuilt {
   friend bool operator==(const Prebuilt&, const Prebuilt&) { return true; }
 };
 
-/// How code is made where there is none yet.
+/// How code is made where there is none yet, and what tools show of it.
 struct Making {
   bool is_quick = false;  ///< at first as quickly as possible, and better while it runs
-  /// That is not part of a kernel's identity either.
+  /// "add_mul_tanh", an identifier: the operations of who asks for the code. Empty: unknown.
+  std::string name = {};
+  std::string place = {};  ///< "model.cpp:42": where they were applied, if a tool asks; else empty
+  /// None of that is part of a kernel's identity either.
   friend bool operator==(const Making&, const Making&) { return true; }
 };
 

@@ -8,6 +8,7 @@
 #include "core/launch.h"
 #include "core/loop_nest.h"
 #include "fusion/draft.h"
+#include "fusion/kernel_name.h"
 
 #include <algorithm>
 #include <span>
@@ -274,6 +275,7 @@ Lowered lower(const Graph& graph, const Fusion& fusion, const Group& group,
               const DeviceLimits& limits) {
   Draft draft = {.graph = graph, .fusion = fusion, .group = group, .limits = limits};
   draft.out.kernel.order = group.order;
+  draft.out.kernel.making.name = kernel_name(graph, group);
   find_loops(draft);
   number_reductions(draft);
   int last = 0;

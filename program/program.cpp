@@ -5,7 +5,9 @@
 #include "core/clock.h"
 #include "core/executables.h"
 #include "core/log.h"
+#include "core/native_tools.h"
 #include "core/parallel.h"
+#include "core/place.h"
 #include "fusion/access.h"
 #include "fusion/units.h"
 #include "program/draft.h"
@@ -22,7 +24,9 @@
 #include <atomic>
 #include <bit>
 #include <optional>
+#include <ranges>
 #include <span>
+#include <string>
 #include <utility>
 
 namespace nitinol::program {
@@ -174,6 +178,18 @@ void prepare_kernels(Backend& device, std::span<StepDraft* const> steps) {
   parallel_for(0, static_cast<int64_t>(threads), 1, take);
 }
 
+/// The line of the step's last operation whose line is known: mostly that of its result. One line
+/// is all that a kernel has, as its instructions belong to no operation alone. Takes milliseconds
+/// where debug information is read for the first time.
+std::string place_of(const StepReport& step, std::span<const CallSite> places) {
+  for (const uint32_t origin : std::views::reverse(step.origins)) {
+    if (origin >= places.size()) continue;
+    std::string text = places[origin].text();
+    if (!text.empty()) return text;
+  }
+  return {};
+}
+
 /// Kernels are prepared, and steps become the Program's.
 void finish_steps(ProgramDraft& draft) {
   std::vector<std::size_t> firsts;
@@ -182,7 +198,10 @@ void finish_steps(ProgramDraft& draft) {
   for (std::size_t s = 0; s < draft.steps.size(); s += draft.steps[s].out.together) {
     firsts.push_back(s);
     if (!draft.steps[s].kernel) continue;
-    draft.steps[s].kernel->making.is_quick = draft.options.quick_code;
+    Making& making = draft.steps[s].kernel->making;
+    making.is_quick = draft.options.quick_code;
+    if (tells_perf() && draft.options.places)
+      making.place = place_of(draft.steps[s].report, *draft.options.places);
     kernels.push_back(&draft.steps[s]);
   }
   prepare_kernels(draft.device, kernels);

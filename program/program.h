@@ -131,7 +131,7 @@ struct Options {
   bool packs = true;        ///< operands of matrix products
   bool joins = true;        ///< launches of one kernel, side by side
   bool quick_code = false;  ///< where there is none: made quickly, and better while it runs
-  std::shared_ptr<const std::vector<CallSite>> places = {};  ///< by origin, for profiles
+  std::shared_ptr<const std::vector<CallSite>> places = {};  ///< by origin, for profilers
 };
 
 /// The program that computes `graph`, whose constants lie on `device`. Null if the graph has what

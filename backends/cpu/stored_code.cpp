@@ -27,8 +27,7 @@ std::optional<StageCodes> found(CodeStore& store, const std::vector<std::byte>& 
   std::optional<std::vector<std::byte>> bytes = store.find(key, &origin);
   if (!bytes) return std::nullopt;
   try {
-    return load_stages({.bytes = std::move(*bytes), .report = {.origin = origin}},
-                       kernel.stages.size());
+    return load_stages({.bytes = std::move(*bytes), .report = {.origin = origin}}, kernel);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::compile) throw;
     log(LogLevel::warning, fmt::format("code on disk, in {}, is made anew: {}",
@@ -98,7 +97,7 @@ std::optional<StageCodes> code_of(const Kernel& kernel, Isa isa, CodeStore* stor
   JitPlugin* const plugin = jit_plugin();
   if (plugin == nullptr) return std::nullopt;
   const GeneratedObject object = plugin->generate(kernel, isa, effort);
-  std::optional<StageCodes> codes = load_stages(object, kernel.stages.size());
+  std::optional<StageCodes> codes = load_stages(object, kernel);
   if (store != nullptr && effort == Effort::full) store->keep(key, object.bytes);
   return codes;
 }

@@ -22,7 +22,7 @@ namespace {
 template <class T, class Take>
 void visit(T& value, Take& take) {
   using Plain = std::remove_const_t<T>;
-  if constexpr (std::is_same_v<Plain, Prebuilt>) {
+  if constexpr (std::is_same_v<Plain, Prebuilt> || std::is_same_v<Plain, Making>) {
   } else if constexpr (std::is_enum_v<Plain> || std::is_integral_v<Plain>) {
     take(value);
   } else if constexpr (requires { value.begin(); }) {

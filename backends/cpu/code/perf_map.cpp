@@ -1,11 +1,10 @@
 #include "backends/cpu/code/perf_map.h"
 
-#include "core/environment.h"
 #include "core/log.h"
+#include "core/native_tools.h"
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -16,14 +15,6 @@
 
 namespace nitinol::cpu {
 namespace {
-
-bool is_wanted() {
-  static const bool wanted = [] {
-    constexpr std::array<std::string_view, 2> values = {"0", "1"};
-    return environment_choice("NITINOL_PERF", values) == 1;
-  }();
-  return wanted;
-}
 
 /// A file descriptor, or -1 with the reason. Another compiler in this process may have begun the
 /// file, or an earlier process of this number.
@@ -50,12 +41,12 @@ int open_map(const std::string& path, std::string& reason) {
 class PerfMap {
  public:
   /// Returns what to warn of.
-  std::string write(const std::string& line) {
+  std::string write(const std::string& lines) {
     std::string warning;
     if (process_ != getpid()) warning = begin();
     if (file_ < 0) return warning;
     // A line that cannot be written is a name that perf does not show.
-    [[maybe_unused]] const ssize_t written = ::write(file_, line.data(), line.size());
+    [[maybe_unused]] const ssize_t written = ::write(file_, lines.data(), lines.size());
     return warning;
   }
 
@@ -76,16 +67,18 @@ class PerfMap {
 
 }  // namespace
 
-void tell_perf(std::string_view function, const void* code, std::size_t bytes) {
-  if (!is_wanted()) return;
+void map_for_perf(const CodeSymbols& symbols) {
+  if (!tells_perf()) return;
   static std::mutex mutex;
   static PerfMap map;
-  const std::string line =
-      fmt::format("{:x} {:x} nitinol:{}\n", reinterpret_cast<uintptr_t>(code), bytes, function);
-  std::string warning;
+  std::string lines, warning;
+  for (const CodeSymbol& function : symbols.functions) {
+    lines += fmt::format("{:x} {:x} {}\n", reinterpret_cast<uintptr_t>(function.code.data()),
+                         function.code.size(), function.name);
+  }
   {
     const std::scoped_lock lock(mutex);
-    warning = map.write(line);
+    warning = map.write(lines);
   }
   if (!warning.empty()) log(LogLevel::warning, warning);
 }

@@ -8,6 +8,10 @@
 #include <cstddef>
 #include <vector>
 
+namespace nitinol {
+struct Kernel;
+}  // namespace nitinol
+
 namespace nitinol::cpu {
 
 /// A StageCode for each stage of a kernel; destroying it frees the code.
@@ -17,9 +21,9 @@ struct StageCodes {
   BuildReport report;
 };
 
-/// Loads the code of a kernel of `stage_count` stages and tells perf its names. Throws
+/// Loads the code of `kernel` and tells perf what it is. Throws
 /// Error(compile) if the object is damaged or lacks a stage, Error(unsupported) if the system
 /// grants no executable memory, std::bad_alloc if it has too little. Thread-safe.
-[[nodiscard]] StageCodes load_stages(const GeneratedObject& object, std::size_t stage_count);
+[[nodiscard]] StageCodes load_stages(const GeneratedObject& object, const Kernel& kernel);
 
 }  // namespace nitinol::cpu

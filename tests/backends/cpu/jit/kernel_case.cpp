@@ -141,7 +141,7 @@ cpu::JitPlugin& plugin() {
 }
 
 cpu::StageCodes code_for(const Kernel& kernel, Isa isa) {
-  return cpu::load_stages(plugin().generate(kernel, isa, cpu::Effort::full), kernel.stages.size());
+  return cpu::load_stages(plugin().generate(kernel, isa, cpu::Effort::full), kernel);
 }
 
 std::vector<Isa> isa_levels() {
