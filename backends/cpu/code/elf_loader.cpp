@@ -1,8 +1,8 @@
 // A linker for what our own code generator emits.
 //
-// With PIC, the small code model, no unwind tables and no mutable globals, an object is .text and a
-// few read-only constant sections, tied together by a handful of relocation types. LLVM's linkers
-// know more, take longer, and need LLVM, which code read back from disk should not
+// With PIC, the small code model and no mutable globals, an object is .text and a few read-only
+// constant sections, of which one is for unwinders, tied together by a handful of relocation types.
+// LLVM's linkers know more, take longer, and need LLVM, which code read back from disk should not
 // (docs/decisions/0014-object-loader.md). All sections go into one block, so that distances are
 // short; calls to functions outside (libm's fma, memset) go through a jump at the block's end,
 // because those may be further than 2 GB away.
@@ -44,6 +44,7 @@ class Loader {
     for (std::size_t i = 0; i < object_.sections.size(); ++i) copy(i);
     for (std::size_t i = 0; i < object_.sections.size(); ++i) link(i);
     name_functions();
+    name_unwind();
     result_.block.publish();
     return std::move(result_);
   }
@@ -87,6 +88,14 @@ class Loader {
           result_.block.executable() + offsets_[symbol.section] + symbol.offset;
       const auto added = result_.functions.emplace(symbol.name, std::span(code, symbol.bytes));
       if (!added.second) reject_object("it has two functions " + std::string(symbol.name));
+    }
+  }
+
+  void name_unwind() {
+    for (std::size_t i = 0; i < object_.sections.size(); ++i) {
+      const ElfSection& section = object_.sections[i];
+      if (!section.is_unwind || section.bytes.empty()) continue;
+      result_.unwind = {result_.block.executable() + offsets_[i], section.bytes.size()};
     }
   }
 

@@ -16,6 +16,8 @@ struct LoadedObject {
   CodeBlock block;
   /// The code of global functions, by name.
   std::map<std::string, std::span<const std::byte>, std::less<>> functions;
+  /// The section that tells unwinders how to leave the functions; empty if it has none.
+  std::span<const std::byte> unwind;
   std::size_t code_bytes = 0;  ///< of code and constants
 };
 

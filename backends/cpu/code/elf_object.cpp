@@ -16,12 +16,6 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-#if defined(__x86_64__)
-constexpr uint16_t this_machine = EM_X86_64;
-#else
-constexpr uint16_t this_machine = EM_AARCH64;
-#endif
-
 constexpr std::size_t longest_name = 255;
 
 class Reader {
@@ -32,6 +26,7 @@ class Reader {
     read_headers();
     read_sections();
     read_symbols();
+    find_unwind();
     for (const Elf64_Shdr& header : headers_) read_relocations(header);
     return std::move(result_);
   }
@@ -44,12 +39,13 @@ class Reader {
         header.e_type != ET_REL) {
       reject_object("it is not a relocatable ELF file of 64 bits");
     }
-    if (header.e_machine != this_machine) {
+    if (header.e_machine != this_machine()) {
       reject_object("it is for machine " + std::to_string(header.e_machine));
     }
     if (header.e_shentsize != sizeof(Elf64_Shdr))
       reject_object("its section headers have another size");
     result_.machine = header.e_machine;
+    names_of_sections_ = header.e_shstrndx;
     const std::size_t bytes = std::size_t{header.e_shnum} * sizeof(Elf64_Shdr);
     headers_ = list<Elf64_Shdr>(take(header.e_shoff, bytes, "the section headers"), header.e_shnum);
   }
@@ -58,7 +54,7 @@ class Reader {
     for (const Elf64_Shdr& header : headers_) {
       ElfSection& section = result_.sections.emplace_back();
       if ((header.sh_flags & SHF_ALLOC) == 0 || header.sh_size == 0) continue;
-      if (header.sh_type != SHT_PROGBITS ||
+      if ((header.sh_type != SHT_PROGBITS && header.sh_type != SHT_X86_64_UNWIND) ||
           (header.sh_flags & (SHF_WRITE | SHF_TLS | SHF_COMPRESSED)) != 0) {
         reject_object("a section is neither code nor constants");
       }
@@ -91,6 +87,14 @@ class Reader {
     const Elf64_Shdr& header = headers_[section];
     const auto bytes = take(header.sh_offset, header.sh_size, "the names");
     names_ = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+
+  /// LLVM keeps the names of sections with the others; elsewhere they are not looked for, as
+  /// only tools miss something then.
+  void find_unwind() {
+    if (headers_[table_].sh_link != names_of_sections_) return;
+    for (std::size_t i = 0; i < headers_.size(); ++i)
+      result_.sections[i].is_unwind = name_at(headers_[i].sh_name) == ".eh_frame";
   }
 
   [[nodiscard]] std::string_view name_at(std::size_t offset) const {
@@ -184,10 +188,19 @@ class Reader {
   std::vector<Elf64_Shdr> headers_;
   std::size_t table_ = none;  ///< the section of symbols
   std::string_view names_;
+  std::size_t names_of_sections_ = none;
   ElfObject result_;
 };
 
 }  // namespace
+
+uint16_t this_machine() {
+#if defined(__x86_64__)
+  return EM_X86_64;
+#else
+  return EM_AARCH64;
+#endif
+}
 
 ElfObject read_elf(std::span<const std::byte> object) {
   return Reader(object).read();

@@ -23,6 +23,7 @@ struct ElfSection {
   std::span<const std::byte> bytes;
   std::size_t align = 1;  ///< a power of two
   bool is_code = false;
+  bool is_unwind = false;  ///< constants of which nobody reads but who unwinds: .eh_frame
   std::vector<ElfRelocation> relocations;  ///< of existing symbols, at offsets within the bytes
 };
 
@@ -44,6 +45,9 @@ struct ElfObject {
   std::vector<ElfSection> sections;
   std::vector<ElfSymbol> symbols;
 };
+
+/// What e_machine is on this machine.
+[[nodiscard]] uint16_t this_machine();
 
 /// Reads an object made for this machine: position-independent, small code model. Takes memory and
 /// time in proportion to the object. Throws Error(compile) that says what is wrong with it, also if

@@ -76,6 +76,9 @@ bool relocate_arm(uint32_t type, std::span<std::byte> place, uint64_t address, u
     case R_AARCH64_ABS64:
       write(place, target);
       return true;
+    case R_AARCH64_PREL32:
+      write(place, static_cast<uint32_t>(reachable(target - address, 32)));
+      return true;
     case R_AARCH64_CALL26:
     case R_AARCH64_JUMP26:
       insert(place, reachable(aligned(target - address, 4), 28) / 4, 0, 26);

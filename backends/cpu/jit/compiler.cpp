@@ -40,6 +40,8 @@ void set_attributes(llvm::Module& module, const Target& target) {
   for (llvm::Function& function : module) {
     if (function.isDeclaration()) continue;
     function.addFnAttr("tune-cpu", processor);
+    // For debuggers and profilers, at every instruction: it takes no instructions.
+    function.setUWTableKind(llvm::UWTableKind::Async);
     function.addFnAttr("prefer-vector-width", bits);
     function.addFnAttr("min-legal-vector-width", bits);
   }

@@ -80,6 +80,13 @@ TEST_CASE("relocations of aarch64: calls", "[cpu][code]") {
              Catch::EndsWith("ends beyond its section"));
 }
 
+TEST_CASE("relocations of aarch64: what unwinders read", "[cpu][code]") {
+  CHECK(arm(R_AARCH64_PREL32, 0xffffffff, here + 0x1234) == 0x1234);
+  CHECK(arm(R_AARCH64_PREL32, 0, here - 4) == 0xfffffffc);
+  CHECK_THAT(refusal(EM_AARCH64, R_AARCH64_PREL32, here + 0x80000000),
+             Catch::EndsWith("too far away"));
+}
+
 TEST_CASE("relocations of aarch64: pages and offsets", "[cpu][code]") {
   constexpr uint64_t page = here & ~uint64_t{0xfff};
   constexpr uint64_t reach = uint64_t{1} << 32;  // 4 GB
