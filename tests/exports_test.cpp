@@ -113,7 +113,8 @@ bool is_ours(std::string_view mangled) {
       return true;
     }
   }
-  return mangled.starts_with("nitinol_");
+  return mangled.starts_with("nitinol_") || mangled == "__jit_debug_register_code" ||
+         mangled == "__jit_debug_descriptor";  // debuggers look for these
 }
 
 }  // namespace
@@ -143,6 +144,8 @@ TEST_CASE("what users throw, catch and derive from is exported, what is internal
     }
   }
   CHECK_FALSE(exported.contains("_ZN7nitinol3jit8simplifyENS_5GraphE"));
+  CHECK(exported.contains("__jit_debug_register_code"));
+  CHECK(exported.contains("__jit_debug_descriptor"));
 }
 
 TEST_CASE("the library can be opened by a program that does not link it", "[tree][exports]") {

@@ -66,7 +66,7 @@ class GeneratedKernel final : public Executable {
   GeneratedKernel& operator=(const GeneratedKernel&) = delete;
   ~GeneratedKernel() override {
     const NoFork no_fork;
-    codes_ = {};
+    const StageCodes last = std::move(codes_);
   }
   void launch(const Launch& launch) const override {
     if (improving_) improving_->note_launch();
@@ -82,8 +82,8 @@ class GeneratedKernel final : public Executable {
   }
   [[nodiscard]] BuildReport report() const override { return report_; }
   [[nodiscard]] std::size_t bytes() const override {  // code has its pages for itself
-    constexpr std::size_t page = 4096;
-    return round_up(report_.code_bytes, page) * (improving_ ? 2 : 1);
+    constexpr std::size_t page = 4096, for_debuggers = 1024;
+    return (round_up(report_.code_bytes, page) + for_debuggers) * (improving_ ? 2 : 1);
   }
 
  private:

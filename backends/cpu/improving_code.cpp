@@ -113,7 +113,7 @@ ImprovingCode::ImprovingCode(const Kernel& kernel, Isa isa, StageCodes quick, Co
 
 ImprovingCode::~ImprovingCode() {
   const NoFork no_fork;
-  quick_ = {};
+  const StageCodes last = std::move(quick_);
   better_.reset();
 }
 

@@ -13,7 +13,8 @@ namespace nitinol::cpu {
 StageCodes load_stages(const GeneratedObject& generated, const Kernel& kernel) {
   const double start = precise_now();
   StageCodes codes = {.object = load_object(generated.bytes), .report = generated.report};
-  CodeSymbols symbols = {.functions = {}, .line = source_line(kernel.making.place)};
+  CodeSymbols symbols = {
+      .functions = {}, .unwind = codes.object.unwind, .line = source_line(kernel.making.place)};
   const std::size_t stage_count = kernel.stages.size();
   for (std::size_t s = 0; s < stage_count; ++s) {
     const std::string name = stage_name(s);
@@ -25,6 +26,7 @@ StageCodes load_stages(const GeneratedObject& generated, const Kernel& kernel) {
     symbols.functions.push_back({symbol_name(kernel.making.name, s, stage_count), found->second});
   }
   map_for_perf(symbols);
+  codes.debugger = DebuggerEntry(symbols);
   codes.report.link_s = precise_now() - start;
   codes.report.code_bytes = codes.object.code_bytes;
   return codes;
