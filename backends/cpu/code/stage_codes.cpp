@@ -1,6 +1,7 @@
 #include "backends/cpu/code/stage_codes.h"
 
 #include "backends/cpu/code/elf_object.h"
+#include "backends/cpu/code/jit_dump.h"
 #include "backends/cpu/code/perf_map.h"
 #include "core/clock.h"
 #include "core/kernel.h"
@@ -26,6 +27,7 @@ StageCodes load_stages(const GeneratedObject& generated, const Kernel& kernel) {
     symbols.functions.push_back({symbol_name(kernel.making.name, s, stage_count), found->second});
   }
   map_for_perf(symbols);
+  dump_for_perf(symbols);
   codes.debugger = DebuggerEntry(symbols);
   codes.report.link_s = precise_now() - start;
   codes.report.code_bytes = codes.object.code_bytes;
