@@ -2,6 +2,7 @@
 
 #include "core/environment.h"
 #include "core/error.h"
+#include "core/log.h"
 
 #include <fmt/format.h>
 
@@ -47,7 +48,8 @@ void add_python(std::vector<fs::path>& list, const fs::path& prefix) {
   for (const fs::path& python : folders(prefix / "lib", "python3")) {
     for (const char* const packages : {"site-packages", "dist-packages"}) {
       const fs::path nvidia = python / packages / "nvidia";
-      for (const char* const part : {"cu13/lib", "cuda_nvrtc/lib", "cublas/lib", "cudnn/lib"}) {
+      for (const char* const part :
+           {"cu13/lib", "cuda_nvrtc/lib", "cublas/lib", "cudnn/lib", "nvtx/lib"}) {
         std::error_code error;
         if (fs::is_directory(nvidia / part, error)) list.push_back(nvidia / part);
       }
@@ -97,7 +99,7 @@ std::vector<fs::path> named_folders() {
   for (const std::string& name : split(environment_text("NITINOL_CUDA_PATH"))) {
     list.emplace_back(name);
     for (const char* const below : {"lib64", "lib", "nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib",
-                                    "nvidia/cublas/lib", "nvidia/cudnn/lib"}) {
+                                    "nvidia/cublas/lib", "nvidia/cudnn/lib", "nvidia/nvtx/lib"}) {
       std::error_code error;
       if (fs::is_directory(fs::path(name) / below, error)) list.push_back(fs::path(name) / below);
     }
@@ -332,6 +334,25 @@ const Opened<Cudnn>& opened_cudnn() {
   return opened;
 }
 
+const Opened<Nvtx>& opened_nvtx() {
+  static const Opened<Nvtx>& opened = *[] {
+    auto* const made =
+        new Opened<Nvtx>{.search = {.names = {"libnvtx3interop.so.1", "libnvToolsExt.so.1"}}};
+    if (environment_text("NVTX_INJECTION64_PATH").empty()) {
+      made->missing = "no tool asks for it";
+      return made;
+    }
+    static constexpr const char* names[] = {"nvtxRangePushA", "nvtxRangePop"};
+    fill(*made, names);
+    if (!made->missing.empty())
+      log(LogLevel::info,
+          "kernels have no names in the tool that traces: no library of NVTX is "
+          "there (libnvtx3interop.so.1, libnvToolsExt.so.1)");
+    return made;
+  }();
+  return opened;
+}
+
 /// Why it cannot be used, with each place where it was looked for; empty if it can.
 template <class Table>
 std::string missing_text(const Opened<Table>& opened) {
@@ -412,6 +433,11 @@ const Cudnn& cudnn() {
   return table_of(opened_cudnn(), "CUDA's convolutions (cuDNN)",
                   "Install cuDNN 9, or the Python package nvidia-cudnn-cu13, or let "
                   "NITINOL_CUDA_PATH name its folder.");
+}
+
+const Nvtx* nvtx() {
+  const Opened<Nvtx>& opened = opened_nvtx();
+  return opened.missing.empty() ? &opened.table : nullptr;
 }
 
 int nvrtc_version() {

@@ -193,6 +193,12 @@ struct Cudnn {
                                         void* w);
 };
 
+/// The functions of NVTX for ranges.
+struct Nvtx {
+  int (*nvtxRangePushA)(const char*);
+  int (*nvtxRangePop)();
+};
+
 /// Whether this process is the child of one that has started the driver, which does not survive
 /// fork().
 [[nodiscard]] bool is_forked_off();
@@ -209,6 +215,10 @@ struct Cudnn {
 [[nodiscard]] const CublasLt& cublas_lt();
 /// Made for NVRTC's major version of CUDA, if there is NVRTC.
 [[nodiscard]] const Cudnn& cudnn();
+
+/// Null if no tool waits for ranges (NVTX_INJECTION64_PATH is not set), or there is no such
+/// library.
+[[nodiscard]] const Nvtx* nvtx();
 
 /// The version of NVRTC: 13000 is 13.0.
 [[nodiscard]] int nvrtc_version();

@@ -1,5 +1,6 @@
 #include "backends/cuda/runtime/loaded.h"
 
+#include "backends/cuda/runtime/ranges.h"
 #include "core/environment.h"
 #include "core/error.h"
 
@@ -38,12 +39,13 @@ int most_registers(const Code& code) {
 
 }  // namespace
 
-Loaded::Loaded(Gpu& gpu, const Code& code, std::string label)
+Loaded::Loaded(Gpu& gpu, const Code& code, std::string label, std::string name)
     : gpu_(gpu),
       bytes_(code.cubin->size()),
       part_(code.part),
       origin_(code.origin),
-      label_(std::make_shared<const std::string>(std::move(label))) {
+      label_(std::make_shared<const std::string>(std::move(label))),
+      name_(std::move(name)) {
   const Entered entered = gpu_.enter();
   gpu_.check(driver().cuModuleLoadData(&module_, code.cubin->data()), "loading a kernel");
   registers_ = most_registers(code);
@@ -112,6 +114,7 @@ void Loaded::launch(std::size_t entry, uint32_t blocks,
 
 void Loaded::run(const Call& call) const {
   check_size(call.arguments.size());
+  const NamedRange range(name_);
   const Entered entered = gpu_.enter();
   const std::lock_guard order(gpu_.order());
   for (std::size_t i = 0; i < call.blocks.size(); ++i) launch(i, call.blocks[i], call.arguments);
@@ -120,6 +123,7 @@ void Loaded::run(const Call& call) const {
 void Loaded::run(std::span<const Step> steps, std::span<std::byte> arguments,
                  std::size_t number_at) const {
   check_size(arguments.size());
+  const NamedRange range(name_);
   const Entered entered = gpu_.enter();
   const std::lock_guard order(gpu_.order());
   for (const Step& step : steps) {

@@ -18,7 +18,8 @@ namespace nitinol::cuda {
 /// The functions of a kernel, or of a text. Waits for its launches when it goes.
 class Loaded {
  public:
-  Loaded(Gpu& gpu, const Code& code, std::string label);
+  /// `label` is for errors, `name` what tools show.
+  Loaded(Gpu& gpu, const Code& code, std::string label, std::string name);
   Loaded(const Loaded&) = delete;
   Loaded& operator=(const Loaded&) = delete;
   ~Loaded();
@@ -56,6 +57,7 @@ class Loaded {
   int registers_ = 0;  ///< most of any function; 0 if the code does not say
   mutable std::atomic<bool> is_told_ = false;
   const std::shared_ptr<const std::string> label_;
+  const std::string name_;
   mutable ForkSafeMutex mutex_;
   mutable std::vector<Driver::Function> entries_;
 };

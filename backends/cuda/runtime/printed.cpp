@@ -117,7 +117,8 @@ class Printed final : public Compiled {
     if (const Loaded* const found = find(schedule)) return *found;
     auto loaded = std::make_unique<Loaded>(
         gpu_, CubinCache::instance().get(request(schedule)),
-        fmt::format("a kernel of {} operands, {}", kernel_.operands.size(), to_string(schedule)));
+        fmt::format("a kernel of {} operands, {}", kernel_.operands.size(), to_string(schedule)),
+        fmt::format("kernel::{}", kernel_.making.name.empty() ? "unnamed" : kernel_.making.name));
     // Two threads may load the same: launches find the first, and the other is kept with it.
     const std::lock_guard lock(mutex_);
     return *loaded_.emplace_back(schedule, std::move(loaded)).second;

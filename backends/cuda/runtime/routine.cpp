@@ -40,7 +40,8 @@ std::shared_ptr<const Loaded> loaded_text(Gpu& gpu, const std::string& text,
   static auto& all = *new Cache(std::numeric_limits<std::size_t>::max());
   return all.get(std::hash<std::string>()(text), Asked{&gpu, text}, [&]() -> Cache::Made {
     const Code code = CubinCache::instance().get_text(text, gpu.properties().architecture);
-    return {std::make_shared<const Loaded>(gpu, code, std::string(label)), code.cubin->size()};
+    return {std::make_shared<const Loaded>(gpu, code, std::string(label), std::string(label)),
+            code.cubin->size()};
   });
 }
 

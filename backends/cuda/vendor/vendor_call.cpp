@@ -2,6 +2,7 @@
 
 #include "backends/cuda/runtime/executables.h"
 #include "backends/cuda/runtime/gpu.h"
+#include "backends/cuda/runtime/ranges.h"
 #include "core/backend.h"
 #include "core/copy_kernel.h"
 #include "core/error.h"
@@ -142,6 +143,7 @@ std::string VendorCall::describe(std::span<const Launch> examples) const {
 }
 
 void VendorCall::launch(const Launch& launch) const {
+  const NamedRange range(name_of(call_.kind));
   if (!is_refused_.load(std::memory_order_relaxed)) {
     Buffers at = {};
     std::array<StorageHandle, 3> memory;
