@@ -7,6 +7,7 @@
 #include "core/backend.h"
 #include "core/deferred_check.h"
 #include "core/error.h"
+#include "core/profiling.h"
 
 #include <fmt/format.h>
 
@@ -124,5 +125,38 @@ void synchronize(Device device) {
   of.synchronize();
   if (of.is_asynchronous()) DeferredCheck::expect_all(of);
 }
+
+// ---- for profiles
+
+namespace {
+
+MemoryStatistics counts_for_profiles(Device device) noexcept {
+  try {
+    return memory_statistics(device);
+  } catch (...) {  // there is none
+    return {};
+  }
+}
+
+Backend* later_for_profiles(Device device) noexcept {
+  try {
+    Backend& of = backend(device);
+    return of.is_asynchronous() ? &of : nullptr;
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+constinit const profiling::DeviceQuestions questions = {
+    .default_device = []() noexcept { return default_device(); },
+    .counts = counts_for_profiles,
+    .later = later_for_profiles};
+
+[[maybe_unused]] const bool are_answered = [] {
+  profiling::device_questions.store(&questions, std::memory_order_release);
+  return true;
+}();
+
+}  // namespace
 
 }  // namespace nitinol

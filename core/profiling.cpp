@@ -26,6 +26,8 @@ std::string_view name_of(EventKind kind) {
 
 namespace profiling {
 
+constinit std::atomic<const DeviceQuestions*> device_questions = nullptr;
+
 namespace {
 
 int64_t now_ns() {
@@ -47,29 +49,22 @@ uint32_t thread_number() {
 
 /// Counts of a device, or of none.
 MemoryStatistics counts_of(Device device) noexcept {
-  try {
-    return memory_statistics(device);
-  } catch (...) {
-    return {};
-  }
+  const DeviceQuestions* const ask = device_questions.load(std::memory_order_acquire);
+  return ask != nullptr ? ask->counts(device) : MemoryStatistics();
 }
 
 /// The device's backend, if what it is asked for runs later.
 Backend* later(Device device) noexcept {
   if (device == Device{}) return nullptr;
-  try {
-    Backend& on = backend(device);
-    return on.is_asynchronous() ? &on : nullptr;
-  } catch (...) {
-    return nullptr;
-  }
+  const DeviceQuestions* const ask = device_questions.load(std::memory_order_acquire);
+  return ask != nullptr ? ask->later(device) : nullptr;
 }
 
 /// Notes when the device has done it, if it runs later; the time now.
 int64_t finish(Note& note, Device device) noexcept {
   const int64_t now = now_ns();
   try {
-    if (note.on_device) note.on_device->end = backend(device).mark();
+    if (note.on_device) note.on_device->end = later(device)->mark();
   } catch (...) {  // the device has failed: whoever waits for it is told
     note.on_device.reset();
   }
@@ -338,7 +333,9 @@ OpSpan::OpSpan(const Op& op, Inputs inputs, const Attrs& attrs) noexcept
 }
 
 Device OpSpan::device() const {
-  return inputs_.empty() ? default_device() : inputs_[0]->spec().device;
+  if (!inputs_.empty()) return inputs_[0]->spec().device;
+  const DeviceQuestions* const ask = device_questions.load(std::memory_order_acquire);
+  return ask != nullptr ? ask->default_device() : Device{};
 }
 
 OpSpan::~OpSpan() {

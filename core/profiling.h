@@ -7,6 +7,7 @@
 
 #include "core/device.h"
 #include "core/device_mark.h"
+#include "core/memory.h"
 #include "core/observed.h"
 #include "core/op.h"
 #include "core/place.h"
@@ -28,6 +29,8 @@
 
 namespace nitinol {
 
+class Backend;
+
 /// What an event of a profile is.
 enum class EventKind : uint8_t {
   call,      ///< of a compiled function
@@ -48,6 +51,15 @@ namespace profiling {
 [[nodiscard]] inline bool is_on() {
   return (observed::by.load(std::memory_order_relaxed) & observed::by_profile) != 0;
 }
+
+/// What notes ask of devices, which core does not know. (backends/backends.cpp)
+struct DeviceQuestions {
+  Device (*default_device)() noexcept;
+  MemoryStatistics (*counts)(Device device) noexcept;
+  /// The device's backend, if what it is asked for runs later; else null.
+  Backend* (*later)(Device device) noexcept;
+};
+extern constinit std::atomic<const DeviceQuestions*> device_questions;
 
 /// The steps of a Program, by the groups that are launched at once.
 struct Steps {

@@ -293,16 +293,15 @@ std::vector<RuleCase> rule_cases() {
     all.push_back(rule_case<nn::Sgd>("Sgd with Nesterov", nesterov, sgd));
     all.push_back(rule_case<nn::Adam>("Adam", of_adam, adam));
     all.push_back(rule_case<nn::Adam>("Adam with amsgrad", amsgrad, adam));
-    all.push_back(
-        {"AdamW with amsgrad",
-         made<nn::AdamW>(nn::AdamWOptions{.rate = amsgrad.rate,
-                                          .beta1 = amsgrad.beta1,
-                                          .beta2 = amsgrad.beta2,
-                                          .eps = amsgrad.eps,
-                                          .weight_decay = amsgrad.weight_decay,
-                                          .is_amsgrad = true,
-                                          .is_maximizing = amsgrad.is_maximizing}),
-         apart<nn::AdamOptions>(amsgrad, adam)});
+    all.push_back({"AdamW with amsgrad",
+                   made<nn::AdamW>(nn::AdamWOptions{.rate = amsgrad.rate,
+                                                    .beta1 = amsgrad.beta1,
+                                                    .beta2 = amsgrad.beta2,
+                                                    .eps = amsgrad.eps,
+                                                    .weight_decay = amsgrad.weight_decay,
+                                                    .is_amsgrad = true,
+                                                    .is_maximizing = amsgrad.is_maximizing}),
+                   apart<nn::AdamOptions>(amsgrad, adam)});
     all.push_back(rule_case<nn::Adamax>("Adamax", of_adamax, adamax));
     all.push_back(rule_case<nn::NAdam>("NAdam", of_nadam, nadam));
     of_nadam.is_decoupled = true;

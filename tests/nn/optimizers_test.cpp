@@ -171,9 +171,8 @@ TEST_CASE("every setting belongs to its group", "[nn]") {
   check_groups<nn::Adam>(
       nn::AdamOptions{.rate = 0.1},
       nn::AdamOptions{.rate = 0.02, .beta1 = 0.5, .beta2 = 0.7, .eps = 0.1, .weight_decay = 0.3});
-  check_groups<nn::AdamW>(
-      nn::AdamWOptions{.rate = 0.1, .weight_decay = 0.2},
-      nn::AdamWOptions{.rate = 0.02, .beta1 = 0.5, .beta2 = 0.7, .eps = 0.1});
+  check_groups<nn::AdamW>(nn::AdamWOptions{.rate = 0.1, .weight_decay = 0.2},
+                          nn::AdamWOptions{.rate = 0.02, .beta1 = 0.5, .beta2 = 0.7, .eps = 0.1});
   check_groups<nn::RmsProp>(
       nn::RmsPropOptions{.rate = 0.1},
       nn::RmsPropOptions{
