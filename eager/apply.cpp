@@ -145,7 +145,9 @@ void check_defined(const Op& op, Inputs operands) {
 
 Tensor apply(const Op& op, Inputs inputs, const Attrs& attrs) {
   check_defined(op, inputs);
-  return observed::is_any() ? run_observed(op, inputs, attrs) : run(op, inputs, attrs);
+  if (observed::is_any()) [[unlikely]]
+    return run_observed(op, inputs, attrs);
+  return run(op, inputs, attrs);
 }
 
 Tensor apply(const Op& op, std::initializer_list<const Tensor*> inputs, const Attrs& attrs) {
@@ -170,8 +172,11 @@ Tensor apply_binary(const Op& op, const Argument& a, const Argument& b) {
   check_defined(op, operands);
   const bool is_promoted = operands[0] != nullptr && operands[1] != nullptr &&
                            operands[0]->dtype() == operands[1]->dtype();
-  if (is_promoted)
-    return observed::is_any() ? run_observed(op, operands, {}) : run(op, operands, {});
+  if (is_promoted) {
+    if (observed::is_any()) [[unlikely]]
+      return run_observed(op, operands, {});
+    return run(op, operands, {});
+  }
   if (PendingCall* const call = pending_call()) [[unlikely]] {
     if (Tensor result = matched(*call, op, a, b); result.is_defined()) return result;
   }

@@ -73,16 +73,22 @@ struct Prepared {
   const Executable& operator*() const { return *executable; }
 };
 
+/// Apart, so that calls whose kernel is at hand do not pay for what makes one.
+template <class Make>
+[[gnu::noinline]] std::shared_ptr<const Executable> looked_for(Device device, const Make& make) {
+  return executable_for(backend(device), make());
+}
+
 /// The executable for `key`, made by `make()` (a Kernel) if this thread does not have it at hand.
 template <class Make>
 Prepared prepared(const KernelKey& key, Device device, Make make) {
   TableEntry* const entry = AtHand<TableEntry, 1024>::find(key.hash());
   if (entry == nullptr) {
-    std::shared_ptr<const Executable> owner = executable_for(backend(device), make());
+    std::shared_ptr<const Executable> owner = looked_for(device, make);
     return {owner.get(), std::move(owner)};
   }
   if (entry->key != key || entry->executable == nullptr) {
-    entry->executable = executable_for(backend(device), make());
+    entry->executable = looked_for(device, make);
     entry->key = key;
   }
   return {entry->executable.get(), nullptr};

@@ -9,7 +9,7 @@ namespace {
 
 /// f() in the scopes that the options ask for.
 template <class F>
-void scoped(const std::optional<DType>& dtype, bool checks_nan, const F& f) {
+[[gnu::noinline]] void scoped(const std::optional<DType>& dtype, bool checks_nan, const F& f) {
   std::optional<AutocastScope> autocast;
   std::optional<NanCheckScope> check;
   if (dtype) autocast.emplace(*dtype);

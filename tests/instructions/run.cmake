@@ -5,10 +5,10 @@
 
 set(ceilings
   eager_add 1232
-  eager_scale 1980
+  eager_scale 1982
   eager_pow 10000
-  compiled_add 2073
-  compiled_chain10 1884
+  compiled_add 2087
+  compiled_chain10 1898
   eager_softmax 6800
   eager_adds31 38700)
 
