@@ -11,8 +11,7 @@ namespace nitinol::observed {
 inline constexpr uint32_t by_profile = 1;  ///< core/profiling.h
 inline constexpr uint32_t by_check = 2;    ///< core/nan_check.h
 
-/// The library's alone: a load, and not two.
-[[gnu::visibility("hidden")]] extern constinit std::atomic<uint32_t> by;
+extern constinit std::atomic<uint32_t> by;
 
 [[nodiscard]] inline bool is_any() {
   return by.load(std::memory_order_relaxed) != 0;
