@@ -234,7 +234,7 @@ TEST_CASE("a signature says that it is looked through", "[jit][nan]") {
   CHECK(has(explanation.signatures[1].cause, "looked through"));
 }
 
-TEST_CASE("work with NaN", "[.nan-work]") {
+TEST_CASE("work with NaN", "[.nan-work][host]") {
   static_cast<void>(log(floats({-1})));
 }
 
