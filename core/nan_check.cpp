@@ -9,7 +9,7 @@
 namespace nitinol {
 
 constinit std::atomic<uint32_t> observed::by = 0;
-constinit thread_local NanCheck thread_nan_check::check = NanCheck::none;
+constinit thread_local NanCheck thread_nan_check::check = NanCheck::as_process;
 
 namespace {
 
@@ -48,7 +48,7 @@ std::string CompiledCallScope::step_of(const Op& op) {
 }
 
 NanCheck set_nan_check(NanCheck check) {
-  if (check != NanCheck::none) be_told();
+  if (check == NanCheck::nan || check == NanCheck::infinity) be_told();
   return std::exchange(thread_nan_check::check, check);
 }
 

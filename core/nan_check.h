@@ -19,27 +19,28 @@ class CallSite;
 /// with element and operands. A compiled call is looked through for it at its end, before anything
 /// is assigned; then it runs again as written, op by op, and the Error says where it came from.
 enum class NanCheck : uint8_t {
-  none = 0,
-  nan = 1,
-  infinity = 3,  ///< and NaN
+  as_process,  ///< what NITINOL_CHECK says: a thread without a scope
+  none,
+  nan,
+  infinity,  ///< and NaN
 };
 
 namespace thread_nan_check {
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local NanCheck check;
-/// Of all threads: NITINOL_CHECK.
+/// NITINOL_CHECK; none unless it is set.
 extern NanCheck of_process;
 }  // namespace thread_nan_check
 
 /// What is looked for on this thread, without a look at core/thread_settings.h.
 [[nodiscard]] inline NanCheck nan_check_as_set() {
-  return static_cast<NanCheck>(static_cast<uint8_t>(thread_nan_check::check) |
-                               static_cast<uint8_t>(thread_nan_check::of_process));
+  const NanCheck check = thread_nan_check::check;
+  return check == NanCheck::as_process ? thread_nan_check::of_process : check;
 }
 [[nodiscard]] inline NanCheck nan_check() {
   bring_settings_up_to_date();
   return nan_check_as_set();
 }
-/// Sets it for this thread; returns what it was.
+/// Sets it for this thread; returns what was set.
 NanCheck set_nan_check(NanCheck check);
 
 /// While it lives, this thread's results are looked through.
@@ -47,7 +48,8 @@ NanCheck set_nan_check(NanCheck check);
 ///     const NanCheckScope scope(NanCheck::nan);
 ///     train(model, data);  // Error: log: element [3, 7] of the result is nan ...
 ///
-/// NITINOL_CHECK=nan (or infinity) is that for a whole process.
+/// NITINOL_CHECK=nan (or infinity) is that for a whole process, but for where a scope says
+/// otherwise.
 class NanCheckScope {
  public:
   explicit NanCheckScope(NanCheck check = NanCheck::nan) : before_(check_before()) {

@@ -9,6 +9,15 @@ constinit thread_local const PlaceScope* innermost = nullptr;
 
 constinit std::atomic<PlaceProvider> default_provider = nullptr;
 
+std::string asked(PlaceProvider provider, void* context) noexcept {
+  if (provider == nullptr) return "";
+  try {
+    return provider(context);
+  } catch (...) {  // a place is not worth an error of its own
+    return "";
+  }
+}
+
 }  // namespace
 
 PlaceScope::PlaceScope(PlaceProvider provider, void* context)
@@ -21,12 +30,7 @@ PlaceScope::~PlaceScope() {
 }
 
 std::string given_place() noexcept {
-  if (innermost == nullptr || innermost->provider_ == nullptr) return "";
-  try {
-    return innermost->provider_(innermost->context_);
-  } catch (...) {  // a place is not worth an error of its own
-    return "";
-  }
+  return innermost != nullptr ? asked(innermost->provider_, innermost->context_) : "";
 }
 
 void set_default_place_provider(PlaceProvider provider) noexcept {
@@ -34,13 +38,8 @@ void set_default_place_provider(PlaceProvider provider) noexcept {
 }
 
 std::string default_place() noexcept {
-  const PlaceProvider provider = default_provider.load(std::memory_order_acquire);
-  if (innermost != nullptr || provider == nullptr) return "";
-  try {
-    return provider(nullptr);
-  } catch (...) {
-    return "";
-  }
+  if (innermost != nullptr) return "";
+  return asked(default_provider.load(std::memory_order_acquire), nullptr);
 }
 
 void CallSite::append_to(std::string& key) const {

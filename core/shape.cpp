@@ -141,6 +141,15 @@ Dims normalize_axes(std::string_view where, const Dims& axes, int rank) {
   return out;
 }
 
+Dims indices_at(const Shape& shape, int64_t position) {
+  Dims indices = Dims::filled(shape.size(), 0);
+  for (int axis = shape.size() - 1; axis >= 0; --axis) {
+    indices[axis] = position % shape[axis];
+    position /= shape[axis];
+  }
+  return indices;
+}
+
 std::string to_string(const Dims& dims) {
   return fmt::format("[{}]", fmt::join(dims.begin(), dims.end(), ", "));
 }

@@ -102,6 +102,8 @@ class Pair {
 /// Sorted, distinct, counted from the front; all axes if `axes` is empty. Throws Error(shape) on
 /// repeats.
 [[nodiscard]] Dims normalize_axes(std::string_view where, const Dims& axes, int rank);
+/// The index along each axis of the element that is number `position` in row-major order.
+[[nodiscard]] Dims indices_at(const Shape& shape, int64_t position);
 /// "[4, 3]".
 [[nodiscard]] std::string to_string(const Dims& dims);
 /// Writes to_string(dims).

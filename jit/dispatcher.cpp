@@ -574,10 +574,9 @@ void Dispatcher::run_plan(const Decision& decision, const Leaves& leaves, Caller
       if (++entry.plan_times == plan_timings) ledger_.measured(entry.recording_s, entry.plan_s);
       return;
     }
-    if (outcome == Plan::Outcome::not_finite) {  // counted by why
-    } else if (outcome == Plan::Outcome::check_failed) {
+    if (outcome == Plan::Outcome::check_failed)
       failed_checks_->fetch_add(1, std::memory_order_relaxed);
-    } else if (entry.now == decision.now) {  // a Variable has another layout: record anew
+    if (outcome == Plan::Outcome::layout_changed && entry.now == decision.now) {  // record anew
       entry.now = std::make_shared<const Snapshot>();
       entry.race = {};
     }

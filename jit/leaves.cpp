@@ -129,8 +129,8 @@ DType autocast_dtype_of(std::span<const uint64_t> key) {
 }
 
 NanCheck nan_check_of(std::span<const uint64_t> key) {
-  const auto of_process = static_cast<uint64_t>(thread_nan_check::of_process);  // always the same
-  return static_cast<NanCheck>(key[1] >> 24U | of_process);
+  const auto check = static_cast<NanCheck>(key[1] >> 24U);
+  return check == NanCheck::as_process ? thread_nan_check::of_process : check;  // always the same
 }
 
 uint64_t hash_of(std::span<const uint64_t> words) {

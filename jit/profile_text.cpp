@@ -1,4 +1,5 @@
 // A profile as a table and as a trace.
+#include "jit/figures.h"
 #include "jit/profile.h"
 
 #include <fmt/format.h>
@@ -16,23 +17,9 @@
 namespace nitinol {
 namespace {
 
-std::string seconds(double value) {
-  if (value >= 1) return fmt::format("{:.3g} s", value);
-  if (value >= 1e-3) return fmt::format("{:.3g} ms", value * 1e3);
-  return fmt::format("{:.3g} us", value * 1e6);
-}
-
-std::string bytes(double value) {
-  if (value >= 1e9) return fmt::format("{:.3g} GB", value / 1e9);
-  if (value >= 1e6) return fmt::format("{:.3g} MB", value / 1e6);
-  if (value >= 1e3) return fmt::format("{:.3g} kB", value / 1e3);
-  return fmt::format("{:.0f} B", value);
-}
-
-/// "model.cpp:42": without the folders.
-std::string_view file_of(std::string_view place) {
-  return place.substr(place.rfind('/') + 1);
-}
+using jit::bytes;
+using jit::lines_of;
+using jit::seconds;
 
 /// What stands in one row.
 struct Row {
@@ -63,15 +50,6 @@ const std::vector<std::string>& places_of(const ProfileReport& report, std::size
     if (!places.empty()) return places;
   }
   return none;
-}
-
-std::string text_of(const std::vector<std::string>& places) {
-  constexpr std::size_t most = 3;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(most, places.size()); ++i)
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", file_of(places[i]));
-  if (places.size() > most) text += fmt::format(" and {} more", places.size() - most);
-  return text;
 }
 
 /// Whether the detail tells kinds of the same name apart in a short list.
@@ -121,7 +99,7 @@ class Table {
     const std::string name = fmt::format("{} {}", name_of(label.kind), label.name);
     const std::string what =
         by_ == ProfileBy::line
-            ? places.empty() ? std::string(without_line(label.kind)) : text_of(places)
+            ? places.empty() ? std::string(without_line(label.kind)) : lines_of(places)
         : detail.empty() ? name
                          : fmt::format("{} ({})", name, detail);
     Row& row = rows_[what];
@@ -172,10 +150,9 @@ class Table {
   [[nodiscard]] std::string head() const {
     std::size_t peak = 0;
     for (const ProfileMemory& memory : report_.memory) peak = std::max(peak, memory.bytes);
-    std::string text =
-        fmt::format("profile of {}: {} events on {} thread{}, {} in use at most\n",
-                    seconds(report_.length_s), report_.events.size(), std::max(1, threads_),
-                    threads_ > 1 ? "s" : "", bytes(static_cast<double>(peak)));
+    std::string text = fmt::format("profile of {}: {} events on {} thread{}, {} in use at most\n",
+                                   seconds(report_.length_s), report_.events.size(),
+                                   std::max(1, threads_), threads_ > 1 ? "s" : "", bytes(peak));
     if (report_.dropped > 0) {
       text += fmt::format("{} later events were dropped: raise ProfileOptions::most_events\n",
                           report_.dropped);
@@ -203,7 +180,7 @@ class Table {
       if (names.size() > most) list += ", ...";
       what += "  " + list;
     } else if (!row.places.empty()) {
-      what += "  " + text_of({row.places.begin(), row.places.end()});
+      what += "  " + lines_of({row.places.begin(), row.places.end()});
     }
     const std::string device =
         has_device_

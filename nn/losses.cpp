@@ -81,12 +81,7 @@ void check_distribution(const Tensor& logits, const Tensor& targets) {
   };
   const auto found = std::ranges::find_if(list, is_wrong);
   if (found == list.end()) throw;
-  int64_t rest = found - list.begin();
-  Dims position = Dims::filled(targets.rank(), 0);
-  for (int i = targets.rank() - 1; i >= 0; --i) {
-    position[i] = rest % targets.shape()[i];
-    rest /= targets.shape()[i];
-  }
+  const Dims position = indices_at(targets.shape(), found - list.begin());
   throw Error(
       ErrorKind::value,
       {.where = where,

@@ -1,5 +1,5 @@
-// What looks is an op of its own, made of others: by its third use it is one kernel that reads
-// once.
+// Where memory is a device's, it is looked through there, and one element comes to the host; all of
+// a tensor only if it has what is looked for.
 #include "core/nan_check.h"
 
 #include "core/error.h"
@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,33 +62,22 @@ bool looks(NanCheck check, const Tensor& tensor) {
          0;
 }
 
-/// "[3, 7]" of the first element in row-major order; "" of a number.
+/// The first element in row-major order that is looked for, and its number.
 struct Found {
-  Dims indices;
+  int64_t position = 0;
   double value = 0;
 };
+
 Found first_bad(NanCheck check, const Tensor& tensor) {
+  if (tensor.internals().is_number()) return {0, number_of(tensor.internals())};
   const std::vector<double> elements = cast(bare_copy(tensor), f64).to_vector<double>();
   const auto bad =
       std::ranges::find_if(elements, [&](double value) { return is_bad(check, value); });
-  Found found = {.indices = {}, .value = *bad};
-  for (int axis = 0; axis < tensor.rank(); ++axis) found.indices.push_back(0);
-  int64_t at = bad - elements.begin();
-  for (int axis = tensor.rank() - 1; axis >= 0; --axis) {
-    found.indices[axis] = at % tensor.shape()[axis];
-    at /= tensor.shape()[axis];
-  }
-  return found;
-}
-
-std::string text_of(const Dims& indices) {
-  std::string text;
-  for (const int64_t index : indices) text += fmt::format("{}{}", text.empty() ? "" : ", ", index);
-  return "[" + text + "]";
+  return {bad - elements.begin(), *bad};
 }
 
 /// "float32[10, 4] from -1 to 5.25, there -0.5".
-std::string range_of(const Tensor& operand, const Tensor& result, const Dims& indices) {
+std::string range_of(const Tensor& operand, const Tensor& result, int64_t position) {
   const std::string spec = describe(operand.spec());
   if (operand.internals().is_number()) {
     return is_floating(operand.dtype()) ? fmt::format("{} {}", spec, number_of(operand.internals()))
@@ -100,24 +88,18 @@ std::string range_of(const Tensor& operand, const Tensor& result, const Dims& in
   const std::vector<double> elements = wide.to_vector<double>();
   const auto [least, most] = std::ranges::minmax_element(elements);
   std::string text = fmt::format("{} from {:g} to {:g}", spec, *least, *most);
-  if (operand.shape() == result.shape() && operand.rank() > 0) {
-    int64_t at = 0;
-    for (int axis = 0; axis < operand.rank(); ++axis)
-      at = at * operand.shape()[axis] + indices[axis];
-    text += fmt::format(", there {:g}", elements[static_cast<std::size_t>(at)]);
-  }
+  if (operand.shape() == result.shape() && operand.rank() > 0)
+    text += fmt::format(", there {:g}", elements[static_cast<std::size_t>(position)]);
   return text;
 }
 
 [[noreturn]] void throw_bad(NanCheck check, const Op& op, Inputs inputs, const Tensor& result,
                             const CallSite* place) {
-  const bool is_number = result.internals().is_number();
-  const Found found =
-      is_number ? Found{{}, number_of(result.internals())} : first_bad(check, result);
+  const Found found = first_bad(check, result);
   std::string operands;
   for (const Tensor* input : inputs) {
     operands +=
-        fmt::format("{}{}", operands.empty() ? "" : "; ", range_of(*input, result, found.indices));
+        fmt::format("{}{}", operands.empty() ? "" : "; ", range_of(*input, result, found.position));
   }
   const std::string text = place != nullptr ? place->text() : "";
   const std::string step = CompiledCallScope::step_of(op);
@@ -126,7 +108,8 @@ std::string range_of(const Tensor& operand, const Tensor& result, const Dims& in
     remarks += fmt::format("{}In the compiled call: {}.", remarks.empty() ? "" : "\n", step);
   throw Error(ErrorKind::value,
               {.where = std::string(op.name),
-               .what = fmt::format("element {} of the result, {}, is {}", text_of(found.indices),
+               .what = fmt::format("element {} of the result, {}, is {}",
+                                   to_string(indices_at(result.shape(), found.position)),
                                    describe(result.spec()), found.value),
                .expected = fmt::format("no {} out of operands that have none",
                                        check == NanCheck::nan ? "NaN" : "NaN or infinity"),

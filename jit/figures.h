@@ -1,0 +1,17 @@
+// Times, bytes and lines as explain() and profiles write them.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace nitinol::jit {
+
+/// "12.3 us": three significant digits and the unit that suits.
+[[nodiscard]] std::string seconds(double value);
+/// "12.3 kB".
+[[nodiscard]] std::string bytes(std::size_t count);
+/// "model.cpp:42, 44, net.cpp:7 and 3 more": files without their folders.
+[[nodiscard]] std::string lines_of(const std::vector<std::string>& places);
+
+}  // namespace nitinol::jit
