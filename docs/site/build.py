@@ -22,7 +22,6 @@ FOLDER = pathlib.Path(__file__).resolve().parent
 ROOT = FOLDER.parents[1]
 LINK = re.compile(r"(?<!\!)\[([^\]\n]+(?:\n[^\]\n]+)?)\]\(([^)\s]+)\)")
 FENCE = re.compile(r"(?m)(^```.*?^```$|`[^`\n]+`)", re.DOTALL)
-OPTIONAL = {"docs/debugging.md"}  # on the site once it is there
 
 
 def gathered() -> dict[str, pathlib.Path]:
@@ -90,10 +89,7 @@ def write_pages(out: pathlib.Path) -> list[entries.Page]:
     decisions = [pathlib.Path(name).stem for name in pages if name.startswith("docs/decisions/")]
     text = "# Decisions\n\nWhat was asked, what was decided, and what follows.\n\n```{toctree}\n"
     put(source / "docs/decisions/index.md", text + "\n".join(decisions) + "\n```\n")
-    index = (FOLDER / "index.md").read_text("utf-8")
-    for name in OPTIONAL - set(pages):
-        index = index.replace(name.removesuffix(".md") + "\n", "")
-    put(source / "index.md", index)
+    put(source / "index.md", (FOLDER / "index.md").read_text("utf-8"))
     put(source / "conf.py", (FOLDER / "conf.py").read_text("utf-8"))
     put(source / "_static/style.css", (FOLDER / "style.css").read_text("utf-8"))
     for image in (ROOT / "docs").glob("*.svg"):
