@@ -83,7 +83,7 @@ std::vector<Mode> with_twins(const std::vector<Mode>& modes, const Options& opti
       all.push_back(mode);
       all.back().name += checked;
       all.back().call = [call = mode.call] {
-        const NanCheckScope scope;
+        const ResultCheckScope scope(ResultCheck::nan);
         call();
       };
     }

@@ -4,9 +4,9 @@
 #include "core/error.h"
 #include "core/gradient_notes.h"
 #include "core/interpreter.h"
-#include "core/nan_check.h"
 #include "core/pending.h"
 #include "core/profiling.h"
+#include "core/result_check.h"
 #include "core/stack.h"
 #include "eager/argument.h"
 #include "eager/channels_last.h"
@@ -109,8 +109,8 @@ Tensor run(const Op& op, Inputs inputs, const Attrs& attrs) {
 
 /// What an op has given, where NaN is looked for.
 void look_through(const Op& op, Inputs inputs, std::span<const Tensor> results) {
-  const NanCheck check = nan_check();
-  if (check == NanCheck::none || op.kind == OpKind::view) return;
+  const ResultCheck check = result_check();
+  if (!looks_at_elements(check) || op.kind == OpKind::view) return;
   for (const Tensor& result : results) check_result(check, op, inputs, result);
 }
 

@@ -3,6 +3,7 @@
 
 #include "core/dtype.h"
 #include "core/function_ref.h"
+#include "core/result_check.h"
 #include "core/tensor.h"
 #include "jit/describe.h"
 #include "jit/explain.h"
@@ -48,9 +49,12 @@ struct CompileOptions {
   bool quick_code = false;
   /// The function runs in an nn::Autocast scope of this dtype.
   std::optional<DType> autocast = {};
-  /// The function runs in a NanCheckScope: NaN in what it gives is an Error that says where it
+  /// The function runs in a ResultCheckScope: NaN in what it gives is an Error that says where it
   /// came from. Takes memory, as nothing is updated in place, and time.
   bool check_nan = false;
+  /// The function runs in a ResultCheckScope: each compiled call also runs op by op, and is an
+  /// Error if the bits differ (ResultCheck::shadow). Not beside check_nan.
+  bool shadow = false;
   /// Names of the parameters, for explain() and the log.
   std::vector<std::string> arguments = {};
 };
@@ -112,7 +116,8 @@ class CompiledFunction {
 
  private:
   std::optional<DType> autocast_;
-  const bool check_nan_, has_scope_;
+  const ResultCheck check_;
+  const bool has_scope_;
   std::unique_ptr<Dispatcher> dispatcher_;
 };
 

@@ -2,6 +2,7 @@
 
 #include "core/interpreter.h"
 #include "eager/all_ops.h"
+#include "jit/op_by_op.h"
 #include "jit/passes/rewrite.h"
 #include "program/program.h"
 
@@ -55,12 +56,6 @@ Tensor input_of(const Deferral& call, const tracer::TraceInput& input, const Spe
   return {};
 }
 
-std::vector<Spec> specs_of(std::span<const Node> parts) {
-  std::vector<Spec> specs;
-  for (const Node& part : parts) specs.push_back(part.spec);
-  return specs;
-}
-
 /// Runs what the checks of the call need, op by op, until one fails.
 std::optional<Failure> first_failure(const Deferral& call) {
   const tracer::Trace& trace = *call.trace;
@@ -68,34 +63,19 @@ std::optional<Failure> first_failure(const Deferral& call) {
   const std::size_t count = trace.backward ? trace.backward->first : graph.nodes.size();
   std::vector<bool> is_needed = that_may_fail(graph, count);
   mark_operands(graph, is_needed);
-  std::vector<Tensor> values(count);
-  std::vector<Tensor> parts;  // of the latest op of several results
+  OpByOp run(graph, count);
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
     const Value v = graph.inputs[i];
-    if (v < count && is_needed[v]) values[v] = input_of(call, trace.inputs[i], graph[v].spec);
+    if (v < count && is_needed[v]) run.set(v, input_of(call, trace.inputs[i], graph[v].spec));
   }
-  Interpreter& eager = base_interpreter();
-  const InterpreterScope scope(eager);
+  const InterpreterScope scope(base_interpreter());
   for (Value v = 0; v < count; ++v) {
     const Node& node = graph[v];
     if (!is_needed[v] || node.kind == Node::Kind::input) continue;
-    if (node.kind == Node::Kind::constant) {
-      values[v] = node.constant;
-      continue;
-    }
-    if (node.kind == Node::Kind::part) {
-      values[v] = parts[static_cast<std::size_t>(std::get<int64_t>(node.attrs[0]))];
-      continue;
-    }
-    std::vector<const Tensor*> inputs;
-    for (const Value input : node.inputs) inputs.push_back(&values[input]);
     try {
-      if (has_parts(node))
-        parts = eager.run_all(*node.op, inputs, node.attrs, specs_of(parts_of(graph, v)));
-      else
-        values[v] = eager.run(*node.op, inputs, node.attrs, node.spec);
+      run.compute(v);
     } catch (const Error& error) {
-      if (node.op->effect == Effect::may_fail) return Failure{v, error};
+      if (has_effect(node) && node.op->effect == Effect::may_fail) return Failure{v, error};
       throw;
     }
   }

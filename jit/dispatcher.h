@@ -99,7 +99,7 @@ class Dispatcher {
   /// The same by this transaction; `deferred`: that, if it is one, which then finishes.
   double compute_by(tracer::Transaction& transaction, const Leaves& leaves, Caller& caller,
                     bool is_timed, tracer::Deferred* deferred = nullptr);
-  [[nodiscard]] std::shared_ptr<tracer::Segments> segments_for(int threads, NanCheck check);
+  [[nodiscard]] std::shared_ptr<tracer::Segments> segments_for(int threads, ResultCheck check);
   static void count_eager(const Decision& decision);
   /// Then order() and note_assigned() have nothing to do for a call that assigns nothing either.
   [[nodiscard]] bool assigns_nothing() const {
@@ -151,9 +151,10 @@ class Dispatcher {
   /// Calls whose checks failed, when they had returned too.
   const std::shared_ptr<std::atomic<uint64_t>> failed_checks_ =
       std::make_shared<std::atomic<uint64_t>>(0);
-  std::deque<Handle<DeferredCheck>> deferred_;               ///< calls whose checks are made later
-  std::atomic<bool> has_deferred_ = false;                   ///< read without the mutex
-  std::vector<std::shared_ptr<tracer::Segments>> segments_;  ///< per number of threads and NanCheck
+  std::deque<Handle<DeferredCheck>> deferred_;  ///< calls whose checks are made later
+  std::atomic<bool> has_deferred_ = false;      ///< read without the mutex
+  std::vector<std::shared_ptr<tracer::Segments>>
+      segments_;                    ///< per number of threads and ResultCheck
   std::vector<Variable> assigned_;  ///< captured Variables that calls have assigned, by id
   bool assigns_arguments_ = false;
   bool has_assigned_ = false;  ///< whether a call has ended, so that the two above tell

@@ -31,8 +31,8 @@ std::string difference(const Entry& before, const Entry& now) {
     return fmt::format("autocast's dtype is {}, was {}", name_of(autocast_dtype_of(now.key)),
                        name_of(autocast_dtype_of(before.key)));
   }
-  if (nan_check_of(before.key) != nan_check_of(now.key))
-    return "what results are looked through for (NaN, infinity) is something else";
+  if (result_check_of(before.key) != result_check_of(now.key))
+    return "what is checked of results (NaN, infinity, shadow) is something else";
   return "other arguments are the same tensor or Variable, or track gradients";
 }
 

@@ -49,7 +49,7 @@ void append_key(const Leaves& leaves, List& key, Sizes sizes) {
                 static_cast<uint64_t>(leaves.scalars.size()) << 48U);
   key.push_back(std::bit_cast<uint16_t>(default_device()) |
                 static_cast<uint64_t>(thread_autocast::dtype) << 16U |
-                static_cast<uint64_t>(thread_nan_check::check) << 24U);
+                static_cast<uint64_t>(thread_result_check::check) << 24U);
   for (std::size_t i = 0; i < leaves.tensors.size(); ++i) {
     const TensorData& data = leaves.tensors[i]->internals();
     append_spec(key, data.spec, data.strides, sizes);
@@ -128,9 +128,10 @@ DType autocast_dtype_of(std::span<const uint64_t> key) {
   return static_cast<DType>(key[1] >> 16U & 0xffU);
 }
 
-NanCheck nan_check_of(std::span<const uint64_t> key) {
-  const auto check = static_cast<NanCheck>(key[1] >> 24U);
-  return check == NanCheck::as_process ? thread_nan_check::of_process : check;  // always the same
+ResultCheck result_check_of(std::span<const uint64_t> key) {
+  const auto check = static_cast<ResultCheck>(key[1] >> 24U);
+  return check == ResultCheck::as_process ? thread_result_check::of_process
+                                          : check;  // always the same
 }
 
 uint64_t hash_of(std::span<const uint64_t> words) {

@@ -2,7 +2,7 @@
 // the key of its signature, stand-ins for recording.
 #pragma once
 
-#include "core/nan_check.h"
+#include "core/result_check.h"
 #include "core/scalar_value.h"
 #include "core/small_list.h"
 #include "core/tensor.h"
@@ -45,7 +45,7 @@ void make_key(const Leaves& leaves, Key& key);
 /// Where it makes tensors of nothing but numbers.
 [[nodiscard]] Device default_device_of(std::span<const uint64_t> key);
 [[nodiscard]] DType autocast_dtype_of(std::span<const uint64_t> key);
-[[nodiscard]] NanCheck nan_check_of(std::span<const uint64_t> key);
+[[nodiscard]] ResultCheck result_check_of(std::span<const uint64_t> key);
 /// A key without its sizes and strides: what must agree for one recorded call to be enough.
 [[nodiscard]] std::vector<uint64_t> without_sizes(const Leaves& leaves);
 

@@ -11,6 +11,7 @@
 #include "core/interpreter.h"
 #include "core/moment.h"
 #include "core/short_array.h"
+#include "core/unseen.h"
 #include "eager/launch.h"
 #include "jit/deferred_call.h"
 #include "jit/plan_impl.h"
@@ -46,6 +47,7 @@ class Run {
       find_packed();
       if (program_.is_gated && !follow()) return std::nullopt;
       if (later_ && later_->call) status = later_->call->word();
+      if (plan_.shadow) begin_shadow();
     }
     allocate();
     const bool is_checked = program_.can_fail && status == nullptr;
@@ -58,10 +60,10 @@ class Run {
     if (program_.safe_steps <
         program_.steps.size()) {  // something is overwritten, or acts on the outside
       given.is_gated = program_.is_gated && program_.can_fail && !program_.has_ordered;
-      if (!given.is_gated && has_failed()) return Plan::Outcome::check_failed;
+      if (!given.is_gated && has_failed()) return failed();
       running_.launch_rest(given);
     }
-    if (has_failed()) return Plan::Outcome::check_failed;
+    if (has_failed()) return failed();
     if (!plan_.is_plain && has_found()) [[unlikely]]
       return Plan::Outcome::not_finite;
     for (std::size_t i = 0; i < results.size(); ++i)
@@ -72,18 +74,75 @@ class Run {
     return Plan::Outcome::done;
   }
 
-  /// Whether a result or a new value has what is looked for.
+  /// Whether a result or a new value has what is looked for. Throws if it has not the bits of its
+  /// shadow.
   [[nodiscard, gnu::noinline]] bool has_found() {
-    if (plan_.nan_check == NanCheck::none) return false;
-    return std::ranges::any_of(program_.outputs, [this](const program::Output& output) {
-      return has_any(plan_.nan_check, make_result(output, false));
-    });
+    if (plan_.check == ResultCheck::none) return false;
+    if (shadow_) {
+      end_shadow([this] { shadow_->call->expect(all_outputs()); });
+      return false;
+    }
+    return std::ranges::any_of(
+        all_outputs(), [this](const Tensor& output) { return has_any(plan_.check, output); });
   }
 
   /// The calls on whose checks it depends that it cannot follow.
   [[nodiscard]] std::vector<Handle<DeferredCheck>> what() { return std::move(later_->earlier); }
 
  private:
+  [[nodiscard, gnu::noinline]] Plan::Outcome failed() {
+    if (shadow_) end_shadow([this] { shadow_->call->expect_failure(); });
+    return Plan::Outcome::check_failed;
+  }
+
+  [[nodiscard]] std::vector<Tensor> all_outputs() {
+    std::vector<Tensor> outputs;
+    for (const program::Output& output : program_.outputs)
+      outputs.push_back(make_result(output, false));
+    return outputs;
+  }
+
+  // ---- its shadow
+
+  /// The inputs, of which the shadow keeps those that nothing is stored over, and copies of the
+  /// others: a handle would keep them from being stored over.
+  [[gnu::noinline]] void begin_shadow() {
+    shadow_ = std::make_unique<ShadowState>();
+    for (std::size_t i = 0; i < program_.memory.size(); ++i) {
+      const program::OutputMemory& memory = program_.memory[i];
+      if (memory.donation < 0) continue;
+      const Tensor* const given = offered(static_cast<std::size_t>(memory.donation));
+      if (given == nullptr || !fits(*given, memory.spec)) continue;
+      const Unseen unseen;
+      shadow_->saved.push_back({i, given, eager::transferred(*given, given->spec())});
+    }
+    std::vector<Tensor> inputs;
+    for (std::size_t i = 0; i < plan_.inputs.size(); ++i) {
+      Tensor input = input_tensor(i);
+      for (const Saved& saved : shadow_->saved) {
+        if (input.internals().storage == saved.tensor->internals().storage) input = saved.copy;
+      }
+      inputs.push_back(bare_copy(input));
+    }
+    shadow_->call.emplace(*plan_.shadow, std::move(inputs));
+  }
+
+  /// If it throws, what was stored over is what it was.
+  template <class Check>
+  void end_shadow(const Check& check) {
+    try {
+      check();
+    } catch (...) {
+      const Unseen unseen;
+      for (const auto& [memory, tensor, copy] : shadow_->saved) {
+        if (running_.made(memory).internals().storage == tensor->internals().storage)
+          eager::copy_into(copy, *tensor);
+      }
+      throw;
+    }
+    shadow_.reset();
+  }
+
   /// The cells that are assigned.
   struct Locks {
     std::vector<VariableCell*> cells;  ///< by id
@@ -98,6 +157,18 @@ class Run {
     std::vector<Handle<DeferredCheck>> earlier;  ///< of calls that it depends on
     Handle<DeferredCheck> followed;              ///< the last of them
     Handle<DeferredCall> call;                   ///< itself, if its own are made later
+  };
+
+  /// What may be stored over, as it was.
+  struct Saved {
+    std::size_t memory = 0;  ///< of the program
+    const Tensor* tensor = nullptr;
+    Tensor copy;
+  };
+  /// Under ResultCheck::shadow.
+  struct ShadowState {
+    std::vector<Saved> saved;
+    std::optional<ShadowCall> call;
   };
 
   /// An operand that stays packed, as this call finds it.
@@ -444,7 +515,8 @@ class Run {
   std::unique_ptr<Kept[]> kept_;  ///< per kept operand, if there are any
   std::vector<Tensor> assigned_;  ///< by commit(): new values, then the old ones
   std::unique_ptr<Later> later_;  ///< if the device is one
-  std::optional<Locks> locks_;    ///< last: released before the rest goes
+  std::unique_ptr<ShadowState> shadow_;
+  std::optional<Locks> locks_;  ///< last: released before the rest goes
 };
 
 }  // namespace

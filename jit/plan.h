@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/graph.h"
-#include "core/nan_check.h"
+#include "core/result_check.h"
 #include "core/scalar_value.h"
 #include "core/variable.h"
 #include "program/report.h"
@@ -51,8 +51,12 @@ class Plan {
  public:
   struct Options {
     int threads = 1;
-    bool quick_code = false;              ///< see CompileOptions
-    NanCheck nan_check = NanCheck::none;  ///< then nothing is updated in place
+    bool quick_code = false;  ///< see CompileOptions
+    /// nan, infinity: nothing is updated in place.
+    ResultCheck check = ResultCheck::none;
+    std::string name = {};  ///< the function's, for errors
+    /// Beside what pass_options() says: passes to leave out.
+    std::vector<std::string> left_out = {};
   };
   /// Compiles `trace`. Throws Error(compile) if code generation fails.
   Plan(const tracer::Trace& trace, const Options& options);
@@ -61,12 +65,13 @@ class Plan {
   Plan& operator=(const Plan&) = delete;
 
   /// Runs the steps and commits the Variables; `results`, result_count() of them, get the result
-  /// tensors. When it is not `done`, nothing has changed and the caller must run the function
+  /// tensors. Under ResultCheck::shadow it throws Error(internal) if the ops give other bits one by
+  /// one. When it is not `done`, nothing has changed and the caller must run the function
   /// eagerly (which, after a failed check, throws eager's own error).
   enum class Outcome : uint8_t {
     done,
     check_failed,    ///< a check inside a kernel: an index out of range, a division by zero
-    not_finite,      ///< what is looked for (Options::nan_check) is in a result or a new value
+    not_finite,      ///< what is looked for (Options::check) is in a result or a new value
     layout_changed,  ///< a captured Variable holds a tensor with other strides than when it was
                      ///< recorded
   };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "jit/plan.h"
+#include "jit/shadow_call.h"
 #include "program/program.h"
 
 #include <cstddef>
@@ -26,8 +27,9 @@ struct PlanImpl {
   std::vector<tracer::TraceInput> read;            ///< Variables whose values a call reads
   bool has_updates = false;                        ///< of Variables: a call ends by a commit
   bool is_plain = true;  ///< nothing is kept, and no call goes on when it has returned
-  NanCheck nan_check = NanCheck::none;
-  bool may_defer = false;   ///< a call may return before its checks are made
+  ResultCheck check = ResultCheck::none;
+  std::unique_ptr<const Shadow> shadow;  ///< ResultCheck::shadow
+  bool may_defer = false;                ///< a call may return before its checks are made
   bool may_follow = false;  ///< without checks: what it gives fails if what it takes has failed
 };
 

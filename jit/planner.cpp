@@ -61,15 +61,16 @@ std::vector<program::Donation> donations_of(const tracer::Trace& trace) {
   return donations;
 }
 
-program::Options options_for(const tracer::Trace& trace, const Plan::Options& given) {
-  const bool is_checked = given.nan_check != NanCheck::none;
+program::Options options_for(const tracer::Trace& trace, const Plan::Options& given,
+                             const PassOptions& passes) {
+  const bool is_checked = looks_at_elements(given.check);
   program::Options options = {
       .threads = given.threads,
       .donations = is_checked ? std::vector<program::Donation>() : donations_of(trace),
-      .trims = is_pass_enabled("trim_images"),
-      .fuses = is_pass_enabled("fuse"),
-      .packs = is_pass_enabled("pack_operands"),
-      .joins = is_pass_enabled("horizontal_fusion"),
+      .trims = passes.has("trim_images"),
+      .fuses = passes.has("fuse"),
+      .packs = passes.has("pack_operands"),
+      .joins = passes.has("horizontal_fusion"),
       .quick_code = given.quick_code,
       .places = trace.places};
   const std::unordered_set<tracer::TraceInput, InputHash> assigned(trace.assigned.begin(),
@@ -100,7 +101,7 @@ void bind(const tracer::Trace& trace, PlanImpl& plan) {
     plan.updates.push_back({.variable = trace.assigned[i], .output = trace.result_count + i});
   plan.has_updates = !plan.updates.empty() || !plan.cleared.empty();
   plan.is_plain =
-      plan.program->kept.empty() && !plan.program->is_gated && plan.nan_check == NanCheck::none;
+      plan.program->kept.empty() && !plan.program->is_gated && plan.check == ResultCheck::none;
 }
 
 /// Whether and when a call waits for the device.
@@ -114,7 +115,7 @@ void decide_waits(PlanImpl& plan, PlanReport& report) {
            program.places[output.base].kind == program::Place::Kind::input;
   };
   const bool is_enqueued =
-      std::ranges::all_of(program.outputs, is_settled) && plan.nan_check == NanCheck::none;
+      std::ranges::all_of(program.outputs, is_settled) && plan.check == ResultCheck::none;
   plan.may_defer = is_enqueued && program.can_fail && !program.has_ordered;
   plan.may_follow = is_enqueued && !program.can_fail && !program.has_ordered && !plan.has_updates;
   report.waits = program.can_fail && !plan.may_defer ? 1 : 0;
@@ -127,11 +128,13 @@ Plan::Plan(const tracer::Trace& trace, const Options& options)
     : impl_(std::make_unique<PlanImpl>()) {
   const double start = precise_now();
   Backend& device = backend(device_of(trace.graph));
-  Graph graph = run_passes(trace.graph);
+  PassOptions passes = pass_options();
+  std::ranges::copy(options.left_out, std::back_inserter(passes.disabled));
+  Graph graph = run_passes(trace.graph, passes);
   place_constants(graph, device);
   report_.passes_s = precise_now() - start;
   impl_->program =
-      program::make_program(std::move(graph), device, options_for(trace, options), report_);
+      program::make_program(std::move(graph), device, options_for(trace, options, passes), report_);
   if (!impl_->program) {
     throw Error(ErrorKind::internal, {.where = "Plan",
                                       .what = "the graph after the passes",
@@ -139,7 +142,8 @@ Plan::Plan(const tracer::Trace& trace, const Options& options)
                                       .got = "an op that none of them does",
                                       .fix = {}});
   }
-  if (!impl_->program->has_ordered) impl_->nan_check = options.nan_check;
+  if (!impl_->program->has_ordered) impl_->check = options.check;  // else it cannot run again
+  if (impl_->check == ResultCheck::shadow) impl_->shadow = std::make_unique<Shadow>(trace, options);
   bind(trace, *impl_);
   decide_waits(*impl_, report_);
   report_.total_s = precise_now() - start;

@@ -126,7 +126,7 @@ bool Dispatcher::accept_locked(const Decision& decision, const Leaves& leaves,
     give_up(entry, obstacle->reason, obstacle->place);
     return false;
   }
-  if (recording.trace->backward && nan_check_of(entry.key) != NanCheck::none) {
+  if (recording.trace->backward && looks_at_elements(result_check_of(entry.key))) {
     give_up(entry, Tier::eager,
             "its results track gradients, and the way back is looked through for NaN op by op", "");
     return false;
@@ -309,7 +309,8 @@ void Dispatcher::build(const std::shared_ptr<Entry>& entry) {
   try {
     const Plan::Options options = {.threads = threads_of(entry->key),
                                    .quick_code = options_.quick_code,
-                                   .nan_check = nan_check_of(entry->key)};
+                                   .check = result_check_of(entry->key),
+                                   .name = options_.name};
     if (from->trace->backward) {
       derivative = std::make_shared<const Derivative>(*from->trace, options);
       plan = std::make_shared<const Plan>(derivative->forward(), options);

@@ -41,10 +41,10 @@ std::shared_ptr<const tracer::CutProgram> plan_of(const tracer::Trace& trace,
                                                   const CompileOptions& options) {
   try {
     const profiling::Span span(EventKind::compile, options.name);
-    return std::make_shared<const PlanOfCut>(trace,
-                                             Plan::Options{.threads = segments.threads(),
-                                                           .quick_code = options.quick_code,
-                                                           .nan_check = segments.nan_check()});
+    return std::make_shared<const PlanOfCut>(trace, Plan::Options{.threads = segments.threads(),
+                                                                  .quick_code = options.quick_code,
+                                                                  .check = segments.result_check(),
+                                                                  .name = options.name});
   } catch (const std::exception& error) {  // an Error, or out of memory
     log(LogLevel::warning,
         fmt::format("{}: a segment runs eagerly: {}", options.name, error.what()));
@@ -65,10 +65,10 @@ std::shared_ptr<const tracer::CutProgram> plan_of(const tracer::Trace& trace,
 
 }  // namespace
 
-std::shared_ptr<tracer::Segments> Dispatcher::segments_for(int threads, NanCheck check) {
+std::shared_ptr<tracer::Segments> Dispatcher::segments_for(int threads, ResultCheck check) {
   const std::lock_guard lock(mutex_);
   for (std::shared_ptr<tracer::Segments>& segments : segments_) {
-    if (segments->threads() != threads || segments->nan_check() != check) continue;
+    if (segments->threads() != threads || segments->result_check() != check) continue;
     if (segments->is_full()) segments = std::make_shared<tracer::Segments>(threads, check);
     return segments;
   }
@@ -79,7 +79,7 @@ std::shared_ptr<tracer::Segments> Dispatcher::segments_for(int threads, NanCheck
 void Dispatcher::defer(const Decision& decision, const Leaves& leaves, Caller& caller,
                        Stance stance) {
   const std::shared_ptr<tracer::Segments> segments =
-      segments_for(num_threads(), nan_check_of(decision.entry->key));
+      segments_for(num_threads(), result_check_of(decision.entry->key));
   const auto compile = [&](tracer::Trace trace, tracer::CutProgramTaker done) {
     if (stance == Stance::fail_on_recompile) throw_needs_plan(trace, options_);
     if (options_.in_background) {

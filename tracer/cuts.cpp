@@ -1,8 +1,8 @@
 // The ends of a deferred call's segments: what is alive is computed.
 #include "core/backend.h"
 #include "core/host_access.h"
-#include "core/nan_check.h"
 #include "core/parallel.h"
+#include "core/result_check.h"
 #include "tracer/deferred.h"
 
 #include <algorithm>
@@ -287,7 +287,7 @@ Tensor computed(const Step& step, std::span<const Tensor> imports,
     }
   }
   Tensor value = by.run(*step.op, inputs, step.attrs, step.spec);
-  if (const NanCheck check = nan_check_as_set(); check != NanCheck::none) [[unlikely]]
+  if (const ResultCheck check = result_check_as_set(); looks_at_elements(check)) [[unlikely]]
     check_result(check, *step.op, inputs, value, &step.place);
   return value;
 }

@@ -8,8 +8,8 @@
 
 #include "core/fork.h"
 #include "core/interpreter.h"
-#include "core/nan_check.h"
 #include "core/place.h"
+#include "core/result_check.h"
 #include "tracer/segments_report.h"
 #include "tracer/trace.h"
 
@@ -157,13 +157,13 @@ struct Step {
 class Segments {
  public:
   /// For calls on so many threads, whose results are looked through for this.
-  explicit Segments(int threads, NanCheck check = NanCheck::none)
-      : threads_(threads), nan_check_(check) {}
+  explicit Segments(int threads, ResultCheck check = ResultCheck::none)
+      : threads_(threads), result_check_(check) {}
   Segments(const Segments&) = delete;
   Segments& operator=(const Segments&) = delete;
 
   [[nodiscard]] int threads() const { return threads_; }
-  [[nodiscard]] NanCheck nan_check() const { return nan_check_; }
+  [[nodiscard]] ResultCheck result_check() const { return result_check_; }
   [[nodiscard]] Step& root() { return root_; }
   /// Whether nothing is added any more; the next call is given another one.
   [[nodiscard]] bool is_full() const { return is_full_.load(std::memory_order_relaxed); }
@@ -207,7 +207,7 @@ class Segments {
   void note_crowded(const CallSite& place);
 
   const int threads_;
-  const NanCheck nan_check_;
+  const ResultCheck result_check_;
   std::atomic<bool> is_full_ = false;
   std::atomic<uint64_t> calls_ = 0, matched_ = 0, computed_ = 0;
   Step root_;

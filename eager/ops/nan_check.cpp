@@ -1,11 +1,9 @@
 // Where memory is a device's, it is looked through there, and one element comes to the host; all of
 // a tensor only if it has what is looked for.
-#include "core/nan_check.h"
-
 #include "core/error.h"
 #include "core/host_access.h"
-#include "core/interpreter.h"
-#include "core/profiling.h"
+#include "core/result_check.h"
+#include "core/unseen.h"
 #include "eager/ops/cast.h"
 #include "eager/ops/reduce.h"
 #include "eager/ops/unary.h"
@@ -22,22 +20,8 @@
 namespace nitinol {
 namespace {
 
-/// Nobody sees what is done here: no recording, tape, profile or check.
-class Unseen {
- public:
-  Unseen() : scope_(base_interpreter()) { before_ = set_nan_check(NanCheck::none); }
-  ~Unseen() { set_nan_check(before_); }
-  Unseen(const Unseen&) = delete;
-  Unseen& operator=(const Unseen&) = delete;
-
- private:
-  InterpreterScope scope_;
-  profiling::Pause pause_;
-  NanCheck before_;
-};
-
-bool is_bad(NanCheck check, double value) {
-  return std::isnan(value) || (check == NanCheck::infinity && std::isinf(value));
+bool is_bad(ResultCheck check, double value) {
+  return std::isnan(value) || (check == ResultCheck::infinity && std::isinf(value));
 }
 
 double number_of(const TensorData& data) {
@@ -51,15 +35,15 @@ bool is_here(const TensorData& data) {
   return memory == TensorData::Memory::here && element_count(data.spec.shape) > 0;
 }
 
-bool looks(NanCheck check, const Tensor& tensor) {
+bool looks(ResultCheck check, const Tensor& tensor) {
   const TensorData& data = tensor.internals();
   if (!is_floating(data.spec.dtype)) return false;
   if (data.is_number())
     return (data.spec.dtype == f32 || data.spec.dtype == f64) && is_bad(check, number_of(data));
   if (!is_here(data)) return false;
   const Tensor bare = bare_copy(tensor);
-  return first_element(any(check == NanCheck::nan ? isnan(bare) : logical_not(isfinite(bare)))) !=
-         0;
+  return first_element(
+             any(check == ResultCheck::nan ? isnan(bare) : logical_not(isfinite(bare)))) != 0;
 }
 
 /// The first element in row-major order that is looked for, and its number.
@@ -68,7 +52,7 @@ struct Found {
   double value = 0;
 };
 
-Found first_bad(NanCheck check, const Tensor& tensor) {
+Found first_bad(ResultCheck check, const Tensor& tensor) {
   if (tensor.internals().is_number()) return {0, number_of(tensor.internals())};
   const std::vector<double> elements = cast(bare_copy(tensor), f64).to_vector<double>();
   const auto bad =
@@ -93,7 +77,7 @@ std::string range_of(const Tensor& operand, const Tensor& result, int64_t positi
   return text;
 }
 
-[[noreturn]] void throw_bad(NanCheck check, const Op& op, Inputs inputs, const Tensor& result,
+[[noreturn]] void throw_bad(ResultCheck check, const Op& op, Inputs inputs, const Tensor& result,
                             const CallSite* place) {
   const Found found = first_bad(check, result);
   std::string operands;
@@ -112,19 +96,19 @@ std::string range_of(const Tensor& operand, const Tensor& result, int64_t positi
                                    to_string(indices_at(result.shape(), found.position)),
                                    describe(result.spec()), found.value),
                .expected = fmt::format("no {} out of operands that have none",
-                                       check == NanCheck::nan ? "NaN" : "NaN or infinity"),
+                                       check == ResultCheck::nan ? "NaN" : "NaN or infinity"),
                .got = operands.empty() ? "no operands" : operands,
                .fix = std::move(remarks)});
 }
 
 }  // namespace
 
-bool has_any(NanCheck check, const Tensor& tensor) {
+bool has_any(ResultCheck check, const Tensor& tensor) {
   const Unseen unseen;
   return looks(check, tensor);
 }
 
-void check_result(NanCheck check, const Op& op, Inputs inputs, const Tensor& result,
+void check_result(ResultCheck check, const Op& op, Inputs inputs, const Tensor& result,
                   const CallSite* place) {
   const Unseen unseen;
   if (!looks(check, result)) return;

@@ -43,12 +43,6 @@ constexpr Pass passes[] = {
 constexpr std::array<std::string_view, 4> planning = {"trim_images", "fuse", "pack_operands",
                                                       "horizontal_fusion"};
 
-bool is_optional(std::string_view name) {
-  if (std::ranges::find(planning, name) != planning.end()) return true;
-  const auto* pass = std::ranges::find(passes, name, &Pass::name);
-  return pass != std::end(passes) && pass->need == Pass::Need::optional;
-}
-
 bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
@@ -123,20 +117,19 @@ void set_pass_options(PassOptions options) {
   shared.options = std::move(options);
 }
 
-bool is_pass_enabled(std::string_view name) {
-  SharedOptions& shared = shared_options();
-  const std::lock_guard lock(shared.mutex);
-  return !contains(shared.options.disabled, name);
+bool PassOptions::has(std::string_view name) const {
+  return !contains(disabled, name);
 }
 
-Graph run_passes(Graph graph) {
-  const PassOptions options = pass_options();
+Graph run_passes(Graph graph, const PassOptions& options) {
   const bool dumps_all = contains(options.dumped, "all");
   const bool dumps_graph = dumps_all || contains(options.dumped, "graph");
   check(graph, "recording");
   if (dumps_graph) dump("recorded", to_string(graph));
-  for (const Pass& pass : passes) {
-    const bool is_enabled = !is_optional(pass.name) || !contains(options.disabled, pass.name);
+  std::vector<Pass> all(std::begin(passes), std::end(passes));
+  all.insert(all.end(), options.added.begin(), options.added.end());
+  for (const Pass& pass : all) {
+    const bool is_enabled = pass.need == Pass::Need::required || options.has(pass.name);
     const bool is_dumped = dumps_all || contains(options.dumped, pass.name);
     const std::string before = is_dumped ? to_string(graph) : "";
     if (is_enabled) {

@@ -23,9 +23,6 @@ struct Pass {
 /// after them.
 [[nodiscard]] std::vector<std::string_view> optional_passes();
 
-/// Runs all enabled passes. Builds with assertions verify the graph before and after each.
-[[nodiscard]] Graph run_passes(Graph graph);
-
 /// What a process changes about its passes, for finding the one that is wrong.
 struct PassOptions {
   /// Names not to run: of passes, or "fuse", which turns grouping off.
@@ -33,6 +30,10 @@ struct PassOptions {
   /// What to print to stderr: "graph" (as recorded, and after the last pass), the name of a pass
   /// (what it made, if it changed anything), or "all".
   std::vector<std::string> dumped;
+  /// Passes that run after those of all_passes(): for tests, which plant wrong ones.
+  std::vector<Pass> added = {};
+  /// False if `name` is not to run.
+  [[nodiscard]] bool has(std::string_view name) const;
 };
 
 /// The present options: at first NITINOL_DISABLE_PASSES and NITINOL_DUMP, comma-separated.
@@ -41,7 +42,8 @@ struct PassOptions {
 /// Replaces them, for graphs compiled from now on. Names that no pass has are noted in the log.
 /// Thread-safe.
 void set_pass_options(PassOptions options);
-/// False if `name` is switched off.
-[[nodiscard]] bool is_pass_enabled(std::string_view name);
+/// Runs all passes but for those that are disabled. Builds with assertions verify the graph before
+/// and after each.
+[[nodiscard]] Graph run_passes(Graph graph, const PassOptions& options);
 
 }  // namespace nitinol::jit

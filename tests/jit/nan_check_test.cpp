@@ -43,7 +43,7 @@ bool has(const std::string& text, std::string_view part) {
 
 TEST_CASE("an eager op that makes NaN says which element, of what", "[jit][nan]") {
   const Tensor x = reshape(floats({1, 2, 4, -0.5F, 8, 16}), {2, 3});
-  const NanCheckScope scope;
+  const ResultCheckScope scope(ResultCheck::nan);
   const ErrorReport report = report_of([&] { static_cast<void>(log(x)); });
   CHECK(report.where == "log");
   CHECK(has(report.what, "element [1, 0] of the result, float32[2, 3], is"));
@@ -54,7 +54,7 @@ TEST_CASE("an eager op that makes NaN says which element, of what", "[jit][nan]"
 
 TEST_CASE("NaN that goes in may come out", "[jit][nan]") {
   const Tensor x = floats({1, not_a_number, 3});
-  const NanCheckScope scope;
+  const ResultCheckScope scope(ResultCheck::nan);
   CHECK(report_of([&] {
           static_cast<void>(exp(x) * 2);
           static_cast<void>(sum(x));
@@ -65,10 +65,10 @@ TEST_CASE("NaN that goes in may come out", "[jit][nan]") {
 TEST_CASE("infinity is looked for on request", "[jit][nan]") {
   const Tensor x = floats({1, 1000});
   {
-    const NanCheckScope scope;
+    const ResultCheckScope scope(ResultCheck::nan);
     CHECK(report_of([&] { static_cast<void>(exp(x)); }).where.empty());
   }
-  const NanCheckScope scope(NanCheck::infinity);
+  const ResultCheckScope scope(ResultCheck::infinity);
   const ErrorReport report = report_of([&] { static_cast<void>(exp(x)); });
   CHECK(report.where == "exp");
   CHECK(has(report.what, "element [1] of the result, float32[2], is inf"));
@@ -77,7 +77,7 @@ TEST_CASE("infinity is looked for on request", "[jit][nan]") {
 }
 
 TEST_CASE("integers, booleans and nothing are not looked through", "[jit][nan]") {
-  const NanCheckScope scope(NanCheck::infinity);
+  const ResultCheckScope scope(ResultCheck::infinity);
   CHECK(report_of([&] {
           static_cast<void>(arange(5, i32, default_device()) + 1);
           static_cast<void>(floats({1, 2}) < 2);
@@ -92,10 +92,10 @@ TEST_CASE("a scope is the thread's, and ends", "[jit][nan]") {
   const auto finds = [&] { return !report_of([&] { static_cast<void>(log(x)); }).where.empty(); };
   CHECK(!finds());
   {
-    const NanCheckScope outer;
+    const ResultCheckScope outer(ResultCheck::nan);
     CHECK(finds());
     {
-      const NanCheckScope inner(NanCheck::none);
+      const ResultCheckScope inner(ResultCheck::none);
       CHECK(!finds());
     }
     CHECK(finds());
@@ -115,7 +115,7 @@ TEST_CASE("a scope is the thread's, and ends", "[jit][nan]") {
 
 TEST_CASE("the way back is looked through", "[jit][nan]") {
   const Variable w = parameter(floats({0, 4}));
-  const NanCheckScope scope;
+  const ResultCheckScope scope(ResultCheck::nan);
   const Tensor loss = sum(sqrt(w.get()) * 0);  // whose derivative at 0 is 0 times infinity
   const ErrorReport report = report_of([&] { loss.backward(); });
   CHECK(!report.where.empty());
@@ -132,7 +132,7 @@ TEST_CASE("a compiled call finds NaN in what it gives, and says where it came fr
       {.name = "loss", .check = Check::never});
   const Tensor good = floats({1, 2, 3}), bad = floats({1, -2, 3});
   static_cast<void>(f(good));
-  const NanCheckScope scope;
+  const ResultCheckScope scope(ResultCheck::nan);
   test::settle(f, good);
   const uint64_t plans = f.explain().plan_calls;
   CHECK(same_bits(f(good), f.eager(good)));
@@ -197,7 +197,7 @@ TEST_CASE("a compiled function whose results track gradients runs op by op", "[j
   CHECK(explanation.signatures.at(0).tier == Tier::eager);
   CHECK(has(explanation.signatures.at(0).reason, "looked through"));
   w.set(floats({0, 4}));
-  const NanCheckScope scope;
+  const ResultCheckScope scope(ResultCheck::nan);
   CHECK(!report_of([&] { f(w.get()).backward(); }).where.empty());
 }
 
@@ -210,7 +210,7 @@ TEST_CASE("segments are looked through", "[jit][nan]") {
       },
       {.name = "looks"});
   const Tensor good = floats({1, 2, 3}), bad = floats({1, 0.25F, 3});
-  const NanCheckScope scope;
+  const ResultCheckScope scope(ResultCheck::nan);
   for (int i = 0; i < 6; ++i) static_cast<void>(f(good));
   const ErrorReport report = report_of([&] {
     const Tensor y = f(bad);
@@ -226,7 +226,7 @@ TEST_CASE("a signature says that it is looked through", "[jit][nan]") {
   const Tensor x = floats({1});
   test::settle(f, x);
   {
-    const NanCheckScope scope;
+    const ResultCheckScope scope(ResultCheck::nan);
     test::settle(f, x);
   }
   const Explanation explanation = f.explain();
@@ -236,7 +236,7 @@ TEST_CASE("a signature says that it is looked through", "[jit][nan]") {
 
 TEST_CASE("work with NaN", "[.nan-work][host]") {
   {
-    const NanCheckScope not_here(NanCheck::none);  // whatever the process says
+    const ResultCheckScope not_here(ResultCheck::none);  // whatever the process says
     static_cast<void>(log(floats({-2})));
   }
   static_cast<void>(log(floats({-1})));

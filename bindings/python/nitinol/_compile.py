@@ -82,6 +82,7 @@ def compile(
     quick_code: bool = False,
     autocast: DTypeLike | None = None,
     check_nan: bool = False,
+    shadow: bool = False,
     arguments: Sequence[str] | None = None,
 ) -> Compiled[_P, _R]: ...
 @overload
@@ -95,6 +96,7 @@ def compile(
     quick_code: bool = False,
     autocast: DTypeLike | None = None,
     check_nan: bool = False,
+    shadow: bool = False,
     arguments: Sequence[str] | None = None,
 ) -> Callable[[Callable[_P, _R]], Compiled[_P, _R]]: ...
 def compile(
@@ -108,6 +110,7 @@ def compile(
     quick_code: bool = False,
     autocast: DTypeLike | None = None,
     check_nan: bool = False,
+    shadow: bool = False,
     arguments: Sequence[str] | None = None,
 ) -> Any:
     """Wraps a function, a method or another callable; also a decorator, with options or without.
@@ -125,6 +128,7 @@ def compile(
     quick_code: code that is not on disk yet is made quickly first, and better in the background.
     autocast: the function runs inside nn.autocast(dtype).
     check_nan: it runs inside debug_nans().
+    shadow: it runs inside shadow().
     arguments: names of the parameters, for explain() and errors, where they cannot be found.
     """
 
@@ -135,6 +139,7 @@ def compile(
         ("in_background", in_background, bool, "True or False"),
         ("quick_code", quick_code, bool, "True or False"),
         ("check_nan", check_nan, bool, "True or False"),
+        ("shadow", shadow, bool, "True or False"),
     ):
         if not isinstance(value, kind):
             raise TypeError(f"compile: {option} is {value!r}; expected {expected}")
@@ -158,6 +163,7 @@ def compile(
             quick_code,
             autocast,
             check_nan,
+            shadow,
         )
 
     return wrap if function is None else wrap(function)

@@ -212,8 +212,12 @@ struct StanceContext : SettingContext {
 
 struct NanContext : SettingContext {
   explicit NanContext(bool infinity)
-      : SettingContext(Setting::nan_check,
-                       static_cast<int>(infinity ? NanCheck::infinity : NanCheck::nan)) {}
+      : SettingContext(Setting::result_check,
+                       static_cast<int>(infinity ? ResultCheck::infinity : ResultCheck::nan)) {}
+};
+
+struct ShadowContext : SettingContext {
+  ShadowContext() : SettingContext(Setting::result_check, static_cast<int>(ResultCheck::shadow)) {}
 };
 
 Check check_named(const std::string& name) {
@@ -254,6 +258,7 @@ void make_compiled(Compiled* self, const Arguments& given) {
   options.quick_code = given.get<bool>(8);
   if (!given.value(9).is_none()) options.autocast = given.get<DType>(9);
   options.check_nan = given.get<bool>(10);
+  options.shadow = given.get<bool>(11);
   std::vector<std::string> names = options.arguments;
   // is_const: Python orders calls of one function itself.
   auto compiled = std::make_shared<jit::CompiledFunction>(std::move(options), true);
@@ -295,19 +300,21 @@ void bind_compile(nb::module_& m) {
   static Signature of_compile(
       "compile",
       {"function", "name", "arguments", "sees_order", "check", "check_interval_ms",
-       "signature_limit", "in_background", "quick_code", "autocast", "check_nan"},
-      0, 11, 0x7ff);
+       "signature_limit", "in_background", "quick_code", "autocast", "check_nan", "shadow"},
+      0, 12, 0xfff);
   of_compile.intern();
   nb::class_<Compiled> compiled(m, "Compiled", nb::type_slots(slots), nb::is_final(),
                                 nb::is_generic(), nb::is_weak_referenceable(),
                                 nb::sig("class Compiled(typing.Generic[_P, _R])"),
                                 "What compile() returns.");
   compiled
-      .def("__init__", with_arguments<11, Compiled*>(of_compile, make_compiled),
-           nb::sig("def __init__(self, function: collections.abc.Callable[_P, _R], name: str, "
-                   "arguments: collections.abc.Sequence[str], sees_order: bool, check: str, "
-                   "check_interval_ms: float, signature_limit: int, in_background: bool, "
-                   "quick_code: bool, autocast: DTypeLike | None, check_nan: bool) -> None"))
+      .def(
+          "__init__", with_arguments<12, Compiled*>(of_compile, make_compiled),
+          nb::sig("def __init__(self, function: collections.abc.Callable[_P, _R], name: str, "
+                  "arguments: collections.abc.Sequence[str], sees_order: bool, check: str, "
+                  "check_interval_ms: float, signature_limit: int, in_background: bool, "
+                  "quick_code: bool, autocast: DTypeLike | None, check_nan: bool, shadow: bool) -> "
+                  "None"))
       .def(
           "eager",
           [](Compiled& self, nb::args positional, nb::kwargs named) {
@@ -366,6 +373,23 @@ void bind_compile(nb::module_& m) {
                                                 NanContext(given.is_given(0) && given.get<bool>(0));
                                           }),
            nb::sig("def __init__(self, *, infinity: bool = False) -> None"));
+  bind_context<ShadowContext>(
+      m, "shadow",
+      "with shadow(): each compiled call of this thread also runs op by op. If the bits differ,\n"
+      "which is a mistake of this library, an Error says what causes it and where a program is\n"
+      "that shows it; nothing is assigned. NITINOL_CHECK=shadow is that for the whole process.")
+      .def(nb::init<>());
+  m.def(
+      "shadow_difference",
+      [](const std::string& graph, nb::handle inputs) {
+        return shadow_difference(
+            graph, convert<std::vector<Tensor>>({"shadow_difference", "inputs", inputs}));
+      },
+      nb::arg("graph"), nb::arg("inputs"),
+      nb::sig("def shadow_difference(graph: str, inputs: collections.abc.Sequence[TensorLike]) -> "
+              "str"),
+      "Computes a graph, given as text, compiled and op by op. Returns the first difference as a\n"
+      "sentence, or an empty text. inputs: one for each of the graph's.");
   m.def(
       "set_stance", [](const std::string& name) { set_stance(stance_named(name)); },
       nb::arg("name"), "The same for the whole process.");

@@ -46,8 +46,8 @@ using Scope = std::shared_ptr<Entered>;
 int exchange(Setting setting, int value) {
   if (setting == Setting::autocast)
     return static_cast<int>(set_autocast_dtype(static_cast<DType>(value)));
-  if (setting == Setting::nan_check)
-    return static_cast<int>(set_nan_check(static_cast<NanCheck>(value)));
+  if (setting == Setting::result_check)
+    return static_cast<int>(set_result_check(static_cast<ResultCheck>(value)));
   if (setting == Setting::gradients) return autograd::set_enabled(value != 0) ? 1 : 0;
   const auto before = set_thread_stance(
       value == no_stance ? std::nullopt : std::optional(static_cast<Stance>(value)));
@@ -151,7 +151,7 @@ void refresh_settings() noexcept {
     const nb::error_scope kept;
     const nb::object all = scopes();
     for (const Setting setting :
-         {Setting::gradients, Setting::stance, Setting::autocast, Setting::nan_check})
+         {Setting::gradients, Setting::stance, Setting::autocast, Setting::result_check})
       apply(setting, innermost(all, setting));
   } catch (...) {  // no memory: they stay as they are
     return;

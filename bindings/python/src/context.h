@@ -17,7 +17,7 @@ namespace nitinol::python {
 [[noreturn]] void throw_not_entered();
 
 /// What a scope sets.
-enum class Setting : uint8_t { gradients, stance, autocast, nan_check };
+enum class Setting : uint8_t { gradients, stance, autocast, result_check };
 
 /// A scope that has been entered.
 struct Entered;

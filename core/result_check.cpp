@@ -1,4 +1,4 @@
-#include "core/nan_check.h"
+#include "core/result_check.h"
 
 #include "core/environment.h"
 
@@ -9,7 +9,7 @@
 namespace nitinol {
 
 constinit std::atomic<uint32_t> observed::by = 0;
-constinit thread_local NanCheck thread_nan_check::check = NanCheck::as_process;
+constinit thread_local ResultCheck thread_result_check::check = ResultCheck::as_process;
 
 namespace {
 
@@ -18,17 +18,18 @@ void be_told() {
   observed::by.fetch_or(observed::by_check, std::memory_order_relaxed);
 }
 
-NanCheck from_environment() {
-  constexpr std::array<std::string_view, 2> values = {"nan", "infinity"};
+ResultCheck from_environment() {
+  constexpr std::array<std::string_view, 3> values = {"nan", "infinity", "shadow"};
+  constexpr std::array checks = {ResultCheck::nan, ResultCheck::infinity, ResultCheck::shadow};
   const auto choice = environment_choice("NITINOL_CHECK", values);
-  if (!choice) return NanCheck::none;
-  be_told();
-  return *choice == 0 ? NanCheck::nan : NanCheck::infinity;
+  if (!choice) return ResultCheck::none;
+  if (looks_at_elements(checks[*choice])) be_told();
+  return checks[*choice];
 }
 
 }  // namespace
 
-NanCheck thread_nan_check::of_process = from_environment();
+ResultCheck thread_result_check::of_process = from_environment();
 
 namespace {
 
@@ -47,9 +48,9 @@ std::string CompiledCallScope::step_of(const Op& op) {
   return innermost_call != nullptr ? (*innermost_call)(op) : std::string();
 }
 
-NanCheck set_nan_check(NanCheck check) {
-  if (check == NanCheck::nan || check == NanCheck::infinity) be_told();
-  return std::exchange(thread_nan_check::check, check);
+ResultCheck set_result_check(ResultCheck check) {
+  if (looks_at_elements(check)) be_told();
+  return std::exchange(thread_result_check::check, check);
 }
 
 }  // namespace nitinol
