@@ -120,7 +120,7 @@ class Run {
     for (std::size_t i = 0; i < plan_.inputs.size(); ++i) {
       Tensor input = input_tensor(i);
       for (const Saved& saved : shadow_->saved) {
-        if (input.internals().storage == saved.tensor->internals().storage) input = saved.copy;
+        if (input.handle() == saved.tensor->handle()) input = saved.copy;
       }
       inputs.push_back(bare_copy(input));
     }

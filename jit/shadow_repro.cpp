@@ -68,33 +68,30 @@ std::string program(const Finding& finding, const std::string& function, const s
     remarks +=
         "\n\nIt was seen where results are stored over inputs, which this program does not do.";
   }
-  return fmt::format(R"cpp({}
-                           //
-                           // c++ -std=c++20 repro.cpp $(pkg-config --cflags --libs nitinol) -o
-                           // repro && ./repro
-#                           include <nitinol/nitinol.h>
-
-#                           include <cstdio>
-#                           include <filesystem>
-#                           include <string>
-#                           include <vector>
-
-                           const char* const graph = R"graph(
+  return fmt::format(
+      "{}\n//\n"
+      "// c++ -std=c++20 repro.cpp $(pkg-config --cflags --libs nitinol) -o repro && ./repro\n"
+      "#include <nitinol/nitinol.h>\n\n"
+      "#include <cstdio>\n"
+      "#include <filesystem>\n"
+      "#include <string>\n"
+      "#include <vector>\n"
+      R"text(
+const char* const graph = R"graph(
 {}
 )graph";
 
-                           int main(int count, char** arguments) {
-                             {
-                               const std::filesystem::path folder = count > 1 ? arguments[1] : ".";
-                               nitinol::set_num_threads({});
-                               const std::vector<nitinol::Tensor> inputs = {{{}}};
-                               const std::string difference = nitinol::shadow_difference(graph, inputs);
-                               std::puts(difference.empty() ? "the same bits" : difference.c_str());
-                               return difference.empty() ? 0 : 1;
-                             }
-                           }
-                     )cpp",
-                     commented(remarks), graph, variation.threads, inputs);
+int main(int count, char** arguments) {{
+  const std::filesystem::path folder = count > 1 ? arguments[1] : ".";
+  nitinol::set_num_threads({});
+  const std::vector<nitinol::Tensor> inputs = {{
+{}  }};
+  const std::string difference = nitinol::shadow_difference(graph, inputs);
+  std::puts(difference.empty() ? "the same bits" : difference.c_str());
+  return difference.empty() ? 0 : 1;
+}}
+)text",
+      commented(remarks), graph, variation.threads, inputs);
 }
 
 }  // namespace

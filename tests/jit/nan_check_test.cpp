@@ -231,7 +231,7 @@ TEST_CASE("a signature says that it is looked through", "[jit][nan]") {
   }
   const Explanation explanation = f.explain();
   REQUIRE(explanation.signatures.size() == 2);
-  CHECK(has(explanation.signatures[1].cause, "looked through"));
+  CHECK(has(explanation.signatures[1].cause, "what is checked of results"));
 }
 
 TEST_CASE("work with NaN", "[.nan-work][host]") {
