@@ -373,12 +373,18 @@ void bind_compile(nb::module_& m) {
                                                 NanContext(given.is_given(0) && given.get<bool>(0));
                                           }),
            nb::sig("def __init__(self, *, infinity: bool = False) -> None"));
+  static Signature of_shadow("shadow", {}, 0, 0, 0);
+  of_shadow.intern();
   bind_context<ShadowContext>(
       m, "shadow",
       "with shadow(): each compiled call of this thread also runs op by op. If the bits differ,\n"
       "which is a mistake of this library, an Error says what causes it and where a program is\n"
       "that shows it; nothing is assigned. NITINOL_CHECK=shadow is that for the whole process.")
-      .def(nb::init<>());
+      .def("__init__",
+           with_arguments<1, ShadowContext*>(
+               of_shadow,
+               [](ShadowContext* self, const Arguments&) { new (self) ShadowContext(); }),
+           nb::sig("def __init__(self) -> None"));
   m.def(
       "shadow_difference",
       [](const std::string& graph, nb::handle inputs) {
