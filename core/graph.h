@@ -78,6 +78,13 @@ struct Graph {
 /// The graph as text. Constants of more than 16 elements print as `constant @hash`, which does not
 /// parse back.
 [[nodiscard]] std::string to_string(const Graph& graph);
+/// Nodes that to_dot() draws in one box.
+struct GraphCluster {
+  std::string label;
+  std::vector<Value> nodes;  ///< the first cluster that names a node has it
+};
+/// The graph in the language of Graphviz, whose `dot -Tsvg` draws it.
+[[nodiscard]] std::string to_dot(const Graph& graph, std::span<const GraphCluster> clusters = {});
 /// The graph that prints as `text`. `ops` is the vocabulary. Throws Error(value) with line and
 /// column.
 [[nodiscard]] Graph parse(std::string_view text, std::span<const Op* const> ops);

@@ -117,6 +117,39 @@ std::string statement_text(const Node& node) {
   return attrs.empty() ? text : text + " " + attrs;
 }
 
+/// In quotes, as Graphviz reads it; a line break is written as two characters.
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (c == '\n')
+      out += "\\n";
+    else
+      out += c;
+  }
+  return out + '"';
+}
+
+std::string dot_node(const Graph& graph, Value value) {
+  const Node& node = graph[value];
+  std::string what;
+  if (node.kind == Node::Kind::op) {
+    const std::string attrs = to_string(*node.op, node.attrs);
+    what = fmt::format("{}{}{}", node.op->name, attrs.empty() ? "" : " ", attrs);
+  } else if (node.kind == Node::Kind::part) {
+    what = fmt::format("part {}", std::get<int64_t>(node.attrs[0]));
+  } else if (node.kind == Node::Kind::constant) {
+    what = "constant " + constant_text(node.constant);
+  } else {
+    const auto place = std::ranges::find(graph.inputs, value) - graph.inputs.begin();
+    what = fmt::format("input {}", place);
+  }
+  const std::string label =
+      fmt::format("{}: {}\n{}", name_of_value(value), what, type_text(node.spec, node.strides));
+  return fmt::format("n{} [label={}{}];\n", value, quoted(label),
+                     node.kind == Node::Kind::op ? "" : ", shape=ellipse");
+}
+
 // ---- parsing ------------------------------------------------------------------------------------
 
 /// A block of ordinary memory. It counts as borrowed, so that nothing reuses it in place.
@@ -523,6 +556,30 @@ std::string to_string(const Graph& graph) {
   text += "return";
   for (const Value output : graph.outputs) text += " " + name_of_value(output);
   return text;
+}
+
+std::string to_dot(const Graph& graph, std::span<const GraphCluster> clusters) {
+  std::string text =
+      "digraph {\n  node [shape=box, fontname=\"sans-serif\", fontsize=10];\n"
+      "  graph [fontname=\"sans-serif\", fontsize=10];\n";
+  std::vector<bool> is_drawn(graph.nodes.size(), false);
+  for (std::size_t c = 0; c < clusters.size(); ++c) {
+    text += fmt::format("  subgraph cluster_{} {{\n    label={};\n", c, quoted(clusters[c].label));
+    for (const Value v : clusters[c].nodes) {
+      if (!is_drawn[v]) text += "    " + dot_node(graph, v);
+      is_drawn[v] = true;
+    }
+    text += "  }\n";
+  }
+  for (Value v = 0; v < graph.nodes.size(); ++v) {
+    if (!is_drawn[v]) text += "  " + dot_node(graph, v);
+    for (const Value input : graph[v].inputs) text += fmt::format("  n{} -> n{};\n", input, v);
+  }
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
+    text += fmt::format("  r{} [label=\"output {}\", shape=ellipse];\n  n{} -> r{};\n", i, i,
+                        graph.outputs[i], i);
+  }
+  return text + "}\n";
 }
 
 Graph parse(std::string_view text, std::span<const Op* const> ops) {

@@ -117,6 +117,35 @@ TEST_CASE("a graph prints as the text it was parsed from", "[core][graph]") {
   check_round_trip("a: i8[2] = input; b: i8[2] = join a a a; return b");
 }
 
+TEST_CASE("a graph as Graphviz's language has a node for each value and boxes for clusters",
+          "[core][graph]") {
+  const Graph graph = parsed(
+      "x: f32[4, 3] = input; c: f32[] = constant 0.5; y = mul x c; s = sum y axes=[1] "
+      "keepdims=false; return s");
+  CHECK(
+      to_dot(graph, std::vector<GraphCluster>{{"a \"quoted\" \\ name", {2, 3}}, {"again", {3}}}) ==
+      R"(digraph {
+  node [shape=box, fontname="sans-serif", fontsize=10];
+  graph [fontname="sans-serif", fontsize=10];
+  subgraph cluster_0 {
+    label="a \"quoted\" \\ name";
+    n2 [label="c: mul\nf32[4, 3]"];
+    n3 [label="d: sum axes=[1] keepdims=false\nf32[4]"];
+  }
+  subgraph cluster_1 {
+    label="again";
+  }
+  n0 [label="a: input 0\nf32[4, 3]", shape=ellipse];
+  n1 [label="b: constant 0.5\nf32[]", shape=ellipse];
+  n0 -> n2;
+  n1 -> n2;
+  n2 -> n3;
+  r0 [label="output 0", shape=ellipse];
+  n3 -> r0;
+}
+)");
+}
+
 TEST_CASE("strides, weak scalars and devices are part of the text", "[core][graph]") {
   check_round_trip("a: f32[4, 3] strides=[1, 4] = input; b: weak f64[] = input; return a");
   check_round_trip(
