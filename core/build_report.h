@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #pragma GCC visibility push(default)
@@ -31,6 +32,12 @@ struct BuildReport {
   double link_s = 0;
   std::size_t code_bytes = 0;
   CodeOrigin origin = CodeOrigin::none;
+};
+
+/// Code as people read it.
+struct CodeText {
+  std::string language;  ///< "LLVM IR", "assembly", "CUDA C++"
+  std::string text;
 };
 
 }  // namespace nitinol

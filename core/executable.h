@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace nitinol {
 
@@ -36,6 +37,13 @@ class Executable {
   /// For explain(), when a Plan that launches it so has been made: what runs launches like these,
   /// and where its code came from.
   [[nodiscard]] virtual std::string describe(std::span<const Launch> /*examples*/) const {
+    return {};
+  }
+  /// The code by which it runs launches like these, for people to read: written anew, which may
+  /// take as long as making it took. None of libraries, and of loops that were compiled with this
+  /// one.
+  [[nodiscard]] virtual std::vector<CodeText> code_texts(
+      std::span<const Launch> /*examples*/) const {
     return {};
   }
   /// Bytes that it holds beside a copy of its step: code, or the objects of a library.

@@ -1,6 +1,7 @@
 #include "jit/explain.h"
 
 #include "jit/figures.h"
+#include "jit/same_steps.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -16,6 +17,7 @@ namespace {
 using jit::bytes;
 using jit::lines_of;
 using jit::seconds;
+using jit::with_same_steps;
 
 std::string plural(uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
@@ -39,14 +41,6 @@ std::string step_text(const program::StepReport& step, std::size_t number) {
   if (!step.places.empty()) text += fmt::format("{}from {}\n", indent, lines_of(step.places));
   if (!step.how.empty()) text += fmt::format("{}{}\n", indent, step.how);
   return text;
-}
-
-/// Whether two Plans do the same, on other sizes.
-bool same_steps(const jit::PlanReport& a, const jit::PlanReport& b) {
-  return std::ranges::equal(a.steps, b.steps,
-                            [](const program::StepReport& m, const program::StepReport& n) {
-                              return m.kind == n.kind && m.ops == n.ops && m.launches == n.launches;
-                            });
 }
 
 /// `like`: an earlier signature whose Plan has the same steps, or null.
@@ -85,17 +79,6 @@ std::string plan_text(std::string_view name, const jit::PlanReport& plan, double
   }
   for (std::size_t i = 0; i < plan.steps.size(); ++i) text += step_text(plan.steps[i], i + 1);
   return text;
-}
-
-/// The first of `earlier` whose compiled Plan does the same steps, or null.
-const SignatureReport* with_same_steps(const SignatureReport& report,
-                                       std::span<const SignatureReport> earlier) {
-  const auto found = std::ranges::find_if(earlier, [&](const SignatureReport& other) {
-    return other.tier == Tier::traced && same_steps(other.plan, report.plan) &&
-           other.backward.has_value() == report.backward.has_value() &&
-           (!report.backward || same_steps(*other.backward, *report.backward));
-  });
-  return found != earlier.end() ? &*found : nullptr;
 }
 
 std::string in_segments(uint64_t calls) {
@@ -186,6 +169,29 @@ std::string signature_text(const SignatureReport& report,
   return text;
 }
 
+nlohmann::json json_of(const std::vector<ValueAccess>& accesses) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const ValueAccess& access : accesses) {
+    list.push_back({{"value", access.value}, {"bytes", access.bytes}});
+    if (access.from >= 0) list.back()["from"] = access.from;
+  }
+  return list;
+}
+
+nlohmann::json json_of(const program::ValueReport& value) {
+  using Kind = program::ValueReport::Kind;
+  constexpr std::string_view kinds[] = {"input", "constant", "temporary", "output"};
+  nlohmann::json json = {{"kind", kinds[static_cast<std::size_t>(value.kind)]},
+                         {"name", value.name},
+                         {"type", value.type},
+                         {"bytes", value.bytes},
+                         {"first_step", value.first_step},
+                         {"last_step", value.last_step}};
+  if (value.kind == Kind::temporary) json["offset"] = value.offset;
+  if (value.kind == Kind::output) json["in_place"] = value.is_in_place;
+  return json;
+}
+
 nlohmann::json json_of(const program::StepReport& step) {
   return {{"kind", step.kind},
           {"ops", step.ops},
@@ -194,6 +200,9 @@ nlohmann::json json_of(const program::StepReport& step) {
           {"ordered", step.is_ordered},
           {"bytes_read", step.bytes_read},
           {"bytes_written", step.bytes_written},
+          {"operations", step.operations},
+          {"reads", json_of(step.reads)},
+          {"writes", json_of(step.writes)},
           {"code", name_of(step.build.origin)},
           {"cached", step.was_cached},
           {"emit_s", step.build.emit_s},
@@ -203,9 +212,17 @@ nlohmann::json json_of(const program::StepReport& step) {
           {"how", step.how}};
 }
 
-nlohmann::json json_of(const jit::PlanReport& plan) {
+nlohmann::json json_of(const jit::PlanReport& plan, Bounds wanted) {
   nlohmann::json steps = nlohmann::json::array();
-  for (const program::StepReport& step : plan.steps) steps.push_back(json_of(step));
+  std::vector<jit::Bound> bounds;
+  if (wanted == Bounds::measured) bounds = plan.bounds();
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    steps.push_back(json_of(plan.steps[i]));
+    if (!bounds.empty()) steps.back()["bound_s"] = bounds[i].seconds();
+    steps.back()["kernel"] = plan.kernel_text(i);
+  }
+  nlohmann::json values = nlohmann::json::array();
+  for (const program::ValueReport& value : plan.values) values.push_back(json_of(value));
   return {{"device", describe(plan.device)},
           {"waits", plan.waits},
           {"deferred_checks", plan.is_deferred},
@@ -218,7 +235,8 @@ nlohmann::json json_of(const jit::PlanReport& plan) {
           {"peak_bytes", plan.peak_bytes()},
           {"kept_bytes", plan.kept_bytes},
           {"kernels_generated", plan.kernels_generated},
-          {"steps", std::move(steps)}};
+          {"steps", std::move(steps)},
+          {"values", std::move(values)}};
 }
 
 nlohmann::json json_of(const SegmentsReport& report) {
@@ -248,8 +266,8 @@ nlohmann::json json_of(const SegmentsReport& report) {
           {"segments", std::move(list)}};
 }
 
-nlohmann::json json_of(const SignatureReport& report) {
-  nlohmann::json json = json_of(report.plan);
+nlohmann::json json_of(const SignatureReport& report, Bounds bounds) {
+  nlohmann::json json = json_of(report.plan, bounds);
   json.update({{"signature", report.signature},
                {"tier", name_of(report.tier)},
                {"calls", report.calls},
@@ -265,7 +283,7 @@ nlohmann::json json_of(const SignatureReport& report) {
                {"eager_s", report.eager_s},
                {"compile_s", report.compile_s},
                {"graph", report.graph}});
-  if (report.backward) json["backward"] = json_of(*report.backward);
+  if (report.backward) json["backward"] = json_of(*report.backward, bounds);
   return json;
 }
 
@@ -309,9 +327,9 @@ std::ostream& operator<<(std::ostream& stream, const Explanation& explanation) {
   return stream << to_string(explanation);
 }
 
-std::string Explanation::to_json() const {
+std::string Explanation::to_json(Bounds bounds) const {
   nlohmann::json list = nlohmann::json::array();
-  for (const SignatureReport& report : signatures) list.push_back(json_of(report));
+  for (const SignatureReport& report : signatures) list.push_back(json_of(report, bounds));
   nlohmann::json object = {{"name", name},
                            {"calls", calls},
                            {"recorded_calls", recorded_calls},

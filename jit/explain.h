@@ -44,6 +44,15 @@ struct SignatureReport {
   std::string graph;  ///< tier traced: the graph after the passes, as text
 };
 
+/// Whether JSON has what the machine needs at least for each step, "bound_s"
+/// (jit::PlanReport::bounds()): to know that, the machine is measured once.
+enum class Bounds : uint8_t { left_out, measured };
+
+/// What a page of to_html() has.
+struct PageOptions {
+  bool code = true;  ///< of each kernel the generated code, which takes about 20 ms to write
+};
+
 /// Everything about one compiled function.
 struct Explanation {
   std::string name;
@@ -53,8 +62,14 @@ struct Explanation {
   std::optional<SegmentsReport> segments;  ///< if calls have run in segments
   std::vector<std::string> remarks;        ///< advice: a fixed argument that keeps changing, …
 
-  /// The same as one JSON object.
-  [[nodiscard]] std::string to_json() const;
+  /// The same as one JSON object, with the text of each kernel.
+  [[nodiscard]] std::string to_json(Bounds bounds = Bounds::left_out) const;
+  /// The same as a page of its own, which loads nothing and runs no script: the steps as a graph
+  /// with bytes on its edges, of each the lines it comes from, its kernel, its code and what the
+  /// machine needs for it at least, and memory over the steps.
+  [[nodiscard]] std::string to_html(const PageOptions& options = {}) const;
+  /// Writes to_html() to a file. Throws Error(io) if that cannot be written.
+  void save_html(const std::string& path, const PageOptions& options = {}) const;
 };
 
 /// A page of text, as explain() is meant to be read.

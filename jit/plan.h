@@ -18,12 +18,32 @@ namespace nitinol::jit {
 
 struct Deferring;
 
-/// What making a Plan cost and gave, for explain().
+/// What a device needs for a step at least, whoever programs it: the longer of both.
+struct Bound {
+  double move_s = 0;     ///< for the bytes: as fast as it copies so many
+  double compute_s = 0;  ///< for the operations: as fast as it multiplies and adds
+  [[nodiscard]] double seconds() const { return move_s > compute_s ? move_s : compute_s; }
+};
+
+/// What making a Plan cost and gave, for explain(). Its functions are of what explain() has given:
+/// that holds on to the Plan, and with it to constants of the function.
 struct PlanReport : program::Report {
   Device device;
   int waits = 0;  ///< of a call for what it has launched, at its end, for what its checks say
   bool is_deferred = false;  ///< who reads what a call gives waits for its checks
   double passes_s = 0, prepare_s = 0, total_s = 0;
+
+  /// Of each step; zeros where it is not known, as of a GPU. Measures the machine if nobody has, in
+  /// a quarter of a second.
+  [[nodiscard]] std::vector<Bound> bounds() const;
+  /// The graph after the passes in the language of Graphviz, with a box for each step.
+  [[nodiscard]] std::string to_dot() const;
+  /// The kernel of a step, counted from 0 on: the loops and scalar instructions that code is made
+  /// from. Empty if the step is a library's call.
+  [[nodiscard]] std::string kernel_text(std::size_t step) const;
+  /// The code of a step: LLVM IR and assembly, or CUDA C++; none of what was not generated. Takes
+  /// about as long as generating it took.
+  [[nodiscard]] std::vector<CodeText> code_texts(std::size_t step) const;
 };
 
 /// The leaves of one call's arguments.
@@ -83,6 +103,7 @@ class Plan {
   [[nodiscard]] const PlanReport& report() const { return report_; }
   /// The graph after the passes.
   [[nodiscard]] const Graph& graph() const;
+  [[nodiscard]] std::shared_ptr<const program::Program> program() const;
 
  private:
   PlanReport report_;

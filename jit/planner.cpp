@@ -154,6 +154,10 @@ Plan::Plan(const tracer::Trace& trace, const Options& options)
 
 Plan::~Plan() = default;
 
+std::shared_ptr<const program::Program> Plan::program() const {
+  return impl_->program;
+}
+
 const Graph& Plan::graph() const {
   return impl_->program->graph;
 }

@@ -1,5 +1,7 @@
 // What explain() tells of a compiled function.
+#include "core/backend.h"
 #include "jit/dispatcher.h"
+#include "program/description.h"
 
 #include <fmt/format.h>
 
@@ -55,6 +57,75 @@ void name_places(jit::PlanReport& plan, const tracer::Trace& trace,
   }
 }
 
+/// What the caller knows of a trace's inputs and of what it assigns.
+class Names {
+ public:
+  Names(const tracer::Trace& trace, std::span<const Word> words) : words_(words) {
+    for (const std::vector<tracer::TraceInput>* list : {&trace.inputs, &trace.assigned}) {
+      for (const tracer::TraceInput& input : *list) {
+        if (input.kind == tracer::TraceInput::Kind::variable && input.leaf < 0)
+          numbers_.try_emplace(&input.captured.cell(), numbers_.size());
+      }
+    }
+  }
+
+  /// "argument 1", "Variable 3" of those that the function has found by itself, in the order in
+  /// which it has; empty if there is none.
+  [[nodiscard]] std::string of(const tracer::TraceInput& input) const {
+    using Kind = tracer::TraceInput::Kind;
+    const std::string_view prefix = input.is_gradient ? "gradient of " : "";
+    if (input.kind == Kind::variable && input.leaf < 0)
+      return fmt::format("{}Variable {}", prefix, numbers_.at(&input.captured.cell()));
+    const Word::Kind wanted = input.kind == Kind::tensor   ? Word::Kind::tensor
+                              : input.kind == Kind::scalar ? Word::Kind::scalar
+                                                           : Word::Kind::variable;
+    int leaf = input.leaf;
+    for (const Word& word : words_) {
+      const bool is_it = word.kind == wanted && input.kind != Kind::seed && leaf-- == 0;
+      if (is_it) return fmt::format("{}{}", prefix, word.where);
+    }
+    return "";
+  }
+
+ private:
+  std::span<const Word> words_;
+  std::unordered_map<const VariableCell*, std::size_t> numbers_;
+};
+
+/// What lies in memory, by the names that the caller knows.
+void describe_values(PlanReport& report, const Plan& plan, const tracer::Trace& trace,
+                     std::span<const Word> words) {
+  report.program = plan.program();
+  program::describe_values(*report.program, report);
+  const Names names(trace, words);
+  for (program::ValueReport& value : report.values) {
+    using Kind = program::ValueReport::Kind;
+    std::string name;
+    if (value.kind == Kind::input && value.number < trace.inputs.size())
+      name = names.of(trace.inputs[value.number]);
+    if (value.kind == Kind::output) {
+      const std::size_t update = value.number - plan.result_count();
+      if (value.number < trace.result_count)
+        name = fmt::format("result {}", value.number);
+      else if (value.number < plan.result_count())
+        name = "kept for backward";
+      else if (update < trace.assigned.size())
+        name = "new value of " + names.of(trace.assigned[update]);
+    }
+    if (!name.empty()) value.name = std::move(name);
+  }
+}
+
+/// The same of a backward Plan, which has inputs and outputs of its own.
+void describe_values(PlanReport& report, const Plan& plan) {
+  report.program = plan.program();
+  program::describe_values(*report.program, report);
+  for (program::ValueReport& value : report.values) {
+    if (value.kind == program::ValueReport::Kind::output)
+      value.name = fmt::format("gradient {}", value.number);
+  }
+}
+
 SignatureReport report_of(const Entry& entry) {
   const Snapshot& now = *entry.now;
   SignatureReport report = {.signature = join(entry.words),
@@ -86,9 +157,10 @@ SignatureReport report_of(const Entry& entry) {
   }
   if (now.derivative) {
     const std::shared_ptr<const Plan> backward = now.derivative->backward_plan();
-    if (backward) report.backward = backward->report();
+    if (backward) describe_values(report.backward.emplace(backward->report()), *backward);
   }
   if (now.plan) {
+    describe_values(report.plan, *now.plan, *now.trace, entry.words);
     std::unordered_map<uint32_t, std::string> texts;  // which take their time
     name_places(report.plan, *now.trace, texts);
     if (report.backward) name_places(*report.backward, *now.trace, texts);
@@ -97,6 +169,37 @@ SignatureReport report_of(const Entry& entry) {
 }
 
 }  // namespace
+
+std::vector<Bound> PlanReport::bounds() const {
+  std::vector<Bound> bounds(steps.size());
+  if (!program || program->device->is_asynchronous()) return bounds;
+  const DeviceRates rates = program->device->rates(program->threads);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const auto bytes = static_cast<double>(steps[i].bytes_read + steps[i].bytes_written);
+    bounds[i] = {.move_s = rates.move_s(bytes), .compute_s = rates.compute_s(steps[i].operations)};
+  }
+  return bounds;
+}
+
+std::string PlanReport::to_dot() const {
+  if (!program) return "";
+  std::vector<GraphCluster> clusters;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    clusters.push_back(
+        {.label = fmt::format("{}. {} {}", i + 1, steps[i].kind, list_of(steps[i].ops)),
+         .nodes = steps[i].nodes});
+  }
+  return nitinol::to_dot(program->graph, clusters);
+}
+
+std::string PlanReport::kernel_text(std::size_t step) const {
+  return program ? program::kernel_text(*program, step) : "";
+}
+
+std::vector<CodeText> PlanReport::code_texts(std::size_t step) const {
+  if (!program) return {};
+  return program::code_texts(*program, step);
+}
 
 // Described when the mutex is free: that takes its time, and may be the end of a Plan that a call
 // has dropped meanwhile.

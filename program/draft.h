@@ -29,8 +29,7 @@ struct ProgramDraft {
   const DeviceLimits limits = device.limits();
   fusion::Fusion fusion = {};
   std::vector<StepDraft> steps = {};
-  std::vector<std::size_t> packed_bytes = {};  ///< of the values beyond the graph's
-  Program out = {};                            ///< but for its graph and steps
+  Program out = {};  ///< but for its graph and steps
 
   [[nodiscard]] Place& place(Value v) { return out.places[v]; }
 };

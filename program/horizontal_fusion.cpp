@@ -8,6 +8,7 @@
 #include "program/steps.h"
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
 
 namespace nitinol::program {
@@ -67,6 +68,7 @@ void join_launches(ProgramDraft& draft) {
       steps[start].report.bytes_read += steps.back().report.bytes_read;
       steps[start].report.bytes_written += steps.back().report.bytes_written;
       steps[start].report.operations += steps.back().report.operations;
+      std::ranges::copy(steps.back().report.nodes, std::back_inserter(steps[start].report.nodes));
       for (const uint32_t origin : steps.back().report.origins)
         note_origin(steps[start].report, origin);
     }

@@ -81,7 +81,7 @@ Kinds kinds_of(const Packing& packing) {
 /// What the packing makes, as a value beyond the graph's.
 Value add_value(ProgramDraft& draft, const Packing& packing) {
   draft.out.places.emplace_back();
-  draft.packed_bytes.push_back(packing.bytes);
+  draft.out.packed_bytes.push_back(packing.bytes);
   return static_cast<Value>(draft.out.places.size() - 1);
 }
 

@@ -146,7 +146,7 @@ void specialise(Backend& device, std::span<ProgramStep> steps, std::span<const s
 /// A kernel whose code is to be made.
 struct Missing {
   StepDraft* step = nullptr;
-  nitinol::Step kernel;
+  std::shared_ptr<const nitinol::Step> kernel;
 };
 
 /// Makes the code that is not there, on as many threads as compute: to generate it takes
@@ -154,10 +154,11 @@ struct Missing {
 void prepare_kernels(Backend& device, std::span<StepDraft* const> steps) {
   std::vector<Missing> missing;
   for (StepDraft* const step : steps) {
-    nitinol::Step kernel = std::move(*step->kernel);
-    step->out.executable = known_executable(device, kernel);
+    const auto kernel = std::make_shared<const nitinol::Step>(std::move(*step->kernel));
+    step->out.kernel = std::shared_ptr<const Kernel>(kernel, &std::get<Kernel>(*kernel));
+    step->out.executable = known_executable(device, *kernel);
     if (!step->out.executable) {
-      missing.push_back({step, std::move(kernel)});
+      missing.push_back({step, kernel});
       continue;
     }
     step->report.was_cached = true;
@@ -167,7 +168,7 @@ void prepare_kernels(Backend& device, std::span<StepDraft* const> steps) {
   const auto take = [&](int64_t, int64_t) {
     for (std::size_t i = next++; i < missing.size(); i = next++) {
       const auto& [step, kernel] = missing[i];
-      step->out.executable = prepare(device, kernel, step->report);
+      step->out.executable = prepare(device, *kernel, step->report);
     }
   };
   constexpr std::size_t many = 8;

@@ -75,6 +75,8 @@ struct ScalarOperand {
 /// One launch, or one of several that are launched at once.
 struct ProgramStep {
   std::shared_ptr<const Executable> executable;
+  std::shared_ptr<const Kernel>
+      kernel;  ///< that it was made from, of the first of a launch; or null
   std::unique_ptr<const Executable> specialised;  ///< the same for launches of these sizes, or null
   /// A product whose operand b is kept packed: what runs while the value `packed_b` is there.
   std::shared_ptr<const Executable> if_packed;
@@ -104,6 +106,7 @@ struct Program {
   bool has_ordered = false;  ///< steps that run only when it is known that nothing has failed
   /// Per value. Those from the graph's number of nodes on are operands that are packed.
   std::vector<Place> places;
+  std::vector<std::size_t> packed_bytes;  ///< of these operands
   std::vector<ProgramStep> steps;
   std::vector<OutputMemory> memory;
   std::vector<Output> outputs;                     ///< per graph output

@@ -4,6 +4,9 @@
 #include "core/step_report.h"
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
 #include <vector>
 
 #pragma GCC visibility push(default)
@@ -12,14 +15,31 @@ namespace nitinol::program {
 
 using nitinol::StepReport;
 
+struct Program;
+
+/// Something in memory that steps read or write.
+struct ValueReport {
+  enum class Kind : uint8_t { input, constant, temporary, output };
+  Kind kind = Kind::temporary;
+  std::size_t number = 0;  ///< input, output: of these
+  std::string name;        ///< "argument 1", "result 0", "constant"; empty: a temporary
+  std::string type;        ///< "float32[3, 4]", "packed"
+  std::size_t bytes = 0;
+  std::size_t offset = 0;                     ///< temporary: its place in the memory of all of them
+  std::size_t first_step = 0, last_step = 0;  ///< that touch it, from 0 on
+  bool is_in_place = false;  ///< output: stored where something has lain that nobody needs any more
+};
+
 struct Report {
   std::vector<StepReport> steps;
+  std::vector<ValueReport> values = {};  ///< by explain()
   double fusion_s = 0;
   std::size_t arena_bytes = 0;     ///< temporaries of one run
   std::size_t result_bytes = 0;    ///< outputs, in memory of their own
   std::size_t in_place_bytes = 0;  ///< outputs that go where something else has lain
   std::size_t kept_bytes = 0;      ///< packed operands that stay from run to run, if all do
   std::size_t kernels_generated = 0;
+  std::shared_ptr<const Program> program = {};  ///< by explain(): what texts are written from
   /// The most memory that a run takes beside its inputs and kept_bytes.
   [[nodiscard]] std::size_t peak_bytes() const { return arena_bytes + result_bytes; }
 };

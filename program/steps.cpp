@@ -45,9 +45,11 @@ void add_operand(ProgramDraft& draft, const fusion::Lowered& lowered, std::size_
       std::min(bytes_of(draft.graph[origin.value].spec), points_of(lowered) * size);
 }
 
-/// Notes that the step does what `node` is.
-void note(StepReport& report, const Node& node) {
+/// Notes that the step does what node `v` is.
+void note(StepReport& report, const Graph& graph, Value v) {
+  const Node& node = graph[v];
   report.ops.emplace_back(node.op->name);
+  report.nodes.push_back(v);
   note_origin(report, node.origin);
 }
 
@@ -71,7 +73,7 @@ void add_kernel(ProgramDraft& draft, fusion::Lowered lowered, StepReport report)
 void add_group(ProgramDraft& draft, const fusion::Group& group) {
   if (!fusion::is_needed(draft.graph, draft.fusion, group)) return;
   StepReport report;
-  for (const fusion::Member& member : group.members) note(report, draft.graph[member.value]);
+  for (const fusion::Member& member : group.members) note(report, draft.graph, member.value);
   add_kernel(draft, fusion::lower(draft.graph, draft.fusion, group, draft.limits),
              std::move(report));
 }
@@ -97,7 +99,7 @@ bool add_windows(ProgramDraft& draft, Value v) {
         .to_strides = window.map.strides,
         .to_offset = window.map.offset};
     StepReport report;
-    note(report, node);
+    note(report, graph, v);
     add_kernel(draft, fusion::lower_copy(node.spec.dtype, copy), std::move(report));
     draft.steps.back().is_copy = true;
   }
@@ -169,7 +171,7 @@ bool add_library_call(ProgramDraft& draft, Value v) {
   if (!call) return false;
   StepDraft step;
   step.report.kind = "library";
-  note(step.report, node);
+  note(step.report, graph, v);
   for (const Value input : node.inputs) {
     const fusion::Access access = *fusion::memory_access(graph, input);
     const Spec& spec = graph[input].spec;

@@ -75,7 +75,7 @@ class Places {
 std::size_t size_in_arena(const ProgramDraft& draft, Value v) {
   const std::size_t nodes = draft.graph.nodes.size();
   const std::size_t bytes =
-      v < nodes ? bytes_of(draft.graph[v].spec) : draft.packed_bytes[v - nodes];
+      v < nodes ? bytes_of(draft.graph[v].spec) : draft.out.packed_bytes[v - nodes];
   return round_up(bytes, alignment);
 }
 

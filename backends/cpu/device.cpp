@@ -81,6 +81,15 @@ class GeneratedKernel final : public Executable {
     return host::flat_kernel(kernel_, stages_[0], *this, examples[0]);
   }
   [[nodiscard]] BuildReport report() const override { return report_; }
+  [[nodiscard]] std::vector<CodeText> code_texts(std::span<const Launch>) const override {
+    JitPlugin* const plugin = jit_plugin();
+    if (plugin == nullptr) {
+      return {
+          {"LLVM IR", "The code is from disk: what writes it, LLVM, is not there to show it.\n"}};
+    }
+    return {{"LLVM IR", plugin->intermediate_code(kernel_)},
+            {"assembly", plugin->assembly(kernel_)}};
+  }
   [[nodiscard]] std::size_t bytes() const override {  // code has its pages for itself
     constexpr std::size_t page = 4096, for_debuggers = 1024;
     return (round_up(report_.code_bytes, page) + for_debuggers) * (improving_ ? 2 : 1);

@@ -7,6 +7,9 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <iterator>
+
 using namespace nitinol;
 using namespace nitinol::test;
 
@@ -273,6 +276,161 @@ TEST_CASE("JSON says the same as the data", "[jit][explain]") {
   CHECK(step["bytes_read"] == 40);
   CHECK(step["bytes_written"] == 40);
   CHECK(step["code_bytes"] == e.signatures[0].plan.steps[0].build.code_bytes);
+}
+
+// ---- what the page shows, as data
+
+namespace {
+
+/// Two products with a kernel between them.
+const jit::PlanReport& two_products(Explanation& explanation) {
+  const auto g =
+      compile([](const Tensor& x, const Tensor& w) { return matmul(relu(matmul(x, w)), w); },
+              {.name = "two_products", .arguments = {"x"}});
+  settle(g, ones({8, 16}), ones({16, 16}));
+  explanation = g.explain();
+  return explanation.signatures.at(0).plan;
+}
+
+}  // namespace
+
+TEST_CASE("explain says which step reads what of which earlier one, in bytes", "[jit][explain]") {
+  Explanation e;
+  const jit::PlanReport& plan = two_products(e);
+  REQUIRE(plan.steps.size() == 3);
+  const auto named = [&](const ValueAccess& access) { return plan.values.at(access.value); };
+  constexpr std::size_t x_bytes = 8 * 16 * 4;
+  REQUIRE(plan.steps[0].reads.size() == 2);
+  CHECK(named(plan.steps[0].reads[0]).name == "argument 0 (x)");
+  CHECK(named(plan.steps[0].reads[0]).type == "float32[8, 16]");
+  CHECK(plan.steps[0].reads[0].bytes == x_bytes);
+  CHECK(plan.steps[0].reads[0].from == -1);
+  CHECK(named(plan.steps[0].reads[1]).name == "argument 1");
+  CHECK(named(plan.steps[0].reads[1]).bytes == std::size_t{16} * 16 * 4);
+  REQUIRE(plan.steps[1].reads.size() == 1);
+  CHECK(plan.steps[1].reads[0].from == 0);
+  CHECK(plan.steps[1].reads[0].bytes == x_bytes);
+  CHECK(plan.steps[1].reads[0].value == plan.steps[0].writes.at(0).value);
+  CHECK(plan.steps[2].reads.at(0).from == 1);
+  CHECK(named(plan.steps[2].writes.at(0)).name == "result 0");
+}
+
+TEST_CASE("temporaries that live at the same step lie apart", "[jit][explain]") {
+  const Variable w(ones({32, 32}) * 0.1);
+  const auto g = compile([&](const Tensor& x) {
+    Tensor y = x;
+    for (int i = 0; i < 6; ++i) y = relu(matmul(y, w)) + y;
+    return sum(y);
+  });
+  settle(g, ones({16, 32}));
+  const Explanation e = g.explain();
+  const jit::PlanReport& plan = e.signatures.at(0).plan;
+  using Value = program::ValueReport;
+  std::vector<Value> temporaries;
+  std::ranges::copy_if(plan.values, std::back_inserter(temporaries),
+                       [](const Value& value) { return value.kind == Value::Kind::temporary; });
+  CHECK(temporaries.size() >= 6);
+  const auto apart = [](std::size_t a, std::size_t a_end, std::size_t b, std::size_t b_end) {
+    return a_end <= b || b_end <= a;
+  };
+  for (const Value& a : temporaries) {
+    CHECK(a.offset + a.bytes <= plan.arena_bytes);
+    CHECK(a.last_step > a.first_step);  // who writes it is not who reads it
+    for (const Value& b : temporaries) {
+      if (&a == &b) continue;
+      CHECK((apart(a.first_step, a.last_step + 1, b.first_step, b.last_step + 1) ||
+             apart(a.offset, a.offset + a.bytes, b.offset, b.offset + b.bytes)));
+    }
+  }
+}
+
+TEST_CASE("what is updated in place says so, and whose value it is", "[jit][explain]") {
+  const Variable counts(zeros({64}));
+  const auto g = compile([&](const Tensor& x) {
+    counts += x * 2.0;
+    return sum(x);
+  });
+  settle(g, ones({64}));
+  const Explanation e = g.explain();
+  const std::vector<program::ValueReport>& values = e.signatures.at(0).plan.values;
+  const auto found =
+      std::ranges::find(values, "new value of Variable 0", &program::ValueReport::name);
+  REQUIRE(found != values.end());
+  CHECK(found->is_in_place);
+  CHECK(found->type == "float32[64]");
+  CHECK(std::ranges::count(values, "Variable 0", &program::ValueReport::name) == 1);
+}
+
+TEST_CASE("a step has its kernel and code as text, when asked", "[jit][explain]") {
+  Explanation e;
+  const jit::PlanReport& plan = two_products(e);
+  CHECK(plan.kernel_text(0).empty());
+  CHECK(plan.code_texts(0).empty());  // a library's
+  CHECK_THAT(plan.kernel_text(1), Catch::StartsWith("kernel elementwise"));
+  const auto fused = compile([](const Tensor& x) { return exp(x) * 2.0; });
+  settle(fused, ramp(10));
+  const Explanation of_fused = fused.explain();
+  const std::vector<CodeText> texts = of_fused.signatures.at(0).plan.code_texts(0);
+  if (if_generated(1) == 0) return;
+  REQUIRE(texts.size() == 2);
+  CHECK(texts[0].language == "LLVM IR");
+  CHECK_THAT(texts[0].text, Catch::Contains("define "));
+  CHECK(texts[1].language == "assembly");
+  CHECK_THAT(texts[1].text, Catch::Contains("ret"));
+}
+
+TEST_CASE("bounds are those of the bytes and operations of each step", "[jit][explain]") {
+  Explanation e;
+  const jit::PlanReport& plan = two_products(e);
+  const std::vector<jit::Bound> bounds = plan.bounds();
+  REQUIRE(bounds.size() == 3);
+  for (const jit::Bound& bound : bounds) {
+    CHECK(bound.move_s > 0);
+    CHECK(bound.seconds() == std::max(bound.move_s, bound.compute_s));
+  }
+  CHECK(bounds[0].compute_s > bounds[1].compute_s);  // 2 * 8 * 16 * 16 operations, and 128
+  const nlohmann::json without = nlohmann::json::parse(e.to_json());
+  CHECK_FALSE(without["signatures"][0]["steps"][0].contains("bound_s"));
+  const nlohmann::json with = nlohmann::json::parse(e.to_json(Bounds::measured));
+  CHECK(with["signatures"][0]["steps"][0]["bound_s"] == bounds[0].seconds());
+}
+
+TEST_CASE("an Explanation outlives the function", "[jit][explain]") {
+  Explanation e;
+  const jit::PlanReport& plan = two_products(e);
+  clear_executables();
+  CHECK_THAT(plan.kernel_text(1), Catch::Contains("operand 0: input f32"));
+  CHECK_THAT(plan.to_dot(), Catch::Contains("label=\"2. kernel relu\""));
+}
+
+TEST_CASE("a graph in Graphviz's language has a box for each step", "[jit][explain]") {
+  Explanation e;
+  const std::string dot = two_products(e).to_dot();
+  CHECK_THAT(dot,
+             Catch::StartsWith("digraph {\n") && Catch::Contains("label=\"1. library matmul\"") &&
+                 Catch::Contains("label=\"3. library matmul\"") && Catch::Contains("f32[8, 16]"));
+  CHECK(jit::PlanReport().to_dot().empty());
+}
+
+TEST_CASE("JSON has values, and what steps read and write of them", "[jit][explain]") {
+  Explanation e;
+  static_cast<void>(two_products(e));
+  const nlohmann::json json = nlohmann::json::parse(e.to_json());
+  const nlohmann::json& signature = json["signatures"].at(0);
+  const nlohmann::json& values = signature["values"];
+  const nlohmann::json& last = signature["steps"].at(2);
+  CHECK(values.at(0)["kind"] == "input");
+  CHECK(values.at(0)["name"] == "argument 0 (x)");
+  CHECK_FALSE(values.at(0).contains("offset"));
+  const nlohmann::json& between = values.at(last["reads"].at(0)["value"].get<std::size_t>());
+  CHECK(between["kind"] == "temporary");
+  CHECK(between["offset"].is_number());
+  CHECK(between["first_step"] == 1);
+  CHECK(between["last_step"] == 2);
+  CHECK(last["reads"].at(0)["from"] == 1);
+  CHECK(last["operations"] == 2 * 8 * 16 * 16);
+  CHECK(values.at(last["writes"].at(0)["value"].get<std::size_t>())["in_place"] == false);
+  CHECK(signature["steps"].at(1)["kernel"].get<std::string>().starts_with("kernel "));
 }
 
 TEST_CASE("the page begins with a summary", "[jit][explain]") {

@@ -2,6 +2,7 @@
 // Executable holds the few cubins that its launches have needed so far.
 #include "backends/cuda/runtime/executables.h"
 #include "backends/cuda/runtime/loaded.h"
+#include "backends/cuda/text/printer.h"
 #include "core/kernel.h"
 
 #include <fmt/format.h>
@@ -63,6 +64,15 @@ class Printed final : public Compiled {
                           loaded_for(batch.schedule).describe());
     }
     return text;
+  }
+
+  [[nodiscard]] std::vector<CodeText> code_texts(std::span<const Launch> examples) const override {
+    std::vector<CodeText> texts;
+    for (const Batch& batch : batches_of(examples)) {
+      texts.push_back({"CUDA C++", fmt::format("// {}\n{}", to_string(batch.schedule),
+                                               print(kernel_, batch.schedule))});
+    }
+    return texts;
   }
 
   [[nodiscard]] std::size_t bytes() const override {

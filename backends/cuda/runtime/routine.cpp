@@ -62,6 +62,10 @@ class Routine final : public Executable {
     return "a kernel of our own: " + loaded_->describe();
   }
 
+  [[nodiscard]] std::vector<CodeText> code_texts(std::span<const Launch>) const override {
+    return {{"CUDA C++", text_.text}};
+  }
+
   void launch(const Launch& launch) const override {
     const Loaded::Memory memory =
         loaded_->memory_for({.bytes = text_.workspace_bytes, .counters = 0}, launch);
