@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Callable, ParamSpec, Sequence, TypeVar, overload
 
+from nitinol import _ext
 from nitinol._ext import Compiled, stance
 from nitinol._typing import DTypeLike
 
@@ -14,31 +16,68 @@ _R = TypeVar("_R")
 class Explanation:
     """What happened to the calls of a compiled function and why."""
 
-    def __init__(self, text: str, data: str) -> None:
-        self._text = text
-        self._json = data
+    def __init__(self, explanation: _ext._Explanation) -> None:
+        self._explanation = explanation
 
     def __str__(self) -> str:
-        return self._text
+        return self._explanation.text()
 
     def __repr__(self) -> str:
-        return self._text
+        return self._explanation.text()
 
     def _repr_html_(self) -> str:
+        # Without generated code, which takes its time and would stay in the notebook. In a frame, as
+        # the page has styles of its own; `base` makes its links lead to places inside of it.
         import html  # here: importing the package is quick
 
-        return f"<pre>{html.escape(self._text)}</pre>"
+        page = self.to_html(code=False).replace("<head>", '<head><base href="about:srcdoc">', 1)
+        return (
+            f'<iframe sandbox="" srcdoc="{html.escape(page)}" title="explain()" '
+            'style="width: 100%; height: 40rem; border: 0"></iframe>'
+        )
 
-    def to_json(self) -> str:
-        """The same as one JSON object."""
-        return self._json
+    def to_html(self, *, code: bool = True) -> str:
+        """A page of its own, which loads nothing and runs no script: the steps as a graph with bytes
+        on its edges, of each the lines it comes from, its kernel, its code and what the machine needs
+        for it at least, and memory over the steps. code=False: without generated code, which takes
+        about 20 ms a kernel to write."""
+        return self._explanation.to_html(code)
+
+    def save_html(self, path: str | os.PathLike[str], *, code: bool = True) -> None:
+        """Writes to_html() to a file."""
+        self._explanation.save_html(path, code)
+
+    def show(self, *, code: bool = True) -> str:
+        """Opens to_html() in the browser, from a new file among the temporary ones that is yours
+        alone; prints and returns its path."""
+        import pathlib
+        import tempfile
+        import webbrowser
+
+        file, path = tempfile.mkstemp(prefix="nitinol-", suffix=".html")
+        with open(file, "w", encoding="utf-8") as page:
+            page.write(self.to_html(code=code))
+        print(path)
+        webbrowser.open(pathlib.Path(path).as_uri())
+        return path
+
+    def to_dot(self, signature: int | None = None, *, backward: bool = False) -> str:
+        """The graph of a signature after the passes in the language of Graphviz, whose `dot -Tsvg`
+        draws it, with a box around what one step computes. signature: its number, from 0 on; None:
+        the first that is compiled. backward: of its backward plan."""
+        return self._explanation.to_dot(-1 if signature is None else signature, backward)
+
+    def to_json(self, *, bounds: bool = False) -> str:
+        """The same as one JSON object. bounds: with what the machine needs at least for each step,
+        "bound_s"; it is measured for that once, in a quarter of a second."""
+        return self._explanation.to_json(bounds)
 
     @property
     def data(self) -> dict[str, Any]:
         """The same as dicts and lists."""
         import json
 
-        data: dict[str, Any] = json.loads(self._json)
+        data: dict[str, Any] = json.loads(self.to_json())
         return data
 
     def __getitem__(self, key: str) -> Any:
@@ -47,7 +86,7 @@ class Explanation:
 
 def _explain(self: Compiled[..., Any]) -> Explanation:
     """What happened to the calls of this function and why: print it."""
-    return Explanation(*self._explain())
+    return Explanation(self._explain())
 
 
 Compiled.explain = _explain  # type: ignore[method-assign]

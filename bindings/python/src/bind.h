@@ -9,6 +9,7 @@ void bind_errors(nb::module_& m);
 void bind_types(nb::module_& m);   ///< DType, Device, Scalar
 void bind_tensor(nb::module_& m);  ///< Tensor and its operators
 void bind_variables(nb::module_& m);
+void bind_explanation(nb::module_& m);  ///< what compile()'s functions say of themselves
 void bind_compile(nb::module_& m);
 void bind_autograd(nb::module_& m);
 void bind_nn(nb::module_& m);

@@ -303,6 +303,7 @@ void bind_compile(nb::module_& m) {
        "signature_limit", "in_background", "quick_code", "autocast", "check_nan", "shadow"},
       0, 12, 0xfff);
   of_compile.intern();
+  bind_explanation(m);
   nb::class_<Compiled> compiled(m, "Compiled", nb::type_slots(slots), nb::is_final(),
                                 nb::is_generic(), nb::is_weak_referenceable(),
                                 nb::sig("class Compiled(typing.Generic[_P, _R])"),
@@ -323,16 +324,7 @@ void bind_compile(nb::module_& m) {
           nb::sig("def eager(self, *args: _P.args, **kwargs: _P.kwargs) -> _R"),
           "Calls the function as it is written.")
       .def("_explain",
-           [](const Compiled& self) {
-             std::string text, json;
-             {
-               const Unlocked release;
-               const Explanation explanation = self.compiled->explain();
-               text = to_string(explanation);
-               json = explanation.to_json();
-             }
-             return nb::make_tuple(text, json);
-           })
+           [](const Compiled& self) { return unlocked([&] { return self.compiled->explain(); }); })
       .def(
           "set_stance",
           [](const Compiled& self, const std::string& stance) {

@@ -4,6 +4,7 @@
 #include "bindings/python/src/bind.h"
 #include "bindings/python/src/borrowed.h"
 #include "bindings/python/src/compile.h"
+#include "bindings/python/src/display.h"
 #include "bindings/python/src/errors.h"
 #include "bindings/python/src/index.h"
 #include "bindings/python/src/operators.h"
@@ -446,6 +447,14 @@ void bind_habits(nb::class_<Tensor>& tensor) {
 void bind_protocols(nb::module_& m, nb::class_<Tensor>& tensor) {
   tensor.def("__repr__", text_of)
       .def("__str__", text_of)
+      .def(
+          "_repr_html_",
+          [](Tensor x) {
+            const std::string text = text_of(x);
+            return x.is_defined() ? html_of("tensor", x.spec(), text) : "<pre>" + text + "</pre>";
+          },
+          "For notebooks: dtype, shape, device, bytes, and the elements as print() abbreviates "
+          "them.")
       .def(
           "__format__",
           [](Tensor x, nb::str spec) -> nb::object {

@@ -4,6 +4,7 @@
 // given away: that call may be one that runs Python.
 #include "bindings/python/src/bind.h"
 #include "bindings/python/src/compile.h"
+#include "bindings/python/src/display.h"
 #include "bindings/python/src/errors.h"
 #include "bindings/python/src/function.h"
 #include "bindings/python/src/index.h"
@@ -219,7 +220,16 @@ void bind_protocols(nb::class_<Variable>& variable) {
           "__reversed__",
           [](nb::handle self) { return to_python(get(self)).attr("__reversed__")(); },
           nb::sig("def __reversed__(self) -> collections.abc.Iterator[Tensor]"))
-      .def("__repr__", text_of);
+      .def("__repr__", text_of)
+      .def(
+          "_repr_html_",
+          [](nb::handle self) {
+            const std::string text = text_of(self);
+            const Variable& v = variable_in(self);
+            return html_of(v.tracks_gradient() ? "parameter" : "Variable", v.spec(), text);
+          },
+          "For notebooks: dtype, shape, device, bytes, and the elements as print() abbreviates "
+          "them.");
   variable.attr("__array_ufunc__") = nb::none();
   variable.attr("__array_priority__") = 1001;
 }
