@@ -92,7 +92,7 @@ def write_pages(out: pathlib.Path) -> list[entries.Page]:
     put(source / "index.md", (FOLDER / "index.md").read_text("utf-8"))
     put(source / "conf.py", (FOLDER / "conf.py").read_text("utf-8"))
     put(source / "_static/style.css", (FOLDER / "style.css").read_text("utf-8"))
-    for image in (ROOT / "docs").glob("*.svg"):
+    for image in (*(ROOT / "docs").glob("*.svg"), *(ROOT / "docs").glob("*.png")):
         shutil.copy(image, source / "docs")
     known = {source / name for name in pages} | {source / "docs/decisions/index.md"}
     for path in source.glob("docs/**/*.md"):

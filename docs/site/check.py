@@ -18,8 +18,9 @@ import sys
 import urllib.parse
 import zlib
 
+from browser import SKIPPED, Browser, program
+
 FOLDER = pathlib.Path(__file__).resolve().parent
-SKIPPED = 77
 LOADED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
 SEARCHED = {  # and what must be found by it
     "softmax": ["nitinol.softmax", "nitinol::softmax", "nitinol.nn.Softmax"],
@@ -88,62 +89,19 @@ def objects_of(site: pathlib.Path) -> set[str]:
     return {line.split(" ", 1)[0] for line in lines if line.split()[1].startswith(("py:", "cpp:"))}
 
 
-class Browser:
-    def __init__(self, program: str, profile: pathlib.Path) -> None:
-        self.program, self.profile = program, profile
-
-    def run(self, *options: str) -> str:
-        command = [self.program, "--headless=new", "--disable-gpu", "--hide-scrollbars",
-                   f"--user-data-dir={self.profile}", "--no-first-run", "--virtual-time-budget=8000",
-                   "--proxy-server=127.0.0.1:9", "--allow-file-access-from-files"]  # fmt: skip
-        if os.geteuid() == 0:
-            command.append("--no-sandbox")
-        done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=120)
-        if done.returncode != 0:
-            sys.exit(f"{self.program} failed:\n{done.stderr}")
-        return done.stdout
-
-    def search(self, site: pathlib.Path, word: str) -> str:
-        return self.run("--dump-dom", f"{(site / 'search.html').as_uri()}?q={word}")
-
-    def picture(self, page: pathlib.Path, to: pathlib.Path, width: int, is_dark: bool) -> None:
-        options = [f"--window-size={width},1200", f"--screenshot={to}"]
-        if is_dark:
-            options.append("--force-dark-mode")
-        self.run(*options, page.as_uri())
-
-
 def wrong_searches(browser: Browser, site: pathlib.Path) -> list[str]:
     wrong = []
     for word, names in SEARCHED.items():
-        text = re.sub(r"</?span[^>]*>", "", browser.search(site, word))
+        text = re.sub(
+            r"</?span[^>]*>", "", browser.text(f"{(site / 'search.html').as_uri()}?q={word}")
+        )
         wrong += [f"a search for {word} does not find {n}" for n in names if n not in text]
-    return wrong
-
-
-def wrong_pictures(browser: Browser, site: pathlib.Path, out: pathlib.Path) -> list[str]:
-    """None is empty, and dark is darker."""
-    import nitinol as nt
-
-    wrong = []
-    page = site / "reference/reductions.html"
-    brightness = {}
-    for width in (1440, 480):
-        for is_dark in (False, True):
-            to = out / f"{'dark' if is_dark else 'light'}-{width}.png"
-            browser.picture(page, to, width, is_dark)
-            pixels = nt.astype(nt.load_image(to, channels=1), nt.float32)
-            brightness[is_dark] = nt.mean(pixels).item()
-            if nt.std(pixels).item() < 5:
-                wrong.append(f"{to} is empty")
-        if brightness[True] > brightness[False] - 100:
-            wrong.append(f"at a width of {width} dark is not darker")
     return wrong
 
 
 def main(arguments: list[str]) -> None:
     out = pathlib.Path(arguments[0]).resolve()
-    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    browser = program()
     if len(arguments) > 1:
         if not pathlib.Path(arguments[1]).exists() or not shutil.which("doxygen"):
             print("skipped: ./dev docs makes the environment that builds the site")
@@ -152,13 +110,13 @@ def main(arguments: list[str]) -> None:
     site = out / "html"
     wrong = dead_links(site)
     present = objects_of(site)
-    sys.path.insert(0, str(FOLDER))
     import public_names
 
     wrong += [f"{name} is on no page" for name in public_names.all_names() if name not in present]
     if browser is not None:
         chromium = Browser(browser, out / "chromium")
-        wrong += wrong_searches(chromium, site) + wrong_pictures(chromium, site, out)
+        page = site / "reference/reductions.html"
+        wrong += wrong_searches(chromium, site) + chromium.wrong_pictures(page.as_uri(), "", out)
     if wrong:
         sys.exit("\n".join(wrong))
     print(f"{len(present)} names, {len(list(site.rglob('*.html')))} pages, no dead link")
