@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <set>
@@ -207,6 +208,17 @@ std::string json_text(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+/// Microseconds of a begin and of a length. Readers turn them into whole nanoseconds, and cut off
+/// what is left: half of one more for the begin, and less for the length, so that events which
+/// touch do not overlap, of which Perfetto would drop one.
+double begin_us(double begin_s) {
+  return std::round(begin_s * 1e9) * 1e-3 + 0.0005;
+}
+double length_us(double begin_s, double length_s) {
+  const double whole = std::round((begin_s + length_s) * 1e9) - std::round(begin_s * 1e9);
+  return std::max(0.0, whole * 1e-3 - 0.0005);
+}
+
 class Trace {
  public:
   explicit Trace(const ProfileReport& report) : report_(report) {
@@ -225,8 +237,8 @@ class Trace {
       if (event.device_s > 0) add_on_device(event);
     }
     for (const ProfileMemory& memory : report_.memory) {
-      add(fmt::format(R"({{"ph":"C","pid":1,"ts":{:.3f},"name":{},"args":{{"bytes":{}}}}})",
-                      memory.time_s * 1e6, json_text("memory of " + describe(memory.device)),
+      add(fmt::format(R"({{"ph":"C","pid":1,"ts":{:.4f},"name":{},"args":{{"bytes":{}}}}})",
+                      begin_us(memory.time_s), json_text("memory of " + describe(memory.device)),
                       memory.bytes));
     }
     out_ += fmt::format("\n],\"otherData\":{{\"length_s\":{},\"dropped_events\":{}}}}}\n",
@@ -269,9 +281,9 @@ class Trace {
     if (event.allocations > 0) arguments += fmt::format(R"("allocations":{},)", event.allocations);
     arguments += fmt::format(R"("tier":"{}")", event.tier);
     add(fmt::format(
-        R"({{"ph":"X","pid":1,"tid":{},"ts":{:.3f},"dur":{:.3f},"name":{},"cat":"{}","args":{{{}}}}})",
-        event.thread, event.begin_s * 1e6, event.length_s * 1e6, json_text(label.name),
-        name_of(label.kind), arguments));
+        R"({{"ph":"X","pid":1,"tid":{},"ts":{:.4f},"dur":{:.4f},"name":{},"cat":"{}","args":{{{}}}}})",
+        event.thread, begin_us(event.begin_s), length_us(event.begin_s, event.length_s),
+        json_text(label.name), name_of(label.kind), arguments));
   }
 
   /// On a track of the device's own.
@@ -286,18 +298,19 @@ class Trace {
     }
     const ProfileLabel& label = report_.labels[event.label];
     add(fmt::format(
-        R"({{"ph":"X","pid":1,"tid":{},"ts":{:.3f},"dur":{:.3f},"name":{},"cat":"{}","args":{{{}"tier":"{}"}}}})",
-        track->second, event.device_begin_s * 1e6, event.device_s * 1e6, json_text(label.name),
-        name_of(label.kind), arguments_[event.label], event.tier));
+        R"({{"ph":"X","pid":1,"tid":{},"ts":{:.4f},"dur":{:.4f},"name":{},"cat":"{}","args":{{{}"tier":"{}"}}}})",
+        track->second, begin_us(event.device_begin_s),
+        length_us(event.device_begin_s, event.device_s), json_text(label.name), name_of(label.kind),
+        arguments_[event.label], event.tier));
   }
 
   /// An arrow from the way forward to `event`.
   void add_flow(const ProfileEvent& event, std::size_t number) {
     const ProfileEvent& from = report_.events[static_cast<std::size_t>(event.forward)];
     constexpr std::string_view format =
-        R"({{"ph":"{}","pid":1,"tid":{},"ts":{:.3f},"id":{},"name":"backward","cat":"backward"{}}})";
-    add(fmt::format(format, "s", from.thread, from.begin_s * 1e6, number, ""));
-    add(fmt::format(format, "f", event.thread, event.begin_s * 1e6, number, R"(,"bp":"e")"));
+        R"({{"ph":"{}","pid":1,"tid":{},"ts":{:.4f},"id":{},"name":"backward","cat":"backward"{}}})";
+    add(fmt::format(format, "s", from.thread, begin_us(from.begin_s), number, ""));
+    add(fmt::format(format, "f", event.thread, begin_us(event.begin_s), number, R"(,"bp":"e")"));
   }
 
   const ProfileReport& report_;

@@ -453,6 +453,34 @@ TEST_CASE("the trace is one of the Trace Event Format", "[jit][profile]") {
   CHECK(std::ranges::any_of(trace.at("traceEvents"), is_named));
 }
 
+TEST_CASE("events of a trace that touch do not overlap, in whole nanoseconds", "[jit][profile]") {
+  const auto f =
+      compile([](const Tensor& x) { return matmul(exp(x) * 2, x) + 1; }, {.check = Check::never});
+  const Tensor x = ones({4, 4}, f32, default_device());
+  Profile profile({.lines = false});
+  for (int i = 0; i < 400; ++i) f(x);
+  profile.stop();
+  const nlohmann::json trace = nlohmann::json::parse(profile.report().to_json());
+  std::map<int, std::vector<std::pair<int64_t, int64_t>>> threads;  // begin, and length downwards
+  for (const nlohmann::json& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    const auto whole = [&](const char* name) {  // as Perfetto reads it
+      return static_cast<int64_t>(event.at(name).get<double>() * 1000);
+    };
+    threads[event.at("tid")].emplace_back(whole("ts"), -whole("dur"));
+  }
+  for (auto& [thread, events] : threads) {
+    std::ranges::sort(events);
+    std::vector<int64_t> ends;  // of events that contain the next
+    for (const auto& [begin, downwards] : events) {
+      while (!ends.empty() && ends.back() <= begin) ends.pop_back();
+      const int64_t end = begin - downwards;
+      if (!ends.empty()) CHECK(end <= ends.back());
+      ends.push_back(end);
+    }
+  }
+}
+
 TEST_CASE("a trace is saved whole or not at all", "[jit][profile][host]") {
   const TemporaryFolder folder;
   Profile profile;

@@ -372,11 +372,11 @@ void bind_compile(nb::module_& m) {
       "with shadow(): each compiled call of this thread also runs op by op. If the bits differ,\n"
       "which is a mistake of this library, an Error says what causes it and where a program is\n"
       "that shows it; nothing is assigned. NITINOL_CHECK=shadow is that for the whole process.")
-      .def("__init__",
-           with_arguments<1, ShadowContext*>(
-               of_shadow,
-               [](ShadowContext* self, const Arguments&) { new (self) ShadowContext(); }),
-           nb::sig("def __init__(self) -> None"));
+      .def(
+          "__init__",
+          with_arguments<1, ShadowContext*>(
+              of_shadow, [](ShadowContext* self, const Arguments&) { new (self) ShadowContext(); }),
+          nb::sig("def __init__(self) -> None"));
   m.def(
       "shadow_difference",
       [](const std::string& graph, nb::handle inputs) {
