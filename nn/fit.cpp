@@ -150,6 +150,11 @@ void State::make_room(const std::filesystem::path& path, const FitOptions& optio
   });
 }
 
+void add_to(MetricLog& log, const Epoch& epoch, int64_t step) {
+  for (const auto& [name, value] : epoch.values) log.add("epoch/" + name, value, step);
+  log.flush();
+}
+
 void check(const FitOptions& options) {
   check_at_least("fit", "epochs", options.epochs, 0);
   check_at_least("fit", "checkpoint_steps", options.checkpoint_steps, 0);

@@ -69,6 +69,8 @@ struct State {
   }
 };
 
+/// Writes the epoch's values.
+void add_to(MetricLog& log, const Epoch& epoch, int64_t step);
 void check(const FitOptions& options);
 /// Throws Error(value) for a batch that is no pair.
 void check_pair(const Batch& batch);
@@ -160,6 +162,10 @@ History fit(const Model& model, const Loss& loss, const Optimizer& optimizer, Da
       const std::vector<Tensor> judged = run(train_step, batch);
       state.sums.add(judged, batch[0].shape()[0]);
       state.step.set(tensor(step + 1, i64));
+      if (options.log != nullptr) {
+        options.log->add("loss", judged[0], step + 1);
+        options.log->add("learning rate", optimizer.rate().get(), step + 1);
+      }
       if (progress)
         progress->step(progress->is_due() ? fmt::format("loss {:.4g}", judged[0].item<double>())
                                           : "");
@@ -179,7 +185,9 @@ History fit(const Model& model, const Loss& loss, const Optimizer& optimizer, Da
       train(model);
     }
     state.add(epoch);
-    if (options.log) options.log(epoch);
+    if (options.log != nullptr)
+      fitting::add_to(*options.log, epoch, state.step.get().item<int64_t>());
+    if (options.after_epoch) options.after_epoch(epoch);
     if (options.early_stopping) is_over = state.ends(epoch, *options.early_stopping, learned);
     if (has_file) save(options.checkpoint, all_state());
   }

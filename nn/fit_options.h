@@ -6,6 +6,7 @@
 #include "jit/explain.h"
 #include "nn/data_loader.h"
 #include "nn/loss_scale.h"
+#include "nn/metric_log.h"
 #include "nn/metrics.h"
 #include "nn/progress.h"
 #include "nn/schedules.h"
@@ -51,7 +52,10 @@ struct FitOptions {
   /// `checkpoint_steps` is not 0, after so many steps. If it is there, training goes on from it.
   std::filesystem::path checkpoint = {};
   Integer checkpoint_steps = 0;
-  std::function<void(const Epoch&)> log = {};            ///< called after each epoch
+  /// Gets "loss" and "learning rate" of each step, by how many were made, and what comes of each
+  /// epoch as "epoch/loss" and so on; it is flushed then.
+  MetricLog* log = nullptr;
+  std::function<void(const Epoch&)> after_epoch = {};    ///< called after each
   std::function<void(const Explanation&)> explain = {};  ///< called at the end: of the steps
   Schedule schedule = {};                                ///< the rate of each step, from 0 on
   DType autocast = f32;                      ///< of the model and its loss (nn/autocast.h)

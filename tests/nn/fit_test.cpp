@@ -103,13 +103,14 @@ TEST_CASE("fit() does what the loop does that one writes oneself", "[nn][fit]") 
     nn::DataLoader loader = data.loader(), held_out = data.loader({.is_shuffled = false});
     int64_t logged = 0;
     Explanation explained;
-    const nn::History history = nn::fit(net, loss_of, optimizer, loader,
-                                        {.epochs = 3,
-                                         .validation = &held_out,
-                                         .metrics = {nn::accuracy()},
-                                         .log = [&](const nn::Epoch& e) { logged += e.number; },
-                                         .explain = [&](const Explanation& e) { explained = e; },
-                                         .is_compiled = is_compiled});
+    const nn::History history =
+        nn::fit(net, loss_of, optimizer, loader,
+                {.epochs = 3,
+                 .validation = &held_out,
+                 .metrics = {nn::accuracy()},
+                 .after_epoch = [&](const nn::Epoch& e) { logged += e.number; },
+                 .explain = [&](const Explanation& e) { explained = e; },
+                 .is_compiled = is_compiled});
     REQUIRE(history.size() == 3);
     CHECK(logged == 6);
     if (is_compiled) {
@@ -221,7 +222,8 @@ TEST_CASE("early stopping ends at the best epoch", "[nn][fit]") {
                    {.epochs = 8,
                     .metrics = {told},
                     .early_stopping = stopping,
-                    .log = [&](const nn::Epoch&) { weights.push_back(nn::parameters(net)[0]); }})
+                    .after_epoch =
+                        [&](const nn::Epoch&) { weights.push_back(nn::parameters(net)[0]); }})
         .size();
   };
   CHECK(run({.monitor = "told", .patience = 2}) == 6);

@@ -13,6 +13,7 @@ from typing import Any, Callable, Mapping, Sequence
 import nitinol as nt
 from nitinol import nn
 from nitinol._fitting import EarlyStopping, State, check
+from nitinol._metric_log import MetricLog
 from nitinol._metrics import Metric
 from nitinol._typing import DTypeLike
 
@@ -31,7 +32,8 @@ def fit(
     early_stopping: EarlyStopping | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_steps: int = 0,
-    log: Callable[[Epoch], object] | None = None,
+    log: MetricLog | None = None,
+    after_epoch: Callable[[Epoch], object] | None = None,
     explain: Callable[[nt.Explanation], object] | None = None,
     schedule: Callable[[int], float] | None = None,
     autocast: DTypeLike | None = None,
@@ -45,7 +47,9 @@ def fit(
 
     checkpoint: a file that keeps all state, the loader's place included; written after each epoch, and
     after so many steps. If it is there, training goes on from it, with the bits it would have had.
-    log: called after each epoch. explain: called at the end. schedule: the rate of each step.
+    log: gets "loss" and "learning rate" of each step, by how many were made, and what comes of each epoch
+    as "epoch/loss" and so on. after_epoch: called after each. explain: called at the end.
+    schedule: the rate of each step.
     loss_scale: for float16. largest_norm: clip_gradient_norm()'s. compiled=False: to look at a step.
     """
     columns = ["loss", *(metric.name for metric in metrics)]
@@ -127,6 +131,9 @@ def fit(
             state.loss.value = state.loss.value + value.astype(nt.float64) * batch[0].shape[0]
             state.samples.value = state.samples.value + batch[0].shape[0]
             state.step.value = nt.asarray(step + 1)
+            if log is not None:
+                log.add("loss", value, step + 1)
+                log.add("learning rate", optimizer.rate().value, step + 1)
             for of_metric, part in zip(rows, parts):
                 of_metric.append(part)
             if progress is not None:
@@ -154,7 +161,11 @@ def fit(
         state.epoch.value = nt.asarray(number)
         epoch = {"epoch": float(number), **dict(zip(columns, values))}
         if log is not None:
-            log(epoch)
+            for name, one in zip(columns, values):
+                log.add(f"epoch/{name}", one, int(state.step.value.item()))
+            log.flush()
+        if after_epoch is not None:
+            after_epoch(epoch)
         if early_stopping is not None:
             state.judge(epoch[early_stopping.monitor], early_stopping, model)
         if checkpoint is not None:

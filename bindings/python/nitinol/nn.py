@@ -54,11 +54,12 @@ from nitinol._ext import (
     warm_up,
 )
 from nitinol._ext.nn import *  # noqa: F403  (losses, initial values, attention)
-from nitinol import _fit, _metrics
+from nitinol import _fit, _metric_log, _metrics
 from nitinol._data import DataLoader, weighted
 from nitinol._fit import *  # noqa: F403
 from nitinol._hints import names_of_module
 from nitinol._layers import *  # noqa: F403
+from nitinol._metric_log import *  # noqa: F403
 from nitinol._metrics import *  # noqa: F403
 from nitinol._module import Module, Sequential, children
 from nitinol import _parametrizations
@@ -144,7 +145,7 @@ __all__ = [
     "weighted",
 ]
 __all__ += _layers.__all__ + _parametrizations.__all__
-__all__ += _metrics.__all__ + _fit.__all__
+__all__ += _metrics.__all__ + _metric_log.__all__ + _fit.__all__
 __all__ += _functions.__all__
 
 

@@ -14,6 +14,7 @@ void bind_compile(nb::module_& m);
 void bind_autograd(nb::module_& m);
 void bind_nn(nb::module_& m);
 void bind_profile(nb::module_& m);
+void bind_curves(nb::module_& m);
 void bind_system(nb::module_& m);     ///< devices, threads, memory, files, text
 void bind_functions(nb::module_& m);  ///< generated from the headers (generate.py)
 /// Gives signatures that inspect reads to the functions and methods that the others have bound.

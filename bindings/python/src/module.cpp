@@ -62,6 +62,7 @@ void fill(nb::module_& m) {
   std::erase_if(of_nn, [&](const std::string& name) { return before.contains(name); });
   of_nn.insert("ModuleBase");
   bind_profile(m);
+  bind_curves(m);
   bind_system(m);
   bind_functions(m);
   add_signatures(m);

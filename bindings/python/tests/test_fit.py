@@ -79,7 +79,7 @@ def test_fit_does_what_the_loop_does_that_one_writes_oneself(compiled: bool) -> 
     explained: list[Any] = []
     history = nn.fit(
         net, nn.cross_entropy, nn.Adam(net, rate=0.01), loader_of(), epochs=3,
-        validation=loader_of(shuffle=False), metrics=[nn.accuracy()], log=logged.append,
+        validation=loader_of(shuffle=False), metrics=[nn.accuracy()], after_epoch=logged.append,
         explain=explained.append, compiled=compiled,
     )  # fmt: skip
     assert bits(net) == bits(by_hand)
@@ -152,7 +152,7 @@ def test_early_stopping() -> None:
         weights.clear()
         return len(nn.fit(
             net, nn.cross_entropy, optimizer, loader_of(), epochs=8, metrics=[told],
-            log=lambda epoch: weights.append(bits(net)), early_stopping=nn.EarlyStopping("told", **stopping),
+            after_epoch=lambda epoch: weights.append(bits(net)), early_stopping=nn.EarlyStopping("told", **stopping),
         ))  # fmt: skip
 
     assert run(patience=2) == 6 and bits(net) == weights[3]
