@@ -4,11 +4,9 @@
 
 #include "core/backend.h"
 #include "core/error.h"
-#include "core/kernel.h"
-#include "core/library.h"
 #include "core/parallel.h"
-#include "fusion/one_op.h"
 #include "io/file.h"
+#include "jit/operations.h"
 
 #include <fmt/format.h>
 
@@ -38,28 +36,6 @@ std::string shapes_of(const Label& label) {
   if (!label.results.empty()) text += text.empty() ? "->" : " ->";
   for (const Spec& result : label.results) text += fmt::format(" {}", describe(result));
   return text;
-}
-
-/// Arithmetic operations of one op, as its kernel or its call has them.
-double operations_of(const Label& label) {
-  const Op& op = *label.op;
-  std::vector<Tensor> operands;
-  std::vector<const Tensor*> inputs;
-  for (const Spec& spec : label.inputs) {
-    operands.push_back(is_anywhere(spec) ? make_number(spec, 0)
-                                         : make_tensor(spec, strides_of(spec.shape), 0, {}));
-  }
-  for (const Tensor& operand : operands) inputs.push_back(&operand);
-  const Spec& spec = label.results.front();
-  if (op.call_all != nullptr)
-    return nitinol::operations_of(op.call_all(inputs, label.attrs, label.results));
-  if (op.call != nullptr) return nitinol::operations_of(op.call(inputs, label.attrs, spec));
-  if (op.kind == OpKind::reduce && !label.inputs.empty())
-    return static_cast<double>(element_count(label.inputs.front().shape));
-  if (op.formula.emit == nullptr || is_anywhere(spec)) return 0;
-  const int64_t count = element_count(spec.shape);
-  const Tensor result = make_tensor(spec, strides_of(spec.shape), 0, {});
-  return nitinol::operations_of(fusion::lower_op(op, inputs, label.attrs, result), {&count, 1});
 }
 
 /// Text of places, each looked up once.
@@ -101,16 +77,12 @@ ProfileLabel described(const Label& label, Lines& lines) {
   out.name = label.op->name;
   out.detail = shapes_of(label);
   lines.add(label.place, out.places);
-  const bool computes = !label.is_pending && !label.results.empty() &&
-                        label.op->kind != OpKind::view && label.op->kind != OpKind::composite;
-  if (!computes) return out;
+  if (label.is_pending || label.results.empty() || label.op->kind == OpKind::view ||
+      label.op->kind == OpKind::composite)
+    return out;
   for (const Spec& spec : label.inputs) out.bytes += bytes_of(spec);
   for (const Spec& spec : label.results) out.bytes += bytes_of(spec);
-  try {
-    out.operations = operations_of(label);
-  } catch (const Error&) {  // a layout that it refuses: then it is not known
-    out.operations = 0;
-  }
+  out.operations = jit::operations_of(*label.op, label.inputs, label.attrs, label.results);
   return out;
 }
 

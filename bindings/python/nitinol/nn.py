@@ -62,9 +62,10 @@ from nitinol._layers import *  # noqa: F403
 from nitinol._metric_log import *  # noqa: F403
 from nitinol._metrics import *  # noqa: F403
 from nitinol._module import Module, Sequential, children
-from nitinol import _parametrizations
+from nitinol import _parametrizations, _summary
 from nitinol._parametrizations import *  # noqa: F403
 from nitinol._results import Minimum
+from nitinol._summary import *  # noqa: F403
 from nitinol._pytorch import LoadReport, LoadedTensor, load_pytorch
 
 _Savable = Module | Optimizer | Average | LossScale | DataLoader | Mapping[str, Any] | Sequence[Any]
@@ -145,7 +146,7 @@ __all__ = [
     "weighted",
 ]
 __all__ += _layers.__all__ + _parametrizations.__all__
-__all__ += _metrics.__all__ + _metric_log.__all__ + _fit.__all__
+__all__ += _summary.__all__ + _metrics.__all__ + _metric_log.__all__ + _fit.__all__
 __all__ += _functions.__all__
 
 

@@ -106,7 +106,7 @@ def test_a_folder_is_one_run_however_often_it_is_opened(tmp_path):
 
 def test_what_is_wrong_is_said(tmp_path):
     log = nn.MetricLog(tmp_path)
-    with pytest.raises(nt.ArgumentError, match="MetricLog::add: the name"):
+    with pytest.raises(nt.ArgumentError, match="MetricLog.add: the name"):
         log.add("a\n", 1.0, 0)
     with pytest.raises(nt.ShapeError, match="one element"):
         log.add("a", nt.ones((2,)), 0)

@@ -1,0 +1,71 @@
+"""summary(): what a model consists of, and where its arithmetic is."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from nitinol import _ext
+from nitinol._module import Module, walk
+
+
+class SummaryRow(NamedTuple):
+    """A module, with all that is in it. `output` is of the last operation that is its own, as
+    "float32[32, 10]", or empty; `others` are elements of Variables that do not learn; `operations` are
+    arithmetic ones of a call, two for a multiply-add."""
+
+    path: str
+    type: str
+    depth: int
+    output: str
+    parameters: int
+    others: int
+    bytes: int
+    operations: float
+
+
+class Summary:
+    """A model as data: `rows` are the model, then the modules in it, in their order. Made by summary()."""
+
+    def __init__(self, found: _ext._Summary) -> None:
+        self._found = found
+        self.rows = [SummaryRow(*fields) for fields in found.rows()]
+
+    @property
+    def parameters(self) -> int:
+        """Elements of all Variables that learn."""
+        return self.rows[0].parameters
+
+    @property
+    def operations(self) -> float:
+        """Of a call; 0 without inputs."""
+        return self.rows[0].operations
+
+    def table(self, depth: int = 1000) -> str:
+        """A table of modules in at most so many others."""
+        return self._found.table(depth)
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def __repr__(self) -> str:
+        return self.table()
+
+
+def summary(model: Any, *inputs: Any) -> Summary:
+    """The modules of a model with their parameters; with inputs also what happens when it is called with
+    them, once, eagerly, in the mode that it is in. Nothing that the call assigns is kept: no running
+    mean, no state of a random generator. A Variable that several modules share counts in the first.
+
+    Whose an operation is follows from the parameters that it reads. One that reads none belongs to the
+    module that holds both the module of the operation before which does and that of the next: a relu
+    between two layers to what holds these."""
+    found = list(walk("", model, set()))
+    modules = [(path, type(one).__name__) for path, one in found if isinstance(one, Module)]
+    if not modules or modules[0][0]:
+        modules.insert(0, ("", type(model).__name__))
+    variables = [(path, one) for path, one in found if isinstance(one, _ext.Variable)]
+    call = (lambda: model(*inputs)) if inputs else None
+    return Summary(_ext._summary(modules, variables, call))
+
+
+__all__ = ["Summary", "SummaryRow", "summary"]
