@@ -30,6 +30,7 @@
 #include "io/safetensors.h"
 #include "jit/build_info.h"
 #include "jit/compile.h"
+#include "jit/memory_snapshot.h"
 #include "jit/profile.h"
 #include "jit/shadow.h"
 #include "nn/apply.h"
@@ -57,4 +58,5 @@
 #include "nn/recurrent.h"
 #include "nn/schedules.h"
 #include "nn/sequential.h"
+#include "nn/summary.h"
 // IWYU pragma: end_exports

@@ -4,6 +4,7 @@
 #include "core/backend.h"
 #include "core/error.h"
 #include "core/host_access.h"
+#include "core/memory_notes.h"
 #include "core/tensor.h"
 
 #include <fmt/format.h>
@@ -53,7 +54,10 @@ Tensor filled_tensor(const Spec& spec, FunctionRef<void(std::span<std::byte>)> w
     write({elements.get(), bytes});
     if (bytes > 0) device.upload(elements.get(), storage->data, bytes);
   }
-  return tensor_in(std::move(storage), spec);
+  Tensor tensor = tensor_in(std::move(storage), spec);
+  if (memory_notes::is_on()) [[unlikely]]
+    memory_notes::note_copied(tensor);
+  return tensor;
 }
 
 MemoryStatistics memory_statistics(Device device) {

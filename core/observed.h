@@ -10,6 +10,7 @@ namespace nitinol::observed {
 
 inline constexpr uint32_t by_profile = 1;  ///< core/profiling.h
 inline constexpr uint32_t by_check = 2;    ///< core/result_check.h
+inline constexpr uint32_t by_memory = 4;   ///< core/memory_notes.h
 
 extern constinit std::atomic<uint32_t> by;
 

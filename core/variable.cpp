@@ -2,6 +2,7 @@
 
 #include "core/deferred_check.h"
 #include "core/error.h"
+#include "core/memory_notes.h"
 
 #include <atomic>
 
@@ -16,10 +17,14 @@ std::atomic<uint64_t> next_id = first_variable_id;
 }  // namespace
 
 void destroy(VariableCell* cell) {
+  if (memory_notes::is_on()) [[unlikely]]
+    memory_notes::note_assigned(cell->value, {});
   delete cell;
 }
 
 void VariableCell::swap_value(Tensor& with) {
+  if (memory_notes::is_on()) [[unlikely]]
+    memory_notes::note_assigned(value, with);
   std::swap(value, with);
   check.reset();
   has_value.store(value.is_defined(), std::memory_order_release);
@@ -32,6 +37,8 @@ Variable::Variable(const Tensor& initial) {
   cell->id = next_id.fetch_add(1, std::memory_order_relaxed);
   cell->spec = initial.spec();
   cell->value = initial.tracks_gradient() ? bare_copy(initial) : initial;
+  if (memory_notes::is_on()) [[unlikely]]
+    memory_notes::note_assigned({}, cell->value);
 }
 
 uint64_t next_variable_id() {

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/gradient_notes.h"
 #include "core/interpreter.h"
+#include "core/memory_notes.h"
 #include "core/pending.h"
 #include "core/profiling.h"
 #include "core/result_check.h"
@@ -118,8 +119,10 @@ void look_through(const Op& op, Inputs inputs, std::span<const Tensor> results) 
 [[gnu::noinline]] Tensor run_observed(const Op& op, Inputs inputs, const Attrs& attrs) {
   std::optional<profiling::OpSpan> span;
   if (profiling::is_on()) span.emplace(op, inputs, attrs);
+  const uint64_t since = memory_notes::is_on() ? memory_notes::number_now() : 0;
   Tensor result = run(op, inputs, attrs);
   if (span) span->end({&result, 1});
+  if (memory_notes::is_on()) memory_notes::note(op, {&result, 1}, since);
   look_through(op, inputs, {&result, 1});
   return result;
 }
@@ -163,7 +166,10 @@ std::vector<Tensor> apply_all(const Op& op, Inputs inputs, const Attrs& attrs) {
   std::vector<Tensor> results = current().run_all(op, inputs, attrs, specs);
   if (is_tracked(inputs)) note_gradients(op, inputs, attrs, results);
   if (span) span->end(results);
-  if (observed::is_any()) look_through(op, inputs, results);
+  if (observed::is_any()) [[unlikely]] {
+    if (memory_notes::is_on()) memory_notes::note(op, results, UINT64_MAX);
+    look_through(op, inputs, results);
+  }
   return results;
 }
 

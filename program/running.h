@@ -1,6 +1,7 @@
 // Running: one run of a Program.
 #pragma once
 
+#include "core/memory_notes.h"
 #include "core/scalar_value.h"
 #include "core/short_array.h"
 #include "program/program.h"
@@ -71,7 +72,7 @@ class Running {
 
  private:
   [[gnu::always_inline]] void launch(std::size_t from, std::size_t to, const Given& given) {
-    if (profiling::is_on()) [[unlikely]]
+    if (is_noted()) [[unlikely]]
       return launch_noted(from, to, given);
     for (std::size_t s = from; s < to; s += program_.steps[s].together) {
       const ProgramStep& step = program_.steps[s];
@@ -82,9 +83,34 @@ class Running {
     }
   }
 
-  /// While a Profile is open.
+  /// Whether somebody wants to know of steps, or of memory.
+  [[nodiscard]] static bool is_noted() {
+    constexpr uint32_t by = observed::by_profile | observed::by_memory;
+    return (observed::by.load(std::memory_order_relaxed) & by) != 0;
+  }
+
+  /// Says who made what allocate() has.
+  void note_memory() {
+    if (arena_) memory_notes::note_temporaries(program_.described, *arena_);
+    std::size_t group = 0;
+    for (std::size_t s = 0; s < program_.steps.size(); s += program_.steps[s].together, ++group) {
+      for (std::size_t k = s; k < s + program_.steps[s].together; ++k) {
+        for (const Value written : program_.steps[k].writes) note_output(written, group);
+      }
+    }
+  }
+  void note_output(Value written, std::size_t group) {
+    const Place& place = program_.places[written];
+    if (place.kind != Place::Kind::output) return;
+    const Tensor& made = made_[static_cast<std::size_t>(place.index)];
+    if (made.is_defined() && made.internals().storage)
+      memory_notes::note_step(program_.described, group, *made.internals().storage);
+  }
+
+  /// While a Profile is open, or memory is noted.
   [[gnu::noinline]] void launch_noted(std::size_t from, std::size_t to, const Given& given) {
     const std::span<const ProgramStep> steps = program_.steps;
+    if (from == 0 && memory_notes::is_on()) note_memory();
     profiling::StepTimes times(program_.described);
     std::size_t group = 0;
     for (std::size_t s = 0; s < to; s += steps[s].together, ++group) {

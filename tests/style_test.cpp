@@ -92,8 +92,8 @@ const std::vector<LibraryRule> library_rules = {
     {"benchmark/", {"bench/micro/"}, false},
     {"CLI/", {"examples/", "tools/", "bench/", "tests/"}, false},
     {"nlohmann/",
-     {"jit/explain.cpp", "jit/profile_text.cpp", "nn/metric_log.cpp", "io/safetensors", "examples/",
-      "bench/", "tests/"},
+     {"jit/explain.cpp", "jit/profile_text.cpp", "jit/memory_snapshot.cpp", "nn/metric_log.cpp",
+      "io/safetensors", "examples/", "bench/", "tests/"},
      false},
 };
 

@@ -35,6 +35,7 @@ from nitinol._information import (
     isdtype,
     result_type,
 )
+from nitinol._memory import MemoryNotes, MemorySnapshot, memory_notes, memory_snapshot
 from nitinol._profile import Profile, ProfileEvent, profile
 from nitinol._variadic import (
     broadcast_arrays,
@@ -100,6 +101,8 @@ __all__ = [
     "linalg",
     "load_csv",
     "matrix_norm",
+    "memory_notes",
+    "memory_snapshot",
     "meshgrid",
     "nan",
     "newaxis",

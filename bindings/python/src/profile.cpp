@@ -1,7 +1,9 @@
-// Profiles: what nitinol/_profile.py wraps.
+// Profiles and memory: what nitinol/_profile.py and _memory.py wrap.
 #include "bindings/python/src/bind.h"
 #include "bindings/python/src/errors.h"
 #include "bindings/python/src/lock.h"
+
+#include <algorithm>
 
 namespace nitinol::python {
 namespace {
@@ -46,10 +48,67 @@ nb::list events_of(const ProfileReport& report) {
   return events;
 }
 
+nb::tuple texts_of(const std::vector<std::string>& texts) {
+  nb::list all;
+  for (const std::string& text : texts) all.append(text);
+  return nb::tuple(all);
+}
+
+void bind_memory(nb::module_& m) {
+  nb::class_<MemoryNotes>(m, "_MemoryNotes").def(nb::init<>());
+  nb::class_<MemorySnapshot>(m, "_MemorySnapshot")
+      .def("blocks",
+           [](const MemorySnapshot& self) {
+             nb::list all;
+             for (const MemoryBlock& block : self.blocks) {
+               all.append(nb::make_tuple(block.made_by, texts_of(block.places), block.bytes,
+                                         block.device, block.age_s, block.is_held));
+             }
+             return all;
+           })
+      .def("lines",
+           [](const MemorySnapshot& self) {
+             nb::list all;
+             for (const MemoryLine& line : self.lines) {
+               all.append(nb::make_tuple(line.made_by, texts_of(line.places), line.bytes,
+                                         line.blocks, line.held, line.at_peak, line.made));
+             }
+             return all;
+           })
+      .def("points",
+           [](const MemorySnapshot& self) {
+             nb::list all;
+             for (const MemoryPoint& point : self.points)
+               all.append(nb::make_tuple(point.time_s, point.bytes));
+             return all;
+           })
+      .def_ro("bytes", &MemorySnapshot::bytes)
+      .def_ro("others", &MemorySnapshot::others)
+      .def_ro("peak", &MemorySnapshot::peak)
+      .def(
+          "table",
+          [](const MemorySnapshot& self, nb::handle rows) {
+            const auto most = convert<int64_t>({"MemorySnapshot.table", "rows", rows});
+            return to_string(self, static_cast<std::size_t>(std::max<int64_t>(most, 0)));
+          },
+          nb::arg("rows").none())
+      .def(
+          "save",
+          [](const MemorySnapshot& self, nb::handle path) {
+            const auto file = convert<std::filesystem::path>({"MemorySnapshot.save", "path", path});
+            unlocked([&] { self.save(file.string()); });
+          },
+          nb::arg("path").none())
+      .def("to_json", &MemorySnapshot::to_json)
+      .def("to_html", &MemorySnapshot::to_html);
+  m.def("_memory_snapshot", [] { return unlocked([] { return memory_snapshot(); }); });
+}
+
 }  // namespace
 
 void bind_profile(nb::module_& m) {
   set_default_place_provider(place_of_python);
+  bind_memory(m);
   nb::class_<Profile>(m, "_Profile")
       .def(
           "__init__",
