@@ -5,7 +5,11 @@
 
 #include <CLI/CLI.hpp>
 
+#include <filesystem>
+#include <iterator>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace examples {
 
@@ -29,5 +33,32 @@ inline void add_device(CLI::App& app) {
   app.add_option_function<std::string>("--device", use, "where to compute: cpu:0, cuda:0")
       ->default_str("cpu:0");
 }
+
+/// --log: where the example writes its training curves, for TensorBoard.
+inline void add_log(CLI::App& app, std::string& folder) {
+  app.add_option("--log", folder, "write training curves to this folder, for TensorBoard");
+}
+
+/// The losses of a run, each as it comes: for a picture at the end, and a log if there is a folder.
+class Losses {
+ public:
+  Losses(const std::string& folder, const std::string& run) {
+    if (!folder.empty()) log_.emplace(std::filesystem::path(folder) / run);
+  }
+  void add(const nitinol::Tensor& loss, double rate) {
+    if (log_) {
+      log_->add("loss", loss, std::ssize(all_));
+      log_->add("learning rate", rate, std::ssize(all_));
+    }
+    all_.push_back(loss);
+  }
+  [[nodiscard]] std::string picture() const {
+    return nitinol::nn::plot(nitinol::stack(all_), {.title = "loss", .height = 8});
+  }
+
+ private:
+  std::optional<nitinol::nn::MetricLog> log_;
+  std::vector<nitinol::Tensor> all_;
+};
 
 }  // namespace examples

@@ -45,13 +45,14 @@ struct Options {
   int64_t length = 500;
   double temperature = 0.5;
   std::vector<std::filesystem::path> files;
-  std::string json, save;
+  std::string json, save, log;
 };
 
 /// A model, and how it was trained.
 struct Trained {
   Gpt model;
   examples::Run run;
+  std::string picture;
 };
 
 Trained train(const std::string& name, bool is_compiled, int64_t steps, const Text& text,
@@ -71,17 +72,20 @@ Trained train(const std::string& name, bool is_compiled, int64_t steps, const Te
   };
   const auto compiled = nitinol::compile(step, {.name = "train_step"});
   const nn::Schedule rate = nn::warm_up(50, nn::cosine_decay(options.rate, options.steps));
+  examples::Losses losses(options.log, name);
   nn::Progress progress({.name = name,
                          .steps = steps,
                          .items = options.batch * options.sizes.context,
                          .unit = "characters"});
   for (int64_t i = 0; i < steps; ++i) {
-    optimizer.set_rate(rate(i));
+    const double now = rate(i);
+    optimizer.set_rate(now);
     const auto [x, y] = text.batch(options.batch, options.sizes.context);
     const Tensor loss = is_compiled ? meter.time(compiled, x, y) : meter.time(step, x, y);
+    losses.add(loss, now);
     progress.step(progress.is_due() ? fmt::format("loss {:.3f}", loss.item<float>()) : "");
   }
-  Trained result = {model, meter.finish(model, optimizer)};
+  Trained result = {model, meter.finish(model, optimizer), losses.picture()};
   result.run.compile_s = examples::compile_seconds(compiled.explain());
   return result;
 }
@@ -141,7 +145,7 @@ bool run(Options options) {
   std::string written;
   const bool writes_same = write(trained.model, text, options, written);
   if (!options.save.empty()) nn::save(options.save, trained.model);
-  fmt::print("\n{}\n", written);
+  fmt::print("\n{}\n{}", written, trained.picture);
 
   if (!options.json.empty()) {
     nlohmann::json report = examples::to_json(eager, compiled);
@@ -187,6 +191,7 @@ int main(int argc, char** argv) {
     app.add_option("--json", options.json, "write all figures to this file");
     app.add_option("--save", options.save, "write the model to this file");
     app.add_option("files", options.files, "text; without any, README.md and docs/*.md");
+    examples::add_log(app, options.log);
     examples::add_device(app);
     CLI11_PARSE(app, argc, argv);
     return run(options) ? 0 : 1;

@@ -69,7 +69,7 @@ class Text:
 
 def train(
     name: str, is_compiled: bool, steps: int, text: Text, options: argparse.Namespace
-) -> tuple[Gpt, float, int]:
+) -> tuple[Gpt, float, int, str]:
     nt.manual_seed(options.seed)
     model = Gpt(len(text.alphabet))
     parameters = model.parameters()
@@ -87,15 +87,22 @@ def train(
     step = compiled if is_compiled else train_step
     rate = nn.warm_up(50, nn.cosine_decay(options.rate, options.steps))
     progress = nn.Progress(name, steps=steps, items=options.batch * 64, unit="characters")
+    log = nn.MetricLog(pathlib.Path(options.log) / name) if options.log else None
     times: list[float] = []
+    losses: list[nt.Tensor] = []
     for i in range(steps):
         optimizer.set_rate(rate(i))
         x, y = text.batch(options.batch, 64)
         start = time.perf_counter()
         loss = step(x, y)
         times.append(time.perf_counter() - start)
+        losses.append(loss)
+        if log is not None:
+            log.add("loss", loss, i)
+            log.add("learning rate", rate(i), i)
         progress.step(f"loss {loss.item():.3f}" if progress.is_due() else "")
-    return model, min(times), compiled.explain()["plan_calls"]
+    picture = nn.plot(nt.stack(losses), title="loss", height=8)
+    return model, min(times), compiled.explain()["plan_calls"], picture
 
 
 def write(model: Gpt, prompt: nt.Tensor, length: int, end: int, temperature: float) -> nt.Tensor:
@@ -151,6 +158,7 @@ def main() -> int:
     parser.add_argument("--temperature", type=float, default=0.5, help="lower: likelier characters")
     parser.add_argument("--device", default="cpu:0", help="where to compute: cpu:0, cuda:0")
     parser.add_argument("--save", help="write the model to this file")
+    parser.add_argument("--log", help="write training curves to this folder, for TensorBoard")
     parser.add_argument(
         "files", nargs="*", type=pathlib.Path, help="text; without any, README.md and docs/*.md"
     )
@@ -163,8 +171,8 @@ def main() -> int:
     text = Text(files)
     print(f"{len(text.text)} characters of {len(files)} files, {len(text.alphabet)} different\n")
 
-    eager, eager_s, _ = train("eager", False, options.compared, text, options)
-    compiled, compiled_s, plans = train("compiled", True, options.compared, text, options)
+    eager, eager_s, _, _ = train("eager", False, options.compared, text, options)
+    compiled, compiled_s, plans, _ = train("compiled", True, options.compared, text, options)
     is_same = all(
         bytes(a) == bytes(b)
         for a, b in zip(eager.state_dict().values(), compiled.state_dict().values())
@@ -174,9 +182,9 @@ def main() -> int:
         f"compiled is {eager_s / compiled_s:.2f} times as fast; {plans} of {options.compared} by plans"
     )
     print(f"bit-identical: {'yes' if is_same else 'no'}\n")
-    model, _, _ = train("train", True, options.steps, text, options)
+    model, _, _, picture = train("train", True, options.steps, text, options)
     written, writes_same = compare_writing(model, text, options)
-    print("\n" + written)
+    print("\n" + written + "\n" + picture, end="")
     if options.save:
         nn.save(options.save, model)
     return 0 if is_same and writes_same else 1

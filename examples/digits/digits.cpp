@@ -35,7 +35,7 @@ struct Options {
   int threads = 1;
   uint64_t seed = 0;
   std::string model = "mlp";
-  std::string data, json, save;
+  std::string data, json, save, log;
 };
 
 /// Images and labels as tensors.
@@ -57,6 +57,7 @@ double accuracy_of(const Model& model, const Data& data) {
 /// One run, and what came of it.
 struct Outcome {
   examples::Run run;
+  std::string picture;
   double accuracy = 0;
   nitinol::Explanation explanation = {};
 };
@@ -80,20 +81,22 @@ Outcome train(bool is_compiled, const Data& data, const Data& held_out, const Op
   const auto compiled = nitinol::compile(step, {.name = "train_step"});
 
   const nn::Schedule rate = nn::cosine_decay(options.rate, steps);
-  nn::Progress progress({.name = is_compiled ? "compiled" : "eager",
-                         .steps = steps,
-                         .items = options.batch,
-                         .unit = "images"});
+  const std::string name = is_compiled ? "compiled" : "eager";
+  examples::Losses losses(options.log, name);
+  nn::Progress progress({.name = name, .steps = steps, .items = options.batch, .unit = "images"});
   int64_t done = 0;
   for (int epoch = 0; epoch < options.epochs; ++epoch) {
     for (const auto& batch : loader) {
-      optimizer.set_rate(rate(done++));
+      const double now = rate(done++);
+      optimizer.set_rate(now);
       const Tensor loss = is_compiled ? meter.time(compiled, batch[0], batch[1])
                                       : meter.time(step, batch[0], batch[1]);
+      losses.add(loss, now);
       progress.step(progress.is_due() ? fmt::format("loss {:.4f}", loss.item<float>()) : "");
     }
   }
   Outcome outcome = {.run = meter.finish(model, optimizer),
+                     .picture = losses.picture(),
                      .accuracy = accuracy_of(model, held_out),
                      .explanation = compiled.explain()};
   outcome.run.compile_s = examples::compile_seconds(outcome.explanation);
@@ -111,10 +114,12 @@ bool demo(const Options& options, const digits::Split& split) {
   nlohmann::json report;
   bool is_same = true;
   const Outcome eager = train<Model>(false, data, held_out, options);
+  std::string picture = eager.picture;
   if (options.eager_only) {
     report["eager"] = examples::to_json(eager.run);
   } else {
     const Outcome compiled = train<Model>(true, data, held_out, options);
+    picture = compiled.picture;
     std::string explained = to_string(compiled.explanation);
     if (!options.explains) explained.resize(explained.find("\n      1. ") + 1);  // without steps
     fmt::print("\n{}", explained);
@@ -124,6 +129,7 @@ bool demo(const Options& options, const digits::Split& split) {
     report["explain"] = nlohmann::json::parse(compiled.explanation.to_json());
   }
   fmt::print("accuracy: {:.3f} (of {} images held out)\n", eager.accuracy, split.test.count());
+  fmt::print("\n{}", picture);
   report.update({{"model", options.model},
                  {"epochs", options.epochs},
                  {"batch", options.batch},
@@ -154,6 +160,7 @@ int main(int argc, char** argv) {
     app.add_option("--json", options.json, "write all figures to this file");
     app.add_option("--save", options.save, "write the model to this file");
     app.get_formatter()->column_width(24);
+    examples::add_log(app, options.log);
     examples::add_device(app);
     CLI11_PARSE(app, argc, argv);
     nitinol::set_num_threads(options.threads);

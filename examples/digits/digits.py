@@ -66,7 +66,7 @@ def accuracy_of(model: Mlp | Cnn, images: nt.Tensor, labels: nt.Tensor) -> float
 
 def train(
     model_class: type[Mlp] | type[Cnn], is_compiled: bool, data: Data, options: argparse.Namespace
-) -> tuple[Mlp | Cnn, float, nt.Compiled[[nt.Tensor, nt.Tensor], nt.Tensor]]:
+) -> tuple[Mlp | Cnn, float, nt.Compiled[[nt.Tensor, nt.Tensor], nt.Tensor], str]:
     loader = nn.DataLoader(data["train"], batch=options.batch, drop_last=True, seed=options.seed)
     steps = options.epochs * len(loader)
     nt.manual_seed(options.seed)
@@ -83,18 +83,24 @@ def train(
     compiled = nt.compile(train_step, name="train_step")
     step = compiled if is_compiled else train_step
     rate = nn.cosine_decay(options.rate, steps)
-    progress = nn.Progress(
-        "compiled" if is_compiled else "eager", steps=steps, items=options.batch, unit="images"
-    )
+    name = "compiled" if is_compiled else "eager"
+    log = nn.MetricLog(pathlib.Path(options.log) / name) if options.log else None
+    progress = nn.Progress(name, steps=steps, items=options.batch, unit="images")
     times: list[float] = []
+    losses: list[nt.Tensor] = []
     for _ in range(options.epochs):
         for images, labels in loader:
             optimizer.set_rate(rate(len(times)))
             start = time.perf_counter()
             loss = step(images, labels)
             times.append(time.perf_counter() - start)
+            losses.append(loss)
+            if log is not None:
+                log.add("loss", loss, len(times) - 1)
+                log.add("learning rate", rate(len(times) - 1), len(times) - 1)
             progress.step(f"loss {loss.item():.4f}" if progress.is_due() else "")
-    return model, statistics.median(times), compiled
+    picture = nn.plot(nt.stack(losses), title="loss", height=8)
+    return model, statistics.median(times), compiled, picture
 
 
 def same_bits(a: nn.Module, b: nn.Module) -> bool:
@@ -117,6 +123,7 @@ def main() -> int:
     parser.add_argument("--device", default="cpu:0", help="where to compute: cpu:0, cuda:0")
     parser.add_argument("--data", default=HERE / "digits.csv", help="digits.csv, if elsewhere")
     parser.add_argument("--save", help="write the model to this file")
+    parser.add_argument("--log", help="write training curves to this folder, for TensorBoard")
     options = parser.parse_args()
 
     nt.set_num_threads(options.threads)
@@ -126,18 +133,18 @@ def main() -> int:
     print(f"{len(data['train'][1])} images to train on, {len(data['test'][1])} held out\n")
     print(model_class(), "\n")
 
-    model, eager_s, _ = train(model_class, False, data, options)
+    model, eager_s, _, picture = train(model_class, False, data, options)
     is_same = True
     if not options.eager:
         eager_model = model
-        model, compiled_s, compiled = train(model_class, True, data, options)
+        model, compiled_s, compiled, picture = train(model_class, True, data, options)
         explained = str(compiled.explain())
         print("\n" + (explained if options.explain else explained.split("\n      1. ")[0]))
         is_same = same_bits(eager_model, model)
         print(f"\na step: eager {eager_s * 1e6:.1f} us, compiled {compiled_s * 1e6:.1f} us")
         print(f"compiled is {eager_s / compiled_s:.2f} times as fast")
         print(f"bit-identical: {'yes' if is_same else 'no'}")
-    print(f"accuracy: {accuracy_of(model, *data['test']):.3f}")
+    print(f"accuracy: {accuracy_of(model, *data['test']):.3f}\n\n{picture}", end="")
     if options.save:
         nn.save(options.save, model)
     return 0 if is_same else 1
