@@ -103,8 +103,7 @@ void bind_curves(nb::module_& m) {
             return nn::to_string(self, convert<int64_t>({"Summary.table", "depth", depth}));
           },
           nb::arg("depth").none());
-  m.def("_summary", &summary_of, nb::arg("modules"), nb::arg("variables"),
-        nb::arg("call").none());
+  m.def("_summary", &summary_of, nb::arg("modules"), nb::arg("variables"), nb::arg("call").none());
   m.def(
       "_plot",
       [](nb::handle values, nb::handle title, nb::handle width, nb::handle height, nb::handle unit,
