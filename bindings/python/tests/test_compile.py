@@ -767,7 +767,7 @@ def test_explanations():
     assert "params['w']: float32[2, 3], x: float32[2, 3], flag=False" in text
     assert re.search(r"`flag` (was|is) ", text), text
     assert explanation.data["calls"] == 5 and explanation["calls"] == 5
-    assert explanation._repr_html_().startswith("<pre>")
+    assert explanation._repr_html_().startswith("<iframe ")
     assert explanation.to_json().startswith("{")
 
 
