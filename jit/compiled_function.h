@@ -3,7 +3,6 @@
 
 #include "core/dtype.h"
 #include "core/function_ref.h"
-#include "core/result_check.h"
 #include "core/tensor.h"
 #include "jit/describe.h"
 #include "jit/explain.h"
@@ -20,6 +19,8 @@
 #pragma GCC visibility push(default)
 
 namespace nitinol {
+
+enum class ResultCheck : uint8_t;  // core/result_check.h
 
 /// When trusted traces are recorded again and compared.
 enum class Check : uint8_t {

@@ -208,15 +208,20 @@ std::string json_text(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-/// Microseconds of a begin and of a length. Readers turn them into whole nanoseconds, and cut off
-/// what is left: half of one more for the begin, and less for the length, so that events which
+/// Perfetto takes 0 for the process's own number, which is 1.
+int track_of(int thread) {
+  return thread + 1;
+}
+
+/// Microseconds of a begin and of a length. Readers make whole nanoseconds of them, by rounding or
+/// by cutting off: a little more for the begin, and less for the length, and either way events that
 /// touch do not overlap, of which Perfetto would drop one.
 double begin_us(double begin_s) {
-  return std::round(begin_s * 1e9) * 1e-3 + 0.0005;
+  return std::round(begin_s * 1e9) * 1e-3 + 0.0002;
 }
 double length_us(double begin_s, double length_s) {
   const double whole = std::round((begin_s + length_s) * 1e9) - std::round(begin_s * 1e9);
-  return std::max(0.0, whole * 1e-3 - 0.0005);
+  return std::max(0.0, whole * 1e-3 - 0.0002);
 }
 
 class Trace {
@@ -269,7 +274,8 @@ class Trace {
 
   void add_thread(int thread) {
     add(fmt::format(
-        R"({{"ph":"M","pid":1,"tid":{0},"name":"thread_name","args":{{"name":"{1}"}}}})", thread,
+        R"({{"ph":"M","pid":1,"tid":{0},"name":"thread_name","args":{{"name":"{1}"}}}})",
+        track_of(thread),
         thread == 0 ? "thread of the profile" : fmt::format("thread {}", thread)));
   }
 
@@ -282,7 +288,7 @@ class Trace {
     arguments += fmt::format(R"("tier":"{}")", event.tier);
     add(fmt::format(
         R"({{"ph":"X","pid":1,"tid":{},"ts":{:.4f},"dur":{:.4f},"name":{},"cat":"{}","args":{{{}}}}})",
-        event.thread, begin_us(event.begin_s), length_us(event.begin_s, event.length_s),
+        track_of(event.thread), begin_us(event.begin_s), length_us(event.begin_s, event.length_s),
         json_text(label.name), name_of(label.kind), arguments));
   }
 
@@ -309,8 +315,9 @@ class Trace {
     const ProfileEvent& from = report_.events[static_cast<std::size_t>(event.forward)];
     constexpr std::string_view format =
         R"({{"ph":"{}","pid":1,"tid":{},"ts":{:.4f},"id":{},"name":"backward","cat":"backward"{}}})";
-    add(fmt::format(format, "s", from.thread, begin_us(from.begin_s), number, ""));
-    add(fmt::format(format, "f", event.thread, begin_us(event.begin_s), number, R"(,"bp":"e")"));
+    add(fmt::format(format, "s", track_of(from.thread), begin_us(from.begin_s), number, ""));
+    add(fmt::format(format, "f", track_of(event.thread), begin_us(event.begin_s), number,
+                    R"(,"bp":"e")"));
   }
 
   const ProfileReport& report_;

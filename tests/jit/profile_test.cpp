@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <fstream>
 #include <map>
@@ -461,22 +462,24 @@ TEST_CASE("events of a trace that touch do not overlap, in whole nanoseconds", "
   for (int i = 0; i < 400; ++i) f(x);
   profile.stop();
   const nlohmann::json trace = nlohmann::json::parse(profile.report().to_json());
-  std::map<int, std::vector<std::pair<int64_t, int64_t>>> threads;  // begin, and length downwards
-  for (const nlohmann::json& event : trace.at("traceEvents")) {
-    if (event.at("ph") != "X") continue;
-    const auto whole = [&](const char* name) {  // as Perfetto reads it
-      return static_cast<int64_t>(event.at(name).get<double>() * 1000);
-    };
-    threads[event.at("tid")].emplace_back(whole("ts"), -whole("dur"));
-  }
-  for (auto& [thread, events] : threads) {
-    std::ranges::sort(events);
-    std::vector<int64_t> ends;  // of events that contain the next
-    for (const auto& [begin, downwards] : events) {
-      while (!ends.empty() && ends.back() <= begin) ends.pop_back();
-      const int64_t end = begin - downwards;
-      if (!ends.empty()) CHECK(end <= ends.back());
-      ends.push_back(end);
+  double (*const ways[])(double) = {std::trunc, std::round};  // of readers, to whole nanoseconds
+  for (const auto way : ways) {
+    std::map<int, std::vector<std::pair<double, double>>> threads;  // begin, and minus the length
+    for (const nlohmann::json& event : trace.at("traceEvents")) {
+      if (event.at("ph") != "X") continue;
+      const double begin = event.at("ts"), length = event.at("dur");
+      threads[event.at("tid")].emplace_back(way(begin * 1000), -way(length * 1000));
+    }
+    CHECK(!threads.contains(0));  // which is the process itself
+    for (auto& [thread, events] : threads) {
+      std::ranges::sort(events);
+      std::vector<double> ends;  // of events that contain the next
+      for (const auto& [begin, downwards] : events) {
+        while (!ends.empty() && ends.back() <= begin) ends.pop_back();
+        const double end = begin - downwards;
+        if (!ends.empty()) CHECK(end <= ends.back());
+        ends.push_back(end);
+      }
     }
   }
 }
