@@ -17,7 +17,7 @@
 namespace nitinol {
 
 /// While one lives, blocks of memory are noted: by which operation, from which line, when. It costs
-/// one or two microseconds an operation, and some 150 bytes a block that lives. What was made
+/// one or two microseconds an operation, and some 100 bytes a block that lives. What was made
 /// before is not known. NITINOL_MEMORY=1 is one for the whole process.
 class MemoryNotes {
  public:

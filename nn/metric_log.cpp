@@ -32,10 +32,11 @@
 #include <vector>
 
 namespace nitinol::nn {
-namespace {
+
+// Named, as MetricLog::Files consists of them.
+namespace logged {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 /// What was added. A histogram is a record already.
 struct Record {
@@ -47,6 +48,44 @@ struct Added {
   int64_t step;
   std::variant<Tensor, double, std::string, Record> value;
 };
+
+/// A file that what is written is added to.
+class AppendedFile {
+ public:
+  explicit AppendedFile(fs::path path)
+      : path_(std::move(path)),
+        file_("MetricLog", path_, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC) {}
+  /// All of it, or nothing: readers stop at half a record.
+  void append(std::string_view text) const {
+    const int64_t before = file_.size();
+    try {
+      file_.write(std::as_bytes(std::span(text)));
+    } catch (...) {
+      std::error_code ignored;  // what is said is why it was not written
+      fs::resize_file(path_, static_cast<std::uintmax_t>(before), ignored);
+      throw;
+    }
+  }
+  /// Whether it ends within a line, as one does whose writer was killed.
+  [[nodiscard]] bool has_open_line() const {
+    const int64_t size = file_.size();
+    if (size == 0) return false;
+    std::byte last = {};
+    io::File("MetricLog", path_, O_RDONLY | O_CLOEXEC).read_at({&last, 1}, size - 1);
+    return last != std::byte{'\n'};
+  }
+
+ private:
+  fs::path path_;
+  io::File file_;
+};
+
+}  // namespace logged
+
+namespace {
+
+using namespace logged;
+using Json = nlohmann::ordered_json;
 
 constexpr std::size_t most_waiting = 1000;
 
@@ -80,37 +119,6 @@ std::string host_name() {
   std::ranges::replace(plain, '/', '_');
   return plain;
 }
-
-/// A file that what is written is added to.
-class AppendedFile {
- public:
-  explicit AppendedFile(fs::path path)
-      : path_(std::move(path)),
-        file_("MetricLog", path_, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC) {}
-  /// All of it, or nothing: readers stop at half a record.
-  void append(std::string_view text) const {
-    const int64_t before = file_.size();
-    try {
-      file_.write(std::as_bytes(std::span(text)));
-    } catch (...) {
-      std::error_code ignored;  // what is said is why it was not written
-      fs::resize_file(path_, static_cast<std::uintmax_t>(before), ignored);
-      throw;
-    }
-  }
-  /// Whether it ends within a line, as one does whose writer was killed.
-  [[nodiscard]] bool has_open_line() const {
-    const int64_t size = file_.size();
-    if (size == 0) return false;
-    std::byte last = {};
-    io::File("MetricLog", path_, O_RDONLY | O_CLOEXEC).read_at({&last, 1}, size - 1);
-    return last != std::byte{'\n'};
-  }
-
- private:
-  fs::path path_;
-  io::File file_;
-};
 
 /// Two logs of a second have files of their own.
 fs::path new_event_file(const fs::path& folder, double time) {

@@ -94,7 +94,7 @@ class MemoryNotes:
 
 def memory_notes() -> MemoryNotes:
     """`with nt.memory_notes():` blocks of memory are noted, for memory_snapshot(): by which operation,
-    from which line, when. It costs one or two microseconds an operation, and some 150 bytes a block that
+    from which line, when. It costs one or two microseconds an operation, and some 100 bytes a block that
     lives. What was made before is not known. NITINOL_MEMORY=1 is that for the whole process."""
     return MemoryNotes()
 
