@@ -76,7 +76,6 @@ class Search {
 
   using Cut = std::vector<bool>;  ///< per value
 
-  /// Undefined where a check fails.
   [[nodiscard]] std::vector<Tensor> values() const {
     return values_op_by_op(smallest_.graph, smallest_.inputs);
   }
