@@ -254,12 +254,12 @@ void Dispatcher::choose(Decision& decision, Stance stance) {
     ++entry.plan_calls;
     ledger_.plan_runs();
   };
-  const bool may_compare = stance != Stance::fail_on_fallback;
-  if (now.tier == Tier::eager && may_compare) {  // measured to be faster
+  const auto is_compared = [&] { return may_compare(entry, stance); };
+  if (now.tier == Tier::eager && is_compared()) {  // measured to be faster
     return entry.calls + 1 == entry.next_check ? run_plan() : count_eager(decision);
   }
   if (is_checked) return record();
-  if (entry.race.wants_pair() && may_compare) {
+  if (entry.race.wants_pair() && is_compared()) {
     decision.is_timed = true;
     decision.why = Eagerly::compared;
     if (entry.timed_plan > 0) return count_eager(decision);

@@ -7,6 +7,7 @@
 #include "jit/explain.h"
 #include "jit/guards.h"
 #include "jit/race.h"
+#include "jit/stance.h"
 
 #include <array>
 #include <cstdint>
@@ -97,6 +98,12 @@ struct Entry {
   int plan_times = 0;     ///< how often plan_s was taken
   double timed_plan = 0;  ///< the Plan's half of a pair for the race, or 0
 };
+
+/// Whether it is compared with eager calls, and runs eagerly if it is slower: not if calls by a
+/// Plan are what somebody wants.
+[[nodiscard]] inline bool may_compare(const Entry& entry, Stance stance) {
+  return stance != Stance::fail_on_fallback && result_check_of(entry.key) != ResultCheck::shadow;
+}
 
 /// A changed copy of an entry's snapshot takes its place.
 template <class Change>

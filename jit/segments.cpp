@@ -104,13 +104,13 @@ Dispatcher::Action Dispatcher::choose_segments(Decision& decision, Stance stance
   if (entry.calls >= entry.next_check)
     entry.next_check = entry.calls + std::min(entry.calls, Entry::largest_check_interval);
   const bool has_lost = entry.now->tier == Tier::eager;
-  const bool is_second = entry.timed_plan > 0 && stance != Stance::fail_on_fallback;
+  const bool is_compared = may_compare(entry, stance);
+  const bool is_second = entry.timed_plan > 0 && is_compared;
   const bool is_first = entry.calls + 1 == entry.next_check || entry.race.wants_pair();
   decision.is_timed = is_first || is_second;
   if (is_second && !has_lost) decision.why = Eagerly::compared;
   if (is_second) return Action::run_eagerly;
-  return !has_lost || is_first || stance == Stance::fail_on_fallback ? Action::defer
-                                                                     : Action::run_eagerly;
+  return !has_lost || is_first || !is_compared ? Action::defer : Action::run_eagerly;
 }
 
 }  // namespace nitinol::jit

@@ -175,6 +175,21 @@ TEST_CASE("ways back, segments, checks and random numbers have shadows", "[jit][
         }).starts_with("value: "));
 }
 
+TEST_CASE("a function goes on by its Plan, though that is slower than eager with a shadow",
+          "[jit][shadow]") {
+  const auto f = compile([](const Tensor& x) { return exp(x) * 2; }, shadowed);
+  const auto branch =
+      compile([](const Tensor& x) { return sum(x) > 0 ? exp(x) * 2 : x; }, shadowed);
+  const Tensor x = ones({2000}, f32, default_device());
+  for (int i = 0; i < 300; ++i) {
+    f(x);
+    branch(x);
+  }
+  CHECK(f.explain().plan_calls == 298);
+  CHECK(branch.explain().signatures.at(0).tier == without_plan());
+  if (without_plan() == Tier::deferred) CHECK(branch.explain().deferred_calls == 299);
+}
+
 TEST_CASE("NITINOL_CHECK=shadow is for the whole process", "[jit][shadow][host]") {
   CHECK(run_self("NITINOL_CHECK=shadow", "[.shadow-work]").status == 0);
   const Run run = run_self("NITINOL_CHECK=shadow", "[.shadow-wrong]");
