@@ -78,6 +78,8 @@ struct Graph {
 /// The graph as text. Constants of more than 16 elements print as `constant @hash`, which does not
 /// parse back.
 [[nodiscard]] std::string to_string(const Graph& graph);
+/// That text with one statement a line, which parses back, too.
+[[nodiscard]] std::string by_lines(std::string graph_text);
 /// Nodes that to_dot() draws in one box.
 struct GraphCluster {
   std::string label;

@@ -558,6 +558,14 @@ std::string to_string(const Graph& graph) {
   return text;
 }
 
+std::string by_lines(std::string graph_text) {
+  constexpr std::string_view end = "; ";
+  for (std::size_t at = graph_text.find(end); at != std::string::npos;
+       at = graph_text.find(end, at))
+    graph_text.replace(at, end.size(), "\n");
+  return graph_text;
+}
+
 std::string to_dot(const Graph& graph, std::span<const GraphCluster> clusters) {
   std::string text =
       "digraph {\n  node [shape=box, fontname=\"sans-serif\", fontsize=10];\n"

@@ -176,4 +176,10 @@ void TemporaryFile::synchronize_folder() const {
   ::close(descriptor);
 }
 
+void write_text(const char* where, const std::filesystem::path& path, std::string_view text) {
+  TemporaryFile temporary(where, path);
+  temporary.file().write(std::as_bytes(std::span(text)));
+  temporary.publish();
+}
+
 }  // namespace nitinol::io

@@ -93,4 +93,7 @@ class TemporaryFile {
   bool is_published_ = false;
 };
 
+/// Writes a file, which appears complete or not at all. Throws Error(io) if it cannot be written.
+void write_text(const char* where, const std::filesystem::path& path, std::string_view text);
+
 }  // namespace nitinol::io

@@ -43,11 +43,6 @@ std::string text_of(DType dtype, uint64_t bits) {
   return text;
 }
 
-/// A number's bits; of others the first element's.
-uint64_t number_of(const Tensor& tensor) {
-  return first_element(tensor);
-}
-
 tracer::Trace trace_of(const Experiment& experiment, bool updates_in_place) {
   tracer::Trace trace;
   trace.graph = experiment.graph;
@@ -100,7 +95,7 @@ Outcome run_plan(const Experiment& experiment, const Plan& plan, const tracer::T
   };
   for (const Tensor& input : experiment.inputs) {
     if (is_anywhere(input.spec()))
-      numbers.push_back(number_of(input));
+      numbers.push_back(first_element(input));
     else
       given.push_back(is_lent(given.size()) ? eager::transferred(input, input.spec())
                                             : bare_copy(input));
@@ -117,6 +112,16 @@ Outcome run_plan(const Experiment& experiment, const Plan& plan, const tracer::T
   return {std::move(results), {}};
 }
 
+/// Nothing if no Plan can be made.
+std::optional<Outcome> run_compiled(const Experiment& experiment, const Variation& variation) {
+  const tracer::Trace trace = trace_of(experiment, variation.updates_in_place);
+  try {
+    return run_plan(experiment, Plan(trace, options_of(variation)), trace);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 std::optional<std::string> first_difference(const Tensor& compiled, const Tensor& op_by_op) {
@@ -129,7 +134,7 @@ std::optional<std::string> first_difference(const Tensor& compiled, const Tensor
   const DType dtype = compiled.dtype();
   const std::size_t size = size_of(dtype);
   const std::vector<std::byte> a = elements_of(compiled), b = elements_of(op_by_op);
-  if (a == b) return std::nullopt;
+  if (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0) return std::nullopt;
   const std::size_t all = a.size() / size;
   std::size_t count = 0, first = 0;
   for (std::size_t i = all; i-- > 0;) {
@@ -146,22 +151,16 @@ std::optional<std::string> first_difference(const Tensor& compiled, const Tensor
 }
 
 std::optional<Difference> difference(const Experiment& experiment, const Variation& variation) {
+  const std::optional<Outcome> got = run_compiled(experiment, variation);
+  if (!got) return std::nullopt;
   const Outcome expected = run_op_by_op(experiment);
-  const tracer::Trace trace = trace_of(experiment, variation.updates_in_place);
-  Outcome got;
-  try {
-    const Plan plan(trace, options_of(variation));
-    got = run_plan(experiment, plan, trace);
-  } catch (const Error&) {
-    return std::nullopt;
-  }
   const std::size_t count = experiment.graph.outputs.size();
-  if (got.failure && expected.failure) return std::nullopt;
-  if (got.failure) return Difference{count, *got.failure + " compiled, and none op by op"};
+  if (got->failure && expected.failure) return std::nullopt;
+  if (got->failure) return Difference{count, *got->failure + " compiled, and none op by op"};
   if (expected.failure)
     return Difference{count, "no check fails compiled; op by op: " + *expected.failure};
   for (std::size_t i = 0; i < count; ++i) {
-    if (auto text = first_difference(got.outputs[i], expected.outputs[i]))
+    if (auto text = first_difference(got->outputs[i], expected.outputs[i]))
       return Difference{i, std::move(*text)};
   }
   return std::nullopt;
@@ -169,13 +168,9 @@ std::optional<Difference> difference(const Experiment& experiment, const Variati
 
 std::optional<std::vector<Tensor>> plan_outputs(const Experiment& experiment,
                                                 const Variation& variation) {
-  const tracer::Trace trace = trace_of(experiment, variation.updates_in_place);
-  try {
-    Outcome got = run_plan(experiment, Plan(trace, options_of(variation)), trace);
-    if (!got.failure) return std::move(got.outputs);
-  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): no Plan can be made
-  }
-  return std::nullopt;
+  std::optional<Outcome> got = run_compiled(experiment, variation);
+  if (!got || got->failure) return std::nullopt;
+  return std::move(got->outputs);
 }
 
 Experiment part_of(const Experiment& experiment, std::span<const Tensor> values,
@@ -238,7 +233,7 @@ std::optional<Experiment> interpreted(const Experiment& experiment) {
 }
 
 Tensor laid_out(const Tensor& tensor, const Spec& spec, const Strides& strides) {
-  if (is_anywhere(spec)) return make_number(spec, number_of(tensor));
+  if (is_anywhere(spec)) return make_number(spec, first_element(tensor));
   const Tensor there = tensor.device() == spec.device ? tensor : eager::transferred(tensor, spec);
   if (strides.size() != spec.shape.size() || is_contiguous(spec.shape, strides))
     return eager::contiguous(there);

@@ -15,13 +15,10 @@ namespace nitinol {
 namespace {
 
 using jit::bytes;
+using jit::counted;
 using jit::lines_of;
 using jit::seconds;
 using jit::with_same_steps;
-
-std::string plural(uint64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
 
 std::string step_text(const program::StepReport& step, std::size_t number) {
   const std::string times =
@@ -48,7 +45,7 @@ std::string plan_text(std::string_view name, const jit::PlanReport& plan, double
                       const SignatureReport* like) {
   std::string text =
       fmt::format("    {}: {} in {} (passes {}, fusion {}, kernels {})\n", name,
-                  plural(plan.steps.size(), "step"), seconds(total_s), seconds(plan.passes_s),
+                  counted(plan.steps.size(), "step"), seconds(total_s), seconds(plan.passes_s),
                   seconds(plan.fusion_s), seconds(plan.prepare_s));
   if (plan.device != Device{}) {
     // What moves tensors is no part of a Plan (eager/ops/transfer.h).
@@ -72,7 +69,7 @@ std::string plan_text(std::string_view name, const jit::PlanReport& plan, double
     };
     const auto first = std::ranges::find_if(plan.steps, is_new);
     const std::string kernels =
-        plan.kernels_generated > 0  ? plural(plan.kernels_generated, "kernel") + " generated"
+        plan.kernels_generated > 0  ? counted(plan.kernels_generated, "kernel") + " generated"
         : first != plan.steps.end() ? fmt::format("kernels {}", name_of(first->build.origin))
                                     : "each kernel reused";
     return text + fmt::format("      the steps of ({}), {}\n", like->signature, kernels);
@@ -102,25 +99,25 @@ std::string segments_text(const SegmentsReport& report) {
   std::string text =
       fmt::format("  segments: {} of {} ops left to plans; {}; {} of {} cuts by them\n",
                   report.matched, report.matched + report.computed,
-                  plural(report.plans, "plan") + " made", report.cuts_by_plan, report.cuts);
+                  counted(report.plans, "plan") + " made", report.cuts_by_plan, report.cuts);
   if (report.run_time_numbers > 0) {
     text += fmt::format("    {} of host code changed, and {} with each run\n",
-                        plural(report.run_time_numbers, "number"),
+                        counted(report.run_time_numbers, "number"),
                         report.run_time_numbers == 1 ? "comes" : "come");
   }
   if (report.crowded > 0) {
     text += fmt::format(
         "    {} had had so many sizes or attributes at their place that what followed ran "
         "eagerly\n",
-        plural(report.crowded, "op"));
+        counted(report.crowded, "op"));
     for (const auto& [place, count] : report.crowded_at) {
       if (!place.empty()) text += fmt::format("      {}: {} times\n", place, count);
     }
   }
   for (std::size_t i = 0; i < std::min(report.segments.size(), most); ++i) {
     const SegmentsReport::Segment& segment = report.segments[i];
-    text += fmt::format("    {}. {}, {} times, {}", i + 1, plural(segment.ops, "op"),
-                        segment.visits, plural(segment.plans, "plan"));
+    text += fmt::format("    {}. {}, {} times, {}", i + 1, counted(segment.ops, "op"),
+                        segment.visits, counted(segment.plans, "plan"));
     std::vector<std::string> lines;
     for (const std::string& place : {segment.first, segment.last}) {
       if (!place.empty() && (lines.empty() || lines.back() != place)) lines.push_back(place);
@@ -150,11 +147,11 @@ std::string signature_text(const SignatureReport& report,
                            std::span<const SignatureReport> earlier) {
   std::string text = fmt::format("  ({}): {}\n", report.signature, name_of(report.tier));
   text += fmt::format("    {}: {} recorded, {} by the plan, {}{} eager\n",
-                      plural(report.calls, "call"), report.recorded_calls, report.plan_calls,
+                      counted(report.calls, "call"), report.recorded_calls, report.plan_calls,
                       in_segments(report.deferred_calls), report.eager_calls);
   if (!report.cause.empty()) text += fmt::format("    recorded because {}\n", report.cause);
   for (const auto& [why, count] : report.eager_because)
-    text += fmt::format("    {} eager: {}\n", plural(count, "call"), why);
+    text += fmt::format("    {} eager: {}\n", counted(count, "call"), why);
   if (!report.reason.empty()) {
     text += fmt::format("    {} because {}\n",
                         report.tier == Tier::deferred ? "not one plan" : "eager", report.reason);
@@ -305,14 +302,14 @@ std::string_view name_of(Tier tier) {
 
 std::string to_string(const Explanation& explanation) {
   std::string text =
-      fmt::format("{}: {} in {}\n", explanation.name, plural(explanation.calls, "call"),
-                  plural(explanation.signatures.size(), "signature"));
+      fmt::format("{}: {} in {}\n", explanation.name, counted(explanation.calls, "call"),
+                  counted(explanation.signatures.size(), "signature"));
   text += fmt::format("  {} by plans, {} recorded, {}{} eager\n", explanation.plan_calls,
                       explanation.recorded_calls, in_segments(explanation.deferred_calls),
                       explanation.eager_calls);
   if (explanation.failed_checks > 0) {
     text += fmt::format("  {} discarded: a check inside a kernel failed\n",
-                        plural(explanation.failed_checks, "plan run"));
+                        counted(explanation.failed_checks, "plan run"));
   }
   const std::span<const SignatureReport> signatures = explanation.signatures;
   for (std::size_t i = 0; i < signatures.size(); ++i)

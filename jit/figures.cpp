@@ -20,6 +20,10 @@ std::string bytes(std::size_t count) {
   return fmt::format("{} B", count);
 }
 
+std::string counted(uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 std::string lines_of(const std::vector<std::string>& places) {
   constexpr std::size_t most = 6;
   std::string text, file;

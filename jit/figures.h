@@ -1,8 +1,10 @@
-// Times, bytes and lines as explain() and profiles write them.
+// Times, bytes, counts and lines as explain() and profiles write them.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace nitinol::jit {
@@ -11,6 +13,8 @@ namespace nitinol::jit {
 [[nodiscard]] std::string seconds(double value);
 /// "12.3 kB".
 [[nodiscard]] std::string bytes(std::size_t count);
+/// "1 step", "2 steps".
+[[nodiscard]] std::string counted(uint64_t count, std::string_view noun);
 /// "model.cpp:42, 44, net.cpp:7 and 3 more": files without their folders.
 [[nodiscard]] std::string lines_of(const std::vector<std::string>& places);
 

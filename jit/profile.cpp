@@ -232,10 +232,7 @@ std::string Profile::to_json() const {
 }
 
 void Profile::save(const std::string& path) const {
-  const std::string text = to_json();
-  io::TemporaryFile file("Profile::save", path);
-  file.file().write(std::as_bytes(std::span(text)));
-  file.publish();
+  io::write_text("Profile::save", path, to_json());
 }
 
 }  // namespace nitinol

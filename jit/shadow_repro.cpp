@@ -1,6 +1,7 @@
 // A finding as a folder that somebody else can run.
 #include "core/error.h"
 #include "eager/ops/cast.h"
+#include "io/file.h"
 #include "io/npy.h"
 #include "jit/build_info.h"
 #include "jit/shadow_search.h"
@@ -11,7 +12,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <stdlib.h>  // NOLINT(modernize-deprecated-headers): mkdtemp
 
 namespace nitinol::jit {
@@ -30,29 +30,11 @@ std::filesystem::path new_folder() {
   return name;
 }
 
-void write_text(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text;
-  file.close();
-  if (file) return;
-  throw Error(ErrorKind::io, {.where = "shadow",
-                              .what = path.string(),
-                              .expected = "a file that can be written",
-                              .got = std::strerror(errno)});
-}
-
 /// As a comment.
 std::string commented(const std::string& text) {
   std::string out = "// ";
   for (const char c : text) out += c == '\n' ? std::string("\n// ") : std::string(1, c);
   return out;
-}
-
-/// One statement a line.
-std::string by_lines(std::string text) {
-  for (std::size_t at = text.find("; "); at != std::string::npos; at = text.find("; ", at))
-    text.replace(at, 2, "\n");
-  return text;
 }
 
 std::string program(const Finding& finding, const std::string& function, const std::string& graph) {
@@ -100,8 +82,8 @@ std::string write_repro(const Finding& finding, const std::string& function) {
   const std::filesystem::path folder = new_folder();
   const Experiment& experiment = finding.smallest;
   const std::string graph = by_lines(to_string(experiment.graph));
-  write_text(folder / "graph.txt", graph + "\n");
-  write_text(folder / "repro.cpp", program(finding, function, graph));
+  io::write_text("shadow", folder / "graph.txt", graph + "\n");
+  io::write_text("shadow", folder / "repro.cpp", program(finding, function, graph));
   for (std::size_t i = 0; i < experiment.inputs.size(); ++i) {
     const Tensor& input = experiment.inputs[i];
     save_npy(folder / fmt::format("input_{}.npy", i),

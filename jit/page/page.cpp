@@ -23,14 +23,11 @@ namespace nitinol {
 namespace {
 
 using jit::bytes;
+using jit::counted;
 using jit::escaped;
 using jit::PlanReport;
 using jit::seconds;
 using program::StepReport;
-
-std::string counted(uint64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
 
 std::string folded(std::string_view title, std::string_view text) {
   return fmt::format("<details><summary>{}</summary><pre>{}</pre></details>\n", escaped(title),
@@ -127,11 +124,8 @@ class Page {
     add("</div></details>\n");
   }
 
-  /// One statement a line.
-  void add_ir(std::string graph) {
-    for (std::size_t at = graph.find("; "); at != std::string::npos; at = graph.find("; ", at))
-      graph.replace(at, 2, "\n");
-    add("{}", folded("graph after the passes", graph));
+  void add_ir(const std::string& graph) {
+    add("{}", folded("graph after the passes", by_lines(graph)));
   }
 
   // ---- plans
@@ -307,10 +301,7 @@ std::string Explanation::to_html(const PageOptions& options) const {
 }
 
 void Explanation::save_html(const std::string& path, const PageOptions& options) const {
-  const std::string text = to_html(options);
-  io::TemporaryFile file("Explanation::save_html", path);
-  file.file().write(std::as_bytes(std::span(text)));
-  file.publish();
+  io::write_text("Explanation::save_html", path, to_html(options));
 }
 
 }  // namespace nitinol

@@ -75,11 +75,8 @@ SharedOptions& shared_options() {
   return shared;
 }
 
-/// One statement a line.
-void dump(std::string_view title, std::string text) {
-  for (std::size_t at = text.find("; "); at != std::string::npos; at = text.find("; ", at))
-    text.replace(at, 2, "\n");
-  const std::string page = fmt::format("-- {}\n{}\n", title, text);
+void dump(std::string_view title, std::string graph_text) {
+  const std::string page = fmt::format("-- {}\n{}\n", title, by_lines(std::move(graph_text)));
   std::fwrite(page.data(), 1, page.size(), stderr);
 }
 

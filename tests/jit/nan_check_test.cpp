@@ -1,5 +1,6 @@
 // NaN and infinity are found where they arise: in eager ops, ways back, compiled calls, segments.
 #include "nitinol.h"
+#include "tests/has_text.h"
 #include "tests/jit/calls.h"
 #include "tests/run_self.h"
 #include "tests/same_bits.h"
@@ -33,12 +34,6 @@ ErrorReport report_of(const F& f) {
     return error.report();
   }
   return {};
-}
-
-bool has(const std::string& text, std::string_view part) {
-  INFO(text);
-  CHECK(text.find(part) != std::string::npos);
-  return text.find(part) != std::string::npos;
 }
 
 TEST_CASE("an eager op that makes NaN says which element, of what", "[jit][nan]") {

@@ -11,6 +11,7 @@
 #include "jit/experiment.h"
 #include "jit/passes/pipeline.h"
 #include "nitinol.h"
+#include "tests/has_text.h"
 #include "tests/jit/calls.h"
 #include "tests/run_self.h"
 #include "tests/same_bits.h"
@@ -47,12 +48,6 @@ std::string difference_in(const F& f) {
     return error.message();
   }
   return {};
-}
-
-bool has(const std::string& text, std::string_view part) {
-  INFO(text);
-  CHECK(text.find(part) != std::string::npos);
-  return text.find(part) != std::string::npos;
 }
 
 /// The folder that a message names.

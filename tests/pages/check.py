@@ -39,10 +39,11 @@ frame.srcdoc = PAGE;
 </script>"""
 
 
-def trained() -> nt.Explanation:
-    """A step with a way back and an update, and what no name may do."""
+def training_step(name: str, check: str = "scheduled") -> nt.Compiled[[nt.Tensor], nt.Tensor]:
+    """Of x, [any, 64]: with a way back, and an update."""
     weight = nt.parameter(nt.ones((64, 32)) * 0.01)
 
+    @nt.compile(name=name, check=check)
     def step(x: nt.Tensor) -> nt.Tensor:
         loss = nt.mean(nt.square(nt.relu(nt.matmul(x, weight)) - 1.0))
         loss.backward()
@@ -50,7 +51,12 @@ def trained() -> nt.Explanation:
         weight.clear_grad()
         return nt.stop_gradient(loss)
 
-    compiled = nt.compile(step, name=EVIL)
+    return step
+
+
+def trained() -> nt.Explanation:
+    """A step with a way back and an update, and what no name may do."""
+    compiled = training_step(EVIL)
     for size in (16, 8):
         for _ in range(6):
             compiled(nt.ones((size, 64)))

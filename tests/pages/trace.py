@@ -17,9 +17,10 @@ import threading
 
 import nitinol as nt
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "docs" / "site"))
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "docs" / "site"))
 
 from browser import SKIPPED, program  # noqa: E402
+from check import training_step  # noqa: E402
 from devtools import OpenPage  # noqa: E402
 
 # The types of columns are said as Perfetto has it; numbers may be big ones, which JSON has none of.
@@ -48,16 +49,8 @@ class Served(http.server.SimpleHTTPRequestHandler):
 
 def profiled(to: pathlib.Path) -> None:
     """A training step, its way back, and what runs as it is written."""
-    weight = nt.parameter(nt.ones((64, 32)) * 0.01)
-
-    @nt.compile(check="never", name="step")
-    def step(x: nt.Tensor) -> nt.Tensor:
-        loss = nt.mean(nt.square(nt.relu(nt.matmul(x, weight)) - 1.0))
-        loss.backward()
-        weight.set(weight - weight.grad * 0.1)
-        weight.clear_grad()
-        return nt.stop_gradient(loss)
-
+    step = training_step("step", check="never")
+    weight = nt.parameter(nt.ones((64, 32)))
     with nt.profile() as profile:
         for _ in range(10):
             step(nt.ones((16, 64)))
