@@ -19,6 +19,7 @@
 #include "core/tensor.h"
 #include "core/thread_settings.h"
 #include "core/variable.h"
+#include "dist/group.h"
 #include "eager/argument.h"
 #include "eager/ops/ops.h"
 #include "eager/print.h"

@@ -28,6 +28,10 @@ std::size_t hash_of_call(const LibraryCall& call) {
   hash.add(call.axis);
   hash.add(call.only_checks);
   hash.add(reinterpret_cast<uintptr_t>(call.routine));
+  hash.add(call.collective.kind);
+  hash.add(call.collective.group);
+  hash.add(call.collective.partner);
+  hash.add(call.collective.call);
   return hash.result();
 }
 

@@ -55,6 +55,8 @@ std::string_view name_of(LibraryCall::Kind kind) {
       return "window_max_input";
     case LibraryCall::Kind::routine:
       return "routine";
+    case LibraryCall::Kind::collective:
+      return "collective";
   }
   return "?";
 }
@@ -106,6 +108,7 @@ double operations_of(const LibraryCall& call) {
     case Kind::positions:
     case Kind::window_max_input:
     case Kind::routine:
+    case Kind::collective:
       break;
   }
   return 0;

@@ -40,6 +40,21 @@ struct Windows {
   [[nodiscard]] int64_t reach(int axis, int64_t count) const;
 };
 
+/// What processes that compute together do (dist/group.h): x goes out, y comes in.
+struct Collective {
+  enum class Kind : uint8_t {
+    exchange,   ///< operands x[n, ...], y of its shape: x[r] goes to rank r, y[r] comes from it
+    gather,     ///< operands x, y[n, ...]: x goes to all, y[r] comes from rank r
+    broadcast,  ///< operands x, y of its shape: that of rank `partner`
+    permute,    ///< operands x, y of its shape: x goes to the rank `partner` after this one
+  };
+  Kind kind = Kind::exchange;
+  int group = 0;
+  int partner = 0;
+  int64_t call = 0;  ///< the user's (dist/calls.h)
+  friend bool operator==(const Collective&, const Collective&) = default;
+};
+
 /// Work that is no backend's: on the host's memory, by the layouts of `call`. Must not be the
 /// same function for calls that do other things.
 using Routine = void (*)(const LibraryCall& call, const Launch& launch);
@@ -83,6 +98,8 @@ struct LibraryCall {
                     ///< where x is largest in the window, at the first of equal places
     window_max_input,  ///< operands x, y -> values: each y added where x is largest; 0 elsewhere
     routine,           ///< what `routine` does; only where memory is the host's
+    collective,        ///< what the processes of a group do together, by `routine`, which waits for
+                       ///< them; likewise
   };
   Kind kind = Kind::matmul;
   std::vector<OperandLayout> operands;  ///< inputs, then the output or outputs
@@ -93,7 +110,8 @@ struct LibraryCall {
   bool only_checks = false;  ///< scatter: checks the indices, reads nothing else and stores nothing
   bool is_descending = false;  ///< sort, argsort
   bool is_right = false;       ///< search
-  Routine routine = nullptr;   ///< routine
+  Routine routine = nullptr;   ///< routine, collective
+  Collective collective = {};  ///< collective
   int threads = 0;             ///< the thread count it was made for; results may depend on it
   friend bool operator==(const LibraryCall&, const LibraryCall&) = default;
 };

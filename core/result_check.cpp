@@ -2,7 +2,9 @@
 
 #include "core/environment.h"
 
+#include <algorithm>
 #include <array>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -19,12 +21,16 @@ void be_told() {
 }
 
 ResultCheck from_environment() {
-  constexpr std::array<std::string_view, 3> values = {"nan", "infinity", "shadow"};
+  // "ranks" is of collectives (dist/world.cpp).
+  constexpr std::array<std::string_view, 4> values = {"nan", "infinity", "shadow", "ranks"};
   constexpr std::array checks = {ResultCheck::nan, ResultCheck::infinity, ResultCheck::shadow};
-  const auto choice = environment_choice("NITINOL_CHECK", values);
-  if (!choice) return ResultCheck::none;
-  if (looks_at_elements(checks[*choice])) be_told();
-  return checks[*choice];
+  for (const std::string& item : environment_list("NITINOL_CHECK", values)) {
+    const auto choice = static_cast<std::size_t>(std::ranges::find(values, item) - values.begin());
+    if (choice >= checks.size()) continue;
+    if (looks_at_elements(checks[choice])) be_told();
+    return checks[choice];
+  }
+  return ResultCheck::none;
 }
 
 }  // namespace

@@ -28,23 +28,24 @@ using Names = std::set<std::string, std::less<>>;
 // Folder -> the folders it may include, itself aside. "nitinol.h" is the public header.
 const std::map<std::string, Names, std::less<>> may_include = {
     {"core", {}},
-    {"backends", {"core"}},
+    {"dist", {"core"}},
+    {"backends", {"core", "dist"}},
     {"fusion", {"core"}},
     {"program", {"core", "fusion"}},
     {"tracer", {"core"}},
-    {"eager", {"core", "fusion", "program", "tracer"}},
+    {"eager", {"core", "dist", "fusion", "program", "tracer"}},
     {"autograd", {"core", "tracer", "eager"}},
     {"jit", {"core", "fusion", "program", "tracer", "eager", "autograd", "io"}},
     {"io", {"core", "eager"}},
-    {"nn", {"core", "eager", "autograd", "jit", "io"}},  // jit: fit() compiles its step
-    {"nitinol.h", {"core", "tracer", "eager", "autograd", "jit", "io", "nn"}},
+    {"nn", {"core", "dist", "eager", "autograd", "jit", "io"}},  // jit: fit() compiles its step
+    {"nitinol.h", {"core", "dist", "tracer", "eager", "autograd", "jit", "io", "nn"}},
     {"bindings",
-     {"core", "tracer", "eager", "autograd", "jit", "io", "nn", "backends", "nitinol.h"}},
+     {"core", "dist", "tracer", "eager", "autograd", "jit", "io", "nn", "backends", "nitinol.h"}},
     {"examples", {}},  // includes <nitinol/nitinol.h>, as a user would
     {"tools", {"examples"}},
     {"tests",
-     {"core", "fusion", "program", "tracer", "eager", "autograd", "jit", "io", "nn", "backends",
-      "bindings", "nitinol.h", "examples", "bench"}},
+     {"core", "dist", "fusion", "program", "tracer", "eager", "autograd", "jit", "io", "nn",
+      "backends", "bindings", "nitinol.h", "examples", "bench"}},
     {"bench",
      {"core", "fusion", "tracer", "eager", "autograd", "jit", "nn", "backends", "bindings",
       "nitinol.h", "examples"}},
@@ -54,6 +55,7 @@ const std::map<std::string, Names, std::less<>> may_include = {
 // beginning, beside themselves.
 const std::map<std::string, std::vector<std::string_view>, std::less<>> folder_may_include = {
     {"backends/host/", {"core/"}},
+    {"backends/mpi/", {"core/", "dist/"}},
     {"backends/disk/", {"core/"}},
     {"backends/reference/", {"core/", "backends/host/"}},
     {"backends/cpu/code/", {"core/", "backends/host/"}},
@@ -73,6 +75,7 @@ const std::vector<LibraryRule> library_rules = {
     {"llvm/", {"backends/cpu/jit/"}, true},
     {"llvm-c/", {"backends/cpu/jit/"}, true},
     {"clang", {}, true},
+    {"mpi.h", {"backends/mpi/"}, true},
     {"dnnl", {"backends/cpu/onednn/"}, true},
     {"oneapi/", {"backends/cpu/onednn/"}, true},
     {"cuda", {}, true},  // the backend declares what it calls, and opens it

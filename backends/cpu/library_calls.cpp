@@ -68,6 +68,7 @@ std::unique_ptr<Executable> prepare_call(const LibraryCall& call) {
     case LibraryCall::Kind::window_max_input:
       return std::make_unique<HostRoutine>(call, host::window_max_input);
     case LibraryCall::Kind::routine:
+    case LibraryCall::Kind::collective:
       return std::make_unique<HostRoutine>(call, call.routine);
   }
   return nullptr;

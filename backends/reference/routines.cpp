@@ -410,6 +410,7 @@ class Interpreted final : public Executable {
       case LibraryCall::Kind::window_max_input:
         return with_type([&](auto dtype) { window_max_input<dtype.value>(work); });
       case LibraryCall::Kind::routine:
+      case LibraryCall::Kind::collective:
         return call_.routine(call_, launch);
     }
   }

@@ -7,6 +7,7 @@
 #include "eager/ops/axes.h"
 #include "eager/ops/batch_norm.h"
 #include "eager/ops/cast.h"
+#include "eager/ops/collectives.h"
 #include "eager/ops/compare.h"
 #include "eager/ops/conv.h"
 #include "eager/ops/create.h"

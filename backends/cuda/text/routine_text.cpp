@@ -166,6 +166,7 @@ class RoutineWriter {
         throw Error(ErrorKind::unsupported, {.where = std::string(name_of(call_.kind)),
                                              .what = "a GPU has no layout of its own"});
       case LibraryCall::Kind::routine:
+      case LibraryCall::Kind::collective:
         throw Error(ErrorKind::unsupported,
                     {.where = std::string(name_of(call_.kind)),
                      .what = "it works on the host's memory",
