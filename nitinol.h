@@ -41,6 +41,7 @@
 #include "nn/checkpoint.h"
 #include "nn/convolutions.h"
 #include "nn/data_loader.h"
+#include "nn/distributed.h"
 #include "nn/fit.h"
 #include "nn/init.h"
 #include "nn/layers.h"

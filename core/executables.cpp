@@ -32,6 +32,7 @@ std::size_t hash_of_call(const LibraryCall& call) {
   hash.add(call.collective.group);
   hash.add(call.collective.partner);
   hash.add(call.collective.call);
+  hash.add_all(call.collective.shape);
   return hash.result();
 }
 

@@ -52,6 +52,7 @@ struct Collective {
   int group = 0;
   int partner = 0;
   int64_t call = 0;  ///< the user's (dist/calls.h)
+  Shape shape = {};  ///< of what the user gave it
   friend bool operator==(const Collective&, const Collective&) = default;
 };
 

@@ -15,6 +15,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
 namespace nitinol::nn {
@@ -359,8 +360,25 @@ BatchNorm batch_norm(Integer features, const BatchNormOptions& options) {
           .running_mean = Variable(zeros({features}, options.dtype)),
           .running_var = Variable(ones({features}, options.dtype)),
           .eps = options.eps,
-          .momentum = options.momentum};
+          .momentum = options.momentum,
+          .is_synchronized = options.is_synchronized};
 }
+
+namespace {
+
+/// The statistics of all ranks' batches as one, of `count` elements of a feature here: those of the
+/// parts, by their sizes, and how far the parts' means are apart; and the size of all.
+std::pair<BatchNormed, Tensor> of_all_ranks(const Tensor& x, const BatchNormed& own, double count,
+                                            const nitinol::BatchNorm& options) {
+  const Tensor size = full({}, count, own.mean.dtype(), x.device());
+  const Tensor total = dist::all_reduce(size);
+  const Tensor share = size / total;
+  const Tensor mean = dist::all_reduce(own.mean * share);
+  const Tensor variance = dist::all_reduce((own.variance + square(own.mean - mean)) * share);
+  return {{nitinol::batch_norm(x, mean, variance, options), mean, variance}, total};
+}
+
+}  // namespace
 
 Tensor BatchNorm::operator()(const Tensor& x) const {
   check_setting("BatchNorm", "eps", eps, Interval::not_negative);
@@ -370,17 +388,24 @@ Tensor BatchNorm::operator()(const Tensor& x) const {
   const nitinol::BatchNorm options = {
       .weight = value_of(weight), .bias = value_of(bias), .eps = eps};
   if (!training) return nitinol::batch_norm(x, running_mean, running_var, options);
-  const BatchNormed batch = nitinol::batch_norm(x, options);
-  const NoGradients scope;
+  BatchNormed batch = nitinol::batch_norm(x, options);
   const double count = static_cast<double>(x.size() / features);
-  const double unbiased = count > 1 ? count / (count - 1) : 1;
+  double unbiased = count > 1 ? count / (count - 1) : 1;
+  Tensor variance = batch.variance;
+  if (is_synchronized && dist::world().size() > 1) {
+    Tensor total;
+    std::tie(batch, total) = of_all_ranks(x, batch, count, options);
+    variance = stop_gradient(batch.variance * (total / maximum(total - 1, 1)));
+    unbiased = 1;
+  }
+  const NoGradients scope;
   const auto move = [&](const Variable& running, const Tensor& now, double factor) {
     const Tensor moved =
         widened(running) * (1 - momentum) + stop_gradient(now) * (momentum * factor);
     running.set(cast(moved, running.dtype()));
   };
   move(running_mean, batch.mean, 1);
-  move(running_var, batch.variance, unbiased);
+  move(running_var, variance, unbiased);
   return batch.values;
 }
 

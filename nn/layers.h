@@ -169,6 +169,9 @@ struct BatchNorm {
   Variable running_mean, running_var;    ///< [features]
   double eps = 1e-5, momentum = 0.1;
   Training training = {true, "BatchNorm.training"};
+  /// Of several processes (dist/group.h): the statistics are those of all ranks' batches together,
+  /// as if they were one, and not of each rank's own.
+  bool is_synchronized = false;
   /// x: [batch, features, ...].
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
 };
@@ -176,6 +179,7 @@ struct BatchNormOptions {
   double eps = 1e-5, momentum = 0.1;
   bool is_affine = true;  ///< has a weight and a bias
   DType dtype = f32;
+  bool is_synchronized = false;  ///< statistics of all ranks together
 };
 /// Throws Error(value) unless eps is not negative and momentum from 0 to 1.
 [[nodiscard]] BatchNorm batch_norm(Integer features, const BatchNormOptions& options = {});

@@ -21,6 +21,7 @@ struct SgdOptions {
 /// Stochastic gradient descent, with momentum as in PyTorch: v = momentum v + g; p -= rate v.
 class Sgd final : public Optimizer {
  public:
+  using Options = SgdOptions;
   explicit Sgd(std::vector<Variable> parameters, const SgdOptions& options = {});
   void add(std::vector<Variable> parameters, const SgdOptions& options);
 };
@@ -34,6 +35,7 @@ struct AdamOptions {
 /// D. Kingma, J. Ba, arXiv:1412.6980; weight decay is added to the gradient.
 class Adam : public Optimizer {
  public:
+  using Options = AdamOptions;
   explicit Adam(std::vector<Variable> parameters, const AdamOptions& options = {});
   void add(std::vector<Variable> parameters, const AdamOptions& options);
 
@@ -55,6 +57,7 @@ struct AdamWOptions {
 /// I. Loshchilov, F. Hutter, arXiv:1711.05101: weight decay is apart from the gradient.
 class AdamW final : public Adam {
  public:
+  using Options = AdamWOptions;
   explicit AdamW(std::vector<Variable> parameters, const AdamWOptions& options = {});
   void add(std::vector<Variable> parameters, const AdamWOptions& options);
 };
@@ -68,6 +71,7 @@ struct AdamaxOptions {
 /// section 7.1).
 class Adamax final : public Optimizer {
  public:
+  using Options = AdamaxOptions;
   explicit Adamax(std::vector<Variable> parameters, const AdamaxOptions& options = {});
   void add(std::vector<Variable> parameters, const AdamaxOptions& options);
 };
@@ -82,6 +86,7 @@ struct NAdamOptions {
 /// Adam with Nesterov's momentum (T. Dozat, 2016), as in PyTorch.
 class NAdam final : public Optimizer {
  public:
+  using Options = NAdamOptions;
   explicit NAdam(std::vector<Variable> parameters, const NAdamOptions& options = {});
   void add(std::vector<Variable> parameters, const NAdamOptions& options);
 };
@@ -96,6 +101,7 @@ struct RAdamOptions {
 /// arXiv:1908.03265), as in PyTorch.
 class RAdam final : public Optimizer {
  public:
+  using Options = RAdamOptions;
   explicit RAdam(std::vector<Variable> parameters, const RAdamOptions& options = {});
   void add(std::vector<Variable> parameters, const RAdamOptions& options);
 };
@@ -109,6 +115,7 @@ struct RmsPropOptions {
 /// T. Tieleman, G. Hinton, lecture 6.5 (2012), as in PyTorch.
 class RmsProp final : public Optimizer {
  public:
+  using Options = RmsPropOptions;
   explicit RmsProp(std::vector<Variable> parameters, const RmsPropOptions& options = {});
   void add(std::vector<Variable> parameters, const RmsPropOptions& options);
 };
@@ -123,6 +130,7 @@ struct AdagradOptions {
 /// Divides by the root of the sum of all squares (J. Duchi et al., 2011), as in PyTorch.
 class Adagrad final : public Optimizer {
  public:
+  using Options = AdagradOptions;
   explicit Adagrad(std::vector<Variable> parameters, const AdagradOptions& options = {});
   void add(std::vector<Variable> parameters, const AdagradOptions& options);
 };
@@ -135,6 +143,7 @@ struct AdadeltaOptions {
 /// M. Zeiler, arXiv:1212.5701.
 class Adadelta final : public Optimizer {
  public:
+  using Options = AdadeltaOptions;
   explicit Adadelta(std::vector<Variable> parameters, const AdadeltaOptions& options = {});
   void add(std::vector<Variable> parameters, const AdadeltaOptions& options);
 };
@@ -167,6 +176,7 @@ struct LionOptions {
 /// the gradient.
 class Lion final : public Optimizer {
  public:
+  using Options = LionOptions;
   explicit Lion(std::vector<Variable> parameters, const LionOptions& options = {});
   void add(std::vector<Variable> parameters, const LionOptions& options);
 };

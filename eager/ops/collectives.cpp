@@ -28,8 +28,10 @@ namespace {
 
 using Kind = Collective::Kind;
 
-// Attributes of each: the group's number, how many members it has, a rank or a shift, the call.
-constexpr std::array<std::string_view, 4> collective_attrs = {"group", "ranks", "partner", "call"};
+// Attributes of each: the group's number, how many members it has, a rank or a shift, and the
+// user's call and the shape of what it was given, by which members see whether they do the same.
+constexpr std::array<std::string_view, 5> collective_attrs = {"group", "ranks", "partner", "call",
+                                                              "shape"};
 
 int64_t ranks_of(const Attrs& attrs) {
   return attr<int64_t>(attrs, 1);
@@ -72,7 +74,8 @@ LibraryCall call_of(Inputs inputs, const Attrs& attrs, const Spec& spec) {
   call.collective = {.kind = kind,
                      .group = static_cast<int>(attr<int64_t>(attrs, 0)),
                      .partner = static_cast<int>(attr<int64_t>(attrs, 2)),
-                     .call = attr<int64_t>(attrs, 3)};
+                     .call = attr<int64_t>(attrs, 3),
+                     .shape = attr<Dims>(attrs, 4)};
   return call;
 }
 
@@ -107,7 +110,7 @@ constexpr auto collectives = family({
 
 /// Whose call it is, for ops: `partner` is the third of their attributes.
 Attrs attrs_of(const Attrs& attrs, int64_t partner) {
-  return {attrs[0], attrs[1], partner, attrs[3]};
+  return {attrs[0], attrs[1], partner, attrs[3], attrs[4]};
 }
 
 /// Where collectives are done: on the host.
@@ -187,11 +190,12 @@ namespace {
 
 /// What a function needs of a group.
 struct Members {
-  Members(const Group& group, const char* function, const std::source_location& place)
+  Members(const Group& group, const char* function, const Shape& shape,
+          const std::source_location& place)
       : state(state_of(group, function)),
         ranks(state.size()),
         attrs({int64_t{state.id}, ranks, int64_t{0},
-               ranks > 1 ? number_of_call(function, place) : 0}) {}
+               ranks > 1 ? number_of_call(function, place) : 0, shape}) {}
   GroupState& state;
   int64_t ranks;
   Attrs attrs;
@@ -237,7 +241,7 @@ constexpr int64_t gathered_bytes = 16384;
 }  // namespace
 
 Tensor all_reduce(const Tensor& x, Reduce how, const Group& group, std::source_location place) {
-  const Members members(group, "all_reduce", place);
+  const Members members(group, "all_reduce", x.shape(), place);
   const int64_t ranks = members.ranks;
   const bool is_same_type =
       how == Reduce::mean ? floating.contains(x.dtype()) : x.dtype() != boolean;
@@ -253,7 +257,7 @@ Tensor all_reduce(const Tensor& x, Reduce how, const Group& group, std::source_l
 }
 
 Tensor all_gather(const Tensor& x, Integer axis, const Group& group, std::source_location place) {
-  const Members members(group, "all_gather", place);
+  const Members members(group, "all_gather", x.shape(), place);
   if (x.rank() == 0) {
     if (members.ranks == 1) return reshape(x, {1});
     return gather(x, members.attrs);
@@ -264,13 +268,13 @@ Tensor all_gather(const Tensor& x, Integer axis, const Group& group, std::source
 
 Tensor reduce_scatter(const Tensor& x, Reduce how, Integer axis, const Group& group,
                       std::source_location place) {
-  const Members members(group, "reduce_scatter", place);
+  const Members members(group, "reduce_scatter", x.shape(), place);
   const Tensor parts = in_parts(x, "reduce_scatter", axis, members.ranks);
   return joined_as(members.ranks == 1 ? parts : exchange(parts, members.attrs), how, x.dtype());
 }
 
 Tensor broadcast(const Tensor& x, Integer root, const Group& group, std::source_location place) {
-  const Members members(group, "broadcast", place);
+  const Members members(group, "broadcast", x.shape(), place);
   if (root < 0 || root >= members.ranks)
     throw_value("broadcast", "the root", fmt::format("0 <= root < {}", members.ranks),
                 fmt::format("{}", int64_t{root}));
@@ -279,21 +283,21 @@ Tensor broadcast(const Tensor& x, Integer root, const Group& group, std::source_
 }
 
 Tensor all_to_all(const Tensor& x, Integer axis, const Group& group, std::source_location place) {
-  const Members members(group, "all_to_all", place);
+  const Members members(group, "all_to_all", x.shape(), place);
   const Tensor parts = in_parts(x, "all_to_all", axis, members.ranks);
   if (members.ranks == 1) return x;
   return in_line(exchange(parts, members.attrs), normalize_axis("all_to_all", axis, x.rank()));
 }
 
 Tensor permute(const Tensor& x, Integer shift, const Group& group, std::source_location place) {
-  const Members members(group, "permute", place);
+  const Members members(group, "permute", x.shape(), place);
   const int64_t steps = (shift % members.ranks + members.ranks) % members.ranks;
   if (members.ranks == 1) return x;
   return run(collectives["rank_permute"], x, attrs_of(members.attrs, steps));
 }
 
 void barrier(const Group& group, std::source_location place) {
-  const Members members(group, "barrier", place);
+  const Members members(group, "barrier", Shape{}, place);
   if (members.ranks == 1) return;
   static_cast<void>(gather(zeros({0}, u8, Device{}), members.attrs));
 }

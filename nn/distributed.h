@@ -1,0 +1,179 @@
+// Training by several processes: each computes the gradients of its part of a batch.
+//
+//     dist::init();
+//     Model model;
+//     nn::broadcast(model);  // all begin with what rank 0 has
+//     nn::DataLoader loader({x, y}, {.batch = 64, .shard = nn::shard_of(dist::world())});
+//     for (const auto& [x, y] : loader) {
+//       optimizer.zero_grad();
+//       loss_of(model, x, y).backward();
+//       nn::average_gradients(nn::parameters(model));
+//       optimizer.step();  // the same on all ranks, to the bit
+//     }
+//     if (dist::world().rank() == 0) nn::save("model.safetensors", model);
+//
+// A mean over a batch is the mean over all ranks' parts of it where these are equally large.
+// docs/distributed.md says what else differs from one process.
+#pragma once
+
+#include "dist/group.h"
+#include "nn/module.h"
+#include "nn/optimizer.h"
+#include "nn/sampling.h"
+
+#include <cstdint>
+#include <source_location>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#pragma GCC visibility push(default)
+
+namespace nitinol::nn {
+
+/// The part of all samples that this member of a group sees: DataLoaderOptions::shard.
+[[nodiscard]] Shard shard_of(const dist::Group& group);
+
+namespace module {
+void broadcast(const std::vector<NamedVariable>& variables, Integer root, const dist::Group& group,
+               std::source_location place);
+}  // namespace module
+
+/// Gives all parameters and buffers of a module, an optimizer or a struct of both the values that
+/// rank `root` has. Throws Error(io) if the ranks' modules differ in a shape or dtype.
+template <class M>
+void broadcast(const M& module, Integer root = 0, const dist::Group& group = dist::world(),
+               std::source_location place = std::source_location::current()) {
+  module::broadcast(named_variables(module), root, group, place);
+}
+
+struct AverageGradientsOptions {
+  /// Gradients are joined, in the order in which backward() makes them, and sent when there are as
+  /// many bytes.
+  Integer bucket_bytes = 8'000'000;
+  dist::Group group = dist::world();
+};
+/// Replaces each parameter's gradient by the mean over all ranks, of which all must have the same
+/// parameters with gradients. Call it after backward() and before what looks at gradients, such as
+/// clip_gradient_norm(). Throws Error(io) if they differ.
+void average_gradients(const std::vector<Variable>& parameters,
+                       const AverageGradientsOptions& options = {},
+                       std::source_location place = std::source_location::current());
+
+/// Lets the default generator give other numbers on each rank from here on, as dropout needs; the
+/// same seed gives the same ones. Initialise models before, from one seed, or broadcast() them.
+void seed_ranks(uint64_t seed, const dist::Group& group = dist::world());
+
+namespace sharded {
+
+/// Parameters of one dtype as a line, of which each rank holds a part.
+class Lines {
+ public:
+  /// Throws Error(value) for no parameters.
+  Lines(std::vector<Variable> parameters, dist::Group group);
+  /// This rank's parts: what the optimizer moves.
+  [[nodiscard]] std::vector<Variable> parts() const;
+  [[nodiscard]] const std::vector<Variable>& parameters() const { return parameters_; }
+  /// Gives the parts this rank's part of the mean of all gradients; those that are not there are
+  /// zeros.
+  void reduce_gradients(std::source_location place) const;
+  /// Gives the parameters what all parts hold now.
+  void gather(std::source_location place) const;
+  /// Gives the parts what the parameters hold now.
+  void take_parameters() const;
+  /// The state of the optimizers' parameters: `whole` gets what the parts have, or they get their
+  /// part of it.
+  using State = std::vector<std::vector<Variable>>;
+  void gather_state(const State& parts, const State& whole, std::source_location place) const;
+  void scatter_state(const State& whole, const State& parts) const;
+
+ private:
+  struct Line {
+    std::vector<std::size_t> members;  ///< of the parameters
+    int64_t count = 0, part_count = 0;
+    Variable part;
+  };
+  [[nodiscard]] Tensor joined(const Line& line, const std::vector<Tensor>& values) const;
+  [[nodiscard]] Tensor own_part(const Line& line, const Tensor& joined) const;
+  /// The values of a line's members out of what all parts hold.
+  [[nodiscard]] std::vector<Tensor> members_of(const Line& line, const Tensor& part,
+                                               const std::source_location& place) const;
+
+  std::vector<Variable> parameters_;
+  dist::Group group_;
+  std::vector<Line> lines_;
+};
+
+}  // namespace sharded
+
+/// An optimizer whose state is cut over the ranks (S. Rajbhandari et al., ZeRO, arXiv:1910.02054,
+/// stage 1): each holds and updates its part of all parameters, of which it needs the gradients
+/// alone. A step is a reduce_scatter of gradients, which need not be averaged before, and an
+/// all_gather of parameters, and gives the bits that average_gradients() and O give. For optimizers
+/// whose formulas are of one element: Sgd, Adam, AdamW, Adamax, NAdam, RAdam, RmsProp, Adagrad,
+/// Adadelta, Lion.
+///
+///     nn::Sharded<nn::Adam> optimizer(nn::parameters(model), {.rate = 1e-3});
+///
+/// A parameter without a gradient counts as one whose gradient is zero.
+template <class O>
+class Sharded {
+ public:
+  /// Throws what O throws. All ranks give the same parameters, with the same values.
+  explicit Sharded(std::vector<Variable> parameters, const typename O::Options& options = {},
+                   const dist::Group& group = dist::world())
+      : options_(options), lines_(std::move(parameters), group), part_(lines_.parts(), options) {}
+
+  /// Forgets all gradients.
+  void zero_grad() const {
+    for (const Variable& parameter : lines_.parameters()) parameter.clear_grad();
+  }
+  /// Updates every parameter. All ranks call it.
+  void step(std::source_location place = std::source_location::current()) const {
+    lines_.reduce_gradients(place);
+    part_.step();
+    lines_.gather(place);
+  }
+  [[nodiscard]] Variable rate() const { return part_.rate(); }
+  void set_rate(double rate) const { part_.set_rate(rate); }
+
+  /// The optimizer of one process with all state, as it is now: for save(). All ranks call it.
+  [[nodiscard]] O gathered(std::source_location place = std::source_location::current()) const {
+    O whole(lines_.parameters(), options_);
+    exchange(
+        whole, [&](const auto& part, const auto& all) { lines_.gather_state(part, all, place); },
+        [](const Variable& part, const Variable& all) { all.set(part.get()); });
+    return whole;
+  }
+  /// Takes this rank's part of such state, and of the parameters' values: after load(). The number
+  /// of ranks may be another than where it was saved.
+  void scatter(const O& whole) const {
+    lines_.take_parameters();
+    exchange(
+        whole, [&](const auto& part, const auto& all) { lines_.scatter_state(all, part); },
+        [](const Variable& part, const Variable& all) { part.set(all.get()); });
+  }
+
+ private:
+  /// Applies `states` to the parameters' states of both, and `others` to the other Variables.
+  template <class States, class Others>
+  void exchange(const O& whole, const States& states, const Others& others) const {
+    part_.fields([&](const char*, const auto& parts) {
+      whole.fields([&](const char*, const auto& groups) {
+        others(parts[0].rate, groups[0].rate);
+        others(parts[0].steps, groups[0].steps);
+        for (std::size_t i = 0; i < parts[0].group_state.size(); ++i)
+          others(parts[0].group_state[i], groups[0].group_state[i]);
+        states(parts[0].state, groups[0].state);
+      });
+    });
+  }
+
+  typename O::Options options_;
+  sharded::Lines lines_;
+  O part_;
+};
+
+}  // namespace nitinol::nn
+
+#pragma GCC visibility pop
