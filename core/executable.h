@@ -12,6 +12,14 @@
 
 namespace nitinol {
 
+/// A step that was begun and goes on beside the thread that began it. Its destructor waits.
+class Underway {
+ public:
+  virtual ~Underway() = default;
+  /// Until it has been done. Throws what it has failed with.
+  virtual void wait() = 0;
+};
+
 /// A prepared step. Immutable, so one Executable may be launched from several threads. Its
 /// destructor waits for launches that use it.
 class Executable {
@@ -21,6 +29,13 @@ class Executable {
   /// before this returns, the memory of its buffers and its status word when the step runs. Throws
   /// Error(internal) if the arguments are not of the classes it was prepared for.
   virtual void launch(const Launch& launch) const = 0;
+  /// Runs the step, or begins it: then what its buffers point to, and this, must stay until it has
+  /// been waited for. What is begun and launched acts on the outside in that order. Null: it has
+  /// been done.
+  [[nodiscard]] virtual std::unique_ptr<Underway> begin(const Launch& arguments) const {
+    launch(arguments);
+    return nullptr;
+  }
   /// Runs the step once for each of these arguments, in any order or at the same time.
   virtual void launch_all(std::span<const Launch> launches) const {
     for (const Launch& arguments : launches) launch(arguments);

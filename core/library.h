@@ -99,8 +99,7 @@ struct LibraryCall {
                     ///< where x is largest in the window, at the first of equal places
     window_max_input,  ///< operands x, y -> values: each y added where x is largest; 0 elsewhere
     routine,           ///< what `routine` does; only where memory is the host's
-    collective,        ///< what the processes of a group do together, by `routine`, which waits for
-                       ///< them; likewise
+    collective,        ///< what the processes of a group do together (dist/collective.h)
   };
   Kind kind = Kind::matmul;
   std::vector<OperandLayout> operands;  ///< inputs, then the output or outputs
@@ -111,7 +110,7 @@ struct LibraryCall {
   bool only_checks = false;  ///< scatter: checks the indices, reads nothing else and stores nothing
   bool is_descending = false;  ///< sort, argsort
   bool is_right = false;       ///< search
-  Routine routine = nullptr;   ///< routine, collective
+  Routine routine = nullptr;   ///< routine
   Collective collective = {};  ///< collective
   int threads = 0;             ///< the thread count it was made for; results may depend on it
   friend bool operator==(const LibraryCall&, const LibraryCall&) = default;

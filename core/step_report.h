@@ -34,6 +34,7 @@ struct StepReport {
   BuildReport build = {};
   bool was_cached = false;  ///< a kernel of this structure existed already
   bool is_ordered = false;  ///< acts on the outside: at its place, when all checks have passed
+  std::size_t beside = 0;   ///< how many launches after it run while it goes on
   std::string how = {};     ///< Executable::describe()
   std::vector<ValueAccess> reads = {}, writes = {};  ///< by explain()
 };

@@ -16,8 +16,14 @@ class Walk {
     is_visited_.assign(units_.size(), false);
   }
 
-  std::vector<Unit> run() {
+  std::vector<Unit> run(bool ordered_early) {
     ordered_.reserve(units_.size());
+    for (int unit = 0; ordered_early && unit < static_cast<int>(units_.size()); ++unit) {
+      const Unit& each = units_[static_cast<std::size_t>(unit)];
+      if (each.group >= 0 || graph_[each.node].op->effect != Effect::ordered) continue;
+      visit(unit);
+      while (!open_.empty()) go_on();
+    }
     for (int unit = 0; unit < static_cast<int>(units_.size()); ++unit) {
       visit(unit);
       while (!open_.empty()) go_on();
@@ -98,8 +104,8 @@ class Walk {
 
 }  // namespace
 
-std::vector<Unit> units_in_order(const Graph& graph, const Fusion& fusion) {
-  return Walk(graph, fusion).run();
+std::vector<Unit> units_in_order(const Graph& graph, const Fusion& fusion, bool ordered_early) {
+  return Walk(graph, fusion).run(ordered_early && has_ordered(graph));
 }
 
 }  // namespace nitinol::fusion

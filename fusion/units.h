@@ -14,7 +14,10 @@ struct Unit {
   Value node = 0;
 };
 
-/// The units of the graph, each after those whose results it reads, else as they were recorded.
-[[nodiscard]] std::vector<Unit> units_in_order(const Graph& graph, const Fusion& fusion);
+/// The units of the graph, each after those whose results it reads, else as they were recorded; or
+/// those that are ordered (Op::effect) as early as what they read lets them, if `ordered_early`:
+/// what they wait for is on its way while others run.
+[[nodiscard]] std::vector<Unit> units_in_order(const Graph& graph, const Fusion& fusion,
+                                               bool ordered_early);
 
 }  // namespace nitinol::fusion

@@ -25,6 +25,11 @@ std::string step_text(const program::StepReport& step, std::size_t number) {
       step.launches > 1 ? fmt::format(" ({} in one launch)", step.launches) : "";
   std::string text = fmt::format("      {}. {:<8}{}{}{}\n", number, step.kind, list_of(step.ops),
                                  times, step.is_ordered ? ", in order" : "");
+  if (step.beside > 0) {
+    text.back() = ',';
+    text += fmt::format(" beside the next {}\n",
+                        step.beside == 1 ? "one" : fmt::format("{}", step.beside));
+  }
   std::string detail =
       fmt::format("reads {}, writes {}", bytes(step.bytes_read), bytes(step.bytes_written));
   if (step.build.origin != CodeOrigin::none) {
@@ -195,6 +200,7 @@ nlohmann::json json_of(const program::StepReport& step) {
           {"places", step.places},
           {"launches", step.launches},
           {"ordered", step.is_ordered},
+          {"beside", step.beside},
           {"bytes_read", step.bytes_read},
           {"bytes_written", step.bytes_written},
           {"operations", step.operations},

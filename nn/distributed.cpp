@@ -5,12 +5,14 @@
 #include "core/error.h"
 #include "core/generator.h"
 #include "core/hash.h"
+#include "core/place.h"
 #include "eager/ops/ops.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string>
+#include <span>
+#include <utility>
 
 namespace nitinol::nn {
 namespace {
@@ -58,29 +60,33 @@ void average_gradients(const std::vector<Variable>& parameters,
   if (options.group.size() == 1) return;
   const NoGradients scope;
   const AutocastScope as_usual(f32);
-  std::vector<Variable> bucket;
+  const OnePlaceScope one_place;
+  std::vector<std::vector<Variable>> buckets;
+  std::vector<Tensor> lines, gradients;
   int64_t bytes = 0;
-  const auto send = [&] {
-    if (bucket.empty()) return;
-    std::vector<Tensor> gradients;
-    for (const Variable& parameter : bucket) gradients.push_back(parameter.grad());
-    const Tensor mean =
-        dist::all_reduce(line_of(gradients), dist::Reduce::mean, options.group, place);
-    int64_t begin = 0;
-    for (const Variable& parameter : bucket)
-      parameter.set_grad(taken(mean, begin, parameter.shape()));
-    bucket.clear();
+  const auto close = [&] {
+    if (!gradients.empty()) lines.push_back(line_of(std::exchange(gradients, {})));
     bytes = 0;
   };
   // backward() comes to the last ones first.
   for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter) {
-    if (!parameter->grad().is_defined()) continue;
-    if (!bucket.empty() && bucket[0].dtype() != parameter->dtype()) send();
-    bucket.push_back(*parameter);
+    const Tensor gradient = parameter->grad();
+    if (!gradient.is_defined()) continue;
+    if (!gradients.empty() && gradients[0].dtype() != gradient.dtype()) close();
+    if (gradients.empty()) buckets.emplace_back();
+    gradients.push_back(gradient);
+    buckets.back().push_back(*parameter);
     bytes += bytes_of(*parameter);
-    if (bytes >= options.bucket_bytes) send();
+    if (bytes >= options.bucket_bytes) close();
   }
-  send();
+  close();
+  const std::vector<Tensor> means =
+      dist::all_reduce(std::span<const Tensor>(lines), dist::Reduce::mean, options.group, place);
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    int64_t begin = 0;
+    for (const Variable& parameter : buckets[i])
+      parameter.set_grad(taken(means[i], begin, parameter.shape()));
+  }
 }
 
 void seed_ranks(uint64_t seed, const dist::Group& group) {

@@ -151,8 +151,7 @@ struct InstanceNormOptions {
 };
 [[nodiscard]] InstanceNorm instance_norm(Integer features, const InstanceNormOptions& options = {});
 
-/// x / sqrt(mean(x^2) + eps) * weight over the last axis (B. Zhang, R. Sennrich,
-/// arXiv:1910.07467).
+/// x / sqrt(mean(x^2) + eps) * weight over the last axis (B. Zhang et al., arXiv:1910.07467).
 struct RmsNorm {
   Variable weight;  ///< [features]
   double eps = 1e-6;
@@ -162,16 +161,14 @@ struct RmsNorm {
 
 /// Normalises each feature (axis 1) over the batch and all other axes (S. Ioffe, C. Szegedy,
 /// arXiv:1502.03167). While training the statistics are those of the batch, and the running ones
-/// move towards them by `momentum` (the variance as the unbiased one, as in PyTorch); in eval mode
-/// the running ones are used.
+/// move towards them by `momentum` (the variance as the unbiased one, as in PyTorch); eval() uses
+/// these.
 struct BatchNorm {
   std::optional<Variable> weight, bias;  ///< [features]
   Variable running_mean, running_var;    ///< [features]
   double eps = 1e-5, momentum = 0.1;
   Training training = {true, "BatchNorm.training"};
-  /// Of several processes (dist/group.h): the statistics are those of all ranks' batches together,
-  /// as if they were one, and not of each rank's own.
-  bool is_synchronized = false;
+  bool is_synchronized = false;  ///< statistics of all ranks' batches as one (dist/group.h)
   /// x: [batch, features, ...].
   [[nodiscard]] Tensor operator()(const Tensor& x) const;
 };

@@ -15,6 +15,7 @@ struct StepDraft {
   ProgramStep out = {};
   std::optional<Kernel> kernel = {};  ///< until it is prepared; library calls are from the start
   std::optional<LibraryCall> product = {};  ///< a matmul, or a conv2d
+  bool waits_for_others = false;            ///< a collective: it may go on beside other steps
   bool is_copy = false;                     ///< a kernel that stores what it reads
   bool updates_first = false;      ///< a library call that may store where its first operand lies:
   std::size_t arriving_bytes = 0;  ///< then it writes so many

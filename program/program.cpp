@@ -11,6 +11,7 @@
 #include "fusion/access.h"
 #include "fusion/units.h"
 #include "program/draft.h"
+#include "program/going_on.h"
 #include "program/horizontal_fusion.h"
 #include "program/in_place.h"
 #include "program/packing.h"
@@ -220,7 +221,6 @@ void finish_steps(ProgramDraft& draft) {
   for (const std::size_t s : firsts) {
     for (const ProgramStep& step : std::span(out.steps).subspan(s, out.steps[s].together)) {
       out.can_fail |= step.effect == Effect::may_fail;
-      out.has_ordered |= step.effect == Effect::ordered;
       if (step.overwrites || step.effect == Effect::ordered)
         out.safe_steps = std::min(out.safe_steps, s);
     }
@@ -257,11 +257,13 @@ std::shared_ptr<const Program> make_program(Graph graph, Backend& device, const 
   draft.out.device = &device;
   draft.out.threads = options.threads;
   draft.out.is_gated = device.is_asynchronous();
+  draft.out.has_ordered = has_ordered(draft.graph);
   if (options.trims) trim_images(draft);
   const double start = precise_now();
   std::optional<profiling::Span> span(std::in_place, EventKind::compile, "fusion");
   draft.fusion = fusion::fuse(draft.graph, options.fuses);
-  const std::vector<fusion::Unit> units = fusion::units_in_order(draft.graph, draft.fusion);
+  const std::vector<fusion::Unit> units =
+      fusion::units_in_order(draft.graph, draft.fusion, options.overlaps);
   report.fusion_s = precise_now() - start;
   span.reset();
   place_inputs(draft);
@@ -273,6 +275,7 @@ std::shared_ptr<const Program> make_program(Graph graph, Backend& device, const 
   if (options.packs) pack_operands(draft);
   accept_donations(draft);
   if (options.joins) join_launches(draft);
+  if (draft.out.has_ordered && options.overlaps) let_go_on(draft);
   place_temporaries(draft);
   place_numbers(draft);
   note_addresses(draft);

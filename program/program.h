@@ -94,7 +94,10 @@ struct ProgramStep {
   bool may_be_needless = false;       ///< it copies, perhaps, elements to where they are
   std::vector<MemoryOperand> memory;  ///< of `operands`
   Launch launch;                      ///< what is the same at each run; of the vectors above
-  std::size_t together = 1;           ///< this step and those after it that are launched at once
+  /// If it is begun and goes on beside others: before which step it is waited for. 0: it is
+  /// launched.
+  std::size_t until = 0;
+  std::size_t together = 1;  ///< this step and those after it that are launched at once
 };
 
 struct Program {
@@ -133,6 +136,7 @@ struct Options {
   bool fuses = true;
   bool packs = true;        ///< operands of matrix products
   bool joins = true;        ///< launches of one kernel, side by side
+  bool overlaps = true;     ///< collectives come early, and go on beside other steps
   bool quick_code = false;  ///< where there is none: made quickly, and better while it runs
   std::shared_ptr<const std::vector<CallSite>> places = {};  ///< by origin, for profilers
 };

@@ -7,7 +7,10 @@
 #include "program/program.h"
 
 #include <algorithm>
+#include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 namespace nitinol::program {
 
@@ -74,6 +77,8 @@ class Running {
   [[gnu::always_inline]] void launch(std::size_t from, std::size_t to, const Given& given) {
     if (is_noted()) [[unlikely]]
       return launch_noted(from, to, given);
+    if (program_.has_ordered) [[unlikely]]
+      return launch_ordered(from, to, given);
     for (std::size_t s = from; s < to; s += program_.steps[s].together) {
       const ProgramStep& step = program_.steps[s];
       if (step.together == 1)
@@ -116,8 +121,34 @@ class Running {
     for (std::size_t s = 0; s < to; s += steps[s].together, ++group) {
       if (s < from) continue;
       times.begin(group);
-      steps[s].together == 1 ? launch(steps[s], given)
-                             : launch_all(steps.subspan(s, steps[s].together), given);
+      launch_step(s, given);
+    }
+    wait_for(SIZE_MAX);
+  }
+
+  /// Of a Program whose steps may go on beside others.
+  [[gnu::noinline]] void launch_ordered(std::size_t from, std::size_t to, const Given& given) {
+    for (std::size_t s = from; s < to; s += program_.steps[s].together) launch_step(s, given);
+    wait_for(SIZE_MAX);
+  }
+
+  void launch_step(std::size_t s, const Given& given) {
+    const ProgramStep& step = program_.steps[s];
+    wait_for(s);
+    if (step.together > 1)
+      return launch_all(std::span(program_.steps).subspan(s, step.together), given);
+    if (step.until == 0) return launch(step, given);
+    ShortArray<void*, 24> buffers(step.operands.size());
+    auto underway = step.executable->begin(arguments(step, buffers.data(), nullptr, given));
+    if (underway) underway_.push_back({step.until, std::move(underway)});
+  }
+  /// Waits for what step `s` needs.
+  void wait_for(std::size_t s) {
+    const auto is_needed = [s](const Begun& begun) { return begun.until <= s; };
+    while (std::ranges::any_of(underway_, is_needed)) {
+      const std::unique_ptr<Underway> first = std::move(underway_.front().underway);
+      underway_.erase(underway_.begin());  // they come to their ends in their order
+      first->wait();
     }
   }
 
@@ -176,10 +207,17 @@ class Running {
     return launch;
   }
 
+  /// A step that goes on.
+  struct Begun {
+    std::size_t until = 0;
+    std::unique_ptr<Underway> underway;
+  };
+
   const Program& program_;
   ShortArray<std::byte*, 32> addresses_;  ///< per value
   ShortArray<Tensor, 8> made_;
   StorageHandle arena_;
+  std::vector<Begun> underway_;  ///< the last member: they end before their memory does
 };
 
 }  // namespace nitinol::program

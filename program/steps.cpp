@@ -191,6 +191,7 @@ bool add_library_call(ProgramDraft& draft, Value v) {
     step.product = std::move(*call);
   step.out.effect = node.op->effect;
   step.report.is_ordered = step.out.effect == Effect::ordered;
+  step.waits_for_others = call->kind == LibraryCall::Kind::collective;
   step.updates_first = call->kind == LibraryCall::Kind::scatter && !draft.out.is_gated &&
                        call->operands.front().strides == call->operands.back().strides;
   if (step.updates_first) step.arriving_bytes = bytes_of(graph[node.inputs[1]].spec);

@@ -11,6 +11,7 @@
 #include "core/round_up.h"
 #include "program/arena.h"
 
+#include <algorithm>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -40,9 +41,10 @@ Lives lives_of(ProgramDraft& draft) {
   for (std::size_t s = 0; s < steps; ++s) {
     if (s == launch + draft.steps[launch].out.together) launch = s;
     const ProgramStep& step = draft.steps[s].out;
+    const std::size_t end = std::min(step.until, steps - 1);  // until it has been waited for
     for (const std::vector<Value>* touched : {&step.reads, &step.writes}) {
       for (const Value v : *touched) {
-        last_use[v] = launch;
+        last_use[v] = std::max(last_use[v], std::max(launch, end));
         if (draft.place(v).kind != Place::Kind::none) continue;
         draft.place(v).kind = Place::Kind::arena;
         lives.first[launch].push_back(v);

@@ -127,7 +127,7 @@ TEST_CASE("the library exports names of its own and no others", "[tree][exports]
   // 559 on 22 November 2026; it was 1,518, with 281 of fmt, std and nlohmann, before names were
   // hidden. More than that many new functions at once are rather a header that should be internal.
   CHECK(exported.size() > 500);
-  CHECK(exported.size() < 1350);  // 1,140 on 27 November: layers and optimizers have several each
+  CHECK(exported.size() < 1400);  // 1,140 on 27 November: layers and optimizers have several each
 }
 
 TEST_CASE("what users throw, catch and derive from is exported, what is internal is not",

@@ -572,6 +572,7 @@ Elements reference(const Op& op, std::span<const Tensor> inputs, const Attrs& at
     });
     return out;
   }
+  if (op.name.starts_with("rank_")) return {result.dtype, result.shape, given[0].values};
   if (op.kind == OpKind::view) return viewed(op, given[0], attrs, result);
   if (op.kind == OpKind::create) return created(op, given, result);
   if (op.name == "concat") return concatenated(given, attrs, result);

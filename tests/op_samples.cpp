@@ -154,6 +154,21 @@ Samples transfer_samples(const Op&) {
   return out;
 }
 
+/// Of a world of one; more ranks are tests/dist's.
+Samples collective_samples(const Op& op) {
+  Samples out;
+  const bool has_parts = op.name == "rank_exchange";
+  for (const DType dtype : list_of(any_dtype)) {
+    for (const Shape& shape : {Shape{1, 3, 2}, Shape{1}, Shape{1, 0}, Shape{5}, Shape{}}) {
+      if (has_parts && (shape.size() == 0 || shape[0] != 1)) continue;
+      out.push_back({.inputs = {random_values(dtype, shape, 15)},
+                     .attrs = {int64_t{0}, int64_t{1}, int64_t{0}, int64_t{0}, shape},
+                     .ulps = 0});
+    }
+  }
+  return out;
+}
+
 // ---- reductions
 
 struct Axed {
@@ -453,7 +468,11 @@ const std::map<std::string_view, Maker>& makers() {
       {"randint", random_samples},
       {"check_nonzero", elementwise_samples},
       {"check_fits", check_fits_samples},
-      {"transfer", transfer_samples}};
+      {"transfer", transfer_samples},
+      {"rank_exchange", collective_samples},
+      {"rank_gather", collective_samples},
+      {"rank_broadcast", collective_samples},
+      {"rank_permute", collective_samples}};
   return table;
 }
 

@@ -57,7 +57,7 @@ const std::map<std::string, std::vector<std::string_view>, std::less<>> folder_m
     {"backends/host/", {"core/"}},
     {"backends/mpi/", {"core/", "dist/"}},
     {"backends/disk/", {"core/"}},
-    {"backends/reference/", {"core/", "backends/host/"}},
+    {"backends/reference/", {"core/", "dist/", "backends/host/"}},
     {"backends/cpu/code/", {"core/", "backends/host/"}},
     {"backends/cpu/onednn/", {"core/", "backends/host/"}},
     {"backends/cuda/text/", {"core/"}},  // runs without a GPU

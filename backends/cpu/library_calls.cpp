@@ -12,6 +12,7 @@
 #include "backends/host/scatter_add_along.h"
 #include "backends/host/search.h"
 #include "backends/host/window_max.h"
+#include "dist/collective.h"
 
 namespace nitinol::cpu {
 namespace {
@@ -24,6 +25,18 @@ class HostRoutine final : public Executable {
  private:
   const LibraryCall call_;
   const Routine routine_;
+};
+
+class HostCollective final : public Executable {
+ public:
+  explicit HostCollective(LibraryCall call) : call_(std::move(call)) {}
+  void launch(const Launch& launch) const override { dist::run_collective(call_, launch); }
+  [[nodiscard]] std::unique_ptr<Underway> begin(const Launch& launch) const override {
+    return dist::begin_collective(call_, launch);
+  }
+
+ private:
+  const LibraryCall call_;
 };
 
 }  // namespace
@@ -67,8 +80,9 @@ std::unique_ptr<Executable> prepare_call(const LibraryCall& call) {
       return std::make_unique<HostRoutine>(call, host::window_max);
     case LibraryCall::Kind::window_max_input:
       return std::make_unique<HostRoutine>(call, host::window_max_input);
-    case LibraryCall::Kind::routine:
     case LibraryCall::Kind::collective:
+      return std::make_unique<HostCollective>(call);
+    case LibraryCall::Kind::routine:
       return std::make_unique<HostRoutine>(call, call.routine);
   }
   return nullptr;

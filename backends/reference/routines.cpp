@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/native.h"
 #include "core/reduction.h"
+#include "dist/collective.h"
 
 #include <algorithm>
 #include <cstring>
@@ -409,8 +410,9 @@ class Interpreted final : public Executable {
         return with_type([&](auto dtype) { window_max<dtype.value>(work); });
       case LibraryCall::Kind::window_max_input:
         return with_type([&](auto dtype) { window_max_input<dtype.value>(work); });
-      case LibraryCall::Kind::routine:
       case LibraryCall::Kind::collective:
+        return dist::run_collective(call_, launch);
+      case LibraryCall::Kind::routine:
         return call_.routine(call_, launch);
     }
   }

@@ -1,8 +1,6 @@
 #include "eager/ops/collectives.h"
 
-#include "core/backend.h"
 #include "dist/calls.h"
-#include "dist/collective.h"
 #include "dist/group_state.h"
 #include "eager/apply.h"
 #include "eager/infer.h"
@@ -15,13 +13,14 @@
 #include "eager/ops/rearrange.h"
 #include "eager/ops/reduce.h"
 #include "eager/ops/statistics.h"
-#include "eager/ops/transfer.h"
 #include "eager/ops/view.h"
 
 #include <fmt/format.h>
 
 #include <array>
+#include <optional>
 #include <string>
+#include <utility>
 
 namespace nitinol {
 namespace {
@@ -70,7 +69,6 @@ Spec infer_gather(const Op&, Inputs inputs, const Attrs& attrs) {
 template <Kind kind>
 LibraryCall call_of(Inputs inputs, const Attrs& attrs, const Spec& spec) {
   LibraryCall call = library_call(LibraryCall::Kind::collective, inputs, spec);
-  call.routine = dist::run_collective;
   call.collective = {.kind = kind,
                      .group = static_cast<int>(attr<int64_t>(attrs, 0)),
                      .partner = static_cast<int>(attr<int64_t>(attrs, 2)),
@@ -113,19 +111,11 @@ Attrs attrs_of(const Attrs& attrs, int64_t partner) {
   return {attrs[0], attrs[1], partner, attrs[3], attrs[4]};
 }
 
-/// Where collectives are done: on the host.
-Tensor run(const Op& op, const Tensor& x, const Attrs& attrs) {
-  const Device device = x.device();
-  if (backend(device).is_host_memory()) return apply(op, {&x}, attrs);
-  const Tensor here = to(x, Device{});
-  return to(apply(op, {&here}, attrs), device);
-}
-
 Tensor exchange(const Tensor& parts, const Attrs& attrs) {
-  return run(collectives["rank_exchange"], parts, attrs);
+  return apply(collectives["rank_exchange"], {&parts}, attrs);
 }
 Tensor gather(const Tensor& x, const Attrs& attrs) {
-  return run(collectives["rank_gather"], x, attrs);
+  return apply(collectives["rank_gather"], {&x}, attrs);
 }
 
 /// Along axis 0, in the order of ranks. Elements that lie alone in a row would be joined in lanes,
@@ -176,12 +166,13 @@ Tensor broadcast_rule(const GradientCall& c, int) {
 }
 Tensor permute_rule(const GradientCall& c, int) {
   const int64_t ranks = ranks_of(c.attrs), shift = attr<int64_t>(c.attrs, 2);
-  return run(collectives["rank_permute"], c.gradient, attrs_of(c.attrs, (ranks - shift) % ranks));
+  return apply(collectives["rank_permute"], {&c.gradient},
+               attrs_of(c.attrs, (ranks - shift) % ranks));
 }
 
 }  // namespace
 
-std::span<const Op> collective_ops() {
+std::span<const Op> collectives_ops() {
   return collectives.ops;
 }
 
@@ -240,20 +231,66 @@ constexpr int64_t gathered_bytes = 16384;
 
 }  // namespace
 
+namespace {
+
+/// An all_reduce of much, whose second half waits for the first.
+struct Halves {
+  Tensor x, parts;
+  Attrs attrs;
+  int64_t padding = 0;
+};
+
+Halves begun(const Tensor& x, const Members& members) {
+  const int64_t ranks = members.ranks, block = (x.size() + ranks - 1) / ranks;
+  const int64_t padding = block * ranks - x.size();
+  Tensor line = flatten(x);
+  if (padding > 0) line = concat({line, zeros({padding}, x.dtype(), x.device())});
+  return {x, exchange(reshape(line, {ranks, block}), members.attrs), members.attrs, padding};
+}
+
+Tensor ended(const Halves& halves, Reduce how) {
+  const Tensor& x = halves.x;
+  const Tensor all = flatten(gather(joined_as(halves.parts, how, x.dtype()), halves.attrs));
+  const int64_t size = x.size();
+  return reshape(halves.padding > 0 ? slice(all, 0, {.start = 0, .stop = size}) : all, x.shape());
+}
+
+bool is_much(const Tensor& x) {
+  return x.size() * static_cast<int64_t>(size_of(x.dtype())) > gathered_bytes;
+}
+
+}  // namespace
+
 Tensor all_reduce(const Tensor& x, Reduce how, const Group& group, std::source_location place) {
   const Members members(group, "all_reduce", x.shape(), place);
   const int64_t ranks = members.ranks;
   const bool is_same_type =
       how == Reduce::mean ? floating.contains(x.dtype()) : x.dtype() != boolean;
   if (ranks == 1) return is_same_type ? x : joined_as(unsqueeze(x, 0), how, x.dtype());
-  const auto bytes = x.size() * static_cast<int64_t>(size_of(x.dtype()));
-  if (bytes <= gathered_bytes) return joined_as(gather(x, members.attrs), how, x.dtype());
-  const int64_t block = (x.size() + ranks - 1) / ranks, padding = block * ranks - x.size();
-  Tensor line = flatten(x);
-  if (padding > 0) line = concat({line, zeros({padding}, x.dtype(), x.device())});
-  const Tensor parts = exchange(reshape(line, {ranks, block}), members.attrs);
-  const Tensor all = flatten(gather(joined_as(parts, how, x.dtype()), members.attrs));
-  return reshape(padding > 0 ? slice(all, 0, {.start = 0, .stop = x.size()}) : all, x.shape());
+  if (!is_much(x)) return joined_as(gather(x, members.attrs), how, x.dtype());
+  return ended(begun(x, members), how);
+}
+
+std::vector<Tensor> all_reduce(std::span<const Tensor> list, Reduce how, const Group& group,
+                               std::source_location place) {
+  std::vector<Tensor> results;
+  std::optional<Halves> before;  // the first half of the next one comes before its second half
+  const auto end = [&] {
+    if (before) results.push_back(ended(*std::exchange(before, std::nullopt), how));
+  };
+  for (const Tensor& x : list) {
+    const Members members(group, "all_reduce", x.shape(), place);
+    if (members.ranks == 1 || !is_much(x)) {
+      end();
+      results.push_back(all_reduce(x, how, group, place));
+      continue;
+    }
+    Halves now = begun(x, members);
+    end();
+    before = std::move(now);
+  }
+  end();
+  return results;
 }
 
 Tensor all_gather(const Tensor& x, Integer axis, const Group& group, std::source_location place) {
@@ -279,7 +316,7 @@ Tensor broadcast(const Tensor& x, Integer root, const Group& group, std::source_
     throw_value("broadcast", "the root", fmt::format("0 <= root < {}", members.ranks),
                 fmt::format("{}", int64_t{root}));
   if (members.ranks == 1) return x;
-  return run(collectives["rank_broadcast"], x, attrs_of(members.attrs, root));
+  return apply(collectives["rank_broadcast"], {&x}, attrs_of(members.attrs, root));
 }
 
 Tensor all_to_all(const Tensor& x, Integer axis, const Group& group, std::source_location place) {
@@ -293,7 +330,7 @@ Tensor permute(const Tensor& x, Integer shift, const Group& group, std::source_l
   const Members members(group, "permute", x.shape(), place);
   const int64_t steps = (shift % members.ranks + members.ranks) % members.ranks;
   if (members.ranks == 1) return x;
-  return run(collectives["rank_permute"], x, attrs_of(members.attrs, steps));
+  return apply(collectives["rank_permute"], {&x}, attrs_of(members.attrs, steps));
 }
 
 void barrier(const Group& group, std::source_location place) {

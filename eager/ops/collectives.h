@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <source_location>
 #include <span>
+#include <vector>
 
 #pragma GCC visibility push(default)
 
@@ -34,6 +35,11 @@ enum class Reduce : uint8_t { sum, mean, max, min, prod };
 [[nodiscard]] Tensor all_reduce(const Tensor& x, Reduce how = Reduce::sum,
                                 const Group& group = world(),
                                 std::source_location place = std::source_location::current());
+/// The same of each of several tensors. What one of them waits for in a compiled function is on its
+/// way while others are computed.
+[[nodiscard]] std::vector<Tensor> all_reduce(
+    std::span<const Tensor> list, Reduce how = Reduce::sum, const Group& group = world(),
+    std::source_location place = std::source_location::current());
 /// The ranks' tensors one after another along an axis, [n * x.shape[axis], ...]; of 0-d ones, a
 /// line. Its gradient is a reduce_scatter.
 [[nodiscard]] Tensor all_gather(const Tensor& x, Integer axis = 0, const Group& group = world(),
@@ -63,7 +69,7 @@ void barrier(const Group& group = world(),
 }  // namespace nitinol::dist
 
 namespace nitinol {
-[[nodiscard]] std::span<const Op> collective_ops();
+[[nodiscard]] std::span<const Op> collectives_ops();
 }  // namespace nitinol
 
 #pragma GCC visibility pop

@@ -14,7 +14,8 @@ namespace {
 std::vector<Value> order_of(const Graph& graph, bool is_fused = true) {
   const fusion::Fusion fusion = fusion::fuse(graph, is_fused);
   std::vector<Value> order;
-  for (const fusion::Unit& unit : fusion::units_in_order(graph, fusion)) order.push_back(unit.node);
+  for (const fusion::Unit& unit : fusion::units_in_order(graph, fusion, false))
+    order.push_back(unit.node);
   return order;
 }
 
@@ -46,7 +47,7 @@ TEST_CASE("a chain of units may be longer than the stack", "[jit][plan]") {
   members[0].value = length - 1;
   fusion.group_of[length - 1] = first;
   fusion.groups[static_cast<std::size_t>(last)] = {};
-  const std::vector<fusion::Unit> units = fusion::units_in_order(graph, fusion);
+  const std::vector<fusion::Unit> units = fusion::units_in_order(graph, fusion, false);
   CHECK(units.size() == length - 2);
   CHECK(units.back().group == first);
 }
