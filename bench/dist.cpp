@@ -1,4 +1,5 @@
-// bench/dist.cpp -- What computing by several processes costs, beside MPI's own sum in the same run.
+// bench/dist.cpp -- What computing by several processes costs, beside MPI's own sum in the same
+// run.
 //
 //     mpirun -n 2 nitinol_dist_bench_openmpi [--rows all_reduce,mlp,overlap] [--batch 512]
 //
@@ -80,8 +81,8 @@ void print(const std::string& row, const std::vector<Way>& ways, const std::stri
 void all_reduces() {
   for (const int64_t count : {int64_t{1}, int64_t{250'000}, int64_t{8'000'000}}) {
     Tensor x = full({count}, 0.5F);
-    const auto f = compile([](const Tensor& y) { return dist::all_reduce(y); },
-                           {.check = Check::never});
+    const auto f =
+        compile([](const Tensor& y) { return dist::all_reduce(y); }, {.check = Check::never});
     std::vector<float> from(static_cast<std::size_t>(count), 0.5F), to(from.size());
     const auto n = static_cast<std::size_t>(count);
     print(fmt::format("dist.all_reduce.{}B", count * 4),
@@ -169,9 +170,10 @@ void overlap(int64_t batch) {
       },
       {.name = "both", .check = Check::never});
   const Tensor x = rand({batch, width});
-  const std::vector<double> times = times_of({{"both", [&] { static_cast<void>(both(x)); }},
-                                              {"computing", [&] { static_cast<void>(computing(x)); }},
-                                              {"sending", [&] { sending(); }}});
+  const std::vector<double> times =
+      times_of({{"both", [&] { static_cast<void>(both(x)); }},
+                {"computing", [&] { static_cast<void>(computing(x)); }},
+                {"sending", [&] { sending(); }}});
   if (dist::world().rank() != 0) return;
   fmt::print("{:<24}  both {}  computing {}  sending {}  hidden {:.0f} %\n", "dist.overlap",
              text_of(times[0]), text_of(times[1]), text_of(times[2]),

@@ -31,6 +31,24 @@ TEST_CASE("units run as they were recorded, each after what it reads", "[jit][pl
                        all_ops())) == std::vector<Value>{1, 2, 3, 4});
 }
 
+TEST_CASE("what is ordered comes as early as what it reads lets it", "[jit][plan]") {
+  // The gradient of the last layer is sent before that of the first is computed.
+  const Graph graph = parse(
+      "x: f32[4, 4] = input; g = matmul x x; f = matmul g x; "
+      "a = rank_gather g group=0 ranks=2 partner=0 call=0 shape=[4, 4]; "
+      "b = rank_gather f group=0 ranks=2 partner=0 call=0 shape=[4, 4]; return a b f",
+      all_ops());
+  const fusion::Fusion fusion = fusion::fuse(graph, true);
+  const auto order = [&](bool ordered_early) {
+    std::vector<Value> values;
+    for (const fusion::Unit& unit : fusion::units_in_order(graph, fusion, ordered_early))
+      values.push_back(unit.node);
+    return values;
+  };
+  CHECK(order(true) == std::vector<Value>{1, 3, 2, 4});
+  CHECK(order(false) == std::vector<Value>{1, 2, 3, 4});
+}
+
 TEST_CASE("a chain of units may be longer than the stack", "[jit][plan]") {
   constexpr Value length = 200'000;
   Graph graph = parse("x: f32[4] = input; y = exp x; return y", all_ops());
