@@ -86,13 +86,13 @@ ProfileLabel described(const Label& label, Lines& lines) {
   return out;
 }
 
-/// What the machine needs at least; 0 if that is not known, or if the host's clock tells nothing.
+/// What the device needs at least; 0 if that is not known.
 double bound_of(const Label& label, const ProfileLabel& described) {
   const Device device = label.steps             ? label.steps->device
                         : label.results.empty() ? Device{}
                                                 : label.results.front().device;
   Backend& on = backend(device);
-  if (described.bytes <= 0 || on.is_asynchronous()) return 0;
+  if (described.bytes <= 0) return 0;
   const DeviceRates rates = on.rates(label.steps ? label.steps->threads : num_threads());
   return std::max(rates.move_s(described.bytes), rates.compute_s(described.operations));
 }

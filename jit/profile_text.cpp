@@ -279,11 +279,15 @@ class Trace {
         thread == 0 ? "thread of the profile" : fmt::format("thread {}", thread)));
   }
 
+  static std::string of_bound(const ProfileLabel& label, double took_s) {
+    if (label.bound_s <= 0 || took_s <= 0) return "";
+    return fmt::format(R"("of_bound":{:.3f},)", label.bound_s / took_s);
+  }
+
   void add_event(const ProfileEvent& event) {
     const ProfileLabel& label = report_.labels[event.label];
     std::string arguments = arguments_[event.label];
-    if (label.bound_s > 0 && event.self_s > 0)
-      arguments += fmt::format(R"("of_bound":{:.3f},)", label.bound_s / event.self_s);
+    if (event.device_s == 0) arguments += of_bound(label, event.self_s);
     if (event.allocations > 0) arguments += fmt::format(R"("allocations":{},)", event.allocations);
     arguments += fmt::format(R"("tier":"{}")", event.tier);
     add(fmt::format(
@@ -304,10 +308,10 @@ class Trace {
     }
     const ProfileLabel& label = report_.labels[event.label];
     add(fmt::format(
-        R"({{"ph":"X","pid":1,"tid":{},"ts":{:.4f},"dur":{:.4f},"name":{},"cat":"{}","args":{{{}"tier":"{}"}}}})",
+        R"({{"ph":"X","pid":1,"tid":{},"ts":{:.4f},"dur":{:.4f},"name":{},"cat":"{}","args":{{{}{}"tier":"{}"}}}})",
         track->second, begin_us(event.device_begin_s),
         length_us(event.device_begin_s, event.device_s), json_text(label.name), name_of(label.kind),
-        arguments_[event.label], event.tier));
+        arguments_[event.label], of_bound(label, event.device_s), event.tier));
   }
 
   /// An arrow from the way forward to `event`.

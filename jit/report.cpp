@@ -172,7 +172,7 @@ SignatureReport report_of(const Entry& entry) {
 
 std::vector<Bound> PlanReport::bounds() const {
   std::vector<Bound> bounds(steps.size());
-  if (!program || program->device->is_asynchronous()) return bounds;
+  if (!program) return bounds;
   const DeviceRates rates = program->device->rates(program->threads);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const auto bytes = static_cast<double>(steps[i].bytes_read + steps[i].bytes_written);

@@ -4,6 +4,7 @@
 #include "backends/cuda/runtime/executables.h"
 #include "backends/cuda/runtime/gpu.h"
 #include "backends/cuda/runtime/mark.h"
+#include "backends/cuda/runtime/rates.h"
 #include "backends/cuda/vendor/executables.h"
 #include "core/error.h"
 #include "core/fork.h"
@@ -17,6 +18,7 @@
 #include <atomic>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 namespace nitinol::cuda {
@@ -97,9 +99,16 @@ class CudaBackend final : public Backend {
   void synchronize() override { gpu_.wait(); }
   bool can_generate_code() override { return true; }
   [[nodiscard]] DeviceLimits limits() const override { return cuda::limits(); }
+  DeviceRates rates(int /*threads*/) override {
+    const std::lock_guard lock(rates_mutex_);
+    if (!rates_) rates_ = measured_rates(gpu_);
+    return *rates_;
+  }
 
  private:
   Gpu gpu_;
+  ForkSafeMutex rates_mutex_;
+  std::optional<DeviceRates> rates_;  ///< once they are measured
 };
 
 int device_count() {

@@ -410,7 +410,7 @@ TEST_CASE("what the machine can do is known, and never less for fewer bytes", "[
   profile.stop();
   const ProfileReport report = profile.report();
   const ProfileLabel& label = label_of(report, find(report, EventKind::op, "exp").at(0));
-  if (default_device() != Device{}) {
+  if (default_device().kind == Device::Kind::reference) {  // whose speed nobody measures
     CHECK(label.bound_s == 0);
     return;
   }

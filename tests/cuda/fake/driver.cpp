@@ -195,8 +195,13 @@ int cuDeviceGetName(char* name, int length, int) {
 }
 int cuDeviceGetAttribute(int* value, int attribute, int) {
   FAKE_ENTRY_WITHOUT_CONTEXT;
-  constexpr int major = 75, minor = 76;
-  *value = attribute == major ? 9 : attribute == minor ? 0 : 1;
+  static const std::map<int, int> values = {{13, 1'000'000},  // kHz
+                                            {16, 2},          // multiprocessors
+                                            {75, 9},          // compute capability 9.0
+                                            {76, 0}};
+  const auto found = values.find(attribute);
+  if (found == values.end()) return invalid_value;
+  *value = found->second;
   return success;
 }
 int cuDeviceTotalMem_v2(std::size_t* bytes, int) {
