@@ -495,6 +495,10 @@ TEST_CASE("bits are compared as the promise has it", "[jit][shadow]") {
         "element [0] is 0 (0x00000000) compiled and -0 (0x80000000) op by op; 1 of 2 differ");
   CHECK(first_difference(tensor({{1, 2}, {3, 4}}), tensor({{1, 2}, {5, 4}})) ==
         "element [1, 0] is 3 compiled and 5 op by op; 1 of 4 differ");
+  const Tensor turned = transpose(tensor({{1, 3}, {2, 4}}));  // its elements lie in another order
+  CHECK(!first_difference(tensor({{1, 2}, {3, 4}}), turned));
+  CHECK(first_difference(turned, tensor({{1, 2}, {5, 4}})) ==
+        "element [1, 0] is 3 compiled and 5 op by op; 1 of 4 differ");
   CHECK(first_difference(zeros({2}), zeros({3})).has_value());
   CHECK(!first_difference(zeros({0}), zeros({0})));
 }
