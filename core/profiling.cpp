@@ -6,6 +6,7 @@
 #include "core/fork.h"
 #include "core/function_ref.h"
 #include "core/memory.h"
+#include "core/step_times.h"
 
 #include <algorithm>
 #include <array>
@@ -60,15 +61,13 @@ Backend* later(Device device) noexcept {
   return ask != nullptr ? ask->later(device) : nullptr;
 }
 
-/// Notes when the device has done it, if it runs later; the time now.
-int64_t finish(Note& note, Device device) noexcept {
-  const int64_t now = now_ns();
+/// Notes when the device has done it, if it runs later.
+void end_on_device(std::shared_ptr<DeviceTime>& time, Device device) noexcept {
   try {
-    if (note.on_device) note.on_device->end = later(device)->mark();
+    if (time) time->end = later(device)->mark();
   } catch (...) {  // the device has failed: whoever waits for it is told
-    note.on_device.reset();
+    time.reset();
   }
-  return now;
 }
 
 template <class T>
@@ -132,26 +131,30 @@ class Registry {
     return bases_[&device] = base;
   }
 
-  /// Adds notes of steps, with these as labels.
-  void add_steps(const std::shared_ptr<const Steps>& steps, std::span<const Note> notes) noexcept {
+  /// Adds notes of steps that have ended.
+  void add_steps(StepTimes& times) noexcept {
     if (pauses > 0) return;
-    const MemoryStatistics counts = counts_of(steps->device);
-    const std::array<uint64_t, 2> words = {'s', reinterpret_cast<uintptr_t>(steps.get())};
-    const std::string_view key(reinterpret_cast<const char*>(words.data()), sizeof words);
+    const Device device = times.steps_->device;
+    const MemoryStatistics counts = counts_of(device);
+    const uint32_t thread = thread_number();
     const std::lock_guard lock(mutex_);
     for (Notes* const open : open_) {
       Notes::Content& content = open->content_;
       try {
-        const uint32_t first = first_label(*open, key, steps);
-        for (const Note& note : notes) {
+        const std::size_t label = first_label(*open, times.steps_) + times.first_;
+        for (std::size_t i = 0; i < times.count_; ++i) {
           if (content.notes.size() >= open->most_) {
             ++content.dropped;
             continue;
           }
-          content.notes.push_back(note);
-          content.notes.back().label += first;
+          Note& note = content.notes.emplace_back();
+          note.begin_ns = times.times_ns_[i];
+          note.end_ns = times.times_ns_[i + 1];
+          note.label = static_cast<uint32_t>(label + i);
+          note.thread = thread;
+          if (!times.on_device_.empty()) note.on_device = times.on_device_[i];
         }
-        add_to(content, {notes.back().end_ns, counts.in_use, steps->device});
+        add_to(content, {times.times_ns_[times.count_], counts.in_use, device});
       } catch (...) {  // no memory
         ++content.dropped;
       }
@@ -160,7 +163,8 @@ class Registry {
 
   /// Adds a note that ends now; `make` gives its label where `key` is new.
   void add(std::string_view key, FunctionRef<Label()> make, Note note, Device device) noexcept {
-    note.end_ns = finish(note, device);
+    note.end_ns = now_ns();
+    end_on_device(note.on_device, device);
     if (pauses > 0) return;
     const MemoryStatistics counts = counts_of(device);
     note.allocations = counts.allocations - note.allocations;
@@ -219,10 +223,18 @@ class Registry {
   }
 
   /// The label of the first of these steps; the others follow.
-  static uint32_t first_label(Notes& notes, std::string_view key,
-                              const std::shared_ptr<const Steps>& steps) {
-    if (const auto known = notes.known_.find(key); known != notes.known_.end())
-      return known->second;
+  static uint32_t first_label(Notes& notes, const std::shared_ptr<const Steps>& steps) {
+    if (notes.latest_steps_ == steps) return notes.latest_label_;
+    const std::array<uint64_t, 2> words = {'s', reinterpret_cast<uintptr_t>(steps.get())};
+    const std::string_view key(reinterpret_cast<const char*>(words.data()), sizeof words);
+    const auto known = notes.known_.find(key);
+    notes.latest_label_ =
+        known != notes.known_.end() ? known->second : add_labels(notes, key, steps);
+    notes.latest_steps_ = steps;
+    return notes.latest_label_;
+  }
+  static uint32_t add_labels(Notes& notes, std::string_view key,
+                             const std::shared_ptr<const Steps>& steps) {
     std::deque<Label>& labels = notes.content_.labels;
     const auto first = static_cast<uint32_t>(labels.size());
     for (std::size_t step = 0; step < steps->reports.size(); ++step) {
@@ -242,17 +254,17 @@ class Registry {
 
 namespace {
 
-/// Notes when a device that runs later begins.
-void begin_on_device(Note& note, Device device) noexcept {
+/// Notes when a device that runs later begins; null if it does not, or has failed.
+std::shared_ptr<DeviceTime> begun_on_device(Device device) noexcept {
   Backend* const on = pauses == 0 ? later(device) : nullptr;
-  if (on == nullptr) return;
+  if (on == nullptr) return nullptr;
   try {
     auto time = std::make_shared<DeviceTime>();
     time->base = Registry::instance().base_of(*on);
     time->begin = on->mark();
-    note.on_device = std::move(time);
-  } catch (...) {  // no memory, or the device has failed
-    note.on_device.reset();
+    return time;
+  } catch (...) {
+    return nullptr;
   }
 }
 
@@ -260,7 +272,7 @@ Note begun(Device device) noexcept {
   Note note;
   note.thread = thread_number();
   note.allocations = counts_of(device).allocations;
-  begin_on_device(note, device);
+  note.on_device = begun_on_device(device);
   note.begin_ns = now_ns();
   return note;
 }
@@ -289,24 +301,15 @@ Notes::Content Notes::content() const {
 
 // ---- what runs
 
-struct Span::Begun {
-  Note note = begun({});
-  uint64_t* made_before = std::exchange(made_by_this, &note.made);
-};
-
 void Span::begin() noexcept {
   if (pauses > 0) return;
-  begun_ = new (std::nothrow) Begun;
-  is_begun_ = begun_ != nullptr;
-}
-
-void Span::came_from(uint64_t node) noexcept {
-  begun_->note.came_from = node;
+  note_ = begun({});
+  made_before_ = std::exchange(made_by_this, &note_->made);
+  is_begun_ = true;
 }
 
 void Span::end() noexcept {
-  const std::unique_ptr<Begun> own(begun_);
-  made_by_this = own->made_before;
+  made_by_this = made_before_;
   try {
     std::string key(1, static_cast<char>(kind_));
     key += name_;
@@ -315,7 +318,7 @@ void Span::end() noexcept {
     const auto make = [this] {
       return Label{.kind = kind_, .name = std::string(name_), .detail = detail_};
     };
-    Registry::instance().add(key, make, own->note, {});
+    Registry::instance().add(key, make, *note_, {});
   } catch (...) {  // no memory for the key
     return;
   }
@@ -369,37 +372,31 @@ void OpSpan::end(std::span<const Tensor> results) noexcept {
   }
 }
 
-StepTimes::StepTimes(const std::shared_ptr<const Steps>& steps) noexcept : steps_(steps) {
-  try {
-    notes_.reserve(steps->reports.size());
-  } catch (...) {  // no memory: begin() tries again
-    notes_.clear();
-  }
-}
-
-void StepTimes::begin(std::size_t step) noexcept {
-  int64_t now = 0;
-  if (notes_.empty())
-    now = now_ns();
-  else
-    now = notes_.back().end_ns = finish(notes_.back(), steps_->device);
-  try {
-    Note& note = notes_.emplace_back();
-    note.label = static_cast<uint32_t>(step);
-    note.thread = thread_number();
-    note.begin_ns = now;
-    begin_on_device(note, steps_->device);
-  } catch (...) {  // no memory
-    return;
-  }
-}
+StepTimes::StepTimes(const std::shared_ptr<const Steps>& steps, std::size_t first)
+    : steps_(steps), first_(first), times_ns_(steps->reports.size() - first + 1) {}
 
 StepTimes::~StepTimes() {
-  if (notes_.empty()) return;
-  notes_.back().end_ns = finish(notes_.back(), steps_->device);
-  Registry::instance().add_steps(steps_, notes_);
+  if (count_ == 0) return;
+  end();
+  Registry::instance().add_steps(*this);
 }
 
+void StepTimes::end() noexcept {
+  times_ns_[count_] = now_ns();
+  if (!on_device_.empty()) end_on_device(on_device_.back(), steps_->device);
+}
+
+void StepTimes::begin() noexcept {
+  end();
+  ++count_;
+  if (steps_->device == Device{}) return;
+  try {
+    on_device_.resize(count_);
+    on_device_.back() = begun_on_device(steps_->device);
+  } catch (...) {  // no memory
+    on_device_.clear();
+  }
+}
 void note_node(uint64_t node) noexcept {
   if (made_by_this != nullptr) *made_by_this = node;
 }

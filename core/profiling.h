@@ -19,6 +19,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -149,6 +150,8 @@ class Notes {
   const bool has_places_;
   Content content_;
   std::unordered_map<std::string, uint32_t, KeyHash, std::equal_to<>> known_;  ///< labels by key
+  std::shared_ptr<const Steps> latest_steps_;  ///< whose labels begin with latest_label_
+  uint32_t latest_label_ = 0;
   bool is_stopped_ = false;
 };
 
@@ -172,19 +175,18 @@ class Span {
   void set_detail(std::string_view detail) { detail_ = detail; }
   /// backward: the node that it goes back through.
   void set_node(uint64_t node) {
-    if (is_begun_) came_from(node);
+    if (is_begun_) note_->came_from = node;
   }
 
  private:
   void begin() noexcept;
   void end() noexcept;
-  void came_from(uint64_t node) noexcept;
 
   EventKind kind_;
   bool is_begun_ = false;
   std::string_view name_, detail_ = {};
-  struct Begun;
-  Begun* begun_;  ///< by begin()
+  std::optional<Note> note_;
+  uint64_t* made_before_ = nullptr;
 };
 
 /// An op that is applied, while a Profile is open.
@@ -207,22 +209,6 @@ class OpSpan {
   Note note_;
   uint64_t* made_before_;
   bool is_noted_ = false;
-};
-
-/// Groups of a Program's steps that are launched one after the other, while a Profile is open. They
-/// are noted together, at the end: a step may take less than a note.
-class StepTimes {
- public:
-  explicit StepTimes(const std::shared_ptr<const Steps>& steps) noexcept;
-  ~StepTimes();
-  StepTimes(const StepTimes&) = delete;
-  StepTimes& operator=(const StepTimes&) = delete;
-  /// The one before has ended, and this one begins.
-  void begin(std::size_t step) noexcept;
-
- private:
-  const std::shared_ptr<const Steps>& steps_;
-  std::vector<Note> notes_;  ///< label: the step
 };
 
 /// The tape has got a node of what this thread is doing, while a Profile is open.

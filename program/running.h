@@ -4,6 +4,7 @@
 #include "core/memory_notes.h"
 #include "core/scalar_value.h"
 #include "core/short_array.h"
+#include "core/step_times.h"
 #include "program/program.h"
 
 #include <algorithm>
@@ -116,11 +117,11 @@ class Running {
   [[gnu::noinline]] void launch_noted(std::size_t from, std::size_t to, const Given& given) {
     const std::span<const ProgramStep> steps = program_.steps;
     if (from == 0 && memory_notes::is_on()) note_memory();
-    profiling::StepTimes times(program_.described);
-    std::size_t group = 0;
-    for (std::size_t s = 0; s < to; s += steps[s].together, ++group) {
-      if (s < from) continue;
-      times.begin(group);
+    std::size_t first_group = 0;
+    for (std::size_t s = 0; s < from; s += steps[s].together) ++first_group;
+    profiling::StepTimes times(program_.described, first_group);
+    for (std::size_t s = from; s < to; s += steps[s].together) {
+      times.begin();
       launch_step(s, given);
     }
     wait_for(SIZE_MAX);
