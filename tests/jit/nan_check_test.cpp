@@ -82,6 +82,33 @@ TEST_CASE("integers, booleans and nothing are not looked through", "[jit][nan]")
   CHECK(report_of([&] { static_cast<void>(cast(floats({1e30F}), f16)); }).where == "cast");
 }
 
+TEST_CASE("every dtype's NaN and infinity are seen, in small and large tensors of any layout",
+          "[jit][nan]") {
+  const DType dtype = GENERATE(f16, bf16, f32, f64);
+  const int64_t rows = GENERATE(1, 50, 50'000);  // of two columns
+  CAPTURE(dtype, rows);
+  const auto with = [&](float value) {
+    std::vector<float> elements(2 * static_cast<std::size_t>(rows), -60000.0F);
+    elements.back() = value;
+    return cast(reshape(floats(elements), {rows, 2}), dtype);
+  };
+  for (const auto& view :
+       {+[](const Tensor& x) { return x; }, +[](const Tensor& x) { return transpose(x); }}) {
+    for (const float value : {0.0F, 60000.0F, -1e-7F}) {
+      CHECK_FALSE(has_any(ResultCheck::nan, view(with(value))));
+      CHECK_FALSE(has_any(ResultCheck::infinity, view(with(value))));
+    }
+    for (const float value : {infinity, -infinity}) {
+      CHECK_FALSE(has_any(ResultCheck::nan, view(with(value))));
+      CHECK(has_any(ResultCheck::infinity, view(with(value))));
+    }
+    for (const float value : {not_a_number, -not_a_number}) {
+      CHECK(has_any(ResultCheck::nan, view(with(value))));
+      CHECK(has_any(ResultCheck::infinity, view(with(value))));
+    }
+  }
+}
+
 TEST_CASE("a scope is the thread's, and ends", "[jit][nan]") {
   const Tensor x = floats({-1});
   const auto finds = [&] { return !report_of([&] { static_cast<void>(log(x)); }).where.empty(); };
