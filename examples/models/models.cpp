@@ -37,7 +37,7 @@ struct Options {
   int64_t length = 20;
   int threads = 0;
   uint64_t seed = 0;
-  std::string json, save;
+  std::string json, save, log;
   std::vector<std::string> models;
 };
 
@@ -218,7 +218,8 @@ bool train(const Task& task, const Options& options, nlohmann::json& json) {
     examples::Meter meter(options.calls);
     const Subject subject = task.make();
     const Tensors data = task.draw();
-    const nn::Adam optimizer(nn::parameters(subject.variables), {.rate = 1e-4});
+    constexpr double rate = 1e-4;
+    const nn::Adam optimizer(nn::parameters(subject.variables), {.rate = rate});
     const auto step = [&](const Tensors& x) {
       optimizer.zero_grad();
       const Tensor loss = subject.loss(x);
@@ -227,8 +228,10 @@ bool train(const Task& task, const Options& options, nlohmann::json& json) {
       return stop_gradient(loss);
     };
     const auto compiled = nitinol::compile(step, {.name = "train_step"});
-    for (int64_t i = 0; i < options.calls; ++i)
-      static_cast<void>(is_compiled ? meter.time(compiled, data) : meter.time(step, data));
+    examples::Losses losses(options.log, task.name + (is_compiled ? "-compiled" : "-eager"));
+    for (int64_t i = 0; i < options.calls; ++i) {
+      losses.add(is_compiled ? meter.time(compiled, data) : meter.time(step, data), rate);
+    }
     explanation = compiled.explain();
     if (!options.save.empty()) nn::save(options.save + "." + task.name, subject.variables);
     return meter.finish(subject.variables, optimizer);
@@ -306,6 +309,7 @@ int main(int argc, char** argv) {
     app.add_option("--seed", options.seed, "start of all random numbers");
     app.add_option("--json", options.json, "write all figures to this file");
     app.add_option("--save", options.save, "write each trained model to a file that begins so");
+    examples::add_log(app, options.log);
     app.add_option("models", options.models, "some of them; all if none")
         ->check(CLI::IsMember({"resnet18", "resnet50", "vit", "gpt2", "unet", "tagger", "vae"}));
     examples::add_device(app);

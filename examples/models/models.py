@@ -4,6 +4,8 @@ The same program as models.cpp, with the same numbers. Data are random: what is 
 """
 
 import argparse
+import itertools
+import pathlib
 import sys
 import time
 from collections.abc import Callable
@@ -124,16 +126,17 @@ def infer(task: Task, calls: int) -> bool:
     return found[0] == found[1]
 
 
-def train(task: Task, calls: int, seed: int) -> tuple[bool, nn.Module]:
+def train(name: str, task: Task, options: argparse.Namespace) -> tuple[bool, nn.Module]:
     """Compares all parameters after some steps."""
     ms: list[float] = []
     found: list[list[bytes]] = []
     model: Any = None
     for is_compiled in (False, True):
-        nt.manual_seed(seed)
+        nt.manual_seed(options.seed)
         model = task.make()
         *inputs, wanted = task.inputs()
-        optimizer = nn.Adam(model, rate=1e-4)
+        rate = 1e-4
+        optimizer = nn.Adam(model, rate=rate)
 
         def step(wanted: nt.Tensor, *inputs: nt.Tensor) -> nt.Tensor:
             optimizer.zero_grad()
@@ -143,10 +146,21 @@ def train(task: Task, calls: int, seed: int) -> tuple[bool, nn.Module]:
             return nt.stop_gradient(loss)
 
         compiled = nt.compile(step, name="train_step")
-        one_ms, _ = timed(calls, lambda: (compiled if is_compiled else step)(wanted, *inputs))
+        run = f"{name}-{'compiled' if is_compiled else 'eager'}"
+        log = nn.MetricLog(pathlib.Path(options.log) / run) if options.log else None
+        numbers = itertools.count()
+
+        def call() -> None:
+            loss = (compiled if is_compiled else step)(wanted, *inputs)
+            if log is not None:
+                number = next(numbers)
+                log.add("loss", loss, number)
+                log.add("learning rate", rate, number)
+
+        one_ms, _ = timed(options.calls, call)
         ms.append(one_ms)
         found.append(bits(list(model.state_dict().values())))
-    report("training", ms, compiled.explain()["plan_calls"], calls, found[0] == found[1])
+    report("training", ms, compiled.explain()["plan_calls"], options.calls, found[0] == found[1])
     return found[0] == found[1], model
 
 
@@ -187,6 +201,7 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=0, help="0: all cores")
     parser.add_argument("--seed", type=int, default=0, help="start of all random numbers")
     parser.add_argument("--save", help="write each trained model to a file that begins so")
+    parser.add_argument("--log", help="write training curves to this folder, for TensorBoard")
     parser.add_argument("models", nargs="*", help=f"some of {', '.join(FULL)}; all if none")
     options = parser.parse_args()
     if options.threads:
@@ -199,7 +214,7 @@ def main() -> int:
         count = sum(p.size for p in task.make().parameters())
         print(f"{name}: {count:,} parameters")
         is_same &= infer(task, options.calls)
-        same, model = train(task, options.calls, options.seed)
+        same, model = train(name, task, options)
         is_same &= same
         if name == "gpt2":
             is_same &= write(task, options.length)

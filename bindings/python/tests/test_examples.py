@@ -1,5 +1,6 @@
 """The examples end with the same parameters as the C++ programs beside them, bit for bit."""
 
+import json
 import os
 import pathlib
 import re
@@ -48,6 +49,14 @@ def found(pattern, text):
     return match
 
 
+def curves_in(folder):
+    """The losses of each run that --log has written."""
+    return {
+        path.parent.name: [json.loads(line)["loss"] for line in path.read_text().splitlines()]
+        for path in pathlib.Path(folder).rglob("metrics.jsonl")
+    }
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_same_parameters_as_in_cpp(case, tmp_path):
     name = case.split()[0]
@@ -57,16 +66,21 @@ def test_same_parameters_as_in_cpp(case, tmp_path):
         arguments.append(str(ROOT / "docs" / "threads.md"))
     ours, theirs = tmp_path / "python", tmp_path / "cpp"
     script = ROOT / "examples" / name / f"{name}.py"
-    output = run(
-        [sys.executable, "-c", WITHOUT_NUMPY, str(script), *arguments, "--save", str(ours)]
-    )
+
+    def saving(to):
+        log = [] if name == "keras_vs_torch" else ["--log", f"{to}.log"]
+        return [*arguments, "--save", str(to), *log]
+
+    output = run([sys.executable, "-c", WITHOUT_NUMPY, str(script), *saving(ours)])
     assert "bit-identical: yes" in output or name == "keras_vs_torch"
     # Both ways have the same bits, so these do not tell whether anything was compiled.
     plans = re.findall(r"(\d+)(?: of \d+)? by plans|(\d+) of \d+ ", output)
     assert len(plans) == runs and all(int(a or b) > 0 for a, b in plans), output
     if not PROGRAMS:
         pytest.skip("the C++ programs are not built (NITINOL_EXAMPLES)")
-    run([os.path.join(PROGRAMS, name), *arguments, "--save", str(theirs)])
+    run([os.path.join(PROGRAMS, name), *saving(theirs)])
+    assert curves_in(f"{ours}.log") == curves_in(f"{theirs}.log")
+    assert name == "keras_vs_torch" or len(curves_in(f"{ours}.log")) >= 2 * len(suffixes)
     for suffix in suffixes:
         a = pathlib.Path(f"{ours}{suffix}").read_bytes()
         b = pathlib.Path(f"{theirs}{suffix}").read_bytes()
