@@ -51,6 +51,7 @@ std::string show(const auto& value) {
   stream << value;
   std::string text;
   for (const char c : stream.str()) text += c == '\n' ? " | " : std::string(1, c);
+  if (text.ends_with(" | ")) text.resize(text.size() - 3);  // Python's print() adds one anyway
   return text;
 }
 void run(const char* name, std::string (*example)()) {
