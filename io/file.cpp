@@ -13,7 +13,6 @@
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
-#include <utility>
 
 namespace nitinol::io {
 namespace {
@@ -26,7 +25,7 @@ fs::path fresh_name(const fs::path& target) {
 }
 
 /// Throws for a name that the system would read as another, shorter one.
-fs::path checked(const char* where, fs::path path) {
+const fs::path& checked(const char* where, const fs::path& path) {
   const std::string& name = path.native();
   if (const std::size_t at = name.find('\0'); at != std::string::npos) {
     throw Error(ErrorKind::value,
@@ -56,10 +55,10 @@ fs::path target_of(const char* where, const fs::path& given) {
 
 // ---- File
 
-File::File(const char* where, fs::path path, int flags)
+File::File(const char* where, const fs::path& path, int flags, const fs::path& name)
     : where_(where),
-      path_(checked(where, std::move(path))),
-      descriptor_(::open(path_.c_str(), flags, 0666)) {
+      name_(name.string()),
+      descriptor_(::open(checked(where, path).c_str(), flags, 0666)) {
   if (descriptor_ < 0) fail("cannot be opened");
 }
 
@@ -150,7 +149,7 @@ ElementBytes::ElementBytes(const HostElements& elements) {
 TemporaryFile::TemporaryFile(const char* where, const fs::path& path)
     : target_(target_of(where, path)),
       path_(fresh_name(target_)),
-      file_(where, path_, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC) {}
+      file_(where, path_, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, path) {}
 
 TemporaryFile::~TemporaryFile() {
   if (!is_published_) ::unlink(path_.c_str());

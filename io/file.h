@@ -20,14 +20,18 @@ namespace nitinol::io {
 class File {
  public:
   /// `where`: the function that messages name. `flags`: those of open(2).
-  File(const char* where, std::filesystem::path path, int flags);
+  File(const char* where, const std::filesystem::path& path, int flags)
+      : File(where, path, flags, path) {}
+  /// Messages have another name than the file's own.
+  File(const char* where, const std::filesystem::path& path, int flags,
+       const std::filesystem::path& name);
   ~File();
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
   /// Throws the Error that says why the last call to the system failed.
   [[noreturn]] void fail(std::string_view what) const;
-  [[nodiscard]] std::string name() const { return path_.string(); }
+  [[nodiscard]] const std::string& name() const { return name_; }
   /// Bytes in it. Throws Error(io) unless it is a regular file, whose size is known.
   [[nodiscard]] int64_t size() const;
   void read(std::span<std::byte> to) const;
@@ -42,7 +46,7 @@ class File {
   [[noreturn]] void fail_short(std::size_t missing) const;
 
   const char* where_;
-  std::filesystem::path path_;
+  std::string name_;
   int descriptor_;
 };
 
@@ -73,7 +77,7 @@ class ElementBytes {
 class TemporaryFile {
  public:
   /// For `path`, or what a symbolic link there points to. Throws Error(io) if that is a device or
-  /// folder.
+  /// folder. Errors name `path`.
   TemporaryFile(const char* where, const std::filesystem::path& path);
   ~TemporaryFile();
   TemporaryFile(const TemporaryFile&) = delete;

@@ -8,6 +8,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <cerrno>
 #include <csignal>
 #include <fcntl.h>
 #include <filesystem>
@@ -144,7 +145,11 @@ TEST_CASE("devices and folders are refused as targets", "[eager][io]") {
   CHECK_THROWS_WITH(TemporaryFile("save", folder / "sub"), Catch::Contains("not a regular file"));
   CHECK_THROWS_WITH(TemporaryFile("save", "/dev/null"), Catch::Contains("not a regular file"));
   CHECK_THROWS_WITH(TemporaryFile("save", folder / "no" / "a"),
-                    Catch::Contains("cannot be opened: No such file"));
+                    Catch::Contains("no/a\" cannot be opened: No such file"));
+  TemporaryFile file("save", folder / "a");
+  errno = ENOSPC;
+  CHECK_THROWS_WITH(file.file().fail("cannot be written"),
+                    Catch::Contains("/a\" cannot be written: No space left"));
 }
 
 TEST_CASE("elements of views are written in row-major order", "[eager][io]") {
