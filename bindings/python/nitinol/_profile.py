@@ -39,6 +39,8 @@ class Profile:
         self._most_events = most_events
         self._lines = lines
         self._profile: _ext._Profile | None = None
+        self._is_open = False
+        self._report: _ext._ProfileReport | None = None  # the latest
 
     def __enter__(self) -> Profile:
         self.start()
@@ -54,27 +56,36 @@ class Profile:
 
     def start(self) -> None:
         """Begins anew."""
+        self._report = None
+        self._is_open = True
         self._profile = _ext._Profile(self._most_events, self._lines)
 
     def stop(self) -> None:
         """Notes no more. What was noted stays."""
         self._begun().stop()
+        self._is_open = False
 
     def _begun(self) -> _ext._Profile:
         if self._profile is None:
             raise ValueError("Profile: it has not begun; use `with nt.profile() as p:`, or start()")
         return self._profile
 
+    def _reported(self) -> _ext._ProfileReport:
+        """What was noted: looked up once, when nothing is added any more."""
+        if self._report is None or self._is_open:
+            self._report = self._begun().report()
+        return self._report
+
     def table(self, by: str = "op", rows: int = 20) -> str:
         """What took longest by itself, as text: by 'op' (ops, kernels, calls), by 'shape' (the
         same, by their operands, too) or by 'line' of your code."""
         if rows < 0:
             raise ValueError(f"Profile.table: rows is {rows}; expected 0 or more")
-        return self._begun().table(by, rows)
+        return self._reported().table(by, rows)
 
     def to_json(self) -> str:
         """The trace that ui.perfetto.dev and chrome://tracing open."""
-        return self._begun().to_json()
+        return self._reported().to_json()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes to_json() to a file."""
@@ -82,12 +93,12 @@ class Profile:
 
     def events(self) -> list[ProfileEvent]:
         """All that was noted, by thread and then by when it began."""
-        return [ProfileEvent(*fields) for fields in self._begun().events()]
+        return [ProfileEvent(*fields) for fields in self._reported().events()]
 
     @property
     def dropped(self) -> int:
         """How many later events there was no room for."""
-        return self._begun().dropped()
+        return self._reported().dropped
 
     def __str__(self) -> str:
         return self.table()

@@ -4,6 +4,7 @@
 #include "bindings/python/src/lock.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace nitinol::python {
 namespace {
@@ -101,7 +102,15 @@ void bind_memory(nb::module_& m) {
           nb::arg("path").none())
       .def("to_json", &MemorySnapshot::to_json)
       .def("to_html", &MemorySnapshot::to_html);
-  m.def("_memory_snapshot", [] { return unlocked([] { return memory_snapshot(); }); });
+  m.def("_memory_snapshot", [] {
+    try {
+      return unlocked([] { return memory_snapshot(); });
+    } catch (const Error& error) {  // nobody notes
+      ErrorReport report = error.report();
+      report.fix = "Call it within `with nt.memory_notes():`, or set NITINOL_MEMORY=1.";
+      throw Error(error.kind(), std::move(report));
+    }
+  });
 }
 
 }  // namespace
@@ -117,25 +126,26 @@ void bind_profile(nb::module_& m) {
           },
           nb::arg("most_events"), nb::arg("lines"))
       .def("stop", &Profile::stop)
-      .def(
-          "table",
-          [](const Profile& self, const std::string& by, std::size_t rows) {
-            const ProfileBy wanted = by_named(by);
-            return unlocked([&] { return self.table(wanted, rows); });
-          },
-          nb::arg("by"), nb::arg("rows"))
-      .def("to_json", [](const Profile& self) { return unlocked([&] { return self.to_json(); }); })
+      .def("report", [](const Profile& self) { return unlocked([&] { return self.report(); }); })
       .def(
           "save",
           [](const Profile& self, nb::handle path) {
             const auto file = convert<std::filesystem::path>({"Profile.save", "path", path});
             unlocked([&] { self.save(file.string()); });
           },
-          nb::arg("path"))
-      .def("events",
-           [](const Profile& self) { return events_of(unlocked([&] { return self.report(); })); })
-      .def("dropped",
-           [](const Profile& self) { return unlocked([&] { return self.report(); }).dropped; });
+          nb::arg("path"));
+  nb::class_<ProfileReport>(m, "_ProfileReport")
+      .def(
+          "table",
+          [](const ProfileReport& self, const std::string& by, std::size_t rows) {
+            const ProfileBy wanted = by_named(by);
+            return unlocked([&] { return self.table(wanted, rows); });
+          },
+          nb::arg("by"), nb::arg("rows"))
+      .def("to_json",
+           [](const ProfileReport& self) { return unlocked([&] { return self.to_json(); }); })
+      .def("events", &events_of)
+      .def_ro("dropped", &ProfileReport::dropped);
 }
 
 }  // namespace nitinol::python

@@ -111,6 +111,16 @@ def test_limits_threads_and_exceptions() -> None:
     assert len(profile.events()) == 5 and profile.dropped == 15
     assert profile.events()[0].places == ()
 
+    assert profile._reported() is profile._reported()  # looked up once
+
+    with nt.profile() as profile:
+        nt.log(x)
+        assert len(_named(profile, "op", "log")) == 1
+        nt.log(x)
+        assert len(_named(profile, "op", "log")) == 2
+    nt.log(x)
+    assert len(_named(profile, "op", "log")) == 2
+
     with nt.profile() as profile:
         thread = threading.Thread(target=lambda: nt.exp(x))
         thread.start()
