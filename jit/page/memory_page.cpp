@@ -14,30 +14,18 @@ namespace {
 
 using jit::escaped;
 
-constexpr std::string_view head = R"(<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Memory</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>
-:root { color-scheme: light dark; --ink: #1d2433; --soft: #667085; --line: #d8dde6; --now: #3466c8;
-  --held: #1d8a6b; --peak: #c9d6f2; --page: #fff; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ef; --soft: #98a2b3; --line: #344054;
-  --now: #6f9bf2; --held: #4cc39f; --peak: #2b3a5c; --page: #12161f; } }
-body { font: 14px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page);
-  max-width: 64rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.4rem; margin: 0 0 .2rem; } h2 { font-size: 1rem; margin: 2rem 0 .5rem; }
-p { color: var(--soft); margin: .2rem 0; }
-svg { width: 100%; height: auto; } svg text { font-size: 12px; fill: var(--soft); }
-table { border-collapse: collapse; width: 100%; }
-th, td { text-align: right; padding: .25rem .5rem; border-bottom: 1px solid var(--line);
-  font-variant-numeric: tabular-nums; white-space: nowrap; }
-th { color: var(--soft); font-weight: 500; }
-.by { text-align: left; white-space: normal; width: 55%; overflow-wrap: anywhere; }
+/// Beside page_style.
+constexpr std::string_view own_style = R"css(
+.memory { width: 100%; height: auto; } .memory line { stroke: var(--rule); }
+.memory path, .memory path:hover { fill: var(--kernel); stroke: var(--move); stroke-width: 1.2; }
+.lines { width: 100%; font-variant-numeric: tabular-nums; }
+.lines th, .lines td { text-align: right; padding: .25rem .5rem; border-bottom: 1px solid var(--rule); white-space: nowrap; }
+.lines .by { text-align: left; white-space: normal; width: 55%; overflow-wrap: anywhere; padding-left: 0; }
 .bar { position: relative; height: 8px; margin-top: 3px; }
 .bar i { position: absolute; left: 0; top: 0; height: 100%; border-radius: 2px; }
 .key i { display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin: 0 .3rem 0 .8rem; }
-code { color: var(--soft); }
-</style></head><body>
-)";
+.peak { background: var(--kernel); } .now { background: var(--move); } .held { background: var(--output-edge); }
+)css";
 
 /// Memory over time, in steps: between two points nothing is known but the most.
 std::string curve_of(const MemorySnapshot& snapshot) {
@@ -53,30 +41,32 @@ std::string curve_of(const MemorySnapshot& snapshot) {
     path += fmt::format("H{:.1f}V{:.1f}", x(point.time_s), y(point.bytes));
   path += fmt::format("H{:.1f}V{:.1f}Z", x(length), y(0));
   std::string text = fmt::format(
-      "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"Memory over time\">\n", width, height);
+      "<svg class=\"memory\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"Memory over time\">\n",
+      width, height);
   for (const int part : {0, 1, 2}) {
     const std::size_t bytes = snapshot.peak / 2 * static_cast<std::size_t>(part);
     text += fmt::format(
-        "<line x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"var(--line)\"/>"
+        "<line x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>"
         "<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n",
         left, width, y(bytes), y(bytes), left - 8, y(bytes) + 4, jit::bytes(bytes));
   }
-  text += fmt::format("<path d=\"{}\" fill=\"var(--peak)\" stroke=\"var(--now)\"/>\n", path);
+  text += fmt::format("<path d=\"{}\"/>\n", path);
   text += fmt::format("<text x=\"{}\" y=\"{}\">0 s</text>", left, height - 6);
   return text + fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text></svg>\n", width,
                             height - 6, jit::seconds(snapshot.length_s));
 }
 
 std::string row_of(const MemoryLine& line, std::size_t most) {
-  const auto bar = [&](std::size_t bytes, const char* colour) {
-    return fmt::format("<i style=\"width:{:.1f}%;background:var(--{})\"></i>",
-                       100 * static_cast<double>(bytes) / static_cast<double>(most), colour);
+  const auto bar = [&](std::size_t bytes, const char* kind) {
+    return fmt::format("<i class=\"{}\" style=\"width:{:.1f}%\"></i>", kind,
+                       100 * static_cast<double>(bytes) / static_cast<double>(most));
   };
   std::string places;
   for (const std::string& place : line.places)
     places += (places.empty() ? "" : ", ") + place.substr(place.rfind('/') + 1);
   return fmt::format(
-      "<tr><td class=\"by\">{} <code>{}</code><div class=\"bar\">{}{}{}</div></td><td>{}</td>"
+      "<tr><td class=\"by\">{} <code class=\"faint\">{}</code><div "
+      "class=\"bar\">{}{}{}</div></td><td>{}</td>"
       "<td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
       escaped(line.made_by), escaped(places), bar(line.at_peak, "peak"), bar(line.bytes, "now"),
       bar(line.held, "held"), jit::bytes(line.bytes), line.blocks,
@@ -86,16 +76,22 @@ std::string row_of(const MemoryLine& line, std::size_t most) {
 }  // namespace
 
 std::string MemorySnapshot::to_html() const {
-  std::string text(head);
+  std::string text = fmt::format(
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+      "'unsafe-inline'\">\n<meta name=\"viewport\" content=\"width=device-width\">\n"
+      "<title>Memory</title>\n<style>{}{}</style></head>\n<body>\n",
+      jit::page_style, own_style);
   text += fmt::format(
-      "<h1>Memory</h1>\n<p>{} in {} blocks; at most {}, after {}. {} more was there before, or was "
+      "<h1>Memory</h1>\n<p class=\"faint\">{} in {} blocks; at most {}, after {}. {} more was "
+      "there before, or was "
       "made by no operation.</p>\n",
       jit::bytes(bytes), blocks.size(), jit::bytes(peak), jit::seconds(peak_s), jit::bytes(others));
   text += "<h2>Over time</h2>\n" + curve_of(*this);
   text +=
-      "<h2>By operation and line</h2>\n<p class=\"key\"><i style=\"background:var(--held)\"></i>of "
-      "Variables<i style=\"background:var(--now)\"></i>now<i "
-      "style=\"background:var(--peak)\"></i>at the peak</p>\n<table><tr><th class=\"by\">made "
+      "<h2>By operation and line</h2>\n<p class=\"key faint\"><i class=\"held\"></i>of "
+      "Variables<i class=\"now\"></i>now<i "
+      "class=\"peak\"></i>at the peak</p>\n<table class=\"lines\"><tr><th class=\"by\">made "
       "by</th><th>now</th><th>blocks</th><th>of Variables</th><th>at the "
       "peak</th><th>made</th></tr>\n";
   std::size_t most = 1;
@@ -105,7 +101,7 @@ std::string MemorySnapshot::to_html() const {
     text += row_of(lines[i], most);
   text += "</table>\n";
   if (lines.size() > most_rows)
-    text += fmt::format("<p>and {} more lines</p>\n", lines.size() - most_rows);
+    text += fmt::format("<p class=\"faint\">and {} more lines</p>\n", lines.size() - most_rows);
   return text + "</body></html>\n";
 }
 
