@@ -193,6 +193,36 @@ TEST_CASE("a profile shows how calls ran, and the steps with their lines", "[jit
   CHECK(lines_of(label_of(report, products[0]).places) == std::vector<int>{line});
 }
 
+TEST_CASE("steps that store over Variables are noted as what they are", "[jit][profile]") {
+  const Variable weight(ones({100, 100})), count(zeros({100}));
+  const Tensor x = ones({100, 100});
+  const auto f = compile(
+      [&](const Tensor& v) {
+        const Tensor y = matmul(v, weight);
+        count += sum(y, 1);
+        weight -= tanh(y) * 0.5;
+        return sum(y);
+      },
+      {.name = "model", .check = Check::never});
+  for (int i = 0; i < 3; ++i) static_cast<void>(f(x));
+  Profile profile;
+  static_cast<void>(f(x));
+  profile.stop();
+  const ProfileReport report = profile.report();
+  const Explanation explanation = f.explain();
+  const jit::PlanReport& plan = explanation.signatures.at(0).plan;
+  REQUIRE(plan.in_place_bytes > 0);
+  std::vector<std::string> ran, planned;
+  for (const ProfileEvent& event : report.events) {
+    const ProfileLabel& label = report.labels[event.label];
+    if (label.kind == EventKind::kernel || label.kind == EventKind::library)
+      ran.push_back(label.name);
+  }
+  for (const StepReport& step : plan.steps) planned.push_back(list_of(step.ops));
+  CHECK(ran == planned);
+  CHECK(ran.size() >= 2);
+}
+
 TEST_CASE("calls in segments and asked to run eagerly say so", "[jit][profile]") {
   const auto f = compile(
       [](const Tensor& x) {
