@@ -161,8 +161,7 @@ struct RmsNorm {
 
 /// Normalises each feature (axis 1) over the batch and all other axes (S. Ioffe, C. Szegedy,
 /// arXiv:1502.03167). While training the statistics are those of the batch, and the running ones
-/// move towards them by `momentum` (the variance as the unbiased one, as in PyTorch); eval() uses
-/// these.
+/// move towards them by `momentum` (the variance as the unbiased one), and are used in eval mode.
 struct BatchNorm {
   std::optional<Variable> weight, bias;  ///< [features]
   Variable running_mean, running_var;    ///< [features]
