@@ -196,7 +196,9 @@ def doc_of(function: Function, header: Header, arguments: list[Argument]) -> str
 def module_of(function: Function, path: str) -> str:
     if path in ("eager/ops/random.h", "eager/ops/distributions.h"):
         return "nitinol.random"
-    return "nitinol.nn" if function.namespace == "nitinol::nn" else "nitinol"
+    if function.namespace in ("nitinol::dist", "nitinol::nn"):
+        return function.namespace.replace("::", ".")
+    return "nitinol"
 
 
 def is_wanted(function: Function, path: str, structs: dict[str, Struct]) -> bool:
@@ -314,9 +316,16 @@ def read_argument(index: int, argument: Argument) -> str:
     default = argument.default or "{}"
     scope, colons, name = default.rpartition("::")
     default = bare(scope) + colons + name  # of an enumerator
+    if default == "world()":
+        default = "dist::world()"
     make = f"{argument.type}{{}}" if default == "{}" else f"{argument.type}({default})"
     asked = "is_some" if argument.default_in_python == "None" else "is_given"
     return f"arguments.{asked}({index}) ? {get} : {make}"
+
+
+def waits(bound: Bound) -> bool:
+    """For other processes, which are told the line that it was called at."""
+    return bound.module == "nitinol.dist"
 
 
 def work_of(bound: Bound) -> str:
@@ -324,7 +333,7 @@ def work_of(bound: Bound) -> str:
     draws = bound.function.place.startswith(
         ("eager/ops/random.h", "eager/ops/distributions.h", "nn/init.h")
     )
-    if bound.function.name in LONG or draws:
+    if bound.function.name in LONG or draws or waits(bound):
         return "long_work"
     if bound.function.name in VIEWS:
         return ""
@@ -415,6 +424,8 @@ def cpp_function(bound: Bound) -> str:
         if not argument.struct and not argument.is_extra:
             lines.append(f"    {const}auto {argument.name}_ = {read_argument(i, argument)};")
     lines += no_axes + options_of(bound)
+    if waits(bound):
+        lines.append("    const PlaceScope place(python_place);")
     if len(bound.overloads) == 2:
         extra = [(i, a) for i, a in enumerate(bound.arguments) if a.is_extra]
         all_given = " && ".join(f"arguments.is_some({i})" for i, _ in extra)
@@ -518,14 +529,14 @@ import builtins
 from collections.abc import Sequence
 
 from nitinol import _results
-from nitinol._ext import Generator, Scalar, Tensor
+from nitinol._ext import Generator, Group, Scalar, Tensor
 from nitinol._typing import DeviceLike, DTypeLike, Parameters, TensorLike
 """
 
 
 def python_files(bound: list[Bound]) -> dict[str, str]:
     files = {}
-    for module in ("nitinol", "nitinol.nn", "nitinol.random"):
+    for module in ("nitinol", "nitinol.dist", "nitinol.nn", "nitinol.random"):
         stubs = []
         for one in bound:
             if one.module != module or one.name in VARIADIC:

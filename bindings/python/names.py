@@ -10,7 +10,7 @@ HEADERS = (
     *(
         f"eager/ops/{name}.h"
         for name in (
-            "arithmetic", "batch_norm", "cast", "compare", "conv", "create", "distributions", "einsum", "elementary",
+            "arithmetic", "batch_norm", "cast", "collectives", "compare", "conv", "create", "distributions", "einsum", "elementary",
             "index", "join", "masks", "matmul", "order", "pool", "products", "random", "rearrange",
             "reduce", "resample", "scatter", "sets", "statistics", "transfer", "unary", "view",
         )
@@ -223,6 +223,17 @@ ELSEWHERE = {
         "tensor": "nitinol.asarray",
         "true_divide": "nitinol.divide",
     },
+    "nitinol.dist": {
+        "all_gather_into_tensor": "nitinol.dist.all_gather",
+        "all_to_all_single": "nitinol.dist.all_to_all",
+        "allgather": "nitinol.dist.all_gather",
+        "allreduce": "nitinol.dist.all_reduce",
+        "get_rank": "nitinol.dist.world().rank",
+        "get_world_size": "nitinol.dist.world().size",
+        "init_process_group": "nitinol.dist.init",
+        "new_group": "nitinol.dist.world().split",
+        "reduce_scatter_tensor": "nitinol.dist.reduce_scatter",
+    },
     "nitinol.nn": {
         "AveragedModel": "nitinol.nn.Average",
         "Autocast": "nitinol.nn.autocast",
@@ -387,9 +398,11 @@ PARAMETERS_ELSEWHERE = {
     "first_divisor": "div_factor",
     "groups": "num_groups",
     "growth": "T_mult t_mul",
+    "group": "comm",
     "has_log": "log_input",
     "has_log_targets": "log_target",
     "heads": "num_heads nhead",
+    "how": "op",
     "hidden": "hidden_size dim_feedforward",
     "history": "history_size",
     "in_features": "input_size",
@@ -416,6 +429,7 @@ PARAMETERS_ELSEWHERE = {
     "rate": "lr learning_rate p",
     "rate_decay": "lr_decay",
     "rise": "pct_start",
+    "root": "src",
     "shape": "size newshape",
     "shares_heads": "enable_gqa",
     "size": "scale_factor output_size",

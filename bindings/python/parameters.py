@@ -36,6 +36,7 @@ TYPES = {
     "DType": "DTypeLike",
     "Device": "DeviceLike",
     "Generator": "Generator",
+    "dist::Group": "Group",
 }
 RESULTS = {"Tensor": "Tensor", "std::vector<Tensor>": "list[Tensor]", "void": "None"}
 CONVERTED = {
@@ -45,6 +46,7 @@ CONVERTED = {
     "std::span<const Tensor>": "std::vector<Tensor>",
     "std::span<const Padding>": "std::vector<Padding>",
     "std::optional<Argument>": "std::optional<Operand>",
+    "Group": "dist::Group",
     "Schedule": "nn::Schedule",
     "std::vector<Schedule>": "std::vector<nn::Schedule>",
 }
@@ -66,7 +68,7 @@ def add_enums(headers: Iterable[Header]) -> str:
         for name, enum in header.enums.items():
             if name == "KeepDims":  # a bool
                 continue
-            full = f"nn::{name}" if enum.namespace == "nitinol::nn" else name
+            full = f"{enum.namespace}::{name}".removeprefix("nitinol::")
             words = ", ".join(f'"{value}"' for value in enum.values)
             TYPES[full] = f"typing.Literal[{words}]"
             if full != name:
@@ -109,7 +111,10 @@ class Argument:
         if self.is_extra:
             return "None"
         text = self.default or ""
-        if text in ("{}", "default_device()", "default_generator()") or self.type == "DType":
+        if (
+            text in ("{}", "default_device()", "default_generator()", "world()")
+            or self.type == "DType"
+        ):
             return "None"
         words = {
             "KeepDims::no": "False",
@@ -154,7 +159,7 @@ def plain(text: str, arguments: list[Argument]) -> str:
     text = re.sub(r"\bThrows\b", "Raises", text)
     text = re.sub(r"\bthrows\b", "raises", text)
     text = re.sub(r"\bthrow\b", "raise", text)
-    text = re.sub(r"\s\((core|eager|design|docs)[/,][^)]*\)", "", text)
+    text = re.sub(r"\s\((core|dist|eager|design|docs)[/,][^)]*\)", "", text)
     text = re.sub(r"\b(\w+)\.h\b", r"\1", text.replace("nitinol::", ""))
     text = re.sub(r"\{([^{}]*)\}", r"(\1)", text)  # shapes
     text = text.replace(", keepdims)", ", keepdims=True)")

@@ -201,8 +201,9 @@ def main() -> None:
             if hasattr(value, "_bound"):
                 setattr(owner, name, value._bound)
     own = [name for name in ext.__all__ if name not in VARIADIC]
-    exported = {"": own, "nn": ext.nn.__all__, "random": ext.random.__all__}
-    for name in ("nn", "random", "__all__", "_functions"):
+    modules = ("dist", "nn", "random")
+    exported = {module: getattr(ext, module).__all__ for module in modules}
+    for name in (*modules, "__all__", "_functions"):
         delattr(ext, name)
 
     generator = StubGen(ext, include_private=True)
@@ -249,15 +250,15 @@ def main() -> None:
 
     out = folder / "nitinol" / "_ext"
     out.mkdir(exist_ok=True)
-    parts = "from nitinol._ext import nn as nn, random as random\n__version__: str\n"
+    parts = "from nitinol._ext import dist as dist, nn as nn, random as random\n__version__: str\n"
     parts += "_functions: list[tuple[str, str, list[str], str]]\n"
     (out / "__init__.pyi").write_text(
-        HEAD + parts + all_of(exported[""]) + text + "\n" + body_of["functions"]
+        HEAD + parts + all_of(own) + text + "\n" + body_of["functions"]
     )
-    for module in ("nn", "random"):
+    for module in modules:
         (out / f"{module}.pyi").write_text(
             HEAD.replace("from nitinol._compile import Explanation\n", "")
-            + "from nitinol._ext import Generator, Tensor\n"
+            + "from nitinol._ext import Generator, Group, Tensor\n"
             + all_of(exported[module])
             + body_of[module]
         )

@@ -68,7 +68,8 @@ def write_reference(source: pathlib.Path, out: pathlib.Path) -> list[entries.Pag
     reference.write_pages(ROOT, source / "reference", pages, facts, package)
     lines = ["# Reference", "", "Every public name of C++ and Python. C++ is in the namespace"]
     lines[-1] += (
-        " `nitinol`, layers and what trains them in `nitinol::nn`; Python is `import nitinol as nt`"
+        " `nitinol`, layers and what trains them in `nitinol::nn`, several processes in"
+        " `nitinol::dist`; Python is `import nitinol as nt`"
     )
     lines += ["and `from nitinol import nn`. What examples print is written as Python prints it."]
     lines += ["", "| | |", "|---|---|"]

@@ -11,7 +11,7 @@ import re
 import subprocess
 import xml.etree.ElementTree as ET
 
-NAMESPACES = ("nitinol", "nitinol::nn")  # others are internal
+NAMESPACES = ("nitinol", "nitinol::dist", "nitinol::nn")  # others are internal
 SETTINGS = """\
 INPUT = {inputs}
 STRIP_FROM_PATH = {root}

@@ -177,7 +177,8 @@ def place_python(subjects: dict[str, Any], pages: list[Page], names: list[Name])
     wrong = []
     for name in names:
         others = [name.name, *(other.rpartition(".")[2] for other in name.other_names)]
-        space = "nitinol::nn::" if name.module == "nitinol.nn" else "nitinol::"
+        is_apart = name.module in ("nitinol.dist", "nitinol.nn")
+        space = name.module.replace(".", "::") + "::" if is_apart else "nitinol::"
         last = name.cpp.rpartition("::")[2]
         tried = [name.cpp, space + last, *(space + other for other in others)]
         if name.short in subjects["beside"]:

@@ -10,7 +10,8 @@ import re
 import types
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-MODULES = ("nitinol", "nitinol.nn", "nitinol.random", "nitinol.linalg")
+MODULES = ("nitinol", "nitinol.dist", "nitinol.nn", "nitinol.random", "nitinol.linalg")
+NAMESPACES = ("nitinol", "nitinol::dist", "nitinol::nn")
 # Classes have one entry, under the name that they call themselves.
 CLASSES_ELSEWHERE = {"nitinol.random.Generator"}
 DECLARED = re.compile(
@@ -43,7 +44,7 @@ def cpp_names() -> list[str]:
             for line in (ROOT / header).read_text("utf-8").splitlines():
                 if found := re.fullmatch(r"namespace ([\w:]+) \{", line):
                     namespace = found[1]
-                elif namespace in ("nitinol", "nitinol::nn") and (found := DECLARED.match(line)):
+                elif namespace in NAMESPACES and (found := DECLARED.match(line)):
                     name = found[1] or found[2]
                     if not internal.is_name(name) and not any(
                         t.search(line) for t in internal.types

@@ -12,7 +12,7 @@ import re
 import types
 from typing import Any
 
-MODULES = ("nitinol", "nitinol.nn", "nitinol.random", "nitinol.linalg")
+MODULES = ("nitinol", "nitinol.dist", "nitinol.nn", "nitinol.random", "nitinol.linalg")
 
 
 @dataclasses.dataclass
@@ -47,8 +47,8 @@ class Stubs:
 
     def __init__(self, package: pathlib.Path) -> None:
         self.functions: dict[str, str] = {}
-        for file, module in (("__init__", ""), ("nn", "nn."), ("random", "random.")):
-            path = package / "_ext" / f"{file}.pyi"
+        for path in (package / "_ext").glob("*.pyi"):
+            module = "" if path.stem == "__init__" else f"{path.stem}."
             self.read(ast.parse(path.read_text("utf-8")), module)
 
     def read(self, tree: ast.Module | ast.ClassDef, prefix: str) -> None:

@@ -86,7 +86,7 @@ class Writer:
         return "\n".join(lines) + "\n"
 
     def intro(self) -> list[str]:
-        return [re.sub(r"\[([^\]]+)\]\(([\w-]+)\)", r":doc:`\1 <\2>`", self.page.intro)]
+        return [re.sub(r"\[([^\]]+)\]\(([\w/-]+)\)", r":doc:`\1 <\2>`", self.page.intro)]
 
     titles: dict[str, str] = {}
 

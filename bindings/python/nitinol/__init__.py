@@ -46,7 +46,7 @@ from nitinol._variadic import (
     tensordot,
     where,
 )
-from nitinol import linalg, nn, random  # after the names of _ext, of which some are the same
+from nitinol import dist, linalg, nn, random  # after the names of _ext, of which some are the same
 
 
 def _function_named(module: str, name: str) -> _Any:
@@ -88,6 +88,7 @@ __all__ = [
     "checkpoint",
     "compile",
     "custom_gradient",
+    "dist",
     "e",
     "eager",
     "einsum",

@@ -13,6 +13,7 @@ void bind_explanation(nb::module_& m);  ///< what compile()'s functions say of t
 void bind_compile(nb::module_& m);
 void bind_autograd(nb::module_& m);
 void bind_nn(nb::module_& m);
+void bind_dist(nb::module_& m);
 void bind_profile(nb::module_& m);
 void bind_curves(nb::module_& m);
 void bind_system(nb::module_& m);     ///< devices, threads, memory, files, text

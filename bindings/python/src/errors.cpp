@@ -93,7 +93,7 @@ void release_waiting() {
 std::string message_of(const Error& error, const char* where) {
   if (where == nullptr) return said_in(all_words, error.message());
   ErrorReport report = error.report();
-  report.where = where;
+  if (!report.where.empty()) report.where = where;  // else it is about what all processes do
   return said_in(all_words, Error(error.kind(), std::move(report)).message());
 }
 
@@ -198,7 +198,10 @@ void bind_errors(nb::module_& m) {
        "No such device, or tensors on different ones.");
   kind(ErrorKind::value, "ArgumentError", PyExc_ValueError,
        "An argument or element out of its range; also memory that cannot be had.");
-  kind(ErrorKind::io, "FileError", PyExc_OSError, "A file that cannot be read or written.");
+  kind(
+      ErrorKind::io, "FileError", PyExc_OSError,
+      "A file that cannot be read or written; or other processes (nitinol.dist) that do something\n"
+      "else, or do not come in time.");
   kind(ErrorKind::compile, "CompileError", PyExc_RuntimeError,
        "Code generation failed, or a stance forbids what a call would do.");
   kind(ErrorKind::unsupported, "UnsupportedError", PyExc_NotImplementedError,

@@ -291,6 +291,12 @@ Generator convert<Generator>(const From& from) {
 }
 
 template <>
+dist::Group convert<dist::Group>(const From& from) {
+  if (!from.value.type().is(types().group)) throw_type(from, "a dist.Group");
+  return nb::cast<dist::Group>(from.value);
+}
+
+template <>
 Device convert<Device>(const From& from) {
   if (from.value.type().is(types().device)) return nb::cast<Device>(from.value);
   if (PyUnicode_Check(from.value.ptr())) {

@@ -23,7 +23,7 @@ namespace nb = nanobind;
 
 /// The classes of Python, once they are bound.
 struct Types {
-  nb::handle tensor, variable, scalar, dtype, device, generator, method;
+  nb::handle tensor, variable, scalar, dtype, device, generator, group, method;
 };
 [[nodiscard]] Types& types();
 
@@ -159,6 +159,8 @@ template <>  // a Device or "cuda:0"
 Device convert<Device>(const From& from);
 template <>
 Generator convert<Generator>(const From& from);
+template <>
+dist::Group convert<dist::Group>(const From& from);
 template <>  // a slice, or (start, stop[, step])
 Range convert<Range>(const From& from);
 /// An integer for all axes, (before, after), or one of either for each: as numpy.pad's pad_width.

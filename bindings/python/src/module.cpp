@@ -58,15 +58,17 @@ void fill(nb::module_& m) {
   bind_autograd(m);
   const std::set<std::string> before = names_in(m);
   bind_nn(m);
-  std::set<std::string> of_nn = names_in(m);  // which imports them by their names
-  std::erase_if(of_nn, [&](const std::string& name) { return before.contains(name); });
-  of_nn.insert("ModuleBase");
+  bind_dist(m);
+  std::set<std::string> of_modules = names_in(m);  // nn and dist, which import them by their names
+  std::erase_if(of_modules, [&](const std::string& name) { return before.contains(name); });
+  of_modules.insert("ModuleBase");
   bind_profile(m);
   bind_curves(m);
   bind_system(m);
   bind_functions(m);
   add_signatures(m);
-  set_all(m, of_nn);
+  set_all(m, of_modules);
+  set_all(nb::borrow<nb::module_>(m.attr("dist")));
   set_all(nb::borrow<nb::module_>(m.attr("nn")));
   set_all(nb::borrow<nb::module_>(m.attr("random")));
   bind_end(m);  // atexit: first, as what was registered last

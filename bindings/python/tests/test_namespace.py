@@ -228,7 +228,7 @@ def test_signatures_take_what_the_standard_calls_with(name: str) -> None:
 
 # ---- what is bound by hand
 
-MODULES = (nitinol, nitinol.linalg, nitinol.nn, nitinol.random)
+MODULES = (nitinol, nitinol.dist, nitinol.linalg, nitinol.nn, nitinol.random)
 # Classes whose objects users are given.
 NOT_MADE = {nitinol.Compiled, nitinol.nn.Optimizer, nitinol.nn.Schedule}
 
@@ -379,7 +379,7 @@ def test_constructors_and_methods_refuse_arguments_as_functions_do() -> None:
 def test_no_refusal_is_a_list_of_types_of_cpp() -> None:
     x = nitinol.ones((2, 3))
     owners: list[Any] = [
-        nitinol, nitinol.nn, nitinol.random, nitinol.linalg, x, nitinol.parameter(x), nitinol.Scalar(1.0),
+        nitinol, nitinol.dist, nitinol.nn, nitinol.random, nitinol.linalg, nitinol.dist.world(), x, nitinol.parameter(x), nitinol.Scalar(1.0),
         nitinol.random.Generator(0), nitinol.HostValue(1), nitinol.Device("cpu"), nitinol.stance("normal"),
         nitinol.nn.Sgd([nitinol.parameter(x)]), nitinol.nn.step_decay(1, 1), nitinol.nn.DataLoader(x),
         nitinol.nn.Average([nitinol.parameter(x)]), nitinol.nn.Plateau(1.0),

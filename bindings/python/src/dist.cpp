@@ -1,0 +1,91 @@
+// Processes that compute together: Group, and what nitinol/dist.py calls. The collectives are
+// generated from eager/ops/collectives.h.
+#include "bindings/python/src/bind.h"
+#include "bindings/python/src/errors.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <span>
+
+namespace nitinol::python {
+namespace {
+
+/// f(), for which other processes may have to be waited: without Python's lock, and they are told
+/// the line of Python.
+template <class F>
+auto together(F&& f) {
+  const PlaceScope place(python_place);
+  return unlocked(std::forward<F>(f));
+}
+
+nb::tuple members_of(const dist::Group& group) {
+  nb::list all;
+  for (const int rank : group.members()) all.append(rank);
+  return nb::tuple(all);
+}
+
+std::string text_of(const dist::Group& group) {
+  if (!group.is_member()) return "Group(is_member=False)";
+  return fmt::format("Group(rank={}, size={})", group.rank(), group.size());
+}
+
+/// Equal groups have the same members, but not all that have are equal.
+int64_t hash_of(const dist::Group& group) {
+  if (!group.is_member()) return 0;
+  int64_t hash = group.size();
+  for (const int rank : group.members()) hash = hash * 31 + rank;
+  return hash;
+}
+
+}  // namespace
+
+void bind_dist(nb::module_& m) {
+  nb::class_<dist::Group> group(
+      m, "Group", nb::is_final(),
+      "Processes that compute together: world(), or some of it, as split() gives.");
+  types().group = group;
+  group
+      .def_prop_ro(
+          "is_member", [](const dist::Group& self) { return self.is_member(); },
+          "Whether this process is one of the members. All else raises ArgumentError if not.")
+      .def_prop_ro(
+          "rank", [](const dist::Group& self) { return self.rank(); },
+          "This process's number among the members, from 0 on.")
+      .def_prop_ro(
+          "size", [](const dist::Group& self) { return self.size(); },
+          "How many members there are.")
+      .def_prop_ro("members", members_of, nb::sig("def members(self) -> tuple[int, ...]"),
+                   "The members' ranks in the world, in their order.")
+      .def(
+          "split",
+          [](const dist::Group& self, nb::handle colour, nb::handle key) {
+            const auto own = convert<Integer>({"split", "colour", colour});
+            const auto place = convert<Integer>({"split", "key", key});
+            const dist::Group from = self;
+            return together([&] { return from.split(own, place); });
+          },
+          nb::arg("colour"), nb::arg("key") = 0,
+          nb::sig("def split(self, colour: int, key: int = 0) -> Group"),
+          "The members that give the same colour as this one, in the order of key, then of their\n"
+          "ranks here. All members call it. One that gives a negative colour gets a group that it\n"
+          "is no member of.")
+      .def("__repr__", text_of)
+      .def("__hash__", hash_of)
+      .def(
+          "__eq__",
+          [](const dist::Group& self, nb::handle other) {
+            return other.type().is(types().group) && self == nb::cast<dist::Group>(other);
+          },
+          nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"));
+  m.def("_dist_init", [](nb::handle timeout) {
+    const dist::Options options = {.timeout = convert<double>({"init", "timeout", timeout})};
+    together([&] { dist::init(options); });
+  });
+  m.def("_dist_world", [] { return together([] { return dist::Group(dist::world()); }); });
+  m.def("_dist_local_rank", [] { return together(dist::local_rank); });
+  m.def("_dist_local_size", [] { return together(dist::local_size); });
+  m.def("_dist_description", [] { return together(dist::description); });
+}
+
+}  // namespace nitinol::python

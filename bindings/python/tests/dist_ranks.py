@@ -1,0 +1,299 @@
+"""What each process does in the tests of test_dist.py, which start it by mpirun: dist_ranks.py CASE [FOLDER].
+
+Everybody knows what the others have, and compares with NumPy.
+"""
+
+import hashlib
+import os
+import pathlib
+import sys
+import threading
+import time
+import warnings
+from typing import Any, Callable
+
+import nitinol as nt
+from nitinol import dist
+
+try:
+    import numpy as np
+except ImportError:
+    np = None  # type: ignore[assignment]
+
+SHAPES: list[tuple[int, ...]] = [(), (0,), (6,), (6, 6), (12, 1, 6), (6, 20_000)]
+DTYPES = ["float32", "float64", "float16", "int64", "uint8", "bool"]
+REDUCED = {"sum": "sum", "mean": "mean", "max": "max", "min": "min", "prod": "prod"}
+
+
+def data_of(rank: int, shape: tuple[int, ...], dtype: str) -> Any:
+    random = np.random.default_rng(100 + rank)
+    if dtype == "bool":
+        return random.random(shape) < 0.5
+    if dtype in ("int64", "uint8"):
+        return random.integers(1, 4, shape).astype(dtype)
+    return random.uniform(0.5, 1.5, shape).astype(dtype)
+
+
+def bits(x: nt.Tensor) -> tuple[Any, ...]:
+    return (x.shape, str(x.dtype), nt.reshape(x, (-1,)).numpy().tobytes())
+
+
+def check(
+    result: nt.Tensor, expected: Any, function: Callable[[nt.Tensor], nt.Tensor], own: Any
+) -> bytes:
+    """That it is as expected, and that the compiled function gives the same bits in each tier."""
+    array = np.asarray(result)
+    assert array.shape == expected.shape, (array.shape, expected.shape)
+    tolerance = 3e-3 if array.dtype == np.float16 else 1e-6
+    np.testing.assert_allclose(array, expected, rtol=tolerance)
+    compiled = nt.compile(lambda x: function(nt.row_major(x)), name="collective")
+    for _ in range(3):
+        assert bits(compiled(nt.asarray(own))) == bits(result)
+    return bits(result)[-1]
+
+
+def collectives() -> None:
+    """All functions, dtypes and shapes; and a number for the bits of all results."""
+    world = dist.world()
+    ranks, rank = world.size, world.rank
+    seen = hashlib.sha256()
+    for shape in SHAPES:
+        for dtype in DTYPES:
+            all_of_them = [data_of(r, shape, dtype) for r in range(ranks)]
+            stacked, own = np.stack(all_of_them), all_of_them[rank]
+            for how in REDUCED:
+                expected = getattr(np, how)(stacked, axis=0)
+                if how == "mean" and dtype == "float16":
+                    expected = stacked.astype("float32").mean(axis=0)
+                reduced: Callable[[Any], nt.Tensor] = lambda x: dist.all_reduce(x, how)  # type: ignore[arg-type]  # noqa: B023, E731
+                seen.update(check(reduced(own), expected, reduced, own))
+                total = dist.all_reduce(own, how)  # type: ignore[arg-type]
+                gathered = dist.all_gather(own[None])
+                in_order = getattr(nt, how)(nt.stack([gathered[r] for r in range(ranks)]), axis=0)
+                if shape and 0 not in shape and dtype not in ("uint8",):
+                    assert bits(total) == bits(in_order), (how, dtype, shape)
+            roots = dist.broadcast(own, ranks - 1)
+            check(roots, all_of_them[-1], lambda x: dist.broadcast(x, ranks - 1), own)
+            before = all_of_them[(rank - 1) % ranks]
+            check(dist.permute(own), before, dist.permute, own)
+            after = all_of_them[(rank + 1) % ranks]
+            check(dist.permute(own, shift=-1), after, lambda x: dist.permute(x, -1), own)
+            if not shape:
+                assert dist.all_gather(own).tolist() == [x.item() for x in all_of_them]
+                continue
+            for axis in range(len(shape)):
+                gather: Callable[[Any], nt.Tensor] = lambda x: dist.all_gather(x, axis)  # noqa: B023, E731
+                check(gather(own), np.concatenate(all_of_them, axis), gather, own)
+                if shape[axis] % ranks:
+                    continue
+                scatter: Callable[[Any], nt.Tensor] = lambda x: dist.reduce_scatter(x, "max", axis)  # noqa: B023, E731
+                part = np.split(stacked.max(0), ranks, axis)[rank]
+                check(scatter(own), part, scatter, own)
+                exchange: Callable[[Any], nt.Tensor] = lambda x: dist.all_to_all(x, axis)  # noqa: B023, E731
+                parts = [np.split(x, ranks, axis)[rank] for x in all_of_them]
+                check(exchange(own), np.concatenate(parts, axis), exchange, own)
+            if len(shape) == 2:  # elements that do not lie in a row
+                turned = dist.all_reduce(nt.asarray(own).T)
+                assert bits(nt.row_major(turned.T)) == bits(dist.all_reduce(own))
+    dist.barrier()
+    if rank == 0:
+        print(f"bits {seen.hexdigest()}")
+
+
+def gradients() -> None:
+    """Of the sum over all ranks of what each calls backward() on; weights tell the ranks apart."""
+    world = dist.world()
+    ranks, rank = world.size, world.rank
+    x = nt.asarray(data_of(rank, (6, 6), "float64"))
+    weights = [data_of(10 + r, (6 * ranks, 6), "float64") for r in range(ranks)]
+    own = [w[:6] for w in weights]
+
+    def gradient(function: Callable[[nt.Tensor], nt.Tensor], weight: Any) -> Any:
+        def loss(x: nt.Tensor) -> nt.Tensor:
+            return nt.sum(function(x) * nt.asarray(weight))
+
+        eager = nt.grad(loss)(x)
+        compiled = nt.compile(nt.grad(loss))
+        for _ in range(3):
+            assert bits(compiled(x)) == bits(eager)
+        p = nt.parameter(x)
+        loss(p.value).backward()
+        assert p.grad is not None and bits(p.grad) == bits(eager)
+        return np.asarray(eager)
+
+    total = sum(own)
+    np.testing.assert_allclose(gradient(dist.all_reduce, own[rank]), total)
+    means = gradient(lambda x: dist.all_reduce(x, "mean"), own[rank])
+    np.testing.assert_allclose(means, total / ranks)
+    gathered = sum(w[6 * rank : 6 * rank + 6] for w in weights)
+    np.testing.assert_allclose(gradient(dist.all_gather, weights[rank]), gathered)
+    roots = total if rank == 0 else np.zeros((6, 6))
+    np.testing.assert_allclose(gradient(dist.broadcast, own[rank]), roots)
+    np.testing.assert_allclose(gradient(dist.permute, own[rank]), own[(rank + 1) % ranks])
+    exchanged = np.concatenate([np.split(w, ranks)[rank] for w in own])
+    np.testing.assert_allclose(gradient(dist.all_to_all, own[rank]), exchanged)
+    parts = [w[: 6 // ranks] for w in weights]
+    scattered = gradient(dist.reduce_scatter, parts[rank])
+    np.testing.assert_allclose(scattered, np.concatenate(parts))
+
+
+def groups() -> None:
+    world = dist.world()
+    ranks, rank = world.size, world.rank
+    assert world == dist.world() and hash(world) == hash(dist.world())
+    assert world.members == tuple(range(ranks)) and world.is_member
+    assert repr(world) == f"Group(rank={rank}, size={ranks})"
+    assert (dist.local_rank(), dist.local_size()) == (rank, ranks)
+    assert f"rank {rank} of {ranks}" in dist.description()
+    backwards = world.split(0, key=-rank)
+    assert backwards.members == tuple(reversed(range(ranks))) and backwards != world
+    assert backwards.rank == ranks - 1 - rank
+    gathered = dist.all_gather(nt.asarray(rank), group=backwards)
+    assert gathered.tolist() == list(reversed(range(ranks)))
+    pair = world.split(0 if rank < 2 else -1)
+    assert pair.is_member == (rank < 2)
+    step = nt.compile(lambda x, group: dist.all_reduce(x, group=group))
+    if pair.is_member:
+        for _ in range(3):
+            assert step(nt.asarray(float(rank)), pair).item() == 1
+    else:
+        assert repr(pair) == "Group(is_member=False)" and pair != world
+        try:
+            dist.barrier(pair)
+        except nt.ArgumentError as error:
+            assert "barrier: this process is no member of the group" in str(error), error
+        else:
+            raise AssertionError("no error")
+    for _ in range(3):
+        assert step(nt.asarray(1.0), world).item() == ranks
+    own = world.split(rank)
+    assert own.size == 1 and dist.all_reduce(2.0, group=own).item() == 2
+
+
+def other_threads_go_on() -> None:
+    """While a collective waits."""
+    world = dist.world()
+    ticks = 0
+    is_over = threading.Event()
+
+    def count() -> None:
+        nonlocal ticks
+        while not is_over.wait(0.005):
+            ticks += 1
+
+    thread = threading.Thread(target=count)
+    for function in (
+        dist.barrier, lambda: dist.all_reduce(1.0), lambda: world.split(0), nt.compile(dist.barrier),
+        nt.compile(lambda: dist.all_reduce(1.0)),
+    ):  # fmt: skip
+        thread, is_over, ticks = threading.Thread(target=count), threading.Event(), 0
+        dist.barrier()
+        if world.rank == 0:
+            thread.start()
+        else:
+            time.sleep(0.4)
+        function()
+        if world.rank == 0:
+            assert ticks > 10, (function, ticks)
+            is_over.set()
+            thread.join()
+
+
+def a_child() -> None:
+    """A process that was forked takes no part; its end ends nobody."""
+    world = dist.world()
+    warnings.simplefilter("ignore", DeprecationWarning)  # of threads there are
+    child = os.fork()
+    if child == 0:
+        try:
+            dist.all_reduce(1.0)
+        except nt.FileError as error:
+            assert "this process was forked" in str(error), error
+            sys.exit(5)
+        sys.exit(6)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
+    assert dist.all_reduce(1.0).item() == world.size
+
+
+def beside_mpi4py() -> None:
+    """Who has initialised MPI closes it."""
+    from mpi4py import MPI  # type: ignore[import-not-found]
+
+    assert MPI.Is_initialized()
+    assert dist.world().size == MPI.COMM_WORLD.size and dist.world().rank == MPI.COMM_WORLD.rank
+    assert dist.all_reduce(1.0).item() == MPI.COMM_WORLD.allreduce(1)
+    assert not MPI.Is_finalized()
+    print(f"together {dist.world().rank}")
+
+
+def before_mpi4py() -> None:
+    dist.init()
+    beside_mpi4py()
+
+
+def an_exception_beside_mpi4py() -> None:
+    from mpi4py import MPI
+
+    assert dist.all_reduce(1.0).item() == MPI.COMM_WORLD.size
+    an_exception()
+
+
+# ---- what ends with an error
+
+
+def differ() -> None:
+    if dist.world().rank == 0:
+        dist.all_reduce(nt.ones(3))  # first line
+    dist.all_gather(nt.ones(4))  # second line
+
+
+def differ_when_compiled() -> None:
+    step = nt.compile(
+        lambda x: dist.all_reduce(x * 2),  # first line
+        name="step",
+    )
+    for _ in range(3):
+        step(nt.ones(3))
+    step(nt.ones(3 + dist.world().rank))
+
+
+def an_exception() -> None:
+    dist.all_reduce(1.0)
+    if dist.world().rank == 1:
+        raise ValueError("bad data")
+    dist.all_reduce(1.0)
+
+
+def an_exit() -> None:
+    dist.all_reduce(1.0)
+    if dist.world().rank == 1:
+        sys.exit(3)
+    dist.all_reduce(1.0)
+
+
+def nobody_comes() -> None:
+    dist.init(timeout=1)
+    dist.all_reduce(1.0)
+    if dist.world().rank == 1:
+        time.sleep(60)
+    dist.barrier()  # first line
+
+
+def one_is_killed() -> None:
+    dist.init(timeout=5)
+    dist.all_reduce(1.0)
+    if dist.world().rank == 1:
+        os.kill(os.getpid(), 9)
+    dist.barrier()
+
+
+def main() -> None:
+    nt.set_log_level("off")
+    case = sys.argv[1]
+    if len(sys.argv) > 2:  # who is there, for who looks whether anybody is left
+        (pathlib.Path(sys.argv[2]) / str(os.getpid())).touch()
+    globals()[case]()
+
+
+if __name__ == "__main__":
+    main()
