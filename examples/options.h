@@ -4,10 +4,14 @@
 #include <nitinol/nitinol.h>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
+#include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <iterator>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -34,6 +38,33 @@ inline void add_device(CLI::App& app) {
       ->default_str("cpu:0");
 }
 
+/// --data-parallel: for programs that mpirun starts several times.
+inline void add_data_parallel(CLI::App& app, bool& is_parallel) {
+  app.add_flag("--data-parallel", is_parallel, "processes of mpirun share each batch");
+}
+
+/// Which part of each batch is this process's, by --data-parallel.
+struct Share {
+  int64_t rank = 0, ranks = 1;
+  int64_t batch = 0;  ///< rows of the part
+
+  /// Joins the others. Rank 0 alone prints from now on.
+  static Share of(int64_t batch, bool is_parallel) {
+    if (!is_parallel) return {.batch = batch};
+    const int64_t rank = nitinol::dist::world().rank(), ranks = nitinol::dist::world().size();
+    if (batch % ranks != 0)
+      throw std::runtime_error(
+          fmt::format("--batch must be a multiple of the number of processes, {}", ranks));
+    if (rank > 0 && std::freopen("/dev/null", "w", stdout) == nullptr)
+      throw std::runtime_error("cannot open /dev/null");
+    return {.rank = rank, .ranks = ranks, .batch = batch / ranks};
+  }
+  /// The rows of a whole batch.
+  [[nodiscard]] nitinol::Tensor operator()(const nitinol::Tensor& whole) const {
+    return slice(whole, 0, {.start = rank * batch, .stop = (rank + 1) * batch});
+  }
+};
+
 /// --log: where the example writes its training curves, for TensorBoard.
 inline void add_log(CLI::App& app, std::string& folder) {
   app.add_option("--log", folder, "write training curves to this folder, for TensorBoard");
@@ -52,6 +83,7 @@ class Losses {
     }
     all_.push_back(loss);
   }
+  [[nodiscard]] const nitinol::Tensor& last() const { return all_.back(); }
   [[nodiscard]] std::string picture() const {
     return nitinol::nn::plot(nitinol::stack(all_), {.title = "loss", .height = 8});
   }

@@ -28,6 +28,7 @@
 
 namespace {
 
+namespace dist = nitinol::dist;
 namespace nn = nitinol::nn;
 using chargpt::Gpt;
 using chargpt::Text;
@@ -46,6 +47,8 @@ struct Options {
   double temperature = 0.5;
   std::vector<std::filesystem::path> files;
   std::string json, save, log;
+  bool is_parallel = false;
+  examples::Share share = {};
 };
 
 /// A model, and how it was trained.
@@ -66,6 +69,8 @@ Trained train(const std::string& name, bool is_compiled, int64_t steps, const Te
     optimizer.zero_grad();
     const Tensor loss = nn::cross_entropy(model(x), y);
     loss.backward();
+    if (options.is_parallel)
+      for (const auto& p : parameters) p.set_grad(dist::all_reduce(p.grad(), dist::Reduce::mean));
     nn::clip_gradient_norm(parameters, 1);
     optimizer.step();
     return stop_gradient(loss);
@@ -80,12 +85,18 @@ Trained train(const std::string& name, bool is_compiled, int64_t steps, const Te
   for (int64_t i = 0; i < steps; ++i) {
     const double now = rate(i);
     optimizer.set_rate(now);
-    const auto [x, y] = text.batch(options.batch, options.sizes.context);
-    const Tensor loss = is_compiled ? meter.time(compiled, x, y) : meter.time(step, x, y);
+    // All draw the same places, and each takes its share of them.
+    const auto [all_x, all_y] = text.batch(options.batch, options.sizes.context);
+    const Tensor x = options.share(all_x), y = options.share(all_y);
+    const Tensor own = is_compiled ? meter.time(compiled, x, y) : meter.time(step, x, y);
+    const Tensor loss = options.is_parallel ? dist::all_reduce(own, dist::Reduce::mean) : own;
     losses.add(loss, now);
     progress.step(progress.is_due() ? fmt::format("loss {:.3f}", loss.item<float>()) : "");
   }
   Trained result = {model, meter.finish(model, optimizer), losses.picture()};
+  if (options.is_parallel)
+    result.picture += fmt::format("ranks: {}, the last loss: {:.7f}\n", options.share.ranks,
+                                  losses.last().item<float>());
   result.run.compile_s = examples::compile_seconds(compiled.explain());
   return result;
 }
@@ -123,6 +134,7 @@ bool write(const Gpt& model, const Text& text, const Options& options, std::stri
 
 /// Returns false if eager and compiled disagree.
 bool run(Options options) {
+  options.share = examples::Share::of(options.batch, options.is_parallel);
   if (options.threads > 0) nitinol::set_num_threads(options.threads);
   if (options.files.empty()) {
     options.files = chargpt::documents_of(std::filesystem::path(NITINOL_EXAMPLE_DIR) / "../..");
@@ -144,7 +156,7 @@ bool run(Options options) {
   const Trained trained = train("train", true, options.steps, text, options);
   std::string written;
   const bool writes_same = write(trained.model, text, options, written);
-  if (!options.save.empty()) nn::save(options.save, trained.model);
+  if (!options.save.empty() && options.share.rank == 0) nn::save(options.save, trained.model);
   fmt::print("\n{}\n{}", written, trained.picture);
 
   if (!options.json.empty()) {
@@ -191,6 +203,7 @@ int main(int argc, char** argv) {
     app.add_option("--json", options.json, "write all figures to this file");
     app.add_option("--save", options.save, "write the model to this file");
     app.add_option("files", options.files, "text; without any, README.md and docs/*.md");
+    examples::add_data_parallel(app, options.is_parallel);
     examples::add_log(app, options.log);
     examples::add_device(app);
     CLI11_PARSE(app, argc, argv);

@@ -4,12 +4,13 @@ The same program as chargpt.cpp, with the same numbers.
 """
 
 import argparse
+import os
 import pathlib
 import sys
 import time
 
 import nitinol as nt
-from nitinol import nn
+from nitinol import dist, nn
 
 
 class Block(nn.Module):
@@ -79,6 +80,9 @@ def train(
         optimizer.zero_grad()
         loss = nn.cross_entropy(model(x), y)
         loss.backward()
+        if options.data_parallel:
+            for p in parameters:
+                p.grad = dist.all_reduce(p.grad, "mean")
         nn.clip_gradient_norm(parameters, 1)
         optimizer.step()
         return nt.stop_gradient(loss)
@@ -92,16 +96,19 @@ def train(
     losses: list[nt.Tensor] = []
     for i in range(steps):
         optimizer.set_rate(rate(i))
-        x, y = text.batch(options.batch, 64)
+        # All draw the same places, and each takes its share of them.
+        x, y = (part[options.share] for part in text.batch(options.batch, 64))
         start = time.perf_counter()
         loss = step(x, y)
         times.append(time.perf_counter() - start)
-        losses.append(loss)
+        losses.append(dist.all_reduce(loss, "mean") if options.data_parallel else loss)
         if log is not None:
-            log.add("loss", loss, i)
+            log.add("loss", losses[-1], i)
             log.add("learning rate", rate(i), i)
-        progress.step(f"loss {loss.item():.3f}" if progress.is_due() else "")
+        progress.step(f"loss {losses[-1].item():.3f}" if progress.is_due() else "")
     picture = nn.plot(nt.stack(losses), title="loss", height=8)
+    if options.data_parallel:
+        picture += f"ranks: {dist.world().size}, the last loss: {losses[-1].item():.7f}\n"
     return model, min(times), compiled.explain()["plan_calls"], picture
 
 
@@ -145,6 +152,9 @@ def compare_writing(model: Gpt, text: Text, options: argparse.Namespace) -> tupl
 def main() -> int:
     root = pathlib.Path(__file__).resolve().parents[2]
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument(
+        "--data-parallel", action="store_true", help="processes of mpirun share each batch"
+    )
     parser.add_argument("--steps", type=int, default=2400, help="of training")
     parser.add_argument("--compared", type=int, default=20, help="steps made in both ways before")
     parser.add_argument("--batch", type=int, default=16, help="pieces of text in a step")
@@ -163,6 +173,16 @@ def main() -> int:
         "files", nargs="*", type=pathlib.Path, help="text; without any, README.md and docs/*.md"
     )
     options = parser.parse_args()
+    options.share = slice(None)
+    rank = 0
+    if options.data_parallel:
+        rank, ranks = dist.world().rank, dist.world().size
+        if options.batch % ranks:
+            parser.error(f"--batch must be a multiple of the number of processes, {ranks}")
+        count = options.batch // ranks
+        options.share = slice(rank * count, (rank + 1) * count)
+        if rank > 0:  # rank 0 alone prints
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     if options.threads:
         nt.set_num_threads(options.threads)
     nt.set_default_device(options.device)
@@ -185,7 +205,7 @@ def main() -> int:
     model, _, _, picture = train("train", True, options.steps, text, options)
     written, writes_same = compare_writing(model, text, options)
     print("\n" + written + "\n" + picture, end="")
-    if options.save:
+    if options.save and rank == 0:
         nn.save(options.save, model)
     return 0 if is_same and writes_same else 1
 

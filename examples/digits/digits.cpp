@@ -20,15 +20,18 @@
 #include <fstream>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace {
 
+namespace dist = nitinol::dist;
 namespace nn = nitinol::nn;
 using nitinol::Tensor;
 
 struct Options {
   bool eager_only = false;
   bool explains = false;
+  bool is_parallel = false;
   int epochs = 40;
   int64_t batch = 32;
   double rate = 3e-3;
@@ -36,6 +39,7 @@ struct Options {
   uint64_t seed = 0;
   std::string model = "mlp";
   std::string data, json, save, log;
+  examples::Share share = {};
 };
 
 /// Images and labels as tensors.
@@ -64,17 +68,24 @@ struct Outcome {
 
 template <class Model>
 Outcome train(bool is_compiled, const Data& data, const Data& held_out, const Options& options) {
+  const examples::Share& share = options.share;
   nn::DataLoader loader({data.images, data.labels},
-                        {.batch = options.batch, .drops_last = true, .seed = options.seed});
+                        {.batch = share.batch,
+                         .drops_last = true,
+                         .seed = options.seed,
+                         .shard = {.number = share.rank, .of = share.ranks}});
   const int64_t steps = options.epochs * loader.size();
   nitinol::manual_seed(options.seed);
   examples::Meter meter(steps);
   const Model model;
-  const nn::Adam optimizer(nn::parameters(model));
+  const std::vector<nitinol::Variable> parameters = nn::parameters(model);
+  const nn::Adam optimizer(parameters);
   const auto step = [&](const Tensor& images, const Tensor& labels) {
     optimizer.zero_grad();
     const Tensor loss = nn::cross_entropy(model(images), labels);
     loss.backward();
+    if (options.is_parallel)
+      for (const auto& p : parameters) p.set_grad(dist::all_reduce(p.grad(), dist::Reduce::mean));
     optimizer.step();
     return stop_gradient(loss);
   };
@@ -89,8 +100,9 @@ Outcome train(bool is_compiled, const Data& data, const Data& held_out, const Op
     for (const auto& batch : loader) {
       const double now = rate(done++);
       optimizer.set_rate(now);
-      const Tensor loss = is_compiled ? meter.time(compiled, batch[0], batch[1])
-                                      : meter.time(step, batch[0], batch[1]);
+      const Tensor own = is_compiled ? meter.time(compiled, batch[0], batch[1])
+                                     : meter.time(step, batch[0], batch[1]);
+      const Tensor loss = options.is_parallel ? dist::all_reduce(own, dist::Reduce::mean) : own;
       losses.add(loss, now);
       progress.step(progress.is_due() ? fmt::format("loss {:.4f}", loss.item<float>()) : "");
     }
@@ -99,8 +111,11 @@ Outcome train(bool is_compiled, const Data& data, const Data& held_out, const Op
                      .picture = losses.picture(),
                      .accuracy = accuracy_of(model, held_out),
                      .explanation = compiled.explain()};
+  if (options.is_parallel)
+    outcome.picture +=
+        fmt::format("ranks: {}, the last loss: {:.7f}\n", share.ranks, losses.last().item<float>());
   outcome.run.compile_s = examples::compile_seconds(outcome.explanation);
-  if (!options.save.empty()) nn::save(options.save, model);
+  if (!options.save.empty() && share.rank == 0) nn::save(options.save, model);
   return outcome;
 }
 
@@ -147,6 +162,7 @@ int main(int argc, char** argv) {
     Options options;
     CLI::App app("Trains a small network on handwritten digits, eagerly and compiled.");
     app.add_flag("--eager", options.eager_only, "train eagerly only, to look around in a debugger");
+    examples::add_data_parallel(app, options.is_parallel);
     app.add_flag("--explain", options.explains, "say what the compiled step consists of");
     app.option_defaults()->always_capture_default();
     app.add_option("--model", options.model, "the network")->check(CLI::IsMember({"mlp", "cnn"}));
@@ -163,6 +179,7 @@ int main(int argc, char** argv) {
     examples::add_log(app, options.log);
     examples::add_device(app);
     CLI11_PARSE(app, argc, argv);
+    options.share = examples::Share::of(options.batch, options.is_parallel);
     nitinol::set_num_threads(options.threads);
     const digits::Split split =
         digits::read_csv(digits::find_data(options.data, argv[0], NITINOL_EXAMPLE_DIR));

@@ -6,13 +6,14 @@ of the eager and the compiled run, and of both languages.
 
 import argparse
 import csv
+import os
 import pathlib
 import statistics
 import sys
 import time
 
 import nitinol as nt
-from nitinol import nn
+from nitinol import dist, nn
 
 HERE = pathlib.Path(__file__).parent
 
@@ -67,16 +68,27 @@ def accuracy_of(model: Mlp | Cnn, images: nt.Tensor, labels: nt.Tensor) -> float
 def train(
     model_class: type[Mlp] | type[Cnn], is_compiled: bool, data: Data, options: argparse.Namespace
 ) -> tuple[Mlp | Cnn, float, nt.Compiled[[nt.Tensor, nt.Tensor], nt.Tensor], str]:
-    loader = nn.DataLoader(data["train"], batch=options.batch, drop_last=True, seed=options.seed)
+    rank, ranks = options.rank, options.ranks
+    loader = nn.DataLoader(
+        data["train"],
+        options.batch // ranks,
+        drop_last=True,
+        seed=options.seed,
+        shard=(rank, ranks),
+    )
     steps = options.epochs * len(loader)
     nt.manual_seed(options.seed)
     model = model_class()
-    optimizer = nn.Adam(model)
+    parameters = model.parameters()
+    optimizer = nn.Adam(parameters)
 
     def train_step(images: nt.Tensor, labels: nt.Tensor) -> nt.Tensor:
         optimizer.zero_grad()
         loss = nn.cross_entropy(model(images), labels)
         loss.backward()
+        if options.data_parallel:
+            for p in parameters:
+                p.grad = dist.all_reduce(p.grad, "mean")
         optimizer.step()
         return nt.stop_gradient(loss)
 
@@ -94,12 +106,14 @@ def train(
             start = time.perf_counter()
             loss = step(images, labels)
             times.append(time.perf_counter() - start)
-            losses.append(loss)
+            losses.append(dist.all_reduce(loss, "mean") if options.data_parallel else loss)
             if log is not None:
-                log.add("loss", loss, len(times) - 1)
+                log.add("loss", losses[-1], len(times) - 1)
                 log.add("learning rate", rate(len(times) - 1), len(times) - 1)
-            progress.step(f"loss {loss.item():.4f}" if progress.is_due() else "")
+            progress.step(f"loss {losses[-1].item():.4f}" if progress.is_due() else "")
     picture = nn.plot(nt.stack(losses), title="loss", height=8)
+    if options.data_parallel:
+        picture += f"ranks: {ranks}, the last loss: {losses[-1].item():.7f}\n"
     return model, statistics.median(times), compiled, picture
 
 
@@ -113,6 +127,9 @@ def same_bits(a: nn.Module, b: nn.Module) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--model", choices=("mlp", "cnn"), default="mlp", help="the network")
+    parser.add_argument(
+        "--data-parallel", action="store_true", help="processes of mpirun share each batch"
+    )
     parser.add_argument("--eager", action="store_true", help="train eagerly only")
     parser.add_argument("--explain", action="store_true", help="say what the step consists of")
     parser.add_argument("--epochs", type=int, default=40, help="passes over the data")
@@ -126,6 +143,14 @@ def main() -> int:
     parser.add_argument("--log", help="write training curves to this folder, for TensorBoard")
     options = parser.parse_args()
 
+    options.rank, options.ranks = 0, 1
+    if options.data_parallel:
+        world = dist.world()
+        options.rank, options.ranks = world.rank, world.size
+        if options.batch % world.size:
+            parser.error(f"--batch must be a multiple of the number of processes, {world.size}")
+        if world.rank > 0:  # rank 0 alone prints
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     nt.set_num_threads(options.threads)
     nt.set_default_device(options.device)
     data = read_csv(options.data)
@@ -145,7 +170,7 @@ def main() -> int:
         print(f"compiled is {eager_s / compiled_s:.2f} times as fast")
         print(f"bit-identical: {'yes' if is_same else 'no'}")
     print(f"accuracy: {accuracy_of(model, *data['test']):.3f}\n\n{picture}", end="")
-    if options.save:
+    if options.save and options.rank == 0:
         nn.save(options.save, model)
     return 0 if is_same else 1
 

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -50,6 +51,44 @@ def in_process(tmp_path):
             assert "leaked" not in done.stderr, done.stderr
         return done
 
+    return run
+
+
+# By the MPI that the library has a module for.
+LAUNCHERS = {"openmpi": ["mpirun.openmpi", "--oversubscribe"], "mpich": ["mpirun.mpich"]}
+# Which the build has found: these must be there. Without it, others are skipped.
+FOUND = os.environ.get("NITINOL_TEST_MPI", "").split()
+
+
+@pytest.fixture(params=list(LAUNCHERS))
+def mpirun(request):
+    """Runs a command in so many processes, by each MPI that there is; stdout has what all wrote."""
+    mpi = request.param
+    launcher, *options = LAUNCHERS[mpi]
+    if mpi not in FOUND and not shutil.which(launcher):
+        pytest.skip(f"{launcher} is not installed")
+
+    def run(ranks, command, **variables):
+        environment = os.environ | {
+            "PYTHONPATH": str(pathlib.Path(nt.__file__).parents[1]),
+            "OMPI_ALLOW_RUN_AS_ROOT": "1",
+            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            **variables,
+        }
+        done = subprocess.run(
+            [launcher, *options, "-n", str(ranks), *command],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=240,
+            env=environment,
+            cwd=pathlib.Path(__file__).parents[3],
+        )
+        if mpi not in FOUND and "the library has no module for it" in done.stdout:
+            pytest.skip(f"the library was built without {mpi}")
+        return done
+
+    run.mpi = mpi
     return run
 
 

@@ -1,9 +1,7 @@
 """Processes that compute together: a world of one, and programs of several (dist_ranks.py)."""
 
-import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -16,10 +14,6 @@ from nitinol import dist
 
 HERE = pathlib.Path(__file__).parent
 RANKS = HERE / "dist_ranks.py"
-# By the MPI that the library has a module for.
-LAUNCHERS = {"openmpi": ["mpirun.openmpi", "--oversubscribe"], "mpich": ["mpirun.mpich"]}
-# Which the build has found: these must be there. Without it, others are skipped.
-FOUND = os.environ.get("NITINOL_TEST_MPI", "").split()
 HAS_MPI4PY = (
     subprocess.run([sys.executable, "-c", "import mpi4py"], capture_output=True).returncode == 0
 )
@@ -122,36 +116,17 @@ def alive(process: str) -> bool:
     return state not in "ZX"
 
 
-@pytest.fixture(params=list(LAUNCHERS))
-def together(request, tmp_path):
+@pytest.fixture
+def together(mpirun, tmp_path):
     """Runs a case of dist_ranks.py in so many processes, and looks that none is left."""
-    mpi = request.param
-    launcher, *options = LAUNCHERS[mpi]
-    if mpi not in FOUND and not shutil.which(launcher):
-        pytest.skip(f"{launcher} is not installed")
 
     def run(case: str, ranks: int, python: tuple[str, ...] = (), **variables: str) -> Done:
-        environment = os.environ | {
-            "PYTHONPATH": str(pathlib.Path(nt.__file__).parents[1]),
-            "OMPI_ALLOW_RUN_AS_ROOT": "1",
-            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-            **variables,
-        }
         start = time.monotonic()
-        done = subprocess.run(
-            [launcher, *options, "-n", str(ranks), sys.executable, *python, RANKS, case, tmp_path],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=240,
-            env=environment,
-            cwd=HERE.parents[2],
-        )
+        command = [sys.executable, *python, str(RANKS), case, str(tmp_path)]
+        done = mpirun(ranks, command, **variables)
         seconds = time.monotonic() - start
         if "ImportError: libmpi.so" in done.stdout:
             pytest.skip("mpi4py does not find this MPI")
-        if mpi not in FOUND and "the library has no module for it" in done.stdout:
-            pytest.skip(f"the library was built without {mpi}")
         processes = [path.name for path in tmp_path.iterdir()]
         assert len(processes) == ranks, done.stdout
         deadline = time.monotonic() + 10
@@ -160,7 +135,7 @@ def together(request, tmp_path):
             time.sleep(0.05)
         return Done(done.returncode, done.stdout, seconds)
 
-    run.mpi = mpi  # type: ignore[attr-defined]
+    run.mpi = mpirun.mpi  # type: ignore[attr-defined]
     return run
 
 

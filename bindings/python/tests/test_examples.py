@@ -87,6 +87,32 @@ def test_same_parameters_as_in_cpp(case, tmp_path):
         assert len(a) > 1000 and a == b
 
 
+@pytest.mark.parametrize("name", ("digits", "chargpt"))
+def test_processes_that_share_each_batch_end_where_one_does(name, mpirun, tmp_path):
+    arguments = [*CASES[name][0], "--threads", "1", "--data-parallel"]
+    if name == "chargpt":
+        arguments.append(str(ROOT / "docs" / "threads.md"))
+    commands = {"python": [sys.executable, str(ROOT / "examples" / name / f"{name}.py")]}
+    if PROGRAMS:
+        commands["cpp"] = [os.path.join(PROGRAMS, name)]
+    losses = {}
+    for language, command in commands.items():
+        for ranks in (1, 2):
+            saved = str(tmp_path / f"{language}.{ranks}")
+            done = mpirun(ranks, [*command, *arguments, "--save", saved])
+            assert done.returncode == 0 and "bit-identical: yes" in done.stdout, done.stdout
+            # Once: rank 0 alone prints.
+            ((count, loss),) = re.findall(r"^ranks: (\d+), the last loss: (.*)$", done.stdout, re.M)
+            assert int(count) == ranks
+            losses[language, ranks] = float(loss)
+    for language in commands:
+        assert abs(losses[language, 1] - losses[language, 2]) < 1e-5, losses
+        # In other sums the bits differ: else no rank had a share.
+        one, two = ((tmp_path / f"{language}.{n}").read_bytes() for n in (1, 2))
+        assert len(one) == len(two) > 1000 and one != two
+        assert two == (tmp_path / "python.2").read_bytes()
+
+
 def test_the_solver_runs_in_segments_with_the_same_result_as_in_cpp():
     arguments = ["--size", "24", "--until", "12", "--threads", "1"]
     script = ROOT / "examples" / "ode" / "ode.py"
