@@ -316,7 +316,7 @@ def read_argument(index: int, argument: Argument) -> str:
     default = argument.default or "{}"
     scope, colons, name = default.rpartition("::")
     default = bare(scope) + colons + name  # of an enumerator
-    if default == "world()":
+    if default == "world()":  # in the namespace itself
         default = "dist::world()"
     make = f"{argument.type}{{}}" if default == "{}" else f"{argument.type}({default})"
     asked = "is_some" if argument.default_in_python == "None" else "is_given"
@@ -325,7 +325,7 @@ def read_argument(index: int, argument: Argument) -> str:
 
 def waits(bound: Bound) -> bool:
     """For other processes, which are told the line that it was called at."""
-    return bound.module == "nitinol.dist"
+    return any(argument.type == "dist::Group" for argument in bound.arguments)
 
 
 def work_of(bound: Bound) -> str:

@@ -210,7 +210,11 @@ class Reader:
         self.path = path
         self.lines = (root / path).read_text(encoding="utf-8").splitlines()
         self.header = Header(path, self.notes(), [], {}, {}, {}, {})
-        self.namespace = ""
+        self.namespaces: list[str] = []
+
+    @property
+    def namespace(self) -> str:
+        return "::".join(self.namespaces)
 
     def notes(self) -> str:
         top = []
@@ -238,10 +242,10 @@ class Reader:
                     doc, is_shared = [], False
                     continue
                 if found := re.fullmatch(r"namespace ([\w:]+) \{", stripped):
-                    self.namespace = found[1]
+                    self.namespaces.append(found[1])
                     continue
                 if re.match(r"\}  // namespace", stripped):
-                    self.namespace = ""
+                    self.namespaces.pop()
                     continue
             chunk.append((number, line))
             code = re.sub(r"//.*", "", line)
@@ -285,7 +289,7 @@ class Reader:
         if re.match(r"template <.*?> (struct std::|inline constexpr)", code):
             return  # traits
         if is_template:
-            if re.match(r"template <class[^>]*> concept\b", code):
+            if re.match(r"template <class[^>]*> (concept|class)\b", code):
                 return
             code = re.sub(r"^template <.*?> (?=\[\[|requires)", "", code)
             code = re.sub(r"^requires \w+(<.*?>)? (?=\[\[)", "", code)

@@ -25,6 +25,7 @@ HEADERS = (
     "nn/optimizers.h",
     "nn/schedules.h",
     "nn/average.h",
+    "nn/distributed.h",
 )  # fmt: skip
 
 # Headers of ops.h without functions to bind.
@@ -63,6 +64,7 @@ ONLY: dict[str, set[str]] = {
     "nn/attention.h": {"attention", "rotary", "sinusoidal_positions"},
     "nn/average.h": set(),
     "nn/convolutions.h": set(),
+    "nn/distributed.h": {"average_gradients", "seed_ranks"},
     "nn/layers.h": set(),
     "nn/optimizer.h": {"clip_gradient_norm", "clip_gradient_value"},
     "nn/optimizers.h": set(),
@@ -140,6 +142,7 @@ LAYER_PARAMETERS = {
     "is_affine": "affine",
     "is_bidirectional": "bidirectional",
     "is_batch_first": "batch_first",
+    "is_synchronized": "synchronized",
 }
 LAYER_PARAMETERS_OF = dict.fromkeys(
     ("Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"),
@@ -158,7 +161,7 @@ COMMENTS = {
 # Headers of layers.
 LAYERS = ("nn/layers.h", "nn/attention.h", "nn/convolutions.h", "nn/recurrent.h")
 # Headers whose comment at the top is about other things.
-WITHOUT_NOTES = {*LAYERS, "nn/optimizer.h", "nn/optimizers.h"}
+WITHOUT_NOTES = {*LAYERS, "nn/distributed.h", "nn/optimizer.h", "nn/optimizers.h"}
 # Long also for few elements: Python's lock is always given away.
 LONG = {"matmul", "einsum", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
         "conv_transpose3d", "max_pool1d", "max_pool2d", "max_pool3d",
@@ -320,6 +323,9 @@ ELSEWHERE = {
         "SGD": "nitinol.nn.Sgd",
         "SequentialLR": "nitinol.nn.joined",
         "SiLU": "nitinol.silu",
+        "SyncBatchNorm": "nitinol.nn.BatchNorm(..., synchronized=True)",
+        "ZeroRedundancyOptimizer": "nitinol.nn.Sharded",
+        "DistributedDataParallel": "nitinol.nn.average_gradients",
         "Sigmoid": "nitinol.sigmoid",
         "SmoothL1Loss": "nitinol.nn.smooth_l1_loss",
         "Softplus": "nitinol.softplus",

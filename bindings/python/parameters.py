@@ -112,7 +112,7 @@ class Argument:
             return "None"
         text = self.default or ""
         if (
-            text in ("{}", "default_device()", "default_generator()", "world()")
+            text in ("{}", "default_device()", "default_generator()", "world()", "dist::world()")
             or self.type == "DType"
         ):
             return "None"
@@ -129,6 +129,7 @@ class Argument:
             return text
         if listed := re.fullmatch(r"\{(-?\d+(, -?\d+)*)\}", text):  # one stands for all
             return f"({listed[1]})" if "," in text else listed[1]
+        text = text.replace("'", "")  # of 8'000'000
         if not re.fullmatch(r"-?\d+(\.\d*)?(e-?\d+)?", text):
             raise Unreadable(f"the default `{text}` of {self.name} has no word in Python")
         return repr(float(text)) if self.type == "double" else text

@@ -69,8 +69,7 @@ Trained train(const std::string& name, bool is_compiled, int64_t steps, const Te
     optimizer.zero_grad();
     const Tensor loss = nn::cross_entropy(model(x), y);
     loss.backward();
-    if (options.is_parallel)
-      for (const auto& p : parameters) p.set_grad(dist::all_reduce(p.grad(), dist::Reduce::mean));
+    if (options.is_parallel) nn::average_gradients(parameters);
     nn::clip_gradient_norm(parameters, 1);
     optimizer.step();
     return stop_gradient(loss);

@@ -81,8 +81,7 @@ def train(
         loss = nn.cross_entropy(model(x), y)
         loss.backward()
         if options.data_parallel:
-            for p in parameters:
-                p.grad = dist.all_reduce(p.grad, "mean")
+            nn.average_gradients(parameters)
         nn.clip_gradient_norm(parameters, 1)
         optimizer.step()
         return nt.stop_gradient(loss)

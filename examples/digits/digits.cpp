@@ -84,8 +84,7 @@ Outcome train(bool is_compiled, const Data& data, const Data& held_out, const Op
     optimizer.zero_grad();
     const Tensor loss = nn::cross_entropy(model(images), labels);
     loss.backward();
-    if (options.is_parallel)
-      for (const auto& p : parameters) p.set_grad(dist::all_reduce(p.grad(), dist::Reduce::mean));
+    if (options.is_parallel) nn::average_gradients(parameters);
     optimizer.step();
     return stop_gradient(loss);
   };

@@ -87,8 +87,7 @@ def train(
         loss = nn.cross_entropy(model(images), labels)
         loss.backward()
         if options.data_parallel:
-            for p in parameters:
-                p.grad = dist.all_reduce(p.grad, "mean")
+            nn.average_gradients(parameters)
         optimizer.step()
         return nt.stop_gradient(loss)
 

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Callable, Iterable, Iterator, Protocol, Sequence, Union
 
 from nitinol import _ext
-from nitinol._ext import Tensor, Variable
+from nitinol._ext import Group, Tensor, Variable
 from nitinol._hints import of_parameters
 from nitinol._typing import DeviceLike, TensorLike
 
@@ -72,7 +72,7 @@ class DataLoader:
 
     shuffle: else in the order there is; by default all but streams, and unless there is a sampler.
     device: where batches go. sampler: f(pass) gives the numbers of the samples, as weighted() does.
-    shard: (number, of) of several processes. workers: threads that make batches before they are asked
+    shard: (number, of) of several processes, or their dist.Group. workers: threads that make batches before they are asked
     for, each `prefetch` ahead; the order and what is raised stay the same. collate: makes a batch of a
     list of samples.
 
@@ -90,7 +90,7 @@ class DataLoader:
         seed: int = 0,
         device: DeviceLike | None = None,
         sampler: Callable[[int], Sequence[int]] | None = None,
-        shard: tuple[int, int] = (0, 1),
+        shard: tuple[int, int] | Group = (0, 1),
         workers: int = 0,
         prefetch: int = 2,
         collate: Callable[[list[Any]], Any] | None = None,

@@ -27,6 +27,7 @@ from nitinol._ext import (
     AdamW,
     Adamax,
     Average,
+    Group,
     Lamb,
     Lbfgs,
     Lion,
@@ -65,6 +66,7 @@ from nitinol._module import Module, Sequential, children
 from nitinol import _parametrizations, _summary
 from nitinol._parametrizations import *  # noqa: F403
 from nitinol._results import Minimum
+from nitinol._sharded import Sharded
 from nitinol._summary import *  # noqa: F403
 from nitinol._pytorch import LoadReport, LoadedTensor, load_pytorch
 
@@ -102,6 +104,12 @@ def load(path: str | os.PathLike[str], value: Any) -> None:
     _ext._load(path, _named("load", value))
 
 
+def broadcast(value: Any, root: int = 0, group: Group | None = None) -> None:
+    """Gives all Variables of a module, an optimizer, or a dict or list of both, the values that rank
+    `root` has. Raises FileError if the ranks' modules differ in a shape or dtype."""
+    _ext._dist_broadcast(_named("broadcast", value), root, group)
+
+
 __all__ = [
     "Adadelta",
     "Adafactor",
@@ -128,7 +136,9 @@ __all__ = [
     "Schedule",
     "Sequential",
     "Sgd",
+    "Sharded",
     "autocast",
+    "broadcast",
     "constant_rate",
     "cosine_decay",
     "cosine_restarts",
@@ -168,6 +178,7 @@ for _class in (
     Sequential,
     LoadReport,
     LoadedTensor,
+    Sharded,
     *map(vars(_layers).get, _layers.__all__),
     *map(vars(_parametrizations).get, _parametrizations.__all__),
 ):

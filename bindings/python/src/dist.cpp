@@ -7,6 +7,9 @@
 
 #include <functional>
 #include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace nitinol::python {
 namespace {
@@ -17,6 +20,12 @@ template <class F>
 auto together(F&& f) {
   const PlaceScope place(python_place);
   return unlocked(std::forward<F>(f));
+}
+
+nb::list list_of(const std::vector<Variable>& variables) {
+  nb::list all;
+  for (const Variable& variable : variables) all.append(to_python(variable));
+  return all;
 }
 
 nb::tuple members_of(const dist::Group& group) {
@@ -38,14 +47,72 @@ int64_t hash_of(const dist::Group& group) {
   return hash;
 }
 
-}  // namespace
+dist::Group group_or_world(const char* where, nb::handle group) {
+  return group.is_none() ? dist::world() : convert<dist::Group>({where, "group", group});
+}
 
-void bind_dist(nb::module_& m) {
+/// What nitinol/_sharded.py is made of.
+using nn::sharded::Lines;
+
+/// f(states of both) and g(other Variables of both) of a part's optimizer and the whole one.
+template <class F, class G>
+void for_states(const nn::Optimizer& part, const nn::Optimizer& whole, F&& f, G&& g) {
+  part.fields([&](const char*, const auto& parts) {
+    whole.fields([&](const char*, const auto& groups) {
+      g(parts[0].rate, groups[0].rate);
+      g(parts[0].steps, groups[0].steps);
+      for (std::size_t i = 0; i < parts[0].group_state.size(); ++i)
+        g(parts[0].group_state[i], groups[0].group_state[i]);
+      f(parts[0].state, groups[0].state);
+    });
+  });
+}
+
+void bind_sharded(nb::module_& m) {
+  nb::class_<Lines>(m, "_Lines")
+      .def(
+          "__init__",
+          [](Lines* self, nb::handle parameters, nb::handle group) {
+            new (self) Lines(convert<std::vector<Variable>>({"Sharded", "parameters", parameters}),
+                             group_or_world("Sharded", group));
+          },
+          nb::arg("parameters"), nb::arg("group").none())
+      .def("parameters", [](const Lines& self) { return list_of(self.parameters()); })
+      .def("parts", [](const Lines& self) { return list_of(self.parts()); })
+      .def("reduce_gradients",
+           [](const Lines& self) { together([&] { self.reduce_gradients({}); }); })
+      .def("gather", [](const Lines& self) { together([&] { self.gather({}); }); })
+      .def("gather_state",
+           [](const Lines& self, const nn::Optimizer& part, const nn::Optimizer& whole) {
+             together([&] {
+               for_states(
+                   part, whole,
+                   [&](const auto& parts, const auto& all) { self.gather_state(parts, all, {}); },
+                   [](const Variable& from, const Variable& to) { to.set(from.get()); });
+             });
+           })
+      .def("scatter_state",
+           [](const Lines& self, const nn::Optimizer& part, const nn::Optimizer& whole) {
+             together([&] {
+               self.take_parameters();
+               for_states(
+                   part, whole,
+                   [&](const auto& parts, const auto& all) { self.scatter_state(all, parts); },
+                   [](const Variable& to, const Variable& from) { to.set(from.get()); });
+             });
+           });
+}
+
+void bind_group(nb::module_& m) {
   nb::class_<dist::Group> group(
       m, "Group", nb::is_final(),
       "Processes that compute together: world(), or some of it, as split() gives.");
   types().group = group;
   group
+      .def("__init__",
+           [](dist::Group*, nb::args, nb::kwargs) {
+             throw_python(PyExc_TypeError, "Group: world() and its split() give groups");
+           })
       .def_prop_ro(
           "is_member", [](const dist::Group& self) { return self.is_member(); },
           "Whether this process is one of the members. All else raises ArgumentError if not.")
@@ -78,6 +145,13 @@ void bind_dist(nb::module_& m) {
             return other.type().is(types().group) && self == nb::cast<dist::Group>(other);
           },
           nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"));
+}
+
+}  // namespace
+
+void bind_dist(nb::module_& m) {
+  bind_group(m);
+  bind_sharded(m);
   m.def("_dist_init", [](nb::handle timeout) {
     const dist::Options options = {.timeout = convert<double>({"init", "timeout", timeout})};
     together([&] { dist::init(options); });
@@ -85,6 +159,18 @@ void bind_dist(nb::module_& m) {
   m.def("_dist_world", [] { return together([] { return dist::Group(dist::world()); }); });
   m.def("_dist_local_rank", [] { return together(dist::local_rank); });
   m.def("_dist_local_size", [] { return together(dist::local_size); });
+  m.def(
+      "_dist_broadcast",
+      [](nb::dict named, nb::handle root, nb::handle group) {
+        std::vector<nn::NamedVariable> all;
+        for (const auto [name, variable] : named)
+          all.push_back({convert<std::string>({"broadcast", "a name", name}),
+                         convert<Variable>({"broadcast", "a Variable", variable})});
+        const auto from = convert<Integer>({"broadcast", "root", root});
+        const dist::Group members = group_or_world("broadcast", group);
+        together([&] { nn::module::broadcast(all, from, members, {}); });
+      },
+      nb::arg("named"), nb::arg("root"), nb::arg("group").none());
   m.def("_dist_description", [] { return together(dist::description); });
 }
 

@@ -289,8 +289,9 @@ nn::Sampler sampler_of(nb::handle f) {
 /// {number, of}.
 nn::Shard shard_of(nb::handle shard) {
   if (shard.is_none()) return {};
+  if (shard.type().is(types().group)) return nn::shard_of(nb::cast<dist::Group>(shard));
   const auto parts = convert<std::vector<int64_t>>({"DataLoader", "shard", shard});
-  if (parts.size() != 2) throw_type({"DataLoader", "shard", shard}, "(number, of)");
+  if (parts.size() != 2) throw_type({"DataLoader", "shard", shard}, "(number, of) or a dist.Group");
   return {.number = parts[0], .of = parts[1]};
 }
 

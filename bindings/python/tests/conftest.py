@@ -60,15 +60,17 @@ LAUNCHERS = {"openmpi": ["mpirun.openmpi", "--oversubscribe"], "mpich": ["mpirun
 FOUND = os.environ.get("NITINOL_TEST_MPI", "").split()
 
 
-@pytest.fixture(params=list(LAUNCHERS))
-def mpirun(request):
-    """Runs a command in so many processes, by each MPI that there is; stdout has what all wrote."""
-    mpi = request.param
-    launcher, *options = LAUNCHERS[mpi]
-    if mpi not in FOUND and not shutil.which(launcher):
-        pytest.skip(f"{launcher} is not installed")
+class Mpirun:
+    """Runs commands in so many processes; stdout has what all wrote."""
 
-    def run(ranks, command, **variables):
+    def __init__(self, mpi: str) -> None:
+        self.mpi = mpi
+        if mpi not in FOUND and not shutil.which(LAUNCHERS[mpi][0]):
+            pytest.skip(f"{LAUNCHERS[mpi][0]} is not installed")
+
+    def __call__(
+        self, ranks: int, command: list[str], **variables: str
+    ) -> subprocess.CompletedProcess[str]:
         environment = os.environ | {
             "PYTHONPATH": str(pathlib.Path(nt.__file__).parents[1]),
             "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -76,7 +78,7 @@ def mpirun(request):
             **variables,
         }
         done = subprocess.run(
-            [launcher, *options, "-n", str(ranks), *command],
+            [*LAUNCHERS[self.mpi], "-n", str(ranks), *command],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -84,12 +86,15 @@ def mpirun(request):
             env=environment,
             cwd=pathlib.Path(__file__).parents[3],
         )
-        if mpi not in FOUND and "the library has no module for it" in done.stdout:
-            pytest.skip(f"the library was built without {mpi}")
+        if self.mpi not in FOUND and "the library has no module for it" in done.stdout:
+            pytest.skip(f"the library was built without {self.mpi}")
         return done
 
-    run.mpi = mpi
-    return run
+
+@pytest.fixture(params=list(LAUNCHERS))
+def mpirun(request):
+    """By each MPI that there is."""
+    return Mpirun(request.param)
 
 
 def check_compiled(f, plan_calls=1):

@@ -13,7 +13,7 @@ import warnings
 from typing import Any, Callable
 
 import nitinol as nt
-from nitinol import dist
+from nitinol import dist, nn
 
 try:
     import numpy as np
@@ -34,8 +34,8 @@ def data_of(rank: int, shape: tuple[int, ...], dtype: str) -> Any:
     return random.uniform(0.5, 1.5, shape).astype(dtype)
 
 
-def bits(x: nt.Tensor) -> tuple[Any, ...]:
-    return (x.shape, str(x.dtype), nt.reshape(x, (-1,)).numpy().tobytes())
+def bits(x: nt.Tensor) -> tuple[tuple[int, ...], str, bytes]:
+    return (x.shape, str(x.dtype), bytes(nt.row_major(x)))
 
 
 def check(
@@ -170,6 +170,98 @@ def groups() -> None:
     assert own.size == 1 and dist.all_reduce(2.0, group=own).item() == 2
 
 
+class Net(nn.Module):
+    def __init__(self, synchronized: bool = True) -> None:
+        # With a bias, whose gradient is nothing but rounding before a BatchNorm, Adam would go astray.
+        self.hidden = nn.Linear(5, 7, bias=False)
+        self.norm = nn.BatchNorm(7, synchronized=synchronized)
+        self.out = nn.Linear(7, 3)
+
+    def __call__(self, x: nt.Tensor) -> nt.Tensor:
+        return self.out(nt.tanh(self.norm(self.hidden(x))))
+
+
+def trained(ranks: int, is_compiled: bool, sharded: bool, folder: pathlib.Path) -> Net:
+    """A model after some steps, on this rank's share of the data; of 1, on all of them."""
+    world = dist.world()
+    is_alone = ranks == 1
+    nt.manual_seed(3 if is_alone else 3 + world.rank)
+    model = Net(synchronized=not is_alone)
+    if not is_alone:
+        nn.broadcast(model)
+    optimizer: Any = nn.Sharded(nn.Adam, model, rate=0.01) if sharded else nn.Adam(model, rate=0.01)
+    random = np.random.default_rng(9)
+    data = (random.normal(size=(36, 5)).astype("f"), random.normal(size=(36, 3)).astype("f"))
+    loader = nn.DataLoader(
+        [nt.asarray(x) for x in data], 12 // ranks, seed=1, shard=(0, 1) if is_alone else world
+    )
+
+    def step(x: nt.Tensor, y: nt.Tensor) -> nt.Tensor:
+        optimizer.zero_grad()
+        loss = nn.mse_loss(model(x), y)
+        loss.backward()
+        if not is_alone and not sharded:
+            nn.average_gradients(model, bucket_bytes=100)
+        optimizer.step()
+        return nt.stop_gradient(loss)
+
+    run = nt.compile(step) if is_compiled else step
+    for number in range(4):
+        for x, y in loader:
+            run(x, y)
+        if sharded and number == 1:  # to another and back, by a file
+            whole = optimizer.gathered()
+            if world.rank == 0:
+                nn.save(folder / "all.safetensors", {"model": model, "optimizer": whole})
+            dist.barrier()
+            for p in model.parameters():
+                p.value = nt.zeros_like(p.value)
+            fresh = nn.Adam(model)
+            nn.load(folder / "all.safetensors", {"model": model, "optimizer": fresh})
+            optimizer = nn.Sharded(nn.Adam, model, rate=0.5)
+            optimizer.scatter(fresh)
+            assert abs(float(optimizer.rate()) - 0.01) < 1e-9
+            run = nt.compile(step) if is_compiled else step
+    return model
+
+
+def training() -> None:
+    """As one process on all data; the same bits on all ranks, compiled, and by Sharded."""
+    world = dist.world()
+    folder = pathlib.Path(sys.argv[2]).parent
+    alone = trained(1, False, False, folder)
+    first = trained(world.size, False, False, folder)
+    for is_compiled, sharded in ((True, False), (False, True), (True, True)):
+        model = trained(world.size, is_compiled, sharded, folder)
+        for name, p in model.named_variables().items():
+            assert bits(p.value) == bits(first.named_variables()[name].value), (is_compiled, name)
+    for name, p in first.named_variables().items():
+        np.testing.assert_allclose(
+            np.asarray(p.value),
+            np.asarray(alone.named_variables()[name].value),
+            rtol=1e-4,
+            atol=1e-6,
+        )
+        each = dist.all_gather(p.value[None])
+        assert all(bits(each[r]) == bits(p.value) for r in range(world.size)), name
+    nn.seed_ranks(5)
+    drawn = nt.random.rand(4)
+    assert len({tuple(row.tolist()) for row in dist.all_gather(drawn[None])}) == world.size
+    nn.seed_ranks(5)
+    assert bits(nt.random.rand(4)) == bits(drawn)
+    layer = nn.Linear(3 + world.rank, 2)
+    try:
+        nn.broadcast(layer)  # first line
+    except nt.FileError as error:
+        assert f"{pathlib.Path(__file__).name}:{line_of_broadcast()}" in str(error), error
+        os._exit(7)  # such a group is of no use any more
+
+
+def line_of_broadcast() -> int:
+    lines = pathlib.Path(__file__).read_text("utf-8").splitlines()
+    return next(i + 1 for i, line in enumerate(lines) if "broadcast(layer)  # first" in line)
+
+
 def other_threads_go_on() -> None:
     """While a collective waits."""
     world = dist.world()
@@ -217,7 +309,7 @@ def a_child() -> None:
 
 def beside_mpi4py() -> None:
     """Who has initialised MPI closes it."""
-    from mpi4py import MPI  # type: ignore[import-not-found]
+    from mpi4py import MPI
 
     assert MPI.Is_initialized()
     assert dist.world().size == MPI.COMM_WORLD.size and dist.world().rank == MPI.COMM_WORLD.rank

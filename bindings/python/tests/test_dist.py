@@ -5,9 +5,10 @@ import re
 import subprocess
 import sys
 import time
+from typing import Any, Callable
 
 import pytest
-from conftest import bits
+from conftest import Mpirun, bits
 
 import nitinol as nt
 from nitinol import dist
@@ -74,7 +75,7 @@ def test_what_is_refused() -> None:
         dist.init_process_group  # type: ignore[attr-defined]
 
 
-def test_of_a_timeout(in_process) -> None:
+def test_of_a_timeout(in_process: Callable[..., Any]) -> None:
     program = (
         "import nitinol as nt\ntry:\n  nt.dist.init(timeout={})\nexcept nt.Error as e: print(e)"
     )
@@ -86,7 +87,7 @@ def test_of_a_timeout(in_process) -> None:
         )
 
 
-def test_no_module_for_the_mpi_that_started_it(in_process) -> None:
+def test_no_module_for_the_mpi_that_started_it(in_process: Callable[..., Any]) -> None:
     program = """
 import os
 os.environ |= {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "NITINOL_MPI": "mpich"}
@@ -116,18 +117,23 @@ def alive(process: str) -> bool:
     return state not in "ZX"
 
 
-@pytest.fixture
-def together(mpirun, tmp_path):
+class Together:
     """Runs a case of dist_ranks.py in so many processes, and looks that none is left."""
 
-    def run(case: str, ranks: int, python: tuple[str, ...] = (), **variables: str) -> Done:
+    def __init__(self, mpirun: Mpirun, folder: pathlib.Path) -> None:
+        self.mpirun, self.folder = mpirun, folder / "processes"
+
+    def __call__(
+        self, case: str, ranks: int, python: tuple[str, ...] = (), **variables: str
+    ) -> Done:
+        self.folder.mkdir()
         start = time.monotonic()
-        command = [sys.executable, *python, str(RANKS), case, str(tmp_path)]
-        done = mpirun(ranks, command, **variables)
+        command = [sys.executable, *python, str(RANKS), case, str(self.folder)]
+        done = self.mpirun(ranks, command, **variables)
         seconds = time.monotonic() - start
         if "ImportError: libmpi.so" in done.stdout:
             pytest.skip("mpi4py does not find this MPI")
-        processes = [path.name for path in tmp_path.iterdir()]
+        processes = [path.name for path in self.folder.iterdir()]
         assert len(processes) == ranks, done.stdout
         deadline = time.monotonic() + 10
         while left := [process for process in processes if alive(process)]:
@@ -135,34 +141,44 @@ def together(mpirun, tmp_path):
             time.sleep(0.05)
         return Done(done.returncode, done.stdout, seconds)
 
-    run.mpi = mpirun.mpi  # type: ignore[attr-defined]
-    return run
+
+@pytest.fixture
+def together(mpirun: Mpirun, tmp_path: pathlib.Path) -> Together:
+    return Together(mpirun, tmp_path)
 
 
 BITS: dict[int, dict[str, str]] = {}
 
 
 @pytest.mark.parametrize("ranks", (2, 3))
-def test_collectives_against_numpy(together, ranks) -> None:
+def test_collectives_against_numpy(together: Together, ranks: int) -> None:
     pytest.importorskip("numpy")
     done = together("collectives", ranks)
     assert done.status == 0, done.out
     found = re.search(r"^bits (\w{64})$", done.out, re.MULTILINE)
     assert found, done.out
-    BITS.setdefault(ranks, {})[together.mpi] = found[1]
+    BITS.setdefault(ranks, {})[together.mpirun.mpi] = found[1]
     assert len(set(BITS[ranks].values())) == 1  # each MPI gives the same bits
 
 
 @pytest.mark.parametrize("ranks", (2, 3))
 @pytest.mark.parametrize("case", ("gradients", "groups"))
-def test_what_ranks_compute(together, case, ranks) -> None:
+def test_what_ranks_compute(together: Together, case: str, ranks: int) -> None:
     pytest.importorskip("numpy")
     done = together(case, ranks)
     assert done.status == 0, done.out
 
 
+@pytest.mark.parametrize("ranks", (2, 3))
+def test_training_is_that_of_one_process(together: Together, ranks: int) -> None:
+    pytest.importorskip("numpy")
+    done = together("training", ranks)
+    assert done.status == 7, done.out  # of a module that does not fit, at the end
+    assert "Error" not in done.out, done.out
+
+
 @pytest.mark.parametrize("case", ("other_threads_go_on", "a_child"))
-def test_processes_and_threads(together, case) -> None:
+def test_processes_and_threads(together: Together, case: str) -> None:
     done = together(case, 2)
     assert done.status == 0, done.out
 
@@ -173,7 +189,7 @@ def line_of(case: str, mark: str) -> int:
     return next(i + 1 for i in range(first, len(lines)) if f"# {mark} line" in lines[i])
 
 
-def test_ranks_that_differ_are_told_both_lines(together) -> None:
+def test_ranks_that_differ_are_told_both_lines(together: Together) -> None:
     done = together("differ", 2, NITINOL_DIST_TIMEOUT="30")
     assert done.status != 0 and done.seconds < 20
     name = RANKS.relative_to(HERE.parents[2])
@@ -190,7 +206,7 @@ def test_ranks_that_differ_are_told_both_lines(together) -> None:
     assert any(re.search(text, done.out) for text in by_rank), done.out
 
 
-def test_compiled_ranks_that_differ_are_told_the_line(together) -> None:
+def test_compiled_ranks_that_differ_are_told_the_line(together: Together) -> None:
     done = together("differ_when_compiled", 2, NITINOL_DIST_TIMEOUT="30")
     assert done.status != 0 and done.seconds < 20
     place = rf"{RANKS.name}:{line_of('differ_when_compiled', 'first')}"
@@ -210,14 +226,16 @@ def test_compiled_ranks_that_differ_are_told_the_line(together) -> None:
         ("one_is_killed", None, ""),
     ),
 )
-def test_the_end_of_one_is_the_end_of_all(together, case, status, said, ranks) -> None:
+def test_the_end_of_one_is_the_end_of_all(
+    together: Together, case: str, status: int | None, said: str, ranks: int
+) -> None:
     done = together(case, ranks)
     assert done.status != 0 and done.seconds < 20, done.out
-    assert status is None or done.status == status or together.mpi == "mpich", done.status
+    assert status is None or done.status == status or together.mpirun.mpi == "mpich", done.status
     assert said in done.out
 
 
-def test_who_does_not_come_is_named(together) -> None:
+def test_who_does_not_come_is_named(together: Together) -> None:
     done = together("nobody_comes", 2)
     assert done.status != 0 and done.seconds < 20, done.out
     place = rf"{RANKS.name}:{line_of('nobody_comes', 'first')}"
@@ -228,22 +246,22 @@ def test_who_does_not_come_is_named(together) -> None:
     ), done.out
 
 
-def test_the_environment_has_the_last_word_on_the_timeout(together) -> None:
+def test_the_environment_has_the_last_word_on_the_timeout(together: Together) -> None:
     done = together("nobody_comes", 2, NITINOL_DIST_TIMEOUT="2.5")
     assert re.search(r"has waited [23] s", done.out), done.out
 
 
 @pytest.mark.skipif(not HAS_MPI4PY, reason="mpi4py is not installed")
 @pytest.mark.parametrize("case", ("beside_mpi4py", "before_mpi4py"))
-def test_who_has_initialised_mpi_closes_it(together, case) -> None:
-    done = together(case, 2, MPI4PY_MPIABI=together.mpi)
+def test_who_has_initialised_mpi_closes_it(together: Together, case: str) -> None:
+    done = together(case, 2, MPI4PY_MPIABI=together.mpirun.mpi)
     assert done.status == 0, done.out
     assert "together 0" in done.out and "together 1" in done.out
 
 
 @pytest.mark.skipif(not HAS_MPI4PY, reason="mpi4py is not installed")
-def test_an_exception_beside_mpi4py(together) -> None:
+def test_an_exception_beside_mpi4py(together: Together) -> None:
     ends_all = ("-m", "mpi4py")  # else it waits for the others before it ends
-    done = together("an_exception_beside_mpi4py", 2, ends_all, MPI4PY_MPIABI=together.mpi)
+    done = together("an_exception_beside_mpi4py", 2, ends_all, MPI4PY_MPIABI=together.mpirun.mpi)
     assert done.status != 0 and done.seconds < 20, done.out
     assert "ValueError: bad data" in done.out

@@ -237,6 +237,6 @@ def test_what_is_no_layer_is_an_error_with_its_place(
 def test_stubs_are_python(tree: pathlib.Path) -> None:
     assert generated(tree).returncode == 0
     stubs = list((tree / "out/stubs").glob("*.pyi"))
-    assert len(stubs) == 3
+    assert len(stubs) == 4
     for stub in stubs:
         ast.parse(stub.read_text())

@@ -33,6 +33,10 @@ APPLIED_BY = {
     "randn_f32": "random.randn",
     "randn_f64": "random.randn",
     "randint": "random.randint",
+    "rank_broadcast": "dist.broadcast",
+    "rank_exchange": "dist.all_to_all",
+    "rank_gather": "dist.all_gather",
+    "rank_permute": "dist.permute",
 }
 
 
@@ -230,7 +234,7 @@ def test_signatures_take_what_the_standard_calls_with(name: str) -> None:
 
 MODULES = (nitinol, nitinol.dist, nitinol.linalg, nitinol.nn, nitinol.random)
 # Classes whose objects users are given.
-NOT_MADE = {nitinol.Compiled, nitinol.nn.Optimizer, nitinol.nn.Schedule}
+NOT_MADE = {nitinol.Compiled, nitinol.dist.Group, nitinol.nn.Optimizer, nitinol.nn.Schedule}
 
 
 def public_callables() -> Iterator[tuple[str, Any]]:
