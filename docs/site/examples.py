@@ -24,6 +24,7 @@ OTHER_PAGES = {
     "autograd",
     "compile",
     "devices",
+    "dist",
     "dtypes",
     "files",
     "nn-optimizers",
@@ -88,7 +89,7 @@ def run(code: str, names: dict[str, Any]) -> tuple[Any, str]:
 
 
 def names_for(nt: Any, inputs: dict[str, list[str]]) -> dict[str, Any]:
-    names: dict[str, Any] = {"nt": nt, "nn": nt.nn}
+    names: dict[str, Any] = {"nt": nt, "nn": nt.nn, "dist": nt.dist}
     for name, (code, *_) in inputs.items():
         names[name] = eval(code, names)
     return names

@@ -1,0 +1,54 @@
+// Background: a thread on which a group's collectives go on while others compute.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+namespace nitinol::dist {
+
+/// Runs jobs one after the other. Its thread begins with the first and ends with it.
+class Background {
+ public:
+  /// A job and what has become of it.
+  class Job {
+   public:
+    explicit Job(std::function<void()> work) : work_(std::move(work)) {}
+    /// Until it has been done. Throws what it has thrown.
+    void wait();
+
+   private:
+    friend class Background;
+    std::function<void()> work_;
+    std::mutex mutex_;
+    std::condition_variable has_ended_;
+    bool is_done_ = false;
+    std::exception_ptr failure_;
+  };
+
+  Background() : queue_(std::make_shared<Queue>()) {}
+  Background(const Background&) = delete;
+  Background& operator=(const Background&) = delete;
+  ~Background();
+
+  [[nodiscard]] std::shared_ptr<Job> add(std::function<void()> work);
+  /// Until there is no job any more.
+  void wait_until_idle();
+
+ private:
+  struct Queue {
+    std::mutex mutex;
+    std::condition_variable has_changed;
+    std::deque<std::shared_ptr<Job>> jobs;  ///< the first is being run
+    bool is_running = false, is_over = false;
+  };
+  static void run(const std::shared_ptr<Queue>& queue);
+
+  /// The thread's, too, which may outlive the group: its last job may hold that.
+  std::shared_ptr<Queue> queue_;
+};
+
+}  // namespace nitinol::dist

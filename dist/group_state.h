@@ -1,0 +1,100 @@
+// What is behind a Group, and what a process knows of all.
+#pragma once
+
+#include "dist/background.h"
+#include "dist/engine.h"
+#include "dist/group.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace nitinol::dist {
+
+/// How many axes of a shape are told to others.
+inline constexpr std::size_t told_axes = 8;
+
+/// What a member says it is doing, at the beginning of each first message.
+struct Header {
+  uint64_t number = 0;  ///< of the collective in its group
+  uint64_t bytes = 0;   ///< for each member
+  uint8_t kind = 0;     ///< Collective::Kind
+  uint8_t dtype = 0;
+  uint8_t rank = 0;       ///< of the shape
+  uint8_t is_strict = 0;  ///< whether lines are compared
+  int32_t partner = 0;    ///< Collective::partner
+  std::array<int64_t, told_axes> shape = {};
+  std::array<char, 160> call = {};  ///< "all_reduce at model.cpp:41", which ends in 0
+};
+static_assert(sizeof(Header) == 248);
+
+/// A member's part of a Group.
+struct GroupState {
+  int id = 0;  ///< in this process, for ops: 0 is the world
+  int tag = 0;
+  int rank = 0;
+  std::vector<int> ranks;  ///< in the world, by rank here
+
+  std::mutex mutex;          ///< of what follows: one collective at a time
+  uint64_t number = 0;       ///< of the last collective
+  std::string failure;       ///< why there can be no other
+  std::vector<Header> last;  ///< by rank: what was heard last
+  std::vector<std::byte> scratch;
+
+  Background background;  ///< collectives that go on beside what began them
+
+  [[nodiscard]] int size() const { return static_cast<int>(ranks.size()); }
+};
+
+/// The state; throws Error(value) for a group that this process is no member of.
+[[nodiscard]] GroupState& state_of(const Group& group, const char* where);
+[[nodiscard]] Group group_of(std::shared_ptr<GroupState> state);
+
+/// A message of tag notice_tag: something that others wait for will not come.
+struct Notice {
+  int32_t tag = 0;  ///< of the group; -1: the process has come to its end
+  std::array<char, 1020> text = {};
+};
+inline constexpr int notice_tag = 0, first_group_tag = 1;
+
+/// What a process knows of the others.
+struct World {
+  Engine* engine = nullptr;  ///< null in a world of one
+  int process = 0;           ///< its number: a fork has another
+  std::thread::id thread;    ///< that opened the engine
+  double timeout = 300;
+  bool is_strict = false;  ///< NITINOL_CHECK=ranks
+  int local_rank = 0, local_size = 1;
+  std::vector<std::string> hosts;  ///< by rank in the world
+  std::shared_ptr<GroupState> all;
+
+  std::mutex mutex;                               ///< of what follows
+  std::vector<std::weak_ptr<GroupState>> groups;  ///< by id
+  int last_tag = first_group_tag;                 ///< of a group of this process
+  std::vector<bool> has_left;                     ///< by rank in the world
+  bool has_failed = false;
+
+  std::mutex engine_mutex;  ///< held in calls of an engine that does not take threads
+};
+/// Opened at the first call. Throws what init() throws.
+[[nodiscard]] World& the_world();
+
+/// Throws unless the engine can be called here.
+void check_usable(const World& world, const char* where);
+/// For calls of the engine.
+[[nodiscard]] std::unique_lock<std::mutex> engine_lock(World& world);
+/// Takes the notices that have come.
+void take_notices(World& world);
+/// Tells all members that the group has failed, and throws Error(kind) with this text.
+[[noreturn]] void break_group(World& world, GroupState& group, const std::string& text);
+/// Group number `id`. Throws Error(value) if it is no more.
+[[nodiscard]] std::shared_ptr<GroupState> group_with(World& world, int id);
+/// Makes a group known to this process. Its tag is one that no member has for another group.
+[[nodiscard]] std::shared_ptr<GroupState> add_group(World& world, std::vector<int> ranks, int tag);
+
+}  // namespace nitinol::dist

@@ -1,0 +1,73 @@
+// Meeting: one collective of a group under way.
+//
+// Each member sends each other one a first message: a Header that says what it is doing, and up to
+// inline_bytes of the data. What is left follows in messages of at most Engine::most_bytes, which
+// are received when the header has been found to be what this member is doing, too. So members that
+// do not do the same find out, and who has not come is known by name.
+#pragma once
+
+#include "dist/group_state.h"
+
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace nitinol::dist {
+
+/// What goes to another member and what comes from it, of as many bytes as the header says.
+struct Dealing {
+  int member = 0;
+  const std::byte* out = nullptr;  ///< null: nothing goes
+  std::byte* in = nullptr;         ///< null: nothing comes
+};
+
+class Meeting {
+ public:
+  /// Begins: `header` says what is done, but for its number. The group's mutex is held until the
+  /// end. Throws Error(io) if the group has failed, or the engine fails.
+  Meeting(World& world, GroupState& group, Header header, std::span<const Dealing> dealings);
+  ~Meeting();
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
+  /// Until all has come and gone. Throws Error(io), which breaks the group, if a member does
+  /// something else, has left, or does not come in time. `is_beside`: others compute meanwhile,
+  /// from whom no core is taken.
+  void wait(bool is_beside);
+
+ private:
+  static constexpr std::size_t first_bytes = 2048;
+  static constexpr std::size_t inline_bytes = first_bytes - sizeof(Header);
+  enum class Stage : uint8_t { first, rest, done };
+  /// One direction of a dealing.
+  struct Way {
+    Stage stage = Stage::done;
+    Request first{};
+    std::vector<Request> rest;
+    std::byte* message = nullptr;  ///< the first one
+  };
+  struct Peer {
+    Dealing dealing;
+    Way out, in;
+  };
+
+  void begin(Peer& peer);
+  void read_first(Peer& peer);
+  /// Whether nothing is left of it.
+  bool has_ended(Peer& peer);
+  bool poll();
+  void check_others();
+  [[noreturn]] void fail(const std::string& text);
+  [[nodiscard]] std::string name_of(int member) const;
+  [[nodiscard]] std::string last_of(int member) const;
+
+  World& world_;
+  GroupState& group_;
+  Header header_;
+  std::vector<Peer> peers_;
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  bool has_ended_ = false;
+};
+
+}  // namespace nitinol::dist

@@ -1,0 +1,143 @@
+"""What is printed, and that no process is left, when processes that compute together fail.
+
+python3 failures.py openmpi|mpich MPIRUN PROGRAM [CASE ...]
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+TIMEOUT = 3  # of the library's waits, in seconds
+
+# Name: what has to be printed (all of them), whether the run fails (None: either), and the environment.
+CASES: dict[str, tuple[list[str], bool | None, dict[str, str]]] = {
+    "fine": (["rank 0 is done", "rank 1 is done", "rank 2 is done"], False, {}),
+    "late": (["rank 0 is done", "rank 1 is done", "rank 2 is done"], False, {}),
+    "left": (["rank 0 is done", "rank 1 is done", "rank 2 is done"], False, {}),
+    "kill": ([], True, {}),
+    "stop": (
+        [
+            r"all_reduce: rank [02] \(host \S+\) has waited 3 s, in all_reduce number 4 of float32\[1000\]"
+            r" at \S*failures.cpp:\d+ \(4000 bytes for each rank\), for rank 1 \(host \S+\)"
+            r" \(last seen in all_reduce number 3 of float32\[1000\] at \S*failures.cpp:\d+\)",
+        ],
+        True,
+        {},
+    ),
+    "exit0": (
+        [r"rank 1 \(host \S+\) has come to its end without all_reduce number 4 .*; last seen in all_reduce number 3"],
+        True,
+        {},
+    ),
+    "exit3": (["rank 1 ends with status 3: all ranks are ended"], True, {}),
+    "_exit": ([], None, {}),  # MPICH ends the others then, and says that all is well
+    "exception": (["of its own"], True, {}),
+    "shape": (
+        [
+            r"the ranks of a group have to do the same, in the same order: rank \d \(host \S+\) does all_reduce number 4 of"
+            r" float32\[100[01]\] at \S*failures.cpp:\d+, and \d \(host \S+\) does all_reduce number 4 of float32\[100[01]\]",
+        ],
+        True,
+        {},
+    ),
+    "dtype": ([r"all_reduce number 4 of (float|int)32\[1000\] .* all_reduce number 4 of (float|int)32\[1000\]"], True, {}),
+    "large": ([r"float32\[20000[01]\].*float32\[20000[01]\]"], True, {}),
+    "small": ([r"all_reduce number 4"], True, {}),
+    "order": ([r"does all_(reduce|gather) number 4 .* does all_(reduce|gather) number 4 "], True, {}),
+    "extra": ([r"does all_(reduce|gather) number 4 .* does all_(reduce|gather) number 4 "], True, {}),
+    "line": (["rank 0 is done", "rank 1 is done", "rank 2 is done"], False, {}),
+    "line, checked": ([r"failures.cpp:(\d+), and .*failures.cpp:(?!\1)\d+"], True, {"NITINOL_CHECK": "ranks"}),
+    "fine, checked": (["rank 0 is done", "rank 1 is done", "rank 2 is done"], False, {"NITINOL_CHECK": "ranks"}),
+    "compiled": ([r"float32\[(999|1000)\] at \S*failures.cpp:\d+"], True, {}),
+    "caught": ([r"caught: all_reduce: the ranks", "ends after a collective has failed: all ranks are ended"], True, {}),
+    "root": ([r"broadcast number 4 of float32\[1000\].* broadcast number 4 of float32\[5\]|"
+              r"broadcast number 4 of float32\[5\].* broadcast number 4 of float32\[1000\]"], True, {}),
+    "fork": (["in the child: a collective: this process was forked", "rank 2 is done"], False, {}),
+}
+
+
+def is_alive(program: Path) -> list[str]:
+    """The processes that still run the program."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and os.readlink(entry / "exe") == str(program):
+                found.append(entry.name)
+        except OSError:
+            pass
+    return found
+
+
+def run(mpi: str, launcher: str, program: Path, case: str) -> str:
+    """Why the case fails; nothing if it does not."""
+    expected, fails, more = CASES[case]
+    environment = os.environ | more | {"NITINOL_DIST_TIMEOUT": str(TIMEOUT), "NITINOL_CACHE": "0",
+                                       "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    options = ["--oversubscribe", "--bind-to", "none"] if mpi == "openmpi" else []
+    command = [launcher, *options, "-n", "3", str(program), case.split(",")[0]]
+    began = time.monotonic()
+    done = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                            start_new_session=True)
+    try:
+        text, _ = done.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        os.killpg(done.pid, 9)
+        text, _ = done.communicate()
+        for process in is_alive(program):
+            os.kill(int(process), 9)
+        return f"did not end:\n{text}"
+    took = time.monotonic() - began
+    for _ in range(50):
+        left = is_alive(program)
+        if not left:
+            break
+        time.sleep(0.1)
+    line = " ".join(text.split())
+    problems = [f"{pattern!r} is not in its output" for pattern in expected if not re.search(pattern, line)]
+    if fails is not None and (done.returncode != 0) != fails:
+        problems.append(f"status {done.returncode}")
+    if left:
+        problems.append(f"processes {left} are left")
+        for process in left:
+            os.kill(int(process), 9)
+    print(f"{case}: {'; '.join(problems) or 'as expected'} ({took:.1f} s)", flush=True)
+    return "" if not problems else text
+
+
+def main() -> None:
+    """Runs the cases."""
+    mpi, launcher, program, *chosen = sys.argv[1:]
+    failed = False
+    for case in chosen or CASES:
+        text = run(mpi, launcher, Path(program).resolve(), case)
+        if text:
+            failed = True
+            print(text, flush=True)
+    # Started together with others, by whom the library knows nothing; or by another MPI than it is told.
+    other = "mpich" if mpi == "openmpi" else "openmpi"
+    if not chosen and (Path(program).parent.parent / f"libnitinol_{other}.so").exists():
+        done = subprocess.run([launcher, *(["--oversubscribe"] if mpi == "openmpi" else []), "-n", "2", program, "bare"],
+                              env=os.environ | {"NITINOL_MPI": other, "OMPI_ALLOW_RUN_AS_ROOT": "1",
+                                                "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
+                              capture_output=True, text=True, timeout=60, check=False)
+        is_right = done.returncode != 0 and "knows of one" in done.stderr
+        print(f"another MPI: {'as expected' if is_right else done.stdout + done.stderr}")
+        failed |= not is_right
+    if not chosen:
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(Path(program).parent.parent / "libnitinol.so.0", folder)
+            done = subprocess.run([program, "bare"],
+                                  env=os.environ | {"PMI_RANK": "0", "PMI_SIZE": "2", "LD_LIBRARY_PATH": folder},
+                                  capture_output=True, text=True, timeout=60, check=False)
+            is_right = done.returncode != 0 and "the library has no module for it" in done.stderr
+            print(f"no module: {'as expected' if is_right else done.stdout + done.stderr}")
+            failed |= not is_right
+    sys.exit(1 if failed else 0)
+
+
+main()

@@ -1,0 +1,20 @@
+// tests/dist/main.cpp -- Tests of what several processes do together: each rank runs all cases.
+//
+//     mpirun -n 3 nitinol_dist_tests
+#define CATCH_CONFIG_RUNNER  // NOLINT(readability-identifier-naming): Catch's
+#include "nitinol.h"
+
+#include <catch2/catch.hpp>
+
+#include <cstdlib>
+
+int main(int argc, char** argv) {
+  setenv("NITINOL_CACHE", "0", 0);
+  // A rank that waits for one whose case has failed is to say so before the whole test is given up.
+  setenv("NITINOL_DIST_TIMEOUT", "60", 0);
+  nitinol::dist::init();
+  Catch::Session session;
+  if (const int code = session.applyCommandLine(argc, argv); code != 0) return code;
+  if (nitinol::dist::world().rank() != 0) session.configData().reporterName = "compact";
+  return session.run() == 0 ? 0 : 1;
+}
