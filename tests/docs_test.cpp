@@ -286,8 +286,8 @@ TEST_CASE("docs/training.md tells what autocast does with each op", "[tree][docs
 
 TEST_CASE("docs/environment.md names every environment variable and pass", "[tree][docs]") {
   std::set<std::string> read_by_code;
-  for (const char* folder : {"core", "fusion", "program", "eager", "tracer", "autograd", "jit",
-                             "io", "nn", "backends", "bindings"}) {
+  for (const char* folder : {"core", "dist", "fusion", "program", "eager", "tracer", "autograd",
+                             "jit", "io", "nn", "backends", "bindings"}) {
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       if (entry.path().extension() != ".cpp") continue;
       read_by_code.merge(all_matches(read(entry.path()), std::regex("\"(NITINOL_[A-Z_]+)\"")));

@@ -22,6 +22,7 @@ PAGES = [
     "docs/variable-lengths.md",
     "docs/mixed-precision.md",
     "docs/resuming.md",
+    "docs/distributed.md",
     "docs/coming-from-jax.md",
     "docs/coming-from-keras.md",
 ]
