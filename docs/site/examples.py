@@ -27,6 +27,7 @@ OTHER_PAGES = {
     "dist",
     "dtypes",
     "files",
+    "nn-distributed",
     "nn-optimizers",
     "random",
     "tensors",

@@ -190,7 +190,11 @@ class Reader:
                 "cached_property",
             ):
                 getter = getattr(member, "fget", None)
-                made = self.stubs.functions.get(short) or (inspected(getter) if getter else "")
+                # A class that is bound stands in _ext, whatever module shows it.
+                made = self.stubs.functions.get(short) or self.stubs.functions.get(
+                    f"{owner.name}.{name}"
+                )
+                made = made or (inspected(getter) if getter else "")
                 kind = made.rpartition(" -> ")[2]  # its type
                 yield Name("property", owner.module, f"{owner.name}.{name}", kind, doc)
             elif callable(member) or isinstance(member, staticmethod | classmethod):

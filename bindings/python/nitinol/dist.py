@@ -4,6 +4,8 @@ A program that was started alone is a world of one, in which every collective gi
 given: the same program runs both ways.
 """
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
 from nitinol import _ext
