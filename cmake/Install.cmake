@@ -7,9 +7,11 @@ install(TARGETS nitinol EXPORT nitinolTargets
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
   RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-if(TARGET nitinol_llvm)
-  install(TARGETS nitinol_llvm LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-endif()
+foreach(name IN ITEMS llvm ${NITINOL_MPI_FOUND})  # what the library opens beside itself
+  if(TARGET nitinol_${name})
+    install(TARGETS nitinol_${name} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  endif()
+endforeach()
 if(TARGET nitinol_warm)
   set_target_properties(nitinol_warm PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
   install(TARGETS nitinol_warm RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")

@@ -53,8 +53,9 @@ def test_import_brings_no_other_package():
     assert outside.strip() == ""
 
 
-def test_import_does_not_open_the_compiler():
-    assert "nitinol_llvm" not in run("import nitinol; print(open('/proc/self/maps').read())")
+def test_import_opens_neither_the_compiler_nor_mpi():
+    maps = run("import nitinol; nitinol.dist.world(); print(open('/proc/self/maps').read())")
+    assert "libnitinol.so" in maps and "nitinol_llvm" not in maps and "libmpi" not in maps
 
 
 def test_wheel_holds_what_it_needs():
@@ -62,6 +63,8 @@ def test_wheel_holds_what_it_needs():
     assert {
         "nitinol/libnitinol.so.0",
         "nitinol/libnitinol_llvm.so",
+        "nitinol/libnitinol_openmpi.so",
+        "nitinol/libnitinol_mpich.so",
         "nitinol/_ext/__init__.pyi",
     } <= files
     names = [Path(file).name for file in files if ".dist-info/" not in file]
@@ -99,6 +102,8 @@ def test_libraries_export_only_our_names():
     allowed = {
         "_ext": "PyInit__ext$",
         "libnitinol_llvm": "nitinol_llvm_plugin",
+        "libnitinol_openmpi": "nitinol_mpi_plugin",
+        "libnitinol_mpich": "nitinol_mpi_plugin",
         "libnitinol": ".*nitinol",
     }
     for library in libraries():
