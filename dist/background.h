@@ -1,6 +1,7 @@
 // Background: a thread on which a group's collectives go on while others compute.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -17,8 +18,6 @@ class Background {
   class Job {
    public:
     explicit Job(std::function<void()> work) : work_(std::move(work)) {}
-    /// Until it has been done. Throws what it has thrown.
-    void wait();
 
    private:
     friend class Background;
@@ -35,6 +34,10 @@ class Background {
   ~Background();
 
   [[nodiscard]] std::shared_ptr<Job> add(std::function<void()> work);
+  /// Until one of its jobs has been done. Throws what that has thrown.
+  void wait_for(Job& job);
+  /// Whether somebody does nothing but wait.
+  [[nodiscard]] bool is_awaited() const { return awaited_.load(std::memory_order_relaxed) > 0; }
   /// Until there is no job any more.
   void wait_until_idle();
 
@@ -49,6 +52,7 @@ class Background {
 
   /// The thread's, too, which may outlive the group: its last job may hold that.
   std::shared_ptr<Queue> queue_;
+  std::atomic<int> awaited_ = 0;
 };
 
 }  // namespace nitinol::dist

@@ -28,8 +28,11 @@ Calls& calls() {
 
 int64_t number_of_call(std::string_view function, const std::source_location& place) {
   std::string where = given_place();
-  if (where.empty()) where = fmt::format("{}:{}", place.file_name(), place.line());
-  std::string text = fmt::format("{} at {}", function, where);
+  if (where.empty()) where = default_place();
+  if (where.empty() && place.line() > 0)
+    where = fmt::format("{}:{}", place.file_name(), place.line());
+  std::string text(function);
+  if (!where.empty()) text += " at " + where;
   Calls& all = calls();
   const std::lock_guard lock(all.mutex);
   if (const auto known = all.numbers.find(text); known != all.numbers.end()) return known->second;

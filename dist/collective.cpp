@@ -127,7 +127,8 @@ void run(World& world, GroupState& group, const LibraryCall& call, std::span<voi
 
 class Beside final : public Underway {
  public:
-  explicit Beside(std::shared_ptr<Background::Job> job) : job_(std::move(job)) {}
+  Beside(std::shared_ptr<GroupState> group, std::shared_ptr<Background::Job> job)
+      : group_(std::move(group)), job_(std::move(job)) {}
   ~Beside() override {
     try {
       Beside::wait();
@@ -135,10 +136,11 @@ class Beside final : public Underway {
     }
   }
   void wait() override {
-    if (job_) std::exchange(job_, nullptr)->wait();
+    if (job_) group_->background.wait_for(*std::exchange(job_, nullptr));
   }
 
  private:
+  std::shared_ptr<GroupState> group_;
   std::shared_ptr<Background::Job> job_;
 };
 
@@ -160,8 +162,9 @@ std::unique_ptr<Underway> begin_collective(const LibraryCall& call, const Launch
   }
   check_usable(world, "a collective");  // here: a forked process has no such thread
   const std::array<void*, 2> buffers = {launch.buffers[0], launch.buffers[1]};
-  return std::make_unique<Beside>(group->background.add(
-      [&world, group, &call, buffers] { run(world, *group, call, buffers, true); }));
+  std::shared_ptr<Background::Job> job = group->background.add(
+      [&world, group, &call, buffers] { run(world, *group, call, buffers, true); });
+  return std::make_unique<Beside>(std::move(group), std::move(job));
 }
 
 }  // namespace nitinol::dist

@@ -169,10 +169,13 @@ bool Meeting::poll() {
 
 void Meeting::wait(bool is_beside) {
   constexpr int busy_polls = 200, looks_at_others = 64;
+  // Beside others that compute: so many polls, as MPI looks at its sockets now and then only, and a
+  // pause.
+  constexpr int burst = 128;
   constexpr std::chrono::microseconds pause(50);
   for (int polls = 0; !poll(); ++polls) {
     if (polls % looks_at_others == looks_at_others - 1) check_others();
-    if (is_beside)
+    if (polls % burst == burst - 1 && is_beside && !group_.background.is_awaited())
       std::this_thread::sleep_for(pause);
     else if (polls >= busy_polls)  // more ranks than cores wait for each other
       std::this_thread::yield();
