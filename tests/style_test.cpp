@@ -75,7 +75,7 @@ const std::vector<LibraryRule> library_rules = {
     {"llvm/", {"backends/cpu/jit/"}, true},
     {"llvm-c/", {"backends/cpu/jit/"}, true},
     {"clang", {}, true},
-    {"mpi.h", {"backends/mpi/", "bench/dist.cpp"}, true},
+    {"mpi.h", {"backends/mpi/", "bench/dist.cpp", "tests/dist/own_mpi.cpp"}, true},
     {"dnnl", {"backends/cpu/onednn/"}, true},
     {"oneapi/", {"backends/cpu/onednn/"}, true},
     {"cuda", {}, true},  // the backend declares what it calls, and opens it

@@ -88,6 +88,11 @@ int run(const std::string& name) {
     int status = 1;
     waitpid(child, &status, 0);
     if (status != 0) return 1;
+  } else if (name == "long") {  // for a minute, if nothing happens
+    for (int i = 0; i < 6000; ++i) {
+      begin();
+      usleep(10'000);
+    }
   } else if (name == "left") {  // goes on alone where that is possible
     if (rank != 0) return 0;
     usleep(200'000);
