@@ -258,7 +258,9 @@ class Checker {
         std::ranges::any_of(eager, [](const Outcome& outcome) { return !outcome.error.empty(); });
     const auto acts = [](const SignatureReport& signature) {  // in a way that no Plan does
       return signature.reason.find("applied to what noted gives") != std::string::npos ||
-             signature.reason.find("go back by noted") != std::string::npos;
+             signature.reason.find("go back by noted") != std::string::npos ||
+             signature.reason.find("applied to what rank_") != std::string::npos ||
+             signature.reason.find("go back by rank_") != std::string::npos;
     };
     if (std::ranges::any_of(explanation.signatures, acts)) return;
     if (failure_ || throws || explanation.plan_calls > 0) return;

@@ -116,7 +116,7 @@ class Drawer::Session : Chance {
         OpKind::elementwise, OpKind::elementwise, OpKind::elementwise, OpKind::elementwise,
         OpKind::elementwise, OpKind::elementwise, OpKind::elementwise, OpKind::view,
         OpKind::view,        OpKind::reduce,      OpKind::reduce,      OpKind::index,
-        OpKind::create,      OpKind::library,     OpKind::composite};
+        OpKind::create,      OpKind::library,     OpKind::library,     OpKind::composite};
     while (true) {
       const auto found = drawer_.ops_.find(one_of(kinds));
       if (found != drawer_.ops_.end()) return *one_of(found->second);
@@ -236,10 +236,15 @@ class Drawer::Session : Chance {
                          op.name == "nonzero" || op.name == "scatter";
     if (indexes && program_.inputs.size() < 7 && below(3) != 0)
       return add_indexed_operands(step, tensors) && is_accepted(step, tensors);
+    if (op.name == "rank_exchange" && program_.inputs.size() < 8) {  // a part for each rank
+      const Known parts = add_input(f32, {1, 1 + below(9)});
+      step.operands.push_back(parts.operand);
+      tensors.push_back(parts.tensor);
+    }
     const int arity = op.arity >= 0 ? op.arity : 1 + below(3);
     const bool takes_numbers = op.kind == OpKind::create;
     const DType number_dtype = below(2) == 0 ? i64 : f64;
-    for (int k = 0; k < arity; ++k) {
+    for (int k = static_cast<int>(tensors.size()); k < arity; ++k) {
       Known chosen = takes_numbers ? random_number(number_dtype) : choose_operand(tensors, k);
       // As a width it may divide.
       while (takes_numbers && number_dtype == i64 && chosen.operand.number <= 0) {
@@ -504,6 +509,8 @@ class Drawer::Session : Chance {
   /// By the attribute's name, which means the same for every op that has it.
   Attr random_attr(std::string_view name, const Spec& like) {
     if (name == "keepdims" || name == "weak" || name.starts_with("is_")) return below(2) == 0;
+    if (name == "ranks") return int64_t{1};  // a world of one
+    if (name == "group" || name == "partner" || name == "call") return int64_t{0};
     if (name == "ddof" || name == "checker" || name == "count")
       return static_cast<int64_t>(below(3));
     if (name == "arrival") return static_cast<int64_t>(below(5));
