@@ -116,7 +116,7 @@ class Drawer::Session : Chance {
         OpKind::elementwise, OpKind::elementwise, OpKind::elementwise, OpKind::elementwise,
         OpKind::elementwise, OpKind::elementwise, OpKind::elementwise, OpKind::view,
         OpKind::view,        OpKind::reduce,      OpKind::reduce,      OpKind::index,
-        OpKind::create,      OpKind::library,     OpKind::library,     OpKind::composite};
+        OpKind::create,      OpKind::library,     OpKind::composite};
     while (true) {
       const auto found = drawer_.ops_.find(one_of(kinds));
       if (found != drawer_.ops_.end()) return *one_of(found->second);
