@@ -197,6 +197,7 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
   FAKE_ENTRY_WITHOUT_CONTEXT;
   static const std::map<int, int> values = {{13, 1'000'000},  // kHz
                                             {16, 2},          // multiprocessors
+                                            {38, 1 << 20},    // bytes of the cache
                                             {75, 9},          // compute capability 9.0
                                             {76, 0}};
   const auto found = values.find(attribute);
