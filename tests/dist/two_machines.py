@@ -115,6 +115,7 @@ def is_told_of_cut(machines: Machines, program: Path) -> bool:
 
 def main() -> None:
     """All of it."""
+    os.environ["PATH"] = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"  # where ip and tc are
     build, rate = Path(sys.argv[1]).resolve(), (sys.argv[2:] or ["1gbit"])[0]
     failed = False
     try:
