@@ -1,10 +1,8 @@
 #include "dist/collective.h"
 
-#include "core/error.h"
+#include "core/strided.h"
 #include "dist/calls.h"
 #include "dist/meeting.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -17,21 +15,6 @@
 namespace nitinol::dist {
 namespace {
 
-/// Copies elements of a layout to where they lie in row-major order.
-void copy_dense(const OperandLayout& layout, const std::byte* from, std::byte* to, int axis) {
-  const std::size_t size = size_of(layout.dtype);
-  if (axis == layout.shape.size()) {
-    std::memcpy(to, from, size);
-    return;
-  }
-  int64_t below = 1;
-  for (int i = axis + 1; i < layout.shape.size(); ++i) below *= layout.shape[i];
-  for (int64_t i = 0; i < layout.shape[axis]; ++i) {
-    copy_dense(layout, from + i * layout.strides[axis] * static_cast<int64_t>(size),
-               to + i * below * static_cast<int64_t>(size), axis + 1);
-  }
-}
-
 /// The elements of an operand in row-major order.
 class Dense {
  public:
@@ -40,7 +23,7 @@ class Dense {
     const int64_t count = element_count(layout.shape);
     if (count == 0 || is_contiguous(layout.shape, layout.strides)) return;
     copy_.resize(static_cast<std::size_t>(count) * size_of(layout.dtype));
-    copy_dense(layout, data_, copy_.data(), 0);
+    copy_elements(layout.shape, layout.strides, size_of(layout.dtype), data_, copy_.data());
     data_ = copy_.data();
   }
   [[nodiscard]] const std::byte* data() const { return data_; }

@@ -55,11 +55,6 @@ std::string loaded_library() {
   return {};
 }
 
-std::string folder() {
-  const std::string library = own_file();
-  return library.substr(0, library.rfind('/') + 1);
-}
-
 [[noreturn]] void throw_missing(const Start& start, const std::string& reason) {
   throw Error(
       ErrorKind::io,
@@ -99,7 +94,7 @@ Start found_start() {
 
 Engine& open_engine(const Start& start) {
   const NoFork no_fork;
-  const std::string file = fmt::format("{}libnitinol_{}.so", folder(), start.library);
+  const std::string file = beside_own_file(fmt::format("libnitinol_{}.so", start.library));
   if (access(file.c_str(), R_OK) != 0)
     throw_missing(start, fmt::format("the library has no module for it: there is no {}", file));
   // What an MPI opens itself looks for its functions among all that the process has.

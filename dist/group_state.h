@@ -40,9 +40,10 @@ struct GroupState {
   int rank = 0;
   std::vector<int> ranks;  ///< in the world, by rank here
 
+  std::string failure;  ///< why there can be no collective any more; World::mutex guards it
+
   std::mutex mutex;          ///< of what follows: one collective at a time
   uint64_t number = 0;       ///< of the last collective
-  std::string failure;       ///< why there can be no other
   std::vector<Header> last;  ///< by rank: what was heard last
   std::vector<std::byte> scratch;
 
@@ -90,6 +91,8 @@ void check_usable(const World& world, const char* where);
 [[nodiscard]] std::unique_lock<std::mutex> engine_lock(World& world);
 /// Takes the notices that have come.
 void take_notices(World& world);
+/// Throws Error(io) if the group has failed. World::mutex is held.
+void check_failure(const GroupState& group);
 /// Tells all members that the group has failed, and throws Error(kind) with this text.
 [[noreturn]] void break_group(World& world, GroupState& group, const std::string& text);
 /// Group number `id`. Throws Error(value) if it is no more.

@@ -55,12 +55,15 @@ Meeting::Meeting(World& world, GroupState& group, Header header, std::span<const
     : world_(world), group_(group), header_(header) {
   header_.number = ++group.number;
   header_.is_strict = world.is_strict ? 1 : 0;
-  if (!group.failure.empty()) {
-    throw Error(ErrorKind::io, {.where = std::string(function_of(header_)),
-                                .what = "the group has failed before: " + group.failure,
-                                .expected = {},
-                                .got = {},
-                                .fix = {}});
+  {
+    const std::lock_guard lock(world.mutex);
+    if (!group.failure.empty()) {
+      throw Error(ErrorKind::io, {.where = std::string(function_of(header_)),
+                                  .what = "the group has failed before: " + group.failure,
+                                  .expected = {},
+                                  .got = {},
+                                  .fix = {}});
+    }
   }
   check_usable(world, "a collective");
   group.scratch.resize(2 * first_bytes * dealings.size());
@@ -124,11 +127,12 @@ void Meeting::read_first(Peer& peer) {
   group_.last[member] = told;
   if (!are_same(told, header_)) {
     peer.in.stage = Stage::done;
-    fail(
-        fmt::format("{}: the ranks of a group have to do the same, in the same order: rank {} does "
-                    "{}, and {} does {}",
-                    function_of(header_), name_of(group_.rank), text_of(header_),
-                    name_of(peer.dealing.member), text_of(told)));
+    mismatch_ = fmt::format(
+        "{}: the ranks of a group have to do the same, in the same order: rank {} does {}, and {} "
+        "does {}",
+        function_of(header_), name_of(group_.rank), text_of(header_), name_of(peer.dealing.member),
+        text_of(told));
+    return;
   }
   const auto bytes = static_cast<std::size_t>(header_.bytes);
   if (bytes <= inline_bytes) {
@@ -174,12 +178,14 @@ void Meeting::wait(bool is_beside) {
   constexpr int burst = 128;
   constexpr std::chrono::microseconds pause(50);
   for (int polls = 0; !poll(); ++polls) {
+    if (!mismatch_.empty()) break;
     if (polls % looks_at_others == looks_at_others - 1) check_others();
     if (polls % burst == burst - 1 && is_beside && !group_.background.is_awaited())
       std::this_thread::sleep_for(pause);
     else if (polls >= busy_polls)  // more ranks than cores wait for each other
       std::this_thread::yield();
   }
+  if (!mismatch_.empty()) fail(mismatch_);
   has_ended_ = true;
 }
 
@@ -198,10 +204,8 @@ void Meeting::check_others() {
                         text_of(header_), last_of(peer.dealing.member));
       }
     }
+    check_failure(group_);
   }
-  if (!group_.failure.empty())
-    throw Error(ErrorKind::io,
-                {.where = {}, .what = group_.failure, .expected = {}, .got = {}, .fix = {}});
   const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - began_;
   if (waited.count() <= world_.timeout) return;
   std::string missing;

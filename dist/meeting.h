@@ -67,6 +67,7 @@ class Meeting {
   Header header_;
   std::vector<Peer> peers_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  std::string mismatch_;  ///< what a member does that is something else
   bool has_ended_ = false;
 };
 

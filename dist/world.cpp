@@ -51,7 +51,6 @@ Hello own_hello() {
   std::copy_n(version.data(), std::min(version.size(), hello.version.size() - 1),
               hello.version.data());
   gethostname(hello.host.data(), hello.host.size() - 1);
-  // A machine may be shared by several with names of their own; what tells them apart counts.
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) {
     for (std::size_t core = 0; core < 64 * hello.cores.size(); ++core)
@@ -209,10 +208,7 @@ void get_to_know(World& world) {
                    .fix = {}});
     }
   }
-  if (!has_chosen_threads()) {
-    const int threads = threads_for(hellos, all.rank);
-    set_num_threads(threads);
-  }
+  if (!has_chosen_threads()) set_num_threads(threads_for(hellos, all.rank));
   if (all.rank == 0) {
     log(LogLevel::info,
         fmt::format("dist: {}; {} threads compute in each", description(), num_threads()));
@@ -230,38 +226,31 @@ World& the_world() {
 
 void init(const Options& options) {
   static std::mutex mutex;
-  static bool is_ready = false;
-  {
-    const std::lock_guard lock(mutex);
-    if (is_ready) return;
-    if (the_only_world.load() == nullptr) {
-      if (!(options.timeout > 0))
-        throw Error(ErrorKind::value, {.where = "dist::init",
-                                       .what = "the timeout",
-                                       .expected = "seconds above 0",
-                                       .got = fmt::format("{}", options.timeout),
-                                       .fix = {}});
-      auto world = std::make_unique<World>();
-      world->process = getpid();
-      world->thread = std::this_thread::get_id();
-      world->timeout = timeout_of(options);
-      constexpr std::array<std::string_view, 4> checks = {"nan", "infinity", "shadow", "ranks"};
-      const std::vector<std::string> asked = environment_list("NITINOL_CHECK", checks);
-      world->is_strict = std::ranges::find(asked, "ranks") != asked.end();
-      world->all = std::make_shared<GroupState>();
-      world->all->tag = first_group_tag;
-      world->all->ranks = {0};
-      world->hosts = {"localhost"};
-      world->has_left = {false};
-      world->groups = {world->all};
-      if (const Start start = found_start(); !start.library.empty()) join(*world, start);
-      the_only_world = world.release();
-      on_exit(at_exit, nullptr);
-    }
-    is_ready = true;
-  }
-  World& world = *the_only_world.load();
-  if (world.engine != nullptr) get_to_know(world);
+  const std::lock_guard lock(mutex);
+  if (the_only_world.load() != nullptr) return;
+  if (!(options.timeout > 0))
+    throw Error(ErrorKind::value, {.where = "dist::init",
+                                   .what = "the timeout",
+                                   .expected = "seconds above 0",
+                                   .got = fmt::format("{}", options.timeout),
+                                   .fix = {}});
+  auto world = std::make_unique<World>();
+  world->process = getpid();
+  world->thread = std::this_thread::get_id();
+  world->timeout = timeout_of(options);
+  constexpr std::array<std::string_view, 4> checks = {"nan", "infinity", "shadow", "ranks"};
+  const std::vector<std::string> asked = environment_list("NITINOL_CHECK", checks);
+  world->is_strict = std::ranges::find(asked, "ranks") != asked.end();
+  world->all = std::make_shared<GroupState>();
+  world->all->tag = first_group_tag;
+  world->all->ranks = {0};
+  world->hosts = {"localhost"};
+  world->has_left = {false};
+  world->groups = {world->all};
+  if (const Start start = found_start(); !start.library.empty()) join(*world, start);
+  the_only_world = world.release();
+  on_exit(at_exit, nullptr);
+  if (the_only_world.load()->engine != nullptr) get_to_know(*the_only_world.load());
 }
 
 const Group& world() {
@@ -335,20 +324,27 @@ void take_notices(World& world) {
   }
 }
 
+void check_failure(const GroupState& group) {
+  if (group.failure.empty()) return;
+  throw Error(ErrorKind::io,
+              {.where = {}, .what = group.failure, .expected = {}, .got = {}, .fix = {}});
+}
+
 void break_group(World& world, GroupState& group, const std::string& text) {
+  const std::lock_guard lock(world.mutex);
+  world.has_failed = true;
+  group.failure = text;
+  auto* const notice = new Notice{.tag = group.tag};  // read until the process ends
+  std::copy_n(text.data(), std::min(text.size(), notice->text.size() - 1), notice->text.data());
   {
-    const std::lock_guard lock(world.mutex);
-    world.has_failed = true;
-    group.failure = text;
-    auto* const notice = new Notice{.tag = group.tag};  // read until the process ends
-    std::copy_n(text.data(), std::min(text.size(), notice->text.size() - 1), notice->text.data());
     const auto engine = engine_lock(world);
     for (const int rank : group.ranks) {
       if (rank == world.all->rank || world.has_left[static_cast<std::size_t>(rank)]) continue;
       static_cast<void>(world.engine->send(rank, notice_tag, notice, sizeof(*notice)));
     }
   }
-  throw Error(ErrorKind::io, {.where = {}, .what = text, .expected = {}, .got = {}, .fix = {}});
+  check_failure(group);
+  std::abort();  // it has thrown
 }
 
 std::shared_ptr<GroupState> group_with(World& world, int id) {

@@ -56,6 +56,18 @@ int main(int argc, char** argv) {
   expect(
       is_limited == (message.find("only the thread that called dist::init()") != std::string::npos),
       "other threads may not: " + message);
+  // Ranks that do not do the same are told so where calls of MPI must not overlap, too.
+  if (ranks > 1) {
+    const dist::Group other = dist::world().split(0);
+    message.clear();
+    try {
+      static_cast<void>(
+          dist::all_reduce(ones({dist::world().rank() + 1}), dist::Reduce::sum, other));
+    } catch (const Error& error) {
+      message = error.message();
+    }
+    expect(message.find("have to do the same") != std::string::npos, "a mismatch: " + message);
+  }
   dist::barrier();
   MPI_Finalize();
   try {
