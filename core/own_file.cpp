@@ -15,4 +15,9 @@ std::string own_file() {
   return is_program ? "" : here.dli_fname;
 }
 
+std::string beside_own_file(std::string_view name) {
+  const std::string library = own_file();
+  return library.substr(0, library.rfind('/') + 1).append(name);
+}
+
 }  // namespace nitinol

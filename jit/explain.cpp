@@ -23,13 +23,11 @@ using jit::with_same_steps;
 std::string step_text(const program::StepReport& step, std::size_t number) {
   const std::string times =
       step.launches > 1 ? fmt::format(" ({} in one launch)", step.launches) : "";
-  std::string text = fmt::format("      {}. {:<8}{}{}{}\n", number, step.kind, list_of(step.ops),
-                                 times, step.is_ordered ? ", in order" : "");
-  if (step.beside > 0) {
-    text.back() = ',';
-    text += fmt::format(" beside the next {}\n",
-                        step.beside == 1 ? "one" : fmt::format("{}", step.beside));
-  }
+  std::string order = step.is_ordered ? ", in order" : "";
+  if (step.beside == 1) order += ", beside the next one";
+  if (step.beside > 1) order += fmt::format(", beside the next {}", step.beside);
+  std::string text =
+      fmt::format("      {}. {:<8}{}{}{}\n", number, step.kind, list_of(step.ops), times, order);
   std::string detail =
       fmt::format("reads {}, writes {}", bytes(step.bytes_read), bytes(step.bytes_written));
   if (step.build.origin != CodeOrigin::none) {

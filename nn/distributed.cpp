@@ -97,6 +97,28 @@ void seed_ranks(uint64_t seed, const dist::Group& group) {
 }
 
 namespace sharded {
+namespace {
+
+/// f(states of the parameters of both) and g(other Variables of both) of two optimizers of one
+/// group.
+template <class F, class G>
+void for_states(const Optimizer& a, const Optimizer& b, const F& f, const G& g) {
+  a.fields([&](const char*, const auto& groups) {
+    b.fields([&](const char*, const auto& others) {
+      g(groups[0].rate, others[0].rate);
+      g(groups[0].steps, others[0].steps);
+      for (std::size_t i = 0; i < groups[0].group_state.size(); ++i)
+        g(groups[0].group_state[i], others[0].group_state[i]);
+      f(groups[0].state, others[0].state);
+    });
+  });
+}
+
+void assign(const Variable& from, const Variable& to) {
+  to.set(from.get());
+}
+
+}  // namespace
 
 Lines::Lines(std::vector<Variable> parameters, dist::Group group)
     : parameters_(std::move(parameters)), group_(std::move(group)) {
@@ -177,37 +199,45 @@ void Lines::take_parameters() const {
   }
 }
 
-void Lines::gather_state(const State& parts, const State& whole, std::source_location place) const {
+void Lines::gather_state(const Optimizer& part, const Optimizer& whole,
+                         std::source_location place) const {
   const NoGradients scope;
-  for (std::size_t l = 0; l < lines_.size(); ++l) {
-    const Line& line = lines_[l];
-    for (std::size_t k = 0; k < parts[l].size(); ++k) {
-      const Variable& part = parts[l][k];
-      if (part.shape() != line.part.shape()) {  // of a parameter as a whole
-        for (const std::size_t i : line.members) whole[i][k].set(part.get());
-        continue;
+  const auto gather = [&](const auto& parts, const auto& all) {
+    for (std::size_t l = 0; l < lines_.size(); ++l) {
+      const Line& line = lines_[l];
+      for (std::size_t k = 0; k < parts[l].size(); ++k) {
+        const Variable& own = parts[l][k];
+        if (own.shape() != line.part.shape()) {  // of a parameter as a whole
+          for (const std::size_t i : line.members) assign(own, all[i][k]);
+          continue;
+        }
+        const std::vector<Tensor> values = members_of(line, own.get(), place);
+        for (std::size_t m = 0; m < values.size(); ++m) all[line.members[m]][k].set(values[m]);
       }
-      const std::vector<Tensor> values = members_of(line, part.get(), place);
-      for (std::size_t m = 0; m < values.size(); ++m) whole[line.members[m]][k].set(values[m]);
     }
-  }
+  };
+  for_states(part, whole, gather, assign);
 }
 
-void Lines::scatter_state(const State& whole, const State& parts) const {
+void Lines::scatter_state(const Optimizer& whole, const Optimizer& part) const {
+  take_parameters();
   const NoGradients scope;
-  for (std::size_t l = 0; l < lines_.size(); ++l) {
-    const Line& line = lines_[l];
-    for (std::size_t k = 0; k < parts[l].size(); ++k) {
-      const Variable& part = parts[l][k];
-      if (part.shape() != line.part.shape()) {
-        part.set(whole[line.members[0]][k].get());
-        continue;
+  const auto scatter = [&](const auto& all, const auto& parts) {
+    for (std::size_t l = 0; l < lines_.size(); ++l) {
+      const Line& line = lines_[l];
+      for (std::size_t k = 0; k < parts[l].size(); ++k) {
+        const Variable& own = parts[l][k];
+        if (own.shape() != line.part.shape()) {
+          assign(all[line.members[0]][k], own);
+          continue;
+        }
+        std::vector<Tensor> values;
+        for (const std::size_t i : line.members) values.push_back(all[i][k].get());
+        own.set(own_part(line, joined(line, values)));
       }
-      std::vector<Tensor> values;
-      for (const std::size_t i : line.members) values.push_back(whole[i][k].get());
-      part.set(own_part(line, joined(line, values)));
     }
-  }
+  };
+  for_states(whole, part, scatter, assign);
 }
 
 }  // namespace sharded

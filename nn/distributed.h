@@ -79,13 +79,11 @@ class Lines {
   void reduce_gradients(std::source_location place) const;
   /// Gives the parameters what all parts hold now.
   void gather(std::source_location place) const;
-  /// Gives the parts what the parameters hold now.
-  void take_parameters() const;
-  /// The state of the optimizers' parameters: `whole` gets what the parts have, or they get their
-  /// part of it.
-  using State = std::vector<std::vector<Variable>>;
-  void gather_state(const State& parts, const State& whole, std::source_location place) const;
-  void scatter_state(const State& whole, const State& parts) const;
+  /// `whole`, of all parameters, gets the state of `part`, of the parts; or that, and the parts'
+  /// values, become this rank's part of what is there.
+  void gather_state(const Optimizer& part, const Optimizer& whole,
+                    std::source_location place) const;
+  void scatter_state(const Optimizer& whole, const Optimizer& part) const;
 
  private:
   struct Line {
@@ -93,6 +91,8 @@ class Lines {
     int64_t count = 0, part_count = 0;
     Variable part;
   };
+  /// Gives the parts what the parameters hold now.
+  void take_parameters() const;
   [[nodiscard]] Tensor joined(const Line& line, const std::vector<Tensor>& values) const;
   [[nodiscard]] Tensor own_part(const Line& line, const Tensor& joined) const;
   /// The values of a line's members out of what all parts hold.
@@ -140,35 +140,14 @@ class Sharded {
   /// The optimizer of one process with all state, as it is now: for save(). All ranks call it.
   [[nodiscard]] O gathered(std::source_location place = std::source_location::current()) const {
     O whole(lines_.parameters(), options_);
-    exchange(
-        whole, [&](const auto& part, const auto& all) { lines_.gather_state(part, all, place); },
-        [](const Variable& part, const Variable& all) { all.set(part.get()); });
+    lines_.gather_state(part_, whole, place);
     return whole;
   }
   /// Takes this rank's part of such state, and of the parameters' values: after load(). The number
   /// of ranks may be another than where it was saved.
-  void scatter(const O& whole) const {
-    lines_.take_parameters();
-    exchange(
-        whole, [&](const auto& part, const auto& all) { lines_.scatter_state(all, part); },
-        [](const Variable& part, const Variable& all) { part.set(all.get()); });
-  }
+  void scatter(const O& whole) const { lines_.scatter_state(whole, part_); }
 
  private:
-  /// Applies `states` to the parameters' states of both, and `others` to the other Variables.
-  template <class States, class Others>
-  void exchange(const O& whole, const States& states, const Others& others) const {
-    part_.fields([&](const char*, const auto& parts) {
-      whole.fields([&](const char*, const auto& groups) {
-        others(parts[0].rate, groups[0].rate);
-        others(parts[0].steps, groups[0].steps);
-        for (std::size_t i = 0; i < parts[0].group_state.size(); ++i)
-          others(parts[0].group_state[i], groups[0].group_state[i]);
-        states(parts[0].state, groups[0].state);
-      });
-    });
-  }
-
   typename O::Options options_;
   sharded::Lines lines_;
   O part_;

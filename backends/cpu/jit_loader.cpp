@@ -37,13 +37,8 @@ JitPlugin* give_up(const std::string& reason) {
   return nullptr;
 }
 
-std::string plugin_file() {
-  const std::string library = own_file();  // it lies beside it
-  return library.substr(0, library.rfind('/') + 1) + NITINOL_LLVM_PLUGIN;
-}
-
 JitPlugin* load() {
-  void* const module = dlopen(plugin_file().c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* const module = dlopen(beside_own_file(NITINOL_LLVM_PLUGIN).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (module == nullptr) return give_up(dlerror());
   const auto entry = reinterpret_cast<JitPluginEntry>(dlsym(module, jit_plugin_symbol));
   if (entry == nullptr) return give_up("the module lacks its entry point");
@@ -52,7 +47,7 @@ JitPlugin* load() {
 }
 
 bool may_load() {
-  static const bool is_there = access(plugin_file().c_str(), R_OK) == 0;
+  static const bool is_there = access(beside_own_file(NITINOL_LLVM_PLUGIN).c_str(), R_OK) == 0;
   return is_there;
 }
 

@@ -229,10 +229,6 @@ Tensor in_line(const Tensor& parts, int along) {
 /// instead of two.
 constexpr int64_t gathered_bytes = 16384;
 
-}  // namespace
-
-namespace {
-
 /// An all_reduce of much, whose second half waits for the first.
 struct Halves {
   Tensor x, parts;

@@ -4,8 +4,8 @@
 #include "backends/cuda/runtime/executables.h"
 #include "core/backend.h"
 #include "core/library.h"
+#include "core/strided.h"
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <memory>
@@ -16,22 +16,6 @@
 namespace nitinol::cuda {
 namespace {
 
-/// The bytes from the first to the last element of an operand, and where its first index is.
-struct Extent {
-  int64_t before = 0, bytes = 0;
-};
-
-Extent extent_of(const OperandLayout& operand) {
-  int64_t lowest = 0, highest = 0;
-  for (int i = 0; i < operand.shape.size(); ++i) {
-    if (operand.shape[i] == 0) return {};
-    const int64_t reach = (operand.shape[i] - 1) * operand.strides[i];
-    (reach < 0 ? lowest : highest) += reach;
-  }
-  const auto size = static_cast<int64_t>(size_of(operand.dtype));
-  return {-lowest * size, (highest - lowest + 1) * size};
-}
-
 class ByHost final : public Executable {
  public:
   ByHost(Backend& device, LibraryCall call) : device_(device), call_(std::move(call)) {}
@@ -41,16 +25,22 @@ class ByHost final : public Executable {
   }
 
   void launch(const Launch& launch) const override {
-    const Extent x = extent_of(call_.operands[0]), y = extent_of(call_.operands[1]);
-    std::vector<std::byte> in(static_cast<std::size_t>(x.bytes)),
-        out(static_cast<std::size_t>(y.bytes));
-    const auto* const first = static_cast<const std::byte*>(launch.buffers[0]);
-    if (x.bytes > 0) device_.download(first - x.before, in.data(), in.size());
-    const std::array<void*, 2> buffers = {in.data() + x.before, out.data()};
+    const OperandLayout &x = call_.operands[0], &y = call_.operands[1];
+    const auto size = static_cast<int64_t>(size_of(x.dtype));
+    std::vector<std::byte> in, out(static_cast<std::size_t>(element_count(y.shape) * size));
+    std::byte* first_in = nullptr;
+    if (element_count(x.shape) > 0) {
+      const Extent extent = extent_of(x.shape, x.strides);
+      in.resize(static_cast<std::size_t>(extent.count() * size));
+      const auto* const first = static_cast<const std::byte*>(launch.buffers[0]);
+      device_.download(first - extent.before * size, in.data(), in.size());
+      first_in = in.data() + extent.before * size;
+    }
+    const std::array<void*, 2> buffers = {first_in, out.data()};
     Launch here = launch;
     here.buffers = buffers;
     dist::run_collective(call_, here);
-    if (y.bytes > 0) device_.upload(out.data(), launch.buffers[1], out.size());
+    if (!out.empty()) device_.upload(out.data(), launch.buffers[1], out.size());
   }
 
  private:

@@ -54,20 +54,6 @@ dist::Group group_or_world(const char* where, nb::handle group) {
 /// What nitinol/_sharded.py is made of.
 using nn::sharded::Lines;
 
-/// f(states of both) and g(other Variables of both) of a part's optimizer and the whole one.
-template <class F, class G>
-void for_states(const nn::Optimizer& part, const nn::Optimizer& whole, F&& f, G&& g) {
-  part.fields([&](const char*, const auto& parts) {
-    whole.fields([&](const char*, const auto& groups) {
-      g(parts[0].rate, groups[0].rate);
-      g(parts[0].steps, groups[0].steps);
-      for (std::size_t i = 0; i < parts[0].group_state.size(); ++i)
-        g(parts[0].group_state[i], groups[0].group_state[i]);
-      f(parts[0].state, groups[0].state);
-    });
-  });
-}
-
 void bind_sharded(nb::module_& m) {
   nb::class_<Lines>(m, "_Lines")
       .def(
@@ -84,22 +70,11 @@ void bind_sharded(nb::module_& m) {
       .def("gather", [](const Lines& self) { together([&] { self.gather({}); }); })
       .def("gather_state",
            [](const Lines& self, const nn::Optimizer& part, const nn::Optimizer& whole) {
-             together([&] {
-               for_states(
-                   part, whole,
-                   [&](const auto& parts, const auto& all) { self.gather_state(parts, all, {}); },
-                   [](const Variable& from, const Variable& to) { to.set(from.get()); });
-             });
+             together([&] { self.gather_state(part, whole, {}); });
            })
       .def("scatter_state",
            [](const Lines& self, const nn::Optimizer& part, const nn::Optimizer& whole) {
-             together([&] {
-               self.take_parameters();
-               for_states(
-                   part, whole,
-                   [&](const auto& parts, const auto& all) { self.scatter_state(all, parts); },
-                   [](const Variable& to, const Variable& from) { to.set(from.get()); });
-             });
+             together([&] { self.scatter_state(whole, part); });
            });
 }
 
