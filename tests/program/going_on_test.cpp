@@ -64,6 +64,13 @@ TEST_CASE("what is sent keeps its place until it has been sent", "[jit][plan]") 
   CHECK((overlapping(*without, 1, 3) || overlapping(*without, 1, 4)));
 }
 
+TEST_CASE("beside little a collective is launched", "[jit][plan]") {
+  const auto made =
+      program_of("x: f32[200, 200] = input; y: f32[8, 8] = input; a = rank_gather x" + gather +
+                 "p = matmul y y; s = sum a axes=[0] keepdims=false; return s p");
+  for (const program::ProgramStep& step : made->steps) CHECK(step.until == 0);
+}
+
 TEST_CASE("little is sent at once", "[jit][plan]") {
   const auto made = program_of(
       "x: f32[8, 8] = input; g = matmul x x; "
