@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-TIMEOUT = 3  # of the library's waits, in seconds
+TIMEOUT = 6  # of the library's waits, in seconds
 
 # Name: what has to be printed (all of them), whether the run fails (None: either), and the environment.
 CASES: dict[str, tuple[list[str], bool | None, dict[str, str]]] = {
@@ -22,7 +22,7 @@ CASES: dict[str, tuple[list[str], bool | None, dict[str, str]]] = {
     "kill": ([], True, {}),
     "stop": (
         [
-            r"all_reduce: rank [02] \(host \S+\) has waited 3 s, in all_reduce number 4 of float32\[1000\]"
+            r"all_reduce: rank [02] \(host \S+\) has waited 6 s, in all_reduce number 4 of float32\[1000\]"
             r" at \S*failures.cpp:\d+ \(4000 bytes for each rank\), for rank 1 \(host \S+\)"
             r" \(last seen in all_reduce number 3 of float32\[1000\] at \S*failures.cpp:\d+\)",
         ],
