@@ -1,5 +1,6 @@
 #include "dist/collective.h"
 
+#include "core/error.h"
 #include "core/strided.h"
 #include "dist/calls.h"
 #include "dist/meeting.h"
@@ -9,6 +10,7 @@
 #include <cstring>
 #include <memory>
 #include <span>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -47,31 +49,33 @@ Header header_of(const LibraryCall& call, uint64_t bytes) {
   return header;
 }
 
-/// Waits for the other members of `group`.
-void run(World& world, GroupState& group, const LibraryCall& call, std::span<void* const> buffers,
-         bool is_beside) {
+/// What goes from a member to another.
+std::size_t block_bytes(const LibraryCall& call, const GroupState& group) {
+  const OperandLayout& x = call.operands[0];
+  const auto bytes = static_cast<std::size_t>(element_count(x.shape)) * size_of(x.dtype);
+  return call.collective.kind == Collective::Kind::exchange
+             ? bytes / static_cast<std::size_t>(group.size())
+             : bytes;
+}
+
+Dealings dealings_of(const Collective& collective, const GroupState& group, std::size_t block,
+                     const std::byte* from, std::byte* to) {
   using Kind = Collective::Kind;
   const int size = group.size(), rank = group.rank;
-  const OperandLayout& x = call.operands[0];
-  const auto in_bytes = static_cast<std::size_t>(element_count(x.shape)) * size_of(x.dtype);
-  const Dense dense(x, buffers[0]);
-  const std::byte* const from = dense.data();
-  auto* const to = static_cast<std::byte*>(buffers[1]);
-  const Kind kind = call.collective.kind;
-  // What each member gets of another.
-  const std::size_t block =
-      kind == Kind::exchange ? in_bytes / static_cast<std::size_t>(size) : in_bytes;
+  const Kind kind = collective.kind;
+  Dealings all = {.others = {}, .bytes = block};
   const auto block_at = [block](int member) { return block * static_cast<std::size_t>(member); };
   const auto keep = [&](std::size_t from_at, std::size_t to_at) {
-    if (block > 0) std::memcpy(to + to_at, from + from_at, block);
+    if (block == 0) return;
+    all.kept = from + from_at;
+    all.kept_to = to + to_at;
   };
   static constinit const std::byte nothing[1] = {};
   static std::byte nowhere[1];  // where no bytes come
   const auto source = [&](std::size_t at) { return block > 0 ? from + at : nothing; };
   const auto place = [&](std::size_t at) { return block > 0 ? to + at : nowhere; };
 
-  const std::lock_guard lock(group.mutex);
-  std::vector<Dealing> dealings;
+  std::vector<Dealing>& dealings = all.others;
   if (kind == Kind::exchange || kind == Kind::gather) {
     // Each begins with the one after it, so that not all send to the same.
     for (int step = 1; step < size; ++step) {
@@ -82,7 +86,7 @@ void run(World& world, GroupState& group, const LibraryCall& call, std::span<voi
     }
     keep(kind == Kind::exchange ? block_at(rank) : 0, block_at(rank));
   } else if (kind == Kind::broadcast) {
-    const int root = call.collective.partner;
+    const int root = collective.partner;
     for (int other = 0; other < size; ++other) {
       if (rank == root && other != root)
         dealings.push_back({.member = other, .out = source(0), .in = nullptr});
@@ -92,7 +96,7 @@ void run(World& world, GroupState& group, const LibraryCall& call, std::span<voi
     else
       dealings.push_back({.member = root, .out = nullptr, .in = place(0)});
   } else {  // to the one `partner` after this
-    const int shift = call.collective.partner;
+    const int shift = collective.partner;
     const int next = (rank + shift) % size, before = (rank + size - shift) % size;
     if (next == rank) {
       keep(0, 0);
@@ -103,9 +107,41 @@ void run(World& world, GroupState& group, const LibraryCall& call, std::span<voi
       dealings.push_back({.member = before, .out = nullptr, .in = place(0)});
     }
   }
-  if (dealings.empty()) return;
-  Meeting meeting(world, group, header_of(call, block), dealings);
+  return all;
+}
+
+/// Waits for the other members of `group`, whose mutex is held.
+void run(World& world, GroupState& group, const Header& header, const Dealings& dealings,
+         bool is_beside = false) {
+  if (dealings.kept != nullptr) std::memcpy(dealings.kept_to, dealings.kept, dealings.bytes);
+  if (dealings.others.empty()) return;
+  Meeting meeting(world, group, header, dealings);
   meeting.wait(is_beside);
+}
+
+void run_on_host(World& world, GroupState& group, const LibraryCall& call,
+                 std::span<void* const> buffers, bool is_beside) {
+  const Dense dense(call.operands[0], buffers[0]);
+  const std::lock_guard lock(group.mutex);
+  const std::size_t bytes = block_bytes(call, group);
+  run(world, group, header_of(call, bytes),
+      dealings_of(call.collective, group, bytes, dense.data(),
+                  static_cast<std::byte*>(buffers[1])),
+      is_beside);
+}
+
+std::vector<std::byte> gather_bytes(World& world, GroupState& group, std::span<const std::byte> own,
+                                    std::string_view function) {
+  std::vector<std::byte> all(group.ranks.size() * own.size());
+  const Collective gather = {.kind = Collective::Kind::gather, .group = group.id};
+  Header header = {.bytes = own.size(),
+                   .kind = static_cast<uint8_t>(gather.kind),
+                   .dtype = static_cast<uint8_t>(u8),
+                   .rank = 1,
+                   .shape = {static_cast<int64_t>(own.size())}};
+  std::ranges::copy(function.substr(0, header.call.size() - 1), header.call.begin());
+  run(world, group, header, dealings_of(gather, group, own.size(), own.data(), all.data()));
+  return all;
 }
 
 class Beside final : public Underway {
@@ -133,21 +169,89 @@ void run_collective(const LibraryCall& call, const Launch& launch) {
   World& world = the_world();
   const std::shared_ptr<GroupState> group = group_with(world, call.collective.group);
   group->background.wait_until_idle();
-  run(world, *group, call, launch.buffers, false);
+  run_on_host(world, *group, call, launch.buffers, false);
 }
 
 std::unique_ptr<Underway> begin_collective(const LibraryCall& call, const Launch& launch) {
   World& world = the_world();
   std::shared_ptr<GroupState> group = group_with(world, call.collective.group);
   if (group->size() == 1 || world.engine->is_of_one_thread()) {
-    run(world, *group, call, launch.buffers, false);
+    run_on_host(world, *group, call, launch.buffers, false);
     return nullptr;
   }
   check_usable(world, "a collective");  // here: a forked process has no such thread
   const std::array<void*, 2> buffers = {launch.buffers[0], launch.buffers[1]};
   std::shared_ptr<Background::Job> job = group->background.add(
-      [&world, group, &call, buffers] { run(world, *group, call, buffers, true); });
+      [&world, group, &call, buffers] { run_on_host(world, *group, call, buffers, true); });
   return std::make_unique<Beside>(std::move(group), std::move(job));
+}
+
+std::vector<std::byte> gather_bytes(GroupState& group, std::span<const std::byte> own,
+                                    std::string_view function) {
+  const std::lock_guard lock(group.mutex);
+  return gather_bytes(the_world(), group, own, function);
+}
+
+// ---- OnDevice
+
+OnDevice::OnDevice(const LibraryCall& call)
+    : call_(call), group_(group_with(the_world(), call.collective.group)) {
+  group_->background.wait_until_idle();
+  lock_ = std::unique_lock(group_->mutex);
+}
+
+int OnDevice::rank() const {
+  return group_->rank;
+}
+
+int OnDevice::size() const {
+  return group_->size();
+}
+
+const std::string& OnDevice::text() const {
+  return call_text(call_.collective.call);
+}
+
+std::vector<std::byte> OnDevice::gather(std::span<const std::byte> own, std::string_view function) {
+  return gather_bytes(the_world(), *group_, own, function);
+}
+
+void OnDevice::meet() {
+  Header header = header_of(call_, block_bytes(call_, *group_));
+  header.is_on_device = 1;
+  run(the_world(), *group_, header, dealings_of(call_.collective, *group_, 0, nullptr, nullptr));
+}
+
+void OnDevice::run_on_host(const void* from, void* to) {
+  Header header = header_of(call_, block_bytes(call_, *group_));
+  header.is_on_device = 1;
+  run(the_world(), *group_, header, dealings(from, to));
+}
+
+Dealings OnDevice::dealings(const void* from, void* to) const {
+  return dealings_of(call_.collective, *group_, block_bytes(call_, *group_),
+                     static_cast<const std::byte*>(from), static_cast<std::byte*>(to));
+}
+
+std::string failure_of(GroupState& group) {
+  World& world = the_world();
+  const std::lock_guard lock(world.mutex);
+  const bool may_ask = world.engine->is_open() && (!world.engine->is_of_one_thread() ||
+                                                   world.thread == std::this_thread::get_id());
+  if (may_ask) take_notices(world);
+  return group.failure;
+}
+
+void let_fail(GroupState& group, const std::string& why) {
+  if (!failure_of(group).empty()) return;
+  try {
+    break_group(the_world(), group, why);
+  } catch (const Error&) {  // it says so by throwing
+  }
+}
+
+double patience() {
+  return the_world().timeout;
 }
 
 }  // namespace nitinol::dist

@@ -29,7 +29,8 @@ struct Header {
   uint8_t is_strict = 0;  ///< whether lines are compared
   int32_t partner = 0;    ///< Collective::partner
   std::array<int64_t, told_axes> shape = {};
-  std::array<char, 160> call = {};  ///< "all_reduce at model.cpp:41", which ends in 0
+  uint32_t is_on_device = 0;        ///< whether the tensors are on devices
+  std::array<char, 156> call = {};  ///< "all_reduce at model.cpp:41", which ends in 0
 };
 static_assert(sizeof(Header) == 248);
 

@@ -31,15 +31,16 @@ std::string text_of(const Header& header) {
   Shape shape;
   for (std::size_t i = 0; i < std::min<std::size_t>(header.rank, told_axes); ++i)
     shape.push_back(header.shape[i]);
-  return fmt::format("{} number {} of {}{}{}", function, header.number,
+  return fmt::format("{} number {} of {}{}{}{}", function, header.number,
                      name_of(static_cast<DType>(header.dtype)), to_string(shape),
-                     call.substr(function.size()));
+                     header.is_on_device != 0 ? " on a GPU" : "", call.substr(function.size()));
 }
 
 bool are_same(const Header& a, const Header& b) {
   const bool is_strict = a.is_strict != 0 && b.is_strict != 0;
   return a.number == b.number && a.bytes == b.bytes && a.kind == b.kind && a.dtype == b.dtype &&
          a.rank == b.rank && a.partner == b.partner && a.shape == b.shape &&
+         a.is_on_device == b.is_on_device &&
          function_of(a) == function_of(b) && (!is_strict || call_of(a) == call_of(b));
 }
 
@@ -51,8 +52,8 @@ std::string size_text(uint64_t bytes) {
 
 }  // namespace
 
-Meeting::Meeting(World& world, GroupState& group, Header header, std::span<const Dealing> dealings)
-    : world_(world), group_(group), header_(header) {
+Meeting::Meeting(World& world, GroupState& group, Header header, const Dealings& dealings)
+    : world_(world), group_(group), header_(header), bytes_(dealings.bytes) {
   header_.number = ++group.number;
   header_.is_strict = world.is_strict ? 1 : 0;
   {
@@ -66,10 +67,10 @@ Meeting::Meeting(World& world, GroupState& group, Header header, std::span<const
     }
   }
   check_usable(world, "a collective");
-  group.scratch.resize(2 * first_bytes * dealings.size());
+  group.scratch.resize(2 * first_bytes * dealings.others.size());
   std::byte* scratch = group.scratch.data();
-  peers_.reserve(dealings.size());
-  for (const Dealing& dealing : dealings) {
+  peers_.reserve(dealings.others.size());
+  for (const Dealing& dealing : dealings.others) {
     Peer& peer = peers_.emplace_back(Peer{.dealing = dealing, .out = {}, .in = {}});
     peer.out.message = scratch;
     peer.in.message = scratch + first_bytes;
@@ -105,8 +106,7 @@ void Meeting::begin(Peer& peer) {
   const std::byte* const data = peer.dealing.out;
   if (data == nullptr) return;
   const int to = group_.ranks[static_cast<std::size_t>(peer.dealing.member)];
-  const auto bytes = static_cast<std::size_t>(header_.bytes);
-  const std::size_t inlined = bytes <= inline_bytes ? bytes : 0;
+  const std::size_t bytes = bytes_, inlined = bytes <= inline_bytes ? bytes : 0;
   std::memcpy(way.message, &header_, sizeof(header_));
   if (inlined > 0) std::memcpy(way.message + sizeof(header_), data, inlined);
   way.stage = Stage::first;
@@ -134,7 +134,7 @@ void Meeting::read_first(Peer& peer) {
         text_of(told));
     return;
   }
-  const auto bytes = static_cast<std::size_t>(header_.bytes);
+  const std::size_t bytes = bytes_;
   if (bytes <= inline_bytes) {
     if (bytes > 0) std::memcpy(peer.dealing.in, peer.in.message + sizeof(told), bytes);
     peer.in.stage = Stage::done;

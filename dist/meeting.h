@@ -6,6 +6,7 @@
 // do not do the same find out, and who has not come is known by name.
 #pragma once
 
+#include "dist/collective.h"
 #include "dist/group_state.h"
 
 #include <chrono>
@@ -16,18 +17,12 @@
 
 namespace nitinol::dist {
 
-/// What goes to another member and what comes from it, of as many bytes as the header says.
-struct Dealing {
-  int member = 0;
-  const std::byte* out = nullptr;  ///< null: nothing goes
-  std::byte* in = nullptr;         ///< null: nothing comes
-};
-
 class Meeting {
  public:
   /// Begins: `header` says what is done, but for its number. The group's mutex is held until the
-  /// end. Throws Error(io) if the group has failed, or the engine fails.
-  Meeting(World& world, GroupState& group, Header header, std::span<const Dealing> dealings);
+  /// end. Of dealings of no bytes the headers alone are sent, as where something else
+  /// moves what they speak of. Throws Error(io) if the group has failed, or the engine fails.
+  Meeting(World& world, GroupState& group, Header header, const Dealings& dealings);
   ~Meeting();
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
@@ -65,6 +60,7 @@ class Meeting {
   World& world_;
   GroupState& group_;
   Header header_;
+  std::size_t bytes_;  ///< that are sent beside the header
   std::vector<Peer> peers_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::string mismatch_;  ///< what a member does that is something else

@@ -3,7 +3,6 @@
 #include "core/library.h"
 #include "core/log.h"
 #include "core/parallel.h"
-#include "dist/calls.h"
 #include "dist/collective.h"
 #include "dist/engine_loader.h"
 #include "dist/group_state.h"
@@ -17,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <sched.h>
+#include <span>
 #include <unistd.h>
 
 namespace nitinol::dist {
@@ -75,22 +75,13 @@ double timeout_of(const Options& options) {
   return options.timeout;
 }
 
-/// Runs a collective before there are ops: each rank's `own` bytes, in the order of ranks.
+/// Each rank's `own`, in the order of ranks.
 template <class T>
 std::vector<T> gathered(GroupState& group, const T& own, std::string_view function) {
+  const std::vector<std::byte> bytes =
+      gather_bytes(group, std::as_bytes(std::span(&own, 1)), function);
   std::vector<T> all(group.ranks.size());
-  const Shape shape = {static_cast<int64_t>(sizeof(T))};
-  Shape whole = {group.size(), shape[0]};
-  const std::array<void*, 2> buffers = {const_cast<T*>(&own), all.data()};
-  nitinol::Launch launch;
-  launch.buffers = buffers;
-  run_collective({.kind = LibraryCall::Kind::collective,
-                  .operands = {{u8, shape, strides_of(shape)}, {u8, whole, strides_of(whole)}},
-                  .collective = {.kind = Collective::Kind::gather,
-                                 .group = group.id,
-                                 .call = number_of_call(function, {}),
-                                 .shape = shape}},
-                 launch);
+  std::memcpy(all.data(), bytes.data(), bytes.size());
   return all;
 }
 

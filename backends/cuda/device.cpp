@@ -72,7 +72,7 @@ class CudaBackend final : public Backend {
   std::unique_ptr<Executable> prepare(const Step& step) override {
     if (const auto* const kernel = std::get_if<Kernel>(&step)) return make_printed(gpu_, *kernel);
     const auto& call = std::get<LibraryCall>(step);
-    if (call.kind == LibraryCall::Kind::collective) return make_collective(*this, call);
+    if (call.kind == LibraryCall::Kind::collective) return make_collective(gpu_, call);
     if (auto product = make_product(gpu_, call)) return product;
     if (auto convolution = make_convolution(gpu_, call)) return convolution;
     return make_routine(gpu_, call);

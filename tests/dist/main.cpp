@@ -13,6 +13,11 @@ int main(int argc, char** argv) {
   // A rank that waits for one whose case has failed is to say so before the whole test is given up.
   setenv("NITINOL_DIST_TIMEOUT", "60", 0);
   nitinol::dist::init();
+  // Each rank on one of so many GPUs.
+  if (const char* const gpus = std::getenv("NITINOL_TEST_GPUS")) {
+    const int number = nitinol::dist::local_rank() % std::atoi(gpus);
+    nitinol::set_default_device({nitinol::Device::Kind::cuda, static_cast<int8_t>(number)});
+  }
   Catch::Session session;
   if (const int code = session.applyCommandLine(argc, argv); code != 0) return code;
   if (nitinol::dist::world().rank() != 0) session.configData().reporterName = "compact";

@@ -8,7 +8,6 @@
 #include <vector>
 
 namespace nitinol {
-class Backend;
 struct Kernel;
 struct LibraryCall;
 }  // namespace nitinol
@@ -31,8 +30,5 @@ class Compiled : public Executable {
 
 /// Throws Error(unsupported) for what has no text of our own.
 [[nodiscard]] std::unique_ptr<Executable> make_routine(Gpu& gpu, const LibraryCall& call);
-
-/// Of tensors in the memory of `device`.
-[[nodiscard]] std::unique_ptr<Executable> make_collective(Backend& device, const LibraryCall& call);
 
 }  // namespace nitinol::cuda

@@ -56,6 +56,7 @@ Properties properties_of(int number) {
   check(driver().cuDeviceGetAttribute(&minor, minor_attribute, device), "an attribute");
   Properties properties = {.name = name.data(), .architecture = 10 * major + minor};
   check(driver().cuDeviceTotalMem_v2(&properties.total_bytes, device), "its memory");
+  check(driver().cuDeviceGetUuid_v2(&properties.uuid, device), "its number");
   return properties;
 }
 
@@ -109,6 +110,23 @@ void Gpu::check(int result, const char* what) const {
   throw_if_failed(result, what, number_);
 }
 
+void Gpu::check_wait(int result, const char* what) const {
+  check(result, what);
+  if (!is_cut_off_.load(std::memory_order_acquire)) [[likely]]
+    return;
+  const std::lock_guard lock(mutex_);
+  throw Error(ErrorKind::io,
+              {.where = fmt::format("cuda:{}", number_),
+               .what = fmt::format("a collective was ended before it was done: {}", cut_off_),
+               .fix = "What the device holds may be anything: start all ranks anew."});
+}
+
+void Gpu::cut_off(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  if (cut_off_.empty()) cut_off_ = why;
+  is_cut_off_.store(true, std::memory_order_release);
+}
+
 void Gpu::expect_alive() const {
   const Entered entered = enter();
   check(driver_.cuStreamSynchronize(stream_), "waiting for launches");
@@ -153,12 +171,19 @@ void Gpu::upload(const void* from, void* to, std::size_t bytes) {
   }
 }
 
-Driver::Stream Gpu::copies() {
+Driver::Stream Gpu::made(Driver::Stream& stream, const char* what) {
   static ForkSafeMutex mutex;
   const std::lock_guard lock(mutex);
-  if (copies_ == nullptr)
-    check(driver_.cuStreamCreate(&copies_, non_blocking), "its stream of copies");
-  return copies_;
+  if (stream == nullptr) check(driver_.cuStreamCreate(&stream, non_blocking), what);
+  return stream;
+}
+
+Driver::Stream Gpu::copies() {
+  return made(copies_, "its stream of copies");
+}
+
+Driver::Stream Gpu::exchanges() {
+  return made(exchanges_, "its stream of exchanges");
 }
 
 void Gpu::wait_for(Driver::Event event, Driver::Stream stream, const char* what) const {
@@ -237,7 +262,7 @@ void Gpu::wait() {
     const std::lock_guard lock(mutex_);
     asked = asked_;
   }
-  check(driver_.cuStreamSynchronize(stream_), "waiting for launches");
+  check_wait(driver_.cuStreamSynchronize(stream_), "waiting for launches");
   const std::lock_guard lock(mutex_);
   done_ = std::max(done_, asked);
 }

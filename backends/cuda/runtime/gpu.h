@@ -31,6 +31,7 @@ struct Properties {
   std::string name;
   int architecture = 0;  ///< 90 for compute capability 9.0
   std::size_t total_bytes = 0;
+  Driver::Uuid uuid = {};  ///< no other GPU has it
 };
 /// Asks the driver, and makes no context. Throws Error(device).
 [[nodiscard]] Properties properties_of(int number);
@@ -70,11 +71,19 @@ class Gpu {
   /// Throws Error(device) with the driver's words for a result that is not 0; what no later call
   /// survives makes the device lost.
   void check(int result, const char* what) const;
+  /// The same of a call that has waited. Throws Error(io), too, if work was cut off, since what is
+  /// in memory then may be anything.
+  void check_wait(int result, const char* what) const;
+  /// Work that waited for another process has been ended before it was done: `why` is what all who
+  /// wait from now on are told.
+  void cut_off(const std::string& why);
   /// For a library that has failed: throws Error(device) if the device is lost, with the launches
   /// it was lost in. Waits for all that was asked for.
   void expect_alive() const;
 
   [[nodiscard]] Driver::Stream stream() const { return stream_; }
+  /// The stream of what goes to other processes, made when it is first needed.
+  [[nodiscard]] Driver::Stream exchanges();
   [[nodiscard]] GpuMemory& memory() { return memory_; }
 
   /// A large one goes beside what was asked for before, but for what uses its memory.
@@ -104,6 +113,7 @@ class Gpu {
   [[nodiscard]] uint32_t* counters(std::size_t count);
 
  private:
+  [[nodiscard]] Driver::Stream made(Driver::Stream& stream, const char* what);
   /// The stream of large copies, made when it is first needed.
   [[nodiscard]] Driver::Stream copies();
   void wait_for(Driver::Event event, Driver::Stream stream, const char* what) const;
@@ -119,7 +129,7 @@ class Gpu {
   const Properties properties_;
   std::size_t most_argument_bytes_ = 0;
   Driver::Context context_ = nullptr;
-  Driver::Stream stream_ = nullptr, copies_ = nullptr;
+  Driver::Stream stream_ = nullptr, copies_ = nullptr, exchanges_ = nullptr;
   Driver::Event mark_ = nullptr;
   std::set<int> reached_;
   GpuMemory memory_;
@@ -135,6 +145,8 @@ class Gpu {
   std::array<std::shared_ptr<const std::string>, label_count> labels_;  ///< of the latest work
   mutable std::string lost_;  ///< why the device cannot be used any more
   mutable std::atomic<bool> is_lost_ = false;
+  std::string cut_off_;  ///< why what is in memory may be anything
+  std::atomic<bool> is_cut_off_ = false;
 };
 
 }  // namespace nitinol::cuda

@@ -49,7 +49,7 @@ void add_python(std::vector<fs::path>& list, const fs::path& prefix) {
     for (const char* const packages : {"site-packages", "dist-packages"}) {
       const fs::path nvidia = python / packages / "nvidia";
       for (const char* const part :
-           {"cu13/lib", "cuda_nvrtc/lib", "cublas/lib", "cudnn/lib", "nvtx/lib"}) {
+           {"cu13/lib", "cuda_nvrtc/lib", "cublas/lib", "cudnn/lib", "nccl/lib", "nvtx/lib"}) {
         std::error_code error;
         if (fs::is_directory(nvidia / part, error)) list.push_back(nvidia / part);
       }
@@ -99,7 +99,8 @@ std::vector<fs::path> named_folders() {
   for (const std::string& name : split(environment_text("NITINOL_CUDA_PATH"))) {
     list.emplace_back(name);
     for (const char* const below : {"lib64", "lib", "nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib",
-                                    "nvidia/cublas/lib", "nvidia/cudnn/lib", "nvidia/nvtx/lib"}) {
+                                    "nvidia/cublas/lib", "nvidia/cudnn/lib", "nvidia/nccl/lib",
+                                    "nvidia/nvtx/lib"}) {
       std::error_code error;
       if (fs::is_directory(fs::path(name) / below, error)) list.push_back(fs::path(name) / below);
     }
@@ -334,6 +335,19 @@ const Opened<Cudnn>& opened_cudnn() {
   return opened;
 }
 
+const Opened<Nccl>& opened_nccl() {
+  static const Opened<Nccl>& opened = *[] {
+    auto* const made = new Opened<Nccl>{.search = {.names = {"libnccl.so.2"}}};
+    static constexpr const char* names[] = {
+        "ncclGetVersion",        "ncclGetUniqueId",    "ncclCommInitRankConfig", "ncclCommAbort",
+        "ncclCommGetAsyncError", "ncclGetErrorString", "ncclGroupStart",         "ncclGroupEnd",
+        "ncclSend",              "ncclRecv"};
+    fill(*made, names);
+    return made;
+  }();
+  return opened;
+}
+
 const Opened<Nvtx>& opened_nvtx() {
   static const Opened<Nvtx>& opened = *[] {
     auto* const made =
@@ -387,6 +401,7 @@ std::span<const char* const> driver_functions() {
                                           "cuDeviceGetName",
                                           "cuDeviceGetAttribute",
                                           "cuDeviceTotalMem_v2",
+                                          "cuDeviceGetUuid_v2",
                                           "cuDevicePrimaryCtxRetain",
                                           "cuCtxGetCurrent",
                                           "cuCtxSetCurrent",
@@ -432,6 +447,12 @@ const CublasLt& cublas_lt() {
 const Cudnn& cudnn() {
   return table_of(opened_cudnn(), "CUDA's convolutions (cuDNN)",
                   "Install cuDNN 9, or the Python package nvidia-cudnn-cu13, or let "
+                  "NITINOL_CUDA_PATH name its folder.");
+}
+
+const Nccl& nccl() {
+  return table_of(opened_nccl(), "CUDA's messages between processes (NCCL)",
+                  "Install NCCL 2.14 or later, or the Python package nvidia-nccl-cu13, or let "
                   "NITINOL_CUDA_PATH name its folder.");
 }
 
@@ -500,6 +521,10 @@ bool has_cublas_lt() {
 
 bool has_cudnn() {
   return opened_cudnn().missing.empty();
+}
+
+bool has_nccl() {
+  return opened_nccl().missing.empty();
 }
 
 bool is_forked_off() {

@@ -1,6 +1,7 @@
 // Libraries: NVIDIA's, opened when they are first needed.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -47,6 +48,7 @@ struct Driver {
     return reinterpret_cast<Address>(memory);
   }
   static constexpr unsigned portable_and_mapped = 1 | 2, no_timing = 2;
+  using Uuid = std::array<std::byte, 16>;
   int (*cuInit)(unsigned flags);
   int (*cuDriverGetVersion)(int*);
   int (*cuGetErrorName)(int, const char**);
@@ -55,6 +57,7 @@ struct Driver {
   int (*cuDeviceGetName)(char*, int length, int device);
   int (*cuDeviceGetAttribute)(int*, int attribute, int device);
   int (*cuDeviceTotalMem_v2)(std::size_t*, int device);
+  int (*cuDeviceGetUuid_v2)(Uuid*, int device);
   int (*cuDevicePrimaryCtxRetain)(Context*, int device);
   int (*cuCtxGetCurrent)(Context*);
   int (*cuCtxSetCurrent)(Context);
@@ -193,6 +196,34 @@ struct Cudnn {
                                         void* w);
 };
 
+/// NCCL's functions to send from process to process, and to receive; results are ncclResult_t, 0
+/// for success.
+struct Nccl {
+  using Communicator = struct NcclCommunicator*;
+  static constexpr int in_progress = 7, bytes = 0;  ///< a result; a type of elements
+  /// ncclUniqueId: by which ranks find each other.
+  struct Id {
+    char data[128];
+  };
+  /// ncclConfig_t as of NCCL 2.14, which its size says: later ones take their defaults for what it
+  /// does not have.
+  struct Config {
+    std::size_t size = sizeof(Config);
+    unsigned magic = 0xcafebeef, version = 21'400;
+    int is_blocking = 0;
+  };
+  int (*ncclGetVersion)(int*);
+  int (*ncclGetUniqueId)(Id*);
+  int (*ncclCommInitRankConfig)(Communicator*, int ranks, Id, int rank, Config*);
+  int (*ncclCommAbort)(Communicator);
+  int (*ncclCommGetAsyncError)(Communicator, int* result);
+  const char* (*ncclGetErrorString)(int);
+  int (*ncclGroupStart)();
+  int (*ncclGroupEnd)();
+  int (*ncclSend)(const void*, std::size_t count, int type, int to, Communicator, Driver::Stream);
+  int (*ncclRecv)(void*, std::size_t count, int type, int from, Communicator, Driver::Stream);
+};
+
 /// The functions of NVTX for ranges.
 struct Nvtx {
   int (*nvtxRangePushA)(const char*);
@@ -215,6 +246,8 @@ struct Nvtx {
 [[nodiscard]] const CublasLt& cublas_lt();
 /// Made for NVRTC's major version of CUDA, if there is NVRTC.
 [[nodiscard]] const Cudnn& cudnn();
+/// 2.14 or later.
+[[nodiscard]] const Nccl& nccl();
 
 /// Null if no tool waits for ranges (NVTX_INJECTION64_PATH is not set), or there is no such
 /// library.
@@ -233,6 +266,7 @@ struct Nvtx {
 [[nodiscard]] bool has_driver();
 [[nodiscard]] bool has_cublas_lt();
 [[nodiscard]] bool has_cudnn();
+[[nodiscard]] bool has_nccl();
 /// The names of Driver's fields, in their order.
 [[nodiscard]] std::span<const char* const> driver_functions();
 /// Why the driver cannot be used, with where it was looked for; empty if it can.

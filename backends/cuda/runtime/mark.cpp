@@ -26,7 +26,7 @@ class Mark final : public DeviceMark {
 
   [[nodiscard]] double seconds_since(const DeviceMark& earlier) const override {
     const Entered entered = gpu_.enter();
-    gpu_.check(driver().cuEventSynchronize(event_), "waiting for an event");
+    gpu_.check_wait(driver().cuEventSynchronize(event_), "waiting for an event");
     float milliseconds = 0;
     gpu_.check(driver().cuEventElapsedTime(&milliseconds, static_cast<const Mark&>(earlier).event_,
                                            event_),

@@ -21,7 +21,7 @@ void Staging::prepare(Buffer& buffer) {
 
 void Staging::wait(Buffer& buffer) {
   if (!buffer.is_waiting) return;
-  gpu_.check(driver().cuEventSynchronize(buffer.copied), "waiting for a copy");
+  gpu_.check_wait(driver().cuEventSynchronize(buffer.copied), "waiting for a copy");
   buffer.is_waiting = false;
 }
 

@@ -31,7 +31,7 @@ class StatusWords::Posted final : public PostedStatus {
   Status::Code wait() override {
     if (!is_there()) {
       const Entered entered = words_.gpu_.enter();
-      words_.gpu_.check(driver().cuEventSynchronize(arrival_.copied), "waiting for checks");
+      words_.gpu_.check_wait(driver().cuEventSynchronize(arrival_.copied), "waiting for checks");
     }
     return static_cast<Status::Code>(arrival_.word->load(std::memory_order_acquire));
   }

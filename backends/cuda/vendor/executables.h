@@ -1,4 +1,5 @@
-// What a GPU runs by NVIDIA's libraries: cuBLASLt's products, cuDNN's convolutions.
+// What a GPU runs by NVIDIA's libraries: cuBLASLt's products, cuDNN's convolutions, NCCL's
+// messages.
 #pragma once
 
 #include "core/executable.h"
@@ -22,5 +23,9 @@ class Gpu;
 /// the same bits in each run. Null for integers, what has no element, what cuDNN refuses, and
 /// without it.
 [[nodiscard]] std::unique_ptr<Executable> make_convolution(Gpu& gpu, const LibraryCall& call);
+
+/// LibraryCall::Kind::collective by NCCL, or by way of the host's memory where a rank has none, or
+/// shares its GPU with another.
+[[nodiscard]] std::unique_ptr<Executable> make_collective(Gpu& gpu, const LibraryCall& call);
 
 }  // namespace nitinol::cuda

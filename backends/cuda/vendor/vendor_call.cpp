@@ -3,17 +3,13 @@
 #include "backends/cuda/runtime/executables.h"
 #include "backends/cuda/runtime/gpu.h"
 #include "backends/cuda/runtime/ranges.h"
-#include "core/backend.h"
-#include "core/copy_kernel.h"
+#include "backends/cuda/vendor/layout_copy.h"
 #include "core/error.h"
-#include "core/executables.h"
-#include "core/loop_nest.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 #include <utility>
 
 namespace nitinol::cuda {
@@ -38,47 +34,6 @@ std::size_t bytes_of(const OperandLayout& operand) {
 constexpr std::size_t result = 2;
 
 }  // namespace
-
-/// All elements of an operand from one layout to another.
-class VendorCall::Copy {
- public:
-  Copy(Gpu& gpu, const OperandLayout& from, const Strides& to) {
-    LoopNest<std::array<Strides, 2>> nest;
-    Dims order = Dims::filled(to.size(), 0);
-    std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(order, [&](int64_t a, int64_t b) {
-      return to[static_cast<int>(a)] > to[static_cast<int>(b)];
-    });
-    for (const int64_t axis : order) {
-      const auto i = static_cast<int>(axis);
-      nest.sizes.push_back(to[i] == 0 ? 1 : from.shape[i]);  // repeated here as there
-      nest.strides[0].push_back(from.strides[i]);
-      nest.strides[1].push_back(to[i]);
-    }
-    nest.simplify(nest.sizes.size());
-    nest.add_point_if_empty();
-    sizes_ = nest.sizes;
-    for (const Strides& strides : nest.strides)
-      strides_.insert(strides_.end(), strides.begin(), strides.end());
-    const int inner = nest.innermost(Order::none);
-    const Device device = {.kind = Device::Kind::cuda, .index = static_cast<int8_t>(gpu.number())};
-    Kernel kernel = copy_kernel(from.dtype);
-    for (std::size_t k = 0; k < kernel.operands.size(); ++k)
-      kernel.operands[k].inner = class_of(nest.strides[k][inner]);
-    executable_ = executable_for(backend(device), kernel);
-  }
-
-  void run(void* from, void* to) const {
-    const std::array<void*, 2> buffers = {from, to};
-    executable_->launch(
-        {.buffers = buffers, .sizes = sizes_, .strides = strides_, .offsets = {}, .scalars = {}});
-  }
-
- private:
-  Dims sizes_;
-  std::vector<int64_t> strides_;
-  std::shared_ptr<const Executable> executable_;
-};
 
 VendorCall::VendorCall(Gpu& gpu, const LibraryCall& call, std::string_view library,
                        std::string_view where)
@@ -114,13 +69,13 @@ bool VendorCall::is_copied(std::size_t k) const {
   return false;
 }
 
-const VendorCall::Copy& VendorCall::copy(std::size_t k) const {
+const LayoutCopy& VendorCall::copy(std::size_t k) const {
   const std::lock_guard lock(mutex_);
   if (!copies_[k]) {
     const bool is_result = k == result;
     const OperandLayout& from = is_result ? given_.operands[k] : call_.operands[k];
     const Strides& to = is_result ? call_.operands[k].strides : given_.operands[k].strides;
-    copies_[k] = std::make_unique<Copy>(gpu_, from, to);
+    copies_[k] = std::make_unique<LayoutCopy>(gpu_, from, to);
   }
   return *copies_[k];
 }

@@ -17,6 +17,7 @@
 namespace nitinol::cuda {
 
 class Gpu;
+class LayoutCopy;
 
 /// By which numbers a library calls the floating dtypes.
 struct TypeNumbers {
@@ -64,10 +65,8 @@ class VendorCall : public Executable {
   Gpu& gpu_;
 
  private:
-  class Copy;
-
   [[nodiscard]] bool is_copied(std::size_t k) const;
-  [[nodiscard]] const Copy& copy(std::size_t k) const;
+  [[nodiscard]] const LayoutCopy& copy(std::size_t k) const;
   /// For what the library does not take.
   [[nodiscard]] const Executable& own() const;
 
@@ -76,7 +75,7 @@ class VendorCall : public Executable {
   const std::string_view library_, where_;
   mutable std::atomic<bool> is_refused_ = false;
   mutable ForkSafeMutex mutex_;  ///< of what follows
-  mutable std::array<std::unique_ptr<const Copy>, 3> copies_;
+  mutable std::array<std::unique_ptr<const LayoutCopy>, 3> copies_;
   mutable std::unique_ptr<Executable> own_;
 };
 

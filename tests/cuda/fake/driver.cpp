@@ -210,6 +210,11 @@ int cuDeviceTotalMem_v2(std::size_t* bytes, int) {
   *bytes = Region::budget();
   return success;
 }
+int cuDeviceGetUuid_v2(std::array<std::byte, 16>* uuid, int device) {
+  FAKE_ENTRY_WITHOUT_CONTEXT;
+  *uuid = {static_cast<std::byte>(device + 1)};  // of all processes: ranks may share one
+  return success;
+}
 int cuDevicePrimaryCtxRetain(void** context, int device) {
   FAKE_ENTRY_WITHOUT_CONTEXT;
   if (device < 0 || device >= device_count()) return invalid_device;
@@ -452,6 +457,21 @@ int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y, unsigned grid
 int fake_enqueue(void* stream, void (*work)(void*), void* data) {
   FAKE_ENTRY_WITH_CONTEXT;
   return enqueue(stream, [=] { return work(data), true; });
+}
+int fake_enqueue_tried(void* stream, bool (*work)(void*), void* data) {
+  FAKE_ENTRY_WITH_CONTEXT;
+  const int result = enqueue(stream, [] { return true; });
+  if (result == success) driver().queue.back().is_ready = [=] { return work(data); };
+  return result;
+}
+int fake_run(int device, void* stream) {
+  current = device;
+  FAKE_ENTRY_WITH_CONTEXT;
+  const Stream* const found = find(driver().streams, stream);
+  return found != nullptr ? driver().run(*found) : invalid_handle;
+}
+int fake_device() {
+  return current;
 }
 bool fake_holds(const void* address, std::size_t bytes) {
   const std::lock_guard lock(driver().mutex);

@@ -34,6 +34,12 @@ extern "C" {
 [[gnu::visibility("default")]] void fake_fail(const char* name, uint64_t call, int result);
 /// Exported by the fake libcuda.so.1.
 [[gnu::visibility("default")]] int fake_enqueue(void* stream, void (*work)(void*), void* data);
+/// The same for work that is done once `work` returns true, until which it is tried again.
+[[gnu::visibility("default")]] int fake_enqueue_tried(void* stream, bool (*work)(void*), void* data);
+/// Does what was asked of a device's stream, and returns when that is done.
+[[gnu::visibility("default")]] int fake_run(int device, void* stream);
+/// The current device, or -1.
+[[gnu::visibility("default")]] int fake_device();
 /// Whether the range lies in one block of the current device's.
 [[gnu::visibility("default")]] bool fake_holds(const void* address, std::size_t bytes);
 [[gnu::visibility("default")]] nitinol::test::FakeCounts fake_counts();

@@ -72,14 +72,25 @@ struct Counted {
 struct FakeDriver {
   decltype(&fake_enqueue) enqueue = nullptr;
   decltype(&fake_holds) holds = nullptr;
+  decltype(&fake_enqueue_tried) enqueue_tried = nullptr;
+  decltype(&fake_run) run = nullptr;
+  decltype(&fake_device) device = nullptr;
 };
 
 inline const FakeDriver& fake_driver() {
   static const FakeDriver found = [] {
     void* const library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
     if (library == nullptr) return FakeDriver{};
-    return FakeDriver{reinterpret_cast<decltype(&fake_enqueue)>(::dlsym(library, "fake_enqueue")),
-                      reinterpret_cast<decltype(&fake_holds)>(::dlsym(library, "fake_holds"))};
+    const auto find = [library]<class F>(F*& function, const char* name) {
+      function = reinterpret_cast<F*>(::dlsym(library, name));
+    };
+    FakeDriver driver;
+    find(driver.enqueue, "fake_enqueue");
+    find(driver.holds, "fake_holds");
+    find(driver.enqueue_tried, "fake_enqueue_tried");
+    find(driver.run, "fake_run");
+    find(driver.device, "fake_device");
+    return driver;
   }();
   return found;
 }

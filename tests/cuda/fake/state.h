@@ -61,6 +61,7 @@ struct Work {
   std::function<bool()> run;
   std::shared_ptr<Module> module;  ///< to be compiled before
   Event after = {};                ///< what is waited for, if it has a stream
+  std::function<bool()> is_ready = {};  ///< or whether another process lets it run by now
 };
 struct LoadedModule {
   int device;
@@ -101,9 +102,12 @@ struct Driver {
     compile_queued();
     const Opened opened(*this);
     for (auto work = next(); work != queue.end(); work = next()) {
-      if (work->after.stream != nullptr)
+      if (is_pending(work->after))
         static_cast<void>(run(*work->after.stream, work->after.number));
-      do_now(work);
+      else if (work->is_ready && !work->is_ready())
+        let_others();
+      else
+        do_now(work);
     }
     return lost[device];
   }
@@ -113,8 +117,10 @@ struct Driver {
     for (const auto& [handle, stream] : streams) {
       if (!stream->is_of_copies()) continue;
       const auto next = [&] { return std::ranges::find(queue, stream.get(), &Work::stream); };
-      for (auto work = next(); work != queue.end() && !is_pending(work->after); work = next())
-        do_now(work);
+      const auto can_run = [&](const Work& work) {
+        return !is_pending(work.after) && (!work.is_ready || work.is_ready());
+      };
+      for (auto work = next(); work != queue.end() && can_run(*work); work = next()) do_now(work);
     }
   }
   int run_all(int device) {
@@ -155,6 +161,16 @@ struct Driver {
     for (const auto& region : regions) {
       if (region != nullptr) region->open(is_open);
     }
+  }
+  /// Lets other threads call the driver for a while.
+  void let_others() {
+    const int opened = std::exchange(open_count, 0);
+    open(false);
+    mutex.unlock();
+    ::usleep(20);
+    mutex.lock();
+    open_count = opened;
+    open(true);
   }
   void do_now(std::list<Work>::iterator work) {
     const auto device = static_cast<std::size_t>(work->stream->device);

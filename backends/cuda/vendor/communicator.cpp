@@ -1,0 +1,180 @@
+#include "backends/cuda/vendor/communicator.h"
+
+#include "backends/cuda/runtime/gpu.h"
+#include "core/error.h"
+
+#include <fmt/format.h>
+
+#include <thread>
+#include <utility>
+
+namespace nitinol::cuda {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// Whether an event's work is done.
+bool is_done(Gpu& gpu, Driver::Event event) {
+  constexpr int not_ready = 600;
+  const Entered entered = gpu.enter();
+  const int result = driver().cuEventQuery(event);
+  if (result == not_ready) return false;
+  gpu.check(result, "looking at an event");
+  return true;
+}
+
+}  // namespace
+
+Communicator::Exchange::Exchange(Gpu& gpu, std::string what) : gpu_(gpu), what_(std::move(what)) {
+  gpu.check(driver().cuEventCreate(&done_, Driver::no_timing), "making an event");
+}
+
+Communicator::Exchange::~Exchange() {
+  try {
+    const Entered entered = gpu_.enter();
+    driver().cuEventDestroy_v2(done_);
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the device is lost, and its events with it
+  }
+}
+
+void Communicator::Exchange::be_waited_for() const {
+  const Entered entered = gpu_.enter();
+  gpu_.check(driver().cuStreamWaitEvent(gpu_.stream(), done_, 0), "work after an exchange");
+}
+
+Communicator::Communicator(Gpu& gpu, std::shared_ptr<dist::GroupState> group, const Nccl::Id& id,
+                           int size, int rank)
+    : gpu_(gpu), group_(std::move(group)) {
+  const Entered entered = gpu_.enter();
+  Nccl::Config config;
+  settle(nccl().ncclCommInitRankConfig(&communicator_, size, id, rank, &config), "meeting by NCCL");
+}
+
+std::shared_ptr<const Communicator::Exchange> Communicator::begin(const dist::Dealings& dealings,
+                                                                  const std::string& what) {
+  const Entered entered = gpu_.enter();
+  const auto exchange = std::make_shared<Exchange>(gpu_, what);
+  const Driver::Stream stream = gpu_.exchanges();
+  const auto follow = [&](Driver::Stream later, Driver::Stream earlier) {
+    gpu_.check(driver().cuEventRecord(exchange->done_, earlier), "recording an event");
+    gpu_.check(driver().cuStreamWaitEvent(later, exchange->done_, 0), "an exchange after work");
+  };
+  follow(stream, gpu_.stream());
+  if (dealings.kept != nullptr) {
+    gpu_.check(driver().cuMemcpyDtoDAsync_v2(Driver::address_of(dealings.kept_to),
+                                             Driver::address_of(dealings.kept), dealings.bytes,
+                                             stream),
+               "copying a rank's own part");
+  }
+  if (dealings.bytes > 0 && !dealings.others.empty()) ask(dealings);
+  gpu_.check(driver().cuEventRecord(exchange->done_, stream), "recording an event");
+  const std::lock_guard lock(mutex_);
+  on_their_way_.push_back(exchange);
+  if (!std::exchange(is_watched_, true)) std::thread(&Communicator::watch, this).detach();
+  has_changed_.notify_all();
+  return exchange;
+}
+
+void Communicator::ask(const dist::Dealings& dealings) {
+  const Driver::Stream stream = gpu_.exchanges();
+  settle(nccl().ncclGroupStart(), "a group of messages");
+  const char* failed = nullptr;
+  int result = 0;
+  const auto expect = [&](int status, const char* what) {
+    if (status == 0 || status == Nccl::in_progress || failed != nullptr) return;
+    result = status;
+    failed = what;
+  };
+  for (const dist::Dealing& dealing : dealings.others) {
+    if (dealing.out != nullptr)
+      expect(nccl().ncclSend(dealing.out, dealings.bytes, Nccl::bytes, dealing.member,
+                             communicator_, stream),
+             "sending");
+    if (dealing.in != nullptr)
+      expect(nccl().ncclRecv(dealing.in, dealings.bytes, Nccl::bytes, dealing.member, communicator_,
+                             stream),
+             "receiving");
+  }
+  const int ended = nccl().ncclGroupEnd();
+  if (failed != nullptr) settle(result, failed);
+  settle(ended, "sending and receiving");
+}
+
+void Communicator::settle(int result, const char* what) {
+  const Clock::time_point begin = Clock::now();
+  while (result == Nccl::in_progress) {
+    if (const int asked = nccl().ncclCommGetAsyncError(communicator_, &result); asked != 0)
+      result = asked;
+    if (result != Nccl::in_progress) break;
+    if (const std::string why = dist::failure_of(*group_); !why.empty()) fail(why);
+    if (seconds_since(begin) > dist::patience())
+      fail(fmt::format("{} took longer than {:.0f} s", what, dist::patience()));
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+  if (result != 0)
+    fail(fmt::format("NCCL: {} failed with {} ({})", what, result,
+                     nccl().ncclGetErrorString(result)));
+}
+
+void Communicator::fail(const std::string& why) {
+  dist::let_fail(*group_, why);
+  throw Error(ErrorKind::io, {.where = fmt::format("cuda:{}", gpu_.number()), .what = why});
+}
+
+std::string Communicator::trouble(const Exchange& exchange) const {
+  if (std::string why = dist::failure_of(*group_); !why.empty()) return why;
+  int result = 0;
+  if (const int asked = nccl().ncclCommGetAsyncError(communicator_, &result); asked != 0)
+    result = asked;
+  if (result != 0 && result != Nccl::in_progress)
+    return fmt::format("NCCL failed in {} with {} ({})", exchange.what_, result,
+                       nccl().ncclGetErrorString(result));
+  if (seconds_since(exchange.asked_) > dist::patience())
+    return fmt::format("{} on cuda:{} has waited {:.0f} s for other ranks' GPUs", exchange.what_,
+                       gpu_.number(), dist::patience());
+  return {};
+}
+
+void Communicator::watch() {
+  constexpr std::chrono::milliseconds pause(5);
+  std::unique_lock lock(mutex_);
+  while (true) {
+    has_changed_.wait(lock, [this] { return !on_their_way_.empty(); });
+    std::shared_ptr<const Exchange> first = on_their_way_.front();
+    lock.unlock();
+    std::string why;
+    bool is_over = false;
+    try {
+      is_over = is_done(gpu_, first->done_);
+      if (!is_over) why = trouble(*first);
+    } catch (const Error& error) {  // the device is lost
+      why = error.what();
+    }
+    first.reset();
+    lock.lock();
+    if (is_over) {
+      on_their_way_.pop_front();
+      has_changed_.notify_all();
+    } else if (why.empty()) {
+      has_changed_.wait_for(lock, pause);
+    } else {
+      gpu_.cut_off(why);  // before what waits for the device goes on
+      nccl().ncclCommAbort(communicator_);
+      dist::let_fail(*group_, why);
+      on_their_way_.clear();
+      has_changed_.notify_all();
+      return;
+    }
+  }
+}
+
+void Communicator::finish() {
+  std::unique_lock lock(mutex_);
+  has_changed_.wait(lock, [this] { return on_their_way_.empty(); });
+}
+
+}  // namespace nitinol::cuda
