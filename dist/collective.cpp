@@ -125,8 +125,7 @@ void run_on_host(World& world, GroupState& group, const LibraryCall& call,
   const std::lock_guard lock(group.mutex);
   const std::size_t bytes = block_bytes(call, group);
   run(world, group, header_of(call, bytes),
-      dealings_of(call.collective, group, bytes, dense.data(),
-                  static_cast<std::byte*>(buffers[1])),
+      dealings_of(call.collective, group, bytes, dense.data(), static_cast<std::byte*>(buffers[1])),
       is_beside);
 }
 
@@ -233,20 +232,23 @@ Dealings OnDevice::dealings(const void* from, void* to) const {
                      static_cast<const std::byte*>(from), static_cast<std::byte*>(to));
 }
 
-std::string failure_of(GroupState& group) {
+std::string failure_of(int number) {
   World& world = the_world();
   const std::lock_guard lock(world.mutex);
   const bool may_ask = world.engine->is_open() && (!world.engine->is_of_one_thread() ||
                                                    world.thread == std::this_thread::get_id());
   if (may_ask) take_notices(world);
-  return group.failure;
+  // Held no longer than the mutex: a group that its user lets go has to be gone for others.
+  const auto group = world.groups[static_cast<std::size_t>(number)].lock();
+  return group ? group->failure : "";
 }
 
-void let_fail(GroupState& group, const std::string& why) {
-  if (!failure_of(group).empty()) return;
+void let_fail(int number, const std::string& why) {
+  if (!failure_of(number).empty()) return;
   try {
-    break_group(the_world(), group, why);
-  } catch (const Error&) {  // it says so by throwing
+    World& world = the_world();
+    break_group(world, *group_with(world, number), why);
+  } catch (const Error&) {  // it says so by throwing, and that there is no such group
   }
 }
 

@@ -53,7 +53,8 @@ class OnDevice {
   /// Throws as run_collective().
   explicit OnDevice(const LibraryCall& call);
 
-  [[nodiscard]] const std::shared_ptr<GroupState>& group() const { return group_; }
+  /// The group's number in this process.
+  [[nodiscard]] int group() const { return call_.collective.group; }
   [[nodiscard]] int rank() const;
   [[nodiscard]] int size() const;
   /// "all_reduce at model.cpp:41".
@@ -76,10 +77,11 @@ class OnDevice {
   std::unique_lock<std::mutex> lock_;
 };
 
-/// Why a group can have no collective any more, as far as this process has heard; empty if it can.
-[[nodiscard]] std::string failure_of(GroupState& group);
-/// Lets a group fail, and tells its members; nothing if it has failed already.
-void let_fail(GroupState& group, const std::string& why);
+/// Why group number `group` can have no collective any more, as far as this process has heard;
+/// empty if it can, or is no more.
+[[nodiscard]] std::string failure_of(int group);
+/// Lets a group fail, and tells its members; nothing if it has failed already, or is no more.
+void let_fail(int group, const std::string& why);
 /// Seconds after which a rank that waits for others gives up.
 [[nodiscard]] double patience();
 

@@ -40,8 +40,8 @@ bool are_same(const Header& a, const Header& b) {
   const bool is_strict = a.is_strict != 0 && b.is_strict != 0;
   return a.number == b.number && a.bytes == b.bytes && a.kind == b.kind && a.dtype == b.dtype &&
          a.rank == b.rank && a.partner == b.partner && a.shape == b.shape &&
-         a.is_on_device == b.is_on_device &&
-         function_of(a) == function_of(b) && (!is_strict || call_of(a) == call_of(b));
+         a.is_on_device == b.is_on_device && function_of(a) == function_of(b) &&
+         (!is_strict || call_of(a) == call_of(b));
 }
 
 std::string size_text(uint64_t bytes) {

@@ -119,7 +119,9 @@ TEST_CASE("a check that fails on one rank comes before its collectives", "[dist]
   CHECK(same_bits(g(x, table, good), expected));
 }
 
-TEST_CASE("threads with groups of their own", "[dist]") {
+// On GPUs, exchanges are done in the order in which they are asked for, which threads do not agree
+// on.
+TEST_CASE("threads with groups of their own", "[dist][host]") {
   const dist::Group a = dist::world().split(0), b = dist::world().split(0);
   const Tensor x = own({5000});
   const Tensor expected = dist::all_reduce(x);

@@ -22,11 +22,26 @@ Tensor some(int64_t count = 1000) {
 /// Collectives that all ranks join.
 void begin() {
   for (int i = 0; i < 3; ++i) static_cast<void>(dist::all_reduce(some()));
+  synchronize();
+}
+
+/// Each rank gets a GPU; on one of them something goes wrong (tests/cuda/fake/README.md).
+void take_gpu(const std::string& name) {
+  const int rank = dist::world().rank();
+  const auto fails = [&](const char* what) {
+    if (rank == 1) setenv("NITINOL_FAKE_FAIL", what, 1);
+  };
+  if (name == "none") fails("ncclGetVersion:1:3");
+  if (name == "refused") fails("ncclGroupEnd:4:3");
+  if (name == "broken") fails("ncclCommGetAsyncError:9:1");
+  if ((name == "stalled" || name == "broken") && rank == 1) setenv("NITINOL_FAKE_STALL", "4", 1);
+  set_default_device({Device::Kind::cuda, static_cast<int8_t>(rank)});
 }
 
 int run(const std::string& name) {
   const int rank = dist::world().rank();
   const bool is_other = rank == 1;
+  if (std::getenv("NITINOL_FAKE_DEVICES") != nullptr) take_gpu(name);
   begin();
   if (name == "kill" && is_other) raise(SIGKILL);
   if (name == "stop" && is_other) raise(SIGSTOP);
@@ -39,6 +54,8 @@ int run(const std::string& name) {
     static_cast<void>(dist::all_reduce(some(is_other ? 1001 : 1000)));
   } else if (name == "dtype") {
     static_cast<void>(dist::all_reduce(is_other ? cast(some(), i32) : some()));
+  } else if (name == "device") {
+    static_cast<void>(dist::all_reduce(is_other ? some().to(Device{}) : some()));
   } else if (name == "large") {  // too much for a first message
     static_cast<void>(dist::all_reduce(some(is_other ? 200'001 : 200'000)));
   } else if (name == "small") {  // little from one, much from the others

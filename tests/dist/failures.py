@@ -59,6 +59,23 @@ CASES: dict[str, tuple[list[str], bool | None, dict[str, str]]] = {
               r"broadcast number 4 of float32\[5\].* broadcast number 4 of float32\[1000\]"], True, {}),
     "fork": (["in the child: a collective: this process was forked", "rank 2 is done"], False, {}),
 }
+# The same where each rank has a GPU, of CPU code (tests/cuda/fake).
+CUT = "a collective was ended before it was done: "
+GPU_CASES: dict[str, tuple[list[str], bool | None, dict[str, str]]] = {
+    "fine": (["dist: GPUs exchange by NCCL 2.28.0", "rank 0 is done", "rank 1 is done", "rank 2 is done"], False, {}),
+    "none": (["by way of the host's memory: rank 1 has no NCCL", "rank 1 is done"], False, {}),
+    "kill": ([], True, {}),
+    "exit0": ([r"rank 1 \(host \S+\) has come to its end without all_reduce number"], True, {}),
+    "shape": ([r"all_reduce number \d+ of float32\[100[01]\] on a GPU at \S*failures.cpp:\d+, and"], True, {}),
+    "device": ([r"(all_reduce number \d+ of float32\[1000\] on a GPU at .* all_reduce number \d+ of float32\[1000\] at"
+                r"|all_reduce number \d+ of float32\[1000\] at .* all_reduce number \d+ of float32\[1000\] on a GPU)"],
+               True, {}),
+    "compiled": ([r"float32\[(999|1000)\] on a GPU at \S*failures.cpp:\d+"], True, {}),
+    "stalled": ([CUT + r"all_reduce at \S*failures.cpp:\d+ on cuda:\d has waited 6 s for other ranks' GPUs"], True, {}),
+    "refused": ([r"all_reduce at \S*failures.cpp:\d+: by NCCL on cuda:1 of rank 1: sending and receiving failed with 3"],
+                True, {}),
+    "broken": ([CUT + r"NCCL failed in all_reduce at \S*failures.cpp:\d+ with 1"], True, {}),
+}
 
 
 def is_alive(program: Path) -> list[str]:
@@ -73,9 +90,11 @@ def is_alive(program: Path) -> list[str]:
     return found
 
 
-def run(mpi: str, launcher: str, program: Path, case: str) -> str:
-    """Why the case fails; nothing if it does not."""
-    expected, fails, more = CASES[case]
+def run(mpi: str, launcher: str, program: Path, case: str, gpus: Path | None = None) -> str:
+    """Why the case fails; nothing if it does not. By the driver in `gpus`."""
+    expected, fails, more = (GPU_CASES if gpus else CASES)[case]
+    if gpus:
+        more = more | {"NITINOL_FAKE_DEVICES": "3", "NITINOL_CUDA_PATH": str(gpus), "NITINOL_LOG": "info"}
     environment = os.environ | more | {"NITINOL_DIST_TIMEOUT": str(TIMEOUT), "NITINOL_CACHE": "0",
                                        "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     options = ["--oversubscribe", "--bind-to", "none"] if mpi == "openmpi" else []
@@ -105,7 +124,7 @@ def run(mpi: str, launcher: str, program: Path, case: str) -> str:
         problems.append(f"processes {left} are left")
         for process in left:
             os.kill(int(process), 9)
-    print(f"{case}: {'; '.join(problems) or 'as expected'} ({took:.1f} s)", flush=True)
+    print(f"{case}{' on GPUs' if gpus else ''}: {'; '.join(problems) or 'as expected'} ({took:.1f} s)", flush=True)
     return "" if not problems else text
 
 
@@ -115,6 +134,12 @@ def main() -> None:
     failed = False
     for case in chosen or CASES:
         text = run(mpi, launcher, Path(program).resolve(), case)
+        if text:
+            failed = True
+            print(text, flush=True)
+    gpus = Path(program).parent / "fake"
+    for case in GPU_CASES if not chosen and (gpus / "libnccl.so.2").exists() else ():
+        text = run(mpi, launcher, Path(program).resolve(), case, gpus)
         if text:
             failed = True
             print(text, flush=True)

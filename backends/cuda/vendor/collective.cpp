@@ -100,8 +100,7 @@ Way agreed_way(Gpu& gpu, dist::OnDevice& here) {
   std::memcpy(all.data(), bytes.data(), bytes.size());
   Way way = {.gpu = gpu.number(), .communicator = nullptr, .text = obstacle(all)};
   if (way.text.empty()) {
-    way.communicator =
-        std::make_unique<Communicator>(gpu, here.group(), all[0].id, here.size(), here.rank());
+    way.communicator = std::make_unique<Communicator>(gpu, here, all[0].id);
     way.text = "by NCCL " + version_text(own.version);
     static std::once_flag once;
     std::call_once(once, [] { on_exit(finish_all, nullptr); });
@@ -190,8 +189,7 @@ class Exchanged final : public Executable {
       return nullptr;
     }
     here.meet();
-    return std::make_unique<Beside>(std::move(packed),
-                                    way.communicator->begin(dealings, here.text()));
+    return std::make_unique<Beside>(std::move(packed), way.communicator->begin(here, dealings));
   }
 
  private:

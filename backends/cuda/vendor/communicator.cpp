@@ -29,7 +29,8 @@ bool is_done(Gpu& gpu, Driver::Event event) {
 
 }  // namespace
 
-Communicator::Exchange::Exchange(Gpu& gpu, std::string what) : gpu_(gpu), what_(std::move(what)) {
+Communicator::Exchange::Exchange(Gpu& gpu, const dist::OnDevice& here)
+    : gpu_(gpu), group_(here.group()), what_(here.text()) {
   gpu.check(driver().cuEventCreate(&done_, Driver::no_timing), "making an event");
 }
 
@@ -46,18 +47,17 @@ void Communicator::Exchange::be_waited_for() const {
   gpu_.check(driver().cuStreamWaitEvent(gpu_.stream(), done_, 0), "work after an exchange");
 }
 
-Communicator::Communicator(Gpu& gpu, std::shared_ptr<dist::GroupState> group, const Nccl::Id& id,
-                           int size, int rank)
-    : gpu_(gpu), group_(std::move(group)) {
+Communicator::Communicator(Gpu& gpu, const dist::OnDevice& here, const Nccl::Id& id) : gpu_(gpu) {
   const Entered entered = gpu_.enter();
   Nccl::Config config;
-  settle(nccl().ncclCommInitRankConfig(&communicator_, size, id, rank, &config), "meeting by NCCL");
+  settle(here, nccl().ncclCommInitRankConfig(&communicator_, here.size(), id, here.rank(), &config),
+         "meeting by NCCL");
 }
 
-std::shared_ptr<const Communicator::Exchange> Communicator::begin(const dist::Dealings& dealings,
-                                                                  const std::string& what) {
+std::shared_ptr<const Communicator::Exchange> Communicator::begin(const dist::OnDevice& here,
+                                                                  const dist::Dealings& dealings) {
   const Entered entered = gpu_.enter();
-  const auto exchange = std::make_shared<Exchange>(gpu_, what);
+  const auto exchange = std::make_shared<Exchange>(gpu_, here);
   const Driver::Stream stream = gpu_.exchanges();
   const auto follow = [&](Driver::Stream later, Driver::Stream earlier) {
     gpu_.check(driver().cuEventRecord(exchange->done_, earlier), "recording an event");
@@ -65,12 +65,12 @@ std::shared_ptr<const Communicator::Exchange> Communicator::begin(const dist::De
   };
   follow(stream, gpu_.stream());
   if (dealings.kept != nullptr) {
-    gpu_.check(driver().cuMemcpyDtoDAsync_v2(Driver::address_of(dealings.kept_to),
-                                             Driver::address_of(dealings.kept), dealings.bytes,
-                                             stream),
-               "copying a rank's own part");
+    gpu_.check(
+        driver().cuMemcpyDtoDAsync_v2(Driver::address_of(dealings.kept_to),
+                                      Driver::address_of(dealings.kept), dealings.bytes, stream),
+        "copying a rank's own part");
   }
-  if (dealings.bytes > 0 && !dealings.others.empty()) ask(dealings);
+  if (dealings.bytes > 0 && !dealings.others.empty()) ask(here, dealings);
   gpu_.check(driver().cuEventRecord(exchange->done_, stream), "recording an event");
   const std::lock_guard lock(mutex_);
   on_their_way_.push_back(exchange);
@@ -79,9 +79,9 @@ std::shared_ptr<const Communicator::Exchange> Communicator::begin(const dist::De
   return exchange;
 }
 
-void Communicator::ask(const dist::Dealings& dealings) {
+void Communicator::ask(const dist::OnDevice& here, const dist::Dealings& dealings) {
   const Driver::Stream stream = gpu_.exchanges();
-  settle(nccl().ncclGroupStart(), "a group of messages");
+  settle(here, nccl().ncclGroupStart(), "a group of messages");
   const char* failed = nullptr;
   int result = 0;
   const auto expect = [&](int status, const char* what) {
@@ -100,33 +100,35 @@ void Communicator::ask(const dist::Dealings& dealings) {
              "receiving");
   }
   const int ended = nccl().ncclGroupEnd();
-  if (failed != nullptr) settle(result, failed);
-  settle(ended, "sending and receiving");
+  if (failed != nullptr) settle(here, result, failed);
+  settle(here, ended, "sending and receiving");
 }
 
-void Communicator::settle(int result, const char* what) {
+void Communicator::settle(const dist::OnDevice& here, int result, const char* what) const {
   const Clock::time_point begin = Clock::now();
   while (result == Nccl::in_progress) {
     if (const int asked = nccl().ncclCommGetAsyncError(communicator_, &result); asked != 0)
       result = asked;
     if (result != Nccl::in_progress) break;
-    if (const std::string why = dist::failure_of(*group_); !why.empty()) fail(why);
+    if (const std::string why = dist::failure_of(here.group()); !why.empty()) fail(here, why);
     if (seconds_since(begin) > dist::patience())
-      fail(fmt::format("{} took longer than {:.0f} s", what, dist::patience()));
+      fail(here, fmt::format("{} took longer than {:.0f} s", what, dist::patience()));
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
   if (result != 0)
-    fail(fmt::format("NCCL: {} failed with {} ({})", what, result,
-                     nccl().ncclGetErrorString(result)));
+    fail(here,
+         fmt::format("{} failed with {} ({})", what, result, nccl().ncclGetErrorString(result)));
 }
 
-void Communicator::fail(const std::string& why) {
-  dist::let_fail(*group_, why);
-  throw Error(ErrorKind::io, {.where = fmt::format("cuda:{}", gpu_.number()), .what = why});
+void Communicator::fail(const dist::OnDevice& here, const std::string& why) const {
+  std::string text = fmt::format("{}: by NCCL on cuda:{} of rank {}: {}", here.text(),
+                                 gpu_.number(), here.rank(), why);
+  dist::let_fail(here.group(), text);
+  throw Error(ErrorKind::io, {.where = {}, .what = std::move(text)});
 }
 
 std::string Communicator::trouble(const Exchange& exchange) const {
-  if (std::string why = dist::failure_of(*group_); !why.empty()) return why;
+  if (std::string why = dist::failure_of(exchange.group_); !why.empty()) return why;
   int result = 0;
   if (const int asked = nccl().ncclCommGetAsyncError(communicator_, &result); asked != 0)
     result = asked;
@@ -154,7 +156,6 @@ void Communicator::watch() {
     } catch (const Error& error) {  // the device is lost
       why = error.what();
     }
-    first.reset();
     lock.lock();
     if (is_over) {
       on_their_way_.pop_front();
@@ -164,7 +165,7 @@ void Communicator::watch() {
     } else {
       gpu_.cut_off(why);  // before what waits for the device goes on
       nccl().ncclCommAbort(communicator_);
-      dist::let_fail(*group_, why);
+      dist::let_fail(first->group_, why);
       on_their_way_.clear();
       has_changed_.notify_all();
       return;

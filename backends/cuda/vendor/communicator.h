@@ -24,7 +24,7 @@ class Communicator {
   /// An exchange that the device has been asked for.
   class Exchange {
    public:
-    Exchange(Gpu& gpu, std::string what);
+    Exchange(Gpu& gpu, const dist::OnDevice& here);
     Exchange(const Exchange&) = delete;
     Exchange& operator=(const Exchange&) = delete;
     ~Exchange();
@@ -34,33 +34,32 @@ class Communicator {
    private:
     friend class Communicator;
     Gpu& gpu_;
+    const int group_;
     const std::string what_;
     const std::chrono::steady_clock::time_point asked_ = std::chrono::steady_clock::now();
     Driver::Event done_ = nullptr;
   };
 
   /// Meets the other ranks, which call it, too, with the first one's id. Throws Error(io).
-  Communicator(Gpu& gpu, std::shared_ptr<dist::GroupState> group, const Nccl::Id& id, int size,
-               int rank);
+  Communicator(Gpu& gpu, const dist::OnDevice& here, const Nccl::Id& id);
 
   /// Asks for it, behind all that the device was asked for before. Throws Error(io) if NCCL does
-  /// not take it, and breaks the group. `what` is told if it has no end.
-  [[nodiscard]] std::shared_ptr<const Exchange> begin(const dist::Dealings& dealings,
-                                                      const std::string& what);
+  /// not take it, and breaks the group.
+  [[nodiscard]] std::shared_ptr<const Exchange> begin(const dist::OnDevice& here,
+                                                      const dist::Dealings& dealings);
   /// Until nothing is on its way, or that has failed.
   void finish();
 
  private:
-  void ask(const dist::Dealings& dealings);
+  void ask(const dist::OnDevice& here, const dist::Dealings& dealings);
   /// Waits while NCCL is at work on the host, and throws for what has failed.
-  void settle(int result, const char* what);
-  [[noreturn]] void fail(const std::string& why);
+  void settle(const dist::OnDevice& here, int result, const char* what) const;
+  [[noreturn]] void fail(const dist::OnDevice& here, const std::string& why) const;
   /// Why the exchange will have no end; empty if it may.
   [[nodiscard]] std::string trouble(const Exchange& exchange) const;
   void watch();
 
   Gpu& gpu_;
-  const std::shared_ptr<dist::GroupState> group_;
   Nccl::Communicator communicator_ = nullptr;
   std::mutex mutex_;  ///< of what follows
   std::condition_variable has_changed_;

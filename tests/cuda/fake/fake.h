@@ -35,7 +35,8 @@ extern "C" {
 /// Exported by the fake libcuda.so.1.
 [[gnu::visibility("default")]] int fake_enqueue(void* stream, void (*work)(void*), void* data);
 /// The same for work that is done once `work` returns true, until which it is tried again.
-[[gnu::visibility("default")]] int fake_enqueue_tried(void* stream, bool (*work)(void*), void* data);
+[[gnu::visibility("default")]] int fake_enqueue_tried(void* stream, bool (*work)(void*),
+                                                      void* data);
 /// Does what was asked of a device's stream, and returns when that is done.
 [[gnu::visibility("default")]] int fake_run(int device, void* stream);
 /// The current device, or -1.

@@ -27,7 +27,13 @@ FAKE_CALLS;
 namespace nitinol::test {
 namespace {
 
-enum Result : int { success = 0, system_error = 2, invalid_argument = 4, invalid_usage = 5, in_progress = 7 };
+enum Result : int {
+  success = 0,
+  system_error = 2,
+  invalid_argument = 4,
+  invalid_usage = 5,
+  in_progress = 7
+};
 
 constexpr int most_ranks = 8;
 
@@ -38,7 +44,7 @@ struct Pipe {
 };
 struct Shared {
   std::atomic<int> joined;
-  std::array<std::atomic<int>, most_ranks> devices;  ///< of those that joined; 0: not yet
+  std::array<std::atomic<int>, most_ranks> devices;            ///< of those that joined; 0: not yet
   std::array<std::array<Pipe, most_ranks>, most_ranks> pipes;  ///< from, to
 };
 
@@ -80,9 +86,10 @@ struct Communicator {
     const uint64_t written = pipe.written.load(std::memory_order_acquire);
     const uint64_t read = pipe.read.load(std::memory_order_acquire);
     const uint64_t at = message.is_sent ? written : read;
-    const std::size_t room = message.is_sent ? pipe.bytes.size() - (written - read) : written - read;
-    std::size_t piece = std::min({room, message.count - message.done,
-                                  pipe.bytes.size() - at % pipe.bytes.size()});
+    const std::size_t room =
+        message.is_sent ? pipe.bytes.size() - (written - read) : written - read;
+    std::size_t piece =
+        std::min({room, message.count - message.done, pipe.bytes.size() - at % pipe.bytes.size()});
     std::byte* const inside = pipe.bytes.data() + at % pipe.bytes.size();
     std::byte* const outside = message.bytes + message.done;
     if (message.is_sent)
@@ -99,6 +106,7 @@ struct Communicator {
 struct Group {
   Communicator* communicator;
   std::vector<Message> messages;
+  bool is_stalled = false;  ///< nothing ever moves
 };
 
 bool advance(void* data) {
@@ -107,6 +115,7 @@ bool advance(void* data) {
   // Messages between two ranks follow on one another.
   std::array<std::array<bool, 2>, most_ranks> is_busy = {};
   if (!group->communicator->is_aborted) {
+    if (group->is_stalled) return false;
     for (Message& message : group->messages) {
       bool& busy = is_busy[static_cast<std::size_t>(message.peer)][message.is_sent ? 1 : 0];
       if (busy || message.done == message.count) continue;
@@ -202,8 +211,7 @@ int ncclCommInitRankConfig(Communicator** made, int ranks, Id id, int rank, void
     return invalid_argument;
   const int file = ::shm_open(id.data, O_CREAT | O_RDWR, 0600);
   if (file < 0 || ::ftruncate(file, sizeof(Shared)) != 0) return system_error;
-  void* const memory =
-      ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  void* const memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   ::close(file);
   if (memory == MAP_FAILED) return system_error;
   auto* const c = new Communicator;
@@ -240,7 +248,10 @@ int ncclGroupEnd() {
   FAKE_ENTRY;
   if (depth == 0) return invalid_usage;
   if (--depth > 0 || pending.empty()) return success;
+  static int last_stalled = 0;
+  const char* const stalled = std::getenv("NITINOL_FAKE_STALL");
   auto* const group = new Group{pending.front().communicator, {}};
+  group->is_stalled = stalled != nullptr && ++last_stalled >= std::atoi(stalled);
   void* const stream = pending.front().stream;
   for (const Pending& p : pending) {
     if (p.communicator != group->communicator || p.stream != stream) return invalid_usage;

@@ -59,8 +59,8 @@ struct Work {
   const Stream* stream;
   uint64_t number;
   std::function<bool()> run;
-  std::shared_ptr<Module> module;  ///< to be compiled before
-  Event after = {};                ///< what is waited for, if it has a stream
+  std::shared_ptr<Module> module;       ///< to be compiled before
+  Event after = {};                     ///< what is waited for, if it has a stream
   std::function<bool()> is_ready = {};  ///< or whether another process lets it run by now
 };
 struct LoadedModule {
