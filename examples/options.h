@@ -27,14 +27,17 @@ inline CLI::Validator positive() {
   return {problem, "POSITIVE"};
 }
 
-/// --device: where the example computes, by the name of one of nitinol::devices().
+/// --device: where the example computes, by the name of one of nitinol::devices(); cuda is the GPU
+/// of this process's number among those on its machine.
 inline void add_device(CLI::App& app) {
-  const auto use = [](const std::string& name) {
+  const auto use = [](std::string name) {
+    if (name == "cuda") name += fmt::format(":{}", nitinol::dist::local_rank());
     const auto device = nitinol::device_named(name);
     if (!device) throw CLI::ValidationError("--device", name + " is no device; cuda:0 is one");
     nitinol::set_default_device(*device);
   };
-  app.add_option_function<std::string>("--device", use, "where to compute: cpu:0, cuda:0")
+  app.add_option_function<std::string>(
+         "--device", use, "where to compute: cpu:0, cuda:0; cuda: a GPU for each process")
       ->default_str("cpu:0");
 }
 
