@@ -32,6 +32,7 @@ void take_gpu(const std::string& name) {
     if (rank == 1) setenv("NITINOL_FAKE_FAIL", what, 1);
   };
   if (name == "none") fails("ncclGetVersion:1:3");
+  if (name == "meeting") fails("ncclCommInitRankConfig:1:2");
   if (name == "refused") fails("ncclGroupEnd:4:3");
   if (name == "broken") fails("ncclCommGetAsyncError:9:1");
   if ((name == "stalled" || name == "broken") && rank == 1) setenv("NITINOL_FAKE_STALL", "4", 1);

@@ -98,9 +98,9 @@ std::vector<fs::path> named_folders() {
   std::vector<fs::path> list;
   for (const std::string& name : split(environment_text("NITINOL_CUDA_PATH"))) {
     list.emplace_back(name);
-    for (const char* const below : {"lib64", "lib", "nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib",
-                                    "nvidia/cublas/lib", "nvidia/cudnn/lib", "nvidia/nccl/lib",
-                                    "nvidia/nvtx/lib"}) {
+    for (const char* const below :
+         {"lib64", "lib", "nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib", "nvidia/cublas/lib",
+          "nvidia/cudnn/lib", "nvidia/nccl/lib", "nvidia/nvtx/lib"}) {
       std::error_code error;
       if (fs::is_directory(fs::path(name) / below, error)) list.push_back(fs::path(name) / below);
     }
@@ -339,9 +339,10 @@ const Opened<Nccl>& opened_nccl() {
   static const Opened<Nccl>& opened = *[] {
     auto* const made = new Opened<Nccl>{.search = {.names = {"libnccl.so.2"}}};
     static constexpr const char* names[] = {
-        "ncclGetVersion",        "ncclGetUniqueId",    "ncclCommInitRankConfig", "ncclCommAbort",
-        "ncclCommGetAsyncError", "ncclGetErrorString", "ncclGroupStart",         "ncclGroupEnd",
-        "ncclSend",              "ncclRecv"};
+        "ncclGetVersion", "ncclGetUniqueId",       "ncclCommInitRankConfig",
+        "ncclCommAbort",  "ncclCommGetAsyncError", "ncclGetErrorString",
+        "ncclGroupStart", "ncclGroupEnd",          "ncclSend",
+        "ncclRecv"};
     fill(*made, names);
     return made;
   }();
