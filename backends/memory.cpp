@@ -50,14 +50,19 @@ Tensor filled_tensor(const Spec& spec, FunctionRef<void(std::span<std::byte>)> w
   if (storage->backend == nullptr) {
     write({static_cast<std::byte*>(storage->data), bytes});
   } else {
-    const std::unique_ptr<std::byte[]> elements(new std::byte[bytes]);  // not initialised
-    write({elements.get(), bytes});
-    if (bytes > 0) device.upload(elements.get(), storage->data, bytes);
+    device.upload_written(storage->data, bytes, write);
   }
   Tensor tensor = tensor_in(std::move(storage), spec);
   if (memory_notes::is_on()) [[unlikely]]
     memory_notes::note_copied(tensor);
   return tensor;
+}
+
+void Backend::upload_written(void* to, std::size_t bytes,
+                             FunctionRef<void(std::span<std::byte>)> write) {
+  const std::unique_ptr<std::byte[]> elements(new std::byte[bytes]);  // not initialised
+  write({elements.get(), bytes});
+  if (bytes > 0) upload(elements.get(), to, bytes);
 }
 
 MemoryStatistics memory_statistics(Device device) {

@@ -6,6 +6,7 @@
 #include "core/device_mark.h"
 #include "core/device_rates.h"
 #include "core/executable.h"
+#include "core/function_ref.h"
 #include "core/memory.h"
 #include "core/storage.h"
 
@@ -57,6 +58,10 @@ class Backend {
   [[nodiscard]] virtual bool is_host_memory() const { return false; }
   /// From the host's memory to the device's. `from` may be reused on return.
   virtual void upload(const void* from, void* to, std::size_t bytes) = 0;
+  /// The same of what `write` puts into memory of the host's, which is the device's to copy from at
+  /// best. `write` is called once.
+  virtual void upload_written(void* to, std::size_t bytes,
+                              FunctionRef<void(std::span<std::byte>)> write);
   /// From the device's memory to the host's, when what was asked for earlier has been done. Throws
   /// what a launch among that has failed with.
   virtual void download(const void* from, void* to, std::size_t bytes) = 0;

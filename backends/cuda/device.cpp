@@ -53,6 +53,10 @@ class CudaBackend final : public Backend {
   void upload(const void* from, void* to, std::size_t bytes) override {
     gpu_.upload(from, to, bytes);
   }
+  void upload_written(void* to, std::size_t bytes,
+                      FunctionRef<void(std::span<std::byte>)> write) override {
+    if (!gpu_.upload_written(to, bytes, write)) Backend::upload_written(to, bytes, write);
+  }
   bool copy_from(Backend& source, const void* from, void* to, std::size_t bytes) override {
     auto* const other = dynamic_cast<CudaBackend*>(&source);
     if (other != nullptr) gpu_.copy_from(other->gpu_, from, to, bytes);

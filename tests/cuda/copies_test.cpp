@@ -1,6 +1,7 @@
 // Copies from the host beside a GPU's work, and from GPU to GPU, by the fake driver.
 #include "backends/cuda/runtime/libraries.h"
 #include "core/backend.h"
+#include "core/host_access.h"
 #include "eager/launch.h"
 #include "nitinol.h"
 #include "tests/cuda/using_fake.h"
@@ -12,6 +13,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <set>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -48,6 +52,47 @@ uint64_t queued_work() {
 }
 
 }  // namespace
+
+TEST_CASE("what makes a tensor writes into pinned memory, which is used again",
+          "[cuda][fake][no-isa]") {
+  if (!fake()) return;
+  const Spec spec = {.dtype = f32, .shape = {size}, .device = gpu};
+  std::vector<const void*> places;
+  const auto made = [&](float value) {
+    return filled_tensor(spec, [&](std::span<std::byte> bytes) {
+      REQUIRE(bytes.size() == size * sizeof(float));
+      places.push_back(bytes.data());
+      std::fill_n(reinterpret_cast<float*>(bytes.data()), size, value);
+    });
+  };
+  REQUIRE(is_full_of(made(1), 1));
+  places.clear();
+  std::vector<Tensor> all;
+  const uint64_t pinned = fake()->counts().pinned;
+  for (int i = 0; i < 12; ++i) all.push_back(made(static_cast<float>(i)));
+  for (int i = 0; i < 12; ++i)
+    CHECK(is_full_of(all[static_cast<std::size_t>(i)], static_cast<float>(i)));
+  CHECK(std::set(places.begin(), places.end()).size() <= 4);
+  CHECK(fake()->counts().pinned <= pinned + 4);
+  // One that throws gives its buffer back.
+  const uint64_t then = fake()->counts().pinned;
+  for (int i = 0; i < 10; ++i) {
+    CHECK_THROWS_AS(
+        filled_tensor(spec, [](std::span<std::byte>) { throw std::runtime_error("no"); }),
+        std::runtime_error);
+  }
+  CHECK(is_full_of(made(3), 3));
+  CHECK(fake()->counts().pinned == then);
+  // One that makes another meanwhile.
+  Tensor inner;
+  const Tensor outer = filled_tensor(spec, [&](std::span<std::byte> bytes) {
+    std::fill_n(reinterpret_cast<float*>(bytes.data()), size, 7.0F);
+    inner = made(8);
+  });
+  CHECK(is_full_of(outer, 7));
+  CHECK(is_full_of(inner, 8));
+  CHECK(filled_tensor({.dtype = f32, .shape = {0}, .device = gpu}, [](auto) {}).size() == 0);
+}
 
 TEST_CASE("two GPUs do not mix, and copy to each other", "[cuda][fake][no-isa]") {
   if (!fake()) return;
@@ -154,8 +199,8 @@ TEST_CASE("copies while it computes", "[.copies-beside]") {
     sum_of_all = sum_of_all + x * 2.0 + y;
     expected += static_cast<float>(i);
   }
-  // Only the ring of pinned memory is waited for: two batches of two pieces a step, four buffers.
-  CHECK(counts().waits - before <= 12 * 4);
+  // Only pinned memory is waited for: two batches a step, four buffers.
+  CHECK(counts().waits - before <= 12 * 2);
   CHECK(min(sum_of_all).item<float>() == expected);
   CHECK(max(sum_of_all).item<float>() == expected);
   // Into a block that no copy has filled before, and whose work is still queued.
@@ -259,9 +304,9 @@ TEST_CASE("a copy into memory that is in use waits for its use", "[.copies-besid
 TEST_CASE("a copy that fails half way does not go on later", "[.copies-beside]") {
   const auto driver = fake();
   static_cast<void>((batch(1).to(gpu) + 1).to(Device{}));
-  // Of its second piece, of the event behind that, and of the work's wait for it.
+  // The copy, the event behind it, and the work's wait for it.
   for (const auto& [name, call] : std::vector<std::pair<const char*, uint64_t>>{
-           {"cuMemcpyHtoDAsync_v2", 2}, {"cuEventRecord", 2}, {"cuStreamWaitEvent", 1}}) {
+           {"cuMemcpyHtoDAsync_v2", 1}, {"cuEventRecord", 1}, {"cuStreamWaitEvent", 1}}) {
     INFO(name);
     driver->fail(name, call, 999);
     CHECK(has(error_of([] { static_cast<void>(batch(3).to(gpu)); }), "error 999"));
@@ -284,7 +329,7 @@ TEST_CASE("copies leave few blocks alone that are still used", "[.copies-beside]
   for (int i = 0; i < 8; ++i) sums.push_back(use());
   CHECK(device.memory().system_allocations == first + 4);  // in rotation
   device.release_cached_memory();
-  CHECK(counts().events == events);
+  CHECK(counts().events <= events + 3);  // of pinned buffers, of which there are four
   // With a budget, a block that is still used is better than none.
   sums.push_back(use());
   const MemoryStatistics now = device.memory();

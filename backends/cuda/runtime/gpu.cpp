@@ -159,12 +159,30 @@ std::string Gpu::latest_labels() const {
 void Gpu::upload(const void* from, void* to, std::size_t bytes) {
   if (bytes == 0) return;
   const Entered entered = enter();
-  if (!GpuMemory::is_large(bytes)) return staging_->upload(from, to, bytes, stream_);
+  upload_by(to, bytes, [&](Driver::Stream stream) { staging_->upload(from, to, bytes, stream); });
+}
+
+bool Gpu::upload_written(void* to, std::size_t bytes,
+                         FunctionRef<void(std::span<std::byte>)> write) {
+  if (bytes == 0) {
+    write({});
+    return true;
+  }
+  const Entered entered = enter();
+  const Staging::Taken taken = staging_->take(bytes);
+  if (!taken) return false;
+  write(taken.memory());
+  upload_by(to, bytes, [&](Driver::Stream stream) { taken.upload(to, stream); });
+  return true;
+}
+
+void Gpu::upload_by(void* to, std::size_t bytes, FunctionRef<void(Driver::Stream)> copy) {
+  if (!GpuMemory::is_large(bytes)) return copy(stream_);
   const Driver::Stream stream = copies();
   if (const Driver::Event used = memory_.last_use(to))
     wait_for(used, stream, "a copy after its block's last use");
   try {
-    staging_->upload(from, to, bytes, stream);
+    copy(stream);
   } catch (...) {
     driver_.cuStreamSynchronize(stream);  // the block will be handed out again
     throw;

@@ -6,6 +6,7 @@
 #include "backends/cuda/runtime/staging.h"
 #include "backends/cuda/runtime/status_words.h"
 #include "core/fork.h"
+#include "core/function_ref.h"
 #include "core/launch.h"
 
 #include <array>
@@ -88,6 +89,9 @@ class Gpu {
 
   /// A large one goes beside what was asked for before, but for what uses its memory.
   void upload(const void* from, void* to, std::size_t bytes);
+  /// The same of what `write` puts into pinned memory; false, and nothing done, if there is none
+  /// for so many bytes.
+  bool upload_written(void* to, std::size_t bytes, FunctionRef<void(std::span<std::byte>)> write);
   /// Behind what was asked of both devices; none of them is waited for.
   void copy_from(Gpu& source, const void* from, void* to, std::size_t bytes);
   void download(const void* from, void* to, std::size_t bytes);
@@ -113,6 +117,8 @@ class Gpu {
   [[nodiscard]] uint32_t* counters(std::size_t count);
 
  private:
+  /// By the stream that an upload of so many bytes goes, behind the last use of its memory.
+  void upload_by(void* to, std::size_t bytes, FunctionRef<void(Driver::Stream)> copy);
   [[nodiscard]] Driver::Stream made(Driver::Stream& stream, const char* what);
   /// The stream of large copies, made when it is first needed.
   [[nodiscard]] Driver::Stream copies();
