@@ -147,9 +147,9 @@ TEST_CASE("launches of one kernel that a Plan makes together are one", "[cuda][f
   };
   const auto compiled = compile(f);
   std::vector<Tensor> host, list;
-  // Four, and 70 as 64 and 6, that are loaded four at a time; two others; one of nothing.
+  // Four and 250, as 224 and 30, that are loaded four at a time; two others; one of nothing.
   for (const int64_t size : {8, 4096, 400, 64, 7, 1023, 0}) host.push_back(arange(size, f32) - 5);
-  for (int64_t i = 0; i < 70; ++i) host.push_back(arange(4 * i + 4, f32) * 0.125);
+  for (int64_t i = 0; i < 250; ++i) host.push_back(arange(4 * i + 4, f32) * 0.125);
   for (Tensor& x : host) list.push_back((x = x.to(Device{})).to(gpu));
   std::vector<Tensor> results;
   for (int i = 0; i < 3; ++i) results = compiled(list);
@@ -157,13 +157,36 @@ TEST_CASE("launches of one kernel that a Plan makes together are one", "[cuda][f
   const FakeCounts before = driver->counts();
   results = compiled.explain().calls == 3 ? compiled(list) : results;  // call 4: recorded again
   const FakeCounts recorded = driver->counts();
-  CHECK(recorded.launches > before.launches + 3 * 70);
+  CHECK(recorded.launches > before.launches + 3 * 250);
   results = compiled(list);
   CHECK(driver->counts().launches == recorded.launches + 3);
   const std::vector<Tensor> expected = f(host);
   for (std::size_t i = 0; i < host.size(); ++i) {
     INFO(i);
     CHECK(same_bits(results[i].to(Device{}), expected[i]));
+  }
+}
+
+TEST_CASE("any number of launches finds its parts", "[cuda][fake][no-isa]") {
+  if (!fake()) return;
+  const auto f = [](const std::vector<Tensor>& list) {
+    std::vector<Tensor> results;
+    for (const Tensor& x : list) results.push_back(relu(x * 3 - 1) + x);
+    return results;
+  };
+  for (const int64_t count : {2, 3, 63, 65, 97, 224}) {
+    const auto compiled = compile(f);
+    std::vector<Tensor> list;
+    for (int64_t i = 0; i < count; ++i)  // of one block of threads, or of several
+      list.push_back((arange(i % 5 == 1 ? 4100 : 4, f32) * 0.125 + i).to(gpu));
+    for (int i = 0; i < 5; ++i) {
+      const std::vector<Tensor> results = compiled(list), expected = f(list);
+      for (std::size_t k = 0; k < list.size(); ++k) {
+        INFO(k << " of " << count);
+        REQUIRE(same_bits(results[k].to(Device{}), expected[k].to(Device{})));
+      }
+    }
+    CHECK(compiled.explain().plan_calls > 0);
   }
 }
 

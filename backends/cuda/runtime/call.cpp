@@ -206,7 +206,7 @@ Call call_of_all(const Kernel& kernel, const Schedule& schedule,
     ends.push_back(static_cast<uint32_t>(blocks));
     parts.insert(parts.end(), one.arguments.begin(), one.arguments.end());
   }
-  ends.resize(schedule.parts, ends.back());
+  ends.resize(ends_of(schedule.parts), ends.back());
   Call call = {.arguments = {}, .blocks = {ends.back()}};
   const auto* const first = reinterpret_cast<const std::byte*>(ends.data());
   call.arguments.assign(first, first + ends.size() * sizeof ends[0]);

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <mutex>
 #include <span>
 #include <utility>
@@ -107,7 +106,7 @@ class Printed final : public Compiled {
       batch->launches.push_back(&launch);
     }
     for (Batch& batch : batches)
-      batch.schedule.parts = static_cast<uint8_t>(std::bit_ceil(batch.launches.size()));
+      batch.schedule.parts = static_cast<uint8_t>(parts_for(batch.launches.size(), batch.most));
     return batches;
   }
 

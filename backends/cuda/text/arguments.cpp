@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <cstddef>
 
 namespace nitinol::cuda {
@@ -35,6 +36,10 @@ std::vector<Field> fields_of(const Kernel& kernel, const Schedule& schedule) {
   return fields;
 }
 
+std::size_t ends_of(std::size_t parts) {
+  return std::bit_ceil(parts);
+}
+
 std::size_t argument_bytes(const std::vector<Field>& fields, const Schedule& schedule,
                            std::size_t parts) {
   std::size_t bytes = 0;
@@ -46,7 +51,8 @@ std::size_t argument_bytes(const std::vector<Field>& fields, const Schedule& sch
                  : field.kind == Field::Kind::groups || field.kind == Field::Kind::group_size;
     bytes += is_narrow ? 4 : 8;
   }
-  return (parts == 1 ? 0 : parts * sizeof(uint32_t)) + parts * round_up(bytes, std::size_t{8});
+  return (parts == 1 ? 0 : ends_of(parts) * sizeof(uint32_t)) +
+         parts * round_up(bytes, std::size_t{8});
 }
 
 std::string name_of(const Field& field) {

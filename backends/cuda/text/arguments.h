@@ -34,8 +34,12 @@ struct Field {
 /// The fields of eight bytes come first, so that there is no gap.
 [[nodiscard]] std::vector<Field> fields_of(const Kernel& kernel, const Schedule& schedule);
 
-/// Bytes of the arguments of `parts` launches made as one: u32 ends[parts], unless it is one, and
-/// the fields of each, padded to eight bytes.
+/// How many ends of parts are passed: a power of two, so that a block of threads finds its part in
+/// so many steps.
+[[nodiscard]] std::size_t ends_of(std::size_t parts);
+
+/// Bytes of the arguments of `parts` launches made as one: their ends, unless it is one, and the
+/// fields of each, padded to eight bytes.
 [[nodiscard]] std::size_t argument_bytes(const std::vector<Field>& fields, const Schedule& schedule,
                                          std::size_t parts);
 

@@ -45,7 +45,8 @@ void write_arguments(Body& body) {
     body.out.line("{} {};", type_of(field), name_of(field));
   body.out.close("};");
   // Part i has the blocks before ends[i] that no part before it has.
-  if (parts > 1) body.out.line("struct Arguments {{ u32 ends[{0}]; Part parts[{0}]; }};", parts);
+  if (parts > 1)
+    body.out.line("struct Arguments {{ u32 ends[{}]; Part parts[{}]; }};", ends_of(parts), parts);
 }
 
 /// The value of a scalar's bits.
@@ -243,13 +244,15 @@ void open_entry(Body& body, std::size_t number) {
   body.out.open("KERNEL(entry{})", number);
   if (body.schedule.parts > 1) {
     body.out.line("u32 part = 0;");
-    body.out.line("while (block_index() >= a.ends[part]) ++part;");
+    body.out.line("UNROLL");
+    body.out.line("for (u32 step = {}; step > 0; step /= 2)", ends_of(body.schedule.parts) / 2);
+    body.out.line("  if (block_index() >= a.ends[part + step - 1]) part += step;");
     body.out.line("const u32 block = block_index() - (part > 0 ? a.ends[part - 1] : 0);");
     body.out.line("const Arguments& all = a;");
     body.out.open("");
     body.out.line("const Part& a = all.parts[part];");
   }
-  body.out.line("if (a.gate != 0 && fresh(a.gate) != 0) return;");
+  body.out.line("if (a.gate != 0 && *a.gate != 0) return;");
   for (std::size_t k = 0; k < body.kernel.operands.size(); ++k) {
     const Operand& operand = body.kernel.operands[k];
     if (operand.role == Role::scalar)

@@ -7,12 +7,14 @@
 #include "backends/cuda/text/shapes.h"
 #include "core/error.h"
 #include "core/kernel.h"
+#include "core/round_up.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <vector>
 
 namespace nitinol::cuda {
 namespace {
@@ -175,12 +177,19 @@ Schedule schedule_of(const Kernel& kernel, const Launch& launch) {
 }
 
 std::size_t most_parts(const Kernel& kernel, const Schedule& schedule, std::size_t most_bytes) {
-  constexpr std::size_t most = 64;
   if (schedule.shape != Schedule::Shape::points) return 1;
-  std::size_t parts = most;
-  while (parts > 1 && argument_bytes(fields_of(kernel, schedule), schedule, parts) > most_bytes)
-    parts /= 2;
+  const std::vector<Field> fields = fields_of(kernel, schedule);
+  for (std::size_t parts = 224; parts > 64; parts -= 32) {
+    if (argument_bytes(fields, schedule, parts) <= most_bytes) return parts;
+  }
+  std::size_t parts = 64;
+  while (parts > 1 && argument_bytes(fields, schedule, parts) > most_bytes) parts /= 2;
   return parts;
+}
+
+std::size_t parts_for(std::size_t launches, std::size_t most) {
+  return std::min(launches <= 64 ? std::bit_ceil(launches) : round_up(launches, std::size_t{32}),
+                  most);
 }
 
 std::string to_string(const Schedule& schedule) {

@@ -39,7 +39,7 @@ struct Schedule {
   bool is_even = false;     ///< aligned: rows are multiples of `width`, no thread's piece is cut
   bool is_whole = false;    ///< rows, blocks: no chunk of a row is cut short
   bool is_wide = false;     ///< indices need 64 bits
-  /// points: launches of one kernel that are made as one, at most; a power of two.
+  /// points: launches of one kernel that are made as one, at most; see parts_for().
   uint8_t parts = 1;
   /// blocks, columns: rows are few and long. Parts of a row go to several blocks of threads, and
   /// each stage is a launch of its own.
@@ -50,10 +50,13 @@ struct Schedule {
 /// The schedule for a launch of `kernel` that is not empty. The launch's arguments fit the kernel.
 [[nodiscard]] Schedule schedule_of(const Kernel& kernel, const Launch& launch);
 
-/// How many launches of this kernel, each of `schedule`, may be made as one; a power of two, and 1
-/// if each is to be made by itself. `most_bytes`: of arguments that the driver passes.
+/// How many launches of this kernel, each of `schedule`, may be made as one, and 1 if each is to be
+/// made by itself. `most_bytes`: of arguments that the driver passes.
 [[nodiscard]] std::size_t most_parts(const Kernel& kernel, const Schedule& schedule,
                                      std::size_t most_bytes);
+/// The parts of a text for so many launches: one of a few numbers, so that a layer more does not
+/// mean another text. It is at most `most`, which is what most_parts() gives.
+[[nodiscard]] std::size_t parts_for(std::size_t launches, std::size_t most);
 
 /// "rows of 32 threads, width 2, 16 chunks, aligned"
 [[nodiscard]] std::string to_string(const Schedule& schedule);
