@@ -52,13 +52,21 @@ TEST_CASE("lines of all lengths are sorted on a GPU as on the host", "[cuda]") {
         check_both_ways([&](const Tensor& t) { return argsort(t, -1, order); }, x);
       }
     }
+    // As many as a tile, and one more, of lines that are long enough to choose from.
+    const Tensor longest = values_of(dtype, {33000});
+    for (const int64_t count : {2048, 2049, 4096, 4097})
+      check([&](const Tensor& t) { return topk(t, count).indices; }, longest);
     check([](const Tensor& t) { return argsort(t, -1, SortOrder::descending); },
           full({5000}, 1, dtype, Device{}));
     const Tensor equal = full({5000}, 1, dtype, Device{});
-    for (const Tensor& x : {values_of(dtype, {2, 5000}), concat({equal, equal * 2}, 0)}) {
+    const Tensor mostly = concat({equal, equal * 2, equal}, 0);
+    for (const Tensor& x : {values_of(dtype, {2, 5000}), equal, concat({equal, equal * 2}, 0),
+                            stack({mostly, flip(mostly, 0), mostly * 2}, 0)}) {
       INFO("the first of " << name_of(dtype) << to_string(x.shape()));
-      for (const int64_t count : {1, 5, 600})
+      for (const int64_t count : {1, 5, 129, 600})
         check([&](const Tensor& t) { return topk(t, count).indices; }, x);
+      check([&](const Tensor& t) { return topk(t, 7, 0).indices; },
+            x.shape().size() == 1 ? x : row_major(swapaxes(x, 0, 1)));
     }
   }
 }
@@ -69,6 +77,10 @@ TEST_CASE("scans of all lengths on a GPU have the host's bits", "[cuda]") {
   for (const int64_t length :
        {15, 16, 17, 255, 256, 257, 4095, 4096, 4352, 8191, 8192, 8193, 70000})
     lengths.push_back({2, length});
+  // More lines than a block of threads has side by side, and few.
+  for (const Shape& shape :
+       {Shape{15, 300}, Shape{16, 257}, Shape{17, 4097}, Shape{40, 33}, Shape{1, 66000}})
+    lengths.push_back(shape);
   for (const DType dtype : {i32, u64, bf16, f32, f64}) {
     for (const Shape& shape : lengths) {
       INFO(name_of(dtype) << to_string(shape));
@@ -127,6 +139,68 @@ TEST_CASE("scattered values meet on a GPU in the host's order", "[cuda]") {
             return ones({places}, v.dtype(), v.device()).at({i}).maximum(v);
           },
           at, values);
+    }
+  }
+}
+
+TEST_CASE("popular places and integers get the host's sums on a GPU", "[cuda]") {
+  if (!has_gpu()) return;
+  // Groups of one value, of as many as a thread adds up alone, of more, of more than are loaded at
+  // once, and around each of these numbers.
+  std::vector<int64_t> named;
+  for (const int64_t count : {1, 0, 16, 17, 63, 64, 65, 66, 127, 4095, 4096, 4097, 8192, 1}) {
+    for (int64_t i = 0; i < count; ++i) named.push_back(count % 251);
+  }
+  const auto count = static_cast<int64_t>(named.size());
+  const Tensor sorted = tensor(named, i64).to(Device{});
+  const Tensor mixed = take(sorted, arange(count, i64, Device{}) * 7919 % count, 0);
+  for (const DType dtype : {u8, i16, i32, u32, i64, u64, bf16, f32, f64}) {
+    for (const int64_t columns : {0, 1, 2, 3, 33}) {
+      INFO(name_of(dtype) << " of " << columns << " columns");
+      const Shape shape = columns == 0 ? Shape{count} : Shape{count, columns};
+      const Tensor values = values_of(dtype, shape);
+      for (const int64_t places : {256, 257}) {
+        for (const Tensor& at : {sorted, mixed, Tensor(mixed - places)}) {
+          check([&](const Tensor& i, const Tensor& v) { return scatter_add(v, i, places); }, at,
+                values);
+        }
+      }
+      if (columns == 2) continue;
+      const Shape of_base = columns == 0 ? Shape{256} : Shape{256, columns};
+      const Tensor base = values_of(dtype, of_base);
+      const auto joined = [](const Tensor& x, const Tensor& i, const Tensor& v) {
+        return x.at({i}).add(v);
+      };
+      check(joined, base, mixed, values);
+      check([](const Tensor& x, const Tensor& i, const Tensor& v) { return x.at({i}).set(v); },
+            base, mixed, values);
+    }
+  }
+}
+
+TEST_CASE("results that begin anywhere or do not lie in order are scattered into on a GPU",
+          "[cuda]") {
+  if (!has_gpu()) return;
+  for (const DType dtype : {u8, i16, i32, f32, f64}) {
+    for (const int64_t begin : {0, 1, 3}) {
+      INFO(name_of(dtype) << " from " << begin);
+      const Tensor all = values_of(dtype, {1201});
+      const Tensor at = arange(300, i64, Device{}) * 7919 % 1100;
+      const Tensor values = values_of(dtype, {300});
+      check(
+          [&](const Tensor& x, const Tensor& i, const Tensor& v) {
+            return x.at({Range{begin, begin + 1100}}).at({i}).set(v);
+          },
+          all, at, values);
+      check(
+          [&](const Tensor& x, const Tensor& i, const Tensor& v) {
+            return flip(x, 0).at({Range{begin, begin + 1100}}).at({i}).add(v);
+          },
+          all, at, values);
+      const Tensor grid = values_of(dtype, {40, 30});
+      check([&](const Tensor& x, const Tensor& i,
+                const Tensor& v) { return swapaxes(x, 0, 1).at({i}).set(v); },
+            grid, Tensor(at.at({Range{0, 50}}) % 30), values_of(dtype, {50, 40}));
     }
   }
 }

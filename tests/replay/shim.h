@@ -26,6 +26,7 @@ static Shim* shim;
 #define TABLE static const
 #define SHARED static
 #define UNROLL
+#define ROLLED
 #define KERNEL(name) static void name(const Arguments& a)
 #define thread_index() (shim->thread)
 #define block_index() (shim->block)
@@ -142,6 +143,12 @@ DEVICE void count_one(u32* counter) {
 }
 DEVICE void raise_to(u32* most, u32 value) {
   if (*most < value) *most = value;
+}
+DEVICE void add_to(u32* sum, u32 value) {
+  *sum += value;
+}
+DEVICE void add_to(u64* sum, u64 value) {
+  *sum += value;
 }
 DEVICE void publish() {}
 DEVICE u32 count_up(u32* counter, u32 last) {

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <string_view>
 
 namespace nitinol::cuda {
@@ -29,12 +28,6 @@ constexpr std::string_view words = R"(
 DEVICE float added(float sum, float a, float b) { return fma_of(a, b, sum); }
 DEVICE double added(double sum, double a, double b) { return fma_of(a, b, sum); }
 template <class T> DEVICE T added(T sum, T a, T b) { return (T)((u64)sum + (u64)a * (u64)b); }
-// Takes the last digit of `at` in a system of digits below `size`.
-DEVICE Index digit(Index& at, i64 size) {
-  const Index whole = (Index)((UnsignedIndex)at / (UnsignedIndex)size), last = at - whole * (Index)size;
-  at = whole;
-  return last;
-}
 // Where a group begins.
 struct Bases { i64 left, right, out; };
 )";
@@ -229,17 +222,6 @@ DEVICE void sum_parts(const Arguments& a, i64 at) {
 }
 )";
 
-/// Whether places in memory, and what comes near them, need 64 bits.
-bool is_wide(const LibraryCall& call) {
-  constexpr int64_t most = std::numeric_limits<int32_t>::max() / 2;
-  return std::ranges::any_of(call.operands, [](const OperandLayout& operand) {
-    int64_t extent = 1;
-    for (int axis = 0; axis < operand.shape.size(); ++axis)
-      extent += (operand.shape[axis] - 1) * std::abs(operand.strides[axis]);
-    return std::max(extent, element_count(operand.shape)) > most;
-  });
-}
-
 class ContractionWriter {
  public:
   ContractionWriter(const LibraryCall& call, RoutineText& made) : call_(call), made_(made) {}
@@ -255,10 +237,8 @@ class ContractionWriter {
     n(column_tiles) = ceil_div(n(columns), width);
     plan_parts();
     made_.text += fmt::format(
-        "typedef {0} Index;\ntypedef {1} UnsignedIndex;\n#define ROWS {2}\n#define COLUMNS {3}\n"
-        "#define LEFT_DEEP {4:d}\n#define RIGHT_DEEP {5:d}\n",
-        is_wide(call_) ? "i64" : "i32", is_wide(call_) ? "u64" : "u32", height, width,
-        is_left_deep_, is_right_deep_);
+        "#define ROWS {}\n#define COLUMNS {}\n#define LEFT_DEEP {:d}\n#define RIGHT_DEEP {:d}\n",
+        height, width, is_left_deep_, is_right_deep_);
     made_.text += words;
     made_.text += own_words();
     made_.text += tiles;

@@ -13,6 +13,7 @@ typedef unsigned int u32; typedef int i32; typedef unsigned long long u64; typed
 #define TABLE static __device__ const
 #define SHARED __shared__
 #define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("unroll 1")
 #define KERNEL(name) extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ Arguments a)
 DEVICE float f32_of(u32 bits) { return __uint_as_float(bits); }
 DEVICE double f64_of(u64 bits) { return __longlong_as_double((i64)bits); }
@@ -58,6 +59,8 @@ DEVICE u32 same_lanes(u32 digit) {
 DEVICE u32 bits_in(u32 x) { return (u32)__popc(x); }
 DEVICE void count_one(u32* counter) { atomicAdd(counter, 1u); }
 DEVICE void raise_to(u32* most, u32 value) { atomicMax(most, value); }
+DEVICE void add_to(u32* sum, u32 value) { atomicAdd(sum, value); }
+DEVICE void add_to(u64* sum, u64 value) { atomicAdd(sum, value); }
 DEVICE void publish() { __threadfence(); }
 DEVICE u32 count_up(u32* counter, u32 last) { return atomicInc(counter, last); }
 template <class T> DEVICE T fresh(const T* at) { return *(const volatile T*)at; }

@@ -14,6 +14,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <span>
 #include <string_view>
 
 namespace nitinol::cuda {
@@ -36,13 +39,17 @@ struct Arguments {{
 )";
 
 constexpr std::string_view helpers = R"(
-DEVICE i64 offset_of(i64 linear, const i64* sizes, const i64* strides, int rank) {
-  i64 offset = 0;
-  for (int axis = rank - 1; axis > 0; --axis) {
-    offset += linear % sizes[axis] * strides[axis];
-    linear /= sizes[axis];
-  }
-  return rank > 0 ? offset + linear * strides[0] : 0;
+// Takes the last digit of `at` in a system of digits below `size`.
+DEVICE Index digit(Index& at, i64 size) {
+  const Index whole = (Index)((UnsignedIndex)at / (UnsignedIndex)size), last = at - whole * (Index)size;
+  at = whole;
+  return last;
+}
+DEVICE Index offset_of(Index linear, const i64* sizes, const i64* strides, int rank) {
+  Index offset = 0;
+  ROLLED
+  for (int axis = rank - 1; axis > 0; --axis) offset += digit(linear, sizes[axis]) * (Index)strides[axis];
+  return rank > 0 ? offset + linear * (Index)strides[0] : 0;
 }
 DEVICE float sum_of(float a, float b) { return a + b; }
 DEVICE double sum_of(double a, double b) { return a + b; }
@@ -54,14 +61,14 @@ constexpr std::string_view windows = R"(
 DEVICE i64 place(const i64* n, i64 i, i64 j, i64 k, i64 l) {
   return i * n[4] + j * n[5] + k * n[6] + l * n[7];
 }
-struct Index { i64 i, j, k, l; };
-DEVICE Index index_of(i64 at, const i64* n) {
-  Index index;
-  index.l = at % n[3]; at /= n[3];
-  index.k = at % n[2]; at /= n[2];
-  index.j = at % n[1];
-  index.i = at / n[1];
-  return index;
+struct Place { Index i, j, k, l; };
+DEVICE Place place_of(Index at, const i64* n) {
+  Place to;
+  to.l = digit(at, n[3]);
+  to.k = digit(at, n[2]);
+  to.j = digit(at, n[1]);
+  to.i = at;
+  return to;
 }
 )";
 
@@ -88,7 +95,7 @@ constexpr std::string_view window_max = R"(
 DEVICE void write_window(const Arguments& a, i64 at) {
   const i64* const X = a.n; const i64* const V = a.n + 8; const i64* const Y = a.n + 16;
   if (at >= Y[0] * Y[1] * Y[2] * Y[3]) return;
-  const Index to = index_of(at, Y);
+  const Place to = place_of((Index)at, Y);
   const i64 found = largest_in(a, to.i, to.j, to.k, to.l);
   ((Stored*)a.p2)[place(Y, to.i, to.j, to.k, to.l)] =
       ((const Stored*)a.p1)[place(V, to.i, found / X[2], found % X[2], to.l)];
@@ -103,7 +110,7 @@ DEVICE i64 first_window(i64 at, i64 kernel, i64 stride) {
 DEVICE void write_window(const Arguments& a, i64 at) {
   const i64* const X = a.n; const i64* const Y = a.n + 8; const i64* const V = a.n + 16;
   if (at >= V[0] * V[1] * V[2] * V[3]) return;
-  const Index to = index_of(at, V);
+  const Place to = place_of((Index)at, V);
   const i64 own = to.j * X[2] + to.k;
   Value sum = 0;
   for (i64 i = first_window(to.j + a.n[28], a.n[24], a.n[26]); i < Y[1] && i * a.n[26] <= to.j + a.n[28]; ++i) {
@@ -122,6 +129,9 @@ class RoutineWriter {
     const DType dtype = call.operands[0].dtype;
     const std::string word(word_of(compute_type(dtype)));
     made_.text = fmt::format(fmt::runtime(arguments_text), RoutineArguments::most_numbers);
+    const bool is_wide = needs_wide_index(call);
+    made_.text += fmt::format("typedef {} Index;\ntypedef {} UnsignedIndex;\n",
+                              is_wide ? "i64" : "i32", is_wide ? "u64" : "u32");
     made_.text += helpers;
     made_.text += fmt::format("typedef {} Stored;\ntypedef {} Value;\n", stored_word(dtype), word);
     made_.text +=
@@ -217,11 +227,39 @@ void RoutineText::add_step(const std::string& body, int64_t threads, int64_t num
   if (known != entries.end()) return;
   text += fmt::format(
       "KERNEL(entry{}) {{\n"
-      "  if (a.gate != 0 && fresh(a.gate) != 0) return;\n"
+      "  if (a.gate != 0 && *a.gate != 0) return;\n"
       "  const i64 at = (i64)block_index() * {} + (i64)thread_index();\n"
       "  {};\n}}\n",
       entries.size(), block_threads, body);
   entries.push_back(body);
+}
+
+int put_axes(RoutineText& made, int at, std::span<const int64_t> sizes,
+             std::span<const int64_t> first, std::span<const int64_t> second) {
+  const auto number = [&](int place) -> int64_t& {
+    return made.arguments.numbers[static_cast<std::size_t>(at + place)];
+  };
+  int rank = 0;
+  for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+    if (sizes[axis] == 1) continue;
+    const bool joins = rank > 0 && number(8 + rank - 1) == first[axis] * sizes[axis] &&
+                       number(16 + rank - 1) == second[axis] * sizes[axis];
+    if (!joins) number(rank++) = 1;
+    number(rank - 1) *= sizes[axis];
+    number(8 + rank - 1) = first[axis];
+    number(16 + rank - 1) = second[axis];
+  }
+  return rank;
+}
+
+bool needs_wide_index(const LibraryCall& call) {
+  constexpr int64_t most = std::numeric_limits<int32_t>::max() / 2;
+  return std::ranges::any_of(call.operands, [](const OperandLayout& operand) {
+    int64_t extent = 1;
+    for (int axis = 0; axis < operand.shape.size(); ++axis)
+      extent += (operand.shape[axis] - 1) * std::abs(operand.strides[axis]);
+    return std::max(extent, element_count(operand.shape)) > most;
+  });
 }
 
 RoutineText routine_text(const LibraryCall& call) {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,17 @@ struct RoutineText {
   void add_step(const std::string& body, int64_t threads, int64_t number = 0);
 };
 
+/// Keeps sizes of axes as numbers from `at` on, and strides of two operands from at + 8 and at + 16
+/// on; neighbours that lie in both without a gap become one axis. How many there are then.
+int put_axes(RoutineText& made, int at, std::span<const int64_t> sizes,
+             std::span<const int64_t> first, std::span<const int64_t> second);
+
+/// Whether places in memory, and what comes near them, need 64 bits.
+[[nodiscard]] bool needs_wide_index(const LibraryCall& call);
+
+/// The text knows the types Stored and Value of the first operand; Index, of 32 bits where places
+/// in memory and what comes near them fit; and UnsignedIndex, which is quicker to divide.
+///
 /// The bits of the cpu, but for convolutions and products of f32 and less, whose order the cpu
 /// leaves to a library. Throws Error(unsupported) for what has no text.
 [[nodiscard]] RoutineText routine_text(const LibraryCall& call);

@@ -2,9 +2,11 @@
 // the elements of a line; the level above has the totals of its whole runs, and its running sums
 // are what comes before the runs below.
 //
-// Lines that lie side by side are scanned level by level, a thread a run. What lies along the axis
-// is scanned in chunks of three levels, by a block of threads in shared memory; several lines share
-// a block if they are short. The totals of chunks are a line in their turn.
+// Blocks of threads scan chunks of several levels at once, a thread a run: of three levels where
+// elements lie along the axis, by way of shared memory; of two where lines lie side by side, whose
+// neighbours the threads of a warp take. The totals of chunks are lines in their turn. What comes
+// before a run each thread adds up itself, from what all runs came to: a thread that did it for
+// all of them would keep the others waiting as long.
 #include "backends/cuda/text/scan_text.h"
 
 #include "backends/cuda/text/grid.h"
@@ -17,6 +19,7 @@
 #include <algorithm>
 #include <bit>
 #include <string_view>
+#include <vector>
 
 namespace nitinol::cuda {
 namespace {
@@ -25,56 +28,104 @@ constexpr int64_t run = reduction_order::scan_run, chunk = run * run * run;
 static_assert(run == 16 && chunk == 16 * block_threads, "the texts below say so");
 
 // Numbers: lines, their length; strides along the axis; rank of the others, with sizes and strides
-// from 8 on; threads of a line in a chunk of elements; where kept totals begin.
+// from 8 on; lines in a block of threads that lie side by side; where kept totals begin; the
+// logarithm of the threads of a line, or of n[5].
 constexpr std::string_view words = R"(
-DEVICE i64 length_at(const Arguments& a, int level) { return a.n[1] >> (4 * level); }
-DEVICE i64 given_at(const Arguments& a, i64 line) { return offset_of(line, a.n + 8, a.n + 16, (int)a.n[4]); }
-DEVICE i64 result_at(const Arguments& a, i64 line) { return offset_of(line, a.n + 8, a.n + 24, (int)a.n[4]); }
+DEVICE Index length_at(const Arguments& a, int level) { return (Index)(a.n[1] >> (4 * level)); }
+DEVICE Index given_at(const Arguments& a, Index line) { return offset_of(line, a.n + 8, a.n + 16, (int)a.n[4]); }
+DEVICE Index result_at(const Arguments& a, Index line) { return offset_of(line, a.n + 8, a.n + 24, (int)a.n[4]); }
+// What a number of values that lie `step` apart come to.
+DEVICE Value joined(const Value* values, u32 count, u32 step) {
+  Value sum = values[0];
+  for (u32 i = 1; i < 16; ++i)
+    if (i < count) sum = join_of(sum, values[i * step]);
+  return sum;
+}
 )";
 
-// Totals of a level lie as lines side by side do.
+// Depth 0 are the elements, depth d + 1 the totals of the chunks of depth d, which lie as lines
+// side by side do; a.step says which depth. Kept are the totals, and apart from them their running
+// sums. A block has chunks of 256 of n[5] lines: thread (chunk, run, line) a run.
 constexpr std::string_view across = R"(
-DEVICE Value* totals_of(const Arguments& a, int level) {
-  i64 before = 0;
-  for (int i = 1; i < level; ++i) before += a.n[0] * length_at(a, i);
+struct Run { Index line, chunk, first; u32 number, below; bool is_there; };
+DEVICE Index size_of(const Arguments& a, i64 depth) { return length_at(a, 2 * (int)depth); }
+DEVICE Value* totals_of(const Arguments& a, i64 depth) {
+  Index before = 0;
+  for (int i = 1; i < depth; ++i) before += (Index)a.n[0] * size_of(a, i);
   return (Value*)a.workspace + before;
 }
-// The totals of the runs of the level below.
-DEVICE void sum_runs(const Arguments& a, int level, i64 at) {
-  if (at >= a.n[0] * length_at(a, level)) return;
-  const i64 line = at % a.n[0], first = at / a.n[0] * 16;
-  const Value* const below = level == 1 ? 0 : totals_of(a, level - 1) + line;
-  const Stored* const x = (const Stored*)a.p0 + (below == 0 ? given_at(a, line) : 0);
-  Value values[16];
-  UNROLL
-  for (i64 i = 0; i < 16; ++i) values[i] = below == 0 ? value_of(x[(first + i) * a.n[2]]) : below[(first + i) * a.n[0]];
-  Value sum = values[0];
-  UNROLL
-  for (int i = 1; i < 16; ++i) sum = join_of(sum, values[i]);
-  totals_of(a, level)[at] = sum;
+DEVICE Value* sums_of(const Arguments& a, i64 depth) { return totals_of(a, depth) + a.n[6]; }
+// `below`: where in a block's results the first run of this chunk and line is.
+DEVICE Run run_of(const Arguments& a, Index chunks) {
+  const u32 own = thread_index(), shift = (u32)a.n[7];
+  const Index tiles = ((Index)a.n[0] + (Index)a.n[5] - 1) >> shift;
+  const Index group = (Index)((UnsignedIndex)block_index() / (UnsignedIndex)tiles), tile = (Index)block_index() - group * tiles;
+  Run run;
+  run.line = (tile << shift) + (Index)(own & ((1u << shift) - 1));
+  run.number = own >> shift & 15;
+  run.chunk = (group << (4 - shift)) + (Index)(own >> (4 + shift));
+  run.first = run.chunk * 256 + (Index)run.number * 16;
+  run.below = own - (run.number << shift);
+  run.is_there = run.line < (Index)a.n[0] && run.chunk < chunks;
+  return run;
 }
-// A run of a level, after what the level above says of the runs before.
-DEVICE void scan_run(const Arguments& a, int level, bool is_top, i64 at) {
-  const i64 length = length_at(a, level);
-  if (at >= a.n[0] * ((length + 15) / 16)) return;
-  const i64 line = at % a.n[0], run = at / a.n[0], first = run * 16, count = least<i64>(16, length - first);
-  const bool is_first = is_top || run == 0;
-  const Value before = is_first ? Value(0) : totals_of(a, level + 1)[(run - 1) * a.n[0] + line];
-  Value* const here = level == 0 ? 0 : totals_of(a, level) + line;
-  const Stored* const x = (const Stored*)a.p0 + (level == 0 ? given_at(a, line) : 0);
-  Stored* const out = (Stored*)a.p1 + (level == 0 ? result_at(a, line) : 0);
-  Value values[16];
+template <bool is_given> DEVICE void sum_chunk(const Arguments& a, Value* runs) {
+  const i64 depth = is_given ? 0 : a.step;
+  const Run run = run_of(a, size_of(a, depth + 1));
+  const Index lines = (Index)a.n[0];
+  Value sum = 0;
+  if (run.is_there) {
+    const Stored* const x = (const Stored*)a.p0 + (is_given ? given_at(a, run.line) + run.first * (Index)a.n[2] : 0);
+    const Value* const below = totals_of(a, depth) + (run.first * lines + run.line);
+    Value values[16];
+    UNROLL
+    for (int i = 0; i < 16; ++i) values[i] = is_given ? value_of(x[i * (Index)a.n[2]]) : below[i * lines];
+    sum = values[0];
+    UNROLL
+    for (int i = 1; i < 16; ++i) sum = join_of(sum, values[i]);
+  }
+  runs[thread_index()] = sum;
+  barrier();
+  if (run.is_there && run.number == 0)
+    totals_of(a, depth + 1)[run.chunk * lines + run.line] = joined(runs + run.below, 16, 1u << a.n[7]);
+}
+// The last chunk may be cut short, and its last run.
+template <bool is_given> DEVICE void scan_chunk(const Arguments& a, Value* runs) {
+  const i64 depth = is_given ? 0 : a.step;
+  const Index size = size_of(a, depth), lines = (Index)a.n[0];
+  const Run run = run_of(a, (size + 255) / 256);
+  const Index count = run.is_there ? least<Index>(16, size - run.first) : 0;
+  const Stored* const x = (const Stored*)a.p0 + (is_given && count > 0 ? given_at(a, run.line) + run.first * (Index)a.n[2] : 0);
+  const Index here = run.first * lines + run.line;
+  const Value* const below = totals_of(a, depth) + (count > 0 ? here : 0);
+  Value sums[16], before = 0, above = 0;
   UNROLL
-  for (i64 i = 0; i < 16; ++i)
-    if (i < count) values[i] = level == 0 ? value_of(x[(first + i) * a.n[2]]) : here[(first + i) * a.n[0]];
-  Value sum = values[0];
+  for (int i = 0; i < 16; ++i)
+    if (i < count) sums[i] = is_given ? value_of(x[i * (Index)a.n[2]]) : below[i * lines];
+  // Before the first run of a chunk comes the chunk before, after what comes before that one.
+  if (count > 0 && run.chunk > 0) {
+    const Index last = (run.chunk - 1) * lines + run.line;
+    const bool is_second = run.chunk == 1, is_first_run = run.number == 0;
+    before = totals_of(a, depth + 1)[last];
+    if (!is_first_run || !is_second) above = sums_of(a, depth + 1)[is_first_run ? last - lines : last];
+  }
   UNROLL
-  for (i64 i = 0; i < 16; ++i) {
+  for (int i = 1; i < 16; ++i)
+    if (i < count) sums[i] = join_of(sums[i - 1], sums[i]);
+  runs[thread_index()] = sums[15];
+  barrier();
+  if (count <= 0) return;
+  if (run.number > 0) before = joined(runs + run.below, run.number, 1u << a.n[7]);
+  if (run.chunk > (run.number == 0 ? 1 : 0)) before = join_of(above, before);
+  const bool is_first = run.number == 0 && run.chunk == 0;
+  Stored* const out = (Stored*)a.p1 + (is_given ? result_at(a, run.line) + run.first * (Index)a.n[3] : 0);
+  Value* const results = sums_of(a, depth) + here;
+  UNROLL
+  for (int i = 0; i < 16; ++i) {
     if (i >= count) continue;
-    if (i > 0) sum = join_of(sum, values[i]);
-    const Value result = is_first ? sum : join_of(before, sum);
-    if (level == 0) out[(first + i) * a.n[3]] = stored_of(result);
-    else here[(first + i) * a.n[0]] = result;
+    const Value result = is_first ? sums[i] : join_of(before, sums[i]);
+    if (is_given) out[i * (Index)a.n[3]] = stored_of(result);
+    else results[i * lines] = result;
   }
 }
 )";
@@ -83,67 +134,80 @@ DEVICE void scan_run(const Arguments& a, int level, bool is_top, i64 at) {
 // a.step says which depth. Of a whole chunk, kept: what its 256 runs come to, its first 15 groups
 // of 16 runs, and the last group. The next chunk begins with what these make of the depth above.
 // Element i of a chunk lies at i + i / 16, so that threads that go through runs side by side meet
-// no bank of memory together.
+// no bank of memory together. Lines of up to 16 runs have no groups.
 constexpr std::string_view along = R"(
-DEVICE i64 size_of(const Arguments& a, i64 depth) { return length_at(a, 3 * (int)depth); }
-DEVICE Value* totals_of(const Arguments& a, i64 depth, i64 line) {
-  i64 before = 0;
-  for (i64 i = 1; i < depth; ++i) before += a.n[0] * size_of(a, i);
-  return (Value*)a.workspace + before + line * size_of(a, depth);
+DEVICE Index size_of(const Arguments& a, i64 depth) { return length_at(a, 3 * (int)depth); }
+DEVICE Value* totals_of(const Arguments& a, i64 depth, Index line) {
+  Index before = 0;
+  for (int i = 1; i < depth; ++i) before += (Index)a.n[0] * size_of(a, i);
+  return (Value*)a.workspace + (before + line * size_of(a, depth));
 }
-DEVICE Value* kept_of(const Arguments& a, i64 depth, i64 line, i64 chunk) {
-  i64 before = 0;
-  for (i64 i = 1; i <= depth; ++i) before += a.n[0] * size_of(a, i);
-  return (Value*)a.workspace + a.n[6] + 3 * (before + line * size_of(a, depth + 1) + chunk);
+DEVICE Value* kept_of(const Arguments& a, i64 depth, Index line, Index chunk) {
+  Index before = 0;
+  for (int i = 1; i <= depth; ++i) before += (Index)a.n[0] * size_of(a, i);
+  return (Value*)a.workspace + (Index)a.n[6] + 3 * (before + line * size_of(a, depth + 1) + chunk);
 }
 template <bool is_given> DEVICE void sum_chunk(const Arguments& a, Value* values, Value* runs) {
   const u32 own = thread_index();
-  const i64 depth = is_given ? 0 : a.step, whole = size_of(a, depth + 1);
-  const i64 line = (i64)block_index() / whole, chunk = (i64)block_index() % whole;
-  const Stored* const x = (const Stored*)a.p0 + (is_given ? given_at(a, line) : 0) + chunk * 4096;
-  const Value* const below = totals_of(a, depth, line) + chunk * 4096;
+  const i64 depth = is_given ? 0 : a.step;
+  const Index whole = size_of(a, depth + 1);
+  Index chunk = (Index)block_index();
+  const Index place = digit(chunk, whole), line = chunk;
+  const Stored* const x = (const Stored*)a.p0 + (is_given ? given_at(a, line) + place * 4096 : 0) + own;
+  const Value* const below = totals_of(a, depth, line) + place * 4096 + own;
   UNROLL
-  for (u32 e = own; e < 4096; e += 256) values[e + e / 16] = is_given ? value_of(x[e]) : below[e];
+  for (u32 j = 0; j < 16; ++j) values[own + own / 16 + 272 * j] = is_given ? value_of(x[256 * j]) : below[256 * j];
   barrier();
   Value sum = values[own * 17];
   UNROLL
   for (int i = 1; i < 16; ++i) sum = join_of(sum, values[own * 17 + i]);
   runs[own] = sum;
   barrier();
-  if (own < 16) {
-    sum = runs[own * 16];
-    for (u32 i = 1; i < 16; ++i) sum = join_of(sum, runs[own * 16 + i]);
-    values[own] = sum;
-  }
+  if (own < 16) values[own] = joined(runs + own * 16, 16, 1);
   barrier();
   if (own != 0) return;
-  sum = values[0];
-  for (int i = 1; i < 15; ++i) sum = join_of(sum, values[i]);
-  Value* const kept = kept_of(a, depth, line, chunk);
+  sum = joined(values, 15, 1);
+  Value* const kept = kept_of(a, depth, line, place);
   kept[1] = sum;
   kept[2] = values[15];
   sum = join_of(sum, values[15]);
   kept[0] = sum;
-  totals_of(a, depth + 1, line)[chunk] = sum;
+  totals_of(a, depth + 1, line)[place] = sum;
 }
-template <bool is_given> DEVICE void scan_chunk(const Arguments& a, Value* values, Value* runs, Value* groups, i64* given, i64* results) {
-  const i64 depth = is_given ? 0 : a.step, size = size_of(a, depth), whole = (size + 4095) / 4096;
-  const u32 own = thread_index(), threads = is_given ? (u32)a.n[5] : 256, lines = 256 / threads;
-  const i64 chunk = (i64)block_index() % whole, first = (i64)block_index() / whole * lines, begin = chunk * 4096;
-  const u32 length = (u32)least<i64>(size - begin, threads * 16), there = (u32)least<i64>(a.n[0] - first, lines);
+template <bool is_given> DEVICE void scan_chunk(const Arguments& a, Value* values, Value* runs, Value* groups, Index* given, Index* results) {
+  const i64 depth = is_given ? 0 : a.step;
+  const Index size = size_of(a, depth), whole = (size + 4095) / 4096;
+  const u32 own = thread_index(), shift = is_given ? (u32)a.n[7] : 8, threads = 1u << shift, lines = 256u >> shift;
+  Index first = (Index)block_index();
+  const Index chunk = digit(first, whole), begin = chunk * 4096;
+  first *= (Index)lines;
+  const u32 length = (u32)least<Index>(size - begin, (Index)threads * 16), there = (u32)least<Index>((Index)a.n[0] - first, (Index)lines);
   Value* const totals = totals_of(a, depth, first) + begin;
+  // What comes before the chunk is asked for long before it is needed.
+  Value last[3] = {0, 0, 0}, above[2] = {0, 0};
+  if (chunk > 0) {
+    const Value* const kept = kept_of(a, depth, first, chunk - 1);
+    const Value* const sums = totals_of(a, depth + 1, first) + (chunk - 1);
+    last[0] = kept[0];
+    last[1] = kept[1];
+    last[2] = kept[2];
+    above[0] = sums[0];
+    if (chunk > 1) above[1] = sums[-1];
+  }
   if (is_given && own < there) {
-    given[own] = given_at(a, first + own) + begin;
-    results[own] = result_at(a, first + own) + begin * a.n[3];
+    given[own] = given_at(a, first + (Index)own) + begin;
+    results[own] = result_at(a, first + (Index)own) + begin * (Index)a.n[3];
   }
   barrier();
+  Value loaded[16];
   UNROLL
-  for (u32 e = own; e < 4096; e += 256) {
-    const u32 line = e / 16 / threads, i = e % (threads * 16);
-    Value value = 0;
-    if (line < there && i < length) value = is_given ? value_of(((const Stored*)a.p0)[given[line] + i]) : totals[i];
-    values[e + e / 16] = value;
+  for (u32 j = 0; j < 16; ++j) {
+    const u32 e = own + 256 * j, line = e >> (4 + shift), i = e & (threads * 16 - 1);
+    loaded[j] = 0;
+    if (line < there && i < length) loaded[j] = is_given ? value_of(((const Stored*)a.p0)[given[line] + (Index)i]) : totals[i];
   }
+  UNROLL
+  for (u32 j = 0; j < 16; ++j) values[own + own / 16 + 272 * j] = loaded[j];
   barrier();
   Value sums[16];
   sums[0] = values[own * 17];
@@ -151,45 +215,40 @@ template <bool is_given> DEVICE void scan_chunk(const Arguments& a, Value* value
   for (int i = 1; i < 16; ++i) sums[i] = join_of(sums[i - 1], values[own * 17 + i]);
   runs[own] = sums[15];
   barrier();
-  const u32 wide = least<u32>(threads, 16), place = own % threads;
-  if (own % wide == 0) {
-    Value sum = runs[own];
-    for (u32 i = 1; i < wide; ++i) runs[own + i] = sum = join_of(sum, runs[own + i]);
-    groups[own / wide] = sum;
-  }
-  barrier();
-  const Value* const kept = chunk == 0 ? 0 : kept_of(a, depth, first, chunk - 1);
-  const Value* const above = totals_of(a, depth + 1, first);
-  if (place == 0) {
-    Value sum = 0;
-    for (u32 i = 0; i < threads / wide; ++i) {
-      Value& group = groups[own / wide + i];
-      sum = i == 0 ? group : join_of(sum, group);
-      group = chunk == 0 ? sum : join_of(above[chunk - 1], sum);
-    }
-  }
-  barrier();
-  bool is_first = false;
+  const u32 place = own & (threads - 1), group = own / 16, lane = least<u32>(place, own % 16);
+  const bool has_groups = threads > 16;
   Value before = 0;
-  if (place > 0) {
-    const u32 last = own - 1;
-    before = runs[last];
-    if ((place - 1) / wide > 0) before = join_of(groups[last / wide - 1], before);
-    else if (chunk > 0) before = join_of(chunk > 1 ? join_of(above[chunk - 2], kept[0]) : kept[0], before);
-  } else if (chunk > 0) {
-    before = join_of(chunk > 1 ? join_of(above[chunk - 2], kept[1]) : kept[1], kept[2]);
-  } else {
-    is_first = true;
+  if (lane > 0) before = joined(runs + (own - lane), lane, 1);
+  if (has_groups) {
+    if (lane == 15) groups[group] = join_of(before, sums[15]);
+    barrier();
+    // After all groups up to this one of the line, and the chunks before.
+    if (own < 16) {
+      const u32 number = own & (threads / 16 - 1);
+      const Value sum = joined(groups + (own - number), number + 1, 1);
+      groups[16 + own] = chunk == 0 ? sum : join_of(above[0], sum);
+    }
+    barrier();
   }
+  if (place == 0) {
+    if (chunk > 0) before = join_of(chunk > 1 ? join_of(above[1], last[1]) : last[1], last[2]);
+  } else {
+    if (lane == 0) before = groups[group - 1];
+    const u32 end = (place - 1) / 16;  // groups of the line before that of the run before
+    if (has_groups && end > 0) before = join_of(groups[16 + (own - 1) / 16 - 1], before);
+    else if (chunk > 0) before = join_of(chunk > 1 ? join_of(above[1], last[0]) : last[0], before);
+  }
+  const bool is_first = place == 0 && chunk == 0;
   UNROLL
   for (int i = 0; i < 16; ++i) values[own * 17 + i] = is_first ? sums[i] : join_of(before, sums[i]);
   barrier();
   UNROLL
-  for (u32 e = own; e < 4096; e += 256) {
-    const u32 line = e / 16 / threads, i = e % (threads * 16);
+  for (u32 j = 0; j < 16; ++j) {
+    const u32 e = own + 256 * j, line = e >> (4 + shift), i = e & (threads * 16 - 1);
     if (line >= there || i >= length) continue;
-    if (is_given) ((Stored*)a.p1)[results[line] + i * a.n[3]] = stored_of(values[e + e / 16]);
-    else totals[i] = values[e + e / 16];
+    const Value value = values[own + own / 16 + 272 * j];
+    if (is_given) ((Stored*)a.p1)[results[line] + (Index)i * (Index)a.n[3]] = stored_of(value);
+    else totals[i] = value;
   }
 }
 )";
@@ -215,20 +274,32 @@ class ScanWriter {
 
   void write_across() {
     made_.text += across;
-    int top = 0;
-    while (length_at(top) > run) ++top;
-    for (int level = 1; level <= top; ++level) {
-      made_.add_step("sum_runs(a, (int)a.step, at)", n(0) * length_at(level), level);
-      made_.workspace_bytes += static_cast<std::size_t>(n(0) * length_at(level)) * sizeof(int64_t);
+    n(5) = static_cast<int64_t>(
+        std::bit_ceil(static_cast<uint64_t>(std::clamp<int64_t>(n(0), 1, run))));
+    n(7) = std::countr_zero(static_cast<uint64_t>(n(5)));
+    const auto threads = [&](int64_t chunks) {
+      return ceil_div(chunks, run / n(5)) * ceil_div(n(0), n(5)) * block_threads;
+    };
+    constexpr int64_t most = run * run;
+    int deepest = 0;
+    for (; length_at(2 * deepest) > most; ++deepest) {
+      const int64_t chunks = length_at(2 * deepest + 2);
+      n(6) += n(0) * chunks;
+      made_.add_step(fmt::format("SHARED Value runs[256]; sum_chunk<{}>(a, runs)", deepest == 0),
+                     threads(chunks), deepest);
     }
-    for (int level = top; level >= 0; --level) {
-      made_.add_step(fmt::format("scan_run(a, (int)a.step, {}, at)", level == top),
-                     n(0) * ceil_div(length_at(level), run), level);
+    made_.workspace_bytes = 2 * static_cast<std::size_t>(n(6)) * sizeof(int64_t);
+    for (int depth = deepest; depth >= 0; --depth) {
+      made_.add_step(fmt::format("SHARED Value runs[256]; scan_chunk<{}>(a, runs)", depth == 0),
+                     threads(ceil_div(length_at(2 * depth), most)), depth);
     }
   }
 
   void write_along() {
     made_.text += along;
+    const int64_t runs = std::clamp<int64_t>(ceil_div(n(1), run), 1, block_threads);
+    const auto threads = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(runs)));
+    n(7) = std::countr_zero(static_cast<uint64_t>(threads));
     int deepest = 0;
     for (; length_at(3 * deepest) > chunk; ++deepest) {
       const int64_t totals = n(0) * length_at(3 * deepest + 3);
@@ -240,9 +311,9 @@ class ScanWriter {
           totals * block_threads, deepest);
     }
     for (int depth = deepest; depth >= 0; --depth) {
-      const int64_t lines = depth == 0 ? ceil_div(n(0), block_threads / n(5)) : n(0);
+      const int64_t lines = depth == 0 ? ceil_div(n(0), block_threads / threads) : n(0);
       made_.add_step(
-          fmt::format("SHARED Value values[4352], runs[256], groups[256]; SHARED i64 given[256], "
+          fmt::format("SHARED Value values[4352], runs[256], groups[32]; SHARED Index given[256], "
                       "results[256]; scan_chunk<{}>(a, values, runs, groups, given, results)",
                       depth == 0),
           lines * ceil_div(length_at(3 * depth), chunk) * block_threads, depth);
@@ -256,17 +327,15 @@ class ScanWriter {
     n(1) = x.shape[axis];
     n(2) = x.strides[axis];
     n(3) = out.strides[axis];
-    int others = 0;
+    std::vector<int64_t> sizes, given, results;  // of the other axes
     for (int i = 0; i < x.shape.size(); ++i) {
       if (i == axis) continue;
-      n(8 + others) = x.shape[i];
-      n(16 + others) = x.strides[i];
-      n(24 + others++) = out.strides[i];
+      sizes.push_back(x.shape[i]);
+      given.push_back(x.strides[i]);
+      results.push_back(out.strides[i]);
       n(0) *= x.shape[i];
     }
-    n(4) = others;
-    const int64_t runs = std::clamp<int64_t>(ceil_div(n(1), run), 1, block_threads);
-    n(5) = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(runs)));
+    n(4) = put_axes(made_, 8, sizes, given, results);
   }
 
   const LibraryCall& call_;
