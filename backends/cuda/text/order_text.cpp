@@ -24,9 +24,7 @@ DEVICE Keys given_of(const Arguments& a, i64 line) {
   return keys;
 }
 DEVICE i64 result_of(const Arguments& a, i64 line) { return offset_of(line, a.n + 8, a.n + 24, (int)a.n[4]); }
-DEVICE u32 digit_of(const Arguments& a, Bits key, i64 number) {
-  return (u32)((Bits)(key_of(key) ^ (Bits)a.n[6]) >> (8 * number)) & 255u;
-}
+DEVICE Bits order_of(const Arguments& a, Bits key) { return (Bits)(key_of(key) ^ (Bits)a.n[6]); }
 )";
 constexpr std::string_view write_elements = R"(
 DEVICE void write_sorted(const Arguments& a, i64 result, i64 i, Bits key, Place place) { ((Bits*)a.p1)[result + i * a.n[3]] = key; }

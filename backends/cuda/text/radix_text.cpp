@@ -32,9 +32,9 @@ enum Number {
   lanes_at,
   group_at,
   digits_at,
-  lengths_at,
-  prefixes_at,
-  chosen_at
+  choices_at,
+  histograms_at,
+  given_at
 };
 
 // sums: 256 words. The 16 steps of a block's scan are those of its warps, and a sum of 8 totals.
@@ -88,17 +88,24 @@ constexpr std::string_view halves = R"(
 DEVICE Bits* keys_of(const Arguments& a, i64 half) { return (Bits*)a.workspace + half * a.n[88] * a.n[89]; }
 DEVICE Place* places_of(const Arguments& a, i64 half) { return (Place*)(a.workspace + a.n[91]) + half * a.n[88] * a.n[89]; }
 struct Keys { const Bits* from; i64 step; };
-DEVICE Place* lengths_of(const Arguments& a) { return (Place*)(a.workspace + a.n[96]); }
-DEVICE i64 length_of(const Arguments& a, i64 line) { return IS_CHOSEN ? (i64)lengths_of(a)[line] : a.n[89]; }
 )";
 
 constexpr std::string_view words = R"(
+DEVICE u32 digit_of(const Arguments& a, Bits key, i64 number) { return (u32)(order_of(a, key) >> (8 * number)) & 255u; }
 DEVICE Keys first_keys(const Arguments& a, i64 line) {
   if (!IS_CHOSEN) return given_of(a, line);
   Keys keys;
-  keys.from = keys_of(a, 1) + line * a.n[89];
+  keys.from = keys_of(a, 0) + line * a.n[89];
   keys.step = 1;
   return keys;
+}
+struct Tile { i64 line, begin; u32 count; };
+DEVICE Tile tile_of(const Arguments& a, i64 length) {
+  Tile tile;
+  tile.line = block_index() / (u32)a.n[90];
+  tile.begin = (i64)(block_index() % (u32)a.n[90]) * TILE;
+  tile.count = (u32)least<i64>(TILE, length - tile.begin);
+  return tile;
 }
 template <int keys> DEVICE u32 item_of(int j) {
   return thread_index() / 32 * (32 * keys) + (u32)j * 32 + thread_index() % 32;
@@ -143,8 +150,7 @@ template <int keys> DEVICE u32 rank_digits(const u32* digits, u32* ranks, u32* c
 constexpr std::string_view short_lines = R"(
 template <int keys, bool has_several> DEVICE void sort_tile(const Arguments& a, u32* counts, Place* sums, Moved* moved) {
   const i64 first = (i64)block_index() * a.n[94];
-  if (IS_CHOSEN && length_of(a, first) > TILE) return;
-  const u32 length = (u32)length_of(a, first), count = (u32)least<i64>(a.n[94], a.n[88] - first) * length;
+  const u32 length = (u32)a.n[89], count = (u32)least<i64>(a.n[94], a.n[88] - first) * length;
   Keys line = first_keys(a, first);
   Bits own[keys];
   Place places[keys];
@@ -155,9 +161,14 @@ template <int keys, bool has_several> DEVICE void sort_tile(const Arguments& a, 
     places[j] = (Place)i;
     own[j] = 0;
     if (i >= count) continue;
+    if (IS_COMPUTED) {
+      own[j] = first_key(a, i);
+      places[j] = first_place(a, i);
+      continue;
+    }
     if (has_several) line = first_keys(a, first + i / length);
     own[j] = line.from[(has_several ? i % length : i) * line.step];
-    if (HAS_GIVEN_PLACES) places[j] = places_of(a, 1)[first * a.n[89] + i];
+    if (IS_CHOSEN) places[j] = places_of(a, 0)[first * a.n[89] + i];
   }
   for (int step = 0; step < DIGITS + (has_several ? 1 : 0); ++step) {
     UNROLL
@@ -193,16 +204,7 @@ template <int keys, bool has_several> DEVICE void sort_tile(const Arguments& a, 
 // A line is many tiles; n[90]. Step by step: counts, their sums, keys to the other half, and by the
 // last step where they belong.
 constexpr std::string_view long_lines = R"(
-struct Tile { i64 line, begin; u32 count; };
-DEVICE Tile tile_in(const Arguments& a, bool is_whole) {
-  Tile tile;
-  tile.line = (i64)block_index() / a.n[90];
-  tile.begin = (i64)block_index() % a.n[90] * TILE;
-  i64 length = is_whole ? a.n[89] : length_of(a, tile.line);
-  if (IS_CHOSEN && !is_whole && length <= TILE) length = 0;  // it has been sorted as a short one
-  tile.count = (u32)least<i64>(TILE, length < tile.begin ? 0 : length - tile.begin);
-  return tile;
-}
+DEVICE Tile own_tile(const Arguments& a) { return tile_of(a, a.n[89]); }
 DEVICE Keys keys_at(const Arguments& a, const Tile& tile) {
   Keys keys;
   keys.from = keys_of(a, (a.step + 1) & 1) + tile.line * a.n[89];
@@ -211,21 +213,23 @@ DEVICE Keys keys_at(const Arguments& a, const Tile& tile) {
   keys.from += tile.begin * keys.step;
   return keys;
 }
+DEVICE Bits key_at(const Arguments& a, const Tile& tile, const Keys& keys, u32 i) {
+  return IS_COMPUTED && a.step == 0 ? first_key(a, tile.begin + i) : keys.from[i * keys.step];
+}
 DEVICE void count_digits(const Arguments& a, u32* digits) {
-  const Tile tile = tile_in(a, false);
+  const Tile tile = own_tile(a);
   const Keys keys = keys_at(a, tile);
   const u32 own = thread_index();
   digits[own] = 0;
   barrier();
   UNROLL
   for (u32 i = own; i < TILE; i += 256)
-    if (i < tile.count) count_one(&digits[digit_of(a, keys.from[i * keys.step], a.step)]);
+    if (i < tile.count) count_one(&digits[digit_of(a, key_at(a, tile, keys, i), a.step)]);
   barrier();
   counts_of(a)[(tile.line * 256 + own) * a.n[90] + tile.begin / TILE] = digits[own];
 }
 DEVICE void move_keys(const Arguments& a, u32* counts, Place* sums, Moved* moved) {
-  const Tile tile = tile_in(a, false);
-  if (tile.count == 0) return;
+  const Tile tile = own_tile(a);
   const Keys given = keys_at(a, tile);
   const u32 own = thread_index();
   const i64 here = tile.line * a.n[89];
@@ -239,9 +243,10 @@ DEVICE void move_keys(const Arguments& a, u32* counts, Place* sums, Moved* moved
     digits[j] = 255u;
     places[j] = (Place)(tile.begin + i);
     if (i >= tile.count) continue;
-    keys[j] = given.from[i * given.step];
+    keys[j] = key_at(a, tile, given, i);
     digits[j] = digit_of(a, keys[j], a.step);
-    if (HAS_GIVEN_PLACES || (HAS_PLACES && a.step > 0)) places[j] = places_of(a, (a.step + 1) & 1)[here + tile.begin + i];
+    if (IS_COMPUTED && a.step == 0) places[j] = first_place(a, tile.begin + i);
+    else if (HAS_PLACES && a.step > 0) places[j] = places_of(a, (a.step + 1) & 1)[here + tile.begin + i];
   }
   const Place first = rank_digits<KEYS>(digits, ranks, counts, sums);
   const i64 digit = tile.line * 256 + own;
@@ -278,79 +283,129 @@ DEVICE void move_keys(const Arguments& a, u32* counts, Place* sums, Moved* moved
 }
 )";
 
-// Of a line only the first n[98] keys are wanted. Digits from the highest on, ROUNDS of them, tell
-// up to which number of these digits that are: prefixes. Those keys, of which there are hardly
-// more, go to half 1 with their positions, and are sorted there: lengths of them.
+// Of lines of n[98] keys only the first n[89] of each are wanted. Digits from the highest on tell
+// up to which number of these digits that are: a step counts the next digit of the keys that begin
+// with it, and the blocks of threads of the step after it read from the counts what was chosen.
+// Chosen are the keys with a lower beginning, and of those with the same as many as are missing:
+// the first ones, which is of consequence if all digits are told. They go to the workspace with
+// their positions, and are sorted there.
 constexpr std::string_view choice = R"(
-DEVICE Bits* prefixes_of(const Arguments& a) { return (Bits*)(a.workspace + a.n[97]); }
-DEVICE Place* wanted_of(const Arguments& a) { return lengths_of(a) + a.n[88]; }
-DEVICE Bits upper_digits(const Arguments& a, Bits key, i64 count) {
-  Bits upper = 0;
-  for (i64 i = 0; i < count; ++i) upper = (Bits)((u64)upper << 8 | digit_of(a, key, DIGITS - 1 - i));
-  return upper;
+// Of the upper `rounds` digits; how many are wanted of those that begin with `prefix`. It is exact if
+// all of them are.
+struct Choice { Bits prefix; Place wanted; u32 rounds; bool is_exact; };
+DEVICE Choice* choices_of(const Arguments& a, i64 step) { return (Choice*)(a.workspace + a.n[96]) + step * a.n[88]; }
+DEVICE Place* histograms_of(const Arguments& a, i64 step) { return (Place*)(a.workspace + a.n[97]) + step * a.n[88] * 256; }
+DEVICE Tile given_tile(const Arguments& a) { return tile_of(a, a.n[98]); }
+DEVICE Bits upper_digits(const Arguments& a, Bits key, u32 rounds) {
+  return rounds == 0 ? (Bits)0 : (Bits)(order_of(a, key) >> (8 * (DIGITS - rounds)));
 }
-DEVICE void count_upper(const Arguments& a, u32* digits) {
-  const Tile tile = tile_in(a, true);
-  const Keys keys = given_of(a, tile.line);
+DEVICE void begin_choice(const Arguments& a, i64 at) {
+  if (at < a.n[88] * 256) histograms_of(a, 0)[at] = 0;
+}
+// What is known when a.step steps have counted. The first block of threads of a line keeps it.
+DEVICE Choice choice_of(const Arguments& a, const Tile& tile, Place* sums) {
+  SHARED Choice chosen;
   const u32 own = thread_index();
-  const Bits prefix = a.step == 0 ? (Bits)0 : prefixes_of(a)[tile.line];
+  Choice known;
+  known.prefix = 0;
+  known.wanted = (Place)a.n[89];
+  known.rounds = 0;
+  known.is_exact = false;
+  bool is_chosen = own == 0;
+  if (a.step > 0) {
+    known = choices_of(a, a.step - 1)[tile.line];
+    const Place total = known.is_exact ? 0 : histograms_of(a, a.step - 1)[tile.line * 256 + own];
+    const Place before = sum_before(total, sums);
+    if (!known.is_exact) {
+      is_chosen = before < known.wanted && before + total >= known.wanted;
+      known.prefix = (Bits)((u64)known.prefix << 8 | own);
+      known.wanted -= before;
+      known.rounds += 1;
+      known.is_exact = known.wanted == total;
+    }
+  }
+  if (is_chosen) {
+    chosen = known;
+    if (tile.begin == 0) choices_of(a, a.step)[tile.line] = known;
+  }
+  barrier();
+  return chosen;
+}
+DEVICE void count_upper(const Arguments& a, u32* digits, Place* sums) {
+  const Tile tile = given_tile(a);
+  const Choice known = choice_of(a, tile, sums);
+  const u32 own = thread_index();
+  if (tile.begin == 0 && a.step + 1 < DIGITS) histograms_of(a, a.step + 1)[tile.line * 256 + own] = 0;
+  if (known.is_exact) return;
+  const Keys keys = given_of(a, tile.line);
   digits[own] = 0;
   barrier();
   UNROLL
   for (u32 i = own; i < TILE; i += 256) {
     if (i >= tile.count) continue;
     const Bits key = keys.from[(tile.begin + i) * keys.step];
-    if (upper_digits(a, key, a.step) == prefix) count_one(&digits[digit_of(a, key, DIGITS - 1 - a.step)]);
+    if (upper_digits(a, key, (u32)a.step) == known.prefix) count_one(&digits[digit_of(a, key, DIGITS - 1 - a.step)]);
   }
   barrier();
-  counts_of(a)[(tile.line * 256 + own) * a.n[90] + tile.begin / TILE] = digits[own];
+  if (digits[own] > 0) add_to(histograms_of(a, a.step) + tile.line * 256 + own, (Place)digits[own]);
 }
-DEVICE void choose_digit(const Arguments& a, Place* sums) {
-  const i64 line = (i64)block_index();
-  const Place total = totals_of(a)[line * 256 + thread_index()];
-  const Place wanted = a.step == 0 ? (Place)a.n[98] : wanted_of(a)[line];
-  const Bits prefix = a.step == 0 ? (Bits)0 : prefixes_of(a)[line];
-  const Place before = sum_before(total, sums);
-  if (before >= wanted || before + total < wanted) return;
-  prefixes_of(a)[line] = (Bits)((u64)prefix << 8 | thread_index());
-  wanted_of(a)[line] = wanted - before;
-}
-DEVICE u32 chosen_of(const Arguments& a, const Tile& tile) {
+// Bits of the keys of this thread that begin lower, and of those that begin the same.
+struct Chosen { u32 lower, same; };
+DEVICE Chosen chosen_of(const Arguments& a, const Tile& tile, const Choice& known) {
   const Keys keys = given_of(a, tile.line);
-  const Bits prefix = prefixes_of(a)[tile.line];
-  u32 chosen = 0;
+  Chosen chosen;
+  chosen.lower = chosen.same = 0;
   UNROLL
   for (int j = 0; j < KEYS; ++j) {
     const u32 i = item_of<KEYS>(j);
-    if (i < tile.count && upper_digits(a, keys.from[(tile.begin + i) * keys.step], ROUNDS) <= prefix) chosen |= 1u << j;
+    if (i >= tile.count) continue;
+    const Bits upper = upper_digits(a, keys.from[(tile.begin + i) * keys.step], known.rounds);
+    if (upper < known.prefix) chosen.lower |= 1u << j;
+    if (upper == known.prefix) chosen.same |= 1u << j;
   }
   return chosen;
 }
 DEVICE void count_chosen(const Arguments& a, Place* sums) {
-  const Tile tile = tile_in(a, true);
-  const Place own = bits_in(chosen_of(a, tile)), before = sum_before(own, sums);
-  if (thread_index() == 255) counts_of(a)[tile.line * 256 * a.n[90] + tile.begin / TILE] = before + own;
+  const Tile tile = given_tile(a);
+  const Chosen chosen = chosen_of(a, tile, choice_of(a, tile, sums));
+  const Place lower = bits_in(chosen.lower), same = bits_in(chosen.same);
+  const Place lower_before = sum_before(lower, sums), same_before = sum_before(same, sums);
+  if (thread_index() != 255) return;
+  Place* const counts = counts_of(a) + tile.line * 2 * a.n[90] + tile.begin / TILE;
+  counts[0] = lower_before + lower;
+  counts[a.n[90]] = same_before + same;
 }
-DEVICE void move_chosen(const Arguments& a, Place* sums) {
-  const Tile tile = tile_in(a, true);
-  const Keys keys = given_of(a, tile.line);
-  const u32 chosen = chosen_of(a, tile), lane = thread_index() % 32;
+// Where the first of the keys with these bits goes that a warp has.
+DEVICE i64 first_of_warp(u32 bits, i64 before, Place* sums) {
   u32 in_warp = 0;
   UNROLL
-  for (int j = 0; j < KEYS; ++j) in_warp += bits_in(lanes_where((chosen >> j & 1u) != 0));
-  i64 to = tile.line * a.n[89] + (i64)counts_of(a)[tile.line * 256 * a.n[90] + tile.begin / TILE] + (i64)sum_before(lane == 31 ? in_warp : 0, sums);
+  for (int j = 0; j < KEYS; ++j) in_warp += bits_in(lanes_where((bits >> j & 1u) != 0));
+  return before + (i64)sum_before(thread_index() % 32 == 31 ? in_warp : 0, sums);
+}
+DEVICE void move_chosen(const Arguments& a, Place* sums) {
+  const Tile tile = given_tile(a);
+  const Choice known = choices_of(a, a.step)[tile.line];
+  const Keys keys = given_of(a, tile.line);
+  const Chosen chosen = chosen_of(a, tile, known);
+  const u32 before_own = (1u << thread_index() % 32) - 1;
+  const Place* const counts = counts_of(a) + tile.line * 2 * a.n[90] + tile.begin / TILE;
+  i64 lower = first_of_warp(chosen.lower, (i64)counts[0], sums);
+  i64 same = first_of_warp(chosen.same, (i64)counts[a.n[90]], sums);
+  const i64 all_lower = (i64)totals_of(a)[tile.line * 2], line = tile.line * a.n[89];
   UNROLL
   for (int j = 0; j < KEYS; ++j) {
-    const bool is_chosen = (chosen >> j & 1u) != 0;
-    const u32 lanes = lanes_where(is_chosen);
-    const i64 own = to + (i64)bits_in(lanes & ((1u << lane) - 1)), at = tile.begin + item_of<KEYS>(j);
-    if (is_chosen) {
-      keys_of(a, 1)[own] = keys.from[at * keys.step];
-      places_of(a, 1)[own] = (Place)at;
+    const bool is_lower = (chosen.lower >> j & 1u) != 0, is_same = (chosen.same >> j & 1u) != 0;
+    const u32 lower_lanes = lanes_where(is_lower), same_lanes = lanes_where(is_same);
+    const i64 number = same + (i64)bits_in(same_lanes & before_own);
+    const i64 to = is_lower ? lower + (i64)bits_in(lower_lanes & before_own) : all_lower + number;
+    if (is_lower || (is_same && number < (i64)known.wanted)) {
+      const i64 at = tile.begin + item_of<KEYS>(j);
+      keys_of(a, 0)[line + to] = keys.from[at * keys.step];
+      places_of(a, 0)[line + to] = (Place)at;
     }
-    to += (i64)bits_in(lanes);
+    lower += (i64)bits_in(lower_lanes);
+    same += (i64)bits_in(same_lanes);
   }
-  if (tile.begin == 0 && thread_index() == 0) lengths_of(a)[tile.line] = totals_of(a)[tile.line * 256];
 }
 )";
 
@@ -382,20 +437,21 @@ constexpr std::string_view shared =
 /// Whether keys that are not wanted are left out before the others are sorted.
 bool is_choice(const RadixSort& sort) {
   constexpr int64_t worth = 8;
-  return sort.wanted > 0 && !is_short(sort) && sort.wanted <= sort.length / worth;
+  return sort.wanted > 0 && !is_short(sort) &&
+         sort.wanted <= std::min(sort.length / worth, keys_of_tile(sort));
 }
 
-void add_short_lines(const RadixSort& sort, RoutineText& made) {
+void add_short_lines(const RadixSort& sort, int64_t length, RoutineText& made) {
   constexpr int64_t several = 4;  // keys of a thread where lines are many in a tile
-  const bool is_given = sort.places == RadixSort::Places::given;  // they do not tell lines apart
-  const bool has_several = !is_given && sort.length <= block_threads / 2;
-  const auto enough = std::bit_ceil(
-      static_cast<uint64_t>(std::max<int64_t>(ceil_div(sort.length, block_threads), 1)));
+  // What goes with a key tells its line, too, if it is the position among all of them.
+  const bool has_positions = sort.places != RadixSort::Places::computed && !is_choice(sort);
+  const bool has_several = has_positions && length <= block_threads / 2;
+  const auto enough =
+      std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(ceil_div(length, block_threads), 1)));
   const int64_t keys = has_several ? several : std::min<int64_t>(enough, keys_of_thread(sort));
   const int64_t group =
-      has_several
-          ? std::min<int64_t>(several * block_threads / std::max<int64_t>(sort.length, 1), 256)
-          : 1;
+      has_several ? std::min<int64_t>(several * block_threads / std::max<int64_t>(length, 1), 256)
+                  : 1;
   number(made, group_at) = group;
   made.text += short_lines;
   made.add_step(
@@ -403,21 +459,22 @@ void add_short_lines(const RadixSort& sort, RoutineText& made) {
       ceil_div(sort.lines, group) * block_threads);
 }
 
-void add_choice(const RadixSort& sort, const Counts& counts, RoutineText& made) {
-  constexpr int most_rounds = 2;
-  const int rounds = std::min(most_rounds, sort.digits);
-  made.text += fmt::format("#define ROUNDS {}\n", rounds);
+void add_choice(const RadixSort& sort, RoutineText& made) {
+  const int64_t tiles = ceil_div(sort.length, keys_of_tile(sort));
+  const Counts counts = {sort.lines, tiles, 2, sort.place_bytes};
+  open_counts(counts, made);
+  made.text += words;
   made.text += choice;
-  const int64_t threads = sort.lines * counts.tiles * block_threads;
-  for (int round = 0; round < rounds; ++round) {
-    made.add_step("SHARED u32 digits[256]; count_upper(a, digits)", threads, round);
-    add_sum_of_counts(counts, made);
-    made.add_step("SHARED Place sums[256]; choose_digit(a, sums)", sort.lines * block_threads,
-                  round);
+  const int64_t threads = sort.lines * tiles * block_threads;
+  made.add_step("begin_choice(a, at)", sort.lines * 256);
+  for (int step = 0; step < sort.digits; ++step) {
+    made.add_step("SHARED u32 digits[256]; SHARED Place sums[256]; count_upper(a, digits, sums)",
+                  threads, step);
   }
-  made.add_step("SHARED Place sums[256]; count_chosen(a, sums)", threads);
+  made.add_step("SHARED Place sums[256]; count_chosen(a, sums)", threads, sort.digits);
   add_sum_of_counts(counts, made);
-  made.add_step("SHARED Place sums[256]; move_chosen(a, sums)", threads);
+  made.add_step("SHARED Place sums[256]; move_chosen(a, sums)", threads, sort.digits);
+  add_short_lines(sort, sort.wanted, made);
 }
 
 void add_long_lines(const RadixSort& sort, RoutineText& made) {
@@ -426,10 +483,6 @@ void add_long_lines(const RadixSort& sort, RoutineText& made) {
   open_counts(counts, made);
   made.text += words;
   made.text += long_lines;
-  if (is_choice(sort)) {
-    add_choice(sort, counts, made);
-    add_short_lines(sort, made);
-  }
   const int64_t threads = sort.lines * tiles * block_threads;
   for (int step = 0; step < sort.digits; ++step) {
     made.add_step("SHARED u32 digits[256]; count_digits(a, digits)", threads, step);
@@ -443,27 +496,34 @@ void add_long_lines(const RadixSort& sort, RoutineText& made) {
 void open_radix_sort(const RadixSort& sort, RoutineText& made) {
   using Places = RadixSort::Places;
   number(made, lines_at) = sort.lines;
-  number(made, length_at) = sort.length;
   const bool is_chosen = is_choice(sort), has_places = sort.places != Places::none;
-  const bool is_given = sort.places == Places::given || is_chosen;
-  const int64_t in_halves = sort.lines * sort.length *
-                            (is_given         ? 2
+  const bool is_computed = sort.places == Places::computed;
+  const int64_t length = is_chosen ? sort.wanted : sort.length;
+  number(made, length_at) = length;
+  const int64_t in_halves = sort.lines * length *
+                            (is_chosen        ? 1
+                             : is_computed    ? std::min(2, sort.digits)
                              : is_short(sort) ? 0
                                               : std::min(2, sort.digits - 1));
   take(made, in_halves * sort.key_bytes);
   number(made, places_at) = take(made, has_places ? in_halves * sort.place_bytes : 0);
   if (is_chosen) {
-    number(made, chosen_at) = sort.wanted;
-    number(made, lengths_at) = take(made, 2 * sort.lines * sort.place_bytes);
-    number(made, prefixes_at) = take(made, sort.lines * sort.key_bytes);
+    constexpr int64_t choice_bytes = 24;  // sizeof(Choice) at most
+    number(made, given_at) = sort.length;
+    number(made, choices_at) = take(made, (sort.digits + 1) * sort.lines * choice_bytes);
+    number(made, histograms_at) = take(made, sort.digits * sort.lines * 256 * sort.place_bytes);
   }
   made.text += fmt::format(
       "typedef u{} Bits;\ntypedef u{} Place;\ntypedef u{} Moved;\n"
-      "#define DIGITS {}\n#define HAS_PLACES {:d}\n#define HAS_GIVEN_PLACES {:d}\n"
+      "#define DIGITS {}\n#define HAS_PLACES {:d}\n#define IS_COMPUTED {:d}\n"
       "#define KEYS {}\n#define TILE {}\n#define IS_CHOSEN {:d}\n",
       8 * sort.key_bytes, 8 * sort.place_bytes, 8 * std::max(sort.key_bytes, sort.place_bytes),
-      sort.digits, has_places, is_given, keys_of_thread(sort), keys_of_tile(sort), is_chosen);
+      sort.digits, has_places, is_computed, keys_of_thread(sort), keys_of_tile(sort), is_chosen);
   made.text += halves;
+  if (is_computed) return;
+  made.text +=
+      "DEVICE Bits first_key(const Arguments&, i64) { return 0; }\n"
+      "DEVICE Place first_place(const Arguments&, i64) { return 0; }\n";
 }
 
 void open_counts(const Counts& counts, RoutineText& made) {
@@ -484,10 +544,11 @@ void add_sum_of_counts(const Counts& counts, RoutineText& made) {
 }
 
 void add_radix_sort(const RadixSort& sort, RoutineText& made) {
+  if (is_choice(sort)) return add_choice(sort, made);
   if (!is_short(sort)) return add_long_lines(sort, made);
   made.text += counts_text;
   made.text += words;
-  add_short_lines(sort, made);
+  add_short_lines(sort, sort.length, made);
 }
 
 }  // namespace nitinol::cuda

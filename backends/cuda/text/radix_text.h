@@ -14,27 +14,32 @@ struct RadixSort {
   int64_t lines = 1, length = 0;  ///< of a line
   int digits = 1;                 ///< of 8 bits, by which keys are sorted; at least one
   int64_t wanted = 0;             ///< only the first ones of each line, if not 0
-  /// What goes with a key: nothing, where it stood in its line, or what the text has written.
-  enum class Places : uint8_t { none, positions, given } places = Places::none;
+  /// What goes with a key: nothing, where it stood in its line, or what the text computes for it,
+  /// as it does the key.
+  enum class Places : uint8_t { none, positions, computed } places = Places::none;
 };
 
 /// Begins a text that sorts: the types Bits and Place, and the two halves of the workspace,
 /// keys_of(a, half) and places_of(a, half), each of the size of all lines. What follows defines
 ///
 ///     Keys given_of(const Arguments&, i64 line);  // struct Keys { const Bits* from; i64 step; }
-///     u32 digit_of(const Arguments&, Bits key, i64 number);  // 8 bits, the lowest first
+///     Bits order_of(const Arguments&, Bits key);  // by which keys are sorted
 ///     i64 result_of(const Arguments&, i64 line);
 ///     void write_sorted(const Arguments&, i64 result, i64 i, Bits key, Place place);
 ///
-/// and then comes add_radix_sort(). Keys and places may be given in half 1, and written into half
-/// (digits - 1) % 2. It uses the numbers from 88 on.
+/// and then comes add_radix_sort(). Where keys are computed, of one line, it defines
+///
+///     Bits first_key(const Arguments&, i64 i); Place first_place(const Arguments&, i64 i);
+///
+/// and given_of is not asked; and keys and places may be written into half (digits - 1) % 2. It
+/// uses the numbers from 88 on.
 void open_radix_sort(const RadixSort& sort, RoutineText& made);
 void add_radix_sort(const RadixSort& sort, RoutineText& made);
 
 /// How often what occurs in the tiles of lines.
 struct Counts {
   int64_t lines, tiles;  ///< of a line
-  int digits;            ///< 1 or 256: what is counted
+  int digits;            ///< 1, 2 or 256: what is counted
   int bytes;             ///< of a count: 4 or 8
 };
 

@@ -1,128 +1,226 @@
 // Values that come to one place are joined in their order: a stable sort by places brings them
-// together. Where the last one replaces the others, it is enough to know which that is.
+// together. Where the last one replaces the others, it is enough to know which that is; and sums of
+// integers are the same in any order, so they are added where they belong at once.
 #include "backends/cuda/text/scatter_text.h"
 
+#include "backends/cuda/text/grid.h"
 #include "backends/cuda/text/radix_text.h"
 #include "backends/cuda/text/routine_text.h"
 #include "backends/cuda/text/scan_text.h"
+#include "backends/cuda/text/schedule.h"
 
 #include <fmt/format.h>
 
-#include <cstdlib>
+#include <algorithm>
+#include <bit>
 #include <limits>
+#include <span>
 #include <string>
 #include <string_view>
 
 namespace nitinol::cuda {
 namespace {
 
-// Numbers: indices, columns of a row, rows, places; ranks of indices, columns and result; the axis
+// Numbers: indices, columns of a row, rows, places; from 6 on the rank of the result, and the axis
 // along which each value has an index of its own, or -1; then sizes and strides, of x from 80 on;
 // places of the result, and whether it and x lie as linear numbers say. START is what a place has
-// before.
+// before, FROM where that lies, or 0 for zeros.
 constexpr std::string_view begin = R"(
 DEVICE void begin_place(const Arguments& a, i64 at) {
-  if (at >= a.n[72]) return;
-  const i64 to = a.n[73] != 0 ? at : offset_of(at, a.n + 56, a.n + 64, (int)a.n[6]);
-  ((Stored*)OUT)[to] = START;
+  if (at < a.n[72]) ((Stored*)OUT)[offset_of((Index)at, a.n + 56, a.n + 64, (int)a.n[6])] = START;
 }
+// A block of threads has 16 kB, a thread four pieces of 16 bytes.
+DEVICE void begin_bytes(u8* to, const u8* from, u64 bytes) {
+  if (to == from) return;
+  const bool is_aligned = ((u64)to | (u64)from) % 16 == 0;
+  UNROLL
+  for (u32 j = 0; j < 4; ++j) {
+    const u64 at = (u64)block_index() * 16384 + j * 4096 + thread_index() * 16;
+    Vector<u32, 4> piece = {{0, 0, 0, 0}};
+    if (is_aligned && at + 16 <= bytes) {
+      if (from != 0) piece = load_at_once<Vector<u32, 4> >(from + at);
+      store_at_once(to + at, piece);
+    } else {
+      ROLLED
+      for (u64 e = at; e < at + 16 && e < bytes; ++e) to[e] = from != 0 ? from[e] : (u8)0;
+    }
+  }
+}
+DEVICE void begin_places(const Arguments& a) { begin_bytes((u8*)OUT, (const u8*)FROM, (u64)a.n[72] * sizeof(Stored)); }
 // The place of an index; the number of all places if there is none.
-DEVICE Bits place_of(const Arguments& a, i64 at) {
-  const int rank = (int)a.n[4];
-  const i64 given = ((const i64*)INDICES)[offset_of(at, a.n + 8, a.n + 16, rank)];
+DEVICE Bits place_of(const Arguments& a, Index at) {
+  const i64 given = ((const i64*)NAMED)[offset_of(at, a.n + 8, a.n + 16, INDEX_RANK)];
   const i64 row = given < 0 ? given + a.n[2] : given;
   if (row < 0 || row >= a.n[2]) {
     if (a.status != 0) report(a.status, 1u);
     return (Bits)a.n[3];
   }
   if (a.n[7] < 0) return (Bits)row;
-  i64 linear = 0, rest = at, step = 1;
-  for (int axis = rank - 1; axis >= 0; --axis) {
-    linear += (axis == a.n[7] ? row : rest % a.n[8 + axis]) * step;
-    rest /= a.n[8 + axis];
-    step *= a.n[56 + axis];
+  Index linear = 0, step = 1;
+  ROLLED
+  for (int axis = INDEX_RANK - 1; axis >= 0; --axis) {
+    const Index here = digit(at, a.n[8 + axis]);
+    linear += (axis == a.n[7] ? (Index)row : here) * step;
+    step *= (Index)a.n[56 + axis];
   }
   return (Bits)linear;
 }
-DEVICE i64 value_at(const Arguments& a, i64 at) { return offset_of(at, a.n + 8, a.n + 24, (int)a.n[4]); }
-DEVICE i64 along_of(const Arguments& a, i64 column) { return offset_of(column, a.n + 32, a.n + 40, (int)a.n[5]); }
-DEVICE i64 result_at(const Arguments& a, i64 place, i64 column) {
-  return a.n[7] >= 0 ? offset_of(place, a.n + 56, a.n + 64, (int)a.n[6])
-                     : place * a.n[64] + offset_of(column, a.n + 32, a.n + 48, (int)a.n[5]);
+DEVICE Index value_at(const Arguments& a, Index at) { return offset_of(at, a.n + 8, a.n + 24, INDEX_RANK); }
+DEVICE Index along_of(const Arguments& a, Index column) { return offset_of(column, a.n + 32, a.n + 40, COLUMN_RANK); }
+DEVICE Index result_at(const Arguments& a, Index place, Index column) {
+  return a.n[7] >= 0 ? (a.n[73] != 0 ? place : offset_of(place, a.n + 56, a.n + 64, (int)a.n[6]))
+                     : place * (Index)a.n[64] + offset_of(column, a.n + 32, a.n + 48, COLUMN_RANK);
 }
+// Takes the column of element `at` of the values; leaves its index.
+DEVICE Index column_of(const Arguments& a, Index& at) { return a.n[1] == 1 ? 0 : digit(at, a.n[1]); }
 )";
 
-// What goes with a key is where its values lie.
+// What goes with a key is where its values lie. An index of no place has been reported, and is not
+// looked at again: what comes of it is of no use to anyone.
 constexpr std::string_view sorted = R"(
-DEVICE void write_keys(const Arguments& a, i64 at) {
-  if (at >= a.n[0]) return;
-  keys_of(a, 1)[at] = place_of(a, at);
-  places_of(a, 1)[at] = (Place)value_at(a, at);
+DEVICE Bits first_key(const Arguments& a, i64 at) {
+  const Bits place = place_of(a, (Index)at);
+  return place < (Bits)a.n[3] ? place : 0;
 }
+DEVICE Place first_place(const Arguments& a, i64 at) { return (Place)value_at(a, (Index)at); }
 DEVICE Keys given_of(const Arguments& a, i64 line) {
   Keys keys;
-  keys.from = keys_of(a, 1);
-  keys.step = 1;
+  keys.from = 0;
+  keys.step = 0;
   return keys;
 }
 DEVICE i64 result_of(const Arguments& a, i64 line) { return 0; }
-DEVICE u32 digit_of(const Arguments& a, Bits key, i64 number) { return (u32)(key >> (8 * number)) & 255u; }
+DEVICE Bits order_of(const Arguments& a, Bits key) { return key; }
 DEVICE void write_sorted(const Arguments& a, i64 result, i64 i, Bits key, Place place) {
   keys_of(a, HALF)[i] = key;
   places_of(a, HALF)[i] = place;
 }
-// The thread of the first value that comes to a place goes through the others, several at a time:
-// where they lie is known before their sum is. BEGIN is what is joined with the first one by JOIN.
-DEVICE void add_up(const Arguments& a, i64 at) {
-  if (at >= a.n[0] * a.n[1]) return;
-  const i64 first = at / a.n[1], column = at % a.n[1];
+)";
+
+// A block of threads has so many sorted values, of two to the power of n[75] columns; there are
+// n[76] times as many. The thread of the first value that comes to a place goes through the others,
+// 16 at a time: where they lie is known before their sum is. Of more than 64 all threads of the
+// block load the next 4,096 elements while the first ones add up those before. BEGIN is what is
+// joined with the first value by JOIN.
+constexpr std::string_view added = R"(
+DEVICE void load_group(const Bits* keys, const Place* places, const Stored* values, Bits key, Index at, Index end, Index rows, Stored* next, u32& found) {
+  found = 0;
+  UNROLL
+  for (int j = 0; j < 16; ++j) {
+    const Index one = at + j * rows, here = least<Index>(one, end - 1);
+    if (one < end && keys[here] == key) found = (u32)j + 1;
+    next[j] = values[(Index)places[here]];
+  }
+}
+DEVICE void add_group(const Arguments& a, Index first, Index column, bool is_column, const Stored* values, Stored* moved, u32* found) {
+  const u32 own = thread_index(), shift = (u32)a.n[75], columns = 1u << shift, rows = 256u >> shift;
+  const u32 row = own >> shift, across = own & (columns - 1);
   const Bits* const keys = keys_of(a, HALF);
   const Place* const places = places_of(a, HALF);
   const Bits key = keys[first];
-  if (key >= (Bits)a.n[3] || (first > 0 && keys[first - 1] == key)) return;
-  const i64 to = result_at(a, (i64)key, column);
-  const Stored* const values = (const Stored*)VALUES + along_of(a, column);
-  Value all = BEGIN, value = value_of(values[(Offset)places[first]]);
-  all = JOIN;
-  for (i64 i = first + 1; i < a.n[0] && keys[i] == key; i += 16) {
-    Stored next[16];
-    u32 is_here = 0;
+  const bool is_adding = own < columns && is_column;
+  const Index to = is_column ? result_at(a, (Index)key, column) : 0;
+  Value all = is_adding ? BEGIN : Value(0);
+  Stored next[16];
+  u32 own_found = 0;
+  load_group(keys, places, values, key, first + (Index)row, (Index)a.n[0], (Index)rows, next, own_found);
+  for (Index at = first;; at += (Index)(16 * rows)) {
+    barrier();
+    if (own == 0) *found = 0;
     UNROLL
-    for (int j = 0; j < 16; ++j) {
-      const i64 one = least<i64>(i + j, a.n[0] - 1);
-      if (i + j < a.n[0] && keys[one] == key) is_here |= 1u << j;
-      next[j] = values[(Offset)places[one]];
+    for (u32 j = 0; j < 16; ++j) moved[(j * rows + row) * columns + across] = next[j];
+    barrier();
+    if (own_found > 0) raise_to(found, (own_found - 1) * rows + row + 1);
+    barrier();
+    const u32 count = *found;
+    const bool is_last = count < 16 * rows || at + (Index)(16 * rows) >= (Index)a.n[0];
+    if (!is_last) load_group(keys, places, values, key, at + (Index)(16 * rows + row), (Index)a.n[0], (Index)rows, next, own_found);
+    for (u32 i = 0; is_adding && i < count; i += 16) {
+      Stored some[16];
+      UNROLL
+      for (u32 j = 0; j < 16; ++j) some[j] = moved[(i + j) * columns + across];
+      UNROLL
+      for (u32 j = 0; j < 16; ++j) {
+        if (i + j >= count) continue;
+        const Value value = value_of(some[j]);
+        all = JOIN;
+      }
     }
-    UNROLL
-    for (int j = 0; j < 16; ++j) {
-      if ((is_here >> j & 1u) == 0) continue;
-      value = value_of(next[j]);
-      all = JOIN;
-    }
+    if (is_last) break;
   }
-  ((Stored*)OUT)[to] = stored_of(all);
+  if (is_adding) ((Stored*)OUT)[to] = stored_of(all);
+}
+DEVICE void add_up(const Arguments& a, Stored* moved, Index* groups, u32* found) {
+  const u32 own = thread_index(), shift = (u32)a.n[75], columns = 1u << shift;
+  const Index length = (Index)a.n[0];
+  Index tile = (Index)block_index();
+  const Index column = digit(tile, a.n[76]) * (Index)columns + (Index)(own & (columns - 1));
+  const Index first = tile * (Index)(256u >> shift) + (Index)(own >> shift);
+  const bool is_column = column < (Index)a.n[1];
+  const Bits* const keys = keys_of(a, HALF);
+  const Place* const places = places_of(a, HALF);
+  const Stored* const values = (const Stored*)VALUES + (is_column ? along_of(a, column) : 0);
+  if (own == 0) found[0] = 0;
+  barrier();
+  Bits key = 0;
+  bool is_first = first < length, is_long = false;
+  if (is_first) {
+    key = keys[first];
+    is_first = first == 0 || keys[first - 1] != key;
+    is_long = is_first && first + 64 < length && keys[first + 64] == key;
+  }
+  if (is_long && (own & (columns - 1)) == 0) groups[count_up(found, 255)] = first;
+  if (is_first && !is_long && is_column) {
+    const Index to = result_at(a, (Index)key, column);
+    Value all = BEGIN, value = value_of(values[(Index)places[first]]);
+    all = JOIN;
+    for (Index i = first + 1; i < length && keys[i] == key; i += 16) {
+      Stored next[16];
+      u32 count = 0;
+      load_group(keys, places, values, key, i, length, 1, next, count);
+      UNROLL
+      for (u32 j = 0; j < 16; ++j) {
+        if (j >= count) continue;
+        value = value_of(next[j]);
+        all = JOIN;
+      }
+    }
+    ((Stored*)OUT)[to] = stored_of(all);
+  }
+  barrier();
+  const u32 count = found[0];
+  for (u32 i = 0; i < count; ++i) add_group(a, groups[i], column, is_column, values, moved, found + 1);
 }
 )";
 
-// In the workspace: for each place the number, from 1 on, of the last index that names it; then the
-// places of indices.
-constexpr std::string_view replaced = R"(
-DEVICE Bits* places_of(const Arguments& a) { return (Bits*)(a.workspace + a.n[74]); }
-DEVICE void forget(const Arguments& a, i64 at) {
-  if (at < a.n[3]) ((u32*)a.workspace)[at] = 0;
+// Word is an unsigned integer of the size of a value.
+constexpr std::string_view added_at_once = R"(
+DEVICE void add_value(const Arguments& a, i64 at) {
+  if (at >= a.n[0] * a.n[1]) return;
+  Index index = (Index)at;
+  const Index column = column_of(a, index);
+  const Bits place = place_of(a, index);
+  if (place >= (Bits)a.n[3]) return;
+  const Stored value = ((const Stored*)VALUES)[value_at(a, index) + along_of(a, column)];
+  add_to((Word*)OUT + result_at(a, (Index)place, column), (Word)value);
 }
+)";
+
+// In the workspace: for each place the number, from 1 on, of the last index that names it.
+constexpr std::string_view replaced = R"(
+DEVICE void forget(const Arguments& a) { begin_bytes(a.workspace, 0, (u64)a.n[3] * sizeof(u32)); }
 DEVICE void find_last(const Arguments& a, i64 at) {
   if (at >= a.n[0]) return;
-  const Bits place = place_of(a, at);
-  places_of(a)[at] = place;
+  const Bits place = place_of(a, (Index)at);
   if (place < (Bits)a.n[3]) raise_to((u32*)a.workspace + place, (u32)at + 1);
 }
 DEVICE void write_last(const Arguments& a, i64 at) {
   if (at >= a.n[0] * a.n[1]) return;
-  const i64 index = at / a.n[1], column = at % a.n[1];
-  const Bits place = places_of(a)[index];
+  Index index = (Index)at;
+  const Index column = column_of(a, index);
+  const Bits place = place_of(a, index);
   if (place >= (Bits)a.n[3] || ((const u32*)a.workspace)[place] != (u32)index + 1) return;
-  ((Stored*)OUT)[result_at(a, (i64)place, column)] = ((const Stored*)VALUES)[value_at(a, index) + along_of(a, column)];
+  ((Stored*)OUT)[result_at(a, (Index)place, column)] = ((const Stored*)VALUES)[value_at(a, index) + along_of(a, column)];
 }
 )";
 
@@ -130,12 +228,9 @@ bool is_dense(const OperandLayout& operand) {
   return operand.strides == strides_of(operand.shape);
 }
 
-/// Elements from the first to the last, by memory.
-int64_t extent_of(const OperandLayout& operand) {
-  int64_t extent = 1;
-  for (int axis = 0; axis < operand.shape.size(); ++axis)
-    extent += (operand.shape[axis] - 1) * std::abs(operand.strides[axis]);
-  return extent;
+/// Pieces of a result that a thread clears or copies.
+int64_t threads_for_bytes(int64_t bytes) {
+  return ceil_div(bytes, 64 * block_threads) * block_threads;
 }
 
 class ScatterWriter {
@@ -146,14 +241,20 @@ class ScatterWriter {
   void write() {
     put_numbers();
     key_bytes_ = n(3) >> 32 == 0 ? 4 : 8;
+    const DType dtype = operand(0).dtype;
+    const std::size_t bytes = size_of(dtype);
     if (has_base_ && call_.replaces && n(0) < std::numeric_limits<uint32_t>::max())
       write_replaced();
+    else if (!has_base_ && !is_floating(dtype) && (bytes == 4 || bytes == 8))
+      write_at_once(bytes);
     else
       write_sorted();
   }
 
  private:
-  [[nodiscard]] int64_t& n(int at) { return made_.arguments.numbers[static_cast<std::size_t>(at)]; }
+  [[nodiscard]] int64_t& n(int at) const {
+    return made_.arguments.numbers[static_cast<std::size_t>(at)];
+  }
   template <class List>
   void put(int at, const List& list, int first, int last) {
     for (int i = first; i < last; ++i) n(at + i - first) = list[i];
@@ -171,16 +272,22 @@ class ScatterWriter {
     for (int axis = depth; axis < rank; ++axis) n(1) *= values.shape[axis];
     n(2) = out.shape[is_along ? call_.axis : 0];
     n(3) = is_along ? element_count(out.shape) : n(2);
-    n(4) = depth;
-    n(5) = rank - depth;
     n(6) = out.shape.size();
     n(7) = is_along ? call_.axis : -1;
-    put(8, indices.shape, 0, depth);
-    put(16, indices.strides, 0, depth);
-    put(24, values.strides, 0, depth);
-    put(32, values.shape, depth, rank);
-    put(40, values.strides, depth, rank);
-    if (!is_along) put(48, out.strides, 1, out.shape.size());
+    const auto from = [](const auto& list, int first) {
+      return std::span<const int64_t>(list.begin() + first, list.end());
+    };
+    index_rank_ = depth;
+    if (is_along) {
+      put(8, indices.shape, 0, depth);
+      put(16, indices.strides, 0, depth);
+      put(24, values.strides, 0, depth);
+    } else {
+      index_rank_ = put_axes(made_, 8, from(indices.shape, 0), from(indices.strides, 0),
+                             from(values.strides, 0).first(static_cast<std::size_t>(depth)));
+      column_rank_ = put_axes(made_, 32, from(values.shape, depth), from(values.strides, depth),
+                              from(out.strides, 1));
+    }
     put(56, out.shape, 0, out.shape.size());
     put(64, out.strides, 0, out.shape.size());
     n(72) = element_count(out.shape);
@@ -196,10 +303,11 @@ class ScatterWriter {
         text.replace(at, word.size(), by);
     };
     name("VALUES", has_base_ ? "a.p1" : "a.p0");
-    name("INDICES", has_base_ ? "a.p2" : "a.p1");
-    name("START", has_base_ ? "((const Stored*)a.p0)[a.n[73] != 0 ? at : offset_of(at, a.n + 56, "
-                              "a.n + 80, (int)a.n[6])]"
+    name("NAMED", has_base_ ? "a.p2" : "a.p1");
+    name("START", has_base_ ? "((const Stored*)a.p0)[offset_of((Index)at, a.n + 56, a.n + 80, "
+                              "(int)a.n[6])]"
                             : "stored_of(Value(0))");
+    name("FROM", has_base_ ? "a.p0" : "0");
     name("BEGIN", has_base_ ? "value_of(((const Stored*)OUT)[to])" : "Value(0)");
     name("OUT", has_base_ ? "a.p3" : "a.p2");
     name("JOIN", !has_base_ ? "sum_of(all, value)"
@@ -209,43 +317,79 @@ class ScatterWriter {
     made_.text += text;
   }
 
-  void write_replaced() {
-    made_.text += fmt::format("typedef u{} Bits;\n", 8 * key_bytes_);
+  void open(int key_bytes) {
+    made_.text += fmt::format("typedef u{} Bits;\n", 8 * key_bytes);
+    add_begin_words();
+  }
+  void add_begin_words() {
+    made_.text +=
+        fmt::format("#define INDEX_RANK {}\n#define COLUMN_RANK {}\n", index_rank_, column_rank_);
     add(begin);
+  }
+
+  /// The step that writes what places have before.
+  void add_begin() {
+    if (n(73) == 0) return made_.add_step("begin_place(a, at)", n(72));
+    made_.add_step("begin_places(a)", threads_for_bytes(bytes_of_result()));
+  }
+  [[nodiscard]] int64_t bytes_of_result() const {
+    return n(72) * static_cast<int64_t>(size_of(operand(0).dtype));
+  }
+
+  void write_replaced() {
+    open(key_bytes_);
     add(replaced);
-    const auto last = static_cast<std::size_t>(n(3)) * sizeof(uint32_t);
-    n(74) = static_cast<int64_t>((last + 7) / 8 * 8);
-    made_.workspace_bytes = static_cast<std::size_t>(n(74) + n(0) * key_bytes_);
-    made_.add_step("begin_place(a, at)", n(72));
-    made_.add_step("forget(a, at)", n(3));
+    const int64_t last = n(3) * static_cast<int64_t>(sizeof(uint32_t));
+    made_.workspace_bytes = static_cast<std::size_t>(last);
+    if (n(73) == 0) {
+      add_begin();
+      made_.add_step("forget(a)", threads_for_bytes(last));
+    } else {
+      made_.add_step("begin_places(a); forget(a)",
+                     threads_for_bytes(std::max(last, bytes_of_result())));
+    }
     made_.add_step("find_last(a, at)", n(0));
     made_.add_step("write_last(a, at)", n(0) * n(1));
   }
 
+  void write_at_once(std::size_t bytes) {
+    open(key_bytes_);
+    made_.text += fmt::format("typedef u{} Word;\n", 8 * bytes);
+    add(added_at_once);
+    add_begin();
+    made_.add_step("add_value(a, at)", n(0) * n(1));
+  }
+
   void write_sorted() {
-    const bool is_wide = extent_of(operand(0)) > std::numeric_limits<int32_t>::max() ||
-                         n(0) > std::numeric_limits<int32_t>::max();
     RadixSort sort = {.key_bytes = key_bytes_,
-                      .place_bytes = is_wide ? 8 : 4,
+                      .place_bytes = needs_wide_index(call_) ? 8 : 4,
                       .length = n(0),
-                      .places = RadixSort::Places::given};
-    while (sort.digits < 8 && n(3) >> (8 * sort.digits) > 0) ++sort.digits;
-    made_.text += fmt::format("typedef {} Offset;\n#define HALF {}\n", is_wide ? "i64" : "i32",
-                              (sort.digits - 1) % 2);
+                      .places = RadixSort::Places::computed};
+    while (sort.digits < 8 && (n(3) - 1) >> (8 * sort.digits) > 0) ++sort.digits;
+    made_.text += fmt::format("#define HALF {}\n", (sort.digits - 1) % 2);
     if (has_base_ && !call_.replaces) made_.text += join_of_values(call_);
     open_radix_sort(sort, made_);
-    add(begin);
+    add_begin_words();
     add(sorted);
-    made_.add_step("begin_place(a, at)", n(72));
-    made_.add_step("write_keys(a, at)", n(0));
+    add(added);
+    constexpr int64_t most_columns = warp_threads;
+    const auto columns = static_cast<int64_t>(
+        std::bit_ceil(static_cast<uint64_t>(std::clamp<int64_t>(n(1), 1, most_columns))));
+    n(75) = std::countr_zero(static_cast<uint64_t>(columns));
+    n(76) = ceil_div(n(1), columns);
+    add_begin();
     add_radix_sort(sort, made_);
-    made_.add_step("add_up(a, at)", n(0) * n(1));
+    const int64_t rows = n(3) == 0 ? 0 : ceil_div(n(0), block_threads / columns);
+    made_.add_step(
+        "SHARED Stored moved[4096]; SHARED Index groups[8]; SHARED u32 found[2]; add_up(a, moved, "
+        "groups, found)",
+        rows * n(76) * block_threads);
   }
 
   const LibraryCall& call_;
   RoutineText& made_;
   const bool has_base_;
-  int key_bytes_ = 8;
+  int key_bytes_ = 8, index_rank_ = 0, column_rank_ = 0;
 };
 
 }  // namespace
