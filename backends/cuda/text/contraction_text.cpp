@@ -146,16 +146,36 @@ DEVICE Index place_of(const Arguments& a, Index m, Index n) {
 )";
 
 // The threads that load a tile lie along the depth if it is `deep`, else across it: neighbours load
-// what lies together in memory. Lines of the tiles have one element more, so that neither way of
-// loading brings all threads of a warp to one bank.
+// what lies together in memory. They ask for the next tiles before they multiply those in shared
+// memory. A thread has four neighbouring rows and columns, which it reads at once: 16 products
+// for two reads. Lines of the tiles have four elements more, so that neither way of loading brings
+// all threads of a warp to one bank.
 constexpr std::string_view tiles = R"(
 DEVICE i64 part_of(const Arguments& a, i64 group, i64 part, i64 row, i64 column) {
   return ((group * a.n[4] + part) * a.n[0] + row) * a.n[1] + column;
 }
+typedef Vector<Value, 4> Four;
+DEVICE int left_deep(int i) { return LEFT_DEEP ? (int)thread_index() % 16 : (int)thread_index() / ROWS + 256 / ROWS * i; }
+DEVICE int left_across(int i) { return LEFT_DEEP ? (int)thread_index() / 16 + 16 * i : (int)thread_index() % ROWS; }
+DEVICE int right_deep(int i) { return RIGHT_DEEP ? (int)thread_index() % 16 : (int)thread_index() / COLUMNS + 256 / COLUMNS * i; }
+DEVICE int right_across(int i) { return RIGHT_DEEP ? (int)thread_index() / 16 + 16 * i : (int)thread_index() % COLUMNS; }
+// The elements of the tiles from `at` on that this thread loads.
+DEVICE void load_tiles(const Arguments& a, const Stored* left_from, const Stored* right_from, const Row* rows, Index first_column, Index at, Index end, Value* left, Value* right) {
+  UNROLL
+  for (int i = 0; i < ROWS / 16; ++i) {
+    const Index deep = at + left_deep(i);
+    left[i] = deep < end ? left_at(a, left_from, rows[LEFT_DEEP ? i : 0], column_of(a, deep)) : Value(0);
+  }
+  UNROLL
+  for (int i = 0; i < COLUMNS / 16; ++i) {
+    const Index deep = at + right_deep(i), column = first_column + right_across(i);
+    right[i] = deep < end && column < (Index)a.n[1] ? value_of(right_from[line_of(a, column) + depth_of(a, deep)]) : Value(0);
+  }
+}
 DEVICE void sum_tile(const Arguments& a) {
-  SHARED Value left[16][ROWS + 1];
-  SHARED Value right[16][COLUMNS + 1];
-  const int own = (int)thread_index();
+  SHARED Four left[16][ROWS / 4 + 1];
+  SHARED Four right[16][COLUMNS / 4 + 1];
+  const int own = (int)thread_index(), own_row = own / (COLUMNS / 4), own_column = own % (COLUMNS / 4);
   Index block = (Index)block_index();
   const Index first_column = digit(block, a.n[7]) * COLUMNS, first_row = digit(block, a.n[6]) * ROWS;
   const Index part = digit(block, a.n[4]), group = block;
@@ -166,43 +186,38 @@ DEVICE void sum_tile(const Arguments& a) {
   Stored* const to = (Stored*)a.p2 + bases.out;
   Row rows[LEFT_DEEP ? ROWS / 16 : 1];
   UNROLL
-  for (int i = 0; i < (LEFT_DEEP ? ROWS / 16 : 1); ++i)
-    rows[i] = row_of(a, first_row + (LEFT_DEEP ? own / 16 + 16 * i : own % ROWS));
+  for (int i = 0; i < (LEFT_DEEP ? ROWS / 16 : 1); ++i) rows[i] = row_of(a, first_row + left_across(i));
   Value sums[4][4];
   UNROLL
   for (int i = 0; i < 4; ++i) {
     UNROLL
     for (int j = 0; j < 4; ++j) sums[i][j] = 0;
   }
-  for (Index at = begin; at < end; at += 16) {
-    UNROLL
-    for (int i = 0; i < ROWS / 16; ++i) {
-      const int deep = LEFT_DEEP ? own % 16 : own / ROWS + 256 / ROWS * i, across = LEFT_DEEP ? own / 16 + 16 * i : own % ROWS;
-      left[deep][across] = at + deep < end ? left_at(a, left_from, rows[LEFT_DEEP ? i : 0], column_of(a, at + deep)) : Value(0);
-    }
-    UNROLL
-    for (int i = 0; i < COLUMNS / 16; ++i) {
-      const int deep = RIGHT_DEEP ? own % 16 : own / COLUMNS + 256 / COLUMNS * i, across = RIGHT_DEEP ? own / 16 + 16 * i : own % COLUMNS;
-      const bool is_there = at + deep < end && first_column + across < (Index)a.n[1];
-      right[deep][across] = is_there ? value_of(right_from[line_of(a, first_column + across) + depth_of(a, at + deep)]) : Value(0);
-    }
-    barrier();
-    for (int k = 0; k < 16; ++k) {
+  Value next_left[ROWS / 16], next_right[COLUMNS / 16];
+  for (Index at = begin;; at += 16) {
+    if (at < end) load_tiles(a, left_from, right_from, rows, first_column, at, end, next_left, next_right);
+    for (int k = 0; k < 16 && at > begin; ++k) {
+      const Four of_left = left[k][own_row], of_right = right[k][own_column];
       UNROLL
       for (int i = 0; i < 4; ++i) {
         UNROLL
-        for (int j = 0; j < 4; ++j)
-          sums[i][j] = added(sums[i][j], left[k][own / (COLUMNS / 4) + ROWS / 4 * i], right[k][own % (COLUMNS / 4) + COLUMNS / 4 * j]);
+        for (int j = 0; j < 4; ++j) sums[i][j] = added(sums[i][j], of_left.v[i], of_right.v[j]);
       }
     }
+    if (at >= end) break;
+    barrier();
+    UNROLL
+    for (int i = 0; i < ROWS / 16; ++i) left[left_deep(i)][left_across(i) / 4].v[left_across(i) % 4] = next_left[i];
+    UNROLL
+    for (int i = 0; i < COLUMNS / 16; ++i) right[right_deep(i)][right_across(i) / 4].v[right_across(i) % 4] = next_right[i];
     barrier();
   }
   UNROLL
   for (int i = 0; i < 4; ++i) {
-    const Index row = first_row + own / (COLUMNS / 4) + ROWS / 4 * i;
+    const Index row = first_row + own_row * 4 + i;
     UNROLL
     for (int j = 0; j < 4; ++j) {
-      const Index column = first_column + own % (COLUMNS / 4) + COLUMNS / 4 * j;
+      const Index column = first_column + own_column * 4 + j;
       if (row >= (Index)a.n[0] || column >= (Index)a.n[1]) continue;
       if (a.n[4] == 1)
         to[place_of(a, row, column)] = stored_of(sums[i][j]);
