@@ -167,6 +167,32 @@ TEST_CASE("launches of one kernel that a Plan makes together are one", "[cuda][f
   }
 }
 
+TEST_CASE("a step of Adam over 200 tensors is two launches, with checks, too",
+          "[cuda][fake][no-isa]") {
+  const auto driver = fake();
+  if (!driver) return;
+  for (const bool has_checks : {false, true}) {
+    std::vector<Variable> parameters;
+    for (int64_t i = 0; i < 200; ++i) {
+      parameters.push_back(parameter(ones({4 + i % 3, 8}, f32, gpu) * i));
+      parameters.back().set_grad(ones({4 + i % 3, 8}, f32, gpu));
+    }
+    const nn::Adam optimizer(parameters);
+    const auto step = compile([&](const Tensor& places) {
+      Tensor taken = has_checks ? take(places, places, 0) : places;
+      optimizer.step();
+      return taken;
+    });
+    const Tensor places = arange(4, i64, gpu);
+    for (int i = 0; i < 5; ++i) step(places);
+    const FakeCounts before = driver->counts();
+    step(places);
+    const uint64_t launches = driver->counts().launches - before.launches;
+    CHECK(launches == (has_checks ? 3 : 2));
+    CHECK(step.explain().plan_calls == 3);
+  }
+}
+
 TEST_CASE("any number of launches finds its parts", "[cuda][fake][no-isa]") {
   if (!fake()) return;
   const auto f = [](const std::vector<Tensor>& list) {

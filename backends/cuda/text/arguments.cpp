@@ -10,6 +10,15 @@
 
 namespace nitinol::cuda {
 
+std::optional<int> known_stride(const Kernel& kernel, const Schedule& schedule,
+                                std::size_t operand) {
+  if (schedule.shape == Schedule::Shape::columns) return {};
+  const Operand& moved = kernel.operands[operand];
+  if (moved.inner == StrideClass::one) return 1;
+  if (moved.inner == StrideClass::zero && moved.role != Role::output) return 0;
+  return {};
+}
+
 std::vector<Field> fields_of(const Kernel& kernel, const Schedule& schedule) {
   using Kind = Field::Kind;
   std::vector<Field> fields = {{Kind::gate}};
@@ -30,7 +39,10 @@ std::vector<Field> fields_of(const Kernel& kernel, const Schedule& schedule) {
   for (uint8_t loop = 0; loop < schedule.rank; ++loop) fields.push_back({Kind::size, 0, loop});
   for_each_operand([&](uint16_t k, Role role) {
     if (role == Role::scalar || role == Role::position) return;
-    for (uint8_t loop = 0; loop < schedule.rank; ++loop) fields.push_back({Kind::stride, k, loop});
+    for (uint8_t loop = 0; loop < schedule.rank; ++loop) {
+      if (loop + 1 < schedule.rank || !known_stride(kernel, schedule, k))
+        fields.push_back({Kind::stride, k, loop});
+    }
   });
   if (schedule.is_split) fields.insert(fields.end(), {{Kind::groups}, {Kind::group_size}});
   return fields;

@@ -4,6 +4,7 @@
 #include "backends/cuda/text/schedule.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,11 @@ struct Field {
   uint16_t operand = 0;
   uint8_t loop = 0;
 };
+
+/// How many elements the last loop moves an operand in memory, 0 or 1, if the text says so itself.
+/// An optimizer's updates are more at once for each number that is not passed.
+[[nodiscard]] std::optional<int> known_stride(const Kernel& kernel, const Schedule& schedule,
+                                              std::size_t operand);
 
 /// The fields of eight bytes come first, so that there is no gap.
 [[nodiscard]] std::vector<Field> fields_of(const Kernel& kernel, const Schedule& schedule);

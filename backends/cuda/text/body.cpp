@@ -62,11 +62,7 @@ std::string scalar_text(DType dtype, std::size_t k) {
 /// How many elements operand k moves from one point of the last loop to the next: "" if none,
 /// "1", or the argument.
 std::string stride_text(const Body& body, std::size_t k) {
-  const StrideClass inner = body.kernel.operands[k].inner;
-  const bool is_known = body.schedule.shape != Schedule::Shape::columns &&
-                        body.kernel.operands[k].role != Role::output;
-  if (body.schedule.shape != Schedule::Shape::columns && inner == StrideClass::one) return "1";
-  if (is_known && inner == StrideClass::zero) return "";
+  if (const auto known = known_stride(body.kernel, body.schedule, k)) return *known == 1 ? "1" : "";
   return fmt::format("a.t{}_{}", k, body.last_loop());
 }
 
