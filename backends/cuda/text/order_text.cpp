@@ -55,14 +55,14 @@ DEVICE void find_place(const Arguments& a, i64 at) {
 // of the result, strides of x and of it. Item i of a thread is one of 32 neighbours that its warp
 // looks at together.
 constexpr std::string_view choose = R"(
-DEVICE i64 item_of(u32 i) {
-  return (i64)block_index() * 4096 + (i64)(thread_index() / 32 * 512 + i * 32 + thread_index() % 32);
+DEVICE Index item_of(u32 i) {
+  return (Index)block_index() * 4096 + (Index)(thread_index() / 32 * 512 + i * 32 + thread_index() % 32);
 }
 DEVICE u32 chosen_of(const Arguments& a) {
   u32 chosen = 0;
   UNROLL
   for (u32 i = 0; i < 16; ++i)
-    if (item_of(i) < a.n[0] && ((const u8*)MASK)[item_of(i) * a.n[1]] != 0) chosen |= 1u << i;
+    if (item_of(i) < (Index)a.n[0] && ((const u8*)MASK)[item_of(i) * (Index)a.n[1]] != 0) chosen |= 1u << i;
   return chosen;
 }
 DEVICE void count_chosen(const Arguments& a, Place* sums) {
@@ -74,38 +74,39 @@ DEVICE void place_chosen(const Arguments& a, Place* sums) {
   u32 in_warp = 0;
   UNROLL
   for (u32 i = 0; i < 16; ++i) in_warp += bits_in(lanes_where((chosen >> i & 1u) != 0));
-  i64 to = (i64)counts_of(a)[block_index()] + (i64)sum_before(lane == 31 ? in_warp : 0, sums);
+  Index to = (Index)counts_of(a)[block_index()] + (Index)sum_before(lane == 31 ? in_warp : 0, sums);
   UNROLL
   for (u32 i = 0; i < 16; ++i) {
     const bool is_chosen = (chosen >> i & 1u) != 0;
     const u32 lanes = lanes_where(is_chosen);
-    if (is_chosen) write_row(a, to + (i64)bits_in(lanes & ((1u << lane) - 1)), item_of(i));
-    to += (i64)bits_in(lanes);
+    if (is_chosen) write_row(a, to + (Index)bits_in(lanes & ((1u << lane) - 1)), item_of(i));
+    to += (Index)bits_in(lanes);
   }
 }
 )";
 // Rows of one element are written at once, others when all their places are known.
 constexpr std::string_view compress_elements = R"(
-DEVICE void write_row(const Arguments& a, i64 to, i64 row) {
-  if (to < a.n[2]) ((Bits*)a.p2)[to * a.n[24]] = ((const Bits*)a.p0)[row * a.n[16]];
+DEVICE void write_row(const Arguments& a, Index to, Index row) {
+  if (to < (Index)a.n[2]) ((Bits*)a.p2)[to * (Index)a.n[24]] = ((const Bits*)a.p0)[row * (Index)a.n[16]];
 }
 DEVICE void write_rest(const Arguments& a, i64 at) {
   if (at < a.n[2] && at >= (i64)totals_of(a)[0]) ((Bits*)a.p2)[at * a.n[24]] = 0;
 }
 )";
 constexpr std::string_view compress_rows = R"(
-DEVICE void write_row(const Arguments& a, i64 to, i64 row) { ((Place*)a.workspace)[to] = (Place)row; }
+DEVICE void write_row(const Arguments& a, Index to, Index row) { ((Place*)a.workspace)[to] = (Place)row; }
 DEVICE void write_rest(const Arguments& a, i64 at) {
   if (at >= a.n[2] * a.n[3]) return;
-  const i64 to = at / a.n[3], target = offset_of(at, a.n + 8, a.n + 24, (int)a.n[4]);
-  const i64 from = offset_of(at % a.n[3], a.n + 9, a.n + 17, (int)a.n[4] - 1);
+  Index to = (Index)at;
+  const Index target = offset_of(to, a.n + 8, a.n + 24, (int)a.n[4]);
+  const Index from = offset_of(digit(to, a.n[3]), a.n + 9, a.n + 17, (int)a.n[4] - 1);
   Bits value = 0;
-  if (to < (i64)totals_of(a)[0]) value = ((const Bits*)a.p0)[(i64)((const Place*)a.workspace)[to] * a.n[16] + from];
+  if (to < (i64)totals_of(a)[0]) value = ((const Bits*)a.p0)[(Index)((const Place*)a.workspace)[to] * (Index)a.n[16] + from];
   ((Bits*)a.p2)[target] = value;
 }
 )";
 constexpr std::string_view positions = R"(
-DEVICE void write_row(const Arguments& a, i64 to, i64 row) { if (to < a.n[2]) ((i64*)a.p1)[to * a.n[24]] = row; }
+DEVICE void write_row(const Arguments& a, Index to, Index row) { if (to < (Index)a.n[2]) ((i64*)a.p1)[to * (Index)a.n[24]] = row; }
 DEVICE void write_rest(const Arguments& a, i64 at) {
   if (at < a.n[2] && at >= (i64)totals_of(a)[0]) ((i64*)a.p1)[at * a.n[24]] = -1;
 }

@@ -59,16 +59,21 @@ DEVICE Place sum_before(Place value, Place* sums) {
   barrier();
   return before;
 }
-// n[93] threads share the tiles of a digit.
+// n[93] threads share the tiles of a digit, eight neighbours each at a time.
 DEVICE void sum_counts(const Arguments& a, Place* sums) {
-  const u32 lanes = (u32)a.n[93], own = thread_index(), lane = own % lanes;
-  const i64 tiles = a.n[90], digit = (i64)block_index() * (256 / lanes) + own / lanes;
+  const u32 lanes = (u32)a.n[93], own = thread_index(), lane = own & (lanes - 1);
+  const i64 tiles = a.n[90], digit = (i64)(block_index() * (256 / lanes) + own / lanes);
   Place* const counts = counts_of(a) + digit * tiles;
   Place before = 0;
-  for (i64 first = 0; first < tiles; first += lanes) {
-    const i64 at = first + lane;
-    const Place here = at < tiles ? counts[at] : 0;
-    sums[own] = here;
+  for (i64 first = 0; first < tiles; first += 8 * lanes) {
+    const i64 at = first + 8 * lane;
+    Place here[8], sum = 0;
+    UNROLL
+    for (int i = 0; i < 8; ++i) {
+      here[i] = at + i < tiles ? counts[at + i] : 0;
+      sum += here[i];
+    }
+    sums[own] = sum;
     barrier();
     for (u32 step = 1; step < lanes; step *= 2) {
       const Place other = lane >= step ? sums[own - step] : 0;
@@ -76,7 +81,12 @@ DEVICE void sum_counts(const Arguments& a, Place* sums) {
       sums[own] += other;
       barrier();
     }
-    if (at < tiles) counts[at] = before + sums[own] - here;
+    sum = before + sums[own] - sum;
+    UNROLL
+    for (int i = 0; i < 8; ++i) {
+      if (at + i < tiles) counts[at + i] = sum;
+      sum += here[i];
+    }
     before += sums[own - lane + lanes - 1];
     barrier();
   }
@@ -528,7 +538,7 @@ void open_radix_sort(const RadixSort& sort, RoutineText& made) {
 
 void open_counts(const Counts& counts, RoutineText& made) {
   int64_t lanes = 256 / std::min(counts.digits, 256);
-  while (lanes < 256 && lanes < counts.tiles) lanes *= 2;
+  while (lanes < 256 && 8 * lanes < counts.tiles) lanes *= 2;
   number(made, lines_at) = counts.lines;
   number(made, tiles_at) = counts.tiles;
   number(made, digits_at) = counts.digits;
