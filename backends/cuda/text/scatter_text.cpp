@@ -97,23 +97,38 @@ DEVICE void write_sorted(const Arguments& a, i64 result, i64 i, Bits key, Place 
 }
 )";
 
-// A block of threads has so many sorted values, of two to the power of n[75] columns; there are
-// n[76] times as many. The thread of the first value that comes to a place goes through the others,
-// 16 at a time: where they lie is known before their sum is. Of more than 64 all threads of the
-// block load the next 4,096 elements while the first ones add up those before. BEGIN is what is
-// joined with the first value by JOIN.
+// Numbers: the logarithm of the columns of a tile; tiles in a row of columns. A block of threads
+// has as many sorted values of one tile as it has threads for. The thread of the first value that
+// comes to a place goes through the others, four and then 16 at a time: where they lie is known
+// before their sum is. Of more than 64 all threads of the block load the next 4,096 elements while
+// the first ones add up those before. BEGIN is what is joined with the first value by JOIN.
 constexpr std::string_view added = R"(
-DEVICE void load_group(const Bits* keys, const Place* places, const Stored* values, Bits key, Index at, Index end, Index rows, Stored* next, u32& found) {
-  found = 0;
+// The next `count` values of a group, `rows` apart: how many there are.
+template <int count> DEVICE u32 load_group(const Bits* keys, const Place* places, const Stored* values, Bits key, Index at, Index end, Index rows, Stored* next) {
+  u32 found = 0;
   UNROLL
-  for (int j = 0; j < 16; ++j) {
-    const Index one = at + j * rows, here = least<Index>(one, end - 1);
-    if (one < end && keys[here] == key) found = (u32)j + 1;
-    next[j] = values[(Index)places[here]];
+  for (int j = 0; j < count; ++j) {
+    const Index one = at + j * rows, here = least<Index>(one, end - 1), place = (Index)places[here];
+    const bool is_here = one < end && keys[here] == key;
+    if (is_here) found = (u32)j + 1;
+    next[j] = is_here ? values[place] : (Stored)0;
   }
+  return found;
+}
+// Joins the next `count` values of a group with `all`; whether there are so many.
+template <int count> DEVICE bool add_next(const Bits* keys, const Place* places, const Stored* values, Bits key, Index at, Index end, Value& all) {
+  Stored next[count];
+  const u32 found = load_group<count>(keys, places, values, key, at, end, 1, next);
+  UNROLL
+  for (u32 j = 0; j < count; ++j) {
+    if (j >= found) continue;
+    const Value value = value_of(next[j]);
+    all = JOIN;
+  }
+  return found == count;
 }
 DEVICE void add_group(const Arguments& a, Index first, Index column, bool is_column, const Stored* values, Stored* moved, u32* found) {
-  const u32 own = thread_index(), shift = (u32)a.n[75], columns = 1u << shift, rows = 256u >> shift;
+  const u32 own = thread_index(), shift = (u32)a.n[4], columns = 1u << shift, rows = 256u >> shift;
   const u32 row = own >> shift, across = own & (columns - 1);
   const Bits* const keys = keys_of(a, HALF);
   const Place* const places = places_of(a, HALF);
@@ -122,8 +137,7 @@ DEVICE void add_group(const Arguments& a, Index first, Index column, bool is_col
   const Index to = is_column ? result_at(a, (Index)key, column) : 0;
   Value all = is_adding ? BEGIN : Value(0);
   Stored next[16];
-  u32 own_found = 0;
-  load_group(keys, places, values, key, first + (Index)row, (Index)a.n[0], (Index)rows, next, own_found);
+  u32 own_found = load_group<16>(keys, places, values, key, first + (Index)row, (Index)a.n[0], (Index)rows, next);
   for (Index at = first;; at += (Index)(16 * rows)) {
     barrier();
     if (own == 0) *found = 0;
@@ -134,7 +148,7 @@ DEVICE void add_group(const Arguments& a, Index first, Index column, bool is_col
     barrier();
     const u32 count = *found;
     const bool is_last = count < 16 * rows || at + (Index)(16 * rows) >= (Index)a.n[0];
-    if (!is_last) load_group(keys, places, values, key, at + (Index)(16 * rows + row), (Index)a.n[0], (Index)rows, next, own_found);
+    if (!is_last) own_found = load_group<16>(keys, places, values, key, at + (Index)(16 * rows + row), (Index)a.n[0], (Index)rows, next);
     for (u32 i = 0; is_adding && i < count; i += 16) {
       Stored some[16];
       UNROLL
@@ -151,10 +165,10 @@ DEVICE void add_group(const Arguments& a, Index first, Index column, bool is_col
   if (is_adding) ((Stored*)OUT)[to] = stored_of(all);
 }
 DEVICE void add_up(const Arguments& a, Stored* moved, Index* groups, u32* found) {
-  const u32 own = thread_index(), shift = (u32)a.n[75], columns = 1u << shift;
+  const u32 own = thread_index(), shift = (u32)a.n[4], columns = 1u << shift;
   const Index length = (Index)a.n[0];
   Index tile = (Index)block_index();
-  const Index column = digit(tile, a.n[76]) * (Index)columns + (Index)(own & (columns - 1));
+  const Index column = digit(tile, a.n[5]) * (Index)columns + (Index)(own & (columns - 1));
   const Index first = tile * (Index)(256u >> shift) + (Index)(own >> shift);
   const bool is_column = column < (Index)a.n[1];
   const Bits* const keys = keys_of(a, HALF);
@@ -172,19 +186,9 @@ DEVICE void add_up(const Arguments& a, Stored* moved, Index* groups, u32* found)
   if (is_long && (own & (columns - 1)) == 0) groups[count_up(found, 255)] = first;
   if (is_first && !is_long && is_column) {
     const Index to = result_at(a, (Index)key, column);
-    Value all = BEGIN, value = value_of(values[(Index)places[first]]);
-    all = JOIN;
-    for (Index i = first + 1; i < length && keys[i] == key; i += 16) {
-      Stored next[16];
-      u32 count = 0;
-      load_group(keys, places, values, key, i, length, 1, next, count);
-      UNROLL
-      for (u32 j = 0; j < 16; ++j) {
-        if (j >= count) continue;
-        value = value_of(next[j]);
-        all = JOIN;
-      }
-    }
+    Value all = BEGIN;
+    bool goes_on = add_next<4>(keys, places, values, key, first, length, all);
+    for (Index i = first + 4; goes_on; i += 16) goes_on = add_next<16>(keys, places, values, key, i, length, all);
     ((Stored*)OUT)[to] = stored_of(all);
   }
   barrier();
@@ -375,15 +379,15 @@ class ScatterWriter {
     constexpr int64_t most_columns = warp_threads;
     const auto columns = static_cast<int64_t>(
         std::bit_ceil(static_cast<uint64_t>(std::clamp<int64_t>(n(1), 1, most_columns))));
-    n(75) = std::countr_zero(static_cast<uint64_t>(columns));
-    n(76) = ceil_div(n(1), columns);
+    n(4) = std::countr_zero(static_cast<uint64_t>(columns));
+    n(5) = ceil_div(n(1), columns);
     add_begin();
     add_radix_sort(sort, made_);
     const int64_t rows = n(3) == 0 ? 0 : ceil_div(n(0), block_threads / columns);
     made_.add_step(
         "SHARED Stored moved[4096]; SHARED Index groups[8]; SHARED u32 found[2]; add_up(a, moved, "
         "groups, found)",
-        rows * n(76) * block_threads);
+        rows * n(5) * block_threads);
   }
 
   const LibraryCall& call_;
