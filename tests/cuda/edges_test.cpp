@@ -73,8 +73,9 @@ void check_reductions(const Tensor& x) {
 }
 
 // The long ones first: of launches that run one text, few are kept.
-constexpr int64_t lengths[] = {8193, 8192, 4097, 4096, 4095, 2048, 1025, 1024, 1023, 1000,
-                               127,  65,   64,   63,   33,   32,   31,   2,    1,    0};
+constexpr int64_t lengths[] = {32769, 32768, 20000, 16385, 9000, 8193, 8192, 5000, 4097,
+                               4096,  3000,  4095,  2048,  1025, 1024, 1023, 1000, 127,
+                               65,    64,    63,    33,    32,   31,   2,    1,    0};
 
 }  // namespace
 
@@ -118,6 +119,49 @@ TEST_CASE("rows that pass through several stages, of every length", "[cuda]") {
         for (std::size_t i = 0; i < eager.size(); ++i) CHECK(same_bits(results[i], eager[i]));
       }
     }
+  }
+}
+
+// Too long to be kept, and too many to be split.
+TEST_CASE("many rows that are longer than a block of threads keeps", "[cuda]") {
+  const Tensor x = reshape(numbers(264 * 33000, bf16, true), {264, 33000});
+  const auto f = [](const Tensor& v) -> Tensor { return softmax(v, -1); };
+  const auto compiled = compile(f);
+  const Tensor eager = f(x);
+  for (int call = 0; call < 3; ++call) CHECK(same_bits(compiled(x), eager));
+}
+
+// Squares of points, whole and cut, where operands lie along other loops than the results.
+TEST_CASE("elementwise kernels of operands that lie across", "[cuda]") {
+  const auto f = [](const Tensor& x, const Tensor& y, const Tensor& z) -> Tensor {
+    return abs(x) + y * z;
+  };
+  const auto check = [&](const Tensor& x, const Tensor& y, const Tensor& z) {
+    const auto compiled = compile(f);
+    const Tensor eager = f(x, y, z);
+    for (int call = 0; call < 3; ++call) CHECK(same_bits(compiled(x, y, z), eager));
+  };
+  for (const DType dtype : {f32, f64, bf16, u8}) {
+    for (const auto& [rows, columns] :
+         {std::pair{130, 150}, std::pair{192, 128}, std::pair{1025, 17}, std::pair{16, 3000}}) {
+      CAPTURE(dtype, rows, columns);
+      const Tensor along = reshape(numbers(rows * columns, dtype, true), {rows, columns});
+      const Tensor across =
+          transpose(reshape(numbers(columns * rows, dtype, true), {columns, rows}));
+      const Tensor row = numbers(columns, dtype, false);
+      const Tensor column = reshape(numbers(rows, dtype, false), {rows, 1});
+      check(across, along, row);
+      check(across, column, across);
+      check(flip(across, 1), across, along);
+      check(cast(across, f32), along, column);
+    }
+    // Of three loops the first lies closest, or the second.
+    const Tensor x = reshape(numbers(5 * 70 * 90, dtype, true), {5, 70, 90});
+    const Tensor y = reshape(numbers(5 * 70 * 90, dtype, true), {90, 5, 70});
+    const Tensor z = reshape(numbers(5 * 70 * 90, dtype, true), {5, 90, 70});
+    check(x, permute(y, {1, 2, 0}), permute(z, {0, 2, 1}));
+    check(permute(x, {2, 0, 1}), y, flip(permute(z, {1, 0, 2}), 1));
+    check(permute(x, {1, 2, 0}), permute(y, {2, 0, 1}), permute(z, {2, 1, 0}));
   }
 }
 

@@ -24,7 +24,7 @@ TEST_CASE("the page of what runs on a GPU shows CUDA C++", "[cuda][explain]") {
     const std::vector<CodeText> texts = plan.code_texts(step);
     REQUIRE(texts.size() == 1);
     CHECK(texts[0].language == "CUDA C++");
-    CHECK(has(texts[0].text, "KERNEL(entry0) {"));
+    CHECK(has(texts[0].text, "KERNEL(entry0, 256) {"));
   }
   CHECK_THAT(plan.code_texts(0)[0].text, Catch::StartsWith("// points in 1 loop"));  // its schedule
   CHECK(has(plan.code_texts(1)[0].text, "join_of"));
@@ -33,7 +33,7 @@ TEST_CASE("the page of what runs on a GPU shows CUDA C++", "[cuda][explain]") {
   for (std::size_t at = page.find("<summary>CUDA C++</summary>"); at != std::string::npos;
        at = page.find("<summary>CUDA C++</summary>", at + 1)) {
     ++kernels;
-    CHECK(page.find("KERNEL(entry0) {", at) != std::string::npos);
+    CHECK(page.find("KERNEL(entry0, 256) {", at) != std::string::npos);
   }
   CHECK(kernels == 2);
   CHECK(has(page, "template &lt;class T&gt; DEVICE T sum_of"));

@@ -1,7 +1,5 @@
 #include "tests/gpu/gpu.h"
 
-#include "backends/cuda/runtime/call.h"
-#include "backends/cuda/text/schedule.h"
 #include "core/error.h"
 
 #include <fmt/format.h>
@@ -83,10 +81,10 @@ GpuModule::~GpuModule() {
   cuda::driver().cuModuleUnload(module_);
 }
 
-void GpuModule::launch(const Gpu& gpu, std::span<const uint32_t> blocks,
-                       std::span<const std::byte> arguments) const {
+void GpuModule::launch(const Gpu& gpu, const cuda::Call& call) const {
   for (std::size_t i = 0; i < entries_.size(); ++i)
-    check(cuda::enqueue(entries_[i], blocks[i], arguments, gpu.stream()), "a launch");
+    check(cuda::enqueue(entries_[i], call.blocks[i], call.threads, call.arguments, gpu.stream()),
+          "a launch");
 }
 
 }  // namespace nitinol::test

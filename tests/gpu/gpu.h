@@ -1,6 +1,7 @@
 // Gpu: a GPU by the driver's own functions, for this program alone; tensors come with the backend.
 #pragma once
 
+#include "backends/cuda/runtime/call.h"
 #include "backends/cuda/runtime/libraries.h"
 
 #include <cstddef>
@@ -68,8 +69,7 @@ class GpuModule {
   GpuModule& operator=(const GpuModule&) = delete;
   ~GpuModule();
   /// Launches all entries, one after another.
-  void launch(const Gpu& gpu, std::span<const uint32_t> blocks,
-              std::span<const std::byte> arguments) const;
+  void launch(const Gpu& gpu, const cuda::Call& call) const;
 
  private:
   cuda::Driver::Module module_ = nullptr;

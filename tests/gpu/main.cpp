@@ -151,7 +151,7 @@ class CaseOnGpu {
         workspaces.places(cuda::workspace_of(case_.kernel, schedule, launch));
     workspaces.clear_status();
     const cuda::Call call = cuda::call_of(case_.kernel, schedule, launch, places);
-    module.launch(gpu_, call.blocks, call.arguments);
+    module.launch(gpu_, call);
     const uint32_t status = workspaces.status();
     if (status != case_.status)
       return fmt::format("the status is {}, expected {}", status, case_.status);
@@ -302,7 +302,7 @@ class RowOnGpu {
     }
   }
   void run() {
-    for (const OnGpu& on : sets_[next_]) on.module->launch(gpu_, on.call.blocks, on.call.arguments);
+    for (const OnGpu& on : sets_[next_]) on.module->launch(gpu_, on.call);
     next_ = (next_ + 1) % sets_.size();
   }
   /// Of the first set.

@@ -46,8 +46,9 @@ std::string failure_of(const Printed& printed, const Case& value, Run run, Fence
                                    .gate = &gate});
   for (uint32_t entry = 0; entry < call.blocks.size(); ++entry) {
     const auto thread = [&] { run(call.arguments.data(), entry); };
-    std::string failure = waits(printed.text) ? run_blocks(shim, call.blocks[entry], order, thread)
-                                              : run_plain(shim, call.blocks[entry], order, thread);
+    const Blocks blocks = {.count = call.blocks[entry], .threads = call.threads};
+    std::string failure = waits(printed.text) ? run_blocks(shim, blocks, order, thread)
+                                              : run_plain(shim, blocks, order, thread);
     if (!failure.empty()) return failure;
   }
   if (std::ranges::count(counters, 0U) != static_cast<std::ptrdiff_t>(counters.size()))

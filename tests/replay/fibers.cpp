@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <numeric>
 #include <optional>
@@ -18,7 +17,7 @@ namespace {
 
 namespace context = boost::context;
 
-constexpr uint32_t threads = 256, warp = 32;
+constexpr uint32_t warp = 32;
 constexpr std::size_t stack_bytes = 65536;
 
 /// Stacks that are used again, since there are as many as threads in every block.
@@ -42,8 +41,9 @@ struct Stopped {};  ///< thrown in a fiber whose block has failed
 
 class Block {
  public:
-  Block(Shim& shim, ThreadOrder order, std::mt19937& random, const std::function<void()>& thread)
-      : shim_(shim), order_(order), random_(random), thread_(thread) {}
+  Block(Shim& shim, uint32_t threads, ThreadOrder order, std::mt19937& random,
+        const std::function<void()>& thread)
+      : shim_(shim), order_(order), random_(random), thread_(thread), fibers_(threads) {}
 
   std::string run() {
     current_ = this;
@@ -58,12 +58,12 @@ class Block {
         return std::move(back_);
       });
     }
-    while (failure_.empty() && count(State::done) < threads) {
+    while (failure_.empty() && count(State::done) < threads()) {
       run_ready();
       release();
     }
     stops_ = true;
-    for (uint32_t t = 0; t < threads; ++t) {
+    for (uint32_t t = 0; t < threads(); ++t) {
       if (fibers_[t].fiber && fibers_[t].state != State::done) resume(t);
     }
     current_ = nullptr;
@@ -94,6 +94,8 @@ class Block {
     int line = 0;
   };
 
+  [[nodiscard]] uint32_t threads() const { return static_cast<uint32_t>(fibers_.size()); }
+
   [[nodiscard]] uint32_t count(State state) const {
     return static_cast<uint32_t>(std::ranges::count(fibers_, state, &Fiber::state));
   }
@@ -105,7 +107,7 @@ class Block {
   }
 
   void run_ready() {
-    std::array<uint32_t, threads> order;
+    std::vector<uint32_t> order(fibers_.size());
     std::iota(order.begin(), order.end(), 0U);
     if (order_ == ThreadOrder::backward) std::ranges::reverse(order);
     if (order_ == ThreadOrder::random) std::shuffle(order.begin(), order.end(), random_);
@@ -129,9 +131,9 @@ class Block {
   }
 
   void release() {
-    if (!failure_.empty() || count(State::done) == threads) return;
-    bool moves = release(State::in_block, 0, threads);
-    for (uint32_t w = 0; w < threads; w += warp) moves |= release(State::in_warp, w, warp);
+    if (!failure_.empty() || count(State::done) == threads()) return;
+    bool moves = release(State::in_block, 0, threads());
+    for (uint32_t w = 0; w < threads(); w += warp) moves |= release(State::in_warp, w, warp);
     if (moves) return;
     const auto waits = [](const Fiber& f) { return f.state != State::done; };
     const auto waiting = std::ranges::find_if(fibers_, waits);
@@ -158,7 +160,7 @@ class Block {
   const ThreadOrder order_;
   std::mt19937& random_;
   const std::function<void()>& thread_;
-  std::array<Fiber, threads> fibers_;
+  std::vector<Fiber> fibers_;
   context::fiber back_;
   uint32_t running_ = 0;
   bool stops_ = false;
@@ -167,20 +169,21 @@ class Block {
 
 }  // namespace
 
-std::string run_blocks(Shim& shim, uint32_t blocks, ThreadOrder order,
+std::string run_blocks(Shim& shim, Blocks blocks, ThreadOrder order,
                        const std::function<void()>& thread) {
   std::mt19937 random(7);
   shim.wait = Block::wait;
   shim.fail = Block::fail;
-  for (uint32_t b = 0; b < blocks; ++b) {
-    shim.block = order == ThreadOrder::backward ? blocks - 1 - b : b;
-    if (std::string failure = Block(shim, order, random, thread).run(); !failure.empty())
+  for (uint32_t b = 0; b < blocks.count; ++b) {
+    shim.block = order == ThreadOrder::backward ? blocks.count - 1 - b : b;
+    if (std::string failure = Block(shim, blocks.threads, order, random, thread).run();
+        !failure.empty())
       return failure;
   }
   return {};
 }
 
-std::string run_plain(Shim& shim, uint32_t blocks, ThreadOrder order,
+std::string run_plain(Shim& shim, Blocks blocks, ThreadOrder order,
                       const std::function<void()>& thread) {
   static std::string failure;
   failure.clear();
@@ -191,11 +194,11 @@ std::string run_plain(Shim& shim, uint32_t blocks, ThreadOrder order,
     failure =
         fmt::format("thread {} of block {}: {} ({} bytes)", at->thread, at->block, what, detail);
   };
-  for (uint32_t b = 0; b < blocks && failure.empty(); ++b) {
+  for (uint32_t b = 0; b < blocks.count && failure.empty(); ++b) {
     const bool is_backward = order == ThreadOrder::backward;
-    shim.block = is_backward ? blocks - 1 - b : b;
-    for (uint32_t t = 0; t < threads; ++t) {
-      shim.thread = is_backward ? threads - 1 - t : t;
+    shim.block = is_backward ? blocks.count - 1 - b : b;
+    for (uint32_t t = 0; t < blocks.threads; ++t) {
+      shim.thread = is_backward ? blocks.threads - 1 - t : t;
       thread();
     }
   }

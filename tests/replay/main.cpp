@@ -117,15 +117,15 @@ int run(const Options& options) {
   std::vector<Printed> all = read_all(options.folders);
   const std::string& folder = options.folders.front();  // in which files are made
   if (options.all_of) all = with_new_pairs(std::move(all), *options.all_of);
-  std::array<int, 4> shapes = {};
+  std::array<int, 5> shapes = {};
   int split = 0, wide = 0;
   for (const Printed& printed : all) {
     ++shapes[static_cast<std::size_t>(printed.schedule.shape)];
     split += printed.schedule.is_split ? 1 : 0;
     wide += printed.schedule.is_wide ? 1 : 0;
   }
-  fmt::print("{} texts: points {}, rows {}, blocks {}, columns {}; split {}, wide {}\n", all.size(),
-             shapes[0], shapes[1], shapes[2], shapes[3], split, wide);
+  fmt::print("{} texts: points {}, tiles {}, rows {}, blocks {}, columns {}; split {}, wide {}\n",
+             all.size(), shapes[0], shapes[1], shapes[2], shapes[3], shapes[4], split, wide);
   std::fflush(stdout);
   if (!options.cubins.architectures.empty()) return compile_all(all, options.cubins) == 0 ? 0 : 1;
   if (options.mutants > 0) {

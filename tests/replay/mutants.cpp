@@ -29,7 +29,7 @@ constexpr std::array<Mistake, 9> mistakes = {{
     {"no barrier of a warp", R"(\n *warp_barrier\(\);)", "\n"},
     {"half a fold's distance", R"((shuffled[0-9]+\([a-z0-9\[\]]+, )([0-9a-z]+)\))", "$1$2 / 2)"},
     {"one step of a tree", R"(step < [0-9]+; step \*= 2)", "step < 2; step *= 2"},
-    {"no end of rows", R"(\n *if \((at|row) >= [^\n]*\) return;)", "\n"},
+    {"no end of rows", R"(\n *if \((at|row|e|i[0-9]+) >= [^\n]*\) return;)", "\n"},
     {"no end of elements", R"((if \(e \+ j < last\) )([a-z]))", "$2"},
     {"a vector over the end", R"(if \(e \+ [0-9]+ <= last\) store)", "if (true) store"},
     {"no gate", R"(\n *if \(a\.gate != 0 [^\n]*\) return;)", "\n"},

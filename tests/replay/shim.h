@@ -16,7 +16,7 @@ typedef long long i64;
 // As in fibers.h.
 struct Shim {
   u32 thread, block;
-  u64 slots[256][2];
+  u64 slots[1024][2];
   void (*wait)(Shim*, int line, bool of_warp);
   void (*fail)(Shim*, const char* what, int line);
 };
@@ -27,7 +27,7 @@ static Shim* shim;
 #define SHARED static
 #define UNROLL
 #define ROLLED
-#define KERNEL(name) static void name(const Arguments& a)
+#define KERNEL(name, threads) static void name(const Arguments& a)
 #define thread_index() (shim->thread)
 #define block_index() (shim->block)
 #define barrier() shim->wait(shim, __LINE__, false)

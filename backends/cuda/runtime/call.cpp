@@ -173,10 +173,10 @@ bool is_empty(const Kernel& kernel, const Launch& launch) {
   return std::ranges::count(launch.sizes.first(rows), 0) > 0;
 }
 
-int enqueue(Driver::Function function, uint32_t blocks, std::span<const std::byte> arguments,
-            Driver::Stream stream) {
+int enqueue(Driver::Function function, uint32_t blocks, uint32_t threads,
+            std::span<const std::byte> arguments, Driver::Stream stream) {
   void* parameter = const_cast<std::byte*>(arguments.data());  // the one that all kernels have
-  return driver().cuLaunchKernel(function, blocks, 1, 1, block_threads, 1, 1, 0, stream, &parameter,
+  return driver().cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream, &parameter,
                                  nullptr);
 }
 
@@ -190,7 +190,9 @@ Workspace workspace_of(const Kernel& kernel, const Schedule& schedule, const Lau
 Call call_of(const Kernel& kernel, const Schedule& schedule, const Launch& launch,
              const Places& places) {
   Arguments arguments(kernel, schedule, launch, places);
-  return {.arguments = arguments.bytes(), .blocks = arguments.blocks()};
+  return {.arguments = arguments.bytes(),
+          .blocks = arguments.blocks(),
+          .threads = static_cast<uint32_t>(schedule.warps * warp_threads)};
 }
 
 Call call_of_all(const Kernel& kernel, const Schedule& schedule,

@@ -34,13 +34,14 @@ struct Places {
 
 struct Call {
   std::vector<std::byte> arguments;  ///< the struct `Arguments` of the text
-  /// Per entry: blocks of block_threads threads. They run one after another, with the same
+  /// Per entry: blocks of `threads` threads. They run one after another, with the same
   /// arguments.
   std::vector<uint32_t> blocks;
+  uint32_t threads = block_threads;
 };
 
-/// Launches a function by blocks of block_threads threads; what the driver says of it.
-[[nodiscard]] int enqueue(Driver::Function function, uint32_t blocks,
+/// Launches a function by blocks of `threads` threads; what the driver says of it.
+[[nodiscard]] int enqueue(Driver::Function function, uint32_t blocks, uint32_t threads,
                           std::span<const std::byte> arguments, Driver::Stream stream);
 
 /// Throws Error(unsupported) if the launch is too large for the device: more than 2^31 blocks.

@@ -285,9 +285,10 @@ void Gpu::wait() {
   done_ = std::max(done_, asked);
 }
 
-void Gpu::launch(Driver::Function function, uint32_t blocks, std::span<const std::byte> arguments,
+void Gpu::launch(Driver::Function function, uint32_t blocks, uint32_t threads,
+                 std::span<const std::byte> arguments,
                  const std::shared_ptr<const std::string>& label) {
-  check(enqueue(function, blocks, arguments, stream_), "a launch");
+  check(enqueue(function, blocks, threads, arguments, stream_), "a launch");
   note(label);
 }
 

@@ -99,8 +99,9 @@ class Gpu {
   /// Waits until all that was asked for is done.
   void wait();
 
-  /// One function, by blocks of block_threads threads. `label`: what a lost device is told by.
-  void launch(Driver::Function function, uint32_t blocks, std::span<const std::byte> arguments,
+  /// One function, by blocks of `threads` threads. `label`: what a lost device is told by.
+  void launch(Driver::Function function, uint32_t blocks, uint32_t threads,
+              std::span<const std::byte> arguments,
               const std::shared_ptr<const std::string>& label);
   /// Notes work that a library has put on the stream.
   void note(const std::shared_ptr<const std::string>& label);

@@ -105,10 +105,10 @@ void Loaded::check_size(std::size_t argument_bytes) const {
                .fix = "Use CUDA 12.1 or newer, or compile a smaller function."});
 }
 
-void Loaded::launch(std::size_t entry, uint32_t blocks,
+void Loaded::launch(std::size_t entry, uint32_t blocks, uint32_t threads,
                     std::span<const std::byte> arguments) const {
   if (blocks == 0) return;
-  gpu_.launch(this->entry(entry), blocks, arguments, label_);
+  gpu_.launch(this->entry(entry), blocks, threads, arguments, label_);
   if (waits_after_each()) gpu_.wait();
 }
 
@@ -117,7 +117,8 @@ void Loaded::run(const Call& call) const {
   const NamedRange range(name_);
   const Entered entered = gpu_.enter();
   const std::lock_guard order(gpu_.order());
-  for (std::size_t i = 0; i < call.blocks.size(); ++i) launch(i, call.blocks[i], call.arguments);
+  for (std::size_t i = 0; i < call.blocks.size(); ++i)
+    launch(i, call.blocks[i], call.threads, call.arguments);
 }
 
 void Loaded::run(std::span<const Step> steps, std::span<std::byte> arguments,
@@ -128,7 +129,7 @@ void Loaded::run(std::span<const Step> steps, std::span<std::byte> arguments,
   const std::lock_guard order(gpu_.order());
   for (const Step& step : steps) {
     std::memcpy(&arguments[number_at], &step.number, sizeof step.number);
-    launch(step.entry, step.blocks, arguments);
+    launch(step.entry, step.blocks, block_threads, arguments);
   }
 }
 

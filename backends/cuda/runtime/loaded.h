@@ -47,7 +47,8 @@ class Loaded {
  private:
   Driver::Function entry(std::size_t number) const;
   void check_size(std::size_t argument_bytes) const;
-  void launch(std::size_t entry, uint32_t blocks, std::span<const std::byte> arguments) const;
+  void launch(std::size_t entry, uint32_t blocks, uint32_t threads,
+              std::span<const std::byte> arguments) const;
 
   Gpu& gpu_;
   Driver::Module module_ = nullptr;

@@ -1,19 +1,30 @@
 // Order::lanes, long rows: each warp of a block of threads takes a run of the row, so that a round
-// is two blocks of the canonical order. Lanes of a block's four runs join in order, then each
+// is a few blocks of the canonical order. Lanes of a block's four runs join in order, then each
 // other; blocks join pairwise.
 #include "backends/cuda/text/lanes.h"
 #include "backends/cuda/text/parts.h"
 #include "backends/cuda/text/shapes.h"
 
-#include <algorithm>
+#include <bit>
+#include <string>
 
 namespace nitinol::cuda {
 namespace {
 
-constexpr int warps = block_threads / warp_threads;
 constexpr int runs = reduction_order::lanes_block / reduction_order::lanes_run;
-constexpr int blocks_in_round = warps / runs;
-static_assert(blocks_in_round == 2);
+
+/// Blocks of the canonical order in a round, the last of which may be cut.
+int blocks_of(const Schedule& schedule) {
+  return (schedule.warps + runs - 1) / runs;
+}
+
+/// blocks[first] to blocks[first + count - 1], joined pairwise, adjacent ones first.
+std::string joined_blocks(std::size_t r, int first, int count) {
+  if (count == 1) return fmt::format("blocks[{}]", first);
+  const int left = static_cast<int>(std::bit_ceil(static_cast<unsigned>(count))) / 2;
+  return fmt::format("join{}({}, {})", r, joined_blocks(r, first, left),
+                     joined_blocks(r, first + left, count - left));
+}
 
 /// What the lanes of all warps come to: `value`, in all threads.
 void write_round(Body& body, std::size_t r) {
@@ -29,14 +40,18 @@ void write_round(Body& body, std::size_t r) {
       "sum{}[j];",
       sums, lanes, width, schedule.threads * width, width, width, r);
   out.line("barrier();");
-  out.open("if (warp < {})", blocks_in_round);
+  out.open("if (warp < {})", blocks_of(schedule));
+  const std::string is_there =
+      schedule.warps % runs == 0 ? ""
+                                 : fmt::format("if (warp * {} + run < {}) ", runs, schedule.warps);
   const auto joined_runs = [&](const char* name, int first) {
     out.line("Joined{} {} = lanes[warp * {} + {} + lane];", r, name, runs * lanes, first);
     out.line("UNROLL");
     out.line(
-        "for (int run = 1; run < {0}; ++run) {1} = join{2}({1}, lanes[(warp * {0} + run) * {3} + "
+        "for (int run = 1; run < {0}; ++run) {5}{1} = join{2}({1}, lanes[(warp * {0} + run) * {3} "
+        "+ "
         "{4} + lane]);",
-        runs, name, r, lanes, first);
+        runs, name, r, lanes, first, is_there);
   };
   joined_runs("block", 0);
   if (lanes == 2 * warp_threads) {
@@ -50,7 +65,7 @@ void write_round(Body& body, std::size_t r) {
   out.line("if (lane == 0) blocks[warp] = block;");
   out.close();
   out.line("barrier();");
-  out.line("const Joined{0} value = join{0}(blocks[0], blocks[1]);", r);
+  out.line("const Joined{} value = {};", r, joined_blocks(r, 0, blocks_of(schedule)));
 }
 
 class BlocksWriter {
@@ -77,13 +92,15 @@ class BlocksWriter {
  private:
   void open(std::size_t number) {
     open_entry(body_, number);
-    out_.line("SHARED u64 shared[{}], shared_blocks[{}];", joined_words * warps * full_chunk,
-              joined_words * blocks_in_round);
+    out_.line("SHARED u64 shared[{}], shared_blocks[{}];",
+              joined_words * body_.schedule.warps * full_chunk,
+              joined_words * blocks_of(body_.schedule));
     out_.line("const u32 x = 0, y = thread_index();");
     out_.line("const int lane = (int)(thread_index() % {0}), warp = (int)(thread_index() / {0});",
               warp_threads);
     out_.line("const Index length = a.n{};", body_.last_loop());
-    write_part(body_, fmt::format("(length + {}) / {}", round_elements - 1, round_elements));
+    const int64_t elements = body_.schedule.round_elements();
+    write_part(body_, fmt::format("(length + {}) / {}", elements - 1, elements));
     out_.line("const Index row = tile;");
     out_.line("const bool live = true;");
     write_row(body_, "row", body_.last_loop());
@@ -93,19 +110,26 @@ class BlocksWriter {
   void write_elements(const Stage& stage) {
     for (const uint16_t r : reductions_of(stage))
       out_.line("Joined{0} stack{0}[{1}], sum{0};", r, body_.schedule.levels);
-    out_.open("for (Index round = begin; round < end; ++round)");
-    out_.line("const Index first = (round * {} + warp) * {};", warps, reduction_order::lanes_run);
+    const bool is_one_round = body_.schedule.chunks > 0;  // said by no loop, so that less is live
+    if (is_one_round) {
+      out_.open("");
+      out_.line("const Index round = 0;");
+    } else {
+      out_.open("for (Index round = begin; round < end; ++round)");
+    }
+    out_.line("const Index first = (round * {} + warp) * {};", body_.schedule.warps,
+              reduction_order::lanes_run);
     out_.line("const Index last = least<Index>(first + {}, length);", reduction_order::lanes_run);
     write_run(body_, stage, is_kept_, is_loaded_, "");
     for (const uint16_t r : reductions_of(stage)) {
       out_.open("");
       write_round(body_, r);
-      out_.line("push{0}(stack{0}, (u32)(round - begin), value);", r);
+      out_.line("push{0}(stack{0}, {1}, value);", r, is_one_round ? "0" : "(u32)(round - begin)");
       out_.close();
     }
     out_.close();
     for (const uint16_t r : reductions_of(stage))
-      out_.line("sum{0} = total{0}(stack{0}, (u32)(end - begin));", r);
+      out_.line("sum{0} = total{0}(stack{0}, {1});", r, is_one_round ? "1" : "(u32)(end - begin)");
   }
 
   Body& body_;

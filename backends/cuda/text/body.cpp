@@ -3,6 +3,7 @@
 #include "backends/cuda/text/instruction.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 namespace nitinol::cuda {
@@ -237,7 +238,7 @@ void write_head(Body& body) {
 }
 
 void open_entry(Body& body, std::size_t number) {
-  body.out.open("KERNEL(entry{})", number);
+  body.out.open("KERNEL(entry{}, {})", number, body.schedule.warps * warp_threads);
   if (body.schedule.parts > 1) {
     body.out.line("u32 part = 0;");
     body.out.line("UNROLL");
@@ -257,17 +258,29 @@ void open_entry(Body& body, std::size_t number) {
   }
 }
 
-void write_row(Body& body, const std::string& row, int loops) {
+void write_indices(Body& body, const std::string& row, std::span<const int> loops) {
   Writer& out = body.out;
   std::string rest = row;
-  for (int loop = loops - 1; loop > 0; --loop) {
-    out.line("const Index i{} = (Index)((UnsignedIndex)({}) % (UnsignedIndex)a.n{});", loop, rest,
-             loop);
-    out.line("const Index rest{} = (Index)((UnsignedIndex)({}) / (UnsignedIndex)a.n{});", loop,
-             rest, loop);
+  for (std::size_t i = loops.size(); i-- > 1;) {
+    const int loop = loops[i];
+    out.line("const Index i{0} = (Index)((UnsignedIndex)({1}) % (UnsignedIndex)a.n{0});", loop,
+             rest);
+    out.line("const Index rest{0} = (Index)((UnsignedIndex)({1}) / (UnsignedIndex)a.n{0});", loop,
+             rest);
     rest = fmt::format("rest{}", loop);
   }
-  if (loops > 0) out.line("const Index i0 = {};", rest);
+  if (!loops.empty()) out.line("const Index i{} = {};", loops[0], rest);
+}
+
+void write_row(Body& body, const std::string& row, int loops) {
+  std::vector<int> all(static_cast<std::size_t>(loops));
+  std::iota(all.begin(), all.end(), 0);
+  write_indices(body, row, all);
+  write_operands(body, loops);
+}
+
+void write_operands(Body& body, int loops) {
+  Writer& out = body.out;
   const auto moved = [&](std::size_t k, std::string_view cast) {
     std::string sum;
     for (int loop = 0; loop < loops; ++loop)

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,10 +33,14 @@ struct Body {
 /// The types, tables, joins and the struct that stand before the functions.
 void write_head(Body& body);
 
-/// "KERNEL(entry<number>) {", and what each function does first.
+/// "KERNEL(entry<number>, <threads>) {", and what each function does first.
 void open_entry(Body& body, std::size_t number);
 
-/// m<k> and o<k> of row number `row`, an expression, counted over the first `loops` loops.
+/// i<loop> of row number `row`, an expression, counted over `loops`, in order.
+void write_indices(Body& body, const std::string& row, std::span<const int> loops);
+/// m<k> and o<k> where the first `loops` loops are at i<loop>.
+void write_operands(Body& body, int loops);
+/// Both: m<k> and o<k> of row number `row`, counted over the first `loops` loops.
 void write_row(Body& body, const std::string& row, int loops);
 
 /// The operands in memory that a stage reads, each once; and the reductions that it accumulates.

@@ -16,7 +16,7 @@ constexpr int64_t wanted_blocks = 1056;
 /// Elements of a row that a block of threads takes in a round.
 int64_t round_of(const Kernel& kernel, const Schedule& schedule) {
   return schedule.shape == Schedule::Shape::blocks
-             ? round_elements
+             ? schedule.round_elements()
              : block_of(kernel) * teams_of(schedule).threads();
 }
 
@@ -26,6 +26,10 @@ Grid grid_of(const Kernel& kernel, const Schedule& schedule, const LaunchLoops& 
   switch (schedule.shape) {
     case Schedule::Shape::points:
       return {ceil_div(loops.rows() * ceil_div(loops.length(), schedule.width), block_threads)};
+    case Schedule::Shape::tiles: {
+      const int64_t side = tile_side(kernel), lines = loops.sizes[schedule.across];
+      return {loops.rows() / lines * ceil_div(lines, side) * ceil_div(loops.length(), side)};
+    }
     case Schedule::Shape::rows:
       return {ceil_div(loops.rows(), block_threads / schedule.threads)};
     case Schedule::Shape::blocks:

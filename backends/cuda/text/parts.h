@@ -11,8 +11,9 @@
 
 namespace nitinol::cuda {
 
-/// How the threads of a block are placed: `columns` rows of the launch side by side, each shared by
-/// block_threads / columns threads. In the text: `x`, the column, and `y`, the place in it.
+/// How the block_threads threads of a block are placed: `columns` rows of the launch side by side,
+/// each shared by block_threads / columns threads. In the text: `x`, the column, and `y`, the place
+/// in it.
 struct Teams {
   int columns;
   [[nodiscard]] int threads() const { return block_threads / columns; }

@@ -14,7 +14,7 @@ typedef unsigned int u32; typedef int i32; typedef unsigned long long u64; typed
 #define SHARED __shared__
 #define UNROLL _Pragma("unroll")
 #define ROLLED _Pragma("unroll 1")
-#define KERNEL(name) extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ Arguments a)
+#define KERNEL(name, threads) extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ Arguments a)
 DEVICE float f32_of(u32 bits) { return __uint_as_float(bits); }
 DEVICE double f64_of(u64 bits) { return __longlong_as_double((i64)bits); }
 DEVICE u32 bits_of(float x) { return __float_as_uint(x); }

@@ -11,6 +11,9 @@ std::string print(const Kernel& kernel, const Schedule& schedule) {
     case Schedule::Shape::points:
       write_points(body);
       break;
+    case Schedule::Shape::tiles:
+      write_tiles(body);
+      break;
     case Schedule::Shape::rows:
       write_rows(body);
       break;

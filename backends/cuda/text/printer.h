@@ -10,7 +10,7 @@ namespace nitinol::cuda {
 
 /// Raised whenever the text of a kernel changes: what was compiled before is not looked up any
 /// more.
-inline constexpr int printer_version = 1;
+inline constexpr int printer_version = 2;
 
 /// The text of `kernel` by `schedule`, to be put behind that of prelude.h. It defines the struct
 /// `Arguments`, which Call (call.h) fills, and the functions `entry0`, `entry1`, ... of

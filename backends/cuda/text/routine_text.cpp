@@ -226,11 +226,11 @@ void RoutineText::add_step(const std::string& body, int64_t threads, int64_t num
   steps.push_back({static_cast<int>(known - entries.begin()), threads, number});
   if (known != entries.end()) return;
   text += fmt::format(
-      "KERNEL(entry{}) {{\n"
+      "KERNEL(entry{}, {}) {{\n"
       "  if (a.gate != 0 && *a.gate != 0) return;\n"
       "  const i64 at = (i64)block_index() * {} + (i64)thread_index();\n"
       "  {};\n}}\n",
-      entries.size(), block_threads, body);
+      entries.size(), block_threads, block_threads, body);
   entries.push_back(body);
 }
 

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <optional>
 #include <vector>
 
 namespace nitinol::cuda {
@@ -24,10 +25,20 @@ constexpr std::size_t vector_bytes = 16;
 /// From how many instructions on a thread takes one element of a piece, or reads elements again
 /// instead of keeping them: text that is written out several times costs NVRTC as often.
 constexpr std::size_t long_program = 150;
-/// Elements that a thread keeps in registers, in all.
-constexpr int64_t most_kept = 64;
+/// Elements that a thread keeps in registers at a time; of a block of more than `many_warps`, whose
+/// threads have 64 registers.
+constexpr int64_t most_kept = 64, most_kept_of_many = 32;
+constexpr int many_warps = 16;
+/// Warps that take a row of more than one run, if its last one is cut: as few of a short list as
+/// suffice for one round, so that few elements more do not mean another text. What several rounds
+/// of the last, or of `usual_warps`, take is an aligned part of the tree.
+constexpr int warp_counts[] = {2, 3, 4, 6, 8, 12, 16, 24, 32};
+constexpr int usual_warps = block_threads / warp_threads;
 /// Fewer blocks of threads than this leave most of a GPU idle: twice an H100's multiprocessors.
 constexpr int64_t few_blocks = 264;
+/// Squares (tiles) are for loops of some length, and for more than the caches of multiprocessors
+/// mend.
+constexpr int64_t least_side = 16, least_tiled = 16384, most_tile_bytes = 49152;
 /// Indices of 32 bits stay below, with room for what threads add beyond the end.
 constexpr int64_t most_narrow = std::numeric_limits<int32_t>::max() - 65536;
 
@@ -69,8 +80,40 @@ bool is_wide(const Kernel& kernel, const LaunchLoops& loops) {
   return false;
 }
 
+/// The loop along which operands lie that do not along the last one, if it pays to take squares of
+/// both: neighbouring threads would read what is far apart.
+std::optional<int> loop_across(const Kernel& kernel, const LaunchLoops& loops) {
+  const auto read_across = [&](std::size_t k) {
+    return kernel.operands[k].role == Role::input && kernel.operands[k].inner == StrideClass::any;
+  };
+  std::optional<int> across;
+  int64_t bytes = 0;
+  for (std::size_t k = 0; k < kernel.operands.size(); ++k) {
+    const Operand& operand = kernel.operands[k];
+    if (operand.role == Role::output &&
+        (operand.inner != StrideClass::one ||
+         (operand.alias >= 0 && read_across(static_cast<std::size_t>(operand.alias)))))
+      return {};
+    if (!read_across(k)) continue;
+    bytes += tile_bytes(kernel, k);
+    for (int loop = loops.rank() - 2; loop >= 0 && !across; --loop) {
+      if (loops.stride(k, loop) == 1 && loops.sizes[static_cast<std::size_t>(loop)] >= least_side)
+        across = loop;
+    }
+    if (!across || loops.stride(k, *across) != 1) return {};
+  }
+  if (loops.length() < least_side || loops.points() < least_tiled || bytes > most_tile_bytes)
+    return {};
+  return across;
+}
+
 void choose_points(const Kernel& kernel, const Launch& launch, const LaunchLoops& loops,
                    Schedule& schedule) {
+  if (const std::optional<int> across = loop_across(kernel, loops)) {
+    schedule.shape = Schedule::Shape::tiles;
+    schedule.across = static_cast<uint8_t>(*across);
+    return;
+  }
   std::size_t largest = 0;
   for (const Operand& operand : kernel.operands) {
     if (is_memory(operand) && operand.inner == StrideClass::one)
@@ -85,12 +128,30 @@ void choose_points(const Kernel& kernel, const Launch& launch, const LaunchLoops
   schedule.is_even = width > 1 && loops.length() % width == 0;
 }
 
-/// Elements that each stage reads of a row, all operands together.
-int64_t kept_operands(const Kernel& kernel) {
-  return std::ranges::count_if(kernel.operands, [](const Operand& operand) {
-    return operand.role == Role::scratch ||
-           (operand.role == Role::input && operand.inner != StrideClass::zero);
-  });
+/// How many operands are in registers at a time, where they are kept from the first stage that uses
+/// their elements to the last.
+int64_t kept_at_once(const Kernel& kernel) {
+  std::vector<int64_t> kept(kernel.stages.size());  // behind each stage
+  for (std::size_t k = 0; k < kernel.operands.size(); ++k) {
+    const std::vector<std::size_t> stages = stages_that_keep(kernel, static_cast<uint16_t>(k));
+    if (stages.empty()) continue;
+    for (std::size_t s = stages.front(); s < stages.back(); ++s) ++kept[s];
+  }
+  return std::ranges::max(kept);
+}
+
+int warps_for(int64_t length) {
+  const int64_t runs = length / reduction_order::lanes_run;
+  if (length % reduction_order::lanes_run == 0 && runs <= std::end(warp_counts)[-1])
+    return static_cast<int>(runs);  // then none is cut
+  const auto* const found = std::ranges::find_if(
+      warp_counts, [&](int warps) { return warps * reduction_order::lanes_run >= length; });
+  return found != std::end(warp_counts) ? *found : *std::prev(found);
+}
+
+bool is_one_round(const Schedule& schedule, int64_t length) {
+  return length > 0 &&
+         (schedule.shape == Schedule::Shape::rows || length <= schedule.round_elements());
 }
 
 void choose_lanes(const Kernel& kernel, const Launch& launch, const LaunchLoops& loops,
@@ -110,18 +171,28 @@ void choose_lanes(const Kernel& kernel, const Launch& launch, const LaunchLoops&
         std::clamp<uint64_t>(span / static_cast<uint64_t>(width), 1, warp_threads));
   } else {
     schedule.shape = Schedule::Shape::blocks;
-    schedule.is_split = loops.rows() < few_blocks && length > round_elements;
+    schedule.warps = static_cast<uint8_t>(warps_for(length));
+  }
+  const int64_t chunks = ceil_div(std::min(length, reduction_order::lanes_run), full_chunk);
+  const int64_t at_once = kept_at_once(kernel);
+  const bool is_long = instructions_of(kernel) > long_program;
+  if (is_one_round(schedule, length) && !is_long &&
+      chunks * full_chunk / warp_threads * at_once <=
+          (schedule.warps > many_warps ? most_kept_of_many : most_kept)) {
+    schedule.chunks = static_cast<uint8_t>(chunks);
+  } else if (schedule.shape == Schedule::Shape::blocks) {
+    // What is read again, as it cannot be kept, is still in the GPU's cache if few rows are on
+    // their way: those of as few blocks of many threads.
+    const bool is_read_again = at_once > 0 && !is_long;
+    const uint8_t fewer = std::min<uint8_t>(schedule.warps, usual_warps);
+    if (!is_read_again) schedule.warps = fewer;
+    schedule.is_split = loops.rows() < few_blocks && !is_one_round(schedule, length);
+    if (schedule.is_split) schedule.warps = fewer;
   }
   const int64_t chunk =
       schedule.threads == warp_threads ? full_chunk : int64_t{schedule.threads} * width;
-  const int64_t all = schedule.shape == Schedule::Shape::rows ? chunk : round_elements;
-  schedule.is_whole = length % all == 0;
-  const bool is_one_round = length > 0 && length <= round_elements;
-  const int64_t chunks = ceil_div(std::min(length, reduction_order::lanes_run), full_chunk);
-  const int64_t per_thread =
-      chunks * full_chunk / warp_threads * std::max<int64_t>(kept_operands(kernel), 1);
-  if (!is_one_round || per_thread > most_kept || instructions_of(kernel) > long_program) return;
-  schedule.chunks = static_cast<uint8_t>(chunks);
+  schedule.is_whole =
+      length % (schedule.shape == Schedule::Shape::rows ? chunk : schedule.round_elements()) == 0;
 }
 
 void choose_columns(const Kernel& kernel, const LaunchLoops& loops, Schedule& schedule) {
@@ -193,11 +264,12 @@ std::size_t parts_for(std::size_t launches, std::size_t most) {
 }
 
 std::string to_string(const Schedule& schedule) {
-  constexpr const char* names[] = {"points", "rows", "blocks", "columns"};
+  constexpr const char* names[] = {"points", "tiles", "rows", "blocks", "columns"};
   std::string text =
       fmt::format("{} in {} loops, {} threads, width {}, {} chunks kept, {} levels",
                   names[static_cast<int>(schedule.shape)], schedule.rank, schedule.threads,
                   schedule.width, schedule.chunks, schedule.levels);
+  if (schedule.warps != usual_warps) text += fmt::format(", {} warps", schedule.warps);
   if (schedule.is_aligned) text += ", aligned";
   if (schedule.is_even) text += ", even";
   if (schedule.is_whole) text += ", whole";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/launch.h"
+#include "core/reduction.h"
 
 #include <cstdint>
 #include <string>
@@ -12,7 +13,7 @@ struct Kernel;
 
 namespace nitinol::cuda {
 
-/// Threads of a block, of every kernel; and of a warp.
+/// Threads of a block, of every kernel but those whose schedule says another number; and of a warp.
 inline constexpr int block_threads = 256, warp_threads = 32;
 
 /// All that CUDA text depends on beside the Kernel. Chosen from the sizes, strides and addresses of
@@ -20,8 +21,10 @@ inline constexpr int block_threads = 256, warp_threads = 32;
 struct Schedule {
   enum class Shape : uint8_t {
     points,   ///< Order::none: a thread takes `width` neighbours along the innermost loop
+    tiles,    ///< Order::none: a block of threads takes a square of the innermost loop and another,
+              ///< along which some operands lie
     rows,     ///< Order::lanes, rows of one run: `threads` of a warp share a row
-    blocks,   ///< Order::lanes: a block of threads takes a row, or a part of a long one
+    blocks,   ///< Order::lanes: `warps` of a block of threads take a run of a row each in turn
     columns,  ///< Order::sequential: a thread takes a column, or `threads` blocks of it side by
               ///< side
   };
@@ -29,6 +32,9 @@ struct Schedule {
   uint8_t rank = 1;     ///< loops of the launch, the reduced one among them
   uint8_t width = 1;    ///< neighbouring elements that a thread takes: 1, 2, 4 or 8
   uint8_t threads = 1;  ///< rows: that share a row; columns: that share a column; powers of two
+  uint8_t across = 0;   ///< tiles: the other loop
+  /// Of a block of threads.
+  uint8_t warps = block_threads / warp_threads;
   /// rows, blocks: elements are kept in registers from stage to stage, in so many chunks of a row;
   /// 0 if they are read again by each stage.
   uint8_t chunks = 0;
@@ -37,7 +43,7 @@ struct Schedule {
   uint8_t levels = 1;
   bool is_aligned = false;  ///< the neighbours are loaded and stored at once
   bool is_even = false;     ///< aligned: rows are multiples of `width`, no thread's piece is cut
-  bool is_whole = false;    ///< rows, blocks: no chunk of a row is cut short
+  bool is_whole = false;    ///< rows: no chunk of a row is cut short; blocks: no round
   bool is_wide = false;     ///< indices need 64 bits
   /// points: launches of one kernel that are made as one, at most; see parts_for().
   uint8_t parts = 1;
@@ -45,6 +51,9 @@ struct Schedule {
   /// each stage is a launch of its own.
   bool is_split = false;
   friend bool operator==(const Schedule&, const Schedule&) = default;
+
+  /// Elements of a row that a block of threads takes in a round (blocks): a run by each warp.
+  [[nodiscard]] int64_t round_elements() const { return warps * reduction_order::lanes_run; }
 };
 
 /// The schedule for a launch of `kernel` that is not empty. The launch's arguments fit the kernel.

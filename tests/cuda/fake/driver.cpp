@@ -422,7 +422,7 @@ int cuModuleGetFunction(void** handle, void* module, const char* name) {
   if (!is_part && std::sscanf(name, "entry%u", &number) != 1) return not_found;
   const auto& parts = found->second.parts;
   const std::size_t at = is_part ? part - 1 : 0;
-  if (is_part == (parts[0]->part == 0) || at >= parts.size() || number >= parts[at]->entries)
+  if (is_part == (parts[0]->part == 0) || at >= parts.size() || number >= parts[at]->threads.size())
     return not_found;
   auto function = std::make_unique<LoadedFunction>(module, current, Function{parts[at], number});
   *handle = function.get();
@@ -435,8 +435,8 @@ int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y, unsigned grid
   FAKE_ENTRY_WITH_CONTEXT;
   const LoadedFunction* const found = find(driver().functions, handle);
   if (found == nullptr) return invalid_handle;
-  constexpr unsigned threads = 256;
-  if (grid_x == 0 || grid_y != 1 || grid_z != 1 || block_x != threads || block_y != 1 ||
+  if (grid_x == 0 || grid_y != 1 || grid_z != 1 || block_x == 0 ||
+      block_x > found->function.module->threads[found->function.entry] || block_y != 1 ||
       block_z != 1 || shared != 0 || parameters == nullptr || extra != nullptr)
     return invalid_value;
   std::vector<std::byte> arguments = arguments_of(found->function, parameters[0]);
@@ -446,8 +446,8 @@ int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y, unsigned grid
   ++driver().counts.launches;
   return enqueue(
       stream,
-      [function = found->function, grid_x, arguments]() mutable {
-        return run_launch(function, grid_x, arguments);
+      [function = found->function, blocks = Blocks{grid_x, block_x}, arguments]() mutable {
+        return run_launch(function, blocks, arguments);
       },
       found->function.module);
 }

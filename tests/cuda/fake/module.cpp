@@ -1,7 +1,6 @@
 #include "tests/cuda/fake/module.h"
 
 #include "tests/cuda/fake/fake.h"
-#include "tests/replay/fibers.h"
 #include "tests/replay/object_name.h"
 
 #include <algorithm>
@@ -63,7 +62,7 @@ Object object_of(const Module& module) {
   file << "extern \"C\" void run(void* arguments, u32 entry) {\n"
           "  if (entry == ~0u) return (void)(*(u64*)arguments = sizeof(Arguments));\n"
           "  const auto& a = *(const Arguments*)arguments;\n";
-  for (uint32_t e = 0; e < module.entries; ++e)
+  for (uint32_t e = 0; e < module.threads.size(); ++e)
     file << "  if (entry == " << e << ") return entry" << e << "(a);\n";
   file << "}\n";
   file.close();
@@ -112,9 +111,10 @@ std::shared_ptr<Module> module_of(std::string text, int part) {
   auto module = std::make_shared<Module>();
   module->text = std::move(text);
   module->part = part;
-  while (module->text.find("KERNEL(entry" + std::to_string(module->entries) + ")") !=
-         std::string::npos)
-    ++module->entries;
+  const auto mark = [&] { return "KERNEL(entry" + std::to_string(module->threads.size()) + ", "; };
+  for (std::size_t at; (at = module->text.find(mark())) != std::string::npos;)
+    module->threads.push_back(
+        static_cast<uint32_t>(std::atoi(module->text.c_str() + at + mark().size())));
   const std::size_t body = module->text.find("struct Arguments");
   const std::string_view own =
       std::string_view(module->text).substr(std::min(body, module->text.size()));
@@ -168,7 +168,7 @@ std::vector<std::byte> arguments_of(const Function& function, const void* parame
   return {first, first + bytes};
 }
 
-bool run_launch(const Function& function, uint32_t blocks, std::span<std::byte> arguments) {
+bool run_launch(const Function& function, Blocks blocks, std::span<std::byte> arguments) {
   Module& module = *function.module;
   if (!load(module)) return false;
   const auto thread = [&] { module.run(arguments.data(), function.entry); };

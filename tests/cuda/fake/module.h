@@ -1,6 +1,8 @@
 // Module: printed kernels as the fake driver holds them.
 #pragma once
 
+#include "tests/replay/fibers.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,8 +18,8 @@ using Run = void (*)(void* arguments, uint32_t entry);
 /// What NVRTC made: text, compiled for the host at its first launch.
 struct Module {
   std::string text;
-  int part = 0;  ///< its number in a program of several, from 1 on
-  uint32_t entries = 0;
+  int part = 0;                   ///< its number in a program of several, from 1 on
+  std::vector<uint32_t> threads;  ///< of each entry: of a block, at most
   bool waits = false;
   Run run = nullptr;
 };
@@ -37,7 +39,7 @@ void compile(const Module& module);
 [[nodiscard]] std::vector<std::byte> arguments_of(const Function& function, const void* parameter);
 
 /// Runs a launch. False, with a message, if it does not compile or its threads go astray.
-[[nodiscard]] bool run_launch(const Function& function, uint32_t blocks,
+[[nodiscard]] bool run_launch(const Function& function, Blocks blocks,
                               std::span<std::byte> arguments);
 
 }  // namespace nitinol::test
