@@ -8,6 +8,8 @@
 #include "core/library.h"
 #include "nitinol.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <tuple>
@@ -140,6 +142,22 @@ void add_reductions(Rows& rows) {
         "take.rows", [](const Tensor& v, const Tensor& i) -> Tensor { return take(v, i, 0); },
         normal(4, {50000, 256}), Tensor(arange(32768) * 7919 % 50000));
   }
+  if (rows.wants("transpose")) {
+    const auto transposed = [](const Tensor& v) -> Tensor { return copy(transpose(v)) * 2; };
+    const Tensor square = normal(5, {2048, 2048});
+    rows.add("transpose.f32", transposed, square);
+    rows.add("transpose.bf16", transposed, cast(square, bf16));
+  }
+  for (const int64_t length : {4096, 5000, 16384, 40000}) {
+    const std::string suffix = fmt::format(".{}", length);
+    if (!rows.wants("softmax" + suffix) && !rows.wants("norm" + suffix)) continue;
+    const Tensor x = normal(6, {512, length});
+    const auto of_rows = [](const Tensor& v) -> Tensor { return softmax(v, -1); };
+    rows.add("softmax" + suffix, of_rows, x);
+    rows.add("softmax.bf16" + suffix, of_rows, cast(x, bf16));
+    rows.add(
+        "norm" + suffix, [](const Tensor& v) -> Tensor { return layer_norm(v); }, x);
+  }
   if (!rows.wants("W2")) return;
   const Tensor x = normal(0, {4096, 1024});
   const Tensor scale = normal(1, {1024}), bias = normal(2, {1024});
@@ -155,6 +173,18 @@ void add_reductions(Rows& rows) {
         return layer_norm(v, {.weight = g, .bias = b});
       },
       x, scale, bias);
+  for (const DType dtype : {f32, bf16}) {
+    rows.add(
+        dtype == f32 ? "W2.layernorm-grad" : "W2.layernorm-grad.bf16",
+        [](const Tensor& v, const Tensor& g, const Tensor& b,
+           const Tensor& s) -> std::vector<Tensor> {
+          const auto f = [](const std::vector<Tensor>& all) -> Tensor {
+            return layer_norm(all[0], {.weight = all[1], .bias = all[2]});
+          };
+          return vjp(f, std::vector<Tensor>{v, g, b}).second(s);
+        },
+        cast(x, dtype), cast(scale, dtype), cast(bias, dtype), cast(x * 2, dtype));
+  }
   rows.add(
       "W2.var", [](const Tensor& v) -> Tensor { return var(v, -1); }, x);
   rows.add(

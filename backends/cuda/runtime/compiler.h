@@ -89,6 +89,7 @@ struct Resources {
   int registers = 0;        ///< of a thread
   int64_t stack_bytes = 0;  ///< of a thread, in the device's memory: "local memory"
   int64_t code_bytes = 0;
+  int64_t shared_bytes = 0;  ///< of a block of threads
 };
 /// Of all functions. Throws Error(compile) if that is no cubin.
 [[nodiscard]] std::vector<Resources> resources_of(std::span<const std::byte> cubin);

@@ -43,6 +43,13 @@ class CubinReader {
                       .code_bytes = static_cast<int64_t>(section.sh_size)});
     }
     for (const Elf64_Shdr& section : sections_) {
+      constexpr std::string_view prefix = ".nv.shared.";
+      const std::string_view name = name_of(section);
+      if (!name.starts_with(prefix)) continue;
+      const auto found = std::ranges::find(list, name.substr(prefix.size()), &Resources::function);
+      if (found != list.end()) found->shared_bytes = static_cast<int64_t>(section.sh_size);
+    }
+    for (const Elf64_Shdr& section : sections_) {
       if (name_of(section) == ".nv.info") read_info(section, list);
     }
     return list;
