@@ -38,14 +38,6 @@ std::string kept_at(const Schedule& schedule) {
   return fmt::format("c * {} + p", pieces_of(schedule));
 }
 
-bool uses_elements(const Stage& stage, uint16_t k) {
-  return stage.level == Stage::Level::element &&
-         (std::ranges::count(stage.sources, Source{Source::Kind::operand, k}) > 0 ||
-          std::ranges::any_of(stage.sinks, [k](const Sink& sink) {
-            return sink.kind == Sink::Kind::store && sink.index == k;
-          }));
-}
-
 }  // namespace
 
 int chunk_of(const Schedule& schedule) {
@@ -61,24 +53,10 @@ int sums_of(const Schedule& schedule, const Reduction& reduction) {
   return is_cut ? schedule.width : pieces_of(schedule) * schedule.width;
 }
 
-std::vector<std::size_t> stages_that_keep(const Kernel& kernel, uint16_t k) {
-  const Operand& operand = kernel.operands[k];
-  std::vector<std::size_t> stages;
-  if (operand.role != Role::scratch &&
-      (operand.role != Role::input || operand.inner == StrideClass::zero))
-    return stages;
-  for (std::size_t s = 0; s < kernel.stages.size(); ++s) {
-    if (uses_elements(kernel.stages[s], k)) stages.push_back(s);
-  }
-  if (stages.size() < 2 && operand.role == Role::input) stages.clear();
-  return stages;
-}
-
 std::vector<bool> write_kept(Body& body) {
   std::vector<bool> is_kept(body.kernel.operands.size());
-  if (body.schedule.chunks == 0) return is_kept;
   for (std::size_t k = 0; k < is_kept.size(); ++k) {
-    is_kept[k] = !stages_that_keep(body.kernel, static_cast<uint16_t>(k)).empty();
+    is_kept[k] = k < 64 && (body.schedule.kept >> k & 1) != 0;
     if (is_kept[k])
       body.out.line("{} keep{}[{}];", stored_word(body.kernel.operands[k].dtype), k,
                     body.schedule.chunks * pieces_of(body.schedule) * body.schedule.width);

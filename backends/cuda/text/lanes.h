@@ -8,8 +8,6 @@
 
 #include "backends/cuda/text/body.h"
 
-#include <cstddef>
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -22,10 +20,6 @@ inline constexpr int full_chunk = 64;
 [[nodiscard]] int pieces_of(const Schedule& schedule);
 /// Accumulators of a thread.
 [[nodiscard]] int sums_of(const Schedule& schedule, const Reduction& reduction);
-
-/// The element stages that use operand k, if its elements are worth keeping in registers from the
-/// first of them to the last; else none.
-[[nodiscard]] std::vector<std::size_t> stages_that_keep(const Kernel& kernel, uint16_t k);
 
 /// The operands whose elements are kept in registers; declares keep<k>.
 [[nodiscard]] std::vector<bool> write_kept(Body& body);

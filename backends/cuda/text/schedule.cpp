@@ -15,6 +15,7 @@
 #include <bit>
 #include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace nitinol::cuda {
@@ -128,13 +129,43 @@ void choose_points(const Kernel& kernel, const Launch& launch, const LaunchLoops
   schedule.is_even = width > 1 && loops.length() % width == 0;
 }
 
-/// How many operands are in registers at a time, where they are kept from the first stage that uses
-/// their elements to the last.
-int64_t kept_at_once(const Kernel& kernel) {
+/// The element stages that use operand k.
+std::vector<std::size_t> stages_of(const Kernel& kernel, std::size_t k) {
+  const Source loaded = {Source::Kind::operand, static_cast<uint16_t>(k)};
+  std::vector<std::size_t> stages;
+  for (std::size_t s = 0; s < kernel.stages.size(); ++s) {
+    const Stage& stage = kernel.stages[s];
+    const bool stores = std::ranges::any_of(stage.sinks, [k](const Sink& sink) {
+      return sink.kind == Sink::Kind::store && sink.index == k;
+    });
+    if (stage.level == Stage::Level::element &&
+        (stores || std::ranges::count(stage.sources, loaded) > 0))
+      stages.push_back(s);
+  }
+  return stages;
+}
+
+/// The operands of which each stage would read the elements again, unless they were kept in
+/// registers. Not those that all rows have in common: they are in the nearest cache.
+std::vector<std::size_t> worth_keeping(const Kernel& kernel, const LaunchLoops& loops) {
+  std::vector<std::size_t> worth;
+  for (std::size_t k = 0; k < std::min<std::size_t>(kernel.operands.size(), 64); ++k) {
+    const Operand& operand = kernel.operands[k];
+    bool moves = loops.rank() == 1;
+    for (int loop = 0; loop + 1 < loops.rank(); ++loop) moves |= loops.stride(k, loop) != 0;
+    if (operand.role == Role::scratch ||
+        (operand.role == Role::input && operand.inner != StrideClass::zero && moves &&
+         stages_of(kernel, k).size() > 1))
+      worth.push_back(k);
+  }
+  return worth;
+}
+
+/// How many of them are in registers at a time: each from the first stage that uses it to the last.
+int64_t kept_at_once(const Kernel& kernel, std::span<const std::size_t> operands) {
   std::vector<int64_t> kept(kernel.stages.size());  // behind each stage
-  for (std::size_t k = 0; k < kernel.operands.size(); ++k) {
-    const std::vector<std::size_t> stages = stages_that_keep(kernel, static_cast<uint16_t>(k));
-    if (stages.empty()) continue;
+  for (const std::size_t k : operands) {
+    const std::vector<std::size_t> stages = stages_of(kernel, k);
     for (std::size_t s = stages.front(); s < stages.back(); ++s) ++kept[s];
   }
   return std::ranges::max(kept);
@@ -152,6 +183,29 @@ int warps_for(int64_t length) {
 bool is_one_round(const Schedule& schedule, int64_t length) {
   return length > 0 &&
          (schedule.shape == Schedule::Shape::rows || length <= schedule.round_elements());
+}
+
+/// Has the only round of a row written out, with as many operands kept as there are registers for.
+/// False if there are several rounds, or none can be kept.
+bool keeps(const Kernel& kernel, const LaunchLoops& loops, Schedule& schedule) {
+  const int64_t length = loops.length();
+  if (!is_one_round(schedule, length) || instructions_of(kernel) > long_program) return false;
+  const int64_t chunks = ceil_div(std::min(length, reduction_order::lanes_run), full_chunk);
+  const int64_t elements = chunks * full_chunk / warp_threads;
+  const int64_t most = schedule.warps > many_warps ? most_kept_of_many : most_kept;
+  std::vector<std::size_t> kept = worth_keeping(kernel, loops);
+  const bool has_some = !kept.empty();
+  while (elements * kept_at_once(kernel, kept) > most) {
+    kept.erase(std::ranges::min_element(
+        kept, {}, [&](std::size_t k) { return stages_of(kernel, k).size(); }));
+  }
+  if (has_some && kept.empty()) return false;
+  for (std::size_t k = 0; k < kernel.operands.size(); ++k) {  // there is no other place for scratch
+    if (kernel.operands[k].role == Role::scratch && std::ranges::count(kept, k) == 0) return false;
+  }
+  for (const std::size_t k : kept) schedule.kept |= uint64_t{1} << k;
+  schedule.chunks = static_cast<uint8_t>(chunks);
+  return true;
 }
 
 void choose_lanes(const Kernel& kernel, const Launch& launch, const LaunchLoops& loops,
@@ -173,17 +227,11 @@ void choose_lanes(const Kernel& kernel, const Launch& launch, const LaunchLoops&
     schedule.shape = Schedule::Shape::blocks;
     schedule.warps = static_cast<uint8_t>(warps_for(length));
   }
-  const int64_t chunks = ceil_div(std::min(length, reduction_order::lanes_run), full_chunk);
-  const int64_t at_once = kept_at_once(kernel);
-  const bool is_long = instructions_of(kernel) > long_program;
-  if (is_one_round(schedule, length) && !is_long &&
-      chunks * full_chunk / warp_threads * at_once <=
-          (schedule.warps > many_warps ? most_kept_of_many : most_kept)) {
-    schedule.chunks = static_cast<uint8_t>(chunks);
-  } else if (schedule.shape == Schedule::Shape::blocks) {
-    // What is read again, as it cannot be kept, is still in the GPU's cache if few rows are on
-    // their way: those of as few blocks of many threads.
-    const bool is_read_again = at_once > 0 && !is_long;
+  if (!keeps(kernel, loops, schedule) && schedule.shape == Schedule::Shape::blocks) {
+    // What is read again is still in the GPU's cache if few rows are on their way: those of as few
+    // blocks of many threads.
+    const bool is_read_again =
+        !worth_keeping(kernel, loops).empty() && instructions_of(kernel) <= long_program;
     const uint8_t fewer = std::min<uint8_t>(schedule.warps, usual_warps);
     if (!is_read_again) schedule.warps = fewer;
     schedule.is_split = loops.rows() < few_blocks && !is_one_round(schedule, length);
@@ -266,9 +314,9 @@ std::size_t parts_for(std::size_t launches, std::size_t most) {
 std::string to_string(const Schedule& schedule) {
   constexpr const char* names[] = {"points", "tiles", "rows", "blocks", "columns"};
   std::string text =
-      fmt::format("{} in {} loops, {} threads, width {}, {} chunks kept, {} levels",
+      fmt::format("{} in {} loops, {} threads, width {}, {} chunks, {} kept, {} levels",
                   names[static_cast<int>(schedule.shape)], schedule.rank, schedule.threads,
-                  schedule.width, schedule.chunks, schedule.levels);
+                  schedule.width, schedule.chunks, std::popcount(schedule.kept), schedule.levels);
   if (schedule.warps != usual_warps) text += fmt::format(", {} warps", schedule.warps);
   if (schedule.is_aligned) text += ", aligned";
   if (schedule.is_even) text += ", even";

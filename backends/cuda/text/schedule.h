@@ -35,9 +35,11 @@ struct Schedule {
   uint8_t across = 0;   ///< tiles: the other loop
   /// Of a block of threads.
   uint8_t warps = block_threads / warp_threads;
-  /// rows, blocks: elements are kept in registers from stage to stage, in so many chunks of a row;
-  /// 0 if they are read again by each stage.
+  /// rows, blocks: how many chunks of a row its only round has, each written out; else 0.
   uint8_t chunks = 0;
+  /// rows, blocks: a bit for each operand, of the first 64, whose elements are kept in registers
+  /// from stage to stage. The others are read again by each.
+  uint64_t kept = 0;
   /// blocks, columns: of the stack on which results of rounds wait, which are fewer than 2 to the
   /// power of it.
   uint8_t levels = 1;
@@ -67,7 +69,7 @@ struct Schedule {
 /// mean another text. It is at most `most`, which is what most_parts() gives.
 [[nodiscard]] std::size_t parts_for(std::size_t launches, std::size_t most);
 
-/// "rows of 32 threads, width 2, 16 chunks, aligned"
+/// "rows of 32 threads, width 2, 16 chunks, 1 kept, aligned"
 [[nodiscard]] std::string to_string(const Schedule& schedule);
 
 }  // namespace nitinol::cuda
