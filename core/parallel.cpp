@@ -46,10 +46,19 @@ int openmp_threads() {
   return std::clamp(count, 0, most_threads);
 }
 
+int chosen_threads() {
+  if (const auto count = environment_count("NITINOL_NUM_THREADS", most_threads)) return *count;
+  return openmp_threads();
+}
+
+std::atomic<bool> is_chosen{false};
+
 int initial_threads() {
   pthread_atfork(nullptr, nullptr, [] { is_child = true; });
-  if (const auto count = environment_count("NITINOL_NUM_THREADS", most_threads)) return *count;
-  if (const int count = openmp_threads(); count > 0) return count;
+  if (const int count = chosen_threads(); count > 0) {
+    is_chosen = true;
+    return count;
+  }
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(CPU_COUNT(&set), 1);
   return std::max(static_cast<int>(std::thread::hardware_concurrency()), 1);
@@ -141,6 +150,12 @@ void set_num_threads(int count) {
                                    .got = std::to_string(count)});
   }
   threads_setting() = count;
+  is_chosen = true;
+}
+
+bool has_chosen_threads() {
+  threads_setting();  // what the environment says
+  return is_chosen;
 }
 
 int available_threads() {

@@ -26,6 +26,9 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain,
 /// number of CPUs that this process may run on.
 [[nodiscard]] int num_threads();
 
+/// Whether the environment or set_num_threads() has said how many.
+[[nodiscard]] bool has_chosen_threads();
+
 /// For the whole process; takes effect at the next parallel_for. Throws Error(value) if `count`
 /// < 1.
 void set_num_threads(int count);

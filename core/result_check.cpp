@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace nitinol {
 
@@ -20,12 +21,19 @@ void be_told() {
   observed::by.fetch_or(observed::by_check, std::memory_order_relaxed);
 }
 
+/// What NITINOL_CHECK may name: the checks of results, and that of collectives.
+constexpr std::array<std::string_view, 4> names = {"nan", "infinity", "shadow", "ranks"};
+
+/// Those that it does.
+const std::vector<std::string>& asked() {
+  static const std::vector<std::string> all = environment_list("NITINOL_CHECK", names);
+  return all;
+}
+
 ResultCheck from_environment() {
-  // "ranks" is of collectives (dist/world.cpp).
-  constexpr std::array<std::string_view, 4> values = {"nan", "infinity", "shadow", "ranks"};
   constexpr std::array checks = {ResultCheck::nan, ResultCheck::infinity, ResultCheck::shadow};
-  for (const std::string& item : environment_list("NITINOL_CHECK", values)) {
-    const auto choice = static_cast<std::size_t>(std::ranges::find(values, item) - values.begin());
+  for (const std::string& item : asked()) {
+    const auto choice = static_cast<std::size_t>(std::ranges::find(names, item) - names.begin());
     if (choice >= checks.size()) continue;
     if (looks_at_elements(checks[choice])) be_told();
     return checks[choice];
@@ -36,6 +44,10 @@ ResultCheck from_environment() {
 }  // namespace
 
 ResultCheck thread_result_check::of_process = from_environment();
+
+bool are_ranks_checked() {
+  return std::ranges::find(asked(), names.back()) != asked().end();
+}
 
 namespace {
 

@@ -79,6 +79,10 @@ class ResultCheckScope {
   ResultCheck before_;
 };
 
+/// Whether NITINOL_CHECK asks for that of collectives, "ranks": whether ranks are at the same
+/// lines.
+[[nodiscard]] bool are_ranks_checked();
+
 /// Says which step of a compiled call does an op; empty if none does.
 using StepOf = FunctionRef<std::string(const Op&)>;
 

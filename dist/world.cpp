@@ -3,6 +3,7 @@
 #include "core/library.h"
 #include "core/log.h"
 #include "core/parallel.h"
+#include "core/result_check.h"
 #include "dist/collective.h"
 #include "dist/engine_loader.h"
 #include "dist/group_state.h"
@@ -97,14 +98,6 @@ int threads_for(const std::vector<Hello>& all, int rank) {
     if (shares && other.host == own.host) ++sharing;
   }
   return std::max(1, cores / std::max(1, sharing));
-}
-
-bool has_chosen_threads() {
-  cpu_set_t set;
-  const bool is_known = sched_getaffinity(0, sizeof set, &set) == 0;
-  return !environment_text("NITINOL_NUM_THREADS").empty() ||
-         !environment_text("OMP_NUM_THREADS").empty() ||
-         (is_known && num_threads() != CPU_COUNT(&set));
 }
 
 std::atomic<World*> the_only_world = nullptr;
@@ -229,9 +222,7 @@ void init(const Options& options) {
   world->process = getpid();
   world->thread = std::this_thread::get_id();
   world->timeout = timeout_of(options);
-  constexpr std::array<std::string_view, 4> checks = {"nan", "infinity", "shadow", "ranks"};
-  const std::vector<std::string> asked = environment_list("NITINOL_CHECK", checks);
-  world->is_strict = std::ranges::find(asked, "ranks") != asked.end();
+  world->is_strict = are_ranks_checked();
   world->all = std::make_shared<GroupState>();
   world->all->tag = first_group_tag;
   world->all->ranks = {0};
