@@ -1,18 +1,32 @@
 #include "dist/background.h"
 
+#include "core/interrupt.h"
+
 #include <sys/prctl.h>
 #include <thread>
 #include <utility>
 
 namespace nitinol::dist {
 
-void Background::wait_for(Job& job) {
+void Background::wait_for(Job& job, FunctionRef<void()> interrupted) {
   awaited_.fetch_add(1, std::memory_order_relaxed);
-  {
-    std::unique_lock lock(job.mutex_);
-    job.has_ended_.wait(lock, [&job] { return job.is_done_; });
+  const auto is_done = [&job] { return job.is_done_; };
+  std::exception_ptr interrupt;
+  std::unique_lock lock(job.mutex_);
+  while (!job.has_ended_.wait_for(lock, interrupt_interval, is_done)) {
+    if (interrupt) continue;
+    lock.unlock();
+    try {
+      check_interrupt();
+    } catch (...) {
+      interrupt = std::current_exception();
+      interrupted();
+    }
+    lock.lock();
   }
+  lock.unlock();
   awaited_.fetch_sub(1, std::memory_order_relaxed);
+  if (interrupt) std::rethrow_exception(interrupt);
   if (job.failure_) std::rethrow_exception(job.failure_);
 }
 

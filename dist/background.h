@@ -1,6 +1,8 @@
 // Background: a thread on which a group's collectives go on while others compute.
 #pragma once
 
+#include "core/function_ref.h"
+
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -34,8 +36,9 @@ class Background {
   ~Background();
 
   [[nodiscard]] std::shared_ptr<Job> add(std::function<void()> work);
-  /// Until one of its jobs has been done. Throws what that has thrown.
-  void wait_for(Job& job);
+  /// Until one of its jobs has been done. Throws what that has thrown. Where check_interrupt()
+  /// throws meanwhile, calls `interrupted`, which has the job end, and passes that on.
+  void wait_for(Job& job, FunctionRef<void()> interrupted);
   /// Whether somebody does nothing but wait.
   [[nodiscard]] bool is_awaited() const { return awaited_.load(std::memory_order_relaxed) > 0; }
   /// Until there is no job any more.

@@ -5,6 +5,8 @@
 #include "dist/calls.h"
 #include "dist/meeting.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -89,12 +91,12 @@ Dealings dealings_of(const Collective& collective, const GroupState& group, std:
     const int root = collective.partner;
     for (int other = 0; other < size; ++other) {
       if (rank == root && other != root)
-        dealings.push_back({.member = other, .out = source(0), .in = nullptr});
+        dealings.push_back({.member = other, .out = source(0), .in = nullptr, .is_answered = true});
     }
     if (rank == root)
       keep(0, 0);
     else
-      dealings.push_back({.member = root, .out = nullptr, .in = place(0)});
+      dealings.push_back({.member = root, .out = nullptr, .in = place(0), .is_answered = true});
   } else {  // to the one `partner` after this
     const int shift = collective.partner;
     const int next = (rank + shift) % size, before = (rank + size - shift) % size;
@@ -154,7 +156,11 @@ class Beside final : public Underway {
     }
   }
   void wait() override {
-    if (job_) group_->background.wait_for(*std::exchange(job_, nullptr));
+    if (!job_) return;
+    const std::shared_ptr<Background::Job> job = std::exchange(job_, nullptr);
+    group_->background.wait_for(*job, [this] {
+      let_fail(*group_, fmt::format("a collective: rank {} was interrupted", group_->rank));
+    });
   }
 
  private:

@@ -23,6 +23,8 @@ struct Dealing {
   int member = 0;
   const std::byte* out = nullptr;  ///< null: nothing goes
   std::byte* in = nullptr;         ///< null: nothing comes
+  /// Where nothing goes or comes, a header does: each of the two hears what the other is doing.
+  bool is_answered = false;
 };
 
 /// All of it at one member; addresses are the host's or a device's.

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -41,7 +42,9 @@ struct GroupState {
   int rank = 0;
   std::vector<int> ranks;  ///< in the world, by rank here
 
-  std::string failure;  ///< why there can be no collective any more; World::mutex guards it
+  // World::mutex guards these two.
+  std::string failure;             ///< why there can be no collective any more
+  std::map<int, Header> waits_in;  ///< by rank in the world: where it has waited long
 
   std::mutex mutex;          ///< of what follows: one collective at a time
   uint64_t number = 0;       ///< of the last collective
@@ -59,9 +62,11 @@ struct GroupState {
 
 /// A message of tag notice_tag: something that others wait for will not come.
 struct Notice {
-  int32_t tag = 0;  ///< of the group; -1: the process has come to its end
-  std::array<char, 1020> text = {};
+  int32_t tag = 0;         ///< of the group; -1: the process has come to its end
+  int32_t is_waiting = 0;  ///< it may still come: the text is the Header of what is waited in
+  std::array<char, 1016> text = {};
 };
+static_assert(sizeof(Header) <= sizeof(Notice::text));
 inline constexpr int notice_tag = 0, first_group_tag = 1;
 
 /// What a process knows of the others.
@@ -83,6 +88,8 @@ struct World {
 
   std::mutex engine_mutex;  ///< held in calls of an engine that does not take threads
 };
+/// Whether init() has been called, by the program or by world().
+[[nodiscard, gnu::visibility("default")]] bool has_joined();
 /// Opened at the first call. Throws what init() throws.
 [[nodiscard]] World& the_world();
 
@@ -94,6 +101,8 @@ void check_usable(const World& world, const char* where);
 void take_notices(World& world);
 /// Throws Error(io) if the group has failed. World::mutex is held.
 void check_failure(const GroupState& group);
+/// Sends a notice about a group to its other members. World::mutex is held.
+void send_notice(World& world, const GroupState& group, const Notice& notice);
 /// Tells all members that the group has failed, and throws Error(kind) with this text.
 [[noreturn]] void break_group(World& world, GroupState& group, const std::string& text);
 /// Group number `id`. Throws Error(value) if it is no more.

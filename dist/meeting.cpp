@@ -2,6 +2,7 @@
 
 #include "core/dtype.h"
 #include "core/error.h"
+#include "core/interrupt.h"
 #include "core/library.h"
 #include "core/shape.h"
 
@@ -31,9 +32,12 @@ std::string text_of(const Header& header) {
   Shape shape;
   for (std::size_t i = 0; i < std::min<std::size_t>(header.rank, told_axes); ++i)
     shape.push_back(header.shape[i]);
-  return fmt::format("{} number {} of {}{}{}{}", function, header.number,
+  const bool is_broadcast = header.kind == static_cast<uint8_t>(Collective::Kind::broadcast);
+  return fmt::format("{} number {} of {}{}{}{}{}", function, header.number,
                      name_of(static_cast<DType>(header.dtype)), to_string(shape),
-                     header.is_on_device != 0 ? " on a GPU" : "", call.substr(function.size()));
+                     header.is_on_device != 0 ? " on a GPU" : "",
+                     is_broadcast ? fmt::format(" from rank {}", header.partner) : "",
+                     call.substr(function.size()));
 }
 
 bool are_same(const Header& a, const Header& b) {
@@ -79,7 +83,7 @@ Meeting::Meeting(World& world, GroupState& group, Header header, const Dealings&
   const auto lock = engine_lock(world);
   // What comes has its place before what goes is sent.
   for (Peer& peer : peers_) {
-    if (peer.dealing.in == nullptr) continue;
+    if (peer.dealing.in == nullptr && !peer.dealing.is_answered) continue;
     peer.in.stage = Stage::first;
     peer.in.first =
         world.engine->receive(group.ranks[static_cast<std::size_t>(peer.dealing.member)], group.tag,
@@ -104,9 +108,10 @@ Meeting::~Meeting() {
 void Meeting::begin(Peer& peer) {
   Way& way = peer.out;
   const std::byte* const data = peer.dealing.out;
-  if (data == nullptr) return;
+  if (data == nullptr && !peer.dealing.is_answered) return;
   const int to = group_.ranks[static_cast<std::size_t>(peer.dealing.member)];
-  const std::size_t bytes = bytes_, inlined = bytes <= inline_bytes ? bytes : 0;
+  const std::size_t bytes = data != nullptr ? bytes_ : 0;
+  const std::size_t inlined = bytes <= inline_bytes ? bytes : 0;
   std::memcpy(way.message, &header_, sizeof(header_));
   if (inlined > 0) std::memcpy(way.message + sizeof(header_), data, inlined);
   way.stage = Stage::first;
@@ -127,14 +132,10 @@ void Meeting::read_first(Peer& peer) {
   group_.last[member] = told;
   if (!are_same(told, header_)) {
     peer.in.stage = Stage::done;
-    mismatch_ = fmt::format(
-        "{}: the ranks of a group have to do the same, in the same order: rank {} does {}, and {} "
-        "does {}",
-        function_of(header_), name_of(group_.rank), text_of(header_), name_of(peer.dealing.member),
-        text_of(told));
+    note_mismatch(peer.dealing.member, told);
     return;
   }
-  const std::size_t bytes = bytes_;
+  const std::size_t bytes = peer.dealing.in != nullptr ? bytes_ : 0;
   if (bytes <= inline_bytes) {
     if (bytes > 0) std::memcpy(peer.dealing.in, peer.in.message + sizeof(told), bytes);
     peer.in.stage = Stage::done;
@@ -145,6 +146,31 @@ void Meeting::read_first(Peer& peer) {
     peer.in.rest.push_back(world_.engine->receive(group_.ranks[member], group_.tag,
                                                   peer.dealing.in + at,
                                                   std::min(Engine::most_bytes, bytes - at)));
+  }
+}
+
+void Meeting::note_mismatch(int member, const Header& told) {
+  mismatch_ = fmt::format(
+      "{}: the ranks of a group have to do the same, in the same order: rank {} does {}, and {} "
+      "does {}",
+      function_of(header_), name_of(group_.rank), text_of(header_), name_of(member), text_of(told));
+}
+
+/// Where members deal with the root alone, each may wait for another that does not send it
+/// anything: who has waited long tells all in what.
+void Meeting::ask_others(double waited) {
+  if (header_.kind != static_cast<uint8_t>(Collective::Kind::broadcast)) return;
+  const std::lock_guard lock(world_.mutex);
+  if (!has_asked_ && waited > asks_after) {
+    has_asked_ = true;
+    Notice notice = {.tag = group_.tag, .is_waiting = 1};
+    std::memcpy(notice.text.data(), &header_, sizeof(header_));
+    send_notice(world_, group_, notice);
+  }
+  for (const auto& [rank, told] : group_.waits_in) {
+    if (told.number != header_.number || are_same(told, header_)) continue;
+    note_mismatch(static_cast<int>(std::ranges::find(group_.ranks, rank) - group_.ranks.begin()),
+                  told);
   }
 }
 
@@ -206,7 +232,19 @@ void Meeting::check_others() {
     }
     check_failure(group_);
   }
-  const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - began_;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - asked_ > interrupt_interval) {
+    asked_ = now;
+    try {
+      check_interrupt();
+    } catch (...) {
+      let_fail(group_, fmt::format("{}: rank {} was interrupted in {}", function_of(header_),
+                                   name_of(group_.rank), text_of(header_)));
+      throw;
+    }
+  }
+  const std::chrono::duration<double> waited = now - began_;
+  ask_others(waited.count());
   if (waited.count() <= world_.timeout) return;
   std::string missing;
   for (const Peer& peer : peers_) {

@@ -34,6 +34,7 @@ class Meeting {
  private:
   static constexpr std::size_t first_bytes = 2048;
   static constexpr std::size_t inline_bytes = first_bytes - sizeof(Header);
+  static constexpr double asks_after = 1;  ///< seconds
   enum class Stage : uint8_t { first, rest, done };
   /// One direction of a dealing.
   struct Way {
@@ -53,6 +54,8 @@ class Meeting {
   bool has_ended(Peer& peer);
   bool poll();
   void check_others();
+  void ask_others(double waited);
+  void note_mismatch(int member, const Header& told);
   [[noreturn]] void fail(const std::string& text);
   [[nodiscard]] std::string name_of(int member) const;
   [[nodiscard]] std::string last_of(int member) const;
@@ -63,8 +66,10 @@ class Meeting {
   std::size_t bytes_;  ///< that are sent beside the header
   std::vector<Peer> peers_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point asked_ = began_;  ///< whether it shall go on
   std::string mismatch_;  ///< what a member does that is something else
   bool has_ended_ = false;
+  bool has_asked_ = false;  ///< ask_others()
 };
 
 }  // namespace nitinol::dist

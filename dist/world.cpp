@@ -201,6 +201,10 @@ void get_to_know(World& world) {
 
 }  // namespace
 
+bool has_joined() {
+  return the_only_world.load(std::memory_order_acquire) != nullptr;
+}
+
 World& the_world() {
   World* const known = the_only_world.load(std::memory_order_acquire);
   if (known != nullptr) return *known;
@@ -300,6 +304,10 @@ void take_notices(World& world) {
     for (const std::weak_ptr<GroupState>& weak : world.groups) {
       const std::shared_ptr<GroupState> group = weak.lock();
       if (!group || group->tag != notice.tag || !group->failure.empty()) continue;
+      if (notice.is_waiting != 0) {
+        std::memcpy(&group->waits_in[from], notice.text.data(), sizeof(Header));
+        continue;
+      }
       world.has_failed = true;
       group->failure = notice.text.data();
     }
@@ -312,19 +320,22 @@ void check_failure(const GroupState& group) {
               {.where = {}, .what = group.failure, .expected = {}, .got = {}, .fix = {}});
 }
 
+void send_notice(World& world, const GroupState& group, const Notice& notice) {
+  const auto* const kept = new Notice(notice);  // read until the process ends
+  const auto engine = engine_lock(world);
+  for (const int rank : group.ranks) {
+    if (rank == world.all->rank || world.has_left[static_cast<std::size_t>(rank)]) continue;
+    static_cast<void>(world.engine->send(rank, notice_tag, kept, sizeof(*kept)));
+  }
+}
+
 void break_group(World& world, GroupState& group, const std::string& text) {
   const std::lock_guard lock(world.mutex);
   world.has_failed = true;
   group.failure = text;
-  auto* const notice = new Notice{.tag = group.tag};  // read until the process ends
-  std::copy_n(text.data(), std::min(text.size(), notice->text.size() - 1), notice->text.data());
-  {
-    const auto engine = engine_lock(world);
-    for (const int rank : group.ranks) {
-      if (rank == world.all->rank || world.has_left[static_cast<std::size_t>(rank)]) continue;
-      static_cast<void>(world.engine->send(rank, notice_tag, notice, sizeof(*notice)));
-    }
-  }
+  Notice notice = {.tag = group.tag};
+  std::copy_n(text.data(), std::min(text.size(), notice.text.size() - 1), notice.text.data());
+  send_notice(world, group, notice);
   check_failure(group);
   std::abort();  // it has thrown
 }

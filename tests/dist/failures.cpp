@@ -92,6 +92,12 @@ int run(const std::string& name) {
   } else if (name == "root") {  // of which one rank alone sees the others
     static_cast<void>(dist::broadcast(is_other ? some(5) : some(), 0));
     begin();
+  } else if (name == "roots") {  // nobody goes on: it is found in the broadcast itself
+    static_cast<void>(is_other ? dist::broadcast(some(), 1) : dist::broadcast(some(), 0));
+    return 0;
+  } else if (name == "roots around") {  // each waits for one that waits for another
+    static_cast<void>(dist::broadcast(some(), (rank + 1) % dist::world().size()));
+    return 0;
   } else if (name == "fork") {
     const pid_t child = fork();
     if (child == 0) {

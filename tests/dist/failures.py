@@ -57,6 +57,19 @@ CASES: dict[str, tuple[list[str], bool | None, dict[str, str]]] = {
     "caught": ([r"caught: all_reduce: the ranks", "ends after a collective has failed: all ranks are ended"], True, {}),
     "root": ([r"broadcast number 4 of float32\[1000\].* broadcast number 4 of float32\[5\]|"
               r"broadcast number 4 of float32\[5\].* broadcast number 4 of float32\[1000\]"], True, {}),
+    "roots": (
+        [
+            r"rank [01] \(host \S+\) does broadcast number 4 of float32\[1000\] from rank [01] at \S*failures.cpp:\d+,"
+            r" and [01] \(host \S+\) does broadcast number 4 of float32\[1000\] from rank [01] at \S*failures.cpp:\d+",
+        ],
+        True,
+        {},
+    ),
+    "roots around": (
+        [r"does broadcast number 4 of float32\[1000\] from rank (\d) at .* does broadcast number 4 of float32\[1000\] from rank (?!\1)\d at "],
+        True,
+        {},
+    ),
     "fork": (["in the child: a collective: this process was forked", "rank 2 is done"], False, {}),
 }
 # The same where each rank has a GPU, of CPU code (tests/cuda/fake).
