@@ -169,6 +169,7 @@ std::vector<Tensor> Lines::members_of(const Line& line, const Tensor& part,
 }
 
 void Lines::reduce_gradients(std::source_location place) const {
+  if (lines_[0].part.grad().is_defined()) return;
   const NoGradients scope;
   const AutocastScope as_usual(f32);
   for (const Line& line : lines_) {
@@ -180,6 +181,10 @@ void Lines::reduce_gradients(std::source_location place) const {
     line.part.set_grad(
         dist::reduce_scatter(joined(line, gradients), dist::Reduce::mean, 0, group_, place));
   }
+}
+
+void Lines::clear_gradients() const {
+  for (const Line& line : lines_) line.part.clear_grad();
 }
 
 void Lines::gather(std::source_location place) const {

@@ -17,6 +17,7 @@
 #pragma once
 
 #include "dist/group.h"
+#include "nn/loss_scale.h"
 #include "nn/module.h"
 #include "nn/optimizer.h"
 #include "nn/sampling.h"
@@ -74,9 +75,12 @@ class Lines {
   /// This rank's parts: what the optimizer moves.
   [[nodiscard]] std::vector<Variable> parts() const;
   [[nodiscard]] const std::vector<Variable>& parameters() const { return parameters_; }
+  [[nodiscard]] const dist::Group& group() const { return group_; }
   /// Gives the parts this rank's part of the mean of all gradients; those that are not there are
-  /// zeros.
+  /// zeros. Nothing if they have it already.
   void reduce_gradients(std::source_location place) const;
+  /// Takes it from them.
+  void clear_gradients() const;
   /// Gives the parameters what all parts hold now.
   void gather(std::source_location place) const;
   /// `whole`, of all parameters, gets the state of `part`, of the parts; or that, and the parts'
@@ -115,7 +119,9 @@ class Lines {
 ///
 ///     nn::Sharded<nn::Adam> optimizer(nn::parameters(model), {.rate = 1e-3});
 ///
-/// A parameter without a gradient counts as one whose gradient is zero.
+/// A parameter without a gradient counts as one whose gradient is zero. Functions of all gradients
+/// have their place here, between backward() and step(), and are those of the mean over ranks:
+/// clip_gradient_norm() of the parameters would see this rank's own.
 template <class O>
 class Sharded {
  public:
@@ -127,13 +133,43 @@ class Sharded {
   /// Forgets all gradients.
   void zero_grad() const {
     for (const Variable& parameter : lines_.parameters()) parameter.clear_grad();
+    lines_.clear_gradients();
   }
   /// Updates every parameter. All ranks call it.
   void step(std::source_location place = std::source_location::current()) const {
     lines_.reduce_gradients(place);
     part_.step();
+    lines_.clear_gradients();
     lines_.gather(place);
   }
+  /// The same if `when`, one boolean that is equal on all ranks, holds: what unscale() gives.
+  void step(const Tensor& when,
+            std::source_location place = std::source_location::current()) const {
+    lines_.reduce_gradients(place);
+    part_.step(when);
+    lines_.clear_gradients();
+    lines_.gather(place);
+  }
+
+  /// nn::clip_gradient_norm() of the mean of all ranks' gradients. All ranks call it.
+  Tensor clip_gradient_norm(double largest,
+                            std::source_location place = std::source_location::current()) const {
+    lines_.reduce_gradients(place);
+    return nn::clip_gradient_norm(lines_.parts(), largest, lines_.group(), place);
+  }
+  /// nn::clip_gradient_value() of the same. All ranks call it.
+  void clip_gradient_value(double largest,
+                           std::source_location place = std::source_location::current()) const {
+    lines_.reduce_gradients(place);
+    nn::clip_gradient_value(lines_.parts(), largest);
+  }
+  /// LossScale::unscale() of the same, for step(). All ranks call it.
+  [[nodiscard]] Tensor unscale(const LossScale& scale,
+                               std::source_location place = std::source_location::current()) const {
+    lines_.reduce_gradients(place);
+    return scale.unscale(lines_.parts(), lines_.group(), place);
+  }
+
   [[nodiscard]] Variable rate() const { return part_.rate(); }
   void set_rate(double rate) const { part_.set_rate(rate); }
 

@@ -43,6 +43,18 @@ Tensor LossScale::operator()(const Tensor& loss) const {
 }
 
 Tensor LossScale::unscale(const std::vector<Variable>& parameters) const {
+  return unscale(parameters, [](const Tensor& is_finite) { return is_finite; });
+}
+
+Tensor LossScale::unscale(const std::vector<Variable>& parameters, const dist::Group& group,
+                          std::source_location place) const {
+  return unscale(parameters, [&](const Tensor& is_finite) {
+    return dist::all_reduce(is_finite, dist::Reduce::min, group, place);
+  });
+}
+
+Tensor LossScale::unscale(const std::vector<Variable>& parameters,
+                          FunctionRef<Tensor(const Tensor&)> joined) const {
   const NoGradients scope;
   const AutocastScope as_usual(f32);
   const Tensor scale = scale_;
@@ -63,6 +75,7 @@ Tensor LossScale::unscale(const std::vector<Variable>& parameters) const {
                                    .got = "none",
                                    .fix = "Call scale(loss).backward() first."});
   }
+  is_finite = joined(is_finite);
   const Tensor steps = finite_steps_ + 1;
   const Tensor grows = logical_and(is_finite, steps >= int64_t{options_.interval});
   const Tensor next =

@@ -7,9 +7,12 @@
 //     optimizer.step(is_finite);
 #pragma once
 
+#include "core/function_ref.h"
 #include "core/integer.h"
 #include "core/variable.h"
+#include "dist/group.h"
 
+#include <source_location>
 #include <vector>
 
 #pragma GCC visibility push(default)
@@ -40,6 +43,10 @@ class LossScale {
   /// them are finite, a boolean, for Optimizer::step(). Of several optimizers, give the parameters
   /// of all at once. Throws Error(value) if none has a gradient.
   [[nodiscard]] Tensor unscale(const std::vector<Variable>& parameters) const;
+  /// The same of gradients of which each member of a group has a part: whether those of all are
+  /// finite. All members call it. Averaged gradients are the same on all, and need it not.
+  [[nodiscard]] Tensor unscale(const std::vector<Variable>& parameters, const dist::Group& group,
+                               std::source_location place = std::source_location::current()) const;
 
   /// The scale now, a float32 number.
   [[nodiscard]] Tensor value() const { return scale_; }
@@ -57,6 +64,10 @@ class LossScale {
   }
 
  private:
+  /// `joined`: whether those of all ranks are finite, of whether this one's are.
+  [[nodiscard]] Tensor unscale(const std::vector<Variable>& parameters,
+                               FunctionRef<Tensor(const Tensor&)> joined) const;
+
   LossScaleOptions options_;
   Variable scale_;         ///< float32
   Variable finite_steps_;  ///< int64: since the scale has changed

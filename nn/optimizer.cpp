@@ -3,6 +3,7 @@
 #include "autograd/gradient.h"
 #include "core/autocast.h"
 #include "core/error.h"
+#include "core/function_ref.h"
 #include "core/place.h"
 #include "eager/ops/ops.h"
 #include "nn/checks.h"
@@ -196,7 +197,11 @@ void check_largest(const char* where, double largest) {
 
 }  // namespace
 
-Tensor clip_gradient_norm(const std::vector<Variable>& parameters, double largest) {
+namespace {
+
+/// `joined`: the sum of squares of all ranks, of that of this one.
+Tensor clip_norm(const std::vector<Variable>& parameters, double largest,
+                 FunctionRef<Tensor(const Tensor&)> joined) {
   check_largest("clip_gradient_norm", largest);
   const NoGradients scope;
   const AutocastScope as_usual(f32);
@@ -209,9 +214,8 @@ Tensor clip_gradient_norm(const std::vector<Variable>& parameters, double larges
     const Tensor part = sum(square(cast(gradient, f64)));
     total = total.is_defined() ? total + part : part;
   }
-  if (!total.is_defined())
-    return zeros({}, f32, parameters.empty() ? default_device() : parameters[0].device());
-  const Tensor norm = sqrt(total);
+  const Device device = parameters.empty() ? default_device() : parameters[0].device();
+  const Tensor norm = sqrt(joined(total.is_defined() ? total : zeros({}, f64, device)));
   const Tensor scale = minimum(largest / (norm + 1e-6), 1.0);
   for (const Variable& parameter : parameters) {
     const Tensor gradient = parameter.grad();
@@ -222,6 +226,19 @@ Tensor clip_gradient_norm(const std::vector<Variable>& parameters, double larges
     parameter.set_grad(cast(scaled, gradient.dtype()));
   }
   return cast(norm, dtype);
+}
+
+}  // namespace
+
+Tensor clip_gradient_norm(const std::vector<Variable>& parameters, double largest) {
+  return clip_norm(parameters, largest, [](const Tensor& total) { return total; });
+}
+
+Tensor clip_gradient_norm(const std::vector<Variable>& parameters, double largest,
+                          const dist::Group& group, std::source_location place) {
+  return clip_norm(parameters, largest, [&](const Tensor& total) {
+    return dist::all_reduce(total, dist::Reduce::sum, group, place);
+  });
 }
 
 void clip_gradient_value(const std::vector<Variable>& parameters, double largest) {

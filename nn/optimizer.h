@@ -8,12 +8,14 @@
 #pragma once
 
 #include "core/variable.h"
+#include "dist/group.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <source_location>
 #include <utility>
 #include <vector>
 
@@ -135,6 +137,11 @@ struct LearningRate {
 /// neither overflow nor vanish.
 /// Throws Error(value) if `largest` is negative or NaN.
 Tensor clip_gradient_norm(const std::vector<Variable>& parameters, double largest);
+/// The same of gradients of which each member of a group has a part, such as the experts of a model
+/// that lie on different ranks: the norm is that of all parts together. All members call it.
+Tensor clip_gradient_norm(const std::vector<Variable>& parameters, double largest,
+                          const dist::Group& group,
+                          std::source_location place = std::source_location::current());
 /// Limits each gradient's elements to [-largest, largest]. Throws Error(value) if `largest` is
 /// negative or NaN.
 void clip_gradient_value(const std::vector<Variable>& parameters, double largest);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -154,6 +155,77 @@ TEST_CASE("a sharded optimizer gives the bits of a whole one", "[dist]") {
   check(std::type_identity<nn::NAdam>{}, nn::NAdamOptions{});
   check(std::type_identity<nn::AdamW>{}, nn::AdamWOptions{});
   check(std::type_identity<nn::Lion>{}, nn::LionOptions{});
+}
+
+TEST_CASE("a sharded optimizer clips by the norm of the mean of all gradients", "[dist]") {
+  for (const bool is_compiled : {false, true}) {
+    const Model model = model_of(5), other = model_of(5);
+    const nn::Sharded<nn::Sgd> optimizer(nn::parameters(model), {.rate = 0.1, .momentum = 0.9});
+    const nn::Sgd expected(nn::parameters(other), {.rate = 0.1, .momentum = 0.9});
+    const auto step = [&](const Tensor& x, const Tensor& y) {
+      optimizer.zero_grad();
+      loss_of(model, {x, y}).backward();
+      const Tensor norm = optimizer.clip_gradient_norm(0.05);
+      optimizer.clip_gradient_value(0.01);
+      optimizer.step();
+      return norm;
+    };
+    const auto f = compile(step, {.check = Check::never});
+    for (int k = 0; k < 5; ++k) {
+      const Batch part = part_of(whole_batch(k), rank());
+      const Tensor norm = is_compiled ? f(part.x, part.y) : step(part.x, part.y);
+      expected.zero_grad();
+      loss_of(other, part).backward();
+      nn::average_gradients(nn::parameters(other));
+      const Tensor wanted = nn::clip_gradient_norm(nn::parameters(other), 0.05);
+      nn::clip_gradient_value(nn::parameters(other), 0.01);
+      expected.step();
+      CHECK(wanted.item<float>() > 0.05F);
+      CHECK(norm.item<float>() == Approx(wanted.item<float>()).epsilon(1e-5));
+      CHECK(same_bits(dist::broadcast(norm, 0), norm));
+    }
+    const auto a = values_of(nn::parameters(model)), b = values_of(nn::parameters(other));
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      CHECK(allclose(a[i], b[i], 1e-5, 1e-6).item<bool>());
+      CHECK(same_bits(dist::broadcast(a[i], 0), a[i]));
+    }
+  }
+}
+
+TEST_CASE("gradients that overflow on one rank hold back all parts", "[dist]") {
+  const Model model = model_of(5);
+  const nn::Sharded<nn::Adam> optimizer(nn::parameters(model));
+  const nn::LossScale scale;
+  const std::vector<Tensor> before = values_of(nn::parameters(model));
+  const auto step = [&](float factor) {
+    optimizer.zero_grad();
+    scale(loss_of(model, part_of(whole_batch(0), rank())) * factor).backward();
+    // In one parameter, of which one rank has the part.
+    if (rank() == ranks() - 1 && factor > 1) {
+      const Variable& last = nn::parameters(model).back();
+      last.set_grad(full(last.shape(), std::numeric_limits<float>::infinity()));
+    }
+    const Tensor is_finite = optimizer.unscale(scale);
+    optimizer.step(is_finite);
+    return is_finite.item<bool>();
+  };
+  CHECK_FALSE(step(2));
+  check_same(values_of(nn::parameters(model)), before);
+  CHECK(scale.value().item<float>() == 32768);
+  CHECK(step(1));
+  CHECK_FALSE(same_bits(nn::parameters(model)[0].get(), before[0]));
+  for (const Tensor& value : values_of(nn::parameters(model)))
+    CHECK(same_bits(dist::broadcast(value, 0), value));
+}
+
+TEST_CASE("the norm of gradients of which each rank has a part", "[dist]") {
+  const Variable own = parameter(zeros({2}));
+  own.set_grad(full({2}, 1.0F + static_cast<float>(rank())));
+  double squares = 0;
+  for (int r = 0; r < ranks(); ++r) squares += 2.0 * (1 + r) * (1 + r);
+  const Tensor norm = nn::clip_gradient_norm({own}, 1.0, dist::world());
+  CHECK(norm.item<float>() == Approx(std::sqrt(squares)));
+  CHECK(own.grad().to_vector<float>()[0] == Approx((1.0 + rank()) / std::sqrt(squares)));
 }
 
 TEST_CASE("resuming on another number of ranks", "[dist]") {

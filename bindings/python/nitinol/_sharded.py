@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from nitinol import _ext
-from nitinol._ext import Group, Optimizer, Variable
+from nitinol._ext import Group, LossScale, Optimizer, Tensor, Variable
+from nitinol._ext.nn import clip_gradient_norm, clip_gradient_value
 from nitinol._typing import Parameters
 
 
@@ -21,7 +22,9 @@ class Sharded:
 
         optimizer = nn.Sharded(nn.Adam, model, rate=1e-3)
 
-    A parameter without a gradient counts as one whose gradient is zero.
+    A parameter without a gradient counts as one whose gradient is zero. Functions of all gradients have
+    their place here, between backward() and step(), and are those of the mean over ranks:
+    nn.clip_gradient_norm(model, ...) would see this rank's own.
     """
 
     def __init__(
@@ -42,12 +45,30 @@ class Sharded:
         """Forgets all gradients."""
         for parameter in self._lines.parameters():
             parameter.clear_grad()
+        self._lines.clear_gradients()
 
-    def step(self) -> None:
-        """Updates every parameter. All ranks call it."""
+    def step(self, when: Tensor | None = None) -> None:
+        """Updates every parameter; or if `when`, one boolean that is equal on all ranks, holds: what
+        unscale() gives. All ranks call it."""
         self._lines.reduce_gradients()
-        self._part.step()
+        self._part.step(when)
+        self._lines.clear_gradients()
         self._lines.gather()
+
+    def clip_gradient_norm(self, largest: float) -> Tensor:
+        """nn.clip_gradient_norm() of the mean of all ranks' gradients. All ranks call it."""
+        self._lines.reduce_gradients()
+        return clip_gradient_norm(self._lines.parts(), largest, group=self._lines.group())
+
+    def clip_gradient_value(self, largest: float) -> None:
+        """nn.clip_gradient_value() of the same. All ranks call it."""
+        self._lines.reduce_gradients()
+        clip_gradient_value(self._lines.parts(), largest)
+
+    def unscale(self, scale: LossScale) -> Tensor:
+        """LossScale.unscale() of the same, for step(). All ranks call it."""
+        self._lines.reduce_gradients()
+        return scale.unscale(self._lines.parts(), self._lines.group())
 
     def rate(self) -> Variable:
         """The learning rate, a float64 number."""
