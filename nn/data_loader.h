@@ -137,6 +137,9 @@ class DataLoader {
   /// Whether the next batch is the first of a pass.
   [[nodiscard]] bool is_between_passes() const { return sampling_.place().batch == 0; }
 
+  /// Leaves out what is left of a pass: the next batch is the first of a new one.
+  void end_pass() { sampling_.end_pass(); }
+
   class Pass;
   class Iterator {
    public:

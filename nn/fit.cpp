@@ -60,14 +60,23 @@ void Sums::clear() {
   rows.clear();
 }
 
+void Sums::give_to_first(const Ranks& ranks) {
+  if (!ranks.are_several()) return;
+  for (const Variable* each : {&loss, &samples}) {
+    const Tensor all = ranks.sum(each->get());
+    each->set(ranks.is_first() ? all : tensor(0.0, f64));
+  }
+}
+
 std::vector<std::pair<std::string, double>> Sums::values(const std::vector<Metric>& metrics,
-                                                         const std::string& prefix) const {
+                                                         const std::string& prefix,
+                                                         const Ranks& ranks) const {
   std::vector<std::pair<std::string, double>> all;
-  all.emplace_back(prefix + "loss", (loss / samples).item<double>());
+  all.emplace_back(prefix + "loss", (ranks.sum(loss) / ranks.sum(samples)).item<double>());
   for (std::size_t i = 0; i < metrics.size(); ++i) {
-    const bool is_any = i < rows.size() && !rows[i].empty();
+    const Tensor whole = ranks.rows(i < rows.size() ? rows[i] : std::vector<Tensor>());
     all.emplace_back(prefix + metrics[i].name,
-                     is_any ? metrics[i].of_rows(concat(rows[i])).item<double>() : std::nan(""));
+                     whole.is_defined() ? metrics[i].of_rows(whole).item<double>() : std::nan(""));
   }
   return all;
 }
@@ -164,9 +173,9 @@ void check(const FitOptions& options) {
                   Interval::not_negative);
     Epoch values;  // of which the monitored one must be
     Sums sums;
-    values.values = sums.values(options.metrics, "");
+    values.values = sums.values(options.metrics, "", {});
     if (options.validation != nullptr) {
-      for (auto& value : sums.values(options.metrics, "validation "))
+      for (auto& value : sums.values(options.metrics, "validation ", {}))
         values.values.push_back(std::move(value));
     }
     static_cast<void>(values.value(options.early_stopping->monitor));

@@ -15,6 +15,7 @@
 #include "nn/checkpoint.h"
 #include "nn/data_loader.h"
 #include "nn/fit_options.h"
+#include "nn/fit_ranks.h"
 #include "nn/module.h"
 #include "nn/optimizer.h"
 #include "nn/progress.h"
@@ -24,6 +25,7 @@
 #include <cmath>
 #include <filesystem>
 #include <optional>
+#include <source_location>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,8 +43,10 @@ struct Sums {
 
   void add(const std::vector<Tensor>& of_batch, int64_t count);
   void clear();
+  /// Rank 0 has what all have added to the loss, and the others nothing: for a file that it writes.
+  void give_to_first(const Ranks& ranks);
   [[nodiscard]] std::vector<std::pair<std::string, double>> values(
-      const std::vector<Metric>& metrics, const std::string& prefix) const;
+      const std::vector<Metric>& metrics, const std::string& prefix, const Ranks& ranks) const;
 };
 
 /// What is kept beside the model's and the optimizer's state. (nn/fit.cpp)
@@ -83,10 +87,19 @@ void check_pair(const Batch& batch);
 ///
 /// Throws Error(value) for options that make no sense and batches that are no pairs, what the
 /// checkpoint's load() does, and what the model, the loss and the loader throw.
+///
+/// Several processes (dist/group.h) train one model: all begin with what rank 0 has, gradients are
+/// averaged, and losses and metrics are those of all ranks' samples, so that they all end alike.
+/// Each has a loader of its part, DataLoaderOptions::shard; a pass ends for all where the first has
+/// no batch any more. Buffers, such as those of batch norm, are averaged after each pass. Rank 0
+/// writes the checkpoint, which all read, and the log, shows progress and calls what the options
+/// have to be called; what after_epoch changes in the model and the optimizer is given to all.
 template <class Model, class Loss>
 History fit(const Model& model, const Loss& loss, const Optimizer& optimizer, DataLoader& loader,
-            const FitOptions& options = {}) {
+            const FitOptions& options = {},
+            std::source_location place = std::source_location::current()) {
   fitting::check(options);
+  const fitting::Ranks ranks(options.group, place);
   const std::vector<Variable> learned = parameters(model);
   const auto judge = [&](const Tensor& value, const Tensor& out, const Tensor& y) {
     std::vector<Tensor> judged = {stop_gradient(value)};
@@ -104,12 +117,9 @@ History fit(const Model& model, const Loss& loss, const Optimizer& optimizer, Da
         optimizer.zero_grad();
         const auto [out, value] = forward(x, y);
         std::optional<Tensor> is_finite;
-        if (options.loss_scale) {
-          (*options.loss_scale)(value).backward();
-          is_finite = options.loss_scale->unscale(learned);
-        } else {
-          value.backward();
-        }
+        (options.loss_scale ? (*options.loss_scale)(value) : value).backward();
+        ranks.average_gradients(learned);
+        if (options.loss_scale) is_finite = options.loss_scale->unscale(learned);
         if (options.largest_norm) clip_gradient_norm(learned, *options.largest_norm);
         is_finite ? optimizer.step(*is_finite) : optimizer.step();
         return judge(value, out, y);
@@ -139,60 +149,83 @@ History fit(const Model& model, const Loss& loss, const Optimizer& optimizer, Da
     if (options.loss_scale) add("loss_scale", *options.loss_scale);
     return all;
   };
+  const auto share = [&] {
+    ranks.broadcast(named_variables(model));
+    ranks.broadcast(named_variables(optimizer));
+    if (options.loss_scale) ranks.broadcast(named_variables(*options.loss_scale));
+  };
   const bool has_file = !options.checkpoint.empty();
-  if (has_file && std::filesystem::exists(options.checkpoint)) {
+  const auto keep = [&] {
+    state.sums.give_to_first(ranks);
+    if (ranks.is_first()) save(options.checkpoint, all_state());
+  };
+  if (has_file && ranks.first_says(std::filesystem::exists(options.checkpoint))) {
     state.make_room(options.checkpoint, options);
-    load(options.checkpoint, all_state());
+    ranks.load(state.random, [&] { load(options.checkpoint, all_state()); });
+    if (!ranks.is_first()) state.sums.clear();
   }
+  share();
+  const bool has_log = ranks.first_says(options.log != nullptr);
+  const bool has_after_epoch = ranks.first_says(options.after_epoch != nullptr);
+  MetricLog* const log = ranks.is_first() ? options.log : nullptr;
+  bool is_begun = false;
   bool is_over = state.worse.get().item<int64_t>() < 0;
   while (!is_over && state.epoch.get().item<int64_t>() < options.epochs) {
     const int64_t number = state.epoch.get().item<int64_t>() + 1;
     train(model);
     std::optional<Progress> progress;
-    if (loader.has_size() && loader.size() > 0)
+    if (ranks.is_first() && loader.has_size() && loader.size() > 0)
       progress.emplace(
           ProgressOptions{.name = fmt::format("epoch {}/{}", number, int64_t{options.epochs}),
                           .steps = loader.size(),
-                          .items = loader.batch_size(),
+                          .items = loader.batch_size() * ranks.size(),
                           .unit = "samples",
                           .style = options.progress});
-    for (const Batch& batch : loader) {
+    for (fitting::Pass pass(loader, ranks); pass.goes_on(); pass.advance()) {
+      const Batch& batch = pass.batch();
+      if (!std::exchange(is_begun, true)) ranks.check_parts(batch);
       const int64_t step = state.step.get().item<int64_t>();
       if (options.schedule) optimizer.set_rate(options.schedule(step));
       const std::vector<Tensor> judged = run(train_step, batch);
       state.sums.add(judged, batch[0].shape()[0]);
       state.step.set(tensor(step + 1, i64));
-      if (options.log != nullptr) {
-        options.log->add("loss", judged[0], step + 1);
-        options.log->add("learning rate", optimizer.rate().get(), step + 1);
+      const Tensor logged = has_log ? ranks.mean(judged[0]) : judged[0];
+      if (log != nullptr) {
+        log->add("loss", logged, step + 1);
+        log->add("learning rate", optimizer.rate().get(), step + 1);
       }
       if (progress)
         progress->step(progress->is_due() ? fmt::format("loss {:.4g}", judged[0].item<double>())
                                           : "");
       const bool is_due =
           options.checkpoint_steps > 0 && (step + 1) % options.checkpoint_steps == 0;
-      if (has_file && is_due && !loader.is_between_passes())  // else the epoch ends here
-        save(options.checkpoint, all_state());
+      if (has_file && is_due && !loader.is_between_passes()) {  // else the epoch ends here
+        ranks.average_buffers(named_variables(model));          // all go on with what it holds
+        keep();
+      }
     }
-    Epoch epoch = {.number = number, .values = state.sums.values(options.metrics, "")};
+    ranks.average_buffers(named_variables(model));
+    Epoch epoch = {.number = number, .values = state.sums.values(options.metrics, "", ranks)};
     state.sums.clear();
     if (options.validation != nullptr) {
       eval(model);
       fitting::Sums sums;
       for (const Batch& batch : *options.validation)
         sums.add(run(test_step, batch), batch[0].shape()[0]);
-      for (auto& value : sums.values(options.metrics, "validation ")) epoch.values.push_back(value);
+      for (auto& value : sums.values(options.metrics, "validation ", ranks))
+        epoch.values.push_back(value);
       train(model);
     }
     state.add(epoch);
-    if (options.log != nullptr)
-      fitting::add_to(*options.log, epoch, state.step.get().item<int64_t>());
-    if (options.after_epoch) options.after_epoch(epoch);
+    if (log != nullptr) fitting::add_to(*log, epoch, state.step.get().item<int64_t>());
+    if (options.after_epoch && ranks.is_first()) options.after_epoch(epoch);
+    if (has_after_epoch) share();
     if (options.early_stopping) is_over = state.ends(epoch, *options.early_stopping, learned);
-    if (has_file) save(options.checkpoint, all_state());
+    if (has_file) keep();
   }
+  if (has_file) ranks.wait();  // it is there now
   if (options.early_stopping && options.early_stopping->restores_best) state.restore_best(learned);
-  if (options.explain) options.explain(train_step.explain());
+  if (options.explain && ranks.is_first()) options.explain(train_step.explain());
   return state.epochs(options);
 }
 

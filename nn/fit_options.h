@@ -3,6 +3,7 @@
 
 #include "core/dtype.h"
 #include "core/integer.h"
+#include "dist/group.h"
 #include "jit/explain.h"
 #include "nn/data_loader.h"
 #include "nn/loss_scale.h"
@@ -63,6 +64,10 @@ struct FitOptions {
   std::optional<double> largest_norm = {};   ///< clip_gradient_norm()
   bool is_compiled = true;                   ///< off: to look at what a step does
   ProgressStyle progress = ProgressStyle::on_terminal;
+  /// The ranks that train together; if none is given, world() in a program that has called
+  /// dist::init() or world(), and this process alone in others. All give the same options, but that
+  /// what is called or written is rank 0's.
+  std::optional<dist::Group> group = {};
 };
 
 }  // namespace nitinol::nn

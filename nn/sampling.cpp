@@ -124,6 +124,10 @@ Sampling::Place Sampling::begin() {
   return place;
 }
 
+void Sampling::end_pass() {
+  if (const Place now = place(); now.batch > 0) reached({now.pass + 1, 0});
+}
+
 void Sampling::reached(const Place& place) {
   *written_ = tensor_of(place);
   place_.set(*written_);

@@ -59,6 +59,8 @@ class Sampling {
   [[nodiscard]] int64_t batches() const;
   /// Samples of batch `i` of a pass: [first, second) of its order.
   [[nodiscard]] std::pair<int64_t, int64_t> range(int64_t i) const;
+  /// Leaves out what is left of the pass: the next batch is the first of a new one.
+  void end_pass();
   /// Says which batch comes next.
   void reached(const Place& place);
 

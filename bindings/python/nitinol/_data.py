@@ -143,6 +143,10 @@ class DataLoader:
         """Whether the next batch is the first of a pass."""
         return self._order.place()[1] == 0
 
+    def end_pass(self) -> None:
+        """Leaves out what is left of a pass: the next batch is the first of a new one."""
+        self._order.end_pass()
+
     def __iter__(self) -> Iterator[Any]:
         return _Pass(self)
 

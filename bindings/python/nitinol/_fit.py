@@ -12,6 +12,8 @@ from typing import Any, Callable, Mapping, Sequence
 
 import nitinol as nt
 from nitinol import nn
+from nitinol._ext import Group
+from nitinol._fit_ranks import Ranks
 from nitinol._fitting import EarlyStopping, State, check
 from nitinol._metric_log import MetricLog
 from nitinol._metrics import Metric
@@ -40,6 +42,7 @@ def fit(
     loss_scale: nn.LossScale | None = None,
     largest_norm: float | None = None,
     compiled: bool = True,
+    group: Group | None = None,
 ) -> list[dict[str, float]]:
     """Trains by the gradients of loss(model(x), y), for the batches (x, y) of the loader, in a compiled
     step. Returns what came of each epoch: "loss", the metrics, and of the validation, which is looked at
@@ -51,7 +54,16 @@ def fit(
     as "epoch/loss" and so on. after_epoch: called after each. explain: called at the end.
     schedule: the rate of each step.
     loss_scale: for float16. largest_norm: clip_gradient_norm()'s. compiled=False: to look at a step.
+
+    Several processes (nitinol.dist) train one model: those of `group`, else dist.world() in a program that
+    has called dist.init() or dist.world(). All give the same options and begin with what rank 0 has,
+    gradients are averaged, and losses and metrics are those of all ranks' samples, so that they all end
+    alike. Each has a loader of its part, DataLoader(..., shard=dist.world()); a pass ends for all where the
+    first has no batch any more. Buffers, such as those of batch norm, are averaged after each pass. Rank 0
+    writes the checkpoint, which all read, and the log, shows progress, and calls after_epoch, which may
+    change the model and the optimizer, and explain.
     """
+    ranks = Ranks(group)
     columns = ["loss", *(metric.name for metric in metrics)]
     columns += [f"validation {name}" for name in columns] if validation is not None else []
     check(epochs, checkpoint_steps, early_stopping, columns)
@@ -72,10 +84,9 @@ def fit(
         optimizer.zero_grad()
         out, value = forward(x, y)
         finite = None
-        if loss_scale is None:
-            value.backward()
-        else:
-            loss_scale(value).backward()
+        (value if loss_scale is None else loss_scale(value)).backward()
+        ranks.average_gradients(model)
+        if loss_scale is not None:
             finite = loss_scale.unscale(model)
         if largest_norm is not None:
             nn.clip_gradient_norm(model, largest_norm)
@@ -96,12 +107,16 @@ def fit(
             )
         return step(*batch) if compiled else step.eager(*batch)
 
-    def means(total: float, samples: float, rows: list[list[nt.Tensor]]) -> list[float]:
-        whole = [
-            metric.of_rows(nt.concat(parts)).item() if parts else math.nan
-            for metric, parts in zip(metrics, rows)
+    def means(total: nt.Tensor, samples: nt.Tensor, rows: list[list[nt.Tensor]]) -> list[float]:
+        total, samples = ranks.sum(total), ranks.sum(samples)
+        whole = [ranks.rows(parts) for parts in rows]
+        return [
+            total.item() / samples.item() if samples.item() else math.nan,
+            *(
+                math.nan if one is None else metric.of_rows(one).item()
+                for metric, one in zip(metrics, whole)
+            ),
         ]
-        return [total / samples if samples else math.nan, *whole]
 
     state = State()
 
@@ -110,20 +125,42 @@ def fit(
                  "loss_scale": loss_scale, "fit": vars(state), "random": nt.random.default_generator().state}  # fmt: skip
         return {name: part for name, part in parts.items() if part is not None}
 
-    if checkpoint is not None and os.path.exists(checkpoint):
+    def keep() -> None:
+        # Rank 0 has what all have added, and the others nothing.
+        for part in (state.loss, state.samples):
+            total = ranks.sum(part.value)
+            part.value = total if ranks.is_first else nt.zeros_like(total)
+        if ranks.is_first:
+            nn.save(checkpoint, all_state())
+
+    if checkpoint is not None and ranks.first_says(os.path.exists(checkpoint)):
         state.make_room(checkpoint, len(columns))
-        nn.load(checkpoint, all_state())
+        random = nt.random.default_generator().state
+        ranks.load(random, lambda: nn.load(checkpoint, all_state()))
+        if not ranks.is_first:
+            state.clear_sums()
+    ranks.broadcast(model, optimizer, loss_scale)
+    has_log, has_after_epoch = (
+        ranks.first_says(one is not None) for one in (log, after_epoch)
+    )
+    if not ranks.is_first:
+        log = after_epoch = explain = None
+    is_begun = False
     while 0 <= state.epoch.value.item() < epochs and state.worse.value.item() >= 0:
         number = state.epoch.value.item() + 1
         model.train()
-        shown = loader.has_size and len(loader) > 0 and sys.stdout.isatty()
+        shown = ranks.is_first and loader.has_size and len(loader) > 0 and sys.stdout.isatty()
+        items = loader.batch_size * ranks.size
         progress = (
-            nn.Progress(f"epoch {number}/{epochs}", len(loader), loader.batch_size, "samples")
+            nn.Progress(f"epoch {number}/{epochs}", len(loader), items, "samples")
             if shown
             else None
         )
         rows: list[list[nt.Tensor]] = [[] for _ in metrics]
-        for batch in loader:
+        for batch in ranks.batches(loader):
+            if not is_begun:
+                is_begun = True
+                ranks.check_parts(batch[0])
             step = int(state.step.value.item())
             if schedule is not None:
                 optimizer.set_rate(schedule(step))
@@ -131,8 +168,9 @@ def fit(
             state.loss.value = state.loss.value + value.astype(nt.float64) * batch[0].shape[0]
             state.samples.value = state.samples.value + batch[0].shape[0]
             state.step.value = nt.asarray(step + 1)
+            logged = ranks.mean(value) if has_log else value
             if log is not None:
-                log.add("loss", value, step + 1)
+                log.add("loss", logged, step + 1)
                 log.add("learning rate", optimizer.rate().value, step + 1)
             for of_metric, part in zip(rows, parts):
                 of_metric.append(part)
@@ -142,18 +180,20 @@ def fit(
             if (
                 checkpoint is not None and due and not loader.is_between_passes
             ):  # else the epoch ends here
-                nn.save(checkpoint, all_state())
-        values = means(state.loss.value.item(), state.samples.value.item(), rows)
-        state.loss.value, state.samples.value = (
-            nt.zeros((), dtype=nt.float64),
-            nt.zeros((), dtype=nt.int64),
-        )
+                ranks.average_buffers(model)  # all go on with what it holds
+                keep()
+        ranks.average_buffers(model)
+        values = means(state.loss.value, state.samples.value, rows)
+        state.clear_sums()
         if validation is not None:
             model.eval()
             results = [(run(test_step, batch), batch[0].shape[0]) for batch in validation]
             total = sum(value.item() * count for (value, *_), count in results)
+            count = sum(count for _, count in results)
             of_metrics = [[parts[i + 1] for parts, _ in results] for i in range(len(metrics))]
-            values += means(total, sum(count for _, count in results), of_metrics)
+            values += means(
+                nt.asarray(total, dtype=nt.float64), nt.asarray(count), of_metrics
+            )
             model.train()
         row = nt.asarray([values], dtype=nt.float64)
         before = state.history.value
@@ -166,10 +206,14 @@ def fit(
             log.flush()
         if after_epoch is not None:
             after_epoch(epoch)
+        if has_after_epoch:  # it may have changed something
+            ranks.broadcast(model, optimizer, loss_scale)
         if early_stopping is not None:
             state.judge(epoch[early_stopping.monitor], early_stopping, model)
         if checkpoint is not None:
-            nn.save(checkpoint, all_state())
+            keep()
+    if checkpoint is not None:
+        ranks.wait()  # it is there now
     if early_stopping is not None and early_stopping.restores_best:
         for name, best in state.best_parameters.items():
             model.named_parameters()[name].value = best.value

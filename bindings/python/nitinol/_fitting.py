@@ -58,6 +58,10 @@ class State:
             elif name.startswith("fit.best_parameters."):
                 self.best_parameters[name.split(".", 2)[2]] = nt.Variable(nt.zeros_like(tensor))
 
+    def clear_sums(self) -> None:
+        self.loss.value = nt.zeros((), dtype=nt.float64)
+        self.samples.value = nt.zeros((), dtype=nt.int64)
+
     def judge(self, value: float, stopping: EarlyStopping, model: nn.Module) -> None:
         """Notes the best epoch, or that training ends."""
         best = self.best.value.item()
