@@ -209,7 +209,7 @@ def is_wanted(function: Function, path: str, structs: dict[str, Struct]) -> bool
     if any("std::initializer_list" in parameter.type for parameter in function.parameters):
         return False  # beside one that takes a span
     if function.full_name == "nitinol::dist::all_reduce" and "span" in function.parameters[0].type:
-        return False  # several tensors at once; of a model's gradients, nn.average_gradients
+        return False  # several tensors at once: nitinol/dist.py
     if function.is_template or function.result not in {*RESULTS, *structs}:
         raise Unreadable(
             f"{function.place}: {function.name}, which gives {function.result}, can be neither "

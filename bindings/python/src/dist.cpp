@@ -2,12 +2,16 @@
 // generated from eager/ops/collectives.h.
 #include "bindings/python/src/bind.h"
 #include "bindings/python/src/errors.h"
+#include "bindings/python/word_lists.h"
+#include "core/interrupt.h"
+#include "dist/group_state.h"
 
 #include <fmt/format.h>
 
 #include <functional>
 #include <span>
 #include <string>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -67,6 +71,8 @@ void bind_sharded(nb::module_& m) {
       .def("parts", [](const Lines& self) { return list_of(self.parts()); })
       .def("reduce_gradients",
            [](const Lines& self) { together([&] { self.reduce_gradients({}); }); })
+      .def("clear_gradients", &Lines::clear_gradients)
+      .def("group", [](const Lines& self) { return self.group(); })
       .def("gather", [](const Lines& self) { together([&] { self.gather({}); }); })
       .def("gather_state",
            [](const Lines& self, const nn::Optimizer& part, const nn::Optimizer& whole) {
@@ -122,15 +128,24 @@ void bind_group(nb::module_& m) {
           nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"));
 }
 
+/// Raises what the handler of a signal raises, in the one thread whose they are.
+void check_signals() {
+  if (gettid() != getpid()) return;
+  const Locked lock;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
 }  // namespace
 
 void bind_dist(nb::module_& m) {
+  set_interrupt_check(check_signals);
   bind_group(m);
   bind_sharded(m);
   m.def("_dist_init", [](nb::handle timeout) {
     const dist::Options options = {.timeout = convert<double>({"init", "timeout", timeout})};
     together([&] { dist::init(options); });
   });
+  m.def("_dist_has_joined", dist::has_joined);
   m.def("_dist_world", [] { return together([] { return dist::Group(dist::world()); }); });
   m.def("_dist_local_rank", [] { return together(dist::local_rank); });
   m.def("_dist_local_size", [] { return together(dist::local_size); });
@@ -146,6 +161,19 @@ void bind_dist(nb::module_& m) {
         together([&] { nn::module::broadcast(all, from, members, {}); });
       },
       nb::arg("named"), nb::arg("root"), nb::arg("group").none());
+  m.def(
+      "_dist_all_reduce",
+      [](nb::handle list, nb::handle how, nb::handle group) {
+        const auto all = convert<std::vector<Tensor>>({"all_reduce", "x", list});
+        const auto joined = convert<dist::Reduce>({"all_reduce", "how", how});
+        const dist::Group members = group_or_world("all_reduce", group);
+        nb::list results;
+        for (const Tensor& one : together(
+                 [&] { return dist::all_reduce(std::span<const Tensor>(all), joined, members); }))
+          results.append(to_python(one));
+        return results;
+      },
+      nb::arg("list"), nb::arg("how") = "sum", nb::arg("group") = nb::none());
   m.def("_dist_description", [] { return together(dist::description); });
 }
 

@@ -257,12 +257,16 @@ void bind_precision(nb::module_& m) {
           "The loss as backward() should get it.")
       .def(
           "unscale",
-          [](const nn::LossScale& self, nb::handle parameters) {
+          [](const nn::LossScale& self, nb::handle parameters, nb::handle group) {
             const auto all =
                 given<std::vector<Variable>>("LossScale.unscale", "parameters", parameters);
-            return computed(0, [&] { return self.unscale(all); });
+            if (group.is_none()) return computed(0, [&] { return self.unscale(all); });
+            const auto members = convert<dist::Group>({"LossScale.unscale", "group", group});
+            return computed(long_work, [&] { return self.unscale(all, members); });
           },
-          nb::arg("parameters"), nb::sig("def unscale(self, parameters: Parameters) -> Tensor"),
+          nb::arg("parameters"), nb::arg("group") = nb::none(),
+          nb::sig(
+              "def unscale(self, parameters: Parameters, group: Group | None = None) -> Tensor"),
           "Divides their gradients by the scale and adapts it; whether all of them are finite, for "
           "Optimizer.step().")
       .def(
@@ -381,6 +385,7 @@ void bind_data(nb::module_& m) {
              const nn::Sampling::Place place = self.sampling.place();
              return nb::make_tuple(place.pass, place.batch);
            })
+      .def("end_pass", [](Order& self) { self.sampling.end_pass(); })
       .def("reached",
            [](Order& self, uint64_t pass, int64_t batch) {
              self.sampling.reached({pass, batch});

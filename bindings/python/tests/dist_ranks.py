@@ -6,6 +6,7 @@ Everybody knows what the others have, and compares with NumPy.
 import hashlib
 import os
 import pathlib
+import signal
 import sys
 import threading
 import time
@@ -257,6 +258,224 @@ def training() -> None:
         os._exit(7)  # such a group is of no use any more
 
 
+class Pair(nn.Module):
+    def __init__(self) -> None:
+        self.hidden, self.out = nn.Linear(5, 12), nn.Linear(12, 2)
+
+    def __call__(self, x: nt.Tensor) -> nt.Tensor:
+        return self.out(nt.tanh(self.hidden(x)))
+
+
+def labelled(rows: int, seed: int) -> tuple[nt.Tensor, nt.Tensor]:
+    x = nt.random.randn((rows, 5), generator=nt.random.Generator(seed))
+    return x, (nt.sum(x, axis=-1) > 0).astype(nt.int64)
+
+
+def check_alike(values: Any) -> None:
+    own = nt.asarray(values) if isinstance(values, list) else values
+    assert bits(dist.broadcast(own)) == bits(own), values
+
+
+def fit() -> None:
+    """As one process with the whole batch; unequally many batches; callbacks and files of rank 0."""
+    world = dist.world()
+    ranks, rank = world.size, world.rank
+    folder = pathlib.Path(sys.argv[2]).parent
+    alone = world.split(rank)
+    for compiled in (True, False):
+
+        def trained(net: Pair, is_alone: bool) -> list[dict[str, float]]:
+            shard: Any = (0, 1) if is_alone else world  # noqa: B023
+            loader = nn.DataLoader(labelled(96, 4), 24 if is_alone else 24 // ranks, seed=3, shard=shard)
+            held_out = nn.DataLoader(labelled(48, 5), 48, shuffle=False, shard=shard)
+            return nn.fit(
+                net, nn.cross_entropy, nn.Adam(net, rate=0.02), loader, epochs=3, validation=held_out,
+                metrics=[nn.accuracy(), nn.Metric("greatest", lambda out, y: nt.max(out, axis=-1), nt.max)],
+                largest_norm=0.5, compiled=compiled, group=alone if is_alone else None,  # noqa: B023
+            )  # fmt: skip
+
+        nt.manual_seed(7 + rank)  # but all begin with what rank 0 has
+        net = Pair()
+        nt.manual_seed(7)
+        expected = Pair()
+        history, of_one = trained(net, False), trained(expected, True)
+        assert len(history) == 3
+        for epoch, other in zip(history, of_one):
+            assert epoch.keys() == other.keys()
+            for name, value in other.items():
+                assert abs(epoch[name] - value) <= 1e-4 * abs(value), (name, epoch, other)
+        check_alike([list(epoch.values()) for epoch in history])
+        for name, p in net.named_parameters().items():
+            check_alike(p.value)
+            theirs = expected.named_parameters()[name].value
+            np.testing.assert_allclose(np.asarray(p.value), np.asarray(theirs), rtol=1e-3, atol=1e-5)
+
+    # As many steps on each; what rank 0 alone is called for may change the optimizer.
+    x, y = labelled(8 * (3 + rank), rank)
+    for data in ((x, y), lambda: zip(x, y)):
+        loader = nn.DataLoader(data, 8)
+        net, steps, called, explained = Pair(), [], [], []
+        optimizer = nn.Sgd(net, rate=0.1)
+
+        def after_epoch(epoch: Any) -> None:
+            called.append(epoch)  # noqa: B023
+            optimizer.set_rate(0.05)  # noqa: B023
+
+        log = nn.MetricLog(folder / "log") if rank == 0 else None
+        history = nn.fit(
+            net, nn.cross_entropy, optimizer, loader, epochs=3, log=log, after_epoch=after_epoch,
+            metrics=[nn.accuracy()], explain=explained.append, checkpoint=folder / "never",
+            schedule=lambda step: steps.append(step) or 0.1,
+        )  # fmt: skip
+        (folder / "never").unlink(missing_ok=True)
+        dist.barrier()
+        assert len(steps) == 9 and loader.is_between_passes, steps
+        assert len(called) == (3 if rank == 0 else 0) and len(explained) == (1 if rank == 0 else 0)
+        assert abs(float(optimizer.rate()) - 0.05) < 1e-9
+        check_alike([list(epoch.values()) for epoch in history])
+        for p in net.parameters():
+            check_alike(p.value)
+
+    # A rank whose own values would have it stop.
+    net, count = Pair(), 0
+
+    def told(out: nt.Tensor, y: nt.Tensor) -> nt.Tensor:
+        nonlocal count
+        count += 1
+        return nt.full((len(out),), abs(count - (1.0 if rank == 0 else 30.0)), dtype=nt.float64)
+
+    history = nn.fit(
+        net, nn.cross_entropy, nn.Sgd(net, rate=0.0),
+        nn.DataLoader(labelled(24, 1), 24 // ranks, shard=world), epochs=9, compiled=False,
+        metrics=[nn.Metric("told", told)], early_stopping=nn.EarlyStopping("told", patience=2),
+    )  # fmt: skip
+    assert len(history) == (3 if ranks == 2 else 9), history
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        loader = nn.DataLoader(labelled(24, 1), 24)  # each has all samples
+        nn.fit(net, nn.cross_entropy, nn.Sgd(net), loader)
+    assert ["the same samples" in str(one.message) for one in caught] == [True] * (rank == 0)
+
+
+def resumed() -> None:
+    """From a checkpoint, with the bits it would have had."""
+    world = dist.world()
+    path = pathlib.Path(sys.argv[2]).parent / "fit.safetensors"
+
+    def trained(stops: list[int]) -> tuple[list[Any], Any]:
+        for run in range(len(stops) + 1):
+            nt.manual_seed(5 if run == 0 else 77)
+            net = nn.Sequential(
+                nn.Linear(5, 12), nn.BatchNorm(12), nt.tanh, nn.Dropout(0.25), nn.Linear(12, 2)
+            )
+            nn.seed_ranks(9)
+            optimizer = nn.AdamW(net, rate=0.02)
+            loader = nn.DataLoader(labelled(96, 4), 24 // world.size, seed=3, shard=world)
+            steps = iter(range(10**6))
+
+            def schedule(step: int) -> float:
+                if run < len(stops) and next(steps) == stops[run]:  # noqa: B023
+                    raise InterruptedError
+                return 0.01
+
+            try:
+                history = nn.fit(
+                    net, nn.cross_entropy, optimizer, loader, epochs=3, metrics=[nn.accuracy()],
+                    checkpoint=path, checkpoint_steps=3, schedule=schedule,
+                )  # fmt: skip
+            except InterruptedError:
+                assert run < len(stops)
+                continue
+            parts = [*net.named_variables().values(), *optimizer.named_variables().values()]
+            for v in net.named_variables().values():
+                check_alike(v.value)
+            return [bits(v.value) for v in parts], [epoch["loss"] for epoch in history]
+        raise AssertionError
+
+    whole, losses = trained([])
+    dist.barrier()
+    path.unlink(missing_ok=True)
+    dist.barrier()
+    again, their_losses = trained([4, 5])
+    assert again == whole
+    np.testing.assert_allclose(losses, their_losses, rtol=1e-12)
+    key = nt.random.default_generator().state.value[:1]
+    assert len(set(dist.all_gather(key).tolist())) == world.size
+
+
+def lists() -> None:
+    """all_reduce() of several tensors at once."""
+    world = dist.world()
+    tensors = [nt.asarray(data_of(world.rank, shape, "float32")) for shape in SHAPES]
+    tensors.append(nt.asarray(data_of(world.rank, (3,), "int64")))
+    for how in ("sum", "max"):
+        each = [dist.all_reduce(x, how) for x in tensors]  # type: ignore[arg-type]
+
+        def together(*xs: nt.Tensor) -> list[nt.Tensor]:
+            return dist.all_reduce(xs, how)  # type: ignore[arg-type]  # noqa: B023
+
+        for run in (together, nt.compile(together)):
+            for _ in range(3):
+                got = run(*tensors)
+                assert isinstance(got, list)
+                assert [bits(x) for x in got] == [bits(x) for x in each]
+    assert dist.all_reduce([]) == []
+    (total,) = dist.all_reduce([2.0], group=world.split(world.rank))
+    assert total.item() == 2
+    x = nt.parameter(nt.ones(3))
+    a, b = dist.all_reduce([x * 2, x * 3])
+    nt.sum(a + b).backward()
+    assert x.grad is not None and x.grad.tolist() == [5.0 * world.size] * 3
+
+
+def clipped() -> None:
+    """Functions of all gradients, of which Sharded has parts."""
+    world = dist.world()
+    x, y = (nt.asarray(data_of(20 + world.rank, shape, "float32")) for shape in ((8, 5), (8, 2)))
+    nt.manual_seed(1)
+    model, other = Pair(), Pair()
+    for p, q in zip(model.parameters(), other.parameters()):
+        q.value = p.value
+    sharded, plain = nn.Sharded(nn.Sgd, model, rate=0.1, momentum=0.9), nn.Sgd(other, rate=0.1, momentum=0.9)
+
+    def step(x: nt.Tensor, y: nt.Tensor) -> nt.Tensor:
+        sharded.zero_grad()
+        nn.mse_loss(model(x), y).backward()
+        norm = sharded.clip_gradient_norm(0.05)
+        sharded.clip_gradient_value(0.01)
+        sharded.step()
+        return norm
+
+    compiled = nt.compile(step)
+    for k in range(5):
+        norm = (step if k < 2 else compiled)(x, y)
+        plain.zero_grad()
+        nn.mse_loss(other(x), y).backward()
+        nn.average_gradients(other)
+        expected = nn.clip_gradient_norm(other, 0.05)
+        nn.clip_gradient_value(other, 0.01)
+        plain.step()
+        assert expected.item() > 0.05 and abs(norm.item() / expected.item() - 1) < 1e-5
+        check_alike(norm)
+    for p, q in zip(model.parameters(), other.parameters()):
+        np.testing.assert_allclose(np.asarray(p.value), np.asarray(q.value), rtol=1e-5, atol=1e-6)
+        check_alike(p.value)
+    # Overflow on one rank holds back all.
+    before, scale = [bits(p.value) for p in model.parameters()], nn.LossScale()
+    sharded.zero_grad()
+    scale(nn.mse_loss(model(x), y)).backward()
+    if world.rank == world.size - 1:
+        list(model.parameters())[-1].grad = nt.full((2,), nt.inf)
+    finite = sharded.unscale(scale)
+    sharded.step(finite)
+    assert not finite.item() and [bits(p.value) for p in model.parameters()] == before
+    own = nt.parameter(nt.zeros(1))
+    own.grad = nt.full((1,), 1.0 + world.rank)
+    norm = nn.clip_gradient_norm([own], 10.0, group=world).item()
+    assert abs(norm**2 - sum((1 + r) ** 2 for r in range(world.size))) < 1e-3
+
+
 def line_of_broadcast() -> int:
     lines = pathlib.Path(__file__).read_text("utf-8").splitlines()
     return next(i + 1 for i, line in enumerate(lines) if "broadcast(layer)  # first" in line)
@@ -369,6 +588,35 @@ def nobody_comes() -> None:
     if dist.world().rank == 1:
         time.sleep(60)
     dist.barrier()  # first line
+
+
+def interrupted() -> None:
+    """Ctrl-C is seen where others are waited for, and they are told."""
+    compiled = len(sys.argv) > 3
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where no terminal is
+    x = nt.ones(50_000)
+    step: Any = lambda x: nt.sum(nt.tanh(dist.all_reduce(x)) * nt.exp(x))  # noqa: E731
+    step = nt.compile(step) if compiled else step
+    for _ in range(4):
+        step(x)
+    if dist.world().rank == 1:
+        time.sleep(1)
+        try:
+            step(x)
+        except nt.FileError as error:
+            print(f"told: {error}", flush=True)
+        return
+    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    begin = time.monotonic()
+    try:
+        step(x)
+    except KeyboardInterrupt:
+        print(f"interrupted after {time.monotonic() - begin:.1f} s", flush=True)
+    try:
+        dist.barrier()
+    except nt.FileError as error:
+        print(f"afterwards: {error}", flush=True)
+    time.sleep(2)  # its end is that of the other, which has not come yet
 
 
 def one_is_killed() -> None:

@@ -124,11 +124,16 @@ class Together:
         self.mpirun, self.folder = mpirun, folder / "processes"
 
     def __call__(
-        self, case: str, ranks: int, python: tuple[str, ...] = (), **variables: str
+        self,
+        case: str,
+        ranks: int,
+        python: tuple[str, ...] = (),
+        more: tuple[str, ...] = (),
+        **variables: str,
     ) -> Done:
         self.folder.mkdir()
         start = time.monotonic()
-        command = [sys.executable, *python, str(RANKS), case, str(self.folder)]
+        command = [sys.executable, *python, str(RANKS), case, str(self.folder), *more]
         done = self.mpirun(ranks, command, **variables)
         seconds = time.monotonic() - start
         if "ImportError: libmpi.so" in done.stdout:
@@ -175,6 +180,24 @@ def test_training_is_that_of_one_process(together: Together, ranks: int) -> None
     done = together("training", ranks)
     assert done.status == 7, done.out  # of a module that does not fit, at the end
     assert "Error" not in done.out, done.out
+
+
+@pytest.mark.parametrize("ranks", (2, 3))
+@pytest.mark.parametrize("case", ("fit", "resumed", "lists", "clipped"))
+def test_training_by_ranks(together: Together, case: str, ranks: int) -> None:
+    pytest.importorskip("numpy")
+    done = together(case, ranks)
+    assert done.status == 0, done.out
+
+
+@pytest.mark.parametrize("compiled", (False, True))
+def test_an_interrupt_is_seen_where_others_are_waited_for(together: Together, compiled: bool) -> None:
+    done = together("interrupted", 2, more=("compiled",) * compiled)
+    assert done.status != 0, done.out
+    seconds = re.search(r"^interrupted after (\S+) s$", done.out, re.MULTILINE)
+    assert seconds and float(seconds[1]) < 0.9, done.out
+    assert re.search(r"told: .*rank 0.* was interrupted", done.out), done.out
+    assert re.search(r"afterwards: .*rank 0.* was interrupted", done.out), done.out
 
 
 @pytest.mark.parametrize("case", ("other_threads_go_on", "a_child"))
