@@ -140,9 +140,7 @@ def fit(
         if not ranks.is_first:
             state.clear_sums()
     ranks.broadcast(model, optimizer, loss_scale)
-    has_log, has_after_epoch = (
-        ranks.first_says(one is not None) for one in (log, after_epoch)
-    )
+    has_log, has_after_epoch = (ranks.first_says(one is not None) for one in (log, after_epoch))
     if not ranks.is_first:
         log = after_epoch = explain = None
     is_begun = False
@@ -191,9 +189,7 @@ def fit(
             total = sum(value.item() * count for (value, *_), count in results)
             count = sum(count for _, count in results)
             of_metrics = [[parts[i + 1] for parts, _ in results] for i in range(len(metrics))]
-            values += means(
-                nt.asarray(total, dtype=nt.float64), nt.asarray(count), of_metrics
-            )
+            values += means(nt.asarray(total, dtype=nt.float64), nt.asarray(count), of_metrics)
             model.train()
         row = nt.asarray([values], dtype=nt.float64)
         before = state.history.value

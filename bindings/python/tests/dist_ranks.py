@@ -286,7 +286,9 @@ def fit() -> None:
 
         def trained(net: Pair, is_alone: bool) -> list[dict[str, float]]:
             shard: Any = (0, 1) if is_alone else world  # noqa: B023
-            loader = nn.DataLoader(labelled(96, 4), 24 if is_alone else 24 // ranks, seed=3, shard=shard)
+            loader = nn.DataLoader(
+                labelled(96, 4), 24 if is_alone else 24 // ranks, seed=3, shard=shard
+            )
             held_out = nn.DataLoader(labelled(48, 5), 48, shuffle=False, shard=shard)
             return nn.fit(
                 net, nn.cross_entropy, nn.Adam(net, rate=0.02), loader, epochs=3, validation=held_out,
@@ -308,7 +310,9 @@ def fit() -> None:
         for name, p in net.named_parameters().items():
             check_alike(p.value)
             theirs = expected.named_parameters()[name].value
-            np.testing.assert_allclose(np.asarray(p.value), np.asarray(theirs), rtol=1e-3, atol=1e-5)
+            np.testing.assert_allclose(
+                np.asarray(p.value), np.asarray(theirs), rtol=1e-3, atol=1e-5
+            )
 
     # As many steps on each; what rank 0 alone is called for may change the optimizer.
     x, y = labelled(8 * (3 + rank), rank)
@@ -437,7 +441,10 @@ def clipped() -> None:
     model, other = Pair(), Pair()
     for p, q in zip(model.parameters(), other.parameters()):
         q.value = p.value
-    sharded, plain = nn.Sharded(nn.Sgd, model, rate=0.1, momentum=0.9), nn.Sgd(other, rate=0.1, momentum=0.9)
+    sharded, plain = (
+        nn.Sharded(nn.Sgd, model, rate=0.1, momentum=0.9),
+        nn.Sgd(other, rate=0.1, momentum=0.9),
+    )
 
     def step(x: nt.Tensor, y: nt.Tensor) -> nt.Tensor:
         sharded.zero_grad()

@@ -191,7 +191,9 @@ def test_training_by_ranks(together: Together, case: str, ranks: int) -> None:
 
 
 @pytest.mark.parametrize("compiled", (False, True))
-def test_an_interrupt_is_seen_where_others_are_waited_for(together: Together, compiled: bool) -> None:
+def test_an_interrupt_is_seen_where_others_are_waited_for(
+    together: Together, compiled: bool
+) -> None:
     done = together("interrupted", 2, more=("compiled",) * compiled)
     assert done.status != 0, done.out
     seconds = re.search(r"^interrupted after (\S+) s$", done.out, re.MULTILINE)
