@@ -159,7 +159,7 @@ class Beside final : public Underway {
     if (!job_) return;
     const std::shared_ptr<Background::Job> job = std::exchange(job_, nullptr);
     group_->background.wait_for(*job, [this] {
-      let_fail(*group_, fmt::format("a collective: rank {} was interrupted", group_->rank));
+      let_fail(group_->id, fmt::format("a collective: rank {} was interrupted", group_->rank));
     });
   }
 

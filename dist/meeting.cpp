@@ -238,8 +238,8 @@ void Meeting::check_others() {
     try {
       check_interrupt();
     } catch (...) {
-      let_fail(group_, fmt::format("{}: rank {} was interrupted in {}", function_of(header_),
-                                   name_of(group_.rank), text_of(header_)));
+      let_fail(group_.id, fmt::format("{}: rank {} was interrupted in {}", function_of(header_),
+                                      name_of(group_.rank), text_of(header_)));
       throw;
     }
   }

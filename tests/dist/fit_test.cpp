@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace nitinol::fit_by_ranks_test {
@@ -255,7 +256,10 @@ TEST_CASE("fit() by ranks goes on from a checkpoint with the bits it would have 
 
 TEST_CASE("fit() says so where all ranks have got the same samples", "[dist]") {
   std::string said;
-  set_log_sink([&](LogLevel, std::string_view text) { said += text; });
+  const struct Sink {
+    explicit Sink(LogSink sink) { set_log_sink(std::move(sink)); }
+    ~Sink() { set_log_sink({}); }
+  } sink([&](LogLevel, std::string_view text) { said += text; });
   const Net net;
   const nn::Sgd optimizer(nn::parameters(net), {.rate = 0.1});
   nn::DataLoader forgotten = loader_of(24, {.batch = 24});
@@ -264,7 +268,6 @@ TEST_CASE("fit() says so where all ranks have got the same samples", "[dist]") {
   said.clear();
   nn::DataLoader parts = loader_of(24, {.batch = 24, .shard = nn::shard_of(dist::world())});
   nn::fit(net, loss_of, optimizer, parts);
-  set_log_sink({});
   CHECK(has_said == (ranks() > 1 && rank() == 0));
   CHECK(said.find("all ranks have got the same samples") == std::string::npos);
 }

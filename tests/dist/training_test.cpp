@@ -202,7 +202,7 @@ TEST_CASE("gradients that overflow on one rank hold back all parts", "[dist]") {
     scale(loss_of(model, part_of(whole_batch(0), rank())) * factor).backward();
     // In one parameter, of which one rank has the part.
     if (rank() == ranks() - 1 && factor > 1) {
-      const Variable& last = nn::parameters(model).back();
+      const Variable last = nn::parameters(model).back();
       last.set_grad(full(last.shape(), std::numeric_limits<float>::infinity()));
     }
     const Tensor is_finite = optimizer.unscale(scale);
