@@ -80,7 +80,7 @@ const std::map<std::string, Taken> table = {
     {"W2.softmax", {48, 1120, false, 0}},
     {"W2.layernorm", {63, 880, false, 0}},
     {"W2.layernorm-grad", {98, 1632, false, 0}},
-    {"W2.layernorm-grad.bf16", {64, 1184, false, 0}},
+    {"W2.layernorm-grad.bf16", {74, 1160, false, 0}},
     {"W2.var", {32, 432, false, 0}},
     {"W2.argmax", {32, 584, false, 0}},
 };

@@ -1,6 +1,7 @@
 // Order::sequential: neighbouring threads take neighbouring rows, and go through a block of each,
 // one element after another. If rows are long, other threads of the same block of threads go
-// through other blocks of them.
+// through other blocks of them: those of a split row through as many that follow each other, a
+// power of two, so that they meet once, at the end; else in turn, and meet in each round.
 #include "backends/cuda/text/parts.h"
 #include "backends/cuda/text/shapes.h"
 
@@ -47,8 +48,18 @@ class ColumnsWriter {
     const int64_t block = block_of(body_.kernel);
     for (const uint16_t r : reductions)
       out_.line("Joined{0} stack{0}[{1}];", r, body_.schedule.levels);
-    out_.open("for (Index round = begin; round < end; ++round)");
-    out_.line("const Index first = (round * {} + (Index)y) * {};", teams_.threads(), block);
+    const bool is_split = body_.schedule.is_split;
+    if (is_split) {
+      out_.line("const Index size = (Index)a.group_size, blocks = (length + {}) / {};", block - 1,
+                block);
+      out_.line("const Index own_blocks = begin * {} + (Index)y * size;", teams_.threads());
+      out_.open("for (Index round = 0; round < size; ++round)");
+      out_.line("const Index place = own_blocks + round;");
+      out_.line("const Index first = place < blocks ? place * {} : length;", block);
+    } else {
+      out_.open("for (Index round = begin; round < end; ++round)");
+      out_.line("const Index first = (round * {} + (Index)y) * {};", teams_.threads(), block);
+    }
     out_.line("const Index last = least<Index>(first + {}, length);", block);
     for (const uint16_t r : reductions) out_.line("Joined{0} block{0}[1] = {{nothing{0}()}};", r);
     out_.line("_Pragma(\"unroll {}\")", stage.program.instrs.size() < most_unrolled ? 4 : 1);
@@ -57,12 +68,15 @@ class ColumnsWriter {
     write_piece(body_, stage, {.is_whole = true, .condition = "live && "});
     out_.close();
     for (const uint16_t r : reductions) {
-      write_tree(body_, r, fmt::format("block{}[0]", r), teams_);
-      out_.line("push{0}(stack{0}, (u32)(round - begin), block{0}[0]);", r);
+      if (!is_split) write_tree(body_, r, fmt::format("block{}[0]", r), teams_);
+      out_.line("push{0}(stack{0}, (u32)round, block{0}[0]);", r);
     }
     out_.close();
-    for (const uint16_t r : reductions)
-      out_.line("const Joined{0} sum{0} = total{0}(stack{0}, (u32)(end - begin));", r);
+    for (const uint16_t r : reductions) {
+      out_.line("Joined{0} sum{0} = total{0}(stack{0}, {1});", r,
+                is_split ? "a.group_size" : "(u32)end");
+      if (is_split) write_tree(body_, r, fmt::format("sum{}", r), teams_);
+    }
   }
 
   Body& body_;
