@@ -24,7 +24,7 @@ constexpr const char* another_report = "another report";
 // Loads over the end change nothing, as vectors are aligned and what is too much is not used.
 // Whether the last block alone joins what the others left does not show when blocks run one after
 // another: the last to run then has the last word.
-constexpr std::array<Mistake, 9> mistakes = {{
+constexpr std::array<Mistake, 12> mistakes = {{
     {"no barrier", R"(\n *barrier\(\);)", "\n"},
     {"no barrier of a warp", R"(\n *warp_barrier\(\);)", "\n"},
     {"half a fold's distance", R"((shuffled[0-9]+\([a-z0-9\[\]]+, )([0-9a-z]+)\))", "$1$2 / 2)"},
@@ -33,6 +33,9 @@ constexpr std::array<Mistake, 9> mistakes = {{
     {"no end of elements", R"((if \(e \+ j < last\) )([a-z]))", "$2"},
     {"a vector over the end", R"(if \(e \+ [0-9]+ <= last\) store)", "if (true) store"},
     {"no gate", R"(\n *if \(a\.gate != 0 [^\n]*\) return;)", "\n"},
+    {"another block of the row", R"(blocks\[[1-9]\])", "blocks[0]"},
+    {"a neighbour's blocks of the column", R"(\(Index\)y \* size)", "(Index)(y / 2) * size"},
+    {"a square turned over", R"((\[\(place) \* ([0-9]+) \+ lane)", "$1 + lane * $2"},
     {another_report, R"(report\(a\.status, ([0-9]+)u\))", "report(a.status, 1$1u)"},
 }};
 
