@@ -148,7 +148,7 @@ void add_reductions(Rows& rows) {
     rows.add("transpose.f32", transposed, square);
     rows.add("transpose.bf16", transposed, cast(square, bf16));
   }
-  for (const int64_t length : {4096, 5000, 16384, 40000}) {
+  for (const int64_t length : {4096, 5000, 16384, 32768, 40000}) {
     const std::string suffix = fmt::format(".{}", length);
     if (!rows.wants("softmax" + suffix) && !rows.wants("norm" + suffix)) continue;
     const Tensor x = normal(6, {512, length});

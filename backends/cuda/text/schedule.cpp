@@ -26,7 +26,7 @@ constexpr std::size_t vector_bytes = 16;
 /// From how many instructions on a thread takes one element of a piece, or reads elements again
 /// instead of keeping them: text that is written out several times costs NVRTC as often.
 constexpr std::size_t long_program = 150;
-/// Elements that a thread keeps in registers at a time; of a block of more than `many_warps`, whose
+/// Registers of a thread for elements that it keeps; of a block of more than `many_warps`, whose
 /// threads have 64 registers.
 constexpr int64_t most_kept = 64, most_kept_of_many = 32;
 constexpr int many_warps = 16;
@@ -161,12 +161,15 @@ std::vector<std::size_t> worth_keeping(const Kernel& kernel, const LaunchLoops& 
   return worth;
 }
 
-/// How many of them are in registers at a time: each from the first stage that uses it to the last.
-int64_t kept_at_once(const Kernel& kernel, std::span<const std::size_t> operands) {
+/// How many registers an element of all of them takes at a time: each from the first stage that
+/// uses it to the last.
+int64_t registers_at_once(const Kernel& kernel, std::span<const std::size_t> operands) {
   std::vector<int64_t> kept(kernel.stages.size());  // behind each stage
   for (const std::size_t k : operands) {
     const std::vector<std::size_t> stages = stages_of(kernel, k);
-    for (std::size_t s = stages.front(); s < stages.back(); ++s) ++kept[s];
+    const auto registers =
+        static_cast<int64_t>(std::max<std::size_t>(1, size_of(kernel.operands[k].dtype) / 4));
+    for (std::size_t s = stages.front(); s < stages.back(); ++s) kept[s] += registers;
   }
   return std::ranges::max(kept);
 }
@@ -195,7 +198,7 @@ bool keeps(const Kernel& kernel, const LaunchLoops& loops, Schedule& schedule) {
   const int64_t most = schedule.warps > many_warps ? most_kept_of_many : most_kept;
   std::vector<std::size_t> kept = worth_keeping(kernel, loops);
   const bool has_some = !kept.empty();
-  while (elements * kept_at_once(kernel, kept) > most) {
+  while (elements * registers_at_once(kernel, kept) > most) {
     kept.erase(std::ranges::min_element(
         kept, {}, [&](std::size_t k) { return stages_of(kernel, k).size(); }));
   }
