@@ -13,6 +13,7 @@
 #include "core/log.h"
 #include "core/memory.h"
 #include "core/parallel.h"
+#include "core/interrupt.h"
 #include "core/place.h"
 #include "core/result_check.h"
 #include "core/scalar_value.h"

@@ -233,6 +233,11 @@ def main() -> None:
         name: re.sub(r"(?m)^(?:from|import) .*\n", "", body) for name, body in functions.items()
     }
     body_of["functions"] = with_builtins(body_of["functions"], "bool")
+    body_of["dist"] = re.sub(  # nitinol/dist.py takes lists, too
+        r"(?m)^(def all_reduce\()x: TensorLike(, .*\) -> )Tensor:\n    \"\"\"(?:.|\n)*?\"\"\"\n",
+        r"@typing.overload\n\g<0>@typing.overload\n\1x: Sequence[TensorLike]\2list[Tensor]: ...\n",
+        body_of["dist"],
+    )
     for owner, line in (
         ("Tensor", "def __new__(cls, obj: object) -> Tensor: ..."),
         ("Tensor", "def __buffer__(self, flags: int, /) -> memoryview: ..."),

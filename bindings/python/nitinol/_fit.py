@@ -130,7 +130,7 @@ def fit(
         for part in (state.loss, state.samples):
             total = ranks.sum(part.value)
             part.value = total if ranks.is_first else nt.zeros_like(total)
-        if ranks.is_first:
+        if ranks.is_first and checkpoint is not None:
             nn.save(checkpoint, all_state())
 
     if checkpoint is not None and ranks.first_says(os.path.exists(checkpoint)):

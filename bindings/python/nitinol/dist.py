@@ -7,14 +7,13 @@ given: the same program runs both ways.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Literal, Sequence, overload
+from typing import TYPE_CHECKING, Any
 
 from nitinol import _ext
-from nitinol._ext import Group, Tensor
+from nitinol._ext import Group
 from nitinol._ext import dist as _functions
 from nitinol._ext.dist import *  # noqa: F403
 from nitinol._hints import names_of_module
-from nitinol._typing import TensorLike
 
 __all__ = ["Group", "description", "init", "local_rank", "local_size", "world"]
 __all__ += _functions.__all__
@@ -46,26 +45,18 @@ def world() -> Group:
     return _ext._dist_world()
 
 
-_How = Literal["sum", "mean", "max", "min", "prod"]
+if not TYPE_CHECKING:  # whom stubs.py tells of both
 
+    @functools.wraps(_functions.all_reduce)
+    def all_reduce(*args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], (list, tuple)) and not kwargs.keys() - {"how", "group"}:
+            return _ext._dist_all_reduce(*args, **kwargs)
+        return _functions.all_reduce(*args, **kwargs)
 
-@overload
-def all_reduce(x: TensorLike, how: _How = "sum", group: Group | None = None) -> Tensor: ...
-@overload
-def all_reduce(
-    x: Sequence[TensorLike], how: _How = "sum", group: Group | None = None
-) -> list[Tensor]: ...
-@functools.wraps(_functions.all_reduce)
-def all_reduce(*args: Any, **kwargs: Any) -> Any:
-    if args and isinstance(args[0], (list, tuple)) and not kwargs.keys() - {"how", "group"}:
-        return _ext._dist_all_reduce(*args, **kwargs)
-    return _functions.all_reduce(*args, **kwargs)
-
-
-all_reduce.__doc__ = (_functions.all_reduce.__doc__ or "") + (
-    "\n\nOf a list or tuple of tensors, a list of the same of each. What one of them waits for in a\n"
-    "compiled function is on its way while others are computed."
-)
+    all_reduce.__doc__ += (
+        "\n\nOf a list or tuple of tensors, a list of the same of each. What one of them waits for in a\n"
+        "compiled function is on its way while others are computed."
+    )
 
 
 def local_rank() -> int:

@@ -66,9 +66,9 @@ def collectives() -> None:
                 expected = getattr(np, how)(stacked, axis=0)
                 if how == "mean" and dtype == "float16":
                     expected = stacked.astype("float32").mean(axis=0)
-                reduced: Callable[[Any], nt.Tensor] = lambda x: dist.all_reduce(x, how)  # type: ignore[arg-type]  # noqa: B023, E731
+                reduced: Callable[[Any], nt.Tensor] = lambda x: dist.all_reduce(x, how)  # type: ignore[call-overload]  # noqa: B023, E731
                 seen.update(check(reduced(own), expected, reduced, own))
-                total = dist.all_reduce(own, how)  # type: ignore[arg-type]
+                total = dist.all_reduce(own, how)  # type: ignore[call-overload]
                 gathered = dist.all_gather(own[None])
                 in_order = getattr(nt, how)(nt.stack([gathered[r] for r in range(ranks)]), axis=0)
                 if shape and 0 not in shape and dtype not in ("uint8",):
@@ -318,18 +318,24 @@ def fit() -> None:
     x, y = labelled(8 * (3 + rank), rank)
     for data in ((x, y), lambda: zip(x, y)):
         loader = nn.DataLoader(data, 8)
-        net, steps, called, explained = Pair(), [], [], []
+        net, steps = Pair(), []
+        called: list[Any] = []
+        explained: list[Any] = []
         optimizer = nn.Sgd(net, rate=0.1)
 
         def after_epoch(epoch: Any) -> None:
             called.append(epoch)  # noqa: B023
             optimizer.set_rate(0.05)  # noqa: B023
 
+        def schedule(step: int) -> float:
+            steps.append(step)  # noqa: B023
+            return 0.1
+
         log = nn.MetricLog(folder / "log") if rank == 0 else None
         history = nn.fit(
             net, nn.cross_entropy, optimizer, loader, epochs=3, log=log, after_epoch=after_epoch,
             metrics=[nn.accuracy()], explain=explained.append, checkpoint=folder / "never",
-            schedule=lambda step: steps.append(step) or 0.1,
+            schedule=schedule,
         )  # fmt: skip
         (folder / "never").unlink(missing_ok=True)
         dist.barrier()
@@ -417,7 +423,7 @@ def lists() -> None:
         each = [dist.all_reduce(x, how) for x in tensors]  # type: ignore[arg-type]
 
         def together(*xs: nt.Tensor) -> list[nt.Tensor]:
-            return dist.all_reduce(xs, how)  # type: ignore[arg-type]  # noqa: B023
+            return dist.all_reduce(xs, how)  # noqa: B023
 
         for run in (together, nt.compile(together)):
             for _ in range(3):
@@ -479,8 +485,8 @@ def clipped() -> None:
     assert not finite.item() and [bits(p.value) for p in model.parameters()] == before
     own = nt.parameter(nt.zeros(1))
     own.grad = nt.full((1,), 1.0 + world.rank)
-    norm = nn.clip_gradient_norm([own], 10.0, group=world).item()
-    assert abs(norm**2 - sum((1 + r) ** 2 for r in range(world.size))) < 1e-3
+    total = nn.clip_gradient_norm([own], 10.0, group=world).item()
+    assert abs(total**2 - sum((1 + r) ** 2 for r in range(world.size))) < 1e-3
 
 
 def line_of_broadcast() -> int:

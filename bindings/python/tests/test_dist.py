@@ -60,11 +60,11 @@ def test_who_is_in_no_group_is_told() -> None:
 def test_what_is_refused() -> None:
     x = nt.ones((3, 2))
     with pytest.raises(nt.ArgumentError, match='all_reduce: how: expected "sum", "mean", "max"'):
-        dist.all_reduce(x, "add")  # type: ignore[arg-type]
+        dist.all_reduce(x, "add")  # type: ignore[call-overload]
     with pytest.raises(TypeError, match="all_reduce: group is an int, 3; expected a dist.Group"):
-        dist.all_reduce(x, group=3)  # type: ignore[arg-type]
+        dist.all_reduce(x, group=3)  # type: ignore[call-overload]
     with pytest.raises(TypeError, match=r"all_reduce\(\) has no parameter 'op'; here it is 'how'"):
-        dist.all_reduce(x, op="sum")  # type: ignore[call-arg]
+        dist.all_reduce(x, op="sum")  # type: ignore[call-overload]
     with pytest.raises(
         nt.ArgumentError, match="broadcast: the root: expected 0 <= root < 1, got 1"
     ):
