@@ -420,7 +420,7 @@ def lists() -> None:
     tensors = [nt.asarray(data_of(world.rank, shape, "float32")) for shape in SHAPES]
     tensors.append(nt.asarray(data_of(world.rank, (3,), "int64")))
     for how in ("sum", "max"):
-        each = [dist.all_reduce(x, how) for x in tensors]  # type: ignore[arg-type]
+        each = [dist.all_reduce(x, how) for x in tensors]
 
         def together(*xs: nt.Tensor) -> list[nt.Tensor]:
             return dist.all_reduce(xs, how)  # noqa: B023
