@@ -8,6 +8,7 @@
 #include "core/executable.h"
 #include "core/function_ref.h"
 #include "core/memory.h"
+#include "core/sequence.h"
 #include "core/storage.h"
 
 #include <cstddef>
@@ -91,6 +92,15 @@ class Backend {
   virtual void specialise(std::span<Expected> plan) {
     for (Expected& each : plan) each.specialised = each.executable->specialise(each.examples);
   }
+  /// Whether record() may give a Sequence.
+  [[nodiscard]] virtual bool can_record() const { return false; }
+  /// Notes what `launch` launches on this thread when it is called with 0, 1, ..., `parts` - 1, and
+  /// does none of it. All of it must have been launched before. Throws Error(unsupported), with the
+  /// reason, if it cannot be noted, and what failed.
+  [[nodiscard]] virtual std::unique_ptr<Sequence> record(
+      std::size_t /*parts*/, FunctionRef<void(std::size_t part)> /*launch*/) {
+    return nullptr;
+  }
   /// Bytes of operand b of this matmul as LibraryCall::Kind::pack writes it, if it is faster to
   /// pack it once and run `uses` such products as packed_matmul, and no bit changes by that; else
   /// 0. The same of the weight of a conv2d, for pack_filter and packed_conv2d. May prepare these
@@ -108,6 +118,8 @@ class Backend {
   /// launches leave in the word `after`. The word is the device's: the host reads it by
   /// read_status() or post_status(). (StatusWord, DeferredCheck)
   virtual Status* take_status(const Status* /*after*/) { return nullptr; }
+  /// What earlier launches leave in the word `from` is in `to` for those that come later.
+  virtual void copy_status(const Status* /*from*/, Status* /*to*/) {}
   /// Brings to the host what the launches asked for so far will leave in a word.
   virtual std::unique_ptr<PostedStatus> post_status(const Status* /*status*/) { return nullptr; }
   /// What launches have left in a word, when all that was asked for has been done.

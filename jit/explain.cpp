@@ -60,6 +60,8 @@ std::string plan_text(std::string_view name, const jit::PlanReport& plan, double
   text += fmt::format("      peak memory {}: {} temporary, {} of results; {} updated in place\n",
                       bytes(plan.peak_bytes()), bytes(plan.arena_bytes), bytes(plan.result_bytes),
                       bytes(plan.in_place_bytes));
+  const std::string graph = jit::text_of(plan.replays);
+  if (!graph.empty()) text += fmt::format("      {}\n", graph);
   if (plan.kept_bytes > 0) {
     text += fmt::format(
         "      {} of operands of matmul and conv2d stay packed until their Variables are "
@@ -236,6 +238,11 @@ nlohmann::json json_of(const jit::PlanReport& plan, Bounds wanted) {
           {"peak_bytes", plan.peak_bytes()},
           {"kept_bytes", plan.kept_bytes},
           {"kernels_generated", plan.kernels_generated},
+          {"replays",
+           {{"count", plan.replays.replays},
+            {"made", plan.replays.made},
+            {"updated", plan.replays.updated},
+            {"why_not", plan.replays.why_not}}},
           {"steps", std::move(steps)},
           {"values", std::move(values)}};
 }

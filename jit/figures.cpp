@@ -39,4 +39,11 @@ std::string lines_of(const std::vector<std::string>& places) {
   return text;
 }
 
+std::string text_of(const program::ReplayReport& replays) {
+  if (replays.made == 0) return replays.why_not.empty() ? "" : "no graph: " + replays.why_not;
+  return fmt::format("graph: {} replays, {} made, {} updated{}{}", replays.replays, replays.made,
+                     replays.updated,
+                     replays.why_not.empty() ? "" : "; no more are made: ", replays.why_not);
+}
+
 }  // namespace nitinol::jit

@@ -56,12 +56,15 @@ class Run {
     const auto has_failed = [&] { return is_checked && own.has_failed(); };
     program::Running::Given given = {
         .scalars = inputs_.scalars, .number_bits = inputs_.number_bits, .status = status};
-    running_.launch_safe(given);
-    if (program_.safe_steps <
-        program_.steps.size()) {  // something is overwritten, or acts on the outside
-      given.is_gated = program_.is_gated && program_.can_fail && !program_.has_ordered;
-      if (!given.is_gated && has_failed()) return failed();
-      running_.launch_rest(given);
+    const bool is_gated = program_.is_gated && program_.can_fail && !program_.has_ordered;
+    if (program_.replays == nullptr || !running_.replay(given, is_gated)) [[likely]] {
+      running_.launch_safe(given);
+      if (program_.safe_steps <
+          program_.steps.size()) {  // something is overwritten, or acts on the outside
+        given.is_gated = is_gated;
+        if (!is_gated && has_failed()) return failed();
+        running_.launch_rest(given);
+      }
     }
     if (has_failed()) return failed();
     if (!plan_.is_plain && has_found()) [[unlikely]]

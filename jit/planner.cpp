@@ -72,6 +72,7 @@ program::Options options_for(const tracer::Trace& trace, const Plan::Options& gi
       .packs = passes.has("pack_operands"),
       .joins = passes.has("horizontal_fusion"),
       .overlaps = passes.has("overlap"),
+      .replays = passes.has("cuda_graph"),
       .quick_code = given.quick_code,
       .places = trace.places};
   const std::unordered_set<tracer::TraceInput, InputHash> assigned(trace.assigned.begin(),

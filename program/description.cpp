@@ -1,6 +1,7 @@
 #include "program/description.h"
 
 #include "core/kernel.h"
+#include "program/replays.h"
 
 #include <fmt/format.h>
 
@@ -143,6 +144,7 @@ class Describer {
 
 void describe_values(const Program& program, Report& report) {
   Describer(program, report).run();
+  if (program.replays) report.replays = program.replays->report();
 }
 
 std::string kernel_text(const Program& program, std::size_t step) {

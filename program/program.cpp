@@ -15,6 +15,7 @@
 #include "program/horizontal_fusion.h"
 #include "program/in_place.h"
 #include "program/packing.h"
+#include "program/replays.h"
 #include "program/steps.h"
 #include "program/temporaries.h"
 #include "program/trimming.h"
@@ -247,6 +248,25 @@ void sum_up_memory(ProgramDraft& draft) {
   }
 }
 
+/// Lets runs be replays where that gains something; else the report says why not.
+void let_replay(Program& program, bool is_wanted, Report& report) {
+  if (!program.device->can_record()) return;
+  constexpr std::size_t least = 3;  // what one launch takes the place of
+  const std::size_t launches = report.steps.size();
+  std::string& why_not = report.replays.why_not;
+  if (!is_wanted) {
+    why_not = "it is left out";
+  } else if (program.has_ordered) {
+    why_not = "some steps wait for other processes";
+  } else if (!program.kept.empty()) {
+    why_not = "some operands stay packed";
+  } else if (launches < least) {
+    why_not = fmt::format("{} {} too few", launches, launches == 1 ? "step is" : "steps are");
+  } else {
+    program.replays = std::make_shared<Replays>(program);
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<const Program> make_program(Graph graph, Backend& device, const Options& options,
@@ -284,7 +304,9 @@ std::shared_ptr<const Program> make_program(Graph graph, Backend& device, const 
   draft.out.described = std::make_shared<const profiling::Steps>(
       profiling::Steps{report.steps, options.places, device.device(), options.threads});
   draft.out.graph = std::move(draft.graph);
-  return std::make_shared<const Program>(std::move(draft.out));
+  const auto program = std::make_shared<Program>(std::move(draft.out));
+  let_replay(*program, options.replays, report);
+  return program;
 }
 
 std::size_t bytes_of(const Spec& spec) {

@@ -100,6 +100,8 @@ struct ProgramStep {
   std::size_t together = 1;  ///< this step and those after it that are launched at once
 };
 
+class Replays;
+
 struct Program {
   Graph graph;
   Backend* device = nullptr;  ///< where it runs
@@ -122,6 +124,8 @@ struct Program {
   /// How many steps come before the first that overwrites donated memory or is ordered: all that
   /// can fail.
   std::size_t safe_steps = 0;
+  std::shared_ptr<Replays> replays;  ///< or null: the steps are launched at each run. The last
+                                     ///< member: what it has noted is of the steps
 };
 
 /// How a Program is made.
@@ -137,6 +141,7 @@ struct Options {
   bool packs = true;        ///< operands of matrix products
   bool joins = true;        ///< launches of one kernel, side by side
   bool overlaps = true;     ///< collectives come early, and go on beside other steps
+  bool replays = false;     ///< runs are one launch, where the device can note launches
   bool quick_code = false;  ///< where there is none: made quickly, and better while it runs
   std::shared_ptr<const std::vector<CallSite>> places = {};  ///< by origin, for profilers
 };

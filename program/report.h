@@ -30,6 +30,14 @@ struct ValueReport {
   bool is_in_place = false;  ///< output: stored where something has lain that nobody needs any more
 };
 
+/// Of runs as one launch (program/replays.h).
+struct ReplayReport {
+  uint64_t replays = 0;  ///< runs that were
+  uint64_t made = 0;     ///< of what is replayed
+  uint64_t updated = 0;  ///< times that steps of one were noted anew
+  std::string why_not;   ///< why none is made, or no more; empty where a device runs at once
+};
+
 struct Report {
   std::vector<StepReport> steps;
   std::vector<ValueReport> values = {};  ///< by explain()
@@ -39,6 +47,7 @@ struct Report {
   std::size_t in_place_bytes = 0;  ///< outputs that go where something else has lain
   std::size_t kept_bytes = 0;      ///< packed operands that stay from run to run, if all do
   std::size_t kernels_generated = 0;
+  ReplayReport replays = {};
   std::shared_ptr<const Program> program = {};  ///< by explain(): what texts are written from
   /// The most memory that a run takes beside its inputs and kept_bytes.
   [[nodiscard]] std::size_t peak_bytes() const { return arena_bytes + result_bytes; }

@@ -6,6 +6,7 @@
 #include "core/short_array.h"
 #include "core/step_times.h"
 #include "program/program.h"
+#include "program/replays.h"
 
 #include <algorithm>
 #include <memory>
@@ -29,6 +30,8 @@ class Running {
   /// tensor.
   template <class Donated>
   [[gnu::always_inline]] void allocate(const Donated& donated) {
+    if (program_.replays != nullptr) [[unlikely]]
+      return allocate_for_replay(donated);
     if (program_.arena_bytes > 0) {  // else temporaries are of no elements
       arena_ = program_.device->allocate(program_.arena_bytes);
       for (const Value v : program_.temporaries)
@@ -43,6 +46,18 @@ class Running {
       }
       addresses_[memory.value] = static_cast<std::byte*>(made_[i].internals().unsettled_address());
     }
+  }
+
+  /// The same where an earlier run has had it, if that can be.
+  template <class Donated>
+  [[gnu::noinline]] void allocate_for_replay(const Donated& donated) {
+    for (std::size_t i = 0; i < program_.memory.size(); ++i) {
+      const OutputMemory& memory = program_.memory[i];
+      if (memory.donation >= 0 && (made_[i] = donated(memory)).is_defined())
+        addresses_[memory.value] =
+            static_cast<std::byte*>(made_[i].internals().unsettled_address());
+    }
+    allocate_rest();
   }
 
   /// What steps are launched with beside addresses.
@@ -61,6 +76,10 @@ class Running {
     launch(program_.safe_steps, program_.steps.size(), given);
   }
 
+  /// All steps as one launch, with those that overwrite gated or not; false if none is launched:
+  /// Program::replays is there.
+  [[nodiscard]] bool replay(Given given, bool is_gated);
+
   /// The memory of Program::memory number `i`.
   [[nodiscard]] const Tensor& made(std::size_t i) { return made_[i]; }
   /// What is in memory that is no input's: a constant, an output or a temporary.
@@ -75,6 +94,9 @@ class Running {
   }
 
  private:
+  /// Memory for all that is not lent.
+  void allocate_rest();
+
   [[gnu::always_inline]] void launch(std::size_t from, std::size_t to, const Given& given) {
     if (is_noted()) [[unlikely]]
       return launch_noted(from, to, given);
@@ -218,7 +240,8 @@ class Running {
   ShortArray<std::byte*, 32> addresses_;  ///< per value
   ShortArray<Tensor, 8> made_;
   StorageHandle arena_;
-  std::vector<Begun> underway_;  ///< the last member: they end before their memory does
+  std::unique_ptr<Replays::Taken> taken_;  ///< of a Program that may be replayed
+  std::vector<Begun> underway_;            ///< the last member: they end before their memory does
 };
 
 }  // namespace nitinol::program

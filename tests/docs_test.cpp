@@ -297,8 +297,8 @@ TEST_CASE("docs/environment.md names every environment variable and pass", "[tre
   const std::string page = read(root / "docs/environment.md");
   CHECK(all_matches(page, std::regex("`(NITINOL_[A-Z_]+)`")) == read_by_code);
 
-  std::set<std::string> passes = {"trim_images", "fuse", "pack_operands", "horizontal_fusion",
-                                  "overlap"};
+  std::set<std::string> passes = {"trim_images",       "fuse",    "pack_operands",
+                                  "horizontal_fusion", "overlap", "cuda_graph"};
   for (const jit::Pass& pass : jit::all_passes()) passes.emplace(pass.name);
   CHECK(all_matches(page, std::regex("\n\\| `([a-z_]+)` \\|")) == passes);
 }

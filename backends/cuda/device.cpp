@@ -3,6 +3,7 @@
 #include "backends/cuda/runtime/compiler.h"
 #include "backends/cuda/runtime/executables.h"
 #include "backends/cuda/runtime/gpu.h"
+#include "backends/cuda/runtime/graph.h"
 #include "backends/cuda/runtime/mark.h"
 #include "backends/cuda/runtime/rates.h"
 #include "backends/cuda/vendor/executables.h"
@@ -90,8 +91,18 @@ class CudaBackend final : public Backend {
     static_cast<void>(CubinCache::instance().get_all(requests));
     Backend::specialise(plan);
   }
+  [[nodiscard]] bool can_record() const override { return true; }
+  std::unique_ptr<Sequence> record(std::size_t parts,
+                                   FunctionRef<void(std::size_t part)> launch) override {
+    auto graph = std::make_unique<Graph>(gpu_);
+    graph->record(parts, launch);
+    return graph;
+  }
   [[nodiscard]] bool is_asynchronous() const override { return true; }
   Status* take_status(const Status* after) override { return gpu_.status_words().take(after); }
+  void copy_status(const Status* from, Status* to) override {
+    gpu_.status_words().copy(from, to);
+  }
   std::unique_ptr<PostedStatus> post_status(const Status* status) override {
     return gpu_.status_words().post(status);
   }

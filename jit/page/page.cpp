@@ -27,6 +27,7 @@ using jit::counted;
 using jit::escaped;
 using jit::PlanReport;
 using jit::seconds;
+using jit::text_of;
 using program::StepReport;
 
 std::string folded(std::string_view title, std::string_view text) {
@@ -140,6 +141,8 @@ class Page {
         bytes(plan.in_place_bytes),
         plan.kept_bytes > 0 ? fmt::format("; {} of operands stay packed", bytes(plan.kept_bytes))
                             : "");
+    const std::string graph = text_of(plan.replays);
+    if (!graph.empty()) add("<p>{}</p>\n", escaped(graph));
     if (like != nullptr) {
       const auto number = like - explanation_.signatures.data() + 1;
       add("<p>The steps of <a href=\"#s{}\"><code>({})</code></a>, on other sizes.</p>\n", number,

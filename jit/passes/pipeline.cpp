@@ -40,8 +40,8 @@ constexpr Pass passes[] = {
 };
 
 /// What the planner does after the passes and can leave out too.
-constexpr std::array<std::string_view, 5> planning = {"trim_images", "fuse", "pack_operands",
-                                                      "horizontal_fusion", "overlap"};
+constexpr std::array<std::string_view, 6> planning = {
+    "trim_images", "fuse", "pack_operands", "horizontal_fusion", "overlap", "cuda_graph"};
 
 bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();

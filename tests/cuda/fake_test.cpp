@@ -407,6 +407,18 @@ std::string use_gpu() {
     });
     Tensor last;
     for (int i = 0; i < 4; ++i) last = step(rows);
+    // Of more addresses than there are graphs, and of numbers that change.
+    const auto replayed = compile(
+        [](const Tensor& v, const Scalar& s) {
+          return softmax(matmul(v, transpose(v))) + sum(exp(v) * s, 1) + sum(v * s);
+        },
+        {.check = Check::never});
+    std::vector<Tensor> moved, replays;
+    for (int i = 0; i < 18; ++i) moved.push_back(x + i);
+    for (int i = 0; i < 39; ++i) {
+      const Tensor& v = moved[static_cast<std::size_t>(std::max(0, (i - 3) / 2))];
+      replays.push_back(replayed(v, i == 4 ? 0.5 : 0.25));
+    }
     const Tensor large = zeros({300'000}, f32, device);
     Tensor copied = large;
     for (int i = 0; i < 2; ++i) copied = copied + ones({300'000}, f32, Device{}).to(device);
@@ -414,6 +426,7 @@ std::string use_gpu() {
     const Variable filter = parameter(reshape(x, {2, 1, 2, 3}));
     sum(tanh(conv2d(images, filter))).backward();
     return std::vector{matmul(x, transpose(x)),
+                       stack(replays),
                        images.grad(),
                        filter.grad(),
                        exp(x),
@@ -453,8 +466,8 @@ std::string live_objects() {
   // Pinned memory, each piece with its event, is kept; how much depends on when copies end.
   constexpr uint64_t most_pinned = 24;
   CHECK(counts.pinned <= most_pinned);
-  for (const uint64_t count :
-       {counts.blocks, counts.streams, counts.events - counts.pinned, counts.modules})
+  for (const uint64_t count : {counts.blocks, counts.streams, counts.events - counts.pinned,
+                               counts.modules, counts.graphs})
     text << ' ' << count;
   for (const char* const library : {"libnvrtc.so.13", "libcublasLt.so.13", "libcudnn.so.9"}) {
     const auto live = exported<decltype(&fake_live)>(library, "fake_live");

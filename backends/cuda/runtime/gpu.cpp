@@ -1,6 +1,7 @@
 #include "backends/cuda/runtime/gpu.h"
 
 #include "backends/cuda/runtime/call.h"
+#include "backends/cuda/runtime/graph.h"
 #include "core/backend.h"
 #include "core/error.h"
 
@@ -177,6 +178,7 @@ bool Gpu::upload_written(void* to, std::size_t bytes,
 }
 
 void Gpu::upload_by(void* to, std::size_t bytes, FunctionRef<void(Driver::Stream)> copy) {
+  Graph::expect_none(*this, "a copy from the host");
   if (!GpuMemory::is_large(bytes)) return copy(stream_);
   const Driver::Stream stream = copies();
   if (const Driver::Event used = memory_.last_use(to))
@@ -223,6 +225,7 @@ void Gpu::reach(const Gpu& other) {
 
 void Gpu::copy_from(Gpu& source, const void* from, void* to, std::size_t bytes) {
   constexpr const char* what = "copying between devices";
+  Graph::expect_none(*this, what);
   static ForkSafeMutex mutex;  // of all marks, and of who reaches whom
   const std::lock_guard lock(mutex);
   const Driver::Event made = source.mark();
@@ -245,11 +248,17 @@ void Gpu::copy_from(Gpu& source, const void* from, void* to, std::size_t bytes) 
 }
 
 void Gpu::download(const void* from, void* to, std::size_t bytes) {
+  Graph::expect_none(*this, "a copy to the host");
   const Entered entered = enter();
   if (bytes > 0) staging_->download(from, to, bytes);
 }
 
 void Gpu::fill(void* to, uint64_t bits, std::size_t element_bytes, std::size_t count) {
+  Graph::expect_none(*this, "filling memory");
+  fill_now(to, bits, element_bytes, count);
+}
+
+void Gpu::fill_now(void* to, uint64_t bits, std::size_t element_bytes, std::size_t count) {
   if (count == 0) return;
   const Entered entered = enter();
   const Driver::Address at = Driver::address_of(to);
@@ -274,6 +283,7 @@ void Gpu::fill(void* to, uint64_t bits, std::size_t element_bytes, std::size_t c
 }
 
 void Gpu::wait() {
+  Graph::expect_none(*this, "waiting");
   const Entered entered = enter();
   uint64_t asked = 0;
   {
@@ -288,8 +298,22 @@ void Gpu::wait() {
 void Gpu::launch(Driver::Function function, uint32_t blocks, uint32_t threads,
                  std::span<const std::byte> arguments,
                  const std::shared_ptr<const std::string>& label) {
+  if (Graph* const graph = Graph::noting(*this))
+    return graph->add(function, blocks, threads, arguments, label);
   check(enqueue(function, blocks, threads, arguments, stream_), "a launch");
   note(label);
+}
+
+int Gpu::launch(FunctionRef<int(Driver::Stream)> call, const std::array<void*, 3>& operands,
+                const std::shared_ptr<const std::string>& label) {
+  const std::lock_guard order(order_);
+  if (Graph* const graph = Graph::noting(*this)) {
+    graph->capture(call, operands, label);
+    return 0;
+  }
+  const int result = call(stream_);
+  if (result == 0) note(label);
+  return result;
 }
 
 void Gpu::note(const std::shared_ptr<const std::string>& label) {
@@ -311,20 +335,45 @@ void* Gpu::workspace() {
 
 uint32_t* Gpu::counters(std::size_t count) {
   if (count == 0) return nullptr;
+  const auto found = [&] {
+    if (Graph* const graph = Graph::noting(*this)) graph->keep(counters_);
+    return static_cast<uint32_t*>(counters_->data);
+  };
   {
     const std::lock_guard lock(mutex_);
-    if (count <= counter_count_) return static_cast<uint32_t*>(counters_->data);
+    if (count <= counter_count_) return found();
   }
   // Who still uses the old ones is earlier on the stream than who gets their memory next.
   const std::size_t words = std::max(least_counters, 2 * count);
   StorageHandle fresh = memory_.allocate(words * sizeof(uint32_t));
-  fill(fresh->data, 0, sizeof(uint32_t), words);
+  fill_now(fresh->data, 0, sizeof(uint32_t), words);
   const std::lock_guard lock(mutex_);
   if (words > counter_count_) {
     std::swap(counters_, fresh);
     counter_count_ = words;
   }
-  return static_cast<uint32_t*>(counters_->data);
+  return found();
+}
+
+StorageHandle Gpu::scratch(std::size_t bytes) {
+  Graph* const graph = Graph::noting(*this);
+  return graph != nullptr ? graph->scratch(bytes) : memory_.allocate(bytes);
+}
+
+Driver::Stream Gpu::captures() {
+  return made(captures_, "its stream of captures");
+}
+
+bool Gpu::take_for_graphs(std::size_t bytes) {
+  constexpr std::size_t share = 64;  // of the device's memory
+  const std::size_t budget = properties_.total_bytes / share;
+  if (graph_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= budget) return true;
+  give_back_to_graphs(bytes);
+  return false;
+}
+
+void Gpu::give_back_to_graphs(std::size_t bytes) {
+  graph_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
 }
 
 }  // namespace nitinol::cuda

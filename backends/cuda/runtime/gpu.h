@@ -103,7 +103,11 @@ class Gpu {
   void launch(Driver::Function function, uint32_t blocks, uint32_t threads,
               std::span<const std::byte> arguments,
               const std::shared_ptr<const std::string>& label);
-  /// Notes work that a library has put on the stream.
+  /// What a library puts on the stream that `call` is given, for which it has `operands`; returns
+  /// what `call` returns, 0 for success.
+  int launch(FunctionRef<int(Driver::Stream)> call, const std::array<void*, 3>& operands,
+             const std::shared_ptr<const std::string>& label);
+  /// Notes work that has been put on the stream.
   void note(const std::shared_ptr<const std::string>& label);
 
   [[nodiscard]] StatusWords& status_words() { return status_words_; }
@@ -116,6 +120,15 @@ class Gpu {
   static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
   /// Words that are 0 whenever no launch runs; the same ones for all, as one launch runs at a time.
   [[nodiscard]] uint32_t* counters(std::size_t count);
+  /// Memory for launches that are asked for while it is held.
+  [[nodiscard]] StorageHandle scratch(std::size_t bytes);
+
+  /// The stream for captures, made when it is first needed; nothing else is put on it. order() is
+  /// held.
+  [[nodiscard]] Driver::Stream captures();
+  /// Of a budget of bytes that graphs hold in the device's memory; false if it has no more.
+  [[nodiscard]] bool take_for_graphs(std::size_t bytes);
+  void give_back_to_graphs(std::size_t bytes);
 
  private:
   /// By the stream that an upload of so many bytes goes, behind the last use of its memory.
@@ -123,6 +136,7 @@ class Gpu {
   [[nodiscard]] Driver::Stream made(Driver::Stream& stream, const char* what);
   /// The stream of large copies, made when it is first needed.
   [[nodiscard]] Driver::Stream copies();
+  void fill_now(void* to, uint64_t bits, std::size_t element_bytes, std::size_t count);
   void wait_for(Driver::Event event, Driver::Stream stream, const char* what) const;
   /// Lets this device's copies read the other one's memory, if the machine has a way.
   void reach(const Gpu& other);
@@ -136,12 +150,14 @@ class Gpu {
   const Properties properties_;
   std::size_t most_argument_bytes_ = 0;
   Driver::Context context_ = nullptr;
-  Driver::Stream stream_ = nullptr, copies_ = nullptr, exchanges_ = nullptr;
+  Driver::Stream stream_ = nullptr, copies_ = nullptr, exchanges_ = nullptr, captures_ = nullptr;
   Driver::Event mark_ = nullptr;
   std::set<int> reached_;
   GpuMemory memory_;
   std::unique_ptr<Staging> staging_;
   StatusWords status_words_{*this};
+
+  std::atomic<std::size_t> graph_bytes_ = 0;
 
   ForkSafeMutex order_;
   mutable ForkSafeMutex mutex_;  ///< of what follows

@@ -430,7 +430,18 @@ std::span<const char* const> driver_functions() {
                                           "cuEventRecord",
                                           "cuEventQuery",
                                           "cuEventSynchronize",
-                                          "cuEventElapsedTime"};
+                                          "cuEventElapsedTime",
+                                          "cuStreamBeginCapture_v2",
+                                          "cuStreamEndCapture",
+                                          "cuGraphCreate",
+                                          "cuGraphDestroy",
+                                          "cuGraphAddKernelNode_v2",
+                                          "cuGraphAddChildGraphNode",
+                                          "cuGraphInstantiateWithFlags",
+                                          "cuGraphExecKernelNodeSetParams_v2",
+                                          "cuGraphExecChildGraphNodeSetParams",
+                                          "cuGraphLaunch",
+                                          "cuGraphExecDestroy"};
   return names;
 }
 

@@ -16,12 +16,6 @@
 namespace nitinol::cuda {
 namespace {
 
-bool waits_after_each() {
-  static constexpr std::string_view values[] = {"0", "1"};
-  static const bool waits = environment_choice("NITINOL_CUDA_WAIT", values).value_or(0) == 1;
-  return waits;
-}
-
 /// Of the functions of a part; 0 if the cubin does not say.
 int most_registers(const Code& code) {
   const std::string first = function_name(code.part, 0);
@@ -38,6 +32,12 @@ int most_registers(const Code& code) {
 }
 
 }  // namespace
+
+bool waits_after_each() {
+  static constexpr std::string_view values[] = {"0", "1"};
+  static const bool waits = environment_choice("NITINOL_CUDA_WAIT", values).value_or(0) == 1;
+  return waits;
+}
 
 Loaded::Loaded(Gpu& gpu, const Code& code, std::string label, std::string name)
     : gpu_(gpu),
@@ -84,7 +84,7 @@ Driver::Function Loaded::entry(std::size_t number) const {
 Loaded::Memory Loaded::memory_for(const Workspace& workspace, const Launch& launch) const {
   Memory memory;
   if (workspace.bytes > Gpu::workspace_bytes) {
-    memory.workspace = gpu_.memory().allocate(workspace.bytes);
+    memory.workspace = gpu_.scratch(workspace.bytes);
     memory.places.workspace = memory.workspace->data;
   } else if (workspace.bytes > 0) {
     memory.places.workspace = gpu_.workspace();

@@ -15,6 +15,9 @@
 
 namespace nitinol::cuda {
 
+/// Whether NITINOL_CUDA_WAIT is 1.
+[[nodiscard]] bool waits_after_each();
+
 /// The functions of a kernel, or of a text. Waits for its launches when it goes.
 class Loaded {
  public:

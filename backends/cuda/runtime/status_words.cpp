@@ -69,15 +69,19 @@ Status* StatusWords::take(const Status* after) {
   Status* const status = take_any();
   if (after == nullptr) return status;
   try {
-    const Entered entered = gpu_.enter();
-    gpu_.check(driver().cuMemcpyDtoDAsync_v2(Driver::address_of(status), Driver::address_of(after),
-                                             sizeof(Status), gpu_.stream()),
-               "copying a word of checks");
+    copy(after, status);
   } catch (...) {
     give(status, false);
     throw;
   }
   return status;
+}
+
+void StatusWords::copy(const Status* from, Status* to) {
+  const Entered entered = gpu_.enter();
+  gpu_.check(driver().cuMemcpyDtoDAsync_v2(Driver::address_of(to), Driver::address_of(from),
+                                           sizeof(Status), gpu_.stream()),
+             "copying a word of checks");
 }
 
 Status::Code StatusWords::read(const Status* status) {

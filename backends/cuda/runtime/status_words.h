@@ -24,6 +24,7 @@ class StatusWords {
   StatusWords& operator=(const StatusWords&) = delete;
 
   [[nodiscard]] Status* take(const Status* after);
+  void copy(const Status* from, Status* to);
   [[nodiscard]] Status::Code read(const Status* status);
   [[nodiscard]] std::unique_ptr<PostedStatus> post(const Status* status);
   void give(Status* status, bool is_ok);

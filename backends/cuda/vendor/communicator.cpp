@@ -2,6 +2,7 @@
 
 #include "backends/cuda/runtime/gpu.h"
 #include "core/error.h"
+#include "core/interrupt.h"
 
 #include <fmt/format.h>
 
@@ -106,10 +107,21 @@ void Communicator::ask(const dist::OnDevice& here, const dist::Dealings& dealing
 
 void Communicator::settle(const dist::OnDevice& here, int result, const char* what) const {
   const Clock::time_point begin = Clock::now();
+  Clock::time_point asked = begin;
   while (result == Nccl::in_progress) {
-    if (const int asked = nccl().ncclCommGetAsyncError(communicator_, &result); asked != 0)
-      result = asked;
+    if (const int failed = nccl().ncclCommGetAsyncError(communicator_, &result); failed != 0)
+      result = failed;
     if (result != Nccl::in_progress) break;
+    if (Clock::now() - asked > interrupt_interval) {
+      asked = Clock::now();
+      try {
+        check_interrupt();
+      } catch (...) {
+        dist::let_fail(here.group(),
+                       fmt::format("{}: rank {} was interrupted", here.text(), here.rank()));
+        throw;
+      }
+    }
     if (const std::string why = dist::failure_of(here.group()); !why.empty()) fail(here, why);
     if (seconds_since(begin) > dist::patience())
       fail(here, fmt::format("{} took longer than {:.0f} s", what, dist::patience()));

@@ -52,25 +52,40 @@ using Images = Owned<Cudnn::Images, &cudnn, &Cudnn::cudnnDestroyTensorDescriptor
 using Filters = Owned<Cudnn::Filters, &cudnn, &Cudnn::cudnnDestroyFilterDescriptor>;
 using Description = Owned<Cudnn::Convolution, &cudnn, &Cudnn::cudnnDestroyConvolutionDescriptor>;
 
-/// To be used while Gpu::order() is held: it is not for several threads. Null if cuDNN cannot be
-/// used, which is said once: it may be there and miss a part of itself.
-Cudnn::Handle handle_of(Gpu& gpu) {
+/// To be used while Gpu::order() is held: it is not for several threads.
+struct Handle {
+  Cudnn::Handle handle = nullptr;   ///< null if cuDNN cannot be used
+  Driver::Stream stream = nullptr;  ///< where it puts its work
+
+  /// Puts its work there from now on; what cuDNN says of it.
+  int use(Driver::Stream other) {
+    if (other == stream) return 0;
+    const int status = cudnn().cudnnSetStream(handle, other);
+    if (status == 0) stream = other;
+    return status;
+  }
+};
+
+/// If there is none, that is said once: cuDNN may be there and miss a part of itself.
+Handle& handle_of(Gpu& gpu) {
   static ForkSafeMutex mutex;
-  static auto& all = *new std::map<const Gpu*, Cudnn::Handle>;
+  static auto& all = *new std::map<const Gpu*, Handle>;
   const Entered entered = gpu.enter();
   const std::lock_guard lock(mutex);
   if (const auto found = all.find(&gpu); found != all.end()) return found->second;
+  Handle& made = all[&gpu];
   Cudnn::Handle handle = nullptr;
   int status = cudnn().cudnnCreate(&handle);
-  if (status == 0) status = cudnn().cudnnSetStream(handle, gpu.stream());
+  made.handle = handle;
+  if (status == 0) status = made.use(gpu.stream());
   if (status != 0) {
     log(LogLevel::warning,
         fmt::format("cuDNN cannot be used, so convolutions on cuda:{} are slower: {} (status {})",
                     gpu.number(), cudnn().cudnnGetErrorString(status), status));
     if (handle != nullptr) cudnn().cudnnDestroy(handle);
-    handle = nullptr;
+    made.handle = nullptr;
   }
-  return all[&gpu] = handle;
+  return made;
 }
 
 /// Of images [n, h, w, c] and filters [o, c, kh, kw], without gaps.
@@ -86,9 +101,10 @@ Strides filter_strides(const Shape& s, Format format) {
 /// The images, the filter and the windows of a call, as cuDNN is told of them.
 class Convolution final : public VendorCall {
  public:
-  Convolution(Gpu& gpu, const LibraryCall& call, Cudnn::Handle handle)
+  Convolution(Gpu& gpu, const LibraryCall& call, Handle& handle)
       : VendorCall(gpu, call, "cuDNN", "conv2d"),
-        handle_(handle),
+        used_(handle),
+        handle_(handle.handle),
         label_(std::make_shared<const std::string>(name_of(call.kind))) {}
 
   /// Finds an algorithm; false if there is none for this call.
@@ -246,8 +262,8 @@ class Convolution final : public VendorCall {
     const auto convolution = convolution_.get();
     const Entered entered = gpu_.enter();
     void* const workspace = gpu_.workspace();
-    const std::lock_guard order(gpu_.order());
-    const auto status = [&] {
+    const auto convolve = [&](Driver::Stream stream) {
+      if (const int status = used_.use(stream); status != 0) return status;
       switch (kind()) {
         case Kind::conv2d:
           return library_.cudnnConvolutionForward(handle_, one(), x, at[0], w, at[1], convolution,
@@ -262,13 +278,12 @@ class Convolution final : public VendorCall {
                                                          convolution, algorithm_, workspace,
                                                          workspace_bytes_, zero(), w, at[2]);
       }
-    }();
-    if (!accepts(status, "a convolution")) return false;
-    gpu_.note(label_);
-    return true;
+    };
+    return accepts(gpu_.launch(convolve, at, label_), "a convolution");
   }
 
   const Cudnn& library_ = cudnn();
+  Handle& used_;
   const Cudnn::Handle handle_;
   const std::shared_ptr<const std::string> label_;
   Images x_, y_;
@@ -298,8 +313,8 @@ std::unique_ptr<Executable> make_convolution(Gpu& gpu, const LibraryCall& call) 
   }
   if (!has_cudnn()) return nullptr;
   const Entered entered = gpu.enter();
-  const Cudnn::Handle handle = handle_of(gpu);
-  if (handle == nullptr) return nullptr;
+  Handle& handle = handle_of(gpu);
+  if (handle.handle == nullptr) return nullptr;
   auto convolution = std::make_unique<Convolution>(gpu, call, handle);
   if (convolution->plan()) return convolution;
   log(LogLevel::info,

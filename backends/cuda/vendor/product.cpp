@@ -270,13 +270,13 @@ class Product final : public VendorCall {
 
   void multiply(const Buffers& at) const {
     void* const workspace = gpu_.workspace();
-    const std::lock_guard order(gpu_.order());
-    const auto [b, a, c] = pointers(layouts_);
-    expect(library_.cublasLtMatmul(handle_, description_.get(), one(), at[1], b, at[0], a, zero(),
-                                   at[2], c, at[2], c, &*chosen_, workspace, Gpu::workspace_bytes,
-                                   gpu_.stream()),
-           "a product");
-    gpu_.note(label_);
+    const auto multiply = [&](Driver::Stream stream) {
+      const auto [b, a, c] = pointers(layouts_);
+      return library_.cublasLtMatmul(handle_, description_.get(), one(), at[1], b, at[0], a, zero(),
+                                     at[2], c, at[2], c, &*chosen_, workspace, Gpu::workspace_bytes,
+                                     stream);
+    };
+    expect(gpu_.launch(multiply, at, label_), "a product");
   }
 
   [[nodiscard]] static std::array<CublasLt::Layout, 3> pointers(const Layouts& layouts) {

@@ -105,7 +105,7 @@ void VendorCall::launch(const Launch& launch) const {
     for (std::size_t k = 0; k < at.size(); ++k) {
       at[k] = launch.buffers[k];
       if (!is_copied(k) && reinterpret_cast<uintptr_t>(at[k]) % alignment == 0) continue;
-      memory[k] = gpu_.memory().allocate(bytes_of(given_.operands[k]));
+      memory[k] = gpu_.scratch(bytes_of(given_.operands[k]));
       at[k] = memory[k]->data;
       if (k != result) copy(k).run(launch.buffers[k], at[k]);
     }

@@ -30,9 +30,13 @@ class Calls {
     }
     return 0;
   }
-  /// Lets the call-th call of `name` from now on fail.
+  /// Lets the call-th call of `name` from now on fail; 0: those that were to fail will not.
   void fail(const char* name, uint64_t call, int result) {
     const std::lock_guard lock(mutex_);
+    if (call == 0) {
+      std::erase_if(failures_, [&](const Failure& failure) { return failure.name == name; });
+      return;
+    }
     failures_.push_back({name, call, result});
   }
   /// "name count" in lines, of all that were called.

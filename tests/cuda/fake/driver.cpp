@@ -1,6 +1,7 @@
 // libcuda.so.1 made of CPU code: memory that nobody may touch but the device, work that is done
 // when something waits for it, kernels compiled for the host against the replay's shim.
 #include "tests/cuda/fake/calls.h"
+#include "tests/cuda/fake/entry.h"
 #include "tests/cuda/fake/fake.h"
 #include "tests/cuda/fake/module.h"
 #include "tests/cuda/fake/region.h"
@@ -28,52 +29,40 @@
 FAKE_CALLS;
 
 namespace nitinol::test {
-namespace {
 
 Driver& driver() {
   static Driver& instance = *new Driver;
   return instance;
 }
 
+int& current_device() {
+  thread_local int device = -1;
+  return device;
+}
+
+namespace {
+
 int device_count() {
   return static_cast<int>(std::min(number_of("NITINOL_FAKE_DEVICES", 1), most_devices));
 }
 
 std::array<int, most_devices> contexts;  // their addresses are the devices' contexts
-thread_local int current = -1;           ///< the device whose context is the thread's
 
 Region& region() {
-  return *driver().regions[static_cast<std::size_t>(current)];
+  return *driver().regions[static_cast<std::size_t>(current_device())];
 }
 
-/// What each function does first: counts, and fails where a test has asked for it.
-struct Entry {
-  explicit Entry(const char* name, bool needs_context) {
-    Driver& d = driver();
-    if (d.process != ::getpid()) {  // another thread's lock may be held for ever in the child
-      result = not_initialized;
-      return;
-    }
-    lock = std::unique_lock(d.mutex);
-    const int failure = Calls::instance().note(name);
-    if (!d.is_initialized) result = not_initialized;
-    if (result == success && needs_context) {
-      result = current < 0 ? static_cast<int>(invalid_context)
-                           : d.lost[static_cast<std::size_t>(current)];
-    }
-    if (failure == illegal_address && current >= 0)
-      d.lost[static_cast<std::size_t>(current)] = failure;
-    if (failure != success) result = failure;
-  }
-  std::unique_lock<std::recursive_mutex> lock;
-  int result = success;
-};
-
-/// The object of a handle if it is the current device's, or null.
-template <class T>
-T* find(const std::map<const void*, std::unique_ptr<T>>& map, const void* handle) {
-  const auto found = map.find(handle);
-  return found == map.end() || found->second->device != current ? nullptr : found->second.get();
+/// Into the graph of a stream that is captured.
+int note(Capture& capture, std::function<bool()> work, std::shared_ptr<Module> module,
+         const Event& after) {
+  if (capture.thread != std::this_thread::get_id()) return broken(capture, "another thread");
+  if (after.stream != nullptr) return broken(capture, "an event of another stream");
+  std::list<GraphNode>& nodes = capture.graph->nodes;
+  GraphNode node = {
+      .after = {}, .run = std::move(work), .module = std::move(module), .child = nullptr};
+  if (!nodes.empty()) node.after = {&nodes.back()};
+  nodes.push_back(std::move(node));
+  return success;
 }
 
 int enqueue(const void* handle, std::function<bool()> work,
@@ -81,6 +70,8 @@ int enqueue(const void* handle, std::function<bool()> work,
   static const bool is_early = number_of("NITINOL_FAKE_EARLY", 0) != 0;
   Stream* const stream = find(driver().streams, handle);
   if (stream == nullptr) return invalid_handle;
+  if (stream->capture != nullptr)
+    return note(*stream->capture, std::move(work), std::move(module), after);
   if (module != nullptr) stream->has_launches = true;
   driver().queue.push_back(
       {stream, ++driver().last_number, std::move(work), std::move(module), after});
@@ -93,9 +84,18 @@ int wait(const Stream& stream, uint64_t last = std::numeric_limits<uint64_t>::ma
   return driver().run(stream, last);
 }
 
+/// For what a graph of this driver does not have.
+int refuse_capture(const void* handle, const char* what) {
+  const Stream* const stream = find(driver().streams, handle);
+  if (stream == nullptr || stream->capture == nullptr) return success;
+  return broken(*stream->capture, what);
+}
+
 /// As the driver does: what is not pinned is read at the call.
 int upload(const void* stream, uint64_t to, const void* from, std::size_t bytes) {
   if (!region().holds(to, bytes)) return invalid_value;
+  if (const int result = refuse_capture(stream, "a copy from the host"); result != success)
+    return result;
   driver().counts.uploaded += bytes;
   const auto* const first = static_cast<const std::byte*>(from);
   if (Stream* const found = find(driver().streams, stream)) found->has_copies = true;
@@ -110,6 +110,8 @@ int upload(const void* stream, uint64_t to, const void* from, std::size_t bytes)
 /// As the driver does: into what is not pinned before it returns.
 int download(const void* handle, void* to, uint64_t from, std::size_t bytes) {
   if (!region().holds(from, bytes)) return invalid_value;
+  if (const int result = refuse_capture(handle, "a copy to the host"); result != success)
+    return result;
   driver().counts.downloaded += bytes;
   const int result = enqueue(handle, [=] {
     std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
@@ -144,12 +146,6 @@ using namespace nitinol::test;  // NOLINT: functions of C's
 extern "C" {
 
 // NOLINTBEGIN(readability-identifier-naming): the driver's names
-
-#define FAKE_ENTRY(...)                     \
-  const Entry entry(__func__, __VA_ARGS__); \
-  if (entry.result != success) return entry.result
-#define FAKE_ENTRY_WITH_CONTEXT FAKE_ENTRY(true)
-#define FAKE_ENTRY_WITHOUT_CONTEXT FAKE_ENTRY(false)
 
 int cuInit(unsigned) {
   if (driver().process != ::getpid()) return not_initialized;
@@ -225,7 +221,7 @@ int cuDevicePrimaryCtxRetain(void** context, int device) {
 }
 int cuCtxGetCurrent(void** context) {
   FAKE_ENTRY_WITHOUT_CONTEXT;
-  *context = current < 0 ? nullptr : &contexts[static_cast<std::size_t>(current)];
+  *context = current_device() < 0 ? nullptr : &contexts[static_cast<std::size_t>(current_device())];
   return success;
 }
 int cuCtxSetCurrent(void* context) {
@@ -233,7 +229,7 @@ int cuCtxSetCurrent(void* context) {
   const auto found =
       std::ranges::find_if(contexts, [&](const int& object) { return &object == context; });
   if (context != nullptr && found == contexts.end()) return invalid_context;
-  current = context == nullptr ? -1 : static_cast<int>(found - contexts.begin());
+  current_device() = context == nullptr ? -1 : static_cast<int>(found - contexts.begin());
   return success;
 }
 int cuCtxEnablePeerAccess(void* context, unsigned flags) {
@@ -242,12 +238,12 @@ int cuCtxEnablePeerAccess(void* context, unsigned flags) {
       std::ranges::find_if(contexts, [&](const int& object) { return &object == context; });
   if (found == contexts.end() || flags != 0) return invalid_value;
   const auto other = static_cast<int>(found - contexts.begin());
-  if (other == current) return invalid_device;
-  return driver().peers.insert({current, other}).second ? success : peer_access_enabled;
+  if (other == current_device()) return invalid_device;
+  return driver().peers.insert({current_device(), other}).second ? success : peer_access_enabled;
 }
 int cuStreamCreate(void** handle, unsigned) {
   FAKE_ENTRY_WITH_CONTEXT;
-  auto stream = std::make_unique<Stream>(current);
+  auto stream = std::make_unique<Stream>(current_device());
   *handle = stream.get();
   driver().streams[*handle] = std::move(stream);
   return success;
@@ -267,7 +263,7 @@ int cuStreamWaitEvent(void* handle, void* event, unsigned) {
 int cuEventCreate(void** handle, unsigned flags) {
   FAKE_ENTRY_WITH_CONTEXT;
   constexpr unsigned no_timing = 2;
-  auto event = std::make_unique<Event>(current);
+  auto event = std::make_unique<Event>(current_device());
   event->has_time = (flags & no_timing) == 0;
   *handle = event.get();
   driver().events[*handle] = std::move(event);
@@ -283,6 +279,7 @@ int cuEventRecord(void* handle, void* stream) {
   FAKE_ENTRY_WITH_CONTEXT;
   Event* const event = find(driver().events, handle);
   if (event == nullptr || find(driver().streams, stream) == nullptr) return invalid_handle;
+  if (const int result = refuse_capture(stream, "an event"); result != success) return result;
   event->stream = find(driver().streams, stream);
   event->number = driver().last_number;
   return success;
@@ -323,7 +320,7 @@ int cuMemAlloc_v2(uint64_t* address, std::size_t bytes) {
 }
 int cuMemFree_v2(uint64_t address) {
   FAKE_ENTRY_WITH_CONTEXT;
-  if (const int result = driver().run_all(current); result != success) return result;
+  if (const int result = driver().run_all(current_device()); result != success) return result;
   return region().release(address) ? success : invalid_value;
 }
 int cuMemHostAlloc(void** memory, std::size_t bytes, unsigned) {
@@ -394,18 +391,28 @@ int cuModuleLoadData(void** handle, const void* image) {
   const std::vector<std::shared_ptr<Module>> parts = read_image(image);
   if (parts.empty()) return invalid_image;
   *handle = parts[0].get();
-  driver().modules[*handle] = {current, parts};
+  driver().modules[*handle] = {current_device(), parts};
   return success;
 }
 int cuModuleUnload(void* handle) {
   FAKE_ENTRY_WITH_CONTEXT;
   const auto found = driver().modules.find(handle);
-  if (found == driver().modules.end() || found->second.device != current) return invalid_handle;
+  if (found == driver().modules.end() || found->second.device != current_device())
+    return invalid_handle;
   const auto& parts = found->second.parts;
+  const auto is_of = [&](const ReadyNodes& nodes) {
+    return std::ranges::any_of(parts, [&](const auto& part) { return uses_module(nodes, *part); });
+  };
   if (std::ranges::any_of(driver().queue, [&](const Work& work) {
-        return work.module != nullptr && std::ranges::find(parts, work.module) != parts.end();
+        return (work.nodes != nullptr && is_of(*work.nodes)) ||
+               (work.module != nullptr && std::ranges::find(parts, work.module) != parts.end());
       })) {
     std::fputs("fake driver: a module is unloaded that launches still need\n", stderr);
+    return invalid_value;
+  }
+  if (std::ranges::any_of(driver().execs,
+                          [&](const auto& exec) { return is_of(*exec.second->nodes); })) {
+    std::fputs("fake driver: a module is unloaded that a graph still needs\n", stderr);
     return invalid_value;
   }
   std::erase_if(driver().functions,
@@ -416,7 +423,8 @@ int cuModuleUnload(void* handle) {
 int cuModuleGetFunction(void** handle, void* module, const char* name) {
   FAKE_ENTRY_WITH_CONTEXT;
   const auto found = driver().modules.find(module);
-  if (found == driver().modules.end() || found->second.device != current) return invalid_handle;
+  if (found == driver().modules.end() || found->second.device != current_device())
+    return invalid_handle;
   uint32_t part = 0, number = 0;
   const bool is_part = std::sscanf(name, "part%u_entry%u", &part, &number) == 2;
   if (!is_part && std::sscanf(name, "entry%u", &number) != 1) return not_found;
@@ -424,7 +432,8 @@ int cuModuleGetFunction(void** handle, void* module, const char* name) {
   const std::size_t at = is_part ? part - 1 : 0;
   if (is_part == (parts[0]->part == 0) || at >= parts.size() || number >= parts[at]->threads.size())
     return not_found;
-  auto function = std::make_unique<LoadedFunction>(module, current, Function{parts[at], number});
+  auto function =
+      std::make_unique<LoadedFunction>(module, current_device(), Function{parts[at], number});
   *handle = function.get();
   driver().functions[*handle] = std::move(function);
   return success;
@@ -458,6 +467,11 @@ int fake_enqueue(void* stream, void (*work)(void*), void* data) {
   FAKE_ENTRY_WITH_CONTEXT;
   return enqueue(stream, [=] { return work(data), true; });
 }
+int fake_enqueue_again(void* stream, void (*work)(void*), void* data, void (*end)(void*)) {
+  const std::shared_ptr<void> owned(data, end);
+  FAKE_ENTRY_WITH_CONTEXT;
+  return enqueue(stream, [work, owned] { return work(owned.get()), true; });
+}
 int fake_enqueue_tried(void* stream, bool (*work)(void*), void* data) {
   FAKE_ENTRY_WITH_CONTEXT;
   const int result = enqueue(stream, [] { return true; });
@@ -465,17 +479,17 @@ int fake_enqueue_tried(void* stream, bool (*work)(void*), void* data) {
   return result;
 }
 int fake_run(int device, void* stream) {
-  current = device;
+  current_device() = device;
   FAKE_ENTRY_WITH_CONTEXT;
   const Stream* const found = find(driver().streams, stream);
   return found != nullptr ? driver().run(*found) : invalid_handle;
 }
 int fake_device() {
-  return current;
+  return current_device();
 }
 bool fake_holds(const void* address, std::size_t bytes) {
   const std::lock_guard lock(driver().mutex);
-  return current >= 0 && region().holds(reinterpret_cast<uint64_t>(address), bytes);
+  return current_device() >= 0 && region().holds(reinterpret_cast<uint64_t>(address), bytes);
 }
 FakeCounts fake_counts() {
   const std::lock_guard lock(driver().mutex);
@@ -486,6 +500,7 @@ FakeCounts fake_counts() {
   counts.streams = driver().streams.size();
   counts.events = driver().events.size();
   counts.modules = driver().modules.size();
+  counts.graphs = driver().graphs.size() + driver().execs.size();
   counts.queued = driver().queue.size();
   counts.queued_beside = static_cast<uint64_t>(std::ranges::count_if(
       driver().queue, [](const Work& work) { return work.stream->is_of_copies(); }));

@@ -20,7 +20,8 @@ struct FakeCounts {
   uint64_t queued = 0;         ///< asked for and not yet done
   uint64_t queued_beside = 0;  ///< of them, by streams of copies alone
   /// That live.
-  uint64_t blocks = 0, pinned = 0, streams = 0, events = 0, modules = 0;
+  uint64_t blocks = 0, pinned = 0, streams = 0, events = 0, modules = 0, graphs = 0;
+  uint64_t graph_launches = 0;
 };
 
 }  // namespace nitinol::test
@@ -30,10 +31,14 @@ extern "C" {
 /// Exported by each library; tests find them by dlsym. (calls.h)
 /// "name count" in lines, of all functions that were called.
 [[gnu::visibility("default")]] const char* fake_calls();
-/// Lets the call-th call of `name` from now on fail. So does NITINOL_FAKE_FAIL "name:call:result".
+/// Lets the call-th call of `name` from now on fail; call 0: none any more. So does
+/// NITINOL_FAKE_FAIL "name:call:result".
 [[gnu::visibility("default")]] void fake_fail(const char* name, uint64_t call, int result);
 /// Exported by the fake libcuda.so.1.
 [[gnu::visibility("default")]] int fake_enqueue(void* stream, void (*work)(void*), void* data);
+/// The same for work that a graph may do again and again; `end` ends `data`.
+[[gnu::visibility("default")]] int fake_enqueue_again(void* stream, void (*work)(void*), void* data,
+                                                      void (*end)(void*));
 /// The same for work that is done once `work` returns true, until which it is tried again.
 [[gnu::visibility("default")]] int fake_enqueue_tried(void* stream, bool (*work)(void*),
                                                       void* data);

@@ -71,6 +71,7 @@ struct Counted {
 /// The fake driver's functions; null if it is not open.
 struct FakeDriver {
   decltype(&fake_enqueue) enqueue = nullptr;
+  decltype(&fake_enqueue_again) enqueue_again = nullptr;
   decltype(&fake_holds) holds = nullptr;
   decltype(&fake_enqueue_tried) enqueue_tried = nullptr;
   decltype(&fake_run) run = nullptr;
@@ -86,6 +87,7 @@ inline const FakeDriver& fake_driver() {
     };
     FakeDriver driver;
     find(driver.enqueue, "fake_enqueue");
+    find(driver.enqueue_again, "fake_enqueue_again");
     find(driver.holds, "fake_holds");
     find(driver.enqueue_tried, "fake_enqueue_tried");
     find(driver.run, "fake_run");

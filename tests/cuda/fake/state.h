@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tests/cuda/fake/fake.h"
+#include "tests/cuda/fake/graph.h"
 #include "tests/cuda/fake/module.h"
 #include "tests/cuda/fake/region.h"
 
@@ -34,11 +35,15 @@ enum Result : int {
   invalid_image = 200,
   invalid_context = 201,
   invalid_handle = 400,
+  illegal_state = 401,
   not_found = 500,
   not_ready = 600,
   illegal_address = 700,
   peer_access_enabled = 704,
   launch_failed = 719,
+  capture_unsupported = 900,
+  capture_broken = 901,
+  capture_wrong_thread = 908,
 };
 
 inline constexpr std::size_t most_poison = std::size_t{1} << 20, most_devices = 4;
@@ -47,6 +52,7 @@ inline constexpr int device_version = 13000;
 struct Stream {
   int device;
   bool has_copies = false, has_launches = false;
+  std::unique_ptr<Capture> capture = nullptr;  ///< while it is captured
   [[nodiscard]] bool is_of_copies() const { return has_copies && !has_launches; }
 };
 struct Event {
@@ -62,6 +68,7 @@ struct Work {
   std::shared_ptr<Module> module;       ///< to be compiled before
   Event after = {};                     ///< what is waited for, if it has a stream
   std::function<bool()> is_ready = {};  ///< or whether another process lets it run by now
+  std::shared_ptr<const ReadyNodes> nodes = nullptr;  ///< of a graph
 };
 struct LoadedModule {
   int device;
@@ -83,6 +90,8 @@ struct Driver {
   std::map<const void*, std::unique_ptr<Event>> events;
   std::map<const void*, LoadedModule> modules;
   std::map<const void*, std::unique_ptr<LoadedFunction>> functions;
+  std::map<const void*, std::unique_ptr<Graph>> graphs;
+  std::map<const void*, std::unique_ptr<GraphExec>> execs;
   std::map<const void*, std::size_t> pinned;
   std::list<Work> queue;
   std::set<std::pair<int, int>> peers;  ///< a device, and one whose memory it can read

@@ -80,8 +80,8 @@ TEST_CASE("a name that no pass has is noted, and so is one that cannot be switch
   REQUIRE(messages.size() == 2);
   CHECK(messages[0] ==
         "there is no pass 'simplfy' to switch off; there are trim_images, fuse, "
-        "pack_operands, horizontal_fusion, overlap, fold_constants, simplify, hoist_views, "
-        "merge_duplicates, remove_dead");
+        "pack_operands, horizontal_fusion, overlap, cuda_graph, fold_constants, simplify, "
+        "hoist_views, merge_duplicates, remove_dead");
 }
 
 TEST_CASE("graphs are dumped as text that parses", "[jit][pass]") {
