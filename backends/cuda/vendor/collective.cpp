@@ -72,7 +72,7 @@ struct Ways {
   std::map<int, Way> by_group;
 
   /// Null before the first exchange.
-  [[nodiscard]] const Way* find(int group) {
+  [[nodiscard]] Way* find(int group) {
     const std::lock_guard lock(mutex);
     const auto at = by_group.find(group);
     return at == by_group.end() ? nullptr : &at->second;
@@ -113,13 +113,13 @@ Way agreed_way(Gpu& gpu, dist::OnDevice& here) {
 
 /// That of a group whose mutex is held; all ranks agree on it at its first exchange.
 Way& way_of(Gpu& gpu, int group, dist::OnDevice& here) {
-  const Way* const known = ways().find(group);
+  Way* const known = ways().find(group);
   if (known == nullptr) {
     Way way = agreed_way(gpu, here);
     const std::lock_guard lock(ways().mutex);
     return ways().by_group.emplace(group, std::move(way)).first->second;
   }
-  if (known->gpu == gpu.number()) return const_cast<Way&>(*known);
+  if (known->gpu == gpu.number()) return *known;
   throw Error(ErrorKind::device,
               {.where = here.text(),
                .what = "tensors of two GPUs in one group's exchanges",
@@ -179,7 +179,7 @@ class Exchanged final : public Executable {
       from = packed->data;
     }
     const dist::Dealings dealings = here.dealings(from, launch.buffers[1]);
-    if (dealings.others.empty() && here.size() == 1) {
+    if (here.size() == 1) {
       copy(dealings);
       return nullptr;
     }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <thread>
 #include <utility>
 
@@ -65,14 +66,20 @@ std::shared_ptr<const Communicator::Exchange> Communicator::begin(const dist::On
     gpu_.check(driver().cuStreamWaitEvent(later, exchange->done_, 0), "an exchange after work");
   };
   follow(stream, gpu_.stream());
-  if (dealings.kept != nullptr) {
-    gpu_.check(
-        driver().cuMemcpyDtoDAsync_v2(Driver::address_of(dealings.kept_to),
-                                      Driver::address_of(dealings.kept), dealings.bytes, stream),
-        "copying a rank's own part");
+  try {
+    if (dealings.kept != nullptr) {
+      gpu_.check(
+          driver().cuMemcpyDtoDAsync_v2(Driver::address_of(dealings.kept_to),
+                                        Driver::address_of(dealings.kept), dealings.bytes, stream),
+          "copying a rank's own part");
+    }
+    if (dealings.bytes > 0 && !dealings.others.empty()) ask(here, dealings);
+    gpu_.check(driver().cuEventRecord(exchange->done_, stream), "recording an event");
+  } catch (const std::exception& error) {
+    // Some of it may go on, in memory that is now released, and others wait for the rest.
+    cut_off(here.group(), error.what());
+    throw;
   }
-  if (dealings.bytes > 0 && !dealings.others.empty()) ask(here, dealings);
-  gpu_.check(driver().cuEventRecord(exchange->done_, stream), "recording an event");
   const std::lock_guard lock(mutex_);
   on_their_way_.push_back(exchange);
   if (!std::exchange(is_watched_, true)) std::thread(&Communicator::watch, this).detach();
@@ -139,6 +146,12 @@ void Communicator::fail(const dist::OnDevice& here, const std::string& why) cons
   throw Error(ErrorKind::io, {.where = {}, .what = std::move(text)});
 }
 
+void Communicator::cut_off(int group, const std::string& why) {
+  gpu_.cut_off(why);  // before what waits for the device goes on
+  nccl().ncclCommAbort(communicator_);
+  dist::let_fail(group, why);
+}
+
 std::string Communicator::trouble(const Exchange& exchange) const {
   if (std::string why = dist::failure_of(exchange.group_); !why.empty()) return why;
   int result = 0;
@@ -175,9 +188,7 @@ void Communicator::watch() {
     } else if (why.empty()) {
       has_changed_.wait_for(lock, pause);
     } else {
-      gpu_.cut_off(why);  // before what waits for the device goes on
-      nccl().ncclCommAbort(communicator_);
-      dist::let_fail(first->group_, why);
+      cut_off(first->group_, why);
       on_their_way_.clear();
       has_changed_.notify_all();
       return;

@@ -55,6 +55,8 @@ class Communicator {
   /// Waits while NCCL is at work on the host, and throws for what has failed.
   void settle(const dist::OnDevice& here, int result, const char* what) const;
   [[noreturn]] void fail(const dist::OnDevice& here, const std::string& why) const;
+  /// Ends what is on its way: whoever waits for the device is told why.
+  void cut_off(int group, const std::string& why);
   /// Why the exchange will have no end; empty if it may.
   [[nodiscard]] std::string trouble(const Exchange& exchange) const;
   void watch();
