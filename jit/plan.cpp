@@ -49,20 +49,20 @@ class Run {
       if (later_ && later_->call) status = later_->call->word();
       if (plan_.shadow) begin_shadow();
     }
-    allocate();
+    const bool may_be_replay = !plan_.is_plain && program_.replays != nullptr;
+    allocate(may_be_replay);
     const bool is_checked = program_.can_fail && status == nullptr;
     StatusWord own(is_checked ? program_.device : nullptr);
     if (status == nullptr) status = own.get();
     const auto has_failed = [&] { return is_checked && own.has_failed(); };
     program::Running::Given given = {
         .scalars = inputs_.scalars, .number_bits = inputs_.number_bits, .status = status};
-    const bool is_gated = program_.is_gated && program_.can_fail && !program_.has_ordered;
-    if (program_.replays == nullptr || !running_.replay(given, is_gated)) [[likely]] {
+    if (!may_be_replay || !replay(status)) [[likely]] {
       running_.launch_safe(given);
       if (program_.safe_steps <
           program_.steps.size()) {  // something is overwritten, or acts on the outside
-        given.is_gated = is_gated;
-        if (!is_gated && has_failed()) return failed();
+        given.is_gated = program_.is_gated && program_.can_fail && !program_.has_ordered;
+        if (!given.is_gated && has_failed()) return failed();
         running_.launch_rest(given);
       }
     }
@@ -93,6 +93,13 @@ class Run {
   [[nodiscard]] std::vector<Handle<DeferredCheck>> what() { return std::move(later_->earlier); }
 
  private:
+  /// By itself: what it hands on would be in memory for others, too.
+  [[nodiscard, gnu::noinline]] bool replay(Status* status) {
+    return running_.replay(
+        {.scalars = inputs_.scalars, .number_bits = inputs_.number_bits, .status = status},
+        program_.can_fail);
+  }
+
   [[nodiscard, gnu::noinline]] Plan::Outcome failed() {
     if (shadow_) end_shadow([this] { shadow_->call->expect_failure(); });
     return Plan::Outcome::check_failed;
@@ -395,12 +402,18 @@ class Run {
     }
   }
 
-  [[gnu::always_inline]] void allocate() {
+  [[gnu::noinline]] void allocate_for_replay() {
+    running_.allocate_for_replay(
+        [this](const program::OutputMemory& memory) { return lent(memory); });
+  }
+  [[gnu::always_inline]] void allocate(bool may_be_replay) {
     for (const std::size_t i : program_.numbers_in_memory) {
       values_[i] = in_memory(input_tensor(i));
       running_.address(program_.graph.inputs[i]) =
           static_cast<std::byte*>(values_[i].internals().address());
     }
+    if (may_be_replay) [[unlikely]]
+      return allocate_for_replay();
     running_.allocate([this](const program::OutputMemory& memory) { return lent(memory); });
   }
 

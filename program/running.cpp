@@ -1,16 +1,16 @@
-// What of a run is for replays, and no user of a processor waits for.
+// What is seldom asked of a run.
 #include "program/running.h"
 
 namespace nitinol::program {
 
 void Running::allocate_rest() {
-  taken_ =
-      std::make_unique<Replays::Taken>(program_.replays->take(addresses_.span(), made_.span()));
-  std::vector<StorageHandle>& storages = taken_->storages;
+  Replays::Taken& taken = rare().taken;
+  taken = program_.replays->take(addresses_.span(), made_.span());
+  std::vector<StorageHandle>& storages = taken.storages;
   storages.resize(program_.memory.size());
   if (program_.arena_bytes > 0) {
-    arena_ = taken_->temporaries ? std::move(taken_->temporaries)
-                                 : program_.device->allocate(program_.arena_bytes);
+    arena_ = taken.temporaries ? std::move(taken.temporaries)
+                               : program_.device->allocate(program_.arena_bytes);
     for (const Value v : program_.temporaries)
       addresses_[v] = static_cast<std::byte*>(arena_->data) + program_.places[v].offset;
   }
@@ -35,8 +35,26 @@ bool Running::replay(Given given, bool is_gated) {
                                 .scalars = given.scalars,
                                 .number_bits = given.number_bits,
                                 .status = given.status,
-                                .taken = taken_.get()},
+                                .taken = &rare().taken},
                                launch);
+}
+
+void Running::note_memory() {
+  if (arena_) memory_notes::note_temporaries(program_.described, *arena_);
+  std::size_t group = 0;
+  for (std::size_t s = 0; s < program_.steps.size(); s += program_.steps[s].together, ++group) {
+    for (std::size_t k = s; k < s + program_.steps[s].together; ++k) {
+      for (const Value written : program_.steps[k].writes) note_output(written, group);
+    }
+  }
+}
+
+void Running::note_output(Value written, std::size_t group) {
+  const Place& place = program_.places[written];
+  if (place.kind != Place::Kind::output) return;
+  const Tensor& made = made_[static_cast<std::size_t>(place.index)];
+  if (made.is_defined() && made.internals().storage)
+    memory_notes::note_step(program_.described, group, *made.internals().storage);
 }
 
 }  // namespace nitinol::program

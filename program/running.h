@@ -30,8 +30,6 @@ class Running {
   /// tensor.
   template <class Donated>
   [[gnu::always_inline]] void allocate(const Donated& donated) {
-    if (program_.replays != nullptr) [[unlikely]]
-      return allocate_for_replay(donated);
     if (program_.arena_bytes > 0) {  // else temporaries are of no elements
       arena_ = program_.device->allocate(program_.arena_bytes);
       for (const Value v : program_.temporaries)
@@ -48,9 +46,9 @@ class Running {
     }
   }
 
-  /// The same where an earlier run has had it, if that can be.
+  /// The same where an earlier run has had it, if that can be: Program::replays is there.
   template <class Donated>
-  [[gnu::noinline]] void allocate_for_replay(const Donated& donated) {
+  void allocate_for_replay(const Donated& donated) {
     for (std::size_t i = 0; i < program_.memory.size(); ++i) {
       const OutputMemory& memory = program_.memory[i];
       if (memory.donation >= 0 && (made_[i] = donated(memory)).is_defined())
@@ -118,22 +116,8 @@ class Running {
   }
 
   /// Says who made what allocate() has.
-  void note_memory() {
-    if (arena_) memory_notes::note_temporaries(program_.described, *arena_);
-    std::size_t group = 0;
-    for (std::size_t s = 0; s < program_.steps.size(); s += program_.steps[s].together, ++group) {
-      for (std::size_t k = s; k < s + program_.steps[s].together; ++k) {
-        for (const Value written : program_.steps[k].writes) note_output(written, group);
-      }
-    }
-  }
-  void note_output(Value written, std::size_t group) {
-    const Place& place = program_.places[written];
-    if (place.kind != Place::Kind::output) return;
-    const Tensor& made = made_[static_cast<std::size_t>(place.index)];
-    if (made.is_defined() && made.internals().storage)
-      memory_notes::note_step(program_.described, group, *made.internals().storage);
-  }
+  void note_memory();
+  void note_output(Value written, std::size_t group);
 
   /// While a Profile is open, or memory is noted.
   [[gnu::noinline]] void launch_noted(std::size_t from, std::size_t to, const Given& given) {
@@ -163,14 +147,16 @@ class Running {
     if (step.until == 0) return launch(step, given);
     ShortArray<void*, 24> buffers(step.operands.size());
     auto underway = step.executable->begin(arguments(step, buffers.data(), nullptr, given));
-    if (underway) underway_.push_back({step.until, std::move(underway)});
+    if (underway) rare().underway.push_back({step.until, std::move(underway)});
   }
   /// Waits for what step `s` needs.
   void wait_for(std::size_t s) {
+    if (rare_ == nullptr) return;
+    std::vector<Begun>& underway = rare_->underway;
     const auto is_needed = [s](const Begun& begun) { return begun.until <= s; };
-    while (std::ranges::any_of(underway_, is_needed)) {
-      const std::unique_ptr<Underway> first = std::move(underway_.front().underway);
-      underway_.erase(underway_.begin());  // they come to their ends in their order
+    while (std::ranges::any_of(underway, is_needed)) {
+      const std::unique_ptr<Underway> first = std::move(underway.front().underway);
+      underway.erase(underway.begin());  // they come to their ends in their order
       first->wait();
     }
   }
@@ -235,13 +221,21 @@ class Running {
     std::size_t until = 0;
     std::unique_ptr<Underway> underway;
   };
+  /// What few runs have.
+  struct Rare {
+    Replays::Taken taken;         ///< of a Program that may be replayed
+    std::vector<Begun> underway;  ///< the last member, as below
+  };
+  Rare& rare() {
+    if (rare_ == nullptr) rare_ = std::make_unique<Rare>();
+    return *rare_;
+  }
 
   const Program& program_;
   ShortArray<std::byte*, 32> addresses_;  ///< per value
   ShortArray<Tensor, 8> made_;
   StorageHandle arena_;
-  std::unique_ptr<Replays::Taken> taken_;  ///< of a Program that may be replayed
-  std::vector<Begun> underway_;            ///< the last member: they end before their memory does
+  std::unique_ptr<Rare> rare_;  ///< the last member: what is underway ends before its memory does
 };
 
 }  // namespace nitinol::program

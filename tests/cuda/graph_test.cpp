@@ -2,10 +2,10 @@
 // the latest order that their edges allow. In ctest's cuda.fake.calls.
 #include "core/backend.h"
 #include "core/executables.h"
-#include "jit/passes/pipeline.h"
 #include "jit/profile.h"
 #include "nitinol.h"
 #include "tests/cuda/replayed.h"
+#include "tests/jit/passes/pass_text.h"
 #include "tests/run_self.h"
 #include "tests/same_bits.h"
 
@@ -28,19 +28,6 @@ namespace nitinol::graph_test {
 namespace {
 
 using namespace nitinol::test;
-
-/// Without passes while it lives.
-struct LeftOut {
-  explicit LeftOut(std::string pass) {
-    jit::PassOptions options = before;
-    options.disabled.push_back(std::move(pass));
-    jit::set_pass_options(options);
-  }
-  LeftOut(const LeftOut&) = delete;
-  LeftOut& operator=(const LeftOut&) = delete;
-  ~LeftOut() { jit::set_pass_options(before); }
-  const jit::PassOptions before = jit::pass_options();
-};
 
 }  // namespace
 
@@ -67,7 +54,7 @@ TEST_CASE("a warm call on a GPU is one launch, with the same bits", "[cuda][fake
 TEST_CASE("graphs are left out with the pass, and the bits stay", "[cuda][fake][no-isa]") {
   if (!fake()) return;
   const Tensor x = input(1), expected = several_steps(x).to(Device{});
-  const LeftOut left_out("cuda_graph");
+  const WithoutPasses step_by_step({"cuda_graph"});
   const auto f = compile(several_steps, {.check = Check::never});
   Tensor y;
   for (int call = 0; call < 8; ++call) y = f(x);
@@ -464,7 +451,7 @@ TEST_CASE("the host's time of a warm step of training an MLP", "[.host-time]") {
     std::printf("\n%s\n", to_string(f.explain()).c_str());
   };
   time("with graphs");
-  const LeftOut left_out("cuda_graph");
+  const WithoutPasses step_by_step({"cuda_graph"});
   time("without");
 }
 

@@ -146,10 +146,10 @@ DEVICE Index place_of(const Arguments& a, Index m, Index n) {
 )";
 
 // The threads that load a tile lie along the depth if it is `deep`, else across it: neighbours load
-// what lies together in memory. They ask for the next tiles before they multiply those in shared
-// memory. A thread has four neighbouring rows and columns, which it reads at once: 16 products
-// for two reads. Lines of the tiles have four elements more, so that neither way of loading brings
-// all threads of a warp to one bank.
+// what lies together in memory. If AHEAD, they ask for the next tiles before they multiply those
+// in shared memory. A thread has four neighbouring rows and columns, which it reads at once: 16
+// products for two reads. Lines of the tiles have four elements more, so that neither way of
+// loading brings all threads of a warp to one bank.
 constexpr std::string_view tiles = R"(
 DEVICE i64 part_of(const Arguments& a, i64 group, i64 part, i64 row, i64 column) {
   return ((group * a.n[4] + part) * a.n[0] + row) * a.n[1] + column;
@@ -159,18 +159,14 @@ DEVICE int left_deep(int i) { return LEFT_DEEP ? (int)thread_index() % 16 : (int
 DEVICE int left_across(int i) { return LEFT_DEEP ? (int)thread_index() / 16 + 16 * i : (int)thread_index() % ROWS; }
 DEVICE int right_deep(int i) { return RIGHT_DEEP ? (int)thread_index() % 16 : (int)thread_index() / COLUMNS + 256 / COLUMNS * i; }
 DEVICE int right_across(int i) { return RIGHT_DEEP ? (int)thread_index() / 16 + 16 * i : (int)thread_index() % COLUMNS; }
-// The elements of the tiles from `at` on that this thread loads.
-DEVICE void load_tiles(const Arguments& a, const Stored* left_from, const Stored* right_from, const Row* rows, Index first_column, Index at, Index end, Value* left, Value* right) {
-  UNROLL
-  for (int i = 0; i < ROWS / 16; ++i) {
-    const Index deep = at + left_deep(i);
-    left[i] = deep < end ? left_at(a, left_from, rows[LEFT_DEEP ? i : 0], column_of(a, deep)) : Value(0);
-  }
-  UNROLL
-  for (int i = 0; i < COLUMNS / 16; ++i) {
-    const Index deep = at + right_deep(i), column = first_column + right_across(i);
-    right[i] = deep < end && column < (Index)a.n[1] ? value_of(right_from[line_of(a, column) + depth_of(a, deep)]) : Value(0);
-  }
+// Elements of the tiles from `at` on that this thread loads.
+DEVICE Value of_left(const Arguments& a, const Stored* from, const Row* rows, Index at, Index end, int i) {
+  const Index deep = at + left_deep(i);
+  return deep < end ? left_at(a, from, rows[LEFT_DEEP ? i : 0], column_of(a, deep)) : Value(0);
+}
+DEVICE Value of_right(const Arguments& a, const Stored* from, Index first_column, Index at, Index end, int i) {
+  const Index deep = at + right_deep(i), column = first_column + right_across(i);
+  return deep < end && column < (Index)a.n[1] ? value_of(from[line_of(a, column) + depth_of(a, deep)]) : Value(0);
 }
 DEVICE void sum_tile(const Arguments& a) {
   SHARED Four left[16][ROWS / 4 + 1];
@@ -193,23 +189,30 @@ DEVICE void sum_tile(const Arguments& a) {
     UNROLL
     for (int j = 0; j < 4; ++j) sums[i][j] = 0;
   }
-  Value next_left[ROWS / 16], next_right[COLUMNS / 16];
+  Value next_left[AHEAD ? ROWS / 16 : 1], next_right[AHEAD ? COLUMNS / 16 : 1];
   for (Index at = begin;; at += 16) {
-    if (at < end) load_tiles(a, left_from, right_from, rows, first_column, at, end, next_left, next_right);
+    if (AHEAD && at < end) {
+      UNROLL
+      for (int i = 0; i < ROWS / 16; ++i) next_left[AHEAD ? i : 0] = of_left(a, left_from, rows, at, end, i);
+      UNROLL
+      for (int i = 0; i < COLUMNS / 16; ++i) next_right[AHEAD ? i : 0] = of_right(a, right_from, first_column, at, end, i);
+    }
     for (int k = 0; k < 16 && at > begin; ++k) {
-      const Four of_left = left[k][own_row], of_right = right[k][own_column];
+      const Four of_rows = left[k][own_row], of_columns = right[k][own_column];
       UNROLL
       for (int i = 0; i < 4; ++i) {
         UNROLL
-        for (int j = 0; j < 4; ++j) sums[i][j] = added(sums[i][j], of_left.v[i], of_right.v[j]);
+        for (int j = 0; j < 4; ++j) sums[i][j] = added(sums[i][j], of_rows.v[i], of_columns.v[j]);
       }
     }
     if (at >= end) break;
     barrier();
     UNROLL
-    for (int i = 0; i < ROWS / 16; ++i) left[left_deep(i)][left_across(i) / 4].v[left_across(i) % 4] = next_left[i];
-    UNROLL
-    for (int i = 0; i < COLUMNS / 16; ++i) right[right_deep(i)][right_across(i) / 4].v[right_across(i) % 4] = next_right[i];
+    for (int i = 0; i < ROWS / 16; ++i)
+      left[left_deep(i)][left_across(i) / 4].v[left_across(i) % 4] = AHEAD ? next_left[AHEAD ? i : 0] : of_left(a, left_from, rows, at, end, i);
+    EACH
+    for (int i = 0; i < COLUMNS / 16; ++i)
+      right[right_deep(i)][right_across(i) / 4].v[right_across(i) % 4] = AHEAD ? next_right[AHEAD ? i : 0] : of_right(a, right_from, first_column, at, end, i);
     barrier();
   }
   UNROLL
@@ -242,7 +245,8 @@ class ContractionWriter {
   ContractionWriter(const LibraryCall& call, RoutineText& made) : call_(call), made_(made) {}
 
   void write() {
-    if (call_.kind == LibraryCall::Kind::matmul)
+    const bool is_matmul = call_.kind == LibraryCall::Kind::matmul;
+    if (is_matmul)
       plan_matmul();
     else
       plan_convolution();
@@ -251,9 +255,11 @@ class ContractionWriter {
     n(row_tiles) = ceil_div(n(rows), height);
     n(column_tiles) = ceil_div(n(columns), width);
     plan_parts();
+    // Places of a convolution take so many registers that it asks for one element after the other.
     made_.text += fmt::format(
-        "#define ROWS {}\n#define COLUMNS {}\n#define LEFT_DEEP {:d}\n#define RIGHT_DEEP {:d}\n",
-        height, width, is_left_deep_, is_right_deep_);
+        "#define ROWS {}\n#define COLUMNS {}\n#define LEFT_DEEP {:d}\n#define RIGHT_DEEP {:d}\n"
+        "#define AHEAD {:d}\n#define EACH {}\n",
+        height, width, is_left_deep_, is_right_deep_, is_matmul, is_matmul ? "UNROLL" : "ROLLED");
     made_.text += words;
     made_.text += own_words();
     made_.text += tiles;

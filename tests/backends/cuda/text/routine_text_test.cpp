@@ -97,7 +97,7 @@ TEST_CASE("NVRTC compiles the texts of library calls", "[cuda][nvrtc][no-isa]") 
       CHECK(functions.size() == made.entries.size());
       for (const Resources& used : functions) {
         INFO(used.function << ", " << used.registers << " registers");
-        CHECK(used.registers <= 160);
+        CHECK(used.registers <= (size_of(dtype) == 8 ? 192 : 160));  // two each
         CHECK(used.stack_bytes <= 32);  // some registers: arrays in memory would be more
       }
     }
