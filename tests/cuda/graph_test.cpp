@@ -25,11 +25,8 @@
 #include <vector>
 
 namespace nitinol::graph_test {
-namespace {
 
 using namespace nitinol::test;
-
-}  // namespace
 
 TEST_CASE("a warm call on a GPU is one launch, with the same bits", "[cuda][fake][no-isa]") {
   const auto driver = fake();
