@@ -100,9 +100,7 @@ class CudaBackend final : public Backend {
   }
   [[nodiscard]] bool is_asynchronous() const override { return true; }
   Status* take_status(const Status* after) override { return gpu_.status_words().take(after); }
-  void copy_status(const Status* from, Status* to) override {
-    gpu_.status_words().copy(from, to);
-  }
+  void copy_status(const Status* from, Status* to) override { gpu_.status_words().copy(from, to); }
   std::unique_ptr<PostedStatus> post_status(const Status* status) override {
     return gpu_.status_words().post(status);
   }
