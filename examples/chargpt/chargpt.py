@@ -165,7 +165,9 @@ def main() -> int:
         "--length", type=int, default=500, help="characters to write, and on to the end of the line"
     )
     parser.add_argument("--temperature", type=float, default=0.5, help="lower: likelier characters")
-    parser.add_argument("--device", default="cpu:0", help="cpu:0, cuda:0; cuda: a GPU for each process")
+    parser.add_argument(
+        "--device", default="cpu:0", help="cpu:0, cuda:0; cuda: a GPU for each process"
+    )
     parser.add_argument("--save", help="write the model to this file")
     parser.add_argument("--log", help="write training curves to this folder, for TensorBoard")
     parser.add_argument(
@@ -184,7 +186,9 @@ def main() -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     if options.threads:
         nt.set_num_threads(options.threads)
-    nt.set_default_device(f"cuda:{dist.local_rank()}" if options.device == "cuda" else options.device)
+    nt.set_default_device(
+        f"cuda:{dist.local_rank()}" if options.device == "cuda" else options.device
+    )
     own_files = sorted([root / "README.md", *(root / "docs").glob("*.md")])
     files: list[pathlib.Path] = options.files or own_files
     text = Text(files)

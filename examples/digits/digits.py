@@ -136,7 +136,9 @@ def main() -> int:
     parser.add_argument("--rate", type=float, default=3e-3, help="the first learning rate")
     parser.add_argument("--threads", type=int, default=1, help="threads to compute with")
     parser.add_argument("--seed", type=int, default=0, help="start of all random numbers")
-    parser.add_argument("--device", default="cpu:0", help="cpu:0, cuda:0; cuda: a GPU for each process")
+    parser.add_argument(
+        "--device", default="cpu:0", help="cpu:0, cuda:0; cuda: a GPU for each process"
+    )
     parser.add_argument("--data", default=HERE / "digits.csv", help="digits.csv, if elsewhere")
     parser.add_argument("--save", help="write the model to this file")
     parser.add_argument("--log", help="write training curves to this folder, for TensorBoard")
@@ -151,7 +153,9 @@ def main() -> int:
         if world.rank > 0:  # rank 0 alone prints
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     nt.set_num_threads(options.threads)
-    nt.set_default_device(f"cuda:{dist.local_rank()}" if options.device == "cuda" else options.device)
+    nt.set_default_device(
+        f"cuda:{dist.local_rank()}" if options.device == "cuda" else options.device
+    )
     data = read_csv(options.data)
     model_class: type[Mlp] | type[Cnn] = Mlp if options.model == "mlp" else Cnn
     print(f"{len(data['train'][1])} images to train on, {len(data['test'][1])} held out\n")
