@@ -131,6 +131,12 @@ void run_on_host(World& world, GroupState& group, const LibraryCall& call,
       is_beside);
 }
 
+/// For what the calling thread does itself, after what goes on beside.
+std::unique_lock<std::mutex> turn_of(GroupState& group) {
+  group.background.wait_until_idle();
+  return std::unique_lock(group.mutex);
+}
+
 std::vector<std::byte> gather_bytes(World& world, GroupState& group, std::span<const std::byte> own,
                                     std::string_view function) {
   std::vector<std::byte> all(group.ranks.size() * own.size());
@@ -193,17 +199,16 @@ std::unique_ptr<Underway> begin_collective(const LibraryCall& call, const Launch
 
 std::vector<std::byte> gather_bytes(GroupState& group, std::span<const std::byte> own,
                                     std::string_view function) {
-  const std::lock_guard lock(group.mutex);
+  const auto lock = turn_of(group);
   return gather_bytes(the_world(), group, own, function);
 }
 
 // ---- OnDevice
 
 OnDevice::OnDevice(const LibraryCall& call)
-    : call_(call), group_(group_with(the_world(), call.collective.group)) {
-  group_->background.wait_until_idle();
-  lock_ = std::unique_lock(group_->mutex);
-}
+    : call_(call),
+      group_(group_with(the_world(), call.collective.group)),
+      lock_(turn_of(*group_)) {}
 
 int OnDevice::rank() const {
   return group_->rank;

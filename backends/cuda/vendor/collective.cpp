@@ -180,7 +180,8 @@ class Exchanged final : public Executable {
     }
     const dist::Dealings dealings = here.dealings(from, launch.buffers[1]);
     if (here.size() == 1) {
-      copy(dealings);
+      const Entered entered = gpu_.enter();
+      copy_kept(gpu_, dealings, gpu_.stream());
       return nullptr;
     }
     Way& way = way_of(gpu_, call_.collective.group, here);
@@ -193,15 +194,6 @@ class Exchanged final : public Executable {
   }
 
  private:
-  void copy(const dist::Dealings& dealings) const {
-    if (dealings.kept == nullptr) return;
-    const Entered entered = gpu_.enter();
-    gpu_.check(driver().cuMemcpyDtoDAsync_v2(Driver::address_of(dealings.kept_to),
-                                             Driver::address_of(dealings.kept), dealings.bytes,
-                                             gpu_.stream()),
-               "copying on the device");
-  }
-
   void by_host(dist::OnDevice& here, const void* from, void* to) const {
     std::vector<std::byte> in(in_bytes_), out(out_bytes_);
     gpu_.download(from, in.data(), in.size());

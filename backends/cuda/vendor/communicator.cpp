@@ -31,6 +31,14 @@ bool is_done(Gpu& gpu, Driver::Event event) {
 
 }  // namespace
 
+void copy_kept(const Gpu& gpu, const dist::Dealings& dealings, Driver::Stream stream) {
+  if (dealings.kept == nullptr) return;
+  gpu.check(
+      driver().cuMemcpyDtoDAsync_v2(Driver::address_of(dealings.kept_to),
+                                    Driver::address_of(dealings.kept), dealings.bytes, stream),
+      "copying a rank's own part");
+}
+
 Communicator::Exchange::Exchange(Gpu& gpu, const dist::OnDevice& here)
     : gpu_(gpu), group_(here.group()), what_(here.text()) {
   gpu.check(driver().cuEventCreate(&done_, Driver::no_timing), "making an event");
@@ -67,12 +75,7 @@ std::shared_ptr<const Communicator::Exchange> Communicator::begin(const dist::On
   };
   follow(stream, gpu_.stream());
   try {
-    if (dealings.kept != nullptr) {
-      gpu_.check(
-          driver().cuMemcpyDtoDAsync_v2(Driver::address_of(dealings.kept_to),
-                                        Driver::address_of(dealings.kept), dealings.bytes, stream),
-          "copying a rank's own part");
-    }
+    copy_kept(gpu_, dealings, stream);
     if (dealings.bytes > 0 && !dealings.others.empty()) ask(here, dealings);
     gpu_.check(driver().cuEventRecord(exchange->done_, stream), "recording an event");
   } catch (const std::exception& error) {

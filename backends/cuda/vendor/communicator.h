@@ -15,6 +15,9 @@ namespace nitinol::cuda {
 
 class Gpu;
 
+/// Asks for the copy of what a member gives itself.
+void copy_kept(const Gpu& gpu, const dist::Dealings& dealings, Driver::Stream stream);
+
 /// One a group. NCCL waits on the device, and for ever, for a rank that does not come; so a thread
 /// looks at what is on its way, and ends it when the group has failed or time is over. Any thread,
 /// in an order that is the same on all ranks: the group's mutex is held. Never destroyed, as a rank
