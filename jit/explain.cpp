@@ -52,10 +52,12 @@ std::string plan_text(std::string_view name, const jit::PlanReport& plan, double
                   seconds(plan.fusion_s), seconds(plan.prepare_s));
   if (plan.device != Device{}) {
     // What moves tensors is no part of a Plan (eager/ops/transfer.h).
-    text += fmt::format("      on {}: a call copies nothing to or from the host, and waits {}{}\n",
-                        describe(plan.device),
-                        plan.waits == 0 ? "for nothing" : "at its end, for what its checks say",
-                        plan.is_deferred ? "; who reads what it gives waits for its checks" : "");
+    const bool has_ordered = std::ranges::any_of(plan.steps, &program::StepReport::is_ordered);
+    text +=
+        fmt::format("      on {}: {}a call copies nothing to or from the host, and waits {}{}\n",
+                    describe(plan.device), has_ordered ? "but for its steps in order, " : "",
+                    plan.waits == 0 ? "for nothing" : "at its end, for what its checks say",
+                    plan.is_deferred ? "; who reads what it gives waits for its checks" : "");
   }
   text += fmt::format("      peak memory {}: {} temporary, {} of results; {} updated in place\n",
                       bytes(plan.peak_bytes()), bytes(plan.arena_bytes), bytes(plan.result_bytes),

@@ -43,6 +43,8 @@ TEST_CASE("compiled, they give what they give eagerly", "[dist]") {
     CHECK(explanation.plan_calls == 3);
     const std::string text = to_string(explanation);
     if (ranks() > 1) CHECK(text.find("rank_gather, in order") != std::string::npos);
+    if (default_device() != Device{})
+      CHECK(text.find("but for its steps in order, a call copies nothing") != std::string::npos);
   }
 }
 
