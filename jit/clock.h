@@ -1,4 +1,4 @@
-// The clock that decides when a trusted trace is recorded again.
+// The clocks that decide when a trusted trace is recorded again, and what a Plan is worth.
 #pragma once
 
 #include "core/clock.h"
@@ -11,15 +11,15 @@ namespace nitinol::jit {
 /// milliseconds.
 [[nodiscard]] int64_t coarse_now();
 
-/// precise_now() for times by which a Plan is compared with other calls: with FakeClock none
-/// passes, so that no busy machine decides.
-[[nodiscard]] double race_now();
+/// precise_now() for what calls take, by which it is decided how later ones run. With FakeClock it
+/// is that one's time, so that no busy machine decides.
+[[nodiscard]] double call_now();
 
 /// Seconds that this thread has computed: what else the machine does meanwhile does not count.
+/// With FakeClock that one's time.
 [[nodiscard]] double own_now();
 
-/// For tests: coarse_now() stands still while this lives, but for advance(), and race_now() for
-/// good. Nests.
+/// For tests: all three stand still while this lives, but for advance(). Nests.
 class FakeClock {
  public:
   FakeClock();

@@ -215,7 +215,7 @@ bool Dispatcher::is_check_due(Entry& entry) {
   const int64_t now = coarse_now();
   // Of all signatures together, and not of every call of one that is called rarely.
   const auto passed = static_cast<double>(now - std::max(entry.last_check, last_timed_check_));
-  const bool is_cheap = passed >= check_share * 1e9 * entry.recording_s;
+  const bool is_cheap = passed > check_share * 1e9 * entry.recording_s;
   const auto shortest = std::chrono::nanoseconds(options_.check_interval).count();
   if (!is_cheap || now - entry.last_check < shortest ||
       entry.plan_calls == entry.checked_plan_calls)
@@ -306,7 +306,7 @@ double Dispatcher::compute_by(tracer::Transaction& transaction, const Leaves& le
     order(transaction, leaves);
   std::unique_lock<std::recursive_mutex> running(running_, std::defer_lock);
   if (!is_const_) running.lock();
-  const double start = is_timed ? precise_now() : 0;
+  const double start = is_timed ? call_now() : 0;
   {
     const InterpreterScope scope(transaction);
     caller.run();
@@ -314,7 +314,7 @@ double Dispatcher::compute_by(tracer::Transaction& transaction, const Leaves& le
   }
   if (!assigns_nothing() || !transaction.assignments().empty()) note_assigned(transaction, leaves);
   transaction.commit();
-  return is_timed ? precise_now() - start : 0;
+  return is_timed ? call_now() - start : 0;
 }
 
 void Dispatcher::call_eagerly(const Leaves& leaves, Caller& caller) {
@@ -554,10 +554,10 @@ void Dispatcher::run_plan(const Decision& decision, const Leaves& leaves, Caller
     return run_instead(Eagerly::acts_within);
   ShortArray<Tensor, 4> tensors(now.plan->result_count());
   std::span<Tensor> results = tensors.span();
-  const double start = decision.is_timed ? race_now() : 0;
+  const double start = decision.is_timed ? call_now() : 0;
   const Plan::Outcome outcome =
       now.derivative ? run_forward(now, leaves, results) : run_steps(now, leaves, {}, results);
-  const double took = decision.is_timed ? race_now() - start : 0;
+  const double took = decision.is_timed ? call_now() - start : 0;
   if (outcome == Plan::Outcome::done) {
     if (now.trace->spent) link_spent(*now.trace->spent, results);
     caller.restore(now.form.get(), results);

@@ -68,13 +68,13 @@ void Dispatcher::record(const Decision& decision, const Leaves& leaves, Caller& 
     std::unique_lock<std::recursive_mutex> running(running_, std::defer_lock);
     if (!is_const_) running.lock();
     recorder.declare_arguments(tensors, leaves.variables, scalars);
-    const double start = precise_now();
+    const double start = call_now();
     {
       const profiling::Span span(EventKind::record, options_.name);
       const InterpreterScope scope(recorder);
       caller.run_on(tensors, scalars);
     }
-    recording.seconds = precise_now() - start;
+    recording.seconds = call_now() - start;
     caller.result_leaves(result);
     if (autograd::is_enabled() && !recorder.is_obstructed())
       record_backward(recorder, result.tensors, tensors);

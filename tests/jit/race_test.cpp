@@ -89,6 +89,24 @@ TEST_CASE("a busy machine's hiccups in a quarter of the times decide nothing", "
   CHECK(lost <= 2);
 }
 
+TEST_CASE("segments of little make way for eager calls", "[jit][race]") {
+  const jit::RealClock clock;
+  const auto f = [](const Tensor& x) {
+    Tensor y = x;
+    for (int i = 0; i < 4; ++i) y = y.item<float>() > 0 ? y * 0.5 : y + 1.0;
+    return y;
+  };
+  const auto g = compile(f);
+  const Tensor x = full({}, 3.0);
+  for (int call = 1; call <= 1100; ++call) static_cast<void>(g(x));
+  CHECK(same_bits(g(x), f(x)));
+  const Explanation e = g.explain();
+  const SignatureReport& report = e.signatures.at(0);
+  INFO(e);
+  CHECK(report.eager_calls > 0);  // some were compared
+  if (report.tier == Tier::eager) CHECK(report.reason.starts_with("measured faster eagerly"));
+}
+
 TEST_CASE("without generated code an interpreted Plan makes way for eager loops", "[jit][race]") {
   const jit::RealClock clock;
   const Threads one(1);  // a second one may have to wait for other work on the machine

@@ -318,7 +318,13 @@ TEST_CASE("[work] a shadowed process with a fault", "[.shadow-wrong]") {
 
 TEST_CASE("an op that is lowered wrongly is named", "[jit][shadow][host]") {
   if (!backend(Device{}).can_generate_code()) return;
-  clear_executables();  // where a kernel with sin's formula would be found, with sin's loops
+  // Where a kernel with sin's formula would be found, with sin's loops; and the wrong ones after
+  // it.
+  struct Cleared {
+    Cleared() { clear_executables(); }
+    ~Cleared() { clear_executables(); }
+  };
+  const Cleared executables;
   static const Op wrong = [] {
     Op op = *find_op("tanh");
     op.name = "wrong_tanh";

@@ -4,8 +4,8 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <random>
 #include <set>
 #include <string>
@@ -92,9 +92,9 @@ TEST_CASE("a wide row is cut into several", "[jit][page]") {
 
 TEST_CASE("a thousand boxes take milliseconds", "[jit][page]") {
   const std::vector<jit::Line> lines = random_lines(1000, 2500);
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // what this process computes
   const jit::Layout layout = jit::layout_of(1000, lines);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  const double took = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   CHECK(layout.paths.size() == lines.size());
-  CHECK(took.count() < 0.5);
+  CHECK(took < 0.5);
 }

@@ -6,7 +6,7 @@
 
 #include <catch2/catch.hpp>
 
-#include <chrono>
+#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <regex>
@@ -158,10 +158,10 @@ TEST_CASE("a Plan of 500 steps has all of them, soon", "[jit][page][host]") {
   const Explanation e = g.explain();
   REQUIRE(e.signatures.at(0).plan.steps.size() == 500);
   static_cast<void>(e.signatures[0].plan.bounds());  // measures the machine
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();           // what this process computes
   const std::string page = e.to_html();
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  CHECK(took.count() < 1);
+  const double took = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  CHECK(took < 1);
   CHECK(count_of(page, "<a href=\"#s1p") >= 500);
   CHECK(count_of(page, "<summary>kernel</summary>") == 1);  // all are one
   CHECK(count_of(page, "The kernel of <a href=") == 249);
