@@ -526,7 +526,7 @@ TEST_CASE("a call of CUDA's that fails is an Error, nothing leaks, and the next 
         " cuGetErrorName cuCtxEnablePeerAccess cuMemcpyDtoDAsync_v2 cuMemcpyPeerAsync "
         "cuEventElapsedTime");
   for (const auto& [name, count] : calls) {
-    for (const int call : std::set{1, std::min(10, count), count}) {
+    for (const int call : std::set{1, count}) {
       std::ostringstream failure;
       failure << "NITINOL_TEST_DEVICE= NITINOL_FAKE_FAIL=" << name << ':' << call << ":999";
       const Run run = run_self(failure.str(), "[.gpu-call-fails]");

@@ -69,7 +69,7 @@ struct Text {
 
 }  // namespace
 
-TEST_CASE("a compiled step's peak memory is at most eager's", "[nn][memory]") {
+TEST_CASE("a compiled step's peak memory is at most eager's", "[nn][memory][no-shadow]") {
   const Threads one(1);
   manual_seed(1);
   check_peak("MLP",

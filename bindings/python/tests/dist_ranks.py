@@ -613,7 +613,7 @@ def interrupted() -> None:
     for _ in range(4):
         step(x)
     if dist.world().rank == 1:
-        time.sleep(1)
+        time.sleep(2)
         try:
             step(x)
         except nt.FileError as error:
@@ -629,7 +629,7 @@ def interrupted() -> None:
         dist.barrier()
     except nt.FileError as error:
         print(f"afterwards: {error}", flush=True)
-    time.sleep(2)  # its end is that of the other, which has not come yet
+    time.sleep(3)  # its end is that of the other, which has not come yet
 
 
 def one_is_killed() -> None:
@@ -645,7 +645,8 @@ def main() -> None:
     case = sys.argv[1]
     if len(sys.argv) > 2:  # who is there, for who looks whether anybody is left
         (pathlib.Path(sys.argv[2]) / str(os.getpid())).touch()
-    globals()[case]()
+    for each in case.split("+"):
+        globals()[each]()
 
 
 if __name__ == "__main__":

@@ -167,10 +167,10 @@ def test_collectives_against_numpy(together: Together, ranks: int) -> None:
 
 
 @pytest.mark.parametrize("ranks", (2, 3))
-@pytest.mark.parametrize("case", ("gradients", "groups"))
-def test_what_ranks_compute(together: Together, case: str, ranks: int) -> None:
+def test_what_ranks_compute(together: Together, ranks: int) -> None:
     pytest.importorskip("numpy")
-    done = together(case, ranks)
+    # In one run, as starting takes longer than they do.
+    done = together("gradients+groups+lists+clipped+fit+resumed", ranks)
     assert done.status == 0, done.out
 
 
@@ -182,14 +182,6 @@ def test_training_is_that_of_one_process(together: Together, ranks: int) -> None
     assert "Error" not in done.out, done.out
 
 
-@pytest.mark.parametrize("ranks", (2, 3))
-@pytest.mark.parametrize("case", ("fit", "resumed", "lists", "clipped"))
-def test_training_by_ranks(together: Together, case: str, ranks: int) -> None:
-    pytest.importorskip("numpy")
-    done = together(case, ranks)
-    assert done.status == 0, done.out
-
-
 @pytest.mark.parametrize("compiled", (False, True))
 def test_an_interrupt_is_seen_where_others_are_waited_for(
     together: Together, compiled: bool
@@ -197,7 +189,7 @@ def test_an_interrupt_is_seen_where_others_are_waited_for(
     done = together("interrupted", 2, more=("compiled",) * compiled)
     assert done.status != 0, done.out
     seconds = re.search(r"^interrupted after (\S+) s$", done.out, re.MULTILINE)
-    assert seconds and float(seconds[1]) < 0.9, done.out
+    assert seconds and float(seconds[1]) < 1.8, done.out
     assert re.search(r"told: .*rank 0.* was interrupted", done.out), done.out
     assert re.search(r"afterwards: .*rank 0.* was interrupted", done.out), done.out
 
