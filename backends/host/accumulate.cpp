@@ -333,8 +333,13 @@ struct Fold {
 }  // namespace
 
 Accumulate accumulate_of(const Reduction& reduction, Isa isa) {
-  return with_reduction(reduction, [isa]<class T>(auto combine, std::type_identity<T>) {
+  return with_reduction(reduction, [isa]<class Given>(auto combine, std::type_identity<Given>) {
     constexpr Combine c = combine.value;
+    // Sums and products of integers have the same bits with and without a sign.
+    constexpr bool is_either = c == Combine::add || c == Combine::multiply;
+    using T =
+        typename std::conditional_t<is_either && std::is_integral_v<Given>,
+                                    std::make_unsigned<Given>, std::type_identity<Given>>::type;
     return Accumulate{.lanes = PerIsa<Lanes<c, T>, const LanePiece&, void*, int64_t*>::at(isa),
                       .rows = PerIsa<Rows<c, T>, const RowBlock&, void*, int64_t*>::at(isa),
                       .fold = PerIsa<Fold<c, T>, void*, int64_t, int64_t>::at(isa)};
