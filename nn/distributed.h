@@ -88,6 +88,8 @@ class Lines {
   void gather_state(const Optimizer& part, const Optimizer& whole,
                     std::source_location place) const;
   void scatter_state(const Optimizer& whole, const Optimizer& part) const;
+  /// Gives the parts what the parameters hold now.
+  void take_parameters() const;
 
  private:
   struct Line {
@@ -95,8 +97,6 @@ class Lines {
     int64_t count = 0, part_count = 0;
     Variable part;
   };
-  /// Gives the parts what the parameters hold now.
-  void take_parameters() const;
   [[nodiscard]] Tensor joined(const Line& line, const std::vector<Tensor>& values) const;
   [[nodiscard]] Tensor own_part(const Line& line, const Tensor& joined) const;
   /// The values of a line's members out of what all parts hold.
@@ -182,6 +182,11 @@ class Sharded {
   /// Takes this rank's part of such state, and of the parameters' values: after load(). The number
   /// of ranks may be another than where it was saved.
   void scatter(const O& whole) const { lines_.scatter_state(whole, part_); }
+  /// Takes this rank's part of the parameters' values alone: after something else has set them,
+  /// such as broadcast(). The next step() would undo that.
+  void take_parameters() const { lines_.take_parameters(); }
+  /// The ranks that it is cut over.
+  [[nodiscard]] const dist::Group& group() const { return lines_.group(); }
 
  private:
   typename O::Options options_;

@@ -14,6 +14,7 @@
 #include "nn/autocast.h"
 #include "nn/checkpoint.h"
 #include "nn/data_loader.h"
+#include "nn/fit_optimizer.h"
 #include "nn/fit_options.h"
 #include "nn/fit_ranks.h"
 #include "nn/module.h"
@@ -94,12 +95,15 @@ void check_pair(const Batch& batch);
 /// no batch any more. Buffers, such as those of batch norm, are averaged after each pass. Rank 0
 /// writes the checkpoint, which all read, and the log, shows progress and calls what the options
 /// have to be called; what after_epoch changes in the model and the optimizer is given to all.
-template <class Model, class Loss>
-History fit(const Model& model, const Loss& loss, const Optimizer& optimizer, DataLoader& loader,
+///
+/// The optimizer is an Optimizer, or a Sharded, whose group then trains: the file holds the state
+/// of the whole one, so that training goes on with another number of ranks, or without Sharded.
+template <class Model, class Loss, class O>
+History fit(const Model& model, const Loss& loss, const O& optimizer, DataLoader& loader,
             const FitOptions& options = {},
             std::source_location place = std::source_location::current()) {
   fitting::check(options);
-  const fitting::Ranks ranks(options.group, place);
+  const fitting::Ranks ranks(fitting::group_of(optimizer, options), place);
   const std::vector<Variable> learned = parameters(model);
   const auto judge = [&](const Tensor& value, const Tensor& out, const Tensor& y) {
     std::vector<Tensor> judged = {stop_gradient(value)};
@@ -116,12 +120,8 @@ History fit(const Model& model, const Loss& loss, const Optimizer& optimizer, Da
       [&](const Tensor& x, const Tensor& y) {
         optimizer.zero_grad();
         const auto [out, value] = forward(x, y);
-        std::optional<Tensor> is_finite;
         (options.loss_scale ? (*options.loss_scale)(value) : value).backward();
-        ranks.average_gradients(learned);
-        if (options.loss_scale) is_finite = options.loss_scale->unscale(learned);
-        if (options.largest_norm) clip_gradient_norm(learned, *options.largest_norm);
-        is_finite ? optimizer.step(*is_finite) : optimizer.step();
+        fitting::update(optimizer, learned, ranks, options);
         return judge(value, out, y);
       },
       {.name = "fit: step"});
@@ -138,30 +138,34 @@ History fit(const Model& model, const Loss& loss, const Optimizer& optimizer, Da
   };
 
   fitting::State state;
-  const auto all_state = [&] {
+  const auto all_state = [&](const auto& whole) {
     std::vector<NamedVariable> all;
     const auto add = [&](const std::string& name, const auto& part) {
       for (const NamedVariable& one : named_variables(part))
         all.push_back({name + "." + one.name, one.variable});
     };
-    add("model", model), add("optimizer", optimizer), add("loader", loader), add("fit", state);
+    add("model", model), add("optimizer", whole), add("loader", loader), add("fit", state);
     if (options.validation != nullptr) add("validation", *options.validation);
     if (options.loss_scale) add("loss_scale", *options.loss_scale);
     return all;
   };
   const auto share = [&] {
     ranks.broadcast(named_variables(model));
-    ranks.broadcast(named_variables(optimizer));
+    fitting::share(optimizer, ranks);
     if (options.loss_scale) ranks.broadcast(named_variables(*options.loss_scale));
+    fitting::take_parameters(optimizer);
   };
   const bool has_file = !options.checkpoint.empty();
   const auto keep = [&] {
     state.sums.give_to_first(ranks);
-    if (ranks.is_first()) save(options.checkpoint, all_state());
+    const auto& whole = fitting::whole_of(optimizer, ranks);
+    if (ranks.is_first()) save(options.checkpoint, all_state(whole));
   };
   if (has_file && ranks.first_says(std::filesystem::exists(options.checkpoint))) {
     state.make_room(options.checkpoint, options);
-    ranks.load(state.random, [&] { load(options.checkpoint, all_state()); });
+    const auto& whole = fitting::whole_of(optimizer, ranks);
+    ranks.load(state.random, [&] { load(options.checkpoint, all_state(whole)); });
+    fitting::take(optimizer, whole);
     if (!ranks.is_first()) state.sums.clear();
   }
   share();
@@ -224,7 +228,10 @@ History fit(const Model& model, const Loss& loss, const Optimizer& optimizer, Da
     if (has_file) keep();
   }
   if (has_file) ranks.wait();  // it is there now
-  if (options.early_stopping && options.early_stopping->restores_best) state.restore_best(learned);
+  if (options.early_stopping && options.early_stopping->restores_best) {
+    state.restore_best(learned);
+    fitting::take_parameters(optimizer);
+  }
   if (options.explain && ranks.is_first()) options.explain(train_step.explain());
   return state.epochs(options);
 }

@@ -125,6 +125,15 @@ void Ranks::keep_key(const Variable& random, const Tensor& own, const Tensor& of
       {slice(own, 0, {.start = 0, .stop = 1}), slice(random.get(), 0, {.start = 1, .stop = 2})}));
 }
 
+void check_group(const std::optional<dist::Group>& told, const dist::Group& of_optimizer) {
+  if (!told || *told == of_optimizer) return;
+  throw Error(ErrorKind::value, {.where = "fit",
+                                 .what = "the option `group`",
+                                 .expected = "the group of the Sharded optimizer",
+                                 .got = "another",
+                                 .fix = "Leave it out: fit() trains by the optimizer's."});
+}
+
 Pass::Pass(DataLoader& loader, const Ranks& ranks)
     : loader_(loader), ranks_(ranks), at_(loader.begin()) {
   if (!ranks.are_several()) return;

@@ -25,6 +25,8 @@ class Ranks {
   [[nodiscard]] int64_t size() const { return size_; }
   /// Whether this is rank 0: it writes files, shows what comes, and calls what is called then.
   [[nodiscard]] bool is_first() const { return rank_ == 0; }
+  /// Where the user's code calls fit().
+  [[nodiscard]] const std::source_location& place() const { return place_; }
   /// What rank 0 says.
   [[nodiscard]] bool first_says(bool own) const;
   /// Whether all say so.
@@ -64,6 +66,9 @@ class Ranks {
   int64_t rank_ = 0, size_ = 1;
   std::source_location place_;
 };
+
+/// Throws Error(value) if fit() is told another group than that of its optimizer.
+void check_group(const std::optional<dist::Group>& told, const dist::Group& of_optimizer);
 
 /// The batches of a pass of which every rank has one: all make equally many steps. Who has more
 /// leaves them out.

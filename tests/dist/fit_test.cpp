@@ -254,6 +254,137 @@ TEST_CASE("fit() by ranks goes on from a checkpoint with the bits it would have 
   if (rank() == 0) std::filesystem::remove(path);
 }
 
+TEST_CASE("fit() by ranks with a sharded optimizer comes to the bits of a whole one", "[dist]") {
+  const bool is_compiled = GENERATE(true, false);
+  CAPTURE(is_compiled);
+  const auto trained = [&](const Net& net, const auto& optimizer, nn::FitOptions options) {
+    nn::DataLoader loader =
+        loader_of(96, {.batch = 24 / ranks(), .seed = 3, .shard = nn::shard_of(dist::world())});
+    options.epochs = 3;
+    options.is_compiled = is_compiled;
+    return nn::fit(net, loss_of, optimizer, loader, options);
+  };
+  const auto check_with = [&](const nn::FitOptions& options, bool is_exact) {
+    // Made before the ranks agree on the model: its parts are those of the model that fit() shares.
+    manual_seed(static_cast<uint64_t>(7 + rank()));
+    const Net net;
+    const nn::Sharded<nn::Adam> sharded(nn::parameters(net), {.rate = 0.02});
+    manual_seed(7);
+    const Net other;
+    const nn::Adam whole(nn::parameters(other), {.rate = 0.02});
+    const nn::History history = trained(net, sharded, options),
+                      expected = trained(other, whole, options);
+    for (std::size_t i = 0; i < history.size(); ++i)
+      CHECK(history[i].value("loss") == Approx(expected[i].value("loss")).epsilon(1e-5));
+    const auto got = nn::parameters(net), wanted = nn::parameters(other);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      CHECK(allclose(got[i].get(), wanted[i].get(), 1e-4, 1e-6).item<bool>());
+      if (is_exact) CHECK(same_bits(got[i].get(), wanted[i].get()));
+    }
+    check_alike(nn::named_variables(net));
+    check_alike(history);
+    // And goes on from what the model holds: a step of no rate moves nothing.
+    sharded.set_rate(0);
+    sharded.zero_grad();
+    sum(net(ones({3, 5}))).backward();
+    const std::vector<Tensor> before = {got[0].get(), got[1].get()};
+    sharded.step();
+    for (std::size_t i = 0; i < before.size(); ++i) CHECK(same_bits(got[i].get(), before[i]));
+  };
+  check_with({}, true);
+  // A norm of parts is summed in another order.
+  check_with({.loss_scale = nn::LossScale(), .largest_norm = 0.05}, false);
+  // The epochs get worse.
+  double epoch = 0;
+  const nn::Metric worse = {"worse", [&](const Tensor& out, const Tensor&) {
+                              return full({out.shape()[0]}, ++epoch, f64);
+                            }};
+  if (!is_compiled)
+    check_with({.metrics = {worse},
+                .early_stopping = nn::EarlyStopping{.monitor = "worse", .patience = 1}},
+               true);
+}
+
+TEST_CASE("what fit() calls may change the model and the rate of a sharded optimizer", "[dist]") {
+  nn::DataLoader loader =
+      loader_of(48, {.batch = 12 / ranks(), .shard = nn::shard_of(dist::world())});
+  const Net net;
+  const nn::Sharded<nn::Sgd> optimizer(nn::parameters(net), {.rate = 0.1});
+  nn::fit(net, loss_of, optimizer, loader, {.epochs = 2, .after_epoch = [&](const nn::Epoch&) {
+                                              optimizer.set_rate(0);
+                                              net.out.bias->set(full({2}, 5.0F));
+                                            }});
+  CHECK(optimizer.rate().get().item<double>() == 0);
+  CHECK(same_bits(net.out.bias->get(), full({2}, 5.0F)));  // the second epoch moves nothing
+  check_alike(nn::named_variables(net));
+}
+
+TEST_CASE("fit() goes on from a sharded optimizer's checkpoint, by whoever reads it", "[dist]") {
+  const std::filesystem::path path = shared_path("sharded_");
+  const dist::Group alone = dist::world().split(rank());
+  // Each step has the gradients of the same batch, however many ranks there are.
+  const auto trained = [&](int64_t epochs, const dist::Group& group, bool is_sharded) {
+    manual_seed(static_cast<uint64_t>(50 + epochs));
+    const Net net;
+    nn::DataLoader loader = loader_of(24, {.batch = 24, .is_shuffled = false});
+    const nn::FitOptions options = {.epochs = epochs, .checkpoint = path, .group = group};
+    nn::History history;
+    if (is_sharded) {
+      const nn::Sharded<nn::Adam> optimizer(nn::parameters(net), {.rate = 0.02}, group);
+      history = nn::fit(net, loss_of, optimizer, loader, options);
+    } else {
+      const nn::Adam optimizer(nn::parameters(net), {.rate = 0.02});
+      history = nn::fit(net, loss_of, optimizer, loader, options);
+    }
+    CHECK(history.size() == static_cast<std::size_t>(epochs));
+    std::vector<Tensor> values;
+    for (const Variable& one : nn::parameters(net)) values.push_back(one.get());
+    dist::barrier();  // files of groups of one lie at the same place
+    return values;
+  };
+  const auto begin = [&] {
+    if (rank() == 0) std::filesystem::remove(path);
+    dist::barrier();
+    static_cast<void>(trained(2, dist::world(), true));
+  };
+  begin();
+  const std::vector<Tensor> by_all = trained(5, dist::world(), true);
+  begin();
+  const std::vector<Tensor> whole = trained(5, dist::world(), false);
+  begin();
+  const std::vector<Tensor> again = [&] {  // one rank after the other
+    std::vector<Tensor> values;
+    for (int r = 0; r < ranks(); ++r) {
+      if (r > 0) begin();
+      if (r == rank()) {
+        manual_seed(99);
+        const Net net;
+        nn::DataLoader loader = loader_of(24, {.batch = 24, .is_shuffled = false});
+        const nn::Sharded<nn::Adam> optimizer(nn::parameters(net), {.rate = 0.5}, alone);
+        nn::fit(net, loss_of, optimizer, loader, {.epochs = 5, .checkpoint = path});
+        for (const Variable& one : nn::parameters(net)) values.push_back(one.get());
+      }
+      dist::barrier();
+    }
+    return values;
+  }();
+  for (std::size_t i = 0; i < by_all.size(); ++i) {
+    CHECK(same_bits(by_all[i], whole[i]));
+    CHECK(allclose(by_all[i], again[i], 1e-4, 1e-6).item<bool>());
+  }
+  if (rank() == 0) std::filesystem::remove(path);
+}
+
+TEST_CASE("fit() refuses another group than its sharded optimizer has", "[dist]") {
+  const dist::Group alone = dist::world().split(rank());
+  const Net net;
+  const nn::Sharded<nn::Sgd> optimizer(nn::parameters(net), {.rate = 0.1});
+  nn::DataLoader loader = loader_of(24, {.batch = 24});
+  CHECK_THROWS_WITH(nn::fit(net, loss_of, optimizer, loader, {.group = alone}),
+                    Catch::StartsWith("fit: the option `group`: expected the group of the "
+                                      "Sharded optimizer, got another"));
+}
+
 TEST_CASE("fit() says so where all ranks have got the same samples", "[dist]") {
   std::string said;
   const struct Sink {

@@ -11,12 +11,14 @@ import sys
 from typing import Any, Callable, Mapping, Sequence
 
 import nitinol as nt
+from nitinol import _fit_optimizer as of_optimizer
 from nitinol import nn
 from nitinol._ext import Group
 from nitinol._fit_ranks import Ranks
 from nitinol._fitting import EarlyStopping, State, check
 from nitinol._metric_log import MetricLog
 from nitinol._metrics import Metric
+from nitinol._sharded import Sharded
 from nitinol._typing import DTypeLike
 
 Epoch = Mapping[str, float]  # "epoch", "loss", metrics, and the same of the validation
@@ -25,7 +27,7 @@ Epoch = Mapping[str, float]  # "epoch", "loss", metrics, and the same of the val
 def fit(
     model: nn.Module,
     loss: Callable[..., nt.Tensor],
-    optimizer: nn.Optimizer,
+    optimizer: nn.Optimizer | Sharded,
     loader: nn.DataLoader,
     *,
     epochs: int = 1,
@@ -61,9 +63,10 @@ def fit(
     alike. Each has a loader of its part, DataLoader(..., shard=dist.world()); a pass ends for all where the
     first has no batch any more. Buffers, such as those of batch norm, are averaged after each pass. Rank 0
     writes the checkpoint, which all read, and the log, shows progress, and calls after_epoch, which may
-    change the model and the optimizer, and explain.
+    change the model and the optimizer, and explain. The group of a Sharded optimizer trains: the file holds
+    the state of the whole one, so that training goes on with another number of ranks, or without Sharded.
     """
-    ranks = Ranks(group)
+    ranks = Ranks(of_optimizer.group_of(optimizer, group))
     columns = ["loss", *(metric.name for metric in metrics)]
     columns += [f"validation {name}" for name in columns] if validation is not None else []
     check(epochs, checkpoint_steps, early_stopping, columns)
@@ -83,14 +86,8 @@ def fit(
     def train_step(x: nt.Tensor, y: nt.Tensor) -> list[nt.Tensor]:
         optimizer.zero_grad()
         out, value = forward(x, y)
-        finite = None
         (value if loss_scale is None else loss_scale(value)).backward()
-        ranks.average_gradients(model)
-        if loss_scale is not None:
-            finite = loss_scale.unscale(model)
-        if largest_norm is not None:
-            nn.clip_gradient_norm(model, largest_norm)
-        optimizer.step(finite)
+        of_optimizer.update(optimizer, model, ranks, loss_scale, largest_norm)
         return judged(value, out, y)
 
     @nt.compile(name="fit: validation")
@@ -120,8 +117,8 @@ def fit(
 
     state = State()
 
-    def all_state() -> dict[str, Any]:
-        parts = {"model": model, "optimizer": optimizer, "loader": loader, "validation": validation,
+    def all_state(whole: nn.Optimizer) -> dict[str, Any]:
+        parts = {"model": model, "optimizer": whole, "loader": loader, "validation": validation,
                  "loss_scale": loss_scale, "fit": vars(state), "random": nt.random.default_generator().state}  # fmt: skip
         return {name: part for name, part in parts.items() if part is not None}
 
@@ -130,16 +127,24 @@ def fit(
         for part in (state.loss, state.samples):
             total = ranks.sum(part.value)
             part.value = total if ranks.is_first else nt.zeros_like(total)
+        whole = of_optimizer.whole_of(optimizer)
         if ranks.is_first and checkpoint is not None:
-            nn.save(checkpoint, all_state())
+            nn.save(checkpoint, all_state(whole))
+
+    def share() -> None:
+        ranks.broadcast(model, loss_scale)
+        of_optimizer.share(optimizer, ranks)
+        of_optimizer.take_parameters(optimizer)
 
     if checkpoint is not None and ranks.first_says(os.path.exists(checkpoint)):
         state.make_room(checkpoint, len(columns))
         random = nt.random.default_generator().state
-        ranks.load(random, lambda: nn.load(checkpoint, all_state()))
+        whole = of_optimizer.whole_of(optimizer)
+        ranks.load(random, lambda: nn.load(checkpoint, all_state(whole)))
+        of_optimizer.take(optimizer, whole)
         if not ranks.is_first:
             state.clear_sums()
-    ranks.broadcast(model, optimizer, loss_scale)
+    share()
     has_log, has_after_epoch = (ranks.first_says(one is not None) for one in (log, after_epoch))
     if not ranks.is_first:
         log = after_epoch = explain = None
@@ -203,7 +208,7 @@ def fit(
         if after_epoch is not None:
             after_epoch(epoch)
         if has_after_epoch:  # it may have changed something
-            ranks.broadcast(model, optimizer, loss_scale)
+            share()
         if early_stopping is not None:
             state.judge(epoch[early_stopping.monitor], early_stopping, model)
         if checkpoint is not None:
@@ -213,6 +218,7 @@ def fit(
     if early_stopping is not None and early_stopping.restores_best:
         for name, best in state.best_parameters.items():
             model.named_parameters()[name].value = best.value
+        of_optimizer.take_parameters(optimizer)
     if explain is not None:
         explain(train_step.explain())
     table = state.history.value.tolist() if state.history.value.size else []

@@ -88,3 +88,13 @@ class Sharded:
         """Takes this rank's part of such state, and of the parameters' values: after load(). The
         number of ranks may be another than where it was saved."""
         self._lines.scatter_state(self._part, whole)
+
+    def take_parameters(self) -> None:
+        """Takes this rank's part of the parameters' values alone: after something else has set them,
+        such as broadcast(). The next step() would undo that."""
+        self._lines.take_parameters()
+
+    @property
+    def group(self) -> Group:
+        """The ranks that it is cut over."""
+        return self._lines.group()

@@ -81,6 +81,10 @@ def _named(where: str, value: Any, path: str = "") -> dict[str, Variable]:
         return {path: value}
     if isinstance(value, (Module, Optimizer, Average, LossScale, DataLoader)):
         return {joined(name): v for name, v in value.named_variables().items()}
+    if isinstance(value, Sharded):
+        raise TypeError(
+            f"{where}: each rank of a Sharded has a part; give the optimizer that its gathered() returns"
+        )
     if not isinstance(value, (Mapping, list, tuple)):
         raise TypeError(
             f"{where}: {_ext._with_article(type(value).__name__)}; expected a Module, an Optimizer, "

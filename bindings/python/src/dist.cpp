@@ -81,7 +81,8 @@ void bind_sharded(nb::module_& m) {
       .def("scatter_state",
            [](const Lines& self, const nn::Optimizer& part, const nn::Optimizer& whole) {
              together([&] { self.scatter_state(whole, part); });
-           });
+           })
+      .def("take_parameters", [](const Lines& self) { unlocked([&] { self.take_parameters(); }); });
 }
 
 void bind_group(nb::module_& m) {

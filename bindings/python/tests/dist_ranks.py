@@ -346,6 +346,8 @@ def fit() -> None:
         for p in net.parameters():
             check_alike(p.value)
 
+    fit_sharded(folder)
+
     # A rank whose own values would have it stop.
     net, count = Pair(), 0
 
@@ -366,6 +368,50 @@ def fit() -> None:
         loader = nn.DataLoader(labelled(24, 1), 24)  # each has all samples
         nn.fit(net, nn.cross_entropy, nn.Sgd(net), loader)
     assert ["the same samples" in str(one.message) for one in caught] == [True] * (rank == 0)
+
+
+def fit_sharded(folder: pathlib.Path) -> None:
+    """By an optimizer of which each rank has a part: the bits of a whole one, whose file it writes."""
+    world = dist.world()
+    path = folder / "sharded.safetensors"
+    nt.manual_seed(20 + world.rank)
+    first, second, third = Pair(), Pair(), Pair()
+    sharded: Any = nn.Sharded(nn.Adam, first, rate=0.02)
+    nt.manual_seed(20)
+    for p, q in zip(Pair().parameters(), second.parameters()):
+        q.value = p.value
+
+    def trained(net: Pair, optimizer: Any, epochs: int, **options: Any) -> list[dict[str, float]]:
+        loader = nn.DataLoader(labelled(96, 4), 24 // world.size, seed=3, shard=world)
+        return nn.fit(net, nn.cross_entropy, optimizer, loader, epochs=epochs, **options)
+
+    trained(first, sharded, 2, checkpoint=path)
+    trained(second, nn.Adam(second, rate=0.02), 3)
+    trained(third, nn.Adam(third), 3, checkpoint=path)  # goes on without parts
+    dist.barrier()
+    trained(first, nn.Sharded(nn.Adam, first), 3, checkpoint=path)  # it is the third's end
+    nn.broadcast(first)
+    for p, q, r in zip(second.parameters(), third.parameters(), first.parameters()):
+        assert bits(p.value) == bits(q.value) == bits(r.value)
+    trained(
+        first, sharded, 1, loss_scale=nn.LossScale(), largest_norm=0.5, after_epoch=lambda _: sharded.set_rate(0.5)
+    )  # fmt: skip
+    assert abs(float(sharded.rate()) - 0.5) < 1e-9
+    for p in first.parameters():
+        check_alike(p.value)
+    for wrong, message in ((sharded, "group: expected the group of the Sharded"), (7, "got int")):
+        try:
+            trained(first, wrong, 1, group=world.split(world.rank))
+        except (nt.ArgumentError, TypeError) as error:
+            assert message in str(error), error
+        else:
+            raise AssertionError(message)
+    try:
+        nn.save(path, {"optimizer": sharded})
+    except TypeError as error:
+        assert "give the optimizer that its gathered() returns" in str(error), error
+    else:
+        raise AssertionError
 
 
 def resumed() -> None:
