@@ -105,8 +105,8 @@ Dealings dealings_of(const Collective& collective, const GroupState& group, std:
     } else if (next == before) {
       dealings.push_back({.member = next, .out = source(0), .in = place(0)});
     } else {
-      dealings.push_back({.member = next, .out = source(0), .in = nullptr});
-      dealings.push_back({.member = before, .out = nullptr, .in = place(0)});
+      dealings.push_back({.member = next, .out = source(0), .in = nullptr, .is_answered = true});
+      dealings.push_back({.member = before, .out = nullptr, .in = place(0), .is_answered = true});
     }
   }
   return all;

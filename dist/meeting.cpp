@@ -32,11 +32,13 @@ std::string text_of(const Header& header) {
   Shape shape;
   for (std::size_t i = 0; i < std::min<std::size_t>(header.rank, told_axes); ++i)
     shape.push_back(header.shape[i]);
-  const bool is_broadcast = header.kind == static_cast<uint8_t>(Collective::Kind::broadcast);
+  const auto kind = static_cast<Collective::Kind>(header.kind);
+  std::string partner;
+  if (kind == Collective::Kind::broadcast) partner = fmt::format(" from rank {}", header.partner);
+  if (kind == Collective::Kind::permute) partner = fmt::format(" by a shift of {}", header.partner);
   return fmt::format("{} number {} of {}{}{}{}{}", function, header.number,
                      name_of(static_cast<DType>(header.dtype)), to_string(shape),
-                     header.is_on_device != 0 ? " on a GPU" : "",
-                     is_broadcast ? fmt::format(" from rank {}", header.partner) : "",
+                     header.is_on_device != 0 ? " on a GPU" : "", partner,
                      call.substr(function.size()));
 }
 
@@ -156,10 +158,11 @@ void Meeting::note_mismatch(int member, const Header& told) {
       function_of(header_), name_of(group_.rank), text_of(header_), name_of(member), text_of(told));
 }
 
-/// Where members deal with the root alone, each may wait for another that does not send it
-/// anything: who has waited long tells all in what.
+/// Where members deal with some of the others alone, each may wait for another that does not send
+/// it anything: who has waited long tells all in what.
 void Meeting::ask_others(double waited) {
-  if (header_.kind != static_cast<uint8_t>(Collective::Kind::broadcast)) return;
+  const auto kind = static_cast<Collective::Kind>(header_.kind);
+  if (kind == Collective::Kind::exchange || kind == Collective::Kind::gather) return;
   const std::lock_guard lock(world_.mutex);
   if (!has_asked_ && waited > asks_after) {
     has_asked_ = true;

@@ -98,6 +98,12 @@ int run(const std::string& name) {
   } else if (name == "roots around") {  // each waits for one that waits for another
     static_cast<void>(dist::broadcast(some(), (rank + 1) % dist::world().size()));
     return 0;
+  } else if (name == "shifts") {  // nobody goes on, and no two send to each other what they await
+    static_cast<void>(dist::permute(some(), is_other ? 2 : 1));
+    return 0;
+  } else if (name == "no shift") {  // one deals with nobody, and goes on
+    static_cast<void>(dist::permute(some(), is_other ? 0 : 1));
+    begin();
   } else if (name == "fork") {
     const pid_t child = fork();
     if (child == 0) {

@@ -71,6 +71,16 @@ CASES: dict[str, tuple[list[str], bool | None, dict[str, str]]] = {
         True,
         {},
     ),
+    "shifts": (
+        [
+            r"does permute number 4 of float32\[1000\] by a shift of (\d) at \S*failures.cpp:\d+, and \d \(host \S+\) does"
+            r" permute number 4 of float32\[1000\] by a shift of (?!\1)\d at \S*failures.cpp:\d+",
+        ],
+        True,
+        {},
+    ),
+    "no shift": ([r"permute number 4 of float32\[1000\] by a shift of 1 at .* all_reduce number 4|"
+                  r"all_reduce number 4 .* permute number 4 of float32\[1000\] by a shift of 1 at"], True, {}),
     "fork": (["in the child: a collective: this process was forked", "rank 2 is done"], False, {}),
 }
 # The same where each rank has a GPU, of CPU code (tests/cuda/fake).
