@@ -77,7 +77,7 @@ Dealings dealings_of(const Collective& collective, const GroupState& group, std:
   const auto source = [&](std::size_t at) { return block > 0 ? from + at : nothing; };
   const auto place = [&](std::size_t at) { return block > 0 ? to + at : nowhere; };
 
-  std::vector<Dealing>& dealings = all.others;
+  auto& dealings = all.others;
   if (kind == Kind::exchange || kind == Kind::gather) {
     // Each begins with the one after it, so that not all send to the same.
     for (int step = 1; step < size; ++step) {
@@ -115,9 +115,12 @@ Dealings dealings_of(const Collective& collective, const GroupState& group, std:
 /// Waits for the other members of `group`, whose mutex is held.
 void run(World& world, GroupState& group, const Header& header, const Dealings& dealings,
          bool is_beside = false) {
-  if (dealings.kept != nullptr) std::memcpy(dealings.kept_to, dealings.kept, dealings.bytes);
-  if (dealings.others.empty()) return;
+  const auto keep = [&] {
+    if (dealings.kept != nullptr) std::memcpy(dealings.kept_to, dealings.kept, dealings.bytes);
+  };
+  if (dealings.others.empty()) return keep();
   Meeting meeting(world, group, header, dealings);
+  keep();  // while what was sent is on its way
   meeting.wait(is_beside);
 }
 

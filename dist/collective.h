@@ -5,6 +5,8 @@
 #include "core/launch.h"
 #include "core/library.h"
 
+#include <boost/container/small_vector.hpp>
+
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -29,7 +31,7 @@ struct Dealing {
 
 /// All of it at one member; addresses are the host's or a device's.
 struct Dealings {
-  std::vector<Dealing> others;
+  boost::container::small_vector<Dealing, 3> others;
   std::size_t bytes = 0;            ///< of each
   const std::byte* kept = nullptr;  ///< what the member gives itself; null if nothing
   std::byte* kept_to = nullptr;

@@ -6,6 +6,7 @@
 #include "dist/group.h"
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -71,9 +72,9 @@ inline constexpr int notice_tag = 0, first_group_tag = 1;
 
 /// What a process knows of the others.
 struct World {
-  Engine* engine = nullptr;  ///< null in a world of one
-  int process = 0;           ///< its number: a fork has another
-  std::thread::id thread;    ///< that opened the engine
+  Engine* engine = nullptr;    ///< null in a world of one
+  bool takes_threads = false;  ///< the engine does
+  std::thread::id thread;      ///< that opened the engine
   double timeout = 300;
   bool is_strict = false;  ///< NITINOL_CHECK=ranks
   int local_rank = 0, local_size = 1;
@@ -84,7 +85,8 @@ struct World {
   std::vector<std::weak_ptr<GroupState>> groups;  ///< by id
   int last_tag = first_group_tag;                 ///< of a group of this process
   std::vector<bool> has_left;                     ///< by rank in the world
-  bool has_failed = false;
+  /// Some group. Written under the mutex, before the group's failure.
+  std::atomic<bool> has_failed = false;
 
   std::mutex engine_mutex;  ///< held in calls of an engine that does not take threads
 };

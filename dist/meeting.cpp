@@ -62,7 +62,7 @@ Meeting::Meeting(World& world, GroupState& group, Header header, const Dealings&
     : world_(world), group_(group), header_(header), bytes_(dealings.bytes) {
   header_.number = ++group.number;
   header_.is_strict = world.is_strict ? 1 : 0;
-  {
+  if (world.has_failed) {
     const std::lock_guard lock(world.mutex);
     if (!group.failure.empty()) {
       throw Error(ErrorKind::io, {.where = std::string(function_of(header_)),
@@ -126,12 +126,11 @@ void Meeting::begin(Peer& peer) {
 
 /// The first message of a member has come.
 void Meeting::read_first(Peer& peer) {
-  Header told;
-  std::memcpy(&told, peer.in.message, sizeof(told));
-  told.call.back() = 0;
   const auto member = static_cast<std::size_t>(peer.dealing.member);
   group_.last.resize(group_.ranks.size());
-  group_.last[member] = told;
+  Header& told = group_.last[member];
+  std::memcpy(&told, peer.in.message, sizeof(told));
+  told.call.back() = 0;
   if (!are_same(told, header_)) {
     peer.in.stage = Stage::done;
     note_mismatch(peer.dealing.member, told);

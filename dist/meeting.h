@@ -9,6 +9,8 @@
 #include "dist/collective.h"
 #include "dist/group_state.h"
 
+#include <boost/container/small_vector.hpp>
+
 #include <chrono>
 #include <cstddef>
 #include <span>
@@ -64,7 +66,7 @@ class Meeting {
   GroupState& group_;
   Header header_;
   std::size_t bytes_;  ///< that are sent beside the header
-  std::vector<Peer> peers_;
+  boost::container::small_vector<Peer, 3> peers_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point asked_ = began_;  ///< whether it shall go on
   std::string mismatch_;  ///< what a member does that is something else

@@ -16,6 +16,7 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <pthread.h>
 #include <sched.h>
 #include <span>
 #include <unistd.h>
@@ -101,17 +102,16 @@ int threads_for(const std::vector<Hello>& all, int rank) {
 }
 
 std::atomic<World*> the_only_world = nullptr;
+/// Whether this process was forked from one that had joined the others. To ask the system for its
+/// number takes as long as a small message.
+std::atomic<bool> is_fork = false;
 
 /// When this process ends: with all others, or ending them.
 void at_exit(int status, void*) {
   World& world = *the_only_world.load();
-  if (world.engine == nullptr || world.process != getpid() || !world.engine->is_open()) return;
+  if (world.engine == nullptr || is_fork || !world.engine->is_open()) return;
   try {
-    bool has_failed = false;
-    {
-      const std::lock_guard lock(world.mutex);
-      has_failed = world.has_failed;
-    }
+    const bool has_failed = world.has_failed;
     if (status != 0 || has_failed) {
       log(LogLevel::warning, fmt::format("rank {} ends {}: all ranks are ended", world.all->rank,
                                          status != 0 ? fmt::format("with status {}", status)
@@ -161,6 +161,7 @@ void join(World& world, const Start& start) {
     return;
   }
   world.engine = &engine;
+  world.takes_threads = engine.takes_threads();
   GroupState& all = *world.all;
   all.rank = engine.rank();
   all.ranks.resize(static_cast<std::size_t>(engine.size()));
@@ -223,7 +224,6 @@ void init(const Options& options) {
                                    .got = fmt::format("{}", options.timeout),
                                    .fix = {}});
   auto world = std::make_unique<World>();
-  world->process = getpid();
   world->thread = std::this_thread::get_id();
   world->timeout = timeout_of(options);
   world->is_strict = are_ranks_checked();
@@ -235,6 +235,7 @@ void init(const Options& options) {
   world->groups = {world->all};
   if (const Start start = found_start(); !start.library.empty()) join(*world, start);
   the_only_world = world.release();
+  pthread_atfork(nullptr, nullptr, [] { is_fork = true; });
   on_exit(at_exit, nullptr);
   if (the_only_world.load()->engine != nullptr) get_to_know(*the_only_world.load());
 }
@@ -272,7 +273,7 @@ void check_usable(const World& world, const char* where) {
                                 .got = {},
                                 .fix = std::move(fix)});
   };
-  if (world.process != getpid())
+  if (is_fork.load(std::memory_order_relaxed))
     fail("this process was forked from one that had joined the others; it is none of them",
          "Fork before dist::init(), or let the child run without collectives.");
   if (!world.engine->is_open())
@@ -284,7 +285,7 @@ void check_usable(const World& world, const char* where) {
 }
 
 std::unique_lock<std::mutex> engine_lock(World& world) {
-  if (world.engine->takes_threads()) return {};
+  if (world.takes_threads) return {};
   return std::unique_lock(world.engine_mutex);
 }
 
