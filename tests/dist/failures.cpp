@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,7 +36,8 @@ void take_gpu(const std::string& name) {
   if (name == "meeting") fails("ncclCommInitRankConfig:1:2");
   if (name == "refused") fails("ncclGroupEnd:4:3");
   if (name == "broken") fails("ncclCommGetAsyncError:9:1");
-  if ((name == "stalled" || name == "broken") && rank == 1) setenv("NITINOL_FAKE_STALL", "4", 1);
+  const bool is_stalled = name == "stalled" || name == "broken" || name == "interrupted";
+  if (is_stalled && rank == 1) setenv("NITINOL_FAKE_STALL", "4", 1);
   set_default_device({Device::Kind::cuda, static_cast<int8_t>(rank)});
 }
 
@@ -122,6 +124,21 @@ int run(const std::string& name) {
     for (int i = 0; i < 6000; ++i) {
       begin();
       usleep(10'000);
+    }
+  } else if (name == "interrupted") {  // as by Ctrl-C in Python, while it waits for its GPU
+    if (rank == 0) {
+      set_interrupt_check([] {
+        static int asked = 0;
+        if (++asked == 6) throw std::runtime_error("Ctrl-C");
+      });
+    }
+    try {
+      begin();
+    } catch (const std::runtime_error& error) {
+      if (std::string_view(error.what()) != "Ctrl-C") throw;
+      fmt::print(stderr, "seen: {}\n", error.what());
+      sleep(1);                                      // the others are told, too
+      static_cast<void>(some().to_vector<float>());  // which says why there are no values any more
     }
   } else if (name == "left") {  // goes on alone where that is possible
     if (rank != 0) return 0;

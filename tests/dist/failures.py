@@ -96,6 +96,9 @@ GPU_CASES: dict[str, tuple[list[str], bool | None, dict[str, str]]] = {
                True, {}),
     "compiled": ([r"float32\[(999|1000)\] on a GPU at \S*failures.cpp:\d+"], True, {}),
     "stalled": ([CUT + r"all_reduce at \S*failures.cpp:\d+ on cuda:\d has waited 6 s for other ranks' GPUs"], True, {}),
+    "interrupted": (["seen: Ctrl-C",
+                     CUT + r"all_reduce at \S*failures.cpp:\d+ on cuda:0: rank 0 was interrupted.*"
+                     + CUT + r"all_reduce at \S*failures.cpp:\d+ on cuda:0: rank 0 was interrupted"], True, {}),
     "meeting": ([r"all_reduce at \S*failures.cpp:\d+: by NCCL on cuda:1 of rank 1: meeting by NCCL failed with 2"], True, {}),
     "refused": ([r"all_reduce at \S*failures.cpp:\d+: by NCCL on cuda:1 of rank 1: sending and receiving failed with 3"],
                 True, {}),

@@ -4,12 +4,16 @@
 #include "backends/cuda/runtime/graph.h"
 #include "core/backend.h"
 #include "core/error.h"
+#include "core/interrupt.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <exception>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -126,6 +130,38 @@ void Gpu::cut_off(const std::string& why) {
   const std::lock_guard lock(mutex_);
   if (cut_off_.empty()) cut_off_ = why;
   is_cut_off_.store(true, std::memory_order_release);
+}
+
+void Gpu::await_exchanges() {
+  if (exchanges_underway_.load(std::memory_order_acquire) == 0) [[likely]]
+    return;
+  constexpr int not_ready = 600, busy_polls = 500;
+  constexpr std::chrono::microseconds pause(50);
+  const Entered entered = enter();
+  Driver::Event reached = nullptr;
+  check(driver_.cuEventCreate(&reached, Driver::no_timing), "making an event");
+  std::exception_ptr interrupt;
+  if (driver_.cuEventRecord(reached, exchanges_) == 0) {
+    auto asked = std::chrono::steady_clock::now();
+    for (int polls = 0; driver_.cuEventQuery(reached) == not_ready; ++polls) {
+      if (polls < busy_polls)  // as the driver's own waits
+        std::this_thread::yield();
+      else
+        std::this_thread::sleep_for(pause);
+      if (interrupt || std::chrono::steady_clock::now() - asked < interrupt_interval) continue;
+      try {
+        check_interrupt();
+      } catch (...) {
+        interrupt = std::current_exception();
+        is_interrupted_ = true;
+      }
+      asked = std::chrono::steady_clock::now();
+    }
+  }
+  driver_.cuEventDestroy_v2(reached);
+  if (!interrupt) return;
+  is_interrupted_ = false;
+  std::rethrow_exception(interrupt);
 }
 
 void Gpu::expect_alive() const {
@@ -249,6 +285,7 @@ void Gpu::copy_from(Gpu& source, const void* from, void* to, std::size_t bytes) 
 
 void Gpu::download(const void* from, void* to, std::size_t bytes) {
   Graph::expect_none(*this, "a copy to the host");
+  await_exchanges();
   const Entered entered = enter();
   if (bytes > 0) staging_->download(from, to, bytes);
 }
@@ -284,6 +321,7 @@ void Gpu::fill_now(void* to, uint64_t bits, std::size_t element_bytes, std::size
 
 void Gpu::wait() {
   Graph::expect_none(*this, "waiting");
+  await_exchanges();
   const Entered entered = enter();
   uint64_t asked = 0;
   {

@@ -78,6 +78,14 @@ class Gpu {
   /// Work that waited for another process has been ended before it was done: `why` is what all who
   /// wait from now on are told.
   void cut_off(const std::string& why);
+  /// While there are some, the device may wait for other processes, and so may whoever waits for
+  /// it.
+  void add_exchanges(int more) { exchanges_underway_ += more; }
+  /// Before a thread waits: if there are some, until they are done, or throws what
+  /// check_interrupt() throws. Then is_interrupted() holds, by which who has asked for them ends
+  /// them, until they have come to their ends.
+  void await_exchanges();
+  [[nodiscard]] bool is_interrupted() const { return is_interrupted_; }
   /// For a library that has failed: throws Error(device) if the device is lost, with the launches
   /// it was lost in. Waits for all that was asked for.
   void expect_alive() const;
@@ -170,6 +178,8 @@ class Gpu {
   mutable std::atomic<bool> is_lost_ = false;
   std::string cut_off_;  ///< why what is in memory may be anything
   std::atomic<bool> is_cut_off_ = false;
+  std::atomic<int> exchanges_underway_ = 0;
+  std::atomic<bool> is_interrupted_ = false;
 };
 
 }  // namespace nitinol::cuda

@@ -30,6 +30,7 @@ class StatusWords::Posted final : public PostedStatus {
   }
   Status::Code wait() override {
     if (!is_there()) {
+      words_.gpu_.await_exchanges();
       const Entered entered = words_.gpu_.enter();
       words_.gpu_.check_wait(driver().cuEventSynchronize(arrival_.copied), "waiting for checks");
     }

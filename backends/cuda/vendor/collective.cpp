@@ -179,21 +179,24 @@ class Exchanged final : public Executable {
       from = packed->data;
     }
     const dist::Dealings dealings = here.dealings(from, launch.buffers[1]);
-    if (here.size() == 1) {
-      const Entered entered = gpu_.enter();
-      copy_kept(gpu_, dealings, gpu_.stream());
-      return nullptr;
-    }
+    if (here.size() == 1) return by_itself(dealings);
     Way& way = way_of(gpu_, call_.collective.group, here);
     if (!way.communicator) {
       by_host(here, from, launch.buffers[1]);
       return nullptr;
     }
     here.meet();
+    if (dealings.bytes == 0 || dealings.others.empty()) return by_itself(dealings);
     return std::make_unique<Beside>(std::move(packed), way.communicator->begin(here, dealings));
   }
 
  private:
+  /// What needs no other rank.
+  std::unique_ptr<Underway> by_itself(const dist::Dealings& dealings) const {
+    const Entered entered = gpu_.enter();
+    copy_kept(gpu_, dealings, gpu_.stream());
+    return nullptr;
+  }
   void by_host(dist::OnDevice& here, const void* from, void* to) const {
     std::vector<std::byte> in(in_bytes_), out(out_bytes_);
     gpu_.download(from, in.data(), in.size());

@@ -40,7 +40,7 @@ void copy_kept(const Gpu& gpu, const dist::Dealings& dealings, Driver::Stream st
 }
 
 Communicator::Exchange::Exchange(Gpu& gpu, const dist::OnDevice& here)
-    : gpu_(gpu), group_(here.group()), what_(here.text()) {
+    : gpu_(gpu), group_(here.group()), rank_(here.rank()), what_(here.text()) {
   gpu.check(driver().cuEventCreate(&done_, Driver::no_timing), "making an event");
 }
 
@@ -76,7 +76,7 @@ std::shared_ptr<const Communicator::Exchange> Communicator::begin(const dist::On
   follow(stream, gpu_.stream());
   try {
     copy_kept(gpu_, dealings, stream);
-    if (dealings.bytes > 0 && !dealings.others.empty()) ask(here, dealings);
+    ask(here, dealings);
     gpu_.check(driver().cuEventRecord(exchange->done_, stream), "recording an event");
   } catch (const std::exception& error) {
     // Some of it may go on, in memory that is now released, and others wait for the rest.
@@ -85,6 +85,7 @@ std::shared_ptr<const Communicator::Exchange> Communicator::begin(const dist::On
   }
   const std::lock_guard lock(mutex_);
   on_their_way_.push_back(exchange);
+  gpu_.add_exchanges(1);
   if (!std::exchange(is_watched_, true)) std::thread(&Communicator::watch, this).detach();
   has_changed_.notify_all();
   return exchange;
@@ -163,6 +164,9 @@ std::string Communicator::trouble(const Exchange& exchange) const {
   if (result != 0 && result != Nccl::in_progress)
     return fmt::format("NCCL failed in {} with {} ({})", exchange.what_, result,
                        nccl().ncclGetErrorString(result));
+  if (gpu_.is_interrupted())
+    return fmt::format("{} on cuda:{}: rank {} was interrupted", exchange.what_, gpu_.number(),
+                       exchange.rank_);
   if (seconds_since(exchange.asked_) > dist::patience())
     return fmt::format("{} on cuda:{} has waited {:.0f} s for other ranks' GPUs", exchange.what_,
                        gpu_.number(), dist::patience());
@@ -186,12 +190,14 @@ void Communicator::watch() {
     }
     lock.lock();
     if (is_over) {
+      gpu_.add_exchanges(-1);
       on_their_way_.pop_front();
       has_changed_.notify_all();
     } else if (why.empty()) {
       has_changed_.wait_for(lock, pause);
     } else {
       cut_off(first->group_, why);
+      gpu_.add_exchanges(-static_cast<int>(on_their_way_.size()));
       on_their_way_.clear();
       has_changed_.notify_all();
       return;

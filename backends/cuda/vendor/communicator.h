@@ -37,7 +37,7 @@ class Communicator {
    private:
     friend class Communicator;
     Gpu& gpu_;
-    const int group_;
+    const int group_, rank_;
     const std::string what_;
     const std::chrono::steady_clock::time_point asked_ = std::chrono::steady_clock::now();
     Driver::Event done_ = nullptr;
@@ -46,8 +46,8 @@ class Communicator {
   /// Meets the other ranks, which call it, too, with the first one's id. Throws Error(io).
   Communicator(Gpu& gpu, const dist::OnDevice& here, const Nccl::Id& id);
 
-  /// Asks for it, behind all that the device was asked for before. Throws Error(io) if NCCL does
-  /// not take it, and breaks the group.
+  /// Asks for it, behind all that the device was asked for before: dealings of some bytes with some
+  /// others. Throws Error(io) if NCCL does not take it, and breaks the group.
   [[nodiscard]] std::shared_ptr<const Exchange> begin(const dist::OnDevice& here,
                                                       const dist::Dealings& dealings);
   /// Until nothing is on its way, or that has failed.
