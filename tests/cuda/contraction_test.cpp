@@ -78,7 +78,7 @@ LibraryCall random_convolution(test::RandomNumbers& numbers, Kind kind, DType dt
   w.groups = 1 + numbers.below(2);
   for (std::size_t axis = 0; axis < 2; ++axis) {
     w.kernel[axis] = 1 + numbers.below(3);
-    w.stride[axis] = 1 + numbers.below(2);
+    w.stride[axis] = 1 + numbers.below(6);
     w.padding[axis] = numbers.below(3);
     w.dilation[axis] = 1 + numbers.below(2);
   }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <string_view>
 
 namespace nitinol::cuda {
@@ -15,7 +16,8 @@ namespace {
 // Numbers: rows, columns and depth of the product; groups, of which each is one; parts of a sum,
 // the depth of a part; tiles in a column and in a row of the result.
 enum Number : int { rows, columns, depth, groups, parts, part_depth, row_tiles, column_tiles };
-constexpr int first_own = 8;  ///< numbers of the kind of call begin here
+constexpr int first_own = 8;      ///< numbers of the kind of call begin here
+constexpr int first_digits = 47;  ///< and those of steps along the depth of a convolution
 
 /// Steps along the depth for which tiles are in memory at a time.
 constexpr int tile_depth = 16;
@@ -35,95 +37,128 @@ struct Bases { i64 left, right, out; };
 // Numbers: strides of a, b and c; rank of the batch, its sizes and the strides of a, b, c.
 constexpr std::string_view matmul = R"(
 struct Row { Index base; bool is_there; };
+typedef Index Depth;
 typedef Index Column;
 DEVICE Bases bases_of(const Arguments& a, Index group) {
   const int rank = (int)a.n[14];
   return {offset_of(group, a.n + 16, a.n + 24, rank), offset_of(group, a.n + 16, a.n + 32, rank),
           offset_of(group, a.n + 16, a.n + 40, rank)};
 }
+DEVICE Depth depth_from(const Arguments&, Index k) { return k; }
+DEVICE Index index_of(Depth k) { return k; }
+DEVICE void step(const Arguments&, Depth& k, int, Index by) { k += by; }
 DEVICE Row row_of(const Arguments& a, Index m) { return {m * (Index)a.n[8], m < (Index)a.n[0]}; }
-DEVICE Column column_of(const Arguments& a, Index k) { return k * (Index)a.n[9]; }
+DEVICE Column column_of(const Arguments& a, Depth k) { return k * (Index)a.n[9]; }
 DEVICE Value left_at(const Arguments&, const Stored* from, Row row, Column column) {
   return row.is_there ? value_of(from[row.base + column]) : Value(0);
 }
-DEVICE Index depth_of(const Arguments& a, Index k) { return k * (Index)a.n[10]; }
+DEVICE Index depth_of(const Arguments& a, Depth k) { return k * (Index)a.n[10]; }
 DEVICE Index line_of(const Arguments& a, Index n) { return n * (Index)a.n[11]; }
 DEVICE Index place_of(const Arguments& a, Index m, Index n) { return m * (Index)a.n[12] + n * (Index)a.n[13]; }
 )";
 
 // Numbers: sizes and strides of x, weight, y; kernel, stride, padding, dilation; channels of a
-// group of x and of y; how far apart groups begin in the operands.
+// group of x and of y; how far apart groups begin in the operands; sizes of the depth's two last
+// digits; three digits for each way to step.
 constexpr std::string_view images = R"(
 DEVICE Bases bases_of(const Arguments& a, Index group) {
   return {group * a.n[42], group * a.n[43], group * a.n[44]};
 }
-// Pixels of one image are seen by taps of a filter where both together lie inside the other.
-struct Pixel { Index base, h, w; bool is_there; };
-struct Tap { Index base, h, w; bool is_there; };
-DEVICE bool is_inside(Index at, i64 size) { return (UnsignedIndex)at < (UnsignedIndex)size; }
-// Taps in the order (p, q, channel).
-DEVICE Tap tap_of(const Arguments& a, Index at, i64 channels, i64 stride) {
-  const bool is_there = at < (Index)(a.n[32] * a.n[33] * channels);
-  const Index channel = digit(at, channels), q = digit(at, a.n[33]);
-  return {channel * (Index)stride, at * (Index)a.n[38], q * (Index)a.n[39], is_there};
+// A place along the depth by its digits, which go on without a division.
+struct Depth { Index at, high, middle, low; };
+DEVICE Depth depth_from(const Arguments& a, Index at) {
+  Depth k = {at, at, 0, 0};
+  k.low = digit(k.high, a.n[46]);
+  k.middle = digit(k.high, a.n[45]);
+  return k;
 }
+DEVICE Index index_of(const Depth& k) { return k.at; }
+DEVICE void step(const Arguments& a, Depth& k, int way, Index by) {
+  const i64* const digits = a.n + 47 + 3 * way;
+  k.at += by;
+  k.low += (Index)digits[2];
+  const bool is_low = k.low >= (Index)a.n[46];
+  k.low -= is_low ? (Index)a.n[46] : 0;
+  k.middle += (Index)digits[1] + (is_low ? 1 : 0);
+  const bool is_middle = k.middle >= (Index)a.n[45];
+  k.middle -= is_middle ? (Index)a.n[45] : 0;
+  k.high += (Index)digits[0] + (is_middle ? 1 : 0);
+}
+// Pixels of one image are seen by taps of a filter where both together lie inside the other: their
+// heights and widths are added, and so are their places.
+struct alignas(4 * sizeof(Index)) Spot { Index place, h, w; };
+DEVICE bool is_inside(Index at, i64 size) { return (UnsignedIndex)at < (UnsignedIndex)size; }
+// As a height: inside nothing, whatever is added.
+DEVICE Index nowhere() { return -((Index)1 << 8 * sizeof(Index) - 2); }
 DEVICE Index weight_of(const Arguments& a, Index o, Index c, Index p, Index q) {
   return o * (Index)a.n[20] + c * (Index)a.n[21] + p * (Index)a.n[22] + q * (Index)a.n[23];
 }
-// An output pixel, as the place in x where its window begins.
-DEVICE Pixel window_of(const Arguments& a, Index at) {
-  const bool is_there = at < (Index)(a.n[24] * a.n[25] * a.n[26]);
-  const Index w = digit(at, a.n[26]), h = digit(at, a.n[25]);
-  return {at * (Index)a.n[12], h * (Index)a.n[34] - (Index)a.n[36], w * (Index)a.n[35] - (Index)a.n[37], is_there};
+DEVICE Spot spot_in_x(const Arguments& a, Index base, Index h, Index w, bool is_there) {
+  return {base + h * (Index)a.n[13] + w * (Index)a.n[14], is_there ? h : nowhere(), w};
 }
-DEVICE Value x_at(const Arguments& a, const Stored* x, Pixel pixel, Tap tap) {
-  const Index h = pixel.h + tap.h, w = pixel.w + tap.w;
-  const bool is_there = pixel.is_there && tap.is_there && is_inside(h, a.n[9]) && is_inside(w, a.n[10]);
-  return is_there ? value_of(x[pixel.base + tap.base + h * (Index)a.n[13] + w * (Index)a.n[14]]) : Value(0);
+// The tap (p, q) of a channel of x.
+DEVICE Spot tap_of(const Arguments& a, Index p, Index q, Index channel, bool is_there) {
+  return spot_in_x(a, channel * (Index)a.n[15], p * (Index)a.n[38], q * (Index)a.n[39], is_there);
 }
-// Pixel number `at` of y.
-DEVICE Index y_of(const Arguments& a, Index at) {
-  const Index w = digit(at, a.n[26]), h = digit(at, a.n[25]);
-  return at * (Index)a.n[28] + h * (Index)a.n[29] + w * (Index)a.n[30];
+// Where in x the window of a pixel of y begins.
+DEVICE Spot window_of(const Arguments& a, Index image, Index h, Index w, bool is_there) {
+  return spot_in_x(a, image * (Index)a.n[12], h * (Index)a.n[34] - (Index)a.n[36], w * (Index)a.n[35] - (Index)a.n[37], is_there);
+}
+DEVICE Value x_at(const Arguments& a, const Stored* x, Spot pixel, Spot tap) {
+  const bool is_there = is_inside(pixel.h + tap.h, a.n[9]) && is_inside(pixel.w + tap.w, a.n[10]);
+  return is_there ? value_of(x[pixel.place + tap.place]) : Value(0);
+}
+DEVICE Index y_of(const Arguments& a, Index image, Index h, Index w) {
+  return image * (Index)a.n[28] + h * (Index)a.n[29] + w * (Index)a.n[30];
 }
 )";
 
+// Depth: taps in the order (p, q, channel).
 constexpr std::string_view conv2d = R"(
-typedef Pixel Row;
-typedef Tap Column;
-DEVICE Row row_of(const Arguments& a, Index m) { return window_of(a, m); }
-DEVICE Column column_of(const Arguments& a, Index k) { return tap_of(a, k, a.n[40], a.n[15]); }
-DEVICE Value left_at(const Arguments& a, const Stored* x, Row row, Column column) { return x_at(a, x, row, column); }
-DEVICE Index depth_of(const Arguments& a, Index k) {
-  const Index c = digit(k, a.n[40]), q = digit(k, a.n[33]);
-  return weight_of(a, 0, c, k, q);
+typedef Spot Row;
+typedef Spot Column;
+DEVICE Row row_of(const Arguments& a, Index m) {
+  const bool is_there = m < (Index)a.n[0];
+  const Index w = digit(m, a.n[26]), h = digit(m, a.n[25]);
+  return window_of(a, m, h, w, is_there);
 }
+DEVICE Column column_of(const Arguments& a, const Depth& k) { return tap_of(a, k.high, k.middle, k.low, true); }
+DEVICE Value left_at(const Arguments& a, const Stored* x, Row row, Column column) { return x_at(a, x, row, column); }
+DEVICE Index depth_of(const Arguments& a, const Depth& k) { return weight_of(a, 0, k.low, k.high, k.middle); }
 DEVICE Index line_of(const Arguments& a, Index n) { return weight_of(a, n, 0, 0, 0); }
-DEVICE Index place_of(const Arguments& a, Index m, Index n) { return y_of(a, m) + n * (Index)a.n[31]; }
+DEVICE Index place_of(const Arguments& a, Index m, Index n) {
+  const Index w = digit(m, a.n[26]), h = digit(m, a.n[25]);
+  return y_of(a, m, h, w) + n * (Index)a.n[31];
+}
 )";
 
+// Depth: taps in the order (p, q, filter). Numbers: for each of the two strides, of what odd number
+// it is the multiple by a power of two: the inverse of the odd number, and the power.
 constexpr std::string_view conv2d_input = R"(
-typedef Pixel Row;
-typedef Tap Column;
+typedef Spot Row;
+typedef Spot Column;
 DEVICE Row row_of(const Arguments& a, Index m) {
   const bool is_there = m < (Index)a.n[0];
   const Index w = digit(m, a.n[10]), h = digit(m, a.n[9]);
-  return {m * (Index)a.n[28], h + (Index)a.n[36], w + (Index)a.n[37], is_there};
+  return {m * (Index)a.n[28], is_there ? h + (Index)a.n[36] : nowhere(), w + (Index)a.n[37]};
 }
-DEVICE Column column_of(const Arguments& a, Index k) { return tap_of(a, k, a.n[41], a.n[31]); }
+DEVICE Column column_of(const Arguments& a, const Depth& k) {
+  return {k.low * (Index)a.n[31], k.high * (Index)a.n[38], k.middle * (Index)a.n[39]};
+}
+// at / stride, and a number larger than any size if that is not whole or at is below 0: the inverse
+// gives what the stride multiplied, modulo a power of two, and bits of a remainder go to the top.
+DEVICE UnsignedIndex whole_steps(Index at, const i64* stride) {
+  const UnsignedIndex product = (UnsignedIndex)at * (UnsignedIndex)stride[0];
+  const int bits = 8 * sizeof(Index), power = (int)stride[1];
+  return product >> power | product << (bits - power & bits - 1);
+}
 // The pixel of y whose window has x's pixel under this tap, if there is one.
 DEVICE Value left_at(const Arguments& a, const Stored* y, Row row, Column column) {
-  Index i = row.h - column.h, j = row.w - column.w;
-  const bool is_before = i < 0 || j < 0;
-  if (is_before) i = j = 0;
-  const bool is_between = digit(i, a.n[34]) != 0 || digit(j, a.n[35]) != 0;
-  const bool is_there = row.is_there && column.is_there && !is_before && !is_between && is_inside(i, a.n[25]) && is_inside(j, a.n[26]);
-  return is_there ? value_of(y[row.base + column.base + i * (Index)a.n[29] + j * (Index)a.n[30]]) : Value(0);
+  const UnsignedIndex i = whole_steps(row.h - column.h, a.n + 56), j = whole_steps(row.w - column.w, a.n + 58);
+  const bool is_there = i < (UnsignedIndex)a.n[25] && j < (UnsignedIndex)a.n[26];
+  return is_there ? value_of(y[row.place + column.place + (Index)i * (Index)a.n[29] + (Index)j * (Index)a.n[30]]) : Value(0);
 }
-DEVICE Index depth_of(const Arguments& a, Index k) {
-  const Index o = digit(k, a.n[41]), q = digit(k, a.n[33]);
-  return weight_of(a, o, 0, k, q);
-}
+DEVICE Index depth_of(const Arguments& a, const Depth& k) { return weight_of(a, k.low, 0, k.high, k.middle); }
 DEVICE Index line_of(const Arguments& a, Index n) { return weight_of(a, 0, n, 0, 0); }
 DEVICE Index place_of(const Arguments& a, Index m, Index n) {
   const Index w = digit(m, a.n[10]), h = digit(m, a.n[9]);
@@ -131,13 +166,18 @@ DEVICE Index place_of(const Arguments& a, Index m, Index n) {
 }
 )";
 
+// Depth: pixels of y.
 constexpr std::string_view conv2d_weight = R"(
-typedef Tap Row;
-typedef Pixel Column;
-DEVICE Row row_of(const Arguments& a, Index m) { return tap_of(a, m, a.n[40], a.n[15]); }
-DEVICE Column column_of(const Arguments& a, Index k) { return window_of(a, k); }
+typedef Spot Row;
+typedef Spot Column;
+DEVICE Row row_of(const Arguments& a, Index m) {
+  const bool is_there = m < (Index)a.n[0];
+  const Index c = digit(m, a.n[40]), q = digit(m, a.n[33]);
+  return tap_of(a, m, q, c, is_there);
+}
+DEVICE Column column_of(const Arguments& a, const Depth& k) { return window_of(a, k.high, k.middle, k.low, true); }
 DEVICE Value left_at(const Arguments& a, const Stored* x, Row row, Column column) { return x_at(a, x, column, row); }
-DEVICE Index depth_of(const Arguments& a, Index k) { return y_of(a, k); }
+DEVICE Index depth_of(const Arguments& a, const Depth& k) { return y_of(a, k.high, k.middle, k.low); }
 DEVICE Index line_of(const Arguments& a, Index n) { return n * (Index)a.n[31]; }
 DEVICE Index place_of(const Arguments& a, Index m, Index n) {
   const Index c = digit(m, a.n[40]), q = digit(m, a.n[33]);
@@ -146,10 +186,11 @@ DEVICE Index place_of(const Arguments& a, Index m, Index n) {
 )";
 
 // The threads that load a tile lie along the depth if it is `deep`, else across it: neighbours load
-// what lies together in memory. If AHEAD, they ask for the next tiles before they multiply those
-// in shared memory. A thread has four neighbouring rows and columns, which it reads at once: 16
-// products for two reads. Lines of the tiles have four elements more, so that neither way of
-// loading brings all threads of a warp to one bank.
+// what lies together in memory. They ask for the next tiles before they multiply those in shared
+// memory. A thread has four neighbouring rows and columns, which it reads at once: 16 products for
+// two reads. Lines of the tiles have four elements more, so that neither way of loading brings all
+// threads of a warp to one bank. What takes divisions is found once for each row, and waits in
+// shared memory if SHARED_ROWS; places along the depth follow from those before.
 constexpr std::string_view tiles = R"(
 DEVICE i64 part_of(const Arguments& a, i64 group, i64 part, i64 row, i64 column) {
   return ((group * a.n[4] + part) * a.n[0] + row) * a.n[1] + column;
@@ -159,18 +200,35 @@ DEVICE int left_deep(int i) { return LEFT_DEEP ? (int)thread_index() % 16 : (int
 DEVICE int left_across(int i) { return LEFT_DEEP ? (int)thread_index() / 16 + 16 * i : (int)thread_index() % ROWS; }
 DEVICE int right_deep(int i) { return RIGHT_DEEP ? (int)thread_index() % 16 : (int)thread_index() / COLUMNS + 256 / COLUMNS * i; }
 DEVICE int right_across(int i) { return RIGHT_DEEP ? (int)thread_index() / 16 + 16 * i : (int)thread_index() % COLUMNS; }
-// Elements of the tiles from `at` on that this thread loads.
-DEVICE Value of_left(const Arguments& a, const Stored* from, const Row* rows, Index at, Index end, int i) {
-  const Index deep = at + left_deep(i);
-  return deep < end ? left_at(a, from, rows[LEFT_DEEP ? i : 0], column_of(a, deep)) : Value(0);
+// Asks for the elements of the next tiles that this thread puts there.
+template <class RowAt> DEVICE void load_left(const Arguments& a, const Stored* from, RowAt row_at, Depth& at, Index end, Value* next) {
+  const Row own = row_at(0);
+  Column column = column_of(a, at);
+  UNROLL
+  for (int i = 0; i < ROWS / 16; ++i) {
+    next[i] = index_of(at) < end ? left_at(a, from, LEFT_DEEP ? row_at(i) : own, column) : Value(0);
+    if (LEFT_DEEP) continue;
+    step(a, at, 1, 256 / ROWS);
+    column = column_of(a, at);
+  }
+  if (LEFT_DEEP) step(a, at, 0, 16);
 }
-DEVICE Value of_right(const Arguments& a, const Stored* from, Index first_column, Index at, Index end, int i) {
-  const Index deep = at + right_deep(i), column = first_column + right_across(i);
-  return deep < end && column < (Index)a.n[1] ? value_of(from[line_of(a, column) + depth_of(a, deep)]) : Value(0);
+DEVICE void load_right(const Arguments& a, const Stored* from, Index first_column, Depth& at, Index end, Value* next) {
+  Index deep = depth_of(a, at);
+  UNROLL
+  for (int i = 0; i < COLUMNS / 16; ++i) {
+    const Index column = first_column + right_across(i);
+    next[i] = index_of(at) < end && column < (Index)a.n[1] ? value_of(from[line_of(a, column) + deep]) : Value(0);
+    if (RIGHT_DEEP) continue;
+    step(a, at, 2, 256 / COLUMNS);
+    deep = depth_of(a, at);
+  }
+  if (RIGHT_DEEP) step(a, at, 0, 16);
 }
 DEVICE void sum_tile(const Arguments& a) {
   SHARED Four left[16][ROWS / 4 + 1];
   SHARED Four right[16][COLUMNS / 4 + 1];
+  SHARED Row rows[SHARED_ROWS ? ROWS : 1];
   const int own = (int)thread_index(), own_row = own / (COLUMNS / 4), own_column = own % (COLUMNS / 4);
   Index block = (Index)block_index();
   const Index first_column = digit(block, a.n[7]) * COLUMNS, first_row = digit(block, a.n[6]) * ROWS;
@@ -180,22 +238,23 @@ DEVICE void sum_tile(const Arguments& a) {
   const Stored* const left_from = (const Stored*)a.p0 + bases.left;
   const Stored* const right_from = (const Stored*)a.p1 + bases.right;
   Stored* const to = (Stored*)a.p2 + bases.out;
-  Row rows[LEFT_DEEP ? ROWS / 16 : 1];
-  UNROLL
-  for (int i = 0; i < (LEFT_DEEP ? ROWS / 16 : 1); ++i) rows[i] = row_of(a, first_row + left_across(i));
+  if (SHARED_ROWS) {
+    if (own < ROWS) rows[own] = row_of(a, first_row + own);
+    barrier();
+  }
+  const auto row_at = [&](int i) { return SHARED_ROWS ? rows[left_across(i)] : row_of(a, first_row + left_across(i)); };
+  Depth left_depth = depth_from(a, begin + left_deep(0)), right_depth = depth_from(a, begin + right_deep(0));
   Value sums[4][4];
   UNROLL
   for (int i = 0; i < 4; ++i) {
     UNROLL
     for (int j = 0; j < 4; ++j) sums[i][j] = 0;
   }
-  Value next_left[AHEAD ? ROWS / 16 : 1], next_right[AHEAD ? COLUMNS / 16 : 1];
+  Value next_left[ROWS / 16], next_right[COLUMNS / 16];
   for (Index at = begin;; at += 16) {
-    if (AHEAD && at < end) {
-      UNROLL
-      for (int i = 0; i < ROWS / 16; ++i) next_left[AHEAD ? i : 0] = of_left(a, left_from, rows, at, end, i);
-      UNROLL
-      for (int i = 0; i < COLUMNS / 16; ++i) next_right[AHEAD ? i : 0] = of_right(a, right_from, first_column, at, end, i);
+    if (at < end) {
+      load_left(a, left_from, row_at, left_depth, end, next_left);
+      load_right(a, right_from, first_column, right_depth, end, next_right);
     }
     for (int k = 0; k < 16 && at > begin; ++k) {
       const Four of_rows = left[k][own_row], of_columns = right[k][own_column];
@@ -208,11 +267,9 @@ DEVICE void sum_tile(const Arguments& a) {
     if (at >= end) break;
     barrier();
     UNROLL
-    for (int i = 0; i < ROWS / 16; ++i)
-      left[left_deep(i)][left_across(i) / 4].v[left_across(i) % 4] = AHEAD ? next_left[AHEAD ? i : 0] : of_left(a, left_from, rows, at, end, i);
-    EACH
-    for (int i = 0; i < COLUMNS / 16; ++i)
-      right[right_deep(i)][right_across(i) / 4].v[right_across(i) % 4] = AHEAD ? next_right[AHEAD ? i : 0] : of_right(a, right_from, first_column, at, end, i);
+    for (int i = 0; i < ROWS / 16; ++i) left[left_deep(i)][left_across(i) / 4].v[left_across(i) % 4] = next_left[i];
+    UNROLL
+    for (int i = 0; i < COLUMNS / 16; ++i) right[right_deep(i)][right_across(i) / 4].v[right_across(i) % 4] = next_right[i];
     barrier();
   }
   UNROLL
@@ -240,6 +297,13 @@ DEVICE void sum_parts(const Arguments& a, i64 at) {
 }
 )";
 
+/// Of an odd number, modulo 2^64: each round doubles how many of the low bits are right, from 3 on.
+uint64_t inverse_of(uint64_t odd) {
+  uint64_t inverse = odd;
+  for (int round = 0; round < 5; ++round) inverse *= 2 - odd * inverse;
+  return inverse;
+}
+
 class ContractionWriter {
  public:
   ContractionWriter(const LibraryCall& call, RoutineText& made) : call_(call), made_(made) {}
@@ -255,11 +319,11 @@ class ContractionWriter {
     n(row_tiles) = ceil_div(n(rows), height);
     n(column_tiles) = ceil_div(n(columns), width);
     plan_parts();
-    // Places of a convolution take so many registers that it asks for one element after the other.
+    if (!is_matmul) put_steps(height, width);
     made_.text += fmt::format(
         "#define ROWS {}\n#define COLUMNS {}\n#define LEFT_DEEP {:d}\n#define RIGHT_DEEP {:d}\n"
-        "#define AHEAD {:d}\n#define EACH {}\n",
-        height, width, is_left_deep_, is_right_deep_, is_matmul, is_matmul ? "UNROLL" : "ROLLED");
+        "#define SHARED_ROWS {:d}\n",
+        height, width, is_left_deep_, is_right_deep_, !is_matmul);
     made_.text += words;
     made_.text += own_words();
     made_.text += tiles;
@@ -334,7 +398,9 @@ class ContractionWriter {
                   apart_weight = filters * weight.strides[0];
     n(at++) = is_input ? apart_y : apart_x;
     n(at++) = is_weight ? apart_y : apart_weight;
-    n(at) = is_input ? apart_x : is_weight ? apart_weight : apart_y;
+    n(at++) = is_input ? apart_x : is_weight ? apart_weight : apart_y;
+    n(at++) = std::max<int64_t>(1, is_weight ? y.shape[1] : w.kernel[1]);
+    n(at) = std::max<int64_t>(1, is_weight ? y.shape[2] : is_input ? filters : channels);
     const int64_t taps = w.kernel[0] * w.kernel[1];
     const int64_t pixels = y.shape[0] * y.shape[1] * y.shape[2];
     n(groups) = w.groups;
@@ -346,6 +412,23 @@ class ContractionWriter {
     const bool has_last_channels = (is_input ? y : x).strides[3] == 1;
     is_left_deep_ = has_last_channels != is_weight;
     is_right_deep_ = call_.kind == Kind::conv2d || (is_weight && y.strides[3] != 1);
+  }
+
+  /// How the digits of a place along the depth go on: by a tile, by the threads that load the left
+  /// one across it, and the right one.
+  void put_steps(int height, int width) {
+    const int64_t middle = n(first_digits - 2), low = n(first_digits - 1);
+    int at = first_digits;
+    for (const int64_t by : {tile_depth, block_threads / height, block_threads / width}) {
+      n(at++) = by / low / middle;
+      n(at++) = by / low % middle;
+      n(at++) = by % low;
+    }
+    for (const int64_t stride : call_.windows.stride) {
+      const int power = std::countr_zero(static_cast<uint64_t>(stride));
+      n(at++) = static_cast<int64_t>(inverse_of(static_cast<uint64_t>(stride) >> power));
+      n(at++) = power;
+    }
   }
 
   /// Cuts sums that few blocks of threads would go through alone.
