@@ -102,6 +102,31 @@ TEST_CASE("reductions of very long rows", "[cuda]") {
     check_reductions(reshape(numbers(length, f32, false), {1, length}));
 }
 
+// An instruction of a GPU finds the extremes of f32, whose zeros have an order.
+TEST_CASE("of zeros the positive one is larger, and a NaN is the result", "[cuda]") {
+  const auto signs = [](const Tensor& results) {
+    const auto values = results.to(Device{}).to(f64).to_vector<double>();
+    CHECK(std::isnan(values[2]));
+    return std::vector<bool>{std::signbit(values[0]), std::signbit(values[1])};
+  };
+  for (const int64_t length : {int64_t{65537}, int64_t{5000}, int64_t{1000}, int64_t{33}}) {
+    for (const int64_t place : {int64_t{0}, length / 2, length - 1}) {
+      std::vector<double> values(static_cast<std::size_t>(3 * length), -0.0);
+      values[static_cast<std::size_t>(place)] = 0.0;
+      values[static_cast<std::size_t>(2 * length + place)] =
+          std::numeric_limits<double>::quiet_NaN();
+      for (const DType dtype : {f32, f64, bf16}) {
+        CAPTURE(length, place, dtype);
+        const Tensor x = reshape(cast(tensor(values), dtype), {3, length});
+        CHECK(signs(max(x, 1)) == std::vector{false, true});
+        CHECK(signs(min(-x, 1)) == std::vector{true, false});
+        check_reductions(x);
+        check_reductions(-x);
+      }
+    }
+  }
+}
+
 TEST_CASE("rows that pass through several stages, of every length", "[cuda]") {
   const auto f = [](const Tensor& x) {
     return std::vector<Tensor>{softmax(x, -1), softmax(x, 0), layer_norm(x), var(x, 0),

@@ -71,6 +71,19 @@ DEVICE float div_of(float a, float b) {
 DEVICE double div_of(double a, double b) {
   return a / b;
 }
+// As PTX's manual defines max.NaN and min.NaN, in other words than core/joins.h.
+#define HAS_EXTREMES
+DEVICE float extreme_of(float a, float b, bool takes_a, bool takes_negative) {
+  if (a != a || b != b) return f32_of(0x7fffffffu);
+  if (a == 0 && b == 0) return (bits_of(a) >> 31 != 0) == takes_negative ? a : b;
+  return takes_a ? a : b;
+}
+DEVICE float largest_of(float a, float b) {
+  return extreme_of(a, b, a > b, false);
+}
+DEVICE float smallest_of(float a, float b) {
+  return extreme_of(a, b, a < b, true);
+}
 DEVICE float floor_of(float x) {
   return __builtin_floorf(x);
 }

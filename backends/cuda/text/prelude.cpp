@@ -3,8 +3,9 @@
 namespace nitinol::cuda {
 
 // INFINITY and NAN are macros of headers, and 16-bit floating types are classes of headers: both
-// cost NVRTC more time than most kernels. `max` and `min` are written as core/joins.h says, not as
-// an instruction whose treatment of zeros and NaN would have to be believed.
+// cost NVRTC more time than most kernels. The instructions for the larger and the smaller of two
+// numbers do as core/joins.h says: by the manual of PTX a NaN gives a NaN and +0 is above -0. GPUs
+// below compute capability 8.0 have none that knows NaN, and go by the formula, as does the host.
 std::string_view device_words() {
   return R"(
 typedef unsigned char u8; typedef signed char i8; typedef unsigned short u16; typedef short i16;
@@ -25,6 +26,11 @@ DEVICE float sqrt_of(float x) { return __fsqrt_rn(x); }
 DEVICE double sqrt_of(double x) { return __dsqrt_rn(x); }
 DEVICE float div_of(float a, float b) { return __fdiv_rn(a, b); }
 DEVICE double div_of(double a, double b) { return __ddiv_rn(a, b); }
+#if __CUDA_ARCH__ >= 800
+#define HAS_EXTREMES
+DEVICE float largest_of(float a, float b) { float x; asm("max.NaN.f32 %0, %1, %2;" : "=f"(x) : "f"(a), "f"(b)); return x; }
+DEVICE float smallest_of(float a, float b) { float x; asm("min.NaN.f32 %0, %1, %2;" : "=f"(x) : "f"(a), "f"(b)); return x; }
+#endif
 DEVICE float floor_of(float x) { return floorf(x); }
 DEVICE double floor_of(double x) { return floor(x); }
 DEVICE float ceil_of(float x) { return ceilf(x); }

@@ -104,6 +104,25 @@ void write_join(Writer& out, const Reduction& reduction) {
   });
 }
 
+/// Whether newer GPUs have an instruction for it, of device_words().
+bool has_instruction(const Reduction& reduction) {
+  return reduction.type == ScalarType::f32 && is_extreme(reduction.combine) &&
+         !is_arg(reduction.combine);
+}
+
+void write_quick_join(Writer& out, const Reduction& reduction, std::string_view type,
+                      const std::string& name) {
+  out.open("DEVICE {0} {1}({0} a, {0} b)", type, name);
+  if (has_instruction(reduction)) {
+    out.line("#ifdef HAS_EXTREMES");
+    out.line("return {}(a, b);", takes_largest(reduction.combine) ? "largest_of" : "smallest_of");
+    out.line("#else");
+  }
+  write_join(out, reduction);
+  if (has_instruction(reduction)) out.line("#endif");
+  out.close();
+}
+
 void write_arg_words(Writer& out, const Reduction& reduction, std::size_t r) {
   const auto type = word_of(reduction.type);
   out.line("struct Joined{} {{ {} value; i64 position; }};", r, type);
@@ -151,15 +170,11 @@ void write_joins(Writer& out, const Reduction& reduction, std::size_t r) {
     write_arg_words(out, reduction, r);
   else
     write_plain_words(out, reduction, r);
-  out.open("DEVICE Joined{0} join{0}(Joined{0} a, Joined{0} b)", r);
-  write_join(out, reduction);
-  out.close();
+  write_quick_join(out, reduction, fmt::format("Joined{}", r), fmt::format("join{}", r));
 }
 
 void write_join_of_values(Writer& out, const Reduction& reduction, const std::string& name) {
-  out.open("DEVICE {0} {1}({0} a, {0} b)", word_of(reduction.type), name);
-  write_join(out, reduction);
-  out.close();
+  write_quick_join(out, reduction, word_of(reduction.type), name);
 }
 
 ScalarType result_type(const Reduction& reduction) {
