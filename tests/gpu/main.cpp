@@ -430,7 +430,7 @@ int main(int argc, char** argv) {
       constexpr int skipped = 77;
       if (!cuda::has_nvrtc()) return skipped;
       if (options.times_compiler) print_compile_times();
-      return options.checks_resources ? std::min(check_resources(), 1) : 0;
+      return options.checks_resources ? std::min(check_resources(options.rows), 1) : 0;
     }
     fmt::print(stderr, "{}", app.help());
     return 2;

@@ -85,8 +85,8 @@ class Arguments {
   [[nodiscard]] std::vector<uint32_t> blocks() const {
     std::vector<uint32_t> counts;
     if (!schedule_.is_split) return {checked(grid_.tiles)};
-    for (const Stage& stage : kernel_.stages)
-      counts.push_back(checked(stage.level == Stage::Level::row
+    for (const std::size_t s : launched_stages(kernel_))
+      counts.push_back(checked(kernel_.stages[s].level == Stage::Level::row
                                    ? ceil_div(loops_.rows(), block_threads)
                                    : grid_.tiles * grid_.groups));
     return counts;

@@ -8,8 +8,10 @@
 namespace nitinol::cuda {
 namespace {
 
-/// From how many instructions on a loop is not unrolled.
-constexpr std::size_t most_unrolled = 60;
+/// So many elements of a column are asked for at once, and of a long program so many.
+constexpr int unrolled = 16, unrolled_long = 4;
+/// From how many instructions on a program is long, and from how many its loop is not unrolled.
+constexpr std::size_t long_instructions = 15, most_unrolled = 60;
 
 class ColumnsWriter {
  public:
@@ -62,7 +64,10 @@ class ColumnsWriter {
     }
     out_.line("const Index last = least<Index>(first + {}, length);", block);
     for (const uint16_t r : reductions) out_.line("Joined{0} block{0}[1] = {{nothing{0}()}};", r);
-    out_.line("_Pragma(\"unroll {}\")", stage.program.instrs.size() < most_unrolled ? 4 : 1);
+    const std::size_t instructions = stage.program.instrs.size();
+    out_.line("_Pragma(\"unroll {}\")", instructions < long_instructions ? unrolled
+                                        : instructions < most_unrolled   ? unrolled_long
+                                                                         : 1);
     out_.open("for (Index e = first; e < last; ++e)");
     for (const uint16_t r : reductions) out_.line("Joined{0}* const sum{0} = block{0};", r);
     write_piece(body_, stage, {.is_whole = true, .condition = "live && "});

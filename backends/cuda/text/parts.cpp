@@ -127,40 +127,65 @@ void write_joined_parts(Body& body, const Stage& stage, Teams teams) {
   }
 }
 
-/// A stage of Level::row, a thread a row.
-void write_row_entry(Body& body, std::size_t number) {
-  Writer& out = body.out;
-  const Stage& stage = body.kernel.stages[number];
-  open_entry(body, number);
-  out.line("const Index row = (Index)block_index() * {} + (Index)thread_index();", block_threads);
-  out.line("if (row >= a.rows) return;");
-  write_row(body, "row", body.last_loop());
+/// A stage of Level::row, for one row.
+void write_row_results(Body& body, const Stage& stage) {
   load_results(body, stage);
   write_row_stage(body, stage, "true", "");
   for (const Sink& sink : stage.sinks) {
     if (sink.kind == Sink::Kind::row_value)
-      out.line("{} = q{};",
-               place_of_result(word_of(body.kernel.row_values[sink.index]),
-                               body.kernel.reductions.size() + sink.index),
-               sink.index);
+      body.out.line("{} = q{};",
+                    place_of_result(word_of(body.kernel.row_values[sink.index]),
+                                    body.kernel.reductions.size() + sink.index),
+                    sink.index);
   }
+}
+
+/// A stage of Level::row that no launch comes before, a thread a row.
+void write_row_entry(Body& body, std::size_t entry, const Stage& stage) {
+  Writer& out = body.out;
+  open_entry(body, entry);
+  out.line("const Index row = (Index)block_index() * {} + (Index)thread_index();", block_threads);
+  out.line("if (row >= a.rows) return;");
+  write_row(body, "row", body.last_loop());
+  write_row_results(body, stage);
   out.close();
 }
 
 }  // namespace
 
+std::vector<std::size_t> launched_stages(const Kernel& kernel) {
+  std::vector<std::size_t> launched;
+  bool has_last_block = false;  // of the launch before
+  for (std::size_t s = 0; s < kernel.stages.size(); ++s) {
+    const Stage& stage = kernel.stages[s];
+    if (stage.level == Stage::Level::row && has_last_block) continue;
+    launched.push_back(s);
+    has_last_block = !reductions_of(stage).empty();
+  }
+  return launched;
+}
+
 void write_split_entries(Body& body, FunctionRef<void(std::size_t)> open,
                          FunctionRef<void(const Stage&)> write_elements) {
-  for (std::size_t s = 0; s < body.kernel.stages.size(); ++s) {
-    const Stage& stage = body.kernel.stages[s];
+  const std::vector<std::size_t> launched = launched_stages(body.kernel);
+  for (std::size_t entry = 0; entry < launched.size(); ++entry) {
+    const std::size_t first = launched[entry];
+    const Stage& stage = body.kernel.stages[first];
     if (stage.level == Stage::Level::row) {
-      write_row_entry(body, s);
+      write_row_entry(body, entry, stage);
       continue;
     }
-    open(s);
+    open(entry);
     load_results(body, stage);
     write_elements(stage);
     write_joined_parts(body, stage, teams_of(body.schedule));
+    const std::size_t end =
+        entry + 1 < launched.size() ? launched[entry + 1] : body.kernel.stages.size();
+    for (std::size_t s = first + 1; s < end; ++s) {
+      body.out.open("if (y == 0 && live)");
+      write_row_results(body, body.kernel.stages[s]);
+      body.out.close();
+    }
     body.out.close();
   }
 }

@@ -7,7 +7,9 @@
 #include "backends/cuda/text/body.h"
 #include "core/function_ref.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace nitinol::cuda {
 
@@ -34,8 +36,11 @@ void write_tree(Body& body, std::size_t r, const std::string& value, Teams teams
 
 /// Which rows, `tile`, and which part of them, `group`; rounds from `begin` to `end`.
 void write_part(Body& body, const std::string& rounds);
-/// The functions of a split kernel, one a stage. `open(number)` begins one; `write_elements` writes
-/// what a part of a row comes to, sum<r> of the stage.
+/// The stages of a split kernel that are a launch each. Those that follow, of rows, are made by the
+/// last block of threads of the launch, which knows what the rows come to.
+[[nodiscard]] std::vector<std::size_t> launched_stages(const Kernel& kernel);
+/// The functions of a split kernel, one for each of launched_stages(). `open(number)` begins one;
+/// `write_elements` writes what a part of a row comes to, sum<r> of the stage.
 void write_split_entries(Body& body, FunctionRef<void(std::size_t)> open,
                          FunctionRef<void(const Stage&)> write_elements);
 

@@ -1,5 +1,6 @@
 #include "backends/cuda/text/printer.h"
 
+#include "backends/cuda/text/parts.h"
 #include "backends/cuda/text/shapes.h"
 
 namespace nitinol::cuda {
@@ -28,7 +29,7 @@ std::string print(const Kernel& kernel, const Schedule& schedule) {
 }
 
 std::size_t entry_count(const Kernel& kernel, const Schedule& schedule) {
-  return schedule.is_split ? kernel.stages.size() : 1;
+  return schedule.is_split ? launched_stages(kernel).size() : 1;
 }
 
 }  // namespace nitinol::cuda

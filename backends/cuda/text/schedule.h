@@ -50,7 +50,7 @@ struct Schedule {
   /// points: launches of one kernel that are made as one, at most; see parts_for().
   uint8_t parts = 1;
   /// blocks, columns: rows are few and long. Parts of a row go to several blocks of threads, and
-  /// each stage is a launch of its own.
+  /// each stage of elements is a launch of its own, whose last block makes what follows of rows.
   bool is_split = false;
   friend bool operator==(const Schedule&, const Schedule&) = default;
 
