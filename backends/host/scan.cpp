@@ -167,19 +167,21 @@ struct AddUp {
   }
 };
 
-/// Where a join is a long formula: lines together, each in its lane of arrays of one length, which
-/// compilers make vectors of.
-template <Combine c, DType dtype, std::size_t lanes>
+/// Where a join is a long formula: `lines` together from `first` on, each in its lane of arrays of
+/// one length, which compilers make vectors of.
+constexpr std::size_t lanes = 16;
+template <Combine c, DType dtype>
 inline void join_lines(const typename Elements<dtype>::Stored* x,
                        typename Elements<dtype>::Stored* out, const Lines::Block& block,
-                       int64_t size) {
+                       int64_t first, int64_t lines, int64_t size) {
   using Value = typename Elements<dtype>::Value;
   std::array<Value, lanes> values, run, before, sums;
   values.fill(neutral_of<c, Value>());
   Totals<c, Value, lanes> totals(lanes);
   for (int64_t i = 0; i < size; ++i) {
-    for (int64_t line = 0; line < block.lines; ++line)
-      values[static_cast<std::size_t>(line)] = value_of<dtype>(x[block.walks[0].at(i, line)]);
+    for (int64_t line = 0; line < lines; ++line)
+      values[static_cast<std::size_t>(line)] =
+          value_of<dtype>(x[block.walks[0].at(i, first + line)]);
     const bool is_start = i % reduction_order::scan_run == 0;
     if (is_start && i > 0) before = totals.add(run);
     for (std::size_t k = 0; k < lanes; ++k)
@@ -187,8 +189,8 @@ inline void join_lines(const typename Elements<dtype>::Stored* x,
     sums = run;
     if (i >= reduction_order::scan_run)
       for (std::size_t k = 0; k < lanes; ++k) sums[k] = joined<c>(before[k], run[k]);
-    for (int64_t line = 0; line < block.lines; ++line)
-      out[block.walks[1].at(i, line)] = stored<dtype>(sums[static_cast<std::size_t>(line)]);
+    for (int64_t line = 0; line < lines; ++line)
+      out[block.walks[1].at(i, first + line)] = stored<dtype>(sums[static_cast<std::size_t>(line)]);
   }
 }
 
@@ -197,24 +199,24 @@ template <Combine c, DType dtype>
 inline void join_line(const typename Elements<dtype>::Stored* x,
                       typename Elements<dtype>::Stored* out, int64_t size) {
   using Value = typename Elements<dtype>::Value;
-  constexpr std::size_t run = reduction_order::scan_run, lanes = 8;
-  std::array<std::array<Value, lanes>, run> sums;
+  constexpr std::size_t run = reduction_order::scan_run, runs = 8;
+  std::array<std::array<Value, runs>, run> sums;
   Totals<c, Value, 1> totals(1);
-  std::array<Value, lanes> before;
+  std::array<Value, runs> before;
   Value last = neutral_of<c, Value>();
-  for (int64_t first = 0; first < size; first += run * lanes) {
-    const auto length = static_cast<std::size_t>(std::min<int64_t>(run * lanes, size - first));
-    for (std::size_t i = 0; i < run * lanes; ++i)
+  for (int64_t first = 0; first < size; first += run * runs) {
+    const auto length = static_cast<std::size_t>(std::min<int64_t>(run * runs, size - first));
+    for (std::size_t i = 0; i < run * runs; ++i)
       sums[i % run][i / run] =
           i < length ? value_of<dtype>(x[first + static_cast<int64_t>(i)]) : neutral_of<c, Value>();
     for (std::size_t i = 1; i < run; ++i)
-      for (std::size_t k = 0; k < lanes; ++k) sums[i][k] = joined<c>(sums[i - 1][k], sums[i][k]);
-    for (std::size_t k = 0; k < lanes; ++k) {
+      for (std::size_t k = 0; k < runs; ++k) sums[i][k] = joined<c>(sums[i - 1][k], sums[i][k]);
+    for (std::size_t k = 0; k < runs; ++k) {
       before[k] = last;
       if (run * (k + 1) <= length) last = totals.add({sums[run - 1][k]})[0];
     }
     for (auto& row : sums)
-      for (std::size_t k = 0; k < lanes; ++k) row[k] = joined<c>(before[k], row[k]);
+      for (std::size_t k = 0; k < runs; ++k) row[k] = joined<c>(before[k], row[k]);
     for (std::size_t i = 0; i < length; ++i)
       out[first + static_cast<int64_t>(i)] = stored<dtype>(sums[i % run][i / run]);
   }
@@ -232,47 +234,77 @@ struct JoinUp {
     if (from.along == 1 && to.along == 1 && size >= long_line) {
       for (int64_t line = 0; line < block->lines; ++line)
         join_line<c, dtype>(x + from.at(0, line), out + to.at(0, line), size);
-    } else if (block->lines <= Lines::most_contiguous) {
-      join_lines<c, dtype, Lines::most_contiguous>(x, out, *block, size);
     } else {
-      join_lines<c, dtype, Lines::most>(x, out, *block, size);
+      for (int64_t first = 0; first < block->lines; first += lanes)
+        join_lines<c, dtype>(x, out, *block, first, std::min<int64_t>(lanes, block->lines - first),
+                             size);
     }
   }
 };
 
 /// Products and extremes, which are rare: one loop for all instruction sets.
 template <Combine c, DType dtype>
-void join_up(const typename Elements<dtype>::Stored* x, typename Elements<dtype>::Stored* out,
-             const Lines::Block* block, int64_t size) {
-  add_up_block<c, dtype, false>(x, out, *block, size);
+struct JoinUpOne {
+  using Stored = typename Elements<dtype>::Stored;
+  void operator()(const Stored* x, Stored* out, const Lines::Block* block, int64_t size) const {
+    add_up_block<c, dtype, false>(x, out, *block, size);
+  }
+};
+
+using Loop = void (*)(const void* x, void* out, const Lines::Block*, int64_t size);
+
+/// F of a block of elements of `dtype`, whatever the width of vectors.
+template <class F, DType dtype>
+struct OfMemory {
+  using Stored = typename Elements<dtype>::Stored;
+  template <class Width>
+  void operator()(Width width, const void* x, void* out, const Lines::Block* block,
+                  int64_t size) const {
+    F{}(width, static_cast<const Stored*>(x), static_cast<Stored*>(out), block, size);
+  }
+  static void run(const void* x, void* out, const Lines::Block* block, int64_t size) {
+    F{}(static_cast<const Stored*>(x), static_cast<Stored*>(out), block, size);
+  }
+};
+
+template <class F, DType dtype>
+Loop loop_of_isa() {
+  return PerIsa<OfMemory<F, dtype>, const void*, void*, const Lines::Block*, int64_t>::at(
+      current_isa());
 }
 
-template <DType dtype>
-using Loop = void (*)(const typename Elements<dtype>::Stored*, typename Elements<dtype>::Stored*,
-                      const Lines::Block*, int64_t);
-
-template <DType dtype, class F>
-Loop<dtype> loop_of_isa() {
-  using Stored = typename Elements<dtype>::Stored;
-  return PerIsa<F, const Stored*, Stored*, const Lines::Block*, int64_t>::at(current_isa());
+/// Sums and products of integers have the same bits with and without a sign.
+constexpr DType unsigned_of(DType dtype) {
+  switch (dtype) {
+    case i8:
+      return u8;
+    case i16:
+      return u16;
+    case i32:
+      return u32;
+    case i64:
+      return u64;
+    default:
+      return dtype;
+  }
 }
 
 /// The loop for a block of lines.
 template <DType dtype>
-Loop<dtype> loop_for(Combine combine) {
+Loop loop_for(Combine combine) {
   if constexpr (floating.contains(dtype)) {
     if (combine == Combine::log_add_exp)
-      return loop_of_isa<dtype, JoinUp<Combine::log_add_exp, dtype>>();
+      return loop_of_isa<JoinUp<Combine::log_add_exp, dtype>, dtype>();
   }
   switch (combine) {
     case Combine::multiply:
-      return join_up<Combine::multiply, dtype>;
+      return OfMemory<JoinUpOne<Combine::multiply, unsigned_of(dtype)>, unsigned_of(dtype)>::run;
     case Combine::maximum:
-      return join_up<Combine::maximum, dtype>;
+      return OfMemory<JoinUpOne<Combine::maximum, dtype>, dtype>::run;
     case Combine::minimum:
-      return join_up<Combine::minimum, dtype>;
+      return OfMemory<JoinUpOne<Combine::minimum, dtype>, dtype>::run;
     default:
-      return loop_of_isa<dtype, AddUp<dtype>>();
+      return loop_of_isa<AddUp<unsigned_of(dtype)>, unsigned_of(dtype)>();
   }
 }
 
@@ -281,17 +313,13 @@ Loop<dtype> loop_for(Combine combine) {
 void scan(const LibraryCall& call, const Launch& launch) {
   const Lines lines(call);
   const OperandLayout& layout = call.operands[0];
-  with_number_type(layout.dtype, [&](auto dtype) {
-    using Stored = typename Elements<dtype.value>::Stored;
-    const auto* const x = static_cast<const Stored*>(launch.buffers[0]);
-    auto* const out = static_cast<Stored*>(launch.buffers[1]);
-    const auto loop = loop_for<dtype.value>(call.combine);
-    split(lines.blocks(), lines.grain(layout), launch.threads, [&](int64_t first, int64_t last) {
-      for (int64_t b = first; b < last; ++b) {
-        const Lines::Block block = lines.block(b);
-        loop(x, out, &block, layout.shape[call.axis]);
-      }
-    });
+  Loop loop = nullptr;
+  with_number_type(layout.dtype, [&](auto dtype) { loop = loop_for<dtype.value>(call.combine); });
+  split(lines.blocks(), lines.grain(layout), launch.threads, [&](int64_t first, int64_t last) {
+    for (int64_t b = first; b < last; ++b) {
+      const Lines::Block block = lines.block(b);
+      loop(launch.buffers[0], launch.buffers[1], &block, layout.shape[call.axis]);
+    }
   });
 }
 

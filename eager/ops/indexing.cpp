@@ -249,7 +249,9 @@ Tensor At::window_part() const {
 }
 
 Tensor At::with_window(const Tensor& part) const {
-  if (part.shape() == base_.shape() && sizes_ == base_.shape()) return part;
+  // All of it, and not the other way round: no start is behind the first element.
+  const bool is_whole = sizes_ == base_.shape() && starts_ == Dims::filled(base_.rank(), 0);
+  if (part.shape() == base_.shape() && is_whole) return part;
   if (shape_ == sizes_) return place(base_, part, starts_, sizes_, steps_);
   // The value broadcasts to the part; the window has size 1 where the part lacks an axis.
   return place(base_, reshape(expand(part, shape_), sizes_), starts_, sizes_, steps_);

@@ -36,7 +36,7 @@ void take_gpu(const std::string& name) {
   if (name == "meeting") fails("ncclCommInitRankConfig:1:2");
   if (name == "refused") fails("ncclGroupEnd:4:3");
   if (name == "broken") fails("ncclCommGetAsyncError:9:1");
-  const bool is_stalled = name == "stalled" || name == "broken" || name == "interrupted";
+  const bool is_stalled = name == "stalled" || name == "broken" || name.starts_with("interrupted");
   if (is_stalled && rank == 1) setenv("NITINOL_FAKE_STALL", "4", 1);
   set_default_device({Device::Kind::cuda, static_cast<int8_t>(rank)});
 }
@@ -125,7 +125,7 @@ int run(const std::string& name) {
       begin();
       usleep(10'000);
     }
-  } else if (name == "interrupted") {  // as by Ctrl-C in Python, while it waits for its GPU
+  } else if (name.starts_with("interrupted")) {  // as by Ctrl-C in Python, while it waits for its GPU
     if (rank == 0) {
       set_interrupt_check([] {
         static int asked = 0;
@@ -133,7 +133,12 @@ int run(const std::string& name) {
       });
     }
     try {
-      begin();
+      if (name == "interrupted") {
+        begin();
+      } else {  // for pinned memory, whose copies come behind the sum
+        const Tensor sum = dist::all_reduce(some());
+        for (int i = 0; i < 20; ++i) static_cast<void>(sum + tensor(std::vector<float>(1000)));
+      }
     } catch (const std::runtime_error& error) {
       if (std::string_view(error.what()) != "Ctrl-C") throw;
       fmt::print(stderr, "seen: {}\n", error.what());

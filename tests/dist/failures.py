@@ -99,6 +99,8 @@ GPU_CASES: dict[str, tuple[list[str], bool | None, dict[str, str]]] = {
     "interrupted": (["seen: Ctrl-C",
                      CUT + r"all_reduce at \S*failures.cpp:\d+ on cuda:0: rank 0 was interrupted.*"
                      + CUT + r"all_reduce at \S*failures.cpp:\d+ on cuda:0: rank 0 was interrupted"], True, {}),
+    "interrupted upload": (["seen: Ctrl-C", CUT + r"all_reduce at \S*failures.cpp:\d+ on cuda:0: rank 0 was interrupted"],
+                           True, {}),
     "meeting": ([r"all_reduce at \S*failures.cpp:\d+: by NCCL on cuda:1 of rank 1: meeting by NCCL failed with 2"], True, {}),
     "refused": ([r"all_reduce at \S*failures.cpp:\d+: by NCCL on cuda:1 of rank 1: sending and receiving failed with 3"],
                 True, {}),

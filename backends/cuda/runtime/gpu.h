@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -85,6 +86,8 @@ class Gpu {
   /// check_interrupt() throws. Then is_interrupted() holds, by which who has asked for them ends
   /// them, until they have come to their ends.
   void await_exchanges();
+  /// Waits for an event, and as await_exchanges() does if others have to be waited for.
+  void await(Driver::Event event, const char* what);
   [[nodiscard]] bool is_interrupted() const { return is_interrupted_; }
   /// For a library that has failed: throws Error(device) if the device is lost, with the launches
   /// it was lost in. Waits for all that was asked for.
@@ -150,6 +153,8 @@ class Gpu {
   void reach(const Gpu& other);
   /// An event behind all that was asked for; the device's own, which the next call records again.
   [[nodiscard]] Driver::Event mark();
+  /// Until `reached` is; what check_interrupt() threw meanwhile.
+  [[nodiscard]] std::exception_ptr poll(Driver::Event reached);
   [[noreturn]] void lose(const std::string& what) const;
   [[nodiscard]] std::string latest_labels() const;
 

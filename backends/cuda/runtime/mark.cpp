@@ -25,9 +25,8 @@ class Mark final : public DeviceMark {
   }
 
   [[nodiscard]] double seconds_since(const DeviceMark& earlier) const override {
-    gpu_.await_exchanges();
     const Entered entered = gpu_.enter();
-    gpu_.check_wait(driver().cuEventSynchronize(event_), "waiting for an event");
+    gpu_.await(event_, "waiting for an event");
     float milliseconds = 0;
     gpu_.check(driver().cuEventElapsedTime(&milliseconds, static_cast<const Mark&>(earlier).event_,
                                            event_),

@@ -22,7 +22,7 @@ void Staging::prepare(Buffer& buffer, std::size_t bytes) {
 
 void Staging::wait(Buffer& buffer) {
   if (!buffer.is_waiting) return;
-  gpu_.check_wait(driver().cuEventSynchronize(buffer.copied), "waiting for a copy");
+  gpu_.await(buffer.copied, "waiting for a copy");
   buffer.is_waiting = false;
 }
 

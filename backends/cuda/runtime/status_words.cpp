@@ -29,11 +29,7 @@ class StatusWords::Posted final : public PostedStatus {
     return arrival_.word->load(std::memory_order_acquire) != on_its_way;
   }
   Status::Code wait() override {
-    if (!is_there()) {
-      words_.gpu_.await_exchanges();
-      const Entered entered = words_.gpu_.enter();
-      words_.gpu_.check_wait(driver().cuEventSynchronize(arrival_.copied), "waiting for checks");
-    }
+    if (!is_there()) words_.gpu_.await(arrival_.copied, "waiting for checks");
     return static_cast<Status::Code>(arrival_.word->load(std::memory_order_acquire));
   }
 

@@ -162,7 +162,7 @@ Tensor with_axes(Tensor x, const Dims& axes) {
   return x;
 }
 
-/// What it says; at(), which Python does not have, is x[...].
+/// What it says; C++'s at() is x[...].
 std::string words_of(const Error& error) {
   return message_of(error, error.report().where == "at" ? "x[...]" : nullptr);
 }
@@ -200,7 +200,8 @@ Tensor get_item(const Tensor& x, nb::handle given) {
   });
 }
 
-Tensor set_item(const Tensor& x, nb::handle given, nb::handle value) {
+Tensor set_item(const Tensor& x, nb::handle given, nb::handle value,
+                Tensor (At::*join)(const Argument&) const) {
   const Operand operand = convert<Operand>({"x[...] = value", "value", value});
   const Key key = read_key(given, x);
   const Dims axes = axes_of_bools(key, x);
@@ -208,7 +209,7 @@ Tensor set_item(const Tensor& x, nb::handle given, nb::handle value) {
       with_index_errors([&] { return with_axes(x, axes).at(std::span<const Index>(key.indices)); });
   try {
     return computed(x.size(), [&] {
-      Tensor changed = part.set(operand);
+      Tensor changed = (part.*join)(operand);
       return axes.empty() ? changed : squeeze(changed, axes);
     });
   } catch (const Error& error) {
@@ -217,6 +218,50 @@ Tensor set_item(const Tensor& x, nb::handle given, nb::handle value) {
     const bool is_bound = is_of_index && error.kind() == ErrorKind::value;
     throw_python(is_bound ? bounds_error() : class_of(error.kind()), words_of(error));
   }
+}
+
+namespace {
+
+struct Parts {
+  Tensor x;
+};
+
+struct Part {
+  Tensor x;
+  nb::object key;
+};
+
+}  // namespace
+
+nb::object parts_of(Tensor x) {
+  return nb::cast(Parts{std::move(x)});
+}
+
+void bind_parts(nb::module_& m) {
+  nb::class_<Parts>(m, "_Parts")
+      .def("__getitem__", [](const Parts& parts, nb::object key) {
+        return Part{parts.x, std::move(key)};
+      }, nb::sig("def __getitem__(self, key: typing.Any, /) -> _Part"));
+  nb::class_<Part> part(m, "_Part");
+  part.def("get", [](const Part& self) { return to_python(get_item(self.x, self.key)); },
+           nb::sig("def get(self) -> Tensor"), "The part, as x[key].");
+  const auto add = [&](const char* name, Tensor (At::*join)(const Argument&) const,
+                       const char* signature, const char* doc) {
+    part.def(name, [join](const Part& self, nb::handle value) {
+      return to_python(set_item(self.x, self.key, value, join));
+    }, nb::arg("value"), nb::sig(signature), doc);
+  };
+  add("set", &At::set, "def set(self, value: TensorLike) -> Tensor",
+      "The whole tensor with the part replaced by the value, which broadcasts.");
+  add("add", &At::add, "def add(self, value: TensorLike) -> Tensor",
+      "The whole tensor with the value added to the part. Where the key names a place more than "
+      "once, all values arrive, in their order.");
+  add("multiply", &At::multiply, "def multiply(self, value: TensorLike) -> Tensor",
+      "The whole tensor with the part multiplied by the value; see add().");
+  add("min", &At::minimum, "def min(self, value: TensorLike) -> Tensor",
+      "The whole tensor with the smaller of each two in the part; see add().");
+  add("max", &At::maximum, "def max(self, value: TensorLike) -> Tensor",
+      "The whole tensor with the larger of each two in the part; see add().");
 }
 
 }  // namespace nitinol::python

@@ -10,7 +10,11 @@ namespace nitinol::python {
 /// The same where `key` is of integers, slices, None and Ellipsis, without giving Python's lock
 /// away: `x` may be what an object holds. Undefined for other keys.
 [[nodiscard]] Tensor get_plain_item(const Tensor& x, nb::handle key);
-/// `x` with that part replaced by `value`, which broadcasts and takes its dtype.
-[[nodiscard]] Tensor set_item(const Tensor& x, nb::handle key, nb::handle value);
+/// `x` with `value`, which broadcasts and takes its dtype, stored to that part, or joined with it.
+[[nodiscard]] Tensor set_item(const Tensor& x, nb::handle key, nb::handle value,
+                              Tensor (At::*join)(const Argument&) const = &At::set);
+/// x.at, whose [key] is a part with set(), add() and others.
+[[nodiscard]] nb::object parts_of(Tensor x);
+void bind_parts(nb::module_& m);
 
 }  // namespace nitinol::python

@@ -323,6 +323,11 @@ void bind_attributes(nb::class_<Tensor>& tensor) {
           "strides", [](Tensor x) { return to_python(x.strides()); },
           nb::sig("def strides(self) -> tuple[int, ...]"), "In elements.")
       .def_prop_ro(
+          "at", [](Tensor x) { return parts_of(std::move(x)); },
+          nb::sig("def at(self) -> _Parts"),
+          "x.at[key].set(value), and .add, .multiply, .min, .max: the whole tensor with a part "
+          "changed; x stays as it is.")
+      .def_prop_ro(
           "T", [](Tensor x) { return to_python(reversed_axes(x)); },
           nb::sig("def T(self) -> Tensor"), "The axes in reverse order.")
       .def_prop_ro(
@@ -506,6 +511,7 @@ void bind_tensor(nb::module_& m) {
                             "changes a Tensor that exists; x[i] = v gives "
                             "the object x another value.");
   types().tensor = tensor;
+  bind_parts(m);
   bind_attributes(tensor);
   bind_methods(tensor);
   bind_habits(tensor);

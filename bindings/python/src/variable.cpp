@@ -157,6 +157,10 @@ void bind_value(nb::class_<Variable>& variable) {
       .def_prop_ro("ndim", &Variable::rank, "Number of axes.")
       .def_prop_ro("size", &Variable::size, "Number of elements.")
       .def_prop_ro(
+          "at", [](nb::handle self) { return parts_of(get(self)); },
+          nb::sig("def at(self) -> _Parts"),
+          "The value's at: v.at[key].add(value) is a Tensor, and v stays as it is.")
+      .def_prop_ro(
           "T", [](nb::handle self) -> nb::object { return to_python(get(self)).attr("T"); },
           nb::sig("def T(self) -> Tensor"), "The value, its axes in reverse order.")
       .def_prop_ro(

@@ -295,6 +295,19 @@ TEST_CASE("what tensors choose is replaced, and joined", "[eager][indexing]") {
   CHECK(ints(x.at({no, tensor({1})}).set(4)) == Ints(12, 0));
 }
 
+TEST_CASE("what is joined with a reversed tensor comes back in the tensor's order",
+          "[eager][indexing]") {
+  const Tensor x = tensor({{1, 2, 3}, {4, 5, 6}});
+  const Range reversed = {.step = -1};
+  CHECK(ints(x.at({reversed}).add(tensor({10, 20, 30}))) == Ints{11, 22, 33, 14, 25, 36});
+  CHECK(ints(x.at({all_of_axis, reversed}).multiply(tensor({1, 2, 3}))) ==
+        Ints{3, 4, 3, 12, 10, 6});
+  CHECK(ints(x.at({tensor({0}), reversed}).set(tensor({7, 8, 9}))) == Ints{9, 8, 7, 4, 5, 6});
+  CHECK(ints(x.at({tensor({true, false}), reversed}).set(tensor({{7, 8, 9}}))) ==
+        Ints{9, 8, 7, 4, 5, 6});
+  CHECK(ints(x.at({reversed, tensor({0, 0})}).add(1)) == Ints{3, 2, 3, 6, 5, 6});
+}
+
 TEST_CASE("indexing by tensors is compiled and differentiated", "[jit][indexing]") {
   const Tensor i = tensor({2, 0, 2});
   const auto f = [&](const Tensor& x) {
