@@ -387,6 +387,16 @@ Tensor last_transpose2d(const char* where, const Tensor& x, const Tensor& weight
   const Shape image = {
       x.shape()[0], size(2, stride.rows(), padding.rows(), more.rows(), dilation.rows()),
       size(3, stride.columns(), padding.columns(), more.columns(), dilation.columns())};
+  // Of which no convolution gives x: another window would fit. All windows, then the part.
+  const bool is_longer = more.rows() >= stride.rows() || more.columns() >= stride.columns();
+  if (is_longer && image[1] > 0 && image[2] > 0) {
+    ConvTranspose2dOptions whole = options;
+    whole.padding = whole.output_padding = 0;
+    const Tensor all = pad(last_transpose2d(where, x, weight, whole),
+                           {{}, {0, more.rows()}, {0, more.columns()}, {}});
+    const Tensor rows = slice(all, 1, {padding.rows(), padding.rows() + image[1]});
+    return slice(rows, 2, {padding.columns(), padding.columns() + image[2]});
+  }
   return input_gradient(cast(channels_last(x), dtype), cast(weight, dtype),
                         {stride.dims(), padding.dims(), dilation.dims(), options.groups}, image);
 }

@@ -26,7 +26,7 @@ namespace nitinol {
 // ---- from host data
 //
 // Inside a compiled function such data is compared at each recording; large data (64 KiB) makes the
-// function run eagerly: create it outside.
+// function run in segments: create it outside.
 //
 // Whatever is created lies on default_device() unless another is given.
 

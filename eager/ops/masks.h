@@ -1,7 +1,7 @@
 // What a boolean tensor chooses: x[mask], nonzero, and their opposites.
 //
-// How many elements a mask chooses is known when it has been computed: a function that asks ends
-// the recording and runs eagerly, unless it says how many there are (`size`).
+// How many elements a mask chooses is known when it has been computed: a compiled
+// function that asks runs in segments, unless it says how many there are (`size`).
 #pragma once
 
 #include "core/op.h"

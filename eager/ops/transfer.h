@@ -12,7 +12,7 @@ namespace nitinol {
 
 /// The same elements in memory of `device`; `x` itself if it lies there. Gradients flow back to
 /// where x lies. Throws Error(device), with the reason, if the device cannot be used. A compiled
-/// function that moves tensors runs eagerly: move them before.
+/// function that moves tensors runs in segments: move them before.
 [[nodiscard]] Tensor to(const Tensor& x, Device device);
 
 [[nodiscard]] std::span<const Op> transfer_ops();
