@@ -1,7 +1,7 @@
 // Elements as sets, and how often they occur.
 //
-// How many elements differ is known when they have been computed: a compiled function that asks runs
-// in segments. NaN differs from NaN.
+// How many elements differ is known when they have been computed: a compiled function that asks
+// runs in segments. NaN differs from NaN.
 #pragma once
 
 #include "core/tensor.h"
@@ -48,9 +48,9 @@ struct UniqueInverse {
 [[nodiscard]] Tensor isin(const Argument& x, const Argument& elements);
 
 /// How often each of the integers 0, 1, ... occurs in x, 1-d: as many as `length`, or up to the
-/// largest in x, but at least `minlength` (then a compiled function runs in segments). With weights,
-/// of the shape of x, their sums instead. Throws Error(value) for an integer that is negative or not
-/// below `length`.
+/// largest in x, but at least `minlength` (then a compiled function runs in segments). With
+/// weights, of the shape of x, their sums instead. Throws Error(value) for an integer that is
+/// negative or not below `length`.
 [[nodiscard]] Tensor bincount(const Tensor& x, std::optional<Tensor> weights = {},
                               Integer minlength = 0, std::optional<Integer> length = {},
                               std::source_location place = std::source_location::current());

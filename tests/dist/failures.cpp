@@ -125,7 +125,8 @@ int run(const std::string& name) {
       begin();
       usleep(10'000);
     }
-  } else if (name.starts_with("interrupted")) {  // as by Ctrl-C in Python, while it waits for its GPU
+  } else if (name.starts_with(
+                 "interrupted")) {  // as by Ctrl-C in Python, while it waits for its GPU
     if (rank == 0) {
       set_interrupt_check([] {
         static int asked = 0;

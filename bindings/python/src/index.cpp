@@ -239,17 +239,24 @@ nb::object parts_of(Tensor x) {
 
 void bind_parts(nb::module_& m) {
   nb::class_<Parts>(m, "_Parts")
-      .def("__getitem__", [](const Parts& parts, nb::object key) {
-        return Part{parts.x, std::move(key)};
-      }, nb::sig("def __getitem__(self, key: typing.Any, /) -> _Part"));
+      .def(
+          "__getitem__",
+          [](const Parts& parts, nb::object key) {
+            return Part{parts.x, std::move(key)};
+          },
+          nb::sig("def __getitem__(self, key: typing.Any, /) -> _Part"));
   nb::class_<Part> part(m, "_Part");
-  part.def("get", [](const Part& self) { return to_python(get_item(self.x, self.key)); },
-           nb::sig("def get(self) -> Tensor"), "The part, as x[key].");
+  part.def(
+      "get", [](const Part& self) { return to_python(get_item(self.x, self.key)); },
+      nb::sig("def get(self) -> Tensor"), "The part, as x[key].");
   const auto add = [&](const char* name, Tensor (At::*join)(const Argument&) const,
                        const char* signature, const char* doc) {
-    part.def(name, [join](const Part& self, nb::handle value) {
-      return to_python(set_item(self.x, self.key, value, join));
-    }, nb::arg("value"), nb::sig(signature), doc);
+    part.def(
+        name,
+        [join](const Part& self, nb::handle value) {
+          return to_python(set_item(self.x, self.key, value, join));
+        },
+        nb::arg("value"), nb::sig(signature), doc);
   };
   add("set", &At::set, "def set(self, value: TensorLike) -> Tensor",
       "The whole tensor with the part replaced by the value, which broadcasts.");

@@ -15,11 +15,17 @@
 namespace nitinol::python {
 namespace {
 
+/// str(x), what print(x) shows.
 std::string text_of(Tensor x) {
   if (!x.is_defined()) return "Tensor(undefined)";
-  // Text looks at the elements, which would end the recording: who prints wants to debug.
-  if (tracer::is_recording()) return fmt::format("Tensor({}, being recorded)", describe(x));
+  note_read(x, "print()");
   return computed(x.size(), [&] { return to_string(x); });
+}
+
+/// repr(x), which looks at no element while it is recorded: debuggers and messages ask for it.
+std::string brief_text_of(Tensor x) {
+  if (!x.is_defined() || !tracer::is_recording()) return text_of(x);
+  return fmt::format("Tensor({}, being recorded)", describe(x));
 }
 
 nb::object number_in(Tensor x) {
@@ -75,6 +81,21 @@ int assign_subscript(PyObject* self, PyObject* key, PyObject* value) {
     check_assignable(old);
     rebind(self, set_item(old, key, value));
     return 0;
+  } catch (...) {
+    raised();
+    return -1;
+  }
+}
+
+/// value in x: whether an element, or a row, broadcast, is equal.
+int contains(PyObject* self, PyObject* value) {
+  try {
+    const nb::object equal = nb::steal(PyObject_RichCompare(self, value, Py_EQ));
+    if (!equal.is_valid()) throw nb::python_error();
+    const nb::object any = is_tensor(equal) ? equal.attr("any")() : equal;
+    const int found = PyObject_IsTrue(any.ptr());
+    if (found < 0) throw nb::python_error();
+    return found;
   } catch (...) {
     raised();
     return -1;
@@ -154,6 +175,7 @@ const PyType_Slot tensor_slots[] = {
     {Py_mp_subscript, reinterpret_cast<void*>(subscript)},
     {Py_mp_ass_subscript, reinterpret_cast<void*>(assign_subscript)},
     {Py_mp_length, reinterpret_cast<void*>(length)},
+    {Py_sq_contains, reinterpret_cast<void*>(contains)},
     {Py_tp_iter, reinterpret_cast<void*>(iterate)},
     {Py_nb_index, reinterpret_cast<void*>(as_index)},
     {Py_tp_hash, reinterpret_cast<void*>(hash_of)},
@@ -323,8 +345,7 @@ void bind_attributes(nb::class_<Tensor>& tensor) {
           "strides", [](Tensor x) { return to_python(x.strides()); },
           nb::sig("def strides(self) -> tuple[int, ...]"), "In elements.")
       .def_prop_ro(
-          "at", [](Tensor x) { return parts_of(std::move(x)); },
-          nb::sig("def at(self) -> _Parts"),
+          "at", [](Tensor x) { return parts_of(std::move(x)); }, nb::sig("def at(self) -> _Parts"),
           "x.at[key].set(value), and .add, .multiply, .min, .max: the whole tensor with a part "
           "changed; x stays as it is.")
       .def_prop_ro(
@@ -450,12 +471,12 @@ void bind_habits(nb::class_<Tensor>& tensor) {
 
 /// What Python and other libraries ask for.
 void bind_protocols(nb::module_& m, nb::class_<Tensor>& tensor) {
-  tensor.def("__repr__", text_of)
+  tensor.def("__repr__", brief_text_of)
       .def("__str__", text_of)
       .def(
           "_repr_html_",
           [](Tensor x) {
-            const std::string text = text_of(x);
+            const std::string text = brief_text_of(x);
             return x.is_defined() ? html_of("tensor", x.spec(), text) : "<pre>" + text + "</pre>";
           },
           "For notebooks: dtype, shape, device, bytes, and the elements as print() abbreviates "
@@ -463,8 +484,14 @@ void bind_protocols(nb::module_& m, nb::class_<Tensor>& tensor) {
       .def(
           "__format__",
           [](Tensor x, nb::str spec) -> nb::object {
-            if (nb::len(spec) == 0 || x.size() != 1 || tracer::is_recording())
-              return nb::str(text_of(x).c_str());
+            if (nb::len(spec) == 0) return nb::str(text_of(x).c_str());
+            if (x.size() != 1) {
+              throw_python(PyExc_TypeError,
+                           fmt::format("the format '{}' of {}: expected one element. Format x[i], "
+                                       "or print the whole tensor.",
+                                       spec.c_str(), describe(x)));
+            }
+            note_read(x, "a format");
             return number_in(x).attr("__format__")(spec);
           },
           nb::sig("def __format__(self, spec: str, /) -> str"))

@@ -110,13 +110,19 @@ const PyType_Slot variable_slots[] = {
     {Py_tp_hash, reinterpret_cast<void*>(hash_of)},
     {0, nullptr}};
 
-std::string text_of(nb::handle self) {
+/// As Tensor's of `function`, repr or str.
+std::string text_by(PyObject* function(PyObject*), nb::handle self) {
   check_self(self, types().variable);
   const Variable& variable = variable_in(self);
   const char* name = variable.tracks_gradient() ? "parameter" : "Variable";
-  if (tracer::is_recording())
+  if (function == PyObject_Repr && tracer::is_recording())
     return fmt::format("{}({}, being recorded)", name, describe(variable.spec()));
-  return fmt::format("{}({})", name, nb::cast<std::string>(nb::repr(to_python(get(self)))));
+  const nb::object text = nb::steal(function(to_python(get(self)).ptr()));
+  if (!text.is_valid()) throw nb::python_error();
+  return fmt::format("{}({})", name, nb::cast<std::string>(text));
+}
+std::string text_of(nb::handle self) {
+  return text_by(PyObject_Repr, self);
 }
 
 void bind_value(nb::class_<Variable>& variable) {
@@ -225,6 +231,14 @@ void bind_protocols(nb::class_<Variable>& variable) {
           [](nb::handle self) { return to_python(get(self)).attr("__reversed__")(); },
           nb::sig("def __reversed__(self) -> collections.abc.Iterator[Tensor]"))
       .def("__repr__", text_of)
+      .def("__str__", [](nb::handle self) { return text_by(PyObject_Str, self); })
+      .def(
+          "__format__",
+          [](nb::handle self, nb::str spec) -> nb::object {
+            if (nb::len(spec) == 0) return nb::str(text_by(PyObject_Str, self).c_str());
+            return to_python(get(self)).attr("__format__")(spec);
+          },
+          nb::sig("def __format__(self, spec: str, /) -> str"))
       .def(
           "_repr_html_",
           [](nb::handle self) {

@@ -732,7 +732,7 @@ def looks_by_tolist(x):
     return x * len(x.tolist())  # tolist
 
 
-@pytest.mark.parametrize("word", ["if", "item", "float", "numpy", "tolist"])
+@pytest.mark.parametrize("word", ["if", "item", "float", "numpy", "tolist", "print", "format"])
 def test_a_look_names_the_line_of_python(word):
     f = nt.compile(globals()[f"looks_by_{word}"])
     f(X)
@@ -742,16 +742,43 @@ def test_a_look_names_the_line_of_python(word):
     assert f"test_compile.py:{line_of(word)}" in str(f.explain())
 
 
-def test_printing_inside_does_not_end_the_recording(capsys):
+def looks_by_print(x):
+    print(x)  # print
+    return x + 1
+
+
+def looks_by_format(x):
+    return x * len(f"{x[0, 0]:.3f}")  # format
+
+
+def test_what_is_printed_inside_is_what_eager_prints_at_each_call(capsys):
+    weight = nt.Variable(X * 2)
+
+    def f(x):
+        total = nt.sum(x)
+        print(x, f"{total:.2f}", f"{x}", str(weight), f"{weight}")
+        return x + 1
+
+    f(X)
+    wanted = capsys.readouterr().out
+    g = nt.compile(f)
+    for _ in range(4):
+        g(X)
+    assert capsys.readouterr().out == wanted * 4
+
+
+def test_repr_inside_does_not_end_the_recording():
+    seen = []
+
     @nt.compile(check="never")
     def f(x):
-        print(x, f"{x}", repr(x + 1))
+        seen.append(repr(x + 1))
         return x + 1
 
     for _ in range(4):
         f(X)
     assert plan_calls(f) == 2
-    assert "being recorded" in capsys.readouterr().out
+    assert len(seen) == 2 and "being recorded" in seen[0]
 
 
 def test_explanations():

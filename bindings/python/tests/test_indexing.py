@@ -110,7 +110,9 @@ def test_at(key: Any) -> None:
     np.testing.assert_array_equal(v.at[key].get(), X[key])
     twice = nt.compile(lambda t: t.at[ours(key)].add(1.0).at[ours(key)].multiply(2.0))
     for _ in range(3):
-        np.testing.assert_array_equal(twice(x), joined("multiply", joined("add", X, key, np.float32(1)), key, np.float32(2)))
+        np.testing.assert_array_equal(
+            twice(x), joined("multiply", joined("add", X, key, np.float32(1)), key, np.float32(2))
+        )
 
 
 def random_key(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Any, ...]:
@@ -138,7 +140,10 @@ def random_key(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Any, .
             axis += key[-1].ndim
             continue
         else:
-            ends = [None if rng.random() < 0.5 else int(rng.integers(-size - 2, size + 3)) for _ in range(2)]
+            ends = [
+                None if rng.random() < 0.5 else int(rng.integers(-size - 2, size + 3))
+                for _ in range(2)
+            ]
             key.append(slice(*ends, [None, 1, 2, 3, -1, -2, -3][rng.integers(7)]))
         axis += 1
     return tuple(key)
@@ -148,7 +153,12 @@ def test_random_keys() -> None:
     rng = np.random.default_rng(5)
     refused = 0
     for _ in range(1500):
-        shape = tuple(int(size) for size in rng.choice([0, 1, 2, 3, 4, 5], rng.integers(0, 5), p=[0.03, 0.2, 0.2, 0.2, 0.2, 0.17]))
+        shape = tuple(
+            int(size)
+            for size in rng.choice(
+                [0, 1, 2, 3, 4, 5], rng.integers(0, 5), p=[0.03, 0.2, 0.2, 0.2, 0.2, 0.17]
+            )
+        )
         source = rng.integers(-9, 9, shape).astype(np.float32)
         key = random_key(rng, shape)
         x, case = nt.asarray(source), f"{shape}, {key}"
@@ -165,7 +175,11 @@ def test_random_keys() -> None:
         if value.ndim > 0 and rng.random() < 0.3:
             value = value[:1]
         name = ["set", *JOINS][rng.integers(5)]
-        np.testing.assert_array_equal(getattr(x.at[ours(key)], name)(value), joined(name, source, key, value), f"{name}: {case}")
+        np.testing.assert_array_equal(
+            getattr(x.at[ours(key)], name)(value),
+            joined(name, source, key, value),
+            f"{name}: {case}",
+        )
     assert 0 < refused < 500
 
 

@@ -213,6 +213,13 @@ def test_as_numbers_of_python():
         int(nt.asarray(nt.inf))
 
 
+def test_in():
+    x = nt.asarray([[1.0, 2.0], [3.0, 4.0]])
+    assert 3.0 in x and 5 not in x and 1 in x[0] and nt.asarray(2.0) in x
+    assert np.array([3.0, 7.0], np.float32) in x  # as NumPy's: any element is equal
+    assert None not in x and "a" not in x and 1 not in nt.zeros((0, 2))
+
+
 def test_iteration_ends():
     x = nt.asarray([[1, 2], [3, 4]])
     assert [row.tolist() for row in x] == [[1, 2], [3, 4]] and len(x) == 2
@@ -392,6 +399,9 @@ def test_text():
     x = nt.asarray([[1.0, 2.5]])
     assert repr(x) == str(x) == f"{x}" == "tensor([[1. , 2.5]], float32[1, 2])"
     assert f"{nt.asarray(2.5):.3f}" == "2.500" and f"{nt.asarray(3):04d}" == "0003"
+    assert f"{nt.Variable(nt.asarray(2.5)):.1f}" == "2.5"
+    with pytest.raises(TypeError, match=r"the format '\.3f' of float32\[2\]: expected one element"):
+        f"{nt.zeros(2):.3f}"
     assert repr(nt.Variable(x)).startswith("Variable(tensor(")
     assert repr(nt.parameter(x)).startswith("parameter(tensor(")
     assert repr(nt.Device("cpu")) == "Device('cpu:0')" and repr(nt.Scalar(2)) == "Scalar(2)"
