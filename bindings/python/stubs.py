@@ -96,6 +96,8 @@ def operator_of(owner: str, name: str) -> str | None:
         return "    def __getitem__(self, key: Any, /) -> Tensor: ..."
     if name == "setitem":
         return "    def __setitem__(self, key: Any, value: TensorLike, /) -> None: ..."
+    if name == "contains":
+        return "    def __contains__(self, key: object, /) -> builtins.bool: ..."
     if name == "delitem":
         return ""
     if name == "iter":

@@ -87,7 +87,7 @@ def test_adding_where_places_occur_twice(key: Any) -> None:
 JOINS = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
-def joined(name: str, x: np.ndarray, key: Any, value: np.ndarray) -> np.ndarray:
+def joined(name: str, x: np.ndarray, key: Any, value: Any) -> np.ndarray:
     """What x.at[key].name(value) is."""
     y = x.copy()
     if name == "set":
@@ -140,11 +140,11 @@ def random_key(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Any, .
             axis += key[-1].ndim
             continue
         else:
-            ends = [
+            first, last = (
                 None if rng.random() < 0.5 else int(rng.integers(-size - 2, size + 3))
                 for _ in range(2)
-            ]
-            key.append(slice(*ends, [None, 1, 2, 3, -1, -2, -3][rng.integers(7)]))
+            )
+            key.append(slice(first, last, [None, 1, 2, 3, -1, -2, -3][rng.integers(7)]))
         axis += 1
     return tuple(key)
 
