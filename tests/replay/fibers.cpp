@@ -26,15 +26,20 @@ class Stacks {
   using traits_type = context::fixedsize_stack::traits_type;
   context::stack_context allocate() {
     if (free_->empty()) return context::fixedsize_stack(stack_bytes).allocate();
-    const context::stack_context stack = free_->back();
+    const context::stack_context stack = free_->back().stack;
     free_->pop_back();
     return stack;
   }
-  void deallocate(context::stack_context& stack) { free_->push_back(stack); }
+  void deallocate(context::stack_context& stack) {
+    free_->push_back({stack, static_cast<std::byte*>(stack.sp) - stack.size});
+  }
 
  private:
-  static inline std::vector<context::stack_context>* const free_ =
-      new std::vector<context::stack_context>;
+  struct Free {
+    context::stack_context stack;  // knows its end, which no search for leaks takes for a pointer
+    const std::byte* memory;
+  };
+  static inline std::vector<Free>* const free_ = new std::vector<Free>;
 };
 
 struct Stopped {};  ///< thrown in a fiber whose block has failed

@@ -26,6 +26,7 @@
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <sys/resource.h>
@@ -279,9 +280,14 @@ TEST_CASE("a new dump", "[.jit-dump-new]") {
     CHECK(load.file.ends_with("jit_dump_test.cpp"));
     CHECK(load.line == static_cast<uint32_t>(compiled.line));
   }
-  // How perf finds the file.
-  CHECK_THAT(text_of("/proc/self/maps"),
-             Catch::Matches("[^]*r-xp 00000000 [^\\n]*" + files[0].filename().string() + "[^]*"));
+  // How perf finds the file. (A regular expression for all of it is more than a sanitizer's stack.)
+  std::istringstream maps(text_of("/proc/self/maps"));
+  bool is_mapped = false;
+  for (std::string line; std::getline(maps, line);) {
+    is_mapped |= line.find(" r-xp 00000000 ") != std::string::npos &&
+                 line.find(files[0].filename().string()) != std::string::npos;
+  }
+  CHECK(is_mapped);
 }
 
 TEST_CASE("a dump of a child", "[.jit-dump-fork]") {
