@@ -135,44 +135,42 @@ void Gpu::cut_off(const std::string& why) {
 void Gpu::await_exchanges() {
   if (exchanges_underway_.load(std::memory_order_acquire) == 0) [[likely]]
     return;
+  constexpr int not_ready = 600, busy_polls = 500;
+  constexpr std::chrono::microseconds pause(50);
   const Entered entered = enter();
   Driver::Event reached = nullptr;
   check(driver_.cuEventCreate(&reached, Driver::no_timing), "making an event");
   std::exception_ptr interrupt;
-  if (driver_.cuEventRecord(reached, exchanges_) == 0) interrupt = poll(reached);
+  if (driver_.cuEventRecord(reached, exchanges_) == 0) {
+    auto asked = std::chrono::steady_clock::now();
+    for (int polls = 0; driver_.cuEventQuery(reached) == not_ready; ++polls) {
+      if (polls < busy_polls)  // as the driver's own waits
+        std::this_thread::yield();
+      else
+        std::this_thread::sleep_for(pause);
+      if (interrupt || std::chrono::steady_clock::now() - asked < interrupt_interval) continue;
+      try {
+        check_interrupt();
+      } catch (...) {
+        interrupt = std::current_exception();
+        is_interrupted_ = true;
+      }
+      asked = std::chrono::steady_clock::now();
+    }
+  }
   driver_.cuEventDestroy_v2(reached);
-  if (interrupt) std::rethrow_exception(interrupt);
+  if (!interrupt) return;
+  is_interrupted_ = false;
+  std::rethrow_exception(interrupt);
 }
 
 void Gpu::await(Driver::Event event, const char* what) {
   const Entered entered = enter();
-  if (exchanges_underway_.load(std::memory_order_acquire) != 0) {
-    if (const std::exception_ptr interrupt = poll(event)) std::rethrow_exception(interrupt);
-  }
+  // It may be behind work that waits for them.
+  if (exchanges_underway_.load(std::memory_order_acquire) != 0 &&
+      driver_.cuEventQuery(event) != 0)
+    await_exchanges();
   check_wait(driver_.cuEventSynchronize(event), what);
-}
-
-std::exception_ptr Gpu::poll(Driver::Event reached) {
-  constexpr int not_ready = 600, busy_polls = 500;
-  constexpr std::chrono::microseconds pause(50);
-  std::exception_ptr interrupt;
-  auto asked = std::chrono::steady_clock::now();
-  for (int polls = 0; driver_.cuEventQuery(reached) == not_ready; ++polls) {
-    if (polls < busy_polls)  // as the driver's own waits
-      std::this_thread::yield();
-    else
-      std::this_thread::sleep_for(pause);
-    if (interrupt || std::chrono::steady_clock::now() - asked < interrupt_interval) continue;
-    try {
-      check_interrupt();
-    } catch (...) {
-      interrupt = std::current_exception();
-      is_interrupted_ = true;
-    }
-    asked = std::chrono::steady_clock::now();
-  }
-  if (interrupt) is_interrupted_ = false;
-  return interrupt;
 }
 
 void Gpu::expect_alive() const {

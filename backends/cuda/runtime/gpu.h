@@ -13,7 +13,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -153,8 +152,6 @@ class Gpu {
   void reach(const Gpu& other);
   /// An event behind all that was asked for; the device's own, which the next call records again.
   [[nodiscard]] Driver::Event mark();
-  /// Until `reached` is; what check_interrupt() threw meanwhile.
-  [[nodiscard]] std::exception_ptr poll(Driver::Event reached);
   [[noreturn]] void lose(const std::string& what) const;
   [[nodiscard]] std::string latest_labels() const;
 
