@@ -67,16 +67,29 @@ std::optional<Strides> element_strides(const Foreign& memory) {
   return strides;
 }
 
+/// Of ml_dtypes' type, a copy.
+nb::object bfloats_in_numpy(const Tensor& tensor) {
+  nb::object dtype;
+  try {
+    dtype = nb::module_::import_("nitinol._numpy").attr("dtype_of")("bfloat16");
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_TypeError)) throw;
+    throw Error(ErrorKind::unsupported,
+                {.where = "numpy",
+                 .what = "NumPy has no bfloat16",
+                 .expected = "the package ml_dtypes, which has",
+                 .got = describe(tensor),
+                 .fix = "Install it, or use x.astype(nitinol.float32) first."});
+  }
+  return nb::module_::import_("numpy")
+      .attr("frombuffer")(bytes_of(tensor, "numpy()"), dtype)
+      .attr("reshape")(to_python(tensor.shape()));
+}
+
 nb::object to_numpy(nb::handle self) {
   check_self(self, types().tensor);
   const Tensor tensor = tensor_in(self);
-  if (tensor.dtype() == bf16) {
-    throw Error(ErrorKind::unsupported, {.where = "numpy",
-                                         .what = "NumPy has no bfloat16",
-                                         .expected = {},
-                                         .got = describe(tensor),
-                                         .fix = "Use x.astype(nitinol.float32) first."});
-  }
+  if (tensor.dtype() == bf16) return bfloats_in_numpy(tensor);
   const nb::object view = nb::steal(PyMemoryView_FromObject(self.ptr()));
   if (!view.is_valid()) throw nb::python_error();
   nb::object numpy;
@@ -275,6 +288,14 @@ struct Held {
 };
 
 }  // namespace
+
+nb::object bytes_of(const Tensor& x, const char* what) {
+  note_read(x, what);
+  const Tensor host = row_major(on_host(x));
+  const auto size = static_cast<std::size_t>(host.size()) * size_of(host.dtype());
+  return nb::steal(PyBytes_FromStringAndSize(static_cast<const char*>(host.read_bytes()),
+                                             static_cast<Py_ssize_t>(size)));
+}
 
 Tensor on_host(const Tensor& tensor) {
   return tensor.device().kind == Device::Kind::cuda ? tensor.to(Device{}) : tensor;

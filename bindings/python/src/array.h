@@ -17,6 +17,9 @@ enum class Copy : uint8_t {
 /// The tensor where the host can read it.
 [[nodiscard]] Tensor on_host(const Tensor& tensor);
 
+/// The elements' bytes in row-major order. `what` asks for them: a look at the elements.
+[[nodiscard]] nb::object bytes_of(const Tensor& x, const char* what);
+
 /// Python's buffer protocol, for slots of the type Tensor: read-only, without a copy.
 int get_buffer(PyObject* self, Py_buffer* view, int flags);
 void release_buffer(PyObject* self, Py_buffer* view);

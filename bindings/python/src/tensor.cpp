@@ -221,15 +221,6 @@ Tensor moved(Tensor result, nb::args targets) {
   return result;
 }
 
-/// The elements' bytes in row-major order, for pickling.
-nb::object bytes_of(const Tensor& x) {
-  note_read(x, "pickling");
-  const Tensor host = row_major(on_host(x));
-  const auto size = static_cast<std::size_t>(host.size()) * size_of(host.dtype());
-  return nb::steal(PyBytes_FromStringAndSize(static_cast<const char*>(host.read_bytes()),
-                                             static_cast<Py_ssize_t>(size)));
-}
-
 Tensor tensor_of_bytes(DType dtype, nb::handle shape, nb::bytes bytes) {
   const Spec spec = {.dtype = dtype,
                      .shape = convert<Dims>({"unpickling a Tensor", "the shape", shape}),
@@ -507,7 +498,7 @@ void bind_protocols(nb::module_& m, nb::class_<Tensor>& tensor) {
       .def("__reduce__",
            [m](Tensor x) {
              return nb::make_tuple(m.attr("_tensor_of_bytes"),
-                                   nb::make_tuple(x.dtype(), to_python(x.shape()), bytes_of(x)));
+                                   nb::make_tuple(x.dtype(), to_python(x.shape()), bytes_of(x, "pickling")));
            })
       .def(
           "__array_namespace__",

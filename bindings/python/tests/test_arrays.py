@@ -7,6 +7,7 @@ import hashlib
 import io
 import multiprocessing
 import struct
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -161,13 +162,21 @@ def test_too_many_axes():
         nt.zeros((1,) * 9)
 
 
+def test_bfloat16_without_ml_dtypes(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    with pytest.raises(NotImplementedError, match="ml_dtypes.*\n.*float32"):
+        np.asarray(nt.zeros(2, nt.bfloat16))
+
+
 def test_bfloat16():
     ml_dtypes = pytest.importorskip("ml_dtypes")
     a = np.asarray([1.5, -2.0], ml_dtypes.bfloat16)
     x = nt.asarray(a)
     assert x.dtype == nt.bfloat16 and x.tolist() == [1.5, -2.0]
-    with pytest.raises(NotImplementedError, match="float32"):
-        np.asarray(x)
+    for key in (slice(None), slice(None, None, -1), slice(0, 0)):
+        np.testing.assert_array_equal(np.asarray(x[key]), a[key])
+        assert np.asarray(x[key]).dtype == a.dtype
+    assert np.asarray(x, dtype=np.float32).tolist() == [1.5, -2.0]
     with pytest.raises(BufferError):
         memoryview(x)
 
