@@ -167,8 +167,7 @@ void Gpu::await_exchanges() {
 void Gpu::await(Driver::Event event, const char* what) {
   const Entered entered = enter();
   // It may be behind work that waits for them.
-  if (exchanges_underway_.load(std::memory_order_acquire) != 0 &&
-      driver_.cuEventQuery(event) != 0)
+  if (exchanges_underway_.load(std::memory_order_acquire) != 0 && driver_.cuEventQuery(event) != 0)
     await_exchanges();
   check_wait(driver_.cuEventSynchronize(event), what);
 }

@@ -191,12 +191,16 @@ class Module(ModuleBase):
     def __repr__(self) -> str:
         lines = [type(self).__name__]
         count = 0
+        above: list[str] = []  # the paths of the modules around, but for this one
         for path, found in walk("", self, set()):
             if found is self:
                 continue
-            indent = "  " * (path.count(".") + 1)
-            name = path.rsplit(".", 1)[-1]
+            while above and not path.startswith(above[-1] + "."):
+                above.pop()
+            indent = "  " * (len(above) + 1)
+            name = path[len(above[-1]) + 1 :] if above else path
             if isinstance(found, Module):
+                above.append(path)
                 lines.append(f"{indent}{name}: {type(found).__name__}")
             else:
                 count += found.size

@@ -497,8 +497,9 @@ void bind_protocols(nb::module_& m, nb::class_<Tensor>& tensor) {
           nb::sig("def __deepcopy__(self, memo: object, /) -> Tensor"))
       .def("__reduce__",
            [m](Tensor x) {
-             return nb::make_tuple(m.attr("_tensor_of_bytes"),
-                                   nb::make_tuple(x.dtype(), to_python(x.shape()), bytes_of(x, "pickling")));
+             return nb::make_tuple(
+                 m.attr("_tensor_of_bytes"),
+                 nb::make_tuple(x.dtype(), to_python(x.shape()), bytes_of(x, "pickling")));
            })
       .def(
           "__array_namespace__",

@@ -54,9 +54,32 @@ def test_variables_by_name():
     assert list(net.named_parameters()) == [n for n in NAMES if "running" not in n]
     assert list(net.buffers()) == [n for n in NAMES if "running" in n]
     assert len(net.parameters()) == 11
-    text = repr(net)
-    assert "blocks" in text or "0: Block" in text
-    assert "elements" in text and "float32[4, 8]" in text
+
+
+def test_text_shows_where_each_part_is():
+    class Small(nn.Module):
+        def __init__(self):
+            self.first = nn.Linear(2, 3, bias=False)
+            self.blocks = [nn.Sequential(nn.Linear(3, 1)), nn.Dropout(0.5)]
+            self.heads = {"a": nn.Linear(1, 2)}
+            self.scale = nt.parameter(nt.ones(2))
+
+    assert (
+        repr(Small())
+        == """Small
+  first: Linear
+    weight: float32[2, 3]
+  blocks.0: Sequential
+    0: Linear
+      weight: float32[3, 1]
+      bias: float32[1]
+  blocks.1: Dropout
+  heads.a: Linear
+    weight: float32[1, 2]
+    bias: float32[2]
+  scale: float32[2]
+16 elements"""
+    )
 
 
 def test_train_and_eval():
