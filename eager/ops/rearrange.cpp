@@ -336,8 +336,8 @@ Tensor rot90(const Tensor& x, Integer k, const Dims& axes) {
 std::vector<Tensor> chunk(const Tensor& x, Integer count, Integer axis) {
   const int i = normalize_axis("chunk", axis, x.rank());
   check_at_least(1, "chunk", "the number of parts", count);
-  const int64_t length = (x.shape()[i] + count - 1) / count;
-  return split(x, std::max<int64_t>(length, 1), i);
+  if (x.shape()[i] == 0) return std::vector<Tensor>(static_cast<std::size_t>(int64_t{count}), x);
+  return split(x, (x.shape()[i] + count - 1) / count, i);
 }
 
 Tensor sliding_window(const Tensor& x, Integer axis, Integer size, Integer step) {

@@ -170,6 +170,8 @@ TEST_CASE("grids, windows, parts and turns", "[eager][rearrange]") {
   CHECK(sliding_window(x, 1, 2).shape() == Shape{2, 2, 2});
   CHECK(chunk(arange(7), 3).size() == 3);
   CHECK(chunk(arange(2), 5).size() == 2);
+  CHECK(chunk(zeros({2, 0}), 3, 1).size() == 3);  // none is missing where all are empty
+  CHECK(glu(zeros({2, 0})).shape() == Shape{2, 0});
   CHECK(meshgrid({arange(2), arange(3)})[0].shape() == Shape{3, 2});
   CHECK(meshgrid({arange(2), arange(3)}, false)[1].shape() == Shape{2, 3});
   CHECK_THROWS_WITH(chunk(x, 0),
